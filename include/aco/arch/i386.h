@@ -1,0 +1,247 @@
+/* The switch on i386, System V ABI. Contract and rules: ../switch.h.
+ * Source of the register roles: System V ABI, Intel386 Architecture Processor Supplement 1.1, table 2.3.
+ *
+ * register               in the ABI      here
+ * esp                    callee-saved    stored and loaded
+ * ebp                    callee-saved    stored and loaded: cannot be a clobber where it is the frame pointer
+ * esi                    callee-saved    a clobber; before clang 19 stored and loaded (base pointer of over-aligned frames)
+ * ebx                    callee-saved    a clobber
+ * edi                    callee-saved    the thread record's offset from the thread pointer, then a clobber
+ * eax                    scratch         the control block's address, carried across the switch
+ * edx                    scratch         the way back, on its way to memory
+ * ecx                    scratch         a clobber (comparing control words)
+ * xmm, k, st, mm         scratch         clobbers; upper halves of ymm and zmm: vzeroupper where AVX is compiled in
+ * MXCSR control bits     callee-saved    kept apart when `fp` is 1 and the unit has SSE
+ * x87 control word       callee-saved    kept apart when `fp` is 1
+ * DF, x87 stack          clear, empty    as they are: the ABI wants them so at every call, and nothing here changes them
+ * gs                     thread pointer  untouched
+ *
+ * There is no red zone on i386, so the position-independent form may find itself by `call` to the next instruction,
+ * which processors do not count as a call. */
+#ifndef ACO_ARCH_I386_H
+#define ACO_ARCH_I386_H
+
+#define ACO__ARCH "i386"
+
+/* Operands: a field of the control block (eax), a field of the thread record (edi). Offsets asserted in src/core.c. */
+#define ACO__BLOCK(offset) offset "(%%eax)"
+#define ACO__THREAD(offset) "%%gs:" offset "(%%edi)"
+#define ACO__SP "0"
+#define ACO__PC "4"
+#define ACO__BP "8"
+#define ACO__BASE "12"
+#define ACO__MXCSR "16"
+#define ACO__X87CW "20"
+#define ACO__LOAD_ALWAYS "22" /* thread record only */
+#define ACO__RUNNING "24"     /* thread record only */
+
+/* A stack's top is 64-byte aligned; a function is entered with its return address just below a 16-byte boundary. */
+#define ACO__ENTRY_BELOW_TOP 4
+
+#if defined(__clang__) && __clang_major__ < 19
+#define ACO__KEEP_BASE(to) "movl %%esi," to(ACO__BASE) "\n\t"
+#define ACO__RESUMER_BASE ACO__FIND_THREAD("%%edi") "movl " ACO__THREAD(ACO__BASE) ",%%esi\n\t"
+#define ACO__RUNNING_BASE                                                                                              \
+    ACO__FIND_THREAD("%%edi") "movl " ACO__THREAD(ACO__RUNNING) ",%%edi\n\tmovl " ACO__BASE "(%%edi),%%esi\n\t"
+#define ACO__CLOBBER_BASE
+#else
+#define ACO__KEEP_BASE(to)
+#define ACO__RESUMER_BASE
+#define ACO__RUNNING_BASE
+#define ACO__CLOBBER_BASE "esi",
+#endif
+
+#ifdef __SSE__ /* without it no value of this unit lives there, and gcc refuses the names */
+#define ACO__CLOBBER_SSE , "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7"
+#else
+#define ACO__CLOBBER_SSE
+#endif
+#ifdef __AVX512F__
+#define ACO__CLOBBER_AVX512 , "k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7"
+#else
+#define ACO__CLOBBER_AVX512
+#endif
+#ifdef __NO_80387__
+#define ACO__CLOBBER_X87
+#else
+#define ACO__CLOBBER_X87 , "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)"
+#endif
+#define ACO__CLOBBERS                                                                                                  \
+    "ebx", "ecx", "edx", ACO__CLOBBER_BASE "edi", "memory", "cc" ACO__CLOBBER_X87 ACO__CLOBBER_SSE ACO__CLOBBER_AVX512
+
+#ifdef __AVX__
+#define ACO__CLEAR_UPPER "vzeroupper\n\t"
+#else
+#define ACO__CLEAR_UPPER
+#endif
+#if defined(__CET__) && (__CET__ & 1)
+#define ACO__LANDING_PAD "endbr32\n\t"
+#else
+#define ACO__LANDING_PAD
+#endif
+
+/* reg := the thread record's offset from the thread pointer. */
+#ifdef __PIC__
+#define ACO__FIND_THREAD(reg)                                                                                          \
+    "call 9f\n"                                                                                                        \
+    "9:\tpopl " reg "\n\t"                                                                                             \
+    "addl $_GLOBAL_OFFSET_TABLE_+(.-9b)," reg "\n\t"                                                                   \
+    "movl aco__thread@gotntpoff(" reg ")," reg "\n\t"
+#else
+#define ACO__FIND_THREAD(reg) "movl aco__thread@indntpoff," reg "\n\t"
+#endif
+
+ACO__FORCE_INLINE aco__thread_t *aco__self(void)
+{
+    aco__thread_t *self;
+    __asm__ volatile(ACO__FIND_THREAD("%0")
+                     "addl %%gs:0,%0"
+                     : "=r"(self)
+                     :
+                     : "cc");
+    return self;
+}
+
+ACO__FORCE_INLINE struct aco_s *aco__running(void)
+{
+    struct aco_s *co;
+    __asm__ volatile(ACO__FIND_THREAD("%0")
+                     "movl %%gs:" ACO__RUNNING "(%0),%0"
+                     : "=r"(co)
+                     :
+                     : "cc");
+    return co;
+}
+
+/* edx := the arrival label. */
+#ifdef __PIC__
+#define ACO__WAY_BACK                                                                                                  \
+    "call 8f\n"                                                                                                        \
+    "8:\tpopl %%edx\n\t"                                                                                               \
+    "addl $(1f-8b),%%edx\n\t"
+#else
+#define ACO__WAY_BACK "movl $1f,%%edx\n\t"
+#endif
+
+/* Store the leaving side; edx holds the way back. */
+#define ACO__STORE(to)                                                                                                 \
+    "movl %%esp," to(ACO__SP) "\n\t"                                                                                   \
+    "movl %%edx," to(ACO__PC) "\n\t"                                                                                   \
+    "movl %%ebp," to(ACO__BP) "\n\t" ACO__KEEP_BASE(to)
+
+/* Load the arriving side and go there. Between the first and the last of these the unwinder has nothing to hold on to. */
+#define ACO__LEAVE(from)                                                                                               \
+    ACO__CLEAR_UPPER                                                                                                   \
+    "movl " from(ACO__SP) ",%%esp\n\t"                                                                                 \
+    "movl " from(ACO__BP) ",%%ebp\n\t"                                                                                 \
+    "jmpl *" from(ACO__PC) "\n"
+
+/* Environments of their own; why it is done so stands in x86_64.h. A unit without SSE keeps the x87 word only. */
+#ifdef __SSE__
+#define ACO__MXCSR_SWAP(to, from)                                                                                      \
+    "stmxcsr " to(ACO__MXCSR) "\n\t"                                                                                   \
+    "cmpb $0," ACO__THREAD(ACO__LOAD_ALWAYS) "\n\t"                                                                    \
+    "je 6f\n"                                                                                                          \
+    "2:\tldmxcsr " from(ACO__MXCSR) "\n"                                                                               \
+    "3:\t"
+#define ACO__MXCSR_RARE(to, from)                                                                                      \
+    "6:\tmovl " to(ACO__MXCSR) ",%%ecx\n\t"                                                                            \
+    "xorl " from(ACO__MXCSR) ",%%ecx\n\t"                                                                              \
+    "andl $-64,%%ecx\n\t"                                                                                              \
+    "je 3b\n\t"                                                                                                        \
+    "jmp 2b\n"
+#else
+#define ACO__MXCSR_SWAP(to, from)
+#define ACO__MXCSR_RARE(to, from)
+#endif
+#define ACO__FP_SWAP(to, from)                                                                                         \
+    ACO__MXCSR_SWAP(to, from)                                                                                          \
+    "fnstcw " to(ACO__X87CW) "\n\t"                                                                                    \
+    "movzwl " to(ACO__X87CW) ",%%ecx\n\t"                                                                              \
+    "cmpw " from(ACO__X87CW) ",%%cx\n\t"                                                                               \
+    "jne 4f\n"                                                                                                         \
+    "5:\t"
+#define ACO__FP_RARE(to, from)                                                                                         \
+    ACO__MXCSR_RARE(to, from)                                                                                          \
+    "4:\tfnclex\n\t"                                                                                                   \
+    "fldcw " from(ACO__X87CW) "\n\t"                                                                                   \
+    "jmp 5b\n"
+#define ACO__FP_NONE(to, from)
+
+/* At the jump: eax = co. At 1, from co's yield or end: eax = co, perhaps with the arrival mark; ebp and esp ours again. */
+#define ACO__RESUME(fp_swap, fp_rare)                                                                                  \
+    __asm__ volatile(ACO__FIND_THREAD("%%edi")                                                                         \
+                     ACO__WAY_BACK                                                                                     \
+                     "movl %%eax," ACO__THREAD(ACO__RUNNING) "\n\t"                                                    \
+                     ACO__STORE(ACO__THREAD)                                                                           \
+                     fp_swap(ACO__THREAD, ACO__BLOCK)                                                                  \
+                     ACO__LEAVE(ACO__BLOCK)                                                                            \
+                     fp_rare(ACO__THREAD, ACO__BLOCK)                                                                  \
+                     "1:\t" ACO__LANDING_PAD                                                                           \
+                     ACO__RESUMER_BASE                                                                                 \
+                     : "+a"(co) : : ACO__CLOBBERS)
+
+/* At the jump: eax = co, which the resumer finds there. At 1, from a resume: eax = co again, perhaps marked. */
+#define ACO__YIELD(fp_swap, fp_rare)                                                                                   \
+    __asm__ volatile(ACO__FIND_THREAD("%%edi")                                                                         \
+                     ACO__WAY_BACK                                                                                     \
+                     "movl $0," ACO__THREAD(ACO__RUNNING) "\n\t"                                                       \
+                     ACO__STORE(ACO__BLOCK)                                                                            \
+                     fp_swap(ACO__BLOCK, ACO__THREAD)                                                                  \
+                     ACO__LEAVE(ACO__THREAD)                                                                           \
+                     fp_rare(ACO__BLOCK, ACO__THREAD)                                                                  \
+                     "1:\t" ACO__LANDING_PAD                                                                           \
+                     ACO__RUNNING_BASE                                                                                 \
+                     : "+a"(co) : : ACO__CLOBBERS)
+
+ACO__FORCE_INLINE uintptr_t aco__switch_resume(struct aco_s *co, int fp)
+{
+    if (fp)
+        ACO__RESUME(ACO__FP_SWAP, ACO__FP_RARE);
+    else
+        ACO__RESUME(ACO__FP_NONE, ACO__FP_NONE);
+    return (uintptr_t)co;
+}
+
+ACO__FORCE_INLINE uintptr_t aco__switch_yield(struct aco_s *co, int fp)
+{
+    if (fp)
+        ACO__YIELD(ACO__FP_SWAP, ACO__FP_RARE);
+    else
+        ACO__YIELD(ACO__FP_NONE, ACO__FP_NONE);
+    return (uintptr_t)co;
+}
+
+/* The last switch of a coroutine: nothing of it is kept. */
+ACO__FORCE_INLINE __attribute__((noreturn)) void aco__switch_exit(struct aco_s *co)
+{
+    __asm__ volatile(ACO__FIND_THREAD("%%edi")
+                     "movl $0," ACO__THREAD(ACO__RUNNING) "\n\t"
+                     ACO__LEAVE(ACO__THREAD)
+                     :
+                     : "a"(co)
+                     : "edi", "memory");
+    __builtin_unreachable();
+}
+
+/* Library code only: it is compiled for any i386, and serves units with SSE all the same. */
+ACO__FORCE_INLINE void aco__fp_read(uint32_t *control, uint16_t *control2)
+{
+    if (__builtin_cpu_supports("sse"))
+        __asm__ volatile("stmxcsr %0" : "=m"(*control));
+    else
+        *control = 0x1f80; /* what a processor with SSE starts with */
+    __asm__ volatile("fnstcw %0" : "=m"(*control2));
+}
+
+ACO__FORCE_INLINE void aco__fp_load(const uint32_t *control, const uint16_t *control2)
+{
+    if (__builtin_cpu_supports("sse"))
+        __asm__ volatile("ldmxcsr %0" : : "m"(*control));
+    __asm__ volatile("fnclex\n\t"
+                     "fldcw %0"
+                     :
+                     : "m"(*control2));
+}
+
+#endif

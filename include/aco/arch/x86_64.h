@@ -1,0 +1,225 @@
+/* The switch on x86-64, System V ABI. Contract and rules: ../switch.h.
+ * Source of the register roles: System V ABI, AMD64 Architecture Processor Supplement 1.0, figure 3.4.
+ *
+ * register               in the ABI      here
+ * rsp                    callee-saved    stored and loaded
+ * rbp                    callee-saved    stored and loaded: cannot be a clobber where it is the frame pointer
+ * rbx                    callee-saved    a clobber; before clang 19 stored and loaded (base pointer of over-aligned frames)
+ * r12-r15                callee-saved    clobbers: the compiler saves those that are live, and only those
+ * rdi                    scratch         the control block's address, carried across the switch
+ * rsi                    scratch         the thread record's offset from the thread pointer
+ * rdx                    scratch         the way back, on its way to memory
+ * rax, rcx, r8-r11       scratch         clobbers (rax: comparing control words)
+ * xmm, k, st, mm         scratch         clobbers; upper halves of ymm and zmm: vzeroupper where AVX is compiled in
+ * MXCSR control bits     callee-saved    kept apart when `fp` is 1; else common to all, as the user asked
+ * x87 control word       callee-saved    the same
+ * DF, x87 stack          clear, empty    as they are: the ABI wants them so at every call, and nothing here changes them
+ * fs                     thread pointer  untouched */
+#ifndef ACO_ARCH_X86_64_H
+#define ACO_ARCH_X86_64_H
+
+#define ACO__ARCH "x86_64"
+
+/* Operands: a field of the control block (rdi), a field of the thread record (rsi). Offsets asserted in src/core.c. */
+#define ACO__BLOCK(offset) offset "(%%rdi)"
+#define ACO__THREAD(offset) "%%fs:" offset "(%%rsi)"
+#define ACO__SP "0"
+#define ACO__PC "8"
+#define ACO__BP "16"
+#define ACO__BASE "24"
+#define ACO__MXCSR "32"
+#define ACO__X87CW "36"
+#define ACO__LOAD_ALWAYS "38" /* thread record only */
+#define ACO__RUNNING "40"     /* thread record only */
+
+/* A stack's top is 64-byte aligned; a function is entered with its return address just below a 16-byte boundary. */
+#define ACO__ENTRY_BELOW_TOP 8
+
+#if defined(__clang__) && __clang_major__ < 19
+#define ACO__KEEP_BASE(to) "movq %%rbx," to(ACO__BASE) "\n\t"
+#define ACO__RESUMER_BASE ACO__FIND_THREAD "movq " ACO__THREAD(ACO__BASE) ",%%rbx\n\t"
+#define ACO__RUNNING_BASE ACO__FIND_THREAD "movq " ACO__THREAD(ACO__RUNNING) ",%%rsi\n\tmovq " ACO__BASE "(%%rsi),%%rbx\n\t"
+#define ACO__CLOBBER_BASE
+#else
+#define ACO__KEEP_BASE(to)
+#define ACO__RESUMER_BASE
+#define ACO__RUNNING_BASE
+#define ACO__CLOBBER_BASE "rbx",
+#endif
+
+#ifdef __SSE__ /* without it (-mgeneral-regs-only) no value of this unit lives there */
+#define ACO__CLOBBER_SSE                                                                                               \
+    , "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",       \
+        "xmm13", "xmm14", "xmm15"
+#else
+#define ACO__CLOBBER_SSE
+#endif
+#ifdef __AVX512F__
+#define ACO__CLOBBER_AVX512                                                                                            \
+    , "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26", "xmm27",      \
+        "xmm28", "xmm29", "xmm30", "xmm31", "k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7"
+#else
+#define ACO__CLOBBER_AVX512
+#endif
+#ifdef __APX_F__
+#define ACO__CLOBBER_APX                                                                                               \
+    , "r16", "r17", "r18", "r19", "r20", "r21", "r22", "r23", "r24", "r25", "r26", "r27", "r28", "r29", "r30", "r31"
+#else
+#define ACO__CLOBBER_APX
+#endif
+#ifdef __NO_80387__ /* gcc -mno-80387; clang does not say so, and takes the names */
+#define ACO__CLOBBER_X87
+#else
+#define ACO__CLOBBER_X87 , "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)"
+#endif
+#define ACO__CLOBBERS                                                                                                  \
+    "rax", "rcx", "rdx", ACO__CLOBBER_BASE "rsi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory",      \
+        "cc" ACO__CLOBBER_X87 ACO__CLOBBER_SSE ACO__CLOBBER_AVX512 ACO__CLOBBER_APX
+
+#ifdef __AVX__
+#define ACO__CLEAR_UPPER "vzeroupper\n\t"
+#else
+#define ACO__CLEAR_UPPER
+#endif
+#if defined(__CET__) && (__CET__ & 1)
+#define ACO__LANDING_PAD "endbr64\n\t"
+#else
+#define ACO__LANDING_PAD
+#endif
+
+/* rsi := the thread record's offset from the thread pointer. Linkers turn the load into a constant in executables. */
+#define ACO__FIND_THREAD "movq aco__thread@gottpoff(%%rip),%%rsi\n\t"
+
+ACO__FORCE_INLINE aco__thread_t *aco__self(void)
+{
+    aco__thread_t *self;
+    __asm__ volatile("movq aco__thread@gottpoff(%%rip),%0\n\t"
+                     "addq %%fs:0,%0"
+                     : "=r"(self)
+                     :
+                     : "cc");
+    return self;
+}
+
+ACO__FORCE_INLINE struct aco_s *aco__running(void)
+{
+    struct aco_s *co;
+    __asm__ volatile("movq aco__thread@gottpoff(%%rip),%0\n\t"
+                     "movq %%fs:" ACO__RUNNING "(%0),%0"
+                     : "=r"(co));
+    return co;
+}
+
+/* Store the leaving side; rdx holds the way back. */
+#define ACO__STORE(to)                                                                                                 \
+    "movq %%rsp," to(ACO__SP) "\n\t"                                                                                   \
+    "movq %%rdx," to(ACO__PC) "\n\t"                                                                                   \
+    "movq %%rbp," to(ACO__BP) "\n\t" ACO__KEEP_BASE(to)
+
+/* Load the arriving side and go there. Between the first and the last of these the unwinder has nothing to hold on to. */
+#define ACO__LEAVE(from)                                                                                               \
+    ACO__CLEAR_UPPER                                                                                                   \
+    "movq " from(ACO__SP) ",%%rsp\n\t"                                                                                 \
+    "movq " from(ACO__BP) ",%%rbp\n\t"                                                                                 \
+    "jmpq *" from(ACO__PC) "\n"
+
+/* Environments of their own: store the leaving side's control words, load the arriving side's where they differ. MXCSR's
+ * status bits (0-5) are nobody's across a call and are not compared. Loading a changed value stalls some processors for
+ * tens of cycles, so it is compared first; on others the comparison waits for stmxcsr longer than a load takes: there
+ * fp_load_always is set (bench/lab/switch-check.c). fnclex: a sticky exception of one side must not trap under the
+ * other's unmasked control word. The rare part stands behind the jump and so inside the same function, whose unwind
+ * information holds there too. */
+#define ACO__FP_SWAP(to, from)                                                                                         \
+    "stmxcsr " to(ACO__MXCSR) "\n\t"                                                                                   \
+    "fnstcw " to(ACO__X87CW) "\n\t"                                                                                    \
+    "cmpb $0," ACO__THREAD(ACO__LOAD_ALWAYS) "\n\t"                                                                    \
+    "je 6f\n"                                                                                                          \
+    "2:\tldmxcsr " from(ACO__MXCSR) "\n"                                                                               \
+    "3:\tmovzwl " to(ACO__X87CW) ",%%eax\n\t"                                                                          \
+    "cmpw " from(ACO__X87CW) ",%%ax\n\t"                                                                               \
+    "jne 4f\n"                                                                                                         \
+    "5:\t"
+#define ACO__FP_RARE(to, from)                                                                                         \
+    "6:\tmovl " to(ACO__MXCSR) ",%%eax\n\t"                                                                            \
+    "xorl " from(ACO__MXCSR) ",%%eax\n\t"                                                                              \
+    "andl $-64,%%eax\n\t"                                                                                              \
+    "je 3b\n\t"                                                                                                        \
+    "jmp 2b\n"                                                                                                         \
+    "4:\tfnclex\n\t"                                                                                                   \
+    "fldcw " from(ACO__X87CW) "\n\t"                                                                                   \
+    "jmp 5b\n"
+#define ACO__FP_NONE(to, from)
+
+/* At the jump: rdi = co. At 1, from co's yield or end: rdi = co, perhaps with the arrival mark; rbp and rsp ours again. */
+#define ACO__RESUME(fp_swap, fp_rare)                                                                                  \
+    __asm__ volatile(ACO__FIND_THREAD                                                                                  \
+                     "leaq 1f(%%rip),%%rdx\n\t"                                                                        \
+                     "movq %%rdi," ACO__THREAD(ACO__RUNNING) "\n\t"                                                    \
+                     ACO__STORE(ACO__THREAD)                                                                           \
+                     fp_swap(ACO__THREAD, ACO__BLOCK)                                                                  \
+                     ACO__LEAVE(ACO__BLOCK)                                                                            \
+                     fp_rare(ACO__THREAD, ACO__BLOCK)                                                                  \
+                     "1:\t" ACO__LANDING_PAD                                                                           \
+                     ACO__RESUMER_BASE                                                                                 \
+                     : "+D"(co) : : ACO__CLOBBERS)
+
+/* At the jump: rdi = co, which the resumer finds there. At 1, from a resume: rdi = co again, perhaps marked. */
+#define ACO__YIELD(fp_swap, fp_rare)                                                                                   \
+    __asm__ volatile(ACO__FIND_THREAD                                                                                  \
+                     "leaq 1f(%%rip),%%rdx\n\t"                                                                        \
+                     "movq $0," ACO__THREAD(ACO__RUNNING) "\n\t"                                                       \
+                     ACO__STORE(ACO__BLOCK)                                                                            \
+                     fp_swap(ACO__BLOCK, ACO__THREAD)                                                                  \
+                     ACO__LEAVE(ACO__THREAD)                                                                           \
+                     fp_rare(ACO__BLOCK, ACO__THREAD)                                                                  \
+                     "1:\t" ACO__LANDING_PAD                                                                           \
+                     ACO__RUNNING_BASE                                                                                 \
+                     : "+D"(co) : : ACO__CLOBBERS)
+
+ACO__FORCE_INLINE uintptr_t aco__switch_resume(struct aco_s *co, int fp)
+{
+    if (fp)
+        ACO__RESUME(ACO__FP_SWAP, ACO__FP_RARE);
+    else
+        ACO__RESUME(ACO__FP_NONE, ACO__FP_NONE);
+    return (uintptr_t)co;
+}
+
+ACO__FORCE_INLINE uintptr_t aco__switch_yield(struct aco_s *co, int fp)
+{
+    if (fp)
+        ACO__YIELD(ACO__FP_SWAP, ACO__FP_RARE);
+    else
+        ACO__YIELD(ACO__FP_NONE, ACO__FP_NONE);
+    return (uintptr_t)co;
+}
+
+/* The last switch of a coroutine: nothing of it is kept. */
+ACO__FORCE_INLINE __attribute__((noreturn)) void aco__switch_exit(struct aco_s *co)
+{
+    __asm__ volatile(ACO__FIND_THREAD
+                     "movq $0," ACO__THREAD(ACO__RUNNING) "\n\t"
+                     ACO__LEAVE(ACO__THREAD)
+                     :
+                     : "D"(co)
+                     : "rsi", "memory");
+    __builtin_unreachable();
+}
+
+ACO__FORCE_INLINE void aco__fp_read(uint32_t *control, uint16_t *control2)
+{
+    __asm__ volatile("stmxcsr %0\n\t"
+                     "fnstcw %1"
+                     : "=m"(*control), "=m"(*control2));
+}
+
+ACO__FORCE_INLINE void aco__fp_load(const uint32_t *control, const uint16_t *control2)
+{
+    __asm__ volatile("ldmxcsr %0\n\t"
+                     "fnclex\n\t"
+                     "fldcw %1"
+                     :
+                     : "m"(*control), "m"(*control2));
+}
+
+#endif

@@ -1,0 +1,27 @@
+/* x86-64: what the library needs besides the inline switch. */
+extern const char aco__returned[];
+
+#if defined(__x86_64__) && defined(__ELF__)
+
+/* aco__returned: an entry function's return address.
+ *
+ *   top     64-byte aligned                       <- rsp on arrival here
+ *   top-8   aco__returned                         <- rsp on entry to the entry function
+ *
+ * Unwinders look one byte before a return address, hence the nop: they find this function, and by its undefined rip the end
+ * of the stack. */
+__asm__(".pushsection .text.aco__returned,\"ax\",@progbits\n"
+        "\t.type aco__returned,@function\n"
+        "\t.hidden aco__returned\n"
+        "\t.globl aco__returned\n"
+        "\t.cfi_startproc\n"
+        "\t.cfi_undefined rip\n"
+        "\tnop\n"
+        "aco__returned:\n"
+        "\tcall aco__entry_returned\n"
+        "\tud2\n"
+        "\t.cfi_endproc\n"
+        "\t.size aco__returned,.-aco__returned\n"
+        "\t.popsection\n");
+
+#endif

@@ -1,0 +1,36 @@
+/* The operating system behind one contract; one implementation in os/ for each family.
+ *
+ * Sizes and addresses are multiples of aco__os_page_size() unless said otherwise. */
+#ifndef ACO_OS_H
+#define ACO_OS_H
+
+#include "internal.h"
+
+ACO__HIDDEN size_t aco__os_page_size(void);
+
+/* Zeroed memory that counts as used when touched, aligned to a page. NULL and errno on failure. */
+ACO__HIDDEN void *aco__os_map(size_t sz);
+
+/* The same aligned to `sz`, a power of two. */
+ACO__HIDDEN void *aco__os_map_aligned(size_t sz);
+
+ACO__HIDDEN void aco__os_unmap(void *p, size_t sz);
+
+/* Makes a page inaccessible. 0, or -1 and errno. */
+ACO__HIDDEN int aco__os_guard(void *p, size_t sz);
+
+/* Advice, without effect where the system knows none: the contents are not needed; large pages would be welcome. */
+ACO__HIDDEN void aco__os_discard(void *p, size_t sz);
+ACO__HIDDEN void aco__os_prefer_large_pages(void *p, size_t sz);
+
+/* Writes to stderr, from any context. */
+ACO__HIDDEN void aco__os_message(const char *text, size_t length);
+
+/* Calls fn(arg), the same `fn` in every call, when the calling thread ends. Called once per thread and `arg`. */
+ACO__HIDDEN void aco__os_at_thread_exit(void (*fn)(void *), void *arg);
+
+/* One lock for the process, for what happens once in a thread's life. */
+ACO__HIDDEN void aco__os_lock(void);
+ACO__HIDDEN void aco__os_unlock(void);
+
+#endif

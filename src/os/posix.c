@@ -1,0 +1,129 @@
+#if !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* MAP_ANONYMOUS, MADV_* under -std=c11 */
+#endif
+#include "../os.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef MAP_NORESERVE
+#define MAP_NORESERVE 0
+#endif
+
+size_t aco__os_page_size(void)
+{
+    static size_t size;
+    size_t known = __atomic_load_n(&size, __ATOMIC_RELAXED);
+    if (!known) {
+        known = (size_t)sysconf(_SC_PAGESIZE);
+        __atomic_store_n(&size, known, __ATOMIC_RELAXED);
+    }
+    return known;
+}
+
+void *aco__os_map(size_t sz)
+{
+    void *p = mmap(NULL, sz, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+void *aco__os_map_aligned(size_t sz)
+{
+    char *p = aco__os_map(sz), *aligned;
+    size_t before;
+    if (!p || ((uintptr_t)p & (sz - 1)) == 0) /* the kernel places mappings of one size side by side: the usual case */
+        return p;
+    aco__os_unmap(p, sz);
+    p = aco__os_map(2 * sz);
+    if (!p)
+        return NULL;
+    before = (0 - (uintptr_t)p) & (sz - 1);
+    aligned = p + before;
+    if (before)
+        aco__os_unmap(p, before);
+    if (before < sz)
+        aco__os_unmap(aligned + sz, sz - before);
+    return aligned;
+}
+
+void aco__os_unmap(void *p, size_t sz)
+{
+    int saved = errno;
+    munmap(p, sz);
+    errno = saved;
+}
+
+int aco__os_guard(void *p, size_t sz)
+{
+#ifdef __linux__
+    enum { GUARD_INSTALL = 102 }; /* MADV_GUARD_INSTALL, Linux 6.13: a guard that is not a mapping of its own */
+    int saved = errno;
+    if (madvise(p, sz, GUARD_INSTALL) == 0)
+        return 0;
+    errno = saved;
+#endif
+    return mprotect(p, sz, PROT_NONE);
+}
+
+void aco__os_discard(void *p, size_t sz)
+{
+    int saved = errno;
+    madvise(p, sz, MADV_DONTNEED);
+    errno = saved;
+}
+
+void aco__os_prefer_large_pages(void *p, size_t sz)
+{
+#ifdef MADV_HUGEPAGE
+    int saved = errno;
+    madvise(p, sz, MADV_HUGEPAGE);
+    errno = saved;
+#else
+    (void)p, (void)sz;
+#endif
+}
+
+void aco__os_message(const char *text, size_t length)
+{
+    while (length) {
+        ssize_t n = write(STDERR_FILENO, text, length);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return;
+        text += n;
+        length -= (size_t)n;
+    }
+}
+
+static pthread_key_t thread_exit_key;
+static pthread_once_t thread_exit_once = PTHREAD_ONCE_INIT;
+static int thread_exit_key_made;
+static void (*thread_exit_function)(void *);
+
+static void make_thread_exit_key(void)
+{
+    thread_exit_key_made = pthread_key_create(&thread_exit_key, thread_exit_function) == 0;
+}
+
+void aco__os_at_thread_exit(void (*fn)(void *), void *arg)
+{
+    __atomic_store_n(&thread_exit_function, fn, __ATOMIC_RELEASE);
+    pthread_once(&thread_exit_once, make_thread_exit_key);
+    if (thread_exit_key_made)
+        pthread_setspecific(thread_exit_key, arg); /* failing, the thread's memory waits for the process to end */
+}
+
+static pthread_mutex_t process_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void aco__os_lock(void)
+{
+    pthread_mutex_lock(&process_lock);
+}
+
+void aco__os_unlock(void)
+{
+    pthread_mutex_unlock(&process_lock);
+}

@@ -1,0 +1,255 @@
+/* Memory for control blocks and save areas: objects of one size class side by side in slabs of 2 MiB.
+ *
+ * A slab is aligned to its size, so that an object's slab is found by masking its address:
+ *   | slab: heap, class, free list, ... (one line) | object | object | ... never used yet: from `fresh` on |
+ *
+ * A heap belongs to one thread at a time, which alone makes and frees objects in it, without locks. Another thread that
+ * frees an object puts it on the heap's atomic list `remote`, and the heap's thread takes it from there when it next frees,
+ * or runs out. The heap of a thread that has ended is orphaned until a new thread adopts it: while it is, whoever frees into
+ * it also sweeps it, under the process lock, so that its empty slabs go back to the system. */
+#include "os.h"
+
+#include <errno.h>
+
+enum {
+    SLAB = 2 << 20,
+    STEP = 16, /* size classes: every 16 bytes up to SMALL, */
+    SMALL = 1024,
+    CLASSES = SMALL / STEP + 4 * 8, /* then eight to the doubling up to ACO__SLAB_LARGEST; malloc() beyond */
+    SLABS_BEFORE_LARGE_PAGES = 3,
+    KEEP_TOUCHED = 64 << 10 /* bytes that stay resident in a slab kept empty */
+};
+
+typedef struct object {
+    struct object *next;
+} object_t;
+
+typedef struct slab {
+    struct aco__heap *heap;
+    struct slab *next, **link; /* among the class's slabs with room; link is NULL while it is full */
+    object_t *free;
+    char *fresh;               /* objects from here on were never used */
+    uint32_t used;             /* objects in use */
+    uint32_t size;             /* of an object */
+    uint32_t class;
+} slab_t;
+_Static_assert(sizeof(slab_t) <= ACO__LINE, "objects begin one line into the slab");
+
+struct aco__heap {
+    slab_t *with_room[CLASSES];
+    size_t slabs;
+    struct aco__heap *next_orphan;
+    int orphan; /* atomic */
+    object_t *remote __attribute__((aligned(ACO__LINE))); /* atomic; other threads write this line */
+};
+typedef struct aco__heap heap_t;
+
+static heap_t *orphans; /* under the process lock */
+
+static unsigned class_of(size_t sz)
+{
+    if (sz <= SMALL)
+        return (unsigned)((sz - 1) / STEP);
+    unsigned log = (unsigned)(sizeof(long) * 8 - 1) - (unsigned)__builtin_clzl(sz - 1);
+    return SMALL / STEP + (log - 10) * 8 + (unsigned)((sz - 1) >> (log - 3)) - 8;
+}
+
+static size_t size_of_class(unsigned class)
+{
+    if (class < SMALL / STEP)
+        return (class + 1) * STEP;
+    class -= SMALL / STEP;
+    return (size_t)(class % 8 + 9) << (class / 8 + 7);
+}
+
+/* ---- A class's list of slabs with room ---- */
+
+static void list(slab_t *slab)
+{
+    slab_t **head = &slab->heap->with_room[slab->class];
+    slab->next = *head;
+    slab->link = head;
+    if (slab->next)
+        slab->next->link = &slab->next;
+    *head = slab;
+}
+
+static void unlist(slab_t *slab)
+{
+    *slab->link = slab->next;
+    if (slab->next)
+        slab->next->link = slab->link;
+    slab->link = NULL;
+}
+
+/* ---- Slabs ---- */
+
+static char *first_object(slab_t *slab)
+{
+    return (char *)slab + ACO__LINE;
+}
+
+static slab_t *slab_new(heap_t *heap, unsigned class)
+{
+    slab_t *slab = aco__os_map_aligned(SLAB);
+    if (!slab)
+        return NULL;
+    if (++heap->slabs > SLABS_BEFORE_LARGE_PAGES)
+        aco__os_prefer_large_pages(slab, SLAB);
+    slab->heap = heap;
+    slab->class = class;
+    slab->size = (uint32_t)size_of_class(class);
+    slab->fresh = first_object(slab);
+    list(slab);
+    return slab;
+}
+
+/* An empty slab goes back to the system, unless it is the class's only one with room: that one stays, with the memory
+ * beyond its first pages given back, so that making and destroying one object in turn costs no system call. */
+static void slab_emptied(slab_t *slab)
+{
+    heap_t *heap = slab->heap;
+    if (heap->with_room[slab->class] != slab || slab->next) {
+        unlist(slab);
+        heap->slabs--;
+        aco__os_unmap(slab, SLAB);
+        return;
+    }
+    if (slab->fresh > (char *)slab + KEEP_TOUCHED)
+        aco__os_discard((char *)slab + KEEP_TOUCHED, SLAB - KEEP_TOUCHED);
+    slab->free = NULL;
+    slab->fresh = first_object(slab);
+}
+
+static void object_free(slab_t *slab, object_t *object)
+{
+    object->next = slab->free;
+    slab->free = object;
+    if (!slab->link)
+        list(slab);
+    if (--slab->used == 0)
+        slab_emptied(slab);
+}
+
+static slab_t *slab_of(void *p)
+{
+    return (slab_t *)((uintptr_t)p & ~(uintptr_t)(SLAB - 1));
+}
+
+/* Frees what other threads left. */
+static void sweep(heap_t *heap)
+{
+    object_t *object = __atomic_exchange_n(&heap->remote, NULL, __ATOMIC_SEQ_CST);
+    while (object) {
+        object_t *next = object->next;
+        object_free(slab_of(object), object);
+        object = next;
+    }
+}
+
+/* ---- Heaps ---- */
+
+static void orphan(void *arg)
+{
+    heap_t *heap = arg;
+    aco__self()->heap = NULL;
+    aco__os_lock();
+    heap->next_orphan = orphans;
+    orphans = heap;
+    __atomic_store_n(&heap->orphan, 1, __ATOMIC_SEQ_CST);
+    sweep(heap); /* what came before that store; what comes after it is swept by whoever leaves it */
+    aco__os_unlock();
+}
+
+static heap_t *heap_adopt(void)
+{
+    aco__os_lock();
+    heap_t *heap = orphans;
+    if (heap) {
+        orphans = heap->next_orphan;
+        __atomic_store_n(&heap->orphan, 0, __ATOMIC_SEQ_CST);
+    }
+    aco__os_unlock();
+    return heap;
+}
+
+static heap_t *heap_of_thread(void)
+{
+    aco__thread_t *self = aco__self();
+    if (aco_likely(self->heap != NULL))
+        return self->heap;
+    heap_t *heap = heap_adopt();
+    if (!heap) {
+        size_t page = aco__os_page_size();
+        heap = aco__os_map((sizeof(heap_t) + page - 1) & ~(page - 1));
+        if (!heap)
+            return NULL;
+    }
+    self->heap = heap;
+    aco__os_at_thread_exit(orphan, heap);
+    return heap;
+}
+
+static slab_t *slab_with_room(heap_t *heap, unsigned class)
+{
+    if (!heap->with_room[class])
+        sweep(heap);
+    return heap->with_room[class] ? heap->with_room[class] : slab_new(heap, class);
+}
+
+/* ---- What the library calls ---- */
+
+void *aco__memory_new(size_t *sz)
+{
+    if (*sz > ACO__SLAB_LARGEST)
+        return malloc(*sz);
+    unsigned class = class_of(*sz ? *sz : 1);
+    heap_t *heap = heap_of_thread();
+    slab_t *slab = heap ? slab_with_room(heap, class) : NULL;
+    if (!slab) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    void *p = slab->free;
+    if (p) {
+        slab->free = slab->free->next;
+    } else {
+        p = slab->fresh;
+        slab->fresh += slab->size;
+    }
+    slab->used++;
+    if (!slab->free && slab->fresh + slab->size > (char *)slab + SLAB)
+        unlist(slab);
+    *sz = slab->size;
+    return p;
+}
+
+static void remote_free(heap_t *heap, object_t *object)
+{
+    object_t *next = __atomic_load_n(&heap->remote, __ATOMIC_RELAXED);
+    do
+        object->next = next;
+    while (!__atomic_compare_exchange_n(&heap->remote, &next, object, 1, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+    if (__atomic_load_n(&heap->orphan, __ATOMIC_SEQ_CST)) {
+        aco__os_lock();
+        if (__atomic_load_n(&heap->orphan, __ATOMIC_RELAXED))
+            sweep(heap);
+        aco__os_unlock();
+    }
+}
+
+void aco__memory_free(void *p, size_t sz)
+{
+    if (sz > ACO__SLAB_LARGEST) {
+        free(p);
+        return;
+    }
+    heap_t *heap = slab_of(p)->heap;
+    if (heap != aco__self()->heap) {
+        remote_free(heap, p);
+        return;
+    }
+    object_free(slab_of(p), p);
+    if (aco_unlikely(__atomic_load_n(&heap->remote, __ATOMIC_RELAXED) != NULL))
+        sweep(heap);
+}

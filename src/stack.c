@@ -1,0 +1,230 @@
+/* Share stacks, and the copying between them and save areas.
+ *
+ *   map                                                                    map + map_sz
+ *   | guard page | ptr ... sz bytes ... | colour: 0 to 59 lines |top| record, 4 lines |
+ *   or, without a guard page,
+ *   | canary line | ptr ...
+ *
+ * The stack's first return address stands at `aco__top`, just below a line boundary, and is the same for every coroutine:
+ * it is written once and never copied. Coroutines' frames grow down from it. The colour differs from stack to stack, so that
+ * the tops of many stacks do not fall into the same cache sets. */
+#include "os.h"
+#include "track.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { COLOURS = 60, RECORD = 4 * ACO__LINE, MIN_SIZE = 4096, DEFAULT_SIZE = 2 << 20 };
+_Static_assert(sizeof(aco_share_stack_t) <= RECORD, "the record fits its place");
+
+static const uint64_t canary = UINT64_C(0x6b63617473206f63); /* in the 64 bytes below a stack without a guard page */
+
+static size_t round_up(size_t sz, size_t to)
+{
+    return (sz + to - 1) & ~(to - 1);
+}
+
+/* The next colour, in lines. 37 has no factor in common with 60: all of them come, neighbours far apart. */
+static size_t next_colour(void)
+{
+    static unsigned made;
+    return __atomic_fetch_add(&made, 1, __ATOMIC_RELAXED) * 37u % COLOURS;
+}
+
+/* NULL and errno on failure. */
+static aco_share_stack_t *stack_new(size_t sz, int guarded)
+{
+    size_t page = aco__os_page_size(), below = guarded ? page : ACO__LINE, map_sz;
+    aco_share_stack_t *stack;
+    char *map, *top;
+    if (sz > SIZE_MAX / 2) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    sz = sz == 0 ? DEFAULT_SIZE : sz < MIN_SIZE ? MIN_SIZE : sz;
+    sz = round_up(sz, guarded ? page : ACO__LINE);
+    map_sz = round_up(below + sz + COLOURS * ACO__LINE + RECORD, page);
+    map = aco__os_map(map_sz);
+    if (!map)
+        return NULL;
+    if (guarded && aco__os_guard(map, page) != 0) {
+        aco__os_unmap(map, map_sz);
+        return NULL;
+    }
+    top = map + below + sz + next_colour() * ACO__LINE;
+    stack = (aco_share_stack_t *)(void *)top;
+    stack->ptr = map + below;
+    stack->sz = sz;
+    stack->guard_page_enabled = (char)guarded;
+    stack->aco__map = map;
+    stack->aco__map_sz = map_sz;
+    stack->aco__top = top - ACO__ENTRY_BELOW_TOP;
+    *(const void **)stack->aco__top = aco__returned;
+    if (!guarded)
+        for (int i = 0; i < ACO__LINE; i += 8)
+            memcpy(map + i, &canary, sizeof canary);
+    aco__track_stack_new(stack);
+    return stack;
+}
+
+aco_share_stack_t *aco_share_stack_new2(size_t sz, char guard_page_enabled)
+{
+    aco_share_stack_t *stack = stack_new(sz, guard_page_enabled != 0);
+    if (!stack)
+        aco__die_of_memory("aco_share_stack_new2", sz ? sz : DEFAULT_SIZE);
+    return stack;
+}
+
+aco_share_stack_t *aco_share_stack_new(size_t sz)
+{
+    return aco_share_stack_new2(sz, 1);
+}
+
+void aco__stack_check_overflow(const char *call, aco_share_stack_t *stack)
+{
+    if (stack->guard_page_enabled)
+        return;
+    for (int i = 1; i <= ACO__LINE / 8; i++)
+        if (memcmp((char *)stack->ptr - 8 * i, &canary, sizeof canary) != 0)
+            aco__die(call, stack->owner, "its share stack of %zu bytes (%p to %p, no guard page) has overflowed", stack->sz,
+                     stack->ptr, stack->aco__top);
+}
+
+/* Frees the coroutines that other threads destroyed. */
+static void free_left(aco_share_stack_t *stack)
+{
+    aco_t *co = __atomic_exchange_n(&stack->aco__left, NULL, __ATOMIC_ACQUIRE);
+    while (co) {
+        aco_t *next = co->aco__self.base;
+        if (stack->owner == co)
+            stack->owner = NULL;
+        aco__block_free(co);
+        co = next;
+    }
+}
+
+void aco_share_stack_destroy(aco_share_stack_t *stack)
+{
+    if (!stack)
+        aco__die("aco_share_stack_destroy", NULL, "the share stack is NULL");
+    free_left(stack);
+    aco__stack_check_overflow("aco_share_stack_destroy", stack);
+    if (stack->owner)
+        aco__die("aco_share_stack_destroy", stack->owner, "has not ended and its frames are on the share stack %p", (void *)stack);
+    aco__track_stack_gone(stack);
+    aco__os_unmap(stack->aco__map, stack->aco__map_sz);
+}
+
+void aco__stack_leave(aco_t *co)
+{
+    aco__stack_check_overflow("aco_exit", co->share_stack);
+    co->share_stack->owner = NULL;
+}
+
+void aco__stack_forget(aco_t *co)
+{
+    aco_share_stack_t *stack = co->share_stack;
+    if (stack->aco__thread == aco__self()) {
+        if (stack->owner == co)
+            stack->owner = NULL;
+        aco__block_free(co);
+        return;
+    }
+    /* The stack's thread may be reading this block right now, as its stack's owner: leave it to that thread. */
+    aco_t *next = __atomic_load_n(&stack->aco__left, __ATOMIC_RELAXED);
+    do
+        co->aco__self.base = next;
+    while (!__atomic_compare_exchange_n(&stack->aco__left, &next, co, 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+}
+
+/* Copies a stack's live bytes; they are few, most often, and a multiple of the word size. */
+static void copy(void *to, const void *from, size_t sz)
+{
+    char *t = to;
+    const char *f = from;
+    if (sz > 512) {
+        memcpy(to, from, sz);
+        return;
+    }
+    for (; sz >= 32; sz -= 32, t += 32, f += 32) {
+        __builtin_memcpy(t, f, 16);
+        __builtin_memcpy(t + 16, f + 16, 16);
+    }
+    for (; sz >= sizeof(void *); sz -= sizeof(void *), t += sizeof(void *), f += sizeof(void *))
+        __builtin_memcpy(t, f, sizeof(void *));
+    for (; sz; sz--)
+        *t++ = *f++;
+}
+
+static int is_inside(const aco_t *co)
+{
+    return co->save_stack.ptr == (const void *)(co + 1);
+}
+
+/* A save area of at least `sz` bytes; what the old one holds is not needed. The first growth fits exactly, later ones leave
+ * room: a coroutine that grew twice grows again. */
+static void grow(aco_t *co, size_t sz)
+{
+    aco_save_stack_t *save = &co->save_stack;
+    size_t room = is_inside(co) || save->sz + save->sz / 2 < sz ? sz : save->sz + save->sz / 2;
+    void *p = aco__memory_new(&room);
+    if (!p)
+        aco__die_of_memory("aco_resume", sz);
+    if (!is_inside(co))
+        aco__memory_free(save->ptr, save->sz);
+    save->ptr = p;
+    save->sz = room;
+}
+
+static void count(aco_save_stack_t *save, size_t *times, size_t sz)
+{
+    if (sz == 0)
+        return;
+    ++*times;
+    if (save->max_cpsz < sz)
+        save->max_cpsz = sz;
+}
+
+static void save(aco_t *co)
+{
+    aco_share_stack_t *stack = co->share_stack;
+    const char *sp = co->aco__self.sp, *top = stack->aco__top;
+    aco__stack_check_overflow("aco_resume", stack);
+    if (sp < (const char *)stack->ptr || sp > top)
+        aco__die("aco_resume", co, "its stack pointer %p is outside its share stack (%p to %p)", (const void *)sp, stack->ptr, (const void *)top);
+    size_t sz = (size_t)(top - sp);
+    if (sz > co->save_stack.sz)
+        grow(co, sz);
+    copy(co->save_stack.ptr, sp, sz);
+    aco__track_save(co, sp, sz);
+    co->save_stack.valid_sz = sz;
+    count(&co->save_stack, &co->save_stack.ct_save, sz);
+    aco__set_state(co, ACO__SAVED);
+}
+
+static void restore(aco_t *co)
+{
+    size_t sz = co->save_stack.valid_sz;
+    copy(co->aco__self.sp, co->save_stack.ptr, sz);
+    aco__track_restore(co, co->aco__self.sp, sz);
+    count(&co->save_stack, &co->save_stack.ct_restore, sz);
+    co->save_stack.valid_sz = 0;
+}
+
+void aco__stack_take(aco_t *co)
+{
+    aco_share_stack_t *stack = co->share_stack;
+    aco__thread_t *self = aco__self();
+    if (aco_unlikely(stack->aco__thread != self)) {
+        if (stack->aco__thread)
+            aco__die("aco_resume", co, "its share stack %p belongs to another thread", (void *)stack);
+        stack->aco__thread = self;
+    }
+    if (aco_unlikely(__atomic_load_n(&stack->aco__left, __ATOMIC_RELAXED) != NULL))
+        free_left(stack);
+    if (stack->owner)
+        save(stack->owner);
+    stack->owner = co;
+    restore(co);
+    aco__set_state(co, ACO__SUSPENDED);
+}

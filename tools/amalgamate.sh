@@ -1,0 +1,24 @@
+#!/bin/sh
+# amalgamate.sh SOURCE_DIR OUT_DIR SOURCE...: writes aco.h, aco.c, aco_assert_override.h and an empty acosw.S to OUT_DIR, so
+# that `cc acosw.S aco.c app.c` builds a program with nothing else at hand, as with libaco.
+set -eu
+root=$1 out=$2
+shift 2
+mkdir -p "$out"
+cd "$root"
+expand="awk -v root=$root -f $root/tools/amalgamate.awk"
+notice() {
+    printf '/* Acorn %s, put into one file by tools/amalgamate.sh. Do not edit: change the sources.\n * SPDX-License-Identifier: Apache-2.0 */\n' \
+        "$(sed -n 's/.*ACORN_VERSION_STRING "\(.*\)"/\1/p' include/aco.h)"
+}
+{ notice; $expand -v dirs="$root/include" -- "$root/include/aco.h"; } > "$out/aco.h"
+{
+    notice
+    printf '#ifndef _GNU_SOURCE\n#define _GNU_SOURCE\n#endif\n'
+    files=
+    for source; do files="$files $root/$source"; done
+    # shellcheck disable=SC2086
+    $expand -v dirs="$root/include:$root/src" -v skip=aco.h -- $files
+} > "$out/aco.c"
+cp include/aco_assert_override.h "$out/"
+printf '/* Empty: the switch is inline, in aco.h. Here so that build lines written for libaco keep working. */\n.section .note.GNU-stack,"",%%progbits\n' > "$out/acosw.S"
