@@ -19,6 +19,12 @@ static inline int own_fp(const struct aco_s *co)
 /* "used": the assembly names it, where no compiler looks. */
 __attribute__((used, tls_model("initial-exec"))) ACO_API __thread aco__thread_t aco__thread;
 
+#ifdef __x86_64__
+#include "arch/x86_64.h"
+#else
+#include "arch/i386.h"
+#endif
+
 #define OFFSET_IS(type, field, words, bytes)                                                                           \
     _Static_assert(offsetof(type, field) == (words) * sizeof(void *) + (bytes), "offset of " #field)
 #define OFFSETS_ARE(type, context, control, control2)                                                                  \

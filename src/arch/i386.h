@@ -1,8 +1,5 @@
-/* i386: what the library needs besides the inline switch. */
-extern const char aco__returned[];
-
-#if defined(__i386__) && defined(__ELF__)
-
+/* i386: what the library needs besides the inline switch. Included by core.c, so that the assembly stands in
+ * an object that every program links (an archive member that link-time optimisation sees no symbol in is not found). */
 /* aco__returned: an entry function's return address.
  *
  *   top     64-byte aligned                       <- esp on arrival here
@@ -23,5 +20,3 @@ __asm__(".pushsection .text.aco__returned,\"ax\",@progbits\n"
         "\t.cfi_endproc\n"
         "\t.size aco__returned,.-aco__returned\n"
         "\t.popsection\n");
-
-#endif

@@ -1,0 +1,11 @@
+# The library as its users meet it: installed, or as the amalgamation. Run for the native build only: the script compiles
+# with every language standard itself.
+set(install_dir ${CMAKE_CURRENT_BINARY_DIR}/installed)
+add_test(NAME install.prefix COMMAND ${CMAKE_COMMAND} --install ${PROJECT_BINARY_DIR} --prefix ${install_dir})
+set_tests_properties(install.prefix PROPERTIES FIXTURES_SETUP installed TIMEOUT 60)
+foreach(case headers pkg-config cmake amalgamation ffi)
+  add_test(NAME install.${case}
+           COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/install/run.sh ${case} ${install_dir} ${CMAKE_CURRENT_BINARY_DIR}/consumer
+                   ${CMAKE_C_COMPILER} ${CMAKE_CXX_COMPILER} "${CMAKE_C_FLAGS}" ${PROJECT_SOURCE_DIR})
+  set_tests_properties(install.${case} PROPERTIES FIXTURES_REQUIRED installed TIMEOUT 300 SKIP_RETURN_CODE 77)
+endforeach()

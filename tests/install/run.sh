@@ -1,0 +1,78 @@
+#!/bin/sh
+# run.sh CASE PREFIX WORK CC CXX FLAGS SOURCE_DIR: one check of the installed library. Exit 77: a tool for it is missing.
+set -eu
+case=$1 prefix=$2 work=$3/$1 cc=$4 cxx=$5 flags=$6 source=$7
+here=$source/tests/install
+rm -rf "$work"
+mkdir -p "$work"
+cd "$work"
+library_dir=$(dirname "$(find "$prefix" -name libacorn.a)")
+strict="-Wall -Wextra -Wpedantic -Wshadow -Werror"
+
+accepts() { # whether the compiler knows a standard
+    echo 'int x;' > probe.c
+    cp probe.c probe.cc
+    "$@" -fsyntax-only 2>/dev/null
+}
+
+case $case in
+headers) # every standard, release and debug, each option
+    for options in "" "-DACO_DEBUG=1" "-DACO_CONFIG_SHARE_FPU_MXCSR_ENV" "-DACO_CONFIG_NO_INLINE" "-mavx2 -fcf-protection"; do
+        for std in c99 gnu99 c11 gnu11 c17 c2x; do
+            if accepts "$cc" -std=$std probe.c; then
+                # shellcheck disable=SC2086
+                "$cc" $flags -std=$std $strict -Wstrict-prototypes $options -O1 -I"$prefix/include" -c "$here/consumer.c" -o consumer.o
+            else
+                echo "skipped: $cc has no -std=$std"
+            fi
+        done
+        for std in c++11 c++14 c++17 c++20 c++23; do
+            if accepts "$cxx" -std=$std probe.cc; then
+                # shellcheck disable=SC2086
+                "$cxx" $flags -std=$std $strict $options -O1 -I"$prefix/include" -x c++ -c "$here/consumer.c" -o consumer.o
+            else
+                echo "skipped: $cxx has no -std=$std"
+            fi
+        done
+    done
+    ;;
+pkg-config)
+    command -v pkg-config >/dev/null || exit 77
+    PKG_CONFIG_PATH=$library_dir/pkgconfig
+    export PKG_CONFIG_PATH
+    # shellcheck disable=SC2046,SC2086
+    "$cc" $flags "$here/consumer.c" -o shared $(pkg-config --cflags --libs acorn) -Wl,-rpath,"$library_dir"
+    ldd shared | grep -q 'libacorn.so.0'
+    ./shared
+    # shellcheck disable=SC2046,SC2086
+    "$cxx" $flags -x c++ "$here/consumer.c" -x none -o static $(pkg-config --cflags acorn) "$library_dir/libacorn.a" -pthread
+    ./static
+    ;;
+cmake)
+    cmake -S "$here" -B build -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$cc" -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_C_FLAGS="$flags" \
+        -DCMAKE_CXX_FLAGS="$flags"
+    cmake --build build
+    build/consumer_c
+    build/consumer_cxx
+    ;;
+amalgamation) # libaco's own build lines
+    cp "$prefix"/share/acorn/* "$here/consumer.c" .
+    for options in "" "-g -O2" "-O2 -DACO_CONFIG_SHARE_FPU_MXCSR_ENV" "-O3 -flto"; do
+        case "$cc $options" in *clang*-flto*) options="$options -fuse-ld=lld" ;; esac
+        # shellcheck disable=SC2086
+        "$cc" $flags $options -I. acosw.S aco.c consumer.c -o app
+        ./app
+    done
+    # shellcheck disable=SC2086
+    "$cc" $flags -O2 -Wall -Wextra -Werror -I. aco.c consumer.c -o app
+    ./app
+    readelf -lW app | grep GNU_STACK | grep -q 'RW ' || { echo "the stack is executable"; exit 1; }
+    ;;
+ffi) # exported symbols, called by a language that knows nothing of the header
+    case "$flags" in *-m32* | *-fsanitize*) echo "skipped: Python cannot load this build"; exit 77 ;; esac
+    command -v python3 >/dev/null || exit 77
+    "$cc" -O2 -shared -fPIC -DACO_CONFIG_NO_INLINE -I"$prefix/include" "$here/ffi_entry.c" -o libentry.so -L"$library_dir" -lacorn \
+        -Wl,-rpath,"$library_dir"
+    python3 "$here/ffi.py" "$library_dir/libacorn.so" ./libentry.so
+    ;;
+esac

@@ -1,0 +1,95 @@
+#!/bin/sh
+# matrix.sh [--nightly] [NAME...]: builds and runs the tests once for each compiler and option below (or those named), and
+# prints one line for each, a summary, and the names of what was skipped and why. Exit 1 when anything failed.
+set -u
+cd "$(dirname "$0")/.."
+nightly=OFF
+[ "${1:-}" = --nightly ] && nightly=ON && shift
+wanted=$*
+jobs=$(nproc 2>/dev/null || echo 2)
+passed=0 failed=0 skipped=0 failures= skips=
+
+wants() { # NAME
+    case " $wanted " in "  " | *" $1 "*) return 0 ;; *) return 1 ;; esac
+}
+
+skip() { # NAME REASON
+    skipped=$((skipped + 1))
+    skips="$skips
+  $1: $2"
+    echo "$1: skipped: $2"
+}
+
+# row NAME CC CXX FLAGS [CTEST-ARGUMENT...]
+row() {
+    name=$1 cc=$2 cxx=$3 flags=$4
+    shift 4
+    wants "$name" || return 0
+    command -v "$cc" >/dev/null && command -v "$cxx" >/dev/null || { skip "$name" "no $cc or $cxx"; return 0; }
+    dir=build/test/$name
+    mkdir -p "$dir"
+    if ! printf '#include <vector>\nint main() { return 0; }\n' | "$cxx" $flags -x c++ - -o "$dir/probe" 2>"$dir/log"; then
+        skip "$name" "$cxx cannot build with $flags (see $dir/log)"
+        return 0
+    fi
+    case $cc in *clang*) ar=llvm-ar-${cc##*-} linker="-fuse-ld=lld" ;; *) ar=gcc-ar linker= ;; esac
+    case $flags in *-flto*) ;; *) ar=ar linker= ;; esac
+    ar=$(command -v $ar || command -v ar)
+    start=$(date +%s)
+    if ! { cmake -S . -B "$dir" -G Ninja -DCMAKE_BUILD_TYPE=None -DCMAKE_C_COMPILER="$cc" -DCMAKE_CXX_COMPILER="$cxx" \
+        -DCMAKE_C_FLAGS="$flags" -DCMAKE_CXX_FLAGS="$flags" -DCMAKE_EXE_LINKER_FLAGS="$linker" -DCMAKE_SHARED_LINKER_FLAGS="$linker" \
+        -DCMAKE_AR="$ar" -DCMAKE_RANLIB=/bin/true -DACORN_WERROR=ON -DACORN_NIGHTLY="$nightly" &&
+        cmake --build "$dir" -j "$jobs"; } >"$dir/log" 2>&1; then
+        echo "$name: does not build"
+        tail -n 30 "$dir/log"
+        failed=$((failed + 1)) failures="$failures $name(build)"
+        return 0
+    fi
+    (cd "$dir" && ctest -j "$jobs" --output-on-failure "$@") >"$dir/ctest.log" 2>&1
+    status=$?
+    total=$(sed -n 's/.*tests passed, \([0-9]*\) tests failed out of \([0-9]*\).*/\1 \2/p' "$dir/ctest.log")
+    bad=${total% *} all=${total#* }
+    not_run=$(sed -n '/did not run:/,$s/^\t *[0-9]* - \(.*\) (Skipped)$/\1/p' "$dir/ctest.log")
+    [ -z "$not_run" ] || skips="$skips
+  $name: $(echo $not_run): $(sed -n 's/^skipped: //p' "$dir/Testing/Temporary/LastTest.log" | sort -u | paste -sd ';' -)"
+    count=$(echo $not_run | wc -w)
+    passed=$((passed + ${all:-0} - ${bad:-0} - count)) skipped=$((skipped + count)) failed=$((failed + ${bad:-0}))
+    if [ $status -ne 0 ] || [ -z "$total" ]; then
+        [ -n "$total" ] && [ "${bad:-0}" -gt 0 ] || failed=$((failed + 1))
+        failures="$failures $name"
+        sed -n '/\*\*\*/,/^ *Start\|^$/p' "$dir/ctest.log" | head -n 120
+        tail -n 15 "$dir/ctest.log"
+    fi
+    echo "$name: ${all:-0} tests, ${bad:-?} failed, $count skipped ($cc $flags, $(($(date +%s) - start)) s)"
+}
+
+row gcc-O2 gcc g++ "-O2 -g"
+row clang-O2 clang-19 clang++-19 "-O2 -g"
+row gcc-O0 gcc g++ "-O0 -g"
+row clang-O0 clang-19 clang++-19 "-O0 -g"
+row gcc-O3-lto gcc g++ "-O3 -flto"
+row clang-O3-lto clang-19 clang++-19 "-O3 -flto"
+row gcc-m32-O2 gcc g++ "-m32 -O2 -g"
+row gcc-m32-O0 gcc g++ "-m32 -O0 -g"
+row gcc-m32-pic gcc g++ "-m32 -O2 -fPIC -msse2"
+row clang-m32-O2 clang-19 clang++-19 "-m32 -O2 -g"
+row clang14-O2 clang-14 clang++-14 "-O2 -g"
+row gcc-hardened gcc g++ "-O2 -fPIE -pie -fcf-protection -fstack-protector-strong -fstack-clash-protection -D_FORTIFY_SOURCE=2"
+row gcc-debug gcc g++ "-O1 -g -DACO_DEBUG=1 -fno-omit-frame-pointer"
+row gcc-ubsan gcc g++ "-O1 -g -fsanitize=undefined -fno-sanitize-recover=all"
+row clang-ubsan clang-19 clang++-19 "-O1 -g -fsanitize=undefined -fno-sanitize-recover=all"
+if grep -q avx512f /proc/cpuinfo 2>/dev/null; then
+    row gcc-avx512 gcc g++ "-O2 -march=x86-64-v4"
+    row clang-avx512 clang-19 clang++-19 "-O2 -march=x86-64-v4"
+elif grep -q avx2 /proc/cpuinfo 2>/dev/null; then
+    row gcc-avx2 gcc g++ "-O2 -march=x86-64-v3"
+    row clang-avx2 clang-19 clang++-19 "-O2 -march=x86-64-v3"
+fi
+
+echo
+if [ -n "$skips" ]; then
+    echo "skipped:$skips"
+fi
+[ -z "$failures" ] || echo "failed:$failures"
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed -eq 0 ] && [ $passed -gt 0 ]

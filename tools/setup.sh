@@ -1,0 +1,55 @@
+#!/bin/sh
+# setup.sh GROUP...: installs what the groups need and this machine lacks. On Debian and its like, as root; elsewhere it says
+# exactly what to install and goes on: what is missing is then skipped by name where it would have been used.
+set -u
+
+packages() {
+    case $1 in
+    demo) echo gcc g++ make cmake ninja-build ;;
+    test) echo gcc g++ make cmake ninja-build python3 binutils pkg-config libgtest-dev valgrind gdb \
+        gcc-12-multilib g++-12-multilib clang-19 lld-19 llvm-19 libclang-rt-19-dev clang-14 ;;
+    bench) echo gcc g++ make cmake ninja-build python3 python3-matplotlib clang-19 lld-19 libboost-context-dev libboost-coroutine-dev \
+        libboost-fiber-dev ;;
+    *) echo "setup: no group named $1" >&2; exit 2 ;;
+    esac
+}
+
+have() {
+    case $1 in # a tool that came by another way than the package manager is as good
+    gcc | g++ | make | cmake | python3 | gdb | valgrind) command -v "$1" >/dev/null ;;
+    ninja-build) command -v ninja >/dev/null ;;
+    cargo) command -v cargo >/dev/null ;;
+    *) dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'ok installed' ;;
+    esac
+}
+
+missing=
+for group; do
+    for package in $(packages "$group"); do
+        have "$package" || case " $missing " in *" $package "*) ;; *) missing="$missing $package" ;; esac
+    done
+    [ "$group" != bench ] || have cargo || missing="$missing cargo"
+done
+[ -n "$missing" ] || exit 0
+
+if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
+    echo "setup: installing$missing"
+    log=$(mktemp)
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get update >"$log" 2>&1
+    # shellcheck disable=SC2086
+    if ! apt-get install -y --no-install-recommends $missing >>"$log" 2>&1; then
+        # one that cannot be had must not keep the others away
+        for package in $missing; do
+            apt-get install -y --no-install-recommends "$package" >>"$log" 2>&1 || echo "setup: could not install $package (log: $log)" >&2
+        done
+    fi
+else
+    {
+        echo "setup: not installed here, and this is not a Debian-like system with root rights:"
+        echo "    $missing"
+        echo "setup: to install them:  sudo apt-get update && sudo apt-get install -y$missing"
+        echo "setup: going on with what there is"
+    } >&2
+fi
+exit 0
