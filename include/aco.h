@@ -167,8 +167,8 @@ ACO_API aco_share_stack_t *aco_share_stack_new2(size_t sz, char guard_page_enabl
 /* aco_share_stack_new2(sz, 1). */
 ACO_API aco_share_stack_t *aco_share_stack_new(size_t sz);
 
-/* Gives the stack back. Its coroutines must have been destroyed, or at least never be resumed again; one that is suspended
- * with its frames on the stack aborts the process. Any thread, once no other uses the stack. */
+/* Gives the stack back. Every coroutine that was started on it must have ended or been destroyed; one that is suspended with
+ * its frames on the stack aborts the process. Any thread, once no other uses the stack. */
 ACO_API void aco_share_stack_destroy(aco_share_stack_t *sstk);
 
 /* ---- Coroutines ------------------------------------------------------------------------------------------------------- */

@@ -64,6 +64,7 @@ static uint8_t fp_load_is_cheap(void)
 static void read_new_environment(aco__thread_t *self)
 {
     aco__fp_read(&self->new_fp_control, &self->new_fp_control2);
+    self->new_fp_control &= ~(uint32_t)ACO__FP_STATUS;
 }
 
 static aco__thread_t *ready(void)
@@ -250,14 +251,24 @@ void aco__nobody_runs(const char *call)
 
 /* ---- Ending ---- */
 
-__attribute__((noreturn)) static void end(aco_t *co)
+/* Brings back the resumer's control words; its status is touched only where they differ, as in the switch. */
+static void load_resumer_environment(void)
 {
     aco__thread_t *self = aco__self();
+    uint32_t control;
+    uint16_t control2;
+    aco__fp_read(&control, &control2);
+    if (((control ^ self->fp_control) & ~(uint32_t)ACO__FP_STATUS) != 0 || control2 != self->fp_control2)
+        aco__fp_load(&self->fp_control, &self->fp_control2);
+}
+
+__attribute__((noreturn)) static void end(aco_t *co)
+{
     co->is_end = 1;
     aco__set_state(co, ACO__ENDED);
     aco__stack_leave(co);
-    if (!(co->aco__state & ACO__SHARES_FP))
-        aco__fp_load(&self->fp_control, &self->fp_control2);
+    if (own_fp(co))
+        load_resumer_environment();
     aco__switch_exit(co);
 }
 

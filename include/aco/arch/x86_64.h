@@ -32,6 +32,8 @@
 #define ACO__LOAD_ALWAYS "38" /* thread record only */
 #define ACO__RUNNING "40"     /* thread record only */
 
+#define ACO__FP_STATUS 0x3f /* MXCSR's status bits: nobody's across a call */
+
 /* A stack's top is 64-byte aligned; a function is entered with its return address just below a 16-byte boundary. */
 #define ACO__ENTRY_BELOW_TOP 8
 
