@@ -233,7 +233,7 @@ ACO__FAST void *aco_mem_new(size_t sz);
 ACO_API ACO__COLD __attribute__((noreturn)) void aco__assert_failed(const char *what, const char *file, int line, const char *function);
 ACO_API ACO__COLD __attribute__((noreturn)) void aco__alloc_failed(const char *file, int line, const char *function);
 ACO_API aco_t *aco__create(aco_t *main_co, aco_share_stack_t *share_stack, size_t save_stack_sz, aco_cofuncp_t fp, void *arg, int own_fp);
-ACO_API ACO__COLD void aco__resume_slow(aco_t *co);              /* makes `co` resumable, or aborts */
+ACO_API __attribute__((noinline)) void aco__resume_slow(aco_t *co); /* makes `co` resumable, or aborts */
 ACO_API ACO__COLD void aco__resume_check(aco_t *co, int own_fp); /* all checks, then aco__resume_slow() where needed */
 ACO_API ACO__COLD void aco__yield_check(aco_t *co, int own_fp);
 ACO_API ACO__COLD void aco__arrived(uintptr_t mark);             /* acts on an arrival mark */

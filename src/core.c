@@ -195,9 +195,9 @@ void aco_destroy(aco_t *co)
 
 /* ---- Off the fast path ---- */
 
-void aco__resume_slow(aco_t *co)
+/* Why `co` cannot be resumed now; returns when nothing speaks against it. */
+ACO__COLD static void refuse(const aco_t *co, const aco_t *running)
 {
-    aco_t *running = aco__running();
     if (!co)
         aco__die("aco_resume", NULL, "the coroutine is NULL");
     if (co == running)
@@ -210,6 +210,13 @@ void aco__resume_slow(aco_t *co)
         aco__die("aco_resume", co, "is a main coroutine");
     if (co->main_co->aco__self.base != (void *)aco__self())
         aco__die("aco_resume", co, "belongs to another thread");
+}
+
+void aco__resume_slow(aco_t *co)
+{
+    aco_t *running = aco__running();
+    if (aco_unlikely(!co || running || aco__state(co) != ACO__SAVED))
+        refuse(co, running);
     if (aco__state(co) != ACO__SUSPENDED)
         aco__stack_take(co);
 }

@@ -38,7 +38,7 @@ ACO__HIDDEN void aco__stack_take(aco_t *co);
 ACO__HIDDEN void aco__stack_leave(aco_t *co);
 /* Takes `co`, started and not ended, off its stack and frees it: now, or when the stack's own thread comes by. */
 ACO__HIDDEN void aco__stack_forget(aco_t *co);
-ACO__HIDDEN void aco__stack_check_overflow(const char *call, aco_share_stack_t *stack);
+ACO__HIDDEN void aco__stack_check_overflow(const char *call, const aco_share_stack_t *stack);
 
 /* ---- core.c ---- */
 /* Frees block and save area. */

@@ -1,0 +1,181 @@
+/* Lab: how the out-of-line resume and yield should return. An experiment, not library code: hand-written functions that do
+ * what the exported ones must (checks, who runs, six callee-saved registers, the floating-point environment with FP=1), each
+ * returning by `ret` or by pop and jmp. Command line: ../matrix.h. Yardstick: peers/classic.c; the library's own functions,
+ * compiled C that returns by `ret`: switch.c with -DACO_CONFIG_NO_INLINE.
+ *
+ *   for fp in 0 1; do for form in "ret ret" "jmp jmp" "ret jmp" "jmp ret"; do set -- $form
+ *     cc -O2 -DNDEBUG -DFP=$fp -DRESUMED_BY_$1 -DYIELDED_BY_$2 out-of-line.c -o t && ./t flat 1 rr 5 20 1 && ./t nested 4 - 5 20 1
+ *   done; done
+ *
+ * RESUMED_BY: how a resumed coroutine's yield returns. YIELDED_BY: how resume returns.
+ * SITES: each depth of the nesting calls from a place of its own, as different functions do, so that a predicted return
+ * address which belongs to another depth is wrong. */
+#include "../stack.h"
+
+#ifndef FP
+#define FP 0
+#endif
+#if defined(RESUMED_BY_jmp)
+#define YIELD_RETURNS "\tpopq %rcx\n\tjmpq *%rcx\n"
+#else
+#define YIELD_RETURNS "\tret\n"
+#endif
+#if defined(YIELDED_BY_jmp)
+#define RESUME_RETURNS "\tpopq %rcx\n\tjmpq *%rcx\n"
+#else
+#define RESUME_RETURNS "\tret\n"
+#endif
+
+typedef struct sw {
+    void *sp;
+    uint32_t mxcsr;
+    uint16_t x87cw;
+    uint8_t state; /* 0: suspended */
+    uintptr_t value;
+} sw_t;
+
+/* The thread's record: the resumer's stack pointer at 0, its control words at 8 and 12, the running coroutine at 16. */
+struct thread {
+    void *sp;
+    uint32_t mxcsr;
+    uint16_t x87cw;
+    sw_t *running;
+};
+__attribute__((used, aligned(64), tls_model("local-exec"))) __thread struct thread lab_thread;
+
+#define T(offset) "%fs:lab_thread@tpoff+" #offset
+#if FP
+#define FP_SWAP(store_mxcsr, store_x87, load_mxcsr, load_x87)                                                          \
+    "\tstmxcsr " store_mxcsr "\n\tfnstcw " store_x87 "\n\tldmxcsr " load_mxcsr "\n"                                      \
+    "\tmovzwl " store_x87 ",%eax\n\tcmpw " load_x87 ",%ax\n\tjne 8f\n"
+#else
+#define FP_SWAP(store_mxcsr, store_x87, load_mxcsr, load_x87)
+#endif
+#define PUSH "\tpushq %rbp\n\tpushq %rbx\n\tpushq %r12\n\tpushq %r13\n\tpushq %r14\n\tpushq %r15\n"
+#define POP "\tpopq %r15\n\tpopq %r14\n\tpopq %r13\n\tpopq %r12\n\tpopq %rbx\n\tpopq %rbp\n"
+
+void lab_resume(sw_t *co);
+void lab_yield(void);
+/* rdi: the coroutine. 8: what a library would do off the fast path. */
+__asm__(".text\n"
+        "\t.p2align 6\n"
+        "lab_resume:\n"
+        "\ttestq %rdi,%rdi\n"
+        "\tje 8f\n"
+        "\tcmpb $0,14(%rdi)\n"
+        "\tjne 8f\n"
+        "\tcmpq $0," T(16) "\n"
+        "\tjne 8f\n"
+        "\tmovq %rdi," T(16) "\n"
+        PUSH
+        "\tmovq %rsp," T(0) "\n"
+        FP_SWAP(T(8), T(12), "8(%rdi)", "12(%rdi)")
+        "\tmovq (%rdi),%rsp\n"
+        POP
+        YIELD_RETURNS
+        "\t.p2align 6\n"
+        "lab_yield:\n"
+        "\tmovq " T(16) ",%rdi\n"
+        "\ttestq %rdi,%rdi\n"
+        "\tje 8f\n"
+        "\tmovq $0," T(16) "\n"
+        PUSH
+        "\tmovq %rsp,(%rdi)\n"
+        FP_SWAP("8(%rdi)", "12(%rdi)", T(8), T(12))
+        "\tmovq " T(0) ",%rsp\n"
+        POP
+        RESUME_RETURNS
+        "8:\tud2\n"
+        "\t.p2align 6\n");
+
+BENCH_INLINE void sw_resume(sw_t *co)
+{
+    lab_resume(co);
+}
+
+BENCH_INLINE void sw_yield(sw_t *self)
+{
+    (void)self;
+    lab_yield();
+}
+
+BENCH_INLINE uintptr_t sw_send(sw_t *co, uintptr_t value)
+{
+    co->value = value;
+    lab_resume(co);
+    return co->value;
+}
+
+BENCH_INLINE uintptr_t sw_receive(sw_t *self)
+{
+    return self->value;
+}
+
+BENCH_INLINE void sw_reply(sw_t *self, uintptr_t value)
+{
+    self->value = value;
+    lab_yield();
+}
+
+#ifdef SITES
+/* One call for each depth; the comments keep the compiler from merging them. */
+BENCH_INLINE uintptr_t call_from(uintptr_t (*descend)(sw_t *, uintptr_t, uintptr_t), sw_t *self, uintptr_t depth, uintptr_t x)
+{
+#define SITE(n)                                                                                                        \
+    case n:                                                                                                            \
+        x = descend(self, depth, x);                                                                                   \
+        __asm__ volatile("# site " #n);                                                                                \
+        return x
+    switch (depth & 7) {
+        SITE(0);
+        SITE(1);
+        SITE(2);
+        SITE(3);
+        SITE(4);
+        SITE(5);
+        SITE(6);
+        SITE(7);
+    }
+    return x;
+}
+#define MATRIX_DESCEND(descend, self, depth, x) call_from(descend, self, depth, x)
+#endif
+#include "../matrix.h"
+
+static matrix_body_t next_body;
+static sw_t *next_self;
+
+static void sw_prepare(unsigned seed)
+{
+    bench_stacks_made = seed;
+}
+
+static void entry(void)
+{
+    matrix_body_t body = next_body;
+    sw_t *self = next_self;
+    lab_yield();
+    body(self);
+    abort();
+}
+
+static sw_t *sw_start(matrix_kind_t kind, matrix_body_t body, size_t stack_sz)
+{
+    void **sp = (void **)(void *)bench_stack_new(stack_sz);
+    sw_t *co = bench_alloc(sizeof *co);
+    (void)kind;
+    *--sp = NULL; /* the entry function's return address */
+    *--sp = (void *)(uintptr_t)entry;
+    co->sp = sp - 6;
+    co->state = 0;
+    __asm__("stmxcsr %0\n\tfnstcw %1" : "=m"(co->mxcsr), "=m"(co->x87cw));
+    next_body = body;
+    next_self = co;
+    lab_resume(co);
+    return co;
+}
+
+int main(int argc, char **argv)
+{
+    return matrix_main(argc, argv);
+}
