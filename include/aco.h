@@ -30,10 +30,18 @@
 #ifndef ACO_H
 #define ACO_H
 
+/* More than this header needs: programs written for libaco rely on what its header brought in. */
 #include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#ifndef _WIN32
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
 
 /* The level of libaco's API that this header provides. */
 #define ACO_VERSION_MAJOR 1
@@ -52,7 +60,7 @@
 #define ACO_API __attribute__((visibility("default")))
 #endif
 #define ACO__COLD __attribute__((cold, noinline))
-/* The calls on the fast path are inline functions. One unit of the library (src/ffi.c) defines the same bodies as exported
+/* The calls on the fast path are inline functions. One unit of the library (src/core.c) defines the same bodies as exported
  * functions, for languages that cannot use this header; ACO_CONFIG_NO_INLINE declares those. */
 #if defined(ACO_CONFIG_NO_INLINE)
 #define ACO__FAST ACO_API
@@ -142,7 +150,7 @@ enum {
     ACO__SHARES_FP = 0x80 /* does not keep a floating-point environment of its own */
 };
 
-/* Whether the unit keeps floating-point environments apart. src/ffi.c asks the coroutine instead. */
+/* Whether the unit keeps floating-point environments apart. src/core.c asks the coroutine instead. */
 #if defined(ACO_CONFIG_SHARE_FPU_MXCSR_ENV)
 #define ACO__OWN_FP(co) 0
 #elif !defined(ACO__OWN_FP)
@@ -284,6 +292,8 @@ ACO__FAST void aco_resume(aco_t *co)
 ACO__FAST void aco_yield1(aco_t *co)
 {
     uintptr_t word;
+    if (aco_unlikely(co == NULL))
+        aco__nobody_runs("aco_yield1");
 #if ACO_DEBUG
     aco__yield_check(co, ACO__OWN_FP(co));
 #endif

@@ -8,10 +8,11 @@
  *   aco__self()                  the calling thread's aco__thread_t. Computed anew on every call by a volatile asm: a
  *                                coroutine may come back on another thread, so no compiler may keep it (docs/switch.md, 8)
  *   aco__running()               aco__self()->running in one step
- *   aco__switch_resume(co)       leave for `co`, which is suspended and has its frames in place; come back when it yields
- *   aco__switch_yield(co)        leave `co`, the running coroutine, for its resumer; come back when it is resumed
- *   aco__switch_exit(self)       leave for the resumer and never come back
- *   aco__fp_read, aco__fp_load   the floating-point environment's control words
+ *   aco__switch_resume(co, fp)   leave for `co`, which is suspended and has its frames in place; come back when it yields
+ *   aco__switch_yield(co, fp)    leave `co`, the running coroutine, for its resumer; come back when it is resumed
+ *   aco__switch_exit(co)         leave `co`, the running coroutine, for its resumer and never come back
+ *   aco__fp_read, aco__fp_load   the floating-point environment's control words; ACO__FP_STATUS: their status bits
+ *   ACO__ENTRY_BELOW_TOP         how far below a stack's top an entry function's return address stands
  *
  * Both switches take `fp`, a compile-time 0 or 1: 1 keeps the floating-point control words of the two sides apart.
  *

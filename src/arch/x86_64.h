@@ -1,16 +1,18 @@
 /* x86-64: what the library needs besides the inline switch. Included by core.c, so that the assembly stands in
  * an object that every program links (an archive member that link-time optimisation sees no symbol in is not found). */
+
 /* aco__returned: an entry function's return address.
  *
  *   top     64-byte aligned                       <- rsp on arrival here
  *   top-8   aco__returned                         <- rsp on entry to the entry function
  *
- * Unwinders look one byte before a return address, hence the nop: they find this function, and by its undefined rip the end
- * of the stack. */
+ * Unwinders look one byte before a return address, hence the nop: they find this function, named aco__outermost, and by its
+ * undefined rip the end of the stack. */
 __asm__(".pushsection .text.aco__returned,\"ax\",@progbits\n"
-        "\t.type aco__returned,@function\n"
+        "\t.type aco__outermost,@function\n"
         "\t.hidden aco__returned\n"
         "\t.globl aco__returned\n"
+        "aco__outermost:\n"
         "\t.cfi_startproc\n"
         "\t.cfi_undefined rip\n"
         "\tnop\n"
@@ -18,5 +20,5 @@ __asm__(".pushsection .text.aco__returned,\"ax\",@progbits\n"
         "\tcall aco__entry_returned\n"
         "\tud2\n"
         "\t.cfi_endproc\n"
-        "\t.size aco__returned,.-aco__returned\n"
+        "\t.size aco__outermost,.-aco__outermost\n"
         "\t.popsection\n");
