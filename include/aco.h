@@ -247,6 +247,10 @@ ACO_API ACO__COLD void aco__yield_check(aco_t *co, int own_fp);
 ACO_API ACO__COLD void aco__arrived(uintptr_t mark);             /* acts on an arrival mark */
 ACO_API ACO__COLD __attribute__((noreturn)) void aco__nobody_runs(const char *call);
 
+#if defined(ACO_CONFIG_NO_INLINE) && defined(ACO_CONFIG_SHARE_FPU_MXCSR_ENV)
+#define aco_create(main_co, share_stack, save_stack_sz, fp, arg) aco__create(main_co, share_stack, save_stack_sz, fp, arg, 0)
+#endif
+
 #ifndef ACO_CONFIG_NO_INLINE
 
 ACO__FAST int aco_is_main_co(const aco_t *co)
@@ -265,6 +269,8 @@ ACO__FAST aco_t *aco_create(aco_t *main_co, aco_share_stack_t *share_stack, size
 {
     return aco__create(main_co, share_stack, save_stack_sz, fp, arg, ACO__OWN_FP(NULL));
 }
+
+#ifndef ACO__SWITCHES_ELSEWHERE
 
 /* The call to aco__arrived() is what keeps a switching function from being a leaf, and so from using the red zone, whose
  * bytes a copying stack would lose. It must neither become a tail call (the empty asm stands after it) nor be inlined. */
@@ -308,6 +314,8 @@ ACO__FAST void aco_yield(void)
         aco__nobody_runs("aco_yield");
     aco_yield1(co);
 }
+
+#endif
 
 ACO__FAST aco_t *aco_get_co(void)
 {

@@ -1,11 +1,17 @@
 /* Control blocks: made, resumed for the first time, ended, destroyed. The switch itself is inline, in include/aco/. */
 /* This unit defines the calls on the fast path as exported functions too, for languages that cannot use the header: the
- * bodies are the header's. They serve coroutines with and without a floating-point environment of their own. */
+ * bodies are the header's, or assembly where src/arch/ has a faster one. They serve coroutines with and without a
+ * floating-point environment of their own. */
 #define ACO__FAST ACO_API
 #define ACO__OWN_FP(co) own_fp(co)
 struct aco_s;
 static inline int own_fp(const struct aco_s *co);
 
+#ifdef __x86_64__
+#include "arch/x86_64.h"
+#else
+#include "arch/i386.h"
+#endif
 #include "internal.h"
 
 #include <errno.h>
@@ -18,12 +24,6 @@ static inline int own_fp(const struct aco_s *co)
 
 /* "used": the assembly names it, where no compiler looks. */
 __attribute__((used, tls_model("initial-exec"))) ACO_API __thread aco__thread_t aco__thread;
-
-#ifdef __x86_64__
-#include "arch/x86_64.h"
-#else
-#include "arch/i386.h"
-#endif
 
 #define OFFSET_IS(type, field, words, bytes)                                                                           \
     _Static_assert(offsetof(type, field) == (words) * sizeof(void *) + (bytes), "offset of " #field)
