@@ -78,17 +78,17 @@ __asm__(".pushsection .text.aco__returned,\"ax\",@progbits\n"
     "\tjmp 4b\n"
 
 #define ACO__ASM_FUNCTION(name)                                                                                        \
+    ".pushsection .text.aco_switch,\"ax\",@progbits\n"                                                                  \
     "\t.p2align 6\n"                                                                                                   \
     "\t.globl " name "\n"                                                                                              \
     "\t.type " name ",@function\n" name ":\n"                                                                          \
     "\t.cfi_startproc\n"                                                                                               \
     "\tendbr64\n"
-#define ACO__ASM_END(name) "\t.cfi_endproc\n\t.size " name ",.-" name "\n"
+#define ACO__ASM_END(name) "\t.cfi_endproc\n\t.size " name ",.-" name "\n\t.popsection\n"
 
 #define ACO__SWITCHES_ELSEWHERE /* aco.h: no bodies for these three in this unit */
-__asm__(".pushsection .text.aco_resume,\"ax\",@progbits\n"
-        /* rdi: the coroutine to resume. */
-        ACO__ASM_FUNCTION("aco_resume")
+/* rdi: the coroutine to resume. */
+__asm__(ACO__ASM_FUNCTION("aco_resume")
         "\ttestq %rdi,%rdi\n"
         "\tje 7f\n"
         "8:\tmovq aco__thread@gottpoff(%rip),%rsi\n"
@@ -115,10 +115,10 @@ __asm__(".pushsection .text.aco_resume,\"ax\",@progbits\n"
         "\tpopq %rdi\n"
         "\t.cfi_adjust_cfa_offset -8\n"
         "\tjmp 8b\n"
-        ACO__ASM_END("aco_resume")
+        ACO__ASM_END("aco_resume"));
 
-        /* rdi: the running coroutine. */
-        ACO__ASM_FUNCTION("aco_yield1")
+/* rdi: the running coroutine. */
+__asm__(ACO__ASM_FUNCTION("aco_yield1")
         "\tmovq aco__thread@gottpoff(%rip),%rsi\n"
         "\ttestq %rdi,%rdi\n"
         "\tjne aco__yield\n"
@@ -128,9 +128,9 @@ __asm__(".pushsection .text.aco_resume,\"ax\",@progbits\n"
         "\tcall aco__nobody_runs@PLT\n"
         "\tud2\n"
         "9:\t.asciz \"aco_yield1\"\n"
-        ACO__ASM_END("aco_yield1")
+        ACO__ASM_END("aco_yield1"));
 
-        ACO__ASM_FUNCTION("aco_yield")
+__asm__(ACO__ASM_FUNCTION("aco_yield")
         "\tmovq aco__thread@gottpoff(%rip),%rsi\n"
         "\tmovq %fs:40(%rsi),%rdi\n"
         "\ttestq %rdi,%rdi\n"
@@ -155,5 +155,4 @@ __asm__(".pushsection .text.aco_resume,\"ax\",@progbits\n"
         "\tcall aco__nobody_runs@PLT\n"
         "\tud2\n"
         "9:\t.asciz \"aco_yield\"\n"
-        ACO__ASM_END("aco_yield")
-        "\t.popsection\n");
+        ACO__ASM_END("aco_yield"));

@@ -1,0 +1,129 @@
+/* Runs a program and checks how it ends and what it prints.
+ *
+ *   expect exit|abort [-o|-e|-O|-E TEXT]... -- PROGRAM [ARGUMENT]...
+ *
+ * exit: it must exit with status 0. abort: it must die by SIGABRT. Each -o TEXT must be in its standard output, each -e TEXT
+ * in its standard error, behind the one before it; -O and -E TEXT must not be there. The exit status is 0 if all of that
+ * holds; else the program's output and what was wrong with it are printed. */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { LIMIT_S = 50 };
+
+typedef struct stream {
+    const char *name;
+    FILE *file;
+    char *text;
+    const char *from; /* where the next TEXT may begin */
+} stream_t;
+
+__attribute__((noreturn)) static void die(const char *what)
+{
+    perror(what);
+    exit(2);
+}
+
+static void stream_open(stream_t *s, const char *name)
+{
+    s->name = name;
+    s->file = tmpfile();
+    if (!s->file)
+        die("tmpfile");
+}
+
+static void stream_read(stream_t *s)
+{
+    long size = fseek(s->file, 0, SEEK_END) == 0 ? ftell(s->file) : -1;
+    s->text = size < 0 ? NULL : calloc((size_t)size + 1, 1);
+    if (!s->text)
+        die(s->name);
+    rewind(s->file);
+    if (fread(s->text, 1, (size_t)size, s->file) != (size_t)size)
+        die(s->name);
+    s->from = s->text;
+    fclose(s->file);
+}
+
+static int run(char **command, FILE *out, FILE *err)
+{
+    int status;
+    pid_t pid = fork();
+    if (pid < 0)
+        die("fork");
+    if (pid == 0) {
+        const struct rlimit no_core = {0, 0};
+        setrlimit(RLIMIT_CORE, &no_core);
+        alarm(LIMIT_S); /* outlives exec: a program that hangs dies by SIGALRM */
+        dup2(fileno(out), STDOUT_FILENO);
+        dup2(fileno(err), STDERR_FILENO);
+        execv(command[0], command);
+        _exit(127);
+    }
+    if (waitpid(pid, &status, 0) != pid)
+        die("waitpid");
+    return status;
+}
+
+/* Whether the program ended as it should. */
+static int ended(const char *how, int status)
+{
+    if (strcmp(how, "abort") == 0 ? WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT : status == 0)
+        return 1;
+    fprintf(stderr, "expect: it ended by %s %d\n", WIFSIGNALED(status) ? "signal" : "exit with status",
+            WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    return 0;
+}
+
+static int has(stream_t *s, const char *text)
+{
+    const char *found = strstr(s->from, text);
+    if (!found) {
+        fprintf(stderr, "expect: standard %s lacks, in this order: %s\n", s->name, text);
+        return 0;
+    }
+    s->from = found + strlen(text);
+    return 1;
+}
+
+static int has_not(const stream_t *s, const char *text)
+{
+    if (!strstr(s->text, text))
+        return 1;
+    fprintf(stderr, "expect: standard %s has: %s\n", s->name, text);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    stream_t out, err;
+    int command = 2, good;
+    while (command < argc && strcmp(argv[command], "--") != 0)
+        command += 2;
+    if (command + 1 >= argc || (strcmp(argv[1], "exit") != 0 && strcmp(argv[1], "abort") != 0)) {
+        fprintf(stderr, "usage: expect exit|abort [-o|-e|-O|-E TEXT]... -- PROGRAM [ARGUMENT]...\n");
+        return 2;
+    }
+    stream_open(&out, "output");
+    stream_open(&err, "error");
+    int status = run(argv + command + 1, out.file, err.file);
+    stream_read(&out);
+    stream_read(&err);
+    printf("%s", out.text);
+    fflush(stdout);
+    fprintf(stderr, "%s", err.text);
+
+    good = ended(argv[1], status);
+    for (int i = 2; i < command; i += 2) {
+        stream_t *s = strchr("oO", argv[i][1]) ? &out : &err;
+        good &= strchr("oe", argv[i][1]) ? has(s, argv[i + 1]) : has_not(s, argv[i + 1]);
+    }
+    free(out.text);
+    free(err.text);
+    return good ? 0 : 1;
+}
