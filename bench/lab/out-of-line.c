@@ -9,7 +9,18 @@
  *
  * RESUMED_BY: how a resumed coroutine's yield returns. YIELDED_BY: how resume returns.
  * SITES: each depth of the nesting calls from a place of its own, as different functions do, so that a predicted return
- * address which belongs to another depth is wrong. */
+ * address which belongs to another depth is wrong.
+ *
+ * Zen 5, gcc 12, medians of 10 samples from 5 processes each, ns per round trip:
+ *                               flat    1 deep    4 deep   16 deep   SITES: 4 deep   16 deep
+ *   FP=0  ret ret               18.7      20.1      24.0      41.1            25.9      47.6
+ *         jmp jmp                4.8      11.5      27.2      44.5            38.8     144.9
+ *   FP=1  ret ret               22.8      24.8      28.4      45.1            30.2      50.6
+ *         jmp jmp                8.3      14.8      32.2      48.3            41.1     145.8
+ *   the library, shared FP      19.5      20.8      24.6      41.9
+ *   the library, own FP         23.5      25.3      29.1      45.8
+ *   classic                      5.5      11.1      26.8      43.6
+ * Mixed forms pay one misprediction flat and are no better nested. */
 #include "../stack.h"
 
 #ifndef FP

@@ -1,0 +1,223 @@
+/* libaco's benchmark table for Acorn: coroutines that hold so many live bytes are made, resumed round-robin and destroyed.
+ * One coroutine has its stack to itself, all others of a row share one. The same rows as in libaco's README.
+ *
+ *   PROGRAM [--json] [--quick] [--fit]
+ *
+ * --fit makes coroutines with save areas of the measured size instead of libaco's 64 bytes. What a yield copies is more than
+ * the live bytes (saved registers, alignment) and is reported as `copied`. Each repetition makes all coroutines anew. The
+ * first resume, which enters the coroutine and finds its save area too small, is a row of its own: "first_resume". */
+#include "copying.h"
+
+#include <aco.h>
+
+BENCH_INLINE uint64_t copying_tag(void)
+{
+    return (uintptr_t)aco_get_arg();
+}
+
+BENCH_INLINE void copying_yield(void)
+{
+    aco_yield();
+}
+
+static void hold_0(void)
+{
+    for (;;) {
+        aco_yield();
+        copying_checked += (size_t)copying_check_all;
+    }
+}
+
+COPYING_HOLDER(8)
+COPYING_HOLDER(24)
+COPYING_HOLDER(40)
+COPYING_HOLDER(56)
+COPYING_HOLDER(120)
+COPYING_HOLDER(136)
+COPYING_HOLDER(152)
+COPYING_HOLDER(232)
+COPYING_HOLDER(488)
+COPYING_HOLDER(1000)
+COPYING_HOLDER(2024)
+COPYING_HOLDER(4072)
+COPYING_HOLDER(7992)
+
+enum { M = 1000000, DEFAULT_SAVE = 64, MOST_REPETITIONS = 8 };
+
+typedef struct row {
+    size_t n, live, resumes;
+    void (*entry)(void);
+    int quick; /* also in the quick table */
+} row_t;
+
+static const row_t rows[] = {
+    {1, 0, 10 * M, hold_0, 1},
+    {2 * M, 8, 10 * M, hold_8, 0},
+    {2 * M, 24, 10 * M, hold_24, 0},
+    {2 * M, 40, 10 * M, hold_40, 0},
+    {2 * M, 56, 10 * M, hold_56, 0},
+    {2 * M, 120, 10 * M, hold_120, 1},
+    {10 * M, 8, 20 * M, hold_8, 1},
+    {10 * M, 24, 20 * M, hold_24, 0},
+    {10 * M, 40, 20 * M, hold_40, 0},
+    {10 * M, 56, 20 * M, hold_56, 0},
+    {10 * M, 120, 20 * M, hold_120, 0},
+    {2 * M, 136, 10 * M, hold_136, 0},
+    {2 * M, 152, 10 * M, hold_152, 0},
+    {2 * M, 232, 10 * M, hold_232, 0},
+    {2 * M, 488, 10 * M, hold_488, 1},
+    {1 * M, 1000, 5 * M, hold_1000, 0},
+    {100000, 8, 5 * M, hold_8, 1},
+    {100000, 1000, 5 * M, hold_1000, 1},
+    {100000, 2024, 3 * M, hold_2024, 0},
+    {100000, 4072, 2 * M, hold_4072, 0},
+    {100000, 7992, 1 * M, hold_7992, 1},
+};
+
+typedef struct result {
+    double create[MOST_REPETITIONS], first[MOST_REPETITIONS], resume[MOST_REPETITIONS], destroy[MOST_REPETITIONS];
+    double bytes;  /* resident per coroutine */
+    size_t copied;
+} result_t;
+
+static aco_t *main_co;
+
+static double resume_rounds(aco_t **co, size_t n, size_t rounds)
+{
+    double start = bench_now();
+    for (size_t r = 0; r < rounds; r++)
+        for (size_t i = 0; i < n; i++)
+            aco_resume(co[i]);
+    return (bench_now() - start) / (double)rounds / (double)n;
+}
+
+static size_t most_copied(aco_t *const *co, size_t n)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < n; i++)
+        if (most < co[i]->save_stack.max_cpsz)
+            most = co[i]->save_stack.max_cpsz;
+    return most;
+}
+
+static void repetition(const row_t *row, size_t save_sz, aco_t **co, result_t *result, unsigned k)
+{
+    size_t n = row->n, rounds = row->resumes / n;
+    aco_share_stack_t *stack = aco_share_stack_new(64 << 10);
+    size_t baseline = bench_rss();
+    double start = bench_now();
+    for (size_t i = 0; i < n; i++)
+        co[i] = aco_create(main_co, stack, save_sz, row->entry, (void *)i);
+    result->create[k] = (bench_now() - start) / (double)n;
+    result->first[k] = resume_rounds(co, n, 1);
+    result->bytes = ((double)bench_rss() - (double)baseline) / (double)n;
+    result->resume[k] = resume_rounds(co, n, rounds);
+    copying_check_all = 1;
+    copying_checked = 0;
+    resume_rounds(co, n, 1);
+    copying_check_all = 0;
+    copying_must_be_right(n);
+    result->copied = most_copied(co, n);
+    start = bench_now();
+    for (size_t i = 0; i < n; i++)
+        aco_destroy(co[i]);
+    result->destroy[k] = (bench_now() - start) / (double)n;
+    aco_share_stack_destroy(stack);
+}
+
+/* What two such coroutines copy. */
+static size_t fitting(const row_t *row)
+{
+    aco_share_stack_t *stack = aco_share_stack_new(64 << 10);
+    aco_t *co[2];
+    for (size_t i = 0; i < 2; i++)
+        co[i] = aco_create(main_co, stack, 0, row->entry, (void *)i);
+    resume_rounds(co, 2, 2);
+    size_t copied = most_copied(co, 2);
+    aco_destroy(co[0]);
+    aco_destroy(co[1]);
+    aco_share_stack_destroy(stack);
+    return copied ? copied : DEFAULT_SAVE;
+}
+
+static void report_json(const row_t *row, size_t save_sz, result_t *r, unsigned repetitions)
+{
+    char params[160];
+#ifdef ACO_CONFIG_SHARE_FPU_MXCSR_ENV
+    const char *fp = "shared";
+#else
+    const char *fp = "own";
+#endif
+    snprintf(params, sizeof params, "{\"n\": %zu, \"live\": %zu, \"copied\": %zu, \"save\": %zu, \"fp\": \"%s\"}", row->n, row->live,
+             r->copied, save_sz, fp);
+    bench_json("libaco_table/create", "acorn", params, bench_summary(r->create, repetitions), -1);
+    bench_json("libaco_table/first_resume", "acorn", params, bench_summary(r->first, repetitions), -1);
+    bench_json("libaco_table/resume", "acorn", params, bench_summary(r->resume, repetitions), row->n > 1 ? r->bytes : -1);
+    bench_json("libaco_table/destroy", "acorn", params, bench_summary(r->destroy, repetitions), -1);
+}
+
+static void report_text(const row_t *row, size_t save_sz, result_t *r, unsigned repetitions)
+{
+    bench_stat_t resume = bench_summary(r->resume, repetitions);
+    printf("%10zu %7zu %7zu %7zu %9.1f %9.1f %9.2f %8.2f %8.2f %9.1f", row->n, row->live, r->copied, save_sz,
+           bench_summary(r->create, repetitions).median, bench_summary(r->first, repetitions).median, resume.median, resume.min,
+           resume.max, bench_summary(r->destroy, repetitions).median);
+    if (row->n > 1)
+        printf(" %9.0f", r->bytes);
+    printf("\n");
+    fflush(stdout);
+}
+
+/* Two regions at most: block with a small save area, and a grown one. */
+static size_t memory_needed(const row_t *row)
+{
+    return row->n * (2 * (row->live + 128) + 256);
+}
+
+static void run_row(const row_t *row, int fit, unsigned repetitions, int json)
+{
+    result_t result;
+    char reason[128], params[64];
+    if (memory_needed(row) > bench_memory_available()) {
+        snprintf(reason, sizeof reason, "needs up to %zu MiB, more than is free", memory_needed(row) >> 20);
+        snprintf(params, sizeof params, "{\"n\": %zu, \"live\": %zu}", row->n, row->live);
+        if (json)
+            bench_json_missing("libaco_table", "acorn", params, reason);
+        else
+            printf("%10zu %7zu  skipped: %s\n", row->n, row->live, reason);
+        return;
+    }
+    size_t save_sz = fit ? fitting(row) : DEFAULT_SAVE;
+    aco_t **co = bench_alloc(row->n * sizeof *co);
+    memset(co, 1, row->n * sizeof *co); /* resident before the baseline is read */
+    for (unsigned k = 0; k < repetitions; k++)
+        repetition(row, save_sz, co, &result, k);
+    free(co);
+    (json ? report_json : report_text)(row, save_sz, &result, repetitions);
+}
+
+int main(int argc, char **argv)
+{
+    int json = 0, quick = 0, fit = 0;
+    for (int i = 1; i < argc; i++) {
+        json |= strcmp(argv[i], "--json") == 0;
+        quick |= strcmp(argv[i], "--quick") == 0;
+        fit |= strcmp(argv[i], "--fit") == 0;
+        if (strcmp(argv[i], "--json") && strcmp(argv[i], "--quick") && strcmp(argv[i], "--fit")) {
+            fprintf(stderr, "usage: %s [--json] [--quick] [--fit]\n", argv[0]);
+            return 2;
+        }
+    }
+    aco_thread_init(NULL);
+    main_co = aco_create(NULL, NULL, 0, NULL, NULL);
+    if (!json)
+        printf("sizeof(aco_t) = %zu; nanoseconds per operation, medians of %d; resume also with min and max\n\n"
+               "%10s %7s %7s %7s %9s %9s %9s %8s %8s %9s %9s\n",
+               sizeof(aco_t), quick ? 1 : 3, "coroutines", "live B", "copied", "save_sz", "create", "1st resume", "resume", "min",
+               "max", "destroy", "RSS B/co");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (!quick || rows[i].quick)
+            run_row(&rows[i], fit, quick ? 1 : 3, json);
+    aco_destroy(main_co);
+    return 0;
+}

@@ -1,0 +1,193 @@
+/* Copying and memory: how the field does it. A classic switch that saves every callee-saved register on the stack; control
+ * block and save area are two blocks from malloc; as another coroutine needs the share stack, the outgoing one's bytes are
+ * copied out and the incoming one's in. What is measured: memory.h.
+ *
+ * With floating-point environments of their own, MXCSR and the x87 control word are saved with the registers; as they are
+ * hardly ever changed, they are loaded only where they differ, the fastest known form. */
+#include "bench.h"
+
+#define IMPL "malloc_blocks"
+
+typedef struct co {
+    void *sp;
+    char is_end, started;
+    void (*entry)(void);
+    uintptr_t arg;
+    struct stack *stack;
+    struct {
+        void *ptr;
+        size_t sz, valid_sz, max_cpsz, ct_save, ct_restore;
+    } save;
+} co_t;
+
+typedef struct stack {
+    char *low, *top;
+    co_t *owner;
+} share_stack_t;
+
+enum { STACK = 64 << 10, DEFAULT_SAVE = 64 };
+
+static share_stack_t share_stack;
+static void *main_sp;
+static co_t *running;
+
+/* Leaves the running side's stack pointer in *from (rdi) and goes on at the side whose stack pointer is `to` (rsi).
+ *   sp -> | control words, where kept | r15 | r14 | r13 | r12 | rbx | rbp | return address | */
+#ifdef ACO_CONFIG_SHARE_FPU_MXCSR_ENV
+#define PUSH_CONTROL
+#define POP_CONTROL
+#define RARE
+enum { FRAME_WORDS = 6 };
+#else
+#define PUSH_CONTROL                                                                                                   \
+    "\tsubq $8,%rsp\n"                                                                                                 \
+    "\tstmxcsr (%rsp)\n"                                                                                               \
+    "\tfnstcw 4(%rsp)\n"                                                                                               \
+    "\tmovl (%rsp),%eax\n"                                                                                             \
+    "\tmovzwl 4(%rsp),%edx\n"
+#define POP_CONTROL                                                                                                    \
+    "\txorl (%rsp),%eax\n"                                                                                             \
+    "\tandl $-64,%eax\n"                                                                                               \
+    "\tjne 2f\n"                                                                                                       \
+    "3:\tcmpw 4(%rsp),%dx\n"                                                                                           \
+    "\tjne 4f\n"                                                                                                       \
+    "5:\taddq $8,%rsp\n"
+#define RARE                                                                                                           \
+    "2:\tldmxcsr (%rsp)\n"                                                                                             \
+    "\tjmp 3b\n"                                                                                                       \
+    "4:\tfnclex\n"                                                                                                     \
+    "\tfldcw 4(%rsp)\n"                                                                                                \
+    "\tjmp 5b\n"
+enum { FRAME_WORDS = 7 };
+#endif
+void malloc_contender_switch(void **from, void *to);
+__asm__(".text\n"
+        "\t.p2align 6\n"
+        "\t.type malloc_contender_switch,@function\n"
+        "malloc_contender_switch:\n"
+        "\tpushq %rbp\n"
+        "\tpushq %rbx\n"
+        "\tpushq %r12\n"
+        "\tpushq %r13\n"
+        "\tpushq %r14\n"
+        "\tpushq %r15\n"
+        PUSH_CONTROL
+        "\tmovq %rsp,(%rdi)\n"
+        "\tmovq %rsi,%rsp\n"
+        POP_CONTROL
+        "\tpopq %r15\n"
+        "\tpopq %r14\n"
+        "\tpopq %r13\n"
+        "\tpopq %r12\n"
+        "\tpopq %rbx\n"
+        "\tpopq %rbp\n"
+        "\tpopq %rcx\n"
+        "\tjmpq *%rcx\n"
+        RARE
+        "\t.size malloc_contender_switch,.-malloc_contender_switch\n"
+        "\t.p2align 6\n");
+
+static void co_prepare(void)
+{
+    share_stack.low = bench_map(STACK);
+    share_stack.top = share_stack.low + STACK;
+}
+
+static co_t *co_new(size_t save_sz, void (*entry)(void), size_t tag)
+{
+    co_t *co = bench_alloc(sizeof *co);
+    memset(co, 0, sizeof *co);
+    co->entry = entry;
+    co->arg = tag;
+    co->stack = &share_stack;
+    co->save.sz = save_sz ? save_sz : DEFAULT_SAVE;
+    co->save.ptr = bench_alloc(co->save.sz);
+    return co;
+}
+
+static void first_frame(co_t *co)
+{
+    void **sp = (void **)(void *)co->stack->top;
+    *--sp = NULL; /* the entry function's return address */
+    *--sp = (void *)(uintptr_t)co->entry;
+    sp -= FRAME_WORDS;
+    memset(sp, 0, FRAME_WORDS * sizeof *sp);
+#ifndef ACO_CONFIG_SHARE_FPU_MXCSR_ENV
+    __asm__ volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(*(uint32_t *)(void *)sp), "=m"(((uint16_t *)(void *)sp)[2]));
+#endif
+    co->sp = sp;
+    co->started = 1;
+}
+
+static void save(co_t *co)
+{
+    size_t sz = (size_t)(co->stack->top - (char *)co->sp);
+    if (sz > co->save.sz) {
+        do
+            co->save.sz *= 2;
+        while (sz > co->save.sz);
+        free(co->save.ptr);
+        co->save.ptr = bench_alloc(co->save.sz);
+    }
+    memcpy(co->save.ptr, co->sp, sz);
+    co->save.valid_sz = sz;
+    co->save.ct_save++;
+    if (sz > co->save.max_cpsz)
+        co->save.max_cpsz = sz;
+}
+
+static void restore(co_t *co)
+{
+    size_t sz = co->save.valid_sz;
+    memcpy(co->sp, co->save.ptr, sz);
+    co->save.valid_sz = 0;
+    co->save.ct_restore++;
+    if (sz > co->save.max_cpsz)
+        co->save.max_cpsz = sz;
+}
+
+static __attribute__((noinline)) void take(co_t *co)
+{
+    if (co->stack->owner)
+        save(co->stack->owner);
+    co->stack->owner = co;
+    if (co->started)
+        restore(co);
+    else
+        first_frame(co);
+}
+
+BENCH_INLINE void co_resume(co_t *co)
+{
+    if (co->is_end)
+        abort();
+    if (co->stack->owner != co)
+        take(co);
+    running = co;
+    malloc_contender_switch(&main_sp, co->sp);
+}
+
+BENCH_INLINE size_t co_copied(const co_t *co)
+{
+    return co->save.max_cpsz;
+}
+
+static void co_destroy(co_t *co)
+{
+    if (co->stack->owner == co)
+        co->stack->owner = NULL;
+    free(co->save.ptr);
+    free(co);
+}
+
+BENCH_INLINE uint64_t copying_tag(void)
+{
+    return running->arg;
+}
+
+BENCH_INLINE void copying_yield(void)
+{
+    malloc_contender_switch(&running->sp, main_sp);
+}
+
+#include "memory.h"

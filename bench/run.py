@@ -1,0 +1,609 @@
+#!/usr/bin/python3
+"""Builds and runs the benchmarks: Acorn and every contender, in the same run of this script.
+
+Every case runs all its programs one after the other, in random order, and this whole sequence is repeated: what the machine
+does meanwhile meets all of them. A number is the median of all samples of all rounds; each round is a new process with
+another address space, stack colour and code placement.
+
+    bench/run.py [--quick] [--only TEXT] [--json FILE] [--svg DIR] [--build DIR]
+"""
+import argparse
+import datetime
+import json
+import os
+import platform
+import random
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+BENCH = Path(__file__).resolve().parent
+ROOT = BENCH.parent
+COMPILERS = {"gcc": ("gcc", "g++"), "clang": ("clang-19", "clang++-19")}
+RUN_LIMIT = 120  # seconds for one run of one program
+COPYING_LIMIT = 300
+MANY = 10000     # coroutines from which on making them takes longer than measuring: fewer rounds
+
+
+# ---- What is measured ----
+
+class Case:
+    """One row group: a command line of the matrix programs (bench/matrix.h)."""
+
+    def __init__(self, name, number, order="-"):
+        self.name, self.number, self.order = name, number, order
+
+    @property
+    def arguments(self):
+        return [self.name, str(self.number), self.order]
+
+    @property
+    def params(self):
+        if self.name == "flat":
+            return {"coroutines": self.number, "order": {"rr": "round robin", "random": "random order"}[self.order]}
+        return {"depth": self.number} if self.name == "nested" else {}
+
+    @property
+    def title(self):
+        if self.name == "flat":
+            return f"flat loop, {self.number} coroutines, {self.params['order']}" if self.number > 1 else "flat loop, 1 coroutine"
+        if self.name == "nested":
+            return f"yield nested {self.number} call{'s' if self.number > 1 else ''} deep"
+        return "passing a value each way"
+
+
+ONE = Case("flat", 1, "rr")
+SIXTY_FOUR = Case("flat", 64, "rr")
+NESTED = {depth: Case("nested", depth) for depth in (1, 4, 16)}
+NUMBERS = (8, 64, 1000, 100000)
+CASES = [ONE] + [SIXTY_FOUR if (n, order) == (64, "rr") else Case("flat", n, order) for order in ("rr", "random") for n in NUMBERS] \
+    + list(NESTED.values()) + [Case("value", 1)]
+
+
+class Program:
+    """One contender, or one form of Acorn, as built by one compiler."""
+
+    def __init__(self, impl, compiler, path, params=None, missing=None, skip=None):
+        self.impl, self.compiler, self.path = impl, compiler, path
+        self.params = params or {}
+        self.missing = missing  # why there is none
+        self.skip = skip        # case -> why this contender does not take part, or None
+
+    @property
+    def label(self):
+        return self.impl + "".join(f", {value}" for value in self.params.values())
+
+
+INLINE, EXPORTED, LIBRARY = "inline", "exported", "exported from .so"
+SHARED, OWN = "shared FP", "own FP"
+ACORN = {  # program -> form, floating-point environment
+    "acorn-shared": (INLINE, SHARED),
+    "acorn-own": (INLINE, OWN),
+    "acorn-exported-shared": (EXPORTED, SHARED),
+    "acorn-exported-own": (EXPORTED, OWN),
+    "acorn-so-own": (LIBRARY, OWN),
+}
+PEERS = {  # program -> name, compilers that build it
+    "call": ("empty call", ("gcc", "clang")),
+    "classic": ("classic switch", ("gcc", "clang")),
+    "generator": ("C++20 generator", ("gcc", "clang")),
+    "ucontext": ("ucontext", ("gcc",)),
+    "boost_fiber": ("Boost.Context fiber", ("gcc",)),
+    "boost_coroutine2": ("Boost.Coroutine2", ("gcc",)),
+}
+CALL, CLASSIC, ACORN_NAME, COROSENSEI = "empty call", "classic switch", "acorn", "corosensei"
+TABLE = "libaco_table-*"
+COPYING = {"memory-*": 2, TABLE: 1}  # programs that print their own JSON lines -> rounds of a full run
+
+
+# ---- Building ----
+
+def output_of(*command):
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=RUN_LIMIT).stdout.strip()
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+
+
+def version(compiler):
+    number = output_of(compiler, "-dumpfullversion" if compiler == "gcc" else "-dumpversion")
+    return f"{compiler.split('-')[0]} {number}" if number else ""
+
+
+def run_logged(command, log, **options):
+    """None, or the reason of the failure."""
+    with open(log, "ab") as out:
+        try:
+            code = subprocess.run(command, stdout=out, stderr=out, **options).returncode
+        except OSError as error:
+            return str(error)
+    if code == 0:
+        return None
+    lines = [line.strip() for line in Path(log).read_text(errors="replace").splitlines() if line.strip()]
+    first = next((i for i, line in enumerate(lines) if "error" in line.lower()), max(len(lines) - 1, 0))
+    return f"{' '.join(lines[first:first + 2]) or 'failed'} (see {log})"
+
+
+def build_with_cmake(name, directory):
+    cc, cxx = COMPILERS[name]
+    for tool in (cc, cxx, "cmake"):
+        if not shutil.which(tool):
+            return f"{tool} is not installed"
+    directory.mkdir(parents=True, exist_ok=True)
+    log = directory / "build.log"
+    log.unlink(missing_ok=True)
+    generator = ["-G", "Ninja"] if shutil.which("ninja") else []
+    return run_logged(["cmake", "-S", ROOT, "-B", directory, *generator, f"-DCMAKE_C_COMPILER={cc}", f"-DCMAKE_CXX_COMPILER={cxx}",
+                       "-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DACORN_BENCH=ON", "-DACORN_TESTS=OFF"], log) \
+        or run_logged(["cmake", "--build", directory, "--parallel", str(os.cpu_count())], log)
+
+
+def build_with_cargo(directory):
+    if not shutil.which("cargo"):
+        return "cargo is not installed"
+    log = directory.parent / "cargo.log"
+    log.unlink(missing_ok=True)
+    return run_logged(["cargo", "build", "--release", "--locked"], log, cwd=BENCH / "peers" / "corosensei",
+                      env={**os.environ, "CARGO_TARGET_DIR": str(directory)})
+
+
+def takes_part_exported(case):
+    return "not run with this many coroutines" if case.number >= MANY else None
+
+
+def takes_part_call(case):
+    return None if case is ONE or case.name in ("nested", "value") else "there is no coroutine"
+
+
+def takes_part_generator(case):
+    return "a stackless coroutine cannot yield from a function that it calls" if case.name == "nested" else None
+
+
+def build(directory):
+    """All programs, built or missing, and the directories by compiler."""
+    programs, directories = [], {}
+    skips = {"call": takes_part_call, "generator": takes_part_generator}
+    for name, (cc, _) in COMPILERS.items():
+        directories[name] = directory / name
+        failure = build_with_cmake(name, directories[name])
+        compiler = version(cc) or name
+
+        def add(program, impl, params=None, skip=None):
+            path = directories[name] / "bench" / f"switch-{program}"
+            why = failure
+            if not why and not path.exists():
+                why = "libboost-context-dev is not installed" if program.startswith("boost") else "was not built"
+            programs.append(Program(impl, compiler, path, params, why, skip))
+
+        for program, (form, fp) in ACORN.items():
+            add(program, ACORN_NAME, {"form": form, "fp": fp}, None if form == INLINE else takes_part_exported)
+        for program, (impl, builders) in PEERS.items():
+            if name in builders:
+                add(program, impl, None, skips.get(program))
+    target = directory / "cargo"
+    failure = build_with_cargo(target)
+    rustc = " ".join(output_of("rustc", "--version").split()[:2]) or "rustc"
+    programs.append(Program(COROSENSEI, rustc, target / "release" / "switch-corosensei", None, failure))
+    order = [impl for impl, *_ in ((ACORN_NAME,), *PEERS.values(), (COROSENSEI,))]
+    return sorted(programs, key=lambda program: (order.index(program.impl), [*ACORN.values()].index(tuple(program.params.values()))
+                                                 if program.params else 0)), directories
+
+
+# ---- Running ----
+
+class Results:
+    def __init__(self):
+        self.samples = {}  # (case, program) -> nanoseconds
+        self.missing = {}  # (case, program) -> reason
+        self.others = []   # JSON objects that other programs printed
+
+    def pooled(self, case, wanted):
+        """The median over all programs that `wanted` chooses, or None."""
+        found = [ns for (c, program), samples in self.samples.items() if c is case and wanted(program) for ns in samples]
+        return statistics.median(found) if found else None
+
+
+def run_once(program, case, samples, milliseconds, seed):
+    """A list of nanoseconds, or the reason why there is none."""
+    command = [program.path, *case.arguments, str(samples), str(milliseconds), str(seed)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_LIMIT)
+    except subprocess.TimeoutExpired:
+        return f"took more than {RUN_LIMIT} s"
+    except OSError as error:
+        return str(error)
+    if done.returncode != 0:
+        said = done.stderr.strip().splitlines()
+        return said[-1] if said else f"ended with status {done.returncode}"
+    return [float(line) for line in done.stdout.split()]
+
+
+def progress(text):
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\033[K{text}")
+        sys.stderr.flush()
+
+
+def run_matrix(programs, cases, rounds, many_rounds, samples, milliseconds):
+    results = Results()
+    pairs = {case: [] for case in cases}
+    for case in cases:
+        for program in programs:
+            why = program.missing or (program.skip(case) if program.skip else None)
+            if why:
+                results.missing[case, program] = why
+            else:
+                pairs[case].append(program)
+    for turn in range(rounds):
+        for case in cases:
+            if case.number >= MANY and turn >= many_rounds:
+                continue
+            progress(f"round {turn + 1} of {rounds}: {case.title}")
+            seed = turn * 7 + 1
+            for program in random.sample(pairs[case], len(pairs[case])):
+                if (case, program) in results.missing:
+                    continue
+                got = run_once(program, case, samples, milliseconds, seed)
+                if isinstance(got, str):
+                    results.missing[case, program] = got
+                    results.samples.pop((case, program), None)
+                else:
+                    results.samples.setdefault((case, program), []).extend(got)
+    progress("")
+    return results
+
+
+def run_json_program(path, compiler):
+    """The JSON objects that a program prints, with the compiler among their parameters."""
+    try:
+        done = subprocess.run([path, "--json", "--quick"], capture_output=True, text=True, timeout=COPYING_LIMIT)
+        out, failure = done.stdout, done.returncode and f"status {done.returncode} {done.stderr.strip()}".strip()
+    except subprocess.TimeoutExpired as late:
+        out, failure = (late.stdout or b"").decode(), f"took more than {COPYING_LIMIT} s"
+    items = [json.loads(line) for line in out.splitlines()]
+    for item in items:
+        item["params"] = {**item.get("params", {}), "compiler": compiler}
+    if failure:
+        items.append({"case": path.name, "impl": ACORN_NAME, "params": {"compiler": compiler}, "missing": failure})
+    return items
+
+
+def merged(items):
+    """One object for the repetitions of one measurement: medians, smallest and largest."""
+    first = items[0]
+    if len(items) == 1 or any("missing" in item for item in items):
+        return next((item for item in items if "missing" in item), first)
+    return {**first, "ns": statistics.median(item["ns"] for item in items), "min": min(item["min"] for item in items),
+            "max": max(item["max"] for item in items),
+            "bytes": None if first["bytes"] is None else statistics.median(item["bytes"] for item in items)}
+
+
+def run_copying(results, directories, quick):
+    """Copying and memory. A quick run has one round, one compiler, and not libaco's table."""
+    groups = {}
+    names = list(directories)[:1] if quick else list(directories)
+    for pattern, rounds in COPYING.items():
+        paths = [(path, name) for name in names for path in sorted((directories[name] / "bench").glob(pattern)) if os.access(path, os.X_OK)]
+        if quick and pattern == TABLE:
+            item = {"case": "libaco_table", "impl": ACORN_NAME, "params": {}, "missing": "left out of a quick run"}
+            groups["libaco_table", "", "", ""] = [item]
+            continue
+        for turn in range(1 if quick else rounds):
+            for path, name in random.sample(paths, len(paths)):
+                progress(f"{path.name}, {name}, round {turn + 1}")
+                for item in run_json_program(path, version(COMPILERS[name][0])):
+                    groups.setdefault((item["case"], item["params"]["compiler"], item["impl"], json.dumps(item["params"])), []).append(item)
+    results.others = [merged(items) for _, items in sorted(groups.items())]
+    progress("")
+
+
+# ---- Text ----
+
+def machine():
+    cpu = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    family = re.search(r"cpu family\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    model = re.search(r"^model\s*: (.*)", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    virtual = " hypervisor " in Path("/proc/cpuinfo").read_text()
+    memory = re.search(r"MemTotal:\s*(\d+)", Path("/proc/meminfo").read_text())
+    return {
+        "cpu": cpu.group(1) if cpu else platform.machine(),
+        "family, model": f"{family.group(1)}, {model.group(1)}" if family and model else "",
+        "cpus": os.cpu_count(),
+        "virtual": virtual,
+        "memory": f"{int(memory.group(1)) >> 20} GiB" if memory else "",
+        "kernel": f"{platform.system()} {platform.release()}",
+        "compilers": [v for v in (*(version(cc) for cc, _ in COMPILERS.values()), " ".join(output_of("rustc", "--version").split()[:2])) if v],
+        "flags": "-O2",
+        "commit": output_of("git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"),
+        "date": datetime.date.today().isoformat(),
+    }
+
+
+def number(ns):
+    return f"{ns:.2f}" if ns < 100 else f"{ns:.0f}"
+
+
+def print_columns(rows, left):
+    """`rows` of texts; the first `left` columns flush left, the others flush right."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        print("  " + "  ".join(cell.ljust(width) if i < left else cell.rjust(width)
+                               for i, (cell, width) in enumerate(zip(row, widths))).rstrip())
+
+
+def reference(results, case, program, impl):
+    """What `program` is compared with: `impl`'s best-known form by the same compiler, else by all."""
+    def fits(other, same):
+        return other.impl == impl and (not same or other.compiler == program.compiler) \
+            and (impl != ACORN_NAME or other.params == {"form": INLINE, "fp": SHARED})
+    return results.pooled(case, lambda other: fits(other, True)) or results.pooled(case, lambda other: fits(other, False))
+
+
+def ratio(results, case, program, impl):
+    base = reference(results, case, program, impl)
+    return f"{statistics.median(results.samples[case, program]) / base:.2f}" if base else "-"
+
+
+def reasons(missing):
+    """(program, reason) pairs as lines: the reason and whom it keeps away."""
+    compilers = {}
+    for program, reason in missing:
+        compilers.setdefault(reason, {}).setdefault(program.label, []).append(program.compiler)
+    return [f"missing: {'; '.join(label + ' (' + ', '.join(by) + ')' for label, by in labels.items())}: {reason}"
+            for reason, labels in compilers.items()]
+
+
+def print_missing(programs):
+    for line in reasons((program, program.missing) for program in programs if program.missing):
+        print(f"\n{line}")
+
+
+def print_case(results, case, programs):
+    print(f"\n{case.title}")
+    rows = [("implementation", "compiler", "ns", "min", "max", "/ classic", "/ acorn")]
+    for program in programs:
+        ns = results.samples.get((case, program))
+        if ns:
+            rows.append((program.label, program.compiler, number(statistics.median(ns)), number(min(ns)), number(max(ns)),
+                         ratio(results, case, program, CLASSIC), ratio(results, case, program, ACORN_NAME)))
+    print_columns(rows, 2)
+    for line in reasons((program, results.missing[case, program]) for program in programs
+                        if not program.missing and (case, program) in results.missing):
+        print(f"  {line}")
+
+
+def print_others(results):
+    groups = {}
+    for item in results.others:
+        groups.setdefault(item["case"], []).append(item)
+    for name, items in groups.items():
+        print(f"\n{name}")
+        rows = [("implementation", "parameters", "ns", "min", "max", "bytes")]
+        for item in items:
+            params = ", ".join(f"{key} {value}" for key, value in item["params"].items())
+            if "missing" in item:
+                rows.append((item["impl"], params, "missing: " + item["missing"], "", "", ""))
+                continue
+            values = [number(item[key]) if item.get(key) is not None else "-" for key in ("ns", "min", "max")]
+            rows.append((item["impl"], params, *values, f"{item['bytes']:.0f}" if item.get("bytes") is not None else "-"))
+        print_columns(rows, 2)
+
+
+TARGETS = [  # case, form, fp, yardstick, at most
+    (ONE, INLINE, SHARED, CLASSIC, 0.75),
+    (SIXTY_FOUR, INLINE, SHARED, CLASSIC, 0.90),
+    (ONE, INLINE, SHARED, COROSENSEI, 0.80),
+    (ONE, INLINE, OWN, CLASSIC, 1.30),
+    (SIXTY_FOUR, INLINE, OWN, CLASSIC, 1.30),
+    (ONE, EXPORTED, OWN, CLASSIC, 1.30),
+    (ONE, EXPORTED, SHARED, CLASSIC, 1.30),
+    (NESTED[4], EXPORTED, OWN, CLASSIC, 1.00),
+    (NESTED[4], EXPORTED, SHARED, CLASSIC, 1.00),
+]
+COPY_CASE, MEMORY_CASE, SCATTERED = "copy_100_bytes_1M", "rss_96_live_bytes_1M", "malloc_blocks"
+COPY_LIMIT, MOST_BYTES = 0.60, 280
+
+
+def print_targets(results, programs, cases):
+    print("\nNumbers to reach: acorn's time / the yardstick's, medians of this run")
+    rows = [("case", "form", "yardstick", "compiler", "ratio", "at most", "")]
+    for case, form, fp, yardstick, limit in TARGETS:
+        for program in programs:
+            if case not in cases or program.params != {"form": form, "fp": fp} or program.impl != ACORN_NAME:
+                continue
+            head = (case.title, f"{form}, {fp}", yardstick, program.compiler)
+            base = reference(results, case, program, yardstick)
+            ns = results.samples.get((case, program))
+            if not ns or not base:
+                rows.append((*head, "-", f"{limit:.2f}", "not measured"))
+                continue
+            value = statistics.median(ns) / base
+            rows.append((*head, f"{value:.2f}", f"{limit:.2f}", verdict(value, limit)))
+    print_columns(rows + copying_rows(results), 4)
+
+
+def verdict(value, limit):
+    return "met" if value <= limit else "MISSED"
+
+
+def copying_rows(results):
+    """The two numbers that bench/memory.h measures."""
+    def key(item):  # the same work; how many bytes that takes is the contender's own affair
+        return json.dumps({name: value for name, value in item["params"].items() if name != "copied"}, sort_keys=True)
+
+    rows = []
+    scattered = {key(item): item["ns"] for item in results.others if item["case"] == COPY_CASE and item["impl"] == SCATTERED and "ns" in item}
+    for item in results.others:
+        if item["impl"] != ACORN_NAME or "missing" in item or item["case"] not in (COPY_CASE, MEMORY_CASE):
+            continue
+        params = item["params"]
+        form = ", ".join(f"{name} {params[name]}" for name in ("live", "save", "order", "fp") if name in params)
+        if item["case"] == MEMORY_CASE:
+            rows.append((item["case"], form, "bytes per coroutine", params["compiler"], f"{item['bytes']:.0f}", str(MOST_BYTES),
+                         verdict(item["bytes"], MOST_BYTES)))
+        elif key(item) in scattered:
+            value = item["ns"] / scattered[key(item)]
+            rows.append((item["case"], form, SCATTERED, params["compiler"], f"{value:.2f}", f"{COPY_LIMIT:.2f}", verdict(value, COPY_LIMIT)))
+    return rows
+
+
+# ---- JSON ----
+
+def write_json(file, about, results, programs, cases):
+    with open(file, "w") as out:
+        print(json.dumps({"machine": about}), file=out)
+        for (case, program), ns in sorted(results.samples.items(), key=lambda item: (cases.index(item[0][0]), programs.index(item[0][1]))):
+            print(json.dumps({"case": case.name, "impl": program.impl, "params": {**case.params, **program.params, "compiler": program.compiler},
+                              "ns": round(statistics.median(ns), 4), "min": min(ns), "max": max(ns), "bytes": None, "samples": len(ns)}), file=out)
+        for (case, program), reason in results.missing.items():
+            print(json.dumps({"case": case.name, "impl": program.impl,
+                              "params": {**case.params, **program.params, "compiler": program.compiler}, "missing": reason}), file=out)
+        for item in results.others:
+            print(json.dumps(item), file=out)
+
+
+# ---- SVG ----
+
+def contenders(results, case, programs):
+    """(label, is acorn, ns) of what has a bar in `case`, by gcc where two compilers built it."""
+    chosen = {}
+    for program in programs:
+        if (case, program) in results.samples and program.params.get("form") != LIBRARY:
+            chosen.setdefault(program.label, program)
+    return [(label, program.impl == ACORN_NAME, statistics.median(results.samples[case, program])) for label, program in chosen.items()]
+
+
+def plot_bars(plt, results, programs, file):
+    bars = sorted(contenders(results, ONE, programs), key=lambda bar: bar[2], reverse=True)
+    if not bars:
+        return False
+    values = sorted(ns for _, _, ns in bars)
+    edge = values[-1] * 1.15
+    if len(values) > 2 and values[-1] > 4 * values[-2]:
+        edge = values[-2] * 1.25  # one far outlier, which would make all others invisible
+    figure, axes = plt.subplots(figsize=(8, 0.42 * len(bars) + 1.2))
+    axes.barh([label for label, _, _ in bars], [min(ns, edge) for _, _, ns in bars],
+              color=["#2a7f4f" if ours else "#9aa5b1" for _, ours, _ in bars], height=0.7)
+    for i, (_, _, ns) in enumerate(bars):
+        if ns > edge:
+            axes.text(edge * 0.99, i, f"{number(ns)}, beyond the axis", va="center", ha="right", color="white")
+        else:
+            axes.text(ns + edge * 0.008, i, number(ns), va="center")
+    axes.set_xlim(0, edge)
+    axes.set_xlabel("nanoseconds for one resume and yield (median), one coroutine in a flat loop, -O2, gcc where it builds it")
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    figure.tight_layout()
+    figure.savefig(file, metadata={"Date": None})
+    plt.close(figure)
+    return True
+
+
+LINES = {  # label -> colour, dashes
+    f"acorn, {INLINE}, {SHARED}": ("#2a7f4f", "-"),
+    f"acorn, {INLINE}, {OWN}": ("#2a7f4f", "--"),
+    CLASSIC: ("#444444", "-"),
+    COROSENSEI: ("#c7522a", "-"),
+    "Boost.Context fiber": ("#3b6fb6", "-"),
+    "Boost.Coroutine2": ("#3b6fb6", "--"),
+    "ucontext": ("#9aa5b1", "-"),
+    "C++20 generator": ("#8a63a8", "-"),
+}
+
+
+def plot_lines(plt, results, programs, file):
+    figure, panels = plt.subplots(1, 2, figsize=(10, 4.4), sharey=True)
+    drawn = False
+    for axes, order in zip(panels, ("rr", "random")):
+        cases = [case for case in CASES if case.name == "flat" and (case is ONE or case.order == order)]
+        for label, (colour, dashes) in LINES.items():
+            points = [(case.number, ns) for case in cases for name, _, ns in contenders(results, case, programs) if name == label]
+            if len(points) > 1:
+                axes.plot(*zip(*points), color=colour, linestyle=dashes, marker="o", markersize=4, label=label)
+                drawn = True
+        axes.set(xscale="log", yscale="log", xlabel="coroutines", title={"rr": "round robin", "random": "random order"}[order])
+        axes.grid(True, which="major", color="#e3e6ea")
+        axes.set_axisbelow(True)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}".replace(",", " "))
+    if drawn:
+        panels[0].set_ylabel("nanoseconds for one resume and yield (median)")
+        handles, labels = panels[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="lower center", ncols=4, frameon=False, fontsize=9)
+        figure.tight_layout(rect=(0, 0.12, 1, 1))
+        figure.savefig(file, metadata={"Date": None})
+    plt.close(figure)
+    return drawn
+
+
+def plot(results, programs, directory):
+    try:
+        import matplotlib
+    except ImportError:
+        print("\nno plots: matplotlib is not installed for this Python (Debian: apt-get install python3-matplotlib, then /usr/bin/python3)")
+        return
+    matplotlib.use("svg")
+    matplotlib.rcParams.update({"svg.hashsalt": "acorn", "font.family": "sans-serif", "font.size": 10})
+    import matplotlib.pyplot as plt
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, draw in (("switch.svg", plot_bars), ("switch-coroutines.svg", plot_lines)):
+        print(f"\nplot: {directory / name}" if draw(plt, results, programs, directory / name) else f"\nno {name}: nothing measured for it")
+
+
+# ---- The command ----
+
+def options():
+    parser = argparse.ArgumentParser(description="Acorn's benchmarks", formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
+    parser.add_argument("--only", metavar="TEXT", action="append", help="only the matrix cases whose title contains TEXT, nothing else; repeatable")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write all results, one JSON object per line")
+    parser.add_argument("--svg", metavar="DIR", type=Path, help="write the plots")
+    parser.add_argument("--build", metavar="DIR", type=Path, default=ROOT / "build" / "bench", help="where to build")
+    return parser.parse_args()
+
+
+def main():
+    args = options()
+    cases = [case for case in CASES if not args.only or any(text in case.title for text in args.only)]
+    if not cases:
+        sys.exit("no case has such a title; there are:\n" + "\n".join(f"  {case.title}" for case in CASES))
+    progress("building")
+    programs, directories = build(args.build.resolve())
+    started = time.monotonic()
+    about = {**machine(), "quick": args.quick}
+    if args.quick:
+        cases = [case for case in cases if case.number < MANY or case.order != "random"]
+        results = run_matrix(programs, cases, rounds=3, many_rounds=1, samples=1, milliseconds=20)
+    else:
+        results = run_matrix(programs, cases, rounds=7, many_rounds=2, samples=2, milliseconds=20)
+    if not args.only:
+        run_copying(results, directories, args.quick)
+
+    print("Acorn: benchmarks")
+    for key, value in about.items():
+        print(f"  {key:14} {', '.join(value) if isinstance(value, list) else value}")
+    print("\nSwitching: nanoseconds for one resume and yield, medians; ratios to the classic switch and to acorn (inline, shared FP)\n"
+          "by the same compiler, or by both where that has none. FP: the floating-point environment, shared by all coroutines or\n"
+          "each its own. Exported: the out-of-line functions.")
+    print_missing(programs)
+    for case in cases:
+        print_case(results, case, programs)
+    if results.others:
+        print_others(results)
+    print_targets(results, programs, cases)
+    if args.json:
+        args.json.parent.mkdir(parents=True, exist_ok=True)
+        write_json(args.json, about, results, programs, cases)
+        print(f"\nJSON: {args.json}")
+    if args.svg:
+        plot(results, programs, args.svg)
+    print(f"\nmeasured in {time.monotonic() - started:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
