@@ -253,7 +253,7 @@ void aco__arrived(uintptr_t mark)
 
 void aco__nobody_runs(const char *call)
 {
-    aco__die(call, NULL, "no coroutine is running");
+    aco__die(call, NULL, aco__running() ? "the coroutine is NULL" : "no coroutine is running");
 }
 
 /* ---- Ending ---- */

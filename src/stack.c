@@ -227,8 +227,8 @@ void aco__stack_take(aco_t *co)
     if (aco_unlikely(__atomic_load_n(&stack->aco__left, __ATOMIC_RELAXED) != NULL))
         free_left(stack);
     owner = stack->owner;
-    stack->owner = co;
     if (owner)
         save(stack, owner);
+    stack->owner = co;
     restore(co);
 }
