@@ -1,37 +1,37 @@
 # The front door. CMake is the build definition; this only installs what is missing, builds, and runs.
-#   make demo    the main job on real text, and what a switch costs beside others
+#   make demo    the main job on real text (TEXT='FILE ...'), and what a switch costs beside others
 #   make test    every test, on every compiler and option that this machine has
-#   make bench   the comparison tables; BENCH='--quick', '--json FILE', '--svg DIR'
+#   make bench   the comparison tables; BENCH='--quick --json FILE'
+TEXT ?=
 BENCH ?=
-CMAKE_RELEASE = cmake -S . -B build/release -G Ninja -DCMAKE_BUILD_TYPE=Release -DACORN_TESTS=OFF -DACORN_BENCH=ON
-QUIET = > build/log 2>&1 || { cat build/log; exit 1; }
+# Debian's own Python, where there is one: the packages that set-up installs are for it.
+PYTHON = $$(test -x /usr/bin/python3 && echo /usr/bin/python3 || echo python3)
 
-all: demo
-
-build/ready:
-	@mkdir -p build && touch $@
-
-demo: | build/ready
+demo: | build
 	@sh tools/setup.sh demo bench
 	@echo "building ..."
-	@{ $(CMAKE_RELEASE) && cmake --build build/release --target demo; } $(QUIET)
-	@build/release/bench/demo $(TEXT)
-	@python3 bench/run.py --quick --brief --build build/release --svg build/plots
+	@{ cmake -S . -B build/demo -G Ninja -DCMAKE_BUILD_TYPE=Release -DACORN_TESTS=OFF -DACORN_BENCH=ON && \
+		cmake --build build/demo --target demo; } > build/demo.log 2>&1 || { cat build/demo.log; exit 1; }
+	@build/demo/demo/demo $(TEXT)
+	@echo
+	@$(PYTHON) bench/run.py --quick --only "flat loop, 1 coroutine" --svg build/plots
 
-test: | build/ready
+test: | build
 	@sh tools/setup.sh test
 	@sh tests/matrix.sh
 
-nightly: | build/ready
+nightly: | build
 	@sh tools/setup.sh test
 	@sh tests/matrix.sh --nightly
 
-bench: | build/ready
+bench: | build
 	@sh tools/setup.sh demo bench
-	@{ $(CMAKE_RELEASE) && cmake --build build/release; } $(QUIET)
-	@python3 bench/run.py --build build/release --svg build/plots $(BENCH)
+	@$(PYTHON) bench/run.py --svg build/plots $(BENCH)
+
+build:
+	@mkdir -p build
 
 clean:
 	rm -rf build
 
-.PHONY: all demo test nightly bench clean
+.PHONY: demo test nightly bench clean

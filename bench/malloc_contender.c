@@ -2,8 +2,9 @@
  * block and save area are two blocks from malloc; as another coroutine needs the share stack, the outgoing one's bytes are
  * copied out and the incoming one's in. What is measured: memory.h.
  *
- * With floating-point environments of their own, MXCSR and the x87 control word are saved with the registers; as they are
- * hardly ever changed, they are loaded only where they differ, the fastest known form. */
+ * With floating-point environments of their own, MXCSR and the x87 control word are saved with the registers. MXCSR is always
+ * loaded: with an unchanged value that is cheap, and on some processors cheaper than to compare (bench/lab/switch-check.c).
+ * The x87 control word is loaded where it differs. */
 #include "bench.h"
 
 #define IMPL "malloc_blocks"
@@ -43,21 +44,16 @@ enum { FRAME_WORDS = 6 };
     "\tsubq $8,%rsp\n"                                                                                                 \
     "\tstmxcsr (%rsp)\n"                                                                                               \
     "\tfnstcw 4(%rsp)\n"                                                                                               \
-    "\tmovl (%rsp),%eax\n"                                                                                             \
     "\tmovzwl 4(%rsp),%edx\n"
 #define POP_CONTROL                                                                                                    \
-    "\txorl (%rsp),%eax\n"                                                                                             \
-    "\tandl $-64,%eax\n"                                                                                               \
+    "\tldmxcsr (%rsp)\n"                                                                                               \
+    "\tcmpw 4(%rsp),%dx\n"                                                                                             \
     "\tjne 2f\n"                                                                                                       \
-    "3:\tcmpw 4(%rsp),%dx\n"                                                                                           \
-    "\tjne 4f\n"                                                                                                       \
-    "5:\taddq $8,%rsp\n"
+    "3:\taddq $8,%rsp\n"
 #define RARE                                                                                                           \
-    "2:\tldmxcsr (%rsp)\n"                                                                                             \
-    "\tjmp 3b\n"                                                                                                       \
-    "4:\tfnclex\n"                                                                                                     \
+    "2:\tfnclex\n"                                                                                                     \
     "\tfldcw 4(%rsp)\n"                                                                                                \
-    "\tjmp 5b\n"
+    "\tjmp 3b\n"
 enum { FRAME_WORDS = 7 };
 #endif
 void malloc_contender_switch(void **from, void *to);

@@ -552,7 +552,8 @@ def plot(results, programs, directory):
     import matplotlib.pyplot as plt
     directory.mkdir(parents=True, exist_ok=True)
     for name, draw in (("switch.svg", plot_bars), ("switch-coroutines.svg", plot_lines)):
-        print(f"\nplot: {directory / name}" if draw(plt, results, programs, directory / name) else f"\nno {name}: nothing measured for it")
+        if draw(plt, results, programs, directory / name):
+            print(f"\nplot: {directory / name}")
 
 
 # ---- The command ----
@@ -595,7 +596,8 @@ def main():
         print_case(results, case, programs)
     if results.others:
         print_others(results)
-    print_targets(results, programs, cases)
+    if not args.only:
+        print_targets(results, programs, cases)
     if args.json:
         args.json.parent.mkdir(parents=True, exist_ok=True)
         write_json(args.json, about, results, programs, cases)
