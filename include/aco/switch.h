@@ -38,7 +38,7 @@ typedef struct aco__context {
     void *sp;   /* stack pointer */
     void *pc;   /* where to go on */
     void *bp;   /* frame pointer: compilers refuse it as a clobber */
-    void *base; /* base pointer of over-aligned frames, where a compiler lets no asm clobber it */
+    void *base; /* base pointer of over-aligned frames, where a compiler mistakes a clobber of it */
 } aco__context_t;
 
 /* What a thread needs to switch; one per thread, at a fixed thread-local address. The assembly below uses `resumer`,

@@ -4,9 +4,9 @@
  * register               in the ABI      here
  * esp                    callee-saved    stored and loaded
  * ebp                    callee-saved    stored and loaded: cannot be a clobber where it is the frame pointer
- * esi                    callee-saved    a clobber; before clang 19 stored and loaded (base pointer of over-aligned frames)
+ * esi                    callee-saved    a clobber; with clang stored and loaded: base pointer, as rbx in x86_64.h
  * ebx                    callee-saved    a clobber
- * edi                    callee-saved    the thread record's offset from the thread pointer, then a clobber
+ * edi                    callee-saved    the thread record's offset from the thread pointer; the same on both sides
  * eax                    scratch         the control block's address, carried across the switch
  * edx                    scratch         the way back, on its way to memory
  * ecx                    scratch         a clobber (comparing control words)
@@ -40,11 +40,10 @@
 /* A stack's top is 64-byte aligned; a function is entered with its return address just below a 16-byte boundary. */
 #define ACO__ENTRY_BELOW_TOP 4
 
-#if defined(__clang__) && __clang_major__ < 19
+#ifdef __clang__
 #define ACO__KEEP_BASE(to) "movl %%esi," to(ACO__BASE) "\n\t"
-#define ACO__RESUMER_BASE ACO__FIND_THREAD("%%edi") "movl " ACO__THREAD(ACO__BASE) ",%%esi\n\t"
-#define ACO__RUNNING_BASE                                                                                              \
-    ACO__FIND_THREAD("%%edi") "movl " ACO__THREAD(ACO__RUNNING) ",%%edi\n\tmovl " ACO__BASE "(%%edi),%%esi\n\t"
+#define ACO__RESUMER_BASE "movl " ACO__THREAD(ACO__BASE) ",%%esi\n\t"
+#define ACO__RUNNING_BASE "movl " ACO__THREAD(ACO__RUNNING) ",%%ecx\n\tmovl " ACO__BASE "(%%ecx),%%esi\n\t"
 #define ACO__CLOBBER_BASE
 #else
 #define ACO__KEEP_BASE(to)
@@ -170,7 +169,8 @@ ACO__FORCE_INLINE struct aco_s *aco__running(void)
     "jmp 5b\n"
 #define ACO__FP_NONE(to, from)
 
-/* At the jump: eax = co. At 1, from co's yield or end: eax = co, perhaps with the arrival mark; ebp and esp ours again. */
+/* At the jump: eax = co, edi = thread record. At 1, from co's yield or end: the same, eax perhaps with the arrival mark; ebp
+ * and esp are ours again. */
 #define ACO__RESUME(fp_swap, fp_rare)                                                                                  \
     __asm__ volatile(ACO__FIND_THREAD("%%edi")                                                                         \
                      ACO__WAY_BACK                                                                                     \
@@ -183,7 +183,8 @@ ACO__FORCE_INLINE struct aco_s *aco__running(void)
                      ACO__RESUMER_BASE                                                                                 \
                      : "+a"(co) : : ACO__CLOBBERS)
 
-/* At the jump: eax = co, which the resumer finds there. At 1, from a resume: eax = co again, perhaps marked. */
+/* At the jump: eax = co and edi = thread record, which the resumer finds there. At 1, from a resume: the same, perhaps of
+ * another thread; eax perhaps with the arrival mark. */
 #define ACO__YIELD(fp_swap, fp_rare)                                                                                   \
     __asm__ volatile(ACO__FIND_THREAD("%%edi")                                                                         \
                      ACO__WAY_BACK                                                                                     \

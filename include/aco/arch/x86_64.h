@@ -4,10 +4,11 @@
  * register               in the ABI      here
  * rsp                    callee-saved    stored and loaded
  * rbp                    callee-saved    stored and loaded: cannot be a clobber where it is the frame pointer
- * rbx                    callee-saved    a clobber; before clang 19 stored and loaded (base pointer of over-aligned frames)
+ * rbx                    callee-saved    a clobber; with clang stored and loaded: it is the base pointer of over-aligned
+ *                                        frames with variable parts, and clang lets an asm clobber it there and crashes
  * r12-r15                callee-saved    clobbers: the compiler saves those that are live, and only those
  * rdi                    scratch         the control block's address, carried across the switch
- * rsi                    scratch         the thread record's offset from the thread pointer
+ * rsi                    scratch         the thread record's offset from the thread pointer; the same on both sides
  * rdx                    scratch         the way back, on its way to memory
  * rax, rcx, r8-r11       scratch         clobbers (rax: comparing control words)
  * xmm, k, st, mm         scratch         clobbers; upper halves of ymm and zmm: vzeroupper where AVX is compiled in
@@ -37,10 +38,10 @@
 /* A stack's top is 64-byte aligned; a function is entered with its return address just below a 16-byte boundary. */
 #define ACO__ENTRY_BELOW_TOP 8
 
-#if defined(__clang__) && __clang_major__ < 19
+#ifdef __clang__
 #define ACO__KEEP_BASE(to) "movq %%rbx," to(ACO__BASE) "\n\t"
-#define ACO__RESUMER_BASE ACO__FIND_THREAD "movq " ACO__THREAD(ACO__BASE) ",%%rbx\n\t"
-#define ACO__RUNNING_BASE ACO__FIND_THREAD "movq " ACO__THREAD(ACO__RUNNING) ",%%rsi\n\tmovq " ACO__BASE "(%%rsi),%%rbx\n\t"
+#define ACO__RESUMER_BASE "movq " ACO__THREAD(ACO__BASE) ",%%rbx\n\t"
+#define ACO__RUNNING_BASE "movq " ACO__THREAD(ACO__RUNNING) ",%%rax\n\tmovq " ACO__BASE "(%%rax),%%rbx\n\t"
 #define ACO__CLOBBER_BASE
 #else
 #define ACO__KEEP_BASE(to)
@@ -152,7 +153,8 @@ ACO__FORCE_INLINE struct aco_s *aco__running(void)
     "jmp 5b\n"
 #define ACO__FP_NONE(to, from)
 
-/* At the jump: rdi = co. At 1, from co's yield or end: rdi = co, perhaps with the arrival mark; rbp and rsp ours again. */
+/* At the jump: rdi = co, rsi = thread record. At 1, from co's yield or end: the same, rdi perhaps with the arrival mark; rbp
+ * and rsp are ours again. */
 #define ACO__RESUME(fp_swap, fp_rare)                                                                                  \
     __asm__ volatile(ACO__FIND_THREAD                                                                                  \
                      "leaq 1f(%%rip),%%rdx\n\t"                                                                        \
@@ -165,7 +167,8 @@ ACO__FORCE_INLINE struct aco_s *aco__running(void)
                      ACO__RESUMER_BASE                                                                                 \
                      : "+D"(co) : : ACO__CLOBBERS)
 
-/* At the jump: rdi = co, which the resumer finds there. At 1, from a resume: rdi = co again, perhaps marked. */
+/* At the jump: rdi = co and rsi = thread record, which the resumer finds there. At 1, from a resume: the same, perhaps of
+ * another thread; rdi perhaps with the arrival mark. */
 #define ACO__YIELD(fp_swap, fp_rare)                                                                                   \
     __asm__ volatile(ACO__FIND_THREAD                                                                                  \
                      "leaq 1f(%%rip),%%rdx\n\t"                                                                        \
