@@ -48,17 +48,18 @@ enum {
 
 /* ---- Threads ---- */
 
-/* Whether ldmxcsr is cheaper than waiting for stmxcsr's result. It is on AMD's Zen processors (bench/lab/switch-check.c). */
-static uint8_t fp_load_is_cheap(void)
+/* fp_load_always: 1 where ldmxcsr is cheaper than waiting for stmxcsr's result, as measured on AMD's Zen 5
+ * (bench/lab/switch-check.c); -1 on an i386 processor without SSE. */
+static int8_t fp_load_always(void)
 {
-    static uint8_t known; /* 1 no, 2 yes */
-    uint8_t answer = __atomic_load_n(&known, __ATOMIC_RELAXED);
-    if (!answer) {
+    static int8_t known = 2;
+    int8_t answer = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (answer == 2) {
         __builtin_cpu_init();
-        answer = __builtin_cpu_is("amd") && __builtin_cpu_supports("avx2") ? 2 : 1;
+        answer = !__builtin_cpu_supports("sse") ? -1 : __builtin_cpu_is("amd") && __builtin_cpu_supports("avx2");
         __atomic_store_n(&known, answer, __ATOMIC_RELAXED);
     }
-    return answer == 2;
+    return answer;
 }
 
 static void read_new_environment(aco__thread_t *self)
@@ -71,7 +72,7 @@ static aco__thread_t *ready(void)
 {
     aco__thread_t *self = aco__self();
     if (aco_unlikely(!self->ready)) {
-        self->fp_load_always = fp_load_is_cheap();
+        self->fp_load_always = fp_load_always();
         read_new_environment(self);
         self->ready = 1;
     }

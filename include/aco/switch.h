@@ -47,7 +47,7 @@ typedef struct aco__thread {
     aco__context_t resumer;    /* who resumed the running coroutine, and where it shall go on */
     uint32_t fp_control;       /* the resumer's: MXCSR */
     uint16_t fp_control2;      /* the resumer's: x87 control word */
-    uint8_t fp_load_always;    /* loading MXCSR is cheaper than comparing it on this processor */
+    int8_t fp_load_always;     /* this processor loads MXCSR faster than it can be compared; -1: it has none */
     uint8_t ready;             /* aco__thread_ready() was here */
     struct aco_s *running;     /* the running coroutine, NULL while none runs */
     struct aco_s *main_co;     /* the thread's newest main coroutine object, or NULL */

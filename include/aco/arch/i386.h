@@ -11,8 +11,8 @@
  * edx                    scratch         the way back, on its way to memory
  * ecx                    scratch         a clobber (comparing control words)
  * xmm, k, st, mm         scratch         clobbers; upper halves of ymm and zmm: vzeroupper where AVX is compiled in
- * MXCSR control bits     callee-saved    kept apart when `fp` is 1 and the unit has SSE
- * x87 control word       callee-saved    kept apart when `fp` is 1
+ * MXCSR control bits     callee-saved    kept apart when `fp` is 1; else common to all, as the user asked
+ * x87 control word       callee-saved    the same
  * DF, x87 stack          clear, empty    as they are: the ABI wants them so at every call, and nothing here changes them
  * gs                     thread pointer  untouched
  *
@@ -137,11 +137,12 @@ ACO__FORCE_INLINE struct aco_s *aco__running(void)
     "movl " from(ACO__BP) ",%%ebp\n\t"                                                                                 \
     "jmpl *" from(ACO__PC) "\n"
 
-/* Environments of their own; why it is done so stands in x86_64.h. A unit without SSE keeps the x87 word only. */
-#ifdef __SSE__
+/* Environments of their own; why it is done so stands in x86_64.h. A unit compiled without SSE keeps MXCSR as well: the C
+ * library's fesetround() changes it on every processor that has it (fp_load_always is negative where there is none). */
 #define ACO__MXCSR_SWAP(to, from)                                                                                      \
-    "stmxcsr " to(ACO__MXCSR) "\n\t"                                                                                   \
     "cmpb $0," ACO__THREAD(ACO__LOAD_ALWAYS) "\n\t"                                                                    \
+    "js 3f\n\t"                                                                                                        \
+    "stmxcsr " to(ACO__MXCSR) "\n\t"                                                                                   \
     "je 6f\n"                                                                                                          \
     "2:\tldmxcsr " from(ACO__MXCSR) "\n"                                                                               \
     "3:\t"
@@ -151,10 +152,6 @@ ACO__FORCE_INLINE struct aco_s *aco__running(void)
     "andl $-64,%%ecx\n\t"                                                                                              \
     "je 3b\n\t"                                                                                                        \
     "jmp 2b\n"
-#else
-#define ACO__MXCSR_SWAP(to, from)
-#define ACO__MXCSR_RARE(to, from)
-#endif
 #define ACO__FP_SWAP(to, from)                                                                                         \
     ACO__MXCSR_SWAP(to, from)                                                                                          \
     "fnstcw " to(ACO__X87CW) "\n\t"                                                                                    \

@@ -1,0 +1,301 @@
+/* Every request to the system, refused once: linked with --wrap for mmap, mprotect, madvise and malloc. */
+#define _GNU_SOURCE
+#include "aco.h"
+#include "child.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdint.h>
+#include <sys/mman.h>
+
+/* ---- The refusing system ---- */
+
+typedef struct faulty {
+    int calls;
+    int fail_from, fail_to; /* the calls that fail, counted from 1; none where 0 */
+    int error;
+} faulty_t;
+static faulty_t mmaps, mprotects, madvises, mallocs;
+static int misalign; /* make mappings of a slab's size land off its alignment */
+
+static int refused(faulty_t *what)
+{
+    int call = ++what->calls;
+    if (call < what->fail_from || call > what->fail_to)
+        return 0;
+    errno = what->error;
+    return 1;
+}
+
+void *__real_mmap(void *at, size_t sz, int prot, int flags, int fd, off_t offset);
+void *__wrap_mmap(void *at, size_t sz, int prot, int flags, int fd, off_t offset);
+int __real_mprotect(void *at, size_t sz, int prot);
+int __wrap_mprotect(void *at, size_t sz, int prot);
+int __real_madvise(void *at, size_t sz, int advice);
+int __wrap_madvise(void *at, size_t sz, int advice);
+void *__real_malloc(size_t sz);
+void *__wrap_malloc(size_t sz);
+
+void *__wrap_mmap(void *at, size_t sz, int prot, int flags, int fd, off_t offset)
+{
+    if (refused(&mmaps))
+        return MAP_FAILED;
+    if (misalign && sz == 2 << 20) {
+        char *p = __real_mmap(at, sz + 4096, prot, flags, fd, offset);
+        if (p != MAP_FAILED && ((uintptr_t)p & (sz - 1)) == 0) {
+            munmap(p, 4096);
+            return p + 4096;
+        }
+        if (p != MAP_FAILED)
+            munmap(p + sz, 4096);
+        return p;
+    }
+    return __real_mmap(at, sz, prot, flags, fd, offset);
+}
+
+int __wrap_mprotect(void *at, size_t sz, int prot)
+{
+    return refused(&mprotects) ? -1 : __real_mprotect(at, sz, prot);
+}
+
+int __wrap_madvise(void *at, size_t sz, int advice)
+{
+    return refused(&madvises) ? -1 : __real_madvise(at, sz, advice);
+}
+
+void *__wrap_malloc(size_t sz)
+{
+    return refused(&mallocs) ? NULL : __real_malloc(sz);
+}
+
+static void fail(faulty_t *what, int nth, int error)
+{
+    what->fail_from = what->calls + nth;
+    what->fail_to = nth ? what->fail_from : 0;
+    what->error = error;
+}
+
+static void fail_all(faulty_t *what, int error)
+{
+    fail(what, 1, error);
+    what->fail_to = INT_MAX;
+}
+
+/* ---- What runs in the children ---- */
+
+static aco_t *main_co;
+static aco_share_stack_t *stack;
+
+static faulty_t *fault;
+static int fault_nth, fault_error;
+static void (*work)(void);
+
+static void work_with_fault(void)
+{
+    fail(fault, fault_nth, fault_error);
+    work();
+    fail(fault, 0, 0);
+}
+
+/* Refuses the first, second, ... request of `act` until it makes no more; each must abort it as described. There must be
+ * `requests` of them, so that a test cannot pass for want of requests, or one more: a slab that happened to lie unaligned. */
+static void each_one_aborts(void (*act)(void), faulty_t *what, int error, const char *call, const char *reason, int requests)
+{
+    work = act;
+    fault = what;
+    fault_error = error;
+    for (fault_nth = 1; fault_nth <= requests; fault_nth++)
+        ABORTS(work_with_fault, call, NULL, reason);
+    if (child_run(work_with_fault).status != 0) {
+        ABORTS(work_with_fault, call, NULL, reason);
+        fault_nth++;
+    }
+    PASSES(work_with_fault);
+}
+
+static void yielder(void)
+{
+    char bytes[600];
+    memset(bytes, 1, sizeof bytes);
+    for (;;) {
+        __asm__ volatile("" : "+m"(bytes));
+        aco_yield();
+        CHECK_EQ(bytes[599], 1);
+    }
+}
+
+static void deep_yielder(void)
+{
+    char bytes[40000];
+    memset(bytes, 1, sizeof bytes);
+    for (;;) {
+        __asm__ volatile("" : "+m"(bytes));
+        aco_yield();
+        CHECK_EQ(bytes[39999], 1);
+    }
+}
+
+static void make_main(void)
+{
+    aco_destroy(aco_create(NULL, NULL, 0, NULL, NULL));
+}
+
+static void make_main_misaligned(void)
+{
+    misalign = 1;
+    make_main();
+    misalign = 0;
+}
+
+static void make_guarded_stack(void)
+{
+    aco_share_stack_destroy(aco_share_stack_new2(8192, 1));
+}
+
+static void make_stack(void)
+{
+    aco_share_stack_destroy(aco_share_stack_new2(8192, 0));
+}
+
+static void make_in_slab(void)
+{
+    aco_destroy(aco_create(main_co, stack, 1500, yielder, NULL)); /* a class that has no slab yet */
+}
+
+static void make_with_large_area(void)
+{
+    aco_destroy(aco_create(main_co, stack, 100000, yielder, NULL));
+}
+
+static void copy_two(aco_cofuncp_t fp)
+{
+    aco_t *a = aco_create(main_co, stack, 0, fp, NULL), *b = aco_create(main_co, stack, 0, fp, NULL);
+    for (int i = 0; i < 3; i++) {
+        aco_resume(a);
+        aco_resume(b);
+    }
+    aco_destroy(a);
+    aco_destroy(b);
+}
+
+static void copy_deep(void)
+{
+    copy_two(deep_yielder);
+}
+
+static void copy_little(void)
+{
+    copy_two(yielder);
+}
+
+static void mem_new(void)
+{
+    void *p = aco_mem_new(10);
+    __asm__ volatile("" : "+r"(p)); /* else a compiler may remove both calls */
+    free(p);
+}
+
+/* ---- The promises ---- */
+
+/* Promise: mappings refused abort, with a line that says why and, for ENOMEM, names vm.max_map_count. */
+static void mappings(void)
+{
+    static const char no_memory[] = "Cannot allocate memory", hint[] = "vm.max_map_count";
+    each_one_aborts(make_main, &mmaps, ENOMEM, "aco_create", hint, 2); /* the thread's heap, a slab */
+    each_one_aborts(make_main_misaligned, &mmaps, ENOMEM, "aco_create", no_memory, 3);
+    each_one_aborts(make_stack, &mmaps, ENOMEM, "aco_share_stack_new2", "no memory for 8192 bytes: Cannot allocate memory", 1);
+    each_one_aborts(make_guarded_stack, &mmaps, ENOMEM, "aco_share_stack_new2", hint, 1);
+    each_one_aborts(make_stack, &mmaps, EPERM, "aco_share_stack_new2", "Operation not permitted", 1);
+}
+
+static void mappings_of_a_running_thread(void)
+{
+    aco_destroy(aco_create(main_co, stack, 0, yielder, NULL)); /* leaves a slab for blocks */
+    each_one_aborts(make_in_slab, &mmaps, ENOMEM, "aco_create", "vm.max_map_count", 1);
+    each_one_aborts(copy_little, &mmaps, ENOMEM, "aco_resume", "vm.max_map_count", 1); /* a class for the grown area */
+}
+
+/* Promise: memory refused for a large save area aborts, when it is asked for and when it grows; aco_mem_new() too. */
+static void save_areas(void)
+{
+    child_end_t end;
+    each_one_aborts(make_with_large_area, &mallocs, ENOMEM, "aco_create", "Cannot allocate memory", 1);
+    each_one_aborts(copy_deep, &mallocs, ENOMEM, "aco_resume", "Cannot allocate memory", 2);
+    work = mem_new;
+    fault = &mallocs;
+    fault_error = ENOMEM;
+    fault_nth = 1;
+    end = child_run(work_with_fault);
+    CHECK(WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGABRT);
+    CHECK(is_one_line(end.text) && strstr(end.text, "allocate memory"));
+}
+
+static void touch_guard_below_fallback(void)
+{
+    aco_share_stack_t *guarded;
+    int before = mprotects.calls;
+    fail_all(&madvises, EINVAL);
+    guarded = aco_share_stack_new2(8192, 1);
+    CHECK_EQ(mprotects.calls - before, 1);
+    *(volatile char *)guarded->ptr = 1;
+    if (check_failures == 0)
+        ((volatile char *)guarded->ptr)[-1] = 1;
+}
+
+static void guard_refused(void)
+{
+    fail_all(&madvises, EINVAL);
+    fail_all(&mprotects, ENOMEM);
+    aco_share_stack_new2(8192, 1);
+}
+
+static void unguarded_needs_none(void)
+{
+    fail_all(&madvises, EINVAL);
+    fail_all(&mprotects, ENOMEM);
+    aco_share_stack_destroy(aco_share_stack_new2(8192, 0));
+}
+
+static void advice_refused(void)
+{
+    enum { MANY = 60000 }; /* several slabs, large pages asked for, then given back */
+    static aco_t *all[MANY];
+    int before = madvises.calls;
+    fail_all(&madvises, EINVAL);
+    errno = 0;
+    for (int i = 0; i < MANY; i++)
+        all[i] = aco_create(main_co, stack, 0, yielder, NULL);
+    aco_resume(all[0]);
+    aco_resume(all[1]);
+    aco_resume(all[0]);
+    for (int i = 0; i < MANY; i++)
+        aco_destroy(all[i]);
+    CHECK_EQ(errno, 0);
+    CHECK(madvises.calls - before >= 2);
+    copy_little();
+    fail(&madvises, 0, 0);
+}
+
+/* Promise: refused advice does no harm: the guard page is made by other means, slabs work without. Only where the other
+ * means fail too, aco_share_stack_new2() aborts. */
+static void advice(void)
+{
+    DIES_OF(touch_guard_below_fallback, SIGSEGV);
+    ABORTS(guard_refused, "aco_share_stack_new2", NULL, "vm.max_map_count");
+    PASSES(unguarded_needs_none);
+    PASSES(advice_refused);
+}
+
+int main(void)
+{
+    aco_thread_init(NULL);
+    mappings(); /* first: a thread without a heap */
+    main_co = aco_create(NULL, NULL, 0, NULL, NULL);
+    stack = aco_share_stack_new(0);
+    mappings_of_a_running_thread();
+    save_areas();
+    advice();
+    aco_share_stack_destroy(stack);
+    aco_destroy(main_co);
+    return check_result("alloc_failure");
+}

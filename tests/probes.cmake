@@ -1,0 +1,57 @@
+# Probes of the switch: what it preserves (probe.*), and what compilers make of it (redzone.*).
+set(probe_sources probe.c probe_x86_64.S probe_i386.S)
+enable_language(ASM)
+set(CMAKE_ASM_FLAGS "${CMAKE_C_FLAGS}")
+
+acorn_test(probe.own-fp ${probe_sources} TIMEOUT 60)
+acorn_test(probe.shared-fp ${probe_sources} DEFINE ACO_CONFIG_SHARE_FPU_MXCSR_ENV TIMEOUT 60)
+acorn_test(probe.pic-frame-pointer ${probe_sources} FLAGS -fPIC -fno-omit-frame-pointer TIMEOUT 60)
+
+acorn_test(probe.live abi/live.c TIMEOUT 60)
+acorn_test(probe.live-shared-fp abi/live.c DEFINE ACO_CONFIG_SHARE_FPU_MXCSR_ENV TIMEOUT 60)
+acorn_test(probe.live-pic-frame-pointer abi/live.c FLAGS -fPIC -fno-omit-frame-pointer TIMEOUT 60)
+acorn_test(probe.live-avx2 abi/live.c FLAGS -mavx2 TIMEOUT 60)
+acorn_test(probe.live-avx512 abi/live.c FLAGS -mavx512f -mavx512bw TIMEOUT 60)
+set_tests_properties(probe.live-avx2 probe.live-avx512 PROPERTIES SKIP_RETURN_CODE 77)
+
+find_program(PROBE_PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH)
+find_program(PROBE_PYTHON NAMES python3)
+find_program(PROBE_OBJDUMP NAMES objdump)
+if(NOT PROBE_PYTHON OR NOT PROBE_OBJDUMP)
+  message(STATUS "skipped: redzone.*: python3 or objdump is not installed")
+  return()
+endif()
+
+# Generated functions, compiled as this build compiles.
+set(redzone ${CMAKE_CURRENT_SOURCE_DIR}/redzone)
+set(redzone_generated ${CMAKE_CURRENT_BINARY_DIR}/redzone_generated.c)
+add_custom_command(OUTPUT ${redzone_generated}
+                   COMMAND ${PROBE_PYTHON} ${redzone}/generate.py 1 40 > ${redzone_generated}
+                   DEPENDS ${redzone}/generate.py VERBATIM)
+acorn_test(redzone.run ${redzone_generated} redzone/run.c TIMEOUT 60)
+target_include_directories(test_redzone_run PRIVATE ${redzone})
+
+# There is a red zone on x86-64 only.
+if(CMAKE_SIZEOF_VOID_P EQUAL 8 AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  set(redzone_files $<TARGET_FILE:acorn>)
+  foreach(name probe_own-fp probe_shared-fp probe_pic-frame-pointer probe_live probe_live-shared-fp probe_live-pic-frame-pointer
+          probe_live-avx2 probe_live-avx512 redzone_run)
+    list(APPEND redzone_files $<TARGET_FILE:test_${name}>)
+  endforeach()
+  add_test(NAME redzone.check COMMAND ${PROBE_PYTHON} ${redzone}/check.py --at-least 100 ${redzone_files})
+  set_tests_properties(redzone.check PROPERTIES TIMEOUT 300)
+
+  # These run every compiler there is by themselves: one build of many needs them.
+  if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "^(-O2 -g)?$")
+    set(redzone_functions 40)
+    set(redzone_timeout 900)
+    if(ACORN_NIGHTLY)
+      set(redzone_functions 300)
+      set(redzone_timeout 7200)
+    endif()
+    add_test(NAME redzone.sweep COMMAND ${PROBE_PYTHON} ${redzone}/matrix.py sweep --functions ${redzone_functions})
+    add_test(NAME redzone.planted COMMAND ${PROBE_PYTHON} ${redzone}/matrix.py planted)
+    add_test(NAME redzone.vzeroupper COMMAND ${PROBE_PYTHON} ${redzone}/matrix.py vzeroupper)
+    set_tests_properties(redzone.sweep redzone.planted redzone.vzeroupper PROPERTIES TIMEOUT ${redzone_timeout} SKIP_RETURN_CODE 77)
+  endif()
+endif()

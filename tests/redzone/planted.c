@@ -1,0 +1,47 @@
+/* Functions that switch and use the red zone: each of the ways in which the header could be wrong. check.py must flag those
+ * that a compiler did that to. Only compiled, never run. */
+#define ACO_DEBUG 0
+#include "aco.h"
+
+uint64_t planted_no_call(aco_t *co, uint64_t a, uint64_t b, unsigned n);
+void planted_tail_call(aco_t *co, uint64_t a, uint64_t b, uint64_t *out);
+uint64_t planted_array(aco_t *co, uint64_t a, unsigned i, unsigned j);
+void planted_nothing_below(aco_t *co);
+
+/* No call at all. */
+uint64_t planted_no_call(aco_t *co, uint64_t a, uint64_t b, unsigned n)
+{
+    uint64_t c = a * 3, d = b * 5, e = a ^ b;
+    for (unsigned i = 0; i < n; i++) {
+        aco__switch_yield(co, 0);
+        c += d ^ e, d += e, e += i;
+    }
+    return a + b + c + d + e;
+}
+
+/* A call on the cold path, which becomes a tail call. */
+void planted_tail_call(aco_t *co, uint64_t a, uint64_t b, uint64_t *out)
+{
+    volatile uint64_t kept[4] = {a, b, a + b, a ^ b};
+    uintptr_t word = aco__switch_yield(co, 0);
+    if (word & 1)
+        aco__arrived(word);
+    else
+        *out = kept[0] + kept[1] + kept[2] + kept[3];
+}
+
+/* An array, reached by an index. */
+uint64_t planted_array(aco_t *co, uint64_t a, unsigned i, unsigned j)
+{
+    volatile uint64_t array[8];
+    for (unsigned k = 0; k < 8; k++)
+        array[k] = a * k;
+    aco__switch_resume(co, 1);
+    return array[i & 7] + array[j & 7];
+}
+
+/* Right by accident: nothing lives across the switch. Not flagged where the compiler makes no frame of any kind. */
+void planted_nothing_below(aco_t *co)
+{
+    aco__switch_yield(co, 0);
+}

@@ -1,0 +1,312 @@
+/* Memory for control blocks and save areas (src/slab.c), from inside: sizes, alignment, no overlap, memory that goes back to
+ * the system, and any thread freeing what another one made. slab [rounds] */
+#define _GNU_SOURCE
+#include "../src/internal.h"
+#include "check.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MIB = 1 << 20 };
+
+static int rounds = 20;
+
+/* ---- What the process uses, in bytes ---- */
+
+typedef struct usage {
+    size_t mapped, resident;
+} usage_t;
+
+static usage_t usage(void)
+{
+    usage_t used;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (!file || fscanf(file, "%zu %zu", &used.mapped, &used.resident) != 2) {
+        perror("/proc/self/statm");
+        exit(2);
+    }
+    fclose(file);
+    used.mapped *= page;
+    used.resident *= page;
+    return used;
+}
+
+/* ---- Objects that know themselves ---- */
+
+typedef struct object {
+    size_t size;
+    uint32_t seed;
+} object_t;
+
+static unsigned char pattern(const object_t *object, size_t i)
+{
+    return (unsigned char)((object->seed * 2654435761u + (uint32_t)i * 40503u) >> 13);
+}
+
+static object_t *object_new(size_t asked, uint32_t seed)
+{
+    size_t size = asked < sizeof(object_t) ? sizeof(object_t) : asked, wanted = size;
+    object_t *object = aco__memory_new(&size);
+    CHECK(object != NULL);
+    CHECK(size >= wanted);
+    object->size = size;
+    object->seed = seed;
+    for (size_t i = sizeof *object; i < size; i++)
+        ((unsigned char *)object)[i] = pattern(object, i);
+    return object;
+}
+
+static void object_free(object_t *object)
+{
+    size_t wrong = 0;
+    for (size_t i = sizeof *object; i < object->size; i++)
+        wrong += ((unsigned char *)object)[i] != pattern(object, i);
+    CHECK_EQ(wrong, 0);
+    aco__memory_free(object, object->size);
+}
+
+static uint32_t next(uint32_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 17;
+    return *state ^= *state << 5;
+}
+
+static size_t random_size(uint32_t *state)
+{
+    uint32_t kind = next(state) % 10;
+    return 1 + next(state) % (kind < 6 ? 300 : kind < 9 ? 3000 : 20000);
+}
+
+/* ---- The promises ---- */
+
+/* Promises: each size asked for gives at least that, not much more, aligned to 16; sizes that are multiples of 64 up to 1024
+ * are aligned to 64. */
+static void sizes_and_alignment(void)
+{
+    for (size_t asked = 0; asked <= 20000; asked++) {
+        enum { A_FEW = 5 };
+        object_t *few[A_FEW];
+        for (int i = 0; i < A_FEW; i++) {
+            size_t size = asked;
+            few[i] = aco__memory_new(&size);
+            CHECK(few[i] != NULL);
+            CHECK(size >= asked);
+            CHECK(size <= asked + 15 + asked / 8 || asked == 0);
+            CHECK_EQ((uintptr_t)few[i] % 16, 0);
+            CHECK(size % 64 != 0 || size > 1024 || (uintptr_t)few[i] % 64 == 0);
+            for (int j = 0; j < i; j++)
+                CHECK((char *)few[i] + size <= (char *)few[j] || (char *)few[j] + size <= (char *)few[i]);
+            memset(few[i], 0xee, size);
+        }
+        for (int i = 0; i < A_FEW; i++)
+            aco__memory_free(few[i], asked > ACO__SLAB_LARGEST ? asked : asked / 2); /* as far as the contract lets */
+    }
+}
+
+/* Promise: objects do not overlap, in whatever order they come and go. */
+static void random_order(uint32_t seed)
+{
+    enum { MANY = 4000 };
+    static object_t *all[MANY];
+    uint32_t state = seed;
+    for (int i = 0; i < 40 * MANY; i++) {
+        object_t **at = &all[next(&state) % MANY];
+        if (*at) {
+            object_free(*at);
+            *at = NULL;
+        } else {
+            *at = object_new(random_size(&state), next(&state));
+        }
+    }
+    for (int i = 0; i < MANY; i++) {
+        if (all[i])
+            object_free(all[i]);
+        all[i] = NULL;
+    }
+}
+
+/* Promise: memory of slabs that become empty goes back to the system, whichever order objects are freed in. */
+static void memory_goes_back(int order)
+{
+    enum { MANY = 100000, SIZE = 272 };
+    static object_t *all[MANY];
+    usage_t before, full, after;
+    object_free(object_new(SIZE, 1)); /* the class has its slab */
+    before = usage();
+    for (uint32_t i = 0; i < MANY; i++)
+        all[i] = object_new(SIZE, i);
+    full = usage();
+    CHECK(full.resident > before.resident + (size_t)MANY * SIZE * 9 / 10);
+    for (uint32_t i = 0; i < MANY; i++)
+        object_free(all[order == 0 ? i : order == 1 ? MANY - 1 - i : (uint32_t)((uint64_t)i * 77773 % MANY)]);
+    after = usage();
+    CHECK(after.resident < before.resident + MIB);
+    CHECK(after.mapped < before.mapped + 5 * MIB);
+}
+
+/* Promise: one object made and freed in turn costs no system call; here: its class keeps its slab, its address comes again. */
+static void one_in_turn(void)
+{
+    object_t *first = object_new(5000, 7);
+    object_free(first);
+    for (int i = 0; i < 100000; i++) {
+        object_t *again = object_new(5000, 7);
+        CHECK(again == first);
+        aco__memory_free(again, again->size);
+    }
+}
+
+/* ---- Threads ---- */
+
+enum { PLACES = 512, THREADS = 6 };
+static object_t *places[PLACES]; /* atomic; objects on their way from one thread to another */
+
+typedef struct worker {
+    uint32_t seed;
+    int operations;
+} worker_t;
+
+static void *exchange(void *arg)
+{
+    worker_t *worker = arg;
+    uint32_t state = worker->seed;
+    object_t *own[64] = {NULL};
+    for (int i = 0; i < worker->operations; i++) {
+        object_t **mine = &own[next(&state) % 64];
+        if (!*mine)
+            *mine = object_new(random_size(&state), next(&state));
+        if (next(&state) % 2)
+            *mine = __atomic_exchange_n(&places[next(&state) % PLACES], *mine, __ATOMIC_ACQ_REL);
+        if (*mine && next(&state) % 2) {
+            object_free(*mine);
+            *mine = NULL;
+        }
+    }
+    for (int i = 0; i < 64; i++)
+        if (own[i])
+            object_free(own[i]);
+    return NULL;
+}
+
+static void empty_places(void)
+{
+    for (int i = 0; i < PLACES; i++) {
+        object_t *object = __atomic_exchange_n(&places[i], NULL, __ATOMIC_ACQ_REL);
+        if (object)
+            object_free(object);
+    }
+}
+
+/* A generation of threads overlaps with the next: some end, and new ones take over their heaps, while others still free into
+ * those. */
+static void generations(int count, int operations, uint32_t seed)
+{
+    pthread_t threads[THREADS];
+    worker_t workers[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        workers[i] = (worker_t){seed + (uint32_t)i * 17 + 1, operations * (i + 1) / THREADS};
+        pthread_create(&threads[i], NULL, exchange, &workers[i]);
+    }
+    for (int i = THREADS; i < count; i++) {
+        int at = i % THREADS;
+        pthread_join(threads[at], NULL);
+        workers[at].seed += 1001;
+        pthread_create(&threads[at], NULL, exchange, &workers[at]);
+    }
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    empty_places();
+}
+
+/* Promises: objects may be freed by any thread, also after their maker has ended; heaps of ended threads are taken over, not
+ * piled up. */
+static void many_threads(void)
+{
+    usage_t early, late;
+    generations(THREADS * 6, 3000, 1);
+    early = usage();
+    for (int i = 0; i < rounds; i++)
+        generations(THREADS * 3, 1500, (uint32_t)(i * 7919 + 3));
+    late = usage();
+    CHECK(late.resident < early.resident + 24 * MIB);
+    printf("threads: %zu MiB resident early, %zu late; %zu and %zu mapped\n", early.resident / MIB, late.resident / MIB,
+           early.mapped / MIB, late.mapped / MIB);
+}
+
+static object_t *left[50000];
+
+static void *make_and_end(void *unused)
+{
+    for (uint32_t i = 0; i < 50000; i++)
+        left[i] = object_new(400, i);
+    return unused;
+}
+
+/* Promise: what a thread leaves behind goes back to the system when others free it, and without any thread taking it over. */
+static void ended_threads_memory_goes_back(void)
+{
+    usage_t before, full, after;
+    pthread_t thread;
+    for (int round = 0; round < 5; round++) {
+        before = usage();
+        pthread_create(&thread, NULL, make_and_end, NULL);
+        pthread_join(thread, NULL);
+        full = usage();
+        CHECK(full.resident > before.resident + 50000u * 400u * 9 / 10);
+        for (uint32_t i = 0; i < 50000; i++)
+            object_free(left[i]);
+        after = usage();
+        CHECK(after.resident < before.resident + 2 * MIB);
+    }
+}
+
+/* A thread whose key destructor runs after the heap's uses memory once more: it gets a heap again, and leaves it. */
+static pthread_key_t late_key;
+
+static void use_late(void *times)
+{
+    object_free(object_new(100, 3));
+    if ((uintptr_t)times < 3)
+        pthread_setspecific(late_key, (void *)((uintptr_t)times + 1));
+}
+
+static void *end_with_late_use(void *unused)
+{
+    object_free(object_new(100, 2));
+    pthread_setspecific(late_key, (void *)1);
+    return unused;
+}
+
+static void use_during_thread_exit(void)
+{
+    pthread_t thread;
+    pthread_key_create(&late_key, use_late);
+    for (int i = 0; i < 200; i++) {
+        pthread_create(&thread, NULL, end_with_late_use, NULL);
+        pthread_join(thread, NULL);
+    }
+    pthread_key_delete(late_key);
+}
+
+int main(int argc, char **argv)
+{
+    int threads_only = argc > 1 && strcmp(argv[1], "threads") == 0;
+    if (argc > 1 && !threads_only)
+        rounds = atoi(argv[1]);
+    if (!threads_only) {
+        sizes_and_alignment();
+        for (uint32_t seed = 1; seed <= 5; seed++)
+            random_order(seed);
+        for (int order = 0; order < 3; order++)
+            memory_goes_back(order);
+        one_in_turn();
+        ended_threads_memory_goes_back();
+    }
+    many_threads();
+    use_during_thread_exit();
+    return check_result("slab");
+}
