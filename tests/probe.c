@@ -28,12 +28,6 @@ enum { OWN_FP = 1 };
 #define VARIANT "probe, own environments"
 #endif
 
-#ifdef __SSE__
-enum { HAS_SSE = 1 };
-#else
-enum { HAS_SSE = 0 }; /* the switch keeps the x87 word only */
-#endif
-
 /* What fnstenv stores. */
 struct x87 {
     uint16_t control, pad0, status, pad1, tag, pad2;
@@ -386,14 +380,6 @@ static void check_environment(const environment_t *expected)
     CHECK_EQ(now.mxcsr, expected->mxcsr);
 }
 
-/* Without SSE a unit leaves MXCSR as it is: it must then hold still while only the x87 word changes. */
-static environment_t supported(environment_t e)
-{
-    if (!HAS_SSE)
-        e.mxcsr = environments[0].mxcsr;
-    return e;
-}
-
 static struct {
     environment_t now; /* shared environment: what it must be now */
     environment_t at_start;
@@ -407,7 +393,7 @@ static void fp_body(void)
     aco_t *co = aco_get_co();
     check_environment(OWN_FP ? &fp.at_start : &fp.now);
     for (int i = 0; i < fp.rounds; i++) {
-        environment_t mine = supported(environments[(me + i / 2) % ENVIRONMENTS]); /* the same one twice, then another */
+        environment_t mine = environments[(me + i / 2) % ENVIRONMENTS]; /* the same one twice, then another */
         set_environment(&mine);
         fp.now = mine;
         fp.yield(co);
@@ -426,7 +412,7 @@ static void environments_on(int n)
         cos[i] = aco_create(main_co, stack, 0, fp_body, (void *)(uintptr_t)i);
     for (int round = 0; round <= fp.rounds; round++)
         for (int i = 0; i < n; i++) {
-            environment_t mine = supported(environments[(round + i + 5) % ENVIRONMENTS]);
+            environment_t mine = environments[(round + i + 5) % ENVIRONMENTS];
             set_environment(&mine);
             fp.now = mine;
             fp.resume(cos[i]);
@@ -442,17 +428,17 @@ static void environments_on(int n)
 
 static void test_environments(void)
 {
-    uint8_t load_always = aco__self()->fp_load_always;
+    int load_always = aco__self()->fp_load_always;
     environment_t normal = environment();
     fp.rounds = 2 * ENVIRONMENTS;
     for (unsigned start = 0; start < 2; start++) { /* new coroutines start with what aco_thread_init() saw */
-        fp.at_start = supported(environments[start * 2]);
+        fp.at_start = environments[start * 2];
         set_environment(&fp.at_start);
         aco_thread_init(NULL);
-        for (unsigned path = 0; path < 2; path++)
+        for (int path = 0; path < 2; path++)
             for (int r = 0; r < COUNT(resumes); r++)
                 for (int y = 0; y < COUNT(yields); y++) {
-                    aco__self()->fp_load_always = (uint8_t)path;
+                    aco__self()->fp_load_always = path;
                     fp.resume = resumes[r];
                     fp.yield = yields[y];
                     environments_on(1);
@@ -461,7 +447,7 @@ static void test_environments(void)
     }
     set_environment(&normal);
     aco_thread_init(NULL);
-    aco__self()->fp_load_always = load_always;
+    aco__self()->fp_load_always = load_always != 0;
 }
 
 static environment_t only_bit[32]; /* the normal environment but for one bit */
@@ -483,7 +469,7 @@ static void one_bit_body(void)
 /* Each control bit by itself must make the difference. */
 static void one_bit_on(int bits)
 {
-    const environment_t normal = supported(environments[0]);
+    const environment_t normal = environments[0];
     aco_share_stack_t *stack = aco_share_stack_new(0);
     for (int i = 0; i < bits; i++) {
         aco_t *co = aco_create(main_co, stack, 0, one_bit_body, (void *)(uintptr_t)i);
@@ -502,9 +488,9 @@ static void one_bit_on(int bits)
 static void test_single_bits(void)
 {
     static const uint16_t x87_bits[] = {1, 2, 4, 8, 16, 32, 0x100, 0x200, 0x400, 0x800};
-    uint8_t load_always = aco__self()->fp_load_always;
+    int load_always = aco__self()->fp_load_always;
     int bits = 0;
-    for (uint32_t bit = HAS_SSE ? 0x40 : 0x10000; bit <= 0x8000; bit <<= 1) {
+    for (uint32_t bit = 0x40; bit <= 0x8000; bit <<= 1) {
         only_bit[bits] = environments[0];
         only_bit[bits++].mxcsr ^= bit;
     }
@@ -512,14 +498,14 @@ static void test_single_bits(void)
         only_bit[bits] = environments[0];
         only_bit[bits++].x87 ^= x87_bits[i];
     }
-    for (unsigned path = 0; path < 2; path++)
+    for (int path = 0; path < 2; path++)
         for (int way = 0; way < 2; way++) {
-            aco__self()->fp_load_always = (uint8_t)path;
+            aco__self()->fp_load_always = path;
             fp.resume = resumes[way];
             fp.yield = yields[way];
             one_bit_on(bits);
         }
-    aco__self()->fp_load_always = load_always;
+    aco__self()->fp_load_always = load_always != 0;
 }
 
 /* ---- Sticky exceptions on one side, unmasked control words on the other ----------------------------------------------- */
@@ -551,7 +537,7 @@ static void use_both_units(void)
 
 static void unmasked_body(void)
 {
-    environment_t mine = supported(unmasked);
+    environment_t mine = unmasked;
     set_environment(&mine);
     for (int i = 0; i < 4; i++) {
         aco_yield();
@@ -577,7 +563,7 @@ static void sticky_body(void)
 
 static void sticky_on(aco_cofuncp_t body, const environment_t *mine, int raise)
 {
-    environment_t main_side = supported(*mine);
+    environment_t main_side = *mine;
     aco_share_stack_t *stack = aco_share_stack_new(0);
     aco_t *cos[2];
     for (int i = 0; i < 2; i++)
@@ -601,8 +587,8 @@ static void sticky_on(aco_cofuncp_t body, const environment_t *mine, int raise)
 
 static void sticky_both_ways(void)
 {
-    for (unsigned path = 0; path < 2; path++) {
-        aco__self()->fp_load_always = (uint8_t)path;
+    for (int path = 0; path < 2; path++) {
+        aco__self()->fp_load_always = path;
         sticky_on(unmasked_body, &all_masked, 1);
         sticky_on(sticky_body, &unmasked, 0);
     }
