@@ -86,6 +86,25 @@ elif grep -q avx2 /proc/cpuinfo 2>/dev/null; then
     row clang-avx2 clang-19 clang++-19 "-O2 -march=x86-64-v3"
 fi
 
+# Programs on private stacks under Valgrind, from the first row's build.
+memcheck() {
+    wants memcheck || return 0
+    command -v valgrind >/dev/null || { skip memcheck "no valgrind"; return 0; }
+    good=0
+    for program in synopsis tutorial_0 tutorial_2 tutorial_3 tutorial_6 reset; do
+        if valgrind --quiet --error-exitcode=99 --leak-check=full \
+            "build/test/gcc-O2/examples/example_$program" >build/test/memcheck.log 2>&1; then
+            good=$((good + 1))
+        else
+            failed=$((failed + 1)) failures="$failures memcheck/$program"
+            tail -n 30 build/test/memcheck.log
+        fi
+    done
+    passed=$((passed + good))
+    echo "memcheck: $good of 6 programs clean"
+}
+memcheck
+
 echo
 if [ -n "$skips" ]; then
     echo "skipped:$skips"

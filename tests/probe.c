@@ -447,7 +447,7 @@ static void test_environments(void)
     }
     set_environment(&normal);
     aco_thread_init(NULL);
-    aco__self()->fp_load_always = load_always != 0;
+    aco__self()->fp_load_always = (int8_t)load_always;
 }
 
 static environment_t only_bit[32]; /* the normal environment but for one bit */
@@ -505,7 +505,7 @@ static void test_single_bits(void)
             fp.yield = yields[way];
             one_bit_on(bits);
         }
-    aco__self()->fp_load_always = load_always != 0;
+    aco__self()->fp_load_always = (int8_t)load_always;
 }
 
 /* ---- Sticky exceptions on one side, unmasked control words on the other ----------------------------------------------- */
