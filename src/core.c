@@ -22,8 +22,10 @@ static inline int own_fp(const struct aco_s *co)
     return !co || !(co->aco__state & ACO__SHARES_FP);
 }
 
-/* "used": the assembly names it, where no compiler looks. */
-__attribute__((used, tls_model("initial-exec"))) ACO_API __thread aco__thread_t aco__thread;
+/* The assembly names it, where link-time optimisation does not look. */
+#define ACO__NAMED_BY_ASSEMBLY __attribute__((used))
+
+ACO__NAMED_BY_ASSEMBLY ACO_API __thread aco__thread_t aco__thread __attribute__((tls_model("initial-exec")));
 
 #define OFFSET_IS(type, field, words, bytes)                                                                           \
     _Static_assert(offsetof(type, field) == (words) * sizeof(void *) + (bytes), "offset of " #field)
@@ -213,7 +215,7 @@ ACO__COLD static void refuse(const aco_t *co, const aco_t *running)
         aco__die("aco_resume", co, "belongs to another thread");
 }
 
-void aco__resume_slow(aco_t *co)
+ACO__NAMED_BY_ASSEMBLY void aco__resume_slow(aco_t *co)
 {
     aco_t *running = aco__running();
     if (aco_unlikely(!co || running || aco__state(co) != ACO__SAVED))
@@ -247,12 +249,12 @@ void aco__yield_check(aco_t *co, int own_fp)
         aco__die("aco_yield", co, "its share stack of %zu bytes has overflowed", co->share_stack->sz);
 }
 
-void aco__arrived(uintptr_t mark)
+ACO__NAMED_BY_ASSEMBLY void aco__arrived(uintptr_t mark)
 {
     aco__die("arrival", (void *)(mark & ~(uintptr_t)1), "an arrival mark without an event");
 }
 
-void aco__nobody_runs(const char *call)
+ACO__NAMED_BY_ASSEMBLY void aco__nobody_runs(const char *call)
 {
     aco__die(call, NULL, aco__running() ? "the coroutine is NULL" : "no coroutine is running");
 }

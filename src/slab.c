@@ -37,7 +37,7 @@ _Static_assert(sizeof(slab_t) <= ACO__LINE, "objects begin one line into the sla
 
 struct aco__heap {
     slab_t *with_room[CLASSES];
-    size_t slabs;
+    unsigned slabs[CLASSES];
     struct aco__heap *next_orphan;
     int orphan; /* atomic */
     object_t *remote __attribute__((aligned(ACO__LINE))); /* atomic; other threads write this line */
@@ -94,7 +94,7 @@ static slab_t *slab_new(heap_t *heap, unsigned class)
     slab_t *slab = aco__os_map_aligned(SLAB);
     if (!slab)
         return NULL;
-    if (++heap->slabs > SLABS_BEFORE_LARGE_PAGES)
+    if (++heap->slabs[class] > SLABS_BEFORE_LARGE_PAGES) /* of this class: else many classes in little use would fill a page each */
         aco__os_prefer_large_pages(slab, SLAB);
     slab->heap = heap;
     slab->class = class;
@@ -111,7 +111,7 @@ static void slab_emptied(slab_t *slab)
     heap_t *heap = slab->heap;
     if (heap->with_room[slab->class] != slab || slab->next) {
         unlist(slab);
-        heap->slabs--;
+        heap->slabs[slab->class]--;
         aco__os_unmap(slab, SLAB);
         return;
     }
