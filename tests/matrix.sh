@@ -75,7 +75,7 @@ row gcc-m32-pic gcc g++ "-m32 -O2 -fPIC -msse2"
 row clang-m32-O2 clang-19 clang++-19 "-m32 -O2 -g"
 row clang14-O2 clang-14 clang++-14 "-O2 -g"
 row gcc-hardened gcc g++ "-O2 -fPIE -pie -fcf-protection -fstack-protector-strong -fstack-clash-protection -D_FORTIFY_SOURCE=2"
-row gcc-debug gcc g++ "-O1 -g -DACO_DEBUG=1 -fno-omit-frame-pointer"
+row gcc-O1-frames gcc g++ "-O1 -g -fno-omit-frame-pointer -fstack-protector-all"
 row gcc-ubsan gcc g++ "-O1 -g -fsanitize=undefined -fno-sanitize-recover=all"
 row clang-ubsan clang-19 clang++-19 "-O1 -g -fsanitize=undefined -fno-sanitize-recover=all"
 if grep -q avx512f /proc/cpuinfo 2>/dev/null; then
