@@ -29,6 +29,7 @@ static inline child_end_t child_run(void (*act)(void))
     if (pid == 0) {
         struct rlimit none = {0, 0};
         setrlimit(RLIMIT_CORE, &none);
+        signal(SIGSEGV, SIG_DFL); /* a sanitizer may have taken it */
         alarm(30);
         dup2(ends[1], STDERR_FILENO);
         close(ends[0]);
