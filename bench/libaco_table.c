@@ -84,11 +84,11 @@ static aco_t *main_co;
 
 static double resume_rounds(aco_t **co, size_t n, size_t rounds)
 {
-    double start = bench_now();
+    double start = bench_thread_now();
     for (size_t r = 0; r < rounds; r++)
         for (size_t i = 0; i < n; i++)
             aco_resume(co[i]);
-    return (bench_now() - start) / (double)rounds / (double)n;
+    return (bench_thread_now() - start) / (double)rounds / (double)n;
 }
 
 static size_t most_copied(aco_t *const *co, size_t n)
@@ -105,10 +105,10 @@ static void repetition(const row_t *row, size_t save_sz, aco_t **co, result_t *r
     size_t n = row->n, rounds = row->resumes / n;
     aco_share_stack_t *stack = aco_share_stack_new(64 << 10);
     size_t baseline = bench_rss();
-    double start = bench_now();
+    double start = bench_thread_now();
     for (size_t i = 0; i < n; i++)
         co[i] = aco_create(main_co, stack, save_sz, row->entry, (void *)i);
-    result->create[k] = (bench_now() - start) / (double)n;
+    result->create[k] = (bench_thread_now() - start) / (double)n;
     result->first[k] = resume_rounds(co, n, 1);
     result->bytes = ((double)bench_rss() - (double)baseline) / (double)n;
     result->resume[k] = resume_rounds(co, n, rounds);
@@ -118,10 +118,10 @@ static void repetition(const row_t *row, size_t save_sz, aco_t **co, result_t *r
     copying_check_all = 0;
     copying_must_be_right(n);
     result->copied = most_copied(co, n);
-    start = bench_now();
+    start = bench_thread_now();
     for (size_t i = 0; i < n; i++)
         aco_destroy(co[i]);
-    result->destroy[k] = (bench_now() - start) / (double)n;
+    result->destroy[k] = (bench_thread_now() - start) / (double)n;
     aco_share_stack_destroy(stack);
 }
 

@@ -64,11 +64,11 @@ static sample_t measure(size_t n, size_t save_sz, void (*entry)(void), int shuff
     s.bytes = ((double)bench_rss() - (double)baseline) / (double)n;
     for (size_t i = 0; i < n; i++) /* untimed: the first restore */
         co_resume(co[i]);
-    double start = bench_now();
+    double start = bench_thread_now();
     for (unsigned r = 0; r < rounds; r++)
         for (size_t i = 0; i < n; i++)
             co_resume(co[i]);
-    s.ns = (bench_now() - start) / (double)rounds / (double)n;
+    s.ns = (bench_thread_now() - start) / (double)rounds / (double)n;
     copying_check_all = 1;
     for (size_t i = 0; i < n; i++)
         co_resume(co[i]);

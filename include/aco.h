@@ -9,11 +9,14 @@
  * Threads. Coroutines, share stacks and main coroutines belong to the thread that runs them; threads share nothing. What a
  * thread other than that one may do is said at each function ("Any thread").
  *
+ * No call may be made by a signal handler that interrupts one.
+ *
  * Errors. The functions here return what they promise or abort the process, after one line on stderr that begins with
  * "acorn: ", the call and the coroutine, and gives the reason. What is checked when:
  *   always          the argument is NULL; the coroutine has ended; it is a main coroutine; a coroutine is resumed by a
- *                   coroutine; yield, exit and the getters without a running coroutine; destroying a running coroutine;
- *                   destroying a share stack whose owner has not ended; a share stack found overflowed when its bytes are
+ *                   coroutine; yield, exit and the getters without a running coroutine; a coroutine destroys itself, or is
+ *                   used after it was destroyed, as long as its memory is not used again; destroying a share stack with
+ *                   coroutines that have not ended; a share stack found overflowed when its bytes are
  *                   saved, when its coroutine ends and when it is destroyed; returning from an entry function
  *   first resume, and whenever frames must be copied: also that the thread is the right one
  *   debug builds    at every resume that the thread is the right one, at every yield that the stack has not overflowed, and
@@ -110,10 +113,11 @@ typedef struct aco_share_stack_s {
     aco_t *owner;            /* the coroutine whose frames are on it, or NULL */
     char guard_page_enabled; /* 1: overflow is a SIGSEGV */
     /* internal */
-    void *aco__top;                 /* where a coroutine's saved bytes end: the address of the outermost return address */
-    struct aco__thread *aco__thread; /* the thread that runs coroutines on it; NULL until the first does */
-    aco_t *aco__left;               /* coroutines destroyed by other threads, to be freed by this one */
-    void *aco__map;                 /* what the system gave: address and size */
+    void *aco__top;                  /* where a coroutine's saved bytes end: the address of the outermost return address */
+    struct aco__thread *aco__thread; /* the thread that runs coroutines on it, or NULL while none is started */
+    size_t aco__started;             /* coroutines that were started on it and have neither ended nor been destroyed */
+    aco_t *aco__left;                /* coroutines destroyed by other threads, to be freed by this one */
+    void *aco__map;                  /* what the system gave: address and size */
     size_t aco__map_sz;
 } aco_share_stack_t;
 
@@ -146,6 +150,7 @@ enum {
     ACO__SAVED = 2,     /* yielded, frames in the save area */
     ACO__ENDED = 3,
     ACO__MAIN = 4,
+    ACO__GONE = 5,      /* destroyed; seen until the memory is used again */
     ACO__STATE = 0x0f,
     ACO__SHARES_FP = 0x80 /* does not keep a floating-point environment of its own */
 };
@@ -175,8 +180,8 @@ ACO_API aco_share_stack_t *aco_share_stack_new2(size_t sz, char guard_page_enabl
 /* aco_share_stack_new2(sz, 1). */
 ACO_API aco_share_stack_t *aco_share_stack_new(size_t sz);
 
-/* Gives the stack back. Every coroutine that was started on it must have ended or been destroyed; one that is suspended with
- * its frames on the stack aborts the process. Any thread, once no other uses the stack. */
+/* Gives the stack back. Every coroutine that was started on it must have ended or been destroyed, else the process aborts. Any
+ * thread, once no other uses the stack. */
 ACO_API void aco_share_stack_destroy(aco_share_stack_t *sstk);
 
 /* ---- Coroutines ------------------------------------------------------------------------------------------------------- */
@@ -221,8 +226,8 @@ ACO__FAST int aco_is_main_co(const aco_t *co);
 ACO_API void aco_reset(aco_t *co, aco_cofuncp_t fp, void *arg);
 
 /* Frees a coroutine or a main coroutine object: control block and save area, not the share stack, and nothing that a
- * suspended coroutine holds in its frames. A running one aborts the process. Any thread, while no other uses the
- * coroutine. */
+ * suspended coroutine holds in its frames. The running coroutine cannot destroy itself: it aborts the process. Any thread,
+ * while no other uses the coroutine; a main coroutine object: its own thread. */
 ACO_API void aco_destroy(aco_t *co);
 
 /* ---- Memory and assertions -------------------------------------------------------------------------------------------- */

@@ -106,7 +106,7 @@ static void prepare(aco_t *co, aco_cofuncp_t fp, void *arg)
     aco__set_state(co, ACO__READY);
 }
 
-static aco_t *main_new(void)
+static aco_t *main_new(void *arg)
 {
     size_t room = sizeof(aco_t);
     aco__thread_t *self = ready();
@@ -116,6 +116,7 @@ static aco_t *main_new(void)
     memset(co, 0, sizeof *co);
     co->aco__self.base = self; /* the thread that may resume its coroutines */
     co->aco__state = ACO__MAIN;
+    co->arg = arg;
     self->main_co = co;
     return co;
 }
@@ -141,6 +142,7 @@ static aco_t *block_new(size_t save_sz)
 
 void aco__block_free(aco_t *co)
 {
+    aco__set_state(co, ACO__GONE);
     if (co->save_stack.ptr == (void *)(co + 1)) {
         aco__memory_free(co, sizeof(aco_t) + co->save_stack.sz);
     } else {
@@ -154,7 +156,7 @@ aco_t *aco__create(aco_t *main_co, aco_share_stack_t *stack, size_t save_sz, aco
 {
     aco_t *co;
     if (!main_co && !stack && !fp)
-        return main_new();
+        return main_new(arg);
     if (!main_co || !stack || !fp)
         aco__die("aco_create", NULL, "%s is NULL", !main_co ? "main_co" : !stack ? "share_stack" : "the entry function");
     if (aco__state(main_co) != ACO__MAIN)
@@ -182,6 +184,8 @@ void aco_destroy(aco_t *co)
         aco__die("aco_destroy", NULL, "the coroutine is NULL");
     if (co == aco__running())
         aco__die("aco_destroy", co, "is running");
+    if (aco__state(co) == ACO__GONE)
+        aco__die("aco_destroy", co, "was destroyed before");
     switch (aco__state(co)) {
     case ACO__SUSPENDED:
     case ACO__SAVED:
@@ -209,6 +213,8 @@ ACO__COLD static void refuse(const aco_t *co, const aco_t *running)
         aco__die("aco_resume", co, "cannot be resumed by coroutine %p, only by its main coroutine", (void *)running);
     if (aco__state(co) == ACO__ENDED)
         aco__die("aco_resume", co, "has ended");
+    if (aco__state(co) == ACO__GONE)
+        aco__die("aco_resume", co, "was destroyed");
     if (aco__state(co) == ACO__MAIN)
         aco__die("aco_resume", co, "is a main coroutine");
     if (co->main_co->aco__self.base != (void *)aco__self())

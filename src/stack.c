@@ -94,6 +94,13 @@ void aco__stack_check_overflow(const char *call, const aco_share_stack_t *stack)
         check_canary(call, stack);
 }
 
+/* One coroutine less that was started here. A stack without any is free to serve another thread. */
+static void one_less(aco_share_stack_t *stack)
+{
+    if (--stack->aco__started == 0)
+        stack->aco__thread = NULL;
+}
+
 /* Frees the coroutines that other threads destroyed. */
 static void free_left(aco_share_stack_t *stack)
 {
@@ -102,6 +109,7 @@ static void free_left(aco_share_stack_t *stack)
         aco_t *next = co->aco__self.base;
         if (stack->owner == co)
             stack->owner = NULL;
+        one_less(stack);
         aco__block_free(co);
         co = next;
     }
@@ -115,6 +123,9 @@ void aco_share_stack_destroy(aco_share_stack_t *stack)
     aco__stack_check_overflow("aco_share_stack_destroy", stack);
     if (stack->owner)
         aco__die("aco_share_stack_destroy", stack->owner, "has not ended and its frames are on the share stack %p", (void *)stack);
+    if (stack->aco__started)
+        aco__die("aco_share_stack_destroy", NULL, "%zu started coroutine(s) of the share stack %p have neither ended nor been destroyed",
+                 stack->aco__started, (void *)stack);
     aco__track_stack_gone(stack);
     aco__os_unmap(stack->aco__map, stack->aco__map_sz);
 }
@@ -123,6 +134,7 @@ void aco__stack_leave(aco_t *co)
 {
     aco__stack_check_overflow("aco_exit", co->share_stack);
     co->share_stack->owner = NULL;
+    one_less(co->share_stack);
 }
 
 void aco__stack_forget(aco_t *co)
@@ -131,6 +143,7 @@ void aco__stack_forget(aco_t *co)
     if (stack->aco__thread == aco__self()) {
         if (stack->owner == co)
             stack->owner = NULL;
+        one_less(stack);
         aco__block_free(co);
         return;
     }
@@ -141,19 +154,21 @@ void aco__stack_forget(aco_t *co)
     while (!__atomic_compare_exchange_n(&stack->aco__left, &next, co, 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
 
-/* Copies a stack's live bytes: few, and a multiple of the word size but for hand-written frames. A stack pointer is 16-byte
- * aligned where a compiler switches, so chunks of 16 from there up neither cross a cache line of the stack nor overlap: what
- * is saved soon after it was restored comes out of the store buffer, which it does not with libc's memcpy (measured:
+/* Copies a stack's live bytes: few, most often, and a multiple of the word size but for hand-written frames. A stack pointer is
+ * 16-byte aligned where a compiler switches, so chunks of 16 from there up neither cross a cache line of the stack nor overlap:
+ * what is saved soon after it was restored comes out of the store buffer, which it does not with libc's memcpy (measured:
  * bench/lab/copy.c). */
-static inline void copy(void *to, const void *from, size_t sz)
+enum { CHUNK = 16, SHORT = 1024 };
+
+static inline int is_short(size_t sz)
 {
-    enum { CHUNK = 16, MANY = 1024 };
+    return sz <= SHORT && sz % 4 == 0;
+}
+
+static inline void copy_short(void *to, const void *from, size_t sz)
+{
     char *t = to;
     const char *f = from, *end = f + (sz & ~(size_t)(2 * CHUNK - 1));
-    if (aco_unlikely(sz > MANY || sz % 4 != 0)) {
-        memcpy(to, from, sz);
-        return;
-    }
     for (; f != end; f += 2 * CHUNK, t += 2 * CHUNK) {
         __builtin_memcpy(t, f, CHUNK);
         __builtin_memcpy(t + CHUNK, f + CHUNK, CHUNK);
@@ -164,6 +179,14 @@ static inline void copy(void *to, const void *from, size_t sz)
         __builtin_memcpy(t, f, 8), t += 8, f += 8;
     if (sz & 4)
         __builtin_memcpy(t, f, 4);
+}
+
+static void copy(void *to, const void *from, size_t sz)
+{
+    if (is_short(sz))
+        copy_short(to, from, sz);
+    else
+        memcpy(to, from, sz);
 }
 
 static int is_inside(const aco_t *co)
@@ -186,49 +209,83 @@ static void grow(aco_t *co, size_t sz)
     save->sz = room;
 }
 
-static void save(aco_share_stack_t *stack, aco_t *co)
+/* The bookkeeping of a save and of a restore. A coroutine that owned a stack was suspended, state 0, and will be again. */
+static inline void saved(aco_t *co, size_t sz)
 {
-    const char *sp = co->aco__self.sp, *top = stack->aco__top;
-    size_t sz = (size_t)(top - sp);
-    aco__stack_check_overflow("aco_resume", stack);
-    if (aco_unlikely(sz > (size_t)(top - (const char *)stack->ptr)))
-        aco__die("aco_resume", co, "its stack pointer %p is outside its share stack (%p to %p)", (const void *)sp, stack->ptr, (const void *)top);
-    if (aco_unlikely(sz > co->save_stack.sz))
-        grow(co, sz);
-    copy(co->save_stack.ptr, sp, sz);
-    aco__track_save(co, sp, sz);
+    aco__track_save(co, co->aco__self.sp, sz);
     co->save_stack.valid_sz = sz;
     co->save_stack.ct_save += sz != 0;
     if (co->save_stack.max_cpsz < sz)
         co->save_stack.max_cpsz = sz;
-    co->aco__state |= ACO__SAVED; /* it was suspended: 0 */
+    co->aco__state |= ACO__SAVED;
 }
 
-static void restore(aco_t *co)
+static inline void restored(aco_t *co, size_t sz)
 {
-    size_t sz = co->save_stack.valid_sz;
-    copy(co->aco__self.sp, co->save_stack.ptr, sz);
     aco__track_restore(co, co->aco__self.sp, sz);
     co->save_stack.valid_sz = 0;
     co->save_stack.ct_restore += sz != 0;
-    co->aco__state &= (unsigned char)~ACO__STATE; /* suspended */
+    co->aco__state &= (unsigned char)~ACO__STATE;
 }
 
-void aco__stack_take(aco_t *co)
+static inline size_t live_bytes(const aco_share_stack_t *stack, const aco_t *owner)
+{
+    return (size_t)((uintptr_t)stack->aco__top - (uintptr_t)owner->aco__self.sp);
+}
+
+static void save(aco_share_stack_t *stack, aco_t *co)
+{
+    const char *sp = co->aco__self.sp, *top = stack->aco__top;
+    size_t sz = live_bytes(stack, co);
+    aco__stack_check_overflow("aco_resume", stack);
+    if (sz > (size_t)(top - (const char *)stack->ptr))
+        aco__die("aco_resume", co, "its stack pointer %p is outside its share stack (%p to %p)", (const void *)sp, stack->ptr, (const void *)top);
+    if (sz > co->save_stack.sz)
+        grow(co, sz);
+    copy(co->save_stack.ptr, sp, sz);
+    saved(co, sz);
+}
+
+static __attribute__((noinline)) void take(aco_t *co)
 {
     aco_share_stack_t *stack = co->share_stack;
     aco__thread_t *self = aco__self();
-    aco_t *owner;
-    if (aco_unlikely(stack->aco__thread != self)) {
+    if (stack->aco__thread != self) {
         if (stack->aco__thread)
             aco__die("aco_resume", co, "its share stack %p belongs to another thread", (void *)stack);
         stack->aco__thread = self;
     }
-    if (aco_unlikely(__atomic_load_n(&stack->aco__left, __ATOMIC_RELAXED) != NULL))
-        free_left(stack);
-    owner = stack->owner;
-    if (owner)
-        save(stack, owner);
+    if (aco__state(co) == ACO__READY)
+        stack->aco__started++; /* before free_left(), which gives up a stack without any */
+    free_left(stack);
+    if (stack->owner)
+        save(stack, stack->owner);
     stack->owner = co;
-    restore(co);
+    copy(co->aco__self.sp, co->save_stack.ptr, co->save_stack.valid_sz);
+    restored(co, co->save_stack.valid_sz);
+}
+
+/* take(), its everyday case in a function without calls: two started coroutines with few live bytes on a guarded stack of
+ * this thread. A stack pointer that has left its stack is far from the top, and not short. */
+void aco__stack_take(aco_t *co)
+{
+    aco_share_stack_t *stack = co->share_stack;
+    aco_t *owner = stack->owner;
+    size_t in = co->save_stack.valid_sz, out;
+    _Static_assert((int)SHORT < (int)MIN_SIZE, "what is short is on the stack");
+    if (aco_unlikely(!owner || aco__state(co) != ACO__SAVED || stack->aco__thread != aco__self() || !stack->guard_page_enabled ||
+                     __atomic_load_n(&stack->aco__left, __ATOMIC_RELAXED))) {
+        take(co);
+        return;
+    }
+    out = live_bytes(stack, owner);
+    if (aco_unlikely(!is_short(out) || out > owner->save_stack.sz || !is_short(in))) {
+        take(co);
+        return;
+    }
+    copy_short(owner->save_stack.ptr, owner->aco__self.sp, out);
+    saved(owner, out);
+    stack->owner = co;
+    copy_short(co->aco__self.sp, co->save_stack.ptr, in);
+    restored(co, in);
 }

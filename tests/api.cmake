@@ -39,6 +39,10 @@ acorn_test(slab.default slab.c TIMEOUT 120)
 # gcc's link-time optimisation resolves some references before the linker's --wrap sees them.
 if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
   acorn_test(alloc_failure.default alloc_failure.c TIMEOUT 120)
+  foreach(variant release no_inline)
+    acorn_test(unwind.${variant} unwind.c DEFINE ${define_${variant}} FLAGS -fasynchronous-unwind-tables TIMEOUT 60)
+    target_link_options(test_unwind_${variant} PRIVATE -Wl,--wrap=mmap)
+  endforeach()
   target_link_options(test_alloc_failure_default PRIVATE -Wl,--wrap=mmap,--wrap=mprotect,--wrap=madvise,--wrap=malloc)
 endif()
 

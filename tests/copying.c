@@ -180,6 +180,41 @@ static void growing_frames(void)
     aco_share_stack_destroy(stack);
 }
 
+/* The word right below the outermost return address holds nothing that an entry function still needs after it has called:
+ * padding, or a register saved for a caller that it does not return to. */
+static __attribute__((noinline)) void mark_top_word(int *wrong)
+{
+    volatile uintptr_t *word = (volatile uintptr_t *)aco_get_co()->share_stack->aco__top - 1;
+    for (uintptr_t i = 0; i < 50; i++) {
+        *word = (uintptr_t)wrong ^ i;
+        aco_yield();
+        *wrong += *word != ((uintptr_t)wrong ^ i);
+    }
+}
+
+static void top_word_marker(void)
+{
+    mark_top_word(aco_get_arg());
+    aco_exit();
+}
+
+/* Promise: saved bytes reach up to the outermost frame's last word. */
+static void whole_stack_is_copied(void)
+{
+    int wrong[2] = {0, 0};
+    aco_share_stack_t *stack = aco_share_stack_new(0);
+    aco_t *a = aco_create(main_co, stack, 0, top_word_marker, &wrong[0]), *b = aco_create(main_co, stack, 0, top_word_marker, &wrong[1]);
+    while (!b->is_end) {
+        aco_resume(a);
+        aco_resume(b);
+    }
+    CHECK_EQ(wrong[0], 0);
+    CHECK_EQ(wrong[1], 0);
+    aco_destroy(a);
+    aco_destroy(b);
+    aco_share_stack_destroy(stack);
+}
+
 /* ---- aco_reset() ---- */
 
 static void count_one(void)
@@ -266,6 +301,7 @@ int main(void)
     statistics();
     save_area_fits_or_grows();
     growing_frames();
+    whole_stack_is_copied();
     reset_of_ended();
     reset_of_never_started();
     aco_destroy(main_co);

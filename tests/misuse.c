@@ -178,7 +178,7 @@ static void resume_on_another_thread(void)
     tear_down();
 }
 
-/* Promise: a share stack serves one thread. Here a thread that still lives has run a coroutine on it. */
+/* Promise: a share stack serves one thread while a coroutine is started on it, and then another one. */
 static pthread_barrier_t barrier;
 
 static void *use_stack_and_wait(void *unused)
@@ -186,7 +186,7 @@ static void *use_stack_and_wait(void *unused)
     aco_t *own_main;
     aco_thread_init(NULL);
     own_main = make_main_object(NULL);
-    co = aco_create(own_main, stack, 0, ender, NULL);
+    co = aco_create(own_main, stack, 0, yielder, NULL);
     make_thread_record(unused);
     pthread_barrier_wait(&barrier);
     pthread_barrier_wait(&barrier);
@@ -204,9 +204,10 @@ static void stack_of_another_thread(void)
     pthread_barrier_wait(&barrier);
     created_late = aco_create(main_co, stack, 0, ender, NULL);
     ABORTS(resume_created_late, "aco_resume", created_late, "belongs to another thread");
-    aco_destroy(created_late);
     pthread_barrier_wait(&barrier);
     pthread_join(thread, NULL);
+    PASSES(resume_created_late);
+    aco_destroy(created_late);
     pthread_barrier_destroy(&barrier);
     aco_share_stack_destroy(stack);
 }
@@ -378,12 +379,32 @@ static void destroy_self(void)
     aco_destroy(aco_get_co());
 }
 
-/* Promise: aco_destroy() of NULL or a running coroutine aborts. */
+static void destroy_twice(void)
+{
+    aco_destroy(co);
+    aco_destroy(co);
+}
+
+static void destroy_then_resume(void)
+{
+    aco_destroy(co);
+    aco_resume(co);
+}
+
+/* Promise: aco_destroy() of NULL, of itself or a second time aborts, and so does resuming what was destroyed. */
 static void destroy_what_cannot(void)
 {
     set_up(destroy_self);
     ABORTS(destroy_null, "aco_destroy", NULL, "NULL");
     ABORTS(resume_co, "aco_destroy", co, "is running");
+    ABORTS(destroy_twice, "aco_destroy", co, "was destroyed before");
+    ABORTS(destroy_then_resume, "aco_resume", co, "was destroyed");
+    tear_down();
+    set_up(yielder);
+    aco_resume(co);
+    ABORTS(destroy_twice, "aco_destroy", co, "was destroyed before");
+    aco_resume(other);
+    ABORTS(destroy_then_resume, "aco_resume", co, "was destroyed");
     tear_down();
 }
 
@@ -394,12 +415,18 @@ static void destroy_stack(void)
     aco_share_stack_destroy(stack);
 }
 
+static void destroy_owner_then_stack(void)
+{
+    aco_destroy(other);
+    aco_share_stack_destroy(stack);
+}
+
 static void destroy_null_stack(void)
 {
     aco_share_stack_destroy(NULL);
 }
 
-/* Promise: aco_share_stack_destroy() of NULL, or of a stack with a suspended or running coroutine's frames, aborts. */
+/* Promise: aco_share_stack_destroy() of NULL, or of a stack with a coroutine that has not ended, aborts. */
 static void destroy_stack_in_use(void)
 {
     set_up(yielder);
@@ -408,6 +435,7 @@ static void destroy_stack_in_use(void)
     ABORTS(destroy_stack, "aco_share_stack_destroy", co, "not ended");
     aco_resume(other);
     ABORTS(destroy_stack, "aco_share_stack_destroy", other, "not ended");
+    ABORTS(destroy_owner_then_stack, "aco_share_stack_destroy", NULL, "1 started coroutine"); /* saved */
     tear_down();
     set_up(destroy_stack);
     ABORTS(resume_co, "aco_share_stack_destroy", co, "not ended");

@@ -4,6 +4,12 @@
 #include "../src/internal.h"
 #include "check.h"
 
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer) && !defined(__SANITIZE_THREAD__)
+#define __SANITIZE_THREAD__ 1 /* as gcc says it */
+#endif
+#endif
+
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -264,6 +270,34 @@ static void ended_threads_memory_goes_back(void)
     }
 }
 
+enum { PASSED_ON = 20000 };
+
+static void *free_all(void *objects)
+{
+    for (int i = 0; i < PASSED_ON; i++)
+        object_free(((object_t **)objects)[i]);
+    return NULL;
+}
+
+/* Promise: a thread that only makes objects takes back those that others freed before it asks the system. */
+static void made_here_freed_there(void)
+{
+    static object_t *objects[PASSED_ON];
+    usage_t early = {0, 0}, late;
+    pthread_t thread;
+    for (int round = 0; round < 12; round++) {
+        for (uint32_t i = 0; i < PASSED_ON; i++)
+            objects[i] = object_new(700, i);
+        pthread_create(&thread, NULL, free_all, objects);
+        pthread_join(thread, NULL);
+        if (round == 1)
+            early = usage();
+    }
+    late = usage();
+    CHECK(late.resident < early.resident + 8 * MIB);
+    CHECK(late.mapped < early.mapped + 8 * MIB);
+}
+
 /* A thread whose key destructor runs after the heap's uses memory once more: it gets a heap again, and leaves it. */
 static pthread_key_t late_key;
 
@@ -306,8 +340,13 @@ int main(int argc, char **argv)
             memory_goes_back(order);
         one_in_turn();
         ended_threads_memory_goes_back();
+        made_here_freed_there();
     }
     many_threads();
+#if !defined(__SANITIZE_THREAD__) /* whose own record of the thread is gone by then */
     use_during_thread_exit();
+#else
+    (void)use_during_thread_exit;
+#endif
     return check_result("slab");
 }

@@ -71,10 +71,10 @@ __asm__(".pushsection .text.aco__returned,\"ax\",@progbits\n"
     "\tnotrack jmpq *%rcx\n"                                                                                           \
     "\t.cfi_restore_state\n"                                                                                           \
     "6:\tsubq $8,%rsp\n"                                                                                               \
-    "\t.cfi_adjust_cfa_offset 8\n"                                                                                     \
+    "\t.cfi_def_cfa_offset 64\n" /* not relative: LLVM forgets the offset at .cfi_restore_state */                     \
     "\tcall aco__arrived@PLT\n"                                                                                        \
     "\taddq $8,%rsp\n"                                                                                                 \
-    "\t.cfi_adjust_cfa_offset -8\n"                                                                                    \
+    "\t.cfi_def_cfa_offset 56\n"                                                                                       \
     "\tjmp 4b\n"
 
 #define ACO__ASM_FUNCTION(name)                                                                                        \
@@ -107,13 +107,13 @@ __asm__(ACO__ASM_FUNCTION("aco_resume")
         "\tmovq 16(%rdi),%rbp\n"
         "\tjmpq *8(%rdi)\n"
         ACO__ASM_ARRIVE
-        "\t.cfi_adjust_cfa_offset -48\n" /* 7: before the pushes */
+        "\t.cfi_def_cfa_offset 8\n" /* 7: before the pushes */
         "\t.cfi_restore rbp\n\t.cfi_restore rbx\n\t.cfi_restore r12\n\t.cfi_restore r13\n\t.cfi_restore r14\n\t.cfi_restore r15\n"
         "7:\tpushq %rdi\n"
-        "\t.cfi_adjust_cfa_offset 8\n"
+        "\t.cfi_def_cfa_offset 16\n"
         "\tcall aco__resume_slow@PLT\n"
         "\tpopq %rdi\n"
-        "\t.cfi_adjust_cfa_offset -8\n"
+        "\t.cfi_def_cfa_offset 8\n"
         "\tjmp 8b\n"
         ACO__ASM_END("aco_resume"));
 
@@ -147,11 +147,11 @@ __asm__(ACO__ASM_FUNCTION("aco_yield")
         "\tmovq %fs:16(%rsi),%rbp\n"
         "\tjmpq *%fs:8(%rsi)\n"
         ACO__ASM_ARRIVE
-        "\t.cfi_adjust_cfa_offset -48\n"
+        "\t.cfi_def_cfa_offset 8\n"
         "\t.cfi_restore rbp\n\t.cfi_restore rbx\n\t.cfi_restore r12\n\t.cfi_restore r13\n\t.cfi_restore r14\n\t.cfi_restore r15\n"
         "7:\tleaq 9f(%rip),%rdi\n"
         "\tsubq $8,%rsp\n"
-        "\t.cfi_adjust_cfa_offset 8\n"
+        "\t.cfi_def_cfa_offset 16\n"
         "\tcall aco__nobody_runs@PLT\n"
         "\tud2\n"
         "9:\t.asciz \"aco_yield\"\n"

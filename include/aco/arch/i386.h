@@ -62,13 +62,18 @@
 #else
 #define ACO__CLOBBER_AVX512
 #endif
-#ifdef __NO_80387__
+#if defined(__NO_80387__) || defined(_SOFT_FLOAT) /* gcc -mno-80387; clang does not say so, and takes the names */
 #define ACO__CLOBBER_X87
 #else
 #define ACO__CLOBBER_X87 , "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)"
 #endif
+#ifdef __MMX__
+#define ACO__CLOBBER_MMX , "mm0", "mm1", "mm2", "mm3", "mm4", "mm5", "mm6", "mm7"
+#else
+#define ACO__CLOBBER_MMX
+#endif
 #define ACO__CLOBBERS                                                                                                  \
-    "ebx", "ecx", "edx", ACO__CLOBBER_BASE "edi", "memory", "cc" ACO__CLOBBER_X87 ACO__CLOBBER_SSE ACO__CLOBBER_AVX512
+    "ebx", "ecx", "edx", ACO__CLOBBER_BASE "edi", "memory", "cc" ACO__CLOBBER_MMX ACO__CLOBBER_X87 ACO__CLOBBER_SSE ACO__CLOBBER_AVX512
 
 #ifdef __AVX__
 #define ACO__CLEAR_UPPER "vzeroupper\n\t"

@@ -57,7 +57,8 @@
 #else
 #define ACO__CLOBBER_SSE
 #endif
-#ifdef __AVX512F__
+/* clang takes these names in every unit, so that a function with a target attribute is served too; gcc does not. */
+#if defined(__AVX512F__) || defined(__clang__)
 #define ACO__CLOBBER_AVX512                                                                                            \
     , "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26", "xmm27",      \
         "xmm28", "xmm29", "xmm30", "xmm31", "k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7"
@@ -70,14 +71,19 @@
 #else
 #define ACO__CLOBBER_APX
 #endif
-#ifdef __NO_80387__ /* gcc -mno-80387; clang does not say so, and takes the names */
+#if defined(__NO_80387__) || defined(_SOFT_FLOAT) /* gcc -mno-80387; clang does not say so, and takes the names */
 #define ACO__CLOBBER_X87
 #else
 #define ACO__CLOBBER_X87 , "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)"
 #endif
+#ifdef __MMX__
+#define ACO__CLOBBER_MMX , "mm0", "mm1", "mm2", "mm3", "mm4", "mm5", "mm6", "mm7"
+#else
+#define ACO__CLOBBER_MMX
+#endif
 #define ACO__CLOBBERS                                                                                                  \
     "rax", "rcx", "rdx", ACO__CLOBBER_BASE "rsi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory",      \
-        "cc" ACO__CLOBBER_X87 ACO__CLOBBER_SSE ACO__CLOBBER_AVX512 ACO__CLOBBER_APX
+        "cc" ACO__CLOBBER_MMX ACO__CLOBBER_X87 ACO__CLOBBER_SSE ACO__CLOBBER_AVX512 ACO__CLOBBER_APX
 
 #ifdef __AVX__
 #define ACO__CLEAR_UPPER "vzeroupper\n\t"
