@@ -15,8 +15,8 @@
  * "acorn: ", the call and the coroutine, and gives the reason. What is checked when:
  *   always          the argument is NULL; the coroutine has ended; it is a main coroutine; a coroutine is resumed by a
  *                   coroutine; yield, exit and the getters without a running coroutine; a coroutine destroys itself, or is
- *                   used after it was destroyed, as long as its memory is not used again; destroying a share stack with
- *                   coroutines that have not ended; a share stack found overflowed when its bytes are
+ *                   used after it was destroyed, while its memory is neither used again nor given back; destroying a share
+ *                   stack with started coroutines that have not ended; a share stack found overflowed when its bytes are
  *                   saved, when its coroutine ends and when it is destroyed; returning from an entry function
  *   first resume, and whenever frames must be copied: also that the thread is the right one
  *   debug builds    at every resume that the thread is the right one, at every yield that the stack has not overflowed, and
@@ -211,7 +211,7 @@ ACO_API __attribute__((noreturn)) void aco_exit(void);
 /* aco_exit() for a caller that knows the running coroutine. */
 ACO_API __attribute__((noreturn)) void aco_exit1(aco_t *co);
 
-/* The running coroutine; in the main coroutine its object, or NULL where none was made. */
+/* The running coroutine; in the main coroutine its newest object, or NULL where none was made or that one is destroyed. */
 ACO__FAST aco_t *aco_get_co(void);
 ACO__FAST aco_t *aco_co(void);
 

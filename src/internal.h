@@ -49,14 +49,15 @@ ACO__HIDDEN __attribute__((noreturn, used)) void aco__entry_returned(void);
 
 enum { ACO__LINE = 64 }; /* bytes of a cache line: how things are aligned, and the unit of a stack's colour */
 
+/* Atomic, since a thread that destroys a coroutine may read what the stack's thread changes meanwhile; either value will do. */
 static inline unsigned aco__state(const aco_t *co)
 {
-    return co->aco__state & ACO__STATE;
+    return __atomic_load_n(&co->aco__state, __ATOMIC_RELAXED) & ACO__STATE;
 }
 
 static inline void aco__set_state(aco_t *co, unsigned state)
 {
-    co->aco__state = (unsigned char)((co->aco__state & ~ACO__STATE) | state);
+    __atomic_store_n(&co->aco__state, (unsigned char)((co->aco__state & ~ACO__STATE) | state), __ATOMIC_RELAXED);
 }
 
 #endif

@@ -209,7 +209,7 @@ static void grow(aco_t *co, size_t sz)
     save->sz = room;
 }
 
-/* The bookkeeping of a save and of a restore. A coroutine that owned a stack was suspended, state 0, and will be again. */
+/* The bookkeeping of a save and of a restore. */
 static inline void saved(aco_t *co, size_t sz)
 {
     aco__track_save(co, co->aco__self.sp, sz);
@@ -217,7 +217,7 @@ static inline void saved(aco_t *co, size_t sz)
     co->save_stack.ct_save += sz != 0;
     if (co->save_stack.max_cpsz < sz)
         co->save_stack.max_cpsz = sz;
-    co->aco__state |= ACO__SAVED;
+    aco__set_state(co, ACO__SAVED);
 }
 
 static inline void restored(aco_t *co, size_t sz)
@@ -225,7 +225,7 @@ static inline void restored(aco_t *co, size_t sz)
     aco__track_restore(co, co->aco__self.sp, sz);
     co->save_stack.valid_sz = 0;
     co->save_stack.ct_restore += sz != 0;
-    co->aco__state &= (unsigned char)~ACO__STATE;
+    aco__set_state(co, ACO__SUSPENDED);
 }
 
 static inline size_t live_bytes(const aco_share_stack_t *stack, const aco_t *owner)

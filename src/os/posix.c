@@ -105,7 +105,7 @@ static void (*thread_exit_function)(void *);
 
 static void make_thread_exit_key(void)
 {
-    thread_exit_key_made = pthread_key_create(&thread_exit_key, thread_exit_function) == 0;
+    thread_exit_key_made = pthread_key_create(&thread_exit_key, __atomic_load_n(&thread_exit_function, __ATOMIC_ACQUIRE)) == 0;
 }
 
 void aco__os_at_thread_exit(void (*fn)(void *), void *arg)
