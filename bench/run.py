@@ -364,12 +364,13 @@ def print_missing(programs):
 
 def print_case(results, case, programs):
     print(f"\n{case.title}")
-    rows = [("implementation", "compiler", "ns", "min", "max", "/ classic", "/ acorn")]
+    rows = [("implementation", "compiler", "ns", "min ns", "max ns", "x classic", "x acorn")]
     for program in programs:
         ns = results.samples.get((case, program))
         if ns:
             rows.append((program.label, program.compiler, number(statistics.median(ns)), number(min(ns)), number(max(ns)),
                          ratio(results, case, program, CLASSIC), ratio(results, case, program, ACORN_NAME)))
+    rows[1:] = sorted(rows[1:], key=lambda row: float(row[2]))
     print_columns(rows, 2)
     for line in reasons((program, results.missing[case, program]) for program in programs
                         if not program.missing and (case, program) in results.missing):
@@ -588,9 +589,13 @@ def main():
     print("Acorn: benchmarks")
     for key, value in about.items():
         print(f"  {key:14} {', '.join(value) if isinstance(value, list) else value}")
-    print("\nSwitching: nanoseconds for one resume and yield, medians; ratios to the classic switch and to acorn (inline, shared FP)\n"
-          "by the same compiler, or by both where that has none. FP: the floating-point environment, shared by all coroutines or\n"
-          "each its own. Exported: the out-of-line functions.")
+    print("\nSwitching: nanoseconds for one resume and yield, medians, fastest first. Beside them the ratios to the classic switch and\n"
+          "to acorn (inline, shared FP) of the same compiler; of all compilers together where a contender has another.\n"
+          "  own FP     each coroutine keeps its own rounding mode and exception masks: acorn's default, as libaco's. Of the others\n"
+          "             Boost and ucontext do so too\n"
+          "  shared FP  all have them in common (ACO_CONFIG_SHARE_FPU_MXCSR_ENV), as with the classic switch and corosensei\n"
+          "  exported   acorn's out-of-line functions, for other languages\n"
+          "  classic    the least that a full-save switch does: six pushes, six pops, a jump; no checks, no FP environment")
     print_missing(programs)
     for case in cases:
         print_case(results, case, programs)

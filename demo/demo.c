@@ -190,10 +190,13 @@ static void append_file(const char *name)
     files++;
 }
 
+static const char *text_name = "as given"; /* for the report */
+
 static void read_licences(void)
 {
     glob_t found;
     struct stat st;
+    text_name = LICENCES " (make demo TEXT='FILE ...' takes others)";
     if (glob(LICENCES, 0, NULL, &found) == 0) {
         for (size_t i = 0; i < found.gl_pathc; i++)
             if (lstat(found.gl_pathv[i], &st) == 0 && S_ISREG(st.st_mode)) /* links name the same texts again */
@@ -298,13 +301,12 @@ static int check(const share_t *expected)
 static void describe(size_t words)
 {
     printf("Acorn demo: %s coroutines read a text together, word by word, in turn\n", grouped(shares));
-    printf("  text        %s bytes in %zu file%s%s\n", grouped(text_sz), files, files == 1 ? "" : "s",
-           files == 1 ? "" : ", one after the other");
+    printf("  text        %s bytes in %zu file%s, %s\n", grouped(text_sz), files, files == 1 ? "" : "s", text_name);
     if (share_sz > SHARE_AT_LEAST)
-        printf("  shares      %s shares of about %s bytes, side by side; %s words in all\n", grouped(shares), grouped(share_sz),
+        printf("  slices      %s slices of about %s bytes, side by side; %s words in all\n", grouped(shares), grouped(share_sz),
                grouped(words));
     else
-        printf("  shares      %s shares of %d bytes, evenly spread over the text; it is short, so they overlap:\n"
+        printf("  slices      %s slices of %d bytes, evenly spread over the text; it is short, so they overlap:\n"
                "              %s words in all\n", grouped(shares), SHARE_AT_LEAST, grouped(words));
 }
 

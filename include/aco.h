@@ -190,7 +190,7 @@ ACO_API void aco_share_stack_destroy(aco_share_stack_t *sstk);
  * none but `arg` and `save_stack_sz` may be NULL or 0:
  *   main_co         the main coroutine of the thread that will run it
  *   share_stack     the stack that it will run on; it must outlive the coroutine's last resume
- *   save_stack_sz   bytes to reserve for its save area, 0 for 64. It grows as needed; the best value is the save_stack.max_cpsz
+ *   save_stack_sz   bytes to reserve for its save area, at least; 0 for 64. It grows as needed; the best value is the save_stack.max_cpsz
  *                   of coroutines like it. The area lies right behind the control block while it is no larger than asked
  *   fp, arg         its entry function, and what aco_get_arg() shall return there
  * The caller owns the coroutine and destroys it. Aborts when memory runs out. Any thread. */

@@ -310,5 +310,5 @@ void aco__entry_returned(void)
         last_word();
         abort();
     }
-    aco__die("aco_exit", aco__running(), "returned from its entry function without calling it");
+    aco__die("aco_exit", aco__running(), "its entry function returned; it must end by aco_exit()");
 }
