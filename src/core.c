@@ -310,5 +310,5 @@ void aco__entry_returned(void)
         last_word();
         abort();
     }
-    aco__die("aco_exit", aco__running(), "its entry function returned; it must end by aco_exit()");
+    aco__die("aco_exit", aco__running(), "its entry function returned without calling aco_exit()");
 }

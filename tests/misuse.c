@@ -631,8 +631,8 @@ static void returning(void)
     char wanted[128];
     child_end_t end;
     set_up(returner);
-    ABORTS(resume_co, "aco_exit", co, "returned from its entry function");
-    ABORTS(last_word_withdrawn, "aco_exit", co, "returned from its entry function");
+    ABORTS(resume_co, "aco_exit", co, "entry function returned without calling aco_exit()");
+    ABORTS(last_word_withdrawn, "aco_exit", co, "entry function returned without calling aco_exit()");
     end = child_run(resume_with_last_word);
     snprintf(wanted, sizeof wanted, "last word of %p, on its stack\n", (void *)co);
     CHECK(WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGABRT);
@@ -640,7 +640,7 @@ static void returning(void)
         child_complain(__FILE__, __LINE__, "resume_with_last_word", wanted, &end);
     tear_down();
     set_up(return_later);
-    ABORTS(resume_thrice, "aco_exit", co, "returned from its entry function");
+    ABORTS(resume_thrice, "aco_exit", co, "entry function returned without calling aco_exit()");
     tear_down();
 }
 
