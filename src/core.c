@@ -143,7 +143,7 @@ static aco_t *block_new(size_t save_sz)
 void aco__block_free(aco_t *co)
 {
     aco__set_state(co, ACO__GONE);
-    if (co->save_stack.ptr == (void *)(co + 1)) {
+    if (aco__area_is_inside(co)) {
         aco__memory_free(co, sizeof(aco_t) + co->save_stack.sz);
     } else {
         if (co->save_stack.ptr)

@@ -41,6 +41,11 @@ ACO__HIDDEN void aco__stack_forget(aco_t *co);
 ACO__HIDDEN void aco__stack_check_overflow(const char *call, const aco_share_stack_t *stack);
 
 /* ---- core.c ---- */
+/* Whether the save area is the one behind the control block. */
+static inline int aco__area_is_inside(const aco_t *co)
+{
+    return co->save_stack.ptr == (const void *)(co + 1);
+}
 /* Frees block and save area. */
 ACO__HIDDEN void aco__block_free(aco_t *co);
 /* Where an entry function returns to, by ACO__RETURNED below; calls aco__entry_returned(). src/arch/ */

@@ -101,16 +101,22 @@ static void one_less(aco_share_stack_t *stack)
         stack->aco__thread = NULL;
 }
 
+/* Takes a started coroutine off its stack and frees it. The stack's own thread. */
+static void drop(aco_share_stack_t *stack, aco_t *co)
+{
+    if (stack->owner == co)
+        stack->owner = NULL;
+    one_less(stack);
+    aco__block_free(co);
+}
+
 /* Frees the coroutines that other threads destroyed. */
 static void free_left(aco_share_stack_t *stack)
 {
     aco_t *co = __atomic_exchange_n(&stack->aco__left, NULL, __ATOMIC_ACQUIRE);
     while (co) {
         aco_t *next = co->aco__self.base;
-        if (stack->owner == co)
-            stack->owner = NULL;
-        one_less(stack);
-        aco__block_free(co);
+        drop(stack, co);
         co = next;
     }
 }
@@ -141,10 +147,7 @@ void aco__stack_forget(aco_t *co)
 {
     aco_share_stack_t *stack = co->share_stack;
     if (stack->aco__thread == aco__self()) {
-        if (stack->owner == co)
-            stack->owner = NULL;
-        one_less(stack);
-        aco__block_free(co);
+        drop(stack, co);
         return;
     }
     /* The stack's thread may be reading this block right now, as its stack's owner: leave it to that thread. */
@@ -189,21 +192,16 @@ static void copy(void *to, const void *from, size_t sz)
         memcpy(to, from, sz);
 }
 
-static int is_inside(const aco_t *co)
-{
-    return co->save_stack.ptr == (const void *)(co + 1);
-}
-
 /* A save area of at least `sz` bytes; what the old one holds is not needed. The first growth fits exactly, later ones leave
  * room: a coroutine that grew twice grows again. */
 static void grow(aco_t *co, size_t sz)
 {
     aco_save_stack_t *save = &co->save_stack;
-    size_t room = is_inside(co) || save->sz + save->sz / 2 < sz ? sz : save->sz + save->sz / 2;
+    size_t room = aco__area_is_inside(co) || save->sz + save->sz / 2 < sz ? sz : save->sz + save->sz / 2;
     void *p = aco__memory_new(&room);
     if (!p)
         aco__die_of_memory("aco_resume", sz);
-    if (!is_inside(co))
+    if (!aco__area_is_inside(co))
         aco__memory_free(save->ptr, save->sz);
     save->ptr = p;
     save->sz = room;
