@@ -1,33 +1,40 @@
-/* Acorn: stackful coroutines for C and C++, with libaco's API.
+/* Acorn: stackful coroutines for C and C++: an API of its own, and libaco's, on one control block and one switch.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A thread's own flow of control is its main coroutine; others are made by aco_create() and run on a share stack. A share
- * stack used by one coroutine is its private stack, and switching copies nothing. When several use one, the bytes that are
- * live on it are saved to the outgoing coroutine's save area as another one needs the stack ("copying").
+ * A coroutine is a function with a stack of its own that can suspend itself in the middle, from any depth of calls, and be
+ * resumed there. A thread's own flow of control is its main coroutine; others are made by aco_new() or aco_create(). A stack
+ * that belongs to one coroutine is private, and switching copies nothing. When several coroutines use one share stack, the
+ * bytes that are live on it are saved to the outgoing coroutine's save area as another one needs the stack ("copying").
  *
- * Threads. Coroutines, share stacks and main coroutines belong to the thread that runs them; threads share nothing. What a
- * thread other than that one may do is said at each function ("Any thread").
+ * Threads. A coroutine runs on the thread that resumes it. One on a private stack made by aco_new() may be resumed by any
+ * thread, by one at a time, and what one thread did must have been handed over to the next (by a lock or an atomic variable).
+ * Those on a share stack belong to the thread that runs coroutines there. A coroutine that another thread is running must be
+ * left alone, but for what is said at a function ("Any thread").
  *
  * No call may be made by a signal handler that interrupts one.
  *
- * Errors. The functions here return what they promise or abort the process, after one line on stderr that begins with
- * "acorn: ", the call and the coroutine, and gives the reason. What is checked when:
- *   always          the argument is NULL; the coroutine has ended; it is a main coroutine; a coroutine is resumed by a
- *                   coroutine; yield, exit and the getters without a running coroutine; a coroutine destroys itself, or is
+ * Errors. This library's own calls refuse what they cannot do: they return -1, NULL or ACO_ERROR as said at each, set errno,
+ * and leave a line that says why in aco_error_message(); nothing is changed. libaco's calls return what they promise or abort
+ * the process after printing that line on stderr, after "acorn: ". What is checked when:
+ *   always          the argument is NULL; the coroutine has ended, is running, is resuming another or is a main coroutine;
+ *                   yield, exit and the getters without a running coroutine; a coroutine destroys itself, or is
  *                   used after it was destroyed, while its memory is neither used again nor given back; destroying a share
  *                   stack with started coroutines that have not ended; a share stack found overflowed when its bytes are
- *                   saved, when its coroutine ends and when it is destroyed; returning from an entry function
+ *                   saved, when its coroutine ends and when it is destroyed; returning from the entry function of aco_create()
  *   first resume, and whenever frames must be copied: also that the thread is the right one
  *   debug builds    at every resume that the thread is the right one, at every yield that the stack has not overflowed, and
- *                   at both that units compiled with and without ACO_CONFIG_SHARE_FPU_MXCSR_ENV are not mixed
+ *                   at both that a coroutine with a floating-point environment of its own is not switched by a unit compiled
+ *                   with ACO_CONFIG_SHARE_FPU_MXCSR_ENV
+ * In release builds the fast path asks nothing more: a coroutine on a share stack that is resumed by another thread while its
+ * frames are in place is not noticed, nor is one that is resumed while another thread runs it.
  * A unit is a debug build when ACO_DEBUG is defined to 1, or not defined while neither NDEBUG is nor the compiler
  * optimises. Release and debug units may be linked together.
  *
  * Options, defined before this header is included:
  *   ACO_CONFIG_SHARE_FPU_MXCSR_ENV   coroutines share one floating-point environment (x87 control word, MXCSR). Faster;
  *                                    right when none of them changes rounding, precision, masks or flush-to-zero. To be
- *                                    defined for all units of a program or for none
+ *                                    defined for all units of a program or for none. aco_new() can ask for it by the coroutine
  *   ACO_CONFIG_NO_INLINE             call the exported functions; the header then holds no assembly. For compilers without
  *                                    GNU assembly. They serve both kinds of coroutines */
 #ifndef ACO_H
@@ -71,7 +78,7 @@
 #define ACO__FAST static inline __attribute__((always_inline, unused))
 #endif
 
-#ifdef __GNUC__
+#if defined(__GNUC__)
 #define aco_likely(x) (__builtin_expect(!!(x), 1))
 #define aco_unlikely(x) (__builtin_expect(!!(x), 0))
 #else
@@ -91,7 +98,7 @@
 extern "C" {
 #endif
 
-/* An entry function. It must end by aco_exit(), not by returning. */
+/* An entry function for aco_create(). It must end by aco_exit(), not by returning. */
 typedef void (*aco_cofuncp_t)(void);
 
 typedef struct aco_s aco_t;
@@ -119,6 +126,8 @@ typedef struct aco_share_stack_s {
     aco_t *aco__left;                /* coroutines destroyed by other threads, to be freed by this one */
     void *aco__map;                  /* what the system gave: address and size */
     size_t aco__map_sz;
+    char aco__private;               /* it belongs to one coroutine and is freed with it */
+    char aco__poolable;              /* it has the default size */
 } aco_share_stack_t;
 
 #ifdef __cplusplus
@@ -134,24 +143,32 @@ struct aco_s {
     aco__context_t aco__self;    /* internal: where it left off, the switch's business up to and with aco__state */
     uint32_t aco__fp_control;
     uint16_t aco__fp_control2;
-    unsigned char aco__state;    /* ACO__… below; 0 only while suspended with its frames in place */
-    char is_end;                 /* 1 after aco_exit() */
+    unsigned char aco__state;    /* ACO__… below; its low half is 0 only while suspended with its frames in place, or running */
+    char is_end;                 /* 1 after aco_exit(), return or cancellation */
     aco_share_stack_t *share_stack; /* the stack it runs on; NULL in a main coroutine */
-    void *arg;                   /* what aco_create() was given, for aco_get_arg() */
+    void *arg;                   /* what aco_create() or aco_new() was given */
     aco_cofuncp_t fp;            /* its entry function; NULL in a main coroutine */
-    aco_t *main_co;              /* the main coroutine that resumes it; NULL in a main coroutine */
+    /* The rest is not there in a coroutine that aco_new() made on a private stack. */
+    aco_t *main_co;              /* the main coroutine that resumes it; NULL in a main coroutine and after aco_new() */
     aco_save_stack_t save_stack;
 };
 
-/* aco__state: the low bits say why a resume needs the slow path, the high ones how the coroutine was made. */
+/* aco__state: the low half says why a resume needs the slow path, the high half how the coroutine was made. */
 enum {
-    ACO__SUSPENDED = 0, /* yielded, frames on its stack */
-    ACO__READY = 1,     /* never resumed */
+    ACO__SUSPENDED = 0, /* yielded, frames on its stack; or running */
+    ACO__READY = 1,     /* never resumed, and on a share stack */
     ACO__SAVED = 2,     /* yielded, frames in the save area */
     ACO__ENDED = 3,
     ACO__MAIN = 4,
     ACO__GONE = 5,      /* destroyed; seen until the memory is used again */
-    ACO__STATE = 0x0f,
+    ACO__RESUMING = 6,  /* waits for a coroutine that it resumed, frames on its stack */
+    ACO__RESUMING_SAVED = 7, /* the same, frames in the save area */
+    ACO__PHASE = 0x07,
+    ACO__OBSERVED = 0x08, /* every switch takes the slow path: something must be done there */
+    ACO__FAST_MASK = ACO__PHASE | ACO__OBSERVED,
+    ACO__EXTRA = 0x10,    /* has an aco__extra_t with something in it */
+    ACO__PRIVATE = 0x20,  /* has its stack to itself, which holds its aco__extra_t; the block ends after `fp` */
+    ACO__NATIVE = 0x40,   /* made by aco_new() */
     ACO__SHARES_FP = 0x80 /* does not keep a floating-point environment of its own */
 };
 
@@ -159,8 +176,153 @@ enum {
 #if defined(ACO_CONFIG_SHARE_FPU_MXCSR_ENV)
 #define ACO__OWN_FP(co) 0
 #elif !defined(ACO__OWN_FP)
-#define ACO__OWN_FP(co) 1
+#define ACO__OWN_FP(co) 1 /* if it has one: the switch looks */
 #endif
+
+/* ---- Coroutines: this library's own calls ------------------------------------------------------------------------------ */
+
+/* An entry function for aco_new(). What it returns is the coroutine's result. */
+typedef void *(*aco_function_t)(void *arg);
+
+/* How a coroutine is to be made. Zero in a field, and NULL for the whole, stands for the default: initialise with {0} and
+ * set what is wanted; later versions add fields from the reserved ones. */
+typedef struct aco_options_s {
+    size_t stack_size;        /* of its private stack, in bytes, rounded up to whole pages and at least 4096; 0: 256 KiB */
+    aco_share_stack_t *stack; /* run on this share stack instead of a private one */
+    size_t save_size;         /* bytes to reserve for its save area, with `stack`; 0: 64 */
+    const char *name;         /* for aco_name(); copied, at most ACO_NAME_SIZE - 1 bytes */
+    unsigned flags;           /* ACO_OWN_FP, … or'ed */
+    unsigned aco__reserved0;  /* reserved fields are 0 */
+    void *aco__reserved[4];
+} aco_options_t;
+
+enum {
+    ACO_OWN_FP = 1,         /* keep a floating-point environment of its own. Without this and the next: as the unit is compiled */
+    ACO_SHARED_FP = 2,      /* share the resumer's: faster */
+    ACO_OWN_EXCEPTIONS = 4, /* C++: keep exceptions that are being handled apart, so that it may be suspended inside a catch
+                               block while others are in theirs. Switching costs more */
+    ACO_NO_GUARD = 8,       /* no guard page below its private stack */
+    ACO_NAME_SIZE = 32
+};
+
+/* What calls that return a value return when they refuse; no coroutine may pass it. */
+#define ACO_ERROR ((void *)&aco_error_mark)
+extern ACO_API char aco_error_mark;
+
+/* A new coroutine, which runs fn(arg) when it is first resumed. `opts` may be NULL and is not kept. The caller owns it and
+ * destroys it. The thread needs no preparation. NULL and errno on failure: EINVAL (`fn` is NULL, an option out of bounds),
+ * ENOMEM, EAGAIN (the kernel's limit on mappings is reached; aco_error_message() names it). Any thread. */
+ACO__FAST aco_t *aco_new(aco_function_t fn, void *arg, const aco_options_t *opts);
+
+/* Makes a coroutine of aco_new() that is done, or was never resumed, as new. It keeps its stack, name and options. 0, or -1
+ * and errno: EINVAL (NULL, or made by aco_create()), EBUSY (not done), ESRCH (destroyed). */
+ACO_API int aco_restart(aco_t *co, aco_function_t fn, void *arg);
+
+/* Runs `co` until it yields, returns or exits. `value` is what its aco_yield_value() returns; the first one only starts it and is
+ * ignored (a debug build prints a warning when it is not NULL). Any coroutine, and the thread's own flow of control, may resume any suspended
+ * one; it becomes its resumer. Returns what the coroutine yielded, or its result: ask aco_state() or is_end which. ACO_ERROR and
+ * errno: EINVAL (NULL, a main coroutine), ESRCH (done or destroyed), EBUSY (running, or resuming another), EPERM (it belongs to
+ * another thread), ENOMEM. */
+ACO__FAST void *aco_send(aco_t *co, void *value);
+
+/* Suspends the running coroutine and makes its resumer's aco_send() return `value`. Returns what it is next sent; NULL when
+ * it is resumed otherwise. ACO_ERROR and errno EPERM when no coroutine is running. */
+ACO__FAST void *aco_yield_value(void *value);
+
+/* Suspends the running coroutine and runs `co` in its place: the next yield of `co` returns to what was the running
+ * one's resumer, which is now its own. Returns when the caller is resumed: 0; -1 at once, and errno as aco_send(), or
+ * EPERM also when no coroutine is running or the running one is being cancelled. */
+ACO__FAST int aco_yield_to(aco_t *co);
+
+typedef enum aco_state_e {
+    ACO_STATE_READY,     /* never resumed */
+    ACO_STATE_RUNNING,   /* by the calling thread; one that another thread runs looks suspended */
+    ACO_STATE_RESUMING,  /* waits for a coroutine that it resumed */
+    ACO_STATE_SUSPENDED, /* yielded */
+    ACO_STATE_DONE       /* returned, exited or cancelled */
+} aco_state_t;
+
+/* What `co`, not NULL, is doing. A main coroutine is running or resuming. */
+ACO_API aco_state_t aco_state(const aco_t *co);
+
+/* What the entry function of a coroutine that is done returned; NULL after aco_exit() or aco_cancel(). ACO_ERROR and errno
+ * EINVAL (NULL) or EBUSY (not done). */
+ACO_API void *aco_result(const aco_t *co);
+
+/* Has the running coroutine call fn(arg) when it ends: by returning, by aco_exit() or by aco_cancel(); the last deferred
+ * first, on its own stack. 0, or -1 and errno: EPERM (no coroutine is running), EINVAL, ENOMEM. `fn` must not yield, throw or
+ * end the coroutine. */
+ACO__FAST int aco_defer(void (*fn)(void *), void *arg);
+
+/* Takes the last deferred call back, making it now if `call` is not 0: to be used before the function that deferred it returns.
+ * 0, or -1 and errno: EPERM (no coroutine is running), ENOENT (nothing is deferred). */
+ACO_API int aco_defer_pop(int call);
+
+/* Ends a coroutine. One that is suspended is resumed to unwind its stack: frame by frame from the innermost, first the
+ * calls deferred in the frame, the last first, then its C++ destructors (where the frame has unwind tables; a cleanup
+ * attribute in C under -fexceptions counts as one). Then it is done. One that never started becomes done and runs nothing;
+ * one that is done stays as it is. Cleanup may resume other coroutines; a yield in it aborts the process, and aco_yield_to() is
+ * refused. 0, or -1 and errno: EINVAL (NULL, a main coroutine), ESRCH (destroyed), EBUSY (running, or resuming another), EPERM (belongs to another
+ * thread), ENOMEM. */
+ACO_API int aco_cancel(aco_t *co);
+
+/* Whether the calling thread runs no coroutine: 1 or 0. */
+ACO__FAST int aco_is_in_main_co(void);
+
+/* The bounds of the stack that `co` runs on: addresses from *lo up to and without *hi. The frames of a suspended coroutine on a
+ * share stack may be in its save area instead. 0, or -1 and errno EINVAL (NULL, a main coroutine). Any thread. */
+ACO_API int aco_stack_bounds(const aco_t *co, void **lo, void **hi);
+
+/* Its name; "" if none was given. The string lives as long as the coroutine. Any thread. */
+ACO_API const char *aco_name(const aco_t *co);
+
+/* Names it anew, keeping at most ACO_NAME_SIZE - 1 bytes. 0, or -1 and errno EINVAL, ENOMEM. */
+ACO_API int aco_set_name(aco_t *co, const char *name);
+
+/* Calls visit(co, arg) for every coroutine made by the calling thread, or by one that ended and whose memory it took
+ * over, and not destroyed; in no particular order. Stops when `visit` returns other than 0, and returns that; else 0.
+ * `visit` must not make, resume or destroy coroutines. */
+ACO_API int aco_each(int (*visit)(aco_t *co, void *arg), void *arg);
+
+/* The line that says why this thread's last refused call refused: "<call>: [coroutine <address>: ]<reason>"; "" before there was one. It
+ * lives until the next. */
+ACO_API const char *aco_error_message(void);
+
+/* ---- Coroutine-local storage ------------------------------------------------------------------------------------------- */
+
+/* One pointer for the user per coroutine besides `arg`, NULL at first; co may be NULL for the running one, or the thread's own
+ * flow of control. aco_set_slot(): 0, or -1 and errno ENOMEM. */
+ACO_API void *aco_slot(const aco_t *co);
+ACO_API int aco_set_slot(aco_t *co, void *p);
+
+/* Keys for values that differ from coroutine to coroutine; at most ACO_KEYS at a time. `destructor` (or NULL) is called with a
+ * value that is not NULL when its coroutine ends, on that coroutine's stack, after the deferred calls, in no particular order and up to four times while destructors set values anew; for a value of
+ * a thread's own flow of control when the thread ends. Destroying a coroutine that has not ended calls none. 0, or
+ * -1 and errno EAGAIN (no key left), EINVAL (not a key). Any thread. */
+typedef struct aco_key_s {
+    uint32_t index, generation;
+} aco_key_t;
+enum { ACO_KEYS = 1024 };
+ACO_API int aco_key_create(aco_key_t *key, void (*destructor)(void *));
+
+/* No destructor is called; the values are the user's business before. */
+ACO_API int aco_key_delete(aco_key_t key);
+
+/* The running coroutine's value, or that of the thread's own flow of control; NULL if none was set, or not a key. */
+ACO_API void *aco_get_local(aco_key_t key);
+/* 0, or -1 and errno EINVAL (not a key), ENOMEM. */
+ACO_API int aco_set_local(aco_key_t key, void *value);
+
+/* Declares a coroutine-local variable at file scope: ACO_LOCAL(int, counter); then *counter() is the running coroutine's (or
+ * the thread's own flow of control's), zero at first. Each name is local to its unit. The memory is freed with the coroutine; the address must not be kept in
+ * another. Aborts when memory runs out. */
+#define ACO_LOCAL(type, name)                                                                                          \
+    static __attribute__((unused)) type *name(void)                                                                    \
+    {                                                                                                                  \
+        static aco__local_t local = {sizeof(type), 0, 0, 0};                                                           \
+        return (type *)aco__local(&local, #name);                                                                      \
+    }                                                                                                                  \
+    struct aco_s
 
 /* ---- Threads ---------------------------------------------------------------------------------------------------------- */
 
@@ -184,7 +346,7 @@ ACO_API aco_share_stack_t *aco_share_stack_new(size_t sz);
  * thread, once no other uses the stack. */
 ACO_API void aco_share_stack_destroy(aco_share_stack_t *sstk);
 
-/* ---- Coroutines ------------------------------------------------------------------------------------------------------- */
+/* ---- Coroutines: libaco's calls ---------------------------------------------------------------------------------------- */
 
 /* A new coroutine. All arguments NULL or 0: the thread's main coroutine object, needed before others can be made. Else
  * none but `arg` and `save_stack_sz` may be NULL or 0:
@@ -196,7 +358,8 @@ ACO_API void aco_share_stack_destroy(aco_share_stack_t *sstk);
  * The caller owns the coroutine and destroys it. Aborts when memory runs out. Any thread. */
 ACO__FAST aco_t *aco_create(aco_t *main_co, aco_share_stack_t *share_stack, size_t save_stack_sz, aco_cofuncp_t fp, void *arg);
 
-/* Runs `co` until it yields or exits. The caller is the main coroutine co->main_co; `co` has not ended. */
+/* Runs `co`, which has not ended, until it yields or exits. The caller is the main coroutine co->main_co, or a coroutine of
+ * its thread. */
 ACO__FAST void aco_resume(aco_t *co);
 
 /* Suspends the running coroutine: its resumer's aco_resume() returns. Returns when it is resumed. */
@@ -205,7 +368,8 @@ ACO__FAST void aco_yield(void);
 /* aco_yield() for a caller that knows the running coroutine, and must be right. */
 ACO__FAST void aco_yield1(aco_t *co);
 
-/* Ends the running coroutine: sets is_end, and its resumer's aco_resume() returns. Nothing on its stack is unwound. */
+/* Ends the running coroutine: makes the deferred calls, sets is_end, and its resumer's aco_resume() returns. Nothing on its stack is
+ * unwound. */
 ACO_API __attribute__((noreturn)) void aco_exit(void);
 
 /* aco_exit() for a caller that knows the running coroutine. */
@@ -221,16 +385,30 @@ ACO__FAST void *aco_get_arg(void);
 /* Whether `co` is a main coroutine object: 1 or 0. */
 ACO__FAST int aco_is_main_co(const aco_t *co);
 
-/* Makes a coroutine that has ended, or was never resumed, as new, with another entry function and argument. It keeps its
- * stack, its save area and its statistics. */
+/* Makes a coroutine of aco_create() that has ended, or was never resumed, as new, with another entry function and argument. It
+ * keeps its stack, its save area and its statistics. */
 ACO_API void aco_reset(aco_t *co, aco_cofuncp_t fp, void *arg);
 
-/* Frees a coroutine or a main coroutine object: control block and save area, not the share stack, and nothing that a
- * suspended coroutine holds in its frames. The running coroutine cannot destroy itself: it aborts the process. Any thread,
+/* Frees a coroutine or a main coroutine object: control block, save area and private stack, not a share stack, and nothing that a
+ * suspended coroutine holds in its frames: no deferred call, no destructor, no key's destructor runs (a debug build prints a
+ * warning, once); aco_cancel() first where they shall. The running coroutine cannot destroy itself: it aborts the process. Any thread,
  * while no other uses the coroutine; a main coroutine object: its own thread. */
 ACO_API void aco_destroy(aco_t *co);
 
 /* ---- Memory and assertions -------------------------------------------------------------------------------------------- */
+
+/* Where the library gets its memory: its own choice by default (mmap and malloc). Each function gets `ctx`. `map` returns `sz` zeroed
+ * bytes aligned to `align`, a power of two and at least the page size, that guard pages can be set in (mprotect), `unmap` takes whole
+ * mappings back; `allocate` returns memory as malloc(), `release` takes it back; NULL from either is "no memory". To be set before the library's
+ * first use: 0, or -1 and errno EINVAL (a function is missing), EBUSY (too late). Any thread; they are called by any. */
+typedef struct aco_allocator_s {
+    void *(*map)(size_t sz, size_t align, void *ctx);
+    void (*unmap)(void *p, size_t sz, void *ctx);
+    void *(*allocate)(size_t sz, void *ctx);
+    void (*release)(void *p, size_t sz, void *ctx);
+    void *ctx;
+} aco_allocator_t;
+ACO_API int aco_set_allocator(const aco_allocator_t *allocator);
 
 /* malloc() that aborts instead of returning NULL; the result is the caller's, to be freed by free(). Any thread. */
 ACO__FAST void *aco_mem_new(size_t sz);
@@ -246,13 +424,35 @@ ACO__FAST void *aco_mem_new(size_t sz);
 ACO_API ACO__COLD __attribute__((noreturn)) void aco__assert_failed(const char *what, const char *file, int line, const char *function);
 ACO_API ACO__COLD __attribute__((noreturn)) void aco__alloc_failed(const char *file, int line, const char *function);
 ACO_API aco_t *aco__create(aco_t *main_co, aco_share_stack_t *share_stack, size_t save_stack_sz, aco_cofuncp_t fp, void *arg, int own_fp);
-ACO_API __attribute__((noinline)) void aco__resume_slow(aco_t *co); /* makes `co` resumable, or aborts */
-ACO_API ACO__COLD void aco__resume_check(aco_t *co, int own_fp); /* all checks, then aco__resume_slow() where needed */
+ACO_API aco_t *aco__new(aco_function_t fn, void *arg, const aco_options_t *opts, int own_fp);
+/* For a `co` that cannot be resumed at once. 1: now it can. 0: it was; *value is what came back, ACO_ERROR if it was refused. The
+ * first aborts instead. */
+ACO_API __attribute__((noinline)) int aco__resume_slow(aco_t *co);
+ACO_API __attribute__((noinline)) int aco__send_slow(aco_t *co, void **value);
+ACO_API __attribute__((noinline)) int aco__yield_to_slow(aco_t *co);
+/* The same with all checks. `own_fp`: whether the unit keeps floating-point environments apart. */
+ACO_API ACO__COLD int aco__resume_check(aco_t *co, int own_fp);
+ACO_API ACO__COLD int aco__send_check(aco_t *co, void **value, int own_fp);
 ACO_API ACO__COLD void aco__yield_check(aco_t *co, int own_fp);
+ACO_API ACO__COLD void aco__destroy_checked(aco_t *co);         /* aco_destroy() of a debug build */
 ACO_API ACO__COLD void aco__arrived(uintptr_t mark);             /* acts on an arrival mark */
+ACO_API ACO__COLD void *aco__not_yielded(const char *call);      /* refuses: no coroutine is running */
+/* Resumes `co`, suspended, with fn(arg) called at the point where it is suspended; it may throw. As aco_send() else. */
+ACO_API void *aco__interrupt(aco_t *co, void (*fn)(void *), void *arg, const char *call);
+ACO_API int aco__defer(void (*fn)(void *), void *arg, void *frame);
+ACO_API int aco__is_cancelled(void);                             /* whether the running coroutine is being cancelled */
+typedef struct aco__local_s {
+    size_t size;
+    uint32_t index, generation, made;
+} aco__local_t;
+ACO_API void *aco__local(aco__local_t *local, const char *name);
 ACO_API ACO__COLD __attribute__((noreturn)) void aco__nobody_runs(const char *call);
 
+#if ACO_DEBUG && !defined(ACO_CONFIG_NO_INLINE)
+#define aco_destroy(co) aco__destroy_checked(co)
+#endif
 #if defined(ACO_CONFIG_NO_INLINE) && defined(ACO_CONFIG_SHARE_FPU_MXCSR_ENV)
+#define aco_new(fn, arg, opts) aco__new(fn, arg, opts, 0)
 #define aco_create(main_co, share_stack, save_stack_sz, fp, arg) aco__create(main_co, share_stack, save_stack_sz, fp, arg, 0)
 #endif
 
@@ -260,7 +460,7 @@ ACO_API ACO__COLD __attribute__((noreturn)) void aco__nobody_runs(const char *ca
 
 ACO__FAST int aco_is_main_co(const aco_t *co)
 {
-    return co->main_co == NULL;
+    return co->share_stack == NULL;
 }
 
 ACO__FAST void *aco_mem_new(size_t sz)
@@ -275,8 +475,6 @@ ACO__FAST aco_t *aco_create(aco_t *main_co, aco_share_stack_t *share_stack, size
     return aco__create(main_co, share_stack, save_stack_sz, fp, arg, ACO__OWN_FP(NULL));
 }
 
-#ifndef ACO__SWITCHES_ELSEWHERE
-
 /* The call to aco__arrived() is what keeps a switching function from being a leaf, and so from using the red zone, whose
  * bytes a copying stack would lose. It must neither become a tail call (the empty asm stands after it) nor be inlined. */
 #define ACO__ARRIVE(word)                                                                                              \
@@ -287,28 +485,66 @@ ACO__FAST aco_t *aco_create(aco_t *main_co, aco_share_stack_t *share_stack, size
         }                                                                                                              \
     } while (0)
 
-ACO__FAST void aco_resume(aco_t *co)
+#ifndef ACO__SWITCHES_ELSEWHERE
+
+ACO__FAST void *aco_send(aco_t *co, void *value)
 {
     uintptr_t word;
 #if ACO_DEBUG
-    aco__resume_check(co, ACO__OWN_FP(co));
+    if (!aco__send_check(co, &value, ACO__OWN_FP(co)))
+        return value;
 #else
-    if (aco_unlikely(co == NULL || (co->aco__state & ACO__STATE) != ACO__SUSPENDED || aco__running() != NULL))
-        aco__resume_slow(co);
+    if (aco_unlikely(co == NULL || (co->aco__state & ACO__FAST_MASK) != 0 || aco__running() != NULL)) {
+        void *sent = value; /* its address is taken on this path only */
+        if (!aco__send_slow(co, &sent))
+            return sent;
+    }
 #endif
-    word = aco__switch_resume(co, ACO__OWN_FP(co));
+    word = aco__switch_resume(co, &value, ACO__OWN_FP(co));
     ACO__ARRIVE(word);
+    return value;
+}
+
+ACO__FAST void aco_resume(aco_t *co)
+{
+    uintptr_t word;
+    void *value = NULL;
+#if ACO_DEBUG
+    if (!aco__resume_check(co, ACO__OWN_FP(co)))
+        return;
+#else
+    if (aco_unlikely(co == NULL || (co->aco__state & ACO__FAST_MASK) != 0 || aco__running() != NULL))
+        if (!aco__resume_slow(co))
+            return;
+#endif
+    word = aco__switch_resume(co, &value, ACO__OWN_FP(co));
+    ACO__ARRIVE(word);
+}
+
+ACO__FAST void *aco_yield_value(void *value)
+{
+    uintptr_t word;
+    aco_t *co = aco__running();
+    if (aco_unlikely(co == NULL))
+        return aco__not_yielded("aco_yield_value");
+#if ACO_DEBUG
+    aco__yield_check(co, ACO__OWN_FP(co));
+#endif
+    word = aco__switch_yield(co, &value, ACO__OWN_FP(co));
+    ACO__ARRIVE(word);
+    return value;
 }
 
 ACO__FAST void aco_yield1(aco_t *co)
 {
     uintptr_t word;
+    void *value = NULL;
     if (aco_unlikely(co == NULL))
         aco__nobody_runs("aco_yield1");
 #if ACO_DEBUG
     aco__yield_check(co, ACO__OWN_FP(co));
 #endif
-    word = aco__switch_yield(co, ACO__OWN_FP(co));
+    word = aco__switch_yield(co, &value, ACO__OWN_FP(co));
     ACO__ARRIVE(word);
 }
 
@@ -321,6 +557,40 @@ ACO__FAST void aco_yield(void)
 }
 
 #endif
+
+ACO__FAST int aco_yield_to(aco_t *co)
+{
+#if ACO_DEBUG
+    return aco__yield_to_slow(co);
+#else
+    aco_t *from = aco__running();
+    uintptr_t word;
+    void *value;
+    if (aco_unlikely(from == NULL || co == NULL || ((co->aco__state | from->aco__state) & ACO__FAST_MASK) != 0 ||
+                     ((co->aco__state ^ from->aco__state) & ACO__SHARES_FP) != 0))
+        return aco__yield_to_slow(co);
+    value = NULL;
+    word = aco__switch_transfer(from, co, &value, ACO__OWN_FP(co));
+    ACO__ARRIVE(word);
+    return 0;
+#endif
+}
+
+ACO__FAST aco_t *aco_new(aco_function_t fn, void *arg, const aco_options_t *opts)
+{
+    return aco__new(fn, arg, opts, ACO__OWN_FP(NULL));
+}
+
+/* The frame's address tells aco_cancel() which destructors come after the call. */
+ACO__FAST int aco_defer(void (*fn)(void *), void *arg)
+{
+    return aco__defer(fn, arg, __builtin_frame_address(0));
+}
+
+ACO__FAST int aco_is_in_main_co(void)
+{
+    return aco__running() == NULL;
+}
 
 ACO__FAST aco_t *aco_get_co(void)
 {

@@ -1,25 +1,22 @@
-/* Control blocks: made, resumed for the first time, ended, destroyed. The switch itself is inline, in include/aco/. */
+/* Control blocks: made, resumed off the fast path, ended, destroyed. The switch itself is inline, in include/aco/. */
 /* This unit defines the calls on the fast path as exported functions too, for languages that cannot use the header: the
- * bodies are the header's, or assembly where src/arch/ has a faster one. They serve coroutines with and without a
- * floating-point environment of their own. */
+ * bodies are the header's, or assembly where src/arch/ has a faster one. */
 #define ACO__FAST ACO_API
-#define ACO__OWN_FP(co) own_fp(co)
-struct aco_s;
-static inline int own_fp(const struct aco_s *co);
 
 #ifdef __x86_64__
 #include "arch/x86_64.h"
 #else
 #include "arch/i386.h"
 #endif
-#include "internal.h"
+#include "os.h"
+#include "track.h"
 
 #include <errno.h>
 #include <string.h>
 
-static inline int own_fp(const struct aco_s *co)
+static inline int own_fp(const aco_t *co)
 {
-    return !co || !(co->aco__state & ACO__SHARES_FP);
+    return !(co->aco__state & ACO__SHARES_FP);
 }
 
 /* The assembly names it, where link-time optimisation does not look. */
@@ -41,6 +38,7 @@ OFFSETS_ARE(aco__thread_t, resumer, fp_control, fp_control2);
 OFFSET_IS(aco__thread_t, fp_load_always, 4, 6);
 OFFSET_IS(aco__thread_t, running, 4, 8);
 OFFSET_IS(aco_t, aco__state, 4, 6);
+OFFSET_IS(aco_t, main_co, 7, 8);
 _Static_assert(sizeof(aco_t) == 14 * sizeof(void *) + 8, "block and 152 saved bytes make 272");
 
 enum {
@@ -88,13 +86,98 @@ void aco_thread_init(aco_cofuncp_t last_word)
     self->last_word = last_word;
 }
 
+/* ---- What few threads need ---- */
+
+enum { SCRATCH = 64 << 10 };
+
+typedef ACO__ARRIVAL_ABI void arrival_t(ACO__ARRIVAL_PARAMETERS);
+static arrival_t begin, on_scratch, recall, trapped;
+
+static size_t round_to_page(size_t sz)
+{
+    size_t page = aco__os_page_size();
+    return (sz + page - 1) & ~(page - 1);
+}
+
+/* A context that runs `fn` on the scratch stack, which is nobody's between switches: each starts at its top. */
+static void on_top(aco__context_t *context, void *top, arrival_t *fn)
+{
+    context->sp = top;
+    memcpy(&context->pc, &fn, sizeof fn);
+}
+
+aco__rare_t *aco__rare(void)
+{
+    aco__thread_t *self = aco__self();
+    size_t page = aco__os_page_size();
+    aco__rare_t *rare = self->rare;
+    char *map, *top;
+    if (aco_likely(rare != NULL))
+        return rare;
+    map = aco__map(page + SCRATCH + round_to_page(sizeof *rare));
+    if (!map)
+        return NULL;
+    aco__os_guard(map, page); /* nothing deep runs there; without a guard it runs all the same */
+    rare = (aco__rare_t *)(void *)(map + page + SCRATCH);
+    top = (char *)rare - ACO__ENTRY_BELOW_TOP;
+    *(const void **)(void *)top = aco__returned;
+    on_top(&rare->scratch.aco__self, top, on_scratch);
+    on_top(&rare->trap.aco__self, top, trapped);
+    on_top(&rare->recall, top, recall);
+    rare->scratch.aco__state = rare->trap.aco__state = ACO__SHARES_FP;
+    aco__fp_read(&rare->trap.aco__fp_control, &rare->trap.aco__fp_control2);
+    self->rare = rare;
+    aco__thread_will_end();
+    return rare;
+}
+
+static void rare_thread_ends(void)
+{
+    aco__thread_t *self = aco__self();
+    aco__rare_t *rare = self->rare;
+    size_t page = aco__os_page_size();
+    if (!rare)
+        return;
+    if (rare->has_main_extra) {
+        aco__values_destroy(&rare->main_extra);
+        aco__values_free(&rare->main_extra);
+    }
+    self->rare = NULL;
+    aco__unmap((char *)rare - SCRATCH - page, page + SCRATCH + round_to_page(sizeof *rare));
+}
+
+static void spares_free(aco__thread_t *self);
+
+static void thread_ends(void *unused)
+{
+    aco__thread_t *self = aco__self();
+    (void)unused;
+    spares_free(self);
+    rare_thread_ends();
+    aco__heap_thread_ends();
+}
+
+void aco__thread_will_end(void)
+{
+    aco__os_at_thread_exit(thread_ends, aco__self());
+}
+
 /* ---- Making and freeing ---- */
 
-/* The block's fields for a start from the beginning. */
-static void prepare(aco_t *co, aco_cofuncp_t fp, void *arg)
+/* Where a coroutine of aco_new() begins. */
+ACO__ARRIVAL_ABI static void begin(ACO__ARRIVAL_PARAMETERS)
 {
-    aco__thread_t *self = ready();
-    memcpy(&co->aco__self.pc, &fp, sizeof fp);
+    aco_t *co = (aco_t *)word;
+    aco_function_t fn;
+    memcpy(&fn, &co->fp, sizeof fn);
+    aco__end(co, fn(co->arg));
+}
+
+/* The block's fields for a start from the beginning. */
+static inline void prepare(aco_t *co, const void *pc, aco_cofuncp_t fp, void *arg)
+{
+    aco__thread_t *self = aco__self();
+    co->aco__self.pc = (void *)(uintptr_t)pc;
     co->aco__self.sp = co->share_stack->aco__top;
     co->aco__self.bp = NULL; /* ends the chain of frame pointers */
     co->aco__fp_control = self->new_fp_control;
@@ -102,17 +185,35 @@ static void prepare(aco_t *co, aco_cofuncp_t fp, void *arg)
     co->fp = fp;
     co->arg = arg;
     co->is_end = 0;
+}
+
+static void prepare_entry(aco_t *co, aco_cofuncp_t fp, void *arg)
+{
+    const void *pc;
+    ready();
+    memcpy(&pc, &fp, sizeof fp);
+    prepare(co, pc, fp, arg);
     co->save_stack.valid_sz = 0;
-    aco__set_state(co, ACO__READY);
+    aco__set_phase(co, ACO__READY);
+}
+
+static void prepare_function(aco_t *co, aco_function_t fn, void *arg)
+{
+    arrival_t *start = begin;
+    const void *pc;
+    aco_cofuncp_t fp;
+    memcpy(&pc, &start, sizeof pc);
+    memcpy(&fp, &fn, sizeof fp);
+    prepare(co, pc, fp, arg);
 }
 
 static aco_t *main_new(void *arg)
 {
     size_t room = sizeof(aco_t);
     aco__thread_t *self = ready();
-    aco_t *co = aco__memory_new(&room);
+    aco_t *co = aco__block_memory_new(&room);
     if (!co)
-        aco__die_of_memory("aco_create", sizeof(aco_t));
+        aco__refuse_memory(1, "aco_create", sizeof(aco_t));
     memset(co, 0, sizeof *co);
     co->aco__self.base = self; /* the thread that may resume its coroutines */
     co->aco__state = ACO__MAIN;
@@ -121,29 +222,38 @@ static aco_t *main_new(void *arg)
     return co;
 }
 
-/* Block and save area, the area inside the block's memory unless it is large. */
+/* Block and save area, the area inside the block's memory unless it is large. NULL and errno. */
 static aco_t *block_new(size_t save_sz)
 {
     size_t inside = save_sz <= MAX_INSIDE ? save_sz : 0, room = sizeof(aco_t) + inside;
-    aco_t *co = aco__memory_new(&room);
+    aco_t *co = aco__block_memory_new(&room);
     if (!co)
-        aco__die_of_memory("aco_create", sizeof(aco_t) + save_sz);
+        return NULL;
     memset(co, 0, sizeof *co);
     co->save_stack.ptr = co + 1;
     co->save_stack.sz = room - sizeof(aco_t);
     if (save_sz > MAX_INSIDE) {
         co->save_stack.sz = save_sz;
         co->save_stack.ptr = aco__memory_new(&co->save_stack.sz);
-        if (!co->save_stack.ptr)
-            aco__die_of_memory("aco_create", save_sz);
+        if (!co->save_stack.ptr) {
+            co->aco__state = ACO__GONE;
+            aco__memory_free(co, sizeof(aco_t));
+            return NULL;
+        }
     }
     return co;
 }
 
 void aco__block_free(aco_t *co)
 {
-    aco__set_state(co, ACO__GONE);
-    if (aco__area_is_inside(co)) {
+    if (aco_unlikely(co->aco__state & ACO__EXTRA)) {
+        aco__observe_gone(co);
+        aco__extra_free(co);
+    }
+    aco__set_phase(co, ACO__GONE);
+    if (co->aco__state & ACO__PRIVATE) {
+        aco__memory_free(co, ACO__PRIVATE_BLOCK);
+    } else if (aco__area_is_inside(co)) {
         aco__memory_free(co, sizeof(aco_t) + co->save_stack.sz);
     } else {
         if (co->save_stack.ptr)
@@ -159,13 +269,17 @@ aco_t *aco__create(aco_t *main_co, aco_share_stack_t *stack, size_t save_sz, aco
         return main_new(arg);
     if (!main_co || !stack || !fp)
         aco__die("aco_create", NULL, "%s is NULL", !main_co ? "main_co" : !stack ? "share_stack" : "the entry function");
-    if (aco__state(main_co) != ACO__MAIN)
+    if (aco__phase(main_co) != ACO__MAIN)
         aco__die("aco_create", main_co, "is given as main_co, but is not a main coroutine");
     co = block_new(save_sz ? save_sz : DEFAULT_SAVE);
+    if (!co)
+        aco__refuse_memory(1, "aco_create", sizeof(aco_t) + save_sz);
     co->main_co = main_co;
     co->share_stack = stack;
     co->aco__state = own_fp ? 0 : ACO__SHARES_FP;
-    prepare(co, fp, arg);
+    prepare_entry(co, fp, arg);
+    if (aco__observe_new(co, 0) != 0)
+        aco__refuse_memory(1, "aco_create", sizeof(aco__extra_t));
     return co;
 }
 
@@ -173,20 +287,215 @@ void aco_reset(aco_t *co, aco_cofuncp_t fp, void *arg)
 {
     if (!co || !fp)
         aco__die("aco_reset", co, "%s is NULL", co ? "the entry function" : "the coroutine");
-    if (aco__state(co) != ACO__ENDED && aco__state(co) != ACO__READY)
-        aco__die("aco_reset", co, aco__state(co) == ACO__MAIN ? "is a main coroutine" : "has not ended");
-    prepare(co, fp, arg);
+    if (aco__phase(co) != ACO__ENDED && aco__phase(co) != ACO__READY)
+        aco__die("aco_reset", co, aco__phase(co) == ACO__MAIN ? "is a main coroutine" : "has not ended");
+    if (co->aco__state & ACO__NATIVE)
+        aco__die("aco_reset", co, "was made by aco_new(): aco_restart() is its call");
+    prepare_entry(co, fp, arg);
+}
+
+/* ---- Native coroutines ---- */
+
+/* Options, checked. */
+static int check_options(const aco_options_t *o)
+{
+    static const aco_options_t none;
+    const unsigned known = ACO_OWN_FP | ACO_SHARED_FP | ACO_OWN_EXCEPTIONS | ACO_NO_GUARD;
+    if (o->aco__reserved0 || memcmp(o->aco__reserved, none.aco__reserved, sizeof none.aco__reserved) != 0)
+        return aco__refuse(0, EINVAL, "aco_new", NULL, "a reserved option is not 0");
+    if (o->flags & ~known)
+        return aco__refuse(0, EINVAL, "aco_new", NULL, "unknown flags %#x", o->flags & ~known);
+    if ((o->flags & ACO_OWN_FP) && (o->flags & ACO_SHARED_FP))
+        return aco__refuse(0, EINVAL, "aco_new", NULL, "ACO_OWN_FP and ACO_SHARED_FP exclude each other");
+    if (o->stack && (o->stack_size || (o->flags & ACO_NO_GUARD)))
+        return aco__refuse(0, EINVAL, "aco_new", NULL, "%s is for a private stack, not for a share stack", o->stack_size ? "stack_size" : "ACO_NO_GUARD");
+    if (!o->stack && o->save_size)
+        return aco__refuse(0, EINVAL, "aco_new", NULL, "save_size is for a share stack, not for a private one");
+    if (o->stack && o->stack->aco__private)
+        return aco__refuse(0, EINVAL, "aco_new", NULL, "the stack belongs to a coroutine");
+    if (o->stack_size > SIZE_MAX / 4 || o->save_size > SIZE_MAX / 4)
+        return aco__refuse(0, EINVAL, "aco_new", NULL, "%s is out of bounds", o->save_size ? "save_size" : "stack_size");
+    return 0;
+}
+
+static aco_t *spare_take(aco__thread_t *self)
+{
+    aco_t *co = self->spare;
+    if (!co)
+        return NULL;
+    self->spare = co->aco__self.base;
+    self->spares--;
+    return co;
+}
+
+/* A block with its stack; the state byte says what it is. NULL, refused. */
+static aco_t *native_new(const aco_options_t *o, size_t *sz)
+{
+    size_t room = ACO__PRIVATE_BLOCK;
+    aco_share_stack_t *stack;
+    aco_t *co;
+    if (o->stack) {
+        *sz = sizeof(aco_t) + o->save_size;
+        co = block_new(o->save_size ? o->save_size : DEFAULT_SAVE);
+        if (co) {
+            co->share_stack = o->stack;
+            co->aco__state = ACO__NATIVE | ACO__READY;
+        }
+        return co;
+    }
+    if ((!o->stack_size || o->stack_size == ACO__PRIVATE_SIZE) && !(o->flags & ACO_NO_GUARD)) {
+        co = spare_take(aco__self());
+        if (co) {
+            co->aco__state = ACO__NATIVE | ACO__PRIVATE;
+            return co;
+        }
+    }
+    *sz = o->stack_size ? o->stack_size : (size_t)ACO__PRIVATE_SIZE;
+    stack = aco__stack_new_private(o->stack_size, !(o->flags & ACO_NO_GUARD));
+    if (!stack)
+        return NULL;
+    *sz = room;
+    co = aco__block_memory_new(&room);
+    if (!co) {
+        aco__stack_free(stack);
+        return NULL;
+    }
+    memset(co, 0, ACO__PRIVATE_BLOCK);
+    co->aco__state = ACO__NATIVE | ACO__PRIVATE;
+    co->share_stack = stack;
+    stack->owner = co;
+    return co;
+}
+
+static void native_free(aco_t *co)
+{
+    aco_share_stack_t *stack = co->share_stack;
+    int is_private = co->aco__state & ACO__PRIVATE;
+    aco__block_free(co);
+    if (is_private) {
+        aco__observe_stack_gone(stack);
+        aco__stack_free(stack);
+    }
+}
+
+static void spares_free(aco__thread_t *self)
+{
+    aco_t *co;
+    while ((co = spare_take(self)) != NULL)
+        native_free(co);
+}
+
+static __attribute__((noinline)) aco_t *native_new_slow(aco_function_t fn, void *arg, const aco_options_t *opts, int own_fp)
+{
+    static const aco_options_t defaults;
+    const aco_options_t *o = opts ? opts : &defaults;
+    size_t sz = 0;
+    aco_t *co;
+    ready();
+    if (!fn) {
+        aco__refuse(0, EINVAL, "aco_new", NULL, "the function is NULL");
+        return NULL;
+    }
+    if (check_options(o) != 0)
+        return NULL;
+    co = native_new(o, &sz);
+    if (co) {
+        if (!(o->flags & ACO_OWN_FP) && (!own_fp || (o->flags & ACO_SHARED_FP)))
+            co->aco__state |= ACO__SHARES_FP;
+        prepare_function(co, fn, arg);
+        if (aco__observe_new(co, (o->flags & ACO_OWN_EXCEPTIONS) != 0) == 0 && (!o->name || aco__extra_make(co))) {
+            if (o->name)
+                aco__name(aco__extra(co), o->name);
+            return co;
+        }
+        sz = sizeof(aco__extra_t);
+        native_free(co);
+    }
+    aco__refuse_memory(0, "aco_new", sz);
+    return NULL;
+}
+
+aco_t *aco__new(aco_function_t fn, void *arg, const aco_options_t *opts, int own_fp)
+{
+    aco__thread_t *self = aco__self();
+    aco_t *co = self->spare;
+    if (aco_unlikely(!co || opts || !fn))
+        return native_new_slow(fn, arg, opts, own_fp);
+    self->spare = co->aco__self.base;
+    self->spares--;
+    co->aco__state = (unsigned char)(own_fp ? ACO__NATIVE | ACO__PRIVATE : ACO__NATIVE | ACO__PRIVATE | ACO__SHARES_FP);
+    prepare_function(co, fn, arg);
+    return co;
+}
+
+int aco__is_new(const aco_t *co)
+{
+    arrival_t *start = begin;
+    return aco__phase(co) == ACO__READY || (aco__phase(co) == ACO__SUSPENDED && memcmp(&co->aco__self.pc, &start, sizeof start) == 0 && co != aco__running());
+}
+
+int aco_restart(aco_t *co, aco_function_t fn, void *arg)
+{
+    if (!co || !fn)
+        return aco__refuse(0, EINVAL, "aco_restart", co, "%s is NULL", co ? "the function" : "the coroutine");
+    if (aco__phase(co) == ACO__GONE)
+        return aco__refuse(0, ESRCH, "aco_restart", co, "was destroyed");
+    if (!(co->aco__state & ACO__NATIVE))
+        return aco__refuse(0, EINVAL, "aco_restart", co, "was not made by aco_new()");
+    if (aco__phase(co) != ACO__ENDED && !aco__is_new(co))
+        return aco__refuse(0, EBUSY, "aco_restart", co, "is not done");
+    ready();
+    prepare_function(co, fn, arg);
+    if (!(co->aco__state & ACO__PRIVATE))
+        co->save_stack.valid_sz = 0;
+    aco__set_phase(co, co->aco__state & ACO__PRIVATE ? ACO__SUSPENDED : ACO__READY);
+    return 0;
+}
+
+/* ---- Destroying ---- */
+
+enum { MOST_SPARES = 64 };
+
+/* Keeps a private coroutine for the next aco_new(), if it is an ordinary one. */
+static inline int spare_keep(aco__thread_t *self, aco_t *co)
+{
+    if (!co->share_stack->aco__poolable || (co->aco__state & (ACO__EXTRA | ACO__OBSERVED)) || self->spares >= MOST_SPARES ||
+        !self->ready || !aco__memory_is_mine(co))
+        return 0;
+    aco__set_phase(co, ACO__GONE);
+    co->aco__self.base = self->spare;
+    self->spare = co;
+    self->spares++;
+    return 1;
+}
+
+ACO__COLD static void destroy_private_slow(aco_t *co)
+{
+    if (aco__extra(co) && !(co->aco__state & ACO__OBSERVED)) {
+        aco__extra_free(co);
+        if (spare_keep(aco__self(), co))
+            return;
+    }
+    aco__stack_check_overflow("aco_destroy", co->share_stack);
+    native_free(co);
 }
 
 void aco_destroy(aco_t *co)
 {
-    if (!co)
+    unsigned phase;
+    if (aco_unlikely(!co))
         aco__die("aco_destroy", NULL, "the coroutine is NULL");
-    if (co == aco__running())
+    phase = aco__phase(co);
+    if (aco_unlikely(co == aco__running()))
         aco__die("aco_destroy", co, "is running");
-    if (aco__state(co) == ACO__GONE)
-        aco__die("aco_destroy", co, "was destroyed before");
-    switch (aco__state(co)) {
+    if (aco_unlikely(phase > ACO__MAIN))
+        aco__die("aco_destroy", co, phase == ACO__GONE ? "was destroyed before" : "is resuming another coroutine");
+    if (co->aco__state & ACO__PRIVATE) {
+        if (aco_unlikely(!spare_keep(aco__self(), co)))
+            destroy_private_slow(co);
+        return;
+    }
+    switch (phase) {
     case ACO__SUSPENDED:
     case ACO__SAVED:
         aco__stack_forget(co);
@@ -200,64 +509,352 @@ void aco_destroy(aco_t *co)
     }
 }
 
+void aco__destroy_checked(aco_t *co)
+{
+    static int warned; /* atomic */
+    if (co && (aco__phase(co) == ACO__SUSPENDED || aco__phase(co) == ACO__SAVED) && !aco__is_new(co) && co != aco__running() &&
+        !__atomic_exchange_n(&warned, 1, __ATOMIC_RELAXED))
+        aco__warn("aco_destroy", co, "is suspended: nothing that its frames hold is released; aco_cancel() would do it (said once)");
+    aco_destroy(co);
+}
+
 /* ---- Off the fast path ---- */
 
-/* Why `co` cannot be resumed now; returns when nothing speaks against it. */
-ACO__COLD static void refuse(const aco_t *co, const aco_t *running)
+/* Whether the calling thread is the one that may run `co`. */
+static int is_mine(const aco_t *co, aco__thread_t *self)
+{
+    if (co->aco__state & ACO__PRIVATE)
+        return 1;
+    if (co->share_stack->aco__thread && co->share_stack->aco__thread != self)
+        return 0;
+    return (co->aco__state & ACO__NATIVE) || co->main_co->aco__self.base == (void *)self;
+}
+
+ACO__COLD int aco__check(int fatal, const char *call, const aco_t *co)
 {
     if (!co)
-        aco__die("aco_resume", NULL, "the coroutine is NULL");
-    if (co == running)
-        aco__die("aco_resume", co, "is running");
-    if (running)
-        aco__die("aco_resume", co, "cannot be resumed by coroutine %p, only by its main coroutine", (void *)running);
-    if (aco__state(co) == ACO__ENDED)
-        aco__die("aco_resume", co, "has ended");
-    if (aco__state(co) == ACO__GONE)
-        aco__die("aco_resume", co, "was destroyed");
-    if (aco__state(co) == ACO__MAIN)
-        aco__die("aco_resume", co, "is a main coroutine");
-    if (co->main_co->aco__self.base != (void *)aco__self())
-        aco__die("aco_resume", co, "belongs to another thread");
+        return aco__refuse(fatal, EINVAL, call, NULL, "the coroutine is NULL");
+    switch (aco__phase(co)) {
+    case ACO__ENDED:
+        return aco__refuse(fatal, ESRCH, call, co, "has ended");
+    case ACO__GONE:
+        return aco__refuse(fatal, ESRCH, call, co, "was destroyed");
+    case ACO__MAIN:
+        return aco__refuse(fatal, EINVAL, call, co, "is a main coroutine");
+    case ACO__RESUMING:
+    case ACO__RESUMING_SAVED:
+        return aco__refuse(fatal, EBUSY, call, co, "is resuming another coroutine");
+    }
+    if (co == aco__running())
+        return aco__refuse(fatal, EBUSY, call, co, "is running");
+    if (!is_mine(co, aco__self()))
+        return aco__refuse(fatal, EPERM, call, co, "belongs to another thread");
+    return 0;
 }
 
-ACO__NAMED_BY_ASSEMBLY void aco__resume_slow(aco_t *co)
+/* The running coroutine waits for one that it resumes; the other one then comes back. */
+static inline aco_t *begin_waiting(aco__thread_t *self, aco_t *waiting)
 {
-    aco_t *running = aco__running();
-    if (aco_unlikely(!co || running || aco__state(co) != ACO__SAVED))
-        refuse(co, running);
-    if (aco__state(co) != ACO__SUSPENDED)
-        aco__stack_take(co);
+    aco_t *outer = self->resuming;
+    aco__park_resumer(self);
+    self->resuming = waiting;
+    aco__set_phase(waiting, ACO__RESUMING);
+    return outer;
 }
 
-static void check_mixing(const char *call, const aco_t *co, int own_fp)
+static inline void end_waiting(aco__thread_t *self, aco_t *waiting, aco_t *outer)
 {
-    if (own_fp == !(co->aco__state & ACO__SHARES_FP))
-        return;
-    aco__die(call, co, "was made by code compiled %s ACO_CONFIG_SHARE_FPU_MXCSR_ENV, this code is compiled %s it",
-             own_fp ? "with" : "without", own_fp ? "without" : "with");
+    aco__set_phase(waiting, ACO__SUSPENDED);
+    aco__unpark_resumer(self, outer);
+    self->running = waiting;
 }
 
-void aco__resume_check(aco_t *co, int own_fp)
+/* A coroutine resumes another: both on stacks of their own, and nobody watches. */
+static inline void *resume_nested(aco__thread_t *self, aco_t *waiting, aco_t *co, void *value)
 {
-    aco__resume_slow(co);
-    check_mixing("aco_resume", co, own_fp);
+    aco_t *outer = begin_waiting(self, waiting);
+    uintptr_t word = aco__switch_resume(co, &value, 1);
+    self = aco__self();
+    end_waiting(self, waiting, outer);
+    ACO__ARRIVE(word);
+    return value;
 }
 
-void aco__yield_check(aco_t *co, int own_fp)
+/* All other cases; `mark` is the arrival mark that `co` shall see, 1 or 0. */
+ACO__UNOBSERVED static __attribute__((noinline)) void *resume(aco_t *co, void *value, uintptr_t mark, int fatal, const char *call)
 {
-    char here;
-    if (!co || co != aco__running())
-        aco__die("aco_yield1", co, "is not running");
-    check_mixing("aco_yield", co, own_fp);
-    aco__stack_check_overflow("aco_yield", co->share_stack);
-    if (&here < (char *)co->share_stack->ptr)
-        aco__die("aco_yield", co, "its share stack of %zu bytes has overflowed", co->share_stack->sz);
+    aco__thread_t *self = aco__self();
+    aco_t *waiting = self->running, *outer = NULL;
+    int observed = (co->aco__state & ACO__OBSERVED) != 0, on_this_stack = waiting && waiting->share_stack == co->share_stack;
+    aco__outside_t outside;
+    aco__rare_t *rare = NULL;
+    uintptr_t word;
+    if (mark || on_this_stack) {
+        rare = aco__rare();
+        if (!rare) {
+            aco__refuse_memory(fatal, call, SCRATCH);
+            return ACO_ERROR;
+        }
+    }
+    if (waiting)
+        outer = begin_waiting(self, waiting);
+    if (!on_this_stack && aco__phase(co) != ACO__SUSPENDED && aco__stack_take(co, fatal, call) != 0) {
+        if (waiting)
+            end_waiting(self, waiting, outer);
+        return ACO_ERROR;
+    }
+    if (observed)
+        aco__observe_enter(co, &outside);
+    if (rare) {
+        rare->target = co;
+        rare->from = NULL;
+        rare->mark = mark;
+        rare->call = fatal ? NULL : call;
+        word = aco__switch_resume(&rare->scratch, &value, 0);
+    } else {
+        word = aco__switch_resume(co, &value, 1);
+    }
+    self = aco__self();
+    if (observed)
+        aco__observe_leave((aco_t *)(word & ~(uintptr_t)1), &outside);
+    if (waiting)
+        end_waiting(self, waiting, outer);
+    ACO__ARRIVE(word);
+    return value;
+}
+
+static int resume_slow(aco_t *co, void **value, int fatal, const char *call)
+{
+    aco__thread_t *self = aco__self();
+    aco_t *running = self->running;
+    if (aco_likely(running && co && (co->aco__state & ACO__FAST_MASK) == 0 && co != running)) {
+        *value = resume_nested(self, running, co, *value);
+        return 0;
+    }
+    if (aco_likely(co && !running && (co->aco__state & ACO__FAST_MASK) == ACO__SAVED)) {
+        if (aco__stack_take(co, fatal, call) == 0)
+            return 1;
+    } else if (aco__check(fatal, call, co) == 0) {
+        if (!running && !(co->aco__state & ACO__OBSERVED)) {
+            if (aco__phase(co) == ACO__SUSPENDED || aco__stack_take(co, fatal, call) == 0)
+                return 1;
+        } else {
+            *value = resume(co, *value, 0, fatal, call);
+            return 0;
+        }
+    }
+    *value = ACO_ERROR;
+    return 0;
+}
+
+ACO__NAMED_BY_ASSEMBLY int aco__resume_slow(aco_t *co)
+{
+    void *value = NULL;
+    return resume_slow(co, &value, 1, "aco_resume");
+}
+
+int aco__send_slow(aco_t *co, void **value)
+{
+    return resume_slow(co, value, 0, "aco_send");
+}
+
+#ifdef ACO__SWITCHES_ELSEWHERE
+/* What the exported aco_send() and aco_resume() do off their fast path. */
+ACO__HIDDEN void *aco__send_out_of_line(aco_t *co, void *value);
+ACO__HIDDEN void aco__resume_out_of_line(aco_t *co);
+
+ACO__NAMED_BY_ASSEMBLY void *aco__send_out_of_line(aco_t *co, void *value)
+{
+    if (aco__send_slow(co, &value)) {
+        uintptr_t word = aco__switch_resume(co, &value, 1);
+        ACO__ARRIVE(word);
+    }
+    return value;
+}
+
+ACO__NAMED_BY_ASSEMBLY void aco__resume_out_of_line(aco_t *co)
+{
+    void *value = NULL;
+    if (aco__resume_slow(co)) {
+        uintptr_t word = aco__switch_resume(co, &value, 1);
+        ACO__ARRIVE(word);
+    }
+}
+
+#endif
+
+void *aco__interrupt(aco_t *co, void (*fn)(void *), void *arg, const char *call)
+{
+    aco__rare_t *rare;
+    void *value;
+    if (aco__check(0, call, co) != 0)
+        return ACO_ERROR;
+    rare = aco__rare();
+    if (!rare) {
+        aco__refuse_memory(0, call, SCRATCH);
+        return ACO_ERROR;
+    }
+    rare->event = fn;
+    rare->event_arg = arg;
+    value = resume(co, NULL, 1, 0, call);
+    if (value == ACO_ERROR)
+        aco__self()->rare->event = NULL;
+    return value;
 }
 
 ACO__NAMED_BY_ASSEMBLY void aco__arrived(uintptr_t mark)
 {
-    aco__die("arrival", (void *)(mark & ~(uintptr_t)1), "an arrival mark without an event");
+    aco__rare_t *rare = aco__self()->rare;
+    void (*fn)(void *) = rare ? rare->event : NULL;
+    if (!fn)
+        aco__die("arrival", (void *)(mark & ~(uintptr_t)1), "an arrival mark without an event");
+    rare->event = NULL;
+    fn(rare->event_arg);
+}
+
+/* ---- Transfer ---- */
+
+/* Keeps the environment of `from` (NULL: the resumer's) and loads that of `to`: one of its own, or the resumer's. */
+static void change_environment(aco__thread_t *self, aco_t *from, aco_t *to)
+{
+    int own_from = from && own_fp(from), own_to = own_fp(to);
+    uint32_t control, wanted;
+    uint16_t control2, wanted2;
+    if (!own_from && !own_to)
+        return;
+    aco__fp_read(&control, &control2);
+    *(own_from ? &from->aco__fp_control : &self->fp_control) = control;
+    *(own_from ? &from->aco__fp_control2 : &self->fp_control2) = control2;
+    wanted = own_to ? to->aco__fp_control : self->fp_control;
+    wanted2 = own_to ? to->aco__fp_control2 : self->fp_control2;
+    if (((control ^ wanted) & ~(uint32_t)ACO__FP_STATUS) != 0 || control2 != wanted2)
+        aco__fp_load(&wanted, &wanted2);
+}
+
+/* On the scratch stack, left for `target` by a resume or by a transfer of `from`. */
+ACO__UNOBSERVED ACO__ARRIVAL_ABI static void on_scratch(ACO__ARRIVAL_PARAMETERS)
+{
+    aco__thread_t *self = aco__self();
+    aco__rare_t *rare = self->rare;
+    aco_t *co = rare->target, *from = rare->from;
+    if (aco__phase(co) != ACO__SUSPENDED && aco__stack_take(co, rare->call == NULL, rare->call ? rare->call : "aco_resume") != 0) {
+        if (!from)
+            aco__switch_exit((uintptr_t)co, ACO_ERROR);
+        self->running = from;
+        aco__switch_enter(from, (uintptr_t)from, ACO_ERROR);
+    }
+    change_environment(self, from, co);
+    self->running = co;
+    aco__switch_enter(co, (uintptr_t)co | rare->mark, value);
+}
+
+/* On the scratch stack, left by a coroutine whose resumer's frames were saved meanwhile. */
+ACO__UNOBSERVED ACO__ARRIVAL_ABI static void recall(ACO__ARRIVAL_PARAMETERS)
+{
+    aco__thread_t *self = aco__self();
+    aco_t *resumer = self->resuming;
+    aco__stack_take(resumer, 1, "aco_yield");
+    aco__unpark_resumer(self, resumer);
+    aco__switch_exit(word, value);
+}
+
+/* On the scratch stack, left by a coroutine that yields in its cleanup. */
+ACO__ARRIVAL_ABI static void trapped(ACO__ARRIVAL_PARAMETERS)
+{
+    aco__die("aco_yield", (void *)(word & ~(uintptr_t)1), "yields in its cleanup, from a deferred call or a destructor that runs because it ends");
+}
+
+ACO__UNOBSERVED int aco__yield_to_slow(aco_t *co)
+{
+    static const char call[] = "aco_yield_to";
+    aco__thread_t *self = aco__self();
+    aco_t *from = self->running;
+    int on_this_stack;
+    void *value = NULL;
+    uintptr_t word;
+    if (!from)
+        return aco__refuse(0, EPERM, call, co, "no coroutine is running");
+    if (aco__is_cancelled())
+        return aco__refuse(0, EPERM, call, from, "is in its cleanup");
+    if (co == from)
+        return 0;
+    if (aco__check(0, call, co) != 0)
+        return -1;
+    if ((from->aco__state ^ co->aco__state) & ACO__OBSERVED)
+        return aco__refuse(0, EPERM, call, co, "only one of the two has ACO_OWN_EXCEPTIONS");
+    on_this_stack = from->share_stack == co->share_stack;
+    if (!on_this_stack && aco__phase(co) != ACO__SUSPENDED && aco__stack_take(co, 0, call) != 0)
+        return -1;
+    if (on_this_stack && !aco__rare())
+        return aco__refuse_memory(0, call, SCRATCH);
+    if (from->aco__state & ACO__OBSERVED)
+        aco__observe_transfer(from, co);
+    if (on_this_stack) {
+        aco__rare_t *rare = self->rare;
+        rare->target = co;
+        rare->from = from;
+        rare->mark = 0;
+        rare->call = call;
+        word = aco__switch_transfer(from, &rare->scratch, &value, 0);
+    } else {
+        change_environment(self, from, co);
+        word = aco__switch_transfer(from, co, &value, 0);
+    }
+    ACO__ARRIVE(word);
+    return value == ACO_ERROR ? -1 : 0;
+}
+
+ACO__NAMED_BY_ASSEMBLY void *aco__not_yielded(const char *call)
+{
+    aco__refuse(0, EPERM, call, NULL, "no coroutine is running");
+    return ACO_ERROR;
+}
+
+/* ---- Checks of debug builds ---- */
+
+/* A unit that never exchanges control words switches a coroutine with its own. */
+static int check_mixing(int fatal, const char *call, const aco_t *co, int unit_own_fp)
+{
+    if (unit_own_fp || !own_fp(co))
+        return 0;
+    return aco__refuse(fatal, EINVAL, call, co, "has a floating-point environment of its own, and this code is compiled with ACO_CONFIG_SHARE_FPU_MXCSR_ENV");
+}
+
+static int must_be_slow(const aco_t *co)
+{
+    return (co->aco__state & ACO__FAST_MASK) != 0 || aco__running();
+}
+
+static int checked(aco_t *co, int unit_own_fp, int fatal, const char *call)
+{
+    return aco__check(fatal, call, co) == 0 && check_mixing(fatal, call, co, unit_own_fp) == 0;
+}
+
+int aco__resume_check(aco_t *co, int unit_own_fp)
+{
+    return checked(co, unit_own_fp, 1, "aco_resume") && (!must_be_slow(co) || aco__resume_slow(co));
+}
+
+int aco__send_check(aco_t *co, void **value, int unit_own_fp)
+{
+    if (!checked(co, unit_own_fp, 0, "aco_send")) {
+        *value = ACO_ERROR;
+        return 0;
+    }
+    if (*value && aco__is_new(co))
+        aco__warn("aco_send", co, "is started by a value, %p, which nobody receives", *value);
+    return !must_be_slow(co) || aco__send_slow(co, value);
+}
+
+void aco__yield_check(aco_t *co, int unit_own_fp)
+{
+    char here;
+    if (!co || co != aco__running())
+        aco__die("aco_yield1", co, "is not running");
+    check_mixing(1, "aco_yield", co, unit_own_fp);
+    aco__stack_check_overflow("aco_yield", co->share_stack);
+    if (&here < (char *)co->share_stack->ptr)
+        aco__die("aco_yield", co, "its %s stack of %zu bytes has overflowed", co->share_stack->aco__private ? "private" : "share", co->share_stack->sz);
 }
 
 ACO__NAMED_BY_ASSEMBLY void aco__nobody_runs(const char *call)
@@ -278,21 +875,35 @@ static void load_resumer_environment(void)
         aco__fp_load(&self->fp_control, &self->fp_control2);
 }
 
-__attribute__((noreturn)) static void end(aco_t *co)
+/* A deferred call or a destructor must not end what is ending. */
+static void refuse_in_cleanup(const aco_t *co)
 {
+    if (aco__is_cancelled())
+        aco__die("aco_exit", co, "exits in its cleanup");
+}
+
+void aco__end(aco_t *co, void *result)
+{
+    if (aco_unlikely(co->aco__state & ACO__EXTRA))
+        aco__clean_up(co);
     co->is_end = 1;
-    aco__set_state(co, ACO__ENDED);
-    aco__stack_leave(co);
+    co->aco__self.bp = result;
+    aco__set_phase(co, ACO__ENDED);
+    if (!(co->aco__state & ACO__PRIVATE))
+        aco__stack_leave(co);
+    else if (aco_unlikely(!co->share_stack->guard_page_enabled))
+        aco__stack_check_overflow("aco_exit", co->share_stack);
     if (own_fp(co))
         load_resumer_environment();
-    aco__switch_exit(co);
+    aco__switch_exit((uintptr_t)co, result);
 }
 
 void aco_exit1(aco_t *co)
 {
     if (!co || co != aco__running())
         aco__die("aco_exit1", co, co ? "is not running" : "the coroutine is NULL");
-    end(co);
+    refuse_in_cleanup(co);
+    aco__end(co, NULL);
 }
 
 void aco_exit(void)
@@ -300,7 +911,64 @@ void aco_exit(void)
     aco_t *co = aco__running();
     if (!co)
         aco__nobody_runs("aco_exit");
-    end(co);
+    refuse_in_cleanup(co);
+    aco__end(co, NULL);
+}
+
+/* ---- Asking ---- */
+
+char aco_error_mark;
+
+aco_state_t aco_state(const aco_t *co)
+{
+    switch (aco__phase(co)) {
+    case ACO__ENDED:
+    case ACO__GONE:
+        return ACO_STATE_DONE;
+    case ACO__MAIN:
+        return aco__running() ? ACO_STATE_RESUMING : ACO_STATE_RUNNING;
+    case ACO__RESUMING:
+    case ACO__RESUMING_SAVED:
+        return ACO_STATE_RESUMING;
+    }
+    return co == aco__running() ? ACO_STATE_RUNNING : aco__is_new(co) ? ACO_STATE_READY : ACO_STATE_SUSPENDED;
+}
+
+void *aco_result(const aco_t *co)
+{
+    if (!co || aco__phase(co) != ACO__ENDED) {
+        aco__refuse(0, co ? EBUSY : EINVAL, "aco_result", co, co ? "is not done" : "the coroutine is NULL");
+        return ACO_ERROR;
+    }
+    return co->aco__self.bp;
+}
+
+int aco_stack_bounds(const aco_t *co, void **lo, void **hi)
+{
+    if (!co || !lo || !hi || !co->share_stack)
+        return aco__refuse(0, EINVAL, "aco_stack_bounds", co, !co ? "the coroutine is NULL" : lo && hi ? "is a main coroutine" : "there is no place for the result");
+    *lo = co->share_stack->ptr;
+    *hi = (char *)co->share_stack->aco__top + ACO__ENTRY_BELOW_TOP;
+    return 0;
+}
+
+typedef struct visitor {
+    int (*visit)(aco_t *co, void *arg);
+    void *arg;
+} visitor_t;
+
+static int visit_live(aco_t *co, void *arg)
+{
+    const visitor_t *visitor = arg;
+    return aco__phase(co) == ACO__GONE || aco__phase(co) == ACO__MAIN ? 0 : visitor->visit(co, visitor->arg);
+}
+
+int aco_each(int (*visit)(aco_t *co, void *arg), void *arg)
+{
+    visitor_t visitor = {visit, arg};
+    if (!visit)
+        return aco__refuse(0, EINVAL, "aco_each", NULL, "the visitor is NULL");
+    return aco__blocks_each(visit_live, &visitor);
 }
 
 void aco__entry_returned(void)

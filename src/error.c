@@ -7,32 +7,84 @@
 
 enum { MESSAGE = 512 };
 
-/* Ends the line and the process. */
-__attribute__((noreturn)) static void line_out(char *line, int length)
+static void print(char *line, int length)
 {
     if (length < 0 || length > MESSAGE - 2)
         length = MESSAGE - 2;
     line[length] = '\n';
     aco__os_message(line, (size_t)length + 1);
+}
+
+__attribute__((noreturn)) static void line_out(char *line, int length)
+{
+    print(line, length);
     abort();
+}
+
+__attribute__((format(printf, 5, 0))) static int format(char *line, size_t size, const char *call, const void *co, const char *reason, va_list args)
+{
+    int n = co ? snprintf(line, size, "%s: coroutine %p: ", call, co) : snprintf(line, size, "%s: ", call);
+    return n + vsnprintf(line + n, size - (size_t)n, reason, args);
+}
+
+__attribute__((format(printf, 4, 0))) static int prefixed(char *line, const char *call, const void *co, const char *reason, va_list args)
+{
+    static const char prefix[] = "acorn: ";
+    enum { BEFORE = sizeof prefix - 1 };
+    memcpy(line, prefix, BEFORE);
+    return BEFORE + format(line + BEFORE, MESSAGE - BEFORE, call, co, reason, args);
+}
+
+void aco__warn(const char *call, const void *co, const char *reason, ...)
+{
+    char line[MESSAGE];
+    va_list args;
+    va_start(args, reason);
+    print(line, prefixed(line, call, co, reason, args));
+    va_end(args);
+}
+
+__attribute__((noreturn, format(printf, 3, 0))) static void die(const char *call, const void *co, const char *reason, va_list args)
+{
+    char line[MESSAGE];
+    line_out(line, prefixed(line, call, co, reason, args));
 }
 
 void aco__die(const char *call, const void *co, const char *reason, ...)
 {
-    char line[MESSAGE];
-    int n = co ? snprintf(line, MESSAGE, "acorn: %s: coroutine %p: ", call, co) : snprintf(line, MESSAGE, "acorn: %s: ", call);
     va_list args;
     va_start(args, reason);
-    n += vsnprintf(line + n, (size_t)(MESSAGE - n), reason, args);
-    va_end(args);
-    line_out(line, n);
+    die(call, co, reason, args);
 }
 
-void aco__die_of_memory(const char *call, size_t sz)
+int aco__refuse(int fatal, int error, const char *call, const void *co, const char *reason, ...)
+{
+    aco__rare_t *rare = fatal ? NULL : aco__rare();
+    va_list args;
+    va_start(args, reason);
+    if (fatal)
+        die(call, co, reason, args);
+    if (rare)
+        format(rare->message, sizeof rare->message, call, co, reason, args);
+    va_end(args);
+    errno = error;
+    return -1;
+}
+
+int aco__refuse_memory(int fatal, const char *call, size_t sz)
 {
     int error = errno;
-    aco__die(call, NULL, "no memory for %zu bytes: %s%s", sz, strerror(error),
-             error == ENOMEM ? " (if memory is free, the process may have reached vm.max_map_count mappings)" : "");
+    const char *setting;
+    size_t limit = error == ENOMEM ? aco__os_mapping_limit_reached(&setting) : 0;
+    if (limit)
+        return aco__refuse(fatal, EAGAIN, call, NULL, "no memory for %zu bytes: the process has the %zu mappings that %s allows", sz, limit, setting);
+    return aco__refuse(fatal, error, call, NULL, "no memory for %zu bytes: %s", sz, strerror(error));
+}
+
+const char *aco_error_message(void)
+{
+    aco__rare_t *rare = aco__self()->rare;
+    return rare ? rare->message : "";
 }
 
 void aco__assert_failed(const char *what, const char *file, int line_number, const char *function)

@@ -1,5 +1,5 @@
 /* What the library's own files share. Layers, each using only those above it: switch (include/aco/), core, stack; beside
- * them slab (control blocks and save areas), error, os, track.
+ * them slab (control blocks and save areas), memory, local, end, error, os, track.
  *
  * Thread-local state is reached through aco__self() and nothing else: a function of this library may be inlined into a
  * coroutine by link-time optimisation, where an address that a compiler knows to be thread-local could be kept across a
@@ -17,28 +17,98 @@
 
 #define ACO__HIDDEN __attribute__((visibility("hidden")))
 
-/* ---- error.c: one line on stderr, then abort() ---- */
+/* ---- error.c: why a call was refused: "<call>: [coroutine <address>: ]<reason>" ---- */
+/* Prints it as one line on stderr after "acorn: ", then abort(). */
 ACO__HIDDEN ACO__COLD __attribute__((noreturn, format(printf, 3, 4))) void aco__die(const char *call, const void *co, const char *reason, ...);
-/* The same for a failed request to the system, with errno's meaning and the kernel setting that commonly causes it. */
-ACO__HIDDEN ACO__COLD __attribute__((noreturn)) void aco__die_of_memory(const char *call, size_t sz);
+/* Prints it so and goes on. */
+ACO__HIDDEN ACO__COLD __attribute__((format(printf, 3, 4))) void aco__warn(const char *call, const void *co, const char *reason, ...);
+/* Aborts like that if `fatal`; else keeps it for aco_error_message() and sets errno. Returns -1. */
+ACO__HIDDEN ACO__COLD __attribute__((format(printf, 5, 6))) int aco__refuse(int fatal, int error, const char *call, const void *co, const char *reason, ...);
+/* The same for a failed request for `sz` bytes of memory: errno says what happened and becomes EAGAIN where the reason is the
+ * kernel's limit on mappings. */
+ACO__HIDDEN ACO__COLD int aco__refuse_memory(int fatal, const char *call, size_t sz);
 
-/* ---- slab.c: memory for control blocks and save areas ---- */
+/* ---- memory.c: what the system, or the user's allocator, gives ---- */
+/* Zeroed pages. NULL and errno. */
+ACO__HIDDEN void *aco__map(size_t sz);
+ACO__HIDDEN void *aco__map_aligned(size_t sz); /* to `sz`, a power of two */
+ACO__HIDDEN void aco__unmap(void *p, size_t sz);
+ACO__HIDDEN void *aco__allocate(size_t sz);
+ACO__HIDDEN void aco__release(void *p, size_t sz);
+ACO__HIDDEN int aco__map_is_ours(void); /* the library's own choice is in force */
+
+/* ---- slab.c: memory for control blocks and small things ---- */
 enum { ACO__SLAB_LARGEST = 16 << 10 };
 /* At least *sz bytes, 16-byte aligned, and a multiple of 64 aligned to 64 while no larger than 1024; *sz becomes what there
- * is. NULL and errno when there are none. */
+ * is. NULL and errno when there are none. aco__block_memory_new() is for control blocks: aco__blocks_each() finds them. */
 ACO__HIDDEN void *aco__memory_new(size_t *sz);
-/* Gives back what aco__memory_new() gave; `sz` is what it said, or anything up to ACO__SLAB_LARGEST if that was so too. Any
- * thread. */
+ACO__HIDDEN void *aco__block_memory_new(size_t *sz);
+/* Gives back what these gave; `sz` is what they said, or anything up to ACO__SLAB_LARGEST if that was so too. Any thread. */
 ACO__HIDDEN void aco__memory_free(void *p, size_t sz);
+/* Whether the calling thread's heap holds `p`. */
+ACO__HIDDEN int aco__memory_is_mine(void *p);
+ACO__HIDDEN int aco__blocks_each(int (*visit)(aco_t *co, void *arg), void *arg);
+ACO__HIDDEN void aco__heap_thread_ends(void);
+/* Sees to it that what the calling thread has is given back when it ends; core.c. */
+ACO__HIDDEN void aco__thread_will_end(void);
+
+/* ---- local.c: what few coroutines have ---- */
+typedef struct aco__deferred {
+    void (*fn)(void *);
+    void *arg;
+    char *frame;       /* an address in the frame that deferred it */
+    char *owner_sp;    /* that frame's stack pointer, as the unwinder sees it; set by aco_cancel() */
+    struct aco__deferred *next;
+} aco__deferred_t;
+typedef struct aco__value {
+    void *value;
+    uint32_t generation;
+    uint32_t size; /* of a coroutine-local variable, whose memory goes with the coroutine; 0: the user's pointer */
+} aco__value_t;
+typedef struct aco__extra {
+    void *slot;
+    aco__deferred_t *deferred; /* the last one first */
+    aco__value_t *values;      /* coroutine-local storage, by the key's index */
+    size_t values_sz;          /* bytes */
+    void *exceptions[3];       /* the C++ run time's, while it does not run; see track.c */
+    void *fiber, *fake_stack;  /* the sanitizers' */
+    char own_exceptions;
+    char name[ACO_NAME_SIZE];
+} aco__extra_t;
+/* The extra record of `co` (NULL: the thread's own flow of control), or NULL if it has none with something in it. */
+ACO__HIDDEN aco__extra_t *aco__extra(const aco_t *co);
+/* The same, made if need be. NULL and errno. */
+ACO__HIDDEN aco__extra_t *aco__extra_make(aco_t *co);
+/* Frees what it holds, calling nothing, and the record itself if the coroutine is not private. */
+ACO__HIDDEN void aco__extra_free(aco_t *co);
+ACO__HIDDEN void aco__values_free(aco__extra_t *extra);
+/* Calls the keys' destructors. */
+ACO__HIDDEN void aco__values_destroy(aco__extra_t *extra);
+ACO__HIDDEN void aco__name(aco__extra_t *extra, const char *name);
+
+/* ---- end.c ---- */
+/* Makes the deferred calls and destroys the values of a coroutine that ends, running. */
+ACO__HIDDEN void aco__clean_up(aco_t *co);
 
 /* ---- stack.c ---- */
-/* Puts the frames of `co` on its stack, saving those of the owner; `co` is ready or saved, the caller on another stack. */
-ACO__HIDDEN void aco__stack_take(aco_t *co);
+enum { ACO__PRIVATE_SIZE = 256 << 10 };
+/* A private stack with its extra record. NULL and errno. */
+ACO__HIDDEN aco_share_stack_t *aco__stack_new_private(size_t sz, int guarded);
+ACO__HIDDEN void aco__stack_free(aco_share_stack_t *stack);
+static inline aco__extra_t *aco__stack_extra(aco_share_stack_t *stack)
+{
+    return (aco__extra_t *)(stack + 1);
+}
+/* Puts the frames of `co` on its stack, saving those of the owner; `co` is ready or saved, the caller on another stack. 0, or
+ * -1 and errno with everything as it was. */
+ACO__HIDDEN int aco__stack_take(aco_t *co, int fatal, const char *call);
 /* The stack's owner ends: its frames mean nothing any more. */
 ACO__HIDDEN void aco__stack_leave(aco_t *co);
 /* Takes `co`, started and not ended, off its stack and frees it: now, or when the stack's own thread comes by. */
 ACO__HIDDEN void aco__stack_forget(aco_t *co);
 ACO__HIDDEN void aco__stack_check_overflow(const char *call, const aco_share_stack_t *stack);
+/* Makes room behind the save area for one pointer. 0, or -1 and errno. */
+ACO__HIDDEN int aco__save_area_reserve(aco_t *co);
 
 /* ---- core.c ---- */
 /* Whether the save area is the one behind the control block. */
@@ -46,23 +116,78 @@ static inline int aco__area_is_inside(const aco_t *co)
 {
     return co->save_stack.ptr == (const void *)(co + 1);
 }
-/* Frees block and save area. */
+enum { ACO__PRIVATE_BLOCK = offsetof(aco_t, main_co) };
+/* Frees block, save area and extra record. */
 ACO__HIDDEN void aco__block_free(aco_t *co);
-/* Where an entry function returns to, by ACO__RETURNED below; calls aco__entry_returned(). src/arch/ */
+/* Ends the running coroutine. */
+ACO__HIDDEN __attribute__((noreturn)) void aco__end(aco_t *co, void *result);
+/* Whether `co`, not ended, was never resumed. */
+ACO__HIDDEN int aco__is_new(const aco_t *co);
+/* 0 if the calling thread may resume `co` now; else it is refused. */
+ACO__HIDDEN int aco__check(int fatal, const char *call, const aco_t *co);
+/* Where an entry function returns to; calls aco__entry_returned(). src/arch/ */
 ACO__HIDDEN extern const char aco__returned[];
 ACO__HIDDEN __attribute__((noreturn, used)) void aco__entry_returned(void);
+
+/* What few threads need: a stack to copy on, and a place for messages. In one mapping:
+ *   | guard page | scratch stack | aco__rare_t | */
+typedef struct aco__rare {
+    aco_t scratch;          /* switching to it runs core.c's on_scratch() there */
+    aco_t trap;             /* stands for the resumer while a coroutine cleans up: a yield is an error */
+    aco__context_t recall;  /* what stands for a resumer whose frames were saved: brings them back */
+    aco_t *target, *from;   /* for on_scratch(): who shall run; who leaves by transfer, or NULL */
+    uintptr_t mark;
+    const char *call;
+    void (*event)(void *);  /* what aco__arrived() shall call */
+    void *event_arg;
+    aco__extra_t main_extra;
+    char has_main_extra;
+    char message[384];
+} aco__rare_t;
+/* The calling thread's, made if need be. NULL and errno. */
+ACO__HIDDEN aco__rare_t *aco__rare(void);
+
+/* A waiting resumer's context stands in the thread record while it is the running coroutine's, else in its own block, or in
+ * `outermost` for the thread's own flow of control. These move it out and back in. Field by field: wider loads would miss what
+ * the switch has just stored. */
+static inline void aco__park_resumer(aco__thread_t *self)
+{
+    aco_t *co = self->resuming;
+    volatile aco__context_t *from = &self->resumer, *to = co ? &co->aco__self : &self->outermost;
+    to->sp = from->sp;
+    to->pc = from->pc;
+    to->bp = from->bp;
+    to->base = from->base;
+    *(co ? &co->aco__fp_control : &self->outermost_fp_control) = self->fp_control;
+    *(co ? &co->aco__fp_control2 : &self->outermost_fp_control2) = self->fp_control2;
+}
+
+/* `co`: the resumer, NULL for the thread's own flow of control. */
+static inline void aco__unpark_resumer(aco__thread_t *self, aco_t *co)
+{
+    volatile aco__context_t *to = &self->resumer, *from = co ? &co->aco__self : &self->outermost;
+    self->resuming = co;
+    if (aco_unlikely(co && (co->aco__state & ACO__PHASE) == ACO__RESUMING_SAVED))
+        from = &self->rare->recall;
+    to->sp = from->sp;
+    to->pc = from->pc;
+    to->bp = from->bp;
+    to->base = from->base;
+    self->fp_control = co ? co->aco__fp_control : self->outermost_fp_control;
+    self->fp_control2 = co ? co->aco__fp_control2 : self->outermost_fp_control2;
+}
 
 enum { ACO__LINE = 64 }; /* bytes of a cache line: how things are aligned, and the unit of a stack's colour */
 
 /* Atomic, since a thread that destroys a coroutine may read what the stack's thread changes meanwhile; either value will do. */
-static inline unsigned aco__state(const aco_t *co)
+static inline unsigned aco__phase(const aco_t *co)
 {
-    return __atomic_load_n(&co->aco__state, __ATOMIC_RELAXED) & ACO__STATE;
+    return __atomic_load_n(&co->aco__state, __ATOMIC_RELAXED) & ACO__PHASE;
 }
 
-static inline void aco__set_state(aco_t *co, unsigned state)
+static inline void aco__set_phase(aco_t *co, unsigned phase)
 {
-    __atomic_store_n(&co->aco__state, (unsigned char)((co->aco__state & ~ACO__STATE) | state), __ATOMIC_RELAXED);
+    __atomic_store_n(&co->aco__state, (unsigned char)((co->aco__state & ~ACO__PHASE) | phase), __ATOMIC_RELAXED);
 }
 
 #endif

@@ -8,6 +8,9 @@
 
 ACO__HIDDEN size_t aco__os_page_size(void);
 
+/* The kernel's limit on a process's mappings if it is reached, and the setting's name; else 0. */
+ACO__HIDDEN size_t aco__os_mapping_limit_reached(const char **setting);
+
 /* Zeroed memory that counts as used when touched, aligned to a page. NULL and errno on failure. */
 ACO__HIDDEN void *aco__os_map(size_t sz);
 
@@ -26,7 +29,7 @@ ACO__HIDDEN void aco__os_prefer_large_pages(void *p, size_t sz);
 /* Writes to stderr, from any context. */
 ACO__HIDDEN void aco__os_message(const char *text, size_t length);
 
-/* Calls fn(arg), the same `fn` in every call, when the calling thread ends. Called once per thread and `arg`. */
+/* Calls fn(arg), the same `fn` in every call, when the calling thread ends. `arg` is not NULL. */
 ACO__HIDDEN void aco__os_at_thread_exit(void (*fn)(void *), void *arg);
 
 /* One lock for the process, for what happens once in a thread's life. */

@@ -15,7 +15,7 @@ enum {
     SLAB = 2 << 20,
     STEP = 16, /* size classes: every 16 bytes up to SMALL, */
     SMALL = 1024,
-    CLASSES = SMALL / STEP + 4 * 8, /* then eight to the doubling up to ACO__SLAB_LARGEST; malloc() beyond */
+    CLASSES = SMALL / STEP + 4 * 8, /* then eight to the doubling up to ACO__SLAB_LARGEST; aco__allocate() beyond */
     SLABS_BEFORE_LARGE_PAGES = 3,
     KEEP_TOUCHED = 64 << 10 /* bytes that stay resident in a slab kept empty */
 };
@@ -27,8 +27,9 @@ typedef struct object {
 typedef struct slab {
     struct aco__heap *heap;
     struct slab *next, **link; /* among the class's slabs with room; link is NULL while it is full */
+    struct slab *next_block_slab, **block_link; /* among the heap's slabs of control blocks */
     object_t *free;
-    char *fresh;               /* objects from here on were never used */
+    uint32_t fresh;            /* objects from this offset on were never used */
     uint32_t used;             /* objects in use */
     uint32_t size;             /* of an object */
     uint32_t class;
@@ -36,8 +37,9 @@ typedef struct slab {
 _Static_assert(sizeof(slab_t) <= ACO__LINE, "objects begin one line into the slab");
 
 struct aco__heap {
-    slab_t *with_room[CLASSES];
-    unsigned slabs[CLASSES];
+    slab_t *with_room[2 * CLASSES]; /* the second half: of control blocks */
+    unsigned slabs[2 * CLASSES];
+    slab_t *block_slabs;
     struct aco__heap *next_orphan;
     int orphan; /* atomic */
     object_t *remote __attribute__((aligned(ACO__LINE))); /* atomic; other threads write this line */
@@ -56,6 +58,7 @@ static unsigned class_of(size_t sz)
 
 static size_t size_of_class(unsigned class)
 {
+    class %= CLASSES;
     if (class < SMALL / STEP)
         return (class + 1) * STEP;
     class -= SMALL / STEP;
@@ -84,23 +87,25 @@ static void unlist(slab_t *slab)
 
 /* ---- Slabs ---- */
 
-static char *first_object(slab_t *slab)
-{
-    return (char *)slab + ACO__LINE;
-}
-
 static slab_t *slab_new(heap_t *heap, unsigned class)
 {
-    slab_t *slab = aco__os_map_aligned(SLAB);
+    slab_t *slab = aco__map_aligned(SLAB);
     if (!slab)
         return NULL;
     if (++heap->slabs[class] > SLABS_BEFORE_LARGE_PAGES) /* of this class: else many classes in little use would fill a page each */
-        aco__os_prefer_large_pages(slab, SLAB);
+        aco__os_prefer_large_pages(slab, SLAB); /* advice: harmless to a user's mapping */
     slab->heap = heap;
     slab->class = class;
     slab->size = (uint32_t)size_of_class(class);
-    slab->fresh = first_object(slab);
+    slab->fresh = ACO__LINE;
     list(slab);
+    if (class >= CLASSES) {
+        slab->next_block_slab = heap->block_slabs;
+        slab->block_link = &heap->block_slabs;
+        if (slab->next_block_slab)
+            slab->next_block_slab->block_link = &slab->next_block_slab;
+        heap->block_slabs = slab;
+    }
     return slab;
 }
 
@@ -112,13 +117,18 @@ static void slab_emptied(slab_t *slab)
     if (heap->with_room[slab->class] != slab || slab->next) {
         unlist(slab);
         heap->slabs[slab->class]--;
-        aco__os_unmap(slab, SLAB);
+        if (slab->block_link) {
+            *slab->block_link = slab->next_block_slab;
+            if (slab->next_block_slab)
+                slab->next_block_slab->block_link = slab->block_link;
+        }
+        aco__unmap(slab, SLAB);
         return;
     }
-    if (slab->fresh > (char *)slab + KEEP_TOUCHED)
+    if (slab->fresh > KEEP_TOUCHED && aco__map_is_ours())
         aco__os_discard((char *)slab + KEEP_TOUCHED, SLAB - KEEP_TOUCHED);
     slab->free = NULL;
-    slab->fresh = first_object(slab);
+    slab->fresh = ACO__LINE;
 }
 
 static void object_free(slab_t *slab, object_t *object)
@@ -149,10 +159,13 @@ static void sweep(heap_t *heap)
 
 /* ---- Heaps ---- */
 
-static void orphan(void *arg)
+void aco__heap_thread_ends(void)
 {
-    heap_t *heap = arg;
-    aco__self()->heap = NULL;
+    aco__thread_t *self = aco__self();
+    heap_t *heap = self->heap;
+    if (!heap)
+        return;
+    self->heap = NULL;
     aco__os_lock();
     heap->next_orphan = orphans;
     orphans = heap;
@@ -181,12 +194,12 @@ static heap_t *heap_of_thread(void)
     heap_t *heap = heap_adopt();
     if (!heap) {
         size_t page = aco__os_page_size();
-        heap = aco__os_map((sizeof(heap_t) + page - 1) & ~(page - 1));
+        heap = aco__map((sizeof(heap_t) + page - 1) & ~(page - 1));
         if (!heap)
             return NULL;
     }
     self->heap = heap;
-    aco__os_at_thread_exit(orphan, heap);
+    aco__thread_will_end();
     return heap;
 }
 
@@ -199,11 +212,8 @@ static slab_t *slab_with_room(heap_t *heap, unsigned class)
 
 /* ---- What the library calls ---- */
 
-void *aco__memory_new(size_t *sz)
+static void *object_new(size_t *sz, unsigned class)
 {
-    if (*sz > ACO__SLAB_LARGEST)
-        return malloc(*sz);
-    unsigned class = class_of(*sz ? *sz : 1);
     heap_t *heap = heap_of_thread();
     slab_t *slab = heap ? slab_with_room(heap, class) : NULL;
     if (!slab) {
@@ -214,14 +224,45 @@ void *aco__memory_new(size_t *sz)
     if (p) {
         slab->free = slab->free->next;
     } else {
-        p = slab->fresh;
+        p = (char *)slab + slab->fresh;
         slab->fresh += slab->size;
     }
     slab->used++;
-    if (!slab->free && slab->fresh + slab->size > (char *)slab + SLAB)
+    if (!slab->free && slab->fresh + slab->size > SLAB)
         unlist(slab);
     *sz = slab->size;
     return p;
+}
+
+void *aco__memory_new(size_t *sz)
+{
+    return *sz > ACO__SLAB_LARGEST ? aco__allocate(*sz) : object_new(sz, class_of(*sz ? *sz : 1));
+}
+
+void *aco__block_memory_new(size_t *sz)
+{
+    return object_new(sz, CLASSES + class_of(*sz));
+}
+
+int aco__memory_is_mine(void *p)
+{
+    return slab_of(p)->heap == aco__self()->heap;
+}
+
+/* Every object below `fresh` is a control block, perhaps a destroyed one. */
+int aco__blocks_each(int (*visit)(aco_t *co, void *arg), void *arg)
+{
+    heap_t *heap = aco__self()->heap;
+    if (!heap)
+        return 0;
+    sweep(heap);
+    for (slab_t *slab = heap->block_slabs; slab; slab = slab->next_block_slab)
+        for (uint32_t at = ACO__LINE; at < slab->fresh; at += slab->size) {
+            int result = visit((aco_t *)(void *)((char *)slab + at), arg);
+            if (result)
+                return result;
+        }
+    return 0;
 }
 
 static void remote_free(heap_t *heap, object_t *object)
@@ -241,7 +282,7 @@ static void remote_free(heap_t *heap, object_t *object)
 void aco__memory_free(void *p, size_t sz)
 {
     if (sz > ACO__SLAB_LARGEST) {
-        free(p);
+        aco__release(p, sz);
         return;
     }
     heap_t *heap = slab_of(p)->heap;

@@ -5,6 +5,8 @@
  *   or, without a guard page,
  *   | canary line | ptr ...
  *
+ * The record of a private stack is followed by its coroutine's extra record.
+ *
  * The stack's first return address stands at `aco__top`, just below a line boundary, and is the same for every coroutine:
  * it is written once and never copied. Coroutines' frames grow down from it. The colour differs from stack to stack, so that
  * the tops of many stacks do not fall into the same cache sets. */
@@ -15,7 +17,7 @@
 #include <string.h>
 
 enum { COLOURS = 60, RECORD = 4 * ACO__LINE, MIN_SIZE = 4096, DEFAULT_SIZE = 2 << 20 };
-_Static_assert(sizeof(aco_share_stack_t) <= RECORD, "the record fits its place");
+_Static_assert(sizeof(aco_share_stack_t) + sizeof(aco__extra_t) <= RECORD, "the records fit their place");
 
 static const uint64_t canary = UINT64_C(0x6b63617473206f63); /* in the 64 bytes below a stack without a guard page */
 
@@ -44,11 +46,11 @@ static aco_share_stack_t *stack_new(size_t sz, int guarded)
     sz = sz == 0 ? DEFAULT_SIZE : sz < MIN_SIZE ? MIN_SIZE : sz;
     sz = round_up(sz, guarded ? page : ACO__LINE);
     map_sz = round_up(below + sz + COLOURS * ACO__LINE + RECORD, page);
-    map = aco__os_map(map_sz);
+    map = aco__map(map_sz);
     if (!map)
         return NULL;
     if (guarded && aco__os_guard(map, page) != 0) {
-        aco__os_unmap(map, map_sz);
+        aco__unmap(map, map_sz);
         return NULL;
     }
     top = map + below + sz + next_colour() * ACO__LINE;
@@ -63,7 +65,6 @@ static aco_share_stack_t *stack_new(size_t sz, int guarded)
     if (!guarded)
         for (int i = 0; i < ACO__LINE; i += 8)
             memcpy(map + i, &canary, sizeof canary);
-    aco__track_stack_new(stack);
     return stack;
 }
 
@@ -71,8 +72,23 @@ aco_share_stack_t *aco_share_stack_new2(size_t sz, char guard_page_enabled)
 {
     aco_share_stack_t *stack = stack_new(sz, guard_page_enabled != 0);
     if (!stack)
-        aco__die_of_memory("aco_share_stack_new2", sz ? sz : DEFAULT_SIZE);
+        aco__refuse_memory(1, "aco_share_stack_new2", sz ? sz : DEFAULT_SIZE);
     return stack;
+}
+
+aco_share_stack_t *aco__stack_new_private(size_t sz, int guarded)
+{
+    aco_share_stack_t *stack = stack_new(sz ? sz : ACO__PRIVATE_SIZE, guarded);
+    if (!stack)
+        return NULL;
+    stack->aco__private = 1;
+    stack->aco__poolable = guarded && stack->sz == ACO__PRIVATE_SIZE;
+    return stack;
+}
+
+void aco__stack_free(aco_share_stack_t *stack)
+{
+    aco__unmap(stack->aco__map, stack->aco__map_sz);
 }
 
 aco_share_stack_t *aco_share_stack_new(size_t sz)
@@ -125,6 +141,8 @@ void aco_share_stack_destroy(aco_share_stack_t *stack)
 {
     if (!stack)
         aco__die("aco_share_stack_destroy", NULL, "the share stack is NULL");
+    if (stack->aco__private)
+        aco__die("aco_share_stack_destroy", stack->owner, "has this stack to itself: it goes with aco_destroy()");
     free_left(stack);
     aco__stack_check_overflow("aco_share_stack_destroy", stack);
     if (stack->owner)
@@ -132,8 +150,7 @@ void aco_share_stack_destroy(aco_share_stack_t *stack)
     if (stack->aco__started)
         aco__die("aco_share_stack_destroy", NULL, "%zu started coroutine(s) of the share stack %p have neither ended nor been destroyed",
                  stack->aco__started, (void *)stack);
-    aco__track_stack_gone(stack);
-    aco__os_unmap(stack->aco__map, stack->aco__map_sz);
+    aco__stack_free(stack);
 }
 
 void aco__stack_leave(aco_t *co)
@@ -192,38 +209,60 @@ static void copy(void *to, const void *from, size_t sz)
         memcpy(to, from, sz);
 }
 
-/* A save area of at least `sz` bytes; what the old one holds is not needed. The first growth fits exactly, later ones leave
- * room: a coroutine that grew twice grows again. */
-static void grow(aco_t *co, size_t sz)
+/* A save area of at least `sz` bytes; what the old one holds is not needed, but for the pointer to an extra record behind it.
+ * The first growth fits exactly, later ones leave room: a coroutine that grew twice grows again. 0, or -1 and errno. */
+static int grow(aco_t *co, size_t sz)
 {
     aco_save_stack_t *save = &co->save_stack;
+    size_t behind = co->aco__state & ACO__EXTRA ? sizeof(void *) : 0;
     size_t room = aco__area_is_inside(co) || save->sz + save->sz / 2 < sz ? sz : save->sz + save->sz / 2;
-    void *p = aco__memory_new(&room);
+    char *p;
+    room = round_up(room, sizeof(void *)) + behind;
+    p = aco__memory_new(&room);
     if (!p)
-        aco__die_of_memory("aco_resume", sz);
+        return -1;
+    memcpy(p + room - behind, (char *)save->ptr + save->sz, behind);
     if (!aco__area_is_inside(co))
-        aco__memory_free(save->ptr, save->sz);
+        aco__memory_free(save->ptr, save->sz + behind);
     save->ptr = p;
-    save->sz = room;
+    save->sz = room - behind;
+    return 0;
+}
+
+int aco__save_area_reserve(aco_t *co)
+{
+    aco_save_stack_t *save = &co->save_stack;
+    if (save->sz < save->valid_sz + sizeof(void *)) {
+        const char *old = save->ptr;
+        size_t room = save->valid_sz + sizeof(void *);
+        char *p = aco__memory_new(&room);
+        if (!p)
+            return -1;
+        memcpy(p, old, save->valid_sz);
+        if (!aco__area_is_inside(co))
+            aco__memory_free(save->ptr, save->sz);
+        save->ptr = p;
+        save->sz = room;
+    }
+    save->sz -= sizeof(void *);
+    return 0;
 }
 
 /* The bookkeeping of a save and of a restore. */
 static inline void saved(aco_t *co, size_t sz)
 {
-    aco__track_save(co, co->aco__self.sp, sz);
     co->save_stack.valid_sz = sz;
     co->save_stack.ct_save += sz != 0;
     if (co->save_stack.max_cpsz < sz)
         co->save_stack.max_cpsz = sz;
-    aco__set_state(co, ACO__SAVED);
+    aco__set_phase(co, ACO__SAVED);
 }
 
 static inline void restored(aco_t *co, size_t sz)
 {
-    aco__track_restore(co, co->aco__self.sp, sz);
     co->save_stack.valid_sz = 0;
     co->save_stack.ct_restore += sz != 0;
-    aco__set_state(co, ACO__SUSPENDED);
+    aco__set_phase(co, ACO__SUSPENDED);
 }
 
 static inline size_t live_bytes(const aco_share_stack_t *stack, const aco_t *owner)
@@ -231,59 +270,78 @@ static inline size_t live_bytes(const aco_share_stack_t *stack, const aco_t *own
     return (size_t)((uintptr_t)stack->aco__top - (uintptr_t)owner->aco__self.sp);
 }
 
-static void save(aco_share_stack_t *stack, aco_t *co)
+/* The owner is suspended, or waits for a coroutine that it resumed. 0, or -1 and errno. */
+static int save(aco_share_stack_t *stack, aco_t *co)
 {
-    const char *sp = co->aco__self.sp, *top = stack->aco__top;
-    size_t sz = live_bytes(stack, co);
+    aco__thread_t *self = aco__self();
+    int waits = aco__phase(co) == ACO__RESUMING;
+    const char *sp, *top = stack->aco__top;
+    size_t sz;
+    if (waits && self->resuming == co) /* its context is in the thread record, where from now on `recall` stands for it */
+        aco__park_resumer(self);
+    sp = co->aco__self.sp;
+    sz = live_bytes(stack, co);
     aco__stack_check_overflow("aco_resume", stack);
     if (sz > (size_t)(top - (const char *)stack->ptr))
         aco__die("aco_resume", co, "its stack pointer %p is outside its share stack (%p to %p)", (const void *)sp, stack->ptr, (const void *)top);
-    if (sz > co->save_stack.sz)
-        grow(co, sz);
+    if (waits && !aco__rare())
+        return -1;
+    if (sz > co->save_stack.sz && grow(co, sz) != 0)
+        return -1;
     copy(co->save_stack.ptr, sp, sz);
     saved(co, sz);
+    if (waits) {
+        aco__set_phase(co, ACO__RESUMING_SAVED);
+        if (self->resuming == co)
+            aco__unpark_resumer(self, co);
+    }
+    return 0;
 }
 
-static __attribute__((noinline)) void take(aco_t *co)
+static __attribute__((noinline)) int take(aco_t *co, int fatal, const char *call)
 {
     aco_share_stack_t *stack = co->share_stack;
     aco__thread_t *self = aco__self();
+    int waits = aco__phase(co) == ACO__RESUMING_SAVED, starts = aco__phase(co) == ACO__READY;
     if (stack->aco__thread != self) {
         if (stack->aco__thread)
-            aco__die("aco_resume", co, "its share stack %p belongs to another thread", (void *)stack);
+            return aco__refuse(fatal, EPERM, call, co, "its share stack %p belongs to another thread", (void *)stack);
         stack->aco__thread = self;
     }
-    if (aco__state(co) == ACO__READY)
+    if (starts)
         stack->aco__started++; /* before free_left(), which gives up a stack without any */
     free_left(stack);
-    if (stack->owner)
-        save(stack, stack->owner);
+    if (stack->owner && save(stack, stack->owner) != 0) {
+        if (starts)
+            one_less(stack);
+        return aco__refuse_memory(fatal, call, live_bytes(stack, stack->owner));
+    }
     stack->owner = co;
     copy(co->aco__self.sp, co->save_stack.ptr, co->save_stack.valid_sz);
     restored(co, co->save_stack.valid_sz);
+    if (waits)
+        aco__set_phase(co, ACO__RESUMING);
+    return 0;
 }
 
 /* take(), its everyday case in a function without calls: two started coroutines with few live bytes on a guarded stack of
  * this thread. A stack pointer that has left its stack is far from the top, and not short. */
-void aco__stack_take(aco_t *co)
+int aco__stack_take(aco_t *co, int fatal, const char *call)
 {
     aco_share_stack_t *stack = co->share_stack;
     aco_t *owner = stack->owner;
     size_t in = co->save_stack.valid_sz, out;
     _Static_assert((int)SHORT < (int)MIN_SIZE, "what is short is on the stack");
-    if (aco_unlikely(!owner || aco__state(co) != ACO__SAVED || stack->aco__thread != aco__self() || !stack->guard_page_enabled ||
-                     __atomic_load_n(&stack->aco__left, __ATOMIC_RELAXED))) {
-        take(co);
-        return;
-    }
+    if (aco_unlikely(!owner || aco__phase(co) != ACO__SAVED || aco__phase(owner) != ACO__SUSPENDED || stack->aco__thread != aco__self() || !stack->guard_page_enabled ||
+                     __atomic_load_n(&stack->aco__left, __ATOMIC_RELAXED)))
+        return take(co, fatal, call);
     out = live_bytes(stack, owner);
-    if (aco_unlikely(!is_short(out) || out > owner->save_stack.sz || !is_short(in))) {
-        take(co);
-        return;
-    }
+    if (aco_unlikely(!is_short(out) || out > owner->save_stack.sz || !is_short(in)))
+        return take(co, fatal, call);
     copy_short(owner->save_stack.ptr, owner->aco__self.sp, out);
     saved(owner, out);
     stack->owner = co;
     copy_short(co->aco__self.sp, co->save_stack.ptr, in);
     restored(co, in);
+    return 0;
 }

@@ -1,10 +1,34 @@
-/* Hooks for tools that must know about stacks and switches (sanitizers, Valgrind). No-ops. */
+/* What must be done at every switch of some coroutines: those with ACO_OWN_EXCEPTIONS, and all of them under a sanitizer. They
+ * bear ACO__OBSERVED, so that every resume of them takes the slow path; nothing is asked of a yield, since the resumer does
+ * both sides' part, before it leaves and after it has come back. */
 #ifndef ACO_TRACK_H
 #define ACO_TRACK_H
 
-#define aco__track_stack_new(stack) ((void)(stack))
-#define aco__track_stack_gone(stack) ((void)(stack))
-#define aco__track_save(co, from, sz) ((void)(co), (void)(from), (void)(sz))
-#define aco__track_restore(co, to, sz) ((void)(co), (void)(to), (void)(sz))
+#include "internal.h"
+
+/* What stands outside of a coroutine while it runs. */
+typedef struct aco__outside {
+    void *exceptions[3];
+    void *fiber, *fake_stack;
+    const void *stack_bottom;
+    size_t stack_size;
+} aco__outside_t;
+
+/* Whether a sanitizer that must know of stacks is in this process. */
+ACO__HIDDEN int aco__tools_present(void);
+/* `co` is made: gives it what it needs, and ACO__OBSERVED if it needs anything. 0, or -1 and errno. */
+ACO__HIDDEN int aco__observe_new(aco_t *co, int own_exceptions);
+ACO__HIDDEN void aco__observe_gone(aco_t *co);
+ACO__HIDDEN void aco__observe_stack_gone(const aco_share_stack_t *stack);
+ACO__HIDDEN void aco__observe_enter(aco_t *co, aco__outside_t *outside);
+ACO__HIDDEN void aco__observe_leave(aco_t *co, aco__outside_t *outside);
+ACO__HIDDEN void aco__observe_transfer(aco_t *from, aco_t *to);
+
+/* A function that a sanitizer must not instrument: it switches, or tells the sanitizer of a switch. */
+#if defined(__clang__)
+#define ACO__UNOBSERVED __attribute__((disable_sanitizer_instrumentation))
+#else
+#define ACO__UNOBSERVED __attribute__((no_sanitize("address"), no_sanitize("thread")))
+#endif
 
 #endif

@@ -684,8 +684,10 @@ static int word_checked;
 static NOINLINE void word_body(void)
 {
     aco_t *co = aco_get_co();
-    uintptr_t word = aco__switch_yield(co, OWN_FP);
+    void *value = &word_checked;
+    uintptr_t word = aco__switch_yield(co, &value, OWN_FP);
     CHECK(word == (uintptr_t)co);
+    CHECK(value == main_co);
     word_checked++;
     aco_exit();
 }
@@ -695,10 +697,13 @@ static NOINLINE void test_word(void)
     aco_share_stack_t *stack = aco_share_stack_new(0);
     aco_t *co = aco_create(main_co, stack, 0, word_body, NULL);
     uintptr_t word;
-    aco__resume_slow(co); /* makes it resumable */
-    word = aco__switch_resume(co, OWN_FP);
+    void *value = NULL;
+    CHECK_EQ(aco__resume_slow(co), 1); /* makes it resumable */
+    word = aco__switch_resume(co, &value, OWN_FP);
     CHECK(word == (uintptr_t)co);
-    word = aco__switch_resume(co, OWN_FP);
+    CHECK(value == &word_checked);
+    value = main_co;
+    word = aco__switch_resume(co, &value, OWN_FP);
     CHECK(word == (uintptr_t)co);
     CHECK(co->is_end);
     CHECK_EQ(word_checked, 1);

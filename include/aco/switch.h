@@ -8,16 +8,17 @@
  *   aco__self()                  the calling thread's aco__thread_t. Computed anew on every call by a volatile asm: a
  *                                coroutine may come back on another thread, so no compiler may keep it (docs/switch.md, 8)
  *   aco__running()               aco__self()->running in one step
- *   aco__switch_resume(co, fp)   leave for `co`, which is suspended and has its frames in place; come back when it yields
- *   aco__switch_yield(co, fp)    leave `co`, the running coroutine, for its resumer; come back when it is resumed
- *   aco__switch_exit(co)         leave `co`, the running coroutine, for its resumer and never come back
+ *   ACO__RESUME, ACO__YIELD, ACO__TRANSFER, ACO__EXIT, ACO__ENTER
+ *                                the switches, as statements inside the functions below; the first three take the code that
+ *                                exchanges floating-point control words: ACO__FP_SWAP with ACO__FP_RARE, or ACO__FP_NONE.
+ *                                ACO__LEAVING_REGISTER: where a transfer wants the block that it leaves
  *   aco__fp_read, aco__fp_load   the floating-point environment's control words; ACO__FP_STATUS: their status bits
  *   ACO__ENTRY_BELOW_TOP         how far below a stack's top an entry function's return address stands
  *
- * Both switches take `fp`, a compile-time 0 or 1: 1 keeps the floating-point control words of the two sides apart.
+ * Three registers cross every switch: the control block's address, the thread record's offset, and the value passed.
  *
- * Arrival. Both return the word that the other side left in the first register: the control block's address of the
- * coroutine just left (resume) or of the one that now runs (yield). Its lowest bit is the arrival mark: "something
+ * Arrival. The switches return the word that the other side left in the first register: the control block's address of the
+ * coroutine just left (resume) or of the one that now runs (yield, transfer). Its lowest bit is the arrival mark: "something
  * happened, call aco__arrived() before anything else". The ordinary path never sets it and pays one test for it.
  *
  * Rules that every architecture file keeps (reasons and measurements in docs/switch.md):
@@ -26,8 +27,8 @@
  *     that a call would clobber
  *   - `jmp`, not `ret`, between stacks; a landing pad at the arrival label when the unit is built with them
  *   - nothing is reloaded through the new stack pointer to find the next one
- *   - when a coroutine arrives for the first time, `pc` is its entry function, `sp` is as the ABI wants it there, and the
- *     word at `sp` is the return address aco__returned */
+ *   - when a coroutine arrives for the first time, `pc` is a function, `sp` is as the ABI wants it there, and the word at
+ *     `sp` is the return address aco__returned */
 #ifndef ACO_SWITCH_H
 #define ACO_SWITCH_H
 
@@ -41,20 +42,27 @@ typedef struct aco__context {
     void *base; /* base pointer of over-aligned frames, where a compiler mistakes a clobber of it */
 } aco__context_t;
 
-/* What a thread needs to switch; one per thread, at a fixed thread-local address. The assembly below uses `resumer`,
+/* What a thread needs to switch; one per thread, at a fixed thread-local address. The assembly uses `resumer`,
  * `fp_control`, `fp_control2`, `fp_load_always` and `running` at the offsets asserted in src/core.c. */
 typedef struct aco__thread {
     aco__context_t resumer;    /* who resumed the running coroutine, and where it shall go on */
     uint32_t fp_control;       /* the resumer's: MXCSR */
     uint16_t fp_control2;      /* the resumer's: x87 control word */
     int8_t fp_load_always;     /* this processor loads MXCSR faster than it can be compared; -1: it has none */
-    uint8_t ready;             /* aco__thread_ready() was here */
+    uint8_t ready;             /* the fields for new coroutines are set */
     struct aco_s *running;     /* the running coroutine, NULL while none runs */
+    struct aco_s *resuming;    /* the coroutine that resumed the running one; NULL: the thread's own flow of control did */
+    struct aco_s *spare;       /* destroyed coroutines kept with their stacks, to be made again */
+    uint32_t spares;
+    uint32_t new_fp_control;   /* the environment that new coroutines start with */
+    uint16_t new_fp_control2;
+    uint16_t outermost_fp_control2;
+    uint32_t outermost_fp_control;
+    aco__context_t outermost;  /* the thread's own flow of control, while a coroutine that it resumed resumes another */
     struct aco_s *main_co;     /* the thread's newest main coroutine object, or NULL */
     void (*last_word)(void);   /* what aco_thread_init() was given */
     struct aco__heap *heap;    /* where control blocks and save areas come from */
-    uint32_t new_fp_control;   /* the environment that new coroutines start with */
-    uint16_t new_fp_control2;
+    struct aco__rare *rare;    /* what few threads need */
 } __attribute__((aligned(64))) aco__thread_t;
 
 #if defined(ACO_CONFIG_NO_INLINE)
@@ -65,6 +73,65 @@ typedef struct aco__thread {
 #include "arch/i386.h"
 #else
 #error "acorn: this architecture or object format has no switch yet (there are x86-64 and i386 on ELF systems)"
+#endif
+
+#ifndef ACO_CONFIG_NO_INLINE
+
+/* `fp`, a compile-time 0 or 1: 1 keeps the floating-point control words of the two sides apart, if the coroutine has its
+ * own. `passed`: the value that the other side gets, then the one that it sent. */
+
+/* Leaves for `co`, which is suspended and has its frames in place; comes back when it yields or ends. */
+ACO__FORCE_INLINE uintptr_t aco__switch_resume(struct aco_s *co, void **passed, int fp)
+{
+    void *value = *passed;
+    if (fp)
+        ACO__RESUME(ACO__FP_SWAP, ACO__FP_RARE);
+    else
+        ACO__RESUME(ACO__FP_NONE, ACO__FP_NONE);
+    *passed = value;
+    return (uintptr_t)co;
+}
+
+/* Leaves `co`, the running coroutine, for its resumer; comes back when it is resumed. */
+ACO__FORCE_INLINE uintptr_t aco__switch_yield(struct aco_s *co, void **passed, int fp)
+{
+    void *value = *passed;
+    if (fp)
+        ACO__YIELD(ACO__FP_SWAP, ACO__FP_RARE);
+    else
+        ACO__YIELD(ACO__FP_NONE, ACO__FP_NONE);
+    *passed = value;
+    return (uintptr_t)co;
+}
+
+/* Leaves `from`, the running coroutine, for `co`, of the same kind where `fp` is 1, which runs in its place;
+ * comes back when `from` is resumed. */
+ACO__FORCE_INLINE uintptr_t aco__switch_transfer(struct aco_s *from, struct aco_s *co, void **passed, int fp)
+{
+    void *value = *passed;
+    register struct aco_s *leaving ACO__LEAVING_REGISTER = from;
+    if (fp)
+        ACO__TRANSFER(ACO__FP_SWAP, ACO__FP_RARE);
+    else
+        ACO__TRANSFER(ACO__FP_NONE, ACO__FP_NONE);
+    *passed = value;
+    return (uintptr_t)co;
+}
+
+/* Leaves for the resumer and never comes back. */
+ACO__FORCE_INLINE __attribute__((noreturn)) void aco__switch_exit(uintptr_t word, void *value)
+{
+    ACO__EXIT;
+    __builtin_unreachable();
+}
+
+/* Goes on in `co`, which aco__running() names already, and never comes back. */
+ACO__FORCE_INLINE __attribute__((noreturn)) void aco__switch_enter(struct aco_s *co, uintptr_t word, void *value)
+{
+    ACO__ENTER;
+    __builtin_unreachable();
+}
+
 #endif
 
 #endif

@@ -1,6 +1,12 @@
 /* x86-64: what the library needs besides the inline switch. Included by core.c, so that the assembly stands in
  * an object that every program links (an archive member that link-time optimisation sees no symbol in is not found). */
 
+/* A function that a switch enters from its beginning: what it finds in the registers that cross every switch. */
+#define ACO__ARRIVAL_ABI
+#define ACO__ARRIVAL_PARAMETERS                                                                                        \
+    __attribute__((unused)) uintptr_t word, __attribute__((unused)) uintptr_t aco__thread_offset,                      \
+        __attribute__((unused)) uintptr_t aco__way_back, __attribute__((unused)) void *value
+
 /* aco__returned: an entry function's return address.
  *
  *   top     64-byte aligned                       <- rsp on arrival here
@@ -23,8 +29,9 @@ __asm__(".pushsection .text.aco__returned,\"ax\",@progbits\n"
         "\t.size aco__outermost,.-aco__outermost\n"
         "\t.popsection\n");
 
-/* The exported aco_resume, aco_yield and aco_yield1, for callers that cannot use the inline ones: the same switch between six
- * pushes and six pops, for both kinds of floating-point environment. Offsets as in include/aco/arch/x86_64.h.
+/* The exported aco_resume, aco_send, aco_yield, aco_yield1 and aco_yield_value, for callers that cannot use the inline ones: the
+ * same switch between six pushes and six pops, for both kinds of floating-point environment. Offsets as in
+ * include/aco/arch/x86_64.h.
  *
  *   stack while suspended, from sp: r15 r14 r13 r12 rbx rbp | return address
  *
@@ -59,23 +66,25 @@ __asm__(".pushsection .text.aco__returned,\"ax\",@progbits\n"
     "\tfldcw " fs2 "36" at2 "\n"                                                                                       \
     "5:\n"
 
-/* Arrival: rdi = the coroutine, perhaps marked; rsp as it left. */
+/* Arrival: rdi = the coroutine, perhaps marked, rcx = the value; rsp as it left. */
 #define ACO__ASM_ARRIVE                                                                                                \
     "1:\tendbr64\n"                                                                                                    \
     "\ttestb $1,%dil\n"                                                                                                \
     "\tjne 6f\n"                                                                                                       \
-    "4:\n" ACO__ASM_POP_ALL                                                                                            \
+    "4:\tmovq %rcx,%rax\n" ACO__ASM_POP_ALL                                                                            \
     "\tpopq %rcx\n"                                                                                                    \
     "\t.cfi_adjust_cfa_offset -8\n"                                                                                    \
     "\t.cfi_register rip,rcx\n"                                                                                        \
     "\tnotrack jmpq *%rcx\n"                                                                                           \
     "\t.cfi_restore_state\n"                                                                                           \
-    "6:\tsubq $8,%rsp\n"                                                                                               \
+    "6:\tpushq %rcx\n"                                                                                                 \
     "\t.cfi_def_cfa_offset 64\n" /* not relative: LLVM forgets the offset at .cfi_restore_state */                     \
     "\tcall aco__arrived@PLT\n"                                                                                        \
-    "\taddq $8,%rsp\n"                                                                                                 \
+    "\tpopq %rcx\n"                                                                                                    \
     "\t.cfi_def_cfa_offset 56\n"                                                                                       \
-    "\tjmp 4b\n"
+    "\tjmp 4b\n"                                                                                                       \
+    "\t.cfi_def_cfa_offset 8\n" /* from here on: before the pushes */                                                  \
+    "\t.cfi_restore rbp\n\t.cfi_restore rbx\n\t.cfi_restore r12\n\t.cfi_restore r13\n\t.cfi_restore r14\n\t.cfi_restore r15\n"
 
 #define ACO__ASM_FUNCTION(name)                                                                                        \
     ".pushsection .text.aco_switch,\"ax\",@progbits\n"                                                                  \
@@ -86,73 +95,59 @@ __asm__(".pushsection .text.aco__returned,\"ax\",@progbits\n"
     "\tendbr64\n"
 #define ACO__ASM_END(name) "\t.cfi_endproc\n\t.size " name ",.-" name "\n\t.popsection\n"
 
-#define ACO__SWITCHES_ELSEWHERE /* aco.h: no bodies for these three in this unit */
-/* rdi: the coroutine to resume. */
-__asm__(ACO__ASM_FUNCTION("aco_resume")
-        "\ttestq %rdi,%rdi\n"
-        "\tje 7f\n"
-        "8:\tmovq aco__thread@gottpoff(%rip),%rsi\n"
-        "\ttestb $15,38(%rdi)\n"
-        "\tjne 7f\n"
-        "\tcmpq $0,%fs:40(%rsi)\n"
-        "\tjne 7f\n"
-        ACO__ASM_PUSH_ALL
-        "\t.cfi_remember_state\n"
-        "\tleaq 1f(%rip),%rdx\n"
-        "\tmovq %rdi,%fs:40(%rsi)\n"
-        "\tmovq %rsp,%fs:0(%rsi)\n"
-        "\tmovq %rdx,%fs:8(%rsi)\n"
-        ACO__ASM_FP_SWAP("%fs:", "(%rsi)", "", "(%rdi)")
-        "\tmovq 0(%rdi),%rsp\n"
-        "\tmovq 16(%rdi),%rbp\n"
-        "\tjmpq *8(%rdi)\n"
-        ACO__ASM_ARRIVE
-        "\t.cfi_def_cfa_offset 8\n" /* 7: before the pushes */
-        "\t.cfi_restore rbp\n\t.cfi_restore rbx\n\t.cfi_restore r12\n\t.cfi_restore r13\n\t.cfi_restore r14\n\t.cfi_restore r15\n"
-        "7:\tpushq %rdi\n"
-        "\t.cfi_def_cfa_offset 16\n"
-        "\tcall aco__resume_slow@PLT\n"
-        "\tpopq %rdi\n"
-        "\t.cfi_def_cfa_offset 8\n"
-        "\tjmp 8b\n"
-        ACO__ASM_END("aco_resume"));
+#define ACO__SWITCHES_ELSEWHERE /* aco.h: no bodies for these in this unit */
 
-/* rdi: the running coroutine. */
-__asm__(ACO__ASM_FUNCTION("aco_yield1")
-        "\tmovq aco__thread@gottpoff(%rip),%rsi\n"
-        "\ttestq %rdi,%rdi\n"
-        "\tjne aco__yield\n"
-        "\tleaq 9f(%rip),%rdi\n"
-        "\tsubq $8,%rsp\n"
-        "\t.cfi_adjust_cfa_offset 8\n"
-        "\tcall aco__nobody_runs@PLT\n"
-        "\tud2\n"
-        "9:\t.asciz \"aco_yield1\"\n"
-        ACO__ASM_END("aco_yield1"));
+/* rdi: the coroutine to resume. `value`: what sets rcx to the value for it; `slow`: where all but the fast path goes. */
+#define ACO__ASM_RESUME(name, value, slow)                                                                             \
+    __asm__(ACO__ASM_FUNCTION(name)                                                                                    \
+            value                                                                                                      \
+            "\ttestq %rdi,%rdi\n"                                                                                      \
+            "\tje 7f\n"                                                                                                \
+            "\tmovq aco__thread@gottpoff(%rip),%rsi\n"                                                                 \
+            "\ttestb $15,38(%rdi)\n"                                                                                   \
+            "\tjne 7f\n"                                                                                               \
+            "\tcmpq $0,%fs:40(%rsi)\n"                                                                                 \
+            "\tjne 7f\n"                                                                                               \
+            ACO__ASM_PUSH_ALL                                                                                          \
+            "\t.cfi_remember_state\n"                                                                                  \
+            "\tleaq 1f(%rip),%rdx\n"                                                                                   \
+            "\tmovq %rdi,%fs:40(%rsi)\n"                                                                               \
+            "\tmovq %rsp,%fs:0(%rsi)\n"                                                                                \
+            "\tmovq %rdx,%fs:8(%rsi)\n"                                                                                \
+            ACO__ASM_FP_SWAP("%fs:", "(%rsi)", "", "(%rdi)")                                                           \
+            "\tmovq 0(%rdi),%rsp\n"                                                                                    \
+            "\tmovq 16(%rdi),%rbp\n"                                                                                   \
+            "\tjmpq *8(%rdi)\n"                                                                                        \
+            ACO__ASM_ARRIVE                                                                                            \
+            "7:\tmovq %rcx,%rsi\n"                                                                                     \
+            "\tjmp " slow "\n"                                                                                         \
+            ACO__ASM_END(name))
+ACO__ASM_RESUME("aco_resume", "\txorl %ecx,%ecx\n", "aco__resume_out_of_line");
+ACO__ASM_RESUME("aco_send", "\tmovq %rsi,%rcx\n", "aco__send_out_of_line");
 
-__asm__(ACO__ASM_FUNCTION("aco_yield")
-        "\tmovq aco__thread@gottpoff(%rip),%rsi\n"
-        "\tmovq %fs:40(%rsi),%rdi\n"
-        "\ttestq %rdi,%rdi\n"
-        "\tje 7f\n"
-        "aco__yield:\n" /* rdi: the running coroutine, rsi: the thread record */
-        ACO__ASM_PUSH_ALL
-        "\t.cfi_remember_state\n"
-        "\tleaq 1f(%rip),%rdx\n"
-        "\tmovq $0,%fs:40(%rsi)\n"
-        "\tmovq %rsp,0(%rdi)\n"
-        "\tmovq %rdx,8(%rdi)\n"
-        ACO__ASM_FP_SWAP("", "(%rdi)", "%fs:", "(%rsi)")
-        "\tmovq %fs:0(%rsi),%rsp\n"
-        "\tmovq %fs:16(%rsi),%rbp\n"
-        "\tjmpq *%fs:8(%rsi)\n"
-        ACO__ASM_ARRIVE
-        "\t.cfi_def_cfa_offset 8\n"
-        "\t.cfi_restore rbp\n\t.cfi_restore rbx\n\t.cfi_restore r12\n\t.cfi_restore r13\n\t.cfi_restore r14\n\t.cfi_restore r15\n"
-        "7:\tleaq 9f(%rip),%rdi\n"
-        "\tsubq $8,%rsp\n"
-        "\t.cfi_def_cfa_offset 16\n"
-        "\tcall aco__nobody_runs@PLT\n"
-        "\tud2\n"
-        "9:\t.asciz \"aco_yield\"\n"
-        ACO__ASM_END("aco_yield"));
+/* `arguments`: what sets rdi to the running coroutine and rcx to the value; `nobody`: what is called with `name` where there is
+ * none. rsi: the thread record. */
+#define ACO__ASM_YIELD(name, arguments, nobody)                                                                        \
+    __asm__(ACO__ASM_FUNCTION(name)                                                                                    \
+            "\tmovq aco__thread@gottpoff(%rip),%rsi\n"                                                                 \
+            arguments                                                                                                  \
+            "\ttestq %rdi,%rdi\n"                                                                                      \
+            "\tje 7f\n"                                                                                                \
+            ACO__ASM_PUSH_ALL                                                                                          \
+            "\t.cfi_remember_state\n"                                                                                  \
+            "\tleaq 1f(%rip),%rdx\n"                                                                                   \
+            "\tmovq $0,%fs:40(%rsi)\n"                                                                                 \
+            "\tmovq %rsp,0(%rdi)\n"                                                                                    \
+            "\tmovq %rdx,8(%rdi)\n"                                                                                    \
+            ACO__ASM_FP_SWAP("", "(%rdi)", "%fs:", "(%rsi)")                                                           \
+            "\tmovq %fs:0(%rsi),%rsp\n"                                                                                \
+            "\tmovq %fs:16(%rsi),%rbp\n"                                                                               \
+            "\tjmpq *%fs:8(%rsi)\n"                                                                                    \
+            ACO__ASM_ARRIVE                                                                                            \
+            "7:\tleaq 9f(%rip),%rdi\n"                                                                                 \
+            "\tjmp " nobody "@PLT\n"                                                                                   \
+            "9:\t.asciz \"" name "\"\n"                                                                                \
+            ACO__ASM_END(name))
+ACO__ASM_YIELD("aco_yield", "\tmovq %fs:40(%rsi),%rdi\n\txorl %ecx,%ecx\n", "aco__nobody_runs");
+ACO__ASM_YIELD("aco_yield1", "\txorl %ecx,%ecx\n", "aco__nobody_runs");
+ACO__ASM_YIELD("aco_yield_value", "\tmovq %rdi,%rcx\n\tmovq %fs:40(%rsi),%rdi\n", "aco__not_yielded");

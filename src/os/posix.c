@@ -23,6 +23,31 @@ size_t aco__os_page_size(void)
     return known;
 }
 
+size_t aco__os_mapping_limit_reached(const char **setting)
+{
+#ifdef __linux__
+    FILE *file = fopen("/proc/sys/vm/max_map_count", "re");
+    size_t limit = 0, mappings = 0;
+    int c;
+    *setting = "vm.max_map_count";
+    if (!file)
+        return 0;
+    if (fscanf(file, "%zu", &limit) != 1)
+        limit = 0;
+    fclose(file);
+    file = fopen("/proc/self/maps", "re");
+    if (!file)
+        return 0;
+    while ((c = getc_unlocked(file)) != EOF)
+        mappings += c == '\n';
+    fclose(file);
+    return limit && mappings + 2 >= limit ? limit : 0;
+#else
+    *setting = "";
+    return 0;
+#endif
+}
+
 void *aco__os_map(size_t sz)
 {
     void *p = mmap(NULL, sz, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

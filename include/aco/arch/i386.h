@@ -5,11 +5,11 @@
  * esp                    callee-saved    stored and loaded
  * ebp                    callee-saved    stored and loaded: cannot be a clobber where it is the frame pointer
  * esi                    callee-saved    a clobber; with clang stored and loaded: base pointer, as rbx in x86_64.h
- * ebx                    callee-saved    a clobber
+ * ebx                    callee-saved    in a transfer the block of the coroutine that leaves; else a clobber
  * edi                    callee-saved    the thread record's offset from the thread pointer; the same on both sides
  * eax                    scratch         the control block's address, carried across the switch
- * edx                    scratch         the way back, on its way to memory
- * ecx                    scratch         a clobber (comparing control words)
+ * edx                    scratch         the way back, on its way to memory; then for comparing control words
+ * ecx                    scratch         the value passed, carried across the switch
  * xmm, k, st, mm         scratch         clobbers; upper halves of ymm and zmm: vzeroupper where AVX is compiled in
  * MXCSR control bits     callee-saved    kept apart when `fp` is 1; else common to all, as the user asked
  * x87 control word       callee-saved    the same
@@ -23,8 +23,11 @@
 
 #define ACO__ARCH "i386"
 
-/* Operands: a field of the control block (eax), a field of the thread record (edi). Offsets asserted in src/core.c. */
+/* Operands: a field of the control block (eax), of the one that a transfer leaves (ebx), of a block that is entered out of
+ * line (edx), of the thread record (edi). Offsets asserted in src/core.c. */
 #define ACO__BLOCK(offset) offset "(%%eax)"
+#define ACO__LEAVING(offset) offset "(%%ebx)"
+#define ACO__ENTERED(offset) offset "(%%edx)"
 #define ACO__THREAD(offset) "%%gs:" offset "(%%edi)"
 #define ACO__SP "0"
 #define ACO__PC "4"
@@ -32,6 +35,7 @@
 #define ACO__BASE "12"
 #define ACO__MXCSR "16"
 #define ACO__X87CW "20"
+#define ACO__STATE_BYTE "22"  /* control block only */
 #define ACO__LOAD_ALWAYS "22" /* thread record only */
 #define ACO__RUNNING "24"     /* thread record only */
 
@@ -43,7 +47,7 @@
 #ifdef __clang__
 #define ACO__KEEP_BASE(to) "movl %%esi," to(ACO__BASE) "\n\t"
 #define ACO__RESUMER_BASE "movl " ACO__THREAD(ACO__BASE) ",%%esi\n\t"
-#define ACO__RUNNING_BASE "movl " ACO__THREAD(ACO__RUNNING) ",%%ecx\n\tmovl " ACO__BASE "(%%ecx),%%esi\n\t"
+#define ACO__RUNNING_BASE "movl " ACO__THREAD(ACO__RUNNING) ",%%edx\n\tmovl " ACO__BASE "(%%edx),%%esi\n\t"
 #define ACO__CLOBBER_BASE
 #else
 #define ACO__KEEP_BASE(to)
@@ -72,8 +76,8 @@
 #else
 #define ACO__CLOBBER_MMX
 #endif
-#define ACO__CLOBBERS                                                                                                  \
-    "ebx", "ecx", "edx", ACO__CLOBBER_BASE "edi", "memory", "cc" ACO__CLOBBER_MMX ACO__CLOBBER_X87 ACO__CLOBBER_SSE ACO__CLOBBER_AVX512
+#define ACO__CLOBBERS /* but for ebx */                                                                                \
+    "edx", ACO__CLOBBER_BASE "edi", "memory", "cc" ACO__CLOBBER_MMX ACO__CLOBBER_X87 ACO__CLOBBER_SSE ACO__CLOBBER_AVX512
 
 #ifdef __AVX__
 #define ACO__CLEAR_UPPER "vzeroupper\n\t"
@@ -152,16 +156,18 @@ ACO__FORCE_INLINE struct aco_s *aco__running(void)
     "2:\tldmxcsr " from(ACO__MXCSR) "\n"                                                                               \
     "3:\t"
 #define ACO__MXCSR_RARE(to, from)                                                                                      \
-    "6:\tmovl " to(ACO__MXCSR) ",%%ecx\n\t"                                                                            \
-    "xorl " from(ACO__MXCSR) ",%%ecx\n\t"                                                                              \
-    "andl $-64,%%ecx\n\t"                                                                                              \
+    "6:\tmovl " to(ACO__MXCSR) ",%%edx\n\t"                                                                            \
+    "xorl " from(ACO__MXCSR) ",%%edx\n\t"                                                                              \
+    "andl $-64,%%edx\n\t"                                                                                              \
     "je 3b\n\t"                                                                                                        \
     "jmp 2b\n"
 #define ACO__FP_SWAP(to, from)                                                                                         \
+    "cmpb $0," ACO__BLOCK(ACO__STATE_BYTE) "\n\t"                                                                      \
+    "js 5f\n\t"                                                                                                        \
     ACO__MXCSR_SWAP(to, from)                                                                                          \
     "fnstcw " to(ACO__X87CW) "\n\t"                                                                                    \
-    "movzwl " to(ACO__X87CW) ",%%ecx\n\t"                                                                              \
-    "cmpw " from(ACO__X87CW) ",%%cx\n\t"                                                                               \
+    "movzwl " to(ACO__X87CW) ",%%edx\n\t"                                                                              \
+    "cmpw " from(ACO__X87CW) ",%%dx\n\t"                                                                               \
     "jne 4f\n"                                                                                                         \
     "5:\t"
 #define ACO__FP_RARE(to, from)                                                                                         \
@@ -171,8 +177,8 @@ ACO__FORCE_INLINE struct aco_s *aco__running(void)
     "jmp 5b\n"
 #define ACO__FP_NONE(to, from)
 
-/* At the jump: eax = co, edi = thread record. At 1, from co's yield or end: the same, eax perhaps with the arrival mark; ebp
- * and esp are ours again. */
+/* At the jump: eax = co, edi = thread record, ecx = the value. At 1, from a coroutine's yield or end: the same, eax perhaps
+ * with the arrival mark; ebp and esp are ours again. */
 #define ACO__RESUME(fp_swap, fp_rare)                                                                                  \
     __asm__ volatile(ACO__FIND_THREAD("%%edi")                                                                         \
                      ACO__WAY_BACK                                                                                     \
@@ -183,10 +189,10 @@ ACO__FORCE_INLINE struct aco_s *aco__running(void)
                      fp_rare(ACO__THREAD, ACO__BLOCK)                                                                  \
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      ACO__RESUMER_BASE                                                                                 \
-                     : "+a"(co) : : ACO__CLOBBERS)
+                     : "+a"(co), "+c"(value) : : "ebx", ACO__CLOBBERS)
 
-/* At the jump: eax = co and edi = thread record, which the resumer finds there. At 1, from a resume: the same, perhaps of
- * another thread; eax perhaps with the arrival mark. */
+/* At the jump: eax = co, edi = thread record and ecx = the value, which the resumer finds there. At 1, from a resume: the
+ * same, perhaps of another thread; eax perhaps with the arrival mark. */
 #define ACO__YIELD(fp_swap, fp_rare)                                                                                   \
     __asm__ volatile(ACO__FIND_THREAD("%%edi")                                                                         \
                      ACO__WAY_BACK                                                                                     \
@@ -197,37 +203,32 @@ ACO__FORCE_INLINE struct aco_s *aco__running(void)
                      fp_rare(ACO__BLOCK, ACO__THREAD)                                                                  \
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      ACO__RUNNING_BASE                                                                                 \
-                     : "+a"(co) : : ACO__CLOBBERS)
+                     : "+a"(co), "+c"(value) : : "ebx", ACO__CLOBBERS)
 
-ACO__FORCE_INLINE uintptr_t aco__switch_resume(struct aco_s *co, int fp)
-{
-    if (fp)
-        ACO__RESUME(ACO__FP_SWAP, ACO__FP_RARE);
-    else
-        ACO__RESUME(ACO__FP_NONE, ACO__FP_NONE);
-    return (uintptr_t)co;
-}
+/* From coroutine to coroutine: what a yield stores, what a resume loads. At 1: as after a yield. */
+#define ACO__TRANSFER(fp_swap, fp_rare)                                                                                \
+    __asm__ volatile(ACO__FIND_THREAD("%%edi")                                                                         \
+                     ACO__WAY_BACK                                                                                     \
+                     "movl %%eax," ACO__THREAD(ACO__RUNNING) "\n\t"                                                    \
+                     ACO__STORE(ACO__LEAVING)                                                                          \
+                     fp_swap(ACO__LEAVING, ACO__BLOCK)                                                                 \
+                     ACO__LEAVE(ACO__BLOCK)                                                                            \
+                     fp_rare(ACO__LEAVING, ACO__BLOCK)                                                                 \
+                     "1:\t" ACO__LANDING_PAD                                                                           \
+                     ACO__RUNNING_BASE                                                                                 \
+                     : "+a"(co), "+c"(value), "+r"(leaving) : : ACO__CLOBBERS)
+#define ACO__LEAVING_REGISTER __asm__("ebx")
 
-ACO__FORCE_INLINE uintptr_t aco__switch_yield(struct aco_s *co, int fp)
-{
-    if (fp)
-        ACO__YIELD(ACO__FP_SWAP, ACO__FP_RARE);
-    else
-        ACO__YIELD(ACO__FP_NONE, ACO__FP_NONE);
-    return (uintptr_t)co;
-}
-
-/* The last switch of a coroutine: nothing of it is kept. */
-ACO__FORCE_INLINE __attribute__((noreturn)) void aco__switch_exit(struct aco_s *co)
-{
-    __asm__ volatile(ACO__FIND_THREAD("%%edi")
-                     "movl $0," ACO__THREAD(ACO__RUNNING) "\n\t"
-                     ACO__LEAVE(ACO__THREAD)
-                     :
-                     : "a"(co)
-                     : "edi", "memory");
-    __builtin_unreachable();
-}
+/* Without a way back. */
+#define ACO__EXIT                                                                                                      \
+    __asm__ volatile(ACO__FIND_THREAD("%%edi")                                                                         \
+                     "movl $0," ACO__THREAD(ACO__RUNNING) "\n\t"                                                       \
+                     ACO__LEAVE(ACO__THREAD)                                                                           \
+                     : : "a"(word), "c"(value) : "edi", "memory")
+#define ACO__ENTER                                                                                                     \
+    __asm__ volatile(ACO__FIND_THREAD("%%edi")                                                                         \
+                     ACO__LEAVE(ACO__ENTERED)                                                                          \
+                     : : "d"(co), "a"(word), "c"(value) : "edi", "memory")
 
 /* Library code only: it is compiled for any i386, and serves units with SSE all the same. */
 ACO__FORCE_INLINE void aco__fp_read(uint32_t *control, uint16_t *control2)

@@ -10,7 +10,9 @@
  * rdi                    scratch         the control block's address, carried across the switch
  * rsi                    scratch         the thread record's offset from the thread pointer; the same on both sides
  * rdx                    scratch         the way back, on its way to memory
- * rax, rcx, r8-r11       scratch         clobbers (rax: comparing control words)
+ * rcx                    scratch         the value passed, carried across the switch
+ * r8                     scratch         in a transfer the block of the coroutine that leaves; else a clobber
+ * rax, r9-r11            scratch         clobbers (rax: comparing control words)
  * xmm, k, st, mm         scratch         clobbers; upper halves of ymm and zmm: vzeroupper where AVX is compiled in
  * MXCSR control bits     callee-saved    kept apart when `fp` is 1; else common to all, as the user asked
  * x87 control word       callee-saved    the same
@@ -21,8 +23,11 @@
 
 #define ACO__ARCH "x86_64"
 
-/* Operands: a field of the control block (rdi), a field of the thread record (rsi). Offsets asserted in src/core.c. */
+/* Operands: a field of the control block (rdi), of the one that a transfer leaves (r8), of a block that is entered out of
+ * line (rdx), of the thread record (rsi). Offsets asserted in src/core.c. */
 #define ACO__BLOCK(offset) offset "(%%rdi)"
+#define ACO__LEAVING(offset) offset "(%%r8)"
+#define ACO__ENTERED(offset) offset "(%%rdx)"
 #define ACO__THREAD(offset) "%%fs:" offset "(%%rsi)"
 #define ACO__SP "0"
 #define ACO__PC "8"
@@ -30,6 +35,7 @@
 #define ACO__BASE "24"
 #define ACO__MXCSR "32"
 #define ACO__X87CW "36"
+#define ACO__STATE_BYTE "38"  /* control block only */
 #define ACO__LOAD_ALWAYS "38" /* thread record only */
 #define ACO__RUNNING "40"     /* thread record only */
 
@@ -81,8 +87,8 @@
 #else
 #define ACO__CLOBBER_MMX
 #endif
-#define ACO__CLOBBERS                                                                                                  \
-    "rax", "rcx", "rdx", ACO__CLOBBER_BASE "rsi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory",      \
+#define ACO__CLOBBERS /* but for r8 */                                                                                 \
+    "rax", "rdx", ACO__CLOBBER_BASE "rsi", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory",      \
         "cc" ACO__CLOBBER_MMX ACO__CLOBBER_X87 ACO__CLOBBER_SSE ACO__CLOBBER_AVX512 ACO__CLOBBER_APX
 
 #ifdef __AVX__
@@ -132,13 +138,15 @@ ACO__FORCE_INLINE struct aco_s *aco__running(void)
     "movq " from(ACO__BP) ",%%rbp\n\t"                                                                                 \
     "jmpq *" from(ACO__PC) "\n"
 
-/* Environments of their own: store the leaving side's control words, load the arriving side's where they differ. MXCSR's
+/* Environments of their own, if the coroutine has one (its state byte is negative where it has not): store the leaving side's control words, load the arriving side's where they differ. MXCSR's
  * status bits (0-5) are nobody's across a call and are not compared. Loading a changed value stalls some processors for
  * tens of cycles, so it is compared first; on others the comparison waits for stmxcsr longer than a load takes: there
  * fp_load_always is set (bench/lab/switch-check.c). fnclex: a sticky exception of one side must not trap under the
  * other's unmasked control word. The rare part stands behind the jump and so inside the same function, whose unwind
  * information holds there too. */
 #define ACO__FP_SWAP(to, from)                                                                                         \
+    "cmpb $0," ACO__BLOCK(ACO__STATE_BYTE) "\n\t"                                                                      \
+    "js 5f\n\t"                                                                                                        \
     "stmxcsr " to(ACO__MXCSR) "\n\t"                                                                                   \
     "fnstcw " to(ACO__X87CW) "\n\t"                                                                                    \
     "cmpb $0," ACO__THREAD(ACO__LOAD_ALWAYS) "\n\t"                                                                    \
@@ -159,8 +167,8 @@ ACO__FORCE_INLINE struct aco_s *aco__running(void)
     "jmp 5b\n"
 #define ACO__FP_NONE(to, from)
 
-/* At the jump: rdi = co, rsi = thread record. At 1, from co's yield or end: the same, rdi perhaps with the arrival mark; rbp
- * and rsp are ours again. */
+/* At the jump: rdi = co, rsi = thread record, rcx = the value. At 1, from a coroutine's yield or end: the same, rdi perhaps
+ * with the arrival mark; rbp and rsp are ours again. */
 #define ACO__RESUME(fp_swap, fp_rare)                                                                                  \
     __asm__ volatile(ACO__FIND_THREAD                                                                                  \
                      "leaq 1f(%%rip),%%rdx\n\t"                                                                        \
@@ -171,10 +179,10 @@ ACO__FORCE_INLINE struct aco_s *aco__running(void)
                      fp_rare(ACO__THREAD, ACO__BLOCK)                                                                  \
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      ACO__RESUMER_BASE                                                                                 \
-                     : "+D"(co) : : ACO__CLOBBERS)
+                     : "+D"(co), "+c"(value) : : "r8", ACO__CLOBBERS)
 
-/* At the jump: rdi = co and rsi = thread record, which the resumer finds there. At 1, from a resume: the same, perhaps of
- * another thread; rdi perhaps with the arrival mark. */
+/* At the jump: rdi = co, rsi = thread record and rcx = the value, which the resumer finds there. At 1, from a resume: the
+ * same, perhaps of another thread; rdi perhaps with the arrival mark. */
 #define ACO__YIELD(fp_swap, fp_rare)                                                                                   \
     __asm__ volatile(ACO__FIND_THREAD                                                                                  \
                      "leaq 1f(%%rip),%%rdx\n\t"                                                                        \
@@ -185,37 +193,32 @@ ACO__FORCE_INLINE struct aco_s *aco__running(void)
                      fp_rare(ACO__BLOCK, ACO__THREAD)                                                                  \
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      ACO__RUNNING_BASE                                                                                 \
-                     : "+D"(co) : : ACO__CLOBBERS)
+                     : "+D"(co), "+c"(value) : : "r8", ACO__CLOBBERS)
 
-ACO__FORCE_INLINE uintptr_t aco__switch_resume(struct aco_s *co, int fp)
-{
-    if (fp)
-        ACO__RESUME(ACO__FP_SWAP, ACO__FP_RARE);
-    else
-        ACO__RESUME(ACO__FP_NONE, ACO__FP_NONE);
-    return (uintptr_t)co;
-}
+/* From coroutine to coroutine: what a yield stores, what a resume loads. At 1: as after a yield. */
+#define ACO__TRANSFER(fp_swap, fp_rare)                                                                                \
+    __asm__ volatile(ACO__FIND_THREAD                                                                                  \
+                     "leaq 1f(%%rip),%%rdx\n\t"                                                                        \
+                     "movq %%rdi," ACO__THREAD(ACO__RUNNING) "\n\t"                                                    \
+                     ACO__STORE(ACO__LEAVING)                                                                          \
+                     fp_swap(ACO__LEAVING, ACO__BLOCK)                                                                 \
+                     ACO__LEAVE(ACO__BLOCK)                                                                            \
+                     fp_rare(ACO__LEAVING, ACO__BLOCK)                                                                 \
+                     "1:\t" ACO__LANDING_PAD                                                                           \
+                     ACO__RUNNING_BASE                                                                                 \
+                     : "+D"(co), "+c"(value), "+r"(leaving) : : ACO__CLOBBERS)
+#define ACO__LEAVING_REGISTER __asm__("r8")
 
-ACO__FORCE_INLINE uintptr_t aco__switch_yield(struct aco_s *co, int fp)
-{
-    if (fp)
-        ACO__YIELD(ACO__FP_SWAP, ACO__FP_RARE);
-    else
-        ACO__YIELD(ACO__FP_NONE, ACO__FP_NONE);
-    return (uintptr_t)co;
-}
-
-/* The last switch of a coroutine: nothing of it is kept. */
-ACO__FORCE_INLINE __attribute__((noreturn)) void aco__switch_exit(struct aco_s *co)
-{
-    __asm__ volatile(ACO__FIND_THREAD
-                     "movq $0," ACO__THREAD(ACO__RUNNING) "\n\t"
-                     ACO__LEAVE(ACO__THREAD)
-                     :
-                     : "D"(co)
-                     : "rsi", "memory");
-    __builtin_unreachable();
-}
+/* Without a way back. */
+#define ACO__EXIT                                                                                                      \
+    __asm__ volatile(ACO__FIND_THREAD                                                                                  \
+                     "movq $0," ACO__THREAD(ACO__RUNNING) "\n\t"                                                       \
+                     ACO__LEAVE(ACO__THREAD)                                                                           \
+                     : : "D"(word), "c"(value) : "rsi", "memory")
+#define ACO__ENTER                                                                                                     \
+    __asm__ volatile(ACO__FIND_THREAD                                                                                  \
+                     ACO__LEAVE(ACO__ENTERED)                                                                          \
+                     : : "d"(co), "D"(word), "c"(value) : "rsi", "memory")
 
 ACO__FORCE_INLINE void aco__fp_read(uint32_t *control, uint16_t *control2)
 {

@@ -1,0 +1,205 @@
+/* Ending a coroutine before it has returned: deferred calls, and the stack unwound frame by frame. */
+#include "internal.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unwind.h>
+
+/* Weak: a program whose frames have something to unwind has brought its compiler's unwinder; without one there is nothing to
+ * run but the deferred calls. */
+#pragma weak _Unwind_ForcedUnwind
+#pragma weak _Unwind_Backtrace
+#pragma weak _Unwind_GetCFA
+
+/* ---- Deferred calls ---- */
+
+int aco__defer(void (*fn)(void *), void *arg, void *frame)
+{
+    aco_t *co = aco__running();
+    aco__extra_t *extra;
+    aco__deferred_t *deferred;
+    size_t sz = sizeof *deferred;
+    if (!co || !fn)
+        return aco__refuse(0, co ? EINVAL : EPERM, "aco_defer", NULL, co ? "the function is NULL" : "no coroutine is running");
+    extra = aco__extra_make(co);
+    deferred = extra ? aco__memory_new(&sz) : NULL;
+    if (!deferred)
+        return aco__refuse_memory(0, "aco_defer", sz);
+    deferred->fn = fn;
+    deferred->arg = arg;
+    deferred->frame = frame;
+    deferred->owner_sp = (char *)UINTPTR_MAX;
+    deferred->next = extra->deferred;
+    extra->deferred = deferred;
+    return 0;
+}
+
+/* Takes the last one off. */
+static aco__deferred_t take_last(aco__extra_t *extra)
+{
+    aco__deferred_t *last = extra->deferred, taken = *last;
+    extra->deferred = last->next;
+    aco__memory_free(last, sizeof *last);
+    return taken;
+}
+
+int aco_defer_pop(int call)
+{
+    aco_t *co = aco__running();
+    aco__extra_t *extra = co ? aco__extra(co) : NULL;
+    aco__deferred_t last;
+    if (!extra || !extra->deferred)
+        return aco__refuse(0, co ? ENOENT : EPERM, "aco_defer_pop", co, co ? "nothing is deferred" : "no coroutine is running");
+    last = take_last(extra);
+    if (call)
+        last.fn(last.arg);
+    return 0;
+}
+
+/* Makes the calls deferred by the frame with this stack pointer and by those further in. */
+static void call_deferred(aco_t *co, const char *sp)
+{
+    aco__extra_t *extra;
+    while ((extra = aco__extra(co)) != NULL && extra->deferred && extra->deferred->owner_sp <= sp) {
+        aco__deferred_t last = take_last(extra);
+        last.fn(last.arg);
+    }
+}
+
+/* ---- Cleaning up ---- */
+
+/* While a coroutine cleans up, its resumer is the trap: a yield is an error. Returns the true resumer. */
+static aco_t *set_trap(aco__rare_t *rare)
+{
+    aco__thread_t *self = aco__self();
+    aco_t *resumer = self->resuming;
+    aco__park_resumer(self);
+    aco__unpark_resumer(self, &rare->trap);
+    self->running->aco__state |= ACO__OBSERVED; /* so that aco_yield_to() looks */
+    return resumer;
+}
+
+int aco__is_cancelled(void)
+{
+    aco__thread_t *self = aco__self();
+    return self->resuming && self->resuming == &self->rare->trap;
+}
+
+static void call_rest(aco_t *co)
+{
+    aco__extra_t *extra;
+    call_deferred(co, (char *)UINTPTR_MAX);
+    extra = aco__extra(co);
+    if (extra)
+        aco__values_destroy(extra);
+}
+
+void aco__clean_up(aco_t *co)
+{
+    aco__extra_t *extra = aco__extra(co);
+    aco__rare_t *rare;
+    aco_t *resumer;
+    if (!extra || (!extra->deferred && !extra->values))
+        return;
+    rare = aco__rare();
+    if (!rare)
+        aco__die("aco_exit", co, "no memory for its cleanup");
+    resumer = set_trap(rare);
+    call_rest(co);
+    aco__unpark_resumer(aco__self(), resumer);
+}
+
+/* ---- Cancelling ---- */
+
+/* In memory of its own: the frames below the one that is unwound to are overwritten by its destructors. */
+typedef struct cancel {
+    struct _Unwind_Exception exception;
+    aco_t *co, *resumer;
+} cancel_t;
+
+/* On the coroutine's stack, unwound as far as it goes. */
+__attribute__((noreturn)) static void finish(cancel_t *cancel)
+{
+    aco_t *co = cancel->co;
+    call_rest(co);
+    aco__unpark_resumer(aco__self(), cancel->resumer);
+    aco__memory_free(cancel, sizeof *cancel);
+    aco__end(co, NULL);
+}
+
+/* The unwinder comes by before it runs a frame's destructors. */
+static _Unwind_Reason_Code at_frame(int version, _Unwind_Action actions, _Unwind_Exception_Class class, struct _Unwind_Exception *exception,
+                                    struct _Unwind_Context *context, void *arg)
+{
+    cancel_t *cancel = arg;
+    (void)version, (void)class, (void)exception;
+    if (actions & _UA_END_OF_STACK)
+        finish(cancel);
+    call_deferred(cancel->co, (char *)_Unwind_GetCFA(context));
+    return _URC_NO_REASON;
+}
+
+/* A catch (...) that does not throw again ends the unwinding, which cannot be. */
+static void swallowed(_Unwind_Reason_Code reason, struct _Unwind_Exception *exception)
+{
+    (void)reason;
+    aco__die("aco_cancel", ((cancel_t *)(void *)exception)->co, "a catch (...) block did not throw its cancellation again");
+}
+
+/* Which deferred call belongs to which frame: the innermost whose stack pointer is above the frame's is that frame's caller. */
+typedef struct assignment {
+    aco__deferred_t *next;
+    char *inner_sp;
+} assignment_t;
+
+static _Unwind_Reason_Code assign(struct _Unwind_Context *context, void *arg)
+{
+    assignment_t *to = arg;
+    char *sp = (char *)_Unwind_GetCFA(context);
+    for (; to->next && to->next->frame < sp; to->next = to->next->next)
+        to->next->owner_sp = to->inner_sp;
+    to->inner_sp = sp;
+    return to->next ? _URC_NO_REASON : _URC_END_OF_STACK;
+}
+
+/* What aco__arrived() calls on the stack of a coroutine that is cancelled. */
+static void unwind(void *arg)
+{
+    cancel_t *cancel = arg;
+    cancel->resumer = set_trap(aco__self()->rare);
+    if (_Unwind_ForcedUnwind && _Unwind_GetCFA) {
+        aco__extra_t *extra = aco__extra(cancel->co);
+        if (extra && extra->deferred && _Unwind_Backtrace) {
+            assignment_t to = {extra->deferred, NULL};
+            _Unwind_Backtrace(assign, &to);
+        }
+        _Unwind_ForcedUnwind(&cancel->exception, at_frame, cancel);
+    }
+    finish(cancel);
+}
+
+int aco_cancel(aco_t *co)
+{
+    size_t sz = sizeof(cancel_t);
+    cancel_t *cancel;
+    if (co && aco__phase(co) == ACO__ENDED)
+        return 0;
+    if (aco__check(0, "aco_cancel", co) != 0)
+        return -1;
+    if (aco__is_new(co)) {
+        co->is_end = 1;
+        co->aco__self.bp = NULL; /* its result */
+        aco__set_phase(co, ACO__ENDED);
+        return 0;
+    }
+    cancel = aco__memory_new(&sz);
+    if (!cancel)
+        return aco__refuse_memory(0, "aco_cancel", sz);
+    memset(cancel, 0, sizeof *cancel);
+    cancel->co = co;
+    cancel->exception.exception_cleanup = swallowed;
+    if (aco__interrupt(co, unwind, cancel, "aco_cancel") != ACO_ERROR)
+        return 0;
+    aco__memory_free(cancel, sizeof *cancel);
+    return -1;
+}

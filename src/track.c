@@ -1,0 +1,118 @@
+#include "track.h"
+
+#include <string.h>
+
+/* Weak: there, or not, as the program was built. */
+#define WEAK __attribute__((weak)) extern
+WEAK void *__cxa_get_globals(void);
+WEAK void *__tsan_get_current_fiber(void);
+WEAK void *__tsan_create_fiber(unsigned flags);
+WEAK void __tsan_destroy_fiber(void *fiber);
+WEAK void __tsan_switch_to_fiber(void *fiber, unsigned flags);
+WEAK void __sanitizer_start_switch_fiber(void **fake_stack_save, const void *bottom, size_t size);
+WEAK void __sanitizer_finish_switch_fiber(void *fake_stack_save, const void **bottom_old, size_t *size_old);
+WEAK void __asan_unpoison_memory_region(void const volatile *p, size_t size);
+
+int aco__tools_present(void)
+{
+    return (__tsan_switch_to_fiber && __tsan_create_fiber) || __sanitizer_start_switch_fiber;
+}
+
+int aco__observe_new(aco_t *co, int own_exceptions)
+{
+    aco__extra_t *extra;
+    if (!own_exceptions && !aco__tools_present())
+        return 0;
+    extra = aco__extra_make(co);
+    if (!extra)
+        return -1;
+    extra->own_exceptions = own_exceptions && __cxa_get_globals;
+    if (__tsan_create_fiber)
+        extra->fiber = __tsan_create_fiber(0);
+    co->aco__state |= ACO__OBSERVED;
+    return 0;
+}
+
+void aco__observe_gone(aco_t *co)
+{
+    aco__extra_t *extra = aco__extra(co);
+    if (extra && extra->fiber)
+        __tsan_destroy_fiber(extra->fiber);
+}
+
+void aco__observe_stack_gone(const aco_share_stack_t *stack)
+{
+    if (__asan_unpoison_memory_region)
+        __asan_unpoison_memory_region(stack->ptr, (size_t)((char *)stack->aco__top - (char *)stack->ptr));
+}
+
+/* The C++ run time's record of exceptions being handled on this thread; two words, on some systems three. */
+static void exchange_exceptions(void *out[3], void *const in[3])
+{
+    void **globals = __cxa_get_globals();
+#ifdef __ARM_EABI_UNWINDER__
+    enum { WORDS = 3 };
+#else
+    enum { WORDS = 2 };
+#endif
+    memcpy(out, globals, WORDS * sizeof *globals);
+    memcpy(globals, in, WORDS * sizeof *globals);
+}
+
+static void *const no_exceptions[3];
+
+ACO__UNOBSERVED void aco__observe_enter(aco_t *co, aco__outside_t *outside)
+{
+    aco__extra_t *extra = aco__extra(co);
+    const aco_share_stack_t *stack = co->share_stack;
+    if (!extra)
+        return;
+    if (extra->own_exceptions)
+        exchange_exceptions(outside->exceptions, extra->exceptions);
+    if (extra->fiber) {
+        outside->fiber = __tsan_get_current_fiber();
+        __tsan_switch_to_fiber(extra->fiber, 0);
+    }
+    if (__sanitizer_start_switch_fiber) {
+        __sanitizer_start_switch_fiber(&outside->fake_stack, stack->ptr, (size_t)((char *)stack->aco__top - (char *)stack->ptr));
+        __sanitizer_finish_switch_fiber(extra->fake_stack, &outside->stack_bottom, &outside->stack_size);
+    }
+}
+
+ACO__UNOBSERVED void aco__observe_leave(aco_t *co, aco__outside_t *outside)
+{
+    aco__extra_t *extra = aco__extra(co);
+    if (!extra)
+        return;
+    if (__sanitizer_start_switch_fiber) {
+        int ended = aco__phase(co) == ACO__ENDED;
+        __sanitizer_start_switch_fiber(ended ? NULL : &extra->fake_stack, outside->stack_bottom, outside->stack_size);
+        __sanitizer_finish_switch_fiber(outside->fake_stack, NULL, NULL);
+        if (ended)
+            extra->fake_stack = NULL;
+    }
+    if (extra->fiber)
+        __tsan_switch_to_fiber(outside->fiber, 0);
+    if (extra->own_exceptions)
+        exchange_exceptions(extra->exceptions, outside->exceptions);
+}
+
+ACO__UNOBSERVED void aco__observe_transfer(aco_t *from, aco_t *to)
+{
+    aco__extra_t *extra = aco__extra(from);
+    aco__outside_t unused;
+    if (extra && extra->own_exceptions)
+        exchange_exceptions(extra->exceptions, no_exceptions);
+    if (__sanitizer_start_switch_fiber && extra) {
+        __sanitizer_start_switch_fiber(&extra->fake_stack, to->share_stack->ptr,
+                                       (size_t)((char *)to->share_stack->aco__top - (char *)to->share_stack->ptr));
+        __sanitizer_finish_switch_fiber(aco__extra(to)->fake_stack, NULL, NULL);
+    }
+    extra = aco__extra(to);
+    if (!extra)
+        return;
+    if (extra->own_exceptions)
+        exchange_exceptions(unused.exceptions, extra->exceptions);
+    if (extra->fiber)
+        __tsan_switch_to_fiber(extra->fiber, 0);
+}
