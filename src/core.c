@@ -164,19 +164,9 @@ void aco__thread_will_end(void)
 
 /* ---- Making and freeing ---- */
 
-/* Where a coroutine of aco_new() begins. */
-ACO__ARRIVAL_ABI static void begin(ACO__ARRIVAL_PARAMETERS)
-{
-    aco_t *co = (aco_t *)word;
-    aco_function_t fn;
-    memcpy(&fn, &co->fp, sizeof fn);
-    aco__end(co, fn(co->arg));
-}
-
 /* The block's fields for a start from the beginning. */
-static inline void prepare(aco_t *co, const void *pc, aco_cofuncp_t fp, void *arg)
+static inline void prepare(aco__thread_t *self, aco_t *co, const void *pc, aco_cofuncp_t fp, void *arg)
 {
-    aco__thread_t *self = aco__self();
     co->aco__self.pc = (void *)(uintptr_t)pc;
     co->aco__self.sp = co->share_stack->aco__top;
     co->aco__self.bp = NULL; /* ends the chain of frame pointers */
@@ -190,21 +180,20 @@ static inline void prepare(aco_t *co, const void *pc, aco_cofuncp_t fp, void *ar
 static void prepare_entry(aco_t *co, aco_cofuncp_t fp, void *arg)
 {
     const void *pc;
-    ready();
     memcpy(&pc, &fp, sizeof fp);
-    prepare(co, pc, fp, arg);
+    prepare(ready(), co, pc, fp, arg);
     co->save_stack.valid_sz = 0;
     aco__set_phase(co, ACO__READY);
 }
 
-static void prepare_function(aco_t *co, aco_function_t fn, void *arg)
+static inline void prepare_function(aco__thread_t *self, aco_t *co, aco_function_t fn, void *arg)
 {
     arrival_t *start = begin;
     const void *pc;
     aco_cofuncp_t fp;
     memcpy(&pc, &start, sizeof pc);
     memcpy(&fp, &fn, sizeof fp);
-    prepare(co, pc, fp, arg);
+    prepare(self, co, pc, fp, arg);
 }
 
 static aco_t *main_new(void *arg)
@@ -391,7 +380,7 @@ static __attribute__((noinline)) aco_t *native_new_slow(aco_function_t fn, void 
     const aco_options_t *o = opts ? opts : &defaults;
     size_t sz = 0;
     aco_t *co;
-    ready();
+    aco__thread_t *self = ready();
     if (!fn) {
         aco__refuse(0, EINVAL, "aco_new", NULL, "the function is NULL");
         return NULL;
@@ -402,7 +391,7 @@ static __attribute__((noinline)) aco_t *native_new_slow(aco_function_t fn, void 
     if (co) {
         if (!(o->flags & ACO_OWN_FP) && (!own_fp || (o->flags & ACO_SHARED_FP)))
             co->aco__state |= ACO__SHARES_FP;
-        prepare_function(co, fn, arg);
+        prepare_function(self, co, fn, arg);
         if (aco__observe_new(co, (o->flags & ACO_OWN_EXCEPTIONS) != 0) == 0 && (!o->name || aco__extra_make(co))) {
             if (o->name)
                 aco__name(aco__extra(co), o->name);
@@ -424,7 +413,7 @@ aco_t *aco__new(aco_function_t fn, void *arg, const aco_options_t *opts, int own
     self->spare = co->aco__self.base;
     self->spares--;
     co->aco__state = (unsigned char)(own_fp ? ACO__NATIVE | ACO__PRIVATE : ACO__NATIVE | ACO__PRIVATE | ACO__SHARES_FP);
-    prepare_function(co, fn, arg);
+    prepare_function(self, co, fn, arg);
     return co;
 }
 
@@ -444,8 +433,7 @@ int aco_restart(aco_t *co, aco_function_t fn, void *arg)
         return aco__refuse(0, EINVAL, "aco_restart", co, "was not made by aco_new()");
     if (aco__phase(co) != ACO__ENDED && !aco__is_new(co))
         return aco__refuse(0, EBUSY, "aco_restart", co, "is not done");
-    ready();
-    prepare_function(co, fn, arg);
+    prepare_function(ready(), co, fn, arg);
     if (!(co->aco__state & ACO__PRIVATE))
         co->save_stack.valid_sz = 0;
     aco__set_phase(co, co->aco__state & ACO__PRIVATE ? ACO__SUSPENDED : ACO__READY);
@@ -460,7 +448,7 @@ enum { MOST_SPARES = 64 };
 static inline int spare_keep(aco__thread_t *self, aco_t *co)
 {
     if (!co->share_stack->aco__poolable || (co->aco__state & (ACO__EXTRA | ACO__OBSERVED)) || self->spares >= MOST_SPARES ||
-        !self->ready || !aco__memory_is_mine(co))
+        !aco__memory_is_mine(self, co))
         return 0;
     aco__set_phase(co, ACO__GONE);
     co->aco__self.base = self->spare;
@@ -882,7 +870,7 @@ static void refuse_in_cleanup(const aco_t *co)
         aco__die("aco_exit", co, "exits in its cleanup");
 }
 
-void aco__end(aco_t *co, void *result)
+__attribute__((noreturn, always_inline)) static inline void end(aco_t *co, void *result)
 {
     if (aco_unlikely(co->aco__state & ACO__EXTRA))
         aco__clean_up(co);
@@ -896,6 +884,20 @@ void aco__end(aco_t *co, void *result)
     if (own_fp(co))
         load_resumer_environment();
     aco__switch_exit((uintptr_t)co, result);
+}
+
+void aco__end(aco_t *co, void *result)
+{
+    end(co, result);
+}
+
+/* Where a coroutine of aco_new() begins. */
+ACO__ARRIVAL_ABI static void begin(ACO__ARRIVAL_PARAMETERS)
+{
+    aco_t *co = (aco_t *)word;
+    aco_function_t fn;
+    memcpy(&fn, &co->fp, sizeof fn);
+    end(co, fn(co->arg));
 }
 
 void aco_exit1(aco_t *co)

@@ -33,7 +33,7 @@ int aco__map_is_ours(void)
     return !allocator();
 }
 
-static void *checked(void *p)
+static void *memory_or_errno(void *p)
 {
     if (!p)
         errno = ENOMEM;
@@ -43,13 +43,13 @@ static void *checked(void *p)
 void *aco__map(size_t sz)
 {
     const aco_allocator_t *a = allocator();
-    return a ? checked(a->map(sz, aco__os_page_size(), a->ctx)) : aco__os_map(sz);
+    return a ? memory_or_errno(a->map(sz, aco__os_page_size(), a->ctx)) : aco__os_map(sz);
 }
 
 void *aco__map_aligned(size_t sz)
 {
     const aco_allocator_t *a = allocator();
-    return a ? checked(a->map(sz, sz, a->ctx)) : aco__os_map_aligned(sz);
+    return a ? memory_or_errno(a->map(sz, sz, a->ctx)) : aco__os_map_aligned(sz);
 }
 
 void aco__unmap(void *p, size_t sz)
@@ -64,7 +64,7 @@ void aco__unmap(void *p, size_t sz)
 void *aco__allocate(size_t sz)
 {
     const aco_allocator_t *a = allocator();
-    return a ? checked(a->allocate(sz, a->ctx)) : malloc(sz);
+    return a ? memory_or_errno(a->allocate(sz, a->ctx)) : malloc(sz);
 }
 
 void aco__release(void *p, size_t sz)

@@ -12,7 +12,7 @@
 #include <errno.h>
 
 enum {
-    SLAB = 2 << 20,
+    SLAB = ACO__SLAB,
     STEP = 16, /* size classes: every 16 bytes up to SMALL, */
     SMALL = 1024,
     CLASSES = SMALL / STEP + 4 * 8, /* then eight to the doubling up to ACO__SLAB_LARGEST; aco__allocate() beyond */
@@ -35,6 +35,7 @@ typedef struct slab {
     uint32_t class;
 } slab_t;
 _Static_assert(sizeof(slab_t) <= ACO__LINE, "objects begin one line into the slab");
+_Static_assert(offsetof(slab_t, heap) == 0, "as aco__memory_is_mine() has it");
 
 struct aco__heap {
     slab_t *with_room[2 * CLASSES]; /* the second half: of control blocks */
@@ -242,11 +243,6 @@ void *aco__memory_new(size_t *sz)
 void *aco__block_memory_new(size_t *sz)
 {
     return object_new(sz, CLASSES + class_of(*sz));
-}
-
-int aco__memory_is_mine(void *p)
-{
-    return slab_of(p)->heap == aco__self()->heap;
 }
 
 /* Every object below `fresh` is a control block, perhaps a destroyed one. */

@@ -197,22 +197,22 @@ static void mem_new(void)
 
 /* ---- The promises ---- */
 
-/* Promise: mappings refused abort, with a line that says why and, for ENOMEM, names vm.max_map_count. */
+/* Promise: mappings refused abort, with a line that says why. */
 static void mappings(void)
 {
-    static const char no_memory[] = "Cannot allocate memory", hint[] = "vm.max_map_count";
-    each_one_aborts(make_main, &mmaps, ENOMEM, "aco_create", hint, 2); /* the thread's heap, a slab */
+    static const char no_memory[] = "Cannot allocate memory";
+    each_one_aborts(make_main, &mmaps, ENOMEM, "aco_create", no_memory, 2); /* the thread's heap, a slab */
     each_one_aborts(make_main_misaligned, &mmaps, ENOMEM, "aco_create", no_memory, 3);
     each_one_aborts(make_stack, &mmaps, ENOMEM, "aco_share_stack_new2", "no memory for 8192 bytes: Cannot allocate memory", 1);
-    each_one_aborts(make_guarded_stack, &mmaps, ENOMEM, "aco_share_stack_new2", hint, 1);
+    each_one_aborts(make_guarded_stack, &mmaps, ENOMEM, "aco_share_stack_new2", no_memory, 1);
     each_one_aborts(make_stack, &mmaps, EPERM, "aco_share_stack_new2", "Operation not permitted", 1);
 }
 
 static void mappings_of_a_running_thread(void)
 {
     aco_destroy(aco_create(main_co, stack, 0, yielder, NULL)); /* leaves a slab for blocks */
-    each_one_aborts(make_in_slab, &mmaps, ENOMEM, "aco_create", "vm.max_map_count", 1);
-    each_one_aborts(copy_little, &mmaps, ENOMEM, "aco_resume", "vm.max_map_count", 1); /* a class for the grown area */
+    each_one_aborts(make_in_slab, &mmaps, ENOMEM, "aco_create", "Cannot allocate memory", 1);
+    each_one_aborts(copy_little, &mmaps, ENOMEM, "aco_resume", "Cannot allocate memory", 1); /* a class for the grown area */
 }
 
 /* Promise: memory refused for a large save area aborts, when it is asked for and when it grows; aco_mem_new() too. */
@@ -281,7 +281,7 @@ static void advice_refused(void)
 static void advice(void)
 {
     DIES_OF(touch_guard_below_fallback, SIGSEGV);
-    ABORTS(guard_refused, "aco_share_stack_new2", NULL, "vm.max_map_count");
+    ABORTS(guard_refused, "aco_share_stack_new2", NULL, "Cannot allocate memory");
     PASSES(unguarded_needs_none);
     PASSES(advice_refused);
 }

@@ -75,11 +75,6 @@ static void resume_self(void)
     aco_resume(aco_get_co());
 }
 
-static void resume_other(void)
-{
-    aco_resume(other);
-}
-
 static void resume_co_on_thread(void)
 {
     on_thread(resume_co);
@@ -121,7 +116,7 @@ static void *make_main_object(void *unused)
     return aco_create(NULL, NULL, 0, NULL, NULL);
 }
 
-/* Promise: aco_resume() of NULL, an ended, a main or a running coroutine, or by a coroutine, aborts. */
+/* Promise: aco_resume() of NULL, an ended, a main or a running coroutine aborts. */
 static void resume_what_cannot(void)
 {
     set_up(ender);
@@ -136,27 +131,8 @@ static void resume_what_cannot(void)
     set_up(resume_null);
     ABORTS(resume_co, "aco_resume", NULL, "NULL");
     tear_down();
-    set_up(resume_other);
-    {
-        char by[64];
-        snprintf(by, sizeof by, "by coroutine %p", (void *)co);
-        ABORTS(resume_co, "aco_resume", other, by); /* `other` ready */
-        aco_resume(other);
-        ABORTS(resume_co, "aco_resume", other, by); /* saved, by then */
-        aco_destroy(other);
-        {
-            aco_share_stack_t *second = aco_share_stack_new(0);
-            other = aco_create(main_co, second, 0, yielder, NULL);
-            aco_resume(other);
-            ABORTS(resume_co, "aco_resume", other, by); /* suspended on a stack of its own */
-            aco_destroy(other);
-            aco_share_stack_destroy(second);
-        }
-        other = aco_create(main_co, stack, 0, yielder, NULL);
-    }
-    tear_down();
     set_up(resume_main);
-    ABORTS(resume_co, "aco_resume", main_co, "by coroutine");
+    ABORTS(resume_co, "aco_resume", main_co, "main coroutine");
     tear_down();
 }
 

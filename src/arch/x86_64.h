@@ -146,7 +146,9 @@ ACO__ASM_RESUME("aco_send", "\tmovq %rsi,%rcx\n", "aco__send_out_of_line");
             ACO__ASM_ARRIVE                                                                                            \
             "7:\tleaq 9f(%rip),%rdi\n"                                                                                 \
             "\tjmp " nobody "@PLT\n"                                                                                   \
+            "\t.pushsection .rodata.aco_switch,\"a\",@progbits\n"                                                       \
             "9:\t.asciz \"" name "\"\n"                                                                                \
+            "\t.popsection\n"                                                                                          \
             ACO__ASM_END(name))
 ACO__ASM_YIELD("aco_yield", "\tmovq %fs:40(%rsi),%rdi\n\txorl %ecx,%ecx\n", "aco__nobody_runs");
 ACO__ASM_YIELD("aco_yield1", "\txorl %ecx,%ecx\n", "aco__nobody_runs");

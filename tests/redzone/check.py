@@ -217,10 +217,11 @@ class Code:
 
 LEAVE = {
     "jmp *0x8(%rdi)": ("mov 0x10(%rdi),%rbp", "mov (%rdi),%rsp"),
+    "jmp *0x8(%rdx)": ("mov 0x10(%rdx),%rbp", "mov (%rdx),%rsp"),
     "jmp *%fs:0x8(%rsi)": ("mov %fs:0x10(%rsi),%rbp", "mov %fs:(%rsi),%rsp"),
 }
-STORES = {"mov %rsp,%fs:(%rsi)", "mov %rsp,(%rdi)"}
-KEEP_BASE = {"mov %rbx,0x18(%rdi)", "mov %rbx,%fs:0x18(%rsi)"}
+STORES = {"mov %rsp,%fs:(%rsi)", "mov %rsp,(%rdi)", "mov %rsp,(%r8)"}
+KEEP_BASE = {"mov %rbx,0x18(%rdi)", "mov %rbx,0x18(%r8)", "mov %rbx,%fs:0x18(%rsi)"}
 RESTORE_BASE = {"mov 0x18(%rsi),%rbx", "mov %fs:0x18(%rsi),%rbx"}
 
 

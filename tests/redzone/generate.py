@@ -18,16 +18,22 @@ HEADER = """/* Made by generate.py: seed %d. */
 
 #ifdef PLANTED
 #ifdef ACO_CONFIG_SHARE_FPU_MXCSR_ENV
-#define YIELD() ((void)aco__switch_yield(aco__running(), 0))
+#define YIELD() (passed = NULL, (void)aco__switch_yield(aco__running(), &passed, 0))
 #else
-#define YIELD() ((void)aco__switch_yield(aco__running(), 1))
+#define YIELD() (passed = NULL, (void)aco__switch_yield(aco__running(), &passed, 1))
 #endif
 #define YIELD1() YIELD()
+#define YIELD_VALUE() YIELD()
+#define YIELD_TO() YIELD()
+static void *passed;
 #else
 #define YIELD() aco_yield()
 #define YIELD1() aco_yield1(aco_get_co())
+#define YIELD_VALUE() ((void)aco_yield_value(NULL))
+#define YIELD_TO() ((void)aco_yield_to(run_helper))
 #endif
 #define RESUME() aco_resume(run_helper)
+#define SEND() ((void)aco_send(run_helper, NULL))
 #define NOINLINE __attribute__((noinline))
 """
 
@@ -37,7 +43,7 @@ TYPES = {"uint64_t": 64, "uint32_t": 32, "uint16_t": 16, "uint8_t": 8}
 class Function:
     def __init__(self, random_, number):
         self.random, self.number = random_, number
-        self.kind = self.random.choice(["YIELD", "YIELD", "YIELD", "YIELD1", "RESUME"])
+        self.kind = self.random.choice(["YIELD", "YIELD", "YIELD_VALUE", "YIELD1", "YIELD_TO", "RESUME", "SEND"])
         self.inline = self.chance(0.25)
         kinds = ["uint64_t", "uint64_t", "uint32_t", "uint16_t", "double"]
         self.parameters = [self.pick(kinds) for _ in range(self.pick([1, 2, 3, 5, 8, 12]))]
@@ -187,7 +193,7 @@ def generate(seed, count):
         text += f.write("switching_%d" % f.number, f.kind + "()") + f.write("plain_%d" % f.number, "(void)0")
     text += "const run_function_t run_functions[] = {\n"
     for f in functions:
-        kind = "RUN_RESUMES" if f.kind == "RESUME" else "RUN_YIELDS"
+        kind = "RUN_RESUMES" if f.kind in ("RESUME", "SEND") else "RUN_YIELDS"
         text += "    {%d, %s, switching_%d_call, plain_%d_call},\n" % (f.number, kind, f.number, f.number)
     return text + "};\nconst int run_count = %d;\n" % count
 

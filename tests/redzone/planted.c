@@ -13,7 +13,8 @@ uint64_t planted_no_call(aco_t *co, uint64_t a, uint64_t b, unsigned n)
 {
     uint64_t c = a * 3, d = b * 5, e = a ^ b;
     for (unsigned i = 0; i < n; i++) {
-        aco__switch_yield(co, 0);
+        void *value = NULL;
+        aco__switch_yield(co, &value, 0);
         c += d ^ e, d += e, e += i;
     }
     return a + b + c + d + e;
@@ -23,7 +24,8 @@ uint64_t planted_no_call(aco_t *co, uint64_t a, uint64_t b, unsigned n)
 void planted_tail_call(aco_t *co, uint64_t a, uint64_t b, uint64_t *out)
 {
     volatile uint64_t kept[4] = {a, b, a + b, a ^ b};
-    uintptr_t word = aco__switch_yield(co, 0);
+    void *value = NULL;
+    uintptr_t word = aco__switch_yield(co, &value, 0);
     if (word & 1)
         aco__arrived(word);
     else
@@ -34,14 +36,16 @@ void planted_tail_call(aco_t *co, uint64_t a, uint64_t b, uint64_t *out)
 uint64_t planted_array(aco_t *co, uint64_t a, unsigned i, unsigned j)
 {
     volatile uint64_t array[8];
+    void *value = NULL;
     for (unsigned k = 0; k < 8; k++)
         array[k] = a * k;
-    aco__switch_resume(co, 1);
+    aco__switch_resume(co, &value, 1);
     return array[i & 7] + array[j & 7];
 }
 
 /* Right by accident: nothing lives across the switch. Not flagged where the compiler makes no frame of any kind. */
 void planted_nothing_below(aco_t *co)
 {
-    aco__switch_yield(co, 0);
+    void *value = NULL;
+    aco__switch_yield(co, &value, 0);
 }
