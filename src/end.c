@@ -10,6 +10,8 @@
 #pragma weak _Unwind_ForcedUnwind
 #pragma weak _Unwind_Backtrace
 #pragma weak _Unwind_GetCFA
+#pragma weak _Unwind_SetGR
+#pragma weak _Unwind_SetIP
 
 /* ---- Deferred calls ---- */
 
@@ -139,6 +141,30 @@ static _Unwind_Reason_Code at_frame(int version, _Unwind_Action actions, _Unwind
     return _URC_NO_REASON;
 }
 
+/* libc++ throws a cancellation that was caught and thrown again as an ordinary exception: it then looks for a handler, and
+ * finds one in the outermost frame. */
+static const _Unwind_Exception_Class our_class = UINT64_C(0x41434f524e000000); /* "ACORN" */
+
+ACO__HIDDEN __attribute__((used)) _Unwind_Reason_Code aco__outermost_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
+                                                                                 struct _Unwind_Exception *exception, struct _Unwind_Context *context);
+_Unwind_Reason_Code aco__outermost_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class class, struct _Unwind_Exception *exception,
+                                               struct _Unwind_Context *context)
+{
+    if (version != 1 || class != our_class || (actions & _UA_FORCE_UNWIND))
+        return _URC_CONTINUE_UNWIND;
+    if (actions & _UA_SEARCH_PHASE)
+        return _URC_HANDLER_FOUND;
+    _Unwind_SetGR(context, __builtin_eh_return_data_regno(0), (_Unwind_Word)(uintptr_t)exception);
+    _Unwind_SetIP(context, (_Unwind_Ptr)(uintptr_t)aco__cancel_landing);
+    return _URC_INSTALL_CONTEXT;
+}
+
+ACO__HIDDEN __attribute__((used, noreturn)) void aco__cancel_landed(struct _Unwind_Exception *exception);
+void aco__cancel_landed(struct _Unwind_Exception *exception)
+{
+    finish((cancel_t *)(void *)exception);
+}
+
 /* A catch (...) that does not throw again ends the unwinding, which cannot be. */
 static void swallowed(_Unwind_Reason_Code reason, struct _Unwind_Exception *exception)
 {
@@ -197,6 +223,7 @@ int aco_cancel(aco_t *co)
         return aco__refuse_memory(0, "aco_cancel", sz);
     memset(cancel, 0, sizeof *cancel);
     cancel->co = co;
+    cancel->exception.exception_class = our_class;
     cancel->exception.exception_cleanup = swallowed;
     if (aco__interrupt(co, unwind, cancel, "aco_cancel") != ACO_ERROR)
         return 0;

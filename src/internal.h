@@ -132,6 +132,9 @@ ACO__HIDDEN int aco__check(int fatal, const char *call, const aco_t *co);
 /* Where an entry function returns to; calls aco__entry_returned(). src/arch/ */
 ACO__HIDDEN extern const char aco__returned[];
 ACO__HIDDEN __attribute__((noreturn, used)) void aco__entry_returned(void);
+/* Where the unwinder goes on when a cancellation has come to the outermost frame as an exception; calls
+ * aco__cancel_landed(). src/arch/ */
+ACO__HIDDEN extern const char aco__cancel_landing[];
 
 /* What few threads need: a stack to copy on, and a place for messages. In one mapping:
  *   | guard page | scratch stack | aco__rare_t | */

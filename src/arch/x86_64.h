@@ -13,17 +13,25 @@
  *   top-8   aco__returned                         <- rsp on entry to the entry function
  *
  * Unwinders look one byte before a return address, hence the nop: they find this function, named aco__outermost, and by its
- * undefined rip the end of the stack. */
+ * undefined rip the end of the stack. A cancellation that was caught and thrown again lands at aco__cancel_landing (end.c). */
 __asm__(".pushsection .text.aco__returned,\"ax\",@progbits\n"
         "\t.type aco__outermost,@function\n"
         "\t.hidden aco__returned\n"
         "\t.globl aco__returned\n"
         "aco__outermost:\n"
         "\t.cfi_startproc\n"
+        "\t.cfi_personality 0x1b,aco__outermost_personality\n"
         "\t.cfi_undefined rip\n"
         "\tnop\n"
         "aco__returned:\n"
         "\tcall aco__entry_returned\n"
+        "\tud2\n"
+        "\t.hidden aco__cancel_landing\n"
+        "\t.globl aco__cancel_landing\n"
+        "aco__cancel_landing:\n" /* rax: the exception; the word at top-8 stays as it is */
+        "\tsubq $16,%rsp\n"
+        "\tmovq %rax,%rdi\n"
+        "\tcall aco__cancel_landed\n"
         "\tud2\n"
         "\t.cfi_endproc\n"
         "\t.size aco__outermost,.-aco__outermost\n"

@@ -1,0 +1,627 @@
+/* Acorn for C++17 and later: coroutines and generators made of lambdas, on <aco.h>. Header only.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ *   aco::coroutine<int> numbers([](auto &self) {
+ *       for (int i = 0;; i++)
+ *           self.yield(i);
+ *   });
+ *   while (numbers.resume() && numbers.value() < 10)
+ *       std::cout << numbers.value();
+ *
+ * A coroutine or generator owns its function, its stack and what is on it: the destructor cancels it (aco_cancel()), so that
+ * the destructors of its live objects run. Both are movable, not copyable; an empty one (moved from) may be destroyed and
+ * assigned to, nothing else.
+ *
+ * Exceptions. One that the function throws and does not catch ends the coroutine and leaves through the resume(), raise() or
+ * iterator step that was running. A call that is refused throws aco::error. A catch (...) inside a coroutine must throw again
+ * when the coroutine is cancelled, and a noexcept function must not be suspended then: both as with pthread_cancel(). Yielding
+ * inside a catch block needs the flag ACO_OWN_EXCEPTIONS (debug builds check it). Compiled with -fno-exceptions, refused calls
+ * abort instead, and the rest is as in C.
+ *
+ * Threads: as <aco.h>. What self.yield() or a generator's element refers to is the coroutine's: it is valid until the
+ * coroutine is next resumed or ended, and on a share stack until another coroutine runs there. */
+#ifndef ACO_HPP
+#define ACO_HPP
+
+#if (defined(_MSVC_LANG) ? _MSVC_LANG : __cplusplus) < 201703L
+#error "acorn: <aco.hpp> needs C++17 or later"
+#endif
+
+#include "aco.h"
+
+#include <cerrno>
+#include <cstddef>
+#include <exception>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+#if __cplusplus >= 202002L && __has_include(<ranges>)
+#include <ranges>
+#endif
+
+#if defined(__cpp_exceptions)
+#define ACO__CPP_EXCEPTIONS 1
+#else
+#define ACO__CPP_EXCEPTIONS 0
+#endif
+
+#define ACO__FORCE_INLINE_MEMBER inline __attribute__((always_inline))
+
+/* Units of different kinds may be linked together: what they instantiate has different names. */
+#if ACO_DEBUG && ACO__CPP_EXCEPTIONS
+#define ACO__CPP_KIND checked
+#elif ACO__CPP_EXCEPTIONS
+#define ACO__CPP_KIND unchecked
+#else
+#define ACO__CPP_KIND without_exceptions
+#endif
+
+namespace aco {
+inline namespace ACO__CPP_KIND {
+
+/* How a coroutine is to be made: aco_options_t, whose comments hold, with setters. */
+struct options : aco_options_t {
+    options() noexcept : aco_options_t() {}
+    options &with_stack_size(std::size_t bytes) noexcept { return stack_size = bytes, *this; }
+    options &on(aco_share_stack_t *share_stack) noexcept { return stack = share_stack, *this; }
+    options &with_save_size(std::size_t bytes) noexcept { return save_size = bytes, *this; }
+    options &named(const char *what) noexcept { return name = what, *this; }
+    options &with(unsigned more_flags) noexcept { return flags |= more_flags, *this; }
+};
+
+/* A call was refused: errno's value as the code, aco_error_message() in what(). */
+class error : public std::system_error {
+public:
+    error() : std::system_error(errno, std::generic_category(), aco_error_message()) {}
+};
+
+namespace detail {
+
+[[noreturn]] ACO__COLD inline void refused()
+{
+#if ACO__CPP_EXCEPTIONS
+    throw error();
+#else
+    std::fprintf(stderr, "acorn: %s\n", aco_error_message());
+    std::abort();
+#endif
+}
+
+[[noreturn]] ACO__COLD inline void die(const char *why)
+{
+    std::fprintf(stderr, "acorn: %s\n", why);
+    std::abort();
+}
+
+/* What all frames have: a function object with what belongs to its coroutine, at one address for as long as it lives. */
+struct frame_base {
+    aco_t *co = nullptr;
+    unsigned flags = 0;
+#if ACO__CPP_EXCEPTIONS
+    std::exception_ptr error;   /* thrown in the coroutine, on its way out */
+    std::exception_ptr outside; /* debug builds: handled by the resumer as it resumed */
+#endif
+    frame_base() = default;
+    frame_base(const frame_base &) = delete;
+    frame_base &operator=(const frame_base &) = delete;
+
+    virtual ~frame_base() = default;
+
+    void start(aco_function_t entry, const options &how)
+    {
+        flags = how.flags;
+        co = aco_new(entry, this, &how);
+        if (!co)
+            refused();
+    }
+
+    /* To be called by the owner's destructor: what the function object captured must outlive what is on the stack. */
+    void end() noexcept
+    {
+        if (!co)
+            return;
+        if (!co->is_end && aco_cancel(co) != 0)
+            die(aco_error_message());
+        aco_destroy(co);
+        co = nullptr;
+    }
+
+    /* Ends as by an uncaught exception, which is being handled. A cancellation must go on. */
+#if ACO__CPP_EXCEPTIONS
+    void caught()
+    {
+        if (aco__is_cancelled())
+            throw;
+        error = std::current_exception();
+    }
+
+    void rethrow()
+    {
+        if (error)
+            std::rethrow_exception(std::exchange(error, nullptr));
+    }
+#else
+    void rethrow() noexcept {}
+#endif
+
+    /* Exceptions that are being handled belong to the thread, unless the coroutine keeps its own. */
+    void check_resume() noexcept
+    {
+#if ACO_DEBUG && ACO__CPP_EXCEPTIONS
+        outside = std::current_exception();
+#endif
+    }
+    void check_yield(const frame_base &resumed) const noexcept
+    {
+        (void)resumed;
+#if ACO_DEBUG && ACO__CPP_EXCEPTIONS
+        std::exception_ptr handled = std::current_exception();
+        if (!(flags & ACO_OWN_EXCEPTIONS) && handled && handled != resumed.outside)
+            die("aco::yield: inside a catch block, without the flag ACO_OWN_EXCEPTIONS");
+#endif
+    }
+};
+
+struct nothing {};
+
+/* A parameter's type; void is not one. */
+template<class T>
+using parameter = std::conditional_t<std::is_void_v<T>, nothing, T>;
+
+template<class T>
+using pointer_to = std::add_pointer_t<std::remove_reference_t<T>>;
+
+template<class T>
+void *erase(T &object) noexcept
+{
+    return const_cast<void *>(static_cast<const volatile void *>(std::addressof(object)));
+}
+
+template<class T>
+struct slot {
+    pointer_to<T> p = nullptr;
+    void set(void *erased) noexcept { p = static_cast<pointer_to<T>>(erased); }
+    T &get() const noexcept { return *p; }
+};
+template<>
+struct slot<void> {
+    void set(void *) noexcept {}
+    void get() const noexcept {}
+};
+
+template<class Return>
+struct result_slot {
+    std::optional<Return> result;
+};
+template<>
+struct result_slot<void> {};
+
+} // namespace detail
+
+/* A coroutine that yields `Yield`s, is sent `Send`s and ends with a `Return`; each may be void, the first two references. */
+template<class Yield = void, class Send = void, class Return = void>
+class coroutine {
+    static_assert(!std::is_reference_v<Return>, "the result is kept: it cannot be a reference");
+
+    struct frame : detail::frame_base, detail::result_slot<Return> {
+        void *first = nullptr; /* what the first resume() sends */
+    };
+
+public:
+    /* What the function gets: its side of the coroutine. Valid inside of it only. */
+    class self {
+    public:
+        self(const self &) = delete;
+        self &operator=(const self &) = delete;
+
+        /* Suspends the coroutine; resume() returns true. Returns what is sent next. */
+        template<class Y = Yield>
+        ACO__FORCE_INLINE_MEMBER std::enable_if_t<!std::is_void_v<Y>, Send> yield(detail::parameter<Yield> value)
+        {
+            return exchange(detail::erase(value));
+        }
+        template<class Y = Yield>
+        ACO__FORCE_INLINE_MEMBER std::enable_if_t<std::is_void_v<Y>, Send> yield()
+        {
+            return exchange(this);
+        }
+
+        aco_t *native_handle() const noexcept { return frame_.co; }
+
+    private:
+        friend class coroutine;
+        explicit self(frame &f) noexcept : frame_(f) {}
+
+        ACO__FORCE_INLINE_MEMBER Send exchange(void *value)
+        {
+            frame_.check_yield(frame_);
+            void *sent = aco_yield_value(value);
+            if constexpr (!std::is_void_v<Send>)
+                return static_cast<Send>(std::forward<Send>(*static_cast<detail::pointer_to<Send>>(sent)));
+            else
+                (void)sent;
+        }
+
+        frame &frame_;
+    };
+
+    coroutine() noexcept = default;
+
+    /* The function is called as f(self) or f(self, first) when the coroutine is first resumed, with what was sent first; the
+     * first form ignores that. Throws aco::error, std::bad_alloc, and what moving `f` throws. */
+    template<class F, class = std::enable_if_t<!std::is_same_v<std::decay_t<F>, coroutine>>>
+    explicit coroutine(F &&f, const options &how = {})
+    {
+        using function = std::decay_t<F>;
+        struct whole final : frame {
+            explicit whole(F &&from) : f(std::forward<F>(from)) {}
+            static void *entry(void *arg)
+            {
+                whole *w = static_cast<whole *>(arg);
+#if ACO__CPP_EXCEPTIONS
+                try {
+                    w->call();
+                } catch (...) {
+                    w->caught();
+                }
+#else
+                w->call();
+#endif
+                return nullptr;
+            }
+            void call()
+            {
+                self s(*this);
+                if constexpr (std::is_void_v<Return>)
+                    invoke(s);
+                else
+                    this->result.emplace(invoke(s));
+            }
+            decltype(auto) invoke(self &s)
+            {
+                if constexpr (std::is_void_v<Send>) {
+                    return f(s);
+                } else if constexpr (std::is_invocable_v<function &, self &, Send>) {
+                    return f(s, static_cast<Send>(std::forward<Send>(*static_cast<detail::pointer_to<Send>>(this->first))));
+                } else {
+                    return f(s);
+                }
+            }
+            function f;
+        };
+        auto made = std::make_unique<whole>(std::forward<F>(f));
+        made->start(&whole::entry, how);
+        frame_ = std::move(made);
+    }
+
+    coroutine(coroutine &&from) noexcept : frame_(std::move(from.frame_)), value_(std::exchange(from.value_, {})) {}
+    coroutine &operator=(coroutine &&from) noexcept
+    {
+        if (this != &from) {
+            reset();
+            frame_ = std::move(from.frame_);
+            value_ = std::exchange(from.value_, {});
+        }
+        return *this;
+    }
+    ~coroutine() { reset(); }
+
+    /* Cancels and empties it. */
+    void reset() noexcept
+    {
+        if (frame_)
+            frame_->end();
+        frame_.reset();
+    }
+
+    /* Runs it until it yields (true) or ends (false). Throws what it threw, or aco::error, as aco_send() refuses. */
+    template<class S = Send>
+    ACO__FORCE_INLINE_MEMBER std::enable_if_t<std::is_void_v<S>, bool> resume()
+    {
+        frame_->check_resume();
+        return came_back(aco_send(frame_->co, nullptr));
+    }
+    template<class S = Send>
+    ACO__FORCE_INLINE_MEMBER std::enable_if_t<!std::is_void_v<S>, bool> resume(detail::parameter<Send> value)
+    {
+        frame_->check_resume();
+        if (aco_unlikely(!frame_->first)) {
+            frame_->first = detail::erase(value);
+            return came_back(aco_send(frame_->co, nullptr));
+        }
+        return came_back(aco_send(frame_->co, detail::erase(value)));
+    }
+
+    /* What it yielded last. There must be such a value. */
+    template<class Y = Yield>
+    std::enable_if_t<!std::is_void_v<Y>, std::add_lvalue_reference_t<Yield>> value() const noexcept { return value_.get(); }
+
+    /* What it returned. It must have ended by returning. */
+    template<class R = Return>
+    std::enable_if_t<!std::is_void_v<R>, std::add_lvalue_reference_t<R>> result() noexcept { return *frame_->result; }
+
+#if ACO__CPP_EXCEPTIONS
+    /* Throws an exception inside, where it is suspended; else as resume(). One that was never resumed ends at once, and the
+     * exception comes back. Send's value: the yield does not return. */
+    bool raise(std::exception_ptr e)
+    {
+        if (aco_state(frame_->co) == ACO_STATE_READY) {
+            aco_cancel(frame_->co);
+            std::rethrow_exception(e);
+        }
+        frame_->check_resume();
+        return came_back(aco__interrupt(frame_->co, throw_it, &e, "aco::coroutine::raise"));
+    }
+    template<class E, class = std::enable_if_t<!std::is_same_v<std::decay_t<E>, std::exception_ptr>>>
+    bool raise(E &&e)
+    {
+        return raise(std::make_exception_ptr(std::forward<E>(e)));
+    }
+#endif
+
+    /* aco_cancel(): afterwards it is done. Throws aco::error. */
+    void cancel()
+    {
+        if (aco_cancel(frame_->co) != 0)
+            detail::refused();
+    }
+
+    /* Whether it has returned, thrown or been cancelled, or is empty. */
+    bool done() const noexcept { return !frame_ || frame_->co->is_end; }
+    explicit operator bool() const noexcept { return !done(); }
+    aco_t *native_handle() const noexcept { return frame_ ? frame_->co : nullptr; }
+
+private:
+    ACO__FORCE_INLINE_MEMBER bool came_back(void *value)
+    {
+        if (aco_unlikely(value == nullptr || value == ACO_ERROR))
+            return ended(value);
+        value_.set(value);
+        return true;
+    }
+    ACO__COLD bool ended(void *value)
+    {
+        if (value == ACO_ERROR)
+            detail::refused();
+        frame_->rethrow();
+        return false;
+    }
+#if ACO__CPP_EXCEPTIONS
+    static void throw_it(void *p)
+    {
+        std::rethrow_exception(std::move(*static_cast<std::exception_ptr *>(p)));
+    }
+#endif
+
+    std::unique_ptr<frame> frame_;
+    detail::slot<Yield> value_;
+};
+
+template<class T>
+class generator;
+
+namespace detail {
+
+struct generator_frame : frame_base {
+    generator_frame *root = this;   /* the outermost, which the consumer holds */
+    generator_frame *parent = nullptr;
+    aco_t *leaf = nullptr;          /* root: who shall make the next element */
+    bool begun = false;
+    bool finished = false;          /* its function has returned or thrown */
+
+    /* On the generator's stack, at its end: goes on in who asked for its elements, if that is a generator. */
+    void finish()
+    {
+        finished = true;
+        if (parent) {
+            root->leaf = parent->co;
+            aco_yield_to(parent->co);
+        }
+    }
+
+    void end_generator() noexcept
+    {
+        if (finished && co && !co->is_end) { /* waits for nothing, in finish() */
+            (aco_destroy)(co);
+            co = nullptr;
+        }
+        end();
+    }
+};
+
+} // namespace detail
+
+/* What a generator's function gets: its side. It may hand it on, by reference, to any depth of calls. */
+template<class T>
+class yielder {
+public:
+    yielder(const yielder &) = delete;
+    yielder &operator=(const yielder &) = delete;
+
+    /* Makes the next element: the consumer's iterator refers to `value` until it asks for the one after. */
+    ACO__FORCE_INLINE_MEMBER void operator()(T value)
+    {
+        frame_.check_yield(*frame_.root);
+        aco_yield_value(detail::erase(value));
+    }
+
+    /* Makes the elements of a range, or those that are left of a generator. Those of a generator<T> that was not begun go to the
+     * consumer directly, through any number of levels. */
+    template<class Range>
+    void yield_from(Range &&range)
+    {
+        for (auto &&element : range)
+            (*this)(std::forward<decltype(element)>(element));
+    }
+    void yield_from(generator<T> &&inner) { yield_from(inner); }
+    void yield_from(generator<T> &inner)
+    {
+        if (!inner.begun())
+            inner.feed(frame_);
+        else if (!inner.finished())
+            while (detail::pointer_to<T> element = inner.next(inner.frame_.get()))
+                (*this)(std::forward<T>(*element));
+    }
+
+private:
+    friend class generator<T>;
+    explicit yielder(detail::generator_frame &f) noexcept : frame_(f) {}
+    detail::generator_frame &frame_;
+};
+
+/* A range of `T`s (or references), made one by one by a function f(yielder<T> &). It has one beginning: begin() starts it,
+ * every iterator stands at its present element. It runs in its consumer's floating-point environment unless ACO_OWN_FP is
+ * given. */
+template<class T>
+class generator {
+public:
+    struct sentinel {};
+    class iterator {
+    public:
+        using iterator_category = std::input_iterator_tag;
+        using iterator_concept = std::input_iterator_tag;
+        using value_type = std::remove_cv_t<std::remove_reference_t<T>>;
+        using difference_type = std::ptrdiff_t;
+        using reference = T &;
+        using pointer = detail::pointer_to<T>;
+
+        iterator() noexcept = default;
+        ACO__FORCE_INLINE_MEMBER reference operator*() const noexcept { return *element_; }
+        ACO__FORCE_INLINE_MEMBER pointer operator->() const noexcept { return element_; }
+        ACO__FORCE_INLINE_MEMBER iterator &operator++()
+        {
+            element_ = next(frame_);
+            return *this;
+        }
+        void operator++(int) { ++*this; }
+        friend bool operator==(const iterator &i, const sentinel &) noexcept { return i.element_ == nullptr; }
+        friend bool operator!=(const iterator &i, const sentinel &) noexcept { return i.element_ != nullptr; }
+        friend bool operator==(const sentinel &, const iterator &i) noexcept { return i.element_ == nullptr; }
+        friend bool operator!=(const sentinel &, const iterator &i) noexcept { return i.element_ != nullptr; }
+
+    private:
+        friend class generator;
+        iterator(detail::generator_frame *frame, pointer element) noexcept : frame_(frame), element_(element) {}
+        detail::generator_frame *frame_ = nullptr;
+        pointer element_ = nullptr;
+    };
+
+    generator() noexcept = default;
+
+    /* Throws aco::error, std::bad_alloc, and what moving `f` throws. */
+    template<class F, class = std::enable_if_t<!std::is_same_v<std::decay_t<F>, generator>>>
+    explicit generator(F &&f, options how = {})
+    {
+        struct whole final : detail::generator_frame {
+            explicit whole(F &&from) : f(std::forward<F>(from)) {}
+            static void *entry(void *arg)
+            {
+                whole *w = static_cast<whole *>(arg);
+                yielder<T> y(*w);
+#if ACO__CPP_EXCEPTIONS
+                try {
+                    w->f(y);
+                } catch (...) {
+                    w->caught();
+                }
+#else
+                w->f(y);
+#endif
+                w->finish();
+                return nullptr;
+            }
+            std::decay_t<F> f;
+        };
+        if (!(how.flags & ACO_OWN_FP))
+            how.flags |= ACO_SHARED_FP;
+        auto made = std::make_unique<whole>(std::forward<F>(f));
+        made->start(&whole::entry, how);
+        made->leaf = made->co;
+        frame_ = std::move(made);
+    }
+
+    generator(generator &&from) noexcept = default;
+    generator &operator=(generator &&from) noexcept
+    {
+        if (this != &from) {
+            reset();
+            frame_ = std::move(from.frame_);
+        }
+        return *this;
+    }
+    ~generator() { reset(); }
+
+    /* Cancels and empties it. */
+    void reset() noexcept
+    {
+        if (frame_)
+            frame_->end_generator();
+        frame_.reset();
+    }
+
+    /* Makes the first element; to be called once. */
+    iterator begin()
+    {
+        if (!frame_)
+            return iterator();
+        frame_->begun = true;
+        return iterator(frame_.get(), next(frame_.get()));
+    }
+    sentinel end() const noexcept { return {}; }
+    aco_t *native_handle() const noexcept { return frame_ ? frame_->co : nullptr; }
+
+private:
+    friend class yielder<T>;
+
+    bool begun() const noexcept { return frame_ && frame_->begun; }
+    bool finished() const noexcept { return frame_->finished; }
+
+    ACO__FORCE_INLINE_MEMBER static detail::pointer_to<T> next(detail::generator_frame *frame)
+    {
+        frame->check_resume();
+        void *element = aco_send(frame->leaf, nullptr);
+        if (aco_unlikely(element == nullptr || element == ACO_ERROR))
+            ended(frame, element);
+        return static_cast<detail::pointer_to<T>>(element);
+    }
+
+    ACO__COLD static void ended(detail::generator_frame *frame, void *element)
+    {
+        if (element == ACO_ERROR)
+            detail::refused();
+        frame->rethrow();
+    }
+
+    /* On the stack of the generator `outer`: what comes next comes from this one. */
+    void feed(detail::generator_frame &outer)
+    {
+        detail::generator_frame *inner = frame_.get();
+        if (!inner)
+            return;
+        inner->begun = true;
+        inner->root = outer.root;
+        inner->parent = &outer;
+        outer.root->leaf = inner->co;
+        if (aco_yield_to(inner->co) != 0) {
+            outer.root->leaf = outer.co;
+            detail::refused();
+        }
+        inner->rethrow();
+    }
+
+    std::unique_ptr<detail::generator_frame> frame_;
+};
+
+} // namespace ACO__CPP_KIND
+} // namespace aco
+
+#if defined(__cpp_lib_ranges)
+template<class T>
+inline constexpr bool std::ranges::enable_view<aco::generator<T>> = true;
+#endif
+
+#endif
