@@ -143,7 +143,7 @@ static void rare_thread_ends(void)
         aco__values_free(&rare->main_extra);
     }
     self->rare = NULL;
-    aco__unmap((char *)rare - SCRATCH - page, page + SCRATCH + round_to_page(sizeof *rare));
+    aco__unmap_guarded((char *)rare - SCRATCH - page, page + SCRATCH + round_to_page(sizeof *rare), page);
 }
 
 static void spares_free(aco__thread_t *self);

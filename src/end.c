@@ -1,5 +1,5 @@
 /* Ending a coroutine before it has returned: deferred calls, and the stack unwound frame by frame. */
-#include "internal.h"
+#include "track.h"
 
 #include <errno.h>
 #include <string.h>
@@ -96,6 +96,14 @@ static void call_rest(aco_t *co)
         aco__values_destroy(extra);
 }
 
+/* Does what is left to do, and takes the trap away. */
+static void clean_up_under_trap(aco_t *co, aco_t *resumer)
+{
+    call_rest(co);
+    aco__unpark_resumer(aco__self(), resumer);
+    aco__observe_no_more(co);
+}
+
 void aco__clean_up(aco_t *co)
 {
     aco__extra_t *extra = aco__extra(co);
@@ -107,8 +115,7 @@ void aco__clean_up(aco_t *co)
     if (!rare)
         aco__die("aco_exit", co, "no memory for its cleanup");
     resumer = set_trap(rare);
-    call_rest(co);
-    aco__unpark_resumer(aco__self(), resumer);
+    clean_up_under_trap(co, resumer);
 }
 
 /* ---- Cancelling ---- */
@@ -123,8 +130,7 @@ typedef struct cancel {
 __attribute__((noreturn)) static void finish(cancel_t *cancel)
 {
     aco_t *co = cancel->co;
-    call_rest(co);
-    aco__unpark_resumer(aco__self(), cancel->resumer);
+    clean_up_under_trap(co, cancel->resumer);
     aco__memory_free(cancel, sizeof *cancel);
     aco__end(co, NULL);
 }

@@ -33,6 +33,7 @@ ACO__HIDDEN ACO__COLD int aco__refuse_memory(int fatal, const char *call, size_t
 ACO__HIDDEN void *aco__map(size_t sz);
 ACO__HIDDEN void *aco__map_aligned(size_t sz); /* to `sz`, a power of two */
 ACO__HIDDEN void aco__unmap(void *p, size_t sz);
+ACO__HIDDEN void aco__unmap_guarded(void *p, size_t sz, size_t guard_sz); /* the first guard_sz bytes are a guard */
 ACO__HIDDEN void *aco__allocate(size_t sz);
 ACO__HIDDEN void aco__release(void *p, size_t sz);
 ACO__HIDDEN int aco__map_is_ours(void); /* the library's own choice is in force */

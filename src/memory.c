@@ -61,6 +61,13 @@ void aco__unmap(void *p, size_t sz)
         aco__os_unmap(p, sz);
 }
 
+void aco__unmap_guarded(void *p, size_t sz, size_t guard_sz)
+{
+    if (guard_sz && !aco__map_is_ours()) /* a user's memory goes back as it came */
+        aco__os_unguard(p, guard_sz);
+    aco__unmap(p, sz);
+}
+
 void *aco__allocate(size_t sz)
 {
     const aco_allocator_t *a = allocator();

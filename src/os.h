@@ -22,6 +22,9 @@ ACO__HIDDEN void aco__os_unmap(void *p, size_t sz);
 /* Makes a page inaccessible. 0, or -1 and errno. */
 ACO__HIDDEN int aco__os_guard(void *p, size_t sz);
 
+/* Undoes it. */
+ACO__HIDDEN void aco__os_unguard(void *p, size_t sz);
+
 /* Advice, without effect where the system knows none: the contents are not needed; large pages would be welcome. */
 ACO__HIDDEN void aco__os_discard(void *p, size_t sz);
 ACO__HIDDEN void aco__os_prefer_large_pages(void *p, size_t sz);

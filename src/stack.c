@@ -88,7 +88,7 @@ aco_share_stack_t *aco__stack_new_private(size_t sz, int guarded)
 
 void aco__stack_free(aco_share_stack_t *stack)
 {
-    aco__unmap(stack->aco__map, stack->aco__map_sz);
+    aco__unmap_guarded(stack->aco__map, stack->aco__map_sz, stack->guard_page_enabled ? aco__os_page_size() : 0);
 }
 
 aco_share_stack_t *aco_share_stack_new(size_t sz)

@@ -33,6 +33,13 @@ int aco__observe_new(aco_t *co, int own_exceptions)
     return 0;
 }
 
+void aco__observe_no_more(aco_t *co)
+{
+    const aco__extra_t *extra = aco__extra(co);
+    if (!aco__tools_present() && !(extra && extra->own_exceptions))
+        co->aco__state &= (unsigned char)~ACO__OBSERVED;
+}
+
 void aco__observe_gone(aco_t *co)
 {
     aco__extra_t *extra = aco__extra(co);

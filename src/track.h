@@ -18,6 +18,8 @@ typedef struct aco__outside {
 ACO__HIDDEN int aco__tools_present(void);
 /* `co` is made: gives it what it needs, and ACO__OBSERVED if it needs anything. 0, or -1 and errno. */
 ACO__HIDDEN int aco__observe_new(aco_t *co, int own_exceptions);
+/* Takes ACO__OBSERVED off again if there is no more need for it. */
+ACO__HIDDEN void aco__observe_no_more(aco_t *co);
 ACO__HIDDEN void aco__observe_gone(aco_t *co);
 ACO__HIDDEN void aco__observe_stack_gone(const aco_share_stack_t *stack);
 ACO__HIDDEN void aco__observe_enter(aco_t *co, aco__outside_t *outside);

@@ -80,16 +80,28 @@ void aco__os_unmap(void *p, size_t sz)
     errno = saved;
 }
 
+/* Linux 6.13's MADV_GUARD_INSTALL: a guard that is not a mapping of its own; and its opposite. */
+enum { GUARD_INSTALL = 102, GUARD_REMOVE = 103 };
+
 int aco__os_guard(void *p, size_t sz)
 {
 #ifdef __linux__
-    enum { GUARD_INSTALL = 102 }; /* MADV_GUARD_INSTALL, Linux 6.13: a guard that is not a mapping of its own */
     int saved = errno;
     if (madvise(p, sz, GUARD_INSTALL) == 0)
         return 0;
     errno = saved;
 #endif
     return mprotect(p, sz, PROT_NONE);
+}
+
+void aco__os_unguard(void *p, size_t sz)
+{
+    int saved = errno;
+#ifdef __linux__
+    madvise(p, sz, GUARD_REMOVE);
+#endif
+    mprotect(p, sz, PROT_READ | PROT_WRITE);
+    errno = saved;
 }
 
 void aco__os_discard(void *p, size_t sz)
