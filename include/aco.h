@@ -28,6 +28,7 @@
  *                   with ACO_CONFIG_SHARE_FPU_MXCSR_ENV
  * In release builds the fast path asks nothing more: a coroutine on a share stack that is resumed by another thread while its
  * frames are in place is not noticed, nor is one that is resumed while another thread runs it.
+ * Under ACO_CONFIG_NO_INLINE resume and yield are the library's own, and check as in release builds.
  * A unit is a debug build when ACO_DEBUG is defined to 1, or not defined while neither NDEBUG is nor the compiler
  * optimises. Release and debug units may be linked together.
  *
@@ -169,7 +170,9 @@ enum {
     ACO__EXTRA = 0x10,    /* has an aco__extra_t with something in it */
     ACO__PRIVATE = 0x20,  /* has its stack to itself, which holds its aco__extra_t; the block ends after `fp` */
     ACO__NATIVE = 0x40,   /* made by aco_new() */
-    ACO__SHARES_FP = 0x80 /* does not keep a floating-point environment of its own */
+    ACO__SHARES_FP = 0x80, /* does not keep a floating-point environment of its own */
+    ACO__MOST_SPARES = 64,
+    ACO__SLAB = 2 << 20   /* bytes and alignment of a slab, which begins with its heap's address */
 };
 
 /* Whether the unit keeps floating-point environments apart. src/core.c asks the coroutine instead. */
@@ -260,7 +263,7 @@ ACO_API int aco_defer_pop(int call);
 
 /* Ends a coroutine. One that is suspended is resumed to unwind its stack: frame by frame from the innermost, first the
  * calls deferred in the frame, the last first, then its C++ destructors (where the frame has unwind tables; a cleanup
- * attribute in C under -fexceptions counts as one). Then it is done. One that never started becomes done and runs nothing;
+ * attribute in C under -fexceptions counts as one); the unwinder needs some 8 KiB of free stack for it. Then it is done. One that never started becomes done and runs nothing;
  * one that is done stays as it is. Cleanup may resume other coroutines; a yield in it aborts the process, and aco_yield_to() is
  * refused. 0, or -1 and errno: EINVAL (NULL, a main coroutine), ESRCH (destroyed), EBUSY (running, or resuming another), EPERM (belongs to another
  * thread), ENOMEM. */
@@ -393,7 +396,7 @@ ACO_API void aco_reset(aco_t *co, aco_cofuncp_t fp, void *arg);
  * suspended coroutine holds in its frames: no deferred call, no destructor, no key's destructor runs (a debug build prints a
  * warning, once); aco_cancel() first where they shall. The running coroutine cannot destroy itself: it aborts the process. Any thread,
  * while no other uses the coroutine; a main coroutine object: its own thread. */
-ACO_API void aco_destroy(aco_t *co);
+ACO__FAST void aco_destroy(aco_t *co);
 
 /* ---- Memory and assertions -------------------------------------------------------------------------------------------- */
 
@@ -434,6 +437,7 @@ ACO_API __attribute__((noinline)) int aco__yield_to_slow(aco_t *co);
 ACO_API ACO__COLD int aco__resume_check(aco_t *co, int own_fp);
 ACO_API ACO__COLD int aco__send_check(aco_t *co, void **value, int own_fp);
 ACO_API ACO__COLD void aco__yield_check(aco_t *co, int own_fp);
+ACO_API void aco__destroy(aco_t *co);
 ACO_API ACO__COLD void aco__destroy_checked(aco_t *co);         /* aco_destroy() of a debug build */
 ACO_API ACO__COLD void aco__arrived(uintptr_t mark);             /* acts on an arrival mark */
 ACO_API ACO__COLD void *aco__not_yielded(const char *call);      /* refuses: no coroutine is running */
@@ -458,9 +462,26 @@ ACO_API ACO__COLD __attribute__((noreturn)) void aco__nobody_runs(const char *ca
 
 #ifndef ACO_CONFIG_NO_INLINE
 
+/* Where a coroutine of aco_new() begins. */
+ACO_API ACO__ARRIVAL_ABI void aco__begin(ACO__ARRIVAL_PARAMETERS);
+
 ACO__FAST int aco_is_main_co(const aco_t *co)
 {
     return co->share_stack == NULL;
+}
+
+/* The block's fields for a start from the beginning. */
+ACO__FORCE_INLINE void aco__prepare(aco__thread_t *self, aco_t *co, aco_function_t fn, void *arg)
+{
+    ACO__ARRIVAL_ABI void (*begin)(ACO__ARRIVAL_PARAMETERS) = aco__begin;
+    memcpy(&co->aco__self.pc, &begin, sizeof begin);
+    co->aco__self.sp = co->share_stack->aco__top;
+    co->aco__self.bp = NULL; /* ends the chain of frame pointers */
+    co->aco__fp_control = self->new_fp_control;
+    co->aco__fp_control2 = self->new_fp_control2;
+    memcpy(&co->fp, &fn, sizeof fn);
+    co->arg = arg;
+    co->is_end = 0;
 }
 
 ACO__FAST void *aco_mem_new(size_t sz)
@@ -576,9 +597,43 @@ ACO__FAST int aco_yield_to(aco_t *co)
 #endif
 }
 
+/* A thread keeps the ordinary ones among its destroyed private coroutines, with their stacks: to make one of them again is a
+ * matter of a few stores. */
+ACO__FORCE_INLINE aco_t *aco__spare_take(aco__thread_t *self, aco_function_t fn, void *arg, int own_fp)
+{
+    aco_t *co = self->spare;
+    self->spare = (aco_t *)co->aco__self.base;
+    self->spares--;
+    co->aco__state = (unsigned char)(own_fp ? ACO__NATIVE | ACO__PRIVATE : ACO__NATIVE | ACO__PRIVATE | ACO__SHARES_FP);
+    aco__prepare(self, co, fn, arg);
+    return co;
+}
+
 ACO__FAST aco_t *aco_new(aco_function_t fn, void *arg, const aco_options_t *opts)
 {
-    return aco__new(fn, arg, opts, ACO__OWN_FP(NULL));
+    aco__thread_t *self = aco__self();
+    if (aco_unlikely(!self->spare || opts || !fn))
+        return aco__new(fn, arg, opts, ACO__OWN_FP(NULL));
+    return aco__spare_take(self, fn, arg, ACO__OWN_FP(NULL));
+}
+
+/* Keeps one, if it is ordinary. */
+ACO__FORCE_INLINE int aco__spare_keep(aco__thread_t *self, aco_t *co)
+{
+    if (!co->share_stack->aco__poolable || self->spares >= ACO__MOST_SPARES ||
+        *(struct aco__heap **)((uintptr_t)co & ~(uintptr_t)(ACO__SLAB - 1)) != self->heap) /* where its slab begins */
+        return 0;
+    co->aco__state = ACO__GONE;
+    co->aco__self.base = self->spare;
+    self->spare = co;
+    self->spares++;
+    return 1;
+}
+
+ACO__FAST void aco_destroy(aco_t *co)
+{
+    if (aco_unlikely(!co || (co->aco__state & ~ACO__SHARES_FP) != (ACO__NATIVE | ACO__PRIVATE | ACO__ENDED) || !aco__spare_keep(aco__self(), co)))
+        aco__destroy(co);
 }
 
 /* The frame's address tells aco_cancel() which destructors come after the call. */

@@ -91,7 +91,7 @@ void aco_thread_init(aco_cofuncp_t last_word)
 enum { SCRATCH = 64 << 10 };
 
 typedef ACO__ARRIVAL_ABI void arrival_t(ACO__ARRIVAL_PARAMETERS);
-static arrival_t begin, on_scratch, recall, trapped;
+static arrival_t on_scratch, recall, trapped;
 
 static size_t round_to_page(size_t sz)
 {
@@ -164,36 +164,14 @@ void aco__thread_will_end(void)
 
 /* ---- Making and freeing ---- */
 
-/* The block's fields for a start from the beginning. */
-static inline void prepare(aco__thread_t *self, aco_t *co, const void *pc, aco_cofuncp_t fp, void *arg)
-{
-    co->aco__self.pc = (void *)(uintptr_t)pc;
-    co->aco__self.sp = co->share_stack->aco__top;
-    co->aco__self.bp = NULL; /* ends the chain of frame pointers */
-    co->aco__fp_control = self->new_fp_control;
-    co->aco__fp_control2 = self->new_fp_control2;
-    co->fp = fp;
-    co->arg = arg;
-    co->is_end = 0;
-}
-
 static void prepare_entry(aco_t *co, aco_cofuncp_t fp, void *arg)
 {
-    const void *pc;
-    memcpy(&pc, &fp, sizeof fp);
-    prepare(ready(), co, pc, fp, arg);
+    aco_function_t fn;
+    memcpy(&fn, &fp, sizeof fp);
+    aco__prepare(ready(), co, fn, arg);
+    memcpy(&co->aco__self.pc, &fp, sizeof fp);
     co->save_stack.valid_sz = 0;
     aco__set_phase(co, ACO__READY);
-}
-
-static inline void prepare_function(aco__thread_t *self, aco_t *co, aco_function_t fn, void *arg)
-{
-    arrival_t *start = begin;
-    const void *pc;
-    aco_cofuncp_t fp;
-    memcpy(&pc, &start, sizeof pc);
-    memcpy(&fp, &fn, sizeof fp);
-    prepare(self, co, pc, fp, arg);
 }
 
 static aco_t *main_new(void *arg)
@@ -214,6 +192,8 @@ static aco_t *main_new(void *arg)
 /* Block and save area, the area inside the block's memory unless it is large. NULL and errno. */
 static aco_t *block_new(size_t save_sz)
 {
+    if (aco_unlikely(aco__tools_present())) /* each coroutine then has an extra record, whose address stands in the area */
+        save_sz += sizeof(void *);
     size_t inside = save_sz <= MAX_INSIDE ? save_sz : 0, room = sizeof(aco_t) + inside;
     aco_t *co = aco__block_memory_new(&room);
     if (!co)
@@ -240,7 +220,7 @@ void aco__block_free(aco_t *co)
         aco__extra_free(co);
     }
     aco__set_phase(co, ACO__GONE);
-    if (co->aco__state & ACO__PRIVATE) {
+    if (aco__has(co, ACO__PRIVATE)) {
         aco__memory_free(co, ACO__PRIVATE_BLOCK);
     } else if (aco__area_is_inside(co)) {
         aco__memory_free(co, sizeof(aco_t) + co->save_stack.sz);
@@ -374,7 +354,7 @@ static void spares_free(aco__thread_t *self)
         native_free(co);
 }
 
-static __attribute__((noinline)) aco_t *native_new_slow(aco_function_t fn, void *arg, const aco_options_t *opts, int own_fp)
+aco_t *aco__new(aco_function_t fn, void *arg, const aco_options_t *opts, int own_fp)
 {
     static const aco_options_t defaults;
     const aco_options_t *o = opts ? opts : &defaults;
@@ -390,8 +370,8 @@ static __attribute__((noinline)) aco_t *native_new_slow(aco_function_t fn, void 
     co = native_new(o, &sz);
     if (co) {
         if (!(o->flags & ACO_OWN_FP) && (!own_fp || (o->flags & ACO_SHARED_FP)))
-            co->aco__state |= ACO__SHARES_FP;
-        prepare_function(self, co, fn, arg);
+            aco__set_state_byte(co, co->aco__state | ACO__SHARES_FP);
+        aco__prepare(self, co, fn, arg);
         if (aco__observe_new(co, (o->flags & ACO_OWN_EXCEPTIONS) != 0) == 0 && (!o->name || aco__extra_make(co))) {
             if (o->name)
                 aco__name(aco__extra(co), o->name);
@@ -404,23 +384,10 @@ static __attribute__((noinline)) aco_t *native_new_slow(aco_function_t fn, void 
     return NULL;
 }
 
-aco_t *aco__new(aco_function_t fn, void *arg, const aco_options_t *opts, int own_fp)
-{
-    aco__thread_t *self = aco__self();
-    aco_t *co = self->spare;
-    if (aco_unlikely(!co || opts || !fn))
-        return native_new_slow(fn, arg, opts, own_fp);
-    self->spare = co->aco__self.base;
-    self->spares--;
-    co->aco__state = (unsigned char)(own_fp ? ACO__NATIVE | ACO__PRIVATE : ACO__NATIVE | ACO__PRIVATE | ACO__SHARES_FP);
-    prepare_function(self, co, fn, arg);
-    return co;
-}
-
 int aco__is_new(const aco_t *co)
 {
-    arrival_t *start = begin;
-    return aco__phase(co) == ACO__READY || (aco__phase(co) == ACO__SUSPENDED && memcmp(&co->aco__self.pc, &start, sizeof start) == 0 && co != aco__running());
+    arrival_t *begin = aco__begin;
+    return aco__phase(co) == ACO__READY || (aco__phase(co) == ACO__SUSPENDED && memcmp(&co->aco__self.pc, &begin, sizeof begin) == 0 && co != aco__running());
 }
 
 int aco_restart(aco_t *co, aco_function_t fn, void *arg)
@@ -433,42 +400,27 @@ int aco_restart(aco_t *co, aco_function_t fn, void *arg)
         return aco__refuse(0, EINVAL, "aco_restart", co, "was not made by aco_new()");
     if (aco__phase(co) != ACO__ENDED && !aco__is_new(co))
         return aco__refuse(0, EBUSY, "aco_restart", co, "is not done");
-    prepare_function(ready(), co, fn, arg);
-    if (!(co->aco__state & ACO__PRIVATE))
+    aco__prepare(ready(), co, fn, arg);
+    if (!aco__has(co, ACO__PRIVATE))
         co->save_stack.valid_sz = 0;
-    aco__set_phase(co, co->aco__state & ACO__PRIVATE ? ACO__SUSPENDED : ACO__READY);
+    aco__set_phase(co, aco__has(co, ACO__PRIVATE) ? ACO__SUSPENDED : ACO__READY);
     return 0;
 }
 
 /* ---- Destroying ---- */
 
-enum { MOST_SPARES = 64 };
-
-/* Keeps a private coroutine for the next aco_new(), if it is an ordinary one. */
-static inline int spare_keep(aco__thread_t *self, aco_t *co)
+static void destroy_private(aco_t *co)
 {
-    if (!co->share_stack->aco__poolable || (co->aco__state & (ACO__EXTRA | ACO__OBSERVED)) || self->spares >= MOST_SPARES ||
-        !aco__memory_is_mine(self, co))
-        return 0;
-    aco__set_phase(co, ACO__GONE);
-    co->aco__self.base = self->spare;
-    self->spare = co;
-    self->spares++;
-    return 1;
-}
-
-ACO__COLD static void destroy_private_slow(aco_t *co)
-{
-    if (aco__extra(co) && !(co->aco__state & ACO__OBSERVED)) {
+    if (!(co->aco__state & ACO__OBSERVED)) {
         aco__extra_free(co);
-        if (spare_keep(aco__self(), co))
+        if (aco__spare_keep(aco__self(), co))
             return;
     }
     aco__stack_check_overflow("aco_destroy", co->share_stack);
     native_free(co);
 }
 
-void aco_destroy(aco_t *co)
+void aco__destroy(aco_t *co)
 {
     unsigned phase;
     if (aco_unlikely(!co))
@@ -478,9 +430,8 @@ void aco_destroy(aco_t *co)
         aco__die("aco_destroy", co, "is running");
     if (aco_unlikely(phase > ACO__MAIN))
         aco__die("aco_destroy", co, phase == ACO__GONE ? "was destroyed before" : "is resuming another coroutine");
-    if (co->aco__state & ACO__PRIVATE) {
-        if (aco_unlikely(!spare_keep(aco__self(), co)))
-            destroy_private_slow(co);
+    if (aco__has(co, ACO__PRIVATE)) {
+        destroy_private(co);
         return;
     }
     switch (phase) {
@@ -503,7 +454,7 @@ void aco__destroy_checked(aco_t *co)
     if (co && (aco__phase(co) == ACO__SUSPENDED || aco__phase(co) == ACO__SAVED) && !aco__is_new(co) && co != aco__running() &&
         !__atomic_exchange_n(&warned, 1, __ATOMIC_RELAXED))
         aco__warn("aco_destroy", co, "is suspended: nothing that its frames hold is released; aco_cancel() would do it (said once)");
-    aco_destroy(co);
+    aco__destroy(co);
 }
 
 /* ---- Off the fast path ---- */
@@ -511,7 +462,7 @@ void aco__destroy_checked(aco_t *co)
 /* Whether the calling thread is the one that may run `co`. */
 static int is_mine(const aco_t *co, aco__thread_t *self)
 {
-    if (co->aco__state & ACO__PRIVATE)
+    if (aco__has(co, ACO__PRIVATE))
         return 1;
     if (co->share_stack->aco__thread && co->share_stack->aco__thread != self)
         return 0;
@@ -877,7 +828,7 @@ __attribute__((noreturn, always_inline)) static inline void end(aco_t *co, void 
     co->is_end = 1;
     co->aco__self.bp = result;
     aco__set_phase(co, ACO__ENDED);
-    if (!(co->aco__state & ACO__PRIVATE))
+    if (!aco__has(co, ACO__PRIVATE))
         aco__stack_leave(co);
     else if (aco_unlikely(!co->share_stack->guard_page_enabled))
         aco__stack_check_overflow("aco_exit", co->share_stack);
@@ -891,8 +842,7 @@ void aco__end(aco_t *co, void *result)
     end(co, result);
 }
 
-/* Where a coroutine of aco_new() begins. */
-ACO__ARRIVAL_ABI static void begin(ACO__ARRIVAL_PARAMETERS)
+ACO__ARRIVAL_ABI void aco__begin(ACO__ARRIVAL_PARAMETERS)
 {
     aco_t *co = (aco_t *)word;
     aco_function_t fn;

@@ -77,7 +77,7 @@ static aco_t *set_trap(aco__rare_t *rare)
     aco_t *resumer = self->resuming;
     aco__park_resumer(self);
     aco__unpark_resumer(self, &rare->trap);
-    self->running->aco__state |= ACO__OBSERVED; /* so that aco_yield_to() looks */
+    aco__set_state_byte(self->running, self->running->aco__state | ACO__OBSERVED); /* so that aco_yield_to() looks */
     return resumer;
 }
 

@@ -46,12 +46,6 @@ ACO__HIDDEN void *aco__memory_new(size_t *sz);
 ACO__HIDDEN void *aco__block_memory_new(size_t *sz);
 /* Gives back what these gave; `sz` is what they said, or anything up to ACO__SLAB_LARGEST if that was so too. Any thread. */
 ACO__HIDDEN void aco__memory_free(void *p, size_t sz);
-enum { ACO__SLAB = 2 << 20 };
-/* Whether the calling thread's heap holds `p`: a slab, aligned to its size, begins with its heap's address. */
-static inline int aco__memory_is_mine(const aco__thread_t *self, void *p)
-{
-    return *(struct aco__heap **)((uintptr_t)p & ~(uintptr_t)(ACO__SLAB - 1)) == self->heap;
-}
 ACO__HIDDEN int aco__blocks_each(int (*visit)(aco_t *co, void *arg), void *arg);
 ACO__HIDDEN void aco__heap_thread_ends(void);
 /* Sees to it that what the calling thread has is given back when it ends; core.c. */
@@ -193,9 +187,19 @@ static inline __attribute__((always_inline)) unsigned aco__phase(const aco_t *co
     return __atomic_load_n(&co->aco__state, __ATOMIC_RELAXED) & ACO__PHASE;
 }
 
+static inline __attribute__((always_inline)) void aco__set_state_byte(aco_t *co, unsigned state)
+{
+    __atomic_store_n(&co->aco__state, (unsigned char)state, __ATOMIC_RELAXED);
+}
+
+static inline __attribute__((always_inline)) int aco__has(const aco_t *co, unsigned flag)
+{
+    return (__atomic_load_n(&co->aco__state, __ATOMIC_RELAXED) & flag) != 0;
+}
+
 static inline __attribute__((always_inline)) void aco__set_phase(aco_t *co, unsigned phase)
 {
-    __atomic_store_n(&co->aco__state, (unsigned char)((co->aco__state & ~ACO__PHASE) | phase), __ATOMIC_RELAXED);
+    aco__set_state_byte(co, (co->aco__state & ~(unsigned)ACO__PHASE) | phase);
 }
 
 #endif

@@ -20,7 +20,7 @@ aco__extra_t *aco__extra(const aco_t *co)
     }
     if (!(co->aco__state & ACO__EXTRA))
         return NULL;
-    return co->aco__state & ACO__PRIVATE ? aco__stack_extra(co->share_stack) : *pointer_behind_area(co);
+    return aco__has(co, ACO__PRIVATE) ? aco__stack_extra(co->share_stack) : *pointer_behind_area(co);
 }
 
 aco__extra_t *aco__extra_make(aco_t *co)
@@ -36,7 +36,7 @@ aco__extra_t *aco__extra_make(aco_t *co)
         rare->has_main_extra = 1;
         return &rare->main_extra;
     }
-    if (co->aco__state & ACO__PRIVATE) {
+    if (aco__has(co, ACO__PRIVATE)) {
         extra = aco__stack_extra(co->share_stack);
     } else {
         extra = aco__memory_new(&sz);
@@ -49,7 +49,7 @@ aco__extra_t *aco__extra_make(aco_t *co)
         }
         *pointer_behind_area(co) = extra;
     }
-    co->aco__state |= ACO__EXTRA;
+    aco__set_state_byte(co, co->aco__state | ACO__EXTRA);
     return extra;
 }
 
@@ -76,11 +76,11 @@ void aco__extra_free(aco_t *co)
         extra->deferred = next;
     }
     memset(extra, 0, sizeof *extra);
-    if (!(co->aco__state & ACO__PRIVATE)) {
+    if (!aco__has(co, ACO__PRIVATE)) {
         aco__memory_free(extra, sizeof *extra);
         co->save_stack.sz += sizeof(void *);
     }
-    co->aco__state &= (unsigned char)~ACO__EXTRA;
+    aco__set_state_byte(co, co->aco__state & ~(unsigned)ACO__EXTRA);
 }
 
 /* ---- Name and slot ---- */

@@ -35,7 +35,7 @@ typedef struct slab {
     uint32_t class;
 } slab_t;
 _Static_assert(sizeof(slab_t) <= ACO__LINE, "objects begin one line into the slab");
-_Static_assert(offsetof(slab_t, heap) == 0, "as aco__memory_is_mine() has it");
+_Static_assert(offsetof(slab_t, heap) == 0, "as aco__spare_keep() has it");
 
 struct aco__heap {
     slab_t *with_room[2 * CLASSES]; /* the second half: of control blocks */

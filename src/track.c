@@ -29,7 +29,7 @@ int aco__observe_new(aco_t *co, int own_exceptions)
     extra->own_exceptions = own_exceptions && __cxa_get_globals;
     if (__tsan_create_fiber)
         extra->fiber = __tsan_create_fiber(0);
-    co->aco__state |= ACO__OBSERVED;
+    aco__set_state_byte(co, co->aco__state | ACO__OBSERVED);
     return 0;
 }
 
@@ -37,7 +37,7 @@ void aco__observe_no_more(aco_t *co)
 {
     const aco__extra_t *extra = aco__extra(co);
     if (!aco__tools_present() && !(extra && extra->own_exceptions))
-        co->aco__state &= (unsigned char)~ACO__OBSERVED;
+        aco__set_state_byte(co, co->aco__state & ~(unsigned)ACO__OBSERVED);
 }
 
 void aco__observe_gone(aco_t *co)

@@ -78,6 +78,16 @@ row gcc-hardened gcc g++ "-O2 -fPIE -pie -fcf-protection -fstack-protector-stron
 row gcc-O1-frames gcc g++ "-O1 -g -fno-omit-frame-pointer -fstack-protector-all"
 row gcc-ubsan gcc g++ "-O1 -g -fsanitize=undefined -fno-sanitize-recover=all"
 row clang-ubsan clang-19 clang++-19 "-O1 -g -fsanitize=undefined -fno-sanitize-recover=all"
+# What the sanitizers cannot serve is left out. ASan: frames that are copied (share stacks). TSan, for which a coroutine is a
+# thread: a child process that goes on; what counts calls or bytes of the fast path; memory limits.
+no_sanitizer='install|redzone\.(sweep|planted|vzeroupper)'
+row clang-tsan clang-19 clang++-19 "-O1 -g -fsanitize=thread" \
+    -E "^(example\.tutorial_1|probe\.(own-fp|shared-fp|pic-frame-pointer)|(fork|misuse|threads)\.|slab\.default|wander\..*\.libaco|$no_sanitizer)"
+row gcc-tsan gcc g++ "-O1 -g -fsanitize=thread" -R '^(wander\..*\.(steps|recipe|owners|heirs)|unwind|signals|guard|assertions)'
+row clang-asan clang-19 clang++-19 "-O1 -g -fsanitize=address" \
+    -R '^(example\.(synopsis|tutorial_[0346])|guard\.|assertions|slab|redzone\.check|wander\..*\.(crowd|steps|recipe|heirs)|cpp_|cancel|local|allocator)'
+row gcc-asan gcc g++ "-O1 -g -fsanitize=address" \
+    -R '^(example\.(synopsis|tutorial_[03456]|reset|echo_server)|guard\.|assertions|slab|redzone\.check|wander\.|cpp_|cancel|local|allocator)'
 if grep -q avx512f /proc/cpuinfo 2>/dev/null; then
     row gcc-avx512 gcc g++ "-O2 -march=x86-64-v4"
     row clang-avx512 clang-19 clang++-19 "-O2 -march=x86-64-v4"

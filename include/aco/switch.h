@@ -13,6 +13,8 @@
  *                                exchanges floating-point control words: ACO__FP_SWAP with ACO__FP_RARE, or ACO__FP_NONE.
  *                                ACO__LEAVING_REGISTER: where a transfer wants the block that it leaves
  *   aco__fp_read, aco__fp_load   the floating-point environment's control words; ACO__FP_STATUS: their status bits
+ *   ACO__ARRIVAL_PARAMETERS, ACO__ARRIVAL_ABI
+ *                                how a function that a switch enters from its beginning declares what crossed
  *   ACO__ENTRY_BELOW_TOP         how far below a stack's top an entry function's return address stands
  *
  * Three registers cross every switch: the control block's address, the thread record's offset, and the value passed.

@@ -1,12 +1,6 @@
 /* x86-64: what the library needs besides the inline switch. Included by core.c, so that the assembly stands in
  * an object that every program links (an archive member that link-time optimisation sees no symbol in is not found). */
 
-/* A function that a switch enters from its beginning: what it finds in the registers that cross every switch. */
-#define ACO__ARRIVAL_ABI
-#define ACO__ARRIVAL_PARAMETERS                                                                                        \
-    __attribute__((unused)) uintptr_t word, __attribute__((unused)) uintptr_t aco__thread_offset,                      \
-        __attribute__((unused)) uintptr_t aco__way_back, __attribute__((unused)) void *value
-
 /* aco__returned: an entry function's return address.
  *
  *   top     64-byte aligned                       <- rsp on arrival here

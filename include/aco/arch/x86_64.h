@@ -236,4 +236,10 @@ ACO__FORCE_INLINE void aco__fp_load(const uint32_t *control, const uint16_t *con
                      : "m"(*control), "m"(*control2));
 }
 
+/* A function that a switch enters from its beginning: what it finds in the registers that cross every switch. */
+#define ACO__ARRIVAL_ABI
+#define ACO__ARRIVAL_PARAMETERS                                                                                        \
+    __attribute__((unused)) uintptr_t word, __attribute__((unused)) uintptr_t aco__thread_offset,                      \
+        __attribute__((unused)) uintptr_t aco__way_back, __attribute__((unused)) void *value
+
 #endif
