@@ -14,6 +14,9 @@
  *
  * No call may be made by a signal handler that interrupts one.
  *
+ * Memory for frames that must be copied is asked for as another coroutine needs the stack: a resume is refused when there is
+ * none; a yield to a resumer on the same share stack cannot be, and aborts.
+ *
  * Errors. This library's own calls refuse what they cannot do: they return -1, NULL or ACO_ERROR as said at each, set errno,
  * and leave a line that says why in aco_error_message(); nothing is changed. libaco's calls return what they promise or abort
  * the process after printing that line on stderr, after "acorn: ". What is checked when:
@@ -190,7 +193,7 @@ typedef void *(*aco_function_t)(void *arg);
 /* How a coroutine is to be made. Zero in a field, and NULL for the whole, stands for the default: initialise with {0} and
  * set what is wanted; later versions add fields from the reserved ones. */
 typedef struct aco_options_s {
-    size_t stack_size;        /* of its private stack, in bytes, rounded up to whole pages and at least 4096; 0: 256 KiB */
+    size_t stack_size;        /* of its private stack, in bytes, rounded up, at least to 4096; 0: 256 KiB */
     aco_share_stack_t *stack; /* run on this share stack instead of a private one */
     size_t save_size;         /* bytes to reserve for its save area, with `stack`; 0: 64 */
     const char *name;         /* for aco_name(); copied, at most ACO_NAME_SIZE - 1 bytes */
@@ -217,7 +220,7 @@ extern ACO_API char aco_error_mark;
  * ENOMEM, EAGAIN (the kernel's limit on mappings is reached; aco_error_message() names it). Any thread. */
 ACO__FAST aco_t *aco_new(aco_function_t fn, void *arg, const aco_options_t *opts);
 
-/* Makes a coroutine of aco_new() that is done, or was never resumed, as new. It keeps its stack, name and options. 0, or -1
+/* Makes a coroutine of aco_new() that is done, or was never resumed, as new. It keeps its stack, name and options; its slot and coroutine-local values are gone. 0, or -1
  * and errno: EINVAL (NULL, or made by aco_create()), EBUSY (not done), ESRCH (destroyed). */
 ACO_API int aco_restart(aco_t *co, aco_function_t fn, void *arg);
 
@@ -233,8 +236,9 @@ ACO__FAST void *aco_send(aco_t *co, void *value);
 ACO__FAST void *aco_yield_value(void *value);
 
 /* Suspends the running coroutine and runs `co` in its place: the next yield of `co` returns to what was the running
- * one's resumer, which is now its own. Returns when the caller is resumed: 0; -1 at once, and errno as aco_send(), or
- * EPERM also when no coroutine is running or the running one is being cancelled. */
+ * one's resumer, which is now its own. Returns when the caller is resumed: 0; at once if `co` is the running one: 0; or
+ * refuses at once: -1, and errno as aco_send(), or EPERM also when no coroutine is running, when the running one is in its
+ * cleanup, and when one of the two has ACO_OWN_EXCEPTIONS and the other has not. */
 ACO__FAST int aco_yield_to(aco_t *co);
 
 typedef enum aco_state_e {
@@ -253,8 +257,9 @@ ACO_API aco_state_t aco_state(const aco_t *co);
 ACO_API void *aco_result(const aco_t *co);
 
 /* Has the running coroutine call fn(arg) when it ends: by returning, by aco_exit() or by aco_cancel(); the last deferred
- * first, on its own stack. 0, or -1 and errno: EPERM (no coroutine is running), EINVAL, ENOMEM. `fn` must not yield, throw or
- * end the coroutine. */
+ * first, on its own stack. For aco_cancel() the call belongs to the function that called aco_defer(), inlined ones counting as
+ * their caller. 0, or -1 and errno: EPERM (no coroutine is running), EINVAL, ENOMEM. `fn` must not yield, throw or
+ * end the coroutine; what it defers itself is called next. */
 ACO__FAST int aco_defer(void (*fn)(void *), void *arg);
 
 /* Takes the last deferred call back, making it now if `call` is not 0: to be used before the function that deferred it returns.
@@ -389,7 +394,7 @@ ACO__FAST void *aco_get_arg(void);
 ACO__FAST int aco_is_main_co(const aco_t *co);
 
 /* Makes a coroutine of aco_create() that has ended, or was never resumed, as new, with another entry function and argument. It
- * keeps its stack, its save area and its statistics. */
+ * keeps its stack, its save area and its statistics, not its coroutine-local values. */
 ACO_API void aco_reset(aco_t *co, aco_cofuncp_t fp, void *arg);
 
 /* Frees a coroutine or a main coroutine object: control block, save area and private stack, not a share stack, and nothing that a
@@ -452,9 +457,6 @@ typedef struct aco__local_s {
 ACO_API void *aco__local(aco__local_t *local, const char *name);
 ACO_API ACO__COLD __attribute__((noreturn)) void aco__nobody_runs(const char *call);
 
-#if ACO_DEBUG && !defined(ACO_CONFIG_NO_INLINE)
-#define aco_destroy(co) aco__destroy_checked(co)
-#endif
 #if defined(ACO_CONFIG_NO_INLINE) && defined(ACO_CONFIG_SHARE_FPU_MXCSR_ENV)
 #define aco_new(fn, arg, opts) aco__new(fn, arg, opts, 0)
 #define aco_create(main_co, share_stack, save_stack_sz, fp, arg) aco__create(main_co, share_stack, save_stack_sz, fp, arg, 0)
@@ -623,7 +625,7 @@ ACO__FORCE_INLINE int aco__spare_keep(aco__thread_t *self, aco_t *co)
     if (!co->share_stack->aco__poolable || self->spares >= ACO__MOST_SPARES ||
         *(struct aco__heap **)((uintptr_t)co & ~(uintptr_t)(ACO__SLAB - 1)) != self->heap) /* where its slab begins */
         return 0;
-    co->aco__state = ACO__GONE;
+    co->aco__state = ACO__NATIVE | ACO__PRIVATE | ACO__GONE;
     co->aco__self.base = self->spare;
     self->spare = co;
     self->spares++;
@@ -635,11 +637,18 @@ ACO__FAST void aco_destroy(aco_t *co)
     if (aco_unlikely(!co || (co->aco__state & ~ACO__SHARES_FP) != (ACO__NATIVE | ACO__PRIVATE | ACO__ENDED) || !aco__spare_keep(aco__self(), co)))
         aco__destroy(co);
 }
+#if ACO_DEBUG
+#define aco_destroy(co) aco__destroy_checked(co)
+#endif
 
 /* The frame's address tells aco_cancel() which destructors come after the call. */
 ACO__FAST int aco_defer(void (*fn)(void *), void *arg)
 {
+#ifdef ACO__OUT_OF_LINE /* the caller's frame begins behind this one */
+    return aco__defer(fn, arg, (char *)__builtin_frame_address(0) + 2 * sizeof(void *));
+#else
     return aco__defer(fn, arg, __builtin_frame_address(0));
+#endif
 }
 
 ACO__FAST int aco_is_in_main_co(void)

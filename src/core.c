@@ -2,6 +2,7 @@
 /* This unit defines the calls on the fast path as exported functions too, for languages that cannot use the header: the
  * bodies are the header's, or assembly where src/arch/ has a faster one. */
 #define ACO__FAST ACO_API
+#define ACO__OUT_OF_LINE
 
 #ifdef __x86_64__
 #include "arch/x86_64.h"
@@ -192,6 +193,10 @@ static aco_t *main_new(void *arg)
 /* Block and save area, the area inside the block's memory unless it is large. NULL and errno. */
 static aco_t *block_new(size_t save_sz)
 {
+    if (save_sz > SIZE_MAX / 2) {
+        errno = ENOMEM;
+        return NULL;
+    }
     if (aco_unlikely(aco__tools_present())) /* each coroutine then has an extra record, whose address stands in the area */
         save_sz += sizeof(void *);
     size_t inside = save_sz <= MAX_INSIDE ? save_sz : 0, room = sizeof(aco_t) + inside;
@@ -202,7 +207,7 @@ static aco_t *block_new(size_t save_sz)
     co->save_stack.ptr = co + 1;
     co->save_stack.sz = room - sizeof(aco_t);
     if (save_sz > MAX_INSIDE) {
-        co->save_stack.sz = save_sz;
+        co->save_stack.sz = (save_sz + 15) & ~(size_t)15; /* a pointer may stand behind it */
         co->save_stack.ptr = aco__memory_new(&co->save_stack.sz);
         if (!co->save_stack.ptr) {
             co->aco__state = ACO__GONE;
@@ -260,6 +265,7 @@ void aco_reset(aco_t *co, aco_cofuncp_t fp, void *arg)
         aco__die("aco_reset", co, aco__phase(co) == ACO__MAIN ? "is a main coroutine" : "has not ended");
     if (co->aco__state & ACO__NATIVE)
         aco__die("aco_reset", co, "was made by aco_new(): aco_restart() is its call");
+    aco__extra_clear(co);
     prepare_entry(co, fp, arg);
 }
 
@@ -400,6 +406,9 @@ int aco_restart(aco_t *co, aco_function_t fn, void *arg)
         return aco__refuse(0, EINVAL, "aco_restart", co, "was not made by aco_new()");
     if (aco__phase(co) != ACO__ENDED && !aco__is_new(co))
         return aco__refuse(0, EBUSY, "aco_restart", co, "is not done");
+    aco__extra_clear(co);
+    if (aco__has(co, ACO__OBSERVED))
+        aco__observe_stack_gone(co->share_stack);
     aco__prepare(ready(), co, fn, arg);
     if (!aco__has(co, ACO__PRIVATE))
         co->save_stack.valid_sz = 0;

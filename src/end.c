@@ -30,7 +30,7 @@ int aco__defer(void (*fn)(void *), void *arg, void *frame)
     deferred->fn = fn;
     deferred->arg = arg;
     deferred->frame = frame;
-    deferred->owner_sp = (char *)UINTPTR_MAX;
+    deferred->owner_sp = aco__is_cancelled() ? NULL : (char *)UINTPTR_MAX; /* deferred in a cleanup: due at once */
     deferred->next = extra->deferred;
     extra->deferred = deferred;
     return 0;
@@ -84,7 +84,7 @@ static aco_t *set_trap(aco__rare_t *rare)
 int aco__is_cancelled(void)
 {
     aco__thread_t *self = aco__self();
-    return self->resuming && self->resuming == &self->rare->trap;
+    return self->rare && self->resuming == &self->rare->trap;
 }
 
 static void call_rest(aco_t *co)
@@ -94,12 +94,11 @@ static void call_rest(aco_t *co)
     extra = aco__extra(co);
     if (extra)
         aco__values_destroy(extra);
+    call_deferred(co, (char *)UINTPTR_MAX); /* by destructors */
 }
 
-/* Does what is left to do, and takes the trap away. */
-static void clean_up_under_trap(aco_t *co, aco_t *resumer)
+static void lift_trap(aco_t *co, aco_t *resumer)
 {
-    call_rest(co);
     aco__unpark_resumer(aco__self(), resumer);
     aco__observe_no_more(co);
 }
@@ -112,10 +111,13 @@ void aco__clean_up(aco_t *co)
     if (!extra || (!extra->deferred && !extra->values))
         return;
     rare = aco__rare();
-    if (!rare)
-        aco__die("aco_exit", co, "no memory for its cleanup");
+    if (!rare) { /* no memory for a trap: a yield in the cleanup is then not noticed */
+        call_rest(co);
+        return;
+    }
     resumer = set_trap(rare);
-    clean_up_under_trap(co, resumer);
+    call_rest(co);
+    lift_trap(co, resumer);
 }
 
 /* ---- Cancelling ---- */
@@ -126,11 +128,11 @@ typedef struct cancel {
     aco_t *co, *resumer;
 } cancel_t;
 
-/* On the coroutine's stack, unwound as far as it goes. */
+/* On the coroutine's stack, unwound as far as it goes; aco__end() does what is left to do. */
 __attribute__((noreturn)) static void finish(cancel_t *cancel)
 {
     aco_t *co = cancel->co;
-    clean_up_under_trap(co, cancel->resumer);
+    lift_trap(co, cancel->resumer);
     aco__memory_free(cancel, sizeof *cancel);
     aco__end(co, NULL);
 }
@@ -205,6 +207,7 @@ static void unwind(void *arg)
             assignment_t to = {extra->deferred, NULL};
             _Unwind_Backtrace(assign, &to);
         }
+        aco__observe_unwind();
         _Unwind_ForcedUnwind(&cancel->exception, at_frame, cancel);
     }
     finish(cancel);

@@ -59,13 +59,12 @@ void aco__die(const char *call, const void *co, const char *reason, ...)
 
 int aco__refuse(int fatal, int error, const char *call, const void *co, const char *reason, ...)
 {
-    aco__rare_t *rare = fatal ? NULL : aco__rare();
+    aco__thread_t *self = aco__self();
     va_list args;
     va_start(args, reason);
     if (fatal)
         die(call, co, reason, args);
-    if (rare)
-        format(rare->message, sizeof rare->message, call, co, reason, args);
+    format(self->message, sizeof self->message, call, co, reason, args);
     va_end(args);
     errno = error;
     return -1;
@@ -83,8 +82,7 @@ int aco__refuse_memory(int fatal, const char *call, size_t sz)
 
 const char *aco_error_message(void)
 {
-    aco__rare_t *rare = aco__self()->rare;
-    return rare ? rare->message : "";
+    return aco__self()->message;
 }
 
 void aco__assert_failed(const char *what, const char *file, int line_number, const char *function)

@@ -80,6 +80,8 @@ ACO__HIDDEN aco__extra_t *aco__extra(const aco_t *co);
 ACO__HIDDEN aco__extra_t *aco__extra_make(aco_t *co);
 /* Frees what it holds, calling nothing, and the record itself if the coroutine is not private. */
 ACO__HIDDEN void aco__extra_free(aco_t *co);
+/* The slot and the values, for a coroutine that is made as new. */
+ACO__HIDDEN void aco__extra_clear(aco_t *co);
 ACO__HIDDEN void aco__values_free(aco__extra_t *extra);
 /* Calls the keys' destructors. */
 ACO__HIDDEN void aco__values_destroy(aco__extra_t *extra);
@@ -131,7 +133,7 @@ ACO__HIDDEN __attribute__((noreturn, used)) void aco__entry_returned(void);
  * aco__cancel_landed(). src/arch/ */
 ACO__HIDDEN extern const char aco__cancel_landing[];
 
-/* What few threads need: a stack to copy on, and a place for messages. In one mapping:
+/* What few threads need: a stack to copy on. In one mapping:
  *   | guard page | scratch stack | aco__rare_t | */
 typedef struct aco__rare {
     aco_t scratch;          /* switching to it runs core.c's on_scratch() there */
@@ -144,7 +146,6 @@ typedef struct aco__rare {
     void *event_arg;
     aco__extra_t main_extra;
     char has_main_extra;
-    char message[384];
 } aco__rare_t;
 /* The calling thread's, made if need be. NULL and errno. */
 ACO__HIDDEN aco__rare_t *aco__rare(void);
@@ -156,10 +157,12 @@ static inline void aco__park_resumer(aco__thread_t *self)
 {
     aco_t *co = self->resuming;
     volatile aco__context_t *from = &self->resumer, *to = co ? &co->aco__self : &self->outermost;
-    to->sp = from->sp;
-    to->pc = from->pc;
-    to->bp = from->bp;
-    to->base = from->base;
+    if (aco_likely(!co || (co->aco__state & ACO__PHASE) != ACO__RESUMING_SAVED)) { /* else `recall` stands for it there */
+        to->sp = from->sp;
+        to->pc = from->pc;
+        to->bp = from->bp;
+        to->base = from->base;
+    }
     *(co ? &co->aco__fp_control : &self->outermost_fp_control) = self->fp_control;
     *(co ? &co->aco__fp_control2 : &self->outermost_fp_control2) = self->fp_control2;
 }

@@ -64,6 +64,15 @@ void aco__values_free(aco__extra_t *extra)
     extra->values_sz = 0;
 }
 
+void aco__extra_clear(aco_t *co)
+{
+    aco__extra_t *extra = aco__extra(co);
+    if (!extra)
+        return;
+    aco__values_free(extra);
+    extra->slot = NULL;
+}
+
 void aco__extra_free(aco_t *co)
 {
     aco__extra_t *extra = aco__extra(co);

@@ -11,6 +11,7 @@ WEAK void __tsan_destroy_fiber(void *fiber);
 WEAK void __tsan_switch_to_fiber(void *fiber, unsigned flags);
 WEAK void __sanitizer_start_switch_fiber(void **fake_stack_save, const void *bottom, size_t size);
 WEAK void __sanitizer_finish_switch_fiber(void *fake_stack_save, const void **bottom_old, size_t *size_old);
+WEAK void asan_handle_no_return(void) __asm__("__asan_handle_no_return"); /* gcc knows the name, and not so */
 WEAK void __asan_unpoison_memory_region(void const volatile *p, size_t size);
 
 int aco__tools_present(void)
@@ -26,7 +27,7 @@ int aco__observe_new(aco_t *co, int own_exceptions)
     extra = aco__extra_make(co);
     if (!extra)
         return -1;
-    extra->own_exceptions = own_exceptions && __cxa_get_globals;
+    extra->own_exceptions = own_exceptions != 0;
     if (__tsan_create_fiber)
         extra->fiber = __tsan_create_fiber(0);
     aco__set_state_byte(co, co->aco__state | ACO__OBSERVED);
@@ -40,11 +41,37 @@ void aco__observe_no_more(aco_t *co)
         aco__set_state_byte(co, co->aco__state & ~(unsigned)ACO__OBSERVED);
 }
 
-void aco__observe_gone(aco_t *co)
+/* ASan: from here to a coroutine's stack and back. */
+ACO__UNOBSERVED static void enter_stack(const aco_share_stack_t *stack, void *fake_stack, aco__outside_t *outside)
+{
+    __sanitizer_start_switch_fiber(&outside->fake_stack, stack->ptr, (size_t)((char *)stack->aco__top - (char *)stack->ptr));
+    __sanitizer_finish_switch_fiber(fake_stack, &outside->stack_bottom, &outside->stack_size);
+}
+
+ACO__UNOBSERVED static void leave_stack(void **fake_stack, aco__outside_t *outside)
+{
+    __sanitizer_start_switch_fiber(fake_stack, outside->stack_bottom, outside->stack_size);
+    __sanitizer_finish_switch_fiber(outside->fake_stack, NULL, NULL);
+}
+
+ACO__UNOBSERVED void aco__observe_gone(aco_t *co)
 {
     aco__extra_t *extra = aco__extra(co);
-    if (extra && extra->fiber)
+    if (!extra)
+        return;
+    if (extra->fiber)
         __tsan_destroy_fiber(extra->fiber);
+    if (extra->fake_stack) { /* freed by leaving it for good */
+        aco__outside_t outside;
+        enter_stack(co->share_stack, extra->fake_stack, &outside);
+        leave_stack(NULL, &outside);
+    }
+}
+
+void aco__observe_unwind(void)
+{
+    if (asan_handle_no_return)
+        asan_handle_no_return();
 }
 
 void aco__observe_stack_gone(const aco_share_stack_t *stack)
@@ -56,12 +83,14 @@ void aco__observe_stack_gone(const aco_share_stack_t *stack)
 /* The C++ run time's record of exceptions being handled on this thread; two words, on some systems three. */
 static void exchange_exceptions(void *out[3], void *const in[3])
 {
-    void **globals = __cxa_get_globals();
+    void **globals = __cxa_get_globals ? __cxa_get_globals() : NULL;
 #ifdef __ARM_EABI_UNWINDER__
     enum { WORDS = 3 };
 #else
     enum { WORDS = 2 };
 #endif
+    if (!globals)
+        return;
     memcpy(out, globals, WORDS * sizeof *globals);
     memcpy(globals, in, WORDS * sizeof *globals);
 }
@@ -71,7 +100,6 @@ static void *const no_exceptions[3];
 ACO__UNOBSERVED void aco__observe_enter(aco_t *co, aco__outside_t *outside)
 {
     aco__extra_t *extra = aco__extra(co);
-    const aco_share_stack_t *stack = co->share_stack;
     if (!extra)
         return;
     if (extra->own_exceptions)
@@ -80,10 +108,8 @@ ACO__UNOBSERVED void aco__observe_enter(aco_t *co, aco__outside_t *outside)
         outside->fiber = __tsan_get_current_fiber();
         __tsan_switch_to_fiber(extra->fiber, 0);
     }
-    if (__sanitizer_start_switch_fiber) {
-        __sanitizer_start_switch_fiber(&outside->fake_stack, stack->ptr, (size_t)((char *)stack->aco__top - (char *)stack->ptr));
-        __sanitizer_finish_switch_fiber(extra->fake_stack, &outside->stack_bottom, &outside->stack_size);
-    }
+    if (__sanitizer_start_switch_fiber)
+        enter_stack(co->share_stack, extra->fake_stack, outside);
 }
 
 ACO__UNOBSERVED void aco__observe_leave(aco_t *co, aco__outside_t *outside)
@@ -93,8 +119,7 @@ ACO__UNOBSERVED void aco__observe_leave(aco_t *co, aco__outside_t *outside)
         return;
     if (__sanitizer_start_switch_fiber) {
         int ended = aco__phase(co) == ACO__ENDED;
-        __sanitizer_start_switch_fiber(ended ? NULL : &extra->fake_stack, outside->stack_bottom, outside->stack_size);
-        __sanitizer_finish_switch_fiber(outside->fake_stack, NULL, NULL);
+        leave_stack(ended ? NULL : &extra->fake_stack, outside);
         if (ended)
             extra->fake_stack = NULL;
     }

@@ -20,6 +20,8 @@ ACO__HIDDEN int aco__tools_present(void);
 ACO__HIDDEN int aco__observe_new(aco_t *co, int own_exceptions);
 /* Takes ACO__OBSERVED off again if there is no more need for it. */
 ACO__HIDDEN void aco__observe_no_more(aco_t *co);
+/* The frames of the running coroutine are about to be unwound. */
+ACO__HIDDEN void aco__observe_unwind(void);
 ACO__HIDDEN void aco__observe_gone(aco_t *co);
 ACO__HIDDEN void aco__observe_stack_gone(const aco_share_stack_t *stack);
 ACO__HIDDEN void aco__observe_enter(aco_t *co, aco__outside_t *outside);
@@ -28,7 +30,7 @@ ACO__HIDDEN void aco__observe_transfer(aco_t *from, aco_t *to);
 
 /* A function that a sanitizer must not instrument: it switches, or tells the sanitizer of a switch. */
 #if defined(__clang__)
-#define ACO__UNOBSERVED __attribute__((disable_sanitizer_instrumentation))
+#define ACO__UNOBSERVED __attribute__((disable_sanitizer_instrumentation, no_sanitize("address", "thread")))
 #else
 #define ACO__UNOBSERVED __attribute__((no_sanitize("address"), no_sanitize("thread")))
 #endif

@@ -65,6 +65,7 @@ typedef struct aco__thread {
     void (*last_word)(void);   /* what aco_thread_init() was given */
     struct aco__heap *heap;    /* where control blocks and save areas come from */
     struct aco__rare *rare;    /* what few threads need */
+    char message[256];         /* why the last refused call was refused */
 } __attribute__((aligned(64))) aco__thread_t;
 
 #if defined(ACO_CONFIG_NO_INLINE)

@@ -1,0 +1,303 @@
+/* Promises of aco_set_allocator() (include/aco.h): refusals, every request goes to the user's functions as the contract says,
+ * and everything comes back, at the latest when the thread ends that had it. One process: the allocator is set once. */
+#define _GNU_SOURCE
+#include "aco.h"
+#include "check.h"
+#include "child.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+/* Copying is not for the address sanitizer, which marks bytes of stacks. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#if defined(SANITIZED) || defined(__SANITIZE_ADDRESS__)
+#define SHARE_STACKS 0
+#else
+#define SHARE_STACKS 1
+#endif
+
+/* `what` must be refused: return `failed`, set errno, and leave a message that names call and coroutine and has the reason. */
+#define REFUSES(what, failed, error, call, co, reason)                                                                 \
+    do {                                                                                                               \
+        errno = 0;                                                                                                     \
+        CHECK((what) == (failed));                                                                                     \
+        CHECK_EQ(errno, error);                                                                                        \
+        check_message(__LINE__, call, co, reason);                                                                     \
+    } while (0)
+
+static void check_message(int line, const char *call, const void *co, const char *reason)
+{
+    char start[128];
+    const char *message = aco_error_message();
+    size_t length = (size_t)(co ? snprintf(start, sizeof start, "%s: coroutine %p: ", call, co) : snprintf(start, sizeof start, "%s: ", call));
+    if (strncmp(message, start, length) == 0 && strstr(message + length, reason) && (co || strncmp(message + length, "coroutine 0x", 12) != 0))
+        return;
+    fprintf(stderr, "%s:%d: wanted \"%s... %s ...\", the message is \"%s\"\n", __FILE__, line, start, reason, message);
+    CHECK(!"the message");
+}
+
+/* ---- An allocator that counts, and remembers what it gave ---- */
+
+enum { MOST = 4096 };
+
+typedef struct given {
+    void *p;
+    size_t sz;
+    char is_map;
+} given_t;
+
+static struct {
+    pthread_mutex_t lock;
+    given_t given[MOST];
+    unsigned maps, unmaps, allocations, releases;
+    size_t bytes;
+} memory = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void give(void *p, size_t sz, int is_map)
+{
+    size_t at = 0;
+    while (at < MOST && memory.given[at].p)
+        at++;
+    if (at == MOST) {
+        CHECK(!"too much is in use for this test");
+        return;
+    }
+    memory.given[at] = (given_t){p, sz, (char)is_map};
+    memory.bytes += sz;
+}
+
+/* Whole pieces only, with the size that was asked for. */
+static void take_back(void *p, size_t sz, int is_map)
+{
+    for (size_t at = 0; at < MOST; at++)
+        if (memory.given[at].p == p) {
+            CHECK_EQ(memory.given[at].sz, sz);
+            CHECK_EQ(memory.given[at].is_map, is_map);
+            memory.given[at].p = NULL;
+            memory.bytes -= sz;
+            return;
+        }
+    CHECK(!"takes back what was not given");
+}
+
+static void *map(size_t sz, size_t align, void *ctx)
+{
+    char *p, *aligned;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    CHECK(ctx == &memory);
+    CHECK(align >= page && (align & (align - 1)) == 0 && sz % page == 0 && sz > 0);
+    p = mmap(NULL, sz + align, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED)
+        return NULL;
+    aligned = (char *)(((uintptr_t)p + align - 1) & ~(uintptr_t)(align - 1));
+    if (aligned != p)
+        munmap(p, (size_t)(aligned - p));
+    munmap(aligned + sz, (size_t)(p + align - aligned));
+    pthread_mutex_lock(&memory.lock);
+    memory.maps++;
+    give(aligned, sz, 1);
+    pthread_mutex_unlock(&memory.lock);
+    return aligned;
+}
+
+static void unmap(void *p, size_t sz, void *ctx)
+{
+    CHECK(ctx == &memory);
+    pthread_mutex_lock(&memory.lock);
+    memory.unmaps++;
+    take_back(p, sz, 1);
+    pthread_mutex_unlock(&memory.lock);
+    munmap(p, sz);
+}
+
+static void *allocate(size_t sz, void *ctx)
+{
+    void *p = malloc(sz);
+    CHECK(ctx == &memory);
+    memset(p, 0xee, sz); /* nothing is promised to be zero */
+    pthread_mutex_lock(&memory.lock);
+    memory.allocations++;
+    give(p, sz, 0);
+    pthread_mutex_unlock(&memory.lock);
+    return p;
+}
+
+static void release(void *p, size_t sz, void *ctx)
+{
+    CHECK(ctx == &memory);
+    pthread_mutex_lock(&memory.lock);
+    memory.releases++;
+    take_back(p, sz, 0);
+    pthread_mutex_unlock(&memory.lock);
+    free(p);
+}
+
+/* ---- Work that needs memory of every kind ---- */
+
+typedef struct big {
+    char bytes[50000];
+} big_t;
+ACO_LOCAL(big_t, big);
+
+static void nothing(void *arg)
+{
+    (void)arg;
+}
+
+static void *needs_memory(void *arg)
+{
+    char bytes[40000];
+    memset(bytes, 'b', sizeof bytes);
+    __asm__ volatile("" : : "r"(bytes) : "memory");
+    big()->bytes[7] = 'x';
+    CHECK_EQ(aco_defer(nothing, NULL), 0);
+    aco_yield();
+    __asm__ volatile("" : : "r"(bytes) : "memory");
+    for (size_t i = 0; i < sizeof bytes; i++)
+        if (bytes[i] != 'b')
+            CHECK(!"a frame was changed");
+    CHECK(big()->bytes[7] == 'x');
+    return arg;
+}
+
+enum { CROWD = 150 }; /* more than are kept for the next ones */
+
+static void work(aco_options_t *options)
+{
+    aco_t *co[CROWD];
+    for (int i = 0; i < CROWD; i++) {
+        co[i] = aco_new(needs_memory, &co[i], options->stack || i % 3 == 0 ? options : NULL);
+        CHECK(co[i] != NULL);
+        aco_resume(co[i]);
+    }
+    for (int i = 0; i < CROWD; i++) {
+        if (i % 5 == 0)
+            CHECK_EQ(aco_cancel(co[i]), 0);
+        else if (i % 7)
+            CHECK(aco_send(co[i], NULL) == &co[i]);
+    }
+    for (int i = 0; i < CROWD; i++)
+        aco_destroy(co[i]);
+}
+
+static void *works(void *arg)
+{
+    aco_options_t private_options = {.name = "private", .stack_size = 100000};
+    work(&private_options);
+    private_options.flags = ACO_NO_GUARD;
+    work(&private_options);
+#if SHARE_STACKS
+    aco_options_t options = {.stack = aco_share_stack_new(0), .name = "shared", .save_size = 3000};
+    work(&options);
+    aco_share_stack_destroy(options.stack);
+#endif
+    CHECK(memory.bytes > 0);
+    return arg;
+}
+
+static void in_a_thread(void *(*fn)(void *), void *arg)
+{
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, fn, arg), 0);
+    pthread_join(thread, NULL);
+}
+
+static void *destroys(void *co)
+{
+    aco_destroy(co);
+    return NULL;
+}
+
+static void *makes_for_others(void *arg)
+{
+    aco_t *co = aco_new(needs_memory, arg, NULL);
+    aco_resume(co);
+    in_a_thread(destroys, co);
+    return arg;
+}
+
+/* What the process keeps when a thread has ended, for the next one: its heap's record and a slab for each size that it used. */
+enum { SLAB = 2 << 20 };
+
+static size_t kept(void)
+{
+    size_t bytes = 0;
+    int records = 0;
+    for (size_t at = 0; at < MOST; at++) {
+        const given_t *given = &memory.given[at];
+        if (!given->p)
+            continue;
+        CHECK(given->is_map);
+        records += given->sz != SLAB;
+        bytes += given->sz;
+    }
+    CHECK(records <= 1);
+    CHECK_EQ(memory.allocations, memory.releases);
+    CHECK_EQ(bytes, memory.bytes);
+    return bytes;
+}
+
+static aco_allocator_t good = {map, unmap, allocate, release, &memory};
+
+/* Promise: one without a function is refused by EINVAL; that is no use of the library, so the right one can still be set. */
+static void refused_then_set(void)
+{
+    for (int i = 0; i < 5; i++) {
+        aco_allocator_t bad = good;
+        if (i == 0)
+            bad.map = NULL;
+        else if (i == 1)
+            bad.unmap = NULL;
+        else if (i == 2)
+            bad.allocate = NULL;
+        else if (i == 3)
+            bad.release = NULL;
+        REFUSES(aco_set_allocator(i < 4 ? &bad : NULL), -1, EINVAL, "aco_set_allocator", NULL, "NULL");
+    }
+    CHECK_EQ(aco_set_allocator(&good), 0);
+}
+
+static void too_late(void)
+{
+    aco_t *co = aco_new(needs_memory, NULL, NULL);
+    CHECK(co != NULL);
+    REFUSES(aco_set_allocator(&good), -1, EBUSY, "aco_set_allocator", NULL, "already");
+    aco_resume(co);
+    CHECK_EQ(aco_cancel(co), 0);
+    aco_destroy(co);
+    CHECK_EQ(memory.maps + memory.allocations, 0);
+}
+
+static void too_late_after_a_stack(void)
+{
+    aco_share_stack_destroy(aco_share_stack_new(0));
+    REFUSES(aco_set_allocator(&good), -1, EBUSY, "aco_set_allocator", NULL, "already");
+}
+
+int main(void)
+{
+    size_t first;
+    PASSES(refused_then_set);
+    PASSES(too_late);
+    PASSES(too_late_after_a_stack);
+    CHECK_EQ(aco_set_allocator(&good), 0);
+    CHECK_EQ(memory.maps + memory.allocations, 0);
+    in_a_thread(works, NULL);
+    CHECK(memory.maps > CROWD && memory.allocations > CROWD); /* a stack each, a large variable each */
+    CHECK(memory.unmaps > CROWD);
+    first = kept();
+    for (int i = 0; i < 3; i++) {
+        in_a_thread(works, NULL);
+        CHECK_EQ(kept(), first);
+    }
+    for (int i = 0; i < 3; i++) {
+        in_a_thread(makes_for_others, NULL);
+        CHECK_EQ(kept(), first);
+    }
+    REFUSES(aco_set_allocator(&good), -1, EBUSY, "aco_set_allocator", NULL, "already");
+    return check_result("allocator");
+}
