@@ -33,6 +33,7 @@ MANY = 10000     # coroutines from which on making them takes longer than measur
 
 class Case:
     """One row group: a command line of the matrix programs (bench/matrix.h)."""
+    programs = None  # who takes part: the matrix's
 
     def __init__(self, name, number, order="-"):
         self.name, self.number, self.order = name, number, order
@@ -64,8 +65,51 @@ CASES = [ONE] + [SIXTY_FOUR if (n, order) == (64, "rr") else Case("flat", n, ord
     + list(NESTED.values()) + [Case("value", 1)]
 
 
+class Line:
+    """What a native case compares: a measurement of one of the programs that use bench/native.h."""
+
+    def __init__(self, what, program, name, number=1, limit=None, impl="acorn"):
+        self.what, self.program, self.arguments = what, program, [name, str(number), "-"]
+        self.limit = limit  # of its ratio to the case's first line, if there is a number to reach
+        self.impl = impl
+
+
+class NativeCase:
+    """Some measurements, all set beside the first."""
+    number = 1
+
+    def __init__(self, name, title, *lines, params=None):
+        self.name, self.title, self.lines, self.params = "native_" + name, title, lines, params or {}
+        self.programs = []  # build() knows them
+
+
+ROUND_TRIP = "resume and yield"
+NATIVE = [
+    NativeCase("send", "native: a value each way", Line(ROUND_TRIP, "acorn", "resume"),
+               Line("aco_send and aco_yield_value", "acorn", "send", limit=1.10)),
+    NativeCase("nested", "native: resume from inside a coroutine", Line(ROUND_TRIP, "acorn", "resume"),
+               Line("resume and yield, nested", "acorn", "nested", limit=1.60)),
+    NativeCase("transfer", "native: transfer, 2 coroutines", Line(ROUND_TRIP, "acorn", "resume"),
+               Line("aco_yield_to", "acorn", "transfer", 2, limit=0.70), params={"coroutines": 2}),
+    *(NativeCase("transfer", f"native: transfer, ring of {n} coroutines", Line(f"resume and yield, {n} in turn", "acorn", "resume_several", n),
+                 Line("aco_yield_to", "acorn", "transfer", n, limit=0.70), params={"coroutines": n}) for n in (10, 64)),
+    NativeCase("call", "native: call, a coroutine's whole life", Line("with_stack, resume, return", "corosensei", "call", impl="corosensei"),
+               Line("new, send, return, destroy", "acorn", "call", limit=1.00), Line("restart, send, return", "acorn", "restart"),
+               Line("made on a pooled stack, resume, return", "boost", "call", impl="Boost.Context fiber")),
+    NativeCase("own_exceptions", "native: own exceptions (ACO_OWN_EXCEPTIONS)", Line(ROUND_TRIP, "cpp", "resume"),
+               Line("resume and yield, own exceptions", "cpp", "own_exceptions")),
+    NativeCase("coroutine", "native: C++ coroutine", Line(ROUND_TRIP, "cpp", "resume"),
+               Line("aco::coroutine<>", "cpp", "coroutine", limit=1.30),
+               Line("aco::coroutine, a value each way", "cpp", "coroutine_value", limit=1.30)),
+    NativeCase("generator", "native: C++ generator, a tree of 1000000 nodes", Line("visit with a callback", "cpp", "visit", 1000000),
+               Line("aco::generator, recursive function", "cpp", "generator", 1000000, limit=2.00),
+               Line("aco::generator for each node, yield_from", "cpp", "generators", 1000000), params={"nodes": 1000000}),
+]
+
+
 class Program:
-    """One contender, or one form of Acorn, as built by one compiler."""
+    """One contender, or one form of Acorn, as built by one compiler; in a native case one of its lines."""
+    line = None
 
     def __init__(self, impl, compiler, path, params=None, missing=None, skip=None):
         self.impl, self.compiler, self.path = impl, compiler, path
@@ -124,7 +168,7 @@ def run_logged(command, log, **options):
     if code == 0:
         return None
     lines = [line.strip() for line in Path(log).read_text(errors="replace").splitlines() if line.strip()]
-    first = next((i for i, line in enumerate(lines) if "error" in line.lower()), max(len(lines) - 1, 0))
+    first = next((i for i, line in enumerate(lines) if re.search(r"\berror:|undefined reference", line)), max(len(lines) - 1, 0))
     return f"{' '.join(lines[first:first + 2]) or 'failed'} (see {log})"
 
 
@@ -163,14 +207,44 @@ def takes_part_generator(case):
     return "a stackless coroutine cannot yield from a function that it calls" if case.name == "nested" else None
 
 
+def native_programs(line, builds, cargo):
+    """(compiler, path, params, missing) of what measures `line`. `builds`: compiler's name -> (version, directory, failure)."""
+    if line.program == "corosensei":
+        return [(cargo.compiler, cargo.path, {}, cargo.missing)]
+    found = []
+    for name, (compiler, directory, failure) in builds.items():
+        if line.program == "boost":
+            forms = {"boost": {}} if name in PEERS["boost_fiber"][1] else {}
+        else:
+            forms = {f"{line.program}-shared": {"fp": SHARED}, f"{line.program}-own": {"fp": OWN}}
+        for form, params in forms.items():
+            path = directory / "bench" / f"native-{form}"
+            why = "was not built" if failure or line.program != "boost" else "libboost-context-dev is not installed"
+            why = None if path.exists() and not failure else why
+            found.append((compiler, path, params, why))
+    return found
+
+
+def find_native(cases, builds, cargo):
+    """Gives each native case its programs."""
+    for case in cases:
+        case.programs = []
+        for line in case.lines:
+            for compiler, path, params, missing in native_programs(line, builds, cargo):
+                program = Program(line.impl, compiler, path, {"what": line.what, **params}, missing)
+                program.line = line
+                case.programs.append(program)
+
+
 def build(directory):
-    """All programs, built or missing, and the directories by compiler."""
-    programs, directories = [], {}
+    """The matrix's programs, built or missing, and the directories by compiler. Finds the native cases' programs too."""
+    programs, directories, builds = [], {}, {}
     skips = {"call": takes_part_call, "generator": takes_part_generator}
     for name, (cc, _) in COMPILERS.items():
         directories[name] = directory / name
         failure = build_with_cmake(name, directories[name])
         compiler = version(cc) or name
+        builds[name] = compiler, directories[name], failure
 
         def add(program, impl, params=None, skip=None):
             path = directories[name] / "bench" / f"switch-{program}"
@@ -188,6 +262,7 @@ def build(directory):
     failure = build_with_cargo(target)
     rustc = " ".join(output_of("rustc", "--version").split()[:2]) or "rustc"
     programs.append(Program(COROSENSEI, rustc, target / "release" / "switch-corosensei", None, failure))
+    find_native(NATIVE, builds, programs[-1])
     order = [impl for impl, *_ in ((ACORN_NAME,), *PEERS.values(), (COROSENSEI,))]
     return sorted(programs, key=lambda program: (order.index(program.impl), [*ACORN.values()].index(tuple(program.params.values()))
                                                  if program.params else 0)), directories
@@ -209,7 +284,8 @@ class Results:
 
 def run_once(program, case, samples, milliseconds, seed):
     """A list of nanoseconds, or the reason why there is none."""
-    command = [program.path, *case.arguments, str(samples), str(milliseconds), str(seed)]
+    arguments = program.line.arguments if program.line else case.arguments
+    command = [program.path, *arguments, str(samples), str(milliseconds), str(seed)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_LIMIT)
     except subprocess.TimeoutExpired:
@@ -232,7 +308,7 @@ def run_matrix(programs, cases, rounds, many_rounds, samples, milliseconds):
     results = Results()
     pairs = {case: [] for case in cases}
     for case in cases:
-        for program in programs:
+        for program in case.programs or programs:
             why = program.missing or (program.skip(case) if program.skip else None)
             if why:
                 results.missing[case, program] = why
@@ -377,6 +453,43 @@ def print_case(results, case, programs):
         print(f"  {line}")
 
 
+def native_ratio(results, case, program):
+    """What it takes to the case's first line: by the same compiler, with the same floating-point environment, where that is there."""
+    def fits(other, same):
+        return other.line is case.lines[0] and (not same or (other.compiler == program.compiler and other.params.get("fp") == program.params.get("fp")))
+    ns = results.samples.get((case, program))
+    base = results.pooled(case, lambda other: fits(other, True)) or results.pooled(case, lambda other: fits(other, False))
+    return statistics.median(ns) / base if ns and base else None
+
+
+def print_native(results, case):
+    print(f"\n{case.title}")
+    rows = [("implementation", "compiler", "ns", "min ns", "max ns", "x first")]
+    for program in case.programs:
+        ns = results.samples.get((case, program))
+        value = native_ratio(results, case, program)
+        if ns:
+            rows.append((program.label, program.compiler, number(statistics.median(ns)), number(min(ns)), number(max(ns)),
+                         f"{value:.2f}" if value else "-"))
+    print_columns(rows, 2)
+    for line in reasons((program, results.missing[case, program]) for program in case.programs if (case, program) in results.missing):
+        print(f"  {line}")
+
+
+def native_rows(results, cases):
+    rows = []
+    for case in cases:
+        for program in case.programs or ():
+            if program.line.limit is None:
+                continue
+            value, limit = native_ratio(results, case, program), program.line.limit
+            yardstick = case.lines[0] if case.lines[0].impl == ACORN_NAME else None
+            head = (case.title, f"{program.line.what}, {program.params['fp']}", yardstick.what if yardstick else case.lines[0].impl,
+                    program.compiler)
+            rows.append((*head, f"{value:.2f}", f"{limit:.2f}", verdict(value, limit)) if value else (*head, "-", f"{limit:.2f}", "not measured"))
+    return rows
+
+
 def print_others(results):
     groups = {}
     for item in results.others:
@@ -409,10 +522,11 @@ COPY_CASE, MEMORY_CASE, SCATTERED = "copy_100_bytes_1M", "rss_96_live_bytes_1M",
 COPY_LIMIT, MOST_BYTES = 0.60, 280
 
 
-def print_targets(results, programs, cases):
+def print_targets(results, programs, cases, matrix):
+    """`matrix`: those of switching and copying too."""
     print("\nNumbers to reach: acorn's time / the yardstick's, medians of this run")
     rows = [("case", "form", "yardstick", "compiler", "ratio", "at most", "")]
-    for case, form, fp, yardstick, limit in TARGETS:
+    for case, form, fp, yardstick, limit in TARGETS if matrix else ():
         for program in programs:
             if case not in cases or program.params != {"form": form, "fp": fp} or program.impl != ACORN_NAME:
                 continue
@@ -424,7 +538,7 @@ def print_targets(results, programs, cases):
                 continue
             value = statistics.median(ns) / base
             rows.append((*head, f"{value:.2f}", f"{limit:.2f}", verdict(value, limit)))
-    print_columns(rows + copying_rows(results), 4)
+    print_columns(rows + copying_rows(results) + native_rows(results, cases), 4)
 
 
 def verdict(value, limit):
@@ -562,7 +676,7 @@ def plot(results, programs, directory):
 def options():
     parser = argparse.ArgumentParser(description="Acorn's benchmarks", formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer repetitions")
-    parser.add_argument("--only", metavar="TEXT", action="append", help="only the matrix cases whose title contains TEXT, nothing else; repeatable")
+    parser.add_argument("--only", metavar="TEXT", action="append", help="only the cases whose title contains TEXT, nothing else; repeatable")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write all results, one JSON object per line")
     parser.add_argument("--svg", metavar="DIR", type=Path, help="write the plots")
     parser.add_argument("--build", metavar="DIR", type=Path, default=ROOT / "build" / "bench", help="where to build")
@@ -571,9 +685,9 @@ def options():
 
 def main():
     args = options()
-    cases = [case for case in CASES if not args.only or any(text in case.title for text in args.only)]
+    cases = [case for case in CASES + NATIVE if not args.only or any(text in case.title for text in args.only)]
     if not cases:
-        sys.exit("no case has such a title; there are:\n" + "\n".join(f"  {case.title}" for case in CASES))
+        sys.exit("no case has such a title; there are:\n" + "\n".join(f"  {case.title}" for case in CASES + NATIVE))
     progress("building")
     programs, directories = build(args.build.resolve())
     started = time.monotonic()
@@ -589,23 +703,32 @@ def main():
     print("Acorn: benchmarks")
     for key, value in about.items():
         print(f"  {key:14} {', '.join(value) if isinstance(value, list) else value}")
-    print("\nSwitching: nanoseconds for one resume and yield, medians, fastest first. Beside them the ratios to the classic switch and\n"
-          "to acorn (inline, shared FP) of the same compiler; of all compilers together where a contender has another.\n"
-          "  own FP     each coroutine keeps its own rounding mode and exception masks: acorn's default, as libaco's. Of the others\n"
-          "             Boost and ucontext do so too\n"
-          "  shared FP  all have them in common (ACO_CONFIG_SHARE_FPU_MXCSR_ENV), as with the classic switch and corosensei\n"
-          "  exported   acorn's out-of-line functions, for other languages\n"
-          "  classic    the least that a full-save switch does: six pushes, six pops, a jump; no checks, no FP environment")
+    native = [case for case in cases if case in NATIVE]
+    if len(native) < len(cases):
+        print("\nSwitching: nanoseconds for one resume and yield, medians, fastest first. Beside them the ratios to the classic switch and\n"
+              "to acorn (inline, shared FP) of the same compiler; of all compilers together where a contender has another.\n"
+              "  own FP     each coroutine keeps its own rounding mode and exception masks: acorn's default, as libaco's. Of the others\n"
+              "             Boost and ucontext do so too\n"
+              "  shared FP  all have them in common (ACO_CONFIG_SHARE_FPU_MXCSR_ENV), as with the classic switch and corosensei\n"
+              "  exported   acorn's out-of-line functions, for other languages\n"
+              "  classic    the least that a full-save switch does: six pushes, six pops, a jump; no checks, no FP environment")
+    everything = programs + [program for case in native for program in case.programs]
     print_missing(programs)
     for case in cases:
-        print_case(results, case, programs)
+        if case not in native:
+            print_case(results, case, programs)
+    if native:
+        print("\nThe native API: nanoseconds for one of what the line names; the ratio is to the case's first line, by the same compiler and\n"
+              "with the same kind of floating-point environment, where there is such a one.")
+    for case in native:
+        print_native(results, case)
     if results.others:
         print_others(results)
-    if not args.only:
-        print_targets(results, programs, cases)
+    if not args.only or any(line.limit for case in native for line in case.lines):
+        print_targets(results, programs, cases, matrix=not args.only)
     if args.json:
         args.json.parent.mkdir(parents=True, exist_ok=True)
-        write_json(args.json, about, results, programs, cases)
+        write_json(args.json, about, results, everything, cases)
         print(f"\nJSON: {args.json}")
     if args.svg:
         plot(results, programs, args.svg)

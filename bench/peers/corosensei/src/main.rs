@@ -1,7 +1,7 @@
 //! The switch matrix: corosensei. Command line, output and shapes as in bench/matrix.h. Its own stacks (mmap, guard page);
 //! for very many coroutines stacks without a guard page, which it has none of: the kernel's limit of mappings would end it.
 use corosensei::stack::{DefaultStack, Stack, StackPointer, MIN_STACK_SIZE};
-use corosensei::{Coroutine, CoroutineResult, Yielder};
+use corosensei::{Coroutine, CoroutineResult, ScopedCoroutine, Yielder};
 use std::arch::asm;
 use std::env;
 use std::process::exit;
@@ -235,6 +235,25 @@ fn value<const PAD: usize>(o: &Options, rounds: &mut usize) {
     std::mem::forget(co);
 }
 
+/// A whole life on a stack that is used again, as the crate's own `coroutine_call` has it: bench/native.h's measurement.
+#[inline(never)]
+fn run_call<const PAD: usize>(stack: &mut DefaultStack, n: usize) {
+    place::<PAD>();
+    let mut sum = 0usize;
+    for i in 0..n {
+        let co = ScopedCoroutine::<usize, (), usize, _>::with_stack(&mut *stack, |_yielder, input| input);
+        if let CoroutineResult::Return(result) = co.scope(|mut co| co.resume(hide(i))) {
+            sum = sum.wrapping_add(result);
+        }
+    }
+    assert_eq!(sum, n * n.wrapping_sub(1) / 2, "other results came back");
+}
+
+fn call<const PAD: usize>(o: &Options, rounds: &mut usize) {
+    let mut stack = default_stack();
+    measure(rounds, o.ns, 1, |n| run_call::<PAD>(&mut stack, n));
+}
+
 /// As in bench/matrix.h.
 fn check() {
     let mut co = Coroutine::with_stack(default_stack(), |yielder: &Yielder<usize, usize>, first| value_body::<0>(yielder, first));
@@ -248,7 +267,7 @@ fn check() {
 fn main() {
     let args: Vec<String> = env::args().collect();
     if args.len() != 7 {
-        eprintln!("usage: {} flat|nested|value N rr|random|- SAMPLES MILLISECONDS SEED", args[0]);
+        eprintln!("usage: {} flat|nested|value|call N rr|random|- SAMPLES MILLISECONDS SEED", args[0]);
         exit(2);
     }
     let number = |i: usize| args[i].parse::<usize>().expect("a number");
@@ -256,6 +275,7 @@ fn main() {
     let run: [fn(&Options, &mut usize); 4] = match args[1].as_str() {
         "nested" => [nested::<0>, nested::<16>, nested::<32>, nested::<48>],
         "value" => [value::<0>, value::<16>, value::<32>, value::<48>],
+        "call" => [call::<0>, call::<16>, call::<32>, call::<48>],
         _ => [flat::<0>, flat::<16>, flat::<32>, flat::<48>],
     };
     unsafe { STACKS_MADE = o.seed };

@@ -1,0 +1,94 @@
+/* The native API's measurements: each program lists what it can measure, and bench/run.py sets one beside the other. A program
+ * includes this file and gives native_main() its list.
+ *
+ *   PROGRAM NAME NUMBER - SAMPLES MILLISECONDS SEED
+ * prints, one line for each sample, the nanoseconds of processor time of one of what NAME does: a round trip, a transfer, a
+ * node. Each sample has new coroutines, another stack colour and another code placement. */
+#ifndef NATIVE_H
+#define NATIVE_H
+#include "bench.h"
+
+/* A measured function: begins `pad` bytes behind a cache line's start. Speed depends on that by up to a third, so samples go
+ * through all four placements. */
+#define NATIVE_HOT(pad) static __attribute__((noinline, aligned(64), patchable_function_entry(pad, pad)))
+#define NATIVE_ALL(name) {name##_0, name##_16, name##_32, name##_48}
+enum { NATIVE_PLACEMENTS = 4 };
+
+/* Both sides of a switch, placed alike: four functions, which NATIVE_ALL lists, of the always-inline one with this name. */
+#define NATIVE_BODY_AT(name, pad)                                                                                      \
+    NATIVE_HOT(pad) void *name##_##pad(void *arg)                                                                      \
+    {                                                                                                                  \
+        return name(arg);                                                                                              \
+    }
+#define NATIVE_RUN_AT(name, pad)                                                                                       \
+    NATIVE_HOT(pad) void name##_##pad(void *made, size_t rounds)                                                       \
+    {                                                                                                                  \
+        name(made, rounds);                                                                                            \
+    }
+#define NATIVE_BODY(name)                                                                                              \
+    NATIVE_BODY_AT(name, 0) NATIVE_BODY_AT(name, 16) NATIVE_BODY_AT(name, 32) NATIVE_BODY_AT(name, 48)
+#define NATIVE_RUN(name)                                                                                               \
+    NATIVE_RUN_AT(name, 0) NATIVE_RUN_AT(name, 16) NATIVE_RUN_AT(name, 32) NATIVE_RUN_AT(name, 48)
+
+typedef struct native_case {
+    const char *name;
+    void *(*make)(unsigned placement, size_t number);                /* what a sample runs on */
+    void (*run[NATIVE_PLACEMENTS])(void *made, size_t rounds);       /* does it rounds * number times */
+} native_case_t;
+
+/* What was measured must have happened. */
+BENCH_FUNCTION void native_must(int held, const char *what)
+{
+    if (held)
+        return;
+    fprintf(stderr, "bench: %s\n", what);
+    exit(1);
+}
+
+/* Nanoseconds of `rounds` rounds. */
+BENCH_FUNCTION double native_time(const native_case_t *c, unsigned placement, void *made, size_t rounds)
+{
+    double start = bench_thread_now();
+    c->run[placement](made, rounds);
+    return bench_thread_now() - start;
+}
+
+/* Rounds that take `ns` nanoseconds. */
+BENCH_FUNCTION size_t native_rounds(const native_case_t *c, unsigned placement, void *made, double ns)
+{
+    for (size_t n = 1;; n *= 2) {
+        double taken = native_time(c, placement, made, n);
+        if (taken > ns / 8)
+            return (size_t)(ns / taken * (double)n) + 1;
+    }
+}
+
+BENCH_FUNCTION int native_measure(const native_case_t *c, size_t number, unsigned samples, double ns, unsigned seed)
+{
+    size_t rounds = 0;
+    for (unsigned s = 0; s < samples; s++) {
+        unsigned placement = (seed + s) % NATIVE_PLACEMENTS;
+        void *made = c->make(placement, number);
+        if (s == 0)
+            rounds = native_rounds(c, placement, made, ns);
+        native_time(c, placement, made, rounds / 50 + 1);
+        printf("%.4f\n", native_time(c, placement, made, rounds) / ((double)rounds * (double)number));
+    }
+    return 0;
+}
+
+/* The program; `cases` ends with a NULL name. */
+BENCH_FUNCTION int native_main(int argc, char **argv, const native_case_t *cases)
+{
+    size_t number = argc == 7 ? strtoul(argv[2], NULL, 10) : 0;
+    for (; number && cases->name; cases++)
+        if (strcmp(argv[1], cases->name) == 0)
+            return native_measure(cases, number, (unsigned)strtoul(argv[4], NULL, 10), strtod(argv[5], NULL) * 1e6,
+                                  (unsigned)strtoul(argv[6], NULL, 10));
+    fprintf(stderr, "usage: %s NAME NUMBER - SAMPLES MILLISECONDS SEED\n", argv[0]);
+    for (; cases->name; cases++)
+        fprintf(stderr, "  %s\n", cases->name);
+    return 2;
+}
+
+#endif
