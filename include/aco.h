@@ -449,6 +449,14 @@ ACO_API ACO__COLD void *aco__not_yielded(const char *call);      /* refuses: no 
 /* Resumes `co`, suspended, with fn(arg) called at the point where it is suspended; it may throw. As aco_send() else. */
 ACO_API void *aco__interrupt(aco_t *co, void (*fn)(void *), void *arg, const char *call);
 ACO_API int aco__defer(void (*fn)(void *), void *arg, void *frame);
+/* An entry function that calls run(itself), for a C++ function `run` that catches all exceptions and has nothing else to clean
+ * up: a cancellation ends there and does not enter its handler. */
+typedef struct aco__guarded_s {
+    void (*run)(struct aco__guarded_s *itself);
+} aco__guarded_t;
+ACO_API void *aco__guarded_entry(void *guarded);
+/* Whether the calling coroutine shares the stack of `co`; if so aco_error_message() and errno say that no values can be passed. */
+ACO_API int aco__is_on_stack_of(const aco_t *co);
 ACO_API int aco__is_cancelled(void);                             /* whether the running coroutine is being cancelled */
 typedef struct aco__local_s {
     size_t size;
@@ -457,6 +465,9 @@ typedef struct aco__local_s {
 ACO_API void *aco__local(aco__local_t *local, const char *name);
 ACO_API ACO__COLD __attribute__((noreturn)) void aco__nobody_runs(const char *call);
 
+#if defined(ACO_CONFIG_NO_INLINE) && defined(__GNUC__)
+#define aco_defer(fn, arg) aco__defer(fn, arg, __builtin_frame_address(0))
+#endif
 #if defined(ACO_CONFIG_NO_INLINE) && defined(ACO_CONFIG_SHARE_FPU_MXCSR_ENV)
 #define aco_new(fn, arg, opts) aco__new(fn, arg, opts, 0)
 #define aco_create(main_co, share_stack, save_stack_sz, fp, arg) aco__create(main_co, share_stack, save_stack_sz, fp, arg, 0)

@@ -17,10 +17,11 @@
  * iterator step that was running. A call that is refused throws aco::error. A catch (...) inside a coroutine must throw again
  * when the coroutine is cancelled, and a noexcept function must not be suspended then: both as with pthread_cancel(). Yielding
  * inside a catch block needs the flag ACO_OWN_EXCEPTIONS (debug builds check it). Compiled with -fno-exceptions, refused calls
- * abort instead, and the rest is as in C.
+ * abort instead, and frames have no destructors to run when a coroutine is cancelled.
  *
  * Threads: as <aco.h>. What self.yield() or a generator's element refers to is the coroutine's: it is valid until the
- * coroutine is next resumed or ended, and on a share stack until another coroutine runs there. */
+ * coroutine is next resumed or ended, and on a share stack until another coroutine runs there. Values are passed by address:
+ * a coroutine on a share stack that passes any must not be resumed by one on the same stack (refused with EINVAL). */
 #ifndef ACO_HPP
 #define ACO_HPP
 
@@ -32,6 +33,8 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <iterator>
 #include <memory>
@@ -98,23 +101,26 @@ namespace detail {
 }
 
 /* What all frames have: a function object with what belongs to its coroutine, at one address for as long as it lives. */
-struct frame_base {
+struct frame_base : aco__guarded_t {
     aco_t *co = nullptr;
     unsigned flags = 0;
+    bool shared = false; /* on a share stack */
 #if ACO__CPP_EXCEPTIONS
     std::exception_ptr error;   /* thrown in the coroutine, on its way out */
     std::exception_ptr outside; /* debug builds: handled by the resumer as it resumed */
 #endif
-    frame_base() = default;
+    frame_base() noexcept : aco__guarded_t{nullptr} {}
     frame_base(const frame_base &) = delete;
     frame_base &operator=(const frame_base &) = delete;
 
     virtual ~frame_base() = default;
 
-    void start(aco_function_t entry, const options &how)
+    void start(void (*entry)(aco__guarded_t *), const options &how)
     {
+        run = entry;
         flags = how.flags;
-        co = aco_new(entry, this, &how);
+        shared = how.stack != nullptr;
+        co = aco_new(aco__guarded_entry, static_cast<aco__guarded_t *>(this), &how);
         if (!co)
             refused();
     }
@@ -130,7 +136,7 @@ struct frame_base {
         co = nullptr;
     }
 
-    /* Ends as by an uncaught exception, which is being handled. A cancellation must go on. */
+    /* Ends as by an uncaught exception, which is being handled. A cancellation that libc++ has thrown again must go on. */
 #if ACO__CPP_EXCEPTIONS
     void caught()
     {
@@ -149,8 +155,10 @@ struct frame_base {
 #endif
 
     /* Exceptions that are being handled belong to the thread, unless the coroutine keeps its own. */
-    void check_resume() noexcept
+    ACO__FORCE_INLINE_MEMBER void check_resume(bool passes_values)
     {
+        if (aco_unlikely(shared) && passes_values && aco__is_on_stack_of(co))
+            refused();
 #if ACO_DEBUG && ACO__CPP_EXCEPTIONS
         outside = std::current_exception();
 #endif
@@ -259,9 +267,9 @@ public:
         using function = std::decay_t<F>;
         struct whole final : frame {
             explicit whole(F &&from) : f(std::forward<F>(from)) {}
-            static void *entry(void *arg)
+            static void entry(aco__guarded_t *itself)
             {
-                whole *w = static_cast<whole *>(arg);
+                whole *w = static_cast<whole *>(itself);
 #if ACO__CPP_EXCEPTIONS
                 try {
                     w->call();
@@ -271,9 +279,8 @@ public:
 #else
                 w->call();
 #endif
-                return nullptr;
             }
-            void call()
+            __attribute__((noinline)) void call() /* entry() must have nothing to clean up: see aco__guarded_t */
             {
                 self s(*this);
                 if constexpr (std::is_void_v<Return>)
@@ -322,16 +329,19 @@ public:
     template<class S = Send>
     ACO__FORCE_INLINE_MEMBER std::enable_if_t<std::is_void_v<S>, bool> resume()
     {
-        frame_->check_resume();
+        frame_->check_resume(!std::is_void_v<Yield>);
         return came_back(aco_send(frame_->co, nullptr));
     }
     template<class S = Send>
     ACO__FORCE_INLINE_MEMBER std::enable_if_t<!std::is_void_v<S>, bool> resume(detail::parameter<Send> value)
     {
-        frame_->check_resume();
+        frame_->check_resume(true);
         if (aco_unlikely(!frame_->first)) {
             frame_->first = detail::erase(value);
-            return came_back(aco_send(frame_->co, nullptr));
+            void *back = aco_send(frame_->co, nullptr);
+            if (aco_unlikely(back == ACO_ERROR))
+                frame_->first = nullptr;
+            return came_back(back);
         }
         return came_back(aco_send(frame_->co, detail::erase(value)));
     }
@@ -350,10 +360,10 @@ public:
     bool raise(std::exception_ptr e)
     {
         if (aco_state(frame_->co) == ACO_STATE_READY) {
-            aco_cancel(frame_->co);
+            cancel();
             std::rethrow_exception(e);
         }
-        frame_->check_resume();
+        frame_->check_resume(true);
         return came_back(aco__interrupt(frame_->co, throw_it, &e, "aco::coroutine::raise"));
     }
     template<class E, class = std::enable_if_t<!std::is_same_v<std::decay_t<E>, std::exception_ptr>>>
@@ -419,7 +429,8 @@ struct generator_frame : frame_base {
         finished = true;
         if (parent) {
             root->leaf = parent->co;
-            aco_yield_to(parent->co);
+            if (aco_yield_to(parent->co) != 0)
+                die(aco_error_message());
         }
     }
 
@@ -450,7 +461,8 @@ public:
     }
 
     /* Makes the elements of a range, or those that are left of a generator. Those of a generator<T> that was not begun go to the
-     * consumer directly, through any number of levels. */
+     * consumer directly, through any number of levels; `inner` must be left alone meanwhile, and is empty afterwards if the
+     * consumer stopped in the middle. */
     template<class Range>
     void yield_from(Range &&range)
     {
@@ -518,21 +530,24 @@ public:
     {
         struct whole final : detail::generator_frame {
             explicit whole(F &&from) : f(std::forward<F>(from)) {}
-            static void *entry(void *arg)
+            static void entry(aco__guarded_t *itself)
             {
-                whole *w = static_cast<whole *>(arg);
-                yielder<T> y(*w);
+                whole *w = static_cast<whole *>(itself);
 #if ACO__CPP_EXCEPTIONS
                 try {
-                    w->f(y);
+                    w->call();
                 } catch (...) {
                     w->caught();
                 }
 #else
-                w->f(y);
+                w->call();
 #endif
                 w->finish();
-                return nullptr;
+            }
+            __attribute__((noinline)) void call() /* entry() must have nothing to clean up: see aco__guarded_t */
+            {
+                yielder<T> y(*this);
+                f(y);
             }
             std::decay_t<F> f;
         };
@@ -582,7 +597,7 @@ private:
 
     ACO__FORCE_INLINE_MEMBER static detail::pointer_to<T> next(detail::generator_frame *frame)
     {
-        frame->check_resume();
+        frame->check_resume(true);
         void *element = aco_send(frame->leaf, nullptr);
         if (aco_unlikely(element == nullptr || element == ACO_ERROR))
             ended(frame, element);
@@ -602,14 +617,27 @@ private:
         detail::generator_frame *inner = frame_.get();
         if (!inner)
             return;
+        struct guard { /* when `outer` ends in the middle, this one has nobody to come back to */
+            generator *left;
+            ~guard()
+            {
+                if (left)
+                    left->reset();
+            }
+        } guard{this};
         inner->begun = true;
         inner->root = outer.root;
         inner->parent = &outer;
         outer.root->leaf = inner->co;
         if (aco_yield_to(inner->co) != 0) {
+            guard.left = nullptr;
             outer.root->leaf = outer.co;
+            inner->begun = false;
+            inner->root = inner;
+            inner->parent = nullptr;
             detail::refused();
         }
+        guard.left = nullptr;
         inner->rethrow();
     }
 

@@ -913,6 +913,13 @@ int aco_stack_bounds(const aco_t *co, void **lo, void **hi)
     return 0;
 }
 
+int aco__is_on_stack_of(const aco_t *co)
+{
+    const aco_t *running = aco__running();
+    return running && running != co && running->share_stack == co->share_stack &&
+           aco__refuse(0, EINVAL, "aco::resume", co, "runs on the resumer's share stack: values cannot be passed") != 0;
+}
+
 typedef struct visitor {
     int (*visit)(aco_t *co, void *arg);
     void *arg;

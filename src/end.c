@@ -10,6 +10,7 @@
 #pragma weak _Unwind_ForcedUnwind
 #pragma weak _Unwind_Backtrace
 #pragma weak _Unwind_GetCFA
+#pragma weak _Unwind_GetRegionStart
 #pragma weak _Unwind_SetGR
 #pragma weak _Unwind_SetIP
 
@@ -126,12 +127,28 @@ void aco__clean_up(aco_t *co)
 typedef struct cancel {
     struct _Unwind_Exception exception;
     aco_t *co, *resumer;
+    uintptr_t last;           /* the function to stop at, 0: none */
+    aco__exceptions_t aside;  /* being handled by the thread meanwhile, not by the coroutine */
 } cancel_t;
+
+void *aco__guarded_entry(void *arg)
+{
+    aco__guarded_t *guarded = arg;
+    guarded->run(guarded);
+    return NULL;
+}
+
+static int is_guarded(const aco_t *co)
+{
+    aco_function_t entry = aco__guarded_entry;
+    return aco__has(co, ACO__NATIVE) && memcmp(&co->fp, &entry, sizeof entry) == 0;
+}
 
 /* On the coroutine's stack, unwound as far as it goes; aco__end() does what is left to do. */
 __attribute__((noreturn)) static void finish(cancel_t *cancel)
 {
     aco_t *co = cancel->co;
+    aco__exceptions_back(co, &cancel->aside);
     lift_trap(co, cancel->resumer);
     aco__memory_free(cancel, sizeof *cancel);
     aco__end(co, NULL);
@@ -143,7 +160,7 @@ static _Unwind_Reason_Code at_frame(int version, _Unwind_Action actions, _Unwind
 {
     cancel_t *cancel = arg;
     (void)version, (void)class, (void)exception;
-    if (actions & _UA_END_OF_STACK)
+    if ((actions & _UA_END_OF_STACK) || (cancel->last && _Unwind_GetRegionStart(context) == cancel->last))
         finish(cancel);
     call_deferred(cancel->co, (char *)_Unwind_GetCFA(context));
     return _URC_NO_REASON;
@@ -207,6 +224,9 @@ static void unwind(void *arg)
             assignment_t to = {extra->deferred, NULL};
             _Unwind_Backtrace(assign, &to);
         }
+        if (is_guarded(cancel->co) && _Unwind_GetRegionStart)
+            memcpy(&cancel->last, cancel->co->arg, sizeof cancel->last);
+        aco__exceptions_aside(cancel->co, &cancel->aside);
         aco__observe_unwind();
         _Unwind_ForcedUnwind(&cancel->exception, at_frame, cancel);
     }

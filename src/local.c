@@ -71,6 +71,7 @@ void aco__extra_clear(aco_t *co)
         return;
     aco__values_free(extra);
     extra->slot = NULL;
+    memset(extra->exceptions, 0, sizeof extra->exceptions);
 }
 
 void aco__extra_free(aco_t *co)

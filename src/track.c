@@ -97,6 +97,25 @@ static void exchange_exceptions(void *out[3], void *const in[3])
 
 static void *const no_exceptions[3];
 
+static int has_own_exceptions(const aco_t *co)
+{
+    const aco__extra_t *extra = aco__extra(co);
+    return extra && extra->own_exceptions;
+}
+
+void aco__exceptions_aside(const aco_t *co, aco__exceptions_t *kept)
+{
+    if (!has_own_exceptions(co))
+        exchange_exceptions(kept->words, no_exceptions);
+}
+
+void aco__exceptions_back(const aco_t *co, const aco__exceptions_t *kept)
+{
+    void *unused[3];
+    if (!has_own_exceptions(co))
+        exchange_exceptions(unused, kept->words);
+}
+
 ACO__UNOBSERVED void aco__observe_enter(aco_t *co, aco__outside_t *outside)
 {
     aco__extra_t *extra = aco__extra(co);

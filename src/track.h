@@ -14,6 +14,14 @@ typedef struct aco__outside {
     size_t stack_size;
 } aco__outside_t;
 
+/* The C++ run time's record of the exceptions that the thread is handling are not the coroutine's, unless it keeps its own:
+ * they are put aside while it is unwound. */
+typedef struct aco__exceptions {
+    void *words[3];
+} aco__exceptions_t;
+ACO__HIDDEN void aco__exceptions_aside(const aco_t *co, aco__exceptions_t *kept);
+ACO__HIDDEN void aco__exceptions_back(const aco_t *co, const aco__exceptions_t *kept);
+
 /* Whether a sanitizer that must know of stacks is in this process. */
 ACO__HIDDEN int aco__tools_present(void);
 /* `co` is made: gives it what it needs, and ACO__OBSERVED if it needs anything. 0, or -1 and errno. */
