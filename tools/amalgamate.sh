@@ -1,5 +1,5 @@
 #!/bin/sh
-# amalgamate.sh SOURCE_DIR OUT_DIR SOURCE...: writes aco.h, aco.c, aco_assert_override.h and an empty acosw.S to OUT_DIR, so
+# amalgamate.sh SOURCE_DIR OUT_DIR SOURCE...: writes aco.h, aco.c, aco.hpp, aco_assert_override.h and an empty acosw.S to OUT_DIR, so
 # that `cc acosw.S aco.c app.c` builds a program with nothing else at hand, as with libaco.
 set -eu
 root=$1 out=$2
@@ -20,5 +20,5 @@ notice() {
     # shellcheck disable=SC2086
     $expand -v dirs="$root/include:$root/src" -v skip=aco.h -- $files
 } > "$out/aco.c"
-cp include/aco_assert_override.h "$out/"
+cp include/aco_assert_override.h include/aco.hpp "$out/"
 printf '/* Empty: the switch is inline, in aco.h. Here so that build lines written for libaco keep working. */\n.section .note.GNU-stack,"",%%progbits\n' > "$out/acosw.S"
