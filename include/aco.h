@@ -220,15 +220,16 @@ extern ACO_API char aco_error_mark;
  * ENOMEM, EAGAIN (the kernel's limit on mappings is reached; aco_error_message() names it). Any thread. */
 ACO__FAST aco_t *aco_new(aco_function_t fn, void *arg, const aco_options_t *opts);
 
-/* Makes a coroutine of aco_new() that is done, or was never resumed, as new. It keeps its stack, name and options; its slot and coroutine-local values are gone. 0, or -1
- * and errno: EINVAL (NULL, or made by aco_create()), EBUSY (not done), ESRCH (destroyed). */
+/* Makes a coroutine of aco_new() that is done, or was never resumed, as new. It keeps its stack, name and options; its slot
+ * and coroutine-local values are gone. 0, or -1 and errno: EINVAL (NULL, or made by aco_create()), EBUSY (not done), ESRCH
+ * (destroyed). */
 ACO_API int aco_restart(aco_t *co, aco_function_t fn, void *arg);
 
-/* Runs `co` until it yields, returns or exits. `value` is what its aco_yield_value() returns; the first one only starts it and is
- * ignored (a debug build prints a warning when it is not NULL). Any coroutine, and the thread's own flow of control, may resume any suspended
- * one; it becomes its resumer. Returns what the coroutine yielded, or its result: ask aco_state() or is_end which. ACO_ERROR and
- * errno: EINVAL (NULL, a main coroutine), ESRCH (done or destroyed), EBUSY (running, or resuming another), EPERM (it belongs to
- * another thread), ENOMEM. */
+/* Runs `co` until it yields, returns or exits. `value` is what its aco_yield_value() returns; the first one only starts it
+ * and is ignored (a debug build prints a warning when it is not NULL). Any coroutine, and the thread's own flow of control,
+ * may resume any suspended one; it becomes its resumer. Returns what the coroutine yielded, or its result: ask aco_state() or
+ * is_end which. ACO_ERROR and errno: EINVAL (NULL, a main coroutine), ESRCH (done or destroyed), EBUSY (running, or resuming
+ * another), EPERM (it belongs to another thread), ENOMEM. */
 ACO__FAST void *aco_send(aco_t *co, void *value);
 
 /* Suspends the running coroutine and makes its resumer's aco_send() return `value`. Returns what it is next sent; NULL when
@@ -266,12 +267,12 @@ ACO__FAST int aco_defer(void (*fn)(void *), void *arg);
  * 0, or -1 and errno: EPERM (no coroutine is running), ENOENT (nothing is deferred). */
 ACO_API int aco_defer_pop(int call);
 
-/* Ends a coroutine. One that is suspended is resumed to unwind its stack: frame by frame from the innermost, first the
- * calls deferred in the frame, the last first, then its C++ destructors (where the frame has unwind tables; a cleanup
- * attribute in C under -fexceptions counts as one); the unwinder needs some 8 KiB of free stack for it. Then it is done. One that never started becomes done and runs nothing;
- * one that is done stays as it is. Cleanup may resume other coroutines; a yield in it aborts the process, and aco_yield_to() is
- * refused. 0, or -1 and errno: EINVAL (NULL, a main coroutine), ESRCH (destroyed), EBUSY (running, or resuming another), EPERM (belongs to another
- * thread), ENOMEM. */
+/* Ends a coroutine. One that is suspended is resumed to unwind its stack: frame by frame from the innermost, first the calls
+ * deferred in the frame, the last first, then its C++ destructors (where the frame has unwind tables; a cleanup attribute in
+ * C under -fexceptions counts as one); the unwinder needs some 8 KiB of free stack for it. Then it is done. One that never
+ * started becomes done and runs nothing; one that is done stays as it is. Cleanup may resume other coroutines; a yield in it
+ * aborts the process, and aco_yield_to() is refused. 0, or -1 and errno: EINVAL (NULL, a main coroutine), ESRCH (destroyed),
+ * EBUSY (running, or resuming another), EPERM (belongs to another thread), ENOMEM. */
 ACO_API int aco_cancel(aco_t *co);
 
 /* Whether the calling thread runs no coroutine: 1 or 0. */
@@ -292,8 +293,8 @@ ACO_API int aco_set_name(aco_t *co, const char *name);
  * `visit` must not make, resume or destroy coroutines. */
 ACO_API int aco_each(int (*visit)(aco_t *co, void *arg), void *arg);
 
-/* The line that says why this thread's last refused call refused: "<call>: [coroutine <address>: ]<reason>"; "" before there was one. It
- * lives until the next. */
+/* The line that says why this thread's last refused call refused: "<call>: [coroutine <address>: ]<reason>"; "" before there
+ * was one. It lives until the next. */
 ACO_API const char *aco_error_message(void);
 
 /* ---- Coroutine-local storage ------------------------------------------------------------------------------------------- */
@@ -303,10 +304,11 @@ ACO_API const char *aco_error_message(void);
 ACO_API void *aco_slot(const aco_t *co);
 ACO_API int aco_set_slot(aco_t *co, void *p);
 
-/* Keys for values that differ from coroutine to coroutine; at most ACO_KEYS at a time. `destructor` (or NULL) is called with a
- * value that is not NULL when its coroutine ends, on that coroutine's stack, after the deferred calls, in no particular order and up to four times while destructors set values anew; for a value of
- * a thread's own flow of control when the thread ends. Destroying a coroutine that has not ended calls none. 0, or
- * -1 and errno EAGAIN (no key left), EINVAL (not a key). Any thread. */
+/* Keys for values that differ from coroutine to coroutine; at most ACO_KEYS at a time. `destructor` (or NULL) is called with
+ * a value that is not NULL when its coroutine ends, on that coroutine's stack, after the deferred calls, in no particular
+ * order and up to four times while destructors set values anew; for a value of a thread's own flow of control when the thread
+ * ends. Destroying a coroutine that has not ended calls none. 0, or -1 and errno EAGAIN (no key left), EINVAL (not a key).
+ * Any thread. */
 typedef struct aco_key_s {
     uint32_t index, generation;
 } aco_key_t;
@@ -322,8 +324,8 @@ ACO_API void *aco_get_local(aco_key_t key);
 ACO_API int aco_set_local(aco_key_t key, void *value);
 
 /* Declares a coroutine-local variable at file scope: ACO_LOCAL(int, counter); then *counter() is the running coroutine's (or
- * the thread's own flow of control's), zero at first. Each name is local to its unit. The memory is freed with the coroutine; the address must not be kept in
- * another. Aborts when memory runs out. */
+ * the thread's own flow of control's), zero at first. Each name is local to its unit. The memory is freed with the coroutine;
+ * the address must not be kept in another. Aborts when memory runs out. */
 #define ACO_LOCAL(type, name)                                                                                          \
     static __attribute__((unused)) type *name(void)                                                                    \
     {                                                                                                                  \
@@ -376,8 +378,8 @@ ACO__FAST void aco_yield(void);
 /* aco_yield() for a caller that knows the running coroutine, and must be right. */
 ACO__FAST void aco_yield1(aco_t *co);
 
-/* Ends the running coroutine: makes the deferred calls, sets is_end, and its resumer's aco_resume() returns. Nothing on its stack is
- * unwound. */
+/* Ends the running coroutine: makes the deferred calls, sets is_end, and its resumer's aco_resume() returns. Nothing on its
+ * stack is unwound. */
 ACO_API __attribute__((noreturn)) void aco_exit(void);
 
 /* aco_exit() for a caller that knows the running coroutine. */
@@ -397,18 +399,19 @@ ACO__FAST int aco_is_main_co(const aco_t *co);
  * keeps its stack, its save area and its statistics, not its coroutine-local values. */
 ACO_API void aco_reset(aco_t *co, aco_cofuncp_t fp, void *arg);
 
-/* Frees a coroutine or a main coroutine object: control block, save area and private stack, not a share stack, and nothing that a
- * suspended coroutine holds in its frames: no deferred call, no destructor, no key's destructor runs (a debug build prints a
- * warning, once); aco_cancel() first where they shall. The running coroutine cannot destroy itself: it aborts the process. Any thread,
- * while no other uses the coroutine; a main coroutine object: its own thread. */
+/* Frees a coroutine or a main coroutine object: control block, save area and private stack, not a share stack, and nothing
+ * that a suspended coroutine holds in its frames: no deferred call, no destructor, no key's destructor runs (a debug build
+ * prints a warning, once); aco_cancel() first where they shall. The running coroutine cannot destroy itself: it aborts the
+ * process. Any thread, while no other uses the coroutine; a main coroutine object: its own thread. */
 ACO__FAST void aco_destroy(aco_t *co);
 
 /* ---- Memory and assertions -------------------------------------------------------------------------------------------- */
 
-/* Where the library gets its memory: its own choice by default (mmap and malloc). Each function gets `ctx`. `map` returns `sz` zeroed
- * bytes aligned to `align`, a power of two and at least the page size, that guard pages can be set in (mprotect), `unmap` takes whole
- * mappings back; `allocate` returns memory as malloc(), `release` takes it back; NULL from either is "no memory". To be set before the library's
- * first use: 0, or -1 and errno EINVAL (a function is missing), EBUSY (too late). Any thread; they are called by any. */
+/* Where the library gets its memory: its own choice by default (mmap and malloc). Each function gets `ctx`. `map` returns
+ * `sz` zeroed bytes aligned to `align`, a power of two and at least the page size, that guard pages can be set in (mprotect),
+ * `unmap` takes whole mappings back; `allocate` returns memory as malloc(), `release` takes it back; NULL from either is "no
+ * memory". To be set before the library's first use: 0, or -1 and errno EINVAL (a function is missing), EBUSY (too late). Any
+ * thread; they are called by any. */
 typedef struct aco_allocator_s {
     void *(*map)(size_t sz, size_t align, void *ctx);
     void (*unmap)(void *p, size_t sz, void *ctx);
@@ -433,8 +436,8 @@ ACO_API ACO__COLD __attribute__((noreturn)) void aco__assert_failed(const char *
 ACO_API ACO__COLD __attribute__((noreturn)) void aco__alloc_failed(const char *file, int line, const char *function);
 ACO_API aco_t *aco__create(aco_t *main_co, aco_share_stack_t *share_stack, size_t save_stack_sz, aco_cofuncp_t fp, void *arg, int own_fp);
 ACO_API aco_t *aco__new(aco_function_t fn, void *arg, const aco_options_t *opts, int own_fp);
-/* For a `co` that cannot be resumed at once. 1: now it can. 0: it was; *value is what came back, ACO_ERROR if it was refused. The
- * first aborts instead. */
+/* For a `co` that cannot be resumed at once. 1: now it can. 0: it was; *value is what came back, ACO_ERROR if it was refused.
+ * The first aborts instead. */
 ACO_API __attribute__((noinline)) int aco__resume_slow(aco_t *co);
 ACO_API __attribute__((noinline)) int aco__send_slow(aco_t *co, void **value);
 ACO_API __attribute__((noinline)) int aco__yield_to_slow(aco_t *co);
@@ -455,7 +458,8 @@ typedef struct aco__guarded_s {
     void (*run)(struct aco__guarded_s *itself);
 } aco__guarded_t;
 ACO_API void *aco__guarded_entry(void *guarded);
-/* Whether the calling coroutine shares the stack of `co`; if so aco_error_message() and errno say that no values can be passed. */
+/* Whether the calling coroutine shares the stack of `co`; if so aco_error_message() and errno say that no values can be
+ * passed. */
 ACO_API int aco__is_on_stack_of(const aco_t *co);
 ACO_API int aco__is_cancelled(void);                             /* whether the running coroutine is being cancelled */
 typedef struct aco__local_s {
