@@ -674,7 +674,7 @@ static int transfer_refusal(int me, int k)
         return 0;
     if (refusal(me, k))
         return refusal(me, k);
-    return !ASAN && a->own_exceptions != actors[k].own_exceptions ? EPERM : 0;
+    return a->own_exceptions != actors[k].own_exceptions ? EPERM : 0;
 }
 
 OUTLINE void op_yield_to(int me)

@@ -728,7 +728,7 @@ ACO__UNOBSERVED int aco__yield_to_slow(aco_t *co)
         return 0;
     if (aco__check(0, call, co) != 0)
         return -1;
-    if ((from->aco__state ^ co->aco__state) & ACO__OBSERVED)
+    if (aco__has_own_exceptions(from) != aco__has_own_exceptions(co))
         return aco__refuse(0, EPERM, call, co, "only one of the two has ACO_OWN_EXCEPTIONS");
     on_this_stack = from->share_stack == co->share_stack;
     if (!on_this_stack && aco__phase(co) != ACO__SUSPENDED && aco__stack_take(co, 0, call) != 0)

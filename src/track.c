@@ -97,7 +97,7 @@ static void exchange_exceptions(void *out[3], void *const in[3])
 
 static void *const no_exceptions[3];
 
-static int has_own_exceptions(const aco_t *co)
+int aco__has_own_exceptions(const aco_t *co)
 {
     const aco__extra_t *extra = aco__extra(co);
     return extra && extra->own_exceptions;
@@ -105,14 +105,14 @@ static int has_own_exceptions(const aco_t *co)
 
 void aco__exceptions_aside(const aco_t *co, aco__exceptions_t *kept)
 {
-    if (!has_own_exceptions(co))
+    if (!aco__has_own_exceptions(co))
         exchange_exceptions(kept->words, no_exceptions);
 }
 
 void aco__exceptions_back(const aco_t *co, const aco__exceptions_t *kept)
 {
     void *unused[3];
-    if (!has_own_exceptions(co))
+    if (!aco__has_own_exceptions(co))
         exchange_exceptions(unused, kept->words);
 }
 

@@ -19,6 +19,7 @@ typedef struct aco__outside {
 typedef struct aco__exceptions {
     void *words[3];
 } aco__exceptions_t;
+ACO__HIDDEN int aco__has_own_exceptions(const aco_t *co);
 ACO__HIDDEN void aco__exceptions_aside(const aco_t *co, aco__exceptions_t *kept);
 ACO__HIDDEN void aco__exceptions_back(const aco_t *co, const aco__exceptions_t *kept);
 

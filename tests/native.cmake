@@ -1,5 +1,5 @@
 # The native API's promises. The variants are those of api.cmake, which comes first.
-foreach(variant debug release shared_fp no_inline)
+foreach(variant IN LISTS ACORN_VARIANTS)
   foreach(subject native cancel local)
     acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 120)
   endforeach()
