@@ -18,7 +18,8 @@
  * none; a yield to a resumer on the same share stack cannot be, and aborts.
  *
  * Errors. This library's own calls refuse what they cannot do: they return -1, NULL or ACO_ERROR as said at each, set errno,
- * and leave a line that says why in aco_error_message(); nothing is changed. libaco's calls return what they promise or abort
+ * and leave a line that says why in aco_error_message(); nothing is changed. Where ENOMEM is named, EAGAIN may come instead:
+ * the kernel's limit on mappings is reached, and the line names it. libaco's calls return what they promise or abort
  * the process after printing that line on stderr, after "acorn: ". What is checked when:
  *   always          the argument is NULL; the coroutine has ended, is running, is resuming another or is a main coroutine;
  *                   yield, exit and the getters without a running coroutine; a coroutine destroys itself, or is
@@ -142,7 +143,7 @@ typedef struct aco_share_stack_s {
 extern "C" {
 #endif
 
-/* A coroutine: its control block. All fields are read-only, but for `arg`, which is the user's. */
+/* A coroutine: its control block. All fields are read-only, but for `arg`, which is the user's (in one of aco.hpp it is not). */
 struct aco_s {
     aco__context_t aco__self;    /* internal: where it left off, the switch's business up to and with aco__state */
     uint32_t aco__fp_control;
@@ -203,7 +204,8 @@ typedef struct aco_options_s {
 } aco_options_t;
 
 enum {
-    ACO_OWN_FP = 1,         /* keep a floating-point environment of its own. Without this and the next: as the unit is compiled */
+    ACO_OWN_FP = 1,         /* keep a floating-point environment of its own: the default, but for units compiled with
+                               ACO_CONFIG_SHARE_FPU_MXCSR_ENV, which cannot (EINVAL) */
     ACO_SHARED_FP = 2,      /* share the resumer's: faster */
     ACO_OWN_EXCEPTIONS = 4, /* C++: keep exceptions that are being handled apart, so that it may be suspended inside a catch
                                block while others are in theirs. Switching costs more */
@@ -264,7 +266,8 @@ ACO_API void *aco_result(const aco_t *co);
 ACO__FAST int aco_defer(void (*fn)(void *), void *arg);
 
 /* Takes the last deferred call back, making it now if `call` is not 0: to be used before the function that deferred it returns.
- * 0, or -1 and errno: EPERM (no coroutine is running), ENOENT (nothing is deferred). */
+ * In a cleanup it takes the call that is due next, whoever deferred it. 0, or -1 and errno: EPERM (no coroutine is running),
+ * ENOENT (nothing is deferred). */
 ACO_API int aco_defer_pop(int call);
 
 /* Ends a coroutine. One that is suspended is resumed to unwind its stack: frame by frame from the innermost, first the calls
@@ -282,7 +285,7 @@ ACO__FAST int aco_is_in_main_co(void);
  * share stack may be in its save area instead. 0, or -1 and errno EINVAL (NULL, a main coroutine). Any thread. */
 ACO_API int aco_stack_bounds(const aco_t *co, void **lo, void **hi);
 
-/* Its name; "" if none was given. The string lives as long as the coroutine. Any thread. */
+/* Its name; "" if none was given. The string lives as long as the coroutine. */
 ACO_API const char *aco_name(const aco_t *co);
 
 /* Names it anew, keeping at most ACO_NAME_SIZE - 1 bytes. 0, or -1 and errno EINVAL, ENOMEM. */
@@ -325,7 +328,7 @@ ACO_API int aco_set_local(aco_key_t key, void *value);
 
 /* Declares a coroutine-local variable at file scope: ACO_LOCAL(int, counter); then *counter() is the running coroutine's (or
  * the thread's own flow of control's), zero at first. Each name is local to its unit. The memory is freed with the coroutine;
- * the address must not be kept in another. Aborts when memory runs out. */
+ * the address must not be kept in another. It is aligned as malloc() aligns. Aborts when memory runs out. */
 #define ACO_LOCAL(type, name)                                                                                          \
     static __attribute__((unused)) type *name(void)                                                                    \
     {                                                                                                                  \
@@ -361,7 +364,7 @@ ACO_API void aco_share_stack_destroy(aco_share_stack_t *sstk);
 /* A new coroutine. All arguments NULL or 0: the thread's main coroutine object, needed before others can be made. Else
  * none but `arg` and `save_stack_sz` may be NULL or 0:
  *   main_co         the main coroutine of the thread that will run it
- *   share_stack     the stack that it will run on; it must outlive the coroutine's last resume
+ *   share_stack     the stack that it will run on; it must outlive the coroutine's last use but its destruction
  *   save_stack_sz   bytes to reserve for its save area, at least; 0 for 64. It grows as needed; the best value is the save_stack.max_cpsz
  *                   of coroutines like it. The area lies right behind the control block while it is no larger than asked
  *   fp, arg         its entry function, and what aco_get_arg() shall return there

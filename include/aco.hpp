@@ -19,6 +19,9 @@
  * inside a catch block needs the flag ACO_OWN_EXCEPTIONS (debug builds check it). Compiled with -fno-exceptions, refused calls
  * abort instead, and frames have no destructors to run when a coroutine is cancelled.
  *
+ * A coroutine that suspends itself by other means than its self or yielder (aco_yield() in a C function, say) makes resume()
+ * return false though it is not done, and ends a range. pthread_exit() must not be called in one.
+ *
  * Threads: as <aco.h>. What self.yield() or a generator's element refers to is the coroutine's: it is valid until the
  * coroutine is next resumed or ended, and on a share stack until another coroutine runs there. Values are passed by address:
  * a coroutine on a share stack that passes any must not be resumed by one on the same stack (refused with EINVAL). */
@@ -421,6 +424,7 @@ struct generator_frame : frame_base {
     generator_frame *parent = nullptr;
     aco_t *leaf = nullptr;          /* root: who shall make the next element */
     bool begun = false;
+    bool any_shared = false;        /* root: it, or one that feeds it, is on a share stack */
     bool finished = false;          /* its function has returned or thrown */
 
     /* On the generator's stack, at its end: goes on in who asked for its elements, if that is a generator. */
@@ -556,6 +560,7 @@ public:
         auto made = std::make_unique<whole>(std::forward<F>(f));
         made->start(&whole::entry, how);
         made->leaf = made->co;
+        made->any_shared = made->shared;
         frame_ = std::move(made);
     }
 
@@ -597,7 +602,9 @@ private:
 
     ACO__FORCE_INLINE_MEMBER static detail::pointer_to<T> next(detail::generator_frame *frame)
     {
-        frame->check_resume(true);
+        frame->check_resume(false);
+        if (aco_unlikely(frame->any_shared) && aco__is_on_stack_of(frame->leaf))
+            detail::refused();
         void *element = aco_send(frame->leaf, nullptr);
         if (aco_unlikely(element == nullptr || element == ACO_ERROR))
             ended(frame, element);
@@ -628,6 +635,7 @@ private:
         inner->begun = true;
         inner->root = outer.root;
         inner->parent = &outer;
+        outer.root->any_shared |= inner->shared;
         outer.root->leaf = inner->co;
         if (aco_yield_to(inner->co) != 0) {
             guard.left = nullptr;
@@ -638,6 +646,8 @@ private:
             detail::refused();
         }
         guard.left = nullptr;
+        if (aco_unlikely(inner->co->aco__state & ACO__EXTRA)) /* it has something to do at its end */
+            aco_send(inner->co, nullptr);
         inner->rethrow();
     }
 

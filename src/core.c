@@ -153,13 +153,14 @@ static void thread_ends(void *unused)
 {
     aco__thread_t *self = aco__self();
     (void)unused;
+    rare_thread_ends(); /* its destructors may use coroutines */
     spares_free(self);
-    rare_thread_ends();
     aco__heap_thread_ends();
 }
 
 void aco__thread_will_end(void)
 {
+    ready(); /* with a heap it may come to have spares, and so to make coroutines inline */
     aco__os_at_thread_exit(thread_ends, aco__self());
 }
 
@@ -243,6 +244,8 @@ aco_t *aco__create(aco_t *main_co, aco_share_stack_t *stack, size_t save_sz, aco
         return main_new(arg);
     if (!main_co || !stack || !fp)
         aco__die("aco_create", NULL, "%s is NULL", !main_co ? "main_co" : !stack ? "share_stack" : "the entry function");
+    if (stack->aco__private)
+        aco__die("aco_create", stack->owner, "has the given stack to itself");
     if (aco__phase(main_co) != ACO__MAIN)
         aco__die("aco_create", main_co, "is given as main_co, but is not a main coroutine");
     co = block_new(save_sz ? save_sz : DEFAULT_SAVE);
@@ -373,9 +376,13 @@ aco_t *aco__new(aco_function_t fn, void *arg, const aco_options_t *opts, int own
     }
     if (check_options(o) != 0)
         return NULL;
+    if ((o->flags & ACO_OWN_FP) && !own_fp) {
+        aco__refuse(0, EINVAL, "aco_new", NULL, "ACO_OWN_FP in a unit compiled with ACO_CONFIG_SHARE_FPU_MXCSR_ENV, whose switches do not look");
+        return NULL;
+    }
     co = native_new(o, &sz);
     if (co) {
-        if (!(o->flags & ACO_OWN_FP) && (!own_fp || (o->flags & ACO_SHARED_FP)))
+        if (!own_fp || (o->flags & ACO_SHARED_FP))
             aco__set_state_byte(co, co->aco__state | ACO__SHARES_FP);
         aco__prepare(self, co, fn, arg);
         if (aco__observe_new(co, (o->flags & ACO_OWN_EXCEPTIONS) != 0) == 0 && (!o->name || aco__extra_make(co))) {
@@ -744,6 +751,8 @@ ACO__UNOBSERVED int aco__yield_to_slow(aco_t *co)
         rare->mark = 0;
         rare->call = call;
         word = aco__switch_transfer(from, &rare->scratch, &value, 0);
+        if (value == ACO_ERROR && aco__has(from, ACO__OBSERVED)) /* refused: nobody was left */
+            aco__observe_transfer(co, from);
     } else {
         change_environment(self, from, co);
         word = aco__switch_transfer(from, co, &value, 0);
@@ -796,12 +805,11 @@ int aco__send_check(aco_t *co, void **value, int unit_own_fp)
 
 void aco__yield_check(aco_t *co, int unit_own_fp)
 {
-    char here;
     if (!co || co != aco__running())
         aco__die("aco_yield1", co, "is not running");
     check_mixing(1, "aco_yield", co, unit_own_fp);
     aco__stack_check_overflow("aco_yield", co->share_stack);
-    if (&here < (char *)co->share_stack->ptr)
+    if ((char *)__builtin_frame_address(0) < (char *)co->share_stack->ptr) /* not of a local: ASan keeps those elsewhere */
         aco__die("aco_yield", co, "its %s stack of %zu bytes has overflowed", co->share_stack->aco__private ? "private" : "share", co->share_stack->sz);
 }
 
@@ -898,7 +906,8 @@ aco_state_t aco_state(const aco_t *co)
 void *aco_result(const aco_t *co)
 {
     if (!co || aco__phase(co) != ACO__ENDED) {
-        aco__refuse(0, co ? EBUSY : EINVAL, "aco_result", co, co ? "is not done" : "the coroutine is NULL");
+        int gone = co && aco__phase(co) == ACO__GONE;
+        aco__refuse(0, gone ? ESRCH : co ? EBUSY : EINVAL, "aco_result", co, gone ? "was destroyed" : co ? "is not done" : "the coroutine is NULL");
         return ACO_ERROR;
     }
     return co->aco__self.bp;

@@ -97,9 +97,10 @@ void aco__extra_free(aco_t *co)
 
 void aco__name(aco__extra_t *extra, const char *name)
 {
-    memset(extra->name, 0, sizeof extra->name);
-    for (int i = 0; name[i] && i < ACO_NAME_SIZE - 1; i++)
-        extra->name[i] = name[i];
+    char kept[ACO_NAME_SIZE] = {0}; /* `name` may be part of the old one */
+    for (int i = 0; i < ACO_NAME_SIZE - 1 && name[i]; i++)
+        kept[i] = name[i];
+    memcpy(extra->name, kept, sizeof kept);
 }
 
 const char *aco_name(const aco_t *co)
@@ -118,6 +119,8 @@ int aco_set_name(aco_t *co, const char *name)
     aco__extra_t *extra;
     if (!co || !name || !co->share_stack)
         return aco__refuse(0, EINVAL, "aco_set_name", co, !co ? "the coroutine is NULL" : !name ? "the name is NULL" : "is a main coroutine");
+    if (aco__phase(co) == ACO__GONE)
+        return aco__refuse(0, ESRCH, "aco_set_name", co, "was destroyed");
     extra = aco__extra_make(co);
     if (!extra)
         return no_memory("aco_set_name");
@@ -141,7 +144,10 @@ void *aco_slot(const aco_t *co)
 
 int aco_set_slot(aco_t *co, void *p)
 {
-    aco__extra_t *extra = aco__extra_make(meant(co));
+    aco__extra_t *extra;
+    if (co && aco__phase(co) == ACO__GONE)
+        return aco__refuse(0, ESRCH, "aco_set_slot", co, "was destroyed");
+    extra = aco__extra_make(meant(co));
     if (!extra)
         return no_memory("aco_set_slot");
     extra->slot = p;

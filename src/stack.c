@@ -168,6 +168,7 @@ void aco__stack_forget(aco_t *co)
         return;
     }
     /* The stack's thread may be reading this block right now, as its stack's owner: leave it to that thread. */
+    aco__set_phase(co, ACO__GONE);
     aco_t *next = __atomic_load_n(&stack->aco__left, __ATOMIC_RELAXED);
     do
         co->aco__self.base = next;

@@ -4,6 +4,7 @@
 #include "../os.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -26,21 +27,24 @@ size_t aco__os_page_size(void)
 size_t aco__os_mapping_limit_reached(const char **setting)
 {
 #ifdef __linux__
-    FILE *file = fopen("/proc/sys/vm/max_map_count", "re");
+    char buffer[4096]; /* no memory: there may be none */
     size_t limit = 0, mappings = 0;
-    int c;
+    ssize_t n;
+    int file = open("/proc/sys/vm/max_map_count", O_RDONLY | O_CLOEXEC);
     *setting = "vm.max_map_count";
-    if (!file)
+    if (file < 0)
         return 0;
-    if (fscanf(file, "%zu", &limit) != 1)
-        limit = 0;
-    fclose(file);
-    file = fopen("/proc/self/maps", "re");
-    if (!file)
+    n = read(file, buffer, sizeof buffer);
+    for (ssize_t i = 0; i < n && buffer[i] >= '0' && buffer[i] <= '9'; i++)
+        limit = limit * 10 + (size_t)(buffer[i] - '0');
+    close(file);
+    file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    if (file < 0)
         return 0;
-    while ((c = getc_unlocked(file)) != EOF)
-        mappings += c == '\n';
-    fclose(file);
+    while ((n = read(file, buffer, sizeof buffer)) > 0)
+        for (ssize_t i = 0; i < n; i++)
+            mappings += buffer[i] == '\n';
+    close(file);
     return limit && mappings + 2 >= limit ? limit : 0;
 #else
     *setting = "";
