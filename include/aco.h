@@ -461,9 +461,10 @@ typedef struct aco__guarded_s {
     void (*run)(struct aco__guarded_s *itself);
 } aco__guarded_t;
 ACO_API void *aco__guarded_entry(void *guarded);
-/* Whether the calling coroutine shares the stack of `co`; if so aco_error_message() and errno say that no values can be
- * passed. */
+/* Whether the calling coroutine, or the one that resumed it, shares the stack of `co`; if so aco_error_message() and errno say
+ * that no values can be passed. */
 ACO_API int aco__is_on_stack_of(const aco_t *co);
+ACO_API int aco__resumer_is_on_stack_of(const aco_t *co);
 ACO_API int aco__is_cancelled(void);                             /* whether the running coroutine is being cancelled */
 typedef struct aco__local_s {
     size_t size;

@@ -624,6 +624,8 @@ private:
         detail::generator_frame *inner = frame_.get();
         if (!inner)
             return;
+        if (aco_unlikely(inner->shared) && aco__resumer_is_on_stack_of(inner->co))
+            detail::refused();
         struct guard { /* when `outer` ends in the middle, this one has nobody to come back to */
             generator *left;
             ~guard()

@@ -922,11 +922,20 @@ int aco_stack_bounds(const aco_t *co, void **lo, void **hi)
     return 0;
 }
 
+static int shares_stack(const aco_t *co, const aco_t *resumer)
+{
+    return resumer && resumer != co && resumer->share_stack == co->share_stack &&
+           aco__refuse(0, EINVAL, "aco::resume", co, "runs on the resumer's share stack: values cannot be passed") != 0;
+}
+
 int aco__is_on_stack_of(const aco_t *co)
 {
-    const aco_t *running = aco__running();
-    return running && running != co && running->share_stack == co->share_stack &&
-           aco__refuse(0, EINVAL, "aco::resume", co, "runs on the resumer's share stack: values cannot be passed") != 0;
+    return shares_stack(co, aco__running());
+}
+
+int aco__resumer_is_on_stack_of(const aco_t *co)
+{
+    return shares_stack(co, aco__self()->resuming);
 }
 
 typedef struct visitor {
