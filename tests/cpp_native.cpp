@@ -942,6 +942,48 @@ TEST(Generator, YieldsFromWhatIsLeft)
     EXPECT_EQ(all_of(g), (std::vector<int>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, -1, -2, 13}));
 }
 
+int deferred_calls;
+
+// Promise: deferred calls are made when the function returns, also in a generator whose elements another hands on.
+TEST(Generator, DefersBelowAnother)
+{
+    auto defers = [](auto &yield) {
+        aco_defer([](void *) { deferred_calls++; }, nullptr);
+        yield(1);
+    };
+    deferred_calls = 0;
+    aco::generator<int> g([&](auto &yield) {
+        yield.yield_from(aco::generator<int>(defers));
+        EXPECT_EQ(deferred_calls, 1);
+        yield(2);
+    });
+    EXPECT_EQ(all_of(g), (std::vector<int>{1, 2}));
+}
+
+// Promise: elements are not passed between coroutines on one share stack, at whatever level they are made.
+TEST(Generator, FedFromTheConsumersShareStack)
+{
+    if (PRIVATE_ONLY)
+        GTEST_SKIP();
+    aco_share_stack_t *stack = aco_share_stack_new(0);
+    {
+        aco::coroutine<> consumer(
+            [&](auto &) {
+                aco::generator<int> g([&](auto &yield) {
+                    yield(1);
+                    aco::generator<int> inner([](auto &y) { y(2); }, aco::options().on(stack));
+                    yield.yield_from(inner);
+                });
+                auto i = g.begin();
+                EXPECT_EQ(*i, 1);
+                EXPECT_EQ(error_of([&] { ++i; }).code().value(), EINVAL);
+            },
+            aco::options().on(stack));
+        consumer.resume();
+    }
+    aco_share_stack_destroy(stack);
+}
+
 // Promise: one whose elements another was handing on, and that outlives it, is still a generator: with what is left, or done.
 TEST(Generator, OutlivesWhoAskedForIt)
 {
