@@ -4,50 +4,10 @@
 #include "aco.h"
 #include "check.h"
 #include "child.h"
+#include "refuses.h"
 
 #include <errno.h>
 #include <pthread.h>
-
-/* Copying is not for the address sanitizer, which marks bytes of stacks. */
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#if defined(SANITIZED) || defined(__SANITIZE_ADDRESS__)
-#define SHARE_STACKS 0
-#else
-#define SHARE_STACKS 1
-#endif
-
-/* `what` must be refused: return `failed`, set errno, and leave a message that names call and coroutine and has the reason. */
-#define REFUSES(what, failed, error, call, co, reason)                                                                 \
-    do {                                                                                                               \
-        errno = 0;                                                                                                     \
-        CHECK((what) == (failed));                                                                                     \
-        CHECK_EQ(errno, error);                                                                                        \
-        check_message(__LINE__, call, co, reason);                                                                     \
-    } while (0)
-
-static void check_message(int line, const char *call, const void *co, const char *reason)
-{
-    char start[128];
-    const char *message = aco_error_message();
-    size_t length = (size_t)(co ? snprintf(start, sizeof start, "%s: coroutine %p: ", call, co) : snprintf(start, sizeof start, "%s: ", call));
-    if (strncmp(message, start, length) == 0 && strstr(message + length, reason) && (co || strncmp(message + length, "coroutine 0x", 12) != 0))
-        return;
-    fprintf(stderr, "%s:%d: wanted \"%s... %s ...\", the message is \"%s\"\n", __FILE__, line, start, reason, message);
-    CHECK(!"the message");
-}
-
-/* The child must end well and print just `text` and more on one line, or nothing where it is NULL. */
-static void prints(int line, void (*act)(void), const char *text)
-{
-    child_end_t end = child_run(act);
-    if (WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0 && (text ? is_one_line(end.text) && strstr(end.text, text) : !end.text[0]))
-        return;
-    child_complain(__FILE__, line, "child", text ? text : "nothing on stderr", &end);
-}
 
 static const aco_options_t *place; /* where the coroutines of a round run */
 
@@ -724,11 +684,11 @@ static void destroy_others(void)
 static void destroying(void)
 {
     char text[128];
-    prints(__LINE__, destroy_others, NULL);
+    child_prints(__FILE__, __LINE__, destroy_others, NULL);
     subject = aco_new(has_frames, NULL, place);
     aco_resume(subject);
     snprintf(text, sizeof text, "acorn: aco_destroy: coroutine %p: is suspended", (void *)subject);
-    prints(__LINE__, destroy_suspended, DESTROY_WARNS ? text : NULL);
+    child_prints(__FILE__, __LINE__, destroy_suspended, DESTROY_WARNS ? text : NULL);
     aco_cancel(subject);
     aco_destroy(subject);
     clear_log();

@@ -101,6 +101,15 @@ static inline void child_passes(const char *file, int line, const char *name, vo
         child_complain(file, line, name, "exit status 0", &end);
 }
 
+/* The child must end well and print just `text` and more on one line, or nothing where it is NULL. */
+static inline void child_prints(const char *file, int line, void (*act)(void), const char *text)
+{
+    child_end_t end = child_run(act);
+    if (WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0 && (text ? is_one_line(end.text) && strstr(end.text, text) : !end.text[0]))
+        return;
+    child_complain(file, line, "child", text ? text : "nothing on stderr", &end);
+}
+
 #define DIES_OF(act, signal) child_dies_of(__FILE__, __LINE__, #act, act, signal)
 #define ABORTS(act, call, co, reason) child_aborts(__FILE__, __LINE__, #act, act, call, co, reason)
 #define PASSES(act) child_passes(__FILE__, __LINE__, #act, act)

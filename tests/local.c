@@ -3,42 +3,11 @@
 #define _GNU_SOURCE
 #include "aco.h"
 #include "check.h"
+#include "refuses.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
-
-/* Copying is not for the address sanitizer, which marks bytes of stacks. */
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#if defined(SANITIZED) || defined(__SANITIZE_ADDRESS__)
-#define SHARE_STACKS 0
-#else
-#define SHARE_STACKS 1
-#endif
-
-/* `what` must be refused: return `failed`, set errno, and leave a message that names call and coroutine and has the reason. */
-#define REFUSES(what, failed, error, call, co, reason)                                                                 \
-    do {                                                                                                               \
-        errno = 0;                                                                                                     \
-        CHECK((what) == (failed));                                                                                     \
-        CHECK_EQ(errno, error);                                                                                        \
-        check_message(__LINE__, call, co, reason);                                                                     \
-    } while (0)
-
-static void check_message(int line, const char *call, const void *co, const char *reason)
-{
-    char start[128];
-    const char *message = aco_error_message();
-    size_t length = (size_t)(co ? snprintf(start, sizeof start, "%s: coroutine %p: ", call, co) : snprintf(start, sizeof start, "%s: ", call));
-    if (strncmp(message, start, length) == 0 && strstr(message + length, reason) && (co || strncmp(message + length, "coroutine 0x", 12) != 0))
-        return;
-    fprintf(stderr, "%s:%d: wanted \"%s... %s ...\", the message is \"%s\"\n", __FILE__, line, start, reason, message);
-    CHECK(!"the message");
-}
 
 static const aco_options_t *place; /* where the coroutines of a round run */
 

@@ -7,58 +7,18 @@
 #include "aco.h"
 #include "check.h"
 #include "child.h"
+#include "refuses.h"
 
 #include <errno.h>
 #include <fenv.h>
 #include <inttypes.h>
 #include <pthread.h>
 
-/* Copying is not for the address sanitizer, which marks bytes of stacks. */
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#if defined(SANITIZED) || defined(__SANITIZE_ADDRESS__)
-#define SHARE_STACKS 0
-#else
-#define SHARE_STACKS 1
-#endif
-
 #if defined(ACO_CONFIG_SHARE_FPU_MXCSR_ENV)
 #define OWN_FP_POSSIBLE 0
 #else
 #define OWN_FP_POSSIBLE 1
 #endif
-
-/* `what` must be refused: return `failed`, set errno, and leave a message that names call and coroutine and has the reason. */
-#define REFUSES(what, failed, error, call, co, reason)                                                                 \
-    do {                                                                                                               \
-        errno = 0;                                                                                                     \
-        CHECK((what) == (failed));                                                                                     \
-        CHECK_EQ(errno, error);                                                                                        \
-        check_message(__LINE__, call, co, reason);                                                                     \
-    } while (0)
-
-static void check_message(int line, const char *call, const void *co, const char *reason)
-{
-    char start[128];
-    const char *message = aco_error_message();
-    size_t length = (size_t)(co ? snprintf(start, sizeof start, "%s: coroutine %p: ", call, co) : snprintf(start, sizeof start, "%s: ", call));
-    if (strncmp(message, start, length) == 0 && strstr(message + length, reason) && (co || strncmp(message + length, "coroutine 0x", 12) != 0))
-        return;
-    fprintf(stderr, "%s:%d: wanted \"%s... %s ...\", the message is \"%s\"\n", __FILE__, line, start, reason, message);
-    CHECK(!"the message");
-}
-
-/* The child must end well and print just `text` and more on one line, or nothing where it is NULL. */
-static void prints(int line, void (*act)(void), const char *text)
-{
-    child_end_t end = child_run(act);
-    if (WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0 && (text ? is_one_line(end.text) && strstr(end.text, text) : !end.text[0]))
-        return;
-    child_complain(__FILE__, line, "child", text ? text : "nothing on stderr", &end);
-}
 
 /* ---- Random numbers: splitmix64 ---- */
 
@@ -377,8 +337,8 @@ static void first_value_is_ignored(void)
     char text[128];
     subject = aco_new(same, &subject, NULL);
     snprintf(text, sizeof text, "acorn: aco_send: coroutine %p: is started by a value", (void *)subject);
-    prints(__LINE__, send_first_value, CHECKS_YIELDS ? text : NULL);
-    prints(__LINE__, send_no_first_value, NULL);
+    child_prints(__FILE__, __LINE__, send_first_value, CHECKS_YIELDS ? text : NULL);
+    child_prints(__FILE__, __LINE__, send_no_first_value, NULL);
     aco_destroy(subject);
 }
 

@@ -5,22 +5,11 @@
 #include "aco.h"
 #include "check.h"
 #include "child.h"
+#include "refuses.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <sys/mman.h>
-
-/* Copying is not for the address sanitizer, which marks bytes of stacks. */
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#if defined(SANITIZED) || defined(__SANITIZE_ADDRESS__)
-#define SHARE_STACKS 0
-#else
-#define SHARE_STACKS 1
-#endif
 
 /* ---- An allocator that fails once ---- */
 
