@@ -620,11 +620,17 @@ ACO__FAST int aco_yield_to(aco_t *co)
 
 /* A thread keeps the ordinary ones among its destroyed private coroutines, with their stacks: to make one of them again is a
  * matter of a few stores. */
-ACO__FORCE_INLINE aco_t *aco__spare_take(aco__thread_t *self, aco_function_t fn, void *arg, int own_fp)
+ACO__FORCE_INLINE aco_t *aco__spare_pop(aco__thread_t *self)
 {
     aco_t *co = self->spare;
     self->spare = (aco_t *)co->aco__self.base;
     self->spares--;
+    return co;
+}
+
+ACO__FORCE_INLINE aco_t *aco__spare_take(aco__thread_t *self, aco_function_t fn, void *arg, int own_fp)
+{
+    aco_t *co = aco__spare_pop(self);
     co->aco__state = (unsigned char)(own_fp ? ACO__NATIVE | ACO__PRIVATE : ACO__NATIVE | ACO__PRIVATE | ACO__SHARES_FP);
     aco__prepare(self, co, fn, arg);
     return co;

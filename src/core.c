@@ -296,16 +296,6 @@ static int check_options(const aco_options_t *o)
     return 0;
 }
 
-static aco_t *spare_take(aco__thread_t *self)
-{
-    aco_t *co = self->spare;
-    if (!co)
-        return NULL;
-    self->spare = co->aco__self.base;
-    self->spares--;
-    return co;
-}
-
 /* A block with its stack; the state byte says what it is. NULL, refused. */
 static aco_t *native_new(const aco_options_t *o, size_t *sz)
 {
@@ -321,12 +311,10 @@ static aco_t *native_new(const aco_options_t *o, size_t *sz)
         }
         return co;
     }
-    if ((!o->stack_size || o->stack_size == ACO__PRIVATE_SIZE) && !(o->flags & ACO_NO_GUARD)) {
-        co = spare_take(aco__self());
-        if (co) {
-            co->aco__state = ACO__NATIVE | ACO__PRIVATE;
-            return co;
-        }
+    if ((!o->stack_size || o->stack_size == ACO__PRIVATE_SIZE) && !(o->flags & ACO_NO_GUARD) && aco__self()->spare) {
+        co = aco__spare_pop(aco__self());
+        co->aco__state = ACO__NATIVE | ACO__PRIVATE;
+        return co;
     }
     *sz = o->stack_size ? o->stack_size : (size_t)ACO__PRIVATE_SIZE;
     stack = aco__stack_new_private(o->stack_size, !(o->flags & ACO_NO_GUARD));
@@ -358,9 +346,8 @@ static void native_free(aco_t *co)
 
 static void spares_free(aco__thread_t *self)
 {
-    aco_t *co;
-    while ((co = spare_take(self)) != NULL)
-        native_free(co);
+    while (self->spare)
+        native_free(aco__spare_pop(self));
 }
 
 aco_t *aco__new(aco_function_t fn, void *arg, const aco_options_t *opts, int own_fp)
@@ -535,6 +522,15 @@ static inline void *resume_nested(aco__thread_t *self, aco_t *waiting, aco_t *co
     return value;
 }
 
+/* What on_scratch() shall do when it is switched to; `call` is NULL where a failure is fatal. */
+static void ask_scratch(aco__rare_t *rare, aco_t *target, aco_t *from, uintptr_t mark, const char *call)
+{
+    rare->target = target;
+    rare->from = from;
+    rare->mark = mark;
+    rare->call = call;
+}
+
 /* All other cases; `mark` is the arrival mark that `co` shall see, 1 or 0. */
 ACO__UNOBSERVED static __attribute__((noinline)) void *resume(aco_t *co, void *value, uintptr_t mark, int fatal, const char *call)
 {
@@ -561,10 +557,7 @@ ACO__UNOBSERVED static __attribute__((noinline)) void *resume(aco_t *co, void *v
     if (observed)
         aco__observe_enter(co, &outside);
     if (rare) {
-        rare->target = co;
-        rare->from = NULL;
-        rare->mark = mark;
-        rare->call = fatal ? NULL : call;
+        ask_scratch(rare, co, NULL, mark, fatal ? NULL : call);
         word = aco__switch_resume(&rare->scratch, &value, 0);
     } else {
         word = aco__switch_resume(co, &value, 1);
@@ -746,10 +739,7 @@ ACO__UNOBSERVED int aco__yield_to_slow(aco_t *co)
         aco__observe_transfer(from, co);
     if (on_this_stack) {
         aco__rare_t *rare = self->rare;
-        rare->target = co;
-        rare->from = from;
-        rare->mark = 0;
-        rare->call = call;
+        ask_scratch(rare, co, from, 0, call);
         word = aco__switch_transfer(from, &rare->scratch, &value, 0);
         if (value == ACO_ERROR && aco__has(from, ACO__OBSERVED)) /* refused: nobody was left */
             aco__observe_transfer(co, from);
