@@ -1,6 +1,8 @@
 /* Ending a coroutine before it has returned: deferred calls, and the stack unwound frame by frame. */
 #include "track.h"
 
+#include "aco/generator.h"
+
 #include <errno.h>
 #include <string.h>
 #include <unwind.h>
@@ -24,6 +26,8 @@ int aco__defer(void (*fn)(void *), void *arg, void *frame)
     size_t sz = sizeof *deferred;
     if (!co || !fn)
         return aco__refuse(0, co ? EINVAL : EPERM, "aco_defer", NULL, co ? "the function is NULL" : "no coroutine is running");
+    if (!aco__is_on_its_stack(co, frame))
+        return aco__refuse(0, EPERM, "aco_defer", co, "is called in a generator, which may end before the coroutine");
     extra = aco__extra_make(co);
     deferred = extra ? aco__memory_new(&sz) : NULL;
     if (!deferred)
@@ -123,10 +127,17 @@ void aco__clean_up(aco_t *co)
 
 /* ---- Cancelling ---- */
 
-/* In memory of its own: the frames below the one that is unwound to are overwritten by its destructors. */
-typedef struct cancel {
+/* A coroutine's end, or a generator's. In memory of its own: the frames below the one that is unwound to are overwritten by
+ * its destructors. */
+typedef struct aco__cancel {
     struct _Unwind_Exception exception;
-    aco_t *co, *resumer;
+    struct aco__cancel *enclosing; /* the one whose destructors brought about this one */
+    const char *call;
+    aco_t *co, *resumer;      /* NULL: a generator */
+    aco__event_t event;       /* what the generator is resumed with */
+    aco__context_t consumer;  /* of the generator */
+    const char *outer;        /* where the generator's frames end, on its consumer's stack; NULL: on one of its own */
+    char *cfa, *inner_cfa;    /* of the frame whose destructors run, and of the one that was unwound before */
     uintptr_t last;           /* the function to stop at, 0: none */
     aco__exceptions_t aside;  /* being handled by the thread meanwhile, not by the coroutine */
 } cancel_t;
@@ -144,11 +155,25 @@ static int is_guarded(const aco_t *co)
     return aco__has(co, ACO__NATIVE) && memcmp(&co->fp, &entry, sizeof entry) == 0;
 }
 
-/* On the coroutine's stack, unwound as far as it goes; aco__end() does what is left to do. */
+__attribute__((noreturn)) static void leave_generator(const aco__context_t *consumer, int in_stack, void *value)
+{
+    if (in_stack)
+        aco__switch_nested_last(consumer, value);
+    aco__switch_exchange_last(consumer, value);
+}
+
+/* On the stack that is unwound, as far as it goes; aco__end() does what is left to do. */
 __attribute__((noreturn)) static void finish(cancel_t *cancel)
 {
     aco_t *co = cancel->co;
     aco__exceptions_back(co, &cancel->aside);
+    aco__self()->cancel = cancel->enclosing;
+    if (!co) {
+        aco__context_t consumer = cancel->consumer;
+        int in_stack = cancel->outer != NULL;
+        aco__memory_free(cancel, sizeof *cancel);
+        leave_generator(&consumer, in_stack, NULL);
+    }
     lift_trap(co, cancel->resumer);
     aco__memory_free(cancel, sizeof *cancel);
     aco__end(co, NULL);
@@ -162,7 +187,12 @@ static _Unwind_Reason_Code at_frame(int version, _Unwind_Action actions, _Unwind
     (void)version, (void)class, (void)exception;
     if ((actions & _UA_END_OF_STACK) || (cancel->last && _Unwind_GetRegionStart(context) == cancel->last))
         finish(cancel);
-    call_deferred(cancel->co, (char *)_Unwind_GetCFA(context));
+    cancel->inner_cfa = cancel->cfa;
+    cancel->cfa = (char *)_Unwind_GetCFA(context);
+    if (cancel->outer && cancel->cfa > cancel->outer)
+        finish(cancel);
+    if (cancel->co)
+        call_deferred(cancel->co, cancel->cfa);
     return _URC_NO_REASON;
 }
 
@@ -193,8 +223,9 @@ void aco__cancel_landed(struct _Unwind_Exception *exception)
 /* A catch (...) that does not throw again ends the unwinding, which cannot be. */
 static void swallowed(_Unwind_Reason_Code reason, struct _Unwind_Exception *exception)
 {
+    cancel_t *cancel = (cancel_t *)(void *)exception;
     (void)reason;
-    aco__die("aco_cancel", ((cancel_t *)(void *)exception)->co, "a catch (...) block did not throw its cancellation again");
+    aco__die(cancel->call, cancel->co, "a catch (...) block did not throw its cancellation again");
 }
 
 /* Which deferred call belongs to which frame: the innermost whose stack pointer is above the frame's is that frame's caller. */
@@ -213,29 +244,60 @@ static _Unwind_Reason_Code assign(struct _Unwind_Context *context, void *arg)
     return to->next ? _URC_NO_REASON : _URC_END_OF_STACK;
 }
 
-/* What aco__arrived() calls on the stack of a coroutine that is cancelled. */
-static void unwind(void *arg)
+static cancel_t *cancel_new(const char *call, aco_t *co, int fatal)
 {
-    cancel_t *cancel = arg;
-    cancel->resumer = set_trap(aco__self()->rare);
+    size_t sz = sizeof(cancel_t);
+    cancel_t *cancel = aco__memory_new(&sz);
+    if (!cancel) {
+        aco__refuse_memory(fatal, call, sz);
+        return NULL;
+    }
+    memset(cancel, 0, sizeof *cancel);
+    cancel->call = call;
+    cancel->co = co;
+    cancel->exception.exception_class = our_class;
+    cancel->exception.exception_cleanup = swallowed;
+    return cancel;
+}
+
+/* Runs the destructors of the calling function's callers. */
+__attribute__((noreturn)) static void unwind_callers(cancel_t *cancel)
+{
+    aco_t *co = cancel->co;
+    aco__extra_t *extra = co ? aco__extra(co) : NULL;
     if (_Unwind_ForcedUnwind && _Unwind_GetCFA) {
-        aco__extra_t *extra = aco__extra(cancel->co);
-        if (extra && extra->deferred && _Unwind_Backtrace) {
+        if (extra && extra->deferred && _Unwind_Backtrace && aco__is_on_its_stack(co, __builtin_frame_address(0))) {
             assignment_t to = {extra->deferred, NULL};
             _Unwind_Backtrace(assign, &to);
         }
-        if (is_guarded(cancel->co) && _Unwind_GetRegionStart)
-            memcpy(&cancel->last, cancel->co->arg, sizeof cancel->last);
-        aco__exceptions_aside(cancel->co, &cancel->aside);
         aco__observe_unwind();
         _Unwind_ForcedUnwind(&cancel->exception, at_frame, cancel);
     }
     finish(cancel);
 }
 
+/* On the stack that is to be unwound. */
+__attribute__((noreturn)) static void unwind(cancel_t *cancel)
+{
+    aco__thread_t *self = aco__self();
+    cancel->enclosing = self->cancel;
+    self->cancel = cancel;
+    aco__exceptions_aside(cancel->co, &cancel->aside);
+    unwind_callers(cancel);
+}
+
+/* What aco__arrived() calls in a coroutine that is cancelled. */
+static void unwind_coroutine(void *arg)
+{
+    cancel_t *cancel = arg;
+    cancel->resumer = set_trap(aco__self()->rare);
+    if (is_guarded(cancel->co) && _Unwind_GetRegionStart)
+        memcpy(&cancel->last, cancel->co->arg, sizeof cancel->last);
+    unwind(cancel);
+}
+
 int aco_cancel(aco_t *co)
 {
-    size_t sz = sizeof(cancel_t);
     cancel_t *cancel;
     if (co && aco__phase(co) == ACO__ENDED)
         return 0;
@@ -247,15 +309,78 @@ int aco_cancel(aco_t *co)
         aco__set_phase(co, ACO__ENDED);
         return 0;
     }
-    cancel = aco__memory_new(&sz);
+    cancel = cancel_new("aco_cancel", co, 0);
     if (!cancel)
-        return aco__refuse_memory(0, "aco_cancel", sz);
-    memset(cancel, 0, sizeof *cancel);
-    cancel->co = co;
-    cancel->exception.exception_class = our_class;
-    cancel->exception.exception_cleanup = swallowed;
-    if (aco__interrupt(co, unwind, cancel, "aco_cancel") != ACO_ERROR)
+        return -1;
+    if (aco__interrupt(co, unwind_coroutine, cancel, "aco_cancel") != ACO_ERROR)
         return 0;
     aco__memory_free(cancel, sizeof *cancel);
     return -1;
+}
+
+/* ---- Generators ---- */
+
+/* What a generator is resumed with that is to be closed. */
+static void unwind_generator(aco__event_t *event, const aco__context_t *consumer)
+{
+    cancel_t *cancel = (cancel_t *)(void *)((char *)event - offsetof(cancel_t, event));
+    cancel->consumer = *consumer;
+    unwind(cancel);
+}
+
+static aco__event_t *closing(const char *call, const void *outer)
+{
+    cancel_t *cancel = cancel_new(call, NULL, 1);
+    cancel->event.call = unwind_generator;
+    cancel->outer = outer;
+    return &cancel->event;
+}
+
+void aco__yields_in_cleanup(const char *call)
+{
+    aco__die(call, NULL, "the generator yields in its cleanup");
+}
+
+void aco__generator_unwind(const aco__context_t *peer, aco_t *block)
+{
+    static const char call[] = "aco_generator_close";
+    aco__context_t at = *peer;
+    void *passed, *begin;
+    void (*first)(void) = aco__generator_begin;
+    memcpy(&begin, &first, sizeof begin);
+    if (at.pc == begin)
+        return;
+    passed = closing(call, NULL);
+    aco__generator_step(&at, block, &passed);
+    if (at.pc)
+        aco__yields_in_cleanup(call);
+}
+
+aco__event_t *aco__in_stack_closing(const void *outer)
+{
+    return closing("aco_in_stack_close", outer);
+}
+
+/* What the consumer of a generator finds whose coroutine is cancelled: the unwinding goes on there. */
+static void go_on(aco__event_t *event, const aco__context_t *unused)
+{
+    (void)event, (void)unused;
+    unwind_callers(aco__self()->cancel);
+}
+
+/* The innermost unwinding is that of the calling function's frame if this function's stands where the frames were that it
+ * has unwound. */
+ACO__UNOBSERVED void aco__generator_unwound(const aco__context_t *peer, int in_stack)
+{
+    enum { BETWEEN = 256 }; /* bytes; arguments and padding of the two calls */
+    static aco__event_t cancelled = {go_on};
+    cancel_t *cancel = aco__self()->cancel;
+    char *here = __builtin_frame_address(0);
+    aco__exceptions_t unused;
+    if (!cancel || here >= cancel->cfa || here + BETWEEN < cancel->inner_cfa)
+        return;
+    if (!cancel->co)
+        finish(cancel);
+    aco__exceptions_aside(cancel->co, &unused);
+    leave_generator(peer, in_stack, &cancelled);
 }

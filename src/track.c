@@ -74,10 +74,15 @@ void aco__observe_unwind(void)
         asan_handle_no_return();
 }
 
-void aco__observe_stack_gone(const aco_share_stack_t *stack)
+void aco__observe_frames_gone(const void *sp, const void *end)
 {
     if (__asan_unpoison_memory_region)
-        __asan_unpoison_memory_region(stack->ptr, (size_t)((char *)stack->aco__top - (char *)stack->ptr));
+        __asan_unpoison_memory_region(sp, (size_t)((const char *)end - (const char *)sp));
+}
+
+void aco__observe_stack_gone(const aco_share_stack_t *stack)
+{
+    aco__observe_frames_gone(stack->ptr, stack->aco__top);
 }
 
 /* The C++ run time's record of exceptions being handled on this thread; two words, on some systems three. */

@@ -31,6 +31,8 @@ ACO__HIDDEN int aco__observe_new(aco_t *co, int own_exceptions);
 ACO__HIDDEN void aco__observe_no_more(aco_t *co);
 /* The frames of the running coroutine are about to be unwound. */
 ACO__HIDDEN void aco__observe_unwind(void);
+/* The frames from `sp` up to `end` mean nothing any more. */
+ACO__HIDDEN void aco__observe_frames_gone(const void *sp, const void *end);
 ACO__HIDDEN void aco__observe_gone(aco_t *co);
 ACO__HIDDEN void aco__observe_stack_gone(const aco_share_stack_t *stack);
 ACO__HIDDEN void aco__observe_enter(aco_t *co, aco__outside_t *outside);

@@ -30,3 +30,22 @@ __asm__(".pushsection .text.aco__returned,\"ax\",@progbits\n"
         "\t.cfi_endproc\n"
         "\t.size aco__outermost,.-aco__outermost\n"
         "\t.popsection\n");
+
+/* aco__generator_begin: the first arrival in a generator; what it finds stands at ACO__GENERATOR_PARAMETERS. */
+__asm__(".pushsection .text.aco__generator_begin,\"ax\",@progbits\n"
+        "\t.globl aco__generator_begin\n"
+        "\t.type aco__generator_begin,@function\n"
+        "aco__generator_begin:\n"
+        "\t.cfi_startproc\n"
+        "\t.cfi_undefined eip\n"
+        "\tendbr32\n"
+        "\tmovl %ecx,16(%esp)\n"
+        "\tmovl %edi,20(%esp)\n"
+        "\tmovl %ebx,24(%esp)\n"
+        "\tmovl %ecx,28(%esp)\n"
+        "\tmovl (%esp),%eax\n"
+        "\taddl $12,%esp\n"
+        "\tjmpl *%eax\n"
+        "\t.cfi_endproc\n"
+        "\t.size aco__generator_begin,.-aco__generator_begin\n"
+        "\t.popsection\n");

@@ -31,6 +31,20 @@ __asm__(".pushsection .text.aco__returned,\"ax\",@progbits\n"
         "\t.size aco__outermost,.-aco__outermost\n"
         "\t.popsection\n");
 
+/* aco__generator_begin: the first arrival in a generator; what it finds stands at ACO__GENERATOR_PARAMETERS. */
+__asm__(".pushsection .text.aco__generator_begin,\"ax\",@progbits\n"
+        "\t.globl aco__generator_begin\n"
+        "\t.type aco__generator_begin,@function\n"
+        "aco__generator_begin:\n"
+        "\t.cfi_startproc\n"
+        "\t.cfi_undefined rip\n"
+        "\tendbr64\n"
+        "\tpopq %r9\n"
+        "\tjmpq *%r9\n"
+        "\t.cfi_endproc\n"
+        "\t.size aco__generator_begin,.-aco__generator_begin\n"
+        "\t.popsection\n");
+
 /* The exported aco_resume, aco_send, aco_yield, aco_yield1 and aco_yield_value, for callers that cannot use the inline ones: the
  * same switch between six pushes and six pops, for both kinds of floating-point environment. Offsets as in
  * include/aco/arch/x86_64.h.

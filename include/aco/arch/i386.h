@@ -76,8 +76,9 @@
 #else
 #define ACO__CLOBBER_MMX
 #endif
-#define ACO__CLOBBERS /* but for ebx */                                                                                \
-    "edx", ACO__CLOBBER_BASE "edi", "memory", "cc" ACO__CLOBBER_MMX ACO__CLOBBER_X87 ACO__CLOBBER_SSE ACO__CLOBBER_AVX512
+#define ACO__CLOBBERS_OF_ALL                                                                                           \
+    ACO__CLOBBER_BASE "memory", "cc" ACO__CLOBBER_MMX ACO__CLOBBER_X87 ACO__CLOBBER_SSE ACO__CLOBBER_AVX512
+#define ACO__CLOBBERS "edx", "edi", ACO__CLOBBERS_OF_ALL /* but for ebx */
 
 #ifdef __AVX__
 #define ACO__CLEAR_UPPER "vzeroupper\n\t"
@@ -229,6 +230,109 @@ ACO__FORCE_INLINE struct aco_s *aco__running(void)
     __asm__ volatile(ACO__FIND_THREAD("%%edi")                                                                         \
                      ACO__LEAVE(ACO__ENTERED)                                                                          \
                      : : "d"(co), "a"(word), "c"(value) : "edi", "memory")
+
+/* ---- Generators: as in x86_64.h ----
+ *
+ * At the jump and on arrival, label 1:
+ *   edi   the leaving side's ebp
+ *   ebx   the leaving side's esi: with clang perhaps a base pointer
+ *   edx   the value passed
+ *   ecx   own stack: the leaving side's esp, at which stands where it goes on; on one stack: that place itself, or 0
+ *   eax   own stack: 0 when the leaving side has ended, else not */
+#define ACO__PEER_BASE __asm__("ebx")
+#ifdef __PIC__
+#define ACO__PUSH_WAY_BACK                                                                                             \
+    "call 8f\n"                                                                                                        \
+    "8:\taddl $(1f-8b),(%%esp)\n\t"
+#define ACO__NESTED_WAY_BACK                                                                                           \
+    "call 8f\n"                                                                                                        \
+    "8:\tpopl %%ecx\n\t"                                                                                               \
+    "addl $(1f-8b),%%ecx\n\t"
+#else
+#define ACO__PUSH_WAY_BACK "pushl $1f\n\t"
+#define ACO__NESTED_WAY_BACK "movl $1f,%%ecx\n\t"
+#endif
+#define ACO__EXCHANGE                                                                                                  \
+    __asm__ volatile(ACO__PUSH_WAY_BACK ACO__CLEAR_UPPER                                                               \
+                     "xchgl %%ebp,%%edi\n\t"                                                                           \
+                     "xchgl %%esi,%%ebx\n\t"                                                                           \
+                     "xchgl %%esp,%%ecx\n\t"                                                                           \
+                     "popl %%eax\n\t"                                                                                  \
+                     "jmpl *%%eax\n"                                                                                   \
+                     "1:\t" ACO__LANDING_PAD                                                                           \
+                     : "=a"(pc), "+D"(bp), "+c"(sp), "+r"(base), "+d"(value) : : ACO__CLOBBERS_OF_ALL)
+#define ACO__EXCHANGE_LAST                                                                                             \
+    __asm__ volatile(ACO__CLEAR_UPPER                                                                                  \
+                     "movl %%edi,%%ebp\n\t"                                                                            \
+                     "movl %%ebx,%%esi\n\t"                                                                            \
+                     "movl %%ecx,%%esp\n\t"                                                                            \
+                     "popl %%ecx\n\t"                                                                                  \
+                     "xorl %%eax,%%eax\n\t"                                                                            \
+                     "jmpl *%%ecx"                                                                                     \
+                     : : "D"(bp), "c"(sp), "r"(base), "d"(value) : "memory")
+
+#ifdef __clang__
+#define ACO__MOVES_STACK
+#else
+__extension__ register void *aco__stack_pointer __asm__("esp");
+#define ACO__MOVES_STACK , "+r"(aco__stack_pointer)
+#endif
+
+#define ACO__NESTED_RESUME                                                                                             \
+    __asm__ volatile("cmpl %%eax,%%esp\n\t"                                                                            \
+                     "jne 2f\n\t"                                                                                      \
+                     "movl %%ecx,%%eax\n\t" ACO__NESTED_WAY_BACK ACO__CLEAR_UPPER                                      \
+                     "xchgl %%ebp,%%edi\n\t"                                                                           \
+                     "xchgl %%esi,%%ebx\n\t"                                                                           \
+                     "jmpl *%%eax\n"                                                                                   \
+                     "2:\tmovl $1,%%ecx\n\t"                                                                           \
+                     "jmp 3f\n"                                                                                        \
+                     "1:\t" ACO__LANDING_PAD                                                                           \
+                     "movl %%esp,%%eax\n"                                                                              \
+                     "3:"                                                                                              \
+                     : "+c"(pc), "+a"(sp), "+D"(bp), "+r"(base), "+d"(value) ACO__MOVES_STACK : : ACO__CLOBBERS_OF_ALL)
+#define ACO__NESTED_YIELD                                                                                              \
+    __asm__ volatile("movl %%ecx,%%eax\n\t" ACO__NESTED_WAY_BACK ACO__CLEAR_UPPER                                      \
+                     "xchgl %%ebp,%%edi\n\t"                                                                           \
+                     "xchgl %%esi,%%ebx\n\t"                                                                           \
+                     "jmpl *%%eax\n"                                                                                   \
+                     "1:\t" ACO__LANDING_PAD                                                                           \
+                     : "+c"(pc), "+D"(bp), "+r"(base), "+d"(value) ACO__MOVES_STACK : : "eax", ACO__CLOBBERS_OF_ALL)
+#define ACO__NESTED_LAST                                                                                               \
+    __asm__ volatile(ACO__CLEAR_UPPER                                                                                  \
+                     "movl %%edi,%%ebp\n\t"                                                                            \
+                     "movl %%ebx,%%esi\n\t"                                                                            \
+                     "movl %%ecx,%%eax\n\t"                                                                            \
+                     "xorl %%ecx,%%ecx\n\t"                                                                            \
+                     "jmpl *%%eax"                                                                                     \
+                     : : "c"(pc), "D"(bp), "r"(base), "d"(value) : "eax", "memory", "cc")
+#ifdef __PIC__
+#define ACO__HERE(reg) "call 8f\n8:\tpopl " reg "\n\t"
+#else
+#define ACO__HERE(reg) "8:\tmovl $8b," reg "\n\t"
+#endif
+#define ACO__NESTED_BEGIN                                                                                              \
+    __asm__ volatile(ACO__HERE("%2")                                                                                   \
+                     "addl $-128,%%esp\n\t"                                                                            \
+                     "andl $-16,%%esp\n\t"                                                                             \
+                     "movl %%esp,%0\n\t"                                                                               \
+                     "movl %%ebp,%1"                                                                                   \
+                     : "=&r"(sp), "=&r"(bp), "=&r"(here) ACO__MOVES_STACK : : "memory", "cc")
+#define ACO__NESTED_END(outer)                                                                                         \
+    __asm__ volatile("movl %0,%%esp" : "+r"(outer) ACO__MOVES_STACK : : "memory")
+#define ACO__STACK_POINTER(sp, zero)                                                                                   \
+    __asm__ volatile("movl %%esp,%0\n\t"                                                                               \
+                     "xorl %1,%1"                                                                                      \
+                     : "=&r"(sp), "=&r"(zero) ACO__MOVES_STACK : : "cc")
+
+/* How a generator's function is entered: by aco__generator_begin, on what stands at its stack pointer,
+ *   32   its argument
+ *   16   four more parameters: the consumer's ecx, edi, ebx, and ecx again, put there by aco__generator_begin
+ *   12   the return address
+ *    0   the function                            <- esp, a multiple of 16 */
+#define ACO__GENERATOR_PARAMETERS void *aco__sp, void *aco__bp, void *aco__base, void *aco__pc
+#define ACO__START_POPS
+enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 3, ACO__START_ARGUMENT = 8, ACO__START_WORDS = 12 };
 
 /* Library code only: it is compiled for any i386, and serves units with SSE all the same. */
 ACO__FORCE_INLINE void aco__fp_read(uint32_t *control, uint16_t *control2)

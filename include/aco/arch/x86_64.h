@@ -87,9 +87,10 @@
 #else
 #define ACO__CLOBBER_MMX
 #endif
-#define ACO__CLOBBERS /* but for r8 */                                                                                 \
-    "rax", "rdx", ACO__CLOBBER_BASE "rsi", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory",      \
+#define ACO__CLOBBERS_OF_ALL                                                                                           \
+    ACO__CLOBBER_BASE "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory",                                        \
         "cc" ACO__CLOBBER_MMX ACO__CLOBBER_X87 ACO__CLOBBER_SSE ACO__CLOBBER_AVX512 ACO__CLOBBER_APX
+#define ACO__CLOBBERS "rax", "rdx", "rsi", ACO__CLOBBERS_OF_ALL /* but for r8 */
 
 #ifdef __AVX__
 #define ACO__CLEAR_UPPER "vzeroupper\n\t"
@@ -219,6 +220,104 @@ ACO__FORCE_INLINE struct aco_s *aco__running(void)
     __asm__ volatile(ACO__FIND_THREAD                                                                                  \
                      ACO__LEAVE(ACO__ENTERED)                                                                          \
                      : : "d"(co), "D"(word), "c"(value) : "rsi", "memory")
+
+/* ---- Generators: the other side's context is in registers, and so is the way back ----
+ *
+ * At the jump and on arrival, label 1:
+ *   rdi   where the side that leaves goes on, 0 when it has ended; before, where the other side does
+ *   rsi   the leaving side's rbp
+ *   rcx   the leaving side's rsp (own stack)
+ *   r8    the leaving side's rbx: with clang perhaps a base pointer, which cannot be a clobber; one protocol for all
+ *   rdx   the value passed
+ * An exchange of registers, since no memory is the generator's and the consumer's alike. */
+#define ACO__PEER_BASE __asm__("r8")
+#define ACO__EXCHANGE                                                                                                  \
+    __asm__ volatile("movq %%rdi,%%rax\n\t"                                                                            \
+                     "leaq 1f(%%rip),%%rdi\n\t" ACO__CLEAR_UPPER                                                       \
+                     "xchgq %%rbp,%%rsi\n\t"                                                                           \
+                     "xchgq %%rbx,%%r8\n\t"                                                                            \
+                     "xchgq %%rsp,%%rcx\n\t"                                                                           \
+                     "jmpq *%%rax\n"                                                                                   \
+                     "1:\t" ACO__LANDING_PAD                                                                           \
+                     : "+D"(pc), "+S"(bp), "+c"(sp), "+r"(base), "+d"(value) : : "rax", ACO__CLOBBERS_OF_ALL)
+
+/* For the last time: nothing of the side that leaves is kept. */
+#define ACO__EXCHANGE_LAST                                                                                             \
+    __asm__ volatile(ACO__CLEAR_UPPER                                                                                  \
+                     "movq %%rsi,%%rbp\n\t"                                                                            \
+                     "movq %%r8,%%rbx\n\t"                                                                             \
+                     "movq %%rcx,%%rsp\n\t"                                                                            \
+                     "movq %%rdi,%%rax\n\t"                                                                            \
+                     "xorl %%edi,%%edi\n\t"                                                                            \
+                     "jmpq *%%rax"                                                                                     \
+                     : : "D"(pc), "S"(bp), "c"(sp), "r"(base), "d"(value) : "rax", "memory", "cc")
+
+/* What reads or moves the stack pointer stands between ACO__SETTLE_STACKs (../generator.h), and for gcc it says so by an
+ * operand: it puts adjustments of the stack pointer together, across an asm that is silent about it. */
+#ifdef __clang__
+#define ACO__MOVES_STACK
+#else
+__extension__ register void *aco__stack_pointer __asm__("rsp");
+#define ACO__MOVES_STACK , "+r"(aco__stack_pointer)
+#endif
+
+/* The same on one stack: the generator's frames stand right below the consumer's, and rsp stays where it is, below both.
+ * The consumer comes only while they are the innermost: while rsp is what it was when they were left (rcx). Else rdi = 1. */
+#define ACO__NESTED_RESUME                                                                                             \
+    __asm__ volatile("cmpq %%rcx,%%rsp\n\t"                                                                            \
+                     "jne 2f\n\t"                                                                                      \
+                     "movq %%rdi,%%rax\n\t"                                                                            \
+                     "leaq 1f(%%rip),%%rdi\n\t" ACO__CLEAR_UPPER                                                       \
+                     "xchgq %%rbp,%%rsi\n\t"                                                                           \
+                     "xchgq %%rbx,%%r8\n\t"                                                                            \
+                     "jmpq *%%rax\n"                                                                                   \
+                     "2:\tmovl $1,%%edi\n\t"                                                                           \
+                     "jmp 3f\n"                                                                                        \
+                     "1:\t" ACO__LANDING_PAD                                                                           \
+                     "movq %%rsp,%%rcx\n"                                                                              \
+                     "3:"                                                                                              \
+                     : "+D"(pc), "+S"(bp), "+c"(sp), "+r"(base), "+d"(value) ACO__MOVES_STACK : : "rax", ACO__CLOBBERS_OF_ALL)
+#define ACO__NESTED_YIELD                                                                                              \
+    __asm__ volatile("movq %%rdi,%%rax\n\t"                                                                            \
+                     "leaq 1f(%%rip),%%rdi\n\t" ACO__CLEAR_UPPER                                                       \
+                     "xchgq %%rbp,%%rsi\n\t"                                                                           \
+                     "xchgq %%rbx,%%r8\n\t"                                                                            \
+                     "jmpq *%%rax\n"                                                                                   \
+                     "1:\t" ACO__LANDING_PAD                                                                           \
+                     : "+D"(pc), "+S"(bp), "+r"(base), "+d"(value) ACO__MOVES_STACK : : "rax", "rcx", ACO__CLOBBERS_OF_ALL)
+#define ACO__NESTED_LAST                                                                                               \
+    __asm__ volatile(ACO__CLEAR_UPPER                                                                                  \
+                     "movq %%rsi,%%rbp\n\t"                                                                            \
+                     "movq %%r8,%%rbx\n\t"                                                                             \
+                     "movq %%rdi,%%rax\n\t"                                                                            \
+                     "xorl %%edi,%%edi\n\t"                                                                            \
+                     "jmpq *%%rax"                                                                                     \
+                     : : "D"(pc), "S"(bp), "r"(base), "d"(value) : "rax", "memory", "cc")
+
+/* Makes room for a generator below the consumer's frame: outer := rsp, sp := rsp - 128 made a multiple of 16, rsp too;
+ * here := this place, bp := rbp, for the unwinder. Back: rsp := outer. */
+#define ACO__NESTED_BEGIN                                                                                              \
+    __asm__ volatile("leaq 1f(%%rip),%2\n"                                                                             \
+                     "1:\taddq $-128,%%rsp\n\t"                                                                        \
+                     "andq $-16,%%rsp\n\t"                                                                             \
+                     "movq %%rsp,%0\n\t"                                                                               \
+                     "movq %%rbp,%1"                                                                                   \
+                     : "=&r"(sp), "=&r"(bp), "=&r"(here) ACO__MOVES_STACK : : "memory", "cc")
+#define ACO__NESTED_END(outer)                                                                                         \
+    __asm__ volatile("movq %0,%%rsp" : "+r"(outer) ACO__MOVES_STACK : : "memory")
+#define ACO__STACK_POINTER(sp, zero)                                                                                   \
+    __asm__ volatile("movq %%rsp,%0\n\t"                                                                               \
+                     "xorl %k1,%k1"                                                                                    \
+                     : "=&r"(sp), "=&r"(zero) ACO__MOVES_STACK : : "cc")
+
+/* How a generator's function is entered: by aco__generator_begin, on what stands at its stack pointer,
+ *   16   its argument: the seventh parameter, where the ABI has it
+ *    8   the return address
+ *    0   the function                            <- rsp, a multiple of 16 */
+#define ACO__GENERATOR_PARAMETERS                                                                                      \
+    void *aco__pc, void *aco__bp, __attribute__((unused)) void *aco__value, void *aco__sp, void *aco__base,            \
+        __attribute__((unused)) void *aco__r9
+enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 2, ACO__START_WORDS = 4 };
 
 ACO__FORCE_INLINE void aco__fp_read(uint32_t *control, uint16_t *control2)
 {

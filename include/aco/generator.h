@@ -1,0 +1,549 @@
+/* Generators: functions that make one value after another for the loop that consumes them, at the cost of a function call.
+ *
+ *   ACO_GENERATOR(squares, y, arg)
+ *   {
+ *       for (intptr_t i = 1; i <= (intptr_t)arg; i++)
+ *           aco_generate(y, (void *)(i * i));
+ *   }
+ *   ...
+ *   aco_generator_t g;
+ *   if (aco_generator_open(&g, squares, (void *)10, NULL) != 0)
+ *       error(aco_error_message());
+ *   while (aco_generator_next(&g))
+ *       printf("%ld\n", (long)(intptr_t)g.value);
+ *   aco_generator_close(&g);
+ *
+ * Two kinds. One of aco_generator_open() has a stack of its own. One of aco_in_stack_open() runs on its consumer's, right below the
+ * consumer's frame, and needs no memory at all; what it may not do stands there.
+ *
+ * How it is fast. Each side keeps the other's stack pointer, frame pointer and place in local variables, so in registers as the
+ * loop is tight: no control block is touched. Hence: keep aco_generator_t a local variable, let its address go nowhere but to
+ * the calls below, and use aco_generate() in the generator's own function where speed matters most. Functions that it
+ * calls get `y` and may yield from any depth; each value then costs the same, whatever the depth.
+ *
+ * A generator is not a coroutine: aco_get_co() and all that goes by the running coroutine is its consumer's, as in a function that
+ * the consumer calls. So a generator may aco_yield() for the coroutine that consumes it, if that one has a private
+ * stack; on a share stack the process aborts as the coroutine's frames are saved, in debug builds at the yield. aco_defer() is
+ * refused in a generator with a stack of its own. It runs in its consumer's floating-point environment.
+ *
+ * Exceptions. In C++ one that leaves the generator's function comes out of the call that was running it. The generator must
+ * not be suspended inside a catch block while its consumer enters or leaves one.
+ *
+ * Threads: a generator may be consumed by any thread, by one at a time. */
+#ifndef ACO_GENERATOR_H
+#define ACO_GENERATOR_H
+
+#ifndef ACO_H /* of the amalgamation it is a part */
+#include "../aco.h"
+#endif
+
+#ifdef ACO_CONFIG_NO_INLINE
+#error "acorn: <aco/generator.h> is inline assembly: there are no generators under ACO_CONFIG_NO_INLINE"
+#endif
+
+#ifdef __cplusplus
+#if defined(__cpp_exceptions)
+#include <exception>
+#endif
+extern "C" {
+#endif
+
+/* ---- On a stack of its own --------------------------------------------------------------------------------------------- */
+
+/* The consumer's side. `value`: the present one, after aco_generator_next() returned 1. */
+typedef struct aco_generator_s {
+    void *value;
+    aco__context_t aco__peer; /* where the generator left off; pc is NULL when it has ended */
+    aco_t *aco__block;        /* holds its stack; NULL: none any more */
+} aco_generator_t;
+
+/* The generator's side. */
+typedef struct aco_yielder_s {
+    aco__context_t aco__peer; /* where the consumer waits */
+} aco_yielder_t;
+
+typedef void aco_generator_function_t(ACO__GENERATOR_PARAMETERS, void *arg);
+
+/* ACO_GENERATOR(name, y, arg) { … } defines the static function `name` for aco_generator_open(). Its body has `aco_yielder_t *y` and
+ * `void *arg`, what aco_generator_open() was given; returning ends the generator. */
+
+/* A new generator, suspended before its beginning. Of `opts`, which may be NULL, stack_size, name and ACO_NO_GUARD are heeded, the
+ * others must be 0; with NULL it takes a stack of 256 KiB from the thread's pool. 0, or -1 and errno as aco_new(). The
+ * caller closes it. */
+ACO__FORCE_INLINE int aco_generator_open(aco_generator_t *g, aco_generator_function_t *function, void *arg, const aco_options_t *opts);
+
+/* Runs the generator until its next aco_generate(). 1: g->value is the new value. 0: it has ended, and its stack is given
+ * back; so it stays. */
+ACO__FORCE_INLINE int aco_generator_next(aco_generator_t *g);
+
+/* Ends the generator, wherever it is: its frames are unwound, so that cleanup attributes and C++ destructors run (as by
+ * aco_cancel(), whose rules hold: they must not yield), and its stack is given back. An ended or closed one stays as
+ * it is. Aborts when memory runs out. */
+ACO__FORCE_INLINE void aco_generator_close(aco_generator_t *g);
+
+/* The same for a generator with nothing to unwind: its frames are forgotten, which costs nothing. */
+ACO__FORCE_INLINE void aco_generator_drop(aco_generator_t *g);
+
+/* In a generator: suspends it, and its consumer has `value`. Returns when the consumer asks for the next. */
+ACO__FORCE_INLINE void aco_generate(aco_yielder_t *y, void *value);
+
+/* ---- On its consumer's stack ------------------------------------------------------------------------------------------- */
+
+/* The consumer's side. As aco_generator_t. */
+typedef struct aco_in_stack_s {
+    void *value;
+    aco__context_t aco__peer;
+    void *aco__outer;         /* the consumer's stack pointer before; NULL: no generator below it */
+} aco_in_stack_t;
+
+/* The generator's side. */
+typedef struct aco_in_stack_yielder_s {
+    aco__context_t aco__peer;
+} aco_in_stack_yielder_t;
+
+struct aco__in_stack_argument; /* a type that keeps the two kinds of functions apart */
+typedef void aco_in_stack_function_t(ACO__GENERATOR_PARAMETERS, struct aco__in_stack_argument *arg);
+
+/* ACO_IN_STACK_GENERATOR(name, y, arg) { … } defines the static function `name` for aco_in_stack_open(). Its body has
+ * `aco_in_stack_yielder_t *y` and `void *arg`; it makes its values by aco_generate_in_stack(). */
+
+/* aco_in_stack_open(g, function, arg): begins a generator right below the frame of the calling function, which must be the one that
+ * consumes and closes it: hence a macro, which must not stand in a function that is inlined to open a generator
+ * for its caller (the compiler takes the stack pointer back as such a function ends, and the next call is refused).
+ * It makes the compiler address the frame by the frame pointer, since the stack pointer will be the generator's.
+ *
+ * The generators of a thread, and what else is put on the stack while one lives there (alloca(), arrays of variable
+ * length), must end in the reverse order. One that is not the innermost is refused, not resumed. The stack is as deep as
+ * that of the consumer. aco_yield() for the consumer's coroutine works on every kind of stack. gcc's -maccumulate-outgoing-args
+ * (which some processors' -march brings) keeps a place for arguments at the stack pointer: in a function that passes
+ * arguments there, aco_in_stack_open() aborts. */
+#define aco_in_stack_open(g, function, arg)                                                                            \
+    do {                                                                                                               \
+        size_t aco__nothing;                                                                                           \
+        void *aco__sp_before, *aco__lowest;                                                                            \
+        ACO__SETTLE_STACK;                                                                                             \
+        ACO__STACK_POINTER(aco__sp_before, aco__nothing);                                                              \
+        aco__lowest = __builtin_alloca_with_align(aco__nothing, 128);                                                  \
+        __asm__ volatile("" : : "r"(aco__lowest)); /* else the unused block, and with it the frame pointer, may go */  \
+        aco__in_stack_open(g, aco__sp_before, aco__lowest, function, arg);                                             \
+    } while (0)
+
+/* As aco_generator_next(). -1: refused, errno EBUSY; what was put on the stack since is still there. */
+ACO__FORCE_INLINE int aco_in_stack_next(aco_in_stack_t *g);
+
+/* As aco_generator_close(), aco_generator_drop(): the generator's frames leave the stack. 0, or -1 and errno EBUSY. */
+ACO__FORCE_INLINE int aco_in_stack_close(aco_in_stack_t *g);
+ACO__FORCE_INLINE int aco_in_stack_drop(aco_in_stack_t *g);
+
+/* As aco_generate(). */
+ACO__FORCE_INLINE void aco_generate_in_stack(aco_in_stack_yielder_t *y, void *value);
+
+/* ---- Internal from here on -------------------------------------------------------------------------------------------- */
+
+ACO_API void aco__generator_begin(void); /* assembly: the first arrival */
+/* A block with a stack for a generator; `flags`: those that `opts` may have. NULL and errno. */
+ACO_API __attribute__((nothrow)) aco_t *aco__generator_new(const aco_options_t *opts, const void *function, unsigned flags);
+ACO_API ACO__COLD void aco__generator_free(aco_t *block);
+/* Refuses, with ESRCH. */
+ACO_API ACO__COLD void aco__generator_has_ended(void);
+/* Unwinds the generator that is suspended in `peer`. */
+ACO_API ACO__COLD void aco__generator_unwind(const aco__context_t *peer, aco_t *block);
+/* Called as the frame of a generator's function is unwound; `peer`: its consumer. Does not come back if that is due to
+ * aco_cancel() or aco_generator_close(). */
+ACO_API ACO__COLD void aco__generator_unwound(const aco__context_t *peer, int in_stack);
+
+/* What a generator may be resumed with: to be called there. What its consumer may find instead of a last value: to be
+ * called when the stack is given back. */
+typedef struct aco__event {
+    void (*call)(struct aco__event *event, const aco__context_t *consumer);
+} aco__event_t;
+
+/* Goes on in `peer`, which is left with `*passed`; comes back when it comes back. Afterwards peer->pc is NULL if it has ended. */
+ACO__FORCE_INLINE void aco__switch_exchange(aco__context_t *peer, void **passed)
+{
+    void *value = *passed, *sp = peer->sp, *pc = peer->pc, *bp = peer->bp;
+    register void *base ACO__PEER_BASE = peer->base;
+    (void)pc;
+    ACO__EXCHANGE;
+    peer->sp = sp;
+    peer->pc = pc;
+    peer->bp = bp;
+    peer->base = base;
+    *passed = value;
+}
+
+/* Under a sanitizer that must know of it the library does it. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define ACO__OBSERVES 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define ACO__OBSERVES 1
+#endif
+#endif
+ACO_API void aco__generator_step(aco__context_t *peer, aco_t *block, void **passed);
+#ifdef ACO__OBSERVES
+#define ACO__STEP(peer, block, passed) aco__generator_step(peer, block, passed)
+#else
+#define ACO__STEP(peer, block, passed) aco__switch_exchange(peer, passed)
+#endif
+
+/* Leaves for `peer`, for which this side has ended. */
+ACO__FORCE_INLINE __attribute__((noreturn)) void aco__switch_exchange_last(const aco__context_t *peer, void *value)
+{
+    void *sp = peer->sp, *pc = peer->pc, *bp = peer->bp;
+    register void *base ACO__PEER_BASE = peer->base;
+    (void)pc;
+    ACO__EXCHANGE_LAST;
+    __builtin_unreachable();
+}
+
+/* What stands around a generator's body. */
+#if defined(__cpp_exceptions)
+/* The exception being handled, boxed, for the consumer to throw again. */
+}
+struct aco__thrown : aco__event_t {
+    std::exception_ptr exception;
+};
+ACO__COLD inline void aco__rethrow(aco__event_t *event, const aco__context_t *)
+{
+    std::exception_ptr exception = static_cast<aco__thrown *>(event)->exception;
+    delete static_cast<aco__thrown *>(event);
+    std::rethrow_exception(exception);
+}
+ACO__COLD inline void *aco__generator_caught(const aco__context_t *consumer, int in_stack)
+{
+    std::exception_ptr exception = std::current_exception();
+    if (!exception) { /* nobody's exception: the unwinding of a cancellation, most likely */
+        aco__generator_unwound(consumer, in_stack);
+        throw;
+    }
+    aco__thrown *thrown = new aco__thrown;
+    thrown->call = aco__rethrow;
+    thrown->exception = exception;
+    return static_cast<aco__event_t *>(thrown);
+}
+extern "C" {
+#define ACO__UNWOUND
+#define ACO__UNWOUND_IN_STACK
+#define ACO__TRY try
+#define ACO__CATCH(y, outcome, in_stack)                                                                               \
+    catch (...)                                                                                                        \
+    {                                                                                                                  \
+        aco__context_t aco__consumer = (y).aco__peer;                                                                  \
+        outcome = aco__generator_caught(&aco__consumer, in_stack);                                                     \
+    }
+#else
+ACO__FORCE_INLINE void aco__yielder_unwound(aco_yielder_t *y)
+{
+    aco__context_t consumer = y->aco__peer;
+    aco__generator_unwound(&consumer, 0);
+}
+ACO__FORCE_INLINE void aco__in_stack_yielder_unwound(aco_in_stack_yielder_t *y)
+{
+    aco__context_t consumer = y->aco__peer;
+    aco__generator_unwound(&consumer, 1);
+}
+#define ACO__UNWOUND __attribute__((cleanup(aco__yielder_unwound)))
+#define ACO__UNWOUND_IN_STACK __attribute__((cleanup(aco__in_stack_yielder_unwound)))
+#define ACO__TRY
+#define ACO__CATCH(y, outcome, in_stack)
+#endif
+
+#define ACO_GENERATOR(name, y, arg)                                                                                    \
+    ACO__FORCE_INLINE void aco__body_of_##name(aco_yielder_t *, void *);                                               \
+    static void name(ACO__GENERATOR_PARAMETERS, void *aco__argument)                                                   \
+    {                                                                                                                  \
+        void *aco__outcome = NULL;                                                                                     \
+        aco_yielder_t aco__yielder ACO__UNWOUND = {{aco__sp, aco__pc, aco__bp, aco__base}};                            \
+        ACO__TRY                                                                                                       \
+        {                                                                                                              \
+            aco__body_of_##name(&aco__yielder, aco__argument);                                                         \
+        }                                                                                                              \
+        ACO__CATCH(aco__yielder, aco__outcome, 0)                                                                      \
+        aco__switch_exchange_last(&aco__yielder.aco__peer, aco__outcome);                                              \
+    }                                                                                                                  \
+    ACO__FORCE_INLINE void aco__body_of_##name(__attribute__((unused)) aco_yielder_t *y, __attribute__((unused)) void *arg)
+
+/* Lays out what aco__generator_begin finds at `sp`. */
+ACO__FORCE_INLINE void aco__generator_start(void *sp, const void *function, const void *return_address, const void *arg)
+{
+    const void **start = (const void **)sp;
+    start[ACO__START_FUNCTION] = function;
+    start[ACO__START_RETURN] = return_address;
+    start[ACO__START_ARGUMENT] = arg;
+}
+
+/* Where a generator on the block's stack begins. */
+ACO__FORCE_INLINE aco__context_t aco__generator_context(aco_t *block, const void *function, const void *arg)
+{
+    void (*begin)(void) = aco__generator_begin;
+    aco__context_t context = {NULL, NULL, NULL, NULL}; /* a frame pointer of NULL ends the chain */
+    void **top = (void **)block->share_stack->aco__top;
+    void **sp = (void **)(void *)((char *)top + ACO__ENTRY_BELOW_TOP - ACO__START_WORDS * sizeof(void *));
+    aco__generator_start(sp, function, *top, arg);
+    memcpy(&context.pc, &begin, sizeof begin);
+#ifdef ACO__START_POPS /* the place to go on stands at the stack pointer */
+    *--sp = context.pc;
+#endif
+    context.sp = sp;
+    return context;
+}
+
+ACO__FORCE_INLINE int aco_generator_open(aco_generator_t *g, aco_generator_function_t *function, void *arg, const aco_options_t *opts)
+{
+    aco__thread_t *self = aco__self();
+    const void *entry;
+    memcpy(&entry, &function, sizeof entry);
+    g->value = NULL;
+    g->aco__peer.pc = NULL;
+    if (aco_unlikely(!self->spare || opts || !function))
+        g->aco__block = aco__generator_new(opts, entry, ACO_NO_GUARD);
+    else
+        g->aco__block = aco__spare_pop(self); /* its state says GONE: a generator's block is nobody's coroutine */
+    if (aco_unlikely(!g->aco__block))
+        return -1;
+    g->aco__peer = aco__generator_context(g->aco__block, entry, arg);
+    return 0;
+}
+
+/* Gives the stack of a generator back. The call is what keeps the consumer from being a leaf, as in ACO__ARRIVE. */
+ACO__FORCE_INLINE void aco__generator_release(aco_generator_t *g)
+{
+    aco_t *block = g->aco__block;
+    g->aco__block = NULL;
+    g->aco__peer.pc = NULL;
+    if (aco_unlikely(block->aco__state != (ACO__NATIVE | ACO__PRIVATE | ACO__GONE) || !aco__spare_keep(aco__self(), block))) {
+        aco__generator_free(block);
+        __asm__ volatile("");
+    }
+}
+
+ACO__FORCE_INLINE int aco_generator_next(aco_generator_t *g)
+{
+    void *value = NULL;
+    if (aco_unlikely(!g->aco__peer.pc))
+        return 0;
+    ACO__STEP(&g->aco__peer, g->aco__block, &value);
+    if (aco_unlikely(!g->aco__peer.pc)) {
+        aco__generator_release(g);
+        if (aco_unlikely(value != NULL))
+            ((aco__event_t *)value)->call((aco__event_t *)value, NULL);
+        return 0;
+    }
+    g->value = value;
+    return 1;
+}
+
+ACO__FORCE_INLINE void aco_generator_close(aco_generator_t *g)
+{
+    if (!g->aco__block)
+        return;
+    if (g->aco__peer.pc) {
+        aco__context_t peer = g->aco__peer;
+        aco__generator_unwind(&peer, g->aco__block);
+    }
+    aco__generator_release(g);
+}
+
+ACO__FORCE_INLINE void aco_generator_drop(aco_generator_t *g)
+{
+    if (g->aco__block)
+        aco__generator_release(g);
+}
+
+ACO__FORCE_INLINE void aco_generate(aco_yielder_t *y, void *value)
+{
+    aco__switch_exchange(&y->aco__peer, &value);
+    if (aco_unlikely(value != NULL)) {
+        aco__context_t consumer = y->aco__peer;
+        ((aco__event_t *)value)->call((aco__event_t *)value, &consumer);
+        __asm__ volatile("");
+    }
+}
+
+/* ---- On one stack ---- */
+
+/* A block boundary: gcc's adjustments of the stack pointer around calls, which it puts off, are made before it, and clang does
+ * not read the stack pointer, for an array of variable length, before it instead of behind. */
+#define ACO__SETTLE_STACK                                                                                              \
+    __extension__({                                                                                                    \
+        __label__ settled;                                                                                             \
+        __asm__ goto("" : : : : settled);                                                                              \
+    settled:;                                                                                                          \
+    })
+
+#define ACO_IN_STACK_GENERATOR(name, y, arg)                                                                           \
+    ACO__FORCE_INLINE void aco__body_of_##name(aco_in_stack_yielder_t *, void *);                                      \
+    static void name(ACO__GENERATOR_PARAMETERS, struct aco__in_stack_argument *aco__argument)                          \
+    {                                                                                                                  \
+        void *aco__outcome = NULL;                                                                                     \
+        aco_in_stack_yielder_t aco__yielder ACO__UNWOUND_IN_STACK = {{aco__sp, aco__pc, aco__bp, aco__base}};          \
+        ACO__TRY                                                                                                       \
+        {                                                                                                              \
+            aco__body_of_##name(&aco__yielder, (void *)aco__argument);                                                 \
+        }                                                                                                              \
+        ACO__CATCH(aco__yielder, aco__outcome, 1)                                                                      \
+        aco__switch_nested_last(&aco__yielder.aco__peer, aco__outcome);                                                \
+    }                                                                                                                  \
+    ACO__FORCE_INLINE void aco__body_of_##name(__attribute__((unused)) aco_in_stack_yielder_t *y, __attribute__((unused)) void *arg)
+
+/* The consumer's side of the switch. Afterwards pc is NULL if the generator has ended, 1 if it is not the innermost. */
+ACO__FORCE_INLINE void aco__switch_nested_resume(aco__context_t *peer, void **passed)
+{
+    void *value = *passed, *sp = peer->sp, *pc = peer->pc, *bp = peer->bp;
+    register void *base ACO__PEER_BASE = peer->base;
+    ACO__SETTLE_STACK;
+    ACO__NESTED_RESUME;
+    ACO__SETTLE_STACK;
+    peer->sp = sp;
+    peer->pc = pc;
+    peer->bp = bp;
+    peer->base = base;
+    *passed = value;
+}
+
+ACO__FORCE_INLINE void aco__switch_nested_yield(aco__context_t *peer, void **passed)
+{
+    void *value = *passed, *pc = peer->pc, *bp = peer->bp;
+    register void *base ACO__PEER_BASE = peer->base;
+    ACO__NESTED_YIELD;
+    peer->pc = pc;
+    peer->bp = bp;
+    peer->base = base;
+    *passed = value;
+}
+
+ACO__FORCE_INLINE __attribute__((noreturn)) void aco__switch_nested_last(const aco__context_t *peer, void *value)
+{
+    void *pc = peer->pc, *bp = peer->bp;
+    register void *base ACO__PEER_BASE = peer->base;
+    ACO__NESTED_LAST;
+    __builtin_unreachable();
+}
+
+ACO_API ACO__COLD __attribute__((nothrow)) void aco__in_stack_impossible(void);
+
+ACO__FORCE_INLINE void aco__in_stack_open(aco_in_stack_t *g, void *outer, void *lowest, aco_in_stack_function_t *function, void *arg)
+{
+    void (*begin)(void) = aco__generator_begin;
+    void *sp, *bp, *here;
+    size_t zero;
+    const void *entry;
+    ACO__SETTLE_STACK;
+    ACO__STACK_POINTER(sp, zero);
+    (void)zero;
+    (void)lowest;
+#if !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) /* with it alloca() gives more than was asked for */
+    if (aco_unlikely((uintptr_t)lowest - (uintptr_t)sp >= 16)) { /* below what it gave: arguments of calls */
+        aco__in_stack_impossible();
+        __asm__ volatile("");
+    }
+#endif
+    ACO__NESTED_BEGIN;
+    ACO__SETTLE_STACK;
+    memcpy(&entry, &function, sizeof entry);
+    aco__generator_start(sp, entry, here, arg);
+    g->value = NULL;
+    g->aco__outer = outer;
+    memcpy(&g->aco__peer.pc, &begin, sizeof begin);
+    g->aco__peer.sp = sp;
+    g->aco__peer.bp = bp;
+    g->aco__peer.base = NULL;
+}
+
+ACO_API ACO__COLD int aco__in_stack_refused(const char *call); /* -1 */
+/* What makes a generator unwind itself up to `outer`. */
+ACO_API ACO__COLD aco__event_t *aco__in_stack_closing(const void *outer);
+ACO_API ACO__COLD __attribute__((noreturn)) void aco__yields_in_cleanup(const char *call);
+ACO_API ACO__COLD void aco__in_stack_gone(void *sp, void *outer);
+
+/* Takes the generator's frames off the stack. */
+ACO__FORCE_INLINE void aco__in_stack_release(aco_in_stack_t *g)
+{
+    void *outer = g->aco__outer;
+#ifdef ACO__OBSERVES
+    aco__in_stack_gone(g->aco__peer.sp, outer);
+#endif
+    g->aco__outer = NULL;
+    g->aco__peer.pc = NULL;
+    ACO__SETTLE_STACK;
+    ACO__NESTED_END(outer);
+    ACO__SETTLE_STACK;
+}
+
+ACO__FORCE_INLINE int aco_in_stack_next(aco_in_stack_t *g)
+{
+    void *value = NULL, *left = g->aco__peer.pc;
+    if (aco_unlikely(!left))
+        return 0;
+    aco__switch_nested_resume(&g->aco__peer, &value);
+    if (aco_unlikely((uintptr_t)g->aco__peer.pc <= 1)) {
+        if (g->aco__peer.pc) {
+            int refused = aco__in_stack_refused("aco_in_stack_next");
+            __asm__ volatile("");
+            g->aco__peer.pc = left;
+            return refused;
+        }
+        aco__in_stack_release(g);
+        if (aco_unlikely(value != NULL))
+            ((aco__event_t *)value)->call((aco__event_t *)value, NULL);
+        return 0;
+    }
+    g->value = value;
+    return 1;
+}
+
+ACO__FORCE_INLINE int aco__in_stack_is_innermost(const aco_in_stack_t *g)
+{
+    void *sp;
+    size_t zero;
+    ACO__SETTLE_STACK;
+    ACO__STACK_POINTER(sp, zero);
+    (void)zero;
+    return sp == g->aco__peer.sp;
+}
+
+ACO__FORCE_INLINE int aco_in_stack_drop(aco_in_stack_t *g)
+{
+    if (!g->aco__outer)
+        return 0;
+    if (!aco__in_stack_is_innermost(g))
+        return aco__in_stack_refused("aco_in_stack_drop");
+    aco__in_stack_release(g);
+    return 0;
+}
+
+ACO__FORCE_INLINE int aco_in_stack_close(aco_in_stack_t *g)
+{
+    void *value, *begin;
+    void (*first)(void) = aco__generator_begin;
+    memcpy(&begin, &first, sizeof begin);
+    if (!g->aco__outer)
+        return 0;
+    if (!aco__in_stack_is_innermost(g))
+        return aco__in_stack_refused("aco_in_stack_close");
+    if (g->aco__peer.pc != begin) {
+        value = aco__in_stack_closing(g->aco__outer);
+        aco__switch_nested_resume(&g->aco__peer, &value);
+        if (g->aco__peer.pc)
+            aco__yields_in_cleanup("aco_in_stack_close");
+    }
+    aco__in_stack_release(g);
+    return 0;
+}
+
+ACO__FORCE_INLINE void aco_generate_in_stack(aco_in_stack_yielder_t *y, void *value)
+{
+    aco__switch_nested_yield(&y->aco__peer, &value);
+    if (aco_unlikely(value != NULL)) {
+        aco__context_t consumer = y->aco__peer;
+        ((aco__event_t *)value)->call((aco__event_t *)value, &consumer);
+        __asm__ volatile("");
+    }
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
