@@ -9,7 +9,7 @@
  *   while (numbers.resume() && numbers.value() < 10)
  *       std::cout << numbers.value();
  *
- * A coroutine or generator owns its function, its stack and what is on it: the destructor cancels it (aco_cancel()), so that
+ * A coroutine or generator owns its function, its stack and what is on it: the destructor unwinds it (aco_cancel()), so that
  * the destructors of its live objects run. Both are movable, not copyable; an empty one (moved from) may be destroyed and
  * assigned to, nothing else.
  *
@@ -32,12 +32,13 @@
 #error "acorn: <aco.hpp> needs C++17 or later"
 #endif
 
-#include "aco.h"
+#include "aco/generator.h"
 
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <iterator>
 #include <memory>
@@ -419,33 +420,67 @@ class generator;
 
 namespace detail {
 
-struct generator_frame : frame_base {
-    generator_frame *root = this;   /* the outermost, which the consumer holds */
-    generator_frame *parent = nullptr;
-    aco_t *leaf = nullptr;          /* root: who shall make the next element */
+/* A generator's function object with what belongs to it, at one address for as long as it lives. */
+struct generator_frame {
+    aco_t *block = nullptr;               /* holds its stack */
+    generator_frame *parent = nullptr;    /* who hands on its elements, waiting in peer_of_parent */
+    aco__context_t peer_of_parent;
+    aco__context_t *consumer = nullptr;   /* where `parent` keeps the consumer's context meanwhile */
+    generator_frame *leaf = this;         /* whose elements come next; of the outermost */
+    generator_frame *root = this;         /* the outermost */
     bool begun = false;
-    bool any_shared = false;        /* root: it, or one that feeds it, is on a share stack */
-    bool finished = false;          /* its function has returned or thrown */
+    bool ended = false;                   /* its function has returned or thrown, or was unwound */
+    bool observed = false;                /* every switch must be told to somebody */
+#if ACO_DEBUG && ACO__CPP_EXCEPTIONS
+    std::exception_ptr outside;           /* handled by the consumer as it went on */
+#endif
 
-    /* On the generator's stack, at its end: goes on in who asked for its elements, if that is a generator. */
-    void finish()
+    generator_frame() = default;
+    generator_frame(const generator_frame &) = delete;
+    generator_frame &operator=(const generator_frame &) = delete;
+    virtual ~generator_frame()
     {
-        finished = true;
-        if (parent) {
-            root->leaf = parent->co;
-            if (aco_yield_to(parent->co) != 0)
-                die(aco_error_message());
-        }
+        if (block && (block->aco__state != (ACO__NATIVE | ACO__PRIVATE | ACO__GONE) || !aco__spare_keep(aco__self(), block)))
+            aco__generator_free(block);
     }
 
-    void end_generator() noexcept
+    /* Lays the stack out for entry(this); returns where it begins. */
+    template<class Function>
+    aco__context_t start(Function *entry, const options &how)
     {
-        if (finished && co && !co->is_end) { /* waits for nothing, in finish() */
-            (aco_destroy)(co);
-            co = nullptr;
-        }
-        end();
+        const void *function;
+        std::memcpy(&function, &entry, sizeof function);
+        block = aco__generator_new(&how, function, ACO_NO_GUARD | ACO_OWN_EXCEPTIONS | ACO_SHARED_FP);
+        if (!block)
+            refused();
+        observed = (block->aco__state & ACO__OBSERVED) != 0;
+        return aco__generator_context(block, function, this);
     }
+
+    /* Unwinds it, suspended in `peer`, and those whose elements it hands on first. */
+    void unwind(const aco__context_t &peer) noexcept
+    {
+        aco__context_t at = peer;
+        for (generator_frame *f = leaf;; at = f->peer_of_parent, f = f->parent) {
+            if (!f->ended)
+                aco__generator_unwind(&at, f->block);
+            f->ended = true;
+            if (f == this)
+                break;
+        }
+        leaf = this;
+    }
+
+    void check_yield() const noexcept
+    {
+#if ACO_DEBUG && ACO__CPP_EXCEPTIONS
+        std::exception_ptr handled = std::current_exception();
+        if (!observed_exceptions() && handled && handled != root->outside)
+            die("aco::yield: inside a catch block, without the flag ACO_OWN_EXCEPTIONS");
+#endif
+    }
+    bool observed_exceptions() const noexcept { return own_exceptions; }
+    bool own_exceptions = false;
 };
 
 } // namespace detail
@@ -460,13 +495,18 @@ public:
     /* Makes the next element: the consumer's iterator refers to `value` until it asks for the one after. */
     ACO__FORCE_INLINE_MEMBER void operator()(T value)
     {
-        frame_.check_yield(*frame_.root);
-        aco_yield_value(detail::erase(value));
+        frame_.check_yield();
+        void *passed = detail::erase(value);
+        aco__switch_exchange(&peer_, &passed);
+        if (aco_unlikely(passed != nullptr)) {
+            aco__context_t consumer = peer_;
+            static_cast<aco__event_t *>(passed)->call(static_cast<aco__event_t *>(passed), &consumer);
+        }
     }
 
     /* Makes the elements of a range, or those that are left of a generator. Those of a generator<T> that was not begun go to the
-     * consumer directly, through any number of levels; `inner` must be left alone meanwhile, and is empty afterwards if the
-     * consumer stopped in the middle. */
+     * consumer directly, through any number of levels (with ACO_OWN_EXCEPTIONS and under a sanitizer through each); `inner` must be
+     * left alone meanwhile, and has ended afterwards if the consumer stopped in the middle. */
     template<class Range>
     void yield_from(Range &&range)
     {
@@ -476,22 +516,50 @@ public:
     void yield_from(generator<T> &&inner) { yield_from(inner); }
     void yield_from(generator<T> &inner)
     {
-        if (!inner.begun())
-            inner.feed(frame_);
-        else if (!inner.finished())
-            while (detail::pointer_to<T> element = inner.next(inner.frame_.get()))
-                (*this)(std::forward<T>(*element));
+        if (!inner.frame_ || inner.frame_->ended)
+            return;
+        if (!inner.frame_->begun && !inner.frame_->observed && !frame_.observed)
+            feed(inner);
+        else
+            while (inner.next())
+                (*this)(std::forward<T>(*inner.element_));
     }
 
 private:
     friend class generator<T>;
-    explicit yielder(detail::generator_frame &f) noexcept : frame_(f) {}
+    ACO__FORCE_INLINE_MEMBER yielder(detail::generator_frame &f, const aco__context_t &peer) noexcept : frame_(f), peer_(peer) {}
+
+    /* Runs `inner` with our consumer as its own until it has ended. */
+    void feed(generator<T> &inner)
+    {
+        detail::generator_frame *f = inner.frame_.get();
+        aco__context_t consumer = peer_;
+        void *passed = nullptr;
+        f->begun = true;
+        f->root = frame_.root;
+        f->parent = &frame_;
+        f->consumer = &consumer;
+        frame_.root->leaf = f;
+        aco__switch_exchange(&inner.peer_, &passed);
+        if (aco_unlikely(passed != nullptr)) { /* it has thrown, or we are unwound */
+            aco__context_t from = inner.peer_;
+            inner.peer_.pc = nullptr;
+            peer_ = consumer;
+            static_cast<aco__event_t *>(passed)->call(static_cast<aco__event_t *>(passed), &from);
+        }
+        inner.peer_.pc = nullptr;
+        peer_ = consumer;
+    }
+
     detail::generator_frame &frame_;
+    aco__context_t peer_;
 };
 
 /* A range of `T`s (or references), made one by one by a function f(yielder<T> &). It has one beginning: begin() starts it,
- * every iterator stands at its present element. It runs in its consumer's floating-point environment unless ACO_OWN_FP is
- * given. */
+ * every iterator stands at its present element, and is valid until the generator is moved or destroyed.
+ *
+ * It is a generator as those of <aco/generator.h>: the running coroutine is its consumer's, and so is the floating-point
+ * environment; it has a private stack. Of the options it takes stack size, name, ACO_NO_GUARD and ACO_OWN_EXCEPTIONS. */
 template<class T>
 class generator {
 public:
@@ -506,154 +574,140 @@ public:
         using pointer = detail::pointer_to<T>;
 
         iterator() noexcept = default;
-        ACO__FORCE_INLINE_MEMBER reference operator*() const noexcept { return *element_; }
-        ACO__FORCE_INLINE_MEMBER pointer operator->() const noexcept { return element_; }
-        ACO__FORCE_INLINE_MEMBER iterator &operator++()
+        ACO__FORCE_INLINE_MEMBER reference operator*() const noexcept { return *of_->element_; }
+        ACO__FORCE_INLINE_MEMBER pointer operator->() const noexcept { return of_->element_; }
+        ACO__FORCE_INLINE_MEMBER iterator &operator++() /* throws aco::error with ESRCH at the end */
         {
-            element_ = next(frame_);
+            of_->next();
             return *this;
         }
         void operator++(int) { ++*this; }
-        friend bool operator==(const iterator &i, const sentinel &) noexcept { return i.element_ == nullptr; }
-        friend bool operator!=(const iterator &i, const sentinel &) noexcept { return i.element_ != nullptr; }
-        friend bool operator==(const sentinel &, const iterator &i) noexcept { return i.element_ == nullptr; }
-        friend bool operator!=(const sentinel &, const iterator &i) noexcept { return i.element_ != nullptr; }
+        friend bool operator==(const iterator &i, const sentinel &) noexcept { return i.at_end(); }
+        friend bool operator!=(const iterator &i, const sentinel &) noexcept { return !i.at_end(); }
+        friend bool operator==(const sentinel &, const iterator &i) noexcept { return i.at_end(); }
+        friend bool operator!=(const sentinel &, const iterator &i) noexcept { return !i.at_end(); }
 
     private:
         friend class generator;
-        iterator(detail::generator_frame *frame, pointer element) noexcept : frame_(frame), element_(element) {}
-        detail::generator_frame *frame_ = nullptr;
-        pointer element_ = nullptr;
+        explicit iterator(generator *of) noexcept : of_(of) {}
+        bool at_end() const noexcept { return !of_ || !of_->element_; }
+        generator *of_ = nullptr;
     };
 
     generator() noexcept = default;
 
     /* Throws aco::error, std::bad_alloc, and what moving `f` throws. */
     template<class F, class = std::enable_if_t<!std::is_same_v<std::decay_t<F>, generator>>>
-    explicit generator(F &&f, options how = {})
+    explicit generator(F &&f, const options &how = {})
     {
         struct whole final : detail::generator_frame {
             explicit whole(F &&from) : f(std::forward<F>(from)) {}
-            static void entry(aco__guarded_t *itself)
+            static void entry(ACO__GENERATOR_PARAMETERS, void *itself)
             {
-                whole *w = static_cast<whole *>(itself);
+                whole *w = static_cast<whole *>(static_cast<detail::generator_frame *>(itself));
+                aco__context_t starter = {aco__sp, aco__pc, aco__bp, aco__base};
+                void *outcome = nullptr;
+                yielder<T> y(*w, w->parent ? *w->consumer : starter);
+                if (w->parent)
+                    w->peer_of_parent = starter;
 #if ACO__CPP_EXCEPTIONS
                 try {
-                    w->call();
+                    w->f(y);
                 } catch (...) {
-                    w->caught();
+                    aco__context_t consumer = y.peer_;
+                    w->ended = true;
+                    outcome = aco__generator_caught(&consumer, 0);
                 }
 #else
-                w->call();
+                w->f(y);
 #endif
-                w->finish();
-            }
-            __attribute__((noinline)) void call() /* entry() must have nothing to clean up: see aco__guarded_t */
-            {
-                yielder<T> y(*this);
-                f(y);
+                w->ended = true;
+                if (w->parent) {
+                    w->root->leaf = w->parent;
+                    *w->consumer = y.peer_;
+                    aco__switch_exchange_last(&w->peer_of_parent, outcome);
+                }
+                aco__switch_exchange_last(&y.peer_, outcome);
             }
             std::decay_t<F> f;
         };
-        if (!(how.flags & ACO_OWN_FP))
-            how.flags |= ACO_SHARED_FP;
         auto made = std::make_unique<whole>(std::forward<F>(f));
-        made->start(&whole::entry, how);
-        made->leaf = made->co;
-        made->any_shared = made->shared;
+        peer_ = made->start(&whole::entry, how);
+        made->own_exceptions = (how.flags & ACO_OWN_EXCEPTIONS) != 0;
         frame_ = std::move(made);
     }
 
-    generator(generator &&from) noexcept = default;
+    generator(generator &&from) noexcept : frame_(std::move(from.frame_)), peer_(from.peer_), element_(std::exchange(from.element_, nullptr)) {}
     generator &operator=(generator &&from) noexcept
     {
         if (this != &from) {
             reset();
             frame_ = std::move(from.frame_);
+            peer_ = from.peer_;
+            element_ = std::exchange(from.element_, nullptr);
         }
         return *this;
     }
-    ~generator() { reset(); }
+    ACO__FORCE_INLINE_MEMBER ~generator() { reset(); }
 
-    /* Cancels and empties it. */
-    void reset() noexcept
+    /* Ends and empties it: the destructors on its stack run. */
+    ACO__FORCE_INLINE_MEMBER void reset() noexcept
     {
-        if (frame_)
-            frame_->end_generator();
+        if (frame_ && !frame_->ended) {
+            aco__context_t at = peer_;
+            frame_->unwind(at);
+        }
         frame_.reset();
+        element_ = nullptr;
     }
 
-    /* Makes the first element; to be called once. */
-    iterator begin()
+    /* Makes the first element; later, an iterator at the present one. */
+    ACO__FORCE_INLINE_MEMBER iterator begin()
     {
         if (!frame_)
             return iterator();
-        frame_->begun = true;
-        return iterator(frame_.get(), next(frame_.get()));
+        if (!frame_->begun) {
+            frame_->begun = true;
+            next();
+        }
+        return iterator(this);
     }
     sentinel end() const noexcept { return {}; }
-    aco_t *native_handle() const noexcept { return frame_ ? frame_->co : nullptr; }
 
 private:
     friend class yielder<T>;
 
-    bool begun() const noexcept { return frame_ && frame_->begun; }
-    bool finished() const noexcept { return frame_->finished; }
-
-    ACO__FORCE_INLINE_MEMBER static detail::pointer_to<T> next(detail::generator_frame *frame)
+    ACO__FORCE_INLINE_MEMBER bool next()
     {
-        frame->check_resume(false);
-        if (aco_unlikely(frame->any_shared) && aco__is_on_stack_of(frame->leaf))
-            detail::refused();
-        void *element = aco_send(frame->leaf, nullptr);
-        if (aco_unlikely(element == nullptr || element == ACO_ERROR))
-            ended(frame, element);
-        return static_cast<detail::pointer_to<T>>(element);
-    }
-
-    ACO__COLD static void ended(detail::generator_frame *frame, void *element)
-    {
-        if (element == ACO_ERROR)
-            detail::refused();
-        frame->rethrow();
-    }
-
-    /* On the stack of the generator `outer`: what comes next comes from this one. */
-    void feed(detail::generator_frame &outer)
-    {
-        detail::generator_frame *inner = frame_.get();
-        if (!inner)
-            return;
-        if (aco_unlikely(inner->shared) && aco__resumer_is_on_stack_of(inner->co))
-            detail::refused();
-        struct guard { /* when `outer` ends in the middle, this one has nobody to come back to */
-            generator *left;
-            ~guard()
-            {
-                if (left)
-                    left->reset();
-            }
-        } guard{this};
-        inner->begun = true;
-        inner->root = outer.root;
-        inner->parent = &outer;
-        outer.root->any_shared |= inner->shared;
-        outer.root->leaf = inner->co;
-        if (aco_yield_to(inner->co) != 0) {
-            guard.left = nullptr;
-            outer.root->leaf = outer.co;
-            inner->begun = false;
-            inner->root = inner;
-            inner->parent = nullptr;
+        void *value = nullptr;
+        detail::generator_frame *frame = frame_.get();
+        element_ = nullptr;
+        if (aco_unlikely(frame->ended)) {
+            aco__generator_has_ended();
             detail::refused();
         }
-        guard.left = nullptr;
-        if (aco_unlikely(inner->co->aco__state & ACO__EXTRA)) /* it has something to do at its end */
-            aco_send(inner->co, nullptr);
-        inner->rethrow();
+#if ACO_DEBUG && ACO__CPP_EXCEPTIONS
+        frame->outside = std::current_exception();
+#endif
+        if (aco_unlikely(frame->observed)) {
+            aco__context_t at = peer_;
+            aco__generator_step(&at, frame->block, &value);
+            peer_ = at;
+        } else {
+            aco__switch_exchange(&peer_, &value);
+        }
+        if (aco_unlikely(!peer_.pc)) {
+            if (value)
+                static_cast<aco__event_t *>(value)->call(static_cast<aco__event_t *>(value), nullptr);
+            return false;
+        }
+        element_ = static_cast<detail::pointer_to<T>>(value);
+        return true;
     }
 
     std::unique_ptr<detail::generator_frame> frame_;
+    aco__context_t peer_ = {};
+    detail::pointer_to<T> element_ = nullptr;
 };
 
 } // namespace ACO__CPP_KIND

@@ -355,7 +355,7 @@ void deaths()
 {
     check_abort(resumes_done, "aco_send", "has ended");
     check_abort(wrong_options, "aco_new", "unknown flags 0x40000000");
-    check_abort(generates_too_much, "aco_send", "has ended");
+    check_abort(generates_too_much, "aco::generator", "has ended");
     check_abort(cancels_itself, "aco_cancel", "is running");
 }
 
