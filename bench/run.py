@@ -70,41 +70,103 @@ class Line:
 
     def __init__(self, what, program, name, number=1, limit=None, impl="acorn"):
         self.what, self.program, self.arguments = what, program, [name, str(number), "-"]
-        self.limit = limit  # of its ratio to the case's first line, if there is a number to reach
+        self.limit = limit  # of its ratio to the case's base, if there is a number to reach; or such limits by compiler
         self.impl = impl
+
+    def limit_for(self, compiler):
+        return self.limit.get(compiler.split()[0]) if isinstance(self.limit, dict) else self.limit
 
 
 class NativeCase:
-    """Some measurements, all set beside the first."""
+    """Some measurements, all set beside the base: the first, or the fastest of the first `bases`. Where `loop` and `cycle` are
+    given, measurements of an empty loop and of one cycle, times are shown in cycles without the loop, too."""
     number = 1
 
-    def __init__(self, name, title, *lines, params=None):
-        self.name, self.title, self.lines, self.params = "native_" + name, title, lines, params or {}
+    def __init__(self, name, title, *lines, params=None, bases=1, loop=None, cycle=None):
+        self.name, self.title, self.params = name, title, params or {}
+        self.lines = [*lines, *(line for line in (loop, cycle) if line)]
+        self.bases, self.loop, self.cycle = lines[:bases], loop, cycle
         self.programs = []  # build() knows them
 
 
 ROUND_TRIP = "resume and yield"
 NATIVE = [
-    NativeCase("send", "native: a value each way", Line(ROUND_TRIP, "acorn", "resume"),
+    NativeCase("native_send", "native: a value each way", Line(ROUND_TRIP, "acorn", "resume"),
                Line("aco_send and aco_yield_value", "acorn", "send", limit=1.10)),
-    NativeCase("nested", "native: resume from inside a coroutine", Line(ROUND_TRIP, "acorn", "resume"),
+    NativeCase("native_nested", "native: resume from inside a coroutine", Line(ROUND_TRIP, "acorn", "resume"),
                Line("resume and yield, nested", "acorn", "nested", limit=1.60)),
-    NativeCase("transfer", "native: transfer, 2 coroutines", Line(ROUND_TRIP, "acorn", "resume"),
+    NativeCase("native_transfer", "native: transfer, 2 coroutines", Line(ROUND_TRIP, "acorn", "resume"),
                Line("aco_yield_to", "acorn", "transfer", 2, limit=0.70), params={"coroutines": 2}),
-    *(NativeCase("transfer", f"native: transfer, ring of {n} coroutines", Line(f"resume and yield, {n} in turn", "acorn", "resume_several", n),
+    *(NativeCase("native_transfer", f"native: transfer, ring of {n} coroutines", Line(f"resume and yield, {n} in turn", "acorn", "resume_several", n),
                  Line("aco_yield_to", "acorn", "transfer", n, limit=0.70), params={"coroutines": n}) for n in (10, 64)),
-    NativeCase("call", "native: call, a coroutine's whole life", Line("with_stack, resume, return", "corosensei", "call", impl="corosensei"),
+    NativeCase("native_call", "native: call, a coroutine's whole life", Line("with_stack, resume, return", "corosensei", "call", impl="corosensei"),
                Line("new, send, return, destroy", "acorn", "call", limit=1.00), Line("restart, send, return", "acorn", "restart"),
                Line("made on a pooled stack, resume, return", "boost", "call", impl="Boost.Context fiber")),
-    NativeCase("own_exceptions", "native: own exceptions (ACO_OWN_EXCEPTIONS)", Line(ROUND_TRIP, "cpp", "resume"),
+    NativeCase("native_own_exceptions", "native: own exceptions (ACO_OWN_EXCEPTIONS)", Line(ROUND_TRIP, "cpp", "resume"),
                Line("resume and yield, own exceptions", "cpp", "own_exceptions")),
-    NativeCase("coroutine", "native: C++ coroutine", Line(ROUND_TRIP, "cpp", "resume"),
+    NativeCase("native_coroutine", "native: C++ coroutine", Line(ROUND_TRIP, "cpp", "resume"),
                Line("aco::coroutine<>", "cpp", "coroutine", limit=1.30),
                Line("aco::coroutine, a value each way", "cpp", "coroutine_value", limit=1.30)),
-    NativeCase("generator", "native: C++ generator, a tree of 1000000 nodes", Line("visit with a callback", "cpp", "visit", 1000000),
+    NativeCase("native_generator", "native: C++ generator, a tree of 1000000 nodes", Line("visit with a callback", "cpp", "visit", 1000000),
                Line("aco::generator, recursive function", "cpp", "generator", 1000000, limit=2.00),
                Line("aco::generator for each node, yield_from", "cpp", "generators", 1000000), params={"nodes": 1000000}),
 ]
+ELEMENTS = 100000
+DISCS = 20
+MOVES = 2 ** DISCS - 1
+NATIVE += [
+    NativeCase("generator_sum", "generator: sum of sequence",
+               Line("for loop", "generators", "sequence_for", ELEMENTS, impl="C++20 generator"),
+               Line("while loop", "generators", "sequence_while", ELEMENTS, impl="C++20 generator"),
+               Line("own-stack generator", "generator", "sequence", ELEMENTS, limit={"gcc": 0.95, "clang": 1.20}),
+               Line("in-stack generator", "generator", "sequence_in_stack", ELEMENTS),
+               Line("aco_send and aco_yield_value", "generator", "sequence_yield", ELEMENTS),
+               Line("function that calls back", "generator", "sequence_call", ELEMENTS, impl="callback"),
+               Line("Coroutine", "corosensei", "sequence", ELEMENTS, impl="corosensei"),
+               Line("pull_type", "boost_generators", "sequence", ELEMENTS, impl="Boost.Coroutine2"),
+               params={"elements": ELEMENTS}, bases=2),
+    NativeCase("generator_hanoi", f"generator: Hanoi({DISCS})",
+               Line("recursion and callback", "generator", "hanoi_call", MOVES, impl="callback"),
+               Line("own-stack generator", "generator", "hanoi", MOVES, limit=1.80),
+               Line("in-stack generator", "generator", "hanoi_in_stack", MOVES, limit=1.80),
+               Line("aco_send and aco_yield_value", "generator", "hanoi_yield", MOVES),
+               Line("Coroutine", "corosensei", "hanoi", MOVES, impl="corosensei"),
+               Line("pull_type", "boost_generators", "hanoi", MOVES, impl="Boost.Coroutine2"),
+               Line("a generator for each call", "generators", "hanoi", MOVES, impl="C++20 generator"), params={"discs": DISCS}),
+    NativeCase("generator_hanoi_boost", f"generator: Hanoi({DISCS}) beside Boost",
+               Line("pull_type", "boost_generators", "hanoi", MOVES, impl="Boost.Coroutine2"),
+               Line("own-stack generator", "generator", "hanoi", MOVES, limit=0.50),
+               Line("in-stack generator", "generator", "hanoi_in_stack", MOVES, limit=0.50), params={"discs": DISCS}),
+    *(NativeCase("scheduler_ring", f"scheduler: ring of {n}",
+                 Line("next of the ring", "classic_ring", "ring", n, impl="classic switch"),
+                 Line("aco_task_yield", "scheduler", "ring", n, limit=limit),
+                 Line("aco_task_yield_call, preserve_none", "scheduler", "ring_preserve_none", n),
+                 Line("aco_task_yield_call", "scheduler-plain", "ring_call", n),
+                 Line("this_fiber::yield", "boost_scheduler", "ring", n, impl="Boost.Fiber"),
+                 Line("runtime.Gosched", "go", "ring", n, impl="Go"),
+                 Line("task::yield_now", "tokio", "ring", n, impl="tokio"), params={"tasks": n},
+                 loop=Line("an empty loop", "scheduler", "empty_loop", impl="processor"),
+                 cycle=Line("one cycle", "scheduler", "cycle", 100, impl="processor"))
+      for n, limit in ((10, 0.70), (100, 0.70), (10000, 0.90))),
+    *(NativeCase("scheduler_ring_live", f"scheduler: ring of {n}, four values live across the yield",
+                 Line("next of the ring", "classic_ring", "ring_live", n, impl="classic switch"),
+                 Line("aco_task_yield", "scheduler", "ring_live", n),
+                 Line("aco_task_yield_call, preserve_none", "scheduler", "ring_preserve_none_live", n),
+                 Line("aco_task_yield_call", "scheduler-plain", "ring_call_live", n), params={"tasks": n})
+      for n in (10, 100, 10000)),
+    NativeCase("scheduler_ping_pong", "scheduler: channel ping-pong",
+               Line("unbuffered channels", "go", "ping_pong", impl="Go"),
+               Line("unbuffered channels", "scheduler", "ping_pong", limit=0.10),
+               Line("unbuffered_channel", "boost_scheduler", "ping_pong", impl="Boost.Fiber"),
+               Line("mpsc::channel(1)", "tokio", "ping_pong", impl="tokio")),
+    *(NativeCase("scheduler_spawn", f"scheduler: spawn + run + join{text}",
+                 Line("go, WaitGroup", "go", "spawn", n, impl="Go"),
+                 Line("aco_spawn, aco_join", "scheduler", "spawn", n, limit=limit),
+                 Line("fiber, join", "boost_scheduler", "spawn", n, impl="Boost.Fiber"),
+                 Line("spawn, await", "tokio", "spawn", n, impl="tokio"), params={"tasks": n})
+      for n, text, limit in ((1, "", 0.10), (50, ", 50 at once", None), (1000, ", 1000 at once", None))),
+]
+PAPER = "the paper reports 3.34 for its yield in a ring of 10, on a Xeon of 2.2 GHz"
 
 
 class Program:
@@ -140,6 +202,19 @@ PEERS = {  # program -> name, compilers that build it
     "boost_coroutine2": ("Boost.Coroutine2", ("gcc",)),
 }
 CALL, CLASSIC, ACORN_NAME, COROSENSEI = "empty call", "classic switch", "acorn", "corosensei"
+FP_FORMS = {"-shared": {"fp": SHARED}, "-own": {"fp": OWN}}
+NATIVE_PROGRAMS = {  # program -> its forms, the compilers that build it, what it needs beside them
+    "acorn": (FP_FORMS, ("gcc", "clang"), None),
+    "cpp": (FP_FORMS, ("gcc", "clang"), None),
+    "generator": ({"": {}}, ("gcc", "clang"), None),
+    "generators": ({"": {}}, ("gcc", "clang"), None),
+    "scheduler": ({"": {}}, ("gcc", "clang"), None),
+    "scheduler-plain": ({"": {}}, ("gcc", "clang"), None),
+    "classic_ring": ({"": {}}, ("gcc", "clang"), None),
+    "boost": ({"": {}}, ("gcc",), "libboost-context-dev"),
+    "boost_generators": ({"": {}}, ("gcc",), "libboost-context-dev"),
+    "boost_scheduler": ({"": {}}, ("gcc",), "libboost-fiber-dev"),
+}
 TABLE = "libaco_table-*"
 COPYING = {"memory-*": 2, TABLE: 1}  # programs that print their own JSON lines -> rounds of a full run
 
@@ -186,13 +261,29 @@ def build_with_cmake(name, directory):
         or run_logged(["cmake", "--build", directory, "--parallel", str(os.cpu_count())], log)
 
 
-def build_with_cargo(directory):
+def build_with_cargo(crate, directory):
     if not shutil.which("cargo"):
         return "cargo is not installed"
-    log = directory.parent / "cargo.log"
+    log = directory.parent / f"cargo-{crate}.log"
     log.unlink(missing_ok=True)
-    return run_logged(["cargo", "build", "--release", "--locked"], log, cwd=BENCH / "peers" / "corosensei",
+    return run_logged(["cargo", "build", "--release", "--locked"], log, cwd=BENCH / "peers" / crate,
                       env={**os.environ, "CARGO_TARGET_DIR": str(directory)})
+
+
+def build_with_go(program):
+    if not shutil.which("go"):
+        return "go is not installed"
+    log = program.parent / "go.log"
+    log.unlink(missing_ok=True)
+    return run_logged(["go", "build", "-buildvcs=false", "-o", program, "."], log, cwd=BENCH / "peers" / "go")
+
+
+def rust_version():
+    return " ".join(output_of("rustc", "--version").split()[:2])
+
+
+def go_version():
+    return " ".join(output_of("go", "version").split()[2:3]).replace("go", "go ", 1)
 
 
 def takes_part_exported(case):
@@ -207,33 +298,40 @@ def takes_part_generator(case):
     return "a stackless coroutine cannot yield from a function that it calls" if case.name == "nested" else None
 
 
-def native_programs(line, builds, cargo):
-    """(compiler, path, params, missing) of what measures `line`. `builds`: compiler's name -> (version, directory, failure)."""
-    if line.program == "corosensei":
-        return [(cargo.compiler, cargo.path, {}, cargo.missing)]
+def native_programs(line, builds, others):
+    """(compiler, path, params, missing) of what measures `line`. `builds`: compiler's name -> (version, directory, failure).
+    `others`: programs of other languages, by name."""
+    if line.program in others:
+        return [(others[line.program].compiler, others[line.program].path, {}, others[line.program].missing)]
     found = []
+    forms, builders, needs = NATIVE_PROGRAMS[line.program]
     for name, (compiler, directory, failure) in builds.items():
-        if line.program == "boost":
-            forms = {"boost": {}} if name in PEERS["boost_fiber"][1] else {}
-        else:
-            forms = {f"{line.program}-shared": {"fp": SHARED}, f"{line.program}-own": {"fp": OWN}}
-        for form, params in forms.items():
-            path = directory / "bench" / f"native-{form}"
-            why = "was not built" if failure or line.program != "boost" else "libboost-context-dev is not installed"
-            why = None if path.exists() and not failure else why
+        for form, params in forms.items() if name in builders else ():
+            path = directory / "bench" / f"native-{line.program}{form}"
+            why = failure or (None if path.exists() else f"{needs} is not installed" if needs else "was not built")
             found.append((compiler, path, params, why))
     return found
 
 
-def find_native(cases, builds, cargo):
+def find_native(cases, builds, others):
     """Gives each native case its programs."""
     for case in cases:
         case.programs = []
         for line in case.lines:
-            for compiler, path, params, missing in native_programs(line, builds, cargo):
+            for compiler, path, params, missing in native_programs(line, builds, others):
                 program = Program(line.impl, compiler, path, {"what": line.what, **params}, missing)
                 program.line = line
                 case.programs.append(program)
+
+
+def build_others(directory):
+    """The programs of other languages, by name."""
+    cargo, go, rustc = directory / "cargo", directory / "scheduler-go", rust_version() or "rustc"
+    return {
+        "corosensei": Program(COROSENSEI, rustc, cargo / "release" / "switch-corosensei", None, build_with_cargo("corosensei", cargo)),
+        "tokio": Program("tokio", rustc, cargo / "release" / "scheduler-tokio", None, build_with_cargo("tokio", cargo)),
+        "go": Program("Go", go_version() or "go", go, None, build_with_go(go)),
+    }
 
 
 def build(directory):
@@ -258,11 +356,9 @@ def build(directory):
         for program, (impl, builders) in PEERS.items():
             if name in builders:
                 add(program, impl, None, skips.get(program))
-    target = directory / "cargo"
-    failure = build_with_cargo(target)
-    rustc = " ".join(output_of("rustc", "--version").split()[:2]) or "rustc"
-    programs.append(Program(COROSENSEI, rustc, target / "release" / "switch-corosensei", None, failure))
-    find_native(NATIVE, builds, programs[-1])
+    others = build_others(directory)
+    programs.append(others["corosensei"])
+    find_native(NATIVE, builds, others)
     order = [impl for impl, *_ in ((ACORN_NAME,), *PEERS.values(), (COROSENSEI,))]
     return sorted(programs, key=lambda program: (order.index(program.impl), [*ACORN.values()].index(tuple(program.params.values()))
                                                  if program.params else 0)), directories
@@ -392,7 +488,7 @@ def machine():
         "virtual": virtual,
         "memory": f"{int(memory.group(1)) >> 20} GiB" if memory else "",
         "kernel": f"{platform.system()} {platform.release()}",
-        "compilers": [v for v in (*(version(cc) for cc, _ in COMPILERS.values()), " ".join(output_of("rustc", "--version").split()[:2])) if v],
+        "compilers": [v for v in (*(version(cc) for cc, _ in COMPILERS.values()), rust_version(), go_version()) if v],
         "flags": "-O2",
         "commit": output_of("git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"),
         "date": datetime.date.today().isoformat(),
@@ -453,25 +549,46 @@ def print_case(results, case, programs):
         print(f"  {line}")
 
 
+def native_median(results, case, program, lines):
+    """Of those `lines` the fastest: by the same compiler as `program`, with the same floating-point environment, where that is there."""
+    def fits(other, line, same):
+        return other.line is line and (not same or (other.compiler == program.compiler and other.params.get("fp") == program.params.get("fp")))
+
+    for same in (True, False):
+        found = [results.pooled(case, lambda other, line=line: fits(other, line, same)) for line in lines]
+        if any(found):
+            return min(ns for ns in found if ns)
+    return None
+
+
 def native_ratio(results, case, program):
-    """What it takes to the case's first line: by the same compiler, with the same floating-point environment, where that is there."""
-    def fits(other, same):
-        return other.line is case.lines[0] and (not same or (other.compiler == program.compiler and other.params.get("fp") == program.params.get("fp")))
+    """What it takes to the case's base."""
     ns = results.samples.get((case, program))
-    base = results.pooled(case, lambda other: fits(other, True)) or results.pooled(case, lambda other: fits(other, False))
+    base = native_median(results, case, program, case.bases)
     return statistics.median(ns) / base if ns and base else None
+
+
+def native_cycles(results, case, program):
+    """What it takes in cycles, without the loop around it; None where the case does not tell."""
+    ns = results.samples.get((case, program))
+    if not case.cycle or not ns or program.line in (case.loop, case.cycle):
+        return None
+    loop, cycle = (native_median(results, case, program, [line]) for line in (case.loop, case.cycle))
+    return (statistics.median(ns) - loop) / cycle if loop and cycle else None
 
 
 def print_native(results, case):
     print(f"\n{case.title}")
-    rows = [("implementation", "compiler", "ns", "min ns", "max ns", "x first")]
+    rows = [("implementation", "compiler", "ns", "min ns", "max ns", "x base", *(["cycles"] if case.cycle else []))]
     for program in case.programs:
         ns = results.samples.get((case, program))
-        value = native_ratio(results, case, program)
+        value, cycles = native_ratio(results, case, program), native_cycles(results, case, program)
         if ns:
             rows.append((program.label, program.compiler, number(statistics.median(ns)), number(min(ns)), number(max(ns)),
-                         f"{value:.2f}" if value else "-"))
+                         f"{value:.2f}" if value else "-", *([number(cycles) if cycles else "-"] if case.cycle else [])))
     print_columns(rows, 2)
+    if case.cycle:
+        print(f"  cycles: without the empty loop, one cycle being what an addition takes that waits for another; {PAPER}")
     for line in reasons((program, results.missing[case, program]) for program in case.programs if (case, program) in results.missing):
         print(f"  {line}")
 
@@ -480,12 +597,11 @@ def native_rows(results, cases):
     rows = []
     for case in cases:
         for program in case.programs or ():
-            if program.line.limit is None:
+            limit = program.line.limit_for(program.compiler)
+            if limit is None:
                 continue
-            value, limit = native_ratio(results, case, program), program.line.limit
-            yardstick = case.lines[0] if case.lines[0].impl == ACORN_NAME else None
-            head = (case.title, f"{program.line.what}, {program.params['fp']}", yardstick.what if yardstick else case.lines[0].impl,
-                    program.compiler)
+            value, base = native_ratio(results, case, program), case.bases[0]
+            head = (case.title, ", ".join(program.params.values()), base.what if base.impl == ACORN_NAME else base.impl, program.compiler)
             rows.append((*head, f"{value:.2f}", f"{limit:.2f}", verdict(value, limit)) if value else (*head, "-", f"{limit:.2f}", "not measured"))
     return rows
 
@@ -572,8 +688,10 @@ def write_json(file, about, results, programs, cases):
     with open(file, "w") as out:
         print(json.dumps({"machine": about}), file=out)
         for (case, program), ns in sorted(results.samples.items(), key=lambda item: (cases.index(item[0][0]), programs.index(item[0][1]))):
+            cycles = native_cycles(results, case, program) if program.line else None
             print(json.dumps({"case": case.name, "impl": program.impl, "params": {**case.params, **program.params, "compiler": program.compiler},
-                              "ns": round(statistics.median(ns), 4), "min": min(ns), "max": max(ns), "bytes": None, "samples": len(ns)}), file=out)
+                              "ns": round(statistics.median(ns), 4), "min": min(ns), "max": max(ns), "bytes": None, "samples": len(ns),
+                              **({"cycles": round(cycles, 2)} if cycles else {})}), file=out)
         for (case, program), reason in results.missing.items():
             print(json.dumps({"case": case.name, "impl": program.impl,
                               "params": {**case.params, **program.params, "compiler": program.compiler}, "missing": reason}), file=out)
@@ -718,8 +836,8 @@ def main():
         if case not in native:
             print_case(results, case, programs)
     if native:
-        print("\nThe native API: nanoseconds for one of what the line names; the ratio is to the case's first line, by the same compiler and\n"
-              "with the same kind of floating-point environment, where there is such a one.")
+        print("\nThe native API: nanoseconds for one of what the line names; the ratio is to the case's first line (of the C++20 generators\n"
+              "to the faster one), by the same compiler and with the same kind of floating-point environment, where there is such a one.")
     for case in native:
         print_native(results, case)
     if results.others:

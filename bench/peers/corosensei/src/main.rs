@@ -254,6 +254,54 @@ fn call<const PAD: usize>(o: &Options, rounds: &mut usize) {
     measure(rounds, o.ns, 1, |n| run_call::<PAD>(&mut stack, n));
 }
 
+/// The sum of a sequence, as in bench/elements.h.
+fn sequence<const PAD: usize>(o: &Options, rounds: &mut usize) {
+    let n = o.n;
+    measure(rounds, o.ns, n, |times| {
+        for _ in 0..times {
+            let sum = run_elements::<PAD>(move |yielder| {
+                place::<PAD>();
+                for i in (1..=n).rev() {
+                    yielder.suspend(i);
+                }
+            });
+            assert_eq!(sum, n * (n + 1) / 2, "other elements came");
+        }
+    });
+}
+
+#[inline(never)]
+fn move_discs(yielder: &Yielder<(), usize>, disc: usize, from: u8, to: u8, spare: u8) {
+    if disc == 0 {
+        return;
+    }
+    move_discs(yielder, disc - 1, from, spare, to);
+    yielder.suspend(disc + ((from as usize) << 8) + ((to as usize) << 16));
+    move_discs(yielder, disc - 1, spare, to, from);
+}
+
+/// The Tower of Hanoi, as in bench/elements.h.
+fn hanoi<const PAD: usize>(o: &Options, rounds: &mut usize) {
+    let discs = (o.n + 1).ilog2() as usize;
+    assert_eq!(o.n, (1 << discs) - 1, "no tower has this number of moves");
+    measure(rounds, o.ns, o.n, |times| {
+        for _ in 0..times {
+            hide(run_elements::<PAD>(move |yielder| move_discs(yielder, discs, b'a', b'b', b'c')));
+        }
+    });
+}
+
+#[inline(never)]
+fn run_elements<const PAD: usize>(body: impl FnOnce(&Yielder<(), usize>) + 'static) -> usize {
+    place::<PAD>();
+    let mut co = Coroutine::with_stack(default_stack(), move |yielder: &Yielder<(), usize>, ()| body(yielder));
+    let mut sum = 0usize;
+    while let CoroutineResult::Yield(value) = co.resume(()) {
+        sum = sum.wrapping_add(value);
+    }
+    sum
+}
+
 /// As in bench/matrix.h.
 fn check() {
     let mut co = Coroutine::with_stack(default_stack(), |yielder: &Yielder<usize, usize>, first| value_body::<0>(yielder, first));
@@ -267,7 +315,7 @@ fn check() {
 fn main() {
     let args: Vec<String> = env::args().collect();
     if args.len() != 7 {
-        eprintln!("usage: {} flat|nested|value|call N rr|random|- SAMPLES MILLISECONDS SEED", args[0]);
+        eprintln!("usage: {} flat|nested|value|call|sequence|hanoi N rr|random|- SAMPLES MILLISECONDS SEED", args[0]);
         exit(2);
     }
     let number = |i: usize| args[i].parse::<usize>().expect("a number");
@@ -275,13 +323,16 @@ fn main() {
     let run: [fn(&Options, &mut usize); 4] = match args[1].as_str() {
         "nested" => [nested::<0>, nested::<16>, nested::<32>, nested::<48>],
         "value" => [value::<0>, value::<16>, value::<32>, value::<48>],
+        "sequence" => [sequence::<0>, sequence::<16>, sequence::<32>, sequence::<48>],
+        "hanoi" => [hanoi::<0>, hanoi::<16>, hanoi::<32>, hanoi::<48>],
         "call" => [call::<0>, call::<16>, call::<32>, call::<48>],
         _ => [flat::<0>, flat::<16>, flat::<32>, flat::<48>],
     };
     unsafe { STACKS_MADE = o.seed };
     check();
     let mut rounds = 0;
-    for sample in 0..if o.n < MANY { o.samples } else { 1 } {
+    let one_call = args[1] == "flat" && o.n >= MANY; // which takes all the samples
+    for sample in 0..if one_call { 1 } else { o.samples } {
         run[(o.seed + sample) % 4](&o, &mut rounds);
     }
 }

@@ -1,0 +1,3 @@
+module acorn/bench/scheduler
+
+go 1.19

@@ -1,0 +1,148 @@
+// Go's scheduler, with GOMAXPROCS=1: command line and output as in bench/native.h.
+//
+// Time is the whole process's processor time: goroutines may change threads, and what the runtime does beside them is part
+// of what they cost.
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"syscall"
+	"unsafe"
+)
+
+const processCPUTime = 2 // CLOCK_PROCESS_CPUTIME_ID
+
+func now() float64 {
+	var t syscall.Timespec
+	syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, processCPUTime, uintptr(unsafe.Pointer(&t)), 0)
+	return float64(t.Sec)*1e9 + float64(t.Nsec)
+}
+
+func must(held bool, what string) {
+	if !held {
+		fmt.Fprintln(os.Stderr, "bench:", what)
+		os.Exit(1)
+	}
+}
+
+// Does it `rounds` times, and returns how many of what is measured that made.
+type run func(rounds int) int
+
+// ---- Every goroutine of a ring yields. The order is not strict: what counts is how often they yielded in all ----
+
+var (
+	yields int
+	stop   bool
+)
+
+func ring(number int) (run, func()) {
+	var ended sync.WaitGroup
+	stop = false
+	for i := 1; i < number; i++ {
+		ended.Add(1)
+		go func() {
+			for !stop {
+				yields++
+				runtime.Gosched()
+			}
+			ended.Done()
+		}()
+	}
+	return func(rounds int) int {
+			before := yields
+			for ; rounds > 0; rounds-- {
+				yields++
+				runtime.Gosched()
+			}
+			return yields - before
+		}, func() {
+			stop = true
+			ended.Wait()
+		}
+}
+
+// ---- A value to another goroutine and back, by two unbuffered channels ----
+
+func pingPong(int) (run, func()) {
+	there, back := make(chan uintptr), make(chan uintptr)
+	go func() {
+		for value := range there {
+			back <- value + 1
+		}
+	}()
+	return func(rounds int) int {
+		var value uintptr
+		for i := 0; i < rounds; i++ {
+			there <- value
+			value = <-back
+		}
+		must(value == uintptr(rounds), "other values came back")
+		return rounds
+	}, func() { close(there) }
+}
+
+// ---- Goroutines that do nothing: `number` at once, and wait for all ----
+
+//go:noinline
+func count(done *int, ended *sync.WaitGroup) {
+	*done++
+	ended.Done()
+}
+
+func spawn(number int) (run, func()) {
+	return func(rounds int) int {
+		var ended sync.WaitGroup
+		done := 0
+		for i := 0; i < rounds; i++ {
+			ended.Add(number)
+			for j := 0; j < number; j++ {
+				go count(&done, &ended)
+			}
+			ended.Wait()
+		}
+		must(done == rounds*number, "not every goroutine ran")
+		return done
+	}, func() {}
+}
+
+// ---- Samples ----
+
+func measure(begin func(int) (run, func()), number, samples int, ns float64) {
+	rounds := 0
+	for ; samples > 0; samples-- {
+		work, end := begin(number)
+		taken := func(n int) (float64, int) {
+			start := now()
+			made := work(n)
+			return now() - start, made
+		}
+		for n := 1; rounds == 0; n *= 2 {
+			if t, _ := taken(n); t > ns/8 {
+				rounds = int(ns/t*float64(n)) + 1
+			}
+		}
+		taken(rounds/50 + 1)
+		t, made := taken(rounds)
+		fmt.Printf("%.4f\n", t/float64(made))
+		end()
+	}
+}
+
+func main() {
+	runtime.GOMAXPROCS(1)
+	cases := map[string]func(int) (run, func()){"ring": ring, "ping_pong": pingPong, "spawn": spawn}
+	if len(os.Args) != 7 || cases[os.Args[1]] == nil {
+		fmt.Fprintf(os.Stderr, "usage: %s ring|ping_pong|spawn NUMBER - SAMPLES MILLISECONDS SEED\n", os.Args[0])
+		os.Exit(2)
+	}
+	number := func(i int) int {
+		n, err := strconv.Atoi(os.Args[i])
+		must(err == nil, "not a number: "+os.Args[i])
+		return n
+	}
+	measure(cases[os.Args[1]], number(2), number(4), float64(number(5))*1e6)
+}

@@ -1,0 +1,220 @@
+/* Acorn's scheduler. What measures is a task among the others: main() only runs it. */
+#include "ring.h"
+
+#include <aco.h>
+#include <aco/scheduler.h>
+
+static aco_t *spawned(aco_function_t fn, void *arg)
+{
+    aco_t *task = aco_spawn(fn, arg, NULL);
+    native_must(task != NULL, aco_error_message());
+    return task;
+}
+
+/* ---- Every task of a ring yields ---- */
+
+RING(ring, aco_task_yield)
+RING_LIVE(ring_live, aco_task_yield)
+RING(ring_call, aco_task_yield_call)
+RING_LIVE(ring_call_live, aco_task_yield_call)
+
+static aco_t **others;
+
+/* Those of the last sample are told to end. */
+static void ring_join(void)
+{
+    ring_stop = 1;
+    for (size_t i = 0; i < ring_others; i++)
+        native_must(aco_join(others[i], NULL) == 0, aco_error_message());
+    free(others);
+    ring_stop = 0;
+}
+
+static void *ring_of(aco_function_t body, size_t number)
+{
+    ring_join();
+    others = (aco_t **)bench_alloc(number * sizeof *others);
+    ring_others = number - 1;
+    for (size_t i = 0; i < ring_others; i++)
+        others[i] = spawned(body, NULL);
+    ring_wanted = 1;
+    aco_task_yield();
+    return NULL;
+}
+
+static void *ring_make(unsigned placement, size_t number)
+{
+    static const aco_function_t all[] = NATIVE_ALL(ring_body);
+    return ring_of(all[placement], number);
+}
+
+static void *ring_live_make(unsigned placement, size_t number)
+{
+    static const aco_function_t all[] = NATIVE_ALL(ring_live_body);
+    return ring_of(all[placement], number);
+}
+
+static void *ring_call_make(unsigned placement, size_t number)
+{
+    static const aco_function_t all[] = NATIVE_ALL(ring_call_body);
+    return ring_of(all[placement], number);
+}
+
+static void *ring_call_live_make(unsigned placement, size_t number)
+{
+    static const aco_function_t all[] = NATIVE_ALL(ring_call_live_body);
+    return ring_of(all[placement], number);
+}
+
+/* As a preserve_none function, where the compiler has that. */
+#define TEXT_OF_(x) #x
+#define TEXT_OF(x) TEXT_OF_(x)
+
+static void *ring_preserve_none_make(unsigned placement, size_t number)
+{
+    native_must(sizeof TEXT_OF(ACO_SWITCHING) > 1, "this compiler has no preserve_none");
+    return ring_call_make(placement, number);
+}
+
+static void *ring_preserve_none_live_make(unsigned placement, size_t number)
+{
+    native_must(sizeof TEXT_OF(ACO_SWITCHING) > 1, "this compiler has no preserve_none");
+    return ring_call_live_make(placement, number);
+}
+
+/* ---- What turns a yield's time into cycles: the loop around it, and the processor's clock ---- */
+
+static void *nothing_make(unsigned placement, size_t number)
+{
+    (void)placement, (void)number;
+    return NULL;
+}
+
+/* The loop of a yield, which loses all registers. */
+BENCH_INLINE void empty_loop_run(void *made, size_t rounds)
+{
+    (void)made;
+    for (; rounds; rounds--)
+        __asm__ volatile("" : : : "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
+                         "memory");
+}
+NATIVE_RUN(empty_loop_run)
+
+/* Additions that wait for each other, one cycle each. Of registers: constants are added up ahead by some processors. */
+BENCH_INLINE void cycle_run(void *made, size_t rounds)
+{
+    uintptr_t x = 0, one = 1;
+    native_must(!made, "what is counted is nothing");
+    for (; rounds; rounds--)
+        __asm__ volatile(".rept 100\n\tadd %1,%0\n\t.endr" : "+r"(x) : "r"(one) : "cc");
+}
+NATIVE_RUN(cycle_run)
+
+/* ---- A value to another task and back, by two unbuffered channels ---- */
+
+typedef struct channels {
+    aco_channel_t *there, *back;
+    unsigned placement;
+} channels_t;
+
+BENCH_INLINE void *replying(void *arg)
+{
+    const channels_t *c = (const channels_t *)arg;
+    for (uintptr_t value; aco_channel_receive(c->there, &value) == 0;) {
+        value++;
+        aco_channel_send(c->back, &value);
+    }
+    return NULL;
+}
+NATIVE_BODY(replying)
+
+/* The one of the last sample stays, and waits. */
+static void *ping_pong_make(unsigned placement, size_t number)
+{
+    static const aco_function_t all[] = NATIVE_ALL(replying);
+    channels_t *c = (channels_t *)bench_alloc(sizeof *c);
+    native_must(number == 1, "one pair");
+    c->there = aco_channel_new(0, sizeof(uintptr_t));
+    c->back = aco_channel_new(0, sizeof(uintptr_t));
+    native_must(c->there && c->back, aco_error_message());
+    spawned(all[placement], c);
+    return c;
+}
+
+BENCH_INLINE void ping_pong_run(void *made, size_t rounds)
+{
+    const channels_t *c = (const channels_t *)made;
+    uintptr_t value = 0;
+    for (size_t n = rounds; n; n--) {
+        aco_channel_send(c->there, &value);
+        aco_channel_receive(c->back, &value);
+    }
+    native_must(value == rounds, "other values came back");
+}
+NATIVE_RUN(ping_pong_run)
+
+/* ---- Tasks that do nothing: `number` at once, and all are joined ---- */
+
+typedef struct spawning {
+    aco_function_t body;
+    size_t number, ran;
+    aco_t **tasks;
+} spawning_t;
+
+BENCH_INLINE void *running(void *arg)
+{
+    ((spawning_t *)arg)->ran++;
+    return NULL;
+}
+NATIVE_BODY(running)
+
+static void *spawn_make(unsigned placement, size_t number)
+{
+    static const aco_function_t all[] = NATIVE_ALL(running);
+    spawning_t *s = (spawning_t *)bench_alloc(sizeof *s);
+    *s = (spawning_t){all[placement], number, 0, (aco_t **)bench_alloc(number * sizeof *s->tasks)};
+    return s;
+}
+
+BENCH_INLINE void spawn_run(void *made, size_t rounds)
+{
+    spawning_t *s = (spawning_t *)made;
+    s->ran = 0;
+    for (size_t n = rounds; n; n--) {
+        for (size_t i = 0; i < s->number; i++)
+            s->tasks[i] = spawned(s->body, s);
+        for (size_t i = 0; i < s->number; i++)
+            aco_join(s->tasks[i], NULL);
+    }
+    native_must(s->ran == rounds * s->number, "not every task ran");
+}
+NATIVE_RUN(spawn_run)
+
+static const native_case_t cases[] = {
+    {"ring", ring_make, NATIVE_ALL(ring)},
+    {"ring_live", ring_live_make, NATIVE_ALL(ring_live)},
+    {"ring_call", ring_call_make, NATIVE_ALL(ring_call)},
+    {"ring_call_live", ring_call_live_make, NATIVE_ALL(ring_call_live)},
+    {"ring_preserve_none", ring_preserve_none_make, NATIVE_ALL(ring_call)},
+    {"ring_preserve_none_live", ring_preserve_none_live_make, NATIVE_ALL(ring_call_live)},
+    {"empty_loop", nothing_make, NATIVE_ALL(empty_loop_run)},
+    {"cycle", nothing_make, NATIVE_ALL(cycle_run)},
+    {"ping_pong", ping_pong_make, NATIVE_ALL(ping_pong_run)},
+    {"spawn", spawn_make, NATIVE_ALL(spawn_run)},
+    {NULL, NULL, {NULL, NULL, NULL, NULL}},
+};
+
+static int arguments;
+
+static void *measuring(void *argv)
+{
+    exit(native_main(arguments, (char **)argv, cases));
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    arguments = argc;
+    spawned(measuring, argv);
+    return aco_run() ? 1 : 0;
+}
