@@ -175,6 +175,8 @@ enum {
     ACO__PRIVATE = 0x20,  /* has its stack to itself, which holds its aco__extra_t; the block ends after `fp` */
     ACO__NATIVE = 0x40,   /* made by aco_new() */
     ACO__SHARES_FP = 0x80, /* does not keep a floating-point environment of its own */
+    ACO__TASK = ACO__MAIN | ACO__PRIVATE, /* a task that has not ended: no main coroutine object is private */
+    ACO__TASK_MASK = ACO__PHASE | ACO__PRIVATE,
     ACO__MOST_SPARES = 64,
     ACO__SLAB = 2 << 20   /* bytes and alignment of a slab, which begins with its heap's address */
 };
@@ -210,6 +212,7 @@ enum {
     ACO_OWN_EXCEPTIONS = 4, /* C++: keep exceptions that are being handled apart, so that it may be suspended inside a catch
                                block while others are in theirs. Switching costs more */
     ACO_NO_GUARD = 8,       /* no guard page below its private stack */
+    ACO_DETACHED = 16,      /* for aco_spawn() only (aco/scheduler.h): nobody joins the task */
     ACO_NAME_SIZE = 32
 };
 
@@ -461,10 +464,9 @@ typedef struct aco__guarded_s {
     void (*run)(struct aco__guarded_s *itself);
 } aco__guarded_t;
 ACO_API void *aco__guarded_entry(void *guarded);
-/* Whether the calling coroutine, or the one that resumed it, shares the stack of `co`; if so aco_error_message() and errno say
+/* Whether the calling coroutine shares the stack of `co`; if so aco_error_message() and errno say
  * that no values can be passed. */
 ACO_API int aco__is_on_stack_of(const aco_t *co);
-ACO_API int aco__resumer_is_on_stack_of(const aco_t *co);
 ACO_API int aco__is_cancelled(void);                             /* whether the running coroutine is being cancelled */
 typedef struct aco__local_s {
     size_t size;

@@ -10,6 +10,7 @@
 #include "arch/i386.h"
 #endif
 #include "os.h"
+#include "task.h"
 #include "track.h"
 
 #include <errno.h>
@@ -41,6 +42,8 @@ OFFSET_IS(aco__thread_t, running, 4, 8);
 OFFSET_IS(aco_t, aco__state, 4, 6);
 OFFSET_IS(aco_t, main_co, 7, 8);
 _Static_assert(sizeof(aco_t) == 14 * sizeof(void *) + 8, "block and 152 saved bytes make 272");
+
+static const char is_a_task[] = "is a task of the scheduler";
 
 enum {
     DEFAULT_SAVE = 64,
@@ -154,6 +157,8 @@ static void thread_ends(void *unused)
     aco__thread_t *self = aco__self();
     (void)unused;
     rare_thread_ends(); /* its destructors may use coroutines */
+    if (self->scheduler)
+        self->scheduler->thread_ends(self);
     spares_free(self);
     aco__heap_thread_ends();
 }
@@ -246,7 +251,7 @@ aco_t *aco__create(aco_t *main_co, aco_share_stack_t *stack, size_t save_sz, aco
         aco__die("aco_create", NULL, "%s is NULL", !main_co ? "main_co" : !stack ? "share_stack" : "the entry function");
     if (stack->aco__private)
         aco__die("aco_create", stack->owner, "has the given stack to itself");
-    if (aco__phase(main_co) != ACO__MAIN)
+    if (aco__phase(main_co) != ACO__MAIN || aco__is_task(main_co))
         aco__die("aco_create", main_co, "is given as main_co, but is not a main coroutine");
     co = block_new(save_sz ? save_sz : DEFAULT_SAVE);
     if (!co)
@@ -265,7 +270,7 @@ void aco_reset(aco_t *co, aco_cofuncp_t fp, void *arg)
     if (!co || !fp)
         aco__die("aco_reset", co, "%s is NULL", co ? "the entry function" : "the coroutine");
     if (aco__phase(co) != ACO__ENDED && aco__phase(co) != ACO__READY)
-        aco__die("aco_reset", co, aco__phase(co) == ACO__MAIN ? "is a main coroutine" : "has not ended");
+        aco__die("aco_reset", co, "%s", aco__is_task(co) ? is_a_task : aco__phase(co) == ACO__MAIN ? "is a main coroutine" : "has not ended");
     if (co->aco__state & ACO__NATIVE)
         aco__die("aco_reset", co, "was made by aco_new(): aco_restart() is its call");
     aco__extra_clear(co);
@@ -274,30 +279,29 @@ void aco_reset(aco_t *co, aco_cofuncp_t fp, void *arg)
 
 /* ---- Native coroutines ---- */
 
-/* Options, checked. */
-static int check_options(const aco_options_t *o)
+/* Options, checked, for `call`. */
+static int check_options(const char *call, const aco_options_t *o)
 {
     static const aco_options_t none;
     const unsigned known = ACO_OWN_FP | ACO_SHARED_FP | ACO_OWN_EXCEPTIONS | ACO_NO_GUARD;
     if (o->aco__reserved0 || memcmp(o->aco__reserved, none.aco__reserved, sizeof none.aco__reserved) != 0)
-        return aco__refuse(0, EINVAL, "aco_new", NULL, "a reserved option is not 0");
+        return aco__refuse(0, EINVAL, call, NULL, "a reserved option is not 0");
     if (o->flags & ~known)
-        return aco__refuse(0, EINVAL, "aco_new", NULL, "unknown flags %#x", o->flags & ~known);
+        return aco__refuse(0, EINVAL, call, NULL, "unknown flags %#x", o->flags & ~known);
     if ((o->flags & ACO_OWN_FP) && (o->flags & ACO_SHARED_FP))
-        return aco__refuse(0, EINVAL, "aco_new", NULL, "ACO_OWN_FP and ACO_SHARED_FP exclude each other");
+        return aco__refuse(0, EINVAL, call, NULL, "ACO_OWN_FP and ACO_SHARED_FP exclude each other");
     if (o->stack && (o->stack_size || (o->flags & ACO_NO_GUARD)))
-        return aco__refuse(0, EINVAL, "aco_new", NULL, "%s is for a private stack, not for a share stack", o->stack_size ? "stack_size" : "ACO_NO_GUARD");
+        return aco__refuse(0, EINVAL, call, NULL, "%s is for a private stack, not for a share stack", o->stack_size ? "stack_size" : "ACO_NO_GUARD");
     if (!o->stack && o->save_size)
-        return aco__refuse(0, EINVAL, "aco_new", NULL, "save_size is for a share stack, not for a private one");
+        return aco__refuse(0, EINVAL, call, NULL, "save_size is for a share stack, not for a private one");
     if (o->stack && o->stack->aco__private)
-        return aco__refuse(0, EINVAL, "aco_new", NULL, "the stack belongs to a coroutine");
+        return aco__refuse(0, EINVAL, call, NULL, "the stack belongs to a coroutine");
     if (o->stack_size > SIZE_MAX / 4 || o->save_size > SIZE_MAX / 4)
-        return aco__refuse(0, EINVAL, "aco_new", NULL, "%s is out of bounds", o->save_size ? "save_size" : "stack_size");
+        return aco__refuse(0, EINVAL, call, NULL, "%s is out of bounds", o->save_size ? "save_size" : "stack_size");
     return 0;
 }
 
-/* A block with its stack; the state byte says what it is. NULL, refused. */
-static aco_t *native_new(const aco_options_t *o, size_t *sz)
+aco_t *aco__native_new(const aco_options_t *o, size_t *sz)
 {
     size_t room = ACO__PRIVATE_BLOCK;
     aco_share_stack_t *stack;
@@ -333,7 +337,7 @@ static aco_t *native_new(const aco_options_t *o, size_t *sz)
     return co;
 }
 
-static void native_free(aco_t *co)
+void aco__native_free(aco_t *co)
 {
     aco_share_stack_t *stack = co->share_stack;
     int is_private = co->aco__state & ACO__PRIVATE;
@@ -347,10 +351,10 @@ static void native_free(aco_t *co)
 static void spares_free(aco__thread_t *self)
 {
     while (self->spare)
-        native_free(aco__spare_pop(self));
+        aco__native_free(aco__spare_pop(self));
 }
 
-aco_t *aco__new(aco_function_t fn, void *arg, const aco_options_t *opts, int own_fp)
+aco_t *aco__new_called(const char *call, aco_function_t fn, void *arg, const aco_options_t *opts, int own_fp)
 {
     static const aco_options_t defaults;
     const aco_options_t *o = opts ? opts : &defaults;
@@ -358,16 +362,16 @@ aco_t *aco__new(aco_function_t fn, void *arg, const aco_options_t *opts, int own
     aco_t *co;
     aco__thread_t *self = ready();
     if (!fn) {
-        aco__refuse(0, EINVAL, "aco_new", NULL, "the function is NULL");
+        aco__refuse(0, EINVAL, call, NULL, "the function is NULL");
         return NULL;
     }
-    if (check_options(o) != 0)
+    if (check_options(call, o) != 0)
         return NULL;
     if ((o->flags & ACO_OWN_FP) && !own_fp) {
-        aco__refuse(0, EINVAL, "aco_new", NULL, "ACO_OWN_FP in a unit compiled with ACO_CONFIG_SHARE_FPU_MXCSR_ENV, whose switches do not look");
+        aco__refuse(0, EINVAL, call, NULL, "ACO_OWN_FP in a unit compiled with ACO_CONFIG_SHARE_FPU_MXCSR_ENV, whose switches do not look");
         return NULL;
     }
-    co = native_new(o, &sz);
+    co = aco__native_new(o, &sz);
     if (co) {
         if (!own_fp || (o->flags & ACO_SHARED_FP))
             aco__set_state_byte(co, co->aco__state | ACO__SHARES_FP);
@@ -378,10 +382,15 @@ aco_t *aco__new(aco_function_t fn, void *arg, const aco_options_t *opts, int own
             return co;
         }
         sz = sizeof(aco__extra_t);
-        native_free(co);
+        aco__native_free(co);
     }
-    aco__refuse_memory(0, "aco_new", sz);
+    aco__refuse_memory(0, call, sz);
     return NULL;
+}
+
+aco_t *aco__new(aco_function_t fn, void *arg, const aco_options_t *opts, int own_fp)
+{
+    return aco__new_called("aco_new", fn, arg, opts, own_fp);
 }
 
 int aco__is_new(const aco_t *co)
@@ -398,6 +407,8 @@ int aco_restart(aco_t *co, aco_function_t fn, void *arg)
         return aco__refuse(0, ESRCH, "aco_restart", co, "was destroyed");
     if (!(co->aco__state & ACO__NATIVE))
         return aco__refuse(0, EINVAL, "aco_restart", co, "was not made by aco_new()");
+    if (aco__is_task(co))
+        return aco__refuse(0, EPERM, "aco_restart", co, "%s", is_a_task);
     if (aco__phase(co) != ACO__ENDED && !aco__is_new(co))
         return aco__refuse(0, EBUSY, "aco_restart", co, "is not done");
     aco__extra_clear(co);
@@ -420,7 +431,7 @@ static void destroy_private(aco_t *co)
             return;
     }
     aco__stack_check_overflow("aco_destroy", co->share_stack);
-    native_free(co);
+    aco__native_free(co);
 }
 
 void aco__destroy(aco_t *co)
@@ -431,6 +442,8 @@ void aco__destroy(aco_t *co)
     phase = aco__phase(co);
     if (aco_unlikely(co == aco__running()))
         aco__die("aco_destroy", co, "is running");
+    if (aco_unlikely(aco__is_task(co)))
+        aco__die("aco_destroy", co, "%s", is_a_task);
     if (aco_unlikely(phase > ACO__MAIN))
         aco__die("aco_destroy", co, phase == ACO__GONE ? "was destroyed before" : "is resuming another coroutine");
     if (aco__has(co, ACO__PRIVATE)) {
@@ -482,7 +495,7 @@ ACO__COLD int aco__check(int fatal, const char *call, const aco_t *co)
     case ACO__GONE:
         return aco__refuse(fatal, ESRCH, call, co, "was destroyed");
     case ACO__MAIN:
-        return aco__refuse(fatal, EINVAL, call, co, "is a main coroutine");
+        return aco__is_task(co) ? aco__refuse(fatal, EPERM, call, co, "%s", is_a_task) : aco__refuse(fatal, EINVAL, call, co, "is a main coroutine");
     case ACO__RESUMING:
     case ACO__RESUMING_SAVED:
         return aco__refuse(fatal, EBUSY, call, co, "is resuming another coroutine");
@@ -500,13 +513,15 @@ static inline aco_t *begin_waiting(aco__thread_t *self, aco_t *waiting)
     aco_t *outer = self->resuming;
     aco__park_resumer(self);
     self->resuming = waiting;
-    aco__set_phase(waiting, ACO__RESUMING);
+    if (aco_likely(!aco__is_task(waiting))) /* which nobody may resume anyhow */
+        aco__set_phase(waiting, ACO__RESUMING);
     return outer;
 }
 
 static inline void end_waiting(aco__thread_t *self, aco_t *waiting, aco_t *outer)
 {
-    aco__set_phase(waiting, ACO__SUSPENDED);
+    if (aco_likely(!aco__is_task(waiting)))
+        aco__set_phase(waiting, ACO__SUSPENDED);
     aco__unpark_resumer(self, outer);
     self->running = waiting;
 }
@@ -726,6 +741,8 @@ ACO__UNOBSERVED int aco__yield_to_slow(aco_t *co)
         return aco__refuse(0, EPERM, call, from, "is in its cleanup");
     if (co == from)
         return 0;
+    if (aco__is_task(from))
+        return aco__refuse(0, EPERM, call, from, "%s", is_a_task);
     if (aco__check(0, call, co) != 0)
         return -1;
     if (aco__has_own_exceptions(from) != aco__has_own_exceptions(co))
@@ -799,8 +816,9 @@ void aco__yield_check(aco_t *co, int unit_own_fp)
         aco__die("aco_yield1", co, "is not running");
     check_mixing(1, "aco_yield", co, unit_own_fp);
     aco__stack_check_overflow("aco_yield", co->share_stack);
-    if ((char *)__builtin_frame_address(0) < (char *)co->share_stack->ptr) /* not of a local: ASan keeps those elsewhere */
-        aco__die("aco_yield", co, "its %s stack of %zu bytes has overflowed", co->share_stack->aco__private ? "private" : "share", co->share_stack->sz);
+    /* On a private stack it is in a generator. The address is not a local's: ASan keeps those elsewhere. */
+    if (!co->share_stack->aco__private && !aco__is_on_its_stack(co, __builtin_frame_address(0)))
+        aco__die("aco_yield", co, "is not on its share stack of %zu bytes: in a generator, or overflowed", co->share_stack->sz);
 }
 
 ACO__NAMED_BY_ASSEMBLY void aco__nobody_runs(const char *call)
@@ -811,7 +829,7 @@ ACO__NAMED_BY_ASSEMBLY void aco__nobody_runs(const char *call)
 /* ---- Ending ---- */
 
 /* Brings back the resumer's control words; its status is touched only where they differ, as in the switch. */
-static void load_resumer_environment(void)
+void aco__load_resumer_environment(void)
 {
     aco__thread_t *self = aco__self();
     uint32_t control;
@@ -840,12 +858,14 @@ __attribute__((noreturn, always_inline)) static inline void end(aco_t *co, void 
     else if (aco_unlikely(!co->share_stack->guard_page_enabled))
         aco__stack_check_overflow("aco_exit", co->share_stack);
     if (own_fp(co))
-        load_resumer_environment();
+        aco__load_resumer_environment();
     aco__switch_exit((uintptr_t)co, result);
 }
 
 void aco__end(aco_t *co, void *result)
 {
+    if (aco_unlikely(aco__is_task(co)))
+        aco__self()->scheduler->end_task(co, result);
     end(co, result);
 }
 
@@ -878,6 +898,17 @@ void aco_exit(void)
 
 char aco_error_mark;
 
+/* A task that was never run has its stack pointer where it begins. */
+static aco_state_t task_state(const aco_t *co)
+{
+    const aco__thread_t *self = aco__self();
+    if (co == self->running)
+        return ACO_STATE_RUNNING;
+    if (co == self->task && self->running)
+        return ACO_STATE_RESUMING;
+    return co->aco__self.sp == co->share_stack->aco__top ? ACO_STATE_READY : ACO_STATE_SUSPENDED;
+}
+
 aco_state_t aco_state(const aco_t *co)
 {
     switch (aco__phase(co)) {
@@ -885,7 +916,7 @@ aco_state_t aco_state(const aco_t *co)
     case ACO__GONE:
         return ACO_STATE_DONE;
     case ACO__MAIN:
-        return aco__running() ? ACO_STATE_RESUMING : ACO_STATE_RUNNING;
+        return aco__is_task(co) ? task_state(co) : aco__running() ? ACO_STATE_RESUMING : ACO_STATE_RUNNING;
     case ACO__RESUMING:
     case ACO__RESUMING_SAVED:
         return ACO_STATE_RESUMING;
@@ -912,20 +943,11 @@ int aco_stack_bounds(const aco_t *co, void **lo, void **hi)
     return 0;
 }
 
-static int shares_stack(const aco_t *co, const aco_t *resumer)
-{
-    return resumer && resumer != co && resumer->share_stack == co->share_stack &&
-           aco__refuse(0, EINVAL, "aco::resume", co, "runs on the resumer's share stack: values cannot be passed") != 0;
-}
-
 int aco__is_on_stack_of(const aco_t *co)
 {
-    return shares_stack(co, aco__running());
-}
-
-int aco__resumer_is_on_stack_of(const aco_t *co)
-{
-    return shares_stack(co, aco__self()->resuming);
+    const aco_t *resumer = aco__running();
+    return resumer && resumer != co && resumer->share_stack == co->share_stack &&
+           aco__refuse(0, EINVAL, "aco::resume", co, "runs on the resumer's share stack: values cannot be passed") != 0;
 }
 
 typedef struct visitor {
@@ -936,7 +958,7 @@ typedef struct visitor {
 static int visit_live(aco_t *co, void *arg)
 {
     const visitor_t *visitor = arg;
-    return aco__phase(co) == ACO__GONE || aco__phase(co) == ACO__MAIN ? 0 : visitor->visit(co, visitor->arg);
+    return aco__phase(co) == ACO__GONE || (aco__phase(co) == ACO__MAIN && !aco__is_task(co)) ? 0 : visitor->visit(co, visitor->arg);
 }
 
 int aco_each(int (*visit)(aco_t *co, void *arg), void *arg)

@@ -118,6 +118,10 @@ static inline int aco__area_is_inside(const aco_t *co)
     return co->save_stack.ptr == (const void *)(co + 1);
 }
 enum { ACO__PRIVATE_BLOCK = offsetof(aco_t, main_co) };
+/* A block of aco_new() with its stack, by options that are checked; its state byte says what it is. NULL and errno, *sz being
+ * what was asked for in vain. */
+ACO__HIDDEN aco_t *aco__native_new(const aco_options_t *o, size_t *sz);
+ACO__HIDDEN void aco__native_free(aco_t *co);
 /* Frees block, save area and extra record. */
 ACO__HIDDEN void aco__block_free(aco_t *co);
 /* Ends the running coroutine. */
@@ -147,6 +151,12 @@ typedef struct aco__rare {
     aco__extra_t main_extra;
     char has_main_extra;
 } aco__rare_t;
+/* Whether `p` is in the stack that `co` runs on; the frames of its generators are not. */
+static inline int aco__is_on_its_stack(const aco_t *co, const void *p)
+{
+    const aco_share_stack_t *stack = co->share_stack;
+    return (uintptr_t)p >= (uintptr_t)stack->ptr && (uintptr_t)p <= (uintptr_t)stack->aco__top;
+}
 /* The calling thread's, made if need be. NULL and errno. */
 ACO__HIDDEN aco__rare_t *aco__rare(void);
 

@@ -1,5 +1,5 @@
 # Prints the files named on the command line with every #include "..." of this project's own files put in place, once each;
-# `skip` (a name's ending) stays an #include. `dirs`: where to look, separated by colons.
+# of `skip` (names) the first stays an #include, which has the others in it. `dirs`: where to look, separated by colons.
 function find(name, from,    i, n, dir, list, path, line) {
     sub(/[^\/]*$/, "", from)
     n = split(from ":" dirs, list, ":")
@@ -17,7 +17,7 @@ function normal(path) {
         path = substr(path, 1, RSTART - 1) substr(path, RSTART + RLENGTH)
     return path
 }
-function emit(path,    line, name, full, where) {
+function emit(path,    line, name, bare, full, where) {
     if (path in seen) return
     seen[path] = 1
     where = path
@@ -28,7 +28,9 @@ function emit(path,    line, name, full, where) {
             name = line
             sub(/^[^"]*"/, "", name)
             sub(/".*$/, "", name)
-            if (skip != "" && name == skip) { if (!(skip in seen)) { print line; seen[skip] = 1 } continue }
+            bare = name
+            sub(/^(\.\.\/)+/, "", bare)
+            if (bare in skipped) { if (bare == skips[1] && !seen[bare]++) print line; continue }
             full = find(name, path)
             emit(full)
         } else
@@ -37,5 +39,7 @@ function emit(path,    line, name, full, where) {
     close(path)
 }
 BEGIN {
+    n = split(skip, skips, " ")
+    for (i = 1; i <= n; i++) skipped[skips[i]]
     for (i = 1; i < ARGC; i++) emit(normal(ARGV[i]))
 }

@@ -11,14 +11,15 @@ notice() {
     printf '/* Acorn %s, put into one file by tools/amalgamate.sh. Do not edit: change the sources.\n * SPDX-License-Identifier: Apache-2.0 */\n' \
         "$(sed -n 's/.*ACORN_VERSION_STRING "\(.*\)"/\1/p' include/aco.h)"
 }
-{ notice; $expand -v dirs="$root/include" -- "$root/include/aco.h"; } > "$out/aco.h"
+{ notice; $expand -v dirs="$root/include" -- "$root/include/aco.h" "$root/include/aco/scheduler.h"; } > "$out/aco.h"
 {
     notice
     printf '#ifndef _GNU_SOURCE\n#define _GNU_SOURCE\n#endif\n'
+    printf '#define ACO__TASK_CALL ACO_API\n' # as src/scheduler.c, which comes after the header here
     files=
     for source; do files="$files $root/$source"; done
     # shellcheck disable=SC2086
-    $expand -v dirs="$root/include:$root/src" -v skip=aco.h -- $files
+    $expand -v dirs="$root/include:$root/src" -v skip='aco.h aco/scheduler.h' -- $files
 } > "$out/aco.c"
 cp include/aco_assert_override.h include/aco.hpp "$out/"
 printf '/* Empty: the switch is inline, in aco.h. Here so that build lines written for libaco keep working. */\n.section .note.GNU-stack,"",%%progbits\n' > "$out/acosw.S"

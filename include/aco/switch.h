@@ -65,6 +65,12 @@ typedef struct aco__thread {
     void (*last_word)(void);   /* what aco_thread_init() was given */
     struct aco__heap *heap;    /* where control blocks and save areas come from */
     struct aco__rare *rare;    /* what few threads need */
+    struct aco__cancel *cancel; /* the innermost unwinding of a coroutine or generator that is ended */
+    struct aco_s *task;        /* whose turn it is: the running task, or the next to run; NULL: no task is runnable */
+    struct aco_s *last_task;   /* the one before it in the ring of runnable tasks, whose turn comes last */
+    uint32_t tasks;            /* spawned and not ended */
+    uint32_t uncommon_tasks;   /* those of them that no inline switch may leave or enter */
+    struct aco__scheduler *scheduler; /* the rest of it, NULL until a task is spawned */
     char message[256];         /* why the last refused call was refused */
 } __attribute__((aligned(64))) aco__thread_t;
 

@@ -1,0 +1,13 @@
+/* The operating system's clock. One implementation in os/ for each family, as of os.h. */
+#ifndef ACO_CLOCK_H
+#define ACO_CLOCK_H
+
+#include "internal.h"
+
+/* Nanoseconds of a clock that never goes back. */
+ACO__HIDDEN int64_t aco__os_now(void);
+
+/* Sleeps until then; less long when a signal comes. */
+ACO__HIDDEN void aco__os_sleep_until(int64_t then);
+
+#endif

@@ -1,0 +1,26 @@
+#if !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* clock_nanosleep under -std=c11 */
+#endif
+#include "../clock.h"
+
+#include <time.h>
+
+enum { NS_PER_SECOND = 1000000000 };
+
+int64_t aco__os_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * NS_PER_SECOND + now.tv_nsec;
+}
+
+void aco__os_sleep_until(int64_t then)
+{
+    struct timespec until;
+    int64_t seconds = then / NS_PER_SECOND;
+    until.tv_sec = (time_t)seconds;
+    if (until.tv_sec != seconds) /* a 32-bit time_t: its end will do, the caller looks again */
+        until.tv_sec = INT32_MAX;
+    until.tv_nsec = (long)(then % NS_PER_SECOND);
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+}
