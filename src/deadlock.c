@@ -47,7 +47,8 @@ static void describe(report_t *report, const aco__wait_t *wait, char text[TEXT])
         snprintf(text, TEXT, "to join coroutine %p%s", wait->object, name_of(report, wait->object, name));
         break;
     case ACO__WAIT_MUTEX:
-        snprintf(text, TEXT, "for mutex %p, held by coroutine %p%s", wait->object, (void *)mutex->owner, name_of(report, mutex->owner, name));
+        snprintf(text, TEXT, "for mutex %p, held by coroutine %p%s", wait->object, (void *)mutex->owner,
+                 name_of(report, mutex->owner, name));
         break;
     case ACO__WAIT_COND:
         snprintf(text, TEXT, "for condition %p", wait->object);
@@ -82,7 +83,8 @@ static int report_one(aco_t *co, void *arg)
         return 0;
     report->waiting++;
     describe(report, wait, text);
-    aco__warn("aco_run", co, "%s%s%swaits at %s %s", name[0] ? "(" : "", name, name[0] ? ") " : "", wait->place ? wait->place : "an unknown place", text);
+    aco__warn("aco_run", co, "%s%s%swaits at %s %s", name[0] ? "(" : "", name, name[0] ? ") " : "",
+              wait->place ? wait->place : "an unknown place", text);
     return 0;
 }
 

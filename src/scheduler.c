@@ -104,7 +104,8 @@ static inline int is_uncommon(const aco_t *task)
  * task runs, else it waits for the next one to end. */
 static inline void give_up(aco__thread_t *self, aco_t *task)
 {
-    if (aco_likely((task->aco__state & ~ACO__SHARES_FP) == (ACO__NATIVE | ACO__PRIVATE | ACO__ENDED)) && aco__spare_keep(self, task))
+    const unsigned ordinary = ACO__NATIVE | ACO__PRIVATE | ACO__ENDED;
+    if (aco_likely((task->aco__state & ~ACO__SHARES_FP) == ordinary) && aco__spare_keep(self, task))
         return;
     bury(self->scheduler);
     self->scheduler->corpse = task;
@@ -184,7 +185,8 @@ static __attribute__((noinline)) aco_t *task_new(aco__thread_t *self, aco_functi
 aco_t *aco_spawn(aco_function_t fn, void *arg, const aco_options_t *opts)
 {
     aco__thread_t *self = aco__self();
-    aco_t *task = aco_likely(self->spare && !opts && fn && self->scheduler) ? aco__spare_take(self, fn, arg, 0) : task_new(self, fn, arg, opts);
+    int from_spare = self->spare && !opts && fn && self->scheduler;
+    aco_t *task = aco_likely(from_spare) ? aco__spare_take(self, fn, arg, 0) : task_new(self, fn, arg, opts);
     if (aco_unlikely(!task))
         return NULL;
     begin_at(task, task->aco__self.sp, begin);
@@ -306,7 +308,9 @@ static int choose(aco__thread_t *self, scheduler_t *s)
             if (look_around(self, s) != 0)
                 return -1;
         } else {
-            return (s->timers_count || s->idle) && aco__pump_start(self) != 0 ? aco__refuse_memory(0, "aco_run", sizeof(aco__rare_t)) : 1;
+            if ((s->timers_count || s->idle) && aco__pump_start(self) != 0)
+                return aco__refuse_memory(0, "aco_run", sizeof(aco__rare_t));
+            return 1;
         }
     }
     if (self->task)

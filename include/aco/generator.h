@@ -41,6 +41,26 @@
 #error "acorn: <aco/generator.h> is inline assembly: there are no generators under ACO_CONFIG_NO_INLINE"
 #endif
 
+/* Sanitizers that must know of switches; and one that must not see two functions' frames take turns on one stack. */
+#if defined(__SANITIZE_ADDRESS__)
+#define ACO__OBSERVES 1
+#elif defined(__SANITIZE_THREAD__)
+#define ACO__OBSERVES 1
+#define ACO__NO_IN_STACK 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ACO__OBSERVES 1
+#elif __has_feature(thread_sanitizer)
+#define ACO__OBSERVES 1
+#define ACO__NO_IN_STACK 1
+#endif
+#endif
+#ifdef ACO__NO_IN_STACK
+#define ACO__ON_ONE_STACK 0
+#else
+#define ACO__ON_ONE_STACK 1
+#endif
+
 #ifdef __cplusplus
 #if defined(__cpp_exceptions)
 #include <exception>
@@ -116,7 +136,11 @@ typedef void aco_in_stack_function_t(ACO__GENERATOR_PARAMETERS, struct aco__in_s
  * length), must end in the reverse order. One that is not the innermost is refused, not resumed. The stack is as deep as
  * that of the consumer. aco_yield() for the consumer's coroutine works on every kind of stack. gcc's -maccumulate-outgoing-args
  * (which some processors' -march brings) keeps a place for arguments at the stack pointer: in a function that passes
- * arguments there, aco_in_stack_open() aborts. */
+ * arguments there, aco_in_stack_open() aborts. Under ThreadSanitizer the generator gets a stack of its own, and is never
+ * refused. */
+#ifdef ACO__NO_IN_STACK
+#define aco_in_stack_open(g, function, arg) aco__in_stack_open_own(g, function, arg)
+#else
 #define aco_in_stack_open(g, function, arg)                                                                            \
     do {                                                                                                               \
         size_t aco__nothing;                                                                                           \
@@ -127,6 +151,7 @@ typedef void aco_in_stack_function_t(ACO__GENERATOR_PARAMETERS, struct aco__in_s
         __asm__ volatile("" : : "r"(aco__lowest)); /* else the unused block, and with it the frame pointer, may go */  \
         aco__in_stack_open(g, aco__sp_before, aco__lowest, function, arg);                                             \
     } while (0)
+#endif
 
 /* As aco_generator_next(). -1: refused, errno EBUSY; what was put on the stack since is still there. */
 ACO__FORCE_INLINE int aco_in_stack_next(aco_in_stack_t *g);
@@ -173,13 +198,6 @@ ACO__FORCE_INLINE void aco__switch_exchange(aco__context_t *peer, void **passed)
 }
 
 /* Under a sanitizer that must know of it the library does it. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define ACO__OBSERVES 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define ACO__OBSERVES 1
-#endif
-#endif
 ACO_API void aco__generator_step(aco__context_t *peer, aco_t *block, void **passed);
 #ifdef ACO__OBSERVES
 #define ACO__STEP(peer, block, passed) aco__generator_step(peer, block, passed)
@@ -241,7 +259,7 @@ ACO__FORCE_INLINE void aco__yielder_unwound(aco_yielder_t *y)
 ACO__FORCE_INLINE void aco__in_stack_yielder_unwound(aco_in_stack_yielder_t *y)
 {
     aco__context_t consumer = y->aco__peer;
-    aco__generator_unwound(&consumer, 1);
+    aco__generator_unwound(&consumer, ACO__ON_ONE_STACK);
 }
 #define ACO__UNWOUND __attribute__((cleanup(aco__yielder_unwound)))
 #define ACO__UNWOUND_IN_STACK __attribute__((cleanup(aco__in_stack_yielder_unwound)))
@@ -363,6 +381,11 @@ ACO__FORCE_INLINE void aco_generate(aco_yielder_t *y, void *value)
 
 /* ---- On one stack ---- */
 
+#ifdef ACO__NO_IN_STACK
+#define aco__switch_nested_yield(peer, passed) aco__switch_exchange(peer, passed)
+#define aco__switch_nested_last(peer, value) aco__switch_exchange_last(peer, value)
+#endif
+
 /* A block boundary: gcc's adjustments of the stack pointer around calls, which it puts off, are made before it, and clang does
  * not read the stack pointer, for an array of variable length, before it instead of behind. */
 #define ACO__SETTLE_STACK                                                                                              \
@@ -382,10 +405,55 @@ ACO__FORCE_INLINE void aco_generate(aco_yielder_t *y, void *value)
         {                                                                                                              \
             aco__body_of_##name(&aco__yielder, (void *)aco__argument);                                                 \
         }                                                                                                              \
-        ACO__CATCH(aco__yielder, aco__outcome, 1)                                                                      \
+        ACO__CATCH(aco__yielder, aco__outcome, ACO__ON_ONE_STACK)                                                      \
         aco__switch_nested_last(&aco__yielder.aco__peer, aco__outcome);                                                \
     }                                                                                                                  \
     ACO__FORCE_INLINE void aco__body_of_##name(__attribute__((unused)) aco_in_stack_yielder_t *y, __attribute__((unused)) void *arg)
+
+#ifdef ACO__NO_IN_STACK
+
+/* The same on own stacks; aco__outer is the block. */
+ACO__FORCE_INLINE void aco__in_stack_open_own(aco_in_stack_t *g, aco_in_stack_function_t *function, void *arg)
+{
+    const void *entry;
+    aco_t *block;
+    memcpy(&entry, &function, sizeof entry);
+    block = aco__generator_new(NULL, entry, 0);
+    aco_assertalloc_ptr(block);
+    g->value = NULL;
+    g->aco__outer = block;
+    g->aco__peer = aco__generator_context(block, entry, arg);
+}
+
+ACO__FORCE_INLINE int aco_in_stack_next(aco_in_stack_t *g)
+{
+    aco_generator_t own = {NULL, g->aco__peer, (aco_t *)g->aco__outer};
+    int is_value = aco_generator_next(&own);
+    g->value = own.value;
+    g->aco__peer = own.aco__peer;
+    g->aco__outer = own.aco__block;
+    return is_value;
+}
+
+ACO__FORCE_INLINE int aco_in_stack_close(aco_in_stack_t *g)
+{
+    aco_generator_t own = {NULL, g->aco__peer, (aco_t *)g->aco__outer};
+    g->aco__outer = NULL;
+    g->aco__peer.pc = NULL;
+    aco_generator_close(&own);
+    return 0;
+}
+
+ACO__FORCE_INLINE int aco_in_stack_drop(aco_in_stack_t *g)
+{
+    aco_generator_t own = {NULL, g->aco__peer, (aco_t *)g->aco__outer};
+    g->aco__outer = NULL;
+    g->aco__peer.pc = NULL;
+    aco_generator_drop(&own);
+    return 0;
+}
+
+#else
 
 /* The consumer's side of the switch. Afterwards pc is NULL if the generator has ended, 1 if it is not the innermost. */
 ACO__FORCE_INLINE void aco__switch_nested_resume(aco__context_t *peer, void **passed)
@@ -531,6 +599,8 @@ ACO__FORCE_INLINE int aco_in_stack_close(aco_in_stack_t *g)
     aco__in_stack_release(g);
     return 0;
 }
+
+#endif
 
 ACO__FORCE_INLINE void aco_generate_in_stack(aco_in_stack_yielder_t *y, void *value)
 {

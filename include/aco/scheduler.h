@@ -39,12 +39,13 @@
  * Deadlock: no task can run, none sleeps, and there is no idle hook that something could come from. aco_run() then prints a
  * line for each waiting task that says where it waits and for what, and fails.
  *
- * Threads. Tasks, and all objects below, belong to the thread that made them, and no other may use them. What other threads have to say comes in by
- * an idle hook.
+ * Threads. Tasks, and all objects below, belong to the thread that made them, and no other may use them. What other threads
+ * have to say comes in by an idle hook.
  *
- * Floating point. Tasks share the thread's environment (rounding and so on) unless spawned with ACO_OWN_FP: as long as a
- * task with an environment of its own lives, switching between any of the thread's tasks costs several times more. The same goes for
- * ACO_OWN_EXCEPTIONS, and for sanitizers.
+ * Floating point. Tasks share the thread's environment (rounding and so on) unless spawned with ACO_OWN_FP. As long as a task
+ * with an environment of its own lives, switching between any of the thread's tasks costs several times more. The same goes
+ * for ACO_OWN_EXCEPTIONS, and for sanitizers. A unit compiled with ACO_CONFIG_SHARE_FPU_MXCSR_ENV may spawn such tasks, but they
+ * must not call its plain aco_yield().
  *
  * Errors are those of aco.h: -1 or NULL, errno, and aco_error_message(). Answers that a program asked for leave no message:
  * EAGAIN, EBUSY of aco_mutex_trylock(), ETIMEDOUT, and EPIPE of a closed channel. */
@@ -106,8 +107,8 @@ ACO__TASK_CALL int aco_task_yield(void);
 ACO__TASK_CALL int aco_join_at(aco_t *task, void **result, const char *place);
 #define aco_join(task, result) aco_join_at(task, result, ACO_PLACE)
 
-/* Nobody is going to join `task`: it is destroyed when it ends, at once if it has. 0, or -1 and errno: EINVAL (NULL, not a task, detached
- * before), ESRCH (joined before), EBUSY (being joined), EPERM (another thread's). */
+/* Nobody is going to join `task`: it is destroyed when it ends, at once if it has. 0, or -1 and errno: EINVAL (NULL, not a
+ * task, detached before), ESRCH (joined before), EBUSY (being joined), EPERM (another thread's). */
 ACO_API int aco_detach(aco_t *task);
 
 /* Waits until another one calls aco_unpark() with the calling task; at once if that has happened since its last aco_park().
@@ -124,15 +125,15 @@ ACO_API int aco_unpark(aco_t *task);
 /* Nanoseconds of a clock that never goes back. */
 ACO_API int64_t aco_now(void);
 
-/* Waits for at least so many nanoseconds; 0 or less: as aco_task_yield(). Who is due first runs first, of several the one that called
- * first. 0, or -1 and errno EPERM, ENOMEM. */
+/* Waits for at least so many nanoseconds; 0 or less: as aco_task_yield(). Who is due first runs first, of several the one that
+ * called first. 0, or -1 and errno EPERM, ENOMEM. */
 ACO__TASK_CALL int aco_sleep_at(int64_t ns, const char *place);
 #define aco_sleep(ns) aco_sleep_at(ns, ACO_PLACE)
 
 /* Where an event loop plugs in. While no task can run, aco_run() calls idle(ctx, timeout_ns), which waits for events, at most so
- * long (-1: no limit), and wakes tasks, or spawns them. It returns 1, also when the time is over; 0 if it has nothing to wait for and
- * nothing can come from it; or -1 and errno, and aco_run() fails with that. While tasks run, it is called with a timeout of 0 once in
- * many rounds. It runs on the thread's own flow of control. NULL: none. 0, or -1 and errno ENOMEM. */
+ * long (-1: no limit), and wakes tasks, or spawns them. It returns 1, also when the time is over; 0 if it has nothing to wait
+ * for and nothing can come from it; or -1 and errno, and aco_run() fails with that. While tasks run, it is called with a
+ * timeout of 0 once in many rounds. It runs on the thread's own flow of control. NULL: none. 0, or -1 and errno ENOMEM. */
 ACO_API int aco_on_idle(int (*idle)(void *ctx, int64_t timeout_ns), void *ctx);
 
 /* ---- Waiting for each other: all zeros is the initial state, and there is nothing to destroy --------------------------- */
@@ -162,7 +163,8 @@ typedef struct aco_cond_s {
  * each. 0, or -1 and errno EPERM (the caller does not have the mutex). */
 ACO__TASK_CALL int aco_cond_wait_at(aco_cond_t *cond, aco_mutex_t *mutex, const char *place);
 #define aco_cond_wait(cond, mutex) aco_cond_wait_at(cond, mutex, ACO_PLACE)
-/* The same for at most so many nanoseconds, less than 0: without a limit. Also ETIMEDOUT, with the mutex locked, and ENOMEM, never unlocked. */
+/* The same for at most so many nanoseconds; less than 0: without a limit. Also ETIMEDOUT, with the mutex locked again, and
+ * ENOMEM, with the mutex never unlocked. */
 ACO__TASK_CALL int aco_cond_wait_for_at(aco_cond_t *cond, aco_mutex_t *mutex, int64_t timeout_ns, const char *place);
 #define aco_cond_wait_for(cond, mutex, timeout_ns) aco_cond_wait_for_at(cond, mutex, timeout_ns, ACO_PLACE)
 /* Wakes the one that waits longest, or all. A task that is woken waits for the mutex behind those who do already. */
@@ -191,8 +193,8 @@ typedef struct aco_wait_group_s {
 } aco_wait_group_t;
 #define ACO_WAIT_GROUP_INIT {0, {NULL, NULL}}
 
-/* Adds `n`, which may be negative, to the count; at zero all that wait are woken. 0, or -1 and errno ERANGE (the count would be less
- * than zero, or more than it can hold). */
+/* Adds `n`, which may be negative, to the count; at zero all that wait are woken. 0, or -1 and errno ERANGE (the count would be
+ * less than zero, or more than it can hold). */
 ACO_API int aco_wait_group_add(aco_wait_group_t *group, ptrdiff_t n);
 /* aco_wait_group_add(group, -1) */
 ACO_API int aco_wait_group_done(aco_wait_group_t *group);
@@ -241,9 +243,9 @@ typedef struct aco_select_case_s {
     aco__waiter_t aco__waiter;
 } aco_select_case_t;
 
-/* Does one of the first `n` of `cases`, the first one that can be done, looking from another one on each time; waits for one, at
- * most so many nanoseconds, less than 0: without a limit; 0: not at all. Returns which one it was; or -1 and errno: EAGAIN (timeout 0), ETIMEDOUT,
- * EPERM, ENOMEM. A channel may be in several cases. */
+/* Does one of the first `n` of `cases`: the first one that can be done, looking from another one on each time. If there is
+ * none, waits for one, at most so many nanoseconds; less than 0: without a limit; 0: not at all. Returns which one it was; or -1
+ * and errno: EAGAIN (timeout 0), ETIMEDOUT, EINVAL, EPERM, ENOMEM. A channel may be in several cases. */
 ACO__TASK_CALL int aco_select_at(aco_select_case_t *cases, int n, int64_t timeout_ns, const char *place);
 #define aco_select(cases, n, timeout_ns) aco_select_at(cases, n, timeout_ns, ACO_PLACE)
 
@@ -264,9 +266,9 @@ typedef struct aco__wait {
     aco__waiter_t waiter;                       /* the place of a wait for one thing */
 } aco__wait_t;
 
-/* The first halves of what can wait. 0: done. -1: refused. ACO__MUST_WAIT: the calling task is no more among those that can run, and
- * leaves now. The switch is inline, in the caller: a function that switched inside the library would return to where the
- * processor does not expect it. */
+/* The first halves of what can wait. 0: done. -1: refused. ACO__MUST_WAIT: the calling task is no more among those that can
+ * run, and leaves now. The switch is inline, in the caller: a function that switched inside the library would return to where
+ * the processor does not expect it. */
 enum { ACO__MUST_WAIT = -2 };
 ACO_API int aco__join(aco_t *task, void **result, aco__wait_t *wait, const char *place);
 ACO_API int aco__park(const char *what, aco__wait_t *wait, const char *place);

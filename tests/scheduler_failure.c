@@ -1,0 +1,149 @@
+/* Every refusal of the scheduler for want of memory (include/aco/scheduler.h: ENOMEM): each thread of many does the same things,
+ * and makes one request for memory fail, the first one, the second one, … until none is left. The call that fails says so and
+ * changes nothing; made again it works. */
+#define _GNU_SOURCE
+#include <aco/scheduler.h>
+#include "check.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sys/mman.h>
+
+static unsigned long requests, fail_at;
+static int failures_seen, failed_sleeps, failed_hooks;
+
+static int fails(void)
+{
+    return ++requests == fail_at;
+}
+
+static void *map(size_t sz, size_t align, void *ctx)
+{
+    char *p, *aligned;
+    (void)ctx;
+    if (fails())
+        return NULL;
+    p = mmap(NULL, sz + align, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED)
+        return NULL;
+    aligned = (char *)(((uintptr_t)p + align - 1) & ~(uintptr_t)(align - 1));
+    if (aligned != p)
+        munmap(p, (size_t)(aligned - p));
+    munmap(aligned + sz, (size_t)(p + align - aligned));
+    return aligned;
+}
+
+static void unmap(void *p, size_t sz, void *ctx)
+{
+    (void)ctx;
+    munmap(p, sz);
+}
+
+static void *allocate(size_t sz, void *ctx)
+{
+    (void)ctx;
+    return fails() ? NULL : malloc(sz);
+}
+
+static void release(void *p, size_t sz, void *ctx)
+{
+    (void)ctx, (void)sz;
+    free(p);
+}
+
+static void check_refused(int line, const char *call)
+{
+    size_t length = strlen(call);
+    const char *message = aco_error_message();
+    failures_seen++;
+    failed_sleeps += strcmp(call, "aco_sleep") == 0;
+    failed_hooks += strcmp(call, "aco_on_idle") == 0;
+    if (errno != ENOMEM || requests < fail_at || strncmp(message, call, length) != 0 || message[length] != ':' || !strstr(message, "no memory")) {
+        fprintf(stderr, "%s:%d: errno is %d, the message \"%s\"\n", __FILE__, line, errno, message);
+        CHECK(!"the refusal");
+    }
+}
+
+/* `what` works, or it fails for the injected reason and works when tried again. */
+#define WORKS(what, bad, call)                                                                                         \
+    do {                                                                                                               \
+        if ((what) == (bad)) {                                                                                         \
+            check_refused(__LINE__, call);                                                                             \
+            CHECK((what) != (bad));                                                                                    \
+        }                                                                                                              \
+    } while (0)
+
+enum { SLEEPERS = 40 }; /* more than the heap of timers has room for at first */
+
+static int slept;
+static aco_channel_t *channel;
+static aco_mutex_t mutex;
+static aco_cond_t cond;
+
+/* A wait that fails for the memory before it begins, or for its time. */
+static int timed_wait(int how)
+{
+    aco_select_case_t one = {channel, NULL, ACO_SELECT_RECEIVE, 0, {0}};
+    int result = how ? aco_select(&one, 1, 1000) : aco_cond_wait_for(&cond, &mutex, 1000);
+    CHECK_EQ(result, -1);
+    return errno == ETIMEDOUT ? 0 : result;
+}
+
+static void *sleeps(void *arg)
+{
+    WORKS(aco_sleep(1000), -1, "aco_sleep");
+    CHECK_EQ(aco_mutex_lock(&mutex), 0);
+    WORKS(timed_wait(0), -1, "aco_cond_wait");
+    CHECK(mutex.owner == aco_get_co()); /* in either case */
+    CHECK_EQ(aco_mutex_unlock(&mutex), 0);
+    WORKS(timed_wait(1), -1, "aco_select");
+    slept++;
+    return arg;
+}
+
+static int idle(void *ctx, int64_t timeout_ns)
+{
+    (void)ctx, (void)timeout_ns;
+    return 0;
+}
+
+static void *scenario(void *with_hook)
+{
+    aco_options_t named = {0};
+    aco_t *tasks[SLEEPERS], *task;
+    requests = 0;
+    slept = 0;
+    named.name = "named";
+    if (with_hook)
+        WORKS(aco_on_idle(idle, NULL), -1, "aco_on_idle"); /* else the first sleep makes what both need */
+    WORKS(channel = aco_channel_new(2, 20000), NULL, "aco_channel_new");
+    for (int i = 0; i < SLEEPERS; i++) {
+        WORKS(task = aco_spawn(sleeps, NULL, i % 2 ? &named : NULL), NULL, "aco_spawn");
+        tasks[i] = task;
+    }
+    WORKS(aco_run(), -1, "aco_run");
+    CHECK_EQ(slept, SLEEPERS);
+    for (int i = 0; i < SLEEPERS; i++)
+        CHECK_EQ(aco_join(tasks[i], NULL), 0);
+    CHECK_EQ(aco_channel_destroy(channel), 0);
+    return NULL;
+}
+
+int main(void)
+{
+    const aco_allocator_t allocator = {map, unmap, allocate, release, NULL};
+    CHECK_EQ(aco_set_allocator(&allocator), 0);
+    for (int with_hook = 0; with_hook < 2; with_hook++) {
+        fail_at = 0;
+        do {
+            pthread_t thread;
+            fail_at++;
+            CHECK_EQ(pthread_create(&thread, NULL, scenario, with_hook ? &mutex : NULL), 0);
+            pthread_join(thread, NULL);
+        } while (requests >= fail_at && !check_failures);
+        CHECK(failures_seen > (with_hook + 1) * SLEEPERS);
+    }
+    CHECK(failed_sleeps && failed_hooks);
+    printf("%d refusals\n", failures_seen);
+    return check_result("scheduler_failure");
+}
