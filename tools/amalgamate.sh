@@ -11,7 +11,11 @@ notice() {
     printf '/* Acorn %s, put into one file by tools/amalgamate.sh. Do not edit: change the sources.\n * SPDX-License-Identifier: Apache-2.0 */\n' \
         "$(sed -n 's/.*ACORN_VERSION_STRING "\(.*\)"/\1/p' include/aco.h)"
 }
-{ notice; $expand -v dirs="$root/include" -- "$root/include/aco.h" "$root/include/aco/scheduler.h"; } > "$out/aco.h"
+{
+    notice
+    printf '#define ACO__ONE_FILE\n'
+    $expand -v dirs="$root/include" -- "$root/include/aco.h" "$root/include/aco/generator.h" "$root/include/aco/scheduler.h"
+} > "$out/aco.h"
 {
     notice
     printf '#ifndef _GNU_SOURCE\n#define _GNU_SOURCE\n#endif\n'
@@ -19,7 +23,8 @@ notice() {
     files=
     for source; do files="$files $root/$source"; done
     # shellcheck disable=SC2086
-    $expand -v dirs="$root/include:$root/src" -v skip='aco.h aco/scheduler.h' -- $files
+    $expand -v dirs="$root/include:$root/src" -v skip='aco.h aco/generator.h aco/scheduler.h' -- $files
 } > "$out/aco.c"
-cp include/aco_assert_override.h include/aco.hpp "$out/"
+cp include/aco_assert_override.h "$out/"
+sed 's|^#include "aco/generator.h"|#include "aco.h"|' include/aco.hpp > "$out/aco.hpp"
 printf '/* Empty: the switch is inline, in aco.h. Here so that build lines written for libaco keep working. */\n.section .note.GNU-stack,"",%%progbits\n' > "$out/acosw.S"

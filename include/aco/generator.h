@@ -37,9 +37,9 @@
 #include "../aco.h"
 #endif
 
-#ifdef ACO_CONFIG_NO_INLINE
+#if defined(ACO_CONFIG_NO_INLINE) && !defined(ACO__ONE_FILE)
 #error "acorn: <aco/generator.h> is inline assembly: there are no generators under ACO_CONFIG_NO_INLINE"
-#endif
+#elif !defined(ACO_CONFIG_NO_INLINE)
 
 /* Sanitizers that must know of switches; and one that must not see two functions' frames take turns on one stack. */
 #if defined(__SANITIZE_ADDRESS__)
@@ -616,4 +616,5 @@ ACO__FORCE_INLINE void aco_generate_in_stack(aco_in_stack_yielder_t *y, void *va
 }
 #endif
 
+#endif
 #endif

@@ -1,5 +1,11 @@
 /* A user's program, in C and in C++: every call once, every documented field with its documented type. */
 #include "aco.h"
+#if !defined(ONE_FILE) /* the amalgamation has them in aco.h */
+#ifndef ACO_CONFIG_NO_INLINE
+#include "aco/generator.h"
+#endif
+#include "aco/scheduler.h"
+#endif
 
 #include <stdio.h>
 
@@ -34,6 +40,56 @@ static void print_fields(const aco_t *co)
            save->max_cpsz, save->ct_save, save->ct_restore, stack->sz, guarded);
 }
 
+#ifndef ACO_CONFIG_NO_INLINE
+ACO_GENERATOR(two, y, arg)
+{
+    aco_generate(y, arg);
+    aco_generate(y, y);
+}
+
+ACO_IN_STACK_GENERATOR(two_in_stack, y, arg)
+{
+    aco_generate_in_stack(y, arg);
+    aco_generate_in_stack(y, y);
+}
+
+static int generated(int *p)
+{
+    aco_generator_t g;
+    aco_in_stack_t h;
+    int n = 0;
+    if (aco_generator_open(&g, two, p, NULL) != 0)
+        return -1;
+    while (aco_generator_next(&g))
+        n += g.value == p ? 1 : 10;
+    aco_generator_close(&g);
+    aco_in_stack_open(&h, two_in_stack, p);
+    while (aco_in_stack_next(&h) > 0)
+        n += h.value == p ? 1 : 10;
+    aco_in_stack_close(&h);
+    return n;
+}
+#else
+static int generated(int *p)
+{
+    return p ? 22 : 0;
+}
+#endif
+
+static void *task(void *n)
+{
+    ++*(int *)n;
+    return aco_task_yield() == 0 ? n : NULL;
+}
+
+static int scheduled(void)
+{
+    int n = 0;
+    aco_t *one = aco_spawn(task, &n, NULL), *other = aco_spawn(task, &n, NULL);
+    void *result = NULL;
+    return aco_run() == 0 && aco_join(one, &result) == 0 && aco_join(other, NULL) == 0 && result == &n ? n : -1;
+}
+
 int main(void)
 {
     aco_thread_init(NULL);
@@ -66,6 +122,9 @@ int main(void)
         free(n);
     }
     aco_destroy(main_co);
+    int local = 0;
+    assert(generated(&local) == 22);
+    assert(scheduled() == 2);
     printf("libaco API %d.%d.%d, Acorn %s\n", ACO_VERSION_MAJOR, ACO_VERSION_MINOR, ACO_VERSION_PATCH, ACORN_VERSION_STRING);
     return ACORN_VERSION_MAJOR + ACORN_VERSION_MINOR + ACORN_VERSION_PATCH == 0;
 }

@@ -60,12 +60,27 @@ amalgamation) # libaco's own build lines
     for options in "" "-g -O2" "-O2 -DACO_CONFIG_SHARE_FPU_MXCSR_ENV" "-O3 -flto"; do
         case "$cc $options" in *clang*-flto*) options="$options -fuse-ld=lld" ;; esac
         # shellcheck disable=SC2086
-        "$cc" $flags $options -I. acosw.S aco.c consumer.c -o app
+        "$cc" $flags $options -DONE_FILE -I. acosw.S aco.c consumer.c -o app
         ./app
     done
     # shellcheck disable=SC2086
-    "$cc" $flags -O2 -Wall -Wextra -Werror -I. aco.c consumer.c -o app
+    "$cc" $flags -O2 -DONE_FILE -Wall -Wextra -Werror -I. aco.c consumer.c -o app
     ./app
+    cat > range.cc <<'END'
+#include "aco.hpp"
+int main()
+{
+    int sum = 0;
+    for (int i : aco::generator<int>([](auto &yield) { yield(1); yield(2); }))
+        sum += i;
+    return sum != 3;
+}
+END
+    # shellcheck disable=SC2086
+    "$cc" $flags -O2 -c aco.c -o aco.o
+    # shellcheck disable=SC2086
+    "$cxx" $flags -std=c++17 -O2 -Wall -Wextra -Werror -I. range.cc aco.o -o range
+    ./range
     readelf -lW app | grep GNU_STACK | grep -q 'RW ' || { echo "the stack is executable"; exit 1; }
     ;;
 ffi) # exported symbols, called by a language that knows nothing of the header
