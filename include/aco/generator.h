@@ -474,6 +474,7 @@ ACO__FORCE_INLINE void aco__switch_nested_yield(aco__context_t *peer, void **pas
 {
     void *value = *passed, *pc = peer->pc, *bp = peer->bp;
     register void *base ACO__PEER_BASE = peer->base;
+    ACO__SETTLE_STACK; /* else the consumer's stack pointer may be misaligned */
     ACO__NESTED_YIELD;
     peer->pc = pc;
     peer->bp = bp;
@@ -485,6 +486,7 @@ ACO__FORCE_INLINE __attribute__((noreturn)) void aco__switch_nested_last(const a
 {
     void *pc = peer->pc, *bp = peer->bp;
     register void *base ACO__PEER_BASE = peer->base;
+    ACO__SETTLE_STACK;
     ACO__NESTED_LAST;
     __builtin_unreachable();
 }
