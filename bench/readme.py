@@ -51,6 +51,51 @@ def switch_table(rows):
         yield f"| {label} | " + " | ".join(cells) + " |"
 
 
+GENERATOR_ROWS = [  # label, impl, what is said in the case's line
+    ("**acorn**, own-stack generator", "acorn", ("own-stack generator",)),
+    ("**acorn**, in-stack generator", "acorn", ("in-stack generator",)),
+    ("a function that calls back", "callback", ("function that calls back", "recursion and callback")),
+    ("C++20 generator", "C++20 generator", ("for loop", "a generator for each call")),
+    ("corosensei (Rust)", "corosensei", ("Coroutine",)),
+    ("Boost.Coroutine2", "Boost.Coroutine2", ("pull_type",)),
+]
+TASK_ROWS = [
+    ("**acorn**", "acorn", ("aco_task_yield", "unbuffered channels", "aco_spawn, aco_join")),
+    ("classic full-save switch, next of the ring", "classic switch", ("next of the ring",)),
+    ("Boost.Fiber", "Boost.Fiber", ("this_fiber::yield", "unbuffered_channel", "fiber, join")),
+    ("Go, GOMAXPROCS=1", "Go", ("runtime.Gosched", "unbuffered channels", "go, WaitGroup")),
+    ("tokio, current_thread", "tokio", ("task::yield_now", "mpsc::channel(1)", "spawn, await")),
+]
+COMPILERS = ("gcc", "clang", "rustc", "go")
+
+
+def by_line(rows, case, impl, lines, wanted):
+    """The medians of a case's line, by compiler."""
+    found = {row["params"]["compiler"].split()[0]: row["ns"] for row in rows
+             if row.get("case") == case and row.get("impl") == impl and "ns" in row and row["params"].get("what") in lines
+             and all(row["params"].get(key) == value for key, value in wanted.items())}
+    return cell([found[name] for name in COMPILERS if name in found])
+
+
+def line_table(rows, title, table, columns):
+    yield f"| {title} | " + " | ".join(heading for heading, _, _ in columns) + " |"
+    yield "| --- |" + " --- |" * len(columns)
+    for label, impl, lines in table:
+        yield f"| {label} | " + " | ".join(by_line(rows, case, impl, lines, wanted) for _, case, wanted in columns) + " |"
+
+
+def generator_table(rows):
+    return line_table(rows, "nanoseconds per element, gcc / clang", GENERATOR_ROWS,
+                      [("sum of a sequence", "generator_sum", {}), ("Hanoi(20), recursive", "generator_hanoi", {})])
+
+
+def task_table(rows):
+    return line_table(rows, "nanoseconds, gcc / clang", TASK_ROWS,
+                      [(f"yield, ring of {n}", "scheduler_ring", {"tasks": int(n.replace(" ", ""))}) for n in ("10", "100", "10 000")]
+                      + [("yield, ring of 10 000, four live values", "scheduler_ring_live", {"tasks": 10000}),
+                         ("channel ping-pong", "scheduler_ping_pong", {}), ("spawn, run and join", "scheduler_spawn", {"tasks": 1})])
+
+
 def memory_table(rows):
     yield "| a million coroutines on one share stack, 96 live bytes each, round robin | ns per resume | bytes per coroutine |"
     yield "| --- | --- | --- |"
@@ -70,7 +115,7 @@ def main():
     family, model = about["family, model"].split(", ")
     lines = [f"{about['cpu']} (family {family}, model {model}), a virtual machine with {about['cpus']} processors; "
              f"{', '.join(about['compilers'])}; `-O2`; {about['date']}. Medians of one run; all of it in "
-             f"[{file.relative_to(ROOT)}]({file.relative_to(ROOT)}).", "", *switch_table(rows), "", *memory_table(rows)]
+             f"[{file.relative_to(ROOT)}]({file.relative_to(ROOT)}).", "", *switch_table(rows), "", *generator_table(rows), "", *task_table(rows), "", *memory_table(rows)]
     readme = ROOT / "README.md"
     text = readme.read_text()
     block = BEGIN + "\n" + "\n".join(lines) + "\n" + END
