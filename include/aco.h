@@ -303,6 +303,14 @@ ACO_API int aco_each(int (*visit)(aco_t *co, void *arg), void *arg);
  * was one. It lives until the next. */
 ACO_API const char *aco_error_message(void);
 
+/* ---- Stack overflow ---------------------------------------------------------------------------------------------------- */
+
+/* Has an overflow into a stack's guard page explained before it ends the process: a line on stderr that names the coroutine,
+ * its stack's bounds, and how to make it larger; then what the program had set for the signal (SIGSEGV, SIGBUS) before
+ * this call, or the default action. Each thread that runs coroutines is to call it: the line is written on an alternate signal
+ * stack, which it makes if the thread has none. 0, or -1 and errno ENOMEM, EAGAIN. */
+ACO_API int aco_explain_overflow(void);
+
 /* ---- Coroutine-local storage ------------------------------------------------------------------------------------------- */
 
 /* One pointer for the user per coroutine besides `arg`, NULL at first; co may be NULL for the running one, or the thread's own

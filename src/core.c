@@ -146,6 +146,10 @@ static void rare_thread_ends(void)
         aco__values_destroy(&rare->main_extra);
         aco__values_free(&rare->main_extra);
     }
+    if (rare->signal_stack) {
+        aco__os_signal_stack(NULL, 0);
+        aco__unmap(rare->signal_stack, ACO__SIGNAL_STACK);
+    }
     self->rare = NULL;
     aco__unmap_guarded((char *)rare - SCRATCH - page, page + SCRATCH + round_to_page(sizeof *rare), page);
 }
@@ -232,6 +236,7 @@ void aco__block_free(aco_t *co)
     }
     aco__set_phase(co, ACO__GONE);
     if (aco__has(co, ACO__PRIVATE)) {
+        co->share_stack = NULL; /* overflow.c looks at blocks that are free */
         aco__memory_free(co, ACO__PRIVATE_BLOCK);
     } else if (aco__area_is_inside(co)) {
         aco__memory_free(co, sizeof(aco_t) + co->save_stack.sz);

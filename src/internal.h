@@ -111,6 +111,9 @@ ACO__HIDDEN void aco__stack_check_overflow(const char *call, const aco_share_sta
 /* Makes room behind the save area for one pointer. 0, or -1 and errno. */
 ACO__HIDDEN int aco__save_area_reserve(aco_t *co);
 
+/* ---- overflow.c ---- */
+enum { ACO__SIGNAL_STACK = 64 << 10 };
+
 /* ---- core.c ---- */
 /* Whether the save area is the one behind the control block. */
 static inline int aco__area_is_inside(const aco_t *co)
@@ -150,6 +153,7 @@ typedef struct aco__rare {
     void *event_arg;
     aco__extra_t main_extra;
     char has_main_extra;
+    void *signal_stack;     /* made by aco_explain_overflow(), or NULL */
 } aco__rare_t;
 /* Whether `p` is in the stack that `co` runs on; the frames of its generators are not. */
 static inline int aco__is_on_its_stack(const aco_t *co, const void *p)

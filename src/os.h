@@ -32,6 +32,14 @@ ACO__HIDDEN void aco__os_prefer_large_pages(void *p, size_t sz);
 /* Writes to stderr, from any context. */
 ACO__HIDDEN void aco__os_message(const char *text, size_t length);
 
+/* Calls explain(address) when a thread with an alternate signal stack accesses what it may not, then what was set for that
+ * before. 0, or -1 and errno. */
+ACO__HIDDEN int aco__os_explain_faults(void (*explain)(const void *address));
+
+/* Makes `sz` bytes the calling thread's alternate signal stack, unless it has one: 1; it had: 0; -1 and errno. NULL: none any
+ * more. */
+ACO__HIDDEN int aco__os_signal_stack(void *p, size_t sz);
+
 /* Calls fn(arg), the same `fn` in every call, when the calling thread ends. `arg` is not NULL. */
 ACO__HIDDEN void aco__os_at_thread_exit(void (*fn)(void *), void *arg);
 

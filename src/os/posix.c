@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -137,6 +138,56 @@ void aco__os_message(const char *text, size_t length)
         text += n;
         length -= (size_t)n;
     }
+}
+
+static const int fault_signals[] = {SIGSEGV, SIGBUS};
+enum { FAULTS = sizeof fault_signals / sizeof *fault_signals };
+static struct sigaction previous[FAULTS];
+static void (*explainer)(const void *address);
+
+static void on_fault(int signal, siginfo_t *info, void *context)
+{
+    const struct sigaction *next = &previous[signal == fault_signals[1]];
+    explainer(info->si_addr);
+    if (next->sa_flags & SA_SIGINFO) {
+        next->sa_sigaction(signal, info, context);
+    } else if (next->sa_handler != SIG_DFL && next->sa_handler != SIG_IGN) {
+        next->sa_handler(signal);
+    } else { /* the access is made again, and ends the process */
+        struct sigaction none = {0};
+        none.sa_handler = SIG_DFL;
+        sigaction(signal, &none, NULL);
+    }
+}
+
+int aco__os_explain_faults(void (*explain)(const void *address))
+{
+    struct sigaction ours = {0};
+    int failed = 0;
+    aco__os_lock();
+    if (!explainer) {
+        explainer = explain;
+        ours.sa_sigaction = on_fault;
+        ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
+        sigemptyset(&ours.sa_mask);
+        for (int i = 0; i < FAULTS; i++)
+            failed |= sigaction(fault_signals[i], &ours, &previous[i]);
+    }
+    aco__os_unlock();
+    return failed ? -1 : 0;
+}
+
+int aco__os_signal_stack(void *p, size_t sz)
+{
+    stack_t now, wanted = {0};
+    if (sigaltstack(NULL, &now) != 0)
+        return -1;
+    if (p && !(now.ss_flags & SS_DISABLE))
+        return 0;
+    wanted.ss_sp = p;
+    wanted.ss_size = sz;
+    wanted.ss_flags = p ? 0 : SS_DISABLE;
+    return sigaltstack(&wanted, NULL) == 0 ? 1 : -1;
 }
 
 static pthread_key_t thread_exit_key;

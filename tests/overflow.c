@@ -1,0 +1,171 @@
+/* Overflows that explain themselves: aco_explain_overflow(). */
+#define _GNU_SOURCE
+#include "aco.h"
+#include "aco/generator.h"
+#include "aco/scheduler.h"
+#include "child.h"
+
+#include <pthread.h>
+#include <stdint.h>
+
+static aco_share_stack_t *share_stack;
+static volatile char *volatile nowhere = (volatile char *)16;
+
+/* `volatile` and the use after the call keep this a recursion. */
+static __attribute__((noinline)) int recurse(volatile int *depth)
+{
+    volatile char bytes[100];
+    int below = 0;
+    bytes[0] = 1;
+    if (++*depth < 10000000)
+        below = recurse(depth);
+    return below + bytes[0];
+}
+
+static void *overflow(void *unused)
+{
+    volatile int depth = 0;
+    (void)unused;
+    return (void *)(intptr_t)recurse(&depth);
+}
+
+static void run(const aco_options_t *opts)
+{
+    CHECK_EQ(aco_explain_overflow(), 0);
+    aco_send(aco_new(overflow, NULL, opts), NULL);
+}
+
+static void in_private_stack(void)
+{
+    run(NULL);
+}
+
+static void in_named_one(void)
+{
+    aco_options_t opts = {0};
+    opts.name = "parser";
+    opts.stack_size = 10000;
+    run(&opts);
+}
+
+static void in_share_stack(void)
+{
+    aco_options_t opts = {0};
+    opts.stack = share_stack;
+    run(&opts);
+}
+
+static void in_task(void)
+{
+    CHECK_EQ(aco_explain_overflow(), 0);
+    aco_spawn(overflow, NULL, NULL);
+    aco_run();
+}
+
+static void *on_thread(void *unused)
+{
+    run(NULL);
+    return unused;
+}
+
+static void in_another_thread(void)
+{
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, on_thread, NULL), 0);
+    pthread_join(thread, NULL);
+}
+
+ACO_GENERATOR(overflowing, y, arg)
+{
+    aco_generate(y, arg);
+    overflow(NULL);
+}
+
+static void in_generator(void)
+{
+    aco_generator_t g;
+    CHECK_EQ(aco_explain_overflow(), 0);
+    CHECK_EQ(aco_generator_open(&g, overflowing, NULL, NULL), 0);
+    while (aco_generator_next(&g))
+        continue;
+}
+
+static void not_an_overflow(void)
+{
+    CHECK_EQ(aco_explain_overflow(), 0);
+    *nowhere = 1;
+}
+
+static void *write_nowhere(void *unused)
+{
+    *nowhere = 1;
+    return unused;
+}
+
+static void not_an_overflow_in_a_coroutine(void)
+{
+    CHECK_EQ(aco_explain_overflow(), 0);
+    aco_send(aco_new(write_nowhere, NULL, NULL), NULL);
+}
+
+static void own_handler(int signal)
+{
+    static const char text[] = "mine\n";
+    CHECK(write(STDERR_FILENO, text, sizeof text - 1) > 0);
+    _exit(signal == SIGSEGV ? 42 : 43);
+}
+
+static void own_handler_before(void)
+{
+    struct sigaction ours = {0};
+    ours.sa_handler = own_handler;
+    ours.sa_flags = SA_ONSTACK;
+    sigaction(SIGSEGV, &ours, NULL);
+    run(NULL);
+}
+
+static void twice(void)
+{
+    CHECK_EQ(aco_explain_overflow(), 0);
+    run(NULL);
+}
+
+/* The child dies of SIGSEGV; what it writes begins and ends so (NULL: it writes nothing). */
+static void dies(int line, void (*act)(void), const char *begin, const char *end)
+{
+    child_end_t child = child_run(act);
+    size_t length = strlen(child.text);
+    int right = WIFSIGNALED(child.status) && WTERMSIG(child.status) == SIGSEGV;
+    if (begin)
+        right = right && strncmp(child.text, begin, strlen(begin)) == 0 && length > strlen(end) && strcmp(child.text + length - strlen(end), end) == 0 &&
+                strchr(child.text, '\n') == child.text + length - 1;
+    else
+        right = right && length == 0;
+    if (!right)
+        child_complain(__FILE__, line, begin ? begin : "", end ? end : "nothing", &child);
+}
+#define DIES(act, begin, end) dies(__LINE__, act, begin, end)
+
+int main(void)
+{
+    static const char more[] = " has overflowed: give it more by stack_size in aco_options_t\n";
+    child_end_t child;
+    DIES(in_private_stack, "acorn: overflow: coroutine 0x", more);
+    DIES(in_named_one, "acorn: overflow: coroutine 0x", more);
+    child = child_run(in_named_one);
+    CHECK(strstr(child.text, ": \"parser\": its private stack of 12288 bytes (0x") != NULL);
+    share_stack = aco_share_stack_new(0);
+    DIES(in_share_stack, "acorn: overflow: coroutine 0x", " has overflowed: give aco_share_stack_new() more\n");
+    DIES(in_task, "acorn: overflow: coroutine 0x", more);
+    DIES(in_another_thread, "acorn: overflow: coroutine 0x", more);
+    DIES(in_generator, "acorn: overflow: its generator's private stack of ", more);
+    DIES(twice, "acorn: overflow: coroutine 0x", more);
+    DIES(not_an_overflow, NULL, NULL);
+    DIES(not_an_overflow_in_a_coroutine, NULL, NULL);
+    child = child_run(own_handler_before);
+    CHECK(WIFEXITED(child.status) && WEXITSTATUS(child.status) == 42);
+    CHECK(strncmp(child.text, "acorn: overflow: coroutine 0x", 29) == 0);
+    CHECK(strlen(child.text) > 5 && strcmp(child.text + strlen(child.text) - 5, "mine\n") == 0);
+    aco_share_stack_destroy(share_stack);
+    return check_result("overflow");
+}
