@@ -71,6 +71,9 @@ typedef struct aco__extra {
     size_t values_sz;          /* bytes */
     void *exceptions[3];       /* the C++ run time's, while it does not run; see track.c */
     void *fiber, *fake_stack;  /* the sanitizers' */
+    void *left_fiber;          /* where it left off: NULL, or a generator's */
+    const void *left_bottom;   /* likewise, the stack; NULL: its own */
+    size_t left_size;
     char own_exceptions;
     char name[ACO_NAME_SIZE];
 } aco__extra_t;

@@ -41,17 +41,28 @@ void aco__observe_no_more(aco_t *co)
         aco__set_state_byte(co, co->aco__state & ~(unsigned)ACO__OBSERVED);
 }
 
-/* ASan: from here to a coroutine's stack and back. */
-ACO__UNOBSERVED static void enter_stack(const aco_share_stack_t *stack, void *fake_stack, aco__outside_t *outside)
+/* ASan: from here to where a coroutine left off, and back. That is on its own stack, or on that of a generator it yielded in. */
+ACO__UNOBSERVED static void enter_stack(const aco_share_stack_t *stack, const aco__extra_t *extra, aco__outside_t *outside)
 {
-    __sanitizer_start_switch_fiber(&outside->fake_stack, stack->ptr, (size_t)((char *)stack->aco__top - (char *)stack->ptr));
-    __sanitizer_finish_switch_fiber(fake_stack, &outside->stack_bottom, &outside->stack_size);
+    if (extra->left_bottom)
+        __sanitizer_start_switch_fiber(&outside->fake_stack, extra->left_bottom, extra->left_size);
+    else
+        __sanitizer_start_switch_fiber(&outside->fake_stack, stack->ptr, (size_t)((char *)stack->aco__top - (char *)stack->ptr));
+    __sanitizer_finish_switch_fiber(extra->fake_stack, &outside->stack_bottom, &outside->stack_size);
 }
 
-ACO__UNOBSERVED static void leave_stack(void **fake_stack, aco__outside_t *outside)
+ACO__UNOBSERVED static void leave_stack(aco__extra_t *extra, int for_good, const aco__outside_t *outside)
 {
-    __sanitizer_start_switch_fiber(fake_stack, outside->stack_bottom, outside->stack_size);
-    __sanitizer_finish_switch_fiber(outside->fake_stack, NULL, NULL);
+    __sanitizer_start_switch_fiber(for_good ? NULL : &extra->fake_stack, outside->stack_bottom, outside->stack_size);
+    __sanitizer_finish_switch_fiber(outside->fake_stack, &extra->left_bottom, &extra->left_size);
+    if (for_good)
+        extra->fake_stack = NULL;
+}
+
+/* TSan: the same. */
+ACO__UNOBSERVED static void enter_fiber(const aco__extra_t *extra)
+{
+    __tsan_switch_to_fiber(extra->left_fiber ? extra->left_fiber : extra->fiber, 0);
 }
 
 ACO__UNOBSERVED void aco__observe_gone(aco_t *co)
@@ -63,8 +74,8 @@ ACO__UNOBSERVED void aco__observe_gone(aco_t *co)
         __tsan_destroy_fiber(extra->fiber);
     if (extra->fake_stack) { /* freed by leaving it for good */
         aco__outside_t outside;
-        enter_stack(co->share_stack, extra->fake_stack, &outside);
-        leave_stack(NULL, &outside);
+        enter_stack(co->share_stack, extra, &outside);
+        leave_stack(extra, 1, &outside);
     }
 }
 
@@ -130,45 +141,50 @@ ACO__UNOBSERVED void aco__observe_enter(aco_t *co, aco__outside_t *outside)
         exchange_exceptions(outside->exceptions, extra->exceptions);
     if (extra->fiber) {
         outside->fiber = __tsan_get_current_fiber();
-        __tsan_switch_to_fiber(extra->fiber, 0);
+        enter_fiber(extra);
     }
     if (__sanitizer_start_switch_fiber)
-        enter_stack(co->share_stack, extra->fake_stack, outside);
+        enter_stack(co->share_stack, extra, outside);
 }
 
 ACO__UNOBSERVED void aco__observe_leave(aco_t *co, aco__outside_t *outside)
 {
     aco__extra_t *extra = aco__extra(co);
+    int ended = aco__phase(co) == ACO__ENDED;
     if (!extra)
         return;
-    if (__sanitizer_start_switch_fiber) {
-        int ended = aco__phase(co) == ACO__ENDED;
-        leave_stack(ended ? NULL : &extra->fake_stack, outside);
-        if (ended)
-            extra->fake_stack = NULL;
-    }
-    if (extra->fiber)
+    if (__sanitizer_start_switch_fiber)
+        leave_stack(extra, ended, outside);
+    if (extra->fiber) {
+        extra->left_fiber = __tsan_get_current_fiber();
         __tsan_switch_to_fiber(outside->fiber, 0);
+    }
+    if (ended) { /* where it starts again */
+        extra->left_fiber = NULL;
+        extra->left_bottom = NULL;
+    }
     if (extra->own_exceptions)
         exchange_exceptions(extra->exceptions, outside->exceptions);
 }
 
 ACO__UNOBSERVED void aco__observe_transfer(aco_t *from, aco_t *to)
 {
-    aco__extra_t *extra = aco__extra(from);
+    aco__extra_t *extra = aco__extra(from), *next = aco__extra(to);
     aco__outside_t unused;
     if (extra && extra->own_exceptions)
         exchange_exceptions(extra->exceptions, no_exceptions);
     if (__sanitizer_start_switch_fiber && extra) {
-        __sanitizer_start_switch_fiber(&extra->fake_stack, to->share_stack->ptr,
-                                       (size_t)((char *)to->share_stack->aco__top - (char *)to->share_stack->ptr));
-        __sanitizer_finish_switch_fiber(aco__extra(to)->fake_stack, NULL, NULL);
+        enter_stack(to->share_stack, next, &unused);
+        extra->fake_stack = unused.fake_stack;
+        extra->left_bottom = unused.stack_bottom;
+        extra->left_size = unused.stack_size;
     }
-    extra = aco__extra(to);
-    if (!extra)
+    if (extra && extra->fiber)
+        extra->left_fiber = __tsan_get_current_fiber();
+    if (!next)
         return;
-    if (extra->own_exceptions)
-        exchange_exceptions(unused.exceptions, extra->exceptions);
-    if (extra->fiber)
-        __tsan_switch_to_fiber(extra->fiber, 0);
+    if (next->own_exceptions)
+        exchange_exceptions(unused.exceptions, next->exceptions);
+    if (next->fiber)
+        enter_fiber(next);
 }

@@ -388,12 +388,22 @@ ACO__FORCE_INLINE void aco_generate(aco_yielder_t *y, void *value)
 
 /* A block boundary: gcc's adjustments of the stack pointer around calls, which it puts off, are made before it, and clang does
  * not read the stack pointer, for an array of variable length, before it instead of behind. */
+#if defined(__clang__) && __clang_major__ < 17 /* whose asm goto cannot stand beside an array of variable length */
+#define ACO__SETTLE_STACK                                                                                              \
+    __extension__({                                                                                                    \
+        int aco__zero;                                                                                                 \
+        __asm__ volatile("xorl %0,%0" : "=r"(aco__zero) : : "cc");                                                     \
+        if (aco_unlikely(aco__zero))                                                                                   \
+            __asm__ volatile("nop");                                                                                   \
+    })
+#else
 #define ACO__SETTLE_STACK                                                                                              \
     __extension__({                                                                                                    \
         __label__ settled;                                                                                             \
         __asm__ goto("" : : : : settled);                                                                              \
     settled:;                                                                                                          \
     })
+#endif
 
 #define ACO_IN_STACK_GENERATOR(name, y, arg)                                                                           \
     ACO__FORCE_INLINE void aco__body_of_##name(aco_in_stack_yielder_t *, void *);                                      \
