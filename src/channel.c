@@ -247,10 +247,13 @@ int aco__select_result(aco_select_case_t *cases, const aco__wait_t *wait)
 void aco__describe_select(const aco__wait_t *wait, char *text, size_t sz)
 {
     size_t length = (size_t)snprintf(text, sz, "nothing");
+    int any = 0;
     for (const aco__waiter_t *waiter = wait->first; waiter && length < sz; waiter = waiter->other) {
         const aco_select_case_t *c = case_of(waiter);
         const char *operation = c->operation == ACO_SELECT_SEND ? "to send to" : "to receive from";
-        if (waiter == wait->first)
+        if (!c->channel) /* never ready */
+            continue;
+        if (!any++)
             length = 0;
         length += (size_t)snprintf(text + length, sz - length, "%s%s channel %p", length ? " or " : "", operation, (void *)c->channel);
     }

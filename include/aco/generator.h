@@ -183,6 +183,14 @@ typedef struct aco__event {
     void (*call)(struct aco__event *event, const aco__context_t *consumer);
 } aco__event_t;
 
+/* In-stack generators off the fast path. */
+ACO_API ACO__COLD int aco__in_stack_refused(const char *call); /* -1 */
+/* What makes a generator unwind itself up to `outer`. */
+ACO_API ACO__COLD aco__event_t *aco__in_stack_closing(const void *outer);
+ACO_API ACO__COLD __attribute__((noreturn)) void aco__yields_in_cleanup(const char *call);
+ACO_API ACO__COLD void aco__in_stack_gone(void *sp, void *outer);
+ACO_API ACO__COLD __attribute__((nothrow)) void aco__in_stack_impossible(void);
+
 /* Goes on in `peer`, which is left with `*passed`; comes back when it comes back. Afterwards peer->pc is NULL if it has ended. */
 ACO__FORCE_INLINE void aco__switch_exchange(aco__context_t *peer, void **passed)
 {
@@ -501,8 +509,6 @@ ACO__FORCE_INLINE __attribute__((noreturn)) void aco__switch_nested_last(const a
     __builtin_unreachable();
 }
 
-ACO_API ACO__COLD __attribute__((nothrow)) void aco__in_stack_impossible(void);
-
 ACO__FORCE_INLINE void aco__in_stack_open(aco_in_stack_t *g, void *outer, void *lowest, aco_in_stack_function_t *function, void *arg)
 {
     void (*begin)(void) = aco__generator_begin;
@@ -531,11 +537,6 @@ ACO__FORCE_INLINE void aco__in_stack_open(aco_in_stack_t *g, void *outer, void *
     g->aco__peer.base = NULL;
 }
 
-ACO_API ACO__COLD int aco__in_stack_refused(const char *call); /* -1 */
-/* What makes a generator unwind itself up to `outer`. */
-ACO_API ACO__COLD aco__event_t *aco__in_stack_closing(const void *outer);
-ACO_API ACO__COLD __attribute__((noreturn)) void aco__yields_in_cleanup(const char *call);
-ACO_API ACO__COLD void aco__in_stack_gone(void *sp, void *outer);
 
 /* Takes the generator's frames off the stack. */
 ACO__FORCE_INLINE void aco__in_stack_release(aco_in_stack_t *g)
