@@ -243,8 +243,8 @@ ACO__FAST void *aco_yield_value(void *value);
 
 /* Suspends the running coroutine and runs `co` in its place: the next yield of `co` returns to what was the running
  * one's resumer, which is now its own. Returns when the caller is resumed: 0; at once if `co` is the running one: 0; or
- * refuses at once: -1, and errno as aco_send(), or EPERM also when no coroutine is running, when the running one is a task (aco/scheduler.h) or
- * in its cleanup, and when one of the two has ACO_OWN_EXCEPTIONS and the other has not. */
+ * refuses at once: -1, and errno as aco_send(), or EPERM also when no coroutine is running, when the running one is a task
+ * (aco/scheduler.h) or in its cleanup, and when one of the two has ACO_OWN_EXCEPTIONS and the other has not. */
 ACO__FAST int aco_yield_to(aco_t *co);
 
 typedef enum aco_state_e {

@@ -431,6 +431,7 @@ struct generator_frame {
     bool begun = false;
     bool ended = false;                   /* its function has returned or thrown, or was unwound */
     bool observed = false;                /* every switch must be told to somebody */
+    bool own_exceptions = false;          /* it has ACO_OWN_EXCEPTIONS */
 #if ACO_DEBUG && ACO__CPP_EXCEPTIONS
     std::exception_ptr outside;           /* handled by the consumer as it went on */
 #endif
@@ -454,6 +455,7 @@ struct generator_frame {
         if (!block)
             refused();
         observed = (block->aco__state & ACO__OBSERVED) != 0;
+        own_exceptions = (how.flags & ACO_OWN_EXCEPTIONS) != 0;
         return aco__generator_context(block, function, this);
     }
 
@@ -475,12 +477,10 @@ struct generator_frame {
     {
 #if ACO_DEBUG && ACO__CPP_EXCEPTIONS
         std::exception_ptr handled = std::current_exception();
-        if (!observed_exceptions() && handled && handled != root->outside)
+        if (!own_exceptions && handled && handled != root->outside)
             die("aco::yield: inside a catch block, without the flag ACO_OWN_EXCEPTIONS");
 #endif
     }
-    bool observed_exceptions() const noexcept { return own_exceptions; }
-    bool own_exceptions = false;
 };
 
 } // namespace detail
@@ -633,7 +633,6 @@ public:
         };
         auto made = std::make_unique<whole>(std::forward<F>(f));
         peer_ = made->start(&whole::entry, how);
-        made->own_exceptions = (how.flags & ACO_OWN_EXCEPTIONS) != 0;
         frame_ = std::move(made);
     }
 
