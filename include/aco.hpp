@@ -516,7 +516,7 @@ public:
     void yield_from(generator<T> &&inner) { yield_from(inner); }
     void yield_from(generator<T> &inner)
     {
-        if (!inner.frame_ || inner.frame_->ended)
+        if (!inner.frame_ || inner.frame_->ended || !inner.peer_.pc)
             return;
         if (!inner.frame_->begun && !inner.frame_->observed && !frame_.observed)
             feed(inner);
@@ -681,7 +681,7 @@ private:
         void *value = nullptr;
         detail::generator_frame *frame = frame_.get();
         element_ = nullptr;
-        if (aco_unlikely(frame->ended)) {
+        if (aco_unlikely(frame->ended || !peer_.pc)) { /* without a place: one that it handed on was unwound */
             aco__generator_has_ended();
             detail::refused();
         }

@@ -35,7 +35,7 @@ aco_channel_t *aco_channel_new(size_t capacity, size_t element_size)
 {
     aco_channel_t *channel;
     size_t sz = sizeof *channel;
-    if (element_size && capacity > (SIZE_MAX / 2 - sizeof *channel) / element_size) {
+    if (element_size && (capacity ? capacity : 1) > (SIZE_MAX / 2 - sizeof *channel) / element_size) {
         aco__refuse(0, EINVAL, "aco_channel_new", NULL, "%zu elements of %zu bytes are too much", capacity, element_size);
         return NULL;
     }
@@ -131,10 +131,25 @@ static int answer(int error)
     return -1;
 }
 
+/* 0, or refused. */
+static int check_send(const char *call, const aco_channel_t *channel, const void *from)
+{
+    if (aco_likely(channel && (from || !channel->element_size)))
+        return 0;
+    return aco__refuse(0, EINVAL, call, NULL, "%s is NULL", channel ? "the element" : "the channel");
+}
+
+static int check_receive(const char *call, const aco_channel_t *channel)
+{
+    return aco_likely(channel != NULL) ? 0 : aco__refuse(0, EINVAL, call, NULL, "the channel is NULL");
+}
+
 int aco__channel_send(aco_channel_t *channel, const void *from, aco__wait_t *wait, const char *place)
 {
     aco__thread_t *self = aco__self();
     int error;
+    if (check_send("aco_channel_send", channel, from) != 0)
+        return -1;
     if (aco__check_waiting(self, "aco_channel_send") != 0)
         return -1;
     error = send(channel, from);
@@ -150,7 +165,7 @@ int aco__channel_receive(aco_channel_t *channel, void *to, aco__wait_t *wait, co
 {
     aco__thread_t *self = aco__self();
     int error;
-    if (aco__check_waiting(self, "aco_channel_receive") != 0)
+    if (check_receive("aco_channel_receive", channel) != 0 || aco__check_waiting(self, "aco_channel_receive") != 0)
         return -1;
     error = receive(channel, to);
     if (error != EAGAIN)
@@ -163,12 +178,12 @@ int aco__channel_receive(aco_channel_t *channel, void *to, aco__wait_t *wait, co
 
 int aco_channel_try_send(aco_channel_t *channel, const void *from)
 {
-    return answer(send(channel, from));
+    return check_send("aco_channel_try_send", channel, from) != 0 ? -1 : answer(send(channel, from));
 }
 
 int aco_channel_try_receive(aco_channel_t *channel, void *to)
 {
-    return answer(receive(channel, to));
+    return check_receive("aco_channel_try_receive", channel) != 0 ? -1 : answer(receive(channel, to));
 }
 
 /* ---- Choosing ---- */
@@ -210,6 +225,17 @@ static void wait_for_cases(aco_select_case_t *cases, int n, aco__wait_t *wait)
     *link = NULL;
 }
 
+/* Who selects again and again begins with each case in its turn, whatever others do meanwhile. */
+static unsigned turn(const aco__thread_t *self)
+{
+    size_t *flags;
+    if (!self->task || self->running != self->task)
+        return self->scheduler ? self->scheduler->selections++ : 0;
+    flags = aco__task_flags(self->task);
+    *flags += TASK_SELECTION;
+    return (unsigned)(*flags / TASK_SELECTION) - 1;
+}
+
 int aco__select(aco_select_case_t *cases, int n, int64_t timeout_ns, aco__wait_t *wait, const char *place)
 {
     static const char call[] = "aco_select";
@@ -219,7 +245,7 @@ int aco__select(aco_select_case_t *cases, int n, int64_t timeout_ns, aco__wait_t
         return aco__refuse(0, EINVAL, call, NULL, n < 0 ? "less than no cases" : "the cases are NULL");
     if (timeout_ns != 0 && aco__check_waiting(self, call) != 0)
         return -1;
-    chosen = try_cases(cases, n, n && self->scheduler ? (int)(self->scheduler->selections++ % (unsigned)n) : 0);
+    chosen = try_cases(cases, n, n ? (int)(turn(self) % (unsigned)n) : 0);
     if (chosen >= 0)
         return chosen;
     if (timeout_ns == 0)

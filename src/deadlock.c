@@ -22,16 +22,22 @@ static int is_it(aco_t *co, void *wanted)
     return co == wanted && aco__is_task(co);
 }
 
-/* " (name)" of a task that has one. `task` may have ended without giving back what it held, its memory too. */
+/* " (name)" of a task that has one. */
+static const char *name_of_live(const aco_t *task, char text[TEXT])
+{
+    if (!aco_name(task)[0])
+        return "";
+    snprintf(text, TEXT, " (%s)", aco_name(task));
+    return text;
+}
+
+/* The same; but `task` may have ended without giving back what it held, its memory too. */
 static const char *name_of(report_t *report, const aco_t *task, char text[TEXT])
 {
     if (task != report->known && !aco__blocks_each(is_it, (void *)(uintptr_t)task))
         return " (which has ended)";
     report->known = task;
-    if (!aco_name(task)[0])
-        return "";
-    snprintf(text, TEXT, " (%s)", aco_name(task));
-    return text;
+    return name_of_live(task, text);
 }
 
 static void describe(report_t *report, const aco__wait_t *wait, char text[TEXT])
@@ -44,7 +50,7 @@ static void describe(report_t *report, const aco__wait_t *wait, char text[TEXT])
         snprintf(text, TEXT, "to be unparked%s%s", wait->object ? ": " : "", wait->object ? (const char *)wait->object : "");
         break;
     case ACO__WAIT_JOIN:
-        snprintf(text, TEXT, "to join coroutine %p%s", wait->object, name_of(report, wait->object, name));
+        snprintf(text, TEXT, "to join coroutine %p%s", wait->object, name_of_live(wait->object, name));
         break;
     case ACO__WAIT_MUTEX:
         snprintf(text, TEXT, "for mutex %p, held by coroutine %p%s", wait->object, (void *)mutex->owner,

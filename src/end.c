@@ -1,4 +1,5 @@
 /* Ending a coroutine before it has returned: deferred calls, and the stack unwound frame by frame. */
+#include "os.h"
 #include "track.h"
 
 #include "aco/generator.h"
@@ -7,14 +8,46 @@
 #include <string.h>
 #include <unwind.h>
 
-/* Weak: a program whose frames have something to unwind has brought its compiler's unwinder; without one there is nothing to
- * run but the deferred calls. */
+/* The unwinder. Weak: frames with something to unwind have brought their compiler's with them; without one there is nothing to run
+ * but the deferred calls. */
 #pragma weak _Unwind_ForcedUnwind
 #pragma weak _Unwind_Backtrace
 #pragma weak _Unwind_GetCFA
 #pragma weak _Unwind_GetRegionStart
 #pragma weak _Unwind_SetGR
 #pragma weak _Unwind_SetIP
+
+typedef struct unwinder {
+    __typeof__(&_Unwind_ForcedUnwind) forced_unwind; /* NULL: there is none */
+    __typeof__(&_Unwind_Backtrace) backtrace;
+    __typeof__(&_Unwind_GetCFA) get_cfa;
+    __typeof__(&_Unwind_GetRegionStart) get_region_start;
+    __typeof__(&_Unwind_SetGR) set_gr;
+    __typeof__(&_Unwind_SetIP) set_ip;
+} unwinder_t;
+
+static const unwinder_t own_unwinder = {_Unwind_ForcedUnwind, _Unwind_Backtrace, _Unwind_GetCFA, _Unwind_GetRegionStart, _Unwind_SetGR, _Unwind_SetIP};
+
+/* The program's; or that of a library that was loaded later, for itself alone, where the references above do not look. */
+static const unwinder_t *unwinder(void)
+{
+    static unwinder_t found;
+    static const char *const names[] = {"_Unwind_Backtrace", "_Unwind_GetCFA", "_Unwind_GetRegionStart", "_Unwind_SetGR", "_Unwind_SetIP", "_Unwind_ForcedUnwind"};
+    void *symbols[sizeof names / sizeof *names];
+    if (aco_likely(own_unwinder.forced_unwind != NULL))
+        return &own_unwinder;
+    aco__os_lock();
+    if (!found.forced_unwind && aco__os_loaded_unwinder(names, symbols, sizeof names / sizeof *names)) {
+        memcpy(&found.backtrace, &symbols[0], sizeof symbols[0]);
+        memcpy(&found.get_cfa, &symbols[1], sizeof symbols[1]);
+        memcpy(&found.get_region_start, &symbols[2], sizeof symbols[2]);
+        memcpy(&found.set_gr, &symbols[3], sizeof symbols[3]);
+        memcpy(&found.set_ip, &symbols[4], sizeof symbols[4]);
+        memcpy(&found.forced_unwind, &symbols[5], sizeof symbols[5]);
+    }
+    aco__os_unlock();
+    return &found;
+}
 
 /* ---- Deferred calls ---- */
 
@@ -185,10 +218,10 @@ static _Unwind_Reason_Code at_frame(int version, _Unwind_Action actions, _Unwind
 {
     cancel_t *cancel = arg;
     (void)version, (void)class, (void)exception;
-    if ((actions & _UA_END_OF_STACK) || (cancel->last && _Unwind_GetRegionStart(context) == cancel->last))
+    if ((actions & _UA_END_OF_STACK) || (cancel->last && unwinder()->get_region_start(context) == cancel->last))
         finish(cancel);
     cancel->inner_cfa = cancel->cfa;
-    cancel->cfa = (char *)_Unwind_GetCFA(context);
+    cancel->cfa = (char *)unwinder()->get_cfa(context);
     if (cancel->outer && cancel->cfa > cancel->outer)
         finish(cancel);
     if (cancel->co)
@@ -209,8 +242,8 @@ _Unwind_Reason_Code aco__outermost_personality(int version, _Unwind_Action actio
         return _URC_CONTINUE_UNWIND;
     if (actions & _UA_SEARCH_PHASE)
         return _URC_HANDLER_FOUND;
-    _Unwind_SetGR(context, __builtin_eh_return_data_regno(0), (_Unwind_Word)(uintptr_t)exception);
-    _Unwind_SetIP(context, (_Unwind_Ptr)(uintptr_t)aco__cancel_landing);
+    unwinder()->set_gr(context, __builtin_eh_return_data_regno(0), (_Unwind_Word)(uintptr_t)exception);
+    unwinder()->set_ip(context, (_Unwind_Ptr)(uintptr_t)aco__cancel_landing);
     return _URC_INSTALL_CONTEXT;
 }
 
@@ -237,7 +270,7 @@ typedef struct assignment {
 static _Unwind_Reason_Code assign(struct _Unwind_Context *context, void *arg)
 {
     assignment_t *to = arg;
-    char *sp = (char *)_Unwind_GetCFA(context);
+    char *sp = (char *)unwinder()->get_cfa(context);
     for (; to->next && to->next->frame < sp; to->next = to->next->next)
         to->next->owner_sp = to->inner_sp;
     to->inner_sp = sp;
@@ -265,13 +298,13 @@ __attribute__((noreturn)) static void unwind_callers(cancel_t *cancel)
 {
     aco_t *co = cancel->co;
     aco__extra_t *extra = co ? aco__extra(co) : NULL;
-    if (_Unwind_ForcedUnwind && _Unwind_GetCFA) {
-        if (extra && extra->deferred && _Unwind_Backtrace && aco__is_on_its_stack(co, __builtin_frame_address(0))) {
+    if (unwinder()->forced_unwind) {
+        if (extra && extra->deferred && aco__is_on_its_stack(co, __builtin_frame_address(0))) {
             assignment_t to = {extra->deferred, NULL};
-            _Unwind_Backtrace(assign, &to);
+            unwinder()->backtrace(assign, &to);
         }
         aco__observe_unwind();
-        _Unwind_ForcedUnwind(&cancel->exception, at_frame, cancel);
+        unwinder()->forced_unwind(&cancel->exception, at_frame, cancel);
     }
     finish(cancel);
 }
@@ -291,7 +324,7 @@ static void unwind_coroutine(void *arg)
 {
     cancel_t *cancel = arg;
     cancel->resumer = set_trap(aco__self()->rare);
-    if (is_guarded(cancel->co) && _Unwind_GetRegionStart)
+    if (is_guarded(cancel->co))
         memcpy(&cancel->last, cancel->co->arg, sizeof cancel->last);
     unwind(cancel);
 }

@@ -40,6 +40,9 @@ ACO__HIDDEN int aco__os_explain_faults(void (*explain)(const void *address));
  * more. */
 ACO__HIDDEN int aco__os_signal_stack(void *p, size_t sz);
 
+/* The addresses of `n` functions of the C++ run time's unwinder, if the process has one loaded: 1. Else 0. */
+ACO__HIDDEN int aco__os_loaded_unwinder(const char *const names[], void *symbols[], int n);
+
 /* Calls fn(arg), the same `fn` in every call, when the calling thread ends. `arg` is not NULL. */
 ACO__HIDDEN void aco__os_at_thread_exit(void (*fn)(void *), void *arg);
 

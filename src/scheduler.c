@@ -58,7 +58,7 @@ static void bury(scheduler_t *s)
     if (!corpse)
         return;
     s->corpse = NULL;
-    aco__destroy(corpse);
+    aco__native_free(corpse);
 }
 
 /* Tasks that have not ended stay for ever, as suspended coroutines do. */
@@ -104,10 +104,12 @@ static inline int is_uncommon(const aco_t *task)
  * task runs, else it waits for the next one to end. */
 static inline void give_up(aco__thread_t *self, aco_t *task)
 {
+    task->share_stack->aco__thread = NULL;
     const unsigned ordinary = ACO__NATIVE | ACO__PRIVATE | ACO__ENDED;
     if (aco_likely((task->aco__state & ~ACO__SHARES_FP) == ordinary) && aco__spare_keep(self, task))
         return;
     bury(self->scheduler);
+    aco__set_phase(task, ACO__GONE);
     self->scheduler->corpse = task;
 }
 
@@ -371,10 +373,17 @@ static int check_task(const aco__thread_t *self, const char *call, const aco_t *
     return aco__refuse(0, EINVAL, call, task, "is not a task");
 }
 
+/* The thread stands in the stack's record of tasks alone. */
 static int has_ended(const aco_t *task)
 {
     const unsigned private = ACO__NATIVE | ACO__PRIVATE;
-    return task && aco__phase(task) == ACO__ENDED && (task->aco__state & private) == private;
+    return task && aco__phase(task) == ACO__ENDED && (task->aco__state & private) == private && task->share_stack->aco__thread;
+}
+
+static void destroy(aco_t *task)
+{
+    task->share_stack->aco__thread = NULL;
+    aco_destroy(task);
 }
 
 /* 0 if `task` is neither detached nor being joined; else refused. */
@@ -394,7 +403,7 @@ int aco__join(aco_t *task, void **result, aco__wait_t *wait, const char *place)
     if (has_ended(task)) {
         if (result)
             *result = task->aco__self.bp;
-        aco_destroy(task);
+        destroy(task);
         return 0;
     }
     if (check_task(self, call, task) != 0 || check_joinable(call, task) != 0 || aco__check_waiting(self, call) != 0)
@@ -410,7 +419,7 @@ int aco_detach(aco_t *task)
 {
     static const char call[] = "aco_detach";
     if (has_ended(task)) {
-        aco_destroy(task);
+        destroy(task);
         return 0;
     }
     if (check_task(aco__self(), call, task) != 0 || check_joinable(call, task) != 0)

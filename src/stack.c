@@ -284,7 +284,7 @@ static int save(aco_share_stack_t *stack, aco_t *co)
     sz = live_bytes(stack, co);
     aco__stack_check_overflow("aco_resume", stack);
     if (sz > (size_t)(top - (const char *)stack->ptr))
-        aco__die("aco_resume", co, "its stack pointer %p is outside its share stack (%p to %p): it yielded in a generator, or has overflowed", (const void *)sp, stack->ptr, (const void *)top);
+        aco__die("aco_resume", co, "its stack pointer %p is outside its share stack (%p to %p): it yielded or waits in a generator, or has overflowed", (const void *)sp, stack->ptr, (const void *)top);
     if (waits && !aco__rare())
         return -1;
     if (sz > co->save_stack.sz && grow(co, sz) != 0)

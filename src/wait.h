@@ -25,7 +25,7 @@ enum { /* aco__wait_t.kind, and what `object` is then */
     ACO__WAIT_SELECT      /* the cases, as many as it has places in queues */
 };
 
-enum { TASK_DETACHED = 1, TASK_PERMIT = 2 };
+enum { TASK_DETACHED = 1, TASK_PERMIT = 2, TASK_SELECTION = 4 /* and above: how often it has selected */ };
 
 static inline size_t *aco__task_flags(const aco_t *task)
 {

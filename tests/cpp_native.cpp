@@ -1001,6 +1001,23 @@ TEST(Generator, UnwoundWithItsConsumer)
     }
 }
 
+// Promise: one whose innermost was unwound with the coroutine that waited in it has no more elements.
+TEST(Generator, OutlivesTheCoroutineThatWaitedInIt)
+{
+    aco::generator<int> outer([](auto &yield) {
+        yield.yield_from(aco::generator<int>([](auto &inner) {
+            inner(1);
+            aco_yield();
+            inner(2);
+        }));
+    });
+    auto i = outer.begin();
+    aco::coroutine<> c([&](auto &) { ++i; });
+    c.resume();
+    c.cancel();
+    EXPECT_EQ(error_of([&] { ++i; }).code().value(), ESRCH);
+}
+
 // Promise: a consumer on a share stack is copied away and back between elements.
 TEST(Generator, ConsumedOnAShareStack)
 {

@@ -3,7 +3,7 @@
 set(install_dir ${CMAKE_CURRENT_BINARY_DIR}/installed)
 add_test(NAME install.prefix COMMAND ${CMAKE_COMMAND} --install ${PROJECT_BINARY_DIR} --prefix ${install_dir})
 set_tests_properties(install.prefix PROPERTIES FIXTURES_SETUP installed TIMEOUT 60)
-foreach(case headers pkg-config cmake amalgamation ffi)
+foreach(case headers pkg-config cmake amalgamation plugin ffi)
   add_test(NAME install.${case}
            COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/install/run.sh ${case} ${install_dir} ${CMAKE_CURRENT_BINARY_DIR}/consumer
                    ${CMAKE_C_COMPILER} ${CMAKE_CXX_COMPILER} "${CMAKE_C_FLAGS}" ${PROJECT_SOURCE_DIR})

@@ -268,6 +268,28 @@ static void *join_myself(void *unused)
     return NULL;
 }
 
+/* One that is not among the spares when it has ended: it has a name. */
+static void *joins_twice(void *task)
+{
+    CHECK_EQ(aco_join(task, NULL), 0);
+    REFUSES(aco_join(task, NULL), -1, ESRCH, "aco_join", task, "was destroyed");
+    REFUSES(aco_detach(task), -1, ESRCH, "aco_detach", task, "was destroyed");
+    REFUSES(aco_restart(task, give_back, NULL), -1, ESRCH, "aco_restart", task, "was destroyed");
+    return NULL;
+}
+
+static void joined_twice(void)
+{
+    aco_options_t named = {0};
+    aco_t *done = aco_new(give_back, NULL, NULL);
+    named.name = "named";
+    spawn_detached(joins_twice, aco_spawn(give_back, NULL, &named));
+    run();
+    aco_send(done, NULL); /* an ordinary coroutine that has ended is no task */
+    REFUSES(aco_join(done, NULL), -1, EINVAL, "aco_join", done, "is not a task");
+    aco_destroy(done);
+}
+
 static void joins_refused(void)
 {
     int busy = EBUSY;
@@ -283,6 +305,7 @@ static void joins_refused(void)
     REFUSES(aco_join(task, NULL), -1, EINVAL, "aco_join", task, "is detached");
     REFUSES(aco_detach(task), -1, EINVAL, "aco_detach", task, "is detached");
     REFUSES(aco_join(NULL, NULL), -1, EINVAL, "aco_join", NULL, "NULL");
+    joined_twice();
     REFUSES(aco_detach(NULL), -1, EINVAL, "aco_detach", NULL, "NULL");
     REFUSES(aco_unpark(NULL), -1, EINVAL, "aco_unpark", NULL, "NULL");
     run();
@@ -1319,6 +1342,17 @@ static void *selects(void *arg)
     return NULL;
 }
 
+static void null_elements(void)
+{
+    int value = 1;
+    aco_channel_t *one = aco_channel_new(1, sizeof value);
+    REFUSES(aco_channel_try_send(one, NULL), -1, EINVAL, "aco_channel_try_send", NULL, "the element is NULL");
+    REFUSES(aco_channel_try_send(NULL, &value), -1, EINVAL, "aco_channel_try_send", NULL, "the channel is NULL");
+    REFUSES(aco_channel_try_receive(NULL, &value), -1, EINVAL, "aco_channel_try_receive", NULL, "the channel is NULL");
+    REFUSES(aco_channel_new(0, SIZE_MAX), NULL, EINVAL, "aco_channel_new", NULL, "too much");
+    CHECK_EQ(aco_channel_destroy(one), 0);
+}
+
 /* Of two that are ready all the time neither starves. */
 static void fair_selection(void)
 {
@@ -1339,6 +1373,43 @@ static void fair_selection(void)
     }
     for (int i = 0; i < 2; i++)
         CHECK_EQ(aco_channel_destroy(cases[i].channel), 0);
+}
+
+typedef struct fairness {
+    aco_channel_t *channels[2];
+    int seen[2];
+} fairness_t;
+
+static void *selects_in_turn(void *arg)
+{
+    fairness_t *f = arg;
+    int value = 0;
+    aco_select_case_t cases[2] = {{f->channels[0], &value, ACO_SELECT_RECEIVE, 0, {0}}, {f->channels[1], &value, ACO_SELECT_RECEIVE, 0, {0}}};
+    for (int i = 0; i < 10; i++) {
+        f->seen[aco_select(cases, 2, -1) == 1]++;
+        aco_task_yield();
+    }
+    return NULL;
+}
+
+/* ... also in each of several tasks that take turns. */
+static void fair_among_tasks(void)
+{
+    int value = 0;
+    fairness_t f[2] = {{{NULL, NULL}, {0, 0}}, {{NULL, NULL}, {0, 0}}};
+    for (int i = 0; i < 2; i++) {
+        f[0].channels[i] = f[1].channels[i] = aco_channel_new(100, sizeof value);
+        for (int j = 0; j < 100; j++)
+            CHECK_EQ(aco_channel_try_send(f[0].channels[i], &value), 0);
+    }
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(aco_detach(aco_spawn(selects_in_turn, &f[i], NULL)), 0);
+    CHECK_EQ(aco_run(), 0);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(f[i].seen[0], 5);
+        CHECK_EQ(f[i].seen[1], 5);
+        CHECK_EQ(aco_channel_destroy(f[0].channels[i]), 0);
+    }
 }
 
 /* Either gives its number to the other, or takes the other's. */
@@ -1388,6 +1459,8 @@ static void selections(void)
     spawn_detached(meets, &s);
     run();
     fair_selection();
+    fair_among_tasks();
+    null_elements();
     CHECK(strcmp(history, "rs") == 0 || strcmp(history, "sr") == 0);
     memset(history, 0, sizeof history);
     spawn_detached(selects_closed, &s);

@@ -57,6 +57,7 @@ static struct task {
     int mutex;              /* ON_CONDITION: to be locked afterwards */
     int parent, joiner;     /* NOBODY: detached; not being joined */
     int permit, held;       /* held: a bit for each mutex */
+    unsigned selections;
     int which, error;       /* what the wait must bring */
     uint64_t value;
 } tasks[TASKS];
@@ -71,7 +72,6 @@ static struct channel {
 static queue_t runnable, mutex_waiters[MUTEXES], condition_waiters[CONDITIONS], semaphore_waiters[SEMAPHORES], group_waiters[GROUPS];
 static int owner[MUTEXES], current = NOBODY;
 static size_t units[SEMAPHORES], counts[GROUPS];
-static unsigned selections;
 static long left;           /* operations to do */
 static long done[16], deadlocks, spawned;
 
@@ -416,7 +416,7 @@ static void receive(int me)
 /* What the model says of a select: the case, or -1; *error and *value are the case's. */
 static int model_select(const int *which, const int *sends, const uint64_t *values, int n, int *error, uint64_t *value)
 {
-    unsigned start = selections++ % (unsigned)n;
+    unsigned start = tasks[current].selections++ % (unsigned)n;
     for (int i = 0; i < n; i++) {
         int at = (int)((start + (unsigned)i) % (unsigned)n);
         *error = which[at] < 0 ? EAGAIN : sends[at] ? model_send(&channels[which[at]], values[at]) : model_receive(&channels[which[at]], value);
@@ -518,6 +518,7 @@ static void spawn(int me)
     memset(&tasks[task], 0, sizeof tasks[task]);
     tasks[task].parent = detached || me == NOBODY ? NOBODY : me;
     tasks[task].joiner = NOBODY;
+    tasks[task].selections = 0;
     wake(task);
     o.stack_size = below(8) ? 0 : 20000; /* not all of them from the pool */
     o.flags = (tasks[task].parent == NOBODY ? ACO_DETACHED : 0) | (below(8) ? 0 : ACO_OWN_FP);

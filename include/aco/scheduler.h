@@ -133,7 +133,7 @@ ACO__TASK_CALL int aco_sleep_at(int64_t ns, const char *place);
 /* Where an event loop plugs in. While no task can run, aco_run() calls idle(ctx, timeout_ns), which waits for events, at most so
  * long (-1: no limit), and wakes tasks, or spawns them. It returns 1, also when the time is over; 0 if it has nothing to wait
  * for and nothing can come from it; or -1 and errno, and aco_run() fails with that. While tasks run, it is called with a
- * timeout of 0 once in many rounds. It runs on the thread's own flow of control. NULL: none. 0, or -1 and errno ENOMEM. */
+ * timeout of 0 once in many rounds. It runs on the thread's own flow of control, and no exception may leave it. NULL: none. 0, or -1 and errno ENOMEM. */
 ACO_API int aco_on_idle(int (*idle)(void *ctx, int64_t timeout_ns), void *ctx);
 
 /* ---- Waiting for each other: all zeros is the initial state, and there is nothing to destroy --------------------------- */
@@ -219,12 +219,12 @@ ACO_API int aco_channel_destroy(aco_channel_t *channel);
 ACO_API int aco_channel_close(aco_channel_t *channel);
 
 /* Sends *element, copied. Waits while the channel is full; without capacity, until a receiver has it. 0, or -1 and errno:
- * EPIPE (closed), EPERM. */
+ * EPIPE (closed), EPERM, EINVAL (a NULL, but for elements of no bytes). */
 ACO__TASK_CALL int aco_channel_send_at(aco_channel_t *channel, const void *element, const char *place);
 #define aco_channel_send(channel, element) aco_channel_send_at(channel, element, ACO_PLACE)
 
 /* Receives into *element, unless that is NULL. Waits while there is nothing. 0, or -1 and errno: EPIPE (closed, and nothing left),
- * EPERM. */
+ * EPERM, EINVAL (the channel is NULL). */
 ACO__TASK_CALL int aco_channel_receive_at(aco_channel_t *channel, void *element, const char *place);
 #define aco_channel_receive(channel, element) aco_channel_receive_at(channel, element, ACO_PLACE)
 

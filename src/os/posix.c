@@ -3,6 +3,7 @@
 #endif
 #include "../os.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -188,6 +189,24 @@ int aco__os_signal_stack(void *p, size_t sz)
     wanted.ss_size = sz;
     wanted.ss_flags = p ? 0 : SS_DISABLE;
     return sigaltstack(&wanted, NULL) == 0 ? 1 : -1;
+}
+
+/* Weak: a static program has none. */
+#pragma weak dlopen
+#pragma weak dlsym
+
+int aco__os_loaded_unwinder(const char *const names[], void *symbols[], int n)
+{
+    static const char *const libraries[] = {"libgcc_s.so.1", "libunwind.so.1"};
+    void *library = NULL;
+    int found = 0;
+    if (!dlopen || !dlsym)
+        return 0;
+    for (int i = 0; i < 2 && !library; i++)
+        library = dlopen(libraries[i], RTLD_NOW | RTLD_NOLOAD);
+    while (library && found < n && (symbols[found] = dlsym(library, names[found])) != NULL)
+        found++;
+    return library && found == n;
 }
 
 static pthread_key_t thread_exit_key;

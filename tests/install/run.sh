@@ -83,6 +83,54 @@ END
     ./range
     readelf -lW app | grep GNU_STACK | grep -q 'RW ' || { echo "the stack is executable"; exit 1; }
     ;;
+plugin) # a C program that loads a C++ library, for itself alone: the unwinder that this one brings is found
+    cat > host.c <<'END'
+#include <aco.h>
+#include <dlfcn.h>
+int main(int argc, char **argv)
+{
+    void *library = argc == 2 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL, *symbol = library ? dlsym(library, "plugin") : NULL;
+    int (*plugin)(void);
+    aco_thread_init(NULL);
+    memcpy(&plugin, &symbol, sizeof plugin);
+    return symbol ? plugin() : 2;
+}
+END
+    cat > plugin.cc <<'END'
+#include <aco/generator.h>
+static int destroyed;
+struct object {
+    ~object() { destroyed++; }
+};
+ACO_GENERATOR(elements, y, arg)
+{
+    object o;
+    for (;;)
+        aco_generate(y, arg);
+}
+static void *suspended(void *arg)
+{
+    object o;
+    aco_yield();
+    return arg;
+}
+extern "C" int plugin(void)
+{
+    aco_generator_t g;
+    aco_t *co = aco_new(suspended, NULL, NULL);
+    aco_send(co, NULL);
+    if (aco_generator_open(&g, elements, NULL, NULL) != 0 || !aco_generator_next(&g))
+        return 3;
+    aco_generator_close(&g);
+    return aco_cancel(co) != 0 || destroyed != 2;
+}
+END
+    # shellcheck disable=SC2086
+    "$cc" $flags -I"$prefix/include" host.c -o host -L"$library_dir" -lacorn -ldl -Wl,-rpath,"$library_dir"
+    # shellcheck disable=SC2086
+    "$cxx" $flags -O2 -shared -fPIC -I"$prefix/include" plugin.cc -o plugin.so -L"$library_dir" -lacorn -Wl,-rpath,"$library_dir"
+    ./host ./plugin.so
+    ;;
 ffi) # exported symbols, called by a language that knows nothing of the header
     case "$flags" in *-m32* | *-fsanitize*) echo "skipped: Python cannot load this build"; exit 77 ;; esac
     command -v python3 >/dev/null || exit 77
