@@ -1,5 +1,7 @@
 /* Generators: functions that make one value after another for the loop that consumes them, at the cost of a function call.
  *
+ * SPDX-License-Identifier: Apache-2.0
+ *
  *   ACO_GENERATOR(squares, y, arg)
  *   {
  *       for (intptr_t i = 1; i <= (intptr_t)arg; i++)
@@ -97,8 +99,8 @@ ACO__FORCE_INLINE int aco_generator_open(aco_generator_t *g, aco_generator_funct
 ACO__FORCE_INLINE int aco_generator_next(aco_generator_t *g);
 
 /* Ends the generator, wherever it is: its frames are unwound, so that cleanup attributes and C++ destructors run (as by
- * aco_cancel(), whose rules hold: they must not yield), and its stack is given back. An ended or closed one stays as
- * it is. Aborts when memory runs out. */
+ * aco_cancel(), whose rules hold: they must not yield), and its stack is given back. One that is ended, closed
+ * or all zeros stays as it is. Aborts when memory runs out. */
 ACO__FORCE_INLINE void aco_generator_close(aco_generator_t *g);
 
 /* The same for a generator with nothing to unwind: its frames are forgotten, which costs nothing. */
