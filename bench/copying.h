@@ -20,8 +20,9 @@ static __attribute__((noinline, cold)) void copying_check_words(const uint64_t *
 }
 
 /* Every byte of the array is used here and may have changed. An operand in memory, not a pointer: that would take room in the
- * frame itself. */
+ * frame itself. Nor may the compiler keep the array's address in the frame: where one is needed, it is made anew. */
 #define COPYING_USE(array) __asm__ volatile("" : "+m"(array))
+#define COPYING_ADDRESS(p, array) __asm__ volatile("lea %1,%0" : "=r"(p) : "m"(array))
 
 #define COPYING_HOLDER(bytes)                                                                                          \
     static void hold_##bytes(void)                                                                                     \
@@ -37,8 +38,11 @@ static __attribute__((noinline, cold)) void copying_check_words(const uint64_t *
             uint64_t tag = copying_tag();                                                                              \
             if (live[0] != tag || live[WORDS - 1] != tag + WORDS - 1)                                                  \
                 copying_wrong++;                                                                                       \
-            if (copying_check_all)                                                                                     \
-                copying_check_words(live, WORDS, tag);                                                                 \
+            if (copying_check_all) {                                                                                   \
+                const uint64_t *words;                                                                                 \
+                COPYING_ADDRESS(words, live);                                                                          \
+                copying_check_words(words, WORDS, tag);                                                                \
+            }                                                                                                          \
         }                                                                                                              \
     }
 

@@ -131,14 +131,16 @@ typedef struct aco_share_stack_s {
     aco_t *aco__left;                /* coroutines destroyed by other threads, to be freed by this one */
     void *aco__map;                  /* what the system gave: address and size */
     size_t aco__map_sz;
+    struct aco__region *aco__region; /* the pool's region that it is part of, or NULL */
     char aco__private;               /* it belongs to one coroutine and is freed with it */
-    char aco__poolable;              /* it has the default size */
+    char aco__ordinary;              /* it is of the default pool and size: threads keep some of these */
 } aco_share_stack_t;
 
 #ifdef __cplusplus
 }
 #endif
 #include "aco/switch.h"
+#include "aco/switching.h"
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -193,16 +195,20 @@ enum {
 /* An entry function for aco_new(). What it returns is the coroutine's result. */
 typedef void *(*aco_function_t)(void *arg);
 
+typedef struct aco_pool_s aco_pool_t; /* of private stacks: aco/pool.h */
+
 /* How a coroutine is to be made. Zero in a field, and NULL for the whole, stands for the default: initialise with {0} and
  * set what is wanted; later versions add fields from the reserved ones. */
 typedef struct aco_options_s {
-    size_t stack_size;        /* of its private stack, in bytes, rounded up, at least to 4096; 0: 256 KiB */
+    size_t stack_size;        /* of its private stack, in bytes, rounded up to a power of two (4 KiB … 8 MiB) or, beyond, to
+                                 the page size; 0: 256 KiB */
     aco_share_stack_t *stack; /* run on this share stack instead of a private one */
     size_t save_size;         /* bytes to reserve for its save area, with `stack`; 0: 64 */
     const char *name;         /* for aco_name(); copied, at most ACO_NAME_SIZE - 1 bytes */
     unsigned flags;           /* ACO_OWN_FP, … or'ed */
     unsigned aco__reserved0;  /* reserved fields are 0 */
-    void *aco__reserved[4];
+    aco_pool_t *pool;         /* where its private stack comes from (aco/pool.h); NULL: the process's default pool */
+    void *aco__reserved[3];
 } aco_options_t;
 
 enum {
@@ -246,6 +252,15 @@ ACO__FAST void *aco_yield_value(void *value);
  * refuses at once: -1, and errno as aco_send(), or EPERM also when no coroutine is running, when the running one is a task
  * (aco/scheduler.h) or in its cleanup, and when one of the two has ACO_OWN_EXCEPTIONS and the other has not. */
 ACO__FAST int aco_yield_to(aco_t *co);
+
+/* Starts to fetch what a resume of `co` will touch: of one on a share stack the control block and a save area of up to 200 bytes
+ * behind it; of one on a private stack the control block. It reads nothing and waits for nothing. To be called some eight resumes ahead by a
+ * loop that resumes many coroutines in an order of its own. `co` may be anything. */
+ACO__FAST void aco_prefetch(const aco_t *co);
+
+/* The second step, for private stacks and large save areas: reads the control block, which should have arrived by now, and starts to fetch
+ * the innermost frame, or the rest of the save area. To be called some four resumes ahead. `co` is not NULL and was not destroyed. */
+ACO__FAST void aco_prefetch_stack(const aco_t *co);
 
 typedef enum aco_state_e {
     ACO_STATE_READY,     /* never resumed */
@@ -657,7 +672,7 @@ ACO__FAST aco_t *aco_new(aco_function_t fn, void *arg, const aco_options_t *opts
 /* Keeps one, if it is ordinary. */
 ACO__FORCE_INLINE int aco__spare_keep(aco__thread_t *self, aco_t *co)
 {
-    if (!co->share_stack->aco__poolable || self->spares >= ACO__MOST_SPARES ||
+    if (!co->share_stack->aco__ordinary || self->spares >= ACO__MOST_SPARES ||
         *(struct aco__heap **)((uintptr_t)co & ~(uintptr_t)(ACO__SLAB - 1)) != self->heap) /* where its slab begins */
         return 0;
     co->aco__state = ACO__NATIVE | ACO__PRIVATE | ACO__GONE;
@@ -684,6 +699,27 @@ ACO__FAST int aco_defer(void (*fn)(void *), void *arg)
 #else
     return aco__defer(fn, arg, __builtin_frame_address(0));
 #endif
+}
+
+enum { ACO__PREFETCH_LINES = 5, ACO__CACHE_LINE = 64 };
+
+ACO__FAST void aco_prefetch(const aco_t *co)
+{
+    for (int i = 0; i < ACO__PREFETCH_LINES; i++)
+        __builtin_prefetch((const char *)co + i * ACO__CACHE_LINE, 1);
+}
+
+ACO__FAST void aco_prefetch_stack(const aco_t *co)
+{
+    const char *p = (const char *)co->aco__self.sp;
+    size_t sz = 3 * ACO__CACHE_LINE;
+    if (!(co->aco__state & ACO__PRIVATE)) {
+        size_t most = (ACO__PREFETCH_LINES + 16) * ACO__CACHE_LINE;
+        p = (const char *)co->save_stack.ptr;
+        sz = co->save_stack.valid_sz < most ? co->save_stack.valid_sz : most;
+    }
+    for (const char *end = p + sz; p < end; p += ACO__CACHE_LINE)
+        __builtin_prefetch(p, 1);
 }
 
 ACO__FAST int aco_is_in_main_co(void)

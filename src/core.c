@@ -154,8 +154,6 @@ static void rare_thread_ends(void)
     aco__unmap_guarded((char *)rare - SCRATCH - page, page + SCRATCH + round_to_page(sizeof *rare), page);
 }
 
-static void spares_free(aco__thread_t *self);
-
 static void thread_ends(void *unused)
 {
     aco__thread_t *self = aco__self();
@@ -163,7 +161,7 @@ static void thread_ends(void *unused)
     rare_thread_ends(); /* its destructors may use coroutines */
     if (self->scheduler)
         self->scheduler->thread_ends(self);
-    spares_free(self);
+    aco__spares_free(self);
     aco__heap_thread_ends();
 }
 
@@ -297,6 +295,8 @@ static int check_options(const char *call, const aco_options_t *o)
         return aco__refuse(0, EINVAL, call, NULL, "ACO_OWN_FP and ACO_SHARED_FP exclude each other");
     if (o->stack && (o->stack_size || (o->flags & ACO_NO_GUARD)))
         return aco__refuse(0, EINVAL, call, NULL, "%s is for a private stack, not for a share stack", o->stack_size ? "stack_size" : "ACO_NO_GUARD");
+    if (o->stack && o->pool)
+        return aco__refuse(0, EINVAL, call, NULL, "pool is for a private stack, not for a share stack");
     if (!o->stack && o->save_size)
         return aco__refuse(0, EINVAL, call, NULL, "save_size is for a share stack, not for a private one");
     if (o->stack && o->stack->aco__private)
@@ -320,13 +320,13 @@ aco_t *aco__native_new(const aco_options_t *o, size_t *sz)
         }
         return co;
     }
-    if ((!o->stack_size || o->stack_size == ACO__PRIVATE_SIZE) && !(o->flags & ACO_NO_GUARD) && aco__self()->spare) {
+    if ((!o->stack_size || o->stack_size == ACO__PRIVATE_SIZE) && !(o->flags & ACO_NO_GUARD) && !o->pool && aco__self()->spare) {
         co = aco__spare_pop(aco__self());
         co->aco__state = ACO__NATIVE | ACO__PRIVATE;
         return co;
     }
     *sz = o->stack_size ? o->stack_size : (size_t)ACO__PRIVATE_SIZE;
-    stack = aco__stack_new_private(o->stack_size, !(o->flags & ACO_NO_GUARD));
+    stack = aco__stack_new_private(o->pool, o->stack_size, !(o->flags & ACO_NO_GUARD));
     if (!stack)
         return NULL;
     *sz = room;
@@ -353,7 +353,7 @@ void aco__native_free(aco_t *co)
     }
 }
 
-static void spares_free(aco__thread_t *self)
+void aco__spares_free(aco__thread_t *self)
 {
     while (self->spare)
         aco__native_free(aco__spare_pop(self));

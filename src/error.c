@@ -73,10 +73,12 @@ int aco__refuse(int fatal, int error, const char *call, const void *co, const ch
 int aco__refuse_memory(int fatal, const char *call, size_t sz)
 {
     int error = errno;
-    const char *setting;
-    size_t limit = error == ENOMEM ? aco__os_mapping_limit_reached(&setting) : 0;
-    if (limit)
-        return aco__refuse(fatal, EAGAIN, call, NULL, "no memory for %zu bytes: the process has the %zu mappings that %s allows", sz, limit, setting);
+    char sentence[128];
+    int met = error == ENOMEM ? aco__os_limit_met(sz, sentence, sizeof sentence) : 0;
+    if (error == EDQUOT)
+        return aco__refuse(fatal, EAGAIN, call, NULL, "no stack of %zu bytes: as many of the pool's are in use as its most_stacks allows", sz);
+    if (met)
+        return aco__refuse(fatal, met == 1 ? EAGAIN : ENOMEM, call, NULL, "no memory for %zu bytes: %s", sz, sentence);
     return aco__refuse(fatal, error, call, NULL, "no memory for %zu bytes: %s", sz, strerror(error));
 }
 

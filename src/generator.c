@@ -14,6 +14,7 @@ aco_t *aco__generator_new(const aco_options_t *opts, const void *function, unsig
     size_t sz;
     if (opts) {
         o.stack_size = opts->stack_size;
+        o.pool = opts->pool;
         o.flags = opts->flags & flags;
         o.name = name = opts->name;
     }

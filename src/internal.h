@@ -95,9 +95,16 @@ ACO__HIDDEN void aco__name(aco__extra_t *extra, const char *name);
 ACO__HIDDEN void aco__clean_up(aco_t *co);
 
 /* ---- stack.c ---- */
-enum { ACO__PRIVATE_SIZE = 256 << 10 };
-/* A private stack with its extra record. NULL and errno. */
-ACO__HIDDEN aco_share_stack_t *aco__stack_new_private(size_t sz, int guarded);
+enum {
+    ACO__LINE = 64,  /* bytes of a cache line: how things are aligned, and the unit of a stack's colour */
+    ACO__HEAD = 4096, /* bytes of colour and records */
+    ACO__PRIVATE_SIZE = 256 << 10
+};
+/* A private stack with its extra record, of `pool` (NULL: the default one). NULL and errno. */
+ACO__HIDDEN aco_share_stack_t *aco__stack_new_private(aco_pool_t *pool, size_t sz, int guarded);
+/* Writes a stack's records. `map`: what it lies in; `below`: bytes of the guard page, or of what holds the canary; then `sz` bytes
+ * and ACO__HEAD. `number` makes its colour. */
+ACO__HIDDEN aco_share_stack_t *aco__stack_lay_out(char *map, size_t below, size_t sz, unsigned number, int guarded);
 ACO__HIDDEN void aco__stack_free(aco_share_stack_t *stack);
 static inline aco__extra_t *aco__stack_extra(aco_share_stack_t *stack)
 {
@@ -114,6 +121,13 @@ ACO__HIDDEN void aco__stack_check_overflow(const char *call, const aco_share_sta
 /* Makes room behind the save area for one pointer. 0, or -1 and errno. */
 ACO__HIDDEN int aco__save_area_reserve(aco_t *co);
 
+/* ---- pool.c ---- */
+/* Whether stacks of this size come from pools. */
+ACO__HIDDEN int aco__pool_has(size_t sz);
+/* A stack of at least `sz` bytes, laid out. NULL and errno; EDQUOT: the pool's own limit. */
+ACO__HIDDEN aco_share_stack_t *aco__pool_take(aco_pool_t *pool, size_t sz);
+ACO__HIDDEN void aco__pool_give(aco_share_stack_t *stack);
+
 /* ---- overflow.c ---- */
 enum { ACO__SIGNAL_STACK = 64 << 10 };
 
@@ -128,6 +142,8 @@ enum { ACO__PRIVATE_BLOCK = offsetof(aco_t, main_co) };
  * what was asked for in vain. */
 ACO__HIDDEN aco_t *aco__native_new(const aco_options_t *o, size_t *sz);
 ACO__HIDDEN void aco__native_free(aco_t *co);
+/* Frees the coroutines that the thread keeps. */
+ACO__HIDDEN void aco__spares_free(aco__thread_t *self);
 /* Frees block, save area and extra record. */
 ACO__HIDDEN void aco__block_free(aco_t *co);
 /* Ends the running coroutine. */
@@ -198,8 +214,6 @@ static inline void aco__unpark_resumer(aco__thread_t *self, aco_t *co)
     self->fp_control = co ? co->aco__fp_control : self->outermost_fp_control;
     self->fp_control2 = co ? co->aco__fp_control2 : self->outermost_fp_control2;
 }
-
-enum { ACO__LINE = 64 }; /* bytes of a cache line: how things are aligned, and the unit of a stack's colour */
 
 /* Atomic, since a thread that destroys a coroutine may read what the stack's thread changes meanwhile; either value will do. */
 static inline __attribute__((always_inline)) unsigned aco__phase(const aco_t *co)

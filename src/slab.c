@@ -127,7 +127,7 @@ static void slab_emptied(slab_t *slab)
         return;
     }
     if (slab->fresh > KEEP_TOUCHED && aco__map_is_ours())
-        aco__os_discard((char *)slab + KEEP_TOUCHED, SLAB - KEEP_TOUCHED);
+        aco__os_discard((char *)slab + KEEP_TOUCHED, SLAB - KEEP_TOUCHED, 0);
     slab->free = NULL;
     slab->fresh = ACO__LINE;
 }

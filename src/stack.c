@@ -1,7 +1,7 @@
-/* Share stacks, and the copying between them and save areas.
+/* Stacks: how one is laid out, and the copying between share stacks and save areas.
  *
- *   map                                                                    map + map_sz
- *   | guard page | ptr ... sz bytes ... | colour: 0 to 59 lines |top| record, 4 lines |
+ *   map                                         head page                          map + map_sz
+ *   | guard page | ptr ... sz bytes ... | colour: 16 to 59 lines |top| record, 4 lines |
  *   or, without a guard page,
  *   | canary line | ptr ...
  *
@@ -9,15 +9,17 @@
  *
  * The stack's first return address stands at `aco__top`, just below a line boundary, and is the same for every coroutine:
  * it is written once and never copied. Coroutines' frames grow down from it. The colour differs from stack to stack, so that
- * the tops of many stacks do not fall into the same cache sets. */
+ * the tops of many stacks do not fall into the same cache sets; it leaves at least 1 KiB of the head page to the outermost frames,
+ * so that a coroutine a call or two deep takes one page. */
 #include "os.h"
 #include "track.h"
 
 #include <errno.h>
 #include <string.h>
 
-enum { COLOURS = 60, RECORD = 4 * ACO__LINE, MIN_SIZE = 4096, DEFAULT_SIZE = 2 << 20 };
+enum { COLOURS = 44, FIRST_COLOUR = 16, RECORD = 4 * ACO__LINE, MIN_SIZE = 4096, DEFAULT_SIZE = 2 << 20 };
 _Static_assert(sizeof(aco_share_stack_t) + sizeof(aco__extra_t) <= RECORD, "the records fit their place");
+_Static_assert((FIRST_COLOUR + COLOURS) * ACO__LINE + RECORD == ACO__HEAD, "colour and records are the head page");
 
 static const uint64_t canary = UINT64_C(0x6b63617473206f63); /* in the 64 bytes below a stack without a guard page */
 
@@ -26,26 +28,38 @@ static size_t round_up(size_t sz, size_t to)
     return (sz + to - 1) & ~(to - 1);
 }
 
-/* The next colour, in lines. 37 has no factor in common with 60: all of them come, neighbours far apart. */
-static size_t next_colour(void)
+aco_share_stack_t *aco__stack_lay_out(char *map, size_t below, size_t sz, unsigned number, int guarded)
 {
-    static unsigned made;
-    return __atomic_fetch_add(&made, 1, __ATOMIC_RELAXED) * 37u % COLOURS;
+    size_t colour = FIRST_COLOUR + number % COLOURS * 37u % COLOURS; /* no common factor: all of them come, neighbours far apart */
+    char *top = map + below + sz + colour * ACO__LINE;
+    aco_share_stack_t *stack = (aco_share_stack_t *)(void *)top;
+    memset(top, 0, RECORD);
+    stack->ptr = map + below;
+    stack->sz = sz;
+    stack->guard_page_enabled = (char)guarded;
+    stack->aco__map = map;
+    stack->aco__top = top - ACO__ENTRY_BELOW_TOP;
+    *(const void **)stack->aco__top = aco__returned;
+    if (!guarded)
+        for (int i = ACO__LINE; i; i -= 8)
+            memcpy((char *)stack->ptr - i, &canary, sizeof canary);
+    return stack;
 }
 
 /* NULL and errno on failure. */
 static aco_share_stack_t *stack_new(size_t sz, int guarded)
 {
+    static unsigned made;
     size_t page = aco__os_page_size(), below = guarded ? page : ACO__LINE, map_sz;
     aco_share_stack_t *stack;
-    char *map, *top;
+    char *map;
     if (sz > SIZE_MAX / 2) {
         errno = ENOMEM;
         return NULL;
     }
     sz = sz == 0 ? DEFAULT_SIZE : sz < MIN_SIZE ? MIN_SIZE : sz;
     sz = round_up(sz, guarded ? page : ACO__LINE);
-    map_sz = round_up(below + sz + COLOURS * ACO__LINE + RECORD, page);
+    map_sz = round_up(below + sz + ACO__HEAD, page);
     map = aco__map(map_sz);
     if (!map)
         return NULL;
@@ -53,18 +67,8 @@ static aco_share_stack_t *stack_new(size_t sz, int guarded)
         aco__unmap(map, map_sz);
         return NULL;
     }
-    top = map + below + sz + next_colour() * ACO__LINE;
-    stack = (aco_share_stack_t *)(void *)top;
-    stack->ptr = map + below;
-    stack->sz = sz;
-    stack->guard_page_enabled = (char)guarded;
-    stack->aco__map = map;
+    stack = aco__stack_lay_out(map, below, sz, __atomic_fetch_add(&made, 1, __ATOMIC_RELAXED), guarded);
     stack->aco__map_sz = map_sz;
-    stack->aco__top = top - ACO__ENTRY_BELOW_TOP;
-    *(const void **)stack->aco__top = aco__returned;
-    if (!guarded)
-        for (int i = 0; i < ACO__LINE; i += 8)
-            memcpy(map + i, &canary, sizeof canary);
     return stack;
 }
 
@@ -76,18 +80,22 @@ aco_share_stack_t *aco_share_stack_new2(size_t sz, char guard_page_enabled)
     return stack;
 }
 
-aco_share_stack_t *aco__stack_new_private(size_t sz, int guarded)
+aco_share_stack_t *aco__stack_new_private(aco_pool_t *pool, size_t sz, int guarded)
 {
-    aco_share_stack_t *stack = stack_new(sz ? sz : ACO__PRIVATE_SIZE, guarded);
-    if (!stack)
-        return NULL;
-    stack->aco__private = 1;
-    stack->aco__poolable = guarded && stack->sz == ACO__PRIVATE_SIZE;
+    aco_share_stack_t *stack;
+    sz = sz ? sz : ACO__PRIVATE_SIZE;
+    stack = guarded && aco__pool_has(sz) ? aco__pool_take(pool, sz) : stack_new(sz, guarded);
+    if (stack)
+        stack->aco__private = 1;
     return stack;
 }
 
 void aco__stack_free(aco_share_stack_t *stack)
 {
+    if (stack->aco__region) {
+        aco__pool_give(stack);
+        return;
+    }
     aco__unmap_guarded(stack->aco__map, stack->aco__map_sz, stack->guard_page_enabled ? aco__os_page_size() : 0);
 }
 

@@ -14,7 +14,7 @@ notice() {
 {
     notice
     printf '#define ACO__ONE_FILE\n'
-    $expand -v dirs="$root/include" -- "$root/include/aco.h" "$root/include/aco/generator.h" "$root/include/aco/scheduler.h"
+    $expand -v dirs="$root/include" -- "$root/include/aco.h" "$root/include/aco/pool.h" "$root/include/aco/generator.h" "$root/include/aco/scheduler.h"
 } > "$out/aco.h"
 {
     notice
@@ -23,7 +23,7 @@ notice() {
     files=
     for source; do files="$files $root/$source"; done
     # shellcheck disable=SC2086
-    $expand -v dirs="$root/include:$root/src" -v skip='aco.h aco/generator.h aco/scheduler.h' -- $files
+    $expand -v dirs="$root/include:$root/src" -v skip='aco.h aco/pool.h aco/generator.h aco/scheduler.h' -- $files
 } > "$out/aco.c"
 cp include/aco_assert_override.h "$out/"
 sed 's|^#include "aco/generator.h"|#include "aco.h"|' include/aco.hpp > "$out/aco.hpp"

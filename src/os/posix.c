@@ -9,6 +9,8 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef MAP_NORESERVE
@@ -26,32 +28,66 @@ size_t aco__os_page_size(void)
     return known;
 }
 
-size_t aco__os_mapping_limit_reached(const char **setting)
-{
 #ifdef __linux__
-    char buffer[4096]; /* no memory: there may be none */
-    size_t limit = 0, mappings = 0;
+/* A file's first bytes, as a string. There may be no memory: `buffer` is the caller's. */
+static const char *read_file(const char *path, char *buffer, size_t sz)
+{
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = file < 0 ? 0 : read(file, buffer, sz - 1);
+    if (file >= 0)
+        close(file);
+    buffer[n < 0 ? 0 : n] = 0;
+    return buffer;
+}
+
+static size_t mappings(void)
+{
+    char buffer[4096];
+    size_t count = 0;
     ssize_t n;
-    int file = open("/proc/sys/vm/max_map_count", O_RDONLY | O_CLOEXEC);
-    *setting = "vm.max_map_count";
-    if (file < 0)
-        return 0;
-    n = read(file, buffer, sizeof buffer);
-    for (ssize_t i = 0; i < n && buffer[i] >= '0' && buffer[i] <= '9'; i++)
-        limit = limit * 10 + (size_t)(buffer[i] - '0');
-    close(file);
-    file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    int file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
     if (file < 0)
         return 0;
     while ((n = read(file, buffer, sizeof buffer)) > 0)
         for (ssize_t i = 0; i < n; i++)
-            mappings += buffer[i] == '\n';
+            count += buffer[i] == '\n';
     close(file);
-    return limit && mappings + 2 >= limit ? limit : 0;
-#else
-    *setting = "";
-    return 0;
+    return count;
+}
 #endif
+
+size_t aco__os_mapping_limit(void)
+{
+#ifdef __linux__
+    char text[32];
+    size_t limit = strtoul(read_file("/proc/sys/vm/max_map_count", text, sizeof text), NULL, 10);
+    return limit ? limit : 65530;
+#else
+    return SIZE_MAX;
+#endif
+}
+
+int aco__os_limit_met(size_t sz, char *sentence, size_t room)
+{
+    int saved = errno, met = 0;
+    struct rlimit as;
+#ifdef __linux__
+    char text[32];
+    size_t limit = aco__os_mapping_limit();
+    if (mappings() + 2 >= limit) {
+        snprintf(sentence, room, "the process has the %zu mappings that vm.max_map_count allows", limit);
+        met = 1;
+    } else if (read_file("/proc/sys/vm/overcommit_memory", text, sizeof text)[0] == '2') {
+        snprintf(sentence, room, "vm.overcommit_memory is 2: the kernel promises no more than vm.overcommit_ratio allows");
+        met = 2;
+    }
+#endif
+    if (!met && getrlimit(RLIMIT_AS, &as) == 0 && as.rlim_cur != RLIM_INFINITY && as.rlim_cur < SIZE_MAX) {
+        snprintf(sentence, room, "RLIMIT_AS (ulimit -v) allows %zu bytes of address space, %zu more are too many", (size_t)as.rlim_cur, sz);
+        met = 2;
+    }
+    errno = saved;
+    return met;
 }
 
 void *aco__os_map(size_t sz)
@@ -89,15 +125,29 @@ void aco__os_unmap(void *p, size_t sz)
 /* Linux 6.13's MADV_GUARD_INSTALL: a guard that is not a mapping of its own; and its opposite. */
 enum { GUARD_INSTALL = 102, GUARD_REMOVE = 103 };
 
-int aco__os_guard(void *p, size_t sz)
+int aco__os_guard_in_tables(void *p, size_t sz)
 {
 #ifdef __linux__
+    return madvise(p, sz, GUARD_INSTALL);
+#else
+    (void)p, (void)sz;
+    errno = ENOSYS;
+    return -1;
+#endif
+}
+
+int aco__os_guard_mapping(void *p, size_t sz)
+{
+    return mprotect(p, sz, PROT_NONE);
+}
+
+int aco__os_guard(void *p, size_t sz)
+{
     int saved = errno;
-    if (madvise(p, sz, GUARD_INSTALL) == 0)
+    if (aco__os_guard_in_tables(p, sz) == 0)
         return 0;
     errno = saved;
-#endif
-    return mprotect(p, sz, PROT_NONE);
+    return aco__os_guard_mapping(p, sz);
 }
 
 void aco__os_unguard(void *p, size_t sz)
@@ -110,22 +160,69 @@ void aco__os_unguard(void *p, size_t sz)
     errno = saved;
 }
 
-void aco__os_discard(void *p, size_t sz)
+static void advise(void *p, size_t sz, int advice)
 {
     int saved = errno;
-    madvise(p, sz, MADV_DONTNEED);
+    madvise(p, sz, advice);
     errno = saved;
+}
+
+void aco__os_discard(void *p, size_t sz, int lazily)
+{
+#ifdef MADV_FREE
+    advise(p, sz, lazily ? MADV_FREE : MADV_DONTNEED);
+#else
+    (void)lazily;
+    advise(p, sz, MADV_DONTNEED);
+#endif
 }
 
 void aco__os_prefer_large_pages(void *p, size_t sz)
 {
 #ifdef MADV_HUGEPAGE
-    int saved = errno;
-    madvise(p, sz, MADV_HUGEPAGE);
-    errno = saved;
+    advise(p, sz, MADV_HUGEPAGE);
 #else
     (void)p, (void)sz;
 #endif
+}
+
+void aco__os_no_large_pages(void *p, size_t sz)
+{
+#ifdef MADV_NOHUGEPAGE
+    advise(p, sz, MADV_NOHUGEPAGE);
+#else
+    (void)p, (void)sz;
+#endif
+}
+
+size_t aco__os_first_resident(const void *p, size_t sz)
+{
+    enum { AT_ONCE = 512 };
+    unsigned char resident[AT_ONCE];
+    size_t page = aco__os_page_size(), pages = sz / page;
+    int saved = errno;
+    for (size_t done = 0; done < pages; done += AT_ONCE) {
+        size_t n = pages - done < AT_ONCE ? pages - done : AT_ONCE;
+        if (mincore((void *)((uintptr_t)p + done * page), n * page, (void *)resident) != 0) {
+            errno = saved;
+            return 0;
+        }
+        for (size_t i = 0; i < n; i++)
+            if (resident[i] & 1)
+                return (done + i) * page;
+    }
+    return sz;
+}
+
+uint32_t aco__os_milliseconds(void)
+{
+    struct timespec now;
+#ifdef CLOCK_MONOTONIC_COARSE
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+#else
+    clock_gettime(CLOCK_MONOTONIC, &now);
+#endif
+    return (uint32_t)now.tv_sec * 1000u + (uint32_t)(now.tv_nsec / 1000000);
 }
 
 void aco__os_message(const char *text, size_t length)
@@ -228,6 +325,12 @@ void aco__os_at_thread_exit(void (*fn)(void *), void *arg)
 }
 
 static pthread_mutex_t process_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* A child has the lock's data whole, whoever forked. */
+static __attribute__((constructor)) void keep_over_fork(void)
+{
+    pthread_atfork(aco__os_lock, aco__os_unlock, aco__os_unlock);
+}
 
 void aco__os_lock(void)
 {
