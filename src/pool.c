@@ -16,7 +16,7 @@
 enum {
     SMALLEST_LOG = 12, /* 4 KiB, */
     LARGEST_LOG = 23,  /* 8 MiB */
-    CLASSES = LARGEST_LOG - SMALLEST_LOG + 1,
+    SIZES = LARGEST_LOG - SMALLEST_LOG + 1,
     IDLE_STACKS = 1024,
     IDLE_MS = 1000,
     MOST_SLOTS = 1 << 29, /* of a region */
@@ -44,7 +44,7 @@ typedef struct class {
 
 struct aco_pool_s {
     aco_pool_options_t options;
-    class_t classes[CLASSES];
+    class_t classes[SIZES];
     size_t in_use, reserved, regions, canaries, reclaimed;
 };
 
@@ -126,7 +126,7 @@ static void pool_init(aco_pool_t *pool, const aco_pool_options_t *options)
         pool->options.idle_stacks = IDLE_STACKS;
     if (!pool->options.idle_ms)
         pool->options.idle_ms = IDLE_MS;
-    for (int i = 0; i < CLASSES; i++) {
+    for (int i = 0; i < SIZES; i++) {
         class_t *class = &pool->classes[i];
         list_init(&class->idle);
         list_init(&class->empty);
@@ -291,7 +291,7 @@ size_t aco_pool_trim(aco_pool_t *pool)
         aco__spares_free(aco__self());
     aco__os_lock();
     pool = pool_of(pool);
-    for (class_t *class = pool->classes; class < pool->classes + CLASSES; class++) {
+    for (class_t *class = pool->classes; class < pool->classes + SIZES; class++) {
         int n;
         while ((n = choose_cold(class, 0, 0, chosen)) > 0) {
             trimmed += (size_t)n;
@@ -450,7 +450,7 @@ int aco_pool_stats(aco_pool_t *pool, aco_pool_stats_t *stats)
     stats->in_use = pool->in_use;
     stats->canaries = pool->canaries;
     stats->reclaimed = pool->reclaimed;
-    for (const class_t *class = pool->classes; class < pool->classes + CLASSES; class++) {
+    for (const class_t *class = pool->classes; class < pool->classes + SIZES; class++) {
         stats->idle += class->idle_count;
         stats->empty += class->empty_count;
     }
