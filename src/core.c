@@ -207,7 +207,7 @@ static aco_t *block_new(size_t save_sz)
     }
     if (aco_unlikely(aco__tools_present())) /* each coroutine then has an extra record, whose address stands in the area */
         save_sz += sizeof(void *);
-    size_t inside = save_sz <= MAX_INSIDE ? save_sz : 0, room = sizeof(aco_t) + inside;
+    size_t inside = save_sz <= MAX_INSIDE ? save_sz : 0, room = sizeof(aco_t) + (inside ? inside : 8); /* see stack.c's area_statistic_t */
     aco_t *co = aco__block_memory_new(&room);
     if (!co)
         return NULL;
@@ -222,6 +222,7 @@ static aco_t *block_new(size_t save_sz)
             aco__memory_free(co, sizeof(aco_t));
             return NULL;
         }
+        aco__area_reserved(co);
     }
     return co;
 }
@@ -265,6 +266,8 @@ aco_t *aco__create(aco_t *main_co, aco_share_stack_t *stack, size_t save_sz, aco
     prepare_entry(co, fp, arg);
     if (aco__observe_new(co, 0) != 0)
         aco__refuse_memory(1, "aco_create", sizeof(aco__extra_t));
+    if (aco_unlikely(aco__self()->measures))
+        aco__usage_begin(co);
     return co;
 }
 
@@ -278,6 +281,8 @@ void aco_reset(aco_t *co, aco_cofuncp_t fp, void *arg)
         aco__die("aco_reset", co, "was made by aco_new(): aco_restart() is its call");
     aco__extra_clear(co);
     prepare_entry(co, fp, arg);
+    if (aco_unlikely(aco__self()->measures))
+        aco__usage_begin(co);
 }
 
 /* ---- Native coroutines ---- */
@@ -384,6 +389,8 @@ aco_t *aco__new_called(const char *call, aco_function_t fn, void *arg, const aco
         if (aco__observe_new(co, (o->flags & ACO_OWN_EXCEPTIONS) != 0) == 0 && (!o->name || aco__extra_make(co))) {
             if (o->name)
                 aco__name(aco__extra(co), o->name);
+            if (aco_unlikely(self->measures))
+                aco__usage_begin(co);
             return co;
         }
         sz = sizeof(aco__extra_t);
@@ -423,6 +430,8 @@ int aco_restart(aco_t *co, aco_function_t fn, void *arg)
     if (!aco__has(co, ACO__PRIVATE))
         co->save_stack.valid_sz = 0;
     aco__set_phase(co, aco__has(co, ACO__PRIVATE) ? ACO__SUSPENDED : ACO__READY);
+    if (aco_unlikely(aco__self()->measures))
+        aco__usage_begin(co);
     return 0;
 }
 

@@ -47,6 +47,11 @@ ACO__HIDDEN void *aco__block_memory_new(size_t *sz);
 /* Gives back what these gave; `sz` is what they said, or anything up to ACO__SLAB_LARGEST if that was so too. Any thread. */
 ACO__HIDDEN void aco__memory_free(void *p, size_t sz);
 ACO__HIDDEN int aco__blocks_each(int (*visit)(aco_t *co, void *arg), void *arg);
+/* At most `most` of them, from number *from on; *from becomes where to go on: 0 after the last. Slabs that come and go may
+ * have some passed over until the next round. */
+ACO__HIDDEN void aco__blocks_some(int (*visit)(aco_t *co, void *arg), void *arg, size_t *from, size_t most);
+/* How many bytes of a slab this object has. */
+ACO__HIDDEN size_t aco__memory_size(const void *p);
 ACO__HIDDEN void aco__heap_thread_ends(void);
 /* Sees to it that what the calling thread has is given back when it ends; core.c. */
 ACO__HIDDEN void aco__thread_will_end(void);
@@ -74,6 +79,7 @@ typedef struct aco__extra {
     void *left_fiber;          /* where it left off: NULL, or a generator's */
     const void *left_bottom;   /* likewise, the stack; NULL: its own */
     size_t left_size;
+    struct aco__usage *usage;  /* where it is measured, or NULL */
     char own_exceptions;
     char name[ACO_NAME_SIZE];
 } aco__extra_t;
@@ -118,6 +124,8 @@ ACO__HIDDEN void aco__stack_leave(aco_t *co);
 /* Takes `co`, started and not ended, off its stack and frees it: now, or when the stack's own thread comes by. */
 ACO__HIDDEN void aco__stack_forget(aco_t *co);
 ACO__HIDDEN void aco__stack_check_overflow(const char *call, const aco_share_stack_t *stack);
+/* The save area is not behind the block from the beginning: it keeps its size. */
+ACO__HIDDEN void aco__area_reserved(aco_t *co);
 /* Makes room behind the save area for one pointer. 0, or -1 and errno. */
 ACO__HIDDEN int aco__save_area_reserve(aco_t *co);
 
@@ -127,6 +135,15 @@ ACO__HIDDEN int aco__pool_has(size_t sz);
 /* A stack of at least `sz` bytes, laid out. NULL and errno; EDQUOT: the pool's own limit. */
 ACO__HIDDEN aco_share_stack_t *aco__pool_take(aco_pool_t *pool, size_t sz);
 ACO__HIDDEN void aco__pool_give(aco_share_stack_t *stack);
+
+/* ---- measure.c ---- */
+/* Begins to measure a new coroutine, which its thread measures. */
+ACO__HIDDEN void aco__usage_begin(aco_t *co);
+/* It was left by a switch, or is about to, with its stack pointer at `sp`; it has ended, or is destroyed. For one whose extra record has `usage`. */
+ACO__HIDDEN void aco__usage_left(const aco_t *co, aco__extra_t *extra, const void *sp);
+ACO__HIDDEN void aco__usage_end(const aco_t *co, aco__extra_t *extra);
+/* aco_stack_trim() for aco__blocks_each(): of the tasks of thread `self`, which runs none. */
+ACO__HIDDEN int aco__task_trim(aco_t *co, void *self);
 
 /* ---- overflow.c ---- */
 enum { ACO__SIGNAL_STACK = 64 << 10 };

@@ -7,6 +7,7 @@
 #include "wait.h"
 
 #include "clock.h"
+#include "os.h"
 #include "track.h"
 
 #include <errno.h>
@@ -15,7 +16,11 @@
 typedef struct aco__scheduler scheduler_t;
 typedef ACO__ARRIVAL_ABI void arrival_t(ACO__ARRIVAL_PARAMETERS);
 
-enum { ROUNDS_PER_POLL = 61 };
+enum {
+    ROUNDS_PER_POLL = 61,
+    TRIM_MS = 100, /* how often some tasks' stacks are trimmed, */
+    TRIM_TASKS = 64
+};
 
 static void scheduler_ends(aco__thread_t *self);
 __attribute__((noreturn)) static void end_running_task(aco_t *task, void *result);
@@ -41,6 +46,7 @@ static scheduler_t *scheduler_of(aco__thread_t *self, const char *call)
     memset(s, 0, sizeof *s);
     s->thread_ends = scheduler_ends;
     s->end_task = end_running_task;
+    s->trimmed_at = aco__os_milliseconds();
     self->scheduler = s;
     return s;
 }
@@ -270,11 +276,22 @@ static int ask_idle(scheduler_t *s, int64_t timeout_ns)
     return answer < 0 ? aco__refuse(0, errno, "aco_run", NULL, "the idle hook failed: %s", strerror(errno)) : answer;
 }
 
+/* Some tasks' unused pages go back to the system: those of tasks that went deep once and now wait higher up. */
+static void trim_some(aco__thread_t *self, scheduler_t *s)
+{
+    uint32_t now = aco__os_milliseconds();
+    if (now - s->trimmed_at < TRIM_MS)
+        return;
+    s->trimmed_at = now;
+    aco__blocks_some(aco__task_trim, self, &s->trim_from, TRIM_TASKS);
+}
+
 /* Nobody can run. 0, or -1: nobody ever will. */
 static int wait_for_event(aco__thread_t *self, scheduler_t *s)
 {
     int64_t deadline = s->timers_count ? s->timers[0].deadline : -1, left = -1;
     int more = 0;
+    trim_some(self, s);
     if (s->idle) {
         if (deadline >= 0)
             left = deadline - aco__os_now();

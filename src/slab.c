@@ -261,6 +261,29 @@ int aco__blocks_each(int (*visit)(aco_t *co, void *arg), void *arg)
     return 0;
 }
 
+void aco__blocks_some(int (*visit)(aco_t *co, void *arg), void *arg, size_t *from, size_t most)
+{
+    heap_t *heap = aco__self()->heap;
+    size_t skip = *from, done = 0;
+    for (slab_t *slab = heap ? heap->block_slabs : NULL; slab; slab = slab->next_block_slab) {
+        size_t objects = (slab->fresh - ACO__LINE) / slab->size, i = skip < objects ? skip : objects;
+        skip -= i;
+        for (; i < objects; i++) {
+            if (done++ == most) {
+                *from += most;
+                return;
+            }
+            visit((aco_t *)(void *)((char *)slab + ACO__LINE + i * slab->size), arg);
+        }
+    }
+    *from = 0;
+}
+
+size_t aco__memory_size(const void *p)
+{
+    return slab_of((void *)(uintptr_t)p)->size;
+}
+
 static void remote_free(heap_t *heap, object_t *object)
 {
     object_t *next = __atomic_load_n(&heap->remote, __ATOMIC_RELAXED);

@@ -218,6 +218,17 @@ static void copy(void *to, const void *from, size_t sz)
         memcpy(to, from, sz);
 }
 
+/* An area that is not the one behind the block leaves that one free for these. */
+typedef struct area_statistic {
+    uint32_t reserved; /* bytes that were asked for: it does not become smaller */
+    uint32_t recent;   /* the most bytes saved of late: decays */
+} area_statistic_t;
+
+static area_statistic_t *statistic(aco_t *co)
+{
+    return (area_statistic_t *)(void *)(co + 1);
+}
+
 /* A save area of at least `sz` bytes; what the old one holds is not needed, but for the pointer to an extra record behind it.
  * The first growth fits exactly, later ones leave room: a coroutine that grew twice grows again. 0, or -1 and errno. */
 static int grow(aco_t *co, size_t sz)
@@ -233,9 +244,57 @@ static int grow(aco_t *co, size_t sz)
     memcpy(p + room - behind, (char *)save->ptr + save->sz, behind);
     if (!aco__area_is_inside(co))
         aco__memory_free(save->ptr, save->sz + behind);
+    if (aco__area_is_inside(co))
+        statistic(co)->reserved = statistic(co)->recent = 0;
     save->ptr = p;
     save->sz = room - behind;
     return 0;
+}
+
+/* An area twice as large as what was saved of late is exchanged for a smaller one; for that behind the block as soon as it is large
+ * enough. Looked at once in so many saves; without memory it stays. */
+enum { SAVES_PER_LOOK = 64 };
+static void shrink(aco_t *co)
+{
+    aco_save_stack_t *save = &co->save_stack;
+    area_statistic_t *s = statistic(co);
+    size_t behind = co->aco__state & ACO__EXTRA ? sizeof(void *) : 0, inside = aco__memory_size(co) - sizeof *co;
+    size_t wanted = s->recent > s->reserved ? s->recent : s->reserved, room;
+    char *p = (char *)(co + 1);
+    wanted = round_up(wanted, sizeof(void *)) + behind;
+    room = inside & ~(sizeof(void *) - 1);
+    if (wanted > room && wanted > (save->sz + behind) / 2)
+        return;
+    if (wanted > room) {
+        room = wanted;
+        p = aco__memory_new(&room);
+        if (!p)
+            return;
+    }
+    copy(p, save->ptr, save->valid_sz);
+    memcpy(p + room - behind, (char *)save->ptr + save->sz, behind);
+    aco__memory_free(save->ptr, save->sz + behind);
+    save->ptr = p;
+    save->sz = room - behind;
+}
+
+static void look_at_area(aco_t *co)
+{
+    area_statistic_t *s = statistic(co);
+    uint32_t sz = (uint32_t)co->save_stack.valid_sz;
+    if (s->recent < sz)
+        s->recent = sz;
+    else if (co->save_stack.ct_save % SAVES_PER_LOOK == 0) {
+        s->recent -= (s->recent - sz) / 4;
+        shrink(co);
+    }
+}
+
+void aco__area_reserved(aco_t *co)
+{
+    area_statistic_t *s = statistic(co);
+    s->reserved = co->save_stack.sz > UINT32_MAX ? UINT32_MAX : (uint32_t)co->save_stack.sz;
+    s->recent = 0;
 }
 
 int aco__save_area_reserve(aco_t *co)
@@ -248,7 +307,9 @@ int aco__save_area_reserve(aco_t *co)
         if (!p)
             return -1;
         memcpy(p, old, save->valid_sz);
-        if (!aco__area_is_inside(co))
+        if (aco__area_is_inside(co))
+            statistic(co)->reserved = statistic(co)->recent = 0;
+        else
             aco__memory_free(save->ptr, save->sz);
         save->ptr = p;
         save->sz = room;
@@ -299,6 +360,8 @@ static int save(aco_share_stack_t *stack, aco_t *co)
         return -1;
     copy(co->save_stack.ptr, sp, sz);
     saved(co, sz);
+    if (!aco__area_is_inside(co))
+        look_at_area(co);
     if (waits) {
         aco__set_phase(co, ACO__RESUMING_SAVED);
         if (self->resuming == co)
@@ -345,7 +408,7 @@ int aco__stack_take(aco_t *co, int fatal, const char *call)
                      __atomic_load_n(&stack->aco__left, __ATOMIC_RELAXED)))
         return take(co, fatal, call);
     out = live_bytes(stack, owner);
-    if (aco_unlikely(!is_short(out) || out > owner->save_stack.sz || !is_short(in)))
+    if (aco_unlikely(!is_short(out) || out > owner->save_stack.sz || !is_short(in) || owner->save_stack.ct_save % SAVES_PER_LOOK == SAVES_PER_LOOK - 1))
         return take(co, fatal, call);
     copy_short(owner->save_stack.ptr, owner->aco__self.sp, out);
     saved(owner, out);

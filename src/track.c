@@ -37,7 +37,7 @@ int aco__observe_new(aco_t *co, int own_exceptions)
 void aco__observe_no_more(aco_t *co)
 {
     const aco__extra_t *extra = aco__extra(co);
-    if (!aco__tools_present() && !(extra && extra->own_exceptions))
+    if (!aco__tools_present() && !(extra && (extra->own_exceptions || extra->usage)))
         aco__set_state_byte(co, co->aco__state & ~(unsigned)ACO__OBSERVED);
 }
 
@@ -70,6 +70,8 @@ ACO__UNOBSERVED void aco__observe_gone(aco_t *co)
     aco__extra_t *extra = aco__extra(co);
     if (!extra)
         return;
+    if (extra->usage)
+        aco__usage_end(co, extra);
     if (extra->fiber)
         __tsan_destroy_fiber(extra->fiber);
     if (extra->fake_stack) { /* freed by leaving it for good */
@@ -153,12 +155,16 @@ ACO__UNOBSERVED void aco__observe_leave(aco_t *co, aco__outside_t *outside)
     int ended = aco__phase(co) == ACO__ENDED;
     if (!extra)
         return;
+    if (aco_unlikely(extra->usage && !ended))
+        aco__usage_left(co, extra, co->aco__self.sp);
     if (__sanitizer_start_switch_fiber)
         leave_stack(extra, ended, outside);
     if (extra->fiber) {
         extra->left_fiber = __tsan_get_current_fiber();
         __tsan_switch_to_fiber(outside->fiber, 0);
     }
+    if (aco_unlikely(extra->usage && ended))
+        aco__usage_end(co, extra);
     if (ended) { /* where it starts again */
         extra->left_fiber = NULL;
         extra->left_bottom = NULL;
@@ -171,6 +177,8 @@ ACO__UNOBSERVED void aco__observe_transfer(aco_t *from, aco_t *to)
 {
     aco__extra_t *extra = aco__extra(from), *next = aco__extra(to);
     aco__outside_t unused;
+    if (aco_unlikely(extra && extra->usage))
+        aco__usage_left(from, extra, __builtin_frame_address(0));
     if (extra && extra->own_exceptions)
         exchange_exceptions(extra->exceptions, no_exceptions);
     if (__sanitizer_start_switch_fiber && extra) {

@@ -29,7 +29,7 @@
  *   - by time: when it has been idle for `idle_ms`, as somebody next gives a stack of that size back, at most eight at a time;
  *   - by request: aco_pool_trim().
  * Of a stack in use the pages that its coroutine no longer needs, since it went deep once and is suspended higher up, go back by
- * request, aco_stack_trim(), and for tasks by time: aco_run(), when it has nobody to run, looks at up to 256 of them every 100 ms.
+ * request, aco_stack_trim(), and for tasks by time: aco_run(), when it has nobody to run, looks at 64 of them every 100 ms.
  * The addresses stay reserved, but aco_pool_trim() gives up regions without a stack in use. What it costs: docs/memory.md. */
 #ifndef ACO_POOL_H
 #define ACO_POOL_H

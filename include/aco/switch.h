@@ -70,6 +70,7 @@ typedef struct aco__thread {
     struct aco_s *last_task;   /* the one before it in the ring of runnable tasks, whose turn comes last */
     uint32_t tasks;            /* spawned and not ended */
     uint32_t uncommon_tasks;   /* those of them that no inline switch may leave or enter */
+    uint32_t measures;         /* aco_stack_measure() */
     struct aco__scheduler *scheduler; /* the rest of it, NULL until a task is spawned */
     char message[256];         /* why the last refused call was refused */
 } __attribute__((aligned(64))) aco__thread_t;
