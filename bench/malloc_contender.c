@@ -1,13 +1,15 @@
 /* Copying and memory: how the field does it. A classic switch that saves every callee-saved register on the stack; control
  * block and save area are two blocks from malloc; as another coroutine needs the share stack, the outgoing one's bytes are
- * copied out and the incoming one's in. What is measured: memory.h.
+ * copied out and the incoming one's in. What is measured: memory.h; with MEMORY_SCALE, memory_scale.h.
  *
  * With floating-point environments of their own, MXCSR and the x87 control word are saved with the registers. MXCSR is always
  * loaded: with an unchanged value that is cheap, and on some processors cheaper than to compare (bench/lab/switch-check.c).
  * The x87 control word is loaded where it differs. */
 #include "bench.h"
 
+#ifndef IMPL
 #define IMPL "malloc_blocks"
+#endif
 
 typedef struct co {
     void *sp;
@@ -186,4 +188,8 @@ BENCH_INLINE void copying_yield(void)
     malloc_contender_switch(&running->sp, main_sp);
 }
 
+#ifdef MEMORY_SCALE
+#include "memory_scale.h"
+#else
 #include "memory.h"
+#endif

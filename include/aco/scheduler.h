@@ -296,6 +296,18 @@ ACO__FORCE_INLINE aco_t *aco__task_next(const aco_t *task)
     return next;
 }
 
+/* More tasks than a cache has room for: the one after next has its innermost frame fetched, and its successor its block. For
+ * fewer the two loads would only cost. */
+enum { ACO__TASKS_IN_CACHE = 16384 };
+ACO__FORCE_INLINE void aco__task_prefetch(const aco__thread_t *self, const aco_t *next)
+{
+    if (aco_unlikely(self->tasks > ACO__TASKS_IN_CACHE)) {
+        const aco_t *after = aco__task_next(next);
+        __builtin_prefetch(after->aco__self.sp);
+        __builtin_prefetch(aco__task_next(after), 1);
+    }
+}
+
 /* Tasks hand control to each other, without aco_run() in between: the ring's next one is one load away. */
 ACO__TASK_CALL int aco_task_yield(void)
 {
@@ -313,6 +325,7 @@ ACO__TASK_CALL int aco_task_yield(void)
         return 0;
     *(aco_t *volatile *)&self->task = to; /* gcc would make one vector of the two, and the next yield wait for it */
     self->last_task = from;
+    aco__task_prefetch(self, to);
     word = aco__switch_transfer(from, to, &value, 0);
     ACO__ARRIVE(word);
     return 0;
