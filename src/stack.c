@@ -84,7 +84,13 @@ aco_share_stack_t *aco__stack_new_private(aco_pool_t *pool, size_t sz, int guard
 {
     aco_share_stack_t *stack;
     sz = sz ? sz : ACO__PRIVATE_SIZE;
-    stack = guarded && aco__pool_has(sz) ? aco__pool_take(pool, sz) : stack_new(sz, guarded);
+    if (guarded && aco__pool_has(sz)) {
+        stack = aco__pool_take(pool, sz);
+    } else {
+        stack = stack_new(sz, guarded);
+        if (stack)
+            stack->aco__ordinary = guarded && !pool && sz == ACO__PRIVATE_SIZE;
+    }
     if (stack)
         stack->aco__private = 1;
     return stack;

@@ -153,7 +153,7 @@ int main(void)
     DIES(in_private_stack, "acorn: overflow: coroutine 0x", more);
     DIES(in_named_one, "acorn: overflow: coroutine 0x", more);
     child = child_run(in_named_one);
-    CHECK(strstr(child.text, ": \"parser\": its private stack of 12288 bytes (0x") != NULL);
+    CHECK(strstr(child.text, ": \"parser\": its private stack of 16384 bytes (0x") != NULL);
     share_stack = aco_share_stack_new(0);
     DIES(in_share_stack, "acorn: overflow: coroutine 0x", " has overflowed: give aco_share_stack_new() more\n");
     DIES(in_task, "acorn: overflow: coroutine 0x", more);
