@@ -17,7 +17,7 @@ enum {
     SMALLEST_LOG = 12, /* 4 KiB, */
     LARGEST_LOG = 23,  /* 8 MiB */
     SIZES = LARGEST_LOG - SMALLEST_LOG + 1,
-    IDLE_STACKS = 1024,
+    IDLE_STACKS = 4096,
     IDLE_MS = 1000,
     MOST_SLOTS = 1 << 29, /* of a region */
     BATCH = 8, /* stacks reclaimed at once */

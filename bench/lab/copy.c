@@ -6,7 +6,8 @@
  * wherever its compiler calls or switches, so chunks of 16 from there up never cross a line on the stack's side.
  *   memcpy   libc's
  *   chunks   16 bytes at a time, then 8: the same offsets both ways, no overlap
- *   overlap  16 bytes at a time, the last 16 overlapping the ones before */
+ *   overlap  16 bytes at a time, the last 16 overlapping the ones before
+ *   one pass as chunks, but each chunk of the stack is saved and overwritten in turn (both coroutines with as many bytes) */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,6 +46,31 @@ static inline void by_overlap(void *to, const void *from, size_t sz)
     __builtin_memcpy(t + sz - 16, f + sz - 16, 16);
 }
 
+/* One pass over the stack: `out` gets what is there, which gets what is in `in`. */
+static inline void by_exchange(char *out, char *sp, const char *in, size_t sz)
+{
+    typedef struct { char bytes[16]; } chunk_t;
+    size_t i = 0;
+    for (; i + 32 <= sz; i += 32) {
+        chunk_t a, b, c, d;
+        __builtin_memcpy(&a, sp + i, 16);
+        __builtin_memcpy(&b, sp + i + 16, 16);
+        __builtin_memcpy(&c, in + i, 16);
+        __builtin_memcpy(&d, in + i + 16, 16);
+        __builtin_memcpy(out + i, &a, 16);
+        __builtin_memcpy(out + i + 16, &b, 16);
+        __builtin_memcpy(sp + i, &c, 16);
+        __builtin_memcpy(sp + i + 16, &d, 16);
+    }
+    for (; i < sz; i += 8) {
+        uint64_t a, b;
+        __builtin_memcpy(&a, sp + i, 8);
+        __builtin_memcpy(&b, in + i, 8);
+        __builtin_memcpy(out + i, &a, 8);
+        __builtin_memcpy(sp + i, &b, 8);
+    }
+}
+
 static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec * 1e9 + t.tv_nsec; }
 static int order(const void *a, const void *b) { double x = *(const double *)a, y = *(const double *)b; return x < y ? -1 : x > y; }
 
@@ -55,29 +81,36 @@ static int order(const void *a, const void *b) { double x = *(const double *)a, 
         char *sp = stack + TOP - sz;                                                                             \
         double t = now();                                                                                              \
         for (int i = 0; i < n; i++) {                                                                                  \
-            name(blocks[i % COROUTINES] + BLOCK, sp, sz);                                                                       \
-            name(sp, blocks[(i + 1) % COROUTINES] + BLOCK, sz);                                                                 \
+            name(blocks[i % COROUTINES] + BLOCK, sp, blocks[(i + 1) % COROUTINES] + BLOCK, sz);                        \
             __asm__ volatile("" ::: "memory");                                                                         \
         }                                                                                                              \
         return (now() - t) / n;                                                                                        \
     }
-RUN(by_memcpy)
-RUN(by_chunks)
-RUN(by_overlap)
+#define BOTH(name)                                                                                                     \
+    static inline void name##_both(char *out, char *sp, const char *in, size_t sz)                                     \
+    {                                                                                                                  \
+        name(out, sp, sz);                                                                                             \
+        name(sp, in, sz);                                                                                              \
+    }                                                                                                                  \
+    RUN(name##_both)
+BOTH(by_memcpy)
+BOTH(by_chunks)
+BOTH(by_overlap)
+RUN(by_exchange)
 
 int main(void)
 {
     static const size_t sizes[] = {40, 56, 72, 104, 120, 152, 168, 232, 248, 488, 1000};
-    double (*const ways[])(size_t) = {by_memcpy_time, by_chunks_time, by_overlap_time};
-    printf("  bytes   memcpy   chunks  overlap   ns to save one and restore another\n");
+    double (*const ways[])(size_t) = {by_memcpy_both_time, by_chunks_both_time, by_overlap_both_time, by_exchange_time};
+    printf("  bytes   memcpy   chunks  overlap one pass   ns to save one and restore another\n");
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
-        double ns[3][REPS];
+        double ns[4][REPS];
         for (int r = 0; r < REPS; r++)
-            for (int w = 0; w < 3; w++)
+            for (int w = 0; w < 4; w++)
                 ns[w][r] = ways[w](sizes[s]);
-        for (int w = 0; w < 3; w++)
+        for (int w = 0; w < 4; w++)
             qsort(ns[w], REPS, sizeof(double), order);
-        printf("  %5zu %8.2f %8.2f %8.2f\n", sizes[s], ns[0][REPS / 2], ns[1][REPS / 2], ns[2][REPS / 2]);
+        printf("  %5zu %8.2f %8.2f %8.2f %8.2f\n", sizes[s], ns[0][REPS / 2], ns[1][REPS / 2], ns[2][REPS / 2], ns[3][REPS / 2]);
     }
     return 0;
 }

@@ -45,7 +45,7 @@ typedef struct aco_pool_options_s {
     size_t region_size;  /* bytes of address space to reserve at a time; rounded so that it holds whole stacks, at least one. 0: 4 MiB
                             first, then twice as much each time, up to 1 GiB (16 MiB where addresses have 32 bits) */
     size_t most_stacks;  /* that may be in use at a time, those that threads keep included: more are refused with EAGAIN. 0: no limit */
-    size_t idle_stacks;  /* of each size, whose pages are kept; 0: 1024 */
+    size_t idle_stacks;  /* of each size, whose pages are kept; 0: 4096 */
     unsigned idle_ms;    /* milliseconds; 0: 1000 */
     unsigned flags;      /* ACO_POOL_MPROTECT, … or'ed */
     void *aco__reserved[4]; /* reserved fields are 0 */
