@@ -439,12 +439,12 @@ int aco_restart(aco_t *co, aco_function_t fn, void *arg)
 
 static void destroy_private(aco_t *co)
 {
+    aco__stack_check_overflow("aco_destroy", co->share_stack);
     if (!(co->aco__state & ACO__OBSERVED)) {
         aco__extra_free(co);
         if (aco__spare_keep(aco__self(), co))
             return;
     }
-    aco__stack_check_overflow("aco_destroy", co->share_stack);
     aco__native_free(co);
 }
 

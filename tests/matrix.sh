@@ -100,9 +100,9 @@ no_tsan='example\.tutorial_1|probe\.(own-fp|shared-fp|pic-frame-pointer)|(fork|m
 no_tsan="$no_tsan|generator_signals|allocator|native_failure|install|redzone\\.(sweep|planted|vzeroupper)"
 asan='guard\.|assertions|slab|redzone\.check|wander\..*\.(crowd|steps|recipe|heirs)|cancel|local|allocator|cpp_(native|exceptions)'
 asan="$asan|cpp_plain\\.[0-9]*(\\.libcxx)?\$|example\\.(cancellation|producer_consumer|push_parser|lua_like|tree_iterator|permutations|directory_walk|tokenizer|fan_out|philosophers)"
-asan="$asan|scheduler|generator\\.[^mc]|generator_failure"
+asan="$asan|scheduler|generator\\.[^mc]|generator_failure|pool\\.[dr]"
 row clang-tsan clang-19 clang++-19 "-O1 -g -fsanitize=thread" -E "^($no_tsan)"
-row gcc-tsan gcc g++ "-O1 -g -fsanitize=thread" -R '^(wander\..*\.(steps|recipe|owners|heirs)|unwind|signals|guard|assertions|scheduler[._]|generator\.[dr])'
+row gcc-tsan gcc g++ "-O1 -g -fsanitize=thread" -R '^(wander\..*\.(steps|recipe|owners|heirs)|unwind|signals|guard|assertions|scheduler[._]|generator\.[dr]|pool\.[dr])'
 row clang-asan clang-19 clang++-19 "-O1 -g -fsanitize=address" -R "^($asan|example\.(synopsis|tutorial_[0346]))"
 row gcc-asan gcc g++ "-O1 -g -fsanitize=address" -R "^($asan|example\.(synopsis|tutorial_[03456]|reset))"
 unset TSAN_OPTIONS ASAN_OPTIONS

@@ -89,7 +89,7 @@ typedef void aco_generator_function_t(ACO__GENERATOR_PARAMETERS, void *arg);
 /* ACO_GENERATOR(name, y, arg) { … } defines the static function `name` for aco_generator_open(). Its body has `aco_yielder_t *y` and
  * `void *arg`, what aco_generator_open() was given; returning ends the generator. */
 
-/* A new generator, suspended before its beginning. Of `opts`, which may be NULL, stack_size, name and ACO_NO_GUARD are heeded, the
+/* A new generator, suspended before its beginning. Of `opts`, which may be NULL, stack_size, pool, name and ACO_NO_GUARD are heeded, the
  * others must be 0; with NULL it takes a stack of 256 KiB from the thread's pool. 0, or -1 and errno as aco_new(). The
  * caller closes it. */
 ACO__FORCE_INLINE int aco_generator_open(aco_generator_t *g, aco_generator_function_t *function, void *arg, const aco_options_t *opts);

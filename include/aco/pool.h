@@ -76,7 +76,7 @@ typedef struct aco_pool_stats_s {
     size_t in_use;    /* stacks, those that threads keep included */
     size_t idle;      /* idle ones with their pages, */
     size_t empty;     /* and without */
-    size_t canaries;  /* stacks in use or idle that have no guard page */
+    size_t canaries;  /* stacks without a guard page, in use or not */
     size_t reclaimed; /* how often a stack's pages were given back */
 } aco_pool_stats_t;
 

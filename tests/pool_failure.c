@@ -1,0 +1,399 @@
+/* Pools on a system that refuses: every request of mmap, munmap, madvise and mprotect fails once, and from there on for ever, the
+ * first one, the second one, … until none is left (linked with --wrap). A coroutine is made and works, or it is NULL, ENOMEM or EAGAIN;
+ * nothing leaks. And what RLIMIT_AS refuses. */
+#define _GNU_SOURCE
+#include "aco/pool.h"
+#include "child.h"
+#include "refuses.h"
+
+#include <sys/mman.h>
+
+/* ---- The refusing system ---- */
+
+enum { MMAP = 1, MUNMAP = 2, MADVISE = 4, MPROTECT = 8 };
+
+static unsigned failing;              /* which calls: or'ed */
+static unsigned long calls, fail_at;  /* of those; 0: none fails */
+static int for_ever, injected;
+static long mapped;                   /* bytes */
+
+static int refused(unsigned which)
+{
+    if (!(failing & which) || !fail_at)
+        return 0;
+    calls++;
+    if (for_ever ? calls < fail_at : calls != fail_at)
+        return 0;
+    injected = 1;
+    errno = which == MADVISE ? EINVAL : ENOMEM;
+    return 1;
+}
+
+void *__real_mmap(void *at, size_t sz, int prot, int flags, int fd, off_t offset);
+void *__wrap_mmap(void *at, size_t sz, int prot, int flags, int fd, off_t offset);
+int __real_munmap(void *at, size_t sz);
+int __wrap_munmap(void *at, size_t sz);
+int __real_mprotect(void *at, size_t sz, int prot);
+int __wrap_mprotect(void *at, size_t sz, int prot);
+int __real_madvise(void *at, size_t sz, int advice);
+int __wrap_madvise(void *at, size_t sz, int advice);
+
+void *__wrap_mmap(void *at, size_t sz, int prot, int flags, int fd, off_t offset)
+{
+    void *p = refused(MMAP) ? MAP_FAILED : __real_mmap(at, sz, prot, flags, fd, offset);
+    mapped += p == MAP_FAILED ? 0 : (long)sz;
+    return p;
+}
+
+int __wrap_munmap(void *at, size_t sz)
+{
+    int result = refused(MUNMAP) ? -1 : __real_munmap(at, sz);
+    mapped -= result ? 0 : (long)sz;
+    return result;
+}
+
+int __wrap_mprotect(void *at, size_t sz, int prot)
+{
+    return refused(MPROTECT) ? -1 : __real_mprotect(at, sz, prot);
+}
+
+int __wrap_madvise(void *at, size_t sz, int advice)
+{
+    return refused(MADVISE) ? -1 : __real_madvise(at, sz, advice);
+}
+
+/* ---- What is attempted ---- */
+
+enum { EACH = 5 };
+
+static void check_refusal(int line)
+{
+    int error = errno;
+    if (injected && (error == ENOMEM || error == EAGAIN || error == EINVAL) && strncmp(aco_error_message(), "aco_new: no memory for ", 23) == 0)
+        return;
+    fprintf(stderr, "%s:%d: call %lu: errno %d, \"%s\"\n", __FILE__, line, fail_at, error, aco_error_message());
+    CHECK(!"the refusal");
+}
+
+/* Uses 20 KiB of stack, of which it then needs little. */
+static __attribute__((noinline)) int goes_deep(int seed)
+{
+    volatile char bytes[20000];
+    int sum = 0;
+    for (size_t i = 0; i < sizeof bytes; i += 100)
+        bytes[i] = (char)seed;
+    for (size_t i = 0; i < sizeof bytes; i += 100)
+        sum += bytes[i] == (char)seed;
+    return sum;
+}
+
+static void *works(void *arg)
+{
+    volatile int held[50];
+    int sum = 0;
+    for (int i = 0; i < 50; i++)
+        held[i] = i;
+    sum += goes_deep(1) == 200;
+    aco_yield();
+    for (int i = 0; i < 50; i++)
+        sum += held[i] == i;
+    sum += goes_deep(2) == 200;
+    aco_yield_value(arg);
+    for (int i = 0; i < 50; i++)
+        sum += held[i] == i;
+    return sum == 102 ? arg : NULL;
+}
+
+/* One that is NULL is attempted again: this must work where the failure was the only one. */
+static aco_t *make(const aco_options_t *how)
+{
+    aco_t *co = aco_new(works, &calls, how);
+    if (!co) {
+        check_refusal(__LINE__);
+        co = aco_new(works, &calls, how);
+        CHECK(co || for_ever);
+    }
+    return co;
+}
+
+static void use_and_destroy(aco_t *co, int step)
+{
+    if (!co)
+        return;
+    if (step) {
+        CHECK(aco_send(co, NULL) == NULL);
+        CHECK_EQ(aco_stack_trim(co), 0);
+    }
+    if (step > 1)
+        CHECK(aco_send(co, NULL) == &calls);
+    if (step > 2) {
+        CHECK(aco_send(co, NULL) == &calls);
+        CHECK_EQ(co->is_end, 1);
+    }
+    aco_destroy(co);
+}
+
+static void check_all_given_back(aco_pool_t *pool)
+{
+    aco_pool_stats_t s;
+    CHECK_EQ(aco_pool_stats(pool, &s), 0);
+    CHECK_EQ(s.in_use, 0);
+    aco_pool_trim(pool);
+    CHECK_EQ(aco_pool_stats(pool, &s), 0);
+    CHECK_EQ(s.idle + s.empty + s.canaries + s.regions + s.reserved, 0);
+}
+
+static void attempt(const aco_options_t *how)
+{
+    aco_t *co[EACH];
+    for (int i = 0; i < EACH; i++)
+        co[i] = make(how);
+    for (int i = 0; i < EACH; i++)
+        use_and_destroy(co[i], i);
+    aco_pool_trim(how ? how->pool : NULL);
+    use_and_destroy(make(how), 3);
+}
+
+static void attempt_pool(const aco_pool_options_t *o)
+{
+    aco_pool_t *pool = aco_pool_new(o);
+    aco_options_t how = {0};
+    how.pool = pool;
+    for (how.stack_size = 32 << 10; how.stack_size <= 64 << 10; how.stack_size *= 2)
+        attempt(&how);
+    check_all_given_back(pool);
+    CHECK_EQ(aco_pool_destroy(pool), 0);
+}
+
+/* Each part has children of its own: what one costs does not count for the failures in another. */
+enum { POOLS = 6, OTHERS = 5, PARTS = POOLS + OTHERS + 1 };
+static int part;
+
+static void attempt_part(void)
+{
+    static const aco_pool_options_t pools[POOLS] = {{.idle_stacks = 2},
+                                                    {.flags = ACO_POOL_MPROTECT, .idle_stacks = 1, .region_size = 128 << 10},
+                                                    {.flags = ACO_POOL_CANARIES | ACO_POOL_LAZY, .idle_stacks = 1},
+                                                    {.flags = ACO_POOL_MUST_GUARD},
+                                                    {.flags = ACO_POOL_MUST_GUARD | ACO_POOL_MPROTECT | ACO_POOL_LAZY},
+                                                    {.region_size = 1, .idle_ms = 1}};
+    static const aco_options_t others[OTHERS] = {{0}, {.stack_size = 100000}, {.stack_size = (8 << 20) + 1},
+                                                 {.flags = ACO_NO_GUARD}, {.name = "named", .stack_size = 32768}};
+    if (part < POOLS)
+        attempt_pool(&pools[part]);
+    else
+        attempt(part < POOLS + OTHERS ? &others[part - POOLS] : NULL);
+    aco_pool_trim(NULL); /* what the thread keeps */
+    check_all_given_back(NULL);
+}
+
+/* ---- Every failure ---- */
+
+enum { NOTHING_FAILED = 77 };
+static long *clean; /* by part: bytes mapped after all this where nothing fails; shared with the children */
+
+static void without_failure(void)
+{
+    attempt_part();
+    attempt_part();
+    clean[part] = mapped;
+}
+
+static void with_failure(void)
+{
+    attempt_part();
+    if (!injected && !check_failures)
+        _exit(NOTHING_FAILED);
+    fail_at = 0;
+    for_ever = 0;
+    attempt_part(); /* all is well again */
+    if (!(failing & MUNMAP))
+        CHECK_EQ(mapped, clean[part]);
+}
+
+/* Returns how many calls there were to fail. */
+static unsigned long each_fails(unsigned which, int for_ever_)
+{
+    unsigned long n;
+    failing = which;
+    for_ever = for_ever_;
+    for (n = 1; n < 2000; n++) {
+        child_end_t end;
+        fail_at = n;
+        end = child_run(with_failure);
+        if (WIFEXITED(end.status) && WEXITSTATUS(end.status) == NOTHING_FAILED)
+            break;
+        if (!WIFEXITED(end.status) || WEXITSTATUS(end.status) != 0 || end.text[0]) {
+            char wanted[80];
+            snprintf(wanted, sizeof wanted, "all well when call %lu of kind %u fails in part %d", n, which, part);
+            child_complain(__FILE__, __LINE__, for_ever ? "for ever" : "once", wanted, &end);
+        }
+    }
+    failing = 0;
+    fail_at = 0;
+    for_ever = 0;
+    return n - 1;
+}
+
+/* Promise: whichever request is refused, a coroutine is there and works or is refused, with a message; all stacks come back, and
+ * so does all memory, unless it is the way back that is refused. */
+static void every_failure(void)
+{
+    static const struct {
+        unsigned which;
+        unsigned long least;
+    } kinds[] = {{MMAP, 20}, {MUNMAP, 15}, {MADVISE, 40}, {MPROTECT, 8}, {MADVISE | MPROTECT, 50}};
+    clean = mmap(NULL, PARTS * sizeof *clean, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    mapped = 0;
+    for (part = 0; part < PARTS; part++)
+        PASSES(without_failure);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        for (int ever = 0; ever < 2; ever++) {
+            unsigned long n = 0;
+            for (part = 0; part < PARTS; part++)
+                n += each_fails(kinds[i].which, ever);
+            CHECK(n >= kinds[i].least);
+        }
+    munmap(clean, PARTS * sizeof *clean);
+}
+
+/* ---- What a refusal leads to ---- */
+
+static void fail_all(unsigned which)
+{
+    failing = which;
+    fail_at = 1;
+    for_ever = 1;
+}
+
+static aco_t *new_in(aco_pool_t *pool)
+{
+    aco_options_t how = {0};
+    how.pool = pool;
+    how.stack_size = 64 << 10;
+    return aco_new(works, &calls, &how);
+}
+
+static aco_pool_stats_t stats(aco_pool_t *pool)
+{
+    aco_pool_stats_t s;
+    CHECK_EQ(aco_pool_stats(pool, &s), 0);
+    return s;
+}
+
+/* Promise: a kernel without guards in its tables gets mappings, one that refuses these too canaries; ACO_POOL_MUST_GUARD is
+ * refused then, and has its guard as soon as that can be. */
+static void no_guards(void)
+{
+    aco_pool_options_t must_guard = {.flags = ACO_POOL_MUST_GUARD};
+    aco_pool_t *pool = aco_pool_new(NULL), *strict = aco_pool_new(&must_guard);
+    aco_t *co[3];
+    fail_all(MADVISE);
+    co[0] = new_in(pool);
+    CHECK_EQ(co[0]->share_stack->guard_page_enabled, 1);
+    CHECK_EQ(stats(pool).canaries, 0);
+    fail_all(MADVISE | MPROTECT);
+    co[1] = new_in(pool);
+    CHECK_EQ(co[1]->share_stack->guard_page_enabled, 0);
+    CHECK_EQ(stats(pool).canaries, 1);
+    for (int i = 0; i < 3; i++) {
+        CHECK(new_in(strict) == NULL);
+        CHECK_EQ(errno, ENOMEM); /* mprotect()'s: the process is far from its limits */
+        CHECK_EQ(stats(strict).in_use, 0);
+    }
+    failing = 0;
+    co[2] = new_in(strict);
+    CHECK_EQ(co[2]->share_stack->guard_page_enabled, 1);
+    CHECK_EQ(stats(strict).canaries, 0);
+    for (int i = 0; i < 3; i++)
+        use_and_destroy(co[i], 3);
+    CHECK_EQ(aco_pool_destroy(pool), 0);
+    CHECK_EQ(aco_pool_destroy(strict), 0);
+}
+
+static aco_t *victim;
+
+static void destroy_overflown(void)
+{
+    ((volatile char *)victim->share_stack->ptr)[-1] = 1;
+    aco_destroy(victim);
+}
+
+static void end_overflown(void)
+{
+    ((volatile char *)victim->share_stack->ptr)[-1] = 1;
+    aco_send(victim, NULL);
+    aco_send(victim, NULL);
+    aco_send(victim, NULL);
+}
+
+/* Promise: canaries are compared in the default pool's stacks too, of the size that threads keep. */
+static void ordinary_canaries(void)
+{
+    fail_all(MADVISE | MPROTECT);
+    victim = aco_new(works, &calls, NULL);
+    failing = 0;
+    CHECK_EQ(victim->share_stack->guard_page_enabled, 0);
+    ABORTS(end_overflown, "aco_exit", victim, "has overflowed");
+    ABORTS(destroy_overflown, "aco_destroy", victim, "has overflowed"); /* new */
+    use_and_destroy(victim, 3);
+    aco_pool_trim(NULL);
+}
+
+/* ---- RLIMIT_AS ---- */
+
+#if SHARE_STACKS && defined(__linux__)
+static size_t address_space(void)
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    size_t pages = 0;
+    if (file && fscanf(file, "%zu", &pages) != 1)
+        pages = 0;
+    if (file)
+        fclose(file);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Promise: where there is no room for a large region a small one will do; the refusal names RLIMIT_AS, and all goes on. */
+static void little_room(void)
+{
+    enum { MOST = 100, ROOM = 3 << 20 };
+    aco_pool_t *pool = aco_pool_new(NULL);
+    aco_t *co[MOST], *before = new_in(NULL);
+    struct rlimit limit;
+    int made = 0;
+    CHECK(aco_send(NULL, NULL) == ACO_ERROR); /* the thread has a place for messages */
+    CHECK_EQ(getrlimit(RLIMIT_AS, &limit), 0);
+    limit.rlim_cur = (rlim_t)(address_space() + ROOM);
+    CHECK_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+    while (made < MOST && (co[made] = new_in(pool)) != NULL)
+        made++;
+    CHECK(made >= 20 && made < MOST);
+    CHECK_EQ(errno, ENOMEM);
+    CHECK(strncmp(aco_error_message(), "aco_new: ", 9) == 0 && strstr(aco_error_message(), "RLIMIT_AS"));
+    CHECK(stats(pool).reserved <= ROOM);
+    CHECK_EQ(stats(pool).in_use, made);
+    use_and_destroy(before, 2);
+    use_and_destroy(co[--made], 3);
+    co[made] = new_in(pool);
+    CHECK(co[made] != NULL);
+    for (int i = 0; i <= made; i++)
+        use_and_destroy(co[i], i % 4);
+    CHECK_EQ(stats(pool).in_use, 0);
+    CHECK((int)aco_pool_trim(pool) == made + 1);
+    CHECK_EQ(stats(pool).reserved, 0);
+    use_and_destroy(new_in(pool), 3);
+    CHECK_EQ(aco_pool_destroy(pool), 0);
+}
+#endif
+
+int main(void)
+{
+    every_failure(); /* first: a process without memory of the library's */
+    PASSES(no_guards);
+    ordinary_canaries();
+#if SHARE_STACKS && defined(__linux__)
+    PASSES(little_room);
+#endif
+    return check_result("pool_failure");
+}
