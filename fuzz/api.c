@@ -9,6 +9,7 @@
  * FUZZ_TRACE=1 in the environment prints every operation. */
 #define _GNU_SOURCE
 #include "aco.h"
+#include "aco/pool.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -905,6 +906,13 @@ static void look_at(const actor_t *a)
         EXPECT(a->co->share_stack == stacks[a->stack]);
         EXPECT(a->co->main_co == (a->is_native ? NULL : main_co));
         EXPECT(a->state != RUNNING || stacks[a->stack]->owner == a->co);
+        EXPECT_INT(aco_stack_high_water, (a->co), EINVAL);
+        EXPECT_INT(aco_stack_trim, (a->co), EINVAL);
+    } else {
+        ptrdiff_t deep = aco_stack_high_water(a->co);
+        EXPECT(deep > 0 && deep <= (char *)hi - (char *)lo);
+        EXPECT_INT(aco_stack_trim, (a->co), a->state == RUNNING || a->state == RESUMING ? EBUSY : 0);
+        EXPECT(aco_stack_high_water(a->co) <= deep);
     }
 }
 
