@@ -136,8 +136,10 @@ void aco__usage_begin(aco_t *co)
     aco__extra_t *extra = aco__extra_make(co);
     aco_function_t entry;
     int is_private = aco__has(co, ACO__PRIVATE) != 0;
-    if (!extra || extra->usage)
+    if (!extra)
         return;
+    if (extra->usage) /* it is made as new before it ever ran */
+        aco__usage_end(co, extra);
     memcpy(&entry, &co->fp, sizeof entry);
     extra->usage = usage_of(entry, is_private);
     if (!extra->usage)

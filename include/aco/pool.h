@@ -100,7 +100,7 @@ ACO_API int aco_stack_trim(aco_t *co);
 
 /* Switches measuring on (1) or off (0) for coroutines and tasks that the calling thread makes from now on. They are slower:
  * each starts on a stack without pages, so that its depth is its own, and each switch is counted off the fast path. It is for finding
- * sizes, not for production. Always 0. */
+ * sizes, not for production. A switch out of one that aco_yield_to() entered from one that is not measured is not counted. Always 0. */
 ACO_API int aco_stack_measure(int on);
 
 typedef enum aco_stack_advice_e {

@@ -12,7 +12,7 @@
 #define ACO_SWITCHING_H
 
 /* ACO_ENTRY: marks an entry function for aco_create(). Nobody needs the registers back that it finds: marked, it does not save
- * them on its stack, and each coroutine on a share stack takes 48 bytes less (x86-64). The compiler's type of such a
+ * them on its stack, and each coroutine on a share stack takes 32 to 48 bytes less (x86-64). The compiler's type of such a
  * function is its own: ACO_ENTRY_POINT() makes the aco_cofuncp_t of it.
  *
  *   static ACO_ENTRY void serve(void) { …; aco_exit(); }
