@@ -2,6 +2,7 @@
 #   make demo    the main job on real text (TEXT='FILE ...'), and what a switch costs beside others
 #   make test    every test, on every compiler and option that this machine has
 #   make bench   the comparison tables; BENCH='--quick --json FILE'
+#   make bench-memory   memory at scale, up to ten million coroutines; BENCH='--quick --max 100000 --json FILE'
 TEXT ?=
 BENCH ?=
 # Debian's own Python, where there is one: the packages that set-up installs are for it.
@@ -28,10 +29,14 @@ bench: | build
 	@sh tools/setup.sh demo bench
 	@$(PYTHON) bench/run.py --svg build/plots $(BENCH)
 
+bench-memory: | build
+	@sh tools/setup.sh demo bench
+	@$(PYTHON) bench/run_memory.py --svg build/plots $(BENCH)
+
 build:
 	@mkdir -p build
 
 clean:
 	rm -rf build
 
-.PHONY: demo test nightly bench clean
+.PHONY: demo test nightly bench bench-memory clean

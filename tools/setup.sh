@@ -9,7 +9,7 @@ packages() {
     test) echo gcc g++ make cmake ninja-build python3 binutils pkg-config libgtest-dev valgrind gdb \
         gcc-12-multilib g++-12-multilib clang-19 lld-19 llvm-19 libclang-rt-19-dev libc++-19-dev libc++abi-19-dev clang-14 ;;
     bench) echo gcc g++ make cmake ninja-build python3 python3-matplotlib clang-19 lld-19 libboost-context-dev libboost-coroutine-dev \
-        libboost-fiber-dev golang-go ;;
+        libboost-fiber-dev golang-go libgoogle-perftools-dev libjemalloc-dev ;;
     *) echo "setup: no group named $1" >&2; exit 2 ;;
     esac
 }

@@ -1,0 +1,418 @@
+/* Coroutines by the million: what each takes in memory and in time, from its making to its end. The same loops for every
+ * contender. A program defines what memory.h asks of one:
+ *   co_t, IMPL, co_prepare(), co_new(save_sz, entry, tag), co_resume(co), co_copied(co), co_destroy(co), copying_tag(),
+ *   copying_yield()
+ * and, where it has something of its own,
+ *   SCALE_HOLDER(bytes)        defines an entry function with so many live bytes (default: copying.h's hold_<bytes>)
+ *   SCALE_ENTRY_POINT(bytes)   what co_new() gets for it (default: hold_<bytes>), of type co_entry_t
+ *   SCALE_PREFETCH             it has co_prefetch(co) and co_prefetch_more(co)
+ *   SCALE_LARGE_PAGES          its memory is of large pages (madvise)
+ *   SCALE_EACH(live)           bytes of memory that one needs, roughly; too many of them are reported as missing
+ *   SCALE_OWN_MAIN             it has main() itself
+ * then includes this file. A run is one measurement, printed as JSON lines; bench/run_memory.py runs all of them.
+ *
+ *   PROGRAM count N LIVE       N coroutines made, resumed once, resumed in turn and in a random order, destroyed
+ *   PROGRAM churn N            N coroutines; five times as often, one of them is destroyed, and another made and resumed
+ *
+ * Time is the thread's processor time, page faults included. Memory is what is resident once each was resumed, less what was
+ * before the first was made: the arrays of handles were in memory by then. */
+#ifndef MEMORY_SCALE_H
+#define MEMORY_SCALE_H
+#include "copying.h"
+
+#include <sys/wait.h>
+
+#define SCALE_LIVE(X) X(8) X(40) X(96) X(104) X(232) X(488) X(1000) X(4000)
+
+#ifndef SCALE_HOLDER
+#define SCALE_HOLDER(bytes) COPYING_HOLDER(bytes)
+#endif
+#ifndef SCALE_ENTRY_POINT
+#define SCALE_ENTRY_POINT(bytes) hold_##bytes
+typedef void (*co_entry_t)(void);
+#endif
+#ifndef SCALE_EACH
+#define SCALE_EACH(live) (200 + 4 * (live) / 3)
+#endif
+#ifndef SCALE_PREFIX
+#define SCALE_PREFIX "scale"
+#endif
+#ifndef SCALE_PREFETCH
+#define co_prefetch(co) ((void)0)
+#define co_prefetch_more(co) ((void)0)
+#endif
+
+SCALE_LIVE(SCALE_HOLDER)
+
+#define PORTION ((size_t)65536) /* coroutines that get their memory at a time */
+enum {
+    FAR = 8,           /* how far ahead the first step of a prefetch is made, */
+    NEAR = 4,          /* and the second */
+    LARGE = 200,       /* live bytes from which on a second step has something to do on a share stack */
+    MOST = 1000000,    /* resumes of few coroutines, in all */
+    CHURN_STEPS = 5    /* by the coroutine */
+};
+
+static co_entry_t scale_entry(size_t live)
+{
+    static const struct {
+        size_t live;
+        co_entry_t entry;
+    } all[] = {
+#define SCALE_ROW(bytes) {bytes, SCALE_ENTRY_POINT(bytes)},
+        SCALE_LIVE(SCALE_ROW)
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].live == live)
+            return all[i].entry;
+    fprintf(stderr, "bench: no entry function has %zu live bytes\n", live);
+    exit(2);
+}
+
+/* ---- The loops, each a function of its own that begins on a cache line ---- */
+
+static BENCH_HOT void create_all(co_t **co, size_t n, size_t save_sz, co_entry_t entry, size_t tag)
+{
+    for (size_t i = 0; i < n; i++)
+        co[i] = co_new(save_sz, entry, tag + i);
+}
+
+static BENCH_HOT void resume_all(co_t **co, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        co_resume(co[i]);
+}
+
+/* `co` has FAR more handles at its end, which are only prefetched. */
+static BENCH_HOT __attribute__((unused)) void resume_all_prefetching(co_t **co, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        co_prefetch(co[i + FAR]);
+        co_resume(co[i]);
+    }
+}
+
+static BENCH_HOT __attribute__((unused)) void resume_all_prefetching_twice(co_t **co, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        co_prefetch(co[i + FAR]);
+        co_prefetch_more(co[i + NEAR]);
+        co_resume(co[i]);
+    }
+}
+
+static BENCH_HOT void destroy_all(co_t **co, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        co_destroy(co[i]);
+}
+
+/* ---- Memory that the machine has ----
+ *
+ * A virtual machine's host takes free pages back after some seconds (virtio's free page reporting), and to touch one then costs
+ * microseconds that are not the contender's. So pages enough, of the kind that it will use, are touched and held beforehand,
+ * and freed as it is about to need them. */
+
+static char *room;
+static size_t room_left, room_freed, room_base; /* bytes: held, no longer held; resident without them as they were touched */
+
+static void room_touch(size_t sz)
+{
+    const size_t large = (size_t)2 << 20;
+    room_left = (sz + large - 1) / large * large;
+    room = (char *)bench_map(room_left);
+#ifdef SCALE_LARGE_PAGES
+    madvise(room, room_left, MADV_HUGEPAGE);
+#endif
+    for (size_t at = 0; at < room_left; at += 4096)
+        room[at] = 1;
+    room_freed = 0;
+    room_base = bench_rss() - room_left;
+}
+
+static void room_free(size_t sz)
+{
+    const size_t large = (size_t)2 << 20;
+    sz = (sz + large - 1) / large * large;
+    sz = sz < room_left ? sz : room_left;
+    if (sz == 0)
+        return;
+    room_left -= sz;
+    room_freed += sz;
+    munmap(room + room_left, sz);
+}
+
+/* Resident bytes, without what is held here. */
+static size_t room_rss(void)
+{
+    return bench_rss() - room_left;
+}
+
+/* Sees to it that `sz` bytes that were touched are free now. */
+static void room_for(size_t sz)
+{
+    size_t now = room_rss(), used = now > room_base ? now - room_base : 0;
+    sz += used + ((size_t)16 << 20);
+    if (sz > room_freed)
+        room_free(sz - room_freed);
+}
+
+/* Whether there is room for `n` that take `each` bytes, and their handles; if not, says so. Touches it. */
+static int scale_fits(size_t n, size_t each, const char *name, const char *params)
+{
+    char why[100];
+    size_t need = n * (each + 2 * sizeof(co_t *));
+    if (need + need / 16 <= bench_memory_available()) {
+        room_touch(need);
+        return 1;
+    }
+    snprintf(why, sizeof why, "%zu coroutines need some %zu MiB, more than is free", n, need >> 20);
+    bench_json_missing(name, IMPL, params, why);
+    return 0;
+}
+
+/* ---- One measurement ---- */
+
+typedef struct scale_kind {
+    co_entry_t entry;
+    size_t save_sz; /* as much as two of them were seen to need */
+} scale_kind_t;
+
+/* In a process of its own: a measurement begins with nothing made. */
+static scale_kind_t scale_fit(size_t live)
+{
+    scale_kind_t kind = {scale_entry(live), 0};
+    int channel[2], status;
+    fflush(stdout);
+    pid_t child = pipe(channel) == 0 ? fork() : -1;
+    if (child == 0) {
+        co_t *co[2];
+        co_prepare();
+        create_all(co, 2, 0, kind.entry, 0);
+        for (int i = 0; i < 3; i++)
+            resume_all(co, 2);
+        size_t copied = co_copied(co[0]);
+        _exit(write(channel[1], &copied, sizeof copied) == (ssize_t)sizeof copied ? 0 : 1);
+    }
+    if (child < 0) {
+        perror("bench: pipe or fork");
+        exit(1);
+    }
+    close(channel[1]);
+    ssize_t got = read(channel[0], &kind.save_sz, sizeof kind.save_sz);
+    close(channel[0]);
+    if (waitpid(child, &status, 0) != child || status != 0 || got != (ssize_t)sizeof kind.save_sz) {
+        fprintf(stderr, "bench: two coroutines could not be measured, status %d\n", status);
+        exit(1);
+    }
+    return kind;
+}
+
+/* Handles, resident. */
+static co_t **scale_handles(size_t n)
+{
+    room_for(n * sizeof(co_t *));
+    co_t **co = (co_t **)bench_alloc((n + FAR) * sizeof *co);
+    memset((void *)co, 1, (n + FAR) * sizeof *co); /* zeroes would become a calloc() */
+    return co;
+}
+
+typedef struct scale_times {
+    double create, first, round_robin, random, prefetch, destroy; /* nanoseconds each; `prefetch` < 0: there is none */
+    double bytes;
+    size_t copied;
+} scale_times_t;
+
+/* Nanoseconds by the coroutine for `rounds` calls of loop(co, n). */
+static double scale_time(void (*loop)(co_t **, size_t), co_t **co, size_t n, size_t rounds)
+{
+    double start = bench_thread_now();
+    for (size_t r = 0; r < rounds; r++)
+        loop(co, n);
+    return (bench_thread_now() - start) / (double)rounds / (double)n;
+}
+
+static void scale_must_be_right(co_t **co, size_t n)
+{
+    copying_check_all = 1;
+    resume_all(co, n);
+    copying_check_all = 0;
+    copying_must_be_right(n);
+}
+
+/* The same for what may take memory, `each` bytes: in portions, that it may be there. */
+static double scale_make(co_t **co, size_t n, scale_kind_t kind, size_t each)
+{
+    double ns = 0;
+    for (size_t done = 0, portion; done < n; done += portion) {
+        portion = n - done < PORTION ? n - done : PORTION;
+        room_for(portion * each);
+        double start = bench_thread_now();
+        create_all(co + done, portion, kind.save_sz, kind.entry, done);
+        ns += bench_thread_now() - start;
+    }
+    return ns / (double)n;
+}
+
+static double scale_first(co_t **co, size_t n, size_t each)
+{
+    double ns = 0;
+    for (size_t done = 0, portion; done < n; done += portion) {
+        portion = n - done < PORTION ? n - done : PORTION;
+        room_for(portion * each);
+        ns += scale_time(resume_all, co + done, portion, 1) * (double)portion;
+    }
+    return ns / (double)n;
+}
+
+/* `each`: what one takes, at most. `twice`: prefetch in two steps. `observe`, or NULL, is called while all are suspended. */
+static scale_times_t scale_count(size_t n, scale_kind_t kind, size_t each, int twice, void (*observe)(size_t n))
+{
+    uint64_t seed = 1;
+    size_t rounds = n < MOST / 2 ? MOST / n : 1;
+    scale_times_t t;
+    co_t **co = scale_handles(n), **order = scale_handles(n);
+    co_prepare();
+    size_t baseline = room_rss();
+    t.create = scale_make(co, n, kind, each);
+    t.first = scale_first(co, n, each);
+    t.bytes = ((double)room_rss() - (double)baseline) / (double)n;
+    room_free(room_left);
+    if (observe)
+        observe(n);
+    resume_all(co, n); /* untimed: the first restore */
+    t.round_robin = scale_time(resume_all, co, n, rounds > 1 ? rounds : 2);
+    memcpy((void *)order, (void *)co, n * sizeof *co);
+    bench_shuffle((void **)order, n, &seed);
+    for (size_t i = 0; i < FAR; i++)
+        order[n + i] = order[i % n];
+    t.random = scale_time(resume_all, order, n, rounds);
+#ifdef SCALE_PREFETCH
+    t.prefetch = scale_time(twice ? resume_all_prefetching_twice : resume_all_prefetching, order, n, rounds);
+#else
+    (void)twice;
+    t.prefetch = -1;
+#endif
+    scale_must_be_right(order, n);
+    t.copied = co_copied(co[0]);
+    t.destroy = scale_time(destroy_all, co, n, 1);
+    free(co);
+    free(order);
+    return t;
+}
+
+/* ---- Output ---- */
+
+static void scale_line(const char *what, const char *params, double ns, double bytes)
+{
+    char name[64];
+    bench_stat_t s = {ns, ns, ns};
+    snprintf(name, sizeof name, SCALE_PREFIX "_%s", what);
+    bench_json(name, IMPL, params, s, bytes);
+}
+
+static void scale_print(const scale_times_t *t, const char *params)
+{
+    scale_line("create", params, t->create, t->bytes);
+    scale_line("first_resume", params, t->first, t->bytes);
+    scale_line("round_robin", params, t->round_robin, t->bytes);
+    scale_line("random", params, t->random, t->bytes);
+    if (t->prefetch >= 0)
+        scale_line("random_prefetch", params, t->prefetch, t->bytes);
+    scale_line("destroy", params, t->destroy, t->bytes);
+}
+
+/* ---- The measurements ---- */
+
+static __attribute__((unused)) void scale_run_count(size_t n, size_t live)
+{
+    char params[100];
+    snprintf(params, sizeof params, "{\"n\": %zu, \"live\": %zu}", n, live);
+    scale_kind_t kind = scale_fit(live); /* first: what is held would be forked, too */
+    if (!scale_fits(n, SCALE_EACH(live), SCALE_PREFIX, params))
+        return;
+    scale_times_t t = scale_count(n, kind, SCALE_EACH(live), live >= LARGE, NULL);
+    snprintf(params, sizeof params, "{\"n\": %zu, \"live\": %zu, \"copied\": %zu}", n, live, t.copied);
+    scale_print(&t, params);
+}
+
+static BENCH_HOT void churn_fill(co_t **co, size_t from, size_t to, const scale_kind_t kinds[3], uint64_t *seed)
+{
+    for (size_t i = from; i < to; i++) {
+        const scale_kind_t *kind = &kinds[bench_random(seed) % 3];
+        co[i] = co_new(kind->save_sz, kind->entry, i);
+        co_resume(co[i]);
+    }
+}
+
+static BENCH_HOT void churn_steps(co_t **co, size_t n, size_t steps, const scale_kind_t kinds[3], uint64_t *seed)
+{
+    for (size_t i = 0; i < steps; i++) {
+        uint64_t random = bench_random(seed);
+        size_t at = (size_t)(random >> 20) % n;
+        const scale_kind_t *kind = &kinds[(random & 0xfffff) % 3];
+        co_destroy(co[at]);
+        co[at] = co_new(kind->save_sz, kind->entry, at);
+        co_resume(co[at]);
+    }
+}
+
+static void scale_run_churn(size_t n)
+{
+    enum { LARGEST = 488 };
+    uint64_t seed = 1;
+    char params[100];
+    double ns = 0, start;
+    snprintf(params, sizeof params, "{\"n\": %zu}", n);
+    const scale_kind_t kinds[3] = {scale_fit(40), scale_fit(104), scale_fit(LARGEST)};
+    if (!scale_fits(n, SCALE_EACH(LARGEST), "churn", params))
+        return;
+    co_t **co = scale_handles(n);
+    co_prepare();
+    size_t baseline = room_rss();
+    for (size_t done = 0, portion; done < n; done += portion, ns += bench_thread_now() - start) {
+        portion = n - done < PORTION ? n - done : PORTION;
+        room_for(portion * SCALE_EACH(LARGEST));
+        start = bench_thread_now();
+        churn_fill(co, done, done + portion, kinds, &seed);
+    }
+    bench_stat_t fill = {ns / (double)n, ns / (double)n, ns / (double)n};
+    double filled = ((double)room_rss() - (double)baseline) / (double)n;
+    ns = 0;
+    for (unsigned i = 0; i < CHURN_STEPS * 8; i++, ns += bench_thread_now() - start) {
+        room_for(PORTION * SCALE_EACH(LARGEST));
+        start = bench_thread_now();
+        churn_steps(co, n, n / 8, kinds, &seed);
+    }
+    ns /= (double)(CHURN_STEPS * 8 * (n / 8));
+    bench_stat_t step = {ns, ns, ns};
+    double bytes = ((double)room_rss() - (double)baseline) / (double)n;
+    scale_must_be_right(co, n);
+    bench_json("churn_fill", IMPL, params, fill, filled);
+    bench_json("churn", IMPL, params, step, bytes);
+    destroy_all(co, n);
+    free(co);
+}
+
+static __attribute__((unused)) int scale_main(int argc, char **argv)
+{
+    size_t n = argc > 2 ? strtoul(argv[2], NULL, 10) : 0, live = argc > 3 ? strtoul(argv[3], NULL, 10) : 0;
+    if (n >= 2 && argc == 4 && strcmp(argv[1], "count") == 0)
+        scale_run_count(n, live);
+    else if (n >= 2 && argc == 3 && strcmp(argv[1], "churn") == 0)
+        scale_run_churn(n);
+    else {
+        fprintf(stderr, "usage: %s count N LIVE | churn N\n", argv[0]);
+        return 2;
+    }
+    return 0;
+}
+
+#ifndef SCALE_OWN_MAIN
+int main(int argc, char **argv)
+{
+    return scale_main(argc, argv);
+}
+#endif
+
+#endif

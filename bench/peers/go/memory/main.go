@@ -1,0 +1,217 @@
+// Goroutines by the million, with GOMAXPROCS=1: each is parked on a channel of its own. To resume one is to send to its channel
+// and to wait for its answer. Command line and output as in bench/memory_scale.h:
+//
+//	PROGRAM count N LIVE
+//
+// Time is the whole process's processor time: goroutines may change threads, and collecting garbage is part of what they cost.
+package main
+
+import (
+	"fmt"
+	"math/rand"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"syscall"
+	"unsafe"
+)
+
+const (
+	processCPUTime = 2      // CLOCK_PROCESS_CPUTIME_ID
+	most           = 200000 // resumes of few goroutines, in all
+	portion        = 65536  // goroutines that get their memory at a time
+	margin         = 16 << 20
+)
+
+func now() float64 {
+	var t syscall.Timespec
+	syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, processCPUTime, uintptr(unsafe.Pointer(&t)), 0)
+	return float64(t.Sec)*1e9 + float64(t.Nsec)
+}
+
+func must(held bool, what string) {
+	if !held {
+		fmt.Fprintln(os.Stderr, "bench:", what)
+		os.Exit(1)
+	}
+}
+
+func resident() float64 {
+	var total, pages float64
+	text, err := os.ReadFile("/proc/self/statm")
+	must(err == nil, "/proc/self/statm cannot be read")
+	fmt.Sscan(string(text), &total, &pages)
+	return pages * float64(os.Getpagesize())
+}
+
+func available() float64 {
+	var total, free, kib float64
+	text, err := os.ReadFile("/proc/meminfo")
+	must(err == nil, "/proc/meminfo cannot be read")
+	fmt.Sscanf(string(text), "MemTotal: %f kB\nMemFree: %f kB\nMemAvailable: %f kB", &total, &free, &kib)
+	return kib * 1024
+}
+
+// As in bench/memory_scale.h: memory that the machine's host has given, held until it is about to be needed.
+type room struct {
+	held []byte
+}
+
+func touched(size int) *room {
+	size = (size + os.Getpagesize() - 1) &^ (os.Getpagesize() - 1)
+	p, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+	must(err == nil, "no memory")
+	for at := 0; at < size; at += 4096 {
+		p[at] = 1
+	}
+	return &room{p}
+}
+
+func (r *room) free(size int) {
+	size = (size + os.Getpagesize() - 1) &^ (os.Getpagesize() - 1)
+	if size > len(r.held) {
+		size = len(r.held)
+	}
+	if size > 0 {
+		syscall.RawSyscall(syscall.SYS_MUNMAP, uintptr(unsafe.Pointer(&r.held[len(r.held)-size])), uintptr(size), 0)
+		r.held = r.held[:len(r.held)-size]
+	}
+}
+
+// ---- What each goroutine does: COPYING_HOLDER() of bench/copying.h, the check of the first and the last word ----
+
+type bytes interface {
+	[1]uint64 | [5]uint64 | [12]uint64 | [13]uint64 | [29]uint64 | [61]uint64 | [125]uint64 | [500]uint64
+}
+
+type handle = chan uint64
+
+var (
+	ended sync.WaitGroup
+	wrong int
+)
+
+// The bytes are used here, for all that the compiler knows.
+//
+//go:noinline
+func use(live unsafe.Pointer) {
+	if live == nil {
+		wrong++
+	}
+}
+
+func hold[A bytes](own handle, tag uint64) {
+	var live A
+	for i := 0; i < len(live); i++ {
+		live[i] = tag + uint64(i)
+	}
+	for range own {
+		use(unsafe.Pointer(&live))
+		if live[0] != tag || live[len(live)-1] != tag+uint64(len(live))-1 {
+			wrong++
+		}
+		own <- tag
+	}
+	ended.Done()
+}
+
+var holders = map[int]func(handle, uint64){
+	8: hold[[1]uint64], 40: hold[[5]uint64], 96: hold[[12]uint64], 104: hold[[13]uint64],
+	232: hold[[29]uint64], 488: hold[[61]uint64], 1000: hold[[125]uint64], 4000: hold[[500]uint64],
+}
+
+func resume(own handle) {
+	own <- 0
+	<-own
+}
+
+// Nanoseconds for each of `number`.
+func timed(number int, do func()) float64 {
+	start := now()
+	do()
+	return (now() - start) / float64(number)
+}
+
+func resumeAll(all []handle, rounds int) float64 {
+	return timed(len(all)*rounds, func() {
+		for ; rounds > 0; rounds-- {
+			for _, own := range all {
+				resume(own)
+			}
+		}
+	})
+}
+
+func main() {
+	must(len(os.Args) == 4 && os.Args[1] == "count", "usage: count N LIVE")
+	number, _ := strconv.Atoi(os.Args[2])
+	live, _ := strconv.Atoi(os.Args[3])
+	entry := holders[live]
+	must(number >= 2 && entry != nil, "no such number, or no such number of live bytes")
+	runtime.GOMAXPROCS(1)
+	params := fmt.Sprintf(`{"n": %d, "live": %d}`, number, live)
+	each := 3000 + 9*live/4 + 16 // stacks are powers of two
+	need := number*each + margin
+	if float64(need) > available() {
+		fmt.Printf(`{"case": "scale", "impl": "Go", "params": %s, "missing": "%d goroutines need some %d MiB, more than is free"}`+"\n",
+			params, number, need>>20)
+		return
+	}
+	held := touched(need)
+	held.free(16*number + margin)
+
+	all, order := make([]handle, number), make([]handle, number)
+	for i := range all { // written to, and so resident
+		all[i], order[i] = nil, nil
+	}
+	runtime.GC()
+	before := resident() - float64(len(held.held))
+	create, first := 0.0, 0.0
+	ended.Add(number)
+	for done := 0; done < number; done += portion {
+		end := done + portion
+		if end > number {
+			end = number
+		}
+		held.free((end - done) * each)
+		create += timed(number, func() {
+			for i := done; i < end; i++ {
+				own := make(handle)
+				all[i] = own
+				go entry(own, uint64(i))
+			}
+		})
+		first += timed(number, func() {
+			for _, own := range all[done:end] {
+				resume(own)
+			}
+		})
+	}
+	held.free(len(held.held))
+	bytesEach := (resident() - before) / float64(number)
+	rounds := 1
+	if number < most {
+		rounds = most / number
+	}
+	resumeAll(all, 1)
+	roundRobin := resumeAll(all, rounds)
+	copy(order, all)
+	rand.New(rand.NewSource(1)).Shuffle(number, func(i, j int) { order[i], order[j] = order[j], order[i] })
+	random := resumeAll(order, rounds)
+	destroy := timed(number, func() {
+		for _, own := range all {
+			close(own)
+		}
+		ended.Wait()
+	})
+	must(wrong == 0, "a goroutine has lost its bytes")
+
+	for _, step := range []struct {
+		name string
+		ns   float64
+	}{{"create", create}, {"first_resume", first}, {"round_robin", roundRobin}, {"random", random}, {"destroy", destroy}} {
+		fmt.Printf(`{"case": "scale_%s", "impl": "Go", "params": %s, "ns": %.4g, "min": %.4g, "max": %.4g, "bytes": %.6g}`+"\n",
+			step.name, params, step.ns, step.ns, step.ns, bytesEach)
+	}
+}
