@@ -259,7 +259,8 @@ ACO__FAST int aco_yield_to(aco_t *co);
 ACO__FAST void aco_prefetch(const aco_t *co);
 
 /* The second step, for private stacks and large save areas: reads the control block, which should have arrived by now, and starts to fetch
- * the innermost frame, or the rest of the save area. To be called some four resumes ahead. `co` is not NULL and was not destroyed. */
+ * the innermost frame, or the rest of the save area. To be called some four resumes ahead, for coroutines that come back to values on
+ * their stack; where there are none, or the save area is small, it only costs. `co` is not NULL and was not destroyed. */
 ACO__FAST void aco_prefetch_stack(const aco_t *co);
 
 typedef enum aco_state_e {

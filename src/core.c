@@ -578,7 +578,7 @@ ACO__UNOBSERVED static __attribute__((noinline)) void *resume(aco_t *co, void *v
     }
     if (waiting)
         outer = begin_waiting(self, waiting);
-    if (!on_this_stack && aco__phase(co) != ACO__SUSPENDED && aco__stack_take(co, fatal, call) != 0) {
+    if (!on_this_stack && aco__phase(co) != ACO__SUSPENDED && !aco__stack_take(co, fatal, call)) {
         if (waiting)
             end_waiting(self, waiting, outer);
         return ACO_ERROR;
@@ -608,31 +608,40 @@ static int resume_slow(aco_t *co, void **value, int fatal, const char *call)
         *value = resume_nested(self, running, co, *value);
         return 0;
     }
-    if (aco_likely(co && !running && (co->aco__state & ACO__FAST_MASK) == ACO__SAVED)) {
-        if (aco__stack_take(co, fatal, call) == 0)
+    if (aco__check(fatal, call, co) != 0) {
+        *value = ACO_ERROR;
+    } else if (running || (co->aco__state & ACO__OBSERVED)) {
+        *value = resume(co, *value, 0, fatal, call);
+    } else {
+        if (aco__phase(co) == ACO__SUSPENDED || aco__stack_take(co, fatal, call))
             return 1;
-    } else if (aco__check(fatal, call, co) == 0) {
-        if (!running && !(co->aco__state & ACO__OBSERVED)) {
-            if (aco__phase(co) == ACO__SUSPENDED || aco__stack_take(co, fatal, call) == 0)
-                return 1;
-        } else {
-            *value = resume(co, *value, 0, fatal, call);
-            return 0;
-        }
+        *value = ACO_ERROR;
     }
-    *value = ACO_ERROR;
     return 0;
+}
+
+/* The everyday case of copying comes before the rest, which needs many registers. */
+static inline int has_only_to_be_restored(const aco_t *co)
+{
+    return aco_likely(co && (co->aco__state & ACO__FAST_MASK) == ACO__SAVED && !aco__running());
 }
 
 ACO__NAMED_BY_ASSEMBLY int aco__resume_slow(aco_t *co)
 {
     void *value = NULL;
+    if (has_only_to_be_restored(co))
+        return aco__stack_take(co, 1, "aco_resume");
     return resume_slow(co, &value, 1, "aco_resume");
 }
 
 int aco__send_slow(aco_t *co, void **value)
 {
-    return resume_slow(co, value, 0, "aco_send");
+    if (!has_only_to_be_restored(co))
+        return resume_slow(co, value, 0, "aco_send");
+    if (aco__stack_take(co, 0, "aco_send"))
+        return 1;
+    *value = ACO_ERROR;
+    return 0;
 }
 
 #ifdef ACO__SWITCHES_ELSEWHERE
@@ -714,7 +723,7 @@ ACO__UNOBSERVED ACO__ARRIVAL_ABI static void on_scratch(ACO__ARRIVAL_PARAMETERS)
     aco__thread_t *self = aco__self();
     aco__rare_t *rare = self->rare;
     aco_t *co = rare->target, *from = rare->from;
-    if (aco__phase(co) != ACO__SUSPENDED && aco__stack_take(co, rare->call == NULL, rare->call ? rare->call : "aco_resume") != 0) {
+    if (aco__phase(co) != ACO__SUSPENDED && !aco__stack_take(co, rare->call == NULL, rare->call ? rare->call : "aco_resume")) {
         if (!from)
             aco__switch_exit((uintptr_t)co, ACO_ERROR);
         self->running = from;
@@ -762,7 +771,7 @@ ACO__UNOBSERVED int aco__yield_to_slow(aco_t *co)
     if (aco__has_own_exceptions(from) != aco__has_own_exceptions(co))
         return aco__refuse(0, EPERM, call, co, "only one of the two has ACO_OWN_EXCEPTIONS");
     on_this_stack = from->share_stack == co->share_stack;
-    if (!on_this_stack && aco__phase(co) != ACO__SUSPENDED && aco__stack_take(co, 0, call) != 0)
+    if (!on_this_stack && aco__phase(co) != ACO__SUSPENDED && !aco__stack_take(co, 0, call))
         return -1;
     if (on_this_stack && !aco__rare())
         return aco__refuse_memory(0, call, SCRATCH);

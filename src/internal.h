@@ -116,8 +116,8 @@ static inline aco__extra_t *aco__stack_extra(aco_share_stack_t *stack)
 {
     return (aco__extra_t *)(stack + 1);
 }
-/* Puts the frames of `co` on its stack, saving those of the owner; `co` is ready or saved, the caller on another stack. 0, or
- * -1 and errno with everything as it was. */
+/* Puts the frames of `co` on its stack, saving those of the owner; `co` is ready or saved, the caller on another stack. 1; or 0,
+ * refused, and everything is as it was. */
 ACO__HIDDEN int aco__stack_take(aco_t *co, int fatal, const char *call);
 /* The stack's owner ends: its frames mean nothing any more. */
 ACO__HIDDEN void aco__stack_leave(aco_t *co);

@@ -193,20 +193,27 @@ void aco__stack_forget(aco_t *co)
  * 16-byte aligned where a compiler switches, so chunks of 16 from there up neither cross a cache line of the stack nor overlap:
  * what is saved soon after it was restored comes out of the store buffer, which it does not with libc's memcpy (measured:
  * bench/lab/copy.c). */
-enum { CHUNK = 16, SHORT = 1024 };
+enum { CHUNK = 16, SHORT = 1020 };
 
 static inline int is_short(size_t sz)
 {
-    return sz <= SHORT && sz % 4 == 0;
+    return (sz & ~(size_t)SHORT) == 0; /* up to that, and a multiple of 4 */
 }
 
 static inline void copy_short(void *to, const void *from, size_t sz)
 {
     char *t = to;
-    const char *f = from, *end = f + (sz & ~(size_t)(2 * CHUNK - 1));
-    for (; f != end; f += 2 * CHUNK, t += 2 * CHUNK) {
+    const char *f = from, *end = f + (sz & ~(size_t)(4 * CHUNK - 1));
+    for (; f != end; f += 4 * CHUNK, t += 4 * CHUNK) {
         __builtin_memcpy(t, f, CHUNK);
         __builtin_memcpy(t + CHUNK, f + CHUNK, CHUNK);
+        __builtin_memcpy(t + 2 * CHUNK, f + 2 * CHUNK, CHUNK);
+        __builtin_memcpy(t + 3 * CHUNK, f + 3 * CHUNK, CHUNK);
+    }
+    if (sz & 2 * CHUNK) {
+        __builtin_memcpy(t, f, CHUNK);
+        __builtin_memcpy(t + CHUNK, f + CHUNK, CHUNK);
+        t += 2 * CHUNK, f += 2 * CHUNK;
     }
     if (sz & CHUNK)
         __builtin_memcpy(t, f, CHUNK), t += CHUNK, f += CHUNK;
@@ -382,8 +389,10 @@ static __attribute__((noinline)) int take(aco_t *co, int fatal, const char *call
     aco__thread_t *self = aco__self();
     int waits = aco__phase(co) == ACO__RESUMING_SAVED, starts = aco__phase(co) == ACO__READY;
     if (stack->aco__thread != self) {
-        if (stack->aco__thread)
-            return aco__refuse(fatal, EPERM, call, co, "its share stack %p belongs to another thread", (void *)stack);
+        if (stack->aco__thread) {
+            aco__refuse(fatal, EPERM, call, co, "its share stack %p belongs to another thread", (void *)stack);
+            return 0;
+        }
         stack->aco__thread = self;
     }
     if (starts)
@@ -392,14 +401,15 @@ static __attribute__((noinline)) int take(aco_t *co, int fatal, const char *call
     if (stack->owner && save(stack, stack->owner) != 0) {
         if (starts)
             one_less(stack);
-        return aco__refuse_memory(fatal, call, live_bytes(stack, stack->owner));
+        aco__refuse_memory(fatal, call, live_bytes(stack, stack->owner));
+        return 0;
     }
     stack->owner = co;
     copy(co->aco__self.sp, co->save_stack.ptr, co->save_stack.valid_sz);
     restored(co, co->save_stack.valid_sz);
     if (waits)
         aco__set_phase(co, ACO__RESUMING);
-    return 0;
+    return 1;
 }
 
 /* take(), its everyday case in a function without calls: two started coroutines with few live bytes on a guarded stack of
@@ -414,12 +424,12 @@ int aco__stack_take(aco_t *co, int fatal, const char *call)
                      __atomic_load_n(&stack->aco__left, __ATOMIC_RELAXED)))
         return take(co, fatal, call);
     out = live_bytes(stack, owner);
-    if (aco_unlikely(!is_short(out) || out > owner->save_stack.sz || !is_short(in) || owner->save_stack.ct_save % SAVES_PER_LOOK == SAVES_PER_LOOK - 1))
+    if (aco_unlikely(!is_short(out | in) || out > owner->save_stack.sz || owner->save_stack.ct_save % SAVES_PER_LOOK == SAVES_PER_LOOK - 1))
         return take(co, fatal, call);
     copy_short(owner->save_stack.ptr, owner->aco__self.sp, out);
     saved(owner, out);
     stack->owner = co;
     copy_short(co->aco__self.sp, co->save_stack.ptr, in);
     restored(co, in);
-    return 0;
+    return 1;
 }

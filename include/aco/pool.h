@@ -17,7 +17,7 @@
  *
  * Guards. Below each stack is a page that nobody may access. A kernel that can keep it in the page tables (Linux 6.13 and later)
  * needs no more for it; another one makes two mappings out of one, so the pool stops when the guards have taken seven eighths of what
- * vm.max_map_count allows. Stacks made after that have a canary instead: 64 bytes that are compared when the coroutine ends, when
+ * vm.max_map_count allows. Stacks made after that have a canary instead, in a page of its own: 64 bytes that are compared when the coroutine ends, when
  * it is destroyed and, in debug builds, at every yield; an overflow found there aborts. ACO_POOL_MUST_GUARD refuses
  * such a stack instead.
  *
