@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Puts the README's table of measurements, taken from a JSON file of bench/run.py, between its markers.
+"""Puts tables of measurements between their markers: those of a JSON file of bench/run.py into the README, those of
+bench/run_memory.py into docs/memory.md.
 
     python3 bench/readme.py bench/results/FILE.json
 """
@@ -108,18 +109,108 @@ def memory_table(rows):
         yield f"| {label} | {cell([row['ns'] for row in some])} | {' / '.join(f'''{row['bytes']:.0f}''' for row in some)} |"
 
 
+SCALE_ROWS = [
+    ("**acorn**", "acorn"),
+    ("**acorn**, entry function marked `ACO_ENTRY`", "acorn, ACO_ENTRY"),
+    ("block and save area from malloc: glibc", "malloc blocks, glibc"),
+    ("the same from tcmalloc", "malloc blocks, tcmalloc"),
+    ("the same from jemalloc", "malloc blocks, jemalloc"),
+    ("C++20 coroutine", "C++20 coroutine"),
+    ("Boost.Context fiber, pooled stacks", "Boost.Context fiber"),
+    ("Go, a goroutine on a channel", "Go"),
+]
+SCALE_COLUMNS = [("create", "scale_create"), ("first resume", "scale_first_resume"), ("round robin", "scale_round_robin"), ("random order", "scale_random"),
+                 ("random, prefetched", "scale_random_prefetch"), ("destroy", "scale_destroy")]
+
+
+def each(rows, case, impl, wanted, field="ns"):
+    """What the compilers' programs measured, in a fixed order."""
+    found = {row["params"]["compiler"].split()[0]: row[field] for row in rows
+             if row.get("case") == case and row.get("impl") == impl and row.get(field) is not None
+             and all(row["params"].get(key) == value for key, value in wanted.items())}
+    return cell([found[name] for name in COMPILERS if name in found])
+
+
+def scale_table(rows, n):
+    yield f"| {f'{n:,}'.replace(',', ' ')} coroutines, 96 live bytes; nanoseconds, gcc / clang | " + " | ".join(heading for heading, _ in SCALE_COLUMNS) + " | bytes each |"
+    yield "| --- |" + " --- |" * (len(SCALE_COLUMNS) + 1)
+    for label, impl in SCALE_ROWS:
+        wanted = {"n": n, "live": 96}
+        if each(rows, "scale_create", impl, wanted) != "–":
+            yield f"| {label} | " + " | ".join(each(rows, case, impl, wanted) for _, case in SCALE_COLUMNS) + f" | {each(rows, 'scale_create', impl, wanted, 'bytes')} |"
+
+
+def live_table(rows):
+    impls = [("acorn", "**acorn**"), ("malloc blocks, glibc", "blocks from malloc"), ("C++20 coroutine", "C++20 coroutine")]
+    yield "| live bytes, 100 000 coroutines; nanoseconds per resume, gcc / clang | " + " | ".join(f"{label}, {order}" for _, label in impls for order in ("round robin", "random")) + " |"
+    yield "| --- |" + " --- |" * 6
+    for live in (8, 40, 104, 232, 488, 1000, 4000):
+        yield f"| {live} | " + " | ".join(each(rows, case, impl, {"n": 100000, "live": live})
+                                          for impl, _ in impls for case in ("scale_round_robin", "scale_random")) + " |"
+
+
+def private_table(rows):
+    yield ("| private stacks, suspended one call deep; nanoseconds | create | the kernel's part | first resume | round robin | random order | prefetched | destroy "
+           "| resident bytes | page tables | mappings per region |")
+    yield "| --- |" + " --- |" * 10
+    some = sorted({(row["params"]["n"], row["params"]["stack"]) for row in rows if row.get("case") == "private_create"})
+    for n, stack in some:
+        wanted = {"n": n, "stack": stack}
+        kernel = [row["ns"] for row in rows if row.get("case") in ("private_create", "private_first_resume") and row["impl"] == "bare pages"
+                  and row["params"]["n"] == n and row["params"]["stack"] == stack]
+        tables = next(row for row in rows if row.get("case") == "private_kernel" and row["impl"] == "acorn, private"
+                      and row["params"]["n"] == n and row["params"]["stack"] == stack)
+        cells = [each(rows, case, "acorn, private", wanted) for case in ("private_create", "private_first_resume", "private_round_robin", "private_random",
+                                                                         "private_random_prefetch", "private_destroy")]
+        cells.insert(1, cell([sum(kernel)]))
+        yield f"| {n} of {stack >> 10} KiB | " + " | ".join(cells) + \
+            f" | {each(rows, 'private_create', 'acorn, private', wanted, 'bytes')} | {tables['bytes']:.0f} | {tables['mappings']:.1f} |"
+
+
+def reclaim_table(rows):
+    yield "| reclaim, 10 000 idle stacks; nanoseconds per stack | use while warm | `aco_pool_trim()` | use after that |"
+    yield "| --- | --- | --- | --- |"
+    for pages in (1, 16):
+        for how, label in (("at once", "at once"), ("lazy", "`ACO_POOL_LAZY`")):
+            yield f"| {pages} page{'s' if pages > 1 else ''} touched, {label} | " + " | ".join(
+                each(rows, case, "acorn, private", {"pages": pages, "reclaim": how}) for case in ("private_use_warm", "private_trim", "private_use_again")) + " |"
+
+
+def churn_table(rows):
+    n = max((row["params"]["n"] for row in rows if row.get("case") == "churn" and row["impl"] == "acorn"), default=0)
+    yield f"| churn, {n} coroutines with 40, 104 or 488 live bytes | ns per destroy, create and resume | bytes each at the end |"
+    yield "| --- | --- | --- |"
+    for label, impl in [*SCALE_ROWS, ("**acorn**, private stacks (100 000)", "acorn, private")]:
+        wanted = {} if impl == "acorn, private" else {"n": n}
+        if each(rows, "churn", impl, wanted) != "–":
+            yield f"| {label} | {each(rows, 'churn', impl, wanted)} | {each(rows, 'churn', impl, wanted, 'bytes')} |"
+
+
+def put(path, begin, end, lines):
+    text = path.read_text()
+    block = begin + "\n" + "\n".join(lines) + "\n" + end
+    path.write_text(re.sub(re.escape(begin) + ".*?" + re.escape(end), lambda _: block, text, flags=re.S))
+
+
 def main():
     file = Path(sys.argv[1]).resolve()
     first, *rows = [json.loads(line) for line in file.read_text().splitlines()]
     about = first["machine"]
     family, model = about["family, model"].split(", ")
-    lines = [f"{about['cpu']} (family {family}, model {model}), a virtual machine with {about['cpus']} processors; "
-             f"{', '.join(about['compilers'])}; `-O2`; {about['date']}. Medians of one run; all of it in "
-             f"[{file.relative_to(ROOT)}]({file.relative_to(ROOT)}).", "", *switch_table(rows), "", *generator_table(rows), "", *task_table(rows), "", *memory_table(rows)]
-    readme = ROOT / "README.md"
-    text = readme.read_text()
-    block = BEGIN + "\n" + "\n".join(lines) + "\n" + END
-    readme.write_text(re.sub(re.escape(BEGIN) + ".*?" + re.escape(END), lambda _: block, text, flags=re.S))
+
+    def head(link):
+        return (f"{about['cpu']} (family {family}, model {model}), a virtual machine with {about['cpus']} processors; "
+                f"{', '.join(about['compilers'])}; `-O2`; {about['date']}. Medians of one run; all of it in [{file.relative_to(ROOT)}]({link}).")
+
+    if any(row.get("case") == "scale_create" for row in rows):
+        counts = sorted({row["params"]["n"] for row in rows if row.get("case") == "scale_create"}, reverse=True)
+        tables = [scale_table(rows, n) for n in counts if n in (counts[0], 100000)]
+        tables += [live_table(rows), private_table(rows), reclaim_table(rows), churn_table(rows)]
+        lines = [head(f"../{file.relative_to(ROOT)}")] + [line for table in tables for line in ("", *table)]
+        put(ROOT / "docs/memory.md", "<!-- memory:begin -->", "<!-- memory:end -->", lines)
+    else:
+        put(ROOT / "README.md", BEGIN, END, [head(file.relative_to(ROOT)), "", *switch_table(rows), "", *generator_table(rows), "", *task_table(rows), "",
+                                             *memory_table(rows)])
 
 
 if __name__ == "__main__":

@@ -25,6 +25,8 @@ ACO__HIDDEN void aco__os_unmap(void *p, size_t sz);
 
 /* Makes a page inaccessible: by its page table entry alone, by a mapping of its own, or as can be. 0, or -1 and errno. */
 ACO__HIDDEN int aco__os_guard_in_tables(void *p, size_t sz);
+/* The same for up to 64 pages of `sz` bytes, `step` apart, by one system call; returns how many got their guard: the first ones. */
+ACO__HIDDEN unsigned aco__os_guard_many_in_tables(void *p, size_t sz, size_t step, unsigned n);
 ACO__HIDDEN int aco__os_guard_mapping(void *p, size_t sz);
 ACO__HIDDEN int aco__os_guard(void *p, size_t sz);
 

@@ -12,5 +12,5 @@ endif()
 # has to map memory for each coroutine where none is to be had, and loses count of coroutines over fork().
 if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto") AND NOT CMAKE_C_FLAGS MATCHES "-fsanitize=thread")
   acorn_test(pool_failure.release pool_failure.c DEFINE ${define_release} TIMEOUT 120) # a debug build says that suspended ones are destroyed
-  target_link_options(test_pool_failure_release PRIVATE -Wl,--wrap=mmap,--wrap=munmap,--wrap=madvise,--wrap=mprotect)
+  target_link_options(test_pool_failure_release PRIVATE -Wl,--wrap=syscall,--wrap=mmap,--wrap=munmap,--wrap=madvise,--wrap=mprotect)
 endif()

@@ -37,6 +37,8 @@ int __real_mprotect(void *at, size_t sz, int prot);
 int __wrap_mprotect(void *at, size_t sz, int prot);
 int __real_madvise(void *at, size_t sz, int advice);
 int __wrap_madvise(void *at, size_t sz, int advice);
+long __real_syscall(long number, long a, long b, long c, long d, long e);
+long __wrap_syscall(long number, long a, long b, long c, long d, long e);
 
 void *__wrap_mmap(void *at, size_t sz, int prot, int flags, int fd, off_t offset)
 {
@@ -60,6 +62,12 @@ int __wrap_mprotect(void *at, size_t sz, int prot)
 int __wrap_madvise(void *at, size_t sz, int advice)
 {
     return refused(MADVISE) ? -1 : __real_madvise(at, sz, advice);
+}
+
+/* The library makes none but process_madvise(). */
+long __wrap_syscall(long number, long a, long b, long c, long d, long e)
+{
+    return refused(MADVISE) ? -1 : __real_syscall(number, a, b, c, d, e);
 }
 
 /* ---- What is attempted ---- */

@@ -10,6 +10,8 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -133,6 +135,27 @@ int aco__os_guard_in_tables(void *p, size_t sz)
     (void)p, (void)sz;
     errno = ENOSYS;
     return -1;
+#endif
+}
+
+unsigned aco__os_guard_many_in_tables(void *p, size_t sz, size_t step, unsigned n)
+{
+#if defined(__linux__) && defined(SYS_process_madvise)
+    enum { MOST = 64, THIS_PROCESS = -10000 /* Linux 6.15's PIDFD_SELF_THREAD */ };
+    struct iovec pages[MOST];
+    int saved = errno;
+    long done;
+    n = n < MOST ? n : MOST;
+    for (unsigned i = 0; i < n; i++) {
+        pages[i].iov_base = (char *)p + i * step;
+        pages[i].iov_len = sz;
+    }
+    done = syscall(SYS_process_madvise, THIS_PROCESS, pages, (unsigned long)n, GUARD_INSTALL, 0);
+    errno = saved;
+    return done > 0 ? (unsigned)((size_t)done / sz) : 0;
+#else
+    (void)p, (void)sz, (void)step, (void)n;
+    return 0;
 #endif
 }
 
