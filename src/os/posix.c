@@ -349,10 +349,15 @@ void aco__os_at_thread_exit(void (*fn)(void *), void *arg)
 
 static pthread_mutex_t process_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* A child has the lock's data whole, whoever forked. */
+/* A child has whole what the lock protects, whoever forked. ThreadSanitizer sees the lock being taken and not the child's release:
+ * there it is left out. */
+#pragma weak __tsan_switch_to_fiber
+extern void __tsan_switch_to_fiber(void *fiber, unsigned flags);
+
 static __attribute__((constructor)) void keep_over_fork(void)
 {
-    pthread_atfork(aco__os_lock, aco__os_unlock, aco__os_unlock);
+    if (!__tsan_switch_to_fiber)
+        pthread_atfork(aco__os_lock, aco__os_unlock, aco__os_unlock);
 }
 
 void aco__os_lock(void)
