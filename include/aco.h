@@ -228,7 +228,7 @@ extern ACO_API char aco_error_mark;
 
 /* A new coroutine, which runs fn(arg) when it is first resumed. `opts` may be NULL and is not kept. The caller owns it and
  * destroys it. The thread needs no preparation. NULL and errno on failure: EINVAL (`fn` is NULL, an option out of bounds),
- * ENOMEM, EAGAIN (the kernel's limit on mappings is reached; aco_error_message() names it). Any thread. */
+ * ENOMEM, EAGAIN (a limit of the kernel or of the pool is reached; aco_error_message() names it). Any thread. */
 ACO__FAST aco_t *aco_new(aco_function_t fn, void *arg, const aco_options_t *opts);
 
 /* Makes a coroutine of aco_new() that is done, or was never resumed, as new. It keeps its stack, name and options; its slot
@@ -440,7 +440,7 @@ ACO__FAST void aco_destroy(aco_t *co);
 /* Where the library gets its memory: its own choice by default (mmap and malloc). Each function gets `ctx`. `map` returns
  * `sz` zeroed bytes aligned to `align`, a power of two and at least the page size, that guard pages can be set in (mprotect),
  * `unmap` takes whole mappings back; `allocate` returns memory as malloc(), `release` takes it back; NULL from either is "no
- * memory". To be set before the library's first use: 0, or -1 and errno EINVAL (a function is missing), EBUSY (too late). Any
+ * memory". They must not call this library. To be set before the library's first use: 0, or -1 and errno EINVAL (a function is missing), EBUSY (too late). Any
  * thread; they are called by any. */
 typedef struct aco_allocator_s {
     void *(*map)(size_t sz, size_t align, void *ctx);

@@ -331,6 +331,7 @@ aco_t *aco__native_new(const aco_options_t *o, size_t *sz)
         return co;
     }
     *sz = o->stack_size ? o->stack_size : (size_t)ACO__PRIVATE_SIZE;
+    aco__bury(aco__self());
     stack = aco__stack_new_private(o->pool, o->stack_size, !(o->flags & ACO_NO_GUARD));
     if (!stack)
         return NULL;
@@ -927,7 +928,7 @@ static aco_state_t task_state(const aco_t *co)
     const aco__thread_t *self = aco__self();
     if (co == self->running)
         return ACO_STATE_RUNNING;
-    if (co == self->task && self->running)
+    if (aco__task_is_resuming(self, co))
         return ACO_STATE_RESUMING;
     return co->aco__self.sp == co->share_stack->aco__top ? ACO_STATE_READY : ACO_STATE_SUSPENDED;
 }

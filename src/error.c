@@ -74,9 +74,11 @@ int aco__refuse_memory(int fatal, const char *call, size_t sz)
 {
     int error = errno;
     char sentence[128];
-    int met = error == ENOMEM ? aco__os_limit_met(sz, sentence, sizeof sentence) : 0;
+    int met = error == ENOMEM && aco__map_is_ours() ? aco__os_limit_met(sz, sentence, sizeof sentence) : 0;
     if (error == EDQUOT)
         return aco__refuse(fatal, EAGAIN, call, NULL, "no stack of %zu bytes: as many of the pool's are in use as its most_stacks allows", sz);
+    if (error == EAGAIN)
+        return aco__refuse(fatal, EAGAIN, call, NULL, "no memory for %zu bytes: as much is locked as RLIMIT_MEMLOCK (ulimit -l) allows", sz);
     if (met)
         return aco__refuse(fatal, met == 1 ? EAGAIN : ENOMEM, call, NULL, "no memory for %zu bytes: %s", sz, sentence);
     return aco__refuse(fatal, error, call, NULL, "no memory for %zu bytes: %s", sz, strerror(error));

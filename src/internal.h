@@ -80,6 +80,7 @@ typedef struct aco__extra {
     const void *left_bottom;   /* likewise, the stack; NULL: its own */
     size_t left_size;
     struct aco__usage *usage;  /* where it is measured, or NULL */
+    size_t trimmed_depth;      /* if it is: the stack's depth before a trim */
     char own_exceptions;
     char name[ACO_NAME_SIZE];
 } aco__extra_t;

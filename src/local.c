@@ -69,6 +69,8 @@ void aco__extra_clear(aco_t *co)
     aco__extra_t *extra = aco__extra(co);
     if (!extra)
         return;
+    if (extra->usage) /* it is made as new before it ever ran */
+        aco__usage_end(co, extra);
     aco__values_free(extra);
     extra->slot = NULL;
     memset(extra->exceptions, 0, sizeof extra->exceptions);

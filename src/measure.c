@@ -54,6 +54,18 @@ static void trim_below(const aco_share_stack_t *stack, const void *sp)
         aco__os_discard(from, (size_t)(to - from), 0);
 }
 
+/* What is measured must not be forgotten. */
+static void note_depth(const aco_t *co)
+{
+    aco__extra_t *extra = aco__extra(co);
+    size_t bytes;
+    if (!extra || !extra->usage)
+        return;
+    bytes = depth(co->share_stack);
+    if (extra->trimmed_depth < bytes)
+        extra->trimmed_depth = bytes;
+}
+
 int aco_stack_trim(aco_t *co)
 {
     static const char call[] = "aco_stack_trim";
@@ -62,8 +74,9 @@ int aco_stack_trim(aco_t *co)
         return -1;
     if (aco__is_task(co) && co->share_stack->aco__thread != self)
         return aco__refuse(0, EPERM, call, co, "is a task of another thread");
-    if (co == self->running || aco__phase(co) == ACO__RESUMING || (aco__is_task(co) && co == self->task && self->running))
+    if (co == self->running || aco__phase(co) == ACO__RESUMING || aco__task_is_resuming(self, co))
         return aco__refuse(0, EBUSY, call, co, "%s", co == self->running ? "is running" : "is resuming another coroutine");
+    note_depth(co);
     if (aco__phase(co) == ACO__ENDED)
         trim_below(co->share_stack, co->share_stack->aco__top);
     else if (aco__is_on_its_stack(co, co->aco__self.sp))
@@ -75,8 +88,10 @@ int aco_stack_trim(aco_t *co)
 
 int aco__task_trim(aco_t *co, void *self)
 {
-    if (aco__is_task(co) && co->share_stack->aco__thread == self && aco__is_on_its_stack(co, co->aco__self.sp))
+    if (aco__is_task(co) && co->share_stack->aco__thread == self && aco__is_on_its_stack(co, co->aco__self.sp)) {
+        note_depth(co);
         trim_below(co->share_stack, co->aco__self.sp);
+    }
     return 0;
 }
 
@@ -113,21 +128,32 @@ static void raise_to(size_t *field, size_t to)
         ;
 }
 
+static usage_t *known_usage(usage_t *usage, aco_function_t entry, int is_private)
+{
+    while (usage && (usage->entry != entry || usage->is_private != is_private))
+        usage = __atomic_load_n(&usage->next, __ATOMIC_ACQUIRE);
+    return usage;
+}
+
 /* NULL when there is no memory: then it is not measured. */
 static usage_t *usage_of(aco_function_t entry, int is_private)
 {
-    usage_t *usage;
+    usage_t *usage = known_usage(__atomic_load_n(&usages, __ATOMIC_ACQUIRE), entry, is_private), *made;
+    if (usage || !(made = aco__allocate(sizeof *made))) /* without the lock: it may be the user's */
+        return usage;
+    memset(made, 0, sizeof *made);
+    made->entry = entry;
+    made->is_private = is_private;
     aco__os_lock();
-    for (usage = usages; usage && (usage->entry != entry || usage->is_private != is_private); usage = usage->next)
-        ;
-    if (!usage && (usage = aco__allocate(sizeof *usage)) != NULL) {
-        memset(usage, 0, sizeof *usage);
-        usage->entry = entry;
-        usage->is_private = is_private;
-        __atomic_store_n(usages_end, usage, __ATOMIC_RELEASE);
-        usages_end = &usage->next;
+    usage = known_usage(usages, entry, is_private);
+    if (!usage) {
+        __atomic_store_n(usages_end, made, __ATOMIC_RELEASE);
+        usages_end = &made->next;
     }
     aco__os_unlock();
+    if (!usage)
+        return made;
+    aco__release(made, sizeof *made);
     return usage;
 }
 
@@ -138,9 +164,9 @@ void aco__usage_begin(aco_t *co)
     int is_private = aco__has(co, ACO__PRIVATE) != 0;
     if (!extra)
         return;
-    if (extra->usage) /* it is made as new before it ever ran */
-        aco__usage_end(co, extra);
     memcpy(&entry, &co->fp, sizeof entry);
+    if (entry == aco__guarded_entry) /* a C++ function object's */
+        memcpy(&entry, &((aco__guarded_t *)co->arg)->run, sizeof entry);
     extra->usage = usage_of(entry, is_private);
     if (!extra->usage)
         return;
@@ -171,6 +197,8 @@ void aco__usage_end(const aco_t *co, aco__extra_t *extra)
     add(&usage->ended, 1);
     if (aco__has(co, ACO__PRIVATE)) {
         size_t bytes = depth(co->share_stack);
+        bytes = bytes > extra->trimmed_depth ? bytes : extra->trimmed_depth;
+        extra->trimmed_depth = 0;
         add(&usage->depths, bytes);
         raise_to(&usage->deepest, bytes);
     } else {

@@ -6,7 +6,7 @@
  * Where a stack lies follows from its slot's number. A slot that is not in use is on one of its class's two lists, with its
  * pages (idle, the last given first) or without (empty). The records in the head page mean nothing while it is not in use. */
 #include "os.h"
-#include "track.h"
+#include "task.h"
 
 #include "aco/pool.h"
 
@@ -61,8 +61,8 @@ typedef struct aco__region {
     slot_t slot[];
 } region_t;
 
-/* All pools' lists are under the process lock: threads come here only past what they keep themselves. System calls on a
- * stack's pages are made without it, the stack being on no list. */
+/* All pools' lists are under the process lock: threads come here only past what they keep themselves. Pages are given
+ * back, and single guards set, without it, the stack being on no list. */
 static aco_pool_t default_pool;
 static size_t guard_mappings; /* guards that are mappings, of all pools */
 
@@ -184,7 +184,7 @@ static int region_new(aco_pool_t *pool, class_t *class)
     slots = slots ? slots : 1;
     slots = slots > MOST_SLOTS ? MOST_SLOTS : slots;
     while (!(region = aco__map(map_sz = header_size(slots) + slots * step)))
-        if (errno != ENOMEM || (slots /= 2) == 0)
+        if ((errno != ENOMEM && errno != EAGAIN) || (slots /= 2) == 0)
             return -1;
     aco__os_no_large_pages(region, map_sz); /* one would commit eight stacks at a touch */
     region->pool = pool;
@@ -299,19 +299,21 @@ size_t aco_pool_trim(aco_pool_t *pool)
 {
     size_t trimmed = 0;
     slot_t *chosen[BATCH];
+    aco__bury(aco__self());
     if (!pool)
         aco__spares_free(aco__self());
     aco__os_lock();
     pool = pool_of(pool);
     for (class_t *class = pool->classes; class < pool->classes + SIZES; class++) {
-        int n;
-        while ((n = choose_cold(class, 0, 0, chosen)) > 0) {
+        size_t most = class->idle_count; /* other threads may give more meanwhile */
+        for (int n; most && (n = choose_cold(class, 0, 0, chosen)) > 0;) {
+            most -= most < (size_t)n ? most : (size_t)n;
             trimmed += (size_t)n;
             aco__os_unlock();
             reclaim(pool, class, chosen, n);
             aco__os_lock();
         }
-        for (region_t **link = &class->regions; *link;)
+        for (region_t **link = &class->regions; *link && !class->idle_count;)
             if ((*link)->used == 0)
                 region_free(link);
             else
@@ -441,6 +443,7 @@ int aco_pool_destroy(aco_pool_t *pool)
     size_t in_use;
     if (!pool)
         return aco__refuse(0, EINVAL, "aco_pool_destroy", NULL, "the pool is NULL");
+    aco__bury(aco__self());
     aco__os_lock();
     in_use = pool->in_use;
     aco__os_unlock();
@@ -456,6 +459,7 @@ int aco_pool_stats(aco_pool_t *pool, aco_pool_stats_t *stats)
     if (!stats)
         return aco__refuse(0, EINVAL, "aco_pool_stats", NULL, "there is no place for the result");
     memset(stats, 0, sizeof *stats);
+    aco__bury(aco__self());
     aco__os_lock();
     pool = pool_of(pool);
     stats->reserved = pool->reserved;

@@ -19,10 +19,12 @@ typedef ACO__ARRIVAL_ABI void arrival_t(ACO__ARRIVAL_PARAMETERS);
 enum {
     ROUNDS_PER_POLL = 61,
     TRIM_MS = 100, /* how often some tasks' stacks are trimmed, */
-    TRIM_TASKS = 64
+    TRIM_TASKS = 64, /* that many; */
+    TRIM_BEFORE_LONG = 1024 /* before a longer wait than that */
 };
 
 static void scheduler_ends(aco__thread_t *self);
+static void bury(scheduler_t *s);
 __attribute__((noreturn)) static void end_running_task(aco_t *task, void *result);
 
 static void begin_at(aco_t *co, void *sp, arrival_t *fn)
@@ -44,9 +46,10 @@ static scheduler_t *scheduler_of(aco__thread_t *self, const char *call)
         return NULL;
     }
     memset(s, 0, sizeof *s);
+    s->bury = bury;
     s->thread_ends = scheduler_ends;
     s->end_task = end_running_task;
-    s->trimmed_at = aco__os_milliseconds();
+    s->trimmed_at = aco__os_milliseconds() - TRIM_MS;
     self->scheduler = s;
     return s;
 }
@@ -277,13 +280,14 @@ static int ask_idle(scheduler_t *s, int64_t timeout_ns)
 }
 
 /* Some tasks' unused pages go back to the system: those of tasks that went deep once and now wait higher up. */
-static void trim_some(aco__thread_t *self, scheduler_t *s)
+static void trim_some(aco__thread_t *self, scheduler_t *s, int64_t deadline)
 {
     uint32_t now = aco__os_milliseconds();
+    int is_long = deadline < 0 || deadline - aco__os_now() > TRIM_MS * INT64_C(1000000);
     if (now - s->trimmed_at < TRIM_MS)
         return;
     s->trimmed_at = now;
-    aco__blocks_some(aco__task_trim, self, &s->trim_from, TRIM_TASKS);
+    aco__blocks_some(aco__task_trim, self, &s->trim_from, is_long ? TRIM_BEFORE_LONG : TRIM_TASKS);
 }
 
 /* Nobody can run. 0, or -1: nobody ever will. */
@@ -291,7 +295,7 @@ static int wait_for_event(aco__thread_t *self, scheduler_t *s)
 {
     int64_t deadline = s->timers_count ? s->timers[0].deadline : -1, left = -1;
     int more = 0;
-    trim_some(self, s);
+    trim_some(self, s, deadline);
     if (s->idle) {
         if (deadline >= 0)
             left = deadline - aco__os_now();

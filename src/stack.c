@@ -295,6 +295,8 @@ static void look_at_area(aco_t *co)
 {
     area_statistic_t *s = statistic(co);
     uint32_t sz = (uint32_t)co->save_stack.valid_sz;
+    if (co->save_stack.sz > UINT32_MAX) /* too large for the statistic: it stays */
+        return;
     if (s->recent < sz)
         s->recent = sz;
     else if (co->save_stack.ct_save % SAVES_PER_LOOK == 0) {

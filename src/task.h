@@ -18,6 +18,7 @@ typedef struct aco__timer {
 
 /* A thread's scheduler, but for what stands in the thread's record. */
 struct aco__scheduler {
+    void (*bury)(struct aco__scheduler *s);
     void (*thread_ends)(aco__thread_t *self);
     __attribute__((noreturn)) void (*end_task)(aco_t *co, void *result); /* the running task */
     aco_t pump;          /* stands in the ring for aco_run(): its turn is the timers' and the idle hook's */
@@ -34,6 +35,19 @@ struct aco__scheduler {
     size_t trim_from;
     aco_t *corpse;       /* a task that has ended and whose stack was still needed to leave it */
 };
+
+/* Whether a task waits for a coroutine that it resumed: it has its turn, and something runs. */
+static inline int aco__task_is_resuming(const aco__thread_t *self, const aco_t *co)
+{
+    return aco__is_task(co) && co == self->task && self->running && self->running != co && self->scheduler->is_running;
+}
+
+/* Frees the block and the stack of the task that ended last, if they wait for that. Not while a task ends. */
+static inline void aco__bury(const aco__thread_t *self)
+{
+    if (aco_unlikely(self->scheduler != NULL) && self->scheduler->corpse)
+        self->scheduler->bury(self->scheduler);
+}
 
 /* ---- core.c ---- */
 /* aco_new() under another name. */

@@ -29,7 +29,8 @@
  *   - by time: when it has been idle for `idle_ms`, as somebody next gives a stack of that size back, at most eight at a time;
  *   - by request: aco_pool_trim().
  * Of a stack in use the pages that its coroutine no longer needs, since it went deep once and is suspended higher up, go back by
- * request, aco_stack_trim(), and for tasks by time: aco_run(), when it has nobody to run, looks at 64 of them every 100 ms.
+ * request, aco_stack_trim(), and for tasks by time: before aco_run() waits, having nobody to run, it looks at 64 of them, or at 1024
+ * if it is going to wait for more than 100 ms, but not twice in 100 ms.
  * The addresses stay reserved, but aco_pool_trim() gives up regions without a stack in use. What it costs: docs/memory.md. */
 #ifndef ACO_POOL_H
 #define ACO_POOL_H
@@ -87,7 +88,7 @@ ACO_API int aco_pool_stats(aco_pool_t *pool, aco_pool_stats_t *stats);
 
 /* How many bytes of its private stack `co`, or who had the stack before, has touched since the stack was last reclaimed:
  * from the top down to the deepest page that is in memory, so up to a page too much. A page that the system swapped out does not
- * count; nor does the lowest one of a stack without a guard page. -1 and errno: EINVAL (NULL, a main coroutine, on a share
+ * count, and one reclaimed under ACO_POOL_LAZY does until the system takes it; nor does the lowest one of a stack without a guard page. -1 and errno: EINVAL (NULL, a main coroutine, on a share
  * stack: its save_stack.max_cpsz says what was copied), ESRCH (destroyed). Any thread. */
 ACO_API ptrdiff_t aco_stack_high_water(const aco_t *co);
 
@@ -118,7 +119,7 @@ typedef struct aco_stack_usage_s {
     size_t stack_size;     /* the largest of theirs */
     size_t deepest;        /* private: the most that one touched, in bytes, by the page; of those that have ended or been destroyed */
     size_t mean_depth;     /* likewise, on average */
-    size_t switches;       /* how often they were left */
+    size_t switches;       /* how often they were left, but not in a generator's body */
     size_t most_live;      /* bytes from the stack pointer to the top when they were left, at most: what a share stack keeps */
     size_t mean_live;      /* and on average: what a share stack copies */
     size_t bytes;          /* memory of one of them, on average: block, and pages or save area */

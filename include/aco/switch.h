@@ -71,6 +71,7 @@ typedef struct aco__thread {
     uint32_t tasks;            /* spawned and not ended */
     uint32_t uncommon_tasks;   /* those of them that no inline switch may leave or enter */
     uint32_t measures;         /* aco_stack_measure() */
+    uint32_t lock;             /* what the thread is about to do with the process lock */
     struct aco__scheduler *scheduler; /* the rest of it, NULL until a task is spawned */
     char message[256];         /* why the last refused call was refused */
 } __attribute__((aligned(64))) aco__thread_t;

@@ -42,6 +42,19 @@ static const char *read_file(const char *path, char *buffer, size_t sz)
     return buffer;
 }
 
+/* Whether some `sz` bytes more are too many for a limit; /proc/self/statm has what counts, in pages, after so many words. */
+static int is_over(int resource, int words, size_t sz)
+{
+    struct rlimit limit;
+    char text[128], *p = text;
+    unsigned long long pages = 0;
+    read_file("/proc/self/statm", text, sizeof text);
+    for (int i = 0; i <= words; i++)
+        pages = strtoull(p, &p, 10);
+    return getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+           pages * aco__os_page_size() + 2 * (unsigned long long)sz > (unsigned long long)limit.rlim_cur;
+}
+
 static size_t mappings(void)
 {
     char buffer[4096];
@@ -72,22 +85,25 @@ size_t aco__os_mapping_limit(void)
 int aco__os_limit_met(size_t sz, char *sentence, size_t room)
 {
     int saved = errno, met = 0;
-    struct rlimit as;
 #ifdef __linux__
-    char text[32];
+    char text[128];
     size_t limit = aco__os_mapping_limit();
     if (mappings() + 2 >= limit) {
         snprintf(sentence, room, "the process has the %zu mappings that vm.max_map_count allows", limit);
         met = 1;
+    } else if (is_over(RLIMIT_AS, 0, sz)) {
+        snprintf(sentence, room, "the process has the address space that RLIMIT_AS (ulimit -v) allows");
+        met = 2;
+    } else if (is_over(RLIMIT_DATA, 5, sz)) {
+        snprintf(sentence, room, "the process has the data that RLIMIT_DATA (ulimit -d) allows");
+        met = 2;
     } else if (read_file("/proc/sys/vm/overcommit_memory", text, sizeof text)[0] == '2') {
-        snprintf(sentence, room, "vm.overcommit_memory is 2: the kernel promises no more than vm.overcommit_ratio allows");
+        snprintf(sentence, room, "vm.overcommit_memory is 2, and the kernel has promised what vm.overcommit_ratio allows");
         met = 2;
     }
+#else
+    (void)sz, (void)sentence, (void)room;
 #endif
-    if (!met && getrlimit(RLIMIT_AS, &as) == 0 && as.rlim_cur != RLIM_INFINITY && as.rlim_cur < SIZE_MAX) {
-        snprintf(sentence, room, "RLIMIT_AS (ulimit -v) allows %zu bytes of address space, %zu more are too many", (size_t)as.rlim_cur, sz);
-        met = 2;
-    }
     errno = saved;
     return met;
 }
@@ -130,7 +146,11 @@ enum { GUARD_INSTALL = 102, GUARD_REMOVE = 103 };
 int aco__os_guard_in_tables(void *p, size_t sz)
 {
 #ifdef __linux__
-    return madvise(p, sz, GUARD_INSTALL);
+    static int is_unknown; /* atomic */
+    int result = __atomic_load_n(&is_unknown, __ATOMIC_RELAXED) ? (errno = EINVAL, -1) : madvise(p, sz, GUARD_INSTALL);
+    if (result != 0 && errno == EINVAL)
+        __atomic_store_n(&is_unknown, 1, __ATOMIC_RELAXED);
+    return result;
 #else
     (void)p, (void)sz;
     errno = ENOSYS;
@@ -142,15 +162,20 @@ unsigned aco__os_guard_many_in_tables(void *p, size_t sz, size_t step, unsigned 
 {
 #if defined(__linux__) && defined(SYS_process_madvise)
     enum { MOST = 64, THIS_PROCESS = -10000 /* Linux 6.15's PIDFD_SELF_THREAD */ };
+    static int is_unknown; /* atomic: the system does not know the call */
     struct iovec pages[MOST];
     int saved = errno;
     long done;
+    if (__atomic_load_n(&is_unknown, __ATOMIC_RELAXED) || n == 0)
+        return 0;
     n = n < MOST ? n : MOST;
     for (unsigned i = 0; i < n; i++) {
         pages[i].iov_base = (char *)p + i * step;
         pages[i].iov_len = sz;
     }
     done = syscall(SYS_process_madvise, THIS_PROCESS, pages, (unsigned long)n, GUARD_INSTALL, 0);
+    if (done < 0 && errno != ENOMEM && errno != EAGAIN)
+        __atomic_store_n(&is_unknown, 1, __ATOMIC_RELAXED);
     errno = saved;
     return done > 0 ? (unsigned)((size_t)done / sz) : 0;
 #else
@@ -281,13 +306,13 @@ static void on_fault(int signal, siginfo_t *info, void *context)
     }
 }
 
-int aco__os_explain_faults(void (*explain)(const void *address))
+int aco__os_explain_faults(void (*fn)(const void *address))
 {
     struct sigaction ours = {0};
     int failed = 0;
     aco__os_lock();
     if (!explainer) {
-        explainer = explain;
+        explainer = fn;
         ours.sa_sigaction = on_fault;
         ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
         sigemptyset(&ours.sa_mask);
@@ -354,18 +379,40 @@ static pthread_mutex_t process_lock = PTHREAD_MUTEX_INITIALIZER;
 #pragma weak __tsan_switch_to_fiber
 extern void __tsan_switch_to_fiber(void *fiber, unsigned flags);
 
-static __attribute__((constructor)) void keep_over_fork(void)
-{
-    if (!__tsan_switch_to_fiber)
-        pthread_atfork(aco__os_lock, aco__os_unlock, aco__os_unlock);
-}
+/* A signal handler that forks may have interrupted who has the lock, or is about to take it: its child has things half changed, and
+ * may but exec. */
+enum { LOCK_WANTED = 1, LOCK_FOR_FORK = 2 };
 
 void aco__os_lock(void)
 {
+    __atomic_store_n(&aco__self()->lock, LOCK_WANTED, __ATOMIC_RELAXED);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
     pthread_mutex_lock(&process_lock);
 }
 
 void aco__os_unlock(void)
 {
     pthread_mutex_unlock(&process_lock);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    __atomic_store_n(&aco__self()->lock, 0, __ATOMIC_RELAXED);
+}
+
+static void before_fork(void)
+{
+    if (__atomic_load_n(&aco__self()->lock, __ATOMIC_RELAXED))
+        return;
+    aco__os_lock();
+    __atomic_store_n(&aco__self()->lock, LOCK_FOR_FORK, __ATOMIC_RELAXED);
+}
+
+static void after_fork(void)
+{
+    if (__atomic_load_n(&aco__self()->lock, __ATOMIC_RELAXED) == LOCK_FOR_FORK)
+        aco__os_unlock();
+}
+
+static __attribute__((constructor)) void keep_over_fork(void)
+{
+    if (!__tsan_switch_to_fiber)
+        pthread_atfork(before_fork, after_fork, after_fork);
 }
