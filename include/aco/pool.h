@@ -11,18 +11,19 @@
  *   aco_t *co = aco_new(serve, connection, &how);
  *
  * A pool reserves address space in large regions and carves them into stacks of one size each: powers of two from 4 KiB (or the
- * page size) to 8 MiB. Memory is committed by the page, as a stack touches it. Coroutines, tasks and generators that name no pool
+ * page size) to 8 MiB; what is asked is rounded up. Memory is committed by the page, as a stack touches it. Coroutines, tasks and generators that name no pool
  * use the process's default one; it needs no preparation and is never destroyed. Larger stacks, those with ACO_NO_GUARD and those of a
- * program with an allocator of its own (aco_set_allocator()) are mapped one by one, by whatever pool is named.
+ * program with an allocator of its own (aco_set_allocator()) are mapped one by one, outside every pool: no limit applies to them, no
+ * statistic counts them, and aco_pool_destroy() does not wait for them.
  *
- * Guards. Below each stack is a page that nobody may access. A kernel that can keep it in the page tables (Linux 6.13 and later)
- * needs no more for it; another one makes two mappings out of one, so the pool stops when the guards have taken seven eighths of what
+ * Guards. Below each stack is a page that nobody may access. Linux 6.13 and later marks it in the page tables, at no
+ * further cost; an older kernel needs two mappings for each stack, so the pool stops when the guards have taken seven eighths of what
  * vm.max_map_count allows. Stacks made after that have a canary instead, in a page of its own: 64 bytes that are compared when the coroutine ends, when
  * it is destroyed and, in debug builds, at every yield; an overflow found there aborts. ACO_POOL_MUST_GUARD refuses
  * such a stack instead.
  *
- * Reuse. The stack that became idle last is used first: its pages are warm. Before the pool come up to 64 coroutines that each
- * thread keeps with their stacks. Memory stays with the NUMA node of the thread that touched it first.
+ * Reuse. The stack that became idle last is used first: its pages are warm. Before the default pool come, for the
+ * default size, up to 64 coroutines that each thread keeps with their stacks. Memory stays with the NUMA node of the thread that touched it first.
  *
  * Reclaim. An idle stack's pages go back to the system, those of the coldest stack first,
  *   - by pressure: at once, when more than `idle_stacks` of its size are idle with their pages;
@@ -45,16 +46,16 @@ extern "C" {
 typedef struct aco_pool_options_s {
     size_t region_size;  /* bytes of address space to reserve at a time; rounded so that it holds whole stacks, at least one. 0: 4 MiB
                             first, then twice as much each time, up to 1 GiB (16 MiB where addresses have 32 bits) */
-    size_t most_stacks;  /* that may be in use at a time, those that threads keep included: more are refused with EAGAIN. 0: no limit */
-    size_t idle_stacks;  /* of each size, whose pages are kept; 0: 4096 */
-    unsigned idle_ms;    /* milliseconds; 0: 1000 */
+    size_t most_stacks;  /* that may be in use at a time: more are refused with EAGAIN. 0: no limit */
+    size_t idle_stacks;  /* of each size, that keep their pages; 0: 4096 */
+    unsigned idle_ms;    /* how long they keep them, in milliseconds, up to INT32_MAX; 0: 1000 */
     unsigned flags;      /* ACO_POOL_MPROTECT, … or'ed */
     void *aco__reserved[4]; /* reserved fields are 0 */
 } aco_pool_options_t;
 
 enum {
     ACO_POOL_MPROTECT = 1,   /* guards that are mappings, even where the kernel can do better */
-    ACO_POOL_CANARIES = 2,   /* canaries instead of guards */
+    ACO_POOL_CANARIES = 2,   /* canaries instead of guards; excludes ACO_POOL_MPROTECT and ACO_POOL_MUST_GUARD */
     ACO_POOL_MUST_GUARD = 4, /* a stack that cannot have a guard is refused: EAGAIN where vm.max_map_count is the reason */
     ACO_POOL_LAZY = 8        /* reclaimed pages are taken when the system needs memory (MADV_FREE), not at once (MADV_DONTNEED):
                                 cheaper when they are soon used again, but they count as used until then */
@@ -72,11 +73,11 @@ ACO_API int aco_pool_destroy(aco_pool_t *pool);
 ACO_API size_t aco_pool_trim(aco_pool_t *pool);
 
 typedef struct aco_pool_stats_s {
-    size_t reserved;  /* bytes of address space, in */
-    size_t regions;   /* so many mappings */
-    size_t in_use;    /* stacks, those that threads keep included */
-    size_t idle;      /* idle ones with their pages, */
-    size_t empty;     /* and without */
+    size_t reserved;  /* bytes of address space */
+    size_t regions;   /* the mappings that they are in */
+    size_t in_use;    /* stacks; of the default pool, those that threads keep included */
+    size_t idle;      /* idle stacks with their pages */
+    size_t empty;     /* idle stacks without */
     size_t canaries;  /* stacks without a guard page, in use or not */
     size_t reclaimed; /* how often a stack's pages were given back */
 } aco_pool_stats_t;
@@ -88,11 +89,11 @@ ACO_API int aco_pool_stats(aco_pool_t *pool, aco_pool_stats_t *stats);
 
 /* How many bytes of its private stack `co`, or who had the stack before, has touched since the stack was last reclaimed:
  * from the top down to the deepest page that is in memory, so up to a page too much. A page that the system swapped out does not
- * count, and one reclaimed under ACO_POOL_LAZY does until the system takes it; nor does the lowest one of a stack without a guard page. -1 and errno: EINVAL (NULL, a main coroutine, on a share
+ * count, and one reclaimed under ACO_POOL_LAZY does until the system takes it; nor does the one that a canary is in. -1 and errno: EINVAL (NULL, a main coroutine, on a share
  * stack: its save_stack.max_cpsz says what was copied), ESRCH (destroyed). Any thread. */
 ACO_API ptrdiff_t aco_stack_high_water(const aco_t *co);
 
-/* Gives the whole pages of a private stack back that lie below the frames of `co`, which is suspended, new or done. 0, or -1 and errno:
+/* Gives back the whole pages of its private stack that lie below the frames of `co`, which is suspended, new or done. 0, or -1 and errno:
  * EINVAL (NULL, a main coroutine, on a share stack), ESRCH (destroyed), EBUSY (running, resuming another, or suspended in a
  * generator's body), EPERM (a task of another thread). The thread that may resume `co`. */
 ACO_API int aco_stack_trim(aco_t *co);
@@ -101,7 +102,8 @@ ACO_API int aco_stack_trim(aco_t *co);
 
 /* Switches measuring on (1) or off (0) for coroutines and tasks that the calling thread makes from now on. They are slower:
  * each starts on a stack without pages, so that its depth is its own, and each switch is counted off the fast path. It is for finding
- * sizes, not for production. A switch out of one that aco_yield_to() entered from one that is not measured is not counted. Always 0. */
+ * sizes, not for production. When one that is not measured switches
+ * by aco_yield_to() to a measured one, leaving the latter is not counted. Always 0. */
 ACO_API int aco_stack_measure(int on);
 
 typedef enum aco_stack_advice_e {
@@ -122,7 +124,7 @@ typedef struct aco_stack_usage_s {
     size_t switches;       /* how often they were left, but not in a generator's body */
     size_t most_live;      /* bytes from the stack pointer to the top when they were left, at most: what a share stack keeps */
     size_t mean_live;      /* and on average: what a share stack copies */
-    size_t bytes;          /* memory of one of them, on average: block, and pages or save area */
+    size_t bytes;          /* memory of one of them, on average: block, and pages or save area; estimated until one has ended */
     size_t other_bytes;    /* what it would be on the other kind of stack */
     aco_stack_advice_t advice;
 } aco_stack_usage_t;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""matrix.py [--programs N] [--seed S] [--compilers CC,...] [--jobs N]
+"""matrix.py [--programs N] [--seed S] [--compilers CC,...] [--every N] [--jobs N]
 
 Random programs with generators (generate.py) by every compiler here in every row below: run.c must find that each function
 returns what its plain twin does. Eight functions make a program, a new seed each; every program is built in every row. Exit 1
@@ -81,6 +81,7 @@ def main():
     parser.add_argument("--programs", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--compilers", default="gcc,clang-19,clang-14")
+    parser.add_argument("--every", type=int, default=1, help="only every Nth row of each compiler")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2)
     arguments = parser.parse_args()
     compilers = [c for c in arguments.compilers.split(",") if shutil.which(c)]
@@ -100,7 +101,7 @@ def main():
                     missing.append("%s %s" % (compiler, word))
                     if not word:
                         failures.append("%s: the library does not build\n%s" % (compiler, why))
-            for row in ROWS["clang" if "clang" in compiler else "gcc"]:
+            for row in ROWS["clang" if "clang" in compiler else "gcc"][::arguments.every]:
                 library = libraries["-m32" if "-m32" in row else ""]
                 if library and ("avx2" not in row or has_avx2()):
                     tasks += [pool.submit(run, folder, compiler, row, library, seed) for seed in seeds]
