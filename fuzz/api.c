@@ -912,7 +912,7 @@ static void look_at(const actor_t *a)
         ptrdiff_t deep = aco_stack_high_water(a->co);
         EXPECT(deep > 0 && deep <= (char *)hi - (char *)lo);
         EXPECT_INT(aco_stack_trim, (a->co), a->state == RUNNING || a->state == RESUMING ? EBUSY : 0);
-        EXPECT(aco_stack_high_water(a->co) <= deep);
+        EXPECT(a->state == RUNNING || aco_stack_high_water(a->co) <= deep); /* who runs may go deeper any time */
     }
 }
 

@@ -66,6 +66,11 @@ static int8_t fp_load_always(void)
     return answer;
 }
 
+uint32_t *aco__lock_word(void)
+{
+    return &aco__self()->lock;
+}
+
 static void read_new_environment(aco__thread_t *self)
 {
     aco__fp_read(&self->new_fp_control, &self->new_fp_control2);

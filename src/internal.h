@@ -164,6 +164,8 @@ ACO__HIDDEN void aco__native_free(aco_t *co);
 ACO__HIDDEN void aco__spares_free(aco__thread_t *self);
 /* Frees block, save area and extra record. */
 ACO__HIDDEN void aco__block_free(aco_t *co);
+/* The calling thread's; to be used at once. A function, since link-time optimisation would not see that os/ needs core.c. */
+ACO__HIDDEN uint32_t *aco__lock_word(void);
 /* Ends the running coroutine. */
 ACO__HIDDEN __attribute__((noreturn)) void aco__end(aco_t *co, void *result);
 /* Whether `co`, not ended, was never resumed. */

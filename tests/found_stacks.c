@@ -56,6 +56,14 @@ static void stacks_of_ended_tasks(void)
 
 static volatile sig_atomic_t forks;
 
+enum { FORKS = 50 };
+
+static void in_2_ms(int again)
+{
+    const struct itimerval once = {{0, 0}, {0, again ? 2000 : 0}};
+    setitimer(ITIMER_REAL, &once, NULL);
+}
+
 static void forks_and_waits(int signal)
 {
     int status = 0;
@@ -65,21 +73,20 @@ static void forks_and_waits(int signal)
         _exit(0);
     waitpid(child, &status, 0);
     forks++;
+    in_2_ms(forks < FORKS);
 }
 
 /* A signal handler that forks may interrupt the library in the middle of a pool's business. */
 static void fork_in_signal_handler(void)
 {
-    struct itimerval every = {{0, 2000}, {0, 2000}}, never = {{0, 0}, {0, 0}};
     aco_options_t options = {.stack_size = 32 << 10};
     signal(SIGALRM, forks_and_waits);
-    setitimer(ITIMER_REAL, &every, NULL);
-    while (forks < 50) {
+    in_2_ms(1);
+    while (forks < FORKS) {
         aco_t *co = aco_new(serve, NULL, &options);
         aco_resume(co);
         aco_destroy(co);
     }
-    setitimer(ITIMER_REAL, &never, NULL);
 }
 
 static __attribute__((noinline)) void touch(size_t bytes)

@@ -27,6 +27,17 @@ static int is_on_a_coroutine(const volatile void *p)
     return 0;
 }
 
+static timer_t timer;
+static volatile sig_atomic_t storming;
+
+/* The next signal comes 20 us after this one was handled: however slow that is, the program has some time between two. */
+static void next_signal(void)
+{
+    static const struct itimerspec once = {{0, 0}, {0, 20000}};
+    if (storming)
+        timer_settime(timer, 0, &once, NULL);
+}
+
 static void handler(int number)
 {
     volatile unsigned char frame[HANDLER_FRAME];
@@ -40,6 +51,7 @@ static void handler(int number)
         on_a_coroutine++;
     else
         on_main++;
+    next_signal();
 }
 
 typedef struct work {
@@ -81,16 +93,15 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* As fast as the system delivers them; 20 us leaves the program some time between two. */
-static void start_timer(timer_t *timer)
+static void start_timer(void)
 {
     struct sigevent event;
-    struct itimerspec every = {{0, 20000}, {0, 20000}};
     memset(&event, 0, sizeof event);
     event.sigev_notify = SIGEV_SIGNAL;
     event.sigev_signo = SIGALRM;
-    CHECK(timer_create(CLOCK_MONOTONIC, &event, timer) == 0);
-    CHECK(timer_settime(*timer, 0, &every, NULL) == 0);
+    CHECK(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0);
+    storming = 1;
+    next_signal();
 }
 
 /* Promise: signals may be handled on a coroutine's stack, whether or not it is shared, at any instruction of a switch. The
@@ -99,7 +110,6 @@ static void storm(double seconds)
 {
     aco_t *main_co = aco_create(NULL, NULL, 0, NULL, NULL), *co[COROUTINES];
     work_t work[COROUTINES];
-    timer_t timer;
     uint64_t rounds = 0, copies = 0;
     double end = now() + seconds;
     for (int i = 0; i < STACKS; i++)
@@ -108,7 +118,7 @@ static void storm(double seconds)
         work[i] = (work_t){0, i, 0};
         co[i] = aco_create(main_co, stacks[i < STACKS - 2 ? i : STACKS - 2 + i % 2], 0, coroutine, &work[i]);
     }
-    start_timer(&timer);
+    start_timer();
     while ((rounds % 64 != 0 || now() < end) && check_failures < 20) {
         for (int i = 0; i < COROUTINES; i++)
             aco_resume(co[i]);
@@ -116,6 +126,7 @@ static void storm(double seconds)
             aco_resume(co[i % 4]);
         rounds++;
     }
+    storming = 0;
     timer_delete(timer);
     for (int i = 0; i < COROUTINES; i++) {
         work[i].stop = 1;

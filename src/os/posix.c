@@ -385,7 +385,7 @@ enum { LOCK_WANTED = 1, LOCK_FOR_FORK = 2 };
 
 void aco__os_lock(void)
 {
-    __atomic_store_n(&aco__self()->lock, LOCK_WANTED, __ATOMIC_RELAXED);
+    __atomic_store_n(aco__lock_word(), LOCK_WANTED, __ATOMIC_RELAXED);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     pthread_mutex_lock(&process_lock);
 }
@@ -394,20 +394,20 @@ void aco__os_unlock(void)
 {
     pthread_mutex_unlock(&process_lock);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    __atomic_store_n(&aco__self()->lock, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(aco__lock_word(), 0, __ATOMIC_RELAXED);
 }
 
 static void before_fork(void)
 {
-    if (__atomic_load_n(&aco__self()->lock, __ATOMIC_RELAXED))
+    if (__atomic_load_n(aco__lock_word(), __ATOMIC_RELAXED))
         return;
     aco__os_lock();
-    __atomic_store_n(&aco__self()->lock, LOCK_FOR_FORK, __ATOMIC_RELAXED);
+    __atomic_store_n(aco__lock_word(), LOCK_FOR_FORK, __ATOMIC_RELAXED);
 }
 
 static void after_fork(void)
 {
-    if (__atomic_load_n(&aco__self()->lock, __ATOMIC_RELAXED) == LOCK_FOR_FORK)
+    if (__atomic_load_n(aco__lock_word(), __ATOMIC_RELAXED) == LOCK_FOR_FORK)
         aco__os_unlock();
 }
 
