@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "aco.h"
 #include "check.h"
+#include "sanitizers.h"
 
 #include <signal.h>
 #include <stdint.h>
@@ -54,6 +55,13 @@ static void handler(int number)
     next_signal();
 }
 
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
 typedef struct work {
     uint64_t sum;  /* what the coroutine adds up */
     unsigned step; /* its number */
@@ -79,18 +87,13 @@ static void coroutine(void)
     uint64_t value = work->step + 1, count = 0;
     while (!work->stop) {
         CHECK_EQ(around_a_yield(work->step, value), 0);
+        if (UNDER_TSAN) /* which hands signals over at calls that it intercepts, and nowhere else */
+            now();
         count++;
         work->sum += value;
         CHECK_EQ(work->sum, count * value);
     }
     aco_exit();
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 static void start_timer(void)
