@@ -558,17 +558,19 @@ ACO__FAST aco_t *aco_create(aco_t *main_co, aco_share_stack_t *share_stack, size
 ACO__FAST void *aco_send(aco_t *co, void *value)
 {
     uintptr_t word;
+    aco__where_t where = aco__where();
 #if ACO_DEBUG
     if (!aco__send_check(co, &value, ACO__OWN_FP(co)))
         return value;
 #else
-    if (aco_unlikely(co == NULL || (co->aco__state & ACO__FAST_MASK) != 0 || aco__running() != NULL)) {
+    if (aco_unlikely(co == NULL || (co->aco__state & ACO__FAST_MASK) != 0 || aco__running_at(where) != NULL)) {
         void *sent = value; /* its address is taken on this path only */
         if (!aco__send_slow(co, &sent))
             return sent;
+        where = aco__where();
     }
 #endif
-    word = aco__switch_resume(co, &value, ACO__OWN_FP(co));
+    word = aco__switch_resume(where, co, &value, ACO__OWN_FP(co));
     ACO__ARRIVE(word);
     return value;
 }
@@ -576,52 +578,59 @@ ACO__FAST void *aco_send(aco_t *co, void *value)
 ACO__FAST void aco_resume(aco_t *co)
 {
     uintptr_t word;
+    aco__where_t where = aco__where();
     void *value = NULL;
 #if ACO_DEBUG
     if (!aco__resume_check(co, ACO__OWN_FP(co)))
         return;
 #else
-    if (aco_unlikely(co == NULL || (co->aco__state & ACO__FAST_MASK) != 0 || aco__running() != NULL))
+    if (aco_unlikely(co == NULL || (co->aco__state & ACO__FAST_MASK) != 0 || aco__running_at(where) != NULL)) {
         if (!aco__resume_slow(co))
             return;
+        where = aco__where();
+    }
 #endif
-    word = aco__switch_resume(co, &value, ACO__OWN_FP(co));
+    word = aco__switch_resume(where, co, &value, ACO__OWN_FP(co));
     ACO__ARRIVE(word);
 }
 
 ACO__FAST void *aco_yield_value(void *value)
 {
     uintptr_t word;
-    aco_t *co = aco__running();
+    aco__where_t where = aco__where();
+    aco_t *co = aco__running_at(where);
     if (aco_unlikely(co == NULL))
         return aco__not_yielded("aco_yield_value");
 #if ACO_DEBUG
     aco__yield_check(co, ACO__OWN_FP(co));
 #endif
-    word = aco__switch_yield(co, &value, ACO__OWN_FP(co));
+    word = aco__switch_yield(where, co, &value, ACO__OWN_FP(co));
     ACO__ARRIVE(word);
     return value;
 }
 
-ACO__FAST void aco_yield1(aco_t *co)
+ACO__FORCE_INLINE void aco__yield_at(aco__where_t where, aco_t *co, const char *call)
 {
     uintptr_t word;
     void *value = NULL;
     if (aco_unlikely(co == NULL))
-        aco__nobody_runs("aco_yield1");
+        aco__nobody_runs(call);
 #if ACO_DEBUG
     aco__yield_check(co, ACO__OWN_FP(co));
 #endif
-    word = aco__switch_yield(co, &value, ACO__OWN_FP(co));
+    word = aco__switch_yield(where, co, &value, ACO__OWN_FP(co));
     ACO__ARRIVE(word);
+}
+
+ACO__FAST void aco_yield1(aco_t *co)
+{
+    aco__yield_at(aco__where(), co, "aco_yield1");
 }
 
 ACO__FAST void aco_yield(void)
 {
-    aco_t *co = aco__running();
-    if (aco_unlikely(co == NULL))
-        aco__nobody_runs("aco_yield");
-    aco_yield1(co);
+    aco__where_t where = aco__where();
+    aco__yield_at(where, aco__running_at(where), "aco_yield");
 }
 
 #endif
@@ -631,14 +640,15 @@ ACO__FAST int aco_yield_to(aco_t *co)
 #if ACO_DEBUG
     return aco__yield_to_slow(co);
 #else
-    aco_t *from = aco__running();
+    aco__where_t where = aco__where();
+    aco_t *from = aco__running_at(where);
     uintptr_t word;
     void *value;
     if (aco_unlikely(from == NULL || co == NULL || ((co->aco__state | from->aco__state) & ACO__FAST_MASK) != 0 ||
                      ((co->aco__state ^ from->aco__state) & ACO__SHARES_FP) != 0))
         return aco__yield_to_slow(co);
     value = NULL;
-    word = aco__switch_transfer(from, co, &value, ACO__OWN_FP(co));
+    word = aco__switch_transfer(where, from, co, &value, ACO__OWN_FP(co));
     ACO__ARRIVE(word);
     return 0;
 #endif
@@ -693,6 +703,7 @@ ACO__FAST void aco_destroy(aco_t *co)
 #endif
 
 /* The frame's address tells aco_cancel() which destructors come after the call. */
+#ifndef ACO__DEFER_ELSEWHERE
 ACO__FAST int aco_defer(void (*fn)(void *), void *arg)
 {
 #ifdef ACO__OUT_OF_LINE /* the caller's frame begins behind this one */
@@ -701,6 +712,7 @@ ACO__FAST int aco_defer(void (*fn)(void *), void *arg)
     return aco__defer(fn, arg, __builtin_frame_address(0));
 #endif
 }
+#endif
 
 enum { ACO__PREFETCH_LINES = 5, ACO__CACHE_LINE = 64 };
 

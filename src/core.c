@@ -4,10 +4,12 @@
 #define ACO__FAST ACO_API
 #define ACO__OUT_OF_LINE
 
-#ifdef __x86_64__
+#if defined(__x86_64__)
 #include "arch/x86_64.h"
-#else
+#elif defined(__i386__)
 #include "arch/i386.h"
+#elif defined(__aarch64__)
+#include "arch/aarch64.h"
 #endif
 #include "os.h"
 #include "task.h"
@@ -51,20 +53,6 @@ enum {
 };
 
 /* ---- Threads ---- */
-
-/* fp_load_always: 1 where ldmxcsr is cheaper than waiting for stmxcsr's result, as measured on AMD's Zen 5
- * (bench/lab/switch-check.c); -1 on an i386 processor without SSE. */
-static int8_t fp_load_always(void)
-{
-    static int8_t known = 2;
-    int8_t answer = __atomic_load_n(&known, __ATOMIC_RELAXED);
-    if (answer == 2) {
-        __builtin_cpu_init();
-        answer = !__builtin_cpu_supports("sse") ? -1 : __builtin_cpu_is("amd") && __builtin_cpu_supports("avx2");
-        __atomic_store_n(&known, answer, __ATOMIC_RELAXED);
-    }
-    return answer;
-}
 
 uint32_t *aco__lock_word(void)
 {
@@ -178,11 +166,18 @@ void aco__thread_will_end(void)
 
 /* ---- Making and freeing ---- */
 
+#ifdef ACO__LINK_REGISTER
+ACO__HIDDEN void aco__begin_entry(void); /* begins a coroutine of aco_create(): src/arch/ */
+#endif
+
 static void prepare_entry(aco_t *co, aco_cofuncp_t fp, void *arg)
 {
     aco_function_t fn;
     memcpy(&fn, &fp, sizeof fp);
     aco__prepare(ready(), co, fn, arg);
+#ifdef ACO__LINK_REGISTER
+    fp = aco__begin_entry;
+#endif
     memcpy(&co->aco__self.pc, &fp, sizeof fp);
     co->save_stack.valid_sz = 0;
     aco__set_phase(co, ACO__READY);
@@ -550,7 +545,7 @@ static inline void end_waiting(aco__thread_t *self, aco_t *waiting, aco_t *outer
 static inline void *resume_nested(aco__thread_t *self, aco_t *waiting, aco_t *co, void *value)
 {
     aco_t *outer = begin_waiting(self, waiting);
-    uintptr_t word = aco__switch_resume(co, &value, 1);
+    uintptr_t word = aco__switch_resume(aco__where(), co, &value, 1);
     self = aco__self();
     end_waiting(self, waiting, outer);
     ACO__ARRIVE(word);
@@ -593,9 +588,9 @@ ACO__UNOBSERVED static __attribute__((noinline)) void *resume(aco_t *co, void *v
         aco__observe_enter(co, &outside);
     if (rare) {
         ask_scratch(rare, co, NULL, mark, fatal ? NULL : call);
-        word = aco__switch_resume(&rare->scratch, &value, 0);
+        word = aco__switch_resume(aco__where(), &rare->scratch, &value, 0);
     } else {
-        word = aco__switch_resume(co, &value, 1);
+        word = aco__switch_resume(aco__where(), co, &value, 1);
     }
     self = aco__self();
     if (observed)
@@ -658,7 +653,7 @@ ACO__HIDDEN void aco__resume_out_of_line(aco_t *co);
 ACO__NAMED_BY_ASSEMBLY void *aco__send_out_of_line(aco_t *co, void *value)
 {
     if (aco__send_slow(co, &value)) {
-        uintptr_t word = aco__switch_resume(co, &value, 1);
+        uintptr_t word = aco__switch_resume(aco__where(), co, &value, 1);
         ACO__ARRIVE(word);
     }
     return value;
@@ -668,7 +663,7 @@ ACO__NAMED_BY_ASSEMBLY void aco__resume_out_of_line(aco_t *co)
 {
     void *value = NULL;
     if (aco__resume_slow(co)) {
-        uintptr_t word = aco__switch_resume(co, &value, 1);
+        uintptr_t word = aco__switch_resume(aco__where(), co, &value, 1);
         ACO__ARRIVE(word);
     }
 }
@@ -731,13 +726,13 @@ ACO__UNOBSERVED ACO__ARRIVAL_ABI static void on_scratch(ACO__ARRIVAL_PARAMETERS)
     aco_t *co = rare->target, *from = rare->from;
     if (aco__phase(co) != ACO__SUSPENDED && !aco__stack_take(co, rare->call == NULL, rare->call ? rare->call : "aco_resume")) {
         if (!from)
-            aco__switch_exit((uintptr_t)co, ACO_ERROR);
+            aco__switch_exit(aco__where(), (uintptr_t)co, ACO_ERROR);
         self->running = from;
-        aco__switch_enter(from, (uintptr_t)from, ACO_ERROR);
+        aco__switch_enter(aco__where(), from, (uintptr_t)from, ACO_ERROR);
     }
     change_environment(self, from, co);
     self->running = co;
-    aco__switch_enter(co, (uintptr_t)co | rare->mark, value);
+    aco__switch_enter(aco__where(), co, (uintptr_t)co | rare->mark, value);
 }
 
 /* On the scratch stack, left by a coroutine whose resumer's frames were saved meanwhile. */
@@ -747,7 +742,7 @@ ACO__UNOBSERVED ACO__ARRIVAL_ABI static void recall(ACO__ARRIVAL_PARAMETERS)
     aco_t *resumer = self->resuming;
     aco__stack_take(resumer, 1, "aco_yield");
     aco__unpark_resumer(self, resumer);
-    aco__switch_exit(word, value);
+    aco__switch_exit(aco__where(), word, value);
 }
 
 /* On the scratch stack, left by a coroutine that yields in its cleanup. */
@@ -786,12 +781,12 @@ ACO__UNOBSERVED int aco__yield_to_slow(aco_t *co)
     if (on_this_stack) {
         aco__rare_t *rare = self->rare;
         ask_scratch(rare, co, from, 0, call);
-        word = aco__switch_transfer(from, &rare->scratch, &value, 0);
+        word = aco__switch_transfer(aco__where(), from, &rare->scratch, &value, 0);
         if (value == ACO_ERROR && aco__has(from, ACO__OBSERVED)) /* refused: nobody was left */
             aco__observe_transfer(co, from);
     } else {
         change_environment(self, from, co);
-        word = aco__switch_transfer(from, co, &value, 0);
+        word = aco__switch_transfer(aco__where(), from, co, &value, 0);
     }
     ACO__ARRIVE(word);
     return value == ACO_ERROR ? -1 : 0;
@@ -888,7 +883,7 @@ __attribute__((noreturn, always_inline)) static inline void end(aco_t *co, void 
         aco__stack_check_overflow("aco_exit", co->share_stack);
     if (own_fp(co))
         aco__load_resumer_environment();
-    aco__switch_exit((uintptr_t)co, result);
+    aco__switch_exit(aco__where(), (uintptr_t)co, result);
 }
 
 void aco__end(aco_t *co, void *result)
@@ -898,7 +893,14 @@ void aco__end(aco_t *co, void *result)
     end(co, result);
 }
 
-ACO__ARRIVAL_ABI void aco__begin(ACO__ARRIVAL_PARAMETERS)
+#ifdef ACO__LINK_REGISTER /* aco__begin goes on here */
+#define ACO__BEGUN ACO__NAMED_BY_ASSEMBLY ACO__HIDDEN
+ACO__HIDDEN void aco__begun(ACO__ARRIVAL_PARAMETERS);
+#else
+#define ACO__BEGUN ACO__ARRIVAL_ABI
+#define aco__begun aco__begin
+#endif
+ACO__BEGUN void aco__begun(ACO__ARRIVAL_PARAMETERS)
 {
     aco_t *co = (aco_t *)word;
     aco_function_t fn;

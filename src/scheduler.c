@@ -151,9 +151,9 @@ __attribute__((noreturn, always_inline)) static inline void end_task(aco_t *task
     if (joiner || (*aco__task_flags(task) & TASK_DETACHED))
         give_up(self, task);
     if (aco_unlikely(indirect || !self->task))
-        aco__switch_exit(0, NULL);
+        aco__switch_exit(aco__where(), 0, NULL);
     self->running = self->task;
-    aco__switch_enter(self->task, (uintptr_t)self->task, NULL);
+    aco__switch_enter(aco__where(), self->task, (uintptr_t)self->task, NULL);
 }
 
 static void end_running_task(aco_t *task, void *result)
@@ -216,7 +216,7 @@ aco_t *aco_spawn(aco_function_t fn, void *arg, const aco_options_t *opts)
 void aco__task_leave(aco_t *task)
 {
     void *value = NULL;
-    uintptr_t word = aco__switch_yield(task, &value, 1);
+    uintptr_t word = aco__switch_yield(aco__where(), task, &value, 1);
     ACO__ARRIVE(word);
 }
 
@@ -247,7 +247,7 @@ int aco__wait_failed(const aco__wait_t *wait)
 /* On the scratch stack, switched to by the task before it in the ring. */
 ACO__UNOBSERVED ACO__ARRIVAL_ABI static void pump(ACO__ARRIVAL_PARAMETERS)
 {
-    aco__switch_exit(0, NULL);
+    aco__switch_exit(aco__where(), 0, NULL);
 }
 
 int aco__pump_start(aco__thread_t *self)
@@ -351,7 +351,7 @@ ACO__UNOBSERVED static void run(aco__thread_t *self, scheduler_t *s)
     uintptr_t word;
     if (observed)
         aco__observe_enter(task, &outside);
-    word = aco__switch_resume(task, &value, 1);
+    word = aco__switch_resume(aco__where(), task, &value, 1);
     if (observed)
         aco__observe_leave(task, &outside);
     ACO__ARRIVE(word);

@@ -31,6 +31,12 @@ for group; do
     done
     [ "$group" != bench ] || have cargo || missing="$missing cargo"
 done
+
+# What gcc-multilib would bring for -m32 besides compilers, and that package keeps the cross compilers away.
+link_asm() {
+    [ -e /usr/include/asm ] || [ ! -d /usr/include/x86_64-linux-gnu/asm ] || ln -s x86_64-linux-gnu/asm /usr/include/asm 2>/dev/null || :
+}
+trap link_asm EXIT
 [ -n "$missing" ] || exit 0
 
 if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then

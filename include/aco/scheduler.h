@@ -311,7 +311,8 @@ ACO__FORCE_INLINE void aco__task_prefetch(const aco__thread_t *self, const aco_t
 /* Tasks hand control to each other, without aco_run() in between: the ring's next one is one load away. */
 ACO__TASK_CALL int aco_task_yield(void)
 {
-    aco__thread_t *self = aco__self();
+    aco__where_t where = aco__where();
+    aco__thread_t *self = aco__self_at(where);
     aco_t *from = self->running, *to;
     uintptr_t word;
     void *value = NULL;
@@ -326,7 +327,7 @@ ACO__TASK_CALL int aco_task_yield(void)
     *(aco_t *volatile *)&self->task = to; /* gcc would make one vector of the two, and the next yield wait for it */
     self->last_task = from;
     aco__task_prefetch(self, to);
-    word = aco__switch_transfer(from, to, &value, 0);
+    word = aco__switch_transfer(where, from, to, &value, 0);
     ACO__ARRIVE(word);
     return 0;
 }
@@ -334,14 +335,15 @@ ACO__TASK_CALL int aco_task_yield(void)
 /* The second half of what can wait: runs who is next, and comes back when the calling task was woken and has its turn. */
 ACO__FORCE_INLINE void aco__wait_leave(const aco__wait_t *wait)
 {
-    aco__thread_t *self = aco__self();
+    aco__where_t where = aco__where();
+    aco__thread_t *self = aco__self_at(where);
     aco_t *from = wait->task, *to = self->task;
     uintptr_t word;
     void *value = NULL;
     if (aco_unlikely(to == NULL || self->uncommon_tasks != 0)) {
         aco__task_leave(from);
     } else {
-        word = aco__switch_transfer(from, to, &value, 0);
+        word = aco__switch_transfer(where, from, to, &value, 0);
         ACO__ARRIVE(word);
     }
 }

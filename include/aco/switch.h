@@ -5,9 +5,10 @@
  * An architecture file (aco/arch/<arch>.h) provides, under these names:
  *
  *   ACO__ARCH                    its name, a string
- *   aco__self()                  the calling thread's aco__thread_t. Computed anew on every call by a volatile asm: a
- *                                coroutine may come back on another thread, so no compiler may keep it (docs/switch.md, 8)
- *   aco__running()               aco__self()->running in one step
+ *   aco__where(), aco__where_t   how the switches find the calling thread's aco__thread_t: its address, or what is cheaper.
+ *                                Computed anew on every call by a volatile asm: a coroutine may come back on another
+ *                                thread, so no compiler may keep it (docs/switch.md, 8)
+ *   aco__self_at(), aco__running_at()   from there the thread record, and its `running`
  *   ACO__RESUME, ACO__YIELD, ACO__TRANSFER, ACO__EXIT, ACO__ENTER
  *                                the switches, as statements inside the functions below; the first three take the code that
  *                                exchanges floating-point control words: ACO__FP_SWAP with ACO__FP_RARE, or ACO__FP_NONE.
@@ -15,22 +16,25 @@
  *   aco__fp_read, aco__fp_load   the floating-point environment's control words; ACO__FP_STATUS: their status bits
  *   ACO__ARRIVAL_PARAMETERS, ACO__ARRIVAL_ABI
  *                                how a function that a switch enters from its beginning declares what crossed
- *   ACO__ENTRY_BELOW_TOP         how far below a stack's top an entry function's return address stands
+ *   ACO__ENTRY_BELOW_TOP         how far below a stack's top an entry function finds its stack pointer
+ *   ACO__LINK_REGISTER           defined where return addresses are passed in a register: aco__begin and aco__begin_entry are
+ *                                assembly there, and load it
  *
- * Three registers cross every switch: the control block's address, the thread record's offset, and the value passed.
+ * Three registers cross every switch: the control block's address, aco__where(), and the value passed.
  *
  * Arrival. The switches return the word that the other side left in the first register: the control block's address of the
  * coroutine just left (resume) or of the one that now runs (yield, transfer). Its lowest bit is the arrival mark: "something
  * happened, call aco__arrived() before anything else". The ordinary path never sets it and pays one test for it.
  *
  * Rules that every architecture file keeps (reasons and measurements in docs/switch.md):
- *   - it never writes below the stack pointer and never pushes on x86-64 (the red zone belongs to the function around it)
+ *   - it never writes below the stack pointer, and never pushes where there is a red zone, which belongs to the function
+ *     around it
  *   - it declares clobbered, or saves by hand, every register that the ABI lets a caller keep across a call, and every one
  *     that a call would clobber
  *   - `jmp`, not `ret`, between stacks; a landing pad at the arrival label when the unit is built with them
  *   - nothing is reloaded through the new stack pointer to find the next one
  *   - when a coroutine arrives for the first time, `pc` is a function, `sp` is as the ABI wants it there, and the word at
- *     `sp` is the return address aco__returned */
+ *     `sp` is the return address aco__returned, on all architectures */
 #ifndef ACO_SWITCH_H
 #define ACO_SWITCH_H
 
@@ -82,17 +86,29 @@ typedef struct aco__thread {
 #include "arch/x86_64.h"
 #elif defined(__i386__) && defined(__ELF__)
 #include "arch/i386.h"
+#elif defined(__aarch64__) && !defined(__ILP32__) && defined(__ELF__)
+#include "arch/aarch64.h"
 #else
-#error "acorn: this architecture or object format has no switch yet (there are x86-64 and i386 on ELF systems)"
+#error "acorn: this architecture or object format has no switch yet (docs/platforms.md says which have)"
 #endif
 
 #ifndef ACO_CONFIG_NO_INLINE
 
-/* `fp`, a compile-time 0 or 1: 1 keeps the floating-point control words of the two sides apart, if the coroutine has its
+ACO__FORCE_INLINE aco__thread_t *aco__self(void)
+{
+    return aco__self_at(aco__where());
+}
+
+ACO__FORCE_INLINE struct aco_s *aco__running(void)
+{
+    return aco__running_at(aco__where());
+}
+
+/* `where`: aco__where(), just now. `fp`, a compile-time 0 or 1: 1 keeps the floating-point control words of the two sides apart, if the coroutine has its
  * own. `passed`: the value that the other side gets, then the one that it sent. */
 
 /* Leaves for `co`, which is suspended and has its frames in place; comes back when it yields or ends. */
-ACO__FORCE_INLINE uintptr_t aco__switch_resume(struct aco_s *co, void **passed, int fp)
+ACO__FORCE_INLINE uintptr_t aco__switch_resume(aco__where_t where, struct aco_s *co, void **passed, int fp)
 {
     void *value = *passed;
     if (fp)
@@ -104,7 +120,7 @@ ACO__FORCE_INLINE uintptr_t aco__switch_resume(struct aco_s *co, void **passed, 
 }
 
 /* Leaves `co`, the running coroutine, for its resumer; comes back when it is resumed. */
-ACO__FORCE_INLINE uintptr_t aco__switch_yield(struct aco_s *co, void **passed, int fp)
+ACO__FORCE_INLINE uintptr_t aco__switch_yield(aco__where_t where, struct aco_s *co, void **passed, int fp)
 {
     void *value = *passed;
     if (fp)
@@ -117,7 +133,7 @@ ACO__FORCE_INLINE uintptr_t aco__switch_yield(struct aco_s *co, void **passed, i
 
 /* Leaves `from`, the running coroutine, for `co`, of the same kind where `fp` is 1, which runs in its place;
  * comes back when `from` is resumed. */
-ACO__FORCE_INLINE uintptr_t aco__switch_transfer(struct aco_s *from, struct aco_s *co, void **passed, int fp)
+ACO__FORCE_INLINE uintptr_t aco__switch_transfer(aco__where_t where, struct aco_s *from, struct aco_s *co, void **passed, int fp)
 {
     void *value = *passed;
     register struct aco_s *leaving ACO__LEAVING_REGISTER = from;
@@ -130,14 +146,14 @@ ACO__FORCE_INLINE uintptr_t aco__switch_transfer(struct aco_s *from, struct aco_
 }
 
 /* Leaves for the resumer and never comes back. */
-ACO__FORCE_INLINE __attribute__((noreturn)) void aco__switch_exit(uintptr_t word, void *value)
+ACO__FORCE_INLINE __attribute__((noreturn)) void aco__switch_exit(aco__where_t where, uintptr_t word, void *value)
 {
     ACO__EXIT;
     __builtin_unreachable();
 }
 
 /* Goes on in `co`, which aco__running() names already, and never comes back. */
-ACO__FORCE_INLINE __attribute__((noreturn)) void aco__switch_enter(struct aco_s *co, uintptr_t word, void *value)
+ACO__FORCE_INLINE __attribute__((noreturn)) void aco__switch_enter(aco__where_t where, struct aco_s *co, uintptr_t word, void *value)
 {
     ACO__ENTER;
     __builtin_unreachable();

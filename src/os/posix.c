@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -143,13 +144,33 @@ void aco__os_unmap(void *p, size_t sz)
 /* Linux 6.13's MADV_GUARD_INSTALL: a guard that is not a mapping of its own; and its opposite. */
 enum { GUARD_INSTALL = 102, GUARD_REMOVE = 103 };
 
+#ifdef __linux__
+/* Whether the kernel can write to this page. */
+static int is_writable(void *p)
+{
+    return uname(p) == 0;
+}
+#endif
+
 int aco__os_guard_in_tables(void *p, size_t sz)
 {
 #ifdef __linux__
-    static int is_unknown; /* atomic */
-    int result = __atomic_load_n(&is_unknown, __ATOMIC_RELAXED) ? (errno = EINVAL, -1) : madvise(p, sz, GUARD_INSTALL);
-    if (result != 0 && errno == EINVAL)
-        __atomic_store_n(&is_unknown, 1, __ATOMIC_RELAXED);
+    enum { NEVER_TRIED, WORKS, IS_UNKNOWN };
+    static int known; /* atomic */
+    int so_far = __atomic_load_n(&known, __ATOMIC_RELAXED), now, result;
+    if (so_far == IS_UNKNOWN) {
+        errno = EINVAL;
+        return -1;
+    }
+    result = madvise(p, sz, GUARD_INSTALL);
+    now = result != 0 && errno == EINVAL ? IS_UNKNOWN : result != 0 ? so_far : WORKS;
+    if (now == WORKS && so_far == NEVER_TRIED && is_writable(p)) { /* qemu-user answers 0 to advice that it does not know */
+        errno = EINVAL;
+        result = -1;
+        now = IS_UNKNOWN;
+    }
+    if (now != so_far)
+        __atomic_store_n(&known, now, __ATOMIC_RELAXED);
     return result;
 #else
     (void)p, (void)sz;

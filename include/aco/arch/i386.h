@@ -78,7 +78,7 @@
 #endif
 #define ACO__CLOBBERS_OF_ALL                                                                                           \
     ACO__CLOBBER_BASE "memory", "cc" ACO__CLOBBER_MMX ACO__CLOBBER_X87 ACO__CLOBBER_SSE ACO__CLOBBER_AVX512
-#define ACO__CLOBBERS "edx", "edi", ACO__CLOBBERS_OF_ALL /* but for ebx */
+#define ACO__CLOBBERS "edx", ACO__CLOBBERS_OF_ALL /* but for ebx */
 
 #ifdef __AVX__
 #define ACO__CLEAR_UPPER "vzeroupper\n\t"
@@ -91,7 +91,9 @@
 #define ACO__LANDING_PAD
 #endif
 
-/* reg := the thread record's offset from the thread pointer. */
+/* The thread record's offset from the thread pointer. */
+typedef uintptr_t aco__where_t;
+
 #ifdef __PIC__
 #define ACO__FIND_THREAD(reg)                                                                                          \
     "call 9f\n"                                                                                                        \
@@ -102,25 +104,23 @@
 #define ACO__FIND_THREAD(reg) "movl aco__thread@indntpoff," reg "\n\t"
 #endif
 
-ACO__FORCE_INLINE aco__thread_t *aco__self(void)
+ACO__FORCE_INLINE aco__where_t aco__where(void)
 {
-    aco__thread_t *self;
-    __asm__ volatile(ACO__FIND_THREAD("%0")
-                     "addl %%gs:0,%0"
-                     : "=r"(self)
-                     :
-                     : "cc");
-    return self;
+    aco__where_t where;
+    __asm__ volatile(ACO__FIND_THREAD("%0") : "=r"(where) : : "cc");
+    return where;
 }
 
-ACO__FORCE_INLINE struct aco_s *aco__running(void)
+ACO__FORCE_INLINE aco__thread_t *aco__self_at(aco__where_t where)
+{
+    __asm__ volatile("addl %%gs:0,%0" : "+r"(where) : : "cc");
+    return (aco__thread_t *)where;
+}
+
+ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
 {
     struct aco_s *co;
-    __asm__ volatile(ACO__FIND_THREAD("%0")
-                     "movl %%gs:" ACO__RUNNING "(%0),%0"
-                     : "=r"(co)
-                     :
-                     : "cc");
+    __asm__ volatile("movl %%gs:" ACO__RUNNING "(%1),%0" : "=r"(co) : "r"(where));
     return co;
 }
 
@@ -181,8 +181,7 @@ ACO__FORCE_INLINE struct aco_s *aco__running(void)
 /* At the jump: eax = co, edi = thread record, ecx = the value. At 1, from a coroutine's yield or end: the same, eax perhaps
  * with the arrival mark; ebp and esp are ours again. */
 #define ACO__RESUME(fp_swap, fp_rare)                                                                                  \
-    __asm__ volatile(ACO__FIND_THREAD("%%edi")                                                                         \
-                     ACO__WAY_BACK                                                                                     \
+    __asm__ volatile(ACO__WAY_BACK                                                                                     \
                      "movl %%eax," ACO__THREAD(ACO__RUNNING) "\n\t"                                                    \
                      ACO__STORE(ACO__THREAD)                                                                           \
                      fp_swap(ACO__THREAD, ACO__BLOCK)                                                                  \
@@ -190,13 +189,12 @@ ACO__FORCE_INLINE struct aco_s *aco__running(void)
                      fp_rare(ACO__THREAD, ACO__BLOCK)                                                                  \
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      ACO__RESUMER_BASE                                                                                 \
-                     : "+a"(co), "+c"(value) : : "ebx", ACO__CLOBBERS)
+                     : "+a"(co), "+D"(where), "+c"(value) : : "ebx", ACO__CLOBBERS)
 
 /* At the jump: eax = co, edi = thread record and ecx = the value, which the resumer finds there. At 1, from a resume: the
  * same, perhaps of another thread; eax perhaps with the arrival mark. */
 #define ACO__YIELD(fp_swap, fp_rare)                                                                                   \
-    __asm__ volatile(ACO__FIND_THREAD("%%edi")                                                                         \
-                     ACO__WAY_BACK                                                                                     \
+    __asm__ volatile(ACO__WAY_BACK                                                                                     \
                      "movl $0," ACO__THREAD(ACO__RUNNING) "\n\t"                                                       \
                      ACO__STORE(ACO__BLOCK)                                                                            \
                      fp_swap(ACO__BLOCK, ACO__THREAD)                                                                  \
@@ -204,12 +202,11 @@ ACO__FORCE_INLINE struct aco_s *aco__running(void)
                      fp_rare(ACO__BLOCK, ACO__THREAD)                                                                  \
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      ACO__RUNNING_BASE                                                                                 \
-                     : "+a"(co), "+c"(value) : : "ebx", ACO__CLOBBERS)
+                     : "+a"(co), "+D"(where), "+c"(value) : : "ebx", ACO__CLOBBERS)
 
 /* From coroutine to coroutine: what a yield stores, what a resume loads. At 1: as after a yield. */
 #define ACO__TRANSFER(fp_swap, fp_rare)                                                                                \
-    __asm__ volatile(ACO__FIND_THREAD("%%edi")                                                                         \
-                     ACO__WAY_BACK                                                                                     \
+    __asm__ volatile(ACO__WAY_BACK                                                                                     \
                      "movl %%eax," ACO__THREAD(ACO__RUNNING) "\n\t"                                                    \
                      ACO__STORE(ACO__LEAVING)                                                                          \
                      fp_swap(ACO__LEAVING, ACO__BLOCK)                                                                 \
@@ -217,19 +214,17 @@ ACO__FORCE_INLINE struct aco_s *aco__running(void)
                      fp_rare(ACO__LEAVING, ACO__BLOCK)                                                                 \
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      ACO__RUNNING_BASE                                                                                 \
-                     : "+a"(co), "+c"(value), "+r"(leaving) : : ACO__CLOBBERS)
+                     : "+a"(co), "+D"(where), "+c"(value), "+r"(leaving) : : ACO__CLOBBERS)
 #define ACO__LEAVING_REGISTER __asm__("ebx")
 
 /* Without a way back. */
 #define ACO__EXIT                                                                                                      \
-    __asm__ volatile(ACO__FIND_THREAD("%%edi")                                                                         \
-                     "movl $0," ACO__THREAD(ACO__RUNNING) "\n\t"                                                       \
+    __asm__ volatile("movl $0," ACO__THREAD(ACO__RUNNING) "\n\t"                                                       \
                      ACO__LEAVE(ACO__THREAD)                                                                           \
-                     : : "a"(word), "c"(value) : "edi", "memory")
+                     : : "a"(word), "D"(where), "c"(value) : "memory")
 #define ACO__ENTER                                                                                                     \
-    __asm__ volatile(ACO__FIND_THREAD("%%edi")                                                                         \
-                     ACO__LEAVE(ACO__ENTERED)                                                                          \
-                     : : "d"(co), "a"(word), "c"(value) : "edi", "memory")
+    __asm__ volatile(ACO__LEAVE(ACO__ENTERED)                                                                          \
+                     : : "d"(co), "a"(word), "D"(where), "c"(value) : "memory")
 
 /* ---- Generators: as in x86_64.h ----
  *

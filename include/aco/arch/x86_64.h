@@ -90,7 +90,7 @@
 #define ACO__CLOBBERS_OF_ALL                                                                                           \
     ACO__CLOBBER_BASE "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory",                                        \
         "cc" ACO__CLOBBER_MMX ACO__CLOBBER_X87 ACO__CLOBBER_SSE ACO__CLOBBER_AVX512 ACO__CLOBBER_APX
-#define ACO__CLOBBERS "rax", "rdx", "rsi", ACO__CLOBBERS_OF_ALL /* but for r8 */
+#define ACO__CLOBBERS "rax", "rdx", ACO__CLOBBERS_OF_ALL /* but for r8 */
 
 #ifdef __AVX__
 #define ACO__CLEAR_UPPER "vzeroupper\n\t"
@@ -103,26 +103,26 @@
 #define ACO__LANDING_PAD
 #endif
 
-/* rsi := the thread record's offset from the thread pointer. Linkers turn the load into a constant in executables. */
-#define ACO__FIND_THREAD "movq aco__thread@gottpoff(%%rip),%%rsi\n\t"
+/* The thread record's offset from the thread pointer. Linkers turn the load into a constant in executables. */
+typedef uintptr_t aco__where_t;
 
-ACO__FORCE_INLINE aco__thread_t *aco__self(void)
+ACO__FORCE_INLINE aco__where_t aco__where(void)
 {
-    aco__thread_t *self;
-    __asm__ volatile("movq aco__thread@gottpoff(%%rip),%0\n\t"
-                     "addq %%fs:0,%0"
-                     : "=r"(self)
-                     :
-                     : "cc");
-    return self;
+    aco__where_t where;
+    __asm__ volatile("movq aco__thread@gottpoff(%%rip),%0" : "=r"(where));
+    return where;
 }
 
-ACO__FORCE_INLINE struct aco_s *aco__running(void)
+ACO__FORCE_INLINE aco__thread_t *aco__self_at(aco__where_t where)
+{
+    __asm__ volatile("addq %%fs:0,%0" : "+r"(where) : : "cc");
+    return (aco__thread_t *)where;
+}
+
+ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
 {
     struct aco_s *co;
-    __asm__ volatile("movq aco__thread@gottpoff(%%rip),%0\n\t"
-                     "movq %%fs:" ACO__RUNNING "(%0),%0"
-                     : "=r"(co));
+    __asm__ volatile("movq %%fs:" ACO__RUNNING "(%1),%0" : "=r"(co) : "r"(where));
     return co;
 }
 
@@ -171,8 +171,7 @@ ACO__FORCE_INLINE struct aco_s *aco__running(void)
 /* At the jump: rdi = co, rsi = thread record, rcx = the value. At 1, from a coroutine's yield or end: the same, rdi perhaps
  * with the arrival mark; rbp and rsp are ours again. */
 #define ACO__RESUME(fp_swap, fp_rare)                                                                                  \
-    __asm__ volatile(ACO__FIND_THREAD                                                                                  \
-                     "leaq 1f(%%rip),%%rdx\n\t"                                                                        \
+    __asm__ volatile("leaq 1f(%%rip),%%rdx\n\t"                                                                        \
                      "movq %%rdi," ACO__THREAD(ACO__RUNNING) "\n\t"                                                    \
                      ACO__STORE(ACO__THREAD)                                                                           \
                      fp_swap(ACO__THREAD, ACO__BLOCK)                                                                  \
@@ -180,13 +179,12 @@ ACO__FORCE_INLINE struct aco_s *aco__running(void)
                      fp_rare(ACO__THREAD, ACO__BLOCK)                                                                  \
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      ACO__RESUMER_BASE                                                                                 \
-                     : "+D"(co), "+c"(value) : : "r8", ACO__CLOBBERS)
+                     : "+D"(co), "+S"(where), "+c"(value) : : "r8", ACO__CLOBBERS)
 
 /* At the jump: rdi = co, rsi = thread record and rcx = the value, which the resumer finds there. At 1, from a resume: the
  * same, perhaps of another thread; rdi perhaps with the arrival mark. */
 #define ACO__YIELD(fp_swap, fp_rare)                                                                                   \
-    __asm__ volatile(ACO__FIND_THREAD                                                                                  \
-                     "leaq 1f(%%rip),%%rdx\n\t"                                                                        \
+    __asm__ volatile("leaq 1f(%%rip),%%rdx\n\t"                                                                        \
                      "movq $0," ACO__THREAD(ACO__RUNNING) "\n\t"                                                       \
                      ACO__STORE(ACO__BLOCK)                                                                            \
                      fp_swap(ACO__BLOCK, ACO__THREAD)                                                                  \
@@ -194,12 +192,11 @@ ACO__FORCE_INLINE struct aco_s *aco__running(void)
                      fp_rare(ACO__BLOCK, ACO__THREAD)                                                                  \
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      ACO__RUNNING_BASE                                                                                 \
-                     : "+D"(co), "+c"(value) : : "r8", ACO__CLOBBERS)
+                     : "+D"(co), "+S"(where), "+c"(value) : : "r8", ACO__CLOBBERS)
 
 /* From coroutine to coroutine: what a yield stores, what a resume loads. At 1: as after a yield. */
 #define ACO__TRANSFER(fp_swap, fp_rare)                                                                                \
-    __asm__ volatile(ACO__FIND_THREAD                                                                                  \
-                     "leaq 1f(%%rip),%%rdx\n\t"                                                                        \
+    __asm__ volatile("leaq 1f(%%rip),%%rdx\n\t"                                                                        \
                      "movq %%rdi," ACO__THREAD(ACO__RUNNING) "\n\t"                                                    \
                      ACO__STORE(ACO__LEAVING)                                                                          \
                      fp_swap(ACO__LEAVING, ACO__BLOCK)                                                                 \
@@ -207,19 +204,17 @@ ACO__FORCE_INLINE struct aco_s *aco__running(void)
                      fp_rare(ACO__LEAVING, ACO__BLOCK)                                                                 \
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      ACO__RUNNING_BASE                                                                                 \
-                     : "+D"(co), "+c"(value), "+r"(leaving) : : ACO__CLOBBERS)
+                     : "+D"(co), "+S"(where), "+c"(value), "+r"(leaving) : : ACO__CLOBBERS)
 #define ACO__LEAVING_REGISTER __asm__("r8")
 
 /* Without a way back. */
 #define ACO__EXIT                                                                                                      \
-    __asm__ volatile(ACO__FIND_THREAD                                                                                  \
-                     "movq $0," ACO__THREAD(ACO__RUNNING) "\n\t"                                                       \
+    __asm__ volatile("movq $0," ACO__THREAD(ACO__RUNNING) "\n\t"                                                       \
                      ACO__LEAVE(ACO__THREAD)                                                                           \
-                     : : "D"(word), "c"(value) : "rsi", "memory")
+                     : : "D"(word), "S"(where), "c"(value) : "memory")
 #define ACO__ENTER                                                                                                     \
-    __asm__ volatile(ACO__FIND_THREAD                                                                                  \
-                     ACO__LEAVE(ACO__ENTERED)                                                                          \
-                     : : "d"(co), "D"(word), "c"(value) : "rsi", "memory")
+    __asm__ volatile(ACO__LEAVE(ACO__ENTERED)                                                                          \
+                     : : "d"(co), "D"(word), "S"(where), "c"(value) : "memory")
 
 /* ---- Generators: the other side's context is in registers, and so is the way back ----
  *
