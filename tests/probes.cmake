@@ -1,5 +1,5 @@
 # Probes of the switch: what it preserves (probe.*), and what compilers make of it (redzone.*).
-set(probe_sources probe.c probe_x86_64.S probe_i386.S)
+file(GLOB probe_sources probe.c probe_*.S)
 enable_language(ASM)
 set(CMAKE_ASM_FLAGS "${CMAKE_C_FLAGS}")
 
