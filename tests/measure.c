@@ -636,7 +636,12 @@ typedef struct model {
     size_t made, alive, most_alive, stack_size, ended, deepest, depths, areas, switches, most_live, least_lives, most_lives;
 } model_t;
 
-enum { SLOTS = 24, ENTRIES = 3, STACKS = 3, TRANSFER = 64 }; /* TRANSFER: a transfer is measured a little below the stack pointer */
+enum { SLOTS = 24, ENTRIES = 3, STACKS = 3 };
+#if defined(__x86_64__) || defined(__i386__) /* how far below the stack pointer a transfer is measured, at most */
+enum { TRANSFER = 64 };
+#else /* whose functions keep more registers */
+enum { TRANSFER = 768 };
+#endif
 
 typedef struct slot {
     aco_t *co;
