@@ -8,6 +8,7 @@
 #include "aco/scheduler.h"
 #include "check.h"
 #include "child.h"
+#include "random.h"
 #include "refuses.h"
 
 #ifndef ACO_CONFIG_NO_INLINE
@@ -248,23 +249,6 @@ static void high_water_of_who_runs(void)
 }
 
 /* ---- Trimming ---- */
-
-typedef struct {
-    uint64_t state;
-} random_t;
-
-static uint64_t next(random_t *r)
-{
-    uint64_t z = r->state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
-
-static unsigned below(random_t *r, unsigned limit)
-{
-    return (unsigned)(next(r) % limit);
-}
 
 typedef struct walker {
     random_t random;
@@ -879,7 +863,7 @@ static void make(slot_t *slot, random_t *r, aco_t *main_co)
     aco_options_t options = {0};
     slot->left = below(r, 30);
     slot->wrong = 0;
-    slot->random.state = next(r);
+    slot->random.state = draw(r);
     if (entry == 2) {
         slot->co = aco_create(main_co, stacks[below(r, STACKS)], below(r, 5) * 60, entry_c, slot);
     } else {

@@ -7,6 +7,7 @@
 #include "aco.h"
 #include "check.h"
 #include "child.h"
+#include "random.h"
 #include "refuses.h"
 
 #include <pthread.h>
@@ -27,23 +28,6 @@
 
 /* As in src/: not promised, but where these tests have to look. */
 enum { MOST_INSIDE = 2048, SAVES_PER_LOOK = 64 };
-
-typedef struct {
-    uint64_t state;
-} random_t;
-
-static uint64_t next(random_t *r)
-{
-    uint64_t z = r->state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
-
-static unsigned below(random_t *r, unsigned limit)
-{
-    return (unsigned)(next(r) % limit);
-}
 
 static size_t live_bytes(const aco_t *co)
 {
