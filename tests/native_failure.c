@@ -5,6 +5,7 @@
 #include "aco.h"
 #include "check.h"
 #include "child.h"
+#include "map_aligned.h"
 #include "refuses.h"
 
 #include <errno.h>
@@ -30,25 +31,18 @@ static int fails(void)
 
 static void *map(size_t sz, size_t align, void *ctx)
 {
-    char *p, *aligned;
+    void *p;
     (void)ctx;
-    if (fails())
+    if (fails() || !(p = map_aligned(sz, align)))
         return NULL;
-    p = mmap(NULL, sz + align, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p == MAP_FAILED)
-        return NULL;
-    aligned = (char *)(((uintptr_t)p + align - 1) & ~(uintptr_t)(align - 1));
-    if (aligned != p)
-        munmap(p, (size_t)(aligned - p));
-    munmap(aligned + sz, (size_t)(p + align - aligned));
     if (sz != SLAB)
         mapped++;
     for (int i = 0; sz == SLAB && i < MOST_SLABS; i++)
         if (!slabs[i]) {
-            slabs[i] = aligned;
+            slabs[i] = p;
             break;
         }
-    return aligned;
+    return p;
 }
 
 static void unmap(void *p, size_t sz, void *ctx)

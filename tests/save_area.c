@@ -7,6 +7,7 @@
 #include "aco.h"
 #include "check.h"
 #include "child.h"
+#include "map_aligned.h"
 #include "random.h"
 #include "refuses.h"
 
@@ -401,18 +402,8 @@ static long allocated;
 
 static void *map(size_t sz, size_t align, void *ctx)
 {
-    char *p, *aligned;
     (void)ctx;
-    if (failing)
-        return NULL;
-    p = mmap(NULL, sz + align, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p == MAP_FAILED)
-        return NULL;
-    aligned = (char *)(((uintptr_t)p + align - 1) & ~(uintptr_t)(align - 1));
-    if (aligned != p)
-        munmap(p, (size_t)(aligned - p));
-    munmap(aligned + sz, (size_t)(p + align - aligned));
-    return aligned;
+    return failing ? NULL : map_aligned(sz, align);
 }
 
 static void unmap(void *p, size_t sz, void *ctx)

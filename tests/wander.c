@@ -10,6 +10,7 @@
 #include "aco.h"
 #include "check.h"
 #include "child.h"
+#include "map_aligned.h"
 #include "random.h"
 
 #include <errno.h>
@@ -833,18 +834,11 @@ static long mapped; /* bytes that the library has now; atomic */
 
 static void *counted_map(size_t sz, size_t align, void *ctx)
 {
-    char *p = mmap(NULL, sz + align, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    size_t before, after;
+    void *p = map_aligned(sz, align);
     (void)ctx;
-    if (p == MAP_FAILED)
-        return NULL;
-    before = -(uintptr_t)p & (align - 1);
-    after = align - before;
-    if (before)
-        munmap(p, before);
-    munmap(p + before + sz, after);
-    __atomic_fetch_add(&mapped, (long)sz, __ATOMIC_RELAXED);
-    return p + before;
+    if (p)
+        __atomic_fetch_add(&mapped, (long)sz, __ATOMIC_RELAXED);
+    return p;
 }
 
 static void counted_unmap(void *p, size_t sz, void *ctx)
