@@ -11,6 +11,7 @@
 #include "aco.h"
 #include "aco/pool.h"
 #include "../tests/random.h"
+#include "../tests/sanitizers.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,19 +19,9 @@
 #include <signal.h>
 #include <stdarg.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ASAN 1
-#endif
-#endif
-#ifndef ASAN
-#define ASAN 0
-#endif
 /* AddressSanitizer knows nothing of frames that are copied: what asks for a share stack gets a private one there. */
 #ifndef FUZZ_COPYING
-#define FUZZ_COPYING !ASAN
+#define FUZZ_COPYING !UNDER_ASAN
 #endif
 
 #define OUTLINE static __attribute__((noinline))
@@ -43,7 +34,7 @@ enum {
     DEFERRED = 12,
     DEPTH = 6, /* nested interpreters on one stack */
     DEEPEST = 12,
-    STACK = ASAN ? 256 << 10 : 128 << 10
+    STACK = UNDER_ASAN ? 256 << 10 : 128 << 10
 };
 
 /* ---- The model ---- */

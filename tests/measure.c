@@ -10,6 +10,7 @@
 #include "child.h"
 #include "random.h"
 #include "refuses.h"
+#include "sanitizers.h"
 
 #ifndef ACO_CONFIG_NO_INLINE
 #include "aco/generator.h"
@@ -19,24 +20,10 @@
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define THREAD_SANITIZER 1
-#endif
-#endif
-#if defined(__SANITIZE_THREAD__) || defined(THREAD_SANITIZER)
-#define COPYING 0 /* a coroutine is a thread there, which cannot lie on another one's stack */
-#define OBSERVED 1
-#else
-#define COPYING SHARE_STACKS
-#define OBSERVED !SHARE_STACKS
-#endif
-
-
 static size_t page;
 
 /* Bytes that a function's frame may have below what it knows of; sanitizers surround everything. */
-enum { SLACK = OBSERVED ? 8192 : 512 };
+enum { SLACK = SANITIZED ? 8192 : 512 };
 
 static size_t top_of(const aco_t *co)
 {
@@ -121,9 +108,9 @@ static void depth_of(size_t stack_size, unsigned flags, aco_pool_t *pool)
     dives_t dives = {{16000, most / 2, most - (32 << 10), 9000}, 0, 0};
     aco_options_t options = {0};
     aco_t *co;
-    if (OBSERVED && most > 1 << 20) /* frames take several times as much there, and the kernel's time */
+    if (SANITIZED && most > 1 << 20) /* frames take several times as much there, and the kernel's time */
         dives.bytes[1] = dives.bytes[2] = 100 << 10;
-    if (OBSERVED && most <= 1 << 20)
+    if (SANITIZED && most <= 1 << 20)
         dives.bytes[1] = dives.bytes[2] = most / 8;
     if (most < 64 << 10)
         memcpy(dives.bytes, (size_t[4]){3000, 4000, 5000, 3000}, sizeof dives.bytes);
@@ -170,7 +157,7 @@ static void high_water(void)
     static const size_t sizes[] = {0, 16 << 10, 64 << 10, 1 << 20, 8 << 20, 32 << 20, (8 << 20) + 1};
     aco_pool_t *pool = aco_pool_new(NULL);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        if (OBSERVED && sizes[i] == 16 << 10)
+        if (SANITIZED && sizes[i] == 16 << 10)
             continue;
         depth_of(sizes[i], 0, NULL);
         depth_of(sizes[i], 0, pool);
@@ -302,7 +289,7 @@ static void *wanderer(void *arg)
 /* Promise: a suspended coroutine's frames stay whole, whatever its depth, and it may go deep again. */
 static void trim_keeps_frames(uint64_t seed)
 {
-    enum { MANY = 40, RESUMES = OBSERVED ? 1500 : 12000 };
+    enum { MANY = 40, RESUMES = SANITIZED ? 1500 : 12000 };
     random_t random = {seed};
     walker_t walkers[MANY];
     unsigned ended = 0;
@@ -312,7 +299,7 @@ static void trim_keeps_frames(uint64_t seed)
         walkers[i] = (walker_t){{seed * MANY + i}, RESUMES / MANY, 0, 0, NULL};
         options.stack_size = sizes[below(&random, 4)];
         options.flags = below(&random, 2) ? ACO_NO_GUARD : 0;
-        if (OBSERVED)
+        if (SANITIZED)
             options.stack_size = 1 << 20;
         walkers[i].co = aco_new(wanderer, &walkers[i], &options);
         CHECK_EQ(aco_stack_trim(walkers[i].co), 0);
@@ -534,7 +521,7 @@ static void refusals(void)
     aco_resume(co);
     CHECK_EQ(aco_stack_trim(co), 0);
     aco_destroy(co);
-    if (!OBSERVED) { /* kept among the thread's spares: its memory is not used again */
+    if (!SANITIZED) { /* kept among the thread's spares: its memory is not used again */
         REFUSES(aco_stack_trim(co), -1, ESRCH, trim_call, co, "was destroyed");
         REFUSES(aco_stack_high_water(co), -1, ESRCH, mark_call, co, "was destroyed");
     }
@@ -870,7 +857,7 @@ static void make(slot_t *slot, random_t *r, aco_t *main_co)
         if (which >= 2)
             options.stack = stacks[below(r, STACKS)];
         else if (below(r, 2))
-            options.stack_size = (size_t)4096 << (OBSERVED ? 6 : 4 + below(r, 4));
+            options.stack_size = (size_t)4096 << (SANITIZED ? 6 : 4 + below(r, 4));
         if (below(r, 4) == 0)
             options.name = "with a name";
         if (which < 2 && below(r, 4) == 0)
@@ -896,7 +883,7 @@ static void make_again(slot_t *slot, random_t *r)
 
 static void counts_by_model(uint64_t seed)
 {
-    enum { OPERATIONS = OBSERVED ? 800 : 6000 };
+    enum { OPERATIONS = SANITIZED ? 800 : 6000 };
     random_t random = {seed};
     aco_t *main_co = aco_create(NULL, NULL, 0, NULL, NULL);
     void (*c)(void) = entry_c;
@@ -1096,7 +1083,7 @@ static void on_and_off(void)
     found = usage_of(address(named), 1);
     CHECK_EQ(found.usage.switches, switches);
     CHECK(strcmp(found.name, "unmeasured") != 0);
-    if (!OBSERVED) {
+    if (!SANITIZED) {
         CHECK_EQ(in_use(), before + 1); /* a spare */
         co = aco_new(named, NULL, NULL);
         CHECK_EQ(in_use(), before + 1);
@@ -1187,7 +1174,7 @@ static void to_measured(void)
     transfer_target = aco_new(measured_target, NULL, NULL);
     aco_stack_measure(0);
     aco_resume(from);
-    CHECK_EQ(usage_of(address(measured_target), 1).usage.switches, OBSERVED); /* under a sanitizer every switch is seen */
+    CHECK_EQ(usage_of(address(measured_target), 1).usage.switches, SANITIZED); /* under a sanitizer every switch is seen */
     aco_resume(transfer_target);
     aco_resume(from);
     CHECK(usage_of(address(measured_target), 1).usage.deepest > 0);
@@ -1314,7 +1301,7 @@ static void advice(void)
     u = crowd(enough, n, &holder, NULL);
     CHECK_EQ(u.bytes - u.other_bytes, saved);
     CHECK_EQ(u.advice, ACO_STACK_BETTER_SHARED);
-    if (!OBSERVED) {
+    if (!SANITIZED) {
         crowd(much_live, 4 * n, &holder, NULL); /* then the mean grows slowly to beyond 1000 bytes */
         for (holder = (holder_t){1900, 100}; u.mean_live < 1010; seen[u.mean_live > 1000]++) {
             u = crowd(much_live, 1, &holder, NULL);

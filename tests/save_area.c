@@ -16,17 +16,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define THREAD_SANITIZER 1
-#endif
-#endif
-#if defined(__SANITIZE_THREAD__) || defined(THREAD_SANITIZER)
-#define COPYING 0 /* a coroutine is a thread there, which cannot lie on another one's stack */
-#else
-#define COPYING SHARE_STACKS
-#endif
-
 /* As in src/: not promised, but where these tests have to look. */
 enum { MOST_INSIDE = 2048, SAVES_PER_LOOK = 64 };
 

@@ -12,6 +12,7 @@
 #include "child.h"
 #include "map_aligned.h"
 #include "random.h"
+#include "sanitizers.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -19,17 +20,6 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
-
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
 
 /* Whether a resume asks for the thread even where the frames are in place. The exported functions never do. */
 #if ACO_DEBUG && !defined(ACO_CONFIG_NO_INLINE)
