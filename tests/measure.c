@@ -57,6 +57,21 @@ static __attribute__((noinline)) unsigned dive(size_t bytes, size_t *lowest)
     return dive_to((size_t)__builtin_frame_address(0) - bytes, lowest) + 1;
 }
 
+/* Known bytes for a frame, others for each seed; and how many of them have changed. */
+static void fill(volatile unsigned char *bytes, unsigned size, unsigned seed)
+{
+    for (unsigned i = 0; i < size; i++)
+        bytes[i] = (unsigned char)(i * 2654435761u ^ seed);
+}
+
+static unsigned changed(const volatile unsigned char *bytes, unsigned size, unsigned seed)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < size; i++)
+        n += bytes[i] != (unsigned char)(i * 2654435761u ^ seed);
+    return n;
+}
+
 /* What is known of `co` must be what it used, or up to a page more. */
 static void check_depth(const char *file, int line, const aco_t *co, size_t lowest)
 {
@@ -244,20 +259,15 @@ typedef struct walker {
     aco_t *co;
 } walker_t;
 
-static unsigned pattern(const walker_t *walker, unsigned depth, unsigned i)
-{
-    return (i * 2654435761u ^ depth * 40503u ^ (unsigned)(uintptr_t)walker) & 0xff;
-}
-
 /* Goes up and down at random through frames of up to some pages, each full of known bytes. */
 static __attribute__((noinline)) double wander(walker_t *walker, unsigned depth, double x)
 {
     unsigned size = 1 + (below(&walker->random, 4) ? below(&walker->random, 300) : below(&walker->random, 12000)), actions = 1 + below(&walker->random, 5);
+    unsigned seed = depth * 40503u ^ (unsigned)(uintptr_t)walker;
     volatile unsigned char *bytes = __builtin_alloca(size);
     double sum = x;
     size_t lowest;
-    for (unsigned i = 0; i < size; i++)
-        bytes[i] = (unsigned char)pattern(walker, depth, i);
+    fill(bytes, size, seed);
     for (unsigned a = 0; a < actions && walker->left; a++) {
         unsigned what = below(&walker->random, 10);
         if (depth < 12 && what < 5) {
@@ -272,8 +282,7 @@ static __attribute__((noinline)) double wander(walker_t *walker, unsigned depth,
                 aco_yield();
         }
     }
-    for (unsigned i = 0; i < size; i++)
-        walker->wrong += bytes[i] != pattern(walker, depth, i);
+    walker->wrong += changed(bytes, size, seed);
     walker->wrong += sum != x || x != depth * 0.5;
     return sum;
 }
@@ -327,16 +336,12 @@ static void trim_keeps_frames(uint64_t seed)
 static __attribute__((noinline)) unsigned stand(unsigned size)
 {
     volatile unsigned char *bytes = __builtin_alloca(size);
-    unsigned wrong = 0;
     size_t lowest;
-    for (unsigned i = 0; i < size; i++)
-        bytes[i] = (unsigned char)(i ^ size);
+    fill(bytes, size, size);
     aco_yield();
     dive(30000, &lowest);
     aco_yield();
-    for (unsigned i = 0; i < size; i++)
-        wrong += bytes[i] != (unsigned char)(i ^ size);
-    return wrong;
+    return changed(bytes, size, size);
 }
 
 static void *stander(void *arg)
@@ -396,12 +401,10 @@ static void *ends(void *arg)
 ACO_GENERATOR(deep_body, y, arg)
 {
     volatile unsigned char bytes[20000];
-    for (unsigned i = 0; i < sizeof bytes; i++)
-        bytes[i] = (unsigned char)(i * 3);
+    fill(bytes, sizeof bytes, 3);
     aco_generate(y, arg);
     aco_yield();
-    for (unsigned i = 0; i < sizeof bytes; i++)
-        *(unsigned *)arg += bytes[i] != (unsigned char)(i * 3);
+    *(unsigned *)arg += changed(bytes, sizeof bytes, 3);
     aco_generate(y, arg);
 }
 
@@ -423,12 +426,10 @@ static void *consumer(void *arg)
 ACO_IN_STACK_GENERATOR(deep_body_in_stack, y, arg)
 {
     volatile unsigned char bytes[20000];
-    for (unsigned i = 0; i < sizeof bytes; i++)
-        bytes[i] = (unsigned char)(i * 3);
+    fill(bytes, sizeof bytes, 3);
     aco_generate_in_stack(y, arg);
     aco_yield();
-    for (unsigned i = 0; i < sizeof bytes; i++)
-        *(unsigned *)arg += bytes[i] != (unsigned char)(i * 3);
+    *(unsigned *)arg += changed(bytes, sizeof bytes, 3);
     aco_generate_in_stack(y, arg);
 }
 
@@ -566,16 +567,14 @@ static void *sleeper(void *arg)
     sleeper_t *s = arg;
     volatile unsigned char bytes[3000];
     size_t lowest;
-    for (unsigned i = 0; i < sizeof bytes; i++)
-        bytes[i] = (unsigned char)(i * 5);
+    fill(bytes, sizeof bytes, 5);
     dive(60000, &lowest);
     s->deep = (size_t)aco_stack_high_water(aco_get_co());
     do {
         CHECK_EQ(aco_sleep(30000000), 0);
         s->after = (size_t)aco_stack_high_water(aco_get_co());
     } while (s->after > s->deep - 40000 && ++s->rounds < 100);
-    for (unsigned i = 0; i < sizeof bytes; i++)
-        s->wrong += bytes[i] != (unsigned char)(i * 5);
+    s->wrong += changed(bytes, sizeof bytes, 5);
     dive(60000, &lowest);
     CHECK_DEPTH(aco_get_co(), lowest);
     return NULL;
@@ -702,8 +701,7 @@ static __attribute__((noinline)) unsigned act(slot_t *slot, unsigned depth)
 {
     unsigned size = 1 + below(&slot->random, 700), actions = 1 + below(&slot->random, 4), wrong = 0;
     volatile unsigned char *bytes = __builtin_alloca(size);
-    for (unsigned i = 0; i < size; i++)
-        bytes[i] = (unsigned char)(i + size);
+    fill(bytes, size, size);
     for (unsigned a = 0; a < actions && slot->left; a++) {
         unsigned what = below(&slot->random, 12);
         slot_t *other = what < 6 ? any_that_may_run(&slot->random) : NULL;
@@ -728,8 +726,7 @@ static __attribute__((noinline)) unsigned act(slot_t *slot, unsigned depth)
             arrived();
         }
     }
-    for (unsigned i = 0; i < size; i++)
-        wrong += bytes[i] != (unsigned char)(i + size);
+    wrong += changed(bytes, size, size);
     return wrong;
 }
 
