@@ -6,6 +6,7 @@
 #include "check.h"
 #include "child.h"
 #include "map_aligned.h"
+#include "proc.h"
 #include "refuses.h"
 
 #include <errno.h>
@@ -334,17 +335,6 @@ static void every_failure(void)
 /* ---- The limit on mappings ---- */
 
 #if defined(__linux__) && SHARE_STACKS
-static size_t limit(void)
-{
-    FILE *file = fopen("/proc/sys/vm/max_map_count", "r");
-    size_t n = 0;
-    if (file && fscanf(file, "%zu", &n) != 1)
-        n = 0;
-    if (file)
-        fclose(file);
-    return n;
-}
-
 /* Mappings that cannot be merged, until there are no more. Returns one of them. */
 static char *use_up_mappings(size_t page)
 {
@@ -392,7 +382,7 @@ int main(void)
 {
     every_failure();
 #if defined(__linux__) && SHARE_STACKS
-    if (limit() && limit() <= 300000)
+    if (mapping_limit() && mapping_limit() <= 300000)
         for (with_message = 0; with_message < 2; with_message++)
             PASSES(no_mapping_left);
     else

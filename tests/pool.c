@@ -5,6 +5,7 @@
 #include "aco/generator.h"
 #include "aco/scheduler.h"
 #include "child.h"
+#include "proc.h"
 #include "refuses.h"
 #include "sanitizers.h"
 
@@ -155,17 +156,6 @@ static size_t mappings(void)
     while ((c = getc(file)) != EOF)
         n += c == '\n';
     fclose(file);
-    return n;
-}
-
-static size_t mapping_limit(void)
-{
-    FILE *file = fopen("/proc/sys/vm/max_map_count", "r");
-    size_t n = 0;
-    if (file && fscanf(file, "%zu", &n) != 1)
-        n = 0;
-    if (file)
-        fclose(file);
     return n;
 }
 
