@@ -58,16 +58,9 @@ def build(directory):
                 path = directory / name / "bench" / program
                 why = failure or (None if path.exists() else f"{needs} is not installed" if needs else "was not built")
                 programs.append(run.Program(impl, run.version(cc) or name, path, None, why))
-    programs.append(run.Program(GO, run.go_version() or "go", directory / "memory-go", None, build_with_go(directory / "memory-go")))
+    go = directory / "memory-go"
+    programs.append(run.Program(GO, run.go_version() or "go", go, None, run.build_with_go(go, "./memory")))
     return programs
-
-
-def build_with_go(program):
-    if not run.shutil.which("go"):
-        return "go is not installed"
-    log = program.parent / "memory-go.log"
-    log.unlink(missing_ok=True)
-    return run.run_logged(["go", "build", "-buildvcs=false", "-o", program, "./memory"], log, cwd=run.BENCH / "peers" / "go")
 
 
 # ---- What is measured ----
@@ -389,10 +382,7 @@ def draw(plt, panels, file, xlabel, ylabel):
     for place, (title, lines) in zip(axes[0], panels):
         for label, colour, dashes, line in lines:
             labels[label], = place.plot(*zip(*line), color=colour, linestyle=dashes, marker="o", markersize=4, label=label)
-        place.set(xscale="log", yscale="log", xlabel=xlabel, title=title)
-        place.grid(True, which="major", color="#e3e6ea")
-        place.set_axisbelow(True)
-        place.spines[["top", "right"]].set_visible(False)
+        run.set_logarithmic(place, xlabel, title)
         for axis in (place.xaxis, place.yaxis):
             axis.set_major_formatter(lambda value, _: f"{value:,.0f}".replace(",", " ") if value >= 1 else f"{value:g}")
     axes[0][0].set_ylabel(ylabel)
@@ -405,14 +395,9 @@ def draw(plt, panels, file, xlabel, ylabel):
 
 
 def plot(table, directory):
-    try:
-        import matplotlib
-    except ImportError:
-        print("\nno plots: matplotlib is not installed for this Python (Debian: apt-get install python3-matplotlib, then /usr/bin/python3)")
+    plt = run.pyplot()
+    if not plt:
         return
-    matplotlib.use("svg")
-    matplotlib.rcParams.update({"svg.hashsalt": "acorn", "font.family": "sans-serif", "font.size": 10})
-    import matplotlib.pyplot as plt
     directory.mkdir(parents=True, exist_ok=True)
     orders = (("round_robin", "round robin"), ("random", "random order"))
     draw(plt, [("", curves(table, "create", "bytes", "n", live=LIVE))], directory / "memory-bytes.svg", "coroutines", "resident bytes each")
