@@ -803,14 +803,19 @@ def plot(results, programs, directory):
 
 # ---- The command ----
 
-def options():
-    parser = argparse.ArgumentParser(description="Acorn's benchmarks", formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
-    parser.add_argument("--only", metavar="TEXT", action="append", help="only the cases whose title contains TEXT, nothing else; repeatable")
+def parsed(parser):
+    """The command line, with the options that bench/run_memory.py has too."""
     parser.add_argument("--json", metavar="FILE", type=Path, help="write all results, one JSON object per line")
     parser.add_argument("--svg", metavar="DIR", type=Path, help="write the plots")
     parser.add_argument("--build", metavar="DIR", type=Path, default=ROOT / "build" / "bench", help="where to build")
     return parser.parse_args()
+
+
+def options():
+    parser = argparse.ArgumentParser(description="Acorn's benchmarks", formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
+    parser.add_argument("--only", metavar="TEXT", action="append", help="only the cases whose title contains TEXT, nothing else; repeatable")
+    return parsed(parser)
 
 
 def main():

@@ -12,12 +12,10 @@ import random
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 sys.dont_write_bytecode = True
 import run  # noqa: E402: bench/run.py, beside this file
 
-ROOT = run.ROOT
 SAMPLES = 3
 LIMIT = 600  # seconds for one measurement
 ACORN, ENTRY, PRIVATE, BARE, GLIBC = "acorn", "acorn, ACO_ENTRY", "acorn, private", "bare pages", "malloc blocks, glibc"
@@ -417,10 +415,7 @@ def options():
     parser.add_argument("--max", metavar="N", type=int, default=10_000_000, help="the most coroutines, at least 1000")
     parser.add_argument("--only", metavar="GROUP", action="append", choices=("count", "copying", "private", "churn"), help="repeatable")
     parser.add_argument("--impl", metavar="NAME", action="append", help="only contenders of exactly this name; repeatable")
-    parser.add_argument("--json", metavar="FILE", type=Path, help="write all results, one JSON object per line")
-    parser.add_argument("--svg", metavar="DIR", type=Path, help="write the plots")
-    parser.add_argument("--build", metavar="DIR", type=Path, default=ROOT / "build" / "bench", help="where to build")
-    return parser.parse_args()
+    return run.parsed(parser)
 
 
 def main():
