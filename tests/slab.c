@@ -3,12 +3,7 @@
 #define _GNU_SOURCE
 #include "../src/internal.h"
 #include "check.h"
-
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer) && !defined(__SANITIZE_THREAD__)
-#define __SANITIZE_THREAD__ 1 /* as gcc says it */
-#endif
-#endif
+#include "sanitizers.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -343,7 +338,7 @@ int main(int argc, char **argv)
         made_here_freed_there();
     }
     many_threads();
-#if !defined(__SANITIZE_THREAD__) /* whose own record of the thread is gone by then */
+#if !UNDER_TSAN /* whose own record of the thread is gone by then */
     use_during_thread_exit();
 #else
     (void)use_during_thread_exit;
