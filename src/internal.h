@@ -46,10 +46,12 @@ ACO__HIDDEN void *aco__memory_new(size_t *sz);
 ACO__HIDDEN void *aco__block_memory_new(size_t *sz);
 /* Gives back what these gave; `sz` is what they said, or anything up to ACO__SLAB_LARGEST if that was so too. Any thread. */
 ACO__HIDDEN void aco__memory_free(void *p, size_t sz);
+/* Calls visit(co, arg) for the thread's control blocks, destroyed ones among them, until it returns other than 0, and returns
+ * that; else 0. */
 ACO__HIDDEN int aco__blocks_each(int (*visit)(aco_t *co, void *arg), void *arg);
-/* At most `most` of them, from number *from on; *from becomes where to go on: 0 after the last. Slabs that come and go may
- * have some passed over until the next round. */
-ACO__HIDDEN void aco__blocks_some(int (*visit)(aco_t *co, void *arg), void *arg, size_t *from, size_t most);
+/* The same for at most `most` of them, from number *from on; unless `visit` stopped it, *from becomes where to go on: 0 after the
+ * last. Slabs that come and go may have some passed over until the next round. */
+ACO__HIDDEN int aco__blocks_some(int (*visit)(aco_t *co, void *arg), void *arg, size_t *from, size_t most);
 /* How many bytes of a slab this object has. */
 ACO__HIDDEN size_t aco__memory_size(const void *p);
 ACO__HIDDEN void aco__heap_thread_ends(void);

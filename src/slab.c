@@ -246,37 +246,35 @@ void *aco__block_memory_new(size_t *sz)
 }
 
 /* Every object below `fresh` is a control block, perhaps a destroyed one. */
-int aco__blocks_each(int (*visit)(aco_t *co, void *arg), void *arg)
-{
-    heap_t *heap = aco__self()->heap;
-    if (!heap)
-        return 0;
-    sweep(heap);
-    for (slab_t *slab = heap->block_slabs; slab; slab = slab->next_block_slab)
-        for (uint32_t at = ACO__LINE; at < slab->fresh; at += slab->size) {
-            int result = visit((aco_t *)(void *)((char *)slab + at), arg);
-            if (result)
-                return result;
-        }
-    return 0;
-}
-
-void aco__blocks_some(int (*visit)(aco_t *co, void *arg), void *arg, size_t *from, size_t most)
+int aco__blocks_some(int (*visit)(aco_t *co, void *arg), void *arg, size_t *from, size_t most)
 {
     heap_t *heap = aco__self()->heap;
     size_t skip = *from, done = 0;
-    for (slab_t *slab = heap ? heap->block_slabs : NULL; slab; slab = slab->next_block_slab) {
+    if (!heap)
+        return 0;
+    sweep(heap);
+    for (slab_t *slab = heap->block_slabs; slab; slab = slab->next_block_slab) {
         size_t objects = (slab->fresh - ACO__LINE) / slab->size, i = skip < objects ? skip : objects;
         skip -= i;
         for (; i < objects; i++) {
+            int result;
             if (done++ == most) {
                 *from += most;
-                return;
+                return 0;
             }
-            visit((aco_t *)(void *)((char *)slab + ACO__LINE + i * slab->size), arg);
+            result = visit((aco_t *)(void *)((char *)slab + ACO__LINE + i * slab->size), arg);
+            if (result)
+                return result;
         }
     }
     *from = 0;
+    return 0;
+}
+
+int aco__blocks_each(int (*visit)(aco_t *co, void *arg), void *arg)
+{
+    size_t from = 0;
+    return aco__blocks_some(visit, arg, &from, SIZE_MAX);
 }
 
 size_t aco__memory_size(const void *p)
