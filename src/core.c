@@ -102,12 +102,6 @@ enum { SCRATCH = 64 << 10 };
 typedef ACO__ARRIVAL_ABI void arrival_t(ACO__ARRIVAL_PARAMETERS);
 static arrival_t on_scratch, recall, trapped;
 
-static size_t round_to_page(size_t sz)
-{
-    size_t page = aco__os_page_size();
-    return (sz + page - 1) & ~(page - 1);
-}
-
 /* A context that runs `fn` on the scratch stack, which is nobody's between switches: each starts at its top. */
 static void on_top(aco__context_t *context, void *top, arrival_t *fn)
 {
@@ -123,7 +117,7 @@ aco__rare_t *aco__rare(void)
     char *map, *top;
     if (aco_likely(rare != NULL))
         return rare;
-    map = aco__map(page + SCRATCH + round_to_page(sizeof *rare));
+    map = aco__map(page + SCRATCH + aco__round_up(sizeof *rare, page));
     if (!map)
         return NULL;
     aco__os_guard(map, page); /* nothing deep runs there; without a guard it runs all the same */
@@ -156,7 +150,7 @@ static void rare_thread_ends(void)
         aco__unmap(rare->signal_stack, ACO__SIGNAL_STACK);
     }
     self->rare = NULL;
-    aco__unmap_guarded((char *)rare - SCRATCH - page, page + SCRATCH + round_to_page(sizeof *rare), page);
+    aco__unmap_guarded((char *)rare - SCRATCH - page, page + SCRATCH + aco__round_up(sizeof *rare, page), page);
 }
 
 static void thread_ends(void *unused)
@@ -220,7 +214,7 @@ static aco_t *block_new(size_t save_sz)
     co->save_stack.ptr = co + 1;
     co->save_stack.sz = room - sizeof(aco_t);
     if (save_sz > MAX_INSIDE) {
-        co->save_stack.sz = (save_sz + 15) & ~(size_t)15; /* a pointer may stand behind it */
+        co->save_stack.sz = aco__round_up(save_sz, 16); /* a pointer may stand behind it */
         co->save_stack.ptr = aco__memory_new(&co->save_stack.sz);
         if (!co->save_stack.ptr) {
             co->aco__state = ACO__GONE;

@@ -17,6 +17,12 @@
 
 #define ACO__HIDDEN __attribute__((visibility("hidden")))
 
+/* To a multiple of `to`, a power of two. */
+static inline size_t aco__round_up(size_t sz, size_t to)
+{
+    return (sz + to - 1) & ~(to - 1);
+}
+
 /* ---- error.c: why a call was refused: "<call>: [coroutine <address>: ]<reason>" ---- */
 /* Prints it as one line on stderr after "acorn: ", then abort(). */
 ACO__HIDDEN ACO__COLD __attribute__((noreturn, format(printf, 3, 4))) void aco__die(const char *call, const void *co, const char *reason, ...);

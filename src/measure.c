@@ -18,8 +18,7 @@ static uintptr_t page_down(const void *p)
 /* The first whole page of a stack: a canary lies in the one before it. */
 static char *first_page(const aco_share_stack_t *stack)
 {
-    size_t page = aco__os_page_size();
-    return (char *)page_down((char *)stack->ptr + page - 1);
+    return (char *)aco__round_up((uintptr_t)stack->ptr, aco__os_page_size());
 }
 
 static size_t depth(const aco_share_stack_t *stack)
@@ -231,12 +230,6 @@ static size_t mean(size_t sum, size_t n)
     return n ? (sum + n / 2) / n : 0;
 }
 
-static size_t pages(size_t bytes)
-{
-    size_t page = aco__os_page_size();
-    return (bytes + page - 1) / page * page;
-}
-
 static aco_stack_advice_t advice(const aco_stack_usage_t *u)
 {
     size_t private_bytes = u->is_private ? u->bytes : u->other_bytes, shared_bytes = u->is_private ? u->other_bytes : u->bytes;
@@ -268,7 +261,8 @@ static aco_stack_usage_t summary(const usage_t *usage, char name[ACO_NAME_SIZE])
     u.most_live = get(&usage->most_live);
     u.mean_live = mean(get(&usage->lives), u.switches);
     shared_bytes = sizeof(aco_t) + (u.is_private || !get(&usage->ended) ? u.most_live : mean(get(&usage->areas), get(&usage->ended)));
-    private_bytes = ACO__PRIVATE_BLOCK + pages(u.mean_depth > u.most_live ? u.mean_depth : u.most_live + ACO__LINE);
+    private_bytes = u.mean_depth > u.most_live ? u.mean_depth : u.most_live + ACO__LINE;
+    private_bytes = ACO__PRIVATE_BLOCK + aco__round_up(private_bytes, aco__os_page_size());
     u.bytes = u.is_private ? private_bytes : shared_bytes;
     u.other_bytes = u.is_private ? shared_bytes : private_bytes;
     u.advice = advice(&u);

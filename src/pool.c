@@ -115,8 +115,7 @@ static char *map_of(slot_t *slot)
 
 static size_t header_size(size_t slots)
 {
-    size_t page = aco__os_page_size();
-    return (offsetof(region_t, slot) + slots * sizeof(slot_t) + page - 1) & ~(page - 1);
+    return aco__round_up(offsetof(region_t, slot) + slots * sizeof(slot_t), aco__os_page_size());
 }
 
 /* ---- Pools ---- */

@@ -194,8 +194,7 @@ static heap_t *heap_of_thread(void)
         return self->heap;
     heap_t *heap = heap_adopt();
     if (!heap) {
-        size_t page = aco__os_page_size();
-        heap = aco__map((sizeof(heap_t) + page - 1) & ~(page - 1));
+        heap = aco__map(aco__round_up(sizeof *heap, aco__os_page_size()));
         if (!heap)
             return NULL;
     }

@@ -23,11 +23,6 @@ _Static_assert((FIRST_COLOUR + COLOURS) * ACO__LINE + RECORD == ACO__HEAD, "colo
 
 static const uint64_t canary = UINT64_C(0x6b63617473206f63); /* in the 64 bytes below a stack without a guard page */
 
-static size_t round_up(size_t sz, size_t to)
-{
-    return (sz + to - 1) & ~(to - 1);
-}
-
 aco_share_stack_t *aco__stack_lay_out(char *map, size_t below, size_t sz, unsigned number, int guarded)
 {
     size_t colour = FIRST_COLOUR + number % COLOURS * 37u % COLOURS; /* no common factor: all of them come, neighbours far apart */
@@ -58,8 +53,8 @@ static aco_share_stack_t *stack_new(size_t sz, int guarded)
         return NULL;
     }
     sz = sz == 0 ? DEFAULT_SIZE : sz < MIN_SIZE ? MIN_SIZE : sz;
-    sz = round_up(sz, guarded ? page : ACO__LINE);
-    map_sz = round_up(below + sz + ACO__HEAD, page);
+    sz = aco__round_up(sz, guarded ? page : ACO__LINE);
+    map_sz = aco__round_up(below + sz + ACO__HEAD, page);
     map = aco__map(map_sz);
     if (!map)
         return NULL;
@@ -250,7 +245,7 @@ static int grow(aco_t *co, size_t sz)
     size_t behind = co->aco__state & ACO__EXTRA ? sizeof(void *) : 0;
     size_t room = aco__area_is_inside(co) || save->sz + save->sz / 2 < sz ? sz : save->sz + save->sz / 2;
     char *p;
-    room = round_up(room, sizeof(void *)) + behind;
+    room = aco__round_up(room, sizeof(void *)) + behind;
     p = aco__memory_new(&room);
     if (!p)
         return -1;
@@ -274,7 +269,7 @@ static void shrink(aco_t *co)
     size_t behind = co->aco__state & ACO__EXTRA ? sizeof(void *) : 0, inside = aco__memory_size(co) - sizeof *co;
     size_t wanted = s->recent > s->reserved ? s->recent : s->reserved, room;
     char *p = (char *)(co + 1);
-    wanted = round_up(wanted, sizeof(void *)) + behind;
+    wanted = aco__round_up(wanted, sizeof(void *)) + behind;
     room = inside & ~(sizeof(void *) - 1);
     if (wanted > room && wanted > (save->sz + behind) / 2)
         return;
