@@ -172,6 +172,12 @@ void aco__thread_will_end(void)
 
 /* ---- Making and freeing ---- */
 
+static inline void measure_if_wanted(aco_t *co)
+{
+    if (aco_unlikely(aco__self()->measures))
+        aco__usage_begin(co);
+}
+
 static void prepare_entry(aco_t *co, aco_cofuncp_t fp, void *arg)
 {
     aco_function_t fn;
@@ -265,8 +271,7 @@ aco_t *aco__create(aco_t *main_co, aco_share_stack_t *stack, size_t save_sz, aco
     prepare_entry(co, fp, arg);
     if (aco__observe_new(co, 0) != 0)
         aco__refuse_memory(1, "aco_create", sizeof(aco__extra_t));
-    if (aco_unlikely(aco__self()->measures))
-        aco__usage_begin(co);
+    measure_if_wanted(co);
     return co;
 }
 
@@ -280,8 +285,7 @@ void aco_reset(aco_t *co, aco_cofuncp_t fp, void *arg)
         aco__die("aco_reset", co, "was made by aco_new(): aco_restart() is its call");
     aco__extra_clear(co);
     prepare_entry(co, fp, arg);
-    if (aco_unlikely(aco__self()->measures))
-        aco__usage_begin(co);
+    measure_if_wanted(co);
 }
 
 /* ---- Native coroutines ---- */
@@ -389,8 +393,7 @@ aco_t *aco__new_called(const char *call, aco_function_t fn, void *arg, const aco
         if (aco__observe_new(co, (o->flags & ACO_OWN_EXCEPTIONS) != 0) == 0 && (!o->name || aco__extra_make(co))) {
             if (o->name)
                 aco__name(aco__extra(co), o->name);
-            if (aco_unlikely(self->measures))
-                aco__usage_begin(co);
+            measure_if_wanted(co);
             return co;
         }
         sz = sizeof(aco__extra_t);
@@ -430,8 +433,7 @@ int aco_restart(aco_t *co, aco_function_t fn, void *arg)
     if (!aco__has(co, ACO__PRIVATE))
         co->save_stack.valid_sz = 0;
     aco__set_phase(co, aco__has(co, ACO__PRIVATE) ? ACO__SUSPENDED : ACO__READY);
-    if (aco_unlikely(aco__self()->measures))
-        aco__usage_begin(co);
+    measure_if_wanted(co);
     return 0;
 }
 
