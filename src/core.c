@@ -212,7 +212,7 @@ static aco_t *block_new(size_t save_sz)
     }
     if (aco_unlikely(aco__tools_present())) /* each coroutine then has an extra record, whose address stands in the area */
         save_sz += sizeof(void *);
-    size_t inside = save_sz <= MAX_INSIDE ? save_sz : 0, room = sizeof(aco_t) + (inside ? inside : 8); /* see stack.c's area_statistic_t */
+    size_t room = sizeof(aco_t) + (save_sz <= MAX_INSIDE ? save_sz : ACO__AREA_STATISTIC);
     aco_t *co = aco__block_memory_new(&room);
     if (!co)
         return NULL;
