@@ -42,9 +42,6 @@ ACO__HIDDEN void aco__os_no_large_pages(void *p, size_t sz);
 /* How many of these bytes come before the first page that is in memory; `sz` where none is, 0 where the system cannot say. */
 ACO__HIDDEN size_t aco__os_first_resident(const void *p, size_t sz);
 
-/* Of a clock that never goes back, cheap and coarse; it wraps. */
-ACO__HIDDEN uint32_t aco__os_milliseconds(void);
-
 /* Writes to stderr, from any context. */
 ACO__HIDDEN void aco__os_message(const char *text, size_t length);
 

@@ -5,6 +5,7 @@
  *
  * Where a stack lies follows from its slot's number. A slot that is not in use is on one of its class's two lists, with its
  * pages (idle, the last given first) or without (empty). The records in the head page mean nothing while it is not in use. */
+#include "clock.h"
 #include "os.h"
 #include "task.h"
 
@@ -259,10 +260,9 @@ static uint32_t age(const slot_t *slot, uint32_t now)
     return now - slot->idle_since;
 }
 
-/* Takes up to BATCH of the coldest idle slots off the class's list, that are older than `ms` or too many. Returns how many. */
-static int choose_cold(class_t *class, uint32_t ms, size_t keep, slot_t *chosen[BATCH])
+/* Takes up to BATCH of the coldest idle slots off the class's list, that are `ms` old at `now` or too many. Returns how many. */
+static int choose_cold(class_t *class, uint32_t now, uint32_t ms, size_t keep, slot_t *chosen[BATCH])
 {
-    uint32_t now = aco__os_milliseconds();
     int n = 0;
     while (n < BATCH && class->idle_count && (class->idle_count > keep || age(class->idle.before, now) >= ms)) {
         chosen[n] = unlink_slot(class->idle.before);
@@ -305,7 +305,7 @@ size_t aco_pool_trim(aco_pool_t *pool)
     pool = pool_of(pool);
     for (class_t *class = pool->classes; class < pool->classes + SIZES; class++) {
         size_t most = class->idle_count; /* other threads may give more meanwhile */
-        for (int n; most && (n = choose_cold(class, 0, 0, chosen)) > 0;) {
+        for (int n; most && (n = choose_cold(class, 0, 0, 0, chosen)) > 0;) { /* at any age */
             most -= most < (size_t)n ? most : (size_t)n;
             trimmed += (size_t)n;
             aco__os_unlock();
@@ -424,14 +424,15 @@ void aco__pool_give(aco_share_stack_t *stack)
     aco_pool_t *pool = region->pool;
     class_t *class = region->class;
     slot_t *slot = &region->slot[(size_t)((char *)stack->aco__map - region->stacks) / stride(class)], *chosen[BATCH];
+    uint32_t now;
     int n;
     aco__os_lock();
-    slot->idle_since = aco__os_milliseconds();
+    slot->idle_since = now = aco__os_milliseconds();
     region->used--;
     pool->in_use--;
     push(&class->idle, slot);
     class->idle_count++;
-    n = choose_cold(class, pool->options.idle_ms, pool->options.idle_stacks, chosen);
+    n = choose_cold(class, now, pool->options.idle_ms, pool->options.idle_stacks, chosen);
     aco__os_unlock();
     if (n)
         reclaim(pool, class, chosen, n);

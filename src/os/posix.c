@@ -12,7 +12,6 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
 #ifndef MAP_NORESERVE
@@ -260,17 +259,6 @@ size_t aco__os_first_resident(const void *p, size_t sz)
                 return (done + i) * page;
     }
     return sz;
-}
-
-uint32_t aco__os_milliseconds(void)
-{
-    struct timespec now;
-#ifdef CLOCK_MONOTONIC_COARSE
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-#else
-    clock_gettime(CLOCK_MONOTONIC, &now);
-#endif
-    return (uint32_t)now.tv_sec * 1000u + (uint32_t)(now.tv_nsec / 1000000);
 }
 
 void aco__os_message(const char *text, size_t length)
