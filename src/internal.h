@@ -111,7 +111,6 @@ ACO__HIDDEN void aco__clean_up(aco_t *co);
 
 /* ---- stack.c ---- */
 enum {
-    ACO__LINE = 64,  /* bytes of a cache line: how things are aligned, and the unit of a stack's colour */
     ACO__HEAD = 4096, /* bytes of colour and records */
     ACO__AREA_STATISTIC = 8, /* bytes behind a block whose save area is elsewhere */
     ACO__PRIVATE_SIZE = 256 << 10

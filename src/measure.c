@@ -261,7 +261,7 @@ static aco_stack_usage_t summary(const usage_t *usage, char name[ACO_NAME_SIZE])
     u.most_live = get(&usage->most_live);
     u.mean_live = mean(get(&usage->lives), u.switches);
     shared_bytes = sizeof(aco_t) + (u.is_private || !get(&usage->ended) ? u.most_live : mean(get(&usage->areas), get(&usage->ended)));
-    private_bytes = u.mean_depth > u.most_live ? u.mean_depth : u.most_live + ACO__LINE;
+    private_bytes = u.mean_depth > u.most_live ? u.mean_depth : u.most_live + ACO__CACHE_LINE;
     private_bytes = ACO__PRIVATE_BLOCK + aco__round_up(private_bytes, aco__os_page_size());
     u.bytes = u.is_private ? private_bytes : shared_bytes;
     u.other_bytes = u.is_private ? shared_bytes : private_bytes;

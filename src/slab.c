@@ -34,7 +34,7 @@ typedef struct slab {
     uint32_t size;             /* of an object */
     uint32_t class;
 } slab_t;
-_Static_assert(sizeof(slab_t) <= ACO__LINE, "objects begin one line into the slab");
+_Static_assert(sizeof(slab_t) <= ACO__CACHE_LINE, "objects begin one line into the slab");
 _Static_assert(offsetof(slab_t, heap) == 0, "as aco__spare_keep() has it");
 
 struct aco__heap {
@@ -43,7 +43,7 @@ struct aco__heap {
     slab_t *block_slabs;
     struct aco__heap *next_orphan;
     int orphan; /* atomic */
-    object_t *remote __attribute__((aligned(ACO__LINE))); /* atomic; other threads write this line */
+    object_t *remote __attribute__((aligned(ACO__CACHE_LINE))); /* atomic; other threads write this line */
 };
 typedef struct aco__heap heap_t;
 
@@ -98,7 +98,7 @@ static slab_t *slab_new(heap_t *heap, unsigned class)
     slab->heap = heap;
     slab->class = class;
     slab->size = (uint32_t)size_of_class(class);
-    slab->fresh = ACO__LINE;
+    slab->fresh = ACO__CACHE_LINE;
     list(slab);
     if (class >= CLASSES) {
         slab->next_block_slab = heap->block_slabs;
@@ -129,7 +129,7 @@ static void slab_emptied(slab_t *slab)
     if (slab->fresh > KEEP_TOUCHED && aco__map_is_ours())
         aco__os_discard((char *)slab + KEEP_TOUCHED, SLAB - KEEP_TOUCHED, 0);
     slab->free = NULL;
-    slab->fresh = ACO__LINE;
+    slab->fresh = ACO__CACHE_LINE;
 }
 
 static void object_free(slab_t *slab, object_t *object)
@@ -253,7 +253,7 @@ int aco__blocks_some(int (*visit)(aco_t *co, void *arg), void *arg, size_t *from
         return 0;
     sweep(heap);
     for (slab_t *slab = heap->block_slabs; slab; slab = slab->next_block_slab) {
-        size_t objects = (slab->fresh - ACO__LINE) / slab->size, i = skip < objects ? skip : objects;
+        size_t objects = (slab->fresh - ACO__CACHE_LINE) / slab->size, i = skip < objects ? skip : objects;
         skip -= i;
         for (; i < objects; i++) {
             int result;
@@ -261,7 +261,7 @@ int aco__blocks_some(int (*visit)(aco_t *co, void *arg), void *arg, size_t *from
                 *from += most;
                 return 0;
             }
-            result = visit((aco_t *)(void *)((char *)slab + ACO__LINE + i * slab->size), arg);
+            result = visit((aco_t *)(void *)((char *)slab + ACO__CACHE_LINE + i * slab->size), arg);
             if (result)
                 return result;
         }

@@ -17,16 +17,16 @@
 #include <errno.h>
 #include <string.h>
 
-enum { COLOURS = 44, FIRST_COLOUR = 16, RECORD = 4 * ACO__LINE, MIN_SIZE = 4096, DEFAULT_SIZE = 2 << 20 };
+enum { COLOURS = 44, FIRST_COLOUR = 16, RECORD = 4 * ACO__CACHE_LINE, MIN_SIZE = 4096, DEFAULT_SIZE = 2 << 20 };
 _Static_assert(sizeof(aco_share_stack_t) + sizeof(aco__extra_t) <= RECORD, "the records fit their place");
-_Static_assert((FIRST_COLOUR + COLOURS) * ACO__LINE + RECORD == ACO__HEAD, "colour and records are the head page");
+_Static_assert((FIRST_COLOUR + COLOURS) * ACO__CACHE_LINE + RECORD == ACO__HEAD, "colour and records are the head page");
 
 static const uint64_t canary = UINT64_C(0x6b63617473206f63); /* in the 64 bytes below a stack without a guard page */
 
 aco_share_stack_t *aco__stack_lay_out(char *map, size_t below, size_t sz, unsigned number, int guarded)
 {
     size_t colour = FIRST_COLOUR + number % COLOURS * 37u % COLOURS; /* no common factor: all of them come, neighbours far apart */
-    char *top = map + below + sz + colour * ACO__LINE;
+    char *top = map + below + sz + colour * ACO__CACHE_LINE;
     aco_share_stack_t *stack = (aco_share_stack_t *)(void *)top;
     memset(top, 0, RECORD);
     stack->ptr = map + below;
@@ -36,7 +36,7 @@ aco_share_stack_t *aco__stack_lay_out(char *map, size_t below, size_t sz, unsign
     stack->aco__top = top - ACO__ENTRY_BELOW_TOP;
     *(const void **)stack->aco__top = aco__returned;
     if (!guarded)
-        for (int i = ACO__LINE; i; i -= 8)
+        for (int i = ACO__CACHE_LINE; i; i -= 8)
             memcpy((char *)stack->ptr - i, &canary, sizeof canary);
     return stack;
 }
@@ -45,7 +45,7 @@ aco_share_stack_t *aco__stack_lay_out(char *map, size_t below, size_t sz, unsign
 static aco_share_stack_t *stack_new(size_t sz, int guarded)
 {
     static unsigned made;
-    size_t page = aco__os_page_size(), below = guarded ? page : ACO__LINE, map_sz;
+    size_t page = aco__os_page_size(), below = guarded ? page : ACO__CACHE_LINE, map_sz;
     aco_share_stack_t *stack;
     char *map;
     if (sz > SIZE_MAX / 2) {
@@ -53,7 +53,7 @@ static aco_share_stack_t *stack_new(size_t sz, int guarded)
         return NULL;
     }
     sz = sz == 0 ? DEFAULT_SIZE : sz < MIN_SIZE ? MIN_SIZE : sz;
-    sz = aco__round_up(sz, guarded ? page : ACO__LINE);
+    sz = aco__round_up(sz, guarded ? page : ACO__CACHE_LINE);
     map_sz = aco__round_up(below + sz + ACO__HEAD, page);
     map = aco__map(map_sz);
     if (!map)
@@ -107,7 +107,7 @@ aco_share_stack_t *aco_share_stack_new(size_t sz)
 
 ACO__COLD static void check_canary(const char *call, const aco_share_stack_t *stack)
 {
-    for (int i = 1; i <= ACO__LINE / 8; i++)
+    for (int i = 1; i <= ACO__CACHE_LINE / 8; i++)
         if (memcmp((char *)stack->ptr - 8 * i, &canary, sizeof canary) != 0)
             aco__die(call, stack->owner, "its %s stack of %zu bytes (%p to %p, no guard page) has overflowed", stack->aco__private ? "private" : "share", stack->sz,
                      stack->ptr, stack->aco__top);
