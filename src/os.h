@@ -34,10 +34,9 @@ ACO__HIDDEN int aco__os_guard(void *p, size_t sz);
 ACO__HIDDEN void aco__os_unguard(void *p, size_t sz);
 
 /* Advice, without effect where the system knows none: the contents are not needed (`lazily`: until the system needs the
- * memory, they may stay); large pages would be welcome; or not. Guards stay. */
+ * memory, they may stay); large pages are wanted, or not. Guards stay. */
 ACO__HIDDEN void aco__os_discard(void *p, size_t sz, int lazily);
-ACO__HIDDEN void aco__os_prefer_large_pages(void *p, size_t sz);
-ACO__HIDDEN void aco__os_no_large_pages(void *p, size_t sz);
+ACO__HIDDEN void aco__os_large_pages(void *p, size_t sz, int wanted);
 
 /* How many of these bytes come before the first page that is in memory; `sz` where none is, 0 where the system cannot say. */
 ACO__HIDDEN size_t aco__os_first_resident(const void *p, size_t sz);

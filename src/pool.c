@@ -186,7 +186,7 @@ static int region_new(aco_pool_t *pool, class_t *class)
     while (!(region = aco__map(map_sz = header_size(slots) + slots * step)))
         if ((errno != ENOMEM && errno != EAGAIN) || (slots /= 2) == 0)
             return -1;
-    aco__os_no_large_pages(region, map_sz); /* one would commit eight stacks at a touch */
+    aco__os_large_pages(region, map_sz, 0); /* one would commit eight stacks at a touch */
     region->pool = pool;
     region->class = class;
     region->stacks = (char *)region + header_size(slots);

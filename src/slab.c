@@ -94,7 +94,7 @@ static slab_t *slab_new(heap_t *heap, unsigned class)
     if (!slab)
         return NULL;
     if (++heap->slabs[class] > SLABS_BEFORE_LARGE_PAGES) /* of this class: else many classes in little use would fill a page each */
-        aco__os_prefer_large_pages(slab, SLAB); /* advice: harmless to a user's mapping */
+        aco__os_large_pages(slab, SLAB, 1); /* advice: harmless to a user's mapping */
     slab->heap = heap;
     slab->class = class;
     slab->size = (uint32_t)size_of_class(class);

@@ -197,20 +197,20 @@ int aco__os_guard(void *p, size_t sz)
     return aco__os_guard_mapping(p, sz);
 }
 
-void aco__os_unguard(void *p, size_t sz)
-{
-    int saved = errno;
-#ifdef __linux__
-    madvise(p, sz, GUARD_REMOVE);
-#endif
-    mprotect(p, sz, PROT_READ | PROT_WRITE);
-    errno = saved;
-}
-
 static void advise(void *p, size_t sz, int advice)
 {
     int saved = errno;
     madvise(p, sz, advice);
+    errno = saved;
+}
+
+void aco__os_unguard(void *p, size_t sz)
+{
+    int saved = errno;
+#ifdef __linux__
+    advise(p, sz, GUARD_REMOVE);
+#endif
+    mprotect(p, sz, PROT_READ | PROT_WRITE);
     errno = saved;
 }
 
@@ -224,21 +224,12 @@ void aco__os_discard(void *p, size_t sz, int lazily)
 #endif
 }
 
-void aco__os_prefer_large_pages(void *p, size_t sz)
+void aco__os_large_pages(void *p, size_t sz, int wanted)
 {
 #ifdef MADV_HUGEPAGE
-    advise(p, sz, MADV_HUGEPAGE);
+    advise(p, sz, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 #else
-    (void)p, (void)sz;
-#endif
-}
-
-void aco__os_no_large_pages(void *p, size_t sz)
-{
-#ifdef MADV_NOHUGEPAGE
-    advise(p, sz, MADV_NOHUGEPAGE);
-#else
-    (void)p, (void)sz;
+    (void)p, (void)sz, (void)wanted;
 #endif
 }
 
