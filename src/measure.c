@@ -53,16 +53,16 @@ static void trim_below(const aco_share_stack_t *stack, const void *sp)
         aco__os_discard(from, (size_t)(to - from), 0);
 }
 
-/* What is measured must not be forgotten. */
-static void note_depth(const aco_t *co)
+/* The same, the depth being kept if it is measured. */
+static void trim(const aco_t *co, const void *sp)
 {
     aco__extra_t *extra = aco__extra(co);
-    size_t bytes;
-    if (!extra || !extra->usage)
-        return;
-    bytes = depth(co->share_stack);
-    if (extra->trimmed_depth < bytes)
-        extra->trimmed_depth = bytes;
+    if (extra && extra->usage) {
+        size_t bytes = depth(co->share_stack);
+        if (extra->trimmed_depth < bytes)
+            extra->trimmed_depth = bytes;
+    }
+    trim_below(co->share_stack, sp);
 }
 
 int aco_stack_trim(aco_t *co)
@@ -75,11 +75,10 @@ int aco_stack_trim(aco_t *co)
         return aco__refuse(0, EPERM, call, co, "is a task of another thread");
     if (co == self->running || aco__phase(co) == ACO__RESUMING || aco__task_is_resuming(self, co))
         return aco__refuse(0, EBUSY, call, co, "%s", co == self->running ? "is running" : "is resuming another coroutine");
-    note_depth(co);
     if (aco__phase(co) == ACO__ENDED)
-        trim_below(co->share_stack, co->share_stack->aco__top);
+        trim(co, co->share_stack->aco__top);
     else if (aco__is_on_its_stack(co, co->aco__self.sp))
-        trim_below(co->share_stack, co->aco__self.sp);
+        trim(co, co->aco__self.sp);
     else
         return aco__refuse(0, EBUSY, call, co, "is suspended in a generator's body");
     return 0;
@@ -87,16 +86,14 @@ int aco_stack_trim(aco_t *co)
 
 int aco__task_trim(aco_t *co, void *self)
 {
-    if (aco__is_task(co) && co->share_stack->aco__thread == self && aco__is_on_its_stack(co, co->aco__self.sp)) {
-        note_depth(co);
-        trim_below(co->share_stack, co->aco__self.sp);
-    }
+    if (aco__is_task(co) && co->share_stack->aco__thread == self && aco__is_on_its_stack(co, co->aco__self.sp))
+        trim(co, co->aco__self.sp);
     return 0;
 }
 
 /* ---- By entry function ---- */
 
-/* All but the first three fields are atomic. */
+/* `next` and the numbers are atomic, `name` is under the process lock; the others do not change. */
 struct aco__usage {
     struct aco__usage *next;
     aco_function_t entry;
