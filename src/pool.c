@@ -148,22 +148,30 @@ static aco_pool_t *pool_of(aco_pool_t *pool)
     return &default_pool;
 }
 
+static int check_pool_options(const aco_pool_options_t *o)
+{
+    static const aco_pool_options_t none;
+    static const char call[] = "aco_pool_new";
+    if (memcmp(o->aco__reserved, none.aco__reserved, sizeof none.aco__reserved) != 0)
+        return aco__refuse(0, EINVAL, call, NULL, "a reserved option is not 0");
+    if (o->flags & ~(unsigned)KNOWN_FLAGS)
+        return aco__refuse(0, EINVAL, call, NULL, "unknown flags");
+    if ((o->flags & ACO_POOL_CANARIES) && (o->flags & (ACO_POOL_MUST_GUARD | ACO_POOL_MPROTECT)))
+        return aco__refuse(0, EINVAL, call, NULL, "ACO_POOL_CANARIES excludes guards");
+    if (o->region_size > SIZE_MAX / 4)
+        return aco__refuse(0, EINVAL, call, NULL, "region_size is out of bounds");
+    if (o->idle_ms > INT32_MAX)
+        return aco__refuse(0, EINVAL, call, NULL, "idle_ms is out of bounds");
+    return 0;
+}
+
 aco_pool_t *aco_pool_new(const aco_pool_options_t *options)
 {
     static const aco_pool_options_t defaults;
     const aco_pool_options_t *o = options ? options : &defaults;
     aco_pool_t *pool;
-    const char *wrong = memcmp(o->aco__reserved, defaults.aco__reserved, sizeof o->aco__reserved) != 0 ? "a reserved option is not 0"
-                        : (o->flags & ~(unsigned)KNOWN_FLAGS)                                         ? "unknown flags"
-                        : (o->flags & ACO_POOL_CANARIES) && (o->flags & (ACO_POOL_MUST_GUARD | ACO_POOL_MPROTECT))
-                            ? "ACO_POOL_CANARIES excludes guards"
-                        : o->region_size > SIZE_MAX / 4 ? "region_size is out of bounds"
-                        : o->idle_ms > INT32_MAX        ? "idle_ms is out of bounds"
-                                                        : NULL;
-    if (wrong) {
-        aco__refuse(0, EINVAL, "aco_pool_new", NULL, "%s", wrong);
+    if (check_pool_options(o) != 0)
         return NULL;
-    }
     pool = aco__allocate(sizeof *pool);
     if (!pool) {
         aco__refuse_memory(0, "aco_pool_new", sizeof *pool);
