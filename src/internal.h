@@ -1,5 +1,6 @@
-/* What the library's own files share. Layers, each using only those above it: switch (include/aco/), core, stack; beside
- * them slab (control blocks and save areas), memory, local, end, error, os, track.
+/* What the library's own files share. Layers, each using only those above it: switch (include/aco/), core, stack and
+ * pool (where private stacks come from); beside them slab (control blocks and save areas), memory, local, end, measure, error,
+ * os, track.
  *
  * Thread-local state is reached through aco__self() and nothing else: a function of this library may be inlined into a
  * coroutine by link-time optimisation, where an address that a compiler knows to be thread-local could be kept across a
@@ -117,8 +118,8 @@ enum {
 };
 /* A private stack with its extra record, of `pool` (NULL: the default one). NULL and errno. */
 ACO__HIDDEN aco_share_stack_t *aco__stack_new_private(aco_pool_t *pool, size_t sz, int guarded);
-/* Writes a stack's records. `map`: what it lies in; `below`: bytes of the guard page, or of what holds the canary; then `sz` bytes
- * and ACO__HEAD. `number` makes its colour. */
+/* Writes a stack's records. `map`: what it lies in; `below`: bytes of the guard page, or of what holds the canary; then `sz`
+ * bytes and ACO__HEAD. `number` makes its colour. */
 ACO__HIDDEN aco_share_stack_t *aco__stack_lay_out(char *map, size_t below, size_t sz, unsigned number, int guarded);
 ACO__HIDDEN void aco__stack_free(aco_share_stack_t *stack);
 static inline aco__extra_t *aco__stack_extra(aco_share_stack_t *stack)
@@ -148,10 +149,11 @@ ACO__HIDDEN void aco__pool_give(aco_share_stack_t *stack);
 /* ---- measure.c ---- */
 /* Begins to measure a new coroutine, which its thread measures. */
 ACO__HIDDEN void aco__usage_begin(aco_t *co);
-/* It was left by a switch, or is about to, with its stack pointer at `sp`; it has ended, or is destroyed. For one whose extra record has `usage`. */
+/* It was left by a switch, or is about to, with its stack pointer at `sp`; it has ended, or is destroyed. For one whose extra
+ * record has `usage`. */
 ACO__HIDDEN void aco__usage_left(const aco_t *co, aco__extra_t *extra, const void *sp);
 ACO__HIDDEN void aco__usage_end(const aco_t *co, aco__extra_t *extra);
-/* aco_stack_trim() for aco__blocks_each(): of the tasks of thread `self`, which runs none. */
+/* aco_stack_trim() for aco__blocks_some(): of the tasks of thread `self`, which runs none. */
 ACO__HIDDEN int aco__task_trim(aco_t *co, void *self);
 
 /* ---- overflow.c ---- */

@@ -1,7 +1,7 @@
 /* Pools of private stacks.
  *
  * A region is one mapping, for stacks of one size:
- *   | region_t, slot_t each | guard | stack ... | head page | guard | stack ... | head page | ... never used yet: from `fresh` on |
+ *   | region_t, slot_t each | guard | stack ... | head page | guard | stack ... | head page | ... never used: from `fresh` on |
  *
  * Where a stack lies follows from its slot's number. A slot that is not in use is on one of its class's two lists, with its
  * pages (idle, the last given first) or without (empty). The records in the head page mean nothing while it is not in use. */

@@ -93,7 +93,8 @@ static slab_t *slab_new(heap_t *heap, unsigned class)
     slab_t *slab = aco__map_aligned(SLAB);
     if (!slab)
         return NULL;
-    if (++heap->slabs[class] > SLABS_BEFORE_LARGE_PAGES) /* of this class: else many classes in little use would fill a page each */
+    /* Counted by class: else many classes in little use would fill a large page each. */
+    if (++heap->slabs[class] > SLABS_BEFORE_LARGE_PAGES)
         aco__os_large_pages(slab, SLAB, 1); /* advice: harmless to a user's mapping */
     slab->heap = heap;
     slab->class = class;

@@ -9,8 +9,8 @@
  *
  * The stack's first return address stands at `aco__top`, just below a line boundary, and is the same for every coroutine:
  * it is written once and never copied. Coroutines' frames grow down from it. The colour differs from stack to stack, so that
- * the tops of many stacks do not fall into the same cache sets; it leaves at least 1 KiB of the head page to the outermost frames,
- * so that a coroutine a call or two deep takes one page. */
+ * the tops of many stacks do not fall into the same cache sets; it leaves at least 1 KiB of the head page to the outermost
+ * frames, so that a coroutine a call or two deep takes one page. */
 #include "os.h"
 #include "track.h"
 
@@ -25,7 +25,7 @@ static const uint64_t canary = UINT64_C(0x6b63617473206f63); /* in the 64 bytes 
 
 aco_share_stack_t *aco__stack_lay_out(char *map, size_t below, size_t sz, unsigned number, int guarded)
 {
-    size_t colour = FIRST_COLOUR + number % COLOURS * 37u % COLOURS; /* no common factor: all of them come, neighbours far apart */
+    size_t colour = FIRST_COLOUR + number % COLOURS * 37u % COLOURS; /* no common factor: all come, neighbours far apart */
     char *top = map + below + sz + colour * ACO__CACHE_LINE;
     aco_share_stack_t *stack = (aco_share_stack_t *)(void *)top;
     memset(top, 0, RECORD);

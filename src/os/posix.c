@@ -353,13 +353,13 @@ void aco__os_at_thread_exit(void (*fn)(void *), void *arg)
 
 static pthread_mutex_t process_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* A child has whole what the lock protects, whoever forked. ThreadSanitizer sees the lock being taken and not the child's release:
- * there it is left out. */
+/* A child has whole what the lock protects, whoever forked. ThreadSanitizer sees the lock being taken and not the child's
+ * release: there it is left out. */
 #pragma weak __tsan_switch_to_fiber
 extern void __tsan_switch_to_fiber(void *fiber, unsigned flags);
 
-/* A signal handler that forks may have interrupted who has the lock, or is about to take it: its child has things half changed, and
- * may but exec. */
+/* A signal handler that forks may have interrupted who has the lock, or is about to take it: its child has things half changed,
+ * and may but exec. */
 enum { LOCK_WANTED = 1, LOCK_FOR_FORK = 2 };
 
 void aco__os_lock(void)
