@@ -90,12 +90,6 @@ enum { SCRATCH = 64 << 10 };
 typedef ACO__ARRIVAL_ABI void arrival_t(ACO__ARRIVAL_PARAMETERS);
 static arrival_t on_scratch, recall, trapped;
 
-static size_t round_to_page(size_t sz)
-{
-    size_t page = aco__os_page_size();
-    return (sz + page - 1) & ~(page - 1);
-}
-
 /* A context that runs `fn` on the scratch stack, which is nobody's between switches: each starts at its top. */
 static void on_top(aco__context_t *context, void *top, arrival_t *fn)
 {
@@ -111,7 +105,7 @@ aco__rare_t *aco__rare(void)
     char *map, *top;
     if (aco_likely(rare != NULL))
         return rare;
-    map = aco__map(page + SCRATCH + round_to_page(sizeof *rare));
+    map = aco__map(page + SCRATCH + aco__round_up(sizeof *rare, page));
     if (!map)
         return NULL;
     aco__os_guard(map, page); /* nothing deep runs there; without a guard it runs all the same */
@@ -144,7 +138,7 @@ static void rare_thread_ends(void)
         aco__unmap(rare->signal_stack, ACO__SIGNAL_STACK);
     }
     self->rare = NULL;
-    aco__unmap_guarded((char *)rare - SCRATCH - page, page + SCRATCH + round_to_page(sizeof *rare), page);
+    aco__unmap_guarded((char *)rare - SCRATCH - page, page + SCRATCH + aco__round_up(sizeof *rare, page), page);
 }
 
 static void thread_ends(void *unused)
@@ -169,6 +163,12 @@ void aco__thread_will_end(void)
 #ifdef ACO__LINK_REGISTER
 ACO__HIDDEN void aco__begin_entry(void); /* begins a coroutine of aco_create(): src/arch/ */
 #endif
+
+static inline void measure_if_wanted(aco_t *co)
+{
+    if (aco_unlikely(aco__self()->measures))
+        aco__usage_begin(co);
+}
 
 static void prepare_entry(aco_t *co, aco_cofuncp_t fp, void *arg)
 {
@@ -207,7 +207,7 @@ static aco_t *block_new(size_t save_sz)
     }
     if (aco_unlikely(aco__tools_present())) /* each coroutine then has an extra record, whose address stands in the area */
         save_sz += sizeof(void *);
-    size_t inside = save_sz <= MAX_INSIDE ? save_sz : 0, room = sizeof(aco_t) + (inside ? inside : 8); /* see stack.c's area_statistic_t */
+    size_t room = sizeof(aco_t) + (save_sz <= MAX_INSIDE ? save_sz : ACO__AREA_STATISTIC);
     aco_t *co = aco__block_memory_new(&room);
     if (!co)
         return NULL;
@@ -215,7 +215,7 @@ static aco_t *block_new(size_t save_sz)
     co->save_stack.ptr = co + 1;
     co->save_stack.sz = room - sizeof(aco_t);
     if (save_sz > MAX_INSIDE) {
-        co->save_stack.sz = (save_sz + 15) & ~(size_t)15; /* a pointer may stand behind it */
+        co->save_stack.sz = aco__round_up(save_sz, 16); /* a pointer may stand behind it */
         co->save_stack.ptr = aco__memory_new(&co->save_stack.sz);
         if (!co->save_stack.ptr) {
             co->aco__state = ACO__GONE;
@@ -266,8 +266,7 @@ aco_t *aco__create(aco_t *main_co, aco_share_stack_t *stack, size_t save_sz, aco
     prepare_entry(co, fp, arg);
     if (aco__observe_new(co, 0) != 0)
         aco__refuse_memory(1, "aco_create", sizeof(aco__extra_t));
-    if (aco_unlikely(aco__self()->measures))
-        aco__usage_begin(co);
+    measure_if_wanted(co);
     return co;
 }
 
@@ -281,8 +280,7 @@ void aco_reset(aco_t *co, aco_cofuncp_t fp, void *arg)
         aco__die("aco_reset", co, "was made by aco_new(): aco_restart() is its call");
     aco__extra_clear(co);
     prepare_entry(co, fp, arg);
-    if (aco_unlikely(aco__self()->measures))
-        aco__usage_begin(co);
+    measure_if_wanted(co);
 }
 
 /* ---- Native coroutines ---- */
@@ -390,8 +388,7 @@ aco_t *aco__new_called(const char *call, aco_function_t fn, void *arg, const aco
         if (aco__observe_new(co, (o->flags & ACO_OWN_EXCEPTIONS) != 0) == 0 && (!o->name || aco__extra_make(co))) {
             if (o->name)
                 aco__name(aco__extra(co), o->name);
-            if (aco_unlikely(self->measures))
-                aco__usage_begin(co);
+            measure_if_wanted(co);
             return co;
         }
         sz = sizeof(aco__extra_t);
@@ -431,8 +428,7 @@ int aco_restart(aco_t *co, aco_function_t fn, void *arg)
     if (!aco__has(co, ACO__PRIVATE))
         co->save_stack.valid_sz = 0;
     aco__set_phase(co, aco__has(co, ACO__PRIVATE) ? ACO__SUSPENDED : ACO__READY);
-    if (aco_unlikely(aco__self()->measures))
-        aco__usage_begin(co);
+    measure_if_wanted(co);
     return 0;
 }
 

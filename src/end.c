@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unwind.h>
 
-/* The unwinder. Weak: frames with something to unwind have brought their compiler's with them; without one there is nothing to run
- * but the deferred calls. */
+/* The unwinder. Weak: frames with something to unwind have brought their compiler's with them; without one there is nothing to
+ * run but the deferred calls. */
 #pragma weak _Unwind_ForcedUnwind
 #pragma weak _Unwind_Backtrace
 #pragma weak _Unwind_GetCFA

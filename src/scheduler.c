@@ -18,7 +18,7 @@ typedef ACO__ARRIVAL_ABI void arrival_t(ACO__ARRIVAL_PARAMETERS);
 
 enum {
     ROUNDS_PER_POLL = 61,
-    TRIM_MS = 100, /* how often some tasks' stacks are trimmed, */
+    TRIM_NS = 100000000, /* how often some tasks' stacks are trimmed, */
     TRIM_TASKS = 64, /* that many; */
     TRIM_BEFORE_LONG = 1024 /* before a longer wait than that */
 };
@@ -49,7 +49,7 @@ static scheduler_t *scheduler_of(aco__thread_t *self, const char *call)
     s->bury = bury;
     s->thread_ends = scheduler_ends;
     s->end_task = end_running_task;
-    s->trimmed_at = aco__os_milliseconds() - TRIM_MS;
+    s->trimmed_at = aco__os_now() - TRIM_NS;
     self->scheduler = s;
     return s;
 }
@@ -282,10 +282,11 @@ static int ask_idle(scheduler_t *s, int64_t timeout_ns)
 /* Some tasks' unused pages go back to the system: those of tasks that went deep once and now wait higher up. */
 static void trim_some(aco__thread_t *self, scheduler_t *s, int64_t deadline)
 {
-    uint32_t now = aco__os_milliseconds();
-    int is_long = deadline < 0 || deadline - aco__os_now() > TRIM_MS * INT64_C(1000000);
-    if (now - s->trimmed_at < TRIM_MS)
+    int64_t now = aco__os_now();
+    int is_long;
+    if (now - s->trimmed_at < TRIM_NS)
         return;
+    is_long = deadline < 0 || deadline - now > TRIM_NS;
     s->trimmed_at = now;
     aco__blocks_some(aco__task_trim, self, &s->trim_from, is_long ? TRIM_BEFORE_LONG : TRIM_TASKS);
 }
