@@ -1,5 +1,5 @@
 # Probes of the switch: what it preserves (probe.*), and what compilers make of it (redzone.*).
-file(GLOB probe_sources probe.c probe_*.S)
+set(probe_sources probe.c probe.S)
 enable_language(ASM)
 set(CMAKE_ASM_FLAGS "${CMAKE_C_FLAGS}")
 
