@@ -174,7 +174,7 @@ void probe_entered(uintptr_t sp, uintptr_t bp, uintptr_t return_address)
     aco_t *co = aco_get_co();
     check_state();
     entered++;
-    CHECK_EQ(sp % 16, ENTRY_MODULUS);
+    CHECK_EQ(sp % STACK_ALIGNMENT, ENTRY_MODULUS);
     CHECK(sp == (uintptr_t)co->share_stack->aco__top);
     CHECK(return_address != 0);
     CHECK(return_address == *(uintptr_t *)co->share_stack->aco__top);
@@ -238,7 +238,7 @@ enum { SP_IS_STEADY = 1 };
         SWITCH;                                                                                                        \
         after = stack_pointer();                                                                                       \
         CHECK(after == before || !SP_IS_STEADY);                                                                       \
-        CHECK_EQ(probe_stack_pointer() % 16, 0);                                                                       \
+        CHECK_EQ(probe_stack_pointer() % STACK_ALIGNMENT, 0);                                                          \
         __asm__ volatile("" : "+m"(aligned));                                                                          \
         CHECK_ALIGNED(aligned, 16);                                                                                    \
         CHECK(aligned[0] == 1 && aligned[1] == 2 && aligned[2] == 3 && aligned[15] == 0);                              \
@@ -544,7 +544,7 @@ static void test_sticky(void)
 static void last_word(void)
 {
     CHECK(aco_get_co() != NULL && aco_get_co() != main_co);
-    CHECK_EQ(probe_stack_pointer() % 16, 0);
+    CHECK_EQ(probe_stack_pointer() % STACK_ALIGNMENT, 0);
     _exit(__atomic_load_n(&check_failures, __ATOMIC_RELAXED) ? 1 : 42);
 }
 

@@ -7,7 +7,8 @@
  *   FIXED, fixed_names          words that stay what they are: stack pointer, thread pointer, those of the platform
  *   READ_STACK_POINTER          an instruction that copies it to %0
  *   HELD                        a callee-saved register that compilers let a variable have
- *   ENTRY_MODULUS               the stack pointer modulo 16 as a function is entered
+ *   STACK_ALIGNMENT             the stack pointer is a multiple of it at every call, and
+ *   ENTRY_MODULUS               this modulo it as a function is entered
  *   check_state()               what else the ABI wants at every call and return
  *   FP_CONTROLS                 words of floating-point control, 0 to 2; where there are any:
  *     control_bits[]            the bits of each that the ABI preserves; optional_bits[]: those that a processor may lack

@@ -14,6 +14,7 @@ static const char *const register_names[] = {
 static const char *const fixed_names[] = {"sp", "tpidr_el0"};
 #define READ_STACK_POINTER "mov %0,sp"
 #define HELD "x20"
+#define STACK_ALIGNMENT 16
 #define ENTRY_MODULUS 0
 #define check_state() ((void)0)
 

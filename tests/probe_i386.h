@@ -11,6 +11,7 @@ static const char *const fixed_names[] = {"esp", "gs:0"};
 #define ARGUMENTS_ARE_PUSHED /* compilers may leave those of a call for later */
 #define READ_FLAGS "pushfl\n\tpopl %0"
 #define HELD "esi" /* ebx may be the PIC register */
+#define STACK_ALIGNMENT 16
 #define ENTRY_MODULUS 12
 #endif
 

@@ -10,6 +10,7 @@ static const char *const fixed_names[] = {"rsp", "fs:0"};
 #define READ_STACK_POINTER "movq %%rsp,%0"
 #define READ_FLAGS "leaq -128(%%rsp),%%rsp\n\tpushfq\n\tpopq %0\n\tleaq 128(%%rsp),%%rsp" /* the red zone stays */
 #define HELD "rbx"
+#define STACK_ALIGNMENT 16
 #define ENTRY_MODULUS 8
 #endif
 
