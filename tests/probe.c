@@ -167,6 +167,10 @@ static void test_registers(void)
 
 /* ---- Entry ------------------------------------------------------------------------------------------------------------- */
 
+#ifndef ACO__RETURN_WORD
+#define ACO__RETURN_WORD 0
+#endif
+
 static int entered;
 
 void probe_entered(uintptr_t sp, uintptr_t bp, uintptr_t return_address)
@@ -177,7 +181,7 @@ void probe_entered(uintptr_t sp, uintptr_t bp, uintptr_t return_address)
     CHECK_EQ(sp % STACK_ALIGNMENT, ENTRY_MODULUS);
     CHECK(sp == (uintptr_t)co->share_stack->aco__top);
     CHECK(return_address != 0);
-    CHECK(return_address == *(uintptr_t *)co->share_stack->aco__top);
+    CHECK(return_address == ((uintptr_t *)co->share_stack->aco__top)[ACO__RETURN_WORD]);
     CHECK_EQ(bp, 0);
     aco_yield();
     aco_exit();
