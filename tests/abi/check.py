@@ -110,7 +110,11 @@ def check_complete():
 
 
 def stub_headers(folder):
-    """The system's headers, empty: preprocessed asm statements do not depend on them."""
+    """The system's headers, empty: preprocessed asm statements do not depend on them. In next/ those that compilers bring, for
+    theirs to include (MinGW)."""
+    os.mkdir(os.path.join(folder, "next"))
+    for name in COMPILERS_HEADERS:
+        open(os.path.join(folder, "next", name), "w").close()
     for path in glob.glob(INCLUDE + "/**/*.h*", recursive=True):
         with open(path) as header:
             for name in re.findall(r"#\s*include <([^>]+)>", header.read()):
@@ -143,7 +147,8 @@ class Compiler:
         return set(re.findall(r"^#define (\w+)", self.run("", "-dM"), re.M))
 
     def preprocess(self, include, stubs):
-        return self.run('#include "aco.h"\n#include "aco/generator.h"\n', "-I", include, "-I", stubs)
+        return self.run('#include "aco.h"\n#include "aco/generator.h"\n', "-I", include, "-I", stubs,
+                        "-idirafter", os.path.join(stubs, "next"))
 
 
 def compilers(table):
@@ -301,10 +306,15 @@ def check_all(table, include, stubs):
 # ---- Planted differences ----
 
 
-def dropped(header):
-    """(a clobber, the header without it), for every one that is written in the lists."""
-    lists = [m.span() for m in re.finditer(r"#define ACO__CLOBBER\w*(?:[^\n]*\\\n)*[^\n]*", header)]
-    lists += [m.span(1) for m in re.finditer(r'((?:"[^"\n]+",\s*)+)ACO__CLOBBERS', header)]
+def dropped(header, without):
+    """(a clobber, the header without it), for every one that is written in the lists of switches."""
+    lists = []
+    for macro in re.finditer(r"#define ACO__(\w+)(?:[^\n]*\\\n)*[^\n]*", header):
+        if macro.group(1).startswith("CLOBBER"):
+            if not re.match(r"#define \w+ *:", macro.group()):  # else of another statement
+                lists.append(macro.span())
+        elif macro.group(1).lower() not in without:
+            lists += [m.span(1) for m in re.compile(r'((?:"[^"\n]+",\s*)+)ACO__CLOBBERS').finditer(header, *macro.span())]
     for start, end in lists:
         for token in re.finditer(r',?\s*"([^"\s]+)"(,?)', header[start:end]):
             comma = "," if token.group().startswith(",") and token.group(2) else ""
@@ -333,7 +343,8 @@ def check_planted(table, stubs):
     optional = {name for r in table.registers if "optional" in r.options for name in r.names}
     with open(os.path.join(INCLUDE, "aco/arch", table.settings["header"])) as file:
         header = file.read()
-    planted = [("without ",) + plant for plant in dropped(header) if plant[0].lstrip("$%") not in optional]
+    without = table.settings.get("without", "").split()
+    planted = [("without ",) + plant for plant in dropped(header, without) if plant[0].lstrip("$%") not in optional]
     planted += [("with ",) + plant for plant in one_too_many(header, table)]
     kinds, missed = compilers(table), []
     with tempfile.TemporaryDirectory() as folder:
