@@ -501,8 +501,15 @@ typedef struct aco__local_s {
 ACO_API void *aco__local(aco__local_t *local, const char *name);
 ACO_API ACO__COLD __attribute__((noreturn)) void aco__nobody_runs(const char *call);
 
+/* An address in the calling function's frame. */
+#if defined(__riscv) || defined(__loongarch__) /* the frame pointer is where the caller's frame begins */
+#define ACO__FRAME ((char *)__builtin_frame_address(0) - sizeof(void *))
+#else
+#define ACO__FRAME __builtin_frame_address(0)
+#endif
+
 #if defined(ACO_CONFIG_NO_INLINE) && defined(__GNUC__)
-#define aco_defer(fn, arg) aco__defer(fn, arg, __builtin_frame_address(0))
+#define aco_defer(fn, arg) aco__defer(fn, arg, ACO__FRAME)
 #endif
 #if defined(ACO_CONFIG_NO_INLINE) && defined(ACO_CONFIG_SHARE_FPU_MXCSR_ENV)
 #define aco_new(fn, arg, opts) aco__new(fn, arg, opts, 0)
@@ -711,7 +718,7 @@ ACO__FAST int aco_defer(void (*fn)(void *), void *arg)
 #ifdef ACO__OUT_OF_LINE /* the caller's frame begins behind this one */
     return aco__defer(fn, arg, (char *)__builtin_frame_address(0) + 2 * sizeof(void *));
 #else
-    return aco__defer(fn, arg, __builtin_frame_address(0));
+    return aco__defer(fn, arg, ACO__FRAME);
 #endif
 }
 #endif

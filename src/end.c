@@ -408,7 +408,7 @@ ACO__UNOBSERVED void aco__generator_unwound(const aco__context_t *peer, int in_s
     enum { BETWEEN = 256 }; /* bytes; arguments and padding of the two calls */
     static aco__event_t cancelled = {go_on};
     cancel_t *cancel = aco__self()->cancel;
-    char *here = __builtin_frame_address(0);
+    char *here = ACO__FRAME;
     aco__exceptions_t unused;
     if (!cancel || here >= cancel->cfa || here + BETWEEN < cancel->inner_cfa)
         return;
