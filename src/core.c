@@ -10,6 +10,8 @@
 #include "arch/i386.h"
 #elif defined(__aarch64__)
 #include "arch/aarch64.h"
+#elif defined(__arm__)
+#include "arch/arm.h"
 #endif
 #include "os.h"
 #include "task.h"

@@ -88,6 +88,8 @@ typedef struct aco__thread {
 #include "arch/i386.h"
 #elif defined(__aarch64__) && !defined(__ILP32__) && defined(__ELF__)
 #include "arch/aarch64.h"
+#elif defined(__arm__) && defined(__ELF__)
+#include "arch/arm.h"
 #else
 #error "acorn: this architecture or object format has no switch yet (docs/platforms.md says which have)"
 #endif
