@@ -1,5 +1,12 @@
 /* 32-bit Arm: what the library needs besides the inline switch. Included by core.c, so that the assembly stands in an object that
- * every program links. It is Arm code in Thumb units too: the addresses of its labels then are what `bx` wants. */
+ * every program links. In a Thumb unit it is Thumb code. */
+#ifdef __thumb__
+#define ACO__ASM_CODE "\t.syntax unified\n\t.thumb\n\t.p2align 2\n"
+#define ACO__ASM_LABEL(name) "\t.thumb_func\n\t.type " name ",%function\n" name ":\n"
+#else
+#define ACO__ASM_CODE "\t.syntax unified\n\t.arm\n\t.p2align 2\n"
+#define ACO__ASM_LABEL(name) "\t.type " name ",%function\n" name ":\n"
+#endif
 
 /* aco__returned: an entry function's return address.
  *
@@ -10,22 +17,19 @@
  * Unwinders look before a return address, hence the nop: they find this function, named aco__outermost, whose personality
  * function (end.c) ends every way through the stack. A cancellation that was caught and thrown again lands at aco__cancel_landing. */
 __asm__(".pushsection .text.aco__returned,\"ax\",%progbits\n"
-        "\t.syntax unified\n"
-        "\t.arm\n"
-        "\t.p2align 2\n"
-        "\t.type aco__outermost,%function\n"
+        ACO__ASM_CODE
         "\t.hidden aco__returned\n"
         "\t.globl aco__returned\n"
-        "aco__outermost:\n"
+        ACO__ASM_LABEL("aco__outermost")
         "\t.fnstart\n"
         "\t.personality aco__outermost_personality\n"
         "\tnop\n"
-        "aco__returned:\n"
+        ACO__ASM_LABEL("aco__returned")
         "\tbl aco__entry_returned\n"
         "\tudf #0\n"
         "\t.hidden aco__cancel_landing\n"
         "\t.globl aco__cancel_landing\n"
-        "aco__cancel_landing:\n" /* r0: the exception */
+        ACO__ASM_LABEL("aco__cancel_landing") /* r0: the exception */
         "\tbl aco__cancel_landed\n"
         "\tudf #0\n"
         "\t.handlerdata\n"
@@ -35,11 +39,8 @@ __asm__(".pushsection .text.aco__returned,\"ax\",%progbits\n"
 
 #define ACO__ASM_BEGIN(name)                                                                                           \
     ".pushsection .text." name ",\"ax\",%progbits\n"                                                                    \
-    "\t.syntax unified\n"                                                                                              \
-    "\t.arm\n"                                                                                                         \
-    "\t.p2align 2\n"                                                                                                   \
-    "\t.globl " name "\n"                                                                                              \
-    "\t.type " name ",%function\n" name ":\n"                                                                          \
+    ACO__ASM_CODE                                                                                                      \
+    "\t.globl " name "\n" ACO__ASM_LABEL(name)                                                                         \
     "\t.fnstart\n"
 #define ACO__ASM_END(name) "\t.cantunwind\n\t.fnend\n\t.size " name ",.-" name "\n\t.popsection\n"
 
