@@ -305,13 +305,16 @@ __extension__ register void *aco__stack_pointer __asm__("sp");
 #define ACO__MOVES_STACK , "+k"(aco__stack_pointer)
 #endif
 
-/* The same on one stack: the generator's frames stand right below the consumer's, and sp stays where it is, below both.
+/* The same on one stack: the generator's frames stand right below the consumer's, and sp stays where it is, below both; in the
+ * consumer 64 lower, as gcc stores its calls' arguments, from the fifth word on, at sp without moving it.
  * The consumer comes only while they are the innermost: while sp is what it was when they were left (r3). Else r0 = 1. */
+#define ACO__ARGUMENTS_ROOM 64
 #define ACO__NESTED_RESUME                                                                                             \
     do {                                                                                                               \
         ACO__PEER(ACO__PEER_SP);                                                                                       \
         __asm__ volatile("cmp sp,r3\n\t"                                                                               \
                          "bne 2f\n\t"                                                                                  \
+                         "add sp,sp,#64\n\t"                                                                           \
                          "mov r5,r0\n\t"                                                                               \
                          "adr r0," ACO__PLACE("1f") "\n\t"                                                             \
                          ACO__SWAP_FRAME ACO__SWAP("r6", "r4")                                                         \
@@ -319,6 +322,7 @@ __extension__ register void *aco__stack_pointer __asm__("sp");
                          "2:\tmov r0,#1\n\t"                                                                           \
                          "b 3f\n"                                                                                      \
                          "1:\n\t"                                                                                      \
+                         "sub sp,sp,#64\n\t"                                                                           \
                          "mov r3,sp\n"                                                                                 \
                          "3:"                                                                                          \
                          : "+r"(aco__r0), "+r"(aco__r1), "+r"(aco__r3), "+r"(base), "+r"(aco__r2) ACO__MOVES_STACK : : ACO__CLOBBERS_OF_ALL); \
@@ -352,12 +356,12 @@ __extension__ register void *aco__stack_pointer __asm__("sp");
                          : : "r"(aco__r0), "r"(aco__r1), "r"(base), "r"(aco__r2) : "r12", "memory");                   \
     } while (0)
 
-/* Makes room for a generator below the consumer's frame: sp := the stack pointer - 128, which it becomes too; here := this
- * place, bp := the frame pointer, for the unwinder. Back: the stack pointer := outer. */
+/* Makes room for a generator below the consumer's frame: sp := the stack pointer - 128 - 64, which it becomes too;
+ * here := this place, bp := the frame pointer, for the unwinder. Back: the stack pointer := outer. */
 #define ACO__NESTED_BEGIN                                                                                              \
     __asm__ volatile("adr %2," ACO__PLACE("1f") "\n\t"                                                                 \
                      "1:\n\t"                                                                                          \
-                     "sub sp,sp,#128\n\t"                                                                              \
+                     "sub sp,sp,#192\n\t"                                                                              \
                      "mov %0,sp\n\t"                                                                                   \
                      "mov %1," ACO__FRAME                                                                              \
                      : "=&r"(sp), "=&r"(bp), "=&r"(here) ACO__MOVES_STACK : : "memory")
