@@ -93,17 +93,18 @@
     ACO__CLOBBER_BASE ACO__OTHER_FRAME, "r5", "r8", "r9", "r10", "r12", "lr", "memory", "cc" ACO__CLOBBER_FP ACO__CLOBBER_FP_HIGH
 #define ACO__CLOBBERS "r2", ACO__CLOBBERS_OF_ALL /* but for r4 */
 
-/* The thread record's address. The literal stands where it is needed: one in a pool may be too far away. */
+/* The thread record's address. Its offset from the thread pointer is the process's: that the compiler may keep. The literal stands
+ * where it is needed, since one in a pool may be too far away. */
 typedef uintptr_t aco__where_t;
 
 #if __ARM_ARCH >= 7 || defined(__ARM_ARCH_6K__) || defined(__ARM_ARCH_6KZ__) || defined(__ARM_ARCH_6ZK__)
-#define ACO__READ_TP "mrc p15,0,%1,c13,c0,3\n\t"
-#define ACO__TP_REGISTER __asm__("r12")
+#define ACO__WHERE aco__where_t where
+#define ACO__READ_TP "mrc p15,0,%0,c13,c0,3\n\t"
 #define ACO__CLOBBERS_OF_READ_TP
-#else /* a helper function, which changes nothing else */
+#else /* a helper function, which changes little */
+#define ACO__WHERE register aco__where_t where __asm__("r0")
 #define ACO__READ_TP "bl __aeabi_read_tp\n\t"
-#define ACO__TP_REGISTER __asm__("r0")
-#define ACO__CLOBBERS_OF_READ_TP : : "r12", "lr", "cc"
+#define ACO__CLOBBERS_OF_READ_TP : "r12", "lr", "cc"
 #endif
 #ifdef __thumb__
 #define ACO__FROM_GOT                                                                                                  \
@@ -117,17 +118,18 @@ typedef uintptr_t aco__where_t;
 
 ACO__FORCE_INLINE aco__where_t aco__where(void)
 {
-    aco__where_t where;
-    register aco__where_t thread_pointer ACO__TP_REGISTER;
+    ACO__WHERE;
+    uintptr_t offset;
+    __asm__("ldr %0,8f\n"
+            ACO__FROM_GOT
+            "b 7f\n\t"
+            ".p2align 2\n"
+            "8:\t.word aco__thread(gottpoff)+(8b-9b-" ACO__PC_AHEAD ")\n"
+            "7:"
+            : "=r"(offset));
     __asm__ volatile(ACO__READ_TP
-                     "ldr %0,8f\n"
-                     ACO__FROM_GOT
-                     "add %0,%0,%1\n\t"
-                     "b 7f\n\t"
-                     ".p2align 2\n"
-                     "8:\t.word aco__thread(gottpoff)+(8b-9b-" ACO__PC_AHEAD ")\n"
-                     "7:"
-                     : "=&r"(where), "=&r"(thread_pointer) ACO__CLOBBERS_OF_READ_TP);
+                     "add %0,%0,%1"
+                     : "=&r"(where) : "r"(offset) ACO__CLOBBERS_OF_READ_TP);
     return where;
 }
 
