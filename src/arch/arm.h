@@ -1,5 +1,5 @@
-/* 32-bit Arm: what the library needs besides the inline switch. Included by core.c, so that the assembly stands in an object that
- * every program links. In a Thumb unit it is Thumb code. */
+/* 32-bit Arm: what the library needs besides the inline switch. Included by core.c, so that the assembly stands in an object
+ * that every program links. In a Thumb unit it is Thumb code. */
 #ifdef __thumb__
 #define ACO__ASM_CODE "\t.syntax unified\n\t.thumb\n\t.p2align 2\n"
 #define ACO__ASM_LABEL(name) "\t.thumb_func\n\t.type " name ",%function\n" name ":\n"
@@ -15,7 +15,8 @@
  *   top-8   aco__returned                         <- sp on entry to the entry function, and on arrival here
  *
  * Unwinders look before a return address, hence the nop: they find this function, named aco__outermost, whose personality
- * function (end.c) ends every way through the stack. A cancellation that was caught and thrown again lands at aco__cancel_landing. */
+ * function (end.c) ends every way through the stack. A cancellation that was caught and thrown again lands at
+ * aco__cancel_landing. */
 __asm__(".pushsection .text.aco__returned,\"ax\",%progbits\n"
         ACO__ASM_CODE
         "\t.hidden aco__returned\n"

@@ -36,8 +36,8 @@
 #error "acorn: the registers of iWMMXt are not kept"
 #endif
 
-/* The control block's register, that of the one that a transfer leaves or that is entered out of line, the thread record's. Offsets
- * from them asserted in src/core.c. */
+/* The control block's register, that of the one that a transfer leaves or that is entered out of line, the thread record's.
+ * Offsets from them asserted in src/core.c. */
 #define ACO__BLOCK "r0"
 #define ACO__LEAVING "r4"
 #define ACO__ENTERED ACO__LEAVING
@@ -93,8 +93,8 @@
     ACO__CLOBBER_BASE ACO__OTHER_FRAME, "r5", "r8", "r9", "r10", "r12", "lr", "memory", "cc" ACO__CLOBBER_FP ACO__CLOBBER_FP_HIGH
 #define ACO__CLOBBERS "r2", ACO__CLOBBERS_OF_ALL /* but for r4 */
 
-/* The thread record's address. Its offset from the thread pointer is the process's: that the compiler may keep. The literal stands
- * where it is needed, since one in a pool may be too far away. */
+/* The thread record's address. Its offset from the thread pointer is the process's: that the compiler may keep. The literal
+ * stands where it is needed, since one in a pool may be too far away. */
 typedef uintptr_t aco__where_t;
 
 #if __ARM_ARCH >= 7 || defined(__ARM_ARCH_6K__) || defined(__ARM_ARCH_6KZ__) || defined(__ARM_ARCH_6ZK__)
@@ -327,7 +327,8 @@ __extension__ register void *aco__stack_pointer __asm__("sp");
                          "sub sp,sp,#64\n\t"                                                                           \
                          "mov r3,sp\n"                                                                                 \
                          "3:"                                                                                          \
-                         : "+r"(aco__r0), "+r"(aco__r1), "+r"(aco__r3), "+r"(base), "+r"(aco__r2) ACO__MOVES_STACK : : ACO__CLOBBERS_OF_ALL); \
+                         : "+r"(aco__r0), "+r"(aco__r1), "+r"(aco__r3), "+r"(base), "+r"(aco__r2) ACO__MOVES_STACK  \
+                         : : ACO__CLOBBERS_OF_ALL);                                                                    \
         pc = aco__r0;                                                                                                  \
         bp = aco__r1;                                                                                                  \
         sp = aco__r3;                                                                                                  \
@@ -341,7 +342,8 @@ __extension__ register void *aco__stack_pointer __asm__("sp");
                          ACO__SWAP_FRAME ACO__SWAP("r6", "r4")                                                         \
                          "bx r5\n"                                                                                     \
                          "1:\n\t"                                                                                      \
-                         : "+r"(aco__r0), "+r"(aco__r1), "+r"(base), "+r"(aco__r2) ACO__MOVES_STACK : : "r3", ACO__CLOBBERS_OF_ALL); \
+                         : "+r"(aco__r0), "+r"(aco__r1), "+r"(base), "+r"(aco__r2) ACO__MOVES_STACK                  \
+                         : : "r3", ACO__CLOBBERS_OF_ALL);                                                              \
         pc = aco__r0;                                                                                                  \
         bp = aco__r1;                                                                                                  \
         value = aco__r2;                                                                                               \
