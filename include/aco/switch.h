@@ -90,6 +90,8 @@ typedef struct aco__thread {
 #include "arch/aarch64.h"
 #elif defined(__riscv) && defined(__ELF__)
 #include "arch/riscv.h"
+#elif defined(__arm__) && defined(__ELF__)
+#include "arch/arm.h"
 #else
 #error "acorn: this architecture or object format has no switch yet (docs/platforms.md says which have)"
 #endif
