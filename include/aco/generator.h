@@ -308,7 +308,7 @@ ACO__FORCE_INLINE aco__context_t aco__generator_context(aco_t *block, const void
     aco__context_t context = {NULL, NULL, NULL, NULL}; /* a frame pointer of NULL ends the chain */
     void **top = (void **)block->share_stack->aco__top;
     void **sp = (void **)(void *)((char *)top + ACO__ENTRY_BELOW_TOP - ACO__START_WORDS * sizeof(void *));
-    aco__generator_start(sp, function, *top, arg);
+    aco__generator_start(sp, function, top[ACO__RETURN_WORD], arg);
     memcpy(&context.pc, &begin, sizeof begin);
 #ifdef ACO__START_POPS /* the place to go on stands at the stack pointer */
     *--sp = context.pc;
@@ -521,8 +521,11 @@ ACO__FORCE_INLINE void aco__in_stack_open(aco_in_stack_t *g, void *outer, void *
     ACO__STACK_POINTER(sp, zero);
     (void)zero;
     (void)lowest;
-#if !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) /* with it alloca() gives more than was asked for */
-    if (aco_unlikely((uintptr_t)lowest - (uintptr_t)sp >= 16)) { /* below what it gave: arguments of calls */
+#if !defined(ACO__ARGUMENTS_ROOM) && !defined(__clang__)
+#define ACO__ARGUMENTS_ROOM 0
+#endif
+#if defined(ACO__ARGUMENTS_ROOM) && !defined(ACO__OBSERVES) /* with ASan alloca() gives more than was asked for */
+    if (aco_unlikely((uintptr_t)lowest - (uintptr_t)sp >= 16 + ACO__ARGUMENTS_ROOM)) { /* below what it gave: arguments of calls */
         aco__in_stack_impossible();
         __asm__ volatile("");
     }
