@@ -12,6 +12,8 @@
 #include "arch/aarch64.h"
 #elif defined(__powerpc64__)
 #include "arch/ppc64le.h"
+#elif defined(__s390x__)
+#include "arch/s390x.h"
 #endif
 #include "os.h"
 #include "task.h"

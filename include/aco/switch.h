@@ -93,6 +93,8 @@ typedef struct aco__thread {
 #include "arch/aarch64.h"
 #elif defined(__powerpc64__) && defined(_CALL_ELF) && _CALL_ELF == 2 && defined(__LITTLE_ENDIAN__) && defined(__ELF__)
 #include "arch/ppc64le.h"
+#elif defined(__s390x__) && defined(__ELF__)
+#include "arch/s390x.h"
 #else
 #error "acorn: this architecture or object format has no switch yet (docs/platforms.md says which have)"
 #endif
