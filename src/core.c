@@ -14,6 +14,10 @@
 #include "arch/riscv.h"
 #elif defined(__arm__)
 #include "arch/arm.h"
+#elif defined(__powerpc64__)
+#include "arch/ppc64le.h"
+#elif defined(__s390x__)
+#include "arch/s390x.h"
 #endif
 #include "os.h"
 #include "task.h"
@@ -115,7 +119,7 @@ aco__rare_t *aco__rare(void)
     aco__os_guard(map, page); /* nothing deep runs there; without a guard it runs all the same */
     rare = (aco__rare_t *)(void *)(map + page + SCRATCH);
     top = (char *)rare - ACO__ENTRY_BELOW_TOP;
-    *(const void **)(void *)top = aco__returned;
+    ((const void **)(void *)top)[ACO__RETURN_WORD] = aco__returned;
     on_top(&rare->scratch.aco__self, top, on_scratch);
     on_top(&rare->trap.aco__self, top, trapped);
     on_top(&rare->recall, top, recall);

@@ -34,7 +34,7 @@ aco_share_stack_t *aco__stack_lay_out(char *map, size_t below, size_t sz, unsign
     stack->guard_page_enabled = (char)guarded;
     stack->aco__map = map;
     stack->aco__top = top - ACO__ENTRY_BELOW_TOP;
-    *(const void **)stack->aco__top = aco__returned;
+    ((const void **)stack->aco__top)[ACO__RETURN_WORD] = aco__returned;
     if (!guarded)
         for (int i = ACO__CACHE_LINE; i; i -= 8)
             memcpy((char *)stack->ptr - i, &canary, sizeof canary);

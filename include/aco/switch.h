@@ -17,6 +17,11 @@
  *   ACO__ARRIVAL_PARAMETERS, ACO__ARRIVAL_ABI
  *                                how a function that a switch enters from its beginning declares what crossed
  *   ACO__ENTRY_BELOW_TOP         how far below a stack's top an entry function finds its stack pointer
+ *   ACO__RETURN_WORD             there, in words from the stack pointer up, stands its return address, if not at the stack pointer itself
+ *   ACO__ARGUMENTS_ROOM          how many bytes a function with an in-stack generator may have at its stack pointer for the arguments of what it
+ *                                calls, if its compiler keeps such room all the time: the switches leave as many free there.
+ *                                ACO__START_ABOVE: where a generator's start is laid out then, from the stack pointer up
+ *   ACO__ROOM_IN_EVERY_FRAME     defined where clang keeps such room as well
  *   ACO__LINK_REGISTER           defined where return addresses are passed in a register: aco__begin and aco__begin_entry are
  *                                assembly there, and load it
  *
@@ -33,8 +38,8 @@
  *     that a call would clobber
  *   - `jmp`, not `ret`, between stacks; a landing pad at the arrival label when the unit is built with them
  *   - nothing is reloaded through the new stack pointer to find the next one
- *   - when a coroutine arrives for the first time, `pc` is a function, `sp` is as the ABI wants it there, and the word at
- *     `sp` is the return address aco__returned, on all architectures */
+ *   - when a coroutine arrives for the first time, `pc` is a function, `sp` is as the ABI wants it there, and the word
+ *     ACO__RETURN_WORD above it is the return address aco__returned, on all architectures */
 #ifndef ACO_SWITCH_H
 #define ACO_SWITCH_H
 
@@ -92,11 +97,19 @@ typedef struct aco__thread {
 #include "arch/riscv.h"
 #elif defined(__arm__) && defined(__ELF__)
 #include "arch/arm.h"
+#elif defined(__powerpc64__) && defined(_CALL_ELF) && _CALL_ELF == 2 && defined(__LITTLE_ENDIAN__) && defined(__ELF__)
+#include "arch/ppc64le.h"
+#elif defined(__s390x__) && defined(__ELF__)
+#include "arch/s390x.h"
 #else
 #error "acorn: this architecture or object format has no switch yet (docs/platforms.md says which have)"
 #endif
 
 #ifndef ACO_CONFIG_NO_INLINE
+
+#ifndef ACO__RETURN_WORD
+#define ACO__RETURN_WORD 0
+#endif
 
 ACO__FORCE_INLINE aco__thread_t *aco__self(void)
 {
