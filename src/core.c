@@ -26,7 +26,9 @@ static inline int own_fp(const aco_t *co)
 /* The assembly names it, where link-time optimisation does not look. */
 #define ACO__NAMED_BY_ASSEMBLY __attribute__((used))
 
+#ifndef ACO__THREAD_SLOT
 ACO__NAMED_BY_ASSEMBLY ACO_API __thread aco__thread_t aco__thread __attribute__((tls_model("initial-exec")));
+#endif
 
 #define OFFSET_IS(type, field, words, bytes)                                                                           \
     _Static_assert(offsetof(type, field) == (words) * sizeof(void *) + (bytes), "offset of " #field)
@@ -118,6 +120,7 @@ aco__rare_t *aco__rare(void)
     rare = (aco__rare_t *)(void *)(map + page + SCRATCH);
     top = (char *)rare - ACO__ENTRY_BELOW_TOP;
     *(const void **)(void *)top = aco__returned;
+    rare->stack.ptr = map + page;
     on_top(&rare->scratch.aco__self, top, on_scratch);
     on_top(&rare->trap.aco__self, top, trapped);
     on_top(&rare->recall, top, recall);
@@ -147,16 +150,35 @@ static void rare_thread_ends(void)
     aco__unmap_guarded((char *)rare - SCRATCH - page, page + SCRATCH + round_to_page(sizeof *rare), page);
 }
 
-static void thread_ends(void *unused)
+static void thread_ends(void *arg)
 {
-    aco__thread_t *self = aco__self();
-    (void)unused;
+    aco__thread_t *self = arg;
+#ifdef ACO__THREAD_SLOT
+    aco__os_at_thread_exit(thread_ends, self); /* systems empty the slot before they call */
+#endif
     rare_thread_ends(); /* its destructors may use coroutines */
     if (self->scheduler)
         self->scheduler->thread_ends(self);
     aco__spares_free(self);
     aco__heap_thread_ends();
+#ifdef ACO__THREAD_SLOT
+    aco__os_slot_clear();
+    aco__os_unmap(self, round_to_page(sizeof *self));
+#endif
 }
+
+#ifdef ACO__THREAD_SLOT
+aco__thread_t *aco__thread_new(void)
+{
+    int saved = errno;
+    aco__thread_t *self = aco__os_map(round_to_page(sizeof *self));
+    if (!self)
+        aco__die("acorn", NULL, "no memory for the thread's record");
+    aco__os_at_thread_exit(thread_ends, self);
+    errno = saved;
+    return self;
+}
+#endif
 
 void aco__thread_will_end(void)
 {
@@ -168,6 +190,15 @@ void aco__thread_will_end(void)
 
 #ifdef ACO__LINK_REGISTER
 ACO__HIDDEN void aco__begin_entry(void); /* begins a coroutine of aco_create(): src/arch/ */
+#elif defined(_WIN32)
+/* The same. A function may write above its return address, where a save area ends: so there is a frame above it. */
+ACO__ARRIVAL_ABI static void begin_entry(ACO__ARRIVAL_PARAMETERS)
+{
+    aco_t *co = (aco_t *)word;
+    ACO__BOUNDS_OF_STACK(co->share_stack);
+    co->fp();
+    aco__entry_returned();
+}
 #endif
 
 static void prepare_entry(aco_t *co, aco_cofuncp_t fp, void *arg)
@@ -177,6 +208,9 @@ static void prepare_entry(aco_t *co, aco_cofuncp_t fp, void *arg)
     aco__prepare(ready(), co, fn, arg);
 #ifdef ACO__LINK_REGISTER
     fp = aco__begin_entry;
+#elif defined(_WIN32)
+    arrival_t *begin = begin_entry;
+    memcpy(&fp, &begin, sizeof fp);
 #endif
     memcpy(&co->aco__self.pc, &fp, sizeof fp);
     co->save_stack.valid_sz = 0;
@@ -724,6 +758,7 @@ ACO__UNOBSERVED ACO__ARRIVAL_ABI static void on_scratch(ACO__ARRIVAL_PARAMETERS)
     aco__thread_t *self = aco__self();
     aco__rare_t *rare = self->rare;
     aco_t *co = rare->target, *from = rare->from;
+    ACO__BOUNDS_OF_STACK(&rare->stack);
     if (aco__phase(co) != ACO__SUSPENDED && !aco__stack_take(co, rare->call == NULL, rare->call ? rare->call : "aco_resume")) {
         if (!from)
             aco__switch_exit(aco__where(), (uintptr_t)co, ACO_ERROR);
@@ -740,6 +775,7 @@ ACO__UNOBSERVED ACO__ARRIVAL_ABI static void recall(ACO__ARRIVAL_PARAMETERS)
 {
     aco__thread_t *self = aco__self();
     aco_t *resumer = self->resuming;
+    ACO__BOUNDS_OF_STACK(&self->rare->stack);
     aco__stack_take(resumer, 1, "aco_yield");
     aco__unpark_resumer(self, resumer);
     aco__switch_exit(aco__where(), word, value);
@@ -748,6 +784,7 @@ ACO__UNOBSERVED ACO__ARRIVAL_ABI static void recall(ACO__ARRIVAL_PARAMETERS)
 /* On the scratch stack, left by a coroutine that yields in its cleanup. */
 ACO__ARRIVAL_ABI static void trapped(ACO__ARRIVAL_PARAMETERS)
 {
+    ACO__BOUNDS_OF_STACK(&aco__self()->rare->stack);
     aco__die("aco_yield", (void *)(word & ~(uintptr_t)1), "yields in its cleanup, from a deferred call or a destructor that runs because it ends");
 }
 
@@ -904,6 +941,7 @@ ACO__BEGUN void aco__begun(ACO__ARRIVAL_PARAMETERS)
 {
     aco_t *co = (aco_t *)word;
     aco_function_t fn;
+    ACO__BOUNDS_OF_STACK(co->share_stack);
     memcpy(&fn, &co->fp, sizeof fn);
     end(co, fn(co->arg));
 }

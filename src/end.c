@@ -6,16 +6,22 @@
 
 #include <errno.h>
 #include <string.h>
+#ifdef _WIN32
+#define WIN32_LEAN_AND_MEAN
+#include <windows.h>
+#endif
 #include <unwind.h>
 
 /* The unwinder. Weak: frames with something to unwind have brought their compiler's with them; without one there is nothing to run
- * but the deferred calls. */
+ * but the deferred calls. gcc links its own into every program on Windows, where GNU ld has no weak references. */
+#if !defined(_WIN32) || defined(__clang__)
 #pragma weak _Unwind_ForcedUnwind
 #pragma weak _Unwind_Backtrace
 #pragma weak _Unwind_GetCFA
 #pragma weak _Unwind_GetRegionStart
 #pragma weak _Unwind_SetGR
 #pragma weak _Unwind_SetIP
+#endif
 
 typedef struct unwinder {
     __typeof__(&_Unwind_ForcedUnwind) forced_unwind; /* NULL: there is none */
@@ -212,6 +218,30 @@ __attribute__((noreturn)) static void finish(cancel_t *cancel)
     aco__end(co, NULL);
 }
 
+#ifdef _WIN32
+#ifdef __clang__
+#pragma weak __unw_init_local
+#pragma weak _GCC_specific_handler
+extern int __unw_init_local(void *cursor, void *context);
+extern EXCEPTION_DISPOSITION _GCC_specific_handler(EXCEPTION_RECORD *record, void *frame, CONTEXT *context, DISPATCHER_CONTEXT *dispatcher,
+                                                   _Unwind_Personality_Fn personality);
+#define HAS_LIBUNWIND (__unw_init_local != NULL)
+#else
+#define HAS_LIBUNWIND 0
+#endif
+#endif
+
+/* Whether at_frame() finds the stack pointer of the frame's caller: libgcc's unwinding by force on Windows, which comes by frames
+ * with destructors only. Else it is the frame's own. */
+static int cfa_is_callers(void)
+{
+#ifdef _WIN32
+    return !HAS_LIBUNWIND;
+#else
+    return 0;
+#endif
+}
+
 /* The unwinder comes by before it runs a frame's destructors. */
 static _Unwind_Reason_Code at_frame(int version, _Unwind_Action actions, _Unwind_Exception_Class class, struct _Unwind_Exception *exception,
                                     struct _Unwind_Context *context, void *arg)
@@ -225,7 +255,7 @@ static _Unwind_Reason_Code at_frame(int version, _Unwind_Action actions, _Unwind
     if (cancel->outer && cancel->cfa > cancel->outer)
         finish(cancel);
     if (cancel->co)
-        call_deferred(cancel->co, cancel->cfa);
+        call_deferred(cancel->co, cfa_is_callers() ? cancel->cfa - 1 : cancel->cfa);
     return _URC_NO_REASON;
 }
 
@@ -246,6 +276,23 @@ _Unwind_Reason_Code aco__outermost_personality(int version, _Unwind_Action actio
     unwinder()->set_ip(context, (_Unwind_Ptr)(uintptr_t)aco__cancel_landing);
     return _URC_INSTALL_CONTEXT;
 }
+
+#ifdef _WIN32
+/* What the system calls for the outermost frame. libgcc knows no end of the stack as it unwinds by force, and would have the process
+ * end there. */
+ACO__HIDDEN __attribute__((used)) EXCEPTION_DISPOSITION aco__outermost_handler(EXCEPTION_RECORD *record, void *frame, CONTEXT *context,
+                                                                               DISPATCHER_CONTEXT *dispatcher);
+EXCEPTION_DISPOSITION aco__outermost_handler(EXCEPTION_RECORD *record, void *frame, CONTEXT *context, DISPATCHER_CONTEXT *dispatcher)
+{
+    enum { GCC_THROW = 0x20474343, GCC_FORCED = 0x22474343 };
+    struct _Unwind_Exception *exception = (void *)record->ExceptionInformation[0];
+    if ((record->ExceptionCode & ~(DWORD)(GCC_THROW ^ GCC_FORCED)) != GCC_THROW || exception->exception_class != our_class)
+        return ExceptionContinueSearch;
+    if (record->ExceptionCode == GCC_FORCED)
+        finish((cancel_t *)(void *)exception);
+    return _GCC_specific_handler(record, frame, context, dispatcher, aco__outermost_personality);
+}
+#endif
 
 ACO__HIDDEN __attribute__((used, noreturn)) void aco__cancel_landed(struct _Unwind_Exception *exception);
 void aco__cancel_landed(struct _Unwind_Exception *exception)

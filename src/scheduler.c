@@ -167,6 +167,7 @@ ACO__ARRIVAL_ABI static void begin(ACO__ARRIVAL_PARAMETERS)
 {
     aco_t *task = (aco_t *)word;
     aco_function_t fn;
+    ACO__BOUNDS_OF_STACK(task->share_stack);
     memcpy(&fn, &task->aco__self.base, sizeof fn);
     end_task(task, fn(task->arg));
 }

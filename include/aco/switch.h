@@ -16,9 +16,16 @@
  *   aco__fp_read, aco__fp_load   the floating-point environment's control words; ACO__FP_STATUS: their status bits
  *   ACO__ARRIVAL_PARAMETERS, ACO__ARRIVAL_ABI
  *                                how a function that a switch enters from its beginning declares what crossed
+ *   ACO__GENERATOR_ABI           the same of a generator's function, with ACO__GENERATOR_PARAMETERS; if not the ABI's own
  *   ACO__ENTRY_BELOW_TOP         how far below a stack's top an entry function finds its stack pointer
  *   ACO__LINK_REGISTER           defined where return addresses are passed in a register: aco__begin and aco__begin_entry are
  *                                assembly there, and load it
+ *   aco__slot_value()            under ACO__THREAD_SLOT: the word at this offset from the thread pointer
+ *
+ * Under ACO__THREAD_SLOT, for systems without ELF's thread-local variables, a thread's record is allocated, its address stands in a
+ * slot of the thread's block, and that is aco__where_t: aco__where() stands below.
+ * ACO__BOUNDS_KEEP, _BACK, _OF_STACK(stack): around a switch, and in what is entered from its beginning, where the system wants to
+ * know the bounds of the running stack (teb.h); else nothing.
  *
  * Three registers cross every switch: the control block's address, aco__where(), and the value passed.
  *
@@ -80,19 +87,57 @@ typedef struct aco__thread {
     char message[256];         /* why the last refused call was refused */
 } __attribute__((aligned(64))) aco__thread_t;
 
+#ifdef _WIN32
+#define ACO__THREAD_SLOT
+#endif
+
+#ifndef ACO_CONFIG_NO_INLINE
+#ifdef ACO__THREAD_SLOT
+#ifdef __cplusplus
+extern "C" {
+#endif
+extern ACO_API uintptr_t aco__thread_slot;       /* its offset: set before constructors run, and constant from then on */
+ACO_API ACO__COLD aco__thread_t *aco__thread_new(void); /* the calling thread's, from now on; aborts without memory */
+#ifdef __cplusplus
+}
+#endif
+#endif
+#ifdef _WIN32
+#include "teb.h"
+#else
+#define ACO__BOUNDS_KEEP
+#define ACO__BOUNDS_OF_STACK(stack)
+#define ACO__BOUNDS_BACK
+#endif
+#endif
+
 #if defined(ACO_CONFIG_NO_INLINE)
 /* the exported functions need no assembly here */
-#elif defined(__x86_64__) && !defined(__ILP32__) && defined(__ELF__)
+#elif defined(__x86_64__) && !defined(__ILP32__) && (defined(__ELF__) || defined(_WIN32))
 #include "arch/x86_64.h"
 #elif defined(__i386__) && defined(__ELF__)
 #include "arch/i386.h"
 #elif defined(__aarch64__) && !defined(__ILP32__) && defined(__ELF__)
 #include "arch/aarch64.h"
+#elif defined(_MSC_VER) && !defined(__clang__)
+#error "acorn: this compiler has no GNU inline assembly: compile with mingw-w64's gcc or clang, or define ACO_CONFIG_NO_INLINE and link a library that they made"
 #else
 #error "acorn: this architecture or object format has no switch yet (docs/platforms.md says which have)"
 #endif
 
 #ifndef ACO_CONFIG_NO_INLINE
+
+#ifndef ACO__GENERATOR_ABI
+#define ACO__GENERATOR_ABI
+#endif
+
+#ifdef ACO__THREAD_SLOT
+ACO__FORCE_INLINE aco__where_t aco__where(void)
+{
+    aco__where_t where = aco__slot_value(aco__thread_slot);
+    return __builtin_expect(where != 0, 1) ? where : (aco__where_t)aco__thread_new();
+}
+#endif
 
 ACO__FORCE_INLINE aco__thread_t *aco__self(void)
 {
@@ -111,10 +156,12 @@ ACO__FORCE_INLINE struct aco_s *aco__running(void)
 ACO__FORCE_INLINE uintptr_t aco__switch_resume(aco__where_t where, struct aco_s *co, void **passed, int fp)
 {
     void *value = *passed;
+    ACO__BOUNDS_KEEP;
     if (fp)
         ACO__RESUME(ACO__FP_SWAP, ACO__FP_RARE);
     else
         ACO__RESUME(ACO__FP_NONE, ACO__FP_NONE);
+    ACO__BOUNDS_BACK;
     *passed = value;
     return (uintptr_t)co;
 }
@@ -123,10 +170,12 @@ ACO__FORCE_INLINE uintptr_t aco__switch_resume(aco__where_t where, struct aco_s 
 ACO__FORCE_INLINE uintptr_t aco__switch_yield(aco__where_t where, struct aco_s *co, void **passed, int fp)
 {
     void *value = *passed;
+    ACO__BOUNDS_KEEP;
     if (fp)
         ACO__YIELD(ACO__FP_SWAP, ACO__FP_RARE);
     else
         ACO__YIELD(ACO__FP_NONE, ACO__FP_NONE);
+    ACO__BOUNDS_BACK;
     *passed = value;
     return (uintptr_t)co;
 }
@@ -136,11 +185,13 @@ ACO__FORCE_INLINE uintptr_t aco__switch_yield(aco__where_t where, struct aco_s *
 ACO__FORCE_INLINE uintptr_t aco__switch_transfer(aco__where_t where, struct aco_s *from, struct aco_s *co, void **passed, int fp)
 {
     void *value = *passed;
+    ACO__BOUNDS_KEEP;
     register struct aco_s *leaving ACO__LEAVING_REGISTER = from;
     if (fp)
         ACO__TRANSFER(ACO__FP_SWAP, ACO__FP_RARE);
     else
         ACO__TRANSFER(ACO__FP_NONE, ACO__FP_NONE);
+    ACO__BOUNDS_BACK;
     *passed = value;
     return (uintptr_t)co;
 }

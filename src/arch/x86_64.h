@@ -2,6 +2,52 @@
  * an object that every program links (an archive member that link-time optimisation sees no symbol in is not found). */
 #include "x86.h"
 
+#ifdef _WIN32
+
+/* aco__returned: the return address of aco__begin() and of its like, which do not return. It stands for a frame of two words above
+ * which the unwinder finds a return address of NULL, the end of the stack. A cancellation that was caught and thrown again lands at
+ * aco__cancel_landing (end.c).
+ *
+ *   top     64-byte aligned: the stack's record
+ *   top-16  NULL                                  <- the return address of aco__outermost
+ *   top-32  a generator's argument, or nothing
+ *   top-40  aco__returned                         <- rsp as a coroutine begins
+ *   top-48  a generator's function                <- rsp as a generator begins */
+__asm__(".text\n"
+        "\t.globl aco__returned\n"
+        "\t.globl aco__cancel_landing\n"
+        "\t.seh_proc aco__outermost\n"
+        "\t.seh_handler aco__outermost_handler, @except, @unwind\n"
+        "aco__outermost:\n"
+        "\tsubq $16,%rsp\n"
+        "\t.seh_stackalloc 16\n"
+        "\t.seh_endprologue\n"
+        "aco__returned:\n"
+        "\tud2\n"
+        "aco__cancel_landing:\n" /* rax: the exception */
+        "\tsubq $32,%rsp\n"
+        "\tmovq %rax,%rcx\n"
+        "\tcall aco__cancel_landed\n"
+        "\tud2\n"
+        "\t.seh_endproc\n");
+
+/* aco__generator_begin: the first arrival in a generator, on its stack: its bounds first, as in teb.h. */
+__asm__(".text\n"
+        "\t.globl aco__generator_begin\n"
+        "\t.seh_proc aco__generator_begin\n"
+        "aco__generator_begin:\n"
+        "\t.seh_endprologue\n"
+        "\tleaq 48(%rsp),%r9\n"
+        "\tmovq %r9,%gs:0x08\n"
+        "\tmovq 0(%r9),%r9\n" /* the record's ptr */
+        "\tmovq %r9,%gs:0x10\n"
+        "\tmovq %r9,%gs:0x1478\n"
+        "\tpopq %r9\n"
+        "\tjmpq *%r9\n"
+        "\t.seh_endproc\n");
+
+#else
+
 /* aco__returned: an entry function's return address.
  *
  *   top     64-byte aligned                       <- rsp on arrival here
@@ -170,3 +216,5 @@ ACO__ASM_RESUME("aco_send", "\tmovq %rsi,%rcx\n", "aco__send_out_of_line");
 ACO__ASM_YIELD("aco_yield", "\tmovq %fs:40(%rsi),%rdi\n\txorl %ecx,%ecx\n", "aco__nobody_runs");
 ACO__ASM_YIELD("aco_yield1", "\txorl %ecx,%ecx\n", "aco__nobody_runs");
 ACO__ASM_YIELD("aco_yield_value", "\tmovq %rdi,%rcx\n\tmovq %fs:40(%rsi),%rdi\n", "aco__not_yielded");
+
+#endif
