@@ -602,7 +602,7 @@ public:
     {
         struct whole final : detail::generator_frame {
             explicit whole(F &&from) : f(std::forward<F>(from)) {}
-            static ACO__GENERATOR_ABI void entry(ACO__GENERATOR_PARAMETERS, void *itself)
+            static void entry(ACO__GENERATOR_PARAMETERS, void *itself)
             {
                 whole *w = static_cast<whole *>(static_cast<detail::generator_frame *>(itself));
                 aco__context_t starter = {aco__sp, aco__pc, aco__bp, aco__base};

@@ -89,20 +89,12 @@ void aco_thread_init(aco_cofuncp_t last_word)
 
 enum { SCRATCH = 64 << 10 };
 
-typedef ACO__ARRIVAL_ABI void arrival_t(ACO__ARRIVAL_PARAMETERS);
-static arrival_t on_scratch, recall, trapped;
+static aco__arrival_t on_scratch, recall, trapped;
 
 static size_t round_to_page(size_t sz)
 {
     size_t page = aco__os_page_size();
     return (sz + page - 1) & ~(page - 1);
-}
-
-/* A context that runs `fn` on the scratch stack, which is nobody's between switches: each starts at its top. */
-static void on_top(aco__context_t *context, void *top, arrival_t *fn)
-{
-    context->sp = top;
-    memcpy(&context->pc, &fn, sizeof fn);
 }
 
 aco__rare_t *aco__rare(void)
@@ -120,10 +112,12 @@ aco__rare_t *aco__rare(void)
     rare = (aco__rare_t *)(void *)(map + page + SCRATCH);
     top = (char *)rare - ACO__ENTRY_BELOW_TOP;
     *(const void **)(void *)top = aco__returned;
+#ifdef ACO__ARRIVES_IN_ASSEMBLY
     rare->stack.ptr = map + page;
-    on_top(&rare->scratch.aco__self, top, on_scratch);
-    on_top(&rare->trap.aco__self, top, trapped);
-    on_top(&rare->recall, top, recall);
+#endif
+    aco__begin_in(&rare->scratch.aco__self, top, on_scratch); /* the stack is nobody's between switches: each starts at its top */
+    aco__begin_in(&rare->trap.aco__self, top, trapped);
+    aco__begin_in(&rare->recall, top, recall);
     rare->scratch.aco__state = rare->trap.aco__state = ACO__SHARES_FP;
     aco__fp_read(&rare->trap.aco__fp_control, &rare->trap.aco__fp_control2);
     self->rare = rare;
@@ -188,17 +182,8 @@ void aco__thread_will_end(void)
 
 /* ---- Making and freeing ---- */
 
-#ifdef ACO__LINK_REGISTER
+#ifdef ACO__BEGINS_IN_ASSEMBLY
 ACO__HIDDEN void aco__begin_entry(void); /* begins a coroutine of aco_create(): src/arch/ */
-#elif defined(_WIN32)
-/* The same. A function may write above its return address, where a save area ends: so there is a frame above it. */
-ACO__ARRIVAL_ABI static void begin_entry(ACO__ARRIVAL_PARAMETERS)
-{
-    aco_t *co = (aco_t *)word;
-    ACO__BOUNDS_OF_STACK(co->share_stack);
-    co->fp();
-    aco__entry_returned();
-}
 #endif
 
 static void prepare_entry(aco_t *co, aco_cofuncp_t fp, void *arg)
@@ -206,11 +191,8 @@ static void prepare_entry(aco_t *co, aco_cofuncp_t fp, void *arg)
     aco_function_t fn;
     memcpy(&fn, &fp, sizeof fp);
     aco__prepare(ready(), co, fn, arg);
-#ifdef ACO__LINK_REGISTER
+#ifdef ACO__BEGINS_IN_ASSEMBLY
     fp = aco__begin_entry;
-#elif defined(_WIN32)
-    arrival_t *begin = begin_entry;
-    memcpy(&fp, &begin, sizeof fp);
 #endif
     memcpy(&co->aco__self.pc, &fp, sizeof fp);
     co->save_stack.valid_sz = 0;
@@ -442,7 +424,7 @@ aco_t *aco__new(aco_function_t fn, void *arg, const aco_options_t *opts, int own
 
 int aco__is_new(const aco_t *co)
 {
-    arrival_t *begin = aco__begin;
+    aco__arrival_t *begin = aco__begin;
     return aco__phase(co) == ACO__READY || (aco__phase(co) == ACO__SUSPENDED && memcmp(&co->aco__self.pc, &begin, sizeof begin) == 0 && co != aco__running());
 }
 
@@ -758,7 +740,6 @@ ACO__UNOBSERVED ACO__ARRIVAL_ABI static void on_scratch(ACO__ARRIVAL_PARAMETERS)
     aco__thread_t *self = aco__self();
     aco__rare_t *rare = self->rare;
     aco_t *co = rare->target, *from = rare->from;
-    ACO__BOUNDS_OF_STACK(&rare->stack);
     if (aco__phase(co) != ACO__SUSPENDED && !aco__stack_take(co, rare->call == NULL, rare->call ? rare->call : "aco_resume")) {
         if (!from)
             aco__switch_exit(aco__where(), (uintptr_t)co, ACO_ERROR);
@@ -775,7 +756,6 @@ ACO__UNOBSERVED ACO__ARRIVAL_ABI static void recall(ACO__ARRIVAL_PARAMETERS)
 {
     aco__thread_t *self = aco__self();
     aco_t *resumer = self->resuming;
-    ACO__BOUNDS_OF_STACK(&self->rare->stack);
     aco__stack_take(resumer, 1, "aco_yield");
     aco__unpark_resumer(self, resumer);
     aco__switch_exit(aco__where(), word, value);
@@ -784,7 +764,6 @@ ACO__UNOBSERVED ACO__ARRIVAL_ABI static void recall(ACO__ARRIVAL_PARAMETERS)
 /* On the scratch stack, left by a coroutine that yields in its cleanup. */
 ACO__ARRIVAL_ABI static void trapped(ACO__ARRIVAL_PARAMETERS)
 {
-    ACO__BOUNDS_OF_STACK(&aco__self()->rare->stack);
     aco__die("aco_yield", (void *)(word & ~(uintptr_t)1), "yields in its cleanup, from a deferred call or a destructor that runs because it ends");
 }
 
@@ -930,7 +909,7 @@ void aco__end(aco_t *co, void *result)
     end(co, result);
 }
 
-#ifdef ACO__LINK_REGISTER /* aco__begin goes on here */
+#ifdef ACO__BEGINS_IN_ASSEMBLY /* aco__begin goes on here */
 #define ACO__BEGUN ACO__NAMED_BY_ASSEMBLY ACO__HIDDEN
 ACO__HIDDEN void aco__begun(ACO__ARRIVAL_PARAMETERS);
 #else
@@ -941,7 +920,6 @@ ACO__BEGUN void aco__begun(ACO__ARRIVAL_PARAMETERS)
 {
     aco_t *co = (aco_t *)word;
     aco_function_t fn;
-    ACO__BOUNDS_OF_STACK(co->share_stack);
     memcpy(&fn, &co->fp, sizeof fn);
     end(co, fn(co->arg));
 }

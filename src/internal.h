@@ -164,6 +164,23 @@ ACO__HIDDEN int aco__task_trim(aco_t *co, void *self);
 enum { ACO__SIGNAL_STACK = 64 << 10 };
 
 /* ---- core.c ---- */
+/* Has a context begin in `fn`, a function that a switch enters from its beginning. */
+typedef ACO__ARRIVAL_ABI void aco__arrival_t(ACO__ARRIVAL_PARAMETERS);
+#ifdef ACO__ARRIVES_IN_ASSEMBLY
+ACO__HIDDEN void aco__arrive(void);
+#endif
+static inline void aco__begin_in(aco__context_t *context, void *sp, aco__arrival_t *fn)
+{
+    void **place = &context->pc;
+#ifdef ACO__ARRIVES_IN_ASSEMBLY
+    void (*arrive)(void) = aco__arrive;
+    memcpy(&context->pc, &arrive, sizeof arrive);
+    place = &context->bp;
+#endif
+    context->sp = sp;
+    memcpy(place, &fn, sizeof fn);
+}
+
 /* Whether the save area is the one behind the control block. */
 static inline int aco__area_is_inside(const aco_t *co)
 {
@@ -196,7 +213,9 @@ ACO__HIDDEN extern const char aco__cancel_landing[];
 /* What few threads need: a stack to copy on. In one mapping:
  *   | guard page | scratch stack | aco__rare_t | */
 typedef struct aco__rare {
-    aco_share_stack_t stack; /* the scratch stack's bounds, for ACO__BOUNDS_OF_STACK() */
+#ifdef ACO__ARRIVES_IN_ASSEMBLY
+    aco_share_stack_t stack; /* the scratch stack: a stack's record begins where the stack ends */
+#endif
     aco_t scratch;          /* switching to it runs core.c's on_scratch() there */
     aco_t trap;             /* stands for the resumer while a coroutine cleans up: a yield is an error */
     aco__context_t recall;  /* what stands for a resumer whose frames were saved: brings them back */

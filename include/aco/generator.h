@@ -88,7 +88,7 @@ typedef struct aco_yielder_s {
     aco__context_t aco__peer; /* where the consumer waits */
 } aco_yielder_t;
 
-typedef ACO__GENERATOR_ABI void aco_generator_function_t(ACO__GENERATOR_PARAMETERS, void *arg);
+typedef void aco_generator_function_t(ACO__GENERATOR_PARAMETERS, void *arg);
 
 /* ACO_GENERATOR(name, y, arg) { … } defines the static function `name` for aco_generator_open(). Its body has `aco_yielder_t *y` and
  * `void *arg`, what aco_generator_open() was given; returning ends the generator. */
@@ -128,7 +128,7 @@ typedef struct aco_in_stack_yielder_s {
 } aco_in_stack_yielder_t;
 
 struct aco__in_stack_argument; /* a type that keeps the two kinds of functions apart */
-typedef ACO__GENERATOR_ABI void aco_in_stack_function_t(ACO__GENERATOR_PARAMETERS, struct aco__in_stack_argument *arg);
+typedef void aco_in_stack_function_t(ACO__GENERATOR_PARAMETERS, struct aco__in_stack_argument *arg);
 
 /* ACO_IN_STACK_GENERATOR(name, y, arg) { … } defines the static function `name` for aco_in_stack_open(). Its body has
  * `aco_in_stack_yielder_t *y` and `void *arg`; it makes its values by aco_generate_in_stack(). */
@@ -285,7 +285,7 @@ ACO__FORCE_INLINE void aco__in_stack_yielder_unwound(aco_in_stack_yielder_t *y)
 
 #define ACO_GENERATOR(name, y, arg)                                                                                    \
     ACO__FORCE_INLINE void aco__body_of_##name(aco_yielder_t *, void *);                                               \
-    static ACO__GENERATOR_ABI void name(ACO__GENERATOR_PARAMETERS, void *aco__argument)                                                   \
+    static void name(ACO__GENERATOR_PARAMETERS, void *aco__argument)                                                   \
     {                                                                                                                  \
         void *aco__outcome = NULL;                                                                                     \
         aco_yielder_t aco__yielder ACO__UNWOUND = {{aco__sp, aco__pc, aco__bp, aco__base}};                            \
@@ -423,7 +423,7 @@ ACO__FORCE_INLINE void aco_generate(aco_yielder_t *y, void *value)
 
 #define ACO_IN_STACK_GENERATOR(name, y, arg)                                                                           \
     ACO__FORCE_INLINE void aco__body_of_##name(aco_in_stack_yielder_t *, void *);                                      \
-    static ACO__GENERATOR_ABI void name(ACO__GENERATOR_PARAMETERS, struct aco__in_stack_argument *aco__argument)                          \
+    static void name(ACO__GENERATOR_PARAMETERS, struct aco__in_stack_argument *aco__argument)                          \
     {                                                                                                                  \
         void *aco__outcome = NULL;                                                                                     \
         aco_in_stack_yielder_t aco__yielder ACO__UNWOUND_IN_STACK = {{aco__sp, aco__pc, aco__bp, aco__base}};          \

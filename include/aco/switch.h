@@ -16,16 +16,17 @@
  *   aco__fp_read, aco__fp_load   the floating-point environment's control words; ACO__FP_STATUS: their status bits
  *   ACO__ARRIVAL_PARAMETERS, ACO__ARRIVAL_ABI
  *                                how a function that a switch enters from its beginning declares what crossed
- *   ACO__GENERATOR_ABI           the same of a generator's function, with ACO__GENERATOR_PARAMETERS; if not the ABI's own
  *   ACO__ENTRY_BELOW_TOP         how far below a stack's top an entry function finds its stack pointer
- *   ACO__LINK_REGISTER           defined where return addresses are passed in a register: aco__begin and aco__begin_entry are
- *                                assembly there, and load it
+ *   ACO__BEGINS_IN_ASSEMBLY      defined where aco__begin and aco__begin_entry are assembly: return addresses are passed in a
+ *                                register, or parameters are not passed in those that cross
+ *   ACO__ARRIVES_IN_ASSEMBLY     and where so is aco__arrive, the beginning of any other function that a switch enters: its
+ *                                address is where the context has a frame pointer
  *   aco__slot_value()            under ACO__THREAD_SLOT: the word at this offset from the thread pointer
  *
  * Under ACO__THREAD_SLOT, for systems without ELF's thread-local variables, a thread's record is allocated, its address stands in a
  * slot of the thread's block, and that is aco__where_t: aco__where() stands below.
- * ACO__BOUNDS_KEEP, _BACK, _OF_STACK(stack): around a switch, and in what is entered from its beginning, where the system wants to
- * know the bounds of the running stack (teb.h); else nothing.
+ * ACO__BOUNDS_KEEP, ACO__BOUNDS_BACK: around a switch, where the system wants to know the bounds of the running stack (teb.h); else
+ * nothing.
  *
  * Three registers cross every switch: the control block's address, aco__where(), and the value passed.
  *
@@ -106,7 +107,6 @@ ACO_API ACO__COLD aco__thread_t *aco__thread_new(void); /* the calling thread's,
 #include "teb.h"
 #else
 #define ACO__BOUNDS_KEEP
-#define ACO__BOUNDS_OF_STACK(stack)
 #define ACO__BOUNDS_BACK
 #endif
 #endif
@@ -126,10 +126,6 @@ ACO_API ACO__COLD aco__thread_t *aco__thread_new(void); /* the calling thread's,
 #endif
 
 #ifndef ACO_CONFIG_NO_INLINE
-
-#ifndef ACO__GENERATOR_ABI
-#define ACO__GENERATOR_ABI
-#endif
 
 #ifdef ACO__THREAD_SLOT
 ACO__FORCE_INLINE aco__where_t aco__where(void)

@@ -2,8 +2,8 @@
  *
  * Exceptions end where the stack ends by these bounds, and functions with large frames probe the pages in between: they change with
  * the stack. Each side keeps its own in its frame and puts them back as it arrives: a coroutine may be suspended on the stack of a
- * generator that it consumes, and that of a thread's own flow of control grows. Who arrives for the first time sets them, by
- * the record of its stack, all of whose pages are there from the beginning. GuaranteedStackBytes stays: the system heeds it
+ * generator that it consumes, and that of a thread's own flow of control grows. What arrives for the first
+ * time, src/arch/, sets them by the record of its stack, all of whose pages are there from the beginning. GuaranteedStackBytes stays: the system heeds it
  * as it lets a stack grow, and these do not.
  * Source of the offsets: winternl.h's TEB, winnt.h's NT_TIB. */
 #ifndef ACO_TEB_H
@@ -35,15 +35,7 @@ ACO__FORCE_INLINE void aco__bounds_set(aco__bounds_t bounds)
                      : : "r"(bounds.base), "r"(bounds.limit), "r"(bounds.deallocation) : "memory");
 }
 
-/* The record of a stack begins where the stack ends. */
-ACO__FORCE_INLINE void aco__bounds_of_stack(const aco_share_stack_t *stack)
-{
-    aco__bounds_t bounds = {(void *)(uintptr_t)stack, stack->ptr, stack->ptr};
-    aco__bounds_set(bounds);
-}
-
 #define ACO__BOUNDS_KEEP aco__bounds_t aco__kept_bounds = aco__bounds()
-#define ACO__BOUNDS_OF_STACK(stack) aco__bounds_of_stack(stack)
 #define ACO__BOUNDS_BACK aco__bounds_set(aco__kept_bounds)
 
 #endif

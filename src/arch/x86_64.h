@@ -4,23 +4,23 @@
 
 #ifdef _WIN32
 
-/* aco__returned: the return address of aco__begin() and of its like, which do not return. It stands for a frame of two words above
+/* aco__returned: the return address of what a switch enters from its beginning, which does not return. It stands for a frame above
  * which the unwinder finds a return address of NULL, the end of the stack. A cancellation that was caught and thrown again lands at
  * aco__cancel_landing (end.c).
  *
- *   top     64-byte aligned: the stack's record
- *   top-16  NULL                                  <- the return address of aco__outermost
- *   top-32  a generator's argument, or nothing
- *   top-40  aco__returned                         <- rsp as a coroutine begins
- *   top-48  a generator's function                <- rsp as a generator begins */
+ *   top      64-byte aligned: the stack's record, of which the stack's lowest address comes first
+ *   top-8    NULL: the return address of aco__outermost
+ *   top-64   a generator's seven parameters: four words for those in registers, three on the stack
+ *   top-72   aco__returned                         <- rsp as a coroutine begins
+ *   top-80   a generator's function                <- rsp as a generator begins */
 __asm__(".text\n"
         "\t.globl aco__returned\n"
         "\t.globl aco__cancel_landing\n"
         "\t.seh_proc aco__outermost\n"
         "\t.seh_handler aco__outermost_handler, @except, @unwind\n"
         "aco__outermost:\n"
-        "\tsubq $16,%rsp\n"
-        "\t.seh_stackalloc 16\n"
+        "\tsubq $56,%rsp\n"
+        "\t.seh_stackalloc 56\n"
         "\t.seh_endprologue\n"
         "aco__returned:\n"
         "\tud2\n"
@@ -31,19 +31,49 @@ __asm__(".text\n"
         "\tud2\n"
         "\t.seh_endproc\n");
 
-/* aco__generator_begin: the first arrival in a generator, on its stack: its bounds first, as in teb.h. */
+/* The bounds of the stack whose record is at `record`: include/aco/teb.h. */
+#define ACO__ASM_SET_BOUNDS(record)                                                                                    \
+    "\tleaq " record ",%rax\n"                                                                                         \
+    "\tmovq %rax,%gs:0x08\n"                                                                                           \
+    "\tmovq (%rax),%rax\n"                                                                                             \
+    "\tmovq %rax,%gs:0x10\n"                                                                                           \
+    "\tmovq %rax,%gs:0x1478\n"
+
+/* The first arrivals: rdi the word, rcx the value. Of coroutines: of aco_new(), and of aco_create(), whose entry function returns
+ * here; of everything else: rbp the function. What is called may write to the 32 bytes above its return address: here they belong to
+ * a frame that is saved with the coroutine's others. */
+#define ACO__ASM_ARRIVAL(name, call)                                                                                   \
+    __asm__(".text\n"                                                                                                  \
+            "\t.globl " name "\n"                                                                                      \
+            "\t.seh_proc " name "\n" name ":\n"                                                                        \
+            "\tsubq $40,%rsp\n"                                                                                        \
+            "\t.seh_stackalloc 40\n"                                                                                   \
+            "\t.seh_endprologue\n"                                                                                     \
+            ACO__ASM_SET_BOUNDS("112(%rsp)")                                                                           \
+            "\tmovq %rcx,%rdx\n"                                                                                       \
+            "\tmovq %rdi,%rcx\n"                                                                                       \
+            call                                                                                                       \
+            "\tud2\n"                                                                                                  \
+            "\t.seh_endproc\n")
+ACO__ASM_ARRIVAL("aco__begin", "\tcall aco__begun\n");
+ACO__ASM_ARRIVAL("aco__begin_entry", "\tcall *56(%rdi)\n\tcall aco__entry_returned\n");
+ACO__ASM_ARRIVAL("aco__arrive", "\tmovq %rbp,%rax\n\txorl %ebp,%ebp\n\tcall *%rax\n");
+
+/* The first arrival in a generator, as ACO__EXCHANGE passes (include/aco/arch/x86_64.h): its function gets what is in ACO__GENERATOR_PARAMETERS. */
 __asm__(".text\n"
         "\t.globl aco__generator_begin\n"
         "\t.seh_proc aco__generator_begin\n"
         "aco__generator_begin:\n"
+        "\t.seh_stackalloc 8\n"
         "\t.seh_endprologue\n"
-        "\tleaq 48(%rsp),%r9\n"
-        "\tmovq %r9,%gs:0x08\n"
-        "\tmovq 0(%r9),%r9\n" /* the record's ptr */
-        "\tmovq %r9,%gs:0x10\n"
-        "\tmovq %r9,%gs:0x1478\n"
-        "\tpopq %r9\n"
-        "\tjmpq *%r9\n"
+        ACO__ASM_SET_BOUNDS("80(%rsp)")
+        "\tpopq %rax\n"
+        "\tmovq %r8,40(%rsp)\n" /* base */
+        "\tmovq %rcx,%r9\n"     /* sp */
+        "\tmovq %rdx,%r8\n"     /* value */
+        "\tmovq %rsi,%rdx\n"    /* bp */
+        "\tmovq %rdi,%rcx\n"    /* pc */
+        "\tjmpq *%rax\n"
         "\t.seh_endproc\n");
 
 #else

@@ -20,7 +20,7 @@
  * fs                     thread pointer  untouched
  *
  * On Windows rdi, rsi and xmm6-15 are callee-saved: a compiler saves what an asm changes, so the roles stay. gs is the thread
- * pointer, rsi holds the thread record's address, and what a switch enters from its beginning has System V's convention. */
+ * pointer, and rsi holds the thread record's address. */
 #ifndef ACO_ARCH_X86_64_H
 #define ACO_ARCH_X86_64_H
 
@@ -49,8 +49,8 @@
 #define ACO__FP_STATUS 0x3f /* MXCSR's status bits: nobody's across a call */
 
 /* A stack's top is 64-byte aligned; a function is entered with its return address just below a 16-byte boundary. */
-#ifdef _WIN32 /* aco__returned is taken for a frame there, with a return address of its own: src/arch/x86_64.h */
-#define ACO__ENTRY_BELOW_TOP 40
+#ifdef _WIN32 /* above the return address there is room for parameters: src/arch/x86_64.h */
+#define ACO__ENTRY_BELOW_TOP 72
 #else
 #define ACO__ENTRY_BELOW_TOP 8
 #endif
@@ -283,7 +283,7 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
 
 /* What reads or moves the stack pointer stands between ACO__SETTLE_STACKs (../generator.h), and for gcc it says so by an
  * operand: it puts adjustments of the stack pointer together, across an asm that is silent about it. */
-#ifdef __clang__
+#if defined(__clang__) || defined(_WIN32) /* where nothing moves it */
 #define ACO__MOVES_STACK
 #else
 __extension__ register void *aco__stack_pointer __asm__("rsp");
@@ -346,11 +346,10 @@ __extension__ register void *aco__stack_pointer __asm__("rsp");
 #define ACO__GENERATOR_PARAMETERS                                                                                      \
     void *aco__pc, void *aco__bp, __attribute__((unused)) void *aco__value, void *aco__sp, void *aco__base,            \
         __attribute__((unused)) void *aco__r9
-enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 2 };
-#ifdef _WIN32 /* the return address at aco__top, as a coroutine's */
-enum { ACO__START_WORDS = 6 };
+#ifdef _WIN32 /* it moves the rest to where the convention has it */
+enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 8, ACO__START_WORDS = 10 };
 #else
-enum { ACO__START_WORDS = 4 };
+enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 2, ACO__START_WORDS = 4 };
 #endif
 
 ACO__FORCE_INLINE void aco__fp_read(uint32_t *control, uint16_t *control2)
@@ -370,14 +369,15 @@ ACO__FORCE_INLINE void aco__fp_load(const uint32_t *control, const uint16_t *con
 }
 
 /* A function that a switch enters from its beginning: what it finds in the registers that cross every switch. */
-#ifdef _WIN32
-#define ACO__ARRIVAL_ABI __attribute__((sysv_abi))
-#define ACO__GENERATOR_ABI __attribute__((sysv_abi))
-#else
 #define ACO__ARRIVAL_ABI
-#endif
+#ifdef _WIN32 /* by assembly, which puts them where the convention has them */
+#define ACO__BEGINS_IN_ASSEMBLY
+#define ACO__ARRIVES_IN_ASSEMBLY
+#define ACO__ARRIVAL_PARAMETERS __attribute__((unused)) uintptr_t word, __attribute__((unused)) void *value
+#else
 #define ACO__ARRIVAL_PARAMETERS                                                                                        \
     __attribute__((unused)) uintptr_t word, __attribute__((unused)) uintptr_t aco__thread_offset,                      \
         __attribute__((unused)) uintptr_t aco__way_back, __attribute__((unused)) void *value
+#endif
 
 #endif
