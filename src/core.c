@@ -34,7 +34,9 @@ static inline int own_fp(const aco_t *co)
 /* The assembly names it, where link-time optimisation does not look. */
 #define ACO__NAMED_BY_ASSEMBLY __attribute__((used))
 
+#ifndef ACO__THREAD_SLOT
 ACO__NAMED_BY_ASSEMBLY ACO_API __thread aco__thread_t aco__thread __attribute__((tls_model("initial-exec")));
+#endif
 
 #define OFFSET_IS(type, field, words, bytes)                                                                           \
     _Static_assert(offsetof(type, field) == (words) * sizeof(void *) + (bytes), "offset of " #field)
@@ -95,15 +97,7 @@ void aco_thread_init(aco_cofuncp_t last_word)
 
 enum { SCRATCH = 64 << 10 };
 
-typedef ACO__ARRIVAL_ABI void arrival_t(ACO__ARRIVAL_PARAMETERS);
-static arrival_t on_scratch, recall, trapped;
-
-/* A context that runs `fn` on the scratch stack, which is nobody's between switches: each starts at its top. */
-static void on_top(aco__context_t *context, void *top, arrival_t *fn)
-{
-    context->sp = top;
-    memcpy(&context->pc, &fn, sizeof fn);
-}
+static aco__arrival_t on_scratch, recall, trapped;
 
 aco__rare_t *aco__rare(void)
 {
@@ -120,9 +114,12 @@ aco__rare_t *aco__rare(void)
     rare = (aco__rare_t *)(void *)(map + page + SCRATCH);
     top = (char *)rare - ACO__ENTRY_BELOW_TOP;
     ((const void **)(void *)top)[ACO__RETURN_WORD] = aco__returned;
-    on_top(&rare->scratch.aco__self, top, on_scratch);
-    on_top(&rare->trap.aco__self, top, trapped);
-    on_top(&rare->recall, top, recall);
+#ifdef ACO__ARRIVES_IN_ASSEMBLY
+    rare->stack.ptr = map + page;
+#endif
+    aco__begin_in(&rare->scratch.aco__self, top, on_scratch); /* the stack is nobody's between switches: each starts at its top */
+    aco__begin_in(&rare->trap.aco__self, top, trapped);
+    aco__begin_in(&rare->recall, top, recall);
     rare->scratch.aco__state = rare->trap.aco__state = ACO__SHARES_FP;
     aco__fp_read(&rare->trap.aco__fp_control, &rare->trap.aco__fp_control2);
     self->rare = rare;
@@ -149,16 +146,35 @@ static void rare_thread_ends(void)
     aco__unmap_guarded((char *)rare - SCRATCH - page, page + SCRATCH + aco__round_up(sizeof *rare, page), page);
 }
 
-static void thread_ends(void *unused)
+static void thread_ends(void *arg)
 {
-    aco__thread_t *self = aco__self();
-    (void)unused;
+    aco__thread_t *self = arg;
+#ifdef ACO__THREAD_SLOT
+    aco__os_at_thread_exit(thread_ends, self); /* systems empty the slot before they call */
+#endif
     rare_thread_ends(); /* its destructors may use coroutines */
     if (self->scheduler)
         self->scheduler->thread_ends(self);
     aco__spares_free(self);
     aco__heap_thread_ends();
+#ifdef ACO__THREAD_SLOT
+    aco__os_slot_clear();
+    aco__os_unmap(self, aco__round_up(sizeof *self, aco__os_page_size()));
+#endif
 }
+
+#ifdef ACO__THREAD_SLOT
+aco__thread_t *aco__thread_new(void)
+{
+    int saved = errno;
+    aco__thread_t *self = aco__os_map(aco__round_up(sizeof *self, aco__os_page_size()));
+    if (!self)
+        aco__die("acorn", NULL, "no memory for the thread's record");
+    aco__os_at_thread_exit(thread_ends, self);
+    errno = saved;
+    return self;
+}
+#endif
 
 void aco__thread_will_end(void)
 {
@@ -168,7 +184,7 @@ void aco__thread_will_end(void)
 
 /* ---- Making and freeing ---- */
 
-#ifdef ACO__LINK_REGISTER
+#ifdef ACO__BEGINS_IN_ASSEMBLY
 ACO__HIDDEN void aco__begin_entry(void); /* begins a coroutine of aco_create(): src/arch/ */
 #endif
 
@@ -183,7 +199,7 @@ static void prepare_entry(aco_t *co, aco_cofuncp_t fp, void *arg)
     aco_function_t fn;
     memcpy(&fn, &fp, sizeof fp);
     aco__prepare(ready(), co, fn, arg);
-#ifdef ACO__LINK_REGISTER
+#ifdef ACO__BEGINS_IN_ASSEMBLY
     fp = aco__begin_entry;
 #endif
     memcpy(&co->aco__self.pc, &fp, sizeof fp);
@@ -413,7 +429,7 @@ aco_t *aco__new(aco_function_t fn, void *arg, const aco_options_t *opts, int own
 
 int aco__is_new(const aco_t *co)
 {
-    arrival_t *begin = aco__begin;
+    aco__arrival_t *begin = aco__begin;
     return aco__phase(co) == ACO__READY || (aco__phase(co) == ACO__SUSPENDED && memcmp(&co->aco__self.pc, &begin, sizeof begin) == 0 && co != aco__running());
 }
 
@@ -897,7 +913,7 @@ void aco__end(aco_t *co, void *result)
     end(co, result);
 }
 
-#ifdef ACO__LINK_REGISTER /* aco__begin goes on here */
+#ifdef ACO__BEGINS_IN_ASSEMBLY /* aco__begin goes on here */
 #define ACO__BEGUN ACO__NAMED_BY_ASSEMBLY ACO__HIDDEN
 ACO__HIDDEN void aco__begun(ACO__ARRIVAL_PARAMETERS);
 #else

@@ -6,6 +6,10 @@
 
 #include <errno.h>
 #include <string.h>
+#ifdef _WIN32
+#define WIN32_LEAN_AND_MEAN
+#include <windows.h>
+#endif
 #include <unwind.h>
 
 /* The Arm EHABI's unwinder, else that of the Itanium C++ ABI. */
@@ -14,7 +18,7 @@
 #endif
 
 /* The unwinder. Weak: frames with something to unwind have brought their compiler's with them; without one there is nothing to run
- * but the deferred calls. */
+ * but the deferred calls. gcc links its own into every program on Windows, where GNU ld has no weak references. */
 #ifdef EHABI
 #define UNWINDER(function) function(Backtrace) function(VRS_Get) function(VRS_Set) function(ForcedUnwind)
 #pragma weak _Unwind_VRS_Get
@@ -22,13 +26,15 @@
 #else
 #define UNWINDER(function)                                                                                             \
     function(Backtrace) function(GetCFA) function(GetRegionStart) function(SetGR) function(SetIP) function(ForcedUnwind)
+#endif
+#if !defined(_WIN32) || defined(__clang__)
+#pragma weak _Unwind_ForcedUnwind
+#pragma weak _Unwind_Backtrace
 #pragma weak _Unwind_GetCFA
 #pragma weak _Unwind_GetRegionStart
 #pragma weak _Unwind_SetGR
 #pragma weak _Unwind_SetIP
 #endif
-#pragma weak _Unwind_ForcedUnwind
-#pragma weak _Unwind_Backtrace
 
 typedef struct unwinder { /* no ForcedUnwind: there is none */
 #define MEMBER(name) __typeof__(&_Unwind_##name) name;
@@ -249,6 +255,30 @@ static int is_last(const cancel_t *cancel, struct _Unwind_Context *context)
 #endif
 }
 
+#ifdef _WIN32
+#ifdef __clang__
+#pragma weak __unw_init_local
+#pragma weak _GCC_specific_handler
+extern int __unw_init_local(void *cursor, void *context);
+extern EXCEPTION_DISPOSITION _GCC_specific_handler(EXCEPTION_RECORD *record, void *frame, CONTEXT *context, DISPATCHER_CONTEXT *dispatcher,
+                                                   _Unwind_Personality_Fn personality);
+#define HAS_LIBUNWIND (__unw_init_local != NULL)
+#else
+#define HAS_LIBUNWIND 0
+#endif
+#endif
+
+/* Whether at_frame() finds the stack pointer of the frame's caller: libgcc's unwinding by force on Windows, which comes by frames
+ * with destructors only. Else it is the frame's own. */
+static int cfa_is_callers(void)
+{
+#ifdef _WIN32
+    return !HAS_LIBUNWIND;
+#else
+    return 0;
+#endif
+}
+
 /* The unwinder comes by before it runs a frame's destructors. */
 static _Unwind_Reason_Code at_frame(int version, _Unwind_Action actions, exception_class_t class, struct _Unwind_Exception *exception,
                                     struct _Unwind_Context *context, void *arg)
@@ -266,7 +296,7 @@ static _Unwind_Reason_Code at_frame(int version, _Unwind_Action actions, excepti
     if (cancel->outer && cancel->cfa > cancel->outer)
         finish(cancel);
     if (cancel->co)
-        call_deferred(cancel->co, cancel->cfa);
+        call_deferred(cancel->co, cfa_is_callers() ? cancel->cfa - 1 : cancel->cfa);
     return _URC_NO_REASON;
 }
 
@@ -313,6 +343,23 @@ _Unwind_Reason_Code aco__outermost_personality(int version, _Unwind_Action actio
     unwinder()->SetGR(context, __builtin_eh_return_data_regno(0), (_Unwind_Word)(uintptr_t)exception);
     unwinder()->SetIP(context, (_Unwind_Ptr)(uintptr_t)aco__cancel_landing);
     return _URC_INSTALL_CONTEXT;
+}
+#endif
+
+#ifdef _WIN32
+/* What the system calls for the outermost frame. libgcc knows no end of the stack as it unwinds by force, and would have the process
+ * end there. */
+ACO__HIDDEN __attribute__((used)) EXCEPTION_DISPOSITION aco__outermost_handler(EXCEPTION_RECORD *record, void *frame, CONTEXT *context,
+                                                                               DISPATCHER_CONTEXT *dispatcher);
+EXCEPTION_DISPOSITION aco__outermost_handler(EXCEPTION_RECORD *record, void *frame, CONTEXT *context, DISPATCHER_CONTEXT *dispatcher)
+{
+    enum { GCC_THROW = 0x20474343, GCC_FORCED = 0x22474343 };
+    struct _Unwind_Exception *exception = (void *)record->ExceptionInformation[0];
+    if ((record->ExceptionCode & ~(DWORD)(GCC_THROW ^ GCC_FORCED)) != GCC_THROW || exception->exception_class != our_class)
+        return ExceptionContinueSearch;
+    if (record->ExceptionCode == GCC_FORCED)
+        finish((cancel_t *)(void *)exception);
+    return _GCC_specific_handler(record, frame, context, dispatcher, aco__outermost_personality);
 }
 #endif
 

@@ -14,9 +14,23 @@
 #undef ACO_DEBUG
 #define ACO_DEBUG 0
 
+#if defined(_WIN32) && !defined(__USE_MINGW_ANSI_STDIO)
+#define __USE_MINGW_ANSI_STDIO 1 /* %zu */
+#endif
 #include "aco.h"
 
+#include <errno.h>
+#ifndef EDQUOT
+#define EDQUOT 10069 /* Windows: no user sees it */
+#endif
+
+#ifdef _WIN32
+#define ACO__HIDDEN
+#define ACO__PRINTF gnu_printf
+#else
 #define ACO__HIDDEN __attribute__((visibility("hidden")))
+#define ACO__PRINTF printf
+#endif
 
 /* To a multiple of `to`, a power of two. */
 static inline size_t aco__round_up(size_t sz, size_t to)
@@ -26,11 +40,11 @@ static inline size_t aco__round_up(size_t sz, size_t to)
 
 /* ---- error.c: why a call was refused: "<call>: [coroutine <address>: ]<reason>" ---- */
 /* Prints it as one line on stderr after "acorn: ", then abort(). */
-ACO__HIDDEN ACO__COLD __attribute__((noreturn, format(printf, 3, 4))) void aco__die(const char *call, const void *co, const char *reason, ...);
+ACO__HIDDEN ACO__COLD __attribute__((noreturn, format(ACO__PRINTF, 3, 4))) void aco__die(const char *call, const void *co, const char *reason, ...);
 /* Prints it so and goes on. */
-ACO__HIDDEN ACO__COLD __attribute__((format(printf, 3, 4))) void aco__warn(const char *call, const void *co, const char *reason, ...);
+ACO__HIDDEN ACO__COLD __attribute__((format(ACO__PRINTF, 3, 4))) void aco__warn(const char *call, const void *co, const char *reason, ...);
 /* Aborts like that if `fatal`; else keeps it for aco_error_message() and sets errno. Returns -1. */
-ACO__HIDDEN ACO__COLD __attribute__((format(printf, 5, 6))) int aco__refuse(int fatal, int error, const char *call, const void *co, const char *reason, ...);
+ACO__HIDDEN ACO__COLD __attribute__((format(ACO__PRINTF, 5, 6))) int aco__refuse(int fatal, int error, const char *call, const void *co, const char *reason, ...);
 /* The same for a failed request for `sz` bytes of memory: errno says what happened and becomes EAGAIN where the reason is the
  * kernel's limit on mappings. */
 ACO__HIDDEN ACO__COLD int aco__refuse_memory(int fatal, const char *call, size_t sz);
@@ -160,6 +174,23 @@ ACO__HIDDEN int aco__task_trim(aco_t *co, void *self);
 enum { ACO__SIGNAL_STACK = 64 << 10 };
 
 /* ---- core.c ---- */
+/* Has a context begin in `fn`, a function that a switch enters from its beginning. */
+typedef ACO__ARRIVAL_ABI void aco__arrival_t(ACO__ARRIVAL_PARAMETERS);
+#ifdef ACO__ARRIVES_IN_ASSEMBLY
+ACO__HIDDEN void aco__arrive(void);
+#endif
+static inline void aco__begin_in(aco__context_t *context, void *sp, aco__arrival_t *fn)
+{
+    void **place = &context->pc;
+#ifdef ACO__ARRIVES_IN_ASSEMBLY
+    void (*arrive)(void) = aco__arrive;
+    memcpy(&context->pc, &arrive, sizeof arrive);
+    place = &context->bp;
+#endif
+    context->sp = sp;
+    memcpy(place, &fn, sizeof fn);
+}
+
 /* Whether the save area is the one behind the control block. */
 static inline int aco__area_is_inside(const aco_t *co)
 {
@@ -192,6 +223,9 @@ ACO__HIDDEN extern const char aco__cancel_landing[];
 /* What few threads need: a stack to copy on. In one mapping:
  *   | guard page | scratch stack | aco__rare_t | */
 typedef struct aco__rare {
+#ifdef ACO__ARRIVES_IN_ASSEMBLY
+    aco_share_stack_t stack; /* the scratch stack: a stack's record begins where the stack ends */
+#endif
     aco_t scratch;          /* switching to it runs core.c's on_scratch() there */
     aco_t trap;             /* stands for the resumer while a coroutine cleans up: a yield is an error */
     aco__context_t recall;  /* what stands for a resumer whose frames were saved: brings them back */

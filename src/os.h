@@ -56,8 +56,13 @@ ACO__HIDDEN int aco__os_signal_stack(void *p, size_t sz);
 /* The addresses of `n` functions of the C++ run time's unwinder, if the process has one loaded: 1. Else 0. */
 ACO__HIDDEN int aco__os_loaded_unwinder(const char *const names[], void *symbols[], int n);
 
-/* Calls fn(arg), the same `fn` in every call, when the calling thread ends. `arg` is not NULL. */
+/* Calls fn(arg), the same `fn` in every call, when the calling thread ends. `arg` is not NULL. Under ACO__THREAD_SLOT it is the
+ * thread's record, and stands in the slot from now on. */
 ACO__HIDDEN void aco__os_at_thread_exit(void (*fn)(void *), void *arg);
+#ifdef ACO__THREAD_SLOT
+/* Takes it out again: what ends after it begins with a new one. */
+ACO__HIDDEN void aco__os_slot_clear(void);
+#endif
 
 /* One lock for the process, for what happens once in a thread's life. */
 ACO__HIDDEN void aco__os_lock(void);

@@ -14,7 +14,6 @@
 #include <string.h>
 
 typedef struct aco__scheduler scheduler_t;
-typedef ACO__ARRIVAL_ABI void arrival_t(ACO__ARRIVAL_PARAMETERS);
 
 enum {
     ROUNDS_PER_POLL = 61,
@@ -26,12 +25,6 @@ enum {
 static void scheduler_ends(aco__thread_t *self);
 static void bury(scheduler_t *s);
 __attribute__((noreturn)) static void end_running_task(aco_t *task, void *result);
-
-static void begin_at(aco_t *co, void *sp, arrival_t *fn)
-{
-    co->aco__self.sp = sp;
-    memcpy(&co->aco__self.pc, &fn, sizeof fn);
-}
 
 /* The thread's, made if need be. NULL, refused. */
 static scheduler_t *scheduler_of(aco__thread_t *self, const char *call)
@@ -200,7 +193,7 @@ aco_t *aco_spawn(aco_function_t fn, void *arg, const aco_options_t *opts)
     aco_t *task = aco_likely(from_spare) ? aco__spare_take(self, fn, arg, 0) : task_new(self, fn, arg, opts);
     if (aco_unlikely(!task))
         return NULL;
-    begin_at(task, task->aco__self.sp, begin);
+    aco__begin_in(&task->aco__self, task->aco__self.sp, begin);
     memcpy(&task->aco__self.base, &fn, sizeof fn);
     task->share_stack->aco__thread = self;
     *aco__task_joiner(task) = NULL;
@@ -257,7 +250,7 @@ int aco__pump_start(aco__thread_t *self)
     if (!rare)
         return -1;
     if (!s->pump_is_queued) {
-        begin_at(&s->pump, rare->scratch.aco__self.sp, pump);
+        aco__begin_in(&s->pump.aco__self, rare->scratch.aco__self.sp, pump);
         aco__ring_append(self, &s->pump);
         s->pump_is_queued = 1;
     }

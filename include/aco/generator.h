@@ -57,6 +57,10 @@
 #define ACO__NO_IN_STACK 1
 #endif
 #endif
+/* Nor does Windows let them: a function that is called may write above its return address. */
+#ifdef _WIN32
+#define ACO__NO_IN_STACK 1
+#endif
 #ifdef ACO__NO_IN_STACK
 #define ACO__ON_ONE_STACK 0
 #else
@@ -197,6 +201,7 @@ ACO_API ACO__COLD __attribute__((nothrow)) void aco__in_stack_impossible(void);
 ACO__FORCE_INLINE void aco__switch_exchange(aco__context_t *peer, void **passed)
 {
     void *value = *passed, *sp = peer->sp, *pc = peer->pc, *bp = peer->bp;
+    ACO__BOUNDS_KEEP;
     register void *base ACO__PEER_BASE = peer->base;
     (void)pc;
     ACO__EXCHANGE;
@@ -204,6 +209,7 @@ ACO__FORCE_INLINE void aco__switch_exchange(aco__context_t *peer, void **passed)
     peer->pc = pc;
     peer->bp = bp;
     peer->base = base;
+    ACO__BOUNDS_BACK;
     *passed = value;
 }
 

@@ -54,7 +54,7 @@
 
 /* A stack's top is 64-byte aligned. */
 #define ACO__ENTRY_BELOW_TOP 16
-#define ACO__LINK_REGISTER "x30"
+#define ACO__BEGINS_IN_ASSEMBLY
 
 #ifdef __clang__
 #define ACO__KEEP_BP(to) "stp x29,x19," to(ACO__BP) "\n\t"

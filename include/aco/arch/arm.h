@@ -52,15 +52,15 @@
 
 /* A stack's top is 64-byte aligned. */
 #define ACO__ENTRY_BELOW_TOP 8
-#define ACO__LINK_REGISTER "lr"
+#define ACO__BEGINS_IN_ASSEMBLY
 
 /* Which register is the frame pointer, here and in the other kind of code; the place behind a label. */
 #ifdef __thumb__
-#define ACO__FRAME "r7"
+#define ACO__FRAME_REGISTER "r7"
 #define ACO__OTHER_FRAME "r11"
 #define ACO__PLACE(label) label "+1"
 #else
-#define ACO__FRAME "r11"
+#define ACO__FRAME_REGISTER "r11"
 #define ACO__OTHER_FRAME "r7"
 #define ACO__PLACE(label) label
 #endif
@@ -146,12 +146,12 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
 /* Store the leaving side; r5 holds the way back. */
 #define ACO__STORE(to)                                                                                                 \
     "mov r2,sp\n\t"                                                                                                    \
-    "stmia " to ",{r2,r5," ACO__FRAME "}\n\t" ACO__KEEP_BASE(to)
+    "stmia " to ",{r2,r5," ACO__FRAME_REGISTER "}\n\t" ACO__KEEP_BASE(to)
 
 /* Load the arriving side and go there. Between the first and the last of these the unwinder has nothing to hold on to. */
 #define ACO__LEAVE(from)                                                                                               \
-    "ldmia " from ",{r2,r5," ACO__FRAME "}\n\t"                                                                        \
-    "mov " ACO__OTHER_FRAME "," ACO__FRAME "\n\t"                                                                      \
+    "ldmia " from ",{r2,r5," ACO__FRAME_REGISTER "}\n\t"                                                                        \
+    "mov " ACO__OTHER_FRAME "," ACO__FRAME_REGISTER "\n\t"                                                                      \
     "mov sp,r2\n\t"                                                                                                    \
     "bx r5\n"
 
@@ -268,7 +268,7 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
     declare_sp
 #define ACO__PEER_SP register void *aco__r3 __asm__("r3") = sp
 #define ACO__SWAP(one, other) "mov r12," one "\n\tmov " one "," other "\n\tmov " other ",r12\n\t"
-#define ACO__SWAP_FRAME "mov " ACO__OTHER_FRAME ",r1\n\t" ACO__SWAP(ACO__FRAME, "r1")
+#define ACO__SWAP_FRAME "mov " ACO__OTHER_FRAME ",r1\n\t" ACO__SWAP(ACO__FRAME_REGISTER, "r1")
 #define ACO__EXCHANGE                                                                                                  \
     do {                                                                                                               \
         ACO__PEER(ACO__PEER_SP);                                                                                       \
@@ -368,7 +368,7 @@ __extension__ register void *aco__stack_pointer __asm__("sp");
                      "1:\n\t"                                                                                          \
                      "sub sp,sp,#192\n\t"                                                                              \
                      "mov %0,sp\n\t"                                                                                   \
-                     "mov %1," ACO__FRAME                                                                              \
+                     "mov %1," ACO__FRAME_REGISTER                                                                              \
                      : "=&r"(sp), "=&r"(bp), "=&r"(here) ACO__MOVES_STACK : : "memory")
 #define ACO__NESTED_END(outer)                                                                                         \
     __asm__ volatile("mov sp,%0" : "+r"(outer) ACO__MOVES_STACK : : "memory")

@@ -52,7 +52,7 @@
 /* A stack's top is 64-byte aligned. The first function writes the frame header above its stack pointer, return address included. */
 #define ACO__ENTRY_BELOW_TOP 32
 #define ACO__RETURN_WORD 2
-#define ACO__LINK_REGISTER "lr"
+#define ACO__BEGINS_IN_ASSEMBLY
 
 #ifdef __clang__
 #define ACO__KEEP_BASE(to) "std 30," to(ACO__BASE) "\n\t"

@@ -79,7 +79,7 @@
 
 /* A stack's top is 64-byte aligned. */
 #define ACO__ENTRY_BELOW_TOP 16
-#define ACO__LINK_REGISTER "ra"
+#define ACO__BEGINS_IN_ASSEMBLY
 
 #ifdef __clang__
 #define ACO__KEEP_BASE(to) ACO__SAVE "s1," to(ACO__BASE) "\n\t"

@@ -46,7 +46,7 @@
 /* A stack's top is 64-byte aligned. The first function saves registers above its stack pointer, return address included. */
 #define ACO__ENTRY_BELOW_TOP 160
 #define ACO__RETURN_WORD 14
-#define ACO__LINK_REGISTER "r14"
+#define ACO__BEGINS_IN_ASSEMBLY
 
 #ifdef __clang__
 #define ACO__KEEP_FIXED
