@@ -21,8 +21,6 @@
  * but the deferred calls. gcc links its own into every program on Windows, where GNU ld has no weak references. */
 #ifdef EHABI
 #define UNWINDER(function) function(Backtrace) function(VRS_Get) function(VRS_Set) function(ForcedUnwind)
-#pragma weak _Unwind_VRS_Get
-#pragma weak _Unwind_VRS_Set
 #else
 #define UNWINDER(function)                                                                                             \
     function(Backtrace) function(GetCFA) function(GetRegionStart) function(SetGR) function(SetIP) function(ForcedUnwind)
@@ -30,10 +28,15 @@
 #if !defined(_WIN32) || defined(__clang__)
 #pragma weak _Unwind_ForcedUnwind
 #pragma weak _Unwind_Backtrace
+#ifdef EHABI
+#pragma weak _Unwind_VRS_Get
+#pragma weak _Unwind_VRS_Set
+#else
 #pragma weak _Unwind_GetCFA
 #pragma weak _Unwind_GetRegionStart
 #pragma weak _Unwind_SetGR
 #pragma weak _Unwind_SetIP
+#endif
 #endif
 
 typedef struct unwinder { /* no ForcedUnwind: there is none */
