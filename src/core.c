@@ -12,6 +12,8 @@
 #include "arch/aarch64.h"
 #elif defined(__riscv)
 #include "arch/riscv.h"
+#elif defined(__loongarch64)
+#include "arch/loongarch64.h"
 #endif
 #include "os.h"
 #include "task.h"

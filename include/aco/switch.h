@@ -90,6 +90,8 @@ typedef struct aco__thread {
 #include "arch/aarch64.h"
 #elif defined(__riscv) && defined(__ELF__)
 #include "arch/riscv.h"
+#elif defined(__loongarch64) && defined(__ELF__)
+#include "arch/loongarch64.h"
 #else
 #error "acorn: this architecture or object format has no switch yet (docs/platforms.md says which have)"
 #endif
