@@ -18,6 +18,8 @@
 #include "arch/ppc64le.h"
 #elif defined(__s390x__)
 #include "arch/s390x.h"
+#elif defined(__loongarch64)
+#include "arch/loongarch64.h"
 #endif
 #include "os.h"
 #include "task.h"

@@ -132,6 +132,8 @@ ACO_API ACO__COLD aco__thread_t *aco__thread_new(void); /* the calling thread's,
 #include "arch/ppc64le.h"
 #elif defined(__s390x__) && defined(__ELF__)
 #include "arch/s390x.h"
+#elif defined(__loongarch64) && defined(__ELF__)
+#include "arch/loongarch64.h"
 #elif defined(_MSC_VER) && !defined(__clang__)
 #error "acorn: this compiler has no GNU inline assembly: compile with mingw-w64's gcc or clang, or define ACO_CONFIG_NO_INLINE and link a library that they made"
 #else

@@ -13,8 +13,8 @@
  * a3                     scratch         the value passed, carried across the switch
  * a4                     scratch         in a transfer the block of the coroutine that leaves; else a clobber
  * t0                     scratch         control words
- * t1                     scratch         control words; where to go on: a jump through ra or t0 (x1, x5) is predicted as a return,
- *                                        and one through t2 (x7) passes by landing pads
+ * t1                     scratch         control words; where to go on: a jump through ra or t0 (x1, x5) is predicted as a
+ *                                        return, and one through t2 (x7) looks for no landing pad
  * a5-a7, t2-t6           scratch         clobbers
  * ra                     scratch         a clobber
  * gp                     unallocatable   untouched
@@ -47,8 +47,8 @@
 #endif
 #endif
 
-/* Operands: a field of the control block (a0), of the one that a transfer leaves or that is entered out of line (a4), of the thread
- * record (a1). Offsets asserted in src/core.c. */
+/* Operands: a field of the control block (a0), of the one that a transfer leaves or that is entered out of line (a4), of the
+ * thread record (a1). Offsets asserted in src/core.c. */
 #define ACO__BLOCK(offset) offset "(a0)"
 #define ACO__LEAVING(offset) offset "(a4)"
 #define ACO__ENTERED(offset) ACO__LEAVING(offset)
@@ -317,7 +317,8 @@ __extension__ register void *aco__stack_pointer __asm__("sp");
                          ACO__ALIGN_PAD "1:\t" ACO__LANDING_PAD                                                        \
                          "mv a3,sp\n"                                                                                  \
                          "3:"                                                                                          \
-                         : "+r"(aco__a0), "+r"(aco__a1), "+r"(aco__a3), "+r"(base), "+r"(aco__a2) ACO__MOVES_STACK : : ACO__CLOBBERS_OF_ALL); \
+                         : "+r"(aco__a0), "+r"(aco__a1), "+r"(aco__a3), "+r"(base), "+r"(aco__a2) ACO__MOVES_STACK     \
+                         : : ACO__CLOBBERS_OF_ALL);                                                                    \
         pc = aco__a0;                                                                                                  \
         bp = aco__a1;                                                                                                  \
         sp = aco__a3;                                                                                                  \
@@ -331,7 +332,8 @@ __extension__ register void *aco__stack_pointer __asm__("sp");
                          ACO__SWAP("s0", "a1") ACO__SWAP("s1", "a4")                                                   \
                          "jr t1\n"                                                                                     \
                          ACO__ALIGN_PAD "1:\t" ACO__LANDING_PAD                                                        \
-                         : "+r"(aco__a0), "+r"(aco__a1), "+r"(base), "+r"(aco__a2) ACO__MOVES_STACK : : "a3", ACO__CLOBBERS_OF_ALL); \
+                         : "+r"(aco__a0), "+r"(aco__a1), "+r"(base), "+r"(aco__a2) ACO__MOVES_STACK                    \
+                         : : "a3", ACO__CLOBBERS_OF_ALL);                                                              \
         pc = aco__a0;                                                                                                  \
         bp = aco__a1;                                                                                                  \
         value = aco__a2;                                                                                               \
