@@ -18,8 +18,6 @@
  *                                how a function that a switch enters from its beginning declares what crossed
  *   ACO__ENTRY_BELOW_TOP         how far below a stack's top an entry function finds its stack pointer
  *   ACO__RETURN_WORD             there, in words from the stack pointer up, stands its return address, if not at the stack pointer itself
- *   ACO__ARGUMENTS_ROOM          how many bytes above its stack pointer a function with an in-stack generator may have for what it calls, where
- *                                it keeps such room all the time
  *   ACO__LINK_REGISTER           defined where return addresses are passed in a register: aco__begin and aco__begin_entry are
  *                                assembly there, and load it
  *
