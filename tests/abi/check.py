@@ -339,14 +339,24 @@ def is_found(table, kinds, name, include, stubs):
     return False
 
 
+def can_check(compiler, stubs):
+    try:
+        compiler.preprocess(INCLUDE, stubs)
+        return True
+    except NotChecked:
+        return False
+
+
 def check_planted(table, stubs):
+    kinds, missed = [compiler for compiler in compilers(table) if can_check(compiler, stubs)], []
+    if not kinds:
+        return None
     optional = {name for r in table.registers if "optional" in r.options for name in r.names}
     with open(os.path.join(INCLUDE, "aco/arch", table.settings["header"])) as file:
         header = file.read()
     without = table.settings.get("without", "").split()
     planted = [("without ",) + plant for plant in dropped(header, without) if plant[0].lstrip("$%") not in optional]
     planted += [("with ",) + plant for plant in one_too_many(header, table)]
-    kinds, missed = compilers(table), []
     with tempfile.TemporaryDirectory() as folder:
         include = os.path.join(folder, "include")
         shutil.copytree(INCLUDE, include)
