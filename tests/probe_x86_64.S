@@ -11,11 +11,11 @@
 	.cfi_restore \reg
 	.endm
 
-/* %r8: where to store. */
-	.macro FIXED_WORDS
-	movq %rsp,(%r8)
+/* At `to` in rdx's probe. */
+	.macro FIXED_WORDS to
+	movq %rsp,\to(%rdx)
 	movq %fs:0,%rax
-	movq %rax,8(%r8)
+	movq %rax,\to+8(%rdx)
 	.endm
 
 FUNCTION probe_call
@@ -27,8 +27,7 @@ FUNCTION probe_call
 	PUSH r15
 	pushq %rdx
 	.cfi_adjust_cfa_offset 8
-	leaq PROBE_BEFORE(%rdx),%r8
-	FIXED_WORDS
+	FIXED_WORDS PROBE_BEFORE
 	movq %rdi,%rax
 	movq %rsi,%rdi
 	movq PROBE_SET(%rdx),%rbx
@@ -45,8 +44,7 @@ FUNCTION probe_call
 	movq %r13,PROBE_SEEN+24(%rdx)
 	movq %r14,PROBE_SEEN+32(%rdx)
 	movq %r15,PROBE_SEEN+40(%rdx)
-	leaq PROBE_AFTER(%rdx),%r8
-	FIXED_WORDS
+	FIXED_WORDS PROBE_AFTER
 	popq %rdx
 	.cfi_adjust_cfa_offset -8
 	POP r15

@@ -217,14 +217,14 @@ class Statement:
 def statements(text, table):
     """{name of a switch: its statements}"""
     letters = {register.options["letter"]: register.names[0] for register in table.registers if "letter" in register.options}
-    found = {}
+    declared = re.compile(r"\bregister\b[^;=]*?\b(\w+)\s+__asm__\s*\(\s*\"([^\"]+)\"\s*\)")
+    everywhere, found = declared.findall(text), {}
     for head in re.finditer(r"\baco__switch_(\w+)\s*\(", text):
         end = closing(text, head.end() - 1)
         if not re.match(r"\s*\{", text[end:]):
             continue
         body = text[end:closing(text, text.index("{", end))]
-        declared = r"\bregister\b[^;=]*?\b(\w+)\s+__asm__\s*\(\s*\"([^\"]+)\"\s*\)"
-        variables = {name: register.lstrip("$%") for name, register in re.findall(declared, text[:head.start()] + body)}
+        variables = {name: register.lstrip("$%") for name, register in everywhere + declared.findall(body)}
         found[head.group(1)] = [
             Statement(body[at.end():closing(body, at.end() - 1) - 1], variables, letters)
             for at in re.finditer(r"__asm__\s+(?:__)?volatile(?:__)?\s*\(", body) if re.search(r":", body[at.end():])]
@@ -339,14 +339,24 @@ def is_found(table, kinds, name, include, stubs):
     return False
 
 
+def can_check(compiler, stubs):
+    try:
+        compiler.preprocess(INCLUDE, stubs)
+        return True
+    except NotChecked:
+        return False
+
+
 def check_planted(table, stubs):
+    kinds, missed = [compiler for compiler in compilers(table) if can_check(compiler, stubs)], []
+    if not kinds:
+        return None
     optional = {name for r in table.registers if "optional" in r.options for name in r.names}
     with open(os.path.join(INCLUDE, "aco/arch", table.settings["header"])) as file:
         header = file.read()
     without = table.settings.get("without", "").split()
     planted = [("without ",) + plant for plant in dropped(header, without) if plant[0].lstrip("$%") not in optional]
     planted += [("with ",) + plant for plant in one_too_many(header, table)]
-    kinds, missed = compilers(table), []
     with tempfile.TemporaryDirectory() as folder:
         include = os.path.join(folder, "include")
         shutil.copytree(INCLUDE, include)
