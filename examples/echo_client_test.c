@@ -1,6 +1,6 @@
 /* Tests echo_server: starts it, opens all connections, drives them at once from one thread, and compares every byte.
  *
- *   echo_client_test SERVER
+ *   echo_client_test SERVER            (or: EMULATOR ARGUMENT... SERVER)
  *
  * The kinds of connections:
  *   PLAIN      sends 0 to 400 KB in pieces of random size, reads as it comes, half-closes, reads to the end
@@ -64,9 +64,10 @@ static unsigned char byte_at(const connection_t *c, size_t position)
 
 /* ---- The server process ---- */
 
-static pid_t server_start(const char *path, FILE **output)
+/* `command` has room for two more arguments and NULL. */
+static pid_t server_start(char **command, int arguments, FILE **output)
 {
-    char limit[16];
+    char limit[16], port[] = "0";
     int ends[2];
     snprintf(limit, sizeof limit, "%d", CONNECTIONS);
     CHECK(pipe(ends) == 0);
@@ -77,7 +78,10 @@ static pid_t server_start(const char *path, FILE **output)
         dup2(ends[1], STDOUT_FILENO);
         close(ends[0]);
         close(ends[1]);
-        execl(path, path, "0", limit, (char *)NULL);
+        command[arguments] = port;
+        command[arguments + 1] = limit;
+        command[arguments + 2] = NULL;
+        execv(command[0], command);
         _exit(127);
     }
     close(ends[1]);
@@ -249,11 +253,13 @@ int main(int argc, char **argv)
     unsigned long long sent = 0, echoed = 0;
     unsigned port = 0, served = 0;
     int status;
+    char *command[16];
     FILE *output;
 
-    CHECK(argc == 2);
+    CHECK(argc >= 2 && argc <= 14);
+    memcpy(command, argv + 1, (size_t)(argc - 1) * sizeof *command);
     alarm(LIMIT_S);
-    pid_t server = server_start(argv[1], &output);
+    pid_t server = server_start(command, argc - 1, &output);
     CHECK(fscanf(output, "listening on 127.0.0.1:%u", &port) == 1 && port != 0);
 
     for (int i = 0; i < CONNECTIONS; i++) {
