@@ -15,6 +15,15 @@ typedef struct child_end {
     char text[4096]; /* stderr */
 } child_end_t;
 
+/* What qemu-user adds to the stderr of a program that dies of a signal. */
+static inline void child_forget_emulator(char *text)
+{
+    static const char said[] = "qemu: uncaught target signal ";
+    char *last = strstr(text, said);
+    if (last && (last == text || last[-1] == '\n'))
+        *last = 0;
+}
+
 static inline child_end_t child_run(void (*act)(void))
 {
     child_end_t end;
@@ -49,6 +58,7 @@ static inline child_end_t child_run(void (*act)(void))
             length += (size_t)n;
     }
     end.text[length] = 0;
+    child_forget_emulator(end.text);
     close(ends[0]);
     waitpid(pid, &end.status, 0);
     return end;

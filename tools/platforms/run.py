@@ -131,6 +131,8 @@ def run_tests(directory, row, cut):
     with open(directory / "ctest.log", "w") as log:
         logged(log, *command, cwd=directory)
     passed, failed, not_built, skipped = [], [], [], {}
+    listed = json.loads(subprocess.run(["ctest", "--show-only=json-v1"], cwd=directory, capture_output=True, text=True).stdout)["tests"]
+    unbuilt = {test["name"] for test in listed if any(part.startswith(f"{directory}/") and not os.path.exists(part) for part in test.get("command", []))}
     for case in xml.etree.ElementTree.parse(report).iter("testcase") if report.exists() else ():
         name, why = case.get("name"), case.find("skipped")
         if case.get("status") == "run":
@@ -138,13 +140,12 @@ def run_tests(directory, row, cut):
         elif why is not None and "SKIP_RETURN_CODE" in why.get("message", ""):
             said = re.search(r"^skipped: (.*)", case.findtext("system-out") or "", re.M)
             skipped[name] = said.group(1) if said else "says not why"
-        elif why is not None:
+        elif name in unbuilt or why is not None:
             not_built.append(name)
         else:
             failed.append(name)
     if left and not cut:
-        listed = json.loads(subprocess.run(["ctest", "--show-only=json-v1"], cwd=directory, capture_output=True, text=True).stdout)
-        for test in listed["tests"]:
+        for test in listed:
             skipped.update({test["name"]: each.reason for each in left if re.fullmatch(each.tests, test["name"])})
     return {"passed": len(passed), "failed": sorted(failed), "not_built": sorted(not_built), "skipped": skipped}
 
