@@ -22,7 +22,7 @@ PLATFORMS = {
     "aarch64_be": Platform("Linux", "aarch64_be", zig="aarch64_be-linux-musl", emulator="qemu-aarch64_be"),
     "arm": Platform("Linux", "arm", "arm-linux-gnueabihf", "arm-linux-musleabihf", emulator="qemu-arm"),
     "riscv64": Platform("Linux", "riscv64", "riscv64-linux-gnu", "riscv64-linux-musl", emulator="qemu-riscv64"),
-    "loongarch64": Platform("Linux", "loongarch64", zig="loongarch64-linux-musl", zig_flags="-mcpu=generic_la64",  # qemu 7.2 has no LSX
+    "loongarch64": Platform("Linux", "loongarch64", zig="loongarch64-linux-musl", zig_flags="-mcpu=generic_la64+d",  # qemu 7.2 has no LSX
                             emulator="qemu-loongarch64"),
     "ppc64le": Platform("Linux", "ppc64le", "powerpc64le-linux-gnu", "powerpc64le-linux-musl", emulator="qemu-ppc64le"),
     "s390x": Platform("Linux", "s390x", "s390x-linux-gnu", "s390x-linux-musl", emulator="qemu-s390x"),
