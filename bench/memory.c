@@ -1,49 +1,5 @@
 /* Copying and memory: Acorn. What is measured: memory.h. */
-#include "bench.h"
+#include "acorn_share.h"
 
-#include <aco.h>
-
-typedef aco_t co_t;
 #define IMPL "acorn"
-
-static aco_t *main_co;
-static aco_share_stack_t *share_stack;
-
-static void co_prepare(void)
-{
-    aco_thread_init(NULL);
-    main_co = aco_create(NULL, NULL, 0, NULL, NULL);
-    share_stack = aco_share_stack_new(64 << 10);
-}
-
-BENCH_INLINE co_t *co_new(size_t save_sz, void (*entry)(void), size_t tag)
-{
-    return aco_create(main_co, share_stack, save_sz, entry, (void *)tag);
-}
-
-BENCH_INLINE void co_resume(co_t *co)
-{
-    aco_resume(co);
-}
-
-BENCH_INLINE size_t co_copied(const co_t *co)
-{
-    return co->save_stack.max_cpsz;
-}
-
-BENCH_INLINE void co_destroy(co_t *co)
-{
-    aco_destroy(co);
-}
-
-BENCH_INLINE uint64_t copying_tag(void)
-{
-    return (uintptr_t)aco_get_arg();
-}
-
-BENCH_INLINE void copying_yield(void)
-{
-    aco_yield();
-}
-
 #include "memory.h"

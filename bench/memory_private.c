@@ -5,12 +5,10 @@
  *   PROGRAM fallback N FLAG     N stacks where the kernel cannot guard in page tables: FLAG mprotect, or must_guard
  *   PROGRAM trim N PAGES FLAG   N idle stacks of so many touched pages are given back and used again: FLAG now, or lazy
  *   PROGRAM churn N             as memory_scale.h's */
-#include "bench.h"
+#include "acorn.h"
 
-#include <aco.h>
 #include <aco/pool.h>
 
-typedef aco_t co_t;
 #define IMPL "acorn, private"
 #define SCALE_PREFIX "private"
 /* aco_new()'s entry functions get an argument and return something. */
@@ -23,7 +21,6 @@ typedef aco_t co_t;
     }
 #define SCALE_ENTRY_POINT(bytes) enter_##bytes
 typedef aco_function_t co_entry_t;
-#define SCALE_PREFETCH
 #define SCALE_EACH(live) ((live) < 4000 ? 4096 + 400 : 8192 + 400)
 #define SCALE_OWN_MAIN
 
@@ -84,35 +81,10 @@ BENCH_INLINE co_t *co_new(size_t save_sz, aco_function_t entry, size_t tag)
     exit(1);
 }
 
-BENCH_INLINE void co_resume(co_t *co)
-{
-    aco_resume(co);
-}
-
-BENCH_INLINE void co_prefetch(const co_t *co)
-{
-    aco_prefetch(co);
-}
-
-BENCH_INLINE void co_prefetch_more(const co_t *co)
-{
-    aco_prefetch_stack(co);
-}
-
 BENCH_INLINE size_t co_copied(const co_t *co)
 {
     (void)co;
     return 0;
-}
-
-BENCH_INLINE void co_destroy(co_t *co)
-{
-    aco_destroy(co);
-}
-
-BENCH_INLINE uint64_t copying_tag(void)
-{
-    return (uintptr_t)aco_get_arg();
 }
 
 /* Not inlined: one call deep. */

@@ -270,12 +270,12 @@ def build_with_cargo(crate, directory):
                       env={**os.environ, "CARGO_TARGET_DIR": str(directory)})
 
 
-def build_with_go(program):
+def build_with_go(program, package):
     if not shutil.which("go"):
         return "go is not installed"
-    log = program.parent / "go.log"
+    log = program.with_suffix(".log")
     log.unlink(missing_ok=True)
-    return run_logged(["go", "build", "-buildvcs=false", "-o", program, "."], log, cwd=BENCH / "peers" / "go")
+    return run_logged(["go", "build", "-buildvcs=false", "-o", program, package], log, cwd=BENCH / "peers" / "go")
 
 
 def rust_version():
@@ -330,7 +330,7 @@ def build_others(directory):
     return {
         "corosensei": Program(COROSENSEI, rustc, cargo / "release" / "switch-corosensei", None, build_with_cargo("corosensei", cargo)),
         "tokio": Program("tokio", rustc, cargo / "release" / "scheduler-tokio", None, build_with_cargo("tokio", cargo)),
-        "go": Program("Go", go_version() or "go", go, None, build_with_go(go)),
+        "go": Program("Go", go_version() or "go", go, None, build_with_go(go, ".")),
     }
 
 
@@ -710,6 +710,26 @@ def contenders(results, case, programs):
     return [(label, program.impl == ACORN_NAME, statistics.median(results.samples[case, program])) for label, program in chosen.items()]
 
 
+def pyplot():
+    """matplotlib.pyplot, set up to draw the same numbers as the same file; None, having said so, where it is not installed."""
+    try:
+        import matplotlib
+    except ImportError:
+        print("\nno plots: matplotlib is not installed for this Python (Debian: apt-get install python3-matplotlib, then /usr/bin/python3)")
+        return None
+    matplotlib.use("svg")
+    matplotlib.rcParams.update({"svg.hashsalt": "acorn", "font.family": "sans-serif", "font.size": 10})
+    import matplotlib.pyplot
+    return matplotlib.pyplot
+
+
+def set_logarithmic(axes, xlabel, title):
+    axes.set(xscale="log", yscale="log", xlabel=xlabel, title=title)
+    axes.grid(True, which="major", color="#e3e6ea")
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
 def plot_bars(plt, results, programs, file):
     bars = sorted(contenders(results, ONE, programs), key=lambda bar: bar[2], reverse=True)
     if not bars:
@@ -758,10 +778,7 @@ def plot_lines(plt, results, programs, file):
             if len(points) > 1:
                 axes.plot(*zip(*points), color=colour, linestyle=dashes, marker="o", markersize=4, label=label)
                 drawn = True
-        axes.set(xscale="log", yscale="log", xlabel="coroutines", title={"rr": "round robin", "random": "random order"}[order])
-        axes.grid(True, which="major", color="#e3e6ea")
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
+        set_logarithmic(axes, "coroutines", {"rr": "round robin", "random": "random order"}[order])
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}".replace(",", " "))
     if drawn:
@@ -775,14 +792,9 @@ def plot_lines(plt, results, programs, file):
 
 
 def plot(results, programs, directory):
-    try:
-        import matplotlib
-    except ImportError:
-        print("\nno plots: matplotlib is not installed for this Python (Debian: apt-get install python3-matplotlib, then /usr/bin/python3)")
+    plt = pyplot()
+    if not plt:
         return
-    matplotlib.use("svg")
-    matplotlib.rcParams.update({"svg.hashsalt": "acorn", "font.family": "sans-serif", "font.size": 10})
-    import matplotlib.pyplot as plt
     directory.mkdir(parents=True, exist_ok=True)
     for name, draw in (("switch.svg", plot_bars), ("switch-coroutines.svg", plot_lines)):
         if draw(plt, results, programs, directory / name):
@@ -791,14 +803,19 @@ def plot(results, programs, directory):
 
 # ---- The command ----
 
-def options():
-    parser = argparse.ArgumentParser(description="Acorn's benchmarks", formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
-    parser.add_argument("--only", metavar="TEXT", action="append", help="only the cases whose title contains TEXT, nothing else; repeatable")
+def parsed(parser):
+    """The command line, with the options that bench/run_memory.py has too."""
     parser.add_argument("--json", metavar="FILE", type=Path, help="write all results, one JSON object per line")
     parser.add_argument("--svg", metavar="DIR", type=Path, help="write the plots")
     parser.add_argument("--build", metavar="DIR", type=Path, default=ROOT / "build" / "bench", help="where to build")
     return parser.parse_args()
+
+
+def options():
+    parser = argparse.ArgumentParser(description="Acorn's benchmarks", formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
+    parser.add_argument("--only", metavar="TEXT", action="append", help="only the cases whose title contains TEXT, nothing else; repeatable")
+    return parsed(parser)
 
 
 def main():

@@ -12,12 +12,10 @@ import random
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 sys.dont_write_bytecode = True
 import run  # noqa: E402: bench/run.py, beside this file
 
-ROOT = run.ROOT
 SAMPLES = 3
 LIMIT = 600  # seconds for one measurement
 ACORN, ENTRY, PRIVATE, BARE, GLIBC = "acorn", "acorn, ACO_ENTRY", "acorn, private", "bare pages", "malloc blocks, glibc"
@@ -58,16 +56,9 @@ def build(directory):
                 path = directory / name / "bench" / program
                 why = failure or (None if path.exists() else f"{needs} is not installed" if needs else "was not built")
                 programs.append(run.Program(impl, run.version(cc) or name, path, None, why))
-    programs.append(run.Program(GO, run.go_version() or "go", directory / "memory-go", None, build_with_go(directory / "memory-go")))
+    go = directory / "memory-go"
+    programs.append(run.Program(GO, run.go_version() or "go", go, None, run.build_with_go(go, "./memory")))
     return programs
-
-
-def build_with_go(program):
-    if not run.shutil.which("go"):
-        return "go is not installed"
-    log = program.parent / "memory-go.log"
-    log.unlink(missing_ok=True)
-    return run.run_logged(["go", "build", "-buildvcs=false", "-o", program, "./memory"], log, cwd=run.BENCH / "peers" / "go")
 
 
 # ---- What is measured ----
@@ -389,10 +380,7 @@ def draw(plt, panels, file, xlabel, ylabel):
     for place, (title, lines) in zip(axes[0], panels):
         for label, colour, dashes, line in lines:
             labels[label], = place.plot(*zip(*line), color=colour, linestyle=dashes, marker="o", markersize=4, label=label)
-        place.set(xscale="log", yscale="log", xlabel=xlabel, title=title)
-        place.grid(True, which="major", color="#e3e6ea")
-        place.set_axisbelow(True)
-        place.spines[["top", "right"]].set_visible(False)
+        run.set_logarithmic(place, xlabel, title)
         for axis in (place.xaxis, place.yaxis):
             axis.set_major_formatter(lambda value, _: f"{value:,.0f}".replace(",", " ") if value >= 1 else f"{value:g}")
     axes[0][0].set_ylabel(ylabel)
@@ -405,14 +393,9 @@ def draw(plt, panels, file, xlabel, ylabel):
 
 
 def plot(table, directory):
-    try:
-        import matplotlib
-    except ImportError:
-        print("\nno plots: matplotlib is not installed for this Python (Debian: apt-get install python3-matplotlib, then /usr/bin/python3)")
+    plt = run.pyplot()
+    if not plt:
         return
-    matplotlib.use("svg")
-    matplotlib.rcParams.update({"svg.hashsalt": "acorn", "font.family": "sans-serif", "font.size": 10})
-    import matplotlib.pyplot as plt
     directory.mkdir(parents=True, exist_ok=True)
     orders = (("round_robin", "round robin"), ("random", "random order"))
     draw(plt, [("", curves(table, "create", "bytes", "n", live=LIVE))], directory / "memory-bytes.svg", "coroutines", "resident bytes each")
@@ -432,10 +415,7 @@ def options():
     parser.add_argument("--max", metavar="N", type=int, default=10_000_000, help="the most coroutines, at least 1000")
     parser.add_argument("--only", metavar="GROUP", action="append", choices=("count", "copying", "private", "churn"), help="repeatable")
     parser.add_argument("--impl", metavar="NAME", action="append", help="only contenders of exactly this name; repeatable")
-    parser.add_argument("--json", metavar="FILE", type=Path, help="write all results, one JSON object per line")
-    parser.add_argument("--svg", metavar="DIR", type=Path, help="write the plots")
-    parser.add_argument("--build", metavar="DIR", type=Path, default=ROOT / "build" / "bench", help="where to build")
-    return parser.parse_args()
+    return run.parsed(parser)
 
 
 def main():

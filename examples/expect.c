@@ -62,7 +62,7 @@ static int run(char **command, FILE *out, FILE *err)
         alarm(LIMIT_S); /* outlives exec: a program that hangs dies by SIGALRM */
         dup2(fileno(out), STDOUT_FILENO);
         dup2(fileno(err), STDERR_FILENO);
-        execv(command[0], command);
+        execvp(command[0], command);
         _exit(127);
     }
     if (waitpid(pid, &status, 0) != pid)

@@ -10,6 +10,8 @@
 #define _GNU_SOURCE
 #include "aco.h"
 #include "aco/pool.h"
+#include "../tests/random.h"
+#include "../tests/sanitizers.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -17,19 +19,9 @@
 #include <signal.h>
 #include <stdarg.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ASAN 1
-#endif
-#endif
-#ifndef ASAN
-#define ASAN 0
-#endif
 /* AddressSanitizer knows nothing of frames that are copied: what asks for a share stack gets a private one there. */
 #ifndef FUZZ_COPYING
-#define FUZZ_COPYING !ASAN
+#define FUZZ_COPYING !UNDER_ASAN
 #endif
 
 #define OUTLINE static __attribute__((noinline))
@@ -42,7 +34,7 @@ enum {
     DEFERRED = 12,
     DEPTH = 6, /* nested interpreters on one stack */
     DEEPEST = 12,
-    STACK = ASAN ? 256 << 10 : 128 << 10
+    STACK = UNDER_ASAN ? 256 << 10 : 128 << 10
 };
 
 /* ---- The model ---- */
@@ -1179,18 +1171,15 @@ static void replay(const char *path)
     closedir(directory);
 }
 
-/* Inputs made up by splitmix64. */
+/* Inputs made up at random. */
 static void make_up(unsigned long inputs, uint64_t seed)
 {
     static uint8_t bytes[600];
     for (unsigned long i = 0; i < inputs; i++) {
-        uint64_t state = seed * 1000003 + i, z;
+        random_t r = {seed * 1000003 + i};
         size_t sz = 20 + i % (sizeof bytes - 20);
         for (size_t n = 0; n < sz; n++) {
-            z = state += UINT64_C(0x9e3779b97f4a7c15);
-            z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-            z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-            z ^= z >> 31;
+            uint64_t z = draw(&r);
             bytes[n] = (uint8_t)(z >> 60 < 8 ? z & 0xe3 : z); /* few coroutines, so that they meet */
         }
         LLVMFuzzerTestOneInput(bytes, sz);

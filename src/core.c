@@ -10,6 +10,16 @@
 #include "arch/i386.h"
 #elif defined(__aarch64__)
 #include "arch/aarch64.h"
+#elif defined(__riscv)
+#include "arch/riscv.h"
+#elif defined(__arm__)
+#include "arch/arm.h"
+#elif defined(__powerpc64__)
+#include "arch/ppc64le.h"
+#elif defined(__s390x__)
+#include "arch/s390x.h"
+#elif defined(__loongarch64)
+#include "arch/loongarch64.h"
 #endif
 #include "os.h"
 #include "task.h"
@@ -26,7 +36,9 @@ static inline int own_fp(const aco_t *co)
 /* The assembly names it, where link-time optimisation does not look. */
 #define ACO__NAMED_BY_ASSEMBLY __attribute__((used))
 
+#ifndef ACO__THREAD_SLOT
 ACO__NAMED_BY_ASSEMBLY ACO_API __thread aco__thread_t aco__thread __attribute__((tls_model("initial-exec")));
+#endif
 
 #define OFFSET_IS(type, field, words, bytes)                                                                           \
     _Static_assert(offsetof(type, field) == (words) * sizeof(void *) + (bytes), "offset of " #field)
@@ -87,21 +99,7 @@ void aco_thread_init(aco_cofuncp_t last_word)
 
 enum { SCRATCH = 64 << 10 };
 
-typedef ACO__ARRIVAL_ABI void arrival_t(ACO__ARRIVAL_PARAMETERS);
-static arrival_t on_scratch, recall, trapped;
-
-static size_t round_to_page(size_t sz)
-{
-    size_t page = aco__os_page_size();
-    return (sz + page - 1) & ~(page - 1);
-}
-
-/* A context that runs `fn` on the scratch stack, which is nobody's between switches: each starts at its top. */
-static void on_top(aco__context_t *context, void *top, arrival_t *fn)
-{
-    context->sp = top;
-    memcpy(&context->pc, &fn, sizeof fn);
-}
+static aco__arrival_t on_scratch, recall, trapped;
 
 aco__rare_t *aco__rare(void)
 {
@@ -111,16 +109,19 @@ aco__rare_t *aco__rare(void)
     char *map, *top;
     if (aco_likely(rare != NULL))
         return rare;
-    map = aco__map(page + SCRATCH + round_to_page(sizeof *rare));
+    map = aco__map(page + SCRATCH + aco__round_up(sizeof *rare, page));
     if (!map)
         return NULL;
     aco__os_guard(map, page); /* nothing deep runs there; without a guard it runs all the same */
     rare = (aco__rare_t *)(void *)(map + page + SCRATCH);
     top = (char *)rare - ACO__ENTRY_BELOW_TOP;
-    *(const void **)(void *)top = aco__returned;
-    on_top(&rare->scratch.aco__self, top, on_scratch);
-    on_top(&rare->trap.aco__self, top, trapped);
-    on_top(&rare->recall, top, recall);
+    ((const void **)(void *)top)[ACO__RETURN_WORD] = aco__returned;
+#ifdef ACO__ARRIVES_IN_ASSEMBLY
+    rare->stack.ptr = map + page;
+#endif
+    aco__begin_in(&rare->scratch.aco__self, top, on_scratch); /* the stack is nobody's between switches: each starts at its top */
+    aco__begin_in(&rare->trap.aco__self, top, trapped);
+    aco__begin_in(&rare->recall, top, recall);
     rare->scratch.aco__state = rare->trap.aco__state = ACO__SHARES_FP;
     aco__fp_read(&rare->trap.aco__fp_control, &rare->trap.aco__fp_control2);
     self->rare = rare;
@@ -144,19 +145,38 @@ static void rare_thread_ends(void)
         aco__unmap(rare->signal_stack, ACO__SIGNAL_STACK);
     }
     self->rare = NULL;
-    aco__unmap_guarded((char *)rare - SCRATCH - page, page + SCRATCH + round_to_page(sizeof *rare), page);
+    aco__unmap_guarded((char *)rare - SCRATCH - page, page + SCRATCH + aco__round_up(sizeof *rare, page), page);
 }
 
-static void thread_ends(void *unused)
+static void thread_ends(void *arg)
 {
-    aco__thread_t *self = aco__self();
-    (void)unused;
+    aco__thread_t *self = arg;
+#ifdef ACO__THREAD_SLOT
+    aco__os_at_thread_exit(thread_ends, self); /* systems empty the slot before they call */
+#endif
     rare_thread_ends(); /* its destructors may use coroutines */
     if (self->scheduler)
         self->scheduler->thread_ends(self);
     aco__spares_free(self);
     aco__heap_thread_ends();
+#ifdef ACO__THREAD_SLOT
+    aco__os_slot_clear();
+    aco__os_unmap(self, aco__round_up(sizeof *self, aco__os_page_size()));
+#endif
 }
+
+#ifdef ACO__THREAD_SLOT
+aco__thread_t *aco__thread_new(void)
+{
+    int saved = errno;
+    aco__thread_t *self = aco__os_map(aco__round_up(sizeof *self, aco__os_page_size()));
+    if (!self)
+        aco__die("acorn", NULL, "no memory for the thread's record");
+    aco__os_at_thread_exit(thread_ends, self);
+    errno = saved;
+    return self;
+}
+#endif
 
 void aco__thread_will_end(void)
 {
@@ -166,16 +186,22 @@ void aco__thread_will_end(void)
 
 /* ---- Making and freeing ---- */
 
-#ifdef ACO__LINK_REGISTER
+#ifdef ACO__BEGINS_IN_ASSEMBLY
 ACO__HIDDEN void aco__begin_entry(void); /* begins a coroutine of aco_create(): src/arch/ */
 #endif
+
+static inline void measure_if_wanted(aco_t *co)
+{
+    if (aco_unlikely(aco__self()->measures))
+        aco__usage_begin(co);
+}
 
 static void prepare_entry(aco_t *co, aco_cofuncp_t fp, void *arg)
 {
     aco_function_t fn;
     memcpy(&fn, &fp, sizeof fp);
     aco__prepare(ready(), co, fn, arg);
-#ifdef ACO__LINK_REGISTER
+#ifdef ACO__BEGINS_IN_ASSEMBLY
     fp = aco__begin_entry;
 #endif
     memcpy(&co->aco__self.pc, &fp, sizeof fp);
@@ -207,7 +233,7 @@ static aco_t *block_new(size_t save_sz)
     }
     if (aco_unlikely(aco__tools_present())) /* each coroutine then has an extra record, whose address stands in the area */
         save_sz += sizeof(void *);
-    size_t inside = save_sz <= MAX_INSIDE ? save_sz : 0, room = sizeof(aco_t) + (inside ? inside : 8); /* see stack.c's area_statistic_t */
+    size_t room = sizeof(aco_t) + (save_sz <= MAX_INSIDE ? save_sz : ACO__AREA_STATISTIC);
     aco_t *co = aco__block_memory_new(&room);
     if (!co)
         return NULL;
@@ -215,7 +241,7 @@ static aco_t *block_new(size_t save_sz)
     co->save_stack.ptr = co + 1;
     co->save_stack.sz = room - sizeof(aco_t);
     if (save_sz > MAX_INSIDE) {
-        co->save_stack.sz = (save_sz + 15) & ~(size_t)15; /* a pointer may stand behind it */
+        co->save_stack.sz = aco__round_up(save_sz, 16); /* a pointer may stand behind it */
         co->save_stack.ptr = aco__memory_new(&co->save_stack.sz);
         if (!co->save_stack.ptr) {
             co->aco__state = ACO__GONE;
@@ -266,8 +292,7 @@ aco_t *aco__create(aco_t *main_co, aco_share_stack_t *stack, size_t save_sz, aco
     prepare_entry(co, fp, arg);
     if (aco__observe_new(co, 0) != 0)
         aco__refuse_memory(1, "aco_create", sizeof(aco__extra_t));
-    if (aco_unlikely(aco__self()->measures))
-        aco__usage_begin(co);
+    measure_if_wanted(co);
     return co;
 }
 
@@ -281,8 +306,7 @@ void aco_reset(aco_t *co, aco_cofuncp_t fp, void *arg)
         aco__die("aco_reset", co, "was made by aco_new(): aco_restart() is its call");
     aco__extra_clear(co);
     prepare_entry(co, fp, arg);
-    if (aco_unlikely(aco__self()->measures))
-        aco__usage_begin(co);
+    measure_if_wanted(co);
 }
 
 /* ---- Native coroutines ---- */
@@ -390,8 +414,7 @@ aco_t *aco__new_called(const char *call, aco_function_t fn, void *arg, const aco
         if (aco__observe_new(co, (o->flags & ACO_OWN_EXCEPTIONS) != 0) == 0 && (!o->name || aco__extra_make(co))) {
             if (o->name)
                 aco__name(aco__extra(co), o->name);
-            if (aco_unlikely(self->measures))
-                aco__usage_begin(co);
+            measure_if_wanted(co);
             return co;
         }
         sz = sizeof(aco__extra_t);
@@ -408,7 +431,7 @@ aco_t *aco__new(aco_function_t fn, void *arg, const aco_options_t *opts, int own
 
 int aco__is_new(const aco_t *co)
 {
-    arrival_t *begin = aco__begin;
+    aco__arrival_t *begin = aco__begin;
     return aco__phase(co) == ACO__READY || (aco__phase(co) == ACO__SUSPENDED && memcmp(&co->aco__self.pc, &begin, sizeof begin) == 0 && co != aco__running());
 }
 
@@ -431,8 +454,7 @@ int aco_restart(aco_t *co, aco_function_t fn, void *arg)
     if (!aco__has(co, ACO__PRIVATE))
         co->save_stack.valid_sz = 0;
     aco__set_phase(co, aco__has(co, ACO__PRIVATE) ? ACO__SUSPENDED : ACO__READY);
-    if (aco_unlikely(aco__self()->measures))
-        aco__usage_begin(co);
+    measure_if_wanted(co);
     return 0;
 }
 
@@ -893,7 +915,7 @@ void aco__end(aco_t *co, void *result)
     end(co, result);
 }
 
-#ifdef ACO__LINK_REGISTER /* aco__begin goes on here */
+#ifdef ACO__BEGINS_IN_ASSEMBLY /* aco__begin goes on here */
 #define ACO__BEGUN ACO__NAMED_BY_ASSEMBLY ACO__HIDDEN
 ACO__HIDDEN void aco__begun(ACO__ARRIVAL_PARAMETERS);
 #else

@@ -6,47 +6,74 @@
 
 #include <errno.h>
 #include <string.h>
+#ifdef _WIN32
+#define WIN32_LEAN_AND_MEAN
+#include <windows.h>
+#endif
 #include <unwind.h>
 
+/* The Arm EHABI's unwinder, else that of the Itanium C++ ABI. */
+#if defined(__arm__) && !defined(__ARM_DWARF_EH__) && !defined(__USING_SJLJ_EXCEPTIONS__)
+#define EHABI
+#endif
+
 /* The unwinder. Weak: frames with something to unwind have brought their compiler's with them; without one there is nothing to run
- * but the deferred calls. */
+ * but the deferred calls. gcc links its own into every program on Windows, where GNU ld has no weak references. */
+#ifdef EHABI
+#define UNWINDER(function) function(Backtrace) function(VRS_Get) function(VRS_Set) function(ForcedUnwind)
+#else
+#define UNWINDER(function)                                                                                             \
+    function(Backtrace) function(GetCFA) function(GetRegionStart) function(SetGR) function(SetIP) function(ForcedUnwind)
+#endif
+#if !defined(_WIN32) || defined(__clang__)
 #pragma weak _Unwind_ForcedUnwind
 #pragma weak _Unwind_Backtrace
+#ifdef EHABI
+#pragma weak _Unwind_VRS_Get
+#pragma weak _Unwind_VRS_Set
+#else
 #pragma weak _Unwind_GetCFA
 #pragma weak _Unwind_GetRegionStart
 #pragma weak _Unwind_SetGR
 #pragma weak _Unwind_SetIP
+#endif
+#endif
 
-typedef struct unwinder {
-    __typeof__(&_Unwind_ForcedUnwind) forced_unwind; /* NULL: there is none */
-    __typeof__(&_Unwind_Backtrace) backtrace;
-    __typeof__(&_Unwind_GetCFA) get_cfa;
-    __typeof__(&_Unwind_GetRegionStart) get_region_start;
-    __typeof__(&_Unwind_SetGR) set_gr;
-    __typeof__(&_Unwind_SetIP) set_ip;
+typedef struct unwinder { /* no ForcedUnwind: there is none */
+#define MEMBER(name) __typeof__(&_Unwind_##name) name;
+    UNWINDER(MEMBER)
 } unwinder_t;
 
-static const unwinder_t own_unwinder = {_Unwind_ForcedUnwind, _Unwind_Backtrace, _Unwind_GetCFA, _Unwind_GetRegionStart, _Unwind_SetGR, _Unwind_SetIP};
+#define OWN(name) _Unwind_##name,
+static const unwinder_t own_unwinder = {UNWINDER(OWN)};
 
 /* The program's; or that of a library that was loaded later, for itself alone, where the references above do not look. */
 static const unwinder_t *unwinder(void)
 {
+#define NAME(name) "_Unwind_" #name,
     static unwinder_t found;
-    static const char *const names[] = {"_Unwind_Backtrace", "_Unwind_GetCFA", "_Unwind_GetRegionStart", "_Unwind_SetGR", "_Unwind_SetIP", "_Unwind_ForcedUnwind"};
+    static const char *const names[] = {UNWINDER(NAME)};
     void *symbols[sizeof names / sizeof *names];
-    if (aco_likely(own_unwinder.forced_unwind != NULL))
+    _Static_assert(sizeof symbols == sizeof found, "a pointer for each name");
+    if (aco_likely(own_unwinder.ForcedUnwind != NULL))
         return &own_unwinder;
     aco__os_lock();
-    if (!found.forced_unwind && aco__os_loaded_unwinder(names, symbols, sizeof names / sizeof *names)) {
-        memcpy(&found.backtrace, &symbols[0], sizeof symbols[0]);
-        memcpy(&found.get_cfa, &symbols[1], sizeof symbols[1]);
-        memcpy(&found.get_region_start, &symbols[2], sizeof symbols[2]);
-        memcpy(&found.set_gr, &symbols[3], sizeof symbols[3]);
-        memcpy(&found.set_ip, &symbols[4], sizeof symbols[4]);
-        memcpy(&found.forced_unwind, &symbols[5], sizeof symbols[5]);
-    }
+    if (!found.ForcedUnwind && aco__os_loaded_unwinder(names, symbols, sizeof names / sizeof *names))
+        memcpy(&found, symbols, sizeof found);
     aco__os_unlock();
     return &found;
+}
+
+/* The stack pointer of the frame that the unwinder is at. */
+static char *stack_pointer(struct _Unwind_Context *context)
+{
+#ifdef EHABI /* whose _Unwind_GetCFA() may tell that of the frame further out */
+    uint32_t sp;
+    unwinder()->VRS_Get(context, _UVRSC_CORE, 13, _UVRSD_UINT32, &sp);
+    return (char *)sp;
+#else
+    return (char *)unwinder()->GetCFA(context);
+#endif
 }
 
 /* ---- Deferred calls ---- */
@@ -212,40 +239,132 @@ __attribute__((noreturn)) static void finish(cancel_t *cancel)
     aco__end(co, NULL);
 }
 
+#ifdef EHABI /* clang's declaration passes the class by value, as LLVM's unwinder does; libgcc's by its address */
+typedef const char *exception_class_t;
+#define STOP_FUNCTION ((_Unwind_Stop_Fn)(void (*)(void))at_frame)
+#else
+typedef _Unwind_Exception_Class exception_class_t;
+#define STOP_FUNCTION at_frame
+#endif
+
+/* The unwinder is at the function to stop at. */
+static int is_last(const cancel_t *cancel, struct _Unwind_Context *context)
+{
+#ifdef EHABI /* with or without the bit that tells Thumb code */
+    (void)context;
+    return cancel->last && (cancel->exception.pr_cache.fnstart | 1) == (cancel->last | 1);
+#else
+    return cancel->last && unwinder()->GetRegionStart(context) == cancel->last;
+#endif
+}
+
+#ifdef _WIN32
+#ifdef __clang__
+#pragma weak __unw_init_local
+#pragma weak _GCC_specific_handler
+extern int __unw_init_local(void *cursor, void *context);
+extern EXCEPTION_DISPOSITION _GCC_specific_handler(EXCEPTION_RECORD *record, void *frame, CONTEXT *context, DISPATCHER_CONTEXT *dispatcher,
+                                                   _Unwind_Personality_Fn personality);
+#define HAS_LIBUNWIND (__unw_init_local != NULL)
+#else
+#define HAS_LIBUNWIND 0
+#endif
+#endif
+
+/* Whether at_frame() finds the stack pointer of the frame's caller: libgcc's unwinding by force on Windows, which comes by frames
+ * with destructors only. Else it is the frame's own. */
+static int cfa_is_callers(void)
+{
+#ifdef _WIN32
+    return !HAS_LIBUNWIND;
+#else
+    return 0;
+#endif
+}
+
 /* The unwinder comes by before it runs a frame's destructors. */
-static _Unwind_Reason_Code at_frame(int version, _Unwind_Action actions, _Unwind_Exception_Class class, struct _Unwind_Exception *exception,
+static _Unwind_Reason_Code at_frame(int version, _Unwind_Action actions, exception_class_t class, struct _Unwind_Exception *exception,
                                     struct _Unwind_Context *context, void *arg)
 {
     cancel_t *cancel = arg;
     (void)version, (void)class, (void)exception;
-    if ((actions & _UA_END_OF_STACK) || (cancel->last && unwinder()->get_region_start(context) == cancel->last))
+#ifdef EHABI
+    if ((void *)exception != arg)
+        aco__die("aco_cancel", NULL, "only libgcc's unwinder will do");
+#endif
+    if ((actions & _UA_END_OF_STACK) || is_last(cancel, context))
         finish(cancel);
     cancel->inner_cfa = cancel->cfa;
-    cancel->cfa = (char *)unwinder()->get_cfa(context);
+    cancel->cfa = stack_pointer(context);
     if (cancel->outer && cancel->cfa > cancel->outer)
         finish(cancel);
     if (cancel->co)
-        call_deferred(cancel->co, cancel->cfa);
+        call_deferred(cancel->co, cfa_is_callers() ? cancel->cfa - 1 : cancel->cfa);
     return _URC_NO_REASON;
+}
+
+static const uint64_t our_class = UINT64_C(0x41434f524e000000); /* "ACORN" */
+
+static int is_ours(const struct _Unwind_Exception *exception)
+{
+    return memcmp(&exception->exception_class, &our_class, sizeof our_class) == 0;
 }
 
 /* libc++ throws a cancellation that was caught and thrown again as an ordinary exception: it then looks for a handler, and
  * finds one in the outermost frame. */
-static const _Unwind_Exception_Class our_class = UINT64_C(0x41434f524e000000); /* "ACORN" */
-
+#ifdef EHABI
+ACO__HIDDEN __attribute__((used)) _Unwind_Reason_Code aco__outermost_personality(_Unwind_State state, struct _Unwind_Exception *exception,
+                                                                                 struct _Unwind_Context *context);
+_Unwind_Reason_Code aco__outermost_personality(_Unwind_State state, struct _Unwind_Exception *exception, struct _Unwind_Context *context)
+{
+    uint32_t landing = (uint32_t)aco__cancel_landing, word = (uint32_t)exception;
+    if (state == (_US_VIRTUAL_UNWIND_FRAME | _US_FORCE_UNWIND)) /* a backtrace; there is no exception */
+        return _URC_END_OF_STACK;
+    if (!is_ours(exception))
+        return _URC_FAILURE;
+    if (state & _US_FORCE_UNWIND) /* libgcc asks here before it calls at_frame() */
+        finish((cancel_t *)(void *)exception);
+    if ((state & _US_ACTION_MASK) == _US_VIRTUAL_UNWIND_FRAME) {
+        exception->barrier_cache.sp = (uint32_t)stack_pointer(context);
+        return _URC_HANDLER_FOUND;
+    }
+    unwinder()->VRS_Set(context, _UVRSC_CORE, 0, _UVRSD_UINT32, &word);
+    unwinder()->VRS_Set(context, _UVRSC_CORE, 15, _UVRSD_UINT32, &landing);
+    return _URC_INSTALL_CONTEXT;
+}
+#else
 ACO__HIDDEN __attribute__((used)) _Unwind_Reason_Code aco__outermost_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
                                                                                  struct _Unwind_Exception *exception, struct _Unwind_Context *context);
-_Unwind_Reason_Code aco__outermost_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class class, struct _Unwind_Exception *exception,
-                                               struct _Unwind_Context *context)
+_Unwind_Reason_Code aco__outermost_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
+                                               struct _Unwind_Exception *exception, struct _Unwind_Context *context)
 {
-    if (version != 1 || class != our_class || (actions & _UA_FORCE_UNWIND))
+    (void)class;
+    if (version != 1 || !is_ours(exception) || (actions & _UA_FORCE_UNWIND))
         return _URC_CONTINUE_UNWIND;
     if (actions & _UA_SEARCH_PHASE)
         return _URC_HANDLER_FOUND;
-    unwinder()->set_gr(context, __builtin_eh_return_data_regno(0), (_Unwind_Word)(uintptr_t)exception);
-    unwinder()->set_ip(context, (_Unwind_Ptr)(uintptr_t)aco__cancel_landing);
+    unwinder()->SetGR(context, __builtin_eh_return_data_regno(0), (_Unwind_Word)(uintptr_t)exception);
+    unwinder()->SetIP(context, (_Unwind_Ptr)(uintptr_t)aco__cancel_landing);
     return _URC_INSTALL_CONTEXT;
 }
+#endif
+
+#ifdef _WIN32
+/* What the system calls for the outermost frame. libgcc knows no end of the stack as it unwinds by force, and would have the process
+ * end there. */
+ACO__HIDDEN __attribute__((used)) EXCEPTION_DISPOSITION aco__outermost_handler(EXCEPTION_RECORD *record, void *frame, CONTEXT *context,
+                                                                               DISPATCHER_CONTEXT *dispatcher);
+EXCEPTION_DISPOSITION aco__outermost_handler(EXCEPTION_RECORD *record, void *frame, CONTEXT *context, DISPATCHER_CONTEXT *dispatcher)
+{
+    enum { GCC_THROW = 0x20474343, GCC_FORCED = 0x22474343 };
+    struct _Unwind_Exception *exception = (void *)record->ExceptionInformation[0];
+    if ((record->ExceptionCode & ~(DWORD)(GCC_THROW ^ GCC_FORCED)) != GCC_THROW || exception->exception_class != our_class)
+        return ExceptionContinueSearch;
+    if (record->ExceptionCode == GCC_FORCED)
+        finish((cancel_t *)(void *)exception);
+    return _GCC_specific_handler(record, frame, context, dispatcher, aco__outermost_personality);
+}
+#endif
 
 ACO__HIDDEN __attribute__((used, noreturn)) void aco__cancel_landed(struct _Unwind_Exception *exception);
 void aco__cancel_landed(struct _Unwind_Exception *exception)
@@ -270,7 +389,7 @@ typedef struct assignment {
 static _Unwind_Reason_Code assign(struct _Unwind_Context *context, void *arg)
 {
     assignment_t *to = arg;
-    char *sp = (char *)unwinder()->get_cfa(context);
+    char *sp = stack_pointer(context);
     for (; to->next && to->next->frame < sp; to->next = to->next->next)
         to->next->owner_sp = to->inner_sp;
     to->inner_sp = sp;
@@ -288,7 +407,7 @@ static cancel_t *cancel_new(const char *call, aco_t *co, int fatal)
     memset(cancel, 0, sizeof *cancel);
     cancel->call = call;
     cancel->co = co;
-    cancel->exception.exception_class = our_class;
+    memcpy(&cancel->exception.exception_class, &our_class, sizeof our_class);
     cancel->exception.exception_cleanup = swallowed;
     return cancel;
 }
@@ -298,13 +417,13 @@ __attribute__((noreturn)) static void unwind_callers(cancel_t *cancel)
 {
     aco_t *co = cancel->co;
     aco__extra_t *extra = co ? aco__extra(co) : NULL;
-    if (unwinder()->forced_unwind) {
+    if (unwinder()->ForcedUnwind) {
         if (extra && extra->deferred && aco__is_on_its_stack(co, __builtin_frame_address(0))) {
             assignment_t to = {extra->deferred, NULL};
-            unwinder()->backtrace(assign, &to);
+            unwinder()->Backtrace(assign, &to);
         }
         aco__observe_unwind();
-        unwinder()->forced_unwind(&cancel->exception, at_frame, cancel);
+        unwinder()->ForcedUnwind(&cancel->exception, STOP_FUNCTION, cancel);
     }
     finish(cancel);
 }
@@ -408,7 +527,7 @@ ACO__UNOBSERVED void aco__generator_unwound(const aco__context_t *peer, int in_s
     enum { BETWEEN = 256 }; /* bytes; arguments and padding of the two calls */
     static aco__event_t cancelled = {go_on};
     cancel_t *cancel = aco__self()->cancel;
-    char *here = __builtin_frame_address(0);
+    char *here = ACO__FRAME;
     aco__exceptions_t unused;
     if (!cancel || here >= cancel->cfa || here + BETWEEN < cancel->inner_cfa)
         return;

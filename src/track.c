@@ -102,7 +102,7 @@ void aco__observe_stack_gone(const aco_share_stack_t *stack)
 static void exchange_exceptions(void *out[3], void *const in[3])
 {
     void **globals = __cxa_get_globals ? __cxa_get_globals() : NULL;
-#ifdef __ARM_EABI_UNWINDER__
+#ifdef __arm__
     enum { WORDS = 3 };
 #else
     enum { WORDS = 2 };

@@ -4,6 +4,7 @@
 #include "aco.h"
 #include "check.h"
 #include "child.h"
+#include "map_aligned.h"
 #include "refuses.h"
 
 #include <errno.h>
@@ -55,22 +56,18 @@ static void take_back(void *p, size_t sz, int is_map)
 
 static void *map(size_t sz, size_t align, void *ctx)
 {
-    char *p, *aligned;
+    void *p;
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     CHECK(ctx == &memory);
     CHECK(align >= page && (align & (align - 1)) == 0 && sz % page == 0 && sz > 0);
-    p = mmap(NULL, sz + align, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p == MAP_FAILED)
+    p = map_aligned(sz, align);
+    if (!p)
         return NULL;
-    aligned = (char *)(((uintptr_t)p + align - 1) & ~(uintptr_t)(align - 1));
-    if (aligned != p)
-        munmap(p, (size_t)(aligned - p));
-    munmap(aligned + sz, (size_t)(p + align - aligned));
     pthread_mutex_lock(&memory.lock);
     memory.maps++;
-    give(aligned, sz, 1);
+    give(p, sz, 1);
     pthread_mutex_unlock(&memory.lock);
-    return aligned;
+    return p;
 }
 
 static void unmap(void *p, size_t sz, void *ctx)

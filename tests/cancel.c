@@ -4,41 +4,13 @@
 #include "aco.h"
 #include "check.h"
 #include "child.h"
+#include "events.h"
 #include "refuses.h"
 
 #include <errno.h>
 #include <pthread.h>
 
 static const aco_options_t *place; /* where the coroutines of a round run */
-
-/* ---- A log of what was cleaned up, in order ---- */
-
-static char events[4096];
-static size_t events_length;
-
-static void clear_log(void)
-{
-    events_length = 0;
-    events[0] = 0;
-}
-
-static void note(char event)
-{
-    if (events_length + 1 < sizeof events) {
-        events[events_length++] = event;
-        events[events_length] = 0;
-    }
-}
-
-static void check_log(int line, const char *wanted)
-{
-    if (strcmp(events, wanted) != 0) {
-        fprintf(stderr, "%s:%d: cleaned up \"%s\", wanted \"%s\"\n", __FILE__, line, events, wanted);
-        CHECK(!"the order of cleaning up");
-    }
-    clear_log();
-}
-#define LOGGED(wanted) check_log(__LINE__, wanted)
 
 /* As a deferred call: logs *event, and checks that it runs on the stack of the coroutine that it belongs to. */
 static void log_event(void *event)

@@ -1,6 +1,7 @@
 // Promises of <aco.hpp> and aco_cancel() about exceptions: out of a coroutine, into one, inside catch blocks, while one is
 // cancelled. Compiled as C++17 to C++23, with ACO_DEBUG 0 and 1.
 #include "aco.hpp"
+#include "sanitizers.h"
 
 #include <gtest/gtest.h>
 
@@ -1022,17 +1023,7 @@ TEST_F(CatchBlocks, Transfer)
     aco_destroy(second);
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#else
-#define SANITIZED 1
-#endif
-
-#ifndef SANITIZED // which watches every coroutine, as the flag does
+#if !SANITIZED // which watches every coroutine, as the flag does
 TEST_F(CatchBlocks, TransferRefused)
 {
     aco::coroutine<> keeps([](auto &self) { self.yield(); }, own), does_not([](auto &self) { self.yield(); });

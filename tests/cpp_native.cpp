@@ -1,6 +1,7 @@
 // Promises of <aco.hpp>, but for exceptions (cpp_exceptions.cpp): coroutines of every kind of types, their life, generators.
 // Compiled as C++17 to C++23.
 #include "aco.hpp"
+#include "sanitizers.h"
 
 #include <gtest/gtest.h>
 
@@ -14,17 +15,6 @@
 #include <tuple>
 #include <vector>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define PRIVATE_ONLY 1 // the sanitizer cannot follow stacks that are copied
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define PRIVATE_ONLY 1
-#endif
-#endif
-#ifndef PRIVATE_ONLY
-#define PRIVATE_ONLY 0
-#endif
-
 // Clang before 16 cannot compile libstdc++'s views.
 #if defined(__cpp_lib_ranges) && (!defined(__clang__) || __clang_major__ >= 16)
 #define RANGES 1
@@ -33,6 +23,8 @@
 #endif
 
 namespace {
+
+constexpr bool private_only = UNDER_ASAN; // which cannot follow stacks that are copied
 
 // ---- Every combination of types ----
 
@@ -632,7 +624,7 @@ TEST(Options, AreHandedOn)
 
 TEST(Options, ShareStack)
 {
-    if (PRIVATE_ONLY)
+    if (private_only)
         GTEST_SKIP();
     aco_share_stack_t *stack = aco_share_stack_new(0);
     {
@@ -713,7 +705,7 @@ TEST(Error, SaysWhatWasRefused)
 // Promise: after a refused first resume(), the next one is the first: its value is what the function gets.
 TEST(Error, RefusedFirstResume)
 {
-    if (PRIVATE_ONLY)
+    if (private_only)
         GTEST_SKIP();
     aco_share_stack_t *stack = aco_share_stack_new(0);
     {
@@ -1021,7 +1013,7 @@ TEST(Generator, OutlivesTheCoroutineThatWaitedInIt)
 // Promise: a consumer on a share stack is copied away and back between elements.
 TEST(Generator, ConsumedOnAShareStack)
 {
-    if (PRIVATE_ONLY)
+    if (private_only)
         GTEST_SKIP();
     aco_share_stack_t *stack = aco_share_stack_new(0);
     {

@@ -13,17 +13,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define THREAD_SANITIZER 1
-#endif
-#endif
-#if defined(__SANITIZE_THREAD__) || defined(THREAD_SANITIZER)
-#define COPYING 0
-#else
-#define COPYING SHARE_STACKS
-#endif
-
 #define TEXT_OF_(x) #x
 #define TEXT_OF(x) TEXT_OF_(x)
 static const int is_empty = sizeof TEXT_OF(ACO_ENTRY) == 1;

@@ -8,6 +8,7 @@
 #include "aco/generator.h"
 #include "check.h"
 #include "child.h"
+#include "events.h"
 #include "refuses.h"
 
 #include <errno.h>
@@ -27,30 +28,6 @@
 #define KEEP_FRAME __asm__ volatile("" : : : "memory")
 
 static int plain;
-
-/* ---- A log of what was cleaned up, in order ---- */
-
-static char events[4096];
-static size_t events_length;
-
-static void note(char event)
-{
-    if (events_length + 1 < sizeof events) {
-        events[events_length++] = event;
-        events[events_length] = 0;
-    }
-}
-
-static void check_log(int line, const char *wanted)
-{
-    if (strcmp(events, wanted) != 0) {
-        fprintf(stderr, "%s:%d: cleaned up \"%s\", wanted \"%s\"\n", __FILE__, line, events, wanted);
-        CHECK(!"the order of cleaning up");
-    }
-    events_length = 0;
-    events[0] = 0;
-}
-#define LOGGED(wanted) check_log(__LINE__, wanted)
 
 static void log_event(void *event)
 {
@@ -247,8 +224,7 @@ static void pool(void)
         if (i)
             CHECK(!stacks[0] || !SHARE_STACKS || stacks[0] == stacks[1]);
     }
-    events_length = 0;
-    events[0] = 0;
+    clear_log();
 }
 
 /* ---- On a stack of its own: several ---- */
@@ -688,8 +664,7 @@ FRAME void gives_all_back(void)
             while (next_in_stack(&g))
                 ;
     }
-    events_length = 0;
-    events[0] = 0;
+    clear_log();
 }
 
 /* One of each kind consumes the other. */

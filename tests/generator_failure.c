@@ -5,6 +5,7 @@
 #include "aco/generator.h"
 #include "check.h"
 #include "child.h"
+#include "map_aligned.h"
 #include "refuses.h"
 
 #include <pthread.h>
@@ -27,16 +28,12 @@ static int fails(void)
 
 static void *map(size_t sz, size_t align, void *ctx)
 {
-    char *p, *aligned;
+    void *p;
     (void)ctx;
-    if (fails() || (p = mmap(NULL, sz + align, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) == MAP_FAILED)
+    if (fails() || !(p = map_aligned(sz, align)))
         return NULL;
-    aligned = (char *)(((uintptr_t)p + align - 1) & ~(uintptr_t)(align - 1));
-    if (aligned != p)
-        munmap(p, (size_t)(aligned - p));
-    munmap(aligned + sz, (size_t)(p + align - aligned));
     living += sz != SLAB;
-    return aligned;
+    return p;
 }
 
 static void unmap(void *p, size_t sz, void *ctx)

@@ -8,7 +8,9 @@
 #include "aco/scheduler.h"
 #include "check.h"
 #include "child.h"
+#include "random.h"
 #include "refuses.h"
+#include "sanitizers.h"
 
 #ifndef ACO_CONFIG_NO_INLINE
 #include "aco/generator.h"
@@ -18,24 +20,10 @@
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define THREAD_SANITIZER 1
-#endif
-#endif
-#if defined(__SANITIZE_THREAD__) || defined(THREAD_SANITIZER)
-#define COPYING 0 /* a coroutine is a thread there, which cannot lie on another one's stack */
-#define OBSERVED 1
-#else
-#define COPYING SHARE_STACKS
-#define OBSERVED !SHARE_STACKS
-#endif
-
-
 static size_t page;
 
 /* Bytes that a function's frame may have below what it knows of; sanitizers surround everything. */
-enum { SLACK = OBSERVED ? 8192 : 512 };
+enum { SLACK = SANITIZED ? 8192 : 512 };
 
 static size_t top_of(const aco_t *co)
 {
@@ -67,6 +55,21 @@ static __attribute__((noinline)) unsigned dive_to(size_t bottom, size_t *lowest)
 static __attribute__((noinline)) unsigned dive(size_t bytes, size_t *lowest)
 {
     return dive_to((size_t)__builtin_frame_address(0) - bytes, lowest) + 1;
+}
+
+/* Known bytes for a frame, others for each seed; and how many of them have changed. */
+static void fill(volatile unsigned char *bytes, unsigned size, unsigned seed)
+{
+    for (unsigned i = 0; i < size; i++)
+        bytes[i] = (unsigned char)(i * 2654435761u ^ seed);
+}
+
+static unsigned changed(const volatile unsigned char *bytes, unsigned size, unsigned seed)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < size; i++)
+        n += bytes[i] != (unsigned char)(i * 2654435761u ^ seed);
+    return n;
 }
 
 /* What is known of `co` must be what it used, or up to a page more. */
@@ -120,9 +123,9 @@ static void depth_of(size_t stack_size, unsigned flags, aco_pool_t *pool)
     dives_t dives = {{16000, most / 2, most - (32 << 10), 9000}, 0, 0};
     aco_options_t options = {0};
     aco_t *co;
-    if (OBSERVED && most > 1 << 20) /* frames take several times as much there, and the kernel's time */
+    if (SANITIZED && most > 1 << 20) /* frames take several times as much there, and the kernel's time */
         dives.bytes[1] = dives.bytes[2] = 100 << 10;
-    if (OBSERVED && most <= 1 << 20)
+    if (SANITIZED && most <= 1 << 20)
         dives.bytes[1] = dives.bytes[2] = most / 8;
     if (most < 64 << 10)
         memcpy(dives.bytes, (size_t[4]){3000, 4000, 5000, 3000}, sizeof dives.bytes);
@@ -169,7 +172,7 @@ static void high_water(void)
     static const size_t sizes[] = {0, 16 << 10, 64 << 10, 1 << 20, 8 << 20, 32 << 20, (8 << 20) + 1};
     aco_pool_t *pool = aco_pool_new(NULL);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        if (OBSERVED && sizes[i] == 16 << 10)
+        if (SANITIZED && sizes[i] == 16 << 10)
             continue;
         depth_of(sizes[i], 0, NULL);
         depth_of(sizes[i], 0, pool);
@@ -249,23 +252,6 @@ static void high_water_of_who_runs(void)
 
 /* ---- Trimming ---- */
 
-typedef struct {
-    uint64_t state;
-} random_t;
-
-static uint64_t next(random_t *r)
-{
-    uint64_t z = r->state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
-
-static unsigned below(random_t *r, unsigned limit)
-{
-    return (unsigned)(next(r) % limit);
-}
-
 typedef struct walker {
     random_t random;
     unsigned left, wrong;
@@ -273,20 +259,15 @@ typedef struct walker {
     aco_t *co;
 } walker_t;
 
-static unsigned pattern(const walker_t *walker, unsigned depth, unsigned i)
-{
-    return (i * 2654435761u ^ depth * 40503u ^ (unsigned)(uintptr_t)walker) & 0xff;
-}
-
 /* Goes up and down at random through frames of up to some pages, each full of known bytes. */
 static __attribute__((noinline)) double wander(walker_t *walker, unsigned depth, double x)
 {
     unsigned size = 1 + (below(&walker->random, 4) ? below(&walker->random, 300) : below(&walker->random, 12000)), actions = 1 + below(&walker->random, 5);
+    unsigned seed = depth * 40503u ^ (unsigned)(uintptr_t)walker;
     volatile unsigned char *bytes = __builtin_alloca(size);
     double sum = x;
     size_t lowest;
-    for (unsigned i = 0; i < size; i++)
-        bytes[i] = (unsigned char)pattern(walker, depth, i);
+    fill(bytes, size, seed);
     for (unsigned a = 0; a < actions && walker->left; a++) {
         unsigned what = below(&walker->random, 10);
         if (depth < 12 && what < 5) {
@@ -301,8 +282,7 @@ static __attribute__((noinline)) double wander(walker_t *walker, unsigned depth,
                 aco_yield();
         }
     }
-    for (unsigned i = 0; i < size; i++)
-        walker->wrong += bytes[i] != pattern(walker, depth, i);
+    walker->wrong += changed(bytes, size, seed);
     walker->wrong += sum != x || x != depth * 0.5;
     return sum;
 }
@@ -318,7 +298,7 @@ static void *wanderer(void *arg)
 /* Promise: a suspended coroutine's frames stay whole, whatever its depth, and it may go deep again. */
 static void trim_keeps_frames(uint64_t seed)
 {
-    enum { MANY = 40, RESUMES = OBSERVED ? 1500 : 12000 };
+    enum { MANY = 40, RESUMES = SANITIZED ? 1500 : 12000 };
     random_t random = {seed};
     walker_t walkers[MANY];
     unsigned ended = 0;
@@ -328,7 +308,7 @@ static void trim_keeps_frames(uint64_t seed)
         walkers[i] = (walker_t){{seed * MANY + i}, RESUMES / MANY, 0, 0, NULL};
         options.stack_size = sizes[below(&random, 4)];
         options.flags = below(&random, 2) ? ACO_NO_GUARD : 0;
-        if (OBSERVED)
+        if (SANITIZED)
             options.stack_size = 1 << 20;
         walkers[i].co = aco_new(wanderer, &walkers[i], &options);
         CHECK_EQ(aco_stack_trim(walkers[i].co), 0);
@@ -356,16 +336,12 @@ static void trim_keeps_frames(uint64_t seed)
 static __attribute__((noinline)) unsigned stand(unsigned size)
 {
     volatile unsigned char *bytes = __builtin_alloca(size);
-    unsigned wrong = 0;
     size_t lowest;
-    for (unsigned i = 0; i < size; i++)
-        bytes[i] = (unsigned char)(i ^ size);
+    fill(bytes, size, size);
     aco_yield();
     dive(30000, &lowest);
     aco_yield();
-    for (unsigned i = 0; i < size; i++)
-        wrong += bytes[i] != (unsigned char)(i ^ size);
-    return wrong;
+    return changed(bytes, size, size);
 }
 
 static void *stander(void *arg)
@@ -425,12 +401,10 @@ static void *ends(void *arg)
 ACO_GENERATOR(deep_body, y, arg)
 {
     volatile unsigned char bytes[20000];
-    for (unsigned i = 0; i < sizeof bytes; i++)
-        bytes[i] = (unsigned char)(i * 3);
+    fill(bytes, sizeof bytes, 3);
     aco_generate(y, arg);
     aco_yield();
-    for (unsigned i = 0; i < sizeof bytes; i++)
-        *(unsigned *)arg += bytes[i] != (unsigned char)(i * 3);
+    *(unsigned *)arg += changed(bytes, sizeof bytes, 3);
     aco_generate(y, arg);
 }
 
@@ -452,12 +426,10 @@ static void *consumer(void *arg)
 ACO_IN_STACK_GENERATOR(deep_body_in_stack, y, arg)
 {
     volatile unsigned char bytes[20000];
-    for (unsigned i = 0; i < sizeof bytes; i++)
-        bytes[i] = (unsigned char)(i * 3);
+    fill(bytes, sizeof bytes, 3);
     aco_generate_in_stack(y, arg);
     aco_yield();
-    for (unsigned i = 0; i < sizeof bytes; i++)
-        *(unsigned *)arg += bytes[i] != (unsigned char)(i * 3);
+    *(unsigned *)arg += changed(bytes, sizeof bytes, 3);
     aco_generate_in_stack(y, arg);
 }
 
@@ -550,7 +522,7 @@ static void refusals(void)
     aco_resume(co);
     CHECK_EQ(aco_stack_trim(co), 0);
     aco_destroy(co);
-    if (!OBSERVED) { /* kept among the thread's spares: its memory is not used again */
+    if (!SANITIZED) { /* kept among the thread's spares: its memory is not used again */
         REFUSES(aco_stack_trim(co), -1, ESRCH, trim_call, co, "was destroyed");
         REFUSES(aco_stack_high_water(co), -1, ESRCH, mark_call, co, "was destroyed");
     }
@@ -595,16 +567,14 @@ static void *sleeper(void *arg)
     sleeper_t *s = arg;
     volatile unsigned char bytes[3000];
     size_t lowest;
-    for (unsigned i = 0; i < sizeof bytes; i++)
-        bytes[i] = (unsigned char)(i * 5);
+    fill(bytes, sizeof bytes, 5);
     dive(60000, &lowest);
     s->deep = (size_t)aco_stack_high_water(aco_get_co());
     do {
         CHECK_EQ(aco_sleep(30000000), 0);
         s->after = (size_t)aco_stack_high_water(aco_get_co());
     } while (s->after > s->deep - 40000 && ++s->rounds < 100);
-    for (unsigned i = 0; i < sizeof bytes; i++)
-        s->wrong += bytes[i] != (unsigned char)(i * 5);
+    s->wrong += changed(bytes, sizeof bytes, 5);
     dive(60000, &lowest);
     CHECK_DEPTH(aco_get_co(), lowest);
     return NULL;
@@ -636,7 +606,12 @@ typedef struct model {
     size_t made, alive, most_alive, stack_size, ended, deepest, depths, areas, switches, most_live, least_lives, most_lives;
 } model_t;
 
-enum { SLOTS = 24, ENTRIES = 3, STACKS = 3, TRANSFER = 64 }; /* TRANSFER: a transfer is measured a little below the stack pointer */
+enum { SLOTS = 24, ENTRIES = 3, STACKS = 3 };
+#if defined(__x86_64__) || defined(__i386__) /* how far below the stack pointer a transfer is measured, at most */
+enum { TRANSFER = 64 };
+#else /* whose functions keep more registers */
+enum { TRANSFER = 768 };
+#endif
 
 typedef struct slot {
     aco_t *co;
@@ -731,8 +706,7 @@ static __attribute__((noinline)) unsigned act(slot_t *slot, unsigned depth)
 {
     unsigned size = 1 + below(&slot->random, 700), actions = 1 + below(&slot->random, 4), wrong = 0;
     volatile unsigned char *bytes = __builtin_alloca(size);
-    for (unsigned i = 0; i < size; i++)
-        bytes[i] = (unsigned char)(i + size);
+    fill(bytes, size, size);
     for (unsigned a = 0; a < actions && slot->left; a++) {
         unsigned what = below(&slot->random, 12);
         slot_t *other = what < 6 ? any_that_may_run(&slot->random) : NULL;
@@ -757,8 +731,7 @@ static __attribute__((noinline)) unsigned act(slot_t *slot, unsigned depth)
             arrived();
         }
     }
-    for (unsigned i = 0; i < size; i++)
-        wrong += bytes[i] != (unsigned char)(i + size);
+    wrong += changed(bytes, size, size);
     return wrong;
 }
 
@@ -879,14 +852,14 @@ static void make(slot_t *slot, random_t *r, aco_t *main_co)
     aco_options_t options = {0};
     slot->left = below(r, 30);
     slot->wrong = 0;
-    slot->random.state = next(r);
+    slot->random.state = draw(r);
     if (entry == 2) {
         slot->co = aco_create(main_co, stacks[below(r, STACKS)], below(r, 5) * 60, entry_c, slot);
     } else {
         if (which >= 2)
             options.stack = stacks[below(r, STACKS)];
         else if (below(r, 2))
-            options.stack_size = (size_t)4096 << (OBSERVED ? 6 : 4 + below(r, 4));
+            options.stack_size = (size_t)4096 << (SANITIZED ? 6 : 4 + below(r, 4));
         if (below(r, 4) == 0)
             options.name = "with a name";
         if (which < 2 && below(r, 4) == 0)
@@ -912,7 +885,7 @@ static void make_again(slot_t *slot, random_t *r)
 
 static void counts_by_model(uint64_t seed)
 {
-    enum { OPERATIONS = OBSERVED ? 800 : 6000 };
+    enum { OPERATIONS = SANITIZED ? 800 : 6000 };
     random_t random = {seed};
     aco_t *main_co = aco_create(NULL, NULL, 0, NULL, NULL);
     void (*c)(void) = entry_c;
@@ -1112,7 +1085,7 @@ static void on_and_off(void)
     found = usage_of(address(named), 1);
     CHECK_EQ(found.usage.switches, switches);
     CHECK(strcmp(found.name, "unmeasured") != 0);
-    if (!OBSERVED) {
+    if (!SANITIZED) {
         CHECK_EQ(in_use(), before + 1); /* a spare */
         co = aco_new(named, NULL, NULL);
         CHECK_EQ(in_use(), before + 1);
@@ -1203,7 +1176,7 @@ static void to_measured(void)
     transfer_target = aco_new(measured_target, NULL, NULL);
     aco_stack_measure(0);
     aco_resume(from);
-    CHECK_EQ(usage_of(address(measured_target), 1).usage.switches, OBSERVED); /* under a sanitizer every switch is seen */
+    CHECK_EQ(usage_of(address(measured_target), 1).usage.switches, SANITIZED); /* under a sanitizer every switch is seen */
     aco_resume(transfer_target);
     aco_resume(from);
     CHECK(usage_of(address(measured_target), 1).usage.deepest > 0);
@@ -1330,7 +1303,7 @@ static void advice(void)
     u = crowd(enough, n, &holder, NULL);
     CHECK_EQ(u.bytes - u.other_bytes, saved);
     CHECK_EQ(u.advice, ACO_STACK_BETTER_SHARED);
-    if (!OBSERVED) {
+    if (!SANITIZED) {
         crowd(much_live, 4 * n, &holder, NULL); /* then the mean grows slowly to beyond 1000 bytes */
         for (holder = (holder_t){1900, 100}; u.mean_live < 1010; seen[u.mean_live > 1000]++) {
             u = crowd(much_live, 1, &holder, NULL);

@@ -6,31 +6,13 @@
 #define _GNU_SOURCE
 #include "aco.h"
 #include "check.h"
+#include "random.h"
 
 #include <inttypes.h>
 #include <stdint.h>
 #include <string.h>
 
 enum { PRIVATE_STACKS = 48, SHARED_STACKS = 6, STACKS = PRIVATE_STACKS + SHARED_STACKS, DEEPEST = 20 };
-
-/* ---- Random numbers: splitmix64 ---- */
-
-typedef struct random {
-    uint64_t state;
-} random_t;
-
-static uint64_t next(random_t *r)
-{
-    uint64_t z = r->state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
-
-static unsigned below(random_t *r, unsigned limit)
-{
-    return (unsigned)(next(r) % limit);
-}
 
 /* ---- The coroutines ---- */
 
@@ -83,7 +65,7 @@ static __attribute__((noinline)) uint64_t descend(walk_t *walk, unsigned depth, 
     again = pattern;
     walk->live_frames++;
     for (unsigned i = 0; i < size; i++)
-        bytes[i] = (unsigned char)next(&pattern);
+        bytes[i] = (unsigned char)draw(&pattern);
     for (unsigned i = 0; i < actions && walk->left; i++) { /* else the way back would go on growing */
         if (depth < DEEPEST && below(&walk->random, 2))
             sum += descend(walk, depth + 1, d + i, x + 0.5);
@@ -92,7 +74,7 @@ static __attribute__((noinline)) uint64_t descend(walk_t *walk, unsigned depth, 
         walk->task->wrong += d != ((a * 3 + depth) ^ walk->task->seed) + size || c != d - size;
     }
     for (unsigned i = 0; i < size; i++)
-        walk->task->wrong += bytes[i] != (unsigned char)next(&again);
+        walk->task->wrong += bytes[i] != (unsigned char)draw(&again);
     walk->task->wrong += x != (double)(depth)*0.5;
     walk->live_frames--;
     return sum + a + b;
@@ -104,7 +86,7 @@ static void run(void)
     walk_t walk = {task, {task->seed}, task->yields, 0, aco_get_co()};
     check_self(&walk);
     while (walk.left) {
-        descend(&walk, 0, next(&walk.random), 0.0);
+        descend(&walk, 0, draw(&walk.random), 0.0);
         task->wrong += walk.live_frames != 0;
     }
     task->reached++;
@@ -150,7 +132,7 @@ static void check_slot(const slot_t *slot)
 
 static void new_task(slot_t *slot, random_t *r)
 {
-    slot->task = (task_t){next(r), below(r, 20) ? below(r, 60) : below(r, 600), 0, 0};
+    slot->task = (task_t){draw(r), below(r, 20) ? below(r, 60) : below(r, 600), 0, 0};
     slot->resumes = 0;
     slot->state = READY;
 }

@@ -7,6 +7,7 @@
 #include "aco.h"
 #include "check.h"
 #include "child.h"
+#include "random.h"
 #include "refuses.h"
 
 #include <errno.h>
@@ -20,25 +21,7 @@
 #define OWN_FP_POSSIBLE 1
 #endif
 
-/* ---- Random numbers: splitmix64 ---- */
-
-typedef struct random {
-    uint64_t state;
-} random_t;
-static random_t scheduler = {1};
-
-static uint64_t next(random_t *r)
-{
-    uint64_t z = r->state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
-
-static unsigned below(random_t *r, unsigned limit)
-{
-    return (unsigned)(next(r) % limit);
-}
+static random_t scheduler = {1}; /* the random schedules' */
 
 /* ---- Making ---- */
 
@@ -614,7 +597,7 @@ static void visits(void)
 #endif
     visit_all(&seen);
     for (int i = 0; i < 3000; i++) {
-        int at = (int)(next(&scheduler) % CROWD), kind = (int)(next(&scheduler) % 4);
+        int at = (int)(draw(&scheduler) % CROWD), kind = (int)(draw(&scheduler) % 4);
         if (seen.co[at]) {
             if (kind && aco_state(seen.co[at]) != ACO_STATE_DONE)
                 aco_send(seen.co[at], NULL);
@@ -751,14 +734,14 @@ static void fill(unsigned char *bytes, size_t n, uint64_t seed)
 {
     random_t r = {seed};
     for (size_t i = 0; i < n; i++)
-        bytes[i] = (unsigned char)next(&r);
+        bytes[i] = (unsigned char)draw(&r);
 }
 
 static int is_filled(const unsigned char *bytes, size_t n, uint64_t seed)
 {
     random_t r = {seed};
     for (size_t i = 0; i < n; i++)
-        if (bytes[i] != (unsigned char)next(&r))
+        if (bytes[i] != (unsigned char)draw(&r))
             return 0;
     return 1;
 }
@@ -1009,7 +992,7 @@ static void arrive(int who, place_t place, void *value)
 
 static void *some_value(void)
 {
-    return (void *)(uintptr_t)(next(&scheduler) >> 8 | 1);
+    return (void *)(uintptr_t)(draw(&scheduler) >> 8 | 1);
 }
 
 static int pick(phase_t a, phase_t b)
@@ -1219,7 +1202,7 @@ static __attribute__((noinline)) void go_deeper(int who, int depth)
     actor_t *actor = &actors[who];
     unsigned kind = below(&scheduler, 20), size = 1 + below(&scheduler, kind < 12 ? 64 : kind < 19 ? 700 : 5000);
     unsigned char *bytes = __builtin_alloca(size);
-    frame_t frame = {actor->frames, size, next(&scheduler), bytes};
+    frame_t frame = {actor->frames, size, draw(&scheduler), bytes};
     int defers = below(&scheduler, 3) == 0;
     fill(bytes, size, frame.seed);
     actor->frames = &frame;

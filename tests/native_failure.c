@@ -5,6 +5,8 @@
 #include "aco.h"
 #include "check.h"
 #include "child.h"
+#include "map_aligned.h"
+#include "proc.h"
 #include "refuses.h"
 
 #include <errno.h>
@@ -30,25 +32,18 @@ static int fails(void)
 
 static void *map(size_t sz, size_t align, void *ctx)
 {
-    char *p, *aligned;
+    void *p;
     (void)ctx;
-    if (fails())
+    if (fails() || !(p = map_aligned(sz, align)))
         return NULL;
-    p = mmap(NULL, sz + align, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p == MAP_FAILED)
-        return NULL;
-    aligned = (char *)(((uintptr_t)p + align - 1) & ~(uintptr_t)(align - 1));
-    if (aligned != p)
-        munmap(p, (size_t)(aligned - p));
-    munmap(aligned + sz, (size_t)(p + align - aligned));
     if (sz != SLAB)
         mapped++;
     for (int i = 0; sz == SLAB && i < MOST_SLABS; i++)
         if (!slabs[i]) {
-            slabs[i] = aligned;
+            slabs[i] = p;
             break;
         }
-    return aligned;
+    return p;
 }
 
 static void unmap(void *p, size_t sz, void *ctx)
@@ -340,17 +335,6 @@ static void every_failure(void)
 /* ---- The limit on mappings ---- */
 
 #if defined(__linux__) && SHARE_STACKS
-static size_t limit(void)
-{
-    FILE *file = fopen("/proc/sys/vm/max_map_count", "r");
-    size_t n = 0;
-    if (file && fscanf(file, "%zu", &n) != 1)
-        n = 0;
-    if (file)
-        fclose(file);
-    return n;
-}
-
 /* Mappings that cannot be merged, until there are no more. Returns one of them. */
 static char *use_up_mappings(size_t page)
 {
@@ -398,7 +382,7 @@ int main(void)
 {
     every_failure();
 #if defined(__linux__) && SHARE_STACKS
-    if (limit() && limit() <= 300000)
+    if (mapping_limit() && mapping_limit() <= 300000)
         for (with_message = 0; with_message < 2; with_message++)
             PASSES(no_mapping_left);
     else

@@ -5,27 +5,15 @@
 #include "aco/generator.h"
 #include "aco/scheduler.h"
 #include "child.h"
+#include "proc.h"
 #include "refuses.h"
+#include "sanitizers.h"
 
 #include <pthread.h>
 #include <sys/mman.h>
 
-/* A sanitizer's calls want more room than the smallest stacks have; ThreadSanitizer takes each coroutine for a thread. */
-#if defined(__SANITIZE_THREAD__)
-#define TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define TSAN 1
-#endif
-#endif
-#ifdef TSAN
-#define IS_TSAN 1
-#else
-#define IS_TSAN 0
-#endif
-#define IS_SANITIZED (IS_TSAN || !SHARE_STACKS)
-
-enum { SMALLEST_LOG = IS_SANITIZED ? 16 : 12, LARGEST_LOG = 23, SIZES = LARGEST_LOG - SMALLEST_LOG + 1, NEVER = INT32_MAX };
+/* A sanitizer's calls want more room than the smallest stacks have. */
+enum { SMALLEST_LOG = SANITIZED ? 16 : 12, LARGEST_LOG = 23, SIZES = LARGEST_LOG - SMALLEST_LOG + 1, NEVER = INT32_MAX };
 enum { SMALL = 1 << SMALLEST_LOG };
 _Static_assert((int)SMALL >= 4096, "the smallest stack");
 
@@ -149,7 +137,7 @@ static int residency_is_known(void)
     const char *preload = getenv("LD_PRELOAD");
     char *p = mmap(NULL, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     int known;
-    if (p == MAP_FAILED || IS_SANITIZED || (preload && strstr(preload, "vgpreload")))
+    if (p == MAP_FAILED || SANITIZED || (preload && strstr(preload, "vgpreload")))
         return 0;
     madvise(p, 4 * page, MADV_NOHUGEPAGE);
     *(volatile char *)(p + page) = 1;
@@ -168,17 +156,6 @@ static size_t mappings(void)
     while ((c = getc(file)) != EOF)
         n += c == '\n';
     fclose(file);
-    return n;
-}
-
-static size_t mapping_limit(void)
-{
-    FILE *file = fopen("/proc/sys/vm/max_map_count", "r");
-    size_t n = 0;
-    if (file && fscanf(file, "%zu", &n) != 1)
-        n = 0;
-    if (file)
-        fclose(file);
     return n;
 }
 
@@ -368,7 +345,7 @@ static void colours(unsigned flags)
     for (int i = 1; i < MANY; i++)
         CHECK((uintptr_t)tops[i] % 4096 != (uintptr_t)tops[i - 1] % 4096);
     after = mappings();
-    if (before && !IS_SANITIZED && stats(pool).canaries == 0) {
+    if (before && !SANITIZED && stats(pool).canaries == 0) {
         size_t guards = (flags & ACO_POOL_MPROTECT) || !kernel_guards_in_tables() ? 2 * MANY : 0;
         CHECK(after - before >= guards && after - before <= guards + stats(pool).regions + 2);
     }
@@ -376,7 +353,7 @@ static void colours(unsigned flags)
         aco_destroy(co[i]);
     CHECK_EQ(aco_pool_trim(pool), MANY);
     CHECK_EQ(stats(pool).reserved, 0);
-    if (before && !IS_SANITIZED)
+    if (before && !SANITIZED)
         CHECK(mappings() <= before + 2);
     CHECK_EQ(aco_pool_destroy(pool), 0);
 }
@@ -711,7 +688,7 @@ static void canaries(void)
         victim = new_in(guard_pool, SMALL * 4, yields_once, NULL);
         CHECK_EQ(stats(guard_pool).canaries, 2);
         ABORTS(destroy_victim, "aco_destroy", victim, "has overflowed"); /* new: no warning that it is suspended */
-        if (!IS_SANITIZED)
+        if (!SANITIZED)
             ABORTS(sink_victim, ACO_DEBUG ? "aco_yield" : "aco_exit", victim, "no guard page");
         aco_send(victim, NULL);
         ABORTS(end_victim, "aco_exit", victim, "has overflowed");
@@ -727,7 +704,7 @@ static void canaries(void)
 }
 
 /* In a child: more stacks with guards that are mappings than the process can have mappings for. */
-enum { RELEASE64 = !ACO_DEBUG && sizeof(void *) > 4 && !IS_SANITIZED };
+enum { RELEASE64 = !ACO_DEBUG && sizeof(void *) > 4 && !SANITIZED };
 static size_t guards_wanted;
 
 static void beyond_the_budget(void)
@@ -799,7 +776,7 @@ static void beyond_the_limit(void)
 static void many_guards(void)
 {
     size_t limit = mapping_limit();
-    if (!limit || limit > 120000 || IS_TSAN) {
+    if (!limit || limit > 120000 || UNDER_TSAN) {
         printf("pool: the limit on mappings is not tested here\n");
         return;
     }
@@ -811,7 +788,7 @@ static void many_guards(void)
 
 /* ---- Random schedules ---- */
 
-enum { ACTORS = IS_TSAN ? 60 : 200, POOLS = 6, WORDS = 64 };
+enum { ACTORS = UNDER_TSAN ? 60 : 200, POOLS = 6, WORDS = 64 };
 
 typedef struct ledger {
     aco_pool_t *pool;
@@ -1065,7 +1042,7 @@ static void forked(void)
     go_on();
 }
 
-enum { THREADS = 4, PLACES = 16, ROUNDS = IS_SANITIZED ? 300 : 5000 };
+enum { THREADS = 4, PLACES = 16, ROUNDS = SANITIZED ? 300 : 5000 };
 static aco_t *places[PLACES]; /* atomic */
 static aco_pool_t *thread_pools[3];
 
@@ -1076,7 +1053,7 @@ static void *exchanges(void *arg)
         aco_options_t how = {0};
         aco_t *co;
         how.pool = thread_pools[next_random(&random) % 3];
-        how.stack_size = (size_t)(IS_SANITIZED ? 64 << 10 : 16 << 10) << next_random(&random) % 3;
+        how.stack_size = (size_t)(SANITIZED ? 64 << 10 : 16 << 10) << next_random(&random) % 3;
         co = aco_new(yields_once, &places, &how);
         CHECK(co != NULL);
         if (!co)
@@ -1127,7 +1104,7 @@ static void *keeps_some(void *unused)
     CHECK_EQ(stats(NULL).in_use, before + 20);
     for (int i = 0; i < 20; i++)
         aco_destroy(co[i]);
-    if (!IS_SANITIZED) /* which nobody keeps there */
+    if (!SANITIZED) /* which nobody keeps there */
         CHECK_EQ(stats(NULL).in_use, before + 20);
     return unused;
 }
@@ -1210,7 +1187,7 @@ static void generators(void)
 int main(int argc, char **argv)
 {
     uint32_t seed = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 1;
-    unsigned long steps = argc > 2 ? strtoul(argv[2], NULL, 10) : IS_SANITIZED ? 6000 : 60000;
+    unsigned long steps = argc > 2 ? strtoul(argv[2], NULL, 10) : SANITIZED ? 6000 : 60000;
     page = (size_t)sysconf(_SC_PAGESIZE);
     if (argc <= 1) {
         threads_end(); /* first: nobody else has used the default pool */
@@ -1220,7 +1197,7 @@ int main(int argc, char **argv)
 #if SHARE_STACKS
         not_with_a_share_stack();
 #endif
-        if (!IS_SANITIZED)
+        if (!SANITIZED)
             sizes();
         colours(0);
         colours(ACO_POOL_MPROTECT);

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "aco/pool.h"
 #include "child.h"
+#include "proc.h"
 #include "refuses.h"
 
 #include <sys/mman.h>
@@ -353,13 +354,7 @@ static void ordinary_canaries(void)
 #if SHARE_STACKS && defined(__linux__)
 static size_t address_space(void)
 {
-    FILE *file = fopen("/proc/self/statm", "r");
-    size_t pages = 0;
-    if (file && fscanf(file, "%zu", &pages) != 1)
-        pages = 0;
-    if (file)
-        fclose(file);
-    return pages * (size_t)sysconf(_SC_PAGESIZE);
+    return proc_number("/proc/self/statm") * (size_t)sysconf(_SC_PAGESIZE);
 }
 
 /* Promise: where there is no room for a large region a small one will do; the refusal names RLIMIT_AS, and all goes on. */

@@ -1,5 +1,5 @@
 # Probes of the switch: what it preserves (probe.*), and what compilers make of it (redzone.*).
-file(GLOB probe_sources probe.c probe_*.S)
+set(probe_sources probe.c probe.S)
 enable_language(ASM)
 set(CMAKE_ASM_FLAGS "${CMAKE_C_FLAGS}")
 
@@ -16,6 +16,19 @@ set_tests_properties(probe.live-avx2 probe.live-avx512 PROPERTIES SKIP_RETURN_CO
 
 find_program(PROBE_PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH)
 find_program(PROBE_PYTHON NAMES python3)
+
+# What the switch declares, against the ABI's register tables. For all architectures, wherever it is built; one build is enough.
+if(PROBE_PYTHON AND CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "^(-O2 -g)?$" AND NOT CMAKE_CROSSCOMPILING)
+  file(GLOB tables RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}/abi CONFIGURE_DEPENDS abi/*.txt)
+  foreach(table ${tables})
+    get_filename_component(arch ${table} NAME_WE)
+    add_test(NAME probe.abi.${arch} COMMAND ${PROBE_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/abi/check.py ${arch})
+    add_test(NAME probe.abi-planted.${arch} COMMAND ${PROBE_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/abi/check.py --planted ${arch})
+    set_tests_properties(probe.abi.${arch} probe.abi-planted.${arch} PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
+  endforeach()
+  add_test(NAME probe.abi COMMAND ${PROBE_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/abi/check.py --complete)
+endif()
+
 find_program(PROBE_OBJDUMP NAMES objdump)
 if(NOT PROBE_PYTHON OR NOT PROBE_OBJDUMP)
   message(STATUS "skipped: redzone.*: python3 or objdump is not installed")

@@ -4,20 +4,14 @@
 
 #include "aco.h"
 #include "check.h"
+#include "sanitizers.h"
 
 #include <errno.h>
 
-/* Copying is not for the address sanitizer, which marks bytes of stacks. */
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#if defined(SANITIZED) || defined(__SANITIZE_ADDRESS__)
-#define SHARE_STACKS 0
-#else
-#define SHARE_STACKS 1
-#endif
+/* Copying is not for the address sanitizer, which marks bytes of stacks; nor, where frames really are copied, for the thread
+ * sanitizer: a coroutine is a thread there, which cannot lie on another one's stack. */
+#define SHARE_STACKS (!UNDER_ASAN)
+#define COPYING (SHARE_STACKS && !UNDER_TSAN)
 
 /* `what` must be refused: return `failed`, set errno, and leave a message that names call and coroutine and has the reason. */
 #define REFUSES(what, failed, error, call, co, reason)                                                                 \

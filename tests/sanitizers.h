@@ -1,4 +1,4 @@
-/* Which sanitizer a test is built with: UNDER_ASAN and UNDER_TSAN, 1 or 0. */
+/* Which sanitizer a test is built with: UNDER_ASAN and UNDER_TSAN, 1 or 0; SANITIZED: either of them. */
 #ifndef SANITIZERS_H
 #define SANITIZERS_H
 
@@ -17,5 +17,6 @@
 #else
 #define UNDER_TSAN 0
 #endif
+#define SANITIZED (UNDER_ASAN || UNDER_TSAN)
 
 #endif

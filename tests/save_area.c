@@ -7,6 +7,8 @@
 #include "aco.h"
 #include "check.h"
 #include "child.h"
+#include "map_aligned.h"
+#include "random.h"
 #include "refuses.h"
 
 #include <pthread.h>
@@ -14,36 +16,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define THREAD_SANITIZER 1
-#endif
-#endif
-#if defined(__SANITIZE_THREAD__) || defined(THREAD_SANITIZER)
-#define COPYING 0 /* a coroutine is a thread there, which cannot lie on another one's stack */
-#else
-#define COPYING SHARE_STACKS
-#endif
-
 /* As in src/: not promised, but where these tests have to look. */
 enum { MOST_INSIDE = 2048, SAVES_PER_LOOK = 64 };
-
-typedef struct {
-    uint64_t state;
-} random_t;
-
-static uint64_t next(random_t *r)
-{
-    uint64_t z = r->state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
-
-static unsigned below(random_t *r, unsigned limit)
-{
-    return (unsigned)(next(r) % limit);
-}
 
 static size_t live_bytes(const aco_t *co)
 {
@@ -417,18 +391,8 @@ static long allocated;
 
 static void *map(size_t sz, size_t align, void *ctx)
 {
-    char *p, *aligned;
     (void)ctx;
-    if (failing)
-        return NULL;
-    p = mmap(NULL, sz + align, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p == MAP_FAILED)
-        return NULL;
-    aligned = (char *)(((uintptr_t)p + align - 1) & ~(uintptr_t)(align - 1));
-    if (aligned != p)
-        munmap(p, (size_t)(aligned - p));
-    munmap(aligned + sz, (size_t)(p + align - aligned));
-    return aligned;
+    return failing ? NULL : map_aligned(sz, align);
 }
 
 static void unmap(void *p, size_t sz, void *ctx)

@@ -7,21 +7,13 @@
 #include "check.h"
 #include "child.h"
 #include "refuses.h"
+#include "sanitizers.h"
 
 #include <errno.h>
 #include <fenv.h>
 #include <pthread.h>
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define THREAD_SANITIZER 1
-#endif
-#endif
-#if defined(__SANITIZE_THREAD__) || defined(THREAD_SANITIZER) || !SHARE_STACKS
-enum { MANY = 500 };
-#else
-enum { MANY = 10000 };
-#endif
+enum { MANY = SANITIZED ? 500 : 10000 };
 
 #if defined(ACO_CONFIG_SHARE_FPU_MXCSR_ENV)
 #define OWN_FP_POSSIBLE 0

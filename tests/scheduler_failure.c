@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include <aco/scheduler.h>
 #include "check.h"
+#include "map_aligned.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -19,18 +20,8 @@ static int fails(void)
 
 static void *map(size_t sz, size_t align, void *ctx)
 {
-    char *p, *aligned;
     (void)ctx;
-    if (fails())
-        return NULL;
-    p = mmap(NULL, sz + align, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p == MAP_FAILED)
-        return NULL;
-    aligned = (char *)(((uintptr_t)p + align - 1) & ~(uintptr_t)(align - 1));
-    if (aligned != p)
-        munmap(p, (size_t)(aligned - p));
-    munmap(aligned + sz, (size_t)(p + align - aligned));
-    return aligned;
+    return fails() ? NULL : map_aligned(sz, align);
 }
 
 static void unmap(void *p, size_t sz, void *ctx)

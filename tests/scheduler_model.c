@@ -16,23 +16,15 @@ static FILE *messages;
 #undef stderr
 #define stderr messages
 #include "check.h"
+#include "random.h"
 
 enum { TASKS = 24, MUTEXES = 3, CONDITIONS = 2, SEMAPHORES = 2, GROUPS = 2, CHANNELS = 4, MOST_CASES = 4, QUEUE = 512, NOBODY = -1 };
 
-/* splitmix64 */
-static uint64_t seed_state;
+static random_t draws;
 
-static uint64_t draw(void)
+static int pick(int limit)
 {
-    uint64_t z = seed_state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
-
-static int below(int limit)
-{
-    return (int)(draw() % (uint64_t)limit);
+    return (int)below(&draws, (unsigned)limit);
 }
 
 /* ---- The model ---- */
@@ -237,7 +229,7 @@ static void pass_turn(int me)
 {
     push(&runnable, me, 0, 0);
     next_runs();
-    switch (below(3)) {
+    switch (pick(3)) {
     case 0:
         aco_task_yield_call();
         break;
@@ -257,10 +249,10 @@ static void lock(int me)
     int m = 0;
     while (m < MUTEXES && tasks[me].held >> m)
         m++;
-    m += m < MUTEXES ? below(MUTEXES - m) : 0;
+    m += m < MUTEXES ? pick(MUTEXES - m) : 0;
     if (m == MUTEXES)
         return;
-    if (below(4) == 0) {
+    if (pick(4) == 0) {
         errno = 0;
         CHECK_EQ(aco_mutex_trylock(&mutexes[m]), owner[m] == NOBODY ? 0 : -1);
         CHECK_EQ(errno, owner[m] == NOBODY ? 0 : EBUSY);
@@ -300,7 +292,7 @@ static void unlock(int me)
 
 static void wait_on_condition(int me)
 {
-    int m = highest_held(me), c = below(CONDITIONS);
+    int m = highest_held(me), c = pick(CONDITIONS);
     if (m < 0)
         return;
     push(&condition_waiters[c], me, 0, 0);
@@ -315,8 +307,8 @@ static void wait_on_condition(int me)
 
 static void signal_condition(void)
 {
-    int c = below(CONDITIONS);
-    if (below(3)) {
+    int c = pick(CONDITIONS);
+    if (pick(3)) {
         model_signal(c);
         aco_cond_signal(&conditions[c]);
     } else {
@@ -328,10 +320,10 @@ static void signal_condition(void)
 
 static void acquire(int me)
 {
-    int s = below(SEMAPHORES), free = units[s] != 0;
+    int s = pick(SEMAPHORES), free = units[s] != 0;
     if (free)
         units[s]--;
-    if (below(3) == 0) {
+    if (pick(3) == 0) {
         errno = 0;
         CHECK_EQ(aco_semaphore_try_acquire(&semaphores[s]), free ? 0 : -1);
         CHECK_EQ(errno, free ? 0 : EAGAIN);
@@ -346,18 +338,18 @@ static void acquire(int me)
 
 static void release(void)
 {
-    int s = below(SEMAPHORES);
+    int s = pick(SEMAPHORES);
     model_release(s);
     aco_semaphore_release(&semaphores[s]);
 }
 
 static void use_group(int me)
 {
-    int g = below(GROUPS);
-    if (below(3) == 0 && counts[g] < 5) {
+    int g = pick(GROUPS);
+    if (pick(3) == 0 && counts[g] < 5) {
         model_add(g, 2);
         CHECK_EQ(aco_wait_group_add(&groups[g], 2), 0);
-    } else if (below(2) && counts[g]) {
+    } else if (pick(2) && counts[g]) {
         model_add(g, -1);
         CHECK_EQ(aco_wait_group_done(&groups[g]), 0);
     } else {
@@ -371,9 +363,9 @@ static void use_group(int me)
 
 static void send(int me)
 {
-    struct channel *c = &channels[below(CHANNELS)];
-    uint64_t value = draw();
-    int error = model_send(c, value), try = below(3) == 0, waits = error == EAGAIN && !try, result, seen;
+    struct channel *c = &channels[pick(CHANNELS)];
+    uint64_t value = draw(&draws);
+    int error = model_send(c, value), try = pick(3) == 0, waits = error == EAGAIN && !try, result, seen;
     char bytes[BYTES];
     encode(bytes, value);
     if (waits) {
@@ -391,10 +383,10 @@ static void send(int me)
 
 static void receive(int me)
 {
-    struct channel *c = &channels[below(CHANNELS)];
+    struct channel *c = &channels[pick(CHANNELS)];
     size_t size = c->size;
     uint64_t value = 0;
-    int error = model_receive(c, &value), try = below(3) == 0, waits = error == EAGAIN && !try, result, seen;
+    int error = model_receive(c, &value), try = pick(3) == 0, waits = error == EAGAIN && !try, result, seen;
     char bytes[BYTES] = {0};
     if (waits) {
         push(&c->receivers, me, 0, 0);
@@ -430,13 +422,13 @@ static void choose(int me)
 {
     aco_select_case_t cases[MOST_CASES] = {{0}};
     char bytes[MOST_CASES][BYTES];
-    int which[MOST_CASES], sends[MOST_CASES], n = 1 + below(MOST_CASES), polls = below(4) == 0, chosen, wanted, error, seen;
+    int which[MOST_CASES], sends[MOST_CASES], n = 1 + pick(MOST_CASES), polls = pick(4) == 0, chosen, wanted, error, seen;
     uint64_t values[MOST_CASES], value = 0;
     size_t sizes[MOST_CASES] = {0};
     for (int i = 0; i < n; i++) {
-        which[i] = i && below(5) == 0 ? -1 : below(CHANNELS); /* the first one is always something */
-        sends[i] = below(2);
-        values[i] = draw();
+        which[i] = i && pick(5) == 0 ? -1 : pick(CHANNELS); /* the first one is always something */
+        sends[i] = pick(2);
+        values[i] = draw(&draws);
         encode(bytes[i], values[i]);
         cases[i].channel = which[i] < 0 ? NULL : channels[which[i]].real;
         sizes[i] = which[i] < 0 ? 0 : channels[which[i]].size;
@@ -470,7 +462,7 @@ static void choose(int me)
 /* Closes one, or puts a new one in place of a closed one that is empty. */
 static void renew_channel(void)
 {
-    struct channel *c = &channels[below(CHANNELS)];
+    struct channel *c = &channels[pick(CHANNELS)];
     if (!c->closed) {
         c->closed = 1;
         while (c->senders.n)
@@ -481,8 +473,8 @@ static void renew_channel(void)
     } else {
         c->held.n = c->closed = 0;
         CHECK_EQ(aco_channel_destroy(c->real), 0);
-        c->capacity = (size_t)below(4);
-        c->size = (size_t)(4 << below(3));
+        c->capacity = (size_t)pick(4);
+        c->size = (size_t)(4 << pick(3));
         c->real = aco_channel_new(c->capacity, c->size);
     }
 }
@@ -498,7 +490,7 @@ static void park(int me)
 
 static void unpark(void)
 {
-    int task = below(TASKS);
+    int task = pick(TASKS);
     if (tasks[task].state == FREE || tasks[task].state == ENDED)
         return;
     model_unpark(task);
@@ -509,7 +501,7 @@ static void *body(void *arg);
 
 static void spawn(int me)
 {
-    int task = 0, detached = below(3) == 0;
+    int task = 0, detached = pick(3) == 0;
     aco_options_t o = {0};
     while (task < TASKS && tasks[task].state != FREE)
         task++;
@@ -520,9 +512,9 @@ static void spawn(int me)
     tasks[task].joiner = NOBODY;
     tasks[task].selections = 0;
     wake(task);
-    o.stack_size = below(8) ? 0 : 20000; /* not all of them from the pool */
-    o.flags = (tasks[task].parent == NOBODY ? ACO_DETACHED : 0) | (below(8) ? 0 : ACO_OWN_FP);
-    o.name = below(4) ? NULL : "model";
+    o.stack_size = pick(8) ? 0 : 20000; /* not all of them from the pool */
+    o.flags = (tasks[task].parent == NOBODY ? ACO_DETACHED : 0) | (pick(8) ? 0 : ACO_OWN_FP);
+    o.name = pick(4) ? NULL : "model";
     tasks[task].co = aco_spawn(body, (void *)(intptr_t)task, &o);
     CHECK(tasks[task].co != NULL);
     spawned++;
@@ -530,7 +522,7 @@ static void spawn(int me)
 
 static void join(int me)
 {
-    int task = below(TASKS);
+    int task = pick(TASKS);
     void *result = NULL;
     if (tasks[task].state == FREE || tasks[task].parent != me || tasks[me].held)
         return;
@@ -563,7 +555,7 @@ static void end(int me)
 
 static void operate(int me)
 {
-    int operation = below(16);
+    int operation = pick(16);
     done[operation]++;
     switch (operation) {
     case 0: pass_turn(me); break;
@@ -577,8 +569,8 @@ static void operate(int me)
     case 9: send(me); break;
     case 10: receive(me); break;
     case 11: choose(me); break;
-    case 12: if (below(8) == 0) renew_channel(); else choose(me); break;
-    case 13: if (below(2)) park(me); else unpark(); break;
+    case 12: if (pick(8) == 0) renew_channel(); else choose(me); break;
+    case 13: if (pick(2)) park(me); else unpark(); break;
     case 14: spawn(me); break;
     case 15: join(me); break;
     }
@@ -587,7 +579,7 @@ static void operate(int me)
 static void *body(void *arg)
 {
     int me = (int)(intptr_t)arg;
-    int lifetime = 1 + below(200);
+    int lifetime = 1 + pick(200);
     CHECK_EQ(current, me);
     while (left > 0 && lifetime-- > 0) {
         left--;
@@ -609,7 +601,7 @@ static int resolve(int task)
 {
     struct task *t = &tasks[task];
     char bytes[BYTES];
-    uint64_t value = draw();
+    uint64_t value = draw(&draws);
     struct channel *c;
     switch (t->state) {
     case PARKED:
@@ -646,7 +638,7 @@ static int resolve(int task)
 
 static void resolve_deadlock(void)
 {
-    int start = below(TASKS);
+    int start = pick(TASKS);
     CHECK_EQ(errno, EDEADLK);
     CHECK_EQ(current, NOBODY);
     deadlocks++;
@@ -667,7 +659,7 @@ int main(int argc, char **argv)
     dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
     printf("seed %" PRIu64 ", %ld operations\n", seed, operations);
     fflush(stdout);
-    seed_state = seed;
+    draws.state = seed;
     left = operations;
     memset(owner, 0xff, sizeof owner);
     for (int i = 0; i < CHANNELS; i++) {

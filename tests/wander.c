@@ -10,6 +10,9 @@
 #include "aco.h"
 #include "check.h"
 #include "child.h"
+#include "map_aligned.h"
+#include "random.h"
+#include "sanitizers.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -17,17 +20,6 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
-
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
 
 /* Whether a resume asks for the thread even where the frames are in place. The exported functions never do. */
 #if ACO_DEBUG && !defined(ACO_CONFIG_NO_INLINE)
@@ -54,27 +46,13 @@ static unsigned count, threads;
 typedef struct here {
     unsigned id;         /* the test's number for the thread, from 1 */
     const char *message; /* where aco_error_message() lies on it */
-    uint64_t random;
+    random_t random;
     uint64_t words[8];   /* the recipe's: each thread counts in its own */
 } here_t;
 
 static __thread here_t this_thread;
 ACCESSOR(here_t, here, this_thread)
 ACCESSOR(int, errno_here, errno)
-
-static uint64_t mix(uint64_t x)
-{
-    x ^= x >> 30;
-    x *= UINT64_C(0xbf58476d1ce4e5b9);
-    x ^= x >> 27;
-    x *= UINT64_C(0x94d049bb133111eb);
-    return x ^ x >> 31;
-}
-
-static uint64_t next_random(here_t *at)
-{
-    return mix(at->random += UINT64_C(0x9e3779b97f4a7c15));
-}
 
 /* ---- Threads ---- */
 
@@ -86,7 +64,7 @@ static void *start_thread(void *fn)
     here_t *at = here();
     void (*run)(void);
     at->id = __atomic_add_fetch(&started, 1, __ATOMIC_RELAXED);
-    at->random = at->id;
+    at->random.state = at->id;
     CHECK(aco_send(NULL, NULL) == ACO_ERROR); /* refused, and so there is a message */
     at->message = aco_error_message();
     memcpy(&run, fn, sizeof run);
@@ -132,7 +110,7 @@ typedef struct shared {
 static void *take(void *first, size_t size, here_t *me)
 {
     for (int tries = 0; tries < 50; tries++) {
-        char *p = (char *)first + next_random(me) % count * size;
+        char *p = (char *)first + draw(&me->random) % count * size;
         shared_t *shared = (shared_t *)(void *)p;
         if (__atomic_load_n(&shared->last, __ATOMIC_RELAXED) != me->id && try_lock(&shared->lock)) {
             shared->at = me->id;
@@ -225,7 +203,7 @@ static void member_make(member_t *m, here_t *at)
     aco_options_t opts = {0};
     opts.stack_size = SMALL_STACK;
     opts.flags = (m - crowd) % 4 ? ACO_NO_GUARD : 0;
-    m->sum = next_random(at);
+    m->sum = draw(&at->random);
     m->maker = at->id;
     m->ender = m->done = m->cleaned = m->wrong = 0;
     m->co = aco_new(member_runs, m, &opts);
@@ -245,7 +223,7 @@ static void member_start(member_t *m)
 static void member_send(member_t *m, here_t *at, int last)
 {
     void *answer;
-    m->sent = (uintptr_t)next_random(at) & ~RETURN_NOW;
+    m->sent = (uintptr_t)draw(&at->random) & ~RETURN_NOW;
     m->sent |= last ? RETURN_NOW : 0;
     m->sum = mix(m->sum ^ m->sent);
     answer = aco_send(m->co, (void *)m->sent);
@@ -285,7 +263,7 @@ static void member_destroy(member_t *m)
 /* A done one is destroyed by a thread that neither made nor ended it, and made again there. */
 static void member_step(member_t *m, here_t *at)
 {
-    uint64_t random = next_random(at);
+    uint64_t random = draw(&at->random);
     int fate = random % 64 < 2 ? FATE_RETURN : random % 64 < 4 ? FATE_CANCEL : random % 64 == 4 ? FATE_DESTROY : FATE_GO_ON;
     if (m->done) {
         if (at->id == m->maker || at->id == m->ender)
@@ -846,18 +824,11 @@ static long mapped; /* bytes that the library has now; atomic */
 
 static void *counted_map(size_t sz, size_t align, void *ctx)
 {
-    char *p = mmap(NULL, sz + align, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    size_t before, after;
+    void *p = map_aligned(sz, align);
     (void)ctx;
-    if (p == MAP_FAILED)
-        return NULL;
-    before = -(uintptr_t)p & (align - 1);
-    after = align - before;
-    if (before)
-        munmap(p, before);
-    munmap(p + before + sz, after);
-    __atomic_fetch_add(&mapped, (long)sz, __ATOMIC_RELAXED);
-    return p + before;
+    if (p)
+        __atomic_fetch_add(&mapped, (long)sz, __ATOMIC_RELAXED);
+    return p;
 }
 
 static void counted_unmap(void *p, size_t sz, void *ctx)

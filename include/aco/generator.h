@@ -57,6 +57,10 @@
 #define ACO__NO_IN_STACK 1
 #endif
 #endif
+/* Nor does Windows let them: a function that is called may write above its return address. */
+#ifdef _WIN32
+#define ACO__NO_IN_STACK 1
+#endif
 #ifdef ACO__NO_IN_STACK
 #define ACO__ON_ONE_STACK 0
 #else
@@ -197,6 +201,7 @@ ACO_API ACO__COLD __attribute__((nothrow)) void aco__in_stack_impossible(void);
 ACO__FORCE_INLINE void aco__switch_exchange(aco__context_t *peer, void **passed)
 {
     void *value = *passed, *sp = peer->sp, *pc = peer->pc, *bp = peer->bp;
+    ACO__BOUNDS_KEEP;
     register void *base ACO__PEER_BASE = peer->base;
     (void)pc;
     ACO__EXCHANGE;
@@ -204,6 +209,7 @@ ACO__FORCE_INLINE void aco__switch_exchange(aco__context_t *peer, void **passed)
     peer->pc = pc;
     peer->bp = bp;
     peer->base = base;
+    ACO__BOUNDS_BACK;
     *passed = value;
 }
 
@@ -308,7 +314,7 @@ ACO__FORCE_INLINE aco__context_t aco__generator_context(aco_t *block, const void
     aco__context_t context = {NULL, NULL, NULL, NULL}; /* a frame pointer of NULL ends the chain */
     void **top = (void **)block->share_stack->aco__top;
     void **sp = (void **)(void *)((char *)top + ACO__ENTRY_BELOW_TOP - ACO__START_WORDS * sizeof(void *));
-    aco__generator_start(sp, function, *top, arg);
+    aco__generator_start(sp, function, top[ACO__RETURN_WORD], arg);
     memcpy(&context.pc, &begin, sizeof begin);
 #ifdef ACO__START_POPS /* the place to go on stands at the stack pointer */
     *--sp = context.pc;
@@ -475,6 +481,13 @@ ACO__FORCE_INLINE int aco_in_stack_drop(aco_in_stack_t *g)
 
 #else
 
+#ifndef ACO__ARGUMENTS_ROOM
+#define ACO__ARGUMENTS_ROOM 15 /* what alignment may leave */
+#endif
+#ifndef ACO__START_ABOVE
+#define ACO__START_ABOVE 0
+#endif
+
 /* The consumer's side of the switch. Afterwards pc is NULL if the generator has ended, 1 if it is not the innermost. */
 ACO__FORCE_INLINE void aco__switch_nested_resume(aco__context_t *peer, void **passed)
 {
@@ -521,8 +534,8 @@ ACO__FORCE_INLINE void aco__in_stack_open(aco_in_stack_t *g, void *outer, void *
     ACO__STACK_POINTER(sp, zero);
     (void)zero;
     (void)lowest;
-#if !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) /* with it alloca() gives more than was asked for */
-    if (aco_unlikely((uintptr_t)lowest - (uintptr_t)sp >= 16)) { /* below what it gave: arguments of calls */
+#if !defined(ACO__OBSERVES) && (!defined(__clang__) || defined(ACO__ROOM_IN_EVERY_FRAME)) /* with ASan alloca() gives more than asked */
+    if (aco_unlikely((uintptr_t)lowest - (uintptr_t)sp > ACO__ARGUMENTS_ROOM)) { /* below what it gave: padding, and arguments of calls */
         aco__in_stack_impossible();
         __asm__ volatile("");
     }
@@ -530,7 +543,7 @@ ACO__FORCE_INLINE void aco__in_stack_open(aco_in_stack_t *g, void *outer, void *
     ACO__NESTED_BEGIN;
     ACO__SETTLE_STACK;
     memcpy(&entry, &function, sizeof entry);
-    aco__generator_start(sp, entry, here, arg);
+    aco__generator_start((char *)sp + ACO__START_ABOVE, entry, here, arg);
     g->value = NULL;
     g->aco__outer = outer;
     memcpy(&g->aco__peer.pc, &begin, sizeof begin);

@@ -17,8 +17,21 @@
  *   ACO__ARRIVAL_PARAMETERS, ACO__ARRIVAL_ABI
  *                                how a function that a switch enters from its beginning declares what crossed
  *   ACO__ENTRY_BELOW_TOP         how far below a stack's top an entry function finds its stack pointer
- *   ACO__LINK_REGISTER           defined where return addresses are passed in a register: aco__begin and aco__begin_entry are
- *                                assembly there, and load it
+ *   ACO__RETURN_WORD             there, in words from the stack pointer up, stands its return address, if not at the stack pointer itself
+ *   ACO__ARGUMENTS_ROOM          how many bytes a function with an in-stack generator may have at its stack pointer for the arguments of what it
+ *                                calls, if its compiler keeps such room all the time: the switches leave as many free there.
+ *                                ACO__START_ABOVE: where a generator's start is laid out then, from the stack pointer up
+ *   ACO__ROOM_IN_EVERY_FRAME     defined where clang keeps such room as well
+ *   ACO__BEGINS_IN_ASSEMBLY      defined where aco__begin and aco__begin_entry are assembly: return addresses are passed in a
+ *                                register, or parameters are not passed in those that cross
+ *   ACO__ARRIVES_IN_ASSEMBLY     and where so is aco__arrive, the beginning of any other function that a switch enters: its
+ *                                address is where the context has a frame pointer
+ *   aco__slot_value()            under ACO__THREAD_SLOT: the word at this offset from the thread pointer
+ *
+ * Under ACO__THREAD_SLOT, for systems without ELF's thread-local variables, a thread's record is allocated, its address stands in a
+ * slot of the thread's block, and that is aco__where_t: aco__where() stands below.
+ * ACO__BOUNDS_KEEP, ACO__BOUNDS_BACK: around a switch, where the system wants to know the bounds of the running stack (teb.h); else
+ * nothing.
  *
  * Three registers cross every switch: the control block's address, aco__where(), and the value passed.
  *
@@ -33,8 +46,8 @@
  *     that a call would clobber
  *   - `jmp`, not `ret`, between stacks; a landing pad at the arrival label when the unit is built with them
  *   - nothing is reloaded through the new stack pointer to find the next one
- *   - when a coroutine arrives for the first time, `pc` is a function, `sp` is as the ABI wants it there, and the word at
- *     `sp` is the return address aco__returned, on all architectures */
+ *   - when a coroutine arrives for the first time, `pc` is a function, `sp` is as the ABI wants it there, and the word
+ *     ACO__RETURN_WORD above it is the return address aco__returned, on all architectures */
 #ifndef ACO_SWITCH_H
 #define ACO_SWITCH_H
 
@@ -80,19 +93,66 @@ typedef struct aco__thread {
     char message[256];         /* why the last refused call was refused */
 } __attribute__((aligned(64))) aco__thread_t;
 
+#ifdef _WIN32
+#define ACO__THREAD_SLOT
+#endif
+
+#ifndef ACO_CONFIG_NO_INLINE
+#ifdef ACO__THREAD_SLOT
+#ifdef __cplusplus
+extern "C" {
+#endif
+extern ACO_API uintptr_t aco__thread_slot;       /* its offset: set before constructors run, and constant from then on */
+ACO_API ACO__COLD aco__thread_t *aco__thread_new(void); /* the calling thread's, from now on; aborts without memory */
+#ifdef __cplusplus
+}
+#endif
+#endif
+#ifdef _WIN32
+#include "teb.h"
+#else
+#define ACO__BOUNDS_KEEP
+#define ACO__BOUNDS_BACK
+#endif
+#endif
+
 #if defined(ACO_CONFIG_NO_INLINE)
 /* the exported functions need no assembly here */
-#elif defined(__x86_64__) && !defined(__ILP32__) && defined(__ELF__)
+#elif defined(__x86_64__) && !defined(__ILP32__) && (defined(__ELF__) || defined(_WIN32))
 #include "arch/x86_64.h"
 #elif defined(__i386__) && defined(__ELF__)
 #include "arch/i386.h"
 #elif defined(__aarch64__) && !defined(__ILP32__) && defined(__ELF__)
 #include "arch/aarch64.h"
+#elif defined(__riscv) && defined(__ELF__)
+#include "arch/riscv.h"
+#elif defined(__arm__) && defined(__ELF__)
+#include "arch/arm.h"
+#elif defined(__powerpc64__) && defined(_CALL_ELF) && _CALL_ELF == 2 && defined(__LITTLE_ENDIAN__) && defined(__ELF__)
+#include "arch/ppc64le.h"
+#elif defined(__s390x__) && defined(__ELF__)
+#include "arch/s390x.h"
+#elif defined(__loongarch64) && defined(__ELF__)
+#include "arch/loongarch64.h"
+#elif defined(_MSC_VER) && !defined(__clang__)
+#error "acorn: this compiler has no GNU inline assembly: compile with mingw-w64's gcc or clang, or define ACO_CONFIG_NO_INLINE and link a library that they made"
 #else
 #error "acorn: this architecture or object format has no switch yet (docs/platforms.md says which have)"
 #endif
 
 #ifndef ACO_CONFIG_NO_INLINE
+
+#ifndef ACO__RETURN_WORD
+#define ACO__RETURN_WORD 0
+#endif
+
+#ifdef ACO__THREAD_SLOT
+ACO__FORCE_INLINE aco__where_t aco__where(void)
+{
+    aco__where_t where = aco__slot_value(aco__thread_slot);
+    return __builtin_expect(where != 0, 1) ? where : (aco__where_t)aco__thread_new();
+}
+#endif
 
 ACO__FORCE_INLINE aco__thread_t *aco__self(void)
 {
@@ -111,10 +171,12 @@ ACO__FORCE_INLINE struct aco_s *aco__running(void)
 ACO__FORCE_INLINE uintptr_t aco__switch_resume(aco__where_t where, struct aco_s *co, void **passed, int fp)
 {
     void *value = *passed;
+    ACO__BOUNDS_KEEP;
     if (fp)
         ACO__RESUME(ACO__FP_SWAP, ACO__FP_RARE);
     else
         ACO__RESUME(ACO__FP_NONE, ACO__FP_NONE);
+    ACO__BOUNDS_BACK;
     *passed = value;
     return (uintptr_t)co;
 }
@@ -123,10 +185,12 @@ ACO__FORCE_INLINE uintptr_t aco__switch_resume(aco__where_t where, struct aco_s 
 ACO__FORCE_INLINE uintptr_t aco__switch_yield(aco__where_t where, struct aco_s *co, void **passed, int fp)
 {
     void *value = *passed;
+    ACO__BOUNDS_KEEP;
     if (fp)
         ACO__YIELD(ACO__FP_SWAP, ACO__FP_RARE);
     else
         ACO__YIELD(ACO__FP_NONE, ACO__FP_NONE);
+    ACO__BOUNDS_BACK;
     *passed = value;
     return (uintptr_t)co;
 }
@@ -136,11 +200,13 @@ ACO__FORCE_INLINE uintptr_t aco__switch_yield(aco__where_t where, struct aco_s *
 ACO__FORCE_INLINE uintptr_t aco__switch_transfer(aco__where_t where, struct aco_s *from, struct aco_s *co, void **passed, int fp)
 {
     void *value = *passed;
+    ACO__BOUNDS_KEEP;
     register struct aco_s *leaving ACO__LEAVING_REGISTER = from;
     if (fp)
         ACO__TRANSFER(ACO__FP_SWAP, ACO__FP_RARE);
     else
         ACO__TRANSFER(ACO__FP_NONE, ACO__FP_NONE);
+    ACO__BOUNDS_BACK;
     *passed = value;
     return (uintptr_t)co;
 }

@@ -2,6 +2,82 @@
  * an object that every program links (an archive member that link-time optimisation sees no symbol in is not found). */
 #include "x86.h"
 
+#ifdef _WIN32
+
+/* aco__returned: the return address of what a switch enters from its beginning, which does not return. It stands for a frame above
+ * which the unwinder finds a return address of NULL, the end of the stack. A cancellation that was caught and thrown again lands at
+ * aco__cancel_landing (end.c).
+ *
+ *   top      64-byte aligned: the stack's record, of which the stack's lowest address comes first
+ *   top-8    NULL: the return address of aco__outermost
+ *   top-64   a generator's seven parameters: four words for those in registers, three on the stack
+ *   top-72   aco__returned                         <- rsp as a coroutine begins
+ *   top-80   a generator's function                <- rsp as a generator begins */
+__asm__(".text\n"
+        "\t.globl aco__returned\n"
+        "\t.globl aco__cancel_landing\n"
+        "\t.seh_proc aco__outermost\n"
+        "\t.seh_handler aco__outermost_handler, @except, @unwind\n"
+        "aco__outermost:\n"
+        "\tsubq $56,%rsp\n"
+        "\t.seh_stackalloc 56\n"
+        "\t.seh_endprologue\n"
+        "aco__returned:\n"
+        "\tud2\n"
+        "aco__cancel_landing:\n" /* rax: the exception */
+        "\tsubq $32,%rsp\n"
+        "\tmovq %rax,%rcx\n"
+        "\tcall aco__cancel_landed\n"
+        "\tud2\n"
+        "\t.seh_endproc\n");
+
+/* The bounds of the stack whose record is at `record`: include/aco/teb.h. */
+#define ACO__ASM_SET_BOUNDS(record)                                                                                    \
+    "\tleaq " record ",%rax\n"                                                                                         \
+    "\tmovq %rax,%gs:0x08\n"                                                                                           \
+    "\tmovq (%rax),%rax\n"                                                                                             \
+    "\tmovq %rax,%gs:0x10\n"                                                                                           \
+    "\tmovq %rax,%gs:0x1478\n"
+
+/* The first arrivals: rdi the word, rcx the value. Of coroutines: of aco_new(), and of aco_create(), whose entry function returns
+ * here; of everything else: rbp the function. What is called may write to the 32 bytes above its return address: here they belong to
+ * a frame that is saved with the coroutine's others. */
+#define ACO__ASM_ARRIVAL(name, call)                                                                                   \
+    __asm__(".text\n"                                                                                                  \
+            "\t.globl " name "\n"                                                                                      \
+            "\t.seh_proc " name "\n" name ":\n"                                                                        \
+            "\tsubq $40,%rsp\n"                                                                                        \
+            "\t.seh_stackalloc 40\n"                                                                                   \
+            "\t.seh_endprologue\n"                                                                                     \
+            ACO__ASM_SET_BOUNDS("112(%rsp)")                                                                           \
+            "\tmovq %rcx,%rdx\n"                                                                                       \
+            "\tmovq %rdi,%rcx\n"                                                                                       \
+            call                                                                                                       \
+            "\tud2\n"                                                                                                  \
+            "\t.seh_endproc\n")
+ACO__ASM_ARRIVAL("aco__begin", "\tcall aco__begun\n");
+ACO__ASM_ARRIVAL("aco__begin_entry", "\tcall *56(%rdi)\n\tcall aco__entry_returned\n");
+ACO__ASM_ARRIVAL("aco__arrive", "\tmovq %rbp,%rax\n\txorl %ebp,%ebp\n\tcall *%rax\n");
+
+/* The first arrival in a generator, as ACO__EXCHANGE passes (include/aco/arch/x86_64.h): its function gets what is in ACO__GENERATOR_PARAMETERS. */
+__asm__(".text\n"
+        "\t.globl aco__generator_begin\n"
+        "\t.seh_proc aco__generator_begin\n"
+        "aco__generator_begin:\n"
+        "\t.seh_stackalloc 8\n"
+        "\t.seh_endprologue\n"
+        ACO__ASM_SET_BOUNDS("80(%rsp)")
+        "\tpopq %rax\n"
+        "\tmovq %r8,40(%rsp)\n" /* base */
+        "\tmovq %rcx,%r9\n"     /* sp */
+        "\tmovq %rdx,%r8\n"     /* value */
+        "\tmovq %rsi,%rdx\n"    /* bp */
+        "\tmovq %rdi,%rcx\n"    /* pc */
+        "\tjmpq *%rax\n"
+        "\t.seh_endproc\n");
+
+#else
+
 /* aco__returned: an entry function's return address.
  *
  *   top     64-byte aligned                       <- rsp on arrival here
@@ -170,3 +246,5 @@ ACO__ASM_RESUME("aco_send", "\tmovq %rsi,%rcx\n", "aco__send_out_of_line");
 ACO__ASM_YIELD("aco_yield", "\tmovq %fs:40(%rsi),%rdi\n\txorl %ecx,%ecx\n", "aco__nobody_runs");
 ACO__ASM_YIELD("aco_yield1", "\txorl %ecx,%ecx\n", "aco__nobody_runs");
 ACO__ASM_YIELD("aco_yield_value", "\tmovq %rdi,%rcx\n\tmovq %fs:40(%rsi),%rdi\n", "aco__not_yielded");
+
+#endif

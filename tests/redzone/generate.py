@@ -18,9 +18,9 @@ HEADER = """/* Made by generate.py: seed %d. */
 
 #ifdef PLANTED
 #ifdef ACO_CONFIG_SHARE_FPU_MXCSR_ENV
-#define YIELD() (passed = NULL, (void)aco__switch_yield(aco__running(), &passed, 0))
+#define YIELD() (passed = NULL, (void)aco__switch_yield(aco__where(), aco__running(), &passed, 0))
 #else
-#define YIELD() (passed = NULL, (void)aco__switch_yield(aco__running(), &passed, 1))
+#define YIELD() (passed = NULL, (void)aco__switch_yield(aco__where(), aco__running(), &passed, 1))
 #endif
 #define YIELD1() YIELD()
 #define YIELD_VALUE() YIELD()

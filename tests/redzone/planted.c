@@ -14,7 +14,7 @@ uint64_t planted_no_call(aco_t *co, uint64_t a, uint64_t b, unsigned n)
     uint64_t c = a * 3, d = b * 5, e = a ^ b;
     for (unsigned i = 0; i < n; i++) {
         void *value = NULL;
-        aco__switch_yield(co, &value, 0);
+        aco__switch_yield(aco__where(), co, &value, 0);
         c += d ^ e, d += e, e += i;
     }
     return a + b + c + d + e;
@@ -25,7 +25,7 @@ void planted_tail_call(aco_t *co, uint64_t a, uint64_t b, uint64_t *out)
 {
     volatile uint64_t kept[4] = {a, b, a + b, a ^ b};
     void *value = NULL;
-    uintptr_t word = aco__switch_yield(co, &value, 0);
+    uintptr_t word = aco__switch_yield(aco__where(), co, &value, 0);
     if (word & 1)
         aco__arrived(word);
     else
@@ -39,7 +39,7 @@ uint64_t planted_array(aco_t *co, uint64_t a, unsigned i, unsigned j)
     void *value = NULL;
     for (unsigned k = 0; k < 8; k++)
         array[k] = a * k;
-    aco__switch_resume(co, &value, 1);
+    aco__switch_resume(aco__where(), co, &value, 1);
     return array[i & 7] + array[j & 7];
 }
 
@@ -47,5 +47,5 @@ uint64_t planted_array(aco_t *co, uint64_t a, unsigned i, unsigned j)
 void planted_nothing_below(aco_t *co)
 {
     void *value = NULL;
-    aco__switch_yield(co, &value, 0);
+    aco__switch_yield(aco__where(), co, &value, 0);
 }

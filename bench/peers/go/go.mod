@@ -1,3 +1,3 @@
-module acorn/bench/scheduler
+module acorn
 
 go 1.19

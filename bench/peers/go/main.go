@@ -1,7 +1,4 @@
 // Go's scheduler, with GOMAXPROCS=1: command line and output as in bench/native.h.
-//
-// Time is the whole process's processor time: goroutines may change threads, and what the runtime does beside them is part
-// of what they cost.
 package main
 
 import (
@@ -10,24 +7,9 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
-	"syscall"
-	"unsafe"
+
+	"acorn/bench"
 )
-
-const processCPUTime = 2 // CLOCK_PROCESS_CPUTIME_ID
-
-func now() float64 {
-	var t syscall.Timespec
-	syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, processCPUTime, uintptr(unsafe.Pointer(&t)), 0)
-	return float64(t.Sec)*1e9 + float64(t.Nsec)
-}
-
-func must(held bool, what string) {
-	if !held {
-		fmt.Fprintln(os.Stderr, "bench:", what)
-		os.Exit(1)
-	}
-}
 
 // Does it `rounds` times, and returns how many of what is measured that made.
 type run func(rounds int) int
@@ -80,7 +62,7 @@ func pingPong(int) (run, func()) {
 			there <- value
 			value = <-back
 		}
-		must(value == uintptr(rounds), "other values came back")
+		bench.Must(value == uintptr(rounds), "other values came back")
 		return rounds
 	}, func() { close(there) }
 }
@@ -104,7 +86,7 @@ func spawn(number int) (run, func()) {
 			}
 			ended.Wait()
 		}
-		must(done == rounds*number, "not every goroutine ran")
+		bench.Must(done == rounds*number, "not every goroutine ran")
 		return done
 	}, func() {}
 }
@@ -116,9 +98,9 @@ func measure(begin func(int) (run, func()), number, samples int, ns float64) {
 	for ; samples > 0; samples-- {
 		work, end := begin(number)
 		taken := func(n int) (float64, int) {
-			start := now()
+			start := bench.Now()
 			made := work(n)
-			return now() - start, made
+			return bench.Now() - start, made
 		}
 		for n := 1; rounds == 0; n *= 2 {
 			if t, _ := taken(n); t > ns/8 {
@@ -141,7 +123,7 @@ func main() {
 	}
 	number := func(i int) int {
 		n, err := strconv.Atoi(os.Args[i])
-		must(err == nil, "not a number: "+os.Args[i])
+		bench.Must(err == nil, "not a number: "+os.Args[i])
 		return n
 	}
 	measure(cases[os.Args[1]], number(2), number(4), float64(number(5))*1e6)

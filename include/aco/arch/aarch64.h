@@ -54,7 +54,7 @@
 
 /* A stack's top is 64-byte aligned. */
 #define ACO__ENTRY_BELOW_TOP 16
-#define ACO__LINK_REGISTER "x30"
+#define ACO__BEGINS_IN_ASSEMBLY
 
 #ifdef __clang__
 #define ACO__KEEP_BP(to) "stp x29,x19," to(ACO__BP) "\n\t"
@@ -273,14 +273,18 @@ __extension__ register void *aco__stack_pointer __asm__("sp");
 #define ACO__MOVES_STACK , "+k"(aco__stack_pointer)
 #endif
 
-/* The same on one stack: the generator's frames stand right below the consumer's, and sp stays where it is, below both.
+/* The same on one stack: the generator's frames stand right below the consumer's, and sp stays where it is, below both; in the
+ * consumer 64 lower, as gcc stores its calls' arguments, from the ninth on, at sp without moving it.
  * The consumer comes only while they are the innermost: while sp is what it was when they were left (x3). Else x0 = 1. */
+#define ACO__ARGUMENTS_ROOM 64
+#define ACO__START_ABOVE 64
 #define ACO__NESTED_RESUME                                                                                             \
     do {                                                                                                               \
         ACO__PEER(ACO__PEER_SP);                                                                                       \
         __asm__ volatile("mov x9,sp\n\t"                                                                               \
                          "cmp x9,x3\n\t"                                                                               \
                          "b.ne 2f\n\t"                                                                                 \
+                         "add sp,sp,#64\n\t"                                                                           \
                          "mov x16,x0\n\t"                                                                              \
                          "adr x0,1f\n\t"                                                                               \
                          ACO__SWAP("x29", "x1") ACO__SWAP("x19", "x4")                                                 \
@@ -288,6 +292,7 @@ __extension__ register void *aco__stack_pointer __asm__("sp");
                          "2:\tmov x0,#1\n\t"                                                                           \
                          "b 3f\n"                                                                                      \
                          "1:\t" ACO__LANDING_PAD                                                                       \
+                         "sub sp,sp,#64\n\t"                                                                           \
                          "mov x3,sp\n"                                                                                 \
                          "3:"                                                                                          \
                          : "+r"(aco__x0), "+r"(aco__x1), "+r"(aco__x3), "+r"(base), "+r"(aco__x2) ACO__MOVES_STACK : : ACO__CLOBBERS_OF_ALL); \
@@ -320,11 +325,11 @@ __extension__ register void *aco__stack_pointer __asm__("sp");
                          : : "r"(aco__x0), "r"(aco__x1), "r"(base), "r"(aco__x2) : "x16", "memory");                   \
     } while (0)
 
-/* Makes room for a generator below the consumer's frame: sp := the stack pointer - 128, which it becomes too; here := this
+/* Makes room for a generator below the consumer's frame: sp := the stack pointer - 128 - 64, which it becomes too; here := this
  * place, bp := x29, for the unwinder. Back: the stack pointer := outer. */
 #define ACO__NESTED_BEGIN                                                                                              \
     __asm__ volatile("adr %2,1f\n"                                                                                     \
-                     "1:\tsub sp,sp,#128\n\t"                                                                          \
+                     "1:\tsub sp,sp,#192\n\t"                                                                          \
                      "mov %0,sp\n\t"                                                                                   \
                      "mov %1,x29"                                                                                      \
                      : "=&r"(sp), "=&r"(bp), "=&r"(here) ACO__MOVES_STACK : : "memory")

@@ -2,8 +2,6 @@
 // and to wait for its answer. Command line and output as in bench/memory_scale.h:
 //
 //	PROGRAM count N LIVE
-//
-// Time is the whole process's processor time: goroutines may change threads, and collecting garbage is part of what they cost.
 package main
 
 import (
@@ -15,32 +13,20 @@ import (
 	"sync"
 	"syscall"
 	"unsafe"
+
+	"acorn/bench"
 )
 
 const (
-	processCPUTime = 2      // CLOCK_PROCESS_CPUTIME_ID
-	most           = 200000 // resumes of few goroutines, in all
-	portion        = 65536  // goroutines that get their memory at a time
-	margin         = 16 << 20
+	most    = 200000 // resumes of few goroutines, in all
+	portion = 65536  // goroutines that get their memory at a time
+	margin  = 16 << 20
 )
-
-func now() float64 {
-	var t syscall.Timespec
-	syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, processCPUTime, uintptr(unsafe.Pointer(&t)), 0)
-	return float64(t.Sec)*1e9 + float64(t.Nsec)
-}
-
-func must(held bool, what string) {
-	if !held {
-		fmt.Fprintln(os.Stderr, "bench:", what)
-		os.Exit(1)
-	}
-}
 
 func resident() float64 {
 	var total, pages float64
 	text, err := os.ReadFile("/proc/self/statm")
-	must(err == nil, "/proc/self/statm cannot be read")
+	bench.Must(err == nil, "/proc/self/statm cannot be read")
 	fmt.Sscan(string(text), &total, &pages)
 	return pages * float64(os.Getpagesize())
 }
@@ -48,7 +34,7 @@ func resident() float64 {
 func available() float64 {
 	var total, free, kib float64
 	text, err := os.ReadFile("/proc/meminfo")
-	must(err == nil, "/proc/meminfo cannot be read")
+	bench.Must(err == nil, "/proc/meminfo cannot be read")
 	fmt.Sscanf(string(text), "MemTotal: %f kB\nMemFree: %f kB\nMemAvailable: %f kB", &total, &free, &kib)
 	return kib * 1024
 }
@@ -61,7 +47,7 @@ type room struct {
 func touched(size int) *room {
 	size = (size + os.Getpagesize() - 1) &^ (os.Getpagesize() - 1)
 	p, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
-	must(err == nil, "no memory")
+	bench.Must(err == nil, "no memory")
 	for at := 0; at < size; at += 4096 {
 		p[at] = 1
 	}
@@ -128,9 +114,9 @@ func resume(own handle) {
 
 // Nanoseconds for each of `number`.
 func timed(number int, do func()) float64 {
-	start := now()
+	start := bench.Now()
 	do()
-	return (now() - start) / float64(number)
+	return (bench.Now() - start) / float64(number)
 }
 
 func resumeAll(all []handle, rounds int) float64 {
@@ -144,11 +130,11 @@ func resumeAll(all []handle, rounds int) float64 {
 }
 
 func main() {
-	must(len(os.Args) == 4 && os.Args[1] == "count", "usage: count N LIVE")
+	bench.Must(len(os.Args) == 4 && os.Args[1] == "count", "usage: count N LIVE")
 	number, _ := strconv.Atoi(os.Args[2])
 	live, _ := strconv.Atoi(os.Args[3])
 	entry := holders[live]
-	must(number >= 2 && entry != nil, "no such number, or no such number of live bytes")
+	bench.Must(number >= 2 && entry != nil, "no such number, or no such number of live bytes")
 	runtime.GOMAXPROCS(1)
 	params := fmt.Sprintf(`{"n": %d, "live": %d}`, number, live)
 	each := 3000 + 9*live/4 + 16 // stacks are powers of two
@@ -205,7 +191,7 @@ func main() {
 		}
 		ended.Wait()
 	})
-	must(wrong == 0, "a goroutine has lost its bytes")
+	bench.Must(wrong == 0, "a goroutine has lost its bytes")
 
 	for _, step := range []struct {
 		name string
