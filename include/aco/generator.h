@@ -481,11 +481,9 @@ ACO__FORCE_INLINE int aco_in_stack_drop(aco_in_stack_t *g)
 
 #else
 
+/* Bytes that an architecture keeps at the stack pointer of a consumer whose compiler puts arguments of calls there. */
 #ifndef ACO__ARGUMENTS_ROOM
-#define ACO__ARGUMENTS_ROOM 15 /* what alignment may leave */
-#endif
-#ifndef ACO__START_ABOVE
-#define ACO__START_ABOVE 0
+#define ACO__ARGUMENTS_ROOM 0
 #endif
 
 /* The consumer's side of the switch. Afterwards pc is NULL if the generator has ended, 1 if it is not the innermost. */
@@ -534,8 +532,9 @@ ACO__FORCE_INLINE void aco__in_stack_open(aco_in_stack_t *g, void *outer, void *
     ACO__STACK_POINTER(sp, zero);
     (void)zero;
     (void)lowest;
-#if !defined(ACO__OBSERVES) && (!defined(__clang__) || defined(ACO__ROOM_IN_EVERY_FRAME)) /* with ASan alloca() gives more than asked */
-    if (aco_unlikely((uintptr_t)lowest - (uintptr_t)sp > ACO__ARGUMENTS_ROOM)) { /* below what it gave: padding, and arguments of calls */
+#if (!defined(__clang__) || ACO__ARGUMENTS_ROOM) && !defined(ACO__OBSERVES) /* with ASan alloca() gives more than was asked for */
+    /* below what it gave: padding, and arguments of calls */
+    if (aco_unlikely((uintptr_t)lowest - (uintptr_t)sp > (ACO__ARGUMENTS_ROOM ? ACO__ARGUMENTS_ROOM : 15))) {
         aco__in_stack_impossible();
         __asm__ volatile("");
     }
@@ -543,7 +542,7 @@ ACO__FORCE_INLINE void aco__in_stack_open(aco_in_stack_t *g, void *outer, void *
     ACO__NESTED_BEGIN;
     ACO__SETTLE_STACK;
     memcpy(&entry, &function, sizeof entry);
-    aco__generator_start((char *)sp + ACO__START_ABOVE, entry, here, arg);
+    aco__generator_start((char *)sp + ACO__ARGUMENTS_ROOM, entry, here, arg);
     g->value = NULL;
     g->aco__outer = outer;
     memcpy(&g->aco__peer.pc, &begin, sizeof begin);

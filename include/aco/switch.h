@@ -18,10 +18,8 @@
  *                                how a function that a switch enters from its beginning declares what crossed
  *   ACO__ENTRY_BELOW_TOP         how far below a stack's top an entry function finds its stack pointer
  *   ACO__RETURN_WORD             there, in words from the stack pointer up, stands its return address, if not at the stack pointer itself
- *   ACO__ARGUMENTS_ROOM          how many bytes a function with an in-stack generator may have at its stack pointer for the arguments of what it
- *                                calls, if its compiler keeps such room all the time: the switches leave as many free there.
- *                                ACO__START_ABOVE: where a generator's start is laid out then, from the stack pointer up
- *   ACO__ROOM_IN_EVERY_FRAME     defined where clang keeps such room as well
+ *   ACO__ARGUMENTS_ROOM          bytes kept free at the stack pointer of a function with an in-stack generator, where what it calls
+ *                                finds arguments that its compiler stores there without moving the stack pointer
  *   ACO__BEGINS_IN_ASSEMBLY      defined where aco__begin and aco__begin_entry are assembly: return addresses are passed in a
  *                                register, or parameters are not passed in those that cross
  *   ACO__ARRIVES_IN_ASSEMBLY     and where so is aco__arrive, the beginning of any other function that a switch enters: its

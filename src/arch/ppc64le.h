@@ -78,12 +78,12 @@ __asm__("\t.hidden aco__begin_entry\n"
 /* The first arrival in a generator; what it finds stands at ACO__GENERATOR_PARAMETERS. */
 __asm__(ACO__ASM_BEGIN("aco__generator_begin")
         "\t.cfi_undefined lr\n"
-        "\tld 12,160(1)\n"
+        "\tld 12,0(1)\n"
         "\tmtctr 12\n"
-        "\tld 0,168(1)\n"
+        "\tld 0,8(1)\n"
         "\tmtlr 0\n"
-        "\tld 8,176(1)\n"
-        "\taddi 1,1,192\n"
+        "\tld 8,16(1)\n"
+        "\taddi 1,1,32\n"
         "\tbctr\n"
         ACO__ASM_END("aco__generator_begin"));
 

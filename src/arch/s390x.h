@@ -61,9 +61,9 @@ __asm__("\t.hidden aco__begin_entry\n"
 /* The first arrival in a generator; what it finds stands at ACO__GENERATOR_PARAMETERS. */
 __asm__(ACO__ASM_BEGIN("aco__generator_begin")
         "\t.cfi_undefined %r14\n"
-        "\tlg %r1,288(%r15)\n"
-        "\tlg %r14,296(%r15)\n"
-        "\taghi %r15,304\n"
+        "\tlg %r1,0(%r15)\n"
+        "\tlg %r14,8(%r15)\n"
+        "\taghi %r15,16\n"
         "\tbr %r1\n"
         ACO__ASM_END("aco__generator_begin"));
 

@@ -277,7 +277,6 @@ __extension__ register void *aco__stack_pointer __asm__("sp");
  * consumer 64 lower, as gcc stores its calls' arguments, from the ninth on, at sp without moving it.
  * The consumer comes only while they are the innermost: while sp is what it was when they were left (x3). Else x0 = 1. */
 #define ACO__ARGUMENTS_ROOM 64
-#define ACO__START_ABOVE 64
 #define ACO__NESTED_RESUME                                                                                             \
     do {                                                                                                               \
         ACO__PEER(ACO__PEER_SP);                                                                                       \

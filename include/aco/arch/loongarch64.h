@@ -256,12 +256,15 @@ __extension__ register void *aco__stack_pointer __asm__("$sp");
 #define ACO__MOVES_STACK , "+r"(aco__stack_pointer)
 #endif
 
-/* The same on one stack: the generator's frames stand right below the consumer's, and sp stays where it is, below both.
+/* The same on one stack: the generator's frames stand right below the consumer's, and sp stays where it is, below both; in the
+ * consumer 64 lower, as gcc stores its calls' arguments, from the ninth on, at sp without moving it.
  * The consumer comes only while they are the innermost: while sp is what it was when they were left (a3). Else a0 = 1. */
+#define ACO__ARGUMENTS_ROOM 64
 #define ACO__NESTED_RESUME                                                                                             \
     do {                                                                                                               \
         ACO__PEER(ACO__PEER_SP);                                                                                       \
         __asm__ volatile("bne $sp,$a3,2f\n\t"                                                                          \
+                         "addi.d $sp,$sp,64\n\t"                                                                       \
                          "move $t1,$a0\n\t"                                                                            \
                          "la.pcrel $a0,1f\n\t"                                                                         \
                          ACO__SWAP("$fp", "$a1") ACO__SWAP("$s8", "$a4")                                               \
@@ -269,6 +272,7 @@ __extension__ register void *aco__stack_pointer __asm__("$sp");
                          "2:\tli.w $a0,1\n\t"                                                                          \
                          "b 3f\n"                                                                                      \
                          "1:\t"                                                                                        \
+                         "addi.d $sp,$sp,-64\n\t"                                                                      \
                          "move $a3,$sp\n"                                                                              \
                          "3:"                                                                                          \
                          : "+r"(aco__a0), "+r"(aco__a1), "+r"(aco__a3), "+r"(base), "+r"(aco__a2) ACO__MOVES_STACK     \
@@ -303,11 +307,11 @@ __extension__ register void *aco__stack_pointer __asm__("$sp");
                          : : "r"(aco__a0), "r"(aco__a1), "r"(base), "r"(aco__a2) : "$t1", "memory");                   \
     } while (0)
 
-/* Makes room for a generator below the consumer's frame: sp := the stack pointer - 128, which it becomes too; here := this
+/* Makes room for a generator below the consumer's frame: sp := the stack pointer - 128 - 64, which it becomes too; here := this
  * place, bp := fp, for the unwinder. Back: the stack pointer := outer. */
 #define ACO__NESTED_BEGIN                                                                                              \
     __asm__ volatile("la.pcrel %2,1f\n"                                                                                \
-                     "1:\taddi.d $sp,$sp,-128\n\t"                                                                     \
+                     "1:\taddi.d $sp,$sp,-192\n\t"                                                                     \
                      "move %0,$sp\n\t"                                                                                 \
                      "move %1,$fp"                                                                                     \
                      : "=&r"(sp), "=&r"(bp), "=&r"(here) ACO__MOVES_STACK : : "memory")

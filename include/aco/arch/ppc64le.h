@@ -84,7 +84,7 @@
 #define ACO__CLOBBER_VECTORS
 #endif
 #define ACO__CLOBBERS_OF_ALL                                                                                           \
-    ACO__CLOBBER_BASE ACO__CLOBBER_TOC "r0", "r8", "r9", "r10", "r11", "r12", "r14", "r15", "r16", "r17", "r18", "r19",   \
+    ACO__CLOBBER_BASE ACO__CLOBBER_TOC "r0", "r8", "r9", "r10", "r11", "r12", "r14", "r15", "r16", "r17", "r18", "r19", \
         "r20", "r21", "r22", "r23", "r24", "r25", "r26", "r27", "r28", "r29", "lr", "ctr", "xer", "cr0", "cr1", "cr2", \
         "cr3", "cr4", "cr5", "cr6", "cr7", "memory", "fr0", "fr1", "fr2", "fr3", "fr4", "fr5", "fr6", "fr7", "fr8",    \
         "fr9", "fr10", "fr11", "fr12", "fr13", "fr14", "fr15", "fr16", "fr17", "fr18", "fr19", "fr20", "fr21", "fr22", \
@@ -305,24 +305,23 @@ __extension__ register void *aco__stack_pointer __asm__("r1");
 #define ACO__MOVES_STACK , "+r"(aco__stack_pointer)
 #endif
 
-/* What a consumer with a generator below it calls takes the bytes above its stack pointer for the consumer's: the frame header, and as many
- * of arguments. So the generator leaves them free when it yields. The header's back chain is the one that alloca() would put there. */
-#define ACO__ARGUMENTS_ROOM 143
-#define ACO__ROOM_IN_EVERY_FRAME
-#define ACO__NESTED_ROOM "144"
-
-/* The same on one stack: the generator's frames stand right below the consumer's, and r1 stays where it is, below both.
+/* The same on one stack: the generator's frames stand right below the consumer's, and r1 stays where it is, below both; in the
+ * consumer 144 lower, as what it calls writes a frame header and arguments there, with the back chain that alloca() would leave.
  * The consumer comes only while they are the innermost: while r1 is what it was when they were left (r6). Else r3 = 1. */
+#define ACO__ARGUMENTS_ROOM 144
 #define ACO__NESTED_RESUME                                                                                             \
     do {                                                                                                               \
         ACO__PEER(ACO__PEER_SP);                                                                                       \
         __asm__ volatile("cmpd 1,6\n\t"                                                                                \
                          "bne 2f\n\t"                                                                                  \
+                         "addi 1,1,144\n\t"                                                                            \
                          ACO__TO_PEER                                                                                  \
                          "bctr\n"                                                                                      \
                          "2:\tli 3,1\n\t"                                                                              \
                          "b 3f\n"                                                                                      \
                          "1:\t" ACO__OWN_TOC                                                                           \
+                         "ld 9,0(1)\n\t"                                                                               \
+                         "stdu 9,-144(1)\n\t"                                                                          \
                          "mr 6,1\n"                                                                                    \
                          "3:"                                                                                          \
                          : "+r"(aco__r3), "+r"(aco__r4), "+r"(aco__r6), "+r"(base), "+r"(aco__r5) ACO__MOVES_STACK : : ACO__CLOBBERS_OF_ALL); \
@@ -335,11 +334,8 @@ __extension__ register void *aco__stack_pointer __asm__("r1");
     do {                                                                                                               \
         ACO__PEER();                                                                                                   \
         __asm__ volatile(ACO__TO_PEER                                                                                  \
-                         "ld 9,0(1)\n\t"                                                                               \
-                         "stdu 9,-" ACO__NESTED_ROOM "(1)\n\t"                                                         \
                          "bctr\n"                                                                                      \
-                         "1:\taddi 1,1," ACO__NESTED_ROOM "\n\t"                                                       \
-                         ACO__OWN_TOC                                                                                  \
+                         "1:\t" ACO__OWN_TOC                                                                           \
                          : "+r"(aco__r3), "+r"(aco__r4), "+r"(base), "+r"(aco__r5) ACO__MOVES_STACK : : "r6", ACO__CLOBBERS_OF_ALL); \
         pc = aco__r3;                                                                                                  \
         bp = aco__r4;                                                                                                  \
@@ -353,14 +349,14 @@ __extension__ register void *aco__stack_pointer __asm__("r1");
                          : : "r"(aco__r3), "r"(aco__r4), "r"(base), "r"(aco__r5) : "r12", "ctr", "memory");            \
     } while (0)
 
-/* Makes room for a generator below the consumer's frame: sp := the stack pointer - 256, which it becomes too; here := this
+/* Makes room for a generator below the consumer's frame: sp := the stack pointer - 208, which it becomes too; here := this
  * place, bp := r31, for the unwinder. The generator's first frame has the consumer's back chain above it. Back: the stack pointer := outer, where the
  * consumer's back chain still is. */
 #define ACO__NESTED_BEGIN                                                                                              \
     __asm__ volatile(ACO__ADDRESS("%2", "1f")                                                                          \
                      "ld %0,0(1)\n\t"                                                                                  \
-                     "1:\tstdu %0,-256(1)\n\t"                                                                         \
-                     "std %0,192(1)\n\t"                                                                               \
+                     "1:\tstdu %0,-208(1)\n\t"                                                                         \
+                     "std %0,176(1)\n\t"                                                                               \
                      "mr %0,1\n\t"                                                                                     \
                      "mr %1,31"                                                                                        \
                      : "=&r"(sp), "=&r"(bp), "=&b"(here) ACO__MOVES_STACK : : "memory")
@@ -372,14 +368,13 @@ __extension__ register void *aco__stack_pointer __asm__("r1");
                      : "=&r"(sp), "=&r"(zero) ACO__MOVES_STACK)
 
 /* How a generator's function is entered: by aco__generator_begin, on what stands at its stack pointer,
- *   192  the frame header: the function is entered with 192 more
- *   176  its argument, for r8
- *   168  the return address, for LR
- *   160  the function, for r12
- *     0  the consumer's frame header and arguments  <- r1, a multiple of 16 */
+ *   32   the frame header
+ *   16   its argument, for r8
+ *    8   the return address, for LR
+ *    0   the function, for r12                     <- r1, a multiple of 16; entered with 32 more */
 #define ACO__GENERATOR_PARAMETERS                                                                                      \
     void *aco__pc, void *aco__bp, __attribute__((unused)) void *aco__value, void *aco__sp, void *aco__base
-enum { ACO__START_FUNCTION = 20, ACO__START_RETURN = 21, ACO__START_ARGUMENT = 22, ACO__START_WORDS = 28 };
+enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 2, ACO__START_WORDS = 8 };
 
 ACO__FORCE_INLINE void aco__fp_read(uint32_t *control, uint16_t *control2)
 {

@@ -302,12 +302,15 @@ __extension__ register void *aco__stack_pointer __asm__("sp");
 #define ACO__MOVES_STACK , "+r"(aco__stack_pointer)
 #endif
 
-/* The same on one stack: the generator's frames stand right below the consumer's, and sp stays where it is, below both.
+/* The same on one stack: the generator's frames stand right below the consumer's, and sp stays where it is, below both; in the
+ * consumer 64 lower, as gcc stores its calls' arguments, from the ninth on, at sp without moving it.
  * The consumer comes only while they are the innermost: while sp is what it was when they were left (a3). Else a0 = 1. */
+#define ACO__ARGUMENTS_ROOM 64
 #define ACO__NESTED_RESUME                                                                                             \
     do {                                                                                                               \
         ACO__PEER(ACO__PEER_SP);                                                                                       \
         __asm__ volatile("bne sp,a3,2f\n\t"                                                                            \
+                         "addi sp,sp,64\n\t"                                                                           \
                          "mv t1,a0\n\t"                                                                                \
                          "lla a0,1f\n\t"                                                                               \
                          ACO__SWAP("s0", "a1") ACO__SWAP("s1", "a4")                                                   \
@@ -315,6 +318,7 @@ __extension__ register void *aco__stack_pointer __asm__("sp");
                          "2:\tli a0,1\n\t"                                                                             \
                          "j 3f\n"                                                                                      \
                          ACO__ALIGN_PAD "1:\t" ACO__LANDING_PAD                                                        \
+                         "addi sp,sp,-64\n\t"                                                                          \
                          "mv a3,sp\n"                                                                                  \
                          "3:"                                                                                          \
                          : "+r"(aco__a0), "+r"(aco__a1), "+r"(aco__a3), "+r"(base), "+r"(aco__a2) ACO__MOVES_STACK     \
@@ -349,11 +353,11 @@ __extension__ register void *aco__stack_pointer __asm__("sp");
                          : : "r"(aco__a0), "r"(aco__a1), "r"(base), "r"(aco__a2) : "t1", "memory");                    \
     } while (0)
 
-/* Makes room for a generator below the consumer's frame: sp := the stack pointer - 128, which it becomes too; here := this
+/* Makes room for a generator below the consumer's frame: sp := the stack pointer - 128 - 64, which it becomes too; here := this
  * place, bp := s0, for the unwinder. Back: the stack pointer := outer. */
 #define ACO__NESTED_BEGIN                                                                                              \
     __asm__ volatile("lla %2,1f\n"                                                                                     \
-                     "1:\taddi sp,sp,-128\n\t"                                                                         \
+                     "1:\taddi sp,sp,-192\n\t"                                                                         \
                      "mv %0,sp\n\t"                                                                                    \
                      "mv %1,s0"                                                                                        \
                      : "=&r"(sp), "=&r"(bp), "=&r"(here) ACO__MOVES_STACK : : "memory")

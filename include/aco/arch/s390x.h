@@ -250,19 +250,16 @@ __extension__ register void *aco__stack_pointer __asm__("r15");
 #define ACO__MOVES_STACK , "+r"(aco__stack_pointer)
 #endif
 
-/* What a consumer with a generator below it calls takes the bytes above its stack pointer for the consumer's: the register save area, and
- * 80 of arguments. So the generator leaves them free when it yields. */
-#define ACO__ARGUMENTS_ROOM 239
-#define ACO__ROOM_IN_EVERY_FRAME
-#define ACO__NESTED_ROOM "160"
-
-/* The same on one stack: the generator's frames stand right below the consumer's, and r15 stays where it is, below both.
+/* The same on one stack: the generator's frames stand right below the consumer's, and r15 stays where it is, below both; in the
+ * consumer 240 lower, as what it calls has its register save area and arguments there.
  * The consumer comes only while they are the innermost: while r15 is what it was when they were left (r5). Else r2 = 1. */
+#define ACO__ARGUMENTS_ROOM 240
 #define ACO__NESTED_RESUME                                                                                             \
     do {                                                                                                               \
         ACO__PEER(ACO__PEER_SP);                                                                                       \
         __asm__ volatile("cgr %%r15,%%r5\n\t"                                                                          \
                          "jne 2f\n\t"                                                                                  \
+                         "aghi %%r15,240\n\t"                                                                          \
                          "lgr %%r1,%%r2\n\t"                                                                           \
                          "larl %%r2,1f\n\t"                                                                            \
                          ACO__SWAP("%%r11", "%%r3")                                                                    \
@@ -271,7 +268,8 @@ __extension__ register void *aco__stack_pointer __asm__("r15");
                          "br %%r1\n"                                                                                   \
                          "2:\tlghi %%r2,1\n\t"                                                                         \
                          "j 3f\n"                                                                                      \
-                         "1:\tlgr %%r5,%%r15\n"                                                                        \
+                         "1:\taghi %%r15,-240\n\t"                                                                     \
+                         "lgr %%r5,%%r15\n"                                                                            \
                          "3:"                                                                                          \
                          : "+r"(aco__r2), "+r"(aco__r3), "+r"(aco__r5), "+r"(base), "+r"(aco__r4) ACO__MOVES_STACK : : ACO__CLOBBERS_OF_ALL); \
         pc = aco__r2;                                                                                                  \
@@ -283,15 +281,13 @@ __extension__ register void *aco__stack_pointer __asm__("r15");
     do {                                                                                                               \
         ACO__PEER(ACO__PEER_FIXED);                                                                                    \
         __asm__ volatile(ACO__KEEP_FIXED                                                                               \
-                         "aghi %%r15,-" ACO__NESTED_ROOM "\n\t"                                                        \
                          "lgr %%r1,%%r2\n\t"                                                                           \
                          "larl %%r2,1f\n\t"                                                                            \
                          ACO__SWAP("%%r11", "%%r3")                                                                    \
                          "lgr %%r12,%%r5\n\t"                                                                          \
                          "lgr %%r13,%%r6\n\t"                                                                          \
                          "br %%r1\n"                                                                                   \
-                         "1:\taghi %%r15," ACO__NESTED_ROOM "\n\t"                                                     \
-                         ACO__OWN_FIXED                                                                                \
+                         "1:\t" ACO__OWN_FIXED                                                                         \
                          : "+r"(aco__r2), "+r"(aco__r3), "+r"(aco__r5), "+r"(base), "+r"(aco__r4) ACO__MOVES_STACK : : ACO__CLOBBERS_OF_ALL); \
         pc = aco__r2;                                                                                                  \
         bp = aco__r3;                                                                                                  \
@@ -310,11 +306,11 @@ __extension__ register void *aco__stack_pointer __asm__("r15");
                          : : "r"(aco__r2), "r"(aco__r3), "r"(aco__r5), "r"(base), "r"(aco__r4) : "r1", "memory");      \
     } while (0)
 
-/* Makes room for a generator below the consumer's frame: sp := the stack pointer - 480, which it becomes too; here := this
+/* Makes room for a generator below the consumer's frame: sp := the stack pointer - 432, which it becomes too; here := this
  * place, bp := r11, for the unwinder. Back: the stack pointer := outer. */
 #define ACO__NESTED_BEGIN                                                                                              \
     __asm__ volatile("larl %2,1f\n"                                                                                    \
-                     "1:\taghi %%r15,-480\n\t"                                                                         \
+                     "1:\taghi %%r15,-432\n\t"                                                                         \
                      "lgr %0,%%r15\n\t"                                                                                \
                      "lgr %1,%%r11"                                                                                    \
                      : "=&r"(sp), "=&r"(bp), "=&r"(here) ACO__MOVES_STACK : : "memory", "cc")
@@ -326,14 +322,13 @@ __extension__ register void *aco__stack_pointer __asm__("r15");
                      : "=&r"(sp), "=&r"(zero) ACO__MOVES_STACK)
 
 /* How a generator's function is entered: by aco__generator_begin, on what stands at its stack pointer,
- *   464  its argument: the sixth parameter, which follows the register save area
- *   304  the register save area: the function is entered with 304 more
- *   296  the return address, for r14
- *   288  the function
- *     0  the consumer's register save area and arguments  <- r15, a multiple of 8 */
+ *   176  its argument: the sixth parameter, which follows the register save area
+ *   16   the register save area
+ *    8   the return address, for r14
+ *    0   the function                              <- r15, a multiple of 8; entered with 16 more */
 #define ACO__GENERATOR_PARAMETERS                                                                                      \
     void *aco__pc, void *aco__bp, __attribute__((unused)) void *aco__value, void *aco__sp, void *aco__base
-enum { ACO__START_FUNCTION = 36, ACO__START_RETURN = 37, ACO__START_ARGUMENT = 58, ACO__START_WORDS = 66 };
+enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 22, ACO__START_WORDS = 30 };
 
 ACO__FORCE_INLINE void aco__fp_read(uint32_t *control, uint16_t *control2)
 {
