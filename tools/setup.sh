@@ -11,9 +11,10 @@ packages() {
     bench) echo gcc g++ make cmake ninja-build python3 python3-matplotlib clang-19 lld-19 libboost-context-dev libboost-coroutine-dev \
         libboost-fiber-dev golang-go libgoogle-perftools-dev libjemalloc-dev ;;
     # A cross compiler for C++ brings the one for C and both libraries. ziglang, from PyPI, is tools/platforms/run.py's business.
-    platforms-quick) echo gcc g++ cmake ninja-build python3 python3-venv clang-19 llvm-19 qemu-user wine64 g++-mingw-w64-x86-64-posix \
-        g++-12-aarch64-linux-gnu g++-12-arm-linux-gnueabihf g++-12-riscv64-linux-gnu g++-12-powerpc64le-linux-gnu g++-12-s390x-linux-gnu ;;
-    platforms) packages platforms-quick; echo lld-19 libgtest-dev gcc-12-multilib g++-12-multilib musl binutils ;;
+    platforms-quick) echo gcc g++ cmake ninja-build python3 python3-venv llvm-19 qemu-user wine64 g++-mingw-w64-x86-64-posix \
+        g++-12-aarch64-linux-gnu g++-12-arm-linux-gnueabihf g++-12-riscv64-linux-gnu g++-12-powerpc64le-linux-gnu \
+        g++-12-s390x-linux-gnu ;;
+    platforms) packages platforms-quick; echo clang-19 lld-19 libgtest-dev gcc-12-multilib g++-12-multilib musl binutils ;;
     *) echo "setup: no group named $1" >&2; exit 2 ;;
     esac
 }

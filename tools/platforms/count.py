@@ -4,7 +4,8 @@ for each to build/platforms/counts.jsonl, from which document.py makes the table
 
     python3 tools/platforms/count.py [PLATFORM...]
 
-A program of bench/platforms loops 2000 and 1000 times; the difference of the instructions that qemu names in its log, over 1000."""
+A program of bench/platforms loops 2000 and 1000 times; the difference of the instructions that qemu names in its log,
+over 1000."""
 import json
 import os
 import subprocess
@@ -18,8 +19,8 @@ from run import BUILD, ENVIRONMENT, ROOT, Missing, compilers, find, output, targ
 
 PROGRAMS = ROOT / "bench/platforms"
 BOOST = "boost1.81"  # Debian's source package; its assembly, by platform
-BOOST_ASSEMBLY = {"x86_64": "x86_64_sysv", "i386": "i386_sysv", "aarch64": "arm64_aapcs", "arm": "arm_aapcs", "riscv64": "riscv64_sysv",
-                  "loongarch64": "loongarch64_sysv", "ppc64le": "ppc64_sysv", "s390x": "s390x_sysv"}
+BOOST_ASSEMBLY = {"x86_64": "x86_64_sysv", "i386": "i386_sysv", "aarch64": "arm64_aapcs", "arm": "arm_aapcs",
+                  "riscv64": "riscv64_sysv", "loongarch64": "loongarch64_sysv", "ppc64le": "ppc64_sysv", "s390x": "s390x_sysv"}
 EMULATORS = {"x86_64": "qemu-x86_64", "i386": "qemu-i386"}  # for the count alone
 PLATFORMS_COUNTED = {"x86_64": ("gcc", "clang"), "i386": ("gcc", "clang"), "aarch64": ("gcc", "clang"), "arm": ("gcc", "clang"),
                      "riscv64": ("gcc", "clang"), "loongarch64": ("zig",), "ppc64le": ("gcc", "clang"), "s390x": ("gcc", "clang")}
@@ -98,7 +99,8 @@ def count(platform, compiler, directory):
     results = []
     for impl, sources, options in programs(platform):
         program = str(directory / f"{platform}-{compiler}-{impl}")
-        command = [*cc, *target_option(extra), *result["flags"].split(), *options, f"-I{ROOT}/include", *sources, "-o", program, "-lpthread"]
+        command = [*cc, *target_option(extra), *result["flags"].split(), *options, f"-I{ROOT}/include", *sources,
+                   "-o", program, "-lpthread"]
         if compiler == "clang":
             command.append("-fuse-ld=lld")
         built = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT)

@@ -9,7 +9,8 @@ from pathlib import Path
 from rows import ROWS
 from run import BUILD, ROOT, name_of
 
-IMPLS = [("acorn", "acorn"), ("classic", "classic full-save switch"), ("boost", "Boost.Context `jump_fcontext`"), ("empty", "the loop alone")]
+IMPLS = [("acorn", "acorn"), ("classic", "classic full-save switch"), ("boost", "Boost.Context `jump_fcontext`"),
+         ("empty", "the loop alone")]
 
 
 def newest(file, *keys):
@@ -40,7 +41,7 @@ def outcome(result):
         if result.get(kind):
             some = result[kind][:8]
             more = len(result[kind]) - len(some)
-            said.append(f"{kind.replace('_', ' ')}: " + ", ".join(f"`{name}`" for name in some) + (f" and {more} more" if more else ""))
+            said.append(f"{kind.replace('_', ' ')}: {', '.join(f'`{name}`' for name in some)}" + (f" and {more} more" if more else ""))
     if result.get("objects"):
         said.append("object code: " + ", ".join(result["objects"]))
     return "; ".join(said)
@@ -85,7 +86,8 @@ def counts():
         cells = []
         for impl, _ in IMPLS:
             values = [found.get((platform, compiler, impl)) for compiler in ("gcc", "clang", "zig")]
-            cells.append(" / ".join(f"{value['instructions']:.0f}" if "instructions" in value else value["why"] for value in values if value))
+            cells.append(" / ".join(f"{value['instructions']:.0f}" if "instructions" in value else value["why"]
+                                    for value in values if value))
         yield f"| {platform} | " + " | ".join(cells) + " |"
     if found:
         last = max(found.values(), key=lambda line: line["date"])

@@ -60,21 +60,21 @@ def executable_stack(platform, program):
     return not flags or "E" in flags.group(1)
 
 
-def check(platform, cc, row, directory):
-    """What is wrong with the library in `directory` and with a small program that the compiler links with it: a list, empty if all
-    is well. `row`: its options are used."""
+def check(platform, cc, row, directory, environment):
+    """What is wrong with the library in `directory` and with a small program that the compiler links with it by the row's options:
+    a list, empty if all is well."""
     library = directory / "libacorn.a"
     missing = sorted(public() - defined([str(library)]))
     wrong = [f"no symbol {' '.join(missing)}"] if missing else []
     for form, options, inline in (("inline", [], True), ("exported", ["-DACO_CONFIG_NO_INLINE"], False)):
         program = directory / f"round-trips-{form}"
-        command = [*cc, *row.flags.split(), *options, f"-I{ROOT}/include", str(ROOT / "bench/platforms/acorn.c"), str(library), "-o", str(program),
-                   *(["-fuse-ld=lld"] if "clang" in cc[0] else []), *row.link.split(), "-lpthread"]
-        built = subprocess.run(command, capture_output=True, text=True)
+        command = [*cc, *row.flags.split(), *options, f"-I{ROOT}/include", str(ROOT / "bench/platforms/acorn.c"), str(library),
+                   "-o", str(program), *(["-fuse-ld=lld"] if "clang" in cc[0] else []), *row.link.split(), "-lpthread"]
+        built = subprocess.run(command, capture_output=True, text=True, env=environment)
         if built.returncode:
             return wrong + [f"a program with the {form} switch does not link"]
         if leaves_without_call(platform, program) != inline:
-            wrong.append("there is a call before the switch, or no switch" if inline else "the exported form looks inline: the check sees nothing")
+            wrong.append("there is a call before the switch, or no switch" if inline else "the exported form looks inline too")
         if executable_stack(platform, program):
             wrong.append("executable stack")
     return wrong

@@ -22,8 +22,8 @@ PLATFORMS = {
     "aarch64_be": Platform("Linux", "aarch64_be", zig="aarch64_be-linux-musl", emulator="qemu-aarch64_be"),
     "arm": Platform("Linux", "arm", "arm-linux-gnueabihf", "arm-linux-musleabihf", emulator="qemu-arm"),
     "riscv64": Platform("Linux", "riscv64", "riscv64-linux-gnu", "riscv64-linux-musl", emulator="qemu-riscv64"),
-    "loongarch64": Platform("Linux", "loongarch64", zig="loongarch64-linux-musl", zig_flags="-mcpu=generic_la64+d",  # qemu 7.2 has no LSX
-                            emulator="qemu-loongarch64"),
+    "loongarch64": Platform("Linux", "loongarch64", zig="loongarch64-linux-musl", emulator="qemu-loongarch64",
+                            zig_flags="-mcpu=generic_la64+d"),  # qemu 7.2 has no LSX
     "ppc64le": Platform("Linux", "ppc64le", "powerpc64le-linux-gnu", "powerpc64le-linux-musl", emulator="qemu-ppc64le"),
     "s390x": Platform("Linux", "s390x", "s390x-linux-gnu", "s390x-linux-musl", emulator="qemu-s390x"),
     "x86_64-windows": Platform("Windows", "AMD64", "x86_64-w64-mingw32", "x86_64-windows-gnu", emulator="wine64"),
@@ -102,8 +102,8 @@ ROWS = [
 ]
 
 # What CI runs of the rows marked `cut`: these programs, and the tests that run them.
-CUT_PROGRAMS = ["test_probe_shared-fp", "test_probe_own-fp", "test_api_release", "test_native_release", "test_generator_release", "test_cancel_release",
-                "test_model_release_1", "test_signals_release", "test_cpp_plain_20"]
+CUT_PROGRAMS = ["test_probe_shared-fp", "test_probe_own-fp", "test_api_release", "test_native_release", "test_generator_release",
+                "test_cancel_release", "test_model_release_1", "test_signals_release", "test_cpp_plain_20"]
 CUT_TESTS = r"^(probe\.(own|shared)-fp|(api|native|generator|cancel|signals)\.release|model\.release\.1|cpp_plain\.20)$"
 
 

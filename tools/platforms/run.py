@@ -76,7 +76,8 @@ def compilers(row):
         root = f"/usr/{platform.debian}"
         if not os.path.isdir(f"{root}/include"):
             raise Missing(f"no {root}")
-        target.update(CMAKE_FIND_ROOT_PATH=root, **{f"CMAKE_FIND_ROOT_PATH_MODE_{kind}": "ONLY" for kind in ("LIBRARY", "INCLUDE", "PACKAGE")})
+        target["CMAKE_FIND_ROOT_PATH"] = root
+        target.update({f"CMAKE_FIND_ROOT_PATH_MODE_{kind}": "ONLY" for kind in ("LIBRARY", "INCLUDE", "PACKAGE")})
     return [commands[0]], [commands[1]], target
 
 
@@ -131,8 +132,10 @@ def run_tests(directory, row, cut):
     with open(directory / "ctest.log", "w") as log:
         logged(log, *command, cwd=directory)
     passed, failed, not_built, skipped = [], [], [], {}
-    listed = json.loads(subprocess.run(["ctest", "--show-only=json-v1"], cwd=directory, capture_output=True, text=True).stdout)["tests"]
-    unbuilt = {test["name"] for test in listed if any(part.startswith(f"{directory}/") and not os.path.exists(part) for part in test.get("command", []))}
+    shown = subprocess.run(["ctest", "--show-only=json-v1"], cwd=directory, capture_output=True, text=True).stdout
+    listed = json.loads(shown)["tests"]
+    unbuilt = {test["name"] for test in listed
+               if any(part.startswith(f"{directory}/") and not os.path.exists(part) for part in test.get("command", []))}
     for case in xml.etree.ElementTree.parse(report).iter("testcase") if report.exists() else ():
         name, why = case.get("name"), case.find("skipped")
         if case.get("status") == "run":
@@ -157,15 +160,16 @@ def programs(directory):
 
 
 def run_row(row, cut):
-    result = {"row": name_of(row), "platform": row.platform, "what": "cut" if cut else row.what, "flags": " ".join((row.flags, row.link)).strip(),
-              "date": time.strftime("%Y-%m-%d"), "commit": output("git", "-C", str(ROOT), "rev-parse", "--short", "HEAD").strip()}
+    result = {"row": name_of(row), "platform": row.platform, "what": "cut" if cut else row.what,
+              "flags": " ".join((row.flags, row.link)).strip(), "date": time.strftime("%Y-%m-%d"),
+              "commit": output("git", "-C", str(ROOT), "rev-parse", "--short", "HEAD").strip()}
     try:
         cc, cxx, extra = compilers(row)
         emulate = emulator(row)
         settings = configuration(row, cc, cxx, extra, emulate, cut)
     except Missing as missing:
         return {**result, "status": "skipped", "why": str(missing)}
-    result["compiler"] = f"zig {ZIG}, " + output(*cc, "--version").splitlines()[0] if row.compiler == "zig" else output(cc[0], "--version").splitlines()[0]
+    result["compiler"] = (f"zig {ZIG}, " if row.compiler == "zig" else "") + output(*cc, "--version").splitlines()[0]
     if emulate:
         result["emulator"] = " ".join([output(emulate[0], "--version").splitlines()[0], row.cpu]).strip()
     directory = BUILD / ("cut" if cut else "full") / name_of(row)
@@ -180,7 +184,7 @@ def run_row(row, cut):
     if not (directory / "libacorn.a").exists():
         return {**result, "status": "failed", "why": "the library does not build", "log": str(directory / "log")}
     if "-O2" in row.flags:
-        result["objects"] = objects.check(PLATFORMS[row.platform], [*cc, *target_option(extra)], row, directory)
+        result["objects"] = objects.check(PLATFORMS[row.platform], [*cc, *target_option(extra)], row, directory, ENVIRONMENT)
     failed = bool(result.get("objects"))
     if row.what == "built":
         result["linked"], result["programs"] = programs(directory)
@@ -188,8 +192,8 @@ def run_row(row, cut):
     else:
         result.update(run_tests(directory, row, cut))
         failed |= bool(result["failed"] or result["not_built"] or not result["passed"])
-    result.update(status="failed" if failed else "built, not run" if row.what == "built" else "passed", seconds=round(time.time() - start))
-    return result
+    good = "built, not run" if row.what == "built" else "passed"
+    return {**result, "status": "failed" if failed else good, "seconds": round(time.time() - start)}
 
 
 def target_option(extra):
@@ -201,7 +205,8 @@ def line(result):
     if "linked" in result:
         said.append(f"{result['linked']} of {result['programs']} programs linked")
     if "passed" in result:
-        said.append(f"{result['passed']} passed, {len(result['failed'])} failed, {len(result['not_built'])} not built, {len(result['skipped'])} skipped")
+        numbers = {kind: len(result[kind]) for kind in ("failed", "not_built", "skipped")}
+        said.append(f"{result['passed']} passed, " + ", ".join(f"{n} {kind.replace('_', ' ')}" for kind, n in numbers.items()))
     for kind in ("failed", "not_built", "objects"):
         if result.get(kind):
             said.append(f"{kind.replace('_', ' ')}: " + ("; " if kind == "objects" else " ").join(result[kind]))
@@ -231,7 +236,8 @@ def main():
             print(line(results[-1]), flush=True)
     passed = sum(result.get("passed", result["status"] == "built, not run") for result in results)
     skipped = sum(len(result.get("skipped", [])) + (result["status"] == "skipped") for result in results)
-    failed = sum(max(1, len(result.get("failed", [])) + len(result.get("not_built", []))) for result in results if result["status"] == "failed")
+    failed = sum(max(1, len(result.get("failed", [])) + len(result.get("not_built", [])))
+                 for result in results if result["status"] == "failed")
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed or not passed else 0
 
