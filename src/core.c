@@ -81,7 +81,9 @@ static aco__thread_t *ready(void)
 {
     aco__thread_t *self = aco__self();
     if (aco_unlikely(!self->ready)) {
+#ifdef ACO__HAS_FP_LOAD_ALWAYS
         self->fp_load_always = fp_load_always();
+#endif
         read_new_environment(self);
         self->ready = 1;
     }

@@ -38,6 +38,13 @@ static inline size_t aco__round_up(size_t sz, size_t to)
     return (sz + to - 1) & ~(to - 1);
 }
 
+/* A function of the program's run time that is there, or not. macOS's linkers want to find every name: none is there. */
+#ifdef __APPLE__
+#define ACO__OPTIONAL(result, name, parameters) static result(*const name) parameters = NULL
+#else
+#define ACO__OPTIONAL(result, name, parameters) __attribute__((weak)) extern result name parameters
+#endif
+
 /* ---- error.c: why a call was refused: "<call>: [coroutine <address>: ]<reason>" ---- */
 /* Prints it as one line on stderr after "acorn: ", then abort(). */
 ACO__HIDDEN ACO__COLD __attribute__((noreturn, format(ACO__PRINTF, 3, 4))) void aco__die(const char *call, const void *co, const char *reason, ...);

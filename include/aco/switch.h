@@ -91,7 +91,7 @@ typedef struct aco__thread {
     char message[256];         /* why the last refused call was refused */
 } __attribute__((aligned(64))) aco__thread_t;
 
-#ifdef _WIN32
+#if defined(_WIN32) || defined(__APPLE__)
 #define ACO__THREAD_SLOT
 #endif
 
@@ -100,7 +100,7 @@ typedef struct aco__thread {
 #ifdef __cplusplus
 extern "C" {
 #endif
-extern ACO_API uintptr_t aco__thread_slot;       /* its offset: set before constructors run, and constant from then on */
+extern ACO_API uintptr_t aco__thread_slot;       /* its offset; before it is known, that of one that is 0 */
 ACO_API ACO__COLD aco__thread_t *aco__thread_new(void); /* the calling thread's, from now on; aborts without memory */
 #ifdef __cplusplus
 }
@@ -116,11 +116,11 @@ ACO_API ACO__COLD aco__thread_t *aco__thread_new(void); /* the calling thread's,
 
 #if defined(ACO_CONFIG_NO_INLINE)
 /* the exported functions need no assembly here */
-#elif defined(__x86_64__) && !defined(__ILP32__) && (defined(__ELF__) || defined(_WIN32))
+#elif defined(__x86_64__) && !defined(__ILP32__) && (defined(__ELF__) || defined(_WIN32) || defined(__APPLE__))
 #include "arch/x86_64.h"
 #elif defined(__i386__) && defined(__ELF__)
 #include "arch/i386.h"
-#elif defined(__aarch64__) && !defined(__ILP32__) && defined(__ELF__)
+#elif defined(__aarch64__) && !defined(__ILP32__) && (defined(__ELF__) || defined(__APPLE__))
 #include "arch/aarch64.h"
 #elif defined(__riscv) && defined(__ELF__)
 #include "arch/riscv.h"

@@ -71,10 +71,3 @@ __asm__(ACO__ASM_BEGIN("aco_defer")
         "\tmov r2,sp\n"
         "\tb aco__defer\n"
         ACO__ASM_END("aco_defer"));
-
-#include <stdint.h>
-
-static int8_t fp_load_always(void)
-{
-    return 0;
-}

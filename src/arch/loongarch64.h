@@ -1,5 +1,6 @@
 /* LoongArch: what the library needs besides the inline switch. Included by core.c, so that the assembly stands in an object that
  * every program links. */
+#include "assembly.h"
 
 /* aco__returned: an entry function's return address.
  *
@@ -8,35 +9,16 @@
  *
  * Unwinders look before a return address, hence the nop: they find this function, named aco__outermost, and by its undefined
  * ra the end of the stack. A cancellation that was caught and thrown again lands at aco__cancel_landing (end.c). */
-__asm__(".pushsection .text.aco__returned,\"ax\",@progbits\n"
-        "\t.p2align 2\n"
-        "\t.type aco__outermost,@function\n"
-        "\t.hidden aco__returned\n"
-        "\t.globl aco__returned\n"
-        "aco__outermost:\n"
-        "\t.cfi_startproc\n"
-        "\t.cfi_personality 0x1b,aco__outermost_personality\n"
+__asm__(ACO__ASM_OUTERMOST
         "\t.cfi_undefined 1\n"
         "\tnop\n"
-        "aco__returned:\n"
+        ACO__ASM_INSIDE("aco__returned")
         "\tbl aco__entry_returned\n"
         "\tbreak 0\n"
-        "\t.hidden aco__cancel_landing\n"
-        "\t.globl aco__cancel_landing\n"
-        "aco__cancel_landing:\n" /* a0: the exception */
+        ACO__ASM_INSIDE("aco__cancel_landing") /* a0: the exception */
         "\tbl aco__cancel_landed\n"
         "\tbreak 0\n"
-        "\t.cfi_endproc\n"
-        "\t.size aco__outermost,.-aco__outermost\n"
-        "\t.popsection\n");
-
-#define ACO__ASM_BEGIN(name)                                                                                           \
-    ".pushsection .text." name ",\"ax\",@progbits\n"                                                                    \
-    "\t.p2align 2\n"                                                                                                   \
-    "\t.globl " name "\n"                                                                                              \
-    "\t.type " name ",@function\n" name ":\n"                                                                          \
-    "\t.cfi_startproc\n"
-#define ACO__ASM_END(name) "\t.cfi_endproc\n\t.size " name ",.-" name "\n\t.popsection\n"
+        ACO__ASM_END("aco__outermost"));
 
 /* The first arrivals, a0 the block: of aco_new() and of aco_create(). An entry function returns to what stands at sp. */
 __asm__(ACO__ASM_BEGIN("aco__begin")
@@ -44,7 +26,7 @@ __asm__(ACO__ASM_BEGIN("aco__begin")
         "\tld.d $ra,$sp,0\n"
         "\tb aco__begun\n"
         ACO__ASM_END("aco__begin"));
-__asm__("\t.hidden aco__begin_entry\n"
+__asm__(ACO__ASM_HIDE("aco__begin_entry")
         ACO__ASM_BEGIN("aco__begin_entry")
         "\t.cfi_undefined 1\n"
         "\tld.d $ra,$sp,0\n"
@@ -68,10 +50,3 @@ __asm__(ACO__ASM_BEGIN("aco_defer")
         "\tmove $a2,$sp\n"
         "\tb %plt(aco__defer)\n"
         ACO__ASM_END("aco_defer"));
-
-#include <stdint.h>
-
-static int8_t fp_load_always(void)
-{
-    return 0;
-}

@@ -1,5 +1,6 @@
 /* 64-bit Power, little endian: what the library needs besides the inline switch. Included by core.c, so that the assembly stands in an
  * object that every program links. */
+#include "assembly.h"
 
 /* The TOC pointer, where r12 is the address of `here`. */
 #define ACO__ASM_TOC(here)                                                                                             \
@@ -21,41 +22,22 @@
  *
  * Unwinders look before a return address, hence the nop: they find this function, named aco__outermost, and by its undefined
  * LR the end of the stack. A cancellation that was caught and thrown again lands at aco__cancel_landing (end.c). */
-__asm__(".pushsection .text.aco__returned,\"ax\",@progbits\n"
-        "\t.p2align 2\n"
-        "\t.type aco__outermost,@function\n"
-        "\t.hidden aco__returned\n"
-        "\t.globl aco__returned\n"
-        "aco__outermost:\n"
-        "\t.cfi_startproc\n"
-        "\t.cfi_personality 0x1b,aco__outermost_personality\n"
+__asm__(ACO__ASM_OUTERMOST
         "\t.cfi_undefined lr\n"
         "\tnop\n"
-        "aco__returned:\n"
+        ACO__ASM_INSIDE("aco__returned")
         ACO__ASM_FIND_TOC
         "\tbl aco__entry_returned\n"
         "\ttrap\n"
-        "\t.hidden aco__cancel_landing\n"
-        "\t.globl aco__cancel_landing\n"
-        "aco__cancel_landing:\n" /* r3: the exception; the word at top-16 stays as it is */
+        ACO__ASM_INSIDE("aco__cancel_landing") /* r3: the exception; the word at top-16 stays as it is */
         ACO__ASM_FIND_TOC
         "\tstdu 1,-32(1)\n"
         "\t.cfi_def_cfa_offset 32\n"
         "\tbl aco__cancel_landed\n"
         "\ttrap\n"
-        "\t.cfi_endproc\n"
-        "\t.size aco__outermost,.-aco__outermost\n"
-        "\t.popsection\n");
+        ACO__ASM_END("aco__outermost"));
 
-#define ACO__ASM_BEGIN(name)                                                                                           \
-    ".pushsection .text." name ",\"ax\",@progbits\n"                                                                    \
-    "\t.p2align 4\n"                                                                                                   \
-    "\t.globl " name "\n"                                                                                              \
-    "\t.type " name ",@function\n" name ":\n"                                                                          \
-    "\t.cfi_startproc\n"
 #define ACO__ASM_LOCAL_ENTRY(name) ACO__ASM_TOC(name) "\t.localentry " name ",.-" name "\n"
-#define ACO__ASM_END(name) "\t.cfi_endproc\n\t.size " name ",.-" name "\n\t.popsection\n"
-
 /* The first arrivals, r3 the block, r12 their address: of aco_new() and of aco_create(). An entry function returns to what stands
  * where it will save it. */
 __asm__(ACO__ASM_BEGIN("aco__begin")
@@ -65,7 +47,7 @@ __asm__(ACO__ASM_BEGIN("aco__begin")
         "\tmtlr 0\n"
         "\tb aco__begun\n"
         ACO__ASM_END("aco__begin"));
-__asm__("\t.hidden aco__begin_entry\n"
+__asm__(ACO__ASM_HIDE("aco__begin_entry")
         ACO__ASM_BEGIN("aco__begin_entry")
         "\t.cfi_undefined lr\n"
         "\tld 0,16(1)\n"
@@ -106,10 +88,3 @@ __asm__(ACO__ASM_BEGIN("aco_defer")
         "\t.cfi_restore lr\n"
         "\tblr\n"
         ACO__ASM_END("aco_defer"));
-
-#include <stdint.h>
-
-static int8_t fp_load_always(void)
-{
-    return 0;
-}

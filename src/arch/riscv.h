@@ -1,6 +1,8 @@
 /* RISC-V: what the library needs besides the inline switch. Included by core.c, so that the assembly stands in an object that
  * every program links. Every address that is jumped to is 4-byte aligned and begins with the landing pad `lpad 0`, written as
  * the instruction that it is on processors without Zicfilp: one that does nothing. */
+#include "assembly.h"
+
 #define ACO__ASM_PAD "\t.p2align 2\n\tauipc zero,0\n"
 #if __riscv_xlen == 64
 #define ACO__ASM_LOAD(reg, at_64, at_32, from) "\tld " reg "," #at_64 "(" from ")\n"
@@ -15,46 +17,27 @@
  *
  * Unwinders look before a return address, hence the nop: they find this function, named aco__outermost, and by its undefined
  * ra the end of the stack. A cancellation that was caught and thrown again lands at aco__cancel_landing (end.c). */
-__asm__(".pushsection .text.aco__returned,\"ax\",@progbits\n"
-        "\t.p2align 2\n"
-        "\t.type aco__outermost,@function\n"
-        "\t.hidden aco__returned\n"
-        "\t.globl aco__returned\n"
-        "aco__outermost:\n"
-        "\t.cfi_startproc\n"
-        "\t.cfi_personality 0x1b,aco__outermost_personality\n"
+__asm__(ACO__ASM_OUTERMOST
         "\t.cfi_undefined ra\n"
         "\tnop\n"
-        "aco__returned:\n"
+        ACO__ASM_INSIDE("aco__returned")
         "\tcall aco__entry_returned\n"
         "\tebreak\n"
-        "\t.hidden aco__cancel_landing\n"
-        "\t.globl aco__cancel_landing\n"
         "\t.p2align 2\n"
-        "aco__cancel_landing:\n" /* a0: the exception */
+        ACO__ASM_INSIDE("aco__cancel_landing") /* a0: the exception */
         ACO__ASM_PAD
         "\tcall aco__cancel_landed\n"
         "\tebreak\n"
-        "\t.cfi_endproc\n"
-        "\t.size aco__outermost,.-aco__outermost\n"
-        "\t.popsection\n");
-
-#define ACO__ASM_BEGIN(name)                                                                                           \
-    ".pushsection .text." name ",\"ax\",@progbits\n"                                                                    \
-    "\t.p2align 2\n"                                                                                                   \
-    "\t.globl " name "\n"                                                                                              \
-    "\t.type " name ",@function\n" name ":\n"                                                                          \
-    "\t.cfi_startproc\n" ACO__ASM_PAD
-#define ACO__ASM_END(name) "\t.cfi_endproc\n\t.size " name ",.-" name "\n\t.popsection\n"
+        ACO__ASM_END("aco__outermost"));
 
 /* The first arrivals, a0 the block: of aco_new() and of aco_create(). An entry function returns to what stands at sp. */
-__asm__(ACO__ASM_BEGIN("aco__begin")
+__asm__(ACO__ASM_BEGIN("aco__begin") ACO__ASM_PAD
         "\t.cfi_undefined ra\n"
         ACO__ASM_LOAD("ra", 0, 0, "sp")
         "\ttail aco__begun\n"
         ACO__ASM_END("aco__begin"));
-__asm__("\t.hidden aco__begin_entry\n"
-        ACO__ASM_BEGIN("aco__begin_entry")
+__asm__(ACO__ASM_HIDE("aco__begin_entry")
+        ACO__ASM_BEGIN("aco__begin_entry") ACO__ASM_PAD
         "\t.cfi_undefined ra\n"
         ACO__ASM_LOAD("ra", 0, 0, "sp")
         ACO__ASM_LOAD("t1", 56, 32, "a0") /* fp */
@@ -62,7 +45,7 @@ __asm__("\t.hidden aco__begin_entry\n"
         ACO__ASM_END("aco__begin_entry"));
 
 /* The first arrival in a generator; what it finds stands at ACO__GENERATOR_PARAMETERS. */
-__asm__(ACO__ASM_BEGIN("aco__generator_begin")
+__asm__(ACO__ASM_BEGIN("aco__generator_begin") ACO__ASM_PAD
         "\t.cfi_undefined ra\n"
         ACO__ASM_LOAD("t1", 0, 0, "sp")
         ACO__ASM_LOAD("ra", 8, 4, "sp")
@@ -73,14 +56,7 @@ __asm__(ACO__ASM_BEGIN("aco__generator_begin")
 
 /* The exported aco_defer(): its caller's frame begins at sp. */
 #define ACO__DEFER_ELSEWHERE
-__asm__(ACO__ASM_BEGIN("aco_defer")
+__asm__(ACO__ASM_BEGIN("aco_defer") ACO__ASM_PAD
         "\tmv a2,sp\n"
         "\ttail aco__defer\n"
         ACO__ASM_END("aco_defer"));
-
-#include <stdint.h>
-
-static int8_t fp_load_always(void)
-{
-    return 0;
-}

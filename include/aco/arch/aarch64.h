@@ -21,9 +21,9 @@
  * v8-v15, low halves     callee-saved    clobbers, like the rest of v0-v31; SVE's p0-p15 and FFR where it is compiled in
  * FPCR                   callee-saved    kept apart when `fp` is 1; else common to all, as the user asked
  * FPSR, NZCV             scratch         as they are; NZCV a clobber
- * TPIDR_EL0              thread pointer  untouched
+ * TPIDR_EL0, _RRO_EL0    thread pointer  untouched
  *
- * There is no red zone, and the stack pointer is always a multiple of 16. Return addresses may be signed: each function
+ * There is no red zone (128 bytes on macOS), and the stack pointer is always a multiple of 16. Return addresses may be signed: each function
  * signs its own with its own stack pointer, and comes back to the same. What the switch jumps to is in memory unsigned; units
  * built with BTI have a landing pad there. */
 #ifndef ACO_ARCH_AARCH64_H
@@ -97,9 +97,25 @@
 #define ACO__LANDING_PAD
 #endif
 
-/* The thread record's address. Linkers turn the first two into constants in executables. */
+/* The thread record's address. */
 typedef uintptr_t aco__where_t;
 
+#ifdef ACO__THREAD_SLOT
+
+/* macOS: the system's per-thread values stand where the thread pointer says, whose lowest bits are the processor's number. */
+ACO__FORCE_INLINE uintptr_t aco__slot_value(uintptr_t offset)
+{
+    uintptr_t value;
+    __asm__ volatile("mrs %0,tpidrro_el0\n\t"
+                     "and %0,%0,#~7\n\t"
+                     "ldr %0,[%0,%1]"
+                     : "=&r"(value) : "r"(offset));
+    return value;
+}
+
+#else
+
+/* Linkers turn the first two into constants in executables. */
 ACO__FORCE_INLINE aco__where_t aco__where(void)
 {
     aco__where_t where, thread_pointer;
@@ -110,6 +126,8 @@ ACO__FORCE_INLINE aco__where_t aco__where(void)
                      : "=&r"(where), "=&r"(thread_pointer));
     return where;
 }
+
+#endif
 
 ACO__FORCE_INLINE aco__thread_t *aco__self_at(aco__where_t where)
 {
