@@ -36,7 +36,15 @@ static inline int own_fp(const aco_t *co)
 /* The assembly names it, where link-time optimisation does not look. */
 #define ACO__NAMED_BY_ASSEMBLY __attribute__((used))
 
-#ifndef ACO__THREAD_SLOT
+#if defined(ACO_CONFIG_DYNAMIC_TLS)
+static __thread aco__thread_t thread;
+
+__attribute__((noinline)) aco__thread_t *aco__thread_found(void)
+{
+    __asm__ volatile("");
+    return &thread;
+}
+#elif !defined(ACO__THREAD_SLOT)
 ACO__NAMED_BY_ASSEMBLY ACO_API __thread aco__thread_t aco__thread __attribute__((tls_model("initial-exec")));
 #endif
 

@@ -5,10 +5,11 @@
  * An architecture file (aco/arch/<arch>.h) provides, under these names:
  *
  *   ACO__ARCH                    its name, a string
- *   aco__where(), aco__where_t   how the switches find the calling thread's aco__thread_t: its address, or what is cheaper.
- *                                Computed anew on every call by a volatile asm: a coroutine may come back on another
- *                                thread, so no compiler may keep it (docs/switch.md, 8)
- *   aco__self_at(), aco__running_at()   from there the thread record, and its `running`
+ *   aco__where_in_tls()          how the switches find the calling thread's aco__thread_t, which is thread-local, initial-exec: its
+ *                                address, or what is cheaper. Computed anew on every call by a volatile asm: a coroutine may
+ *                                come back on another thread, so no compiler may keep it (docs/switch.md, 8). Everything
+ *                                asks aco__where(), below, for it
+ *   aco__self_at(), aco__running_at()   if that is not an address: from there the thread record, and its `running`
  *   ACO__RESUME, ACO__YIELD, ACO__TRANSFER, ACO__EXIT, ACO__ENTER
  *                                the switches, as statements inside the functions below; the first three take the code that
  *                                exchanges floating-point control words: ACO__FP_SWAP with ACO__FP_RARE, or ACO__FP_NONE.
@@ -26,8 +27,10 @@
  *                                address is where the context has a frame pointer
  *   aco__slot_value()            under ACO__THREAD_SLOT: the word at this offset from the thread pointer
  *
+ * Under ACO_CONFIG_DYNAMIC_TLS, which the library and all units must be compiled with, a function of the library finds the record: for
+ * libraries that are loaded where static thread-local memory is not to be had (musl's dlopen()).
  * Under ACO__THREAD_SLOT, for systems without ELF's thread-local variables, a thread's record is allocated, its address stands in a
- * slot of the thread's block, and that is aco__where_t: aco__where() stands below.
+ * slot of the thread's block.
  * ACO__BOUNDS_KEEP, ACO__BOUNDS_BACK: around a switch, where the system wants to know the bounds of the running stack (teb.h); else
  * nothing.
  *
@@ -91,17 +94,26 @@ typedef struct aco__thread {
     char message[256];         /* why the last refused call was refused */
 } __attribute__((aligned(64))) aco__thread_t;
 
+typedef uintptr_t aco__where_t;
+
 #if defined(_WIN32) || defined(__APPLE__)
 #define ACO__THREAD_SLOT
 #endif
+#if defined(ACO__THREAD_SLOT) || defined(ACO_CONFIG_DYNAMIC_TLS)
+#define ACO__WHERE_IS_ADDRESS
+#endif
 
 #ifndef ACO_CONFIG_NO_INLINE
-#ifdef ACO__THREAD_SLOT
+#ifdef ACO__WHERE_IS_ADDRESS
 #ifdef __cplusplus
 extern "C" {
 #endif
+#ifdef ACO__THREAD_SLOT
 extern ACO_API uintptr_t aco__thread_slot;       /* its offset; before it is known, that of one that is 0 */
 ACO_API ACO__COLD aco__thread_t *aco__thread_new(void); /* the calling thread's, from now on; aborts without memory */
+#else
+ACO_API aco__thread_t *aco__thread_found(void); /* the calling thread's; not to be called twice in a compiler's mind */
+#endif
 #ifdef __cplusplus
 }
 #endif
@@ -144,11 +156,27 @@ ACO_API ACO__COLD aco__thread_t *aco__thread_new(void); /* the calling thread's,
 #define ACO__RETURN_WORD 0
 #endif
 
-#ifdef ACO__THREAD_SLOT
 ACO__FORCE_INLINE aco__where_t aco__where(void)
 {
+#if defined(ACO__THREAD_SLOT)
     aco__where_t where = aco__slot_value(aco__thread_slot);
     return __builtin_expect(where != 0, 1) ? where : (aco__where_t)aco__thread_new();
+#elif defined(ACO_CONFIG_DYNAMIC_TLS)
+    return (aco__where_t)aco__thread_found();
+#else
+    return aco__where_in_tls();
+#endif
+}
+
+#if defined(ACO__WHERE_IS_ADDRESS) || !(defined(__x86_64__) || defined(__i386__)) /* there it is an offset */
+ACO__FORCE_INLINE aco__thread_t *aco__self_at(aco__where_t where)
+{
+    return (aco__thread_t *)where;
+}
+
+ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
+{
+    return ((volatile aco__thread_t *)where)->running;
 }
 #endif
 

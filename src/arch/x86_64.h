@@ -107,7 +107,7 @@ __asm__(ACO__ASM_BEGIN("aco__generator_begin")
         "\tjmpq *%r9\n"
         ACO__ASM_END("aco__generator_begin"));
 
-#ifndef __APPLE__ /* there the bodies are the header's */
+#if !defined(__APPLE__) && !defined(ACO_CONFIG_DYNAMIC_TLS) /* there the bodies are the header's */
 
 /* The exported aco_resume, aco_send, aco_yield, aco_yield1 and aco_yield_value, for callers that cannot use the inline ones: the
  * same switch between six pushes and six pops, for both kinds of floating-point environment. Offsets as in

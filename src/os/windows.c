@@ -108,14 +108,9 @@ void aco__os_discard(void *p, size_t sz, int lazily)
         VirtualUnlock(p, sz); /* pages that are not locked leave the working set */
 }
 
-void aco__os_prefer_large_pages(void *p, size_t sz)
+void aco__os_large_pages(void *p, size_t sz, int wanted)
 {
-    (void)p, (void)sz;
-}
-
-void aco__os_no_large_pages(void *p, size_t sz)
-{
-    (void)p, (void)sz;
+    (void)p, (void)sz, (void)wanted;
 }
 
 size_t aco__os_first_resident(const void *p, size_t sz)

@@ -97,11 +97,6 @@
 #define ACO__LANDING_PAD
 #endif
 
-/* The thread record's address. */
-typedef uintptr_t aco__where_t;
-
-#ifdef ACO__THREAD_SLOT
-
 /* macOS: the system's per-thread values stand where the thread pointer says, whose lowest bits are the processor's number. */
 ACO__FORCE_INLINE uintptr_t aco__slot_value(uintptr_t offset)
 {
@@ -113,10 +108,8 @@ ACO__FORCE_INLINE uintptr_t aco__slot_value(uintptr_t offset)
     return value;
 }
 
-#else
-
-/* Linkers turn the first two into constants in executables. */
-ACO__FORCE_INLINE aco__where_t aco__where(void)
+/* The thread record's address. Linkers turn the first two into constants in executables. */
+ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
 {
     aco__where_t where, thread_pointer;
     __asm__ volatile("adrp %0,:gottprel:aco__thread\n\t"
@@ -125,18 +118,6 @@ ACO__FORCE_INLINE aco__where_t aco__where(void)
                      "add %0,%0,%1"
                      : "=&r"(where), "=&r"(thread_pointer));
     return where;
-}
-
-#endif
-
-ACO__FORCE_INLINE aco__thread_t *aco__self_at(aco__where_t where)
-{
-    return (aco__thread_t *)where;
-}
-
-ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
-{
-    return ((volatile aco__thread_t *)where)->running;
 }
 
 /* Store the leaving side; x2 holds the way back. */

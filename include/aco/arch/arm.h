@@ -95,7 +95,6 @@
 
 /* The thread record's address. Its offset from the thread pointer is the process's: that the compiler may keep. The literal
  * stands where it is needed, since one in a pool may be too far away. */
-typedef uintptr_t aco__where_t;
 
 #if __ARM_ARCH >= 7 || defined(__ARM_ARCH_6K__) || defined(__ARM_ARCH_6KZ__) || defined(__ARM_ARCH_6ZK__)
 #define ACO__WHERE aco__where_t where
@@ -116,7 +115,7 @@ typedef uintptr_t aco__where_t;
 #define ACO__PC_AHEAD "8"
 #endif
 
-ACO__FORCE_INLINE aco__where_t aco__where(void)
+ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
 {
     ACO__WHERE;
     uintptr_t offset;
@@ -131,16 +130,6 @@ ACO__FORCE_INLINE aco__where_t aco__where(void)
                      "add %0,%0,%1"
                      : "=&r"(where) : "r"(offset) ACO__CLOBBERS_OF_READ_TP);
     return where;
-}
-
-ACO__FORCE_INLINE aco__thread_t *aco__self_at(aco__where_t where)
-{
-    return (aco__thread_t *)where;
-}
-
-ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
-{
-    return ((volatile aco__thread_t *)where)->running;
 }
 
 /* Store the leaving side; r5 holds the way back. */

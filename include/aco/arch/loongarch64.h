@@ -76,25 +76,14 @@
 #define ACO__CLOBBERS "$a2", ACO__CLOBBERS_OF_ALL /* but for a4 */
 
 /* The thread record's address. */
-typedef uintptr_t aco__where_t;
 
-ACO__FORCE_INLINE aco__where_t aco__where(void)
+ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
 {
     aco__where_t where;
     __asm__ volatile("la.tls.ie %0,aco__thread\n\t"
                      "add.d %0,%0,$tp"
                      : "=r"(where));
     return where;
-}
-
-ACO__FORCE_INLINE aco__thread_t *aco__self_at(aco__where_t where)
-{
-    return (aco__thread_t *)where;
-}
-
-ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
-{
-    return ((volatile aco__thread_t *)where)->running;
 }
 
 /* Store the leaving side; a2 holds the way back. */

@@ -92,10 +92,9 @@
 #define ACO__CLOBBERS "r5", ACO__CLOBBERS_OF_ALL /* but for r7 */
 
 /* The thread record's address. Linkers turn the load into a constant in executables. */
-typedef uintptr_t aco__where_t;
 
 #ifdef __PCREL__
-ACO__FORCE_INLINE aco__where_t aco__where(void)
+ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
 {
     aco__where_t where;
     __asm__ volatile("pld %0,aco__thread@got@tprel@pcrel\n\t"
@@ -104,7 +103,7 @@ ACO__FORCE_INLINE aco__where_t aco__where(void)
     return where;
 }
 #else
-ACO__FORCE_INLINE aco__where_t aco__where(void)
+ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
 {
     aco__where_t where;
     register void *toc __asm__("r2"); /* an operand: else a function that calls nothing may be without */
@@ -117,16 +116,6 @@ ACO__FORCE_INLINE aco__where_t aco__where(void)
     return where;
 }
 #endif
-
-ACO__FORCE_INLINE aco__thread_t *aco__self_at(aco__where_t where)
-{
-    return (aco__thread_t *)where;
-}
-
-ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
-{
-    return ((volatile aco__thread_t *)where)->running;
-}
 
 /* Store the leaving side; r5 holds the way back. */
 #define ACO__STORE(to)                                                                                                 \

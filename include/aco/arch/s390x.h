@@ -73,9 +73,8 @@
 #define ACO__CLOBBERS "r4", ACO__CLOBBERS_OF_ALL /* but for r6 */
 
 /* The thread record's address. */
-typedef uintptr_t aco__where_t;
 
-ACO__FORCE_INLINE aco__where_t aco__where(void)
+ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
 {
     aco__where_t where, thread_pointer;
     __asm__ volatile("ear %1,%%a0\n\t"
@@ -85,16 +84,6 @@ ACO__FORCE_INLINE aco__where_t aco__where(void)
                      "la %0,0(%0,%1)"
                      : "=&a"(where), "=&a"(thread_pointer));
     return where;
-}
-
-ACO__FORCE_INLINE aco__thread_t *aco__self_at(aco__where_t where)
-{
-    return (aco__thread_t *)where;
-}
-
-ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
-{
-    return ((volatile aco__thread_t *)where)->running;
 }
 
 /* Store the leaving side; r4 holds the way back. */

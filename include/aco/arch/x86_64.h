@@ -31,7 +31,7 @@
 #define ACO__BLOCK(offset) offset "(%%rdi)"
 #define ACO__LEAVING(offset) offset "(%%r8)"
 #define ACO__ENTERED(offset) offset "(%%rdx)"
-#ifdef ACO__THREAD_SLOT
+#ifdef ACO__WHERE_IS_ADDRESS
 #define ACO__THREAD(offset) offset "(%%rsi)"
 #else
 #define ACO__THREAD(offset) "%%fs:" offset "(%%rsi)"
@@ -114,9 +114,6 @@
 #define ACO__LANDING_PAD
 #endif
 
-typedef uintptr_t aco__where_t;
-
-#ifdef ACO__THREAD_SLOT
 
 ACO__FORCE_INLINE uintptr_t aco__slot_value(uintptr_t offset)
 {
@@ -125,20 +122,10 @@ ACO__FORCE_INLINE uintptr_t aco__slot_value(uintptr_t offset)
     return value;
 }
 
-ACO__FORCE_INLINE aco__thread_t *aco__self_at(aco__where_t where)
-{
-    return (aco__thread_t *)where;
-}
-
-ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
-{
-    return ((volatile aco__thread_t *)where)->running;
-}
-
-#else
+#ifndef ACO__WHERE_IS_ADDRESS
 
 /* The thread record's offset from the thread pointer. Linkers turn the load into a constant in executables. */
-ACO__FORCE_INLINE aco__where_t aco__where(void)
+ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
 {
     aco__where_t where;
     __asm__ volatile("movq aco__thread@gottpoff(%%rip),%0" : "=r"(where));
