@@ -62,6 +62,7 @@ OFFSETS_ARE(aco__thread_t, resumer, fp_control, fp_control2);
 OFFSET_IS(aco__thread_t, fp_load_always, 4, 6);
 OFFSET_IS(aco__thread_t, running, 4, 8);
 OFFSET_IS(aco_t, aco__state, 4, 6);
+OFFSET_IS(aco_t, fp, 6, 8); /* aco__begin_entry, where it is assembly */
 OFFSET_IS(aco_t, main_co, 7, 8);
 _Static_assert(sizeof(aco_t) == 14 * sizeof(void *) + 8, "block and 152 saved bytes make 272");
 

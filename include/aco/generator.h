@@ -208,7 +208,7 @@ ACO__FORCE_INLINE void aco__switch_exchange(aco__context_t *peer, void **passed)
     peer->sp = sp;
     peer->pc = pc;
     peer->bp = bp;
-    peer->base = base;
+    peer->base = ACO__HELD(base);
     ACO__BOUNDS_BACK;
     *passed = value;
 }
@@ -497,7 +497,7 @@ ACO__FORCE_INLINE void aco__switch_nested_resume(aco__context_t *peer, void **pa
     peer->sp = sp;
     peer->pc = pc;
     peer->bp = bp;
-    peer->base = base;
+    peer->base = ACO__HELD(base);
     *passed = value;
 }
 
@@ -509,7 +509,7 @@ ACO__FORCE_INLINE void aco__switch_nested_yield(aco__context_t *peer, void **pas
     ACO__NESTED_YIELD;
     peer->pc = pc;
     peer->bp = bp;
-    peer->base = base;
+    peer->base = ACO__HELD(base);
     *passed = value;
 }
 

@@ -126,6 +126,15 @@ ACO_API aco__thread_t *aco__thread_found(void); /* the calling thread's; not to 
 #endif
 #endif
 
+/* What a register variable holds. Taken without the asm, gcc knows it for the variable's value, and drops a later store of it
+ * to the same variable, in a loop, though calls in between have changed the register. */
+#define ACO__HELD(variable)                                                                                            \
+    __extension__({                                                                                                    \
+        __typeof__(variable) aco__held = (variable);                                                                   \
+        __asm__("" : "+r"(aco__held));                                                                                 \
+        aco__held;                                                                                                     \
+    })
+
 #if defined(ACO_CONFIG_NO_INLINE)
 /* the exported functions need no assembly here */
 #elif defined(__x86_64__) && !defined(__ILP32__) && (defined(__ELF__) || defined(_WIN32) || defined(__APPLE__))

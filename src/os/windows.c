@@ -119,11 +119,6 @@ size_t aco__os_first_resident(const void *p, size_t sz)
     return 0;
 }
 
-uint32_t aco__os_milliseconds(void)
-{
-    return GetTickCount();
-}
-
 void aco__os_message(const char *text, size_t length)
 {
     DWORD written;

@@ -17,6 +17,11 @@ int64_t aco__os_now(void)
     return ticks.QuadPart / frequency.QuadPart * NS_PER_SECOND + ticks.QuadPart % frequency.QuadPart * NS_PER_SECOND / frequency.QuadPart;
 }
 
+uint32_t aco__os_milliseconds(void)
+{
+    return GetTickCount();
+}
+
 /* By a timer of 100 ns where the system has them (Windows 10 1803), else by milliseconds. */
 void aco__os_sleep_until(int64_t then)
 {

@@ -154,8 +154,8 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
         register aco__where_t aco__x1 __asm__("x1") = where;                                                           \
         register void *aco__x3 __asm__("x3") = value;                                                                  \
         statement;                                                                                                     \
-        co = aco__x0;                                                                                                  \
-        value = aco__x3;                                                                                               \
+        co = ACO__HELD(aco__x0);                                                                                       \
+        value = ACO__HELD(aco__x3);                                                                                    \
     } while (0)
 #define ACO__CROSSING "+r"(aco__x0), "+r"(aco__x1), "+r"(aco__x3)
 
@@ -244,10 +244,10 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
                          "br x16\n"                                                                                    \
                          "1:\t" ACO__LANDING_PAD                                                                       \
                          : "+r"(aco__x0), "+r"(aco__x1), "+r"(aco__x3), "+r"(base), "+r"(aco__x2) : : ACO__CLOBBERS_OF_ALL); \
-        pc = aco__x0;                                                                                                  \
-        bp = aco__x1;                                                                                                  \
-        sp = aco__x3;                                                                                                  \
-        value = aco__x2;                                                                                               \
+        pc = ACO__HELD(aco__x0);                                                                                       \
+        bp = ACO__HELD(aco__x1);                                                                                       \
+        sp = ACO__HELD(aco__x3);                                                                                       \
+        value = ACO__HELD(aco__x2);                                                                                    \
     } while (0)
 
 /* For the last time: nothing of the side that leaves is kept. */
@@ -294,10 +294,10 @@ __extension__ register void *aco__stack_pointer __asm__("sp");
                          "mov x3,sp\n"                                                                                 \
                          "3:"                                                                                          \
                          : "+r"(aco__x0), "+r"(aco__x1), "+r"(aco__x3), "+r"(base), "+r"(aco__x2) ACO__MOVES_STACK : : ACO__CLOBBERS_OF_ALL); \
-        pc = aco__x0;                                                                                                  \
-        bp = aco__x1;                                                                                                  \
-        sp = aco__x3;                                                                                                  \
-        value = aco__x2;                                                                                               \
+        pc = ACO__HELD(aco__x0);                                                                                       \
+        bp = ACO__HELD(aco__x1);                                                                                       \
+        sp = ACO__HELD(aco__x3);                                                                                       \
+        value = ACO__HELD(aco__x2);                                                                                    \
     } while (0)
 #define ACO__NESTED_YIELD                                                                                              \
     do {                                                                                                               \
@@ -308,9 +308,9 @@ __extension__ register void *aco__stack_pointer __asm__("sp");
                          "br x16\n"                                                                                    \
                          "1:\t" ACO__LANDING_PAD                                                                       \
                          : "+r"(aco__x0), "+r"(aco__x1), "+r"(base), "+r"(aco__x2) ACO__MOVES_STACK : : "x3", ACO__CLOBBERS_OF_ALL); \
-        pc = aco__x0;                                                                                                  \
-        bp = aco__x1;                                                                                                  \
-        value = aco__x2;                                                                                               \
+        pc = ACO__HELD(aco__x0);                                                                                       \
+        bp = ACO__HELD(aco__x1);                                                                                       \
+        value = ACO__HELD(aco__x2);                                                                                    \
     } while (0)
 #define ACO__NESTED_LAST                                                                                               \
     do {                                                                                                               \

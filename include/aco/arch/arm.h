@@ -174,8 +174,8 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
         register aco__where_t aco__r1 __asm__("r1") = where;                                                           \
         register void *aco__r3 __asm__("r3") = value;                                                                  \
         statement;                                                                                                     \
-        co = aco__r0;                                                                                                  \
-        value = aco__r3;                                                                                               \
+        co = ACO__HELD(aco__r0);                                                                                       \
+        value = ACO__HELD(aco__r3);                                                                                    \
     } while (0)
 #define ACO__CROSSING "+r"(aco__r0), "+r"(aco__r1), "+r"(aco__r3)
 
@@ -267,10 +267,10 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
                          "bx r5\n"                                                                                     \
                          "1:\n\t"                                                                                      \
                          : "+r"(aco__r0), "+r"(aco__r1), "+r"(aco__r3), "+r"(base), "+r"(aco__r2) : : ACO__CLOBBERS_OF_ALL); \
-        pc = aco__r0;                                                                                                  \
-        bp = aco__r1;                                                                                                  \
-        sp = aco__r3;                                                                                                  \
-        value = aco__r2;                                                                                               \
+        pc = ACO__HELD(aco__r0);                                                                                       \
+        bp = ACO__HELD(aco__r1);                                                                                       \
+        sp = ACO__HELD(aco__r3);                                                                                       \
+        value = ACO__HELD(aco__r2);                                                                                    \
     } while (0)
 
 /* For the last time: nothing of the side that leaves is kept. */
@@ -318,10 +318,10 @@ __extension__ register void *aco__stack_pointer __asm__("sp");
                          "3:"                                                                                          \
                          : "+r"(aco__r0), "+r"(aco__r1), "+r"(aco__r3), "+r"(base), "+r"(aco__r2) ACO__MOVES_STACK  \
                          : : ACO__CLOBBERS_OF_ALL);                                                                    \
-        pc = aco__r0;                                                                                                  \
-        bp = aco__r1;                                                                                                  \
-        sp = aco__r3;                                                                                                  \
-        value = aco__r2;                                                                                               \
+        pc = ACO__HELD(aco__r0);                                                                                       \
+        bp = ACO__HELD(aco__r1);                                                                                       \
+        sp = ACO__HELD(aco__r3);                                                                                       \
+        value = ACO__HELD(aco__r2);                                                                                    \
     } while (0)
 #define ACO__NESTED_YIELD                                                                                              \
     do {                                                                                                               \
@@ -333,9 +333,9 @@ __extension__ register void *aco__stack_pointer __asm__("sp");
                          "1:\n\t"                                                                                      \
                          : "+r"(aco__r0), "+r"(aco__r1), "+r"(base), "+r"(aco__r2) ACO__MOVES_STACK                  \
                          : : "r3", ACO__CLOBBERS_OF_ALL);                                                              \
-        pc = aco__r0;                                                                                                  \
-        bp = aco__r1;                                                                                                  \
-        value = aco__r2;                                                                                               \
+        pc = ACO__HELD(aco__r0);                                                                                       \
+        bp = ACO__HELD(aco__r1);                                                                                       \
+        value = ACO__HELD(aco__r2);                                                                                    \
     } while (0)
 #define ACO__NESTED_LAST                                                                                               \
     do {                                                                                                               \

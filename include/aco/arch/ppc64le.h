@@ -167,8 +167,8 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
         register aco__where_t aco__r4 __asm__("r4") = where;                                                           \
         register void *aco__r6 __asm__("r6") = value;                                                                  \
         statement;                                                                                                     \
-        co = aco__r3;                                                                                                  \
-        value = aco__r6;                                                                                               \
+        co = ACO__HELD(aco__r3);                                                                                       \
+        value = ACO__HELD(aco__r6);                                                                                    \
     } while (0)
 #define ACO__CROSSING "+r"(aco__r3), "+r"(aco__r4), "+r"(aco__r6)
 
@@ -269,10 +269,10 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
                          "bctr\n"                                                                                      \
                          "1:\t" ACO__OWN_TOC                                                                           \
                          : "+r"(aco__r3), "+r"(aco__r4), "+r"(aco__r6), "+r"(base), "+r"(aco__r5) : : ACO__CLOBBERS_OF_ALL); \
-        pc = aco__r3;                                                                                                  \
-        bp = aco__r4;                                                                                                  \
-        sp = aco__r6;                                                                                                  \
-        value = aco__r5;                                                                                               \
+        pc = ACO__HELD(aco__r3);                                                                                       \
+        bp = ACO__HELD(aco__r4);                                                                                       \
+        sp = ACO__HELD(aco__r6);                                                                                       \
+        value = ACO__HELD(aco__r5);                                                                                    \
     } while (0)
 
 /* For the last time: nothing of the side that leaves is kept. */
@@ -314,10 +314,10 @@ __extension__ register void *aco__stack_pointer __asm__("r1");
                          "mr 6,1\n"                                                                                    \
                          "3:"                                                                                          \
                          : "+r"(aco__r3), "+r"(aco__r4), "+r"(aco__r6), "+r"(base), "+r"(aco__r5) ACO__MOVES_STACK : : ACO__CLOBBERS_OF_ALL); \
-        pc = aco__r3;                                                                                                  \
-        bp = aco__r4;                                                                                                  \
-        sp = aco__r6;                                                                                                  \
-        value = aco__r5;                                                                                               \
+        pc = ACO__HELD(aco__r3);                                                                                       \
+        bp = ACO__HELD(aco__r4);                                                                                       \
+        sp = ACO__HELD(aco__r6);                                                                                       \
+        value = ACO__HELD(aco__r5);                                                                                    \
     } while (0)
 #define ACO__NESTED_YIELD                                                                                              \
     do {                                                                                                               \
@@ -326,9 +326,9 @@ __extension__ register void *aco__stack_pointer __asm__("r1");
                          "bctr\n"                                                                                      \
                          "1:\t" ACO__OWN_TOC                                                                           \
                          : "+r"(aco__r3), "+r"(aco__r4), "+r"(base), "+r"(aco__r5) ACO__MOVES_STACK : : "r6", ACO__CLOBBERS_OF_ALL); \
-        pc = aco__r3;                                                                                                  \
-        bp = aco__r4;                                                                                                  \
-        value = aco__r5;                                                                                               \
+        pc = ACO__HELD(aco__r3);                                                                                       \
+        bp = ACO__HELD(aco__r4);                                                                                       \
+        value = ACO__HELD(aco__r5);                                                                                    \
     } while (0)
 #define ACO__NESTED_LAST                                                                                               \
     do {                                                                                                               \

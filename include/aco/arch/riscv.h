@@ -173,8 +173,8 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
         register aco__where_t aco__a1 __asm__("a1") = where;                                                           \
         register void *aco__a3 __asm__("a3") = value;                                                                  \
         statement;                                                                                                     \
-        co = aco__a0;                                                                                                  \
-        value = aco__a3;                                                                                               \
+        co = ACO__HELD(aco__a0);                                                                                       \
+        value = ACO__HELD(aco__a3);                                                                                    \
     } while (0)
 #define ACO__CROSSING "+r"(aco__a0), "+r"(aco__a1), "+r"(aco__a3)
 
@@ -263,10 +263,10 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
                          "jr t1\n"                                                                                     \
                          ACO__ALIGN_PAD "1:\t" ACO__LANDING_PAD                                                        \
                          : "+r"(aco__a0), "+r"(aco__a1), "+r"(aco__a3), "+r"(base), "+r"(aco__a2) : : ACO__CLOBBERS_OF_ALL); \
-        pc = aco__a0;                                                                                                  \
-        bp = aco__a1;                                                                                                  \
-        sp = aco__a3;                                                                                                  \
-        value = aco__a2;                                                                                               \
+        pc = ACO__HELD(aco__a0);                                                                                       \
+        bp = ACO__HELD(aco__a1);                                                                                       \
+        sp = ACO__HELD(aco__a3);                                                                                       \
+        value = ACO__HELD(aco__a2);                                                                                    \
     } while (0)
 
 /* For the last time: nothing of the side that leaves is kept. */
@@ -312,10 +312,10 @@ __extension__ register void *aco__stack_pointer __asm__("sp");
                          "3:"                                                                                          \
                          : "+r"(aco__a0), "+r"(aco__a1), "+r"(aco__a3), "+r"(base), "+r"(aco__a2) ACO__MOVES_STACK     \
                          : : ACO__CLOBBERS_OF_ALL);                                                                    \
-        pc = aco__a0;                                                                                                  \
-        bp = aco__a1;                                                                                                  \
-        sp = aco__a3;                                                                                                  \
-        value = aco__a2;                                                                                               \
+        pc = ACO__HELD(aco__a0);                                                                                       \
+        bp = ACO__HELD(aco__a1);                                                                                       \
+        sp = ACO__HELD(aco__a3);                                                                                       \
+        value = ACO__HELD(aco__a2);                                                                                    \
     } while (0)
 #define ACO__NESTED_YIELD                                                                                              \
     do {                                                                                                               \
@@ -327,9 +327,9 @@ __extension__ register void *aco__stack_pointer __asm__("sp");
                          ACO__ALIGN_PAD "1:\t" ACO__LANDING_PAD                                                        \
                          : "+r"(aco__a0), "+r"(aco__a1), "+r"(base), "+r"(aco__a2) ACO__MOVES_STACK                    \
                          : : "a3", ACO__CLOBBERS_OF_ALL);                                                              \
-        pc = aco__a0;                                                                                                  \
-        bp = aco__a1;                                                                                                  \
-        value = aco__a2;                                                                                               \
+        pc = ACO__HELD(aco__a0);                                                                                       \
+        bp = ACO__HELD(aco__a1);                                                                                       \
+        value = ACO__HELD(aco__a2);                                                                                    \
     } while (0)
 #define ACO__NESTED_LAST                                                                                               \
     do {                                                                                                               \

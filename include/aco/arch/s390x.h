@@ -121,8 +121,8 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
         register aco__where_t aco__r3 __asm__("r3") = where;                                                           \
         register void *aco__r5 __asm__("r5") = value;                                                                  \
         statement;                                                                                                     \
-        co = aco__r2;                                                                                                  \
-        value = aco__r5;                                                                                               \
+        co = ACO__HELD(aco__r2);                                                                                       \
+        value = ACO__HELD(aco__r5);                                                                                    \
     } while (0)
 #define ACO__CROSSING "+r"(aco__r2), "+r"(aco__r3), "+r"(aco__r5)
 
@@ -212,10 +212,10 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
                          "br %%r1\n"                                                                                   \
                          "1:\t" ACO__OWN_FIXED                                                                         \
                          : "+r"(aco__r2), "+r"(aco__r3), "+r"(aco__r5), "+r"(base), "+r"(aco__r4) : : ACO__CLOBBERS_OF_ALL); \
-        pc = aco__r2;                                                                                                  \
-        bp = aco__r3;                                                                                                  \
-        sp = aco__r5;                                                                                                  \
-        value = aco__r4;                                                                                               \
+        pc = ACO__HELD(aco__r2);                                                                                       \
+        bp = ACO__HELD(aco__r3);                                                                                       \
+        sp = ACO__HELD(aco__r5);                                                                                       \
+        value = ACO__HELD(aco__r4);                                                                                    \
     } while (0)
 
 /* For the last time: nothing of the side that leaves is kept. */
@@ -261,10 +261,10 @@ __extension__ register void *aco__stack_pointer __asm__("r15");
                          "lgr %%r5,%%r15\n"                                                                            \
                          "3:"                                                                                          \
                          : "+r"(aco__r2), "+r"(aco__r3), "+r"(aco__r5), "+r"(base), "+r"(aco__r4) ACO__MOVES_STACK : : ACO__CLOBBERS_OF_ALL); \
-        pc = aco__r2;                                                                                                  \
-        bp = aco__r3;                                                                                                  \
-        sp = aco__r5;                                                                                                  \
-        value = aco__r4;                                                                                               \
+        pc = ACO__HELD(aco__r2);                                                                                       \
+        bp = ACO__HELD(aco__r3);                                                                                       \
+        sp = ACO__HELD(aco__r5);                                                                                       \
+        value = ACO__HELD(aco__r4);                                                                                    \
     } while (0)
 #define ACO__NESTED_YIELD                                                                                              \
     do {                                                                                                               \
@@ -278,10 +278,10 @@ __extension__ register void *aco__stack_pointer __asm__("r15");
                          "br %%r1\n"                                                                                   \
                          "1:\t" ACO__OWN_FIXED                                                                         \
                          : "+r"(aco__r2), "+r"(aco__r3), "+r"(aco__r5), "+r"(base), "+r"(aco__r4) ACO__MOVES_STACK : : ACO__CLOBBERS_OF_ALL); \
-        pc = aco__r2;                                                                                                  \
-        bp = aco__r3;                                                                                                  \
-        peer->sp = aco__r5;                                                                                            \
-        value = aco__r4;                                                                                               \
+        pc = ACO__HELD(aco__r2);                                                                                       \
+        bp = ACO__HELD(aco__r3);                                                                                       \
+        peer->sp = ACO__HELD(aco__r5);                                                                                 \
+        value = ACO__HELD(aco__r4);                                                                                    \
     } while (0)
 #define ACO__NESTED_LAST                                                                                               \
     do {                                                                                                               \
