@@ -19,7 +19,8 @@ A table's first line names its source. Then, one a line:
 ROLE  argument, result, temporary, callee-saved, return-address, status: to be declared. status may be left out: `optional`
       frame-pointer: saved by hand    control: `by=INSTRUCTION`s that keep it, where coroutines have their own FP environment
       stack-pointer, thread-pointer, platform, zero: never declared
-WORD  hand, hand=clang: saved by hand    letter=C: constraint of operands there    if=MACRO, if=!MACRO, if=MACRO|MACRO: all must hold
+WORD  hand, hand=clang, hand=gcc: saved by hand    letter=C: constraint of operands there
+      if=MACRO, if=!MACRO, if=MACRO|MACRO: all must hold
 
 Exit 1 on a failure, 77 when there is no compiler or no backend."""
 
@@ -74,7 +75,8 @@ class Register:
                    for condition in self.conditions)
 
     def by_hand(self, macros):
-        return self.role == "frame-pointer" or "hand" in self.options and (not self.options["hand"] or "__clang__" in macros)
+        kind = "clang" if "__clang__" in macros else "gcc"
+        return self.role == "frame-pointer" or self.options.get("hand") in ("", kind)
 
 
 class Table:
@@ -99,7 +101,7 @@ class Table:
 
 
 def check_complete():
-    headers = {os.path.basename(path) for path in glob.glob(INCLUDE + "/aco/arch/*.h")}
+    headers = {os.path.basename(path) for path in glob.glob(INCLUDE + "/aco/arch/*.h") if "define ACO__CLOBBERS" in open(path).read()}
     tables = [Table(os.path.basename(path)[:-4]) for path in glob.glob(HERE + "/*.txt")]
     missing = headers - {table.settings["header"] for table in tables}
     print("backends without a table: " + ", ".join(sorted(missing)) if missing else "each backend has a table")
