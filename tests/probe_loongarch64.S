@@ -18,7 +18,7 @@
 	EACH \op,\at,\base,$fp,$s0,$s1,$s2,$s3,$s4,$s5,$s6,$s7,$s8
 	.endm
 	.macro FLOATS op, at, base
-#ifdef __loongarch_double_float
+#if __loongarch_frlen >= 64
 	EACH \op,\at,\base,$fs0,$fs1,$fs2,$fs3,$fs4,$fs5,$fs6,$fs7
 #endif
 	.endm

@@ -1,7 +1,7 @@
-/* LoongArch, LP64 with F and D registers where the ABI passes values there (LP64D). Contract: probe.h. */
+/* LoongArch, LP64 with FP registers where they are compiled in. Contract: probe.h. */
 #define ASSEMBLY "probe_loongarch64.S"
 #define WORD 8
-#ifdef __loongarch_double_float
+#if __loongarch_frlen >= 64
 #define REGISTERS 18
 #else
 #define REGISTERS 10
@@ -11,7 +11,7 @@
 #ifndef __ASSEMBLER__
 static const char *const register_names[] = {
     "fp", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8",
-#ifdef __loongarch_double_float
+#if __loongarch_frlen >= 64
     "fs0", "fs1", "fs2", "fs3", "fs4", "fs5", "fs6", "fs7",
 #endif
 };
@@ -22,7 +22,7 @@ static const char *const fixed_names[] = {"sp", "tp", "r21"};
 #define ENTRY_MODULUS 0
 #define check_state() ((void)0)
 
-#ifndef __loongarch_soft_float
+#if __loongarch_frlen
 /* FCSR0: trap enables 0x1f, of which inexact 1 and underflow 2 stay masked where the checks compute; rounding 0x300. */
 #define FP_CONTROLS 1
 static const fp_control_t control_bits[] = {0x31f}, optional_bits[] = {0};

@@ -19,7 +19,8 @@ A table's first line names its source. Then, one a line:
 ROLE  argument, result, temporary, callee-saved, return-address, status: to be declared. status may be left out: `optional`
       frame-pointer: saved by hand    control: `by=INSTRUCTION`s that keep it, where coroutines have their own FP environment
       stack-pointer, thread-pointer, platform, zero: never declared
-WORD  hand, hand=clang: saved by hand    letter=C: constraint of operands there    if=MACRO, if=!MACRO, if=MACRO|MACRO: all must hold
+WORD  hand, hand=clang, hand=gcc: saved by hand    handed-over=SWITCH,...: there the other side brings it back
+      letter=C: constraint of operands there    if=MACRO, if=!MACRO, if=MACRO|MACRO: all must hold
 
 Exit 1 on a failure, 77 when there is no compiler or no backend."""
 
@@ -74,7 +75,8 @@ class Register:
                    for condition in self.conditions)
 
     def by_hand(self, macros):
-        return self.role == "frame-pointer" or "hand" in self.options and (not self.options["hand"] or "__clang__" in macros)
+        kind = "clang" if "__clang__" in macros else "gcc"
+        return self.role == "frame-pointer" or self.options.get("hand") in ("", kind)
 
 
 class Table:
@@ -99,7 +101,7 @@ class Table:
 
 
 def check_complete():
-    headers = {os.path.basename(path) for path in glob.glob(INCLUDE + "/aco/arch/*.h")}
+    headers = {os.path.basename(path) for path in glob.glob(INCLUDE + "/aco/arch/*.h") if "define ACO__CLOBBERS" in open(path).read()}
     tables = [Table(os.path.basename(path)[:-4]) for path in glob.glob(HERE + "/*.txt")]
     missing = headers - {table.settings["header"] for table in tables}
     print("backends without a table: " + ", ".join(sorted(missing)) if missing else "each backend has a table")
@@ -234,14 +236,14 @@ def statements(text, table):
 # ---- The comparison ----
 
 
-def saved_by_hand(statement, register):
-    """Stored and loaded, or exchanged."""
+def saved_by_hand(statement, register, name):
+    """Stored and loaded, or exchanged, or handed over."""
     exchanged = any("xchg" in line and re.search(r"\b%s\b" % re.escape(name), line)
                     for line in statement.template.split("\n") for name in register.names)
-    return exchanged or statement.names(register) >= 2
+    return exchanged or statement.names(register) >= (1 if name in register.options.get("handed-over", "").split(",") else 2)
 
 
-def compare(statement, table, macros, own_fp):
+def compare(statement, table, macros, switch, own_fp):
     """What is wrong with a switch that comes back."""
     clobbers = {name.lstrip("$%") for name in statement.clobbers}
     if "memory" not in clobbers:
@@ -258,7 +260,7 @@ def compare(statement, table, macros, own_fp):
         elif register.role in UNTOUCHED or register.by_hand(macros):
             if declared:
                 yield "%s is clobbered, the %s" % (name, register.role)
-            if register.by_hand(macros) and not saved_by_hand(statement, register):
+            if register.by_hand(macros) and not saved_by_hand(statement, register, switch):
                 yield "%s is not saved by hand, the %s" % (name, register.role)
         elif not declared and not set(statement.operands).intersection(register.names) and "optional" not in register.options:
             yield "%s is not declared, %s" % (name, register.role)
@@ -281,7 +283,7 @@ def check(table, compiler, include, stubs):
         if len(found.get(name, [])) != wanted:
             complaints.append("%s: %d asm statements, not %d" % (name, len(found.get(name, [])), wanted))
         for i, statement in enumerate(found.get(name, [])):
-            wrong = compare(statement, table, macros, name in OWN_FP and i == 0) if name in COMES_BACK \
+            wrong = compare(statement, table, macros, name, name in OWN_FP and i == 0) if name in COMES_BACK \
                 else compare_last(statement, table, macros)
             complaints += ["%s: %s" % (name, what) for what in wrong]
     return complaints
