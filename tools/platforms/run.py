@@ -23,6 +23,7 @@ from rows import CUT_PROGRAMS, CUT_TESTS, DEBIAN_CLANG, DEBIAN_GCC, LEFT_OUT, PL
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BUILD = ROOT / "build/platforms"
+HEADERS = "".join(path.read_text() for path in (ROOT / "include").rglob("*.h"))
 JOBS = str(os.cpu_count() or 2)
 ENVIRONMENT = {**os.environ, "ZIG_GLOBAL_CACHE_DIR": os.environ.get("ZIG_GLOBAL_CACHE_DIR", str(BUILD / "zig-cache")),
                "WINEPREFIX": str(BUILD / "wine"), "WINEDEBUG": "-all"}
@@ -164,6 +165,9 @@ def run_row(row, cut):
     result = {"row": name_of(row), "platform": row.platform, "what": "cut" if cut else row.what,
               "flags": " ".join((row.flags, row.link)).strip(), "date": time.strftime("%Y-%m-%d"),
               "commit": output("git", "-C", str(ROOT), "rev-parse", "--short", "HEAD").strip()}
+    unknown = [macro for macro in re.findall(r"-D(ACO_\w+)", row.flags) if macro not in HEADERS]
+    if unknown:
+        return {**result, "status": "failed", "why": f"the headers know no {' '.join(unknown)}"}
     try:
         cc, cxx, extra = compilers(row)
         emulate = emulator(row)
