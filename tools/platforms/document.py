@@ -56,13 +56,13 @@ def results():
         if not result:
             yield f"| {name_of(row)} | {row.compiler} | `{' '.join((row.flags, row.link)).strip()}` | | | | | | not run yet |"
             continue
-        run_by = short(result["emulator"]) if "emulator" in result else "–" if row.what == "built" else "this machine"
+        run_by = short(result["emulator"]) if "emulator" in result else "–" if row.what == "built" or "passed" not in result else "this machine"
         numbers = ["–"] * 3
         if "passed" in result:
             numbers = [str(result["passed"]), str(len(result["failed"]) + len(result["not_built"])), str(len(result["skipped"]))]
         elif "linked" in result:
             numbers[0] = f"{result['linked']} of {result['programs']} programs linked"
-        yield (f"| {result['row']} | {short(result.get('compiler', row.compiler))} | `{result['flags']}` | {run_by} | "
+        yield (f"| {result['row']} | {short(result['compiler']) if 'compiler' in result else row.compiler} | `{result['flags']}` | {run_by} | "
                f"{result['date']}, {result['commit']} | {' | '.join(numbers)} | {outcome(result)} |")
     reasons = {}
     for result in found.values():
