@@ -7,13 +7,12 @@
 #include <errno.h>
 #include <string.h>
 #ifdef _WIN32
-#define WIN32_LEAN_AND_MEAN
-#include <windows.h>
+#include "os/windows_unwind.h"
 #endif
 #include <unwind.h>
 
 /* The unwinder. Weak: frames with something to unwind have brought their compiler's with them; without one there is nothing to run
- * but the deferred calls. gcc links its own into every program on Windows, where GNU ld has no weak references. */
+ * but the deferred calls. gcc on Windows links its own into every program, and GNU ld knows no weak references there. */
 #if !defined(_WIN32) || defined(__clang__)
 #pragma weak _Unwind_ForcedUnwind
 #pragma weak _Unwind_Backtrace
@@ -31,6 +30,47 @@ typedef struct unwinder {
     __typeof__(&_Unwind_SetGR) set_gr;
     __typeof__(&_Unwind_SetIP) set_ip;
 } unwinder_t;
+
+#ifdef _WIN32
+
+#ifdef __clang__
+#pragma weak __unw_init_local
+#pragma weak _GCC_specific_handler
+#pragma weak _Unwind_GetGR
+extern int __unw_init_local(void *cursor, void *context);
+extern EXCEPTION_DISPOSITION _GCC_specific_handler(EXCEPTION_RECORD *record, void *frame, CONTEXT *context, DISPATCHER_CONTEXT *dispatcher,
+                                                   _Unwind_Personality_Fn personality);
+
+/* The stack pointer: _Unwind_GetCFA() would not come with what else is taken of LLVM's library. */
+static _Unwind_Word get_sp(struct _Unwind_Context *context)
+{
+    enum { RSP = 7 };
+    return _Unwind_GetGR(context, RSP);
+}
+#endif
+
+/* `arg` is the exception, as at_frame() has it. */
+static _Unwind_Reason_Code forced_unwind(struct _Unwind_Exception *exception, _Unwind_Stop_Fn stop, void *arg)
+{
+    (void)arg;
+    aco__seh_forced_unwind(exception, stop);
+}
+
+/* LLVM's, if the program has it; else the system's, which calls libgcc's handlers. */
+static const unwinder_t *unwinder(void)
+{
+    static const unwinder_t seh = {forced_unwind, aco__seh_backtrace, aco__seh_get_cfa, aco__seh_get_region_start, _Unwind_SetGR, _Unwind_SetIP};
+#ifdef __clang__
+    static const unwinder_t llvm = {_Unwind_ForcedUnwind, aco__seh_backtrace, get_sp, _Unwind_GetRegionStart, _Unwind_SetGR, _Unwind_SetIP};
+    if (__unw_init_local)
+        return &llvm;
+#endif
+    return &seh;
+}
+
+#define TRACED_CFA(context) aco__seh_get_cfa(context)
+
+#else
 
 static const unwinder_t own_unwinder = {_Unwind_ForcedUnwind, _Unwind_Backtrace, _Unwind_GetCFA, _Unwind_GetRegionStart, _Unwind_SetGR, _Unwind_SetIP};
 
@@ -54,6 +94,10 @@ static const unwinder_t *unwinder(void)
     aco__os_unlock();
     return &found;
 }
+
+#define TRACED_CFA(context) unwinder()->get_cfa(context)
+
+#endif
 
 /* ---- Deferred calls ---- */
 
@@ -218,30 +262,6 @@ __attribute__((noreturn)) static void finish(cancel_t *cancel)
     aco__end(co, NULL);
 }
 
-#ifdef _WIN32
-#ifdef __clang__
-#pragma weak __unw_init_local
-#pragma weak _GCC_specific_handler
-extern int __unw_init_local(void *cursor, void *context);
-extern EXCEPTION_DISPOSITION _GCC_specific_handler(EXCEPTION_RECORD *record, void *frame, CONTEXT *context, DISPATCHER_CONTEXT *dispatcher,
-                                                   _Unwind_Personality_Fn personality);
-#define HAS_LIBUNWIND (__unw_init_local != NULL)
-#else
-#define HAS_LIBUNWIND 0
-#endif
-#endif
-
-/* Whether at_frame() finds the stack pointer of the frame's caller: libgcc's unwinding by force on Windows, which comes by frames
- * with destructors only. Else it is the frame's own. */
-static int cfa_is_callers(void)
-{
-#ifdef _WIN32
-    return !HAS_LIBUNWIND;
-#else
-    return 0;
-#endif
-}
-
 /* The unwinder comes by before it runs a frame's destructors. */
 static _Unwind_Reason_Code at_frame(int version, _Unwind_Action actions, _Unwind_Exception_Class class, struct _Unwind_Exception *exception,
                                     struct _Unwind_Context *context, void *arg)
@@ -255,7 +275,7 @@ static _Unwind_Reason_Code at_frame(int version, _Unwind_Action actions, _Unwind
     if (cancel->outer && cancel->cfa > cancel->outer)
         finish(cancel);
     if (cancel->co)
-        call_deferred(cancel->co, cfa_is_callers() ? cancel->cfa - 1 : cancel->cfa);
+        call_deferred(cancel->co, cancel->cfa);
     return _URC_NO_REASON;
 }
 
@@ -278,18 +298,15 @@ _Unwind_Reason_Code aco__outermost_personality(int version, _Unwind_Action actio
 }
 
 #ifdef _WIN32
-/* What the system calls for the outermost frame. libgcc knows no end of the stack as it unwinds by force, and would have the process
- * end there. */
+/* What the system calls for the outermost frame. Others' exceptions end their process as if no frame were there. */
 ACO__HIDDEN __attribute__((used)) EXCEPTION_DISPOSITION aco__outermost_handler(EXCEPTION_RECORD *record, void *frame, CONTEXT *context,
                                                                                DISPATCHER_CONTEXT *dispatcher);
 EXCEPTION_DISPOSITION aco__outermost_handler(EXCEPTION_RECORD *record, void *frame, CONTEXT *context, DISPATCHER_CONTEXT *dispatcher)
 {
-    enum { GCC_THROW = 0x20474343, GCC_FORCED = 0x22474343 };
-    struct _Unwind_Exception *exception = (void *)record->ExceptionInformation[0];
-    if ((record->ExceptionCode & ~(DWORD)(GCC_THROW ^ GCC_FORCED)) != GCC_THROW || exception->exception_class != our_class)
+#ifdef __clang__
+    if (!_GCC_specific_handler)
         return ExceptionContinueSearch;
-    if (record->ExceptionCode == GCC_FORCED)
-        finish((cancel_t *)(void *)exception);
+#endif
     return _GCC_specific_handler(record, frame, context, dispatcher, aco__outermost_personality);
 }
 #endif
@@ -317,7 +334,7 @@ typedef struct assignment {
 static _Unwind_Reason_Code assign(struct _Unwind_Context *context, void *arg)
 {
     assignment_t *to = arg;
-    char *sp = (char *)unwinder()->get_cfa(context);
+    char *sp = (char *)TRACED_CFA(context);
     for (; to->next && to->next->frame < sp; to->next = to->next->next)
         to->next->owner_sp = to->inner_sp;
     to->inner_sp = sp;
