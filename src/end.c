@@ -1,80 +1,12 @@
 /* Ending a coroutine before it has returned: deferred calls, and the stack unwound frame by frame. */
 #include "os.h"
 #include "track.h"
+#include "unwinder.h"
 
 #include "aco/generator.h"
 
 #include <errno.h>
 #include <string.h>
-#ifdef _WIN32
-#define WIN32_LEAN_AND_MEAN
-#include <windows.h>
-#endif
-#include <unwind.h>
-
-/* The Arm EHABI's unwinder, else that of the Itanium C++ ABI. */
-#if defined(__arm__) && !defined(__ARM_DWARF_EH__) && !defined(__USING_SJLJ_EXCEPTIONS__)
-#define EHABI
-#endif
-
-/* The unwinder. Weak: frames with something to unwind have brought their compiler's with them; without one there is nothing to run
- * but the deferred calls. gcc links its own into every program on Windows, where GNU ld has no weak references. */
-#ifdef EHABI
-#define UNWINDER(function) function(Backtrace) function(VRS_Get) function(VRS_Set) function(ForcedUnwind)
-#else
-#define UNWINDER(function)                                                                                             \
-    function(Backtrace) function(GetCFA) function(GetRegionStart) function(SetGR) function(SetIP) function(ForcedUnwind)
-#endif
-#if !defined(_WIN32) || defined(__clang__)
-#pragma weak _Unwind_ForcedUnwind
-#pragma weak _Unwind_Backtrace
-#ifdef EHABI
-#pragma weak _Unwind_VRS_Get
-#pragma weak _Unwind_VRS_Set
-#else
-#pragma weak _Unwind_GetCFA
-#pragma weak _Unwind_GetRegionStart
-#pragma weak _Unwind_SetGR
-#pragma weak _Unwind_SetIP
-#endif
-#endif
-
-typedef struct unwinder { /* no ForcedUnwind: there is none */
-#define MEMBER(name) __typeof__(&_Unwind_##name) name;
-    UNWINDER(MEMBER)
-} unwinder_t;
-
-#define OWN(name) _Unwind_##name,
-static const unwinder_t own_unwinder = {UNWINDER(OWN)};
-
-/* The program's; or that of a library that was loaded later, for itself alone, where the references above do not look. */
-static const unwinder_t *unwinder(void)
-{
-#define NAME(name) "_Unwind_" #name,
-    static unwinder_t found;
-    static const char *const names[] = {UNWINDER(NAME)};
-    void *symbols[sizeof names / sizeof *names];
-    _Static_assert(sizeof symbols == sizeof found, "a pointer for each name");
-    if (aco_likely(own_unwinder.ForcedUnwind != NULL))
-        return &own_unwinder;
-    aco__os_lock();
-    if (!found.ForcedUnwind && aco__os_loaded_unwinder(names, symbols, sizeof names / sizeof *names))
-        memcpy(&found, symbols, sizeof found);
-    aco__os_unlock();
-    return &found;
-}
-
-/* The stack pointer of the frame that the unwinder is at. */
-static char *stack_pointer(struct _Unwind_Context *context)
-{
-#ifdef EHABI /* whose _Unwind_GetCFA() may tell that of the frame further out */
-    uint32_t sp;
-    unwinder()->VRS_Get(context, _UVRSC_CORE, 13, _UVRSD_UINT32, &sp);
-    return (char *)sp;
-#else
-    return (char *)unwinder()->GetCFA(context);
-#endif
-}
 
 /* ---- Deferred calls ---- */
 
@@ -239,14 +171,6 @@ __attribute__((noreturn)) static void finish(cancel_t *cancel)
     aco__end(co, NULL);
 }
 
-#ifdef EHABI /* clang's declaration passes the class by value, as LLVM's unwinder does; libgcc's by its address */
-typedef const char *exception_class_t;
-#define STOP_FUNCTION ((_Unwind_Stop_Fn)(void (*)(void))at_frame)
-#else
-typedef _Unwind_Exception_Class exception_class_t;
-#define STOP_FUNCTION at_frame
-#endif
-
 /* The unwinder is at the function to stop at. */
 static int is_last(const cancel_t *cancel, struct _Unwind_Context *context)
 {
@@ -255,30 +179,6 @@ static int is_last(const cancel_t *cancel, struct _Unwind_Context *context)
     return cancel->last && (cancel->exception.pr_cache.fnstart | 1) == (cancel->last | 1);
 #else
     return cancel->last && unwinder()->GetRegionStart(context) == cancel->last;
-#endif
-}
-
-#ifdef _WIN32
-#ifdef __clang__
-#pragma weak __unw_init_local
-#pragma weak _GCC_specific_handler
-extern int __unw_init_local(void *cursor, void *context);
-extern EXCEPTION_DISPOSITION _GCC_specific_handler(EXCEPTION_RECORD *record, void *frame, CONTEXT *context, DISPATCHER_CONTEXT *dispatcher,
-                                                   _Unwind_Personality_Fn personality);
-#define HAS_LIBUNWIND (__unw_init_local != NULL)
-#else
-#define HAS_LIBUNWIND 0
-#endif
-#endif
-
-/* Whether at_frame() finds the stack pointer of the frame's caller: libgcc's unwinding by force on Windows, which comes by frames
- * with destructors only. Else it is the frame's own. */
-static int cfa_is_callers(void)
-{
-#ifdef _WIN32
-    return !HAS_LIBUNWIND;
-#else
-    return 0;
 #endif
 }
 
@@ -299,7 +199,7 @@ static _Unwind_Reason_Code at_frame(int version, _Unwind_Action actions, excepti
     if (cancel->outer && cancel->cfa > cancel->outer)
         finish(cancel);
     if (cancel->co)
-        call_deferred(cancel->co, cfa_is_callers() ? cancel->cfa - 1 : cancel->cfa);
+        call_deferred(cancel->co, cancel->cfa);
     return _URC_NO_REASON;
 }
 
@@ -350,18 +250,15 @@ _Unwind_Reason_Code aco__outermost_personality(int version, _Unwind_Action actio
 #endif
 
 #ifdef _WIN32
-/* What the system calls for the outermost frame. libgcc knows no end of the stack as it unwinds by force, and would have the process
- * end there. */
+/* What the system calls for the outermost frame. Others' exceptions end their process as if no frame were there. */
 ACO__HIDDEN __attribute__((used)) EXCEPTION_DISPOSITION aco__outermost_handler(EXCEPTION_RECORD *record, void *frame, CONTEXT *context,
                                                                                DISPATCHER_CONTEXT *dispatcher);
 EXCEPTION_DISPOSITION aco__outermost_handler(EXCEPTION_RECORD *record, void *frame, CONTEXT *context, DISPATCHER_CONTEXT *dispatcher)
 {
-    enum { GCC_THROW = 0x20474343, GCC_FORCED = 0x22474343 };
-    struct _Unwind_Exception *exception = (void *)record->ExceptionInformation[0];
-    if ((record->ExceptionCode & ~(DWORD)(GCC_THROW ^ GCC_FORCED)) != GCC_THROW || exception->exception_class != our_class)
+#ifdef __clang__
+    if (!_GCC_specific_handler)
         return ExceptionContinueSearch;
-    if (record->ExceptionCode == GCC_FORCED)
-        finish((cancel_t *)(void *)exception);
+#endif
     return _GCC_specific_handler(record, frame, context, dispatcher, aco__outermost_personality);
 }
 #endif
@@ -389,7 +286,7 @@ typedef struct assignment {
 static _Unwind_Reason_Code assign(struct _Unwind_Context *context, void *arg)
 {
     assignment_t *to = arg;
-    char *sp = stack_pointer(context);
+    char *sp = traced_stack_pointer(context);
     for (; to->next && to->next->frame < sp; to->next = to->next->next)
         to->next->owner_sp = to->inner_sp;
     to->inner_sp = sp;
@@ -423,7 +320,7 @@ __attribute__((noreturn)) static void unwind_callers(cancel_t *cancel)
             unwinder()->Backtrace(assign, &to);
         }
         aco__observe_unwind();
-        unwinder()->ForcedUnwind(&cancel->exception, STOP_FUNCTION, cancel);
+        unwinder()->ForcedUnwind(&cancel->exception, STOP_FUNCTION(at_frame), cancel);
     }
     finish(cancel);
 }

@@ -20,6 +20,18 @@ typedef struct usage {
     size_t mapped, resident;
 } usage_t;
 
+#ifdef _WIN32
+#include <psapi.h>
+static usage_t usage(void)
+{
+    PROCESS_MEMORY_COUNTERS counters;
+    usage_t used;
+    CHECK(GetProcessMemoryInfo(GetCurrentProcess(), &counters, sizeof counters));
+    used.mapped = counters.PagefileUsage;
+    used.resident = counters.WorkingSetSize;
+    return used;
+}
+#else
 static usage_t usage(void)
 {
     usage_t used;
@@ -34,6 +46,7 @@ static usage_t usage(void)
     used.resident *= page;
     return used;
 }
+#endif
 
 /* ---- Objects that know themselves ---- */
 

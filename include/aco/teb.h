@@ -17,7 +17,7 @@ typedef struct aco__bounds {
     void *base, *limit, *deallocation;
 } aco__bounds_t;
 
-ACO__FORCE_INLINE aco__bounds_t aco__bounds(void)
+ACO__FORCE_INLINE aco__bounds_t aco__bounds_read(void)
 {
     aco__bounds_t bounds;
     __asm__ volatile("movq " ACO__STACK_BASE ",%0\n\t"
@@ -35,7 +35,7 @@ ACO__FORCE_INLINE void aco__bounds_set(aco__bounds_t bounds)
                      : : "r"(bounds.base), "r"(bounds.limit), "r"(bounds.deallocation) : "memory");
 }
 
-#define ACO__BOUNDS_KEEP aco__bounds_t aco__kept_bounds = aco__bounds()
+#define ACO__BOUNDS_KEEP aco__bounds_t aco__kept_bounds = aco__bounds_read()
 #define ACO__BOUNDS_BACK aco__bounds_set(aco__kept_bounds)
 
 #endif

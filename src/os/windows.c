@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <windows.h>
 
+#include <psapi.h>
+
 size_t aco__os_page_size(void)
 {
     static size_t size;
@@ -115,8 +117,20 @@ void aco__os_large_pages(void *p, size_t sz, int wanted)
 
 size_t aco__os_first_resident(const void *p, size_t sz)
 {
-    (void)p, (void)sz;
-    return 0;
+    enum { AT_ONCE = 128 };
+    PSAPI_WORKING_SET_EX_INFORMATION pages[AT_ONCE];
+    size_t page = aco__os_page_size(), count = sz / page;
+    for (size_t done = 0; done < count; done += AT_ONCE) {
+        size_t n = count - done < AT_ONCE ? count - done : AT_ONCE;
+        for (size_t i = 0; i < n; i++)
+            pages[i].VirtualAddress = (void *)((uintptr_t)p + (done + i) * page);
+        if (!K32QueryWorkingSetEx(GetCurrentProcess(), pages, (DWORD)(n * sizeof *pages)))
+            return 0;
+        for (size_t i = 0; i < n; i++)
+            if (pages[i].VirtualAttributes.Valid)
+                return (done + i) * page;
+    }
+    return sz;
 }
 
 void aco__os_message(const char *text, size_t length)

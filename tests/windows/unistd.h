@@ -2,6 +2,7 @@
 #ifndef TESTS_WINDOWS_UNISTD_H
 #define TESTS_WINDOWS_UNISTD_H
 
+#pragma GCC system_header
 #include_next <unistd.h>
 
 #define WIN32_LEAN_AND_MEAN
