@@ -53,6 +53,7 @@ static void set_environment(const environment_t *e)
     __asm__ volatile("ldmxcsr %0\n\tfnclex\n\tfldcw %1" : : "m"(mxcsr), "m"(x87));
 }
 
+#ifndef _WIN32
 /* Sticky exceptions of one side trap under unmasked control words of the other. */
 #define STICKY_EXCEPTIONS
 static const environment_t all_masked = {{0x1f80, 0x37f}}, unmasked = {{0x1900, 0x372}}; /* invalid, zero-divide, overflow trap */
@@ -87,5 +88,6 @@ static void load_unmasked(void)
     uint16_t x87 = (uint16_t)unmasked.control[1];
     __asm__ volatile("fldcw %0" : : "m"(x87));
 }
+#endif
 
 #endif

@@ -17,6 +17,7 @@ static const char *const fixed_names[] = {"rsp", "gs:0x30", "StackBase", "Deallo
 #define HELD "rbx"
 #define STACK_ALIGNMENT 16
 #define ENTRY_MODULUS 8
+#define ENTRY_DEPTH 48 /* called by the first arrival, whose frame the system's unwinder finds */
 #endif
 
 #include "probe_x86.h"

@@ -56,7 +56,8 @@ def expand(names):
         for name in part.split("/"):
             ends = re.fullmatch(r"(.*?)(\d+)(\D*)-(\D*)(\d+)\D*", name)
             if ends and ends.group(1) == ends.group(4):
-                columns.append(["%s%d%s" % (ends.group(1), n, ends.group(3)) for n in range(int(ends.group(2)), int(ends.group(5)) + 1)])
+                numbers = range(int(ends.group(2)), int(ends.group(5)) + 1)
+                columns.append(["%s%d%s" % (ends.group(1), n, ends.group(3)) for n in numbers])
             else:
                 columns.append([name])
         out += [list(row) for row in zip(*columns)]
@@ -101,7 +102,8 @@ class Table:
 
 
 def check_complete():
-    headers = {os.path.basename(path) for path in glob.glob(INCLUDE + "/aco/arch/*.h") if "define ACO__CLOBBERS" in open(path).read()}
+    headers = {os.path.basename(path) for path in glob.glob(INCLUDE + "/aco/arch/*.h")
+               if "define ACO__CLOBBERS" in open(path).read()}
     tables = [Table(os.path.basename(path)[:-4]) for path in glob.glob(HERE + "/*.txt")]
     missing = headers - {table.settings["header"] for table in tables}
     print("backends without a table: " + ", ".join(sorted(missing)) if missing else "each backend has a table")
@@ -254,7 +256,8 @@ def compare(statement, table, macros, switch, own_fp):
         if not register.applies(macros):
             continue
         if register.role == "control":
-            missing = [word for word in register.instructions if own_fp and not re.search(r"\b(?:%s)\b" % word, statement.template)]
+            missing = [word for word in register.instructions
+                       if own_fp and not re.search(r"\b(?:%s)\b" % word, statement.template)]
             if missing:
                 yield "%s is not kept: no %s" % (name, ", ".join(missing))
         elif register.role in UNTOUCHED or register.by_hand(macros):
@@ -301,7 +304,8 @@ def check_all(table, include, stubs):
             continue
         checked += 1
         failed += len(complaints) > 0
-        print("%s, %s: %s" % (table.arch, compiler.name, "\n  ".join(["differs"] + complaints) if complaints else "as the table says"))
+        verdict = "\n  ".join(["differs"] + complaints) if complaints else "as the table says"
+        print("%s, %s: %s" % (table.arch, compiler.name, verdict))
     return failed == 0 if failed or checked else None
 
 
@@ -334,7 +338,8 @@ def is_found(table, kinds, name, include, stubs):
     names = register.names if register else [name]
     for compiler in kinds:
         try:
-            if any(re.search(r": %s is " % re.escape(known), what) for what in check(table, compiler, include, stubs) for known in names):
+            complaints = check(table, compiler, include, stubs)
+            if any(": %s is " % known in what for what in complaints for known in names):
                 return True
         except NotChecked:
             pass
@@ -367,7 +372,8 @@ def check_planted(table, stubs):
                 file.write(text)
             if not is_found(table, kinds, name, include, stubs):
                 missed.append(how + name)
-    print("%s: %d planted differences, %d not found%s" % (table.arch, len(planted), len(missed), ": " * bool(missed) + ", ".join(missed)))
+    names = ": " * bool(missed) + ", ".join(missed)
+    print("%s: %d planted differences, %d not found%s" % (table.arch, len(planted), len(missed), names))
     return not missed and len(planted) > 0
 
 
