@@ -61,12 +61,20 @@ def zig():
     return str(found[0])
 
 
+def zig_command(language, platform):
+    """A command of one word, for CMake: it drops the others when it makes the assembler of the C compiler."""
+    command = BUILD / "bin" / f"zig-{language}-{platform.zig}"
+    command.parent.mkdir(exist_ok=True)
+    command.write_text(f'#!/bin/sh\nexec "{zig()}" {language} -target {platform.zig} {platform.zig_flags} "$@"\n')
+    command.chmod(0o755)
+    return str(command)
+
+
 def compilers(row):
     """The commands of the C and the C++ compiler, and what CMake has to know besides."""
     platform = PLATFORMS[row.platform]
     if row.compiler == "zig":
-        target = ["-target", platform.zig, *platform.zig_flags.split()]
-        return [zig(), "cc", *target], [zig(), "c++", *target], {}
+        return [zig_command("cc", platform)], [zig_command("c++", platform)], {}
     if row.compiler == "clang":
         commands = find(f"clang-{DEBIAN_CLANG}"), find(f"clang++-{DEBIAN_CLANG}")
         target = {f"CMAKE_{language}_COMPILER_TARGET": platform.debian for language in ("C", "CXX", "ASM") if platform.debian}
