@@ -203,16 +203,13 @@ static _Unwind_Reason_Code at_frame(int version, _Unwind_Action actions, excepti
     return _URC_NO_REASON;
 }
 
-static const uint64_t our_class = UINT64_C(0x41434f524e000000); /* "ACORN" */
-
-static int is_ours(const struct _Unwind_Exception *exception)
-{
-    return memcmp(&exception->exception_class, &our_class, sizeof our_class) == 0;
-}
-
 /* libc++ throws a cancellation that was caught and thrown again as an ordinary exception: it then looks for a handler, and
  * finds one in the outermost frame. */
+static const uint64_t our_class = UINT64_C(0x41434f524e000000); /* "ACORN" */
+
 #ifdef EHABI
+static void swallowed(_Unwind_Reason_Code reason, struct _Unwind_Exception *exception);
+
 ACO__HIDDEN __attribute__((used)) _Unwind_Reason_Code aco__outermost_personality(_Unwind_State state, struct _Unwind_Exception *exception,
                                                                                  struct _Unwind_Context *context);
 _Unwind_Reason_Code aco__outermost_personality(_Unwind_State state, struct _Unwind_Exception *exception, struct _Unwind_Context *context)
@@ -220,7 +217,7 @@ _Unwind_Reason_Code aco__outermost_personality(_Unwind_State state, struct _Unwi
     uint32_t landing = (uint32_t)aco__cancel_landing, word = (uint32_t)exception;
     if (state == (_US_VIRTUAL_UNWIND_FRAME | _US_FORCE_UNWIND)) /* a backtrace; there is no exception */
         return _URC_END_OF_STACK;
-    if (!is_ours(exception))
+    if (exception->exception_cleanup != swallowed) /* not ours; libstdc++ has made the class its own */
         return _URC_FAILURE;
     if (state & _US_FORCE_UNWIND) /* libgcc asks here before it calls at_frame() */
         finish((cancel_t *)(void *)exception);
@@ -238,8 +235,7 @@ ACO__HIDDEN __attribute__((used)) _Unwind_Reason_Code aco__outermost_personality
 _Unwind_Reason_Code aco__outermost_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
                                                struct _Unwind_Exception *exception, struct _Unwind_Context *context)
 {
-    (void)class;
-    if (version != 1 || !is_ours(exception) || (actions & _UA_FORCE_UNWIND))
+    if (version != 1 || class != our_class || (actions & _UA_FORCE_UNWIND))
         return _URC_CONTINUE_UNWIND;
     if (actions & _UA_SEARCH_PHASE)
         return _URC_HANDLER_FOUND;
