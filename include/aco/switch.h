@@ -17,7 +17,7 @@
  *   ACO__ARRIVAL_PARAMETERS, ACO__ARRIVAL_ABI
  *                                how a function that a switch enters from its beginning declares what crossed
  *   ACO__ENTRY_BELOW_TOP         how far below a stack's top an entry function finds its stack pointer
- *   ACO__RETURN_WORD             there, in words from the stack pointer up, stands its return address, if not at the stack pointer itself
+ *   ACO__RETURN_WORD             how many words above that its return address stands; 0 where not defined
  *   ACO__LINK_REGISTER           defined where return addresses are passed in a register: aco__begin and aco__begin_entry are
  *                                assembly there, and load it
  *

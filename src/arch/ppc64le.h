@@ -1,5 +1,5 @@
-/* 64-bit Power, little endian: what the library needs besides the inline switch. Included by core.c, so that the assembly stands in an
- * object that every program links. */
+/* 64-bit Power, little endian: what the library needs besides the inline switch. Included by core.c, so that the assembly stands
+ * in an object that every program links. */
 
 /* The TOC pointer, where r12 is the address of `here`. */
 #define ACO__ASM_TOC(here)                                                                                             \
@@ -34,6 +34,7 @@ __asm__(".pushsection .text.aco__returned,\"ax\",@progbits\n"
         "aco__returned:\n"
         ACO__ASM_FIND_TOC
         "\tbl aco__entry_returned\n"
+        "\tnop\n"
         "\ttrap\n"
         "\t.hidden aco__cancel_landing\n"
         "\t.globl aco__cancel_landing\n"
@@ -42,6 +43,7 @@ __asm__(".pushsection .text.aco__returned,\"ax\",@progbits\n"
         "\tstdu 1,-32(1)\n"
         "\t.cfi_def_cfa_offset 32\n"
         "\tbl aco__cancel_landed\n"
+        "\tnop\n"
         "\ttrap\n"
         "\t.cfi_endproc\n"
         "\t.size aco__outermost,.-aco__outermost\n"
@@ -59,11 +61,14 @@ __asm__(".pushsection .text.aco__returned,\"ax\",@progbits\n"
 /* The first arrivals, r3 the block, r12 their address: of aco_new() and of aco_create(). An entry function returns to what stands
  * where it will save it. */
 __asm__(ACO__ASM_BEGIN("aco__begin")
-        ACO__ASM_LOCAL_ENTRY("aco__begin")
         "\t.cfi_undefined lr\n"
         "\tld 0,16(1)\n"
         "\tmtlr 0\n"
-        "\tb aco__begun\n"
+        ACO__ASM_TOC("aco__begin")
+        "\taddis 12,2,aco__begun@toc@ha\n"
+        "\taddi 12,12,aco__begun@toc@l\n"
+        "\tmtctr 12\n"
+        "\tbctr\n"
         ACO__ASM_END("aco__begin"));
 __asm__("\t.hidden aco__begin_entry\n"
         ACO__ASM_BEGIN("aco__begin_entry")
