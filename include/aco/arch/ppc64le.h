@@ -325,7 +325,8 @@ __extension__ register void *aco__stack_pointer __asm__("r1");
                          "stdu 9,-144(1)\n\t"                                                                          \
                          "mr 6,1\n"                                                                                    \
                          "3:"                                                                                          \
-                         : "+r"(aco__r3), "+r"(aco__r4), "+r"(aco__r6), "+r"(base), "+r"(aco__r5) ACO__MOVES_STACK : : ACO__CLOBBERS_OF_ALL); \
+                         : "+r"(aco__r3), "+r"(aco__r4), "+r"(aco__r6), "+r"(base), "+r"(aco__r5) ACO__MOVES_STACK     \
+                         : : ACO__CLOBBERS_OF_ALL);                                                                    \
         pc = aco__r3;                                                                                                  \
         bp = aco__r4;                                                                                                  \
         sp = aco__r6;                                                                                                  \
@@ -337,7 +338,8 @@ __extension__ register void *aco__stack_pointer __asm__("r1");
         __asm__ volatile(ACO__TO_PEER                                                                                  \
                          "bctr\n"                                                                                      \
                          "1:\t" ACO__OWN_TOC                                                                           \
-                         : "+r"(aco__r3), "+r"(aco__r4), "+r"(base), "+r"(aco__r5) ACO__MOVES_STACK : : "r6", ACO__CLOBBERS_OF_ALL); \
+                         : "+r"(aco__r3), "+r"(aco__r4), "+r"(base), "+r"(aco__r5) ACO__MOVES_STACK                    \
+                         : : "r6", ACO__CLOBBERS_OF_ALL);                                                              \
         pc = aco__r3;                                                                                                  \
         bp = aco__r4;                                                                                                  \
         value = aco__r5;                                                                                               \

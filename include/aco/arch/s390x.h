@@ -4,7 +4,7 @@
  * register               in the ABI      here
  * r15                    callee-saved    stored and loaded: the stack pointer
  * r11                    callee-saved    stored and loaded: the frame pointer cannot be a clobber
- * r12, r13               callee-saved    clobbers; with gcc kept in the register save area: they are its GOT pointer, refused as a
+ * r12, r13               callee-saved    clobbers; with gcc kept in the register save area: its GOT pointer, refused as a
  *                                        clobber, and its literal pool's base, where a clobber goes unheeded
  * r7-r10                 callee-saved    clobbers: the compiler saves those that are live, and only those
  * r2                     scratch         the control block's address, carried across the switch
@@ -270,7 +270,8 @@ __extension__ register void *aco__stack_pointer __asm__("r15");
                          "1:\taghi %%r15,-240\n\t"                                                                     \
                          "lgr %%r5,%%r15\n"                                                                            \
                          "3:"                                                                                          \
-                         : "+r"(aco__r2), "+r"(aco__r3), "+r"(aco__r5), "+r"(base), "+r"(aco__r4) ACO__MOVES_STACK : : ACO__CLOBBERS_OF_ALL); \
+                         : "+r"(aco__r2), "+r"(aco__r3), "+r"(aco__r5), "+r"(base), "+r"(aco__r4) ACO__MOVES_STACK     \
+                         : : ACO__CLOBBERS_OF_ALL);                                                                    \
         pc = aco__r2;                                                                                                  \
         bp = aco__r3;                                                                                                  \
         sp = aco__r5;                                                                                                  \
@@ -287,7 +288,8 @@ __extension__ register void *aco__stack_pointer __asm__("r15");
                          "lgr %%r13,%%r6\n\t"                                                                          \
                          "br %%r1\n"                                                                                   \
                          "1:\t" ACO__OWN_FIXED                                                                         \
-                         : "+r"(aco__r2), "+r"(aco__r3), "+r"(aco__r5), "+r"(base), "+r"(aco__r4) ACO__MOVES_STACK : : ACO__CLOBBERS_OF_ALL); \
+                         : "+r"(aco__r2), "+r"(aco__r3), "+r"(aco__r5), "+r"(base), "+r"(aco__r4) ACO__MOVES_STACK     \
+                         : : ACO__CLOBBERS_OF_ALL);                                                                    \
         pc = aco__r2;                                                                                                  \
         bp = aco__r3;                                                                                                  \
         peer->sp = aco__r5;                                                                                            \
