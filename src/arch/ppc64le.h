@@ -1,5 +1,5 @@
-/* 64-bit Power, little endian: what the library needs besides the inline switch. Included by core.c, so that the assembly stands in an
- * object that every program links. */
+/* 64-bit Power, little endian: what the library needs besides the inline switch. Included by core.c, so that the assembly stands
+ * in an object that every program links. */
 #include "assembly.h"
 
 /* The TOC pointer, where r12 is the address of `here`. */
@@ -28,12 +28,14 @@ __asm__(ACO__ASM_OUTERMOST
         ACO__ASM_INSIDE("aco__returned")
         ACO__ASM_FIND_TOC
         "\tbl aco__entry_returned\n"
+        "\tnop\n"
         "\ttrap\n"
         ACO__ASM_INSIDE("aco__cancel_landing") /* r3: the exception; the word at top-16 stays as it is */
         ACO__ASM_FIND_TOC
         "\tstdu 1,-32(1)\n"
         "\t.cfi_def_cfa_offset 32\n"
         "\tbl aco__cancel_landed\n"
+        "\tnop\n"
         "\ttrap\n"
         ACO__ASM_END("aco__outermost"));
 
@@ -41,11 +43,14 @@ __asm__(ACO__ASM_OUTERMOST
 /* The first arrivals, r3 the block, r12 their address: of aco_new() and of aco_create(). An entry function returns to what stands
  * where it will save it. */
 __asm__(ACO__ASM_BEGIN("aco__begin")
-        ACO__ASM_LOCAL_ENTRY("aco__begin")
         "\t.cfi_undefined lr\n"
         "\tld 0,16(1)\n"
         "\tmtlr 0\n"
-        "\tb aco__begun\n"
+        ACO__ASM_TOC("aco__begin")
+        "\taddis 12,2,aco__begun@toc@ha\n"
+        "\taddi 12,12,aco__begun@toc@l\n"
+        "\tmtctr 12\n"
+        "\tbctr\n"
         ACO__ASM_END("aco__begin"));
 __asm__(ACO__ASM_HIDE("aco__begin_entry")
         ACO__ASM_BEGIN("aco__begin_entry")

@@ -3,8 +3,8 @@
  *
  * register               in the ABI      here
  * r1                     callee-saved    stored and loaded: the stack pointer
- * r2                     TOC pointer     each module's own: made anew on arrival from r12, as at a global entry point. Without a TOC
- *                                        (-mpcrel) a clobber
+ * r2                     TOC pointer     each module's own: made anew on arrival from r12, as at a global entry point. A clobber
+ *                                        in units that have none (__PCREL__)
  * r3                     scratch         the control block's address, carried across the switch
  * r4                     scratch         the thread record's address; the same on both sides
  * r5                     scratch         the way back, on its way to memory
@@ -16,24 +16,24 @@
  * r13                    thread pointer  untouched
  * r14-r29                callee-saved    clobbers: the compiler saves those that are live, and only those
  * r30                    callee-saved    a clobber; with clang stored and loaded: it is the base pointer of over-aligned
- *                                        frames with variable parts
+ *                                        frames with variable parts; and where __PCREL__ makes it gcc's PIC register
  * r31                    callee-saved    stored and loaded: the frame pointer cannot be a clobber
  * LR, CTR, XER           scratch         clobbers
  * CR2-CR4                callee-saved    clobbers, like the rest of CR
  * f14-f31, v20-v31       callee-saved    clobbers, like the rest of them, and so all of vs0-vs63
- * FPSCR                  control bits    kept apart when `fp` is 1; else common to all, as the user asked. These are the exception enables, NI, RN
- *                        callee-saved    in its lower half, DRN in the upper one
+ * FPSCR                  control bits    kept apart when `fp` is 1; else common to all, as the user asked: exception enables,
+ *                        callee-saved    NI and RN in its lower half, DRN in the upper one. Its status bits are scratch
  * VSCR, VRSAVE           limited access  untouched: common to all, as setjmp() has it
  *
- * The stack pointer is always a multiple of 16 and points to the back chain. A caller's frame begins with 32 bytes that its callee, and
- * the stubs through which it calls, write: back chain, CR, LR, TOC pointer. The red zone is the leaf functions'. */
+ * The stack pointer is always a multiple of 16 and points to the back chain. A caller's frame begins with 32 bytes that its
+ * callee, and the stubs through which it calls, write: back chain, CR, LR, TOC pointer. The red zone is the leaf functions'. */
 #ifndef ACO_ARCH_PPC64LE_H
 #define ACO_ARCH_PPC64LE_H
 
 #define ACO__ARCH "ppc64le"
 
-/* Operands: a field of the control block (r3), of the one that a transfer leaves or that is entered out of line (r7), of the thread
- * record (r4). Offsets asserted in src/core.c. */
+/* Operands: a field of the control block (r3), of the one that a transfer leaves or that is entered out of line (r7), of the
+ * thread record (r4). Offsets asserted in src/core.c. */
 #define ACO__BLOCK(offset) offset "(3)"
 #define ACO__LEAVING(offset) offset "(7)"
 #define ACO__ENTERED(offset) ACO__LEAVING(offset)
@@ -47,14 +47,15 @@
 #define ACO__STATE_BYTE "38"
 #define ACO__RUNNING "40"
 
-#define ACO__FP_STATUS 0xffffff00u
+#define ACO__FP_STATUS 0xffffff00u /* the lower half's status bits */
 
-/* A stack's top is 64-byte aligned. The first function writes the frame header above its stack pointer, return address included. */
+/* A stack's top is 64-byte aligned. The first function writes to the frame header above its stack pointer, also its return
+ * address. */
 #define ACO__ENTRY_BELOW_TOP 32
 #define ACO__RETURN_WORD 2
 #define ACO__BEGINS_IN_ASSEMBLY
 
-#ifdef __clang__
+#if defined(__clang__) || defined(__PCREL__)
 #define ACO__KEEP_BASE(to) "std 30," to(ACO__BASE) "\n\t"
 #define ACO__RESUMER_BASE "ld 30," ACO__THREAD(ACO__BASE) "\n\t"
 #define ACO__RUNNING_BASE "ld 9," ACO__THREAD(ACO__RUNNING) "\n\tld 30," ACO__BASE "(9)\n\t"
@@ -313,7 +314,8 @@ __extension__ register void *aco__stack_pointer __asm__("r1");
                          "stdu 9,-144(1)\n\t"                                                                          \
                          "mr 6,1\n"                                                                                    \
                          "3:"                                                                                          \
-                         : "+r"(aco__r3), "+r"(aco__r4), "+r"(aco__r6), "+r"(base), "+r"(aco__r5) ACO__MOVES_STACK : : ACO__CLOBBERS_OF_ALL); \
+                         : "+r"(aco__r3), "+r"(aco__r4), "+r"(aco__r6), "+r"(base), "+r"(aco__r5) ACO__MOVES_STACK     \
+                         : : ACO__CLOBBERS_OF_ALL);                                                                    \
         pc = ACO__HELD(aco__r3);                                                                                       \
         bp = ACO__HELD(aco__r4);                                                                                       \
         sp = ACO__HELD(aco__r6);                                                                                       \
@@ -325,7 +327,8 @@ __extension__ register void *aco__stack_pointer __asm__("r1");
         __asm__ volatile(ACO__TO_PEER                                                                                  \
                          "bctr\n"                                                                                      \
                          "1:\t" ACO__OWN_TOC                                                                           \
-                         : "+r"(aco__r3), "+r"(aco__r4), "+r"(base), "+r"(aco__r5) ACO__MOVES_STACK : : "r6", ACO__CLOBBERS_OF_ALL); \
+                         : "+r"(aco__r3), "+r"(aco__r4), "+r"(base), "+r"(aco__r5) ACO__MOVES_STACK                    \
+                         : : "r6", ACO__CLOBBERS_OF_ALL);                                                              \
         pc = ACO__HELD(aco__r3);                                                                                       \
         bp = ACO__HELD(aco__r4);                                                                                       \
         value = ACO__HELD(aco__r5);                                                                                    \
@@ -339,8 +342,8 @@ __extension__ register void *aco__stack_pointer __asm__("r1");
     } while (0)
 
 /* Makes room for a generator below the consumer's frame: sp := the stack pointer - 208, which it becomes too; here := this
- * place, bp := r31, for the unwinder. The generator's first frame has the consumer's back chain above it. Back: the stack pointer := outer, where the
- * consumer's back chain still is. */
+ * place, bp := r31, for the unwinder. The generator's first frame has the consumer's back chain above it. Back: the stack
+ * pointer := outer, where the consumer's back chain still is. */
 #define ACO__NESTED_BEGIN                                                                                              \
     __asm__ volatile(ACO__ADDRESS("%2", "1f")                                                                          \
                      "ld %0,0(1)\n\t"                                                                                  \

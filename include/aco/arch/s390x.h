@@ -4,8 +4,8 @@
  * register               in the ABI      here
  * r15                    callee-saved    stored and loaded: the stack pointer
  * r11                    callee-saved    stored and loaded: the frame pointer cannot be a clobber
- * r12, r13               callee-saved    clobbers; with gcc kept in the frame's own register save area: they are its GOT pointer, which it
- *                                        refuses as a clobber, and its literal pool's base, of which it does not notice
+ * r12, r13               callee-saved    clobbers; with gcc kept in the register save area: its GOT pointer, refused as a
+ *                                        clobber, and its literal pool's base, where a clobber goes unheeded
  * r7-r10                 callee-saved    clobbers: the compiler saves those that are live, and only those
  * r2                     scratch         the control block's address, carried across the switch
  * r3                     scratch         the thread record's address; the same on both sides
@@ -21,15 +21,15 @@
  * a0, a1                 thread pointer  untouched
  * a2-a15                 scratch         no compiler keeps a value there
  *
- * There is no red zone, and the stack pointer is always a multiple of 8. The 160 bytes above it are the register save area, which
- * belongs to the function that is called. */
+ * There is no red zone, and the stack pointer is always a multiple of 8. The 160 bytes above it are the register save area,
+ * which belongs to the function that is called. */
 #ifndef ACO_ARCH_S390X_H
 #define ACO_ARCH_S390X_H
 
 #define ACO__ARCH "s390x"
 
-/* Operands: a field of the control block (r2), of the one that a transfer leaves or that is entered out of line (r6), of the thread
- * record (r3). Offsets asserted in src/core.c. */
+/* Operands: a field of the control block (r2), of the one that a transfer leaves or that is entered out of line (r6), of the
+ * thread record (r3). Offsets asserted in src/core.c. */
 #define ACO__BLOCK(offset) offset "(%%r2)"
 #define ACO__LEAVING(offset) offset "(%%r6)"
 #define ACO__ENTERED(offset) ACO__LEAVING(offset)
@@ -43,7 +43,7 @@
 
 #define ACO__FP_STATUS 0x00ffff00u /* FPC's flags and data exception code */
 
-/* A stack's top is 64-byte aligned. The first function saves registers above its stack pointer, return address included. */
+/* A stack's top is 64-byte aligned. The first function saves registers above its stack pointer, also its return address. */
 #define ACO__ENTRY_BELOW_TOP 160
 #define ACO__RETURN_WORD 14
 #define ACO__BEGINS_IN_ASSEMBLY
@@ -190,9 +190,8 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
  *   r4    the value passed
  *   r5    the leaving side's r15 (own stack)
  *   r6    nothing (own stack)
- * On one stack r5 and r6 take the consumer's r12 and r13 to the generator, which brings them back: its callees write where the consumer
- * could keep them.
- * An exchange of registers, since no memory is the generator's and the consumer's alike. */
+ * On one stack r5 and r6 take the consumer's r12 and r13 to the generator, which brings them back: the consumer's register save
+ * area is overwritten meanwhile. An exchange of registers, since no memory is the generator's and the consumer's alike. */
 #define ACO__PEER_BASE __asm__("r6")
 #define ACO__PEER(declare_sp)                                                                                          \
     register void *aco__r2 __asm__("r2") = pc;                                                                         \
@@ -260,7 +259,8 @@ __extension__ register void *aco__stack_pointer __asm__("r15");
                          "1:\taghi %%r15,-240\n\t"                                                                     \
                          "lgr %%r5,%%r15\n"                                                                            \
                          "3:"                                                                                          \
-                         : "+r"(aco__r2), "+r"(aco__r3), "+r"(aco__r5), "+r"(base), "+r"(aco__r4) ACO__MOVES_STACK : : ACO__CLOBBERS_OF_ALL); \
+                         : "+r"(aco__r2), "+r"(aco__r3), "+r"(aco__r5), "+r"(base), "+r"(aco__r4) ACO__MOVES_STACK     \
+                         : : ACO__CLOBBERS_OF_ALL);                                                                    \
         pc = ACO__HELD(aco__r2);                                                                                       \
         bp = ACO__HELD(aco__r3);                                                                                       \
         sp = ACO__HELD(aco__r5);                                                                                       \
@@ -277,7 +277,8 @@ __extension__ register void *aco__stack_pointer __asm__("r15");
                          "lgr %%r13,%%r6\n\t"                                                                          \
                          "br %%r1\n"                                                                                   \
                          "1:\t" ACO__OWN_FIXED                                                                         \
-                         : "+r"(aco__r2), "+r"(aco__r3), "+r"(aco__r5), "+r"(base), "+r"(aco__r4) ACO__MOVES_STACK : : ACO__CLOBBERS_OF_ALL); \
+                         : "+r"(aco__r2), "+r"(aco__r3), "+r"(aco__r5), "+r"(base), "+r"(aco__r4) ACO__MOVES_STACK     \
+                         : : ACO__CLOBBERS_OF_ALL);                                                                    \
         pc = ACO__HELD(aco__r2);                                                                                       \
         bp = ACO__HELD(aco__r3);                                                                                       \
         peer->sp = ACO__HELD(aco__r5);                                                                                 \
