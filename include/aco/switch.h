@@ -119,8 +119,6 @@ ACO_API ACO__COLD aco__thread_t *aco__thread_new(void); /* the calling thread's,
 #include "arch/i386.h"
 #elif defined(__aarch64__) && !defined(__ILP32__) && defined(__ELF__)
 #include "arch/aarch64.h"
-#elif defined(_MSC_VER) && !defined(__clang__)
-#error "acorn: this compiler has no GNU inline assembly: compile with mingw-w64's gcc or clang, or define ACO_CONFIG_NO_INLINE and link a library that they made"
 #else
 #error "acorn: this architecture or object format has no switch yet (docs/platforms.md says which have)"
 #endif
