@@ -45,6 +45,10 @@
 #ifndef ACO_H
 #define ACO_H
 
+#if defined(_MSC_VER) && !defined(__clang__) /* clang-cl is untested */
+#error "acorn: MSVC has neither GNU inline assembly nor GNU attributes: compile with mingw-w64's gcc or clang"
+#endif
+
 /* More than this header needs: programs written for libaco rely on what its header brought in. */
 #include <limits.h>
 #include <stddef.h>
@@ -325,7 +329,8 @@ ACO_API const char *aco_error_message(void);
 /* Has an overflow into a stack's guard page explained before it ends the process: a line on stderr that names the coroutine,
  * its stack's bounds, and how to make it larger; then what the program had set for the signal (SIGSEGV, SIGBUS) before
  * this call, or the default action. Each thread that runs coroutines is to call it: the line is written on an alternate signal
- * stack, which it makes if the thread has none. 0, or -1 and errno ENOMEM, EAGAIN. */
+ * stack, which it makes if the thread has none. 0, or -1 and errno ENOMEM, EAGAIN, ENOSYS (Windows: a fault is described on the
+ * stack that it happened on, which has no room left). */
 ACO_API int aco_explain_overflow(void);
 
 /* ---- Coroutine-local storage ------------------------------------------------------------------------------------------- */

@@ -153,8 +153,6 @@ ACO_API aco__thread_t *aco__thread_found(void); /* the calling thread's; not to 
 #include "arch/s390x.h"
 #elif defined(__loongarch64) && defined(__ELF__)
 #include "arch/loongarch64.h"
-#elif defined(_MSC_VER) && !defined(__clang__)
-#error "acorn: this compiler has no GNU inline assembly: compile with mingw-w64's gcc or clang, or define ACO_CONFIG_NO_INLINE and link a library that they made"
 #else
 #error "acorn: this architecture or object format has no switch yet (docs/platforms.md says which have)"
 #endif

@@ -38,7 +38,8 @@ __asm__(".text\n"
     "\tmovq %rax,%gs:0x08\n"                                                                                           \
     "\tmovq (%rax),%rax\n"                                                                                             \
     "\tmovq %rax,%gs:0x10\n"                                                                                           \
-    "\tmovq %rax,%gs:0x1478\n"
+    "\tmovq %rax,%gs:0x1478\n"                                                                                         \
+    "\tmovq $-1,%gs:0x00\n"
 
 /* The first arrivals: rdi the word, rcx the value. Of coroutines: of aco_new(), and of aco_create(), whose entry function returns
  * here; of everything else: rbp the function. What is called may write to the 32 bytes above its return address: here they belong to
