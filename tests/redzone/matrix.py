@@ -43,7 +43,7 @@ def has_avx2():
 def sources():
     out = []
     for folder, _, files in sorted(os.walk(ROOT + "/src")):
-        out += [os.path.join(folder, f) for f in sorted(files) if f.endswith(".c")]
+        out += [os.path.join(folder, f) for f in sorted(files) if f.endswith(".c") and not f.startswith("windows")]
     return out
 
 
