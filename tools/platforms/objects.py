@@ -75,7 +75,7 @@ def check(platform, cc, row, directory, environment):
     missing = sorted(public() - defined([str(library)]))
     wrong = [f"no symbol {' '.join(missing)}"] if missing else []
     for form, options, inline in (("inline", [], "UCONTEXT" not in row.flags), ("exported", ["-DACO_CONFIG_NO_INLINE"], False)):
-        program = directory / f"round-trips-{form}"
+        program = directory / (f"round-trips-{form}" + (".exe" if platform.system == "Windows" else ""))
         command = [*cc, *row.flags.split(), *options, f"-I{ROOT}/include", str(ROOT / "bench/platforms/acorn.c"), str(library),
                    "-o", str(program), *(["-fuse-ld=lld"] if "clang" in cc[0] else []), *row.link.split(), "-lpthread"]
         built = subprocess.run(command, capture_output=True, text=True, env=environment)
