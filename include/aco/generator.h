@@ -140,10 +140,10 @@ typedef void aco_in_stack_function_t(ACO__GENERATOR_PARAMETERS, struct aco__in_s
  *
  * The generators of a thread, and what else is put on the stack while one lives there (alloca(), arrays of variable
  * length), must end in the reverse order. One that is not the innermost is refused, not resumed. The stack is as deep as
- * that of the consumer. aco_yield() for the consumer's coroutine works on every kind of stack. gcc's -maccumulate-outgoing-args
- * (which some processors' -march brings) keeps a place for arguments at the stack pointer: in a function that passes
- * arguments there, aco_in_stack_open() aborts. Under ThreadSanitizer the generator gets a stack of its own, and is never
- * refused. */
+ * that of the consumer. aco_yield() for the consumer's coroutine works on every kind of stack. gcc keeps a place for
+ * arguments at the stack pointer (on x86 with -maccumulate-outgoing-args, which some processors' -march brings): in a function
+ * that passes arguments there (on other processors than x86: more than 64 bytes of them), aco_in_stack_open() aborts. Under
+ * ThreadSanitizer, on Windows and with ACO_CONFIG_UCONTEXT the generator gets a stack of its own, and is never refused. */
 #ifdef ACO__NO_IN_STACK
 #define aco_in_stack_open(g, function, arg) aco__in_stack_open_own(g, function, arg)
 #else
