@@ -252,7 +252,6 @@ int aco__blocks_some(int (*visit)(aco_t *co, void *arg), void *arg, size_t *from
     size_t skip = *from, done = 0;
     if (!heap)
         return 0;
-    sweep(heap);
     for (slab_t *slab = heap->block_slabs; slab; slab = slab->next_block_slab) {
         size_t objects = (slab->fresh - ACO__CACHE_LINE) / slab->size, i = skip < objects ? skip : objects;
         skip -= i;
