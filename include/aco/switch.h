@@ -52,6 +52,20 @@
 #ifndef ACO_SWITCH_H
 #define ACO_SWITCH_H
 
+/* Options under which functions keep what is theirs on a second stack of the thread's. It is not switched, and goes wrong without inline
+ * switches too. gcc's -fsplit-stack and -fsanitize=shadow-call-stack cannot be seen here. */
+#if defined(__has_feature)
+#if __has_feature(shadow_call_stack)
+#error "acorn: -fsanitize=shadow-call-stack keeps return addresses on a stack of the thread's, which is not switched"
+#endif
+#if __has_feature(safe_stack)
+#error "acorn: -fsanitize=safe-stack keeps variables on a stack of the thread's, which is not switched"
+#endif
+#endif
+#ifdef __riscv_shadow_stack
+#error "acorn: return addresses are kept on a shadow stack of the thread's (Zicfiss), which is not switched"
+#endif
+
 #define ACO__FORCE_INLINE static inline __attribute__((always_inline, unused))
 
 /* Where a side that does not run left off. First member of a control block and of a thread's record. */

@@ -31,12 +31,6 @@
 
 #define ACO__ARCH "aarch64"
 
-#if defined(__has_feature)
-#if __has_feature(shadow_call_stack)
-#error "acorn: -fsanitize=shadow-call-stack keeps return addresses on a stack of the thread's, which is not switched"
-#endif
-#endif
-
 /* Operands: a field of the control block (x0), of the one that a transfer leaves or that is entered out of line (x4), of the thread
  * record (x1). Offsets asserted in src/core.c. */
 #define ACO__BLOCK(offset) "[x0,#" offset "]"

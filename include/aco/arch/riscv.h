@@ -35,16 +35,10 @@
 #define ACO__ARCH "riscv32"
 #endif
 
-#if defined(__riscv_shadow_stack)
-#error "acorn: return addresses are kept on a shadow stack of the thread's (Zicfiss), which is not switched"
-#elif defined(__riscv_landing_pad_func_sig)
+#if defined(__riscv_landing_pad_func_sig)
 #error "acorn: landing pads labelled by the function's type are not served: -mcf-branch-label-scheme=unlabeled"
 #elif defined(__riscv_32e) || defined(__riscv_e)
 #error "acorn: the base ISA E, of 16 registers, is not served"
-#elif defined(__has_feature)
-#if __has_feature(shadow_call_stack)
-#error "acorn: -fsanitize=shadow-call-stack keeps return addresses on a stack of the thread's, which is not switched"
-#endif
 #endif
 
 /* Operands: a field of the control block (a0), of the one that a transfer leaves or that is entered out of line (a4), of the

@@ -1,0 +1,253 @@
+#!/usr/bin/env python3
+"""check.py options | bti | refused | library [--ibt] FILE...
+
+Hardening options: what they must not take away, and what they must find.
+
+options  switches.c and the library built with each row of OPTIONS here, by every compiler, and run
+bti      for AArch64, under an emulator that enforces landing pads and return addresses' signatures: switches.c passes; what
+         planted.c does is stopped; and so is switches.c when any one of our landing pads is taken away
+refused  options that cannot be served stop the compiler, with a message of ours
+library  the library's files, as the build made them: no executable stack; full RELRO; with --ibt all objects are marked as having
+         their landing pads; none is marked as made for shadow stacks, which are not switched
+
+Exit 1 on a failure, 77 without the tools. What cannot be had is named."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+STACK_CHECKS = "-fstack-protector-%s -fstack-clash-protection"
+LINK = ["-pthread", "-Wl,-z,relro,-z,now,-z,noexecstack"]
+GCC, CLANG = "gcc", "clang-19"
+OPTIONS = [
+    (GCC, "-O2 -fPIE -pie -D_FORTIFY_SOURCE=3 -fcf-protection=full " + STACK_CHECKS % "strong"),
+    (GCC, "-O3 -fPIE -pie -D_FORTIFY_SOURCE=3 -ftrivial-auto-var-init=pattern -fzero-call-used-regs=all " + STACK_CHECKS % "all"),
+    (GCC, "-O0 -fcf-protection=full " + STACK_CHECKS % "all"),
+    (GCC, "-O2 -flto -D_FORTIFY_SOURCE=3 -fcf-protection=full " + STACK_CHECKS % "strong"),
+    (GCC, "-m32 -O2 -D_FORTIFY_SOURCE=3 -fcf-protection=full " + STACK_CHECKS % "strong"),
+    (CLANG, "-O2 -fPIE -pie -D_FORTIFY_SOURCE=3 -fcf-protection=full " + STACK_CHECKS % "strong"),
+    (CLANG, "-O3 -fPIE -pie -D_FORTIFY_SOURCE=3 -ftrivial-auto-var-init=pattern -fzero-call-used-regs=all " + STACK_CHECKS % "all"),
+    (CLANG, "-O0 -fcf-protection=full " + STACK_CHECKS % "all"),
+    (CLANG, "-m32 -O2 -D_FORTIFY_SOURCE=3 -fcf-protection=full " + STACK_CHECKS % "strong"),
+    (CLANG, "-O2 -flto -fuse-ld=lld -fvisibility=hidden -fsanitize=cfi"),
+    (CLANG, "-O2 -flto -fuse-ld=lld -fvisibility=hidden -fsanitize=cfi -fcf-protection=full -fno-sanitize-trap=cfi -fno-sanitize-recover=cfi"),
+]
+PROGRAMS = {"C": "-x c -std=gnu11", "C, no inline switches": "-x c -std=gnu11 -DACO_CONFIG_NO_INLINE", "C++": "-x c++"}
+REFUSED = [
+    (CLANG + " --target=x86_64-linux-gnu -fsanitize=safe-stack", "safe-stack"),
+    (CLANG + " --target=aarch64-linux-gnu -ffreestanding -ffixed-x18 -fsanitize=shadow-call-stack", "shadow-call-stack"),
+    (CLANG + " --target=riscv64-linux-gnu -ffreestanding -fsanitize=shadow-call-stack", "shadow-call-stack"),
+    (CLANG + " --target=riscv64-linux-gnu -ffreestanding -D__riscv_shadow_stack=1", "Zicfiss"),
+]
+CROSS = ["aarch64-linux-gnu-gcc-12", CLANG + " --target=aarch64-linux-gnu"]
+EMULATOR = "qemu-aarch64 -cpu max -L /usr/aarch64-linux-gnu".split()
+
+failures, skipped = [], []
+
+
+def run(arguments, timeout=300):
+    try:
+        done = subprocess.run(arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout)
+        return done.returncode, done.stdout.decode("utf-8", "replace")
+    except subprocess.TimeoutExpired:
+        return 124, "no end within %d s" % timeout
+
+
+def check(what, holds, text=""):
+    if not holds:
+        failures.append(what + "".join("\n    " + line for line in text.splitlines()[:10]))
+    return holds
+
+
+def builds(what, arguments):
+    status, text = run(arguments)
+    return check(what + ": does not build", status == 0, text)
+
+
+def works(compiler, folder):
+    """Whether the compiler can make a program."""
+    source = os.path.join(folder, "probe.c")
+    with open(source, "w") as out:
+        out.write("#include <stdio.h>\nint main(void) { return puts(\"\") < 0; }\n")
+    return shutil.which(compiler[0]) and run(compiler + [source, "-o", source + ".out"])[0] == 0
+
+
+def sources():
+    folders = [ROOT + "/src", ROOT + "/src/os"]
+    return [os.path.join(d, f) for d in folders for f in sorted(os.listdir(d)) if f.endswith(".c") and not f.startswith("windows")]
+
+
+def build_library(what, compiler, folder):
+    """Its objects, or None."""
+    objects = []
+    for source in sources():
+        objects.append(os.path.join(folder, os.path.basename(source) + ".o"))
+        if not builds(what, compiler + includes() + ["-std=gnu11", "-fPIC", "-fexceptions", "-fvisibility=hidden", "-c", source, "-o", objects[-1]]):
+            return None
+    return objects
+
+
+def includes(root=ROOT):
+    return ["-I", root + "/include", "-I", ROOT + "/tests"]
+
+
+def as_cxx(compiler):
+    return [re.sub("gcc", "g++", compiler[0]) if "gcc" in compiler[0] else compiler[0].replace("clang", "clang++")] + compiler[1:]
+
+
+def build_program(what, compiler, kind, library, program, root=ROOT):
+    driver = as_cxx(compiler) if kind == "C++" else compiler
+    return builds(what, driver + ["-Wall", "-Wextra", "-Werror", "-fexceptions"] + includes(root) + PROGRAMS[kind].split() +
+                  [HERE + "/switches.c", "-x", "none"] + library + LINK + ["-o", program])
+
+
+def executable_stack(text):
+    """By readelf -lW of a program or shared library."""
+    flags = re.search(r"GNU_STACK(?:\s+0x\w+){5}\s+(R?W?E?)\s", text)
+    return not flags or "E" in flags.group(1)
+
+
+def options():
+    ran = 0
+    for name, flags in OPTIONS:
+        with tempfile.TemporaryDirectory() as folder:
+            compiler, what = [name] + flags.split(), "%s %s" % (name, flags)
+            if not works(compiler, folder):
+                skipped.append("%s: cannot build here" % what)
+                continue
+            library = build_library(what, compiler, folder)
+            for kind in PROGRAMS if library else []:
+                program = os.path.join(folder, "program")
+                if build_program(what + ", " + kind, compiler, kind, library, program):
+                    status, text = run([program])
+                    check("%s, %s: status %d" % (what, kind, status), status == 0, text)
+                    text = run(["readelf", "-lW", program])[1]
+                    check("%s, %s: an executable stack" % (what, kind), not executable_stack(text), text)
+                    ran += 1
+    return ran
+
+
+def pads(path, pattern):
+    """The file's text without one of its landing pads, for each of them."""
+    with open(path) as source:
+        text = source.read()
+    for pad in re.finditer(pattern, text):
+        yield "%s:%d" % (os.path.relpath(path, ROOT), text.count("\n", 0, pad.start()) + 1), text[:pad.start()] + pad.group(1) + text[pad.end():]
+
+
+def copied(folder, path, text):
+    """A copy of the tree, of which one file has this text."""
+    root = os.path.join(folder, "tree")
+    shutil.rmtree(root, ignore_errors=True)
+    for part in ["include", "src"]:
+        shutil.copytree(os.path.join(ROOT, part), os.path.join(root, part))
+    with open(os.path.join(root, path), "w") as out:
+        out.write(text)
+    return root
+
+
+def bti():
+    ran = 0
+    for cross in CROSS:
+        with tempfile.TemporaryDirectory() as folder:
+            compiler = cross.split() + "-O2 -mbranch-protection=standard -Wl,--wrap=main".split()
+            program = os.path.join(folder, "program")
+            if not shutil.which(EMULATOR[0]) or not works(cross.split(), folder):
+                skipped.append("bti: %s or %s" % (cross, EMULATOR[0]))
+                continue
+            enforcing = [os.path.join(folder, "enforcing.o")]
+            library = build_library(cross, compiler, folder)
+            if not library or not builds(cross, compiler + ["-c", HERE + "/bti.c", "-o", enforcing[0]]):
+                continue
+
+            if builds(cross, compiler + [HERE + "/planted.c"] + enforcing + LINK + ["-o", program]):
+                for fault, wanted in [(None, 0), ("pad", -signal.SIGILL), ("signature", -signal.SIGSEGV)]:
+                    status, text = run(EMULATOR + [program] + ([fault] if fault else []))
+                    check("%s: planted.c %s: status %d" % (cross, fault or "", status), status == wanted, text)
+            kinds = [kind for kind in PROGRAMS if kind != "C++" or works(as_cxx(compiler[:-1]), folder)]
+            for kind in kinds:
+                if build_program(cross, compiler, kind, library + enforcing, program):
+                    status, text = run(EMULATOR + [program])
+                    check("%s, %s: status %d" % (cross, kind, status), status == 0, text)
+                    ran += 1
+
+            path = "include/aco/arch/aarch64.h"
+            for pad, text in pads(os.path.join(ROOT, path), r'("1:\\t") ACO__LANDING_PAD'):
+                if build_program(pad, compiler, "C", library + enforcing, program, copied(folder, path, text)):
+                    status, text = run(EMULATOR + [program])
+                    check("%s: without the landing pad of %s: status %d" % (cross, pad, status), status == -signal.SIGILL, text)
+                    ran += 1
+            path = "src/arch/aarch64.h"
+            for pad, text in pads(os.path.join(ROOT, path), r'()"\\thint #34\\n"'):  # not 36: gcc 12's unwinder gets there by `ret`
+                root = copied(folder, path, text)
+                core = os.path.join(folder, "mutant.o")
+                statuses = []
+                if builds(pad, compiler + includes(root) + ["-std=gnu11", "-fPIC", "-fexceptions", "-c", root + "/src/core.c", "-o", core]):
+                    for kind in kinds:
+                        if build_program(pad, compiler, kind, [core] + [o for o in library if not o.endswith("/core.c.o")] + enforcing, program):
+                            statuses.append(run(EMULATOR + [program])[0])
+                    check("%s: without the landing pad of %s: statuses %s" % (cross, pad, statuses), -signal.SIGILL in statuses)
+                    ran += 1
+    return ran
+
+
+def refused():
+    ran = 0
+    with tempfile.TemporaryDirectory() as folder:
+        source = os.path.join(folder, "unit.c")
+        with open(source, "w") as out:
+            out.write("#include <stddef.h>\n#include <stdint.h>\n#include \"aco.h\"\n")
+        for command, reason in REFUSED:
+            for define in [[], ["-DACO_CONFIG_NO_INLINE"]]:
+                compiler = command.split()
+                if not shutil.which(compiler[0]):
+                    skipped.append("refused: no " + compiler[0])
+                    continue
+                status, text = run(compiler + define + includes() + ["-fsyntax-only", source])
+                check("%s: status %d" % (" ".join(compiler + define), status),
+                      status != 0 and re.search("error: .*acorn: .*" + reason, text), text)
+                ran += 1
+    return ran
+
+
+def library(files):
+    ibt = "--ibt" in files
+    for path in [f for f in files if f != "--ibt"]:
+        if path.endswith(".a"):
+            text = run(["readelf", "-SW", path])[1]
+            objects = text.count("There are ")  # section headers, once for each object
+            check("%s: %d objects, %d say what stack they need" % (path, objects, text.count(".note.GNU-stack")),
+                  objects > 10 and text.count(".note.GNU-stack") == objects and not re.search(r"\.note\.GNU-stack.* X", text))
+            notes = run(["readelf", "-nW", path])[1]
+            check("%s: not all objects are marked IBT" % path, not ibt or len(re.findall(r"x86 feature: .*IBT", notes)) == objects, notes)
+        else:
+            text = run(["readelf", "-lW", path])[1]
+            check("%s: an executable stack" % path, not executable_stack(text), text)
+            check("%s: no RELRO" % path, "GNU_RELRO" in text, text)
+            text = run(["readelf", "-dW", path])[1]
+            check("%s: lazy binding" % path, "NOW" in text, text)
+            notes = run(["readelf", "-nW", path])[1]
+        check("%s: made for shadow stacks" % path, "SHSTK" not in notes, notes)
+    return len(files)
+
+
+def main():
+    commands = {"options": options, "bti": bti, "refused": refused}
+    if len(sys.argv) < 2 or sys.argv[1] not in list(commands) + ["library"]:
+        sys.exit(__doc__)
+    if not shutil.which("readelf"):
+        print("skipped: no readelf")
+        return 77
+    ran = library(sys.argv[2:]) if sys.argv[1] == "library" else commands[sys.argv[1]]()
+    print("\n".join(failures + ["hardening.%s: %d checked, %d failures" % (sys.argv[1], ran, len(failures))] + ["skipped: " + s for s in skipped]))
+    return 1 if failures else 0 if ran else 77
+
+
+if __name__ == "__main__":
+    sys.exit(main())
