@@ -8,10 +8,10 @@ if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND NOT CMAKE_C_FLAGS MATCHES "-flto") # w
   check_c_source_compiles("#if !(__CET__ & 1)\n#error\n#endif\nint main(void) { return 0; }" ACORN_HAS_LANDING_PADS)
   add_test(NAME hardening.library COMMAND ${hardening} library $<$<BOOL:${ACORN_HAS_LANDING_PADS}>:--ibt> $<TARGET_FILE:acorn> $<TARGET_FILE:acorn_static>
            COMMAND_EXPAND_LISTS)
-  set_tests_properties(hardening.library PROPERTIES SKIP_RETURN_CODE 77)
+  set_tests_properties(hardening.library PROPERTIES TIMEOUT 60 SKIP_RETURN_CODE 77)
 endif()
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "^(-O2 -g)?$" AND NOT CMAKE_CROSSCOMPILING)
-  foreach(subject options bti refused)
+  foreach(subject options bti ibt refused)
     add_test(NAME hardening.${subject} COMMAND ${hardening} ${subject})
     set_tests_properties(hardening.${subject} PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77)
   endforeach()

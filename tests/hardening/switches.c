@@ -18,7 +18,7 @@ static __attribute__((noinline)) void fill(const char *text)
 {
     char large[3 * 4096], small[16];
     strcpy(small, text);
-    memset(large, small[0], sizeof large);
+    large[sizeof large - 1] = small[0];
     __asm__ volatile("" : : "r"(large), "r"(small) : "memory");
     aco_yield();
     CHECK_EQ(large[sizeof large - 1], text[0]);
