@@ -1,8 +1,8 @@
-/* ibt MAIN PROGRAM: runs PROGRAM, linked with -no-pie, one instruction at a time and does what an x86 processor does that tracks indirect
- * branches (CET IBT), which Linux leaves off in programs: after an indirect jump or call without `notrack` the next instruction must be
- * an endbr. From main(), at the address MAIN, until it returns; where the program's own code is entered, since what it is linked to
- * need not have landing pads. Exit: the program's status, or 3 after a missing landing pad, which is named on stderr.
- * Source: Intel SDM volume 1, chapter 17.3 (Indirect Branch Tracking). */
+/* ibt MAIN PROGRAM: runs PROGRAM, linked with -no-pie and -z now, one instruction at a time and does what an x86-64 processor
+ * that tracks indirect branches does (CET IBT), which Linux leaves off in programs: after an indirect jump or call without
+ * `notrack` the next instruction must be an endbr64. From main(), at the address MAIN, until it returns; where the program's own
+ * code is entered, since what it is linked to need not have landing pads. Exit: the program's status, or 3 after a missing
+ * landing pad, which is named on stderr. Source: Intel SDM volume 1, Control-flow Enforcement Technology. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdio.h>
@@ -62,8 +62,9 @@ static unsigned long enter(pid_t pid, unsigned long start)
     struct user_regs_struct regs;
     unsigned long bytes = word_at(pid, start);
     int status;
-    if (ptrace(PTRACE_POKETEXT, pid, start, (bytes & ~0xfful) | 0xcc) != 0 || ptrace(PTRACE_CONT, pid, NULL, NULL) != 0 ||
-        waitpid(pid, &status, 0) < 0 || !WIFSTOPPED(status) || ptrace(PTRACE_GETREGS, pid, NULL, &regs) != 0 || regs.rip != start + 1)
+    if (ptrace(PTRACE_POKETEXT, pid, start, (bytes & ~0xfful) | 0xcc) != 0 /* int3 */ || ptrace(PTRACE_CONT, pid, NULL, NULL) != 0 ||
+        waitpid(pid, &status, 0) < 0 || !WIFSTOPPED(status) || ptrace(PTRACE_GETREGS, pid, NULL, &regs) != 0 ||
+        regs.rip != start + 1)
         fail("main");
     regs.rip = start;
     if (ptrace(PTRACE_POKETEXT, pid, start, bytes) != 0 || ptrace(PTRACE_SETREGS, pid, NULL, &regs) != 0)
@@ -101,7 +102,8 @@ int main(int argc, char **argv)
         }
         waits = is_tracked(bytes);
         from = regs.rip;
-        if (ptrace(regs.rip == back ? PTRACE_CONT : PTRACE_SINGLESTEP, pid, NULL, (void *)(long)signal) != 0 || waitpid(pid, &status, 0) < 0)
+        if (ptrace(regs.rip == back ? PTRACE_CONT : PTRACE_SINGLESTEP, pid, NULL, (void *)(long)signal) != 0 ||
+            waitpid(pid, &status, 0) < 0)
             fail("PTRACE_SINGLESTEP");
         if (WIFEXITED(status))
             return WEXITSTATUS(status);

@@ -1,5 +1,5 @@
-/* Promise: hardening options take nothing away. Every way from one stack to another and every entry of the library from outside once,
- * by whatever options this is compiled with; as C and as C++, with the inline switches and without. run.sh and bti.sh build it. */
+/* Promise: hardening options take nothing away. Each way from one stack to another once, by whatever options this is compiled
+ * with; as C and as C++, with the inline switches and without. check.py builds it. */
 #include "aco.h"
 #include "aco/scheduler.h"
 #ifndef ACO_CONFIG_NO_INLINE
@@ -25,7 +25,8 @@ static __attribute__((noinline)) void fill(const char *text)
     CHECK(strcmp(small, text) == 0);
 }
 
-/* longjmp() over frames of the same coroutine, which was suspended in them; what _FORTIFY_SOURCE checks of the stack pointer holds. */
+/* longjmp() over frames of the same coroutine, which was suspended in them: what _FORTIFY_SOURCE checks there, the stack
+ * pointer, is in order. */
 static __attribute__((noinline)) void jump(jmp_buf *back)
 {
     aco_yield();
