@@ -286,6 +286,7 @@ void aco__block_free(aco_t *co)
 aco_t *aco__create(aco_t *main_co, aco_share_stack_t *stack, size_t save_sz, aco_cofuncp_t fp, void *arg, int own_fp)
 {
     aco_t *co;
+    aco__refuse_shadow_stack(1, "aco_create");
     if (!main_co && !stack && !fp)
         return main_new(arg);
     if (!main_co || !stack || !fp)
@@ -411,7 +412,7 @@ aco_t *aco__new_called(const char *call, aco_function_t fn, void *arg, const aco
         aco__refuse(0, EINVAL, call, NULL, "the function is NULL");
         return NULL;
     }
-    if (check_options(call, o) != 0)
+    if (check_options(call, o) != 0 || aco__refuse_shadow_stack(0, call) != 0)
         return NULL;
     if ((o->flags & ACO_OWN_FP) && !own_fp) {
         aco__refuse(0, EINVAL, call, NULL, "ACO_OWN_FP in a unit compiled with ACO_CONFIG_SHARE_FPU_MXCSR_ENV, whose switches do not look");

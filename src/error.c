@@ -84,6 +84,13 @@ int aco__refuse_memory(int fatal, const char *call, size_t sz)
     return aco__refuse(fatal, error, call, NULL, "no memory for %zu bytes: %s", sz, strerror(error));
 }
 
+int aco__refuse_shadow_stack(int fatal, const char *call)
+{
+    if (aco_likely(!aco__has_shadow_stack()))
+        return 0;
+    return aco__refuse(fatal, ENOTSUP, call, NULL, "the thread has a shadow stack, which is not switched");
+}
+
 const char *aco_error_message(void)
 {
     return aco__self()->message;

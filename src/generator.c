@@ -22,6 +22,8 @@ aco_t *aco__generator_new(const aco_options_t *opts, const void *function, unsig
         aco__refuse(0, EINVAL, call, NULL, "%s", !function ? "the function is NULL" : o.stack_size > SIZE_MAX / 4 ? "stack_size is out of bounds" : "an option is not for generators");
         return NULL;
     }
+    if (aco__refuse_shadow_stack(0, call) != 0)
+        return NULL;
     aco__thread_will_end();
     block = aco__native_new(&o, &sz);
     if (block) {

@@ -51,6 +51,7 @@ ACO__HIDDEN ACO__COLD __attribute__((noreturn, format(ACO__PRINTF, 3, 4))) void 
 /* Prints it so and goes on. */
 ACO__HIDDEN ACO__COLD __attribute__((format(ACO__PRINTF, 3, 4))) void aco__warn(const char *call, const void *co, const char *reason, ...);
 /* Aborts like that if `fatal`; else keeps it for aco_error_message() and sets errno. Returns -1. */
+ACO__HIDDEN int aco__refuse_shadow_stack(int fatal, const char *call); /* 0: there is none */
 ACO__HIDDEN ACO__COLD __attribute__((format(ACO__PRINTF, 5, 6))) int aco__refuse(int fatal, int error, const char *call, const void *co, const char *reason, ...);
 /* The same for a failed request for `sz` bytes of memory: errno says what happened and becomes EAGAIN where the reason is the
  * kernel's limit on mappings. */
@@ -132,6 +133,10 @@ ACO__HIDDEN void aco__name(aco__extra_t *extra, const char *name);
 ACO__HIDDEN void aco__clean_up(aco_t *co);
 
 /* ---- stack.c ---- */
+
+/* Whether the calling thread's return addresses are compared with those on a shadow stack. It is not switched: after the first
+ * switch the next return would kill the process. */
+ACO__HIDDEN int aco__has_shadow_stack(void);
 enum {
     ACO__HEAD = 4096, /* bytes of colour and records */
     ACO__AREA_STATISTIC = 8, /* bytes behind a block whose save area is elsewhere */

@@ -21,6 +21,21 @@ enum { COLOURS = 44, FIRST_COLOUR = 16, RECORD = 4 * ACO__CACHE_LINE, MIN_SIZE =
 _Static_assert(sizeof(aco_share_stack_t) + sizeof(aco__extra_t) <= RECORD, "the records fit their place");
 _Static_assert((FIRST_COLOUR + COLOURS) * ACO__CACHE_LINE + RECORD == ACO__HEAD, "colour and records are the head page");
 
+int aco__has_shadow_stack(void)
+{
+#if defined(__x86_64__)
+    uintptr_t pointer = 0;
+    __asm__ volatile("rdsspq %0" : "+r"(pointer)); /* does nothing where there is none */
+    return pointer != 0;
+#elif defined(__aarch64__)
+    register uintptr_t feature __asm__("x16") = 1;
+    __asm__ volatile("hint #40" : "+r"(feature)); /* chkfeat x16: clears the bit of a Guarded Control Stack that is on; before it does nothing */
+    return feature == 0;
+#else
+    return 0;
+#endif
+}
+
 static const uint64_t canary = UINT64_C(0x6b63617473206f63); /* in the 64 bytes below a stack without a guard page */
 
 aco_share_stack_t *aco__stack_lay_out(char *map, size_t below, size_t sz, unsigned number, int guarded)

@@ -52,8 +52,8 @@
 #ifndef ACO_SWITCH_H
 #define ACO_SWITCH_H
 
-/* Options under which functions keep what is theirs on a second stack of the thread's. It is not switched, and goes wrong without inline
- * switches too. gcc's -fsplit-stack and -fsanitize=shadow-call-stack cannot be seen here. */
+/* Options under which functions have a second stack, of the thread's. It is not switched, by the exported functions neither.
+ * gcc's -fsplit-stack and -fsanitize=shadow-call-stack cannot be seen here. */
 #if defined(__has_feature)
 #if __has_feature(shadow_call_stack)
 #error "acorn: -fsanitize=shadow-call-stack keeps return addresses on a stack of the thread's, which is not switched"

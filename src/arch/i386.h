@@ -17,6 +17,7 @@ __asm__(ACO__ASM_OUTERMOST
         "\tcall aco__entry_returned\n"
         "\tud2\n"
         ACO__ASM_INSIDE("aco__cancel_landing") /* eax: the exception; the word at top-4 stays as it is */
+        "\tendbr32\n"
         "\tsubl $28,%esp\n"
         "\tpushl %eax\n"
         "\tcall aco__cancel_landed\n"

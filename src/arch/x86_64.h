@@ -94,6 +94,7 @@ __asm__(ACO__ASM_OUTERMOST
         "\tcall " ACO__ASM_NAME("aco__entry_returned") "\n"
         "\tud2\n"
         ACO__ASM_INSIDE("aco__cancel_landing") /* rax: the exception; the word at top-8 stays as it is */
+        "\tendbr64\n"
         "\tsubq $16,%rsp\n"
         "\tmovq %rax,%rdi\n"
         "\tcall " ACO__ASM_NAME("aco__cancel_landed") "\n"

@@ -1,6 +1,6 @@
-/* Linked by -Wl,--wrap=main,-z,now to a program for AArch64 that is compiled with BTI: a processor that has BTI enforces the program's
- * landing pads from main() to exit(). The dynamic linker would see to it were crt1.o and its like marked as having theirs, which
- * Debian's are not; nor are constructors in libgcc.a, which come before main(). */
+/* Linked by -Wl,--wrap=main,-z,now to a program for AArch64 that is compiled with BTI: a processor that has BTI enforces the
+ * program's landing pads from main() to exit(). The dynamic linker would see to it were crt1.o and its like marked as having
+ * theirs, which Debian's are not; nor are constructors in libgcc.a, which come before main(). */
 #define _GNU_SOURCE
 #include <link.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { OF_PROT_BTI = 0x10, OF_HWCAP2_BTI = 1 << 17 }; /* what the kernel's PROT_BTI and HWCAP2_BTI are; libc has them since 2.32 */
+enum { LINUX_PROT_BTI = 0x10, LINUX_HWCAP2_BTI = 1 << 17 }; /* <asm/mman.h>, <asm/hwcap.h>: not everywhere */
 
 static int protect(struct dl_phdr_info *program, size_t size, void *also)
 {
@@ -29,7 +29,7 @@ static int protect(struct dl_phdr_info *program, size_t size, void *also)
 
 static void enforce(int bti)
 {
-    if (getauxval(AT_HWCAP2) & OF_HWCAP2_BTI)
+    if (getauxval(AT_HWCAP2) & LINUX_HWCAP2_BTI)
         dl_iterate_phdr(protect, &bti);
 }
 
@@ -37,7 +37,7 @@ int __real_main(int argc, char **argv, char **environment);
 int __wrap_main(int argc, char **argv, char **environment);
 int __wrap_main(int argc, char **argv, char **environment)
 {
-    enforce(OF_PROT_BTI);
+    enforce(LINUX_PROT_BTI);
     return __real_main(argc, argv, environment);
 }
 

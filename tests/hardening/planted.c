@@ -1,5 +1,5 @@
-/* What landing pads and signed return addresses are for: bti.c and the emulator must stop it. planted: nothing; planted pad: a branch to
- * where there is no landing pad; planted signature: a return to an address that was changed after it was signed. */
+/* Faults that landing pads and signed return addresses are for, to show that they are looked at. planted: none; planted pad: a
+ * branch to where there is no landing pad; planted signature: a return to an address that was changed after it was signed. */
 #include <string.h>
 
 static __attribute__((noinline)) int next(int x)

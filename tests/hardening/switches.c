@@ -1,5 +1,5 @@
-/* Promise: hardening options take nothing away. Every way from one stack to another and every entry of the library from outside once,
- * by whatever options this is compiled with; as C and as C++, with the inline switches and without. run.sh and bti.sh build it. */
+/* Promise: hardening options take nothing away. Each way from one stack to another once, by whatever options this is compiled
+ * with; as C and as C++, with the inline switches and without. check.py builds it. */
 #include "aco.h"
 #include "aco/scheduler.h"
 #ifndef ACO_CONFIG_NO_INLINE
@@ -18,14 +18,15 @@ static __attribute__((noinline)) void fill(const char *text)
 {
     char large[3 * 4096], small[16];
     strcpy(small, text);
-    memset(large, small[0], sizeof large);
+    large[sizeof large - 1] = small[0];
     __asm__ volatile("" : : "r"(large), "r"(small) : "memory");
     aco_yield();
     CHECK_EQ(large[sizeof large - 1], text[0]);
     CHECK(strcmp(small, text) == 0);
 }
 
-/* longjmp() over frames of the same coroutine, which was suspended in them; what _FORTIFY_SOURCE checks of the stack pointer holds. */
+/* longjmp() over frames of the same coroutine, which was suspended in them: what _FORTIFY_SOURCE checks there, the stack
+ * pointer, is in order. */
 static __attribute__((noinline)) void jump(jmp_buf *back)
 {
     aco_yield();

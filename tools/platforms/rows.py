@@ -62,6 +62,7 @@ ROWS = [
     Row("aarch64", "gcc", "-O2 -g -march=armv8.2-a+sve", "sve", cpu="-cpu max"),
     Row("aarch64", "clang", O2),
     Row("aarch64", "clang", O0, "O0"),
+    Row("aarch64", "clang", "-O2 -g -mbranch-protection=standard", "branch-protection", cpu="-cpu max"),
     Row("aarch64", "zig", O2, "musl-static"),
     Row("aarch64_be", "zig", O2, "musl-static"),
 

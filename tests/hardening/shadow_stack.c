@@ -1,0 +1,47 @@
+/* Promise: on a thread with a shadow stack nothing is made that would have to be switched to; the call says why. Linked with
+ * --wrap=aco__has_shadow_stack, in place of a processor and a kernel that know of them. */
+#include "aco.h"
+#include "aco/generator.h"
+#include "aco/scheduler.h"
+#include "child.h"
+#include "refuses.h"
+
+static int simulated;
+
+int __real_aco__has_shadow_stack(void);
+int __wrap_aco__has_shadow_stack(void);
+int __wrap_aco__has_shadow_stack(void)
+{
+    return simulated || __real_aco__has_shadow_stack();
+}
+
+static void *nothing(void *arg)
+{
+    return arg;
+}
+
+ACO_GENERATOR(empty, y, arg)
+{
+}
+
+static void create(void)
+{
+    aco_create(NULL, NULL, 0, NULL, NULL);
+}
+
+int main(void)
+{
+    aco_generator_t g;
+    aco_t *co;
+    simulated = 1;
+    REFUSES(aco_new(nothing, NULL, NULL), NULL, ENOTSUP, "aco_new", NULL, "shadow stack");
+    REFUSES(aco_spawn(nothing, NULL, NULL), NULL, ENOTSUP, "aco_spawn", NULL, "shadow stack");
+    REFUSES(aco_generator_open(&g, empty, NULL, NULL), -1, ENOTSUP, "aco_generator_open", NULL, "shadow stack");
+    ABORTS(create, "aco_create", NULL, "shadow stack");
+
+    simulated = 0;
+    co = aco_new(nothing, &g, NULL);
+    CHECK(aco_send(co, NULL) == &g);
+    aco_destroy(co);
+    return check_result("shadow_stack");
+}
