@@ -51,11 +51,12 @@ ACO__HIDDEN ACO__COLD __attribute__((noreturn, format(ACO__PRINTF, 3, 4))) void 
 /* Prints it so and goes on. */
 ACO__HIDDEN ACO__COLD __attribute__((format(ACO__PRINTF, 3, 4))) void aco__warn(const char *call, const void *co, const char *reason, ...);
 /* Aborts like that if `fatal`; else keeps it for aco_error_message() and sets errno. Returns -1. */
-ACO__HIDDEN int aco__refuse_shadow_stack(int fatal, const char *call); /* 0: there is none */
 ACO__HIDDEN ACO__COLD __attribute__((format(ACO__PRINTF, 5, 6))) int aco__refuse(int fatal, int error, const char *call, const void *co, const char *reason, ...);
 /* The same for a failed request for `sz` bytes of memory: errno says what happened and becomes EAGAIN where the reason is the
  * kernel's limit on mappings. */
 ACO__HIDDEN ACO__COLD int aco__refuse_memory(int fatal, const char *call, size_t sz);
+/* The same for a thread with a shadow stack; 0 where there is none. */
+ACO__HIDDEN int aco__refuse_shadow_stack(int fatal, const char *call);
 
 /* ---- memory.c: what the system, or the user's allocator, gives ---- */
 /* Zeroed pages. NULL and errno. */
