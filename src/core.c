@@ -4,7 +4,9 @@
 #define ACO__FAST ACO_API
 #define ACO__OUT_OF_LINE
 
-#if defined(__x86_64__)
+#if defined(ACO_CONFIG_UCONTEXT)
+#include "arch/ucontext.h"
+#elif defined(__x86_64__)
 #include "arch/x86_64.h"
 #elif defined(__i386__)
 #include "arch/i386.h"
@@ -26,7 +28,9 @@ static inline int own_fp(const aco_t *co)
 /* The assembly names it, where link-time optimisation does not look. */
 #define ACO__NAMED_BY_ASSEMBLY __attribute__((used))
 
+#ifndef ACO_CONFIG_UCONTEXT
 ACO__NAMED_BY_ASSEMBLY ACO_API __thread aco__thread_t aco__thread __attribute__((tls_model("initial-exec")));
+#endif
 
 #define OFFSET_IS(type, field, words, bytes)                                                                           \
     _Static_assert(offsetof(type, field) == (words) * sizeof(void *) + (bytes), "offset of " #field)
@@ -168,6 +172,7 @@ void aco__thread_will_end(void)
 
 #ifdef ACO__LINK_REGISTER
 ACO__HIDDEN void aco__begin_entry(void); /* begins a coroutine of aco_create(): src/arch/ */
+#define ACO__BEGIN_ENTRY aco__begin_entry
 #endif
 
 static void prepare_entry(aco_t *co, aco_cofuncp_t fp, void *arg)
@@ -175,8 +180,8 @@ static void prepare_entry(aco_t *co, aco_cofuncp_t fp, void *arg)
     aco_function_t fn;
     memcpy(&fn, &fp, sizeof fp);
     aco__prepare(ready(), co, fn, arg);
-#ifdef ACO__LINK_REGISTER
-    fp = aco__begin_entry;
+#ifdef ACO__BEGIN_ENTRY
+    fp = (aco_cofuncp_t)ACO__BEGIN_ENTRY;
 #endif
     memcpy(&co->aco__self.pc, &fp, sizeof fp);
     co->save_stack.valid_sz = 0;
@@ -852,15 +857,11 @@ ACO__NAMED_BY_ASSEMBLY void aco__nobody_runs(const char *call)
 
 /* ---- Ending ---- */
 
-/* Brings back the resumer's control words; its status is touched only where they differ, as in the switch. */
+/* Brings back the resumer's control words. */
 void aco__load_resumer_environment(void)
 {
     aco__thread_t *self = aco__self();
-    uint32_t control;
-    uint16_t control2;
-    aco__fp_read(&control, &control2);
-    if (((control ^ self->fp_control) & ~(uint32_t)ACO__FP_STATUS) != 0 || control2 != self->fp_control2)
-        aco__fp_load(&self->fp_control, &self->fp_control2);
+    aco__fp_change(&self->fp_control, &self->fp_control2);
 }
 
 /* A deferred call or a destructor must not end what is ending. */

@@ -57,6 +57,9 @@
 #define ACO__NO_IN_STACK 1
 #endif
 #endif
+#if defined(ACO_CONFIG_UCONTEXT) && !defined(ACO__NO_IN_STACK)
+#define ACO__NO_IN_STACK 1
+#endif
 #ifdef ACO__NO_IN_STACK
 #define ACO__ON_ONE_STACK 0
 #else
@@ -138,8 +141,8 @@ typedef void aco_in_stack_function_t(ACO__GENERATOR_PARAMETERS, struct aco__in_s
  * length), must end in the reverse order. One that is not the innermost is refused, not resumed. The stack is as deep as
  * that of the consumer. aco_yield() for the consumer's coroutine works on every kind of stack. gcc's -maccumulate-outgoing-args
  * (which some processors' -march brings) keeps a place for arguments at the stack pointer: in a function that passes
- * arguments there, aco_in_stack_open() aborts. Under ThreadSanitizer the generator gets a stack of its own, and is never
- * refused. */
+ * arguments there, aco_in_stack_open() aborts. Under ThreadSanitizer, and with
+ * ACO_CONFIG_UCONTEXT, the generator gets a stack of its own, and is never refused. */
 #ifdef ACO__NO_IN_STACK
 #define aco_in_stack_open(g, function, arg) aco__in_stack_open_own(g, function, arg)
 #else
@@ -193,6 +196,7 @@ ACO_API ACO__COLD __attribute__((noreturn)) void aco__yields_in_cleanup(const ch
 ACO_API ACO__COLD void aco__in_stack_gone(void *sp, void *outer);
 ACO_API ACO__COLD __attribute__((nothrow)) void aco__in_stack_impossible(void);
 
+#ifndef ACO_CONFIG_UCONTEXT /* which has these as functions */
 /* Goes on in `peer`, which is left with `*passed`; comes back when it comes back. Afterwards peer->pc is NULL if it has ended. */
 ACO__FORCE_INLINE void aco__switch_exchange(aco__context_t *peer, void **passed)
 {
@@ -207,14 +211,6 @@ ACO__FORCE_INLINE void aco__switch_exchange(aco__context_t *peer, void **passed)
     *passed = value;
 }
 
-/* Under a sanitizer that must know of it the library does it. */
-ACO_API void aco__generator_step(aco__context_t *peer, aco_t *block, void **passed);
-#ifdef ACO__OBSERVES
-#define ACO__STEP(peer, block, passed) aco__generator_step(peer, block, passed)
-#else
-#define ACO__STEP(peer, block, passed) aco__switch_exchange(peer, passed)
-#endif
-
 /* Leaves for `peer`, for which this side has ended. */
 ACO__FORCE_INLINE __attribute__((noreturn)) void aco__switch_exchange_last(const aco__context_t *peer, void *value)
 {
@@ -224,6 +220,15 @@ ACO__FORCE_INLINE __attribute__((noreturn)) void aco__switch_exchange_last(const
     ACO__EXCHANGE_LAST;
     __builtin_unreachable();
 }
+#endif
+
+/* Under a sanitizer that must know of it the library does it. */
+ACO_API void aco__generator_step(aco__context_t *peer, aco_t *block, void **passed);
+#ifdef ACO__OBSERVES
+#define ACO__STEP(peer, block, passed) aco__generator_step(peer, block, passed)
+#else
+#define ACO__STEP(peer, block, passed) aco__switch_exchange(peer, passed)
+#endif
 
 /* What stands around a generator's body. */
 #if defined(__cpp_exceptions)

@@ -20,6 +20,8 @@
  *   ACO__LINK_REGISTER           defined where return addresses are passed in a register: aco__begin and aco__begin_entry are
  *                                assembly there, and load it
  *
+ * Without one, aco/arch/ucontext.h declares the functions at the end of this file as the library's (ACO_CONFIG_UCONTEXT).
+ *
  * Three registers cross every switch: the control block's address, aco__where(), and the value passed.
  *
  * Arrival. The switches return the word that the other side left in the first register: the control block's address of the
@@ -80,8 +82,14 @@ typedef struct aco__thread {
     char message[256];         /* why the last refused call was refused */
 } __attribute__((aligned(64))) aco__thread_t;
 
+#if (defined(__x86_64__) || defined(__i386__)) && !defined(ACO_CONFIG_NO_INLINE)
+#include "arch/x86_fp.h"
+#endif
+
 #if defined(ACO_CONFIG_NO_INLINE)
 /* the exported functions need no assembly here */
+#elif defined(ACO_CONFIG_UCONTEXT)
+#include "arch/ucontext.h"
 #elif defined(__x86_64__) && !defined(__ILP32__) && defined(__ELF__)
 #include "arch/x86_64.h"
 #elif defined(__i386__) && defined(__ELF__)
@@ -89,7 +97,7 @@ typedef struct aco__thread {
 #elif defined(__aarch64__) && !defined(__ILP32__) && defined(__ELF__)
 #include "arch/aarch64.h"
 #else
-#error "acorn: this architecture or object format has no switch yet (docs/platforms.md says which have)"
+#error "acorn: no switch for this architecture or object format; -DACO_CONFIG_UCONTEXT takes the C library's <ucontext.h> (docs/platforms.md)"
 #endif
 
 #ifndef ACO_CONFIG_NO_INLINE
@@ -103,6 +111,9 @@ ACO__FORCE_INLINE struct aco_s *aco__running(void)
 {
     return aco__running_at(aco__where());
 }
+#endif
+
+#if !defined(ACO_CONFIG_NO_INLINE) && !defined(ACO_CONFIG_UCONTEXT)
 
 /* `where`: aco__where(), just now. `fp`, a compile-time 0 or 1: 1 keeps the floating-point control words of the two sides apart, if the coroutine has its
  * own. `passed`: the value that the other side gets, then the one that it sent. */
