@@ -5,17 +5,25 @@
 #define ACO__OUT_OF_LINE
 
 #if defined(ACO_CONFIG_UCONTEXT)
-#include "arch/ucontext.h"
-#elif defined(__x86_64__)
+/* needs internal.h, below */
+#else
+#if defined(__x86_64__) || defined(__i386__)
+#include "arch/x86.h" /* here, for tools/amalgamate.sh puts it in place once */
+#endif
+#if defined(__x86_64__)
 #include "arch/x86_64.h"
 #elif defined(__i386__)
 #include "arch/i386.h"
 #elif defined(__aarch64__)
 #include "arch/aarch64.h"
 #endif
+#endif
 #include "os.h"
 #include "task.h"
 #include "track.h"
+#ifdef ACO_CONFIG_UCONTEXT
+#include "arch/ucontext.h"
+#endif
 
 #include <errno.h>
 #include <string.h>

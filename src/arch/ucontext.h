@@ -8,8 +8,6 @@
  * With any other pc it has not begun: pc is a function that makecontext() has called on the bytes right below sp.
  *
  * The signal mask is the thread's, as with the inline switches: setcontext() is made to load the one in force. */
-#include "../track.h"
-
 #include "aco/generator.h"
 
 #include <signal.h>
