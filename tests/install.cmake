@@ -3,12 +3,20 @@
 set(install_dir ${CMAKE_CURRENT_BINARY_DIR}/installed)
 add_test(NAME install.prefix COMMAND ${CMAKE_COMMAND} --install ${PROJECT_BINARY_DIR} --prefix ${install_dir})
 set_tests_properties(install.prefix PROPERTIES FIXTURES_SETUP installed TIMEOUT 60)
+set(fallback "") # what pkg-config and CMake tell their users by themselves
+if(ACORN_UCONTEXT)
+  set(fallback " -DACO_CONFIG_UCONTEXT")
+endif()
 foreach(case headers pkg-config cmake amalgamation plugin ffi)
   if(case MATCHES "headers|amalgamation" AND NOT "debug" IN_LIST ACORN_VARIANTS) # the longest: not in the matrix's narrow rows
     continue()
   endif()
+  set(flags "${CMAKE_C_FLAGS}${fallback}")
+  if(case MATCHES "pkg-config|cmake")
+    set(flags "${CMAKE_C_FLAGS}")
+  endif()
   add_test(NAME install.${case}
            COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/install/run.sh ${case} ${install_dir} ${CMAKE_CURRENT_BINARY_DIR}/consumer
-                   ${CMAKE_C_COMPILER} ${CMAKE_CXX_COMPILER} "${CMAKE_C_FLAGS}" ${PROJECT_SOURCE_DIR})
+                   ${CMAKE_C_COMPILER} ${CMAKE_CXX_COMPILER} "${flags}" ${PROJECT_SOURCE_DIR})
   set_tests_properties(install.${case} PROPERTIES FIXTURES_REQUIRED installed TIMEOUT 300 SKIP_RETURN_CODE 77)
 endforeach()
