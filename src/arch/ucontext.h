@@ -2,7 +2,7 @@
  *
  * A side that leaves keeps a ucontext_t in the frame of leave(), on its own stack, so that it is copied with the rest of the
  * frames where a stack is shared. Its aco__context_t then has
- *   sp   a bound below that frame: from there up the bytes are live
+ *   sp   where that frame ends
  *   pc   the address of `suspended`
  *   bp   the ucontext_t's address
  * With any other pc it has not begun: pc is a function that makecontext() has called on the bytes right below sp.
@@ -130,20 +130,25 @@ ACO__UNOBSERVED __attribute__((noreturn)) static void go(const aco__context_t *t
     begin_on(to);
 }
 
-/* The same, keeping in *from where to come back. Returns the word, and the value in *passed, of the side that comes. */
+/* The same, keeping in *from that its caller comes back by `here`. */
+ACO__UNOBSERVED __attribute__((noinline, noreturn)) static void go_from(aco__context_t *from, ucontext_t *here, const aco__context_t *to, uintptr_t word, void *value)
+{
+    from->sp = __builtin_dwarf_cfa(); /* the caller's stack pointer */
+    from->pc = (void *)(uintptr_t)&suspended;
+    from->bp = here;
+    go(to, word, value);
+}
+
+/* The same, coming back: returns the word, and in *passed the value, of the side that comes. */
 ACO__UNOBSERVED static __attribute__((noinline)) uintptr_t leave(aco__context_t *from, const aco__context_t *to, uintptr_t word, void **passed)
 {
-    enum { BELOW = 512 }; /* more than what leave() has below `here` */
     ucontext_t here;
     volatile int left = 0;
     record_t *r;
     getcontext(&here); /* here the other side comes too */
     if (!left) {
         left = 1;
-        from->sp = (void *)(((uintptr_t)&here - BELOW) & ~(uintptr_t)15);
-        from->pc = (void *)(uintptr_t)&suspended;
-        from->bp = &here;
-        go(to, word, *passed);
+        go_from(from, &here, to, word, *passed);
     }
     r = record();
     aco__fp_change(&r->fp_control, &r->fp_control2);
