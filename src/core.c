@@ -4,9 +4,7 @@
 #define ACO__FAST ACO_API
 #define ACO__OUT_OF_LINE
 
-#if defined(ACO_CONFIG_UCONTEXT)
-/* needs internal.h, below */
-#else
+#ifndef ACO_CONFIG_UCONTEXT /* whose file needs internal.h: below */
 #if defined(__x86_64__) || defined(__i386__)
 #include "arch/x86.h" /* here, for tools/amalgamate.sh puts it in place once */
 #endif

@@ -5,7 +5,7 @@
  *   sp   where that frame ends
  *   pc   the address of `suspended`
  *   bp   the ucontext_t's address
- * With any other pc it has not begun: pc is a function that makecontext() has called on the bytes right below sp.
+ * With any other pc it has not begun: pc is a function, and the bytes right below sp are for makecontext().
  *
  * The signal mask is the thread's, as with the inline switches: setcontext() is made to load the one in force. */
 #include "aco/generator.h"
@@ -71,7 +71,7 @@ static int8_t fp_load_always(void)
 static const char suspended;
 const char aco__returned[1]; /* entry functions return to aco__outermost() instead */
 
-/* The first frame of every stack. Unwinding ends there (end.c); see there for why it has a personality. */
+/* The first frame of every stack. Unwinding ends there; why it has a personality stands in end.c. */
 ACO__UNOBSERVED void aco__outermost(void)
 {
     const record_t *r = record();
@@ -131,7 +131,8 @@ ACO__UNOBSERVED __attribute__((noreturn)) static void go(const aco__context_t *t
 }
 
 /* The same, keeping in *from that its caller comes back by `here`. */
-ACO__UNOBSERVED __attribute__((noinline, noreturn)) static void go_from(aco__context_t *from, ucontext_t *here, const aco__context_t *to, uintptr_t word, void *value)
+ACO__UNOBSERVED __attribute__((noinline, noreturn)) static void go_from(aco__context_t *from, ucontext_t *here, const aco__context_t *to,
+                                                                           uintptr_t word, void *value)
 {
     from->sp = __builtin_dwarf_cfa(); /* the caller's stack pointer */
     from->pc = (void *)(uintptr_t)&suspended;
@@ -140,7 +141,8 @@ ACO__UNOBSERVED __attribute__((noinline, noreturn)) static void go_from(aco__con
 }
 
 /* The same, coming back: returns the word, and in *passed the value, of the side that comes. */
-ACO__UNOBSERVED static __attribute__((noinline)) uintptr_t leave(aco__context_t *from, const aco__context_t *to, uintptr_t word, void **passed)
+ACO__UNOBSERVED static __attribute__((noinline)) uintptr_t leave(aco__context_t *from, const aco__context_t *to, uintptr_t word,
+                                                                 void **passed)
 {
     ucontext_t here;
     volatile int left = 0;
