@@ -1,10 +1,13 @@
 # The front door. CMake is the build definition; this only installs what is missing, builds, and runs.
 #   make demo    the main job on real text (TEXT='FILE ...'), and what a switch costs beside others
 #   make test    every test, on every compiler and option that this machine has
+#   make test-platforms   every other processor and system, emulated (ROWS='NAME ...' for some rows of tools/platforms/rows.py)
+#   make test-platforms-quick   what CI runs of it
 #   make bench   the comparison tables; BENCH='--quick --json FILE'
 #   make bench-memory   memory at scale, up to ten million coroutines; BENCH='--quick --max 100000 --json FILE'
 TEXT ?=
 BENCH ?=
+ROWS ?=
 # Debian's own Python, where there is one: the packages that set-up installs are for it.
 PYTHON = $$(test -x /usr/bin/python3 && echo /usr/bin/python3 || echo python3)
 
@@ -25,6 +28,16 @@ nightly: | build
 	@sh tools/setup.sh test
 	@sh tests/matrix.sh --nightly
 
+test-platforms: | build
+	@sh tools/setup.sh platforms
+	@$(PYTHON) tools/platforms/run.py $(ROWS); status=$$?; \
+		[ -n "$(ROWS)" ] || $(PYTHON) tools/platforms/count.py; \
+		$(PYTHON) tools/platforms/document.py; exit $$status
+
+test-platforms-quick: | build
+	@sh tools/setup.sh platforms-quick
+	@$(PYTHON) tools/platforms/run.py --cut
+
 bench: | build
 	@sh tools/setup.sh demo bench
 	@$(PYTHON) bench/run.py --svg build/plots $(BENCH)
@@ -39,4 +52,4 @@ build:
 clean:
 	rm -rf build
 
-.PHONY: demo test nightly bench bench-memory clean
+.PHONY: demo test nightly test-platforms test-platforms-quick bench bench-memory clean

@@ -47,6 +47,10 @@
 #ifndef ACO_H
 #define ACO_H
 
+#if defined(_MSC_VER) && !defined(__clang__) /* clang-cl is untested */
+#error "acorn: MSVC has neither GNU inline assembly nor GNU attributes: compile with mingw-w64's gcc or clang"
+#endif
+
 /* More than this header needs: programs written for libaco rely on what its header brought in. */
 #include <limits.h>
 #include <stddef.h>
@@ -256,13 +260,14 @@ ACO__FAST void *aco_yield_value(void *value);
 ACO__FAST int aco_yield_to(aco_t *co);
 
 /* Starts to fetch what a resume of `co` will touch: of one on a share stack the control block and a save area of up to 200 bytes
- * behind it; of one on a private stack the control block. It reads nothing and waits for nothing. To be called some eight resumes ahead by a
- * loop that resumes many coroutines in an order of its own. `co` may be anything. */
+ * behind it; of one on a private stack the control block. It reads nothing and waits for nothing. To be called some eight
+ * resumes ahead by a loop that resumes many coroutines in an order of its own. `co` may be anything. */
 ACO__FAST void aco_prefetch(const aco_t *co);
 
-/* The second step, for private stacks and large save areas: reads the control block, which should have arrived by now, and starts to fetch
- * the innermost frame, or the rest of the save area. To be called some four resumes ahead, for coroutines that come back to values on
- * their stack; where there are none, or the save area is small, it only costs. `co` is not NULL and was not destroyed. */
+/* The second step, for private stacks and large save areas: reads the control block, which should have arrived by now, and
+ * starts to fetch the innermost frame, or the rest of the save area. To be called some four resumes ahead, for coroutines that
+ * come back to values on their stack; where there are none, or the save area is small, it only costs. `co` is not NULL and was
+ * not destroyed. */
 ACO__FAST void aco_prefetch_stack(const aco_t *co);
 
 typedef enum aco_state_e {
@@ -326,7 +331,8 @@ ACO_API const char *aco_error_message(void);
 /* Has an overflow into a stack's guard page explained before it ends the process: a line on stderr that names the coroutine,
  * its stack's bounds, and how to make it larger; then what the program had set for the signal (SIGSEGV, SIGBUS) before
  * this call, or the default action. Each thread that runs coroutines is to call it: the line is written on an alternate signal
- * stack, which it makes if the thread has none. 0, or -1 and errno ENOMEM, EAGAIN. */
+ * stack, which it makes if the thread has none. 0, or -1 and errno ENOMEM, EAGAIN, ENOSYS (Windows: a fault is described on the
+ * stack that it happened on, which has no room left). */
 ACO_API int aco_explain_overflow(void);
 
 /* ---- Coroutine-local storage ------------------------------------------------------------------------------------------- */
@@ -394,8 +400,9 @@ ACO_API void aco_share_stack_destroy(aco_share_stack_t *sstk);
  * none but `arg` and `save_stack_sz` may be NULL or 0:
  *   main_co         the main coroutine of the thread that will run it
  *   share_stack     the stack that it will run on; it must outlive the coroutine's last use but its destruction
- *   save_stack_sz   bytes to reserve for its save area, at least; 0 for 64. It grows as needed; the best value is the save_stack.max_cpsz
- *                   of coroutines like it. The area lies right behind the control block while it is no larger than asked
+ *   save_stack_sz   bytes to reserve for its save area, at least; 0 for 64. It grows as needed; the best value is the
+ *                   save_stack.max_cpsz of coroutines like it. The area lies right behind the control block while it is no
+ *                   larger than asked
  *   fp, arg         its entry function, and what aco_get_arg() shall return there
  * The caller owns the coroutine and destroys it. Aborts when memory runs out. Any thread. */
 ACO__FAST aco_t *aco_create(aco_t *main_co, aco_share_stack_t *share_stack, size_t save_stack_sz, aco_cofuncp_t fp, void *arg);
@@ -442,8 +449,8 @@ ACO__FAST void aco_destroy(aco_t *co);
 /* Where the library gets its memory: its own choice by default (mmap and malloc). Each function gets `ctx`. `map` returns
  * `sz` zeroed bytes aligned to `align`, a power of two and at least the page size, that guard pages can be set in (mprotect),
  * `unmap` takes whole mappings back; `allocate` returns memory as malloc(), `release` takes it back; NULL from either is "no
- * memory". They must not call this library. To be set before the library's first use: 0, or -1 and errno EINVAL (a function is missing), EBUSY (too late). Any
- * thread; they are called by any. */
+ * memory". They must not call this library. To be set before the library's first use: 0, or -1 and errno EINVAL (a function is
+ * missing), EBUSY (too late). Any thread; they are called by any. */
 typedef struct aco_allocator_s {
     void *(*map)(size_t sz, size_t align, void *ctx);
     void (*unmap)(void *p, size_t sz, void *ctx);
@@ -501,8 +508,14 @@ typedef struct aco__local_s {
 ACO_API void *aco__local(aco__local_t *local, const char *name);
 ACO_API ACO__COLD __attribute__((noreturn)) void aco__nobody_runs(const char *call);
 
+/* An address in the calling function's frame. */
+#if defined(__riscv) || defined(__loongarch__) /* the frame pointer is where the caller's frame begins */
+#define ACO__FRAME ((char *)__builtin_frame_address(0) - sizeof(void *))
+#else
+#define ACO__FRAME __builtin_frame_address(0)
+#endif
 #if defined(ACO_CONFIG_NO_INLINE) && defined(__GNUC__)
-#define aco_defer(fn, arg) aco__defer(fn, arg, __builtin_frame_address(0))
+#define aco_defer(fn, arg) aco__defer(fn, arg, ACO__FRAME)
 #endif
 #if defined(ACO_CONFIG_NO_INLINE) && defined(ACO_CONFIG_SHARE_FPU_MXCSR_ENV)
 #define aco_new(fn, arg, opts) aco__new(fn, arg, opts, 0)
@@ -709,9 +722,13 @@ ACO__FAST void aco_destroy(aco_t *co)
 ACO__FAST int aco_defer(void (*fn)(void *), void *arg)
 {
 #ifdef ACO__OUT_OF_LINE /* the caller's frame begins behind this one */
-    return aco__defer(fn, arg, __builtin_dwarf_cfa());
+#if defined(__clang__) && (defined(__aarch64__) || defined(__arm__)) /* whose __builtin_dwarf_cfa() is the frame pointer */
+    return aco__defer(fn, arg, (char *)__builtin_frame_address(0) + 2 * sizeof(void *));
 #else
-    return aco__defer(fn, arg, __builtin_frame_address(0));
+    return aco__defer(fn, arg, __builtin_dwarf_cfa());
+#endif
+#else
+    return aco__defer(fn, arg, ACO__FRAME);
 #endif
 }
 #endif

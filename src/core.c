@@ -5,8 +5,12 @@
 #define ACO__OUT_OF_LINE
 
 #ifndef ACO_CONFIG_UCONTEXT /* whose file needs internal.h: below */
+/* What several architectures share stands here, for tools/amalgamate.sh puts a file in place once. */
+#ifndef __arm__
+#include "arch/assembly.h"
+#endif
 #if defined(__x86_64__) || defined(__i386__)
-#include "arch/x86.h" /* here, for tools/amalgamate.sh puts it in place once */
+#include "arch/x86.h"
 #endif
 #if defined(__x86_64__)
 #include "arch/x86_64.h"
@@ -14,6 +18,16 @@
 #include "arch/i386.h"
 #elif defined(__aarch64__)
 #include "arch/aarch64.h"
+#elif defined(__riscv)
+#include "arch/riscv.h"
+#elif defined(__arm__)
+#include "arch/arm.h"
+#elif defined(__powerpc64__)
+#include "arch/ppc64le.h"
+#elif defined(__s390x__)
+#include "arch/s390x.h"
+#elif defined(__loongarch64)
+#include "arch/loongarch64.h"
 #endif
 #endif
 #include "os.h"
@@ -34,7 +48,15 @@ static inline int own_fp(const aco_t *co)
 /* The assembly names it, where link-time optimisation does not look. */
 #define ACO__NAMED_BY_ASSEMBLY __attribute__((used))
 
-#ifndef ACO_CONFIG_UCONTEXT
+#if defined(ACO__THREAD_FOUND)
+static __thread aco__thread_t thread;
+
+__attribute__((noinline)) aco__thread_t *aco__thread_found(void)
+{
+    __asm__ volatile("");
+    return &thread;
+}
+#elif !defined(ACO__WHERE_IS_ADDRESS)
 ACO__NAMED_BY_ASSEMBLY ACO_API __thread aco__thread_t aco__thread __attribute__((tls_model("initial-exec")));
 #endif
 
@@ -52,6 +74,7 @@ OFFSETS_ARE(aco__thread_t, resumer, fp_control, fp_control2);
 OFFSET_IS(aco__thread_t, fp_load_always, 4, 6);
 OFFSET_IS(aco__thread_t, running, 4, 8);
 OFFSET_IS(aco_t, aco__state, 4, 6);
+OFFSET_IS(aco_t, fp, 6, 8); /* aco__begin_entry, where it is assembly */
 OFFSET_IS(aco_t, main_co, 7, 8);
 _Static_assert(sizeof(aco_t) == 14 * sizeof(void *) + 8, "block and 152 saved bytes make 272");
 
@@ -79,7 +102,9 @@ static aco__thread_t *ready(void)
 {
     aco__thread_t *self = aco__self();
     if (aco_unlikely(!self->ready)) {
+#ifdef ACO__HAS_FP_LOAD_ALWAYS
         self->fp_load_always = fp_load_always();
+#endif
         read_new_environment(self);
         self->ready = 1;
     }
@@ -97,21 +122,7 @@ void aco_thread_init(aco_cofuncp_t last_word)
 
 enum { SCRATCH = 64 << 10 };
 
-typedef ACO__ARRIVAL_ABI void arrival_t(ACO__ARRIVAL_PARAMETERS);
-static arrival_t on_scratch, recall, trapped;
-
-static size_t round_to_page(size_t sz)
-{
-    size_t page = aco__os_page_size();
-    return (sz + page - 1) & ~(page - 1);
-}
-
-/* A context that runs `fn` on the scratch stack, which is nobody's between switches: each starts at its top. */
-static void on_top(aco__context_t *context, void *top, arrival_t *fn)
-{
-    context->sp = top;
-    memcpy(&context->pc, &fn, sizeof fn);
-}
+static aco__arrival_t on_scratch, recall, trapped;
 
 aco__rare_t *aco__rare(void)
 {
@@ -121,16 +132,19 @@ aco__rare_t *aco__rare(void)
     char *map, *top;
     if (aco_likely(rare != NULL))
         return rare;
-    map = aco__map(page + SCRATCH + round_to_page(sizeof *rare));
+    map = aco__map(page + SCRATCH + aco__round_up(sizeof *rare, page));
     if (!map)
         return NULL;
     aco__os_guard(map, page); /* nothing deep runs there; without a guard it runs all the same */
     rare = (aco__rare_t *)(void *)(map + page + SCRATCH);
     top = (char *)rare - ACO__ENTRY_BELOW_TOP;
-    *(const void **)(void *)top = aco__returned;
-    on_top(&rare->scratch.aco__self, top, on_scratch);
-    on_top(&rare->trap.aco__self, top, trapped);
-    on_top(&rare->recall, top, recall);
+    ((const void **)(void *)top)[ACO__RETURN_WORD] = aco__returned;
+#ifdef ACO__ARRIVES_IN_ASSEMBLY
+    rare->stack.ptr = map + page;
+#endif
+    aco__begin_in(&rare->scratch.aco__self, top, on_scratch); /* the stack is nobody's between switches: each starts at its top */
+    aco__begin_in(&rare->trap.aco__self, top, trapped);
+    aco__begin_in(&rare->recall, top, recall);
     rare->scratch.aco__state = rare->trap.aco__state = ACO__SHARES_FP;
     aco__fp_read(&rare->trap.aco__fp_control, &rare->trap.aco__fp_control2);
     self->rare = rare;
@@ -154,19 +168,38 @@ static void rare_thread_ends(void)
         aco__unmap(rare->signal_stack, ACO__SIGNAL_STACK);
     }
     self->rare = NULL;
-    aco__unmap_guarded((char *)rare - SCRATCH - page, page + SCRATCH + round_to_page(sizeof *rare), page);
+    aco__unmap_guarded((char *)rare - SCRATCH - page, page + SCRATCH + aco__round_up(sizeof *rare, page), page);
 }
 
-static void thread_ends(void *unused)
+static void thread_ends(void *arg)
 {
-    aco__thread_t *self = aco__self();
-    (void)unused;
+    aco__thread_t *self = arg;
+#ifdef ACO__THREAD_SLOT
+    aco__os_at_thread_exit(thread_ends, self); /* systems empty the slot before they call */
+#endif
     rare_thread_ends(); /* its destructors may use coroutines */
     if (self->scheduler)
         self->scheduler->thread_ends(self);
     aco__spares_free(self);
     aco__heap_thread_ends();
+#ifdef ACO__THREAD_SLOT
+    aco__os_slot_clear();
+    aco__os_unmap(self, aco__round_up(sizeof *self, aco__os_page_size()));
+#endif
 }
+
+#ifdef ACO__THREAD_SLOT
+aco__thread_t *aco__thread_new(void)
+{
+    int saved = errno;
+    aco__thread_t *self = aco__os_map(aco__round_up(sizeof *self, aco__os_page_size()));
+    if (!self)
+        aco__die("acorn", NULL, "no memory for the thread's record");
+    aco__os_at_thread_exit(thread_ends, self);
+    errno = saved;
+    return self;
+}
+#endif
 
 void aco__thread_will_end(void)
 {
@@ -176,10 +209,16 @@ void aco__thread_will_end(void)
 
 /* ---- Making and freeing ---- */
 
-#ifdef ACO__LINK_REGISTER
+#ifdef ACO__BEGINS_IN_ASSEMBLY
 ACO__HIDDEN void aco__begin_entry(void); /* begins a coroutine of aco_create(): src/arch/ */
 #define ACO__BEGIN_ENTRY aco__begin_entry
 #endif
+
+static inline void measure_if_wanted(aco_t *co)
+{
+    if (aco_unlikely(aco__self()->measures))
+        aco__usage_begin(co);
+}
 
 static void prepare_entry(aco_t *co, aco_cofuncp_t fp, void *arg)
 {
@@ -218,7 +257,7 @@ static aco_t *block_new(size_t save_sz)
     }
     if (aco_unlikely(aco__tools_present())) /* each coroutine then has an extra record, whose address stands in the area */
         save_sz += sizeof(void *);
-    size_t inside = save_sz <= MAX_INSIDE ? save_sz : 0, room = sizeof(aco_t) + (inside ? inside : 8); /* see stack.c's area_statistic_t */
+    size_t room = sizeof(aco_t) + (save_sz <= MAX_INSIDE ? save_sz : ACO__AREA_STATISTIC);
     aco_t *co = aco__block_memory_new(&room);
     if (!co)
         return NULL;
@@ -226,7 +265,7 @@ static aco_t *block_new(size_t save_sz)
     co->save_stack.ptr = co + 1;
     co->save_stack.sz = room - sizeof(aco_t);
     if (save_sz > MAX_INSIDE) {
-        co->save_stack.sz = (save_sz + 15) & ~(size_t)15; /* a pointer may stand behind it */
+        co->save_stack.sz = aco__round_up(save_sz, 16); /* a pointer may stand behind it */
         co->save_stack.ptr = aco__memory_new(&co->save_stack.sz);
         if (!co->save_stack.ptr) {
             co->aco__state = ACO__GONE;
@@ -277,8 +316,7 @@ aco_t *aco__create(aco_t *main_co, aco_share_stack_t *stack, size_t save_sz, aco
     prepare_entry(co, fp, arg);
     if (aco__observe_new(co, 0) != 0)
         aco__refuse_memory(1, "aco_create", sizeof(aco__extra_t));
-    if (aco_unlikely(aco__self()->measures))
-        aco__usage_begin(co);
+    measure_if_wanted(co);
     return co;
 }
 
@@ -292,8 +330,7 @@ void aco_reset(aco_t *co, aco_cofuncp_t fp, void *arg)
         aco__die("aco_reset", co, "was made by aco_new(): aco_restart() is its call");
     aco__extra_clear(co);
     prepare_entry(co, fp, arg);
-    if (aco_unlikely(aco__self()->measures))
-        aco__usage_begin(co);
+    measure_if_wanted(co);
 }
 
 /* ---- Native coroutines ---- */
@@ -401,8 +438,7 @@ aco_t *aco__new_called(const char *call, aco_function_t fn, void *arg, const aco
         if (aco__observe_new(co, (o->flags & ACO_OWN_EXCEPTIONS) != 0) == 0 && (!o->name || aco__extra_make(co))) {
             if (o->name)
                 aco__name(aco__extra(co), o->name);
-            if (aco_unlikely(self->measures))
-                aco__usage_begin(co);
+            measure_if_wanted(co);
             return co;
         }
         sz = sizeof(aco__extra_t);
@@ -419,7 +455,7 @@ aco_t *aco__new(aco_function_t fn, void *arg, const aco_options_t *opts, int own
 
 int aco__is_new(const aco_t *co)
 {
-    arrival_t *begin = aco__begin;
+    aco__arrival_t *begin = aco__begin;
     return aco__phase(co) == ACO__READY || (aco__phase(co) == ACO__SUSPENDED && memcmp(&co->aco__self.pc, &begin, sizeof begin) == 0 && co != aco__running());
 }
 
@@ -442,8 +478,7 @@ int aco_restart(aco_t *co, aco_function_t fn, void *arg)
     if (!aco__has(co, ACO__PRIVATE))
         co->save_stack.valid_sz = 0;
     aco__set_phase(co, aco__has(co, ACO__PRIVATE) ? ACO__SUSPENDED : ACO__READY);
-    if (aco_unlikely(aco__self()->measures))
-        aco__usage_begin(co);
+    measure_if_wanted(co);
     return 0;
 }
 
@@ -900,7 +935,7 @@ void aco__end(aco_t *co, void *result)
     end(co, result);
 }
 
-#ifdef ACO__LINK_REGISTER /* aco__begin goes on here */
+#ifdef ACO__BEGINS_IN_ASSEMBLY /* aco__begin goes on here */
 #define ACO__BEGUN ACO__NAMED_BY_ASSEMBLY ACO__HIDDEN
 ACO__HIDDEN void aco__begun(ACO__ARRIVAL_PARAMETERS);
 #else

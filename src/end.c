@@ -1,53 +1,12 @@
 /* Ending a coroutine before it has returned: deferred calls, and the stack unwound frame by frame. */
 #include "os.h"
 #include "track.h"
+#include "unwinder.h"
 
 #include "aco/generator.h"
 
 #include <errno.h>
 #include <string.h>
-#include <unwind.h>
-
-/* The unwinder. Weak: frames with something to unwind have brought their compiler's with them; without one there is nothing to run
- * but the deferred calls. */
-#pragma weak _Unwind_ForcedUnwind
-#pragma weak _Unwind_Backtrace
-#pragma weak _Unwind_GetCFA
-#pragma weak _Unwind_GetRegionStart
-#pragma weak _Unwind_SetGR
-#pragma weak _Unwind_SetIP
-
-typedef struct unwinder {
-    __typeof__(&_Unwind_ForcedUnwind) forced_unwind; /* NULL: there is none */
-    __typeof__(&_Unwind_Backtrace) backtrace;
-    __typeof__(&_Unwind_GetCFA) get_cfa;
-    __typeof__(&_Unwind_GetRegionStart) get_region_start;
-    __typeof__(&_Unwind_SetGR) set_gr;
-    __typeof__(&_Unwind_SetIP) set_ip;
-} unwinder_t;
-
-static const unwinder_t own_unwinder = {_Unwind_ForcedUnwind, _Unwind_Backtrace, _Unwind_GetCFA, _Unwind_GetRegionStart, _Unwind_SetGR, _Unwind_SetIP};
-
-/* The program's; or that of a library that was loaded later, for itself alone, where the references above do not look. */
-static const unwinder_t *unwinder(void)
-{
-    static unwinder_t found;
-    static const char *const names[] = {"_Unwind_Backtrace", "_Unwind_GetCFA", "_Unwind_GetRegionStart", "_Unwind_SetGR", "_Unwind_SetIP", "_Unwind_ForcedUnwind"};
-    void *symbols[sizeof names / sizeof *names];
-    if (aco_likely(own_unwinder.forced_unwind != NULL))
-        return &own_unwinder;
-    aco__os_lock();
-    if (!found.forced_unwind && aco__os_loaded_unwinder(names, symbols, sizeof names / sizeof *names)) {
-        memcpy(&found.backtrace, &symbols[0], sizeof symbols[0]);
-        memcpy(&found.get_cfa, &symbols[1], sizeof symbols[1]);
-        memcpy(&found.get_region_start, &symbols[2], sizeof symbols[2]);
-        memcpy(&found.set_gr, &symbols[3], sizeof symbols[3]);
-        memcpy(&found.set_ip, &symbols[4], sizeof symbols[4]);
-        memcpy(&found.forced_unwind, &symbols[5], sizeof symbols[5]);
-    }
-    aco__os_unlock();
-    return &found;
-}
 
 /* ---- Deferred calls ---- */
 
@@ -212,16 +171,31 @@ __attribute__((noreturn)) static void finish(cancel_t *cancel)
     aco__end(co, NULL);
 }
 
+/* The unwinder is at the function to stop at. */
+static int is_last(const cancel_t *cancel, struct _Unwind_Context *context)
+{
+#ifdef EHABI /* with or without the bit that tells Thumb code */
+    (void)context;
+    return cancel->last && (cancel->exception.pr_cache.fnstart | 1) == (cancel->last | 1);
+#else
+    return cancel->last && unwinder()->GetRegionStart(context) == cancel->last;
+#endif
+}
+
 /* The unwinder comes by before it runs a frame's destructors. */
-static _Unwind_Reason_Code at_frame(int version, _Unwind_Action actions, _Unwind_Exception_Class class, struct _Unwind_Exception *exception,
+static _Unwind_Reason_Code at_frame(int version, _Unwind_Action actions, exception_class_t class, struct _Unwind_Exception *exception,
                                     struct _Unwind_Context *context, void *arg)
 {
     cancel_t *cancel = arg;
     (void)version, (void)class, (void)exception;
-    if ((actions & _UA_END_OF_STACK) || (cancel->last && unwinder()->get_region_start(context) == cancel->last))
+#ifdef EHABI
+    if ((void *)exception != arg)
+        aco__die("aco_cancel", NULL, "only libgcc's unwinder will do");
+#endif
+    if ((actions & _UA_END_OF_STACK) || is_last(cancel, context))
         finish(cancel);
     cancel->inner_cfa = cancel->cfa;
-    cancel->cfa = (char *)unwinder()->get_cfa(context);
+    cancel->cfa = stack_pointer(context);
     if (cancel->outer && cancel->cfa > cancel->outer)
         finish(cancel);
     if (cancel->co)
@@ -231,21 +205,59 @@ static _Unwind_Reason_Code at_frame(int version, _Unwind_Action actions, _Unwind
 
 /* libc++ throws a cancellation that was caught and thrown again as an ordinary exception: it then looks for a handler, and
  * finds one in the outermost frame. */
-static const _Unwind_Exception_Class our_class = UINT64_C(0x41434f524e000000); /* "ACORN" */
+static const uint64_t our_class = UINT64_C(0x41434f524e000000); /* "ACORN" */
 
+#ifdef EHABI
+static void swallowed(_Unwind_Reason_Code reason, struct _Unwind_Exception *exception);
+
+ACO__HIDDEN __attribute__((used)) _Unwind_Reason_Code aco__outermost_personality(_Unwind_State state, struct _Unwind_Exception *exception,
+                                                                                 struct _Unwind_Context *context);
+_Unwind_Reason_Code aco__outermost_personality(_Unwind_State state, struct _Unwind_Exception *exception, struct _Unwind_Context *context)
+{
+    uint32_t landing = (uint32_t)aco__cancel_landing, word = (uint32_t)exception;
+    if (state == (_US_VIRTUAL_UNWIND_FRAME | _US_FORCE_UNWIND)) /* a backtrace; there is no exception */
+        return _URC_END_OF_STACK;
+    if (exception->exception_cleanup != swallowed) /* not ours; libstdc++ has made the class its own */
+        return _URC_FAILURE;
+    if (state & _US_FORCE_UNWIND) /* libgcc asks here before it calls at_frame() */
+        finish((cancel_t *)(void *)exception);
+    if ((state & _US_ACTION_MASK) == _US_VIRTUAL_UNWIND_FRAME) {
+        exception->barrier_cache.sp = (uint32_t)stack_pointer(context);
+        return _URC_HANDLER_FOUND;
+    }
+    unwinder()->VRS_Set(context, _UVRSC_CORE, 0, _UVRSD_UINT32, &word);
+    unwinder()->VRS_Set(context, _UVRSC_CORE, 15, _UVRSD_UINT32, &landing);
+    return _URC_INSTALL_CONTEXT;
+}
+#else
 ACO__HIDDEN __attribute__((used)) _Unwind_Reason_Code aco__outermost_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
                                                                                  struct _Unwind_Exception *exception, struct _Unwind_Context *context);
-_Unwind_Reason_Code aco__outermost_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class class, struct _Unwind_Exception *exception,
-                                               struct _Unwind_Context *context)
+_Unwind_Reason_Code aco__outermost_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
+                                               struct _Unwind_Exception *exception, struct _Unwind_Context *context)
 {
     if (version != 1 || class != our_class || (actions & _UA_FORCE_UNWIND))
         return _URC_CONTINUE_UNWIND;
     if (actions & _UA_SEARCH_PHASE)
         return _URC_HANDLER_FOUND;
-    unwinder()->set_gr(context, __builtin_eh_return_data_regno(0), (_Unwind_Word)(uintptr_t)exception);
-    unwinder()->set_ip(context, (_Unwind_Ptr)(uintptr_t)aco__cancel_landing);
+    unwinder()->SetGR(context, __builtin_eh_return_data_regno(0), (_Unwind_Word)(uintptr_t)exception);
+    unwinder()->SetIP(context, (_Unwind_Ptr)(uintptr_t)aco__cancel_landing);
     return _URC_INSTALL_CONTEXT;
 }
+#endif
+
+#ifdef _WIN32
+/* What the system calls for the outermost frame. Others' exceptions end their process as if no frame were there. */
+ACO__HIDDEN __attribute__((used)) EXCEPTION_DISPOSITION aco__outermost_handler(EXCEPTION_RECORD *record, void *frame, CONTEXT *context,
+                                                                               DISPATCHER_CONTEXT *dispatcher);
+EXCEPTION_DISPOSITION aco__outermost_handler(EXCEPTION_RECORD *record, void *frame, CONTEXT *context, DISPATCHER_CONTEXT *dispatcher)
+{
+#ifdef __clang__
+    if (!_GCC_specific_handler)
+        return ExceptionContinueSearch;
+#endif
+    return _GCC_specific_handler(record, frame, context, dispatcher, aco__outermost_personality);
+}
+#endif
 
 ACO__HIDDEN __attribute__((used, noreturn)) void aco__cancel_landed(struct _Unwind_Exception *exception);
 void aco__cancel_landed(struct _Unwind_Exception *exception)
@@ -270,7 +282,7 @@ typedef struct assignment {
 static _Unwind_Reason_Code assign(struct _Unwind_Context *context, void *arg)
 {
     assignment_t *to = arg;
-    char *sp = (char *)unwinder()->get_cfa(context);
+    char *sp = traced_stack_pointer(context);
     for (; to->next && to->next->frame < sp; to->next = to->next->next)
         to->next->owner_sp = to->inner_sp;
     to->inner_sp = sp;
@@ -291,7 +303,7 @@ static cancel_t *cancel_new(const char *call, aco_t *co, int fatal)
 #ifdef ACO_CONFIG_UCONTEXT /* what comes behind it is the C library's, and perhaps without unwind information */
     cancel->last = (uintptr_t)aco__outermost;
 #endif
-    cancel->exception.exception_class = our_class;
+    memcpy(&cancel->exception.exception_class, &our_class, sizeof our_class);
     cancel->exception.exception_cleanup = swallowed;
     return cancel;
 }
@@ -301,13 +313,13 @@ __attribute__((noreturn)) static void unwind_callers(cancel_t *cancel)
 {
     aco_t *co = cancel->co;
     aco__extra_t *extra = co ? aco__extra(co) : NULL;
-    if (unwinder()->forced_unwind) {
+    if (unwinder()->ForcedUnwind) {
         if (extra && extra->deferred && aco__is_on_its_stack(co, __builtin_frame_address(0))) {
             assignment_t to = {extra->deferred, NULL};
-            unwinder()->backtrace(assign, &to);
+            unwinder()->Backtrace(assign, &to);
         }
         aco__observe_unwind();
-        unwinder()->forced_unwind(&cancel->exception, at_frame, cancel);
+        unwinder()->ForcedUnwind(&cancel->exception, STOP_FUNCTION(at_frame), cancel);
     }
     finish(cancel);
 }
@@ -411,7 +423,7 @@ ACO__UNOBSERVED void aco__generator_unwound(const aco__context_t *peer, int in_s
     enum { BETWEEN = 256 }; /* bytes; arguments and padding of the two calls */
     static aco__event_t cancelled = {go_on};
     cancel_t *cancel = aco__self()->cancel;
-    char *here = __builtin_frame_address(0);
+    char *here = ACO__FRAME;
     aco__exceptions_t unused;
     if (!cancel || here >= cancel->cfa || here + BETWEEN < cancel->inner_cfa)
         return;

@@ -21,13 +21,13 @@ __attribute__((noreturn)) static void line_out(char *line, int length)
     abort();
 }
 
-__attribute__((format(printf, 5, 0))) static int format(char *line, size_t size, const char *call, const void *co, const char *reason, va_list args)
+__attribute__((format(ACO__PRINTF, 5, 0))) static int format(char *line, size_t size, const char *call, const void *co, const char *reason, va_list args)
 {
     int n = co ? snprintf(line, size, "%s: coroutine %p: ", call, co) : snprintf(line, size, "%s: ", call);
     return n + vsnprintf(line + n, size - (size_t)n, reason, args);
 }
 
-__attribute__((format(printf, 4, 0))) static int prefixed(char *line, const char *call, const void *co, const char *reason, va_list args)
+__attribute__((format(ACO__PRINTF, 4, 0))) static int prefixed(char *line, const char *call, const void *co, const char *reason, va_list args)
 {
     static const char prefix[] = "acorn: ";
     enum { BEFORE = sizeof prefix - 1 };
@@ -44,7 +44,7 @@ void aco__warn(const char *call, const void *co, const char *reason, ...)
     va_end(args);
 }
 
-__attribute__((noreturn, format(printf, 3, 0))) static void die(const char *call, const void *co, const char *reason, va_list args)
+__attribute__((noreturn, format(ACO__PRINTF, 3, 0))) static void die(const char *call, const void *co, const char *reason, va_list args)
 {
     char line[MESSAGE];
     line_out(line, prefixed(line, call, co, reason, args));

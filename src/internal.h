@@ -1,5 +1,6 @@
-/* What the library's own files share. Layers, each using only those above it: switch (include/aco/), core, stack; beside
- * them slab (control blocks and save areas), memory, local, end, error, os, track.
+/* What the library's own files share. Layers, each using only those above it: switch (include/aco/), core, stack and
+ * pool (where private stacks come from); beside them slab (control blocks and save areas), memory, local, end, measure, error,
+ * os, track.
  *
  * Thread-local state is reached through aco__self() and nothing else: a function of this library may be inlined into a
  * coroutine by link-time optimisation, where an address that a compiler knows to be thread-local could be kept across a
@@ -13,17 +14,44 @@
 #undef ACO_DEBUG
 #define ACO_DEBUG 0
 
+#if defined(_WIN32) && !defined(__USE_MINGW_ANSI_STDIO)
+#define __USE_MINGW_ANSI_STDIO 1 /* %zu */
+#endif
 #include "aco.h"
 
+#include <errno.h>
+#ifndef EDQUOT
+#define EDQUOT 10069 /* Windows: no user sees it */
+#endif
+
+#ifdef _WIN32
+#define ACO__HIDDEN
+#define ACO__PRINTF gnu_printf
+#else
 #define ACO__HIDDEN __attribute__((visibility("hidden")))
+#define ACO__PRINTF printf
+#endif
+
+/* To a multiple of `to`, a power of two. */
+static inline size_t aco__round_up(size_t sz, size_t to)
+{
+    return (sz + to - 1) & ~(to - 1);
+}
+
+/* A function of the program's run time that is there, or not. macOS's linkers want to find every name: none is there. */
+#ifdef __APPLE__
+#define ACO__OPTIONAL(result, name, parameters) static result(*const name) parameters = NULL
+#else
+#define ACO__OPTIONAL(result, name, parameters) __attribute__((weak)) extern result name parameters
+#endif
 
 /* ---- error.c: why a call was refused: "<call>: [coroutine <address>: ]<reason>" ---- */
 /* Prints it as one line on stderr after "acorn: ", then abort(). */
-ACO__HIDDEN ACO__COLD __attribute__((noreturn, format(printf, 3, 4))) void aco__die(const char *call, const void *co, const char *reason, ...);
+ACO__HIDDEN ACO__COLD __attribute__((noreturn, format(ACO__PRINTF, 3, 4))) void aco__die(const char *call, const void *co, const char *reason, ...);
 /* Prints it so and goes on. */
-ACO__HIDDEN ACO__COLD __attribute__((format(printf, 3, 4))) void aco__warn(const char *call, const void *co, const char *reason, ...);
+ACO__HIDDEN ACO__COLD __attribute__((format(ACO__PRINTF, 3, 4))) void aco__warn(const char *call, const void *co, const char *reason, ...);
 /* Aborts like that if `fatal`; else keeps it for aco_error_message() and sets errno. Returns -1. */
-ACO__HIDDEN ACO__COLD __attribute__((format(printf, 5, 6))) int aco__refuse(int fatal, int error, const char *call, const void *co, const char *reason, ...);
+ACO__HIDDEN ACO__COLD __attribute__((format(ACO__PRINTF, 5, 6))) int aco__refuse(int fatal, int error, const char *call, const void *co, const char *reason, ...);
 /* The same for a failed request for `sz` bytes of memory: errno says what happened and becomes EAGAIN where the reason is the
  * kernel's limit on mappings. */
 ACO__HIDDEN ACO__COLD int aco__refuse_memory(int fatal, const char *call, size_t sz);
@@ -46,10 +74,12 @@ ACO__HIDDEN void *aco__memory_new(size_t *sz);
 ACO__HIDDEN void *aco__block_memory_new(size_t *sz);
 /* Gives back what these gave; `sz` is what they said, or anything up to ACO__SLAB_LARGEST if that was so too. Any thread. */
 ACO__HIDDEN void aco__memory_free(void *p, size_t sz);
+/* Calls visit(co, arg) for the thread's control blocks, destroyed ones among them, until it returns other than 0, and returns
+ * that; else 0. */
 ACO__HIDDEN int aco__blocks_each(int (*visit)(aco_t *co, void *arg), void *arg);
-/* At most `most` of them, from number *from on; *from becomes where to go on: 0 after the last. Slabs that come and go may
- * have some passed over until the next round. */
-ACO__HIDDEN void aco__blocks_some(int (*visit)(aco_t *co, void *arg), void *arg, size_t *from, size_t most);
+/* The same for at most `most` of them, from number *from on; unless `visit` stopped it, *from becomes where to go on: 0 after the
+ * last. Slabs that come and go may have some passed over until the next round. */
+ACO__HIDDEN int aco__blocks_some(int (*visit)(aco_t *co, void *arg), void *arg, size_t *from, size_t most);
 /* How many bytes of a slab this object has. */
 ACO__HIDDEN size_t aco__memory_size(const void *p);
 ACO__HIDDEN void aco__heap_thread_ends(void);
@@ -103,14 +133,14 @@ ACO__HIDDEN void aco__clean_up(aco_t *co);
 
 /* ---- stack.c ---- */
 enum {
-    ACO__LINE = 64,  /* bytes of a cache line: how things are aligned, and the unit of a stack's colour */
     ACO__HEAD = 4096, /* bytes of colour and records */
+    ACO__AREA_STATISTIC = 8, /* bytes behind a block whose save area is elsewhere */
     ACO__PRIVATE_SIZE = 256 << 10
 };
 /* A private stack with its extra record, of `pool` (NULL: the default one). NULL and errno. */
 ACO__HIDDEN aco_share_stack_t *aco__stack_new_private(aco_pool_t *pool, size_t sz, int guarded);
-/* Writes a stack's records. `map`: what it lies in; `below`: bytes of the guard page, or of what holds the canary; then `sz` bytes
- * and ACO__HEAD. `number` makes its colour. */
+/* Writes a stack's records. `map`: what it lies in; `below`: bytes of the guard page, or of what holds the canary; then `sz`
+ * bytes and ACO__HEAD. `number` makes its colour. */
 ACO__HIDDEN aco_share_stack_t *aco__stack_lay_out(char *map, size_t below, size_t sz, unsigned number, int guarded);
 ACO__HIDDEN void aco__stack_free(aco_share_stack_t *stack);
 static inline aco__extra_t *aco__stack_extra(aco_share_stack_t *stack)
@@ -140,16 +170,34 @@ ACO__HIDDEN void aco__pool_give(aco_share_stack_t *stack);
 /* ---- measure.c ---- */
 /* Begins to measure a new coroutine, which its thread measures. */
 ACO__HIDDEN void aco__usage_begin(aco_t *co);
-/* It was left by a switch, or is about to, with its stack pointer at `sp`; it has ended, or is destroyed. For one whose extra record has `usage`. */
+/* It was left by a switch, or is about to, with its stack pointer at `sp`; it has ended, or is destroyed. For one whose extra
+ * record has `usage`. */
 ACO__HIDDEN void aco__usage_left(const aco_t *co, aco__extra_t *extra, const void *sp);
 ACO__HIDDEN void aco__usage_end(const aco_t *co, aco__extra_t *extra);
-/* aco_stack_trim() for aco__blocks_each(): of the tasks of thread `self`, which runs none. */
+/* aco_stack_trim() for aco__blocks_some(): of the tasks of thread `self`, which runs none. */
 ACO__HIDDEN int aco__task_trim(aco_t *co, void *self);
 
 /* ---- overflow.c ---- */
 enum { ACO__SIGNAL_STACK = 64 << 10 };
 
 /* ---- core.c ---- */
+/* Has a context begin in `fn`, a function that a switch enters from its beginning. */
+typedef ACO__ARRIVAL_ABI void aco__arrival_t(ACO__ARRIVAL_PARAMETERS);
+#ifdef ACO__ARRIVES_IN_ASSEMBLY
+ACO__HIDDEN void aco__arrive(void);
+#endif
+static inline void aco__begin_in(aco__context_t *context, void *sp, aco__arrival_t *fn)
+{
+    void **place = &context->pc;
+#ifdef ACO__ARRIVES_IN_ASSEMBLY
+    void (*arrive)(void) = aco__arrive;
+    memcpy(&context->pc, &arrive, sizeof arrive);
+    place = &context->bp;
+#endif
+    context->sp = sp;
+    memcpy(place, &fn, sizeof fn);
+}
+
 /* Whether the save area is the one behind the control block. */
 static inline int aco__area_is_inside(const aco_t *co)
 {
@@ -185,6 +233,9 @@ ACO__HIDDEN void aco__outermost(void); /* every stack's first function */
 /* What few threads need: a stack to copy on. In one mapping:
  *   | guard page | scratch stack | aco__rare_t | */
 typedef struct aco__rare {
+#ifdef ACO__ARRIVES_IN_ASSEMBLY
+    aco_share_stack_t stack; /* the scratch stack: a stack's record begins where the stack ends */
+#endif
     aco_t scratch;          /* switching to it runs core.c's on_scratch() there */
     aco_t trap;             /* stands for the resumer while a coroutine cleans up: a yield is an error */
     aco__context_t recall;  /* what stands for a resumer whose frames were saved: brings them back */

@@ -18,8 +18,7 @@ static uintptr_t page_down(const void *p)
 /* The first whole page of a stack: a canary lies in the one before it. */
 static char *first_page(const aco_share_stack_t *stack)
 {
-    size_t page = aco__os_page_size();
-    return (char *)page_down((char *)stack->ptr + page - 1);
+    return (char *)aco__round_up((uintptr_t)stack->ptr, aco__os_page_size());
 }
 
 static size_t depth(const aco_share_stack_t *stack)
@@ -54,16 +53,16 @@ static void trim_below(const aco_share_stack_t *stack, const void *sp)
         aco__os_discard(from, (size_t)(to - from), 0);
 }
 
-/* What is measured must not be forgotten. */
-static void note_depth(const aco_t *co)
+/* The same, the depth being kept if it is measured. */
+static void trim(const aco_t *co, const void *sp)
 {
     aco__extra_t *extra = aco__extra(co);
-    size_t bytes;
-    if (!extra || !extra->usage)
-        return;
-    bytes = depth(co->share_stack);
-    if (extra->trimmed_depth < bytes)
-        extra->trimmed_depth = bytes;
+    if (extra && extra->usage) {
+        size_t bytes = depth(co->share_stack);
+        if (extra->trimmed_depth < bytes)
+            extra->trimmed_depth = bytes;
+    }
+    trim_below(co->share_stack, sp);
 }
 
 int aco_stack_trim(aco_t *co)
@@ -76,11 +75,10 @@ int aco_stack_trim(aco_t *co)
         return aco__refuse(0, EPERM, call, co, "is a task of another thread");
     if (co == self->running || aco__phase(co) == ACO__RESUMING || aco__task_is_resuming(self, co))
         return aco__refuse(0, EBUSY, call, co, "%s", co == self->running ? "is running" : "is resuming another coroutine");
-    note_depth(co);
     if (aco__phase(co) == ACO__ENDED)
-        trim_below(co->share_stack, co->share_stack->aco__top);
+        trim(co, co->share_stack->aco__top);
     else if (aco__is_on_its_stack(co, co->aco__self.sp))
-        trim_below(co->share_stack, co->aco__self.sp);
+        trim(co, co->aco__self.sp);
     else
         return aco__refuse(0, EBUSY, call, co, "is suspended in a generator's body");
     return 0;
@@ -88,16 +86,14 @@ int aco_stack_trim(aco_t *co)
 
 int aco__task_trim(aco_t *co, void *self)
 {
-    if (aco__is_task(co) && co->share_stack->aco__thread == self && aco__is_on_its_stack(co, co->aco__self.sp)) {
-        note_depth(co);
-        trim_below(co->share_stack, co->aco__self.sp);
-    }
+    if (aco__is_task(co) && co->share_stack->aco__thread == self && aco__is_on_its_stack(co, co->aco__self.sp))
+        trim(co, co->aco__self.sp);
     return 0;
 }
 
 /* ---- By entry function ---- */
 
-/* All but the first three fields are atomic. */
+/* `next` and the numbers are atomic, `name` is under the process lock; the others do not change. */
 struct aco__usage {
     struct aco__usage *next;
     aco_function_t entry;
@@ -231,12 +227,6 @@ static size_t mean(size_t sum, size_t n)
     return n ? (sum + n / 2) / n : 0;
 }
 
-static size_t pages(size_t bytes)
-{
-    size_t page = aco__os_page_size();
-    return (bytes + page - 1) / page * page;
-}
-
 static aco_stack_advice_t advice(const aco_stack_usage_t *u)
 {
     size_t private_bytes = u->is_private ? u->bytes : u->other_bytes, shared_bytes = u->is_private ? u->other_bytes : u->bytes;
@@ -268,7 +258,8 @@ static aco_stack_usage_t summary(const usage_t *usage, char name[ACO_NAME_SIZE])
     u.most_live = get(&usage->most_live);
     u.mean_live = mean(get(&usage->lives), u.switches);
     shared_bytes = sizeof(aco_t) + (u.is_private || !get(&usage->ended) ? u.most_live : mean(get(&usage->areas), get(&usage->ended)));
-    private_bytes = ACO__PRIVATE_BLOCK + pages(u.mean_depth > u.most_live ? u.mean_depth : u.most_live + ACO__LINE);
+    private_bytes = u.mean_depth > u.most_live ? u.mean_depth : u.most_live + ACO__CACHE_LINE;
+    private_bytes = ACO__PRIVATE_BLOCK + aco__round_up(private_bytes, aco__os_page_size());
     u.bytes = u.is_private ? private_bytes : shared_bytes;
     u.other_bytes = u.is_private ? shared_bytes : private_bytes;
     u.advice = advice(&u);

@@ -1,6 +1,8 @@
 /* Stack overflow with a name: what a fault in a guard page means. */
 #include "os.h"
 
+#include <errno.h>
+
 /* Whether `p` is in the guard page of a stack. */
 static int is_guard(const aco_share_stack_t *stack, const void *p)
 {
@@ -55,6 +57,8 @@ int aco_explain_overflow(void)
         rare->signal_stack = stack;
     else if (stack)
         aco__unmap(stack, ACO__SIGNAL_STACK);
+    if (taken < 0 && errno == ENOSYS)
+        return aco__refuse(0, ENOSYS, call, NULL, "the system has no other stack to explain it on");
     if (taken < 0 || aco__os_explain_faults(explain_fault) != 0)
         return aco__refuse_memory(0, call, ACO__SIGNAL_STACK);
     return 0;

@@ -1,10 +1,11 @@
 /* Pools of private stacks.
  *
  * A region is one mapping, for stacks of one size:
- *   | region_t, slot_t each | guard | stack ... | head page | guard | stack ... | head page | ... never used yet: from `fresh` on |
+ *   | region_t, slot_t each | guard | stack ... | head page | guard | stack ... | head page | ... never used: from `fresh` on |
  *
  * Where a stack lies follows from its slot's number. A slot that is not in use is on one of its class's two lists, with its
  * pages (idle, the last given first) or without (empty). The records in the head page mean nothing while it is not in use. */
+#include "clock.h"
 #include "os.h"
 #include "task.h"
 
@@ -115,8 +116,7 @@ static char *map_of(slot_t *slot)
 
 static size_t header_size(size_t slots)
 {
-    size_t page = aco__os_page_size();
-    return (offsetof(region_t, slot) + slots * sizeof(slot_t) + page - 1) & ~(page - 1);
+    return aco__round_up(offsetof(region_t, slot) + slots * sizeof(slot_t), aco__os_page_size());
 }
 
 /* ---- Pools ---- */
@@ -148,22 +148,30 @@ static aco_pool_t *pool_of(aco_pool_t *pool)
     return &default_pool;
 }
 
+static int check_pool_options(const aco_pool_options_t *o)
+{
+    static const aco_pool_options_t none;
+    static const char call[] = "aco_pool_new";
+    if (memcmp(o->aco__reserved, none.aco__reserved, sizeof none.aco__reserved) != 0)
+        return aco__refuse(0, EINVAL, call, NULL, "a reserved option is not 0");
+    if (o->flags & ~(unsigned)KNOWN_FLAGS)
+        return aco__refuse(0, EINVAL, call, NULL, "unknown flags");
+    if ((o->flags & ACO_POOL_CANARIES) && (o->flags & (ACO_POOL_MUST_GUARD | ACO_POOL_MPROTECT)))
+        return aco__refuse(0, EINVAL, call, NULL, "ACO_POOL_CANARIES excludes guards");
+    if (o->region_size > SIZE_MAX / 4)
+        return aco__refuse(0, EINVAL, call, NULL, "region_size is out of bounds");
+    if (o->idle_ms > INT32_MAX)
+        return aco__refuse(0, EINVAL, call, NULL, "idle_ms is out of bounds");
+    return 0;
+}
+
 aco_pool_t *aco_pool_new(const aco_pool_options_t *options)
 {
     static const aco_pool_options_t defaults;
     const aco_pool_options_t *o = options ? options : &defaults;
     aco_pool_t *pool;
-    const char *wrong = memcmp(o->aco__reserved, defaults.aco__reserved, sizeof o->aco__reserved) != 0 ? "a reserved option is not 0"
-                        : (o->flags & ~(unsigned)KNOWN_FLAGS)                                         ? "unknown flags"
-                        : (o->flags & ACO_POOL_CANARIES) && (o->flags & (ACO_POOL_MUST_GUARD | ACO_POOL_MPROTECT))
-                            ? "ACO_POOL_CANARIES excludes guards"
-                        : o->region_size > SIZE_MAX / 4 ? "region_size is out of bounds"
-                        : o->idle_ms > INT32_MAX        ? "idle_ms is out of bounds"
-                                                        : NULL;
-    if (wrong) {
-        aco__refuse(0, EINVAL, "aco_pool_new", NULL, "%s", wrong);
+    if (check_pool_options(o) != 0)
         return NULL;
-    }
     pool = aco__allocate(sizeof *pool);
     if (!pool) {
         aco__refuse_memory(0, "aco_pool_new", sizeof *pool);
@@ -186,7 +194,7 @@ static int region_new(aco_pool_t *pool, class_t *class)
     while (!(region = aco__map(map_sz = header_size(slots) + slots * step)))
         if ((errno != ENOMEM && errno != EAGAIN) || (slots /= 2) == 0)
             return -1;
-    aco__os_no_large_pages(region, map_sz); /* one would commit eight stacks at a touch */
+    aco__os_large_pages(region, map_sz, 0); /* one would commit eight stacks at a touch */
     region->pool = pool;
     region->class = class;
     region->stacks = (char *)region + header_size(slots);
@@ -260,10 +268,9 @@ static uint32_t age(const slot_t *slot, uint32_t now)
     return now - slot->idle_since;
 }
 
-/* Takes up to BATCH of the coldest idle slots off the class's list, that are older than `ms` or too many. Returns how many. */
-static int choose_cold(class_t *class, uint32_t ms, size_t keep, slot_t *chosen[BATCH])
+/* Takes up to BATCH of the coldest idle slots off the class's list, that are `ms` old at `now` or too many. Returns how many. */
+static int choose_cold(class_t *class, uint32_t now, uint32_t ms, size_t keep, slot_t *chosen[BATCH])
 {
-    uint32_t now = aco__os_milliseconds();
     int n = 0;
     while (n < BATCH && class->idle_count && (class->idle_count > keep || age(class->idle.before, now) >= ms)) {
         chosen[n] = unlink_slot(class->idle.before);
@@ -306,7 +313,7 @@ size_t aco_pool_trim(aco_pool_t *pool)
     pool = pool_of(pool);
     for (class_t *class = pool->classes; class < pool->classes + SIZES; class++) {
         size_t most = class->idle_count; /* other threads may give more meanwhile */
-        for (int n; most && (n = choose_cold(class, 0, 0, chosen)) > 0;) {
+        for (int n; most && (n = choose_cold(class, 0, 0, 0, chosen)) > 0;) { /* at any age */
             most -= most < (size_t)n ? most : (size_t)n;
             trimmed += (size_t)n;
             aco__os_unlock();
@@ -425,14 +432,15 @@ void aco__pool_give(aco_share_stack_t *stack)
     aco_pool_t *pool = region->pool;
     class_t *class = region->class;
     slot_t *slot = &region->slot[(size_t)((char *)stack->aco__map - region->stacks) / stride(class)], *chosen[BATCH];
+    uint32_t now;
     int n;
     aco__os_lock();
-    slot->idle_since = aco__os_milliseconds();
+    slot->idle_since = now = aco__os_milliseconds();
     region->used--;
     pool->in_use--;
     push(&class->idle, slot);
     class->idle_count++;
-    n = choose_cold(class, pool->options.idle_ms, pool->options.idle_stacks, chosen);
+    n = choose_cold(class, now, pool->options.idle_ms, pool->options.idle_stacks, chosen);
     aco__os_unlock();
     if (n)
         reclaim(pool, class, chosen, n);

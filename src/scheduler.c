@@ -14,11 +14,10 @@
 #include <string.h>
 
 typedef struct aco__scheduler scheduler_t;
-typedef ACO__ARRIVAL_ABI void arrival_t(ACO__ARRIVAL_PARAMETERS);
 
 enum {
     ROUNDS_PER_POLL = 61,
-    TRIM_MS = 100, /* how often some tasks' stacks are trimmed, */
+    TRIM_NS = 100000000, /* how often some tasks' stacks are trimmed, */
     TRIM_TASKS = 64, /* that many; */
     TRIM_BEFORE_LONG = 1024 /* before a longer wait than that */
 };
@@ -26,12 +25,6 @@ enum {
 static void scheduler_ends(aco__thread_t *self);
 static void bury(scheduler_t *s);
 __attribute__((noreturn)) static void end_running_task(aco_t *task, void *result);
-
-static void begin_at(aco_t *co, void *sp, arrival_t *fn)
-{
-    co->aco__self.sp = sp;
-    memcpy(&co->aco__self.pc, &fn, sizeof fn);
-}
 
 /* The thread's, made if need be. NULL, refused. */
 static scheduler_t *scheduler_of(aco__thread_t *self, const char *call)
@@ -49,7 +42,7 @@ static scheduler_t *scheduler_of(aco__thread_t *self, const char *call)
     s->bury = bury;
     s->thread_ends = scheduler_ends;
     s->end_task = end_running_task;
-    s->trimmed_at = aco__os_milliseconds() - TRIM_MS;
+    s->trimmed_at = aco__os_now() - TRIM_NS;
     self->scheduler = s;
     return s;
 }
@@ -200,7 +193,7 @@ aco_t *aco_spawn(aco_function_t fn, void *arg, const aco_options_t *opts)
     aco_t *task = aco_likely(from_spare) ? aco__spare_take(self, fn, arg, 0) : task_new(self, fn, arg, opts);
     if (aco_unlikely(!task))
         return NULL;
-    begin_at(task, task->aco__self.sp, begin);
+    aco__begin_in(&task->aco__self, task->aco__self.sp, begin);
     memcpy(&task->aco__self.base, &fn, sizeof fn);
     task->share_stack->aco__thread = self;
     *aco__task_joiner(task) = NULL;
@@ -257,7 +250,7 @@ int aco__pump_start(aco__thread_t *self)
     if (!rare)
         return -1;
     if (!s->pump_is_queued) {
-        begin_at(&s->pump, rare->scratch.aco__self.sp, pump);
+        aco__begin_in(&s->pump.aco__self, rare->scratch.aco__self.sp, pump);
         aco__ring_append(self, &s->pump);
         s->pump_is_queued = 1;
     }
@@ -282,10 +275,11 @@ static int ask_idle(scheduler_t *s, int64_t timeout_ns)
 /* Some tasks' unused pages go back to the system: those of tasks that went deep once and now wait higher up. */
 static void trim_some(aco__thread_t *self, scheduler_t *s, int64_t deadline)
 {
-    uint32_t now = aco__os_milliseconds();
-    int is_long = deadline < 0 || deadline - aco__os_now() > TRIM_MS * INT64_C(1000000);
-    if (now - s->trimmed_at < TRIM_MS)
+    int64_t now = aco__os_now();
+    int is_long;
+    if (now - s->trimmed_at < TRIM_NS)
         return;
+    is_long = deadline < 0 || deadline - now > TRIM_NS;
     s->trimmed_at = now;
     aco__blocks_some(aco__task_trim, self, &s->trim_from, is_long ? TRIM_BEFORE_LONG : TRIM_TASKS);
 }

@@ -34,7 +34,7 @@ typedef struct slab {
     uint32_t size;             /* of an object */
     uint32_t class;
 } slab_t;
-_Static_assert(sizeof(slab_t) <= ACO__LINE, "objects begin one line into the slab");
+_Static_assert(sizeof(slab_t) <= ACO__CACHE_LINE, "objects begin one line into the slab");
 _Static_assert(offsetof(slab_t, heap) == 0, "as aco__spare_keep() has it");
 
 struct aco__heap {
@@ -43,7 +43,7 @@ struct aco__heap {
     slab_t *block_slabs;
     struct aco__heap *next_orphan;
     int orphan; /* atomic */
-    object_t *remote __attribute__((aligned(ACO__LINE))); /* atomic; other threads write this line */
+    object_t *remote __attribute__((aligned(ACO__CACHE_LINE))); /* atomic; other threads write this line */
 };
 typedef struct aco__heap heap_t;
 
@@ -93,12 +93,13 @@ static slab_t *slab_new(heap_t *heap, unsigned class)
     slab_t *slab = aco__map_aligned(SLAB);
     if (!slab)
         return NULL;
-    if (++heap->slabs[class] > SLABS_BEFORE_LARGE_PAGES) /* of this class: else many classes in little use would fill a page each */
-        aco__os_prefer_large_pages(slab, SLAB); /* advice: harmless to a user's mapping */
+    /* Counted by class: else many classes in little use would fill a large page each. */
+    if (++heap->slabs[class] > SLABS_BEFORE_LARGE_PAGES)
+        aco__os_large_pages(slab, SLAB, 1); /* advice: harmless to a user's mapping */
     slab->heap = heap;
     slab->class = class;
     slab->size = (uint32_t)size_of_class(class);
-    slab->fresh = ACO__LINE;
+    slab->fresh = ACO__CACHE_LINE;
     list(slab);
     if (class >= CLASSES) {
         slab->next_block_slab = heap->block_slabs;
@@ -129,7 +130,7 @@ static void slab_emptied(slab_t *slab)
     if (slab->fresh > KEEP_TOUCHED && aco__map_is_ours())
         aco__os_discard((char *)slab + KEEP_TOUCHED, SLAB - KEEP_TOUCHED, 0);
     slab->free = NULL;
-    slab->fresh = ACO__LINE;
+    slab->fresh = ACO__CACHE_LINE;
 }
 
 static void object_free(slab_t *slab, object_t *object)
@@ -194,8 +195,7 @@ static heap_t *heap_of_thread(void)
         return self->heap;
     heap_t *heap = heap_adopt();
     if (!heap) {
-        size_t page = aco__os_page_size();
-        heap = aco__map((sizeof(heap_t) + page - 1) & ~(page - 1));
+        heap = aco__map(aco__round_up(sizeof *heap, aco__os_page_size()));
         if (!heap)
             return NULL;
     }
@@ -246,37 +246,35 @@ void *aco__block_memory_new(size_t *sz)
 }
 
 /* Every object below `fresh` is a control block, perhaps a destroyed one. */
-int aco__blocks_each(int (*visit)(aco_t *co, void *arg), void *arg)
-{
-    heap_t *heap = aco__self()->heap;
-    if (!heap)
-        return 0;
-    sweep(heap);
-    for (slab_t *slab = heap->block_slabs; slab; slab = slab->next_block_slab)
-        for (uint32_t at = ACO__LINE; at < slab->fresh; at += slab->size) {
-            int result = visit((aco_t *)(void *)((char *)slab + at), arg);
-            if (result)
-                return result;
-        }
-    return 0;
-}
-
-void aco__blocks_some(int (*visit)(aco_t *co, void *arg), void *arg, size_t *from, size_t most)
+int aco__blocks_some(int (*visit)(aco_t *co, void *arg), void *arg, size_t *from, size_t most)
 {
     heap_t *heap = aco__self()->heap;
     size_t skip = *from, done = 0;
-    for (slab_t *slab = heap ? heap->block_slabs : NULL; slab; slab = slab->next_block_slab) {
-        size_t objects = (slab->fresh - ACO__LINE) / slab->size, i = skip < objects ? skip : objects;
+    if (!heap)
+        return 0;
+    sweep(heap);
+    for (slab_t *slab = heap->block_slabs; slab; slab = slab->next_block_slab) {
+        size_t objects = (slab->fresh - ACO__CACHE_LINE) / slab->size, i = skip < objects ? skip : objects;
         skip -= i;
         for (; i < objects; i++) {
+            int result;
             if (done++ == most) {
                 *from += most;
-                return;
+                return 0;
             }
-            visit((aco_t *)(void *)((char *)slab + ACO__LINE + i * slab->size), arg);
+            result = visit((aco_t *)(void *)((char *)slab + ACO__CACHE_LINE + i * slab->size), arg);
+            if (result)
+                return result;
         }
     }
     *from = 0;
+    return 0;
+}
+
+int aco__blocks_each(int (*visit)(aco_t *co, void *arg), void *arg)
+{
+    size_t from = 0;
+    return aco__blocks_some(visit, arg, &from, SIZE_MAX);
 }
 
 size_t aco__memory_size(const void *p)

@@ -9,29 +9,24 @@
  *
  * The stack's first return address stands at `aco__top`, just below a line boundary, and is the same for every coroutine:
  * it is written once and never copied. Coroutines' frames grow down from it. The colour differs from stack to stack, so that
- * the tops of many stacks do not fall into the same cache sets; it leaves at least 1 KiB of the head page to the outermost frames,
- * so that a coroutine a call or two deep takes one page. */
+ * the tops of many stacks do not fall into the same cache sets; it leaves at least 1 KiB of the head page to the outermost
+ * frames, so that a coroutine a call or two deep takes one page. */
 #include "os.h"
 #include "track.h"
 
 #include <errno.h>
 #include <string.h>
 
-enum { COLOURS = 44, FIRST_COLOUR = 16, RECORD = 4 * ACO__LINE, MIN_SIZE = 4096, DEFAULT_SIZE = 2 << 20 };
+enum { COLOURS = 44, FIRST_COLOUR = 16, RECORD = 4 * ACO__CACHE_LINE, MIN_SIZE = 4096, DEFAULT_SIZE = 2 << 20 };
 _Static_assert(sizeof(aco_share_stack_t) + sizeof(aco__extra_t) <= RECORD, "the records fit their place");
-_Static_assert((FIRST_COLOUR + COLOURS) * ACO__LINE + RECORD == ACO__HEAD, "colour and records are the head page");
+_Static_assert((FIRST_COLOUR + COLOURS) * ACO__CACHE_LINE + RECORD == ACO__HEAD, "colour and records are the head page");
 
 static const uint64_t canary = UINT64_C(0x6b63617473206f63); /* in the 64 bytes below a stack without a guard page */
 
-static size_t round_up(size_t sz, size_t to)
-{
-    return (sz + to - 1) & ~(to - 1);
-}
-
 aco_share_stack_t *aco__stack_lay_out(char *map, size_t below, size_t sz, unsigned number, int guarded)
 {
-    size_t colour = FIRST_COLOUR + number % COLOURS * 37u % COLOURS; /* no common factor: all of them come, neighbours far apart */
-    char *top = map + below + sz + colour * ACO__LINE;
+    size_t colour = FIRST_COLOUR + number % COLOURS * 37u % COLOURS; /* no common factor: all come, neighbours far apart */
+    char *top = map + below + sz + colour * ACO__CACHE_LINE;
     aco_share_stack_t *stack = (aco_share_stack_t *)(void *)top;
     memset(top, 0, RECORD);
     stack->ptr = map + below;
@@ -39,9 +34,9 @@ aco_share_stack_t *aco__stack_lay_out(char *map, size_t below, size_t sz, unsign
     stack->guard_page_enabled = (char)guarded;
     stack->aco__map = map;
     stack->aco__top = top - ACO__ENTRY_BELOW_TOP;
-    *(const void **)stack->aco__top = aco__returned;
+    ((const void **)stack->aco__top)[ACO__RETURN_WORD] = aco__returned;
     if (!guarded)
-        for (int i = ACO__LINE; i; i -= 8)
+        for (int i = ACO__CACHE_LINE; i; i -= 8)
             memcpy((char *)stack->ptr - i, &canary, sizeof canary);
     return stack;
 }
@@ -50,7 +45,7 @@ aco_share_stack_t *aco__stack_lay_out(char *map, size_t below, size_t sz, unsign
 static aco_share_stack_t *stack_new(size_t sz, int guarded)
 {
     static unsigned made;
-    size_t page = aco__os_page_size(), below = guarded ? page : ACO__LINE, map_sz;
+    size_t page = aco__os_page_size(), below = guarded ? page : ACO__CACHE_LINE, map_sz;
     aco_share_stack_t *stack;
     char *map;
     if (sz > SIZE_MAX / 2) {
@@ -58,8 +53,8 @@ static aco_share_stack_t *stack_new(size_t sz, int guarded)
         return NULL;
     }
     sz = sz == 0 ? DEFAULT_SIZE : sz < MIN_SIZE ? MIN_SIZE : sz;
-    sz = round_up(sz, guarded ? page : ACO__LINE);
-    map_sz = round_up(below + sz + ACO__HEAD, page);
+    sz = aco__round_up(sz, guarded ? page : ACO__CACHE_LINE);
+    map_sz = aco__round_up(below + sz + ACO__HEAD, page);
     map = aco__map(map_sz);
     if (!map)
         return NULL;
@@ -112,7 +107,7 @@ aco_share_stack_t *aco_share_stack_new(size_t sz)
 
 ACO__COLD static void check_canary(const char *call, const aco_share_stack_t *stack)
 {
-    for (int i = 1; i <= ACO__LINE / 8; i++)
+    for (int i = 1; i <= ACO__CACHE_LINE / 8; i++)
         if (memcmp((char *)stack->ptr - 8 * i, &canary, sizeof canary) != 0)
             aco__die(call, stack->owner, "its %s stack of %zu bytes (%p to %p, no guard page) has overflowed", stack->aco__private ? "private" : "share", stack->sz,
                      stack->ptr, stack->aco__top);
@@ -236,59 +231,70 @@ typedef struct area_statistic {
     uint32_t reserved; /* bytes that were asked for: it does not become smaller */
     uint32_t recent;   /* the most bytes saved of late: decays */
 } area_statistic_t;
+_Static_assert(sizeof(area_statistic_t) == ACO__AREA_STATISTIC, "core.c leaves room for it");
 
 static area_statistic_t *statistic(aco_t *co)
 {
     return (area_statistic_t *)(void *)(co + 1);
 }
 
-/* A save area of at least `sz` bytes; what the old one holds is not needed, but for the pointer to an extra record behind it.
- * The first growth fits exactly, later ones leave room: a coroutine that grew twice grows again. 0, or -1 and errno. */
-static int grow(aco_t *co, size_t sz)
+static void begin_statistic(aco_t *co, size_t reserved)
+{
+    statistic(co)->reserved = reserved > UINT32_MAX ? UINT32_MAX : (uint32_t)reserved;
+    statistic(co)->recent = 0;
+}
+
+/* Bytes behind the area: the pointer to an extra record. */
+static size_t bytes_behind(const aco_t *co)
+{
+    return co->aco__state & ACO__EXTRA ? sizeof(void *) : 0;
+}
+
+/* Moves the area, with what is behind it, to the `room` bytes at `p`. */
+static void area_move(aco_t *co, void *p, size_t room)
 {
     aco_save_stack_t *save = &co->save_stack;
-    size_t behind = co->aco__state & ACO__EXTRA ? sizeof(void *) : 0;
-    size_t room = aco__area_is_inside(co) || save->sz + save->sz / 2 < sz ? sz : save->sz + save->sz / 2;
-    char *p;
-    room = round_up(room, sizeof(void *)) + behind;
-    p = aco__memory_new(&room);
-    if (!p)
-        return -1;
-    memcpy(p + room - behind, (char *)save->ptr + save->sz, behind);
-    if (!aco__area_is_inside(co))
-        aco__memory_free(save->ptr, save->sz + behind);
+    size_t behind = bytes_behind(co);
+    copy(p, save->ptr, save->valid_sz);
+    memcpy((char *)p + room - behind, (char *)save->ptr + save->sz, behind);
     if (aco__area_is_inside(co))
-        statistic(co)->reserved = statistic(co)->recent = 0;
+        begin_statistic(co, 0); /* where the area was */
+    else
+        aco__memory_free(save->ptr, save->sz + behind);
     save->ptr = p;
     save->sz = room - behind;
+}
+
+/* The same to new memory of at least `room` bytes. 0, or -1 and errno. */
+static int area_exchange(aco_t *co, size_t room)
+{
+    void *p = aco__memory_new(&room);
+    if (!p)
+        return -1;
+    area_move(co, p, room);
     return 0;
 }
 
-/* An area twice as large as what was saved of late is exchanged for a smaller one; for that behind the block as soon as it is large
- * enough. Looked at once in so many saves; without memory it stays. */
+/* A save area of at least `sz` bytes, instead of one that holds nothing. The first growth fits exactly, later ones leave room: a
+ * coroutine that grew twice grows again. 0, or -1 and errno. */
+static int grow(aco_t *co, size_t sz)
+{
+    size_t more = co->save_stack.sz + co->save_stack.sz / 2, room = aco__area_is_inside(co) || more < sz ? sz : more;
+    return area_exchange(co, aco__round_up(room, sizeof(void *)) + bytes_behind(co));
+}
+
+/* An area twice as large as what was saved of late is exchanged for a smaller one; for that behind the block as soon as it is
+ * large enough. Looked at once in so many saves; without memory it stays. */
 enum { SAVES_PER_LOOK = 64 };
 static void shrink(aco_t *co)
 {
-    aco_save_stack_t *save = &co->save_stack;
-    area_statistic_t *s = statistic(co);
-    size_t behind = co->aco__state & ACO__EXTRA ? sizeof(void *) : 0, inside = aco__memory_size(co) - sizeof *co;
-    size_t wanted = s->recent > s->reserved ? s->recent : s->reserved, room;
-    char *p = (char *)(co + 1);
-    wanted = round_up(wanted, sizeof(void *)) + behind;
-    room = inside & ~(sizeof(void *) - 1);
-    if (wanted > room && wanted > (save->sz + behind) / 2)
-        return;
-    if (wanted > room) {
-        room = wanted;
-        p = aco__memory_new(&room);
-        if (!p)
-            return;
-    }
-    copy(p, save->ptr, save->valid_sz);
-    memcpy(p + room - behind, (char *)save->ptr + save->sz, behind);
-    aco__memory_free(save->ptr, save->sz + behind);
-    save->ptr = p;
-    save->sz = room - behind;
+    const area_statistic_t *s = statistic(co);
+    size_t behind = bytes_behind(co), inside = (aco__memory_size(co) - sizeof *co) & ~(sizeof(void *) - 1);
+    size_t wanted = aco__round_up(s->recent > s->reserved ? s->recent : s->reserved, sizeof(void *)) + behind;
+    if (wanted <= inside)
+        area_move(co, co + 1, inside);
+    else if (wanted <= (co->save_stack.sz + behind) / 2)
+        area_exchange(co, wanted);
 }
 
 static void look_at_area(aco_t *co)
@@ -307,28 +313,14 @@ static void look_at_area(aco_t *co)
 
 void aco__area_reserved(aco_t *co)
 {
-    area_statistic_t *s = statistic(co);
-    s->reserved = co->save_stack.sz > UINT32_MAX ? UINT32_MAX : (uint32_t)co->save_stack.sz;
-    s->recent = 0;
+    begin_statistic(co, co->save_stack.sz);
 }
 
 int aco__save_area_reserve(aco_t *co)
 {
     aco_save_stack_t *save = &co->save_stack;
-    if (save->sz < save->valid_sz + sizeof(void *)) {
-        const char *old = save->ptr;
-        size_t room = save->valid_sz + sizeof(void *);
-        char *p = aco__memory_new(&room);
-        if (!p)
-            return -1;
-        memcpy(p, old, save->valid_sz);
-        if (aco__area_is_inside(co))
-            statistic(co)->reserved = statistic(co)->recent = 0;
-        else
-            aco__memory_free(save->ptr, save->sz);
-        save->ptr = p;
-        save->sz = room;
-    }
+    if (save->sz < save->valid_sz + sizeof(void *) && area_exchange(co, save->valid_sz + sizeof(void *)) != 0)
+        return -1;
     save->sz -= sizeof(void *);
     return 0;
 }

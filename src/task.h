@@ -31,7 +31,7 @@ struct aco__scheduler {
     aco__timer_t *timers; /* a heap */
     size_t timers_count, timers_sz; /* timers_sz: bytes */
     uint64_t timers_set;
-    uint32_t trimmed_at; /* aco__os_milliseconds() */
+    int64_t trimmed_at;  /* on the clock of aco_now() */
     size_t trim_from;
     aco_t *corpse;       /* a task that has ended and whose stack was still needed to leave it */
 };

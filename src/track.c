@@ -1,18 +1,36 @@
 #include "track.h"
 
+#ifdef __APPLE__
+#include <dlfcn.h>
+#endif
 #include <string.h>
 
-/* Weak: there, or not, as the program was built. */
-#define WEAK __attribute__((weak)) extern
-WEAK void *__cxa_get_globals(void);
-WEAK void *__tsan_get_current_fiber(void);
-WEAK void *__tsan_create_fiber(unsigned flags);
-WEAK void __tsan_destroy_fiber(void *fiber);
-WEAK void __tsan_switch_to_fiber(void *fiber, unsigned flags);
-WEAK void __sanitizer_start_switch_fiber(void **fake_stack_save, const void *bottom, size_t size);
-WEAK void __sanitizer_finish_switch_fiber(void *fake_stack_save, const void **bottom_old, size_t *size_old);
-WEAK void asan_handle_no_return(void) __asm__("__asan_handle_no_return"); /* gcc knows the name, and not so */
-WEAK void __asan_unpoison_memory_region(void const volatile *p, size_t size);
+ACO__OPTIONAL(void *, __tsan_get_current_fiber, (void));
+ACO__OPTIONAL(void *, __tsan_create_fiber, (unsigned flags));
+ACO__OPTIONAL(void, __tsan_destroy_fiber, (void *fiber));
+ACO__OPTIONAL(void, __tsan_switch_to_fiber, (void *fiber, unsigned flags));
+ACO__OPTIONAL(void, __sanitizer_start_switch_fiber, (void **fake_stack_save, const void *bottom, size_t size));
+ACO__OPTIONAL(void, __sanitizer_finish_switch_fiber, (void *fake_stack_save, const void **bottom_old, size_t *size_old));
+ACO__OPTIONAL(void, __asan_unpoison_memory_region, (void const volatile *p, size_t size));
+#ifdef __APPLE__
+ACO__OPTIONAL(void, asan_handle_no_return, (void));
+#else
+__attribute__((weak)) extern void asan_handle_no_return(void) __asm__("__asan_handle_no_return"); /* gcc knows the name, and not so */
+ACO__OPTIONAL(void *, __cxa_get_globals, (void));
+#endif
+
+/* The C++ run time's record of exceptions that this thread handles; NULL: there is no C++. */
+static void **exception_globals(void)
+{
+#ifdef __APPLE__
+    void *(*get)(void);
+    void *symbol = dlsym(RTLD_DEFAULT, "__cxa_get_globals");
+    memcpy(&get, &symbol, sizeof get);
+    return get ? get() : NULL;
+#else
+    return __cxa_get_globals ? __cxa_get_globals() : NULL;
+#endif
+}
 
 int aco__tools_present(void)
 {
@@ -101,8 +119,8 @@ void aco__observe_stack_gone(const aco_share_stack_t *stack)
 /* The C++ run time's record of exceptions being handled on this thread; two words, on some systems three. */
 static void exchange_exceptions(void *out[3], void *const in[3])
 {
-    void **globals = __cxa_get_globals ? __cxa_get_globals() : NULL;
-#ifdef __ARM_EABI_UNWINDER__
+    void **globals = exception_globals();
+#ifdef __arm__
     enum { WORDS = 3 };
 #else
     enum { WORDS = 2 };

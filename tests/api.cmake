@@ -52,9 +52,9 @@ if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
   target_link_options(test_alloc_failure_default PRIVATE -Wl,--wrap=mmap,--wrap=mprotect,--wrap=madvise,--wrap=malloc)
 endif()
 
-# C++, in every standard that the compiler knows. Google Test is native only: a -m32 build does not find it.
-find_package(GTest QUIET)
-if(GTest_FOUND AND CMAKE_SIZEOF_VOID_P EQUAL 8)
+# C++, in every standard that the compiler knows.
+include(googletest.cmake)
+if(GTest_FOUND)
   foreach(standard IN LISTS ACORN_STANDARDS)
     if("cxx_std_${standard}" IN_LIST CMAKE_CXX_COMPILE_FEATURES)
       acorn_test(cpp.${standard} api_cpp.cpp TIMEOUT 60)

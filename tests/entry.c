@@ -243,6 +243,7 @@ static void run_to_the_end(void)
         aco_resume(the_one);
 }
 
+#ifndef _WIN32
 static void says_last_word(void)
 {
     char text[64];
@@ -256,20 +257,22 @@ static void run_with_last_word(void)
     aco_thread_init(says_last_word);
     run_to_the_end();
 }
+#endif
 
 /* Promise: who returns comes to the last word, or to the default one. */
 static void returning(void)
 {
     shared = aco_share_stack_new(0);
     for (int later = 0; later < 2; later++) {
-        child_end_t end;
         memset(&the_work, 0, sizeof the_work);
         the_work.yields = 9;
         the_one = new_entry(shared, later ? ACO_ENTRY_POINT(returns_later) : ACO_ENTRY_POINT(returns_at_once), &the_work);
         ABORTS(run_to_the_end, "aco_exit", the_one, "its entry function returned without calling aco_exit()");
-        end = child_run(run_with_last_word);
+#ifndef _WIN32
+        child_end_t end = child_run(run_with_last_word);
         CHECK(WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGABRT);
         CHECK(strcmp(end.text, "last word 1 1 1\n") == 0);
+#endif
         aco_destroy(the_one);
     }
     aco_share_stack_destroy(shared);

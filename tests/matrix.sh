@@ -20,6 +20,11 @@ skip() { # NAME REASON
     echo "$1: skipped: $2"
 }
 
+# today ODD|EVEN: of two rows that are much alike one is run each day; nightly, or asked for by name, both.
+today() {
+    [ $nightly = ON ] || [ -n "$wanted" ] || [ $((1$(date +%j) % 2)) -eq $([ "$1" = ODD ] && echo 1 || echo 0) ]
+}
+
 # row NAME CC CXX FLAGS [CTEST-ARGUMENT...]
 row() {
     name=$1 cc=$2 cxx=$3 flags=$4
@@ -80,17 +85,17 @@ row gcc-O3-lto gcc g++ "-O3 -flto"
 row clang-O3-lto clang-19 clang++-19 "-O3 -flto"
 row gcc-m32-O2 gcc g++ "-m32 -O2 -g"
 width=$narrow
-row gcc-m32-O0 gcc g++ "-m32 -O0 -g"
-row gcc-m32-pic gcc g++ "-m32 -O2 -fPIC -msse2"
+today EVEN && row gcc-m32-O0 gcc g++ "-m32 -O0 -g"
+today ODD && row gcc-m32-pic gcc g++ "-m32 -O2 -fPIC -msse2"
 width=$medium
 row clang-m32-O2 clang-19 clang++-19 "-m32 -O2 -g"
 width=$narrow
-row clang14-O2 clang-14 clang++-14 "-O2 -g"
-row gcc-hardened gcc g++ "-O2 -fPIE -pie -fcf-protection -fstack-protector-strong -fstack-clash-protection -D_FORTIFY_SOURCE=2"
-row gcc-O1-frames gcc g++ "-O1 -g -fno-omit-frame-pointer -fstack-protector-all"
+today EVEN && row clang14-O2 clang-14 clang++-14 "-O2 -g"
+row gcc-hardened gcc g++ "-O2 -fPIE -pie -fcf-protection -fstack-protector-strong -fstack-clash-protection -D_FORTIFY_SOURCE=3"
+today ODD && row gcc-O1-frames gcc g++ "-O1 -g -fno-omit-frame-pointer -fstack-protector-all"
 width=$sanitized
-row gcc-ubsan gcc g++ "-O1 -g -fsanitize=undefined -fno-sanitize-recover=all"
-row clang-ubsan clang-19 clang++-19 "-O1 -g -fsanitize=undefined -fno-sanitize-recover=all"
+today EVEN && row gcc-ubsan gcc g++ "-O1 -g -fsanitize=undefined -fno-sanitize-recover=all"
+today ODD && row clang-ubsan clang-19 clang++-19 "-O1 -g -fsanitize=undefined -fno-sanitize-recover=all"
 width=$sanitized
 # What the sanitizers cannot serve is left out. ASan: frames that are copied (share stacks); without exceptions nothing is freed
 # when a coroutine is cancelled. TSan, for which a coroutine is a thread: a child process that goes on; what counts calls or
@@ -108,11 +113,11 @@ row gcc-asan gcc g++ "-O1 -g -fsanitize=address" -R "^($asan|example\.(synopsis|
 unset TSAN_OPTIONS ASAN_OPTIONS
 width=$narrow
 if grep -q avx512f /proc/cpuinfo 2>/dev/null; then
-    row gcc-avx512 gcc g++ "-O2 -march=x86-64-v4"
-    row clang-avx512 clang-19 clang++-19 "-O2 -march=x86-64-v4"
+    today EVEN && row gcc-avx512 gcc g++ "-O2 -march=x86-64-v4"
+    today ODD && row clang-avx512 clang-19 clang++-19 "-O2 -march=x86-64-v4"
 elif grep -q avx2 /proc/cpuinfo 2>/dev/null; then
-    row gcc-avx2 gcc g++ "-O2 -march=x86-64-v3"
-    row clang-avx2 clang-19 clang++-19 "-O2 -march=x86-64-v3"
+    today EVEN && row gcc-avx2 gcc g++ "-O2 -march=x86-64-v3"
+    today ODD && row clang-avx2 clang-19 clang++-19 "-O2 -march=x86-64-v3"
 fi
 
 # Programs on private stacks under Valgrind, from the first row's build.
@@ -133,6 +138,21 @@ memcheck() {
     echo "memcheck: $good of 6 programs clean"
 }
 memcheck
+
+# Other processors, emulated: one compiler and the core's tests for each. All of it is `make test-platforms`.
+platforms() {
+    wants platforms || return 0
+    start=$(date +%s)
+    if ! make --no-print-directory test-platforms-quick >build/test/platforms.log 2>&1; then
+        failed=$((failed + 1)) failures="$failures platforms"
+        grep -v "^setup:" build/test/platforms.log | tail -n 60
+    else
+        passed=$((passed + 1))
+        grep -E "^[a-z0-9_-]+ .*(passed|skipped)" build/test/platforms.log
+    fi
+    echo "platforms: $(tail -n 1 build/test/platforms.log) ($(($(date +%s) - start)) s)"
+}
+platforms
 
 # The fuzz target, for a minute or, nightly, an hour.
 fuzz() {

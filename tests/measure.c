@@ -607,7 +607,8 @@ typedef struct model {
 } model_t;
 
 enum { SLOTS = 24, ENTRIES = 3, STACKS = 3 };
-#if (defined(__x86_64__) || defined(__i386__)) && !defined(ACO_CONFIG_UCONTEXT) /* how far below the stack pointer a transfer is measured, at most */
+/* How far below the stack pointer a transfer is measured, at most. */
+#if (defined(__x86_64__) || defined(__i386__)) && !defined(ACO_CONFIG_UCONTEXT)
 enum { TRANSFER = 64 };
 #else /* whose functions keep more registers */
 enum { TRANSFER = 768 };
@@ -1354,7 +1355,7 @@ static int compare_line(const aco_stack_usage_t *usage, void *arg)
     void *entry;
     memcpy(&entry, &usage->entry, sizeof entry);
     CHECK(fgets(line, sizeof line, check->file) != NULL);
-    snprintf(number, sizeof number, "%p ", entry);
+    snprintf(number, sizeof number, "%-18p ", entry);
     CHECK(strncmp(line, number, strlen(number)) == 0);
     snprintf(number, sizeof number, " %zu ", usage->switches);
     CHECK(strstr(line, number) != NULL);
@@ -1386,7 +1387,9 @@ static void report(void)
     CHECK_EQ(aco_stack_usage(compare_line, &check), 0);
     CHECK_EQ(check.lines, entries);
     CHECK(fgets(line, sizeof line, file) == NULL);
+#ifndef _WIN32 /* whose fprintf() does not notice */
     CHECK_EQ(aco_stack_report(readable), -1);
+#endif
     fclose(readable);
     fclose(file);
 }

@@ -1,5 +1,5 @@
 # Probes of the switch: what it preserves (probe.*), and what compilers make of it (redzone.*).
-file(GLOB probe_sources probe.c probe_*.S)
+set(probe_sources probe.c probe.S)
 enable_language(ASM)
 set(CMAKE_ASM_FLAGS "${CMAKE_C_FLAGS}")
 
@@ -10,12 +10,27 @@ acorn_test(probe.pic-frame-pointer ${probe_sources} FLAGS -fPIC -fno-omit-frame-
 acorn_test(probe.live abi/live.c TIMEOUT 60)
 acorn_test(probe.live-shared-fp abi/live.c DEFINE ACO_CONFIG_SHARE_FPU_MXCSR_ENV TIMEOUT 60)
 acorn_test(probe.live-pic-frame-pointer abi/live.c FLAGS -fPIC -fno-omit-frame-pointer TIMEOUT 60)
-acorn_test(probe.live-avx2 abi/live.c FLAGS -mavx2 TIMEOUT 60)
-acorn_test(probe.live-avx512 abi/live.c FLAGS -mavx512f -mavx512bw TIMEOUT 60)
-set_tests_properties(probe.live-avx2 probe.live-avx512 PROPERTIES SKIP_RETURN_CODE 77)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|i.86")
+  acorn_test(probe.live-avx2 abi/live.c FLAGS -mavx2 TIMEOUT 60)
+  acorn_test(probe.live-avx512 abi/live.c FLAGS -mavx512f -mavx512bw TIMEOUT 60)
+  set_tests_properties(probe.live-avx2 probe.live-avx512 PROPERTIES SKIP_RETURN_CODE 77)
+endif()
 
 find_program(PROBE_PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH)
 find_program(PROBE_PYTHON NAMES python3)
+
+# What the switch declares, against the ABI's register tables. For all architectures, wherever it is built; one build is enough.
+if(PROBE_PYTHON AND CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "^(-O2 -g)?$" AND NOT CMAKE_CROSSCOMPILING)
+  file(GLOB tables RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}/abi CONFIGURE_DEPENDS abi/*.txt)
+  foreach(table ${tables})
+    get_filename_component(arch ${table} NAME_WE)
+    add_test(NAME probe.abi.${arch} COMMAND ${PROBE_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/abi/check.py ${arch})
+    add_test(NAME probe.abi-planted.${arch} COMMAND ${PROBE_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/abi/check.py --planted ${arch})
+    set_tests_properties(probe.abi.${arch} probe.abi-planted.${arch} PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
+  endforeach()
+  add_test(NAME probe.abi COMMAND ${PROBE_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/abi/check.py --complete)
+endif()
+
 find_program(PROBE_OBJDUMP NAMES objdump)
 if(ACORN_UCONTEXT)
   message(STATUS "left out: redzone.*, generator.code, generator.matrix: this build has no inline assembly")

@@ -1,5 +1,5 @@
 /* Memory for control blocks and save areas (src/slab.c), from inside: sizes, alignment, no overlap, memory that goes back to
- * the system, and any thread freeing what another one made. slab [rounds] */
+ * the system, walks over control blocks, and any thread freeing what another one made. slab [rounds] */
 #define _GNU_SOURCE
 #include "../src/internal.h"
 #include "check.h"
@@ -20,6 +20,18 @@ typedef struct usage {
     size_t mapped, resident;
 } usage_t;
 
+#ifdef _WIN32
+#include <psapi.h>
+static usage_t usage(void)
+{
+    PROCESS_MEMORY_COUNTERS counters;
+    usage_t used;
+    CHECK(GetProcessMemoryInfo(GetCurrentProcess(), &counters, sizeof counters));
+    used.mapped = counters.PagefileUsage;
+    used.resident = counters.WorkingSetSize;
+    return used;
+}
+#else
 static usage_t usage(void)
 {
     usage_t used;
@@ -34,6 +46,7 @@ static usage_t usage(void)
     used.resident *= page;
     return used;
 }
+#endif
 
 /* ---- Objects that know themselves ---- */
 
@@ -159,6 +172,58 @@ static void one_in_turn(void)
         CHECK(again == first);
         aco__memory_free(again, again->size);
     }
+}
+
+/* ---- The walk over control blocks ---- */
+
+/* Counts the visit in the block; stops when *left, of so many, comes to 0. */
+static int visit_block(aco_t *co, void *left)
+{
+    ++*(uint32_t *)(void *)co;
+    return --*(size_t *)left == 0 ? 7 : 0;
+}
+
+/* In a thread of its own: it has no other blocks. */
+static void *walk_over_blocks(void *unused)
+{
+    enum { BLOCKS = 60000, PART = 7000 };
+    static uint32_t *blocks[BLOCKS];
+    size_t left = SIZE_MAX, from = 0, parts = 0, wrong = 0;
+    for (int i = 0; i < BLOCKS; i++) { /* in several slabs of two classes */
+        size_t size = i % 3 ? 64 : 272;
+        blocks[i] = aco__block_memory_new(&size);
+        *blocks[i] = 0;
+    }
+    CHECK_EQ(aco__blocks_each(visit_block, &left), 0);
+    CHECK_EQ(SIZE_MAX - left, BLOCKS);
+    do {
+        left = SIZE_MAX;
+        CHECK_EQ(aco__blocks_some(visit_block, &left, &from, PART), 0);
+        CHECK_EQ(SIZE_MAX - left, from ? PART : BLOCKS % PART);
+        parts++;
+    } while (from && parts <= BLOCKS / PART);
+    CHECK_EQ(parts, BLOCKS / PART + 1);
+    for (int i = 0; i < BLOCKS; i++)
+        wrong += *blocks[i] != 2;
+    CHECK_EQ(wrong, 0);
+    left = 12345;
+    CHECK_EQ(aco__blocks_each(visit_block, &left), 7);
+    CHECK_EQ(left, 0);
+    from = 2 * BLOCKS; /* there were more */
+    CHECK_EQ(aco__blocks_some(visit_block, &left, &from, PART), 0);
+    CHECK_EQ(from, 0);
+    CHECK_EQ(left, 0);
+    for (int i = 0; i < BLOCKS; i++)
+        aco__memory_free(blocks[i], 64);
+    return unused;
+}
+
+/* Promises: a walk visits each control block once, whole or in parts, and ends when a visit says so. */
+static void walks(void)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, walk_over_blocks, NULL);
+    pthread_join(thread, NULL);
 }
 
 /* ---- Threads ---- */
@@ -334,6 +399,7 @@ int main(int argc, char **argv)
         for (int order = 0; order < 3; order++)
             memory_goes_back(order);
         one_in_turn();
+        walks();
         ended_threads_memory_goes_back();
         made_here_freed_there();
     }

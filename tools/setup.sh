@@ -10,6 +10,11 @@ packages() {
         gcc-12-multilib g++-12-multilib clang-19 lld-19 llvm-19 libclang-rt-19-dev libc++-19-dev libc++abi-19-dev clang-14 ;;
     bench) echo gcc g++ make cmake ninja-build python3 python3-matplotlib clang-19 lld-19 libboost-context-dev libboost-coroutine-dev \
         libboost-fiber-dev golang-go libgoogle-perftools-dev libjemalloc-dev ;;
+    # A cross compiler for C++ brings the one for C and both libraries. ziglang, from PyPI, is tools/platforms/run.py's business.
+    platforms-quick) echo gcc g++ cmake ninja-build python3 python3-venv llvm-19 qemu-user wine64 g++-mingw-w64-x86-64-posix \
+        g++-12-aarch64-linux-gnu g++-12-arm-linux-gnueabihf g++-12-riscv64-linux-gnu g++-12-powerpc64le-linux-gnu \
+        g++-12-s390x-linux-gnu ;;
+    platforms) packages platforms-quick; echo clang-19 lld-19 libgtest-dev gcc-12-multilib g++-12-multilib musl binutils ;;
     *) echo "setup: no group named $1" >&2; exit 2 ;;
     esac
 }

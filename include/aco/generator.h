@@ -57,7 +57,8 @@
 #define ACO__NO_IN_STACK 1
 #endif
 #endif
-#if defined(ACO_CONFIG_UCONTEXT) && !defined(ACO__NO_IN_STACK)
+/* Nor does Windows let them: a function that is called may write above its return address. The fallback has no such switch. */
+#if defined(_WIN32) || defined(ACO_CONFIG_UCONTEXT)
 #define ACO__NO_IN_STACK 1
 #endif
 #ifdef ACO__NO_IN_STACK
@@ -141,8 +142,8 @@ typedef void aco_in_stack_function_t(ACO__GENERATOR_PARAMETERS, struct aco__in_s
  * length), must end in the reverse order. One that is not the innermost is refused, not resumed. The stack is as deep as
  * that of the consumer. aco_yield() for the consumer's coroutine works on every kind of stack. gcc's -maccumulate-outgoing-args
  * (which some processors' -march brings) keeps a place for arguments at the stack pointer: in a function that passes
- * arguments there, aco_in_stack_open() aborts. Under ThreadSanitizer, and with
- * ACO_CONFIG_UCONTEXT, the generator gets a stack of its own, and is never refused. */
+ * arguments there, aco_in_stack_open() aborts. Under ThreadSanitizer, and with ACO_CONFIG_UCONTEXT, the
+ * generator gets a stack of its own, and is never refused. */
 #ifdef ACO__NO_IN_STACK
 #define aco_in_stack_open(g, function, arg) aco__in_stack_open_own(g, function, arg)
 #else
@@ -201,13 +202,15 @@ ACO_API ACO__COLD __attribute__((nothrow)) void aco__in_stack_impossible(void);
 ACO__FORCE_INLINE void aco__switch_exchange(aco__context_t *peer, void **passed)
 {
     void *value = *passed, *sp = peer->sp, *pc = peer->pc, *bp = peer->bp;
+    ACO__BOUNDS_KEEP;
     register void *base ACO__PEER_BASE = peer->base;
     (void)pc;
     ACO__EXCHANGE;
     peer->sp = sp;
     peer->pc = pc;
     peer->bp = bp;
-    peer->base = base;
+    peer->base = ACO__HELD(base);
+    ACO__BOUNDS_BACK;
     *passed = value;
 }
 
@@ -313,7 +316,7 @@ ACO__FORCE_INLINE aco__context_t aco__generator_context(aco_t *block, const void
     aco__context_t context = {NULL, NULL, NULL, NULL}; /* a frame pointer of NULL ends the chain */
     void **top = (void **)block->share_stack->aco__top;
     void **sp = (void **)(void *)((char *)top + ACO__ENTRY_BELOW_TOP - ACO__START_WORDS * sizeof(void *));
-    aco__generator_start(sp, function, *top, arg);
+    aco__generator_start(sp, function, top[ACO__RETURN_WORD], arg);
     memcpy(&context.pc, &begin, sizeof begin);
 #ifdef ACO__START_POPS /* the place to go on stands at the stack pointer */
     *--sp = context.pc;
@@ -480,6 +483,11 @@ ACO__FORCE_INLINE int aco_in_stack_drop(aco_in_stack_t *g)
 
 #else
 
+/* Bytes that an architecture keeps at the stack pointer of a consumer whose compiler puts arguments of calls there. */
+#ifndef ACO__ARGUMENTS_ROOM
+#define ACO__ARGUMENTS_ROOM 0
+#endif
+
 /* The consumer's side of the switch. Afterwards pc is NULL if the generator has ended, 1 if it is not the innermost. */
 ACO__FORCE_INLINE void aco__switch_nested_resume(aco__context_t *peer, void **passed)
 {
@@ -491,7 +499,7 @@ ACO__FORCE_INLINE void aco__switch_nested_resume(aco__context_t *peer, void **pa
     peer->sp = sp;
     peer->pc = pc;
     peer->bp = bp;
-    peer->base = base;
+    peer->base = ACO__HELD(base);
     *passed = value;
 }
 
@@ -503,7 +511,7 @@ ACO__FORCE_INLINE void aco__switch_nested_yield(aco__context_t *peer, void **pas
     ACO__NESTED_YIELD;
     peer->pc = pc;
     peer->bp = bp;
-    peer->base = base;
+    peer->base = ACO__HELD(base);
     *passed = value;
 }
 
@@ -526,8 +534,9 @@ ACO__FORCE_INLINE void aco__in_stack_open(aco_in_stack_t *g, void *outer, void *
     ACO__STACK_POINTER(sp, zero);
     (void)zero;
     (void)lowest;
-#if !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) /* with it alloca() gives more than was asked for */
-    if (aco_unlikely((uintptr_t)lowest - (uintptr_t)sp >= 16)) { /* below what it gave: arguments of calls */
+#if (!defined(__clang__) || ACO__ARGUMENTS_ROOM) && !defined(ACO__OBSERVES) /* with ASan alloca() gives more than was asked for */
+    /* below what it gave: padding, and arguments of calls */
+    if (aco_unlikely((uintptr_t)lowest - (uintptr_t)sp > (ACO__ARGUMENTS_ROOM ? ACO__ARGUMENTS_ROOM : 15))) {
         aco__in_stack_impossible();
         __asm__ volatile("");
     }
@@ -535,7 +544,7 @@ ACO__FORCE_INLINE void aco__in_stack_open(aco_in_stack_t *g, void *outer, void *
     ACO__NESTED_BEGIN;
     ACO__SETTLE_STACK;
     memcpy(&entry, &function, sizeof entry);
-    aco__generator_start(sp, entry, here, arg);
+    aco__generator_start((char *)sp + ACO__ARGUMENTS_ROOM, entry, here, arg);
     g->value = NULL;
     g->aco__outer = outer;
     memcpy(&g->aco__peer.pc, &begin, sizeof begin);

@@ -11,27 +11,28 @@
  *   aco_t *co = aco_new(serve, connection, &how);
  *
  * A pool reserves address space in large regions and carves them into stacks of one size each: powers of two from 4 KiB (or the
- * page size) to 8 MiB; what is asked is rounded up. Memory is committed by the page, as a stack touches it. Coroutines, tasks and generators that name no pool
- * use the process's default one; it needs no preparation and is never destroyed. Larger stacks, those with ACO_NO_GUARD and those of a
- * program with an allocator of its own (aco_set_allocator()) are mapped one by one, outside every pool: no limit applies to them, no
- * statistic counts them, and aco_pool_destroy() does not wait for them.
+ * page size) to 8 MiB; what is asked is rounded up. Memory is committed by the page, as a stack touches it. Coroutines, tasks
+ * and generators that name no pool use the process's default one; it needs no preparation and is never destroyed. Larger
+ * stacks, those with ACO_NO_GUARD and those of a program with an allocator of its own (aco_set_allocator()) are mapped one by
+ * one, outside every pool: no limit applies to them, no statistic counts them, and aco_pool_destroy() does not wait for them.
  *
  * Guards. Below each stack is a page that nobody may access. Linux 6.13 and later marks it in the page tables, at no
- * further cost; an older kernel needs two mappings for each stack, so the pool stops when the guards have taken seven eighths of what
- * vm.max_map_count allows. Stacks made after that have a canary instead, in a page of its own: 64 bytes that are compared when the coroutine ends, when
- * it is destroyed and, in debug builds, at every yield; an overflow found there aborts. ACO_POOL_MUST_GUARD refuses
- * such a stack instead.
+ * further cost; an older kernel needs two mappings for each stack, so the pool stops when the guards have taken seven eighths
+ * of what vm.max_map_count allows. Stacks made after that have a canary instead, in a page of its own: 64 bytes that are
+ * compared when the coroutine ends, when it is destroyed and, in debug builds, at every yield; an overflow found there aborts.
+ * ACO_POOL_MUST_GUARD refuses such a stack instead.
  *
  * Reuse. The stack that became idle last is used first: its pages are warm. Before the default pool come, for the
- * default size, up to 64 coroutines that each thread keeps with their stacks. Memory stays with the NUMA node of the thread that touched it first.
+ * default size, up to 64 coroutines that each thread keeps with their stacks. Memory stays with the NUMA node of the thread
+ * that touched it first.
  *
  * Reclaim. An idle stack's pages go back to the system, those of the coldest stack first,
  *   - by pressure: at once, when more than `idle_stacks` of its size are idle with their pages;
  *   - by time: when it has been idle for `idle_ms`, as somebody next gives a stack of that size back, at most eight at a time;
  *   - by request: aco_pool_trim().
  * Of a stack in use the pages that its coroutine no longer needs, since it went deep once and is suspended higher up, go back by
- * request, aco_stack_trim(), and for tasks by time: before aco_run() waits, having nobody to run, it looks at 64 of them, or at 1024
- * if it is going to wait for more than 100 ms, but not twice in 100 ms.
+ * request, aco_stack_trim(), and for tasks by time: before aco_run() waits, having nobody to run, it looks at 64 of them, or at
+ * 1024 if it is going to wait for more than 100 ms, but not twice in 100 ms.
  * The addresses stay reserved, but aco_pool_trim() gives up regions without a stack in use. What it costs: docs/memory.md. */
 #ifndef ACO_POOL_H
 #define ACO_POOL_H
@@ -44,8 +45,8 @@ extern "C" {
 
 /* Zero in a field, and NULL for the whole, stands for the default. */
 typedef struct aco_pool_options_s {
-    size_t region_size;  /* bytes of address space to reserve at a time; rounded so that it holds whole stacks, at least one. 0: 4 MiB
-                            first, then twice as much each time, up to 1 GiB (16 MiB where addresses have 32 bits) */
+    size_t region_size;  /* bytes of address space to reserve at a time; rounded so that it holds whole stacks, at least one. 0:
+                            4 MiB first, then twice as much each time, up to 1 GiB (16 MiB where addresses have 32 bits) */
     size_t most_stacks;  /* that may be in use at a time: more are refused with EAGAIN. 0: no limit */
     size_t idle_stacks;  /* of each size, that keep their pages; 0: 4096 */
     unsigned idle_ms;    /* how long they keep them, in milliseconds, up to INT32_MAX; 0: 1000 */
@@ -89,21 +90,22 @@ ACO_API int aco_pool_stats(aco_pool_t *pool, aco_pool_stats_t *stats);
 
 /* How many bytes of its private stack `co`, or who had the stack before, has touched since the stack was last reclaimed:
  * from the top down to the deepest page that is in memory, so up to a page too much. A page that the system swapped out does not
- * count, and one reclaimed under ACO_POOL_LAZY does until the system takes it; nor does the one that a canary is in. -1 and errno: EINVAL (NULL, a main coroutine, on a share
- * stack: its save_stack.max_cpsz says what was copied), ESRCH (destroyed). Any thread. */
+ * count, and one reclaimed under ACO_POOL_LAZY does until the system takes it; nor does the one that a canary is in. -1 and
+ * errno: EINVAL (NULL, a main coroutine, on a share stack: its save_stack.max_cpsz says what was copied), ESRCH (destroyed).
+ * Any thread. */
 ACO_API ptrdiff_t aco_stack_high_water(const aco_t *co);
 
-/* Gives back the whole pages of its private stack that lie below the frames of `co`, which is suspended, new or done. 0, or -1 and errno:
- * EINVAL (NULL, a main coroutine, on a share stack), ESRCH (destroyed), EBUSY (running, resuming another, or suspended in a
- * generator's body), EPERM (a task of another thread). The thread that may resume `co`. */
+/* Gives back the whole pages of its private stack that lie below the frames of `co`, which is suspended, new or done. 0, or -1
+ * and errno: EINVAL (NULL, a main coroutine, on a share stack), ESRCH (destroyed), EBUSY (running, resuming another, or
+ * suspended in a generator's body), EPERM (a task of another thread). The thread that may resume `co`. */
 ACO_API int aco_stack_trim(aco_t *co);
 
 /* ---- Measuring by entry function --------------------------------------------------------------------------------------- */
 
 /* Switches measuring on (1) or off (0) for coroutines and tasks that the calling thread makes from now on. They are slower:
- * each starts on a stack without pages, so that its depth is its own, and each switch is counted off the fast path. It is for finding
- * sizes, not for production. When one that is not measured switches
- * by aco_yield_to() to a measured one, leaving the latter is not counted. Always 0. */
+ * each starts on a stack without pages, so that its depth is its own, and each switch is counted off the fast path. It is for
+ * finding sizes, not for production. When one that is not measured switches by aco_yield_to() to a measured one, leaving the
+ * latter is not counted. Always 0. */
 ACO_API int aco_stack_measure(int on);
 
 typedef enum aco_stack_advice_e {
@@ -119,7 +121,7 @@ typedef struct aco_stack_usage_s {
     int is_private;
     size_t made, most_alive;
     size_t stack_size;     /* the largest of theirs */
-    size_t deepest;        /* private: the most that one touched, in bytes, by the page; of those that have ended or been destroyed */
+    size_t deepest;        /* private: the most that one touched, in bytes, by the page; of those that ended or were destroyed */
     size_t mean_depth;     /* likewise, on average */
     size_t switches;       /* how often they were left, but not in a generator's body */
     size_t most_live;      /* bytes from the stack pointer to the top when they were left, at most: what a share stack keeps */

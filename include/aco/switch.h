@@ -5,10 +5,11 @@
  * An architecture file (aco/arch/<arch>.h) provides, under these names:
  *
  *   ACO__ARCH                    its name, a string
- *   aco__where(), aco__where_t   how the switches find the calling thread's aco__thread_t: its address, or what is cheaper.
- *                                Computed anew on every call by a volatile asm: a coroutine may come back on another
- *                                thread, so no compiler may keep it (docs/switch.md, 8)
- *   aco__self_at(), aco__running_at()   from there the thread record, and its `running`
+ *   aco__where_in_tls()          how the switches find the calling thread's aco__thread_t, which is thread-local, initial-exec: its
+ *                                address, or what is cheaper. Computed anew on every call by a volatile asm: a coroutine may
+ *                                come back on another thread, so no compiler may keep it (docs/switch.md, 8). Everything
+ *                                asks aco__where(), below, for it
+ *   aco__self_at(), aco__running_at()   if that is not an address: from there the thread record, and its `running`
  *   ACO__RESUME, ACO__YIELD, ACO__TRANSFER, ACO__EXIT, ACO__ENTER
  *                                the switches, as statements inside the functions below; the first three take the code that
  *                                exchanges floating-point control words: ACO__FP_SWAP with ACO__FP_RARE, or ACO__FP_NONE.
@@ -17,10 +18,24 @@
  *   ACO__ARRIVAL_PARAMETERS, ACO__ARRIVAL_ABI
  *                                how a function that a switch enters from its beginning declares what crossed
  *   ACO__ENTRY_BELOW_TOP         how far below a stack's top an entry function finds its stack pointer
- *   ACO__LINK_REGISTER           defined where return addresses are passed in a register: aco__begin and aco__begin_entry are
- *                                assembly there, and load it
+ *   ACO__RETURN_WORD             there, in words from the stack pointer up, stands its return address, if not at the stack pointer itself
+ *   ACO__ARGUMENTS_ROOM          bytes kept free at the stack pointer of a function with an in-stack generator, where what it calls
+ *                                finds arguments that its compiler stores there without moving the stack pointer
+ *   ACO__BEGINS_IN_ASSEMBLY      defined where aco__begin and aco__begin_entry are assembly: return addresses are passed in a
+ *                                register, or parameters are not passed in those that cross
+ *   ACO__ARRIVES_IN_ASSEMBLY     and where so is aco__arrive, the beginning of any other function that a switch enters: its
+ *                                address is where the context has a frame pointer
+ *   aco__slot_value()            under ACO__THREAD_SLOT: the word at this offset from the thread pointer
  *
- * Without one, aco/arch/ucontext.h declares the functions at the end of this file as the library's (ACO_CONFIG_UCONTEXT).
+ * Under ACO_CONFIG_DYNAMIC_TLS, which the library and all units must be compiled with, a function of the library finds the record: for
+ * libraries that are loaded where static thread-local memory is not to be had (musl's dlopen()).
+ * Under ACO__THREAD_SLOT, for systems without ELF's thread-local variables, a thread's record is allocated, its address stands in a
+ * slot of the thread's block.
+ * ACO__BOUNDS_KEEP, ACO__BOUNDS_BACK: around a switch, where the system wants to know the bounds of the running stack (teb.h); else
+ * nothing.
+ *
+ * Without an architecture file: under ACO_CONFIG_UCONTEXT aco/arch/ucontext.h declares the functions at the end of this file, and
+ * aco__where_in_tls(), as the library's.
  *
  * Three registers cross every switch: the control block's address, aco__where(), and the value passed.
  *
@@ -35,8 +50,8 @@
  *     that a call would clobber
  *   - `jmp`, not `ret`, between stacks; a landing pad at the arrival label when the unit is built with them
  *   - nothing is reloaded through the new stack pointer to find the next one
- *   - when a coroutine arrives for the first time, `pc` is a function, `sp` is as the ABI wants it there, and the word at
- *     `sp` is the return address aco__returned, on all architectures */
+ *   - when a coroutine arrives for the first time, `pc` is a function, `sp` is as the ABI wants it there, and the word
+ *     ACO__RETURN_WORD above it is the return address aco__returned, on all architectures */
 #ifndef ACO_SWITCH_H
 #define ACO_SWITCH_H
 
@@ -82,6 +97,49 @@ typedef struct aco__thread {
     char message[256];         /* why the last refused call was refused */
 } __attribute__((aligned(64))) aco__thread_t;
 
+typedef uintptr_t aco__where_t;
+
+#if defined(_WIN32) || defined(__APPLE__)
+#define ACO__THREAD_SLOT
+#elif defined(ACO_CONFIG_DYNAMIC_TLS) && !defined(ACO_CONFIG_UCONTEXT) /* whose record a function finds anyway */
+#define ACO__THREAD_FOUND
+#endif
+#if defined(ACO__THREAD_SLOT) || defined(ACO__THREAD_FOUND) || defined(ACO_CONFIG_UCONTEXT)
+#define ACO__WHERE_IS_ADDRESS
+#endif
+
+#ifndef ACO_CONFIG_NO_INLINE
+#ifdef ACO__WHERE_IS_ADDRESS
+#ifdef __cplusplus
+extern "C" {
+#endif
+#ifdef ACO__THREAD_SLOT
+extern ACO_API uintptr_t aco__thread_slot;       /* its offset; before it is known, that of one that is 0 */
+ACO_API ACO__COLD aco__thread_t *aco__thread_new(void); /* the calling thread's, from now on; aborts without memory */
+#elif defined(ACO__THREAD_FOUND)
+ACO_API aco__thread_t *aco__thread_found(void); /* the calling thread's; not to be called twice in a compiler's mind */
+#endif
+#ifdef __cplusplus
+}
+#endif
+#endif
+#ifdef _WIN32
+#include "teb.h"
+#else
+#define ACO__BOUNDS_KEEP
+#define ACO__BOUNDS_BACK
+#endif
+#endif
+
+/* What a register variable holds. Taken without the asm, gcc knows it for the variable's value, and drops a later store of it
+ * to the same variable, in a loop, though calls in between have changed the register. */
+#define ACO__HELD(variable)                                                                                            \
+    __extension__({                                                                                                    \
+        __typeof__(variable) aco__held = (variable);                                                                   \
+        __asm__("" : "+r"(aco__held));                                                                                 \
+        aco__held;                                                                                                     \
+    })
+
 #if (defined(__x86_64__) || defined(__i386__)) && !defined(ACO_CONFIG_NO_INLINE)
 #include "arch/x86_fp.h"
 #endif
@@ -90,17 +148,55 @@ typedef struct aco__thread {
 /* the exported functions need no assembly here */
 #elif defined(ACO_CONFIG_UCONTEXT)
 #include "arch/ucontext.h"
-#elif defined(__x86_64__) && !defined(__ILP32__) && defined(__ELF__)
+#elif defined(__x86_64__) && !defined(__ILP32__) && (defined(__ELF__) || defined(_WIN32) || defined(__APPLE__))
 #include "arch/x86_64.h"
 #elif defined(__i386__) && defined(__ELF__)
 #include "arch/i386.h"
-#elif defined(__aarch64__) && !defined(__ILP32__) && defined(__ELF__)
+#elif defined(__aarch64__) && !defined(__ILP32__) && (defined(__ELF__) || defined(__APPLE__))
 #include "arch/aarch64.h"
+#elif defined(__riscv) && defined(__ELF__)
+#include "arch/riscv.h"
+#elif defined(__arm__) && defined(__ELF__)
+#include "arch/arm.h"
+#elif defined(__powerpc64__) && defined(_CALL_ELF) && _CALL_ELF == 2 && defined(__LITTLE_ENDIAN__) && defined(__ELF__)
+#include "arch/ppc64le.h"
+#elif defined(__s390x__) && defined(__ELF__)
+#include "arch/s390x.h"
+#elif defined(__loongarch64) && defined(__ELF__)
+#include "arch/loongarch64.h"
 #else
-#error "acorn: no switch for this architecture or object format; -DACO_CONFIG_UCONTEXT takes the C library's <ucontext.h> (docs/platforms.md)"
+#error "acorn: no switch for this architecture or object format; -DACO_CONFIG_UCONTEXT takes <ucontext.h>'s (docs/platforms.md)"
 #endif
 
 #ifndef ACO_CONFIG_NO_INLINE
+
+#ifndef ACO__RETURN_WORD
+#define ACO__RETURN_WORD 0
+#endif
+
+ACO__FORCE_INLINE aco__where_t aco__where(void)
+{
+#if defined(ACO__THREAD_SLOT)
+    aco__where_t where = aco__slot_value(aco__thread_slot);
+    return __builtin_expect(where != 0, 1) ? where : (aco__where_t)aco__thread_new();
+#elif defined(ACO__THREAD_FOUND)
+    return (aco__where_t)aco__thread_found();
+#else
+    return aco__where_in_tls();
+#endif
+}
+
+#if defined(ACO__WHERE_IS_ADDRESS) || !(defined(__x86_64__) || defined(__i386__)) /* there it is an offset */
+ACO__FORCE_INLINE aco__thread_t *aco__self_at(aco__where_t where)
+{
+    return (aco__thread_t *)where;
+}
+
+ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
+{
+    return ((volatile aco__thread_t *)where)->running;
+}
+#endif
 
 ACO__FORCE_INLINE aco__thread_t *aco__self(void)
 {
@@ -122,10 +218,12 @@ ACO__FORCE_INLINE struct aco_s *aco__running(void)
 ACO__FORCE_INLINE uintptr_t aco__switch_resume(aco__where_t where, struct aco_s *co, void **passed, int fp)
 {
     void *value = *passed;
+    ACO__BOUNDS_KEEP;
     if (fp)
         ACO__RESUME(ACO__FP_SWAP, ACO__FP_RARE);
     else
         ACO__RESUME(ACO__FP_NONE, ACO__FP_NONE);
+    ACO__BOUNDS_BACK;
     *passed = value;
     return (uintptr_t)co;
 }
@@ -134,10 +232,12 @@ ACO__FORCE_INLINE uintptr_t aco__switch_resume(aco__where_t where, struct aco_s 
 ACO__FORCE_INLINE uintptr_t aco__switch_yield(aco__where_t where, struct aco_s *co, void **passed, int fp)
 {
     void *value = *passed;
+    ACO__BOUNDS_KEEP;
     if (fp)
         ACO__YIELD(ACO__FP_SWAP, ACO__FP_RARE);
     else
         ACO__YIELD(ACO__FP_NONE, ACO__FP_NONE);
+    ACO__BOUNDS_BACK;
     *passed = value;
     return (uintptr_t)co;
 }
@@ -147,11 +247,13 @@ ACO__FORCE_INLINE uintptr_t aco__switch_yield(aco__where_t where, struct aco_s *
 ACO__FORCE_INLINE uintptr_t aco__switch_transfer(aco__where_t where, struct aco_s *from, struct aco_s *co, void **passed, int fp)
 {
     void *value = *passed;
+    ACO__BOUNDS_KEEP;
     register struct aco_s *leaving ACO__LEAVING_REGISTER = from;
     if (fp)
         ACO__TRANSFER(ACO__FP_SWAP, ACO__FP_RARE);
     else
         ACO__TRANSFER(ACO__FP_NONE, ACO__FP_NONE);
+    ACO__BOUNDS_BACK;
     *passed = value;
     return (uintptr_t)co;
 }

@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <string.h>
 #include <ucontext.h>
+#include <unwind.h>
 
 /* The thread record, and behind it what crosses a switch. */
 typedef struct record {
@@ -28,16 +29,16 @@ typedef struct record {
 static __thread record_t the_record;
 
 /* The empty asm keeps a compiler that sees this body from taking two calls for one (docs/switch.md, 8). */
-__attribute__((noinline)) aco__where_t aco__where(void)
+__attribute__((noinline)) aco__where_t aco__where_in_tls(void)
 {
-    aco__thread_t *self = &the_record.thread;
-    __asm__ volatile("" : "+r"(self));
-    return self;
+    aco__where_t where = (aco__where_t)&the_record;
+    __asm__ volatile("" : "+r"(where));
+    return where;
 }
 
 static record_t *record(void)
 {
-    return (record_t *)(void *)aco__self();
+    return (record_t *)aco__where();
 }
 
 /* ---- The floating-point environment ---- */
@@ -60,11 +61,6 @@ void aco__fp_load(const uint32_t *control, const uint16_t *control2)
         fesetround((int)*control);
 }
 #endif
-
-static int8_t fp_load_always(void)
-{
-    return 0;
-}
 
 /* ---- Leaving and arriving ---- */
 
@@ -89,7 +85,6 @@ ACO__UNOBSERVED void aco__outermost(void)
 
 /* The unwinder sets the stack pointer as it is in the function above, and comes as by a jump: on x86 that is not how a
  * function is called. */
-struct _Unwind_Exception;
 ACO__HIDDEN __attribute__((noreturn)) void aco__cancel_landed(struct _Unwind_Exception *exception);
 #if defined(__x86_64__) || defined(__i386__)
 __attribute__((force_align_arg_pointer))
@@ -167,27 +162,30 @@ static int exchanges_fp(const aco_t *co, int fp)
 
 uintptr_t aco__switch_resume(aco__where_t where, aco_t *co, void **passed, int fp)
 {
-    where->running = co;
+    aco__thread_t *self = aco__self_at(where);
+    self->running = co;
     if (exchanges_fp(co, fp)) {
-        aco__fp_read(&where->fp_control, &where->fp_control2);
+        aco__fp_read(&self->fp_control, &self->fp_control2);
         aco__fp_change(&co->aco__fp_control, &co->aco__fp_control2);
     }
-    return leave(&where->resumer, &co->aco__self, (uintptr_t)co, passed);
+    return leave(&self->resumer, &co->aco__self, (uintptr_t)co, passed);
 }
 
 uintptr_t aco__switch_yield(aco__where_t where, aco_t *co, void **passed, int fp)
 {
-    where->running = NULL;
+    aco__thread_t *self = aco__self_at(where);
+    self->running = NULL;
     if (exchanges_fp(co, fp)) {
         aco__fp_read(&co->aco__fp_control, &co->aco__fp_control2);
-        aco__fp_change(&where->fp_control, &where->fp_control2);
+        aco__fp_change(&self->fp_control, &self->fp_control2);
     }
-    return leave(&co->aco__self, &where->resumer, (uintptr_t)co, passed);
+    return leave(&co->aco__self, &self->resumer, (uintptr_t)co, passed);
 }
 
 uintptr_t aco__switch_transfer(aco__where_t where, aco_t *from, aco_t *co, void **passed, int fp)
 {
-    where->running = co;
+    aco__thread_t *self = aco__self_at(where);
+    self->running = co;
     if (exchanges_fp(co, fp)) {
         aco__fp_read(&from->aco__fp_control, &from->aco__fp_control2);
         aco__fp_change(&co->aco__fp_control, &co->aco__fp_control2);
@@ -197,8 +195,9 @@ uintptr_t aco__switch_transfer(aco__where_t where, aco_t *from, aco_t *co, void 
 
 void aco__switch_exit(aco__where_t where, uintptr_t word, void *value)
 {
-    where->running = NULL;
-    go(&where->resumer, word, value);
+    aco__thread_t *self = aco__self_at(where);
+    self->running = NULL;
+    go(&self->resumer, word, value);
 }
 
 void aco__switch_enter(aco__where_t where, aco_t *co, uintptr_t word, void *value)

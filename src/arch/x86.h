@@ -1,6 +1,8 @@
 /* What x86-64 and i386 have in common. Included by core.c. */
 #include <stdint.h>
 
+#define ACO__HAS_FP_LOAD_ALWAYS
+
 /* 1 where ldmxcsr is cheaper than waiting for stmxcsr's result, as measured on AMD's Zen 5 (bench/lab/switch-check.c); -1 on an
  * i386 processor without SSE. */
 static int8_t fp_load_always(void)

@@ -1,6 +1,83 @@
 /* x86-64: what the library needs besides the inline switch. Included by core.c, so that the assembly stands in
  * an object that every program links (an archive member that link-time optimisation sees no symbol in is not found). */
 
+#ifdef _WIN32
+
+/* aco__returned: the return address of what a switch enters from its beginning, which does not return. It stands for a frame above
+ * which the unwinder finds a return address of NULL, the end of the stack. A cancellation that was caught and thrown again lands at
+ * aco__cancel_landing (end.c).
+ *
+ *   top      64-byte aligned: the stack's record, of which the stack's lowest address comes first
+ *   top-8    NULL: the return address of aco__outermost
+ *   top-64   a generator's seven parameters: four words for those in registers, three on the stack
+ *   top-72   aco__returned                         <- rsp as a coroutine begins
+ *   top-80   a generator's function                <- rsp as a generator begins */
+__asm__(".text\n"
+        "\t.globl aco__returned\n"
+        "\t.globl aco__cancel_landing\n"
+        "\t.seh_proc aco__outermost\n"
+        "\t.seh_handler aco__outermost_handler, @except, @unwind\n"
+        "aco__outermost:\n"
+        "\tsubq $56,%rsp\n"
+        "\t.seh_stackalloc 56\n"
+        "\t.seh_endprologue\n"
+        "aco__returned:\n"
+        "\tud2\n"
+        "aco__cancel_landing:\n" /* rax: the exception */
+        "\tsubq $32,%rsp\n"
+        "\tmovq %rax,%rcx\n"
+        "\tcall aco__cancel_landed\n"
+        "\tud2\n"
+        "\t.seh_endproc\n");
+
+/* The bounds of the stack whose record is at `record`: include/aco/teb.h. */
+#define ACO__ASM_SET_BOUNDS(record)                                                                                    \
+    "\tleaq " record ",%rax\n"                                                                                         \
+    "\tmovq %rax,%gs:0x08\n"                                                                                           \
+    "\tmovq (%rax),%rax\n"                                                                                             \
+    "\tmovq %rax,%gs:0x10\n"                                                                                           \
+    "\tmovq %rax,%gs:0x1478\n"                                                                                         \
+    "\tmovq $-1,%gs:0x00\n"
+
+/* The first arrivals: rdi the word, rcx the value. Of coroutines: of aco_new(), and of aco_create(), whose entry function returns
+ * here; of everything else: rbp the function. What is called may write to the 32 bytes above its return address: here they belong to
+ * a frame that is saved with the coroutine's others. */
+#define ACO__ASM_ARRIVAL(name, call)                                                                                   \
+    __asm__(".text\n"                                                                                                  \
+            "\t.globl " name "\n"                                                                                      \
+            "\t.seh_proc " name "\n" name ":\n"                                                                        \
+            "\tsubq $40,%rsp\n"                                                                                        \
+            "\t.seh_stackalloc 40\n"                                                                                   \
+            "\t.seh_endprologue\n"                                                                                     \
+            ACO__ASM_SET_BOUNDS("112(%rsp)")                                                                           \
+            "\tmovq %rcx,%rdx\n"                                                                                       \
+            "\tmovq %rdi,%rcx\n"                                                                                       \
+            call                                                                                                       \
+            "\tud2\n"                                                                                                  \
+            "\t.seh_endproc\n")
+ACO__ASM_ARRIVAL("aco__begin", "\tcall aco__begun\n");
+ACO__ASM_ARRIVAL("aco__begin_entry", "\tcall *56(%rdi)\n\tcall aco__entry_returned\n");
+ACO__ASM_ARRIVAL("aco__arrive", "\tmovq %rbp,%rax\n\txorl %ebp,%ebp\n\tcall *%rax\n");
+
+/* The first arrival in a generator, as ACO__EXCHANGE passes (include/aco/arch/x86_64.h): its function gets what is in ACO__GENERATOR_PARAMETERS. */
+__asm__(".text\n"
+        "\t.globl aco__generator_begin\n"
+        "\t.seh_proc aco__generator_begin\n"
+        "aco__generator_begin:\n"
+        "\t.seh_stackalloc 8\n"
+        "\t.seh_endprologue\n"
+        ACO__ASM_SET_BOUNDS("80(%rsp)")
+        "\tpopq %rax\n"
+        "\tmovq %r8,40(%rsp)\n" /* base */
+        "\tmovq %rcx,%r9\n"     /* sp */
+        "\tmovq %rdx,%r8\n"     /* value */
+        "\tmovq %rsi,%rdx\n"    /* bp */
+        "\tmovq %rdi,%rcx\n"    /* pc */
+        "\tjmpq *%rax\n"
+        "\t.seh_endproc\n");
+
+#else
+
 /* aco__returned: an entry function's return address.
  *
  *   top     64-byte aligned                       <- rsp on arrival here
@@ -8,42 +85,28 @@
  *
  * Unwinders look one byte before a return address, hence the nop: they find this function, named aco__outermost, and by its
  * undefined rip the end of the stack. A cancellation that was caught and thrown again lands at aco__cancel_landing (end.c). */
-__asm__(".pushsection .text.aco__returned,\"ax\",@progbits\n"
-        "\t.type aco__outermost,@function\n"
-        "\t.hidden aco__returned\n"
-        "\t.globl aco__returned\n"
-        "aco__outermost:\n"
-        "\t.cfi_startproc\n"
-        "\t.cfi_personality 0x1b,aco__outermost_personality\n"
+__asm__(ACO__ASM_OUTERMOST
         "\t.cfi_undefined rip\n"
         "\tnop\n"
-        "aco__returned:\n"
-        "\tcall aco__entry_returned\n"
+        ACO__ASM_INSIDE("aco__returned")
+        "\tcall " ACO__ASM_NAME("aco__entry_returned") "\n"
         "\tud2\n"
-        "\t.hidden aco__cancel_landing\n"
-        "\t.globl aco__cancel_landing\n"
-        "aco__cancel_landing:\n" /* rax: the exception; the word at top-8 stays as it is */
+        ACO__ASM_INSIDE("aco__cancel_landing") /* rax: the exception; the word at top-8 stays as it is */
         "\tsubq $16,%rsp\n"
         "\tmovq %rax,%rdi\n"
-        "\tcall aco__cancel_landed\n"
+        "\tcall " ACO__ASM_NAME("aco__cancel_landed") "\n"
         "\tud2\n"
-        "\t.cfi_endproc\n"
-        "\t.size aco__outermost,.-aco__outermost\n"
-        "\t.popsection\n");
+        ACO__ASM_END("aco__outermost"));
 
 /* aco__generator_begin: the first arrival in a generator; what it finds stands at ACO__GENERATOR_PARAMETERS. */
-__asm__(".pushsection .text.aco__generator_begin,\"ax\",@progbits\n"
-        "\t.globl aco__generator_begin\n"
-        "\t.type aco__generator_begin,@function\n"
-        "aco__generator_begin:\n"
-        "\t.cfi_startproc\n"
+__asm__(ACO__ASM_BEGIN("aco__generator_begin")
         "\t.cfi_undefined rip\n"
         "\tendbr64\n"
         "\tpopq %r9\n"
         "\tjmpq *%r9\n"
-        "\t.cfi_endproc\n"
-        "\t.size aco__generator_begin,.-aco__generator_begin\n"
-        "\t.popsection\n");
+        ACO__ASM_END("aco__generator_begin"));
+
+#if !defined(__APPLE__) && !defined(ACO_CONFIG_DYNAMIC_TLS) /* there the bodies are the header's */
 
 /* The exported aco_resume, aco_send, aco_yield, aco_yield1 and aco_yield_value, for callers that cannot use the inline ones: the
  * same switch between six pushes and six pops, for both kinds of floating-point environment. Offsets as in
@@ -102,20 +165,19 @@ __asm__(".pushsection .text.aco__generator_begin,\"ax\",@progbits\n"
     "\t.cfi_def_cfa_offset 8\n" /* from here on: before the pushes */                                                  \
     "\t.cfi_restore rbp\n\t.cfi_restore rbx\n\t.cfi_restore r12\n\t.cfi_restore r13\n\t.cfi_restore r14\n\t.cfi_restore r15\n"
 
-#define ACO__ASM_FUNCTION(name)                                                                                        \
+#define ACO__ASM_SWITCH(name)                                                                                          \
     ".pushsection .text.aco_switch,\"ax\",@progbits\n"                                                                  \
     "\t.p2align 6\n"                                                                                                   \
     "\t.globl " name "\n"                                                                                              \
     "\t.type " name ",@function\n" name ":\n"                                                                          \
     "\t.cfi_startproc\n"                                                                                               \
     "\tendbr64\n"
-#define ACO__ASM_END(name) "\t.cfi_endproc\n\t.size " name ",.-" name "\n\t.popsection\n"
 
 #define ACO__SWITCHES_ELSEWHERE /* aco.h: no bodies for these in this unit */
 
 /* rdi: the coroutine to resume. `value`: what sets rcx to the value for it; `slow`: where all but the fast path goes. */
 #define ACO__ASM_RESUME(name, value, slow)                                                                             \
-    __asm__(ACO__ASM_FUNCTION(name)                                                                                    \
+    __asm__(ACO__ASM_SWITCH(name)                                                                                    \
             value                                                                                                      \
             "\ttestq %rdi,%rdi\n"                                                                                      \
             "\tje 7f\n"                                                                                                \
@@ -144,7 +206,7 @@ ACO__ASM_RESUME("aco_send", "\tmovq %rsi,%rcx\n", "aco__send_out_of_line");
 /* `arguments`: what sets rdi to the running coroutine and rcx to the value; `nobody`: what is called with `name` where there is
  * none. rsi: the thread record. */
 #define ACO__ASM_YIELD(name, arguments, nobody)                                                                        \
-    __asm__(ACO__ASM_FUNCTION(name)                                                                                    \
+    __asm__(ACO__ASM_SWITCH(name)                                                                                    \
             "\tmovq aco__thread@gottpoff(%rip),%rsi\n"                                                                 \
             arguments                                                                                                  \
             "\ttestq %rdi,%rdi\n"                                                                                      \
@@ -169,3 +231,7 @@ ACO__ASM_RESUME("aco_send", "\tmovq %rsi,%rcx\n", "aco__send_out_of_line");
 ACO__ASM_YIELD("aco_yield", "\tmovq %fs:40(%rsi),%rdi\n\txorl %ecx,%ecx\n", "aco__nobody_runs");
 ACO__ASM_YIELD("aco_yield1", "\txorl %ecx,%ecx\n", "aco__nobody_runs");
 ACO__ASM_YIELD("aco_yield_value", "\tmovq %rdi,%rcx\n\tmovq %fs:40(%rsi),%rdi\n", "aco__not_yielded");
+
+#endif
+
+#endif

@@ -10,10 +10,11 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#ifdef __linux__
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/utsname.h>
-#include <time.h>
+#endif
 #include <unistd.h>
 
 #ifndef MAP_NORESERVE
@@ -219,20 +220,20 @@ int aco__os_guard(void *p, size_t sz)
     return aco__os_guard_mapping(p, sz);
 }
 
-void aco__os_unguard(void *p, size_t sz)
-{
-    int saved = errno;
-#ifdef __linux__
-    madvise(p, sz, GUARD_REMOVE);
-#endif
-    mprotect(p, sz, PROT_READ | PROT_WRITE);
-    errno = saved;
-}
-
 static void advise(void *p, size_t sz, int advice)
 {
     int saved = errno;
     madvise(p, sz, advice);
+    errno = saved;
+}
+
+void aco__os_unguard(void *p, size_t sz)
+{
+    int saved = errno;
+#ifdef __linux__
+    advise(p, sz, GUARD_REMOVE);
+#endif
+    mprotect(p, sz, PROT_READ | PROT_WRITE);
     errno = saved;
 }
 
@@ -246,21 +247,12 @@ void aco__os_discard(void *p, size_t sz, int lazily)
 #endif
 }
 
-void aco__os_prefer_large_pages(void *p, size_t sz)
+void aco__os_large_pages(void *p, size_t sz, int wanted)
 {
 #ifdef MADV_HUGEPAGE
-    advise(p, sz, MADV_HUGEPAGE);
+    advise(p, sz, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 #else
-    (void)p, (void)sz;
-#endif
-}
-
-void aco__os_no_large_pages(void *p, size_t sz)
-{
-#ifdef MADV_NOHUGEPAGE
-    advise(p, sz, MADV_NOHUGEPAGE);
-#else
-    (void)p, (void)sz;
+    (void)p, (void)sz, (void)wanted;
 #endif
 }
 
@@ -281,17 +273,6 @@ size_t aco__os_first_resident(const void *p, size_t sz)
                 return (done + i) * page;
     }
     return sz;
-}
-
-uint32_t aco__os_milliseconds(void)
-{
-    struct timespec now;
-#ifdef CLOCK_MONOTONIC_COARSE
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-#else
-    clock_gettime(CLOCK_MONOTONIC, &now);
-#endif
-    return (uint32_t)now.tv_sec * 1000u + (uint32_t)(now.tv_nsec / 1000000);
 }
 
 void aco__os_message(const char *text, size_t length)
@@ -385,23 +366,47 @@ static void make_thread_exit_key(void)
     thread_exit_key_made = pthread_key_create(&thread_exit_key, __atomic_load_n(&thread_exit_function, __ATOMIC_ACQUIRE)) == 0;
 }
 
+#ifdef ACO__THREAD_SLOT
+/* macOS: a thread's values stand in an array at the thread pointer, by their keys. That is nowhere promised, so it is tried out. The
+ * last of them is the last that a key is given out for. */
+enum { LAST_KEY = 767 };
+uintptr_t aco__thread_slot = LAST_KEY * sizeof(void *);
+
+static void find_slot(const void *value)
+{
+    uintptr_t slot = thread_exit_key * sizeof(void *);
+    if (!thread_exit_key_made || aco__slot_value(slot) != (uintptr_t)value)
+        aco__die("acorn", NULL, "pthread_getspecific()'s values are not where this library knows them");
+    __atomic_store_n(&aco__thread_slot, slot, __ATOMIC_RELAXED);
+}
+#endif
+
 void aco__os_at_thread_exit(void (*fn)(void *), void *arg)
 {
     __atomic_store_n(&thread_exit_function, fn, __ATOMIC_RELEASE);
     pthread_once(&thread_exit_once, make_thread_exit_key);
     if (thread_exit_key_made)
         pthread_setspecific(thread_exit_key, arg); /* failing, the thread's memory waits for the process to end */
+#ifdef ACO__THREAD_SLOT
+    find_slot(arg);
+#endif
 }
+
+#ifdef ACO__THREAD_SLOT
+void aco__os_slot_clear(void)
+{
+    pthread_setspecific(thread_exit_key, NULL);
+}
+#endif
 
 static pthread_mutex_t process_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* A child has whole what the lock protects, whoever forked. ThreadSanitizer sees the lock being taken and not the child's release:
- * there it is left out. */
-#pragma weak __tsan_switch_to_fiber
-extern void __tsan_switch_to_fiber(void *fiber, unsigned flags);
+/* A child has whole what the lock protects, whoever forked. ThreadSanitizer sees the lock being taken and not the child's
+ * release: there it is left out. */
+ACO__OPTIONAL(void, __tsan_switch_to_fiber, (void *fiber, unsigned flags));
 
-/* A signal handler that forks may have interrupted who has the lock, or is about to take it: its child has things half changed, and
- * may but exec. */
+/* A signal handler that forks may have interrupted who has the lock, or is about to take it: its child has things half changed,
+ * and may but exec. */
 enum { LOCK_WANTED = 1, LOCK_FOR_FORK = 2 };
 
 void aco__os_lock(void)

@@ -14,6 +14,17 @@ int64_t aco__os_now(void)
     return (int64_t)now.tv_sec * NS_PER_SECOND + now.tv_nsec;
 }
 
+uint32_t aco__os_milliseconds(void)
+{
+    struct timespec now;
+#ifdef CLOCK_MONOTONIC_COARSE
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+#else
+    clock_gettime(CLOCK_MONOTONIC, &now);
+#endif
+    return (uint32_t)now.tv_sec * 1000u + (uint32_t)(now.tv_nsec / 1000000);
+}
+
 void aco__os_sleep_until(int64_t then)
 {
     struct timespec until;
@@ -22,5 +33,13 @@ void aco__os_sleep_until(int64_t then)
     if (until.tv_sec != seconds) /* a 32-bit time_t: its end will do, the caller looks again */
         until.tv_sec = INT32_MAX;
     until.tv_nsec = (long)(then % NS_PER_SECOND);
+#ifdef __APPLE__ /* which has no sleep until a point in time */
+    then -= aco__os_now();
+    until.tv_sec = (time_t)(then / NS_PER_SECOND);
+    until.tv_nsec = (long)(then % NS_PER_SECOND);
+    if (then > 0)
+        nanosleep(&until, NULL);
+#else
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+#endif
 }

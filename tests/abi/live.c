@@ -5,7 +5,7 @@
 #include "aco.h"
 #include "check.h"
 
-#include <alloca.h>
+#include <float.h>
 #include <string.h>
 #ifdef __SSE2__
 #include <immintrin.h>
@@ -69,6 +69,12 @@ LIVE(live_wide)
 #undef NEXT
 #undef MAKE
 
+#if LDBL_MANT_DIG == 64
+enum { LONG_DOUBLE_BYTES = 10 }; /* the rest is padding */
+#else
+enum { LONG_DOUBLE_BYTES = sizeof(long double) };
+#endif
+
 /* Few bits, so that no value is rounded, wherever compilers keep it. */
 #define MAKE(n) ((value_t)(int)((n) & 1023))
 #define NEXT(v, n) ((v) * (value_t)3 + (value_t)(n))
@@ -82,7 +88,7 @@ LIVE(live_doubles)
 LIVE(live_complex)
 #undef value_t
 #undef BYTES
-#define BYTES 10 /* the rest is padding */
+#define BYTES LONG_DOUBLE_BYTES
 #define value_t long double
 LIVE(live_long_doubles)
 #undef value_t
@@ -96,6 +102,15 @@ LIVE(live_long_doubles)
 #define NEXT(v, n) _mm_xor_si128(_mm_add_epi32(v, _mm_set1_epi32(n)), _mm_slli_epi32(v, 3))
 #define value_t __m128i
 LIVE(live_xmm)
+#undef value_t
+#undef NEXT
+#undef MAKE
+#else /* the vector registers of the architecture, if it has any */
+typedef uint32_t vector_t __attribute__((vector_size(16)));
+#define MAKE(n) ((vector_t){0, 1, 2, 3} + (uint32_t)(n) * 0x9e3779b9u)
+#define NEXT(v, n) (((v) + (uint32_t)(n)) ^ ((v) << 3))
+#define value_t vector_t
+LIVE(live_vectors)
 #undef value_t
 #undef NEXT
 #undef MAKE
@@ -147,7 +162,7 @@ static NOINLINE void live_mixture(enum mode mode, unsigned seed, char *out)
     }
     memcpy(out, &a, 8), memcpy(out + 8, &b, 8), memcpy(out + 16, &c, 8);
     memcpy(out + 24, &d, 8), memcpy(out + 32, &e, 8), memcpy(out + 40, &f, 4);
-    memcpy(out + 48, &l, 10), memcpy(out + 64, &m, 10);
+    memcpy(out + 48, &l, LONG_DOUBLE_BYTES), memcpy(out + 64, &m, LONG_DOUBLE_BYTES);
 }
 
 /* ---- Frames ------------------------------------------------------------------------------------------------------------ */
@@ -164,7 +179,7 @@ static NOINLINE uint64_t frame(enum mode mode, unsigned n, uint64_t a, uint64_t 
 {
     _Alignas(64) uint64_t aligned[8];
     _Alignas(32) char more[96];
-    uint64_t *dynamic = alloca((n % 50 + 1) * sizeof *dynamic), sum = 0;
+    uint64_t *dynamic = __builtin_alloca((n % 50 + 1) * sizeof *dynamic), sum = 0;
     for (unsigned k = 0; k < 8; k++)
         aligned[k] = a + k;
     memset(more, (int)n, sizeof more);
@@ -194,7 +209,7 @@ static NOINLINE uint64_t moving_frame(enum mode mode, unsigned n, uint64_t a, ui
     _Alignas(128) uint64_t aligned[4] = {a, b, c, d};
     uint64_t *parts[5], sum = 0;
     for (unsigned k = 0; k < 5; k++) {
-        parts[k] = alloca((n % 7 + k + 1) * sizeof *parts[k]);
+        parts[k] = __builtin_alloca((n % 7 + k + 1) * sizeof *parts[k]);
         for (unsigned m = 0; m < n % 7 + k + 1; m++)
             parts[k][m] = a + m * e + k;
         step(mode, k);
@@ -234,6 +249,8 @@ static const struct {
     {"long doubles", live_long_doubles},
 #ifdef __SSE2__
     {"xmm", live_xmm},
+#else
+    {"vectors", live_vectors},
 #endif
 #ifdef __AVX2__
     {"ymm", live_ymm},

@@ -265,7 +265,7 @@ GENERATOR(KIND(in_order), y, arg)
 /* A list to the left and one to the right: as deep as it has nodes. */
 FRAME void KIND(trees)(void)
 {
-    enum { NODES = 1000 };
+    enum { NODES = 600 }; /* on Power each level takes up to 800 bytes of 256 KiB: all registers that the ABI preserves */
     static KIND(tree_t) nodes[NODES];
     GENERATOR_T g;
     int next = 0;

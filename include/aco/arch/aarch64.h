@@ -21,9 +21,9 @@
  * v8-v15, low halves     callee-saved    clobbers, like the rest of v0-v31; SVE's p0-p15 and FFR where it is compiled in
  * FPCR                   callee-saved    kept apart when `fp` is 1; else common to all, as the user asked
  * FPSR, NZCV             scratch         as they are; NZCV a clobber
- * TPIDR_EL0              thread pointer  untouched
+ * TPIDR_EL0, _RRO_EL0    thread pointer  untouched
  *
- * There is no red zone, and the stack pointer is always a multiple of 16. Return addresses may be signed: each function
+ * There is no red zone (128 bytes on macOS), and the stack pointer is always a multiple of 16. Return addresses may be signed: each function
  * signs its own with its own stack pointer, and comes back to the same. What the switch jumps to is in memory unsigned; units
  * built with BTI have a landing pad there. */
 #ifndef ACO_ARCH_AARCH64_H
@@ -54,7 +54,7 @@
 
 /* A stack's top is 64-byte aligned. */
 #define ACO__ENTRY_BELOW_TOP 16
-#define ACO__LINK_REGISTER "x30"
+#define ACO__BEGINS_IN_ASSEMBLY
 
 #ifdef __clang__
 #define ACO__KEEP_BP(to) "stp x29,x19," to(ACO__BP) "\n\t"
@@ -97,10 +97,19 @@
 #define ACO__LANDING_PAD
 #endif
 
-/* The thread record's address. Linkers turn the first two into constants in executables. */
-typedef uintptr_t aco__where_t;
+/* macOS: the system's per-thread values stand where the thread pointer says, whose lowest bits are the processor's number. */
+ACO__FORCE_INLINE uintptr_t aco__slot_value(uintptr_t offset)
+{
+    uintptr_t value;
+    __asm__ volatile("mrs %0,tpidrro_el0\n\t"
+                     "and %0,%0,#~7\n\t"
+                     "ldr %0,[%0,%1]"
+                     : "=&r"(value) : "r"(offset));
+    return value;
+}
 
-ACO__FORCE_INLINE aco__where_t aco__where(void)
+/* The thread record's address. Linkers turn the first two into constants in executables. */
+ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
 {
     aco__where_t where, thread_pointer;
     __asm__ volatile("adrp %0,:gottprel:aco__thread\n\t"
@@ -109,16 +118,6 @@ ACO__FORCE_INLINE aco__where_t aco__where(void)
                      "add %0,%0,%1"
                      : "=&r"(where), "=&r"(thread_pointer));
     return where;
-}
-
-ACO__FORCE_INLINE aco__thread_t *aco__self_at(aco__where_t where)
-{
-    return (aco__thread_t *)where;
-}
-
-ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
-{
-    return ((volatile aco__thread_t *)where)->running;
 }
 
 /* Store the leaving side; x2 holds the way back. */
@@ -155,8 +154,8 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
         register aco__where_t aco__x1 __asm__("x1") = where;                                                           \
         register void *aco__x3 __asm__("x3") = value;                                                                  \
         statement;                                                                                                     \
-        co = aco__x0;                                                                                                  \
-        value = aco__x3;                                                                                               \
+        co = ACO__HELD(aco__x0);                                                                                       \
+        value = ACO__HELD(aco__x3);                                                                                    \
     } while (0)
 #define ACO__CROSSING "+r"(aco__x0), "+r"(aco__x1), "+r"(aco__x3)
 
@@ -245,10 +244,10 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
                          "br x16\n"                                                                                    \
                          "1:\t" ACO__LANDING_PAD                                                                       \
                          : "+r"(aco__x0), "+r"(aco__x1), "+r"(aco__x3), "+r"(base), "+r"(aco__x2) : : ACO__CLOBBERS_OF_ALL); \
-        pc = aco__x0;                                                                                                  \
-        bp = aco__x1;                                                                                                  \
-        sp = aco__x3;                                                                                                  \
-        value = aco__x2;                                                                                               \
+        pc = ACO__HELD(aco__x0);                                                                                       \
+        bp = ACO__HELD(aco__x1);                                                                                       \
+        sp = ACO__HELD(aco__x3);                                                                                       \
+        value = ACO__HELD(aco__x2);                                                                                    \
     } while (0)
 
 /* For the last time: nothing of the side that leaves is kept. */
@@ -273,14 +272,17 @@ __extension__ register void *aco__stack_pointer __asm__("sp");
 #define ACO__MOVES_STACK , "+k"(aco__stack_pointer)
 #endif
 
-/* The same on one stack: the generator's frames stand right below the consumer's, and sp stays where it is, below both.
+/* The same on one stack: the generator's frames stand right below the consumer's, and sp stays where it is, below both; in the
+ * consumer 64 lower, as gcc stores its calls' arguments, from the ninth on, at sp without moving it.
  * The consumer comes only while they are the innermost: while sp is what it was when they were left (x3). Else x0 = 1. */
+#define ACO__ARGUMENTS_ROOM 64
 #define ACO__NESTED_RESUME                                                                                             \
     do {                                                                                                               \
         ACO__PEER(ACO__PEER_SP);                                                                                       \
         __asm__ volatile("mov x9,sp\n\t"                                                                               \
                          "cmp x9,x3\n\t"                                                                               \
                          "b.ne 2f\n\t"                                                                                 \
+                         "add sp,sp,#64\n\t"                                                                           \
                          "mov x16,x0\n\t"                                                                              \
                          "adr x0,1f\n\t"                                                                               \
                          ACO__SWAP("x29", "x1") ACO__SWAP("x19", "x4")                                                 \
@@ -288,13 +290,14 @@ __extension__ register void *aco__stack_pointer __asm__("sp");
                          "2:\tmov x0,#1\n\t"                                                                           \
                          "b 3f\n"                                                                                      \
                          "1:\t" ACO__LANDING_PAD                                                                       \
+                         "sub sp,sp,#64\n\t"                                                                           \
                          "mov x3,sp\n"                                                                                 \
                          "3:"                                                                                          \
                          : "+r"(aco__x0), "+r"(aco__x1), "+r"(aco__x3), "+r"(base), "+r"(aco__x2) ACO__MOVES_STACK : : ACO__CLOBBERS_OF_ALL); \
-        pc = aco__x0;                                                                                                  \
-        bp = aco__x1;                                                                                                  \
-        sp = aco__x3;                                                                                                  \
-        value = aco__x2;                                                                                               \
+        pc = ACO__HELD(aco__x0);                                                                                       \
+        bp = ACO__HELD(aco__x1);                                                                                       \
+        sp = ACO__HELD(aco__x3);                                                                                       \
+        value = ACO__HELD(aco__x2);                                                                                    \
     } while (0)
 #define ACO__NESTED_YIELD                                                                                              \
     do {                                                                                                               \
@@ -305,9 +308,9 @@ __extension__ register void *aco__stack_pointer __asm__("sp");
                          "br x16\n"                                                                                    \
                          "1:\t" ACO__LANDING_PAD                                                                       \
                          : "+r"(aco__x0), "+r"(aco__x1), "+r"(base), "+r"(aco__x2) ACO__MOVES_STACK : : "x3", ACO__CLOBBERS_OF_ALL); \
-        pc = aco__x0;                                                                                                  \
-        bp = aco__x1;                                                                                                  \
-        value = aco__x2;                                                                                               \
+        pc = ACO__HELD(aco__x0);                                                                                       \
+        bp = ACO__HELD(aco__x1);                                                                                       \
+        value = ACO__HELD(aco__x2);                                                                                    \
     } while (0)
 #define ACO__NESTED_LAST                                                                                               \
     do {                                                                                                               \
@@ -320,11 +323,11 @@ __extension__ register void *aco__stack_pointer __asm__("sp");
                          : : "r"(aco__x0), "r"(aco__x1), "r"(base), "r"(aco__x2) : "x16", "memory");                   \
     } while (0)
 
-/* Makes room for a generator below the consumer's frame: sp := the stack pointer - 128, which it becomes too; here := this
+/* Makes room for a generator below the consumer's frame: sp := the stack pointer - 128 - 64, which it becomes too; here := this
  * place, bp := x29, for the unwinder. Back: the stack pointer := outer. */
 #define ACO__NESTED_BEGIN                                                                                              \
     __asm__ volatile("adr %2,1f\n"                                                                                     \
-                     "1:\tsub sp,sp,#128\n\t"                                                                          \
+                     "1:\tsub sp,sp,#192\n\t"                                                                          \
                      "mov %0,sp\n\t"                                                                                   \
                      "mov %1,x29"                                                                                      \
                      : "=&r"(sp), "=&r"(bp), "=&r"(here) ACO__MOVES_STACK : : "memory")

@@ -28,7 +28,11 @@
 #define ACO__BLOCK(offset) offset "(%%eax)"
 #define ACO__LEAVING(offset) offset "(%%ebx)"
 #define ACO__ENTERED(offset) offset "(%%edx)"
+#ifdef ACO__WHERE_IS_ADDRESS
+#define ACO__THREAD(offset) offset "(%%edi)"
+#else
 #define ACO__THREAD(offset) "%%gs:" offset "(%%edi)"
+#endif
 #define ACO__SP "0"
 #define ACO__PC "4"
 #define ACO__BP "8"
@@ -89,8 +93,9 @@
 #define ACO__LANDING_PAD
 #endif
 
+#ifndef ACO__WHERE_IS_ADDRESS
+
 /* The thread record's offset from the thread pointer. */
-typedef uintptr_t aco__where_t;
 
 #ifdef __PIC__
 #define ACO__FIND_THREAD(reg)                                                                                          \
@@ -102,7 +107,7 @@ typedef uintptr_t aco__where_t;
 #define ACO__FIND_THREAD(reg) "movl aco__thread@indntpoff," reg "\n\t"
 #endif
 
-ACO__FORCE_INLINE aco__where_t aco__where(void)
+ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
 {
     aco__where_t where;
     __asm__ volatile(ACO__FIND_THREAD("%0") : "=r"(where) : : "cc");
@@ -121,6 +126,8 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
     __asm__ volatile("movl %%gs:" ACO__RUNNING "(%1),%0" : "=r"(co) : "r"(where));
     return co;
 }
+
+#endif
 
 /* edx := the arrival label. */
 #ifdef __PIC__

@@ -1,8 +1,8 @@
 /* The fallback: the switches of ../switch.h as functions of the library, on the C library's getcontext(), makecontext() and
  * setcontext(); implemented in src/arch/ucontext.h. For architectures without a switch of their own; works on the others too.
  *
- * What it needs of the architecture is a stack that grows down. A library built so exports no `aco__thread`, which the inline
- * switches name, and has what is declared here instead: units that were compiled otherwise do not link with it. */
+ * What it needs of the architecture is a stack that grows down. A library built so does not export what the inline
+ * switches find a thread's record by, and has what is declared here instead: units that were compiled otherwise do not link with it. */
 #ifndef ACO_ARCH_UCONTEXT_H
 #define ACO_ARCH_UCONTEXT_H
 
@@ -26,19 +26,7 @@ enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 2, 
 extern "C" {
 #endif
 
-typedef aco__thread_t *aco__where_t;
-ACO_API aco__where_t aco__where(void);
-
-ACO__FORCE_INLINE aco__thread_t *aco__self_at(aco__where_t where)
-{
-    return where;
-}
-
-ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
-{
-    return where->running;
-}
-
+ACO_API aco__where_t aco__where_in_tls(void);
 ACO_API uintptr_t aco__switch_resume(aco__where_t where, struct aco_s *co, void **passed, int fp);
 ACO_API uintptr_t aco__switch_yield(aco__where_t where, struct aco_s *co, void **passed, int fp);
 ACO_API uintptr_t aco__switch_transfer(aco__where_t where, struct aco_s *from, struct aco_s *co, void **passed, int fp);

@@ -1,4 +1,4 @@
-/* The switch on x86-64, System V ABI. Contract and rules: ../switch.h.
+/* The switch on x86-64, System V ABI and Windows. Contract and rules: ../switch.h.
  * Source of the register roles: System V ABI, AMD64 Architecture Processor Supplement 1.0, figure 3.4.
  *
  * register               in the ABI      here
@@ -17,7 +17,10 @@
  * MXCSR control bits     callee-saved    kept apart when `fp` is 1; else common to all, as the user asked
  * x87 control word       callee-saved    the same
  * DF, x87 stack          clear, empty    as they are: the ABI wants them so at every call, and nothing here changes them
- * fs                     thread pointer  untouched */
+ * fs                     thread pointer  untouched
+ *
+ * On Windows rdi, rsi and xmm6-15 are callee-saved: a compiler saves what an asm changes, so the roles stay. gs is the thread
+ * pointer, and rsi holds the thread record's address. */
 #ifndef ACO_ARCH_X86_64_H
 #define ACO_ARCH_X86_64_H
 
@@ -28,7 +31,11 @@
 #define ACO__BLOCK(offset) offset "(%%rdi)"
 #define ACO__LEAVING(offset) offset "(%%r8)"
 #define ACO__ENTERED(offset) offset "(%%rdx)"
+#ifdef ACO__WHERE_IS_ADDRESS
+#define ACO__THREAD(offset) offset "(%%rsi)"
+#else
 #define ACO__THREAD(offset) "%%fs:" offset "(%%rsi)"
+#endif
 #define ACO__SP "0"
 #define ACO__PC "8"
 #define ACO__BP "16"
@@ -40,7 +47,11 @@
 #define ACO__RUNNING "40"     /* thread record only */
 
 /* A stack's top is 64-byte aligned; a function is entered with its return address just below a 16-byte boundary. */
+#ifdef _WIN32 /* above the return address there is room for parameters: src/arch/x86_64.h */
+#define ACO__ENTRY_BELOW_TOP 72
+#else
 #define ACO__ENTRY_BELOW_TOP 8
+#endif
 
 #ifdef __clang__
 #define ACO__KEEP_BASE(to) "movq %%rbx," to(ACO__BASE) "\n\t"
@@ -101,10 +112,18 @@
 #define ACO__LANDING_PAD
 #endif
 
-/* The thread record's offset from the thread pointer. Linkers turn the load into a constant in executables. */
-typedef uintptr_t aco__where_t;
 
-ACO__FORCE_INLINE aco__where_t aco__where(void)
+ACO__FORCE_INLINE uintptr_t aco__slot_value(uintptr_t offset)
+{
+    uintptr_t value;
+    __asm__ volatile("movq %%gs:(%1),%0" : "=r"(value) : "r"(offset));
+    return value;
+}
+
+#ifndef ACO__WHERE_IS_ADDRESS
+
+/* The thread record's offset from the thread pointer. Linkers turn the load into a constant in executables. */
+ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
 {
     aco__where_t where;
     __asm__ volatile("movq aco__thread@gottpoff(%%rip),%0" : "=r"(where));
@@ -123,6 +142,8 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
     __asm__ volatile("movq %%fs:" ACO__RUNNING "(%1),%0" : "=r"(co) : "r"(where));
     return co;
 }
+
+#endif
 
 /* Store the leaving side; rdx holds the way back. */
 #define ACO__STORE(to)                                                                                                 \
@@ -247,7 +268,7 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
 
 /* What reads or moves the stack pointer stands between ACO__SETTLE_STACKs (../generator.h), and for gcc it says so by an
  * operand: it puts adjustments of the stack pointer together, across an asm that is silent about it. */
-#ifdef __clang__
+#if defined(__clang__) || defined(_WIN32) /* where nothing moves it */
 #define ACO__MOVES_STACK
 #else
 __extension__ register void *aco__stack_pointer __asm__("rsp");
@@ -310,12 +331,22 @@ __extension__ register void *aco__stack_pointer __asm__("rsp");
 #define ACO__GENERATOR_PARAMETERS                                                                                      \
     void *aco__pc, void *aco__bp, __attribute__((unused)) void *aco__value, void *aco__sp, void *aco__base,            \
         __attribute__((unused)) void *aco__r9
+#ifdef _WIN32 /* it moves the rest to where the convention has it */
+enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 8, ACO__START_WORDS = 10 };
+#else
 enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 2, ACO__START_WORDS = 4 };
+#endif
 
 /* A function that a switch enters from its beginning: what it finds in the registers that cross every switch. */
 #define ACO__ARRIVAL_ABI
+#ifdef _WIN32 /* by assembly, which puts them where the convention has them */
+#define ACO__BEGINS_IN_ASSEMBLY
+#define ACO__ARRIVES_IN_ASSEMBLY
+#define ACO__ARRIVAL_PARAMETERS __attribute__((unused)) uintptr_t word, __attribute__((unused)) void *value
+#else
 #define ACO__ARRIVAL_PARAMETERS                                                                                        \
     __attribute__((unused)) uintptr_t word, __attribute__((unused)) uintptr_t aco__thread_offset,                      \
         __attribute__((unused)) uintptr_t aco__way_back, __attribute__((unused)) void *value
+#endif
 
 #endif

@@ -1,0 +1,213 @@
+#define WIN32_LEAN_AND_MEAN
+#include "../os.h"
+
+#include <errno.h>
+#include <windows.h>
+
+#include <psapi.h>
+
+size_t aco__os_page_size(void)
+{
+    static size_t size;
+    size_t known = __atomic_load_n(&size, __ATOMIC_RELAXED);
+    if (!known) {
+        SYSTEM_INFO info;
+        GetSystemInfo(&info);
+        known = info.dwPageSize;
+        __atomic_store_n(&size, known, __ATOMIC_RELAXED);
+    }
+    return known;
+}
+
+size_t aco__os_mapping_limit(void)
+{
+    return SIZE_MAX;
+}
+
+int aco__os_limit_met(size_t sz, char *sentence, size_t room)
+{
+    MEMORYSTATUSEX status;
+    status.dwLength = sizeof status;
+    if (!GlobalMemoryStatusEx(&status) || status.ullAvailPageFile >= sz)
+        return 0;
+    snprintf(sentence, room, "the system has promised what its memory and its page files hold");
+    return 2;
+}
+
+/* Pages are promised at once and there when touched. To have a stack's promised as it grows, as the system does for its own, a
+ * fault in it would have to come while its bounds are in force, but copying touches stacks from outside. */
+void *aco__os_map(size_t sz)
+{
+    void *p = VirtualAlloc(NULL, sz, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
+    if (!p)
+        errno = ENOMEM;
+    return p;
+}
+
+/* What was reserved is released only as a whole: a place is found, given up and taken, unless another thread was faster. */
+void *aco__os_map_aligned(size_t sz)
+{
+    enum { ATTEMPTS = 16 };
+    for (int i = 0; i < ATTEMPTS; i++) {
+        char *p = VirtualAlloc(NULL, 2 * sz, MEM_RESERVE, PAGE_NOACCESS);
+        if (!p)
+            break;
+        VirtualFree(p, 0, MEM_RELEASE);
+        p = VirtualAlloc(p + ((0 - (uintptr_t)p) & (sz - 1)), sz, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
+        if (p)
+            return p;
+    }
+    errno = ENOMEM;
+    return NULL;
+}
+
+void aco__os_unmap(void *p, size_t sz)
+{
+    (void)sz;
+    VirtualFree(p, 0, MEM_RELEASE);
+}
+
+static int protect(void *p, size_t sz, DWORD protection)
+{
+    DWORD before;
+    if (VirtualProtect(p, sz, protection, &before))
+        return 0;
+    errno = ENOMEM;
+    return -1;
+}
+
+int aco__os_guard_in_tables(void *p, size_t sz)
+{
+    return protect(p, sz, PAGE_NOACCESS);
+}
+
+unsigned aco__os_guard_many_in_tables(void *p, size_t sz, size_t step, unsigned n)
+{
+    (void)p, (void)sz, (void)step, (void)n;
+    return 0;
+}
+
+int aco__os_guard_mapping(void *p, size_t sz)
+{
+    return protect(p, sz, PAGE_NOACCESS);
+}
+
+int aco__os_guard(void *p, size_t sz)
+{
+    return protect(p, sz, PAGE_NOACCESS);
+}
+
+void aco__os_unguard(void *p, size_t sz)
+{
+    int saved = errno;
+    protect(p, sz, PAGE_READWRITE);
+    errno = saved;
+}
+
+void aco__os_discard(void *p, size_t sz, int lazily)
+{
+    if (VirtualAlloc(p, sz, MEM_RESET, PAGE_READWRITE) && !lazily)
+        VirtualUnlock(p, sz); /* pages that are not locked leave the working set */
+}
+
+void aco__os_large_pages(void *p, size_t sz, int wanted)
+{
+    (void)p, (void)sz, (void)wanted;
+}
+
+size_t aco__os_first_resident(const void *p, size_t sz)
+{
+    enum { AT_ONCE = 128 };
+    PSAPI_WORKING_SET_EX_INFORMATION pages[AT_ONCE];
+    size_t page = aco__os_page_size(), count = sz / page;
+    for (size_t done = 0; done < count; done += AT_ONCE) {
+        size_t n = count - done < AT_ONCE ? count - done : AT_ONCE;
+        for (size_t i = 0; i < n; i++)
+            pages[i].VirtualAddress = (void *)((uintptr_t)p + (done + i) * page);
+        if (!K32QueryWorkingSetEx(GetCurrentProcess(), pages, (DWORD)(n * sizeof *pages)))
+            return 0;
+        for (size_t i = 0; i < n; i++)
+            if (pages[i].VirtualAttributes.Valid)
+                return (done + i) * page;
+    }
+    return sz;
+}
+
+void aco__os_message(const char *text, size_t length)
+{
+    DWORD written;
+    WriteFile(GetStdHandle(STD_ERROR_HANDLE), text, (DWORD)length, &written, NULL);
+}
+
+/* An exception is described on the stack that it comes from: one without room ends the process at once. */
+int aco__os_explain_faults(void (*explain)(const void *address))
+{
+    (void)explain;
+    errno = ENOSYS;
+    return -1;
+}
+
+int aco__os_signal_stack(void *p, size_t sz)
+{
+    (void)p, (void)sz;
+    errno = ENOSYS;
+    return -1;
+}
+
+int aco__os_loaded_unwinder(const char *const names[], void *symbols[], int n)
+{
+    (void)names, (void)symbols, (void)n;
+    return 0;
+}
+
+/* ---- The thread's slot ---- */
+
+enum { TEB_SLOTS = 0x1480, SLOTS = 64 }; /* of the TEB itself; TlsAlloc() gives others when they are used up */
+
+uintptr_t aco__thread_slot;
+static DWORD slot_index;
+static void (*thread_exit_function)(void *); /* atomic */
+
+/* The loader calls it before any constructor, and at the end of every thread but the one that ends the process. */
+static void NTAPI on_thread(void *module, DWORD reason, void *unused)
+{
+    void (*fn)(void *) = __atomic_load_n(&thread_exit_function, __ATOMIC_ACQUIRE);
+    (void)module, (void)unused;
+    if (reason == DLL_PROCESS_ATTACH) {
+        slot_index = TlsAlloc();
+        if (slot_index >= SLOTS)
+            aco__die("acorn", NULL, "the process has no thread-local slot left among the first %d", SLOTS);
+        aco__thread_slot = TEB_SLOTS + slot_index * sizeof(void *);
+    } else if (reason == DLL_THREAD_DETACH && fn) {
+        void *arg = TlsGetValue(slot_index);
+        if (arg)
+            fn(arg);
+    }
+}
+/* Behind those of the run time, whose thread-local destructors may use coroutines. */
+__attribute__((section(".CRT$XLY"), used)) static const PIMAGE_TLS_CALLBACK callback = on_thread;
+
+void aco__os_at_thread_exit(void (*fn)(void *), void *arg)
+{
+    __atomic_store_n(&thread_exit_function, fn, __ATOMIC_RELEASE);
+    TlsSetValue(slot_index, arg);
+}
+
+void aco__os_slot_clear(void)
+{
+    TlsSetValue(slot_index, NULL);
+}
+
+/* ---- The process lock ---- */
+
+static SRWLOCK process_lock = SRWLOCK_INIT;
+
+void aco__os_lock(void)
+{
+    AcquireSRWLockExclusive(&process_lock);
+}
+
+void aco__os_unlock(void)
+{
+    ReleaseSRWLockExclusive(&process_lock);
+}

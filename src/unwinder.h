@@ -1,0 +1,137 @@
+/* The unwinder that the program's compiler has brought, behind the names that end.c uses: that of the Itanium C++ ABI, of the Arm EHABI, or
+ * of Windows. Included by end.c.
+ *
+ *   unwinder()             its functions: ForcedUnwind (NULL: there is none, and nothing to unwind but the deferred calls), Backtrace, …
+ *   stack_pointer()        of the frame that it is at
+ *   traced_stack_pointer() the same in what Backtrace calls
+ *   exception_class_t, STOP_FUNCTION(fn)   what a stop function declares, and how it is handed over */
+#ifndef ACO_UNWINDER_H
+#define ACO_UNWINDER_H
+
+#include "os.h"
+
+#include <string.h>
+#ifdef _WIN32
+#include "os/windows_unwind.h"
+#endif
+#include <unwind.h>
+
+#if defined(__arm__) && !defined(__ARM_DWARF_EH__) && !defined(__USING_SJLJ_EXCEPTIONS__)
+#define EHABI
+#define UNWINDER(function) function(Backtrace) function(VRS_Get) function(VRS_Set) function(ForcedUnwind)
+#else
+#define UNWINDER(function)                                                                                             \
+    function(Backtrace) function(GetCFA) function(GetRegionStart) function(SetGR) function(SetIP) function(ForcedUnwind)
+#endif
+
+/* Weak: frames with something to unwind have brought their compiler's with them. gcc on Windows links its own into every program, and
+ * GNU ld knows no weak references there. */
+#if !defined(_WIN32) || defined(__clang__)
+#pragma weak _Unwind_ForcedUnwind
+#pragma weak _Unwind_Backtrace
+#ifdef EHABI
+#pragma weak _Unwind_VRS_Get
+#pragma weak _Unwind_VRS_Set
+#else
+#pragma weak _Unwind_GetCFA
+#pragma weak _Unwind_GetRegionStart
+#pragma weak _Unwind_SetGR
+#pragma weak _Unwind_SetIP
+#endif
+#endif
+
+typedef struct unwinder {
+#define MEMBER(name) __typeof__(&_Unwind_##name) name;
+    UNWINDER(MEMBER)
+} unwinder_t;
+
+#ifdef _WIN32
+
+#ifdef __clang__
+#pragma weak __unw_init_local
+#pragma weak _GCC_specific_handler
+#pragma weak _Unwind_GetGR
+extern int __unw_init_local(void *cursor, void *context);
+extern EXCEPTION_DISPOSITION _GCC_specific_handler(EXCEPTION_RECORD *record, void *frame, CONTEXT *context, DISPATCHER_CONTEXT *dispatcher,
+                                                   _Unwind_Personality_Fn personality);
+
+/* _Unwind_GetCFA() would not come with what else is taken of LLVM's library. */
+static _Unwind_Word get_sp(struct _Unwind_Context *context)
+{
+    enum { RSP = 7 };
+    return _Unwind_GetGR(context, RSP);
+}
+#endif
+
+/* `arg` is the exception, as at_frame() has it. */
+static _Unwind_Reason_Code forced_unwind(struct _Unwind_Exception *exception, _Unwind_Stop_Fn stop, void *arg)
+{
+    (void)arg;
+    aco__seh_forced_unwind(exception, stop);
+}
+
+/* LLVM's, if the program has it; else the system's, which calls libgcc's handlers. */
+static const unwinder_t *unwinder(void)
+{
+    static const unwinder_t seh = {aco__seh_backtrace, aco__seh_get_cfa, aco__seh_get_region_start, _Unwind_SetGR, _Unwind_SetIP, forced_unwind};
+#ifdef __clang__
+    static const unwinder_t llvm = {aco__seh_backtrace, get_sp, _Unwind_GetRegionStart, _Unwind_SetGR, _Unwind_SetIP, _Unwind_ForcedUnwind};
+    if (__unw_init_local)
+        return &llvm;
+#endif
+    return &seh;
+}
+
+#else
+
+#define OWN(name) _Unwind_##name,
+static const unwinder_t own_unwinder = {UNWINDER(OWN)};
+
+/* The program's; or that of a library that was loaded later, for itself alone, where the references above do not look. */
+static const unwinder_t *unwinder(void)
+{
+#define NAME(name) "_Unwind_" #name,
+    static unwinder_t found;
+    static const char *const names[] = {UNWINDER(NAME)};
+    void *symbols[sizeof names / sizeof *names];
+    _Static_assert(sizeof symbols == sizeof found, "a pointer for each name");
+    if (aco_likely(own_unwinder.ForcedUnwind != NULL))
+        return &own_unwinder;
+    aco__os_lock();
+    if (!found.ForcedUnwind && aco__os_loaded_unwinder(names, symbols, sizeof names / sizeof *names))
+        memcpy(&found, symbols, sizeof found);
+    aco__os_unlock();
+    return &found;
+}
+
+#endif
+
+static inline char *stack_pointer(struct _Unwind_Context *context)
+{
+#ifdef EHABI /* whose _Unwind_GetCFA() may tell that of the frame further out */
+    uint32_t sp;
+    unwinder()->VRS_Get(context, _UVRSC_CORE, 13, _UVRSD_UINT32, &sp);
+    return (char *)sp;
+#else
+    return (char *)unwinder()->GetCFA(context);
+#endif
+}
+
+static inline char *traced_stack_pointer(struct _Unwind_Context *context)
+{
+#ifdef _WIN32
+    return (char *)aco__seh_get_cfa(context);
+#else
+    return stack_pointer(context);
+#endif
+}
+
+#ifdef EHABI /* clang's declaration passes the class by value, as LLVM's unwinder does; libgcc's by its address */
+typedef const char *exception_class_t;
+#define STOP_FUNCTION(fn) ((_Unwind_Stop_Fn)(void (*)(void))(fn))
+#else
+typedef _Unwind_Exception_Class exception_class_t;
+#define STOP_FUNCTION(fn) (fn)
+#endif
+
+#endif

@@ -1,0 +1,2 @@
+#include "probe.h"
+#include ASSEMBLY

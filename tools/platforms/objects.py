@@ -1,0 +1,88 @@
+"""What object code shows without being run: the library has all public symbols, the switch is inline in a program, no stack is
+executable."""
+import functools
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from rows import DEBIAN_CLANG
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SOURCES = sorted(str(path) for path in [*(ROOT / "src").glob("*.c"), *(ROOT / "src/os").glob("posix*.c")])
+
+# How a disassembly shows calls, and the jumps by which a switch leaves; by the beginning of a processor's name.
+X86 = r"\bcall[lq]?\b", r"\bjmp[lq]?\s+\*"
+CODE = {
+    "x86_64": X86, "AMD64": X86, "amd64": X86, "i686": X86,
+    "aarch64": (r"\bblr?\b", r"\bbr\b"), "arm64": (r"\bblr?\b", r"\bbr\b"),
+    "arm": (r"\bblx?\b", r"\bbx\s+r|\b(mov|ldr)\s+pc,"),
+    "riscv": (r"\bjal\b|\bjalr\b", r"\bjr\s+(?!ra\b)"),
+    "loongarch": (r"\bbl\b|\bjirl\s+\$ra", r"\bjr\s+\$(?!ra\b)|\bjirl\s+\$zero, \$(?!ra\b)"),
+    "ppc": (r"\bbl\b|\bbctrl\b", r"\bbctr\b"),
+    "s390": (r"\bbrasl\b|\bbasr\b", r"\bbr\s+%r(?!14\b)"),
+}
+
+
+def tool(name, *arguments):
+    path = shutil.which(f"llvm-{name}-{DEBIAN_CLANG}")
+    return subprocess.run([path, *arguments], capture_output=True, text=True).stdout if path else ""
+
+
+@functools.cache
+def public():
+    """The library's public symbols: those that this machine's own compiler gives it."""
+    with tempfile.TemporaryDirectory() as directory:
+        subprocess.run(["gcc", "-c", "-fexceptions", f"-I{ROOT}/include", *SOURCES], cwd=directory, check=True)
+        return defined([str(path) for path in Path(directory).glob("*.o")])
+
+
+def defined(files):
+    return set(re.findall(r" [A-Z] _?(aco_[a-z]\w*)$", tool("nm", "--extern-only", "--defined-only", *files), re.M))
+
+
+def function(name, disassembly):
+    """Its lines, local labels and mapping symbols in it passed over; without i386's calls that ask where they are."""
+    start = re.search(rf"^[0-9a-f]+ <_?{name}>:$", disassembly, re.M)
+    rest = disassembly[start.end():] if start else ""
+    end = re.search(r"^[0-9a-f]+ <(?![$.L])[^>]*>:$", rest, re.M)
+    lines = rest[:end.start() if end else None].splitlines()
+    return [text for text in lines if not re.search(rf"\bcall.*<(_?{name}\+|__x86\.get_pc_thunk)", text)]
+
+
+def leaves_without_call(platform, program):
+    """Whether round_trips() in the program jumps to another stack, with no call on the way there."""
+    calls, leaves = next(patterns for start, patterns in CODE.items() if platform.processor.startswith(start))
+    code = function("round_trips", tool("objdump", "-d", "--no-show-raw-insn", str(program)))
+    jumps = [at for at, text in enumerate(code) if re.search(leaves, text)]
+    return bool(jumps) and not any(re.search(calls, text) for text in code[:jumps[-1]])
+
+
+def executable_stack(platform, program):
+    if platform.system == "Darwin":
+        return "ALLOW_STACK_EXECUTION" in tool("objdump", "--macho", "--private-header", str(program))
+    if platform.system == "Windows":
+        return "IMAGE_DLL_CHARACTERISTICS_NX_COMPAT" not in tool("readobj", "--file-headers", str(program))
+    flags = re.search(r"GNU_STACK.* ([RWE ]{3}) ", tool("readelf", "--program-headers", "--wide", str(program)))
+    return not flags or "E" in flags.group(1)
+
+
+def check(platform, cc, row, directory, environment):
+    """What is wrong with the library in `directory` and with a small program that the compiler links with it by the row's options:
+    a list, empty if all is well."""
+    library = directory / "libacorn.a"
+    missing = sorted(public() - defined([str(library)]))
+    wrong = [f"no symbol {' '.join(missing)}"] if missing else []
+    for form, options, inline in (("inline", [], "UCONTEXT" not in row.flags), ("exported", ["-DACO_CONFIG_NO_INLINE"], False)):
+        program = directory / f"round-trips-{form}"
+        command = [*cc, *row.flags.split(), *options, f"-I{ROOT}/include", str(ROOT / "bench/platforms/acorn.c"), str(library),
+                   "-o", str(program), *(["-fuse-ld=lld"] if "clang" in cc[0] else []), *row.link.split(), "-lpthread"]
+        built = subprocess.run(command, capture_output=True, text=True, env=environment)
+        if built.returncode:
+            return wrong + [f"a program with the {form} switch does not link"]
+        if leaves_without_call(platform, program) != inline:
+            wrong.append("there is a call before the switch, or no switch" if inline else "the exported form looks inline too")
+        if executable_stack(platform, program):
+            wrong.append("executable stack")
+    return wrong

@@ -1,0 +1,118 @@
+"""The matrix of platforms, as data: run.py builds and tests a row for each (platform, compiler, options, emulator)."""
+from typing import NamedTuple
+
+ZIG = "0.17.1"  # of ziglang on PyPI: clang with the headers and C libraries of all its targets
+DEBIAN_GCC, DEBIAN_CLANG = "12", "19"
+
+
+class Platform(NamedTuple):
+    system: str  # as CMake names it
+    processor: str
+    debian: str = ""  # the GNU triple of Debian's cross compiler, which is the name of its sysroot below /usr too
+    zig: str = ""  # zig's target
+    zig_flags: str = ""
+    emulator: str = ""
+
+
+PLATFORMS = {
+    "x86_64": Platform("Linux", "x86_64"),
+    "x86_64-musl": Platform("Linux", "x86_64", zig="x86_64-linux-musl"),
+    "i386": Platform("Linux", "i686"),
+    "aarch64": Platform("Linux", "aarch64", "aarch64-linux-gnu", "aarch64-linux-musl", emulator="qemu-aarch64"),
+    "aarch64_be": Platform("Linux", "aarch64_be", zig="aarch64_be-linux-musl", emulator="qemu-aarch64_be"),
+    "arm": Platform("Linux", "arm", "arm-linux-gnueabihf", "arm-linux-musleabihf", emulator="qemu-arm"),
+    "riscv64": Platform("Linux", "riscv64", "riscv64-linux-gnu", "riscv64-linux-musl", emulator="qemu-riscv64"),
+    "loongarch64": Platform("Linux", "loongarch64", zig="loongarch64-linux-musl", emulator="qemu-loongarch64",
+                            zig_flags="-mcpu=generic_la64+d"),  # qemu 7.2 has no LSX
+    "ppc64le": Platform("Linux", "ppc64le", "powerpc64le-linux-gnu", "powerpc64le-linux-musl", emulator="qemu-ppc64le"),
+    "s390x": Platform("Linux", "s390x", "s390x-linux-gnu", "s390x-linux-musl", emulator="qemu-s390x"),
+    "x86_64-windows": Platform("Windows", "AMD64", "x86_64-w64-mingw32", "x86_64-windows-gnu", emulator="wine64"),
+    "x86_64-macos": Platform("Darwin", "x86_64", zig="x86_64-macos"),
+    "aarch64-macos": Platform("Darwin", "arm64", zig="aarch64-macos"),
+    "x86_64-freebsd": Platform("FreeBSD", "amd64", zig="x86_64-freebsd"),
+    "aarch64-freebsd": Platform("FreeBSD", "arm64", zig="aarch64-freebsd"),
+}
+
+
+class Row(NamedTuple):
+    platform: str
+    compiler: str  # gcc, clang, zig
+    flags: str
+    name: str = ""  # what follows "PLATFORM-COMPILER" in the row's name
+    cpu: str = ""  # options of the emulator
+    link: str = ""  # options for linking programs
+    what: str = "suite"  # suite: all of the test suite; built: what cannot be run here is built, linked and looked at
+    cut: bool = False  # CI runs a few tests of it (CUT below)
+
+
+O2, O0 = "-O2 -g", "-O0 -g"
+ROWS = [
+    Row("x86_64", "gcc", O2),
+    Row("x86_64", "clang", O2),
+    Row("x86_64", "gcc", "-O2 -g -DACO_CONFIG_UCONTEXT", "ucontext"),
+    Row("x86_64", "gcc", O2, "static", link="-static"),
+    Row("x86_64-musl", "zig", O2, "static"),  # what zig links for musl is static by default, on all platforms
+    Row("x86_64-musl", "zig", O2, "dynamic", link="-dynamic"),
+    Row("i386", "gcc", "-m32 -O2 -g"),
+    Row("i386", "clang", "-m32 -O2 -g"),
+
+    Row("aarch64", "gcc", O2, cut=True),
+    Row("aarch64", "gcc", O0, "O0"),
+    Row("aarch64", "gcc", "-O2 -g -mbranch-protection=standard", "branch-protection", cpu="-cpu max"),
+    Row("aarch64", "gcc", "-O2 -g -march=armv8.2-a+sve", "sve", cpu="-cpu max"),
+    Row("aarch64", "clang", O2),
+    Row("aarch64", "clang", O0, "O0"),
+    Row("aarch64", "zig", O2, "musl-static"),
+    Row("aarch64_be", "zig", O2, "musl-static"),
+
+    Row("arm", "gcc", "-O2 -g -marm", cut=True),
+    Row("arm", "gcc", "-O2 -g -mthumb", "thumb"),
+    Row("arm", "gcc", "-O0 -g -mthumb", "thumb-O0"),
+    Row("arm", "clang", "-O2 -g -marm"),
+    Row("arm", "clang", "-O2 -g -mthumb", "thumb"),
+    Row("arm", "zig", O2, "musl-static"),
+
+    Row("riscv64", "gcc", O2, cut=True),
+    Row("riscv64", "gcc", O0, "O0"),
+    Row("riscv64", "clang", O2),
+    Row("riscv64", "clang", "-O2 -g -march=rv64gcv", "vector", cpu="-cpu rv64,v=true,vlen=128"),
+    Row("riscv64", "zig", O2, "musl-static"),
+
+    Row("loongarch64", "zig", O2),
+    Row("loongarch64", "zig", O0, "O0"),
+
+    Row("ppc64le", "gcc", O2, cut=True),
+    Row("ppc64le", "gcc", O0, "O0"),
+    Row("ppc64le", "clang", O2),
+    Row("ppc64le", "zig", O2, "musl-static"),
+
+    Row("s390x", "gcc", O2, cut=True),
+    Row("s390x", "gcc", O0, "O0"),
+    Row("s390x", "clang", O2),
+    Row("s390x", "zig", O2, "musl-static"),
+
+    Row("x86_64-windows", "gcc", O2, cut=True),
+    Row("x86_64-windows", "zig", O2),
+    Row("x86_64-windows", "zig", O0, "O0"),
+
+    Row("aarch64-macos", "zig", O2, what="built"),
+    Row("x86_64-macos", "zig", O2, what="built"),
+    Row("x86_64-freebsd", "zig", O2, what="built"),
+    Row("aarch64-freebsd", "zig", O2, what="built"),
+]
+
+# What CI runs of the rows marked `cut`: these programs, and the tests that run them.
+CUT_PROGRAMS = ["test_probe_shared-fp", "test_probe_own-fp", "test_api_release", "test_native_release", "test_generator_release",
+                "test_cancel_release", "test_model_release_1", "test_signals_release", "test_cpp_plain_20"]
+CUT_TESTS = r"^(probe\.(own|shared)-fp|(api|native|generator|cancel|signals)\.release|model\.release\.1|cpp_plain\.20)$"
+
+
+class Left(NamedTuple):
+    tests: str  # a regular expression
+    emulators: str
+    reason: str
+
+
+# Tests that an emulator cannot run.
+LEFT_OUT = [
+]
