@@ -40,6 +40,8 @@
  *   ACO_CONFIG_SHARE_FPU_MXCSR_ENV   coroutines share one floating-point environment (x87 control word, MXCSR). Faster;
  *                                    right when none of them changes rounding, precision, masks or flush-to-zero. To be
  *                                    defined for all units of a program or for none. aco_new() can ask for it by the coroutine
+ *   ACO_CONFIG_UCONTEXT              the switch is the C library's <ucontext.h>, for architectures that aco/arch/ has no switch
+ *                                    for; the library must be built with it too. Slow, and frames become large
  *   ACO_CONFIG_NO_INLINE             call the exported functions; the header then holds no assembly. For compilers without
  *                                    GNU assembly. They serve both kinds of coroutines */
 #ifndef ACO_H
@@ -513,7 +515,6 @@ ACO_API ACO__COLD __attribute__((noreturn)) void aco__nobody_runs(const char *ca
 #else
 #define ACO__FRAME __builtin_frame_address(0)
 #endif
-
 #if defined(ACO_CONFIG_NO_INLINE) && defined(__GNUC__)
 #define aco_defer(fn, arg) aco__defer(fn, arg, ACO__FRAME)
 #endif
@@ -722,7 +723,11 @@ ACO__FAST void aco_destroy(aco_t *co)
 ACO__FAST int aco_defer(void (*fn)(void *), void *arg)
 {
 #ifdef ACO__OUT_OF_LINE /* the caller's frame begins behind this one */
+#if defined(__clang__) && (defined(__aarch64__) || defined(__arm__)) /* whose __builtin_dwarf_cfa() is the frame pointer */
     return aco__defer(fn, arg, (char *)__builtin_frame_address(0) + 2 * sizeof(void *));
+#else
+    return aco__defer(fn, arg, __builtin_dwarf_cfa());
+#endif
 #else
     return aco__defer(fn, arg, ACO__FRAME);
 #endif

@@ -4,6 +4,14 @@
 #define ACO__FAST ACO_API
 #define ACO__OUT_OF_LINE
 
+#ifndef ACO_CONFIG_UCONTEXT /* whose file needs internal.h: below */
+/* What several architectures share stands here, for tools/amalgamate.sh puts a file in place once. */
+#ifndef __arm__
+#include "arch/assembly.h"
+#endif
+#if defined(__x86_64__) || defined(__i386__)
+#include "arch/x86.h"
+#endif
 #if defined(__x86_64__)
 #include "arch/x86_64.h"
 #elif defined(__i386__)
@@ -21,9 +29,13 @@
 #elif defined(__loongarch64)
 #include "arch/loongarch64.h"
 #endif
+#endif
 #include "os.h"
 #include "task.h"
 #include "track.h"
+#ifdef ACO_CONFIG_UCONTEXT
+#include "arch/ucontext.h"
+#endif
 
 #include <errno.h>
 #include <string.h>
@@ -36,7 +48,7 @@ static inline int own_fp(const aco_t *co)
 /* The assembly names it, where link-time optimisation does not look. */
 #define ACO__NAMED_BY_ASSEMBLY __attribute__((used))
 
-#if defined(ACO_CONFIG_DYNAMIC_TLS)
+#if defined(ACO__THREAD_FOUND)
 static __thread aco__thread_t thread;
 
 __attribute__((noinline)) aco__thread_t *aco__thread_found(void)
@@ -44,7 +56,7 @@ __attribute__((noinline)) aco__thread_t *aco__thread_found(void)
     __asm__ volatile("");
     return &thread;
 }
-#elif !defined(ACO__THREAD_SLOT)
+#elif !defined(ACO__WHERE_IS_ADDRESS)
 ACO__NAMED_BY_ASSEMBLY ACO_API __thread aco__thread_t aco__thread __attribute__((tls_model("initial-exec")));
 #endif
 
@@ -199,6 +211,7 @@ void aco__thread_will_end(void)
 
 #ifdef ACO__BEGINS_IN_ASSEMBLY
 ACO__HIDDEN void aco__begin_entry(void); /* begins a coroutine of aco_create(): src/arch/ */
+#define ACO__BEGIN_ENTRY aco__begin_entry
 #endif
 
 static inline void measure_if_wanted(aco_t *co)
@@ -212,8 +225,8 @@ static void prepare_entry(aco_t *co, aco_cofuncp_t fp, void *arg)
     aco_function_t fn;
     memcpy(&fn, &fp, sizeof fp);
     aco__prepare(ready(), co, fn, arg);
-#ifdef ACO__BEGINS_IN_ASSEMBLY
-    fp = aco__begin_entry;
+#ifdef ACO__BEGIN_ENTRY
+    fp = (aco_cofuncp_t)ACO__BEGIN_ENTRY;
 #endif
     memcpy(&co->aco__self.pc, &fp, sizeof fp);
     co->save_stack.valid_sz = 0;
@@ -886,15 +899,11 @@ ACO__NAMED_BY_ASSEMBLY void aco__nobody_runs(const char *call)
 
 /* ---- Ending ---- */
 
-/* Brings back the resumer's control words; its status is touched only where they differ, as in the switch. */
+/* Brings back the resumer's control words. */
 void aco__load_resumer_environment(void)
 {
     aco__thread_t *self = aco__self();
-    uint32_t control;
-    uint16_t control2;
-    aco__fp_read(&control, &control2);
-    if (((control ^ self->fp_control) & ~(uint32_t)ACO__FP_STATUS) != 0 || control2 != self->fp_control2)
-        aco__fp_load(&self->fp_control, &self->fp_control2);
+    aco__fp_change(&self->fp_control, &self->fp_control2);
 }
 
 /* A deferred call or a destructor must not end what is ending. */

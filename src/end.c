@@ -300,6 +300,9 @@ static cancel_t *cancel_new(const char *call, aco_t *co, int fatal)
     memset(cancel, 0, sizeof *cancel);
     cancel->call = call;
     cancel->co = co;
+#ifdef ACO_CONFIG_UCONTEXT /* what comes behind it is the C library's, and perhaps without unwind information */
+    cancel->last = (uintptr_t)aco__outermost;
+#endif
     memcpy(&cancel->exception.exception_class, &our_class, sizeof our_class);
     cancel->exception.exception_cleanup = swallowed;
     return cancel;

@@ -231,7 +231,10 @@ ACO__HIDDEN extern const char aco__returned[];
 ACO__HIDDEN __attribute__((noreturn, used)) void aco__entry_returned(void);
 /* Where the unwinder goes on when a cancellation has come to the outermost frame as an exception; calls
  * aco__cancel_landed(). src/arch/ */
-ACO__HIDDEN extern const char aco__cancel_landing[];
+ACO__HIDDEN void aco__cancel_landing(void);
+#ifdef ACO_CONFIG_UCONTEXT
+ACO__HIDDEN void aco__outermost(void); /* every stack's first function */
+#endif
 
 /* What few threads need: a stack to copy on. In one mapping:
  *   | guard page | scratch stack | aco__rare_t | */
@@ -290,6 +293,16 @@ static inline void aco__unpark_resumer(aco__thread_t *self, aco_t *co)
     to->base = from->base;
     self->fp_control = co ? co->aco__fp_control : self->outermost_fp_control;
     self->fp_control2 = co ? co->aco__fp_control2 : self->outermost_fp_control2;
+}
+
+/* Loads these control words if others are in force: status is touched only then, as in the switch. */
+static inline void aco__fp_change(const uint32_t *wanted, const uint16_t *wanted2)
+{
+    uint32_t control;
+    uint16_t control2;
+    aco__fp_read(&control, &control2);
+    if (((control ^ *wanted) & ~(uint32_t)ACO__FP_STATUS) != 0 || control2 != *wanted2)
+        aco__fp_load(wanted, wanted2);
 }
 
 /* Atomic, since a thread that destroys a coroutine may read what the stack's thread changes meanwhile; either value will do. */

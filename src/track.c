@@ -131,6 +131,14 @@ static void exchange_exceptions(void *out[3], void *const in[3])
     memcpy(globals, in, WORDS * sizeof *globals);
 }
 
+/* What a switch has on the stack besides its caller's frame, about. */
+#ifdef ACO_CONFIG_UCONTEXT
+#include <ucontext.h>
+enum { SWITCH_FRAME = sizeof(ucontext_t) + 256 };
+#else
+enum { SWITCH_FRAME = 0 };
+#endif
+
 static void *const no_exceptions[3];
 
 int aco__has_own_exceptions(const aco_t *co)
@@ -196,7 +204,7 @@ ACO__UNOBSERVED void aco__observe_transfer(aco_t *from, aco_t *to)
     aco__extra_t *extra = aco__extra(from), *next = aco__extra(to);
     aco__outside_t unused;
     if (aco_unlikely(extra && extra->usage))
-        aco__usage_left(from, extra, __builtin_frame_address(0));
+        aco__usage_left(from, extra, (char *)__builtin_frame_address(0) - SWITCH_FRAME);
     if (extra && extra->own_exceptions)
         exchange_exceptions(extra->exceptions, no_exceptions);
     if (__sanitizer_start_switch_fiber && extra) {

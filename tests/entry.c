@@ -501,7 +501,7 @@ static void copies_less(void)
         CHECK_EQ(marked, unmarked);
         CHECK_EQ(marked_words, unmarked_words);
     }
-#if defined(__OPTIMIZE__) && !ACO_DEBUG && defined(__x86_64__) && !defined(ACO_CONFIG_NO_INLINE)
+#if defined(__OPTIMIZE__) && !ACO_DEBUG && defined(__x86_64__) && !defined(ACO_CONFIG_NO_INLINE) && !defined(ACO_CONFIG_UCONTEXT)
     else {
         CHECK(unmarked - marked >= 32);
         CHECK_EQ(unmarked_words - marked_words, 48);

@@ -607,7 +607,8 @@ typedef struct model {
 } model_t;
 
 enum { SLOTS = 24, ENTRIES = 3, STACKS = 3 };
-#if defined(__x86_64__) || defined(__i386__) /* how far below the stack pointer a transfer is measured, at most */
+/* How far below the stack pointer a transfer is measured, at most. */
+#if (defined(__x86_64__) || defined(__i386__)) && !defined(ACO_CONFIG_UCONTEXT)
 enum { TRANSFER = 64 };
 #else /* whose functions keep more registers */
 enum { TRANSFER = 768 };
@@ -1428,7 +1429,8 @@ int main(int argc, char **argv)
     from_measured();
     to_measured();
     never_run();
-    advice();
+    if (SMALL_FRAMES) /* else stacks are never better shared */
+        advice();
     report();
     return check_result("measure");
 }

@@ -1,4 +1,5 @@
-/* For tests of this library's own calls: what they refuse, and whether share stacks can be used in this build. */
+/* For tests of this library's own calls: what they refuse, whether share stacks can be used in this build, and whether a suspended
+ * coroutine may be smaller than a ucontext_t. */
 #ifndef REFUSES_H
 #define REFUSES_H
 
@@ -12,6 +13,12 @@
  * sanitizer: a coroutine is a thread there, which cannot lie on another one's stack. */
 #define SHARE_STACKS (!UNDER_ASAN)
 #define COPYING (SHARE_STACKS && !UNDER_TSAN)
+
+#ifdef ACO_CONFIG_UCONTEXT
+#define SMALL_FRAMES 0
+#else
+#define SMALL_FRAMES 1
+#endif
 
 /* `what` must be refused: return `failed`, set errno, and leave a message that names call and coroutine and has the reason. */
 #define REFUSES(what, failed, error, call, co, reason)                                                                 \

@@ -333,7 +333,7 @@ static void reserved_stays(void)
         void *area;
         size_t sz;
         h.asked = reserves[i];
-        if (reserves[i] && reserves[i] < 1000)
+        if (reserves[i] && reserves[i] < (SMALL_FRAMES ? 1000 : MOST_INSIDE))
             continue;
         h.co = aco_create(main_co, stack, h.asked, holds, &h);
         area = h.co->save_stack.ptr;

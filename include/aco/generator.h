@@ -57,8 +57,8 @@
 #define ACO__NO_IN_STACK 1
 #endif
 #endif
-/* Nor does Windows let them: a function that is called may write above its return address. */
-#ifdef _WIN32
+/* Nor does Windows let them: a function that is called may write above its return address. The fallback has no such switch. */
+#if defined(_WIN32) || defined(ACO_CONFIG_UCONTEXT)
 #define ACO__NO_IN_STACK 1
 #endif
 #ifdef ACO__NO_IN_STACK
@@ -197,6 +197,7 @@ ACO_API ACO__COLD __attribute__((noreturn)) void aco__yields_in_cleanup(const ch
 ACO_API ACO__COLD void aco__in_stack_gone(void *sp, void *outer);
 ACO_API ACO__COLD __attribute__((nothrow)) void aco__in_stack_impossible(void);
 
+#ifndef ACO_CONFIG_UCONTEXT /* which has these as functions */
 /* Goes on in `peer`, which is left with `*passed`; comes back when it comes back. Afterwards peer->pc is NULL if it has ended. */
 ACO__FORCE_INLINE void aco__switch_exchange(aco__context_t *peer, void **passed)
 {
@@ -213,14 +214,6 @@ ACO__FORCE_INLINE void aco__switch_exchange(aco__context_t *peer, void **passed)
     *passed = value;
 }
 
-/* Under a sanitizer that must know of it the library does it. */
-ACO_API void aco__generator_step(aco__context_t *peer, aco_t *block, void **passed);
-#ifdef ACO__OBSERVES
-#define ACO__STEP(peer, block, passed) aco__generator_step(peer, block, passed)
-#else
-#define ACO__STEP(peer, block, passed) aco__switch_exchange(peer, passed)
-#endif
-
 /* Leaves for `peer`, for which this side has ended. */
 ACO__FORCE_INLINE __attribute__((noreturn)) void aco__switch_exchange_last(const aco__context_t *peer, void *value)
 {
@@ -230,6 +223,15 @@ ACO__FORCE_INLINE __attribute__((noreturn)) void aco__switch_exchange_last(const
     ACO__EXCHANGE_LAST;
     __builtin_unreachable();
 }
+#endif
+
+/* Under a sanitizer that must know of it the library does it. */
+ACO_API void aco__generator_step(aco__context_t *peer, aco_t *block, void **passed);
+#ifdef ACO__OBSERVES
+#define ACO__STEP(peer, block, passed) aco__generator_step(peer, block, passed)
+#else
+#define ACO__STEP(peer, block, passed) aco__switch_exchange(peer, passed)
+#endif
 
 /* What stands around a generator's body. */
 #if defined(__cpp_exceptions)

@@ -34,6 +34,9 @@
  * ACO__BOUNDS_KEEP, ACO__BOUNDS_BACK: around a switch, where the system wants to know the bounds of the running stack (teb.h); else
  * nothing.
  *
+ * Without an architecture file: under ACO_CONFIG_UCONTEXT aco/arch/ucontext.h declares the functions at the end of this file, and
+ * aco__where_in_tls(), as the library's.
+ *
  * Three registers cross every switch: the control block's address, aco__where(), and the value passed.
  *
  * Arrival. The switches return the word that the other side left in the first register: the control block's address of the
@@ -112,8 +115,10 @@ typedef uintptr_t aco__where_t;
 
 #if defined(_WIN32) || defined(__APPLE__)
 #define ACO__THREAD_SLOT
+#elif defined(ACO_CONFIG_DYNAMIC_TLS) && !defined(ACO_CONFIG_UCONTEXT) /* whose record a function finds anyway */
+#define ACO__THREAD_FOUND
 #endif
-#if defined(ACO__THREAD_SLOT) || defined(ACO_CONFIG_DYNAMIC_TLS)
+#if defined(ACO__THREAD_SLOT) || defined(ACO__THREAD_FOUND) || defined(ACO_CONFIG_UCONTEXT)
 #define ACO__WHERE_IS_ADDRESS
 #endif
 
@@ -125,7 +130,7 @@ extern "C" {
 #ifdef ACO__THREAD_SLOT
 extern ACO_API uintptr_t aco__thread_slot;       /* its offset; before it is known, that of one that is 0 */
 ACO_API ACO__COLD aco__thread_t *aco__thread_new(void); /* the calling thread's, from now on; aborts without memory */
-#else
+#elif defined(ACO__THREAD_FOUND)
 ACO_API aco__thread_t *aco__thread_found(void); /* the calling thread's; not to be called twice in a compiler's mind */
 #endif
 #ifdef __cplusplus
@@ -149,8 +154,14 @@ ACO_API aco__thread_t *aco__thread_found(void); /* the calling thread's; not to 
         aco__held;                                                                                                     \
     })
 
+#if (defined(__x86_64__) || defined(__i386__)) && !defined(ACO_CONFIG_NO_INLINE)
+#include "arch/x86_fp.h"
+#endif
+
 #if defined(ACO_CONFIG_NO_INLINE)
 /* the exported functions need no assembly here */
+#elif defined(ACO_CONFIG_UCONTEXT)
+#include "arch/ucontext.h"
 #elif defined(__x86_64__) && !defined(__ILP32__) && (defined(__ELF__) || defined(_WIN32) || defined(__APPLE__))
 #include "arch/x86_64.h"
 #elif defined(__i386__) && defined(__ELF__)
@@ -168,7 +179,7 @@ ACO_API aco__thread_t *aco__thread_found(void); /* the calling thread's; not to 
 #elif defined(__loongarch64) && defined(__ELF__)
 #include "arch/loongarch64.h"
 #else
-#error "acorn: this architecture or object format has no switch yet (docs/platforms.md says which have)"
+#error "acorn: no switch for this architecture or object format; -DACO_CONFIG_UCONTEXT takes <ucontext.h>'s (docs/platforms.md)"
 #endif
 
 #ifndef ACO_CONFIG_NO_INLINE
@@ -182,7 +193,7 @@ ACO__FORCE_INLINE aco__where_t aco__where(void)
 #if defined(ACO__THREAD_SLOT)
     aco__where_t where = aco__slot_value(aco__thread_slot);
     return __builtin_expect(where != 0, 1) ? where : (aco__where_t)aco__thread_new();
-#elif defined(ACO_CONFIG_DYNAMIC_TLS)
+#elif defined(ACO__THREAD_FOUND)
     return (aco__where_t)aco__thread_found();
 #else
     return aco__where_in_tls();
@@ -210,6 +221,9 @@ ACO__FORCE_INLINE struct aco_s *aco__running(void)
 {
     return aco__running_at(aco__where());
 }
+#endif
+
+#if !defined(ACO_CONFIG_NO_INLINE) && !defined(ACO_CONFIG_UCONTEXT)
 
 /* `where`: aco__where(), just now. `fp`, a compile-time 0 or 1: 1 keeps the floating-point control words of the two sides apart, if the coroutine has its
  * own. `passed`: the value that the other side gets, then the one that it sent. */

@@ -1,6 +1,5 @@
 /* AArch64: what the library needs besides the inline switch. Included by core.c, so that the assembly stands in an object that
  * every program links. Hints 34 and 36 are the landing pads `bti c` and `bti j`; before ARMv8.5 they do nothing. */
-#include "assembly.h"
 
 /* aco__returned: an entry function's return address.
  *

@@ -1,5 +1,5 @@
-/* What the library's assembly says to assemblers, by object format; included by the architectures' files. 32-bit Arm, whose unwinding is
- * not by DWARF's tables, has its own.
+/* What the library's assembly says to assemblers, by object format; included by core.c before the architecture's file. 32-bit
+ * Arm, whose unwinding is not by DWARF's tables, has its own.
  *
  *   ACO__ASM_BEGIN(name)    an exported function; ACO__ASM_HIDE(name) before it keeps it inside the library
  *   ACO__ASM_INSIDE(name)   another, hidden, label in the function that began last

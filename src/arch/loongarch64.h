@@ -1,6 +1,5 @@
 /* LoongArch: what the library needs besides the inline switch. Included by core.c, so that the assembly stands in an object that
  * every program links. */
-#include "assembly.h"
 
 /* aco__returned: an entry function's return address.
  *

@@ -1,6 +1,5 @@
 /* 64-bit Power, little endian: what the library needs besides the inline switch. Included by core.c, so that the assembly stands
  * in an object that every program links. */
-#include "assembly.h"
 
 /* The TOC pointer, where r12 is the address of `here`. */
 #define ACO__ASM_TOC(here)                                                                                             \

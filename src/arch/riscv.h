@@ -1,7 +1,6 @@
 /* RISC-V: what the library needs besides the inline switch. Included by core.c, so that the assembly stands in an object that
  * every program links. Every address that is jumped to is 4-byte aligned and begins with the landing pad `lpad 0`, written as
  * the instruction that it is on processors without Zicfilp: one that does nothing. */
-#include "assembly.h"
 
 #define ACO__ASM_PAD "\t.p2align 2\n\tauipc zero,0\n"
 #if __riscv_xlen == 64

@@ -1,7 +1,5 @@
 /* x86-64: what the library needs besides the inline switch. Included by core.c, so that the assembly stands in
  * an object that every program links (an archive member that link-time optimisation sees no symbol in is not found). */
-#include "assembly.h"
-#include "x86.h"
 
 #ifdef _WIN32
 

@@ -43,8 +43,6 @@
 #define ACO__LOAD_ALWAYS "22" /* thread record only */
 #define ACO__RUNNING "24"     /* thread record only */
 
-#define ACO__FP_STATUS 0x3f /* MXCSR's status bits: nobody's across a call */
-
 /* A stack's top is 64-byte aligned; a function is entered with its return address just below a 16-byte boundary. */
 #define ACO__ENTRY_BELOW_TOP 4
 
@@ -335,26 +333,6 @@ __extension__ register void *aco__stack_pointer __asm__("esp");
 #define ACO__GENERATOR_PARAMETERS void *aco__sp, void *aco__bp, void *aco__base, void *aco__pc
 #define ACO__START_POPS
 enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 3, ACO__START_ARGUMENT = 8, ACO__START_WORDS = 12 };
-
-/* Library code only: it is compiled for any i386, and serves units with SSE all the same. */
-ACO__FORCE_INLINE void aco__fp_read(uint32_t *control, uint16_t *control2)
-{
-    if (__builtin_cpu_supports("sse"))
-        __asm__ volatile("stmxcsr %0" : "=m"(*control));
-    else
-        *control = 0x1f80; /* what a processor with SSE starts with */
-    __asm__ volatile("fnstcw %0" : "=m"(*control2));
-}
-
-ACO__FORCE_INLINE void aco__fp_load(const uint32_t *control, const uint16_t *control2)
-{
-    if (__builtin_cpu_supports("sse"))
-        __asm__ volatile("ldmxcsr %0" : : "m"(*control));
-    __asm__ volatile("fnclex\n\t"
-                     "fldcw %0"
-                     :
-                     : "m"(*control2));
-}
 
 /* A function that a switch enters from its beginning: what it finds in the registers that cross every switch. */
 #define ACO__ARRIVAL_ABI __attribute__((regparm(3)))

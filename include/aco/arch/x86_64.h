@@ -46,8 +46,6 @@
 #define ACO__LOAD_ALWAYS "38" /* thread record only */
 #define ACO__RUNNING "40"     /* thread record only */
 
-#define ACO__FP_STATUS 0x3f /* MXCSR's status bits: nobody's across a call */
-
 /* A stack's top is 64-byte aligned; a function is entered with its return address just below a 16-byte boundary. */
 #ifdef _WIN32 /* above the return address there is room for parameters: src/arch/x86_64.h */
 #define ACO__ENTRY_BELOW_TOP 72
@@ -338,22 +336,6 @@ enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 8, 
 #else
 enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 2, ACO__START_WORDS = 4 };
 #endif
-
-ACO__FORCE_INLINE void aco__fp_read(uint32_t *control, uint16_t *control2)
-{
-    __asm__ volatile("stmxcsr %0\n\t"
-                     "fnstcw %1"
-                     : "=m"(*control), "=m"(*control2));
-}
-
-ACO__FORCE_INLINE void aco__fp_load(const uint32_t *control, const uint16_t *control2)
-{
-    __asm__ volatile("ldmxcsr %0\n\t"
-                     "fnclex\n\t"
-                     "fldcw %1"
-                     :
-                     : "m"(*control), "m"(*control2));
-}
 
 /* A function that a switch enters from its beginning: what it finds in the registers that cross every switch. */
 #define ACO__ARRIVAL_ABI
