@@ -62,7 +62,8 @@ static unsigned long enter(pid_t pid, unsigned long start)
     struct user_regs_struct regs;
     unsigned long bytes = word_at(pid, start);
     int status;
-    if (ptrace(PTRACE_POKETEXT, pid, start, (bytes & ~0xfful) | 0xcc) != 0 /* int3 */ || ptrace(PTRACE_CONT, pid, NULL, NULL) != 0 ||
+    unsigned long with_int3 = (bytes & ~0xfful) | 0xcc;
+    if (ptrace(PTRACE_POKETEXT, pid, start, with_int3) != 0 || ptrace(PTRACE_CONT, pid, NULL, NULL) != 0 ||
         waitpid(pid, &status, 0) < 0 || !WIFSTOPPED(status) || ptrace(PTRACE_GETREGS, pid, NULL, &regs) != 0 ||
         regs.rip != start + 1)
         fail("main");
