@@ -6,9 +6,13 @@ endif()
 set(hardening ${PROBE_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/hardening/check.py)
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND NOT CMAKE_C_FLAGS MATCHES "-flto") # whose objects are not the ones that are linked
   check_c_source_compiles("#if !(__CET__ & 1)\n#error\n#endif\nint main(void) { return 0; }" ACORN_HAS_LANDING_PADS)
+  if(ACORN_HAS_LANDING_PADS)
+    set(hardening_marked --marked IBT)
+  elseif(ACORN_HAS_BTI)
+    set(hardening_marked --marked BTI)
+  endif()
   add_test(NAME hardening.library
-           COMMAND ${hardening} library $<$<BOOL:${ACORN_HAS_LANDING_PADS}>:--ibt> $<TARGET_FILE:acorn> $<TARGET_FILE:acorn_static>
-           COMMAND_EXPAND_LISTS)
+           COMMAND ${hardening} library ${hardening_marked} $<TARGET_FILE:acorn> $<TARGET_FILE:acorn_static>)
   set_tests_properties(hardening.library PROPERTIES TIMEOUT 60 SKIP_RETURN_CODE 77)
 endif()
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND NOT CMAKE_C_FLAGS MATCHES "-flto") # which resolves what --wrap should see

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check.py options | bti | ibt | refused | library [--ibt] FILE...
+"""check.py options | bti | ibt | refused | library [--marked MARK] FILE...
 
 Hardening options: what they must not take away, and what they must find.
 
@@ -8,8 +8,8 @@ bti      for AArch64, under an emulator that enforces landing pads and return ad
          planted.c does is stopped; and so is switches.c when any one of our landing pads is taken away
 ibt      for x86-64, the same for landing pads, which ibt.c enforces
 refused  options that cannot be served stop the compiler, with a message of ours
-library  the library's files, as the build made them: no executable stack; full RELRO; with --ibt all objects are marked as having
-         their landing pads; none is marked as made for shadow stacks, which are not switched
+library  the library's files, as the build made them: no executable stack; full RELRO; with --marked all objects have
+         the mark of landing pads (IBT or BTI); none has that of shadow stacks, which are not switched
 
 Exit 1 on a failure, 77 without the tools. What cannot be had is named."""
 
@@ -158,8 +158,8 @@ def copied(folder, path, text):
 
 
 def check_pads(what, compiler, kinds, arch, in_assembly, extra, execute, stopped, folder, mutants=True):
-    """switches.c passes, and is stopped without any one of our landing pads: those of the header, and those that the pattern finds
-    in the library's assembly. `execute` runs a program; `stopped`: the status of one that was stopped."""
+    """switches.c passes, and is stopped without any one of our landing pads: the header's, and those that the pattern finds in
+    the library's assembly. `execute` runs a program; `stopped`: the status of one that was stopped."""
     ran, program, library = 0, os.path.join(folder, "program"), build_library(what, compiler, folder)
     for kind in kinds if library else []:
         if build_program(what, compiler, kind, library + extra, program):
@@ -208,8 +208,8 @@ def bti():
                     status, text = run(EMULATOR + [program, fault])
                     check("%s: planted.c %s: status %d" % (cross, fault, status), status == wanted, text)
             kinds = [kind for kind in PROGRAMS if kind != "C++" or works(as_cxx(compiler[:-1]), folder)]
-            # Not the pad at aco__cancel_landing, hint 36: gcc 12's unwinder gets there by `ret`.
-            ran += check_pads(cross, compiler, kinds, "aarch64", r'()"\\thint #34\\n"', [enforcing], emulate, -signal.SIGILL, folder)
+            pad_in_assembly = r'()"\\thint #34\\n"'  # not 36, at aco__cancel_landing: gcc 12's unwinder gets there by `ret`
+            ran += check_pads(cross, compiler, kinds, "aarch64", pad_in_assembly, [enforcing], emulate, -signal.SIGILL, folder)
     return ran
 
 
@@ -217,7 +217,7 @@ def ibt():
     ran = 0
     with tempfile.TemporaryDirectory() as folder:
         tool = os.path.join(folder, "ibt")
-        if not works([GCC], folder) or not builds("ibt.c", [GCC] + "-O2 -Wall -Wextra -Werror".split() + [HERE + "/ibt.c", "-o", tool]):
+        if not works([GCC], folder) or not builds("ibt.c", [GCC, "-O2", "-Wall", "-Werror", HERE + "/ibt.c", "-o", tool]):
             skipped.append("ibt: no " + GCC)
             return 0
 
@@ -255,7 +255,7 @@ def refused():
     return ran
 
 
-def library(ibt, files):
+def library(mark, files):
     for path in files:
         if path.endswith(".a"):
             text = run(["readelf", "-SW", path])[1]
@@ -263,8 +263,8 @@ def library(ibt, files):
             check("%s: %d objects, %d say what stack they need" % (path, objects, text.count(".note.GNU-stack")),
                   objects > 10 and text.count(".note.GNU-stack") == objects and not re.search(r"\.note\.GNU-stack.* X", text))
             notes = run(["readelf", "-nW", path])[1]
-            marked = len(re.findall(r"x86 feature: .*IBT", notes))
-            check("%s: %d of %d objects are marked IBT" % (path, marked, objects), not ibt or marked == objects, notes)
+            marked = len(re.findall(r"feature: .*\b%s\b" % mark, notes))
+            check("%s: %d of %d objects are marked %s" % (path, marked, objects, mark), not mark or marked == objects, notes)
         else:
             text = run(["readelf", "-lW", path])[1]
             check("%s: an executable stack" % path, not executable_stack(text), text)
@@ -272,14 +272,14 @@ def library(ibt, files):
             text = run(["readelf", "-dW", path])[1]
             check("%s: lazy binding" % path, "NOW" in text, text)
             notes = run(["readelf", "-nW", path])[1]
-        check("%s: made for shadow stacks" % path, "SHSTK" not in notes, notes)
+        check("%s: made for shadow stacks" % path, not re.search(r"SHSTK|\bGCS\b", notes), notes)
     return len(files)
 
 
 def main():
-    arguments = [a for a in sys.argv[2:] if a != "--ibt"]
+    marked = sys.argv[2:3] == ["--marked"]
     commands = {"options": options, "bti": bti, "ibt": ibt, "refused": refused,
-                "library": lambda: library("--ibt" in sys.argv, arguments)}
+                "library": lambda: library(sys.argv[3] if marked else "", sys.argv[4 if marked else 2:])}
     if len(sys.argv) < 2 or sys.argv[1] not in commands:
         sys.exit(__doc__)
     if not shutil.which("readelf"):

@@ -60,9 +60,9 @@ static int is_endbr(unsigned long bytes)
 static unsigned long enter(pid_t pid, unsigned long start)
 {
     struct user_regs_struct regs;
-    unsigned long bytes = word_at(pid, start);
+    unsigned long bytes = word_at(pid, start), with_int3 = (bytes & ~0xfful) | 0xcc;
     int status;
-    if (ptrace(PTRACE_POKETEXT, pid, start, (bytes & ~0xfful) | 0xcc) != 0 /* int3 */ || ptrace(PTRACE_CONT, pid, NULL, NULL) != 0 ||
+    if (ptrace(PTRACE_POKETEXT, pid, start, with_int3) != 0 || ptrace(PTRACE_CONT, pid, NULL, NULL) != 0 ||
         waitpid(pid, &status, 0) < 0 || !WIFSTOPPED(status) || ptrace(PTRACE_GETREGS, pid, NULL, &regs) != 0 ||
         regs.rip != start + 1)
         fail("main");
