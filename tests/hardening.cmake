@@ -20,7 +20,11 @@ if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND NOT CMAKE_C_FLAGS MATCHES "-flto") # w
   target_link_options(test_hardening_shadow-stack PRIVATE -Wl,--wrap=aco__has_shadow_stack)
 endif()
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "^(-O2 -g)?$" AND NOT CMAKE_CROSSCOMPILING)
-  foreach(subject options bti ibt refused)
+  set(hardening_subjects bti refused)
+  if(ACORN_NIGHTLY) # these take minutes
+    list(APPEND hardening_subjects options ibt)
+  endif()
+  foreach(subject IN LISTS hardening_subjects)
     add_test(NAME hardening.${subject} COMMAND ${hardening} ${subject})
     set_tests_properties(hardening.${subject} PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77)
   endforeach()
