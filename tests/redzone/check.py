@@ -9,7 +9,7 @@ read or fewer than N switches (default 1) were found.
 How a switch is recognised. Its assembly ends in one of
 
     mov (%rdi),%rsp;      mov 0x10(%rdi),%rbp;      jmp *0x8(%rdi)          resume, leaving for a control block
-    mov %fs:(%rsi),%rsp;  mov %fs:0x10(%rsi),%rbp;  jmp *%fs:0x8(%rsi)      yield, leaving for the resumer
+    mov %fs:(%rsi),%rsp;  mov %fs:0x10(%rsi),%rbp;  jmp *%fs:0x8(%rsi)      yield, leaving for the resumer, with %fs: or without
 
 and stores the stack pointer before: `mov %rsp,%fs:(%rsi)` or `mov %rsp,(%rdi)`. No compiler makes either. The code goes on
 at the address that the last `lea label(%rip),%rdx` took. Without the store it is the last switch of a coroutine
@@ -218,11 +218,11 @@ class Code:
 LEAVE = {
     "jmp *0x8(%rdi)": ("mov 0x10(%rdi),%rbp", "mov (%rdi),%rsp"),
     "jmp *0x8(%rdx)": ("mov 0x10(%rdx),%rbp", "mov (%rdx),%rsp"),
-    "jmp *%fs:0x8(%rsi)": ("mov %fs:0x10(%rsi),%rbp", "mov %fs:(%rsi),%rsp"),
+    "jmp *0x8(%rsi)": ("mov 0x10(%rsi),%rbp", "mov (%rsi),%rsp"),
 }
-STORES = {"mov %rsp,%fs:(%rsi)", "mov %rsp,(%rdi)", "mov %rsp,(%r8)"}
-KEEP_BASE = {"mov %rbx,0x18(%rdi)", "mov %rbx,0x18(%r8)", "mov %rbx,%fs:0x18(%rsi)"}
-RESTORE_BASE = {"mov 0x18(%rsi),%rbx", "mov %fs:0x18(%rsi),%rbx"}
+STORES = {"mov %rsp,(%rsi)", "mov %rsp,(%rdi)", "mov %rsp,(%r8)"}
+KEEP_BASE = {"mov %rbx,0x18(%rdi)", "mov %rbx,0x18(%r8)", "mov %rbx,0x18(%rsi)"}
+RESTORE_BASE = {"mov 0x18(%rsi),%rbx", "mov 0x18(%rsi),%rbx"}
 
 
 def plain(instruction):
@@ -230,6 +230,7 @@ def plain(instruction):
     text = re.sub(r"\bjmpq\b", "jmp", text)
     text = re.sub(r"\bmovq\b", "mov", text)
     text = text.replace("notrack ", "").replace("0x0(", "(")
+    text = re.sub(r"%fs:(\w*\(%rsi\))", r"\1", text)  # the thread record, found by its offset or (ACO_CONFIG_DYNAMIC_TLS) its address
     return re.sub(r"\s+", " ", text.strip())
 
 
