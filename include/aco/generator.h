@@ -409,8 +409,8 @@ ACO__FORCE_INLINE void aco_generate(aco_yielder_t *y, void *value)
 #if defined(__clang__) && __clang_major__ < 17 /* whose asm goto cannot stand beside an array of variable length */
 #define ACO__SETTLE_STACK                                                                                              \
     __extension__({                                                                                                    \
-        int aco__zero;                                                                                                 \
-        __asm__ volatile("xorl %0,%0" : "=r"(aco__zero) : : "cc");                                                     \
+        int aco__zero = 0;                                                                                             \
+        __asm__ volatile("" : "+r"(aco__zero));                                                                        \
         if (aco_unlikely(aco__zero))                                                                                   \
             __asm__ volatile("nop");                                                                                   \
     })

@@ -58,6 +58,9 @@
 /* Options under which functions have a second stack, of the thread's. It is not switched, by the exported functions neither.
  * gcc's -fsplit-stack and -fsanitize=shadow-call-stack cannot be seen here. */
 #if defined(__has_feature)
+#if __has_feature(ptrauth_calls)
+#error "acorn: function pointers are signed in this ABI (arm64e), which the switches do not know"
+#endif
 #if __has_feature(shadow_call_stack)
 #error "acorn: -fsanitize=shadow-call-stack keeps return addresses on a stack of the thread's, which is not switched"
 #endif
@@ -158,6 +161,10 @@ ACO_API aco__thread_t *aco__thread_found(void); /* the calling thread's; not to 
 #include "arch/x86_fp.h"
 #endif
 
+#ifdef __FDPIC__
+#error "acorn: function pointers are descriptors in this ABI (FDPIC), which the switches do not know"
+#endif
+
 #if defined(ACO_CONFIG_NO_INLINE)
 /* the exported functions need no assembly here */
 #elif defined(ACO_CONFIG_UCONTEXT)
@@ -168,7 +175,7 @@ ACO_API aco__thread_t *aco__thread_found(void); /* the calling thread's; not to 
 #include "arch/i386.h"
 #elif defined(__aarch64__) && !defined(__ILP32__) && (defined(__ELF__) || defined(__APPLE__))
 #include "arch/aarch64.h"
-#elif defined(__riscv) && defined(__ELF__)
+#elif defined(__riscv) && __SIZEOF_POINTER__ * 8 == __riscv_xlen && defined(__ELF__)
 #include "arch/riscv.h"
 #elif defined(__arm__) && defined(__ELF__)
 #include "arch/arm.h"

@@ -23,7 +23,7 @@ def newest(file, *keys):
 
 def short(version):
     """A compiler's or emulator's name and version, of the first line it prints about itself."""
-    number = re.search(r"\d+\.\d+(\.\d+)?", version)
+    number = re.search(r"\d+\.\d+(\.\d+)?|\b\d+\b", version)
     kind = next((kind for kind in ("zig", "clang", "qemu", "wine") if kind in version), "gcc")
     options = re.search(r" (-cpu .*)", version)
     said = f"{kind} {number.group(0) if number else '?'}"
@@ -36,7 +36,7 @@ def short(version):
 def outcome(result):
     said = [f"**{result['status']}**" if result["status"] == "failed" else result["status"]]
     if result["what"] == "cut":
-        said[0] += ", of the few tests that CI runs"
+        said[0] += ", of a few tests (`--cut`)"
     if "why" in result:
         said.append(result["why"])
     for kind in ("failed", "not_built"):
@@ -73,7 +73,8 @@ def results():
             reasons[reason][0].add(test)
             reasons[reason][1].add(result["row"])
     yield ""
-    yield "Skipped, and why:" if reasons else "No test was skipped."
+    suites = any(result["what"] == "suite" and "passed" in result for result in found.values())
+    yield "Skipped, and why:" if reasons else "No test was skipped." if suites else "No row has run its whole suite yet."
     yield ""
     for reason, (tests, rows) in sorted(reasons.items()):
         yield f"- {', '.join(f'`{test}`' for test in sorted(tests))} ({', '.join(sorted(rows))}): {reason}"

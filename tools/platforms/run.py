@@ -173,7 +173,7 @@ def run_row(row, cut):
     cut &= row.what == "suite"
     result = {"row": name_of(row), "platform": row.platform, "what": "cut" if cut else row.what,
               "flags": " ".join((row.flags, row.link)).strip(), "date": time.strftime("%Y-%m-%d"),
-              "commit": output("git", "-C", str(ROOT), "rev-parse", "--short", "HEAD").strip()}
+              "commit": output("git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude=*").strip()}
     unknown = [macro for macro in re.findall(r"-D(ACO_\w+)", row.flags) if macro not in HEADERS]
     if unknown:
         return {**result, "status": "failed", "why": f"the headers know no {' '.join(unknown)}"}
