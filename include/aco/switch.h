@@ -55,8 +55,8 @@
 #ifndef ACO_SWITCH_H
 #define ACO_SWITCH_H
 
-/* Options under which functions have a second stack, of the thread's. It is not switched, by the exported functions neither.
- * gcc's -fsplit-stack and -fsanitize=shadow-call-stack cannot be seen here. */
+/* Options that cannot be served, by the exported functions neither: most have functions keep things on a second stack, of the
+ * thread's, which is not switched. gcc's -fsplit-stack and -fsanitize=shadow-call-stack cannot be seen here. */
 #if defined(__has_feature)
 #if __has_feature(ptrauth_calls)
 #error "acorn: function pointers are signed in this ABI (arm64e), which the switches do not know"
