@@ -422,7 +422,7 @@ static void choose(int me)
 {
     aco_select_case_t cases[MOST_CASES] = {{0}};
     char bytes[MOST_CASES][BYTES];
-    int which[MOST_CASES], sends[MOST_CASES], n = 1 + pick(MOST_CASES), polls = pick(4) == 0, chosen, wanted, error, seen;
+    int which[MOST_CASES], sends[MOST_CASES], n = 1 + pick(MOST_CASES), polls = pick(4) == 0, chosen, wanted, error = 0, seen;
     uint64_t values[MOST_CASES], value = 0;
     size_t sizes[MOST_CASES] = {0};
     for (int i = 0; i < n; i++) {
