@@ -87,6 +87,42 @@ static const unwinder_t *unwinder(void)
 #define OWN(name) _Unwind_##name,
 static const unwinder_t own_unwinder = {UNWINDER(OWN)};
 
+#ifndef EHABI
+/* LLVM's unwinder in an archive: Backtrace and GetCFA are in a member that throwing and cleaning up do without, and the linker leaves it
+ * out. Made here of what is in the others. */
+#pragma weak _Unwind_GetGR
+#pragma weak __unw_getcontext
+#pragma weak __unw_init_local
+#pragma weak __unw_step
+extern int __unw_getcontext(void *context);
+extern int __unw_init_local(void *cursor, void *context);
+extern int __unw_step(void *cursor);
+
+static _Unwind_Word llvm_get_cfa(struct _Unwind_Context *context)
+{
+    enum { UNW_REG_SP = -2 }; /* <libunwind.h>, which not every compiler brings */
+    return _Unwind_GetGR(context, UNW_REG_SP);
+}
+
+static _Unwind_Reason_Code llvm_backtrace(_Unwind_Trace_Fn visit, void *arg)
+{
+#ifdef __powerpc64__
+    enum { WORDS = 192 }; /* LLVM 22: 167 and 179, elsewhere at most 67 and 79 */
+#else
+    enum { WORDS = 96 };
+#endif
+    uint64_t context[WORDS], cursor[WORDS];
+    __unw_getcontext(context);
+    __unw_init_local(cursor, context);
+    while (__unw_step(cursor) > 0)
+        if (visit((struct _Unwind_Context *)(void *)cursor, arg) != _URC_NO_REASON)
+            break;
+    return _URC_END_OF_STACK;
+}
+
+static const unwinder_t llvm_unwinder = {llvm_backtrace, llvm_get_cfa, _Unwind_GetRegionStart, _Unwind_SetGR, _Unwind_SetIP, _Unwind_ForcedUnwind};
+#endif
+
 /* The program's; or that of a library that was loaded later, for itself alone, where the references above do not look. */
 static const unwinder_t *unwinder(void)
 {
@@ -95,8 +131,12 @@ static const unwinder_t *unwinder(void)
     static const char *const names[] = {UNWINDER(NAME)};
     void *symbols[sizeof names / sizeof *names];
     _Static_assert(sizeof symbols == sizeof found, "a pointer for each name");
-    if (aco_likely(own_unwinder.ForcedUnwind != NULL))
+    if (aco_likely(own_unwinder.ForcedUnwind && own_unwinder.Backtrace))
         return &own_unwinder;
+#ifndef EHABI
+    if (own_unwinder.ForcedUnwind && __unw_step)
+        return &llvm_unwinder;
+#endif
     aco__os_lock();
     if (!found.ForcedUnwind && aco__os_loaded_unwinder(names, symbols, sizeof names / sizeof *names))
         memcpy(&found, symbols, sizeof found);

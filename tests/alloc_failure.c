@@ -197,30 +197,37 @@ static void mem_new(void)
 
 /* ---- The promises ---- */
 
+/* In the C library's words. */
+static const char *no_memory(void)
+{
+    return strerror(ENOMEM);
+}
+
 /* Promise: mappings refused abort, with a line that says why. */
 static void mappings(void)
 {
-    static const char no_memory[] = "Cannot allocate memory";
-    each_one_aborts(make_main, &mmaps, ENOMEM, "aco_create", no_memory, 2); /* the thread's heap, a slab */
-    each_one_aborts(make_main_misaligned, &mmaps, ENOMEM, "aco_create", no_memory, 3);
-    each_one_aborts(make_stack, &mmaps, ENOMEM, "aco_share_stack_new2", "no memory for 8192 bytes: Cannot allocate memory", 1);
-    each_one_aborts(make_guarded_stack, &mmaps, ENOMEM, "aco_share_stack_new2", no_memory, 1);
-    each_one_aborts(make_stack, &mmaps, EPERM, "aco_share_stack_new2", "Operation not permitted", 1);
+    char no_memory_for[80];
+    snprintf(no_memory_for, sizeof no_memory_for, "no memory for 8192 bytes: %s", no_memory());
+    each_one_aborts(make_main, &mmaps, ENOMEM, "aco_create", no_memory(), 2); /* the thread's heap, a slab */
+    each_one_aborts(make_main_misaligned, &mmaps, ENOMEM, "aco_create", no_memory(), 3);
+    each_one_aborts(make_stack, &mmaps, ENOMEM, "aco_share_stack_new2", no_memory_for, 1);
+    each_one_aborts(make_guarded_stack, &mmaps, ENOMEM, "aco_share_stack_new2", no_memory(), 1);
+    each_one_aborts(make_stack, &mmaps, EPERM, "aco_share_stack_new2", strerror(EPERM), 1);
 }
 
 static void mappings_of_a_running_thread(void)
 {
     aco_destroy(aco_create(main_co, stack, 0, yielder, NULL)); /* leaves a slab for blocks */
-    each_one_aborts(make_in_slab, &mmaps, ENOMEM, "aco_create", "Cannot allocate memory", 1);
-    each_one_aborts(copy_little, &mmaps, ENOMEM, "aco_resume", "Cannot allocate memory", 1); /* a class for the grown area */
+    each_one_aborts(make_in_slab, &mmaps, ENOMEM, "aco_create", no_memory(), 1);
+    each_one_aborts(copy_little, &mmaps, ENOMEM, "aco_resume", no_memory(), 1); /* a class for the grown area */
 }
 
 /* Promise: memory refused for a large save area aborts, when it is asked for and when it grows; aco_mem_new() too. */
 static void save_areas(void)
 {
     child_end_t end;
-    each_one_aborts(make_with_large_area, &mallocs, ENOMEM, "aco_create", "Cannot allocate memory", 1);
-    each_one_aborts(copy_deep, &mallocs, ENOMEM, "aco_resume", "Cannot allocate memory", 2);
+    each_one_aborts(make_with_large_area, &mallocs, ENOMEM, "aco_create", no_memory(), 1);
+    each_one_aborts(copy_deep, &mallocs, ENOMEM, "aco_resume", no_memory(), 2);
     work = mem_new;
     fault = &mallocs;
     fault_error = ENOMEM;
@@ -281,7 +288,7 @@ static void advice_refused(void)
 static void advice(void)
 {
     DIES_OF(touch_guard_below_fallback, SIGSEGV);
-    ABORTS(guard_refused, "aco_share_stack_new2", NULL, "Cannot allocate memory");
+    ABORTS(guard_refused, "aco_share_stack_new2", NULL, no_memory());
     PASSES(unguarded_needs_none);
     PASSES(advice_refused);
 }

@@ -163,10 +163,24 @@ static void attempt(const aco_options_t *how)
     use_and_destroy(make(how), 3);
 }
 
-static void attempt_pool(const aco_pool_options_t *o)
+/* Its record is of malloc(), which with musl gets its memory by what is wrapped here. */
+static aco_pool_t *make_pool(const aco_pool_options_t *o)
 {
     aco_pool_t *pool = aco_pool_new(o);
+    if (!pool) {
+        CHECK(injected && errno == ENOMEM);
+        pool = aco_pool_new(o);
+        CHECK(pool || for_ever);
+    }
+    return pool;
+}
+
+static void attempt_pool(const aco_pool_options_t *o)
+{
+    aco_pool_t *pool = make_pool(o);
     aco_options_t how = {0};
+    if (!pool)
+        return;
     how.pool = pool;
     for (how.stack_size = 32 << 10; how.stack_size <= 64 << 10; how.stack_size *= 2)
         attempt(&how);

@@ -51,8 +51,8 @@ ROWS = [
     Row("x86_64", "clang", O2),
     Row("x86_64", "gcc", "-O2 -g -DACO_CONFIG_UCONTEXT", "ucontext"),
     Row("x86_64", "gcc", O2, "static", link="-static"),
-    Row("x86_64-musl", "zig", O2, "static"),  # what zig links for musl is static by default, on all platforms
-    Row("x86_64-musl", "zig", O2, "dynamic", link="-dynamic"),
+    Row("x86_64-musl", "zig", O2, "static", link="-lunwind"),  # what zig links for musl is static by default, on all platforms
+    Row("x86_64-musl", "zig", O2, "dynamic", link="-dynamic -lunwind"),
     Row("i386", "gcc", "-m32 -O2 -g"),
     Row("i386", "clang", "-m32 -O2 -g"),
 
@@ -63,34 +63,34 @@ ROWS = [
     Row("aarch64", "clang", O2),
     Row("aarch64", "clang", O0, "O0"),
     Row("aarch64", "clang", "-O2 -g -mbranch-protection=standard", "branch-protection", cpu="-cpu max"),
-    Row("aarch64", "zig", O2, "musl-static"),
-    Row("aarch64_be", "zig", O2, "musl-static"),
+    Row("aarch64", "zig", O2, "musl-static", link="-lunwind"),
+    Row("aarch64_be", "zig", O2, "musl-static", link="-lunwind"),
 
     Row("arm", "gcc", "-O2 -g -marm", cut=True),
     Row("arm", "gcc", "-O2 -g -mthumb", "thumb"),
     Row("arm", "gcc", "-O0 -g -mthumb", "thumb-O0"),
     Row("arm", "clang", "-O2 -g -marm"),
     Row("arm", "clang", "-O2 -g -mthumb", "thumb"),
-    Row("arm", "zig", O2, "musl-static"),
+    Row("arm", "zig", O2, "musl-static", link="-lunwind"),
 
     Row("riscv64", "gcc", O2, cut=True),
     Row("riscv64", "gcc", O0, "O0"),
     Row("riscv64", "clang", O2),
     Row("riscv64", "clang", "-O2 -g -march=rv64gcv", "vector", cpu="-cpu rv64,v=true,vlen=128"),
-    Row("riscv64", "zig", O2, "musl-static"),
+    Row("riscv64", "zig", O2, "musl-static", link="-lunwind"),
 
-    Row("loongarch64", "zig", O2),
-    Row("loongarch64", "zig", O0, "O0"),
+    Row("loongarch64", "zig", O2, link="-lunwind"),
+    Row("loongarch64", "zig", O0, "O0", link="-lunwind"),
 
     Row("ppc64le", "gcc", O2, cut=True),
     Row("ppc64le", "gcc", O0, "O0"),
     Row("ppc64le", "clang", O2),
-    Row("ppc64le", "zig", O2, "musl-static"),
+    Row("ppc64le", "zig", O2, "musl-static", link="-lunwind"),
 
     Row("s390x", "gcc", O2, cut=True),
     Row("s390x", "gcc", O0, "O0"),
     Row("s390x", "clang", O2),
-    Row("s390x", "zig", O2, "musl-static"),
+    Row("s390x", "zig", O2, "musl-static", link="-lunwind"),
 
     Row("x86_64-windows", "gcc", O2, cut=True),
     Row("x86_64-windows", "zig", O2),
