@@ -174,12 +174,12 @@ __attribute__((noreturn)) static void finish(cancel_t *cancel)
 /* The unwinder is at the function to stop at. */
 static int is_last(const cancel_t *cancel, struct _Unwind_Context *context)
 {
-#ifdef EHABI /* with or without the bit that tells Thumb code */
-    (void)context;
-    return cancel->last && (cancel->exception.pr_cache.fnstart | 1) == (cancel->last | 1);
+#ifdef EHABI
+    enum { THUMB = 1 }; /* a bit that may be missing on either side */
 #else
-    return cancel->last && unwinder()->GetRegionStart(context) == cancel->last;
+    enum { THUMB = 0 };
 #endif
+    return cancel->last && (region_start(context, &cancel->exception) | THUMB) == (cancel->last | THUMB);
 }
 
 /* The unwinder comes by before it runs a frame's destructors. */

@@ -4,6 +4,7 @@
  *   unwinder()             its functions: ForcedUnwind (NULL: there is none, and nothing to unwind but the deferred calls), Backtrace, …
  *   stack_pointer()        of the frame that it is at
  *   traced_stack_pointer() the same in what Backtrace calls
+ *   region_start()         where the function begins that it is at
  *   exception_class_t, STOP_FUNCTION(fn)   what a stop function declares, and how it is handed over */
 #ifndef ACO_UNWINDER_H
 #define ACO_UNWINDER_H
@@ -87,22 +88,14 @@ static const unwinder_t *unwinder(void)
 #define OWN(name) _Unwind_##name,
 static const unwinder_t own_unwinder = {UNWINDER(OWN)};
 
-#ifndef EHABI
 /* LLVM's unwinder in an archive: Backtrace and GetCFA are in a member that throwing and cleaning up do without, and the linker leaves it
  * out. Made here of what is in the others. */
-#pragma weak _Unwind_GetGR
 #pragma weak __unw_getcontext
 #pragma weak __unw_init_local
 #pragma weak __unw_step
 extern int __unw_getcontext(void *context);
 extern int __unw_init_local(void *cursor, void *context);
 extern int __unw_step(void *cursor);
-
-static _Unwind_Word llvm_get_cfa(struct _Unwind_Context *context)
-{
-    enum { UNW_REG_SP = -2 }; /* <libunwind.h>, which not every compiler brings */
-    return _Unwind_GetGR(context, UNW_REG_SP);
-}
 
 static _Unwind_Reason_Code llvm_backtrace(_Unwind_Trace_Fn visit, void *arg)
 {
@@ -120,6 +113,17 @@ static _Unwind_Reason_Code llvm_backtrace(_Unwind_Trace_Fn visit, void *arg)
     return _URC_END_OF_STACK;
 }
 
+#ifdef EHABI
+#pragma weak _Unwind_GetRegionStart
+static const unwinder_t llvm_unwinder = {llvm_backtrace, _Unwind_VRS_Get, _Unwind_VRS_Set, _Unwind_ForcedUnwind};
+#else
+#pragma weak _Unwind_GetGR
+static _Unwind_Word llvm_get_cfa(struct _Unwind_Context *context)
+{
+    enum { UNW_REG_SP = -2 }; /* <libunwind.h>, which not every compiler brings */
+    return _Unwind_GetGR(context, UNW_REG_SP);
+}
+
 static const unwinder_t llvm_unwinder = {llvm_backtrace, llvm_get_cfa, _Unwind_GetRegionStart, _Unwind_SetGR, _Unwind_SetIP, _Unwind_ForcedUnwind};
 #endif
 
@@ -133,10 +137,8 @@ static const unwinder_t *unwinder(void)
     _Static_assert(sizeof symbols == sizeof found, "a pointer for each name");
     if (aco_likely(own_unwinder.ForcedUnwind && own_unwinder.Backtrace))
         return &own_unwinder;
-#ifndef EHABI
     if (own_unwinder.ForcedUnwind && __unw_step)
         return &llvm_unwinder;
-#endif
     aco__os_lock();
     if (!found.ForcedUnwind && aco__os_loaded_unwinder(names, symbols, sizeof names / sizeof *names))
         memcpy(&found, symbols, sizeof found);
@@ -157,6 +159,17 @@ static inline char *stack_pointer(struct _Unwind_Context *context)
 #endif
 }
 
+/* The beginning of the function that it is at. In the control block's cache on Arm, where LLVM's unwinder puts it later than libgcc's. */
+static inline uintptr_t region_start(struct _Unwind_Context *context, const struct _Unwind_Exception *exception)
+{
+#ifdef EHABI
+    return __unw_step ? (uintptr_t)_Unwind_GetRegionStart(context) : exception->pr_cache.fnstart;
+#else
+    (void)exception;
+    return (uintptr_t)unwinder()->GetRegionStart(context);
+#endif
+}
+
 static inline char *traced_stack_pointer(struct _Unwind_Context *context)
 {
 #ifdef _WIN32
@@ -166,7 +179,7 @@ static inline char *traced_stack_pointer(struct _Unwind_Context *context)
 #endif
 }
 
-#ifdef EHABI /* clang's declaration passes the class by value, as LLVM's unwinder does; libgcc's by its address */
+#ifdef EHABI /* some declarations pass the class by its value; libgcc's and LLVM's unwinder pass its address */
 typedef const char *exception_class_t;
 #define STOP_FUNCTION(fn) ((_Unwind_Stop_Fn)(void (*)(void))(fn))
 #else

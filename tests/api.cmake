@@ -42,6 +42,8 @@ foreach(variant IN LISTS ACORN_VARIANTS)
 endforeach()
 
 acorn_test(slab.default slab.c TIMEOUT 120)
+add_test(NAME slab.threads COMMAND test_slab_default threads)
+set_tests_properties(slab.threads PROPERTIES TIMEOUT 120)
 # gcc's link-time optimisation resolves some references before the linker's --wrap sees them.
 if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
   acorn_test(alloc_failure.default alloc_failure.c TIMEOUT 120)

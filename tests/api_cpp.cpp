@@ -1,6 +1,7 @@
 // The C API as C++ programs use it: lambdas and member functions as entry functions, objects on coroutines' stacks, and
 // exceptions. Compiled as C++11 to C++23.
 #include "aco.h"
+#include "death.h"
 
 #include <gtest/gtest.h>
 
@@ -276,11 +277,11 @@ TEST_F(Coroutines, Reset)
 TEST_F(Coroutines, MisuseDies)
 {
     aco_t *co = create([] { aco_exit(); });
-    EXPECT_DEATH(aco_resume(nullptr), "^acorn: aco_resume: the coroutine is NULL\n$");
-    EXPECT_DEATH(aco_yield(), "^acorn: aco_yield: no coroutine is running\n$");
-    EXPECT_DEATH(aco_get_arg(), "^acorn: aco_get_arg: no coroutine is running\n$");
+    EXPECT_DEATH(aco_resume(nullptr), LAST_LINE("^acorn: aco_resume: the coroutine is NULL"));
+    EXPECT_DEATH(aco_yield(), LAST_LINE("^acorn: aco_yield: no coroutine is running"));
+    EXPECT_DEATH(aco_get_arg(), LAST_LINE("^acorn: aco_get_arg: no coroutine is running"));
     aco_resume(co);
-    EXPECT_DEATH(aco_resume(co), "^acorn: aco_resume: coroutine 0x[0-9a-f]+: has ended\n$");
+    EXPECT_DEATH(aco_resume(co), LAST_LINE("^acorn: aco_resume: coroutine 0x[0-9a-f]+: has ended"));
 }
 
 } // namespace

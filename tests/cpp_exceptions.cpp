@@ -1,6 +1,7 @@
 // Promises of <aco.hpp> and aco_cancel() about exceptions: out of a coroutine, into one, inside catch blocks, while one is
 // cancelled. Compiled as C++17 to C++23, with ACO_DEBUG 0 and 1.
 #include "aco.hpp"
+#include "death.h"
 #include "sanitizers.h"
 
 #include <gtest/gtest.h>
@@ -773,7 +774,7 @@ using CancelDeathTest = Exceptions;
 
 TEST_F(CancelDeathTest, Swallowed)
 {
-    EXPECT_DEATH(swallows(), "^acorn: aco_cancel: coroutine 0x[0-9a-f]+: a catch \\(...\\) block did not throw its cancellation again\n$");
+    EXPECT_DEATH(swallows(), LAST_LINE("^acorn: aco_cancel: coroutine 0x[0-9a-f]+: a catch \\(...\\) block did not throw its cancellation again"));
 }
 TEST_F(CancelDeathTest, Yields)
 {
@@ -1078,7 +1079,7 @@ void yields_in_catch_of_a_handled_one()
 using CatchBlocksDeathTest = Exceptions;
 TEST_F(CatchBlocksDeathTest, FlagForgotten)
 {
-    const char *message = "^acorn: aco::yield: inside a catch block, without the flag ACO_OWN_EXCEPTIONS\n$";
+    const char *message = LAST_LINE("^acorn: aco::yield: inside a catch block, without the flag ACO_OWN_EXCEPTIONS");
     EXPECT_DEATH(yields_in_catch(), message);
     EXPECT_DEATH(generator_yields_in_catch(), message);
     EXPECT_DEATH(yields_in_catch_of_a_handled_one(), message);
@@ -1371,7 +1372,7 @@ void let_it_escape()
 using PlainDeathTest = Exceptions;
 TEST_F(PlainDeathTest, Escapes)
 {
-    EXPECT_DEATH(with_terminate(let_it_escape), "^terminated\n$");
+    EXPECT_DEATH(with_terminate(let_it_escape), LAST_LINE("^terminated"));
 }
 
 void *holds(void *arg)

@@ -107,7 +107,7 @@ width=$sanitized
 # when a coroutine is cancelled. TSan, for which a coroutine is a thread: a child process that goes on; what counts calls or
 # bytes of the fast path; memory limits.
 export TSAN_OPTIONS=allocator_may_return_null=1 ASAN_OPTIONS=allocator_may_return_null=1
-no_tsan='example\.tutorial_1|probe\.(own-fp|shared-fp|pic-frame-pointer)|(fork|misuse|threads|cancel|native|found)\.|slab\.default|wander\..*\.libaco|cpp_exceptions'
+no_tsan='example\.tutorial_1|probe\.(own-fp|shared-fp|pic-frame-pointer)|(fork|misuse|threads|cancel|native|found)\.|slab|wander\..*\.libaco|cpp_exceptions'
 no_tsan="$no_tsan|generator_signals|allocator|native_failure|install|redzone\\.(sweep|planted|vzeroupper)"
 asan='guard\.|assertions|slab|redzone\.check|wander\..*\.(crowd|steps|recipe|heirs)|cancel|local|allocator|cpp_(native|exceptions)'
 asan="$asan|cpp_plain\\.[0-9]*(\\.libcxx)?\$|example\\.(cancellation|producer_consumer|push_parser|lua_like|tree_iterator|permutations|directory_walk|tokenizer|fan_out|philosophers)"

@@ -18,4 +18,8 @@ acorn_test(found.stacks found_stacks.c DEFINE ${define_release} TIMEOUT 60)
 foreach(variant debug release)
   acorn_test(allocator.${variant} allocator.c DEFINE ${define_${variant}} TIMEOUT 60)
   acorn_test(native_failure.${variant} native_failure.c DEFINE ${define_${variant}} TIMEOUT 120)
+  if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND NOT CMAKE_C_FLAGS MATCHES "-fsanitize=[a-z,]*address") # no share stacks
+    add_test(NAME native_failure.${variant}.mappings COMMAND test_native_failure_${variant} mappings)
+    set_tests_properties(native_failure.${variant}.mappings PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77)
+  endif()
 endforeach()

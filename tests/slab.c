@@ -1,5 +1,5 @@
 /* Memory for control blocks and save areas (src/slab.c), from inside: sizes, alignment, no overlap, memory that goes back to
- * the system, walks over control blocks, and any thread freeing what another one made. slab [rounds] */
+ * the system, walks over control blocks, and any thread freeing what another one made. slab [rounds | threads] */
 #define _GNU_SOURCE
 #include "../src/internal.h"
 #include "check.h"
@@ -288,13 +288,16 @@ static void generations(int count, int operations, uint32_t seed)
     empty_places();
 }
 
-/* Promises: objects may be freed by any thread, also after their maker has ended; heaps of ended threads are taken over, not
- * piled up. */
+/* Promise: objects may be freed by any thread, also after their maker has ended. */
 static void many_threads(void)
 {
-    usage_t early, late;
     generations(THREADS * 6, 3000, 1);
-    early = usage();
+}
+
+/* Promise: heaps of ended threads are taken over, not piled up. */
+static void heaps_are_taken_over(void)
+{
+    usage_t early = usage(), late;
     for (int i = 0; i < rounds; i++)
         generations(THREADS * 3, 1500, (uint32_t)(i * 7919 + 3));
     late = usage();
@@ -388,8 +391,8 @@ static void use_during_thread_exit(void)
 
 int main(int argc, char **argv)
 {
-    aco_thread_init(NULL); /* a static link finds core.o by it: the thread record alone is named by assembly only */
     int threads_only = argc > 1 && strcmp(argv[1], "threads") == 0;
+    aco_thread_init(NULL); /* a static link finds core.o by it: the thread record alone is named by assembly only */
     if (argc > 1 && !threads_only)
         rounds = atoi(argv[1]);
     if (!threads_only) {
@@ -404,6 +407,8 @@ int main(int argc, char **argv)
         made_here_freed_there();
     }
     many_threads();
+    if (threads_only)
+        heaps_are_taken_over();
 #if !UNDER_TSAN /* whose own record of the thread is gone by then */
     use_during_thread_exit();
 #else

@@ -130,8 +130,8 @@ def logged(log, *command, **options):
 
 def run_tests(directory, row, cut):
     """Names of the tests that passed, failed (of these: were not built), and were skipped with the reasons."""
-    emulator_name = PLATFORMS[row.platform].emulator
-    left = [each for each in LEFT_OUT if emulator_name and re.fullmatch(each.emulators, emulator_name)]
+    left = [each for each in LEFT_OUT
+            if re.fullmatch(each.emulators, PLATFORMS[row.platform].emulator) and re.fullmatch(each.rows, name_of(row))]
     report = directory / "tests.xml"
     report.unlink(missing_ok=True)
     command = ["ctest", "-j", JOBS, "--output-on-failure", "--output-junit", str(report)]
