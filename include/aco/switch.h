@@ -189,6 +189,10 @@ ACO_API aco__thread_t *aco__thread_found(void); /* the calling thread's; not to 
 #error "acorn: no switch for this architecture or object format; -DACO_CONFIG_UCONTEXT takes <ucontext.h>'s (docs/platforms.md)"
 #endif
 
+#ifdef ACO__FIRST /* all but x86 */
+#include "arch/register_variables.h"
+#endif
+
 #ifndef ACO_CONFIG_NO_INLINE
 
 #ifndef ACO__RETURN_WORD

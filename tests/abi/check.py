@@ -14,7 +14,7 @@ A table's first line names its source. Then, one a line:
   target: TRIPLE            for clang
   gcc: COMMAND, ...         where none of them is here, clang plays gcc
   flags[ clang| gcc]: ...   options to compile with, once more
-  without: SWITCH...        switches that are not there
+  without: MACRO...         switches that are not there, and macros of SHARED that are not used
   NAMES: ROLE [WORD...]     registers: r0, r2-r5, s0/x8 (a name and another)
 ROLE  argument, result, temporary, callee-saved, return-address, status: to be declared. status may be left out: `optional`
       frame-pointer: saved by hand    control: `by=INSTRUCTION`s that keep it, where coroutines have their own FP environment
@@ -36,6 +36,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 INCLUDE = os.path.join(os.path.dirname(os.path.dirname(HERE)), "include")
+SHARED = "register_variables.h"  # the statements of backends that name the registers which cross
 CLANGS = ["clang-19", "clang", "clang-16", "clang-15", "clang-14"]
 DECLARED = {"argument", "result", "temporary", "callee-saved", "return-address", "status", "frame-pointer"}
 UNTOUCHED = {"stack-pointer", "thread-pointer", "platform", "zero"}
@@ -312,19 +313,25 @@ def check_all(table, include, stubs):
 # ---- Planted differences ----
 
 
-def dropped(header, without):
-    """(a clobber, the header without it), for every one that is written in the lists of switches."""
-    lists = []
+def crossing(header):
+    """{name: register} of those that cross, as the backend gives them to SHARED."""
+    return dict(re.findall(r'^#define (ACO__(?:FIRST|SECOND|THIRD|FOURTH|FIFTH)) "([^"]+)"', header, re.M))
+
+
+def dropped(header, without, names):
+    """(a clobber, the header without it), for every one that is written in the lists of switches. `names`: crossing()."""
+    lists, one = [], "|".join(['"[^"\\s]+"', *names])
     for macro in re.finditer(r"#define ACO__(\w+)(?:[^\n]*\\\n)*[^\n]*", header):
         if macro.group(1).startswith("CLOBBER"):
             if not re.match(r"#define \w+ *:", macro.group()):  # else of another statement
                 lists.append(macro.span())
         elif macro.group(1).lower() not in without:
-            lists += [m.span(1) for m in re.compile(r'((?:"[^"\n]+",\s*)+)ACO__CLOBBERS').finditer(header, *macro.span())]
+            lists += [m.span(1) for m in re.compile(r"((?:(?:%s),\s*)+)ACO__CLOBBERS" % one).finditer(header, *macro.span())]
     for start, end in lists:
-        for token in re.finditer(r',?\s*"([^"\s]+)"(,?)', header[start:end]):
+        for token in re.finditer(r",?\s*(%s)(,?)" % one, header[start:end]):
             comma = "," if token.group().startswith(",") and token.group(2) else ""
-            yield token.group(1), header[:start + token.start()] + " " + comma + header[start + token.end():]
+            name = names.get(token.group(1)) or token.group(1).strip('"')
+            yield name, header[:start + token.start()] + " " + comma + header[start + token.end():]
 
 
 def one_too_many(header, table):
@@ -359,19 +366,23 @@ def check_planted(table, stubs):
     if not kinds:
         return None
     optional = {name for r in table.registers if "optional" in r.options for name in r.names}
-    with open(os.path.join(INCLUDE, "aco/arch", table.settings["header"])) as file:
-        header = file.read()
-    without = table.settings.get("without", "").split()
-    planted = [("without ",) + plant for plant in dropped(header, without) if plant[0].lstrip("$%") not in optional]
-    planted += [("with ",) + plant for plant in one_too_many(header, table)]
+    own = table.settings["header"]
+    headers = {name: open(os.path.join(INCLUDE, "aco/arch", name)).read() for name in (own, SHARED)}
+    without, names = table.settings.get("without", "").split(), crossing(headers[own])
+    planted = [(file, "without ") + plant for file in ([own, SHARED] if names else [own])
+               for plant in dropped(headers[file], without, names) if plant[0].lstrip("$%") not in optional]
+    planted += [(own, "with ") + plant for plant in one_too_many(headers[own], table)]
     with tempfile.TemporaryDirectory() as folder:
         include = os.path.join(folder, "include")
         shutil.copytree(INCLUDE, include)
-        for how, name, text in planted:
-            with open(os.path.join(include, "aco/arch", table.settings["header"]), "w") as file:
+        for header, how, name, text in planted:
+            path = os.path.join(include, "aco/arch", header)
+            with open(path, "w") as file:
                 file.write(text)
             if not is_found(table, kinds, name, include, stubs):
                 missed.append(how + name)
+            with open(path, "w") as file:
+                file.write(headers[header])
     names = ": " * bool(missed) + ", ".join(missed)
     print("%s: %d planted differences, %d not found%s" % (table.arch, len(planted), len(missed), names))
     return not missed and len(planted) > 0

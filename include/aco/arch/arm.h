@@ -36,23 +36,23 @@
 #error "acorn: the registers of iWMMXt are not kept"
 #endif
 
-/* The control block's register, that of the one that a transfer leaves or that is entered out of line, the thread record's.
- * Offsets from them asserted in src/core.c. */
+/* The registers that cross, and operands by them (register_variables.h). */
+#define ACO__FIRST "r0"
+#define ACO__SECOND "r1"
+#define ACO__THIRD "r2"
+#define ACO__FOURTH "r3"
+#define ACO__FIFTH "r4"
+#define ACO__STACK_REGISTER "sp"
+#define ACO__STACK_OPERAND "+k"
 #define ACO__BLOCK "r0"
 #define ACO__LEAVING "r4"
-#define ACO__ENTERED ACO__LEAVING
 #define ACO__THREAD "r1"
 #define ACO__FIELD(side, offset) "[" side ",#" offset "]"
-#define ACO__BASE "12"
-#define ACO__FPSCR "16"
-#define ACO__STATE_BYTE "22"
-#define ACO__RUNNING "24"
 
 #define ACO__FP_STATUS 0xf800009f /* NZCV, QC, and what exceptions there were: nobody's across a call */
 
 /* A stack's top is 64-byte aligned. */
 #define ACO__ENTRY_BELOW_TOP 8
-#define ACO__BEGINS_IN_ASSEMBLY
 
 /* Which register is the frame pointer, here and in the other kind of code; the place behind a label. */
 #ifdef __thumb__
@@ -71,9 +71,6 @@
 #define ACO__RUNNING_BASE "ldr r2," ACO__FIELD(ACO__THREAD, ACO__RUNNING) "\n\tldr r6," ACO__FIELD("r2", ACO__BASE) "\n\t"
 #define ACO__CLOBBER_BASE
 #else
-#define ACO__KEEP_BASE(to)
-#define ACO__RESUMER_BASE
-#define ACO__RUNNING_BASE
 #define ACO__CLOBBER_BASE "r6",
 #endif
 
@@ -91,11 +88,9 @@
 #endif
 #define ACO__CLOBBERS_OF_ALL                                                                                           \
     ACO__CLOBBER_BASE ACO__OTHER_FRAME, "r5", "r8", "r9", "r10", "r12", "lr", "memory", "cc" ACO__CLOBBER_FP ACO__CLOBBER_FP_HIGH
-#define ACO__CLOBBERS "r2", ACO__CLOBBERS_OF_ALL /* but for r4 */
 
 /* The thread record's address. Its offset from the thread pointer is the process's: that the compiler may keep. The literal
  * stands where it is needed, since one in a pool may be too far away. */
-
 #if __ARM_ARCH >= 7 || defined(__ARM_ARCH_6K__) || defined(__ARM_ARCH_6KZ__) || defined(__ARM_ARCH_6ZK__)
 #define ACO__WHERE aco__where_t where
 #define ACO__READ_TP "mrc p15,0,%0,c13,c0,3\n\t"
@@ -132,27 +127,24 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
     return where;
 }
 
-/* Store the leaving side; r5 holds the way back. */
 #define ACO__STORE(to)                                                                                                 \
     "mov r2,sp\n\t"                                                                                                    \
     "stmia " to ",{r2,r5," ACO__FRAME_REGISTER "}\n\t" ACO__KEEP_BASE(to)
 
-/* Load the arriving side and go there. Between the first and the last of these the unwinder has nothing to hold on to. */
 #define ACO__LEAVE(from)                                                                                               \
-    "ldmia " from ",{r2,r5," ACO__FRAME_REGISTER "}\n\t"                                                                        \
-    "mov " ACO__OTHER_FRAME "," ACO__FRAME_REGISTER "\n\t"                                                                      \
+    "ldmia " from ",{r2,r5," ACO__FRAME_REGISTER "}\n\t"                                                               \
+    "mov " ACO__OTHER_FRAME "," ACO__FRAME_REGISTER "\n\t"                                                             \
     "mov sp,r2\n\t"                                                                                                    \
     "bx r5\n"
 
-/* Environments of their own, if the coroutine has one: why it is done so stands in x86_64.h. */
 #ifdef __ARM_FP
 #define ACO__FP_SWAP(to, from)                                                                                         \
     "ldrsb r2," ACO__FIELD(ACO__BLOCK, ACO__STATE_BYTE) "\n\t"                                                         \
     "cmp r2,#0\n\t"                                                                                                    \
     "bmi 5f\n\t"                                                                                                       \
     "vmrs r2,fpscr\n\t"                                                                                                \
-    "str r2," ACO__FIELD(to, ACO__FPSCR) "\n\t"                                                                        \
-    "ldr r5," ACO__FIELD(from, ACO__FPSCR) "\n\t"                                                                      \
+    "str r2," ACO__FIELD(to, ACO__FP_CONTROL) "\n\t"                                                                   \
+    "ldr r5," ACO__FIELD(from, ACO__FP_CONTROL) "\n\t"                                                                 \
     "eor r2,r2,r5\n\t"                                                                                                 \
     "bic r2,r2,#0xf8000000\n\t"                                                                                        \
     "bics r2,r2,#0x9f\n\t"                                                                                             \
@@ -161,218 +153,64 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
 #define ACO__FP_RARE(to, from)                                                                                         \
     "4:\tvmsr fpscr,r5\n\t"                                                                                            \
     "b 5b\n"
-#else
-#define ACO__FP_SWAP(to, from)
-#define ACO__FP_RARE(to, from)
 #endif
-#define ACO__FP_NONE(to, from)
 
-/* What crosses a switch, in its registers. */
-#define ACO__IN_REGISTERS(statement)                                                                                   \
-    do {                                                                                                               \
-        register struct aco_s *aco__r0 __asm__("r0") = co;                                                             \
-        register aco__where_t aco__r1 __asm__("r1") = where;                                                           \
-        register void *aco__r3 __asm__("r3") = value;                                                                  \
-        statement;                                                                                                     \
-        co = ACO__HELD(aco__r0);                                                                                       \
-        value = ACO__HELD(aco__r3);                                                                                    \
-    } while (0)
-#define ACO__CROSSING "+r"(aco__r0), "+r"(aco__r1), "+r"(aco__r3)
+#define ACO__WAY_BACK "adr r5," ACO__PLACE("1f") "\n\t"
+#define ACO__RUNS "str r0," ACO__FIELD(ACO__THREAD, ACO__RUNNING) "\n\t"
+#define ACO__NOBODY_RUNS                                                                                               \
+    "mov r2,#0\n\t"                                                                                                    \
+    "str r2," ACO__FIELD(ACO__THREAD, ACO__RUNNING) "\n\t"
+#define ACO__ARRIVAL "1:\n\t"
 
-/* At the jump: r0 = co, r1 = thread record, r3 = the value. At 1, from a coroutine's yield or end: the same, r0 perhaps with
- * the arrival mark; frame pointer and sp are ours again. */
-#define ACO__RESUME(fp_swap, fp_rare)                                                                                  \
-    ACO__IN_REGISTERS(__asm__ volatile("adr r5," ACO__PLACE("1f") "\n\t"                                               \
-                                       "str r0," ACO__FIELD(ACO__THREAD, ACO__RUNNING) "\n\t"                          \
-                                       ACO__STORE(ACO__THREAD)                                                         \
-                                       fp_swap(ACO__THREAD, ACO__BLOCK)                                                \
-                                       ACO__LEAVE(ACO__BLOCK)                                                          \
-                                       fp_rare(ACO__THREAD, ACO__BLOCK)                                                \
-                                       "1:\n\t"                                                                        \
-                                       ACO__RESUMER_BASE                                                               \
-                                       : ACO__CROSSING : : "r4", ACO__CLOBBERS))
-
-/* At the jump: r0 = co, r1 = thread record and r3 = the value, which the resumer finds there. At 1, from a resume: the same,
- * perhaps of another thread; r0 perhaps with the arrival mark. */
-#define ACO__YIELD(fp_swap, fp_rare)                                                                                   \
-    ACO__IN_REGISTERS(__asm__ volatile("adr r5," ACO__PLACE("1f") "\n\t"                                               \
-                                       "mov r2,#0\n\t"                                                                 \
-                                       "str r2," ACO__FIELD(ACO__THREAD, ACO__RUNNING) "\n\t"                          \
-                                       ACO__STORE(ACO__BLOCK)                                                          \
-                                       fp_swap(ACO__BLOCK, ACO__THREAD)                                                \
-                                       ACO__LEAVE(ACO__THREAD)                                                         \
-                                       fp_rare(ACO__BLOCK, ACO__THREAD)                                                \
-                                       "1:\n\t"                                                                        \
-                                       ACO__RUNNING_BASE                                                               \
-                                       : ACO__CROSSING : : "r4", ACO__CLOBBERS))
-
-/* From coroutine to coroutine: what a yield stores, what a resume loads. At 1: as after a yield. */
-#define ACO__TRANSFER(fp_swap, fp_rare)                                                                                \
-    ACO__IN_REGISTERS(__asm__ volatile("adr r5," ACO__PLACE("1f") "\n\t"                                               \
-                                       "str r0," ACO__FIELD(ACO__THREAD, ACO__RUNNING) "\n\t"                          \
-                                       ACO__STORE(ACO__LEAVING)                                                        \
-                                       fp_swap(ACO__LEAVING, ACO__BLOCK)                                               \
-                                       ACO__LEAVE(ACO__BLOCK)                                                          \
-                                       fp_rare(ACO__LEAVING, ACO__BLOCK)                                               \
-                                       "1:\n\t"                                                                        \
-                                       ACO__RUNNING_BASE                                                               \
-                                       : ACO__CROSSING, "+r"(leaving) : : ACO__CLOBBERS))
-#define ACO__LEAVING_REGISTER __asm__("r4")
-
-/* Without a way back. */
-#define ACO__EXIT                                                                                                      \
-    do {                                                                                                               \
-        register uintptr_t aco__r0 __asm__("r0") = word;                                                               \
-        register aco__where_t aco__r1 __asm__("r1") = where;                                                           \
-        register void *aco__r3 __asm__("r3") = value;                                                                  \
-        __asm__ volatile("mov r2,#0\n\t"                                                                               \
-                         "str r2," ACO__FIELD(ACO__THREAD, ACO__RUNNING) "\n\t"                                        \
-                         ACO__LEAVE(ACO__THREAD)                                                                       \
-                         : : "r"(aco__r0), "r"(aco__r1), "r"(aco__r3) : "memory");                                     \
-    } while (0)
-#define ACO__ENTER                                                                                                     \
-    do {                                                                                                               \
-        register struct aco_s *aco__r4 __asm__("r4") = co;                                                             \
-        register uintptr_t aco__r0 __asm__("r0") = word;                                                               \
-        register aco__where_t aco__r1 __asm__("r1") = where;                                                           \
-        register void *aco__r3 __asm__("r3") = value;                                                                  \
-        __asm__ volatile(ACO__LEAVE(ACO__ENTERED)                                                                      \
-                         : : "r"(aco__r4), "r"(aco__r0), "r"(aco__r1), "r"(aco__r3) : "memory");                       \
-    } while (0)
-
-/* ---- Generators: the other side's context is in registers, and so is the way back ----
- *
- * At the jump and on arrival, label 1:
- *   r0    where the side that leaves goes on, 0 when it has ended; before, where the other side does
- *   r1    the leaving side's frame pointer
- *   r2    the value passed
- *   r3    the leaving side's sp (own stack)
- *   r4    the leaving side's r6: with clang perhaps a base pointer, which cannot be a clobber; one protocol for all
- * An exchange of registers, since no memory is the generator's and the consumer's alike. */
-#define ACO__PEER_BASE __asm__("r4")
-#define ACO__PEER(declare_sp)                                                                                          \
-    register void *aco__r0 __asm__("r0") = pc;                                                                         \
-    register void *aco__r1 __asm__("r1") = bp;                                                                         \
-    register void *aco__r2 __asm__("r2") = value;                                                                      \
-    declare_sp
-#define ACO__PEER_SP register void *aco__r3 __asm__("r3") = sp
+/* ---- Generators ---- */
 #define ACO__SWAP(one, other) "mov r12," one "\n\tmov " one "," other "\n\tmov " other ",r12\n\t"
-#define ACO__SWAP_FRAME "mov " ACO__OTHER_FRAME ",r1\n\t" ACO__SWAP(ACO__FRAME_REGISTER, "r1")
-#define ACO__EXCHANGE                                                                                                  \
-    do {                                                                                                               \
-        ACO__PEER(ACO__PEER_SP);                                                                                       \
-        __asm__ volatile("mov r5,r0\n\t"                                                                               \
-                         "adr r0," ACO__PLACE("1f") "\n\t"                                                             \
-                         ACO__SWAP_FRAME ACO__SWAP("r6", "r4") ACO__SWAP("sp", "r3")                                   \
-                         "bx r5\n"                                                                                     \
-                         "1:\n\t"                                                                                      \
-                         : "+r"(aco__r0), "+r"(aco__r1), "+r"(aco__r3), "+r"(base), "+r"(aco__r2) : : ACO__CLOBBERS_OF_ALL); \
-        pc = ACO__HELD(aco__r0);                                                                                       \
-        bp = ACO__HELD(aco__r1);                                                                                       \
-        sp = ACO__HELD(aco__r3);                                                                                       \
-        value = ACO__HELD(aco__r2);                                                                                    \
-    } while (0)
+#define ACO__TO_PEER                                                                                                   \
+    "mov r5,r0\n\t"                                                                                                    \
+    "adr r0," ACO__PLACE("1f") "\n\t"                                                                                  \
+    "mov " ACO__OTHER_FRAME ",r1\n\t"                                                                                  \
+    ACO__SWAP(ACO__FRAME_REGISTER, "r1") ACO__SWAP("r6", "r4")
+#define ACO__SWAP_SP ACO__SWAP("sp", "r3")
+#define ACO__GO "bx r5\n"
 
-/* For the last time: nothing of the side that leaves is kept. */
-#define ACO__EXCHANGE_LAST                                                                                             \
-    do {                                                                                                               \
-        ACO__PEER(ACO__PEER_SP);                                                                                       \
-        __asm__ volatile("mov r11,r1\n\t"                                                                              \
-                         "mov r7,r1\n\t"                                                                               \
-                         "mov r6,r4\n\t"                                                                               \
-                         "mov sp,r3\n\t"                                                                               \
-                         "mov r12,r0\n\t"                                                                              \
-                         "mov r0,#0\n\t"                                                                               \
-                         "bx r12"                                                                                      \
-                         : : "r"(aco__r0), "r"(aco__r1), "r"(aco__r3), "r"(base), "r"(aco__r2) : "r12", "memory");     \
-    } while (0)
+#define ACO__LAST_TO_PEER                                                                                              \
+    "mov r11,r1\n\t"                                                                                                   \
+    "mov r7,r1\n\t"                                                                                                    \
+    "mov r6,r4\n\t"
+#define ACO__LOAD_SP "mov sp,r3\n\t"
+#define ACO__LAST_GO                                                                                                   \
+    "mov r12,r0\n\t"                                                                                                   \
+    "mov r0,#0\n\t"                                                                                                    \
+    "bx r12"
 
-/* What reads or moves the stack pointer stands between ACO__SETTLE_STACKs (../generator.h), and for gcc it says so by an
- * operand. */
-#ifdef __clang__
-#define ACO__MOVES_STACK
-#else
-__extension__ register void *aco__stack_pointer __asm__("sp");
-#define ACO__MOVES_STACK , "+k"(aco__stack_pointer)
-#endif
-
-/* The same on one stack: the generator's frames stand right below the consumer's, and sp stays where it is, below both; in the
- * consumer 64 lower, as gcc stores its calls' arguments, from the fifth word on, at sp without moving it.
- * The consumer comes only while they are the innermost: while sp is what it was when they were left (r3). Else r0 = 1. */
+/* On one stack: gcc stores its calls' arguments, from the fifth word on, at sp without moving it. */
 #define ACO__ARGUMENTS_ROOM 64
-#define ACO__NESTED_RESUME                                                                                             \
-    do {                                                                                                               \
-        ACO__PEER(ACO__PEER_SP);                                                                                       \
-        __asm__ volatile("cmp sp,r3\n\t"                                                                               \
-                         "bne 2f\n\t"                                                                                  \
-                         "add sp,sp,#64\n\t"                                                                           \
-                         "mov r5,r0\n\t"                                                                               \
-                         "adr r0," ACO__PLACE("1f") "\n\t"                                                             \
-                         ACO__SWAP_FRAME ACO__SWAP("r6", "r4")                                                         \
-                         "bx r5\n"                                                                                     \
-                         "2:\tmov r0,#1\n\t"                                                                           \
-                         "b 3f\n"                                                                                      \
-                         "1:\n\t"                                                                                      \
-                         "sub sp,sp,#64\n\t"                                                                           \
-                         "mov r3,sp\n"                                                                                 \
-                         "3:"                                                                                          \
-                         : "+r"(aco__r0), "+r"(aco__r1), "+r"(aco__r3), "+r"(base), "+r"(aco__r2) ACO__MOVES_STACK  \
-                         : : ACO__CLOBBERS_OF_ALL);                                                                    \
-        pc = ACO__HELD(aco__r0);                                                                                       \
-        bp = ACO__HELD(aco__r1);                                                                                       \
-        sp = ACO__HELD(aco__r3);                                                                                       \
-        value = ACO__HELD(aco__r2);                                                                                    \
-    } while (0)
-#define ACO__NESTED_YIELD                                                                                              \
-    do {                                                                                                               \
-        ACO__PEER();                                                                                                   \
-        __asm__ volatile("mov r5,r0\n\t"                                                                               \
-                         "adr r0," ACO__PLACE("1f") "\n\t"                                                             \
-                         ACO__SWAP_FRAME ACO__SWAP("r6", "r4")                                                         \
-                         "bx r5\n"                                                                                     \
-                         "1:\n\t"                                                                                      \
-                         : "+r"(aco__r0), "+r"(aco__r1), "+r"(base), "+r"(aco__r2) ACO__MOVES_STACK                  \
-                         : : "r3", ACO__CLOBBERS_OF_ALL);                                                              \
-        pc = ACO__HELD(aco__r0);                                                                                       \
-        bp = ACO__HELD(aco__r1);                                                                                       \
-        value = ACO__HELD(aco__r2);                                                                                    \
-    } while (0)
-#define ACO__NESTED_LAST                                                                                               \
-    do {                                                                                                               \
-        ACO__PEER();                                                                                                   \
-        __asm__ volatile("mov r11,r1\n\t"                                                                              \
-                         "mov r7,r1\n\t"                                                                               \
-                         "mov r6,r4\n\t"                                                                               \
-                         "mov r12,r0\n\t"                                                                              \
-                         "mov r0,#0\n\t"                                                                               \
-                         "bx r12"                                                                                      \
-                         : : "r"(aco__r0), "r"(aco__r1), "r"(base), "r"(aco__r2) : "r12", "memory");                   \
-    } while (0)
+#define ACO__IF_INNERMOST                                                                                              \
+    "cmp sp,r3\n\t"                                                                                                    \
+    "bne 2f\n\t"                                                                                                       \
+    "add sp,sp,#64\n\t"
+#define ACO__REFUSED                                                                                                   \
+    "mov r0,#1\n\t"                                                                                                    \
+    "b 3f\n"
+#define ACO__ROOM                                                                                                      \
+    "sub sp,sp,#64\n\t"                                                                                                \
+    "mov r3,sp\n"
+#define ACO__NESTED_ROOM                                                                                               \
+    "adr %2," ACO__PLACE("1f") "\n\t"                                                                                  \
+    "1:\n\t"                                                                                                           \
+    "sub sp,sp,#192\n\t"                                                                                               \
+    "mov %0,sp\n\t"                                                                                                    \
+    "mov %1," ACO__FRAME_REGISTER
+#define ACO__READ_SP                                                                                                   \
+    "mov %0,sp\n\t"                                                                                                    \
+    "mov %1,#0"
+#define ACO__WRITE_SP "mov sp,%0"
 
-/* Makes room for a generator below the consumer's frame: sp := the stack pointer - 128 - 64, which it becomes too;
- * here := this place, bp := the frame pointer, for the unwinder. Back: the stack pointer := outer. */
-#define ACO__NESTED_BEGIN                                                                                              \
-    __asm__ volatile("adr %2," ACO__PLACE("1f") "\n\t"                                                                 \
-                     "1:\n\t"                                                                                          \
-                     "sub sp,sp,#192\n\t"                                                                              \
-                     "mov %0,sp\n\t"                                                                                   \
-                     "mov %1," ACO__FRAME_REGISTER                                                                              \
-                     : "=&r"(sp), "=&r"(bp), "=&r"(here) ACO__MOVES_STACK : : "memory")
-#define ACO__NESTED_END(outer)                                                                                         \
-    __asm__ volatile("mov sp,%0" : "+r"(outer) ACO__MOVES_STACK : : "memory")
-#define ACO__STACK_POINTER(sp, zero)                                                                                   \
-    __asm__ volatile("mov %0,sp\n\t"                                                                                   \
-                     "mov %1,#0"                                                                                       \
-                     : "=&r"(sp), "=&r"(zero) ACO__MOVES_STACK)
-
-/* How a generator's function is entered: by aco__generator_begin, on what stands at its stack pointer,
- *   12   its argument
+/* A generator's first stack pointer, and what aco__generator_begin finds there:
+ *   12   the argument
  *    8   one more parameter: the consumer's r4, put there by aco__generator_begin
  *    4   the return address, for lr
  *    0   the function                            <- sp, a multiple of 8; entered with 8 more */
-#define ACO__GENERATOR_PARAMETERS                                                                                      \
-    void *aco__pc, void *aco__bp, __attribute__((unused)) void *aco__value, void *aco__sp, void *aco__base
-enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 3, ACO__START_WORDS = 6 };
+enum { ACO__START_ARGUMENT = 3, ACO__START_WORDS = 6 };
 
 ACO__FORCE_INLINE void aco__fp_read(uint32_t *control, uint16_t *control2)
 {
@@ -390,11 +228,5 @@ ACO__FORCE_INLINE void aco__fp_load(const uint32_t *control, const uint16_t *con
     __asm__ volatile("vmsr fpscr,%0" : : "r"(*control));
 #endif
 }
-
-/* A function that a switch enters from its beginning: what it finds in the registers that cross every switch. */
-#define ACO__ARRIVAL_ABI
-#define ACO__ARRIVAL_PARAMETERS                                                                                        \
-    __attribute__((unused)) uintptr_t word, __attribute__((unused)) aco__where_t aco__arrival_where,                   \
-        __attribute__((unused)) uintptr_t aco__way_back, __attribute__((unused)) void *value
 
 #endif

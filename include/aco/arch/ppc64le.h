@@ -32,20 +32,17 @@
 
 #define ACO__ARCH "ppc64le"
 
-/* Operands: a field of the control block (r3), of the one that a transfer leaves or that is entered out of line (r7), of the
- * thread record (r4). Offsets asserted in src/core.c. */
+/* The registers that cross, and operands by them (register_variables.h). */
+#define ACO__FIRST "r3"
+#define ACO__SECOND "r4"
+#define ACO__THIRD "r5"
+#define ACO__FOURTH "r6"
+#define ACO__FIFTH "r7"
+#define ACO__STACK_REGISTER "r1"
+#define ACO__ADDRESS_RESULT "=&b" /* not r0, which an address takes for 0 */
 #define ACO__BLOCK(offset) offset "(3)"
 #define ACO__LEAVING(offset) offset "(7)"
-#define ACO__ENTERED(offset) ACO__LEAVING(offset)
 #define ACO__THREAD(offset) offset "(4)"
-#define ACO__SP "0"
-#define ACO__PC "8"
-#define ACO__BP "16"
-#define ACO__BASE "24"
-#define ACO__FPSCR "32"
-#define ACO__DRN "36"
-#define ACO__STATE_BYTE "38"
-#define ACO__RUNNING "40"
 
 #define ACO__FP_STATUS 0xffffff00u /* the lower half's status bits */
 
@@ -53,7 +50,6 @@
  * address. */
 #define ACO__ENTRY_BELOW_TOP 32
 #define ACO__RETURN_WORD 2
-#define ACO__BEGINS_IN_ASSEMBLY
 
 #if defined(__clang__) || defined(__PCREL__)
 #define ACO__KEEP_BASE(to) "std 30," to(ACO__BASE) "\n\t"
@@ -61,9 +57,6 @@
 #define ACO__RUNNING_BASE "ld 9," ACO__THREAD(ACO__RUNNING) "\n\tld 30," ACO__BASE "(9)\n\t"
 #define ACO__CLOBBER_BASE
 #else
-#define ACO__KEEP_BASE(to)
-#define ACO__RESUMER_BASE
-#define ACO__RUNNING_BASE
 #define ACO__CLOBBER_BASE "r30",
 #endif
 
@@ -85,15 +78,13 @@
 #define ACO__CLOBBER_VECTORS
 #endif
 #define ACO__CLOBBERS_OF_ALL                                                                                           \
-    ACO__CLOBBER_BASE ACO__CLOBBER_TOC "r0", "r8", "r9", "r10", "r11", "r12", "r14", "r15", "r16", "r17", "r18", "r19", \
+    ACO__CLOBBER_BASE ACO__CLOBBER_TOC "r0", "r8", "r9", "r10", "r11", "r12", "r14", "r15", "r16", "r17", "r18", "r19",\
         "r20", "r21", "r22", "r23", "r24", "r25", "r26", "r27", "r28", "r29", "lr", "ctr", "xer", "cr0", "cr1", "cr2", \
         "cr3", "cr4", "cr5", "cr6", "cr7", "memory", "fr0", "fr1", "fr2", "fr3", "fr4", "fr5", "fr6", "fr7", "fr8",    \
         "fr9", "fr10", "fr11", "fr12", "fr13", "fr14", "fr15", "fr16", "fr17", "fr18", "fr19", "fr20", "fr21", "fr22", \
         "fr23", "fr24", "fr25", "fr26", "fr27", "fr28", "fr29", "fr30", "fr31" ACO__CLOBBER_VECTORS
-#define ACO__CLOBBERS "r5", ACO__CLOBBERS_OF_ALL /* but for r7 */
 
 /* The thread record's address. Linkers turn the load into a constant in executables. */
-
 #ifdef __PCREL__
 ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
 {
@@ -118,13 +109,11 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
 }
 #endif
 
-/* Store the leaving side; r5 holds the way back. */
 #define ACO__STORE(to)                                                                                                 \
     "std 1," to(ACO__SP) "\n\t"                                                                                        \
     "std 5," to(ACO__PC) "\n\t"                                                                                        \
     "std 31," to(ACO__BP) "\n\t" ACO__KEEP_BASE(to)
 
-/* Load the arriving side and go there. Between the first and the last of these the unwinder has nothing to hold on to. */
 #define ACO__LEAVE(from)                                                                                               \
     "ld 12," from(ACO__PC) "\n\t"                                                                                      \
     "mtctr 12\n\t"                                                                                                     \
@@ -132,8 +121,7 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
     "ld 31," from(ACO__BP) "\n\t"                                                                                      \
     "bctr\n"
 
-/* Environments of their own, if the coroutine has one: why it is done so stands in x86_64.h. The status bits are not compared,
- * but are loaded with the rest: those of one side must not trap under the other's enables. */
+/* The status bits are not compared, but are loaded with the rest: those of one side must not trap under the other's enables. */
 #define ACO__FP_SWAP(to, from)                                                                                         \
     "lbz 9," ACO__BLOCK(ACO__STATE_BYTE) "\n\t"                                                                        \
     "extsb. 9,9\n\t"                                                                                                   \
@@ -141,232 +129,85 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
     "mffs 0\n\t"                                                                                                       \
     "mfvsrd 9,0\n\t"                                                                                                   \
     "rldicl 11,9,32,61\n\t"                                                                                            \
-    "stw 9," to(ACO__FPSCR) "\n\t"                                                                                     \
-    "sth 11," to(ACO__DRN) "\n\t"                                                                                      \
-    "lwz 10," from(ACO__FPSCR) "\n\t"                                                                                  \
+    "stw 9," to(ACO__FP_CONTROL) "\n\t"                                                                                \
+    "sth 11," to(ACO__FP_CONTROL2) "\n\t"                                                                              \
+    "lwz 10," from(ACO__FP_CONTROL) "\n\t"                                                                             \
     "xor 10,10,9\n\t"                                                                                                  \
     "andi. 10,10,0xff\n\t"                                                                                             \
     "bne 4f\n\t"                                                                                                       \
-    "lhz 10," from(ACO__DRN) "\n\t"                                                                                    \
+    "lhz 10," from(ACO__FP_CONTROL2) "\n\t"                                                                            \
     "cmpw 10,11\n\t"                                                                                                   \
     "bne 4f\n"                                                                                                         \
     "5:\t"
 #define ACO__FP_RARE(to, from)                                                                                         \
-    "4:\tlwz 9," from(ACO__FPSCR) "\n\t"                                                                               \
-    "lhz 10," from(ACO__DRN) "\n\t"                                                                                    \
+    "4:\tlwz 9," from(ACO__FP_CONTROL) "\n\t"                                                                          \
+    "lhz 10," from(ACO__FP_CONTROL2) "\n\t"                                                                            \
     "sldi 10,10,32\n\t"                                                                                                \
     "or 9,9,10\n\t"                                                                                                    \
     "mtvsrd 0,9\n\t"                                                                                                   \
     "mtfsf 255,0,1,0\n\t"                                                                                              \
     "b 5b\n"
-#define ACO__FP_NONE(to, from)
 
-/* What crosses a switch, in its registers. */
-#define ACO__IN_REGISTERS(statement)                                                                                   \
-    do {                                                                                                               \
-        register struct aco_s *aco__r3 __asm__("r3") = co;                                                             \
-        register aco__where_t aco__r4 __asm__("r4") = where;                                                           \
-        register void *aco__r6 __asm__("r6") = value;                                                                  \
-        statement;                                                                                                     \
-        co = ACO__HELD(aco__r3);                                                                                       \
-        value = ACO__HELD(aco__r6);                                                                                    \
-    } while (0)
-#define ACO__CROSSING "+r"(aco__r3), "+r"(aco__r4), "+r"(aco__r6)
+#define ACO__WAY_BACK ACO__ADDRESS("5", "1f")
+#define ACO__RUNS "std 3," ACO__THREAD(ACO__RUNNING) "\n\t"
+#define ACO__NOBODY_RUNS                                                                                               \
+    "li 9,0\n\t"                                                                                                       \
+    "std 9," ACO__THREAD(ACO__RUNNING) "\n\t"
+#define ACO__ARRIVAL "1:\t" ACO__OWN_TOC
 
-/* At the jump: r3 = co, r4 = thread record, r6 = the value. At 1, from a coroutine's yield or end: the same, r3 perhaps with
- * the arrival mark; r1 and r31 are ours again, r12 = 1. */
-#define ACO__RESUME(fp_swap, fp_rare)                                                                                  \
-    ACO__IN_REGISTERS(__asm__ volatile(ACO__ADDRESS("5", "1f")                                                         \
-                                       "std 3," ACO__THREAD(ACO__RUNNING) "\n\t"                                       \
-                                       ACO__STORE(ACO__THREAD)                                                         \
-                                       fp_swap(ACO__THREAD, ACO__BLOCK)                                                \
-                                       ACO__LEAVE(ACO__BLOCK)                                                          \
-                                       fp_rare(ACO__THREAD, ACO__BLOCK)                                                \
-                                       "1:\t" ACO__OWN_TOC                                                             \
-                                       ACO__RESUMER_BASE                                                               \
-                                       : ACO__CROSSING : : "r7", ACO__CLOBBERS))
-
-/* At the jump: r3 = co, r4 = thread record and r6 = the value, which the resumer finds there. At 1, from a resume: the same,
- * perhaps of another thread; r3 perhaps with the arrival mark. */
-#define ACO__YIELD(fp_swap, fp_rare)                                                                                   \
-    ACO__IN_REGISTERS(__asm__ volatile("li 9,0\n\t"                                                                    \
-                                       ACO__ADDRESS("5", "1f")                                                         \
-                                       "std 9," ACO__THREAD(ACO__RUNNING) "\n\t"                                       \
-                                       ACO__STORE(ACO__BLOCK)                                                          \
-                                       fp_swap(ACO__BLOCK, ACO__THREAD)                                                \
-                                       ACO__LEAVE(ACO__THREAD)                                                         \
-                                       fp_rare(ACO__BLOCK, ACO__THREAD)                                                \
-                                       "1:\t" ACO__OWN_TOC                                                             \
-                                       ACO__RUNNING_BASE                                                               \
-                                       : ACO__CROSSING : : "r7", ACO__CLOBBERS))
-
-/* From coroutine to coroutine: what a yield stores, what a resume loads. At 1: as after a yield. */
-#define ACO__TRANSFER(fp_swap, fp_rare)                                                                                \
-    ACO__IN_REGISTERS(__asm__ volatile(ACO__ADDRESS("5", "1f")                                                         \
-                                       "std 3," ACO__THREAD(ACO__RUNNING) "\n\t"                                       \
-                                       ACO__STORE(ACO__LEAVING)                                                        \
-                                       fp_swap(ACO__LEAVING, ACO__BLOCK)                                               \
-                                       ACO__LEAVE(ACO__BLOCK)                                                          \
-                                       fp_rare(ACO__LEAVING, ACO__BLOCK)                                               \
-                                       "1:\t" ACO__OWN_TOC                                                             \
-                                       ACO__RUNNING_BASE                                                               \
-                                       : ACO__CROSSING, "+r"(leaving) : : ACO__CLOBBERS))
-#define ACO__LEAVING_REGISTER __asm__("r7")
-
-/* Without a way back. */
-#define ACO__EXIT                                                                                                      \
-    do {                                                                                                               \
-        register uintptr_t aco__r3 __asm__("r3") = word;                                                               \
-        register aco__where_t aco__r4 __asm__("r4") = where;                                                           \
-        register void *aco__r6 __asm__("r6") = value;                                                                  \
-        __asm__ volatile("li 9,0\n\t"                                                                                  \
-                         "std 9," ACO__THREAD(ACO__RUNNING) "\n\t"                                                     \
-                         ACO__LEAVE(ACO__THREAD)                                                                       \
-                         : : "r"(aco__r3), "r"(aco__r4), "r"(aco__r6) : "r9", "r12", "ctr", "memory");                 \
-    } while (0)
-#define ACO__ENTER                                                                                                     \
-    do {                                                                                                               \
-        register struct aco_s *aco__r7 __asm__("r7") = co;                                                             \
-        register uintptr_t aco__r3 __asm__("r3") = word;                                                               \
-        register aco__where_t aco__r4 __asm__("r4") = where;                                                           \
-        register void *aco__r6 __asm__("r6") = value;                                                                  \
-        __asm__ volatile(ACO__LEAVE(ACO__ENTERED)                                                                      \
-                         : : "r"(aco__r7), "r"(aco__r3), "r"(aco__r4), "r"(aco__r6) : "r12", "ctr", "memory");         \
-    } while (0)
-
-/* ---- Generators: the other side's context is in registers, and so is the way back ----
- *
- * At the jump and on arrival, label 1:
- *   r3    where the side that leaves goes on, 0 when it has ended; before, where the other side does
- *   r4    the leaving side's r31
- *   r5    the value passed
- *   r6    the leaving side's r1 (own stack)
- *   r7    the leaving side's r30: with clang perhaps a base pointer, which cannot be a clobber; one protocol for all
- * An exchange of registers, since no memory is the generator's and the consumer's alike. */
-#define ACO__PEER_BASE __asm__("r7")
-#define ACO__PEER(declare_sp)                                                                                          \
-    register void *aco__r3 __asm__("r3") = pc;                                                                         \
-    register void *aco__r4 __asm__("r4") = bp;                                                                         \
-    register void *aco__r5 __asm__("r5") = value;                                                                      \
-    declare_sp
-#define ACO__PEER_SP register void *aco__r6 __asm__("r6") = sp
+/* ---- Generators ---- */
 #define ACO__SWAP(one, other) "mr 9," one "\n\tmr " one "," other "\n\tmr " other ",9\n\t"
 #define ACO__TO_PEER                                                                                                   \
     "mr 12,3\n\t"                                                                                                      \
     "mtctr 12\n\t"                                                                                                     \
     ACO__ADDRESS("3", "1f")                                                                                            \
     ACO__SWAP("31", "4") ACO__SWAP("30", "7")
-#define ACO__TO_PEER_LAST                                                                                              \
+#define ACO__SWAP_SP ACO__SWAP("1", "6")
+#define ACO__GO "bctr\n"
+
+#define ACO__LAST_TO_PEER                                                                                              \
     "mr 12,3\n\t"                                                                                                      \
     "mtctr 12\n\t"                                                                                                     \
     "mr 31,4\n\t"                                                                                                      \
     "mr 30,7\n\t"                                                                                                      \
     "li 3,0\n\t"
-#define ACO__EXCHANGE                                                                                                  \
-    do {                                                                                                               \
-        ACO__PEER(ACO__PEER_SP);                                                                                       \
-        __asm__ volatile(ACO__TO_PEER                                                                                  \
-                         ACO__SWAP("1", "6")                                                                           \
-                         "bctr\n"                                                                                      \
-                         "1:\t" ACO__OWN_TOC                                                                           \
-                         : "+r"(aco__r3), "+r"(aco__r4), "+r"(aco__r6), "+r"(base), "+r"(aco__r5) : : ACO__CLOBBERS_OF_ALL); \
-        pc = ACO__HELD(aco__r3);                                                                                       \
-        bp = ACO__HELD(aco__r4);                                                                                       \
-        sp = ACO__HELD(aco__r6);                                                                                       \
-        value = ACO__HELD(aco__r5);                                                                                    \
-    } while (0)
+#define ACO__LOAD_SP "mr 1,6\n\t"
+#define ACO__LAST_GO "bctr"
 
-/* For the last time: nothing of the side that leaves is kept. */
-#define ACO__EXCHANGE_LAST                                                                                             \
-    do {                                                                                                               \
-        ACO__PEER(ACO__PEER_SP);                                                                                       \
-        __asm__ volatile(ACO__TO_PEER_LAST                                                                             \
-                         "mr 1,6\n\t"                                                                                  \
-                         "bctr"                                                                                        \
-                         : : "r"(aco__r3), "r"(aco__r4), "r"(aco__r6), "r"(base), "r"(aco__r5) : "r12", "ctr", "memory"); \
-    } while (0)
-
-/* What reads or moves the stack pointer stands between ACO__SETTLE_STACKs (../generator.h), and for gcc it says so by an
- * operand. */
-#ifdef __clang__
-#define ACO__MOVES_STACK
-#else
-__extension__ register void *aco__stack_pointer __asm__("r1");
-#define ACO__MOVES_STACK , "+r"(aco__stack_pointer)
-#endif
-
-/* The same on one stack: the generator's frames stand right below the consumer's, and r1 stays where it is, below both; in the
- * consumer 144 lower, as what it calls writes a frame header and arguments there, with the back chain that alloca() would leave.
- * The consumer comes only while they are the innermost: while r1 is what it was when they were left (r6). Else r3 = 1. */
+/* On one stack: what the consumer calls writes a frame header and arguments at its stack pointer. The room there has the back
+ * chain that alloca() would leave. */
 #define ACO__ARGUMENTS_ROOM 144
-#define ACO__NESTED_RESUME                                                                                             \
-    do {                                                                                                               \
-        ACO__PEER(ACO__PEER_SP);                                                                                       \
-        __asm__ volatile("cmpd 1,6\n\t"                                                                                \
-                         "bne 2f\n\t"                                                                                  \
-                         "addi 1,1,144\n\t"                                                                            \
-                         ACO__TO_PEER                                                                                  \
-                         "bctr\n"                                                                                      \
-                         "2:\tli 3,1\n\t"                                                                              \
-                         "b 3f\n"                                                                                      \
-                         "1:\t" ACO__OWN_TOC                                                                           \
-                         "ld 9,0(1)\n\t"                                                                               \
-                         "stdu 9,-144(1)\n\t"                                                                          \
-                         "mr 6,1\n"                                                                                    \
-                         "3:"                                                                                          \
-                         : "+r"(aco__r3), "+r"(aco__r4), "+r"(aco__r6), "+r"(base), "+r"(aco__r5) ACO__MOVES_STACK     \
-                         : : ACO__CLOBBERS_OF_ALL);                                                                    \
-        pc = ACO__HELD(aco__r3);                                                                                       \
-        bp = ACO__HELD(aco__r4);                                                                                       \
-        sp = ACO__HELD(aco__r6);                                                                                       \
-        value = ACO__HELD(aco__r5);                                                                                    \
-    } while (0)
-#define ACO__NESTED_YIELD                                                                                              \
-    do {                                                                                                               \
-        ACO__PEER();                                                                                                   \
-        __asm__ volatile(ACO__TO_PEER                                                                                  \
-                         "bctr\n"                                                                                      \
-                         "1:\t" ACO__OWN_TOC                                                                           \
-                         : "+r"(aco__r3), "+r"(aco__r4), "+r"(base), "+r"(aco__r5) ACO__MOVES_STACK                    \
-                         : : "r6", ACO__CLOBBERS_OF_ALL);                                                              \
-        pc = ACO__HELD(aco__r3);                                                                                       \
-        bp = ACO__HELD(aco__r4);                                                                                       \
-        value = ACO__HELD(aco__r5);                                                                                    \
-    } while (0)
-#define ACO__NESTED_LAST                                                                                               \
-    do {                                                                                                               \
-        ACO__PEER();                                                                                                   \
-        __asm__ volatile(ACO__TO_PEER_LAST                                                                             \
-                         "bctr"                                                                                        \
-                         : : "r"(aco__r3), "r"(aco__r4), "r"(base), "r"(aco__r5) : "r12", "ctr", "memory");            \
-    } while (0)
+#define ACO__IF_INNERMOST                                                                                              \
+    "cmpd 1,6\n\t"                                                                                                     \
+    "bne 2f\n\t"                                                                                                       \
+    "addi 1,1,144\n\t"
+#define ACO__REFUSED                                                                                                   \
+    "li 3,1\n\t"                                                                                                       \
+    "b 3f\n"
+#define ACO__ROOM                                                                                                      \
+    "ld 9,0(1)\n\t"                                                                                                    \
+    "stdu 9,-144(1)\n\t"                                                                                               \
+    "mr 6,1\n"
 
-/* Makes room for a generator below the consumer's frame: sp := the stack pointer - 208, which it becomes too; here := this
- * place, bp := r31, for the unwinder. The generator's first frame has the consumer's back chain above it. Back: the stack
- * pointer := outer, where the consumer's back chain still is. */
-#define ACO__NESTED_BEGIN                                                                                              \
-    __asm__ volatile(ACO__ADDRESS("%2", "1f")                                                                          \
-                     "ld %0,0(1)\n\t"                                                                                  \
-                     "1:\tstdu %0,-208(1)\n\t"                                                                         \
-                     "std %0,176(1)\n\t"                                                                               \
-                     "mr %0,1\n\t"                                                                                     \
-                     "mr %1,31"                                                                                        \
-                     : "=&r"(sp), "=&r"(bp), "=&b"(here) ACO__MOVES_STACK : : "memory")
-#define ACO__NESTED_END(outer)                                                                                         \
-    __asm__ volatile("mr 1,%0" : "+r"(outer) ACO__MOVES_STACK : : "memory")
-#define ACO__STACK_POINTER(sp, zero)                                                                                   \
-    __asm__ volatile("mr %0,1\n\t"                                                                                     \
-                     "li %1,0"                                                                                         \
-                     : "=&r"(sp), "=&r"(zero) ACO__MOVES_STACK)
+/* 208 lower. The generator's first frame has the consumer's back chain above it; it stays where it is for ACO__WRITE_SP. */
+#define ACO__NESTED_ROOM                                                                                               \
+    ACO__ADDRESS("%2", "1f")                                                                                           \
+    "ld %0,0(1)\n\t"                                                                                                   \
+    "1:\tstdu %0,-208(1)\n\t"                                                                                          \
+    "std %0,176(1)\n\t"                                                                                                \
+    "mr %0,1\n\t"                                                                                                      \
+    "mr %1,31"
+#define ACO__READ_SP                                                                                                   \
+    "mr %0,1\n\t"                                                                                                      \
+    "li %1,0"
+#define ACO__WRITE_SP "mr 1,%0"
 
-/* How a generator's function is entered: by aco__generator_begin, on what stands at its stack pointer,
+/* A generator's first stack pointer, and what aco__generator_begin finds there:
  *   32   the frame header
- *   16   its argument, for r8
+ *   16   the argument, for r8
  *    8   the return address, for LR
  *    0   the function, for r12                     <- r1, a multiple of 16; entered with 32 more */
-#define ACO__GENERATOR_PARAMETERS                                                                                      \
-    void *aco__pc, void *aco__bp, __attribute__((unused)) void *aco__value, void *aco__sp, void *aco__base
-enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 2, ACO__START_WORDS = 8 };
+enum { ACO__START_ARGUMENT = 2, ACO__START_WORDS = 8 };
 
 ACO__FORCE_INLINE void aco__fp_read(uint32_t *control, uint16_t *control2)
 {
@@ -385,11 +226,5 @@ ACO__FORCE_INLINE void aco__fp_load(const uint32_t *control, const uint16_t *con
                      "mtfsf 255,0,1,0"
                      : : "r"(fpscr) : "fr0");
 }
-
-/* A function that a switch enters from its beginning: what it finds in the registers that cross every switch. */
-#define ACO__ARRIVAL_ABI
-#define ACO__ARRIVAL_PARAMETERS                                                                                        \
-    __attribute__((unused)) uintptr_t word, __attribute__((unused)) aco__where_t aco__arrival_where,                   \
-        __attribute__((unused)) uintptr_t aco__way_back, __attribute__((unused)) void *value
 
 #endif

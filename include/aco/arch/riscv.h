@@ -41,39 +41,28 @@
 #error "acorn: the base ISA E, of 16 registers, is not served"
 #endif
 
-/* Operands: a field of the control block (a0), of the one that a transfer leaves or that is entered out of line (a4), of the
- * thread record (a1). Offsets asserted in src/core.c. */
+/* The registers that cross, and operands by them (register_variables.h). */
+#define ACO__FIRST "a0"
+#define ACO__SECOND "a1"
+#define ACO__THIRD "a2"
+#define ACO__FOURTH "a3"
+#define ACO__FIFTH "a4"
+#define ACO__STACK_REGISTER "sp"
 #define ACO__BLOCK(offset) offset "(a0)"
 #define ACO__LEAVING(offset) offset "(a4)"
-#define ACO__ENTERED(offset) ACO__LEAVING(offset)
 #define ACO__THREAD(offset) offset "(a1)"
 #if __riscv_xlen == 64
 #define ACO__LOAD "ld "
 #define ACO__SAVE "sd "
-#define ACO__SP "0"
-#define ACO__PC "8"
-#define ACO__BP "16"
-#define ACO__BASE "24"
-#define ACO__FRM "32"
-#define ACO__STATE_BYTE "38"
-#define ACO__RUNNING "40"
 #else
 #define ACO__LOAD "lw "
 #define ACO__SAVE "sw "
-#define ACO__SP "0"
-#define ACO__PC "4"
-#define ACO__BP "8"
-#define ACO__BASE "12"
-#define ACO__FRM "16"
-#define ACO__STATE_BYTE "22"
-#define ACO__RUNNING "24"
 #endif
 
 #define ACO__FP_STATUS 0 /* frm is read without it */
 
 /* A stack's top is 64-byte aligned. */
 #define ACO__ENTRY_BELOW_TOP 16
-#define ACO__BEGINS_IN_ASSEMBLY
 
 #ifdef __clang__
 #define ACO__KEEP_BASE(to) ACO__SAVE "s1," to(ACO__BASE) "\n\t"
@@ -81,9 +70,6 @@
 #define ACO__RUNNING_BASE ACO__LOAD "t0," ACO__THREAD(ACO__RUNNING) "\n\t" ACO__LOAD "s1," ACO__BASE "(t0)\n\t"
 #define ACO__CLOBBER_BASE
 #else
-#define ACO__KEEP_BASE(to)
-#define ACO__RESUMER_BASE
-#define ACO__RUNNING_BASE
 #define ACO__CLOBBER_BASE "s1",
 #endif
 
@@ -106,7 +92,6 @@
 #define ACO__CLOBBERS_OF_ALL                                                                                           \
     ACO__CLOBBER_BASE "ra", "t0", "t1", "t2", "t3", "t4", "t5", "t6", "a5", "a6", "a7", "s2", "s3", "s4", "s5", "s6",  \
         "s7", "s8", "s9", "s10", "s11", "memory" ACO__CLOBBER_FP ACO__CLOBBER_VECTOR
-#define ACO__CLOBBERS "a2", ACO__CLOBBERS_OF_ALL /* but for a4 */
 
 #ifdef __riscv_landing_pad
 #define ACO__ALIGN_PAD ".p2align 2\n"
@@ -117,7 +102,6 @@
 #endif
 
 /* The thread record's address. */
-
 ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
 {
     aco__where_t where;
@@ -127,237 +111,81 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
     return where;
 }
 
-/* Store the leaving side; a2 holds the way back. */
 #define ACO__STORE(to)                                                                                                 \
     ACO__SAVE "sp," to(ACO__SP) "\n\t"                                                                                 \
     ACO__SAVE "a2," to(ACO__PC) "\n\t"                                                                                 \
     ACO__SAVE "s0," to(ACO__BP) "\n\t" ACO__KEEP_BASE(to)
 
-/* Load the arriving side and go there. Between the first and the last of these the unwinder has nothing to hold on to. */
 #define ACO__LEAVE(from)                                                                                               \
     ACO__LOAD "t1," from(ACO__PC) "\n\t"                                                                               \
     ACO__LOAD "sp," from(ACO__SP) "\n\t"                                                                               \
     ACO__LOAD "s0," from(ACO__BP) "\n\t"                                                                               \
     "jr t1\n"
 
-/* Environments of their own, if the coroutine has one: why it is done so stands in x86_64.h. */
 #if defined(__riscv_flen) || defined(__riscv_zfinx)
 #define ACO__HAS_FRM 1
 #define ACO__FP_SWAP(to, from)                                                                                         \
     "lb t0," ACO__BLOCK(ACO__STATE_BYTE) "\n\t"                                                                        \
     "bltz t0,5f\n\t"                                                                                                   \
     "frrm t0\n\t"                                                                                                      \
-    "sw t0," to(ACO__FRM) "\n\t"                                                                                       \
-    "lw t1," from(ACO__FRM) "\n\t"                                                                                     \
+    "sw t0," to(ACO__FP_CONTROL) "\n\t"                                                                                \
+    "lw t1," from(ACO__FP_CONTROL) "\n\t"                                                                              \
     "bne t0,t1,4f\n"                                                                                                   \
     "5:\t"
 #define ACO__FP_RARE(to, from)                                                                                         \
     "4:\tfsrm t1\n\t"                                                                                                  \
     "j 5b\n"
-#else
-#define ACO__FP_SWAP(to, from)
-#define ACO__FP_RARE(to, from)
 #endif
-#define ACO__FP_NONE(to, from)
 
-/* What crosses a switch, in its registers. */
-#define ACO__IN_REGISTERS(statement)                                                                                   \
-    do {                                                                                                               \
-        register struct aco_s *aco__a0 __asm__("a0") = co;                                                             \
-        register aco__where_t aco__a1 __asm__("a1") = where;                                                           \
-        register void *aco__a3 __asm__("a3") = value;                                                                  \
-        statement;                                                                                                     \
-        co = ACO__HELD(aco__a0);                                                                                       \
-        value = ACO__HELD(aco__a3);                                                                                    \
-    } while (0)
-#define ACO__CROSSING "+r"(aco__a0), "+r"(aco__a1), "+r"(aco__a3)
+#define ACO__WAY_BACK "lla a2,1f\n\t"
+#define ACO__RUNS ACO__SAVE "a0," ACO__THREAD(ACO__RUNNING) "\n\t"
+#define ACO__NOBODY_RUNS ACO__SAVE "zero," ACO__THREAD(ACO__RUNNING) "\n\t"
+#define ACO__ARRIVAL ACO__ALIGN_PAD "1:\t" ACO__LANDING_PAD
 
-/* At the jump: a0 = co, a1 = thread record, a3 = the value. At 1, from a coroutine's yield or end: the same, a0 perhaps with
- * the arrival mark; s0 and sp are ours again. */
-#define ACO__RESUME(fp_swap, fp_rare)                                                                                  \
-    ACO__IN_REGISTERS(__asm__ volatile("lla a2,1f\n\t"                                                                 \
-                                       ACO__SAVE "a0," ACO__THREAD(ACO__RUNNING) "\n\t"                                \
-                                       ACO__STORE(ACO__THREAD)                                                         \
-                                       fp_swap(ACO__THREAD, ACO__BLOCK)                                                \
-                                       ACO__LEAVE(ACO__BLOCK)                                                          \
-                                       fp_rare(ACO__THREAD, ACO__BLOCK)                                                \
-                                       ACO__ALIGN_PAD "1:\t" ACO__LANDING_PAD                                          \
-                                       ACO__RESUMER_BASE                                                               \
-                                       : ACO__CROSSING : : "a4", ACO__CLOBBERS))
-
-/* At the jump: a0 = co, a1 = thread record and a3 = the value, which the resumer finds there. At 1, from a resume: the same,
- * perhaps of another thread; a0 perhaps with the arrival mark. */
-#define ACO__YIELD(fp_swap, fp_rare)                                                                                   \
-    ACO__IN_REGISTERS(__asm__ volatile("lla a2,1f\n\t"                                                                 \
-                                       ACO__SAVE "zero," ACO__THREAD(ACO__RUNNING) "\n\t"                              \
-                                       ACO__STORE(ACO__BLOCK)                                                          \
-                                       fp_swap(ACO__BLOCK, ACO__THREAD)                                                \
-                                       ACO__LEAVE(ACO__THREAD)                                                         \
-                                       fp_rare(ACO__BLOCK, ACO__THREAD)                                                \
-                                       ACO__ALIGN_PAD "1:\t" ACO__LANDING_PAD                                          \
-                                       ACO__RUNNING_BASE                                                               \
-                                       : ACO__CROSSING : : "a4", ACO__CLOBBERS))
-
-/* From coroutine to coroutine: what a yield stores, what a resume loads. At 1: as after a yield. */
-#define ACO__TRANSFER(fp_swap, fp_rare)                                                                                \
-    ACO__IN_REGISTERS(__asm__ volatile("lla a2,1f\n\t"                                                                 \
-                                       ACO__SAVE "a0," ACO__THREAD(ACO__RUNNING) "\n\t"                                \
-                                       ACO__STORE(ACO__LEAVING)                                                        \
-                                       fp_swap(ACO__LEAVING, ACO__BLOCK)                                               \
-                                       ACO__LEAVE(ACO__BLOCK)                                                          \
-                                       fp_rare(ACO__LEAVING, ACO__BLOCK)                                               \
-                                       ACO__ALIGN_PAD "1:\t" ACO__LANDING_PAD                                          \
-                                       ACO__RUNNING_BASE                                                               \
-                                       : ACO__CROSSING, "+r"(leaving) : : ACO__CLOBBERS))
-#define ACO__LEAVING_REGISTER __asm__("a4")
-
-/* Without a way back. */
-#define ACO__EXIT                                                                                                      \
-    do {                                                                                                               \
-        register uintptr_t aco__a0 __asm__("a0") = word;                                                               \
-        register aco__where_t aco__a1 __asm__("a1") = where;                                                           \
-        register void *aco__a3 __asm__("a3") = value;                                                                  \
-        __asm__ volatile(ACO__SAVE "zero," ACO__THREAD(ACO__RUNNING) "\n\t"                                            \
-                         ACO__LEAVE(ACO__THREAD)                                                                       \
-                         : : "r"(aco__a0), "r"(aco__a1), "r"(aco__a3) : "memory");                                     \
-    } while (0)
-#define ACO__ENTER                                                                                                     \
-    do {                                                                                                               \
-        register struct aco_s *aco__a4 __asm__("a4") = co;                                                             \
-        register uintptr_t aco__a0 __asm__("a0") = word;                                                               \
-        register aco__where_t aco__a1 __asm__("a1") = where;                                                           \
-        register void *aco__a3 __asm__("a3") = value;                                                                  \
-        __asm__ volatile(ACO__LEAVE(ACO__ENTERED)                                                                      \
-                         : : "r"(aco__a4), "r"(aco__a0), "r"(aco__a1), "r"(aco__a3) : "memory");                       \
-    } while (0)
-
-/* ---- Generators: the other side's context is in registers, and so is the way back ----
- *
- * At the jump and on arrival, label 1:
- *   a0    where the side that leaves goes on, 0 when it has ended; before, where the other side does
- *   a1    the leaving side's s0
- *   a2    the value passed
- *   a3    the leaving side's sp (own stack)
- *   a4    the leaving side's s1: with clang perhaps a base pointer, which cannot be a clobber; one protocol for all
- * An exchange of registers, since no memory is the generator's and the consumer's alike. */
-#define ACO__PEER_BASE __asm__("a4")
-#define ACO__PEER(declare_sp)                                                                                          \
-    register void *aco__a0 __asm__("a0") = pc;                                                                         \
-    register void *aco__a1 __asm__("a1") = bp;                                                                         \
-    register void *aco__a2 __asm__("a2") = value;                                                                      \
-    declare_sp
-#define ACO__PEER_SP register void *aco__a3 __asm__("a3") = sp
+/* ---- Generators ---- */
 #define ACO__SWAP(one, other) "mv t0," one "\n\tmv " one "," other "\n\tmv " other ",t0\n\t"
-#define ACO__EXCHANGE                                                                                                  \
-    do {                                                                                                               \
-        ACO__PEER(ACO__PEER_SP);                                                                                       \
-        __asm__ volatile("mv t1,a0\n\t"                                                                                \
-                         "lla a0,1f\n\t"                                                                               \
-                         ACO__SWAP("s0", "a1") ACO__SWAP("s1", "a4") ACO__SWAP("sp", "a3")                             \
-                         "jr t1\n"                                                                                     \
-                         ACO__ALIGN_PAD "1:\t" ACO__LANDING_PAD                                                        \
-                         : "+r"(aco__a0), "+r"(aco__a1), "+r"(aco__a3), "+r"(base), "+r"(aco__a2) : : ACO__CLOBBERS_OF_ALL); \
-        pc = ACO__HELD(aco__a0);                                                                                       \
-        bp = ACO__HELD(aco__a1);                                                                                       \
-        sp = ACO__HELD(aco__a3);                                                                                       \
-        value = ACO__HELD(aco__a2);                                                                                    \
-    } while (0)
+#define ACO__TO_PEER                                                                                                   \
+    "mv t1,a0\n\t"                                                                                                     \
+    "lla a0,1f\n\t"                                                                                                    \
+    ACO__SWAP("s0", "a1") ACO__SWAP("s1", "a4")
+#define ACO__SWAP_SP ACO__SWAP("sp", "a3")
+#define ACO__GO "jr t1\n"
 
-/* For the last time: nothing of the side that leaves is kept. */
-#define ACO__EXCHANGE_LAST                                                                                             \
-    do {                                                                                                               \
-        ACO__PEER(ACO__PEER_SP);                                                                                       \
-        __asm__ volatile("mv s0,a1\n\t"                                                                                \
-                         "mv s1,a4\n\t"                                                                                \
-                         "mv sp,a3\n\t"                                                                                \
-                         "mv t1,a0\n\t"                                                                                \
-                         "li a0,0\n\t"                                                                                 \
-                         "jr t1"                                                                                       \
-                         : : "r"(aco__a0), "r"(aco__a1), "r"(aco__a3), "r"(base), "r"(aco__a2) : "t1", "memory");      \
-    } while (0)
+#define ACO__LAST_TO_PEER                                                                                              \
+    "mv s0,a1\n\t"                                                                                                     \
+    "mv s1,a4\n\t"
+#define ACO__LOAD_SP "mv sp,a3\n\t"
+#define ACO__LAST_GO                                                                                                   \
+    "mv t1,a0\n\t"                                                                                                     \
+    "li a0,0\n\t"                                                                                                      \
+    "jr t1"
 
-/* What reads or moves the stack pointer stands between ACO__SETTLE_STACKs (../generator.h), and for gcc it says so by an
- * operand. */
-#ifdef __clang__
-#define ACO__MOVES_STACK
-#else
-__extension__ register void *aco__stack_pointer __asm__("sp");
-#define ACO__MOVES_STACK , "+r"(aco__stack_pointer)
-#endif
-
-/* The same on one stack: the generator's frames stand right below the consumer's, and sp stays where it is, below both; in the
- * consumer 64 lower, as gcc stores its calls' arguments, from the ninth on, at sp without moving it.
- * The consumer comes only while they are the innermost: while sp is what it was when they were left (a3). Else a0 = 1. */
+/* On one stack: gcc stores its calls' arguments, from the ninth on, at sp without moving it. */
 #define ACO__ARGUMENTS_ROOM 64
-#define ACO__NESTED_RESUME                                                                                             \
-    do {                                                                                                               \
-        ACO__PEER(ACO__PEER_SP);                                                                                       \
-        __asm__ volatile("bne sp,a3,2f\n\t"                                                                            \
-                         "addi sp,sp,64\n\t"                                                                           \
-                         "mv t1,a0\n\t"                                                                                \
-                         "lla a0,1f\n\t"                                                                               \
-                         ACO__SWAP("s0", "a1") ACO__SWAP("s1", "a4")                                                   \
-                         "jr t1\n"                                                                                     \
-                         "2:\tli a0,1\n\t"                                                                             \
-                         "j 3f\n"                                                                                      \
-                         ACO__ALIGN_PAD "1:\t" ACO__LANDING_PAD                                                        \
-                         "addi sp,sp,-64\n\t"                                                                          \
-                         "mv a3,sp\n"                                                                                  \
-                         "3:"                                                                                          \
-                         : "+r"(aco__a0), "+r"(aco__a1), "+r"(aco__a3), "+r"(base), "+r"(aco__a2) ACO__MOVES_STACK     \
-                         : : ACO__CLOBBERS_OF_ALL);                                                                    \
-        pc = ACO__HELD(aco__a0);                                                                                       \
-        bp = ACO__HELD(aco__a1);                                                                                       \
-        sp = ACO__HELD(aco__a3);                                                                                       \
-        value = ACO__HELD(aco__a2);                                                                                    \
-    } while (0)
-#define ACO__NESTED_YIELD                                                                                              \
-    do {                                                                                                               \
-        ACO__PEER();                                                                                                   \
-        __asm__ volatile("mv t1,a0\n\t"                                                                                \
-                         "lla a0,1f\n\t"                                                                               \
-                         ACO__SWAP("s0", "a1") ACO__SWAP("s1", "a4")                                                   \
-                         "jr t1\n"                                                                                     \
-                         ACO__ALIGN_PAD "1:\t" ACO__LANDING_PAD                                                        \
-                         : "+r"(aco__a0), "+r"(aco__a1), "+r"(base), "+r"(aco__a2) ACO__MOVES_STACK                    \
-                         : : "a3", ACO__CLOBBERS_OF_ALL);                                                              \
-        pc = ACO__HELD(aco__a0);                                                                                       \
-        bp = ACO__HELD(aco__a1);                                                                                       \
-        value = ACO__HELD(aco__a2);                                                                                    \
-    } while (0)
-#define ACO__NESTED_LAST                                                                                               \
-    do {                                                                                                               \
-        ACO__PEER();                                                                                                   \
-        __asm__ volatile("mv s0,a1\n\t"                                                                                \
-                         "mv s1,a4\n\t"                                                                                \
-                         "mv t1,a0\n\t"                                                                                \
-                         "li a0,0\n\t"                                                                                 \
-                         "jr t1"                                                                                       \
-                         : : "r"(aco__a0), "r"(aco__a1), "r"(base), "r"(aco__a2) : "t1", "memory");                    \
-    } while (0)
+#define ACO__IF_INNERMOST                                                                                              \
+    "bne sp,a3,2f\n\t"                                                                                                 \
+    "addi sp,sp,64\n\t"
+#define ACO__REFUSED                                                                                                   \
+    "li a0,1\n\t"                                                                                                      \
+    "j 3f\n"
+#define ACO__ROOM                                                                                                      \
+    "addi sp,sp,-64\n\t"                                                                                               \
+    "mv a3,sp\n"
+#define ACO__NESTED_ROOM                                                                                               \
+    "lla %2,1f\n"                                                                                                      \
+    "1:\taddi sp,sp,-192\n\t"                                                                                          \
+    "mv %0,sp\n\t"                                                                                                     \
+    "mv %1,s0"
+#define ACO__READ_SP                                                                                                   \
+    "mv %0,sp\n\t"                                                                                                     \
+    "li %1,0"
+#define ACO__WRITE_SP "mv sp,%0"
 
-/* Makes room for a generator below the consumer's frame: sp := the stack pointer - 128 - 64, which it becomes too; here := this
- * place, bp := s0, for the unwinder. Back: the stack pointer := outer. */
-#define ACO__NESTED_BEGIN                                                                                              \
-    __asm__ volatile("lla %2,1f\n"                                                                                     \
-                     "1:\taddi sp,sp,-192\n\t"                                                                         \
-                     "mv %0,sp\n\t"                                                                                    \
-                     "mv %1,s0"                                                                                        \
-                     : "=&r"(sp), "=&r"(bp), "=&r"(here) ACO__MOVES_STACK : : "memory")
-#define ACO__NESTED_END(outer)                                                                                         \
-    __asm__ volatile("mv sp,%0" : "+r"(outer) ACO__MOVES_STACK : : "memory")
-#define ACO__STACK_POINTER(sp, zero)                                                                                   \
-    __asm__ volatile("mv %0,sp\n\t"                                                                                    \
-                     "li %1,0"                                                                                         \
-                     : "=&r"(sp), "=&r"(zero) ACO__MOVES_STACK)
-
-/* How a generator's function is entered: by aco__generator_begin, on what stands at its stack pointer, in words,
- *   2   its argument, for a5
+/* A generator's first stack pointer, and what aco__generator_begin finds there, in words:
+ *   2   the argument, for a5
  *   1   the return address, for ra
  *   0   the function                            <- sp, a multiple of 16; entered with 32 bytes more */
-#define ACO__GENERATOR_PARAMETERS                                                                                      \
-    void *aco__pc, void *aco__bp, __attribute__((unused)) void *aco__value, void *aco__sp, void *aco__base
-enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 2, ACO__START_WORDS = 48 / sizeof(void *) };
+enum { ACO__START_ARGUMENT = 2, ACO__START_WORDS = 48 / sizeof(void *) };
 
 ACO__FORCE_INLINE void aco__fp_read(uint32_t *control, uint16_t *control2)
 {
@@ -376,11 +204,5 @@ ACO__FORCE_INLINE void aco__fp_load(const uint32_t *control, const uint16_t *con
     __asm__ volatile("fsrm %0" : : "r"((uintptr_t)*control));
 #endif
 }
-
-/* A function that a switch enters from its beginning: what it finds in the registers that cross every switch. */
-#define ACO__ARRIVAL_ABI
-#define ACO__ARRIVAL_PARAMETERS                                                                                        \
-    __attribute__((unused)) uintptr_t word, __attribute__((unused)) aco__where_t aco__arrival_where,                   \
-        __attribute__((unused)) uintptr_t aco__way_back, __attribute__((unused)) void *value
 
 #endif
