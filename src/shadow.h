@@ -37,7 +37,7 @@ ACO__HIDDEN void aco__shadow_begin(uintptr_t token);
 ACO__EXCHANGES uintptr_t aco__shadow_pointer(void)
 {
     uintptr_t pointer = 0;
-    __asm__ volatile("rdsspq %0" : "+r"(pointer)); /* does nothing where there is none */
+    ACO__SHADOW_POINTER(pointer);
     return pointer;
 }
 
