@@ -31,8 +31,8 @@
 #endif
 #endif
 #include "os.h"
+#include "shadow.h"
 #include "task.h"
-#include "track.h"
 #ifdef ACO_CONFIG_UCONTEXT
 #include "arch/ucontext.h"
 #endif
@@ -299,7 +299,8 @@ void aco__block_free(aco_t *co)
 aco_t *aco__create(aco_t *main_co, aco_share_stack_t *stack, size_t save_sz, aco_cofuncp_t fp, void *arg, int own_fp)
 {
     aco_t *co;
-    aco__refuse_shadow_stack(1, "aco_create");
+    if (!ACO__SWITCHES_SHADOW_STACKS)
+        aco__refuse_shadow_stack(1, "aco_create");
     if (!main_co && !stack && !fp)
         return main_new(arg);
     if (!main_co || !stack || !fp)
@@ -317,6 +318,7 @@ aco_t *aco__create(aco_t *main_co, aco_share_stack_t *stack, size_t save_sz, aco
     prepare_entry(co, fp, arg);
     if (aco__observe_new(co, 0) != 0)
         aco__refuse_memory(1, "aco_create", sizeof(aco__extra_t));
+    aco__shadow_new(co, 1, "aco_create");
     measure_if_wanted(co);
     return co;
 }
@@ -425,7 +427,7 @@ aco_t *aco__new_called(const char *call, aco_function_t fn, void *arg, const aco
         aco__refuse(0, EINVAL, call, NULL, "the function is NULL");
         return NULL;
     }
-    if (check_options(call, o) != 0 || aco__refuse_shadow_stack(0, call) != 0)
+    if (check_options(call, o) != 0 || (!ACO__SWITCHES_SHADOW_STACKS && aco__refuse_shadow_stack(0, call) != 0))
         return NULL;
     if ((o->flags & ACO_OWN_FP) && !own_fp) {
         aco__refuse(0, EINVAL, call, NULL, "ACO_OWN_FP in a unit compiled with ACO_CONFIG_SHARE_FPU_MXCSR_ENV, whose switches do not look");
@@ -437,6 +439,12 @@ aco_t *aco__new_called(const char *call, aco_function_t fn, void *arg, const aco
             aco__set_state_byte(co, co->aco__state | ACO__SHARES_FP);
         aco__prepare(self, co, fn, arg);
         if (aco__observe_new(co, (o->flags & ACO_OWN_EXCEPTIONS) != 0) == 0 && (!o->name || aco__extra_make(co))) {
+            if (aco__shadow_new(co, 0, call) != 0) {
+                int error = errno;
+                aco__native_free(co);
+                errno = error;
+                return NULL;
+            }
             if (o->name)
                 aco__name(aco__extra(co), o->name);
             measure_if_wanted(co);
@@ -631,8 +639,10 @@ ACO__UNOBSERVED static __attribute__((noinline)) void *resume(aco_t *co, void *v
             end_waiting(self, waiting, outer);
         return ACO_ERROR;
     }
-    if (observed)
+    if (observed) {
         aco__observe_enter(co, &outside);
+        aco__shadow_enter(co, &outside);
+    }
     if (rare) {
         ask_scratch(rare, co, NULL, mark, fatal ? NULL : call);
         word = aco__switch_resume(aco__where(), &rare->scratch, &value, 0);
@@ -640,8 +650,12 @@ ACO__UNOBSERVED static __attribute__((noinline)) void *resume(aco_t *co, void *v
         word = aco__switch_resume(aco__where(), co, &value, 1);
     }
     self = aco__self();
-    if (observed)
-        aco__observe_leave((aco_t *)(word & ~(uintptr_t)1), &outside);
+    if (observed) {
+        aco_t *left = (aco_t *)(word & ~(uintptr_t)1);
+        aco__shadow_empty_if_ended(left);
+        aco__shadow_leave(left, &outside);
+        aco__observe_leave(left, &outside);
+    }
     if (waiting)
         end_waiting(self, waiting, outer);
     ACO__ARRIVE(word);
@@ -823,14 +837,18 @@ ACO__UNOBSERVED int aco__yield_to_slow(aco_t *co)
         return -1;
     if (on_this_stack && !aco__rare())
         return aco__refuse_memory(0, call, SCRATCH);
-    if (from->aco__state & ACO__OBSERVED)
+    if (from->aco__state & ACO__OBSERVED) {
         aco__observe_transfer(from, co);
+        aco__shadow_transfer(from, co);
+    }
     if (on_this_stack) {
         aco__rare_t *rare = self->rare;
         ask_scratch(rare, co, from, 0, call);
         word = aco__switch_transfer(aco__where(), from, &rare->scratch, &value, 0);
-        if (value == ACO_ERROR && aco__has(from, ACO__OBSERVED)) /* refused: nobody was left */
+        if (value == ACO_ERROR && aco__has(from, ACO__OBSERVED)) { /* refused: nobody was left */
+            aco__shadow_transfer(co, from);
             aco__observe_transfer(co, from);
+        }
     } else {
         change_environment(self, from, co);
         word = aco__switch_transfer(aco__where(), from, co, &value, 0);

@@ -72,7 +72,9 @@ int aco__in_stack_refused(const char *call)
 
 void aco__in_stack_impossible(void)
 {
-    aco__die("aco_in_stack_open", NULL, "the calling function passes arguments at a fixed place (-maccumulate-outgoing-args): take aco_generator_open()");
+    static const char call[] = "aco_in_stack_open";
+    aco__refuse_shadow_stack(1, call);
+    aco__die(call, NULL, "the calling function passes arguments at a fixed place (-maccumulate-outgoing-args): take aco_generator_open()");
 }
 
 void aco__in_stack_gone(void *sp, void *outer)

@@ -32,6 +32,13 @@
 #define ACO__PRINTF printf
 #endif
 
+/* Threads' shadow stacks are switched: by -fcf-protection=full or =return. */
+#if defined(__linux__) && defined(__x86_64__) && defined(__CET__) && !defined(ACO_CONFIG_UCONTEXT)
+#if __CET__ & 2
+#define ACO__SHADOW_STACKS
+#endif
+#endif
+
 /* To a multiple of `to`, a power of two. */
 static inline size_t aco__round_up(size_t sz, size_t to)
 {
@@ -113,6 +120,9 @@ typedef struct aco__extra {
     size_t left_size;
     struct aco__usage *usage;  /* where it is measured, or NULL */
     size_t trimmed_depth;      /* if it is: the stack's depth before a trim */
+#ifdef ACO__SHADOW_STACKS
+    struct aco__shadow *shadow; /* shadow.h; NULL: it has none */
+#endif
     char own_exceptions;
     char name[ACO_NAME_SIZE];
 } aco__extra_t;
@@ -135,8 +145,8 @@ ACO__HIDDEN void aco__clean_up(aco_t *co);
 
 /* ---- stack.c ---- */
 
-/* Whether the calling thread's return addresses are compared with those on a shadow stack. It is not switched: after the first
- * switch the next return would kill the process. */
+/* Whether the calling thread's return addresses are compared with those on a shadow stack. What does not switch it too is
+ * refused: after the first switch the next return would kill the process. */
 ACO__HIDDEN int aco__has_shadow_stack(void);
 enum {
     ACO__HEAD = 4096, /* bytes of colour and records */

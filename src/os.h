@@ -23,6 +23,11 @@ ACO__HIDDEN void *aco__os_map_aligned(size_t sz);
 
 ACO__HIDDEN void aco__os_unmap(void *p, size_t sz);
 
+#ifdef ACO__SHADOW_STACKS
+/* A shadow stack of `sz` bytes, with a restore token in its last 8. aco__os_unmap() takes it back. NULL and errno. */
+ACO__HIDDEN void *aco__os_map_shadow_stack(size_t sz);
+#endif
+
 /* Makes a page inaccessible: by its page table entry alone, by a mapping of its own, or as can be. 0, or -1 and errno. */
 ACO__HIDDEN int aco__os_guard_in_tables(void *p, size_t sz);
 ACO__HIDDEN int aco__os_guard_mapping(void *p, size_t sz);

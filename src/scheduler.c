@@ -8,7 +8,7 @@
 
 #include "clock.h"
 #include "os.h"
-#include "track.h"
+#include "shadow.h"
 
 #include <errno.h>
 #include <string.h>
@@ -336,18 +336,22 @@ static int choose(aco__thread_t *self, scheduler_t *s)
 }
 
 /* Runs tasks, from the chosen one on, until control comes back. */
-ACO__UNOBSERVED static void run(aco__thread_t *self, scheduler_t *s)
+ACO__UNOBSERVED ACO__EXCHANGER static void run(aco__thread_t *self, scheduler_t *s)
 {
     aco_t *task = self->task;
     int observed = (task->aco__state & ACO__OBSERVED) != 0;
     aco__outside_t outside;
     void *value = NULL;
     uintptr_t word;
-    if (observed)
+    if (observed) {
         aco__observe_enter(task, &outside);
+        aco__shadow_enter(task, &outside);
+    }
     word = aco__switch_resume(aco__where(), task, &value, 1);
-    if (observed)
+    if (observed) {
+        aco__shadow_leave(task, &outside);
         aco__observe_leave(task, &outside);
+    }
     ACO__ARRIVE(word);
     bury(s);
     if (word && (aco_t *)word == self->task) /* it is its turn and it left by a plain aco_yield() */

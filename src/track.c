@@ -1,4 +1,4 @@
-#include "track.h"
+#include "shadow.h"
 
 #ifdef __APPLE__
 #include <dlfcn.h>
@@ -55,7 +55,7 @@ int aco__observe_new(aco_t *co, int own_exceptions)
 void aco__observe_no_more(aco_t *co)
 {
     const aco__extra_t *extra = aco__extra(co);
-    if (!aco__tools_present() && !(extra && (extra->own_exceptions || extra->usage)))
+    if (!aco__tools_present() && !(extra && (extra->own_exceptions || extra->usage || aco__has_shadow(extra))))
         aco__set_state_byte(co, co->aco__state & ~(unsigned)ACO__OBSERVED);
 }
 
@@ -88,6 +88,7 @@ ACO__UNOBSERVED void aco__observe_gone(aco_t *co)
     aco__extra_t *extra = aco__extra(co);
     if (!extra)
         return;
+    aco__shadow_free(extra);
     if (extra->usage)
         aco__usage_end(co, extra);
     if (extra->fiber)

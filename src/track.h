@@ -12,6 +12,9 @@ typedef struct aco__outside {
     void *fiber, *fake_stack;
     const void *stack_bottom;
     size_t stack_size;
+#ifdef ACO__SHADOW_STACKS
+    uintptr_t shadow; /* its token */
+#endif
 } aco__outside_t;
 
 /* The C++ run time's record of the exceptions that the thread is handling are not the coroutine's, unless it keeps its own:

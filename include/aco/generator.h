@@ -142,7 +142,8 @@ typedef void aco_in_stack_function_t(ACO__GENERATOR_PARAMETERS, struct aco__in_s
  * length), must end in the reverse order. One that is not the innermost is refused, not resumed. The stack is as deep as
  * that of the consumer. aco_yield() for the consumer's coroutine works on every kind of stack. gcc keeps a place for
  * arguments at the stack pointer (on x86 with -maccumulate-outgoing-args, which some processors' -march brings): in a function
- * that passes arguments there (on other processors than x86: more than 64 bytes of them), aco_in_stack_open() aborts. Under
+ * that passes arguments there (on other processors than x86: more than 64 bytes of them), aco_in_stack_open() aborts; so it does
+ * on a thread with a shadow stack, in a unit compiled for them (docs/platforms.md). Under
  * ThreadSanitizer, on Windows and with ACO_CONFIG_UCONTEXT the generator gets a stack of its own, and is never refused. */
 #ifdef ACO__NO_IN_STACK
 #define aco_in_stack_open(g, function, arg) aco__in_stack_open_own(g, function, arg)
@@ -530,6 +531,14 @@ ACO__FORCE_INLINE void aco__in_stack_open(aco_in_stack_t *g, void *outer, void *
     void *sp, *bp, *here;
     size_t zero;
     const void *entry;
+#ifdef ACO__SHADOW_POINTER
+    uintptr_t shadow = 0;
+    ACO__SHADOW_POINTER(shadow);
+    if (aco_unlikely(shadow != 0)) {
+        aco__in_stack_impossible();
+        __asm__ volatile("");
+    }
+#endif
     ACO__SETTLE_STACK;
     ACO__STACK_POINTER(sp, zero);
     (void)zero;

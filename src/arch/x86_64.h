@@ -83,14 +83,35 @@ __asm__(".text\n"
  *   top     64-byte aligned                       <- rsp on arrival here
  *   top-8   aco__returned                         <- rsp on entry to the entry function
  *
+ * aco__shadow_begin(rdi, a token; src/shadow.h): the shadow stacks are the caller's, the new one, the caller's again. rdx: the
+ * caller's pointer, 8 below which its token stands meanwhile; behind the call, whose return address is what it is made for, the
+ * new one's token stands 8 below its entry.
+ *
  * Unwinders look one byte before a return address, hence the nop: they find this function, named aco__outermost, and by its
  * undefined rip the end of the stack. A cancellation that was caught and thrown again lands at aco__cancel_landing (end.c). */
+#if defined(__CET__) && (__CET__ & 2)
+#define ACO__ASM_BEFORE_RETURNED                                                                                       \
+    ACO__ASM_INSIDE("aco__shadow_begin")                                                                               \
+    "\trdsspq %rdx\n"                                                                                                  \
+    "\trstorssp (%rdi)\n"                                                                                              \
+    "\tsaveprevssp\n"                                                                                                  \
+    "\tcall 1f\n"
+#define ACO__ASM_SHADOW_BEGUN                                                                                          \
+    "1:\tpopq %rax\n"                                                                                                  \
+    "\trstorssp -8(%rdx)\n"                                                                                            \
+    "\tsaveprevssp\n"                                                                                                  \
+    "\tret\n"
+#else
+#define ACO__ASM_BEFORE_RETURNED "\tnop\n"
+#define ACO__ASM_SHADOW_BEGUN
+#endif
 __asm__(ACO__ASM_OUTERMOST
         "\t.cfi_undefined rip\n"
-        "\tnop\n"
+        ACO__ASM_BEFORE_RETURNED
         ACO__ASM_INSIDE("aco__returned")
         "\tcall " ACO__ASM_NAME("aco__entry_returned") "\n"
         "\tud2\n"
+        ACO__ASM_SHADOW_BEGUN
         ACO__ASM_INSIDE("aco__cancel_landing") /* rax: the exception; the word at top-8 stays as it is */
         "\tendbr64\n"
         "\tsubq $16,%rsp\n"
@@ -117,7 +138,8 @@ __asm__(ACO__ASM_BEGIN("aco__generator_begin")
  *
  * They return by pop and jmp. `ret` would be predicted from a stack that the other side's calls and returns have moved on:
  * two mispredictions for every round trip, 19 ns against 5 where the calls are flat. Four calls deep both cost the same;
- * sixteen calls deep `ret` is ahead (bench/lab/out-of-line.c). notrack: a return address bears no landing pad. */
+ * sixteen calls deep `ret` is ahead (bench/lab/out-of-line.c). notrack: a return address bears no landing pad. On a thread with a
+ * shadow stack, which only `ret` takes the address from, by that. */
 #define ACO__ASM_PUSH(reg) "\tpushq %" reg "\n\t.cfi_adjust_cfa_offset 8\n\t.cfi_rel_offset " reg ",0\n"
 #define ACO__ASM_POP(reg) "\tpopq %" reg "\n\t.cfi_adjust_cfa_offset -8\n\t.cfi_restore " reg "\n"
 #define ACO__ASM_PUSH_ALL                                                                                              \
@@ -146,12 +168,24 @@ __asm__(ACO__ASM_BEGIN("aco__generator_begin")
     "\tfldcw " fs2 "36" at2 "\n"                                                                                       \
     "5:\n"
 
+#if defined(__CET__) && (__CET__ & 2)
+#define ACO__ASM_SHADOW_RETURN                                                                                         \
+    "\txorl %ecx,%ecx\n"                                                                                               \
+    "\trdsspq %rcx\n"                                                                                                  \
+    "\ttestq %rcx,%rcx\n"                                                                                              \
+    "\tje 8f\n"                                                                                                        \
+    "\tret\n"                                                                                                          \
+    "8:\n"
+#else
+#define ACO__ASM_SHADOW_RETURN
+#endif
+
 /* Arrival: rdi = the coroutine, perhaps marked, rcx = the value; rsp as it left. */
 #define ACO__ASM_ARRIVE                                                                                                \
     "1:\tendbr64\n"                                                                                                    \
     "\ttestb $1,%dil\n"                                                                                                \
     "\tjne 6f\n"                                                                                                       \
-    "4:\tmovq %rcx,%rax\n" ACO__ASM_POP_ALL                                                                            \
+    "4:\tmovq %rcx,%rax\n" ACO__ASM_POP_ALL ACO__ASM_SHADOW_RETURN                                                     \
     "\tpopq %rcx\n"                                                                                                    \
     "\t.cfi_adjust_cfa_offset -8\n"                                                                                    \
     "\t.cfi_register rip,rcx\n"                                                                                        \

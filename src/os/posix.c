@@ -116,6 +116,15 @@ void *aco__os_map(size_t sz)
     return p == MAP_FAILED ? NULL : p;
 }
 
+#ifdef ACO__SHADOW_STACKS
+void *aco__os_map_shadow_stack(size_t sz)
+{
+    enum { MAP_SHADOW_STACK = 453, WITH_TOKEN = 1 }; /* asm/unistd_64.h and asm/mman.h of Linux 6.6 */
+    long p = syscall(MAP_SHADOW_STACK, 0L, sz, (long)WITH_TOKEN);
+    return p == -1 ? NULL : (void *)p;
+}
+#endif
+
 void *aco__os_map_aligned(size_t sz)
 {
     char *p = aco__os_map(sz), *aligned;

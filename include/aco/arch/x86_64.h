@@ -111,7 +111,9 @@
 #else
 #define ACO__LANDING_PAD
 #endif
-
+#if defined(__CET__) && (__CET__ & 2)
+#define ACO__SHADOW_POINTER(pointer) __asm__ volatile("rdsspq %0" : "+r"(pointer)) /* does nothing where there is none */
+#endif
 
 ACO__FORCE_INLINE uintptr_t aco__slot_value(uintptr_t offset)
 {
