@@ -78,19 +78,34 @@ __asm__(".text\n"
 
 #else
 
-/* aco__returned: an entry function's return address.
+/* aco__returned: an entry function's return address; aco__unlinked_returned: that of what has no resumer, a generator or what
+ * runs on a scratch stack.
  *
- *   top     64-byte aligned                       <- rsp on arrival here
+ *   top     64-byte aligned: the stack's record   <- rsp on arrival at aco__returned
  *   top-8   aco__returned                         <- rsp on entry to the entry function
  *
- * Unwinders look one byte before a return address, hence the nop: they find this function, named aco__outermost, and by its
- * undefined rip the end of the stack. A cancellation that was caught and thrown again lands at aco__cancel_landing (end.c). */
+ * Unwinders look one byte before a return address, hence the nops: they find this function, named aco__outermost, and go on in the
+ * resumer (assembly.h), or find by an undefined rip the end of the stack. A signal frame, for two reasons: gdb takes it from any stack
+ * to any other, and the place in the resumer is not one after a call. A cancellation that was caught and thrown again lands
+ * at aco__cancel_landing (end.c). */
 __asm__(ACO__ASM_OUTERMOST
         "\t.cfi_undefined rip\n"
+        "\tnop\n"
+        ACO__ASM_INSIDE("aco__unlinked_returned")
+        "\tud2\n"
+#ifdef ACO__LINKS
+        "\t.cfi_signal_frame\n"
+        "\t.cfi_remember_state\n"
+        ACO__ASM_LINK("7", "0", "16", "6", "3")
+        "\t.cfi_undefined r12\n\t.cfi_undefined r13\n\t.cfi_undefined r14\n\t.cfi_undefined r15\n"
+#endif
         "\tnop\n"
         ACO__ASM_INSIDE("aco__returned")
         "\tcall " ACO__ASM_NAME("aco__entry_returned") "\n"
         "\tud2\n"
+#ifdef ACO__LINKS
+        "\t.cfi_restore_state\n"
+#endif
         ACO__ASM_INSIDE("aco__cancel_landing") /* rax: the exception; the word at top-8 stays as it is */
         "\tendbr64\n"
         "\tsubq $16,%rsp\n"
@@ -195,8 +210,10 @@ __asm__(ACO__ASM_BEGIN("aco__generator_begin")
             "\tmovq %rdx,%fs:8(%rsi)\n"                                                                                \
             ACO__ASM_FP_SWAP("%fs:", "(%rsi)", "", "(%rdi)")                                                           \
             "\tmovq 0(%rdi),%rsp\n"                                                                                    \
+            "\t.cfi_undefined rip\n"                                                                                   \
             "\tmovq 16(%rdi),%rbp\n"                                                                                   \
             "\tjmpq *8(%rdi)\n"                                                                                        \
+            "\t.cfi_restore rip\n"                                                                                     \
             ACO__ASM_ARRIVE                                                                                            \
             "7:\tmovq %rcx,%rsi\n"                                                                                     \
             "\tjmp " slow "\n"                                                                                         \
@@ -220,8 +237,10 @@ ACO__ASM_RESUME("aco_send", "\tmovq %rsi,%rcx\n", "aco__send_out_of_line");
             "\tmovq %rdx,8(%rdi)\n"                                                                                    \
             ACO__ASM_FP_SWAP("", "(%rdi)", "%fs:", "(%rsi)")                                                           \
             "\tmovq %fs:0(%rsi),%rsp\n"                                                                                \
+            "\t.cfi_undefined rip\n"                                                                                   \
             "\tmovq %fs:16(%rsi),%rbp\n"                                                                               \
             "\tjmpq *%fs:8(%rsi)\n"                                                                                    \
+            "\t.cfi_restore rip\n"                                                                                     \
             ACO__ASM_ARRIVE                                                                                            \
             "7:\tleaq 9f(%rip),%rdi\n"                                                                                 \
             "\tjmp " nobody "@PLT\n"                                                                                   \

@@ -119,12 +119,14 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
     "mov x9,sp\n\t"                                                                                                    \
     "stp x9,x2," to(ACO__SP) "\n\t" ACO__KEEP_BP(to)
 
-/* Load the arriving side and go there. Between the first and the last of these the unwinder has nothing to hold on to. */
+/* Load the arriving side and go there. */
 #define ACO__LEAVE(from)                                                                                               \
     "ldp x9,x16," from(ACO__SP) "\n\t"                                                                                 \
     "ldr x29," from(ACO__BP) "\n\t"                                                                                    \
+    ACO__NO_FRAME("x30")                                                                                               \
     "mov sp,x9\n\t"                                                                                                    \
-    "br x16\n"
+    "br x16\n"                                                                                                         \
+    ACO__FRAME_AGAIN
 
 /* Environments of their own, if the coroutine has one: why it is done so stands in x86_64.h. */
 #define ACO__FP_SWAP(to, from)                                                                                         \
@@ -234,8 +236,9 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
         ACO__PEER(ACO__PEER_SP);                                                                                       \
         __asm__ volatile("mov x16,x0\n\t"                                                                              \
                          "adr x0,1f\n\t"                                                                               \
-                         ACO__SWAP("x29", "x1") ACO__SWAP("x19", "x4") ACO__SWAP("sp", "x3")                           \
+                         ACO__SWAP("x19", "x4") ACO__NO_FRAME("x30") ACO__SWAP("x29", "x1") ACO__SWAP("sp", "x3")      \
                          "br x16\n"                                                                                    \
+                         ACO__FRAME_AGAIN                                                                              \
                          "1:\t" ACO__LANDING_PAD                                                                       \
                          : "+r"(aco__x0), "+r"(aco__x1), "+r"(aco__x3), "+r"(base), "+r"(aco__x2) : : ACO__CLOBBERS_OF_ALL); \
         pc = ACO__HELD(aco__x0);                                                                                       \
@@ -248,12 +251,14 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
 #define ACO__EXCHANGE_LAST                                                                                             \
     do {                                                                                                               \
         ACO__PEER(ACO__PEER_SP);                                                                                       \
-        __asm__ volatile("mov x29,x1\n\t"                                                                              \
-                         "mov x19,x4\n\t"                                                                              \
+        __asm__ volatile("mov x19,x4\n\t"                                                                              \
+                         "mov x29,x1\n\t"                                                                              \
+                         ACO__NO_FRAME("x30")                                                                          \
                          "mov sp,x3\n\t"                                                                               \
                          "mov x16,x0\n\t"                                                                              \
                          "mov x0,xzr\n\t"                                                                              \
-                         "br x16"                                                                                      \
+                         "br x16\n"                                                                                    \
+                         ACO__FRAME_AGAIN                                                                              \
                          : : "r"(aco__x0), "r"(aco__x1), "r"(aco__x3), "r"(base), "r"(aco__x2) : "x16", "memory");     \
     } while (0)
 
@@ -279,8 +284,9 @@ __extension__ register void *aco__stack_pointer __asm__("sp");
                          "add sp,sp,#64\n\t"                                                                           \
                          "mov x16,x0\n\t"                                                                              \
                          "adr x0,1f\n\t"                                                                               \
-                         ACO__SWAP("x29", "x1") ACO__SWAP("x19", "x4")                                                 \
+                         ACO__SWAP("x19", "x4") ACO__NO_FRAME("x30") ACO__SWAP("x29", "x1")                            \
                          "br x16\n"                                                                                    \
+                         ACO__FRAME_AGAIN                                                                              \
                          "2:\tmov x0,#1\n\t"                                                                           \
                          "b 3f\n"                                                                                      \
                          "1:\t" ACO__LANDING_PAD                                                                       \
@@ -298,8 +304,9 @@ __extension__ register void *aco__stack_pointer __asm__("sp");
         ACO__PEER();                                                                                                   \
         __asm__ volatile("mov x16,x0\n\t"                                                                              \
                          "adr x0,1f\n\t"                                                                               \
-                         ACO__SWAP("x29", "x1") ACO__SWAP("x19", "x4")                                                 \
+                         ACO__SWAP("x19", "x4") ACO__NO_FRAME("x30") ACO__SWAP("x29", "x1")                            \
                          "br x16\n"                                                                                    \
+                         ACO__FRAME_AGAIN                                                                              \
                          "1:\t" ACO__LANDING_PAD                                                                       \
                          : "+r"(aco__x0), "+r"(aco__x1), "+r"(base), "+r"(aco__x2) ACO__MOVES_STACK : : "x3", ACO__CLOBBERS_OF_ALL); \
         pc = ACO__HELD(aco__x0);                                                                                       \
@@ -309,11 +316,13 @@ __extension__ register void *aco__stack_pointer __asm__("sp");
 #define ACO__NESTED_LAST                                                                                               \
     do {                                                                                                               \
         ACO__PEER();                                                                                                   \
-        __asm__ volatile("mov x29,x1\n\t"                                                                              \
-                         "mov x19,x4\n\t"                                                                              \
+        __asm__ volatile("mov x19,x4\n\t"                                                                              \
+                         "mov x29,x1\n\t"                                                                              \
+                         ACO__NO_FRAME("x30")                                                                          \
                          "mov x16,x0\n\t"                                                                              \
                          "mov x0,xzr\n\t"                                                                              \
-                         "br x16"                                                                                      \
+                         "br x16\n"                                                                                    \
+                         ACO__FRAME_AGAIN                                                                              \
                          : : "r"(aco__x0), "r"(aco__x1), "r"(base), "r"(aco__x2) : "x16", "memory");                   \
     } while (0)
 
