@@ -956,6 +956,7 @@ ACO__BEGUN void aco__begun(ACO__ARRIVAL_PARAMETERS)
 {
     aco_t *co = (aco_t *)word;
     aco_function_t fn;
+    aco__end_frame_pointers();
     aco__begins_here(co->share_stack, aco__self());
     memcpy(&fn, &co->fp, sizeof fn);
     end(co, fn(co->arg));

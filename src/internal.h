@@ -280,6 +280,12 @@ static inline void aco__begins_here(aco_share_stack_t *stack, const aco__thread_
     if (aco_likely(self->heap != NULL))
         stack->aco__home = (aco__thread_t *const *)self->heap;
 }
+/* Makes the calling function keep a frame pointer: the first function on a stack, entered with one of NULL. A chain of them would else
+ * go astray in it, and so it ends there. */
+static inline __attribute__((always_inline)) void aco__end_frame_pointers(void)
+{
+    __asm__ volatile("" : : "r"(__builtin_frame_address(0)));
+}
 /* Where the context of `resumer` is parked; no context where its frames are elsewhere or it is the trap. */
 static inline const aco__context_t *aco__parked(const aco__thread_t *self, const aco_t *resumer)
 {

@@ -210,10 +210,10 @@ __asm__(ACO__ASM_BEGIN("aco__generator_begin")
             "\tmovq %rdx,%fs:8(%rsi)\n"                                                                                \
             ACO__ASM_FP_SWAP("%fs:", "(%rsi)", "", "(%rdi)")                                                           \
             "\tmovq 0(%rdi),%rsp\n"                                                                                    \
-            "\t.cfi_undefined rip\n"                                                                                   \
+            "\t.cfi_remember_state\n\t.cfi_undefined rip\n"                                                            \
             "\tmovq 16(%rdi),%rbp\n"                                                                                   \
             "\tjmpq *8(%rdi)\n"                                                                                        \
-            "\t.cfi_restore rip\n"                                                                                     \
+            "\t.cfi_restore_state\n" /* libgcc knows .cfi_restore for a return address not */                          \
             ACO__ASM_ARRIVE                                                                                            \
             "7:\tmovq %rcx,%rsi\n"                                                                                     \
             "\tjmp " slow "\n"                                                                                         \
@@ -237,10 +237,10 @@ ACO__ASM_RESUME("aco_send", "\tmovq %rsi,%rcx\n", "aco__send_out_of_line");
             "\tmovq %rdx,8(%rdi)\n"                                                                                    \
             ACO__ASM_FP_SWAP("", "(%rdi)", "%fs:", "(%rsi)")                                                           \
             "\tmovq %fs:0(%rsi),%rsp\n"                                                                                \
-            "\t.cfi_undefined rip\n"                                                                                   \
+            "\t.cfi_remember_state\n\t.cfi_undefined rip\n"                                                            \
             "\tmovq %fs:16(%rsi),%rbp\n"                                                                               \
             "\tjmpq *%fs:8(%rsi)\n"                                                                                    \
-            "\t.cfi_restore rip\n"                                                                                     \
+            "\t.cfi_restore_state\n"                                                                                   \
             ACO__ASM_ARRIVE                                                                                            \
             "7:\tleaq 9f(%rip),%rdi\n"                                                                                 \
             "\tjmp " nobody "@PLT\n"                                                                                   \

@@ -268,12 +268,12 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
                      : "=a"(pc), "+D"(bp), "+c"(sp), "+r"(base), "+d"(value) : : ACO__CLOBBERS_OF_ALL)
 #define ACO__EXCHANGE_LAST                                                                                             \
     __asm__ volatile(ACO__CLEAR_UPPER                                                                                  \
+                     "xorl %%eax,%%eax\n\t"                                                                            \
+                     "movl %%ebx,%%esi\n\t"                                                                            \
                      "movl %%edi,%%ebp\n\t"                                                                            \
                      ACO__NO_FRAME("eip")                                                                              \
-                     "movl %%ebx,%%esi\n\t"                                                                            \
                      "movl %%ecx,%%esp\n\t"                                                                            \
                      "popl %%ecx\n\t"                                                                                  \
-                     "xorl %%eax,%%eax\n\t"                                                                            \
                      "jmpl *%%ecx\n"                                                                                   \
                      ACO__FRAME_AGAIN                                                                                  \
                      : : "D"(bp), "c"(sp), "r"(base), "d"(value) : "memory")
@@ -289,9 +289,9 @@ __extension__ register void *aco__stack_pointer __asm__("esp");
     __asm__ volatile("cmpl %%eax,%%esp\n\t"                                                                            \
                      "jne 2f\n\t"                                                                                      \
                      "movl %%ecx,%%eax\n\t" ACO__NESTED_WAY_BACK ACO__CLEAR_UPPER                                      \
+                     "xchgl %%esi,%%ebx\n\t"                                                                           \
                      "xchgl %%ebp,%%edi\n\t"                                                                           \
                      ACO__NO_FRAME("eip")                                                                              \
-                     "xchgl %%esi,%%ebx\n\t"                                                                           \
                      "jmpl *%%eax\n"                                                                                   \
                      ACO__FRAME_AGAIN                                                                                  \
                      "2:\tmovl $1,%%ecx\n\t"                                                                           \
@@ -302,20 +302,20 @@ __extension__ register void *aco__stack_pointer __asm__("esp");
                      : "+c"(pc), "+a"(sp), "+D"(bp), "+r"(base), "+d"(value) ACO__MOVES_STACK : : ACO__CLOBBERS_OF_ALL)
 #define ACO__NESTED_YIELD                                                                                              \
     __asm__ volatile("movl %%ecx,%%eax\n\t" ACO__NESTED_WAY_BACK ACO__CLEAR_UPPER                                      \
+                     "xchgl %%esi,%%ebx\n\t"                                                                           \
                      "xchgl %%ebp,%%edi\n\t"                                                                           \
                      ACO__NO_FRAME("eip")                                                                              \
-                     "xchgl %%esi,%%ebx\n\t"                                                                           \
                      "jmpl *%%eax\n"                                                                                   \
                      ACO__FRAME_AGAIN                                                                                  \
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      : "+c"(pc), "+D"(bp), "+r"(base), "+d"(value) ACO__MOVES_STACK : : "eax", ACO__CLOBBERS_OF_ALL)
 #define ACO__NESTED_LAST                                                                                               \
     __asm__ volatile(ACO__CLEAR_UPPER                                                                                  \
-                     "movl %%edi,%%ebp\n\t"                                                                            \
-                     ACO__NO_FRAME("eip")                                                                              \
-                     "movl %%ebx,%%esi\n\t"                                                                            \
                      "movl %%ecx,%%eax\n\t"                                                                            \
                      "xorl %%ecx,%%ecx\n\t"                                                                            \
+                     "movl %%ebx,%%esi\n\t"                                                                            \
+                     "movl %%edi,%%ebp\n\t"                                                                            \
+                     ACO__NO_FRAME("eip")                                                                              \
                      "jmpl *%%eax\n"                                                                                   \
                      ACO__FRAME_AGAIN                                                                                  \
                      : : "c"(pc), "D"(bp), "r"(base), "d"(value) : "eax", "memory", "cc")

@@ -250,9 +250,9 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
 #define ACO__EXCHANGE                                                                                                  \
     __asm__ volatile("movq %%rdi,%%rax\n\t"                                                                            \
                      "leaq 1f(%%rip),%%rdi\n\t" ACO__CLEAR_UPPER                                                       \
+                     "xchgq %%rbx,%%r8\n\t"                                                                            \
                      "xchgq %%rbp,%%rsi\n\t"                                                                           \
                      ACO__NO_FRAME("rip")                                                                              \
-                     "xchgq %%rbx,%%r8\n\t"                                                                            \
                      "xchgq %%rsp,%%rcx\n\t"                                                                           \
                      "jmpq *%%rax\n"                                                                                   \
                      ACO__FRAME_AGAIN                                                                                  \
@@ -262,12 +262,12 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
 /* For the last time: nothing of the side that leaves is kept. */
 #define ACO__EXCHANGE_LAST                                                                                             \
     __asm__ volatile(ACO__CLEAR_UPPER                                                                                  \
-                     "movq %%rsi,%%rbp\n\t"                                                                            \
-                     ACO__NO_FRAME("rip")                                                                              \
-                     "movq %%r8,%%rbx\n\t"                                                                             \
-                     "movq %%rcx,%%rsp\n\t"                                                                            \
                      "movq %%rdi,%%rax\n\t"                                                                            \
                      "xorl %%edi,%%edi\n\t"                                                                            \
+                     "movq %%r8,%%rbx\n\t"                                                                             \
+                     "movq %%rsi,%%rbp\n\t"                                                                            \
+                     ACO__NO_FRAME("rip")                                                                              \
+                     "movq %%rcx,%%rsp\n\t"                                                                            \
                      "jmpq *%%rax\n"                                                                                   \
                      ACO__FRAME_AGAIN                                                                                  \
                      : : "D"(pc), "S"(bp), "c"(sp), "r"(base), "d"(value) : "rax", "memory", "cc")
@@ -288,9 +288,9 @@ __extension__ register void *aco__stack_pointer __asm__("rsp");
                      "jne 2f\n\t"                                                                                      \
                      "movq %%rdi,%%rax\n\t"                                                                            \
                      "leaq 1f(%%rip),%%rdi\n\t" ACO__CLEAR_UPPER                                                       \
+                     "xchgq %%rbx,%%r8\n\t"                                                                            \
                      "xchgq %%rbp,%%rsi\n\t"                                                                           \
                      ACO__NO_FRAME("rip")                                                                              \
-                     "xchgq %%rbx,%%r8\n\t"                                                                            \
                      "jmpq *%%rax\n"                                                                                   \
                      ACO__FRAME_AGAIN                                                                                  \
                      "2:\tmovl $1,%%edi\n\t"                                                                           \
@@ -302,20 +302,20 @@ __extension__ register void *aco__stack_pointer __asm__("rsp");
 #define ACO__NESTED_YIELD                                                                                              \
     __asm__ volatile("movq %%rdi,%%rax\n\t"                                                                            \
                      "leaq 1f(%%rip),%%rdi\n\t" ACO__CLEAR_UPPER                                                       \
+                     "xchgq %%rbx,%%r8\n\t"                                                                            \
                      "xchgq %%rbp,%%rsi\n\t"                                                                           \
                      ACO__NO_FRAME("rip")                                                                              \
-                     "xchgq %%rbx,%%r8\n\t"                                                                            \
                      "jmpq *%%rax\n"                                                                                   \
                      ACO__FRAME_AGAIN                                                                                  \
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      : "+D"(pc), "+S"(bp), "+r"(base), "+d"(value) ACO__MOVES_STACK : : "rax", "rcx", ACO__CLOBBERS_OF_ALL)
 #define ACO__NESTED_LAST                                                                                               \
     __asm__ volatile(ACO__CLEAR_UPPER                                                                                  \
-                     "movq %%rsi,%%rbp\n\t"                                                                            \
-                     ACO__NO_FRAME("rip")                                                                              \
-                     "movq %%r8,%%rbx\n\t"                                                                             \
                      "movq %%rdi,%%rax\n\t"                                                                            \
                      "xorl %%edi,%%edi\n\t"                                                                            \
+                     "movq %%r8,%%rbx\n\t"                                                                             \
+                     "movq %%rsi,%%rbp\n\t"                                                                            \
+                     ACO__NO_FRAME("rip")                                                                              \
                      "jmpq *%%rax\n"                                                                                   \
                      ACO__FRAME_AGAIN                                                                                  \
                      : : "D"(pc), "S"(bp), "r"(base), "d"(value) : "rax", "memory", "cc")
