@@ -131,15 +131,17 @@ typedef struct aco_share_stack_s {
     aco_t *owner;            /* the coroutine whose frames are on it, or NULL */
     char guard_page_enabled; /* 1: overflow is a SIGSEGV */
     /* internal */
+    char aco__private;               /* it belongs to one coroutine and is freed with it */
+    char aco__ordinary;              /* it is of the default pool and size: threads keep some of these */
     void *aco__top;                  /* where a coroutine's saved bytes end: the address of the outermost return address */
     struct aco__thread *aco__thread; /* the thread that runs coroutines on it, or NULL while none is started */
-    size_t aco__started;             /* coroutines that were started on it and have neither ended nor been destroyed */
     aco_t *aco__left;                /* coroutines destroyed by other threads, to be freed by this one */
+    struct aco__thread *const *aco__home; /* for unwinders: names the thread on which its coroutine began; never NULL, as the next */
+    const struct aco__context *aco__outer; /* the context of its coroutine's resumer while that one waits, resuming another */
+    size_t aco__started;             /* coroutines that were started on it and have neither ended nor been destroyed */
     void *aco__map;                  /* what the system gave: address and size */
     size_t aco__map_sz;
     struct aco__region *aco__region; /* the pool's region that it is part of, or NULL */
-    char aco__private;               /* it belongs to one coroutine and is freed with it */
-    char aco__ordinary;              /* it is of the default pool and size: threads keep some of these */
 } aco_share_stack_t;
 
 #ifdef __cplusplus

@@ -76,6 +76,12 @@ OFFSET_IS(aco__thread_t, running, 4, 8);
 OFFSET_IS(aco_t, aco__state, 4, 6);
 OFFSET_IS(aco_t, fp, 6, 8); /* aco__begin_entry, where it is assembly */
 OFFSET_IS(aco_t, main_co, 7, 8);
+#ifdef ACO__LINKS /* ACO__ASM_CONTEXT */
+OFFSET_IS(aco_share_stack_t, owner, 2, 0);
+OFFSET_IS(aco_share_stack_t, aco__home, 7, 0);
+OFFSET_IS(aco_share_stack_t, aco__outer, 8, 0);
+_Static_assert(offsetof(aco__thread_t, linked) == (sizeof(void *) == 8 ? 112 : 68), "offset of linked");
+#endif
 _Static_assert(sizeof(aco_t) == 14 * sizeof(void *) + 8, "block and 152 saved bytes make 272");
 
 static const char is_a_task[] = "is a task of the scheduler";
@@ -138,7 +144,7 @@ aco__rare_t *aco__rare(void)
     aco__os_guard(map, page); /* nothing deep runs there; without a guard it runs all the same */
     rare = (aco__rare_t *)(void *)(map + page + SCRATCH);
     top = (char *)rare - ACO__ENTRY_BELOW_TOP;
-    ((const void **)(void *)top)[ACO__RETURN_WORD] = aco__returned;
+    ((const void **)(void *)top)[ACO__RETURN_WORD] = aco__unlinked_returned;
 #ifdef ACO__ARRIVES_IN_ASSEMBLY
     rare->stack.ptr = map + page;
 #endif
@@ -581,6 +587,7 @@ ACO__COLD int aco__check(int fatal, const char *call, const aco_t *co)
 static inline aco_t *begin_waiting(aco__thread_t *self, aco_t *waiting)
 {
     aco_t *outer = self->resuming;
+    waiting->share_stack->aco__outer = aco__parked(self, outer);
     aco__park_resumer(self);
     self->resuming = waiting;
     if (aco_likely(!aco__is_task(waiting))) /* which nobody may resume anyhow */
@@ -594,6 +601,7 @@ static inline void end_waiting(aco__thread_t *self, aco_t *waiting, aco_t *outer
         aco__set_phase(waiting, ACO__SUSPENDED);
     aco__unpark_resumer(self, outer);
     self->running = waiting;
+    waiting->share_stack->aco__outer = &aco__no_context;
 }
 
 /* A coroutine resumes another: both on stacks of their own, and nobody watches. */
@@ -803,6 +811,7 @@ ACO__UNOBSERVED ACO__ARRIVAL_ABI static void recall(ACO__ARRIVAL_PARAMETERS)
     aco_t *resumer = self->resuming;
     aco__stack_take(resumer, 1, "aco_yield");
     aco__unpark_resumer(self, resumer);
+    self->linked = &self->resumer;
     aco__switch_exit(aco__where(), word, value);
 }
 
@@ -965,6 +974,8 @@ ACO__BEGUN void aco__begun(ACO__ARRIVAL_PARAMETERS)
 {
     aco_t *co = (aco_t *)word;
     aco_function_t fn;
+    aco__end_frame_pointers();
+    aco__begins_here(co->share_stack, aco__self());
     memcpy(&fn, &co->fp, sizeof fn);
     end(co, fn(co->arg));
 }

@@ -74,6 +74,7 @@ static aco_t *set_trap(aco__rare_t *rare)
     aco_t *resumer = self->resuming;
     aco__park_resumer(self);
     aco__unpark_resumer(self, &rare->trap);
+    self->linked = &aco__no_context;
     aco__set_state_byte(self->running, self->running->aco__state | ACO__OBSERVED); /* so that aco_yield_to() looks */
     return resumer;
 }
@@ -96,7 +97,9 @@ static void call_rest(aco_t *co)
 
 static void lift_trap(aco_t *co, aco_t *resumer)
 {
-    aco__unpark_resumer(aco__self(), resumer);
+    aco__thread_t *self = aco__self();
+    self->linked = &self->resumer;
+    aco__unpark_resumer(self, resumer);
     aco__observe_no_more(co);
 }
 
@@ -230,11 +233,28 @@ _Unwind_Reason_Code aco__outermost_personality(_Unwind_State state, struct _Unwi
     return _URC_INSTALL_CONTEXT;
 }
 #else
+#ifdef ACO__LINKS
+/* The stack that is unwound, if it is the running coroutine's, has no resumer for the unwinder any more, which finds its end. */
+static void unlink_running(const char *outermost_sp)
+{
+    aco_t *co = aco__running();
+    if (co && aco__is_on_its_stack(co, outermost_sp - ACO__ENTRY_BELOW_TOP))
+        co->share_stack->aco__home = &aco__nobody;
+}
+#endif
+
+/* Backtraces go on in the resumer, exceptions do not: a search for a handler ends here, and so does a forced unwind. */
 ACO__HIDDEN __attribute__((used)) _Unwind_Reason_Code aco__outermost_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
                                                                                  struct _Unwind_Exception *exception, struct _Unwind_Context *context);
 _Unwind_Reason_Code aco__outermost_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
                                                struct _Unwind_Exception *exception, struct _Unwind_Context *context)
 {
+#ifdef ACO__LINKS
+    if (actions & _UA_FORCE_UNWIND)
+        unlink_running(stack_pointer(context));
+    else if (class != our_class && (actions & _UA_SEARCH_PHASE))
+        return _URC_FATAL_PHASE1_ERROR;
+#endif
     if (version != 1 || class != our_class || (actions & _UA_FORCE_UNWIND))
         return _URC_CONTINUE_UNWIND;
     if (actions & _UA_SEARCH_PHASE)

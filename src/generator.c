@@ -5,6 +5,8 @@
 
 #include <errno.h>
 
+const void *const aco__generator_return = aco__unlinked_returned;
+
 aco_t *aco__generator_new(const aco_options_t *opts, const void *function, unsigned flags)
 {
     static const char call[] = "aco_generator_open";

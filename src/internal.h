@@ -18,6 +18,9 @@
 #define __USE_MINGW_ANSI_STDIO 1 /* %zu */
 #endif
 #include "aco.h"
+#ifndef __arm__
+#include "arch/assembly.h" /* ACO__LINKS: whether backtraces go on in the resumer */
+#endif
 
 #include <errno.h>
 #ifndef EDQUOT
@@ -238,6 +241,11 @@ ACO__HIDDEN int aco__is_new(const aco_t *co);
 ACO__HIDDEN int aco__check(int fatal, const char *call, const aco_t *co);
 /* Where an entry function returns to; calls aco__entry_returned(). src/arch/ */
 ACO__HIDDEN extern const char aco__returned[];
+#ifdef ACO__LINKS /* else the same */
+ACO__HIDDEN extern const char aco__unlinked_returned[];
+#else
+#define aco__unlinked_returned aco__returned
+#endif
 ACO__HIDDEN __attribute__((noreturn, used)) void aco__entry_returned(void);
 /* Where the unwinder goes on when a cancellation has come to the outermost frame as an exception; calls
  * aco__cancel_landed(). src/arch/ */
@@ -273,6 +281,31 @@ static inline int aco__is_on_its_stack(const aco_t *co, const void *p)
 /* The calling thread's, made if need be. NULL and errno. */
 ACO__HIDDEN aco__rare_t *aco__rare(void);
 
+/* What unwinders go by from a coroutine's outermost frame to its resumer: src/arch/assembly.h. */
+ACO__HIDDEN extern const aco__context_t aco__no_context;
+ACO__HIDDEN extern aco__thread_t *const aco__nobody; /* a thread that runs nothing */
+/* A coroutine begins on `stack`. A heap begins with its thread's address, and lives for ever. */
+static inline void aco__begins_here(aco_share_stack_t *stack, const aco__thread_t *self)
+{
+    if (aco_likely(self->heap != NULL))
+        stack->aco__home = (aco__thread_t *const *)self->heap;
+}
+/* Makes the calling function keep a frame pointer: the first function on a stack, entered with one of NULL. A chain of them would else
+ * go astray in it, and so it ends there. */
+static inline __attribute__((always_inline)) void aco__end_frame_pointers(void)
+{
+    __asm__ volatile("" : : "r"(__builtin_frame_address(0)));
+}
+/* Where the context of `resumer` is parked; no context where its frames are elsewhere or it is the trap. */
+static inline const aco__context_t *aco__parked(const aco__thread_t *self, const aco_t *resumer)
+{
+    if (!resumer)
+        return &self->outermost;
+    if (aco_unlikely((resumer->aco__state & ACO__PHASE) == ACO__RESUMING_SAVED || !resumer->share_stack))
+        return &aco__no_context;
+    return &resumer->aco__self;
+}
+
 /* A waiting resumer's context stands in the thread record while it is the running coroutine's, else in its own block, or in
  * `outermost` for the thread's own flow of control. These move it out and back in. Field by field: wider loads would miss what
  * the switch has just stored. */
@@ -285,6 +318,8 @@ static inline void aco__park_resumer(aco__thread_t *self)
         to->pc = from->pc;
         to->bp = from->bp;
         to->base = from->base;
+    } else {
+        self->linked = &self->resumer; /* of the coroutine that waits from now on */
     }
     *(co ? &co->aco__fp_control : &self->outermost_fp_control) = self->fp_control;
     *(co ? &co->aco__fp_control2 : &self->outermost_fp_control2) = self->fp_control2;
@@ -295,8 +330,10 @@ static inline void aco__unpark_resumer(aco__thread_t *self, aco_t *co)
 {
     volatile aco__context_t *to = &self->resumer, *from = co ? &co->aco__self : &self->outermost;
     self->resuming = co;
-    if (aco_unlikely(co && (co->aco__state & ACO__PHASE) == ACO__RESUMING_SAVED))
+    if (aco_unlikely(co && (co->aco__state & ACO__PHASE) == ACO__RESUMING_SAVED)) {
         from = &self->rare->recall;
+        self->linked = &aco__no_context;
+    }
     to->sp = from->sp;
     to->pc = from->pc;
     to->bp = from->bp;

@@ -160,6 +160,8 @@ ACO__ARRIVAL_ABI static void begin(ACO__ARRIVAL_PARAMETERS)
 {
     aco_t *task = (aco_t *)word;
     aco_function_t fn;
+    aco__end_frame_pointers();
+    aco__begins_here(task->share_stack, aco__self());
     memcpy(&fn, &task->aco__self.base, sizeof fn);
     end_task(task, fn(task->arg));
 }

@@ -38,6 +38,7 @@ _Static_assert(sizeof(slab_t) <= ACO__CACHE_LINE, "objects begin one line into t
 _Static_assert(offsetof(slab_t, heap) == 0, "as aco__spare_keep() has it");
 
 struct aco__heap {
+    aco__thread_t *thread;          /* whose it is: aco__nobody while it is orphaned; first, for aco__begins_here() */
     slab_t *with_room[2 * CLASSES]; /* the second half: of control blocks */
     unsigned slabs[2 * CLASSES];
     slab_t *block_slabs;
@@ -46,6 +47,7 @@ struct aco__heap {
     object_t *remote __attribute__((aligned(ACO__CACHE_LINE))); /* atomic; other threads write this line */
 };
 typedef struct aco__heap heap_t;
+_Static_assert(offsetof(heap_t, thread) == 0, "as aco__begins_here() has it");
 
 static heap_t *orphans; /* under the process lock */
 
@@ -168,6 +170,7 @@ void aco__heap_thread_ends(void)
     if (!heap)
         return;
     self->heap = NULL;
+    __atomic_store_n(&heap->thread, aco__nobody, __ATOMIC_RELAXED);
     aco__os_lock();
     heap->next_orphan = orphans;
     orphans = heap;
@@ -199,6 +202,9 @@ static heap_t *heap_of_thread(void)
         if (!heap)
             return NULL;
     }
+    if (!self->linked)
+        self->linked = &self->resumer;
+    __atomic_store_n(&heap->thread, self, __ATOMIC_RELAXED);
     self->heap = heap;
     aco__thread_will_end();
     return heap;

@@ -36,6 +36,10 @@ int aco__has_shadow_stack(void)
 #endif
 }
 
+const aco__context_t aco__no_context;
+static aco__thread_t nobody = {.linked = &aco__no_context};
+aco__thread_t *const aco__nobody = &nobody;
+
 static const uint64_t canary = UINT64_C(0x6b63617473206f63); /* in the 64 bytes below a stack without a guard page */
 
 aco_share_stack_t *aco__stack_lay_out(char *map, size_t below, size_t sz, unsigned number, int guarded)
@@ -49,6 +53,8 @@ aco_share_stack_t *aco__stack_lay_out(char *map, size_t below, size_t sz, unsign
     stack->guard_page_enabled = (char)guarded;
     stack->aco__map = map;
     stack->aco__top = top - ACO__ENTRY_BELOW_TOP;
+    stack->aco__home = &aco__nobody;
+    stack->aco__outer = &aco__no_context;
     ((const void **)stack->aco__top)[ACO__RETURN_WORD] = aco__returned;
     if (!guarded)
         for (int i = ACO__CACHE_LINE; i; i -= 8)
@@ -362,6 +368,20 @@ static inline size_t live_bytes(const aco_share_stack_t *stack, const aco_t *own
     return (size_t)((uintptr_t)stack->aco__top - (uintptr_t)owner->aco__self.sp);
 }
 
+/* One of the coroutines that wait was resumed by `co`, whose frames are saved. */
+static void unlink_from(const aco_t *co, const aco__thread_t *self)
+{
+    const aco_t *waiting = self->resuming;
+    while (waiting && waiting->share_stack && aco__phase(waiting) != ACO__RESUMING_SAVED) {
+        const aco__context_t *outer = waiting->share_stack->aco__outer;
+        if (outer == &co->aco__self)
+            waiting->share_stack->aco__outer = &aco__no_context;
+        if (outer == &co->aco__self || outer == &aco__no_context || outer == &self->outermost)
+            return;
+        waiting = (const aco_t *)outer;
+    }
+}
+
 /* The owner is suspended, or waits for a coroutine that it resumed. 0, or -1 and errno. */
 static int save(aco_share_stack_t *stack, aco_t *co)
 {
@@ -388,6 +408,8 @@ static int save(aco_share_stack_t *stack, aco_t *co)
         aco__set_phase(co, ACO__RESUMING_SAVED);
         if (self->resuming == co)
             aco__unpark_resumer(self, co);
+        else
+            unlink_from(co, self);
     }
     return 0;
 }
@@ -403,6 +425,7 @@ static __attribute__((noinline)) int take(aco_t *co, int fatal, const char *call
             return 0;
         }
         stack->aco__thread = self;
+        aco__begins_here(stack, self);
     }
     if (starts)
         stack->aco__started++; /* before free_left(), which gives up a stack without any */

@@ -1,10 +1,18 @@
-/* Promises: backtraces inside a coroutine end, cleanly, below its entry function; backtraces out of the slow path of a resume
- * reach the resumer and its callers, through the inline switch and through the exported functions. */
+/* Promises: backtraces inside a coroutine go on in its resumer and its callers, and so do those out of the slow path of a resume, through
+ * the inline switch and through the exported functions. They end cleanly at the coroutine's outermost frame where another
+ * thread has resumed it, in its cleanup, in a generator, and where the resumer's frames are saved. A forced unwind, pthread_exit()'s
+ * for one, ends there in any case. Frame pointers end there. */
 #include "aco.h"
 #include "check.h"
 
+#include <pthread.h>
 #include <unwind.h>
 
+#if defined(__linux__) && (defined(__x86_64__) || defined(__i386__) || defined(__aarch64__)) && !defined(ACO_CONFIG_UCONTEXT)
+enum { IS_LINKED = 1 };
+#else /* backtraces end at the coroutine's outermost frame */
+enum { IS_LINKED = 0 };
+#endif
 enum { DEEPEST = 64 };
 static void *functions[DEEPEST];
 static int depth;
@@ -79,12 +87,167 @@ static void entry(void)
         deep_in_coroutine();
         CHECK(passed(deep_in_coroutine));
         CHECK(passed(entry));
-        CHECK(!passed(resume_from_here)); /* another stack */
-        CHECK(depth < 10);
+        CHECK_EQ(passed(resume_from_here), IS_LINKED); /* on another stack */
+        CHECK_EQ(passed(caller_of_resume), IS_LINKED);
         aco_yield();
         __asm__ volatile("" : "+m"(live));
     }
 }
+
+/* ---- Where the walk ends ---- */
+
+static void *walks_once(void *arg)
+{
+    aco_yield();
+    walk();
+    return arg;
+}
+
+static int ends_cleanly(void)
+{
+    return depth > 1 && depth < 10 && !passed(resume_from_here) && !passed(caller_of_resume);
+}
+
+static void *resumes_there(void *co)
+{
+    to_resume = co;
+    caller_of_resume();
+    return co;
+}
+
+static void *makes_there(void *unused)
+{
+    (void)unused;
+    return resumes_there(aco_new(walks_once, NULL, NULL));
+}
+
+static void *on_a_thread(void *(*fn)(void *), void *arg)
+{
+    pthread_t thread;
+    void *result = NULL;
+    CHECK_EQ(pthread_create(&thread, NULL, fn, arg), 0);
+    CHECK_EQ(pthread_join(thread, &result), 0);
+    return result;
+}
+
+/* It begins on one thread, which may have ended, and walks on another. */
+static void on_another_thread(int home_has_ended)
+{
+    aco_t *co = home_has_ended ? on_a_thread(makes_there, NULL) : makes_there(NULL);
+    if (home_has_ended)
+        resumes_there(co);
+    else
+        on_a_thread(resumes_there, co);
+    CHECK(co->is_end);
+    CHECK(ends_cleanly());
+    aco_destroy(co);
+}
+
+static void walks_deferred(void *unused)
+{
+    (void)unused;
+    walk();
+}
+
+static void *defers(void *arg)
+{
+    CHECK_EQ(aco_defer(walks_deferred, NULL), 0);
+    aco_yield();
+    return arg;
+}
+
+static void in_a_cleanup(void)
+{
+    aco_t *co = to_resume = aco_new(defers, NULL, NULL);
+    caller_of_resume();
+    caller_of_resume();
+    CHECK(ends_cleanly());
+    aco_destroy(co);
+}
+
+/* A, on a share stack, resumes B, which resumes C on A's stack. */
+static void *resumes(void *co)
+{
+    aco_send(co, NULL);
+    walk();
+    return NULL;
+}
+
+static void *walks_over_saved_frames(void *arg)
+{
+    walk();
+    CHECK(depth < 10);
+    CHECK(!passed(resume_from_here)); /* in the frames of A, which are not there */
+    return arg;
+}
+
+static void over_saved_frames(void)
+{
+    aco_share_stack_t *stack = aco_share_stack_new(0);
+    const aco_options_t shared = {.stack = stack};
+    aco_t *c = aco_new(walks_over_saved_frames, NULL, &shared), *b = aco_new(resumes, c, NULL), *a = aco_new(resumes, b, &shared);
+    resumes_there(a);
+    CHECK(a->is_end && b->is_end && c->is_end);
+    CHECK_EQ(passed(resume_from_here), IS_LINKED); /* when A is back */
+    aco_destroy(a);
+    aco_destroy(b);
+    aco_destroy(c);
+    aco_share_stack_destroy(stack);
+}
+
+static int cleaned_inside, cleaned_outside;
+
+static void clean_up(int **what)
+{
+    ++**what;
+}
+
+static void *exits_thread(void *arg)
+{
+    __attribute__((cleanup(clean_up), unused)) int *inside = &cleaned_inside;
+    pthread_exit(arg);
+}
+
+static void *resumes_exiting(void *co)
+{
+    __attribute__((cleanup(clean_up), unused)) int *outside = &cleaned_outside;
+    aco_send(co, NULL);
+    return NULL;
+}
+
+static void forced(void)
+{
+    aco_t *co = aco_new(exits_thread, &co, NULL);
+    CHECK(on_a_thread(resumes_exiting, co) == (void *)&co);
+    CHECK_EQ(cleaned_inside, 1);
+    CHECK_EQ(cleaned_outside, 0);
+}
+
+#ifdef FRAME_POINTERS
+/* What a profiler does that goes by frame pointers, from a function that has one. */
+static void *follows(void *arg)
+{
+    void *const *frame = __builtin_frame_address(0);
+    void *lo, *hi;
+    int frames = 0;
+    CHECK_EQ(aco_stack_bounds(aco_get_co(), &lo, &hi), 0);
+    for (; frame; frame = frame[0], frames++)
+        if ((void *)frame < lo || (void *)frame >= hi || frames > 3) {
+            CHECK(!"the chain of frame pointers ends in the coroutine");
+            break;
+        }
+    CHECK(frames > 0);
+    return arg;
+}
+
+static void frame_pointers(void)
+{
+    aco_t *co = aco_new(follows, NULL, NULL);
+    aco_send(co, NULL);
+    CHECK(co->is_end);
+    aco_destroy(co);
+}
+#endif
 
 int main(void)
 {
@@ -107,5 +270,13 @@ int main(void)
     aco_destroy(co[1]);
     aco_share_stack_destroy(stack);
     aco_destroy(main_co);
+    on_another_thread(0);
+    on_another_thread(1);
+    in_a_cleanup();
+    over_saved_frames();
+    forced();
+#ifdef FRAME_POINTERS
+    frame_pointers();
+#endif
     return check_result("unwind");
 }

@@ -173,6 +173,7 @@ ACO__FORCE_INLINE void aco_generate_in_stack(aco_in_stack_yielder_t *y, void *va
 /* ---- Internal from here on -------------------------------------------------------------------------------------------- */
 
 ACO_API void aco__generator_begin(void); /* assembly: the first arrival */
+extern ACO_API const void *const aco__generator_return; /* the return address of one on a stack of its own */
 /* A block with a stack for a generator; `flags`: those that `opts` may have. NULL and errno. */
 ACO_API __attribute__((nothrow)) aco_t *aco__generator_new(const aco_options_t *opts, const void *function, unsigned flags);
 ACO_API ACO__COLD void aco__generator_free(aco_t *block);
@@ -315,9 +316,8 @@ ACO__FORCE_INLINE aco__context_t aco__generator_context(aco_t *block, const void
 {
     void (*begin)(void) = aco__generator_begin;
     aco__context_t context = {NULL, NULL, NULL, NULL}; /* a frame pointer of NULL ends the chain */
-    void **top = (void **)block->share_stack->aco__top;
-    void **sp = (void **)(void *)((char *)top + ACO__ENTRY_BELOW_TOP - ACO__START_WORDS * sizeof(void *));
-    aco__generator_start(sp, function, top[ACO__RETURN_WORD], arg);
+    void **sp = (void **)(void *)((char *)block->share_stack->aco__top + ACO__ENTRY_BELOW_TOP - ACO__START_WORDS * sizeof(void *));
+    aco__generator_start(sp, function, aco__generator_return, arg);
     memcpy(&context.pc, &begin, sizeof begin);
 #ifdef ACO__START_POPS /* the place to go on stands at the stack pointer */
     *--sp = context.pc;

@@ -72,6 +72,16 @@
 #error "acorn: return addresses are kept on a shadow stack of the thread's (Zicfiss), which is not switched"
 #endif
 
+/* Around what stands between loading the stack pointer and jumping, where frames cannot be told: whoever unwinds from there finds
+ * the end of the stack. */
+#if defined(__ELF__) && defined(__GCC_HAVE_DWARF2_CFI_ASM) && !defined(ACO_CONFIG_NO_CFI)
+#define ACO__NO_FRAME(return_address) ".cfi_remember_state\n\t.cfi_undefined " return_address "\n\t"
+#define ACO__FRAME_AGAIN "\t.cfi_restore_state\n"
+#else
+#define ACO__NO_FRAME(return_address)
+#define ACO__FRAME_AGAIN
+#endif
+
 #define ACO__FORCE_INLINE static inline __attribute__((always_inline, unused))
 
 /* Where a side that does not run left off. First member of a control block and of a thread's record. */
@@ -99,6 +109,7 @@ typedef struct aco__thread {
     uint16_t outermost_fp_control2;
     uint32_t outermost_fp_control;
     aco__context_t outermost;  /* the thread's own flow of control, while a coroutine that it resumed resumes another */
+    const aco__context_t *linked; /* `resumer`, for unwinders; no context while it is not where the resumer's frames are */
     struct aco_s *main_co;     /* the thread's newest main coroutine object, or NULL */
     void (*last_word)(void);   /* what aco_thread_init() was given */
     struct aco__heap *heap;    /* where control blocks and save areas come from */
@@ -111,7 +122,7 @@ typedef struct aco__thread {
     uint32_t measures;         /* aco_stack_measure() */
     uint32_t lock;             /* what the thread is about to do with the process lock */
     struct aco__scheduler *scheduler; /* the rest of it, NULL until a task is spawned */
-    char message[256];         /* why the last refused call was refused */
+    char message[248];         /* why the last refused call was refused */
 } __attribute__((aligned(64))) aco__thread_t;
 
 typedef uintptr_t aco__where_t;

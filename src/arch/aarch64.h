@@ -1,20 +1,33 @@
 /* AArch64: what the library needs besides the inline switch. Included by core.c, so that the assembly stands in an object that
  * every program links. Hints 34 and 36 are the landing pads `bti c` and `bti j`; before ARMv8.5 they do nothing. */
 
-/* aco__returned: an entry function's return address.
+/* aco__returned: an entry function's return address; aco__unlinked_returned: that of what has no resumer, a generator or what
+ * runs on a scratch stack.
  *
- *   top     64-byte aligned
+ *   top     64-byte aligned: the stack's record
  *   top-8   unused
- *   top-16  aco__returned                         <- sp on entry to the entry function, and on arrival here
+ *   top-16  aco__returned                         <- sp on entry to the entry function, and on arrival at aco__returned
  *
- * Unwinders look before a return address, hence the nop: they find this function, named aco__outermost, and by its undefined
- * x30 the end of the stack. A cancellation that was caught and thrown again lands at aco__cancel_landing (end.c). */
+ * Unwinders look before a return address, hence the nops: they find this function, named aco__outermost, and go on in the
+ * resumer (assembly.h), or find by an undefined x30 the end of the stack. A signal frame, as in x86_64.h. A cancellation that was
+ * caught and thrown again lands at aco__cancel_landing (end.c). */
 __asm__(ACO__ASM_OUTERMOST
         "\t.cfi_undefined x30\n"
+        "\tnop\n"
+        ACO__ASM_INSIDE("aco__unlinked_returned")
+        "\tbrk #1\n"
+#ifdef ACO__LINKS
+        "\t.cfi_signal_frame\n"
+        "\t.cfi_remember_state\n"
+        ACO__ASM_LINK("31", "16", "30", "29", "19")
+#endif
         "\tnop\n"
         ACO__ASM_INSIDE("aco__returned")
         "\tbl " ACO__ASM_NAME("aco__entry_returned") "\n"
         "\tbrk #1\n"
+#ifdef ACO__LINKS
+        "\t.cfi_restore_state\n"
+#endif
         ACO__ASM_INSIDE("aco__cancel_landing") /* x0: the exception */
         "\thint #36\n"
         "\tbl " ACO__ASM_NAME("aco__cancel_landed") "\n"

@@ -78,39 +78,56 @@ __asm__(".text\n"
 
 #else
 
-/* aco__returned: an entry function's return address.
+/* aco__returned: an entry function's return address; aco__unlinked_returned: that of what has no resumer, a generator or what
+ * runs on a scratch stack.
  *
- *   top     64-byte aligned                       <- rsp on arrival here
+ *   top     64-byte aligned: the stack's record   <- rsp on arrival at aco__returned
  *   top-8   aco__returned                         <- rsp on entry to the entry function
  *
  * aco__shadow_begin(rdi, a token; src/shadow.h): the shadow stacks are the caller's, the new one, the caller's again. rdx: the
  * caller's pointer, 8 below which its token stands meanwhile; behind the call, whose return address is what it is made for, the
  * new one's token stands 8 below its entry.
  *
- * Unwinders look one byte before a return address, hence the nop: they find this function, named aco__outermost, and by its
- * undefined rip the end of the stack. A cancellation that was caught and thrown again lands at aco__cancel_landing (end.c). */
+ * Unwinders look one byte before a return address: at the nops, or the call. They find this function, named aco__outermost, and go on
+ * in the resumer (assembly.h), or find by an undefined rip the end of the stack. A signal frame, for two reasons: gdb takes it from
+ * any stack to any other, and the place in the resumer is not one after a call. A cancellation that was caught and thrown again
+ * lands at aco__cancel_landing (end.c). */
 #if defined(__CET__) && (__CET__ & 2)
-#define ACO__ASM_BEFORE_RETURNED                                                                                       \
+#define ACO__ASM_SHADOW_BEGIN                                                                                          \
     ACO__ASM_INSIDE("aco__shadow_begin")                                                                               \
     "\trdsspq %rdx\n"                                                                                                  \
     "\trstorssp (%rdi)\n"                                                                                              \
-    "\tsaveprevssp\n"                                                                                                  \
-    "\tcall 1f\n"
+    "\tsaveprevssp\n"
+#define ACO__ASM_BEFORE_RETURNED "\tcall 1f\n"
 #define ACO__ASM_SHADOW_BEGUN                                                                                          \
     "1:\tpopq %rax\n"                                                                                                  \
     "\trstorssp -8(%rdx)\n"                                                                                            \
     "\tsaveprevssp\n"                                                                                                  \
     "\tret\n"
 #else
+#define ACO__ASM_SHADOW_BEGIN
 #define ACO__ASM_BEFORE_RETURNED "\tnop\n"
 #define ACO__ASM_SHADOW_BEGUN
 #endif
 __asm__(ACO__ASM_OUTERMOST
         "\t.cfi_undefined rip\n"
+        "\tnop\n"
+        ACO__ASM_INSIDE("aco__unlinked_returned")
+        "\tud2\n"
+        ACO__ASM_SHADOW_BEGIN
+#ifdef ACO__LINKS
+        "\t.cfi_signal_frame\n"
+        "\t.cfi_remember_state\n"
+        ACO__ASM_LINK("7", "0", "16", "6", "3")
+        "\t.cfi_undefined r12\n\t.cfi_undefined r13\n\t.cfi_undefined r14\n\t.cfi_undefined r15\n"
+#endif
         ACO__ASM_BEFORE_RETURNED
         ACO__ASM_INSIDE("aco__returned")
         "\tcall " ACO__ASM_NAME("aco__entry_returned") "\n"
         "\tud2\n"
+#ifdef ACO__LINKS
+        "\t.cfi_restore_state\n"
+#endif
         ACO__ASM_SHADOW_BEGUN
         ACO__ASM_INSIDE("aco__cancel_landing") /* rax: the exception; the word at top-8 stays as it is */
         "\tendbr64\n"
@@ -229,8 +246,10 @@ __asm__(ACO__ASM_BEGIN("aco__generator_begin")
             "\tmovq %rdx,%fs:8(%rsi)\n"                                                                                \
             ACO__ASM_FP_SWAP("%fs:", "(%rsi)", "", "(%rdi)")                                                           \
             "\tmovq 0(%rdi),%rsp\n"                                                                                    \
+            "\t.cfi_remember_state\n\t.cfi_undefined rip\n"                                                            \
             "\tmovq 16(%rdi),%rbp\n"                                                                                   \
             "\tjmpq *8(%rdi)\n"                                                                                        \
+            "\t.cfi_restore_state\n" /* libgcc knows .cfi_restore for a return address not */                          \
             ACO__ASM_ARRIVE                                                                                            \
             "7:\tmovq %rcx,%rsi\n"                                                                                     \
             "\tjmp " slow "\n"                                                                                         \
@@ -254,8 +273,10 @@ ACO__ASM_RESUME("aco_send", "\tmovq %rsi,%rcx\n", "aco__send_out_of_line");
             "\tmovq %rdx,8(%rdi)\n"                                                                                    \
             ACO__ASM_FP_SWAP("", "(%rdi)", "%fs:", "(%rsi)")                                                           \
             "\tmovq %fs:0(%rsi),%rsp\n"                                                                                \
+            "\t.cfi_remember_state\n\t.cfi_undefined rip\n"                                                            \
             "\tmovq %fs:16(%rsi),%rbp\n"                                                                               \
             "\tjmpq *%fs:8(%rsi)\n"                                                                                    \
+            "\t.cfi_restore_state\n"                                                                                   \
             ACO__ASM_ARRIVE                                                                                            \
             "7:\tleaq 9f(%rip),%rdi\n"                                                                                 \
             "\tjmp " nobody "@PLT\n"                                                                                   \

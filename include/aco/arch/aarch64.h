@@ -117,8 +117,9 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
 #define ACO__LEAVE(from)                                                                                               \
     "ldp x9,x16," from(ACO__SP) "\n\t"                                                                                 \
     "ldr x29," from(ACO__BP) "\n\t"                                                                                    \
+    ACO__NO_FRAME("x30")                                                                                               \
     "mov sp,x9\n\t"                                                                                                    \
-    "br x16\n"
+    ACO__GO
 
 #define ACO__FP_SWAP(to, from)                                                                                         \
     "ldrsb w9," ACO__BLOCK(ACO__STATE_BYTE) "\n\t"                                                                     \
@@ -143,18 +144,19 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
 #define ACO__TO_PEER                                                                                                   \
     "mov x16,x0\n\t"                                                                                                   \
     "adr x0,1f\n\t"                                                                                                    \
-    ACO__SWAP("x29", "x1") ACO__SWAP("x19", "x4")
+    ACO__SWAP("x19", "x4") ACO__NO_FRAME("x30") ACO__SWAP("x29", "x1")
 #define ACO__SWAP_SP ACO__SWAP("sp", "x3")
-#define ACO__GO "br x16\n"
+#define ACO__GO "br x16\n" ACO__FRAME_AGAIN
 
 #define ACO__LAST_TO_PEER                                                                                              \
+    "mov x19,x4\n\t"                                                                                                   \
     "mov x29,x1\n\t"                                                                                                   \
-    "mov x19,x4\n\t"
+    ACO__NO_FRAME("x30")
 #define ACO__LOAD_SP "mov sp,x3\n\t"
 #define ACO__LAST_GO                                                                                                   \
     "mov x16,x0\n\t"                                                                                                   \
     "mov x0,xzr\n\t"                                                                                                   \
-    "br x16"
+    ACO__GO
 
 /* On one stack: gcc stores its calls' arguments, from the ninth on, at sp without moving it. */
 #define ACO__ARGUMENTS_ROOM 64

@@ -93,14 +93,18 @@
 #define ACO__LANDING_PAD
 #endif
 
+/* reg := the address of the label, which is this place. While it is on the stack frames cannot be told. */
+#define ACO__FIND_SELF(label, reg)                                                                                     \
+    "call " label "f\n\t" ACO__NO_FRAME("eip")                                                                         \
+    label ":\tpopl " reg "\n" ACO__FRAME_AGAIN "\t"
+
 #ifndef ACO__WHERE_IS_ADDRESS
 
 /* The thread record's offset from the thread pointer. */
 
 #ifdef __PIC__
 #define ACO__FIND_THREAD(reg)                                                                                          \
-    "call 9f\n"                                                                                                        \
-    "9:\tpopl " reg "\n\t"                                                                                             \
+    ACO__FIND_SELF("9", reg)                                                                                           \
     "addl $_GLOBAL_OFFSET_TABLE_+(.-9b)," reg "\n\t"                                                                   \
     "movl aco__thread@gotntpoff(" reg ")," reg "\n\t"
 #else
@@ -132,8 +136,7 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
 /* edx := the arrival label. */
 #ifdef __PIC__
 #define ACO__WAY_BACK                                                                                                  \
-    "call 8f\n"                                                                                                        \
-    "8:\tpopl %%edx\n\t"                                                                                               \
+    ACO__FIND_SELF("8", "%%edx")                                                                                       \
     "addl $(1f-8b),%%edx\n\t"
 #else
 #define ACO__WAY_BACK "movl $1f,%%edx\n\t"
@@ -145,12 +148,14 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
     "movl %%edx," to(ACO__PC) "\n\t"                                                                                   \
     "movl %%ebp," to(ACO__BP) "\n\t" ACO__KEEP_BASE(to)
 
-/* Load the arriving side and go there. Between the first and the last of these the unwinder has nothing to hold on to. */
+/* Load the arriving side and go there. */
 #define ACO__LEAVE(from)                                                                                               \
     ACO__CLEAR_UPPER                                                                                                   \
     "movl " from(ACO__SP) ",%%esp\n\t"                                                                                 \
+    ACO__NO_FRAME("eip")                                                                                               \
     "movl " from(ACO__BP) ",%%ebp\n\t"                                                                                 \
-    "jmpl *" from(ACO__PC) "\n"
+    "jmpl *" from(ACO__PC) "\n"                                                                                        \
+    ACO__FRAME_AGAIN
 
 /* Environments of their own; why it is done so stands in x86_64.h. A unit compiled without SSE keeps MXCSR as well: the C
  * library's fesetround() changes it on every processor that has it (fp_load_always is negative where there is none). */
@@ -242,14 +247,13 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
 #define ACO__PEER_BASE __asm__("ebx")
 #ifdef __PIC__
 #define ACO__PUSH_WAY_BACK                                                                                             \
-    "call 8f\n"                                                                                                        \
+    "call 8f\n\t" ACO__NO_FRAME("eip")                                                                                 \
     "8:\taddl $(1f-8b),(%%esp)\n\t"
 #define ACO__NESTED_WAY_BACK                                                                                           \
-    "call 8f\n"                                                                                                        \
-    "8:\tpopl %%ecx\n\t"                                                                                               \
+    ACO__FIND_SELF("8", "%%ecx")                                                                                       \
     "addl $(1f-8b),%%ecx\n\t"
 #else
-#define ACO__PUSH_WAY_BACK "pushl $1f\n\t"
+#define ACO__PUSH_WAY_BACK "pushl $1f\n\t" ACO__NO_FRAME("eip")
 #define ACO__NESTED_WAY_BACK "movl $1f,%%ecx\n\t"
 #endif
 #define ACO__EXCHANGE                                                                                                  \
@@ -259,16 +263,19 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
                      "xchgl %%esp,%%ecx\n\t"                                                                           \
                      "popl %%eax\n\t"                                                                                  \
                      "jmpl *%%eax\n"                                                                                   \
+                     ACO__FRAME_AGAIN                                                                                  \
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      : "=a"(pc), "+D"(bp), "+c"(sp), "+r"(base), "+d"(value) : : ACO__CLOBBERS_OF_ALL)
 #define ACO__EXCHANGE_LAST                                                                                             \
     __asm__ volatile(ACO__CLEAR_UPPER                                                                                  \
-                     "movl %%edi,%%ebp\n\t"                                                                            \
+                     "xorl %%eax,%%eax\n\t"                                                                            \
                      "movl %%ebx,%%esi\n\t"                                                                            \
+                     "movl %%edi,%%ebp\n\t"                                                                            \
+                     ACO__NO_FRAME("eip")                                                                              \
                      "movl %%ecx,%%esp\n\t"                                                                            \
                      "popl %%ecx\n\t"                                                                                  \
-                     "xorl %%eax,%%eax\n\t"                                                                            \
-                     "jmpl *%%ecx"                                                                                     \
+                     "jmpl *%%ecx\n"                                                                                   \
+                     ACO__FRAME_AGAIN                                                                                  \
                      : : "D"(bp), "c"(sp), "r"(base), "d"(value) : "memory")
 
 #ifdef __clang__
@@ -282,9 +289,11 @@ __extension__ register void *aco__stack_pointer __asm__("esp");
     __asm__ volatile("cmpl %%eax,%%esp\n\t"                                                                            \
                      "jne 2f\n\t"                                                                                      \
                      "movl %%ecx,%%eax\n\t" ACO__NESTED_WAY_BACK ACO__CLEAR_UPPER                                      \
-                     "xchgl %%ebp,%%edi\n\t"                                                                           \
                      "xchgl %%esi,%%ebx\n\t"                                                                           \
+                     "xchgl %%ebp,%%edi\n\t"                                                                           \
+                     ACO__NO_FRAME("eip")                                                                              \
                      "jmpl *%%eax\n"                                                                                   \
+                     ACO__FRAME_AGAIN                                                                                  \
                      "2:\tmovl $1,%%ecx\n\t"                                                                           \
                      "jmp 3f\n"                                                                                        \
                      "1:\t" ACO__LANDING_PAD                                                                           \
@@ -293,21 +302,25 @@ __extension__ register void *aco__stack_pointer __asm__("esp");
                      : "+c"(pc), "+a"(sp), "+D"(bp), "+r"(base), "+d"(value) ACO__MOVES_STACK : : ACO__CLOBBERS_OF_ALL)
 #define ACO__NESTED_YIELD                                                                                              \
     __asm__ volatile("movl %%ecx,%%eax\n\t" ACO__NESTED_WAY_BACK ACO__CLEAR_UPPER                                      \
-                     "xchgl %%ebp,%%edi\n\t"                                                                           \
                      "xchgl %%esi,%%ebx\n\t"                                                                           \
+                     "xchgl %%ebp,%%edi\n\t"                                                                           \
+                     ACO__NO_FRAME("eip")                                                                              \
                      "jmpl *%%eax\n"                                                                                   \
+                     ACO__FRAME_AGAIN                                                                                  \
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      : "+c"(pc), "+D"(bp), "+r"(base), "+d"(value) ACO__MOVES_STACK : : "eax", ACO__CLOBBERS_OF_ALL)
 #define ACO__NESTED_LAST                                                                                               \
     __asm__ volatile(ACO__CLEAR_UPPER                                                                                  \
-                     "movl %%edi,%%ebp\n\t"                                                                            \
-                     "movl %%ebx,%%esi\n\t"                                                                            \
                      "movl %%ecx,%%eax\n\t"                                                                            \
                      "xorl %%ecx,%%ecx\n\t"                                                                            \
-                     "jmpl *%%eax"                                                                                     \
+                     "movl %%ebx,%%esi\n\t"                                                                            \
+                     "movl %%edi,%%ebp\n\t"                                                                            \
+                     ACO__NO_FRAME("eip")                                                                              \
+                     "jmpl *%%eax\n"                                                                                   \
+                     ACO__FRAME_AGAIN                                                                                  \
                      : : "c"(pc), "D"(bp), "r"(base), "d"(value) : "eax", "memory", "cc")
 #ifdef __PIC__
-#define ACO__HERE(reg) "call 8f\n8:\tpopl " reg "\n\t"
+#define ACO__HERE(reg) ACO__FIND_SELF("8", reg)
 #else
 #define ACO__HERE(reg) "8:\tmovl $8b," reg "\n\t"
 #endif

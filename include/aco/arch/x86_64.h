@@ -153,12 +153,14 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
     "movq %%rdx," to(ACO__PC) "\n\t"                                                                                   \
     "movq %%rbp," to(ACO__BP) "\n\t" ACO__KEEP_BASE(to)
 
-/* Load the arriving side and go there. Between the first and the last of these the unwinder has nothing to hold on to. */
+/* Load the arriving side and go there. */
 #define ACO__LEAVE(from)                                                                                               \
     ACO__CLEAR_UPPER                                                                                                   \
     "movq " from(ACO__SP) ",%%rsp\n\t"                                                                                 \
+    ACO__NO_FRAME("rip")                                                                                               \
     "movq " from(ACO__BP) ",%%rbp\n\t"                                                                                 \
-    "jmpq *" from(ACO__PC) "\n"
+    "jmpq *" from(ACO__PC) "\n"                                                                                        \
+    ACO__FRAME_AGAIN
 
 /* Environments of their own, if the coroutine has one (its state byte is negative where it has not): store the leaving side's control words, load the arriving side's where they differ. MXCSR's
  * status bits (0-5) are nobody's across a call and are not compared. Loading a changed value stalls some processors for
@@ -250,22 +252,26 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
 #define ACO__EXCHANGE                                                                                                  \
     __asm__ volatile("movq %%rdi,%%rax\n\t"                                                                            \
                      "leaq 1f(%%rip),%%rdi\n\t" ACO__CLEAR_UPPER                                                       \
-                     "xchgq %%rbp,%%rsi\n\t"                                                                           \
                      "xchgq %%rbx,%%r8\n\t"                                                                            \
+                     "xchgq %%rbp,%%rsi\n\t"                                                                           \
+                     ACO__NO_FRAME("rip")                                                                              \
                      "xchgq %%rsp,%%rcx\n\t"                                                                           \
                      "jmpq *%%rax\n"                                                                                   \
+                     ACO__FRAME_AGAIN                                                                                  \
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      : "+D"(pc), "+S"(bp), "+c"(sp), "+r"(base), "+d"(value) : : "rax", ACO__CLOBBERS_OF_ALL)
 
 /* For the last time: nothing of the side that leaves is kept. */
 #define ACO__EXCHANGE_LAST                                                                                             \
     __asm__ volatile(ACO__CLEAR_UPPER                                                                                  \
-                     "movq %%rsi,%%rbp\n\t"                                                                            \
-                     "movq %%r8,%%rbx\n\t"                                                                             \
-                     "movq %%rcx,%%rsp\n\t"                                                                            \
                      "movq %%rdi,%%rax\n\t"                                                                            \
                      "xorl %%edi,%%edi\n\t"                                                                            \
-                     "jmpq *%%rax"                                                                                     \
+                     "movq %%r8,%%rbx\n\t"                                                                             \
+                     "movq %%rsi,%%rbp\n\t"                                                                            \
+                     ACO__NO_FRAME("rip")                                                                              \
+                     "movq %%rcx,%%rsp\n\t"                                                                            \
+                     "jmpq *%%rax\n"                                                                                   \
+                     ACO__FRAME_AGAIN                                                                                  \
                      : : "D"(pc), "S"(bp), "c"(sp), "r"(base), "d"(value) : "rax", "memory", "cc")
 
 /* What reads or moves the stack pointer stands between ACO__SETTLE_STACKs (../generator.h), and for gcc it says so by an
@@ -284,9 +290,11 @@ __extension__ register void *aco__stack_pointer __asm__("rsp");
                      "jne 2f\n\t"                                                                                      \
                      "movq %%rdi,%%rax\n\t"                                                                            \
                      "leaq 1f(%%rip),%%rdi\n\t" ACO__CLEAR_UPPER                                                       \
-                     "xchgq %%rbp,%%rsi\n\t"                                                                           \
                      "xchgq %%rbx,%%r8\n\t"                                                                            \
+                     "xchgq %%rbp,%%rsi\n\t"                                                                           \
+                     ACO__NO_FRAME("rip")                                                                              \
                      "jmpq *%%rax\n"                                                                                   \
+                     ACO__FRAME_AGAIN                                                                                  \
                      "2:\tmovl $1,%%edi\n\t"                                                                           \
                      "jmp 3f\n"                                                                                        \
                      "1:\t" ACO__LANDING_PAD                                                                           \
@@ -296,18 +304,22 @@ __extension__ register void *aco__stack_pointer __asm__("rsp");
 #define ACO__NESTED_YIELD                                                                                              \
     __asm__ volatile("movq %%rdi,%%rax\n\t"                                                                            \
                      "leaq 1f(%%rip),%%rdi\n\t" ACO__CLEAR_UPPER                                                       \
-                     "xchgq %%rbp,%%rsi\n\t"                                                                           \
                      "xchgq %%rbx,%%r8\n\t"                                                                            \
+                     "xchgq %%rbp,%%rsi\n\t"                                                                           \
+                     ACO__NO_FRAME("rip")                                                                              \
                      "jmpq *%%rax\n"                                                                                   \
+                     ACO__FRAME_AGAIN                                                                                  \
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      : "+D"(pc), "+S"(bp), "+r"(base), "+d"(value) ACO__MOVES_STACK : : "rax", "rcx", ACO__CLOBBERS_OF_ALL)
 #define ACO__NESTED_LAST                                                                                               \
     __asm__ volatile(ACO__CLEAR_UPPER                                                                                  \
-                     "movq %%rsi,%%rbp\n\t"                                                                            \
-                     "movq %%r8,%%rbx\n\t"                                                                             \
                      "movq %%rdi,%%rax\n\t"                                                                            \
                      "xorl %%edi,%%edi\n\t"                                                                            \
-                     "jmpq *%%rax"                                                                                     \
+                     "movq %%r8,%%rbx\n\t"                                                                             \
+                     "movq %%rsi,%%rbp\n\t"                                                                            \
+                     ACO__NO_FRAME("rip")                                                                              \
+                     "jmpq *%%rax\n"                                                                                   \
+                     ACO__FRAME_AGAIN                                                                                  \
                      : : "D"(pc), "S"(bp), "r"(base), "d"(value) : "rax", "memory", "cc")
 
 /* Makes room for a generator below the consumer's frame: outer := rsp, sp := rsp - 128 made a multiple of 16, rsp too;
