@@ -138,6 +138,8 @@ typedef struct aco_share_stack_s {
     void *aco__map;                  /* what the system gave: address and size */
     size_t aco__map_sz;
     struct aco__region *aco__region; /* the pool's region that it is part of, or NULL */
+    struct aco_share_stack_s *aco__instead_of; /* the share stack that one coroutine has this one for (AddressSanitizer), or NULL */
+    unsigned aco__registered;        /* Valgrind's number for it, or 0 */
     char aco__private;               /* it belongs to one coroutine and is freed with it */
     char aco__ordinary;              /* it is of the default pool and size: threads keep some of these */
 } aco_share_stack_t;
