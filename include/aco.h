@@ -142,6 +142,8 @@ typedef struct aco_share_stack_s {
     void *aco__map;                  /* what the system gave: address and size */
     size_t aco__map_sz;
     struct aco__region *aco__region; /* the pool's region that it is part of, or NULL */
+    struct aco_share_stack_s *aco__instead_of; /* the share stack that one coroutine has this one for (AddressSanitizer), or NULL */
+    unsigned aco__registered;      /* Valgrind's number for it, or 0 */
 } aco_share_stack_t;
 
 #ifdef __cplusplus

@@ -154,6 +154,8 @@ aco__rare_t *aco__rare(void)
     rare->scratch.aco__state = rare->trap.aco__state = ACO__SHARES_FP;
     aco__fp_read(&rare->trap.aco__fp_control, &rare->trap.aco__fp_control2);
     self->rare = rare;
+    aco__observe_region_new(rare, sizeof *rare);
+    rare->registered = aco__register_stack(map + page, rare);
     aco__thread_will_end();
     return rare;
 }
@@ -174,10 +176,12 @@ static void rare_thread_ends(void)
         aco__unmap(rare->signal_stack, ACO__SIGNAL_STACK);
     }
     self->rare = NULL;
+    aco__observe_region_gone(rare, sizeof *rare);
+    aco__deregister_stack(rare->registered);
     aco__unmap_guarded((char *)rare - SCRATCH - page, page + SCRATCH + aco__round_up(sizeof *rare, page), page);
 }
 
-static void thread_ends(void *arg)
+ACO__FROM_OUTSIDE static void thread_ends(void *arg)
 {
     aco__thread_t *self = arg;
 #ifdef ACO__THREAD_SLOT
@@ -289,6 +293,8 @@ void aco__block_free(aco_t *co)
         aco__observe_gone(co);
         aco__extra_free(co);
     }
+    if (aco_unlikely(aco__share_stacks_are_private()) && !aco__has(co, ACO__PRIVATE) && co->share_stack)
+        aco__stack_free(co->share_stack);
     aco__set_phase(co, ACO__GONE);
     if (aco__has(co, ACO__PRIVATE)) {
         co->share_stack = NULL; /* overflow.c looks at blocks that are free */
@@ -319,7 +325,9 @@ aco_t *aco__create(aco_t *main_co, aco_share_stack_t *stack, size_t save_sz, aco
     if (!co)
         aco__refuse_memory(1, "aco_create", sizeof(aco_t) + save_sz);
     co->main_co = main_co;
-    co->share_stack = stack;
+    co->share_stack = aco__stack_for_one(stack);
+    if (!co->share_stack)
+        aco__refuse_memory(1, "aco_create", stack->sz);
     co->aco__state = own_fp ? 0 : ACO__SHARES_FP;
     prepare_entry(co, fp, arg);
     if (aco__observe_new(co, 0) != 0)
@@ -338,6 +346,7 @@ void aco_reset(aco_t *co, aco_cofuncp_t fp, void *arg)
     if (co->aco__state & ACO__NATIVE)
         aco__die("aco_reset", co, "was made by aco_new(): aco_restart() is its call");
     aco__extra_clear(co);
+    aco__observe_again(co);
     prepare_entry(co, fp, arg);
     measure_if_wanted(co);
 }
@@ -376,9 +385,14 @@ aco_t *aco__native_new(const aco_options_t *o, size_t *sz)
     if (o->stack) {
         *sz = sizeof(aco_t) + o->save_size;
         co = block_new(o->save_size ? o->save_size : DEFAULT_SAVE);
-        if (co) {
-            co->share_stack = o->stack;
-            co->aco__state = ACO__NATIVE | ACO__READY;
+        if (!co)
+            return NULL;
+        co->aco__state = ACO__NATIVE | ACO__READY;
+        co->share_stack = aco__stack_for_one(o->stack);
+        if (!co->share_stack) {
+            *sz = o->stack->sz;
+            aco__block_free(co);
+            return NULL;
         }
         return co;
     }
@@ -410,10 +424,8 @@ void aco__native_free(aco_t *co)
     aco_share_stack_t *stack = co->share_stack;
     int is_private = co->aco__state & ACO__PRIVATE;
     aco__block_free(co);
-    if (is_private) {
-        aco__observe_stack_gone(stack);
+    if (is_private)
         aco__stack_free(stack);
-    }
 }
 
 void aco__spares_free(aco__thread_t *self)
@@ -487,8 +499,7 @@ int aco_restart(aco_t *co, aco_function_t fn, void *arg)
     if (aco__phase(co) != ACO__ENDED && !aco__is_new(co))
         return aco__refuse(0, EBUSY, "aco_restart", co, "is not done");
     aco__extra_clear(co);
-    if (aco__has(co, ACO__OBSERVED))
-        aco__observe_stack_gone(co->share_stack);
+    aco__observe_again(co);
     aco__prepare(ready(), co, fn, arg);
     if (!aco__has(co, ACO__PRIVATE))
         co->save_stack.valid_sz = 0;
@@ -556,7 +567,8 @@ static int is_mine(const aco_t *co, aco__thread_t *self)
 {
     if (aco__has(co, ACO__PRIVATE))
         return 1;
-    if (co->share_stack->aco__thread && co->share_stack->aco__thread != self)
+    const aco__thread_t *thread = aco__stack_given(co->share_stack)->aco__thread;
+    if (thread && thread != self)
         return 0;
     return (co->aco__state & ACO__NATIVE) || co->main_co->aco__self.base == (void *)self;
 }
@@ -816,7 +828,7 @@ ACO__UNOBSERVED ACO__ARRIVAL_ABI static void recall(ACO__ARRIVAL_PARAMETERS)
 }
 
 /* On the scratch stack, left by a coroutine that yields in its cleanup. */
-ACO__ARRIVAL_ABI static void trapped(ACO__ARRIVAL_PARAMETERS)
+ACO__FROM_OUTSIDE ACO__ARRIVAL_ABI static void trapped(ACO__ARRIVAL_PARAMETERS)
 {
     aco__die("aco_yield", (void *)(word & ~(uintptr_t)1), "yields in its cleanup, from a deferred call or a destructor that runs because it ends");
 }
@@ -970,7 +982,7 @@ ACO__HIDDEN void aco__begun(ACO__ARRIVAL_PARAMETERS);
 #define ACO__BEGUN ACO__ARRIVAL_ABI
 #define aco__begun aco__begin
 #endif
-ACO__BEGUN void aco__begun(ACO__ARRIVAL_PARAMETERS)
+ACO__FROM_OUTSIDE ACO__BEGUN void aco__begun(ACO__ARRIVAL_PARAMETERS)
 {
     aco_t *co = (aco_t *)word;
     aco_function_t fn;
@@ -1049,7 +1061,7 @@ int aco_stack_bounds(const aco_t *co, void **lo, void **hi)
 int aco__is_on_stack_of(const aco_t *co)
 {
     const aco_t *resumer = aco__running();
-    return resumer && resumer != co && resumer->share_stack == co->share_stack &&
+    return resumer && resumer != co && aco__stack_given(resumer->share_stack) == aco__stack_given(co->share_stack) &&
            aco__refuse(0, EINVAL, "aco::resume", co, "runs on the resumer's share stack: values cannot be passed") != 0;
 }
 

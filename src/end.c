@@ -186,7 +186,7 @@ static int is_last(const cancel_t *cancel, struct _Unwind_Context *context)
 }
 
 /* The unwinder comes by before it runs a frame's destructors. */
-static _Unwind_Reason_Code at_frame(int version, _Unwind_Action actions, exception_class_t class, struct _Unwind_Exception *exception,
+ACO__FROM_OUTSIDE static _Unwind_Reason_Code at_frame(int version, _Unwind_Action actions, exception_class_t class, struct _Unwind_Exception *exception,
                                     struct _Unwind_Context *context, void *arg)
 {
     cancel_t *cancel = arg;
@@ -246,8 +246,8 @@ static void unlink_running(const char *outermost_sp)
 /* Backtraces go on in the resumer, exceptions do not: a search for a handler ends here, and so does a forced unwind. */
 ACO__HIDDEN __attribute__((used)) _Unwind_Reason_Code aco__outermost_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
                                                                                  struct _Unwind_Exception *exception, struct _Unwind_Context *context);
-_Unwind_Reason_Code aco__outermost_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
-                                               struct _Unwind_Exception *exception, struct _Unwind_Context *context)
+ACO__FROM_OUTSIDE _Unwind_Reason_Code aco__outermost_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
+                                                            struct _Unwind_Exception *exception, struct _Unwind_Context *context)
 {
 #ifdef ACO__LINKS
     if (actions & _UA_FORCE_UNWIND)
@@ -280,13 +280,13 @@ EXCEPTION_DISPOSITION aco__outermost_handler(EXCEPTION_RECORD *record, void *fra
 #endif
 
 ACO__HIDDEN __attribute__((used, noreturn)) void aco__cancel_landed(struct _Unwind_Exception *exception);
-void aco__cancel_landed(struct _Unwind_Exception *exception)
+ACO__FROM_OUTSIDE void aco__cancel_landed(struct _Unwind_Exception *exception)
 {
     finish((cancel_t *)(void *)exception);
 }
 
 /* A catch (...) that does not throw again ends the unwinding, which cannot be. */
-static void swallowed(_Unwind_Reason_Code reason, struct _Unwind_Exception *exception)
+ACO__FROM_OUTSIDE static void swallowed(_Unwind_Reason_Code reason, struct _Unwind_Exception *exception)
 {
     cancel_t *cancel = (cancel_t *)(void *)exception;
     (void)reason;
@@ -299,7 +299,7 @@ typedef struct assignment {
     char *inner_sp;
 } assignment_t;
 
-static _Unwind_Reason_Code assign(struct _Unwind_Context *context, void *arg)
+ACO__FROM_OUTSIDE static _Unwind_Reason_Code assign(struct _Unwind_Context *context, void *arg)
 {
     assignment_t *to = arg;
     char *sp = traced_stack_pointer(context);

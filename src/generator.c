@@ -48,6 +48,7 @@ ACO__UNOBSERVED void aco__generator_step(aco__context_t *peer, aco_t *block, voi
     int observed = aco__has(block, ACO__OBSERVED);
     if (observed)
         aco__observe_enter(block, &outside);
+    aco__observe_arguments();
     aco__switch_exchange(peer, passed);
     if (!observed)
         return;

@@ -162,6 +162,14 @@ ACO__HIDDEN aco_share_stack_t *aco__stack_new_private(aco_pool_t *pool, size_t s
  * bytes and ACO__HEAD. `number` makes its colour. */
 ACO__HIDDEN aco_share_stack_t *aco__stack_lay_out(char *map, size_t below, size_t sz, unsigned number, int guarded);
 ACO__HIDDEN void aco__stack_free(aco_share_stack_t *stack);
+/* What a new coroutine runs on that was given `stack`: itself; or, where frames must not be copied, one like it for this coroutine
+ * alone, which is freed with the block. NULL and errno. */
+ACO__HIDDEN aco_share_stack_t *aco__stack_for_one(aco_share_stack_t *stack);
+/* The share stack that was given, whose thread and started coroutines are counted there. */
+static inline aco_share_stack_t *aco__stack_given(aco_share_stack_t *stack)
+{
+    return aco_unlikely(stack->aco__instead_of != NULL) ? stack->aco__instead_of : stack;
+}
 static inline aco__extra_t *aco__stack_extra(aco_share_stack_t *stack)
 {
     return (aco__extra_t *)(stack + 1);
@@ -270,6 +278,7 @@ typedef struct aco__rare {
     void *event_arg;
     aco__extra_t main_extra;
     char has_main_extra;
+    unsigned registered;    /* Valgrind's number for the scratch stack, or 0 */
     void *signal_stack;     /* made by aco_explain_overflow(), or NULL */
 } aco__rare_t;
 /* Whether `p` is in the stack that `co` runs on; the frames of its generators are not. */

@@ -1,6 +1,7 @@
 /* What few coroutines have: a name, a slot, coroutine-local values. It stands in an extra record: that of a private coroutine at
  * the top of its stack, that of another one in memory of its own, with the pointer to it behind the save area. */
 #include "os.h"
+#include "track.h"
 
 #include <errno.h>
 #include <string.h>
@@ -103,6 +104,7 @@ void aco__name(aco__extra_t *extra, const char *name)
     for (int i = 0; i < ACO_NAME_SIZE - 1 && name[i]; i++)
         kept[i] = name[i];
     memcpy(extra->name, kept, sizeof kept);
+    aco__observe_name(extra);
 }
 
 const char *aco_name(const aco_t *co)

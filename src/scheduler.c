@@ -156,7 +156,7 @@ static void end_running_task(aco_t *task, void *result)
 
 /* ---- Spawning ---- */
 
-ACO__ARRIVAL_ABI static void begin(ACO__ARRIVAL_PARAMETERS)
+ACO__FROM_OUTSIDE ACO__ARRIVAL_ABI static void begin(ACO__ARRIVAL_PARAMETERS)
 {
     aco_t *task = (aco_t *)word;
     aco_function_t fn;

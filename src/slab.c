@@ -8,6 +8,7 @@
  * or runs out. The heap of a thread that has ended is orphaned until a new thread adopts it: while it is, whoever frees into
  * it also sweeps it, under the process lock, so that its empty slabs go back to the system. */
 #include "os.h"
+#include "track.h"
 
 #include <errno.h>
 
@@ -103,6 +104,7 @@ static slab_t *slab_new(heap_t *heap, unsigned class)
     slab->size = (uint32_t)size_of_class(class);
     slab->fresh = ACO__CACHE_LINE;
     list(slab);
+    aco__observe_region_new(slab, SLAB);
     if (class >= CLASSES) {
         slab->next_block_slab = heap->block_slabs;
         slab->block_link = &heap->block_slabs;
@@ -126,6 +128,7 @@ static void slab_emptied(slab_t *slab)
             if (slab->next_block_slab)
                 slab->next_block_slab->block_link = slab->block_link;
         }
+        aco__observe_region_gone(slab, SLAB);
         aco__unmap(slab, SLAB);
         return;
     }

@@ -59,6 +59,7 @@ aco_share_stack_t *aco__stack_lay_out(char *map, size_t below, size_t sz, unsign
     if (!guarded)
         for (int i = ACO__CACHE_LINE; i; i -= 8)
             memcpy((char *)stack->ptr - i, &canary, sizeof canary);
+    aco__observe_stack_new(stack);
     return stack;
 }
 
@@ -112,8 +113,25 @@ aco_share_stack_t *aco__stack_new_private(aco_pool_t *pool, size_t sz, int guard
     return stack;
 }
 
+aco_share_stack_t *aco__stack_for_one(aco_share_stack_t *stack)
+{
+    static int said; /* atomic */
+    aco_share_stack_t *own;
+    if (aco_likely(!aco__share_stacks_are_private()))
+        return stack;
+    own = aco__stack_new_private(NULL, stack->sz, stack->guard_page_enabled);
+    if (!own)
+        return NULL;
+    if (!__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
+        aco__warn("share stacks", NULL, "under AddressSanitizer each coroutine on one has a stack of its own, of the same size (said once)");
+    own->aco__private = own->aco__ordinary = 0;
+    own->aco__instead_of = stack;
+    return own;
+}
+
 void aco__stack_free(aco_share_stack_t *stack)
 {
+    aco__observe_stack_gone(stack);
     if (stack->aco__region) {
         aco__pool_give(stack);
         return;
@@ -143,16 +161,17 @@ void aco__stack_check_overflow(const char *call, const aco_share_stack_t *stack)
 /* One coroutine less that was started here. A stack without any is free to serve another thread. */
 static void one_less(aco_share_stack_t *stack)
 {
+    stack = aco__stack_given(stack);
     if (--stack->aco__started == 0)
         stack->aco__thread = NULL;
 }
 
 /* Takes a started coroutine off its stack and frees it. The stack's own thread. */
-static void drop(aco_share_stack_t *stack, aco_t *co)
+static void drop(aco_t *co)
 {
-    if (stack->owner == co)
-        stack->owner = NULL;
-    one_less(stack);
+    if (co->share_stack->owner == co)
+        co->share_stack->owner = NULL;
+    one_less(co->share_stack);
     aco__block_free(co);
 }
 
@@ -162,7 +181,7 @@ static void free_left(aco_share_stack_t *stack)
     aco_t *co = __atomic_exchange_n(&stack->aco__left, NULL, __ATOMIC_ACQUIRE);
     while (co) {
         aco_t *next = co->aco__self.base;
-        drop(stack, co);
+        drop(co);
         co = next;
     }
 }
@@ -192,9 +211,9 @@ void aco__stack_leave(aco_t *co)
 
 void aco__stack_forget(aco_t *co)
 {
-    aco_share_stack_t *stack = co->share_stack;
+    aco_share_stack_t *stack = aco__stack_given(co->share_stack);
     if (stack->aco__thread == aco__self()) {
-        drop(stack, co);
+        drop(co);
         return;
     }
     /* The stack's thread may be reading this block right now, as its stack's owner: leave it to that thread. */
@@ -416,20 +435,21 @@ static int save(aco_share_stack_t *stack, aco_t *co)
 
 static __attribute__((noinline)) int take(aco_t *co, int fatal, const char *call)
 {
-    aco_share_stack_t *stack = co->share_stack;
+    aco_share_stack_t *stack = co->share_stack, *given = aco__stack_given(stack);
     aco__thread_t *self = aco__self();
     int waits = aco__phase(co) == ACO__RESUMING_SAVED, starts = aco__phase(co) == ACO__READY;
-    if (stack->aco__thread != self) {
-        if (stack->aco__thread) {
-            aco__refuse(fatal, EPERM, call, co, "its share stack %p belongs to another thread", (void *)stack);
+    if (given->aco__thread != self) {
+        if (given->aco__thread) {
+            aco__refuse(fatal, EPERM, call, co, "its share stack %p belongs to another thread", (void *)given);
             return 0;
         }
-        stack->aco__thread = self;
+        given->aco__thread = self;
+    }
+    if (starts) {
+        given->aco__started++; /* before free_left(), which gives up a stack without any */
         aco__begins_here(stack, self);
     }
-    if (starts)
-        stack->aco__started++; /* before free_left(), which gives up a stack without any */
-    free_left(stack);
+    free_left(given);
     if (stack->owner && save(stack, stack->owner) != 0) {
         if (starts)
             one_less(stack);
@@ -437,6 +457,8 @@ static __attribute__((noinline)) int take(aco_t *co, int fatal, const char *call
         return 0;
     }
     stack->owner = co;
+    if (aco_unlikely(aco__has(co, ACO__OBSERVED)))
+        aco__observe_frames_come(co);
     copy(co->aco__self.sp, co->save_stack.ptr, co->save_stack.valid_sz);
     restored(co, co->save_stack.valid_sz);
     if (waits)
@@ -445,14 +467,14 @@ static __attribute__((noinline)) int take(aco_t *co, int fatal, const char *call
 }
 
 /* take(), its everyday case in a function without calls: two started coroutines with few live bytes on a guarded stack of
- * this thread. A stack pointer that has left its stack is far from the top, and not short. */
+ * this thread, of which the one that comes is not observed. A stack pointer that has left its stack is far from the top, and not short. */
 int aco__stack_take(aco_t *co, int fatal, const char *call)
 {
     aco_share_stack_t *stack = co->share_stack;
     aco_t *owner = stack->owner;
     size_t in = co->save_stack.valid_sz, out;
     _Static_assert((int)SHORT < (int)MIN_SIZE, "what is short is on the stack");
-    if (aco_unlikely(!owner || aco__phase(co) != ACO__SAVED || aco__phase(owner) != ACO__SUSPENDED || stack->aco__thread != aco__self() || !stack->guard_page_enabled ||
+    if (aco_unlikely(!owner || (co->aco__state & ACO__FAST_MASK) != ACO__SAVED || aco__phase(owner) != ACO__SUSPENDED || stack->aco__thread != aco__self() || !stack->guard_page_enabled ||
                      __atomic_load_n(&stack->aco__left, __ATOMIC_RELAXED)))
         return take(co, fatal, call);
     out = live_bytes(stack, owner);

@@ -5,13 +5,34 @@
 #endif
 #include <string.h>
 
+/* Valgrind is told by instructions that do nothing elsewhere. Without its headers, or on processors that it does not know, it is
+ * told nothing; ACO_USE_VALGRIND insists on the headers. */
+#if defined(ACO_USE_VALGRIND)
+#include <valgrind/memcheck.h>
+#elif defined(__has_include)
+#if __has_include(<valgrind/memcheck.h>)
+#include <valgrind/memcheck.h>
+#endif
+#endif
+#ifndef VALGRIND_STACK_REGISTER
+#define VALGRIND_STACK_REGISTER(start, end) ((void)(start), (void)(end), 0u)
+#define VALGRIND_STACK_DEREGISTER(number) ((void)(number))
+#define VALGRIND_MAKE_MEM_UNDEFINED(p, sz) ((void)(p), (void)(sz))
+#define VALGRIND_MAKE_MEM_NOACCESS(p, sz) ((void)(p), (void)(sz))
+#endif
+
 ACO__OPTIONAL(void *, __tsan_get_current_fiber, (void));
 ACO__OPTIONAL(void *, __tsan_create_fiber, (unsigned flags));
 ACO__OPTIONAL(void, __tsan_destroy_fiber, (void *fiber));
 ACO__OPTIONAL(void, __tsan_switch_to_fiber, (void *fiber, unsigned flags));
+ACO__OPTIONAL(void, __tsan_set_fiber_name, (void *fiber, const char *name));
 ACO__OPTIONAL(void, __sanitizer_start_switch_fiber, (void **fake_stack_save, const void *bottom, size_t size));
 ACO__OPTIONAL(void, __sanitizer_finish_switch_fiber, (void *fake_stack_save, const void **bottom_old, size_t *size_old));
 ACO__OPTIONAL(void, __asan_unpoison_memory_region, (void const volatile *p, size_t size));
+ACO__OPTIONAL(void, __msan_unpoison, (void const volatile *p, size_t size));
+ACO__OPTIONAL(void, __msan_unpoison_param, (size_t n));
+ACO__OPTIONAL(void, __lsan_register_root_region, (const void *p, size_t size));
+ACO__OPTIONAL(void, __lsan_unregister_root_region, (const void *p, size_t size));
 #ifdef __APPLE__
 ACO__OPTIONAL(void, asan_handle_no_return, (void));
 #else
@@ -34,12 +55,109 @@ static void **exception_globals(void)
 
 int aco__tools_present(void)
 {
-    return (__tsan_switch_to_fiber && __tsan_create_fiber) || __sanitizer_start_switch_fiber;
+    return (__tsan_switch_to_fiber && __tsan_create_fiber) || __sanitizer_start_switch_fiber || __lsan_register_root_region;
+}
+
+int aco__share_stacks_are_private(void)
+{
+    return __sanitizer_start_switch_fiber != NULL;
+}
+
+/* ---- Memory ---- */
+
+void aco__observe_region_new(const void *p, size_t sz)
+{
+    if (__lsan_register_root_region)
+        __lsan_register_root_region(p, sz);
+}
+
+void aco__observe_region_gone(const void *p, size_t sz)
+{
+    if (__lsan_unregister_root_region)
+        __lsan_unregister_root_region(p, sz);
+}
+
+unsigned aco__register_stack(const void *lowest, const void *end)
+{
+    (void)lowest, (void)end;
+    return (unsigned)VALGRIND_STACK_REGISTER(lowest, (const char *)end - 1);
+}
+
+void aco__deregister_stack(unsigned number)
+{
+    if (number)
+        VALGRIND_STACK_DEREGISTER(number);
+}
+
+static size_t frames_room(const aco_share_stack_t *stack)
+{
+    return (size_t)((const char *)stack->aco__top - (const char *)stack->ptr);
+}
+
+void aco__observe_stack_new(aco_share_stack_t *stack)
+{
+    aco__observe_region_new(stack->ptr, frames_room(stack));
+    stack->aco__registered = aco__register_stack(stack->ptr, stack); /* its record begins where it ends */
+}
+
+void aco__observe_frames_gone(const void *sp, const void *end)
+{
+    size_t sz = (size_t)((const char *)end - (const char *)sp);
+    if (__asan_unpoison_memory_region)
+        __asan_unpoison_memory_region(sp, sz);
+    if (__msan_unpoison)
+        __msan_unpoison(sp, sz);
+}
+
+void aco__observe_stack_gone(aco_share_stack_t *stack)
+{
+    aco__observe_frames_gone(stack->ptr, stack->aco__top);
+    aco__observe_region_gone(stack->ptr, frames_room(stack));
+    if (aco_unlikely(stack->aco__registered)) {
+        VALGRIND_MAKE_MEM_NOACCESS(stack->ptr, frames_room(stack)); /* a leak checker looks for no pointers there */
+        aco__deregister_stack(stack->aco__registered);
+    }
+}
+
+ACO__UNOBSERVED void aco__observe_arguments(void)
+{
+    enum { WORDS = 8 }; /* more than any function has that a switch enters */
+    if (__msan_unpoison_param)
+        __msan_unpoison_param(WORDS);
+}
+
+void aco__observe_frames_come(const aco_t *co)
+{
+    if (co->share_stack->aco__registered)
+        VALGRIND_MAKE_MEM_UNDEFINED(co->aco__self.sp, co->save_stack.valid_sz);
+}
+
+void aco__observe_again(aco_t *co)
+{
+    const aco_share_stack_t *stack = co->share_stack;
+    if (aco__has(co, ACO__PRIVATE) || aco__share_stacks_are_private())
+        aco__observe_frames_gone(stack->ptr, stack->aco__top);
+}
+
+void aco__observe_name(const aco__extra_t *extra)
+{
+    if (extra->fiber && __tsan_set_fiber_name)
+        __tsan_set_fiber_name(extra->fiber, extra->name);
+}
+
+/* ---- Coroutines ---- */
+
+/* Valgrind must know of each copy. */
+static int must_copy_by_request(const aco_t *co)
+{
+    return !aco__has(co, ACO__PRIVATE) && co->share_stack->aco__registered;
 }
 
 int aco__observe_new(aco_t *co, int own_exceptions)
 {
     aco__extra_t *extra;
+    if (aco_unlikely(must_copy_by_request(co)))
+        aco__set_state_byte(co, co->aco__state | ACO__OBSERVED);
     if (!own_exceptions && !aco__tools_present())
         return 0;
     extra = aco__extra_make(co);
@@ -55,7 +173,8 @@ int aco__observe_new(aco_t *co, int own_exceptions)
 void aco__observe_no_more(aco_t *co)
 {
     const aco__extra_t *extra = aco__extra(co);
-    if (!aco__tools_present() && !(extra && (extra->own_exceptions || extra->usage || aco__has_shadow(extra))))
+    if (!aco__tools_present() && !(extra && (extra->own_exceptions || extra->usage || aco__has_shadow(extra))) &&
+        !must_copy_by_request(co))
         aco__set_state_byte(co, co->aco__state & ~(unsigned)ACO__OBSERVED);
 }
 
@@ -98,23 +217,13 @@ ACO__UNOBSERVED void aco__observe_gone(aco_t *co)
         enter_stack(co->share_stack, extra, &outside);
         leave_stack(extra, 1, &outside);
     }
+    co->arg = NULL; /* what is leaked must not be found in a block that is free */
 }
 
 void aco__observe_unwind(void)
 {
     if (asan_handle_no_return)
         asan_handle_no_return();
-}
-
-void aco__observe_frames_gone(const void *sp, const void *end)
-{
-    if (__asan_unpoison_memory_region)
-        __asan_unpoison_memory_region(sp, (size_t)((const char *)end - (const char *)sp));
-}
-
-void aco__observe_stack_gone(const aco_share_stack_t *stack)
-{
-    aco__observe_frames_gone(stack->ptr, stack->aco__top);
 }
 
 /* The C++ run time's record of exceptions being handled on this thread; two words, on some systems three. */

@@ -26,8 +26,21 @@ ACO__HIDDEN int aco__has_own_exceptions(const aco_t *co);
 ACO__HIDDEN void aco__exceptions_aside(const aco_t *co, aco__exceptions_t *kept);
 ACO__HIDDEN void aco__exceptions_back(const aco_t *co, const aco__exceptions_t *kept);
 
-/* Whether a sanitizer that must know of stacks is in this process. */
+/* Whether a sanitizer is in this process that must know of each coroutine. */
 ACO__HIDDEN int aco__tools_present(void);
+/* Whether it is AddressSanitizer, whose notes about a stack's bytes cannot be copied with them. */
+ACO__HIDDEN int aco__share_stacks_are_private(void);
+/* Memory of the library's that has pointers in it, for leak checkers, which know the heap and the threads' stacks. */
+ACO__HIDDEN void aco__observe_region_new(const void *p, size_t sz);
+ACO__HIDDEN void aco__observe_region_gone(const void *p, size_t sz);
+/* A stack is laid out; it is given up, and what is on it means nothing any more. */
+ACO__HIDDEN void aco__observe_stack_new(aco_share_stack_t *stack);
+ACO__HIDDEN void aco__observe_stack_gone(aco_share_stack_t *stack);
+/* Valgrind's number for a stack; 0 without Valgrind. */
+ACO__HIDDEN unsigned aco__register_stack(const void *lowest, const void *end);
+ACO__HIDDEN void aco__deregister_stack(unsigned number);
+/* A coroutine has this name from now on. */
+ACO__HIDDEN void aco__observe_name(const aco__extra_t *extra);
 /* `co` is made: gives it what it needs, and ACO__OBSERVED if it needs anything. 0, or -1 and errno. */
 ACO__HIDDEN int aco__observe_new(aco_t *co, int own_exceptions);
 /* Takes ACO__OBSERVED off again if there is no more need for it. */
@@ -36,17 +49,35 @@ ACO__HIDDEN void aco__observe_no_more(aco_t *co);
 ACO__HIDDEN void aco__observe_unwind(void);
 /* The frames from `sp` up to `end` mean nothing any more. */
 ACO__HIDDEN void aco__observe_frames_gone(const void *sp, const void *end);
+/* What the function has been given that is entered next was not passed by a call. */
+ACO__HIDDEN void aco__observe_arguments(void);
+/* Those of `co` are about to be copied to its share stack. */
+ACO__HIDDEN void aco__observe_frames_come(const aco_t *co);
+/* `co` is about to be made as new. */
+ACO__HIDDEN void aco__observe_again(aco_t *co);
 ACO__HIDDEN void aco__observe_gone(aco_t *co);
-ACO__HIDDEN void aco__observe_stack_gone(const aco_share_stack_t *stack);
 ACO__HIDDEN void aco__observe_enter(aco_t *co, aco__outside_t *outside);
 ACO__HIDDEN void aco__observe_leave(aco_t *co, aco__outside_t *outside);
 ACO__HIDDEN void aco__observe_transfer(aco_t *from, aco_t *to);
 
-/* A function that a sanitizer must not instrument: it switches, or tells the sanitizer of a switch. */
-#if defined(__clang__)
+/* A function that a sanitizer must not instrument: it switches, or tells the sanitizer of a switch. MemorySanitizer instruments it
+ * all the same, or the functions that it calls would not know which of their arguments are initialised; it takes its own for
+ * initialised, and what it reads. */
+#if defined(__has_feature)
+#if __has_feature(memory_sanitizer)
+#define ACO__UNOBSERVED __attribute__((no_sanitize("memory")))
+#define ACO__FROM_OUTSIDE ACO__UNOBSERVED
+#endif
+#endif
+#if defined(ACO__UNOBSERVED)
+#elif defined(__clang__)
 #define ACO__UNOBSERVED __attribute__((disable_sanitizer_instrumentation, no_sanitize("address", "thread")))
 #else
 #define ACO__UNOBSERVED __attribute__((no_sanitize("address"), no_sanitize("thread")))
+#endif
+/* One that has parameters and is entered by a switch or called by code that is not instrumented. */
+#ifndef ACO__FROM_OUTSIDE
+#define ACO__FROM_OUTSIDE
 #endif
 
 #endif

@@ -43,8 +43,8 @@
 #error "acorn: <aco/generator.h> is inline assembly: there are no generators under ACO_CONFIG_NO_INLINE"
 #elif !defined(ACO_CONFIG_NO_INLINE)
 
-/* Sanitizers that must know of switches; and one that must not see two functions' frames take turns on one stack. */
-#if defined(__SANITIZE_ADDRESS__)
+/* Sanitizers that must know of switches; and those that must not see two functions' frames take turns on one stack. */
+#if defined(__SANITIZE_ADDRESS__) || defined(ACO_USE_ASAN)
 #define ACO__OBSERVES 1
 #elif defined(__SANITIZE_THREAD__)
 #define ACO__OBSERVES 1
@@ -52,7 +52,7 @@
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define ACO__OBSERVES 1
-#elif __has_feature(thread_sanitizer)
+#elif __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
 #define ACO__OBSERVES 1
 #define ACO__NO_IN_STACK 1
 #endif
