@@ -32,6 +32,7 @@
 #endif
 #include "os.h"
 #include "task.h"
+#include "trace.h"
 #include "track.h"
 #ifdef ACO_CONFIG_UCONTEXT
 #include "arch/ucontext.h"
@@ -317,6 +318,7 @@ aco_t *aco__create(aco_t *main_co, aco_share_stack_t *stack, size_t save_sz, aco
     prepare_entry(co, fp, arg);
     if (aco__observe_new(co, 0) != 0)
         aco__refuse_memory(1, "aco_create", sizeof(aco__extra_t));
+    aco__trace_new(co);
     measure_if_wanted(co);
     return co;
 }
@@ -331,6 +333,7 @@ void aco_reset(aco_t *co, aco_cofuncp_t fp, void *arg)
         aco__die("aco_reset", co, "was made by aco_new(): aco_restart() is its call");
     aco__extra_clear(co);
     prepare_entry(co, fp, arg);
+    aco__trace_new(co);
     measure_if_wanted(co);
 }
 
@@ -439,6 +442,7 @@ aco_t *aco__new_called(const char *call, aco_function_t fn, void *arg, const aco
         if (aco__observe_new(co, (o->flags & ACO_OWN_EXCEPTIONS) != 0) == 0 && (!o->name || aco__extra_make(co))) {
             if (o->name)
                 aco__name(aco__extra(co), o->name);
+            aco__trace_new(co);
             measure_if_wanted(co);
             return co;
         }
@@ -479,6 +483,7 @@ int aco_restart(aco_t *co, aco_function_t fn, void *arg)
     if (!aco__has(co, ACO__PRIVATE))
         co->save_stack.valid_sz = 0;
     aco__set_phase(co, aco__has(co, ACO__PRIVATE) ? ACO__SUSPENDED : ACO__READY);
+    aco__trace_new(co);
     measure_if_wanted(co);
     return 0;
 }

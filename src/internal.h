@@ -113,6 +113,7 @@ typedef struct aco__extra {
     size_t left_size;
     struct aco__usage *usage;  /* where it is measured, or NULL */
     size_t trimmed_depth;      /* if it is: the stack's depth before a trim */
+    uint32_t number;           /* in a trace; 0: not traced */
     char own_exceptions;
     char name[ACO_NAME_SIZE];
 } aco__extra_t;
@@ -252,6 +253,7 @@ typedef struct aco__rare {
     void *event_arg;
     aco__extra_t main_extra;
     char has_main_extra;
+    long traced_as;         /* the thread's number in a trace; 0: it has made no event */
     void *signal_stack;     /* made by aco_explain_overflow(), or NULL */
 } aco__rare_t;
 /* Whether `p` is in the stack that `co` runs on; the frames of its generators are not. */

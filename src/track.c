@@ -1,3 +1,4 @@
+#include "trace.h"
 #include "track.h"
 
 #ifdef __APPLE__
@@ -34,7 +35,7 @@ static void **exception_globals(void)
 
 int aco__tools_present(void)
 {
-    return (__tsan_switch_to_fiber && __tsan_create_fiber) || __sanitizer_start_switch_fiber;
+    return (__tsan_switch_to_fiber && __tsan_create_fiber) || __sanitizer_start_switch_fiber || aco__traced;
 }
 
 int aco__observe_new(aco_t *co, int own_exceptions)
@@ -165,6 +166,7 @@ ACO__UNOBSERVED void aco__observe_enter(aco_t *co, aco__outside_t *outside)
     aco__extra_t *extra = aco__extra(co);
     if (!extra)
         return;
+    aco__trace_runs(co);
     if (extra->own_exceptions)
         exchange_exceptions(outside->exceptions, extra->exceptions);
     if (extra->fiber) {
@@ -197,12 +199,17 @@ ACO__UNOBSERVED void aco__observe_leave(aco_t *co, aco__outside_t *outside)
     }
     if (extra->own_exceptions)
         exchange_exceptions(extra->exceptions, outside->exceptions);
+    if (ended || aco__phase(co) == ACO__GONE) /* a task that nobody joins any more */
+        aco__trace_ended(co);
+    aco__trace_stops(co);
 }
 
 ACO__UNOBSERVED void aco__observe_transfer(aco_t *from, aco_t *to)
 {
     aco__extra_t *extra = aco__extra(from), *next = aco__extra(to);
     aco__outside_t unused;
+    aco__trace_stops(from);
+    aco__trace_runs(to);
     if (aco_unlikely(extra && extra->usage))
         aco__usage_left(from, extra, (char *)__builtin_frame_address(0) - SWITCH_FRAME);
     if (extra && extra->own_exceptions)

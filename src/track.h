@@ -23,7 +23,7 @@ ACO__HIDDEN int aco__has_own_exceptions(const aco_t *co);
 ACO__HIDDEN void aco__exceptions_aside(const aco_t *co, aco__exceptions_t *kept);
 ACO__HIDDEN void aco__exceptions_back(const aco_t *co, const aco__exceptions_t *kept);
 
-/* Whether a sanitizer that must know of stacks is in this process. */
+/* Whether a sanitizer that must know of stacks is in this process, or it is traced. */
 ACO__HIDDEN int aco__tools_present(void);
 /* `co` is made: gives it what it needs, and ACO__OBSERVED if it needs anything. 0, or -1 and errno. */
 ACO__HIDDEN int aco__observe_new(aco_t *co, int own_exceptions);
