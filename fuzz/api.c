@@ -1,30 +1,15 @@
 /* Sequences of API calls against a model of what include/aco.h promises. The input's bytes are operations; the thread's own flow
  * of control takes them one by one, and so does whatever runs instead of it: coroutines, deferred calls, cleanups of frames,
  * destructors of keys. Before each call the model says whether it is refused, and why; after it, who runs and what came back. The
- * first difference is printed, and the process aborts. Calls that the contracts forbid are not made.
- *
- * With libFuzzer this file is the target (run.sh). With FUZZ_REPLAY it has a main() of its own:
- *   fuzz_api FILE|DIRECTORY...          replays inputs, the files of a directory in any order
- *   fuzz_api --random COUNT [SEED]      makes up inputs; the one that fails is left in the file fuzz-api-failed
- * FUZZ_TRACE=1 in the environment prints every operation. */
+ * first difference is printed, and the process aborts. Calls that the contracts forbid are not made. */
 #define _GNU_SOURCE
 #include "aco.h"
 #include "aco/pool.h"
-#include "../tests/random.h"
-#include "../tests/sanitizers.h"
+#define FUZZ_NAME "api"
+#include "fuzz.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <fenv.h>
-#include <signal.h>
-#include <stdarg.h>
 
-/* AddressSanitizer knows nothing of frames that are copied: what asks for a share stack gets a private one there. */
-#ifndef FUZZ_COPYING
-#define FUZZ_COPYING !UNDER_ASAN
-#endif
-
-#define OUTLINE static __attribute__((noinline))
 #define INLINE static inline __attribute__((always_inline))
 
 enum {
@@ -89,48 +74,15 @@ static struct {
 static aco_share_stack_t *stacks[2];
 static aco_t *main_co;
 static unsigned serial; /* of frames and of values, so that all are different */
-static int tracing;
 
 ACO_LOCAL(int, variable);
 
-/* ---- The input ---- */
+/* ---- Messages ---- */
 
-static const uint8_t *input;
-static size_t input_sz, at;
-
-static unsigned next(void)
+static int fuzz_actor(void)
 {
-    return at < input_sz ? input[at++] : 0;
+    return running;
 }
-
-static int is_over(void)
-{
-    return at >= input_sz;
-}
-
-/* ---- Verdicts ---- */
-
-__attribute__((noreturn, format(printf, 2, 3))) OUTLINE void fail(int line, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    fprintf(stderr, "fuzz/api.c:%d: byte %zu of %zu, actor %d: ", line, at, input_sz, running);
-    vfprintf(stderr, format, args);
-    fprintf(stderr, "\n");
-    va_end(args);
-    abort();
-}
-
-#define EXPECT(what)                                                                                                   \
-    do {                                                                                                               \
-        if (!(what))                                                                                                   \
-            fail(__LINE__, "not so: %s", #what);                                                                       \
-    } while (0)
-#define TRACE(...)                                                                                                     \
-    do {                                                                                                               \
-        if (tracing)                                                                                                   \
-            trace(__VA_ARGS__);                                                                                        \
-    } while (0)
 
 __attribute__((format(printf, 1, 2))) OUTLINE void trace(const char *format, ...)
 {
@@ -141,24 +93,6 @@ __attribute__((format(printf, 1, 2))) OUTLINE void trace(const char *format, ...
     fprintf(stderr, "\n");
     va_end(args);
 }
-
-/* Whether a call did what it had to: `error` is 0, or the errno with which it must have refused. */
-OUTLINE void expect(int line, const char *call, int refused, int error)
-{
-    size_t length = strlen(call);
-    int got = errno;
-    if (!refused && error)
-        fail(line, "%s was not refused: errno %d expected", call, error);
-    if (refused && !error)
-        fail(line, "%s was refused: %s", call, aco_error_message());
-    if (refused && got != error)
-        fail(line, "%s was refused with errno %d, not %d: %s", call, got, error, aco_error_message());
-    if (refused && (strncmp(aco_error_message(), call, length) != 0 || strncmp(aco_error_message() + length, ": ", 2) != 0))
-        fail(line, "%s was refused with the message of another: %s", call, aco_error_message());
-}
-
-#define EXPECT_INT(call, args, error) expect(__LINE__, #call, (errno = 0, call args) != 0, error)
-#define EXPECT_POINTER(call, args, error) expect(__LINE__, #call, (errno = 0, call args) == ACO_ERROR, error)
 
 /* ---- Floating-point environments: the rounding direction stands for the whole ---- */
 
@@ -1041,7 +975,6 @@ static void start(void)
     static int is_first = 1;
     if (is_first) {
         is_first = 0;
-        tracing = getenv("FUZZ_TRACE") != NULL;
         aco_thread_init(NULL);
     }
     for (int k = 0; k <= MAIN; k++)
@@ -1091,112 +1024,12 @@ static void finish(int cancels)
     actors[MAIN].slot = NULL;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t sz);
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t sz)
+static void fuzz_input(void)
 {
     int cancels;
-    input = bytes;
-    input_sz = sz;
-    at = 0;
     start();
     cancels = next() & 1;
     while (!is_over())
         interpret(MAIN);
     finish(cancels);
-    return 0;
 }
-
-/* ---- Without libFuzzer ---- */
-
-#ifdef FUZZ_REPLAY
-
-static unsigned replayed;
-static const char *path_now; /* NULL: the input is made up */
-
-/* The input that is replayed ends the process: says which, and keeps one that was made up. */
-static void died(int signal_number)
-{
-    static const char kept[] = "fuzz-api-failed";
-    FILE *file = path_now ? NULL : fopen(kept, "wb");
-    if (file) {
-        fwrite(input, 1, input_sz, file);
-        fclose(file);
-    }
-    fprintf(stderr, "fuzz_api: signal %d at byte %zu of %s\n", signal_number, at, path_now ? path_now : kept);
-    signal(signal_number, SIG_DFL);
-    raise(signal_number);
-}
-
-static void watch_for_death(void)
-{
-    static const int numbers[] = {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE};
-    static char stack[64 << 10];
-    stack_t aside = {.ss_sp = stack, .ss_size = sizeof stack};
-    struct sigaction action = {.sa_handler = died, .sa_flags = SA_ONSTACK};
-    sigaltstack(&aside, NULL);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        sigaction(numbers[i], &action, NULL);
-}
-
-static void replay_file(const char *path)
-{
-    static uint8_t bytes[1 << 16];
-    FILE *file = fopen(path, "rb");
-    size_t sz;
-    if (!file) {
-        perror(path);
-        exit(1);
-    }
-    sz = fread(bytes, 1, sizeof bytes, file);
-    fclose(file);
-    path_now = path;
-    LLVMFuzzerTestOneInput(bytes, sz);
-    replayed++;
-}
-
-static void replay(const char *path)
-{
-    static char name[4096];
-    DIR *directory = opendir(path);
-    struct dirent *e;
-    if (!directory) {
-        replay_file(path);
-        return;
-    }
-    while ((e = readdir(directory)) != NULL)
-        if (e->d_name[0] != '.') {
-            snprintf(name, sizeof name, "%s/%s", path, e->d_name);
-            replay_file(name);
-        }
-    closedir(directory);
-}
-
-/* Inputs made up at random. */
-static void make_up(unsigned long inputs, uint64_t seed)
-{
-    static uint8_t bytes[600];
-    for (unsigned long i = 0; i < inputs; i++) {
-        random_t r = {seed * 1000003 + i};
-        size_t sz = 20 + i % (sizeof bytes - 20);
-        for (size_t n = 0; n < sz; n++) {
-            uint64_t z = draw(&r);
-            bytes[n] = (uint8_t)(z >> 60 < 8 ? z & 0xe3 : z); /* few coroutines, so that they meet */
-        }
-        LLVMFuzzerTestOneInput(bytes, sz);
-        replayed++;
-    }
-}
-
-int main(int argc, char **argv)
-{
-    watch_for_death();
-    if (argc >= 3 && strcmp(argv[1], "--random") == 0)
-        make_up(strtoul(argv[2], NULL, 10), argc > 3 ? strtoul(argv[3], NULL, 10) : 1);
-    else
-        for (int i = 1; i < argc; i++)
-            replay(argv[i]);
-    printf("%u inputs replayed\n", replayed);
-    return replayed == 0;
-}
-
-#endif

@@ -33,6 +33,7 @@
 #include "os.h"
 #include "shadow.h"
 #include "task.h"
+#include "trace.h"
 #ifdef ACO_CONFIG_UCONTEXT
 #include "arch/ucontext.h"
 #endif
@@ -333,6 +334,7 @@ aco_t *aco__create(aco_t *main_co, aco_share_stack_t *stack, size_t save_sz, aco
     if (aco__observe_new(co, 0) != 0)
         aco__refuse_memory(1, "aco_create", sizeof(aco__extra_t));
     aco__shadow_new(co, 1, "aco_create");
+    aco__trace_new(co);
     measure_if_wanted(co);
     return co;
 }
@@ -348,6 +350,7 @@ void aco_reset(aco_t *co, aco_cofuncp_t fp, void *arg)
     aco__extra_clear(co);
     aco__observe_again(co);
     prepare_entry(co, fp, arg);
+    aco__trace_new(co);
     measure_if_wanted(co);
 }
 
@@ -465,6 +468,7 @@ aco_t *aco__new_called(const char *call, aco_function_t fn, void *arg, const aco
             }
             if (o->name)
                 aco__name(aco__extra(co), o->name);
+            aco__trace_new(co);
             measure_if_wanted(co);
             return co;
         }
@@ -504,6 +508,7 @@ int aco_restart(aco_t *co, aco_function_t fn, void *arg)
     if (!aco__has(co, ACO__PRIVATE))
         co->save_stack.valid_sz = 0;
     aco__set_phase(co, aco__has(co, ACO__PRIVATE) ? ACO__SUSPENDED : ACO__READY);
+    aco__trace_new(co);
     measure_if_wanted(co);
     return 0;
 }

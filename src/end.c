@@ -1,5 +1,6 @@
 /* Ending a coroutine before it has returned: deferred calls, and the stack unwound frame by frame. */
 #include "os.h"
+#include "trace.h"
 #include "track.h"
 #include "unwinder.h"
 
@@ -375,6 +376,7 @@ int aco_cancel(aco_t *co)
         co->is_end = 1;
         co->aco__self.bp = NULL; /* its result */
         aco__set_phase(co, ACO__ENDED);
+        aco__trace_ended(co);
         return 0;
     }
     cancel = cancel_new("aco_cancel", co, 0);

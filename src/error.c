@@ -1,4 +1,5 @@
 #include "os.h"
+#include "trace.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -18,6 +19,7 @@ static void print(char *line, int length)
 __attribute__((noreturn)) static void line_out(char *line, int length)
 {
     print(line, length);
+    aco__trace_dies();
     abort();
 }
 

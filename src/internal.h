@@ -126,6 +126,7 @@ typedef struct aco__extra {
 #ifdef ACO__SHADOW_STACKS
     struct aco__shadow *shadow; /* shadow.h; NULL: it has none */
 #endif
+    uint32_t number;           /* in a trace; 0: not traced */
     char own_exceptions;
     char name[ACO_NAME_SIZE];
 } aco__extra_t;
@@ -279,6 +280,7 @@ typedef struct aco__rare {
     aco__extra_t main_extra;
     char has_main_extra;
     unsigned registered;    /* Valgrind's number for the scratch stack, or 0 */
+    long traced_as;         /* the thread's number in a trace; 0: it has made no event */
     void *signal_stack;     /* made by aco_explain_overflow(), or NULL */
 } aco__rare_t;
 /* Whether `p` is in the stack that `co` runs on; the frames of its generators are not. */

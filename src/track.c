@@ -1,4 +1,5 @@
 #include "shadow.h"
+#include "trace.h"
 
 #ifdef __APPLE__
 #include <dlfcn.h>
@@ -55,7 +56,8 @@ static void **exception_globals(void)
 
 int aco__tools_present(void)
 {
-    return (__tsan_switch_to_fiber && __tsan_create_fiber) || __sanitizer_start_switch_fiber || __lsan_register_root_region;
+    return (__tsan_switch_to_fiber && __tsan_create_fiber) || __sanitizer_start_switch_fiber || __lsan_register_root_region ||
+           aco__traced;
 }
 
 int aco__share_stacks_are_private(void)
@@ -275,6 +277,7 @@ ACO__UNOBSERVED void aco__observe_enter(aco_t *co, aco__outside_t *outside)
     aco__extra_t *extra = aco__extra(co);
     if (!extra)
         return;
+    aco__trace_runs(co);
     if (extra->own_exceptions)
         exchange_exceptions(outside->exceptions, extra->exceptions);
     if (extra->fiber) {
@@ -307,12 +310,17 @@ ACO__UNOBSERVED void aco__observe_leave(aco_t *co, aco__outside_t *outside)
     }
     if (extra->own_exceptions)
         exchange_exceptions(extra->exceptions, outside->exceptions);
+    if (ended || aco__phase(co) == ACO__GONE) /* a task that nobody joins any more */
+        aco__trace_ended(co);
+    aco__trace_stops(co);
 }
 
 ACO__UNOBSERVED void aco__observe_transfer(aco_t *from, aco_t *to)
 {
     aco__extra_t *extra = aco__extra(from), *next = aco__extra(to);
     aco__outside_t unused;
+    aco__trace_stops(from);
+    aco__trace_runs(to);
     if (aco_unlikely(extra && extra->usage))
         aco__usage_left(from, extra, (char *)__builtin_frame_address(0) - SWITCH_FRAME);
     if (extra && extra->own_exceptions)

@@ -26,7 +26,7 @@ ACO__HIDDEN int aco__has_own_exceptions(const aco_t *co);
 ACO__HIDDEN void aco__exceptions_aside(const aco_t *co, aco__exceptions_t *kept);
 ACO__HIDDEN void aco__exceptions_back(const aco_t *co, const aco__exceptions_t *kept);
 
-/* Whether a sanitizer is in this process that must know of each coroutine. */
+/* Whether a sanitizer is in this process that must know of each coroutine, or it is traced. */
 ACO__HIDDEN int aco__tools_present(void);
 /* Whether it is AddressSanitizer, whose notes about a stack's bytes cannot be copied with them. */
 ACO__HIDDEN int aco__share_stacks_are_private(void);

@@ -26,7 +26,10 @@ size_t aco__os_page_size(void)
     static size_t size;
     size_t known = __atomic_load_n(&size, __ATOMIC_RELAXED);
     if (!known) {
-        known = (size_t)sysconf(_SC_PAGESIZE);
+        long answer = sysconf(_SC_PAGESIZE);
+        if (answer <= 0)
+            aco__die("acorn", NULL, "the system does not say how large its pages are");
+        known = (size_t)answer;
         __atomic_store_n(&size, known, __ATOMIC_RELAXED);
     }
     return known;

@@ -3,24 +3,33 @@
 #endif
 #include "../clock.h"
 
+#include <errno.h>
+#include <string.h>
 #include <time.h>
 
 enum { NS_PER_SECOND = 1000000000 };
 
-int64_t aco__os_now(void)
+/* There is no going on without time: whoever waits for it would wait too short, or for ever. */
+static struct timespec read_clock(clockid_t which)
 {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (aco_unlikely(clock_gettime(which, &now) != 0))
+        aco__die("acorn", NULL, "the system has no time: %s", strerror(errno));
+    return now;
+}
+
+int64_t aco__os_now(void)
+{
+    struct timespec now = read_clock(CLOCK_MONOTONIC);
     return (int64_t)now.tv_sec * NS_PER_SECOND + now.tv_nsec;
 }
 
 uint32_t aco__os_milliseconds(void)
 {
-    struct timespec now;
 #ifdef CLOCK_MONOTONIC_COARSE
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    struct timespec now = read_clock(CLOCK_MONOTONIC_COARSE);
 #else
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    struct timespec now = read_clock(CLOCK_MONOTONIC);
 #endif
     return (uint32_t)now.tv_sec * 1000u + (uint32_t)(now.tv_nsec / 1000000);
 }

@@ -1,0 +1,459 @@
+/* Every call that the library makes of the system, of the C library's allocator and of its threads, made to fail: the first one,
+ * the second one, … until none is left, each with every errno of the table below, while a program uses all parts of the library.
+ * What is refused for that is refused as documented and works when it is tried again; libaco's calls, and others that say so, may
+ * abort with their one line instead; nothing else may happen. (Which message and what is left over: alloc_failure.c,
+ * native_failure.c, pool_failure.c and their like.)
+ *
+ * Linked with --wrap for each. Of what the library calls there are left out pthread_mutex_lock(), pthread_mutex_unlock() and
+ * pthread_once(), which cannot fail as they are used, and what only computes. */
+#define _GNU_SOURCE
+#include "aco.h"
+#include "aco/generator.h"
+#include "aco/pool.h"
+#include "aco/scheduler.h"
+#include "child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+/* ---- What fails ---- */
+
+/* The wrapped function's number, name, and what it may say in errno; a 0 ends them. */
+#define FUNCTIONS(F)                                                                                                   \
+    F(mmap, ENOMEM, EPERM, 0)                                                                                          \
+    F(munmap, ENOMEM, 0, 0)                                                                                            \
+    F(mprotect, ENOMEM, EACCES, 0)                                                                                     \
+    F(madvise, EINVAL, ENOMEM, EAGAIN)                                                                                 \
+    F(syscall, ENOSYS, EPERM, ENOMEM)                                                                                  \
+    F(mincore, ENOMEM, ENOSYS, 0)                                                                                      \
+    F(malloc, ENOMEM, 0, 0)                                                                                            \
+    F(open, ENOENT, EMFILE, EACCES)                                                                                    \
+    F(read, EIO, EINTR, 0)                                                                                             \
+    F(close, EIO, EINTR, 0)                                                                                            \
+    F(getrlimit, EPERM, 0, 0)                                                                                          \
+    F(sysconf, EINVAL, 0, 0)                                                                                           \
+    F(uname, EFAULT, 0, 0)                                                                                             \
+    F(write, EINTR, EBADF, ENOSPC)                                                                                     \
+    F(sigaction, EINVAL, 0, 0)                                                                                         \
+    F(sigaltstack, EPERM, ENOMEM, 0)                                                                                   \
+    F(pthread_key_create, EAGAIN, ENOMEM, 0)                                                                           \
+    F(pthread_setspecific, ENOMEM, 0, 0)                                                                               \
+    F(pthread_atfork, ENOMEM, 0, 0)                                                                                    \
+    F(clock_gettime, EINVAL, EPERM, 0)                                                                                 \
+    F(clock_nanosleep, EINTR, 0, 0)
+
+enum {
+#define NUMBER(name, a, b, c) NUMBER_##name,
+    FUNCTIONS(NUMBER) ALL
+};
+static const struct {
+    const char *name;
+    int errors[4];
+} table[ALL] = {
+#define ENTRY(name, a, b, c) {#name, {a, b, c, 0}},
+    FUNCTIONS(ENTRY)};
+
+static int calls[ALL];          /* atomic */
+static int armed, injected;     /* atomic */
+static int failing, fail_at, error; /* of the child */
+static int mmap_fails;          /* from now on, besides */
+
+static int fails(int which)
+{
+    if (!__atomic_load_n(&armed, __ATOMIC_RELAXED))
+        return 0;
+    if (__atomic_add_fetch(&calls[which], 1, __ATOMIC_RELAXED) != fail_at || which != failing)
+        return 0;
+    __atomic_store_n(&injected, 1, __ATOMIC_RELAXED);
+    errno = error;
+    return 1;
+}
+
+#define WRAP(result, name, parameters, arguments, failed)                                                              \
+    result __real_##name parameters;                                                                                   \
+    result __wrap_##name parameters;                                                                                   \
+    result __wrap_##name parameters                                                                                    \
+    {                                                                                                                  \
+        return fails(NUMBER_##name) ? (failed) : __real_##name arguments;                                              \
+    }
+
+void *__real_mmap(void *at, size_t sz, int prot, int flags, int fd, off_t offset);
+void *__wrap_mmap(void *at, size_t sz, int prot, int flags, int fd, off_t offset);
+void *__wrap_mmap(void *at, size_t sz, int prot, int flags, int fd, off_t offset)
+{
+    if (fails(NUMBER_mmap))
+        return MAP_FAILED;
+    if (mmap_fails) {
+        errno = ENOMEM;
+        return MAP_FAILED;
+    }
+    return __real_mmap(at, sz, prot, flags, fd, offset);
+}
+
+int __real_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...) /* the library makes no files */
+{
+    return fails(NUMBER_open) ? -1 : __real_open(path, flags);
+}
+
+WRAP(int, munmap, (void *at, size_t sz), (at, sz), -1)
+WRAP(int, mprotect, (void *at, size_t sz, int prot), (at, sz, prot), -1)
+WRAP(int, madvise, (void *at, size_t sz, int advice), (at, sz, advice), -1)
+WRAP(long, syscall, (long number, long a, long b, long c, long d, long e), (number, a, b, c, d, e), -1)
+WRAP(int, mincore, (void *at, size_t sz, unsigned char *vector), (at, sz, vector), -1)
+WRAP(void *, malloc, (size_t sz), (sz), NULL)
+WRAP(ssize_t, read, (int file, void *to, size_t sz), (file, to, sz), -1)
+WRAP(int, close, (int file), (file), (__real_close(file), -1))
+WRAP(int, getrlimit, (int resource, struct rlimit *limit), (resource, limit), -1)
+WRAP(long, sysconf, (int name), (name), -1)
+WRAP(int, uname, (struct utsname *name), (name), -1)
+WRAP(ssize_t, write, (int file, const void *text, size_t sz), (file, text, sz), -1)
+WRAP(int, sigaction, (int number, const struct sigaction *action, struct sigaction *old), (number, action, old), -1)
+WRAP(int, sigaltstack, (const stack_t *wanted, stack_t *old), (wanted, old), -1)
+WRAP(int, pthread_key_create, (pthread_key_t *key, void (*destructor)(void *)), (key, destructor), error)
+WRAP(int, pthread_setspecific, (pthread_key_t key, const void *value), (key, value), error)
+WRAP(int, clock_gettime, (clockid_t which, struct timespec *now), (which, now), -1)
+WRAP(int, clock_nanosleep, (clockid_t which, int flags, const struct timespec *until, struct timespec *left), (which, flags, until, left), error)
+
+/* The library's call comes before main(). */
+static const char atfork_fails[] = "EVERY_FAILURE_ATFORK";
+int __real_pthread_atfork(void (*before)(void), void (*parent)(void), void (*child)(void));
+int __wrap_pthread_atfork(void (*before)(void), void (*parent)(void), void (*child)(void));
+int __wrap_pthread_atfork(void (*before)(void), void (*parent)(void), void (*child)(void))
+{
+    return getenv(atfork_fails) ? ENOMEM : __real_pthread_atfork(before, parent, child);
+}
+
+/* ---- A program that uses everything ---- */
+
+/* A call that is refused, which only the injected failure may cause, is made again, and then works. */
+#define ATTEMPT(result, failed, expression)                                                                            \
+    do {                                                                                                               \
+        int before = __atomic_load_n(&injected, __ATOMIC_RELAXED);                                                     \
+        (result) = (expression);                                                                                       \
+        if ((result) == (failed)) {                                                                                    \
+            CHECK(!before && __atomic_load_n(&injected, __ATOMIC_RELAXED));                                            \
+            CHECK(strstr(aco_error_message(), ": "));                                                                  \
+            (result) = (expression);                                                                                   \
+        }                                                                                                              \
+        CHECK((result) != (failed));                                                                                   \
+    } while (0)
+
+static int called;
+
+static void count_call(void *arg)
+{
+    (void)arg;
+    called++;
+}
+
+static void *goes_deep(void *arg)
+{
+    volatile char bytes[40000];
+    for (size_t i = 0; i < sizeof bytes; i += 512)
+        bytes[i] = 1;
+    return (void *)((uintptr_t)arg + (uintptr_t)bytes[512] - 1);
+}
+
+static void *works(void *arg)
+{
+    static aco_key_t key;
+    int result;
+    ATTEMPT(result, -1, aco_defer(count_call, arg));
+    ATTEMPT(result, -1, aco_set_slot(NULL, arg));
+    if (!key.generation)
+        ATTEMPT(result, -1, aco_key_create(&key, count_call));
+    ATTEMPT(result, -1, aco_set_local(key, arg));
+    CHECK(goes_deep(arg) == arg);
+    for (int i = 0; i < 3; i++)
+        CHECK(aco_yield_value(arg) == arg);
+    return arg;
+}
+
+static void use(const aco_options_t *options)
+{
+    aco_t *co;
+    int result;
+    ATTEMPT(co, NULL, aco_new(works, &called, options));
+    CHECK(aco_send(co, NULL) == &called);
+    if (!options || !options->stack) {
+        CHECK(aco_stack_high_water(co) >= 0);
+        CHECK_EQ(aco_stack_trim(co), 0);
+    }
+    ATTEMPT(result, -1, aco_set_name(co, "another"));
+    CHECK(aco_send(co, &called) == &called);
+    ATTEMPT(result, -1, aco_cancel(co));
+    CHECK_EQ(aco_restart(co, goes_deep, &called), 0);
+    CHECK(aco_send(co, NULL) == &called);
+    aco_destroy(co);
+}
+
+static void yields_deep(void)
+{
+    volatile char bytes[5000];
+    for (int i = 0; i < 3; i++) {
+        bytes[i] = (char)i;
+        aco_yield();
+        CHECK_EQ(bytes[i], i);
+    }
+    aco_exit();
+}
+
+static void on_share_stacks(void)
+{
+    aco_t *main_co = aco_create(NULL, NULL, 0, NULL, NULL), *pair[2];
+    aco_share_stack_t *stack = aco_share_stack_new2(100000, 1);
+    aco_options_t options = {.stack = stack, .name = "shared"};
+    for (int i = 0; i < 2; i++)
+        pair[i] = aco_create(main_co, stack, i * 4000, yields_deep, NULL);
+    for (int n = 0; n < 4; n++)
+        for (int i = 0; i < 2; i++)
+            aco_resume(pair[i]);
+    for (int i = 0; i < 2; i++)
+        aco_destroy(pair[i]);
+    use(&options);
+    aco_share_stack_destroy(stack);
+    aco_destroy(main_co);
+}
+
+static void on_private_stacks(void)
+{
+    aco_options_t options = {.name = "named"};
+    aco_pool_options_t pool_options = {.flags = ACO_POOL_MPROTECT};
+    int result;
+    use(NULL);
+    use(&options);
+    options.stack_size = 100000;
+    options.flags = ACO_NO_GUARD;
+    use(&options);
+    options.stack_size = 20 << 20; /* not of a pool */
+    use(&options);
+    options.flags = 0;
+    use(&options);
+    options.stack_size = 0;
+    for (int i = 0; i < 2; i++) {
+        ATTEMPT(options.pool, NULL, aco_pool_new(&pool_options));
+        use(&options);
+        aco_pool_trim(options.pool);
+        use(&options);
+        ATTEMPT(result, -1, aco_pool_destroy(options.pool));
+        pool_options.flags = ACO_POOL_LAZY;
+    }
+    aco_pool_trim(NULL);
+    use(NULL);
+}
+
+#ifndef ACO__NO_IN_STACK
+ACO_GENERATOR(counts, y, arg)
+{
+    for (intptr_t i = 1; i <= (intptr_t)arg; i++)
+        aco_generate(y, (void *)i);
+}
+
+static void generates(void)
+{
+    aco_generator_t g;
+    int result;
+    for (intptr_t stop = 2; stop < 5; stop++) {
+        ATTEMPT(result, -1, aco_generator_open(&g, counts, (void *)3, NULL));
+        for (intptr_t i = 1; i < stop && aco_generator_next(&g); i++)
+            CHECK_EQ((intptr_t)g.value, i);
+        aco_generator_close(&g);
+    }
+}
+#else
+static void generates(void)
+{
+}
+#endif
+
+static void *task(void *channel)
+{
+    int result, element = 7;
+    ATTEMPT(result, -1, aco_sleep(100000));
+    ATTEMPT(result, -1, aco_channel_send(channel, &element));
+    return channel;
+}
+
+static void runs_tasks(void)
+{
+    aco_channel_t *channel;
+    aco_t *tasks[3];
+    int result, element;
+    ATTEMPT(channel, NULL, aco_channel_new(3, sizeof(int)));
+    for (int i = 0; i < 3; i++)
+        ATTEMPT(tasks[i], NULL, aco_spawn(task, channel, NULL));
+    ATTEMPT(result, -1, aco_run());
+    for (int i = 0; i < 3; i++) {
+        void *value;
+        CHECK(aco_channel_try_receive(channel, &element) == 0 && element == 7);
+        CHECK(aco_join(tasks[i], &value) == 0 && value == channel);
+    }
+    CHECK_EQ(aco_channel_destroy(channel), 0);
+    ATTEMPT(tasks[0], NULL, aco_spawn(task, NULL, NULL));
+}
+
+static void measures(void)
+{
+    aco_stack_measure(1);
+    use(NULL);
+    aco_stack_measure(0);
+}
+
+static int ignore_line(const aco_stack_usage_t *usage, void *arg)
+{
+    (void)usage, (void)arg;
+    return 0;
+}
+
+static void *everything(void *arg)
+{
+    int result;
+    aco_thread_init(NULL);
+    on_private_stacks();
+    on_share_stacks();
+    generates();
+    ATTEMPT(result, -1, aco_explain_overflow());
+    measures();
+    aco_stack_usage(ignore_line, NULL);
+    return arg;
+}
+
+/* A refusal for want of memory, whose reason is looked for in /proc. */
+static void *without_memory(void *arg)
+{
+    mmap_fails = 1;
+    errno = 0;
+    CHECK(!aco_new(works, NULL, NULL) && (errno == ENOMEM || errno == EAGAIN || (injected && errno == error)));
+    CHECK(strstr(aco_error_message(), "no memory for "));
+    mmap_fails = 0;
+    use(NULL);
+    return arg;
+}
+
+static void on_a_thread(void *(*fn)(void *))
+{
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, fn, NULL), 0);
+    pthread_join(thread, NULL);
+}
+
+static void *tasks_alone(void *arg)
+{
+    runs_tasks();
+    return arg;
+}
+
+enum { NOT_REACHED = 77 };
+
+static void program(void)
+{
+    armed = 1;
+    on_a_thread(without_memory);
+    on_a_thread(everything);
+    on_a_thread(everything); /* takes over what the first one left */
+    on_a_thread(tasks_alone);
+    everything(NULL);
+    armed = 0;
+    if (!injected && !check_failures)
+        _exit(NOT_REACHED);
+}
+
+/* Writing is what refusals by abort do. */
+static void aborts(void)
+{
+    armed = 1;
+    aco_yield();
+}
+
+/* ---- The sweep ---- */
+
+static void one(void (*act)(void))
+{
+    child_end_t end = child_run(act);
+    int aborted = WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGABRT && is_one_line(end.text) && strncmp(end.text, "acorn: ", 7) == 0;
+    if ((WIFEXITED(end.status) && (WEXITSTATUS(end.status) == 0 || WEXITSTATUS(end.status) == NOT_REACHED)) || aborted)
+        return;
+    fprintf(stderr, "call %d of %s fails with errno %d:\n", fail_at, table[failing].name, error);
+    child_complain(__FILE__, __LINE__, "the program", "to work, or to abort with its line", &end);
+}
+
+/* How often the program makes each call: it prints that. */
+static void print_counts(void)
+{
+    injected = 1; /* to return */
+    fail_at = -1;
+    program();
+    for (int i = 0; i < ALL; i++)
+        fprintf(stderr, "%d ", calls[i]);
+}
+
+static void sweep(void)
+{
+    child_end_t end = child_run(print_counts);
+    const char *p = end.text;
+    int total = 0, injections = 0;
+    CHECK(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0);
+    for (failing = 0; failing < ALL; failing++) {
+        char *next;
+        int n = (int)strtol(p, &next, 10);
+        p = next;
+        if (n == 0 && failing != NUMBER_write && failing != NUMBER_pthread_atfork && failing != NUMBER_uname) {
+            fprintf(stderr, "the program never calls %s\n", table[failing].name);
+            CHECK(!"every call is made");
+        }
+        for (int e = 0; table[failing].errors[e]; e++) {
+            error = table[failing].errors[e];
+            for (fail_at = 1; fail_at <= n + 2 && check_failures < 10; fail_at++, injections++)
+                one(program);
+        }
+        total += n;
+    }
+    printf("%d calls, %d failures injected\n", total, injections);
+}
+
+/* The line of an abort that cannot be written, or not at once. */
+static void failing_to_write(void)
+{
+    failing = NUMBER_write;
+    fail_at = 1;
+    for (int e = 0; (error = table[failing].errors[e]) != 0; e++) {
+        child_end_t end = child_run(aborts);
+        CHECK(WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGABRT);
+        CHECK(error == EINTR ? is_one_line(end.text) : !end.text[0]);
+    }
+}
+
+static void failing_to_tell_of_fork(const char *path)
+{
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        setenv(atfork_fails, "1", 1);
+        execl(path, path, "again", (char *)NULL);
+        _exit(1);
+    }
+    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1) { /* by failing_to_tell_of_fork() */
+        fail_at = -1;
+        injected = 1;
+        program();
+        PASSES(program);
+        return check_failures != 0;
+    }
+    sweep();
+    failing_to_write();
+    failing_to_tell_of_fork(argv[0]);
+    return check_result("every_failure");
+}
