@@ -32,9 +32,9 @@ using namespace llvm;
 namespace {
 
 // Options: -mllvm -apn-…; where a linker loads the plugin after it has read its options, the environment has them.
-cl::opt<std::string> list_option("apn-list", cl::desc("File of function names, one a line, to have preserve_none in every unit"));
-cl::opt<std::string> report_option("apn-report", cl::desc("File to which is added what was changed and where it stopped; - is stderr"));
-cl::opt<bool> explicit_option("apn-explicit", cl::desc("Begin with marked and named functions only, not with those that switch inline"));
+cl::opt<std::string> list_option("apn-list", cl::desc("File of names of functions that have preserve_none in every unit"));
+cl::opt<std::string> report_option("apn-report", cl::desc("File to which the decisions are added; -: stderr"));
+cl::opt<bool> explicit_option("apn-explicit", cl::desc("Begin with marked and named functions only"));
 
 std::string setting(const cl::opt<std::string> &option, const char *variable)
 {
