@@ -23,7 +23,7 @@ skip() { # NAME REASON
 # Of two rows that are much alike one is run each day; nightly, or asked for by name, both.
 is_for_another_day() { # NAME
     case $1 in
-    gcc-m32-pic | gcc-O1-frames | clang-ubsan | clang-avx*) parity=1 ;;
+    gcc-m32-pic | gcc-O1-frames | clang-ubsan | clang-avx* | clang-apn) parity=1 ;;
     gcc-m32-O0 | clang14-O2 | gcc-ubsan | gcc-avx*) parity=0 ;;
     *) return 1 ;;
     esac
@@ -124,6 +124,29 @@ if grep -q avx512f /proc/cpuinfo 2>/dev/null; then
 elif grep -q avx2 /proc/cpuinfo 2>/dev/null; then
     row gcc-avx2 gcc g++ "-O2 -march=x86-64-v3"
     row clang-avx2 clang-19 clang++-19 "-O2 -march=x86-64-v3"
+fi
+
+# The compiler helper: its own tests, and the suite built with it.
+apn() {
+    wants apn || return 0
+    command -v clang-19 >/dev/null || { skip apn "no clang-19"; return 0; }
+    start=$(date +%s) step=8
+    [ $nightly = OFF ] || step=1
+    if make --no-print-directory apn >build/test/apn.log 2>&1 && cmake -DAPN_CORPUS_STEP=$step build/apn >>build/test/apn.log 2>&1 &&
+        (cd build/apn && ctest -j "$jobs" --output-on-failure) >>build/test/apn.log 2>&1; then
+        passed=$((passed + 1))
+        echo "apn: $(sed -n 's/tests passed, 0 tests failed out of \(.*\)/\1 tests/p' build/test/apn.log | tail -n 1) ($(($(date +%s) - start)) s)"
+    else
+        failed=$((failed + 1)) failures="$failures apn"
+        tail -n 60 build/test/apn.log
+    fi
+}
+apn
+if [ -e build/apn/apn.so ]; then
+    width=$sanitized
+    row clang-apn clang-19 clang++-19 "-O2 -g -fplugin=$PWD/build/apn/apn.so -fpass-plugin=$PWD/build/apn/apn.so"
+elif wants clang-apn; then
+    skip clang-apn "the compiler helper is not built (apn)"
 fi
 
 # Programs on private stacks under Valgrind, from the first row's build.

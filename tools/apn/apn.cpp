@@ -1,0 +1,287 @@
+// apn: automatic preserve_none. A pass for clang 19 that gives the calling convention of ACO_SWITCHING (aco/switching.h) to the
+// functions around those that have it.
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+// A function that switches destroys all registers, so a caller that keeps values in callee-saved ones has saved them for nothing,
+// and so has its caller. The pass begins with the functions that have the convention already, that are named in a file, or that
+// contain a switch, and goes from callee to caller until it finds nothing more. It stops at a function whose calls it cannot all
+// see or rewrite: why_not() holds every reason. How to use it: README.md.
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Analysis/OptimizationRemarkEmitter.h"
+#include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/PassManager.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Passes/PassPlugin.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/TargetParser/Triple.h"
+
+#include <cstdlib>
+#include <string>
+
+using namespace llvm;
+
+namespace {
+
+// Options: -mllvm -apn-…; where a linker loads the plugin after it has read its options, the environment has them.
+cl::opt<std::string> list_option("apn-list", cl::desc("File of names of functions that have preserve_none in every unit"));
+cl::opt<std::string> report_option("apn-report", cl::desc("File to which the decisions are added; -: stderr"));
+cl::opt<bool> explicit_option("apn-explicit", cl::desc("Begin with marked and named functions only"));
+
+std::string setting(const cl::opt<std::string> &option, const char *variable)
+{
+    if (!option.empty())
+        return option;
+    const char *value = std::getenv(variable);
+    return value ? value : "";
+}
+
+constexpr CallingConv::ID SWITCHING = CallingConv::PreserveNone;
+constexpr size_t PARAMETERS_AT_MOST = 10; // beyond, the convention takes registers that prologues use (r11 and rax on x86-64)
+
+std::string quoted(const Value &value)
+{
+    return "`" + value.getName().str() + "`";
+}
+
+// Who uses the address of a function, in words.
+std::string named_user(const User &user)
+{
+    if (auto *instruction = dyn_cast<Instruction>(&user))
+        return "in " + quoted(*instruction->getFunction());
+    if (user.hasName())
+        return "by " + quoted(user);
+    for (const User *outer : user.users())
+        if (std::string name = named_user(*outer); !name.empty())
+            return name;
+    return "";
+}
+
+// Does an inline asm clobber all of these?
+bool clobbers(const CallBase &call, std::initializer_list<StringRef> registers)
+{
+    auto *code = dyn_cast<InlineAsm>(call.getCalledOperand());
+    if (!code)
+        return false;
+    StringSet<> clobbered;
+    for (const InlineAsm::ConstraintInfo &constraint : code->ParseConstraints())
+        if (constraint.Type == InlineAsm::isClobber)
+            for (const std::string &name : constraint.Codes)
+                clobbered.insert(name);
+    return all_of(registers, [&](StringRef name) { return clobbered.contains(name); });
+}
+
+// No asm but a switch makes the compiler give up all of these. (A base pointer, which may be missing, is not among them.)
+bool is_switch(const CallBase &call)
+{
+    return Triple(call.getModule()->getTargetTriple()).isAArch64() ? clobbers(call, {"{x20}", "{x22}", "{x24}", "{x26}", "{x28}"})
+                                                                   : clobbers(call, {"{r12}", "{r13}", "{r14}", "{r15}"});
+}
+
+// The frame needs a base pointer, which this convention does not preserve, if its alignment is more than the stack's: what
+// registers are spilled decides that later.
+bool may_need_base_pointer(const Instruction &instruction)
+{
+    if (auto *local = dyn_cast<AllocaInst>(&instruction))
+        return !local->isStaticAlloca();
+    auto *call = dyn_cast<CallBase>(&instruction);
+    return call && (clobbers(*call, {"{rsp}"}) || clobbers(*call, {"{sp}"}));
+}
+
+class Apn : public PassInfoMixin<Apn> {
+public:
+    PreservedAnalyses run(Module &module, ModuleAnalysisManager &)
+    {
+        Triple target(module.getTargetTriple());
+        if (!(target.getArch() == Triple::x86_64 && !target.isX32() && !target.isOSWindows()) && !target.isAArch64(64)) {
+            lines += "unchanged: " + module.getSourceFileName() + ": " + target.str() + " has no preserve_none\n";
+            write_report(module);
+            return PreservedAnalyses::all();
+        }
+        infect_named(module);
+        for (Function &function : module)
+            if (function.getCallingConv() == SWITCHING)
+                work.insert(&function);
+            else if (!explicit_option && any_of(instructions(function), [](const Instruction &instruction) {
+                         auto *call = dyn_cast<CallBase>(&instruction);
+                         return call && is_switch(*call);
+                     }))
+                consider(function, "it switches");
+        while (!work.empty()) {
+            Function *callee = work.pop_back_val();
+            for (User *user : callee->users())
+                if (auto *call = dyn_cast<CallBase>(user); call && call->getCalledOperand() == callee)
+                    consider(*call->getFunction(), "it calls " + quoted(*callee));
+        }
+        write_report(module);
+        return changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
+    }
+    static bool isRequired() { return true; } // also under -O0
+
+private:
+    SmallSetVector<Function *, 16> work;
+    SmallPtrSet<Function *, 16> considered;
+    std::string lines;
+    bool changed = false;
+
+    // Why no call of the function may get another convention; empty: nothing speaks against it.
+    std::string why_not(Function &function)
+    {
+        if (function.getName() == "main")
+            return "it is main";
+        if (function.isVarArg())
+            return "it takes a variable number of arguments";
+        if (function.arg_size() > PARAMETERS_AT_MOST)
+            return "it has more than " + std::to_string(PARAMETERS_AT_MOST) + " parameters";
+        if (function.getCallingConv() != CallingConv::C && function.getCallingConv() != CallingConv::Fast)
+            return "it has another calling convention";
+        for (Attribute::AttrKind kind : {Attribute::Nest, Attribute::InAlloca, Attribute::Preallocated, Attribute::SwiftSelf,
+                                         Attribute::SwiftError, Attribute::SwiftAsync})
+            if (function.getAttributes().hasAttrSomewhere(kind))
+                return "a parameter has a register of its own (" + Attribute::getNameFromAttrKind(kind).str() + ")";
+        if (function.hasFnAttribute(Attribute::Naked))
+            return "it is naked";
+        if (function.hasFnAttribute("split-stack"))
+            return "its stack is split";
+        for (const Instruction &instruction : instructions(function)) {
+            if (may_need_base_pointer(instruction))
+                return "its frame is of variable size";
+            if (auto *call = dyn_cast<CallInst>(&instruction); call && call->isMustTailCall())
+                return "a tail call in it must be one";
+        }
+        for (const Use &use : function.uses()) {
+            auto *call = dyn_cast<CallBase>(use.getUser());
+            if (isa<BlockAddress>(use.getUser()))
+                continue; // of a label in it
+            if (!call || !call->isCallee(&use)) {
+                std::string where = named_user(*use.getUser());
+                return "its address is taken" + (where.empty() ? "" : " " + where);
+            }
+            if (call->getFunctionType() != function.getFunctionType())
+                return "it is called as another type in " + quoted(*call->getFunction());
+            if (call->isMustTailCall())
+                return "its call in " + quoted(*call->getFunction()) + " must be a tail call";
+        }
+        return "";
+    }
+
+    // A function in which a switch happens, and why.
+    void consider(Function &function, const std::string &why)
+    {
+        if (function.getCallingConv() == SWITCHING || !considered.insert(&function).second)
+            return;
+        std::string reason = why_not(function);
+        if (reason.empty() && !function.hasLocalLinkage())
+            reason = "other units may call it";
+        if (reason.empty())
+            infect(function, why);
+        else
+            tell(function, false, why + "; " + reason);
+    }
+
+    void infect(Function &function, const std::string &why)
+    {
+        function.setCallingConv(SWITCHING);
+        for (User *user : function.users())
+            if (auto *call = dyn_cast<CallBase>(user); call && call->getCalledOperand() == &function)
+                call->setCallingConv(SWITCHING);
+        work.insert(&function);
+        changed = true;
+        tell(function, true, why);
+    }
+
+    // Named functions have the convention in every unit, so that what stops it is an error.
+    void infect_named(Module &module)
+    {
+        std::string file = setting(list_option, "APN_LIST");
+        if (file.empty())
+            return;
+        auto text = MemoryBuffer::getFile(file, true);
+        if (!text) {
+            module.getContext().emitError("apn: cannot read the list " + file + ": " + text.getError().message());
+            return;
+        }
+        SmallVector<StringRef> names;
+        (*text)->getBuffer().split(names, '\n', -1, false);
+        for (StringRef name : names) {
+            name = name.split('#').first.trim();
+            Function *function = name.empty() ? nullptr : module.getFunction(name);
+            if (!function || function->getCallingConv() == SWITCHING)
+                continue;
+            std::string reason = why_not(*function);
+            if (reason.empty())
+                infect(*function, "it is listed");
+            else
+                module.getContext().emitError("apn: " + quoted(*function) + " is listed in " + file + ", but " + reason);
+        }
+    }
+
+    void tell(Function &function, bool is_infected, const std::string &why)
+    {
+        std::string where = function.getParent()->getSourceFileName();
+        if (DISubprogram *source = function.getSubprogram())
+            where = source->getFilename().str() + ":" + std::to_string(source->getLine());
+        lines += (is_infected ? "infected: " : "stopped: ") + function.getName().str() + " (" + where + "): " + why + "\n";
+        if (function.isDeclaration())
+            return;
+        DiagnosticLocation location = function.getSubprogram() ? DiagnosticLocation(function.getSubprogram()) : DiagnosticLocation();
+        OptimizationRemarkEmitter emitter(&function);
+        if (is_infected)
+            emitter.emit(OptimizationRemark("apn", "Infected", location, &function.getEntryBlock())
+                         << quoted(function) << " has preserve_none: " << why);
+        else
+            emitter.emit(OptimizationRemarkMissed("apn", "Stopped", location, &function.getEntryBlock())
+                         << quoted(function) << " keeps its convention: " << why);
+    }
+
+    // One write, as several compilers may add to the file at the same time.
+    void write_report(Module &module)
+    {
+        std::string file = setting(report_option, "APN_REPORT");
+        if (file.empty() || lines.empty())
+            return;
+        if (file == "-") {
+            errs() << lines;
+            return;
+        }
+        std::error_code error;
+        raw_fd_ostream out(file, error, sys::fs::CD_OpenAlways, sys::fs::FA_Write, sys::fs::OF_Append);
+        if (!error) {
+            out.SetBufferSize(lines.size() + 1);
+            out << lines;
+            out.close();
+            error = out.error();
+        }
+        if (error) {
+            out.clear_error();
+            module.getContext().emitError("apn: cannot write the report " + file + ": " + error.message());
+        }
+    }
+};
+
+} // namespace
+
+extern "C" __attribute__((visibility("default"))) PassPluginLibraryInfo llvmGetPassPluginInfo()
+{
+    return {LLVM_PLUGIN_API_VERSION, "apn", "1", [](PassBuilder &builder) {
+                builder.registerPipelineParsingCallback(
+                    [](StringRef name, ModulePassManager &passes, ArrayRef<PassBuilder::PipelineElement>) {
+                        if (name != "apn")
+                            return false;
+                        passes.addPass(Apn());
+                        return true;
+                    });
+                // last, when what shall be inlined has been: a unit's, and the whole program's
+                builder.registerOptimizerLastEPCallback([](ModulePassManager &passes, OptimizationLevel) { passes.addPass(Apn()); });
+                builder.registerFullLinkTimeOptimizationLastEPCallback(
+                    [](ModulePassManager &passes, OptimizationLevel) { passes.addPass(Apn()); });
+            }};
+}
