@@ -296,9 +296,11 @@ class Machine:
                 return taken
         if co == source:  # it leaves, and finds itself
             self.ctx[source] = self.depart(t, source)
+            self.change_environment(t, source, co)
             return OK
         if on_this_stack:
             self.ctx[source] = self.depart(t, source)
+            self.flow_if_shared(t, source, self.by[source])
             self.here = None
             if self.phase[co] != self.SUSPENDED:
                 taken = self.take(t, co)
@@ -308,9 +310,8 @@ class Machine:
             self.change_environment(t, source, co)
         else:
             self.ctx[source] = self.depart(t, source)
+            self.flow_if_shared(t, source, self.by[source])
             self.change_environment(t, source, co)
-        if not self.own_fp[source]:  # what one changes that shares its resumer's environment, the resumer finds
-            self.flow_of(t, self.by[source])
         self.arrive(t, co)
         return OK
 
@@ -337,10 +338,10 @@ class Machine:
     def used_rightly(self, t, co, to_run=True):
         """What the header forbids and the library does not see: the coroutine runs on another thread; or it is to run, and is
         on a share stack of another thread with its frames in place."""
+        self.w.assume(co != self.nil and co != self.trap and self.phase[co] != self.NONE)
         self.w.assume(self.doing[co] != self.RUNS or self.on[co] == t)
         s = self.stack[co]
         self.w.assume(not to_run or self.phase[co] != self.SUSPENDED or self.private[s] or self.thread[s] == t)
-        self.w.assume(co != self.nil and co != self.trap)
 
     def may_run(self, t, co):
         """The specification of what a resume accepts."""
@@ -396,6 +397,7 @@ class Machine:
         return OK
 
     def flow_if_shared(self, t, co, by):
+        """What one changes that shares its resumer's environment, the resumer finds."""
         if not self.own_fp[co]:
             self.flow_of(t, by)
 
@@ -420,7 +422,7 @@ class Machine:
         """aco__end(), after the cleaning up: by aco_exit(), return or cancellation. A task that ends may go on in the next one."""
         self.now(t)
         co, s = self.actor, self.stack[self.actor]
-        self.w.assume(co != self.nil)
+        self.w.assume(self.actor != self.nil)
         by = self.by[co]
         if self.cleaning[co]:  # lift_trap()
             self.unpark_resumer(t, self.kept[co])

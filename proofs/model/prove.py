@@ -74,7 +74,8 @@ class Field:
 
     def at(self, key):
         value = FUNCTIONS[self.name](key)
-        self.path.meet(value)
+        if self.path:
+            self.path.meet(value)
         for where, written in self.writes:
             hit = where(key)
             value = written if z3.is_true(hit) else z3.If(hit, written, value)
@@ -98,7 +99,7 @@ class Field:
         self.writes.append((lambda k: z3.BoolVal(True) if k.eq(key) else k == key, value))
 
     def clear_on(self, s):
-        stack, s = Field(self.path, "stack", self.path.fields["stack"].writes), raw(s)
+        stack, s = Field(None, "stack", self.path.fields["stack"].writes), raw(s)
         self.writes.append((lambda k: stack.at(k) == s, z3.BoolVal(False)))
 
 
@@ -233,7 +234,7 @@ class Path:
         self.solver.add(raw(fact))
 
     def nobody_started(self, s):
-        life, stack, left = (Field(self, name, self.fields[name].writes) for name in ("life", "stack", "left"))
+        life, stack, left = (Field(None, name, self.fields[name].writes) for name in ("life", "stack", "left"))
         s = raw(s)
 
         def started(x):
