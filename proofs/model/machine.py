@@ -18,7 +18,7 @@ CO, TH, ST, CTX, FR, ENV, PHASE, LIFE, DOING, BOOL, INT = "Co Th St Ctx Fr Env P
 PHASES = ("SUSPENDED", "READY", "SAVED", "ENDED", "TASK", "GONE", "RESUMING", "RESUMING_SAVED", "NONE")
 LIVES = ("UNBORN", "NEW", "STARTED", "DONE", "DESTROYED")  # ghost: what has become of a coroutine
 DOINGS = ("IDLE", "RUNS", "WAITS")                         # ghost: waits for one that it has resumed
-CONSTANTS = {"nil": CO, "trap": CO, "nobody": TH, "RECALL": CTX, "TRAPPED": CTX, "BEGIN": CTX, "garbage": FR}
+CONSTANTS = {"nil": CO, "trap": CO, "nobody": TH, "RECALL": CTX, "TRAPPED": CTX, "BEGIN": CTX, "garbage": FR, "FIRST": ENV}
 
 FIELDS = {  # name: (of what, what)
     # the control block
@@ -493,7 +493,7 @@ class Machine:
 
     def begin(self, co):
         """aco__prepare()."""
-        self.ctx[co], self.life[co] = self.BEGIN, self.NEW
+        self.ctx[co], self.fp[co], self.life[co] = self.BEGIN, self.FIRST, self.NEW
         self.phase[co] = self.SUSPENDED if self.private[self.stack[co]] else self.READY
 
     def call_new(self, t, co, s):
