@@ -1,0 +1,27 @@
+/* A generator on its consumer's stack. */
+#include "aco/generator.h"
+
+extern long next(void);
+extern void put(long x);
+
+ACO_IN_STACK_GENERATOR(counts, y, arg)
+{
+    long a = next(), b = next();
+    for (long i = 0; i < (long)arg; i++) {
+        aco_generate_in_stack(y, (void *)(a + i));
+        b ^= i;
+    }
+    put(a + b);
+}
+
+long consumes_in_stack(long n)
+{
+    aco_in_stack_t generator;
+    long a = next(), b = next(), c = next();
+    aco_in_stack_open(&generator, counts, (void *)n);
+    while (aco_in_stack_next(&generator) == 1)
+        a += (long)generator.value, b ^= a, c += b;
+    aco_in_stack_close(&generator);
+    put(a + b);
+    return c;
+}

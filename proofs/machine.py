@@ -1,0 +1,289 @@
+"""Compiled code, lifted to p-code, and its symbolic execution.
+
+A State holds what is known of registers and memory, byte by byte: which byte of which term. Memory is kept by base: two addresses
+with one base are compared by their constants; what a store to an unknown address may have changed is forgotten."""
+import pypcode
+from elftools.elf.elffile import ELFFile
+
+from terms import add, apply, const, fresh, is_const, is_poisoned, joined, make, piece_of, signed, split
+
+
+class NotUnderstood(Exception):
+    pass
+
+
+class Program:
+    """A linked ELF file: its bytes, its symbols, its instructions as p-code."""
+
+    def __init__(self, path, arch):
+        self.arch = arch
+        self.sections, self.functions, self.labels, self.starts, self.tls = [], {}, {}, {}, {}
+        with open(path, "rb") as file:
+            elf = ELFFile(file)
+            for section in elf.iter_sections():
+                flags = section["sh_flags"]
+                if flags & 2 and section["sh_type"] != "SHT_NOBITS":
+                    self.sections.append((section["sh_addr"], section.data(), bool(flags & 1), bool(flags & 4)))
+            self.tls_sizes = [(s["p_memsz"], s["p_align"]) for s in elf.iter_segments() if s["p_type"] == "PT_TLS"]
+            for symbol in elf.get_section_by_name(".symtab").iter_symbols():
+                kind, at = symbol["st_info"]["type"], symbol["st_value"]
+                if kind == "STT_FUNC":
+                    at &= ~arch.code_bit
+                    self.functions[symbol.name] = (at, symbol["st_size"])
+                    self.starts.setdefault(at, []).append(symbol.name)
+                elif kind == "STT_TLS":
+                    self.tls[symbol.name] = at
+                elif symbol.name.startswith("aco.site."):
+                    self.labels[symbol.name] = at & ~arch.code_bit
+        self.context = pypcode.Context(arch.language)
+        for name, value in arch.context.items():
+            self.context.setVariableDefault(name, value)
+        self.registers = {name: (r.offset, r.size) for name, r in self.context.registers.items()}
+        self.cache = {}
+
+    def thread_record(self):
+        """Its offset from the thread pointer."""
+        return self.arch.tls_offset(self.tls["aco__thread"], *self.tls_sizes[0])
+
+    def bytes_at(self, at, size, code=False):
+        """What stands in memory that is not written."""
+        for start, data, writable, executable in self.sections:
+            if start <= at and at + size <= start + len(data) and (not writable or executable):
+                return data[at - start:at - start + size]
+        return None
+
+    def name_at(self, at):
+        names = self.starts.get(at & ~self.arch.code_bit)
+        return names[0] if names else None
+
+    def instruction(self, at):
+        """(length, operations) of the instruction there."""
+        if at not in self.cache:
+            data = next((self.bytes_at(at, n) for n in (16, 12, 10, 8, 6, 4, 3, 2, 1) if self.bytes_at(at, n)), None)
+            if data is None:
+                raise NotUnderstood("no code at %#x" % at)
+            try:
+                ops = self.context.translate(data, at, 0, len(data), 1).ops
+            except (pypcode.BadDataError, pypcode.UnimplError) as error:
+                raise NotUnderstood("%#x: %s" % (at, error))
+            length = sum(v.size for op in ops if op.opcode == pypcode.OpCode.IMARK for v in op.inputs)
+            self.cache[at] = (length, [Operation(op) for op in ops if op.opcode != pypcode.OpCode.IMARK])
+        return self.cache[at]
+
+    def text(self, at):
+        data = self.bytes_at(at, 16) or self.bytes_at(at, 4)
+        try:
+            i = self.context.disassemble(data, at, 0, len(data), 1).instructions[0]
+            return "%s %s" % (i.mnem, i.body)
+        except (pypcode.BadDataError, pypcode.UnimplError, IndexError, TypeError):
+            return "?"
+
+
+class Operation:
+    __slots__ = ("name", "output", "inputs")
+
+    def __init__(self, op):
+        self.name = op.opcode.name
+        self.output = op.output and (op.output.space.name, op.output.offset, op.output.size)
+        self.inputs = [(v.space.name, v.offset, v.size) for v in op.inputs]
+
+
+class State:
+    def __init__(self):
+        self.registers, self.memory = {}, {}
+
+    def copy(self):
+        other = State()
+        other.registers = dict(self.registers)
+        other.memory = {base: dict(cells) for base, cells in self.memory.items()}
+        return other
+
+    @staticmethod
+    def read(cells, at, size, what, unknown=None):
+        """What is not known becomes a variable, which is remembered."""
+        k = 0
+        while k < size:
+            if at + k in cells:
+                k += 1
+                continue
+            n = 1
+            while k + n < size and at + k + n not in cells:
+                n += 1
+            variable = (unknown or fresh)(n, what)
+            for i in range(n):
+                cells[at + k + i] = (variable, i)
+            k += n
+        term, first = cells[at]
+        if first == 0 and term.size == size and cells[at + size - 1] == (term, size - 1):
+            return term
+        result, k = None, 0
+        while k < size:
+            term, first = cells[at + k]
+            n = 1
+            while k + n < size and cells[at + k + n] == (term, first + n):
+                n += 1
+            part = piece_of(term, first, n)
+            result = part if result is None else joined(part, result)
+            k += n
+        return result
+
+    @staticmethod
+    def write(cells, at, term):
+        for i in range(term.size):
+            cells[at + i] = (term, i)
+
+    @staticmethod
+    def known(cells, at, size):
+        return all(at + i in cells for i in range(size))
+
+
+class Machine:
+    """Executes one instruction. A client hears of memory accesses, calls and what cannot be followed."""
+
+    def __init__(self, program):
+        self.program, self.arch = program, program.arch
+        self.sp = program.registers[self.arch.sp]
+        self.names = {}
+        for name, (offset, size) in program.registers.items():
+            for i in range(size):
+                self.names.setdefault(offset + i, name)
+
+    def register(self, state, name):
+        offset, size = self.program.registers[name]
+        return State.read(state.registers, offset, size, name)
+
+    def set_register(self, state, name, term):
+        State.write(state.registers, self.program.registers[name][0], term)
+
+    def value(self, state, unique, varnode):
+        space, offset, size = varnode
+        if space == "const":
+            return const(size, offset)
+        if space == "register":
+            return State.read(state.registers, offset, size, self.names.get(offset, "r%x" % offset))
+        if space == "unique":
+            return State.read(unique, offset, size, "undefined")
+        return self.client.load(state, const(self.arch.word, offset), size)
+
+    def set_value(self, state, unique, varnode, term):
+        space, offset, _ = varnode
+        if space == "register":
+            State.write(state.registers, offset, term)
+        elif space == "unique":
+            State.write(unique, offset, term)
+        else:
+            self.client.store(state, const(self.arch.word, offset), term)
+
+    def step(self, state, at, client):
+        """[(where to go on, the state there, conditions)]: where is an address, or ("call" | "leave" | "return", a term)."""
+        self.client = client
+        length, ops = self.program.instruction(at)
+        after = at + length
+        todo, done = [(0, state, {}, ())], []
+        while todo:
+            index, state, unique, conditions = todo.pop()
+            while True:
+                if index >= len(ops):
+                    done.append((after, state, conditions))
+                    break
+                op = ops[index]
+                name = op.name
+                if name in ("BRANCH", "CBRANCH"):
+                    space, offset, size = op.inputs[0]
+                    if name == "CBRANCH":
+                        taken = self.value(state, unique, op.inputs[1])
+                        client.uses(state, taken, "a condition")
+                        if is_const(taken):
+                            if not taken.args[0]:
+                                index += 1
+                                continue
+                        else:
+                            todo.append((index + 1, state.copy(), dict(unique), conditions + ((taken, False),)))
+                            conditions += ((taken, True),)
+                    if space == "const":  # within the instruction
+                        index += signed(offset, size)
+                        continue
+                    done.append((offset, state, conditions))
+                    break
+                if name in ("CALL", "CALLIND", "BRANCHIND", "RETURN"):
+                    target = const(self.arch.word, op.inputs[0][1]) if name == "CALL" else self.value(state, unique, op.inputs[0])
+                    kind = {"CALL": "call", "CALLIND": "call", "BRANCHIND": "leave", "RETURN": "return"}[name]
+                    done.append(((kind, target, after), state, conditions))
+                    break
+                if name == "LOAD":
+                    address = self.value(state, unique, op.inputs[1])
+                    self.set_value(state, unique, op.output, client.load(state, address, op.output[2]))
+                elif name == "STORE":
+                    address = self.value(state, unique, op.inputs[1])
+                    client.store(state, address, self.value(state, unique, op.inputs[2]))
+                elif name == "CALLOTHER":
+                    client.other(state, op)
+                    if op.output:
+                        self.set_value(state, unique, op.output, fresh(op.output[2], "other"))
+                else:
+                    arguments = [self.value(state, unique, v) for v in op.inputs]
+                    self.set_value(state, unique, op.output, apply(name, op.output[2], *arguments))
+                index += 1
+        return done
+
+
+# ---- Joining ----
+
+
+class Join:
+    """What holds in both of two states, by anti-unification: equal terms stay, pairs of different ones become a variable, one for
+    each pair. Variables that were made at this place before go on to stand for what they stand for, while they can."""
+
+    def __init__(self, ours):
+        self.ours, self.pairs, self.partner, self.changed = ours, {}, {}, False
+
+    def term(self, a, b):
+        if a is b and all(self.partner.setdefault(v, v) is v for v in a.free if v in self.ours):
+            return a
+        if (a, b) in self.pairs:
+            return self.pairs[a, b]
+        (x, c), (y, d) = split(a), split(b)
+        if c == d and c != 0 and x is not None and y is not None and a is not b:
+            return add(self.term(x, y), c)
+        if a in self.ours and self.partner.setdefault(a, b) is b:
+            self.pairs[a, b] = a
+            return a
+        if a.op == "mixed" or b.op == "mixed":  # in one of them perhaps as it was
+            (p, q, m), (r, s, n) = (t.args if t.op == "mixed" else (t, t, (a if a.op == "mixed" else b).args[2]) for t in (a, b))
+            if m == n:
+                self.pairs[a, b] = make("mixed", a.size, self.term(p, r), self.term(q, s), m)
+                self.changed |= a.op != "mixed"
+                return self.pairs[a, b]
+        self.changed = True
+        variable = fresh(a.size, "join", poison=is_poisoned(a) or is_poisoned(b))
+        self.ours.add(variable)
+        self.partner[variable] = b
+        self.pairs[a, b] = variable
+        return variable
+
+    def cells(self, old, new):
+        out = {}
+        for at, (a, i) in old.items():
+            other = new.get(at)
+            if other is None or other[1] != i or other[0].size != a.size:
+                self.changed = True
+            else:
+                out[at] = (self.term(a, other[0]), i)
+        return out
+
+    def state(self, old, new):
+        out = State()
+        out.registers = self.cells(old.registers, new.registers)
+        for base, cells in old.memory.items():
+            match = new.memory.get(base)
+            name = base
+            if match is None:
+                name = next((v for (a, b), v in self.pairs.items() if a is base and b in new.memory), None)
+                match = new.memory.get(next((b for (a, b), v in self.pairs.items() if v is name), None)) if name is not None else None
+            if match is None:
+                self.changed |= bool(cells)
+                continue
+            kept = self.cells(cells, match)
+            if kept:
+                out.memory[name] = kept
+        return out

@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""prove.py [--quick] [--only REGEX] [--jobs N] [--verbose]   proves the theorems of theorems.py about compiled switches
+prove.py --mutations [--only REGEX]                            and that seeded faults are found, each by the theorem named for it
+
+One line for each configuration: processor, compiler, options; how many switches were found in how many functions, how many claims
+were proved, how many of them needed the solver (the others are equal terms), and the time. A claim that fails, a switch that no
+path reached, and a theorem that was not brought to a switch are printed and make the exit status 1. What this machine has no
+compiler for is listed as not run."""
+import argparse
+import collections
+import multiprocessing
+import pathlib
+import re
+import shutil
+import sys
+import time
+import traceback
+
+import build
+import machine
+import terms
+import theorems
+from arch import ARCHES, ROOT, redzone
+
+OUT = ROOT / "build/prove"
+CALLERS = [ROOT / "proofs/callers" / name for name in ("integers.c", "others.c", "in_stack.c", "plus.cpp")]
+LIBRARY = [ROOT / "src" / (name + ".c") for name in ("core", "stack", "end", "scheduler", "generator")]
+LEVELS = ("-O0", "-O1", "-O2", "-O3")
+
+
+class Configuration:
+    def __init__(self, arch, compiler, flags, lto=False, units=None):
+        self.arch, self.compiler, self.flags, self.lto, self.units = ARCHES[arch], compiler, flags.split(), lto, units
+        self.name = " ".join(filter(None, [arch, compiler, flags, "-flto" if lto else ""]))
+
+    def is_here(self):
+        return shutil.which(self.arch.targets[self.compiler][0]) is not None
+
+
+def configurations():
+    for arch, about in ARCHES.items():
+        for compiler in about.targets:
+            for flags in about.flags:
+                for level in LEVELS:
+                    yield Configuration(arch, compiler, (level + " " + flags).strip())
+                yield Configuration(arch, compiler, ("-O2 " + flags + " -DACO_CONFIG_SHARE_FPU_MXCSR_ENV").replace("  ", " "))
+            if about.lto:
+                yield Configuration(arch, compiler, "-O2", lto=True)
+                yield Configuration(arch, compiler, "-O3", lto=True)
+            if about.pads:
+                yield Configuration(arch, compiler, "-O2 " + about.pads)
+
+
+def quick():
+    return [Configuration("x86_64", "gcc", "-O2 -fcf-protection", units=CALLERS + LIBRARY),
+            Configuration("x86_64", "gcc", "-O0", units=CALLERS),
+            Configuration("x86_64", "clang", "-O3", units=CALLERS)]
+
+
+def find_sites(program, labels_of):
+    """{function: its switches}"""
+    names, found = sorted(labels_of), collections.defaultdict(list)
+    spans = sorted((at, -size, name) for name, (at, size) in program.functions.items() if size)
+    for site in (theorems.Site(name, program.labels) for name in names):
+        if site.begin is None:
+            raise build.BuildFailed("the switch %s is not in the program" % site.name)
+        inside = [name for at, size, name in spans if at <= site.begin < at - size]
+        if not inside:
+            raise build.BuildFailed("the switch %s is in no function" % site.name)
+        name = min(inside, key=lambda n: ("." in n, len(n)))
+        whole = re.sub(r"\.cold(\.\d+)?$", "", name)
+        found[whole if whole in program.functions else name].append(site)
+    return found
+
+
+class Outcome:
+    def __init__(self, configuration):
+        self.name, self.failures, self.error = configuration.name, [], None
+        self.sites = self.functions = self.claims = self.queries = 0
+        self.kinds, self.theorems, self.seconds = collections.Counter(), collections.Counter(), 0
+
+
+def prove(configuration, include=ROOT / "include", folder=None, functions=None):
+    outcome, begun = Outcome(configuration), time.monotonic()
+    folder = folder or OUT / re.sub(r"\W+", "_", configuration.name)
+    try:
+        path, names = build.build(configuration.arch, configuration.compiler, configuration.flags, configuration.units or CALLERS + LIBRARY,
+                                  folder, include, configuration.lto)
+        program = machine.Program(path, configuration.arch)
+        walk(configuration, program, names, functions, outcome)
+        if configuration.arch.name == "x86_64" and functions is None:
+            red_zone(folder, outcome)
+    except build.BuildFailed as error:
+        outcome.error = str(error)
+    except Exception:  # of the prover's own
+        outcome.error = traceback.format_exc()
+    outcome.seconds = time.monotonic() - begun
+    return outcome
+
+
+def walk(configuration, program, names, only, outcome):
+    clang, pads = configuration.compiler == "clang", bool(configuration.arch.pads and configuration.arch.pads in " ".join(configuration.flags))
+    for function, sites in sorted(find_sites(program, names).items()):
+        if only and not any(re.fullmatch(pattern, function) for pattern in only):
+            continue
+        claims = theorems.Claims()
+        terms.forget()
+        try:
+            theorems.Function(program, function, sites, claims, clang, pads).run()
+        except machine.NotUnderstood as why:
+            outcome.failures.append((function, "not understood", str(why)))
+        for site in sites:
+            for theorem in theorems.wanted(site, configuration.arch, clang, pads):
+                if (site.name, theorem) not in claims.results:
+                    outcome.failures.append((site.name + " in " + function, theorem, "was not brought to this switch"))
+        add_up(claims, outcome, function)
+        outcome.sites += len(sites)
+        outcome.functions += 1
+        outcome.kinds.update(site.kind for site in sites)
+    if "aco__stack_lay_out" in program.functions and (not only or "aco__stack_lay_out" in only):
+        claims = theorems.Claims()
+        terms.forget()
+        theorems.LayOut(program, claims, clang).run()
+        add_up(claims, outcome, "aco__stack_lay_out")
+
+
+def add_up(claims, outcome, function):
+    for (where, theorem), (count, bad) in claims.results.items():
+        outcome.claims += count
+        outcome.theorems[theorem] += count
+        if bad:
+            outcome.failures.append((where if where == function else where + " in " + function, theorem, bad))
+    outcome.queries += claims.queries
+
+
+def red_zone(folder, outcome):
+    """The same objects, by the other checker, which follows frames of variable size too."""
+    for path in sorted(folder.glob("*.s.o")):
+        try:
+            for line in redzone.check_file(str(path), argparse.Namespace(vzeroupper=None, verbose=False))[1]:
+                outcome.failures.append((path.name, "redzone", line))
+        except ValueError as why:
+            outcome.failures.append((path.name, "redzone", str(why)))
+
+
+def report(outcome, verbose):
+    print("%-62s %4d switches in %3d functions: %6d claims, %5d by the solver, %3d failed, %4.0f s" % (
+        outcome.name, outcome.sites, outcome.functions, outcome.claims, outcome.queries, len(outcome.failures), outcome.seconds), flush=True)
+    if verbose:
+        print("    " + ", ".join("%s %d" % pair for pair in sorted(outcome.kinds.items())))
+        print("    " + ", ".join("%s %d" % pair for pair in sorted(outcome.theorems.items())))
+    for where, theorem, what in outcome.failures:
+        print("    FAILED %s: %s: %s\n        (%s)" % (where, theorem, what, theorems.THEOREMS.get(theorem, "")))
+    if outcome.error:
+        print("    ERROR " + outcome.error)
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--mutations", action="store_true")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--verbose", action="store_true")
+    options = parser.parse_args()
+    if options.mutations:
+        import mutations
+        return mutations.main(options)
+    wanted = [c for c in (quick() if options.quick else configurations()) if re.search(options.only, c.name)]
+    absent = [c for c in wanted if not c.is_here()]
+    wanted = [c for c in wanted if c.is_here()]
+    begun, failed, sites, claims = time.monotonic(), 0, 0, 0
+    with multiprocessing.Pool(options.jobs, maxtasksperchild=1) as pool:
+        for outcome in pool.imap(prove, wanted, chunksize=1):
+            report(outcome, options.verbose)
+            failed += bool(outcome.failures or outcome.error or not outcome.sites)
+            sites, claims = sites + outcome.sites, claims + outcome.claims
+    for configuration in absent:
+        print("not run, no compiler: " + configuration.name)
+    print("%d configurations, %d failed, %d not run: %d switches, %d claims, %.0f s" % (
+        len(wanted), failed, len(absent), sites, claims, time.monotonic() - begun))
+    return 1 if failed or not wanted else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,267 @@
+"""Bit-vector terms, one object for each: what registers and memory hold, over the values that they had when a function began.
+
+A sum with a constant is always (base + constant), so that two addresses with one base compare at sight. Sizes are in bytes."""
+import itertools
+
+import z3
+
+
+class Term:
+    __slots__ = ("op", "size", "args", "_free", "_z3", "number")
+
+    def __repr__(self):
+        if self.op == "const":
+            return "%#x" % self.args[0]
+        if self.op == "var":
+            return self.args[0]
+        if self.op == "add":
+            return "%r%+d" % (self.args[0], signed(self.args[1], self.size))
+        return "%s:%d(%s)" % (self.op, self.size, ", ".join(map(repr, self.args)))
+
+    @property
+    def free(self):
+        """Its variables."""
+        if self._free is None:
+            if self.op == "var":
+                self._free = frozenset([self])
+            else:
+                self._free = frozenset().union(*(a.free for a in self.args if isinstance(a, Term)))
+        return self._free
+
+
+_terms, _count, _poison = {}, itertools.count(), set()
+
+
+def make(op, size, *args):
+    key = (op, size, args)
+    term = _terms.get(key)
+    if term is None:
+        term = Term()
+        term.op, term.size, term.args, term._free, term._z3 = op, size, args, None, None
+        term.number = next(_count)
+        _terms[key] = term
+    return term
+
+
+def const(size, value):
+    return make("const", size, value & mask(size))
+
+
+def fresh(size, what, poison=False):
+    """A variable that nothing is known of; `poison`: nothing may depend on it."""
+    term = make("var", size, "%s.%d" % (what, next(_count)))
+    if poison:
+        _poison.add(term)
+    return term
+
+
+def is_poisoned(term):
+    return not _poison.isdisjoint(term.free)
+
+
+def forget():
+    """Between functions: terms are not shared by them."""
+    _terms.clear()
+    _poison.clear()
+
+
+def mask(size):
+    return (1 << 8 * size) - 1
+
+
+def signed(value, size):
+    return value - (1 << 8 * size) if value >> (8 * size - 1) else value
+
+
+def split(term):
+    """(base, constant); the base of a constant is None."""
+    if term.op == "const":
+        return None, signed(term.args[0], term.size)
+    if term.op == "add":
+        return term.args[0], signed(term.args[1], term.size)
+    return term, 0
+
+
+def add(term, constant):
+    base, known = split(term)
+    total = known + constant & mask(term.size)
+    if base is None:
+        return const(term.size, total)
+    return base if total == 0 else make("add", term.size, base, total)
+
+
+def is_const(term):
+    return term.op == "const"
+
+
+COMPARE = {
+    "INT_EQUAL": lambda a, b, n: a == b, "INT_NOTEQUAL": lambda a, b, n: a != b,
+    "INT_LESS": lambda a, b, n: a < b, "INT_LESSEQUAL": lambda a, b, n: a <= b,
+    "INT_SLESS": lambda a, b, n: signed(a, n) < signed(b, n), "INT_SLESSEQUAL": lambda a, b, n: signed(a, n) <= signed(b, n),
+}
+FOLD = {
+    "INT_AND": lambda a, b, n: a & b, "INT_OR": lambda a, b, n: a | b, "INT_XOR": lambda a, b, n: a ^ b,
+    "INT_MULT": lambda a, b, n: a * b, "BOOL_AND": lambda a, b, n: a & b, "BOOL_OR": lambda a, b, n: a | b,
+    "BOOL_XOR": lambda a, b, n: a ^ b, "INT_LEFT": lambda a, b, n: a << b if b < 8 * n else 0,
+    "INT_RIGHT": lambda a, b, n: a >> b if b < 8 * n else 0,
+    "INT_SRIGHT": lambda a, b, n: signed(a, n) >> min(b, 8 * n),
+}
+
+
+def apply(op, size, *args):
+    """What a p-code operation computes."""
+    if op == "COPY":
+        return args[0]
+    a = args[0]
+    b = args[1] if len(args) > 1 else None
+    if op == "INT_ADD":
+        if is_const(b):
+            return add(a, b.args[0])
+        if is_const(a):
+            return add(b, a.args[0])
+        (x, c), (y, d) = split(a), split(b)
+        return add(make(op, size, *sorted((x, y), key=lambda t: t.number)), c + d)
+    if op == "INT_SUB":
+        (x, c), (y, d) = split(a), split(b)
+        if y is None:
+            return add(a, -d)
+        if x is y:
+            return const(size, c - d)
+        return make(op, size, a, b)
+    if op == "INT_2COMP":
+        return const(size, -a.args[0]) if is_const(a) else make(op, size, a)
+    if op == "INT_NEGATE":
+        return const(size, ~a.args[0]) if is_const(a) else make(op, size, a)
+    if op == "BOOL_NEGATE":
+        if is_const(a):
+            return const(1, a.args[0] ^ 1)
+        return a.args[0] if a.op == op else make(op, 1, a)
+    if op in COMPARE:
+        if is_const(a) and is_const(b):
+            return const(1, COMPARE[op](a.args[0], b.args[0], a.size))
+        (x, c), (y, d) = split(a), split(b)
+        if x is y and op in ("INT_EQUAL", "INT_NOTEQUAL"):
+            return const(1, (c == d) == (op == "INT_EQUAL"))
+        return make(op, 1, a, b)
+    if op in FOLD:
+        if is_const(a) and is_const(b):
+            return const(size, FOLD[op](a.args[0], b.args[0], size))
+        if is_const(a) and op in ("INT_AND", "INT_OR", "INT_XOR", "INT_MULT"):
+            a, b = b, a
+        if is_const(b):
+            value = b.args[0]
+            if value == 0:
+                return const(size, 0) if op in ("INT_AND", "INT_MULT", "BOOL_AND") else a
+            if op == "INT_AND" and value == mask(size) or op == "INT_MULT" and value == 1 or op == "BOOL_AND":
+                return a
+            if op == "INT_OR" and value == mask(size):
+                return b
+        if a is b:
+            if op in ("INT_XOR", "BOOL_XOR"):
+                return const(size, 0)
+            if op in ("INT_AND", "INT_OR", "BOOL_AND", "BOOL_OR"):
+                return a
+        return make(op, size, a, b)
+    if op == "INT_ZEXT":
+        if is_const(a):
+            return const(size, a.args[0])
+        return a if size == a.size else make(op, size, a.args[0] if a.op == op else a)
+    if op == "INT_SEXT":
+        if is_const(a):
+            return const(size, signed(a.args[0], a.size))
+        return a if size == a.size else make(op, size, a)
+    if op == "SUBPIECE":
+        return piece_of(a, b.args[0], size)
+    if op == "PIECE":
+        return joined(a, b)
+    return make(op, size, *args)
+
+
+def piece_of(term, at, size):
+    """Bytes [at, at + size)."""
+    if at >= term.size:
+        return const(size, 0)
+    if at + size > term.size:
+        return apply("INT_ZEXT", size, piece_of(term, at, term.size - at))
+    if at == 0 and size == term.size:
+        return term
+    if is_const(term):
+        return const(size, term.args[0] >> 8 * at)
+    if term.op in ("INT_ZEXT", "INT_SEXT") and at + size <= term.args[0].size:
+        return piece_of(term.args[0], at, size)
+    if term.op == "INT_ZEXT" and at >= term.args[0].size:
+        return const(size, 0)
+    if term.op == "piece":
+        return piece_of(term.args[0], term.args[1] + at, size)
+    if term.op == "PIECE":
+        high, low = term.args
+        if at + size <= low.size:
+            return piece_of(low, at, size)
+        if at >= low.size:
+            return piece_of(high, at - low.size, size)
+    return make("piece", size, term, at)
+
+
+def joined(high, low):
+    def whole(term):
+        return (term.args[0], term.args[1]) if term.op == "piece" else (term, 0)
+    if is_const(high) and is_const(low):
+        return const(high.size + low.size, high.args[0] << 8 * low.size | low.args[0])
+    if is_const(high) and high.args[0] == 0:
+        return apply("INT_ZEXT", high.size + low.size, low)
+    if high.op == "piece" and whole(low)[0] is high.args[0] and whole(low)[1] + low.size == high.args[1]:
+        return piece_of(high.args[0], whole(low)[1], high.size + low.size)
+    return make("PIECE", high.size + low.size, high, low)
+
+
+# ---- For the solver ----
+
+
+def truth(term):
+    return to_z3(term) != 0
+
+
+def to_z3(term):
+    if term._z3 is None:
+        term._z3 = translate(term)
+    return term._z3
+
+
+def translate(term):
+    op, bits = term.op, 8 * term.size
+    if op == "const":
+        return z3.BitVecVal(term.args[0], bits)
+    if op == "var":
+        return z3.BitVec(term.args[0], bits)
+    if op == "add":
+        return to_z3(term.args[0]) + term.args[1]
+    if op == "piece":
+        return z3.Extract(8 * (term.args[1] + term.size) - 1, 8 * term.args[1], to_z3(term.args[0]))
+    if op == "mixed":
+        old, status, mask_ = term.args
+        return to_z3(old) & mask_ | to_z3(status) & ~mask_
+    args = [to_z3(a) for a in term.args]
+    a, b = args[0], args[1] if len(args) > 1 else None
+
+    def bit(condition):
+        return z3.If(condition, z3.BitVecVal(1, bits), z3.BitVecVal(0, bits))
+
+    def amount():
+        if b.size() == a.size():
+            return b
+        return z3.ZeroExt(a.size() - b.size(), b) if b.size() < a.size() else z3.Extract(a.size() - 1, 0, b)
+    known = {
+        "INT_ADD": lambda: a + b, "INT_SUB": lambda: a - b, "INT_MULT": lambda: a * b, "INT_AND": lambda: a & b,
+        "INT_OR": lambda: a | b, "INT_XOR": lambda: a ^ b, "INT_NEGATE": lambda: ~a, "INT_2COMP": lambda: -a,
+        "INT_EQUAL": lambda: bit(a == b), "INT_NOTEQUAL": lambda: bit(a != b), "INT_LESS": lambda: bit(z3.ULT(a, b)),
+        "INT_LESSEQUAL": lambda: bit(z3.ULE(a, b)), "INT_SLESS": lambda: bit(a < b), "INT_SLESSEQUAL": lambda: bit(a <= b),
+        "INT_ZEXT": lambda: z3.ZeroExt(bits - a.size(), a), "INT_SEXT": lambda: z3.SignExt(bits - a.size(), a),
+        "PIECE": lambda: z3.Concat(a, b), "BOOL_NEGATE": lambda: a ^ 1, "BOOL_AND": lambda: a & b, "BOOL_OR": lambda: a | b,
+        "BOOL_XOR": lambda: a ^ b, "INT_LEFT": lambda: a << amount(), "INT_RIGHT": lambda: z3.LShR(a, amount()),
+        "INT_SRIGHT": lambda: a >> amount(),
+    }
+    if op in known:
+        return known[op]()
+    # no theorem needs to know more of it than that it is a function: floating point, carries, division
+    sorts = [z3.BitVecSort(x.size()) for x in args] + [z3.BitVecSort(bits)]
+    return z3.Function("%s.%s" % (op, ".".join(str(s.size()) for s in sorts)), *sorts)(*args)

@@ -1,0 +1,718 @@
+"""The theorems, each stated once, and the walk through a compiled function that brings them to every switch in it.
+
+A function is followed from its entry over all its paths, with what it finds in registers and memory unknown; where paths meet,
+what differs is unknown again (machine.Join), so loops end. At a switch
+
+  1. each path through its instructions is followed apart, up to the jump, and the theorems about leaving are proved there;
+  2. the function goes on at the arrival label in a state in which nothing is known but what those theorems, of whoever comes
+     back, promise: the stack pointer, frame pointer and base pointer that this side left, the registers that cross, the frame
+     [sp, top). Every other register holds poison. At the function's return the theorems about it are proved."""
+import z3
+
+from arch import abi, redzone
+from machine import Join, Machine, NotUnderstood, State
+from terms import add, apply, const, fresh, is_const, is_poisoned, make, split, to_z3, truth
+
+TIMEOUT = 20000  # milliseconds
+COMES_BACK = ("RESUME", "YIELD", "TRANSFER", "EXCHANGE", "NESTED_RESUME", "NESTED_YIELD")
+#          kind       own context  arriving   what record.running becomes
+MEMORY = {"RESUME": ("record", "block", "block"), "YIELD": ("block", "record", None), "TRANSFER": ("leaving", "block", "block"),
+          "EXIT": (None, "record", None), "ENTER": (None, "entered", "as it was")}
+
+# theorem: what it says. C1.0 to C2.2 are libaco's names for the ABI's constraints.
+THEOREMS = {
+    "kept.sp": "C2.1: the own context holds the stack pointer, as it was at the first instruction",
+    "kept.frame": "C2.0: the own context holds the frame pointer and, with clang, the base pointer",
+    "kept.pc": "the own context holds the address of the arrival label",
+    "arrives.sp": "C2.1: at the jump sp is the arriving context's word",
+    "arrives.frame": "C2.0: so are the frame pointer and, in an exchange, the base pointer",
+    "arrives.pc": "the jump goes where the arriving context says",
+    "carried": "C1.0: the block, aco__where() and the value are at the jump what they were",
+    "control.kept": "C2.2: with own FP environments, the own context holds the control bits",
+    "control.arrives": "C2.2: and at the jump they are the arriving context's",
+    "control.untouched": "C2.2: of who shares them they are as they were",
+    "control.exceptions": "C1.2: no x87 exception is pending when another control word is loaded",
+    "status": "C1.3, C1.4: the direction flag and the x87 stack are at the jump as they were",
+    "memory": "nothing is read or written but words of the two contexts and the thread record, and nothing below sp",
+    "steady": "the stack pointer moves once, to the arriving side's",
+    "running": "the record names who runs",
+    "thread": "the record is the calling thread's own",
+    "pad": "the arrival label has a landing pad, where the unit is built with them",
+    "exit.saved": "C2.0: at the function's return each callee-saved register is what it was at its entry",
+    "exit.sp": "C2.1: so is the stack pointer, and it returns where it was called from",
+    "exit.control": "C2.2: with own FP environments, so are the control bits",
+    "exit.status": "C1.4: the direction flag is clear",
+    "stale": "C1.1, C1.5: nothing depends on a register that the arriving side did not bring",
+    "aligned": "C2.1: the stack pointer is a multiple of 16 at each call",
+    "entry.aligned": "C2.1: where coroutines begin, aco__top, sp is as the ABI wants it at a function's entry, and all say the same place",
+    "entry.return": "the return address found there is aco__returned",
+    "redzone": "nothing is read or written below the stack pointer in a function with a switch",
+}
+PRESERVE_NONE = {"aco_task_yield_call"}
+NEVER_RETURN = redzone.NEVER_RETURN | {"end", "finish", "leave_generator", "aco__end", "aco__thread_lost", "aco__nobody_runs",
+                                       "_ZSt17rethrow_exceptionNSt15__exception_ptr13exception_ptrE", "__cxa_throw_bad_array_new_length"}
+WRITES_THROUGH = {"aco__send_check": 1, "aco__send_slow": 1}  # words, through the address of a local
+ROLES_KEPT = {"callee-saved", "frame-pointer", "stack-pointer", "platform", "zero"}
+
+
+def check(*formulas):
+    """Whether they can hold together. A name that occurs in one process only: no state is kept."""
+    SOLVER.push()
+    SOLVER.add(*formulas)
+    answer = SOLVER.check()
+    SOLVER.pop()
+    return answer
+
+
+SOLVER = z3.SimpleSolver()
+SOLVER.set("timeout", TIMEOUT)
+
+
+def wanted(site, arch, clang, pads):
+    """The theorems that must be brought to a switch."""
+    if site.kind in MEMORY:
+        out = {"arrives.sp", "arrives.frame", "arrives.pc", "carried", "memory", "steady", "thread"}
+        if site.kind != "ENTER":
+            out |= {"running"}
+        if site.kind in COMES_BACK:
+            out |= {"kept.sp", "kept.frame", "kept.pc"}
+        if arch.controls:
+            out |= {"control.untouched"} | ({"control.kept", "control.arrives"} if site.fp == "own" else set())
+            if site.fp == "own" and any(c.register == "FPUControlWord" for c in arch.controls):
+                out |= {"control.exceptions"}
+    else:
+        out = {"arrives.sp", "arrives.frame", "arrives.pc", "carried", "memory", "kept.pc"} | ({"control.untouched"} if arch.controls else set())
+        if not site.kind.endswith("LAST"):
+            out |= {"kept.frame"}
+    if arch.status:
+        out |= {"status"}
+    if pads and site.kind in COMES_BACK:
+        out |= {"pad"}
+    return out
+
+
+class Claims:
+    """What was proved and what was not, by site or function."""
+
+    def __init__(self):
+        self.results, self.queries = {}, 0
+
+    def claim(self, where, theorem, formula, conditions=(), detail=""):
+        assert theorem in THEOREMS, theorem
+        ok = z3.is_true(z3.simplify(formula))
+        if not ok:
+            self.queries += 1
+            answer = check(*conditions, z3.Not(formula))
+            ok = answer == z3.unsat
+            if answer == z3.unknown:
+                detail += " (the solver gave up)"
+        self.record(where, theorem, ok, detail)
+
+    def record(self, where, theorem, ok, detail=""):
+        count, bad = self.results.get((where, theorem), (0, None))
+        self.results[where, theorem] = (count + 1, bad if ok else bad or detail or "does not hold")
+
+    def begin(self, where):
+        """What was claimed of less general states does not count."""
+        for key in [key for key in self.results if key[0] == where]:
+            del self.results[key]
+
+
+class Site:
+    def __init__(self, name, labels):
+        self.name = name
+        _, _, self.kind, self.fp, self.number = name.split(".")
+        self.begin, self.end, self.arrival = (labels.get(name + "." + what) for what in ("begin", "end", "arrival"))
+
+
+class Access:
+    def __init__(self, kind, base, offset, size, at):
+        self.kind, self.base, self.offset, self.size, self.at = kind, base, offset, size, at
+
+
+class Function:
+    """One function with switches in it."""
+
+    def __init__(self, program, name, sites, claims, clang, pads):
+        self.program, self.arch, self.name, self.claims, self.clang, self.pads = program, program.arch, name, claims, clang, pads
+        self.machine = Machine(program)
+        self.at_begin = {site.begin: site for site in sites}
+        self.sites, self.reached = sites, set()
+        self.entry, self.size = program.functions[name]
+        self.table = abi.Table(self.arch.table)
+        self.own_fp_only = all(site.fp == "own" for site in sites)
+        self.sequence = None
+        self.escaped = set()
+        self.registers = [(r, s) for r in self.table.registers for s in [self.sleigh(r)] if s]
+
+    def sleigh(self, register):
+        return next(filter(None, (self.arch.sleigh(n, self.program.registers) for n in register.names)), None)
+
+    # ---- What the machine asks ----
+
+    def cells(self, state, base):
+        return state.memory.setdefault(base, {})
+
+    def load(self, state, address, size):
+        base, offset = split(address)
+        self.access(state, "read", address, base, offset, size)
+        if base is None:
+            data = self.program.bytes_at(offset, size)
+            if data is not None:
+                return const(size, int.from_bytes(data, "little"))
+        return State.read(self.cells(state, base), offset, size, "memory")
+
+    def store(self, state, address, term):
+        base, offset = split(address)
+        self.access(state, "write", address, base, offset, term.size)
+        if base not in self.stack_bases and self.sequence is None:
+            if is_poisoned(term):
+                self.stale("stores a register that nobody brought", self.at)
+            for other in [b for b in state.memory if b not in self.stack_bases and b is not base]:
+                del state.memory[other]
+            self.forget_escaped(state)
+        value_base = split(term)[0]
+        if value_base in self.stack_bases and self.sequence is None:
+            self.escape(term)
+        State.write(self.cells(state, base), offset, term)
+
+    def uses(self, state, term, what):
+        if self.sequence is None and is_poisoned(term):
+            self.stale("%s depends on a register that nobody brought" % what, self.at)
+
+    def other(self, state, op):
+        pass
+
+    def stale(self, what, at):
+        self.claims.record(self.name, "stale", False, "%#x: %s" % (at, what))
+
+    def access(self, state, kind, address, base, offset, size):
+        self.accesses.append(Access(kind, base, offset, size, self.at))
+        self.uses(state, address, "an address")
+
+    def escape(self, term, words=512):
+        base, offset = split(term)
+        known = dict(((b, o), w) for b, o, w in self.escaped)
+        if known.get((base, offset), 0) < words:
+            self.escaped = {e for e in self.escaped if e[:2] != (base, offset)} | {(base, offset, words)}
+
+    def is_saved(self, term):
+        return term in self.entry_values or split(term)[0] in self.stack_bases
+
+    def forget_escaped(self, state):
+        """What other functions may write to: what an address of the frame that they were given leads to, up to the next place where
+        the compiler keeps a register or an address."""
+        for base, offset, words in self.escaped:
+            cells = state.memory.get(base)
+            if not cells:
+                continue
+            for at in sorted(k for k in cells if offset <= k < offset + words * self.arch.word):
+                if self.is_saved(cells[at][0]):
+                    break
+                del cells[at]
+
+    # ---- The walk ----
+
+    def run(self):
+        for _ in range(6):
+            before = set(self.escaped)
+            self.walk()
+            if {e[1:] for e in self.escaped} == {e[1:] for e in before}:
+                break
+            self.escaped = {(None, o, w) for _, o, w in self.escaped}
+        for site in self.sites:
+            if site.name not in self.reached:
+                self.claims.record(site.name, "kept.pc" if site.kind in COMES_BACK else "arrives.pc", False, "no path was seen to lead to it")
+        self.claims.record(self.name, "stale", True)
+        self.claims.record(self.name, "redzone", True)
+
+    def entry_state(self):
+        state = State()
+        self.entry_values, self.first = set(), {}
+        for register, name in self.registers:
+            offset, size = self.program.registers[name]
+            if not State.known(state.registers, offset, size):
+                term = fresh(size, name + "@entry")
+                self.first[name] = term
+                State.write(state.registers, offset, term)
+                if register.role in ROLES_KEPT or name == self.arch.return_address:
+                    self.entry_values.add(term)
+        self.sp0 = self.first[self.arch.sp]
+        if self.arch.return_address:
+            self.ret = self.first[self.arch.return_address]
+        else:
+            self.ret = self.load_initial(state)
+        self.entry_values.add(self.ret)
+        if "DF" in self.arch.status:
+            self.machine.set_register(state, "DF", const(1, 0))
+        return state
+
+    def load_initial(self, state):
+        term = fresh(self.arch.word, "return@entry")
+        State.write(self.cells(state, self.sp0), 0, term)
+        return term
+
+    def walk(self):
+        self.claims.begin(self.name)
+        self.stack_bases, self.accesses, self.at = set(), [], self.entry
+        state = self.entry_state()
+        self.stack_bases = {self.sp0}
+        self.escaped = {(self.sp0, o, w) for _, o, w in self.escaped}
+        self.states, self.ours = {}, {}
+        todo, steps = [(self.entry, state, False)], 0
+        while todo:
+            at, state, forced = todo.pop()
+            while at is not None:
+                steps += 1
+                if steps > 60000:
+                    raise NotUnderstood("%s does not settle" % self.name)
+                if at in self.states and not forced:
+                    join = Join(self.ours.setdefault(at, set()))
+                    state = join.state(self.states[at], state)
+                    if not join.changed:
+                        break
+                    self.note_bases(state)
+                forced = False
+                self.states[at] = state
+                state = state.copy()
+                if at in self.at_begin:
+                    todo += self.site(self.at_begin[at], state)
+                    break
+                ends = self.step(state, at)
+                if len(ends) == 1:
+                    at, state = ends[0]
+                else:
+                    todo += [(to, other, False) for to, other in ends]
+                    break
+
+    def note_bases(self, state):
+        self.stack_bases.add(split(self.machine.register(state, self.arch.sp))[0])
+
+    def step(self, state, at):
+        """One instruction outside the switches: [(address, state)]."""
+        self.at, self.accesses = at, []
+        sp = self.machine.register(state, self.arch.sp)
+        ends = []
+        for to, after, _ in self.machine.step(state, at, self):
+            self.note_bases(after)
+            self.check_red_zone(sp, self.machine.register(after, self.arch.sp))
+            if isinstance(to, tuple):
+                ends += self.transfer_of_control(*to, after, sp)
+            elif self.leaves_function(to):
+                self.exit(after, 0)
+            else:
+                ends.append((to, after))
+        return ends
+
+    def leaves_function(self, to):
+        """A jump to another function is a tail call."""
+        names = self.program.starts.get(to, [])
+        return to != self.entry and names and not any(".cold" in n or ".part" in n for n in names) and \
+            not self.entry < to < self.entry + self.size
+
+    def check_red_zone(self, before, after):
+        (base, low), (other, moved) = split(before), split(after)
+        if base is other:
+            low = min(low, moved)
+        for access in self.accesses:
+            if access.base is base and access.offset < low and base is not None:
+                self.claims.record(self.name, "redzone", False, "%#x: %s" % (access.at, self.program.text(access.at)))
+
+    def transfer_of_control(self, kind, target, after, state, sp):
+        if kind == "call":
+            name = self.program.name_at(target.args[0]) if is_const(target) else None
+            if is_const(target) and target.args[0] == after:  # i386: where am I?
+                return [(after, state)]
+            if name and name.startswith("__x86.get_pc_thunk."):
+                self.machine.set_register(state, {"ax": "EAX", "bx": "EBX", "cx": "ECX", "dx": "EDX", "si": "ESI", "di": "EDI", "bp": "EBP"}
+                                          [name[-2:]], const(self.arch.word, after))
+                self.machine.set_register(state, self.arch.sp, sp)
+                return [(after, state)]
+            self.check_alignment(sp)
+            if name and name.split(".")[0] in NEVER_RETURN:
+                return []
+            return [(after, self.after_call(state, sp, name))]
+        popped = self.arch.word if not self.arch.return_address else 0
+        if target is self.ret:
+            self.exit(state, popped)
+            return []
+        if is_const(target) and kind == "leave":
+            return [(target.args[0], state)]
+        if kind == "leave" and self.machine.register(state, self.arch.sp) is self.sp0:  # a tail call through a pointer
+            self.exit(state, 0)
+            return []
+        if kind == "return":
+            self.claims.record(self.name, "exit.sp", False, "%#x: returns to %r" % (self.at, target))
+            return []
+        if self.program.text(self.at).split()[0] in self.arch.traps:
+            return []
+        raise NotUnderstood("%s: %#x: %s" % (self.name, self.at, self.program.text(self.at)))
+
+    def check_alignment(self, sp):
+        assumed = [to_z3(self.sp0) & 15 == self.arch.entry] if self.arch.word == 8 or True else []
+        self.claims.claim(self.name, "aligned", to_z3(sp) & 15 == 0, assumed, "%#x: sp is %r" % (self.at, sp))
+
+    def mixed(self, control, old):
+        """A control register after a call or a switch: its control bits, and status bits of somebody else's."""
+        size = self.program.registers[control.register][1]
+        if control.mask == (1 << 8 * size) - 1:
+            return old
+        return make("mixed", size, old.args[0] if old.op == "mixed" else old, fresh(size, "status"), control.mask)
+
+    def after_call(self, state, sp, name):
+        for argument in self.arch.arguments:
+            term = self.machine.register(state, argument)
+            if split(term)[0] in self.stack_bases:
+                self.escape(term, WRITES_THROUGH.get(name, 512))
+        after = State()
+        everything = not (name in PRESERVE_NONE and self.clang)
+        for register, sleigh in self.registers:
+            if register.role in ROLES_KEPT and (everything or register.role != "callee-saved"):
+                self.machine.set_register(after, sleigh, self.machine.register(state, sleigh))
+        self.machine.set_register(after, self.arch.sp, sp)
+        for control in self.arch.controls:
+            self.machine.set_register(after, control.register, self.mixed(control, self.machine.register(state, control.register)))
+        self.new_thread(after)
+        if "DF" in self.arch.status:
+            self.machine.set_register(after, "DF", const(1, 0))
+        after.memory = self.frame(state, sp)
+        self.forget_escaped(after)
+        return after
+
+    def new_thread(self, state):
+        """It may come back on another thread."""
+        self.machine.set_register(state, self.arch.thread_pointer, fresh(self.arch.word, "thread"))
+
+    def frame(self, state, sp):
+        """What a call or a switch leaves of memory: the frame, from the stack pointer up."""
+        base, low = split(sp)
+        out = {}
+        for b, cells in state.memory.items():
+            if b in self.stack_bases:
+                out[b] = {k: v for k, v in cells.items() if b is not base or k >= low}
+        return out
+
+    # ---- Theorems about functions ----
+
+    def exit(self, state, popped):
+        sp = self.machine.register(state, self.arch.sp)
+        self.claims.claim(self.name, "exit.sp", to_z3(sp) == to_z3(add(self.sp0, popped)), (), "%#x: sp is %r" % (self.at, sp))
+        if not popped and not self.arch.return_address:
+            there = State.read(self.cells(state, self.sp0), 0, self.arch.word, "memory")
+            self.claims.claim(self.name, "exit.sp", to_z3(there) == to_z3(self.ret), (), "%#x: the return address is lost" % self.at)
+        if not (self.name in PRESERVE_NONE and self.clang):
+            for register, name in self.registers:
+                if register.role in ("callee-saved", "frame-pointer"):
+                    term = self.machine.register(state, name)
+                    self.claims.claim(self.name, "exit.saved", to_z3(term) == to_z3(self.first[name]), (),
+                                      "%#x: %s is %r" % (self.at, name, term))
+        if self.own_fp_only:
+            for control in self.arch.controls:
+                term = self.machine.register(state, control.register)
+                self.claims.claim(self.name, "exit.control", to_z3(term) & control.mask == to_z3(self.first[control.register]) & control.mask,
+                                  (), "%#x: %s is %r" % (self.at, control.register, term))
+        if "DF" in self.arch.status:
+            self.claims.claim(self.name, "exit.status", to_z3(self.machine.register(state, "DF")) == 0, (), "%#x" % self.at)
+
+    # ---- A switch ----
+
+    def site(self, site, state):
+        """Where the function goes on."""
+        self.reached.add(site.name)
+        self.claims.begin(site.name)
+        begin = state
+        for name in (*self.arch.status, *(c.register for c in self.arch.controls), *self.arch.carried, self.arch.leaving, self.arch.entered,
+                     *self.arch.exchange.values(), self.arch.frame, self.arch.base, self.arch.thread_pointer):
+            self.machine.register(begin, name)  # has a name from now on
+        begin.memory = {b: dict(c) for b, c in state.memory.items() if b in self.stack_bases}
+        ends = []
+        cases = [("", begin)]
+        if site.kind == "TRANSFER":  # to itself is a transfer too
+            same = begin.copy()
+            self.machine.set_register(same, self.arch.leaving, self.machine.register(same, self.arch.carried[0]))
+            cases.append((" (to itself)", same))
+        for case, first in cases:
+            ends += self.paths(site, first, case)
+        if site.kind in COMES_BACK:
+            ends.append((site.arrival, self.arrive(site, begin), True))
+        return ends
+
+    def paths(self, site, begin, case):
+        leave, outside = Leave(self, site, begin, case), []
+        todo, left = [(site.begin, begin.copy(), (), [])], 0
+        while todo:
+            at, state, conditions, accesses = todo.pop()
+            if len(conditions) > 24 or len(accesses) > 300:
+                self.claims.record(site.name, "memory", False, "the sequence does not end")
+                return outside
+            if at == site.end or not site.begin <= at < site.end:
+                outside.append((at, state, False))
+                leave.falls_out(state, conditions)
+                continue
+            self.at, self.accesses, self.sequence = at, [], site
+            before = self.machine.register(state, self.arch.sp)
+            for to, after, more in self.machine.step(state, at, self):
+                both = conditions + tuple(truth(t) if taken else z3.Not(truth(t)) for t, taken in more)
+                all_accesses = accesses + self.accesses
+                leave.steady(before, after, isinstance(to, tuple), both)
+                if isinstance(to, tuple):
+                    left += 1
+                    if to[0] != "leave":
+                        self.claims.record(site.name, "steady", False, "%#x: %s" % (at, self.program.text(at)))
+                    else:
+                        leave.leaves(to[1], after, both, all_accesses)
+                    continue
+                if more and self.impossible(both):
+                    continue
+                todo.append((to, after, both, all_accesses))
+            self.sequence = None
+        if not left:
+            self.claims.record(site.name, "arrives.pc", False, "no path leaves")
+        return outside
+
+    @staticmethod
+    def impossible(conditions):
+        return check(*conditions) == z3.unsat
+
+    def arrive(self, site, begin):
+        """What is known at the arrival label."""
+        arch, machine, state = self.arch, self.machine, State()
+        for register, name in self.registers:
+            if register.role not in ("platform", "zero"):
+                machine.set_register(state, name, fresh(self.program.registers[name][1], name + "@arrival", poison=True))
+            else:
+                machine.set_register(state, name, machine.register(begin, name))
+        for name in arch.status:
+            machine.set_register(state, name, fresh(self.program.registers[name][1], name + "@arrival", poison=True))
+        if "DF" in arch.status:
+            machine.set_register(state, "DF", const(1, 0))
+        for control in arch.controls:
+            old = machine.register(begin, control.register)
+            machine.set_register(state, control.register,
+                                 self.mixed(control, old) if site.fp == "own" else fresh(self.program.registers[control.register][1], "control"))
+        sp = machine.register(begin, arch.sp)
+        machine.set_register(state, arch.sp, sp)
+        machine.set_register(state, arch.frame, machine.register(begin, arch.frame))
+        self.new_thread(state)
+        state.memory = self.frame(begin, sp)
+        self.forget_escaped(state)
+        if site.kind in MEMORY:
+            co, where, value = arch.carried
+            thread = machine.register(state, arch.thread_pointer)
+            record = add(thread, self.program.thread_record())
+            machine.set_register(state, where, const(arch.word, self.program.thread_record()) if arch.where_is_offset else record)
+            machine.set_register(state, value, fresh(arch.word, "value"))
+            machine.set_register(state, co, fresh(arch.word, "word"))
+            # the other side has changed neither context; a coroutine is named by the record that it runs on
+            own = {"record": record, "block": machine.register(begin, co), "leaving": machine.register(begin, arch.leaving)}[MEMORY[site.kind][0]]
+            if site.kind != "RESUME":
+                self.put(state, record, arch.running, own)
+            self.put(state, own, 3 * arch.word, machine.register(begin, arch.base))
+        else:
+            for name in arch.exchange.values():
+                machine.set_register(state, name, fresh(arch.word, name + "@exchange"))
+            machine.set_register(state, arch.base, machine.register(begin, arch.base))
+            if site.kind.startswith("NESTED") and site.kind == "NESTED_RESUME" and arch.room:
+                machine.set_register(state, arch.sp, add(sp, arch.room))
+        return state
+
+    def put(self, state, where, offset, term):
+        base, at = split(where)
+        State.write(self.cells(state, base), at + offset, term)
+
+
+class Leave:
+    """The theorems about the instructions of one switch, from `begin` to the jump."""
+
+    def __init__(self, function, site, begin, case):
+        self.f, self.site, self.begin, self.case = function, site, begin, case
+        self.arch, self.machine = function.arch, function.machine
+        co, where, _ = self.arch.carried
+        self.in_memory = site.kind in MEMORY
+        self.co = self.at_begin(co)
+        self.where = self.at_begin(where)
+        thread = self.at_begin(self.arch.thread_pointer)
+        self.record = apply("INT_ADD", self.arch.word, thread, self.where) if self.arch.where_is_offset else self.where
+        self.contexts = {"record": self.record, "block": self.co, "leaving": self.at_begin(self.arch.leaving),
+                         "entered": self.at_begin(self.arch.entered)}
+        if self.in_memory:
+            own, arriving, self.runs = MEMORY[site.kind]
+            self.own, self.arriving = self.contexts.get(own), self.contexts[arriving]
+            expected = add(thread, function.program.thread_record())
+            self.claim("thread", self.record, expected, (), "the record")
+
+    def at_begin(self, register):
+        return self.machine.register(self.begin, register)
+
+    def claim(self, theorem, term, expected, conditions, what):
+        self.f.claims.claim(self.site.name, theorem, to_z3(term) == to_z3(expected), conditions,
+                            "%s%s is %r, not %r" % (what, self.case, term, expected))
+
+    def word(self, state, context, offset, size=None):
+        base, at = split(context)
+        return State.read(self.f.cells(state, base), at + offset, size or self.arch.word, "memory")
+
+    def steady(self, before, after, is_jump, conditions):
+        """sp is what it was at the beginning, or what it is at the jump."""
+        sp, first = self.machine.register(after, self.arch.sp), self.at_begin(self.arch.sp)
+        moved = sp is not before
+        if not moved:
+            return
+        if self.site.kind.startswith("NESTED"):
+            room = add(first, self.arch.room)
+            self.claim("steady", sp, room if self.site.kind == "NESTED_RESUME" and sp is not first else first, conditions, "sp")
+        elif before is not first:
+            self.f.claims.record(self.site.name, "steady", False, "%#x: sp moves twice: %s" % (self.f.at, self.f.program.text(self.f.at)))
+        else:
+            wanted = self.word(after, self.arriving, 0) if self.in_memory else self.at_begin(self.arch.exchange["sp"])
+            self.claim("steady", sp, wanted, conditions, "sp")
+
+    def leaves(self, target, state, conditions, accesses):
+        """At the jump."""
+        program, arch = self.f.program, self.arch
+        if self.in_memory:
+            self.leaves_by_memory(target, state, conditions, accesses)
+        else:
+            self.leaves_by_registers(target, state, conditions, accesses)
+        for name in arch.status:
+            self.claim("status", self.machine.register(state, name), self.at_begin(name), conditions, name)
+        if self.site.kind in COMES_BACK and self.f.pads:
+            there = program.bytes_at(self.site.arrival, len(arch.pad))
+            self.f.claims.record(self.site.name, "pad", there == arch.pad, "%#x: %s" % (self.site.arrival, program.text(self.site.arrival)))
+
+    def leaves_by_memory(self, target, state, conditions, accesses):
+        arch, word = self.arch, self.arch.word
+        register = lambda name: self.machine.register(state, name)
+        if self.own is not None:
+            self.claim("kept.sp", self.word(state, self.own, 0), self.at_begin(arch.sp), conditions, "the own context's sp")
+            self.claim("kept.pc", self.word(state, self.own, word), const(word, self.site.arrival | self.f.program.arch.code_bit), conditions,
+                       "the way back")
+            self.claim("kept.frame", self.word(state, self.own, 2 * word), self.at_begin(arch.frame), conditions, "the own frame pointer")
+            if self.f.clang:
+                self.claim("kept.frame", self.word(state, self.own, 3 * word), self.at_begin(arch.base), conditions, "the own base pointer")
+        self.claim("arrives.sp", register(arch.sp), self.word(state, self.arriving, 0), conditions, "sp")
+        self.claim("arrives.pc", target, self.word(state, self.arriving, word), conditions, "the jump's target")
+        self.claim("arrives.frame", register(arch.frame), self.word(state, self.arriving, 2 * word), conditions, "the frame pointer")
+        for name in arch.carried:
+            self.claim("carried", register(name), self.at_begin(name), conditions, name)
+        self.controls(state, conditions)
+        if self.runs != "as it was":
+            runs = self.co if self.runs == "block" else const(word, 0)
+            self.claim("running", self.word(state, self.record, arch.running), runs, conditions, "record.running")
+        self.check_accesses(accesses)
+
+    def controls(self, state, conditions):
+        arch, site = self.arch, self.site
+        shares = to_z3(self.word(state, self.co, arch.state, 1)) < 0
+        for control in arch.controls:
+            now, first = self.machine.register(state, control.register), self.at_begin(control.register)
+            same = to_z3(now) == to_z3(first)
+            detail = "%s%s is %r" % (control.register, self.case, now)
+            if site.fp != "own":
+                self.f.claims.claim(site.name, "control.untouched", same, conditions, detail)
+                continue
+            kept = to_z3(self.word(state, self.own, control.offset, control.size))
+            wanted = to_z3(self.word(state, self.arriving, control.offset, control.size))
+            narrow = lambda x: z3.Extract(8 * control.size - 1, 0, x) & control.mask
+            self.f.claims.claim(site.name, "control.untouched", z3.Implies(shares, same), conditions, detail)
+            self.f.claims.claim(site.name, "control.kept", z3.Or(shares, kept & control.mask == narrow(to_z3(first))), conditions,
+                                "the own %s%s" % (control.register, self.case))
+            self.f.claims.claim(site.name, "control.arrives", z3.Or(shares, wanted & control.mask == narrow(to_z3(now))), conditions, detail)
+            if control.register == "FPUControlWord" and now is not first:
+                flags = to_z3(self.machine.register(state, "FPUStatusWord")) & 0x3f == 0
+                self.f.claims.claim(site.name, "control.exceptions", flags, conditions, "exceptions may be pending")
+
+    def check_accesses(self, accesses):
+        """Byte by byte."""
+        word, fp = self.arch.word, self.site.fp == "own"
+        context = 4 * word + 6 if fp else 4 * word
+        writable, readable = set(), set()
+        if self.own is not None:
+            writable |= self.span(self.own, 0, context)
+        if self.runs != "as it was":
+            writable |= self.span(self.record, self.arch.running, word)
+        readable |= writable | self.span(self.arriving, 0, context)
+        if fp:  # the state, and which way is cheaper
+            readable |= self.span(self.co, self.arch.state, 1) | self.span(self.record, self.arch.state, 1)
+        for access in accesses:
+            allowed = writable if access.kind == "write" else readable
+            if access.base is None and access.kind == "read" and self.f.program.bytes_at(access.offset, access.size) is not None:
+                continue  # a constant
+            ok = all((access.base, access.offset + i) in allowed for i in range(access.size))
+            self.f.claims.record(self.site.name, "memory", ok, "%#x: %s: a %s of %r%+d" % (
+                access.at, self.f.program.text(access.at), access.kind, access.base, access.offset))
+
+    @staticmethod
+    def span(context, offset, size):
+        base, at = split(context)
+        return {(base, at + offset + i) for i in range(size)}
+
+    def leaves_by_registers(self, target, state, conditions, accesses):
+        arch, kind, peer = self.arch, self.site.kind, self.arch.exchange
+        register = lambda name: self.machine.register(state, name)
+        nested, last = kind.startswith("NESTED"), kind.endswith("LAST")
+        first_sp = self.at_begin(arch.sp)
+        self.claim("arrives.pc", target, self.at_begin(peer["pc"]), conditions, "the jump's target")
+        self.claim("arrives.frame", register(arch.frame), self.at_begin(peer["bp"]), conditions, "the frame pointer")
+        self.claim("arrives.frame", register(arch.base), self.at_begin(peer["base"]), conditions, "the base pointer")
+        if nested:
+            self.claim("arrives.sp", register(arch.sp), add(first_sp, arch.room if kind == "NESTED_RESUME" else 0), conditions, "sp")
+            if kind == "NESTED_RESUME":
+                self.claim("arrives.sp", first_sp, self.at_begin(peer["sp"]), conditions, "sp at the beginning")
+        else:
+            self.claim("arrives.sp", register(arch.sp), self.at_begin(peer["sp"]), conditions, "sp")
+        self.claim("carried", register(peer["value"]), self.at_begin(peer["value"]), conditions, "the value")
+        if last:
+            self.claim("kept.pc", register(peer["pc"]), const(arch.word, 0), conditions, "the way back")
+        else:
+            self.claim("kept.pc", register(peer["pc"]), const(arch.word, self.site.arrival | arch.code_bit), conditions, "the way back")
+            self.claim("kept.frame", register(peer["bp"]), self.at_begin(arch.frame), conditions, "the frame pointer handed over")
+            self.claim("kept.frame", register(peer["base"]), self.at_begin(arch.base), conditions, "the base pointer handed over")
+            if not nested:
+                self.claim("kept.sp", register(peer["sp"]), first_sp, conditions, "the stack pointer handed over")
+        for control in arch.controls:
+            self.claim("control.untouched", register(control.register), self.at_begin(control.register), conditions, control.register)
+        self.f.claims.record(self.site.name, "memory", not accesses, "it accesses memory")
+
+    def falls_out(self, state, conditions):
+        """Not the innermost: a nested resume that does not leave."""
+        if self.site.kind != "NESTED_RESUME":
+            self.f.claims.record(self.site.name, "arrives.pc", False, "a path goes on behind the switch without leaving")
+            return
+        peer = self.arch.exchange
+        self.claim("carried", self.machine.register(state, peer["pc"]), const(self.arch.word, 1), conditions, "what says that it is refused")
+        self.claim("steady", self.machine.register(state, self.arch.sp), self.at_begin(self.arch.sp), conditions, "sp")
+        self.f.claims.claim(self.site.name, "arrives.sp", to_z3(self.at_begin(self.arch.sp)) != to_z3(self.at_begin(peer["sp"])), conditions,
+                            "it refuses the innermost")
+
+
+class LayOut(Function):
+    """src/stack.c's function that lays out a stack: where the first functions on it find their stack pointer."""
+
+    def __init__(self, program, claims, clang):
+        super().__init__(program, "aco__stack_lay_out", [], claims, clang, False)
+        self.stores = []
+
+    def store(self, state, address, term):
+        self.stores.append((address, term))
+        super().store(state, address, term)
+
+    def run(self):
+        arch, word = self.arch, self.arch.word
+        self.walk()
+        returned = self.program.functions.get("aco__returned", (self.program.labels.get("aco__returned"),))[0]
+        tops = [address for address, term in self.stores if is_const(term) and term.args[0] & ~arch.code_bit == returned]
+        map_, below, sz = self.start_of_stack()
+        line = [to_z3(map_) + to_z3(below) + to_z3(sz) & 63 == 0]
+        for address in tops:
+            top = add(address, -arch.return_word * word)
+            self.claims.claim(self.name, "entry.aligned", to_z3(top) & 15 == arch.entry, line, "aco__top is %r" % top)
+            record = add(top, arch.entry_below_top)  # of the stack, whose fifth word says aco__top
+            said = [term for where, term in self.stores if where is add(record, 4 * word)]
+            self.claims.record(self.name, "entry.return", any(term is top for term in said), "aco__top is said to be %r" % said)
+        if not tops:
+            self.claims.record(self.name, "entry.return", False, "aco__returned is not stored")
+
+    def start_of_stack(self):
+        """The parameters map, below and sz: their sum is a multiple of a cache line."""
+        return [self.first[name] for name in self.arch.arguments[:3]]
