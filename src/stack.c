@@ -1,7 +1,7 @@
 /* Stacks: how one is laid out, and the copying between share stacks and save areas.
  *
  *   map                                         head page                          map + map_sz
- *   | guard page | ptr ... sz bytes ... | colour: 16 to 59 lines |top| record, 4 lines |
+ *   | guard page | ptr ... sz bytes ... | colour: 16 to 58 lines |top| record, 5 lines |
  *   or, without a guard page,
  *   | canary line | ptr ...
  *
@@ -17,7 +17,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { COLOURS = 44, FIRST_COLOUR = 16, RECORD = 4 * ACO__CACHE_LINE, MIN_SIZE = 4096, DEFAULT_SIZE = 2 << 20 };
+enum { COLOURS = 43, FIRST_COLOUR = 16, RECORD = 5 * ACO__CACHE_LINE, MIN_SIZE = 4096, DEFAULT_SIZE = 2 << 20 };
 _Static_assert(sizeof(aco_share_stack_t) + sizeof(aco__extra_t) <= RECORD, "the records fit their place");
 _Static_assert((FIRST_COLOUR + COLOURS) * ACO__CACHE_LINE + RECORD == ACO__HEAD, "colour and records are the head page");
 
