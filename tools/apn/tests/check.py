@@ -38,8 +38,10 @@ def wrong_in(text, infected):
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith("!"):
             continue  # metadata, which is no use
-        if line.startswith(";") or line.startswith("define ") or line.startswith("declare "):
-            rest = line[line.index("(") + 1:] if "(" in line else ""
+        if match := DEFINE.match(line):
+            rest = line[match.end("name"):]
+        elif line.startswith((";", "declare ")):
+            continue
         else:
             rest = line
             call = CALL.search(line)
@@ -50,9 +52,8 @@ def wrong_in(text, infected):
                     wrong.append((plain(call["name"]), f"must be a tail call, line {number}"))
                 rest = line[:call.start("name")] + line[call.end("name"):]
         for other in re.findall(NAME, re.sub(r'c"(?:[^"\\]|\\.)*"', "", rest)):
-            if plain(other) in infected and not line.lstrip().startswith("; Function"):
-                if "blockaddress(" + other not in rest:
-                    wrong.append((plain(other), f"has its address taken, line {number}: {line.strip()[:90]}"))
+            if plain(other) in infected and "blockaddress(" + other not in rest:
+                wrong.append((plain(other), f"has its address taken, line {number}: {line.strip()[:90]}"))
     return wrong
 
 

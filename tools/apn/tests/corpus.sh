@@ -8,7 +8,7 @@ rm -rf "$dir"
 mkdir -p "$dir"
 
 unit() { # FILE LEVEL
-    name=$dir/$(basename "$1" | tr . _)$2
+    name=$dir/$(echo "${1#"$root"/}" | tr ./ __)$2
     case $1 in *.cpp) compiler="clang++-19 -std=c++20" ;; *) compiler="clang-19 -std=gnu11" ;; esac
     APN_REPORT=$name.report $compiler $2 -fexceptions -D_GNU_SOURCE -w -I"$root/include" -I"$root/tests" -I"$root/bench" \
         -fplugin="$plugin" -fpass-plugin="$plugin" -S -emit-llvm "$1" -o "$name.ll" 2>"$name.errors" ||
