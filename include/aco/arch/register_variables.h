@@ -34,8 +34,8 @@
  *   ACO__NESTED_ROOM             %0 := the stack pointer - (ACO__ARGUMENTS_ROOM and room to begin in), which it becomes too;
  *                                for the unwinder, %1 := the frame pointer and %2 := this place
  *   ACO__READ_SP, ACO__WRITE_SP  %0 := the stack pointer, %1 := 0; the stack pointer := %0
- *   ACO__STACK_REGISTER          the stack pointer's name. ACO__STACK_OPERAND, ACO__ADDRESS_RESULT: constraints, where "+r" for it
- *                                and "=&r" for the address in %2 above will not do
+ *   ACO__STACK_REGISTER          the stack pointer's name
+ *   ACO__STACK_OPERAND, ACO__ADDRESS_RESULT   constraints of it and of %2 above. Not defined: "+r", "=&r"
  *   ACO__CLOBBERS_OF_ALL         what every switch clobbers: a list of strings, the five not among them
  *   ACO__START_ARGUMENT, ACO__START_WORDS   an enum: how a generator's function is entered
  */
