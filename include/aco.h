@@ -470,15 +470,18 @@ ACO__FAST void *aco_mem_new(size_t sz);
 
 /* Assertions that hold under NDEBUG too: on failure one line on stderr, then abort(). */
 #define aco_assert(EX) ((aco_likely(EX)) ? ((void)0) : aco__assert_failed(#EX, __FILE__, __LINE__, __func__))
-#define aco_assertptr(ptr) ((aco_likely((ptr) != NULL)) ? ((void)0) : aco__assert_failed(#ptr " != NULL", __FILE__, __LINE__, __func__))
+#define aco_assertptr(ptr)                                                                                             \
+    ((aco_likely((ptr) != NULL)) ? ((void)0) : aco__assert_failed(#ptr " != NULL", __FILE__, __LINE__, __func__))
 #define aco_assertalloc_bool(b) ((aco_likely(b)) ? ((void)0) : aco__alloc_failed(__FILE__, __LINE__, __func__))
 #define aco_assertalloc_ptr(ptr) ((aco_likely((ptr) != NULL)) ? ((void)0) : aco__alloc_failed(__FILE__, __LINE__, __func__))
 
 /* ---- Internal from here on -------------------------------------------------------------------------------------------- */
 
-ACO_API ACO__COLD __attribute__((noreturn)) void aco__assert_failed(const char *what, const char *file, int line, const char *function);
+ACO_API ACO__COLD __attribute__((noreturn))
+void aco__assert_failed(const char *what, const char *file, int line, const char *function);
 ACO_API ACO__COLD __attribute__((noreturn)) void aco__alloc_failed(const char *file, int line, const char *function);
-ACO_API aco_t *aco__create(aco_t *main_co, aco_share_stack_t *share_stack, size_t save_stack_sz, aco_cofuncp_t fp, void *arg, int own_fp);
+ACO_API aco_t *aco__create(aco_t *main_co, aco_share_stack_t *share_stack, size_t save_stack_sz, aco_cofuncp_t fp, void *arg,
+                           int own_fp);
 ACO_API aco_t *aco__new(aco_function_t fn, void *arg, const aco_options_t *opts, int own_fp);
 /* For a `co` that cannot be resumed at once. 1: now it can. 0: it was; *value is what came back, ACO_ERROR if it was refused.
  * The first aborts instead. */
@@ -715,7 +718,8 @@ ACO__FORCE_INLINE int aco__spare_keep(aco__thread_t *self, aco_t *co)
 
 ACO__FAST void aco_destroy(aco_t *co)
 {
-    if (aco_unlikely(!co || (co->aco__state & ~ACO__SHARES_FP) != (ACO__NATIVE | ACO__PRIVATE | ACO__ENDED) || !aco__spare_keep(aco__self(), co)))
+    if (aco_unlikely(!co || (co->aco__state & ~ACO__SHARES_FP) != (ACO__NATIVE | ACO__PRIVATE | ACO__ENDED) ||
+                     !aco__spare_keep(aco__self(), co)))
         aco__destroy(co);
 }
 #if ACO_DEBUG

@@ -505,8 +505,8 @@ public:
     }
 
     /* Makes the elements of a range, or those that are left of a generator. Those of a generator<T> that was not begun go to the
-     * consumer directly, through any number of levels (with ACO_OWN_EXCEPTIONS and under a sanitizer through each); `inner` must be
-     * left alone meanwhile, and has ended afterwards if the consumer stopped in the middle. */
+     * consumer directly, through any number of levels (with ACO_OWN_EXCEPTIONS and under a sanitizer through each); `inner` must
+     * be left alone meanwhile, and has ended afterwards if the consumer stopped in the middle. */
     template<class Range>
     void yield_from(Range &&range)
     {
@@ -636,7 +636,8 @@ public:
         frame_ = std::move(made);
     }
 
-    generator(generator &&from) noexcept : frame_(std::move(from.frame_)), peer_(from.peer_), element_(std::exchange(from.element_, nullptr)) {}
+    generator(generator &&from) noexcept
+        : frame_(std::move(from.frame_)), peer_(from.peer_), element_(std::exchange(from.element_, nullptr)) {}
     generator &operator=(generator &&from) noexcept
     {
         if (this != &from) {

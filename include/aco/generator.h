@@ -15,16 +15,16 @@
  *       printf("%ld\n", (long)(intptr_t)g.value);
  *   aco_generator_close(&g);
  *
- * Two kinds. One of aco_generator_open() has a stack of its own. One of aco_in_stack_open() runs on its consumer's, right below the
- * consumer's frame, and needs no memory at all; what it may not do stands there.
+ * Two kinds. One of aco_generator_open() has a stack of its own. One of aco_in_stack_open() runs on its consumer's, right below
+ * the consumer's frame, and needs no memory at all; what it may not do stands there.
  *
  * How it is fast. Each side keeps the other's stack pointer, frame pointer and place in local variables, so in registers as the
  * loop is tight: no control block is touched. Hence: keep aco_generator_t a local variable, let its address go nowhere but to
  * the calls below, and use aco_generate() in the generator's own function where speed matters most. Functions that it
  * calls get `y` and may yield from any depth; each value then costs the same, whatever the depth.
  *
- * A generator is not a coroutine: aco_get_co() and all that goes by the running coroutine is its consumer's, as in a function that
- * the consumer calls. So a generator may aco_yield() for the coroutine that consumes it, if that one has a private
+ * A generator is not a coroutine: aco_get_co() and all that goes by the running coroutine is its consumer's, as in a function
+ * that the consumer calls. So a generator may aco_yield() for the coroutine that consumes it, if that one has a private
  * stack; on a share stack the process aborts as the coroutine's frames are saved, in debug builds at the yield. aco_defer() is
  * refused in a generator with a stack of its own. It runs in its consumer's floating-point environment.
  *
@@ -90,13 +90,14 @@ typedef struct aco_yielder_s {
 
 typedef void aco_generator_function_t(ACO__GENERATOR_PARAMETERS, void *arg);
 
-/* ACO_GENERATOR(name, y, arg) { … } defines the static function `name` for aco_generator_open(). Its body has `aco_yielder_t *y` and
- * `void *arg`, what aco_generator_open() was given; returning ends the generator. */
+/* ACO_GENERATOR(name, y, arg) { … } defines the static function `name` for aco_generator_open(). Its body has `aco_yielder_t *y`
+ * and `void *arg`, what aco_generator_open() was given; returning ends the generator. */
 
-/* A new generator, suspended before its beginning. Of `opts`, which may be NULL, stack_size, pool, name and ACO_NO_GUARD are heeded, the
- * others must be 0; with NULL it takes a stack of 256 KiB from the thread's pool. 0, or -1 and errno as aco_new(). The
- * caller closes it. */
-ACO__FORCE_INLINE int aco_generator_open(aco_generator_t *g, aco_generator_function_t *function, void *arg, const aco_options_t *opts);
+/* A new generator, suspended before its beginning. Of `opts`, which may be NULL, stack_size, pool, name and ACO_NO_GUARD are
+ * heeded, the others must be 0; with NULL it takes a stack of 256 KiB from the thread's pool. 0, or -1 and errno as aco_new().
+ * The caller closes it. */
+ACO__FORCE_INLINE int aco_generator_open(aco_generator_t *g, aco_generator_function_t *function, void *arg,
+                                         const aco_options_t *opts);
 
 /* Runs the generator until its next aco_generate(). 1: g->value is the new value. 0: it has ended, and its stack is given
  * back; so it stays. */
@@ -133,8 +134,8 @@ typedef void aco_in_stack_function_t(ACO__GENERATOR_PARAMETERS, struct aco__in_s
 /* ACO_IN_STACK_GENERATOR(name, y, arg) { … } defines the static function `name` for aco_in_stack_open(). Its body has
  * `aco_in_stack_yielder_t *y` and `void *arg`; it makes its values by aco_generate_in_stack(). */
 
-/* aco_in_stack_open(g, function, arg): begins a generator right below the frame of the calling function, which must be the one that
- * consumes and closes it: hence a macro, which must not stand in a function that is inlined to open a generator
+/* aco_in_stack_open(g, function, arg): begins a generator right below the frame of the calling function, which must be the one
+ * that consumes and closes it: hence a macro, which must not stand in a function that is inlined to open a generator
  * for its caller (the compiler takes the stack pointer back as such a function ends, and the next call is refused).
  * It makes the compiler address the frame by the frame pointer, since the stack pointer will be the generator's.
  *
@@ -326,7 +327,8 @@ ACO__FORCE_INLINE aco__context_t aco__generator_context(aco_t *block, const void
     return context;
 }
 
-ACO__FORCE_INLINE int aco_generator_open(aco_generator_t *g, aco_generator_function_t *function, void *arg, const aco_options_t *opts)
+ACO__FORCE_INLINE int aco_generator_open(aco_generator_t *g, aco_generator_function_t *function, void *arg,
+                                         const aco_options_t *opts)
 {
     aco__thread_t *self = aco__self();
     const void *entry;
@@ -437,7 +439,8 @@ ACO__FORCE_INLINE void aco_generate(aco_yielder_t *y, void *value)
         ACO__CATCH(aco__yielder, aco__outcome, ACO__ON_ONE_STACK)                                                      \
         aco__switch_nested_last(&aco__yielder.aco__peer, aco__outcome);                                                \
     }                                                                                                                  \
-    ACO__FORCE_INLINE void aco__body_of_##name(__attribute__((unused)) aco_in_stack_yielder_t *y, __attribute__((unused)) void *arg)
+    ACO__FORCE_INLINE void aco__body_of_##name(__attribute__((unused)) aco_in_stack_yielder_t *y,                      \
+                                               __attribute__((unused)) void *arg)
 
 #ifdef ACO__NO_IN_STACK
 
@@ -525,7 +528,8 @@ ACO__FORCE_INLINE __attribute__((noreturn)) void aco__switch_nested_last(const a
     __builtin_unreachable();
 }
 
-ACO__FORCE_INLINE void aco__in_stack_open(aco_in_stack_t *g, void *outer, void *lowest, aco_in_stack_function_t *function, void *arg)
+ACO__FORCE_INLINE void aco__in_stack_open(aco_in_stack_t *g, void *outer, void *lowest, aco_in_stack_function_t *function,
+                                          void *arg)
 {
     void (*begin)(void) = aco__generator_begin;
     void *sp, *bp, *here;

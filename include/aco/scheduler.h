@@ -20,8 +20,8 @@
  *
  * Each thread has a scheduler, made when it spawns its first task. A task is a coroutine on a private stack, of the type
  * aco_t; names, slots, coroutine-local storage, aco_defer(), aco_exit() and aco_state() are for tasks too. The scheduler alone
- * resumes it: aco_resume(), aco_send(), aco_yield_to(), aco_cancel(), aco_restart() and aco_destroy() are refused with EPERM or, as
- * each does with errors, abort. A task may make, resume and destroy ordinary coroutines. When it has ended, it is an ordinary
+ * resumes it: aco_resume(), aco_send(), aco_yield_to(), aco_cancel(), aco_restart() and aco_destroy() are refused with EPERM or,
+ * as each does with errors, abort. A task may make, resume and destroy ordinary coroutines. When it has ended, it is an ordinary
  * coroutine that is done until it is joined.
  *
  * Order. Tasks that can run stand in one queue, first come, first served: aco_run() runs the first one until it yields, waits or
@@ -31,10 +31,10 @@
  * come between. A task that never yields nor waits lets no other one run.
  *
  * Waiting. aco_join(), aco_park(), aco_sleep(), locking a mutex and the like stop the calling task only. They must be called by
- * a task itself, not by the thread's own flow of control, by a coroutine that a task resumed, or in a cleanup (aco_defer()): EPERM.
- * What does not wait may be called by all of these, but for a mutex, which a task owns. What can wait has a form with the suffix
- * _at, which takes the place to name in a report of a deadlock, a string that stays; the plain form is a macro that gives the
- * file and line where it stands.
+ * a task itself, not by the thread's own flow of control, by a coroutine that a task resumed, or in a cleanup (aco_defer()):
+ * EPERM. What does not wait may be called by all of these, but for a mutex, which a task owns. What can wait has a form with the
+ * suffix _at, which takes the place to name in a report of a deadlock, a string that stays; the plain form is a macro that gives
+ * the file and line where it stands.
  *
  * Deadlock: no task can run, none sleeps, and there is no idle hook that something could come from. aco_run() then prints a
  * line for each waiting task that says where it waits and for what, and fails.
@@ -133,7 +133,8 @@ ACO__TASK_CALL int aco_sleep_at(int64_t ns, const char *place);
 /* Where an event loop plugs in. While no task can run, aco_run() calls idle(ctx, timeout_ns), which waits for events, at most so
  * long (-1: no limit), and wakes tasks, or spawns them. It returns 1, also when the time is over; 0 if it has nothing to wait
  * for and nothing can come from it; or -1 and errno, and aco_run() fails with that. While tasks run, it is called with a
- * timeout of 0 once in many rounds. It runs on the thread's own flow of control, and no exception may leave it. NULL: none. 0, or -1 and errno ENOMEM. */
+ * timeout of 0 once in many rounds. It runs on the thread's own flow of control, and no exception may leave it. NULL: none. 0, or
+ * -1 and errno ENOMEM. */
 ACO_API int aco_on_idle(int (*idle)(void *ctx, int64_t timeout_ns), void *ctx);
 
 /* ---- Waiting for each other: all zeros is the initial state, and there is nothing to destroy --------------------------- */
@@ -223,8 +224,8 @@ ACO_API int aco_channel_close(aco_channel_t *channel);
 ACO__TASK_CALL int aco_channel_send_at(aco_channel_t *channel, const void *element, const char *place);
 #define aco_channel_send(channel, element) aco_channel_send_at(channel, element, ACO_PLACE)
 
-/* Receives into *element, unless that is NULL. Waits while there is nothing. 0, or -1 and errno: EPIPE (closed, and nothing left),
- * EPERM, EINVAL (the channel is NULL). */
+/* Receives into *element, unless that is NULL. Waits while there is nothing. 0, or -1 and errno: EPIPE (closed, and nothing
+ * left), EPERM, EINVAL (the channel is NULL). */
 ACO__TASK_CALL int aco_channel_receive_at(aco_channel_t *channel, void *element, const char *place);
 #define aco_channel_receive(channel, element) aco_channel_receive_at(channel, element, ACO_PLACE)
 

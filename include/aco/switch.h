@@ -5,9 +5,9 @@
  * An architecture file (aco/arch/<arch>.h) provides, under these names:
  *
  *   ACO__ARCH                    its name, a string
- *   aco__where_in_tls()          how the switches find the calling thread's aco__thread_t, which is thread-local, initial-exec: its
- *                                address, or what is cheaper. Computed anew on every call by a volatile asm: a coroutine may
- *                                come back on another thread, so no compiler may keep it (docs/switch.md, 8). Everything
+ *   aco__where_in_tls()          how the switches find the calling thread's aco__thread_t, which is thread-local, initial-exec:
+ *                                its address, or what is cheaper. Computed anew on every call by a volatile asm: a coroutine
+ *                                may come back on another thread, so no compiler may keep it (docs/switch.md, 8). Everything
  *                                asks aco__where(), below, for it
  *   aco__self_at(), aco__running_at()   if that is not an address: from there the thread record, and its `running`
  *   ACO__RESUME, ACO__YIELD, ACO__TRANSFER, ACO__EXIT, ACO__ENTER
@@ -18,21 +18,24 @@
  *   ACO__ARRIVAL_PARAMETERS, ACO__ARRIVAL_ABI
  *                                how a function that a switch enters from its beginning declares what crossed
  *   ACO__ENTRY_BELOW_TOP         how far below a stack's top an entry function finds its stack pointer
- *   ACO__RETURN_WORD             there, in words from the stack pointer up, stands its return address, if not at the stack pointer itself
- *   ACO__ARGUMENTS_ROOM          bytes kept free at the stack pointer of a function with an in-stack generator, where what it calls
- *                                finds arguments that its compiler stores there without moving the stack pointer
+ *   ACO__RETURN_WORD             there, in words from the stack pointer up, stands its return address, if not at the stack
+ *                                pointer itself
+ *   ACO__ARGUMENTS_ROOM          bytes kept free at the stack pointer of a function with an in-stack generator, where what it
+ *                                calls finds arguments that its compiler stores there without moving the stack pointer
  *   ACO__BEGINS_IN_ASSEMBLY      defined where aco__begin and aco__begin_entry are assembly: return addresses are passed in a
  *                                register, or parameters are not passed in those that cross
  *   ACO__ARRIVES_IN_ASSEMBLY     and where so is aco__arrive, the beginning of any other function that a switch enters: its
  *                                address is where the context has a frame pointer
  *   aco__slot_value()            under ACO__THREAD_SLOT: the word at this offset from the thread pointer
  *
- * Under ACO_CONFIG_DYNAMIC_TLS, which the library and all units must be compiled with, a function of the library finds the record: for
- * libraries that are loaded where static thread-local memory is not to be had (musl's dlopen()).
- * Under ACO__THREAD_SLOT, for systems without ELF's thread-local variables, a thread's record is allocated, its address stands in a
- * slot of the thread's block.
- * ACO__BOUNDS_KEEP, ACO__BOUNDS_BACK: around a switch, where the system wants to know the bounds of the running stack (teb.h); else
- * nothing.
+ * All but x86's give registers' names and instructions, as arch/register_variables.h asks for them, and it makes the statements.
+ *
+ * Under ACO_CONFIG_DYNAMIC_TLS, which the library and all units must be compiled with, a function of the library finds the
+ * record: for libraries that are loaded where static thread-local memory is not to be had (musl's dlopen()).
+ * Under ACO__THREAD_SLOT, for systems without ELF's thread-local variables, a thread's record is allocated, its address stands
+ * in a slot of the thread's block.
+ * ACO__BOUNDS_KEEP, ACO__BOUNDS_BACK: around a switch, where the system wants to know the bounds of the running stack (teb.h);
+ * else nothing.
  *
  * Without an architecture file: under ACO_CONFIG_UCONTEXT aco/arch/ucontext.h declares the functions at the end of this file, and
  * aco__where_in_tls(), as the library's.
@@ -200,7 +203,7 @@ ACO_API aco__thread_t *aco__thread_found(void); /* the calling thread's; not to 
 #error "acorn: no switch for this architecture or object format; -DACO_CONFIG_UCONTEXT takes <ucontext.h>'s (docs/platforms.md)"
 #endif
 
-#ifdef ACO__FIRST /* all but x86 */
+#ifdef ACO__FIRST
 #include "arch/register_variables.h"
 #endif
 
@@ -247,8 +250,8 @@ ACO__FORCE_INLINE struct aco_s *aco__running(void)
 
 #if !defined(ACO_CONFIG_NO_INLINE) && !defined(ACO_CONFIG_UCONTEXT)
 
-/* `where`: aco__where(), just now. `fp`, a compile-time 0 or 1: 1 keeps the floating-point control words of the two sides apart, if the coroutine has its
- * own. `passed`: the value that the other side gets, then the one that it sent. */
+/* `where`: aco__where(), just now. `fp`, a compile-time 0 or 1: 1 keeps the floating-point control words of the two sides apart,
+ * if the coroutine has its own. `passed`: the value that the other side gets, then the one that it sent. */
 
 /* Leaves for `co`, which is suspended and has its frames in place; comes back when it yields or ends. */
 ACO__FORCE_INLINE uintptr_t aco__switch_resume(aco__where_t where, struct aco_s *co, void **passed, int fp)
@@ -302,7 +305,8 @@ ACO__FORCE_INLINE __attribute__((noreturn)) void aco__switch_exit(aco__where_t w
 }
 
 /* Goes on in `co`, which aco__running() names already, and never comes back. */
-ACO__FORCE_INLINE __attribute__((noreturn)) void aco__switch_enter(aco__where_t where, struct aco_s *co, uintptr_t word, void *value)
+ACO__FORCE_INLINE __attribute__((noreturn))
+void aco__switch_enter(aco__where_t where, struct aco_s *co, uintptr_t word, void *value)
 {
     ACO__ENTER;
     __builtin_unreachable();

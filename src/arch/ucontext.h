@@ -126,8 +126,8 @@ ACO__UNOBSERVED __attribute__((noreturn)) static void go(const aco__context_t *t
 }
 
 /* The same, keeping in *from that its caller comes back by `here`. */
-ACO__UNOBSERVED __attribute__((noinline, noreturn)) static void go_from(aco__context_t *from, ucontext_t *here, const aco__context_t *to,
-                                                                           uintptr_t word, void *value)
+ACO__UNOBSERVED __attribute__((noinline, noreturn))
+static void go_from(aco__context_t *from, ucontext_t *here, const aco__context_t *to, uintptr_t word, void *value)
 {
     from->sp = __builtin_dwarf_cfa(); /* the caller's stack pointer */
     from->pc = (void *)(uintptr_t)&suspended;

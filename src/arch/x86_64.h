@@ -3,9 +3,9 @@
 
 #ifdef _WIN32
 
-/* aco__returned: the return address of what a switch enters from its beginning, which does not return. It stands for a frame above
- * which the unwinder finds a return address of NULL, the end of the stack. A cancellation that was caught and thrown again lands at
- * aco__cancel_landing (end.c).
+/* aco__returned: the return address of what a switch enters from its beginning, which does not return. It stands for a frame
+ * above which the unwinder finds a return address of NULL, the end of the stack. A cancellation that was caught and thrown again
+ * lands at aco__cancel_landing (end.c).
  *
  *   top      64-byte aligned: the stack's record, of which the stack's lowest address comes first
  *   top-8    NULL: the return address of aco__outermost
@@ -40,8 +40,8 @@ __asm__(".text\n"
     "\tmovq $-1,%gs:0x00\n"
 
 /* The first arrivals: rdi the word, rcx the value. Of coroutines: of aco_new(), and of aco_create(), whose entry function returns
- * here; of everything else: rbp the function. What is called may write to the 32 bytes above its return address: here they belong to
- * a frame that is saved with the coroutine's others. */
+ * here; of everything else: rbp the function. What is called may write to the 32 bytes above its return address: here they belong
+ * to a frame that is saved with the coroutine's others. */
 #define ACO__ASM_ARRIVAL(name, call)                                                                                   \
     __asm__(".text\n"                                                                                                  \
             "\t.globl " name "\n"                                                                                      \
@@ -59,7 +59,8 @@ ACO__ASM_ARRIVAL("aco__begin", "\tcall aco__begun\n");
 ACO__ASM_ARRIVAL("aco__begin_entry", "\tcall *56(%rdi)\n\tcall aco__entry_returned\n");
 ACO__ASM_ARRIVAL("aco__arrive", "\tmovq %rbp,%rax\n\txorl %ebp,%ebp\n\tcall *%rax\n");
 
-/* The first arrival in a generator, as ACO__EXCHANGE passes (include/aco/arch/x86_64.h): its function gets what is in ACO__GENERATOR_PARAMETERS. */
+/* The first arrival in a generator, as ACO__EXCHANGE passes (include/aco/arch/x86_64.h): its function gets what is in
+ * ACO__GENERATOR_PARAMETERS. */
 __asm__(".text\n"
         "\t.globl aco__generator_begin\n"
         "\t.seh_proc aco__generator_begin\n"

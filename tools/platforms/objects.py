@@ -1,5 +1,5 @@
 """What object code shows without being run: the library has all public symbols, the switch is inline in a program, no stack is
-executable."""
+executable, functions that switch have what the switch relies on."""
 import functools
 import re
 import shutil
@@ -68,12 +68,60 @@ def executable_stack(platform, program):
     return not flags or "E" in flags.group(1)
 
 
+def functions(file):
+    """(name, disassembly) of each function in an object file or an archive."""
+    parts = re.split(r"^[0-9a-f]+ <((?![$.L])[^>]*)>:$", tool("objdump", "-d", "--no-show-raw-insn", file), flags=re.M)
+    return list(zip(parts[1::2], parts[2::2]))
+
+
+# s390x.h keeps two registers in the words 96 above the stack pointer, which are a function's own only below a frame of its own,
+# and nothing else may be there in that frame. ppc64le.h finds its labels by r2, which a function has made from r12 at its
+# beginning.
+KEPT = {"s390x": r"\bstmg\s+%r12, %r13, 96\(%r15\)", "ppc64le": r"\baddis\s+\d+, 2,"}
+
+
+def has_no_frame(code):
+    lowered = re.search(r"\b(?:lay|aghi)\s+%r15, -(\d+)", code)
+    if not lowered or int(lowered.group(1)) < 112 or lowered.start() > re.search(KEPT["s390x"], code).start():
+        return True
+    others = re.sub(r"\b(?:stmg|lmg)\s+%r12, %r13, 96\(%r15\)", "", code[lowered.end():])
+    return bool(re.search(r"\b(?:89|9\d|10\d|11[01])\((?:%r\d+,\s*)?%r15\)", others))
+
+
+def has_no_toc(code):
+    return not re.search(r"\baddis\s+2, 12,", code[:re.search(KEPT["ppc64le"], code).start()])
+
+
+def lacking(processor, file):
+    """The functions in it that lack what they rely on there, and all that rely on it; a part split off has its function's."""
+    lacks = {"s390x": has_no_frame, "ppc64le": has_no_toc}[processor]
+    relying = {name: code for name, code in functions(file) if re.search(KEPT[processor], code) and not name.endswith(".cold")}
+    return {name for name, code in relying.items() if lacks(code)}, set(relying)
+
+
+def check_frames(platform, cc, row, directory, environment):
+    """The library and tests/abi/frames.c, whose planted_ functions must be found."""
+    unit, library = str(directory / "frames.o"), str(directory / "libacorn.a")
+    command = [*cc, *row.flags.split(), "-fexceptions", f"-I{ROOT}/include", "-c", f"{ROOT}/tests/abi/frames.c", "-o", unit]
+    if subprocess.run(command, env=environment).returncode:
+        return ["tests/abi/frames.c does not compile"]
+    (lack, relying), (lack_in_library, _) = lacking(platform.processor, unit), lacking(platform.processor, library)
+    planted = {name for name in relying if name.startswith("planted_")}
+    wrong = [f"{name} switches without a frame or TOC pointer of its own" for name in sorted(lack - planted | lack_in_library)]
+    wrong += [f"{name} was not found to lack what it lacks" for name in sorted(planted - lack)]
+    if not planted and (row.compiler == "gcc" or platform.processor != "s390x"):  # with clang s390x.h keeps nothing there
+        wrong.append("no function that relies on a frame or TOC pointer was found")
+    return wrong
+
+
 def check(platform, cc, row, directory, environment):
     """What is wrong with the library in `directory` and with a small program that the compiler links with it by the row's options:
     a list, empty if all is well."""
     library = directory / "libacorn.a"
     missing = sorted(public() - defined([str(library)]))
     wrong = [f"no symbol {' '.join(missing)}"] if missing else []
+    if platform.processor in KEPT:
+        wrong += check_frames(platform, cc, row, directory, environment)
     for form, options, inline in (("inline", [], "UCONTEXT" not in row.flags), ("exported", ["-DACO_CONFIG_NO_INLINE"], False)):
         program = directory / (f"round-trips-{form}" + (".exe" if platform.system == "Windows" else ""))
         command = [*cc, *row.flags.split(), *options, f"-I{ROOT}/include", str(ROOT / "bench/platforms/acorn.c"), str(library),

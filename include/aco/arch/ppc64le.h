@@ -60,7 +60,9 @@
 #define ACO__CLOBBER_BASE "r30",
 #endif
 
-/* The way back, `here`; and at 1, where r12 holds its address, the TOC pointer again. */
+/* The address of `here`; and at 1, where r12 holds it, the TOC pointer again. r2 is no operand: each function that switches calls
+ * one of another module too (docs/switch.md, rule 3), and a compiler gives every function that calls its TOC pointer from its
+ * beginning. tools/platforms/objects.py looks whether it did. */
 #ifdef __PCREL__
 #define ACO__ADDRESS(reg, here) "pla " reg "," here "@pcrel\n\t"
 #define ACO__OWN_TOC

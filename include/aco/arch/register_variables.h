@@ -26,7 +26,8 @@
  *   ACO__KEEP_BASE(to), ACO__RESUMER_BASE, ACO__RUNNING_BASE
  *                                the base pointer, stored by ACO__STORE and loaded on arrival where a compiler lets an asm
  *                                clobber it and crashes. Not defined: it is a clobber
- *   ACO__TO_PEER                 makes FIRST ready for ACO__GO, puts label 1's address there, exchanges frame and base pointers
+ *   ACO__TO_PEER                 makes FIRST ready for ACO__GO, puts label 1's address there, exchanges the frame pointers and,
+ *                                where there are any, the base pointers
  *   ACO__GO                      the jump
  *   ACO__LAST_TO_PEER, ACO__LAST_GO   the same for the last time: nothing of the leaving side is kept, FIRST becomes 0
  *   ACO__SWAP_SP, ACO__LOAD_SP   the stack pointer and FOURTH exchanged; FOURTH to the stack pointer
@@ -34,11 +35,10 @@
  *   ACO__NESTED_ROOM             %0 := the stack pointer - (ACO__ARGUMENTS_ROOM and room to begin in), which it becomes too;
  *                                for the unwinder, %1 := the frame pointer and %2 := this place
  *   ACO__READ_SP, ACO__WRITE_SP  %0 := the stack pointer, %1 := 0; the stack pointer := %0
- *   ACO__STACK_REGISTER          the stack pointer's name. ACO__STACK_OPERAND, ACO__ADDRESS_RESULT: constraints, where "+r" for it
- *                                and "=&r" for the address in %2 above will not do
+ *   ACO__STACK_REGISTER          the stack pointer's name
+ *   ACO__STACK_OPERAND, ACO__ADDRESS_RESULT   constraints of it and of %2 above. Not defined: "+r", "=&r"
  *   ACO__CLOBBERS_OF_ALL         what every switch clobbers: a list of strings, the five not among them
- *   ACO__START_ARGUMENT, ACO__START_WORDS   an enum: how a generator's function is entered
- */
+ *   ACO__START_ARGUMENT, ACO__START_WORDS   an enum: how a generator's function is entered */
 #ifndef ACO_ARCH_REGISTER_VARIABLES_H
 #define ACO_ARCH_REGISTER_VARIABLES_H
 

@@ -45,6 +45,9 @@
 #define ACO__ENTRY_BELOW_TOP 160
 #define ACO__RETURN_WORD 14
 
+/* The words of r12 and r13 in the register save area at the stack pointer, which is the function's callees'. One without a frame
+ * of its own has its caller's there, and its caller's registers in it; but each function that switches has a frame, since it
+ * calls (docs/switch.md, rule 3). tools/platforms/objects.py looks whether it has. */
 #ifdef __clang__
 #define ACO__KEEP_FIXED
 #define ACO__OWN_FIXED

@@ -2,7 +2,8 @@
  * setcontext(); implemented in src/arch/ucontext.h. For architectures without a switch of their own; works on the others too.
  *
  * What it needs of the architecture is a stack that grows down. A library built so does not export what the inline
- * switches find a thread's record by, and has what is declared here instead: units that were compiled otherwise do not link with it. */
+ * switches find a thread's record by, and has what is declared here instead: units that were compiled otherwise do not link with
+ * it. */
 #ifndef ACO_ARCH_UCONTEXT_H
 #define ACO_ARCH_UCONTEXT_H
 

@@ -162,12 +162,12 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
     "jmpq *" from(ACO__PC) "\n"                                                                                        \
     ACO__FRAME_AGAIN
 
-/* Environments of their own, if the coroutine has one (its state byte is negative where it has not): store the leaving side's control words, load the arriving side's where they differ. MXCSR's
- * status bits (0-5) are nobody's across a call and are not compared. Loading a changed value stalls some processors for
- * tens of cycles, so it is compared first; on others the comparison waits for stmxcsr longer than a load takes: there
- * fp_load_always is set (bench/lab/switch-check.c). fnclex: a sticky exception of one side must not trap under the
- * other's unmasked control word. The rare part stands behind the jump and so inside the same function, whose unwind
- * information holds there too. */
+/* Environments of their own, if the coroutine has one (its state byte is negative where it has not): store the leaving side's
+ * control words, load the arriving side's where they differ. MXCSR's status bits (0-5) are nobody's across a call and are not
+ * compared. Loading a changed value stalls some processors for tens of cycles, so it is compared first; on others the comparison
+ * waits for stmxcsr longer than a load takes: there fp_load_always is set (bench/lab/switch-check.c). fnclex: a sticky exception
+ * of one side must not trap under the other's unmasked control word. The rare part stands behind the jump and so inside the same
+ * function, whose unwind information holds there too. */
 #define ACO__FP_SWAP(to, from)                                                                                         \
     "cmpb $0," ACO__BLOCK(ACO__STATE_BYTE) "\n\t"                                                                      \
     "js 5f\n\t"                                                                                                        \
