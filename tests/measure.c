@@ -1298,7 +1298,8 @@ static void advice(void)
     CHECK_EQ(u.advice, ACO_STACK_AS_IT_IS);
 #ifndef __OPTIMIZE__
     if (u.mean_live > 1000) { /* ppc64le: such frames are never better shared */
-        aco_share_stack_destroy(stack);
+        if (stack)
+            aco_share_stack_destroy(stack);
         aco_stack_measure(0);
         return;
     }
