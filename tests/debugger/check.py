@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check.py gdb|lldb SCRIPT PROGRAM
+"""check.py DEBUGGER SCRIPT PROGRAM
 
 Promises of tools/gdb/acorn.py and tools/lldb/acorn.py, on a running process and on the core file that the kernel writes: all coroutines are
 listed, with state and name; frames of one that is suspended on its own stack, of one whose frames are in its save area (with
@@ -43,6 +43,50 @@ def run(commands, *target):
     return result.stdout
 
 
+def run_lldb(commands, *target):
+    command = [shutil.which(debugger), "-x", "-b", "-o", f"command script import {script}"]
+    for line in commands:
+        command += ["-o", line]
+    return subprocess.run(command + list(target), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=100).stdout
+
+
+def lldb_answers(before, *target):
+    """What came after each question, as lldb repeats them."""
+    questions = ["aco list", "aco-threads", "aco bt all", "thread list"]
+    output = run_lldb(before + questions, *target)
+    return output, {q: (output + "(lldb) ").split(f"(lldb) {q}\n", 1)[-1].split("(lldb) ")[0] for q in questions}
+
+
+def check_lldb(directory):
+    output, answers = lldb_answers(["breakpoint set -n stop_here", "run"], program)
+    if "aco list" not in output or re.search(r"ptrace|not permitted|No module named", output):
+        skip("lldb has no Python, or may not trace processes here")
+    listed, shown = answers["aco list"], answers["aco bt all"]
+    expect("list: saved", r"1 +0x\w+ +suspended\+ +saved_inner", listed)
+    expect("list: name", r"3 +0x\w+ +suspended +worker +inner", listed)
+    expect("list: ready", r"4 +0x\w+ +ready +suspended", listed)
+    expect("list: running", r"5 +0x\w+ +running +runner +thread 1", listed)
+    expect("share stack", r"coroutine 2 .*frame #\d+: 0x\w+ saved_inner\b.*frame #\d+: 0x\w+ saved\b.*coroutine 3", shown)
+    expect("private stack", r"coroutine 3 .*worker.* inner.* inner.* inner.* suspended.* aco__begin.*coroutine 4", shown)
+    expect("saved: the innermost, no wrong ones", r"coroutine 1 [^#]*frame #0: 0x\w+ \w+.*saved_inner\b.*\(more are found only by a frame pointer\).*coroutine 2", shown)
+    expect("threads", r"coroutine 3 worker", answers["thread list"])
+    core = dump_core(directory)
+    if core:
+        _, answers = lldb_answers([], program, "-c", core)
+        expect("core: list", r"3 +0x\w+ +suspended +worker +inner", answers["aco list"])
+        expect("core: private stack", r"coroutine 3 .*worker.* inner.* inner.* inner.* suspended.* aco__begin.*coroutine 4", answers["aco bt all"])
+
+
+def dump_core(directory):
+    resource.setrlimit(resource.RLIMIT_CORE, (resource.getrlimit(resource.RLIMIT_CORE)[1],) * 2)
+    subprocess.run([program], cwd=directory, check=False)
+    cores = [name for name in os.listdir(directory) if name.startswith("core")]
+    if not cores:
+        print("no core file was written (ulimit -c, /proc/sys/kernel/core_pattern): left out")
+        return None
+    return os.path.join(directory, cores[0])
+
+
 def section(output, command):
     """What came between two marks."""
     found = re.search(rf"== {re.escape(command)}\n(.*?)(?:== |\Z)", output, re.S)
@@ -72,12 +116,9 @@ def check_suspended(answers):
 
 QUESTIONS = ["aco list", "aco bt 1", "aco bt 2", "aco bt worker", "aco frame 1", "up 3", "info locals", "aco frame"]
 
-with tempfile.TemporaryDirectory() as directory:
-    if not shutil.which(debugger):
-        skip(f"{debugger} is not installed")
+def check_gdb(directory):
     if "yes" not in run(["python print('y' + 'es')"]):
-        skip(f"{debugger} has no Python")
-
+        skip("gdb has no Python")
     live, answers = ask(QUESTIONS + ["aco bt runner", "aco bt 6", "aco apply all bt", "bt"], ["break stop_here", "run"], program)
     if re.search(r"ptrace|Couldn't get registers|not permitted", live):
         skip("processes may not be traced here")
@@ -93,16 +134,16 @@ with tempfile.TemporaryDirectory() as directory:
     printed, _ = ask(["print *(aco_t *)co", "print *((aco_t *)co)->share_stack"], ["break resumes", "run"], program)
     expect("printer of aco_t", r"= coroutine 5 'runner', ready = {\s*is_end = ", printed)
     expect("printer of aco_share_stack_t", r"= private stack of 262144 bytes = {\s*ptr = ", printed)
-
-    resource.setrlimit(resource.RLIMIT_CORE, (resource.getrlimit(resource.RLIMIT_CORE)[1],) * 2)
-    subprocess.run([program], cwd=directory, check=False)
-    cores = [name for name in os.listdir(directory) if name.startswith("core")]
-    if cores:
-        _, answers = ask(QUESTIONS, [], program, os.path.join(directory, cores[0]))
+    core = dump_core(directory)
+    if core:
+        _, answers = ask(QUESTIONS, [], program, core)
         check_suspended(answers)
         expect("list: done", r"5 +0x\w+ +done +runner", answers["aco list"])
-    else:
-        print("no core file was written (ulimit -c, /proc/sys/kernel/core_pattern): left out")
 
+
+if not shutil.which(debugger):
+    skip(f"{debugger} is not installed")
+with tempfile.TemporaryDirectory() as scratch:
+    (check_gdb if "gdb" in os.path.basename(debugger) else check_lldb)(scratch)
 print("failed" if failures else "passed")
 sys.exit(failures != 0)
