@@ -105,7 +105,7 @@ static void *walks_once(void *arg)
 
 static int ends_cleanly(void)
 {
-    return depth > 1 && depth < 10 && !passed(resume_from_here) && !passed(caller_of_resume);
+    return depth > 1 && depth < 20 && !passed(resume_from_here) && !passed(caller_of_resume);
 }
 
 static void *resumes_there(void *co)
@@ -176,7 +176,7 @@ static void *resumes(void *co)
 static void *walks_over_saved_frames(void *arg)
 {
     walk();
-    CHECK(depth < 10);
+    CHECK(depth < 20);
     CHECK(!passed(resume_from_here)); /* in the frames of A, which are not there */
     return arg;
 }
@@ -223,6 +223,9 @@ static void forced(void)
     CHECK_EQ(cleaned_outside, 0);
 }
 
+#if !defined(__x86_64__) && !defined(__i386__) && !defined(__aarch64__)
+#undef FRAME_POINTERS /* elsewhere a frame pointer points elsewhere */
+#endif
 #ifdef FRAME_POINTERS
 /* What a profiler does that goes by frame pointers, from a function that has one. */
 static void *follows(void *arg)
