@@ -150,6 +150,11 @@ void aco__observe_frames_come(const aco_t *co)
         prepare_for_valgrind(co->share_stack, co->aco__self.sp);
 }
 
+void aco__observe_area_gone(const aco_t *co)
+{
+    VALGRIND_MAKE_MEM_UNDEFINED(co->save_stack.ptr, co->save_stack.sz);
+}
+
 void aco__observe_again(aco_t *co)
 {
     const aco_share_stack_t *stack = co->share_stack;
