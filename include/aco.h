@@ -718,7 +718,8 @@ ACO__FORCE_INLINE int aco__spare_keep(aco__thread_t *self, aco_t *co)
 
 ACO__FAST void aco_destroy(aco_t *co)
 {
-    if (aco_unlikely(!co || (co->aco__state & ~ACO__SHARES_FP) != (ACO__NATIVE | ACO__PRIVATE | ACO__ENDED) ||
+    if (aco_unlikely(!co || (__atomic_load_n(&co->aco__state, __ATOMIC_RELAXED) & ~ACO__SHARES_FP) !=
+                                (ACO__NATIVE | ACO__PRIVATE | ACO__ENDED) ||
                      !aco__spare_keep(aco__self(), co)))
         aco__destroy(co);
 }

@@ -53,6 +53,8 @@ ACO__HIDDEN void aco__observe_frames_gone(const void *sp, const void *end);
 ACO__HIDDEN void aco__observe_arguments(void);
 /* Those of `co` are about to be copied to its share stack. */
 ACO__HIDDEN void aco__observe_frames_come(const aco_t *co);
+/* What was saved of them means nothing any more. */
+ACO__HIDDEN void aco__observe_area_gone(const aco_t *co);
 /* `co` is about to be made as new. */
 ACO__HIDDEN void aco__observe_again(aco_t *co);
 ACO__HIDDEN void aco__observe_gone(aco_t *co);
