@@ -16,7 +16,9 @@
 #include "sanitizers.h"
 
 #include <errno.h>
+#ifdef __GLIBC__
 #include <malloc.h>
+#endif
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -520,7 +522,11 @@ typedef struct holdings {
 
 static holdings_t holdings(void)
 {
-    holdings_t now = {SANITIZED ? 0 : mallinfo2().uordblks, SANITIZED ? 0 : proc_number("/proc/self/statm"), mapped};
+    holdings_t now = {0, 0, mapped};
+#if !SANITIZED && defined(__GLIBC__)
+    now.heap = mallinfo2().uordblks;
+    now.pages = proc_number("/proc/self/statm");
+#endif
     return now;
 }
 
