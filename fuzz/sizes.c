@@ -322,7 +322,8 @@ OUTLINE void dig(int me)
 {
     actor_t *a = &actors[me];
     size_t left = room(me), most = left > RESERVE ? left - RESERVE : 0;
-    size_t want = (size_t)next() << next() % 15, sz = (want < most ? want : most) & ~(size_t)7;
+    unsigned byte = next(), how = next();
+    size_t want = (size_t)byte << how % 15, sz = (want < most ? want : most) & ~(size_t)7;
     random_t filling = {++serial}, again = filling;
     if (me == MAIN || a->levels >= LEVELS || sz < 8)
         return;
@@ -336,6 +337,8 @@ OUTLINE void dig(int me)
         for (size_t i = 0; i < n; i += 1 + i / 64)
             words[i] = draw(&filling);
         __asm__ volatile("" : : "r"(words) : "memory");
+        if (how & 128)
+            op_yield(me);
         interpret(me);
         for (size_t i = 0; i < n; i += 1 + i / 64)
             if (words[i] != draw(&again))
