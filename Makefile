@@ -4,11 +4,15 @@
 #   make test-platforms   every other processor and system, emulated (ROWS='NAME ...' for some rows of tools/platforms/rows.py)
 #   make test-platforms-quick   what CI runs of it
 #   make apn     the compiler helper, build/apn/apn.so (tools/apn/README.md)
+#   make fuzz    all fuzz targets, for an hour each (FUZZ_SECONDS=…)
+#   make soak    everything at once, for ten minutes (SOAK_SECONDS=…)
 #   make bench   the comparison tables; BENCH='--quick --json FILE'
 #   make bench-memory   memory at scale, up to ten million coroutines; BENCH='--quick --max 100000 --json FILE'
 TEXT ?=
 BENCH ?=
 ROWS ?=
+FUZZ_SECONDS ?= 3600
+SOAK_SECONDS ?= 600
 # Debian's own Python, where there is one: the packages that set-up installs are for it.
 PYTHON = $$(test -x /usr/bin/python3 && echo /usr/bin/python3 || echo python3)
 
@@ -28,6 +32,14 @@ test: | build
 nightly: | build
 	@sh tools/setup.sh test
 	@sh tests/matrix.sh --nightly
+
+fuzz: | build
+	@sh tools/setup.sh fuzz
+	@sh fuzz/run.sh $(FUZZ_SECONDS)
+
+soak: | build
+	@sh tools/setup.sh fuzz
+	@sh tests/soak.sh $(SOAK_SECONDS)
 
 test-platforms: | build
 	@sh tools/setup.sh platforms
@@ -58,4 +70,4 @@ build:
 clean:
 	rm -rf build
 
-.PHONY: demo test nightly test-platforms test-platforms-quick apn bench bench-memory clean
+.PHONY: demo test nightly fuzz soak test-platforms test-platforms-quick apn bench bench-memory clean

@@ -1,6 +1,6 @@
-/* What must be done at every switch of some coroutines: those with ACO_OWN_EXCEPTIONS, and all of them under a sanitizer. They
- * bear ACO__OBSERVED, so that every resume of them takes the slow path; nothing is asked of a yield, since the resumer does
- * both sides' part, before it leaves and after it has come back. */
+/* What must be done at every switch of some coroutines: those with ACO_OWN_EXCEPTIONS, and all of them under a sanitizer or in a
+ * process that is traced. They bear ACO__OBSERVED, so that every resume of them takes the slow path; nothing is asked of a yield,
+ * since the resumer does both sides' part, before it leaves and after it has come back. */
 #ifndef ACO_TRACK_H
 #define ACO_TRACK_H
 
