@@ -200,9 +200,8 @@ class Path:
         if self.at < len(self.decisions):
             answer = self.decisions[self.at]
         else:
-            yes, no = self.can_be(e), self.can_be(z3.Not(e))
-            if not yes and not no:
-                raise Infeasible
+            yes = self.can_be(e)
+            no = not yes or self.can_be(z3.Not(e))
             answer = yes
             if yes and no:
                 self.proof.open.append(self.decisions + [False])
@@ -221,6 +220,9 @@ class Path:
 
     def choose(self):
         return bool(self.new(machine.BOOL))
+
+    def pick(self, fact, a, b):
+        return Term(self, z3.If(raw(fact), raw(a), raw(b)))
 
     def assume(self, fact):
         self.solver.add(raw(fact))
