@@ -3,6 +3,7 @@
 #   make test    every test, on every compiler and option that this machine has
 #   make test-platforms   every other processor and system, emulated (ROWS='NAME ...' for some rows of tools/platforms/rows.py)
 #   make test-platforms-quick   what CI runs of it
+#   make prove-model   the proof that any interleaving keeps every coroutine whole (proofs/README.md)
 #   make bench   the comparison tables; BENCH='--quick --json FILE'
 #   make bench-memory   memory at scale, up to ten million coroutines; BENCH='--quick --max 100000 --json FILE'
 TEXT ?=
@@ -38,6 +39,15 @@ test-platforms-quick: | build
 	@sh tools/setup.sh platforms-quick
 	@$(PYTHON) tools/platforms/run.py --cut
 
+prove-model: build/prove-model/done
+	@build/prove-model/bin/python proofs/model/run.py
+
+build/prove-model/done: | build
+	@sh tools/setup.sh prove-model
+	@python3 -m venv build/prove-model
+	@build/prove-model/bin/pip install -q z3-solver==5.4.0.0 pycparser==3.0
+	@touch $@
+
 bench: | build
 	@sh tools/setup.sh demo bench
 	@$(PYTHON) bench/run.py --svg build/plots $(BENCH)
@@ -52,4 +62,4 @@ build:
 clean:
 	rm -rf build
 
-.PHONY: demo test nightly test-platforms test-platforms-quick bench bench-memory clean
+.PHONY: demo test nightly prove-model test-platforms test-platforms-quick bench bench-memory clean

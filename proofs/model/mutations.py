@@ -12,7 +12,6 @@ MACHINE = [  # (what is wrong, the text, the text instead)
     ("saved by code on the same stack", "on_this_stack = waiting != self.nil and self.stack[waiting] == self.stack[co]", "on_this_stack = False"),
     ("an owner is overwritten", "if self.owner[s] != self.nil and not self.save(t, s):", "if False:"),
     ("nobody owns what was restored", "        self.owner[s] = co\n        if not starts:", "        if not starts:"),
-    ("one that was restored while it waits looks suspended", "self.phase[co] = self.RESUMING if waits else self.SUSPENDED\n        return OK", "self.phase[co] = self.SUSPENDED\n        return OK"),
     ("a resume is accepted while the coroutine resumes another", "self.GONE, self.TASK, self.RESUMING, self.RESUMING_SAVED):\n            return REFUSED\n        if co", "self.GONE, self.TASK):\n            return REFUSED\n        if co"),
     ("a resume is accepted of the running coroutine", "        if co == self.running[t]:\n            return REFUSED\n        s =", "        s ="),
     ("the fast path does not ask whether one runs", "not self.observed[co] and self.running[t] == self.nil:", "not self.observed[co]:"),

@@ -51,10 +51,11 @@ def faulty(change):
 def example(change, most):
     """What exploring finds of a faulty machine, or None."""
     faulty(change)
-    for name, elements, given, useful in explore.settings():
-        _, _, wrong, _ = explore.explore(elements, given, most, useful)
-        if wrong:
-            return wrong
+    for bound in (most // 8, most):
+        for name, elements, given, useful in explore.settings():
+            _, _, wrong, _ = explore.explore(elements, given, bound, useful)
+            if wrong:
+                return wrong
     return None
 
 
@@ -84,10 +85,15 @@ class Library:
         self.compile(self.sources + [HERE / "follow.c"], self.at / "right", ROOT / "src")
         return self.link([])
 
-    def link(self, instead):
-        names = {p.name for p in instead}
+    def build_copying(self):
+        into = self.at / "copying"
+        self.compile([HERE / "copying.c"], into, ROOT / "src")
+        return self.link([into / "copying.o"], without=("follow.o", "stack.o"))
+
+    def link(self, instead, without=()):
+        names = {p.name for p in instead}.union(without)
         objects = [p for p in (self.at / "right").glob("*.o") if p.name not in names] + instead
-        program = (instead[0].parent if instead else self.at) / "follow"
+        program = (instead[0].parent if instead else self.at) / "program"
         subprocess.run(self.COMPILER + [str(p) for p in objects] + ["-o", str(program), "-lpthread", "-lm"], check=True)
         return program
 
@@ -153,6 +159,8 @@ def main():
 
     walks = [conform.trace(seed, 100000 if options.long else 3000)[0] for seed in (1, 2, 3)]
     program = library.build()
+    said = follows(library.build_copying(), "")
+    report.line(said is None, "bytes: the compiled copy does so for every size, tried%s" % ("; " + said if said else ""))
     for walk in walks:
         said = follows(program, walk)
         report.line(said is None, "walks: the library follows %s calls%s" % (walk.split()[0], "; " + said if said else ""))
