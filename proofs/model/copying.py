@@ -9,7 +9,7 @@ import re
 import z3
 from pycparser import c_ast, c_parser
 
-WORD = 64
+WORD, MOST_TURNS = 64, 64  # of a loop: 15 are what is short
 FUNCTIONS = "is_short", "copy_short", "live_bytes"
 
 
@@ -64,6 +64,10 @@ class Returned(Exception):
     pass
 
 
+class Endless(Exception):
+    """A loop does not stop where it should."""
+
+
 class Program:
     def __init__(self, source):
         self.constants = constants_of(source)
@@ -103,7 +107,11 @@ class Program:
         elif kind == "For":
             if node.init:
                 self.value(path, env, node.init)
+            turns = 0
             while self.truth(path, env, node.cond):
+                turns += 1
+                if turns > MOST_TURNS:
+                    raise Endless
                 self.do(path, env, node.stmt)
                 self.value(path, env, node.next)
         elif kind == "Return":
@@ -210,7 +218,10 @@ def check(source):
     """(what was shown, what is wrong)"""
     program = Program(source)
     shown, wrong = [], []
-    paths, fault = copies_exactly(program)
+    try:
+        paths, fault = copies_exactly(program)
+    except Endless:
+        fault = "copy: it does not stop at the size"
     (wrong if fault else shown).append(fault or "copy_short() copies [0, size) exactly: %d paths, one for each size" % paths)
     for theorem, holds in (("what is short is on the stack", what_is_short_is_on_the_stack), ("[sp, top) comes back, and nothing else", saved_and_restored)):
         (shown if holds(program) else wrong).append(theorem)
