@@ -162,7 +162,7 @@ class Program:
         elif isinstance(a, Pointer):
             return Pointer(a.to, Program.binary(op, a.offset, b))
         return {"+": lambda: a + b, "-": lambda: a - b, "*": lambda: a * b, "&": lambda: a & b, "|": lambda: a | b,
-                "!=": lambda: a != b, "==": lambda: a == b}[op]()
+                "<=": lambda: z3.ULE(a, b), "!=": lambda: a != b, "==": lambda: a == b}[op]()
 
 
 def proved(solver, fact):

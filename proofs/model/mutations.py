@@ -44,7 +44,8 @@ COPYING = [  # of src/stack.c, for copying.py
 LIBRARY = [  # (what is wrong, file of src/, the text, the text instead): for the walks
     ("an evicted resumer has no trampoline", "internal.h", "from = &self->rare->recall;", ";"),
     ("the trampoline restores nothing", "core.c", '    aco__stack_take(resumer, 1, "aco_yield");\n', ""),
-    ("off by 8 at the stack pointer", "stack.c", "- (uintptr_t)owner->aco__self.sp);", "- (uintptr_t)owner->aco__self.sp - 8);"),
+    ("saved from 8 bytes above the stack pointer", "stack.c", "copy_short(owner->save_stack.ptr, owner->aco__self.sp, out);",
+     "copy_short(owner->save_stack.ptr, (char *)owner->aco__self.sp + 8, out);"),
     ("restored before saved", "stack.c", "    if (stack->owner && save(stack, stack->owner) != 0) {",
      "    copy(co->aco__self.sp, co->save_stack.ptr, co->save_stack.valid_sz);\n    if (stack->owner && save(stack, stack->owner) != 0) {"),
     ("a resume is accepted while the coroutine resumes another", "core.c", '        return aco__refuse(fatal, EBUSY, call, co, "is resuming another coroutine");', "        break;"),
