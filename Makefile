@@ -6,6 +6,7 @@
 #   make apn     the compiler helper, build/apn/apn.so (tools/apn/README.md)
 #   make fuzz    all fuzz targets, for an hour each (FUZZ_SECONDS=…)
 #   make soak    everything at once, for ten minutes (SOAK_SECONDS=…)
+#   make prove-model   the proof that any interleaving keeps every coroutine whole (proofs/README.md)
 #   make bench   the comparison tables; BENCH='--quick --json FILE'
 #   make bench-memory   memory at scale, up to ten million coroutines; BENCH='--quick --max 100000 --json FILE'
 TEXT ?=
@@ -56,6 +57,15 @@ apn: | build
 	@cmake -S tools/apn -B build/apn -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=clang-19 -DCMAKE_CXX_COMPILER=clang++-19 > build/apn.log 2>&1 && \
 		cmake --build build/apn >> build/apn.log 2>&1 && echo build/apn/apn.so || { tail -n 20 build/apn.log; exit 1; }
 
+prove-model: build/prove-model/done
+	@build/prove-model/bin/python proofs/model/run.py
+
+build/prove-model/done: | build
+	@sh tools/setup.sh prove-model
+	@python3 -m venv build/prove-model
+	@build/prove-model/bin/pip install -q z3-solver==5.4.0.0 pycparser==3.0
+	@touch $@
+
 bench: | build
 	@sh tools/setup.sh demo bench
 	@$(PYTHON) bench/run.py --svg build/plots $(BENCH)
@@ -70,4 +80,4 @@ build:
 clean:
 	rm -rf build
 
-.PHONY: demo test nightly fuzz soak test-platforms test-platforms-quick apn bench bench-memory clean
+.PHONY: demo test nightly fuzz soak prove-model test-platforms test-platforms-quick apn bench bench-memory clean

@@ -17,6 +17,7 @@ packages() {
     platforms-quick) echo gcc g++ cmake ninja-build python3 python3-venv llvm-19 qemu-user wine64 g++-mingw-w64-x86-64-posix \
         g++-12-aarch64-linux-gnu g++-12-arm-linux-gnueabihf g++-12-riscv64-linux-gnu g++-12-powerpc64le-linux-gnu \
         g++-12-s390x-linux-gnu ;;
+    prove-model) echo gcc python3 python3-venv ;; # and from PyPI what the Makefile says
     platforms) packages platforms-quick; echo clang-19 lld-19 libgtest-dev gcc-12-multilib g++-12-multilib musl binutils ;;
     *) echo "setup: no group named $1" >&2; exit 2 ;;
     esac
