@@ -652,6 +652,7 @@ ACO__UNOBSERVED static __attribute__((noinline)) void *resume(aco_t *co, void *v
     self = aco__self();
     if (observed) {
         aco_t *left = (aco_t *)(word & ~(uintptr_t)1);
+        aco__shadow_empty_if_ended(left);
         aco__shadow_leave(left, &outside);
         aco__observe_leave(left, &outside);
     }

@@ -37,7 +37,7 @@ ACO__HIDDEN void aco__shadow_begin(uintptr_t token);
 ACO__EXCHANGES uintptr_t aco__shadow_pointer(void)
 {
     uintptr_t pointer = 0;
-    __asm__ volatile("rdsspq %0" : "+r"(pointer)); /* does nothing where there is none */
+    ACO__SHADOW_POINTER(pointer);
     return pointer;
 }
 
@@ -53,16 +53,6 @@ ACO__EXCHANGES void aco__shadow_exchange(uintptr_t token)
 ACO__EXCHANGES uintptr_t aco__shadow_next_token(void)
 {
     return aco__shadow_pointer() - sizeof(uint64_t);
-}
-
-/* The coroutine on this shadow stack, which is in use, has ended: only `bottom` is left. */
-ACO__EXCHANGES void aco__shadow_empty(const struct aco__shadow *shadow)
-{
-    uintptr_t bottom = (uintptr_t)shadow->map + shadow->sz - sizeof(uint64_t);
-    for (uintptr_t n = (bottom - aco__shadow_pointer()) / sizeof(uint64_t), step; n; n -= step) {
-        step = n < 255 ? n : 255; /* it takes 8 bits */
-        __asm__ volatile("incsspq %0" : : "r"(step) : "memory");
-    }
 }
 
 static inline int aco__has_shadow(const aco__extra_t *extra)
@@ -86,12 +76,23 @@ ACO__EXCHANGES void aco__shadow_enter(const aco_t *co, aco__outside_t *outside)
     }
 }
 
+/* The shadow stack of `co` is in use. If it has ended only `bottom` is left there: it may be made as new. */
+ACO__EXCHANGES void aco__shadow_empty_if_ended(const aco_t *co)
+{
+    const struct aco__shadow *shadow = aco__shadow_of(co);
+    uintptr_t n, step;
+    if (!shadow || aco__phase(co) != ACO__ENDED)
+        return;
+    for (n = ((uintptr_t)shadow->map + shadow->sz - aco__shadow_pointer()) / sizeof(uint64_t) - 1; n; n -= step) {
+        step = n < 255 ? n : 255; /* it takes 8 bits */
+        __asm__ volatile("incsspq %0" : : "r"(step) : "memory");
+    }
+}
+
 ACO__EXCHANGES void aco__shadow_leave(const aco_t *co, const aco__outside_t *outside)
 {
     struct aco__shadow *shadow = aco__shadow_of(co);
     if (shadow) {
-        if (aco__phase(co) == ACO__ENDED)
-            aco__shadow_empty(shadow);
         shadow->token = aco__shadow_next_token();
         aco__shadow_exchange(outside->shadow);
     }
@@ -130,6 +131,11 @@ static inline int aco__has_shadow(const aco__extra_t *extra)
 static inline void aco__shadow_enter(const aco_t *co, aco__outside_t *outside)
 {
     (void)co, (void)outside;
+}
+
+static inline void aco__shadow_empty_if_ended(const aco_t *co)
+{
+    (void)co;
 }
 
 static inline void aco__shadow_leave(const aco_t *co, const aco__outside_t *outside)

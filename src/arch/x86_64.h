@@ -89,7 +89,7 @@ __asm__(".text\n"
  *
  * Unwinders look one byte before a return address, hence the nop: they find this function, named aco__outermost, and by its
  * undefined rip the end of the stack. A cancellation that was caught and thrown again lands at aco__cancel_landing (end.c). */
-#ifdef ACO__SHADOW_STACKS
+#if defined(__CET__) && (__CET__ & 2)
 #define ACO__ASM_BEFORE_RETURNED                                                                                       \
     ACO__ASM_INSIDE("aco__shadow_begin")                                                                               \
     "\trdsspq %rdx\n"                                                                                                  \
@@ -168,7 +168,7 @@ __asm__(ACO__ASM_BEGIN("aco__generator_begin")
     "\tfldcw " fs2 "36" at2 "\n"                                                                                       \
     "5:\n"
 
-#ifdef ACO__SHADOW_STACKS
+#if defined(__CET__) && (__CET__ & 2)
 #define ACO__ASM_SHADOW_RETURN                                                                                         \
     "\txorl %ecx,%ecx\n"                                                                                               \
     "\trdsspq %rcx\n"                                                                                                  \

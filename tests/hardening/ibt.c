@@ -3,23 +3,9 @@
  * `notrack` the next instruction must be an endbr64. From main(), at the address MAIN, until it returns; where the program's own
  * code is entered, since what it is linked to need not have landing pads. Exit: the program's status, or 3 after a missing
  * landing pad, which is named on stderr. Source: Intel SDM volume 1, Control-flow Enforcement Technology. */
-#define _GNU_SOURCE
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ptrace.h>
-#include <sys/user.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include "step.h"
 
 static unsigned long begin, end; /* of the program's code */
-
-static void fail(const char *what)
-{
-    perror(what);
-    exit(2);
-}
 
 static void find_code(pid_t pid)
 {
@@ -33,11 +19,6 @@ static void find_code(pid_t pid)
         if (sscanf(line, "%lx-%lx %*c%*c%c", &from, &to, &execute) == 3 && execute == 'x')
             begin = from, end = to;
     fclose(maps);
-}
-
-static unsigned long word_at(pid_t pid, unsigned long address)
-{
-    return (unsigned long)ptrace(PTRACE_PEEKTEXT, pid, address, NULL);
 }
 
 /* Whether the instruction with these first bytes makes the processor wait for an endbr: FF /2 or FF /4 without the prefix 3E. */
@@ -56,22 +37,6 @@ static int is_endbr(unsigned long bytes)
     return (bytes & 0xffffffff) == 0xfa1e0ff3;
 }
 
-/* Runs the program up to main(). The address main() returns to. */
-static unsigned long enter(pid_t pid, unsigned long start)
-{
-    struct user_regs_struct regs;
-    unsigned long bytes = word_at(pid, start), with_int3 = (bytes & ~0xfful) | 0xcc;
-    int status;
-    if (ptrace(PTRACE_POKETEXT, pid, start, with_int3) != 0 || ptrace(PTRACE_CONT, pid, NULL, NULL) != 0 ||
-        waitpid(pid, &status, 0) < 0 || !WIFSTOPPED(status) || ptrace(PTRACE_GETREGS, pid, NULL, &regs) != 0 ||
-        regs.rip != start + 1)
-        fail("main");
-    regs.rip = start;
-    if (ptrace(PTRACE_POKETEXT, pid, start, bytes) != 0 || ptrace(PTRACE_SETREGS, pid, NULL, &regs) != 0)
-        fail("main");
-    return word_at(pid, regs.rsp);
-}
-
 int main(int argc, char **argv)
 {
     struct user_regs_struct regs;
@@ -80,15 +45,7 @@ int main(int argc, char **argv)
     pid_t pid;
     if (argc != 3)
         return 2;
-    if ((pid = fork()) < 0)
-        fail("fork");
-    if (pid == 0) {
-        ptrace(PTRACE_TRACEME, 0, NULL, NULL);
-        execl(argv[2], argv[2], (char *)NULL);
-        fail(argv[2]);
-    }
-    if (waitpid(pid, &status, 0) < 0 || !WIFSTOPPED(status))
-        fail(argv[2]);
+    pid = load(argv + 2);
     find_code(pid);
     back = enter(pid, strtoul(argv[1], NULL, 16));
     for (;;) {
