@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check.py options | bti | ibt | refused | library [--marked MARK] FILE...
+"""check.py options | bti | ibt | shadow | shadow-all | refused | library [--marked MARK,...] FILE...
 
 Hardening options: what they must not take away, and what they must find.
 
@@ -7,9 +7,12 @@ options  switches.c and the library built with each row of OPTIONS here, by ever
 bti      for AArch64, under an emulator that enforces landing pads and return addresses' signatures: switches.c passes; what
          planted.c does is stopped; and so is switches.c when any one of our landing pads is taken away
 ibt      for x86-64, the same for landing pads, which ibt.c enforces
+shadow   for x86-64, return addresses, which shadow_model.c compares with those on shadow stacks: shadow_switches.c passes, and
+         switches.c with the exported functions, when they are switched
+shadow-all   the same with every compiler, as C and as C++; and any one of our instructions that switch them is missed
 refused  options that cannot be served stop the compiler, with a message of ours
 library  the library's files, as the build made them: no executable stack; full RELRO; with --marked all objects have
-         the mark of landing pads (IBT or BTI); none has that of shadow stacks, which are not switched
+         these marks; without it none has that of shadow stacks
 
 Exit 1 on a failure, 77 without the tools. What cannot be had is named."""
 
@@ -105,10 +108,10 @@ def as_cxx(compiler):
     return [re.sub("gcc", "g++", compiler[0]) if "gcc" in compiler[0] else compiler[0].replace("clang", "clang++")] + compiler[1:]
 
 
-def build_program(what, compiler, kind, library, program, root=ROOT):
+def build_program(what, compiler, kind, library, program, root=ROOT, source="switches.c"):
     driver = as_cxx(compiler) if kind == "C++" else compiler
     return builds(what, driver + ["-Wall", "-Wextra", "-Werror", "-fexceptions"] + includes(root) + PROGRAMS[kind].split() +
-                  [HERE + "/switches.c", "-x", "none"] + library + LINK + ["-o", program])
+                  [HERE + "/" + source, "-x", "none"] + library + LINK + ["-o", program])
 
 
 def executable_stack(text):
@@ -236,6 +239,63 @@ def ibt():
     return ran
 
 
+def shadow(everything=False):
+    ran, flags = 0, "-O2 -fcf-protection=full -no-pie -DSHADOW_STACKS"
+    with tempfile.TemporaryDirectory() as folder:
+        tool, program = os.path.join(folder, "model"), os.path.join(folder, "program")
+        if not works([GCC], folder) or not builds("shadow_model.c", [GCC, "-O2", "-Wall", "-Werror", HERE + "/shadow_model.c", "-o", tool]):
+            skipped.append("shadow: no " + GCC)
+            return 0
+
+        def execute(*arguments):
+            main_at = re.search(r"^ *\d+: (\w+) .* main$", run(["readelf", "-sW", program])[1], re.M)
+            before = [a for a in arguments if a.startswith("-") or a[:1].isdigit()]
+            return run([tool] + before + [main_at.group(1), program] + [a for a in arguments if a not in before])
+
+        def passes(what, wanted, text_wanted, *arguments):
+            status, text = execute(*arguments)
+            return check("%s %s: status %d" % (what, " ".join(arguments), status), status == wanted and text_wanted in text, text)
+
+        def misses(what, is_wanted):
+            function = ""
+            for line in run(["objdump", "-d", "--no-show-raw-insn", program])[1].splitlines():
+                label = re.match(r"\w+ <(\S+)>:", line)
+                function = label.group(1) if label else function
+                instruction = re.match(r" *(\w+):\s+(rdsspq|rstorssp|saveprevssp|incsspq)\b", line)
+                if instruction and is_wanted(function):
+                    passes("%s, %s without %s" % (what, function, instruction.group(2)), 3, "shadow_model: ", "-without", "0x" + instruction.group(1))
+                    yield function
+
+        exported = ["aco_resume", "aco_send", "aco_yield", "aco_yield1", "aco_yield_value"]
+        for name in [GCC, CLANG] if everything else [GCC]:
+            compiler = [name] + flags.split()
+            if not works(compiler, folder):
+                skipped.append("shadow: no " + name)
+                continue
+            library = build_library(name, compiler, folder)
+            for kind in PROGRAMS if library else []:
+                for source in ["switches.c", "shadow_switches.c"]:
+                    is_exported, is_cxx = "no inline" in kind, kind == "C++"
+                    if is_exported and source != "switches.c" or not everything and (is_exported, is_cxx) != (source == "switches.c", source != "switches.c"):
+                        continue
+                    what = "%s, %s, %s" % (name, kind, source)
+                    if not build_program(what, compiler, kind, library, program, ROOT, source):
+                        continue
+                    passes(what, 0, "passed")
+                    ran += 1
+                    if source != "switches.c":
+                        passes(what, 0, "passed", "-most", "0", "refused")
+                        passes(what, 0, "passed", "-most", "3", "few")
+                        passes(what, 128 + signal.SIGABRT, "aco_in_stack_open: the thread has a shadow stack", "in-stack")
+                    if everything and is_exported:
+                        missed = list(misses(what, lambda function: function in exported))
+                        check("%s: no `ret` for a shadow stack in %s" % (what, set(exported) - set(missed)), set(exported[:-1]) <= set(missed))
+                        ran += len(missed)
+                    elif everything and is_cxx and source != "switches.c":
+                        ran += len(list(misses(what, lambda function: function not in exported + ["main"])))
+    return ran
+
+
 def refused():
     ran = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -255,7 +315,7 @@ def refused():
     return ran
 
 
-def library(mark, files):
+def library(marks, files):
     for path in files:
         if path.endswith(".a"):
             text = run(["readelf", "-SW", path])[1]
@@ -263,8 +323,9 @@ def library(mark, files):
             check("%s: %d objects, %d say what stack they need" % (path, objects, text.count(".note.GNU-stack")),
                   objects > 10 and text.count(".note.GNU-stack") == objects and not re.search(r"\.note\.GNU-stack.* X", text))
             notes = run(["readelf", "-nW", path])[1]
-            marked = len(re.findall(r"feature: .*\b%s\b" % mark, notes))
-            check("%s: %d of %d objects are marked %s" % (path, marked, objects, mark), not mark or marked == objects, notes)
+            for mark in marks:
+                marked = len(re.findall(r"feature: .*\b%s\b" % mark, notes))
+                check("%s: %d of %d objects are marked %s" % (path, marked, objects, mark), marked == objects, notes)
         else:
             text = run(["readelf", "-lW", path])[1]
             check("%s: an executable stack" % path, not executable_stack(text), text)
@@ -272,14 +333,14 @@ def library(mark, files):
             text = run(["readelf", "-dW", path])[1]
             check("%s: lazy binding" % path, "NOW" in text, text)
             notes = run(["readelf", "-nW", path])[1]
-        check("%s: made for shadow stacks" % path, not re.search(r"SHSTK|\bGCS\b", notes), notes)
+        check("%s: made for shadow stacks" % path, "SHSTK" in marks or not re.search(r"SHSTK|\bGCS\b", notes), notes)
     return len(files)
 
 
 def main():
     marked = sys.argv[2:3] == ["--marked"]
-    commands = {"options": options, "bti": bti, "ibt": ibt, "refused": refused,
-                "library": lambda: library(sys.argv[3] if marked else "", sys.argv[4 if marked else 2:])}
+    commands = {"options": options, "bti": bti, "ibt": ibt, "refused": refused, "shadow": shadow, "shadow-all": lambda: shadow(True),
+                "library": lambda: library(sys.argv[3].split(",") if marked else [], sys.argv[4 if marked else 2:])}
     if len(sys.argv) < 2 or sys.argv[1] not in commands:
         sys.exit(__doc__)
     if not shutil.which("readelf"):

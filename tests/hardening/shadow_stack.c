@@ -1,5 +1,5 @@
-/* Promise: on a thread with a shadow stack nothing is made that would have to be switched to; the call says why. Linked with
- * --wrap=aco__has_shadow_stack, in place of a processor and a kernel that know of them. */
+/* Promise: on a thread with a shadow stack nothing is made that would have to be switched to where these are not switched, or the
+ * kernel gives none; the call says why. Linked with --wrap=aco__has_shadow_stack, in place of a processor and a kernel that know of them. */
 #include "aco.h"
 #include "aco/generator.h"
 #include "aco/scheduler.h"
@@ -24,9 +24,13 @@ ACO_GENERATOR(empty, y, arg)
 {
 }
 
+static void entry(void)
+{
+}
+
 static void create(void)
 {
-    aco_create(NULL, NULL, 0, NULL, NULL);
+    aco_create(aco_create(NULL, NULL, 0, NULL, NULL), aco_share_stack_new(0), 0, entry, NULL);
 }
 
 int main(void)
