@@ -235,7 +235,7 @@ extern ACO_API char aco_error_mark;
 /* A new coroutine, which runs fn(arg) when it is first resumed. `opts` may be NULL and is not kept. The caller owns it and
  * destroys it. The thread needs no preparation. NULL and errno on failure: EINVAL (`fn` is NULL, an option out of bounds),
  * ENOMEM, EAGAIN (a limit of the kernel or of the pool is reached; aco_error_message() names it), ENOTSUP (the thread has a
- * shadow stack: docs/platforms.md). Any thread. */
+ * shadow stack that cannot be switched: docs/platforms.md). Any thread. */
 ACO__FAST aco_t *aco_new(aco_function_t fn, void *arg, const aco_options_t *opts);
 
 /* Makes a coroutine of aco_new() that is done, or was never resumed, as new. It keeps its stack, name and options; its slot

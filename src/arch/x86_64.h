@@ -83,9 +83,8 @@ __asm__(".text\n"
  *   top     64-byte aligned                       <- rsp on arrival here
  *   top-8   aco__returned                         <- rsp on entry to the entry function
  *
- * aco__shadow_begin(rdi, a token; src/shadow.h): the shadow stacks are the caller's, the new one, the caller's again. rdx: the
- * caller's pointer, 8 below which its token stands meanwhile; behind the call, whose return address is what it is made for, the
- * new one's token stands 8 below its entry.
+ * aco__shadow_begin(rdi: a token; src/shadow.h) is on the caller's shadow stack, by the call on the new one, which is what the
+ * call is for, and at the end on the caller's. rdx: the caller's shadow stack pointer, 8 below which its token stands meanwhile.
  *
  * Unwinders look one byte before a return address, hence the nop: they find this function, named aco__outermost, and by its
  * undefined rip the end of the stack. A cancellation that was caught and thrown again lands at aco__cancel_landing (end.c). */
