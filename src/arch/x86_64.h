@@ -180,11 +180,11 @@ __asm__(ACO__ASM_BEGIN("aco__generator_begin")
 #endif
 
 /* Arrival: rdi = the coroutine, perhaps marked, rcx = the value; rsp as it left. */
-#define ACO__ASM_ARRIVE                                                                                                \
+#define ACO__ASM_ARRIVE(shadow_return)                                                                                 \
     "1:\tendbr64\n"                                                                                                    \
     "\ttestb $1,%dil\n"                                                                                                \
     "\tjne 6f\n"                                                                                                       \
-    "4:\tmovq %rcx,%rax\n" ACO__ASM_POP_ALL ACO__ASM_SHADOW_RETURN                                                     \
+    "4:\tmovq %rcx,%rax\n" ACO__ASM_POP_ALL shadow_return                                                              \
     "\tpopq %rcx\n"                                                                                                    \
     "\t.cfi_adjust_cfa_offset -8\n"                                                                                    \
     "\t.cfi_register rip,rcx\n"                                                                                        \
@@ -230,7 +230,7 @@ __asm__(ACO__ASM_BEGIN("aco__generator_begin")
             "\tmovq 0(%rdi),%rsp\n"                                                                                    \
             "\tmovq 16(%rdi),%rbp\n"                                                                                   \
             "\tjmpq *8(%rdi)\n"                                                                                        \
-            ACO__ASM_ARRIVE                                                                                            \
+            ACO__ASM_ARRIVE(/* no coroutine comes here from a shadow stack: it is observed */)                         \
             "7:\tmovq %rcx,%rsi\n"                                                                                     \
             "\tjmp " slow "\n"                                                                                         \
             ACO__ASM_END(name))
@@ -255,7 +255,7 @@ ACO__ASM_RESUME("aco_send", "\tmovq %rsi,%rcx\n", "aco__send_out_of_line");
             "\tmovq %fs:0(%rsi),%rsp\n"                                                                                \
             "\tmovq %fs:16(%rsi),%rbp\n"                                                                               \
             "\tjmpq *%fs:8(%rsi)\n"                                                                                    \
-            ACO__ASM_ARRIVE                                                                                            \
+            ACO__ASM_ARRIVE(ACO__ASM_SHADOW_RETURN)                                                                    \
             "7:\tleaq 9f(%rip),%rdi\n"                                                                                 \
             "\tjmp " nobody "@PLT\n"                                                                                   \
             "\t.pushsection .rodata.aco_switch,\"a\",@progbits\n"                                                       \
