@@ -107,8 +107,8 @@ width=$sanitized
 #   all    what counts bytes of stacks, calls of the fast path or memory: probe, slab (but ASan), example.sizes, found.stacks; what
 #          compiles by itself: install, redzone.*
 #   TSan   what goes on in a child process: fork, misuse; handlers, which it calls later: generator_signals; 8128 fibers: model.*.crowd
-#   ASan   its own handler of SIGSEGV, and signals on its own stack: overflow, signals; what is copied: copying, model, misuse,
-#          save_area.*, fuzz; without exceptions nothing is freed when a coroutine is cancelled: cpp_plain.*no_exceptions
+#   ASan   its own handler of SIGSEGV, and signals on its own stack: overflow, signals; what is copied: copying, model, misuse, fuzz;
+#          without exceptions nothing is freed when a coroutine is cancelled: cpp_plain.*no_exceptions
 #   MSan   C++, whose library is not instrumented; frames that overflow on purpose: misuse; ACO_ENTRY, which counts bytes
 export TSAN_OPTIONS=allocator_may_return_null=1 ASAN_OPTIONS=allocator_may_return_null=1 MSAN_OPTIONS=allocator_may_return_null=1
 no_tsan='example\.tutorial_1|probe\.(own-fp|shared-fp|pic-frame-pointer)|(fork|misuse|native)\.|found\.stacks|model\..*\.crowd|slab|cpp_exceptions'

@@ -156,7 +156,7 @@ static void made_by_another(void)
         CHECK(order.co[i]->is_end);
         CHECK_EQ(counters[i].wrong, 0);
         CHECK_EQ(counters[i].count, 10);
-        CHECK_EQ(order.co[i]->save_stack.ct_save, 10);
+        CHECK_EQ(order.co[i]->save_stack.ct_save, UNDER_ASAN ? 0 : 10);
         aco_destroy(order.co[i]);
     }
     aco_share_stack_destroy(order.stack);
@@ -195,7 +195,7 @@ static void destroyed_by_another(void)
                 same_address += co[i] == old[j];
         }
         for (int i = 0; i < 8; i++) {
-            CHECK_EQ(co[i]->save_stack.ct_save, 1); /* by the next one; the last by the first one's second turn */
+            CHECK_EQ(co[i]->save_stack.ct_save, !UNDER_ASAN); /* by the next one; the last by the first one's second turn */
             while (!co[i]->is_end)
                 aco_resume(co[i]);
             CHECK_EQ(later[i].count, 3);
