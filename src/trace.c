@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <string.h>
@@ -70,7 +71,8 @@ static int is_listened_to(void)
 
 /* ---- The file ---- */
 
-/* What ends the text, written behind it every time and overwritten the next: the file is whole whenever the process dies. */
+/* What ends the text, written behind it every time and overwritten the next: the file is whole between two writes. A process that is
+ * killed within one may leave part of it. */
 static const char ending[] = "\n]}\n";
 enum { LONGEST_EVENT = 640, NAME_IN_JSON = 6 * ACO_NAME_SIZE, FLUSH_NS = 100000000, ENDING = sizeof ending - 1 };
 
@@ -281,12 +283,21 @@ static __attribute__((destructor)) void ends(void)
     pthread_mutex_unlock(&trace.lock);
 }
 
+/* Waits for a thread that is writing, but not for itself; nobody writes any more. */
 void aco__trace_dies(void)
 {
-    if (!aco__traced || pthread_mutex_trylock(&trace.lock) != 0)
+    enum { PATIENCE_MS = 100 };
+    int waited = 0;
+    if (!aco__traced)
         return;
+    while (pthread_mutex_trylock(&trace.lock) != 0)
+        if (waited++ == PATIENCE_MS)
+            return;
+        else
+            poll(NULL, 0, 1);
     if (trace.is_open)
         flush(0);
+    trace.is_open = 0;
     pthread_mutex_unlock(&trace.lock);
 }
 
