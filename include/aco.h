@@ -42,6 +42,7 @@
  *                                    defined for all units of a program or for none. aco_new() can ask for it by the coroutine
  *   ACO_CONFIG_UCONTEXT              the switch is the C library's <ucontext.h>, for architectures that aco/arch/ has no switch
  *                                    for; the library must be built with it too. Slow, and frames become large
+ *   ACO_CONFIG_NO_CFI                no unwind directives in the inline assembly: docs/debugging.md
  *   ACO_CONFIG_NO_INLINE             call the exported functions; the header then holds no assembly. For compilers without
  *                                    GNU assembly. They serve both kinds of coroutines */
 #ifndef ACO_H

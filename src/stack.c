@@ -425,6 +425,7 @@ static int save(aco_share_stack_t *stack, aco_t *co)
     if (!aco__area_is_inside(co))
         look_at_area(co);
     if (waits) {
+        stack->aco__outer = &aco__no_context; /* its own, and others will run here */
         aco__set_phase(co, ACO__RESUMING_SAVED);
         if (self->resuming == co)
             aco__unpark_resumer(self, co);
