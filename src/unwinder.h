@@ -88,6 +88,7 @@ static const unwinder_t *unwinder(void)
 #define OWN(name) _Unwind_##name,
 static const unwinder_t own_unwinder = {UNWINDER(OWN)};
 
+#ifdef __ELF__
 /* LLVM's unwinder in an archive: Backtrace and GetCFA are in a member that throwing and cleaning up do without, and the linker
  * leaves it out. Made here of what is in the others. */
 #pragma weak __unw_getcontext
@@ -127,6 +128,7 @@ static _Unwind_Word llvm_get_cfa(struct _Unwind_Context *context)
 static const unwinder_t llvm_unwinder = {llvm_backtrace, llvm_get_cfa,   _Unwind_GetRegionStart,
                                          _Unwind_SetGR,  _Unwind_SetIP, _Unwind_ForcedUnwind};
 #endif
+#endif
 
 /* The program's; or that of a library that was loaded later, for itself alone, where the references above do not look. */
 static const unwinder_t *unwinder(void)
@@ -138,8 +140,10 @@ static const unwinder_t *unwinder(void)
     _Static_assert(sizeof symbols == sizeof found, "a pointer for each name");
     if (aco_likely(own_unwinder.ForcedUnwind && own_unwinder.Backtrace))
         return &own_unwinder;
+#ifdef __ELF__
     if (own_unwinder.ForcedUnwind && __unw_step)
         return &llvm_unwinder;
+#endif
     aco__os_lock();
     if (!found.ForcedUnwind && aco__os_loaded_unwinder(names, symbols, sizeof names / sizeof *names))
         memcpy(&found, symbols, sizeof found);
