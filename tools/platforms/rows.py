@@ -98,8 +98,8 @@ ROWS = [
 
     Row("aarch64-macos", "zig", O2, what="built"),
     Row("x86_64-macos", "zig", O2, what="built"),
-    Row("x86_64-freebsd", "zig", O2, what="built"),
-    Row("aarch64-freebsd", "zig", O2, what="built"),
+    Row("x86_64-freebsd", "zig", O2, link="-lunwind", what="built"),
+    Row("aarch64-freebsd", "zig", O2, link="-lunwind", what="built"),
 ]
 
 # What CI runs of the rows marked `cut`: these programs, and the tests that run them.
