@@ -118,7 +118,7 @@ def undefined(nm, files):
         match = re.match(r"^[0-9a-f]*\s+(\w) (\S+)$", line)
         if match:
             (wanted if match.group(1) in "Uwv" else defined).add(match.group(2))
-    return sorted(wanted - defined - {"aco__thread", "_GLOBAL_OFFSET_TABLE_", ".TOC."})
+    return sorted(wanted - defined - {"_GLOBAL_OFFSET_TABLE_", ".TOC."})
 
 
 def build(arch, compiler, flags, units, folder, include, lto=False):
@@ -143,7 +143,9 @@ def build(arch, compiler, flags, units, folder, include, lto=False):
         run([*arch.targets[compiler], *[f for f in flags if f.startswith(("-m", "--target"))], "-c", marked, "-o", objects[-1]])
     stubs = folder / "stubs.s"
     names = undefined("llvm-nm-19", objects)
-    stubs.write_text("\t.text\n" + "".join("\t.globl %s\n\t.type %s,%%function\n%s:\n\t.space 16\n\t.size %s,16\n" % (n, n, n, n) for n in names) +
+    stub = "\t.globl %s\n\t.type %s,%%function\n%s:\n\t.space 16\n\t.size %s,16\n"
+    record = '\t.section .tbss,"awT",%nobits\n\t.p2align 6\n\t.globl aco__thread\n\t.type aco__thread,%object\naco__thread:\n\t.space 640\n'
+    stubs.write_text("\t.text\n" + "".join(stub % (n, n, n, n) for n in names if n != "aco__thread") + record * ("aco__thread" in names) +
                      '\t.section .note.GNU-stack,"",%progbits\n')
     run([*arch.targets[compiler], *[f for f in flags if f.startswith("-m")], "-c", stubs, "-o", folder / "stubs.o"])
     program = folder / "program"

@@ -33,7 +33,7 @@ class Program:
                     self.starts.setdefault(at, []).append(symbol.name)
                 elif kind == "STT_TLS":
                     self.tls[symbol.name] = at
-                elif symbol.name.startswith("aco.site."):
+                elif symbol.name.startswith("aco"):
                     self.labels[symbol.name] = at & ~arch.code_bit
         self.context = pypcode.Context(arch.language)
         for name, value in arch.context.items():
@@ -234,8 +234,8 @@ class Join:
     """What holds in both of two states, by anti-unification: equal terms stay, pairs of different ones become a variable, one for
     each pair. Variables that were made at this place before go on to stand for what they stand for, while they can."""
 
-    def __init__(self, ours):
-        self.ours, self.pairs, self.partner, self.changed = ours, {}, {}, False
+    def __init__(self, ours, alignment):
+        self.ours, self.pairs, self.partner, self.changed, self.alignment = ours, {}, {}, False, alignment
 
     def term(self, a, b):
         if a is b and all(self.partner.setdefault(v, v) is v for v in a.free if v in self.ours):
@@ -245,7 +245,8 @@ class Join:
         (x, c), (y, d) = split(a), split(b)
         if c == d and c != 0 and x is not None and y is not None and a is not b:
             return add(self.term(x, y), c)
-        if a in self.ours and self.partner.setdefault(a, b) is b:
+        aligned = self.alignment(a) == self.alignment(b) == 0
+        if a in self.ours and (aligned or self.alignment(a) is None) and self.partner.setdefault(a, b) is b:
             self.pairs[a, b] = a
             return a
         if a.op == "mixed" or b.op == "mixed":  # in one of them perhaps as it was
@@ -257,6 +258,8 @@ class Join:
         self.changed = True
         variable = fresh(a.size, "join", poison=is_poisoned(a) or is_poisoned(b))
         self.ours.add(variable)
+        if aligned:
+            self.alignment.__self__.aligned.add(variable)
         self.partner[variable] = b
         self.pairs[a, b] = variable
         return variable

@@ -7,9 +7,11 @@ what differs is unknown again (machine.Join), so loops end. At a switch
   2. the function goes on at the arrival label in a state in which nothing is known but what those theorems, of whoever comes
      back, promise: the stack pointer, frame pointer and base pointer that this side left, the registers that cross, the frame
      [sp, top). Every other register holds poison. At the function's return the theorems about it are proved."""
+import re
+
 import z3
 
-from arch import abi, redzone
+from arch import ROOT, abi, redzone
 from machine import Join, Machine, NotUnderstood, State
 from terms import add, apply, const, fresh, is_const, is_poisoned, make, split, to_z3, truth
 
@@ -49,9 +51,18 @@ THEOREMS = {
     "redzone": "nothing is read or written below the stack pointer in a function with a switch",
 }
 PRESERVE_NONE = {"aco_task_yield_call"}
-NEVER_RETURN = redzone.NEVER_RETURN | {"end", "finish", "leave_generator", "aco__end", "aco__thread_lost", "aco__nobody_runs",
-                                       "_ZSt17rethrow_exceptionNSt15__exception_ptr13exception_ptrE", "__cxa_throw_bad_array_new_length"}
-WRITES_THROUGH = {"aco__send_check": 1, "aco__send_slow": 1}  # words, through the address of a local
+
+
+def never_return():
+    """What is declared so, here and in the C library as tests/redzone/check.py knows it."""
+    declared = re.compile(r"__attribute__\(\([^()]*\bnoreturn\b[^()]*\)\)[^;{}()]*?\b(\w+)\(")
+    files = [*(ROOT / "include").rglob("*.h*"), *(ROOT / "src").rglob("*.[ch]")]
+    return redzone.NEVER_RETURN.union(*(declared.findall(path.read_text()) for path in files))
+
+
+NEVER_RETURN = never_return()
+# Words that are written through the address of a local; of others it is not known how many, so all up to the next saved value.
+WRITES_THROUGH = {"use": 4, "_ZN4heldC1Ev": 1, "_ZN4heldC2Ev": 1, "_ZN4heldD1Ev": 1, "_ZN4heldD2Ev": 1, "aco__send_check": 1, "aco__send_slow": 1, "aco__in_stack_closing": 0}  # words, through the address of a local
 ROLES_KEPT = {"callee-saved", "frame-pointer", "stack-pointer", "platform", "zero"}
 
 
@@ -172,7 +183,7 @@ class Function:
                 del state.memory[other]
             self.forget_escaped(state)
         value_base = split(term)[0]
-        if value_base in self.stack_bases and self.sequence is None:
+        if value_base in self.stack_bases and self.sequence is None and (base not in self.stack_bases or self.has_escaped(base, offset)):
             self.escape(term)
         State.write(self.cells(state, base), offset, term)
 
@@ -196,6 +207,9 @@ class Function:
         if known.get((base, offset), 0) < words:
             self.escaped = {e for e in self.escaped if e[:2] != (base, offset)} | {(base, offset, words)}
 
+    def has_escaped(self, base, offset):
+        return any(b is base and o <= offset < o + words * self.arch.word for b, o, words in self.escaped)
+
     def is_saved(self, term):
         return term in self.entry_values or split(term)[0] in self.stack_bases
 
@@ -214,15 +228,16 @@ class Function:
     # ---- The walk ----
 
     def run(self):
+        self.aligned = set()  # variables that are multiples of 16
+        self.initial = self.entry_state()
         for _ in range(6):
+            self.escaped = {e for e in self.escaped if e[0].free <= {self.sp0}}
             before = set(self.escaped)
             self.walk()
-            if {e[1:] for e in self.escaped} == {e[1:] for e in before}:
+            if {e for e in self.escaped if e[0].free <= {self.sp0}} == before:
                 break
-            self.escaped = {(None, o, w) for _, o, w in self.escaped}
-        for site in self.sites:
-            if site.name not in self.reached:
-                self.claims.record(site.name, "kept.pc" if site.kind in COMES_BACK else "arrives.pc", False, "no path was seen to lead to it")
+        else:
+            raise NotUnderstood("%s: what has its address taken does not settle" % self.name)
         self.claims.record(self.name, "stale", True)
         self.claims.record(self.name, "redzone", True)
 
@@ -255,9 +270,8 @@ class Function:
     def walk(self):
         self.claims.begin(self.name)
         self.stack_bases, self.accesses, self.at = set(), [], self.entry
-        state = self.entry_state()
+        state = self.initial.copy()
         self.stack_bases = {self.sp0}
-        self.escaped = {(self.sp0, o, w) for _, o, w in self.escaped}
         self.states, self.ours = {}, {}
         todo, steps = [(self.entry, state, False)], 0
         while todo:
@@ -267,7 +281,7 @@ class Function:
                 if steps > 60000:
                     raise NotUnderstood("%s does not settle" % self.name)
                 if at in self.states and not forced:
-                    join = Join(self.ours.setdefault(at, set()))
+                    join = Join(self.ours.setdefault(at, set()), self.alignment)
                     state = join.state(self.states[at], state)
                     if not join.changed:
                         break
@@ -284,6 +298,15 @@ class Function:
                 else:
                     todo += [(to, other, False) for to, other in ends]
                     break
+
+    def alignment(self, term):
+        """term modulo 16, or None."""
+        base, offset = split(term)
+        if base is None or base is self.sp0 or base in self.aligned:
+            return (offset + (self.arch.entry if base is self.sp0 else 0)) & 15
+        if base.op == "INT_AND" and is_const(base.args[1]) and base.args[1].args[0] & 15 == 0:
+            return offset & 15
+        return None
 
     def note_bases(self, state):
         self.stack_bases.add(split(self.machine.register(state, self.arch.sp))[0])
@@ -349,7 +372,7 @@ class Function:
         raise NotUnderstood("%s: %#x: %s" % (self.name, self.at, self.program.text(self.at)))
 
     def check_alignment(self, sp):
-        assumed = [to_z3(self.sp0) & 15 == self.arch.entry] if self.arch.word == 8 or True else []
+        assumed = [to_z3(self.sp0) & 15 == self.arch.entry] + [to_z3(term) & 15 == 0 for term in sp.free & self.aligned]
         self.claims.claim(self.name, "aligned", to_z3(sp) & 15 == 0, assumed, "%#x: sp is %r" % (self.at, sp))
 
     def mixed(self, control, old):
@@ -699,8 +722,10 @@ class LayOut(Function):
 
     def run(self):
         arch, word = self.arch, self.arch.word
+        self.aligned = set()  # variables that are multiples of 16
+        self.initial = self.entry_state()
         self.walk()
-        returned = self.program.functions.get("aco__returned", (self.program.labels.get("aco__returned"),))[0]
+        returned = self.program.labels.get("aco__returned") or self.program.functions.get("aco__returned", (None,))[0]
         tops = [address for address, term in self.stores if is_const(term) and term.args[0] & ~arch.code_bit == returned]
         map_, below, sz = self.start_of_stack()
         line = [to_z3(map_) + to_z3(below) + to_z3(sz) & 63 == 0]
