@@ -23,7 +23,8 @@ class Program:
             for section in elf.iter_sections():
                 flags = section["sh_flags"]
                 if flags & 2 and section["sh_type"] != "SHT_NOBITS":
-                    self.sections.append((section["sh_addr"], section.data(), bool(flags & 1), bool(flags & 4)))
+                    self.sections.append((section["sh_addr"], section.data(), bool(flags & 1) and not section.name.startswith(".got"),
+                                          bool(flags & 4)))
             self.tls_sizes = [(s["p_memsz"], s["p_align"]) for s in elf.iter_segments() if s["p_type"] == "PT_TLS"]
             for symbol in elf.get_section_by_name(".symtab").iter_symbols():
                 kind, at = symbol["st_info"]["type"], symbol["st_value"]
@@ -39,6 +40,9 @@ class Program:
         for name, value in arch.context.items():
             self.context.setVariableDefault(name, value)
         self.registers = {name: (r.offset, r.size) for name, r in self.context.registers.items()}
+        if arch.thread_pointer not in self.registers:
+            self.registers[arch.thread_pointer] = (1 << 40, arch.word)
+        self.zero = self.registers.get(arch.zero)
         self.cache = {}
 
     def thread_record(self):
@@ -80,10 +84,11 @@ class Program:
 
 
 class Operation:
-    __slots__ = ("name", "output", "inputs")
+    __slots__ = ("name", "output", "inputs", "other")
 
     def __init__(self, op):
         self.name = op.opcode.name
+        self.other = pypcode.PcodePrettyPrinter.fmt_op(op) if self.name == "CALLOTHER" else ""
         self.output = op.output and (op.output.space.name, op.output.offset, op.output.size)
         self.inputs = [(v.space.name, v.offset, v.size) for v in op.inputs]
 
@@ -160,6 +165,8 @@ class Machine:
         if space == "const":
             return const(size, offset)
         if space == "register":
+            if self.program.zero and self.program.zero[0] <= offset < sum(self.program.zero):
+                return const(size, 0)
             return State.read(state.registers, offset, size, self.names.get(offset, "r%x" % offset))
         if space == "unique":
             return State.read(unique, offset, size, "undefined")
@@ -217,9 +224,10 @@ class Machine:
                     address = self.value(state, unique, op.inputs[1])
                     client.store(state, address, self.value(state, unique, op.inputs[2]))
                 elif name == "CALLOTHER":
-                    client.other(state, op)
                     if op.output:
-                        self.set_value(state, unique, op.output, fresh(op.output[2], "other"))
+                        thread = self.arch.other_thread and self.arch.other_thread in op.other
+                        self.set_value(state, unique, op.output, self.register(state, self.arch.thread_pointer) if thread
+                                       else fresh(op.output[2], "other"))
                 else:
                     arguments = [self.value(state, unique, v) for v in op.inputs]
                     self.set_value(state, unique, op.output, apply(name, op.output[2], *arguments))

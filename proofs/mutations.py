@@ -76,7 +76,7 @@ FAULTS = [
           flags="-O2 -fcf-protection"),
     Fault("the direction flag is set", SWITCH, in_macro("ACO__YIELD", '"leaq 1f', '"std\\n\\tleaq 1f'), None, YIELD, "status"),
     Fault("a value is left on the x87 stack", SWITCH, in_macro("ACO__YIELD", '"leaq 1f', '"fldz\\n\\tleaq 1f'), None, YIELD, "status"),
-    Fault("the value is lost", SWITCH, in_macro("ACO__RESUME", '"leaq 1f', '"xorl %%ecx,%%ecx\\n\\tleaq 1f'), None, RESUME, "carried"),
+    Fault("the value is lost", SWITCH, in_macro("ACO__RESUME", '"leaq 1f', '"xorl %%ecx,%%ecx\\n\\tleaq 1f'), None, ["send_in_a_loop"], "carried"),
     Fault("the frame pointer through the new stack pointer", SWITCH, in_macro("ACO__LEAVE", '"movq " from(ACO__BP) ",%%rbp', '"movq (%%rsp),%%rbp'), None, YIELD,
           "memory"),
     Fault("ret instead of jmp", SWITCH, in_macro("ACO__LEAVE", '"jmpq *" from(ACO__PC) "\\n"', '"pushq " from(ACO__PC) "\\n\\tjmpq *(%%rsp)\\n"'), None, RESUME, "steady"),

@@ -30,8 +30,12 @@ LEVELS = ("-O0", "-O1", "-O2", "-O3")
 
 class Configuration:
     def __init__(self, arch, compiler, flags, lto=False, units=None):
-        self.arch, self.compiler, self.flags, self.lto, self.units = ARCHES[arch], compiler, flags.split(), lto, units
+        self.arch_name, self.compiler, self.flags, self.lto, self.units = arch, compiler, flags.split(), lto, units
         self.name = " ".join(filter(None, [arch, compiler, flags, "-flto" if lto else ""]))
+
+    @property
+    def arch(self):
+        return ARCHES[self.arch_name]
 
     def is_here(self):
         return shutil.which(self.arch.targets[self.compiler][0]) is not None
@@ -48,7 +52,7 @@ def configurations():
                 yield Configuration(arch, compiler, "-O2", lto=True)
                 yield Configuration(arch, compiler, "-O3", lto=True)
             if about.pads:
-                yield Configuration(arch, compiler, "-O2 " + about.pads)
+                yield Configuration(arch, compiler, " ".join(["-O2", *about.flags[:1], about.pads]).replace("  ", " "))
 
 
 def quick():
@@ -62,6 +66,8 @@ def find_sites(program, labels_of):
     names, found = sorted(labels_of), collections.defaultdict(list)
     spans = sorted((at, -size, name) for name, (at, size) in program.functions.items() if size)
     for site in (theorems.Site(name, program.labels) for name in names):
+        if site.kind.startswith(program.arch.without or ("none",)):
+            continue
         if site.begin is None:
             raise build.BuildFailed("the switch %s is not in the program" % site.name)
         inside = [name for at, size, name in spans if at <= site.begin < at - size]

@@ -63,6 +63,7 @@ def never_return():
 NEVER_RETURN = never_return()
 # Words that are written through the address of a local; of others it is not known how many, so all up to the next saved value.
 WRITES_THROUGH = {"use": 4, "_ZN4heldC1Ev": 1, "_ZN4heldC2Ev": 1, "_ZN4heldD1Ev": 1, "_ZN4heldD2Ev": 1, "aco__send_check": 1, "aco__send_slow": 1, "aco__in_stack_closing": 0}  # words, through the address of a local
+POINTER_NEVER_RETURNS = {"aco__end"}  # it calls end_task, which is declared so
 ROLES_KEPT = {"callee-saved", "frame-pointer", "stack-pointer", "platform", "zero"}
 
 
@@ -191,9 +192,6 @@ class Function:
         if self.sequence is None and is_poisoned(term):
             self.stale("%s depends on a register that nobody brought" % what, self.at)
 
-    def other(self, state, op):
-        pass
-
     def stale(self, what, at):
         self.claims.record(self.name, "stale", False, "%#x: %s" % (at, what))
 
@@ -306,6 +304,13 @@ class Function:
             return (offset + (self.arch.entry if base is self.sp0 else 0)) & 15
         if base.op == "INT_AND" and is_const(base.args[1]) and base.args[1].args[0] & 15 == 0:
             return offset & 15
+        while base.op == "piece" and base.args[1] == 0:
+            base = base.args[0]
+        if base.op == "INT_MULT" and is_const(base.args[1]) and base.args[1].args[0] & 15 == 0:
+            return offset & 15
+        if base.op in ("INT_ADD", "INT_SUB"):
+            a, b = map(self.alignment, base.args)
+            return None if a is None or b is None else (offset + a + (b if base.op == "INT_ADD" else -b)) & 15
         return None
 
     def note_bases(self, state):
@@ -352,10 +357,12 @@ class Function:
                 self.machine.set_register(state, self.arch.sp, sp)
                 return [(after, state)]
             self.check_alignment(sp)
-            if name and name.split(".")[0] in NEVER_RETURN:
+            if name and name.split(".")[0] in NEVER_RETURN or not name and self.name in POINTER_NEVER_RETURNS:
                 return []
             return [(after, self.after_call(state, sp, name))]
         popped = self.arch.word if not self.arch.return_address else 0
+        if target.op == "INT_AND" and target.args[0] is self.ret and target.args[1] is const(self.arch.word, -2):
+            target = self.ret  # without the bit that tells Thumb code
         if target is self.ret:
             self.exit(state, popped)
             return []
@@ -372,8 +379,8 @@ class Function:
         raise NotUnderstood("%s: %#x: %s" % (self.name, self.at, self.program.text(self.at)))
 
     def check_alignment(self, sp):
-        assumed = [to_z3(self.sp0) & 15 == self.arch.entry] + [to_z3(term) & 15 == 0 for term in sp.free & self.aligned]
-        self.claims.claim(self.name, "aligned", to_z3(sp) & 15 == 0, assumed, "%#x: sp is %r" % (self.at, sp))
+        assumed = [to_z3(self.sp0) & self.arch.alignment - 1 == self.arch.entry] + [to_z3(term) & 15 == 0 for term in sp.free & self.aligned]
+        self.claims.claim(self.name, "aligned", to_z3(sp) & self.arch.alignment - 1 == 0, assumed, "%#x: sp is %r" % (self.at, sp))
 
     def mixed(self, control, old):
         """A control register after a call or a switch: its control bits, and status bits of somebody else's."""
@@ -630,6 +637,9 @@ class Leave:
         for control in arch.controls:
             now, first = self.machine.register(state, control.register), self.at_begin(control.register)
             same = to_z3(now) == to_z3(first)
+            apart = shares
+            if control.register == "MXCSR" and arch.word == 4:  # a processor may have none
+                apart = z3.Or(shares, to_z3(self.word(state, self.record, arch.state, 1)) < 0)
             detail = "%s%s is %r" % (control.register, self.case, now)
             if site.fp != "own":
                 self.f.claims.claim(site.name, "control.untouched", same, conditions, detail)
@@ -638,9 +648,9 @@ class Leave:
             wanted = to_z3(self.word(state, self.arriving, control.offset, control.size))
             narrow = lambda x: z3.Extract(8 * control.size - 1, 0, x) & control.mask
             self.f.claims.claim(site.name, "control.untouched", z3.Implies(shares, same), conditions, detail)
-            self.f.claims.claim(site.name, "control.kept", z3.Or(shares, kept & control.mask == narrow(to_z3(first))), conditions,
+            self.f.claims.claim(site.name, "control.kept", z3.Or(apart, kept & control.mask == narrow(to_z3(first))), conditions,
                                 "the own %s%s" % (control.register, self.case))
-            self.f.claims.claim(site.name, "control.arrives", z3.Or(shares, wanted & control.mask == narrow(to_z3(now))), conditions, detail)
+            self.f.claims.claim(site.name, "control.arrives", z3.Or(apart, wanted & control.mask == narrow(to_z3(now))), conditions, detail)
             if control.register == "FPUControlWord" and now is not first:
                 flags = to_z3(self.machine.register(state, "FPUStatusWord")) & 0x3f == 0
                 self.f.claims.claim(site.name, "control.exceptions", flags, conditions, "exceptions may be pending")
@@ -723,15 +733,16 @@ class LayOut(Function):
     def run(self):
         arch, word = self.arch, self.arch.word
         self.aligned = set()  # variables that are multiples of 16
+        self.aligned = set()
         self.initial = self.entry_state()
+        map_, below, sz = self.start_of_stack()
         self.walk()
         returned = self.program.labels.get("aco__returned") or self.program.functions.get("aco__returned", (None,))[0]
         tops = [address for address, term in self.stores if is_const(term) and term.args[0] & ~arch.code_bit == returned]
-        map_, below, sz = self.start_of_stack()
         line = [to_z3(map_) + to_z3(below) + to_z3(sz) & 63 == 0]
         for address in tops:
             top = add(address, -arch.return_word * word)
-            self.claims.claim(self.name, "entry.aligned", to_z3(top) & 15 == arch.entry, line, "aco__top is %r" % top)
+            self.claims.claim(self.name, "entry.aligned", to_z3(top) & arch.alignment - 1 == arch.entry, line, "aco__top is %r" % top)
             record = add(top, arch.entry_below_top)  # of the stack, whose fifth word says aco__top
             said = [term for where, term in self.stores if where is add(record, 4 * word)]
             self.claims.record(self.name, "entry.return", any(term is top for term in said), "aco__top is said to be %r" % said)
@@ -740,4 +751,6 @@ class LayOut(Function):
 
     def start_of_stack(self):
         """The parameters map, below and sz: their sum is a multiple of a cache line."""
+        if not self.arch.arguments:
+            return [State.read(self.cells(self.initial, self.sp0), n * self.arch.word, self.arch.word, "memory") for n in (1, 2, 3)]
         return [self.first[name] for name in self.arch.arguments[:3]]
