@@ -47,7 +47,8 @@ class Arch(NamedTuple):
     tls_offset: object
     status: tuple = ()   # registers that a sequence may not change: direction flag, x87 stack
     where_is_offset: bool = False
-    code_bit: int = 0
+    code_bit: int = 0     # of a place to go on, that is no part of its address
+    arrival_bit: int = 0  # what it is in these units
     context: dict = {}
     special: dict = {}   # the ABI's names that are not Sleigh's
     targets: dict = {}   # compiler: command
@@ -61,7 +62,7 @@ class Arch(NamedTuple):
     lto: bool = False
     without: tuple = ()   # kinds of switches that are not looked at
     alignment: int = 16   # of sp at calls
-    other_thread: str = ""  # Sleigh's name for reading the thread pointer, where it is no register of Sleigh's
+    other_thread: tuple = ()  # Sleigh's names for reading the thread pointer, where it is no register of Sleigh's
     zero: str = ""        # the register that is always 0
     traps: tuple = ("UD2",)
 
@@ -123,9 +124,11 @@ ARM = Arch(
     name="arm", table="arm", language="ARM:LE:32:v8", word=4, sp="sp", thread_pointer="tpidruro",
     carried=("r0", "r1", "r3"), leaving="r4", entered="r4", frame="r11", base="r6",
     exchange={"pc": "r0", "bp": "r1", "sp": "r3", "base": "r4", "value": "r2"}, controls=(Control("fpscr", 0x07ffff60, 16, 4),),
-    arguments=("r0", "r1", "r2", "r3"), entry=0, return_address="lr", tls_offset=above(8), room=64, entry_below_top=8, alignment=8,
+    arguments=("r0", "r1", "r2", "r3"), entry=0, return_address="lr", tls_offset=above(8), room=64, entry_below_top=8, alignment=8, code_bit=1,
     flags=("-marm",), traps=("udf",), link=(), targets={"gcc": ["arm-linux-gnueabihf-gcc-12"], "clang": ["clang-19", "--target=arm-linux-gnueabihf", "-march=armv7-a"]},
-    other_thread="coproc_movefrom_User_R_Thread_and_Process_ID")
+    other_thread=("coproc_movefrom_User_R_Thread_and_Process_ID", "coprocessor_movefromRt(0xf, 0x0, 0x3, cr13, cr0)"))
+
+THUMB = ARM._replace(name="thumb", flags=("-mthumb",), context={"TMode": 1}, arrival_bit=1, frame="r7")
 
 RISCV64 = Arch(
     name="riscv64", table="riscv64", language="RISCV:LE:64:RV64GC", word=8, sp="sp", thread_pointer="tp",
@@ -135,4 +138,4 @@ RISCV64 = Arch(
     entry_below_top=16, traps=("ebreak", "unimp", "c.unimp"), lto=True, zero="zero",
     targets={"gcc": ["riscv64-linux-gnu-gcc-12"], "clang": ["clang-19", "--target=riscv64-linux-gnu", "-march=rv64gc", "-mabi=lp64d"]})
 
-ARCHES = {arch.name: arch for arch in (X86_64, I386, AARCH64, ARM, RISCV64)}
+ARCHES = {arch.name: arch for arch in (X86_64, I386, AARCH64, ARM, THUMB, RISCV64)}

@@ -91,7 +91,8 @@ class Marker:
         name = "aco.site.%s.%s.%s%d" % (kind[0], kind[1], unit, len(self.sites))
         self.sites.append(name)
         out, arrival = list(body[:first]) + [name + ".begin:"], None
-        way_back = re.search(r"(\.L\w+)\(%rip\)|\b(?:adr|la|lla|adrl)\s+\w+,\s*(\.?L\w+)", "\n".join(body))
+        # in clang's text the label 1 has a name of its own, which is where the way back points to
+        way_back = re.search(r"(\.L\w+)\(%rip\)|\b(?:adr|la|lla|adrl)(?:\.w)?\s+\w+,\s*(\.?L\w+)|%pcrel_hi\((\.L\w+)\)|\bmovl\s+\$(\.L\w+)", "\n".join(body))
         label = next((g for g in way_back.groups() if g), None) if way_back else None
         for line in body[first:]:
             if arrival is None and (re.match(r"\s*1:", line) or label and line.strip() == label + ":"):
@@ -151,6 +152,11 @@ def build(arch, compiler, flags, units, folder, include, lto=False):
     program = folder / "program"
     run(["ld.lld-19", *arch.link, "-e", "0", "--noinhibit-exec", *objects, folder / "stubs.o", "-o", program])
     return program, marker.sites
+
+
+def macros(arch, compiler, flags):
+    """The names that the compiler predefines, for the conditions in the ABI's table."""
+    return set(re.findall(r"^#define (\w+)", run([*arch.targets[compiler], *flags, "-dM", "-E", "-x", "c", "/dev/null"]), re.M))
 
 
 def driver(command, unit, compiler):

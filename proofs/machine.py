@@ -225,7 +225,7 @@ class Machine:
                     client.store(state, address, self.value(state, unique, op.inputs[2]))
                 elif name == "CALLOTHER":
                     if op.output:
-                        thread = self.arch.other_thread and self.arch.other_thread in op.other
+                        thread = any(name in op.other for name in self.arch.other_thread)
                         self.set_value(state, unique, op.output, self.register(state, self.arch.thread_pointer) if thread
                                        else fresh(op.output[2], "other"))
                 else:

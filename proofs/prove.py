@@ -106,12 +106,13 @@ def prove(configuration, include=ROOT / "include", folder=None, functions=None):
 
 def walk(configuration, program, names, only, outcome):
     clang, pads = configuration.compiler == "clang", bool(configuration.arch.pads and configuration.arch.pads in " ".join(configuration.flags))
+    macros = build.macros(configuration.arch, configuration.compiler, configuration.flags)
     for function, sites in sorted(find_sites(program, names).items()):
         if only and not any(re.fullmatch(pattern, function) for pattern in only):
             continue
         claims = theorems.Claims()
         terms.forget()
-        walked = theorems.Function(program, function, sites, claims, clang, pads)
+        walked = theorems.Function(program, function, sites, claims, macros, pads)
         try:
             walked.run()
         except machine.NotUnderstood as why:
@@ -129,7 +130,7 @@ def walk(configuration, program, names, only, outcome):
     if "aco__stack_lay_out" in program.functions and (not only or "aco__stack_lay_out" in only):
         claims = theorems.Claims()
         terms.forget()
-        theorems.LayOut(program, claims, clang).run()
+        theorems.LayOut(program, claims, macros).run()
         add_up(claims, outcome, "aco__stack_lay_out")
 
 

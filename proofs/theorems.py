@@ -145,8 +145,9 @@ class Access:
 class Function:
     """One function with switches in it."""
 
-    def __init__(self, program, name, sites, claims, clang, pads):
-        self.program, self.arch, self.name, self.claims, self.clang, self.pads = program, program.arch, name, claims, clang, pads
+    def __init__(self, program, name, sites, claims, macros, pads):
+        self.program, self.arch, self.name, self.claims, self.pads = program, program.arch, name, claims, pads
+        self.clang = "__clang__" in macros
         self.machine = Machine(program)
         self.at_begin = {site.begin: site for site in sites}
         self.sites, self.reached = sites, set()
@@ -155,7 +156,7 @@ class Function:
         self.own_fp_only = all(site.fp == "own" for site in sites)
         self.sequence = None
         self.escaped = set()
-        self.registers = [(r, s) for r in self.table.registers for s in [self.sleigh(r)] if s]
+        self.registers = [(r, s) for r in self.table.registers if r.applies(macros) for s in [self.sleigh(r)] if s]
 
     def sleigh(self, register):
         return next(filter(None, (self.arch.sleigh(n, self.program.registers) for n in register.names)), None)
@@ -226,7 +227,7 @@ class Function:
     # ---- The walk ----
 
     def run(self):
-        self.aligned = set()  # variables that are multiples of 16
+        self.aligned = set()  # variables that are multiples of what sp is at calls
         self.initial = self.entry_state()
         for _ in range(6):
             self.escaped = {e for e in self.escaped if e[0].free <= {self.sp0}}
@@ -248,7 +249,7 @@ class Function:
                 term = fresh(size, name + "@entry")
                 self.first[name] = term
                 State.write(state.registers, offset, term)
-                if register.role in ROLES_KEPT or name == self.arch.return_address:
+                if register.role in ROLES_KEPT | {"return-address"} or name == self.arch.return_address:
                     self.entry_values.add(term)
         self.sp0 = self.first[self.arch.sp]
         if self.arch.return_address:
@@ -298,19 +299,20 @@ class Function:
                     break
 
     def alignment(self, term):
-        """term modulo 16, or None."""
+        """term modulo what it is at calls, or None."""
+        mask = self.arch.alignment - 1
         base, offset = split(term)
         if base is None or base is self.sp0 or base in self.aligned:
-            return (offset + (self.arch.entry if base is self.sp0 else 0)) & 15
-        if base.op == "INT_AND" and is_const(base.args[1]) and base.args[1].args[0] & 15 == 0:
-            return offset & 15
+            return (offset + (self.arch.entry if base is self.sp0 else 0)) & mask
+        if base.op == "INT_AND" and is_const(base.args[1]) and base.args[1].args[0] & mask == 0:
+            return offset & mask
         while base.op == "piece" and base.args[1] == 0:
             base = base.args[0]
-        if base.op == "INT_MULT" and is_const(base.args[1]) and base.args[1].args[0] & 15 == 0:
-            return offset & 15
+        if base.op == "INT_MULT" and is_const(base.args[1]) and base.args[1].args[0] & mask == 0:
+            return offset & mask
         if base.op in ("INT_ADD", "INT_SUB"):
             a, b = map(self.alignment, base.args)
-            return None if a is None or b is None else (offset + a + (b if base.op == "INT_ADD" else -b)) & 15
+            return None if a is None or b is None else (offset + a + (b if base.op == "INT_ADD" else -b)) & mask
         return None
 
     def note_bases(self, state):
@@ -379,7 +381,7 @@ class Function:
         raise NotUnderstood("%s: %#x: %s" % (self.name, self.at, self.program.text(self.at)))
 
     def check_alignment(self, sp):
-        assumed = [to_z3(self.sp0) & self.arch.alignment - 1 == self.arch.entry] + [to_z3(term) & 15 == 0 for term in sp.free & self.aligned]
+        assumed = [to_z3(self.sp0) & self.arch.alignment - 1 == self.arch.entry] + [to_z3(term) & self.arch.alignment - 1 == 0 for term in sp.free & self.aligned]
         self.claims.claim(self.name, "aligned", to_z3(sp) & self.arch.alignment - 1 == 0, assumed, "%#x: sp is %r" % (self.at, sp))
 
     def mixed(self, control, old):
@@ -615,13 +617,13 @@ class Leave:
         register = lambda name: self.machine.register(state, name)
         if self.own is not None:
             self.claim("kept.sp", self.word(state, self.own, 0), self.at_begin(arch.sp), conditions, "the own context's sp")
-            self.claim("kept.pc", self.word(state, self.own, word), const(word, self.site.arrival | self.f.program.arch.code_bit), conditions,
+            self.claim("kept.pc", self.word(state, self.own, word), const(word, self.site.arrival | arch.arrival_bit), conditions,
                        "the way back")
             self.claim("kept.frame", self.word(state, self.own, 2 * word), self.at_begin(arch.frame), conditions, "the own frame pointer")
             if self.f.clang:
                 self.claim("kept.frame", self.word(state, self.own, 3 * word), self.at_begin(arch.base), conditions, "the own base pointer")
         self.claim("arrives.sp", register(arch.sp), self.word(state, self.arriving, 0), conditions, "sp")
-        self.claim("arrives.pc", target, self.word(state, self.arriving, word), conditions, "the jump's target")
+        self.claim("arrives.pc", target, self.place(self.word(state, self.arriving, word)), conditions, "the jump's target")
         self.claim("arrives.frame", register(arch.frame), self.word(state, self.arriving, 2 * word), conditions, "the frame pointer")
         for name in arch.carried:
             self.claim("carried", register(name), self.at_begin(name), conditions, name)
@@ -630,6 +632,10 @@ class Leave:
             runs = self.co if self.runs == "block" else const(word, 0)
             self.claim("running", self.word(state, self.record, arch.running), runs, conditions, "record.running")
         self.check_accesses(accesses)
+
+    def place(self, word):
+        """Where a jump to `word` leads: Arm's lowest bit is not part of the address."""
+        return apply("INT_AND", word.size, word, const(word.size, ~self.arch.code_bit)) if self.arch.code_bit else word
 
     def controls(self, state, conditions):
         arch, site = self.arch, self.site
@@ -685,7 +691,7 @@ class Leave:
         register = lambda name: self.machine.register(state, name)
         nested, last = kind.startswith("NESTED"), kind.endswith("LAST")
         first_sp = self.at_begin(arch.sp)
-        self.claim("arrives.pc", target, self.at_begin(peer["pc"]), conditions, "the jump's target")
+        self.claim("arrives.pc", target, self.place(self.at_begin(peer["pc"])), conditions, "the jump's target")
         self.claim("arrives.frame", register(arch.frame), self.at_begin(peer["bp"]), conditions, "the frame pointer")
         self.claim("arrives.frame", register(arch.base), self.at_begin(peer["base"]), conditions, "the base pointer")
         if nested:
@@ -698,7 +704,7 @@ class Leave:
         if last:
             self.claim("kept.pc", register(peer["pc"]), const(arch.word, 0), conditions, "the way back")
         else:
-            self.claim("kept.pc", register(peer["pc"]), const(arch.word, self.site.arrival | arch.code_bit), conditions, "the way back")
+            self.claim("kept.pc", register(peer["pc"]), const(arch.word, self.site.arrival | arch.arrival_bit), conditions, "the way back")
             self.claim("kept.frame", register(peer["bp"]), self.at_begin(arch.frame), conditions, "the frame pointer handed over")
             self.claim("kept.frame", register(peer["base"]), self.at_begin(arch.base), conditions, "the base pointer handed over")
             if not nested:
@@ -722,8 +728,8 @@ class Leave:
 class LayOut(Function):
     """src/stack.c's function that lays out a stack: where the first functions on it find their stack pointer."""
 
-    def __init__(self, program, claims, clang):
-        super().__init__(program, "aco__stack_lay_out", [], claims, clang, False)
+    def __init__(self, program, claims, macros):
+        super().__init__(program, "aco__stack_lay_out", [], claims, macros, False)
         self.stores = []
 
     def store(self, state, address, term):
@@ -732,7 +738,7 @@ class LayOut(Function):
 
     def run(self):
         arch, word = self.arch, self.arch.word
-        self.aligned = set()  # variables that are multiples of 16
+        self.aligned = set()  # variables that are multiples of what sp is at calls
         self.aligned = set()
         self.initial = self.entry_state()
         map_, below, sz = self.start_of_stack()
