@@ -3,11 +3,14 @@
 #   make test    every test, on every compiler and option that this machine has
 #   make test-platforms   every other processor and system, emulated (ROWS='NAME ...' for some rows of tools/platforms/rows.py)
 #   make test-platforms-quick   what CI runs of it
+#   make prove   the theorems about the compiled switches, on every processor, compiler and level (PROVE='--only REGEX --verbose')
+#   make prove-quick   on x86-64 alone, and that seeded faults are found; what CI runs
 #   make bench   the comparison tables; BENCH='--quick --json FILE'
 #   make bench-memory   memory at scale, up to ten million coroutines; BENCH='--quick --max 100000 --json FILE'
 TEXT ?=
 BENCH ?=
 ROWS ?=
+PROVE ?=
 # Debian's own Python, where there is one: the packages that set-up installs are for it.
 PYTHON = $$(test -x /usr/bin/python3 && echo /usr/bin/python3 || echo python3)
 
@@ -38,6 +41,15 @@ test-platforms-quick: | build
 	@sh tools/setup.sh platforms-quick
 	@$(PYTHON) tools/platforms/run.py --cut
 
+prove: | build
+	@sh tools/setup.sh prove
+	@build/prove/venv/bin/python proofs/prove.py $(PROVE)
+
+prove-quick: | build
+	@sh tools/setup.sh prove-quick
+	@build/prove/venv/bin/python proofs/prove.py --quick
+	@build/prove/venv/bin/python proofs/prove.py --mutations $(PROVE)
+
 bench: | build
 	@sh tools/setup.sh demo bench
 	@$(PYTHON) bench/run.py --svg build/plots $(BENCH)
@@ -52,4 +64,4 @@ build:
 clean:
 	rm -rf build
 
-.PHONY: demo test nightly test-platforms test-platforms-quick bench bench-memory clean
+.PHONY: demo test nightly test-platforms test-platforms-quick prove prove-quick bench bench-memory clean

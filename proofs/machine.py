@@ -30,7 +30,10 @@ class Program:
                 kind, at = symbol["st_info"]["type"], symbol["st_value"]
                 if kind == "STT_FUNC":
                     at &= ~arch.code_bit
-                    self.functions[symbol.name] = (at, symbol["st_size"])
+                    name = symbol.name
+                    while name in self.functions:  # static, in another unit
+                        name += "'"
+                    self.functions[name] = (at, symbol["st_size"])
                     self.starts.setdefault(at, []).append(symbol.name)
                 elif kind == "STT_TLS":
                     self.tls[symbol.name] = at

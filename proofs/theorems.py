@@ -48,7 +48,7 @@ THEOREMS = {
     "aligned": "C2.1: the stack pointer is a multiple of 16 at each call",
     "entry.aligned": "C2.1: where coroutines begin, aco__top, sp is as the ABI wants it at a function's entry, and all say the same place",
     "entry.return": "the return address found there is aco__returned",
-    "redzone": "nothing is read or written below the stack pointer in a function with a switch",
+    "redzone": "nothing is read or written below the stack pointer in a function with a switch that comes back",
 }
 PRESERVE_NONE = {"aco_task_yield_call"}
 
@@ -63,6 +63,10 @@ def never_return():
 NEVER_RETURN = never_return()
 # Words that are written through the address of a local; of others it is not known how many, so all up to the next saved value.
 WRITES_THROUGH = {"use": 4, "_ZN4heldC1Ev": 1, "_ZN4heldC2Ev": 1, "_ZN4heldD1Ev": 1, "_ZN4heldD2Ev": 1, "aco__send_check": 1, "aco__send_slow": 1, "aco__in_stack_closing": 0}  # words, through the address of a local
+# How many parameters some functions have: what stands in the registers of others is none of theirs.
+PARAMETERS = {"next": 0, "put": 1, "aco__in_stack_refused": 1, "aco__in_stack_closing": 1, "aco__in_stack_impossible": 0,
+              "aco__yields_in_cleanup": 1, "aco__arrived": 1}
+SAME_THREAD = {"memcpy", "memset", "aco__send_check", "aco__resume_check", "aco__yield_check"}  # where they come back at all, they have not switched
 POINTER_NEVER_RETURNS = {"aco__end"}  # it calls end_task, which is declared so
 ROLES_KEPT = {"callee-saved", "frame-pointer", "stack-pointer", "platform", "zero"}
 
@@ -153,6 +157,7 @@ class Function:
         self.sites, self.reached = sites, set()
         self.entry, self.size = program.functions[name]
         self.table = abi.Table(self.arch.table)
+        self.comes_back = any(site.kind in COMES_BACK for site in sites)  # else it keeps nothing
         self.own_fp_only = all(site.fp == "own" for site in sites)
         self.sequence = None
         self.escaped = set()
@@ -238,7 +243,8 @@ class Function:
         else:
             raise NotUnderstood("%s: what has its address taken does not settle" % self.name)
         self.claims.record(self.name, "stale", True)
-        self.claims.record(self.name, "redzone", True)
+        if self.comes_back:
+            self.claims.record(self.name, "redzone", True)
 
     def entry_state(self):
         state = State()
@@ -310,6 +316,8 @@ class Function:
             base = base.args[0]
         if base.op == "INT_MULT" and is_const(base.args[1]) and base.args[1].args[0] & mask == 0:
             return offset & mask
+        if base.op == "INT_LEFT" and is_const(base.args[1]) and base.args[1].args[0] >= 4:
+            return offset & mask
         if base.op in ("INT_ADD", "INT_SUB"):
             a, b = map(self.alignment, base.args)
             return None if a is None or b is None else (offset + a + (b if base.op == "INT_ADD" else -b)) & mask
@@ -345,7 +353,7 @@ class Function:
         if base is other:
             low = min(low, moved)
         for access in self.accesses:
-            if access.base is base and access.offset < low and base is not None:
+            if access.base is base and access.offset < low and base is not None and self.comes_back:
                 self.claims.record(self.name, "redzone", False, "%#x: %s" % (access.at, self.program.text(access.at)))
 
     def transfer_of_control(self, kind, target, after, state, sp):
@@ -392,7 +400,7 @@ class Function:
         return make("mixed", size, old.args[0] if old.op == "mixed" else old, fresh(size, "status"), control.mask)
 
     def after_call(self, state, sp, name):
-        for argument in self.arch.arguments:
+        for argument in self.arch.arguments[:PARAMETERS.get(name)]:
             term = self.machine.register(state, argument)
             if split(term)[0] in self.stack_bases:
                 self.escape(term, WRITES_THROUGH.get(name, 512))
@@ -404,7 +412,10 @@ class Function:
         self.machine.set_register(after, self.arch.sp, sp)
         for control in self.arch.controls:
             self.machine.set_register(after, control.register, self.mixed(control, self.machine.register(state, control.register)))
-        self.new_thread(after)
+        if name in SAME_THREAD:
+            self.machine.set_register(after, self.arch.thread_pointer, self.machine.register(state, self.arch.thread_pointer))
+        else:
+            self.new_thread(after)
         if "DF" in self.arch.status:
             self.machine.set_register(after, "DF", const(1, 0))
         after.memory = self.frame(state, sp)
@@ -432,7 +443,7 @@ class Function:
         if not popped and not self.arch.return_address:
             there = State.read(self.cells(state, self.sp0), 0, self.arch.word, "memory")
             self.claims.claim(self.name, "exit.sp", to_z3(there) == to_z3(self.ret), (), "%#x: the return address is lost" % self.at)
-        if not (self.name in PRESERVE_NONE and self.clang):
+        if not (self.name.strip("'") in PRESERVE_NONE and self.clang):
             for register, name in self.registers:
                 if register.role in ("callee-saved", "frame-pointer"):
                     term = self.machine.register(state, name)
