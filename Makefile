@@ -7,6 +7,8 @@
 #   make fuzz    all fuzz targets, for an hour each (FUZZ_SECONDS=…)
 #   make soak    everything at once, for ten minutes (SOAK_SECONDS=…)
 #   make prove-model   the proof that any interleaving keeps every coroutine whole (proofs/README.md)
+#   make prove   the theorems about the compiled switches, on every processor, compiler and level (PROVE='--only REGEX --verbose')
+#   make prove-quick   on x86-64 alone, and that seeded faults are found; what CI runs
 #   make bench   the comparison tables; BENCH='--quick --json FILE'
 #   make bench-memory   memory at scale, up to ten million coroutines; BENCH='--quick --max 100000 --json FILE'
 TEXT ?=
@@ -14,6 +16,7 @@ BENCH ?=
 ROWS ?=
 FUZZ_SECONDS ?= 3600
 SOAK_SECONDS ?= 600
+PROVE ?=
 # Debian's own Python, where there is one: the packages that set-up installs are for it.
 PYTHON = $$(test -x /usr/bin/python3 && echo /usr/bin/python3 || echo python3)
 
@@ -66,6 +69,15 @@ build/prove-model/done: | build
 	@build/prove-model/bin/pip install -q z3-solver==5.4.0.0 pycparser==3.0
 	@touch $@
 
+prove: | build
+	@sh tools/setup.sh prove
+	@build/prove/venv/bin/python proofs/prove.py $(PROVE)
+
+prove-quick: | build
+	@sh tools/setup.sh prove-quick
+	@build/prove/venv/bin/python proofs/prove.py --quick
+	@build/prove/venv/bin/python proofs/prove.py --mutations $(PROVE)
+
 bench: | build
 	@sh tools/setup.sh demo bench
 	@$(PYTHON) bench/run.py --svg build/plots $(BENCH)
@@ -80,4 +92,4 @@ build:
 clean:
 	rm -rf build
 
-.PHONY: demo test nightly fuzz soak prove-model test-platforms test-platforms-quick apn bench bench-memory clean
+.PHONY: demo test nightly fuzz soak prove prove-quick prove-model test-platforms test-platforms-quick apn bench bench-memory clean

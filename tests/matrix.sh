@@ -201,6 +201,23 @@ platforms() {
 }
 platforms
 
+# The compiled switches against theorems, the model of their interleavings, and seeded faults; on every processor nightly.
+prove() {
+    wants prove || return 0
+    mkdir -p build/test
+    start=$(date +%s)
+    target="prove-quick prove-model"
+    [ $nightly = OFF ] || target="prove-quick prove-model prove"
+    if make --no-print-directory $target >build/test/prove.log 2>&1; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1)) failures="$failures prove"
+        grep -E "FAILED|NOT FOUND|ERROR" build/test/prove.log | head -n 60
+    fi
+    echo "prove: $(tail -n 1 build/test/prove.log) ($(($(date +%s) - start)) s)"
+}
+prove
+
 # The fuzz targets, for a minute each or, nightly, an hour.
 fuzz() {
     wants fuzz || return 0

@@ -18,6 +18,9 @@ packages() {
         g++-12-aarch64-linux-gnu g++-12-arm-linux-gnueabihf g++-12-riscv64-linux-gnu g++-12-powerpc64le-linux-gnu \
         g++-12-s390x-linux-gnu ;;
     prove-model) echo gcc python3 python3-venv ;; # and from PyPI what the Makefile says
+    # What the provers import is from PyPI, into build/prove/venv (below).
+    prove-quick) echo gcc g++ python3 python3-venv clang-19 lld-19 llvm-19 gcc-12-multilib g++-12-multilib ;;
+    prove) packages prove-quick; echo g++-12-aarch64-linux-gnu g++-12-arm-linux-gnueabihf g++-12-riscv64-linux-gnu ;;
     platforms) packages platforms-quick; echo clang-19 lld-19 libgtest-dev gcc-12-multilib g++-12-multilib musl binutils ;;
     *) echo "setup: no group named $1" >&2; exit 2 ;;
     esac
@@ -45,7 +48,24 @@ done
 link_asm() {
     [ -e /usr/include/asm ] || [ ! -d /usr/include/x86_64-linux-gnu/asm ] || ln -s x86_64-linux-gnu/asm /usr/include/asm 2>/dev/null || :
 }
-trap link_asm EXIT
+# proofs/requirements.txt, once for each state of that file.
+python_packages() {
+    folder=build/prove/venv wanted=proofs/requirements.txt
+    cmp -s $wanted $folder/installed && return
+    python=$(test -x /usr/bin/python3 && echo /usr/bin/python3 || echo python3)
+    mkdir -p build/prove
+    if $python -m venv $folder >build/prove/setup.log 2>&1 && $folder/bin/python -m pip install -r $wanted >>build/prove/setup.log 2>&1; then
+        cp $wanted $folder/installed
+    else
+        echo "setup: could not install what $wanted names (log: build/prove/setup.log)" >&2
+    fi
+}
+at_end() {
+    link_asm
+    case " $groups " in *" prove"*) python_packages ;; esac
+}
+groups=$*
+trap at_end EXIT
 [ -n "$missing" ] || exit 0
 
 if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
