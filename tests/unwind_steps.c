@@ -185,6 +185,8 @@ static void check_frames(uintptr_t sp)
     int side = side_of(sp), i = 0;
     steps++;
     if (depth == 1) { /* of the function that it is in, the other side's or the library's, nothing is known */
+        if (!frames[0].function)
+            return; /* a stub of lld's procedure linkage table, which has no unwind information */
         cut++;
         if (place_of(&sides[side], frames[0].function) != FUNCTIONS && !anywhere)
             complain(side);
