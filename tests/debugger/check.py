@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-debugger, script, program = sys.argv[1:]
+debugger, script, program = sys.argv[1], *map(os.path.realpath, sys.argv[2:])
 failures = 0
 
 
@@ -66,7 +66,7 @@ def check_lldb(directory):
     expect("list: name", r"3 +0x\w+ +suspended +worker +inner", listed)
     expect("list: ready", r"4 +0x\w+ +ready +suspended", listed)
     expect("list: running", r"5 +0x\w+ +running +runner +thread 1", listed)
-    expect("share stack", r"coroutine 2 .*frame #\d+: 0x\w+ saved_inner\b.*frame #\d+: 0x\w+ saved\b.*coroutine 3", shown)
+    expect("share stack", r"coroutine 2 .*frame #\d+: 0x\w+ in_place_inner\b.*frame #\d+: 0x\w+ in_place\b.*coroutine 3", shown)
     expect("private stack", r"coroutine 3 .*worker.* inner.* inner.* inner.* suspended.* aco__begin.*coroutine 4", shown)
     expect("saved: the innermost, no wrong ones", r"coroutine 1 [^#]*frame #0: 0x\w+ \w+.*saved_inner\b.*\(more are found only by a frame pointer\).*coroutine 2", shown)
     expect("threads", r"coroutine 3 worker", answers["thread list"])
@@ -104,12 +104,12 @@ def ask(questions, before, *target):
 def check_suspended(answers):
     listed = answers["aco list"]
     expect("list: saved", r"1 +0x\w+ +suspended\+ +saved_inner", listed)
-    expect("list: in place", r"2 +0x\w+ +suspended +saved_inner", listed)
+    expect("list: in place", r"2 +0x\w+ +suspended +in_place_inner", listed)
     expect("list: name", r"3 +0x\w+ +suspended +worker +inner", listed)
     expect("list: ready", r"4 +0x\w+ +ready +suspended", listed)
     expect("list: all", r"\n6 coroutines", listed)
-    for number in "12":
-        expect("share stack", order("saved_inner ()", "saved ()"), answers[f"aco bt {number}"])
+    expect("saved", order("saved_inner ()", "saved ()"), answers["aco bt 1"])
+    expect("share stack", order("in_place_inner ()", "in_place ()"), answers["aco bt 2"])
     expect("private stack", order("inner (depth=", "inner (depth=", "inner (depth=", "suspended (arg=0x7)", "aco__begin"), answers["aco bt worker"])
     expect("a saved variable", r"saved_inner.*precious = 4711", answers["up 3"] + answers["info locals"])
 

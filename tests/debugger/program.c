@@ -39,6 +39,19 @@ static void saved(void)
     aco_exit();
 }
 
+static __attribute__((noinline)) void in_place_inner(void)
+{
+    volatile int other[9] = {1};
+    aco_yield();
+    other[0]++;
+}
+
+static void in_place(void)
+{
+    in_place_inner();
+    aco_exit();
+}
+
 static __attribute__((noinline)) void runs_inner(void)
 {
     stop_here();
@@ -66,8 +79,8 @@ int main(void)
     main_co = aco_create(NULL, NULL, 0, NULL, NULL);
     co = aco_new(suspended, (void *)7, &named);
     aco_send(co, NULL);
-    for (int i = 0; i < 2; i++) /* the second one's frames take the place of the first one's */
-        aco_resume(aco_create(main_co, stack, 0, saved, NULL));
+    aco_resume(aco_create(main_co, stack, 0, saved, NULL));
+    aco_resume(aco_create(main_co, stack, 0, in_place, NULL)); /* its frames take the place of the other one's */
     aco_new(suspended, NULL, NULL); /* ready */
     co = aco_new(resumes, aco_new(runs, NULL, &runner), NULL);
     aco_send(co, NULL);

@@ -208,7 +208,8 @@ def where(pc):
         block = block.superblock
     if block:
         return block.function.name
-    return gdb.execute(f"info symbol {pc:#x}", to_string=True).split(" in section")[0].strip()
+    symbol = gdb.execute(f"info symbol {pc:#x}", to_string=True)
+    return symbol.split(" in section")[0] if " in section" in symbol else hex(pc)
 
 
 def doing(co):
