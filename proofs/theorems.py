@@ -403,7 +403,7 @@ class Function:
         for argument in self.arch.arguments[:PARAMETERS.get(name)]:
             term = self.machine.register(state, argument)
             if split(term)[0] in self.stack_bases:
-                self.escape(term, WRITES_THROUGH.get(name, 512))
+                self.escape(term, self.written_through(state, name))
         after = State()
         everything = not (name in PRESERVE_NONE and self.clang)
         for register, sleigh in self.registers:
@@ -421,6 +421,14 @@ class Function:
         after.memory = self.frame(state, sp)
         self.forget_escaped(after)
         return after
+
+    def written_through(self, state, name):
+        """How many words a call may write through the address of a local."""
+        if name in ("memcpy", "memset") and self.arch.arguments:
+            count = self.machine.register(state, self.arch.arguments[2])
+            if is_const(count):
+                return -(-count.args[0] // self.arch.word)
+        return WRITES_THROUGH.get(name, 512)
 
     def new_thread(self, state):
         """It may come back on another thread."""
