@@ -5,11 +5,19 @@
 #   make test-platforms-quick   what CI runs of it
 #   make lint    clang-tidy, cppcheck, gcc -fanalyzer; clang-format of what is not committed
 #   make apn     the compiler helper, build/apn/apn.so (tools/apn/README.md)
+#   make fuzz    all fuzz targets, for an hour each (FUZZ_SECONDS=…)
+#   make soak    everything at once, for ten minutes (SOAK_SECONDS=…)
+#   make prove-model   the proof that any interleaving keeps every coroutine whole (proofs/README.md)
+#   make prove   the theorems about the compiled switches, on every processor, compiler and level (PROVE='--only REGEX --verbose')
+#   make prove-quick   on x86-64 alone, and that seeded faults are found; what CI runs
 #   make bench   the comparison tables; BENCH='--quick --json FILE'
 #   make bench-memory   memory at scale, up to ten million coroutines; BENCH='--quick --max 100000 --json FILE'
 TEXT ?=
 BENCH ?=
 ROWS ?=
+FUZZ_SECONDS ?= 3600
+SOAK_SECONDS ?= 600
+PROVE ?=
 # Debian's own Python, where there is one: the packages that set-up installs are for it.
 PYTHON = $$(test -x /usr/bin/python3 && echo /usr/bin/python3 || echo python3)
 
@@ -30,6 +38,14 @@ nightly: | build
 	@sh tools/setup.sh test
 	@sh tests/matrix.sh --nightly
 
+fuzz: | build
+	@sh tools/setup.sh fuzz
+	@sh fuzz/run.sh $(FUZZ_SECONDS)
+
+soak: | build
+	@sh tools/setup.sh fuzz
+	@sh tests/soak.sh $(SOAK_SECONDS)
+
 test-platforms: | build
 	@sh tools/setup.sh platforms
 	@$(PYTHON) tools/platforms/run.py $(ROWS); status=$$?; \
@@ -49,6 +65,24 @@ apn: | build
 	@cmake -S tools/apn -B build/apn -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=clang-19 -DCMAKE_CXX_COMPILER=clang++-19 > build/apn.log 2>&1 && \
 		cmake --build build/apn >> build/apn.log 2>&1 && echo build/apn/apn.so || { tail -n 20 build/apn.log; exit 1; }
 
+prove-model: build/prove-model/done
+	@build/prove-model/bin/python proofs/model/run.py
+
+build/prove-model/done: | build
+	@sh tools/setup.sh prove-model
+	@python3 -m venv build/prove-model
+	@build/prove-model/bin/pip install -q z3-solver==5.4.0.0 pycparser==3.0
+	@touch $@
+
+prove: | build
+	@sh tools/setup.sh prove
+	@build/prove/venv/bin/python proofs/prove.py $(PROVE)
+
+prove-quick: | build
+	@sh tools/setup.sh prove-quick
+	@build/prove/venv/bin/python proofs/prove.py --quick
+	@build/prove/venv/bin/python proofs/prove.py --mutations $(PROVE)
+
 bench: | build
 	@sh tools/setup.sh demo bench
 	@$(PYTHON) bench/run.py --svg build/plots $(BENCH)
@@ -63,4 +97,4 @@ build:
 clean:
 	rm -rf build
 
-.PHONY: demo test nightly lint test-platforms test-platforms-quick apn bench bench-memory clean
+.PHONY: demo test nightly lint fuzz soak prove prove-quick prove-model test-platforms test-platforms-quick apn bench bench-memory clean

@@ -97,7 +97,7 @@ if [ "${1:-}" = --minimise ]; then
     build_all release
     for target in ${*:-$all}; do
         rm -rf $dir/minimised && mkdir -p $dir/minimised "$dir/corpus/$target" "fuzz/corpus/$target"
-        "$dir/$target-release" -set_cover_merge=1 -max_len=$longest $dir/minimised "fuzz/corpus/$target" "$dir/corpus/$target" >$dir/minimise.log 2>&1 ||
+        "$dir/$target-release" -set_cover_merge=1 -use_counters=0 -max_len=$longest $dir/minimised "fuzz/corpus/$target" "$dir/corpus/$target" >$dir/minimise.log 2>&1 ||
             { tail $dir/minimise.log; exit 1; }
         rm -rf "fuzz/corpus/$target" && cp -R $dir/minimised "fuzz/corpus/$target"
         echo "fuzz: $(ls "fuzz/corpus/$target" | wc -l) inputs in fuzz/corpus/$target"

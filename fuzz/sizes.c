@@ -9,9 +9,9 @@
 #include "fuzz.h"
 
 enum {
-    COROUTINES = 12,
+    COROUTINES = 8,
     MAIN = COROUTINES,
-    STACKS = 3,
+    STACKS = 2,
     MOST_OF_POOL = 4,
     LEVELS = 8, /* frames on one stack */
     CHAIN = 4,  /* coroutines that resume each other */
@@ -130,20 +130,32 @@ OUTLINE void look(int k)
 static void *entry(void *arg);
 static void entry_libaco(void);
 
-OUTLINE void op_new(int me)
+OUTLINE void make_stack(int i, unsigned how)
+{
+    size_t sz = a_size() % (3 << 20);
+    if (sz && sz < SMALLEST)
+        sz = SMALLEST;
+    stacks[i] = aco_share_stack_new2(sz, how & 1);
+    TRACE("share stack %d of %zu", i, sz);
+    EXPECT(stacks[i]->sz >= (sz ? sz : 2 << 20) && stacks[i]->sz >= 4096 && !stacks[i]->owner);
+    EXPECT(!(how & 1) || stacks[i]->sz % 4096 == 0);
+}
+
+OUTLINE void op_new(void)
 {
     int k = (int)(next() % COROUTINES);
     unsigned how = next();
     size_t sz = a_size(), save = how & 16 ? a_size() % 100000 : 0;
     aco_options_t o;
     actor_t *a = &actors[k];
-    int on = (int)(how % 8) - 5, wants_pool = on < 0 && (how & 64), is_full = 0;
-    (void)me;
+    int on = how % 8 < 5 ? (int)(how & 1) : -1, wants_pool = on < 0 && (how & 64), is_full = 0;
     if (a->co)
         return;
     memset(&o, 0, sizeof o);
-    if (!FUZZ_COPYING || (on >= 0 && !stacks[on]))
+    if (!FUZZ_COPYING)
         on = -1;
+    if (on >= 0 && !stacks[on])
+        make_stack(on, how >> 3);
     memset(a, 0, sizeof *a);
     a->stack = on;
     if (on >= 0) {
@@ -237,22 +249,12 @@ OUTLINE void op_restart(void)
 OUTLINE void op_stack(void)
 {
     int i = (int)(next() % STACKS);
-    unsigned how = next();
-    size_t sz = a_size() % (3 << 20);
-    if (stacks[i]) {
-        for (int k = 0; k < COROUTINES; k++)
-            if (actors[k].co && actors[k].stack == i)
-                return;
+    for (int k = 0; k < COROUTINES; k++)
+        if (actors[k].co && actors[k].stack == i)
+            return;
+    if (stacks[i])
         aco_share_stack_destroy(stacks[i]);
-        stacks[i] = NULL;
-        return;
-    }
-    if (sz && sz < SMALLEST)
-        sz = SMALLEST;
-    stacks[i] = aco_share_stack_new2(sz, how & 1);
-    TRACE("share stack %d of %zu", i, sz);
-    EXPECT(stacks[i]->sz >= (sz ? sz : 2 << 20) && stacks[i]->sz >= 4096 && !stacks[i]->owner);
-    EXPECT(!(how & 1) || stacks[i]->sz % 4096 == 0);
+    stacks[i] = NULL;
 }
 
 OUTLINE void op_trim(void)
@@ -320,7 +322,8 @@ OUTLINE void dig(int me)
 {
     actor_t *a = &actors[me];
     size_t left = room(me), most = left > RESERVE ? left - RESERVE : 0;
-    size_t want = (size_t)next() << next() % 15, sz = (want < most ? want : most) & ~(size_t)7;
+    unsigned byte = next(), how = next();
+    size_t want = (size_t)byte << how % 15, sz = (want < most ? want : most) & ~(size_t)7;
     random_t filling = {++serial}, again = filling;
     if (me == MAIN || a->levels >= LEVELS || sz < 8)
         return;
@@ -334,6 +337,8 @@ OUTLINE void dig(int me)
         for (size_t i = 0; i < n; i += 1 + i / 64)
             words[i] = draw(&filling);
         __asm__ volatile("" : : "r"(words) : "memory");
+        if (how & 128)
+            op_yield(me);
         interpret(me);
         for (size_t i = 0; i < n; i += 1 + i / 64)
             if (words[i] != draw(&again))
@@ -353,7 +358,7 @@ OUTLINE void op_look(void)
 static int operate(int me)
 {
     switch (next() % 16) {
-    case 0: case 1: op_new(me); break;
+    case 0: case 1: op_new(); break;
     case 2: op_stack(); break;
     case 3: case 4: case 5: op_resume(me); break;
     case 6: case 7: op_yield(me); break;

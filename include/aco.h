@@ -42,6 +42,7 @@
  *                                    defined for all units of a program or for none. aco_new() can ask for it by the coroutine
  *   ACO_CONFIG_UCONTEXT              the switch is the C library's <ucontext.h>, for architectures that aco/arch/ has no switch
  *                                    for; the library must be built with it too. Slow, and frames become large
+ *   ACO_CONFIG_NO_CFI                no unwind directives in the inline assembly: docs/debugging.md
  *   ACO_CONFIG_NO_INLINE             call the exported functions; the header then holds no assembly. For compilers without
  *                                    GNU assembly. They serve both kinds of coroutines */
 #ifndef ACO_H
@@ -239,7 +240,7 @@ extern ACO_API char aco_error_mark;
 /* A new coroutine, which runs fn(arg) when it is first resumed. `opts` may be NULL and is not kept. The caller owns it and
  * destroys it. The thread needs no preparation. NULL and errno on failure: EINVAL (`fn` is NULL, an option out of bounds),
  * ENOMEM, EAGAIN (a limit of the kernel or of the pool is reached; aco_error_message() names it), ENOTSUP (the thread has a
- * shadow stack: docs/platforms.md). Any thread. */
+ * shadow stack that cannot be switched: docs/platforms.md). Any thread. */
 ACO__FAST aco_t *aco_new(aco_function_t fn, void *arg, const aco_options_t *opts);
 
 /* Makes a coroutine of aco_new() that is done, or was never resumed, as new. It keeps its stack, name and options; its slot
@@ -718,7 +719,8 @@ ACO__FORCE_INLINE int aco__spare_keep(aco__thread_t *self, aco_t *co)
 
 ACO__FAST void aco_destroy(aco_t *co)
 {
-    if (aco_unlikely(!co || (co->aco__state & ~ACO__SHARES_FP) != (ACO__NATIVE | ACO__PRIVATE | ACO__ENDED) ||
+    if (aco_unlikely(!co || (__atomic_load_n(&co->aco__state, __ATOMIC_RELAXED) & ~ACO__SHARES_FP) !=
+                                (ACO__NATIVE | ACO__PRIVATE | ACO__ENDED) ||
                      !aco__spare_keep(aco__self(), co)))
         aco__destroy(co);
 }

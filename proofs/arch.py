@@ -47,7 +47,8 @@ class Arch(NamedTuple):
     tls_offset: object
     status: tuple = ()   # registers that a sequence may not change: direction flag, x87 stack
     where_is_offset: bool = False
-    code_bit: int = 0
+    code_bit: int = 0     # of a place to go on, that is no part of its address
+    arrival_bit: int = 0  # what it is in these units
     context: dict = {}
     special: dict = {}   # the ABI's names that are not Sleigh's
     targets: dict = {}   # compiler: command
@@ -59,6 +60,10 @@ class Arch(NamedTuple):
     return_word: int = 0
     flags: tuple = ("",)  # options to compile with, one set after the other
     lto: bool = False
+    without: tuple = ()   # kinds of switches that are not looked at
+    alignment: int = 16   # of sp at calls
+    other_thread: tuple = ()  # Sleigh's names for reading the thread pointer, where it is no register of Sleigh's
+    zero: str = ""        # the register that is always 0
     traps: tuple = ("UD2",)
 
     def sleigh(self, name, registers):
@@ -92,4 +97,45 @@ X86_64 = Arch(
     special={"mxcsr": "MXCSR", "x87cw": "FPUControlWord", "fs": "FS_OFFSET"},
     targets={"gcc": ["x86_64-linux-gnu-gcc-12"], "clang": ["clang-19", "--target=x86_64-linux-gnu"]})
 
-ARCHES = {arch.name: arch for arch in (X86_64,)}
+
+def above(block):
+    """The thread-local variables stand above the thread pointer, behind a block of the C library's."""
+    return lambda value, size, align: (block + align - 1) // align * align + value
+
+
+I386 = X86_64._replace(
+    name="i386", table="i386", language="x86:LE:32:default", word=4, sp="ESP", thread_pointer="GS_OFFSET",
+    carried=("EAX", "EDI", "ECX"), leaving="EBX", entered="EDX", frame="EBP", base="ESI", exchange={},
+    controls=(Control("MXCSR", 0xffffffc0, 16, 4), Control("FPUControlWord", 0xffff, 20, 2)),
+    arguments=(), entry=12, entry_below_top=4, lto=False, pads="-fcf-protection", pad=bytes.fromhex("f30f1efb"), flags=("-m32 -msse2",),
+    special={"mxcsr": "MXCSR", "x87cw": "FPUControlWord", "gs": "GS_OFFSET"}, without=("EXCHANGE", "NESTED"),
+    targets={"gcc": ["x86_64-linux-gnu-gcc-12"], "clang": ["clang-19", "--target=i386-linux-gnu"]})
+
+AARCH64 = Arch(
+    name="aarch64", table="aarch64", language="AARCH64:LE:64:v8A", word=8, sp="sp", thread_pointer="tpidr_el0",
+    carried=("x0", "x1", "x3"), leaving="x4", entered="x4", frame="x29", base="x19",
+    exchange={"pc": "x0", "bp": "x1", "sp": "x3", "base": "x4", "value": "x2"}, controls=(Control("fpcr", 0xffffffff, 32, 4),),
+    arguments=tuple("x%d" % n for n in range(8)), entry=0, return_address="x30", tls_offset=above(16), room=64, entry_below_top=16,
+    pads="-mbranch-protection=standard", pad=bytes.fromhex("9f2403d5"), traps=("brk", "udf", "hlt"), lto=True,
+    special={**{"v%d" % n: "q%d" % n for n in range(32)}, **{"v%d" % n: "d%d" % n for n in range(8, 16)}},
+    targets={"gcc": ["aarch64-linux-gnu-gcc-12"], "clang": ["clang-19", "--target=aarch64-linux-gnu"]})
+
+ARM = Arch(
+    name="arm", table="arm", language="ARM:LE:32:v8", word=4, sp="sp", thread_pointer="tpidruro",
+    carried=("r0", "r1", "r3"), leaving="r4", entered="r4", frame="r11", base="r6",
+    exchange={"pc": "r0", "bp": "r1", "sp": "r3", "base": "r4", "value": "r2"}, controls=(Control("fpscr", 0x07ffff60, 16, 4),),
+    arguments=("r0", "r1", "r2", "r3"), entry=0, return_address="lr", tls_offset=above(8), room=64, entry_below_top=8, alignment=8, code_bit=1,
+    flags=("-marm",), traps=("udf",), link=(), targets={"gcc": ["arm-linux-gnueabihf-gcc-12"], "clang": ["clang-19", "--target=arm-linux-gnueabihf", "-march=armv7-a"]},
+    other_thread=("coproc_movefrom_User_R_Thread_and_Process_ID", "coprocessor_movefromRt(0xf, 0x0, 0x3, cr13, cr0)"))
+
+THUMB = ARM._replace(name="thumb", flags=("-mthumb",), context={"TMode": 1}, arrival_bit=1, frame="r7")
+
+RISCV64 = Arch(
+    name="riscv64", table="riscv64", language="RISCV:LE:64:RV64GC", word=8, sp="sp", thread_pointer="tp",
+    carried=("a0", "a1", "a3"), leaving="a4", entered="a4", frame="s0", base="s1",
+    exchange={"pc": "a0", "bp": "a1", "sp": "a3", "base": "a4", "value": "a2"}, controls=(Control("frm", 0x7, 32, 4),),
+    arguments=tuple("a%d" % n for n in range(8)), entry=0, return_address="ra", tls_offset=lambda value, size, align: value, room=64,
+    entry_below_top=16, traps=("ebreak", "unimp", "c.unimp"), lto=True, zero="zero",
+    targets={"gcc": ["riscv64-linux-gnu-gcc-12"], "clang": ["clang-19", "--target=riscv64-linux-gnu", "-march=rv64gc", "-mabi=lp64d"]})
+
+ARCHES = {arch.name: arch for arch in (X86_64, I386, AARCH64, ARM, THUMB, RISCV64)}

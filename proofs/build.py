@@ -91,7 +91,8 @@ class Marker:
         name = "aco.site.%s.%s.%s%d" % (kind[0], kind[1], unit, len(self.sites))
         self.sites.append(name)
         out, arrival = list(body[:first]) + [name + ".begin:"], None
-        way_back = re.search(r"(\.L\w+)\(%rip\)|\b(?:adr|la|lla|adrl)\s+\w+,\s*(\.?L\w+)", "\n".join(body))
+        # in clang's text the label 1 has a name of its own, which is where the way back points to
+        way_back = re.search(r"(\.L\w+)\(%rip\)|\b(?:adr|la|lla|adrl)(?:\.w)?\s+\w+,\s*(\.?L\w+)|%pcrel_hi\((\.L\w+)\)|\bmovl\s+\$(\.L\w+)", "\n".join(body))
         label = next((g for g in way_back.groups() if g), None) if way_back else None
         for line in body[first:]:
             if arrival is None and (re.match(r"\s*1:", line) or label and line.strip() == label + ":"):
@@ -118,7 +119,7 @@ def undefined(nm, files):
         match = re.match(r"^[0-9a-f]*\s+(\w) (\S+)$", line)
         if match:
             (wanted if match.group(1) in "Uwv" else defined).add(match.group(2))
-    return sorted(wanted - defined - {"aco__thread", "_GLOBAL_OFFSET_TABLE_", ".TOC."})
+    return sorted(wanted - defined - {"_GLOBAL_OFFSET_TABLE_", ".TOC."})
 
 
 def build(arch, compiler, flags, units, folder, include, lto=False):
@@ -143,12 +144,19 @@ def build(arch, compiler, flags, units, folder, include, lto=False):
         run([*arch.targets[compiler], *[f for f in flags if f.startswith(("-m", "--target"))], "-c", marked, "-o", objects[-1]])
     stubs = folder / "stubs.s"
     names = undefined("llvm-nm-19", objects)
-    stubs.write_text("\t.text\n" + "".join("\t.globl %s\n\t.type %s,%%function\n%s:\n\t.space 16\n\t.size %s,16\n" % (n, n, n, n) for n in names) +
+    stub = "\t.globl %s\n\t.type %s,%%function\n%s:\n\t.space 16\n\t.size %s,16\n"
+    record = '\t.section .tbss,"awT",%nobits\n\t.p2align 6\n\t.globl aco__thread\n\t.type aco__thread,%object\naco__thread:\n\t.space 640\n'
+    stubs.write_text("\t.text\n" + "".join(stub % (n, n, n, n) for n in names if n != "aco__thread") + record * ("aco__thread" in names) +
                      '\t.section .note.GNU-stack,"",%progbits\n')
     run([*arch.targets[compiler], *[f for f in flags if f.startswith("-m")], "-c", stubs, "-o", folder / "stubs.o"])
     program = folder / "program"
     run(["ld.lld-19", *arch.link, "-e", "0", "--noinhibit-exec", *objects, folder / "stubs.o", "-o", program])
     return program, marker.sites
+
+
+def macros(arch, compiler, flags):
+    """The names that the compiler predefines, for the conditions in the ABI's table."""
+    return set(re.findall(r"^#define (\w+)", run([*arch.targets[compiler], *flags, "-dM", "-E", "-x", "c", "/dev/null"]), re.M))
 
 
 def driver(command, unit, compiler):

@@ -23,22 +23,29 @@ class Program:
             for section in elf.iter_sections():
                 flags = section["sh_flags"]
                 if flags & 2 and section["sh_type"] != "SHT_NOBITS":
-                    self.sections.append((section["sh_addr"], section.data(), bool(flags & 1), bool(flags & 4)))
+                    self.sections.append((section["sh_addr"], section.data(), bool(flags & 1) and not section.name.startswith(".got"),
+                                          bool(flags & 4)))
             self.tls_sizes = [(s["p_memsz"], s["p_align"]) for s in elf.iter_segments() if s["p_type"] == "PT_TLS"]
             for symbol in elf.get_section_by_name(".symtab").iter_symbols():
                 kind, at = symbol["st_info"]["type"], symbol["st_value"]
                 if kind == "STT_FUNC":
                     at &= ~arch.code_bit
-                    self.functions[symbol.name] = (at, symbol["st_size"])
+                    name = symbol.name
+                    while name in self.functions:  # static, in another unit
+                        name += "'"
+                    self.functions[name] = (at, symbol["st_size"])
                     self.starts.setdefault(at, []).append(symbol.name)
                 elif kind == "STT_TLS":
                     self.tls[symbol.name] = at
-                elif symbol.name.startswith("aco.site."):
+                elif symbol.name.startswith("aco"):
                     self.labels[symbol.name] = at & ~arch.code_bit
         self.context = pypcode.Context(arch.language)
         for name, value in arch.context.items():
             self.context.setVariableDefault(name, value)
         self.registers = {name: (r.offset, r.size) for name, r in self.context.registers.items()}
+        if arch.thread_pointer not in self.registers:
+            self.registers[arch.thread_pointer] = (1 << 40, arch.word)
+        self.zero = self.registers.get(arch.zero)
         self.cache = {}
 
     def thread_record(self):
@@ -80,10 +87,11 @@ class Program:
 
 
 class Operation:
-    __slots__ = ("name", "output", "inputs")
+    __slots__ = ("name", "output", "inputs", "other")
 
     def __init__(self, op):
         self.name = op.opcode.name
+        self.other = pypcode.PcodePrettyPrinter.fmt_op(op) if self.name == "CALLOTHER" else ""
         self.output = op.output and (op.output.space.name, op.output.offset, op.output.size)
         self.inputs = [(v.space.name, v.offset, v.size) for v in op.inputs]
 
@@ -160,6 +168,8 @@ class Machine:
         if space == "const":
             return const(size, offset)
         if space == "register":
+            if self.program.zero and self.program.zero[0] <= offset < sum(self.program.zero):
+                return const(size, 0)
             return State.read(state.registers, offset, size, self.names.get(offset, "r%x" % offset))
         if space == "unique":
             return State.read(unique, offset, size, "undefined")
@@ -217,9 +227,10 @@ class Machine:
                     address = self.value(state, unique, op.inputs[1])
                     client.store(state, address, self.value(state, unique, op.inputs[2]))
                 elif name == "CALLOTHER":
-                    client.other(state, op)
                     if op.output:
-                        self.set_value(state, unique, op.output, fresh(op.output[2], "other"))
+                        thread = any(name in op.other for name in self.arch.other_thread)
+                        self.set_value(state, unique, op.output, self.register(state, self.arch.thread_pointer) if thread
+                                       else fresh(op.output[2], "other"))
                 else:
                     arguments = [self.value(state, unique, v) for v in op.inputs]
                     self.set_value(state, unique, op.output, apply(name, op.output[2], *arguments))
@@ -234,8 +245,8 @@ class Join:
     """What holds in both of two states, by anti-unification: equal terms stay, pairs of different ones become a variable, one for
     each pair. Variables that were made at this place before go on to stand for what they stand for, while they can."""
 
-    def __init__(self, ours):
-        self.ours, self.pairs, self.partner, self.changed = ours, {}, {}, False
+    def __init__(self, ours, alignment):
+        self.ours, self.pairs, self.partner, self.changed, self.alignment = ours, {}, {}, False, alignment
 
     def term(self, a, b):
         if a is b and all(self.partner.setdefault(v, v) is v for v in a.free if v in self.ours):
@@ -245,7 +256,8 @@ class Join:
         (x, c), (y, d) = split(a), split(b)
         if c == d and c != 0 and x is not None and y is not None and a is not b:
             return add(self.term(x, y), c)
-        if a in self.ours and self.partner.setdefault(a, b) is b:
+        aligned = self.alignment(a) == self.alignment(b) == 0
+        if a in self.ours and (aligned or self.alignment(a) is None) and self.partner.setdefault(a, b) is b:
             self.pairs[a, b] = a
             return a
         if a.op == "mixed" or b.op == "mixed":  # in one of them perhaps as it was
@@ -257,6 +269,8 @@ class Join:
         self.changed = True
         variable = fresh(a.size, "join", poison=is_poisoned(a) or is_poisoned(b))
         self.ours.add(variable)
+        if aligned:
+            self.alignment.__self__.aligned.add(variable)
         self.partner[variable] = b
         self.pairs[a, b] = variable
         return variable

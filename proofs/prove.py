@@ -23,15 +23,19 @@ import theorems
 from arch import ARCHES, ROOT, redzone
 
 OUT = ROOT / "build/prove"
-CALLERS = [ROOT / "proofs/callers" / name for name in ("integers.c", "others.c", "in_stack.c", "plus.cpp")]
+CALLERS = [ROOT / "proofs/callers" / name for name in ("integers.c", "others.c", "in_stack.c", "leaf.c", "plus.cpp")]
 LIBRARY = [ROOT / "src" / (name + ".c") for name in ("core", "stack", "end", "scheduler", "generator")]
 LEVELS = ("-O0", "-O1", "-O2", "-O3")
 
 
 class Configuration:
     def __init__(self, arch, compiler, flags, lto=False, units=None):
-        self.arch, self.compiler, self.flags, self.lto, self.units = ARCHES[arch], compiler, flags.split(), lto, units
+        self.arch_name, self.compiler, self.flags, self.lto, self.units = arch, compiler, flags.split(), lto, units
         self.name = " ".join(filter(None, [arch, compiler, flags, "-flto" if lto else ""]))
+
+    @property
+    def arch(self):
+        return ARCHES[self.arch_name]
 
     def is_here(self):
         return shutil.which(self.arch.targets[self.compiler][0]) is not None
@@ -48,7 +52,7 @@ def configurations():
                 yield Configuration(arch, compiler, "-O2", lto=True)
                 yield Configuration(arch, compiler, "-O3", lto=True)
             if about.pads:
-                yield Configuration(arch, compiler, "-O2 " + about.pads)
+                yield Configuration(arch, compiler, " ".join(["-O2", *about.flags[:1], about.pads]).replace("  ", " "))
 
 
 def quick():
@@ -62,6 +66,8 @@ def find_sites(program, labels_of):
     names, found = sorted(labels_of), collections.defaultdict(list)
     spans = sorted((at, -size, name) for name, (at, size) in program.functions.items() if size)
     for site in (theorems.Site(name, program.labels) for name in names):
+        if site.kind.startswith(program.arch.without or ("none",)):
+            continue
         if site.begin is None:
             raise build.BuildFailed("the switch %s is not in the program" % site.name)
         inside = [name for at, size, name in spans if at <= site.begin < at - size]
@@ -75,7 +81,7 @@ def find_sites(program, labels_of):
 
 class Outcome:
     def __init__(self, configuration):
-        self.name, self.failures, self.error = configuration.name, [], None
+        self.name, self.failures, self.unreachable, self.error = configuration.name, [], [], None
         self.sites = self.functions = self.claims = self.queries = 0
         self.kinds, self.theorems, self.seconds = collections.Counter(), collections.Counter(), 0
 
@@ -100,19 +106,23 @@ def prove(configuration, include=ROOT / "include", folder=None, functions=None):
 
 def walk(configuration, program, names, only, outcome):
     clang, pads = configuration.compiler == "clang", bool(configuration.arch.pads and configuration.arch.pads in " ".join(configuration.flags))
+    macros = build.macros(configuration.arch, configuration.compiler, configuration.flags)
     for function, sites in sorted(find_sites(program, names).items()):
         if only and not any(re.fullmatch(pattern, function) for pattern in only):
             continue
         claims = theorems.Claims()
         terms.forget()
+        walked = theorems.Function(program, function, sites, claims, macros, pads)
         try:
-            theorems.Function(program, function, sites, claims, clang, pads).run()
+            walked.run()
         except machine.NotUnderstood as why:
             outcome.failures.append((function, "not understood", str(why)))
         for site in sites:
-            for theorem in theorems.wanted(site, configuration.arch, clang, pads):
-                if (site.name, theorem) not in claims.results:
-                    outcome.failures.append((site.name + " in " + function, theorem, "was not brought to this switch"))
+            missing = sorted(t for t in theorems.wanted(site, configuration.arch, clang, pads) if (site.name, t) not in claims.results)
+            if site.name not in walked.reached and "-O0" in configuration.flags:
+                outcome.unreachable.append(site.name + " in " + function)
+            elif missing:
+                outcome.failures.append((site.name + " in " + function, missing[0], "not brought to this switch: " + ", ".join(missing)))
         add_up(claims, outcome, function)
         outcome.sites += len(sites)
         outcome.functions += 1
@@ -120,7 +130,7 @@ def walk(configuration, program, names, only, outcome):
     if "aco__stack_lay_out" in program.functions and (not only or "aco__stack_lay_out" in only):
         claims = theorems.Claims()
         terms.forget()
-        theorems.LayOut(program, claims, clang).run()
+        theorems.LayOut(program, claims, macros).run()
         add_up(claims, outcome, "aco__stack_lay_out")
 
 
@@ -149,6 +159,8 @@ def report(outcome, verbose):
     if verbose:
         print("    " + ", ".join("%s %d" % pair for pair in sorted(outcome.kinds.items())))
         print("    " + ", ".join("%s %d" % pair for pair in sorted(outcome.theorems.items())))
+    if outcome.unreachable:  # without optimisation the other form of each switch is there, behind a constant condition
+        print("    %d of them no path leads to%s" % (len(outcome.unreachable), ": " + ", ".join(outcome.unreachable) if verbose else ""))
     for where, theorem, what in outcome.failures:
         print("    FAILED %s: %s: %s\n        (%s)" % (where, theorem, what, theorems.THEOREMS.get(theorem, "")))
     if outcome.error:

@@ -7,9 +7,11 @@ what differs is unknown again (machine.Join), so loops end. At a switch
   2. the function goes on at the arrival label in a state in which nothing is known but what those theorems, of whoever comes
      back, promise: the stack pointer, frame pointer and base pointer that this side left, the registers that cross, the frame
      [sp, top). Every other register holds poison. At the function's return the theorems about it are proved."""
+import re
+
 import z3
 
-from arch import abi, redzone
+from arch import ROOT, abi, redzone
 from machine import Join, Machine, NotUnderstood, State
 from terms import add, apply, const, fresh, is_const, is_poisoned, make, split, to_z3, truth
 
@@ -46,12 +48,26 @@ THEOREMS = {
     "aligned": "C2.1: the stack pointer is a multiple of 16 at each call",
     "entry.aligned": "C2.1: where coroutines begin, aco__top, sp is as the ABI wants it at a function's entry, and all say the same place",
     "entry.return": "the return address found there is aco__returned",
-    "redzone": "nothing is read or written below the stack pointer in a function with a switch",
+    "redzone": "nothing is read or written below the stack pointer in a function with a switch that comes back",
 }
 PRESERVE_NONE = {"aco_task_yield_call"}
-NEVER_RETURN = redzone.NEVER_RETURN | {"end", "finish", "leave_generator", "aco__end", "aco__thread_lost", "aco__nobody_runs",
-                                       "_ZSt17rethrow_exceptionNSt15__exception_ptr13exception_ptrE", "__cxa_throw_bad_array_new_length"}
-WRITES_THROUGH = {"aco__send_check": 1, "aco__send_slow": 1}  # words, through the address of a local
+
+
+def never_return():
+    """What is declared so, here and in the C library as tests/redzone/check.py knows it."""
+    declared = re.compile(r"__attribute__\(\([^()]*\bnoreturn\b[^()]*\)\)[^;{}()]*?\b(\w+)\(")
+    files = [*(ROOT / "include").rglob("*.h*"), *(ROOT / "src").rglob("*.[ch]")]
+    return redzone.NEVER_RETURN.union(*(declared.findall(path.read_text()) for path in files))
+
+
+NEVER_RETURN = never_return()
+# Words that are written through the address of a local; of others it is not known how many, so all up to the next saved value.
+WRITES_THROUGH = {"use": 4, "_ZN4heldC1Ev": 1, "_ZN4heldC2Ev": 1, "_ZN4heldD1Ev": 1, "_ZN4heldD2Ev": 1, "aco__send_check": 1, "aco__send_slow": 1, "aco__in_stack_closing": 0}  # words, through the address of a local
+# How many parameters some functions have: what stands in the registers of others is none of theirs.
+PARAMETERS = {"next": 0, "put": 1, "aco__in_stack_refused": 1, "aco__in_stack_closing": 1, "aco__in_stack_impossible": 0,
+              "aco__yields_in_cleanup": 1, "aco__arrived": 1}
+SAME_THREAD = {"memcpy", "memset", "aco__send_check", "aco__resume_check", "aco__yield_check"}  # where they come back at all, they have not switched
+POINTER_NEVER_RETURNS = {"aco__end"}  # it calls end_task, which is declared so
 ROLES_KEPT = {"callee-saved", "frame-pointer", "stack-pointer", "platform", "zero"}
 
 
@@ -133,17 +149,19 @@ class Access:
 class Function:
     """One function with switches in it."""
 
-    def __init__(self, program, name, sites, claims, clang, pads):
-        self.program, self.arch, self.name, self.claims, self.clang, self.pads = program, program.arch, name, claims, clang, pads
+    def __init__(self, program, name, sites, claims, macros, pads):
+        self.program, self.arch, self.name, self.claims, self.pads = program, program.arch, name, claims, pads
+        self.clang = "__clang__" in macros
         self.machine = Machine(program)
         self.at_begin = {site.begin: site for site in sites}
         self.sites, self.reached = sites, set()
         self.entry, self.size = program.functions[name]
         self.table = abi.Table(self.arch.table)
+        self.comes_back = any(site.kind in COMES_BACK for site in sites)  # else it keeps nothing
         self.own_fp_only = all(site.fp == "own" for site in sites)
         self.sequence = None
         self.escaped = set()
-        self.registers = [(r, s) for r in self.table.registers for s in [self.sleigh(r)] if s]
+        self.registers = [(r, s) for r in self.table.registers if r.applies(macros) for s in [self.sleigh(r)] if s]
 
     def sleigh(self, register):
         return next(filter(None, (self.arch.sleigh(n, self.program.registers) for n in register.names)), None)
@@ -172,16 +190,13 @@ class Function:
                 del state.memory[other]
             self.forget_escaped(state)
         value_base = split(term)[0]
-        if value_base in self.stack_bases and self.sequence is None:
+        if value_base in self.stack_bases and self.sequence is None and (base not in self.stack_bases or self.has_escaped(base, offset)):
             self.escape(term)
         State.write(self.cells(state, base), offset, term)
 
     def uses(self, state, term, what):
         if self.sequence is None and is_poisoned(term):
             self.stale("%s depends on a register that nobody brought" % what, self.at)
-
-    def other(self, state, op):
-        pass
 
     def stale(self, what, at):
         self.claims.record(self.name, "stale", False, "%#x: %s" % (at, what))
@@ -195,6 +210,9 @@ class Function:
         known = dict(((b, o), w) for b, o, w in self.escaped)
         if known.get((base, offset), 0) < words:
             self.escaped = {e for e in self.escaped if e[:2] != (base, offset)} | {(base, offset, words)}
+
+    def has_escaped(self, base, offset):
+        return any(b is base and o <= offset < o + words * self.arch.word for b, o, words in self.escaped)
 
     def is_saved(self, term):
         return term in self.entry_values or split(term)[0] in self.stack_bases
@@ -214,17 +232,19 @@ class Function:
     # ---- The walk ----
 
     def run(self):
+        self.aligned = set()  # variables that are multiples of what sp is at calls
+        self.initial = self.entry_state()
         for _ in range(6):
+            self.escaped = {e for e in self.escaped if e[0].free <= {self.sp0}}
             before = set(self.escaped)
             self.walk()
-            if {e[1:] for e in self.escaped} == {e[1:] for e in before}:
+            if {e for e in self.escaped if e[0].free <= {self.sp0}} == before:
                 break
-            self.escaped = {(None, o, w) for _, o, w in self.escaped}
-        for site in self.sites:
-            if site.name not in self.reached:
-                self.claims.record(site.name, "kept.pc" if site.kind in COMES_BACK else "arrives.pc", False, "no path was seen to lead to it")
+        else:
+            raise NotUnderstood("%s: what has its address taken does not settle" % self.name)
         self.claims.record(self.name, "stale", True)
-        self.claims.record(self.name, "redzone", True)
+        if self.comes_back:
+            self.claims.record(self.name, "redzone", True)
 
     def entry_state(self):
         state = State()
@@ -235,7 +255,7 @@ class Function:
                 term = fresh(size, name + "@entry")
                 self.first[name] = term
                 State.write(state.registers, offset, term)
-                if register.role in ROLES_KEPT or name == self.arch.return_address:
+                if register.role in ROLES_KEPT | {"return-address"} or name == self.arch.return_address:
                     self.entry_values.add(term)
         self.sp0 = self.first[self.arch.sp]
         if self.arch.return_address:
@@ -255,9 +275,8 @@ class Function:
     def walk(self):
         self.claims.begin(self.name)
         self.stack_bases, self.accesses, self.at = set(), [], self.entry
-        state = self.entry_state()
+        state = self.initial.copy()
         self.stack_bases = {self.sp0}
-        self.escaped = {(self.sp0, o, w) for _, o, w in self.escaped}
         self.states, self.ours = {}, {}
         todo, steps = [(self.entry, state, False)], 0
         while todo:
@@ -267,7 +286,7 @@ class Function:
                 if steps > 60000:
                     raise NotUnderstood("%s does not settle" % self.name)
                 if at in self.states and not forced:
-                    join = Join(self.ours.setdefault(at, set()))
+                    join = Join(self.ours.setdefault(at, set()), self.alignment)
                     state = join.state(self.states[at], state)
                     if not join.changed:
                         break
@@ -284,6 +303,25 @@ class Function:
                 else:
                     todo += [(to, other, False) for to, other in ends]
                     break
+
+    def alignment(self, term):
+        """term modulo what it is at calls, or None."""
+        mask = self.arch.alignment - 1
+        base, offset = split(term)
+        if base is None or base is self.sp0 or base in self.aligned:
+            return (offset + (self.arch.entry if base is self.sp0 else 0)) & mask
+        if base.op == "INT_AND" and is_const(base.args[1]) and base.args[1].args[0] & mask == 0:
+            return offset & mask
+        while base.op == "piece" and base.args[1] == 0:
+            base = base.args[0]
+        if base.op == "INT_MULT" and is_const(base.args[1]) and base.args[1].args[0] & mask == 0:
+            return offset & mask
+        if base.op == "INT_LEFT" and is_const(base.args[1]) and base.args[1].args[0] >= 4:
+            return offset & mask
+        if base.op in ("INT_ADD", "INT_SUB"):
+            a, b = map(self.alignment, base.args)
+            return None if a is None or b is None else (offset + a + (b if base.op == "INT_ADD" else -b)) & mask
+        return None
 
     def note_bases(self, state):
         self.stack_bases.add(split(self.machine.register(state, self.arch.sp))[0])
@@ -315,7 +353,7 @@ class Function:
         if base is other:
             low = min(low, moved)
         for access in self.accesses:
-            if access.base is base and access.offset < low and base is not None:
+            if access.base is base and access.offset < low and base is not None and self.comes_back:
                 self.claims.record(self.name, "redzone", False, "%#x: %s" % (access.at, self.program.text(access.at)))
 
     def transfer_of_control(self, kind, target, after, state, sp):
@@ -329,10 +367,12 @@ class Function:
                 self.machine.set_register(state, self.arch.sp, sp)
                 return [(after, state)]
             self.check_alignment(sp)
-            if name and name.split(".")[0] in NEVER_RETURN:
+            if name and name.split(".")[0] in NEVER_RETURN or not name and self.name in POINTER_NEVER_RETURNS:
                 return []
             return [(after, self.after_call(state, sp, name))]
         popped = self.arch.word if not self.arch.return_address else 0
+        if target.op == "INT_AND" and target.args[0] is self.ret and target.args[1] is const(self.arch.word, -2):
+            target = self.ret  # without the bit that tells Thumb code
         if target is self.ret:
             self.exit(state, popped)
             return []
@@ -349,8 +389,8 @@ class Function:
         raise NotUnderstood("%s: %#x: %s" % (self.name, self.at, self.program.text(self.at)))
 
     def check_alignment(self, sp):
-        assumed = [to_z3(self.sp0) & 15 == self.arch.entry] if self.arch.word == 8 or True else []
-        self.claims.claim(self.name, "aligned", to_z3(sp) & 15 == 0, assumed, "%#x: sp is %r" % (self.at, sp))
+        assumed = [to_z3(self.sp0) & self.arch.alignment - 1 == self.arch.entry] + [to_z3(term) & self.arch.alignment - 1 == 0 for term in sp.free & self.aligned]
+        self.claims.claim(self.name, "aligned", to_z3(sp) & self.arch.alignment - 1 == 0, assumed, "%#x: sp is %r" % (self.at, sp))
 
     def mixed(self, control, old):
         """A control register after a call or a switch: its control bits, and status bits of somebody else's."""
@@ -360,7 +400,7 @@ class Function:
         return make("mixed", size, old.args[0] if old.op == "mixed" else old, fresh(size, "status"), control.mask)
 
     def after_call(self, state, sp, name):
-        for argument in self.arch.arguments:
+        for argument in self.arch.arguments[:PARAMETERS.get(name)]:
             term = self.machine.register(state, argument)
             if split(term)[0] in self.stack_bases:
                 self.escape(term, WRITES_THROUGH.get(name, 512))
@@ -372,7 +412,10 @@ class Function:
         self.machine.set_register(after, self.arch.sp, sp)
         for control in self.arch.controls:
             self.machine.set_register(after, control.register, self.mixed(control, self.machine.register(state, control.register)))
-        self.new_thread(after)
+        if name in SAME_THREAD:
+            self.machine.set_register(after, self.arch.thread_pointer, self.machine.register(state, self.arch.thread_pointer))
+        else:
+            self.new_thread(after)
         if "DF" in self.arch.status:
             self.machine.set_register(after, "DF", const(1, 0))
         after.memory = self.frame(state, sp)
@@ -400,7 +443,7 @@ class Function:
         if not popped and not self.arch.return_address:
             there = State.read(self.cells(state, self.sp0), 0, self.arch.word, "memory")
             self.claims.claim(self.name, "exit.sp", to_z3(there) == to_z3(self.ret), (), "%#x: the return address is lost" % self.at)
-        if not (self.name in PRESERVE_NONE and self.clang):
+        if not (self.name.strip("'") in PRESERVE_NONE and self.clang):
             for register, name in self.registers:
                 if register.role in ("callee-saved", "frame-pointer"):
                     term = self.machine.register(state, name)
@@ -585,13 +628,13 @@ class Leave:
         register = lambda name: self.machine.register(state, name)
         if self.own is not None:
             self.claim("kept.sp", self.word(state, self.own, 0), self.at_begin(arch.sp), conditions, "the own context's sp")
-            self.claim("kept.pc", self.word(state, self.own, word), const(word, self.site.arrival | self.f.program.arch.code_bit), conditions,
+            self.claim("kept.pc", self.word(state, self.own, word), const(word, self.site.arrival | arch.arrival_bit), conditions,
                        "the way back")
             self.claim("kept.frame", self.word(state, self.own, 2 * word), self.at_begin(arch.frame), conditions, "the own frame pointer")
             if self.f.clang:
                 self.claim("kept.frame", self.word(state, self.own, 3 * word), self.at_begin(arch.base), conditions, "the own base pointer")
         self.claim("arrives.sp", register(arch.sp), self.word(state, self.arriving, 0), conditions, "sp")
-        self.claim("arrives.pc", target, self.word(state, self.arriving, word), conditions, "the jump's target")
+        self.claim("arrives.pc", target, self.place(self.word(state, self.arriving, word)), conditions, "the jump's target")
         self.claim("arrives.frame", register(arch.frame), self.word(state, self.arriving, 2 * word), conditions, "the frame pointer")
         for name in arch.carried:
             self.claim("carried", register(name), self.at_begin(name), conditions, name)
@@ -601,12 +644,19 @@ class Leave:
             self.claim("running", self.word(state, self.record, arch.running), runs, conditions, "record.running")
         self.check_accesses(accesses)
 
+    def place(self, word):
+        """Where a jump to `word` leads: Arm's lowest bit is not part of the address."""
+        return apply("INT_AND", word.size, word, const(word.size, ~self.arch.code_bit)) if self.arch.code_bit else word
+
     def controls(self, state, conditions):
         arch, site = self.arch, self.site
         shares = to_z3(self.word(state, self.co, arch.state, 1)) < 0
         for control in arch.controls:
             now, first = self.machine.register(state, control.register), self.at_begin(control.register)
             same = to_z3(now) == to_z3(first)
+            apart = shares
+            if control.register == "MXCSR" and arch.word == 4:  # a processor may have none
+                apart = z3.Or(shares, to_z3(self.word(state, self.record, arch.state, 1)) < 0)
             detail = "%s%s is %r" % (control.register, self.case, now)
             if site.fp != "own":
                 self.f.claims.claim(site.name, "control.untouched", same, conditions, detail)
@@ -615,9 +665,9 @@ class Leave:
             wanted = to_z3(self.word(state, self.arriving, control.offset, control.size))
             narrow = lambda x: z3.Extract(8 * control.size - 1, 0, x) & control.mask
             self.f.claims.claim(site.name, "control.untouched", z3.Implies(shares, same), conditions, detail)
-            self.f.claims.claim(site.name, "control.kept", z3.Or(shares, kept & control.mask == narrow(to_z3(first))), conditions,
+            self.f.claims.claim(site.name, "control.kept", z3.Or(apart, kept & control.mask == narrow(to_z3(first))), conditions,
                                 "the own %s%s" % (control.register, self.case))
-            self.f.claims.claim(site.name, "control.arrives", z3.Or(shares, wanted & control.mask == narrow(to_z3(now))), conditions, detail)
+            self.f.claims.claim(site.name, "control.arrives", z3.Or(apart, wanted & control.mask == narrow(to_z3(now))), conditions, detail)
             if control.register == "FPUControlWord" and now is not first:
                 flags = to_z3(self.machine.register(state, "FPUStatusWord")) & 0x3f == 0
                 self.f.claims.claim(site.name, "control.exceptions", flags, conditions, "exceptions may be pending")
@@ -652,7 +702,7 @@ class Leave:
         register = lambda name: self.machine.register(state, name)
         nested, last = kind.startswith("NESTED"), kind.endswith("LAST")
         first_sp = self.at_begin(arch.sp)
-        self.claim("arrives.pc", target, self.at_begin(peer["pc"]), conditions, "the jump's target")
+        self.claim("arrives.pc", target, self.place(self.at_begin(peer["pc"])), conditions, "the jump's target")
         self.claim("arrives.frame", register(arch.frame), self.at_begin(peer["bp"]), conditions, "the frame pointer")
         self.claim("arrives.frame", register(arch.base), self.at_begin(peer["base"]), conditions, "the base pointer")
         if nested:
@@ -665,7 +715,7 @@ class Leave:
         if last:
             self.claim("kept.pc", register(peer["pc"]), const(arch.word, 0), conditions, "the way back")
         else:
-            self.claim("kept.pc", register(peer["pc"]), const(arch.word, self.site.arrival | arch.code_bit), conditions, "the way back")
+            self.claim("kept.pc", register(peer["pc"]), const(arch.word, self.site.arrival | arch.arrival_bit), conditions, "the way back")
             self.claim("kept.frame", register(peer["bp"]), self.at_begin(arch.frame), conditions, "the frame pointer handed over")
             self.claim("kept.frame", register(peer["base"]), self.at_begin(arch.base), conditions, "the base pointer handed over")
             if not nested:
@@ -689,8 +739,8 @@ class Leave:
 class LayOut(Function):
     """src/stack.c's function that lays out a stack: where the first functions on it find their stack pointer."""
 
-    def __init__(self, program, claims, clang):
-        super().__init__(program, "aco__stack_lay_out", [], claims, clang, False)
+    def __init__(self, program, claims, macros):
+        super().__init__(program, "aco__stack_lay_out", [], claims, macros, False)
         self.stores = []
 
     def store(self, state, address, term):
@@ -699,14 +749,17 @@ class LayOut(Function):
 
     def run(self):
         arch, word = self.arch, self.arch.word
-        self.walk()
-        returned = self.program.functions.get("aco__returned", (self.program.labels.get("aco__returned"),))[0]
-        tops = [address for address, term in self.stores if is_const(term) and term.args[0] & ~arch.code_bit == returned]
+        self.aligned = set()  # variables that are multiples of what sp is at calls
+        self.aligned = set()
+        self.initial = self.entry_state()
         map_, below, sz = self.start_of_stack()
+        self.walk()
+        returned = self.program.labels.get("aco__returned") or self.program.functions.get("aco__returned", (None,))[0]
+        tops = [address for address, term in self.stores if is_const(term) and term.args[0] & ~arch.code_bit == returned]
         line = [to_z3(map_) + to_z3(below) + to_z3(sz) & 63 == 0]
         for address in tops:
             top = add(address, -arch.return_word * word)
-            self.claims.claim(self.name, "entry.aligned", to_z3(top) & 15 == arch.entry, line, "aco__top is %r" % top)
+            self.claims.claim(self.name, "entry.aligned", to_z3(top) & arch.alignment - 1 == arch.entry, line, "aco__top is %r" % top)
             record = add(top, arch.entry_below_top)  # of the stack, whose fifth word says aco__top
             said = [term for where, term in self.stores if where is add(record, 4 * word)]
             self.claims.record(self.name, "entry.return", any(term is top for term in said), "aco__top is said to be %r" % said)
@@ -715,4 +768,6 @@ class LayOut(Function):
 
     def start_of_stack(self):
         """The parameters map, below and sz: their sum is a multiple of a cache line."""
+        if not self.arch.arguments:
+            return [State.read(self.cells(self.initial, self.sp0), n * self.arch.word, self.arch.word, "memory") for n in (1, 2, 3)]
         return [self.first[name] for name in self.arch.arguments[:3]]

@@ -296,6 +296,8 @@ void aco__block_free(aco_t *co)
     }
     if (aco_unlikely(aco__share_stacks_are_private()) && !aco__has(co, ACO__PRIVATE) && co->share_stack)
         aco__stack_free(co->share_stack);
+    if (aco_unlikely(aco__has(co, ACO__OBSERVED)) && !aco__has(co, ACO__PRIVATE))
+        aco__observe_area_gone(co);
     aco__set_phase(co, ACO__GONE);
     if (aco__has(co, ACO__PRIVATE)) {
         co->share_stack = NULL; /* overflow.c looks at blocks that are free */

@@ -81,8 +81,9 @@ ACO__HIDDEN int aco__map_is_ours(void); /* the library's own choice is in force 
 
 /* ---- slab.c: memory for control blocks and small things ---- */
 enum { ACO__SLAB_LARGEST = 16 << 10 };
-/* At least *sz bytes, 16-byte aligned, and a multiple of 64 aligned to 64 while no larger than 1024; *sz becomes what there
- * is. NULL and errno when there are none. aco__block_memory_new() is for control blocks: aco__blocks_each() finds them. */
+/* At least *sz bytes, 16-byte aligned, and a multiple of 64 aligned to 64 while no larger than 1024; beyond ACO__SLAB_LARGEST
+ * aligned as malloc() aligns (Arm: to 8). *sz becomes what there is. NULL and errno when there are none. aco__block_memory_new() is for
+ * control blocks: aco__blocks_each() finds them. */
 ACO__HIDDEN void *aco__memory_new(size_t *sz);
 ACO__HIDDEN void *aco__block_memory_new(size_t *sz);
 /* Gives back what these gave; `sz` is what they said, or anything up to ACO__SLAB_LARGEST if that was so too. Any thread. */

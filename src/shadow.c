@@ -30,9 +30,10 @@ int aco__shadow_new(aco_t *co, int fatal, const char *call)
         int error = errno;
         aco__memory_free(shadow, sizeof *shadow);
         errno = error;
-        return error == ENOMEM || error == EAGAIN
-                   ? aco__refuse_memory(fatal, call, sz)
-                   : aco__refuse(fatal, ENOTSUP, call, NULL, "the thread has a shadow stack, and the system gives no second one: %s", strerror(error));
+        if (error == ENOMEM || error == EAGAIN)
+            return aco__refuse_memory(fatal, call, sz);
+        return aco__refuse(fatal, ENOTSUP, call, NULL, "the thread has a shadow stack, and the system gives no second one: %s",
+                           strerror(error));
     }
     shadow->sz = sz;
     shadow->token = (uintptr_t)shadow->map + sz - sizeof(uint64_t);

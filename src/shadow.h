@@ -1,13 +1,13 @@
 /* Shadow stacks (x86-64, CET): a second stack, of return addresses alone, to which nothing but calls writes. A return whose
  * address is not the one there ends the process. Where a thread has one, each coroutine that it makes gets its own, and bears
- * ACO__OBSERVED. It is exchanged where track.h's things are: the resumer does it, before it leaves and after it has come back, and a
- * yield is as ever. The jump between two stacks happens on one shadow stack, which does not matter to a jump.
+ * ACO__OBSERVED. It is exchanged where track.h's things are: the resumer does it, before it leaves and after it has come back,
+ * and a yield is as ever. The jump from stack to stack happens on one shadow stack, which does not matter to a jump.
  *
  *   map                             token           bottom           map + sz
  *   | ... | return addresses ... | restore token | aco__returned |
  *
- * While it is not in use a shadow stack has a restore token below its last entry: the address behind it, and bit 0. Only the kernel
- * and saveprevssp write one, and rstorssp takes no other, and each once.
+ * While it is not in use a shadow stack has a restore token below its last entry: the address behind it, and bit 0. Only the
+ * kernel and saveprevssp write one; rstorssp takes nothing else, and each once.
  * Sources: Intel SDM volume 2, RSTORSSP, SAVEPREVSSP, INCSSP; Linux, Documentation/arch/x86/shstk.rst. */
 #ifndef ACO_SHADOW_H
 #define ACO_SHADOW_H

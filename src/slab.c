@@ -44,6 +44,7 @@ struct aco__heap {
     unsigned slabs[2 * CLASSES];
     slab_t *block_slabs;
     struct aco__heap *next_orphan;
+    struct aco__heap *next; /* of all there are */
     int orphan; /* atomic */
     object_t *remote __attribute__((aligned(ACO__CACHE_LINE))); /* atomic; other threads write this line */
 };
@@ -51,6 +52,7 @@ typedef struct aco__heap heap_t;
 _Static_assert(offsetof(heap_t, thread) == 0, "as aco__begins_here() has it");
 
 static heap_t *orphans; /* under the process lock */
+static heap_t *heaps;   /* atomic; all, orphaned or not */
 
 static unsigned class_of(size_t sz)
 {
@@ -204,6 +206,9 @@ static heap_t *heap_of_thread(void)
         heap = aco__map(aco__round_up(sizeof *heap, aco__os_page_size()));
         if (!heap)
             return NULL;
+        heap->next = __atomic_load_n(&heaps, __ATOMIC_RELAXED);
+        while (!__atomic_compare_exchange_n(&heaps, &heap->next, heap, 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+            ;
     }
     if (!self->linked)
         self->linked = &self->resumer;
@@ -319,3 +324,31 @@ void aco__memory_free(void *p, size_t sz)
     if (aco_unlikely(__atomic_load_n(&heap->remote, __ATOMIC_RELAXED) != NULL))
         sweep(heap);
 }
+
+/* ---- For debuggers ---- */
+
+/* Where a debugger finds the coroutines, without debug information: tools/acorn_memory.py reads this, and knows the phases of
+ * aco.h by their numbers. Offsets in bytes, in this order; whoever changes it changes the version. */
+ACO_API extern const struct aco__debug {
+    uint32_t version, size;                       /* of this */
+    const void *heaps;                            /* holds the first heap's address */
+    const void *begin, *returned;                 /* where a coroutine of aco_new() begins; the outermost return address */
+    uint16_t heap_next, heap_thread, heap_slabs;
+    uint16_t slab_next, slab_fresh, slab_size, slab_first;
+    uint16_t state, is_end, share_stack, arg, fp; /* of a block, which begins with sp, pc, bp, base */
+    uint16_t save_ptr, save_sz, save_valid_sz, block_size;
+    uint16_t stack_ptr, stack_owner, stack_top, stack_size;
+    uint16_t extra_name, name_size;               /* the extra record is behind a private stack's record, or its address behind a save area */
+    uint16_t running, resuming, outermost;        /* of a thread's record, which begins with the resumer's sp, pc, bp, base */
+} aco__debug;
+
+__attribute__((used)) const struct aco__debug aco__debug = {
+    1, sizeof(struct aco__debug), &heaps, (const void *)(uintptr_t)aco__begin, aco__returned,
+    offsetof(heap_t, next), offsetof(heap_t, thread), offsetof(heap_t, block_slabs),
+    offsetof(slab_t, next_block_slab), offsetof(slab_t, fresh), offsetof(slab_t, size), ACO__CACHE_LINE,
+    offsetof(aco_t, aco__state), offsetof(aco_t, is_end), offsetof(aco_t, share_stack), offsetof(aco_t, arg), offsetof(aco_t, fp),
+    offsetof(aco_t, save_stack.ptr), offsetof(aco_t, save_stack.sz), offsetof(aco_t, save_stack.valid_sz), sizeof(aco_t),
+    offsetof(aco_share_stack_t, ptr), offsetof(aco_share_stack_t, owner), offsetof(aco_share_stack_t, aco__top), sizeof(aco_share_stack_t),
+    offsetof(aco__extra_t, name), ACO_NAME_SIZE,
+    offsetof(aco__thread_t, running), offsetof(aco__thread_t, resuming), offsetof(aco__thread_t, outermost),
+};

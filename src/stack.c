@@ -123,7 +123,8 @@ aco_share_stack_t *aco__stack_for_one(aco_share_stack_t *stack)
     if (!own)
         return NULL;
     if (!__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
-        aco__warn("share stacks", NULL, "under AddressSanitizer each coroutine on one has a stack of its own, of the same size (said once)");
+        aco__warn("share stacks", NULL,
+                  "under AddressSanitizer each coroutine on one has a stack of its own, of the same size (said once)");
     own->aco__private = own->aco__ordinary = 0;
     own->aco__instead_of = stack;
     return own;
@@ -424,6 +425,7 @@ static int save(aco_share_stack_t *stack, aco_t *co)
     if (!aco__area_is_inside(co))
         look_at_area(co);
     if (waits) {
+        stack->aco__outer = &aco__no_context; /* its own, and others will run here */
         aco__set_phase(co, ACO__RESUMING_SAVED);
         if (self->resuming == co)
             aco__unpark_resumer(self, co);
@@ -467,7 +469,8 @@ static __attribute__((noinline)) int take(aco_t *co, int fatal, const char *call
 }
 
 /* take(), its everyday case in a function without calls: two started coroutines with few live bytes on a guarded stack of
- * this thread, of which the one that comes is not observed. A stack pointer that has left its stack is far from the top, and not short. */
+ * this thread, of which the one that comes is not observed. A stack pointer that has left its stack is far from the top, and not
+ * short. */
 int aco__stack_take(aco_t *co, int fatal, const char *call)
 {
     aco_share_stack_t *stack = co->share_stack;

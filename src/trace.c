@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <string.h>
@@ -29,12 +30,19 @@ int aco__traced;
 #endif
 #endif
 #ifdef STAP_PROBE3
-#define SEMAPHORE(probe) __attribute__((used, visibility("hidden"), section(".probes"))) unsigned short acorn_##probe##_semaphore
-SEMAPHORE(create); /* how many listen */
-SEMAPHORE(resume);
-SEMAPHORE(yield);
-SEMAPHORE(exit);
-#define PROBE(which, co) STAP_PROBE3(acorn, which, (co), aco__extra(co)->name, aco__extra(co)->number)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpedantic" /* the macro passes no variable arguments */
+#define PROBE(which)                                                                                                   \
+    __attribute__((used, visibility("hidden"), section(".probes"))) unsigned short acorn_##which##_semaphore; /* listeners */ \
+    static inline void probe_##which(const aco_t *co)                                                                  \
+    {                                                                                                                  \
+        STAP_PROBE3(acorn, which, co, aco__extra(co)->name, aco__extra(co)->number);                                   \
+    }
+PROBE(create)
+PROBE(resume)
+PROBE(yield)
+PROBE(exit)
+#pragma GCC diagnostic pop
 
 static int is_listened_to(void)
 {
@@ -45,7 +53,15 @@ static int is_listened_to(void)
     return listeners > 0;
 }
 #else
-#define PROBE(which, co) ((void)(co))
+#define PROBE(which)                                                                                                   \
+    static inline void probe_##which(const aco_t *co)                                                                  \
+    {                                                                                                                  \
+        (void)co;                                                                                                      \
+    }
+PROBE(create)
+PROBE(resume)
+PROBE(yield)
+PROBE(exit)
 
 static int is_listened_to(void)
 {
@@ -55,7 +71,8 @@ static int is_listened_to(void)
 
 /* ---- The file ---- */
 
-/* What ends the text, written behind it every time and overwritten the next: the file is whole whenever the process dies. */
+/* What ends the text, written behind it every time and overwritten the next: the file is whole between two writes. A process that is
+ * killed within one may leave part of it. */
 static const char ending[] = "\n]}\n";
 enum { LONGEST_EVENT = 640, NAME_IN_JSON = 6 * ACO_NAME_SIZE, FLUSH_NS = 100000000, ENDING = sizeof ending - 1 };
 
@@ -103,7 +120,7 @@ static void flush(int64_t now)
     errno = saved;
 }
 
-__attribute__((format(printf, 1, 2))) static void put(const char *format, ...)
+__attribute__((format(printf, 1, 2))) static void append(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -175,7 +192,7 @@ static long known_thread(void)
     if (rare)
         rare->traced_as = thread;
     thread_name(name);
-    put(",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%ld,\"tid\":%ld,\"args\":{\"name\":\"%s\"}}", trace.process, thread, in_json(name, json));
+    append(",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%ld,\"tid\":%ld,\"args\":{\"name\":\"%s\"}}", trace.process, thread, in_json(name, json));
     return thread;
 }
 
@@ -190,20 +207,20 @@ static void event(char phase, const char *name, const char *rest, ...)
         thread = known_thread();
         now = aco__os_now();
         since = now - trace.began;
-        put(",\n{\"ph\":\"%c\",\"name\":\"%s\",\"pid\":%ld,\"tid\":%ld,\"ts\":%" PRId64 ".%03d", phase, name, trace.process, thread, since / 1000, (int)(since % 1000));
+        append(",\n{\"ph\":\"%c\",\"name\":\"%s\",\"pid\":%ld,\"tid\":%ld,\"ts\":%" PRId64 ".%03d", phase, name, trace.process, thread, since / 1000, (int)(since % 1000));
         if (rest) {
             va_start(args, rest);
             trace.used += (size_t)vsnprintf(trace.text + trace.used, sizeof trace.text - trace.used, rest, args);
             va_end(args);
         }
-        put("}");
+        append("}");
         if (trace.used > sizeof trace.text - 2 * LONGEST_EVENT || now - trace.flushed > FLUSH_NS)
             flush(now);
     }
     pthread_mutex_unlock(&trace.lock);
 }
 
-static const char *name_of(const aco_t *co, char json[NAME_IN_JSON])
+static const char *shown_name(const aco_t *co, char json[NAME_IN_JSON])
 {
     const aco__extra_t *extra = aco__extra(co);
     if (extra->name[0])
@@ -226,8 +243,8 @@ void aco__trace_new(aco_t *co)
     if (!aco__traced)
         return;
     aco__extra(co)->number = __atomic_add_fetch(&trace.coroutines, 1, __ATOMIC_RELAXED);
-    PROBE(create, co);
-    event('i', "create", ",\"s\":\"t\",\"args\":{\"coroutine\":%" PRIu32 ",\"name\":\"%s\",\"address\":\"%p\"}", aco__extra(co)->number, name_of(co, json), (void *)co);
+    probe_create(co);
+    event('i', "create", ",\"s\":\"t\",\"args\":{\"coroutine\":%" PRIu32 ",\"name\":\"%s\",\"address\":\"%p\"}", aco__extra(co)->number, shown_name(co, json), (void *)co);
 }
 
 void aco__trace_runs(const aco_t *co)
@@ -235,15 +252,15 @@ void aco__trace_runs(const aco_t *co)
     char json[NAME_IN_JSON];
     if (!is_traced(co))
         return;
-    PROBE(resume, co);
-    event('B', name_of(co, json), ",\"args\":{\"coroutine\":%" PRIu32 "}", aco__extra(co)->number);
+    probe_resume(co);
+    event('B', shown_name(co, json), ",\"args\":{\"coroutine\":%" PRIu32 "}", aco__extra(co)->number);
 }
 
 void aco__trace_ended(const aco_t *co)
 {
     if (!is_traced(co))
         return;
-    PROBE(exit, co);
+    probe_exit(co);
     event('i', "exit", ",\"s\":\"t\",\"args\":{\"coroutine\":%" PRIu32 "}", aco__extra(co)->number);
 }
 
@@ -252,8 +269,8 @@ void aco__trace_stops(const aco_t *co)
     char json[NAME_IN_JSON];
     if (!is_traced(co))
         return;
-    PROBE(yield, co);
-    event('E', name_of(co, json), NULL);
+    probe_yield(co);
+    event('E', shown_name(co, json), NULL);
 }
 
 /* ---- The process ---- */
@@ -266,12 +283,21 @@ static __attribute__((destructor)) void ends(void)
     pthread_mutex_unlock(&trace.lock);
 }
 
+/* Waits for a thread that is writing, but not for itself; nobody writes any more. */
 void aco__trace_dies(void)
 {
-    if (!aco__traced || pthread_mutex_trylock(&trace.lock) != 0)
+    enum { PATIENCE_MS = 100 };
+    int waited = 0;
+    if (!aco__traced)
         return;
+    while (pthread_mutex_trylock(&trace.lock) != 0)
+        if (waited++ == PATIENCE_MS)
+            return;
+        else
+            poll(NULL, 0, 1);
     if (trace.is_open)
         flush(0);
+    trace.is_open = 0;
     pthread_mutex_unlock(&trace.lock);
 }
 
@@ -304,7 +330,7 @@ static void open_file(const char *pattern)
     }
     trace.is_open = pthread_atfork(NULL, NULL, in_child) == 0;
     trace.began = aco__os_now();
-    put("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":%ld,\"args\":{\"sort_index\":0}}", trace.process);
+    append("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":%ld,\"args\":{\"sort_index\":0}}", trace.process);
     flush(trace.began);
 }
 

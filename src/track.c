@@ -18,7 +18,7 @@
 #ifndef VALGRIND_STACK_REGISTER
 #define VALGRIND_STACK_REGISTER(start, end) ((void)(start), (void)(end), 0u)
 #define VALGRIND_STACK_DEREGISTER(number) ((void)(number))
-#define VALGRIND_MAKE_MEM_UNDEFINED(p, sz) ((void)(p), (void)(sz))
+#define VALGRIND_MAKE_MEM_UNDEFINED(p, sz) ((void)(p))
 #define VALGRIND_MAKE_MEM_NOACCESS(p, sz) ((void)(p), (void)(sz))
 #endif
 
@@ -96,10 +96,28 @@ static size_t frames_room(const aco_share_stack_t *stack)
     return (size_t)((const char *)stack->aco__top - (const char *)stack->ptr);
 }
 
+/* The bytes from `sp` up will be frames. Valgrind takes the red zone below for accessible when the stack pointer comes there by a
+ * switch, and makes one word accessible for each by which it goes down later. */
+static void prepare_for_valgrind(const aco_share_stack_t *stack, char *sp)
+{
+    enum { RED_ZONE = 512 }; /* the largest of any ABI */
+    size_t below = (size_t)(sp - (char *)stack->ptr);
+    sp -= below < RED_ZONE ? below : RED_ZONE;
+    VALGRIND_MAKE_MEM_UNDEFINED(sp, (char *)stack->aco__top - sp);
+}
+
+/* Frames, and the records above them. */
+static size_t stack_region(aco_share_stack_t *stack)
+{
+    return (size_t)((char *)(aco__stack_extra(stack) + 1) - (char *)stack->ptr);
+}
+
 void aco__observe_stack_new(aco_share_stack_t *stack)
 {
-    aco__observe_region_new(stack->ptr, frames_room(stack));
+    aco__observe_region_new(stack->ptr, stack_region(stack));
     stack->aco__registered = aco__register_stack(stack->ptr, stack); /* its record begins where it ends */
+    if (aco_unlikely(stack->aco__registered))
+        prepare_for_valgrind(stack, stack->aco__top);
 }
 
 void aco__observe_frames_gone(const void *sp, const void *end)
@@ -114,7 +132,7 @@ void aco__observe_frames_gone(const void *sp, const void *end)
 void aco__observe_stack_gone(aco_share_stack_t *stack)
 {
     aco__observe_frames_gone(stack->ptr, stack->aco__top);
-    aco__observe_region_gone(stack->ptr, frames_room(stack));
+    aco__observe_region_gone(stack->ptr, stack_region(stack));
     if (aco_unlikely(stack->aco__registered)) {
         VALGRIND_MAKE_MEM_NOACCESS(stack->ptr, frames_room(stack)); /* a leak checker looks for no pointers there */
         aco__deregister_stack(stack->aco__registered);
@@ -131,7 +149,12 @@ ACO__UNOBSERVED void aco__observe_arguments(void)
 void aco__observe_frames_come(const aco_t *co)
 {
     if (co->share_stack->aco__registered)
-        VALGRIND_MAKE_MEM_UNDEFINED(co->aco__self.sp, co->save_stack.valid_sz);
+        prepare_for_valgrind(co->share_stack, co->aco__self.sp);
+}
+
+void aco__observe_area_gone(const aco_t *co)
+{
+    VALGRIND_MAKE_MEM_UNDEFINED(co->save_stack.ptr, co->save_stack.sz);
 }
 
 void aco__observe_again(aco_t *co)

@@ -1,6 +1,6 @@
-/* What must be done at every switch of some coroutines: those with ACO_OWN_EXCEPTIONS, and all of them under a sanitizer. They
- * bear ACO__OBSERVED, so that every resume of them takes the slow path; nothing is asked of a yield, since the resumer does
- * both sides' part, before it leaves and after it has come back. */
+/* What must be done at every switch of some coroutines: those with ACO_OWN_EXCEPTIONS, and all of them under a sanitizer or in a
+ * process that is traced. They bear ACO__OBSERVED, so that every resume of them takes the slow path; nothing is asked of a yield,
+ * since the resumer does both sides' part, before it leaves and after it has come back. */
 #ifndef ACO_TRACK_H
 #define ACO_TRACK_H
 
@@ -53,6 +53,8 @@ ACO__HIDDEN void aco__observe_frames_gone(const void *sp, const void *end);
 ACO__HIDDEN void aco__observe_arguments(void);
 /* Those of `co` are about to be copied to its share stack. */
 ACO__HIDDEN void aco__observe_frames_come(const aco_t *co);
+/* What was saved of them means nothing any more. */
+ACO__HIDDEN void aco__observe_area_gone(const aco_t *co);
 /* `co` is about to be made as new. */
 ACO__HIDDEN void aco__observe_again(aco_t *co);
 ACO__HIDDEN void aco__observe_gone(aco_t *co);
@@ -60,9 +62,8 @@ ACO__HIDDEN void aco__observe_enter(aco_t *co, aco__outside_t *outside);
 ACO__HIDDEN void aco__observe_leave(aco_t *co, aco__outside_t *outside);
 ACO__HIDDEN void aco__observe_transfer(aco_t *from, aco_t *to);
 
-/* A function that a sanitizer must not instrument: it switches, or tells the sanitizer of a switch. MemorySanitizer instruments it
- * all the same, or the functions that it calls would not know which of their arguments are initialised; it takes its own for
- * initialised, and what it reads. */
+/* A function that a sanitizer must not instrument: it switches, or tells the sanitizer of a switch. MemorySanitizer must know of it
+ * all the same, or what it calls would not know which arguments are initialised; its own, and what it reads, pass for that. */
 #if defined(__has_feature)
 #if __has_feature(memory_sanitizer)
 #define ACO__UNOBSERVED __attribute__((no_sanitize("memory")))

@@ -88,8 +88,9 @@ static const unwinder_t *unwinder(void)
 #define OWN(name) _Unwind_##name,
 static const unwinder_t own_unwinder = {UNWINDER(OWN)};
 
-/* LLVM's unwinder in an archive: Backtrace and GetCFA are in a member that throwing and cleaning up do without, and the linker leaves it
- * out. Made here of what is in the others. */
+#ifdef __ELF__
+/* LLVM's unwinder in an archive: Backtrace and GetCFA are in a member that throwing and cleaning up do without, and the linker
+ * leaves it out. Made here of what is in the others. */
 #pragma weak __unw_getcontext
 #pragma weak __unw_init_local
 #pragma weak __unw_step
@@ -124,7 +125,9 @@ static _Unwind_Word llvm_get_cfa(struct _Unwind_Context *context)
     return _Unwind_GetGR(context, UNW_REG_SP);
 }
 
-static const unwinder_t llvm_unwinder = {llvm_backtrace, llvm_get_cfa, _Unwind_GetRegionStart, _Unwind_SetGR, _Unwind_SetIP, _Unwind_ForcedUnwind};
+static const unwinder_t llvm_unwinder = {llvm_backtrace, llvm_get_cfa,   _Unwind_GetRegionStart,
+                                         _Unwind_SetGR,  _Unwind_SetIP, _Unwind_ForcedUnwind};
+#endif
 #endif
 
 /* The program's; or that of a library that was loaded later, for itself alone, where the references above do not look. */
@@ -137,8 +140,10 @@ static const unwinder_t *unwinder(void)
     _Static_assert(sizeof symbols == sizeof found, "a pointer for each name");
     if (aco_likely(own_unwinder.ForcedUnwind && own_unwinder.Backtrace))
         return &own_unwinder;
+#ifdef __ELF__
     if (own_unwinder.ForcedUnwind && __unw_step)
         return &llvm_unwinder;
+#endif
     aco__os_lock();
     if (!found.ForcedUnwind && aco__os_loaded_unwinder(names, symbols, sizeof names / sizeof *names))
         memcpy(&found, symbols, sizeof found);
@@ -159,7 +164,7 @@ static inline char *stack_pointer(struct _Unwind_Context *context)
 #endif
 }
 
-/* The beginning of the function that it is at. In the control block's cache on Arm, where LLVM's unwinder puts it later than libgcc's. */
+/* The beginning of the function that it is at. On Arm the exception has it, but LLVM's unwinder puts it there later than libgcc's. */
 static inline uintptr_t region_start(struct _Unwind_Context *context, const struct _Unwind_Exception *exception)
 {
 #ifdef EHABI

@@ -20,14 +20,15 @@ skip() { # NAME REASON
     echo "$1: skipped: $2"
 }
 
-# Of two rows that are much alike one is run each day; nightly, or asked for by name, both.
+# Of two rows that are much alike one is run each day, and each day some of each kind; nightly, or asked for by name, both.
+# DAY=N in the environment: the rows of the year's Nth day.
 is_for_another_day() { # NAME
     case $1 in
-    gcc-m32-pic | gcc-O1-frames | clang-ubsan | clang-avx* | clang-apn) parity=1 ;;
-    gcc-m32-O0 | clang14-O2 | gcc-ubsan | gcc-avx*) parity=0 ;;
+    gcc-O0 | clang-O3-lto | gcc-m32-O2 | gcc-m32-pic | gcc-O1-frames | clang-ubsan | clang-tsan | gcc-asan | clang-avx* | clang-apn) parity=1 ;;
+    clang-O0 | gcc-O3-lto | clang-m32-O2 | gcc-m32-O0 | clang14-O2 | gcc-ubsan | gcc-tsan | clang-asan | gcc-avx* | clang-msan) parity=0 ;;
     *) return 1 ;;
     esac
-    [ $nightly = OFF ] && [ -z "$wanted" ] && [ $((1$(date +%j) % 2)) -ne $parity ]
+    [ $nightly = OFF ] && [ -z "$wanted" ] && [ $((1${DAY:-$(date +%j)} % 2)) -ne $parity ]
 }
 
 # row NAME CC CXX FLAGS [CTEST-ARGUMENT...]
@@ -103,20 +104,27 @@ width=$sanitized
 row gcc-ubsan gcc g++ "-O1 -g -fsanitize=undefined -fno-sanitize-recover=all"
 row clang-ubsan clang-19 clang++-19 "-O1 -g -fsanitize=undefined -fno-sanitize-recover=all"
 width=$sanitized
-# What the sanitizers cannot serve is left out. ASan: frames that are copied (share stacks); without exceptions nothing is freed
-# when a coroutine is cancelled. TSan, for which a coroutine is a thread: a child process that goes on; what counts calls or
-# bytes of the fast path; memory limits.
-export TSAN_OPTIONS=allocator_may_return_null=1 ASAN_OPTIONS=allocator_may_return_null=1
-no_tsan='example\.tutorial_1|probe\.(own-fp|shared-fp|pic-frame-pointer)|(fork|misuse|threads|cancel|native|found)\.|slab|wander\..*\.libaco|cpp_exceptions'
-no_tsan="$no_tsan|generator_signals|allocator|native_failure|install|redzone\\.(sweep|planted|vzeroupper)"
-asan='guard\.|assertions|slab|redzone\.check|wander\..*\.(crowd|steps|recipe|heirs)|cancel|local|allocator|cpp_(native|exceptions)'
+# What the sanitizers cannot serve is left out (docs/sanitizers.md):
+#   all    what counts bytes of stacks, calls of the fast path or memory: probe, slab (but ASan), example.sizes, found.stacks; what
+#          compiles by itself: install, redzone.*
+#   TSan   what goes on in a child process: fork, misuse; handlers, which it calls later: generator_signals; 8128 fibers: model.*.crowd
+#   ASan   its own handler of SIGSEGV, and signals on its own stack: overflow, signals; what is copied: copying, model, misuse, fuzz;
+#          without exceptions nothing is freed when a coroutine is cancelled: cpp_plain.*no_exceptions
+#   MSan   C++, whose library is not instrumented; frames that overflow on purpose: misuse; ACO_ENTRY, which counts bytes
+export TSAN_OPTIONS=allocator_may_return_null=1 ASAN_OPTIONS=allocator_may_return_null=1 MSAN_OPTIONS=allocator_may_return_null=1
+no_tsan='example\.tutorial_1|probe\.(own-fp|shared-fp|pic-frame-pointer)|(fork|misuse|native)\.|found\.stacks|model\..*\.crowd|slab|cpp_exceptions'
+no_tsan="$no_tsan|generator_signals|native_failure|install|redzone\\.(sweep|planted|vzeroupper)"
+asan='sanitizers|api|fork|threads|found\.release|native\.|guard\.|assertions|slab|redzone\.check|wander|cancel|local|allocator|cpp_(native|exceptions)'
 asan="$asan|cpp_plain\\.[0-9]*(\\.libcxx)?\$|example\\.(cancellation|producer_consumer|push_parser|lua_like|tree_iterator|permutations|directory_walk|tokenizer|fan_out|philosophers)"
 asan="$asan|scheduler|generator\\.[^mc]|generator_failure|pool\\.[dr]|measure|save_area|entry\\."
 row clang-tsan clang-19 clang++-19 "-O1 -g -fsanitize=thread" -E "^($no_tsan)"
-row gcc-tsan gcc g++ "-O1 -g -fsanitize=thread" -R '^(wander\..*\.(steps|recipe|owners|heirs)|unwind|signals|guard|assertions|scheduler[._]|generator\.[dr]|pool\.[dr])'
+row gcc-tsan gcc g++ "-O1 -g -fsanitize=thread" -R '^(sanitizers|wander\..*\.(steps|recipe|owners|heirs)|unwind|signals|guard|assertions|scheduler[._]|generator\.[dr]|pool\.[dr])'
 row clang-asan clang-19 clang++-19 "-O1 -g -fsanitize=address" -R "^($asan|example\.(synopsis|tutorial_[0346]))"
 row gcc-asan gcc g++ "-O1 -g -fsanitize=address" -R "^($asan|example\.(synopsis|tutorial_[03456]|reset))"
-unset TSAN_OPTIONS ASAN_OPTIONS
+width="$sanitized -DACORN_CXX_FULL=OFF"
+msan='sanitizers|api|copying|fork|guard|native\.|cancel|local|generator|scheduler|pool|threads|save_area|measure|model\..*\.[123]|allocator|wander|signals'
+row clang-msan clang-19 clang++-19 "-O1 -g -fsanitize=memory" -R "^($msan|assertions|found\.release|overflow)" -E "_failure|wander.*crowd"
+unset TSAN_OPTIONS ASAN_OPTIONS MSAN_OPTIONS
 width=$narrow
 if grep -q avx512f /proc/cpuinfo 2>/dev/null; then
     row gcc-avx512 gcc g++ "-O2 -march=x86-64-v4"
@@ -149,24 +157,35 @@ elif wants clang-apn; then
     skip clang-apn "the compiler helper is not built (apn)"
 fi
 
-# Programs on private stacks under Valgrind, from the first row's build.
-memcheck() {
-    wants memcheck || return 0
-    command -v valgrind >/dev/null || { skip memcheck "no valgrind"; return 0; }
-    good=0
-    for program in synopsis tutorial_0 tutorial_2 tutorial_3 tutorial_6 reset; do
-        if valgrind --quiet --error-exitcode=99 --leak-check=full \
-            "build/test/gcc-O2/examples/example_$program" >build/test/memcheck.log 2>&1; then
-            good=$((good + 1))
-        else
-            failed=$((failed + 1)) failures="$failures memcheck/$program"
-            tail -n 30 build/test/memcheck.log
-        fi
+# The C tests of the first row's build under Valgrind, which must stay silent: a sample, nightly most of them. Left out: those of
+# bytes, time and the processor's registers.
+valgrind_rows() {
+    wants valgrind || return 0
+    command -v valgrind >/dev/null || { skip valgrind "no valgrind"; return 0; }
+    sample="examples/example_synopsis examples/example_tutorial_3 tests/test_copying_release tests/test_cancel_release"
+    [ $nightly = OFF ] || sample="$(cd build/test/gcc-O2 && echo examples/example_tutorial_[0-6] examples/example_reset) tests/test_sanitizers_lives \
+        $(for test in api copying cancel local scheduler scheduler_model pool save_area measure entry native guard; do
+            for program in build/test/gcc-O2/tests/test_${test}_release*; do echo "tests/$(basename "$program")"; done
+        done)"
+    good=0 start=$(date +%s)
+    for program in $sample; do
+        case $program in *native* | *model*) argument="1 5000" ;; *lives) argument=lives ;; *) argument= ;; esac
+        for tool in memcheck helgrind; do
+            [ $nightly = ON ] || [ $tool = memcheck ] || continue
+            case $tool in memcheck) options="--leak-check=full --errors-for-leak-kinds=definite" ;; *) options= ;; esac
+            # shellcheck disable=SC2086
+            if valgrind --tool=$tool $options --quiet --error-exitcode=99 "build/test/gcc-O2/$program" $argument >build/test/valgrind.log 2>&1; then
+                good=$((good + 1))
+            else
+                failed=$((failed + 1)) failures="$failures $tool/$program"
+                tail -n 30 build/test/valgrind.log
+            fi
+        done
     done
     passed=$((passed + good))
-    echo "memcheck: $good of 6 programs clean"
+    echo "valgrind: $good programs clean ($(($(date +%s) - start)) s)"
 }
-memcheck
+valgrind_rows
 
 # Other processors, emulated: one compiler and the core's tests for each. All of it is `make test-platforms`.
 platforms() {
@@ -200,7 +219,24 @@ lint() {
 }
 lint
 
-# The fuzz target, for a minute or, nightly, an hour.
+# The compiled switches against theorems, the model of their interleavings, and seeded faults; on every processor nightly.
+prove() {
+    wants prove || return 0
+    mkdir -p build/test
+    start=$(date +%s)
+    target="prove-quick prove-model"
+    [ $nightly = OFF ] || target="prove-quick prove-model prove"
+    if make --no-print-directory $target >build/test/prove.log 2>&1; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1)) failures="$failures prove"
+        grep -E "FAILED|NOT FOUND|ERROR" build/test/prove.log | head -n 60
+    fi
+    echo "prove: $(tail -n 1 build/test/prove.log) ($(($(date +%s) - start)) s)"
+}
+prove
+
+# The fuzz targets, for a minute each or, nightly, an hour.
 fuzz() {
     wants fuzz || return 0
     command -v clang-19 >/dev/null || { skip fuzz "no clang-19"; return 0; }
@@ -208,7 +244,7 @@ fuzz() {
     [ $nightly = OFF ] || seconds=3600
     if sh fuzz/run.sh $seconds >build/test/fuzz.log 2>&1; then
         passed=$((passed + 1))
-        echo "fuzz: $(tail -n 1 build/test/fuzz.log)"
+        cat build/test/fuzz.log
     else
         failed=$((failed + 1)) failures="$failures fuzz"
         tail -n 40 build/test/fuzz.log

@@ -1,7 +1,7 @@
 /* Every refusal for want of memory, by injected failure (include/aco.h: ENOMEM; EAGAIN where the kernel's limit on mappings is
  * the reason): errno and message are right, nothing leaks, what was made before still works, and the same call works when there
- * is memory again. Each child makes one request for memory fail, the first one, the second one, ... until none is left. With the argument
- * "mappings": the kernel's limit on mappings is used up. */
+ * is memory again. Each child makes one request for memory fail, the first one, the second one, ... until none is left. With the
+ * argument "mappings": the kernel's limit on mappings is used up. */
 #define _GNU_SOURCE
 #include "aco.h"
 #include "check.h"

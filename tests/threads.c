@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "aco.h"
 #include "check.h"
+#include "sanitizers.h"
 
 #include <pthread.h>
 #include <stdint.h>
@@ -155,7 +156,7 @@ static void made_by_another(void)
         CHECK(order.co[i]->is_end);
         CHECK_EQ(counters[i].wrong, 0);
         CHECK_EQ(counters[i].count, 10);
-        CHECK_EQ(order.co[i]->save_stack.ct_save, 10);
+        CHECK_EQ(order.co[i]->save_stack.ct_save, UNDER_ASAN ? 0 : 10);
         aco_destroy(order.co[i]);
     }
     aco_share_stack_destroy(order.stack);
@@ -181,7 +182,7 @@ static void destroyed_by_another(void)
             if (i > 0)
                 aco_resume(order.co[i]);
         }
-        CHECK(order.co[1]->is_end && order.co[2]->save_stack.valid_sz > 0 && stack->owner == order.co[3]);
+        CHECK(order.co[1]->is_end && (UNDER_ASAN || (order.co[2]->save_stack.valid_sz > 0 && stack->owner == order.co[3])));
         run_on_thread(destroy_for_other, &order);
         for (int i = 0; i < 8; i++) {
             later[i].last = 3;
@@ -189,12 +190,12 @@ static void destroyed_by_another(void)
             CHECK_EQ(later[i].count, 0);
             aco_resume(co[i]);
             CHECK_EQ(later[i].count, 1);
-            CHECK(stack->owner == co[i]);
+            CHECK(co[i]->share_stack->owner == co[i]);
             for (int j = 0; j < 4; j++)
                 same_address += co[i] == old[j];
         }
         for (int i = 0; i < 8; i++) {
-            CHECK_EQ(co[i]->save_stack.ct_save, 1); /* by the next one; the last by the first one's second turn */
+            CHECK_EQ(co[i]->save_stack.ct_save, !UNDER_ASAN); /* by the next one; the last by the first one's second turn */
             while (!co[i]->is_end)
                 aco_resume(co[i]);
             CHECK_EQ(later[i].count, 3);
@@ -219,7 +220,7 @@ static void reuse_at_the_owners_address(void)
         counter_t a = {0, 0, 100, NULL}, b = {0, 0, 2, NULL};
         aco_t *co = aco_create(main_co, stack, 0, count, &a), *was = co;
         aco_resume(co);
-        CHECK(stack->owner == co);
+        CHECK(co->share_stack->owner == co);
         aco_destroy(co);
         CHECK(stack->owner == NULL);
         co = aco_create(main_co, stack, 0, count, &b);

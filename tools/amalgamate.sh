@@ -27,4 +27,4 @@ notice() {
 } > "$out/aco.c"
 cp include/aco_assert_override.h "$out/"
 sed 's|^#include "aco/generator.h"|#include "aco.h"|' include/aco.hpp > "$out/aco.hpp"
-printf '/* Empty: the switch is inline, in aco.h. Here so that build lines written for libaco keep working. */\n.section .note.GNU-stack,"",%%progbits\n' > "$out/acosw.S"
+printf '/* Empty: the switch is inline, in aco.h. Here so that build lines written for libaco keep working. */\n#ifdef __CET__\n#include <cet.h> /* else the program loses the marks of the others */\n#endif\n.section .note.GNU-stack,"",%%progbits\n' > "$out/acosw.S"

@@ -6,16 +6,22 @@ set -u
 packages() {
     case $1 in
     demo) echo gcc g++ make cmake ninja-build ;;
-    test) echo gcc g++ make cmake ninja-build python3 binutils pkg-config libgtest-dev valgrind gdb \
-        gcc-12-multilib g++-12-multilib clang-19 lld-19 llvm-19 libclang-rt-19-dev libc++-19-dev libc++abi-19-dev clang-14 ;;
+    test) echo gcc g++ make cmake ninja-build python3 binutils pkg-config libgtest-dev valgrind gdb libunwind-dev systemtap-sdt-dev \
+        gcc-12-multilib g++-12-multilib clang-19 lld-19 llvm-19 libclang-rt-19-dev libc++-19-dev libc++abi-19-dev clang-14 \
+        lldb-19 python3-lldb-19 ;;
     lint) echo gcc clang-tidy-19 clang-format-19 cppcheck ;;
     apn) echo cmake ninja-build clang-19 lld-19 llvm-19-dev llvm-19-tools python3 ;;
+    fuzz) echo gcc g++ make cmake ninja-build clang-19 libclang-rt-19-dev ;;
     bench) echo gcc g++ make cmake ninja-build python3 python3-matplotlib clang-19 lld-19 libboost-context-dev libboost-coroutine-dev \
         libboost-fiber-dev golang-go libgoogle-perftools-dev libjemalloc-dev ;;
     # A cross compiler for C++ brings the one for C and both libraries. ziglang, from PyPI, is tools/platforms/run.py's business.
     platforms-quick) echo gcc g++ cmake ninja-build python3 python3-venv llvm-19 qemu-user wine64 g++-mingw-w64-x86-64-posix \
         g++-12-aarch64-linux-gnu g++-12-arm-linux-gnueabihf g++-12-riscv64-linux-gnu g++-12-powerpc64le-linux-gnu \
         g++-12-s390x-linux-gnu ;;
+    prove-model) echo gcc python3 python3-venv ;; # and from PyPI what the Makefile says
+    # What the provers import is from PyPI, into build/prove/venv (below).
+    prove-quick) echo gcc g++ python3 python3-venv clang-19 lld-19 llvm-19 gcc-12-multilib g++-12-multilib ;;
+    prove) packages prove-quick; echo g++-12-aarch64-linux-gnu g++-12-arm-linux-gnueabihf g++-12-riscv64-linux-gnu ;;
     platforms) packages platforms-quick; echo clang-19 lld-19 libgtest-dev gcc-12-multilib g++-12-multilib musl binutils ;;
     *) echo "setup: no group named $1" >&2; exit 2 ;;
     esac
@@ -43,7 +49,24 @@ done
 link_asm() {
     [ -e /usr/include/asm ] || [ ! -d /usr/include/x86_64-linux-gnu/asm ] || ln -s x86_64-linux-gnu/asm /usr/include/asm 2>/dev/null || :
 }
-trap link_asm EXIT
+# proofs/requirements.txt, once for each state of that file.
+python_packages() {
+    folder=build/prove/venv wanted=proofs/requirements.txt
+    cmp -s $wanted $folder/installed && return
+    python=$(test -x /usr/bin/python3 && echo /usr/bin/python3 || echo python3)
+    mkdir -p build/prove
+    if $python -m venv $folder >build/prove/setup.log 2>&1 && $folder/bin/python -m pip install -r $wanted >>build/prove/setup.log 2>&1; then
+        cp $wanted $folder/installed
+    else
+        echo "setup: could not install what $wanted names (log: build/prove/setup.log)" >&2
+    fi
+}
+at_end() {
+    link_asm
+    case " $groups " in *" prove"*) python_packages ;; esac
+}
+groups=$*
+trap at_end EXIT
 [ -n "$missing" ] || exit 0
 
 if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then

@@ -25,3 +25,14 @@ long consumes_in_stack(long n)
     put(a + b);
     return c;
 }
+
+/* Its own memory comes below the generator's frames: from the second time on it is refused. */
+long moves_the_stack(long n)
+{
+    aco_in_stack_t generator;
+    long a = next();
+    aco_in_stack_open(&generator, counts, (void *)n);
+    while (aco_in_stack_next(&generator) == 1)
+        a += (long)__builtin_alloca((size_t)a);
+    return a;
+}

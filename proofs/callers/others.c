@@ -4,7 +4,7 @@
 extern double next_double(void);
 extern float next_float(void);
 extern long double next_long_double(void);
-extern void use(void *p, ...);
+extern void use(void *p, ...); /* writes no more than 32 bytes there */
 double sink_double[8];
 float sink_float[8];
 long double sink_long_double;
@@ -49,7 +49,7 @@ void vectors(aco_t *co)
 /* An over-aligned frame of variable size, with arguments on the stack. */
 long over_aligned(aco_t *co, long n, long a, long b, long c, long d, long e, long f, long g)
 {
-    _Alignas(64) char line[64];
+    _Alignas(64) char line[32];
     char variable[n];
     use(line, variable, a, b, c, d, e, f, g);
     aco_resume(co);

@@ -52,6 +52,9 @@ class World:
         self.asked += 1
         return self.asked <= len(self.choices) and self.choices[self.asked - 1]
 
+    def pick(self, fact, a, b):
+        return a if fact else b
+
     def assume(self, fact):
         if not fact:
             raise Again

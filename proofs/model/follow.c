@@ -24,7 +24,8 @@ typedef struct line {
 static const int modes[] = {FE_TONEAREST, FE_DOWNWARD, FE_UPWARD, FE_TOWARDZERO};
 static line_t *lines;
 static int lines_n, threads_n, shared_n, private_n, cos_n;
-static int at; /* the next line */
+static int at;             /* the next line */
+static int acting = -1;    /* the thread whose call it is, until it asks for the next */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t moved = PTHREAD_COND_INITIALIZER;
 static aco_t *cos[MOST_COROUTINES];
@@ -155,9 +156,12 @@ static int next_call(void)
 {
     int next;
     pthread_mutex_lock(&mutex);
+    if (acting == this_thread())
+        acting = -1;
     pthread_cond_broadcast(&moved);
-    while (at < lines_n && lines[at].thread != this_thread())
+    while (acting >= 0 || (at < lines_n && lines[at].thread != this_thread()))
         pthread_cond_wait(&moved, &mutex);
+    acting = this_thread();
     if (at == lines_n)
         exit(check_result("follow"));
     next = lines[at].call;

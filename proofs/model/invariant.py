@@ -148,7 +148,7 @@ def phase_of_life(m, c):
 
 
 def nil_and_trap_do_nothing(m, c):
-    return implies((c == m.nil) | (c == m.trap), (m.doing[c] == m.IDLE) & (m.life[c] == m.UNBORN) & no(m.cleaning[c]) & no(m.left[c]))
+    return implies((c == m.nil) | (c == m.trap), (m.doing[c] == m.IDLE) & (m.life[c] == m.UNBORN) & no(m.cleaning[c]) & no(m.left[c])) & implies(c == m.nil, m.phase[c] == m.NONE)
 
 
 def private_frames_stay(m, c):

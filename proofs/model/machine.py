@@ -46,7 +46,7 @@ class Dies(Exception):
 
 
 class Machine:
-    """`world` gives the fields and constants, fresh(sort), choose(), require(theorem, fact), assume(fact) and nobody_started(s)."""
+    """`world` gives the fields and constants, fresh(sort), choose(), pick(fact, a, b), require(theorem, fact), assume(fact) and nobody_started(s)."""
 
     def __init__(self, world):
         self.w = world
@@ -59,23 +59,17 @@ class Machine:
     # ---- src/internal.h ----
 
     def park_resumer(self, t):
-        co = self.resuming[t]
-        if co == self.nil:
-            self.outermost[t] = self.resumer[t]
-            self.outermost_fp[t] = self.resumer_fp[t]
-        else:
-            if self.phase[co] != self.RESUMING_SAVED:
-                self.ctx[co] = self.resumer[t]
-            self.fp[co] = self.resumer_fp[t]
+        pick, co = self.w.pick, self.resuming[t]
+        self.outermost[t] = pick(co == self.nil, self.resumer[t], self.outermost[t])
+        self.outermost_fp[t] = pick(co == self.nil, self.resumer_fp[t], self.outermost_fp[t])
+        self.ctx[co] = pick((co == self.nil) | (self.phase[co] == self.RESUMING_SAVED), self.ctx[co], self.resumer[t])
+        self.fp[co] = self.resumer_fp[t]  # and nobody reads what nil's is
 
     def unpark_resumer(self, t, co):
+        pick = self.w.pick
         self.resuming[t] = co
-        if co == self.nil:
-            self.resumer[t] = self.outermost[t]
-            self.resumer_fp[t] = self.outermost_fp[t]
-        else:
-            self.resumer[t] = self.RECALL if self.phase[co] == self.RESUMING_SAVED else self.ctx[co]
-            self.resumer_fp[t] = self.fp[co]
+        self.resumer[t] = pick(co == self.nil, self.outermost[t], pick(self.phase[co] == self.RESUMING_SAVED, self.RECALL, self.ctx[co]))
+        self.resumer_fp[t] = pick(co == self.nil, self.outermost_fp[t], self.fp[co])
 
     # ---- src/stack.c ----
 
@@ -101,7 +95,7 @@ class Machine:
             self.park_resumer(t)
         if self.w.choose():
             return False
-        self.area[co] = self.content[s] if self.bytes_at(co, self.ctx[co]) else self.garbage
+        self.area[co] = self.w.pick(self.bytes_at(co, self.ctx[co]), self.content[s], self.garbage)
         self.phase[co] = self.RESUMING_SAVED if waits else self.SAVED
         if waits and self.resuming[t] == co:
             self.unpark_resumer(t, co)
@@ -121,7 +115,7 @@ class Machine:
         self.w.require("scratch: no stack is copied by code that runs on it", self.here != s)
         self.owner[s] = co
         if not starts:
-            self.content[s] = self.area[co] if self.bytes_at(co, self.ctx[co]) else self.garbage
+            self.content[s] = self.w.pick(self.bytes_at(co, self.ctx[co]), self.area[co], self.garbage)
         self.phase[co] = self.RESUMING if waits else self.SUSPENDED
         return OK
 
@@ -142,31 +136,28 @@ class Machine:
     def leave_by_resume(self, t, co, exchanges):
         """Stores the resumer; with `exchanges` the control words of a coroutine that has its own."""
         self.resumer[t] = self.depart(t, self.actor)
-        if exchanges and self.own_fp[co]:
-            self.resumer_fp[t] = self.cpu[t]
-            self.cpu[t] = self.fp[co]
+        if exchanges:
+            self.resumer_fp[t] = self.w.pick(self.own_fp[co], self.cpu[t], self.resumer_fp[t])
+            self.cpu[t] = self.w.pick(self.own_fp[co], self.fp[co], self.cpu[t])
 
     def arrive(self, t, co):
         """Theorems: the coroutine that is named as running goes on where it left off, with its frames and environment."""
         self.running[t] = co
         self.here = None
         self.w.require("accepts: nobody but an idle coroutine is entered", self.doing[co] == self.IDLE)
-        self.w.require("accepts: nobody is entered who has ended or is destroyed", self.life[co] in (self.NEW, self.STARTED))
-        if self.life[co] == self.NEW:
-            self.w.require("begins: a new coroutine begins at its beginning", self.ctx[co] == self.BEGIN)
-        else:
-            self.w.require("where: a coroutine goes on where it left off", self.ctx[co] == self.left_at[co])
-            self.w.require("frames: with the bytes that it left", self.content[self.stack[co]] == self.left_with[co])
-            if self.own_fp[co]:
-                self.w.require("environment: its own is as it left it", self.cpu[t] == self.left_env[co])
+        self.w.require("accepts: nobody is entered who has ended or is destroyed", (self.life[co] == self.NEW) | (self.life[co] == self.STARTED))
+        new = self.life[co] == self.NEW
+        self.w.require("begins: a new coroutine begins at its beginning", (self.life[co] != self.NEW) | (self.ctx[co] == self.BEGIN))
+        self.w.require("where: a coroutine goes on where it left off", new | (self.ctx[co] == self.left_at[co]))
+        self.w.require("frames: with the bytes that it left", new | (self.content[self.stack[co]] == self.left_with[co]))
+        self.w.require("environment: its own is as it left it", new | (self.own_fp[co] == False) | (self.cpu[t] == self.left_env[co]))  # noqa: E712
         self.w.require("frames: its stack is its own while it runs", self.owner[self.stack[co]] == co)
 
     def leave_for_resumer(self, t, co, by, keeps):
         """By yield, with `keeps`, or by exit: to whoever the record says. Theorems: that is `by`, the true resumer of `co`."""
-        if self.own_fp[co]:
-            if keeps:
-                self.fp[co] = self.cpu[t]
-            self.cpu[t] = self.resumer_fp[t]
+        if keeps:
+            self.fp[co] = self.w.pick(self.own_fp[co], self.cpu[t], self.fp[co])
+        self.cpu[t] = self.w.pick(self.own_fp[co], self.resumer_fp[t], self.cpu[t])
         self.running[t] = self.nil
         self.here = None
         to = self.resumer[t]
@@ -176,7 +167,7 @@ class Machine:
         if to == self.RECALL:
             to = self.recall(t)
         self.w.require("environment: the resumer's is as it left it",
-                       not self.own_fp[co] or self.cpu[t] == (self.main_left_env[t] if by == self.nil else self.left_env[by]))
+                       (self.own_fp[co] == False) | (self.cpu[t] == self.w.pick(by == self.nil, self.main_left_env[t], self.left_env[by])))  # noqa: E712
         if by == self.nil:
             self.w.require("chain: control comes back to the resumer", to == self.main_left_at[t])
         else:
@@ -225,14 +216,11 @@ class Machine:
         return OK
 
     def change_environment(self, t, source, to):
-        own_source, own_to = source != self.nil and self.own_fp[source], self.own_fp[to]
-        if not own_source and not own_to:
-            return
-        if own_source:
-            self.fp[source] = self.cpu[t]
-        else:
-            self.resumer_fp[t] = self.cpu[t]
-        self.cpu[t] = self.fp[to] if own_to else self.resumer_fp[t]
+        pick, cpu = self.w.pick, self.cpu[t]
+        own_source, own_to = (source != self.nil) & self.own_fp[source], self.own_fp[to]
+        self.fp[source] = pick(own_source, cpu, self.fp[source])
+        self.resumer_fp[t] = pick(own_source, self.resumer_fp[t], pick(own_to, cpu, self.resumer_fp[t]))
+        self.cpu[t] = pick(own_to, self.fp[to], pick(own_source, self.resumer_fp[t], cpu))
 
     def resume(self, t, co, marked):
         """resume(), and resume_nested(), which is its common case."""
@@ -329,12 +317,6 @@ class Machine:
         if self.actor != self.nil:
             self.here = self.stack[self.actor]
 
-    def flow_of(self, t, actor):
-        if actor == self.nil:
-            self.main_left_env[t] = self.cpu[t]
-        else:
-            self.left_env[actor] = self.cpu[t]
-
     def used_rightly(self, t, co, to_run=True):
         """What the header forbids and the library does not see: the coroutine runs on another thread; or it is to run, and is
         on a share stack of another thread with its frames in place."""
@@ -398,8 +380,8 @@ class Machine:
 
     def flow_if_shared(self, t, co, by):
         """What one changes that shares its resumer's environment, the resumer finds."""
-        if not self.own_fp[co]:
-            self.flow_of(t, by)
+        self.main_left_env[t] = self.w.pick((by == self.nil) & (self.own_fp[co] == False), self.cpu[t], self.main_left_env[t])  # noqa: E712
+        self.left_env[by] = self.w.pick(self.own_fp[co], self.left_env[by], self.cpu[t])
 
     def call_yield_to(self, t, co):
         self.used_rightly(t, co)
@@ -561,7 +543,7 @@ class Machine:
         if self.own_fp[source] or self.own_fp[co]:  # aco__task_leave(); aco_run() goes on
             return self.call_yield(t)
         self.ctx[source] = self.depart(t, source)
-        self.flow_of(t, self.by[source])
+        self.flow_if_shared(t, source, self.by[source])
         self.arrive(t, co)
         self.doing[source] = self.IDLE
         self.runs_for(t, co, self.by[source])

@@ -9,8 +9,7 @@ import invariant
 import machine
 from machine import CO, CTX, ST, TH
 
-DEPTH = 1     # how far from what a call touches invariants are assumed: the resumer's resumer's ...
-TIMEOUT = 20000
+TIMEOUT = 20000  # milliseconds
 
 SORTS = {name: z3.DeclareSort(name) for name in (CO, TH, ST, machine.CTX, machine.FR, machine.ENV)}
 SORTS[machine.BOOL], SORTS[machine.INT] = z3.BoolSort(), z3.IntSort()
@@ -104,19 +103,10 @@ class Field:
 
 
 class Universal:
-    """A fact about a variable; and what it says something of besides."""
+    """A fact about a variable."""
 
     def __init__(self, sort, fact):
         self.sort, self.fact = SORTS[sort], fact(z3.Var(0, SORTS[sort]))
-        self.keys, seen, todo = [], set(), [self.fact]
-        while todo:
-            e = todo.pop()
-            if e.get_id() in seen:
-                continue
-            seen.add(e.get_id())
-            todo += e.children()
-            self.keys += [k for k in e.children() if z3.is_app_of(e, z3.Z3_OP_UNINTERPRETED) and z3.is_app(k) and k.num_args() and k.sort() in ELEMENTS
-                          and not any(k.eq(other) for other in self.keys)]
 
 
 def machine_at(path, fields):
@@ -156,29 +146,23 @@ class Path:
         self.fields = {name: Field(self, name) for name in machine.FIELDS}
         self.constants = {name: Term(self, e) for name, e in list(ENUMERATED.items()) + list(CONSTANTS.items())}
         self.universals = [] if assumed is None else list(assumed)
-        for name, constant in CONSTANTS.items():
-            self.meet(constant, DEPTH)
+        for constant in CONSTANTS.values():
+            self.meet(constant)
 
     def for_all(self, sort, fact):
         """To be assumed of every element that the path comes across."""
         self.universals.append(Universal(sort, fact))
-        for e, depth in list(self.met.values()):
-            self.instantiate(e, depth, self.universals[-1:])
+        for e in self.met.values():
+            self.instantiate(e, self.universals[-1:])
 
-    def meet(self, e, depth=0):
+    def meet(self, e):
         """An element has come up: what holds of all holds of it."""
-        if e.sort() not in ELEMENTS or depth > DEPTH or e.get_id() in self.met:
-            return
-        self.met[e.get_id()] = (e, depth)
-        self.instantiate(e, depth, self.universals)
+        if e.sort() in ELEMENTS and e.get_id() not in self.met:
+            self.met[e.get_id()] = e
+            self.instantiate(e, self.universals)
 
-    def instantiate(self, e, depth, universals):
-        for u in universals:
-            if u.sort == e.sort():
-                self.solver.add(z3.substitute_vars(u.fact, e))
-                if depth < DEPTH:
-                    for key in u.keys:
-                        self.meet(z3.substitute_vars(key, e), depth + 1)
+    def instantiate(self, e, universals):
+        self.solver.add([z3.substitute_vars(u.fact, e) for u in universals if u.sort == e.sort()])
 
     def new(self, sort):
         self.number += 1
@@ -200,9 +184,8 @@ class Path:
         if self.at < len(self.decisions):
             answer = self.decisions[self.at]
         else:
-            yes, no = self.can_be(e), self.can_be(z3.Not(e))
-            if not yes and not no:
-                raise Infeasible
+            yes = self.can_be(e)
+            no = not yes or self.can_be(z3.Not(e))
             answer = yes
             if yes and no:
                 self.proof.open.append(self.decisions + [False])
@@ -221,6 +204,9 @@ class Path:
 
     def choose(self):
         return bool(self.new(machine.BOOL))
+
+    def pick(self, fact, a, b):
+        return Term(self, z3.If(raw(fact), raw(a), raw(b)))
 
     def assume(self, fact):
         self.solver.add(raw(fact))

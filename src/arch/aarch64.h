@@ -35,22 +35,25 @@ __asm__(ACO__ASM_OUTERMOST
         ACO__ASM_END("aco__outermost"));
 
 /* The first arrivals, x0 the block: of aco_new() and of aco_create(). An entry function returns to what stands at sp. */
-__asm__(ACO__ASM_BEGIN("aco__begin") "\thint #34\n"
-        "\t.cfi_undefined x30\n"
+__asm__(ACO__ASM_BEGIN("aco__begin")
+        "\t.cfi_offset x30,0\n"
+        "\thint #34\n"
         "\tldr x30,[sp]\n"
         "\tb " ACO__ASM_NAME("aco__begun") "\n"
         ACO__ASM_END("aco__begin"));
 __asm__(ACO__ASM_HIDE("aco__begin_entry")
-        ACO__ASM_BEGIN("aco__begin_entry") "\thint #34\n"
-        "\t.cfi_undefined x30\n"
+        ACO__ASM_BEGIN("aco__begin_entry")
+        "\t.cfi_offset x30,0\n"
+        "\thint #34\n"
         "\tldr x30,[sp]\n"
         "\tldr x16,[x0,#56]\n" /* fp */
         "\tbr x16\n"
         ACO__ASM_END("aco__begin_entry"));
 
 /* The first arrival in a generator; what it finds stands at ACO__GENERATOR_PARAMETERS. */
-__asm__(ACO__ASM_BEGIN("aco__generator_begin") "\thint #34\n"
+__asm__(ACO__ASM_BEGIN("aco__generator_begin")
         "\t.cfi_undefined x30\n"
+        "\thint #34\n"
         "\tldp x16,x30,[sp]\n"
         "\tldr x5,[sp,#16]\n"
         "\tadd sp,sp,#32\n"

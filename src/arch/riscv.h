@@ -30,22 +30,25 @@ __asm__(ACO__ASM_OUTERMOST
         ACO__ASM_END("aco__outermost"));
 
 /* The first arrivals, a0 the block: of aco_new() and of aco_create(). An entry function returns to what stands at sp. */
-__asm__(ACO__ASM_BEGIN("aco__begin") ACO__ASM_PAD
+__asm__(ACO__ASM_BEGIN("aco__begin")
         "\t.cfi_undefined ra\n"
+        ACO__ASM_PAD
         ACO__ASM_LOAD("ra", 0, 0, "sp")
         "\ttail aco__begun\n"
         ACO__ASM_END("aco__begin"));
 __asm__(ACO__ASM_HIDE("aco__begin_entry")
-        ACO__ASM_BEGIN("aco__begin_entry") ACO__ASM_PAD
+        ACO__ASM_BEGIN("aco__begin_entry")
         "\t.cfi_undefined ra\n"
+        ACO__ASM_PAD
         ACO__ASM_LOAD("ra", 0, 0, "sp")
         ACO__ASM_LOAD("t1", 56, 32, "a0") /* fp */
         "\tjr t1\n"
         ACO__ASM_END("aco__begin_entry"));
 
 /* The first arrival in a generator; what it finds stands at ACO__GENERATOR_PARAMETERS. */
-__asm__(ACO__ASM_BEGIN("aco__generator_begin") ACO__ASM_PAD
+__asm__(ACO__ASM_BEGIN("aco__generator_begin")
         "\t.cfi_undefined ra\n"
+        ACO__ASM_PAD
         ACO__ASM_LOAD("t1", 0, 0, "sp")
         ACO__ASM_LOAD("ra", 8, 4, "sp")
         ACO__ASM_LOAD("a5", 16, 8, "sp")

@@ -85,9 +85,8 @@ __asm__(".text\n"
  *   top     64-byte aligned: the stack's record   <- rsp on arrival at aco__returned
  *   top-8   aco__returned                         <- rsp on entry to the entry function
  *
- * aco__shadow_begin(rdi, a token; src/shadow.h): the shadow stacks are the caller's, the new one, the caller's again. rdx: the
- * caller's pointer, 8 below which its token stands meanwhile; behind the call, whose return address is what it is made for, the
- * new one's token stands 8 below its entry.
+ * aco__shadow_begin(rdi: a token; src/shadow.h) is on the caller's shadow stack, by the call on the new one, which is what the
+ * call is for, and at the end on the caller's. rdx: the caller's shadow stack pointer, 8 below which its token stands meanwhile.
  *
  * Unwinders look one byte before a return address: at the nops, or the call. They find this function, named aco__outermost, and go on
  * in the resumer (assembly.h), or find by an undefined rip the end of the stack. A signal frame, for two reasons: gdb takes it from
@@ -199,11 +198,11 @@ __asm__(ACO__ASM_BEGIN("aco__generator_begin")
 #endif
 
 /* Arrival: rdi = the coroutine, perhaps marked, rcx = the value; rsp as it left. */
-#define ACO__ASM_ARRIVE                                                                                                \
+#define ACO__ASM_ARRIVE(shadow_return)                                                                                 \
     "1:\tendbr64\n"                                                                                                    \
     "\ttestb $1,%dil\n"                                                                                                \
     "\tjne 6f\n"                                                                                                       \
-    "4:\tmovq %rcx,%rax\n" ACO__ASM_POP_ALL ACO__ASM_SHADOW_RETURN                                                     \
+    "4:\tmovq %rcx,%rax\n" ACO__ASM_POP_ALL shadow_return                                                              \
     "\tpopq %rcx\n"                                                                                                    \
     "\t.cfi_adjust_cfa_offset -8\n"                                                                                    \
     "\t.cfi_register rip,rcx\n"                                                                                        \
@@ -251,7 +250,7 @@ __asm__(ACO__ASM_BEGIN("aco__generator_begin")
             "\tmovq 16(%rdi),%rbp\n"                                                                                   \
             "\tjmpq *8(%rdi)\n"                                                                                        \
             "\t.cfi_restore_state\n" /* libgcc knows .cfi_restore for a return address not */                          \
-            ACO__ASM_ARRIVE                                                                                            \
+            ACO__ASM_ARRIVE(/* no coroutine comes here from a shadow stack: it is observed */)                         \
             "7:\tmovq %rcx,%rsi\n"                                                                                     \
             "\tjmp " slow "\n"                                                                                         \
             ACO__ASM_END(name))
@@ -278,7 +277,7 @@ ACO__ASM_RESUME("aco_send", "\tmovq %rsi,%rcx\n", "aco__send_out_of_line");
             "\tmovq %fs:16(%rsi),%rbp\n"                                                                               \
             "\tjmpq *%fs:8(%rsi)\n"                                                                                    \
             "\t.cfi_restore_state\n"                                                                                   \
-            ACO__ASM_ARRIVE                                                                                            \
+            ACO__ASM_ARRIVE(ACO__ASM_SHADOW_RETURN)                                                                    \
             "7:\tleaq 9f(%rip),%rdi\n"                                                                                 \
             "\tjmp " nobody "@PLT\n"                                                                                   \
             "\t.pushsection .rodata.aco_switch,\"a\",@progbits\n"                                                       \

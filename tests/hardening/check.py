@@ -240,59 +240,60 @@ def ibt():
 
 
 def shadow(everything=False):
-    ran, flags = 0, "-O2 -fcf-protection=full -no-pie -DSHADOW_STACKS"
+    ran, exported = 0, {"aco_yield", "aco_yield1", "aco_yield_value"}
     with tempfile.TemporaryDirectory() as folder:
         tool, program = os.path.join(folder, "model"), os.path.join(folder, "program")
-        if not works([GCC], folder) or not builds("shadow_model.c", [GCC, "-O2", "-Wall", "-Werror", HERE + "/shadow_model.c", "-o", tool]):
+        build = [GCC, "-O2", "-Wall", "-Werror", HERE + "/shadow_model.c", "-o", tool]
+        if not works([GCC], folder) or not builds("shadow_model.c", build):
             skipped.append("shadow: no " + GCC)
             return 0
 
-        def execute(*arguments):
+        def ends(what, status, text, options=(), arguments=()):
             main_at = re.search(r"^ *\d+: (\w+) .* main$", run(["readelf", "-sW", program])[1], re.M)
-            before = [a for a in arguments if a.startswith("-") or a[:1].isdigit()]
-            return run([tool] + before + [main_at.group(1), program] + [a for a in arguments if a not in before])
+            got, said = run([tool, *options, main_at.group(1), program, *arguments])
+            check("%s %s: status %d" % (what, " ".join([*options, *arguments]), got), got == status and text in said, said)
 
-        def passes(what, wanted, text_wanted, *arguments):
-            status, text = execute(*arguments)
-            return check("%s %s: status %d" % (what, " ".join(arguments), status), status == wanted and text_wanted in text, text)
-
-        def misses(what, is_wanted):
-            function = ""
+        def miss_each(what, is_wanted):
+            """Takes away each of the instructions in functions that are wanted; which functions had one."""
+            function, found = "", []
             for line in run(["objdump", "-d", "--no-show-raw-insn", program])[1].splitlines():
                 label = re.match(r"\w+ <(\S+)>:", line)
                 function = label.group(1) if label else function
                 instruction = re.match(r" *(\w+):\s+(rdsspq|rstorssp|saveprevssp|incsspq)\b", line)
                 if instruction and is_wanted(function):
-                    passes("%s, %s without %s" % (what, function, instruction.group(2)), 3, "shadow_model: ", "-without", "0x" + instruction.group(1))
-                    yield function
+                    address, name = instruction.groups()
+                    ends("%s, %s in %s" % (what, name, function), 3, "shadow_model: ", ["-without", "0x" + address])
+                    found.append(function)
+            return found
 
-        exported = ["aco_resume", "aco_send", "aco_yield", "aco_yield1", "aco_yield_value"]
         for name in [GCC, CLANG] if everything else [GCC]:
-            compiler = [name] + flags.split()
+            compiler = [name] + "-O2 -fcf-protection=full -no-pie -DSHADOW_STACKS".split()
             if not works(compiler, folder):
                 skipped.append("shadow: no " + name)
                 continue
             library = build_library(name, compiler, folder)
             for kind in PROGRAMS if library else []:
-                for source in ["switches.c", "shadow_switches.c"]:
-                    is_exported, is_cxx = "no inline" in kind, kind == "C++"
-                    if is_exported and source != "switches.c" or not everything and (is_exported, is_cxx) != (source == "switches.c", source != "switches.c"):
-                        continue
-                    what = "%s, %s, %s" % (name, kind, source)
+                what = "%s, %s" % (name, kind)
+                is_exported = "no inline" in kind
+                if (everything or is_exported) and build_program(what, compiler, kind, library, program):
+                    ends(what + ", switches.c", 0, "passed")
+                    ran += 1
+                    if everything and is_exported:
+                        missed = miss_each(what, lambda function: function in exported)
+                        check("%s: %s look for a shadow stack" % (what, missed), set(missed) == exported)
+                        ran += len(missed)
+                source = "shadow_switches.c"
+                if everything and not is_exported or kind == "C++":
                     if not build_program(what, compiler, kind, library, program, ROOT, source):
                         continue
-                    passes(what, 0, "passed")
+                    what += ", " + source
+                    ends(what, 0, "passed")
+                    ends(what, 0, "passed", ["-most", "0"], ["refused"])
+                    ends(what, 0, "passed", ["-most", "3"], ["few"])
+                    ends(what, 128 + signal.SIGABRT, "aco_in_stack_open: the thread has a shadow stack", [], ["in-stack"])
                     ran += 1
-                    if source != "switches.c":
-                        passes(what, 0, "passed", "-most", "0", "refused")
-                        passes(what, 0, "passed", "-most", "3", "few")
-                        passes(what, 128 + signal.SIGABRT, "aco_in_stack_open: the thread has a shadow stack", "in-stack")
-                    if everything and is_exported:
-                        missed = list(misses(what, lambda function: function in exported))
-                        check("%s: no `ret` for a shadow stack in %s" % (what, set(exported) - set(missed)), set(exported[:-1]) <= set(missed))
-                        ran += len(missed)
-                    elif everything and is_cxx and source != "switches.c":
-                        ran += len(list(misses(what, lambda function: function not in exported + ["main"])))
+                    if everything and kind == "C++":
+                        ran += len(miss_each(what, lambda function: function not in exported | {"main"}))
     return ran
 
 

@@ -1,17 +1,17 @@
-/* shadow_model [-without ADDRESS] [-most N] MAIN PROGRAM [ARGUMENT...]: runs PROGRAM, linked with -no-pie, one instruction at a time and does
- * what an x86-64 processor and Linux do for a program with shadow stacks (CET SS). From main(), at the address MAIN, until it returns, in
- * all threads. The shadow stacks are here and not in the program's memory, where nothing but these instructions may touch them
- * either:
+/* shadow_model [-without ADDRESS] [-most N] MAIN PROGRAM [ARGUMENT...]: runs PROGRAM, linked with -no-pie, one instruction at a
+ * time and does what an x86-64 processor and Linux do for a program with shadow stacks (CET SS). From main(), at the address
+ * MAIN, until it returns, in all threads. The shadow stacks are kept here; in the program nothing is mapped at their addresses,
+ * so that whatever else touches them ends it:
  *
  *   call                   pushes the return address; `ret` pops it and compares
  *   rdssp, incssp          as they are
  *   rstorssp, saveprevssp  with tokens: to be found where they say that they are, and used once
  *   map_shadow_stack(), munmap() of such a one; a new thread has its own
  *
- * -without: the instruction at ADDRESS does nothing: a planted fault. -most: the kernel gives at most N shadow stacks; with 0 it knows
- * of none. Not known: signals, and longjmp() of a C library without -fcf-protection.
- * Exit: the program's status; 3 where the processor would have raised an exception, which is told on stderr, or where shadow stacks are
- * left over at the end. Sources: Intel SDM volume 2; Linux, arch/x86/kernel/shstk.c. */
+ * -without: the instruction at ADDRESS does nothing: a planted fault. -most: the kernel gives at most N shadow stacks; with 0 it
+ * knows of none. Not known: signals, and longjmp() of a C library without -fcf-protection.
+ * Exit: the program's status; 3 where the processor would have raised an exception, which is told on stderr, or where shadow
+ * stacks are left over at the end. Sources: Intel SDM volume 2; Linux, arch/x86/kernel/shstk.c. */
 #include "step.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* Promise: with a shadow stack each `ret` finds its own address there, wherever coroutines begin, end, are reset, cancelled, destroyed, or go
- * to other threads; nothing is left over. What switches.c leaves out; check.py builds it, as C and as C++, and runs it by
- * shadow_model.c.
+/* Promise: with a shadow stack each `ret` finds its own address there, wherever coroutines begin, end, are reset, cancelled,
+ * destroyed, or go to other threads; nothing is left over. What switches.c leaves out; check.py builds it, as C and as C++, and
+ * runs it by shadow_model.c.
  *
  * shadow_switches              all of it
  * shadow_switches refused      where the kernel has no second shadow stack

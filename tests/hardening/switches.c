@@ -20,7 +20,7 @@ static __attribute__((noinline)) void fill(const char *text)
     strcpy(small, text);
     large[sizeof large - 1] = small[0];
     __asm__ volatile("" : : "r"(large), "r"(small) : "memory");
-    aco_yield();
+    aco_yield1(aco_get_co());
     CHECK_EQ(large[sizeof large - 1], text[0]);
     CHECK(strcmp(small, text) == 0);
 }

@@ -265,6 +265,7 @@ static void many(long switches)
     aco_t *co = made(yields_endlessly, NULL, "busy");
     while (switches--)
         aco_resume(co);
+    CHECK_EQ(aco_cancel(co), 0);
     aco_destroy(co);
 }
 

@@ -99,8 +99,10 @@ def emulator(row):
     if platform.emulator.startswith("wine"):
         if not (BUILD / "wine/system.reg").exists():
             output(*command, "wineboot", "-i")
-    elif row.compiler != "zig":  # whose programs are static
+    elif row.compiler != "zig":
         command += ["-L", f"/usr/{platform.debian}"]
+    elif platform.processor != "arm":  # static programs. Their malloc() hints at addresses: without a space of its own qemu soon finds none
+        command += ["-R", "0x2000000000"]
     return command + row.cpu.split()
 
 

@@ -1,0 +1,10 @@
+/* A function that would be a leaf, but for the cold call that each switch holds. */
+#include "aco.h"
+
+void *leaf(void *value)
+{
+    volatile long kept[4];
+    kept[0] = (long)value;
+    kept[1] = kept[0] + 1;
+    return aco_yield_value(value);
+}

@@ -1,0 +1,140 @@
+"""Seeded faults: one change of the sources each, and the theorem that must fail for it. A fault that compiles and that every theorem
+survives, or that only others find, makes the exit status 1."""
+import multiprocessing
+import re
+import shutil
+import time
+
+import prove
+from arch import ROOT
+
+SWITCH, STACK, GENERATOR, API = "include/aco/arch/x86_64.h", "src/stack.c", "include/aco/generator.h", "include/aco.h"
+RESUME, YIELD, DOUBLES = ["resume_once"], ["ends"], ["doubles"]
+
+
+class Fault:
+    """`old` becomes `new` in `file`, once or, where it is a list, for each; `functions` are looked at; `theorems`: one must fail."""
+
+    def __init__(self, name, file, old, new, functions, theorems, compiler="gcc", flags="-O2", unit="integers.c"):
+        self.name, self.file, self.old, self.new, self.functions = name, file, old, new, functions
+        self.theorems = theorems.split()
+        self.configuration = prove.Configuration("x86_64", compiler, flags, units=[self.unit(unit)])
+
+    @staticmethod
+    def unit(name):
+        return ROOT / ("src" if name in ("stack.c", "core.c") else "proofs/callers") / name
+
+
+def in_macro(macro, old, new, every=False):
+    """A change inside one macro."""
+    def change(text):
+        match = re.search(r"#define %s\b(?:[^\n]*\\\n)*[^\n]*" % macro, text)
+        assert match and old in match.group(), (macro, old)
+        return text[:match.start()] + match.group().replace(old, new, -1 if every else 1) + text[match.end():]
+    return change
+
+
+FAULTS = [
+    Fault("no clobber of r12", SWITCH, in_macro("ACO__CLOBBERS_OF_ALL", '"r12", ', ""), None, RESUME, "exit.saved stale"),
+    Fault("no clobber of r15", SWITCH, in_macro("ACO__CLOBBERS_OF_ALL", '"r15", ', ""), None, RESUME, "exit.saved stale"),
+    Fault("no clobber of r9", SWITCH, in_macro("ACO__CLOBBERS_OF_ALL", '"r9", ', ""), None, RESUME, "stale"),
+    Fault("no clobber of rbx", SWITCH, '#define ACO__CLOBBER_BASE "rbx",', "#define ACO__CLOBBER_BASE", RESUME, "exit.saved stale"),
+    Fault("no clobber of xmm14", SWITCH, '"xmm13", "xmm14", "xmm15"', '"xmm13", "xmm15"', DOUBLES, "stale", unit="others.c"),
+    Fault("no clobber of the x87 stack", SWITCH, '#define ACO__CLOBBER_X87 , "st", "st(1)"', '#define ACO__CLOBBER_X87 , "st(1)"',
+          ["long_doubles"], "stale", unit="others.c"),
+    Fault("sp and pc swapped where they are stored", SWITCH, in_macro("ACO__STORE", "to(ACO__SP)", "to(ACO__PC)"), None, RESUME, "kept.sp"),
+    Fault("sp and pc swapped where they are loaded", SWITCH, in_macro("ACO__LEAVE", "from(ACO__PC)", "from(ACO__SP)"), None, RESUME, "arrives.pc"),
+    Fault("another offset of the frame pointer", SWITCH, '#define ACO__BP "16"', '#define ACO__BP "24"', YIELD, "kept.frame"),
+    Fault("the frame pointer is not stored", SWITCH, in_macro("ACO__STORE", '"movq %%rbp," to(ACO__BP) "\\n\\t" ', ""), None, YIELD, "kept.frame"),
+    Fault("the frame pointer is not loaded", SWITCH, in_macro("ACO__LEAVE", '"movq " from(ACO__BP) ",%%rbp\\n\\t"', '""'), None, YIELD, "arrives.frame"),
+    Fault("a push", SWITCH, in_macro("ACO__RESUME", '"leaq 1f', '"pushq %%rax\\n\\tleaq 1f'), None, RESUME, "steady"),
+    Fault("a push and a pop", SWITCH, in_macro("ACO__YIELD", '"leaq 1f', '"pushq %%rax\\n\\tpopq %%rax\\n\\tleaq 1f'), None, YIELD, "steady"),
+    Fault("a store below sp", SWITCH, in_macro("ACO__YIELD", '"leaq 1f', '"movq %%rcx,-8(%%rsp)\\n\\tleaq 1f'), None, YIELD, "memory"),
+    Fault("a store behind the context", SWITCH, in_macro("ACO__YIELD", '"leaq 1f', '"movq %%rcx,48(%%rdi)\\n\\tleaq 1f'), None, YIELD, "memory"),
+    Fault("a mask that forgets the exception masks", SWITCH, "andl $-64,", "andl $-8192,", YIELD, "control.arrives"),
+    Fault("MXCSR is not loaded", SWITCH, in_macro("ACO__FP_SWAP", '"2:\\tldmxcsr " from(ACO__MXCSR) "\\n"', '"2:\\n"'), None, RESUME, "control.arrives"),
+    Fault("MXCSR is not stored", SWITCH, in_macro("ACO__FP_SWAP", '"stmxcsr " to(ACO__MXCSR) "\\n\\t"', '""'), None, RESUME, "control.kept"),
+    Fault("the x87 control word is not loaded", SWITCH, '"fldcw " from(ACO__X87CW) "\\n\\t"', '""', RESUME, "control.arrives"),
+    Fault("the x87 control word is not stored", SWITCH, in_macro("ACO__FP_SWAP", '"fnstcw " to(ACO__X87CW) "\\n\\t"', '""'), None, RESUME, "control.kept"),
+    Fault("no fnclex", SWITCH, '"4:\\tfnclex\\n\\t"', '"4:\\t"', RESUME, "control.exceptions"),
+    Fault("who shares the environment is taken for who has one", SWITCH, in_macro("ACO__FP_SWAP", '"js 5f', '"jns 5f'), None, RESUME, "control.untouched"),
+    Fault("the FP environment of the wrong side", SWITCH, in_macro("ACO__YIELD", "fp_swap(ACO__BLOCK, ACO__THREAD)", "fp_swap(ACO__THREAD, ACO__BLOCK)"),
+          None, YIELD, "control.kept control.arrives"),
+    Fault("the control word beside its place", SWITCH, '#define ACO__X87CW "36"', '#define ACO__X87CW "38"', RESUME, "memory control.kept"),
+    Fault("nobody is named as running", SWITCH, in_macro("ACO__RESUME", '"movq %%rdi," ACO__THREAD(ACO__RUNNING) "\\n\\t"', '""'), None, RESUME, "running"),
+    Fault("a coroutine that yields goes on being named", SWITCH, in_macro("ACO__YIELD", '"movq $0," ACO__THREAD(ACO__RUNNING) "\\n\\t"', '""'), None, YIELD,
+          "running"),
+    Fault("an exit does not say that nobody runs", SWITCH, in_macro("ACO__EXIT", '"movq $0," ACO__THREAD(ACO__RUNNING)', '"movq $0," ACO__THREAD("48")'), None,
+          ["aco__end", "end"], "running", unit="core.c"),
+    Fault("a record beside the thread's", SWITCH, '__asm__ volatile("movq aco__thread@gottpoff(%%rip),%0"',
+          '__asm__ volatile("movq aco__thread@gottpoff(%%rip),%0\\n\\taddq $64,%0"', RESUME, "thread"),
+    Fault("another arrival label", SWITCH, in_macro("ACO__YIELD", "leaq 1f", "leaq 5f"), None, YIELD, "kept.pc"),
+    Fault("no landing pad", SWITCH, in_macro("ACO__YIELD", '"1:\\t" ACO__LANDING_PAD', '"1:\\t"'), None, YIELD, "pad", flags="-O2 -fcf-protection"),
+    Fault("the base pointer before the landing pad", SWITCH, in_macro("ACO__RESUME", "ACO__RESUMER_BASE", "ACO__LANDING_PAD"), None, RESUME, "exit.saved stale pad",
+          compiler="clang", flags="-O2 -fcf-protection"),
+    Fault("the landing pad comes late", SWITCH, in_macro("ACO__RESUME", '"1:\\t" ACO__LANDING_PAD', '"1:\\tnop\\n\\t" ACO__LANDING_PAD'), None, RESUME, "pad",
+          flags="-O2 -fcf-protection"),
+    Fault("the direction flag is set", SWITCH, in_macro("ACO__YIELD", '"leaq 1f', '"std\\n\\tleaq 1f'), None, YIELD, "status"),
+    Fault("a value is left on the x87 stack", SWITCH, in_macro("ACO__YIELD", '"leaq 1f', '"fldz\\n\\tleaq 1f'), None, YIELD, "status"),
+    Fault("the value is lost", SWITCH, in_macro("ACO__RESUME", '"leaq 1f', '"xorl %%ecx,%%ecx\\n\\tleaq 1f'), None, ["send_in_a_loop"], "carried"),
+    Fault("the frame pointer through the new stack pointer", SWITCH, in_macro("ACO__LEAVE", '"movq " from(ACO__BP) ",%%rbp', '"movq (%%rsp),%%rbp'), None, YIELD,
+          "memory"),
+    Fault("ret instead of jmp", SWITCH, in_macro("ACO__LEAVE", '"jmpq *" from(ACO__PC) "\\n"', '"pushq " from(ACO__PC) "\\n\\tjmpq *(%%rsp)\\n"'), None, RESUME, "steady"),
+    Fault("a transfer stores into the block that it enters", SWITCH, in_macro("ACO__TRANSFER", "ACO__STORE(ACO__LEAVING)", "ACO__STORE(ACO__BLOCK)"), None,
+          ["transfer"], "kept.sp"),
+    Fault("an exchange loses the stack pointer", SWITCH, in_macro("ACO__EXCHANGE", "xchgq %%rsp,%%rcx", "movq %%rcx,%%rsp"), None, ["numbers"], "kept.sp"),
+    Fault("an exchange leaves rbx", SWITCH, in_macro("ACO__EXCHANGE", '"xchgq %%rbx,%%r8\\n\\t"', '""'), None, ["numbers"], "arrives.frame"),
+    Fault("an in-stack resume does not compare", SWITCH, in_macro("ACO__NESTED_RESUME", "jne 2f", "nop"), None, ["moves_the_stack"], "arrives.sp", unit="in_stack.c"),
+    Fault("clang's base pointer is not stored", SWITCH, '#define ACO__KEEP_BASE(to) "movq %%rbx," to(ACO__BASE) "\\n\\t"', "#define ACO__KEEP_BASE(to)",
+          ["over_aligned"], "kept.frame", compiler="clang", unit="others.c"),
+    Fault("clang's base pointer is not loaded", SWITCH, '#define ACO__RESUMER_BASE "movq " ACO__THREAD(ACO__BASE) ",%%rbx\\n\\t"', "#define ACO__RESUMER_BASE",
+          ["over_aligned"], "exit.saved stale", compiler="clang", unit="others.c"),
+    Fault("a stack's top is not aligned", SWITCH, "#define ACO__ENTRY_BELOW_TOP 8", "#define ACO__ENTRY_BELOW_TOP 16", ["aco__stack_lay_out"], "entry.aligned",
+          unit="stack.c"),
+    Fault("no return address at the top", STACK, "((const void **)stack->aco__top)[ACO__RETURN_WORD] = aco__returned;", "", ["aco__stack_lay_out"], "entry.return",
+          unit="stack.c"),
+    Fault("no cold call", API, "            aco__arrived(word);", "", ["leaf"], "redzone", unit="leaf.c"),
+]
+
+
+def change(fault, folder):
+    include = folder / "include"
+    for name in ("include", "src"):
+        shutil.copytree(ROOT / name, folder / name, dirs_exist_ok=True)
+    path = folder / fault.file
+    text = before = path.read_text()
+    if callable(fault.old):
+        text = fault.old(text)
+    else:
+        for old, new in fault.old if isinstance(fault.old, list) else [(fault.old, fault.new)]:
+            assert text.count(old) == 1, "%s: %d times in %s: %s" % (fault.name, text.count(old), fault.file, old)
+            text = text.replace(old, new)
+    assert text != before, fault.name
+    path.write_text(text)
+    fault.configuration.units = [folder / "src" / u.name if u.parent.name == "src" else u for u in fault.configuration.units]
+    return include
+
+
+def look(number):
+    fault = FAULTS[number]
+    folder = prove.OUT / "mutations" / str(number)
+    shutil.rmtree(folder, ignore_errors=True)
+    include = change(fault, folder)
+    return fault.name, fault.theorems, prove.prove(fault.configuration, include, folder / "out", fault.functions)
+
+
+def main(options):
+    wanted = [n for n, fault in enumerate(FAULTS) if re.search(options.only, fault.name)]
+    begun, missed = time.monotonic(), []
+    with multiprocessing.Pool(options.jobs) as pool:
+        for name, expected, outcome in pool.imap(look, wanted, chunksize=1):
+            failed = sorted({theorem for _, theorem, _ in outcome.failures})
+            found = not outcome.error and set(expected) & set(failed)
+            print("%-52s %s by %s" % (name, "found" if found else "NOT FOUND", ", ".join(failed) or "none"), flush=True)
+            if not found:
+                missed.append(name)
+                print("    expected %s; %d switches, %d claims\n    %s" % (" or ".join(expected), outcome.sites, outcome.claims, outcome.error or ""))
+            elif options.verbose:
+                print("    %s" % next((where, what) for where, theorem, what in outcome.failures if theorem in expected)[1])
+    print("%d seeded faults, %d not found for the right reason, %.0f s" % (len(wanted), len(missed), time.monotonic() - begun))
+    return 1 if missed or not wanted else 0

@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""check.py DEBUGGER SCRIPT PROGRAM
+
+Promises of tools/gdb/acorn.py and tools/lldb/acorn.py, on a running process and on the core file that the kernel writes: all coroutines are
+listed, with state and name; frames of one that is suspended on its own stack, of one whose frames are in its save area (with
+the values of its variables), of one that waits and of the one that runs, whose frames go on in its resumer's."""
+
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+
+debugger, script, program = sys.argv[1:]
+failures = 0
+
+
+def skip(why):
+    print(f"skipped: {why}")
+    sys.exit(77)
+
+
+def expect(what, pattern, output):
+    global failures
+    if not re.search(pattern, output, re.S):
+        failures += 1
+        print(f"FAILED: {what}: nothing matches {pattern}\nin\n{output}\n")
+
+
+def order(*names):
+    """Functions, the innermost first, one frame behind the other or with others between."""
+    return r".*?".join(r"[ `]" + re.escape(n) for n in names)
+
+
+def run(commands, *target):
+    command = [shutil.which(debugger), "-q", "-batch", "-nx", "-iex", "set auto-load off", "-iex", "set debuginfod enabled off"]
+    for line in ["set pagination off", "set width 0", f"source {script}"] + commands:
+        command += ["-ex", line]
+    result = subprocess.run(command + list(target), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=100,
+                            env={**os.environ, "DEBUGINFOD_URLS": ""})
+    return result.stdout
+
+
+def run_lldb(commands, *target):
+    command = [shutil.which(debugger), "-x", "-b", "-o", f"command script import {script}"]
+    for line in commands:
+        command += ["-o", line]
+    return subprocess.run(command + list(target), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=100).stdout
+
+
+def lldb_answers(before, *target):
+    """What came after each question, as lldb repeats them."""
+    questions = ["aco list", "aco-threads", "aco bt all", "thread list"]
+    output = run_lldb(before + questions, *target)
+    return output, {q: (output + "(lldb) ").split(f"(lldb) {q}\n", 1)[-1].split("(lldb) ")[0] for q in questions}
+
+
+def check_lldb(directory):
+    output, answers = lldb_answers(["breakpoint set -n stop_here", "run"], program)
+    if "aco list" not in output or re.search(r"ptrace|not permitted|No module named", output):
+        skip("lldb has no Python, or may not trace processes here")
+    listed, shown = answers["aco list"], answers["aco bt all"]
+    expect("list: saved", r"1 +0x\w+ +suspended\+ +saved_inner", listed)
+    expect("list: name", r"3 +0x\w+ +suspended +worker +inner", listed)
+    expect("list: ready", r"4 +0x\w+ +ready +suspended", listed)
+    expect("list: running", r"5 +0x\w+ +running +runner +thread 1", listed)
+    expect("share stack", r"coroutine 2 .*frame #\d+: 0x\w+ saved_inner\b.*frame #\d+: 0x\w+ saved\b.*coroutine 3", shown)
+    expect("private stack", r"coroutine 3 .*worker.* inner.* inner.* inner.* suspended.* aco__begin.*coroutine 4", shown)
+    expect("saved: the innermost, no wrong ones", r"coroutine 1 [^#]*frame #0: 0x\w+ \w+.*saved_inner\b.*\(more are found only by a frame pointer\).*coroutine 2", shown)
+    expect("threads", r"coroutine 3 worker", answers["thread list"])
+    core = dump_core(directory)
+    if core:
+        _, answers = lldb_answers([], program, "-c", core)
+        expect("core: list", r"3 +0x\w+ +suspended +worker +inner", answers["aco list"])
+        expect("core: private stack", r"coroutine 3 .*worker.* inner.* inner.* inner.* suspended.* aco__begin.*coroutine 4", answers["aco bt all"])
+
+
+def dump_core(directory):
+    resource.setrlimit(resource.RLIMIT_CORE, (resource.getrlimit(resource.RLIMIT_CORE)[1],) * 2)
+    subprocess.run([program], cwd=directory, check=False)
+    cores = [name for name in os.listdir(directory) if name.startswith("core")]
+    if not cores:
+        print("no core file was written (ulimit -c, /proc/sys/kernel/core_pattern): left out")
+        return None
+    return os.path.join(directory, cores[0])
+
+
+def section(output, command):
+    """What came between two marks."""
+    found = re.search(rf"== {re.escape(command)}\n(.*?)(?:== |\Z)", output, re.S)
+    return found.group(1) if found else ""
+
+
+def ask(questions, before, *target):
+    commands = list(before)
+    for question in questions:
+        commands += [f"echo == {question}\\n", question]
+    output = run(commands, *target)
+    return output, {q: section(output, q) for q in questions}
+
+
+def check_suspended(answers):
+    listed = answers["aco list"]
+    expect("list: saved", r"1 +0x\w+ +suspended\+ +saved_inner", listed)
+    expect("list: in place", r"2 +0x\w+ +suspended +saved_inner", listed)
+    expect("list: name", r"3 +0x\w+ +suspended +worker +inner", listed)
+    expect("list: ready", r"4 +0x\w+ +ready +suspended", listed)
+    expect("list: all", r"\n6 coroutines", listed)
+    for number in "12":
+        expect("share stack", order("saved_inner ()", "saved ()"), answers[f"aco bt {number}"])
+    expect("private stack", order("inner (depth=", "inner (depth=", "inner (depth=", "suspended (arg=0x7)", "aco__begin"), answers["aco bt worker"])
+    expect("a saved variable", r"saved_inner.*precious = 4711", answers["up 3"] + answers["info locals"])
+
+
+QUESTIONS = ["aco list", "aco bt 1", "aco bt 2", "aco bt worker", "aco frame 1", "up 3", "info locals", "aco frame"]
+
+def check_gdb(directory):
+    if "yes" not in run(["python print('y' + 'es')"]):
+        skip("gdb has no Python")
+    live, answers = ask(QUESTIONS + ["aco bt runner", "aco bt 6", "aco apply all bt", "bt"], ["break stop_here", "run"], program)
+    if re.search(r"ptrace|Couldn't get registers|not permitted", live):
+        skip("processes may not be traced here")
+    check_suspended(answers)
+    expect("list: running", r"5 +0x\w+ +running +runner +thread 1", answers["aco list"])
+    expect("list: resuming", r"6 +0x\w+ +resuming", answers["aco list"])
+    expect("running, and linked", order("stop_here ()", "runs_inner ()", "runs (", "resumes (", "main ()"), answers["aco bt runner"])
+    expect("gdb's own", order("stop_here ()", "runs_inner ()", "runs (", "resumes (", "main ()"), answers["bt"])
+    expect("waiting, and linked", order("resumes (", "main ()"), answers["aco bt 6"])
+    expect("all", r"coroutine 1 .*coroutine 2 .*coroutine 3 .*coroutine 4 .*begins in suspended.*coroutine 5 .*coroutine 6 ", answers["aco apply all bt"])
+    chosen, _ = ask(["aco frame 3", "up 2", "info locals", "aco frame", "bt"], ["break stop_here", "run"], program)
+    expect("frame", r"aco frame 3.*inner \(depth=.*local = 10\d.*== aco frame\n.*stop_here", chosen)
+    printed, _ = ask(["print *(aco_t *)co", "print *((aco_t *)co)->share_stack"], ["break resumes", "run"], program)
+    expect("printer of aco_t", r"= coroutine 5 'runner', ready = {\s*is_end = ", printed)
+    expect("printer of aco_share_stack_t", r"= private stack of 262144 bytes = {\s*ptr = ", printed)
+    core = dump_core(directory)
+    if core:
+        _, answers = ask(QUESTIONS, [], program, core)
+        check_suspended(answers)
+        expect("list: done", r"5 +0x\w+ +done +runner", answers["aco list"])
+
+
+if not shutil.which(debugger):
+    skip(f"{debugger} is not installed")
+with tempfile.TemporaryDirectory() as scratch:
+    (check_gdb if "gdb" in os.path.basename(debugger) else check_lldb)(scratch)
+print("failed" if failures else "passed")
+sys.exit(failures != 0)

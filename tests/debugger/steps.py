@@ -1,0 +1,62 @@
+"""gdb -x steps.py PROGRAM: the promise of ../unwind_steps.c by a debugger's single steps and its unwinder, for one coroutine. Also
+for what runs in an emulator: qemu-aarch64 -g 1234 PROGRAM & gdb-multiarch -ex 'target remote :1234' -x steps.py PROGRAM"""
+
+import gdb
+
+OUTSIDE, INSIDE = ["resume_it", "call_resume", "main"], ["yield_it", "call_yield"]
+SWITCHES, WINDOW = 6, 2  # resumes, yields and the end; instructions from which nothing is known
+
+
+def functions():
+    """Of the frames, innermost first, by address: names of inlined ones would be the library's."""
+    frame = gdb.newest_frame()
+    found = []
+    while frame and len(found) < 40:
+        if frame.type() != gdb.INLINE_FRAME:
+            found.append(gdb.execute(f"info symbol {frame.pc()}", to_string=True).split(" ")[0])
+        frame = frame.older()
+    return found
+
+
+def ends(frames, all_frames):
+    return bool(frames) and frames == all_frames[-len(frames):]
+
+
+def check(found, is_inside):
+    """What is seen: nothing, one stack, or both; None: something else."""
+    inside, outside = ([f for f in found if f in names] for names in (INSIDE, OUTSIDE))
+    if len(found) == 1 and found[0] != "main":
+        return "cut"
+    if not is_inside:
+        return "alone" if not inside and ends(outside, OUTSIDE) else None
+    if [f for f in found if f in INSIDE + OUTSIDE] != inside + outside or (inside and not ends(inside, INSIDE)):
+        return None
+    return "linked" if outside == OUTSIDE else None if outside else "not linked"
+
+
+def step_through():
+    for setting in ("pagination off", "confirm off", "width 0"):
+        gdb.execute(f"set {setting}")
+    gdb.execute("break resume_it")
+    try:
+        gdb.execute("run" if not gdb.selected_inferior().pid else "continue", to_string=True)
+    except gdb.error as error:
+        print(f"skipped: {error}")
+        return 77
+    gdb.execute("delete")
+    lo, hi = (int(gdb.parse_and_eval(f"(unsigned long){v}")) for v in ("lo", "hi"))
+    seen = {}
+    while True:
+        found = functions()
+        if found[0] == "done":
+            break
+        what = check(found, lo <= int(gdb.parse_and_eval("(unsigned long)$sp")) <= hi)
+        if not what:
+            print(f"FAILED: {found}")
+        seen[what] = seen.get(what, 0) + 1
+        gdb.execute("stepi", to_string=True)
+    print(seen)
+    return int(None in seen or seen["cut"] > SWITCHES * WINDOW or seen["linked"] < seen["not linked"])
+
+
+gdb.execute(f"quit {step_through()}")

@@ -1,0 +1,52 @@
+# What sanitizers and Valgrind must find in coroutines of every kind, and what they must not report (sanitizers/planted.c).
+acorn_test(sanitizers.lives sanitizers/planted.c ARGS lives TIMEOUT 120)
+set(planted test_sanitizers_lives)
+target_compile_options(${planted} PRIVATE -Wno-unused-but-set-variable $<$<C_COMPILER_ID:GNU>:-Wno-use-after-free>)
+add_test(NAME sanitizers.roots COMMAND ${planted} roots)
+
+# planted(TOOL BUG REGEX KIND... [BY COMMAND...]): BUG, in each KIND of coroutine, must make TOOL report what REGEX says.
+function(planted tool bug regex)
+  cmake_parse_arguments(arg "" "" "BY" ${ARGN})
+  foreach(kind IN LISTS arg_UNPARSED_ARGUMENTS)
+    set(name sanitizers.${tool}.${bug}.${kind})
+    add_test(NAME ${name} COMMAND ${arg_BY} $<TARGET_FILE:${planted}> ${bug} ${kind})
+    set_tests_properties(${name} PROPERTIES PASS_REGULAR_EXPRESSION "${regex}" TIMEOUT 120
+                         ENVIRONMENT "ASAN_OPTIONS=detect_stack_use_after_return=1")
+  endforeach()
+endfunction()
+
+set(kinds private share generator in-stack task threads)
+if(CMAKE_C_FLAGS MATCHES "-fsanitize=address")
+  planted(asan heap "SUMMARY: AddressSanitizer: heap-use-after-free [^ ]* in heap" ${kinds})
+  planted(asan stack "SUMMARY: AddressSanitizer: stack-buffer-overflow [^ ]* in stack" ${kinds})
+  planted(asan returned "SUMMARY: AddressSanitizer: stack-use-after-return [^ ]* in returned" ${kinds})
+  planted(asan leak "LeakSanitizer: detected memory leaks.* in leak " ${kinds})
+  add_test(NAME sanitizers.asan.said_once COMMAND ${planted} lives)
+  set_tests_properties(sanitizers.asan.said_once PROPERTIES
+                       PASS_REGULAR_EXPRESSION "has a stack of its own, of the same size"
+                       FAIL_REGULAR_EXPRESSION "has a stack of its own.*has a stack of its own")
+elseif(CMAKE_C_FLAGS MATCHES "-fsanitize=thread")
+  planted(tsan race "data race.* race " share generator in-stack task threads)
+  planted(tsan race "data race.* race .*'teller'" private)
+elseif(CMAKE_C_FLAGS MATCHES "-fsanitize=memory")
+  planted(msan uninitialised "SUMMARY: MemorySanitizer: use-of-uninitialized-value [^ ]* in uninitialised" ${kinds})
+elseif(CMAKE_C_FLAGS MATCHES "-fsanitize=undefined")
+  planted(ubsan overflow "planted.c:[0-9:]* runtime error: signed integer overflow" ${kinds})
+endif()
+
+# Under Valgrind: from the build that nothing is changed in.
+find_program(ACORN_VALGRIND valgrind)
+if(NOT ACORN_VALGRIND)
+  message(STATUS "skipped: sanitizers.memcheck.*, sanitizers.helgrind.*: valgrind is not installed")
+elseif(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "^(-O2 -g)?$" AND NOT CMAKE_CROSSCOMPILING)
+  set(memcheck ${ACORN_VALGRIND} --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite,possible)
+  set(helgrind ${ACORN_VALGRIND} --tool=helgrind --error-exitcode=99)
+  planted(memcheck heap "Invalid read of size 4.* heap " private share BY ${memcheck})
+  planted(memcheck uninitialised "depends on uninitialised value.* uninitialised " share generator task BY ${memcheck})
+  planted(memcheck leak "are definitely lost.* leak " private share task BY ${memcheck})
+  planted(helgrind race "Possible data race.* race " private share BY ${helgrind})
+  foreach(case lives roots)
+    add_test(NAME sanitizers.memcheck.${case} COMMAND ${memcheck} $<TARGET_FILE:${planted}> ${case})
+  endforeach()
+  add_test(NAME sanitizers.helgrind.lives COMMAND ${helgrind} $<TARGET_FILE:${planted}> lives)
+endif()

@@ -1,0 +1,112 @@
+"""The coroutines of a process or a core file, for gdb/acorn.py and lldb/acorn.py: read from memory by what the library says of its
+layout in the constant aco__debug (src/slab.c), so that neither debug information nor a symbol table is needed."""
+
+import struct
+
+VERSION = 1
+FIELDS = """heap_next heap_thread heap_slabs slab_next slab_fresh slab_size slab_first state is_end share_stack arg fp save_ptr save_sz
+save_valid_sz block_size stack_ptr stack_owner stack_top stack_size extra_name name_size running resuming outermost""".split()
+# The state byte: include/aco.h.
+PHASE, READY, SAVED, ENDED, MAIN, GONE, RESUMING, RESUMING_SAVED = 7, 1, 2, 3, 4, 5, 6, 7
+EXTRA, PRIVATE = 0x10, 0x20
+
+
+class Memory:
+    """read(address, size) -> bytes, which may raise; a word is `word` bytes; `debug`: the address of aco__debug."""
+
+    def __init__(self, read, word, debug, little=True):
+        self.read, self.word, self.order = read, word, "<" if little else ">"
+        version, size = struct.unpack(self.order + "2I", read(debug, 8))
+        if version != VERSION:
+            raise ValueError(f"this library's aco__debug has version {version}; this script knows {VERSION}")
+        at = debug + 8
+        self.heaps, self.begin, self.returned = (self.word_at(at + i * word) for i in range(3))
+        for i, field in enumerate(FIELDS):
+            setattr(self, field, self.number_at(at + 3 * word + 2 * i, 2))
+
+    def number_at(self, address, size):
+        return int.from_bytes(self.read(address, size), "little" if self.order == "<" else "big")
+
+    def word_at(self, address):
+        return self.number_at(address, self.word)
+
+    def context_at(self, address):
+        """sp, pc, bp, base"""
+        return tuple(self.word_at(address + i * self.word) for i in range(4))
+
+    def string_at(self, address, size):
+        return self.read(address, size).split(b"\0")[0].decode("utf-8", "replace")
+
+    def chain(self, address, next_offset):
+        while address:
+            yield address
+            address = self.word_at(address + next_offset)
+
+    def coroutines(self):
+        """All that were made and not destroyed, numbered from 1."""
+        number = 0
+        threads = [self.word_at(heap + self.heap_thread) for heap in self.chain(self.word_at(self.heaps), self.heap_next)]
+        running = {self.word_at(t + self.running): t for t in threads}
+        resuming = {self.word_at(t + self.resuming): t for t in threads}
+        for heap in self.chain(self.word_at(self.heaps), self.heap_next):
+            for slab in self.chain(self.word_at(heap + self.heap_slabs), self.slab_next):
+                fresh, size = (self.number_at(slab + at, 4) for at in (self.slab_fresh, self.slab_size))
+                for block in range(slab + self.slab_first, slab + fresh, size):
+                    state = self.number_at(block + self.state, 1)
+                    if state & PHASE == GONE or state & (PHASE | PRIVATE) == MAIN:
+                        continue
+                    number += 1
+                    yield Coroutine(self, number, block, state, running.get(block), resuming.get(block))
+
+
+class Coroutine:
+    """`thread`: the thread record of who runs it, or None. `saved`: where its frames are instead of on its stack, or None."""
+
+    def __init__(self, memory, number, block, state_byte, thread, waits_on):
+        m = memory
+        self.memory, self.number, self.block, self.thread, self.saved = m, number, block, thread, None
+        phase = state_byte & PHASE
+        is_task = phase == MAIN
+        self.stack = m.word_at(block + m.share_stack)
+        self.lo, self.top = m.word_at(self.stack + m.stack_ptr), m.word_at(self.stack + m.stack_top)
+        # The context of the innermost resumer is in its thread's record.
+        self.sp, self.pc, self.bp, self.base = m.context_at(waits_on if waits_on and phase != RESUMING_SAVED else block)
+        self.private = bool(state_byte & PRIVATE)
+        self.entry = m.word_at(block + m.fp)
+        self.arg = m.word_at(block + m.arg)
+        if thread:
+            self.state = "running"
+        elif phase == ENDED:
+            self.state = "done"
+        elif phase in (RESUMING, RESUMING_SAVED) or waits_on:
+            self.state = "resuming"
+        elif phase == READY or self.pc == m.begin or (is_task and self.sp == self.top):
+            self.state = "ready"
+        else:
+            self.state = "suspended"
+        if phase in (SAVED, RESUMING_SAVED):
+            self.saved = m.word_at(block + m.save_ptr)
+        if is_task:
+            self.entry = 0  # the word is the ring's
+        self.name = ""
+        if state_byte & EXTRA:
+            extra = self.stack + m.stack_size
+            if not self.private:
+                extra = m.word_at(m.word_at(block + m.save_ptr) + m.word_at(block + m.save_sz))
+            self.name = m.string_at(extra + m.extra_name, m.name_size)
+
+    def has_frames(self):
+        return self.state in ("suspended", "resuming")
+
+    def is_on_stack(self, address):
+        return self.lo <= address <= self.top
+
+    def to_memory(self, address):
+        """Where what stood at this address of its stack is now."""
+        if self.saved is not None and self.sp <= address <= self.top:
+            return address - self.sp + self.saved
+        return address
+
+    def end(self):
+        """Where in memory its frames end: there stood its outermost return address."""
+        return self.to_memory(self.top)
