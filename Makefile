@@ -3,6 +3,7 @@
 #   make test    every test, on every compiler and option that this machine has
 #   make test-platforms   every other processor and system, emulated (ROWS='NAME ...' for some rows of tools/platforms/rows.py)
 #   make test-platforms-quick   what CI runs of it
+#   make lint    clang-tidy, cppcheck, gcc -fanalyzer; clang-format of what is not committed
 #   make apn     the compiler helper, build/apn/apn.so (tools/apn/README.md)
 #   make fuzz    all fuzz targets, for an hour each (FUZZ_SECONDS=…)
 #   make soak    everything at once, for ten minutes (SOAK_SECONDS=…)
@@ -55,6 +56,10 @@ test-platforms-quick: | build
 	@sh tools/setup.sh platforms-quick
 	@$(PYTHON) tools/platforms/run.py --cut
 
+lint: | build
+	@sh tools/setup.sh lint
+	@sh tools/lint.sh
+
 apn: | build
 	@sh tools/setup.sh apn
 	@cmake -S tools/apn -B build/apn -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=clang-19 -DCMAKE_CXX_COMPILER=clang++-19 > build/apn.log 2>&1 && \
@@ -92,4 +97,4 @@ build:
 clean:
 	rm -rf build
 
-.PHONY: demo test nightly fuzz soak prove prove-quick prove-model test-platforms test-platforms-quick apn bench bench-memory clean
+.PHONY: demo test nightly lint fuzz soak prove prove-quick prove-model test-platforms test-platforms-quick apn bench bench-memory clean

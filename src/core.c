@@ -250,7 +250,7 @@ static aco_t *main_new(void *arg)
     aco__thread_t *self = ready();
     aco_t *co = aco__block_memory_new(&room);
     if (!co)
-        aco__refuse_memory(1, "aco_create", sizeof(aco_t));
+        aco__die_of_memory("aco_create", sizeof(aco_t));
     memset(co, 0, sizeof *co);
     co->aco__self.base = self; /* the thread that may resume its coroutines */
     co->aco__state = ACO__MAIN;
@@ -326,15 +326,15 @@ aco_t *aco__create(aco_t *main_co, aco_share_stack_t *stack, size_t save_sz, aco
         aco__die("aco_create", main_co, "is given as main_co, but is not a main coroutine");
     co = block_new(save_sz ? save_sz : DEFAULT_SAVE);
     if (!co)
-        aco__refuse_memory(1, "aco_create", sizeof(aco_t) + save_sz);
+        aco__die_of_memory("aco_create", sizeof(aco_t) + save_sz);
     co->main_co = main_co;
     co->share_stack = aco__stack_for_one(stack);
     if (!co->share_stack)
-        aco__refuse_memory(1, "aco_create", stack->sz);
+        aco__die_of_memory("aco_create", stack->sz);
     co->aco__state = own_fp ? 0 : ACO__SHARES_FP;
     prepare_entry(co, fp, arg);
     if (aco__observe_new(co, 0) != 0)
-        aco__refuse_memory(1, "aco_create", sizeof(aco__extra_t));
+        aco__die_of_memory("aco_create", sizeof(aco__extra_t));
     aco__shadow_new(co, 1, "aco_create");
     aco__trace_new(co);
     measure_if_wanted(co);

@@ -310,14 +310,12 @@ ACO__FROM_OUTSIDE static _Unwind_Reason_Code assign(struct _Unwind_Context *cont
     return to->next ? _URC_NO_REASON : _URC_END_OF_STACK;
 }
 
-static cancel_t *cancel_new(const char *call, aco_t *co, int fatal)
+static cancel_t *cancel_new(const char *call, aco_t *co)
 {
     size_t sz = sizeof(cancel_t);
     cancel_t *cancel = aco__memory_new(&sz);
-    if (!cancel) {
-        aco__refuse_memory(fatal, call, sz);
+    if (!cancel)
         return NULL;
-    }
     memset(cancel, 0, sizeof *cancel);
     cancel->call = call;
     cancel->co = co;
@@ -373,15 +371,15 @@ int aco_cancel(aco_t *co)
     if (aco__check(0, "aco_cancel", co) != 0)
         return -1;
     if (aco__is_new(co)) {
-        co->is_end = 1;
+        co->is_end = 1; // NOLINT(clang-analyzer-core.NullDereference): the check has refused NULL
         co->aco__self.bp = NULL; /* its result */
         aco__set_phase(co, ACO__ENDED);
         aco__trace_ended(co);
         return 0;
     }
-    cancel = cancel_new("aco_cancel", co, 0);
+    cancel = cancel_new("aco_cancel", co);
     if (!cancel)
-        return -1;
+        return aco__refuse_memory(0, "aco_cancel", sizeof *cancel);
     if (aco__interrupt(co, unwind_coroutine, cancel, "aco_cancel") != ACO_ERROR)
         return 0;
     aco__memory_free(cancel, sizeof *cancel);
@@ -400,7 +398,9 @@ static void unwind_generator(aco__event_t *event, const aco__context_t *consumer
 
 static aco__event_t *closing(const char *call, const void *outer)
 {
-    cancel_t *cancel = cancel_new(call, NULL, 1);
+    cancel_t *cancel = cancel_new(call, NULL);
+    if (!cancel)
+        aco__die_of_memory(call, sizeof *cancel);
     cancel->event.call = unwind_generator;
     cancel->outer = outer;
     return &cancel->event;

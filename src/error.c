@@ -86,6 +86,12 @@ int aco__refuse_memory(int fatal, const char *call, size_t sz)
     return aco__refuse(fatal, error, call, NULL, "no memory for %zu bytes: %s", sz, strerror(error));
 }
 
+void aco__die_of_memory(const char *call, size_t sz)
+{
+    aco__refuse_memory(1, call, sz);
+    __builtin_unreachable();
+}
+
 int aco__refuse_shadow_stack(int fatal, const char *call)
 {
     if (aco_likely(!aco__has_shadow_stack()))

@@ -65,6 +65,7 @@ ACO__HIDDEN ACO__COLD __attribute__((format(ACO__PRINTF, 5, 6))) int aco__refuse
 /* The same for a failed request for `sz` bytes of memory: errno says what happened and becomes EAGAIN where the reason is the
  * kernel's limit on mappings. */
 ACO__HIDDEN ACO__COLD int aco__refuse_memory(int fatal, const char *call, size_t sz);
+ACO__HIDDEN ACO__COLD __attribute__((noreturn)) void aco__die_of_memory(const char *call, size_t sz);
 /* The same for a thread with a shadow stack; 0 where there is none. */
 ACO__HIDDEN int aco__refuse_shadow_stack(int fatal, const char *call);
 

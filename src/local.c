@@ -261,13 +261,14 @@ void aco__values_destroy(aco__extra_t *extra)
     for (int round = 0; round < DESTRUCTOR_ROUNDS && again; round++) {
         again = 0;
         for (uint32_t i = 0; place(extra, i); i++) {
-            aco_key_t key = {i, place(extra, i)->generation};
-            void *value = place(extra, i)->value;
+            aco__value_t *at = place(extra, i);
+            aco_key_t key = {i, at->generation};
+            void *value = at->value;
             void (*destructor)(void *);
-            if (!value || place(extra, i)->size || !is_key(key))
+            if (!value || at->size || !is_key(key))
                 continue;
             destructor = __atomic_load_n(&keys[i].destructor, __ATOMIC_ACQUIRE);
-            place(extra, i)->value = NULL;
+            at->value = NULL;
             if (destructor) {
                 destructor(value); /* may set values, and so move them */
                 again = 1;

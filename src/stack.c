@@ -93,7 +93,7 @@ aco_share_stack_t *aco_share_stack_new2(size_t sz, char guard_page_enabled)
 {
     aco_share_stack_t *stack = stack_new(sz, guard_page_enabled != 0);
     if (!stack)
-        aco__refuse_memory(1, "aco_share_stack_new2", sz ? sz : DEFAULT_SIZE);
+        aco__die_of_memory("aco_share_stack_new2", sz ? sz : DEFAULT_SIZE);
     return stack;
 }
 

@@ -202,6 +202,23 @@ platforms() {
 }
 platforms
 
+# Static analysis, which installs its tools.
+lint() {
+    wants lint || return 0
+    start=$(date +%s)
+    if make --no-print-directory lint >build/test/lint.log 2>&1; then
+        passed=$((passed + 1))
+        for tool in $(sed -n 's/^lint: \(.*\): skipped.*/\1/p' build/test/lint.log); do
+            skip "lint.$tool" "it is not here"
+        done
+    else
+        failed=$((failed + 1)) failures="$failures lint"
+        grep -E ': (warning|error|style|performance|portability):|^stale|^lint:' build/test/lint.log | head -n 40
+    fi
+    echo "lint: $(($(date +%s) - start)) s"
+}
+lint
+
 # The compiled switches against theorems, the model of their interleavings, and seeded faults; on every processor nightly.
 prove() {
     wants prove || return 0

@@ -9,6 +9,7 @@ packages() {
     test) echo gcc g++ make cmake ninja-build python3 binutils pkg-config libgtest-dev valgrind gdb libunwind-dev systemtap-sdt-dev \
         gcc-12-multilib g++-12-multilib clang-19 lld-19 llvm-19 libclang-rt-19-dev libc++-19-dev libc++abi-19-dev clang-14 \
         lldb-19 python3-lldb-19 ;;
+    lint) echo gcc clang-tidy-19 clang-format-19 cppcheck ;;
     apn) echo cmake ninja-build clang-19 lld-19 llvm-19-dev llvm-19-tools python3 ;;
     fuzz) echo gcc g++ make cmake ninja-build clang-19 libclang-rt-19-dev ;;
     bench) echo gcc g++ make cmake ninja-build python3 python3-matplotlib clang-19 lld-19 libboost-context-dev libboost-coroutine-dev \

@@ -1,0 +1,68 @@
+#!/bin/sh
+# lint.sh: clang-tidy (.clang-tidy), cppcheck (tools/lint/cppcheck) and gcc -fanalyzer (tools/lint/fanalyzer) over the library for
+# Linux on x86-64, in one configuration each, and clang-format (.clang-format) over the lines that are not committed yet.
+# Any finding that those files do not name is an error. A tool that is not here is skipped by name.
+set -u
+cd "$(dirname "$0")/.."
+LC_ALL=C
+export LC_ALL
+jobs=$(nproc 2>/dev/null || echo 2)
+log=build/lint
+mkdir -p $log
+status=0
+flags="-std=c11 -I$PWD/include -fexceptions -O2"
+sources() { ls src/*.c src/os/posix*.c; }
+
+found() { # TOOL FILE: its findings, if there are any
+    if [ -s "$2" ]; then
+        cat "$2"
+        echo "lint: $1: $(grep -cE ': (warning|error|style|performance|portability):|^stale' "$2") findings"
+        status=1
+    else
+        echo "lint: $1: nothing found ($(($(date +%s) - start)) s)"
+    fi
+    start=$(date +%s)
+}
+
+has() {
+    command -v "$1" >/dev/null && return
+    echo "lint: $1: skipped, it is not here"
+    return 1
+}
+
+start=$(date +%s)
+if has clang-tidy-19; then
+    # shellcheck disable=SC2086
+    sources | xargs -P "$jobs" -I{} clang-tidy-19 --quiet {} -- $flags >$log/tidy.c 2>/dev/null || [ -s $log/tidy.c ] || echo 'error: did not run' >$log/tidy.c
+    clang-tidy-19 --quiet examples/tree_iterator.cpp -- -std=c++20 "-I$PWD/include" >$log/tidy.cpp 2>/dev/null # stands for aco.hpp
+    cat $log/tidy.c $log/tidy.cpp >$log/tidy
+    found clang-tidy $log/tidy
+fi
+
+if has cppcheck; then
+    # shellcheck disable=SC2046
+    cppcheck -j "$jobs" --quiet --std=c11 --enable=warning,style,performance,portability --inline-suppr --suppressions-list=tools/lint/cppcheck \
+        "-I$PWD/include" -D__GNUC__=12 -D__linux__ -D__ELF__ -D__x86_64__ -D__SIZEOF_POINTER__=8 -D__STDC_VERSION__=201112L \
+        $(sources | sed "s,^,$PWD/,") >$log/cppcheck 2>&1
+    found cppcheck $log/cppcheck
+fi
+
+if has gcc; then
+    # shellcheck disable=SC2086
+    sources | xargs -P "$jobs" -I{} gcc -fanalyzer $flags -c {} -o /dev/null 2>&1 | sed "s,^$PWD/,," >$log/fanalyzer.all
+    sed -n 's/^\([^: ]*\):[0-9]*:[0-9]*\(: warning: \)/\1\2/p' $log/fanalyzer.all | sort -u >$log/fanalyzer.lines
+    sed '/^#/d; /^$/d' tools/lint/fanalyzer | sort -u >$log/fanalyzer.known
+    { comm -23 $log/fanalyzer.lines $log/fanalyzer.known
+        comm -13 $log/fanalyzer.lines $log/fanalyzer.known | sed 's/^/stale, tools\/lint\/fanalyzer: /'
+        grep ': error: ' $log/fanalyzer.all; } >$log/fanalyzer
+    found 'gcc -fanalyzer' $log/fanalyzer
+fi
+
+# Assembly is laid out by hand. See .clang-format for why not whole files.
+if has git-clang-format-19 && git rev-parse --git-dir >/dev/null 2>&1; then
+    git-clang-format-19 --binary clang-format-19 --diff HEAD -- src/*.c src/*.h src/os include/*.h include/*.hpp include/aco/*.h tests examples \
+        >$log/format 2>&1
+    grep -q '^diff ' $log/format || : >$log/format
+    found 'clang-format, of what is not committed' $log/format
+fi
+exit $status
