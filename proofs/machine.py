@@ -17,7 +17,7 @@ class Program:
 
     def __init__(self, path, arch):
         self.arch = arch
-        self.sections, self.functions, self.labels, self.starts, self.tls = [], {}, {}, {}, {}
+        self.sections, self.functions, self.labels, self.starts, self.tls, self.static = [], {}, {}, {}, {}, set()
         with open(path, "rb") as file:
             elf = ELFFile(file)
             for section in elf.iter_sections():
@@ -34,6 +34,8 @@ class Program:
                     while name in self.functions:  # static, in another unit
                         name += "'"
                     self.functions[name] = (at, symbol["st_size"])
+                    if symbol["st_info"]["bind"] == "STB_LOCAL":
+                        self.static.add(at)
                     self.starts.setdefault(at, []).append(symbol.name)
                 elif kind == "STT_TLS":
                     self.tls[symbol.name] = at
