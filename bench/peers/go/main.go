@@ -91,6 +91,63 @@ func spawn(number int) (run, func()) {
 	}, func() {}
 }
 
+// ---- write_fully(), as bench/sending.h has it ----
+
+type connection struct {
+	expected, sends int
+}
+
+const (
+	senders    = 10
+	sentAtOnce = 800
+)
+
+//go:noinline
+func sendSome(c *connection, data, size int) int {
+	sent := size
+	if sent > sentAtOnce {
+		sent = sentAtOnce
+	}
+	bench.Must(data == c.expected, "other bytes were sent")
+	c.expected = data + sent
+	c.sends++
+	return sent
+}
+
+//go:noinline
+func sendWhenReady(c *connection, data, size int) int {
+	runtime.Gosched()
+	return sendSome(c, data, size)
+}
+
+//go:noinline
+func writeFully(c *connection, data, size int) {
+	for size > 0 {
+		sent := sendWhenReady(c, data, size)
+		data += sent
+		size -= sent
+	}
+}
+
+func sending(number int) (run, func()) {
+	return func(rounds int) int {
+		for i := 0; i < rounds; i++ {
+			var ended sync.WaitGroup
+			ended.Add(senders)
+			for j := 0; j < senders; j++ {
+				go func() {
+					var c connection
+					writeFully(&c, 0, number/senders*sentAtOnce)
+					bench.Must(c.sends == number/senders, "not all was sent")
+					ended.Done()
+				}()
+			}
+			ended.Wait()
+		}
+		return rounds * number
+	}, func() {}
+}
+
 // ---- Samples ----
 
 func measure(begin func(int) (run, func()), number, samples int, ns float64) {
@@ -116,9 +173,9 @@ func measure(begin func(int) (run, func()), number, samples int, ns float64) {
 
 func main() {
 	runtime.GOMAXPROCS(1)
-	cases := map[string]func(int) (run, func()){"ring": ring, "ping_pong": pingPong, "spawn": spawn}
+	cases := map[string]func(int) (run, func()){"ring": ring, "ping_pong": pingPong, "spawn": spawn, "write_fully": sending}
 	if len(os.Args) != 7 || cases[os.Args[1]] == nil {
-		fmt.Fprintf(os.Stderr, "usage: %s ring|ping_pong|spawn NUMBER - SAMPLES MILLISECONDS SEED\n", os.Args[0])
+		fmt.Fprintf(os.Stderr, "usage: %s ring|ping_pong|spawn|write_fully NUMBER - SAMPLES MILLISECONDS SEED\n", os.Args[0])
 		os.Exit(2)
 	}
 	number := func(i int) int {

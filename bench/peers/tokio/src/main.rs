@@ -38,6 +38,7 @@ enum Made {
     Ring(Vec<JoinHandle<()>>),
     PingPong(Sender<usize>, Receiver<usize>),
     Spawn(usize),
+    WriteFully(usize),
 }
 
 async fn yielding() {
@@ -55,8 +56,46 @@ async fn replying(mut there: Receiver<usize>, back: Sender<usize>) {
     }
 }
 
+/// As bench/sending.h has it: what is sent is `data` to the end.
+struct Connection {
+    expected: usize,
+    sends: usize,
+}
+
+const SENDERS: usize = 10;
+const SENT_AT_ONCE: usize = 800;
+
+#[inline(never)]
+fn send_some(c: &mut Connection, data: usize, size: usize) -> usize {
+    let sent = size.min(SENT_AT_ONCE);
+    assert_eq!(data, c.expected, "other bytes were sent");
+    c.expected = data + sent;
+    c.sends += 1;
+    sent
+}
+
+async fn send_when_ready(c: &mut Connection, data: usize, size: usize) -> usize {
+    yield_now().await;
+    send_some(c, data, size)
+}
+
+async fn write_fully(c: &mut Connection, mut data: usize, mut size: usize) {
+    while size > 0 {
+        let sent = send_when_ready(c, data, size).await;
+        data += sent;
+        size -= sent;
+    }
+}
+
+async fn sender(sends: usize) {
+    let mut c = Connection { expected: 0, sends: 0 };
+    write_fully(&mut c, 0, sends * SENT_AT_ONCE).await;
+    assert_eq!(c.sends, sends, "not all was sent");
+}
+
 fn make(name: &str, number: usize) -> Made {
     match name {
+        "write_fully" => Made::WriteFully(number),
         "ring" => {
             STOP.store(false, Relaxed);
             Made::Ring((1..number).map(|_| spawn(yielding())).collect())
@@ -89,6 +128,15 @@ async fn run(made: &mut Made, rounds: usize) -> usize {
             }
             assert_eq!(value, rounds, "other values came back");
             rounds
+        }
+        Made::WriteFully(number) => {
+            for _ in 0..rounds {
+                let tasks: Vec<_> = (0..SENDERS).map(|_| spawn(sender(*number / SENDERS))).collect();
+                for task in tasks {
+                    task.await.expect("a result");
+                }
+            }
+            rounds * *number
         }
         Made::Spawn(1) => {
             let before = COUNT.get();
@@ -146,8 +194,8 @@ async fn measure(name: String, number: usize, samples: usize, ns: f64) {
 
 fn main() {
     let args: Vec<String> = env::args().collect();
-    if args.len() != 7 || !["ring", "ping_pong", "spawn"].contains(&args[1].as_str()) {
-        eprintln!("usage: {} ring|ping_pong|spawn NUMBER - SAMPLES MILLISECONDS SEED", args[0]);
+    if args.len() != 7 || !["ring", "ping_pong", "spawn", "write_fully"].contains(&args[1].as_str()) {
+        eprintln!("usage: {} ring|ping_pong|spawn|write_fully NUMBER - SAMPLES MILLISECONDS SEED", args[0]);
         exit(2);
     }
     let number = |i: usize| args[i].parse::<usize>().expect("a number");

@@ -1,0 +1,7 @@
+# The programs of bench/run_paper.py beside those of bench/run.py.
+bench_program(native-write_fully SOURCES write_fully.c LIBRARIES acorn_static)
+bench_program(native-write_fully_classic SOURCES write_fully.c DEFINITIONS TASKS_CLASSIC)
+bench_program(native-write_fully_cpp20 SOURCES peers/write_fully_cpp20.cpp)
+if(Boost_FOUND AND boost_context_library)
+  bench_program(native-write_fully_boost SOURCES peers/boost_write_fully.cpp LIBRARIES Boost::boost ${boost_context_library})
+endif()

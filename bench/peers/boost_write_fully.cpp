@@ -1,0 +1,3 @@
+// write_fully() on Boost.Context's fibers.
+#define TASKS_BOOST
+#include "../write_fully.c"

@@ -1,0 +1,53 @@
+/* write_fully() in tasks of bench/tasks.h: each send waits until its connection is ready, which lets the other tasks run. C11
+ * and C++17. */
+#include "tasks.h"
+
+#include "sending.h"
+
+TASK_LAYER void wait_for_ready(connection_t *c)
+{
+    (void)c;
+    tasks_yield();
+}
+
+TASK_LAYER size_t send_when_ready(connection_t *c, const char *data, size_t size)
+{
+    wait_for_ready(c);
+    return send_some(c, data, size);
+}
+
+TASK_LAYER void write_fully(connection_t *c, const char *data, size_t size)
+{
+    while (size > 0) {
+        size_t sent = send_when_ready(c, data, size);
+        data += sent;
+        size -= sent;
+    }
+}
+
+static void *sender(void *arg)
+{
+    connection_t *c = (connection_t *)arg;
+    write_fully(c, c->data, c->size);
+    return NULL;
+}
+
+BENCH_INLINE void write_fully_run(void *made, size_t rounds)
+{
+    sending_t *s = (sending_t *)made;
+    for (; rounds; rounds--) {
+        sending_begin(s);
+        tasks_run(sender, s->connections, sizeof s->connections[0], SENDERS);
+        sending_check(s);
+    }
+}
+NATIVE_RUN(write_fully_run)
+
+int main(int argc, char **argv)
+{
+    static const native_case_t cases[] = {
+        {"write_fully", sending_make, NATIVE_ALL(write_fully_run)},
+        {NULL, NULL, {NULL, NULL, NULL, NULL}},
+    };
+    return tasks_main(argc, argv, cases);
+}
