@@ -4,11 +4,16 @@
 #include <aco.h>
 #include <aco/scheduler.h>
 
-static aco_t *spawned(aco_function_t fn, void *arg)
+static aco_t *spawned_with(aco_function_t fn, void *arg, const aco_options_t *opts)
 {
-    aco_t *task = aco_spawn(fn, arg, NULL);
+    aco_t *task = aco_spawn(fn, arg, opts);
     native_must(task != NULL, aco_error_message());
     return task;
+}
+
+static aco_t *spawned(aco_function_t fn, void *arg)
+{
+    return spawned_with(fn, arg, NULL);
 }
 
 /* ---- Every task of a ring yields ---- */
@@ -17,6 +22,10 @@ RING(ring, aco_task_yield)
 RING_LIVE(ring_live, aco_task_yield)
 RING(ring_call, aco_task_yield_call)
 RING_LIVE(ring_call_live, aco_task_yield_call)
+
+#ifndef RING_STACK
+#define RING_STACK 0 /* the default */
+#endif
 
 static aco_t **others;
 
@@ -32,11 +41,12 @@ static void ring_join(void)
 
 static void *ring_of(aco_function_t body, size_t number)
 {
+    const aco_options_t opts = {.stack_size = RING_STACK};
     ring_join();
     others = (aco_t **)bench_alloc(number * sizeof *others);
     ring_others = number - 1;
     for (size_t i = 0; i < ring_others; i++)
-        others[i] = spawned(body, NULL);
+        others[i] = spawned_with(body, NULL, &opts);
     ring_wanted = 1;
     aco_task_yield();
     return NULL;

@@ -10,7 +10,8 @@
  * The stack's first return address stands at `aco__top`, just below a line boundary, and is the same for every coroutine:
  * it is written once and never copied. Coroutines' frames grow down from it. The colour differs from stack to stack, so that
  * the tops of many stacks do not fall into the same cache sets; it leaves at least 1 KiB of the head page to the outermost
- * frames, so that a coroutine a call or two deep takes one page. */
+ * frames, so that a coroutine a call or two deep takes one page. ACO_CONFIG_NO_COLOUR (CMake: ACORN_STACK_COLOURS=OFF) gives all
+ * the same one, to measure what colours gain. */
 #include "os.h"
 #include "track.h"
 
@@ -44,7 +45,12 @@ static const uint64_t canary = UINT64_C(0x6b63617473206f63); /* in the 64 bytes 
 
 aco_share_stack_t *aco__stack_lay_out(char *map, size_t below, size_t sz, unsigned number, int guarded)
 {
+#ifdef ACO_CONFIG_NO_COLOUR
+    size_t colour = FIRST_COLOUR + COLOURS - 1;
+    (void)number;
+#else
     size_t colour = FIRST_COLOUR + number % COLOURS * 37u % COLOURS; /* no common factor: all come, neighbours far apart */
+#endif
     char *top = map + below + sz + colour * ACO__CACHE_LINE;
     aco_share_stack_t *stack = (aco_share_stack_t *)(void *)top;
     memset(top, 0, RECORD);
