@@ -11,6 +11,7 @@
 #   make prove   the theorems about the compiled switches, on every processor, compiler and level (PROVE='--only REGEX --verbose')
 #   make prove-quick   on x86-64 alone, and that seeded faults are found; what CI runs
 #   make bench   the comparison tables; BENCH='--quick --json FILE'
+#   make bench-paper   the experiments of the paper on the switch, and what it says beside (docs/paper.md); BENCH='--quick --json FILE'
 #   make bench-memory   memory at scale, up to ten million coroutines; BENCH='--quick --max 100000 --json FILE'
 TEXT ?=
 BENCH ?=
@@ -91,10 +92,14 @@ bench-memory: | build
 	@sh tools/setup.sh demo bench
 	@$(PYTHON) bench/run_memory.py --svg build/plots $(BENCH)
 
+bench-paper: apn
+	@sh tools/setup.sh demo bench paper
+	@$(PYTHON) bench/run_paper.py --svg build/plots $(BENCH)
+
 build:
 	@mkdir -p build
 
 clean:
 	rm -rf build
 
-.PHONY: demo test nightly lint fuzz soak prove prove-quick prove-model test-platforms test-platforms-quick apn bench bench-memory clean
+.PHONY: demo test nightly lint fuzz soak prove prove-quick prove-model test-platforms test-platforms-quick apn bench bench-memory bench-paper clean

@@ -3,7 +3,8 @@
  *
  *   PROGRAM NAME NUMBER - SAMPLES MILLISECONDS SEED
  * prints, one line for each sample, the nanoseconds of processor time of one of what NAME does: a round trip, a transfer, a
- * node. Each sample has new coroutines, another stack colour and another code placement. */
+ * node. Each sample has new coroutines, another stack colour and another code placement. With 0 samples it does one round and prints
+ * nothing: for counting instructions. */
 #ifndef NATIVE_H
 #define NATIVE_H
 #include "bench.h"
@@ -66,6 +67,8 @@ BENCH_FUNCTION size_t native_rounds(const native_case_t *c, unsigned placement, 
 BENCH_FUNCTION int native_measure(const native_case_t *c, size_t number, unsigned samples, double ns, unsigned seed)
 {
     size_t rounds = 0;
+    if (samples == 0)
+        c->run[0](c->make(0, number), 1);
     for (unsigned s = 0; s < samples; s++) {
         unsigned placement = (seed + s) % NATIVE_PLACEMENTS;
         void *made = c->make(placement, number);
