@@ -1,6 +1,7 @@
 # The programs of bench/run_paper.py beside those of bench/run.py.
 bench_program(native-write_fully SOURCES write_fully.c LIBRARIES acorn_static)
 bench_program(native-write_fully_classic SOURCES write_fully.c DEFINITIONS TASKS_CLASSIC)
+bench_program(native-write_fully_classic_ret SOURCES write_fully.c DEFINITIONS TASKS_CLASSIC CLASSIC_RET)
 bench_program(native-write_fully_cpp20 SOURCES peers/write_fully_cpp20.cpp)
 if(Boost_FOUND AND boost_context_library)
   bench_program(native-write_fully_boost SOURCES peers/boost_write_fully.cpp LIBRARIES Boost::boost ${boost_context_library})
@@ -15,6 +16,7 @@ set(ACORN_APN ${PROJECT_SOURCE_DIR}/build/apn/apn.so CACHE FILEPATH "The compile
 if(TARGET llhttp)
   bench_program(native-clients SOURCES clients/clients.c LIBRARIES acorn_static llhttp)
   bench_program(native-clients_classic SOURCES clients/clients.c LIBRARIES llhttp DEFINITIONS TASKS_CLASSIC)
+  bench_program(native-clients_classic_ret SOURCES clients/clients.c LIBRARIES llhttp DEFINITIONS TASKS_CLASSIC CLASSIC_RET)
   if(EXISTS ${ACORN_APN} AND CMAKE_C_COMPILER_ID STREQUAL "Clang" AND CMAKE_C_COMPILER_VERSION VERSION_GREATER_EQUAL 19)
     bench_program(native-clients-apn SOURCES clients/clients.c LIBRARIES acorn_static llhttp)
     target_compile_options(native-clients-apn PRIVATE -fpass-plugin=${ACORN_APN})

@@ -12,7 +12,9 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 sys.dont_write_bytecode = True
 import run  # noqa: E402: bench/run.py, beside this file
@@ -22,6 +24,7 @@ BOTH = ("gcc", "clang")
 run.NATIVE_PROGRAMS.update({
     "write_fully": ({"": {}}, BOTH, None),
     "write_fully_classic": ({"": {}}, BOTH, None),
+    "write_fully_classic_ret": ({"": {}}, BOTH, None),
     "write_fully_cpp20": ({"": {}}, BOTH, None),
     "write_fully_boost": ({"": {}}, BOTH, "libboost-context-dev"),
     "paper_yield": ({"": {}}, BOTH, None),
@@ -29,6 +32,7 @@ run.NATIVE_PROGRAMS.update({
     "scheduler-small": ({"": {}}, BOTH, None),
     "clients": ({"": {}}, BOTH, "node-llhttp"),
     "clients_classic": ({"": {}}, BOTH, "node-llhttp"),
+    "clients_classic_ret": ({"": {}}, BOTH, "node-llhttp"),
     "clients-apn": ({"": {}}, ("clang",), "node-llhttp or the compiler helper (make apn)"),
 })
 ACORN, CLASSIC, CPP20, CPP23, BOOST, COROSENSEI = "acorn", "classic switch", "C++20 generator", "C++23 generator", "Boost.Coroutine2", "corosensei"
@@ -81,6 +85,7 @@ WRITE_FULLY = NativeCase("write_fully", "write_fully(): ten tasks send 100 MB ea
                          Line("a task for each call, pooled frames", "write_fully_cpp20", "write_fully_pool", SENDS, impl="C++20 coroutine"),
                          Line("scheduler", "write_fully", "write_fully", SENDS, limit=0.50),
                          Line("next of the ring", "write_fully_classic", "write_fully", SENDS, impl=CLASSIC),
+                         Line("next of the ring, by ret", "write_fully_classic_ret", "write_fully", SENDS, impl=CLASSIC),
                          Line("fiber", "write_fully_boost", "write_fully", SENDS, impl="Boost.Context"),
                          Line("yield_now", "tokio", "write_fully", SENDS, impl="tokio"),
                          Line("Gosched", "go", "write_fully", SENDS, impl="Go"), params={"tasks": 10})
@@ -103,6 +108,7 @@ REQUESTS = 400
 def client(name, title, limit):
     return NativeCase(name, f"{title} (fig. 16); ns for each request",
                       Line("next of the ring", "clients_classic", name, REQUESTS, impl=CLASSIC),
+                      Line("next of the ring, by ret", "clients_classic_ret", name, REQUESTS, impl=CLASSIC),
                       Line("inline switch", "clients", name, REQUESTS),
                       Line("inline switch and helper", "clients-apn", name, REQUESTS, limit=limit), params={"clients": 10})
 
@@ -148,9 +154,9 @@ COUNTED = ("cachegrind", "--cache-sim=yes", "--D1=32768,8,64", "--LL=8388608,16,
 FIELDS = {"instructions": r"I\s+refs:\s+([\d,]+)", "reads": r"D\s+refs:.*?\(\s*([\d,]+) rd", "read_misses": r"D1\s+misses:.*?\(\s*([\d,]+) rd"}
 
 
-def counted(program, number):
+def counted(program, path, number):
     """What one round of so many does, or None."""
-    command = ["valgrind", f"--tool={COUNTED[0]}", *COUNTED[1:], program.path, program.line.arguments[0], str(number), "-", "0", "1", "1"]
+    command = ["valgrind", f"--tool={COUNTED[0]}", *COUNTED[1:], path, program.line.arguments[0], str(number), "-", "0", "1", "1"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=run.RUN_LIMIT)
     found = {field: re.search(pattern, done.stderr) for field, pattern in FIELDS.items()}
     return {field: int(match.group(1).replace(",", "")) for field, match in found.items()} if done.returncode == 0 and all(found.values()) else None
@@ -165,11 +171,14 @@ def count(cases):
             if program.missing or program.impl in ("Go", "tokio"):
                 continue
             run.progress(f"counting: {case.name}, {program.label}, {program.compiler}")
-            less, more = (counted(program, number) for number in numbers[case.name])
+            with tempfile.TemporaryDirectory() as folder:
+                bare = Path(folder) / program.path.name  # valgrind 3.19 gives up on clang 19's debug information
+                subprocess.run(["strip", "-o", bare, program.path], check=True)
+                less, more = (counted(program, bare, number) for number in numbers[case.name])
             item = {"case": f"{case.name}_counted", "impl": program.impl, "params": {**program.params, "compiler": program.compiler}}
             if less and more:
                 span = numbers[case.name][1] - numbers[case.name][0]
-                item |= {field: round((more[field] - less[field]) / span, 4) for field in FIELDS}
+                item |= {field: max(0, round((more[field] - less[field]) / span, 4)) for field in FIELDS}
             else:
                 item["missing"] = "valgrind could not run it"
             items.append(item)
@@ -218,6 +227,9 @@ def print_counted(items):
                 rows.append((item["impl"], item["params"]["what"], item["params"]["compiler"], f"{item['instructions']:.1f}", f"{item['reads']:.1f}",
                              f"{item['read_misses']:.3f}", f"{100 * item['read_misses'] / item['reads']:.2f}"))
         run.print_columns(rows, 3)
+    for item in items:
+        if "missing" in item:
+            print(f"  missing: {item['case']}: {item['impl']}, {item['params']['what']} ({item['params']['compiler']}): {item['missing']}")
 
 
 # ---- SVG ----

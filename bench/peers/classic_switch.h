@@ -1,5 +1,6 @@
-/* A classic switch. Out of line, saves every callee-saved register on the stack and returns by jump; no floating-point
- * environment. */
+/* A classic switch. Out of line, saves every callee-saved register on the stack and returns by jump, as Boost.Context's does; no
+ * floating-point environment. With CLASSIC_RET it returns by `ret`, which keeps calls and returns paired for the processor, and is
+ * right about where to as long as all sides were suspended by the same call. */
 #ifndef BENCH_CLASSIC_SWITCH_H
 #define BENCH_CLASSIC_SWITCH_H
 #include <stdint.h>
@@ -25,8 +26,12 @@ __asm__(".text\n"
         "\tpopq %r12\n"
         "\tpopq %rbx\n"
         "\tpopq %rbp\n"
+#ifdef CLASSIC_RET
+        "\tretq\n"
+#else
         "\tpopq %rcx\n"
         "\tjmpq *%rcx\n"
+#endif
         "\t.size classic_switch,.-classic_switch\n"
         "\t.p2align 6\n");
 
