@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Puts tables of measurements between their markers: those of a JSON file of bench/run.py into the README, those of
-bench/run_memory.py into docs/memory.md.
+bench/run_memory.py into docs/memory.md, those of bench/run_paper.py into docs/paper.md.
 
     python3 bench/readme.py bench/results/FILE.json
 """
@@ -8,6 +8,9 @@ import json
 import re
 import sys
 from pathlib import Path
+
+sys.dont_write_bytecode = True
+import run_paper  # noqa: E402: bench/run_paper.py, beside this file
 
 ROOT = Path(__file__).resolve().parent.parent
 BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
@@ -186,6 +189,77 @@ def churn_table(rows):
             yield f"| {label} | {each(rows, 'churn', impl, wanted)} | {each(rows, 'churn', impl, wanted, 'bytes')} |"
 
 
+PAPER_CASES = [  # heading, case
+    ("sum of a sequence, nanoseconds per element", "sum"),
+    ("`write_fully()`, nanoseconds per send", "write_fully"),
+    ("`yield()` of ten coroutines, nanoseconds, the empty loop not subtracted", "yield"),
+    ("HTTP client, nanoseconds per request", "http"),
+    ("RPC client, nanoseconds per request", "rpc"),
+]
+
+
+def paper_rows(rows, case):
+    """(impl, what) -> {compiler: row}, in the order of the file."""
+    found = {}
+    for row in rows:
+        if row.get("case") == case and "missing" not in row:
+            found.setdefault((row["impl"], row["params"]["what"]), {})[row["params"]["compiler"].split()[0]] = row
+    return found
+
+
+def by_compiler(found, value):
+    return " / ".join(value(found[name]) for name in dict.fromkeys([*COMPILERS, *found]) if name in found) or "–"
+
+
+def paper_name(impl, what):
+    return f"**{impl}**, {what}" if impl == "acorn" else f"{impl}, {what}"
+
+
+def paper_table(rows, heading, case):
+    found = paper_rows(rows, case)
+    base = next(iter(found.values()), {})
+
+    def ratio(row):
+        first = base.get(row["params"]["compiler"].split()[0]) or next(iter(base.values()))
+        return format(row["ns"] / first["ns"], ".2f")
+
+    yield f"| {heading}, gcc / clang where both are | | ratio to the first row | the paper's |"
+    yield "| --- | --- | --- | --- |"
+    for (impl, what), compilers in found.items():
+        said = run_paper.PAPER.get((case, impl, what))
+        if what != "one cycle":
+            ns = by_compiler(compilers, lambda row: cell([row["ns"]]))
+            yield f"| {paper_name(impl, what)} | {ns} | {by_compiler(compilers, ratio)} | {format(said, '.2f') if said else '–'} |"
+
+
+def paper_hanoi_table(rows):
+    towers = {}
+    for row in rows:
+        if row.get("case") == "hanoi" and "missing" not in row:
+            key = row["impl"], row["params"]["what"], row["params"]["compiler"].split()[0]
+            towers.setdefault(row["params"]["discs"], {})[key] = row["ns"]
+    discs = [n for n in (1, 4, 8, 12, 16, 20) if n in towers]
+    yield "| Hanoi, time relative to recursion and callback in the same language (Rust: in C) | compiler | " + " | ".join(map(str, discs)) + " |"
+    yield "| --- | --- |" + " --- |" * len(discs)
+    for key in towers[discs[-1]] if discs else ():
+        impl, what, compiler = key
+        base = {"go": ("Go", "recursion and callback, Go", "go"), "python": ("Python", "recursion and callback, Python", "python"),
+                "rustc": ("callback", "recursion and callback", "gcc")}.get(compiler, ("callback", "recursion and callback", compiler))
+        if not what.startswith("recursion and callback"):
+            yield f"| {paper_name(impl, what)} | {compiler} | " + " | ".join(
+                format(towers[n][key] / towers[n][base], ".1f") if key in towers[n] and base in towers[n] else "–" for n in discs) + " |"
+
+
+def paper_counted_table(rows):
+    yield "| counted by cachegrind, gcc / clang | instructions | reads | of them L1 misses, % |"
+    yield "| --- | --- | --- | --- |"
+    for case, unit in (("write_fully", "send"), ("http", "HTTP request"), ("rpc", "RPC request")):
+        for (impl, what), found in paper_rows(rows, f"{case}_counted").items():
+            cells = [by_compiler(found, lambda row, field=field: format(row[field], ".0f")) for field in ("instructions", "reads")]
+            cells.append(by_compiler(found, lambda row: format(100 * row["read_misses"] / row["reads"], ".1f")))
+            yield f"| each {unit}: {paper_name(impl, what)} | " + " | ".join(cells) + " |"
+
+
 def put(path, begin, end, lines):
     text = path.read_text()
     block = begin + "\n" + "\n".join(lines) + "\n" + end
@@ -202,7 +276,11 @@ def main():
         return (f"{about['cpu']} (family {family}, model {model}), a virtual machine with {about['cpus']} processors; "
                 f"{', '.join(about['compilers'])}; `-O2`; {about['date']}. Medians of one run; all of it in [{file.relative_to(ROOT)}]({link}).")
 
-    if any(row.get("case") == "scale_create" for row in rows):
+    if any(row.get("case") == "write_fully" for row in rows):
+        tables = [paper_table(rows, heading, case) for heading, case in PAPER_CASES] + [paper_hanoi_table(rows), paper_counted_table(rows)]
+        lines = [head(f"../{file.relative_to(ROOT)}")] + [line for table in tables for line in ("", *table)]
+        put(ROOT / "docs/paper.md", "<!-- paper:begin -->", "<!-- paper:end -->", lines)
+    elif any(row.get("case") == "scale_create" for row in rows):
         counts = sorted({row["params"]["n"] for row in rows if row.get("case") == "scale_create"}, reverse=True)
         tables = [scale_table(rows, n) for n in counts if n in (counts[0], 100000)]
         tables += [live_table(rows), private_table(rows), reclaim_table(rows), churn_table(rows)]
