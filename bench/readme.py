@@ -192,6 +192,7 @@ def churn_table(rows):
 PAPER_CASES = [  # heading, case
     ("sum of a sequence, nanoseconds per element", "sum"),
     ("`write_fully()`, nanoseconds per send", "write_fully"),
+    ("`write_fully()`, tasks on two ways, nanoseconds per send", "write_fully_mixed"),
     ("`yield()` of ten coroutines, nanoseconds, the empty loop not subtracted", "yield"),
     ("HTTP client, nanoseconds per request", "http"),
     ("RPC client, nanoseconds per request", "rpc"),

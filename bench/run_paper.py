@@ -89,6 +89,12 @@ WRITE_FULLY = NativeCase("write_fully", "write_fully(): ten tasks send 100 MB ea
                          Line("fiber", "write_fully_boost", "write_fully", SENDS, impl="Boost.Context"),
                          Line("yield_now", "tokio", "write_fully", SENDS, impl="tokio"),
                          Line("Gosched", "go", "write_fully", SENDS, impl="Go"), params={"tasks": 10})
+WRITE_FULLY_MIXED = NativeCase("write_fully_mixed", "write_fully() with tasks on two ways through the program; ns for each send",
+                               Line("a task for each call, operator new", "write_fully_cpp20", "write_fully_mixed", SENDS, impl="C++20 coroutine"),
+                               Line("scheduler", "write_fully", "write_fully_mixed", SENDS),
+                               Line("next of the ring", "write_fully_classic", "write_fully_mixed", SENDS, impl=CLASSIC),
+                               Line("next of the ring, by ret", "write_fully_classic_ret", "write_fully_mixed", SENDS, impl=CLASSIC),
+                               Line("fiber", "write_fully_boost", "write_fully_mixed", SENDS, impl="Boost.Context"), params={"tasks": 10})
 STEPS = ("classic", "inline", "tail", "preserve_none", "coloured", "small")
 YIELD = NativeCase("yield", "yield(), ten coroutines (fig. 15)",
                    *(Line(step, "paper_yield", step, 10, impl="plain ring") for step in STEPS),
@@ -115,7 +121,7 @@ def client(name, title, limit):
 
 # The paper's gains are of throughput: 18.8 % and 45.2 %.
 HTTP, RPC = client("http", "HTTP client, responses of 1 MB", 1 / 1.188), client("rpc", "RPC client, responses of 1 MB", 1 / 1.452)
-CASES = [sum_of_sequence(), *map(hanoi, DISCS), WRITE_FULLY, WRITE_FULLY_BOOST, YIELD, HTTP, RPC]
+CASES = [sum_of_sequence(), *map(hanoi, DISCS), WRITE_FULLY, WRITE_FULLY_BOOST, WRITE_FULLY_MIXED, YIELD, HTTP, RPC]
 
 # What the paper's text says of its figures, as time relative to the first line: (case, impl, what) -> ratio. The figures' other values
 # are not in the text.

@@ -106,28 +106,30 @@ struct wait_for_ready {
 
 // ---- What is measured ----
 
-template <class Frames> __attribute__((noinline)) task<size_t, Frames> send_when_ready(connection_t *c, const char *data, size_t size)
+// `way`: as bench/write_fully.c has two.
+template <class Frames, int way> __attribute__((noinline)) task<size_t, Frames> send_when_ready(connection_t *c, const char *data, size_t size)
 {
+    __asm__ volatile("# %c0" : : "i"(way));
     co_await wait_for_ready();
     co_return send_some(c, data, size);
 }
 
-template <class Frames> __attribute__((noinline)) task<void, Frames> write_fully(connection_t *c, const char *data, size_t size)
+template <class Frames, int way> __attribute__((noinline)) task<void, Frames> write_fully(connection_t *c, const char *data, size_t size)
 {
     while (size > 0) {
-        size_t sent = co_await send_when_ready<Frames>(c, data, size);
+        size_t sent = co_await send_when_ready<Frames, way>(c, data, size);
         data += sent;
         size -= sent;
     }
 }
 
-template <class Frames> task<void, Frames> sender(connection_t *c, unsigned *left)
+template <class Frames, int way> task<void, Frames> sender(connection_t *c, unsigned *left)
 {
-    co_await write_fully<Frames>(c, c->data, c->size);
+    co_await write_fully<Frames, way>(c, c->data, c->size);
     --*left;
 }
 
-template <class Frames> BENCH_INLINE void run(void *made, size_t rounds)
+template <class Frames, int ways> BENCH_INLINE void run(void *made, size_t rounds)
 {
     sending_t *s = static_cast<sending_t *>(made);
     for (; rounds; rounds--) {
@@ -135,7 +137,7 @@ template <class Frames> BENCH_INLINE void run(void *made, size_t rounds)
         sending_begin(s);
         task<void, Frames> *tasks[SENDERS];
         for (int i = 0; i < SENDERS; i++) {
-            tasks[i] = new task<void, Frames>(sender<Frames>(&s->connections[i], &left));
+            tasks[i] = new task<void, Frames>(i % ways ? sender<Frames, 1>(&s->connections[i], &left) : sender<Frames, 0>(&s->connections[i], &left));
             enqueue(tasks[i]->handle);
         }
         while (left)
@@ -147,19 +149,25 @@ template <class Frames> BENCH_INLINE void run(void *made, size_t rounds)
 }
 BENCH_INLINE void new_run(void *made, size_t rounds)
 {
-    run<from_new>(made, rounds);
+    run<from_new, 1>(made, rounds);
+}
+BENCH_INLINE void mixed_run(void *made, size_t rounds)
+{
+    run<from_new, 2>(made, rounds);
 }
 BENCH_INLINE void pool_run(void *made, size_t rounds)
 {
-    run<from_pool>(made, rounds);
+    run<from_pool, 1>(made, rounds);
 }
 NATIVE_RUN(new_run)
+NATIVE_RUN(mixed_run)
 NATIVE_RUN(pool_run)
 
 int main(int argc, char **argv)
 {
     static const native_case_t cases[] = {
         {"write_fully", sending_make, NATIVE_ALL(new_run)},
+        {"write_fully_mixed", sending_make, NATIVE_ALL(mixed_run)},
         {"write_fully_pool", sending_make, NATIVE_ALL(pool_run)},
         {NULL, NULL, {NULL, NULL, NULL, NULL}},
     };
