@@ -12,7 +12,9 @@
 
 #include <aco/switching.h>
 
-enum { STACK = 64 << 10, SMALL_STACK = 4112, TASKS_IN_RING = 10 };
+enum { STACK = 64 << 10,
+       SMALL_STACK = 4112,
+       TASKS_IN_RING = 10 };
 
 static __attribute__((noinline)) void yield_classic(void)
 {
@@ -49,9 +51,9 @@ void yield_tail(void);
 ACO_SWITCHING void yield_none(void);
 
 /* rdi = the running task, rsi = the next one, which runs from here on. */
-#define NEXT_TASK                                                                                                      \
-    "\tmovq %fs:ring_running@tpoff,%rdi\n"                                                                             \
-    "\tmovq 8(%rdi),%rsi\n"                                                                                            \
+#define NEXT_TASK \
+    "\tmovq %fs:ring_running@tpoff,%rdi\n" \
+    "\tmovq 8(%rdi),%rsi\n" \
     "\tmovq %rsi,%fs:ring_running@tpoff\n"
 __asm__(".text\n"
         "\t.p2align 6\n"
@@ -131,22 +133,22 @@ static void first_yield_none(void)
     yield_none();
 }
 
-#define STEP(step, name, start, yield, stack)                                                                          \
-    static void *step##_make(unsigned placement, size_t number)                                                        \
-    {                                                                                                                  \
-        static const body_t all[] = NATIVE_ALL(name##_body);                                                           \
-        native_must(number == TASKS_IN_RING, "there are ten tasks");                                                   \
-        stack_of = stack;                                                                                              \
-        return plain_ring_of(all[placement], number, start, yield);                                                    \
+#define STEP(step, name, start, yield, stack) \
+    static void *step##_make(unsigned placement, size_t number) \
+    { \
+        static const body_t all[] = NATIVE_ALL(name##_body); \
+        native_must(number == TASKS_IN_RING, "there are ten tasks"); \
+        stack_of = stack; \
+        return plain_ring_of(all[placement], number, start, yield); \
     }
 #define TEXT_OF_(x) #x
 #define TEXT_OF(x) TEXT_OF_(x)
-#define NONE_STEP(step, stack)                                                                                         \
-    STEP(step##_checked, none, start_none, first_yield_none, stack)                                                    \
-    static void *step##_make(unsigned placement, size_t number)                                                        \
-    {                                                                                                                  \
-        native_must(sizeof TEXT_OF(ACO_SWITCHING) > 1, "this compiler has no preserve_none");                          \
-        return step##_checked_make(placement, number);                                                                 \
+#define NONE_STEP(step, stack) \
+    STEP(step##_checked, none, start_none, first_yield_none, stack) \
+    static void *step##_make(unsigned placement, size_t number) \
+    { \
+        native_must(sizeof TEXT_OF(ACO_SWITCHING) > 1, "this compiler has no preserve_none"); \
+        return step##_checked_make(placement, number); \
     }
 STEP(classic, classic, start_saved, yield_classic, plain_stack)
 STEP(inline, inline, start_inline, yield_inline, plain_stack)

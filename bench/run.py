@@ -247,7 +247,7 @@ def run_logged(command, log, **options):
     return f"{' '.join(lines[first:first + 2]) or 'failed'} (see {log})"
 
 
-def build_with_cmake(name, directory):
+def build_with_cmake(name, directory, *options):
     cc, cxx = COMPILERS[name]
     for tool in (cc, cxx, "cmake"):
         if not shutil.which(tool):
@@ -257,7 +257,7 @@ def build_with_cmake(name, directory):
     log.unlink(missing_ok=True)
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
     return run_logged(["cmake", "-S", ROOT, "-B", directory, *generator, f"-DCMAKE_C_COMPILER={cc}", f"-DCMAKE_CXX_COMPILER={cxx}",
-                       "-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DACORN_BENCH=ON", "-DACORN_TESTS=OFF"], log) \
+                       "-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DACORN_BENCH=ON", "-DACORN_TESTS=OFF", *options], log) \
         or run_logged(["cmake", "--build", directory, "--parallel", str(os.cpu_count())], log)
 
 

@@ -146,7 +146,8 @@ PAPER = {
 
 def build(directory):
     """Gives each case its programs."""
-    builds = {name: (run.version(cc) or name, directory / name, run.build_with_cmake(name, directory / name)) for name, (cc, _) in run.COMPILERS.items()}
+    builds = {name: (run.version(cc) or name, directory / name, run.build_with_cmake(name, directory / name, "-DACORN_BENCH_PAPER=ON"))
+              for name, (cc, _) in run.COMPILERS.items()}
     pull = directory / "generators-go"
     others = run.build_others(directory)
     others["pull"] = run.Program(PULL, run.go_version() or "go", pull, None, run.build_with_go(pull, "./pull"))

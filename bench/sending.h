@@ -5,7 +5,8 @@
 #define BENCH_SENDING_H
 #include "native.h"
 
-enum { SENDERS = 10, SENT_AT_ONCE = 800 };
+enum { SENDERS = 10,
+       SENT_AT_ONCE = 800 };
 
 typedef struct connection {
     const char *data, *expected; /* what is to be sent; where the next bytes must begin */

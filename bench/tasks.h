@@ -12,7 +12,8 @@
 #include "native.h"
 
 typedef void *(*task_body_t)(void *argument);
-enum { TASK_STACK = 64 << 10, TASKS_MOST = 64 };
+enum { TASK_STACK = 64 << 10,
+       TASKS_MOST = 64 };
 
 BENCH_INLINE void *task_argument(void *arguments, size_t size, size_t i)
 {

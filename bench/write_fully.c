@@ -5,28 +5,29 @@
 #include "sending.h"
 
 /* Two ways to the same wait: functions of their own, which the compiler takes for different ones. */
-#define WAY(way)                                                                                                       \
-    TASK_LAYER void wait_for_ready_##way(connection_t *c)                                                              \
-    {                                                                                                                  \
-        __asm__ volatile("# " #way : : "r"(c));                                                                        \
-        tasks_yield();                                                                                                 \
-    }                                                                                                                  \
-    TASK_LAYER size_t send_when_ready_##way(connection_t *c, const char *data, size_t size)                            \
-    {                                                                                                                  \
-        wait_for_ready_##way(c);                                                                                       \
-        return send_some(c, data, size);                                                                               \
-    }                                                                                                                  \
-    TASK_LAYER void write_fully_##way(connection_t *c, const char *data, size_t size)                                  \
-    {                                                                                                                  \
-        while (size > 0) {                                                                                             \
-            size_t sent = send_when_ready_##way(c, data, size);                                                        \
-            data += sent;                                                                                              \
-            size -= sent;                                                                                              \
-        }                                                                                                              \
+#define WAY(way) \
+    TASK_LAYER void wait_for_ready_##way(connection_t *c) \
+    { \
+        __asm__ volatile("# " #way : : "r"(c)); \
+        tasks_yield(); \
+    } \
+    TASK_LAYER size_t send_when_ready_##way(connection_t *c, const char *data, size_t size) \
+    { \
+        wait_for_ready_##way(c); \
+        return send_some(c, data, size); \
+    } \
+    TASK_LAYER void write_fully_##way(connection_t *c, const char *data, size_t size) \
+    { \
+        while (size > 0) { \
+            size_t sent = send_when_ready_##way(c, data, size); \
+            data += sent; \
+            size -= sent; \
+        } \
     }
-WAY(one) WAY(other)
+WAY(one)
+WAY(other)
 
-static sending_t *mixed; /* of these connections every second one goes the other way */
+    static sending_t *mixed; /* of these connections every second one goes the other way */
 
 static void *sender(void *arg)
 {

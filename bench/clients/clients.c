@@ -3,7 +3,8 @@
 #include "http.h"
 #include "rpc.h"
 
-enum { CLIENTS = 10, PIPELINED = 4 };
+enum { CLIENTS = 10,
+       PIPELINED = 4 };
 
 typedef struct client {
     network_t network;

@@ -9,7 +9,8 @@
 
 #define CLIENT_LAYER static __attribute__((noinline, unused))
 
-enum { NETWORK_PIECES = 64, NETWORK_AT_ONCE = 64 << 10 };
+enum { NETWORK_PIECES = 64,
+       NETWORK_AT_ONCE = 64 << 10 };
 
 typedef struct network_piece {
     const char *data;
@@ -71,7 +72,8 @@ typedef struct client_sink {
 
 /* ---- What the servers have: objects, each 1 MB of the same bytes from another place on ---- */
 
-enum { OBJECT_SIZE = 1000000, OBJECTS = 1000 };
+enum { OBJECT_SIZE = 1000000,
+       OBJECTS = 1000 };
 static char objects_bytes[OBJECT_SIZE + OBJECTS];
 
 BENCH_FUNCTION void objects_make(void)

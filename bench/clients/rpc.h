@@ -4,8 +4,12 @@
 #define CLIENTS_RPC_H
 #include "network.h"
 
-enum { RPC_MAGIC = 0x61636f72, RPC_READ_OBJECT = 1, RPC_IN_FLIGHT = 8 };
-enum { RPC_OK = 0, RPC_NO_FUNCTION = 1, RPC_NO_OBJECT = 2 };
+enum { RPC_MAGIC = 0x61636f72,
+       RPC_READ_OBJECT = 1,
+       RPC_IN_FLIGHT = 8 };
+enum { RPC_OK = 0,
+       RPC_NO_FUNCTION = 1,
+       RPC_NO_OBJECT = 2 };
 
 /* Both sides are one process: numbers are in its byte order. */
 typedef struct rpc_header {
@@ -115,9 +119,11 @@ BENCH_FUNCTION void rpc_answer(network_t *n, const rpc_header_t *request, uint64
     static const char no_function[] = "no such function", no_object[] = "no such object";
     rpc_server_t *s = (rpc_server_t *)n->server;
     rpc_header_t *answer = &s->answers[s->answered++ % (2 * RPC_IN_FLIGHT)];
-    const char *body = request->function != RPC_READ_OBJECT ? no_function : object >= OBJECTS ? no_object : objects_bytes + object;
+    const char *body = request->function != RPC_READ_OBJECT ? no_function : object >= OBJECTS ? no_object
+                                                                                              : objects_bytes + object;
     *answer = *request;
-    answer->status = body == no_function ? RPC_NO_FUNCTION : body == no_object ? RPC_NO_OBJECT : RPC_OK;
+    answer->status = body == no_function ? RPC_NO_FUNCTION : body == no_object ? RPC_NO_OBJECT
+                                                                               : RPC_OK;
     answer->size = (uint32_t)(answer->status == RPC_OK ? OBJECT_SIZE : strlen(body));
     network_answer(n, (const char *)answer, sizeof *answer);
     network_answer(n, body, answer->size);

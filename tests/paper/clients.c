@@ -74,8 +74,7 @@ static void *rpc(void *arg)
         uint64_t object;
         int status;
         const char *message;
-    } asked[] = {{RPC_READ_OBJECT, 5, RPC_OK, NULL}, {RPC_READ_OBJECT, OBJECTS, RPC_NO_OBJECT, "no such object"},
-                 {9, 0, RPC_NO_FUNCTION, "no such function"}, {RPC_READ_OBJECT, 999, RPC_OK, NULL}, {RPC_READ_OBJECT, 0, RPC_OK, NULL}};
+    } asked[] = {{RPC_READ_OBJECT, 5, RPC_OK, NULL}, {RPC_READ_OBJECT, OBJECTS, RPC_NO_OBJECT, "no such object"}, {9, 0, RPC_NO_FUNCTION, "no such function"}, {RPC_READ_OBJECT, 999, RPC_OK, NULL}, {RPC_READ_OBJECT, 0, RPC_OK, NULL}};
     enum { CALLS = sizeof asked / sizeof *asked };
     rpc_server_t server = {.holds = 0};
     network_t n = {.serve = rpc_serve, .server = &server, .at_once = *(const size_t *)arg};
@@ -92,8 +91,7 @@ static void *rpc(void *arg)
     CHECK(rpc_end(&c, &calls[2]) == asked[2].status && calls[3].status == asked[3].status);
     CHECK(rpc_end(&c, &calls[4]) == asked[4].status);
     for (int i = 0; i < CALLS; i++)
-        CHECK(same(sinks[i], asked[i].message ? sum_of(asked[i].message, strlen(asked[i].message))
-                                              : sum_of(objects_bytes + asked[i].object, OBJECT_SIZE)));
+        CHECK(same(sinks[i], asked[i].message ? sum_of(asked[i].message, strlen(asked[i].message)) : sum_of(objects_bytes + asked[i].object, OBJECT_SIZE)));
     return NULL;
 }
 
