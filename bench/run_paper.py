@@ -267,14 +267,14 @@ def plot_bars(plt, results, case, file):
     figure, axes = plt.subplots(figsize=(9, 0.5 * len(found) + 1.5))
     for y, (_, ratio, paper, ours) in enumerate(found):
         axes.barh(y + 0.18, min(ratio, edge), color="#2a7f4f" if ours else "#9aa5b1", height=0.36)
-        axes.text(min(ratio, edge) + 0.03, y + 0.18, f"{ratio:.2f}", va="center", fontsize=8)
+        axes.text(min(ratio, edge) + 0.03, y + 0.18, f"{ratio:.2f}{', beyond the axis' if ratio > edge else ''}", va="center", fontsize=8)
         if paper:
             axes.barh(y - 0.18, min(paper, edge), color="white", edgecolor="#c7522a", height=0.3)
             axes.text(min(paper, edge) + 0.03, y - 0.18, f"{paper:.2f} in the paper", va="center", fontsize=8, color="#c7522a")
     axes.set_yticks(range(len(found)), [label for label, *_ in found])
     axes.set_xlim(0, 1.25 * min(edge, max(max(ratio, paper or 0) for _, ratio, paper, _ in found)))
     axes.set_title(case.title, fontsize=10)
-    axes.set_xlabel(f"time, relative to {found[-1][0]}; clang where it builds it; outlined: what the paper's text says")
+    axes.set_xlabel("time relative to the first; clang where it builds it", loc="right")
     axes.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()
     figure.savefig(file, metadata={"Date": None})
