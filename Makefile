@@ -4,6 +4,7 @@
 #   make test-platforms   every other processor and system, emulated (ROWS='NAME ...' for some rows of tools/platforms/rows.py)
 #   make test-platforms-quick   what CI runs of it
 #   make lint    clang-tidy, cppcheck, gcc -fanalyzer; clang-format of what is not committed
+#   make coverage   the lines of the core that no test runs (gcov), under 95 % of which it fails
 #   make apn     the compiler helper, build/apn/apn.so (tools/apn/README.md)
 #   make fuzz    all fuzz targets, for an hour each (FUZZ_SECONDS=…)
 #   make soak    everything at once, for ten minutes (SOAK_SECONDS=…)
@@ -61,6 +62,16 @@ lint: | build
 	@sh tools/setup.sh lint
 	@sh tools/lint.sh
 
+# Left out: tests of compiled code, which the counting changes.
+coverage: | build
+	@sh tools/setup.sh test
+	@cmake -S . -B build/coverage -G Ninja -DCMAKE_BUILD_TYPE=None -DCMAKE_C_COMPILER=gcc -DCMAKE_CXX_COMPILER=g++ \
+		-DCMAKE_C_FLAGS="-O0 -g --coverage" -DCMAKE_CXX_FLAGS="-O0 -g --coverage" -DACORN_COVERAGE=ON "-DACORN_STANDARDS=11;20" \
+		> build/coverage.log 2>&1 && cmake --build build/coverage >> build/coverage.log 2>&1 || { tail -n 30 build/coverage.log; exit 1; }
+	@find build/coverage -name '*.gcda' -delete
+	@cd build/coverage && ctest -j "$$(nproc)" -E '^(redzone|unwind\.(steps|libunwind)|install|soak|native\.)' > ctest.log 2>&1 || tail -n 20 ctest.log
+	@$(PYTHON) tools/coverage.py build/coverage
+
 apn: | build
 	@sh tools/setup.sh apn
 	@cmake -S tools/apn -B build/apn -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=clang-19 -DCMAKE_CXX_COMPILER=clang++-19 > build/apn.log 2>&1 && \
@@ -102,4 +113,4 @@ build:
 clean:
 	rm -rf build
 
-.PHONY: demo test nightly lint fuzz soak prove prove-quick prove-model test-platforms test-platforms-quick apn bench bench-memory bench-paper clean
+.PHONY: demo test nightly lint coverage fuzz soak prove prove-quick prove-model test-platforms test-platforms-quick apn bench bench-memory bench-paper clean

@@ -108,19 +108,19 @@ width=$sanitized
 #   all    what counts bytes of stacks, calls of the fast path or memory: probe, slab (but ASan), example.sizes, found.stacks; what
 #          compiles by itself: install, redzone.*
 #   TSan   what goes on in a child process: fork, misuse; handlers, which it calls later: generator_signals; 8128 fibers: model.*.crowd
-#   ASan   its own handler of SIGSEGV, and signals on its own stack: overflow, signals; what is copied: copying, model, misuse, fuzz;
+#   ASan   memory that it keeps: slab.threads; what nothing may stand on stderr beside: example.synopsis; its own handler of SIGSEGV, and signals on its own stack: overflow, signals; what is copied: copying, model, misuse, fuzz;
 #          without exceptions nothing is freed when a coroutine is cancelled: cpp_plain.*no_exceptions
 #   MSan   C++, whose library is not instrumented; frames that overflow on purpose: misuse; ACO_ENTRY, which counts bytes
 export TSAN_OPTIONS=allocator_may_return_null=1 ASAN_OPTIONS=allocator_may_return_null=1 MSAN_OPTIONS=allocator_may_return_null=1
 no_tsan='example\.tutorial_1|probe\.(own-fp|shared-fp|pic-frame-pointer)|(fork|misuse|native)\.|found\.stacks|model\..*\.crowd|slab|cpp_exceptions'
 no_tsan="$no_tsan|generator_signals|native_failure|install|redzone\\.(sweep|planted|vzeroupper)"
-asan='sanitizers|api|fork|threads|found\.release|native\.|guard\.|assertions|slab|redzone\.check|wander|cancel|local|allocator|cpp_(native|exceptions)'
+asan='sanitizers|api|fork|threads|found\.release|native\.|guard\.|assertions|slab\.default|redzone\.check|wander|cancel|local|allocator|cpp_(native|exceptions)'
 asan="$asan|cpp_plain\\.[0-9]*(\\.libcxx)?\$|example\\.(cancellation|producer_consumer|push_parser|lua_like|tree_iterator|permutations|directory_walk|tokenizer|fan_out|philosophers)"
 asan="$asan|scheduler|generator\\.[^mc]|generator_failure|pool\\.[dr]|measure|save_area|entry\\."
 row clang-tsan clang-19 clang++-19 "-O1 -g -fsanitize=thread" -E "^($no_tsan)"
 row gcc-tsan gcc g++ "-O1 -g -fsanitize=thread" -R '^(sanitizers|wander\..*\.(steps|recipe|owners|heirs)|unwind|signals|guard|assertions|scheduler[._]|generator\.[dr]|pool\.[dr])'
-row clang-asan clang-19 clang++-19 "-O1 -g -fsanitize=address" -R "^($asan|example\.(synopsis|tutorial_[0346]))"
-row gcc-asan gcc g++ "-O1 -g -fsanitize=address" -R "^($asan|example\.(synopsis|tutorial_[03456]|reset))"
+row clang-asan clang-19 clang++-19 "-O1 -g -fsanitize=address" -R "^($asan|example\.tutorial_[0346])"
+row gcc-asan gcc g++ "-O1 -g -fsanitize=address" -R "^($asan|example\.(tutorial_[03456]|reset))"
 width="$sanitized -DACORN_CXX_FULL=OFF"
 msan='sanitizers|api|copying|fork|guard|native\.|cancel|local|generator|scheduler|pool|threads|save_area|measure|model\..*\.[123]|allocator|wander|signals'
 row clang-msan clang-19 clang++-19 "-O1 -g -fsanitize=memory" -R "^($msan|assertions|found\.release|overflow)" -E "_failure|wander.*crowd"

@@ -329,6 +329,34 @@ static void reset_without_function(void)
     aco_reset(co, NULL, NULL);
 }
 
+static aco_t *native;
+
+static void *native_body(void *arg)
+{
+    return arg;
+}
+
+static void reset_native(void)
+{
+    aco_reset(native, ender, NULL);
+}
+
+static void destroy_stack_of_native(void)
+{
+    aco_share_stack_destroy(native->share_stack);
+}
+
+/* Promise: libaco's calls say which call is the right one for a coroutine of aco_new() and for its stack. */
+static void reset_what_is_native(void)
+{
+    native = aco_new(native_body, NULL, NULL);
+    aco_resume(native);
+    ABORTS(reset_native, "aco_reset", native, "aco_restart");
+    CHECK_EQ(aco_restart(native, native_body, NULL), 0);
+    ABORTS(destroy_stack_of_native, "aco_share_stack_destroy", native, "aco_destroy");
+    aco_destroy(native);
+}
+
 /* Promise: aco_reset() takes coroutines that have ended or never ran, and an entry function. */
 static void reset_what_cannot(void)
 {
@@ -635,6 +663,7 @@ int main(void)
 #endif
     create_with_missing();
     reset_what_cannot();
+    reset_what_is_native();
     destroy_what_cannot();
     destroy_stack_in_use();
     overflow_without_guard_page();

@@ -922,6 +922,7 @@ typedef struct frame {
     unsigned size;
     uint64_t seed;
     unsigned char *bytes;
+    struct actor *actor;
 } frame_t;
 
 typedef struct actor {
@@ -1084,6 +1085,14 @@ static void deferred_call(void *arg)
         run_nested(who, other, some_value(), (int)below(&scheduler, 3) == 0);
 }
 
+/* The frames further in have been unwound, and what a compiler has put into them to be run then has used the stack. */
+static void deferred_in_frame(void *arg)
+{
+    frame_t *frame = arg;
+    frame->actor->frames = frame;
+    deferred_call(frame->actor);
+}
+
 static void give_back_control(int who, phase_t phase)
 {
     actor_t *actor = &actors[who];
@@ -1202,12 +1211,12 @@ static __attribute__((noinline)) void go_deeper(int who, int depth)
     actor_t *actor = &actors[who];
     unsigned kind = below(&scheduler, 20), size = 1 + below(&scheduler, kind < 12 ? 64 : kind < 19 ? 700 : 5000);
     unsigned char *bytes = __builtin_alloca(size);
-    frame_t frame = {actor->frames, size, draw(&scheduler), bytes};
+    frame_t frame = {actor->frames, size, draw(&scheduler), bytes, actor};
     int defers = below(&scheduler, 3) == 0;
     fill(bytes, size, frame.seed);
     actor->frames = &frame;
     if (defers) {
-        CHECK_EQ(aco_defer(deferred_call, actor), 0);
+        CHECK_EQ(aco_defer(deferred_in_frame, &frame), 0);
         actor->deferred++;
     }
     for (unsigned steps = 1 + below(&scheduler, 8); steps && operations_left; steps--) {

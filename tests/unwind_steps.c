@@ -213,10 +213,16 @@ static void check_frames(uintptr_t sp)
     }
 }
 
+/* The program's own code; of the C library's not all has its frames described (i386: glibc 2.36's memcpy with SSSE3). */
+extern const char __executable_start, etext;
+
 static void on_trap(int sig, siginfo_t *info, void *context)
 {
     int saved = errno;
+    uintptr_t pc = PC((ucontext_t *)context);
     (void)sig, (void)info;
+    if (pc < (uintptr_t)&__executable_start || pc >= (uintptr_t)&etext)
+        return;
     walk_from(context);
     check_frames(SP((ucontext_t *)context));
     errno = saved;

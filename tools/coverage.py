@@ -1,0 +1,79 @@
+"""coverage.py BUILD [--list]: the lines of the core that no test of BUILD (gcc --coverage, after its tests) has run.
+
+Core is what Linux on x86-64 compiles of src/*.c, src/*.h, include/aco.h and include/aco/*.h; a line that a header gives to many
+programs counts as run where one of them ran it. Fails when less than 95 % of the lines were run, and when tools/coverage.txt
+does not explain one that was not: there, a line "FILE: TEXT" is a source line without its indentation, and the comment above it
+says why no test of this build runs it. An explanation of a line that is gone is an error too. --list prints what is not explained in that form.
+"""
+import collections
+import json
+import os
+import re
+import subprocess
+import sys
+
+LEAST = 95
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+CORE = re.compile(r"(src/[a-z_]+\.[ch]|include/aco\.h|include/aco/[a-z_]+\.h)$")
+
+
+def counts(build):
+    """{file: {line: times}}"""
+    data = [os.path.join(folder, name) for folder, _, names in os.walk(build) for name in names if name.endswith(".gcda")]
+    if not data:
+        sys.exit(f"coverage: {build} has no counts")
+    result = collections.defaultdict(collections.Counter)
+    for start in range(0, len(data), 50):
+        out = subprocess.run(["gcov", "--json-format", "--stdout", *data[start:start + 50]], cwd=build, stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL, check=True).stdout
+        for unit in out.splitlines():
+            for file in json.loads(unit)["files"]:
+                path = os.path.normpath(os.path.join(build, file["file"])) # by way of "include/aco/../aco.h" too
+                name = os.path.relpath(path, ROOT)
+                if CORE.match(name):
+                    for line in file["lines"]:
+                        result[name][line["line_number"]] += line["count"]
+    return result
+
+
+def explained():
+    with open(os.path.join(ROOT, "tools/coverage.txt"), encoding="utf-8") as file:
+        return {line.rstrip("\n") for line in file if line.strip() and not line.startswith("#")}
+
+
+def main():
+    build, listing = os.path.abspath(sys.argv[1]), "--list" in sys.argv
+    known, used, unexplained = explained(), set(), []
+    total = run = 0
+    for name, lines in sorted(counts(build).items()):
+        with open(os.path.join(ROOT, name), encoding="utf-8") as file:
+            text = [line.strip() for line in file]
+        missed = [number for number in sorted(lines) if not lines[number]]
+        total, run = total + len(lines), run + len(lines) - len(missed)
+        for number in missed:
+            entry = f"{name}: {text[number - 1]}"
+            used.add(entry)
+            if entry not in known:
+                unexplained.append(entry if listing else f"{name}:{number}: not run, not explained: {text[number - 1]}")
+        if not listing:
+            print(f"{name:32} {len(lines) - len(missed):5} of {len(lines):5}")
+    print(*unexplained, sep="\n")
+    if listing:
+        return 0
+    gone = [entry for entry in sorted(known - used) if entry.split(": ", 1)[1] not in source(entry.split(": ", 1)[0])]
+    for entry in gone:
+        print(f"tools/coverage.txt: no such line any more: {entry}")
+    share = 100 * run / total
+    print(f"coverage: {run} of {total} lines, {share:.1f} %; {len(unexplained)} not explained")
+    return 1 if unexplained or gone or share < LEAST else 0
+
+
+def source(name):
+    try:
+        with open(os.path.join(ROOT, name), encoding="utf-8") as file:
+            return {line.strip() for line in file}
+    except OSError:
+        return set()
+
+
+sys.exit(main())
