@@ -15,7 +15,11 @@
 #include <valgrind/memcheck.h>
 #endif
 #endif
-#ifndef VALGRIND_STACK_REGISTER
+#if !defined(VALGRIND_STACK_REGISTER) || defined(NVALGRIND) /* which its headers define on processors that it does not know */
+#undef VALGRIND_STACK_REGISTER
+#undef VALGRIND_STACK_DEREGISTER
+#undef VALGRIND_MAKE_MEM_UNDEFINED
+#undef VALGRIND_MAKE_MEM_NOACCESS
 #define VALGRIND_STACK_REGISTER(start, end) ((void)(start), (void)(end), 0u)
 #define VALGRIND_STACK_DEREGISTER(number) ((void)(number))
 #define VALGRIND_MAKE_MEM_UNDEFINED(p, sz) ((void)(p))
