@@ -383,7 +383,7 @@ static inline __attribute__((always_inline)) int aco__has(const aco_t *co, unsig
 
 static inline __attribute__((always_inline)) void aco__set_phase(aco_t *co, unsigned phase)
 {
-    aco__set_state_byte(co, (co->aco__state & ~(unsigned)ACO__PHASE) | phase);
+    aco__set_state_byte(co, (__atomic_load_n(&co->aco__state, __ATOMIC_RELAXED) & ~(unsigned)ACO__PHASE) | phase);
 }
 
 #endif

@@ -294,7 +294,7 @@ static void begin_statistic(aco_t *co, size_t reserved)
 /* Bytes behind the area: the pointer to an extra record. */
 static size_t bytes_behind(const aco_t *co)
 {
-    return co->aco__state & ACO__EXTRA ? sizeof(void *) : 0;
+    return aco__has(co, ACO__EXTRA) ? sizeof(void *) : 0;
 }
 
 /* Moves the area, with what is behind it, to the `room` bytes at `p`. */

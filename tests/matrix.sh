@@ -120,7 +120,7 @@ asan="$asan|scheduler|generator\\.[^mc]|generator_failure|pool\\.[dr]|measure|sa
 row clang-tsan clang-19 clang++-19 "-O1 -g -fsanitize=thread" -E "^($no_tsan)"
 row gcc-tsan gcc g++ "-O1 -g -fsanitize=thread" -R '^(sanitizers|wander\..*\.(steps|recipe|owners|heirs)|unwind|signals|guard|assertions|scheduler[._]|generator\.[dr]|pool\.[dr])'
 row clang-asan clang-19 clang++-19 "-O1 -g -fsanitize=address" -R "^($asan|example\.tutorial_[0346])"
-row gcc-asan gcc g++ "-O1 -g -fsanitize=address" -R "^($asan|example\.(tutorial_[03456]|reset))"
+row gcc-asan gcc g++ "-O1 -g -fsanitize=address" -R "^($asan|example\.(tutorial_[0346]|reset))"
 width="$sanitized -DACORN_CXX_FULL=OFF"
 msan='sanitizers|api|copying|fork|guard|native\.|cancel|local|generator|scheduler|pool|threads|save_area|measure|model\..*\.[123]|allocator|wander|signals'
 row clang-msan clang-19 clang++-19 "-O1 -g -fsanitize=memory" -R "^($msan|assertions|found\.release|overflow)" -E "_failure|wander.*crowd"
