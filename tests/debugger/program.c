@@ -23,7 +23,6 @@ static void *suspended(void *arg)
 {
     volatile long kept = (long)arg;
     inner(2);
-    __asm__ volatile("" : : "r"(arg)); /* so that a debugger knows it above */
     return (void *)kept;
 }
 
