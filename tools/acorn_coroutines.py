@@ -58,6 +58,18 @@ class Memory:
                     number += 1
                     yield Coroutine(self, number, block, state, running.get(block), resuming.get(block))
 
+    def coroutines_of(self, stack_pointers):
+        """With what threads' stack pointers tell, by the threads' numbers: one may be run by a thread that has made none and is in no
+        list."""
+        found = list(self.coroutines())
+        for co in found:
+            co.on_thread = None
+            if co.private or co.state == "running":
+                co.on_thread = next((n for n, sp in stack_pointers.items() if co.is_on_stack(sp)), None)
+            if co.on_thread and co.private and co.state != "resuming":
+                co.state = "running"
+        return found
+
 
 class Coroutine:
     """`thread`: the thread record of who runs it, or None. `saved`: where its frames are instead of on its stack, or None."""

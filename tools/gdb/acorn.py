@@ -48,21 +48,13 @@ def memory():
 
 
 def coroutines():
-    """With what the threads' stack pointers tell: one may be run by a thread that has made none and is in no list."""
-    found = list(memory().coroutines())
     stack_pointers = {}
     selected = gdb.selected_thread()
     for thread in gdb.selected_inferior().threads():
         thread.switch()
         stack_pointers[thread.num] = int(gdb.parse_and_eval("(unsigned long)$sp"))
     selected.switch()
-    for co in found:
-        co.on_thread = None
-        if co.private or co.state == "running":
-            co.on_thread = next((n for n, sp in stack_pointers.items() if co.is_on_stack(sp)), None)
-        if co.on_thread and co.private and co.state != "resuming":
-            co.state = "running"
-    return found
+    return memory().coroutines_of(stack_pointers)
 
 
 def find(text):

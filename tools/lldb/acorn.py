@@ -54,16 +54,8 @@ def threads_of_system(process):
 
 
 def coroutines(process):
-    """With what the threads' stack pointers tell: one may be run by a thread that has made none and is in no list."""
-    found = list(memory(process).coroutines())
     stack_pointers = {t.GetIndexID(): t.GetFrameAtIndex(0).GetSP() for t in threads_of_system(process)}
-    for co in found:
-        co.on_thread = None
-        if co.private or co.state == "running":
-            co.on_thread = next((n for n, sp in stack_pointers.items() if co.is_on_stack(sp)), None)
-        if co.on_thread and co.private and co.state != "resuming":
-            co.state = "running"
-    return found
+    return memory(process).coroutines_of(stack_pointers)
 
 
 def where(target, pc):
