@@ -134,22 +134,31 @@ elif grep -q avx2 /proc/cpuinfo 2>/dev/null; then
     row clang-avx2 clang-19 clang++-19 "-O2 -march=x86-64-v3"
 fi
 
-# The compiler helper: its own tests, and the suite built with it.
-apn() {
-    wants apn || return 0
-    command -v clang-19 >/dev/null || { skip apn "no clang-19"; return 0; }
-    start=$(date +%s) step=8
-    [ $nightly = OFF ] || step=1
-    if make --no-print-directory apn >build/test/apn.log 2>&1 && cmake -DAPN_CORPUS_STEP=$step build/apn >>build/test/apn.log 2>&1 &&
-        (cd build/apn && ctest -j "$jobs" --output-on-failure) >>build/test/apn.log 2>&1; then
+# step NAME SHOWN COMMAND...: runs it as one test. Of a failed one those lines of its log are shown that fit SHOWN.
+step() {
+    name=$1 shown=$2 start=$(date +%s) log=build/test/$1.log
+    shift 2
+    mkdir -p build/test
+    if "$@" >"$log" 2>&1; then
         passed=$((passed + 1))
-        echo "apn: $(sed -n 's/tests passed, 0 tests failed out of \(.*\)/\1 tests/p' build/test/apn.log | tail -n 1) ($(($(date +%s) - start)) s)"
     else
-        failed=$((failed + 1)) failures="$failures apn"
-        tail -n 60 build/test/apn.log
+        failed=$((failed + 1)) failures="$failures $name"
+        grep -E "$shown" "$log" | tail -n 60
     fi
+    echo "$name: $(tail -n 1 "$log") ($(($(date +%s) - start)) s)"
 }
-apn
+
+# The compiler helper: its own tests, and the suite built with it.
+apn_tests() {
+    corpus=8
+    [ $nightly = OFF ] || corpus=1
+    make --no-print-directory apn && cmake -DAPN_CORPUS_STEP=$corpus build/apn && ctest --test-dir build/apn -j "$jobs" --output-on-failure
+}
+if ! command -v clang-19 >/dev/null; then
+    ! wants apn || skip apn "no clang-19"
+elif wants apn; then
+    step apn . apn_tests
+fi
 if [ -e build/apn/apn.so ]; then
     width=$sanitized
     row clang-apn clang-19 clang++-19 "-O2 -g -fplugin=$PWD/build/apn/apn.so -fpass-plugin=$PWD/build/apn/apn.so"
@@ -188,69 +197,38 @@ valgrind_rows() {
 valgrind_rows
 
 # Other processors, emulated: one compiler and the core's tests for each. All of it is `make test-platforms`.
-platforms() {
-    wants platforms || return 0
-    start=$(date +%s)
-    if ! make --no-print-directory test-platforms-quick >build/test/platforms.log 2>&1; then
-        failed=$((failed + 1)) failures="$failures platforms"
-        grep -v "^setup:" build/test/platforms.log | tail -n 60
-    else
-        passed=$((passed + 1))
-        grep -E "^[a-z0-9_-]+ .*(passed|skipped)" build/test/platforms.log
-    fi
-    echo "platforms: $(tail -n 1 build/test/platforms.log) ($(($(date +%s) - start)) s)"
-}
-platforms
+if wants platforms; then
+    step platforms '^[^s]|^s[^e]' make --no-print-directory test-platforms-quick
+    grep -E "^[a-z0-9_-]+ .*skipped" build/test/platforms.log
+fi
 
 # Static analysis, which installs its tools.
-lint() {
-    wants lint || return 0
-    start=$(date +%s)
-    if make --no-print-directory lint >build/test/lint.log 2>&1; then
-        passed=$((passed + 1))
-        for tool in $(sed -n 's/^lint: \(.*\): skipped.*/\1/p' build/test/lint.log); do
-            skip "lint.$tool" "it is not here"
-        done
-    else
-        failed=$((failed + 1)) failures="$failures lint"
-        grep -E ': (warning|error|style|performance|portability):|^stale|^lint:' build/test/lint.log | head -n 40
-    fi
-    echo "lint: $(($(date +%s) - start)) s"
-}
-lint
+if wants lint; then
+    step lint ': (warning|error|style|performance|portability):|^stale|^lint:' make --no-print-directory lint
+    for tool in $(sed -n 's/^lint: \(.*\): skipped.*/\1/p' build/test/lint.log); do
+        skip "lint.$tool" "it is not here"
+    done
+fi
 
 # The compiled switches against theorems, the model of their interleavings, and seeded faults; on every processor nightly.
-prove() {
-    wants prove || return 0
-    mkdir -p build/test
-    start=$(date +%s)
-    target="prove-quick prove-model"
-    [ $nightly = OFF ] || target="prove-quick prove-model prove"
-    if make --no-print-directory $target >build/test/prove.log 2>&1; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1)) failures="$failures prove"
-        grep -E "FAILED|NOT FOUND|ERROR" build/test/prove.log | head -n 60
-    fi
-    echo "prove: $(tail -n 1 build/test/prove.log) ($(($(date +%s) - start)) s)"
-}
-prove
+proofs="prove-quick prove-model"
+[ $nightly = OFF ] || proofs="$proofs prove"
+# shellcheck disable=SC2086
+! wants prove || step prove 'FAILED|NOT FOUND|ERROR|rror:' make --no-print-directory $proofs
+
+# Every line of the core that no test runs has an explanation.
+if wants coverage && [ $nightly = ON ]; then
+    step coverage 'not run|gone|FAILED|rror' make --no-print-directory coverage
+fi
 
 # The fuzz targets, for a minute each or, nightly, an hour.
-fuzz() {
-    wants fuzz || return 0
-    command -v clang-19 >/dev/null || { skip fuzz "no clang-19"; return 0; }
-    seconds=60
-    [ $nightly = OFF ] || seconds=3600
-    if sh fuzz/run.sh $seconds >build/test/fuzz.log 2>&1; then
-        passed=$((passed + 1))
-        cat build/test/fuzz.log
-    else
-        failed=$((failed + 1)) failures="$failures fuzz"
-        tail -n 40 build/test/fuzz.log
-    fi
-}
-fuzz
+seconds=60
+[ $nightly = OFF ] || seconds=3600
+if ! command -v clang-19 >/dev/null; then
+    ! wants fuzz || skip fuzz "no clang-19"
+elif wants fuzz; then
+    step fuzz . sh fuzz/run.sh $seconds
+fi
 
 echo
 if [ -n "$skips" ]; then
