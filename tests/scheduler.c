@@ -662,10 +662,12 @@ typedef struct nap {
     int64_t since; /* 0: when it begins */
 } nap_t;
 
+static int64_t last_began;
+
 static void *naps(void *arg)
 {
     const nap_t *nap = arg;
-    int64_t before = aco_now();
+    int64_t before = last_began = aco_now();
     CHECK_EQ(aco_sleep(nap->since ? nap->since + nap->ns - before : nap->ns), 0);
     CHECK(aco_now() - (nap->since ? nap->since : before) >= nap->ns);
     say(nap->name);
@@ -712,15 +714,22 @@ static void *naps_at_random(void *seed)
 
 static void time_passes(void)
 {
-    static nap_t order[] = {{30000000, 'c', 0}, {0, 0, 0}, {15000000, 'b', 0}, {5000000, 'a', 0}, {60000000, 'd', 0}};
-    int64_t before = aco_now();
-    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
-        order[i].since = before; /* on a busy machine one may begin much later than the one before */
-        if (order[i].ns)
+    static nap_t order[] = {{0, 'c', 0}, {0, 'b', 0}, {0, 'a', 0}, {0, 'd', 0}};
+    static const int64_t unit[] = {6, 3, 1, 12};
+    /* On a busy machine one may begin when another is due already: then their order is another, and they nap longer. */
+    for (int64_t ns = 5000000, before; ns < 3000000000; ns *= 4) {
+        memset(history, 0, sizeof history);
+        before = aco_now();
+        for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+            order[i].ns = unit[i] * ns;
+            order[i].since = before;
             spawn_detached(naps, &order[i]);
+        }
+        run();
+        CHECK(aco_now() - before >= 12 * ns);
+        if (last_began - before < ns)
+            break;
     }
-    run();
-    CHECK(aco_now() - before >= 60000000);
     CHECK_HISTORY("abcd");
     napping = 1;
     spawn_detached(busy_while_napping, NULL);
