@@ -5,6 +5,7 @@
  * The loop ends after LIMIT entries, if there is one, with the walk some directories deep. aco_generator_close() unwinds
  * it then, and each call's cleanup attribute closes its directory. That is why this file is compiled with -fexceptions. */
 #define _XOPEN_SOURCE 700
+#define _FILE_OFFSET_BITS 64 /* else readdir() may refuse a file's number on 32-bit systems */
 #include "aco.h"
 #include "aco/generator.h"
 

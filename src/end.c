@@ -218,11 +218,15 @@ ACO__HIDDEN __attribute__((used)) _Unwind_Reason_Code aco__outermost_personality
                                                                                  struct _Unwind_Context *context);
 _Unwind_Reason_Code aco__outermost_personality(_Unwind_State state, struct _Unwind_Exception *exception, struct _Unwind_Context *context)
 {
-    uint32_t landing = (uint32_t)aco__cancel_landing, word = (uint32_t)exception;
+    uint32_t landing = (uint32_t)aco__cancel_landing, word = (uint32_t)exception, nowhere = 0;
     if (state == (_US_VIRTUAL_UNWIND_FRAME | _US_FORCE_UNWIND)) /* a backtrace; there is no exception */
         return _URC_END_OF_STACK;
-    if (exception->exception_cleanup != swallowed) /* not ours; libstdc++ has made the class its own */
-        return _URC_FAILURE;
+    if (exception->exception_cleanup != swallowed) { /* not ours; libstdc++ has made the class its own */
+        if (!(state & _US_FORCE_UNWIND))
+            return _URC_FAILURE;
+        unwinder()->VRS_Set(context, _UVRSC_CORE, 15, _UVRSD_UINT32, &nowhere); /* pthread_exit() finds the stack's end there */
+        return _URC_CONTINUE_UNWIND;
+    }
     if (state & _US_FORCE_UNWIND) /* libgcc asks here before it calls at_frame() */
         finish((cancel_t *)(void *)exception);
     if ((state & _US_ACTION_MASK) == _US_VIRTUAL_UNWIND_FRAME) {

@@ -55,7 +55,7 @@ static void write_guards_end(void)
 
 static void read_guard(void)
 {
-    CHECK(((volatile char *)stack->ptr)[-1] >= -128);
+    CHECK(((volatile signed char *)stack->ptr)[-1] >= -128);
 }
 
 int main(void)

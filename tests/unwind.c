@@ -16,6 +16,7 @@ enum { IS_LINKED = 0 };
 #endif
 enum { DEEPEST = 64 };
 static void *functions[DEEPEST];
+static uintptr_t outermost;
 static int depth;
 
 static _Unwind_Reason_Code note(struct _Unwind_Context *context, void *unused)
@@ -23,7 +24,8 @@ static _Unwind_Reason_Code note(struct _Unwind_Context *context, void *unused)
     (void)unused;
     if (depth == DEEPEST || !_Unwind_GetIP(context))
         return _URC_END_OF_STACK;
-    functions[depth++] = _Unwind_FindEnclosingFunction((void *)((uintptr_t)_Unwind_GetIP(context) - 1));
+    outermost = _Unwind_GetIP(context);
+    functions[depth++] = (void *)_Unwind_GetRegionStart(context);
     return _URC_NO_REASON;
 }
 
@@ -36,7 +38,7 @@ static void walk(void)
 static int passed(void (*function)(void))
 {
     for (int i = 0; i < depth; i++)
-        if (functions[i] == (void *)(uintptr_t)function)
+        if (((uintptr_t)functions[i] | 1) == ((uintptr_t)function | 1)) /* Thumb's bit */
             return 1;
     return 0;
 }
@@ -107,8 +109,12 @@ static void *walks_once(void *arg)
     return arg;
 }
 
-#ifdef ACO_CONFIG_NO_INLINE
-#define RETURN_WORD 0 /* on the architectures that are linked, at least */
+#if defined(ACO_CONFIG_NO_INLINE) && defined(__s390x__) /* without the architecture's header */
+#define RETURN_WORD 14
+#elif defined(ACO_CONFIG_NO_INLINE) && defined(__powerpc64__)
+#define RETURN_WORD 2
+#elif defined(ACO_CONFIG_NO_INLINE)
+#define RETURN_WORD 0
 #else
 #define RETURN_WORD ACO__RETURN_WORD
 #endif
@@ -117,8 +123,9 @@ static void *walks_once(void *arg)
 /* In the function under every coroutine's. */
 static int ends_cleanly(const aco_t *co)
 {
-    void *outermost = _Unwind_FindEnclosingFunction(RETURN_ADDRESS(co));
-    return depth > 1 && functions[depth - 1] == outermost && !passed(resume_from_here) && !passed(caller_of_resume);
+    uintptr_t mode = 1; /* Thumb's bit, which the unwinder leaves out */
+    return depth > 1 && (outermost | mode) == ((uintptr_t)RETURN_ADDRESS(co) | mode) && !passed(resume_from_here) &&
+           !passed(caller_of_resume);
 }
 
 static void *resumes_there(void *co)

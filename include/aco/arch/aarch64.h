@@ -159,21 +159,21 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
     ACO__GO
 
 /* On one stack: gcc stores its calls' arguments, from the ninth on, at sp without moving it. */
-#define ACO__ARGUMENTS_ROOM 64
+#define ACO__ARGUMENTS_ROOM 128
 #define ACO__IF_INNERMOST                                                                                              \
     "mov x9,sp\n\t"                                                                                                    \
     "cmp x9,x3\n\t"                                                                                                    \
     "b.ne 2f\n\t"                                                                                                      \
-    "add sp,sp,#64\n\t"
+    "add sp,sp,#128\n\t"
 #define ACO__REFUSED                                                                                                   \
     "mov x0,#1\n\t"                                                                                                    \
     "b 3f\n"
 #define ACO__ROOM                                                                                                      \
-    "sub sp,sp,#64\n\t"                                                                                                \
+    "sub sp,sp,#128\n\t"                                                                                               \
     "mov x3,sp\n"
 #define ACO__NESTED_ROOM                                                                                               \
     "adr %2,1f\n"                                                                                                      \
-    "1:\tsub sp,sp,#192\n\t"                                                                                           \
+    "1:\tsub sp,sp,#256\n\t"                                                                                           \
     "mov %0,sp\n\t"                                                                                                    \
     "mov %1,x29"
 #define ACO__READ_SP                                                                                                   \

@@ -183,21 +183,21 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
     "bx r12"
 
 /* On one stack: gcc stores its calls' arguments, from the fifth word on, at sp without moving it. */
-#define ACO__ARGUMENTS_ROOM 64
+#define ACO__ARGUMENTS_ROOM 128
 #define ACO__IF_INNERMOST                                                                                              \
     "cmp sp,r3\n\t"                                                                                                    \
     "bne 2f\n\t"                                                                                                       \
-    "add sp,sp,#64\n\t"
+    "add sp,sp,#128\n\t"
 #define ACO__REFUSED                                                                                                   \
     "mov r0,#1\n\t"                                                                                                    \
     "b 3f\n"
 #define ACO__ROOM                                                                                                      \
-    "sub sp,sp,#64\n\t"                                                                                                \
+    "sub sp,sp,#128\n\t"                                                                                               \
     "mov r3,sp\n"
 #define ACO__NESTED_ROOM                                                                                               \
     "adr %2," ACO__PLACE("1f") "\n\t"                                                                                  \
     "1:\n\t"                                                                                                           \
-    "sub sp,sp,#192\n\t"                                                                                               \
+    "sub sp,sp,#256\n\t"                                                                                               \
     "mov %0,sp\n\t"                                                                                                    \
     "mov %1," ACO__FRAME_REGISTER
 #define ACO__READ_SP                                                                                                   \

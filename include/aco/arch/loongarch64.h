@@ -131,19 +131,19 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
     "jr $t1"
 
 /* On one stack: gcc stores its calls' arguments, from the ninth on, at sp without moving it. */
-#define ACO__ARGUMENTS_ROOM 64
+#define ACO__ARGUMENTS_ROOM 128
 #define ACO__IF_INNERMOST                                                                                              \
     "bne $sp,$a3,2f\n\t"                                                                                               \
-    "addi.d $sp,$sp,64\n\t"
+    "addi.d $sp,$sp,128\n\t"
 #define ACO__REFUSED                                                                                                   \
     "li.w $a0,1\n\t"                                                                                                   \
     "b 3f\n"
 #define ACO__ROOM                                                                                                      \
-    "addi.d $sp,$sp,-64\n\t"                                                                                           \
+    "addi.d $sp,$sp,-128\n\t"                                                                                          \
     "move $a3,$sp\n"
 #define ACO__NESTED_ROOM                                                                                               \
     "la.pcrel %2,1f\n"                                                                                                 \
-    "1:\taddi.d $sp,$sp,-192\n\t"                                                                                      \
+    "1:\taddi.d $sp,$sp,-256\n\t"                                                                                      \
     "move %0,$sp\n\t"                                                                                                  \
     "move %1,$fp"
 #define ACO__READ_SP                                                                                                   \

@@ -161,19 +161,19 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
     "jr t1"
 
 /* On one stack: gcc stores its calls' arguments, from the ninth on, at sp without moving it. */
-#define ACO__ARGUMENTS_ROOM 64
+#define ACO__ARGUMENTS_ROOM 128
 #define ACO__IF_INNERMOST                                                                                              \
     "bne sp,a3,2f\n\t"                                                                                                 \
-    "addi sp,sp,64\n\t"
+    "addi sp,sp,128\n\t"
 #define ACO__REFUSED                                                                                                   \
     "li a0,1\n\t"                                                                                                      \
     "j 3f\n"
 #define ACO__ROOM                                                                                                      \
-    "addi sp,sp,-64\n\t"                                                                                               \
+    "addi sp,sp,-128\n\t"                                                                                              \
     "mv a3,sp\n"
 #define ACO__NESTED_ROOM                                                                                               \
     "lla %2,1f\n"                                                                                                      \
-    "1:\taddi sp,sp,-192\n\t"                                                                                          \
+    "1:\taddi sp,sp,-256\n\t"                                                                                          \
     "mv %0,sp\n\t"                                                                                                     \
     "mv %1,s0"
 #define ACO__READ_SP                                                                                                   \
