@@ -178,25 +178,25 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
 
 /* On one stack: what the consumer calls writes a frame header and arguments at its stack pointer. The room there has the back
  * chain that alloca() would leave. */
-#define ACO__ARGUMENTS_ROOM 144
+#define ACO__ARGUMENTS_ROOM 224
 #define ACO__IF_INNERMOST                                                                                              \
     "cmpd 1,6\n\t"                                                                                                     \
     "bne 2f\n\t"                                                                                                       \
-    "addi 1,1,144\n\t"
+    "addi 1,1,224\n\t"
 #define ACO__REFUSED                                                                                                   \
     "li 3,1\n\t"                                                                                                       \
     "b 3f\n"
 #define ACO__ROOM                                                                                                      \
     "ld 9,0(1)\n\t"                                                                                                    \
-    "stdu 9,-144(1)\n\t"                                                                                               \
+    "stdu 9,-224(1)\n\t"                                                                                               \
     "mr 6,1\n"
 
-/* 208 lower. The generator's first frame has the consumer's back chain above it; it stays where it is for ACO__WRITE_SP. */
+/* 288 lower. The generator's first frame has the consumer's back chain above it; it stays where it is for ACO__WRITE_SP. */
 #define ACO__NESTED_ROOM                                                                                               \
     ACO__ADDRESS("%2", "1f")                                                                                           \
     "ld %0,0(1)\n\t"                                                                                                   \
-    "1:\tstdu %0,-208(1)\n\t"                                                                                          \
-    "std %0,176(1)\n\t"                                                                                                \
+    "1:\tstdu %0,-288(1)\n\t"                                                                                          \
+    "std %0,256(1)\n\t"                                                                                                \
     "mr %0,1\n\t"                                                                                                      \
     "mr %1,31"
 #define ACO__READ_SP                                                                                                   \
