@@ -594,6 +594,7 @@ ACO__FAST void *aco_send(aco_t *co, void *value)
         where = aco__where();
     }
 #endif
+    ACO__COMPUTED(value);
     word = aco__switch_resume(where, co, &value, ACO__OWN_FP(co));
     ACO__ARRIVE(word);
     return value;
@@ -628,6 +629,7 @@ ACO__FAST void *aco_yield_value(void *value)
 #if ACO_DEBUG
     aco__yield_check(co, ACO__OWN_FP(co));
 #endif
+    ACO__COMPUTED(value);
     word = aco__switch_yield(where, co, &value, ACO__OWN_FP(co));
     ACO__ARRIVE(word);
     return value;

@@ -497,6 +497,7 @@ public:
     {
         frame_.check_yield();
         void *passed = detail::erase(value);
+        ACO__COMPUTED(passed);
         aco__switch_exchange(&peer_, &passed);
         if (aco_unlikely(passed != nullptr)) {
             aco__context_t consumer = peer_;

@@ -392,6 +392,7 @@ ACO__FORCE_INLINE void aco_generator_drop(aco_generator_t *g)
 
 ACO__FORCE_INLINE void aco_generate(aco_yielder_t *y, void *value)
 {
+    ACO__COMPUTED(value);
     aco__switch_exchange(&y->aco__peer, &value);
     if (aco_unlikely(value != NULL)) {
         aco__context_t consumer = y->aco__peer;
@@ -646,6 +647,7 @@ ACO__FORCE_INLINE int aco_in_stack_close(aco_in_stack_t *g)
 
 ACO__FORCE_INLINE void aco_generate_in_stack(aco_in_stack_yielder_t *y, void *value)
 {
+    ACO__COMPUTED(value);
     aco__switch_nested_yield(&y->aco__peer, &value);
     if (aco_unlikely(value != NULL)) {
         aco__context_t consumer = y->aco__peer;

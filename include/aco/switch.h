@@ -171,6 +171,10 @@ ACO_API aco__thread_t *aco__thread_found(void); /* the calling thread's; not to 
         aco__held;                                                                                                     \
     })
 
+/* Computes a variable's value here, not where it is put into a register that others follow: a call that gcc makes for it there, a
+ * conversion or a thread-local address, would change the registers that have theirs already. */
+#define ACO__COMPUTED(variable) __asm__("" : "+r"(variable))
+
 #if (defined(__x86_64__) || defined(__i386__)) && !defined(ACO_CONFIG_NO_INLINE)
 #include "arch/x86_fp.h"
 #endif
