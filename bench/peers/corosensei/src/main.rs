@@ -22,7 +22,9 @@ impl PlainStack {
         }
         const READ_WRITE: i32 = 3;
         const PRIVATE_ANONYMOUS_NORESERVE: i32 = 0x4022;
-        let map_size = (64 + size + 60 * 64 + 256).next_multiple_of(4096);
+        const PAGE: usize = 4096;
+        let below = size.next_multiple_of(PAGE);
+        let map_size = below + PAGE;
         let map = unsafe { mmap(std::ptr::null_mut(), map_size, READ_WRITE, PRIVATE_ANONYMOUS_NORESERVE, -1, 0) };
         if map as isize == -1 {
             eprintln!("no mapping of {map_size} bytes");
@@ -30,9 +32,9 @@ impl PlainStack {
         }
         let colour = unsafe {
             STACKS_MADE += 1;
-            STACKS_MADE * 37 % 60
+            16 + STACKS_MADE * 37 % 43
         };
-        PlainStack(map as usize + 64 + size + colour * 64)
+        PlainStack(map as usize + below + colour * 64)
     }
 }
 
