@@ -21,6 +21,7 @@ import run  # noqa: E402: bench/run.py, beside this file
 from run import Line, NativeCase  # noqa: E402
 
 BOTH = ("gcc", "clang")
+LLHTTP = "node-llhttp as cmake/llhttp.cmake names it"
 run.NATIVE_PROGRAMS.update({
     "write_fully": ({"": {}}, BOTH, None),
     "write_fully_classic": ({"": {}}, BOTH, None),
@@ -30,10 +31,12 @@ run.NATIVE_PROGRAMS.update({
     "paper_yield": ({"": {}}, BOTH, None),
     "scheduler-uncoloured": ({"": {}}, BOTH, None),
     "scheduler-small": ({"": {}}, BOTH, None),
-    "clients": ({"": {}}, BOTH, "node-llhttp"),
-    "clients_classic": ({"": {}}, BOTH, "node-llhttp"),
-    "clients_classic_ret": ({"": {}}, BOTH, "node-llhttp"),
-    "clients-apn": ({"": {}}, ("clang",), "node-llhttp or the compiler helper (make apn)"),
+    "clients": ({"": {}}, BOTH, LLHTTP),
+    "clients_classic": ({"": {}}, BOTH, LLHTTP),
+    "clients_classic_ret": ({"": {}}, BOTH, LLHTTP),
+    "clients-apn": ({"": {}}, ("clang",), f"{LLHTTP}, or the compiler helper (make apn),"),
+    "clients-lto": ({"": {}}, ("clang",), f"{LLHTTP}, the compiler helper (make apn), or lld"),
+    "clients-apn-lto": ({"": {}}, ("clang",), f"{LLHTTP}, the compiler helper (make apn), or lld"),
 })
 ACORN, CLASSIC, CPP20, CPP23, BOOST, COROSENSEI = "acorn", "classic switch", "C++20 generator", "C++23 generator", "Boost.Coroutine2", "corosensei"
 PULL, PYTHON, CALLBACK = "Go", "Python", "callback"
@@ -116,7 +119,9 @@ def client(name, title, limit):
                       Line("next of the ring", "clients_classic", name, REQUESTS, impl=CLASSIC),
                       Line("next of the ring, by ret", "clients_classic_ret", name, REQUESTS, impl=CLASSIC),
                       Line("inline switch", "clients", name, REQUESTS),
-                      Line("inline switch and helper", "clients-apn", name, REQUESTS, limit=limit), params={"clients": 10})
+                      Line("inline switch and helper", "clients-apn", name, REQUESTS, limit=limit),
+                      Line("inline switch, LTO", "clients-lto", name, REQUESTS),
+                      Line("inline switch and helper, LTO", "clients-apn-lto", name, REQUESTS), params={"clients": 10})
 
 
 # The paper's gains are of throughput: 18.8 % and 45.2 %.
