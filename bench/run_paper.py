@@ -90,6 +90,7 @@ WRITE_FULLY = NativeCase("write_fully", "write_fully(): ten tasks send 100 MB ea
                          Line("next of the ring", "write_fully_classic", "write_fully", SENDS, impl=CLASSIC),
                          Line("next of the ring, by ret", "write_fully_classic_ret", "write_fully", SENDS, impl=CLASSIC),
                          Line("fiber", "write_fully_boost", "write_fully", SENDS, impl="Boost.Context"),
+                         Line("Coroutine, resumed in turn", "corosensei", "write_fully", SENDS, impl=COROSENSEI),
                          Line("yield_now", "tokio", "write_fully", SENDS, impl="tokio"),
                          Line("Gosched", "go", "write_fully", SENDS, impl="Go"), params={"tasks": 10})
 WRITE_FULLY_MIXED = NativeCase("write_fully_mixed", "write_fully() with tasks on two ways through the program; ns for each send",
@@ -97,7 +98,8 @@ WRITE_FULLY_MIXED = NativeCase("write_fully_mixed", "write_fully() with tasks on
                                Line("scheduler", "write_fully", "write_fully_mixed", SENDS),
                                Line("next of the ring", "write_fully_classic", "write_fully_mixed", SENDS, impl=CLASSIC),
                                Line("next of the ring, by ret", "write_fully_classic_ret", "write_fully_mixed", SENDS, impl=CLASSIC),
-                               Line("fiber", "write_fully_boost", "write_fully_mixed", SENDS, impl="Boost.Context"), params={"tasks": 10})
+                               Line("fiber", "write_fully_boost", "write_fully_mixed", SENDS, impl="Boost.Context"),
+                               Line("Coroutine, resumed in turn", "corosensei", "write_fully_mixed", SENDS, impl=COROSENSEI), params={"tasks": 10})
 STEPS = ("classic", "inline", "tail", "preserve_none", "coloured", "small")
 YIELD = NativeCase("yield", "yield(), ten coroutines (fig. 15)",
                    *(Line(step, "paper_yield", step, 10, impl="plain ring") for step in STEPS),
@@ -107,6 +109,7 @@ YIELD = NativeCase("yield", "yield(), ten coroutines (fig. 15)",
                    Line("aco_task_yield", "scheduler", "ring", 10),
                    Line("aco_task_yield, 4 KiB stacks", "scheduler-small", "ring", 10),
                    Line("this_fiber::yield", "boost_scheduler", "ring", 10, impl="Boost.Fiber"),
+                   Line("Coroutine, resumed in turn", "corosensei", "flat", 10, impl=COROSENSEI),
                    Line("yield_now", "tokio", "ring", 10, impl="tokio"),
                    Line("Gosched", "go", "ring", 10, impl="Go"), params={"tasks": 10},
                    loop=Line("an empty loop", "scheduler", "empty_loop", impl="processor"),

@@ -1,10 +1,15 @@
-//! The switch matrix: corosensei. Command line, output and shapes as in bench/matrix.h. Its own stacks (mmap, guard page);
-//! for very many coroutines stacks without a guard page, which it has none of: the kernel's limit of mappings would end it.
+//! corosensei in the switch matrix and beside what bench/native.h's programs measure. Command line, output and shapes as in
+//! bench/matrix.h. Its own stacks (mmap, guard page); for very many coroutines stacks without a guard page, which it has none of:
+//! the kernel's limit of mappings would end it.
 use corosensei::stack::{DefaultStack, Stack, StackPointer, MIN_STACK_SIZE};
 use corosensei::{Coroutine, CoroutineResult, ScopedCoroutine, Yielder};
 use std::arch::asm;
 use std::env;
 use std::process::exit;
+
+#[path = "../../sending.rs"]
+mod sending;
+mod write_fully;
 
 const STACK: usize = 64 << 10;
 const SMALL_STACK: usize = 4096;
@@ -317,7 +322,7 @@ fn check() {
 fn main() {
     let args: Vec<String> = env::args().collect();
     if args.len() != 7 {
-        eprintln!("usage: {} flat|nested|value|call|sequence|hanoi N rr|random|- SAMPLES MILLISECONDS SEED", args[0]);
+        eprintln!("usage: {} flat|nested|value|call|sequence|hanoi|write_fully|write_fully_mixed N rr|random|- SAMPLES MILLISECONDS SEED", args[0]);
         exit(2);
     }
     let number = |i: usize| args[i].parse::<usize>().expect("a number");
@@ -327,6 +332,8 @@ fn main() {
         "value" => [value::<0>, value::<16>, value::<32>, value::<48>],
         "sequence" => [sequence::<0>, sequence::<16>, sequence::<32>, sequence::<48>],
         "hanoi" => [hanoi::<0>, hanoi::<16>, hanoi::<32>, hanoi::<48>],
+        "write_fully" => [write_fully::run::<0, false>, write_fully::run::<16, false>, write_fully::run::<32, false>, write_fully::run::<48, false>],
+        "write_fully_mixed" => [write_fully::run::<0, true>, write_fully::run::<16, true>, write_fully::run::<32, true>, write_fully::run::<48, true>],
         "call" => [call::<0>, call::<16>, call::<32>, call::<48>],
         _ => [flat::<0>, flat::<16>, flat::<32>, flat::<48>],
     };
