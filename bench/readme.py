@@ -245,6 +245,7 @@ def paper_hanoi_table(rows):
     for key in towers[discs[-1]] if discs else ():
         impl, what, compiler = key
         base = {"go": ("Go", "recursion and callback, Go", "go"), "python": ("Python", "recursion and callback, Python", "python"),
+                "mono": ("C#", "recursion and callback, C#", "mono"),
                 "rustc": ("callback", "recursion and callback", "gcc")}.get(compiler, ("callback", "recursion and callback", compiler))
         if not what.startswith("recursion and callback"):
             yield f"| {paper_name(impl, what)} | {compiler} | " + " | ".join(

@@ -151,8 +151,11 @@ fn thread_time() -> f64 {
     time[0] as f64 * 1e9 + time[1] as f64
 }
 
-/// Runs `time(rounds)` with rounds for about `ns` nanoseconds; `trips` round trips are in one.
+/// Runs `time(rounds)` with rounds for about `ns` nanoseconds; `trips` round trips are in one. For 0 ns one round, which is not timed.
 fn measure(rounds: &mut usize, ns: f64, trips: usize, mut run: impl FnMut(usize)) {
+    if ns == 0.0 {
+        return run(1);
+    }
     let mut time = |n: usize| {
         let start = thread_time();
         run(n);
@@ -326,7 +329,9 @@ fn main() {
         exit(2);
     }
     let number = |i: usize| args[i].parse::<usize>().expect("a number");
-    let o = Options { n: number(2), random: args[3] == "random", samples: number(4), ns: number(5) as f64 * 1e6, seed: number(6) };
+    let samples = number(4);
+    let ns = if samples == 0 { 0.0 } else { number(5) as f64 * 1e6 }; // without samples: for counting instructions
+    let o = Options { n: number(2), random: args[3] == "random", samples: samples.max(1), ns, seed: number(6) };
     let run: [fn(&Options, &mut usize); 4] = match args[1].as_str() {
         "nested" => [nested::<0>, nested::<16>, nested::<32>, nested::<48>],
         "value" => [value::<0>, value::<16>, value::<32>, value::<48>],
