@@ -36,6 +36,7 @@ run.NATIVE_PROGRAMS.update({
     "clients_classic": ({"": {}}, BOTH, LLHTTP),
     "clients_classic_ret": ({"": {}}, BOTH, LLHTTP),
     "clients_boost": ({"": {}}, BOTH, f"{LLHTTP}, or libboost-context-dev,"),
+    "clients_corosensei": ({"": {}}, BOTH, f"{LLHTTP}, or cargo,"),
     "clients-apn": ({"": {}}, ("clang",), f"{LLHTTP}, or the compiler helper (make apn),"),
     "clients-lto": ({"": {}}, ("clang",), f"{LLHTTP}, the compiler helper (make apn), or lld"),
     "clients-apn-lto": ({"": {}}, ("clang",), f"{LLHTTP}, the compiler helper (make apn), or lld"),
@@ -129,9 +130,10 @@ def client(name, title, limit):
                       Line("next of the ring, by ret", "clients_classic_ret", name, REQUESTS, impl=CLASSIC),
                       Line("inline switch", "clients", name, REQUESTS),
                       Line("inline switch and helper", "clients-apn", name, REQUESTS, limit=limit),
-                      Line("fiber", "clients_boost", name, REQUESTS, impl="Boost.Context"),
                       Line("inline switch, LTO", "clients-lto", name, REQUESTS),
-                      Line("inline switch and helper, LTO", "clients-apn-lto", name, REQUESTS), params={"clients": 10})
+                      Line("inline switch and helper, LTO", "clients-apn-lto", name, REQUESTS),
+                      Line("fiber", "clients_boost", name, REQUESTS, impl="Boost.Context"),
+                      Line("Coroutine, resumed in turn", "clients_corosensei", name, REQUESTS, impl=COROSENSEI), params={"clients": 10})
 
 
 # The paper's gains are of throughput: 18.8 % and 45.2 %.
@@ -177,10 +179,11 @@ def mono_version():
 
 def build(directory):
     """Gives each case its programs."""
-    builds = {name: (run.version(cc) or name, directory / name, run.build_with_cmake(name, directory / name, "-DACORN_BENCH_PAPER=ON"))
+    others = run.build_others(directory)
+    options = "-DACORN_BENCH_PAPER=ON", f"-DACORN_COROSENSEI={others['corosensei'].path.parent / 'libcorosensei_tasks.a'}"
+    builds = {name: (run.version(cc) or name, directory / name, run.build_with_cmake(name, directory / name, *options))
               for name, (cc, _) in run.COMPILERS.items()}
     pull = directory / "generators-go"
-    others = run.build_others(directory)
     others["pull"] = run.Program(PULL, run.go_version() or "go", pull, None, run.build_with_go(pull, "./pull"))
     csharp = directory / "csharp"
     others["csharp"] = run.Program(CSHARP, f"mono {mono_version()}".strip(), csharp, None, build_with_mono(csharp))
