@@ -146,7 +146,7 @@ PAPER = {
     ("sum", CPP20, "for loop"): 1.0,
     ("sum", CPP20, "while loop"): 1.5,
     ("sum", ACORN, "in-stack generator"): 1.0,
-    ("sum", BOOST, "pull_type"): 4.0,
+    ("sum", BOOST, "pull_type"): 20.0,  # not tuned, as here; 4 after the paper's tuning
     ("hanoi", CPP20, "a generator for each call"): 50.0,
     ("yield", "plain ring", "classic"): 1.0,
     ("yield", "plain ring", "small"): 1.52 / 8.97,
@@ -306,7 +306,8 @@ def plot_bars(plt, results, case, file):
         axes.text(min(ratio, edge) + 0.03, y + 0.18, f"{ratio:.2f}{', beyond the axis' if ratio > edge else ''}", va="center", fontsize=8)
         if paper:
             axes.barh(y - 0.18, min(paper, edge), color="white", edgecolor="#c7522a", height=0.3)
-            axes.text(min(paper, edge) + 0.03, y - 0.18, f"{paper:.2f} in the paper", va="center", fontsize=8, color="#c7522a")
+            beyond = ", beyond the axis" if paper > edge else ""
+            axes.text(min(paper, edge) + 0.03, y - 0.18, f"{paper:.2f} in the paper{beyond}", va="center", fontsize=8, color="#c7522a")
     axes.set_yticks(range(len(found)), [label for label, *_ in found])
     axes.set_xlim(0, 1.25 * min(edge, max(max(ratio, paper or 0) for _, ratio, paper, _ in found)))
     axes.set_title(case.title, fontsize=10)
