@@ -1,4 +1,5 @@
-/* Stacks for the contenders that bring none, placed and coloured as Acorn's private ones are (src/stack.c has the numbers, too). */
+/* Stacks for the contenders that bring none, placed and coloured as Acorn's private ones are: the numbers are those
+ * of src/stack.c. */
 #ifndef BENCH_STACK_H
 #define BENCH_STACK_H
 #include "bench.h"
@@ -12,7 +13,8 @@ static unsigned bench_stacks_made;
 BENCH_FUNCTION char *bench_stack_new(size_t sz)
 {
     enum { LINE = 64, PAGE = 4096 };
-    size_t below = (sz + PAGE - 1) / PAGE * PAGE, colour = STACK_FIRST_COLOUR + bench_stacks_made++ % STACK_COLOURS * 37u % STACK_COLOURS;
+    size_t below = (sz + PAGE - 1) / PAGE * PAGE;
+    size_t colour = STACK_FIRST_COLOUR + bench_stacks_made++ % STACK_COLOURS * 37u % STACK_COLOURS;
     return (char *)bench_map(below + PAGE) + below + colour * LINE;
 }
 

@@ -1,12 +1,12 @@
-/* A few tasks that take turns until all have returned: the same for Acorn's scheduler, for a ring on the classic switch, for one of
- * Boost.Context's fibers and for coroutines of corosensei's, so that one source measures all.
+/* A few tasks that take turns until all have returned: the same for Acorn's scheduler, for a ring on the classic switch, for one
+ * of Boost.Context's fibers and for corosensei's coroutines, so that one source measures all.
  *
  *   tasks_run(body, arguments, size, number)  number tasks body(argument), round robin; returns when all have
  *   tasks_yield()                             in a task: it is the next one's turn
  *   TASK_LAYER                                marks a function on the way to a yield; never inlined
  *
- * TASKS_CLASSIC, TASKS_BOOST or TASKS_COROSENSEI chooses; else it is Acorn. The rings keep no states and check nothing: the least that such a
- * scheduler does. */
+ * TASKS_CLASSIC, TASKS_BOOST or TASKS_COROSENSEI chooses; else it is Acorn. The rings keep no states and check nothing: the
+ * least that such a scheduler does. */
 #ifndef BENCH_TASKS_H
 #define BENCH_TASKS_H
 #include "native.h"

@@ -10,6 +10,7 @@ use std::process::exit;
 #[path = "../../sending.rs"]
 mod sending;
 mod write_fully;
+use write_fully::run as senders;
 
 const STACK: usize = 64 << 10;
 const SMALL_STACK: usize = 4096;
@@ -151,7 +152,7 @@ fn thread_time() -> f64 {
     time[0] as f64 * 1e9 + time[1] as f64
 }
 
-/// Runs `time(rounds)` with rounds for about `ns` nanoseconds; `trips` round trips are in one. For 0 ns one round, which is not timed.
+/// Runs `time(rounds)` with rounds for about `ns` nanoseconds; `trips` round trips are in one. For 0 ns one round, not timed.
 fn measure(rounds: &mut usize, ns: f64, trips: usize, mut run: impl FnMut(usize)) {
     if ns == 0.0 {
         return run(1);
@@ -325,7 +326,10 @@ fn check() {
 fn main() {
     let args: Vec<String> = env::args().collect();
     if args.len() != 7 {
-        eprintln!("usage: {} flat|nested|value|call|sequence|hanoi|write_fully|write_fully_mixed N rr|random|- SAMPLES MILLISECONDS SEED", args[0]);
+        eprintln!(
+            "usage: {} flat|nested|value|call|sequence|hanoi|write_fully|write_fully_mixed N rr|random|- SAMPLES MILLISECONDS SEED",
+            args[0]
+        );
         exit(2);
     }
     let number = |i: usize| args[i].parse::<usize>().expect("a number");
@@ -337,8 +341,8 @@ fn main() {
         "value" => [value::<0>, value::<16>, value::<32>, value::<48>],
         "sequence" => [sequence::<0>, sequence::<16>, sequence::<32>, sequence::<48>],
         "hanoi" => [hanoi::<0>, hanoi::<16>, hanoi::<32>, hanoi::<48>],
-        "write_fully" => [write_fully::run::<0, false>, write_fully::run::<16, false>, write_fully::run::<32, false>, write_fully::run::<48, false>],
-        "write_fully_mixed" => [write_fully::run::<0, true>, write_fully::run::<16, true>, write_fully::run::<32, true>, write_fully::run::<48, true>],
+        "write_fully" => [senders::<0, false>, senders::<16, false>, senders::<32, false>, senders::<48, false>],
+        "write_fully_mixed" => [senders::<0, true>, senders::<16, true>, senders::<32, true>, senders::<48, true>],
         "call" => [call::<0>, call::<16>, call::<32>, call::<48>],
         _ => [flat::<0>, flat::<16>, flat::<32>, flat::<48>],
     };

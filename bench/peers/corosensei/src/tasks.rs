@@ -3,12 +3,14 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 use std::ffi::c_void;
 use std::ptr::{addr_of, null};
 
+type Body = extern "C" fn(*mut c_void) -> *mut c_void;
+
 static mut RUNNING: *const Yielder<(), ()> = null();
 
 /// # Safety
 /// As bench/tasks.h says; one thread.
 #[no_mangle]
-pub unsafe extern "C" fn corosensei_run(body: extern "C" fn(*mut c_void) -> *mut c_void, arguments: *mut c_void, size: usize, number: usize) {
+pub unsafe extern "C" fn corosensei_run(body: Body, arguments: *mut c_void, size: usize, number: usize) {
     let mut tasks: Vec<_> = (0..number)
         .map(|i| {
             let argument = arguments.byte_add(i * size);
