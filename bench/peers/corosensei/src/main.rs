@@ -327,7 +327,7 @@ fn main() {
     let args: Vec<String> = env::args().collect();
     if args.len() != 7 {
         eprintln!(
-            "usage: {} flat|nested|value|call|sequence|hanoi|write_fully|write_fully_mixed N rr|random|- SAMPLES MILLISECONDS SEED",
+            "usage: {} flat|nested|value|call|sequence|hanoi|write_fully[_mixed] N rr|random|- SAMPLES MILLISECONDS SEED",
             args[0]
         );
         exit(2);
