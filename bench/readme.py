@@ -221,8 +221,7 @@ def paper_table(rows, heading, case):
     base = next(iter(found.values()), {})
 
     def ratio(row):
-        first = base.get(row["params"]["compiler"].split()[0]) or next(iter(base.values()))
-        return format(row["ns"] / first["ns"], ".2f")
+        return format(row["ns"] / of_same_compiler(base, row)["ns"], ".2f")
 
     yield f"| {heading}, gcc / clang where both are | | ratio to the first row | the paper's |"
     yield "| --- | --- | --- | --- |"
@@ -231,6 +230,54 @@ def paper_table(rows, heading, case):
         if what != "one cycle":
             ns = by_compiler(compilers, lambda row: cell([row["ns"]]))
             yield f"| {paper_name(impl, what)} | {ns} | {by_compiler(compilers, ratio)} | {format(said, '.2f') if said else '–'} |"
+
+
+CPP20_FOR, CALL_BACK = ("C++20 generator", "for loop"), ("callback", "recursion and callback")
+PULL_TYPE, OWN_STACK, RECURSIVE = ("Boost.Coroutine2", "pull_type"), ("acorn", "own-stack generator"), ("C++20 generator", "a generator for each call")
+SCHEDULER, RING, RING_RET = ("acorn", "scheduler"), ("classic switch", "next of the ring"), ("classic switch", "next of the ring, by ret")
+INLINE, HELPED = ("acorn", "inline switch"), ("acorn", "inline switch and helper")
+CPP20_NEW, CPP20_POOL = (("C++20 coroutine", f"a task for each call, {frames}") for frames in ("operator new", "pooled frames"))
+PAPER_CLAIMS = [  # case, what it tells of, what it compares that with, the paper's ratio where run_paper.PAPER has none
+    ("sum", ("acorn", "in-stack generator"), CPP20_FOR, None),
+    ("sum", ("C++20 generator", "while loop"), CPP20_FOR, None),
+    ("sum", PULL_TYPE, CPP20_FOR, None),
+    ("hanoi", RECURSIVE, CALL_BACK, None),
+    ("hanoi", ("C++23 generator", "std::generator, elements_of"), CALL_BACK, None),
+    ("hanoi", PULL_TYPE, CALL_BACK, None),
+    ("hanoi", OWN_STACK, CALL_BACK, None),
+    ("hanoi", OWN_STACK, PULL_TYPE, 0.5),
+    *(("write_fully", SCHEDULER, other, None)
+      for other in (CPP20_NEW, CPP20_POOL, ("Boost.Context", "fiber"), ("corosensei", "Coroutine, resumed in turn"), RING, RING_RET)),
+    *(("write_fully_mixed", SCHEDULER, other, None) for other in (CPP20_NEW, RING, RING_RET)),
+    ("yield", ("acorn", "aco_task_yield"), ("plain ring", "classic"), None),
+    ("yield", ("plain ring", "small"), ("plain ring", "classic"), None),
+    *((case, of, to, said) for case, helped in (("http", 1.112 / 1.188), ("rpc", 1.262 / 1.452)) for of, to, said in (
+        (INLINE, RING, None), (HELPED, RING, None), (INLINE, RING_RET, None), (HELPED, INLINE, helped),
+        (("acorn", "inline switch and helper, LTO"), ("acorn", "inline switch, LTO"), None))),
+    *((f"{case}_counted", HELPED, INLINE, None) for case in ("http", "rpc")),
+]
+CASE_NAMES = {"hanoi": "Hanoi(20)", "write_fully": "`write_fully()`", "write_fully_mixed": "`write_fully()`, two ways", "yield": "`yield()`",
+              "http": "HTTP", "rpc": "RPC", "http_counted": "HTTP, instructions", "rpc_counted": "RPC, instructions"}
+
+
+def of_same_compiler(found, row):
+    """What `row` is compared with: by its compiler, where that has any."""
+    return found.get(row["params"]["compiler"].split()[0]) or next(iter(found.values()))
+
+
+def paper_claims_table(rows):
+    yield "| ratio, gcc / clang where both are | medians | minima | the paper's |"
+    yield "| --- | --- | --- | --- |"
+    for case, of, to, said in PAPER_CLAIMS:
+        found = paper_rows([row for row in rows if row.get("params", {}).get("discs", 20) == 20], case)
+        if of not in found or to not in found:
+            continue
+        fields = ("instructions",) if case.endswith("_counted") else ("ns", "min")
+        cells = [by_compiler({name: row for name, row in found[of].items() if name in found[to] or len(found[to]) == 1},
+                             lambda row, field=field: format(row[field] / of_same_compiler(found[to], row)[field], ".2f")) for field in fields]
+        said = said or (run_paper.PAPER.get((case, *of)) if to == next(iter(found)) else None)
+        yield (f"| {CASE_NAMES.get(case, case)}: {paper_name(*of)}, to: {paper_name(*to)} | {cells[0]} | {cells[1] if len(cells) > 1 else '–'} "
+               f"| {format(said, '.2f') if said else '–'} |")
 
 
 def paper_hanoi_table(rows):
@@ -245,6 +292,7 @@ def paper_hanoi_table(rows):
     for key in towers[discs[-1]] if discs else ():
         impl, what, compiler = key
         base = {"go": ("Go", "recursion and callback, Go", "go"), "python": ("Python", "recursion and callback, Python", "python"),
+                "mono": ("C#", "recursion and callback, C#", "mono"),
                 "rustc": ("callback", "recursion and callback", "gcc")}.get(compiler, ("callback", "recursion and callback", compiler))
         if not what.startswith("recursion and callback"):
             yield f"| {paper_name(impl, what)} | {compiler} | " + " | ".join(
@@ -278,7 +326,7 @@ def main():
                 f"{', '.join(about['compilers'])}; `-O2`; {about['date']}. Medians of one run; all of it in [{file.relative_to(ROOT)}]({link}).")
 
     if any(row.get("case") == "write_fully" for row in rows):
-        tables = [paper_table(rows, heading, case) for heading, case in PAPER_CASES] + [paper_hanoi_table(rows), paper_counted_table(rows)]
+        tables = [paper_claims_table(rows)] + [paper_table(rows, heading, case) for heading, case in PAPER_CASES] + [paper_hanoi_table(rows), paper_counted_table(rows)]
         lines = [head(f"../{file.relative_to(ROOT)}")] + [line for table in tables for line in ("", *table)]
         put(ROOT / "docs/paper.md", "<!-- paper:begin -->", "<!-- paper:end -->", lines)
     elif any(row.get("case") == "scale_create" for row in rows):

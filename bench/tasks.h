@@ -1,12 +1,12 @@
-/* A few tasks that take turns until all have returned: the same for Acorn's scheduler, for a ring on the classic switch and for one
- * of Boost.Context's fibers, so that one source measures all three.
+/* A few tasks that take turns until all have returned: the same for Acorn's scheduler, for a ring on the classic switch, for one
+ * of Boost.Context's fibers and for corosensei's coroutines, so that one source measures all.
  *
  *   tasks_run(body, arguments, size, number)  number tasks body(argument), round robin; returns when all have
  *   tasks_yield()                             in a task: it is the next one's turn
  *   TASK_LAYER                                marks a function on the way to a yield; never inlined
  *
- * TASKS_CLASSIC or TASKS_BOOST chooses; else it is Acorn. The rings keep no states and check nothing: the least that such a
- * scheduler does. */
+ * TASKS_CLASSIC, TASKS_BOOST or TASKS_COROSENSEI chooses; else it is Acorn. The rings keep no states and check nothing: the
+ * least that such a scheduler does. */
 #ifndef BENCH_TASKS_H
 #define BENCH_TASKS_H
 #include "native.h"
@@ -132,6 +132,29 @@ BENCH_FUNCTION int tasks_main(int argc, char **argv, const native_case_t *cases)
 {
     if (argc == 7) /* the allocator places the stacks: begin elsewhere */
         bench_escape(bench_alloc(strtoul(argv[6], NULL, 10) % 60 * 64 + 1));
+    return native_main(argc, argv, cases);
+}
+
+#elif defined(TASKS_COROSENSEI)
+#define TASKS_IMPL "corosensei"
+#define TASK_LAYER static __attribute__((noinline, unused))
+
+/* bench/peers/corosensei/src/tasks.rs */
+void corosensei_run(task_body_t body, void *arguments, size_t size, size_t number);
+void corosensei_yield(void);
+
+BENCH_INLINE void tasks_yield(void)
+{
+    corosensei_yield();
+}
+
+BENCH_FUNCTION void tasks_run(task_body_t body, void *arguments, size_t size, size_t number)
+{
+    corosensei_run(body, arguments, size, number);
+}
+
+BENCH_FUNCTION int tasks_main(int argc, char **argv, const native_case_t *cases)
+{
     return native_main(argc, argv, cases);
 }
 

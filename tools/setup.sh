@@ -14,7 +14,7 @@ packages() {
     fuzz) echo gcc g++ make cmake ninja-build clang-19 libclang-rt-19-dev ;;
     bench) echo gcc g++ make cmake ninja-build python3 python3-matplotlib clang-19 lld-19 libboost-context-dev libboost-coroutine-dev \
         libboost-fiber-dev golang-go libgoogle-perftools-dev libjemalloc-dev ;;
-    paper) packages apn; echo node-llhttp valgrind ;; # node-llhttp: the C sources of an HTTP parser
+    paper) packages apn; echo node-llhttp valgrind mono-mcs mono-runtime ;; # node-llhttp: the C sources of an HTTP parser
     # A cross compiler for C++ brings the one for C and both libraries. ziglang, from PyPI, is tools/platforms/run.py's business.
     platforms-quick) echo gcc g++ cmake ninja-build python3 python3-venv llvm-19 qemu-user wine64 g++-mingw-w64-x86-64-posix \
         g++-12-aarch64-linux-gnu g++-12-arm-linux-gnueabihf g++-12-riscv64-linux-gnu g++-12-powerpc64le-linux-gnu \

@@ -124,7 +124,7 @@ BENCH_FUNCTION void rpc_answer(network_t *n, const rpc_header_t *request, uint64
     *answer = *request;
     answer->status = body == no_function ? RPC_NO_FUNCTION : body == no_object ? RPC_NO_OBJECT
                                                                                : RPC_OK;
-    answer->size = (uint32_t)(answer->status == RPC_OK ? OBJECT_SIZE : strlen(body));
+    answer->size = (uint32_t)(answer->status == RPC_OK ? (size_t)OBJECT_SIZE : strlen(body));
     network_answer(n, (const char *)answer, sizeof *answer);
     network_answer(n, body, answer->size);
 }

@@ -1,10 +1,16 @@
-//! The switch matrix: corosensei. Command line, output and shapes as in bench/matrix.h. Its own stacks (mmap, guard page);
-//! for very many coroutines stacks without a guard page, which it has none of: the kernel's limit of mappings would end it.
+//! corosensei in the switch matrix and beside what bench/native.h's programs measure. Command line, output and shapes as in
+//! bench/matrix.h. Its own stacks (mmap, guard page); for very many coroutines stacks without a guard page, which it has none of:
+//! the kernel's limit of mappings would end it.
 use corosensei::stack::{DefaultStack, Stack, StackPointer, MIN_STACK_SIZE};
 use corosensei::{Coroutine, CoroutineResult, ScopedCoroutine, Yielder};
 use std::arch::asm;
 use std::env;
 use std::process::exit;
+
+#[path = "../../sending.rs"]
+mod sending;
+mod write_fully;
+use write_fully::run as senders;
 
 const STACK: usize = 64 << 10;
 const SMALL_STACK: usize = 4096;
@@ -22,7 +28,9 @@ impl PlainStack {
         }
         const READ_WRITE: i32 = 3;
         const PRIVATE_ANONYMOUS_NORESERVE: i32 = 0x4022;
-        let map_size = (64 + size + 60 * 64 + 256).next_multiple_of(4096);
+        const PAGE: usize = 4096;
+        let below = size.next_multiple_of(PAGE);
+        let map_size = below + PAGE;
         let map = unsafe { mmap(std::ptr::null_mut(), map_size, READ_WRITE, PRIVATE_ANONYMOUS_NORESERVE, -1, 0) };
         if map as isize == -1 {
             eprintln!("no mapping of {map_size} bytes");
@@ -30,9 +38,9 @@ impl PlainStack {
         }
         let colour = unsafe {
             STACKS_MADE += 1;
-            STACKS_MADE * 37 % 60
+            16 + STACKS_MADE * 37 % 43
         };
-        PlainStack(map as usize + 64 + size + colour * 64)
+        PlainStack(map as usize + below + colour * 64)
     }
 }
 
@@ -144,8 +152,11 @@ fn thread_time() -> f64 {
     time[0] as f64 * 1e9 + time[1] as f64
 }
 
-/// Runs `time(rounds)` with rounds for about `ns` nanoseconds; `trips` round trips are in one.
+/// Runs `time(rounds)` with rounds for about `ns` nanoseconds; `trips` round trips are in one. For 0 ns one round, not timed.
 fn measure(rounds: &mut usize, ns: f64, trips: usize, mut run: impl FnMut(usize)) {
+    if ns == 0.0 {
+        return run(1);
+    }
     let mut time = |n: usize| {
         let start = thread_time();
         run(n);
@@ -315,16 +326,23 @@ fn check() {
 fn main() {
     let args: Vec<String> = env::args().collect();
     if args.len() != 7 {
-        eprintln!("usage: {} flat|nested|value|call|sequence|hanoi N rr|random|- SAMPLES MILLISECONDS SEED", args[0]);
+        eprintln!(
+            "usage: {} flat|nested|value|call|sequence|hanoi|write_fully[_mixed] N rr|random|- SAMPLES MILLISECONDS SEED",
+            args[0]
+        );
         exit(2);
     }
     let number = |i: usize| args[i].parse::<usize>().expect("a number");
-    let o = Options { n: number(2), random: args[3] == "random", samples: number(4), ns: number(5) as f64 * 1e6, seed: number(6) };
+    let samples = number(4);
+    let ns = if samples == 0 { 0.0 } else { number(5) as f64 * 1e6 }; // without samples: for counting instructions
+    let o = Options { n: number(2), random: args[3] == "random", samples: samples.max(1), ns, seed: number(6) };
     let run: [fn(&Options, &mut usize); 4] = match args[1].as_str() {
         "nested" => [nested::<0>, nested::<16>, nested::<32>, nested::<48>],
         "value" => [value::<0>, value::<16>, value::<32>, value::<48>],
         "sequence" => [sequence::<0>, sequence::<16>, sequence::<32>, sequence::<48>],
         "hanoi" => [hanoi::<0>, hanoi::<16>, hanoi::<32>, hanoi::<48>],
+        "write_fully" => [senders::<0, false>, senders::<16, false>, senders::<32, false>, senders::<48, false>],
+        "write_fully_mixed" => [senders::<0, true>, senders::<16, true>, senders::<32, true>, senders::<48, true>],
         "call" => [call::<0>, call::<16>, call::<32>, call::<48>],
         _ => [flat::<0>, flat::<16>, flat::<32>, flat::<48>],
     };

@@ -7,6 +7,10 @@ use tokio::runtime::Builder;
 use tokio::sync::mpsc::{channel, Receiver, Sender};
 use tokio::task::{spawn, yield_now, JoinHandle};
 
+#[path = "../../sending.rs"]
+mod sending;
+use sending::{send_some, Connection, SENDERS, SENT_AT_ONCE};
+
 /// Nanoseconds of processor time of this thread.
 fn thread_time() -> f64 {
     extern "C" {
@@ -56,24 +60,6 @@ async fn replying(mut there: Receiver<usize>, back: Sender<usize>) {
     }
 }
 
-/// As bench/sending.h has it: what is sent is `data` to the end.
-struct Connection {
-    expected: usize,
-    sends: usize,
-}
-
-const SENDERS: usize = 10;
-const SENT_AT_ONCE: usize = 800;
-
-#[inline(never)]
-fn send_some(c: &mut Connection, data: usize, size: usize) -> usize {
-    let sent = size.min(SENT_AT_ONCE);
-    assert_eq!(data, c.expected, "other bytes were sent");
-    c.expected = data + sent;
-    c.sends += 1;
-    sent
-}
-
 async fn send_when_ready(c: &mut Connection, data: usize, size: usize) -> usize {
     yield_now().await;
     send_some(c, data, size)
@@ -88,7 +74,7 @@ async fn write_fully(c: &mut Connection, mut data: usize, mut size: usize) {
 }
 
 async fn sender(sends: usize) {
-    let mut c = Connection { expected: 0, sends: 0 };
+    let mut c = Connection::new();
     write_fully(&mut c, 0, sends * SENT_AT_ONCE).await;
     assert_eq!(c.sends, sends, "not all was sent");
 }
