@@ -251,8 +251,12 @@ class Join:
         self.ours, self.pairs, self.partner, self.changed, self.alignment = ours, {}, {}, False, alignment
 
     def term(self, a, b):
-        if a is b and all(self.partner.setdefault(v, v) is v for v in a.free if v in self.ours):
-            return a
+        if a is b:
+            for v in a.free:
+                if v in self.ours and self.partner.setdefault(v, v) is not v:
+                    break
+            else:
+                return a
         if (a, b) in self.pairs:
             return self.pairs[a, b]
         (x, c), (y, d) = split(a), split(b)
@@ -278,13 +282,17 @@ class Join:
         return variable
 
     def cells(self, old, new):
-        out = {}
-        for at, (a, i) in old.items():
-            other = new.get(at)
+        out, get = {}, new.get
+        ours = theirs = term = None  # of the byte before: most are of one term
+        for at, cell in old.items():
+            (a, i), other = cell, get(at)
             if other is None or other[1] != i or other[0].size != a.size:
                 self.changed = True
-            else:
-                out[at] = (self.term(a, other[0]), i)
+                continue
+            if a is not ours or other[0] is not theirs:
+                ours, theirs = a, other[0]
+                term = self.term(ours, theirs)
+            out[at] = cell if term is a else (term, i)
         return out
 
     def state(self, old, new):

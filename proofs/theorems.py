@@ -279,13 +279,15 @@ class Function:
         self.stack_bases = {self.sp0}
         self.states, self.ours = {}, {}
         todo, steps = [(self.entry, state, False)], 0
+        joins = set()  # where paths may meet; elsewhere the state is that of the instruction before, made more general with it
         while todo:
             at, state, forced = todo.pop()
+            joins.add(at)
             while at is not None:
                 steps += 1
                 if steps > 60000:
                     raise NotUnderstood("%s does not settle" % self.name)
-                if at in self.states and not forced:
+                if at in joins and at in self.states and not forced:
                     join = Join(self.ours.setdefault(at, set()), self.alignment)
                     state = join.state(self.states[at], state)
                     if not join.changed:
@@ -297,9 +299,11 @@ class Function:
                 if at in self.at_begin:
                     todo += self.site(self.at_begin[at], state)
                     break
-                ends = self.step(state, at)
+                ends, behind = self.step(state, at), at + self.program.instruction(at)[0]
                 if len(ends) == 1:
                     at, state = ends[0]
+                    if at != behind:
+                        joins.add(at)
                 else:
                     todo += [(to, other, False) for to, other in ends]
                     break
