@@ -13,6 +13,9 @@ from arch import ROOT
 LEAVES = re.compile(r"^\s*(?:notrack\s+)?(?:jmpq?l?\s+\*|bx?r?\s+(?:x16|x9|r\d+|ip)\s*$|bx\s|jr\s+(?!ra)|bctr\b|br\s+%r|jirl\s)", re.M)
 WAY_BACK = re.compile(r"^\s*leaq?\s+(?:1f|(\.L\w+))\(%rip\),\s*%rdx", re.M)
 
+# Code for a shared library finds the thread slot and what is defined elsewhere by the global offset table, which the dynamic linker fills.
+LINKED = {"-fno-pic": [], "-fPIE": ["-pie"], "-fPIC": ["-shared", "-Bsymbolic"]}
+
 
 class BuildFailed(Exception):
     pass
@@ -125,7 +128,8 @@ def undefined(nm, files):
 def build(arch, compiler, flags, units, folder, include, lto=False):
     """(path of the program, names of its sites)."""
     folder.mkdir(parents=True, exist_ok=True)
-    command = [*arch.targets[compiler], *flags, "-fexceptions", "-I", str(include), "-fno-pic", "-w"]
+    position = next((f for f in flags if f in LINKED), "-fno-pic")
+    command = [*arch.targets[compiler], *flags, "-fexceptions", "-I", str(include), position, "-w"]
     if compiler == "clang":
         command += ["-gline-tables-only"]
     marker, texts = Marker(include), []
@@ -150,7 +154,7 @@ def build(arch, compiler, flags, units, folder, include, lto=False):
                      '\t.section .note.GNU-stack,"",%progbits\n')
     run([*arch.targets[compiler], *[f for f in flags if f.startswith("-m")], "-c", stubs, "-o", folder / "stubs.o"])
     program = folder / "program"
-    run(["ld.lld-19", *arch.link, "-e", "0", "--noinhibit-exec", *objects, folder / "stubs.o", "-o", program])
+    run(["ld.lld-19", *arch.link, *LINKED[position], "-e", "0", "--noinhibit-exec", *objects, folder / "stubs.o", "-o", program])
     return program, marker.sites
 
 

@@ -4,6 +4,7 @@ A State holds what is known of registers and memory, byte by byte: which byte of
 with one base are compared by their constants; what a store to an unknown address may have changed is forgotten."""
 import pypcode
 from elftools.elf.elffile import ELFFile
+from elftools.elf.relocation import RelocationSection
 
 from terms import add, apply, const, fresh, is_const, is_poisoned, joined, make, piece_of, signed, split
 
@@ -23,8 +24,8 @@ class Program:
             for section in elf.iter_sections():
                 flags = section["sh_flags"]
                 if flags & 2 and section["sh_type"] != "SHT_NOBITS":
-                    self.sections.append((section["sh_addr"], section.data(), bool(flags & 1) and not section.name.startswith(".got"),
-                                          bool(flags & 4)))
+                    self.sections.append((section["sh_addr"], bytearray(section.data()),
+                                          bool(flags & 1) and not section.name.startswith(".got"), bool(flags & 4)))
             self.tls_sizes = [(s["p_memsz"], s["p_align"]) for s in elf.iter_segments() if s["p_type"] == "PT_TLS"]
             for symbol in elf.get_section_by_name(".symtab").iter_symbols():
                 kind, at = symbol["st_info"]["type"], symbol["st_value"]
@@ -41,6 +42,7 @@ class Program:
                     self.tls[symbol.name] = at
                 elif symbol.name.startswith("aco"):
                     self.labels[symbol.name] = at & ~arch.code_bit
+            self.relocate(elf)
         self.context = pypcode.Context(arch.language)
         for name, value in arch.context.items():
             self.context.setVariableDefault(name, value)
@@ -54,11 +56,28 @@ class Program:
         """Its offset from the thread pointer."""
         return self.arch.tls_offset(self.tls["aco__thread"], *self.tls_sizes[0])
 
+    def relocate(self, elf):
+        """What the dynamic linker writes, the image being where it is linked to be."""
+        for section in elf.iter_sections():
+            if not isinstance(section, RelocationSection) or not section["sh_flags"] & 2:
+                continue
+            symbols = elf.get_section(section["sh_link"])
+            for entry in section.iter_relocations():
+                at = entry["r_offset"]
+                data, k = next((data, at - start) for start, data, *_ in self.sections if start <= at < start + len(data))
+                addend = entry["r_addend"] if entry.is_RELA() else int.from_bytes(data[k:k + self.arch.word], "little")
+                symbol = symbols.get_symbol(entry["r_info_sym"]) if entry["r_info_sym"] else None
+                if entry["r_info_type"] in self.arch.thread_relocations:
+                    addend = self.thread_record()
+                elif symbol is not None:
+                    addend += symbol["st_value"]
+                data[k:k + self.arch.word] = (addend & (1 << 8 * self.arch.word) - 1).to_bytes(self.arch.word, "little")
+
     def bytes_at(self, at, size, code=False):
         """What stands in memory that is not written."""
         for start, data, writable, executable in self.sections:
             if start <= at and at + size <= start + len(data) and (not writable or executable):
-                return data[at - start:at - start + size]
+                return bytes(data[at - start:at - start + size])
         return None
 
     def name_at(self, at):

@@ -56,6 +56,8 @@ def configurations():
             if about.lto:
                 yield Configuration(arch, compiler, "-O2", lto=True)
                 yield Configuration(arch, compiler, "-O3", lto=True)
+            for position in ("-fPIE", "-fPIC"):
+                yield Configuration(arch, compiler, " ".join(["-O2", *about.flags[:1], position]).replace("  ", " "))
             if about.pads:
                 yield Configuration(arch, compiler, " ".join(["-O2", *about.flags[:1], about.pads]).replace("  ", " "))
 
@@ -71,8 +73,6 @@ def find_sites(program, labels_of):
     names, found = sorted(labels_of), collections.defaultdict(list)
     spans = sorted((at, -size, name) for name, (at, size) in program.functions.items() if size)
     for site in (theorems.Site(name, program.labels) for name in names):
-        if site.kind.startswith(program.arch.without or ("none",)):
-            continue
         if site.begin is None:
             raise build.BuildFailed("the switch %s is not in the program" % site.name)
         inside = [name for at, size, name in spans if at <= site.begin < at - size]

@@ -111,14 +111,18 @@ class Claims:
     """What was proved and what was not, by site or function."""
 
     def __init__(self):
-        self.results, self.queries = {}, 0
+        self.results, self.queries, self.answers = {}, 0, {}
 
     def claim(self, where, theorem, formula, conditions=(), detail=""):
         assert theorem in THEOREMS, theorem
         ok = z3.is_true(z3.simplify(formula))
         if not ok:
-            self.queries += 1
-            answer = check(*conditions, z3.Not(formula))
+            question = (*conditions, z3.Not(formula))
+            key = tuple(part.get_id() for part in question)
+            if key not in self.answers:
+                self.queries += 1
+                self.answers[key] = check(*question), question  # what is named by an id must live on
+            answer = self.answers[key][0]
             ok = answer == z3.unsat
             if answer == z3.unknown:
                 detail += " (the solver gave up)"
@@ -511,6 +515,8 @@ class Function:
                 both = conditions + tuple(truth(t) if taken else z3.Not(truth(t)) for t, taken in more)
                 all_accesses = accesses + self.accesses
                 leave.steady(before, after, isinstance(to, tuple), both)
+                if self.arch.pushes and isinstance(to, tuple) and to[0] == "call" and to[1] is const(self.arch.word, to[2]):
+                    to = to[2]  # where am I?
                 if isinstance(to, tuple):
                     left += 1
                     if to[0] != "leave":
@@ -565,7 +571,7 @@ class Function:
                 self.put(state, record, arch.running, own)
             self.put(state, own, 3 * arch.word, machine.register(begin, arch.base))
         else:
-            for name in arch.exchange.values():
+            for name in arch.peer(site.kind).values():
                 machine.set_register(state, name, fresh(arch.word, name + "@exchange"))
             machine.set_register(state, arch.base, machine.register(begin, arch.base))
             if site.kind.startswith("NESTED") and site.kind == "NESTED_RESUME" and arch.room:
@@ -611,17 +617,24 @@ class Leave:
     def steady(self, before, after, is_jump, conditions):
         """sp is what it was at the beginning, or what it is at the jump."""
         sp, first = self.machine.register(after, self.arch.sp), self.at_begin(self.arch.sp)
-        moved = sp is not before
-        if not moved:
+        own = (first, add(first, -self.arch.word)) if self.arch.pushes else (first,)
+        if sp is before or before in own and sp in own:
             return
         if self.site.kind.startswith("NESTED"):
             room = add(first, self.arch.room)
             self.claim("steady", sp, room if self.site.kind == "NESTED_RESUME" and sp is not first else first, conditions, "sp")
-        elif before is not first:
+        elif before in own:
+            self.claim("steady", sp, self.word(after, self.arriving, 0) if self.in_memory else self.passed("sp"), conditions, "sp")
+        elif not (self.arch.pops and not self.in_memory and before is self.passed("sp") and sp is add(before, self.arch.word)):
             self.f.claims.record(self.site.name, "steady", False, "%#x: sp moves twice: %s" % (self.f.at, self.f.program.text(self.f.at)))
-        else:
-            wanted = self.word(after, self.arriving, 0) if self.in_memory else self.at_begin(self.arch.exchange["sp"])
-            self.claim("steady", sp, wanted, conditions, "sp")
+
+    def passed(self, what):
+        """Before the switch, what the other side handed over."""
+        return self.at_begin(self.arch.peer(self.site.kind)[what])
+
+    def pushed(self):
+        """The word below the stack pointer, where it may be written."""
+        return self.span(self.at_begin(self.arch.sp), -self.arch.word, self.arch.word) if self.arch.pushes else set()
 
     def leaves(self, target, state, conditions, accesses):
         """At the jump."""
@@ -689,7 +702,7 @@ class Leave:
         """Byte by byte."""
         word, fp = self.arch.word, self.site.fp == "own"
         context = 4 * word + 6 if fp else 4 * word
-        writable, readable = set(), set()
+        writable, readable = self.pushed(), set()
         if self.own is not None:
             writable |= self.span(self.own, 0, context)
         if self.runs != "as it was":
@@ -697,6 +710,9 @@ class Leave:
         readable |= writable | self.span(self.arriving, 0, context)
         if fp:  # the state, and which way is cheaper
             readable |= self.span(self.co, self.arch.state, 1) | self.span(self.record, self.arch.state, 1)
+        self.only(accesses, readable, writable)
+
+    def only(self, accesses, readable, writable):
         for access in accesses:
             allowed = writable if access.kind == "write" else readable
             if access.base is None and access.kind == "read" and self.f.program.bytes_at(access.offset, access.size) is not None:
@@ -711,41 +727,47 @@ class Leave:
         return {(base, at + offset + i) for i in range(size)}
 
     def leaves_by_registers(self, target, state, conditions, accesses):
-        arch, kind, peer = self.arch, self.site.kind, self.arch.exchange
+        arch, kind, peer = self.arch, self.site.kind, self.arch.peer(self.site.kind)
         register = lambda name: self.machine.register(state, name)
-        nested, last = kind.startswith("NESTED"), kind.endswith("LAST")
-        first_sp = self.at_begin(arch.sp)
-        self.claim("arrives.pc", target, self.place(self.at_begin(peer["pc"])), conditions, "the jump's target")
-        self.claim("arrives.frame", register(arch.frame), self.at_begin(peer["bp"]), conditions, "the frame pointer")
-        self.claim("arrives.frame", register(arch.base), self.at_begin(peer["base"]), conditions, "the base pointer")
+        nested, last, pops = kind.startswith("NESTED"), kind.endswith("LAST"), arch.pops and not kind.startswith("NESTED")
+        first_sp, way_back = self.at_begin(arch.sp), const(arch.word, self.site.arrival | arch.arrival_bit) if self.site.arrival else None
+        goes_to = self.word(state, self.passed("sp"), 0) if pops else self.passed("pc")
+        self.claim("arrives.pc", target, self.place(goes_to), conditions, "the jump's target")
+        self.claim("arrives.frame", register(arch.frame), self.passed("bp"), conditions, "the frame pointer")
+        self.claim("arrives.frame", register(arch.base), self.passed("base"), conditions, "the base pointer")
         if nested:
             self.claim("arrives.sp", register(arch.sp), add(first_sp, arch.room if kind == "NESTED_RESUME" else 0), conditions, "sp")
             if kind == "NESTED_RESUME":
-                self.claim("arrives.sp", first_sp, self.at_begin(peer["sp"]), conditions, "sp at the beginning")
+                self.claim("arrives.sp", first_sp, self.passed("sp"), conditions, "sp at the beginning")
         else:
-            self.claim("arrives.sp", register(arch.sp), self.at_begin(peer["sp"]), conditions, "sp")
-        self.claim("carried", register(peer["value"]), self.at_begin(peer["value"]), conditions, "the value")
+            self.claim("arrives.sp", register(arch.sp), add(self.passed("sp"), arch.word if pops else 0), conditions, "sp")
+        self.claim("carried", register(peer["value"]), self.passed("value"), conditions, "the value")
         if last:
             self.claim("kept.pc", register(peer["pc"]), const(arch.word, 0), conditions, "the way back")
         else:
-            self.claim("kept.pc", register(peer["pc"]), const(arch.word, self.site.arrival | arch.arrival_bit), conditions, "the way back")
+            if pops:  # what says that this side has not ended: an address
+                self.claim("carried", register(peer["pc"]), goes_to, conditions, "what says that it goes on")
+                self.claim("kept.pc", self.word(state, first_sp, -arch.word), way_back, conditions, "the way back")
+            else:
+                self.claim("kept.pc", register(peer["pc"]), way_back, conditions, "the way back")
             self.claim("kept.frame", register(peer["bp"]), self.at_begin(arch.frame), conditions, "the frame pointer handed over")
             self.claim("kept.frame", register(peer["base"]), self.at_begin(arch.base), conditions, "the base pointer handed over")
             if not nested:
-                self.claim("kept.sp", register(peer["sp"]), first_sp, conditions, "the stack pointer handed over")
+                self.claim("kept.sp", register(peer["sp"]), add(first_sp, -arch.word if pops else 0), conditions, "the stack pointer handed over")
         for control in arch.controls:
             self.claim("control.untouched", register(control.register), self.at_begin(control.register), conditions, control.register)
-        self.f.claims.record(self.site.name, "memory", not accesses, "it accesses memory")
+        self.f.claims.record(self.site.name, "memory", True)
+        self.only(accesses, self.pushed() | (self.span(self.passed("sp"), 0, arch.word) if pops else set()), self.pushed())
 
     def falls_out(self, state, conditions):
         """Not the innermost: a nested resume that does not leave."""
         if self.site.kind != "NESTED_RESUME":
             self.f.claims.record(self.site.name, "arrives.pc", False, "a path goes on behind the switch without leaving")
             return
-        peer = self.arch.exchange
+        peer = self.arch.peer(self.site.kind)
         self.claim("carried", self.machine.register(state, peer["pc"]), const(self.arch.word, 1), conditions, "what says that it is refused")
         self.claim("steady", self.machine.register(state, self.arch.sp), self.at_begin(self.arch.sp), conditions, "sp")
-        self.f.claims.claim(self.site.name, "arrives.sp", to_z3(self.at_begin(self.arch.sp)) != to_z3(self.at_begin(peer["sp"])), conditions,
+        self.f.claims.claim(self.site.name, "arrives.sp", to_z3(self.at_begin(self.arch.sp)) != to_z3(self.passed("sp")), conditions,
                             "it refuses the innermost")
 
 
