@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""prove.py [--quick] [--only REGEX] [--jobs N] [--verbose]   proves the theorems of theorems.py about compiled switches
+"""prove.py [--quick] [--only REGEX] [--jobs N] [--verbose] [--record]   proves the theorems of theorems.py about compiled switches
 prove.py --mutations [--only REGEX]                            and that seeded faults are found, each by the theorem named for it
 
 One line for each configuration: processor, compiler, options; how many switches were found in how many functions, how many claims
 were proved, how many of them needed the solver (the others are equal terms), and the time. A claim that fails, a switch that no
 path reached, and a theorem that was not brought to a switch are printed and make the exit status 1. What this machine has no
-compiler for is listed as not run."""
+compiler for is listed as not run. --record: what came out goes into results.json, and results.json into the table of README.md."""
 import argparse
 import collections
+import json
 import multiprocessing
+import os
 import pathlib
 import re
 import shutil
@@ -25,6 +27,7 @@ from arch import ARCHES, ROOT, redzone
 OUT = ROOT / "build/prove"
 CALLERS = [ROOT / "proofs/callers" / name for name in ("integers.c", "others.c", "in_stack.c", "leaf.c", "plus.cpp")]
 LIBRARY = [ROOT / "src" / (name + ".c") for name in ("core", "stack", "end", "scheduler", "generator")]
+RESULTS, README = ROOT / "proofs/results.json", ROOT / "proofs/README.md"
 LEVELS = ("-O0", "-O1", "-O2", "-O3")
 
 
@@ -88,7 +91,7 @@ class Outcome:
     def __init__(self, configuration):
         self.name, self.failures, self.unreachable, self.error = configuration.name, [], [], None
         self.sites = self.functions = self.claims = self.queries = 0
-        self.kinds, self.theorems, self.seconds = collections.Counter(), collections.Counter(), 0
+        self.kinds, self.theorems, self.seconds, self.processor = collections.Counter(), collections.Counter(), 0, 0
 
 
 def prove(configuration, include=ROOT / "include", folder=None, functions=None):
@@ -105,7 +108,7 @@ def prove(configuration, include=ROOT / "include", folder=None, functions=None):
         outcome.error = str(error)
     except Exception:  # of the prover's own
         outcome.error = traceback.format_exc()
-    outcome.seconds = time.monotonic() - begun
+    outcome.seconds, outcome.processor = time.monotonic() - begun, sum(os.times()[:4])
     return outcome
 
 
@@ -172,6 +175,38 @@ def report(outcome, verbose):
         print("    ERROR " + outcome.error)
 
 
+def record(outcome):
+    """Of each configuration the last outcome."""
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    results[outcome.name] = {"switches": outcome.sites, "functions": outcome.functions, "claims": outcome.claims,
+                             "failed": len(outcome.failures) + bool(outcome.error), "seconds": round(outcome.processor),
+                             "date": time.strftime("%Y-%m-%d", time.gmtime())}
+    RESULTS.write_text("{\n" + ",\n".join('%s: %s' % (json.dumps(n), json.dumps(results[n])) for n in sorted(results)) + "\n}\n")
+    tabulate(results)
+
+
+def tabulate(results):
+    """A row for each processor and compiler, a column for what is added to the processor's own options."""
+    rows, columns = collections.defaultdict(dict), []
+    for c in configurations():
+        column = " ".join(f for f in c.name.split()[2:] if f not in " ".join(c.arch.flags).split()).replace("-DACO_CONFIG_SHARE_FPU_MXCSR_ENV", "shared FP")
+        if c.arch.pads:
+            column = column.replace(c.arch.pads, "landing pads")
+        columns += [column] if column not in columns else []
+        got = results.get(c.name)
+        rows["%s, %s" % (c.arch_name, c.compiler)][column] = "not run" if not got else "**%d failed**" % got["failed"] if got["failed"] else \
+            "%d, %d s" % (got["claims"], got["seconds"])
+    lines = ["| | " + " | ".join(columns) + " |", "| --- " * (len(columns) + 1) + "|"]
+    lines += ["| %s | %s |" % (row, " | ".join(cells.get(c, "–") for c in columns)) for row, cells in rows.items()]
+    known = [results[c.name] for c in configurations() if c.name in results]
+    lines.append("\n%d of %d configurations, %s to %s: %d switches, %d claims, %d failed, %.0f minutes of a processor." % (
+        len(known), len(list(configurations())), min(r["date"] for r in known), max(r["date"] for r in known), sum(r["switches"] for r in known),
+        sum(r["claims"] for r in known), sum(r["failed"] for r in known), sum(r["seconds"] for r in known) / 60))
+    begin, end = "<!-- results:begin -->", "<!-- results:end -->"
+    text = README.read_text()
+    README.write_text(text[:text.index(begin) + len(begin)] + "\n" + "\n".join(lines) + "\n" + text[text.index(end):])
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--quick", action="store_true")
@@ -179,6 +214,7 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
     if options.mutations:
         import mutations
@@ -190,6 +226,8 @@ def main():
     with multiprocessing.Pool(options.jobs, maxtasksperchild=1) as pool:
         for outcome in pool.imap(prove, wanted, chunksize=1):
             report(outcome, options.verbose)
+            if options.record:
+                record(outcome)
             failed += bool(outcome.failures or outcome.error or not outcome.sites)
             sites, claims = sites + outcome.sites, claims + outcome.claims
     for configuration in wanted:
