@@ -59,6 +59,12 @@ class Arch(NamedTuple):
     pad: bytes = b""
     entry_below_top: int = 8
     return_word: int = 0
+    # how a generator's function is entered, as src/arch/ has it: the words laid out, its parameters, where those on the stack begin
+    start_return: int = 1
+    start_argument: int = 2
+    generator_parameters: tuple = ("pc", "bp", "value", "sp", "base", "argument")
+    parameters_at: int = 0
+    begin_pad: bytes = b""  # what the library's assembly begins with
     flags: tuple = ("",)  # options to compile with, one set after the other
     lto: bool = False
     nested: dict = {}     # where it is not `exchange`
@@ -80,6 +86,11 @@ class Arch(NamedTuple):
         return self.nested if self.nested and kind.startswith("NESTED") else self.exchange
 
     @property
+    def entry_function(self):
+        """In a control block."""
+        return 56 if self.word == 8 else 32
+
+    @property
     def running(self):
         return 4 * self.word + 8
 
@@ -99,6 +110,7 @@ X86_64 = Arch(
     exchange={"pc": "RDI", "bp": "RSI", "sp": "RCX", "base": "R8", "value": "RDX"},
     controls=(Control("MXCSR", 0xffffffc0, 32, 4), Control("FPUControlWord", 0xffff, 36, 2)),
     arguments=("RDI", "RSI", "RDX", "RCX", "R8", "R9"), entry=8, return_address="", tls_offset=x86_tls, thread_relocations=(18,), status=X86_STATUS,
+    generator_parameters=("pc", "bp", "value", "sp", "base", "", "argument"), parameters_at=8, begin_pad=bytes.fromhex("f30f1efa"),
     where_is_offset=True, pads="-fcf-protection", pad=bytes.fromhex("f30f1efa"), lto=True,
     special={"mxcsr": "MXCSR", "x87cw": "FPUControlWord", "fs": "FS_OFFSET"},
     targets={"gcc": ["x86_64-linux-gnu-gcc-12"], "clang": ["clang-19", "--target=x86_64-linux-gnu"]})
@@ -113,6 +125,8 @@ I386 = X86_64._replace(
     name="i386", table="i386", language="x86:LE:32:default", word=4, sp="ESP", thread_pointer="GS_OFFSET",
     carried=("EAX", "EDI", "ECX"), leaving="EBX", entered="EDX", frame="EBP", base="ESI", 
     exchange={"pc": "EAX", "bp": "EDI", "sp": "ECX", "base": "EBX", "value": "EDX"}, pops=True, pushes=True,
+    generator_parameters=("sp", "bp", "base", "sp", "argument"), parameters_at=4, start_return=3, start_argument=8,
+    begin_pad=bytes.fromhex("f30f1efb"),
     nested={"pc": "ECX", "bp": "EDI", "sp": "EAX", "base": "EBX", "value": "EDX"}, thread_relocations=(14,),
     controls=(Control("MXCSR", 0xffffffc0, 16, 4), Control("FPUControlWord", 0xffff, 20, 2)),
     arguments=(), entry=12, entry_below_top=4, lto=False, pads="-fcf-protection", pad=bytes.fromhex("f30f1efb"), flags=("-m32 -msse2",),
@@ -125,6 +139,7 @@ AARCH64 = Arch(
     exchange={"pc": "x0", "bp": "x1", "sp": "x3", "base": "x4", "value": "x2"}, controls=(Control("fpcr", 0xffffffff, 32, 4),),
     arguments=tuple("x%d" % n for n in range(8)), entry=0, return_address="x30", tls_offset=above(16), thread_relocations=(1030,), room=64, entry_below_top=16,
     pads="-mbranch-protection=standard", pad=bytes.fromhex("9f2403d5"), traps=("brk", "udf", "hlt"), lto=True,
+    begin_pad=bytes.fromhex("5f2403d5"),
     special={**{"v%d" % n: "q%d" % n for n in range(32)}, **{"v%d" % n: "d%d" % n for n in range(8, 16)}},
     targets={"gcc": ["aarch64-linux-gnu-gcc-12"], "clang": ["clang-19", "--target=aarch64-linux-gnu"]})
 
@@ -132,7 +147,7 @@ ARM = Arch(
     name="arm", table="arm", language="ARM:LE:32:v8", word=4, sp="sp", thread_pointer="tpidruro",
     carried=("r0", "r1", "r3"), leaving="r4", entered="r4", frame="r11", base="r6",
     exchange={"pc": "r0", "bp": "r1", "sp": "r3", "base": "r4", "value": "r2"}, controls=(Control("fpscr", 0x07ffff60, 16, 4),),
-    arguments=("r0", "r1", "r2", "r3"), entry=0, return_address="lr", tls_offset=above(8), thread_relocations=(19,), room=64, entry_below_top=8, alignment=8, code_bit=1,
+    arguments=("r0", "r1", "r2", "r3"), entry=0, return_address="lr", tls_offset=above(8), thread_relocations=(19,), room=64, entry_below_top=8, alignment=8, code_bit=1, start_argument=3,
     flags=("-marm",), traps=("udf",), link=(), targets={"gcc": ["arm-linux-gnueabihf-gcc-12"], "clang": ["clang-19", "--target=arm-linux-gnueabihf", "-march=armv7-a"]},
     other_thread=("coproc_movefrom_User_R_Thread_and_Process_ID", "coprocessor_movefromRt(0xf, 0x0, 0x3, cr13, cr0)"))
 
@@ -143,7 +158,7 @@ RISCV64 = Arch(
     carried=("a0", "a1", "a3"), leaving="a4", entered="a4", frame="s0", base="s1",
     exchange={"pc": "a0", "bp": "a1", "sp": "a3", "base": "a4", "value": "a2"}, controls=(Control("frm", 0x7, 32, 4),),
     arguments=tuple("a%d" % n for n in range(8)), entry=0, return_address="ra", tls_offset=lambda value, size, align: value, thread_relocations=(11,), room=64,
-    entry_below_top=16, traps=("ebreak", "unimp", "c.unimp"), lto=True, zero="zero",
+    entry_below_top=16, traps=("ebreak", "unimp", "c.unimp"), lto=True, zero="zero", begin_pad=bytes.fromhex("17000000"),
     targets={"gcc": ["riscv64-linux-gnu-gcc-12"], "clang": ["clang-19", "--target=riscv64-linux-gnu", "-march=rv64gc", "-mabi=lp64d"]})
 
 ARCHES = {arch.name: arch for arch in (X86_64, I386, AARCH64, ARM, THUMB, RISCV64)}

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""prove.py [--quick] [--only REGEX] [--jobs N] [--verbose] [--record]   proves the theorems of theorems.py about compiled switches
+"""prove.py [--quick] [--only REGEX] [--jobs N] [--verbose] [--record] [--missing]   proves the theorems of theorems.py about compiled switches
 prove.py --mutations [--only REGEX]                            and that seeded faults are found, each by the theorem named for it
 
 One line for each configuration: processor, compiler, options; how many switches were found in how many functions, how many claims
 were proved, how many of them needed the solver (the others are equal terms), and the time. A claim that fails, a switch that no
 path reached, and a theorem that was not brought to a switch are printed and make the exit status 1. What this machine has no
-compiler for is listed as not run. --record: what came out goes into results.json, and results.json into the table of README.md."""
+compiler for is listed as not run. --record: what came out goes into results.json, and results.json into the table of README.md. --missing: only what is
+not in results.json."""
 import argparse
 import collections
 import json
@@ -140,6 +141,16 @@ def walk(configuration, program, names, only, outcome):
         terms.forget()
         theorems.LayOut(program, claims, macros).run()
         add_up(claims, outcome, "aco__stack_lay_out")
+    for name in theorems.Begin.NAMES:
+        if name not in program.functions or name == "aco__begin" and not configuration.arch.return_address or (only and name not in only):
+            continue
+        claims = theorems.Claims()
+        terms.forget()
+        try:
+            theorems.Begin(program, name, claims, macros).run()
+        except machine.NotUnderstood as why:
+            outcome.failures.append((name, "not understood", str(why)))
+        add_up(claims, outcome, name)
 
 
 def add_up(claims, outcome, function):
@@ -175,9 +186,13 @@ def report(outcome, verbose):
         print("    ERROR " + outcome.error)
 
 
+def recorded():
+    return json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+
+
 def record(outcome):
     """Of each configuration the last outcome."""
-    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    results = recorded()
     results[outcome.name] = {"switches": outcome.sites, "functions": outcome.functions, "claims": outcome.claims,
                              "failed": len(outcome.failures) + bool(outcome.error), "seconds": round(outcome.processor),
                              "date": time.strftime("%Y-%m-%d", time.gmtime())}
@@ -215,11 +230,14 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--record", action="store_true")
+    parser.add_argument("--missing", action="store_true")
     options = parser.parse_args()
     if options.mutations:
         import mutations
         return mutations.main(options)
     wanted = [c for c in (quick() if options.quick else configurations()) if re.search(options.only, c.name)]
+    if options.missing:
+        wanted = [c for c in wanted if c.name not in recorded()]
     absent = [c for c in wanted if not c.is_here()]
     wanted = [c for c in wanted if c.is_here()]
     begun, failed, sites, claims = time.monotonic(), 0, 0, 0

@@ -48,6 +48,12 @@ THEOREMS = {
     "aligned": "C2.1: the stack pointer is a multiple of 16 at each call",
     "entry.aligned": "C2.1: where coroutines begin, aco__top, sp is as the ABI wants it at a function's entry, and all say the same place",
     "entry.return": "the return address found there is aco__returned",
+    "begin.goes": "a first arrival goes on in the function that it is to begin",
+    "begin.return": "and that function's return address is the one laid out",
+    "begin.parameters": "and its parameters are what crossed, and a generator's argument",
+    "begin.aligned": "C2.1: and sp is as the ABI wants it there",
+    "begin.memory": "nothing is read but what was laid out and the block's entry function, nothing written but parameters below top",
+    "begin.pad": "and it begins with a landing pad, where the processor has them",
     "redzone": "nothing is read or written below the stack pointer in a function with a switch that comes back",
 }
 PRESERVE_NONE = {"aco_task_yield_call"}
@@ -806,3 +812,93 @@ class LayOut(Function):
         if not self.arch.arguments:
             return [State.read(self.cells(self.initial, self.sp0), n * self.arch.word, self.arch.word, "memory") for n in (1, 2, 3)]
         return [self.first[name] for name in self.arch.arguments[:3]]
+
+
+class Begin(Function):
+    """The library's assembly at which a context begins that no switch has stored: a few instructions without a condition."""
+    NAMES = ("aco__begin", "aco__begin_entry", "aco__generator_begin")
+
+    def __init__(self, program, name, claims, macros):
+        super().__init__(program, name, [], claims, macros, False)
+        self.aligned, self.stack_bases, self.accesses, self.at = set(), set(), [], self.entry
+        self.state = State()
+        self.first = {name: self.machine.register(self.state, name) for _, name in self.registers}
+        self.sp0, self.entry_values = self.first[self.arch.sp], set()
+        self.laid_out = {n: State.read(self.cells(self.state, self.sp0), n * self.arch.word, self.arch.word, "laid out") for n in range(12)}
+        self.stack_bases = {self.sp0}
+
+    def run(self):
+        arch, at, state, begun = self.arch, self.entry, self.state, len(self.accesses)
+        while not isinstance(at, tuple):
+            if at != self.entry and self.program.name_at(at):
+                at = ("leave", const(arch.word, at), at)  # a jump to another function
+                break
+            self.at = at
+            ends = self.machine.step(state, at, self)
+            if len(ends) != 1:
+                raise NotUnderstood("%s: %#x: %s" % (self.name, at, self.program.text(at)))
+            at, state, _ = ends[0]
+        self.end = state
+        generator = self.name == "aco__generator_begin"
+        read = self.generator(at) if generator else self.coroutine(at)
+        sp = self.machine.register(state, arch.sp)
+        self.claims.claim(self.name, "begin.aligned", to_z3(sp) & arch.alignment - 1 == arch.entry,
+                          [to_z3(self.sp0) & arch.alignment - 1 == (0 if generator else arch.entry)], "sp is %r" % sp)
+        for access in self.accesses[begun:]:
+            code = access.base is None and access.kind == "read" and self.program.bytes_at(access.offset, access.size) is not None
+            here = (access.base, access.offset, access.size)
+            self.claims.record(self.name, "begin.memory", code or here in (self.writes if access.kind == "write" else read | self.writes),
+                               "%#x: %s" % (access.at, self.program.text(access.at)))
+        if arch.begin_pad:
+            self.claims.record(self.name, "begin.pad", self.program.bytes_at(self.entry, len(arch.begin_pad)) == arch.begin_pad,
+                               self.program.text(self.entry))
+        for register, name in self.registers:
+            if register.role in ROLES_KEPT and name != arch.sp:
+                self.same("begin.parameters", self.machine.register(state, name), self.first[name], name)
+
+    def same(self, theorem, term, expected, what):
+        self.claims.claim(self.name, theorem, to_z3(term) == to_z3(expected), (), "%s is %r, not %r" % (what, term, expected))
+
+    def place(self, word):
+        return apply("INT_AND", word.size, word, const(word.size, ~self.arch.code_bit)) if self.arch.code_bit else word
+
+    def word_at(self, offset):
+        return (self.sp0, offset, self.arch.word)
+
+    def coroutine(self, at):
+        """Returns what it may read."""
+        arch = self.arch
+        co = self.first[arch.carried[0]]
+        self.writes = set()
+        if self.name == "aco__begin":
+            begun = self.program.functions["aco__begun"][0]
+            self.same("begin.goes", at[1], const(arch.word, begun), "where it goes")
+        else:
+            self.same("begin.goes", at[1], self.place(State.read(self.cells(self.end, co), arch.entry_function, arch.word, "fp")), "where it goes")
+        self.same("begin.return", self.machine.register(self.end, arch.return_address), self.laid_out[arch.return_word], "the return address")
+        self.same("begin.parameters", self.machine.register(self.end, arch.sp), self.sp0, "sp")
+        for name in arch.arguments:
+            self.same("begin.parameters", self.machine.register(self.end, name), self.first[name], name)
+        return {self.word_at(arch.return_word * arch.word), (co, arch.entry_function, arch.word)}
+
+    def generator(self, at):
+        arch, word = self.arch, self.arch.word
+        sp = self.machine.register(self.end, arch.sp)
+        base, low = split(sp)
+        self.same("begin.goes", at[1], self.place(self.laid_out[0]), "where it goes")
+        returns = self.machine.register(self.end, arch.return_address) if arch.return_address else \
+            State.read(self.cells(self.end, base), low, word, "memory")
+        self.same("begin.return", returns, self.laid_out[arch.start_return], "the return address")
+        low += arch.parameters_at
+        self.writes, on_stack = set(), 0
+        for k, what in enumerate(arch.generator_parameters):
+            if k < len(arch.arguments):
+                there = self.machine.register(self.end, arch.arguments[k])
+            else:
+                there = State.read(self.cells(self.end, base), low + on_stack * word, word, "memory")
+                if what != "argument":
+                    self.writes.add((base, low + on_stack * word, word))
+                on_stack += 1
+            if what:
+                self.same("begin.parameters", there, self.laid_out[arch.start_argument] if what == "argument" else self.first[arch.exchange[what]], what)
+        return {self.word_at(k * word) for k in (0, arch.start_return, arch.start_argument)}
