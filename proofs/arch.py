@@ -62,6 +62,7 @@ class Arch(NamedTuple):
     # how a generator's function is entered, as src/arch/ has it: the words laid out, its parameters, where those on the stack begin
     start_return: int = 1
     start_argument: int = 2
+    start_words: int = 6
     generator_parameters: tuple = ("pc", "bp", "value", "sp", "base", "argument")
     parameters_at: int = 0
     begin_pad: bytes = b""  # what the library's assembly begins with
@@ -110,7 +111,7 @@ X86_64 = Arch(
     exchange={"pc": "RDI", "bp": "RSI", "sp": "RCX", "base": "R8", "value": "RDX"},
     controls=(Control("MXCSR", 0xffffffc0, 32, 4), Control("FPUControlWord", 0xffff, 36, 2)),
     arguments=("RDI", "RSI", "RDX", "RCX", "R8", "R9"), entry=8, return_address="", tls_offset=x86_tls, thread_relocations=(18,), status=X86_STATUS,
-    generator_parameters=("pc", "bp", "value", "sp", "base", "", "argument"), parameters_at=8, begin_pad=bytes.fromhex("f30f1efa"),
+    generator_parameters=("pc", "bp", "value", "sp", "base", "", "argument"), parameters_at=8, start_words=4, begin_pad=bytes.fromhex("f30f1efa"),
     where_is_offset=True, pads="-fcf-protection", pad=bytes.fromhex("f30f1efa"), lto=True,
     special={"mxcsr": "MXCSR", "x87cw": "FPUControlWord", "fs": "FS_OFFSET"},
     targets={"gcc": ["x86_64-linux-gnu-gcc-12"], "clang": ["clang-19", "--target=x86_64-linux-gnu"]})
@@ -125,7 +126,7 @@ I386 = X86_64._replace(
     name="i386", table="i386", language="x86:LE:32:default", word=4, sp="ESP", thread_pointer="GS_OFFSET",
     carried=("EAX", "EDI", "ECX"), leaving="EBX", entered="EDX", frame="EBP", base="ESI", 
     exchange={"pc": "EAX", "bp": "EDI", "sp": "ECX", "base": "EBX", "value": "EDX"}, pops=True, pushes=True,
-    generator_parameters=("sp", "bp", "base", "sp", "argument"), parameters_at=4, start_return=3, start_argument=8,
+    generator_parameters=("sp", "bp", "base", "sp", "argument"), parameters_at=4, start_return=3, start_argument=8, start_words=12,
     begin_pad=bytes.fromhex("f30f1efb"),
     nested={"pc": "ECX", "bp": "EDI", "sp": "EAX", "base": "EBX", "value": "EDX"}, thread_relocations=(14,),
     controls=(Control("MXCSR", 0xffffffc0, 16, 4), Control("FPUControlWord", 0xffff, 20, 2)),

@@ -25,7 +25,7 @@ class Program:
                 flags = section["sh_flags"]
                 if flags & 2 and section["sh_type"] != "SHT_NOBITS":
                     self.sections.append((section["sh_addr"], bytearray(section.data()),
-                                          bool(flags & 1) and not section.name.startswith(".got"), bool(flags & 4)))
+                                          bool(flags & 1) and not section.name.startswith((".got", ".data.rel.ro")), bool(flags & 4)))
             self.tls_sizes = [(s["p_memsz"], s["p_align"]) for s in elf.iter_segments() if s["p_type"] == "PT_TLS"]
             for symbol in elf.get_section_by_name(".symtab").iter_symbols():
                 kind, at = symbol["st_info"]["type"], symbol["st_value"]
@@ -83,6 +83,10 @@ class Program:
     def name_at(self, at):
         names = self.starts.get(at & ~self.arch.code_bit)
         return names[0] if names else None
+
+    def place_of(self, name):
+        """The address of a function or of a label of the library's, or None."""
+        return self.functions[name][0] if name in self.functions else self.labels.get(name)
 
     def instruction(self, at):
         """(length, operations) of the instruction there."""

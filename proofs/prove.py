@@ -26,9 +26,11 @@ import theorems
 from arch import ARCHES, ROOT, redzone
 
 OUT = ROOT / "build/prove"
-CALLERS = [ROOT / "proofs/callers" / name for name in ("integers.c", "others.c", "in_stack.c", "leaf.c", "plus.cpp")]
+CALLERS = [ROOT / "proofs/callers" / name for name in ("integers.c", "others.c", "in_stack.c", "leaf.c", "begins.c", "plus.cpp")]
 LIBRARY = [ROOT / "src" / (name + ".c") for name in ("core", "stack", "end", "scheduler", "generator")]
 RESULTS, README = ROOT / "proofs/results.json", ROOT / "proofs/README.md"
+# Functions without a switch, on which first entries rest.
+BEGINNINGS = {name: kind for kind in (theorems.LayOut, theorems.Begin, theorems.BeginsAt) for name in kind.NAMES}
 LEVELS = ("-O0", "-O1", "-O2", "-O3")
 
 
@@ -136,18 +138,13 @@ def walk(configuration, program, names, only, outcome):
         outcome.sites += len(sites)
         outcome.functions += 1
         outcome.kinds.update(site.kind for site in sites)
-    if "aco__stack_lay_out" in program.functions and (not only or "aco__stack_lay_out" in only):
-        claims = theorems.Claims()
-        terms.forget()
-        theorems.LayOut(program, claims, macros).run()
-        add_up(claims, outcome, "aco__stack_lay_out")
-    for name in theorems.Begin.NAMES:
-        if name not in program.functions or name == "aco__begin" and not configuration.arch.return_address or (only and name not in only):
+    for name, kind in BEGINNINGS.items():
+        if name not in program.functions or only and name not in only or name == "aco__begin" and not configuration.arch.return_address:  # in C
             continue
         claims = theorems.Claims()
         terms.forget()
         try:
-            theorems.Begin(program, name, claims, macros).run()
+            kind(program, name, claims, macros).run()
         except machine.NotUnderstood as why:
             outcome.failures.append((name, "not understood", str(why)))
         add_up(claims, outcome, name)

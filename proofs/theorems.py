@@ -48,6 +48,7 @@ THEOREMS = {
     "aligned": "C2.1: the stack pointer is a multiple of 16 at each call",
     "entry.aligned": "C2.1: where coroutines begin, aco__top, sp is as the ABI wants it at a function's entry, and all say the same place",
     "entry.return": "the return address found there is aco__returned",
+    "begin.context": "a context that begins: at aco__top, or at a generator's words, which are laid out there, in the assembly, without a frame",
     "begin.goes": "a first arrival goes on in the function that it is to begin",
     "begin.return": "and that function's return address is the one laid out",
     "begin.parameters": "and its parameters are what crossed, and a generator's argument",
@@ -779,9 +780,10 @@ class Leave:
 
 class LayOut(Function):
     """src/stack.c's function that lays out a stack: where the first functions on it find their stack pointer."""
+    NAMES = ("aco__stack_lay_out",)
 
-    def __init__(self, program, claims, macros):
-        super().__init__(program, "aco__stack_lay_out", [], claims, macros, False)
+    def __init__(self, program, name, claims, macros):
+        super().__init__(program, name, [], claims, macros, False)
         self.stores = []
 
     def store(self, state, address, term):
@@ -790,7 +792,6 @@ class LayOut(Function):
 
     def run(self):
         arch, word = self.arch, self.arch.word
-        self.aligned = set()  # variables that are multiples of what sp is at calls
         self.aligned = set()
         self.initial = self.entry_state()
         map_, below, sz = self.start_of_stack()
@@ -902,3 +903,76 @@ class Begin(Function):
             if what:
                 self.same("begin.parameters", there, self.laid_out[arch.start_argument] if what == "argument" else self.first[arch.exchange[what]], what)
         return {self.word_at(k * word) for k in (0, arch.start_return, arch.start_argument)}
+
+
+class BeginsAt(Function):
+    """callers/begins.c: what the header sets a context to that is to begin. What is written overlaps nothing that is read."""
+    NAMES = ("prepares", "generator_context")
+
+    def __init__(self, program, name, claims, macros):
+        super().__init__(program, name, [], claims, macros, False)
+
+    def store(self, state, address, term):
+        base, offset = split(address)
+        self.access(state, "write", address, base, offset, term.size)
+        State.write(self.cells(state, base), offset, term)
+
+    def run(self):
+        arch, word = self.arch, self.arch.word
+        self.aligned = set()
+        self.initial = self.entry_state()
+        at = self.program.labels["aco_proof_offsets"]
+        stack_of, top_of = (int.from_bytes(self.program.bytes_at(at + k * word, word), "little") for k in (0, 1))
+        self.parameters = [self.first[name] for name in arch.arguments[:4]] if arch.arguments else \
+            [State.read(self.cells(self.initial, self.sp0), (k + 1) * word, word, "parameter") for k in range(4)]
+        stack = State.read(self.cells(self.initial, self.parameters[1]), stack_of, word, "stack")
+        self.top = State.read(self.cells(self.initial, stack), top_of, word, "top")
+        self.walk()
+        if (self.name, "begin.context") not in self.claims.results:
+            self.claims.record(self.name, "begin.context", False, "does not return")
+
+    def after_call(self, state, sp, name):
+        """memset() sets, and nothing else is called: the rest of memory stays."""
+        word = self.arch.word
+        where, value, count = [self.machine.register(state, r) for r in self.arch.arguments[:3]] if self.arch.arguments else \
+            [State.read(self.cells(state, split(sp)[0]), split(sp)[1] + k * word, word, "argument") for k in range(3)]
+        if name != "memset" or not is_const(value) or not is_const(count):
+            raise NotUnderstood("%s: %#x calls %s" % (self.name, self.at, name))
+        after = super().after_call(state, sp, name)
+        after.memory = {base: dict(cells) for base, cells in state.memory.items()}
+        base, offset = split(where)
+        State.write(self.cells(after, base), offset, const(count.args[0], int.from_bytes(bytes([value.args[0] & 255]) * count.args[0], "little")))
+        return after
+
+    def exit(self, state, popped):
+        super().exit(state, popped)
+        if self.name == "prepares":
+            self.holds(state, self.parameters[1], self.top, "aco__begin")
+            self.is_at(state, self.parameters[1], self.arch.entry_function, self.parameters[2], "the entry function")
+        else:
+            self.generator(state)
+
+    def generator(self, state):
+        arch, word = self.arch, self.arch.word
+        start = add(self.top, arch.entry_below_top - arch.start_words * word)
+        begin = const(word, self.program.place_of("aco__generator_begin") | arch.arrival_bit)
+        self.holds(state, self.parameters[0], add(start, -word if arch.pops else 0), "aco__generator_begin")
+        if arch.pops:
+            self.is_at(state, start, -word, begin, "the place to go on")
+        returns = self.program.place_of("aco__unlinked_returned") or self.program.place_of("aco__returned")
+        self.is_at(state, start, 0, self.parameters[2], "the function")
+        self.is_at(state, start, arch.start_return * word, const(word, returns | arch.arrival_bit), "the return address")
+        self.is_at(state, start, arch.start_argument * word, self.parameters[3], "the argument")
+        line = [to_z3(self.top) & arch.alignment - 1 == arch.entry]
+        self.claims.claim(self.name, "begin.context", to_z3(start) & arch.alignment - 1 == 0, line, "the words are at %r" % start)
+
+    def holds(self, state, context, sp, function):
+        word = self.arch.word
+        self.is_at(state, context, 0, sp, "sp")
+        self.is_at(state, context, word, const(word, self.program.place_of(function) | self.arch.arrival_bit), "pc")
+        self.is_at(state, context, 2 * word, const(word, 0), "the frame pointer")
+
+    def is_at(self, state, where, offset, expected, what):
+        base, at = split(where)
+        term = State.read(self.cells(state, base), at + offset, expected.size, "memory")
+        self.claims.claim(self.name, "begin.context", to_z3(term) == to_z3(expected), (), "%s is %r, not %r" % (what, term, expected))
