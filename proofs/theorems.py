@@ -959,12 +959,14 @@ class BeginsAt(Function):
         self.holds(state, self.parameters[0], add(start, -word if arch.pops else 0), "aco__generator_begin")
         if arch.pops:
             self.is_at(state, start, -word, begin, "the place to go on")
-        returns = self.program.place_of("aco__unlinked_returned") or self.program.place_of("aco__returned")
         self.is_at(state, start, 0, self.parameters[2], "the function")
-        self.is_at(state, start, arch.start_return * word, const(word, returns | arch.arrival_bit), "the return address")
         self.is_at(state, start, arch.start_argument * word, self.parameters[3], "the argument")
         line = [to_z3(self.top) & arch.alignment - 1 == arch.entry]
         self.claims.claim(self.name, "begin.context", to_z3(start) & arch.alignment - 1 == 0, line, "the words are at %r" % start)
+        returns = self.program.place_of("aco__unlinked_returned") or self.program.place_of("aco__returned")
+        if not returns:
+            raise NotUnderstood("%s: the library's return address is not here" % self.name)
+        self.is_at(state, start, arch.start_return * word, const(word, returns | arch.arrival_bit), "the return address")
 
     def holds(self, state, context, sp, function):
         word = self.arch.word
