@@ -95,7 +95,8 @@ class Marker:
         self.sites.append(name)
         out, arrival = list(body[:first]) + [name + ".begin:"], None
         # in clang's text the label 1 has a name of its own, which is where the way back points to
-        way_back = re.search(r"(\.L\w+)\(%rip\)|\b(?:adr|la|lla|adrl)(?:\.w)?\s+\w+,\s*(\.?L\w+)|%pcrel_hi\((\.L\w+)\)|\bmovl\s+\$(\.L\w+)", "\n".join(body))
+        way_back = re.search(r"(\.L\w+)\(%rip\)|\b(?:adr|la|lla|adrl)(?:\.w)?\s+\w+,\s*(\.?L\w+)|%pcrel_hi\((\.L\w+)\)|\b(?:movl|pushl)\s+\$(\.L\w+)|\baddl\s+\$(\.L\w+)-\.L",
+                             "\n".join(body))
         label = next((g for g in way_back.groups() if g), None) if way_back else None
         for line in body[first:]:
             if arrival is None and (re.match(r"\s*1:", line) or label and line.strip() == label + ":"):
@@ -178,7 +179,7 @@ def link_time(command, compiler, units, folder):
         run([*driver(command, unit, compiler), "-flto", "-c", unit, "-o", objects[-1]])
     if compiler == "clang":
         whole = folder / "whole.s"
-        run(["ld.lld-19", "-r" if False else "--lto-emit-asm", "-e", "0", "--unresolved-symbols=ignore-all", "--export-dynamic", "-shared",
+        run(["ld.lld-19", "--lto-emit-asm", "-e", "0", "--unresolved-symbols=ignore-all", "--export-dynamic", "-shared",
              *objects, "-o", whole])
         return [folder / n for n in sorted(p.name for p in folder.glob("whole.s*")) if not n.endswith((".o", ".marked.s"))]
     for old in folder.glob("*.ltrans*"):
