@@ -70,6 +70,11 @@ class Arch(NamedTuple):
     lto: bool = False
     nested: dict = {}     # where it is not `exchange`
     pops: bool = False    # in an exchange the place to go on stands at the stack pointer, not in a register
+    goes_by: str = ""     # the register that holds a function's address as it is entered, and the way back's on arrival
+    toc: str = ""         # the register that addresses by it are relative to
+    header: int = 0       # above the stack pointer, what a callee may write: up to here, but for the first word
+    narrow: tuple = ()    # registers of four bits, which Sleigh keeps in eight
+    prologue_below: bool = False  # registers are saved below the stack pointer before it moves, in the red zone
     pushes: bool = False  # no red zone: a sequence may write the word below the stack pointer, by a call to find itself or a push
     alignment: int = 16   # of sp at calls
     other_thread: tuple = ()  # Sleigh's names for reading the thread pointer, where it is no register of Sleigh's
@@ -162,4 +167,14 @@ RISCV64 = Arch(
     entry_below_top=16, traps=("ebreak", "unimp", "c.unimp"), lto=True, zero="zero", begin_pad=bytes.fromhex("17000000"),
     targets={"gcc": ["riscv64-linux-gnu-gcc-12"], "clang": ["clang-19", "--target=riscv64-linux-gnu", "-march=rv64gc", "-mabi=lp64d"]})
 
-ARCHES = {arch.name: arch for arch in (X86_64, I386, AARCH64, ARM, THUMB, RISCV64)}
+PPC64LE = Arch(
+    name="ppc64le", table="ppc64le", language="PowerPC:LE:64:A2ALT", word=8, sp="r1", thread_pointer="r13",
+    carried=("r3", "r4", "r6"), leaving="r7", entered="r7", frame="r31", base="r30",
+    exchange={"pc": "r3", "bp": "r4", "sp": "r6", "base": "r7", "value": "r5"}, controls=(),  # FPSCR is single bits there
+    arguments=tuple("r%d" % n for n in range(3, 11)), entry=0, return_address="LR", tls_offset=lambda value, size, align: value - 0x7000,
+    thread_relocations=(73,), room=144, entry_below_top=32, return_word=2, start_words=8, traps=("trap", "tw", "tdi", "twi"),
+    goes_by="r12", toc="r2", header=24, prologue_below=True, narrow=tuple("cr%d" % n for n in range(8)),
+    special={"lr": "LR", "ctr": "CTR", **{"fr%d" % n: "f%d" % n for n in range(32)}, **{"v%d" % n: "vs%d" % (32 + n) for n in range(32)}},
+    targets={"gcc": ["powerpc64le-linux-gnu-gcc-12"], "clang": ["clang-19", "--target=powerpc64le-linux-gnu"]})
+
+ARCHES = {arch.name: arch for arch in (X86_64, I386, AARCH64, ARM, THUMB, RISCV64, PPC64LE)}

@@ -95,7 +95,7 @@ class Marker:
         self.sites.append(name)
         out, arrival = list(body[:first]) + [name + ".begin:"], None
         # in clang's text the label 1 has a name of its own, which is where the way back points to
-        way_back = re.search(r"(\.L\w+)\(%rip\)|\b(?:adr|la|lla|adrl)(?:\.w)?\s+\w+,\s*(\.?L\w+)|%pcrel_hi\((\.L\w+)\)|\b(?:movl|pushl)\s+\$(\.L\w+)|\baddl\s+\$(\.L\w+)-\.L",
+        way_back = re.search(r"(\.L\w+)\(%rip\)|\b(?:adr|la|lla|adrl)(?:\.w)?\s+\w+,\s*(\.?L\w+)|%pcrel_hi\((\.L\w+)\)|\b(?:movl|pushl)\s+\$(\.L\w+)|\baddl\s+\$(\.L\w+)-\.L|\baddis\s+\d+,\s*2,\s*(\.L\w+)@toc",
                              "\n".join(body))
         label = next((g for g in way_back.groups() if g), None) if way_back else None
         for line in body[first:]:

@@ -25,7 +25,7 @@ class Program:
                 flags = section["sh_flags"]
                 if flags & 2 and section["sh_type"] != "SHT_NOBITS":
                     self.sections.append((section["sh_addr"], bytearray(section.data()),
-                                          bool(flags & 1) and not section.name.startswith((".got", ".data.rel.ro")), bool(flags & 4)))
+                                          bool(flags & 1) and not section.name.startswith((".got", ".toc", ".data.rel.ro")), bool(flags & 4)))
             self.tls_sizes = [(s["p_memsz"], s["p_align"]) for s in elf.iter_segments() if s["p_type"] == "PT_TLS"]
             for symbol in elf.get_section_by_name(".symtab").iter_symbols():
                 kind, at = symbol["st_info"]["type"], symbol["st_value"]
@@ -37,12 +37,15 @@ class Program:
                     self.functions[name] = (at, symbol["st_size"])
                     if symbol["st_info"]["bind"] == "STB_LOCAL":
                         self.static.add(at)
-                    self.starts.setdefault(at, []).append(symbol.name)
+                    local = symbol["st_other"]["local"]  # Power: where calls from the same module enter
+                    for start in {at, at + (1 << local if local > 1 else 0)}:
+                        self.starts.setdefault(start, []).append(symbol.name)
                 elif kind == "STT_TLS":
                     self.tls[symbol.name] = at
                 elif symbol.name.startswith("aco"):
                     self.labels[symbol.name] = at & ~arch.code_bit
             self.relocate(elf)
+            self.toc = next((s["sh_addr"] + 0x8000 for s in elf.iter_sections() if s.name == ".got"), 0)  # Power's
         self.context = pypcode.Context(arch.language)
         for name, value in arch.context.items():
             self.context.setVariableDefault(name, value)
@@ -119,6 +122,8 @@ class Operation:
         self.other = pypcode.PcodePrettyPrinter.fmt_op(op) if self.name == "CALLOTHER" else ""
         self.output = op.output and (op.output.space.name, op.output.offset, op.output.size)
         self.inputs = [(v.space.name, v.offset, v.size) for v in op.inputs]
+        if self.name == "LOAD" and op.inputs[0].getSpaceFromConst().name == "const":  # Power's masks
+            self.name, self.inputs = "COPY", self.inputs[1:]
 
 
 class State:
@@ -246,10 +251,10 @@ class Machine:
                     done.append(((kind, target, after), state, conditions))
                     break
                 if name == "LOAD":
-                    address = self.value(state, unique, op.inputs[1])
+                    address = client.settled(self.value(state, unique, op.inputs[1]))
                     self.set_value(state, unique, op.output, client.load(state, address, op.output[2]))
                 elif name == "STORE":
-                    address = self.value(state, unique, op.inputs[1])
+                    address = client.settled(self.value(state, unique, op.inputs[1]))
                     client.store(state, address, self.value(state, unique, op.inputs[2]))
                 elif name == "CALLOTHER":
                     if op.output:

@@ -182,6 +182,13 @@ class Function:
     def cells(self, state, base):
         return state.memory.setdefault(base, {})
 
+    def settled(self, address):
+        """Without a rounding down that changes nothing, or as much as is known."""
+        if address.op == "INT_AND" and address.args[1] is const(self.arch.word, -self.arch.alignment):
+            over = self.alignment(address.args[0])
+            return address if over is None else add(address.args[0], -over)
+        return address
+
     def load(self, state, address, size):
         base, offset = split(address)
         self.access(state, "read", address, base, offset, size)
@@ -226,7 +233,7 @@ class Function:
         return any(b is base and o <= offset < o + words * self.arch.word for b, o, words in self.escaped)
 
     def is_saved(self, term):
-        return term in self.entry_values or split(term)[0] in self.stack_bases
+        return term in self.entry_values or split(term)[0] in self.stack_bases or bool(term.free) and term.free <= self.narrow
 
     def forget_escaped(self, state):
         """What other functions may write to: what an address of the frame that they were given leads to, up to the next place where
@@ -259,16 +266,19 @@ class Function:
 
     def entry_state(self):
         state = State()
-        self.entry_values, self.first = set(), {}
+        self.entry_values, self.first, self.narrow = set(), {}, set()
         for register, name in self.registers:
             offset, size = self.program.registers[name]
             if not State.known(state.registers, offset, size):
-                term = fresh(size, name + "@entry")
+                term = const(size, self.program.toc) if name == self.arch.toc else self.unknown(name, "entry")
                 self.first[name] = term
                 State.write(state.registers, offset, term)
                 if register.role in ROLES_KEPT | {"return-address"} or name == self.arch.return_address:
                     self.entry_values.add(term)
+                if name in self.arch.narrow:  # saved together, as one word
+                    self.narrow |= term.free
         self.sp0 = self.first[self.arch.sp]
+        self.found_by_address(state, self.entry)
         if self.arch.return_address:
             self.ret = self.first[self.arch.return_address]
         else:
@@ -277,6 +287,16 @@ class Function:
         if "DF" in self.arch.status:
             self.machine.set_register(state, "DF", const(1, 0))
         return state
+
+    def unknown(self, register, where, poison=False):
+        size = self.program.registers[register][1]
+        term = fresh(size, "%s@%s" % (register, where), poison)
+        return apply("INT_AND", size, term, const(size, 15)) if register in self.arch.narrow else term
+
+    def found_by_address(self, state, at):
+        """Where a function begins, or goes on after a switch, as a place that is entered by its address."""
+        if self.arch.goes_by:
+            self.machine.set_register(state, self.arch.goes_by, const(self.arch.word, at))
 
     def load_initial(self, state):
         term = fresh(self.arch.word, "return@entry")
@@ -364,6 +384,8 @@ class Function:
             not self.entry < to < self.entry + self.size
 
     def check_red_zone(self, before, after):
+        if self.arch.prologue_below:
+            return
         (base, low), (other, moved) = split(before), split(after)
         if base is other:
             low = min(low, moved)
@@ -387,8 +409,8 @@ class Function:
                 return []
             return [(after, self.after_call(state, sp, name))]
         popped = self.arch.word if not self.arch.return_address else 0
-        if target.op == "INT_AND" and target.args[0] is self.ret and target.args[1] is const(self.arch.word, -2):
-            target = self.ret  # without the bit that tells Thumb code
+        if target.op == "INT_AND" and target.args[0] is self.ret and target.args[1] in (const(self.arch.word, -2), const(self.arch.word, -4)):
+            target = self.ret  # without the bits that are no part of a place
         if target is self.ret:
             self.exit(state, popped)
             return []
@@ -456,7 +478,7 @@ class Function:
         out = {}
         for b, cells in state.memory.items():
             if b in self.stack_bases:
-                out[b] = {k: v for k, v in cells.items() if b is not base or k >= low}
+                out[b] = {k: v for k, v in cells.items() if b is not base or k >= low and not low + self.arch.word <= k < low + self.arch.header}
         return out
 
     # ---- Theorems about functions ----
@@ -548,7 +570,7 @@ class Function:
         arch, machine, state = self.arch, self.machine, State()
         for register, name in self.registers:
             if register.role not in ("platform", "zero"):
-                machine.set_register(state, name, fresh(self.program.registers[name][1], name + "@arrival", poison=True))
+                machine.set_register(state, name, self.unknown(name, "arrival", poison=True))
             else:
                 machine.set_register(state, name, machine.register(begin, name))
         for name in arch.status:
@@ -562,6 +584,7 @@ class Function:
         sp = machine.register(begin, arch.sp)
         machine.set_register(state, arch.sp, sp)
         machine.set_register(state, arch.frame, machine.register(begin, arch.frame))
+        self.found_by_address(state, site.arrival)
         self.new_thread(state)
         state.memory = self.frame(begin, sp)
         self.forget_escaped(state)
@@ -650,6 +673,8 @@ class Leave:
             self.leaves_by_memory(target, state, conditions, accesses)
         else:
             self.leaves_by_registers(target, state, conditions, accesses)
+        if arch.goes_by:
+            self.claim("arrives.pc", self.place(self.machine.register(state, arch.goes_by)), target, conditions, "what it finds itself by")
         for name in arch.status:
             self.claim("status", self.machine.register(state, name), self.at_begin(name), conditions, name)
         if self.site.kind in COMES_BACK and self.f.pads:
@@ -823,6 +848,9 @@ class Begin(Function):
         super().__init__(program, name, [], claims, macros, False)
         self.aligned, self.stack_bases, self.accesses, self.at = set(), set(), [], self.entry
         self.state = State()
+        self.found_by_address(self.state, self.entry)
+        if self.arch.toc:
+            self.machine.set_register(self.state, self.arch.toc, const(self.arch.word, program.toc))
         self.first = {name: self.machine.register(self.state, name) for _, name in self.registers}
         self.sp0, self.entry_values = self.first[self.arch.sp], set()
         self.laid_out = {n: State.read(self.cells(self.state, self.sp0), n * self.arch.word, self.arch.word, "laid out") for n in range(12)}
@@ -841,6 +869,8 @@ class Begin(Function):
             at, state, _ = ends[0]
         self.end = state
         generator = self.name == "aco__generator_begin"
+        if arch.goes_by:
+            self.same("begin.goes", self.place(self.machine.register(state, arch.goes_by)), at[1], "what it finds itself by")
         read = self.generator(at) if generator else self.coroutine(at)
         sp = self.machine.register(state, arch.sp)
         self.claims.claim(self.name, "begin.aligned", to_z3(sp) & arch.alignment - 1 == arch.entry,
