@@ -206,14 +206,15 @@ def tabulate(results):
             column = column.replace(c.arch.pads, "landing pads")
         columns += [column] if column not in columns else []
         got = results.get(c.name)
-        rows["%s, %s" % (c.arch_name, c.compiler)][column] = "not run" if not got else "**%d failed**" % got["failed"] if got["failed"] else \
+        rows["%s, %s" % (c.arch_name, c.compiler)][column] = "not run" if not got else "%d \\*" % got["claims"] if "before" in got else "**%d failed**" % got["failed"] if got["failed"] else \
             "%d, %d s" % (got["claims"], got["seconds"])
     lines = ["| | " + " | ".join(columns) + " |", "| --- " * (len(columns) + 1) + "|"]
     lines += ["| %s | %s |" % (row, " | ".join(cells.get(c, "–") for c in columns)) for row, cells in rows.items()]
     known = [results[c.name] for c in configurations() if c.name in results]
-    lines.append("\n%d of %d configurations, %s to %s: %d switches, %d claims, %d failed, %.0f minutes of a processor." % (
-        len(known), len(list(configurations())), min(r["date"] for r in known), max(r["date"] for r in known), sum(r["switches"] for r in known),
-        sum(r["claims"] for r in known), sum(r["failed"] for r in known), sum(r["seconds"] for r in known) / 60))
+    lines.append("\n%d of %d configurations, the last on %s: %d switches, %d claims, %d failed." % (
+        len(known), len(list(configurations())), max(r["date"] for r in known), *(sum(r[what] for r in known) for what in ("switches", "claims", "failed"))))
+    if any("before" in r for r in known):
+        lines.append("\\*: by the prover as it was before first entries and i386's generators were among the claims.")
     begin, end = "<!-- results:begin -->", "<!-- results:end -->"
     text = README.read_text()
     README.write_text(text[:text.index(begin) + len(begin)] + "\n" + "\n".join(lines) + "\n" + text[text.index(end):])
@@ -234,7 +235,7 @@ def main():
         return mutations.main(options)
     wanted = [c for c in (quick() if options.quick else configurations()) if re.search(options.only, c.name)]
     if options.missing:
-        wanted = [c for c in wanted if recorded().get(c.name, {"failed": 1})["failed"]]
+        wanted = [c for c in wanted if recorded().get(c.name, {"failed": 1})["failed"] or "before" in recorded()[c.name]]
     absent = [c for c in wanted if not c.is_here()]
     wanted = [c for c in wanted if c.is_here()]
     begun, failed, sites, claims = time.monotonic(), 0, 0, 0
