@@ -143,7 +143,8 @@ AARCH64 = Arch(
     name="aarch64", table="aarch64", language="AARCH64:LE:64:v8A", word=8, sp="sp", thread_pointer="tpidr_el0",
     carried=("x0", "x1", "x3"), leaving="x4", entered="x4", frame="x29", base="x19",
     exchange={"pc": "x0", "bp": "x1", "sp": "x3", "base": "x4", "value": "x2"}, controls=(Control("fpcr", 0xffffffff, 32, 4),),
-    arguments=tuple("x%d" % n for n in range(8)), entry=0, return_address="x30", tls_offset=above(16), thread_relocations=(1030,), room=64, entry_below_top=16,
+    arguments=tuple("x%d" % n for n in range(8)), entry=0, return_address="x30", tls_offset=above(16),
+    thread_relocations=(1030,), room=64, entry_below_top=16,
     pads="-mbranch-protection=standard", pad=bytes.fromhex("9f2403d5"), traps=("brk", "udf", "hlt"), lto=True,
     begin_pad=bytes.fromhex("5f2403d5"),
     special={**{"v%d" % n: "q%d" % n for n in range(32)}, **{"v%d" % n: "d%d" % n for n in range(8, 16)}},
@@ -153,7 +154,8 @@ ARM = Arch(
     name="arm", table="arm", language="ARM:LE:32:v8", word=4, sp="sp", thread_pointer="tpidruro",
     carried=("r0", "r1", "r3"), leaving="r4", entered="r4", frame="r11", base="r6",
     exchange={"pc": "r0", "bp": "r1", "sp": "r3", "base": "r4", "value": "r2"}, controls=(Control("fpscr", 0x07ffff60, 16, 4),),
-    arguments=("r0", "r1", "r2", "r3"), entry=0, return_address="lr", tls_offset=above(8), thread_relocations=(19,), room=64, entry_below_top=8, alignment=8, code_bit=1, start_argument=3,
+    arguments=("r0", "r1", "r2", "r3"), entry=0, return_address="lr", tls_offset=above(8),
+    thread_relocations=(19,), room=64, entry_below_top=8, alignment=8, code_bit=1, start_argument=3,
     flags=("-marm",), traps=("udf",), link=(), targets={"gcc": ["arm-linux-gnueabihf-gcc-12"], "clang": ["clang-19", "--target=arm-linux-gnueabihf", "-march=armv7-a"]},
     other_thread=("coproc_movefrom_User_R_Thread_and_Process_ID", "coprocessor_movefromRt(0xf, 0x0, 0x3, cr13, cr0)"))
 
@@ -163,7 +165,8 @@ RISCV64 = Arch(
     name="riscv64", table="riscv64", language="RISCV:LE:64:RV64GC", word=8, sp="sp", thread_pointer="tp",
     carried=("a0", "a1", "a3"), leaving="a4", entered="a4", frame="s0", base="s1",
     exchange={"pc": "a0", "bp": "a1", "sp": "a3", "base": "a4", "value": "a2"}, controls=(Control("frm", 0x7, 32, 4),),
-    arguments=tuple("a%d" % n for n in range(8)), entry=0, return_address="ra", tls_offset=lambda value, size, align: value, thread_relocations=(11,), room=64,
+    arguments=tuple("a%d" % n for n in range(8)), entry=0, return_address="ra", tls_offset=lambda value, size, align: value,
+    thread_relocations=(11,), room=64,
     entry_below_top=16, traps=("ebreak", "unimp", "c.unimp"), lto=True, zero="zero", begin_pad=bytes.fromhex("17000000"),
     targets={"gcc": ["riscv64-linux-gnu-gcc-12"], "clang": ["clang-19", "--target=riscv64-linux-gnu", "-march=rv64gc", "-mabi=lp64d"]})
 

@@ -12,6 +12,9 @@ from arch import ROOT
 
 LEAVES = re.compile(r"^\s*(?:notrack\s+)?(?:jmpq?l?\s+\*|bx?r?\s+(?:x16|x9|r\d+|ip)\s*$|bx\s|jr\s+(?!ra)|bctr\b|br\s+%r|jirl\s)", re.M)
 WAY_BACK = re.compile(r"^\s*leaq?\s+(?:1f|(\.L\w+))\(%rip\),\s*%rdx", re.M)
+FOUND_BY = re.compile("|".join([  # what the compiler calls the label
+    r"(\.L\w+)\(%rip\)", r"\b(?:adr|la|lla|adrl)(?:\.w)?\s+\w+,\s*(\.?L\w+)", r"%pcrel_hi\((\.L\w+)\)",
+    r"\b(?:movl|pushl)\s+\$(\.L\w+)", r"\baddl\s+\$(\.L\w+)-\.L", r"\baddis\s+\d+,\s*2,\s*(\.L\w+)@toc"]))
 
 # Code for a shared library finds the thread slot and what is defined elsewhere by the global offset table, which the dynamic linker fills.
 LINKED = {"-fno-pic": [], "-fPIE": ["-pie"], "-fPIC": ["-shared", "-Bsymbolic"]}
@@ -95,8 +98,7 @@ class Marker:
         self.sites.append(name)
         out, arrival = list(body[:first]) + [name + ".begin:"], None
         # in clang's text the label 1 has a name of its own, which is where the way back points to
-        way_back = re.search(r"(\.L\w+)\(%rip\)|\b(?:adr|la|lla|adrl)(?:\.w)?\s+\w+,\s*(\.?L\w+)|%pcrel_hi\((\.L\w+)\)|\b(?:movl|pushl)\s+\$(\.L\w+)|\baddl\s+\$(\.L\w+)-\.L|\baddis\s+\d+,\s*2,\s*(\.L\w+)@toc",
-                             "\n".join(body))
+        way_back = FOUND_BY.search("\n".join(body))
         label = next((g for g in way_back.groups() if g), None) if way_back else None
         for line in body[first:]:
             if arrival is None and (re.match(r"\s*1:", line) or label and line.strip() == label + ":"):

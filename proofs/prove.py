@@ -197,24 +197,30 @@ def record(outcome):
     tabulate(results)
 
 
+def cell(result):
+    if not result:
+        return "not run"
+    if result["failed"]:
+        return "**%d failed**" % result["failed"]
+    return "%d \\*" % result["claims"] if "before" in result else "%d, %d s" % (result["claims"], result["seconds"])
+
+
 def tabulate(results):
     """A row for each processor and compiler, a column for what is added to the processor's own options."""
     rows, columns = collections.defaultdict(dict), []
     for c in configurations():
-        column = " ".join(f for f in c.name.split()[2:] if f not in " ".join(c.arch.flags).split()).replace("-DACO_CONFIG_SHARE_FPU_MXCSR_ENV", "shared FP")
-        if c.arch.pads:
-            column = column.replace(c.arch.pads, "landing pads")
+        options = [f for f in c.name.split()[2:] if f not in " ".join(c.arch.flags).split()]
+        column = " ".join({"-DACO_CONFIG_SHARE_FPU_MXCSR_ENV": "shared FP", c.arch.pads: "landing pads"}.get(f, f) for f in options)
         columns += [column] if column not in columns else []
-        got = results.get(c.name)
-        rows["%s, %s" % (c.arch_name, c.compiler)][column] = "not run" if not got else "%d \\*" % got["claims"] if "before" in got else "**%d failed**" % got["failed"] if got["failed"] else \
-            "%d, %d s" % (got["claims"], got["seconds"])
+        rows["%s, %s" % (c.arch_name, c.compiler)][column] = cell(results.get(c.name))
     lines = ["| | " + " | ".join(columns) + " |", "| --- " * (len(columns) + 1) + "|"]
     lines += ["| %s | %s |" % (row, " | ".join(cells.get(c, "–") for c in columns)) for row, cells in rows.items()]
     known = [results[c.name] for c in configurations() if c.name in results]
+    sums = [sum(r[what] for r in known) for what in ("switches", "claims", "failed")]
     lines.append("\n%d of %d configurations, the last on %s: %d switches, %d claims, %d failed." % (
-        len(known), len(list(configurations())), max(r["date"] for r in known), *(sum(r[what] for r in known) for what in ("switches", "claims", "failed"))))
+        len(known), len(list(configurations())), max(r["date"] for r in known), *sums))
     if any("before" in r for r in known):
-        lines.append("\\*: by the prover as it was before first entries and i386's generators were among the claims.")
+        lines.append("\\*: by the prover as it was before first entries, and on i386 at -O0 generators, were among the claims.")
     begin, end = "<!-- results:begin -->", "<!-- results:end -->"
     text = README.read_text()
     README.write_text(text[:text.index(begin) + len(begin)] + "\n" + "\n".join(lines) + "\n" + text[text.index(end):])
