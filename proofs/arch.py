@@ -39,12 +39,13 @@ class Arch(NamedTuple):
     entered: str      # the block that ENTER loads
     frame: str
     base: str         # clang's base pointer
-    exchange: dict    # what an exchange passes
+    exchange: dict    # what an exchange passes to a generator with its own stack; `nested`: with one on its consumer's
     controls: tuple
     arguments: tuple
     entry: int        # sp modulo 16 as a function begins
     return_address: str  # a register, or "" for [sp]
     tls_offset: object
+    thread_relocations: tuple = ()  # ELF's numbers of those that say where a thread-local variable is
     status: tuple = ()   # registers that a sequence may not change: direction flag, x87 stack
     where_is_offset: bool = False
     code_bit: int = 0     # of a place to go on, that is no part of its address
@@ -58,9 +59,23 @@ class Arch(NamedTuple):
     pad: bytes = b""
     entry_below_top: int = 8
     return_word: int = 0
+    # how a generator's function is entered, as src/arch/ has it: the words laid out, its parameters, where those on the stack begin
+    start_return: int = 1
+    start_argument: int = 2
+    start_words: int = 6
+    generator_parameters: tuple = ("pc", "bp", "value", "sp", "base", "argument")
+    parameters_at: int = 0
+    begin_pad: bytes = b""  # what the library's assembly begins with
     flags: tuple = ("",)  # options to compile with, one set after the other
     lto: bool = False
-    without: tuple = ()   # kinds of switches that are not looked at
+    nested: dict = {}     # where it is not `exchange`
+    pops: bool = False    # in an exchange the place to go on stands at the stack pointer, not in a register
+    goes_by: str = ""     # the register that holds a function's address as it is entered, and the way back's on arrival
+    toc: str = ""         # the register that addresses by it are relative to
+    header: int = 0       # above the stack pointer, what a callee may write: up to here, but for the first word
+    narrow: tuple = ()    # registers of four bits, which Sleigh keeps in eight
+    prologue_below: bool = False  # registers are saved below the stack pointer before it moves, in the red zone
+    pushes: bool = False  # no red zone: a sequence may write the word below the stack pointer, by a call to find itself or a push
     alignment: int = 16   # of sp at calls
     other_thread: tuple = ()  # Sleigh's names for reading the thread pointer, where it is no register of Sleigh's
     zero: str = ""        # the register that is always 0
@@ -72,6 +87,14 @@ class Arch(NamedTuple):
             if candidate in registers:
                 return candidate
         return None
+
+    def peer(self, kind):
+        return self.nested if self.nested and kind.startswith("NESTED") else self.exchange
+
+    @property
+    def entry_function(self):
+        """In a control block."""
+        return 56 if self.word == 8 else 32
 
     @property
     def running(self):
@@ -92,7 +115,8 @@ X86_64 = Arch(
     carried=("RDI", "RSI", "RCX"), leaving="R8", entered="RDX", frame="RBP", base="RBX",
     exchange={"pc": "RDI", "bp": "RSI", "sp": "RCX", "base": "R8", "value": "RDX"},
     controls=(Control("MXCSR", 0xffffffc0, 32, 4), Control("FPUControlWord", 0xffff, 36, 2)),
-    arguments=("RDI", "RSI", "RDX", "RCX", "R8", "R9"), entry=8, return_address="", tls_offset=x86_tls, status=X86_STATUS,
+    arguments=("RDI", "RSI", "RDX", "RCX", "R8", "R9"), entry=8, return_address="", tls_offset=x86_tls, thread_relocations=(18,), status=X86_STATUS,
+    generator_parameters=("pc", "bp", "value", "sp", "base", "", "argument"), parameters_at=8, start_words=4, begin_pad=bytes.fromhex("f30f1efa"),
     where_is_offset=True, pads="-fcf-protection", pad=bytes.fromhex("f30f1efa"), lto=True,
     special={"mxcsr": "MXCSR", "x87cw": "FPUControlWord", "fs": "FS_OFFSET"},
     targets={"gcc": ["x86_64-linux-gnu-gcc-12"], "clang": ["clang-19", "--target=x86_64-linux-gnu"]})
@@ -105,18 +129,24 @@ def above(block):
 
 I386 = X86_64._replace(
     name="i386", table="i386", language="x86:LE:32:default", word=4, sp="ESP", thread_pointer="GS_OFFSET",
-    carried=("EAX", "EDI", "ECX"), leaving="EBX", entered="EDX", frame="EBP", base="ESI", exchange={},
+    carried=("EAX", "EDI", "ECX"), leaving="EBX", entered="EDX", frame="EBP", base="ESI", 
+    exchange={"pc": "EAX", "bp": "EDI", "sp": "ECX", "base": "EBX", "value": "EDX"}, pops=True, pushes=True,
+    generator_parameters=("sp", "bp", "base", "sp", "argument"), parameters_at=4, start_return=3, start_argument=8, start_words=12,
+    begin_pad=bytes.fromhex("f30f1efb"),
+    nested={"pc": "ECX", "bp": "EDI", "sp": "EAX", "base": "EBX", "value": "EDX"}, thread_relocations=(14,),
     controls=(Control("MXCSR", 0xffffffc0, 16, 4), Control("FPUControlWord", 0xffff, 20, 2)),
     arguments=(), entry=12, entry_below_top=4, lto=False, pads="-fcf-protection", pad=bytes.fromhex("f30f1efb"), flags=("-m32 -msse2",),
-    special={"mxcsr": "MXCSR", "x87cw": "FPUControlWord", "gs": "GS_OFFSET"}, without=("EXCHANGE", "NESTED"),
+    special={"mxcsr": "MXCSR", "x87cw": "FPUControlWord", "gs": "GS_OFFSET"},
     targets={"gcc": ["x86_64-linux-gnu-gcc-12"], "clang": ["clang-19", "--target=i386-linux-gnu"]})
 
 AARCH64 = Arch(
     name="aarch64", table="aarch64", language="AARCH64:LE:64:v8A", word=8, sp="sp", thread_pointer="tpidr_el0",
     carried=("x0", "x1", "x3"), leaving="x4", entered="x4", frame="x29", base="x19",
     exchange={"pc": "x0", "bp": "x1", "sp": "x3", "base": "x4", "value": "x2"}, controls=(Control("fpcr", 0xffffffff, 32, 4),),
-    arguments=tuple("x%d" % n for n in range(8)), entry=0, return_address="x30", tls_offset=above(16), room=64, entry_below_top=16,
+    arguments=tuple("x%d" % n for n in range(8)), entry=0, return_address="x30", tls_offset=above(16),
+    thread_relocations=(1030,), room=64, entry_below_top=16,
     pads="-mbranch-protection=standard", pad=bytes.fromhex("9f2403d5"), traps=("brk", "udf", "hlt"), lto=True,
+    begin_pad=bytes.fromhex("5f2403d5"),
     special={**{"v%d" % n: "q%d" % n for n in range(32)}, **{"v%d" % n: "d%d" % n for n in range(8, 16)}},
     targets={"gcc": ["aarch64-linux-gnu-gcc-12"], "clang": ["clang-19", "--target=aarch64-linux-gnu"]})
 
@@ -124,7 +154,8 @@ ARM = Arch(
     name="arm", table="arm", language="ARM:LE:32:v8", word=4, sp="sp", thread_pointer="tpidruro",
     carried=("r0", "r1", "r3"), leaving="r4", entered="r4", frame="r11", base="r6",
     exchange={"pc": "r0", "bp": "r1", "sp": "r3", "base": "r4", "value": "r2"}, controls=(Control("fpscr", 0x07ffff60, 16, 4),),
-    arguments=("r0", "r1", "r2", "r3"), entry=0, return_address="lr", tls_offset=above(8), room=64, entry_below_top=8, alignment=8, code_bit=1,
+    arguments=("r0", "r1", "r2", "r3"), entry=0, return_address="lr", tls_offset=above(8),
+    thread_relocations=(19,), room=64, entry_below_top=8, alignment=8, code_bit=1, start_argument=3,
     flags=("-marm",), traps=("udf",), link=(), targets={"gcc": ["arm-linux-gnueabihf-gcc-12"], "clang": ["clang-19", "--target=arm-linux-gnueabihf", "-march=armv7-a"]},
     other_thread=("coproc_movefrom_User_R_Thread_and_Process_ID", "coprocessor_movefromRt(0xf, 0x0, 0x3, cr13, cr0)"))
 
@@ -134,8 +165,19 @@ RISCV64 = Arch(
     name="riscv64", table="riscv64", language="RISCV:LE:64:RV64GC", word=8, sp="sp", thread_pointer="tp",
     carried=("a0", "a1", "a3"), leaving="a4", entered="a4", frame="s0", base="s1",
     exchange={"pc": "a0", "bp": "a1", "sp": "a3", "base": "a4", "value": "a2"}, controls=(Control("frm", 0x7, 32, 4),),
-    arguments=tuple("a%d" % n for n in range(8)), entry=0, return_address="ra", tls_offset=lambda value, size, align: value, room=64,
-    entry_below_top=16, traps=("ebreak", "unimp", "c.unimp"), lto=True, zero="zero",
+    arguments=tuple("a%d" % n for n in range(8)), entry=0, return_address="ra", tls_offset=lambda value, size, align: value,
+    thread_relocations=(11,), room=64,
+    entry_below_top=16, traps=("ebreak", "unimp", "c.unimp"), lto=True, zero="zero", begin_pad=bytes.fromhex("17000000"),
     targets={"gcc": ["riscv64-linux-gnu-gcc-12"], "clang": ["clang-19", "--target=riscv64-linux-gnu", "-march=rv64gc", "-mabi=lp64d"]})
 
-ARCHES = {arch.name: arch for arch in (X86_64, I386, AARCH64, ARM, THUMB, RISCV64)}
+PPC64LE = Arch(
+    name="ppc64le", table="ppc64le", language="PowerPC:LE:64:A2ALT", word=8, sp="r1", thread_pointer="r13",
+    carried=("r3", "r4", "r6"), leaving="r7", entered="r7", frame="r31", base="r30",
+    exchange={"pc": "r3", "bp": "r4", "sp": "r6", "base": "r7", "value": "r5"}, controls=(),  # FPSCR is single bits there
+    arguments=tuple("r%d" % n for n in range(3, 11)), entry=0, return_address="LR", tls_offset=lambda value, size, align: value - 0x7000,
+    thread_relocations=(73,), room=144, entry_below_top=32, return_word=2, start_words=8, traps=("trap", "tw", "tdi", "twi"),
+    goes_by="r12", toc="r2", header=24, prologue_below=True, narrow=tuple("cr%d" % n for n in range(8)),
+    special={"lr": "LR", "ctr": "CTR", **{"fr%d" % n: "f%d" % n for n in range(32)}, **{"v%d" % n: "vs%d" % (32 + n) for n in range(32)}},
+    targets={"gcc": ["powerpc64le-linux-gnu-gcc-12"], "clang": ["clang-19", "--target=powerpc64le-linux-gnu"]})
+
+ARCHES = {arch.name: arch for arch in (X86_64, I386, AARCH64, ARM, THUMB, RISCV64, PPC64LE)}

@@ -12,6 +12,12 @@ from arch import ROOT
 
 LEAVES = re.compile(r"^\s*(?:notrack\s+)?(?:jmpq?l?\s+\*|bx?r?\s+(?:x16|x9|r\d+|ip)\s*$|bx\s|jr\s+(?!ra)|bctr\b|br\s+%r|jirl\s)", re.M)
 WAY_BACK = re.compile(r"^\s*leaq?\s+(?:1f|(\.L\w+))\(%rip\),\s*%rdx", re.M)
+FOUND_BY = re.compile("|".join([  # what the compiler calls the label
+    r"(\.L\w+)\(%rip\)", r"\b(?:adr|la|lla|adrl)(?:\.w)?\s+\w+,\s*(\.?L\w+)", r"%pcrel_hi\((\.L\w+)\)",
+    r"\b(?:movl|pushl)\s+\$(\.L\w+)", r"\baddl\s+\$(\.L\w+)-\.L", r"\baddis\s+\d+,\s*2,\s*(\.L\w+)@toc"]))
+
+# Code for a shared library finds the thread slot and what is defined elsewhere by the global offset table, which the dynamic linker fills.
+LINKED = {"-fno-pic": [], "-fPIE": ["-pie"], "-fPIC": ["-shared", "-Bsymbolic"]}
 
 
 class BuildFailed(Exception):
@@ -92,7 +98,7 @@ class Marker:
         self.sites.append(name)
         out, arrival = list(body[:first]) + [name + ".begin:"], None
         # in clang's text the label 1 has a name of its own, which is where the way back points to
-        way_back = re.search(r"(\.L\w+)\(%rip\)|\b(?:adr|la|lla|adrl)(?:\.w)?\s+\w+,\s*(\.?L\w+)|%pcrel_hi\((\.L\w+)\)|\bmovl\s+\$(\.L\w+)", "\n".join(body))
+        way_back = FOUND_BY.search("\n".join(body))
         label = next((g for g in way_back.groups() if g), None) if way_back else None
         for line in body[first:]:
             if arrival is None and (re.match(r"\s*1:", line) or label and line.strip() == label + ":"):
@@ -125,7 +131,8 @@ def undefined(nm, files):
 def build(arch, compiler, flags, units, folder, include, lto=False):
     """(path of the program, names of its sites)."""
     folder.mkdir(parents=True, exist_ok=True)
-    command = [*arch.targets[compiler], *flags, "-fexceptions", "-I", str(include), "-fno-pic", "-w"]
+    position = next((f for f in flags if f in LINKED), "-fno-pic")
+    command = [*arch.targets[compiler], *flags, "-fexceptions", "-I", str(include), position, "-w"]
     if compiler == "clang":
         command += ["-gline-tables-only"]
     marker, texts = Marker(include), []
@@ -150,7 +157,7 @@ def build(arch, compiler, flags, units, folder, include, lto=False):
                      '\t.section .note.GNU-stack,"",%progbits\n')
     run([*arch.targets[compiler], *[f for f in flags if f.startswith("-m")], "-c", stubs, "-o", folder / "stubs.o"])
     program = folder / "program"
-    run(["ld.lld-19", *arch.link, "-e", "0", "--noinhibit-exec", *objects, folder / "stubs.o", "-o", program])
+    run(["ld.lld-19", *arch.link, *LINKED[position], "-e", "0", "--noinhibit-exec", *objects, folder / "stubs.o", "-o", program])
     return program, marker.sites
 
 
@@ -174,7 +181,7 @@ def link_time(command, compiler, units, folder):
         run([*driver(command, unit, compiler), "-flto", "-c", unit, "-o", objects[-1]])
     if compiler == "clang":
         whole = folder / "whole.s"
-        run(["ld.lld-19", "-r" if False else "--lto-emit-asm", "-e", "0", "--unresolved-symbols=ignore-all", "--export-dynamic", "-shared",
+        run(["ld.lld-19", "--lto-emit-asm", "-e", "0", "--unresolved-symbols=ignore-all", "--export-dynamic", "-shared",
              *objects, "-o", whole])
         return [folder / n for n in sorted(p.name for p in folder.glob("whole.s*")) if not n.endswith((".o", ".marked.s"))]
     for old in folder.glob("*.ltrans*"):

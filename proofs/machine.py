@@ -4,6 +4,7 @@ A State holds what is known of registers and memory, byte by byte: which byte of
 with one base are compared by their constants; what a store to an unknown address may have changed is forgotten."""
 import pypcode
 from elftools.elf.elffile import ELFFile
+from elftools.elf.relocation import RelocationSection
 
 from terms import add, apply, const, fresh, is_const, is_poisoned, joined, make, piece_of, signed, split
 
@@ -23,8 +24,8 @@ class Program:
             for section in elf.iter_sections():
                 flags = section["sh_flags"]
                 if flags & 2 and section["sh_type"] != "SHT_NOBITS":
-                    self.sections.append((section["sh_addr"], section.data(), bool(flags & 1) and not section.name.startswith(".got"),
-                                          bool(flags & 4)))
+                    self.sections.append((section["sh_addr"], bytearray(section.data()),
+                                          bool(flags & 1) and not section.name.startswith((".got", ".toc", ".data.rel.ro")), bool(flags & 4)))
             self.tls_sizes = [(s["p_memsz"], s["p_align"]) for s in elf.iter_segments() if s["p_type"] == "PT_TLS"]
             for symbol in elf.get_section_by_name(".symtab").iter_symbols():
                 kind, at = symbol["st_info"]["type"], symbol["st_value"]
@@ -36,11 +37,15 @@ class Program:
                     self.functions[name] = (at, symbol["st_size"])
                     if symbol["st_info"]["bind"] == "STB_LOCAL":
                         self.static.add(at)
-                    self.starts.setdefault(at, []).append(symbol.name)
+                    local = symbol["st_other"]["local"]  # Power: where calls from the same module enter
+                    for start in {at, at + (1 << local if local > 1 else 0)}:
+                        self.starts.setdefault(start, []).append(symbol.name)
                 elif kind == "STT_TLS":
                     self.tls[symbol.name] = at
                 elif symbol.name.startswith("aco"):
                     self.labels[symbol.name] = at & ~arch.code_bit
+            self.relocate(elf)
+            self.toc = next((s["sh_addr"] + 0x8000 for s in elf.iter_sections() if s.name == ".got"), 0)  # Power's
         self.context = pypcode.Context(arch.language)
         for name, value in arch.context.items():
             self.context.setVariableDefault(name, value)
@@ -54,16 +59,37 @@ class Program:
         """Its offset from the thread pointer."""
         return self.arch.tls_offset(self.tls["aco__thread"], *self.tls_sizes[0])
 
+    def relocate(self, elf):
+        """What the dynamic linker writes, the image being where it is linked to be."""
+        for section in elf.iter_sections():
+            if not isinstance(section, RelocationSection) or not section["sh_flags"] & 2:
+                continue
+            symbols = elf.get_section(section["sh_link"])
+            for entry in section.iter_relocations():
+                at = entry["r_offset"]
+                data, k = next((data, at - start) for start, data, *_ in self.sections if start <= at < start + len(data))
+                addend = entry["r_addend"] if entry.is_RELA() else int.from_bytes(data[k:k + self.arch.word], "little")
+                symbol = symbols.get_symbol(entry["r_info_sym"]) if entry["r_info_sym"] else None
+                if entry["r_info_type"] in self.arch.thread_relocations:
+                    addend = self.thread_record()
+                elif symbol is not None:
+                    addend += symbol["st_value"]
+                data[k:k + self.arch.word] = (addend & (1 << 8 * self.arch.word) - 1).to_bytes(self.arch.word, "little")
+
     def bytes_at(self, at, size, code=False):
         """What stands in memory that is not written."""
         for start, data, writable, executable in self.sections:
             if start <= at and at + size <= start + len(data) and (not writable or executable):
-                return data[at - start:at - start + size]
+                return bytes(data[at - start:at - start + size])
         return None
 
     def name_at(self, at):
         names = self.starts.get(at & ~self.arch.code_bit)
         return names[0] if names else None
+
+    def place_of(self, name):
+        """The address of a function or of a label of the library's, or None."""
+        return self.functions[name][0] if name in self.functions else self.labels.get(name)
 
     def instruction(self, at):
         """(length, operations) of the instruction there."""
@@ -96,6 +122,8 @@ class Operation:
         self.other = pypcode.PcodePrettyPrinter.fmt_op(op) if self.name == "CALLOTHER" else ""
         self.output = op.output and (op.output.space.name, op.output.offset, op.output.size)
         self.inputs = [(v.space.name, v.offset, v.size) for v in op.inputs]
+        if self.name == "LOAD" and op.inputs[0].getSpaceFromConst().name == "const":  # Power's masks
+            self.name, self.inputs = "COPY", self.inputs[1:]
 
 
 class State:
@@ -223,10 +251,10 @@ class Machine:
                     done.append(((kind, target, after), state, conditions))
                     break
                 if name == "LOAD":
-                    address = self.value(state, unique, op.inputs[1])
+                    address = client.settled(self.value(state, unique, op.inputs[1]))
                     self.set_value(state, unique, op.output, client.load(state, address, op.output[2]))
                 elif name == "STORE":
-                    address = self.value(state, unique, op.inputs[1])
+                    address = client.settled(self.value(state, unique, op.inputs[1]))
                     client.store(state, address, self.value(state, unique, op.inputs[2]))
                 elif name == "CALLOTHER":
                     if op.output:
@@ -251,8 +279,12 @@ class Join:
         self.ours, self.pairs, self.partner, self.changed, self.alignment = ours, {}, {}, False, alignment
 
     def term(self, a, b):
-        if a is b and all(self.partner.setdefault(v, v) is v for v in a.free if v in self.ours):
-            return a
+        if a is b:
+            for v in a.free:
+                if v in self.ours and self.partner.setdefault(v, v) is not v:
+                    break
+            else:
+                return a
         if (a, b) in self.pairs:
             return self.pairs[a, b]
         (x, c), (y, d) = split(a), split(b)
@@ -278,13 +310,17 @@ class Join:
         return variable
 
     def cells(self, old, new):
-        out = {}
-        for at, (a, i) in old.items():
-            other = new.get(at)
+        out, get = {}, new.get
+        ours = theirs = term = None  # of the byte before: most are of one term
+        for at, cell in old.items():
+            (a, i), other = cell, get(at)
             if other is None or other[1] != i or other[0].size != a.size:
                 self.changed = True
-            else:
-                out[at] = (self.term(a, other[0]), i)
+                continue
+            if a is not ours or other[0] is not theirs:
+                ours, theirs = a, other[0]
+                term = self.term(ours, theirs)
+            out[at] = cell if term is a else (term, i)
         return out
 
     def state(self, old, new):

@@ -9,16 +9,17 @@ import prove
 from arch import ROOT
 
 SWITCH, STACK, GENERATOR, API = "include/aco/arch/x86_64.h", "src/stack.c", "include/aco/generator.h", "include/aco.h"
+I386, OUT_OF_LINE = "include/aco/arch/i386.h", "src/arch/x86_64.h"
 RESUME, YIELD, DOUBLES = ["resume_once"], ["ends"], ["doubles"]
 
 
 class Fault:
     """`old` becomes `new` in `file`, once or, where it is a list, for each; `functions` are looked at; `theorems`: one must fail."""
 
-    def __init__(self, name, file, old, new, functions, theorems, compiler="gcc", flags="-O2", unit="integers.c"):
+    def __init__(self, name, file, old, new, functions, theorems, compiler="gcc", flags="-O2", unit="integers.c", arch="x86_64"):
         self.name, self.file, self.old, self.new, self.functions = name, file, old, new, functions
         self.theorems = theorems.split()
-        self.configuration = prove.Configuration("x86_64", compiler, flags, units=[self.unit(unit)])
+        self.configuration = prove.Configuration(arch, compiler, flags, units=[self.unit(unit)])
 
     @staticmethod
     def unit(name):
@@ -93,6 +94,26 @@ FAULTS = [
           unit="stack.c"),
     Fault("no return address at the top", STACK, "((const void **)stack->aco__top)[ACO__RETURN_WORD] = aco__returned;", "", ["aco__stack_lay_out"], "entry.return",
           unit="stack.c"),
+    Fault("a first entry beside the top", API, "co->aco__self.sp = co->share_stack->aco__top;", "co->aco__self.sp = (char *)co->share_stack->aco__top + 8;",
+          ["prepares"], "begin.context", unit="begins.c"),
+    Fault("a generator's words hold another function", GENERATOR, "start[ACO__START_FUNCTION] = function;", "start[ACO__START_FUNCTION] = arg;",
+          ["generator_context"], "begin.context", unit="begins.c"),
+    Fault("a generator's words begin beside a multiple of 16", SWITCH, "ACO__START_ARGUMENT = 2, ACO__START_WORDS = 4", "ACO__START_ARGUMENT = 2, ACO__START_WORDS = 5",
+          ["generator_context"], "begin.context", unit="begins.c"),
+    Fault("a generator's function stays on its stack", OUT_OF_LINE, '"\\tpopq %r9\\n"\n        "\\tjmpq *%r9\\n"', '"\\tmovq (%rsp),%r9\\n"\n        "\\tjmpq *%r9\\n"',
+          ["aco__generator_begin"], "begin.aligned begin.return", unit="core.c"),
+    Fault("no landing pad where a generator begins", OUT_OF_LINE, '"\\tendbr64\\n"\n        "\\tpopq %r9\\n"', '"\\tpopq %r9\\n"',
+          ["aco__generator_begin"], "begin.pad", unit="core.c"),
+    Fault("i386: an exchange leaves the way back on the stack", I386, in_macro("ACO__EXCHANGE", '"popl %%eax', '"movl (%%esp),%%eax'), None, ["numbers"],
+          "arrives.sp", arch="i386", flags="-O2 -m32 -msse2"),
+    Fault("i386: an exchange goes on four bytes further", I386, "addl $(1f-8b),(%%esp)", "addl $(1f-8b+4),(%%esp)", ["numbers"], "kept.pc", arch="i386",
+          flags="-O2 -m32 -msse2 -fPIC"),
+    Fault("i386: who has ended is not told", I386, in_macro("ACO__EXCHANGE_LAST", '"xorl %%eax,%%eax', '"movl %%ecx,%%eax'), None, ["numbers"], "kept.pc",
+          arch="i386", flags="-O2 -m32 -msse2"),
+    Fault("i386: who finds itself leaves that on the stack", I386, in_macro("ACO__FIND_SELF", '":\\tpopl " reg', '":\\tmovl (%%esp)," reg'), None, RESUME,
+          "kept.sp exit.sp", arch="i386", flags="-O2 -m32 -msse2 -fPIC"),
+    Fault("i386: the word beside the thread slot's in the offset table", I386, "$_GLOBAL_OFFSET_TABLE_+(.-9b)", "$_GLOBAL_OFFSET_TABLE_+4+(.-9b)", RESUME, "thread",
+          arch="i386", flags="-O2 -m32 -msse2 -fPIC"),
     Fault("no cold call", API, "            aco__arrived(word);", "", ["leaf"], "redzone", unit="leaf.c"),
 ]
 

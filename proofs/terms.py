@@ -156,6 +156,11 @@ def apply(op, size, *args):
                 return a
             if op == "INT_OR" and value == mask(size):
                 return b
+            if op == "INT_AND" and size == 1:  # bit by bit, as processors write their flags: what is replaced goes
+                if a.op == op and is_const(a.args[1]):
+                    return apply(op, size, a.args[0], const(size, value & a.args[1].args[0]))
+                if a.op == "INT_OR":
+                    return apply("INT_OR", size, apply(op, size, a.args[0], b), apply(op, size, a.args[1], b))
         if a is b:
             if op in ("INT_XOR", "BOOL_XOR"):
                 return const(size, 0)

@@ -48,6 +48,13 @@ THEOREMS = {
     "aligned": "C2.1: the stack pointer is a multiple of 16 at each call",
     "entry.aligned": "C2.1: where coroutines begin, aco__top, sp is as the ABI wants it at a function's entry, and all say the same place",
     "entry.return": "the return address found there is aco__returned",
+    "begin.context": "a context that begins: at aco__top, or at a generator's words, which are laid out there, in the assembly, without a frame",
+    "begin.goes": "a first arrival goes on in the function that it is to begin",
+    "begin.return": "and that function's return address is the one laid out",
+    "begin.parameters": "and its parameters are what crossed, and a generator's argument",
+    "begin.aligned": "C2.1: and sp is as the ABI wants it there",
+    "begin.memory": "nothing is read but what was laid out and the block's entry function, nothing written but parameters below top",
+    "begin.pad": "and it begins with a landing pad, where the processor has them",
     "redzone": "nothing is read or written below the stack pointer in a function with a switch that comes back",
 }
 PRESERVE_NONE = {"aco_task_yield_call"}
@@ -111,14 +118,18 @@ class Claims:
     """What was proved and what was not, by site or function."""
 
     def __init__(self):
-        self.results, self.queries = {}, 0
+        self.results, self.queries, self.answers = {}, 0, {}
 
     def claim(self, where, theorem, formula, conditions=(), detail=""):
         assert theorem in THEOREMS, theorem
         ok = z3.is_true(z3.simplify(formula))
         if not ok:
-            self.queries += 1
-            answer = check(*conditions, z3.Not(formula))
+            question = (*conditions, z3.Not(formula))
+            key = tuple(part.get_id() for part in question)
+            if key not in self.answers:
+                self.queries += 1
+                self.answers[key] = check(*question), question  # what is named by an id must live on
+            answer = self.answers[key][0]
             ok = answer == z3.unsat
             if answer == z3.unknown:
                 detail += " (the solver gave up)"
@@ -171,6 +182,13 @@ class Function:
     def cells(self, state, base):
         return state.memory.setdefault(base, {})
 
+    def settled(self, address):
+        """Without a rounding down that changes nothing, or as much as is known."""
+        if address.op == "INT_AND" and address.args[1] is const(self.arch.word, -self.arch.alignment):
+            over = self.alignment(address.args[0])
+            return address if over is None else add(address.args[0], -over)
+        return address
+
     def load(self, state, address, size):
         base, offset = split(address)
         self.access(state, "read", address, base, offset, size)
@@ -215,7 +233,7 @@ class Function:
         return any(b is base and o <= offset < o + words * self.arch.word for b, o, words in self.escaped)
 
     def is_saved(self, term):
-        return term in self.entry_values or split(term)[0] in self.stack_bases
+        return term in self.entry_values or split(term)[0] in self.stack_bases or bool(term.free) and term.free <= self.narrow
 
     def forget_escaped(self, state):
         """What other functions may write to: what an address of the frame that they were given leads to, up to the next place where
@@ -248,16 +266,19 @@ class Function:
 
     def entry_state(self):
         state = State()
-        self.entry_values, self.first = set(), {}
+        self.entry_values, self.first, self.narrow = set(), {}, set()
         for register, name in self.registers:
             offset, size = self.program.registers[name]
             if not State.known(state.registers, offset, size):
-                term = fresh(size, name + "@entry")
+                term = const(size, self.program.toc) if name == self.arch.toc else self.unknown(name, "entry")
                 self.first[name] = term
                 State.write(state.registers, offset, term)
                 if register.role in ROLES_KEPT | {"return-address"} or name == self.arch.return_address:
                     self.entry_values.add(term)
+                if name in self.arch.narrow:  # saved together, as one word
+                    self.narrow |= term.free
         self.sp0 = self.first[self.arch.sp]
+        self.found_by_address(state, self.entry)
         if self.arch.return_address:
             self.ret = self.first[self.arch.return_address]
         else:
@@ -266,6 +287,16 @@ class Function:
         if "DF" in self.arch.status:
             self.machine.set_register(state, "DF", const(1, 0))
         return state
+
+    def unknown(self, register, where, poison=False):
+        size = self.program.registers[register][1]
+        term = fresh(size, "%s@%s" % (register, where), poison)
+        return apply("INT_AND", size, term, const(size, 15)) if register in self.arch.narrow else term
+
+    def found_by_address(self, state, at):
+        """Where a function begins, or goes on after a switch, as a place that is entered by its address."""
+        if self.arch.goes_by:
+            self.machine.set_register(state, self.arch.goes_by, const(self.arch.word, at))
 
     def load_initial(self, state):
         term = fresh(self.arch.word, "return@entry")
@@ -279,13 +310,15 @@ class Function:
         self.stack_bases = {self.sp0}
         self.states, self.ours = {}, {}
         todo, steps = [(self.entry, state, False)], 0
+        joins = set()  # where paths may meet; elsewhere the state is that of the instruction before, made more general with it
         while todo:
             at, state, forced = todo.pop()
+            joins.add(at)
             while at is not None:
                 steps += 1
                 if steps > 60000:
                     raise NotUnderstood("%s does not settle" % self.name)
-                if at in self.states and not forced:
+                if at in joins and at in self.states and not forced:
                     join = Join(self.ours.setdefault(at, set()), self.alignment)
                     state = join.state(self.states[at], state)
                     if not join.changed:
@@ -297,9 +330,11 @@ class Function:
                 if at in self.at_begin:
                     todo += self.site(self.at_begin[at], state)
                     break
-                ends = self.step(state, at)
+                ends, behind = self.step(state, at), at + self.program.instruction(at)[0]
                 if len(ends) == 1:
                     at, state = ends[0]
+                    if at != behind:
+                        joins.add(at)
                 else:
                     todo += [(to, other, False) for to, other in ends]
                     break
@@ -349,6 +384,8 @@ class Function:
             not self.entry < to < self.entry + self.size
 
     def check_red_zone(self, before, after):
+        if self.arch.prologue_below:
+            return
         (base, low), (other, moved) = split(before), split(after)
         if base is other:
             low = min(low, moved)
@@ -372,8 +409,8 @@ class Function:
                 return []
             return [(after, self.after_call(state, sp, name))]
         popped = self.arch.word if not self.arch.return_address else 0
-        if target.op == "INT_AND" and target.args[0] is self.ret and target.args[1] is const(self.arch.word, -2):
-            target = self.ret  # without the bit that tells Thumb code
+        if target.op == "INT_AND" and target.args[0] is self.ret and target.args[1] in (const(self.arch.word, -2), const(self.arch.word, -4)):
+            target = self.ret  # without the bits that are no part of a place
         if target is self.ret:
             self.exit(state, popped)
             return []
@@ -441,7 +478,7 @@ class Function:
         out = {}
         for b, cells in state.memory.items():
             if b in self.stack_bases:
-                out[b] = {k: v for k, v in cells.items() if b is not base or k >= low}
+                out[b] = {k: v for k, v in cells.items() if b is not base or k >= low and not low + self.arch.word <= k < low + self.arch.header}
         return out
 
     # ---- Theorems about functions ----
@@ -507,6 +544,8 @@ class Function:
                 both = conditions + tuple(truth(t) if taken else z3.Not(truth(t)) for t, taken in more)
                 all_accesses = accesses + self.accesses
                 leave.steady(before, after, isinstance(to, tuple), both)
+                if self.arch.pushes and isinstance(to, tuple) and to[0] == "call" and to[1] is const(self.arch.word, to[2]):
+                    to = to[2]  # where am I?
                 if isinstance(to, tuple):
                     left += 1
                     if to[0] != "leave":
@@ -531,7 +570,7 @@ class Function:
         arch, machine, state = self.arch, self.machine, State()
         for register, name in self.registers:
             if register.role not in ("platform", "zero"):
-                machine.set_register(state, name, fresh(self.program.registers[name][1], name + "@arrival", poison=True))
+                machine.set_register(state, name, self.unknown(name, "arrival", poison=True))
             else:
                 machine.set_register(state, name, machine.register(begin, name))
         for name in arch.status:
@@ -545,6 +584,7 @@ class Function:
         sp = machine.register(begin, arch.sp)
         machine.set_register(state, arch.sp, sp)
         machine.set_register(state, arch.frame, machine.register(begin, arch.frame))
+        self.found_by_address(state, site.arrival)
         self.new_thread(state)
         state.memory = self.frame(begin, sp)
         self.forget_escaped(state)
@@ -561,7 +601,7 @@ class Function:
                 self.put(state, record, arch.running, own)
             self.put(state, own, 3 * arch.word, machine.register(begin, arch.base))
         else:
-            for name in arch.exchange.values():
+            for name in arch.peer(site.kind).values():
                 machine.set_register(state, name, fresh(arch.word, name + "@exchange"))
             machine.set_register(state, arch.base, machine.register(begin, arch.base))
             if site.kind.startswith("NESTED") and site.kind == "NESTED_RESUME" and arch.room:
@@ -607,17 +647,24 @@ class Leave:
     def steady(self, before, after, is_jump, conditions):
         """sp is what it was at the beginning, or what it is at the jump."""
         sp, first = self.machine.register(after, self.arch.sp), self.at_begin(self.arch.sp)
-        moved = sp is not before
-        if not moved:
+        own = (first, add(first, -self.arch.word)) if self.arch.pushes else (first,)
+        if sp is before or before in own and sp in own:
             return
         if self.site.kind.startswith("NESTED"):
             room = add(first, self.arch.room)
             self.claim("steady", sp, room if self.site.kind == "NESTED_RESUME" and sp is not first else first, conditions, "sp")
-        elif before is not first:
+        elif before in own:
+            self.claim("steady", sp, self.word(after, self.arriving, 0) if self.in_memory else self.passed("sp"), conditions, "sp")
+        elif not (self.arch.pops and not self.in_memory and before is self.passed("sp") and sp is add(before, self.arch.word)):
             self.f.claims.record(self.site.name, "steady", False, "%#x: sp moves twice: %s" % (self.f.at, self.f.program.text(self.f.at)))
-        else:
-            wanted = self.word(after, self.arriving, 0) if self.in_memory else self.at_begin(self.arch.exchange["sp"])
-            self.claim("steady", sp, wanted, conditions, "sp")
+
+    def passed(self, what):
+        """Before the switch, what the other side handed over."""
+        return self.at_begin(self.arch.peer(self.site.kind)[what])
+
+    def pushed(self):
+        """The word below the stack pointer, where it may be written."""
+        return self.span(self.at_begin(self.arch.sp), -self.arch.word, self.arch.word) if self.arch.pushes else set()
 
     def leaves(self, target, state, conditions, accesses):
         """At the jump."""
@@ -626,6 +673,8 @@ class Leave:
             self.leaves_by_memory(target, state, conditions, accesses)
         else:
             self.leaves_by_registers(target, state, conditions, accesses)
+        if arch.goes_by:
+            self.claim("arrives.pc", self.place(self.machine.register(state, arch.goes_by)), target, conditions, "what it finds itself by")
         for name in arch.status:
             self.claim("status", self.machine.register(state, name), self.at_begin(name), conditions, name)
         if self.site.kind in COMES_BACK and self.f.pads:
@@ -685,7 +734,7 @@ class Leave:
         """Byte by byte."""
         word, fp = self.arch.word, self.site.fp == "own"
         context = 4 * word + 6 if fp else 4 * word
-        writable, readable = set(), set()
+        writable, readable = self.pushed(), set()
         if self.own is not None:
             writable |= self.span(self.own, 0, context)
         if self.runs != "as it was":
@@ -693,6 +742,9 @@ class Leave:
         readable |= writable | self.span(self.arriving, 0, context)
         if fp:  # the state, and which way is cheaper
             readable |= self.span(self.co, self.arch.state, 1) | self.span(self.record, self.arch.state, 1)
+        self.only(accesses, readable, writable)
+
+    def only(self, accesses, readable, writable):
         for access in accesses:
             allowed = writable if access.kind == "write" else readable
             if access.base is None and access.kind == "read" and self.f.program.bytes_at(access.offset, access.size) is not None:
@@ -707,49 +759,56 @@ class Leave:
         return {(base, at + offset + i) for i in range(size)}
 
     def leaves_by_registers(self, target, state, conditions, accesses):
-        arch, kind, peer = self.arch, self.site.kind, self.arch.exchange
+        arch, kind, peer = self.arch, self.site.kind, self.arch.peer(self.site.kind)
         register = lambda name: self.machine.register(state, name)
-        nested, last = kind.startswith("NESTED"), kind.endswith("LAST")
-        first_sp = self.at_begin(arch.sp)
-        self.claim("arrives.pc", target, self.place(self.at_begin(peer["pc"])), conditions, "the jump's target")
-        self.claim("arrives.frame", register(arch.frame), self.at_begin(peer["bp"]), conditions, "the frame pointer")
-        self.claim("arrives.frame", register(arch.base), self.at_begin(peer["base"]), conditions, "the base pointer")
+        nested, last, pops = kind.startswith("NESTED"), kind.endswith("LAST"), arch.pops and not kind.startswith("NESTED")
+        first_sp, way_back = self.at_begin(arch.sp), const(arch.word, self.site.arrival | arch.arrival_bit) if self.site.arrival else None
+        goes_to = self.word(state, self.passed("sp"), 0) if pops else self.passed("pc")
+        self.claim("arrives.pc", target, self.place(goes_to), conditions, "the jump's target")
+        self.claim("arrives.frame", register(arch.frame), self.passed("bp"), conditions, "the frame pointer")
+        self.claim("arrives.frame", register(arch.base), self.passed("base"), conditions, "the base pointer")
         if nested:
             self.claim("arrives.sp", register(arch.sp), add(first_sp, arch.room if kind == "NESTED_RESUME" else 0), conditions, "sp")
             if kind == "NESTED_RESUME":
-                self.claim("arrives.sp", first_sp, self.at_begin(peer["sp"]), conditions, "sp at the beginning")
+                self.claim("arrives.sp", first_sp, self.passed("sp"), conditions, "sp at the beginning")
         else:
-            self.claim("arrives.sp", register(arch.sp), self.at_begin(peer["sp"]), conditions, "sp")
-        self.claim("carried", register(peer["value"]), self.at_begin(peer["value"]), conditions, "the value")
+            self.claim("arrives.sp", register(arch.sp), add(self.passed("sp"), arch.word if pops else 0), conditions, "sp")
+        self.claim("carried", register(peer["value"]), self.passed("value"), conditions, "the value")
         if last:
             self.claim("kept.pc", register(peer["pc"]), const(arch.word, 0), conditions, "the way back")
         else:
-            self.claim("kept.pc", register(peer["pc"]), const(arch.word, self.site.arrival | arch.arrival_bit), conditions, "the way back")
+            if pops:  # what says that this side has not ended: an address
+                self.claim("carried", register(peer["pc"]), goes_to, conditions, "what says that it goes on")
+                self.claim("kept.pc", self.word(state, first_sp, -arch.word), way_back, conditions, "the way back")
+            else:
+                self.claim("kept.pc", register(peer["pc"]), way_back, conditions, "the way back")
             self.claim("kept.frame", register(peer["bp"]), self.at_begin(arch.frame), conditions, "the frame pointer handed over")
             self.claim("kept.frame", register(peer["base"]), self.at_begin(arch.base), conditions, "the base pointer handed over")
             if not nested:
-                self.claim("kept.sp", register(peer["sp"]), first_sp, conditions, "the stack pointer handed over")
+                self.claim("kept.sp", register(peer["sp"]), add(first_sp, -arch.word if pops else 0), conditions, "the stack pointer handed over")
         for control in arch.controls:
             self.claim("control.untouched", register(control.register), self.at_begin(control.register), conditions, control.register)
-        self.f.claims.record(self.site.name, "memory", not accesses, "it accesses memory")
+        self.f.claims.record(self.site.name, "memory", True)
+        self.only(accesses, self.pushed() | (self.span(self.passed("sp"), 0, arch.word) if pops else set()), self.pushed())
 
     def falls_out(self, state, conditions):
         """Not the innermost: a nested resume that does not leave."""
         if self.site.kind != "NESTED_RESUME":
             self.f.claims.record(self.site.name, "arrives.pc", False, "a path goes on behind the switch without leaving")
             return
-        peer = self.arch.exchange
+        peer = self.arch.peer(self.site.kind)
         self.claim("carried", self.machine.register(state, peer["pc"]), const(self.arch.word, 1), conditions, "what says that it is refused")
         self.claim("steady", self.machine.register(state, self.arch.sp), self.at_begin(self.arch.sp), conditions, "sp")
-        self.f.claims.claim(self.site.name, "arrives.sp", to_z3(self.at_begin(self.arch.sp)) != to_z3(self.at_begin(peer["sp"])), conditions,
+        self.f.claims.claim(self.site.name, "arrives.sp", to_z3(self.at_begin(self.arch.sp)) != to_z3(self.passed("sp")), conditions,
                             "it refuses the innermost")
 
 
 class LayOut(Function):
     """src/stack.c's function that lays out a stack: where the first functions on it find their stack pointer."""
+    NAMES = ("aco__stack_lay_out",)
 
-    def __init__(self, program, claims, macros):
-        super().__init__(program, "aco__stack_lay_out", [], claims, macros, False)
+    def __init__(self, program, name, claims, macros):
+        super().__init__(program, name, [], claims, macros, False)
         self.stores = []
 
     def store(self, state, address, term):
@@ -758,7 +817,6 @@ class LayOut(Function):
 
     def run(self):
         arch, word = self.arch, self.arch.word
-        self.aligned = set()  # variables that are multiples of what sp is at calls
         self.aligned = set()
         self.initial = self.entry_state()
         map_, below, sz = self.start_of_stack()
@@ -780,3 +838,173 @@ class LayOut(Function):
         if not self.arch.arguments:
             return [State.read(self.cells(self.initial, self.sp0), n * self.arch.word, self.arch.word, "memory") for n in (1, 2, 3)]
         return [self.first[name] for name in self.arch.arguments[:3]]
+
+
+class Begin(Function):
+    """The library's assembly at which a context begins that no switch has stored: a few instructions without a condition."""
+    NAMES = ("aco__begin", "aco__begin_entry", "aco__generator_begin")
+
+    def __init__(self, program, name, claims, macros):
+        super().__init__(program, name, [], claims, macros, False)
+        self.aligned, self.stack_bases, self.accesses, self.at = set(), set(), [], self.entry
+        self.state = State()
+        self.found_by_address(self.state, self.entry)
+        if self.arch.toc:
+            self.machine.set_register(self.state, self.arch.toc, const(self.arch.word, program.toc))
+        self.first = {name: self.machine.register(self.state, name) for _, name in self.registers}
+        self.sp0, self.entry_values = self.first[self.arch.sp], set()
+        self.laid_out = {n: State.read(self.cells(self.state, self.sp0), n * self.arch.word, self.arch.word, "laid out") for n in range(12)}
+        self.stack_bases = {self.sp0}
+
+    def run(self):
+        arch, at, state, begun = self.arch, self.entry, self.state, len(self.accesses)
+        while not isinstance(at, tuple):
+            if at != self.entry and self.program.name_at(at):
+                at = ("leave", const(arch.word, at), at)  # a jump to another function
+                break
+            self.at = at
+            ends = self.machine.step(state, at, self)
+            if len(ends) != 1:
+                raise NotUnderstood("%s: %#x: %s" % (self.name, at, self.program.text(at)))
+            at, state, _ = ends[0]
+        self.end = state
+        generator = self.name == "aco__generator_begin"
+        if arch.goes_by:
+            self.same("begin.goes", self.place(self.machine.register(state, arch.goes_by)), at[1], "what it finds itself by")
+        read = self.generator(at) if generator else self.coroutine(at)
+        sp = self.machine.register(state, arch.sp)
+        self.claims.claim(self.name, "begin.aligned", to_z3(sp) & arch.alignment - 1 == arch.entry,
+                          [to_z3(self.sp0) & arch.alignment - 1 == (0 if generator else arch.entry)], "sp is %r" % sp)
+        for access in self.accesses[begun:]:
+            code = access.base is None and access.kind == "read" and self.program.bytes_at(access.offset, access.size) is not None
+            here = (access.base, access.offset, access.size)
+            self.claims.record(self.name, "begin.memory", code or here in (self.writes if access.kind == "write" else read | self.writes),
+                               "%#x: %s" % (access.at, self.program.text(access.at)))
+        if arch.begin_pad:
+            self.claims.record(self.name, "begin.pad", self.program.bytes_at(self.entry, len(arch.begin_pad)) == arch.begin_pad,
+                               self.program.text(self.entry))
+        for register, name in self.registers:
+            if register.role in ROLES_KEPT and name != arch.sp:
+                self.same("begin.parameters", self.machine.register(state, name), self.first[name], name)
+
+    def same(self, theorem, term, expected, what):
+        self.claims.claim(self.name, theorem, to_z3(term) == to_z3(expected), (), "%s is %r, not %r" % (what, term, expected))
+
+    def place(self, word):
+        return apply("INT_AND", word.size, word, const(word.size, ~self.arch.code_bit)) if self.arch.code_bit else word
+
+    def word_at(self, offset):
+        return (self.sp0, offset, self.arch.word)
+
+    def coroutine(self, at):
+        """Returns what it may read."""
+        arch = self.arch
+        co = self.first[arch.carried[0]]
+        self.writes = set()
+        if self.name == "aco__begin":
+            begun = self.program.functions["aco__begun"][0]
+            self.same("begin.goes", at[1], const(arch.word, begun), "where it goes")
+        else:
+            self.same("begin.goes", at[1], self.place(State.read(self.cells(self.end, co), arch.entry_function, arch.word, "fp")), "where it goes")
+        self.same("begin.return", self.machine.register(self.end, arch.return_address), self.laid_out[arch.return_word], "the return address")
+        self.same("begin.parameters", self.machine.register(self.end, arch.sp), self.sp0, "sp")
+        for name in arch.arguments:
+            self.same("begin.parameters", self.machine.register(self.end, name), self.first[name], name)
+        return {self.word_at(arch.return_word * arch.word), (co, arch.entry_function, arch.word)}
+
+    def generator(self, at):
+        arch, word = self.arch, self.arch.word
+        sp = self.machine.register(self.end, arch.sp)
+        base, low = split(sp)
+        self.same("begin.goes", at[1], self.place(self.laid_out[0]), "where it goes")
+        returns = self.machine.register(self.end, arch.return_address) if arch.return_address else \
+            State.read(self.cells(self.end, base), low, word, "memory")
+        self.same("begin.return", returns, self.laid_out[arch.start_return], "the return address")
+        low += arch.parameters_at
+        self.writes, on_stack = set(), 0
+        for k, what in enumerate(arch.generator_parameters):
+            if k < len(arch.arguments):
+                there = self.machine.register(self.end, arch.arguments[k])
+            else:
+                there = State.read(self.cells(self.end, base), low + on_stack * word, word, "memory")
+                if what != "argument":
+                    self.writes.add((base, low + on_stack * word, word))
+                on_stack += 1
+            if what:
+                self.same("begin.parameters", there, self.laid_out[arch.start_argument] if what == "argument" else self.first[arch.exchange[what]], what)
+        return {self.word_at(k * word) for k in (0, arch.start_return, arch.start_argument)}
+
+
+class BeginsAt(Function):
+    """callers/begins.c: what the header sets a context to that is to begin. What is written overlaps nothing that is read."""
+    NAMES = ("prepares", "generator_context")
+
+    def __init__(self, program, name, claims, macros):
+        super().__init__(program, name, [], claims, macros, False)
+
+    def store(self, state, address, term):
+        base, offset = split(address)
+        self.access(state, "write", address, base, offset, term.size)
+        State.write(self.cells(state, base), offset, term)
+
+    def run(self):
+        arch, word = self.arch, self.arch.word
+        self.aligned = set()
+        self.initial = self.entry_state()
+        at = self.program.labels["aco_proof_offsets"]
+        stack_of, top_of = (int.from_bytes(self.program.bytes_at(at + k * word, word), "little") for k in (0, 1))
+        self.parameters = [self.first[name] for name in arch.arguments[:4]] if arch.arguments else \
+            [State.read(self.cells(self.initial, self.sp0), (k + 1) * word, word, "parameter") for k in range(4)]
+        stack = State.read(self.cells(self.initial, self.parameters[1]), stack_of, word, "stack")
+        self.top = State.read(self.cells(self.initial, stack), top_of, word, "top")
+        self.walk()
+        if (self.name, "begin.context") not in self.claims.results:
+            self.claims.record(self.name, "begin.context", False, "does not return")
+
+    def after_call(self, state, sp, name):
+        """memset() sets, and nothing else is called: the rest of memory stays."""
+        word = self.arch.word
+        where, value, count = [self.machine.register(state, r) for r in self.arch.arguments[:3]] if self.arch.arguments else \
+            [State.read(self.cells(state, split(sp)[0]), split(sp)[1] + k * word, word, "argument") for k in range(3)]
+        if name != "memset" or not is_const(value) or not is_const(count):
+            raise NotUnderstood("%s: %#x calls %s" % (self.name, self.at, name))
+        after = super().after_call(state, sp, name)
+        after.memory = {base: dict(cells) for base, cells in state.memory.items()}
+        base, offset = split(where)
+        State.write(self.cells(after, base), offset, const(count.args[0], int.from_bytes(bytes([value.args[0] & 255]) * count.args[0], "little")))
+        return after
+
+    def exit(self, state, popped):
+        super().exit(state, popped)
+        if self.name == "prepares":
+            self.holds(state, self.parameters[1], self.top, "aco__begin")
+            self.is_at(state, self.parameters[1], self.arch.entry_function, self.parameters[2], "the entry function")
+        else:
+            self.generator(state)
+
+    def generator(self, state):
+        arch, word = self.arch, self.arch.word
+        start = add(self.top, arch.entry_below_top - arch.start_words * word)
+        begin = const(word, self.program.place_of("aco__generator_begin") | arch.arrival_bit)
+        self.holds(state, self.parameters[0], add(start, -word if arch.pops else 0), "aco__generator_begin")
+        if arch.pops:
+            self.is_at(state, start, -word, begin, "the place to go on")
+        self.is_at(state, start, 0, self.parameters[2], "the function")
+        self.is_at(state, start, arch.start_argument * word, self.parameters[3], "the argument")
+        line = [to_z3(self.top) & arch.alignment - 1 == arch.entry]
+        self.claims.claim(self.name, "begin.context", to_z3(start) & arch.alignment - 1 == 0, line, "the words are at %r" % start)
+        returns = self.program.place_of("aco__unlinked_returned") or self.program.place_of("aco__returned")
+        if not returns:
+            raise NotUnderstood("%s: the library's return address is not here" % self.name)
+        self.is_at(state, start, arch.start_return * word, const(word, returns | arch.arrival_bit), "the return address")
+
+    def holds(self, state, context, sp, function):
+        word = self.arch.word
+        self.is_at(state, context, 0, sp, "sp")
+        self.is_at(state, context, word, const(word, self.program.place_of(function) | self.arch.arrival_bit), "pc")
+        self.is_at(state, context, 2 * word, const(word, 0), "the frame pointer")
+
+    def is_at(self, state, where, offset, expected, what):
+        base, at = split(where)
+        term = State.read(self.cells(state, base), at + offset, expected.size, "memory")
+        self.claims.claim(self.name, "begin.context", to_z3(term) == to_z3(expected), (), "%s is %r, not %r" % (what, term, expected))

@@ -1,0 +1,18 @@
+/* What a context is set to that begins. */
+#include "aco.h"
+#include "aco/generator.h"
+
+#include <stddef.h>
+
+/* Of a block, of its stack: what the theorem has to know. */
+const size_t aco_proof_offsets[] = {offsetof(aco_t, share_stack), offsetof(aco_share_stack_t, aco__top)};
+
+void prepares(aco__thread_t *self, aco_t *co, aco_function_t fn, void *arg)
+{
+    aco__prepare(self, co, fn, arg);
+}
+
+void generator_context(aco__context_t *context, aco_t *block, const void *function, const void *arg)
+{
+    *context = aco__generator_context(block, function, arg);
+}
