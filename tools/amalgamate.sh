@@ -31,10 +31,11 @@ cat > "$out/acosw.S" <<'END'
 /* Empty: the switch is inline, in aco.h. Here so that build lines written for libaco keep working. A program has the marks
  * that all its objects have: this one has those that its compiler gives to C, but for AArch64's guarded control stacks, which the
  * switch does not switch. */
+#ifdef __ELF__
 #ifdef __CET__
 #include <cet.h>
 #endif
-#if defined(__aarch64__) && defined(__ELF__) && (defined(__ARM_FEATURE_BTI_DEFAULT) || defined(__ARM_FEATURE_PAC_DEFAULT))
+#if defined(__aarch64__) && (defined(__ARM_FEATURE_BTI_DEFAULT) || defined(__ARM_FEATURE_PAC_DEFAULT))
 #ifdef __ARM_FEATURE_BTI_DEFAULT
 #define MARK_BTI 1
 #else
@@ -52,4 +53,5 @@ cat > "$out/acosw.S" <<'END'
 .long 0xc0000000,4,MARK_BTI|MARK_PAC,0
 #endif
 .section .note.GNU-stack,"",%progbits
+#endif
 END
