@@ -5,6 +5,7 @@
  * The loop ends after LIMIT entries, if there is one, with the walk some directories deep. aco_generator_close() unwinds
  * it then, and each call's cleanup attribute closes its directory. That is why this file is compiled with -fexceptions. */
 #define _XOPEN_SOURCE 700
+#define _DARWIN_C_SOURCE /* macOS: O_NOFOLLOW is POSIX, but hidden without */
 #include "aco.h"
 #include "aco/generator.h"
 
