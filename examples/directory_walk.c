@@ -6,6 +6,7 @@
  * it then, and each call's cleanup attribute closes its directory. That is why this file is compiled with -fexceptions. */
 #define _XOPEN_SOURCE 700
 #define _FILE_OFFSET_BITS 64 /* else readdir() may refuse a file's number on 32-bit systems */
+#define _DARWIN_C_SOURCE /* macOS: O_NOFOLLOW is POSIX, but hidden without */
 #include "aco.h"
 #include "aco/generator.h"
 

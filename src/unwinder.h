@@ -159,6 +159,9 @@ static inline char *stack_pointer(struct _Unwind_Context *context)
     uint32_t sp;
     unwinder()->VRS_Get(context, _UVRSC_CORE, 13, _UVRSD_UINT32, &sp);
     return (char *)sp;
+#elif defined(__s390x__) /* libgcc's tells the CFA, as far above the caller's stack pointer as its save area is large; LLVM's that one */
+    enum { SAVE_AREA = 160 };
+    return (char *)unwinder()->GetCFA(context) + (__unw_step ? SAVE_AREA : 0);
 #else
     return (char *)unwinder()->GetCFA(context);
 #endif

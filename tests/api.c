@@ -152,7 +152,7 @@ static void destroyed_stacks_are_gone(void)
         void *at = stack->ptr;
         aco_share_stack_destroy(stack);
         if (i % 10000 == 0)
-            CHECK(mincore(at, 4096, resident) == -1);
+            CHECK(mincore(at, 4096, (void *)resident) == -1);
     }
 }
 

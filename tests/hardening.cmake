@@ -22,7 +22,7 @@ if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND NOT CMAKE_C_FLAGS MATCHES "-flto") # w
   target_link_options(test_hardening_shadow-stack PRIVATE -Wl,--wrap=aco__has_shadow_stack)
 endif()
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "^(-O2 -g)?$" AND NOT CMAKE_CROSSCOMPILING)
-  set(hardening_subjects bti refused shadow)
+  set(hardening_subjects bti refused marks shadow)
   if(ACORN_NIGHTLY) # these take minutes
     list(APPEND hardening_subjects options ibt shadow-all)
   endif()

@@ -2,8 +2,9 @@
 #ifndef MAP_ALIGNED_H
 #define MAP_ALIGNED_H
 
+#include "lacking.h"
+
 #include <stdint.h>
-#include <sys/mman.h>
 
 /* `sz` bytes at a multiple of `align`, both whole pages; NULL where there is no memory. munmap() takes them back. */
 static inline void *map_aligned(size_t sz, size_t align)

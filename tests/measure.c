@@ -8,6 +8,7 @@
 #include "aco/scheduler.h"
 #include "check.h"
 #include "child.h"
+#include "lacking.h"
 #include "random.h"
 #include "refuses.h"
 #include "sanitizers.h"
@@ -16,7 +17,6 @@
 #include "aco/generator.h"
 #endif
 
-#include <pthread.h>
 #include <stdint.h>
 #include <string.h>
 

@@ -3,10 +3,9 @@
 #define _GNU_SOURCE
 #include "misuse.h"
 #include "child.h"
+#include "lacking.h"
 
-#include <pthread.h>
 #include <stdint.h>
-#include <sys/mman.h>
 
 static aco_t *main_co, *co, *other;
 static aco_share_stack_t *stack;

@@ -5,12 +5,11 @@
 #include "aco/generator.h"
 #include "aco/scheduler.h"
 #include "child.h"
+#include "lacking.h"
 #include "proc.h"
 #include "refuses.h"
 #include "sanitizers.h"
 
-#include <pthread.h>
-#include <sys/mman.h>
 #include <sys/utsname.h>
 
 /* A sanitizer's calls want more room than the smallest stacks have. Where pages are larger than 4 KiB, so are these. */
@@ -130,7 +129,7 @@ static long resident(const void *lo, const void *hi)
     long count = 0;
     for (char *p = page_down(lo); p < (const char *)hi; p += page) {
         unsigned char in = 0;
-        if (mincore(p, page, &in) != 0)
+        if (mincore(p, page, (void *)&in) != 0)
             return -1;
         count += in & 1;
     }

@@ -60,10 +60,20 @@
 #ifndef LANDING_PAD
 #define LANDING_PAD
 #endif
+#ifdef __APPLE__
+#define NAME(name) _##name
+#else
+#define NAME(name) name
+#endif
 
 	.macro FUNCTION name
 	.text
 	.p2align 4
+#ifdef __APPLE__
+	.globl _\name
+	.private_extern _\name
+_\name:
+#else
 	.globl \name
 #ifdef _WIN32
 	.def \name
@@ -79,6 +89,7 @@
 	.thumb_func
 #endif
 \name:
+#endif
 #ifdef __arm__
 	.fnstart
 #elif !defined(_WIN32)
@@ -96,12 +107,17 @@
 #else
 	.cfi_endproc
 #endif
+#ifndef __APPLE__
 	.size \name,.-\name
+#endif
 #endif
 	.endm
 
 #ifdef _WIN32
 	.section .rdata,"dr"
+#elif defined(__APPLE__)
+	.section __DATA,__const
+	.private_extern _probe_exported
 #else
 	.section .note.GNU-stack,"",%progbits
 	.section .data.rel.ro,"aw",%progbits
@@ -109,10 +125,10 @@
 #endif
 /* The exported functions' addresses; in C their names mean the header's inline ones. */
 	.balign WORD
-	.globl probe_exported
-probe_exported:
+	.globl NAME(probe_exported)
+NAME(probe_exported):
 #if WORD == 8
-	.quad aco_resume, aco_yield, aco_yield1
+	.quad NAME(aco_resume), NAME(aco_yield), NAME(aco_yield1)
 #else
 	.long aco_resume, aco_yield, aco_yield1
 #endif

@@ -16,7 +16,12 @@
 /* x9: where to store. */
 	.macro FIXED_WORDS
 	mov x10,sp
+#ifdef __APPLE__
+	mrs x11,tpidrro_el0 /* bits 0 to 2: the processor's number */
+	bic x11,x11,#7
+#else
 	mrs x11,tpidr_el0
+#endif
 	stp x10,x11,[x9]
 	.endm
 
@@ -81,15 +86,20 @@ FUNCTION probe_entry
 	mov x0,sp
 	mov x1,x29
 	mov x2,x30
-	bl probe_entered
+	bl NAME(probe_entered)
 	brk #1
 END probe_entry
 
 /* Through x16, which may jump to landing pads of both kinds. */
 FUNCTION probe_mark
 	orr x0,x0,#1
+#ifdef __APPLE__
+	adrp x16,_probe_mark_then@PAGE
+	ldr x16,[x16,_probe_mark_then@PAGEOFF]
+#else
 	adrp x16,probe_mark_then
 	ldr x16,[x16,#:lo12:probe_mark_then]
+#endif
 	br x16
 END probe_mark
 

@@ -11,7 +11,7 @@ static const char *const register_names[] = {
     "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "x29",
     "d8", "d9", "d10", "d11", "d12", "d13", "d14", "d15",
 };
-static const char *const fixed_names[] = {"sp", "tpidr_el0"};
+static const char *const fixed_names[] = {"sp", "thread pointer"};
 #define READ_STACK_POINTER "mov %0,sp"
 #define HELD "x20"
 #define STACK_ALIGNMENT 16

@@ -14,7 +14,11 @@
 /* At `to` in rdx's probe. */
 	.macro FIXED_WORDS to
 	movq %rsp,\to(%rdx)
+#ifdef __APPLE__
+	movq %gs:0,%rax
+#else
 	movq %fs:0,%rax
+#endif
 	movq %rax,\to+8(%rdx)
 	.endm
 
@@ -62,13 +66,13 @@ FUNCTION probe_entry
 	movq (%rsp),%rdx
 	subq $8,%rsp
 	.cfi_adjust_cfa_offset 8
-	call probe_entered
+	call NAME(probe_entered)
 	ud2
 END probe_entry
 
 FUNCTION probe_mark
 	orq $1,%rdi
-	movq probe_mark_then(%rip),%rax
+	movq NAME(probe_mark_then)(%rip),%rax
 	jmp *%rax
 END probe_mark
 

@@ -6,7 +6,7 @@
 
 #ifndef __ASSEMBLER__
 static const char *const register_names[] = {"rbx", "rbp", "r12", "r13", "r14", "r15"};
-static const char *const fixed_names[] = {"rsp", "fs:0"};
+static const char *const fixed_names[] = {"rsp", "thread pointer"};
 #define READ_STACK_POINTER "movq %%rsp,%0"
 #define READ_FLAGS "leaq -128(%%rsp),%%rsp\n\tpushfq\n\tpopq %0\n\tleaq 128(%%rsp),%%rsp" /* the red zone stays */
 #define HELD "rbx"

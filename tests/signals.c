@@ -28,15 +28,14 @@ static int is_on_a_coroutine(const volatile void *p)
     return 0;
 }
 
-static timer_t timer;
 static volatile sig_atomic_t storming;
 
 /* The next signal comes 20 us after this one was handled: however slow that is, the program has some time between two. */
 static void next_signal(void)
 {
-    static const struct itimerspec once = {{0, 0}, {0, 20000}};
+    static const struct itimerval once = {{0, 0}, {0, 20}};
     if (storming)
-        timer_settime(timer, 0, &once, NULL);
+        setitimer(ITIMER_REAL, &once, NULL);
 }
 
 static void handler(int number)
@@ -96,17 +95,6 @@ static void coroutine(void)
     aco_exit();
 }
 
-static void start_timer(void)
-{
-    struct sigevent event;
-    memset(&event, 0, sizeof event);
-    event.sigev_notify = SIGEV_SIGNAL;
-    event.sigev_signo = SIGALRM;
-    CHECK(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0);
-    storming = 1;
-    next_signal();
-}
-
 /* Promise: signals may be handled on a coroutine's stack, whether or not it is shared, at any instruction of a switch. The
  * first coroutines have a stack of their own, the others share the last two. */
 static void storm(double seconds)
@@ -115,13 +103,15 @@ static void storm(double seconds)
     work_t work[COROUTINES];
     uint64_t rounds = 0, copies = 0;
     double end = now() + seconds;
+    static const struct itimerval none;
     for (int i = 0; i < STACKS; i++)
         stacks[i] = aco_share_stack_new2(64 << 10, (char)(i % 2));
     for (unsigned i = 0; i < COROUTINES; i++) {
         work[i] = (work_t){0, i, 0};
         co[i] = aco_create(main_co, stacks[i < STACKS - 2 ? i : STACKS - 2 + i % 2], 0, coroutine, &work[i]);
     }
-    start_timer();
+    storming = 1;
+    next_signal();
     while ((rounds % 64 != 0 || now() < end) && check_failures < 20) {
         for (int i = 0; i < COROUTINES; i++)
             aco_resume(co[i]);
@@ -130,7 +120,7 @@ static void storm(double seconds)
         rounds++;
     }
     storming = 0;
-    timer_delete(timer);
+    setitimer(ITIMER_REAL, &none, NULL);
     for (int i = 0; i < COROUTINES; i++) {
         work[i].stop = 1;
         aco_resume(co[i]);

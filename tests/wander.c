@@ -10,16 +10,15 @@
 #include "aco.h"
 #include "check.h"
 #include "child.h"
+#include "lacking.h"
 #include "map_aligned.h"
 #include "random.h"
 #include "sanitizers.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/mman.h>
 
 /* Whether a resume asks for the thread even where the frames are in place. The exported functions never do. */
 #if ACO_DEBUG && !defined(ACO_CONFIG_NO_INLINE)

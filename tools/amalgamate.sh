@@ -27,4 +27,31 @@ notice() {
 } > "$out/aco.c"
 cp include/aco_assert_override.h "$out/"
 sed 's|^#include "aco/generator.h"|#include "aco.h"|' include/aco.hpp > "$out/aco.hpp"
-printf '/* Empty: the switch is inline, in aco.h. Here so that build lines written for libaco keep working. */\n#ifdef __CET__\n#include <cet.h> /* else the program loses the marks of the others */\n#endif\n.section .note.GNU-stack,"",%%progbits\n' > "$out/acosw.S"
+cat > "$out/acosw.S" <<'END'
+/* Empty: the switch is inline, in aco.h. Here so that build lines written for libaco keep working. A program has the marks
+ * that all its objects have: this one has those that its compiler gives to C, but for AArch64's guarded control stacks, which the
+ * switch does not switch. */
+#ifdef __ELF__
+#ifdef __CET__
+#include <cet.h>
+#endif
+#if defined(__aarch64__) && (defined(__ARM_FEATURE_BTI_DEFAULT) || defined(__ARM_FEATURE_PAC_DEFAULT))
+#ifdef __ARM_FEATURE_BTI_DEFAULT
+#define MARK_BTI 1
+#else
+#define MARK_BTI 0
+#endif
+#ifdef __ARM_FEATURE_PAC_DEFAULT
+#define MARK_PAC 2
+#else
+#define MARK_PAC 0
+#endif
+.section .note.gnu.property,"a" /* GNU_PROPERTY_AARCH64_FEATURE_1_AND */
+.balign 8
+.long 4,16,5
+.asciz "GNU"
+.long 0xc0000000,4,MARK_BTI|MARK_PAC,0
+#endif
+.section .note.GNU-stack,"",%progbits
+#endif
+END

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check.py options | bti | ibt | shadow | shadow-all | refused | library [--marked MARK,...] FILE...
+"""check.py options | bti | ibt | shadow | shadow-all | refused | marks | library [--marked MARK,...] FILE...
 
 Hardening options: what they must not take away, and what they must find.
 
@@ -11,6 +11,8 @@ shadow   for x86-64, return addresses, which shadow_model.c compares with those 
          switches.c with the exported functions, when they are switched
 shadow-all   the same with every compiler, as C and as C++; and any one of our instructions that switch them is missed
 refused  options that cannot be served stop the compiler, with a message of ours
+marks    the amalgamation's empty acosw.S has the marks that a unit in C has, which else the whole program would lose: but
+         for AArch64's shadow stacks (GCS), which we do not switch
 library  the library's files, as the build made them: no executable stack; full RELRO; with --marked all objects have
          these marks; without it none has that of shadow stacks
 
@@ -51,6 +53,7 @@ REFUSED = [
     (CLANG + " --target=riscv64-linux-gnu -ffreestanding -fsanitize=shadow-call-stack", "shadow-call-stack"),
     (CLANG + " --target=riscv64-linux-gnu -ffreestanding -D__riscv_shadow_stack=1", "Zicfiss"),
 ]
+MARKED = [(GCC, "-fcf-protection=" + what) for what in ["full", "branch", "return"]] + [(CLANG, "-fcf-protection=full")]
 CROSS = ["aarch64-linux-gnu-gcc-12", CLANG + " --target=aarch64-linux-gnu"]
 EMULATOR = "qemu-aarch64 -cpu max -L /usr/aarch64-linux-gnu".split()
 
@@ -316,6 +319,29 @@ def refused():
     return ran
 
 
+def features(file):
+    """Its marks, but GCS, which binutils before 2.44 call by its number."""
+    return re.findall(r"feature: (.*?)(?:, GCS|, <unknown: 4>)?$", run(["readelf", "-nW", file])[1], re.M)
+
+
+def marks():
+    ran = 0
+    rows = MARKED + [(cross, "-mbranch-protection=" + what) for cross in CROSS for what in ["standard", "bti", "pac-ret"]]
+    with tempfile.TemporaryDirectory() as folder:
+        unit, empty = os.path.join(folder, "unit.c"), os.path.join(folder, "acosw.S")
+        open(unit, "w").write("int in_c(void) { return 0; }\n")
+        builds("amalgamation", ["sh", ROOT + "/tools/amalgamate.sh", ROOT, folder, "src/error.c"])
+        for name, flags in rows:
+            compiler, what = name.split() + flags.split(), "%s %s" % (name, flags)
+            if not shutil.which(compiler[0]):
+                skipped.append(what)
+            elif all([builds(what, compiler + ["-c", source, "-o", source + ".o"]) for source in (unit, empty)]):
+                wanted, got = features(unit + ".o"), features(empty + ".o")
+                check("%s: acosw.S is marked %s, a unit in C %s" % (what, got, wanted), wanted and got == wanted)
+                ran += 1
+    return ran
+
+
 def library(marks, files):
     for path in files:
         if path.endswith(".a"):
@@ -340,7 +366,8 @@ def library(marks, files):
 
 def main():
     marked = sys.argv[2:3] == ["--marked"]
-    commands = {"options": options, "bti": bti, "ibt": ibt, "refused": refused, "shadow": shadow, "shadow-all": lambda: shadow(True),
+    commands = {"options": options, "bti": bti, "ibt": ibt, "refused": refused, "marks": marks,
+                "shadow": shadow, "shadow-all": lambda: shadow(True),
                 "library": lambda: library(sys.argv[3].split(",") if marked else [], sys.argv[4 if marked else 2:])}
     if len(sys.argv) < 2 or sys.argv[1] not in commands:
         sys.exit(__doc__)

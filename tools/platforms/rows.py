@@ -14,6 +14,8 @@ class Platform(NamedTuple):
     emulator: str = ""
 
 
+FLOAT_H = "-include float.h"  # libc++'s is guarded, and <math.h> asks for a part of it alone: what comes later has nothing
+
 PLATFORMS = {
     "x86_64": Platform("Linux", "x86_64"),
     "x86_64-musl": Platform("Linux", "x86_64", zig="x86_64-linux-musl"),
@@ -27,8 +29,8 @@ PLATFORMS = {
     "ppc64le": Platform("Linux", "ppc64le", "powerpc64le-linux-gnu", "powerpc64le-linux-musl", emulator="qemu-ppc64le"),
     "s390x": Platform("Linux", "s390x", "s390x-linux-gnu", "s390x-linux-musl", emulator="qemu-s390x"),
     "x86_64-windows": Platform("Windows", "AMD64", "x86_64-w64-mingw32", "x86_64-windows-gnu", emulator="wine64"),
-    "x86_64-macos": Platform("Darwin", "x86_64", zig="x86_64-macos"),
-    "aarch64-macos": Platform("Darwin", "arm64", zig="aarch64-macos"),
+    "x86_64-macos": Platform("Darwin", "x86_64", zig="x86_64-macos", zig_flags=FLOAT_H),
+    "aarch64-macos": Platform("Darwin", "arm64", zig="aarch64-macos", zig_flags=FLOAT_H),
     "x86_64-freebsd": Platform("FreeBSD", "amd64", zig="x86_64-freebsd"),
     "aarch64-freebsd": Platform("FreeBSD", "arm64", zig="aarch64-freebsd"),
 }
