@@ -1030,6 +1030,9 @@ static void *tries(void *arg)
     while (s->mutex.owner)
         aco_task_yield();
     CHECK_EQ(aco_mutex_trylock(&s->mutex), 0);
+    errno = 0;
+    CHECK_EQ(aco_mutex_trylock(&s->mutex), -1);
+    CHECK_EQ(errno, EBUSY);
     CHECK_EQ(aco_mutex_unlock(&s->mutex), 0);
     return NULL;
 }
@@ -1162,6 +1165,7 @@ static void semaphores_and_groups(void)
     CHECK_EQ(aco_semaphore_try_acquire(&s.semaphore), -1);
     CHECK_EQ(errno, EAGAIN);
     REFUSES(aco_wait_group_done(&s.group), -1, ERANGE, "aco_wait_group_done", NULL, "whose count is 0");
+    REFUSES(aco_wait_group_add(&s.group, -1), -1, ERANGE, "aco_wait_group_add", NULL, "whose count is 0");
     CHECK_EQ(aco_wait_group_add(&s.group, 3), 0);
     REFUSES(aco_wait_group_add(&s.group, -4), -1, ERANGE, "aco_wait_group_add", NULL, "whose count is 3");
     for (int i = 0; i < 2; i++)
