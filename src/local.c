@@ -13,15 +13,20 @@ static aco__extra_t **pointer_behind_area(const aco_t *co)
     return (aco__extra_t **)(void *)((char *)co->save_stack.ptr + co->save_stack.sz);
 }
 
-aco__extra_t *aco__extra(const aco_t *co)
+aco__extra_t *aco__extra_of(const aco_t *co)
 {
-    if (!co) {
-        aco__rare_t *rare = aco__self()->rare;
-        return rare && rare->has_main_extra ? &rare->main_extra : NULL;
-    }
     if (!(co->aco__state & ACO__EXTRA))
         return NULL;
     return aco__has(co, ACO__PRIVATE) ? aco__stack_extra(co->share_stack) : *pointer_behind_area(co);
+}
+
+aco__extra_t *aco__extra(const aco_t *co)
+{
+    const aco__thread_t *self;
+    if (co)
+        return aco__extra_of(co);
+    self = aco__self();
+    return self->rare && self->rare->has_main_extra ? &self->rare->main_extra : NULL;
 }
 
 aco__extra_t *aco__extra_make(aco_t *co)
