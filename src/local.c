@@ -238,14 +238,6 @@ static aco__value_t *place_make(aco_t *co, uint32_t index)
     return place(extra, index);
 }
 
-/* Frees the variable of a key that is no more, if one stands in the place of another. */
-static void vacate(aco__value_t *value)
-{
-    if (value->size)
-        aco__memory_free(value->value, value->size);
-    value->size = 0;
-}
-
 int aco_set_local(aco_key_t key, void *p)
 {
     aco__value_t *value;
@@ -254,7 +246,6 @@ int aco_set_local(aco_key_t key, void *p)
     value = place_make(meant(NULL), key.index);
     if (!value)
         return no_memory("aco_set_local");
-    vacate(value);
     value->value = p;
     value->generation = key.generation;
     return 0;
@@ -306,7 +297,6 @@ void *aco__local(aco__local_t *local, const char *name)
         if (!value || sz > UINT32_MAX)
             aco__die("ACO_LOCAL", co, "%s: no memory for %zu bytes", name, local->size);
         memset(p, 0, sz);
-        vacate(value);
         value->value = p;
         value->size = (uint32_t)sz;
         value->generation = local->generation;

@@ -802,13 +802,16 @@ typedef struct events {
     int64_t timeout;
 } events_t;
 
+enum { FAILS_WHEN_POLLED = -2 };
+
 static int idle(void *ctx, int64_t timeout_ns)
 {
     events_t *events = ctx;
     events->timeout = timeout_ns;
     if (timeout_ns == 0) {
         events->polls++;
-        return 1;
+        errno = EIO;
+        return events->answer == FAILS_WHEN_POLLED ? -1 : 1;
     }
     events->calls++;
     REFUSES(aco_run(), -1, EBUSY, "aco_run", NULL, "the idle hook");
@@ -883,6 +886,11 @@ static void events(void)
     CHECK_EQ(aco_unpark(parked), 0);
     run();
     CHECK_HISTORY("pp");
+    e.answer = FAILS_WHEN_POLLED;
+    spawn_detached(yields_long, &n);
+    REFUSES(aco_run(), -1, EIO, "aco_run", NULL, "the idle hook failed");
+    e.answer = 0;
+    run();
     CHECK_EQ(aco_on_idle(spawns_once, &once), 0);
     parked = spawn_as(parks, "p", ACO_DETACHED, NULL);
     check_deadlock(report, sizeof report);
