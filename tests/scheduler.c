@@ -1525,6 +1525,28 @@ static void many(void)
     run();
 }
 
+static void *takes_three_turns(void *turns)
+{
+    for (int i = 0; i < 3; i++) {
+        ++*(int *)turns;
+        aco_task_yield();
+    }
+    return NULL;
+}
+
+/* Promise: more tasks than a cache has room for, whose next ones are fetched ahead, take their turns like few. */
+static int crowd(void)
+{
+    enum { CROWD = 16384 + 500 };
+    aco_options_t o = {.stack_size = 8192, .flags = ACO_DETACHED};
+    int turns = 0;
+    for (int i = 0; i < CROWD; i++)
+        CHECK(aco_spawn(takes_three_turns, &turns, &o) != NULL);
+    run();
+    CHECK_EQ(turns, 3 * CROWD);
+    return check_result("scheduler crowd");
+}
+
 static void *keeps_rounding(void *direction)
 {
     for (int i = 0; i < 5; i++) {
@@ -1584,11 +1606,13 @@ static void threads(void)
     CHECK_EQ(aco_join(task, NULL), 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     static const unsigned kinds[] = {0, ACO_OWN_FP, ACO_OWN_EXCEPTIONS};
     void (*const in_all_kinds[])(void) = {turns,   ends,       joins_refused, belongings,            nested,   refusals, parking, time_passes, timers, events,
                                           mutexes, conditions, semaphores_and_groups, channels, selections, many};
+    if (argc > 1 && strcmp(argv[1], "crowd") == 0)
+        return crowd();
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         kind = kinds[i];
         if (kind == ACO_OWN_FP && !OWN_FP_POSSIBLE) /* this unit's plain aco_yield() cannot switch them */
