@@ -278,7 +278,7 @@ ACO__FAST void aco_prefetch_stack(const aco_t *co);
 
 typedef enum aco_state_e {
     ACO_STATE_READY,     /* never resumed */
-    ACO_STATE_RUNNING,   /* by the calling thread; one that another thread runs looks suspended */
+    ACO_STATE_RUNNING,   /* by the calling thread; one that another thread runs looks suspended, or ready before its first yield */
     ACO_STATE_RESUMING,  /* waits for a coroutine that it resumed */
     ACO_STATE_SUSPENDED, /* yielded */
     ACO_STATE_DONE       /* returned, exited or cancelled */

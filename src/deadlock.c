@@ -71,11 +71,8 @@ static void describe(report_t *report, const aco__wait_t *wait, char text[TEXT])
     case ACO__WAIT_RECEIVE:
         snprintf(text, TEXT, "to receive from channel %p", wait->object);
         break;
-    case ACO__WAIT_SELECT:
+    default: /* ACO__WAIT_SELECT: nobody sleeps in a deadlock */
         aco__describe_select(wait, text, TEXT);
-        break;
-    default:
-        snprintf(text, TEXT, "for its time");
     }
 }
 

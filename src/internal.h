@@ -134,6 +134,8 @@ typedef struct aco__extra {
 } aco__extra_t;
 /* The extra record of `co` (NULL: the thread's own flow of control), or NULL if it has none with something in it. */
 ACO__HIDDEN aco__extra_t *aco__extra(const aco_t *co);
+/* The same of a coroutine, for `co` that is not NULL. */
+ACO__HIDDEN aco__extra_t *aco__extra_of(const aco_t *co);
 /* The same, made if need be. NULL and errno. */
 ACO__HIDDEN aco__extra_t *aco__extra_make(aco_t *co);
 /* Frees what it holds, calling nothing, and the record itself if the coroutine is not private. */

@@ -13,15 +13,20 @@ static aco__extra_t **pointer_behind_area(const aco_t *co)
     return (aco__extra_t **)(void *)((char *)co->save_stack.ptr + co->save_stack.sz);
 }
 
-aco__extra_t *aco__extra(const aco_t *co)
+aco__extra_t *aco__extra_of(const aco_t *co)
 {
-    if (!co) {
-        aco__rare_t *rare = aco__self()->rare;
-        return rare && rare->has_main_extra ? &rare->main_extra : NULL;
-    }
     if (!(co->aco__state & ACO__EXTRA))
         return NULL;
     return aco__has(co, ACO__PRIVATE) ? aco__stack_extra(co->share_stack) : *pointer_behind_area(co);
+}
+
+aco__extra_t *aco__extra(const aco_t *co)
+{
+    const aco__thread_t *self;
+    if (co)
+        return aco__extra_of(co);
+    self = aco__self();
+    return self->rare && self->rare->has_main_extra ? &self->rare->main_extra : NULL;
 }
 
 aco__extra_t *aco__extra_make(aco_t *co)
@@ -233,14 +238,6 @@ static aco__value_t *place_make(aco_t *co, uint32_t index)
     return place(extra, index);
 }
 
-/* Frees the variable of a key that is no more, if one stands in the place of another. */
-static void vacate(aco__value_t *value)
-{
-    if (value->size)
-        aco__memory_free(value->value, value->size);
-    value->size = 0;
-}
-
 int aco_set_local(aco_key_t key, void *p)
 {
     aco__value_t *value;
@@ -249,7 +246,6 @@ int aco_set_local(aco_key_t key, void *p)
     value = place_make(meant(NULL), key.index);
     if (!value)
         return no_memory("aco_set_local");
-    vacate(value);
     value->value = p;
     value->generation = key.generation;
     return 0;
@@ -301,7 +297,6 @@ void *aco__local(aco__local_t *local, const char *name)
         if (!value || sz > UINT32_MAX)
             aco__die("ACO_LOCAL", co, "%s: no memory for %zu bytes", name, local->size);
         memset(p, 0, sz);
-        vacate(value);
         value->value = p;
         value->size = (uint32_t)sz;
         value->generation = local->generation;

@@ -327,8 +327,8 @@ static int choose(aco__thread_t *self, scheduler_t *s)
             if (look_around(self, s) != 0)
                 return -1;
         } else {
-            if ((s->timers_count || s->idle) && aco__pump_start(self) != 0)
-                return aco__refuse_memory(0, "aco_run", sizeof(aco__rare_t));
+            if (s->timers_count || s->idle)
+                aco__pump_start(self); /* which had its memory when the timer or the hook was set */
             return 1;
         }
     }

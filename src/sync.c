@@ -157,22 +157,26 @@ void aco_semaphore_release(aco_semaphore_t *semaphore)
 
 /* ---- Wait group ---- */
 
-int aco_wait_group_add(aco_wait_group_t *group, ptrdiff_t n)
+static int add(aco_wait_group_t *group, ptrdiff_t n, const char *call)
 {
     aco__thread_t *self = aco__self();
     size_t more = (size_t)n, less = 0 - more;
     if (n < 0 ? less > group->count : more > SIZE_MAX - group->count)
-        return aco__refuse(0, ERANGE, n == -1 ? "aco_wait_group_done" : "aco_wait_group_add", NULL,
-                           "%td to the wait group %p, whose count is %zu", n, (void *)group, group->count);
+        return aco__refuse(0, ERANGE, call, NULL, "%td to the wait group %p, whose count is %zu", n, (void *)group, group->count);
     group->count += more;
     while (!group->count && group->aco__waiters.first)
         aco__wake(self, group->aco__waiters.first->wait, 0);
     return 0;
 }
 
+int aco_wait_group_add(aco_wait_group_t *group, ptrdiff_t n)
+{
+    return add(group, n, "aco_wait_group_add");
+}
+
 int aco_wait_group_done(aco_wait_group_t *group)
 {
-    return aco_wait_group_add(group, -1);
+    return add(group, -1, "aco_wait_group_done");
 }
 
 int aco__wait_group_wait(aco_wait_group_t *group, aco__wait_t *wait, const char *place)

@@ -301,7 +301,7 @@ void aco__exceptions_back(const aco_t *co, const aco__exceptions_t *kept)
 
 ACO__UNOBSERVED void aco__observe_enter(aco_t *co, aco__outside_t *outside)
 {
-    aco__extra_t *extra = aco__extra(co);
+    aco__extra_t *extra = aco__extra_of(co);
     if (!extra)
         return;
     aco__trace_runs(co);
@@ -317,7 +317,7 @@ ACO__UNOBSERVED void aco__observe_enter(aco_t *co, aco__outside_t *outside)
 
 ACO__UNOBSERVED void aco__observe_leave(aco_t *co, aco__outside_t *outside)
 {
-    aco__extra_t *extra = aco__extra(co);
+    aco__extra_t *extra = aco__extra_of(co);
     int ended = aco__phase(co) == ACO__ENDED;
     if (!extra)
         return;
@@ -344,7 +344,7 @@ ACO__UNOBSERVED void aco__observe_leave(aco_t *co, aco__outside_t *outside)
 
 ACO__UNOBSERVED void aco__observe_transfer(aco_t *from, aco_t *to)
 {
-    aco__extra_t *extra = aco__extra(from), *next = aco__extra(to);
+    aco__extra_t *extra = aco__extra_of(from), *next = aco__extra_of(to);
     aco__outside_t unused;
     aco__trace_stops(from);
     aco__trace_runs(to);

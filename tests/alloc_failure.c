@@ -195,6 +195,16 @@ static void mem_new(void)
     free(p);
 }
 
+typedef struct large {
+    char bytes[100000];
+} large_t;
+ACO_LOCAL(large_t, large);
+
+static void use_variable(void)
+{
+    CHECK_EQ(large()->bytes[99999], 0);
+}
+
 /* ---- The promises ---- */
 
 /* In the C library's words. */
@@ -213,6 +223,7 @@ static void mappings(void)
     each_one_aborts(make_stack, &mmaps, ENOMEM, "aco_share_stack_new2", no_memory_for, 1);
     each_one_aborts(make_guarded_stack, &mmaps, ENOMEM, "aco_share_stack_new2", no_memory(), 1);
     each_one_aborts(make_stack, &mmaps, EPERM, "aco_share_stack_new2", strerror(EPERM), 1);
+    each_one_aborts(make_stack, &mmaps, EAGAIN, "aco_share_stack_new2", "RLIMIT_MEMLOCK", 1);
 }
 
 static void mappings_of_a_running_thread(void)
@@ -228,6 +239,7 @@ static void save_areas(void)
     child_end_t end;
     each_one_aborts(make_with_large_area, &mallocs, ENOMEM, "aco_create", no_memory(), 1);
     each_one_aborts(copy_deep, &mallocs, ENOMEM, "aco_resume", no_memory(), 2);
+    each_one_aborts(use_variable, &mallocs, ENOMEM, "ACO_LOCAL", "large: no memory for 100000 bytes", 1);
     work = mem_new;
     fault = &mallocs;
     fault_error = ENOMEM;

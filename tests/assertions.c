@@ -85,6 +85,22 @@ FAILING(fail_aco_assertalloc_ptr, aco_assertalloc_ptr(null))
         check_line(#name, name, says);                                                                                 \
     } while (0)
 
+static void fail_at_length(void)
+{
+    char text[2000];
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = 0;
+    aco__assert_failed(text, __FILE__, __LINE__, __func__);
+}
+
+/* Promise: what is too long for the line is cut off. */
+static void long_line(void)
+{
+    child_end_t end = child_run(fail_at_length);
+    CHECK(WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGABRT);
+    CHECK(is_one_line(end.text) && strlen(end.text) > 500 && strstr(end.text, "fail_at_length: assertion failed: xxx"));
+}
+
 int main(void)
 {
     true_ones_do_nothing();
@@ -97,5 +113,6 @@ int main(void)
     CHECK_LINE(fail_aco_assertptr, "null != NULL");
     CHECK_LINE(fail_aco_assertalloc_bool, "memory");
     CHECK_LINE(fail_aco_assertalloc_ptr, "memory");
+    long_line();
     return check_result("assertions");
 }

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include <gcov.h>
 #include <signal.h>
-#include <sys/syscall.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 static void dump(int number)
@@ -16,10 +16,9 @@ __attribute__((constructor)) static void prepare(void)
     signal(SIGABRT, dump);
 }
 
-/* In place of libc's. */
+/* In place of libc's, which has it by another name too; syscall() may be one that a test makes fail. */
 void _exit(int status)
 {
     __gcov_dump();
-    syscall(SYS_exit_group, status);
-    __builtin_unreachable();
+    _Exit(status);
 }

@@ -1,6 +1,7 @@
 // Promises of <aco.hpp>, but for exceptions (cpp_exceptions.cpp): coroutines of every kind of types, their life, generators.
 // Compiled as C++17 to C++23.
 #include "aco.hpp"
+#include "aco/pool.h"
 #include "sanitizers.h"
 
 #include <gtest/gtest.h>
@@ -1195,6 +1196,30 @@ TEST(Generator, IsARange)
     EXPECT_EQ(copied, (std::vector<int>{0, 1, 2}));
 }
 #endif
+
+// ---- Measuring ----
+
+// Promise: coroutines are measured by their function object's type.
+TEST(Measuring, IsByTheFunctionObject)
+{
+    std::vector<size_t> made; // of those with a stack of 20000 bytes, rounded up
+    auto visit = [](const aco_stack_usage_t *usage, void *to) {
+        if (usage->stack_size == 32768)
+            static_cast<std::vector<size_t> *>(to)->push_back(usage->made);
+        return 0;
+    };
+    aco_stack_measure(1);
+    {
+        aco::options options;
+        options.stack_size = 20000;
+        auto once = [](auto &self) { self.yield(1); };
+        aco::coroutine<int> one(once, options), two(once, options), other([](auto &self) { self.yield(2); }, options);
+        EXPECT_TRUE(one.resume() && two.resume() && other.resume());
+    }
+    aco_stack_measure(0);
+    EXPECT_EQ(aco_stack_usage(visit, &made), 0);
+    EXPECT_EQ(made, (std::vector<size_t>{2, 1}));
+}
 
 // ---- Threads ----
 

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "aco.h"
 #include "check.h"
+#include "child.h"
 #include "refuses.h"
 
 #include <errno.h>
@@ -52,6 +53,7 @@ static void slots(void)
     aco_resume(co);
     CHECK(aco_slot(co) == &mark);
     aco_destroy(co);
+    REFUSES(aco_set_slot(co, &mark), -1, ESRCH, "aco_set_slot", co, "was destroyed");
     co = aco_new(returns_at_once, NULL, place); /* perhaps in the same memory */
     CHECK(aco_slot(co) == NULL);
     aco_destroy(co);
@@ -281,7 +283,14 @@ static void generations(void)
         CHECK_EQ(aco_key_delete(all[--n]), 0);
 }
 
-/* Promises: ACO_KEYS keys at a time, then EAGAIN; each has a value; refusals. */
+ACO_LOCAL(int, one_too_many);
+
+static void use_one_too_many(void)
+{
+    one_too_many();
+}
+
+/* Promises: ACO_KEYS keys at a time, then EAGAIN, and a variable that needs one aborts; each has a value; refusals. */
 static void exhaustion(void)
 {
     static aco_key_t all[ACO_KEYS];
@@ -291,6 +300,7 @@ static void exhaustion(void)
         n++;
     CHECK(n > ACO_KEYS - 16); /* this program has some */
     REFUSES(aco_key_create(&zero, NULL), -1, EAGAIN, "aco_key_create", NULL, "1024");
+    ABORTS(use_one_too_many, "ACO_LOCAL", NULL, "one_too_many: all 1024 keys are in use");
     for (int i = 0; i < n; i++)
         CHECK_EQ(aco_set_local(all[i], &all[i]), 0);
     for (int i = 0; i < n; i++)

@@ -628,6 +628,19 @@ static void resume_thrice(void)
     aco_resume(co);
 }
 
+static void arrive(void)
+{
+    aco__arrived((uintptr_t)co | 1);
+}
+
+/* Promise: a switch that passes an arrival mark nobody made is not taken for an event. */
+static void mark_without_event(void)
+{
+    set_up(ender);
+    ABORTS(arrive, "arrival", co, "without an event");
+    tear_down();
+}
+
 /* Promises: a coroutine that returns from its entry function ends the process: after the default line, or after the thread's
  * last word, in which aco_get_co() names it, on that coroutine's stack. */
 static void returning(void)
@@ -667,6 +680,7 @@ int main(void)
     destroy_stack_in_use();
     overflow_without_guard_page();
     too_much();
+    mark_without_event();
     returning();
     aco_destroy(main_co);
     return check_result(ACO_DEBUG ? "misuse, debug" : "misuse");

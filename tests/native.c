@@ -366,6 +366,34 @@ static void *resume_inner(void *arg)
     return arg;
 }
 
+static void *look_from_elsewhere(void *co)
+{
+    return (void *)(uintptr_t)aco_state(co);
+}
+
+static void *is_looked_at(void *arg)
+{
+    for (int turn = 0; turn < 2; turn++) {
+        pthread_t thread;
+        void *state;
+        CHECK_EQ(pthread_create(&thread, NULL, look_from_elsewhere, aco_get_co()), 0);
+        pthread_join(thread, &state);
+        CHECK_EQ((uintptr_t)state, turn ? ACO_STATE_SUSPENDED : ACO_STATE_READY);
+        CHECK_EQ(aco_state(aco_get_co()), ACO_STATE_RUNNING);
+        aco_yield();
+    }
+    return arg;
+}
+
+/* Promise: to another thread a running one looks as before: suspended, or ready before its first yield. */
+static void states_elsewhere(const aco_options_t *options)
+{
+    aco_t *co = aco_new(is_looked_at, NULL, options);
+    for (int turn = 0; turn < 3; turn++)
+        aco_send(co, NULL);
+    aco_destroy(co);
+}
+
 /* Promise: aco_state() tells all five states; what runs, or resumes, is refused where it must rest. */
 static void states(const aco_options_t *options)
 {
@@ -1322,6 +1350,7 @@ int main(int argc, char **argv)
         if (i)
             options.stack = shared.stack = aco_share_stack_new(0);
         states(&options);
+        states_elsewhere(&options);
         restarts(&options);
         where(&options);
         refused_transfers(&options);

@@ -160,11 +160,12 @@ static void *has_everything(void *arg)
     return arg;
 }
 
-static void on_private_stacks(void)
+static void on_private_stacks(aco_share_stack_t *unused)
 {
     aco_options_t options = {.name = "named", .stack_size = 100000};
     aco_t *plain, *named, *cancelled;
     int result;
+    (void)unused;
     ATTEMPT(plain, NULL, aco_new(defers, &key, NULL), "aco_new");
     called = 0;
     CHECK(aco_send(plain, NULL) == &key); /* it could defer, so its end makes the call */
@@ -254,6 +255,101 @@ static void on_a_share_stack(aco_share_stack_t *stack)
     aco_destroy(named);
     aco_destroy(others[1]);
 }
+
+static void *sends(void *co)
+{
+    void *got;
+    ATTEMPT(got, ACO_ERROR, aco_send(co, NULL), "aco_send");
+    CHECK(got == &key);
+    return co;
+}
+
+static void *resumes(void *co)
+{
+    aco_resume(co);
+    return co;
+}
+
+static void *transfers(void *co)
+{
+    char bytes[20000];
+    int result;
+    memset(bytes, 't', sizeof bytes);
+    __asm__ volatile("" : : "r"(bytes) : "memory");
+    ATTEMPT(result, -1, aco_yield_to(co), "aco_yield_to");
+    __asm__ volatile("" : : "r"(bytes) : "memory");
+    CHECK(bytes[0] == 't' && bytes[sizeof bytes - 1] == 't');
+    return co;
+}
+
+static aco_t *new_of(aco_function_t fn, void *arg, const aco_options_t *options)
+{
+    aco_t *co;
+    ATTEMPT(co, NULL, aco_new(fn, arg, options), "aco_new");
+    return co;
+}
+
+/* Has more frames on the stack than its save area holds. */
+static aco_t *new_owner(const aco_options_t *options)
+{
+    aco_t *co = new_of(holds_much, &key, options);
+    void *got;
+    ATTEMPT(got, ACO_ERROR, aco_send(co, NULL), "aco_send");
+    CHECK(got == &key);
+    return co;
+}
+
+static void finish(aco_t *co)
+{
+    void *got;
+    ATTEMPT(got, ACO_ERROR, aco_send(co, &key), "aco_send");
+    CHECK(got == co->arg && aco_state(co) == ACO_STATE_DONE);
+    aco_destroy(co);
+}
+
+/* One that waits for what it resumed is to be saved. */
+static void who_waits(aco_share_stack_t *stack)
+{
+    aco_options_t options = {.stack = stack, .save_size = 8000}; /* enough: else the yield aborts */
+    aco_t *last = new_of(yields_once, &key, &options), *between = new_of(sends, last, NULL), *first = new_of(resumes, between, &options);
+    CHECK(aco_send(first, NULL) == between && aco_result(between) == last);
+    finish(last);
+    aco_destroy(between);
+    aco_destroy(first);
+}
+
+/* A stack that is in use, needed by who is resumed, transferred to or cancelled by one on the same stack, on another, or on none. */
+static void on_a_stack_in_use(aco_share_stack_t *stack)
+{
+    for (unsigned flags = 0; flags <= ACO_OWN_EXCEPTIONS; flags += ACO_OWN_EXCEPTIONS) {
+        aco_options_t options = {.stack = stack, .flags = flags}, elsewhere = {.flags = flags};
+        aco_t *owner, *other = new_of(holds_much, &key, &options), *who = new_of(transfers, other, &options);
+        void *got;
+        int result;
+        ATTEMPT(got, ACO_ERROR, aco_send(who, NULL), "aco_send");
+        CHECK(got == &key); /* by `other` */
+        finish(other);
+        finish(who);
+        for (int i = 0; i < 2; i++) {
+            owner = new_owner(&options);
+            other = new_of(holds_much, &key, &options);
+            who = new_of(i ? transfers : sends, other, &elsewhere);
+            ATTEMPT(got, ACO_ERROR, aco_send(who, NULL), "aco_send");
+            CHECK(got == (i ? (void *)&key : other));
+            finish(other);
+            finish(owner);
+            if (i)
+                finish(who);
+            else
+                aco_destroy(who);
+        }
+        other = new_owner(&options);
+        owner = new_owner(&options); /* saves it */
+        ATTEMPT(result, -1, aco_cancel(other), "aco_cancel");
+        aco_destroy(other);
+        finish(owner);
+    }
+}
 #endif
 
 static int count_one(aco_t *co, void *arg)
@@ -263,32 +359,28 @@ static int count_one(aco_t *co, void *arg)
     return 0;
 }
 
-static void *work(void *stack)
+typedef void part_t(aco_share_stack_t *stack);
+
+/* Each in a thread of its own, which has nothing at first but what an earlier one left. */
+static part_t *const parts[] = {
+#if SHARE_STACKS
+    on_a_share_stack, who_waits, on_a_stack_in_use,
+#endif
+    on_private_stacks};
+
+static void *work(void *arg)
 {
+    part_t *const *part = arg;
+    aco_share_stack_t *stack = SHARE_STACKS ? aco_share_stack_new(0) : NULL; /* libaco's calls abort */
     int living = 0;
     armed = 1;
-    on_private_stacks();
-#if SHARE_STACKS
-    on_a_share_stack(stack);
-#else
-    (void)stack;
-#endif
+    (*part)(stack);
     armed = 0;
     aco_each(count_one, &living);
     CHECK_EQ(living, 0);
+    if (stack)
+        aco_share_stack_destroy(stack);
     return NULL;
-}
-
-static void *with_a_stack(void *arg)
-{
-#if SHARE_STACKS
-    aco_share_stack_t *stack = aco_share_stack_new(0); /* libaco's calls abort */
-    work(stack);
-    aco_share_stack_destroy(stack);
-#else
-    work(NULL);
-#endif
-    return arg;
 }
 
 enum { NOTHING_FAILED = 77 };
@@ -299,8 +391,10 @@ static void one_failure(void)
     pthread_t thread;
     CHECK_EQ(aco_set_allocator(&allocator), 0);
     CHECK_EQ(aco_key_create(&key, count_call), 0);
-    CHECK_EQ(pthread_create(&thread, NULL, with_a_stack, NULL), 0);
-    pthread_join(thread, NULL);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        CHECK_EQ(pthread_create(&thread, NULL, work, (void *)(uintptr_t)&parts[i]), 0);
+        pthread_join(thread, NULL);
+    }
     check_balance();
     if (!injected && !check_failures)
         _exit(NOTHING_FAILED);

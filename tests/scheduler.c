@@ -811,13 +811,16 @@ typedef struct events {
     int64_t timeout;
 } events_t;
 
+enum { FAILS_WHEN_POLLED = -2 };
+
 static int idle(void *ctx, int64_t timeout_ns)
 {
     events_t *events = ctx;
     events->timeout = timeout_ns;
     if (timeout_ns == 0) {
         events->polls++;
-        return 1;
+        errno = EIO;
+        return events->answer == FAILS_WHEN_POLLED ? -1 : 1;
     }
     events->calls++;
     REFUSES(aco_run(), -1, EBUSY, "aco_run", NULL, "the idle hook");
@@ -892,6 +895,11 @@ static void events(void)
     CHECK_EQ(aco_unpark(parked), 0);
     run();
     CHECK_HISTORY("pp");
+    e.answer = FAILS_WHEN_POLLED;
+    spawn_detached(yields_long, &n);
+    REFUSES(aco_run(), -1, EIO, "aco_run", NULL, "the idle hook failed");
+    e.answer = 0;
+    run();
     CHECK_EQ(aco_on_idle(spawns_once, &once), 0);
     parked = spawn_as(parks, "p", ACO_DETACHED, NULL);
     check_deadlock(report, sizeof report);
@@ -1039,6 +1047,9 @@ static void *tries(void *arg)
     while (s->mutex.owner)
         aco_task_yield();
     CHECK_EQ(aco_mutex_trylock(&s->mutex), 0);
+    errno = 0;
+    CHECK_EQ(aco_mutex_trylock(&s->mutex), -1);
+    CHECK_EQ(errno, EBUSY);
     CHECK_EQ(aco_mutex_unlock(&s->mutex), 0);
     return NULL;
 }
@@ -1171,6 +1182,7 @@ static void semaphores_and_groups(void)
     CHECK_EQ(aco_semaphore_try_acquire(&s.semaphore), -1);
     CHECK_EQ(errno, EAGAIN);
     REFUSES(aco_wait_group_done(&s.group), -1, ERANGE, "aco_wait_group_done", NULL, "whose count is 0");
+    REFUSES(aco_wait_group_add(&s.group, -1), -1, ERANGE, "aco_wait_group_add", NULL, "whose count is 0");
     CHECK_EQ(aco_wait_group_add(&s.group, 3), 0);
     REFUSES(aco_wait_group_add(&s.group, -4), -1, ERANGE, "aco_wait_group_add", NULL, "whose count is 3");
     for (int i = 0; i < 2; i++)
@@ -1522,6 +1534,28 @@ static void many(void)
     run();
 }
 
+static void *takes_three_turns(void *turns)
+{
+    for (int i = 0; i < 3; i++) {
+        ++*(int *)turns;
+        aco_task_yield();
+    }
+    return NULL;
+}
+
+/* Promise: more tasks than a cache has room for, whose next ones are fetched ahead, take their turns like few. */
+static int crowd(void)
+{
+    enum { CROWD = 16384 + 500 };
+    aco_options_t o = {.stack_size = 8192, .flags = ACO_DETACHED};
+    int turns = 0;
+    for (int i = 0; i < CROWD; i++)
+        CHECK(aco_spawn(takes_three_turns, &turns, &o) != NULL);
+    run();
+    CHECK_EQ(turns, 3 * CROWD);
+    return check_result("scheduler crowd");
+}
+
 static void *keeps_rounding(void *direction)
 {
     for (int i = 0; i < 5; i++) {
@@ -1581,11 +1615,13 @@ static void threads(void)
     CHECK_EQ(aco_join(task, NULL), 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     static const unsigned kinds[] = {0, ACO_OWN_FP, ACO_OWN_EXCEPTIONS};
     void (*const in_all_kinds[])(void) = {turns,   ends,       joins_refused, belongings,            nested,   refusals, parking, time_passes, timers, events,
                                           mutexes, conditions, semaphores_and_groups, channels, selections, many};
+    if (argc > 1 && strcmp(argv[1], "crowd") == 0)
+        return crowd();
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         kind = kinds[i];
         if (kind == ACO_OWN_FP && !OWN_FP_POSSIBLE) /* this unit's plain aco_yield() cannot switch them */

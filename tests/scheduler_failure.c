@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 
 static unsigned long requests, fail_at;
-static int failures_seen, failed_sleeps, failed_hooks;
+static int failures_seen, failed_sleeps, failed_hooks, failed_waits, failed_selects;
 
 static int fails(void)
 {
@@ -49,6 +49,8 @@ static void check_refused(int line, const char *call)
     failures_seen++;
     failed_sleeps += strcmp(call, "aco_sleep") == 0;
     failed_hooks += strcmp(call, "aco_on_idle") == 0;
+    failed_waits += strcmp(call, "aco_cond_wait") == 0;
+    failed_selects += strcmp(call, "aco_select") == 0;
     if (errno != ENOMEM || requests < fail_at || strncmp(message, call, length) != 0 || message[length] != ':' || !strstr(message, "no memory")) {
         fprintf(stderr, "%s:%d: errno is %d, the message \"%s\"\n", __FILE__, line, errno, message);
         CHECK(!"the refusal");
@@ -80,14 +82,24 @@ static int timed_wait(int how)
     return errno == ETIMEDOUT ? 0 : result;
 }
 
+static int waits_first; /* the kind of wait that wants memory first */
+
 static void *sleeps(void *arg)
 {
-    WORKS(aco_sleep(1000), -1, "aco_sleep");
-    CHECK_EQ(aco_mutex_lock(&mutex), 0);
-    WORKS(timed_wait(0), -1, "aco_cond_wait");
-    CHECK(mutex.owner == aco_get_co()); /* in either case */
-    CHECK_EQ(aco_mutex_unlock(&mutex), 0);
-    WORKS(timed_wait(1), -1, "aco_select");
+    for (int i = 0; i < 3; i++)
+        switch ((waits_first + i) % 3) {
+        case 0:
+            WORKS(aco_sleep(1000), -1, "aco_sleep");
+            break;
+        case 1:
+            CHECK_EQ(aco_mutex_lock(&mutex), 0);
+            WORKS(timed_wait(0), -1, "aco_cond_wait");
+            CHECK(mutex.owner == aco_get_co()); /* in either case */
+            CHECK_EQ(aco_mutex_unlock(&mutex), 0);
+            break;
+        default:
+            WORKS(timed_wait(1), -1, "aco_select");
+        }
     slept++;
     return arg;
 }
@@ -124,7 +136,9 @@ int main(void)
 {
     const aco_allocator_t allocator = {map, unmap, allocate, release, NULL};
     CHECK_EQ(aco_set_allocator(&allocator), 0);
-    for (int with_hook = 0; with_hook < 2; with_hook++) {
+    for (int round = 0; round < 4; round++) {
+        int with_hook = round == 0; /* first: a process without memory of the library's */
+        waits_first = round > 1 ? round - 1 : 0;
         fail_at = 0;
         do {
             pthread_t thread;
@@ -132,9 +146,9 @@ int main(void)
             CHECK_EQ(pthread_create(&thread, NULL, scenario, with_hook ? &mutex : NULL), 0);
             pthread_join(thread, NULL);
         } while (requests >= fail_at && !check_failures);
-        CHECK(failures_seen > (with_hook + 1) * SLEEPERS);
+        CHECK(failures_seen > (round + 1) * SLEEPERS);
     }
-    CHECK(failed_sleeps && failed_hooks);
+    CHECK(failed_sleeps && failed_hooks && failed_waits && failed_selects);
     printf("%d refusals\n", failures_seen);
     return check_result("scheduler_failure");
 }

@@ -149,7 +149,7 @@ typedef struct aco_mutex_s {
 /* 0, or -1 and errno: EDEADLK (the caller has it), EPERM (the caller is not a task). */
 ACO__TASK_CALL int aco_mutex_lock_at(aco_mutex_t *mutex, const char *place);
 #define aco_mutex_lock(mutex) aco_mutex_lock_at(mutex, ACO_PLACE)
-/* The same, but EBUSY if another task has it. */
+/* The same without waiting: 0, or -1 and errno: EBUSY (a task has it, be it the caller), EPERM (the caller is not a task). */
 ACO_API int aco_mutex_trylock(aco_mutex_t *mutex);
 /* 0, or -1 and errno EPERM (the caller does not have it). */
 ACO_API int aco_mutex_unlock(aco_mutex_t *mutex);
