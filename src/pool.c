@@ -302,7 +302,7 @@ static void reclaim(aco_pool_t *pool, class_t *class, slot_t *chosen[], int n)
     aco__os_unlock();
 }
 
-static size_t trim(aco_pool_t *pool)
+static size_t trim_pool(aco_pool_t *pool)
 {
     size_t trimmed = 0;
     slot_t *chosen[BATCH];
@@ -332,13 +332,13 @@ size_t aco_pool_trim(aco_pool_t *pool)
     aco__bury(aco__self());
     if (!pool)
         aco__spares_free(aco__self());
-    return trim(pool);
+    return trim_pool(pool);
 }
 
 #ifdef _WIN32
 void aco__pool_ends(void)
 {
-    trim(NULL);
+    trim_pool(NULL);
 }
 #endif
 

@@ -80,3 +80,15 @@ acorn_test(unload.static windows/unload.c ARGS part_acorn_static.dll 70 2 TIMEOU
 add_test(NAME unload.shared COMMAND test_unload_static part_acorn.dll 70 2 $<TARGET_FILE_NAME:acorn>)
 add_dependencies(test_unload_static part_acorn part_acorn_static)
 set_tests_properties(unload.static unload.shared PROPERTIES WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
+
+# The amalgamation, with what <windows.h> declares in the same unit.
+set(amalgamated ${PROJECT_BINARY_DIR}/amalgamation)
+set_source_files_properties(${amalgamated}/aco.c PROPERTIES GENERATED TRUE)
+add_executable(test_amalgamation_default local.c ${amalgamated}/aco.c)
+add_dependencies(test_amalgamation_default acorn_amalgamation)
+target_include_directories(test_amalgamation_default PRIVATE ${amalgamated} ${CMAKE_CURRENT_SOURCE_DIR}/windows ${CMAKE_CURRENT_SOURCE_DIR})
+target_compile_definitions(test_amalgamation_default PRIVATE __USE_MINGW_ANSI_STDIO=1)
+target_compile_options(test_amalgamation_default PRIVATE -fexceptions -Wall -Wextra $<$<BOOL:${ACORN_WERROR}>:-Werror>)
+target_link_libraries(test_amalgamation_default PRIVATE Threads::Threads)
+target_link_options(test_amalgamation_default PRIVATE -static)
+add_test(NAME amalgamation.default COMMAND test_amalgamation_default 1)
