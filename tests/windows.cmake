@@ -7,7 +7,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 else()
   target_link_libraries(acorn_tests INTERFACE unwind) # C with cleanups has none of its own
 endif()
-message(STATUS "left out on Windows: fork, guard, misuse, signals, alloc_failure, overflow (fork(), signals or --wrap of mmap); pool, fuzz, examples")
+message(STATUS "left out on Windows: fork, guard, misuse, signals, alloc_failure, overflow (fork(), signals or --wrap of mmap); pool, fuzz, two examples")
 
 include(probes.cmake)
 
