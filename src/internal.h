@@ -29,7 +29,11 @@
 
 #ifdef _WIN32
 #define ACO__HIDDEN
+#ifdef __clang__ /* before 22 it knows no other name, and means the same by it */
+#define ACO__PRINTF printf
+#else
 #define ACO__PRINTF gnu_printf
+#endif
 #else
 #define ACO__HIDDEN __attribute__((visibility("hidden")))
 #define ACO__PRINTF printf
