@@ -182,6 +182,40 @@ static void rare_thread_ends(void)
     aco__unmap_guarded((char *)rare - SCRATCH - page, page + SCRATCH + aco__round_up(sizeof *rare, page), page);
 }
 
+#ifdef _WIN32
+static aco__thread_t *records; /* of all threads; under the process lock */
+
+static void record_begins(aco__thread_t *self)
+{
+    aco__os_lock();
+    self->next = records;
+    self->link = &records;
+    if (records)
+        records->link = &self->next;
+    records = self;
+    aco__os_unlock();
+}
+
+static void record_ends(aco__thread_t *self)
+{
+    aco__os_lock();
+    *self->link = self->next;
+    if (self->next)
+        self->next->link = self->link;
+    aco__os_unlock();
+}
+#elif defined(ACO__THREAD_SLOT)
+static void record_begins(aco__thread_t *self)
+{
+    (void)self;
+}
+
+static void record_ends(aco__thread_t *self)
+{
+    (void)self;
+}
+#endif
+
 ACO__FROM_OUTSIDE static void thread_ends(void *arg)
 {
     aco__thread_t *self = arg;
@@ -195,6 +229,7 @@ ACO__FROM_OUTSIDE static void thread_ends(void *arg)
     aco__heap_thread_ends();
 #ifdef ACO__THREAD_SLOT
     aco__os_slot_clear();
+    record_ends(self);
     aco__os_unmap(self, aco__round_up(sizeof *self, aco__os_page_size()));
 #endif
 }
@@ -207,8 +242,20 @@ aco__thread_t *aco__thread_new(void)
     if (!self)
         aco__die("acorn", NULL, "no memory for the thread's record");
     aco__os_at_thread_exit(thread_ends, self);
+    record_begins(self);
     errno = saved;
     return self;
+}
+#endif
+
+#ifdef _WIN32
+void aco__library_ends(void)
+{
+    while (records)
+        thread_ends(records);
+    aco__pool_ends();
+    aco__usages_end();
+    aco__heaps_end();
 }
 #endif
 

@@ -29,7 +29,11 @@
 
 #ifdef _WIN32
 #define ACO__HIDDEN
+#ifdef __clang__ /* before 22 it knows no other name, and means the same by it */
+#define ACO__PRINTF printf
+#else
 #define ACO__PRINTF gnu_printf
+#endif
 #else
 #define ACO__HIDDEN __attribute__((visibility("hidden")))
 #define ACO__PRINTF printf
@@ -97,6 +101,14 @@ ACO__HIDDEN int aco__blocks_some(int (*visit)(aco_t *co, void *arg), void *arg, 
 /* How many bytes of a slab this object has. */
 ACO__HIDDEN size_t aco__memory_size(const void *p);
 ACO__HIDDEN void aco__heap_thread_ends(void);
+#ifdef _WIN32
+/* The library is unloaded (FreeLibrary()): what it has for threads that live still, for the process, and what is kept to be used again
+ * goes back; what the user has not destroyed stays. The last three are the first one's parts. */
+ACO__HIDDEN void aco__library_ends(void);
+ACO__HIDDEN void aco__pool_ends(void);
+ACO__HIDDEN void aco__usages_end(void);
+ACO__HIDDEN void aco__heaps_end(void);
+#endif
 /* Sees to it that what the calling thread has is given back when it ends; core.c. */
 ACO__HIDDEN void aco__thread_will_end(void);
 

@@ -105,7 +105,7 @@ typedef struct aco__usage usage_t;
 
 enum { SAVING = 1 << 20, MUCH_TO_COPY = 1000 };
 
-static usage_t *usages, **usages_end = &usages; /* never freed; under the process lock, but for reading what is there */
+static usage_t *usages, **usages_end = &usages; /* under the process lock, but for reading what is there */
 
 static size_t get(const size_t *field)
 {
@@ -116,6 +116,17 @@ static void add(size_t *field, size_t by)
 {
     __atomic_fetch_add(field, by, __ATOMIC_RELAXED);
 }
+
+#ifdef _WIN32
+void aco__usages_end(void)
+{
+    while (usages) {
+        usage_t *next = usages->next;
+        aco__release(usages, sizeof *usages);
+        usages = next;
+    }
+}
+#endif
 
 static void raise_to(size_t *field, size_t to)
 {

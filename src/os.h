@@ -61,6 +61,11 @@ ACO__HIDDEN int aco__os_signal_stack(void *p, size_t sz);
 /* The addresses of `n` functions of the C++ run time's unwinder, if the process has one loaded: 1. Else 0. */
 ACO__HIDDEN int aco__os_loaded_unwinder(const char *const names[], void *symbols[], int n);
 
+#ifdef _WIN32
+/* The address of a function of the C++ run time, if the process has one in a DLL, which then stays loaded: 1. Else 0. */
+ACO__HIDDEN int aco__os_loaded_cxx(const char *name, void *(**symbol)(void));
+#endif
+
 /* Calls fn(arg), the same `fn` in every call, when the calling thread ends. `arg` is not NULL. Under ACO__THREAD_SLOT it is the
  * thread's record, and stands in the slot from now on. */
 ACO__HIDDEN void aco__os_at_thread_exit(void (*fn)(void *), void *arg);

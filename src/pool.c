@@ -302,13 +302,10 @@ static void reclaim(aco_pool_t *pool, class_t *class, slot_t *chosen[], int n)
     aco__os_unlock();
 }
 
-size_t aco_pool_trim(aco_pool_t *pool)
+static size_t trim_pool(aco_pool_t *pool)
 {
     size_t trimmed = 0;
     slot_t *chosen[BATCH];
-    aco__bury(aco__self());
-    if (!pool)
-        aco__spares_free(aco__self());
     aco__os_lock();
     pool = pool_of(pool);
     for (class_t *class = pool->classes; class < pool->classes + SIZES; class++) {
@@ -329,6 +326,21 @@ size_t aco_pool_trim(aco_pool_t *pool)
     aco__os_unlock();
     return trimmed;
 }
+
+size_t aco_pool_trim(aco_pool_t *pool)
+{
+    aco__bury(aco__self());
+    if (!pool)
+        aco__spares_free(aco__self());
+    return trim_pool(pool);
+}
+
+#ifdef _WIN32
+void aco__pool_ends(void)
+{
+    trim_pool(NULL);
+}
+#endif
 
 /* ---- Taking and giving ---- */
 

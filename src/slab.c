@@ -184,6 +184,24 @@ void aco__heap_thread_ends(void)
     aco__os_unlock();
 }
 
+#ifdef _WIN32
+/* All are orphans. What is in use in them stays. */
+void aco__heaps_end(void)
+{
+    while (heaps) {
+        heap_t *heap = heaps;
+        heaps = heap->next;
+        for (unsigned class = 0; class < 2 * CLASSES; class++)
+            for (slab_t *slab = heap->with_room[class], *next; slab; slab = next) {
+                next = slab->next;
+                if (!slab->used)
+                    aco__unmap(slab, SLAB);
+            }
+        aco__unmap(heap, aco__round_up(sizeof *heap, aco__os_page_size()));
+    }
+}
+#endif
+
 static heap_t *heap_adopt(void)
 {
     aco__os_lock();

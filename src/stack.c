@@ -235,11 +235,11 @@ void aco__stack_forget(aco_t *co)
  * 16-byte aligned where a compiler switches, so chunks of 16 from there up neither cross a cache line of the stack nor overlap:
  * what is saved soon after it was restored comes out of the store buffer, which it does not with libc's memcpy (measured:
  * bench/lab/copy.c). */
-enum { CHUNK = 16, SHORT = 1020 };
+enum { CHUNK = 16, SHORT_COPY = 1020 };
 
 static inline int is_short(size_t sz)
 {
-    return (sz & ~(size_t)SHORT) == 0; /* up to that, and a multiple of 4 */
+    return (sz & ~(size_t)SHORT_COPY) == 0; /* up to that, and a multiple of 4 */
 }
 
 static inline void copy_short(void *to, const void *from, size_t sz)
@@ -482,7 +482,7 @@ int aco__stack_take(aco_t *co, int fatal, const char *call)
     aco_share_stack_t *stack = co->share_stack;
     aco_t *owner = stack->owner;
     size_t in = co->save_stack.valid_sz, out;
-    _Static_assert((int)SHORT < (int)MIN_SIZE, "what is short is on the stack");
+    _Static_assert((int)SHORT_COPY < (int)MIN_SIZE, "what is short is on the stack");
     if (aco_unlikely(!owner || (co->aco__state & ACO__FAST_MASK) != ACO__SAVED || aco__phase(owner) != ACO__SUSPENDED || stack->aco__thread != aco__self() || !stack->guard_page_enabled ||
                      __atomic_load_n(&stack->aco__left, __ATOMIC_RELAXED)))
         return take(co, fatal, call);

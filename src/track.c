@@ -1,3 +1,4 @@
+#include "os.h"
 #include "shadow.h"
 #include "trace.h"
 
@@ -54,7 +55,17 @@ static void **exception_globals(void)
     memcpy(&get, &symbol, sizeof get);
     return get ? get() : NULL;
 #else
+#ifdef _WIN32 /* a weak reference is to the module's own */
+    static void *(*loaded)(void); /* atomic */
+    void *(*get)(void) = __atomic_load_n(&loaded, __ATOMIC_RELAXED);
+    if (__cxa_get_globals)
+        return __cxa_get_globals();
+    if (!get && aco__os_loaded_cxx("__cxa_get_globals", &get))
+        __atomic_store_n(&loaded, get, __ATOMIC_RELAXED);
+    return get ? get() : NULL;
+#else
     return __cxa_get_globals ? __cxa_get_globals() : NULL;
+#endif
 #endif
 }
 

@@ -666,6 +666,9 @@ static void test_mark(void)
 
 int main(void)
 {
+#ifdef SETTLE
+    settle();
+#endif
     aco_thread_init(NULL);
     main_co = aco_create(NULL, NULL, 0, NULL, NULL);
     test_registers();

@@ -10,6 +10,7 @@
  *   STACK_ALIGNMENT             the stack pointer is a multiple of it at every call, and
  *   ENTRY_MODULUS               this modulo it as a function is entered
  *   ENTRY_DEPTH                 how far an entry function's return address is below the stack's outermost, if it is another
+ *   settle()                    if SETTLE is defined: what must come before the fixed words of the thread's own stack are fixed
  *   check_state()               what else the ABI wants at every call and return
  *   FP_CONTROLS                 words of floating-point control, 0 to 2; where there are any:
  *     control_bits[]            the bits of each that the ABI preserves; optional_bits[]: those that a processor may lack

@@ -1,11 +1,13 @@
 /* x86-64, Microsoft ABI. Contract: probe.h.
  *
  * probe_call's frame:
- *   200-263  r15, r14, r13, r12, rsi, rdi, rbx, rbp
+ *   216-279  r15, r14, r13, r12, rsi, rdi, rbx, rbp
+ *   200      ExceptionList: while `fn` runs it is this frame's address, so no two sides have the same
  *   192      p
  *   32-191   xmm6-xmm15
  *   0-31     the callee's home space               <- rsp */
 	.set p_at,192
+	.set list_at,200
 
 /* Each XMM register from or to `at` in base. */
 	.macro LOADED at, base
@@ -30,8 +32,12 @@
 	movq %rax,\to+8(%r8)
 	movq %gs:8,%rax
 	movq %rax,\to+16(%r8)
-	movq %gs:0x1478,%rax
+	movq %gs:0x10,%rax
 	movq %rax,\to+24(%r8)
+	movq %gs:0x1478,%rax
+	movq %rax,\to+32(%r8)
+	movq %gs:0,%rax
+	movq %rax,\to+40(%r8)
 	.endm
 
 FUNCTION probe_call
@@ -39,8 +45,8 @@ FUNCTION probe_call
 	pushq %\reg
 	.seh_pushreg %\reg
 	.endr
-	subq $200,%rsp
-	.seh_stackalloc 200
+	subq $216,%rsp
+	.seh_stackalloc 216
 	.set at,32
 	.irp reg,xmm6,xmm7,xmm8,xmm9,xmm10,xmm11,xmm12,xmm13,xmm14,xmm15
 	movups %\reg,at(%rsp)
@@ -49,6 +55,9 @@ FUNCTION probe_call
 	.endr
 	.seh_endprologue
 	movq %r8,p_at(%rsp)
+	movq %gs:0,%rax
+	movq %rax,list_at(%rsp)
+	movq %rsp,%gs:0
 	FIXED_WORDS PROBE_BEFORE
 	movq %rcx,%rax
 	movq %rdx,%rcx
@@ -67,8 +76,10 @@ FUNCTION probe_call
 	.endr
 	STORED PROBE_SEEN+64,%r8
 	FIXED_WORDS PROBE_AFTER
+	movq list_at(%rsp),%rax
+	movq %rax,%gs:0
 	LOADED 32,%rsp
-	addq $200,%rsp
+	addq $216,%rsp
 	.irp reg,r15,r14,r13,r12,rsi,rdi,rbx,rbp
 	popq %\reg
 	.endr

@@ -35,6 +35,9 @@ if(PROBE_PYTHON AND CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES
 endif()
 
 find_program(PROBE_OBJDUMP NAMES objdump)
+if(WIN32) # its ABI has no red zone
+  return()
+endif()
 if(ACORN_UCONTEXT)
   message(STATUS "left out: redzone.*, generator.code, generator.matrix: this build has no inline assembly")
   return()

@@ -126,6 +126,9 @@ typedef struct aco__thread {
     uint32_t lock;             /* what the thread is about to do with the process lock */
     struct aco__scheduler *scheduler; /* the rest of it, NULL until a task is spawned */
     char message[248];         /* why the last refused call was refused */
+#ifdef _WIN32
+    struct aco__thread *next, **link; /* among those of all threads */
+#endif
 } __attribute__((aligned(64))) aco__thread_t;
 
 typedef uintptr_t aco__where_t;

@@ -2,6 +2,7 @@
 #include "../os.h"
 
 #include <errno.h>
+#include <string.h>
 #include <windows.h>
 
 #include <psapi.h>
@@ -160,6 +161,19 @@ int aco__os_loaded_unwinder(const char *const names[], void *symbols[], int n)
     return 0;
 }
 
+int aco__os_loaded_cxx(const char *name, void *(**symbol)(void))
+{
+    static const WCHAR *const names[] = {L"libstdc++-6.dll", L"libc++.dll"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        HMODULE module;
+        FARPROC found = GetModuleHandleExW(GET_MODULE_HANDLE_EX_FLAG_PIN, names[i], &module) ? GetProcAddress(module, name) : NULL;
+        memcpy(symbol, &found, sizeof found);
+        if (found)
+            return 1;
+    }
+    return 0;
+}
+
 /* ---- The thread's slot ---- */
 
 enum { TEB_SLOTS = 0x1480, SLOTS = 64 }; /* of the TEB itself; TlsAlloc() gives others when they are used up */
@@ -167,6 +181,16 @@ enum { TEB_SLOTS = 0x1480, SLOTS = 64 }; /* of the TEB itself; TlsAlloc() gives 
 uintptr_t aco__thread_slot;
 static DWORD slot_index;
 static void (*thread_exit_function)(void *); /* atomic */
+static int unloading;
+
+/* Whether the process ends: its other threads are gone, with what they had locked, and it takes everything back itself. */
+static int process_ends(void)
+{
+    BOOLEAN(NTAPI * ends)(void);
+    FARPROC found = GetProcAddress(GetModuleHandleW(L"ntdll"), "RtlDllShutdownInProgress");
+    memcpy(&ends, &found, sizeof ends);
+    return !ends || ends();
+}
 
 /* The loader calls it before any constructor, and at the end of every thread but the one that ends the process. */
 static void NTAPI on_thread(void *module, DWORD reason, void *unused)
@@ -182,10 +206,27 @@ static void NTAPI on_thread(void *module, DWORD reason, void *unused)
         void *arg = TlsGetValue(slot_index);
         if (arg)
             fn(arg);
+    } else if (reason == DLL_PROCESS_DETACH) {
+        unloading = !process_ends();
     }
 }
 /* Behind those of the run time, whose thread-local destructors may use coroutines. */
 __attribute__((section(".CRT$XLY"), used)) static const PIMAGE_TLS_CALLBACK callback = on_thread;
+
+/* The loader tells of the unloading before the module's own destructors run, which may use coroutines. What is registered before any
+ * of them is called after all. */
+static void module_ends(void)
+{
+    if (unloading) {
+        aco__library_ends();
+        TlsFree(slot_index);
+    }
+}
+
+__attribute__((constructor(101))) static void module_begins(void)
+{
+    atexit(module_ends);
+}
 
 void aco__os_at_thread_exit(void (*fn)(void *), void *arg)
 {
