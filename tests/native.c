@@ -331,8 +331,8 @@ static void first_value_is_ignored(void)
     char text[128];
     subject = aco_new(same, &subject, NULL);
     snprintf(text, sizeof text, "acorn: aco_send: coroutine %p: is started by a value", (void *)subject);
-    child_prints(__FILE__, __LINE__, send_first_value, CHECKS_YIELDS ? text : NULL);
-    child_prints(__FILE__, __LINE__, send_no_first_value, NULL);
+    PRINTS(send_first_value, CHECKS_YIELDS ? text : NULL);
+    PRINTS(send_no_first_value, NULL);
     aco_destroy(subject);
 }
 

@@ -563,6 +563,9 @@ static void handle(int sig, void (*handler)(int, siginfo_t *, void *))
 
 int main(void)
 {
+#ifdef USE_LIBUNWIND /* else it keeps by address what it found: by a return address, 1 less, what also is another instruction's */
+    CHECK_EQ(unw_set_caching_policy(unw_local_addr_space, UNW_CACHE_NONE), 0);
+#endif
     set_handler_stack();
     handle(SIGTRAP, on_trap);
     handle(SIGUSR1, on_start);

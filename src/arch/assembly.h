@@ -46,7 +46,9 @@
  *   aco__outer + (linked - aco__outer) * (owner == running)
  *
  * `sp`: the stack pointer's number in DWARF; `below`: the bytes from there to the record. Numbers of operations: DWARF 5, table 7.9. */
-#if defined(__ELF__) && (defined(__x86_64__) || defined(__i386__) || defined(__aarch64__)) && !defined(ACO_CONFIG_UCONTEXT)
+#if defined(__ELF__) && !defined(ACO_CONFIG_UCONTEXT) && \
+    (defined(__x86_64__) || defined(__i386__) || defined(__aarch64__) || defined(__loongarch__) || defined(__powerpc64__) || \
+     (defined(__riscv) && __riscv_xlen == 64))
 #define ACO__LINKS
 #if __SIZEOF_POINTER__ == 8 /* offsets asserted in core.c */
 #define ACO__ASM_OFFSET(bytes64, bytes32) bytes64

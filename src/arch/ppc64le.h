@@ -11,7 +11,8 @@
     "0:\tmflr 12\n"                                                                                                    \
     ACO__ASM_TOC("0b")
 
-/* aco__returned: an entry function's return address.
+/* aco__returned: an entry function's return address; aco__unlinked_returned: that of what has no resumer, a generator or what
+ * runs on a scratch stack.
  *
  *   top     64-byte aligned
  *   top-8   TOC pointer, where stubs save it
@@ -19,16 +20,24 @@
  *   top-24  CR, where it saves that
  *   top-32  back chain: 0, the last              <- r1 on entry to the entry function, and on arrival here
  *
- * Unwinders look before a return address, hence the nop: they find this function, named aco__outermost, and by its undefined
- * LR the end of the stack. A cancellation that was caught and thrown again lands at aco__cancel_landing (end.c). */
+ * Unwinders look before a return address, hence the nop: they find this function, named aco__outermost, and go on in the
+ * resumer (assembly.h), or find by an undefined LR the end of the stack. A signal frame, as in x86_64.h. A cancellation that was
+ * caught and thrown again lands at aco__cancel_landing (end.c). */
 __asm__(ACO__ASM_OUTERMOST
         "\t.cfi_undefined lr\n"
+        "\tnop\n"
+        ACO__ASM_INSIDE("aco__unlinked_returned")
+        "\ttrap\n"
+        "\t.cfi_signal_frame\n"
+        "\t.cfi_remember_state\n"
+        ACO__ASM_LINK("1", "32", "65", "31", "30")
         "\tnop\n"
         ACO__ASM_INSIDE("aco__returned")
         ACO__ASM_FIND_TOC
         "\tbl aco__entry_returned\n"
         "\tnop\n"
         "\ttrap\n"
+        "\t.cfi_restore_state\n"
         ACO__ASM_INSIDE("aco__cancel_landing") /* r3: the exception; the word at top-16 stays as it is */
         ACO__ASM_FIND_TOC
         "\tstdu 1,-32(1)\n"
@@ -42,7 +51,7 @@ __asm__(ACO__ASM_OUTERMOST
 /* The first arrivals, r3 the block, r12 their address: of aco_new() and of aco_create(). An entry function returns to what stands
  * where it will save it. */
 __asm__(ACO__ASM_BEGIN("aco__begin")
-        "\t.cfi_undefined lr\n"
+        "\t.cfi_offset lr,16\n"
         "\tld 0,16(1)\n"
         "\tmtlr 0\n"
         ACO__ASM_TOC("aco__begin")
@@ -53,7 +62,7 @@ __asm__(ACO__ASM_BEGIN("aco__begin")
         ACO__ASM_END("aco__begin"));
 __asm__(ACO__ASM_HIDE("aco__begin_entry")
         ACO__ASM_BEGIN("aco__begin_entry")
-        "\t.cfi_undefined lr\n"
+        "\t.cfi_offset lr,16\n"
         "\tld 0,16(1)\n"
         "\tmtlr 0\n"
         "\tld 12,56(3)\n" /* fp */

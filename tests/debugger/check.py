@@ -51,31 +51,41 @@ def run_lldb(commands, *target):
     return subprocess.run(command + list(target), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=100).stdout
 
 
+LLDB_QUESTIONS = ["aco list", "aco bt all", "aco frame 1", "up 3", "frame variable", "aco bt worker", "aco frame", "thread list"]
+
+
 def lldb_answers(before, *target):
     """What came after each question, as lldb repeats them."""
-    questions = ["aco list", "aco-threads", "aco bt all", "thread list"]
-    output = run_lldb(before + questions, *target)
-    return output, {q: (output + "(lldb) ").split(f"(lldb) {q}\n", 1)[-1].split("(lldb) ")[0] for q in questions}
+    output = run_lldb(before + LLDB_QUESTIONS, *target)
+    return output, {q: (output + "(lldb) ").split(f"(lldb) {q}\n", 1)[-1].split("(lldb) ")[0] for q in LLDB_QUESTIONS}
+
+
+def check_lldb_suspended(answers):
+    listed, shown = answers["aco list"], answers["aco bt all"]
+    end = r"[^`]*(`aco__outermost[^`]*)?" # and no wrong frames
+    expect("list: saved", r"1 +0x\w+ +suspended\+ +saved_inner", listed)
+    expect("list: name", r"3 +0x\w+ +suspended +worker +inner", listed)
+    expect("list: ready", r"4 +0x\w+ +ready +suspended", listed)
+    expect("saved", order("saved_inner at", "saved at") + end + "coroutine 2", shown)
+    expect("share stack", "coroutine 2 .*" + order("in_place_inner at", "in_place at") + end + "coroutine 3", shown)
+    worker = order("inner(depth=0)", "inner(depth=1)", "inner(depth=2)", "suspended(arg=0x0000000000000007)", "aco__begin(")
+    expect("private stack", "coroutine 3 .*worker.*" + worker + end + "coroutine 4", shown)
+    expect("a saved variable", r"precious = 4711", answers["frame variable"])
+    expect("while another one is looked at", "coroutine 3 .*worker.*" + worker, answers["aco bt worker"])
 
 
 def check_lldb(directory):
     output, answers = lldb_answers(["breakpoint set -n stop_here", "run"], program)
     if "aco list" not in output or re.search(r"ptrace|not permitted|No module named", output):
         skip("lldb has no Python, or may not trace processes here")
-    listed, shown = answers["aco list"], answers["aco bt all"]
-    expect("list: saved", r"1 +0x\w+ +suspended\+ +saved_inner", listed)
-    expect("list: name", r"3 +0x\w+ +suspended +worker +inner", listed)
-    expect("list: ready", r"4 +0x\w+ +ready +suspended", listed)
-    expect("list: running", r"5 +0x\w+ +running +runner +thread 1", listed)
-    expect("share stack", r"coroutine 2 .*frame #\d+: 0x\w+ in_place_inner\b.*frame #\d+: 0x\w+ in_place\b.*coroutine 3", shown)
-    expect("private stack", r"coroutine 3 .*worker.* inner.* inner.* inner.* suspended.* aco__begin.*coroutine 4", shown)
-    expect("saved: the innermost, no wrong ones", r"coroutine 1 [^#]*frame #0: 0x\w+ \w+.*saved_inner\b.*\(more are found only by a frame pointer\).*coroutine 2", shown)
-    expect("threads", r"coroutine 3 worker", answers["thread list"])
+    check_lldb_suspended(answers)
+    expect("list: running", r"5 +0x\w+ +running +runner +thread 1", answers["aco list"])
+    expect("running", "coroutine 5 .*" + order("stop_here at", "runs_inner at", "runs(arg=") + ".*coroutine 6", answers["aco bt all"])
+    expect("waiting, and linked", "coroutine 6 .*" + order("resumes(co=", "aco__outermost", "main at"), answers["aco bt all"])
+    expect("the process again", r"stop_here", answers["thread list"])
     core = dump_core(directory)
     if core:
-        _, answers = lldb_answers([], program, "-c", core)
-        expect("core: list", r"3 +0x\w+ +suspended +worker +inner", answers["aco list"])
-        expect("core: private stack", r"coroutine 3 .*worker.* inner.* inner.* inner.* suspended.* aco__begin.*coroutine 4", answers["aco bt all"])
+        check_lldb_suspended(lldb_answers([], program, "-c", core)[1])
 
 
 def dump_core(directory):

@@ -3,18 +3,20 @@
 command script import .../lldb/acorn.py
 
 aco list       all coroutines, what they are doing and where
-aco-threads    from now on those that are suspended are threads, for thread list, bt, frame variable ...
-aco bt N       after that the frames of one: its number, its address or its name; "all": of each
+aco bt N       the frames of one: its number, its address or its name; "all": of each
+aco frame N    makes its frames lldb's, for bt, up, frame variable, print ...; "aco frame" alone: the process's again
 
-Works on running processes, which it never writes to, and on core files. lldb lets no script unwind; it takes threads from one (an
-"operating system plug-in"). So of frames in a save area only those are right up to the first that goes by a frame pointer, and
-`aco bt` shows no others. The plug-in is loaded by an alias for a setting: lldb 19 crashes if a script's command sets it."""
+Works on running processes, which it never writes to, and on core files. lldb lets no script unwind. But a script may be a process
+(a "scripted process"): one is made whose memory is that of the real process, but for the stack of the coroutine, where its saved
+frames are in their place, and whose only thread is the coroutine. lldb unwinds that as any other."""
 
 import os
+import signal
 import struct
 import sys
 
 import lldb
+from lldb.plugins.scripted_process import ScriptedProcess, ScriptedThread
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 import acorn_coroutines  # noqa: E402
@@ -49,13 +51,8 @@ def memory(process):
     raise ValueError("acorn: this program has no Acorn library in it, or a stripped static one")
 
 
-def threads_of_system(process):
-    return [t for t in process if not t.GetName() or not t.GetName().startswith("coroutine ")]
-
-
 def coroutines(process):
-    stack_pointers = {t.GetIndexID(): t.GetFrameAtIndex(0).GetSP() for t in threads_of_system(process)}
-    return memory(process).coroutines_of(stack_pointers)
+    return list(memory(process).coroutines_of({t.GetIndexID(): t.GetFrameAtIndex(0).GetSP() for t in process}))
 
 
 def where(target, pc):
@@ -76,36 +73,114 @@ def doing(target, co):
     return where(target, co.entry if co.state == "ready" and co.entry else co.pc)
 
 
-class OperatingSystemPlugIn:
-    """Suspended coroutines as threads; a coroutine's address is the thread's number."""
+class View(ScriptedProcess):
+    """The process as `co` sees it: its frames are on its stack. As lldb makes the object, what it shows is taken from the class."""
 
-    def __init__(self, process):
-        self.process = process
-        self.known = {}
+    of = None
 
-    def get_thread_info(self):
-        try:
-            self.known = {co.block: co for co in memory(self.process).coroutines() if co.has_frames()}
-        except ValueError:
-            self.known = {}
-        return [{"tid": co.block, "name": f"coroutine {co.number} {co.name}".rstrip(), "queue": "", "state": "stopped", "stop_reason": "none"}
-                for co in self.known.values()]
+    def __init__(self, context, arguments):
+        super().__init__(context, arguments)
+        self.real, self.co = View.of
+        self.threads[self.co.block] = Thread(self, arguments)
+
+    def get_memory_region_containing_address(self, address):
+        region = lldb.SBMemoryRegionInfo()
+        return region if self.real.GetMemoryRegionInfo(address, region).Success() else None
+
+    def read_memory_at_address(self, address, size, error):
+        data, co = lldb.SBData(), self.co
+        read = self.real.ReadMemory(address, size, error)
+        if not error.Success():
+            return data
+        lo, hi = max(address, co.sp), min(address + size, co.top)
+        if co.saved is not None and lo < hi:
+            saved = self.real.ReadMemory(co.to_memory(lo), hi - lo, error)
+            if not error.Success():
+                return data
+            read = read[:lo - address] + saved + read[hi - address:]
+        data.SetDataWithOwnership(error, read, self.real.GetTarget().GetByteOrder(), self.real.GetTarget().GetAddressByteSize())
+        return data
+
+    def is_alive(self):
+        return True
+
+    def get_scripted_thread_plugin(self):
+        return f"{__name__}.Thread"
+
+
+class Thread(ScriptedThread):
+    """The coroutine. Of its registers those are known that a switch keeps."""
+
+    def __init__(self, process, arguments):
+        super().__init__(process, arguments)
+        self.co = process.co
+        self.tid, self.name = self.co.block, f"coroutine {self.co.number} {self.co.name}".rstrip()
 
     def get_register_info(self):
-        word = self.process.GetTarget().GetAddressByteSize()
+        target = self.originating_process.target
+        word = target.GetAddressByteSize()
         found = []
-        for i, (name, number, generic) in enumerate(registers(self.process.GetTarget())):
+        for i, (name, number, generic) in enumerate(registers(target)):
             register = {"name": name, "bitsize": 8 * word, "offset": i * word, "encoding": "uint", "format": "hex", "set": 0,
                         "gcc": number, "ehframe": number, "dwarf": number}
             if generic:
                 register["generic"] = generic
             found.append(register)
-        return {"sets": ["General Purpose Registers"], "registers": found}
+        self.register_info = {"sets": ["General Purpose Registers"], "registers": found}
+        return self.register_info
 
-    def get_register_data(self, tid):
-        co = self.known[tid]
-        values = (co.to_memory(co.sp), co.pc, co.to_memory(co.bp), co.to_memory(co.base))
-        return struct.pack("<4Q", *values)
+    def get_register_context(self):
+        return struct.pack("<4Q", self.co.sp, self.co.pc, self.co.bp, self.co.base)
+
+    def get_stop_reason(self):
+        return {"type": lldb.eStopReasonSignal, "data": {"signal": int(signal.SIGSTOP)}}
+
+
+def load_modules(real, view):
+    for module in real.modules:
+        header = module.GetObjectFileHeaderAddress()
+        if header.GetLoadAddress(real) != lldb.LLDB_INVALID_ADDRESS:
+            view.AddModule(module)
+            view.SetModuleLoadAddress(module, header.GetLoadAddress(real) - header.GetFileAddress())
+
+
+class Viewed:
+    """The target in which a coroutine is looked at, while there is one."""
+
+    def __init__(self):
+        self.target = self.real = None
+
+    def open(self, process, co):
+        """The process that shows it."""
+        self.close()
+        debugger = process.GetTarget().GetDebugger()
+        View.of = self.real, _ = process, co
+        error, info = lldb.SBError(), lldb.SBLaunchInfo(None)
+        info.SetLaunchFlags(lldb.eLaunchFlagStopAtEntry)
+        info.SetProcessPluginName("ScriptedProcess")
+        info.SetScriptedProcessClassName(f"{__name__}.View")
+        self.target = debugger.CreateTarget(process.GetTarget().GetExecutable().fullpath)
+        view = self.target.Launch(info, error)
+        load_modules(process.GetTarget(), self.target)
+        if not error.Success():
+            self.close()
+            raise ValueError(f"acorn: {error.GetCString()}")
+        return view
+
+    def close(self):
+        if self.target:
+            debugger = self.target.GetDebugger()
+            self.target.GetProcess().Destroy()
+            debugger.DeleteTarget(self.target)
+            debugger.SetSelectedTarget(self.real.GetTarget())
+            self.target = None
+
+    def real_process(self, process):
+        """What the commands are about, also while lldb's own are about the view."""
+        return self.real if self.target and process.GetTarget() == self.target else process
+
+
+viewed = Viewed()
 
 
 def list_them(process, result):
@@ -117,46 +192,50 @@ def list_them(process, result):
     print(f"{len(found)} coroutines", file=result)
 
 
-def print_frames(co, thread, result):
-    for frame in thread:
-        if co.saved is not None and not co.saved <= frame.GetSP() <= co.end():
-            if frame.GetSP() - thread.process.target.GetAddressByteSize() != co.end():
-                print("  (more are found only by a frame pointer)", file=result)
-            break
-        print(f"  frame #{frame.GetFrameID()}: {frame.GetPC():#018x} {frame.GetDisplayFunctionName() or '?'}"
-              f" at {frame.GetLineEntry().GetFileSpec().GetFilename() or '?'}:{frame.GetLineEntry().GetLine()}", file=result)
-
-
-def backtraces(process, which, result):
+def find(process, which):
     found = [co for co in coroutines(process) if which in ("all", str(co.number), co.name, hex(co.block))]
     if not found or not which:
         raise ValueError(f"acorn: no coroutine {which}")
-    for co in found:
+    return found
+
+
+def backtraces(process, which, result):
+    for co in find(process, which):
         print(f"coroutine {co.number} ({co.block:#x}{', ' + co.name if co.name else ''}): {co.state}", file=result)
-        thread = process.GetThreadByID(co.block) if co.has_frames() else process.GetThreadByIndexID(co.on_thread or 0)
-        if thread.IsValid():
-            print_frames(co, thread, result)
-        elif co.has_frames():
-            raise ValueError("acorn: aco-threads first, which makes suspended coroutines threads")
+        thread = viewed.open(process, co).GetThreadAtIndex(0) if co.has_frames() else process.GetThreadByIndexID(co.on_thread or 0)
+        for frame in thread:
+            print(f"  {str(frame).rstrip()}", file=result)
+        viewed.close()
+
+
+def choose_frames(process, which):
+    viewed.close()
+    if which:
+        co = find(process, which)[0]
+        if not co.has_frames():
+            raise ValueError(f"coroutine {co.number} is {co.state}")
+        debugger = process.GetTarget().GetDebugger()
+        debugger.SetSelectedTarget(viewed.open(process, co).GetTarget())
 
 
 def aco(debugger, command, context, result, _dictionary):
-    """Coroutines of Acorn: aco list; after aco-threads aco bt N, aco bt all."""
+    """Coroutines of Acorn: aco list, aco bt N, aco bt all, aco frame N, aco frame."""
     what, _, rest = command.partition(" ")
-    process = context.GetProcess()
     try:
-        if not process.IsValid():
+        if not context.GetProcess().IsValid():
             raise ValueError("acorn: there is no process and no core file")
+        process = viewed.real_process(context.GetProcess())
         if what == "list":
             list_them(process, result)
         elif what == "bt":
             backtraces(process, rest.strip(), result)
+        elif what == "frame":
+            choose_frames(process, rest.strip())
         else:
-            result.SetError("aco list, aco bt N, aco bt all")
+            result.SetError("aco list, aco bt N, aco bt all, aco frame N, aco frame")
     except ValueError as error:
         result.SetError(str(error))
 
 
 def __lldb_init_module(debugger, _dictionary):
     debugger.HandleCommand(f"command script add -o -f {__name__}.aco aco")
-    debugger.HandleCommand(f"command alias aco-threads settings set target.process.python-os-plugin-path '{os.path.realpath(__file__)}'")

@@ -85,8 +85,9 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
 #define ACO__LEAVE(from)                                                                                               \
     "ld.d $t1," from(ACO__PC) "\n\t"                                                                                   \
     "ld.d $sp," from(ACO__SP) "\n\t"                                                                                   \
+    ACO__NO_FRAME("1")                                                                                                 \
     "ld.d $fp," from(ACO__BP) "\n\t"                                                                                   \
-    "jr $t1\n"
+    ACO__GO
 
 /* The causes of the last operation are cleared: one whose trap is enabled by the other side must not trap there. */
 #if __loongarch_frlen
@@ -117,18 +118,19 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
 #define ACO__TO_PEER                                                                                                   \
     "move $t1,$a0\n\t"                                                                                                 \
     "la.pcrel $a0,1f\n\t"                                                                                              \
-    ACO__SWAP("$fp", "$a1") ACO__SWAP("$s8", "$a4")
+    ACO__NO_FRAME("1") ACO__SWAP("$fp", "$a1") ACO__SWAP("$s8", "$a4")
 #define ACO__SWAP_SP ACO__SWAP("$sp", "$a3")
-#define ACO__GO "jr $t1\n"
+#define ACO__GO "jr $t1\n" ACO__FRAME_AGAIN
 
 #define ACO__LAST_TO_PEER                                                                                              \
+    ACO__NO_FRAME("1")                                                                                                 \
     "move $fp,$a1\n\t"                                                                                                 \
     "move $s8,$a4\n\t"
 #define ACO__LOAD_SP "move $sp,$a3\n\t"
 #define ACO__LAST_GO                                                                                                   \
     "move $t1,$a0\n\t"                                                                                                 \
     "li.w $a0,0\n\t"                                                                                                   \
-    "jr $t1"
+    ACO__GO
 
 /* On one stack: gcc stores its calls' arguments, from the ninth on, at sp without moving it. */
 #define ACO__ARGUMENTS_ROOM 128

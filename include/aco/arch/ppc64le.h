@@ -120,8 +120,9 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
     "ld 12," from(ACO__PC) "\n\t"                                                                                      \
     "mtctr 12\n\t"                                                                                                     \
     "ld 1," from(ACO__SP) "\n\t"                                                                                       \
+    ACO__NO_FRAME("lr")                                                                                                \
     "ld 31," from(ACO__BP) "\n\t"                                                                                      \
-    "bctr\n"
+    ACO__GO
 
 /* The status bits are not compared, but are loaded with the rest: those of one side must not trap under the other's enables. */
 #define ACO__FP_SWAP(to, from)                                                                                         \
@@ -163,18 +164,19 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
     "mr 12,3\n\t"                                                                                                      \
     "mtctr 12\n\t"                                                                                                     \
     ACO__ADDRESS("3", "1f")                                                                                            \
-    ACO__SWAP("31", "4") ACO__SWAP("30", "7")
+    ACO__NO_FRAME("lr") ACO__SWAP("31", "4") ACO__SWAP("30", "7")
 #define ACO__SWAP_SP ACO__SWAP("1", "6")
-#define ACO__GO "bctr\n"
+#define ACO__GO "bctr\n" ACO__FRAME_AGAIN
 
 #define ACO__LAST_TO_PEER                                                                                              \
     "mr 12,3\n\t"                                                                                                      \
     "mtctr 12\n\t"                                                                                                     \
+    ACO__NO_FRAME("lr")                                                                                                \
     "mr 31,4\n\t"                                                                                                      \
     "mr 30,7\n\t"                                                                                                      \
     "li 3,0\n\t"
 #define ACO__LOAD_SP "mr 1,6\n\t"
-#define ACO__LAST_GO "bctr"
+#define ACO__LAST_GO ACO__GO
 
 /* On one stack: what the consumer calls writes a frame header and arguments at its stack pointer. The room there has the back
  * chain that alloca() would leave. */

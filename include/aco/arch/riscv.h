@@ -119,8 +119,9 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
 #define ACO__LEAVE(from)                                                                                               \
     ACO__LOAD "t1," from(ACO__PC) "\n\t"                                                                               \
     ACO__LOAD "sp," from(ACO__SP) "\n\t"                                                                               \
+    ACO__NO_FRAME("ra")                                                                                                \
     ACO__LOAD "s0," from(ACO__BP) "\n\t"                                                                               \
-    "jr t1\n"
+    ACO__GO
 
 #if defined(__riscv_flen) || defined(__riscv_zfinx)
 #define ACO__HAS_FRM 1
@@ -147,18 +148,19 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
 #define ACO__TO_PEER                                                                                                   \
     "mv t1,a0\n\t"                                                                                                     \
     "lla a0,1f\n\t"                                                                                                    \
-    ACO__SWAP("s0", "a1") ACO__SWAP("s1", "a4")
+    ACO__NO_FRAME("ra") ACO__SWAP("s0", "a1") ACO__SWAP("s1", "a4")
 #define ACO__SWAP_SP ACO__SWAP("sp", "a3")
-#define ACO__GO "jr t1\n"
+#define ACO__GO "jr t1\n" ACO__FRAME_AGAIN
 
 #define ACO__LAST_TO_PEER                                                                                              \
+    ACO__NO_FRAME("ra")                                                                                                \
     "mv s0,a1\n\t"                                                                                                     \
     "mv s1,a4\n\t"
 #define ACO__LOAD_SP "mv sp,a3\n\t"
 #define ACO__LAST_GO                                                                                                   \
     "mv t1,a0\n\t"                                                                                                     \
     "li a0,0\n\t"                                                                                                      \
-    "jr t1"
+    ACO__GO
 
 /* On one stack: gcc stores its calls' arguments, from the ninth on, at sp without moving it. */
 #define ACO__ARGUMENTS_ROOM 128

@@ -92,8 +92,9 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
 #define ACO__LEAVE(from)                                                                                               \
     "lg %%r1," from(ACO__PC) "\n\t"                                                                                    \
     "lg %%r15," from(ACO__SP) "\n\t"                                                                                   \
+    ACO__NO_FRAME("%%r14")                                                                                             \
     "lg %%r11," from(ACO__BP) "\n\t"                                                                                   \
-    "br %%r1\n"
+    ACO__GO
 
 #define ACO__FP_SWAP(to, from)                                                                                         \
     "tm " ACO__BLOCK(ACO__STATE_BYTE) ",128\n\t"                                                                       \
@@ -120,16 +121,16 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
 #define ACO__TO_PEER                                                                                                   \
     "lgr %%r1,%%r2\n\t"                                                                                                \
     "larl %%r2,1f\n\t"                                                                                                 \
-    ACO__SWAP("%%r11", "%%r3")
+    ACO__NO_FRAME("%%r14") ACO__SWAP("%%r11", "%%r3")
 #define ACO__SWAP_SP ACO__SWAP("%%r15", "%%r5")
-#define ACO__GO "br %%r1\n"
+#define ACO__GO "br %%r1\n" ACO__FRAME_AGAIN
 
-#define ACO__LAST_TO_PEER "lgr %%r11,%%r3\n\t"
+#define ACO__LAST_TO_PEER ACO__NO_FRAME("%%r14") "lgr %%r11,%%r3\n\t"
 #define ACO__LOAD_SP "lgr %%r15,%%r5\n\t"
 #define ACO__LAST_GO                                                                                                   \
     "lgr %%r1,%%r2\n\t"                                                                                                \
     "lghi %%r2,0\n\t"                                                                                                  \
-    "br %%r1"
+    ACO__GO
 
 #define ACO__HAND_OVER_FIXED                                                                                           \
     "lgr %%r5,%%r12\n\t"                                                                                               \
