@@ -661,7 +661,7 @@ static void destroy_bystander(void)
 /* Overflows by frames, into the canary and a little further. */
 static __attribute__((noinline)) int sink(const char *end)
 {
-    volatile char bytes[64];
+    volatile char bytes[512];
     int below = 0;
     for (size_t i = 0; i < sizeof bytes; i++)
         bytes[i] = 1;
