@@ -175,7 +175,7 @@ PPC64LE = Arch(
     carried=("r3", "r4", "r6"), leaving="r7", entered="r7", frame="r31", base="r30",
     exchange={"pc": "r3", "bp": "r4", "sp": "r6", "base": "r7", "value": "r5"}, controls=(),  # FPSCR is single bits there
     arguments=tuple("r%d" % n for n in range(3, 11)), entry=0, return_address="LR", tls_offset=lambda value, size, align: value - 0x7000,
-    thread_relocations=(73,), room=144, entry_below_top=32, return_word=2, start_words=8, traps=("trap", "tw", "tdi", "twi"),
+    thread_relocations=(73,), room=144, entry_below_top=32, return_word=2, start_words=8, traps=("trap",),
     goes_by="r12", toc="r2", header=24, prologue_below=True, narrow=tuple("cr%d" % n for n in range(8)),
     special={"lr": "LR", "ctr": "CTR", **{"fr%d" % n: "f%d" % n for n in range(32)}, **{"v%d" % n: "vs%d" % (32 + n) for n in range(32)}},
     targets={"gcc": ["powerpc64le-linux-gnu-gcc-12"], "clang": ["clang-19", "--target=powerpc64le-linux-gnu"]})

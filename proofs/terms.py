@@ -161,6 +161,8 @@ def apply(op, size, *args):
                     return apply(op, size, a.args[0], const(size, value & a.args[1].args[0]))
                 if a.op == "INT_OR":
                     return apply("INT_OR", size, apply(op, size, a.args[0], b), apply(op, size, a.args[1], b))
+                if a.op == "INT_RIGHT" and is_const(a.args[1]) and a.args[1].args[0] < 8:
+                    return apply("INT_RIGHT", size, apply(op, size, a.args[0], const(size, value << a.args[1].args[0])), a.args[1])
         if a is b:
             if op in ("INT_XOR", "BOOL_XOR"):
                 return const(size, 0)

@@ -353,6 +353,9 @@ class Function:
             return offset & mask
         if base.op == "INT_LEFT" and is_const(base.args[1]) and base.args[1].args[0] >= 4:
             return offset & mask
+        if base.op == "INT_2COMP":
+            a = self.alignment(base.args[0])
+            return None if a is None else offset - a & mask
         if base.op in ("INT_ADD", "INT_SUB"):
             a, b = map(self.alignment, base.args)
             return None if a is None or b is None else (offset + a + (b if base.op == "INT_ADD" else -b)) & mask
@@ -364,6 +367,8 @@ class Function:
     def step(self, state, at):
         """One instruction outside the switches: [(address, state)]."""
         self.at, self.accesses = at, []
+        if any(op.name == "CALLOTHER" for op in self.program.instruction(at)[1]) and self.program.text(at).split()[0] in self.arch.traps:
+            return []
         sp = self.machine.register(state, self.arch.sp)
         ends = []
         for to, after, _ in self.machine.step(state, at, self):
