@@ -11,14 +11,13 @@ aco_t *aco__generator_new(const aco_options_t *opts, const void *function, unsig
 {
     static const char call[] = "aco_generator_open";
     aco_options_t o = {0};
-    const char *name = NULL;
     aco_t *block;
     size_t sz;
     if (opts) {
         o.stack_size = opts->stack_size;
         o.pool = opts->pool;
         o.flags = opts->flags & flags;
-        o.name = name = opts->name;
+        o.name = opts->name;
     }
     if (!function || (opts && memcmp(opts, &o, sizeof o) != 0) || o.stack_size > SIZE_MAX / 4) {
         aco__refuse(0, EINVAL, call, NULL, "%s", !function ? "the function is NULL" : o.stack_size > SIZE_MAX / 4 ? "stack_size is out of bounds" : "an option is not for generators");
@@ -30,13 +29,10 @@ aco_t *aco__generator_new(const aco_options_t *opts, const void *function, unsig
     block = aco__native_new(&o, &sz);
     if (block) {
         aco__set_phase(block, ACO__GONE); /* a generator is nobody's coroutine */
-        if (aco__observe_new(block, (o.flags & ACO_OWN_EXCEPTIONS) != 0) == 0 && (!name || aco__extra_make(block))) {
-            if (name)
-                aco__name(aco__extra(block), name);
-            return block;
-        }
-        sz = sizeof(aco__extra_t);
-        aco__native_free(block);
+        aco__observe_new(block, (o.flags & ACO_OWN_EXCEPTIONS) != 0); /* a private one's extra record is on its stack: not refused */
+        if (o.name)
+            aco__name(aco__extra_make(block), o.name);
+        return block;
     }
     aco__refuse_memory(0, call, sz);
     return NULL;

@@ -318,6 +318,34 @@ static void who_waits(aco_share_stack_t *stack)
     aco_destroy(first);
 }
 
+static void *holds_some(void *arg)
+{
+    char bytes[700];
+    memset(bytes, 's', sizeof bytes);
+    __asm__ volatile("" : : "r"(bytes) : "memory");
+    CHECK(aco_yield_value(arg) == arg);
+    __asm__ volatile("" : : "r"(bytes) : "memory");
+    CHECK(bytes[0] == 's' && bytes[sizeof bytes - 1] == 's');
+    return arg;
+}
+
+/* The first name, where the frames fill the save area: the record and a larger area. */
+static void named_while_saved(aco_share_stack_t *stack)
+{
+    aco_options_t options = {.stack = stack, .save_size = 2000};
+    aco_t *other = new_of(yields_once, &key, &options), *first = new_of(holds_some, &key, &options), *full;
+    int result;
+    CHECK(aco_send(first, NULL) == &key && aco_send(other, NULL) == &key);
+    options.save_size = first->save_stack.valid_sz;
+    full = new_of(holds_some, &key, &options);
+    CHECK(aco_send(full, NULL) == &key);
+    finish(other); /* saves `full` */
+    ATTEMPT(result, -1, aco_set_name(full, "saved"), "aco_set_name");
+    CHECK(strcmp(aco_name(full), "saved") == 0);
+    finish(first);
+    finish(full);
+}
+
 /* A stack that is in use, needed by who is resumed, transferred to or cancelled by one on the same stack, on another, or on none. */
 static void on_a_stack_in_use(aco_share_stack_t *stack)
 {
@@ -352,6 +380,13 @@ static void on_a_stack_in_use(aco_share_stack_t *stack)
 }
 #endif
 
+static void in_own_flow(aco_share_stack_t *unused)
+{
+    int result;
+    (void)unused;
+    ATTEMPT(result, -1, aco_set_slot(NULL, &key), "aco_set_slot");
+}
+
 static int count_one(aco_t *co, void *arg)
 {
     (void)co;
@@ -364,9 +399,11 @@ typedef void part_t(aco_share_stack_t *stack);
 /* Each in a thread of its own, which has nothing at first but what an earlier one left. */
 static part_t *const parts[] = {
 #if SHARE_STACKS
-    on_a_share_stack, who_waits, on_a_stack_in_use,
+    on_a_share_stack, named_while_saved, who_waits, on_a_stack_in_use,
 #endif
-    on_private_stacks};
+    on_private_stacks, in_own_flow};
+enum { PARTS = sizeof parts / sizeof *parts };
+static size_t first_part; /* which finds no memory of the library's */
 
 static void *work(void *arg)
 {
@@ -391,8 +428,8 @@ static void one_failure(void)
     pthread_t thread;
     CHECK_EQ(aco_set_allocator(&allocator), 0);
     CHECK_EQ(aco_key_create(&key, count_call), 0);
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        CHECK_EQ(pthread_create(&thread, NULL, work, (void *)(uintptr_t)&parts[i]), 0);
+    for (size_t i = 0; i < PARTS; i++) {
+        CHECK_EQ(pthread_create(&thread, NULL, work, (void *)(uintptr_t)&parts[(first_part + i) % PARTS]), 0);
         pthread_join(thread, NULL);
     }
     check_balance();
@@ -488,6 +525,7 @@ int main(int argc, char **argv)
 #else
     (void)argc, (void)argv;
 #endif
-    every_failure();
+    for (first_part = 0; first_part < 2; first_part++)
+        every_failure();
     return check_result("native_failure");
 }

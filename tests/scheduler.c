@@ -328,7 +328,7 @@ static void destroy_value(void *value)
 static void *asks(void *arg)
 {
     aco_t *me = aco_get_co();
-    void *low, *high;
+    void *low = NULL, *high = NULL;
     static int one = 1; /* its destructor comes after this function */
     CHECK(aco_get_arg() == arg);
     CHECK_EQ(aco_state(me), ACO_STATE_RUNNING);
@@ -567,6 +567,7 @@ static void nobody_waits_outside(void)
     REFUSES(aco_semaphore_acquire(&semaphore), -1, EPERM, "aco_semaphore_acquire", NULL, reason);
     REFUSES(aco_wait_group_wait(&group), -1, EPERM, "aco_wait_group_wait", NULL, reason);
     REFUSES(aco_channel_send(channel, &c), -1, EPERM, "aco_channel_send", NULL, reason);
+    REFUSES(aco_channel_send(NULL, &c), -1, EINVAL, "aco_channel_send", NULL, "the channel is NULL");
     REFUSES(aco_channel_receive(channel, &c), -1, EPERM, "aco_channel_receive", NULL, reason);
     REFUSES(aco_select(&one, 1, -1), -1, EPERM, "aco_select", NULL, reason);
     CHECK_EQ(aco_channel_try_send(channel, &c), 0); /* what does not wait is for all */
