@@ -76,10 +76,11 @@ add_executable(test_dll_default windows/dll.cpp)
 acorn_dll_target(test_dll_default acorn)
 target_link_libraries(test_dll_default PRIVATE part_acorn Threads::Threads)
 add_test(NAME dll.default COMMAND test_dll_default)
+set_tests_properties(dll.default PROPERTIES TIMEOUT 120)
 acorn_test(unload.static windows/unload.c ARGS part_acorn_static.dll 70 2 TIMEOUT 300)
 add_test(NAME unload.shared COMMAND test_unload_static part_acorn.dll 70 2 $<TARGET_FILE_NAME:acorn>)
 add_dependencies(test_unload_static part_acorn part_acorn_static)
-set_tests_properties(unload.static unload.shared PROPERTIES WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
+set_tests_properties(unload.static unload.shared PROPERTIES TIMEOUT 300 WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
 
 # The amalgamation, with what <windows.h> declares in the same unit.
 set(amalgamated ${PROJECT_BINARY_DIR}/amalgamation)
@@ -92,3 +93,4 @@ target_compile_options(test_amalgamation_default PRIVATE -fexceptions -Wall -Wex
 target_link_libraries(test_amalgamation_default PRIVATE Threads::Threads)
 target_link_options(test_amalgamation_default PRIVATE -static)
 add_test(NAME amalgamation.default COMMAND test_amalgamation_default 1)
+set_tests_properties(amalgamation.default PROPERTIES TIMEOUT 300)

@@ -106,8 +106,8 @@ ROWS = [
 
 # What CI runs of the rows marked `cut`: these programs, and the tests that run them.
 CUT_PROGRAMS = ["test_probe_shared-fp", "test_probe_own-fp", "test_api_release", "test_native_release", "test_generator_release",
-                "test_cancel_release", "test_model_release_1", "test_signals_release", "test_cpp_plain_20", "test_dll_default"]
-CUT_TESTS = r"^(probe\.(own|shared)-fp|(api|native|generator|cancel|signals)\.release|model\.release\.1|cpp_plain\.20|dll\.default)$"
+                "test_cancel_release", "test_model_release_1", "test_signals_release", "test_cpp_plain_20"]
+CUT_TESTS = r"^(probe\.(own|shared)-fp|(api|native|generator|cancel|signals)\.release|model\.release\.1|cpp_plain\.20)$"
 
 
 class Left(NamedTuple):
