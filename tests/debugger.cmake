@@ -1,4 +1,17 @@
 # Debuggers: tools/gdb/acorn.py and tools/lldb/acorn.py on a process and on a core file. In the wide rows of the matrix.
+if(CMAKE_CROSSCOMPILING AND CMAKE_CROSSCOMPILING_EMULATOR MATCHES "qemu-(aarch64|riscv64|ppc64le)" AND NOT ACORN_UCONTEXT)
+  find_program(GDB_MULTIARCH gdb-multiarch)
+  if(GDB_MULTIARCH)
+    add_executable(test_debugger_steps debugger/steps.c)
+    target_link_libraries(test_debugger_steps PRIVATE acorn_tests)
+    target_compile_options(test_debugger_steps PRIVATE -g -O2)
+    add_test(NAME debugger.emulated_steps COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/debugger/emulated.sh ${GDB_MULTIARCH}
+             $<TARGET_FILE:test_debugger_steps> ${CMAKE_CROSSCOMPILING_EMULATOR})
+    set_tests_properties(debugger.emulated_steps PROPERTIES TIMEOUT 200 SKIP_RETURN_CODE 77)
+  else()
+    message(STATUS "gdb-multiarch not found: test debugger.emulated_steps is left out")
+  endif()
+endif()
 find_package(Python3 COMPONENTS Interpreter)
 if(CMAKE_CROSSCOMPILING OR NOT ACORN_CXX_FULL OR NOT Python3_FOUND OR NOT CMAKE_SIZEOF_VOID_P EQUAL 8 OR ACORN_UCONTEXT OR
    NOT CMAKE_SYSTEM_NAME STREQUAL "Linux" OR CMAKE_C_FLAGS MATCHES "-fsanitize|-flto")

@@ -112,7 +112,7 @@ width=$sanitized
 #          without exceptions nothing is freed when a coroutine is cancelled: cpp_plain.*no_exceptions
 #   MSan   C++, whose library is not instrumented; frames that overflow on purpose: misuse; ACO_ENTRY, which counts bytes
 export TSAN_OPTIONS=allocator_may_return_null=1 ASAN_OPTIONS=allocator_may_return_null=1 MSAN_OPTIONS=allocator_may_return_null=1
-no_tsan='example\.tutorial_1|probe\.(own-fp|shared-fp|pic-frame-pointer)|(fork|misuse|native)\.|found\.stacks|model\..*\.crowd|slab|cpp_exceptions'
+no_tsan='example\.tutorial_1|probe\.(own-fp|shared-fp|pic-frame-pointer)|(fork|misuse)\.|found\.stacks|model\..*\.crowd|slab|cpp_exceptions'
 no_tsan="$no_tsan|generator_signals|native_failure|install|redzone\\.(sweep|planted|vzeroupper)"
 asan='sanitizers|api|fork|threads|found\.release|native\.|guard\.|assertions|slab\.default|redzone\.check|wander|cancel|local|allocator|cpp_(native|exceptions)'
 asan="$asan|cpp_plain\\.[0-9]*(\\.libcxx)?\$|example\\.(cancellation|producer_consumer|push_parser|lua_like|tree_iterator|permutations|directory_walk|tokenizer|fan_out|philosophers)"

@@ -1,5 +1,5 @@
 """gdb -x steps.py PROGRAM: the promise of ../unwind_steps.c by a debugger's single steps and its unwinder, for one coroutine. Also
-for what runs in an emulator: qemu-aarch64 -g 1234 PROGRAM & gdb-multiarch -ex 'target remote :1234' -x steps.py PROGRAM"""
+for what runs in an emulator: emulated.sh."""
 
 import gdb
 
