@@ -112,7 +112,7 @@ static size_t get(const size_t *field)
     return __atomic_load_n(field, __ATOMIC_RELAXED);
 }
 
-static void add(size_t *field, size_t by)
+static void add_to(size_t *field, size_t by)
 {
     __atomic_fetch_add(field, by, __ATOMIC_RELAXED);
 }
@@ -177,8 +177,8 @@ void aco__usage_begin(aco_t *co)
     extra->usage = usage_of(entry, is_private);
     if (!extra->usage)
         return;
-    add(&extra->usage->made, 1);
-    add(&extra->usage->alive, 1);
+    add_to(&extra->usage->made, 1);
+    add_to(&extra->usage->alive, 1);
     raise_to(&extra->usage->most_alive, get(&extra->usage->alive));
     raise_to(&extra->usage->stack_size, co->share_stack->sz);
     if (is_private)
@@ -191,8 +191,8 @@ void aco__usage_left(const aco_t *co, aco__extra_t *extra, const void *sp)
     size_t live = (size_t)((uintptr_t)co->share_stack->aco__top - (uintptr_t)sp);
     if (!aco__is_on_its_stack(co, sp) || aco__phase(co) == ACO__GONE) /* in a generator's body: not known; or an ended task */
         return;
-    add(&extra->usage->switches, 1);
-    add(&extra->usage->lives, live);
+    add_to(&extra->usage->switches, 1);
+    add_to(&extra->usage->lives, live);
     raise_to(&extra->usage->most_live, live);
 }
 
@@ -200,16 +200,16 @@ void aco__usage_end(const aco_t *co, aco__extra_t *extra)
 {
     usage_t *usage = extra->usage;
     extra->usage = NULL;
-    add(&usage->alive, (size_t)-1);
-    add(&usage->ended, 1);
+    add_to(&usage->alive, (size_t)-1);
+    add_to(&usage->ended, 1);
     if (aco__has(co, ACO__PRIVATE)) {
         size_t bytes = depth(co->share_stack);
         bytes = bytes > extra->trimmed_depth ? bytes : extra->trimmed_depth;
         extra->trimmed_depth = 0;
-        add(&usage->depths, bytes);
+        add_to(&usage->depths, bytes);
         raise_to(&usage->deepest, bytes);
     } else {
-        add(&usage->areas, co->save_stack.sz);
+        add_to(&usage->areas, co->save_stack.sz);
     }
     if (*extra->name) {
         aco__os_lock();

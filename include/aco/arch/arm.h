@@ -160,7 +160,8 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
 #define ACO__NOBODY_RUNS                                                                                               \
     "mov r2,#0\n\t"                                                                                                    \
     "str r2," ACO__FIELD(ACO__THREAD, ACO__RUNNING) "\n\t"
-#define ACO__ARRIVAL "1:\n\t"
+/* Behind a jump. adr counts from a multiple of 4, and a Thumb function's section is one of 2 only, unless something in it asks. */
+#define ACO__ARRIVAL ".p2align 2\n1:\n\t"
 
 /* ---- Generators ---- */
 #define ACO__SWAP(one, other) "mov r12," one "\n\tmov " one "," other "\n\tmov " other ",r12\n\t"
@@ -196,7 +197,7 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
     "mov r3,sp\n"
 #define ACO__NESTED_ROOM                                                                                               \
     "adr %2," ACO__PLACE("1f") "\n\t"                                                                                  \
-    "1:\n\t"                                                                                                           \
+    ".p2align 2\n1:\n\t"                                                                                               \
     "sub sp,sp,#256\n\t"                                                                                               \
     "mov %0,sp\n\t"                                                                                                    \
     "mov %1," ACO__FRAME_REGISTER
