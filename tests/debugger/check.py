@@ -81,7 +81,9 @@ def check_lldb(directory):
     check_lldb_suspended(answers)
     expect("list: running", r"5 +0x\w+ +running +runner +thread 1", answers["aco list"])
     expect("running", "coroutine 5 .*" + order("stop_here at", "runs_inner at", "runs(arg=") + ".*coroutine 6", answers["aco bt all"])
-    expect("waiting, and linked", "coroutine 6 .*" + order("resumes(co=", "aco__outermost", "main at"), answers["aco bt all"])
+    # lldb 19 may lose its way in a function of the library that gcc has split
+    expect("waiting, and linked", "coroutine 6 .*(" + order("resumes(co=", "aco__outermost", "main at") + "|" + order("resume_slow") + ")",
+           answers["aco bt all"])
     expect("the process again", r"stop_here", answers["thread list"])
     core = dump_core(directory)
     if core:
