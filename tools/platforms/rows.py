@@ -129,4 +129,6 @@ LEFT_OUT = [
          "qemu-loongarch64"),
     Left(r"redzone\.check", "the check takes an index to be 0 or more: clang 22 begins a loop with one of 2, and an address below the "
          "stack pointer to go with it", rows="x86_64-musl-zig-.*"),
+    Left(r"generator\.random", "clang 19 gives the memory of a variable-length array back before a call, and reads it after the call: in function 7, "
+         "where nothing is switched", rows="s390x-clang"),
 ]
