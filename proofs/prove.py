@@ -44,6 +44,10 @@ class Configuration:
         frame of who has a generator on its stack."""
         return {CALLERS[2]} if "-O0" in self.flags and self.arch.return_address else set()
 
+    def has_library(self):
+        """Else what the callers name of it is empty."""
+        return not self.units or LIBRARY[0] in self.units
+
     @property
     def arch(self):
         return ARCHES[self.arch_name]
@@ -139,7 +143,7 @@ def walk(configuration, program, names, only, outcome):
         outcome.functions += 1
         outcome.kinds.update(site.kind for site in sites)
     for name, kind in BEGINNINGS.items():
-        if name not in program.functions or only and name not in only or name == "aco__begin" and not configuration.arch.return_address:  # in C
+        if not configuration.has_library() or name not in program.functions or only and name not in only or name == "aco__begin" and not configuration.arch.return_address:  # in C
             continue
         claims = theorems.Claims()
         terms.forget()
