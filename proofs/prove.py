@@ -35,18 +35,16 @@ LEVELS = ("-O0", "-O1", "-O2", "-O3")
 
 
 class Configuration:
-    def __init__(self, arch, compiler, flags, lto=False, units=None):
+    def __init__(self, arch, compiler, flags, lto=False, units=None, beginnings=True):
+        """`beginnings`: whether first entries are looked at, which are in the library's units."""
         self.arch_name, self.compiler, self.flags, self.lto, self.units = arch, compiler, flags.split(), lto, units
+        self.beginnings = beginnings
         self.name = " ".join(filter(None, [arch, compiler, flags, "-flto" if lto else ""]))
 
     def left_out(self):
         """Callers that are not looked at: where an address is taken of everything, as without optimisation, too little is known of the
         frame of who has a generator on its stack."""
         return {CALLERS[2]} if "-O0" in self.flags and self.arch.return_address else set()
-
-    def has_library(self):
-        """Else what the callers name of it is empty."""
-        return not self.units or LIBRARY[0] in self.units
 
     @property
     def arch(self):
@@ -74,8 +72,8 @@ def configurations():
 
 def quick():
     return [Configuration("x86_64", "gcc", "-O2 -fcf-protection", units=CALLERS + LIBRARY),
-            Configuration("x86_64", "gcc", "-O0", units=CALLERS),
-            Configuration("x86_64", "clang", "-O3", units=CALLERS)]
+            Configuration("x86_64", "gcc", "-O0", units=CALLERS, beginnings=False),
+            Configuration("x86_64", "clang", "-O3", units=CALLERS, beginnings=False)]
 
 
 def find_sites(program, labels_of):
@@ -143,7 +141,7 @@ def walk(configuration, program, names, only, outcome):
         outcome.functions += 1
         outcome.kinds.update(site.kind for site in sites)
     for name, kind in BEGINNINGS.items():
-        if not configuration.has_library() or name not in program.functions or only and name not in only or name == "aco__begin" and not configuration.arch.return_address:  # in C
+        if not configuration.beginnings or name not in program.functions or only and name not in only or name == "aco__begin" and not configuration.arch.return_address:  # in C
             continue
         claims = theorems.Claims()
         terms.forget()
