@@ -4,7 +4,7 @@
 #include "../../tests/check.h"
 #include "../../tests/random.h"
 
-enum { MOST = 4 * SHORT, MARGIN = 64 };
+enum { MOST = 4 * SHORT_COPY, MARGIN = 64 };
 
 static unsigned char from[MOST + 2 * MARGIN], to[MOST + 2 * MARGIN];
 
@@ -29,7 +29,7 @@ static void try_size(size_t size, random_t *r)
 int main(void)
 {
     random_t r = {1};
-    for (size_t size = 0; size <= MOST; size += size < 2 * SHORT ? 1 : 61)
+    for (size_t size = 0; size <= MOST; size += size < 2 * SHORT_COPY ? 1 : 61)
         try_size(size, &r);
     return check_result("copying");
 }

@@ -37,8 +37,8 @@ COPYING = [  # of src/stack.c, for copying.py
     ("the last 8 bytes are written over the ones before", "__builtin_memcpy(t, f, 8), t += 8, f += 8;", "__builtin_memcpy(t, f, 8);"),
     ("32 bytes are asked for by the wrong bit", "if (sz & 2 * CHUNK) {", "if (sz & CHUNK) {"),
     ("the last 4 bytes are forgotten", "    if (sz & 4)\n        __builtin_memcpy(t, f, 4);\n", ""),
-    ("odd sizes are taken for short", "(sz & ~(size_t)SHORT) == 0", "sz <= SHORT"),
-    ("what is short is more than a stack has", "SHORT = 1020", "SHORT = 8188"),
+    ("odd sizes are taken for short", "(sz & ~(size_t)SHORT_COPY) == 0", "sz <= SHORT_COPY"),
+    ("what is short is more than a stack has", "SHORT_COPY = 1020", "SHORT_COPY = 8188"),
 ]
 
 LIBRARY = [  # (what is wrong, file of src/, the text, the text instead): for the walks
