@@ -141,8 +141,15 @@ def run_tests(directory, row, cut):
         command += ["-E", "|".join(f"^({each.tests})$" for each in left)]
     if cut:
         command += ["-R", CUT_TESTS]
+    waits = None
+    if PLATFORMS[row.platform].emulator.startswith("wine"):  # the first to come starts Wine's services, which would hold a test's output open
+        waits = subprocess.Popen([find(PLATFORMS[row.platform].emulator), "cmd.exe"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.DEVNULL, env=ENVIRONMENT)
+        time.sleep(3)
     with open(directory / "ctest.log", "w") as log:
         logged(log, *command, cwd=directory)
+    if waits:
+        waits.communicate(b"exit\r\n")
     passed, failed, not_built, skipped = [], [], [], {}
     shown = subprocess.run(["ctest", "--show-only=json-v1"], cwd=directory, capture_output=True, text=True).stdout
     listed = json.loads(shown)["tests"]
