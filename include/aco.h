@@ -293,8 +293,9 @@ ACO_API void *aco_result(const aco_t *co);
 
 /* Has the running coroutine call fn(arg) when it ends: by returning, by aco_exit() or by aco_cancel(); the last deferred
  * first, on its own stack. For aco_cancel() the call belongs to the function that called aco_defer(), inlined ones counting as
- * their caller; on i386, where other languages call the exported function, perhaps to a function that the caller calls. 0, or -1 and errno: EPERM (no coroutine is running), EINVAL, ENOMEM. `fn` must not yield, throw or
- * end the coroutine; what it defers itself is called next. */
+ * their caller; on i386, where other languages call the exported function, perhaps to a function that the caller calls. 0, or -1
+ * and errno: EPERM (no coroutine is running), EINVAL, ENOMEM. `fn` must not yield, throw or end the coroutine; what it defers
+ * itself is called next. */
 ACO__FAST int aco_defer(void (*fn)(void *), void *arg);
 
 /* Takes the last deferred call back, making it now if `call` is not 0: to be used before the function that deferred it returns.

@@ -46,22 +46,25 @@ __attribute__((weak)) extern void asan_handle_no_return(void) __asm__("__asan_ha
 ACO__OPTIONAL(void *, __cxa_get_globals, (void));
 #endif
 
+/* On Windows a weak reference is to the module's own C++ run time. One that is a DLL is looked for, which takes time, by the first
+ * cancellation and again for each coroutine that keeps its exceptions apart. */
 #ifdef _WIN32
-/* A weak reference is to the module's own C++ run time. One that is a DLL is looked for, which takes time, by the first cancellation and
- * for each coroutine that keeps its exceptions apart. Atomic. */
-static void *(*loaded_globals)(void);
+static void *(*loaded_globals)(void); /* atomic, as the next */
 static int looked_for_globals;
 
-static void look_for_globals(void)
+static void look_for_globals(int again)
 {
     void *(*get)(void);
+    if (!again && __atomic_load_n(&looked_for_globals, __ATOMIC_RELAXED))
+        return;
     __atomic_store_n(&looked_for_globals, 1, __ATOMIC_RELAXED);
     if (!__cxa_get_globals && !__atomic_load_n(&loaded_globals, __ATOMIC_RELAXED) && aco__os_loaded_cxx("__cxa_get_globals", &get))
         __atomic_store_n(&loaded_globals, get, __ATOMIC_RELAXED);
 }
 #else
-static void look_for_globals(void)
+static void look_for_globals(int again)
 {
+    (void)again;
 }
 #endif
 
@@ -73,15 +76,13 @@ static void **exception_globals(void)
     void *symbol = dlsym(RTLD_DEFAULT, "__cxa_get_globals");
     memcpy(&get, &symbol, sizeof get);
     return get ? get() : NULL;
-#else
-#ifdef _WIN32
+#elif defined(_WIN32)
     void *(*get)(void) = __atomic_load_n(&loaded_globals, __ATOMIC_RELAXED);
     if (__cxa_get_globals)
         return __cxa_get_globals();
     return get ? get() : NULL;
 #else
     return __cxa_get_globals ? __cxa_get_globals() : NULL;
-#endif
 #endif
 }
 
@@ -221,7 +222,7 @@ int aco__observe_new(aco_t *co, int own_exceptions)
         return -1;
     extra->own_exceptions = own_exceptions != 0;
     if (own_exceptions)
-        look_for_globals();
+        look_for_globals(1);
     if (__tsan_create_fiber)
         extra->fiber = __tsan_create_fiber(0);
     aco__set_state_byte(co, co->aco__state | ACO__OBSERVED);
@@ -318,10 +319,7 @@ int aco__has_own_exceptions(const aco_t *co)
 void aco__exceptions_aside(const aco_t *co, aco__exceptions_t *kept)
 {
     if (!aco__has_own_exceptions(co)) {
-#ifdef _WIN32
-        if (!__atomic_load_n(&looked_for_globals, __ATOMIC_RELAXED))
-            look_for_globals();
-#endif
+        look_for_globals(0);
         exchange_exceptions(kept->words, no_exceptions);
     }
 }
