@@ -45,58 +45,60 @@ class Row(NamedTuple):
     link: str = ""  # options for linking programs
     what: str = "suite"  # suite: all of the test suite; built: what cannot be run here is built, linked and looked at
     cut: bool = False  # CI runs a few tests of it (CUT below)
+    variants: str = ""  # the ways of compiling the C tests (ACORN_VARIANTS), where not all
 
 
 O2, O0 = "-O2 -g", "-O0 -g"
+FEW = "release shared_fp"  # in a further row of a processor that has one with all: both forms of each switch
 ROWS = [
     Row("x86_64", "gcc", O2),
     Row("x86_64", "clang", O2),
     Row("x86_64", "gcc", "-O2 -g -DACO_CONFIG_UCONTEXT", "ucontext"),
-    Row("x86_64", "gcc", O2, "static", link="-static"),
+    Row("x86_64", "gcc", O2, "static", link="-static", variants=FEW),
     Row("x86_64-musl", "zig", O2, "static", link="-lunwind"),  # what zig links for musl is static by default, on all platforms
-    Row("x86_64-musl", "zig", O2, "dynamic", link="-dynamic -lunwind"),
+    Row("x86_64-musl", "zig", O2, "dynamic", link="-dynamic -lunwind", variants=FEW),
     Row("i386", "gcc", "-m32 -O2 -g"),
     Row("i386", "clang", "-m32 -O2 -g"),
 
     Row("aarch64", "gcc", O2, cut=True),
-    Row("aarch64", "gcc", O0, "O0"),
+    Row("aarch64", "gcc", O0, "O0", variants=FEW),
     Row("aarch64", "gcc", "-O2 -g -mbranch-protection=standard", "branch-protection", cpu="-cpu max"),
-    Row("aarch64", "gcc", "-O2 -g -march=armv8.2-a+sve", "sve", cpu="-cpu max"),
+    Row("aarch64", "gcc", "-O2 -g -march=armv8.2-a+sve", "sve", cpu="-cpu max", variants=FEW),
     Row("aarch64", "clang", O2),
-    Row("aarch64", "clang", O0, "O0"),
-    Row("aarch64", "clang", "-O2 -g -mbranch-protection=standard", "branch-protection", cpu="-cpu max"),
-    Row("aarch64", "zig", O2, "musl-static", link="-lunwind"),
+    Row("aarch64", "clang", O0, "O0", variants=FEW),
+    Row("aarch64", "clang", "-O2 -g -mbranch-protection=standard", "branch-protection", cpu="-cpu max", variants=FEW),
+    Row("aarch64", "zig", O2, "musl-static", link="-lunwind", variants=FEW),
     Row("aarch64_be", "zig", O2, "musl-static", link="-lunwind"),
 
     Row("arm", "gcc", "-O2 -g -marm", cut=True),
     Row("arm", "gcc", "-O2 -g -mthumb", "thumb"),
-    Row("arm", "gcc", "-O0 -g -mthumb", "thumb-O0"),
+    Row("arm", "gcc", "-O0 -g -mthumb", "thumb-O0", variants=FEW),
     Row("arm", "clang", "-O2 -g -marm"),
-    Row("arm", "clang", "-O2 -g -mthumb", "thumb"),
-    Row("arm", "zig", O2, "musl-static", link="-lunwind"),
+    Row("arm", "clang", "-O2 -g -mthumb", "thumb", variants=FEW),
+    Row("arm", "zig", O2, "musl-static", link="-lunwind", variants=FEW),
 
     Row("riscv64", "gcc", O2, cut=True),
-    Row("riscv64", "gcc", O0, "O0"),
+    Row("riscv64", "gcc", O0, "O0", variants=FEW),
     Row("riscv64", "clang", O2),
-    Row("riscv64", "clang", "-O2 -g -march=rv64gcv", "vector", cpu="-cpu rv64,v=true,vlen=128"),
-    Row("riscv64", "zig", O2, "musl-static", link="-lunwind"),
+    Row("riscv64", "clang", "-O2 -g -march=rv64gcv", "vector", cpu="-cpu rv64,v=true,vlen=128", variants=FEW),
+    Row("riscv64", "zig", O2, "musl-static", link="-lunwind", variants=FEW),
 
     Row("loongarch64", "zig", O2, link="-lunwind"),
-    Row("loongarch64", "zig", O0, "O0", link="-lunwind"),
+    Row("loongarch64", "zig", O0, "O0", link="-lunwind", variants=FEW),
 
     Row("ppc64le", "gcc", O2, cut=True),
-    Row("ppc64le", "gcc", O0, "O0"),
+    Row("ppc64le", "gcc", O0, "O0", variants=FEW),
     Row("ppc64le", "clang", O2),
-    Row("ppc64le", "zig", O2, "musl-static", link="-lunwind"),
+    Row("ppc64le", "zig", O2, "musl-static", link="-lunwind", variants=FEW),
 
     Row("s390x", "gcc", O2, cut=True),
-    Row("s390x", "gcc", O0, "O0"),
+    Row("s390x", "gcc", O0, "O0", variants=FEW),
     Row("s390x", "clang", O2),
-    Row("s390x", "zig", O2, "musl-static", link="-lunwind"),
+    Row("s390x", "zig", O2, "musl-static", link="-lunwind", variants=FEW),
 
     Row("x86_64-windows", "gcc", O2, cut=True),
     Row("x86_64-windows", "zig", O2),
-    Row("x86_64-windows", "zig", O0, "O0"),
+    Row("x86_64-windows", "zig", O0, "O0", variants=FEW),
 
     Row("aarch64-macos", "zig", O2, what="built"),
     Row("x86_64-macos", "zig", O2, what="built"),

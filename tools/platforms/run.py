@@ -123,6 +123,8 @@ def configuration(row, cc, cxx, extra, emulate, cut):
         settings["CMAKE_CROSSCOMPILING_EMULATOR"] = ";".join(emulate)
     if cut:
         settings.update(ACORN_VARIANTS="release", ACORN_CXX_FULL="OFF")
+    elif row.variants:
+        settings["ACORN_VARIANTS"] = row.variants.replace(" ", ";")
     return [f"-D{key}={value}" for key, value in settings.items()]
 
 
@@ -181,7 +183,7 @@ def programs(directory):
 def run_row(row, cut):
     cut &= row.what == "suite"
     result = {"row": name_of(row), "platform": row.platform, "what": "cut" if cut else row.what,
-              "flags": " ".join((row.flags, row.link)).strip(), "date": time.strftime("%Y-%m-%d"),
+              "flags": " ".join((row.flags, row.link)).strip(), "variants": "" if cut else row.variants, "date": time.strftime("%Y-%m-%d"),
               "commit": output("git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude=*").strip()}
     unknown = [macro for macro in re.findall(r"-D(ACO_\w+)", row.flags) if macro not in HEADERS]
     if unknown:
