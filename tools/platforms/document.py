@@ -1,24 +1,38 @@
 #!/usr/bin/env python3
-"""Puts what run.py and count.py have found into docs/platforms.md, between its markers: of each row the newest result.
+"""Puts what run.py and count.py have found, of each row the newest, into results.json beside this file, and that into
+docs/platforms.md, between its markers. So the rows can be run on different days and machines.
 
     python3 tools/platforms/document.py"""
 import json
 import re
 from pathlib import Path
 
-from rows import ROWS
+from rows import PLATFORMS, ROWS
 from run import BUILD, ROOT, name_of
 
 IMPLS = [("acorn", "acorn"), ("classic", "classic full-save switch"), ("boost", "Boost.Context `jump_fcontext`"),
          ("empty", "the loop alone")]
 
 
-def newest(file, *keys):
-    """The last line for each value of the keys."""
-    if not (BUILD / file).exists():
-        return {}
-    lines = [json.loads(text) for text in (BUILD / file).read_text().splitlines()]
-    return {tuple(line.get(key) for key in keys): line for line in lines}
+RECORD = Path(__file__).with_name("results.json")
+KEYS = {"results": ("row", "what"), "counts": ("platform", "compiler", "impl")}
+
+
+def newest(kind):
+    """What is recorded, and what has been found here since: the last for each value of the keys."""
+    found = json.loads(RECORD.read_text())[kind]
+    here = BUILD / f"{kind}.jsonl"
+    if here.exists():
+        found += [json.loads(text) for text in here.read_text().splitlines()]
+    return {tuple(each[key] for key in KEYS[kind]): each for each in found}
+
+
+def record(found):
+    """A line for each, so that a change can be read."""
+    rows = {name_of(row) for row in ROWS}
+    found["results"] = {key: each for key, each in found["results"].items() if each["row"] in rows}
+    kinds = [f'"{kind}": [\n' + ",\n".join(json.dumps(found[kind][key], sort_keys=True) for key in sorted(found[kind])) + "\n]" for kind in KEYS]
+    RECORD.write_text("{\n" + ",\n".join(kinds) + "\n}\n")
 
 
 def short(version):
@@ -37,6 +51,8 @@ def outcome(result):
     said = [f"**{result['status']}**" if result["status"] == "failed" else result["status"]]
     if result["what"] == "cut":
         said[0] += ", of a few tests (`--cut`)"
+    if result.get("variants"):
+        said[0] += f", C tests as {result['variants'].replace(' ', ', ')}"
     if "why" in result:
         said.append(result["why"])
     for kind in ("failed", "not_built"):
@@ -49,8 +65,7 @@ def outcome(result):
     return "; ".join(said)
 
 
-def results():
-    found = newest("results.jsonl", "row", "what")
+def results(found):
     yield "| row | compiler | options | run by | date, commit | passed | failed | skipped | |"
     yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
     for row in ROWS:
@@ -80,12 +95,11 @@ def results():
         yield f"- {', '.join(f'`{test}`' for test in sorted(tests))} ({', '.join(sorted(rows))}): {reason}"
 
 
-def counts():
-    found = newest("counts.jsonl", "platform", "compiler", "impl")
-    platforms = list(dict.fromkeys(platform for platform, _, _ in found))
+def counts(found):
+    counted = {platform for platform, _, _ in found}
     yield "| instructions of one round trip, gcc / clang | " + " | ".join(label for _, label in IMPLS) + " |"
     yield "| --- |" + " --- |" * len(IMPLS)
-    for platform in platforms:
+    for platform in (each for each in PLATFORMS if each in counted):
         cells = []
         for impl, _ in IMPLS:
             values = [found.get((platform, compiler, impl)) for compiler in ("gcc", "clang", "zig")]
@@ -107,8 +121,10 @@ def put(text, marker, lines):
 def main():
     page = ROOT / "docs/platforms.md"
     text = page.read_text()
+    found = {kind: newest(kind) for kind in KEYS}
+    record(found)
     for marker, table in (("results", results), ("counts", counts)):
-        text = put(text, marker, table())
+        text = put(text, marker, table(found[marker]))
     page.write_text(text)
 
 
