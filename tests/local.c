@@ -173,13 +173,13 @@ static int stubborn_calls, stubborn_wants;
 
 static void set_anew(void *value)
 {
-    aco_key_t far;
+    aco_key_t added;
     stubborn_calls++;
     if (stubborn_calls < stubborn_wants) {
         CHECK_EQ(aco_set_local(stubborn, value), 0);
-        CHECK_EQ(aco_key_create(&far, NULL), 0); /* the values have to move */
-        CHECK_EQ(aco_set_local(far, value), 0);
-        CHECK_EQ(aco_key_delete(far), 0);
+        CHECK_EQ(aco_key_create(&added, NULL), 0); /* the values have to move */
+        CHECK_EQ(aco_set_local(added, value), 0);
+        CHECK_EQ(aco_key_delete(added), 0);
     }
 }
 

@@ -125,7 +125,7 @@ LEFT_OUT = [
     Left(r"(native_failure|pool)\.[a-z]+\.mappings", "the limit on mappings is used up, and then qemu itself has none to go on with", QEMU),
     Left(r"pool_failure\.release\.room", "qemu keeps RLIMIT_AS from the kernel", QEMU),
     Left(r"slab\.threads", "it compares resident memory, of which qemu keeps 0.3 MiB for each thread that has ended", QEMU),
-    Left(r"measure\..*", "qemu's mincore() tells of pages of 4 KiB where the program's have 16, beyond the end of the program's array",
+    Left(r"measure\..*|found\.stacks|example\.sizes", "qemu's mincore() tells of pages of 4 KiB where the program's have 16, beyond the end of the program's array",
          "qemu-loongarch64"),
     Left(r"slab\.default", "/proc/self/statm, which it compares, counts this machine's pages of 4 KiB and not the program's of 16",
          "qemu-loongarch64"),
