@@ -12,8 +12,6 @@ import sys
 HEADER = """/* Made by generate.py: seed %d. */
 #include "run.h"
 
-#include <alloca.h>
-
 """
 TYPES = ["uint64_t", "uint64_t", "uint32_t", "uint16_t", "uint8_t", "double", "float", "long double", "triple_t"]
 ARRAYS = {"uint64_t": 64, "uint32_t": 32, "uint16_t": 16, "uint8_t": 8}
@@ -92,7 +90,7 @@ class Function:
             text += "    %s%s a%d[%d]%s;\n" % ("volatile " if is_volatile else "", type_, i, size,
                                                " __attribute__((aligned(%d)))" % alignment if alignment else "")
         if self.room:
-            text += "    volatile uint32_t *room = alloca((%d + (%s & 7)) * sizeof *room);\n" % (self.room, seed)
+            text += "    volatile uint32_t *room = __builtin_alloca((%d + (%s & 7)) * sizeof *room);\n" % (self.room, seed)
         for i, (type_, size, _, alignment) in enumerate(self.arrays):
             text += "    for (unsigned i = 0; i < %d; i++)\n        a%d[i] = (%s)(%s + i);\n" % (size, i, type_, seed)
             if alignment:

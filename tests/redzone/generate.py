@@ -14,8 +14,6 @@ HEADER = """/* Made by generate.py: seed %d. */
 #include "aco.h"
 #include "run.h"
 
-#include <alloca.h>
-
 #ifdef PLANTED
 #ifdef ACO_CONFIG_SHARE_FPU_MXCSR_ENV
 #define YIELD() (passed = NULL, (void)aco__switch_yield(aco__where(), aco__running(), &passed, 0))
@@ -156,7 +154,7 @@ class Function:
             how = ("_Alignas(%d) " % alignment if alignment else "") + ("volatile " if volatile else "")
             out.append("    %s%s a%d[%d];" % (how, type_, n, size))
         if self.room:
-            out.append("    uint64_t *room = alloca(%s * sizeof *room);" % ("(size_t)((s0 & 7) + %d)" % self.room))
+            out.append("    uint64_t *room = __builtin_alloca(%s * sizeof *room);" % ("(size_t)((s0 & 7) + %d)" % self.room))
             out.append("    for (unsigned k = 0; k < %d; k++)\n        room[k] = s0 + k;" % self.room)
         for n, (type_, size, _, _) in enumerate(self.arrays):
             value = "(%s)(s%d + k * 7u)" % (type_, n % self.scalars)
