@@ -45,7 +45,7 @@ class Row(NamedTuple):
     link: str = ""  # options for linking programs
     what: str = "suite"  # suite: all of the test suite; built: what cannot be run here is built, linked and looked at
     cut: bool = False  # CI runs a few tests of it (CUT below)
-    variants: str = ""  # the ways of compiling the C tests (ACORN_VARIANTS), where not all
+    variants: str = ""  # the ways of compiling the C tests (ACORN_VARIANTS), where not all; and of C++ the plain tests
 
 
 O2, O0 = "-O2 -g", "-O0 -g"

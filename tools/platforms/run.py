@@ -124,7 +124,7 @@ def configuration(row, cc, cxx, extra, emulate, cut):
     if cut:
         settings.update(ACORN_VARIANTS="release", ACORN_CXX_FULL="OFF")
     elif row.variants:
-        settings["ACORN_VARIANTS"] = row.variants.replace(" ", ";")
+        settings.update(ACORN_VARIANTS=row.variants.replace(" ", ";"), ACORN_CXX_FULL="OFF")
     return [f"-D{key}={value}" for key, value in settings.items()]
 
 
