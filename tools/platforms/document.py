@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from rows import PLATFORMS, ROWS
-from run import BUILD, ROOT, name_of
+from run import BUILD, ROOT, name_of, options_of
 
 IMPLS = [("acorn", "acorn"), ("classic", "classic full-save switch"), ("boost", "Boost.Context `jump_fcontext`"),
          ("empty", "the loop alone")]
@@ -71,7 +71,7 @@ def results(found):
     for row in ROWS:
         result = found.get((name_of(row), row.what)) or found.get((name_of(row), "cut"))
         if not result:
-            yield f"| {name_of(row)} | {row.compiler} | `{' '.join((row.flags, row.link)).strip()}` | | | | | | not run yet |"
+            yield f"| {name_of(row)} | {row.compiler} | `{options_of(row)}` | | | | | | not run yet |"
             continue
         run_by = short(result["emulator"]) if "emulator" in result else "–" if row.what == "built" or "passed" not in result else "this machine"
         numbers = ["–"] * 3

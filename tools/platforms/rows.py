@@ -45,6 +45,7 @@ class Row(NamedTuple):
     link: str = ""  # options for linking programs
     what: str = "suite"  # suite: all of the test suite; built: what cannot be run here is built, linked and looked at
     cut: bool = False  # CI runs a few tests of it (CUT below)
+    setting: str = ""  # of CMake: NAME=VALUE
     variants: str = ""  # the ways of compiling the C tests (ACORN_VARIANTS), where not all; and of C++ the plain tests
 
 
@@ -53,7 +54,7 @@ FEW = "release shared_fp"  # in a further row of a processor that has one with a
 ROWS = [
     Row("x86_64", "gcc", O2),
     Row("x86_64", "clang", O2),
-    Row("x86_64", "gcc", "-O2 -g -DACO_CONFIG_UCONTEXT", "ucontext"),
+    Row("x86_64", "gcc", O2, "ucontext", setting="ACORN_UCONTEXT=ON"),
     Row("x86_64", "gcc", O2, "static", link="-static", variants=FEW),
     Row("x86_64-musl", "zig", O2, "static", link="-lunwind"),  # what zig links for musl is static by default, on all platforms
     Row("x86_64-musl", "zig", O2, "dynamic", link="-dynamic -lunwind", variants=FEW),

@@ -38,6 +38,10 @@ def name_of(row):
     return "-".join(part for part in (row.platform, row.compiler, row.name) if part)
 
 
+def options_of(row):
+    return " ".join(part for part in (row.flags, row.link, row.setting) if part)
+
+
 def find(tool):
     path = shutil.which(tool, path=os.environ["PATH"] + ":/usr/lib/wine")
     if not path:
@@ -125,7 +129,7 @@ def configuration(row, cc, cxx, extra, emulate, cut):
         settings.update(ACORN_VARIANTS="release", ACORN_CXX_FULL="OFF")
     elif row.variants:
         settings.update(ACORN_VARIANTS=row.variants.replace(" ", ";"), ACORN_CXX_FULL="OFF")
-    return [f"-D{key}={value}" for key, value in settings.items()]
+    return [f"-D{key}={value}" for key, value in settings.items()] + [f"-D{row.setting}"] * bool(row.setting)
 
 
 def logged(log, *command, **options):
@@ -183,7 +187,7 @@ def programs(directory):
 def run_row(row, cut):
     cut &= row.what == "suite"
     result = {"row": name_of(row), "platform": row.platform, "what": "cut" if cut else row.what,
-              "flags": " ".join((row.flags, row.link)).strip(), "variants": "" if cut else row.variants, "date": time.strftime("%Y-%m-%d"),
+              "flags": options_of(row), "variants": "" if cut else row.variants, "date": time.strftime("%Y-%m-%d"),
               "commit": output("git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude=*").strip()}
     unknown = [macro for macro in re.findall(r"-D(ACO_\w+)", row.flags) if macro not in HEADERS]
     if unknown:
