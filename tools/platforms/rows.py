@@ -54,7 +54,7 @@ FEW = "release shared_fp"  # in a further row of a processor that has one with a
 ROWS = [
     Row("x86_64", "gcc", O2),
     Row("x86_64", "clang", O2),
-    Row("x86_64", "gcc", O2, "ucontext", setting="ACORN_UCONTEXT=ON"),
+    Row("x86_64", "gcc", "-O2 -g -DACO_CONFIG_UCONTEXT", "ucontext", setting="ACORN_UCONTEXT=ON"),
     Row("x86_64", "gcc", O2, "static", link="-static", variants=FEW),
     Row("x86_64-musl", "zig", O2, "static", link="-lunwind"),  # what zig links for musl is static by default, on all platforms
     Row("x86_64-musl", "zig", O2, "dynamic", link="-dynamic -lunwind", variants=FEW),
