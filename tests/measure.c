@@ -608,7 +608,7 @@ typedef struct model {
 
 enum { SLOTS = 24, ENTRIES = 3, STACKS = 3 };
 /* How far below the stack pointer a transfer is measured, at most. */
-#if (defined(__x86_64__) || defined(__i386__)) && !defined(ACO_CONFIG_UCONTEXT)
+#if (defined(__x86_64__) || defined(__i386__)) && !defined(_WIN32) && !defined(ACO_CONFIG_UCONTEXT)
 enum { TRANSFER = 64 };
 #else /* whose functions keep more registers */
 enum { TRANSFER = 768 };
