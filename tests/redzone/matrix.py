@@ -62,8 +62,11 @@ def check(files, *options):
 
 def build(compiler, flags, inputs, output, only_compile=False):
     """None, or what went wrong."""
-    lld = ["-fuse-ld=lld"] if "-flto" in flags and compiler.startswith("clang") else []
-    more = ["-c"] if only_compile else lld + ["-pthread"]
+    more = ["-c"] if only_compile else ["-pthread"]
+    if "-flto" in flags and compiler.startswith("clang") and not only_compile:  # its own lld, or a newer one, which reads its code too
+        version = compiler.partition("-")[2] or "0"
+        newer = [name for name in ["ld.lld-" + version, "ld.lld"] + ["ld.lld-%d" % n for n in range(int(version), 30)] if shutil.which(name)]
+        more += ["--ld-path=" + shutil.which(newer[0])] if newer else ["-fuse-ld=lld"]
     status, text = command([compiler] + WARNINGS + flags.split() + INCLUDES + inputs + more + ["-o", output])
     return None if status == 0 else text
 
