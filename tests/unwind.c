@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <unwind.h>
 
-#if defined(__linux__) && !defined(__arm__) && !defined(__s390x__) && !defined(ACO_CONFIG_UCONTEXT)
+#if defined(__linux__) && !defined(__arm__) && !defined(ACO_CONFIG_UCONTEXT)
 enum { IS_LINKED = 1 };
 #else /* backtraces end at the coroutine's outermost frame */
 enum { IS_LINKED = 0 };
