@@ -32,21 +32,22 @@
 #define ACO__ASM_OUTERMOST ACO__ASM_FUNCTION("aco__outermost") "\t.cfi_personality 0x1b,aco__outermost_personality\n"
 #endif
 
-/* The chain of frames goes on from a coroutine's outermost one to its resumer, whose context is found from what is there anyhow, at no
- * cost to a switch: the stack's record stands at the stack's top. In C, `stack` being that record:
+/* The chain of frames goes on from a coroutine's outermost one to its resumer, whose context is found from what is there anyhow,
+ * at no cost to a switch: the stack's record stands at the stack's top. In C, `stack` being that record:
  *
  *   thread  = *stack->aco__home
  *   context = stack->owner == thread->running ? thread->linked : stack->aco__outer
  *
  * that is, the resumer's in the thread's record, for the coroutine that runs there; for one that waits what its nested resume has
  * put aside; and for all others a context of zeros, whose return address of NULL is the end of the stack. So it is for a
- * coroutine that another thread than that of its beginning runs, as a switch tells nobody, and for one whose resumer's frames are saved.
+ * coroutine that another thread than that of its beginning runs, as a switch tells nobody, and for one whose resumer's frames are
+ * saved.
  *
  * As Valgrind reads expressions in unwind tables: no branches, no dup, swap or over, hence
  *   aco__outer + (linked - aco__outer) * (owner == running)
  *
- * `sp`: the stack pointer's number in DWARF; `below`: the bytes from there to the record, as SLEB128. Numbers of operations: DWARF 5,
- * table 7.9. */
+ * `sp`: the stack pointer's number in DWARF; `below`: the bytes from there to the record, as SLEB128. Numbers of operations:
+ * DWARF 5, table 7.9. */
 #if defined(__ELF__) && !defined(ACO_CONFIG_UCONTEXT) && \
     (defined(__x86_64__) || defined(__i386__) || defined(__aarch64__) || defined(__loongarch__) || defined(__powerpc64__) || \
      defined(__s390x__) || (defined(__riscv) && __riscv_xlen == 64))

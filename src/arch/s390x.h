@@ -1,8 +1,9 @@
 /* s390x: what the library needs besides the inline switch. Included by core.c, so that the assembly stands in an object that
  * every program links. */
 
-/* How to go on from the outermost frame (assembly.h). On this processor the frame is as far above the stack pointer as the register
- * save area is large, and the stack pointer has a rule of its own. r12 and r13 are in the resumer's register save area. */
+/* How to go on from the outermost frame (assembly.h). On this processor the frame is as far above the stack pointer as the
+ * register save area is large, and the stack pointer has a rule of its own. r12 and r13 are in the resumer's register save
+ * area. */
 #define ACO__ASM_RECORD "0xa0,0x01" /* 160 bytes above the stack pointer: SLEB128 */
 #define ACO__ASM_LINK_CFA_ABOVE                                                                                        \
     "\t.cfi_escape 0x0f," ACO__ASM_CONTEXT_BYTES "+4," ACO__ASM_CONTEXT("15", ACO__ASM_RECORD) "0x06,0x23,0xa0,0x01\n"
