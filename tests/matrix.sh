@@ -120,15 +120,16 @@ row gcc-ubsan gcc g++ "-O1 -g -fsanitize=undefined -fno-sanitize-recover=all"
 row clang-ubsan clang-19 clang++-19 "-O1 -g -fsanitize=undefined -fno-sanitize-recover=all"
 width=$sanitized
 # What the sanitizers cannot serve is left out (docs/sanitizers.md):
-#   all    what counts bytes of stacks, calls of the fast path or memory: probe.*, slab.default (ASan: slab.threads, example.sizes)
+#   all    what counts bytes of stacks, calls of the fast path or memory: probe.*, slab.default (ASan: slab.threads and
+#          example.sizes)
 #   TSan   what goes on in a child process: fork; handlers, which it calls later: generator_signals, found.stacks; 8128 fibers:
 #          model.*.crowd; too slow for the tests' time limits, next to others: threads, cpp_native, fuzz.random with gcc, slab.threads
 #          with clang
 #   ASan   what is copied, or looks at what was: copying, model, misuse, unwind, alloc_failure, probe.live, redzone.run,
-#          example.tutorial_1; what nothing may stand on stderr beside: example.synopsis, example.tutorial_5; its own handler of SIGSEGV,
-#          and signals on its own stack: overflow, signals; too slow, next to others, with clang: found.stacks
-#   clang  passes with gcc and was not tried: TSan: example.tutorial_1, cpp_exceptions, install; ASan: cpp_plain.*no_exceptions,
-#          paper_clients, hardening, install
+#          example.tutorial_1; what nothing may stand on stderr beside: example.synopsis, example.tutorial_5; its own handler of
+#          SIGSEGV, and signals on its own stack: overflow, signals; too slow, next to others, with clang: found.stacks
+#   clang  passes with gcc and was not tried: TSan: example.tutorial_1, cpp_exceptions, install; ASan: paper_clients, hardening,
+#          cpp_plain.*no_exceptions, install
 #   MSan   C++, whose library is not instrumented; frames that overflow on purpose: misuse; ACO_ENTRY, which counts bytes
 export TSAN_OPTIONS=allocator_may_return_null=1 ASAN_OPTIONS=allocator_may_return_null=1 MSAN_OPTIONS=allocator_may_return_null=1
 no_tsan='probe\.(own-fp|shared-fp|pic-frame-pointer) fork\. found\.stacks model\..*\.crowd slab\.default generator_signals'
