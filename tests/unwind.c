@@ -290,8 +290,6 @@ static void from_a_signal(void)
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     aco_t *main_co = aco_create(NULL, NULL, 0, NULL, NULL);
     aco_share_stack_t *stack = aco_share_stack_new(0);
-    if (UNDER_TSAN) /* for which a handler returns */
-        return;
     not_readable = mmap(NULL, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     sigaction(SIGSEGV, &action, &before);
     to_resume = aco_create(main_co, stack, 0, touches, NULL);
@@ -398,7 +396,8 @@ int main(void)
 #ifndef ACO_CONFIG_NO_INLINE
     consume();
 #endif
-    from_a_signal();
+    if (!UNDER_TSAN) /* for which a handler returns */
+        from_a_signal();
     forced();
 #ifdef FRAME_POINTERS
     frame_pointers();
