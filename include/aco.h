@@ -137,13 +137,13 @@ typedef struct aco_share_stack_s {
     void *aco__top;                  /* where a coroutine's saved bytes end: the address of the outermost return address */
     struct aco__thread *aco__thread; /* the thread that runs coroutines on it, or NULL while none is started */
     aco_t *aco__left;                /* coroutines destroyed by other threads, to be freed by this one */
-    struct aco__thread *const *aco__home; /* for unwinders: names the thread on which its coroutine began; never NULL, as the next */
-    const struct aco__context *aco__outer; /* the context of its coroutine's resumer while that one waits, resuming another */
+    struct aco__thread *const *aco__home; /* for unwinders: names the thread on which its coroutine began; never NULL */
+    const struct aco__context *aco__outer; /* its coroutine's resumer's while that one waits, resuming another; never NULL */
     size_t aco__started;             /* coroutines that were started on it and have neither ended nor been destroyed */
     void *aco__map;                  /* what the system gave: address and size */
     size_t aco__map_sz;
     struct aco__region *aco__region; /* the pool's region that it is part of, or NULL */
-    struct aco_share_stack_s *aco__instead_of; /* the share stack that one coroutine has this one for (AddressSanitizer), or NULL */
+    struct aco_share_stack_s *aco__instead_of; /* the share stack for which one coroutine has this (ASan), or NULL */
     unsigned aco__registered;      /* Valgrind's number for it, or 0 */
 } aco_share_stack_t;
 
@@ -278,7 +278,7 @@ ACO__FAST void aco_prefetch_stack(const aco_t *co);
 
 typedef enum aco_state_e {
     ACO_STATE_READY,     /* never resumed */
-    ACO_STATE_RUNNING,   /* by the calling thread; one that another thread runs looks suspended, or ready before its first yield */
+    ACO_STATE_RUNNING,   /* by the calling thread; one that another thread runs looks suspended, or ready until it yields */
     ACO_STATE_RESUMING,  /* waits for a coroutine that it resumed */
     ACO_STATE_SUSPENDED, /* yielded */
     ACO_STATE_DONE       /* returned, exited or cancelled */

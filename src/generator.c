@@ -29,7 +29,7 @@ aco_t *aco__generator_new(const aco_options_t *opts, const void *function, unsig
     block = aco__native_new(&o, &sz);
     if (block) {
         aco__set_phase(block, ACO__GONE); /* a generator is nobody's coroutine */
-        aco__observe_new(block, (o.flags & ACO_OWN_EXCEPTIONS) != 0); /* a private one's extra record is on its stack: not refused */
+        aco__observe_new(block, (o.flags & ACO_OWN_EXCEPTIONS) != 0); /* not refused: its extra record is on its stack */
         if (o.name)
             aco__name(aco__extra_make(block), o.name);
         return block;

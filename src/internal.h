@@ -86,8 +86,8 @@ ACO__HIDDEN int aco__map_is_ours(void); /* the library's own choice is in force 
 /* ---- slab.c: memory for control blocks and small things ---- */
 enum { ACO__SLAB_LARGEST = 16 << 10 };
 /* At least *sz bytes, 16-byte aligned, and a multiple of 64 aligned to 64 while no larger than 1024; beyond ACO__SLAB_LARGEST
- * aligned as malloc() aligns (Arm: to 8). *sz becomes what there is. NULL and errno when there are none. aco__block_memory_new() is for
- * control blocks: aco__blocks_each() finds them. */
+ * aligned as malloc() aligns (Arm: to 8). *sz becomes what there is. NULL and errno when there are none. aco__block_memory_new()
+ * is for control blocks: aco__blocks_each() finds them. */
 ACO__HIDDEN void *aco__memory_new(size_t *sz);
 ACO__HIDDEN void *aco__block_memory_new(size_t *sz);
 /* Gives back what these gave; `sz` is what they said, or anything up to ACO__SLAB_LARGEST if that was so too. Any thread. */
@@ -102,8 +102,8 @@ ACO__HIDDEN int aco__blocks_some(int (*visit)(aco_t *co, void *arg), void *arg, 
 ACO__HIDDEN size_t aco__memory_size(const void *p);
 ACO__HIDDEN void aco__heap_thread_ends(void);
 #ifdef _WIN32
-/* The library is unloaded (FreeLibrary()): what it has for threads that live still, for the process, and what is kept to be used again
- * goes back; what the user has not destroyed stays. The last three are the first one's parts. */
+/* The library is unloaded (FreeLibrary()): what it has for threads that live still, for the process, and what is kept to be used
+ * again goes back; what the user has not destroyed stays. The last three are the first one's parts. */
 ACO__HIDDEN void aco__library_ends(void);
 ACO__HIDDEN void aco__pool_ends(void);
 ACO__HIDDEN void aco__usages_end(void);
@@ -179,8 +179,8 @@ ACO__HIDDEN aco_share_stack_t *aco__stack_new_private(aco_pool_t *pool, size_t s
  * bytes and ACO__HEAD. `number` makes its colour. */
 ACO__HIDDEN aco_share_stack_t *aco__stack_lay_out(char *map, size_t below, size_t sz, unsigned number, int guarded);
 ACO__HIDDEN void aco__stack_free(aco_share_stack_t *stack);
-/* What a new coroutine runs on that was given `stack`: itself; or, where frames must not be copied, one like it for this coroutine
- * alone, which is freed with the block. NULL and errno. */
+/* What a new coroutine runs on that was given `stack`: itself; or, where frames must not be copied, one like it for this
+ * coroutine alone, which is freed with the block. NULL and errno. */
 ACO__HIDDEN aco_share_stack_t *aco__stack_for_one(aco_share_stack_t *stack);
 /* The share stack that was given, whose thread and started coroutines are counted there. */
 static inline aco_share_stack_t *aco__stack_given(aco_share_stack_t *stack)
@@ -317,8 +317,8 @@ static inline void aco__begins_here(aco_share_stack_t *stack, const aco__thread_
     if (aco_likely(self->heap != NULL))
         stack->aco__home = (aco__thread_t *const *)self->heap;
 }
-/* Makes the calling function keep a frame pointer: the first function on a stack, entered with one of NULL. A chain of them would else
- * go astray in it, and so it ends there. */
+/* Makes the calling function keep a frame pointer: the first function on a stack, entered with one of NULL. A chain of them would
+ * else go astray in it, and so it ends there. */
 static inline __attribute__((always_inline)) void aco__end_frame_pointers(void)
 {
     __asm__ volatile("" : : "r"(__builtin_frame_address(0)));

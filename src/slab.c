@@ -356,7 +356,7 @@ ACO_API extern const struct aco__debug {
     uint16_t state, is_end, share_stack, arg, fp; /* of a block, which begins with sp, pc, bp, base */
     uint16_t save_ptr, save_sz, save_valid_sz, block_size;
     uint16_t stack_ptr, stack_owner, stack_top, stack_size;
-    uint16_t extra_name, name_size;               /* the extra record is behind a private stack's record, or its address behind a save area */
+    uint16_t extra_name, name_size; /* the extra record: behind a private stack's; or its address, behind a save area */
     uint16_t running, resuming, outermost;        /* of a thread's record, which begins with the resumer's sp, pc, bp, base */
 } aco__debug;
 

@@ -30,7 +30,7 @@ int aco__has_shadow_stack(void)
     return pointer != 0;
 #elif defined(__aarch64__)
     register uintptr_t feature __asm__("x16") = 1;
-    __asm__ volatile("hint #40" : "+r"(feature)); /* chkfeat x16: clears the bit of a Guarded Control Stack that is on; before it does nothing */
+    __asm__ volatile("hint #40" : "+r"(feature)); /* chkfeat x16: clears the bit of a Guarded Control Stack that is on */
     return feature == 0;
 #else
     return 0;

@@ -71,8 +71,8 @@ static int is_listened_to(void)
 
 /* ---- The file ---- */
 
-/* What ends the text, written behind it every time and overwritten the next: the file is whole between two writes. A process that is
- * killed within one may leave part of it. */
+/* What ends the text, written behind it every time and overwritten the next: the file is whole between two writes. A process that
+ * is killed within one may leave part of it. */
 static const char ending[] = "\n]}\n";
 enum { LONGEST_EVENT = 640, NAME_IN_JSON = 6 * ACO_NAME_SIZE, FLUSH_NS = 100000000, ENDING = sizeof ending - 1 };
 
@@ -180,7 +180,8 @@ static void thread_name(char name[ACO_NAME_SIZE])
 #endif
 }
 
-/* The calling thread's number; its name has been put before its first event. Without memory for its record that comes each time. */
+/* The calling thread's number; its name has been put before its first event. Without memory for its record that comes each
+ * time. */
 static long known_thread(void)
 {
     aco__rare_t *rare = aco__rare();

@@ -1,6 +1,6 @@
 /* Who runs when, for the people who look at a program: a file in the trace event format of Chrome and Perfetto, and USDT probes.
- * In a process that is traced all coroutines bear ACO__OBSERVED from the beginning (track.h), so that all of their switches come by
- * here, whatever their code was compiled with; in any other nothing is asked at a switch. */
+ * In a process that is traced all coroutines bear ACO__OBSERVED from the beginning (track.h), so that all of their switches come
+ * by here, whatever their code was compiled with; in any other nothing is asked at a switch. */
 #ifndef ACO_TRACE_H
 #define ACO_TRACE_H
 

@@ -42,12 +42,12 @@ ACO__OPTIONAL(void, __lsan_unregister_root_region, (const void *p, size_t size))
 #ifdef __APPLE__
 ACO__OPTIONAL(void, asan_handle_no_return, (void));
 #else
-__attribute__((weak)) extern void asan_handle_no_return(void) __asm__("__asan_handle_no_return"); /* gcc knows the name, and not so */
+__attribute__((weak)) extern void asan_handle_no_return(void) __asm__("__asan_handle_no_return"); /* gcc has it otherwise */
 ACO__OPTIONAL(void *, __cxa_get_globals, (void));
 #endif
 
-/* On Windows a weak reference is to the module's own C++ run time. One that is a DLL is looked for, which takes time, by the first
- * cancellation and again for each coroutine that keeps its exceptions apart. */
+/* On Windows a weak reference is to the module's own C++ run time. One that is a DLL is looked for, which takes time, by the
+ * first cancellation and again for each coroutine that keeps its exceptions apart. */
 #ifdef _WIN32
 static void *(*loaded_globals)(void); /* atomic, as the next */
 static int looked_for_globals;

@@ -62,8 +62,8 @@ ACO__HIDDEN void aco__observe_enter(aco_t *co, aco__outside_t *outside);
 ACO__HIDDEN void aco__observe_leave(aco_t *co, aco__outside_t *outside);
 ACO__HIDDEN void aco__observe_transfer(aco_t *from, aco_t *to);
 
-/* A function that a sanitizer must not instrument: it switches, or tells the sanitizer of a switch. MemorySanitizer must know of it
- * all the same, or what it calls would not know which arguments are initialised; its own, and what it reads, pass for that. */
+/* A function that a sanitizer must not instrument: it switches, or tells the sanitizer of a switch. MemorySanitizer must know of
+ * it all the same, or what it calls would not know which arguments are initialised; its own, and what it reads, pass for that. */
 #if defined(__has_feature)
 #if __has_feature(memory_sanitizer)
 #define ACO__UNOBSERVED __attribute__((no_sanitize("memory")))

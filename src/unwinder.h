@@ -1,7 +1,8 @@
-/* The unwinder that the program's compiler has brought, behind the names that end.c uses: that of the Itanium C++ ABI, of the Arm EHABI, or
- * of Windows. Included by end.c.
+/* The unwinder that the program's compiler has brought, behind the names that end.c uses: that of the Itanium C++ ABI, of the Arm
+ * EHABI, or of Windows. Included by end.c.
  *
- *   unwinder()             its functions: ForcedUnwind (NULL: there is none, and nothing to unwind but the deferred calls), Backtrace, …
+ *   unwinder()             its functions: ForcedUnwind (NULL: there is none, and nothing to unwind but the deferred calls),
+ *                          Backtrace, …
  *   stack_pointer()        of the frame that it is at
  *   traced_stack_pointer() the same in what Backtrace calls
  *   region_start()         where the function begins that it is at
@@ -25,8 +26,8 @@
     function(Backtrace) function(GetCFA) function(GetRegionStart) function(SetGR) function(SetIP) function(ForcedUnwind)
 #endif
 
-/* Weak: frames with something to unwind have brought their compiler's with them. gcc on Windows links its own into every program, and
- * GNU ld knows no weak references there. */
+/* Weak: frames with something to unwind have brought their compiler's with them. gcc on Windows links its own into every program,
+ * and GNU ld knows no weak references there. */
 #if !defined(_WIN32) || defined(__clang__)
 #pragma weak _Unwind_ForcedUnwind
 #pragma weak _Unwind_Backtrace
@@ -159,7 +160,7 @@ static inline char *stack_pointer(struct _Unwind_Context *context)
     uint32_t sp;
     unwinder()->VRS_Get(context, _UVRSC_CORE, 13, _UVRSD_UINT32, &sp);
     return (char *)sp;
-#elif defined(__s390x__) /* libgcc's tells the CFA, as far above the caller's stack pointer as its save area is large; LLVM's that one */
+#elif defined(__s390x__) /* libgcc's tells the CFA, a save area above the caller's stack pointer; LLVM's that one */
     enum { SAVE_AREA = 160 };
     return (char *)unwinder()->GetCFA(context) + (__unw_step ? SAVE_AREA : 0);
 #else
@@ -167,7 +168,8 @@ static inline char *stack_pointer(struct _Unwind_Context *context)
 #endif
 }
 
-/* The beginning of the function that it is at. On Arm the exception has it, but LLVM's unwinder puts it there later than libgcc's. */
+/* The beginning of the function that it is at. On Arm the exception has it, but LLVM's unwinder puts it there later than
+ * libgcc's. */
 static inline uintptr_t region_start(struct _Unwind_Context *context, const struct _Unwind_Exception *exception)
 {
 #ifdef EHABI

@@ -1,5 +1,5 @@
 # Debuggers: tools/gdb/acorn.py and tools/lldb/acorn.py on a process and on a core file. In the wide rows of the matrix.
-if(CMAKE_CROSSCOMPILING AND CMAKE_CROSSCOMPILING_EMULATOR MATCHES "qemu-(aarch64|riscv64|ppc64le)" AND NOT ACORN_UCONTEXT)
+if(CMAKE_CROSSCOMPILING AND CMAKE_CROSSCOMPILING_EMULATOR MATCHES "qemu-(aarch64|riscv64|ppc64le|s390x)" AND NOT ACORN_UCONTEXT)
   find_program(GDB_MULTIARCH gdb-multiarch)
   if(GDB_MULTIARCH)
     add_executable(test_debugger_steps debugger/steps.c)
@@ -9,7 +9,7 @@ if(CMAKE_CROSSCOMPILING AND CMAKE_CROSSCOMPILING_EMULATOR MATCHES "qemu-(aarch64
              $<TARGET_FILE:test_debugger_steps> ${CMAKE_CROSSCOMPILING_EMULATOR})
     set_tests_properties(debugger.emulated_steps PROPERTIES TIMEOUT 200 SKIP_RETURN_CODE 77)
   else()
-    message(STATUS "gdb-multiarch not found: test debugger.emulated_steps is left out")
+    message(STATUS "skipped: debugger.emulated_steps: gdb-multiarch is not installed")
   endif()
 endif()
 find_package(Python3 COMPONENTS Interpreter)
@@ -31,7 +31,7 @@ if(LLDB)
            ${LLDB} ${PROJECT_SOURCE_DIR}/tools/lldb/acorn.py $<TARGET_FILE:test_debugger_O0>)
   set_tests_properties(debugger.lldb PROPERTIES TIMEOUT 200 SKIP_RETURN_CODE 77)
 else()
-  message(STATUS "lldb not found: test debugger.lldb is left out")
+  message(STATUS "skipped: debugger.lldb: lldb is not installed")
 endif()
 
 # gdb loads its script by itself with the installed shared library.
@@ -48,7 +48,7 @@ if(GDB)
   set_tests_properties(debugger.installed PROPERTIES TIMEOUT 60 FIXTURES_REQUIRED installed PASS_REGULAR_EXPRESSION "6 coroutines"
                        SKIP_REGULAR_EXPRESSION "ptrace|not permitted" ENVIRONMENT "LD_LIBRARY_PATH=${install_dir}/${CMAKE_INSTALL_LIBDIR}")
 else()
-  message(STATUS "gdb not found: test debugger.installed is left out")
+  message(STATUS "skipped: debugger.installed, debugger.steps: gdb is not installed")
 endif()
 if(GDB)
   add_executable(test_debugger_steps debugger/steps.c)

@@ -464,6 +464,38 @@ static void every_failure(void)
     CHECK(aborted <= 1);
 }
 
+#if SHARE_STACKS
+/* A cancellation that is refused leaves nothing behind for the next who arrives: a mark then has no event, and says so. */
+static void cancel_is_refused(void)
+{
+    aco_allocator_t allocator = {map, unmap, allocate, release, NULL};
+    aco_share_stack_t *stack;
+    aco_t *other;
+    CHECK_EQ(aco_set_allocator(&allocator), 0);
+    stack = aco_share_stack_new(0);
+    other = new_owner(&(aco_options_t){.stack = stack});
+    new_owner(&(aco_options_t){.stack = stack}); /* saves it, and must be saved for it */
+    armed = 1;
+    if (aco_cancel(other) == 0)
+        _exit(NOTHING_FAILED);
+    armed = 0;
+    CHECK_EQ(errno, ENOMEM);
+    aco__arrived(0);
+}
+
+static void refused_cancellations(void)
+{
+    for (fail_at = 1; fail_at < 10; fail_at++) {
+        child_end_t end = child_run(cancel_is_refused);
+        if (WIFEXITED(end.status) && WEXITSTATUS(end.status) == NOTHING_FAILED)
+            break;
+        if (!WIFSIGNALED(end.status) || WTERMSIG(end.status) != SIGABRT || strcmp(end.text, "acorn: arrival: an arrival mark without an event\n") != 0)
+            child_complain(__FILE__, __LINE__, "cancel_is_refused", "a mark without an event", &end);
+    }
+    CHECK(fail_at > 2 && fail_at < 10);
+}
+#endif
+
 /* ---- The limit on mappings ---- */
 
 #if defined(__linux__) && SHARE_STACKS
@@ -527,5 +559,8 @@ int main(int argc, char **argv)
 #endif
     for (first_part = 0; first_part < 2; first_part++)
         every_failure();
+#if SHARE_STACKS
+    refused_cancellations();
+#endif
     return check_result("native_failure");
 }

@@ -136,9 +136,9 @@ int main(void)
 {
     const aco_allocator_t allocator = {map, unmap, allocate, release, NULL};
     CHECK_EQ(aco_set_allocator(&allocator), 0);
-    for (int round = 0; round < 4; round++) {
-        int with_hook = round == 0; /* first: a process without memory of the library's */
-        waits_first = round > 1 ? round - 1 : 0;
+    for (int round = 0; round < 5; round++) {
+        int with_hook = round < 2; /* first in a process without memory of the library's; then what a new thread needs besides */
+        waits_first = round > 2 ? round - 2 : 0;
         fail_at = 0;
         do {
             pthread_t thread;

@@ -1,18 +1,29 @@
 /* Promises: backtraces inside a coroutine go on in its resumer and its callers, and so do those out of the slow path of a resume, through
  * the inline switch and through the exported functions. They end cleanly at the coroutine's outermost frame where another
- * thread has resumed it, in its cleanup, in a generator, and where the resumer's frames are saved. A forced unwind, pthread_exit()'s
- * for one, ends there in any case. Frame pointers end there. */
+ * thread has resumed it, in its cleanup, in a generator, where the resumer's frames are saved, and on 32-bit Arm. All that holds
+ * from a signal in a function without a frame of its own, too. A forced unwind, pthread_exit()'s for one, ends there in any case.
+ * Frame pointers end there. */
 #include "aco.h"
 #include "check.h"
 #include "sanitizers.h"
+#ifndef ACO_CONFIG_NO_INLINE
+#include "aco/generator.h"
+#endif
 
 #include <pthread.h>
+#include <signal.h>
 #include <unwind.h>
 
-#if defined(__linux__) && !defined(__arm__) && !defined(__s390x__) && !defined(ACO_CONFIG_UCONTEXT)
+#if defined(__linux__) && !defined(__arm__) && !defined(ACO_CONFIG_UCONTEXT)
 enum { IS_LINKED = 1 };
 #else /* backtraces end at the coroutine's outermost frame */
 enum { IS_LINKED = 0 };
+#endif
+/* Elsewhere what a handler returns to has no unwind tables: musl's, EHABI's, and Power's in qemu. */
+#if defined(__GLIBC__) && !defined(__arm__) && !defined(__powerpc64__)
+enum { WALKS_THROUGH_SIGNALS = 1 };
+#else
+enum { WALKS_THROUGH_SIGNALS = 0 };
 #endif
 enum { DEEPEST = 64 };
 static void *functions[DEEPEST];
@@ -82,6 +93,29 @@ static __attribute__((noinline)) void deep_in_coroutine(void)
     __asm__ volatile("");
 }
 
+#if defined(ACO_CONFIG_NO_INLINE) && defined(__s390x__) /* without the architecture's header */
+#define RETURN_WORD 14
+#elif defined(ACO_CONFIG_NO_INLINE) && defined(__powerpc64__)
+#define RETURN_WORD 2
+#elif defined(ACO_CONFIG_NO_INLINE)
+#define RETURN_WORD 0
+#else
+#define RETURN_WORD ACO__RETURN_WORD
+#endif
+#define RETURN_ADDRESS(co) ((void **)(co)->share_stack->aco__top)[RETURN_WORD]
+
+static int is_the_end(uintptr_t where)
+{
+    uintptr_t mode = 1; /* Thumb's bit, which the unwinder leaves out */
+    return depth > 1 && depth < 20 && (outermost | mode) == (where | mode) && !passed(resume_from_here) && !passed(caller_of_resume);
+}
+
+/* In the function under every coroutine's. */
+static int ends_cleanly(const aco_t *co)
+{
+    return is_the_end((uintptr_t)RETURN_ADDRESS(co));
+}
+
 static void entry(void)
 {
     char live[3000];
@@ -92,6 +126,7 @@ static void entry(void)
         CHECK(passed(entry));
         CHECK_EQ(passed(resume_from_here), IS_LINKED); /* on another stack */
         CHECK_EQ(passed(caller_of_resume), IS_LINKED);
+        CHECK(IS_LINKED || ends_cleanly(aco_get_co()));
         aco_yield();
         __asm__ volatile("" : "+m"(live));
     }
@@ -107,25 +142,6 @@ static void *walks_once(void *arg)
     walk();
     nested_passed = passed(resume_from_here) && passed(caller_of_resume);
     return arg;
-}
-
-#if defined(ACO_CONFIG_NO_INLINE) && defined(__s390x__) /* without the architecture's header */
-#define RETURN_WORD 14
-#elif defined(ACO_CONFIG_NO_INLINE) && defined(__powerpc64__)
-#define RETURN_WORD 2
-#elif defined(ACO_CONFIG_NO_INLINE)
-#define RETURN_WORD 0
-#else
-#define RETURN_WORD ACO__RETURN_WORD
-#endif
-#define RETURN_ADDRESS(co) ((void **)(co)->share_stack->aco__top)[RETURN_WORD]
-
-/* In the function under every coroutine's. */
-static int ends_cleanly(const aco_t *co)
-{
-    uintptr_t mode = 1; /* Thumb's bit, which the unwinder leaves out */
-    return depth > 1 && (outermost | mode) == ((uintptr_t)RETURN_ADDRESS(co) | mode) && !passed(resume_from_here) &&
-           !passed(caller_of_resume);
 }
 
 static void *resumes_there(void *co)
@@ -233,6 +249,64 @@ static void nested(void)
     aco_destroy(b);
 }
 
+#ifndef ACO_CONFIG_NO_INLINE
+ACO_GENERATOR(walks_in_generator, y, arg)
+{
+    deep_in_coroutine();
+    CHECK(passed(deep_in_coroutine));
+    aco_generate(y, arg);
+}
+
+static __attribute__((noinline)) void consume(void)
+{
+    aco_generator_t g;
+    CHECK_EQ(aco_generator_open(&g, walks_in_generator, NULL, NULL), 0);
+    CHECK(aco_generator_next(&g));
+    CHECK(is_the_end((uintptr_t)aco__generator_return));
+    CHECK(!passed(consume));
+    aco_generator_close(&g);
+}
+#endif
+
+/* From a signal in a function that calls none: no frame of its own, perhaps, and where its stack pointer was is written nowhere. */
+static const volatile char *not_readable;
+
+static __attribute__((noinline)) void touches(void)
+{
+    while (*not_readable == 0)
+        ;
+}
+
+static void on_touch(int sig)
+{
+    (void)sig;
+    walk();
+    aco_exit();
+}
+
+static void from_a_signal(void)
+{
+    struct sigaction action = {.sa_handler = on_touch, .sa_flags = SA_NODEFER}, before;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    aco_t *main_co = aco_create(NULL, NULL, 0, NULL, NULL);
+    aco_share_stack_t *stack = aco_share_stack_new(0);
+    not_readable = mmap(NULL, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    sigaction(SIGSEGV, &action, &before);
+    to_resume = aco_create(main_co, stack, 0, touches, NULL);
+    caller_of_resume();
+    CHECK(to_resume->is_end);
+    CHECK(depth > 0 && depth < 20);
+    if (WALKS_THROUGH_SIGNALS)
+        CHECK(passed(touches));
+    CHECK_EQ(passed(resume_from_here), IS_LINKED && passed(touches));
+    CHECK_EQ(passed(caller_of_resume), IS_LINKED && passed(touches));
+    aco_destroy(to_resume);
+    aco_share_stack_destroy(stack);
+    aco_destroy(main_co);
+    sigaction(SIGSEGV, &before, NULL);
+    munmap((void *)(uintptr_t)not_readable, page);
+}
+
 static int cleaned_inside, cleaned_outside;
 
 static void clean_up(int **what)
@@ -319,6 +393,11 @@ int main(void)
     in_a_cleanup();
     over_saved_frames();
     nested();
+#ifndef ACO_CONFIG_NO_INLINE
+    consume();
+#endif
+    if (!UNDER_TSAN) /* for which a handler returns */
+        from_a_signal();
     forced();
 #ifdef FRAME_POINTERS
     frame_pointers();

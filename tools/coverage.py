@@ -1,9 +1,11 @@
 """coverage.py BUILD [--list]: the lines of the core that no test of BUILD (gcc --coverage, after its tests) has run.
 
 Core is what Linux on x86-64 compiles of src/*.c, src/*.h, include/aco.h and include/aco/*.h; a line that a header gives to many
-programs counts as run where one of them ran it. Fails when less than 95 % of the lines were run, and when tools/coverage.txt
-does not explain one that was not: there, a line "FILE: TEXT" is a source line without its indentation, and the comment above it
-says why no test of this build runs it. An explanation of a line that is gone is an error too. --list prints what is not explained in that form.
+programs counts as run where one of them ran it, and is not seen where none of them compiles it. Fails when less than 95 % of the
+lines were run, when a file of src/*.c has no counts, and when tools/coverage.txt does not explain a line that was not run: there,
+a line "FILE: TEXT" is every source line of that text, without its indentation, and the comment above it says why no test of this
+build runs it. An explanation without a reason, and one of a line that is gone, is an error too. --list prints what is not
+explained in that form.
 """
 import collections
 import json
@@ -37,15 +39,27 @@ def counts(build):
 
 
 def explained():
+    entries, reason = set(), False
     with open(os.path.join(ROOT, "tools/coverage.txt"), encoding="utf-8") as file:
-        return {line.rstrip("\n") for line in file if line.strip() and not line.startswith("#")}
+        for line in map(str.strip, file):
+            if not line or line.startswith("#"):
+                reason = bool(line)
+            elif not reason:
+                sys.exit(f"tools/coverage.txt: without a reason: {line}")
+            else:
+                entries.add(line)
+    return entries
 
 
 def main():
     build, listing = os.path.abspath(sys.argv[1]), "--list" in sys.argv
     known, used, unexplained = explained(), set(), []
     total = run = 0
-    for name, lines in sorted(counts(build).items()):
+    found = counts(build)
+    for unit in sorted(os.listdir(os.path.join(ROOT, "src"))):
+        if unit.endswith(".c") and f"src/{unit}" not in found:
+            unexplained.append(f"src/{unit}: no counts: not run at all")
+    for name, lines in sorted(found.items()):
         with open(os.path.join(ROOT, name), encoding="utf-8") as file:
             text = [line.strip() for line in file]
         missed = [number for number in sorted(lines) if not lines[number]]

@@ -32,23 +32,25 @@
 #define ACO__ASM_OUTERMOST ACO__ASM_FUNCTION("aco__outermost") "\t.cfi_personality 0x1b,aco__outermost_personality\n"
 #endif
 
-/* The chain of frames goes on from a coroutine's outermost one to its resumer, whose context is found from what is there anyhow, at no
- * cost to a switch: the stack's record stands at the stack's top. In C, `stack` being that record:
+/* The chain of frames goes on from a coroutine's outermost one to its resumer, whose context is found from what is there anyhow,
+ * at no cost to a switch: the stack's record stands at the stack's top. In C, `stack` being that record:
  *
  *   thread  = *stack->aco__home
  *   context = stack->owner == thread->running ? thread->linked : stack->aco__outer
  *
  * that is, the resumer's in the thread's record, for the coroutine that runs there; for one that waits what its nested resume has
  * put aside; and for all others a context of zeros, whose return address of NULL is the end of the stack. So it is for a
- * coroutine that another thread than that of its beginning runs, as a switch tells nobody, and for one whose resumer's frames are saved.
+ * coroutine that another thread than that of its beginning runs, as a switch tells nobody, and for one whose resumer's frames are
+ * saved.
  *
  * As Valgrind reads expressions in unwind tables: no branches, no dup, swap or over, hence
  *   aco__outer + (linked - aco__outer) * (owner == running)
  *
- * `sp`: the stack pointer's number in DWARF; `below`: the bytes from there to the record. Numbers of operations: DWARF 5, table 7.9. */
+ * `sp`: the stack pointer's number in DWARF; `below`: the bytes from there to the record, as SLEB128. Numbers of operations:
+ * DWARF 5, table 7.9. */
 #if defined(__ELF__) && !defined(ACO_CONFIG_UCONTEXT) && \
     (defined(__x86_64__) || defined(__i386__) || defined(__aarch64__) || defined(__loongarch__) || defined(__powerpc64__) || \
-     (defined(__riscv) && __riscv_xlen == 64))
+     defined(__s390x__) || (defined(__riscv) && __riscv_xlen == 64))
 #define ACO__LINKS
 #if __SIZEOF_POINTER__ == 8 /* offsets asserted in core.c */
 #define ACO__ASM_OFFSET(bytes64, bytes32) bytes64
@@ -65,7 +67,12 @@
 #define ACO__ASM_OF_STACK(sp, below, offset) ACO__DW_BREG(sp, below) ACO__DW_PLUS_UCONST(offset) ACO__DW_DEREF
 #define ACO__ASM_OF_THREAD(sp, below, offset)                                                                          \
     ACO__ASM_OF_STACK(sp, below, ACO__ASM_OFFSET("56", "28")) ACO__DW_DEREF ACO__DW_PLUS_UCONST(offset) ACO__DW_DEREF
-#define ACO__ASM_CONTEXT(sp, below) /* 37 bytes */                                                                     \
+#ifdef __s390x__ /* `below` takes two bytes */
+#define ACO__ASM_CONTEXT_BYTES "42"
+#else
+#define ACO__ASM_CONTEXT_BYTES "37"
+#endif
+#define ACO__ASM_CONTEXT(sp, below)                                                                                    \
     ACO__ASM_OF_STACK(sp, below, ACO__ASM_OFFSET("64", "32"))                                                          \
     ACO__ASM_OF_THREAD(sp, below, ACO__ASM_OFFSET("112", "68"))                                                        \
     ACO__ASM_OF_STACK(sp, below, ACO__ASM_OFFSET("64", "32")) ACO__DW_MINUS                                            \
@@ -73,9 +80,10 @@
     ACO__ASM_OF_STACK(sp, below, ACO__ASM_OFFSET("16", "8")) ACO__DW_EQ ACO__DW_MUL ACO__DW_PLUS
 
 /* DW_CFA_def_cfa_expression, DW_CFA_expression */
-#define ACO__ASM_LINK_CFA(sp, below) "\t.cfi_escape 0x0f,38," ACO__ASM_CONTEXT(sp, below) "0x06\n"
+#define ACO__ASM_LINK_CFA(sp, below)                                                                                   \
+    "\t.cfi_escape 0x0f," ACO__ASM_CONTEXT_BYTES "+1," ACO__ASM_CONTEXT(sp, below) "0x06\n"
 #define ACO__ASM_LINK_REGISTER(number, sp, below, offset)                                                              \
-    "\t.cfi_escape 0x10," number ",39," ACO__ASM_CONTEXT(sp, below) "0x23," offset "\n"
+    "\t.cfi_escape 0x10," number "," ACO__ASM_CONTEXT_BYTES "+2," ACO__ASM_CONTEXT(sp, below) "0x23," offset "\n"
 /* Return address, frame pointer, base pointer. */
 #define ACO__ASM_LINK(sp, below, pc, bp, base)                                                                         \
     ACO__ASM_LINK_CFA(sp, below)                                                                                       \

@@ -88,10 +88,10 @@ __asm__(".text\n"
  * aco__shadow_begin(rdi: a token; src/shadow.h) is on the caller's shadow stack, by the call on the new one, which is what the
  * call is for, and at the end on the caller's. rdx: the caller's shadow stack pointer, 8 below which its token stands meanwhile.
  *
- * Unwinders look one byte before a return address: at the nops, or the call. They find this function, named aco__outermost, and go on
- * in the resumer (assembly.h), or find by an undefined rip the end of the stack. A signal frame, for two reasons: gdb takes it from
- * any stack to any other, and the place in the resumer is not one after a call. A cancellation that was caught and thrown again
- * lands at aco__cancel_landing (end.c). */
+ * Unwinders look one byte before a return address: at the nops, or the call. They find this function, named aco__outermost, and
+ * go on in the resumer (assembly.h), or find by an undefined rip the end of the stack. A signal frame, for two reasons: gdb takes
+ * it from any stack to any other, and the place in the resumer is not one after a call. A cancellation that was caught and thrown
+ * again lands at aco__cancel_landing (end.c). */
 #if defined(__CET__) && (__CET__ & 2)
 #define ACO__ASM_SHADOW_BEGIN                                                                                          \
     ACO__ASM_INSIDE("aco__shadow_begin")                                                                               \

@@ -379,8 +379,8 @@ static void make_thread_exit_key(void)
 }
 
 #ifdef ACO__THREAD_SLOT
-/* macOS: a thread's values stand in an array at the thread pointer, by their keys. That is nowhere promised, so it is tried out. The
- * last of them is the last that a key is given out for. */
+/* macOS: a thread's values stand in an array at the thread pointer, by their keys. That is nowhere promised, so it is tried out.
+ * The last of them is the last that a key is given out for. */
 enum { LAST_KEY = 767 };
 uintptr_t aco__thread_slot = LAST_KEY * sizeof(void *);
 

@@ -213,8 +213,8 @@ static void NTAPI on_thread(void *module, DWORD reason, void *unused)
 /* Behind those of the run time, whose thread-local destructors may use coroutines. */
 __attribute__((section(".CRT$XLY"), used)) static const PIMAGE_TLS_CALLBACK callback = on_thread;
 
-/* The loader tells of the unloading before the module's own destructors run, which may use coroutines. What is registered before any
- * of them is called after all. */
+/* The loader tells of the unloading before the module's own destructors run, which may use coroutines. What is registered before
+ * any of them is called after all. */
 static void module_ends(void)
 {
     if (unloading) {

@@ -61,9 +61,10 @@ _Unwind_Reason_Code aco__seh_backtrace(_Unwind_Trace_Fn visit, void *arg)
 /* ---- Unwinding ----
  *
  * Frames without a handler only need to be seen. The handlers of the others are called by unwinding to their callers, by the
- * protocol of libgcc's second phase: a handler may go to a landing pad, at whose end _Unwind_Resume() reads from private_ where to
- * go on. That is aco__seh_resumed, in the caller, which it calls back: the caller's frame is the next. */
-enum { LIBGCC_STOP, TARGET_FRAME, TARGET_IP, RDX, STOP_FUNCTION, CALLER_IP }; /* in private_; the first four are libgcc's, of which the first stays 0 */
+ * protocol of libgcc's second phase: a handler may go to a landing pad, at whose end _Unwind_Resume() reads from private_ where
+ * to go on. That is aco__seh_resumed, in the caller, which it calls back: the caller's frame is the next. */
+/* In private_; the first four are libgcc's, of which the first stays 0. */
+enum { LIBGCC_STOP, TARGET_FRAME, TARGET_IP, RDX, STOP_FUNCTION, CALLER_IP };
 enum { GCC_THROW = 0x20474343 };
 
 _Static_assert(offsetof(struct _Unwind_Exception, private_[CALLER_IP]) == 56, "as aco__seh_resumed has it");

@@ -160,7 +160,8 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
 #define ACO__NOBODY_RUNS                                                                                               \
     "mov r2,#0\n\t"                                                                                                    \
     "str r2," ACO__FIELD(ACO__THREAD, ACO__RUNNING) "\n\t"
-/* Behind a jump. adr counts from a multiple of 4, and a Thumb function's section is one of 2 only, unless something in it asks. */
+/* Behind a jump. adr counts from a multiple of 4, and a Thumb function's section is one of 2 only, unless something in it
+ * asks. */
 #define ACO__ARRIVAL ".p2align 2\n1:\n\t"
 
 /* ---- Generators ---- */
