@@ -107,6 +107,9 @@ static __attribute__((noinline)) void deep_in_coroutine(void)
 static int is_the_end(uintptr_t where)
 {
     uintptr_t mode = 1; /* Thumb's bit, which the unwinder leaves out */
+#ifdef ACO_CONFIG_UCONTEXT /* in a function of the C library's */
+    where = outermost;
+#endif
     return depth > 1 && depth < 20 && (outermost | mode) == (where | mode) && !passed(resume_from_here) && !passed(caller_of_resume);
 }
 
