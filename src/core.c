@@ -3,6 +3,9 @@
  * bodies are the header's, or assembly where src/arch/ has a faster one. */
 #define ACO__FAST ACO_API
 #define ACO__OUT_OF_LINE
+#if defined(ACO_CONFIG_UCONTEXT) && !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* the names of a ucontext_t's registers */
+#endif
 
 #ifndef ACO_CONFIG_UCONTEXT /* whose file needs internal.h: below */
 /* What several architectures share stands here, for tools/amalgamate.sh puts a file in place once. */

@@ -101,6 +101,13 @@ ACO__UNOBSERVED __attribute__((noinline, noreturn)) static void begin_on(const a
     ucontext_t first;
     record()->first = *to;
     getcontext(&first);
+#if defined(__x86_64__) /* ends the chain of frame pointers */
+    first.uc_mcontext.gregs[REG_RBP] = 0;
+#elif defined(__i386__)
+    first.uc_mcontext.gregs[REG_EBP] = 0;
+#elif defined(__aarch64__)
+    first.uc_mcontext.regs[29] = 0;
+#endif
     first.uc_stack.ss_sp = (char *)to->sp - ROOM;
     first.uc_stack.ss_size = ROOM;
     first.uc_link = NULL;
