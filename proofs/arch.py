@@ -180,4 +180,12 @@ PPC64LE = Arch(
     special={"lr": "LR", "ctr": "CTR", **{"fr%d" % n: "f%d" % n for n in range(32)}, **{"v%d" % n: "vs%d" % (32 + n) for n in range(32)}},
     targets={"gcc": ["powerpc64le-linux-gnu-gcc-12"], "clang": ["clang-19", "--target=powerpc64le-linux-gnu"]})
 
-ARCHES = {arch.name: arch for arch in (X86_64, I386, AARCH64, ARM, THUMB, RISCV64, PPC64LE)}
+# Debian 12 has neither compiler nor headers for it. AArch64's, which are LP64 and little-endian too, have the same types; nothing
+# of them is in a switch. Without LSX, which clang has by default, and whose loads and stores Sleigh names only.
+ITS_HEADERS = ["-nostdlibinc", *("-isystem/usr/aarch64-linux-gnu/include" + part for part in ("/c++/12", "/c++/12/aarch64-linux-gnu", ""))]
+LOONGARCH64 = RISCV64._replace(
+    name="loongarch64", table="loongarch64", language="Loongarch:LE:64:lp64d", frame="fp", base="s8", controls=(Control("fcsr", 0x31f, 32, 4),),
+    thread_relocations=(11,), room=128, traps=("break",), begin_pad=b"", special={"fcsr0": "fcsr"},
+    targets={"clang": ["clang-19", "--target=loongarch64-linux-gnu", "-march=loongarch64", *ITS_HEADERS]})
+
+ARCHES = {arch.name: arch for arch in (X86_64, I386, AARCH64, ARM, THUMB, RISCV64, PPC64LE, LOONGARCH64)}
