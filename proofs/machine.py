@@ -6,7 +6,13 @@ import pypcode
 from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 
-from terms import add, apply, const, fresh, is_const, is_poisoned, joined, make, piece_of, signed, split
+from terms import Term, add, apply, const, fresh, is_const, is_poisoned, joined, make, piece_of, signed, split
+
+
+# Sleigh's names for what changes nothing that is looked at: barriers, hints, traps, what the next instruction set is, FPSCR.
+WITHOUT_EFFECT = {"LOCK", "UNLOCK", "ShadowStackPush8B", "Hint_Prefetch", "setISAMode", "DataMemoryBarrier", "HintPreloadData",
+                  "ClearExclusiveLocal", "ExclusiveAccess", "dbar", "sync", "instructionSynchronize", "dataCacheBlockTouch",
+                  "dataCacheBlockTouchForStore", "MoveToFPSCRFields", "trapWord", "ebreak"}
 
 
 class NotUnderstood(Exception):
@@ -102,8 +108,34 @@ class Program:
             except (pypcode.BadDataError, pypcode.UnimplError) as error:
                 raise NotUnderstood("%#x: %s" % (at, error))
             length = sum(v.size for op in ops if op.opcode == pypcode.OpCode.IMARK for v in op.inputs)
-            self.cache[at] = (length, [Operation(op) for op in ops if op.opcode != pypcode.OpCode.IMARK])
+            operations = [Operation(op) for op in ops if op.opcode != pypcode.OpCode.IMARK]
+            self.cache[at] = (length, self.vsx(at, operations) if self.arch.targets_last else operations)
         return self.cache[at]
+
+    def vsx(self, at, operations):
+        """Power's moves of doublewords, which Sleigh has wrong (lxsdx fills the register from 16 bytes) or names only. A register's
+        doubleword 0 is the upper one here."""
+        mnemonic, _, rest = self.text(at).partition(" ")
+        if mnemonic not in ("lxsdx", "stxsdx", "xxpermdi"):
+            return operations
+        half = lambda name, number: ("register", self.registers[name.strip()][0] + (0 if number else 8), 8)
+        operands = rest.split(",")
+        if mnemonic == "xxpermdi":
+            which, parts = int(operands[3], 0), [("unique", 0, 8), ("unique", 8, 8)]
+            return [Operation.copy(parts[0], half(operands[1], which >> 1)), Operation.copy(parts[1], half(operands[2], which & 1)),
+                    Operation.copy(half(operands[0], 0), parts[0]), Operation.copy(half(operands[0], 1), parts[1])]
+        for op in operations:
+            if op.name == "LOAD":
+                op.output = half(operands[0], 0)
+            elif op.name == "STORE":
+                op.inputs[2] = half(operands[0], 0)
+        return [op for op in operations if op.name != "CALLOTHER"]
+
+    def only_decides(self, at):
+        """Whether the instruction there computes in registers, and perhaps branches by what it finds."""
+        return all(op.name not in ("LOAD", "STORE", "CALL", "CALLIND", "CALLOTHER", "BRANCHIND", "RETURN", "BRANCH") and
+                   all(space in ("const", "register", "unique") for space, *_ in op.inputs[op.name == "CBRANCH":])
+                   for op in self.instruction(at)[1])
 
     def text(self, at):
         data = self.bytes_at(at, 16) or self.bytes_at(at, 4)
@@ -126,12 +158,21 @@ class Operation:
             self.name, self.inputs = "COPY", self.inputs[1:]
 
 
+    @classmethod
+    def copy(cls, output, value):
+        operation = cls.__new__(cls)
+        operation.name, operation.other, operation.output, operation.inputs = "COPY", "", output, [value]
+        return operation
+
+
 class State:
     def __init__(self):
         self.registers, self.memory = {}, {}
+        self.facts = {}  # condition: whether it held; since a path was last joined with another
 
     def copy(self):
         other = State()
+        other.facts = dict(self.facts)
         other.registers = dict(self.registers)
         other.memory = {base: dict(cells) for base, cells in self.memory.items()}
         return other
@@ -233,12 +274,17 @@ class Machine:
                     if name == "CBRANCH":
                         taken = self.value(state, unique, op.inputs[1])
                         client.uses(state, taken, "a condition")
+                        condition, holds = plain(taken)
+                        if condition in state.facts:
+                            taken = const(1, state.facts[condition] == holds)
                         if is_const(taken):
                             if not taken.args[0]:
                                 index += 1
                                 continue
                         else:
-                            todo.append((index + 1, state.copy(), dict(unique), conditions + ((taken, False),)))
+                            other = state.copy()
+                            state.facts[condition], other.facts[condition] = holds, not holds
+                            todo.append((index + 1, other, dict(unique), conditions + ((taken, False),)))
                             conditions += ((taken, True),)
                     if space == "const":  # within the instruction
                         index += signed(offset, size)
@@ -257,15 +303,38 @@ class Machine:
                     address = client.settled(self.value(state, unique, op.inputs[1]))
                     client.store(state, address, self.value(state, unique, op.inputs[2]))
                 elif name == "CALLOTHER":
-                    if op.output:
-                        thread = any(name in op.other for name in self.arch.other_thread)
-                        self.set_value(state, unique, op.output, self.register(state, self.arch.thread_pointer) if thread
-                                       else fresh(op.output[2], "other"))
+                    self.other(state, unique, op)
                 else:
                     arguments = [self.value(state, unique, v) for v in op.inputs]
                     self.set_value(state, unique, op.output, apply(name, op.output[2], *arguments))
                 index += 1
         return done
+
+
+    def other(self, state, unique, op):
+        """What Sleigh names only: of what it computes nothing is known, but what from."""
+        arguments = op.inputs[1:]
+        if op.output and any(name in op.other for name in self.arch.other_thread):
+            self.set_value(state, unique, op.output, self.register(state, self.arch.thread_pointer))
+            return
+        written = op.output
+        if not written:
+            name = op.other.partition("(")[0].strip()
+            if name in WITHOUT_EFFECT:
+                return
+            if not self.arch.targets_last or arguments[-1][0] != "register":
+                raise NotUnderstood("what does %s?" % op.other)
+            written = arguments[-1]
+        poison = any(is_poisoned(self.value(state, unique, argument)) for argument in arguments)
+        self.set_value(state, unique, written, fresh(written[2], "other", poison))
+
+
+def plain(condition):
+    """A condition, or the one that it negates, and whether it is the condition itself."""
+    if condition.op == "BOOL_NEGATE":
+        other, holds = plain(condition.args[0])
+        return other, not holds
+    return (make("INT_EQUAL", 1, *condition.args), False) if condition.op == "INT_NOTEQUAL" else (condition, True)
 
 
 # ---- Joining ----
@@ -275,8 +344,8 @@ class Join:
     """What holds in both of two states, by anti-unification: equal terms stay, pairs of different ones become a variable, one for
     each pair. Variables that were made at this place before go on to stand for what they stand for, while they can."""
 
-    def __init__(self, ours, alignment):
-        self.ours, self.pairs, self.partner, self.changed, self.alignment = ours, {}, {}, False, alignment
+    def __init__(self, ours, client):
+        self.ours, self.pairs, self.partner, self.changed, self.client = ours, {}, {}, False, client
 
     def term(self, a, b):
         if a is b:
@@ -290,8 +359,9 @@ class Join:
         (x, c), (y, d) = split(a), split(b)
         if c == d and c != 0 and x is not None and y is not None and a is not b:
             return add(self.term(x, y), c)
-        aligned = self.alignment(a) == self.alignment(b) == 0
-        if a in self.ours and (aligned or self.alignment(a) is None) and self.partner.setdefault(a, b) is b:
+        client = self.client
+        aligned, saved = client.alignment(a) == client.alignment(b) == 0, client.is_saved_or_zero(a) and client.is_saved_or_zero(b)
+        if a in self.ours and (aligned or client.alignment(a) is None) and (saved or a not in client.saved) and self.partner.setdefault(a, b) is b:
             self.pairs[a, b] = a
             return a
         if a.op == "mixed" or b.op == "mixed":  # in one of them perhaps as it was
@@ -304,7 +374,9 @@ class Join:
         variable = fresh(a.size, "join", poison=is_poisoned(a) or is_poisoned(b))
         self.ours.add(variable)
         if aligned:
-            self.alignment.__self__.aligned.add(variable)
+            client.aligned.add(variable)
+        if saved:
+            client.saved.add(variable)
         self.partner[variable] = b
         self.pairs[a, b] = variable
         return variable
@@ -338,4 +410,20 @@ class Join:
             kept = self.cells(cells, match)
             if kept:
                 out.memory[name] = kept
+        for a, held in old.facts.items():
+            both = [self.same(a, b) for b, too in new.facts.items() if too == held]
+            facts = dict.fromkeys((term for term in both if term is not None), held)
+            out.facts.update(facts)
+            self.changed |= not facts
         return out
+
+    def same(self, a, b):
+        """A term that stands for `a` there and for `b` here, by the variables that there are, or None."""
+        if a is b and self.ours.isdisjoint(a.free):
+            return a
+        if (a, b) in self.pairs:
+            return self.pairs[a, b]
+        if a.op != b.op or a.size != b.size or a.op in ("var", "const") or len(a.args) != len(b.args):
+            return None
+        args = [self.same(x, y) if isinstance(x, Term) and isinstance(y, Term) else x if x == y else None for x, y in zip(a.args, b.args)]
+        return None if None in args else make(a.op, a.size, *args)

@@ -233,7 +233,11 @@ class Function:
         return any(b is base and o <= offset < o + words * self.arch.word for b, o, words in self.escaped)
 
     def is_saved(self, term):
-        return term in self.entry_values or split(term)[0] in self.stack_bases or bool(term.free) and term.free <= self.narrow
+        return term in self.entry_values or term in self.saved or split(term)[0] in self.stack_bases or bool(term.free) and term.free <= self.narrow
+
+    def is_saved_or_zero(self, term):
+        """A saved stack pointer may be 0 where none is."""
+        return self.is_saved(term) or term is const(term.size, 0)
 
     def forget_escaped(self, state):
         """What other functions may write to: what an address of the frame that they were given leads to, up to the next place where
@@ -305,6 +309,7 @@ class Function:
 
     def walk(self):
         self.claims.begin(self.name)
+        self.saved = set()  # variables that stand for saved values, or 0
         self.stack_bases, self.accesses, self.at = set(), [], self.entry
         state = self.initial.copy()
         self.stack_bases = {self.sp0}
@@ -319,7 +324,12 @@ class Function:
                 if steps > 60000:
                     raise NotUnderstood("%s does not settle" % self.name)
                 if at in joins and at in self.states and not forced:
-                    join = Join(self.ours.setdefault(at, set()), self.alignment)
+                    beyond = self.decided(at, state)
+                    if beyond:
+                        at, state = beyond
+                        joins.add(at)
+                        continue
+                    join = Join(self.ours.setdefault(at, set()), self)
                     state = join.state(self.states[at], state)
                     if not join.changed:
                         break
@@ -338,6 +348,21 @@ class Function:
                 else:
                     todo += [(to, other, False) for to, other in ends]
                     break
+
+    def decided(self, at, state):
+        """Where this path goes on behind a branch just here, that goes one way alone after what it has passed: compilers test again what
+        they join. Else None."""
+        for _ in range(2):
+            if at in self.at_begin or not self.program.only_decides(at):
+                return None
+            branch = [op.name for op in self.program.instruction(at)[1]][-1:] == ["CBRANCH"]
+            ends = self.step(state.copy(), at)
+            if len(ends) != 1 or isinstance(ends[0][0], tuple):
+                return None
+            at, state = ends[0]
+            if branch:
+                return at, state
+        return None
 
     def alignment(self, term):
         """term modulo what it is at calls, or None."""
@@ -515,6 +540,7 @@ class Function:
         self.reached.add(site.name)
         self.claims.begin(site.name)
         begin = state
+        begin.facts = {}  # what the theorems assume is the conditions of the sequence's own paths
         for name in (*self.arch.status, *(c.register for c in self.arch.controls), *self.arch.carried, self.arch.leaving, self.arch.entered,
                      *self.arch.exchange.values(), self.arch.frame, self.arch.base, self.arch.thread_pointer):
             self.machine.register(begin, name)  # has a name from now on
