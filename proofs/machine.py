@@ -211,6 +211,12 @@ class State:
         for i in range(term.size):
             cells[at + i] = (term, i)
 
+    def replace(self, term, by):
+        for cells in (self.registers, *self.memory.values()):
+            for at, (old, i) in cells.items():
+                if old is term:
+                    cells[at] = (by, i)
+
     @staticmethod
     def known(cells, at, size):
         return all(at + i in cells for i in range(size))
@@ -275,15 +281,17 @@ class Machine:
                         taken = self.value(state, unique, op.inputs[1])
                         client.uses(state, taken, "a condition")
                         condition, holds = plain(taken)
-                        if condition in state.facts:
-                            taken = const(1, state.facts[condition] == holds)
+                        known = client.decides(state, condition)
+                        if known is not None:
+                            taken = const(1, known == holds)
                         if is_const(taken):
                             if not taken.args[0]:
                                 index += 1
                                 continue
                         else:
                             other = state.copy()
-                            state.facts[condition], other.facts[condition] = holds, not holds
+                            client.learns(state, condition, holds)
+                            client.learns(other, condition, not holds)
                             todo.append((index + 1, other, dict(unique), conditions + ((taken, False),)))
                             conditions += ((taken, True),)
                     if space == "const":  # within the instruction
@@ -325,6 +333,8 @@ class Machine:
             if not self.arch.targets_last or arguments[-1][0] != "register":
                 raise NotUnderstood("what does %s?" % op.other)
             written = arguments[-1]
+            if "madd" not in name and "msub" not in name:
+                arguments = arguments[:-1]
         poison = any(is_poisoned(self.value(state, unique, argument)) for argument in arguments)
         self.set_value(state, unique, written, fresh(written[2], "other", poison))
 
@@ -360,8 +370,9 @@ class Join:
         if c == d and c != 0 and x is not None and y is not None and a is not b:
             return add(self.term(x, y), c)
         client = self.client
-        aligned, saved = client.alignment(a) == client.alignment(b) == 0, client.is_saved_or_zero(a) and client.is_saved_or_zero(b)
-        if a in self.ours and (aligned or client.alignment(a) is None) and (saved or a not in client.saved) and self.partner.setdefault(a, b) is b:
+        aligned, or_zero = client.alignment(a) == client.alignment(b) == 0, client.both_or_zero(a, b)
+        if a in self.ours and (aligned or client.alignment(a) is None) and client.or_zero.get(a) in (None, or_zero) and \
+                self.partner.setdefault(a, b) is b:
             self.pairs[a, b] = a
             return a
         if a.op == "mixed" or b.op == "mixed":  # in one of them perhaps as it was
@@ -375,8 +386,8 @@ class Join:
         self.ours.add(variable)
         if aligned:
             client.aligned.add(variable)
-        if saved:
-            client.saved.add(variable)
+        if or_zero is not None:
+            client.or_zero[variable] = or_zero
         self.partner[variable] = b
         self.pairs[a, b] = variable
         return variable

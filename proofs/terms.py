@@ -157,12 +157,18 @@ def apply(op, size, *args):
             if op == "INT_OR" and value == mask(size):
                 return b
             if op == "INT_AND" and size == 1:  # bit by bit, as processors write their flags: what is replaced goes
+                if may_be_set(a) & ~value == 0:
+                    return a
+                if may_be_set(a) & value == 0:
+                    return const(1, 0)
                 if a.op == op and is_const(a.args[1]):
                     return apply(op, size, a.args[0], const(size, value & a.args[1].args[0]))
                 if a.op == "INT_OR":
                     return apply("INT_OR", size, apply(op, size, a.args[0], b), apply(op, size, a.args[1], b))
                 if a.op == "INT_RIGHT" and is_const(a.args[1]) and a.args[1].args[0] < 8:
                     return apply("INT_RIGHT", size, apply(op, size, a.args[0], const(size, value << a.args[1].args[0])), a.args[1])
+            if op == "INT_RIGHT" and size == 1 and a.op == "INT_LEFT" and a.args[1] is b and may_be_set(a.args[0]) << value <= 0xff:
+                return a.args[0]
         if a is b:
             if op in ("INT_XOR", "BOOL_XOR"):
                 return const(size, 0)
@@ -182,6 +188,20 @@ def apply(op, size, *args):
     if op == "PIECE":
         return joined(a, b)
     return make(op, size, *args)
+
+
+def may_be_set(term):
+    """The bits of a byte that may be 1."""
+    if term.op == "const":
+        return term.args[0]
+    if term.op in COMPARE or term.op.startswith("BOOL_"):
+        return 1
+    if term.op == "INT_OR":
+        return may_be_set(term.args[0]) | may_be_set(term.args[1])
+    if term.op in ("INT_LEFT", "INT_RIGHT", "INT_AND") and is_const(term.args[1]):
+        bits, by = may_be_set(term.args[0]), term.args[1].args[0]
+        return bits & by if term.op == "INT_AND" else (bits << by & 0xff if term.op == "INT_LEFT" else bits >> by) if by < 8 else 0
+    return 0xff
 
 
 def piece_of(term, at, size):

@@ -233,11 +233,29 @@ class Function:
         return any(b is base and o <= offset < o + words * self.arch.word for b, o, words in self.escaped)
 
     def is_saved(self, term):
-        return term in self.entry_values or term in self.saved or split(term)[0] in self.stack_bases or bool(term.free) and term.free <= self.narrow
+        return term in self.entry_values or term in self.or_zero or split(term)[0] in self.stack_bases or bool(term.free) and term.free <= self.narrow
 
-    def is_saved_or_zero(self, term):
-        """A saved stack pointer may be 0 where none is."""
-        return self.is_saved(term) or term is const(term.size, 0)
+    def both_or_zero(self, a, b):
+        """The address in the frame of which each of the two is the value, where it is not 0, or None: a stack pointer that was saved,
+        where it was."""
+        def address(term):
+            return term if split(term)[0] is self.sp0 else self.or_zero.get(term)
+        x, y = address(a), address(b)
+        if x is y or y is None and b is const(b.size, 0):
+            return x
+        return y if x is None and a is const(a.size, 0) else None
+
+    def decides(self, state, condition):
+        """Whether a condition holds, where that is known: no address in the frame is 0."""
+        if condition.op == "INT_EQUAL" and split(condition.args[0])[0] is self.sp0 and is_const(condition.args[1]) and not condition.args[1].args[0]:
+            return False
+        return state.facts.get(condition)
+
+    def learns(self, state, condition, holds):
+        state.facts[condition] = holds
+        term = condition.args[0] if condition.args else None
+        if condition.op == "INT_EQUAL" and term in self.or_zero and condition.args[1] is const(term.size, 0):
+            state.replace(term, condition.args[1] if holds else self.or_zero[term])
 
     def forget_escaped(self, state):
         """What other functions may write to: what an address of the frame that they were given leads to, up to the next place where
@@ -309,7 +327,7 @@ class Function:
 
     def walk(self):
         self.claims.begin(self.name)
-        self.saved = set()  # variables that stand for saved values, or 0
+        self.or_zero = {}  # variables that are an address in the frame, or 0
         self.stack_bases, self.accesses, self.at = set(), [], self.entry
         state = self.initial.copy()
         self.stack_bases = {self.sp0}
