@@ -74,6 +74,7 @@ class Arch(NamedTuple):
     toc: str = ""         # the register that addresses by it are relative to
     header: int = 0       # above the stack pointer, what a callee may write: up to here, but for the first word
     narrow: tuple = ()    # registers of four bits, which Sleigh keeps in eight
+    back_chain: bool = False  # the word at the stack pointer leads to the caller's frame, and compilers use it
     targets_last: bool = False  # what Sleigh names only names the register that it writes last
     prologue_below: bool = False  # registers are saved below the stack pointer before it moves, in the red zone
     pushes: bool = False  # no red zone: a sequence may write the word below the stack pointer, by a call to find itself or a push
@@ -177,7 +178,7 @@ PPC64LE = Arch(
     exchange={"pc": "r3", "bp": "r4", "sp": "r6", "base": "r7", "value": "r5"}, controls=(),  # FPSCR is single bits there
     arguments=tuple("r%d" % n for n in range(3, 11)), entry=0, return_address="LR", tls_offset=lambda value, size, align: value - 0x7000,
     thread_relocations=(73,), room=224, entry_below_top=32, return_word=2, start_words=8, traps=("trap",),
-    goes_by="r12", toc="r2", header=24, prologue_below=True, targets_last=True, narrow=tuple("cr%d" % n for n in range(8)),
+    goes_by="r12", toc="r2", header=24, prologue_below=True, targets_last=True, back_chain=True, narrow=tuple("cr%d" % n for n in range(8)),
     special={"lr": "LR", "ctr": "CTR", **{"fr%d" % n: "f%d" % n for n in range(32)}, **{"v%d" % n: "vs%d" % (32 + n) for n in range(32)}},
     targets={"gcc": ["powerpc64le-linux-gnu-gcc-12"], "clang": ["clang-19", "--target=powerpc64le-linux-gnu"]})
 

@@ -409,7 +409,10 @@ class Join:
     def state(self, old, new):
         out = State()
         out.registers = self.cells(old.registers, new.registers)
+        top, chain = self.back_chain(out, old, new) if self.client.arch.back_chain else (None, {})
         for base, cells in old.memory.items():
+            if base is top:
+                cells = {at: cell for at, cell in cells.items() if at not in chain}
             match = new.memory.get(base)
             name = base
             if match is None:
@@ -421,12 +424,26 @@ class Join:
             kept = self.cells(cells, match)
             if kept:
                 out.memory[name] = kept
+        if chain:
+            out.memory.setdefault(top, {}).update(chain)
         for a, held in old.facts.items():
             both = [self.same(a, b) for b, too in new.facts.items() if too == held]
             facts = dict.fromkeys((term for term in both if term is not None), held)
             out.facts.update(facts)
             self.changed |= not facts
         return out
+
+    def back_chain(self, out, old, new):
+        """The word at a stack pointer that is not the same distance from anything here and there: the pointer's base, and what is there."""
+        client, word = self.client, self.client.arch.word
+        (top, low), (x, c), (y, d) = (split(client.machine.register(state, client.arch.sp)) for state in (out, old, new))
+        if top not in self.ours:
+            return None, {}
+        here, there = ({low + k: state.memory[base][at + k] for k in range(word) if at + k in state.memory.get(base, {})}
+                       for state, base, at in ((old, x, c), (new, y, d)))
+        client.also_at.setdefault(top, set()).update(place for base, at in ((x, c), (y, d)) if base is not top
+                                                     for place in ((base, at), *client.also_at.get(base, ())))
+        return top, self.cells(here, there)
 
     def same(self, a, b):
         """A term that stands for `a` there and for `b` here, by the variables that there are, or None."""

@@ -10,6 +10,8 @@ from arch import ROOT
 
 SWITCH, STACK, GENERATOR, API = "include/aco/arch/x86_64.h", "src/stack.c", "include/aco/generator.h", "include/aco.h"
 I386, OUT_OF_LINE = "include/aco/arch/i386.h", "src/arch/x86_64.h"
+LOONGARCH = dict(arch="loongarch64", compiler="clang")
+LOONGARCH64 = "include/aco/arch/loongarch64.h"
 RESUME, YIELD, DOUBLES = ["resume_once"], ["ends"], ["doubles"]
 
 
@@ -114,6 +116,12 @@ FAULTS = [
           "kept.sp exit.sp", arch="i386", flags="-O2 -m32 -msse2 -fPIC"),
     Fault("i386: the word beside the thread slot's in the offset table", I386, "$_GLOBAL_OFFSET_TABLE_+(.-9b)", "$_GLOBAL_OFFSET_TABLE_+4+(.-9b)", RESUME, "thread",
           arch="i386", flags="-O2 -m32 -msse2 -fPIC"),
+    Fault("LoongArch: no clobber of s3", LOONGARCH64, '"$s3", ', "", RESUME, "exit.saved stale", **LOONGARCH),
+    Fault("LoongArch: the rounding mode is not compared", LOONGARCH64, '"andi $t2,$t2,0x31f', '"andi $t2,$t2,0x1f', RESUME, "control.arrives", **LOONGARCH),
+    Fault("LoongArch: clang's base pointer is not stored", LOONGARCH64, 'ACO__KEEP_BASE(to) "st.d $s8," to(ACO__BASE) "\\n\\t"', "ACO__KEEP_BASE(to)",
+          ["over_aligned"], "kept.frame", unit="others.c", **LOONGARCH),
+    Fault("LoongArch: an in-stack resume makes less room", LOONGARCH64, "addi.d $sp,$sp,128", "addi.d $sp,$sp,64", ["moves_the_stack"], "arrives.sp",
+          unit="in_stack.c", **LOONGARCH),
     Fault("no cold call", API, "            aco__arrived(word);", "", ["leaf"], "redzone", unit="leaf.c"),
 ]
 

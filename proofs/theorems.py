@@ -171,7 +171,7 @@ class Function:
         self.comes_back = any(site.kind in COMES_BACK for site in sites)  # else it keeps nothing
         self.own_fp_only = all(site.fp == "own" for site in sites)
         self.sequence = None
-        self.escaped = set()
+        self.escaped, self.also_at, self.or_zero = set(), {}, {}
         self.registers = [(r, s) for r in self.table.registers if r.applies(macros) for s in [self.sleigh(r)] if s]
 
     def sleigh(self, register):
@@ -207,6 +207,9 @@ class Function:
             for other in [b for b in state.memory if b not in self.stack_bases and b is not base]:
                 del state.memory[other]
             self.forget_escaped(state)
+        for sp, places in self.also_at.items():
+            if any(b is base and at < offset + term.size and offset < at + self.arch.word for b, at in places):
+                state.memory.pop(sp, None)
         value_base = split(term)[0]
         if value_base in self.stack_bases and self.sequence is None and (base not in self.stack_bases or self.has_escaped(base, offset)):
             self.escape(term)
@@ -327,6 +330,7 @@ class Function:
 
     def walk(self):
         self.claims.begin(self.name)
+        self.also_at = {}  # where the word at a stack pointer, which is known by that, may be too
         self.or_zero = {}  # variables that are an address in the frame, or 0
         self.stack_bases, self.accesses, self.at = set(), [], self.entry
         state = self.initial.copy()
