@@ -369,6 +369,10 @@ class Join:
         (x, c), (y, d) = split(a), split(b)
         if c == d and c != 0 and x is not None and y is not None and a is not b:
             return add(self.term(x, y), c)
+        if a.op == b.op and a.size == b.size and a.args[1:] == b.args[1:] and a.op in ("INT_ZEXT", "piece") and a.args[0].size == b.args[0].size:
+            inner = self.term(a.args[0], b.args[0])
+            self.pairs[a, b] = piece_of(inner, a.args[1], a.size) if a.op == "piece" else apply("INT_ZEXT", a.size, inner)
+            return self.pairs[a, b]
         client = self.client
         aligned, or_zero = client.alignment(a) == client.alignment(b) == 0, client.both_or_zero(a, b)
         if a in self.ours and (aligned or client.alignment(a) is None) and client.or_zero.get(a) in (None, or_zero) and \
