@@ -82,6 +82,9 @@ class Arch(NamedTuple):
     other_thread: tuple = ()  # Sleigh's names for reading the thread pointer, where it is no register of Sleigh's
     zero: str = ""        # the register that is always 0
     traps: tuple = ("UD2",)
+    order: str = "little"
+    fixed: dict = {}      # offsets from the stack pointer where gcc's sequences keep registers that are neither clobbers nor in a context
+    left_out: tuple = ()  # callers that are not looked at
 
     def sleigh(self, name, registers):
         """Sleigh's register for the ABI's `name`, or None."""
@@ -190,4 +193,12 @@ LOONGARCH64 = RISCV64._replace(
     traps=("break",), begin_pad=b"", special={"fcsr0": "fcsr"},
     targets={"clang": ["clang-19", "--target=loongarch64-linux-gnu", "-march=loongarch64", *ITS_HEADERS]})
 
-ARCHES = {arch.name: arch for arch in (X86_64, I386, AARCH64, ARM, THUMB, RISCV64, PPC64LE, LOONGARCH64)}
+S390X = RISCV64._replace(
+    name="s390x", table="s390x", language="VEX", order="big", sp="r15", thread_pointer="thread", carried=("r2", "r3", "r5"), leaving="r6",
+    entered="r6", frame="r11", base="", exchange={"pc": "r2", "bp": "r3", "sp": "r5", "base": "r6", "value": "r4"}, controls=(Control("fpc", 0xff0000ff, 32, 4),),
+    arguments=tuple("r%d" % n for n in range(2, 7)), return_address="r14", tls_offset=x86_tls, thread_relocations=(56,), alignment=8,
+    entry_below_top=160, return_word=14, start_argument=22, start_words=30,
+    parameters_at=160, header=160, fixed={96: "r12", 104: "r13"}, zero="", begin_pad=b"", traps=("trap",), left_out=("in_stack.c",), lto=False,
+    targets={"gcc": ["s390x-linux-gnu-gcc-12"], "clang": ["clang-19", "--target=s390x-linux-gnu"]})
+
+ARCHES = {arch.name: arch for arch in (X86_64, I386, AARCH64, ARM, THUMB, RISCV64, PPC64LE, LOONGARCH64, S390X)}

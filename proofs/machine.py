@@ -12,7 +12,7 @@ from terms import Term, add, apply, const, fresh, is_const, is_poisoned, joined,
 # Sleigh's names for what changes nothing that is looked at: barriers, hints, traps, what the next instruction set is, FPSCR.
 WITHOUT_EFFECT = {"LOCK", "UNLOCK", "ShadowStackPush8B", "Hint_Prefetch", "setISAMode", "DataMemoryBarrier", "HintPreloadData",
                   "ClearExclusiveLocal", "ExclusiveAccess", "dbar", "sync", "instructionSynchronize", "dataCacheBlockTouch",
-                  "dataCacheBlockTouchForStore", "MoveToFPSCRFields", "trapWord", "ebreak"}
+                  "dataCacheBlockTouchForStore", "MoveToFPSCRFields", "trapWord", "ebreak", "trap"}
 
 
 class NotUnderstood(Exception):
@@ -52,10 +52,16 @@ class Program:
                     self.labels[symbol.name] = at & ~arch.code_bit
             self.relocate(elf)
             self.toc = next((s["sh_addr"] + 0x8000 for s in elf.iter_sections() if s.name == ".got"), 0)  # Power's
-        self.context = pypcode.Context(arch.language)
-        for name, value in arch.context.items():
-            self.context.setVariableDefault(name, value)
-        self.registers = {name: (r.offset, r.size) for name, r in self.context.registers.items()}
+        State.big, self.lifter = arch.order == "big", None
+        if arch.language == "VEX":
+            import vex
+            self.lifter = vex.Lifter()
+            self.registers = dict(self.lifter.registers)
+        else:
+            self.context = pypcode.Context(arch.language)
+            for name, value in arch.context.items():
+                self.context.setVariableDefault(name, value)
+            self.registers = {name: (r.offset, r.size) for name, r in self.context.registers.items()}
         if arch.thread_pointer not in self.registers:
             self.registers[arch.thread_pointer] = (1 << 40, arch.word)
         self.zero = self.registers.get(arch.zero)
@@ -74,13 +80,13 @@ class Program:
             for entry in section.iter_relocations():
                 at = entry["r_offset"]
                 data, k = next((data, at - start) for start, data, *_ in self.sections if start <= at < start + len(data))
-                addend = entry["r_addend"] if entry.is_RELA() else int.from_bytes(data[k:k + self.arch.word], "little")
+                addend = entry["r_addend"] if entry.is_RELA() else int.from_bytes(data[k:k + self.arch.word], self.arch.order)
                 symbol = symbols.get_symbol(entry["r_info_sym"]) if entry["r_info_sym"] else None
                 if entry["r_info_type"] in self.arch.thread_relocations:
                     addend = self.thread_record()
                 elif symbol is not None:
                     addend += symbol["st_value"]
-                data[k:k + self.arch.word] = (addend & (1 << 8 * self.arch.word) - 1).to_bytes(self.arch.word, "little")
+                data[k:k + self.arch.word] = (addend & (1 << 8 * self.arch.word) - 1).to_bytes(self.arch.word, self.arch.order)
 
     def bytes_at(self, at, size, code=False):
         """What stands in memory that is not written."""
@@ -103,6 +109,12 @@ class Program:
             data = next((self.bytes_at(at, n) for n in (16, 12, 10, 8, 6, 4, 3, 2, 1) if self.bytes_at(at, n)), None)
             if data is None:
                 raise NotUnderstood("no code at %#x" % at)
+            if self.lifter:
+                try:
+                    self.cache[at] = self.lifter.instruction(data, at)
+                except self.lifter.NotLifted as error:
+                    raise NotUnderstood("%#x: %s" % (at, error))
+                return self.cache[at]
             try:
                 ops = self.context.translate(data, at, 0, len(data), 1).ops
             except (pypcode.BadDataError, pypcode.UnimplError) as error:
@@ -139,6 +151,8 @@ class Program:
 
     def text(self, at):
         data = self.bytes_at(at, 16) or self.bytes_at(at, 4)
+        if self.lifter:
+            return self.lifter.text(data)
         try:
             i = self.context.disassemble(data, at, 0, len(data), 1).instructions[0]
             return "%s %s" % (i.mnem, i.body)
@@ -166,6 +180,9 @@ class Operation:
 
 
 class State:
+    """Terms have their lowest byte first. Where memory has it last, addresses are counted downwards."""
+    big = False
+
     def __init__(self):
         self.registers, self.memory = {}, {}
         self.facts = {}  # condition: whether it held; since a path was last joined with another
@@ -180,7 +197,7 @@ class State:
     @staticmethod
     def read(cells, at, size, what, unknown=None):
         """What is not known becomes a variable, which is remembered."""
-        k = 0
+        at, k = State.lowest(at, size), 0
         while k < size:
             if at + k in cells:
                 k += 1
@@ -207,7 +224,13 @@ class State:
         return result
 
     @staticmethod
+    def lowest(at, size=1):
+        """Where cells have the lowest byte of what is at an address; of one byte, also the address of what is there."""
+        return 1 - at - size if State.big else at
+
+    @staticmethod
     def write(cells, at, term):
+        at = State.lowest(at, term.size)
         for i in range(term.size):
             cells[at + i] = (term, i)
 
@@ -219,6 +242,7 @@ class State:
 
     @staticmethod
     def known(cells, at, size):
+        at = State.lowest(at, size)
         return all(at + i in cells for i in range(size))
 
 

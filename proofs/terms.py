@@ -108,10 +108,48 @@ FOLD = {
 }
 
 
+# VEX's numbers of what s390x's condition code is computed from: comparisons, with 0 or the other operand; a test under a mask.
+BITWISE, SIGNED, UNSIGNED, LOAD_AND_TEST, UNDER_MASK = 0, 1, 2, 15, 18
+
+
+def condition_code(size, mask_, what, one, other, rest):
+    """Whether the condition code is one of `mask_`'s, whose highest bit is 0's."""
+    if not is_const(mask_) or not is_const(what) or what.args[0] not in (BITWISE, SIGNED, UNSIGNED, LOAD_AND_TEST, UNDER_MASK):
+        return make("s390_calculate_cond", size, mask_, what, one, other, rest)
+    codes, what, zero = mask_.args[0], what.args[0], const(one.size, 0)
+    if what == UNDER_MASK:  # 0: no bit is set; 1: some; 3: all
+        tested = apply("INT_AND", one.size, one, other)
+        none, every = apply("INT_EQUAL", 1, tested, zero), apply("INT_EQUAL", 1, tested, other)
+        parts = [none] * (codes >> 3 & 1) + [every] * (codes & 1)
+        if codes & 4:
+            parts.append(apply("BOOL_NEGATE", 1, apply("BOOL_OR", 1, none, every)))
+        if codes & 13 == 5:  # all but none
+            parts = [apply("BOOL_NEGATE", 1, none)]
+    else:  # 0: equal; 1: less; 2: greater. Of bits: 1 where one is set
+        if what in (BITWISE, LOAD_AND_TEST):
+            other = zero
+        less = "INT_NOTEQUAL" if what == BITWISE else "INT_LESS" if what == UNSIGNED else "INT_SLESS"
+        greater = const(1, 0) if what == BITWISE else apply(less, 1, other, one)
+        if codes & 6 == 6:
+            parts = [apply("INT_NOTEQUAL", 1, one, other)]
+        else:
+            parts = [apply(less, 1, one, other)] * (codes >> 2 & 1) + [greater] * (codes >> 1 & 1)
+        if codes & 8:
+            parts.append(apply("INT_EQUAL", 1, one, other))
+        if codes & 14 == 14:
+            parts = [const(1, 1)]
+    holds = const(1, 0)
+    for part in parts:
+        holds = apply("BOOL_OR", 1, holds, part)
+    return apply("INT_ZEXT", size, holds)
+
+
 def apply(op, size, *args):
     """What a p-code operation computes."""
     if op == "COPY":
         return args[0]
+    if op == "s390_calculate_cond":
+        return condition_code(size, *args)
     a = args[0]
     b = args[1] if len(args) > 1 else None
     if op == "INT_ADD":
@@ -142,6 +180,8 @@ def apply(op, size, *args):
         (x, c), (y, d) = split(a), split(b)
         if x is y and op in ("INT_EQUAL", "INT_NOTEQUAL"):
             return const(1, (c == d) == (op == "INT_EQUAL"))
+        if op in ("INT_EQUAL", "INT_NOTEQUAL") and b is const(b.size, 0) and a.op == "INT_ZEXT" and a.args[0].size == 1 and may_be_set(a.args[0]) == 1:
+            return a.args[0] if op == "INT_NOTEQUAL" else apply("BOOL_NEGATE", 1, a.args[0])
         return make(op, 1, a, b)
     if op in FOLD:
         if is_const(a) and is_const(b):
@@ -218,6 +258,12 @@ def piece_of(term, at, size):
         return piece_of(term.args[0], at, size)
     if term.op == "INT_ZEXT" and at >= term.args[0].size:
         return const(size, 0)
+    if term.op == "INT_LEFT" and is_const(term.args[1]) and term.args[1].args[0] % 8 == 0:
+        by = term.args[1].args[0] // 8
+        if at >= by:
+            return piece_of(term.args[0], at - by, size)
+        if at + size <= by:
+            return const(size, 0)
     if term.op == "piece":
         return piece_of(term.args[0], term.args[1] + at, size)
     if term.op == "PIECE":

@@ -195,7 +195,7 @@ class Function:
         if base is None:
             data = self.program.bytes_at(offset, size)
             if data is not None:
-                return const(size, int.from_bytes(data, "little"))
+                return const(size, int.from_bytes(data, self.arch.order))
         return State.read(self.cells(state, base), offset, size, "memory")
 
     def store(self, state, address, term):
@@ -267,10 +267,10 @@ class Function:
             cells = state.memory.get(base)
             if not cells:
                 continue
-            for at in sorted(k for k in cells if offset <= k < offset + words * self.arch.word):
-                if self.is_saved(cells[at][0]):
+            for at in sorted(filter(range(offset, offset + words * self.arch.word).__contains__, map(State.lowest, cells))):
+                if self.is_saved(cells[State.lowest(at)][0]):
                     break
-                del cells[at]
+                del cells[State.lowest(at)]
 
     # ---- The walk ----
 
@@ -303,6 +303,8 @@ class Function:
                 if name in self.arch.narrow:  # saved together, as one word
                     self.narrow |= term.free
         self.sp0 = self.first[self.arch.sp]
+        if self.arch.thread_pointer not in self.first:  # s390x: two registers together
+            self.new_thread(state)
         self.found_by_address(state, self.entry)
         if self.arch.return_address:
             self.ret = self.first[self.arch.return_address]
@@ -530,7 +532,8 @@ class Function:
         out = {}
         for b, cells in state.memory.items():
             if b in self.stack_bases:
-                out[b] = {k: v for k, v in cells.items() if b is not base or k >= low and not low + self.arch.word <= k < low + self.arch.header}
+                out[b] = cells if b is not base else {k: v for k, v in cells.items() for at in [State.lowest(k)]
+                                                      if at >= low and not low + self.arch.word <= at < low + self.arch.header}
         return out
 
     # ---- Theorems about functions ----
@@ -564,7 +567,7 @@ class Function:
         begin = state
         begin.facts = {}  # what the theorems assume is the conditions of the sequence's own paths
         for name in (*self.arch.status, *(c.register for c in self.arch.controls), *self.arch.carried, self.arch.leaving, self.arch.entered,
-                     *self.arch.exchange.values(), self.arch.frame, self.arch.base, self.arch.thread_pointer):
+                     *self.arch.exchange.values(), self.arch.frame, *filter(None, [self.arch.base]), self.arch.thread_pointer):
             self.machine.register(begin, name)  # has a name from now on
         begin.memory = {b: dict(c) for b, c in state.memory.items() if b in self.stack_bases}
         ends = []
@@ -641,6 +644,8 @@ class Function:
         self.new_thread(state)
         state.memory = self.frame(begin, sp)
         self.forget_escaped(state)
+        for offset, name in self.fixed(site):
+            self.put(state, sp, offset, machine.register(begin, name))
         if site.kind in MEMORY:
             co, where, value = arch.carried
             thread = machine.register(state, arch.thread_pointer)
@@ -652,14 +657,20 @@ class Function:
             own = {"record": record, "block": machine.register(begin, co), "leaving": machine.register(begin, arch.leaving)}[MEMORY[site.kind][0]]
             if site.kind != "RESUME":
                 self.put(state, record, arch.running, own)
-            self.put(state, own, 3 * arch.word, machine.register(begin, arch.base))
+            if arch.base:
+                self.put(state, own, 3 * arch.word, machine.register(begin, arch.base))
         else:
             for name in arch.peer(site.kind).values():
                 machine.set_register(state, name, fresh(arch.word, name + "@exchange"))
-            machine.set_register(state, arch.base, machine.register(begin, arch.base))
+            if arch.base:
+                machine.set_register(state, arch.base, machine.register(begin, arch.base))
             if site.kind.startswith("NESTED") and site.kind == "NESTED_RESUME" and arch.room:
                 machine.set_register(state, arch.sp, add(sp, arch.room))
         return state
+
+    def fixed(self, site):
+        """What a sequence keeps at its stack pointer."""
+        return self.arch.fixed.items() if not self.clang and site.kind in COMES_BACK else ()
 
     def put(self, state, where, offset, term):
         base, at = split(where)
@@ -716,8 +727,9 @@ class Leave:
         return self.at_begin(self.arch.peer(self.site.kind)[what])
 
     def pushed(self):
-        """The word below the stack pointer, where it may be written."""
-        return self.span(self.at_begin(self.arch.sp), -self.arch.word, self.arch.word) if self.arch.pushes else set()
+        """What may be written at the stack pointer: the word below it; registers that have no other place."""
+        out = self.span(self.at_begin(self.arch.sp), -self.arch.word, self.arch.word) if self.arch.pushes else set()
+        return out.union(*(self.span(self.at_begin(self.arch.sp), offset, self.arch.word) for offset, _ in self.f.fixed(self.site)))
 
     def leaves(self, target, state, conditions, accesses):
         """At the jump."""
@@ -728,6 +740,8 @@ class Leave:
             self.leaves_by_registers(target, state, conditions, accesses)
         if arch.goes_by:
             self.claim("arrives.pc", self.place(self.machine.register(state, arch.goes_by)), target, conditions, "what it finds itself by")
+        for offset, name in self.f.fixed(self.site):
+            self.claim("kept.frame", self.word(state, self.at_begin(arch.sp), offset), self.at_begin(name), conditions, "%s at sp" % name)
         for name in arch.status:
             self.claim("status", self.machine.register(state, name), self.at_begin(name), conditions, name)
         if self.site.kind in COMES_BACK and self.f.pads:
@@ -742,7 +756,7 @@ class Leave:
             self.claim("kept.pc", self.word(state, self.own, word), const(word, self.site.arrival | arch.arrival_bit), conditions,
                        "the way back")
             self.claim("kept.frame", self.word(state, self.own, 2 * word), self.at_begin(arch.frame), conditions, "the own frame pointer")
-            if self.f.clang:
+            if self.f.clang and arch.base:
                 self.claim("kept.frame", self.word(state, self.own, 3 * word), self.at_begin(arch.base), conditions, "the own base pointer")
         self.claim("arrives.sp", register(arch.sp), self.word(state, self.arriving, 0), conditions, "sp")
         self.claim("arrives.pc", target, self.place(self.word(state, self.arriving, word)), conditions, "the jump's target")
@@ -819,7 +833,8 @@ class Leave:
         goes_to = self.word(state, self.passed("sp"), 0) if pops else self.passed("pc")
         self.claim("arrives.pc", target, self.place(goes_to), conditions, "the jump's target")
         self.claim("arrives.frame", register(arch.frame), self.passed("bp"), conditions, "the frame pointer")
-        self.claim("arrives.frame", register(arch.base), self.passed("base"), conditions, "the base pointer")
+        if arch.base:
+            self.claim("arrives.frame", register(arch.base), self.passed("base"), conditions, "the base pointer")
         if nested:
             self.claim("arrives.sp", register(arch.sp), add(first_sp, arch.room if kind == "NESTED_RESUME" else 0), conditions, "sp")
             if kind == "NESTED_RESUME":
@@ -836,7 +851,8 @@ class Leave:
             else:
                 self.claim("kept.pc", register(peer["pc"]), way_back, conditions, "the way back")
             self.claim("kept.frame", register(peer["bp"]), self.at_begin(arch.frame), conditions, "the frame pointer handed over")
-            self.claim("kept.frame", register(peer["base"]), self.at_begin(arch.base), conditions, "the base pointer handed over")
+            if arch.base:
+                self.claim("kept.frame", register(peer["base"]), self.at_begin(arch.base), conditions, "the base pointer handed over")
             if not nested:
                 self.claim("kept.sp", register(peer["sp"]), add(first_sp, -arch.word if pops else 0), conditions, "the stack pointer handed over")
         for control in arch.controls:
@@ -906,7 +922,7 @@ class Begin(Function):
             self.machine.set_register(self.state, self.arch.toc, const(self.arch.word, program.toc))
         self.first = {name: self.machine.register(self.state, name) for _, name in self.registers}
         self.sp0, self.entry_values = self.first[self.arch.sp], set()
-        self.laid_out = {n: State.read(self.cells(self.state, self.sp0), n * self.arch.word, self.arch.word, "laid out") for n in range(12)}
+        self.laid_out = {n: State.read(self.cells(self.state, self.sp0), n * self.arch.word, self.arch.word, "laid out") for n in range(24)}
         self.stack_bases = {self.sp0}
 
     def run(self):
@@ -1005,7 +1021,7 @@ class BeginsAt(Function):
         self.aligned = set()
         self.initial = self.entry_state()
         at = self.program.labels["aco_proof_offsets"]
-        stack_of, top_of = (int.from_bytes(self.program.bytes_at(at + k * word, word), "little") for k in (0, 1))
+        stack_of, top_of = (int.from_bytes(self.program.bytes_at(at + k * word, word), arch.order) for k in (0, 1))
         self.parameters = [self.first[name] for name in arch.arguments[:4]] if arch.arguments else \
             [State.read(self.cells(self.initial, self.sp0), (k + 1) * word, word, "parameter") for k in range(4)]
         stack = State.read(self.cells(self.initial, self.parameters[1]), stack_of, word, "stack")
