@@ -11,6 +11,7 @@ from arch import ROOT
 SWITCH, STACK, GENERATOR, API = "include/aco/arch/x86_64.h", "src/stack.c", "include/aco/generator.h", "include/aco.h"
 I386, OUT_OF_LINE = "include/aco/arch/i386.h", "src/arch/x86_64.h"
 LOONGARCH = dict(arch="loongarch64", compiler="clang")
+S390X = "include/aco/arch/s390x.h"
 LOONGARCH64 = "include/aco/arch/loongarch64.h"
 RESUME, YIELD, DOUBLES = ["resume_once"], ["ends"], ["doubles"]
 
@@ -122,6 +123,11 @@ FAULTS = [
           ["over_aligned"], "kept.frame", unit="others.c", **LOONGARCH),
     Fault("LoongArch: an in-stack resume makes less room", LOONGARCH64, "addi.d $sp,$sp,128", "addi.d $sp,$sp,64", ["moves_the_stack"], "arrives.sp",
           unit="in_stack.c", **LOONGARCH),
+    Fault("s390x: no clobber of r9", S390X, '"r9", ', "", RESUME, "exit.saved stale", arch="s390x"),
+    Fault("s390x: no clobber of f12", S390X, '"f12", ', "", DOUBLES, "exit.saved stale", unit="others.c", arch="s390x", compiler="clang"),
+    Fault("s390x: FPC's masks are not compared", S390X, "nilf %%r0,0xff0000ff", "nilf %%r0,0xff", RESUME, "control.arrives", arch="s390x"),
+    Fault("s390x: gcc's literal pool register is not kept", S390X, "stmg %%r12,%%r13,96(%%r15)", "stg %%r12,96(%%r15)", RESUME, "kept.frame", arch="s390x"),
+    Fault("s390x: who shares the environment is taken for who has one", S390X, '"jne 5f', '"je 5f', RESUME, "control.untouched", arch="s390x"),
     Fault("no cold call", API, "            aco__arrived(word);", "", ["leaf"], "redzone", unit="leaf.c"),
 ]
 

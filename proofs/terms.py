@@ -192,6 +192,8 @@ def apply(op, size, *args):
             value = b.args[0]
             if value == 0:
                 return const(size, 0) if op in ("INT_AND", "INT_MULT", "BOOL_AND") else a
+            if op == "INT_AND" and a.op == "PIECE" and value >> 8 * a.args[1].size == 0:
+                return apply("INT_ZEXT", size, apply(op, a.args[1].size, a.args[1], const(a.args[1].size, value)))
             if op == "INT_AND" and value == mask(size) or op == "INT_MULT" and value == 1 or op == "BOOL_AND":
                 return a
             if op == "INT_OR" and value == mask(size):

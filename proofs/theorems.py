@@ -69,7 +69,7 @@ def never_return():
 
 NEVER_RETURN = never_return()
 # Words that are written through the address of a local; of others it is not known how many, so all up to the next saved value.
-WRITES_THROUGH = {"use": 4, "_ZN4heldC1Ev": 1, "_ZN4heldC2Ev": 1, "_ZN4heldD1Ev": 1, "_ZN4heldD2Ev": 1, "aco__send_check": 1, "aco__send_slow": 1, "aco__in_stack_closing": 0}  # words, through the address of a local
+WRITES_THROUGH = {"use": 4, "next_long_double": 2, "_ZN4heldC1Ev": 1, "_ZN4heldC2Ev": 1, "_ZN4heldD1Ev": 1, "_ZN4heldD2Ev": 1, "aco__send_check": 1, "aco__send_slow": 1, "aco__in_stack_closing": 0}  # words, through the address of a local
 # How many parameters some functions have: what stands in the registers of others is none of theirs.
 PARAMETERS = {"next": 0, "put": 1, "aco__in_stack_refused": 1, "aco__in_stack_closing": 1, "aco__in_stack_impossible": 0,
               "aco__yields_in_cleanup": 1, "aco__arrived": 1}
