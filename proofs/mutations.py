@@ -160,6 +160,8 @@ def look(number):
 
 def main(options):
     wanted = [n for n, fault in enumerate(FAULTS) if re.search(options.only, fault.name)]
+    absent = [n for n in wanted if not FAULTS[n].configuration.is_here()]
+    wanted = [n for n in wanted if n not in absent]
     begun, missed = time.monotonic(), []
     with multiprocessing.Pool(options.jobs) as pool:
         for name, expected, outcome in pool.imap(look, wanted, chunksize=1):
@@ -171,5 +173,7 @@ def main(options):
                 print("    expected %s; %d switches, %d claims\n    %s" % (" or ".join(expected), outcome.sites, outcome.claims, outcome.error or ""))
             elif options.verbose:
                 print("    %s" % next((where, what) for where, theorem, what in outcome.failures if theorem in expected)[1])
-    print("%d seeded faults, %d not found for the right reason, %.0f s" % (len(wanted), len(missed), time.monotonic() - begun))
+    for n in absent:
+        print("not run, no compiler: " + FAULTS[n].name)
+    print("%d seeded faults, %d not found for the right reason, %d not run, %.0f s" % (len(wanted), len(missed), len(absent), time.monotonic() - begun))
     return 1 if missed or not wanted else 0

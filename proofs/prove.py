@@ -52,7 +52,9 @@ class Configuration:
         return ARCHES[self.arch_name]
 
     def is_here(self):
-        return shutil.which(self.arch.targets[self.compiler][0]) is not None
+        command = self.arch.targets[self.compiler]
+        headers = [part[len("-isystem"):] for part in command if part.startswith("-isystem")]
+        return shutil.which(command[0]) is not None and all(map(os.path.isdir, headers))
 
 
 def configurations():

@@ -180,8 +180,10 @@ def apply(op, size, *args):
         (x, c), (y, d) = split(a), split(b)
         if x is y and op in ("INT_EQUAL", "INT_NOTEQUAL"):
             return const(1, (c == d) == (op == "INT_EQUAL"))
-        if op in ("INT_EQUAL", "INT_NOTEQUAL") and b is const(b.size, 0) and a.op == "INT_ZEXT" and a.args[0].size == 1 and may_be_set(a.args[0]) == 1:
-            return a.args[0] if op == "INT_NOTEQUAL" else apply("BOOL_NEGATE", 1, a.args[0])
+        if op in ("INT_EQUAL", "INT_NOTEQUAL") and b is const(b.size, 0):
+            truth_ = a.args[0] if a.op == "INT_ZEXT" else a
+            if truth_.size == 1 and may_be_set(truth_) == 1:
+                return truth_ if op == "INT_NOTEQUAL" else apply("BOOL_NEGATE", 1, truth_)
         return make(op, 1, a, b)
     if op in FOLD:
         if is_const(a) and is_const(b):

@@ -376,7 +376,7 @@ class Function:
     def decided(self, at, state):
         """Where this path goes on behind a branch just here, that goes one way alone after what it has passed: compilers test again what
         they join. Else None."""
-        for _ in range(2):
+        for _ in range(3):
             if at in self.at_begin or not self.program.only_decides(at):
                 return None
             branch = [op.name for op in self.program.instruction(at)[1]][-1:] == ["CBRANCH"]
