@@ -393,9 +393,10 @@ class Join:
         (x, c), (y, d) = split(a), split(b)
         if c == d and c != 0 and x is not None and y is not None and a is not b:
             return add(self.term(x, y), c)
-        if a.op == b.op and a.size == b.size and a.args[1:] == b.args[1:] and a.op in ("INT_ZEXT", "piece") and a.args[0].size == b.args[0].size:
+        if a.op == b.op in ("INT_ZEXT", "piece", "INT_EQUAL") and a.size == b.size and a.args[0].size == b.args[0].size and \
+                a.args[1:] == b.args[1:] and (a.op != "INT_EQUAL" or is_const(a.args[1])):
             inner = self.term(a.args[0], b.args[0])
-            self.pairs[a, b] = piece_of(inner, a.args[1], a.size) if a.op == "piece" else apply("INT_ZEXT", a.size, inner)
+            self.pairs[a, b] = piece_of(inner, a.args[1], a.size) if a.op == "piece" else apply(a.op, a.size, inner, *a.args[1:])
             return self.pairs[a, b]
         client = self.client
         aligned, or_zero = client.alignment(a) == client.alignment(b) == 0, client.both_or_zero(a, b)
