@@ -84,7 +84,7 @@ class Arch(NamedTuple):
     traps: tuple = ("UD2",)
     order: str = "little"
     fixed: dict = {}      # offsets from the stack pointer where gcc's sequences keep registers that are neither clobbers nor in a context
-    left_out: tuple = ()  # callers that are not looked at
+    handed_over: dict = {}  # registers that an in-stack resume gives a generator, and by what: the generator brings them back
 
     def sleigh(self, name, registers):
         """Sleigh's register for the ABI's `name`, or None."""
@@ -198,7 +198,8 @@ S390X = RISCV64._replace(
     entered="r6", frame="r11", base="", exchange={"pc": "r2", "bp": "r3", "sp": "r5", "base": "r6", "value": "r4"}, controls=(Control("fpc", 0xff0000ff, 32, 4),),
     arguments=tuple("r%d" % n for n in range(2, 7)), return_address="r14", tls_offset=x86_tls, thread_relocations=(56,), alignment=8,
     entry_below_top=160, return_word=14, start_argument=22, start_words=30,
-    parameters_at=160, header=160, fixed={96: "r12", 104: "r13"}, zero="", begin_pad=b"", traps=("trap",), left_out=("in_stack.c",), lto=False,
+    parameters_at=160, header=160, fixed={96: "r12", 104: "r13"}, handed_over={"r12": "r5", "r13": "r6"}, room=240,
+    zero="", begin_pad=b"", traps=("trap",), lto=False,
     targets={"gcc": ["s390x-linux-gnu-gcc-12"], "clang": ["clang-19", "--target=s390x-linux-gnu"]})
 
 ARCHES = {arch.name: arch for arch in (X86_64, I386, AARCH64, ARM, THUMB, RISCV64, PPC64LE, LOONGARCH64, S390X)}

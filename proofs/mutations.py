@@ -128,6 +128,9 @@ FAULTS = [
     Fault("s390x: FPC's masks are not compared", S390X, "nilf %%r0,0xff0000ff", "nilf %%r0,0xff", RESUME, "control.arrives", arch="s390x"),
     Fault("s390x: gcc's literal pool register is not kept", S390X, "stmg %%r12,%%r13,96(%%r15)", "stg %%r12,96(%%r15)", RESUME, "kept.frame", arch="s390x"),
     Fault("s390x: who shares the environment is taken for who has one", S390X, '"jne 5f', '"je 5f', RESUME, "control.untouched", arch="s390x"),
+    Fault("s390x: an in-stack resume does not hand r13 over", S390X, "lgr %%r6,%%r13", "lgr %%r6,%%r12", ["moves_the_stack"], "kept.frame",
+          unit="in_stack.c", arch="s390x"),
+    Fault("s390x: a generator does not bring r12 back", S390X, "lgr %%r12,%%r5", "lgr %%r12,%%r6", ["counts"], "arrives.frame", unit="in_stack.c", arch="s390x"),
     Fault("no cold call", API, "            aco__arrived(word);", "", ["leaf"], "redzone", unit="leaf.c"),
 ]
 

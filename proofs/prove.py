@@ -44,8 +44,7 @@ class Configuration:
     def left_out(self):
         """Callers that are not looked at: where an address is taken of everything, as without optimisation, too little is known of the
         frame of who has a generator on its stack."""
-        left_out = {CALLERS[2]} if "-O0" in self.flags and self.arch.return_address else set()
-        return left_out | {caller for caller in CALLERS if caller.name in self.arch.left_out}
+        return {CALLERS[2]} if "-O0" in self.flags and self.arch.return_address else set()
 
     @property
     def arch(self):

@@ -1,6 +1,7 @@
 """Bit-vector terms, one object for each: what registers and memory hold, over the values that they had when a function began.
 
 A sum with a constant is always (base + constant), so that two addresses with one base compare at sight. Sizes are in bytes."""
+import functools
 import itertools
 
 import z3
@@ -138,10 +139,7 @@ def condition_code(size, mask_, what, one, other, rest):
             parts.append(apply("INT_EQUAL", 1, one, other))
         if codes & 14 == 14:
             parts = [const(1, 1)]
-    holds = const(1, 0)
-    for part in parts:
-        holds = apply("BOOL_OR", 1, holds, part)
-    return apply("INT_ZEXT", size, holds)
+    return apply("INT_ZEXT", size, functools.reduce(lambda a, b: apply("BOOL_OR", 1, a, b), parts) if parts else const(1, 0))
 
 
 def apply(op, size, *args):

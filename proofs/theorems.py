@@ -402,9 +402,9 @@ class Function:
             return offset & mask
         if base.op == "INT_LEFT" and is_const(base.args[1]) and base.args[1].args[0] >= 4:
             return offset & mask
-        if base.op == "INT_2COMP":
-            a = self.alignment(base.args[0])
-            return None if a is None else offset - a & mask
+        if base.op in ("INT_2COMP", "PIECE"):
+            a = self.alignment(base.args[-1])
+            return None if a is None else (offset + a if base.op == "PIECE" else offset - a) & mask
         if base.op in ("INT_ADD", "INT_SUB"):
             a, b = map(self.alignment, base.args)
             return None if a is None or b is None else (offset + a + (b if base.op == "INT_ADD" else -b)) & mask
@@ -567,7 +567,7 @@ class Function:
         begin = state
         begin.facts = {}  # what the theorems assume is the conditions of the sequence's own paths
         for name in (*self.arch.status, *(c.register for c in self.arch.controls), *self.arch.carried, self.arch.leaving, self.arch.entered,
-                     *self.arch.exchange.values(), self.arch.frame, *filter(None, [self.arch.base]), self.arch.thread_pointer):
+                     *self.arch.exchange.values(), *self.arch.handed_over, self.arch.frame, *filter(None, [self.arch.base]), self.arch.thread_pointer):
             self.machine.register(begin, name)  # has a name from now on
         begin.memory = {b: dict(c) for b, c in state.memory.items() if b in self.stack_bases}
         ends = []
@@ -664,13 +664,15 @@ class Function:
                 machine.set_register(state, name, fresh(arch.word, name + "@exchange"))
             if arch.base:
                 machine.set_register(state, arch.base, machine.register(begin, arch.base))
-            if site.kind.startswith("NESTED") and site.kind == "NESTED_RESUME" and arch.room:
+            if site.kind == "NESTED_RESUME":
                 machine.set_register(state, arch.sp, add(sp, arch.room))
+                for name in arch.handed_over:
+                    machine.set_register(state, name, machine.register(begin, name))
         return state
 
     def fixed(self, site):
         """What a sequence keeps at its stack pointer."""
-        return self.arch.fixed.items() if not self.clang and site.kind in COMES_BACK else ()
+        return self.arch.fixed.items() if not self.clang and site.kind in COMES_BACK and site.kind != "NESTED_RESUME" else ()
 
     def put(self, state, where, offset, term):
         base, at = split(where)
@@ -841,6 +843,11 @@ class Leave:
                 self.claim("arrives.sp", first_sp, self.passed("sp"), conditions, "sp at the beginning")
         else:
             self.claim("arrives.sp", register(arch.sp), add(self.passed("sp"), arch.word if pops else 0), conditions, "sp")
+        for name, by in arch.handed_over.items():
+            if kind == "NESTED_RESUME":
+                self.claim("kept.frame", register(by), self.at_begin(name), conditions, "%s handed over" % name)
+            elif nested:
+                self.claim("arrives.frame", register(name), self.at_begin(by), conditions, "%s handed back" % name)
         self.claim("carried", register(peer["value"]), self.passed("value"), conditions, "the value")
         if last:
             self.claim("kept.pc", register(peer["pc"]), const(arch.word, 0), conditions, "the way back")
