@@ -1038,16 +1038,20 @@ class BeginsAt(Function):
             self.claims.record(self.name, "begin.context", False, "does not return")
 
     def after_call(self, state, sp, name):
-        """memset() sets, and nothing else is called: the rest of memory stays."""
+        """memset() sets and memcpy() copies, and nothing else is called: the rest of memory stays."""
         word = self.arch.word
         where, value, count = [self.machine.register(state, r) for r in self.arch.arguments[:3]] if self.arch.arguments else \
             [State.read(self.cells(state, split(sp)[0]), split(sp)[1] + k * word, word, "argument") for k in range(3)]
-        if name != "memset" or not is_const(value) or not is_const(count):
+        if not is_const(count) or not (name == "memcpy" or name == "memset" and is_const(value)):
             raise NotUnderstood("%s: %#x calls %s" % (self.name, self.at, name))
         after = super().after_call(state, sp, name)
         after.memory = {base: dict(cells) for base, cells in state.memory.items()}
         base, offset = split(where)
-        State.write(self.cells(after, base), offset, const(count.args[0], int.from_bytes(bytes([value.args[0] & 255]) * count.args[0], "little")))
+        if name == "memcpy":
+            copied = State.read(self.cells(state, split(value)[0]), split(value)[1], count.args[0], "memory")
+        else:
+            copied = const(count.args[0], int.from_bytes(bytes([value.args[0] & 255]) * count.args[0], "little"))
+        State.write(self.cells(after, base), offset, copied)
         return after
 
     def exit(self, state, popped):
