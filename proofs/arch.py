@@ -83,8 +83,10 @@ class Arch(NamedTuple):
     zero: str = ""        # the register that is always 0
     traps: tuple = ("UD2",)
     order: str = "little"
-    fixed: dict = {}      # offsets from the stack pointer where gcc's sequences keep registers that are neither clobbers nor in a context
-    handed_over: dict = {}  # registers that an in-stack resume gives a generator, and by what: the generator brings them back
+    # s390x's registers that are neither clobbers nor in a context: where, from the stack pointer, gcc's sequences keep them; by what
+    # an in-stack resume hands them to a generator, which brings them back
+    fixed: dict = {}
+    handed_over: dict = {}
 
     def sleigh(self, name, registers):
         """Sleigh's register for the ABI's `name`, or None."""
@@ -195,7 +197,8 @@ LOONGARCH64 = RISCV64._replace(
 
 S390X = RISCV64._replace(
     name="s390x", table="s390x", language="VEX", order="big", sp="r15", thread_pointer="thread", carried=("r2", "r3", "r5"), leaving="r6",
-    entered="r6", frame="r11", base="", exchange={"pc": "r2", "bp": "r3", "sp": "r5", "base": "r6", "value": "r4"}, controls=(Control("fpc", 0xff0000ff, 32, 4),),
+    entered="r6", frame="r11", base="", exchange={"pc": "r2", "bp": "r3", "sp": "r5", "base": "r6", "value": "r4"},
+    controls=(Control("fpc", 0xff0000ff, 32, 4),),
     arguments=tuple("r%d" % n for n in range(2, 7)), return_address="r14", tls_offset=x86_tls, thread_relocations=(56,), alignment=8,
     entry_below_top=160, return_word=14, start_argument=22, start_words=30,
     parameters_at=160, header=160, fixed={96: "r12", 104: "r13"}, handed_over={"r12": "r5", "r13": "r6"}, room=240,

@@ -69,7 +69,8 @@ def never_return():
 
 NEVER_RETURN = never_return()
 # Words that are written through the address of a local; of others it is not known how many, so all up to the next saved value.
-WRITES_THROUGH = {"use": 4, "next_long_double": 2, "_ZN4heldC1Ev": 1, "_ZN4heldC2Ev": 1, "_ZN4heldD1Ev": 1, "_ZN4heldD2Ev": 1, "aco__send_check": 1, "aco__send_slow": 1, "aco__in_stack_closing": 0}  # words, through the address of a local
+WRITES_THROUGH = {"use": 4, "next_long_double": 2, "_ZN4heldC1Ev": 1, "_ZN4heldC2Ev": 1, "_ZN4heldD1Ev": 1, "_ZN4heldD2Ev": 1,
+                  "aco__send_check": 1, "aco__send_slow": 1, "aco__in_stack_closing": 0}
 # How many parameters some functions have: what stands in the registers of others is none of theirs.
 PARAMETERS = {"next": 0, "put": 1, "aco__in_stack_refused": 1, "aco__in_stack_closing": 1, "aco__in_stack_impossible": 0,
               "aco__yields_in_cleanup": 1, "aco__arrived": 1}
@@ -567,7 +568,8 @@ class Function:
         begin = state
         begin.facts = {}  # what the theorems assume is the conditions of the sequence's own paths
         for name in (*self.arch.status, *(c.register for c in self.arch.controls), *self.arch.carried, self.arch.leaving, self.arch.entered,
-                     *self.arch.exchange.values(), *self.arch.handed_over, self.arch.frame, *filter(None, [self.arch.base]), self.arch.thread_pointer):
+                     *self.arch.exchange.values(), *self.arch.handed_over, self.arch.frame, *filter(None, [self.arch.base]),
+                     self.arch.thread_pointer):
             self.machine.register(begin, name)  # has a name from now on
         begin.memory = {b: dict(c) for b, c in state.memory.items() if b in self.stack_bases}
         ends = []

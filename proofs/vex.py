@@ -1,5 +1,5 @@
 """s390x, which Sleigh does not know, lifted by VEX (pyvex) and put into the operations that machine.py executes: one instruction at a
-time, each VEX temporary a place of its own. What VEX computes by a function of its own, the condition code, is written down here for
+time, each VEX temporary a place of its own. What VEX computes by a function of its own, the condition code, has its meaning in terms.py for
 the comparisons and tests that the theorems need; of all else nothing is known but what it is computed from.
 
 Memory and VEX's registers are big-endian here (machine.State.big)."""
@@ -118,7 +118,7 @@ class One:
         self.add("STORE", None, const(0), self.value(statement.addr), self.value(statement.data))
 
     def cas(self, statement):
-        """Another processor may have been there: of what is found and stored nothing is known."""
+            """What is stored depends on what is found and on what was expected there."""
         if statement.dataHi is not None:
             self.unknown(statement)
         address, new = self.value(statement.addr), self.value(statement.dataLo)
