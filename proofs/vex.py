@@ -118,7 +118,7 @@ class One:
         self.add("STORE", None, const(0), self.value(statement.addr), self.value(statement.data))
 
     def cas(self, statement):
-            """What is stored depends on what is found and on what was expected there."""
+        """What is stored depends on what is found and on what was expected there."""
         if statement.dataHi is not None:
             self.unknown(statement)
         address, new = self.value(statement.addr), self.value(statement.dataLo)
