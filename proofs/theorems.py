@@ -460,7 +460,7 @@ class Function:
                 return [(after, state)]
             if not (self.arch.name == "i386" and is_const(target) and target.args[0] in self.program.static):  # gcc knows what its own need
                 self.check_alignment(sp)
-            if name and name.split(".")[0] in NEVER_RETURN or not name and self.name in POINTER_NEVER_RETURNS:
+            if name and name.split(".")[0] in NEVER_RETURN or not name and self.name in POINTER_NEVER_RETURNS or self.leaves_function(after):
                 return []
             return [(after, self.after_call(state, sp, name))]
         popped = self.arch.word if not self.arch.return_address else 0
