@@ -13,8 +13,8 @@ from arch import ROOT
 LEAVES = re.compile(r"^\s*(?:notrack\s+)?(?:jmpq?l?\s+\*|bx?r?\s+(?:x16|x9|r\d+|ip)\s*$|bx\s|jr\s+(?!ra)|bctr\b|br\s+%r|jirl\s)", re.M)
 WAY_BACK = re.compile(r"^\s*leaq?\s+(?:1f|(\.L\w+))\(%rip\),\s*%rdx", re.M)
 FOUND_BY = re.compile("|".join([  # what the compiler calls the label
-    r"(\.L\w+)\(%rip\)", r"\b(?:adr|la|lla|adrl)(?:\.w)?\s+\w+,\s*(\.?L\w+)", r"%pcrel_hi\((\.L\w+)\)",
-    r"\b(?:movl|pushl)\s+\$(\.L\w+)", r"\baddl\s+\$(\.L\w+)-\.L", r"\baddis\s+\d+,\s*2,\s*(\.L\w+)@toc"]))
+    r"(\.L\w+)\(%rip\)", r"\b(?:adr|la|lla|adrl)(?:\.w)?\s+\w+,\s*(\.?L\w+)", r"%pc(?:rel_hi|_hi20)\((\.L\w+)\)",
+    r"\blarl\s+%r\d+,\s*(\.L\w+)", r"\b(?:movl|pushl)\s+\$(\.L\w+)", r"\baddl\s+\$(\.L\w+)-\.L", r"\baddis\s+\d+,\s*2,\s*(\.L\w+)@toc"]))
 
 # Code for a shared library finds the thread slot and what is defined elsewhere by the global offset table, which the dynamic linker fills.
 LINKED = {"-fno-pic": [], "-fPIE": ["-pie"], "-fPIC": ["-shared", "-Bsymbolic"]}

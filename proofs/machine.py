@@ -6,7 +6,13 @@ import pypcode
 from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 
-from terms import add, apply, const, fresh, is_const, is_poisoned, joined, make, piece_of, signed, split
+from terms import Term, add, apply, const, fresh, is_const, is_poisoned, joined, make, piece_of, signed, split
+
+
+# Sleigh's names for what changes nothing that is looked at: barriers, hints, traps, what the next instruction set is, FPSCR.
+WITHOUT_EFFECT = {"LOCK", "UNLOCK", "ShadowStackPush8B", "Hint_Prefetch", "setISAMode", "DataMemoryBarrier", "HintPreloadData",
+                  "ClearExclusiveLocal", "ExclusiveAccess", "dbar", "sync", "instructionSynchronize", "dataCacheBlockTouch",
+                  "dataCacheBlockTouchForStore", "MoveToFPSCRFields", "trapWord", "ebreak", "trap"}
 
 
 class NotUnderstood(Exception):
@@ -46,10 +52,16 @@ class Program:
                     self.labels[symbol.name] = at & ~arch.code_bit
             self.relocate(elf)
             self.toc = next((s["sh_addr"] + 0x8000 for s in elf.iter_sections() if s.name == ".got"), 0)  # Power's
-        self.context = pypcode.Context(arch.language)
-        for name, value in arch.context.items():
-            self.context.setVariableDefault(name, value)
-        self.registers = {name: (r.offset, r.size) for name, r in self.context.registers.items()}
+        State.big, self.lifter = arch.order == "big", None
+        if arch.language == "VEX":
+            import vex
+            self.lifter = vex.Lifter()
+            self.registers = dict(self.lifter.registers)
+        else:
+            self.context = pypcode.Context(arch.language)
+            for name, value in arch.context.items():
+                self.context.setVariableDefault(name, value)
+            self.registers = {name: (r.offset, r.size) for name, r in self.context.registers.items()}
         if arch.thread_pointer not in self.registers:
             self.registers[arch.thread_pointer] = (1 << 40, arch.word)
         self.zero = self.registers.get(arch.zero)
@@ -68,13 +80,13 @@ class Program:
             for entry in section.iter_relocations():
                 at = entry["r_offset"]
                 data, k = next((data, at - start) for start, data, *_ in self.sections if start <= at < start + len(data))
-                addend = entry["r_addend"] if entry.is_RELA() else int.from_bytes(data[k:k + self.arch.word], "little")
+                addend = entry["r_addend"] if entry.is_RELA() else int.from_bytes(data[k:k + self.arch.word], self.arch.order)
                 symbol = symbols.get_symbol(entry["r_info_sym"]) if entry["r_info_sym"] else None
                 if entry["r_info_type"] in self.arch.thread_relocations:
                     addend = self.thread_record()
                 elif symbol is not None:
                     addend += symbol["st_value"]
-                data[k:k + self.arch.word] = (addend & (1 << 8 * self.arch.word) - 1).to_bytes(self.arch.word, "little")
+                data[k:k + self.arch.word] = (addend & (1 << 8 * self.arch.word) - 1).to_bytes(self.arch.word, self.arch.order)
 
     def bytes_at(self, at, size, code=False):
         """What stands in memory that is not written."""
@@ -97,16 +109,50 @@ class Program:
             data = next((self.bytes_at(at, n) for n in (16, 12, 10, 8, 6, 4, 3, 2, 1) if self.bytes_at(at, n)), None)
             if data is None:
                 raise NotUnderstood("no code at %#x" % at)
+            if self.lifter:
+                try:
+                    self.cache[at] = self.lifter.instruction(data, at)
+                except self.lifter.NotLifted as error:
+                    raise NotUnderstood("%#x: %s" % (at, error))
+                return self.cache[at]
             try:
                 ops = self.context.translate(data, at, 0, len(data), 1).ops
             except (pypcode.BadDataError, pypcode.UnimplError) as error:
                 raise NotUnderstood("%#x: %s" % (at, error))
             length = sum(v.size for op in ops if op.opcode == pypcode.OpCode.IMARK for v in op.inputs)
-            self.cache[at] = (length, [Operation(op) for op in ops if op.opcode != pypcode.OpCode.IMARK])
+            operations = [Operation(op) for op in ops if op.opcode != pypcode.OpCode.IMARK]
+            self.cache[at] = (length, self.vsx(at, operations) if self.arch.targets_last else operations)
         return self.cache[at]
+
+    def vsx(self, at, operations):
+        """Power's moves of doublewords, which Sleigh has wrong (lxsdx fills the register from 16 bytes) or names only. A register's
+        doubleword 0 is the upper one here."""
+        mnemonic, _, rest = self.text(at).partition(" ")
+        if mnemonic not in ("lxsdx", "stxsdx", "xxpermdi"):
+            return operations
+        half = lambda name, number: ("register", self.registers[name.strip()][0] + (0 if number else 8), 8)
+        operands = rest.split(",")
+        if mnemonic == "xxpermdi":
+            which, parts = int(operands[3], 0), [("unique", 0, 8), ("unique", 8, 8)]
+            return [Operation.copy(parts[0], half(operands[1], which >> 1)), Operation.copy(parts[1], half(operands[2], which & 1)),
+                    Operation.copy(half(operands[0], 0), parts[0]), Operation.copy(half(operands[0], 1), parts[1])]
+        for op in operations:
+            if op.name == "LOAD":
+                op.output = half(operands[0], 0)
+            elif op.name == "STORE":
+                op.inputs[2] = half(operands[0], 0)
+        return [op for op in operations if op.name != "CALLOTHER"]
+
+    def only_decides(self, at):
+        """Whether the instruction there computes in registers, and perhaps branches by what it finds."""
+        return all(op.name not in ("LOAD", "STORE", "CALL", "CALLIND", "CALLOTHER", "BRANCHIND", "RETURN", "BRANCH") and
+                   all(space in ("const", "register", "unique") for space, *_ in op.inputs[op.name == "CBRANCH":])
+                   for op in self.instruction(at)[1])
 
     def text(self, at):
         data = self.bytes_at(at, 16) or self.bytes_at(at, 4)
+        if self.lifter:
+            return self.lifter.text(data)
         try:
             i = self.context.disassemble(data, at, 0, len(data), 1).instructions[0]
             return "%s %s" % (i.mnem, i.body)
@@ -126,12 +172,24 @@ class Operation:
             self.name, self.inputs = "COPY", self.inputs[1:]
 
 
+    @classmethod
+    def copy(cls, output, value):
+        operation = cls.__new__(cls)
+        operation.name, operation.other, operation.output, operation.inputs = "COPY", "", output, [value]
+        return operation
+
+
 class State:
+    """Terms have their lowest byte first. Where memory has it last, addresses are counted downwards."""
+    big = False
+
     def __init__(self):
         self.registers, self.memory = {}, {}
+        self.facts = {}  # condition: whether it held; since a path was last joined with another
 
     def copy(self):
         other = State()
+        other.facts = dict(self.facts)
         other.registers = dict(self.registers)
         other.memory = {base: dict(cells) for base, cells in self.memory.items()}
         return other
@@ -139,7 +197,7 @@ class State:
     @staticmethod
     def read(cells, at, size, what, unknown=None):
         """What is not known becomes a variable, which is remembered."""
-        k = 0
+        at, k = State.lowest(at, size), 0
         while k < size:
             if at + k in cells:
                 k += 1
@@ -166,12 +224,25 @@ class State:
         return result
 
     @staticmethod
+    def lowest(at, size=1):
+        """Where cells have the lowest byte of what is at an address; of one byte, also the address of what is there."""
+        return 1 - at - size if State.big else at
+
+    @staticmethod
     def write(cells, at, term):
+        at = State.lowest(at, term.size)
         for i in range(term.size):
             cells[at + i] = (term, i)
 
+    def replace(self, term, by):
+        for cells in (self.registers, *self.memory.values()):
+            for at, (old, i) in cells.items():
+                if old is term:
+                    cells[at] = (by, i)
+
     @staticmethod
     def known(cells, at, size):
+        at = State.lowest(at, size)
         return all(at + i in cells for i in range(size))
 
 
@@ -233,12 +304,19 @@ class Machine:
                     if name == "CBRANCH":
                         taken = self.value(state, unique, op.inputs[1])
                         client.uses(state, taken, "a condition")
+                        condition, holds = plain(taken)
+                        known = client.decides(state, condition)
+                        if known is not None:
+                            taken = const(1, known == holds)
                         if is_const(taken):
                             if not taken.args[0]:
                                 index += 1
                                 continue
                         else:
-                            todo.append((index + 1, state.copy(), dict(unique), conditions + ((taken, False),)))
+                            other = state.copy()
+                            client.learns(state, condition, holds)
+                            client.learns(other, condition, not holds)
+                            todo.append((index + 1, other, dict(unique), conditions + ((taken, False),)))
                             conditions += ((taken, True),)
                     if space == "const":  # within the instruction
                         index += signed(offset, size)
@@ -257,15 +335,40 @@ class Machine:
                     address = client.settled(self.value(state, unique, op.inputs[1]))
                     client.store(state, address, self.value(state, unique, op.inputs[2]))
                 elif name == "CALLOTHER":
-                    if op.output:
-                        thread = any(name in op.other for name in self.arch.other_thread)
-                        self.set_value(state, unique, op.output, self.register(state, self.arch.thread_pointer) if thread
-                                       else fresh(op.output[2], "other"))
+                    self.other(state, unique, op)
                 else:
                     arguments = [self.value(state, unique, v) for v in op.inputs]
                     self.set_value(state, unique, op.output, apply(name, op.output[2], *arguments))
                 index += 1
         return done
+
+
+    def other(self, state, unique, op):
+        """What Sleigh names only: of what it computes nothing is known, but what from."""
+        arguments = op.inputs[1:]
+        if op.output and any(name in op.other for name in self.arch.other_thread):
+            self.set_value(state, unique, op.output, self.register(state, self.arch.thread_pointer))
+            return
+        written = op.output
+        if not written:
+            name = op.other.partition("(")[0].strip()
+            if name in WITHOUT_EFFECT:
+                return
+            if not self.arch.targets_last or arguments[-1][0] != "register":
+                raise NotUnderstood("what does %s?" % op.other)
+            written = arguments[-1]
+            if "madd" not in name and "msub" not in name:
+                arguments = arguments[:-1]
+        poison = any(is_poisoned(self.value(state, unique, argument)) for argument in arguments)
+        self.set_value(state, unique, written, fresh(written[2], "other", poison))
+
+
+def plain(condition):
+    """A condition, or the one that it negates, and whether it is the condition itself."""
+    if condition.op == "BOOL_NEGATE":
+        other, holds = plain(condition.args[0])
+        return other, not holds
+    return (make("INT_EQUAL", 1, *condition.args), False) if condition.op == "INT_NOTEQUAL" else (condition, True)
 
 
 # ---- Joining ----
@@ -275,8 +378,8 @@ class Join:
     """What holds in both of two states, by anti-unification: equal terms stay, pairs of different ones become a variable, one for
     each pair. Variables that were made at this place before go on to stand for what they stand for, while they can."""
 
-    def __init__(self, ours, alignment):
-        self.ours, self.pairs, self.partner, self.changed, self.alignment = ours, {}, {}, False, alignment
+    def __init__(self, ours, client):
+        self.ours, self.pairs, self.partner, self.changed, self.client = ours, {}, {}, False, client
 
     def term(self, a, b):
         if a is b:
@@ -290,8 +393,15 @@ class Join:
         (x, c), (y, d) = split(a), split(b)
         if c == d and c != 0 and x is not None and y is not None and a is not b:
             return add(self.term(x, y), c)
-        aligned = self.alignment(a) == self.alignment(b) == 0
-        if a in self.ours and (aligned or self.alignment(a) is None) and self.partner.setdefault(a, b) is b:
+        if a.op == b.op in ("INT_ZEXT", "piece", "INT_EQUAL") and a.size == b.size and a.args[0].size == b.args[0].size and \
+                a.args[1:] == b.args[1:] and (a.op != "INT_EQUAL" or is_const(a.args[1])):
+            inner = self.term(a.args[0], b.args[0])
+            self.pairs[a, b] = piece_of(inner, a.args[1], a.size) if a.op == "piece" else apply(a.op, a.size, inner, *a.args[1:])
+            return self.pairs[a, b]
+        client = self.client
+        aligned, or_zero = client.alignment(a) == client.alignment(b) == 0, client.both_or_zero(a, b)
+        if a in self.ours and (aligned or client.alignment(a) is None) and client.or_zero.get(a) in (None, or_zero) and \
+                self.partner.setdefault(a, b) is b:
             self.pairs[a, b] = a
             return a
         if a.op == "mixed" or b.op == "mixed":  # in one of them perhaps as it was
@@ -304,7 +414,9 @@ class Join:
         variable = fresh(a.size, "join", poison=is_poisoned(a) or is_poisoned(b))
         self.ours.add(variable)
         if aligned:
-            self.alignment.__self__.aligned.add(variable)
+            client.aligned.add(variable)
+        if or_zero is not None:
+            client.or_zero[variable] = or_zero
         self.partner[variable] = b
         self.pairs[a, b] = variable
         return variable
@@ -326,7 +438,10 @@ class Join:
     def state(self, old, new):
         out = State()
         out.registers = self.cells(old.registers, new.registers)
+        top, chain = self.back_chain(out, old, new) if self.client.arch.back_chain else (None, {})
         for base, cells in old.memory.items():
+            if base is top:
+                cells = {at: cell for at, cell in cells.items() if at not in chain}
             match = new.memory.get(base)
             name = base
             if match is None:
@@ -338,4 +453,34 @@ class Join:
             kept = self.cells(cells, match)
             if kept:
                 out.memory[name] = kept
+        if chain:
+            out.memory.setdefault(top, {}).update(chain)
+        for a, held in old.facts.items():
+            both = [self.same(a, b) for b, too in new.facts.items() if too == held]
+            facts = dict.fromkeys((term for term in both if term is not None), held)
+            out.facts.update(facts)
+            self.changed |= not facts
         return out
+
+    def back_chain(self, out, old, new):
+        """The word at a stack pointer that is not the same distance from anything here and there: the pointer's base, and what is there."""
+        client, word = self.client, self.client.arch.word
+        (top, low), (x, c), (y, d) = (split(client.machine.register(state, client.arch.sp)) for state in (out, old, new))
+        if top not in self.ours:
+            return None, {}
+        here, there = ({low + k: state.memory[base][at + k] for k in range(word) if at + k in state.memory.get(base, {})}
+                       for state, base, at in ((old, x, c), (new, y, d)))
+        client.also_at.setdefault(top, set()).update(place for base, at in ((x, c), (y, d)) if base is not top
+                                                     for place in ((base, at), *client.also_at.get(base, ())))
+        return top, self.cells(here, there)
+
+    def same(self, a, b):
+        """A term that stands for `a` there and for `b` here, by the variables that there are, or None."""
+        if a is b and self.ours.isdisjoint(a.free):
+            return a
+        if (a, b) in self.pairs:
+            return self.pairs[a, b]
+        if a.op != b.op or a.size != b.size or a.op in ("var", "const") or len(a.args) != len(b.args):
+            return None
+        args = [self.same(x, y) if isinstance(x, Term) and isinstance(y, Term) else x if x == y else None for x, y in zip(a.args, b.args)]
+        return None if None in args else make(a.op, a.size, *args)

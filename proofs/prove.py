@@ -51,7 +51,9 @@ class Configuration:
         return ARCHES[self.arch_name]
 
     def is_here(self):
-        return shutil.which(self.arch.targets[self.compiler][0]) is not None
+        command = self.arch.targets[self.compiler]
+        headers = [part[len("-isystem"):] for part in command if part.startswith("-isystem")]
+        return shutil.which(command[0]) is not None and all(map(os.path.isdir, headers))
 
 
 def configurations():
@@ -222,7 +224,7 @@ def tabulate(results):
     lines.append("\n%d of %d configurations, the last on %s: %d switches, %d claims, %d failed." % (
         len(known), len(list(configurations())), max(r["date"] for r in known), *sums))
     if any("before" in r for r in known):
-        lines.append("\\*: by the prover as it was before first entries, and on i386 at -O0 generators, were among the claims.")
+        lines.append("\\*: by the prover as it was before it remembered what branches told, with the same theorems.")
     begin, end = "<!-- results:begin -->", "<!-- results:end -->"
     text = README.read_text()
     README.write_text(text[:text.index(begin) + len(begin)] + "\n" + "\n".join(lines) + "\n" + text[text.index(end):])

@@ -1,6 +1,7 @@
 """Bit-vector terms, one object for each: what registers and memory hold, over the values that they had when a function began.
 
 A sum with a constant is always (base + constant), so that two addresses with one base compare at sight. Sizes are in bytes."""
+import functools
 import itertools
 
 import z3
@@ -108,10 +109,45 @@ FOLD = {
 }
 
 
+# VEX's numbers of what s390x's condition code is computed from: comparisons, with 0 or the other operand; a test under a mask.
+BITWISE, SIGNED, UNSIGNED, LOAD_AND_TEST, UNDER_MASK = 0, 1, 2, 15, 18
+
+
+def condition_code(size, mask_, what, one, other, rest):
+    """Whether the condition code is one of `mask_`'s, whose highest bit is 0's."""
+    if not is_const(mask_) or not is_const(what) or what.args[0] not in (BITWISE, SIGNED, UNSIGNED, LOAD_AND_TEST, UNDER_MASK):
+        return make("s390_calculate_cond", size, mask_, what, one, other, rest)
+    codes, what, zero = mask_.args[0], what.args[0], const(one.size, 0)
+    if what == UNDER_MASK:  # 0: no bit is set; 1: some; 3: all
+        tested = apply("INT_AND", one.size, one, other)
+        none, every = apply("INT_EQUAL", 1, tested, zero), apply("INT_EQUAL", 1, tested, other)
+        parts = [none] * (codes >> 3 & 1) + [every] * (codes & 1)
+        if codes & 4:
+            parts.append(apply("BOOL_NEGATE", 1, apply("BOOL_OR", 1, none, every)))
+        if codes & 13 == 5:  # all but none
+            parts = [apply("BOOL_NEGATE", 1, none)]
+    else:  # 0: equal; 1: less; 2: greater. Of bits: 1 where one is set
+        if what in (BITWISE, LOAD_AND_TEST):
+            other = zero
+        less = "INT_NOTEQUAL" if what == BITWISE else "INT_LESS" if what == UNSIGNED else "INT_SLESS"
+        greater = const(1, 0) if what == BITWISE else apply(less, 1, other, one)
+        if codes & 6 == 6:
+            parts = [apply("INT_NOTEQUAL", 1, one, other)]
+        else:
+            parts = [apply(less, 1, one, other)] * (codes >> 2 & 1) + [greater] * (codes >> 1 & 1)
+        if codes & 8:
+            parts.append(apply("INT_EQUAL", 1, one, other))
+        if codes & 14 == 14:
+            parts = [const(1, 1)]
+    return apply("INT_ZEXT", size, functools.reduce(lambda a, b: apply("BOOL_OR", 1, a, b), parts) if parts else const(1, 0))
+
+
 def apply(op, size, *args):
     """What a p-code operation computes."""
     if op == "COPY":
         return args[0]
+    if op == "s390_calculate_cond":
+        return condition_code(size, *args)
     a = args[0]
     b = args[1] if len(args) > 1 else None
     if op == "INT_ADD":
@@ -142,6 +178,10 @@ def apply(op, size, *args):
         (x, c), (y, d) = split(a), split(b)
         if x is y and op in ("INT_EQUAL", "INT_NOTEQUAL"):
             return const(1, (c == d) == (op == "INT_EQUAL"))
+        if op in ("INT_EQUAL", "INT_NOTEQUAL") and b is const(b.size, 0):
+            truth_ = a.args[0] if a.op == "INT_ZEXT" else a
+            if truth_.size == 1 and may_be_set(truth_) == 1:
+                return truth_ if op == "INT_NOTEQUAL" else apply("BOOL_NEGATE", 1, truth_)
         return make(op, 1, a, b)
     if op in FOLD:
         if is_const(a) and is_const(b):
@@ -152,17 +192,25 @@ def apply(op, size, *args):
             value = b.args[0]
             if value == 0:
                 return const(size, 0) if op in ("INT_AND", "INT_MULT", "BOOL_AND") else a
+            if op == "INT_AND" and a.op == "PIECE" and value >> 8 * a.args[1].size == 0:
+                return apply("INT_ZEXT", size, apply(op, a.args[1].size, a.args[1], const(a.args[1].size, value)))
             if op == "INT_AND" and value == mask(size) or op == "INT_MULT" and value == 1 or op == "BOOL_AND":
                 return a
             if op == "INT_OR" and value == mask(size):
                 return b
             if op == "INT_AND" and size == 1:  # bit by bit, as processors write their flags: what is replaced goes
+                if may_be_set(a) & ~value == 0:
+                    return a
+                if may_be_set(a) & value == 0:
+                    return const(1, 0)
                 if a.op == op and is_const(a.args[1]):
                     return apply(op, size, a.args[0], const(size, value & a.args[1].args[0]))
                 if a.op == "INT_OR":
                     return apply("INT_OR", size, apply(op, size, a.args[0], b), apply(op, size, a.args[1], b))
                 if a.op == "INT_RIGHT" and is_const(a.args[1]) and a.args[1].args[0] < 8:
                     return apply("INT_RIGHT", size, apply(op, size, a.args[0], const(size, value << a.args[1].args[0])), a.args[1])
+            if op == "INT_RIGHT" and size == 1 and a.op == "INT_LEFT" and a.args[1] is b and may_be_set(a.args[0]) << value <= 0xff:
+                return a.args[0]
         if a is b:
             if op in ("INT_XOR", "BOOL_XOR"):
                 return const(size, 0)
@@ -184,6 +232,20 @@ def apply(op, size, *args):
     return make(op, size, *args)
 
 
+def may_be_set(term):
+    """The bits of a byte that may be 1."""
+    if term.op == "const":
+        return term.args[0]
+    if term.op in COMPARE or term.op.startswith("BOOL_"):
+        return 1
+    if term.op == "INT_OR":
+        return may_be_set(term.args[0]) | may_be_set(term.args[1])
+    if term.op in ("INT_LEFT", "INT_RIGHT", "INT_AND") and is_const(term.args[1]):
+        bits, by = may_be_set(term.args[0]), term.args[1].args[0]
+        return bits & by if term.op == "INT_AND" else (bits << by & 0xff if term.op == "INT_LEFT" else bits >> by) if by < 8 else 0
+    return 0xff
+
+
 def piece_of(term, at, size):
     """Bytes [at, at + size)."""
     if at >= term.size:
@@ -198,6 +260,12 @@ def piece_of(term, at, size):
         return piece_of(term.args[0], at, size)
     if term.op == "INT_ZEXT" and at >= term.args[0].size:
         return const(size, 0)
+    if term.op == "INT_LEFT" and is_const(term.args[1]) and term.args[1].args[0] % 8 == 0:
+        by = term.args[1].args[0] // 8
+        if at >= by:
+            return piece_of(term.args[0], at - by, size)
+        if at + size <= by:
+            return const(size, 0)
     if term.op == "piece":
         return piece_of(term.args[0], term.args[1] + at, size)
     if term.op == "PIECE":

@@ -69,7 +69,8 @@ def never_return():
 
 NEVER_RETURN = never_return()
 # Words that are written through the address of a local; of others it is not known how many, so all up to the next saved value.
-WRITES_THROUGH = {"use": 4, "_ZN4heldC1Ev": 1, "_ZN4heldC2Ev": 1, "_ZN4heldD1Ev": 1, "_ZN4heldD2Ev": 1, "aco__send_check": 1, "aco__send_slow": 1, "aco__in_stack_closing": 0}  # words, through the address of a local
+WRITES_THROUGH = {"use": 4, "next_long_double": 2, "_ZN4heldC1Ev": 1, "_ZN4heldC2Ev": 1, "_ZN4heldD1Ev": 1, "_ZN4heldD2Ev": 1,
+                  "aco__send_check": 1, "aco__send_slow": 1, "aco__in_stack_closing": 0}
 # How many parameters some functions have: what stands in the registers of others is none of theirs.
 PARAMETERS = {"next": 0, "put": 1, "aco__in_stack_refused": 1, "aco__in_stack_closing": 1, "aco__in_stack_impossible": 0,
               "aco__yields_in_cleanup": 1, "aco__arrived": 1}
@@ -171,7 +172,7 @@ class Function:
         self.comes_back = any(site.kind in COMES_BACK for site in sites)  # else it keeps nothing
         self.own_fp_only = all(site.fp == "own" for site in sites)
         self.sequence = None
-        self.escaped = set()
+        self.escaped, self.also_at, self.or_zero = set(), {}, {}
         self.registers = [(r, s) for r in self.table.registers if r.applies(macros) for s in [self.sleigh(r)] if s]
 
     def sleigh(self, register):
@@ -195,7 +196,7 @@ class Function:
         if base is None:
             data = self.program.bytes_at(offset, size)
             if data is not None:
-                return const(size, int.from_bytes(data, "little"))
+                return const(size, int.from_bytes(data, self.arch.order))
         return State.read(self.cells(state, base), offset, size, "memory")
 
     def store(self, state, address, term):
@@ -207,6 +208,9 @@ class Function:
             for other in [b for b in state.memory if b not in self.stack_bases and b is not base]:
                 del state.memory[other]
             self.forget_escaped(state)
+        for sp, places in self.also_at.items():
+            if any(b is base and at < offset + term.size and offset < at + self.arch.word for b, at in places):
+                state.memory.pop(sp, None)
         value_base = split(term)[0]
         if value_base in self.stack_bases and self.sequence is None and (base not in self.stack_bases or self.has_escaped(base, offset)):
             self.escape(term)
@@ -233,7 +237,29 @@ class Function:
         return any(b is base and o <= offset < o + words * self.arch.word for b, o, words in self.escaped)
 
     def is_saved(self, term):
-        return term in self.entry_values or split(term)[0] in self.stack_bases or bool(term.free) and term.free <= self.narrow
+        return term in self.entry_values or term in self.or_zero or split(term)[0] in self.stack_bases or bool(term.free) and term.free <= self.narrow
+
+    def both_or_zero(self, a, b):
+        """The address in the frame of which each of the two is the value, where it is not 0, or None: a stack pointer that was saved,
+        where it was."""
+        def address(term):
+            return term if split(term)[0] is self.sp0 else self.or_zero.get(term)
+        x, y = address(a), address(b)
+        if x is y or y is None and b is const(b.size, 0):
+            return x
+        return y if x is None and a is const(a.size, 0) else None
+
+    def decides(self, state, condition):
+        """Whether a condition holds, where that is known: no address in the frame is 0."""
+        if condition.op == "INT_EQUAL" and split(condition.args[0])[0] is self.sp0 and is_const(condition.args[1]) and not condition.args[1].args[0]:
+            return False
+        return state.facts.get(condition)
+
+    def learns(self, state, condition, holds):
+        state.facts[condition] = holds
+        term = condition.args[0] if condition.args else None
+        if condition.op == "INT_EQUAL" and term in self.or_zero and condition.args[1] is const(term.size, 0):
+            state.replace(term, condition.args[1] if holds else self.or_zero[term])
 
     def forget_escaped(self, state):
         """What other functions may write to: what an address of the frame that they were given leads to, up to the next place where
@@ -242,10 +268,10 @@ class Function:
             cells = state.memory.get(base)
             if not cells:
                 continue
-            for at in sorted(k for k in cells if offset <= k < offset + words * self.arch.word):
-                if self.is_saved(cells[at][0]):
+            for at in sorted(filter(range(offset, offset + words * self.arch.word).__contains__, map(State.lowest, cells))):
+                if self.is_saved(cells[State.lowest(at)][0]):
                     break
-                del cells[at]
+                del cells[State.lowest(at)]
 
     # ---- The walk ----
 
@@ -278,6 +304,8 @@ class Function:
                 if name in self.arch.narrow:  # saved together, as one word
                     self.narrow |= term.free
         self.sp0 = self.first[self.arch.sp]
+        if self.arch.thread_pointer not in self.first:  # s390x: two registers together
+            self.new_thread(state)
         self.found_by_address(state, self.entry)
         if self.arch.return_address:
             self.ret = self.first[self.arch.return_address]
@@ -305,6 +333,8 @@ class Function:
 
     def walk(self):
         self.claims.begin(self.name)
+        self.also_at = {}  # where the word at a stack pointer, which is known by that, may be too
+        self.or_zero = {}  # variables that are an address in the frame, or 0
         self.stack_bases, self.accesses, self.at = set(), [], self.entry
         state = self.initial.copy()
         self.stack_bases = {self.sp0}
@@ -319,7 +349,12 @@ class Function:
                 if steps > 60000:
                     raise NotUnderstood("%s does not settle" % self.name)
                 if at in joins and at in self.states and not forced:
-                    join = Join(self.ours.setdefault(at, set()), self.alignment)
+                    beyond = self.decided(at, state)
+                    if beyond:
+                        at, state = beyond
+                        joins.add(at)
+                        continue
+                    join = Join(self.ours.setdefault(at, set()), self)
                     state = join.state(self.states[at], state)
                     if not join.changed:
                         break
@@ -339,6 +374,21 @@ class Function:
                     todo += [(to, other, False) for to, other in ends]
                     break
 
+    def decided(self, at, state):
+        """Where this path goes on behind a branch just here, that goes one way alone after what it has passed: compilers test again what
+        they join. Else None."""
+        for _ in range(3):
+            if at in self.at_begin or not self.program.only_decides(at):
+                return None
+            branch = [op.name for op in self.program.instruction(at)[1]][-1:] == ["CBRANCH"]
+            ends = self.step(state.copy(), at)
+            if len(ends) != 1 or isinstance(ends[0][0], tuple):
+                return None
+            at, state = ends[0]
+            if branch:
+                return at, state
+        return None
+
     def alignment(self, term):
         """term modulo what it is at calls, or None."""
         mask = self.arch.alignment - 1
@@ -353,9 +403,9 @@ class Function:
             return offset & mask
         if base.op == "INT_LEFT" and is_const(base.args[1]) and base.args[1].args[0] >= 4:
             return offset & mask
-        if base.op == "INT_2COMP":
-            a = self.alignment(base.args[0])
-            return None if a is None else offset - a & mask
+        if base.op in ("INT_2COMP", "PIECE"):
+            a = self.alignment(base.args[-1])
+            return None if a is None else (offset + a if base.op == "PIECE" else offset - a) & mask
         if base.op in ("INT_ADD", "INT_SUB"):
             a, b = map(self.alignment, base.args)
             return None if a is None or b is None else (offset + a + (b if base.op == "INT_ADD" else -b)) & mask
@@ -410,7 +460,7 @@ class Function:
                 return [(after, state)]
             if not (self.arch.name == "i386" and is_const(target) and target.args[0] in self.program.static):  # gcc knows what its own need
                 self.check_alignment(sp)
-            if name and name.split(".")[0] in NEVER_RETURN or not name and self.name in POINTER_NEVER_RETURNS:
+            if name and name.split(".")[0] in NEVER_RETURN or not name and self.name in POINTER_NEVER_RETURNS or self.leaves_function(after):
                 return []
             return [(after, self.after_call(state, sp, name))]
         popped = self.arch.word if not self.arch.return_address else 0
@@ -483,7 +533,8 @@ class Function:
         out = {}
         for b, cells in state.memory.items():
             if b in self.stack_bases:
-                out[b] = {k: v for k, v in cells.items() if b is not base or k >= low and not low + self.arch.word <= k < low + self.arch.header}
+                out[b] = cells if b is not base else {k: v for k, v in cells.items() for at in [State.lowest(k)]
+                                                      if at >= low and not low + self.arch.word <= at < low + self.arch.header}
         return out
 
     # ---- Theorems about functions ----
@@ -515,8 +566,10 @@ class Function:
         self.reached.add(site.name)
         self.claims.begin(site.name)
         begin = state
+        begin.facts = {}  # what the theorems assume is the conditions of the sequence's own paths
         for name in (*self.arch.status, *(c.register for c in self.arch.controls), *self.arch.carried, self.arch.leaving, self.arch.entered,
-                     *self.arch.exchange.values(), self.arch.frame, self.arch.base, self.arch.thread_pointer):
+                     *self.arch.exchange.values(), *self.arch.handed_over, self.arch.frame, *filter(None, [self.arch.base]),
+                     self.arch.thread_pointer):
             self.machine.register(begin, name)  # has a name from now on
         begin.memory = {b: dict(c) for b, c in state.memory.items() if b in self.stack_bases}
         ends = []
@@ -593,6 +646,8 @@ class Function:
         self.new_thread(state)
         state.memory = self.frame(begin, sp)
         self.forget_escaped(state)
+        for offset, name in self.fixed(site):
+            self.put(state, sp, offset, machine.register(begin, name))
         if site.kind in MEMORY:
             co, where, value = arch.carried
             thread = machine.register(state, arch.thread_pointer)
@@ -604,14 +659,22 @@ class Function:
             own = {"record": record, "block": machine.register(begin, co), "leaving": machine.register(begin, arch.leaving)}[MEMORY[site.kind][0]]
             if site.kind != "RESUME":
                 self.put(state, record, arch.running, own)
-            self.put(state, own, 3 * arch.word, machine.register(begin, arch.base))
+            if arch.base:
+                self.put(state, own, 3 * arch.word, machine.register(begin, arch.base))
         else:
             for name in arch.peer(site.kind).values():
                 machine.set_register(state, name, fresh(arch.word, name + "@exchange"))
-            machine.set_register(state, arch.base, machine.register(begin, arch.base))
-            if site.kind.startswith("NESTED") and site.kind == "NESTED_RESUME" and arch.room:
+            if arch.base:
+                machine.set_register(state, arch.base, machine.register(begin, arch.base))
+            if site.kind == "NESTED_RESUME":
                 machine.set_register(state, arch.sp, add(sp, arch.room))
+                for name in arch.handed_over:
+                    machine.set_register(state, name, machine.register(begin, name))
         return state
+
+    def fixed(self, site):
+        """What a sequence keeps at its stack pointer."""
+        return self.arch.fixed.items() if not self.clang and site.kind in COMES_BACK and site.kind != "NESTED_RESUME" else ()
 
     def put(self, state, where, offset, term):
         base, at = split(where)
@@ -668,8 +731,9 @@ class Leave:
         return self.at_begin(self.arch.peer(self.site.kind)[what])
 
     def pushed(self):
-        """The word below the stack pointer, where it may be written."""
-        return self.span(self.at_begin(self.arch.sp), -self.arch.word, self.arch.word) if self.arch.pushes else set()
+        """What may be written at the stack pointer: the word below it; registers that have no other place."""
+        out = self.span(self.at_begin(self.arch.sp), -self.arch.word, self.arch.word) if self.arch.pushes else set()
+        return out.union(*(self.span(self.at_begin(self.arch.sp), offset, self.arch.word) for offset, _ in self.f.fixed(self.site)))
 
     def leaves(self, target, state, conditions, accesses):
         """At the jump."""
@@ -680,6 +744,8 @@ class Leave:
             self.leaves_by_registers(target, state, conditions, accesses)
         if arch.goes_by:
             self.claim("arrives.pc", self.place(self.machine.register(state, arch.goes_by)), target, conditions, "what it finds itself by")
+        for offset, name in self.f.fixed(self.site):
+            self.claim("kept.frame", self.word(state, self.at_begin(arch.sp), offset), self.at_begin(name), conditions, "%s at sp" % name)
         for name in arch.status:
             self.claim("status", self.machine.register(state, name), self.at_begin(name), conditions, name)
         if self.site.kind in COMES_BACK and self.f.pads:
@@ -694,7 +760,7 @@ class Leave:
             self.claim("kept.pc", self.word(state, self.own, word), const(word, self.site.arrival | arch.arrival_bit), conditions,
                        "the way back")
             self.claim("kept.frame", self.word(state, self.own, 2 * word), self.at_begin(arch.frame), conditions, "the own frame pointer")
-            if self.f.clang:
+            if self.f.clang and arch.base:
                 self.claim("kept.frame", self.word(state, self.own, 3 * word), self.at_begin(arch.base), conditions, "the own base pointer")
         self.claim("arrives.sp", register(arch.sp), self.word(state, self.arriving, 0), conditions, "sp")
         self.claim("arrives.pc", target, self.place(self.word(state, self.arriving, word)), conditions, "the jump's target")
@@ -771,13 +837,19 @@ class Leave:
         goes_to = self.word(state, self.passed("sp"), 0) if pops else self.passed("pc")
         self.claim("arrives.pc", target, self.place(goes_to), conditions, "the jump's target")
         self.claim("arrives.frame", register(arch.frame), self.passed("bp"), conditions, "the frame pointer")
-        self.claim("arrives.frame", register(arch.base), self.passed("base"), conditions, "the base pointer")
+        if arch.base:
+            self.claim("arrives.frame", register(arch.base), self.passed("base"), conditions, "the base pointer")
         if nested:
             self.claim("arrives.sp", register(arch.sp), add(first_sp, arch.room if kind == "NESTED_RESUME" else 0), conditions, "sp")
             if kind == "NESTED_RESUME":
                 self.claim("arrives.sp", first_sp, self.passed("sp"), conditions, "sp at the beginning")
         else:
             self.claim("arrives.sp", register(arch.sp), add(self.passed("sp"), arch.word if pops else 0), conditions, "sp")
+        for name, by in arch.handed_over.items():
+            if kind == "NESTED_RESUME":
+                self.claim("kept.frame", register(by), self.at_begin(name), conditions, "%s handed over" % name)
+            elif nested:
+                self.claim("arrives.frame", register(name), self.at_begin(by), conditions, "%s handed back" % name)
         self.claim("carried", register(peer["value"]), self.passed("value"), conditions, "the value")
         if last:
             self.claim("kept.pc", register(peer["pc"]), const(arch.word, 0), conditions, "the way back")
@@ -788,7 +860,8 @@ class Leave:
             else:
                 self.claim("kept.pc", register(peer["pc"]), way_back, conditions, "the way back")
             self.claim("kept.frame", register(peer["bp"]), self.at_begin(arch.frame), conditions, "the frame pointer handed over")
-            self.claim("kept.frame", register(peer["base"]), self.at_begin(arch.base), conditions, "the base pointer handed over")
+            if arch.base:
+                self.claim("kept.frame", register(peer["base"]), self.at_begin(arch.base), conditions, "the base pointer handed over")
             if not nested:
                 self.claim("kept.sp", register(peer["sp"]), add(first_sp, -arch.word if pops else 0), conditions, "the stack pointer handed over")
         for control in arch.controls:
@@ -858,7 +931,7 @@ class Begin(Function):
             self.machine.set_register(self.state, self.arch.toc, const(self.arch.word, program.toc))
         self.first = {name: self.machine.register(self.state, name) for _, name in self.registers}
         self.sp0, self.entry_values = self.first[self.arch.sp], set()
-        self.laid_out = {n: State.read(self.cells(self.state, self.sp0), n * self.arch.word, self.arch.word, "laid out") for n in range(12)}
+        self.laid_out = {n: State.read(self.cells(self.state, self.sp0), n * self.arch.word, self.arch.word, "laid out") for n in range(24)}
         self.stack_bases = {self.sp0}
 
     def run(self):
@@ -957,7 +1030,7 @@ class BeginsAt(Function):
         self.aligned = set()
         self.initial = self.entry_state()
         at = self.program.labels["aco_proof_offsets"]
-        stack_of, top_of = (int.from_bytes(self.program.bytes_at(at + k * word, word), "little") for k in (0, 1))
+        stack_of, top_of = (int.from_bytes(self.program.bytes_at(at + k * word, word), arch.order) for k in (0, 1))
         self.parameters = [self.first[name] for name in arch.arguments[:4]] if arch.arguments else \
             [State.read(self.cells(self.initial, self.sp0), (k + 1) * word, word, "parameter") for k in range(4)]
         stack = State.read(self.cells(self.initial, self.parameters[1]), stack_of, word, "stack")
@@ -967,16 +1040,20 @@ class BeginsAt(Function):
             self.claims.record(self.name, "begin.context", False, "does not return")
 
     def after_call(self, state, sp, name):
-        """memset() sets, and nothing else is called: the rest of memory stays."""
+        """memset() sets and memcpy() copies, and nothing else is called: the rest of memory stays."""
         word = self.arch.word
         where, value, count = [self.machine.register(state, r) for r in self.arch.arguments[:3]] if self.arch.arguments else \
             [State.read(self.cells(state, split(sp)[0]), split(sp)[1] + k * word, word, "argument") for k in range(3)]
-        if name != "memset" or not is_const(value) or not is_const(count):
+        if not is_const(count) or not (name == "memcpy" or name == "memset" and is_const(value)):
             raise NotUnderstood("%s: %#x calls %s" % (self.name, self.at, name))
         after = super().after_call(state, sp, name)
         after.memory = {base: dict(cells) for base, cells in state.memory.items()}
         base, offset = split(where)
-        State.write(self.cells(after, base), offset, const(count.args[0], int.from_bytes(bytes([value.args[0] & 255]) * count.args[0], "little")))
+        if name == "memcpy":
+            copied = State.read(self.cells(state, split(value)[0]), split(value)[1], count.args[0], "memory")
+        else:
+            copied = const(count.args[0], int.from_bytes(bytes([value.args[0] & 255]) * count.args[0], "little"))
+        State.write(self.cells(after, base), offset, copied)
         return after
 
     def exit(self, state, popped):

@@ -22,7 +22,8 @@ packages() {
     prove-model) echo gcc python3 python3-venv ;; # and from PyPI what the Makefile says
     # What the provers import is from PyPI, into build/prove/venv (below).
     prove-quick) echo gcc g++ python3 python3-venv clang-19 lld-19 llvm-19 gcc-12-multilib g++-12-multilib ;;
-    prove) packages prove-quick; echo g++-12-aarch64-linux-gnu g++-12-arm-linux-gnueabihf g++-12-riscv64-linux-gnu g++-12-powerpc64le-linux-gnu ;;
+    prove) packages prove-quick; echo g++-12-aarch64-linux-gnu g++-12-arm-linux-gnueabihf g++-12-riscv64-linux-gnu g++-12-powerpc64le-linux-gnu \
+        g++-12-s390x-linux-gnu ;;
     platforms) packages platforms-quick
         echo clang-19 lld-19 libgtest-dev gcc-12-multilib g++-12-multilib musl binutils gdb-multiarch ;;
     *) echo "setup: no group named $1" >&2; exit 2 ;;
