@@ -14,7 +14,14 @@
 
 enum { HANDLER_FRAME = 4096, WORDS = 12 };
 
-static volatile sig_atomic_t handled, handler_failures;
+static volatile sig_atomic_t handled, handler_failures, over;
+
+/* The next signal, from the handler's end on: however slow the handler is, something runs between two of them. */
+static void another(void)
+{
+    struct itimerval soon = {{0, 0}, {0, 50}};
+    setitimer(ITIMER_REAL, &soon, NULL);
+}
 
 static void handler(int number)
 {
@@ -25,6 +32,8 @@ static void handler(int number)
     for (int i = 0; i < HANDLER_FRAME; i++)
         handler_failures += frame[i] != (unsigned char)(i ^ 0xa5);
     handled++;
+    if (!over)
+        another();
 }
 
 /* What a generator's frame and its consumer's hold. */
@@ -112,18 +121,17 @@ int main(int argc, char **argv)
 {
     time_t end = time(NULL) + (argc > 1 ? atoi(argv[1]) : 2);
     struct sigaction action;
-    struct itimerval often = {{0, 50}, {0, 50}}, never = {{0, 0}, {0, 0}};
     memset(&action, 0, sizeof action);
     action.sa_handler = handler;
     action.sa_flags = SA_RESTART;
     CHECK_EQ(sigaction(SIGALRM, &action, NULL), 0);
-    CHECK_EQ(setitimer(ITIMER_REAL, &often, NULL), 0);
+    another();
     while (time(NULL) < end && !check_failures)
         for (unsigned n = 0; n < 200; n++) {
             consume(n);
             consume_in_stack(n);
         }
-    setitimer(ITIMER_REAL, &never, NULL);
+    over = 1;
     CHECK_EQ(handler_failures, 0);
     CHECK(handled > 100);
     printf("generator_signals: %d signals\n", (int)handled);
