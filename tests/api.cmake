@@ -47,7 +47,7 @@ set_tests_properties(slab.threads PROPERTIES TIMEOUT 120)
 # gcc's link-time optimisation resolves some references before the linker's --wrap sees them.
 if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
   acorn_test(alloc_failure.default alloc_failure.c TIMEOUT 120)
-  foreach(variant release no_inline)
+  foreach(variant release no_inline shared_fp)
     acorn_test(unwind.${variant} unwind.c DEFINE ${define_${variant}} FRAME_POINTERS FLAGS -fasynchronous-unwind-tables -fno-omit-frame-pointer TIMEOUT 60)
     target_link_options(test_unwind_${variant} PRIVATE -Wl,--wrap=mmap)
     if(CMAKE_SYSTEM_PROCESSOR STREQUAL "arm") # else functions that unwind alike are one in the tables, and in a walk

@@ -103,10 +103,10 @@ row clang-O2 clang-19 clang++-19 "-O2 -g"
 width=$medium
 row gcc-O0 gcc g++ "-O0 -g"
 row clang-O0 clang-19 clang++-19 "-O0 -g"
-row gcc-O3-lto gcc g++ "-O3 -flto"
-row clang-O3-lto clang-19 clang++-19 "-O3 -flto"
 row gcc-m32-O2 gcc g++ "-m32 -O2 -g"
 width=$narrow
+row gcc-O3-lto gcc g++ "-O3 -flto"
+row clang-O3-lto clang-19 clang++-19 "-O3 -flto"
 row gcc-m32-O0 gcc g++ "-m32 -O0 -g"
 row gcc-m32-pic gcc g++ "-m32 -O2 -fPIC -msse2"
 width=$medium
@@ -244,8 +244,8 @@ if wants coverage && [ "$nightly$wanted" != OFF ]; then
     step coverage 'not run|run or gone|without a reason|FAILED|rror' make --no-print-directory coverage
 fi
 
-# The fuzz targets, for a minute each or, nightly, an hour.
-seconds=60
+# The fuzz targets, for half a minute each or, nightly, an hour.
+seconds=30
 [ $nightly = OFF ] || seconds=3600
 if ! command -v clang-19 >/dev/null; then
     ! wants fuzz || skip fuzz "no clang-19"

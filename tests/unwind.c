@@ -19,7 +19,8 @@ enum { IS_LINKED = 1 };
 #else /* backtraces end at the coroutine's outermost frame */
 enum { IS_LINKED = 0 };
 #endif
-/* Elsewhere what a handler returns to has no unwind tables: musl's, EHABI's, and Power's in qemu. */
+/* Elsewhere what a handler returns to has no unwind tables, and a walk ends there or goes astray: musl's, EHABI's, and Power's in
+ * qemu. */
 #if defined(__GLIBC__) && !defined(__arm__) && !defined(__powerpc64__)
 enum { WALKS_THROUGH_SIGNALS = 1 };
 #else
@@ -298,9 +299,9 @@ static void from_a_signal(void)
     to_resume = aco_create(main_co, stack, 0, touches, NULL);
     caller_of_resume();
     CHECK(to_resume->is_end);
-    CHECK(depth > 0 && depth < 20);
+    CHECK(depth > 0);
     if (WALKS_THROUGH_SIGNALS)
-        CHECK(passed(touches));
+        CHECK(depth < 20 && passed(touches));
     CHECK_EQ(passed(resume_from_here), IS_LINKED && passed(touches));
     CHECK_EQ(passed(caller_of_resume), IS_LINKED && passed(touches));
     aco_destroy(to_resume);

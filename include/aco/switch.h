@@ -12,7 +12,8 @@
  *   aco__self_at(), aco__running_at()   if that is not an address: from there the thread record, and its `running`
  *   ACO__RESUME, ACO__YIELD, ACO__TRANSFER, ACO__EXIT, ACO__ENTER
  *                                the switches, as statements inside the functions below; the first three take the code that
- *                                exchanges floating-point control words: ACO__FP_SWAP with ACO__FP_RARE, or ACO__FP_NONE.
+ *                                exchanges floating-point control words and what stands behind the jump: ACO__FP_SWAP with
+ *                                ACO__FP_RARE, or ACO__FP_NONE with ACO__FP_NEVER.
  *                                ACO__LEAVING_REGISTER: where a transfer wants the block that it leaves
  *   aco__fp_read, aco__fp_load   the floating-point environment's control words; ACO__FP_STATUS: their status bits
  *   ACO__ARRIVAL_PARAMETERS, ACO__ARRIVAL_ABI
@@ -76,7 +77,8 @@
 #endif
 
 /* Around what stands between loading the stack pointer and jumping, where frames cannot be told: whoever unwinds from there finds
- * the end of the stack. */
+ * the end of the stack. Where the switch arrives right behind the jump, one instruction that never runs stands between: LLVM's
+ * unwinder looks every frame up at the byte before the place where it goes on. */
 #if defined(__ELF__) && defined(__GCC_HAVE_DWARF2_CFI_ASM) && !defined(ACO_CONFIG_NO_CFI)
 #define ACO__NO_FRAME(return_address) ".cfi_remember_state\n\t.cfi_undefined " return_address "\n\t"
 #define ACO__FRAME_AGAIN "\t.cfi_restore_state\n"
@@ -268,7 +270,7 @@ ACO__FORCE_INLINE uintptr_t aco__switch_resume(aco__where_t where, struct aco_s 
     if (fp)
         ACO__RESUME(ACO__FP_SWAP, ACO__FP_RARE);
     else
-        ACO__RESUME(ACO__FP_NONE, ACO__FP_NONE);
+        ACO__RESUME(ACO__FP_NONE, ACO__FP_NEVER);
     ACO__BOUNDS_BACK;
     *passed = value;
     return (uintptr_t)co;
@@ -282,7 +284,7 @@ ACO__FORCE_INLINE uintptr_t aco__switch_yield(aco__where_t where, struct aco_s *
     if (fp)
         ACO__YIELD(ACO__FP_SWAP, ACO__FP_RARE);
     else
-        ACO__YIELD(ACO__FP_NONE, ACO__FP_NONE);
+        ACO__YIELD(ACO__FP_NONE, ACO__FP_NEVER);
     ACO__BOUNDS_BACK;
     *passed = value;
     return (uintptr_t)co;
@@ -298,7 +300,7 @@ ACO__FORCE_INLINE uintptr_t aco__switch_transfer(aco__where_t where, struct aco_
     if (fp)
         ACO__TRANSFER(ACO__FP_SWAP, ACO__FP_RARE);
     else
-        ACO__TRANSFER(ACO__FP_NONE, ACO__FP_NONE);
+        ACO__TRANSFER(ACO__FP_NONE, ACO__FP_NEVER);
     ACO__BOUNDS_BACK;
     *passed = value;
     return (uintptr_t)co;

@@ -250,6 +250,7 @@ __asm__(ACO__ASM_BEGIN("aco__generator_begin")
             "\tmovq 16(%rdi),%rbp\n"                                                                                   \
             "\tjmpq *8(%rdi)\n"                                                                                        \
             "\t.cfi_restore_state\n" /* libgcc knows .cfi_restore for a return address not */                          \
+            "\tint3\n"               /* aco/switch.h, ACO__NO_FRAME */                                                 \
             ACO__ASM_ARRIVE(/* no coroutine comes here from a shadow stack: it is observed */)                         \
             "7:\tmovq %rcx,%rsi\n"                                                                                     \
             "\tjmp " slow "\n"                                                                                         \
@@ -277,6 +278,7 @@ ACO__ASM_RESUME("aco_send", "\tmovq %rsi,%rcx\n", "aco__send_out_of_line");
             "\tmovq %fs:16(%rsi),%rbp\n"                                                                               \
             "\tjmpq *%fs:8(%rsi)\n"                                                                                    \
             "\t.cfi_restore_state\n"                                                                                   \
+            "\tint3\n"                                                                                                 \
             ACO__ASM_ARRIVE(ACO__ASM_SHADOW_RETURN)                                                                    \
             "7:\tleaq 9f(%rip),%rdi\n"                                                                                 \
             "\tjmp " nobody "@PLT\n"                                                                                   \

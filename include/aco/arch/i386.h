@@ -187,6 +187,7 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
     "fldcw " from(ACO__X87CW) "\n\t"                                                                                   \
     "jmp 5b\n"
 #define ACO__FP_NONE(to, from)
+#define ACO__FP_NEVER(to, from) "int3\n"
 
 /* At the jump: eax = co, edi = thread record, ecx = the value. At 1, from a coroutine's yield or end: the same, eax perhaps
  * with the arrival mark; ebp and esp are ours again. */

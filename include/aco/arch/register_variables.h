@@ -68,9 +68,10 @@
 
 #ifndef ACO__FP_SWAP
 #define ACO__FP_SWAP(to, from)
-#define ACO__FP_RARE(to, from)
+#define ACO__FP_RARE(to, from) "nop\n"
 #endif
 #define ACO__FP_NONE(to, from)
+#define ACO__FP_NEVER(to, from) "nop\n"
 
 #ifndef ACO__RESUMER_BASE
 #define ACO__KEEP_BASE(to)
