@@ -244,8 +244,8 @@ if wants coverage && [ "$nightly$wanted" != OFF ]; then
     step coverage 'not run|run or gone|without a reason|FAILED|rror' make --no-print-directory coverage
 fi
 
-# The fuzz targets, for half a minute each or, nightly, an hour.
-seconds=30
+# The fuzz targets, for a minute each or, nightly, an hour.
+seconds=60
 [ $nightly = OFF ] || seconds=3600
 if ! command -v clang-19 >/dev/null; then
     ! wants fuzz || skip fuzz "no clang-19"
