@@ -29,7 +29,7 @@ target_include_directories(test_generator_random PRIVATE ${generator})
 # These run every compiler there is by themselves: one build of many needs them.
 if(PROBE_OBJDUMP AND NOT ACORN_UCONTEXT AND CMAKE_SIZEOF_VOID_P EQUAL 8 AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND
    CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "^(-O2 -g)?$")
-  set(generator_programs 1 --every 2)
+  set(generator_programs 1 --every 4)
   if(ACORN_NIGHTLY)
     set(generator_programs 40)
   endif()

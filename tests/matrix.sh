@@ -26,8 +26,8 @@ skip() { # NAME REASON
 # DAY=N in the environment: the rows of the year's Nth day.
 is_for_another_day() { # NAME
     case $1 in
-    gcc-O0 | clang-O3-lto | gcc-m32-O2 | gcc-m32-pic | gcc-O1-frames | clang-ubsan | clang-tsan | gcc-asan | clang-avx* | clang-apn) parity=1 ;;
-    clang-O0 | gcc-O3-lto | clang-m32-O2 | gcc-m32-O0 | clang14-O2 | gcc-ubsan | gcc-tsan | clang-asan | gcc-avx* | clang-msan) parity=0 ;;
+    gcc-O0 | clang-O3-lto | gcc-m32-O2 | gcc-m32-pic | clang14-O2 | gcc-O1-frames | clang-ubsan | clang-tsan | gcc-asan | clang-avx* | clang-apn) parity=1 ;;
+    clang-O0 | gcc-O3-lto | clang-m32-O2 | gcc-m32-O0 | gcc-hardened | gcc-ubsan | gcc-tsan | clang-asan | gcc-avx* | clang-msan) parity=0 ;;
     *) return 1 ;;
     esac
     [ $nightly = OFF ] && [ -z "$wanted" ] && [ $((1${DAY:-$(date +%j)} % 2)) -ne $parity ]

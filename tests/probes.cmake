@@ -68,7 +68,7 @@ if(CMAKE_SIZEOF_VOID_P EQUAL 8 AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64"
 
   # These run every compiler there is by themselves: one build of many needs them.
   if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "^(-O2 -g)?$")
-    set(redzone_functions 8)
+    set(redzone_functions 4)
     set(redzone_timeout 900)
     if(ACORN_NIGHTLY)
       set(redzone_functions 300)
