@@ -235,7 +235,7 @@ fi
 
 # The compiled switches against theorems, the model of their interleavings, and seeded faults; on every processor nightly.
 proofs="prove-quick prove-model"
-[ $nightly = OFF ] || proofs="$proofs prove"
+[ $nightly = OFF ] || { proofs="$proofs prove"; export MODEL="--states 3000"; }
 # shellcheck disable=SC2086
 ! wants prove || step prove 'FAILED|NOT FOUND|ERROR|rror:' make --no-print-directory $proofs
 

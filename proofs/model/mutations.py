@@ -1,7 +1,7 @@
 """Faults, each a change of some text, and what must notice it: the machine's by a shortest example that explore.py finds, the
 library's by the proof about copying or by the walks that follow.c can then not follow."""
 
-MACHINE = [  # (what is wrong, the text, the text instead)
+MACHINE = [  # (what is wrong, the text, the text instead, the only small world that shows it, where it takes long elsewhere)
     ("an evicted resumer has no trampoline", "pick(self.phase[co] == self.RESUMING_SAVED, self.RECALL, self.ctx[co])", "self.ctx[co]"),
     ("the trampoline restores nothing", "if self.take(t, resumer) != OK:", "if False:"),
     ("a resumer is evicted with the context that its block had", """        if waits and self.resuming[t] == co:
@@ -27,7 +27,7 @@ MACHINE = [  # (what is wrong, the text, the text instead)
     ("a stack is given up while coroutines are started there", "        if self.w.nobody_started(s):\n            self.thread[s]", "        if True:\n            self.thread[s]"),
     ("one that runs for the first time counts as new", " and co != self.running[t])", ")"),
     ("one that waits is destroyed", "self.phase[co] in (self.GONE, self.RESUMING, self.RESUMING_SAVED):\n            return REFUSED\n        self.w.require(\"destroys", "self.phase[co] == self.GONE:\n            return REFUSED\n        self.w.require(\"destroys"),
-    ("what another thread destroyed stays the owner", "        self.free_left(s)\n", "        pass\n"),
+    ("what another thread destroyed stays the owner", "        self.free_left(s)\n", "        pass\n", "two threads"),
     ("a coroutine of aco_yield() may hand a task's turn on", "source == self.nil or source != self.turn[t] or self.resuming[t] != self.nil:", "source == self.nil:"),
 ]
 

@@ -2,13 +2,15 @@
 """The proof about the machine: the induction, its bounded cross-check, the theorem about copying, walks that the real library
 follows; then the same with faults, each of which must be noticed.
 
-    run.py [--long] [--no-mutations]
+    run.py [--states N] [--long] [--no-mutations]
 
---long: larger bounds, longer walks, and the induction over every faulty machine too."""
+--states: how many states each small world is explored to; --long: to 200000, longer walks, and the induction over every faulty
+machine too."""
 import argparse
 import concurrent.futures
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -29,7 +31,8 @@ import machine
 import mutations
 
 
-def induction(call):
+def induction(call, change=None):
+    faulty(change)
     start = time.process_time()
     proof = prove.Proof(call).run()
     return call, proof.paths, proof.checks, sum(proof.obligations.values()), sorted(proof.failed), time.process_time() - start
@@ -39,7 +42,7 @@ def faulty(change):
     """This process's machine becomes a faulty one; None: the right one."""
     text = (HERE / "machine.py").read_text()
     if change:
-        _, old, new = change
+        old, new = change[1:3]
         if text.count(old) != 1:
             raise SystemExit("prove-model: the mutation %r does not apply" % change[0])
         text = text.replace(old, new)
@@ -51,8 +54,9 @@ def faulty(change):
 def example(change, most):
     """What exploring finds of a faulty machine, or None."""
     faulty(change)
+    worlds = [world for world in explore.settings() if change[3:] in ((), world[:1])]
     for bound in (most // 8, most):
-        for name, elements, given, useful in explore.settings():
+        for _, elements, given, useful in worlds:
             _, _, wrong, _ = explore.explore(elements, given, bound, useful)
             if wrong:
                 return wrong
@@ -60,9 +64,8 @@ def example(change, most):
 
 
 def not_inductive(change):
-    faulty(change)
     for call in machine.CALLS:
-        failed = induction(call)[4]
+        failed = induction(call, change)[4]
         if failed:
             return call, failed[0]
     return None
@@ -110,14 +113,17 @@ class Library:
         return self.link(sorted(into.glob("*.o")))
 
 
-def follows(program, walk):
-    """None, or what went wrong."""
+def follows(program, walk, seconds=4):
+    """None, or what went wrong. `seconds`: of a processor; a walk takes a tenth of one."""
+    limited = ["sh", "-c", "ulimit -t %d; exec %s" % (seconds, program)]
     try:
-        done = subprocess.run([str(program)], input=walk, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(limited, input=walk, capture_output=True, text=True, timeout=60)
     except subprocess.TimeoutExpired:
         return "it stands still"
     if done.returncode == 0:
         return None
+    if -done.returncode in (signal.SIGXCPU, signal.SIGKILL):
+        return "it turns in a circle"
     return (done.stderr.strip().splitlines() or ["signal %d" % -done.returncode])[0]
 
 
@@ -132,11 +138,12 @@ class Report:
 
 def main():
     options = argparse.ArgumentParser()
+    options.add_argument("--states", type=int, default=1000)
     options.add_argument("--long", action="store_true")
     options.add_argument("--no-mutations", action="store_true")
     options = options.parse_args()
     report, begin = Report(), time.time()
-    workers = concurrent.futures.ProcessPoolExecutor(min(os.cpu_count() or 1, 8), max_tasks_per_child=1)
+    workers = concurrent.futures.ProcessPoolExecutor(min(os.cpu_count() or 1, 8))
     library = Library(tempfile.mkdtemp(prefix="acorn-model-"))
 
     proofs = [workers.submit(induction, call) for call in sorted(machine.CALLS, key=lambda c: c not in ("resume", "cancel", "yield_to", "end"))]
@@ -148,7 +155,7 @@ def main():
                     % (call, paths, obligations, checks, seconds, "".join("; not: " + f for f in failed)))
 
     for name, elements, given, useful in explore.settings():
-        states, transitions, wrong, all_of_it = explore.explore(elements, given, 200000 if options.long else 3000, useful)
+        states, transitions, wrong, all_of_it = explore.explore(elements, given, 200000 if options.long else options.states, useful)
         report.line(not wrong, "bounded: %s: %d states, %d transitions, %s%s"
                     % (name, states, transitions, "all" if all_of_it else "breadth first", "; wrong: %s after %s" % wrong if wrong else ""))
 
@@ -162,7 +169,7 @@ def main():
     said = follows(library.build_copying(), "")
     report.line(said is None, "bytes: the compiled copy does so for every size, tried%s" % ("; " + said if said else ""))
     for walk in walks:
-        said = follows(program, walk)
+        said = follows(program, walk, 60 if options.long else 4)
         report.line(said is None, "walks: the library follows %s calls%s" % (walk.split()[0], "; " + said if said else ""))
 
     if not options.no_mutations:
