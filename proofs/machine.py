@@ -6,7 +6,7 @@ import pypcode
 from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 
-from terms import Term, add, apply, const, fresh, is_const, is_poisoned, joined, make, piece_of, signed, split
+from terms import Term, add, apply, bit_of, const, fresh, is_const, is_poisoned, joined, make, may_be_set, of_bits, piece_of, signed, split
 
 
 # Sleigh's names for what changes nothing that is looked at: barriers, hints, traps, what the next instruction set is, FPSCR.
@@ -399,9 +399,14 @@ class Join:
             self.pairs[a, b] = piece_of(inner, a.args[1], a.size) if a.op == "piece" else apply(a.op, a.size, inner, *a.args[1:])
             return self.pairs[a, b]
         client = self.client
+        if client.narrow and a.size == 1 and 1 < may_be_set(a) | may_be_set(b) <= 15:  # bits that are set and read one by one
+            self.pairs[a, b] = of_bits([self.term(bit_of(a, n), bit_of(b, n)) for n in range(4)])
+            return self.pairs[a, b]
         aligned, or_zero = client.alignment(a) == client.alignment(b) == 0, client.both_or_zero(a, b)
-        if a in self.ours and (aligned or client.alignment(a) is None) and client.or_zero.get(a) in (None, or_zero) and \
-                self.partner.setdefault(a, b) is b:
+        bit = a.size == 1 and may_be_set(a) | may_be_set(b) == 1
+        stands_for_it = (aligned or client.alignment(a) is None) and (bit or a.size > 1 or may_be_set(a) == 0xff) and \
+            client.or_zero.get(a) in (None, or_zero) and (is_poisoned(a) or not is_poisoned(b))
+        if a in self.ours and stands_for_it and self.partner.setdefault(a, b) is b:
             self.pairs[a, b] = a
             return a
         if a.op == "mixed" or b.op == "mixed":  # in one of them perhaps as it was
@@ -411,7 +416,7 @@ class Join:
                 self.changed |= a.op != "mixed"
                 return self.pairs[a, b]
         self.changed = True
-        variable = fresh(a.size, "join", poison=is_poisoned(a) or is_poisoned(b))
+        variable = fresh(a.size, "join", poison=is_poisoned(a) or is_poisoned(b), bit=bit)
         self.ours.add(variable)
         if aligned:
             client.aligned.add(variable)

@@ -30,7 +30,8 @@ class Term:
         return self._free
 
 
-_terms, _count, _poison = {}, itertools.count(), set()
+TIMEOUT = 20000  # milliseconds
+_terms, _count, _poison, _bits, _depends = {}, itertools.count(), set(), set(), {}
 
 
 def make(op, size, *args):
@@ -48,22 +49,34 @@ def const(size, value):
     return make("const", size, value & mask(size))
 
 
-def fresh(size, what, poison=False):
-    """A variable that nothing is known of; `poison`: nothing may depend on it."""
+def fresh(size, what, poison=False, bit=False):
+    """A variable that nothing is known of; `poison`: nothing may depend on it; `bit`: it is 0 or 1."""
     term = make("var", size, "%s.%d" % (what, next(_count)))
     if poison:
         _poison.add(term)
+    if bit:
+        _bits.add(term)
     return term
 
 
 def is_poisoned(term):
-    return not _poison.isdisjoint(term.free)
+    """Whether its value depends on what nothing may depend on. That a variable occurs is not enough: Power's compilers set and read
+    single bits of a field whose other bits nobody brought."""
+    if _poison.isdisjoint(term.free):
+        return False
+    if term.op == "var" or term.op == "piece" and term.args[0].op == "var":
+        return True
+    if term not in _depends:
+        here = to_z3(term)
+        there = z3.substitute(here, *[tuple(z3.BitVec(v.args[0] + other, 8 * v.size) for other in ("", "'")) for v in term.free & _poison])
+        _depends[term] = check(here != there) != z3.unsat
+    return _depends[term]
 
 
 def forget():
     """Between functions: terms are not shared by them."""
-    _terms.clear()
-    _poison.clear()
+    for kept in (_terms, _poison, _bits, _depends):
+        kept.clear()
 
 
 def mask(size):
@@ -178,6 +191,9 @@ def apply(op, size, *args):
         (x, c), (y, d) = split(a), split(b)
         if x is y and op in ("INT_EQUAL", "INT_NOTEQUAL"):
             return const(1, (c == d) == (op == "INT_EQUAL"))
+        if op in ("INT_EQUAL", "INT_NOTEQUAL") and a.op in ("INT_ZEXT", "INT_SEXT") and is_const(b):  # of what is extended
+            low = const(a.args[0].size, b.args[0])
+            return apply(op, 1, a.args[0], low) if apply(a.op, a.size, low) is b else const(1, op == "INT_NOTEQUAL")
         if op in ("INT_EQUAL", "INT_NOTEQUAL") and b is const(b.size, 0):
             truth_ = a.args[0] if a.op == "INT_ZEXT" else a
             if truth_.size == 1 and may_be_set(truth_) == 1:
@@ -198,6 +214,8 @@ def apply(op, size, *args):
                 return a
             if op == "INT_OR" and value == mask(size):
                 return b
+            if op in ("INT_LEFT", "INT_RIGHT") and value >= 8 * size:
+                return const(size, 0)
             if op == "INT_AND" and size == 1:  # bit by bit, as processors write their flags: what is replaced goes
                 if may_be_set(a) & ~value == 0:
                     return a
@@ -209,7 +227,8 @@ def apply(op, size, *args):
                     return apply("INT_OR", size, apply(op, size, a.args[0], b), apply(op, size, a.args[1], b))
                 if a.op == "INT_RIGHT" and is_const(a.args[1]) and a.args[1].args[0] < 8:
                     return apply("INT_RIGHT", size, apply(op, size, a.args[0], const(size, value << a.args[1].args[0])), a.args[1])
-            if op == "INT_RIGHT" and size == 1 and a.op == "INT_LEFT" and a.args[1] is b and may_be_set(a.args[0]) << value <= 0xff:
+            if op == "INT_RIGHT" and size == 1 and a.op == "INT_LEFT" and is_const(a.args[1]) and a.args[1].args[0] == value and \
+                    may_be_set(a.args[0]) << value <= 0xff:
                 return a.args[0]
         if a is b:
             if op in ("INT_XOR", "BOOL_XOR"):
@@ -236,6 +255,8 @@ def may_be_set(term):
     """The bits of a byte that may be 1."""
     if term.op == "const":
         return term.args[0]
+    if term in _bits:
+        return 1
     if term.op in COMPARE or term.op.startswith("BOOL_"):
         return 1
     if term.op == "INT_OR":
@@ -244,6 +265,18 @@ def may_be_set(term):
         bits, by = may_be_set(term.args[0]), term.args[1].args[0]
         return bits & by if term.op == "INT_AND" else (bits << by & 0xff if term.op == "INT_LEFT" else bits >> by) if by < 8 else 0
     return 0xff
+
+
+def bit_of(term, n):
+    """A bit of a byte, as a byte."""
+    alone = apply("INT_AND", 1, term, const(1, 1 << n))
+    return apply("INT_RIGHT", 1, alone, const(1, n))
+
+
+def of_bits(bits):
+    """The byte that they make, the lowest first."""
+    shifted = (apply("INT_LEFT", 1, bit, const(1, n)) for n, bit in enumerate(bits))
+    return functools.reduce(lambda a, b: apply("INT_OR", 1, a, b), shifted)
 
 
 def piece_of(term, at, size):
@@ -291,6 +324,18 @@ def joined(high, low):
 
 # ---- For the solver ----
 
+SOLVER = z3.SimpleSolver()
+SOLVER.set("timeout", TIMEOUT)
+
+
+def check(*formulas):
+    """Whether they can hold together. A name that occurs in one process only: no state is kept."""
+    SOLVER.push()
+    SOLVER.add(*formulas)
+    answer = SOLVER.check()
+    SOLVER.pop()
+    return answer
+
 
 def truth(term):
     return to_z3(term) != 0
@@ -307,7 +352,7 @@ def translate(term):
     if op == "const":
         return z3.BitVecVal(term.args[0], bits)
     if op == "var":
-        return z3.BitVec(term.args[0], bits)
+        return z3.BitVec(term.args[0], bits) & 1 if term in _bits else z3.BitVec(term.args[0], bits)
     if op == "add":
         return to_z3(term.args[0]) + term.args[1]
     if op == "piece":

@@ -13,9 +13,8 @@ import z3
 
 from arch import ROOT, abi, redzone
 from machine import Join, Machine, NotUnderstood, State
-from terms import add, apply, const, fresh, is_const, is_poisoned, make, split, to_z3, truth
+from terms import add, apply, check, const, fresh, is_const, is_poisoned, make, split, to_z3, truth
 
-TIMEOUT = 20000  # milliseconds
 COMES_BACK = ("RESUME", "YIELD", "TRANSFER", "EXCHANGE", "NESTED_RESUME", "NESTED_YIELD")
 #          kind       own context  arriving   what record.running becomes
 MEMORY = {"RESUME": ("record", "block", "block"), "YIELD": ("block", "record", None), "TRANSFER": ("leaving", "block", "block"),
@@ -77,19 +76,6 @@ PARAMETERS = {"next": 0, "put": 1, "aco__in_stack_refused": 1, "aco__in_stack_cl
 SAME_THREAD = {"memcpy", "memset", "aco__send_check", "aco__resume_check", "aco__yield_check"}  # where they come back at all, they have not switched
 POINTER_NEVER_RETURNS = {"aco__end"}  # it calls end_task, which is declared so
 ROLES_KEPT = {"callee-saved", "frame-pointer", "stack-pointer", "platform", "zero"}
-
-
-def check(*formulas):
-    """Whether they can hold together. A name that occurs in one process only: no state is kept."""
-    SOLVER.push()
-    SOLVER.add(*formulas)
-    answer = SOLVER.check()
-    SOLVER.pop()
-    return answer
-
-
-SOLVER = z3.SimpleSolver()
-SOLVER.set("timeout", TIMEOUT)
 
 
 def wanted(site, arch, clang, pads):
@@ -185,9 +171,10 @@ class Function:
 
     def settled(self, address):
         """Without a rounding down that changes nothing, or as much as is known."""
-        if address.op == "INT_AND" and address.args[1] is const(self.arch.word, -self.arch.alignment):
-            over = self.alignment(address.args[0])
-            return address if over is None else add(address.args[0], -over)
+        base, offset = split(address)
+        if base is not None and base.op == "INT_AND" and base.args[1] is const(self.arch.word, -self.arch.alignment):
+            over = self.alignment(base.args[0])
+            return address if over is None else add(base.args[0], offset - over)
         return address
 
     def load(self, state, address, size):
@@ -380,7 +367,8 @@ class Function:
         for _ in range(3):
             if at in self.at_begin or not self.program.only_decides(at):
                 return None
-            branch = [op.name for op in self.program.instruction(at)[1]][-1:] == ["CBRANCH"]
+            lasting = [op.name for op in self.program.instruction(at)[1] if not op.output or op.output[0] != "unique"]
+            branch = lasting[-1:] == ["CBRANCH"]  # VEX has something for nobody behind it
             ends = self.step(state.copy(), at)
             if len(ends) != 1 or isinstance(ends[0][0], tuple):
                 return None

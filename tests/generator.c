@@ -604,6 +604,17 @@ FRAME void alloca_in_between(size_t n)
         CHECK_EQ(room[at], (unsigned char)(at * 3));
 }
 
+/* Promise: a function that returns while its generator lives gives its caller the stack back. (Power: by the word at the stack
+ * pointer, which is below the generator.) */
+FRAME intptr_t left_open(intptr_t values)
+{
+    aco_in_stack_t g;
+    aco_in_stack_open(&g, in_stack_counts, (void *)20);
+    for (intptr_t i = 1; i <= values; i++)
+        CHECK(next_in_stack(&g) && (intptr_t)g.value == i);
+    return values + 1;
+}
+
 static inline __attribute__((always_inline)) void open_for_caller(aco_in_stack_t *g)
 {
     aco_in_stack_open(g, in_stack_counts, (void *)3);
@@ -771,6 +782,8 @@ int main(int argc, char **argv)
         not_innermost();
         array_in_between(5);
         alloca_in_between(50);
+        for (intptr_t i = 0; i < 4; i++)
+            CHECK_EQ(left_open(i), i + 1);
         opened_for_caller();
         consumed_elsewhere();
         gives_all_back();

@@ -179,7 +179,8 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
 #define ACO__LAST_GO ACO__GO
 
 /* On one stack: what the consumer calls writes a frame header and arguments at its stack pointer. The room there has the back
- * chain that alloca() would leave. */
+ * chain that alloca() would leave, the one at the frame pointer: clang's functions return by it. The word at the generator's
+ * stack pointer leads into the generator. */
 #define ACO__ARGUMENTS_ROOM 224
 #define ACO__IF_INNERMOST                                                                                              \
     "cmpd 1,6\n\t"                                                                                                     \
@@ -189,7 +190,7 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
     "li 3,1\n\t"                                                                                                       \
     "b 3f\n"
 #define ACO__ROOM                                                                                                      \
-    "ld 9,0(1)\n\t"                                                                                                    \
+    "ld 9,0(31)\n\t"                                                                                                   \
     "stdu 9,-224(1)\n\t"                                                                                               \
     "mr 6,1\n"
 
