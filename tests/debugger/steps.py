@@ -18,6 +18,11 @@ def functions():
     return found
 
 
+def is_left():
+    """At a return on s390x: clang's tables there do not say that the registers are the caller's again."""
+    return gdb.execute("x/i $pc", to_string=True).split(":\t")[-1].split() == ["br", "%r14"]
+
+
 def ends(frames, all_frames):
     return bool(frames) and frames == all_frames[-len(frames):]
 
@@ -50,9 +55,12 @@ def step_through():
     lo, hi = (int(gdb.parse_and_eval(f"(unsigned long){v}")) for v in ("lo", "hi"))
     seen = {}
     while True:
-        found = functions()
-        if found[0] == "done":
+        if gdb.execute("info symbol $pc", to_string=True).split(" ")[0] == "done":
             break
+        if is_left():
+            gdb.execute("stepi", to_string=True)
+            continue
+        found = functions()
         what = check(found, lo <= int(gdb.parse_and_eval("(unsigned long)$sp")) <= hi)
         if not what:
             print(f"FAILED: {found}")
