@@ -398,6 +398,9 @@ class Join:
             inner = self.term(a.args[0], b.args[0])
             self.pairs[a, b] = piece_of(inner, a.args[1], a.size) if a.op == "piece" else apply(a.op, a.size, inner, *a.args[1:])
             return self.pairs[a, b]
+        if a.op == b.op == "PIECE" and a.args[1].size == b.args[1].size:  # a half that is written leaves the other as it was
+            self.pairs[a, b] = joined(*map(self.term, a.args, b.args))
+            return self.pairs[a, b]
         client = self.client
         if client.narrow and a.size == 1 and 1 < may_be_set(a) | may_be_set(b) <= 15:  # bits that are set and read one by one
             self.pairs[a, b] = of_bits([self.term(bit_of(a, n), bit_of(b, n)) for n in range(4)])

@@ -26,7 +26,7 @@ class Fault:
 
     @staticmethod
     def unit(name):
-        return ROOT / ("src" if name in ("stack.c", "core.c") else "proofs/callers") / name
+        return ROOT / ("src" if name in ("stack.c", "core.c", "end.c") else "proofs/callers") / name
 
 
 def in_macro(macro, old, new, every=False):
@@ -89,6 +89,8 @@ FAULTS = [
     Fault("an exchange loses the stack pointer", SWITCH, in_macro("ACO__EXCHANGE", "xchgq %%rsp,%%rcx", "movq %%rcx,%%rsp"), None, ["numbers"], "kept.sp"),
     Fault("an exchange leaves rbx", SWITCH, in_macro("ACO__EXCHANGE", '"xchgq %%rbx,%%r8\\n\\t"', '""'), None, ["numbers"], "arrives.frame"),
     Fault("an in-stack resume does not compare", SWITCH, in_macro("ACO__NESTED_RESUME", "jne 2f", "nop"), None, ["moves_the_stack"], "arrives.sp", unit="in_stack.c"),
+    Fault("an in-stack generator ends beside a multiple of 16", SWITCH, in_macro("ACO__NESTED_LAST", '"andq $-16,%%rsp\\n\\t"', '""'), None, ["leave_generator"],
+          "aligned", compiler="clang", unit="end.c"),
     Fault("clang's base pointer is not stored", SWITCH, '#define ACO__KEEP_BASE(to) "movq %%rbx," to(ACO__BASE) "\\n\\t"', "#define ACO__KEEP_BASE(to)",
           ["over_aligned"], "kept.frame", compiler="clang", unit="others.c"),
     Fault("clang's base pointer is not loaded", SWITCH, '#define ACO__RESUMER_BASE "movq " ACO__THREAD(ACO__BASE) ",%%rbx\\n\\t"', "#define ACO__RESUMER_BASE",
@@ -124,6 +126,8 @@ FAULTS = [
           ["over_aligned"], "kept.frame", unit="others.c", **LOONGARCH),
     Fault("LoongArch: an in-stack resume makes less room", LOONGARCH64, "addi.d $sp,$sp,128", "addi.d $sp,$sp,64", ["moves_the_stack"], "arrives.sp",
           unit="in_stack.c", **LOONGARCH),
+    Fault("Power: the room of an in-stack generator's consumer has the generator's back chain", "include/aco/arch/ppc64le.h", "ld 9,0(31)", "ld 9,0(1)",
+          ["moves_the_stack"], "exit.sp", unit="in_stack.c", arch="ppc64le", compiler="clang"),
     Fault("s390x: no clobber of r9", S390X, '"r9", ', "", RESUME, "exit.saved stale", arch="s390x"),
     Fault("s390x: no clobber of f12", S390X, '"f12", ', "", DOUBLES, "exit.saved stale", unit="others.c", arch="s390x", compiler="clang"),
     Fault("s390x: FPC's masks are not compared", S390X, "nilf %%r0,0xff0000ff", "nilf %%r0,0xff", RESUME, "control.arrives", arch="s390x"),

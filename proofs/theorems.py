@@ -655,7 +655,14 @@ class Function:
             if arch.base:
                 machine.set_register(state, arch.base, machine.register(begin, arch.base))
             if site.kind == "NESTED_RESUME":
-                machine.set_register(state, arch.sp, add(sp, arch.room))
+                generators = fresh(arch.word, "generator's sp")
+                self.aligned.add(generators)
+                self.stack_bases.add(generators)
+                machine.set_register(state, arch.sp, generators)
+                base, low = split(sp)
+                if base in state.memory:  # there were its first words, and are its frames
+                    lost = range(low, low + arch.room + arch.start_words * arch.word)
+                    state.memory[base] = {k: v for k, v in state.memory[base].items() if State.lowest(k) not in lost}
                 for name in arch.handed_over:
                     machine.set_register(state, name, machine.register(begin, name))
         return state
@@ -706,13 +713,20 @@ class Leave:
         own = (first, add(first, -self.arch.word)) if self.arch.pushes else (first,)
         if sp is before or before in own and sp in own:
             return
-        if self.site.kind.startswith("NESTED"):
+        if self.site.kind == "NESTED_LAST":
+            self.rounded_down("steady", sp, conditions)
+        elif self.site.kind.startswith("NESTED"):
             room = add(first, self.arch.room)
             self.claim("steady", sp, room if self.site.kind == "NESTED_RESUME" and sp is not first else first, conditions, "sp")
         elif before in own:
             self.claim("steady", sp, self.word(after, self.arriving, 0) if self.in_memory else self.passed("sp"), conditions, "sp")
         elif not (self.arch.pops and not self.in_memory and before is self.passed("sp") and sp is add(before, self.arch.word)):
             self.f.claims.record(self.site.name, "steady", False, "%#x: sp moves twice: %s" % (self.f.at, self.f.program.text(self.f.at)))
+
+    def rounded_down(self, theorem, sp, conditions):
+        """x86: a function that calls nothing may have its stack pointer beside a multiple of 16; the consumer calls before it has its own."""
+        first = self.at_begin(self.arch.sp)
+        self.f.claims.claim(self.site.name, theorem, z3.ULT(to_z3(first) - to_z3(sp), self.arch.alignment), conditions, "sp is %r" % sp)
 
     def passed(self, what):
         """Before the switch, what the other side handed over."""
@@ -828,7 +842,11 @@ class Leave:
         if arch.base:
             self.claim("arrives.frame", register(arch.base), self.passed("base"), conditions, "the base pointer")
         if nested:
-            self.claim("arrives.sp", register(arch.sp), add(first_sp, arch.room if kind == "NESTED_RESUME" else 0), conditions, "sp")
+            self.f.check_alignment(register(arch.sp))
+            if last:
+                self.rounded_down("arrives.sp", register(arch.sp), conditions)
+            else:
+                self.claim("arrives.sp", register(arch.sp), add(first_sp, arch.room if kind == "NESTED_RESUME" else 0), conditions, "sp")
             if kind == "NESTED_RESUME":
                 self.claim("arrives.sp", first_sp, self.passed("sp"), conditions, "sp at the beginning")
         else:

@@ -310,6 +310,7 @@ __extension__ register void *aco__stack_pointer __asm__("esp");
                      ACO__FRAME_AGAIN                                                                                  \
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      : "+c"(pc), "+D"(bp), "+r"(base), "+d"(value) ACO__MOVES_STACK : : "eax", ACO__CLOBBERS_OF_ALL)
+/* From a function that calls nothing, esp may be beside a multiple of 16; the consumer may call before it has its own again. */
 #define ACO__NESTED_LAST                                                                                               \
     __asm__ volatile(ACO__CLEAR_UPPER                                                                                  \
                      "movl %%ecx,%%eax\n\t"                                                                            \
@@ -317,6 +318,7 @@ __extension__ register void *aco__stack_pointer __asm__("esp");
                      "movl %%ebx,%%esi\n\t"                                                                            \
                      "movl %%edi,%%ebp\n\t"                                                                            \
                      ACO__NO_FRAME("eip")                                                                              \
+                     "andl $-16,%%esp\n\t"                                                                             \
                      "jmpl *%%eax\n"                                                                                   \
                      ACO__FRAME_AGAIN                                                                                  \
                      : : "c"(pc), "D"(bp), "r"(base), "d"(value) : "eax", "memory", "cc")

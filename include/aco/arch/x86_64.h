@@ -312,6 +312,7 @@ __extension__ register void *aco__stack_pointer __asm__("rsp");
                      ACO__FRAME_AGAIN                                                                                  \
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      : "+D"(pc), "+S"(bp), "+r"(base), "+d"(value) ACO__MOVES_STACK : : "rax", "rcx", ACO__CLOBBERS_OF_ALL)
+/* From a function that calls nothing, rsp may be beside a multiple of 16; the consumer may call before it has its own again. */
 #define ACO__NESTED_LAST                                                                                               \
     __asm__ volatile(ACO__CLEAR_UPPER                                                                                  \
                      "movq %%rdi,%%rax\n\t"                                                                            \
@@ -319,6 +320,7 @@ __extension__ register void *aco__stack_pointer __asm__("rsp");
                      "movq %%r8,%%rbx\n\t"                                                                             \
                      "movq %%rsi,%%rbp\n\t"                                                                            \
                      ACO__NO_FRAME("rip")                                                                              \
+                     "andq $-16,%%rsp\n\t"                                                                             \
                      "jmpq *%%rax\n"                                                                                   \
                      ACO__FRAME_AGAIN                                                                                  \
                      : : "D"(pc), "S"(bp), "r"(base), "d"(value) : "rax", "memory", "cc")
