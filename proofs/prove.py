@@ -224,7 +224,7 @@ def tabulate(results):
     lines.append("\n%d of %d configurations, the last on %s: %d switches, %d claims, %d failed." % (
         len(known), len(list(configurations())), max(r["date"] for r in known), *sums))
     if any("before" in r for r in known):
-        lines.append("\\*: by the prover as it was before it remembered what branches told, with the same theorems.")
+        lines.append("\\*: by the prover as it was before a third path's registers were told to a join, and the generator's stack pointer to an in-stack resume.")
     begin, end = "<!-- results:begin -->", "<!-- results:end -->"
     text = README.read_text()
     README.write_text(text[:text.index(begin) + len(begin)] + "\n" + "\n".join(lines) + "\n" + text[text.index(end):])
