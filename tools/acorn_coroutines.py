@@ -9,6 +9,7 @@ save_valid_sz block_size stack_ptr stack_owner stack_top stack_size extra_name n
 # The state byte: include/aco.h.
 PHASE, READY, SAVED, ENDED, MAIN, GONE, RESUMING, RESUMING_SAVED = 7, 1, 2, 3, 4, 5, 6, 7
 EXTRA, PRIVATE = 0x10, 0x20
+LARGEST_PAGE = 65536
 
 
 class Memory:
@@ -68,6 +69,10 @@ class Memory:
                 co.on_thread = next((n for n, sp in stack_pointers.items() if co.is_on_stack(sp)), None)
             if co.on_thread and co.private and co.state != "resuming":
                 co.state = "running"
+        elsewhere = {n: sp for n, sp in stack_pointers.items() if not any(co.on_thread == n for co in found)}
+        for co in found:
+            if co.state == "running" and not co.on_thread:
+                co.on_thread = next((n for n, sp in elsewhere.items() if co.is_in_guard(sp)), None)
         return found
 
 
@@ -112,6 +117,10 @@ class Coroutine:
 
     def is_on_stack(self, address):
         return self.lo <= address <= self.top
+
+    def is_in_guard(self, address):
+        """Of a stack that has overflowed."""
+        return self.lo - LARGEST_PAGE <= address < self.lo
 
     def to_memory(self, address):
         """Where what stood at this address of its stack is now."""

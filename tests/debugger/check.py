@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""check.py DEBUGGER SCRIPT PROGRAM
+"""check.py DEBUGGER SCRIPT PROGRAM ODD_PROGRAM
 
 Promises of tools/gdb/acorn.py and tools/lldb/acorn.py, on a running process and on the core file that the kernel writes: all coroutines are
 listed, with state and name; frames of one that is suspended on its own stack, of one whose frames are in its save area (with
-the values of its variables), of one that waits and of the one that runs, whose frames go on in its resumer's."""
+the values of its variables), of one that waits and of the one that runs, whose frames go on in its resumer's. And of the other
+program: of a process with several threads, without debug information, with a stack that has overflowed, and without a process."""
 
 import os
 import re
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-debugger, script, program = sys.argv[1], *map(os.path.realpath, sys.argv[2:])
+debugger, script, program, odd = sys.argv[1], *map(os.path.realpath, sys.argv[2:])
 failures = 0
 ARGUMENT = "suspended (arg=" + ("" if program.endswith("O2") else "0x7)") # optimised, it may be in no place any more
 
@@ -44,10 +45,11 @@ def run(commands, *target):
     return result.stdout
 
 
-def run_lldb(commands, *target):
+def run_lldb(commands, *target, after_crash=()):
     command = [shutil.which(debugger), "-x", "-b", "-o", f"command script import {script}"]
-    for line in commands:
-        command += ["-o", line]
+    for option, lines in (("-o", commands), ("-k", after_crash)):
+        for line in lines:
+            command += [option, line]
     return subprocess.run(command + list(target), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=100).stdout
 
 
@@ -74,6 +76,19 @@ def check_lldb_suspended(answers):
     expect("while another one is looked at", "coroutine 3 .*worker.*" + worker, answers["aco bt worker"])
 
 
+def check_lldb_odd():
+    output = run_lldb(["breakpoint set -n stop_here", "run", "aco list", "aco bt two words", "continue"], odd, after_crash=["aco bt small"])
+    expect("a name of two words", r"coroutine 1 [^\n]*suspended.*" + order("yields", "suspended("), output)
+    expect("overflowed", r"coroutine 2 [^\n]*running\s.*`overflows\(", output)
+    address = re.search(r"1 +(0x0\w+)", output)
+    if address: # without randomisation, which debuggers turn off
+        output = run_lldb(["breakpoint set -n stop_here", "run", f"aco bt {address.group(1)}"], odd)
+        expect("an address as it is listed", r"coroutine 1 [^\n]*suspended", output)
+    expect("no process", "error: acorn: there is no process", run_lldb(["aco list"], odd))
+    expect("ended", "error: acorn: the process is running, or has ended",
+           run_lldb(["breakpoint set -n stop_here", "run", "process kill", "aco list"], odd))
+
+
 def check_lldb(directory):
     output, answers = lldb_answers(["breakpoint set -n stop_here", "run"], program)
     if "aco list" not in output or re.search(r"ptrace|not permitted|No module named", output):
@@ -85,6 +100,7 @@ def check_lldb(directory):
     expect("waiting, and linked", "coroutine 6 .*(" + order("resumes(co=", "aco__outermost", "main at") + "|" + order("resume_slow") + ")",
            answers["aco bt all"])
     expect("the process again", r"stop_here", answers["thread list"])
+    check_lldb_odd()
     core = dump_core(directory)
     if core:
         check_lldb_suspended(lldb_answers([], program, "-c", core)[1])
@@ -129,6 +145,25 @@ def check_suspended(answers):
 
 QUESTIONS = ["aco list", "aco bt 1", "aco bt 2", "aco bt worker", "aco frame 1", "up 3", "info locals", "aco frame"]
 
+def check_gdb_odd(directory):
+    questions = ["bt", "up 2", "aco list", "aco bt two words", "aco bt 1 -nonsense", "frame", "aco apply all nonsense", "continue", "aco bt small -1"]
+    output, answers = ask(questions, ["break stop_here", "run", "set print frame-arguments all"], odd)
+    expect("printer in a backtrace, with threads", order("has_copy (", "has_copy (", "has_copy (", "has_copy (", "main ("), answers["bt"])
+    expect("a name of two words", r"1 \(0x\w+, two words\): suspended.*" + order("yields (", "suspended ("), answers["aco bt two words"])
+    expect("the same frame", "#2 .*has_copy", answers["frame"])
+    expect("overflowed", r"2 \(0x\w+, small\): running, by thread 1.*main \(", answers["aco bt small -1"])
+    _, nobody = ask(["aco list", "aco bt 1", "aco frame 1", "aco apply all bt"], [], odd)
+    for question, answer in nobody.items():
+        expect(f"{question}: no process", "acorn: there is no process", answer)
+    if "Python" in output + "".join(nobody.values()):
+        expect("no failure of the script", "^$", output + "".join(nobody.values()))
+    if shutil.which("strip"):
+        bare = os.path.join(directory, "bare")
+        subprocess.run(["strip", "-g", "-o", bare, odd], check=True)
+        _, answers = ask(["aco bt 1"], ["break stop_here", "run"], bare)
+        expect("no debug information", order("yields ()", "suspended ()", "aco.begin"), answers["aco bt 1"].replace("aco__begin", "aco.begin"))
+
+
 def check_gdb(directory):
     if "yes" not in run(["python print('y' + 'es')"]):
         skip("gdb has no Python")
@@ -144,6 +179,7 @@ def check_gdb(directory):
     expect("all", r"coroutine 1 .*coroutine 2 .*coroutine 3 .*coroutine 4 .*begins in suspended.*coroutine 5 .*coroutine 6 ", answers["aco apply all bt"])
     chosen, _ = ask(["aco frame 3", "up 2", "info locals", "aco frame", "bt"], ["break stop_here", "run"], program)
     expect("frame", r"aco frame 3.*inner \(depth=.*local = 10\d.*== aco frame\n.*stop_here", chosen)
+    check_gdb_odd(directory)
     printed, _ = ask(["print *(aco_t *)co", "print *((aco_t *)co)->share_stack"], ["break resumes", "run"], program)
     expect("printer of aco_t", r"= coroutine 5 'runner', ready = {\s*is_end = ", printed)
     expect("printer of aco_share_stack_t", r"= private stack of 262144 bytes = {\s*ptr = ", printed)

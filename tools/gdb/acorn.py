@@ -7,6 +7,7 @@ aco frame N          makes its frames gdb's, for bt, up, info locals, print ...;
 
 Works on running processes, which it never writes to, and on core files."""
 
+import itertools
 import os
 import sys
 
@@ -37,24 +38,47 @@ def memory():
     inferior = gdb.selected_inferior()
     if not inferior.threads():
         raise gdb.GdbError("acorn: there is no process and no core file")
+    if not gdb.selected_thread() or gdb.selected_thread().is_running():
+        raise gdb.GdbError("acorn: the selected thread is running: interrupt")
     symbol = gdb.lookup_static_symbol("aco__debug") or gdb.lookup_global_symbol("aco__debug")
     try:
         where = int(symbol.value().address) if symbol else int(gdb.parse_and_eval("(unsigned long)&aco__debug"))
     except gdb.error:
-        raise gdb.GdbError("acorn: this program has no Acorn library in it, or a stripped static one")
+        raise gdb.GdbError("acorn: this program has no Acorn library in it, or a stripped static one, or the library's file is not here")
     little = "little" in gdb.execute("show endian", to_string=True)
     word = gdb.lookup_type("void").pointer().sizeof
     return acorn_coroutines.Memory(lambda at, size: bytes(inferior.read_memory(at, size)), word, where, little)
 
 
+def stack_pointer():
+    """The selected thread's, whichever of its frames is selected."""
+    return int(gdb.newest_frame().read_register(registers()[1]))
+
+
+def stack_pointers():
+    """Of all threads that are stopped. What was selected is so again."""
+    found = {}
+    selected, frame = gdb.selected_thread(), gdb.selected_frame()
+    try:
+        for thread in gdb.selected_inferior().threads():
+            thread.switch()
+            if not thread.is_running():
+                found[thread.num] = stack_pointer()
+    finally:
+        selected.switch()
+        if frame.is_valid():
+            frame.select()
+    return found
+
+
 def coroutines():
-    stack_pointers = {}
-    selected = gdb.selected_thread()
-    for thread in gdb.selected_inferior().threads():
-        thread.switch()
-        stack_pointers[thread.num] = int(gdb.parse_and_eval("(unsigned long)$sp"))
-    selected.switch()
-    return memory().coroutines_of(stack_pointers)
+    there = memory()
+    return there.coroutines_of(stack_pointers())
+
+
+def coroutines_while_printing():
+    """Without a change of threads: gdb 13 crashes if its frames are taken away while it prints them."""
+    return memory().coroutines_of({gdb.selected_thread().num: stack_pointer()})
 
 
 def find(text):
@@ -72,6 +96,16 @@ def find(text):
     raise gdb.GdbError(f"acorn: no coroutine {text}")
 
 
+def find_first(arguments):
+    """The coroutine that they begin with, whose name may have spaces, and what follows."""
+    words = arguments.split()
+    for i in range(len(words), 1, -1):
+        for co in coroutines():
+            if co.name and co.name.split() == words[:i]:
+                return co, " ".join(words[i:])
+    return find(words[0]), " ".join(words[1:])
+
+
 class Borrowed:
     """Whose frames stand, for gdb, below a thread's innermost frame."""
 
@@ -81,9 +115,8 @@ class Borrowed:
     def begin(self, co):
         self.end()
         frame = gdb.newest_frame()
-        pc, sp, _, _ = registers()
         self.thread = gdb.selected_thread().ptid
-        self.at = frame.pc(), int(frame.read_register(sp))
+        self.at = frame.pc(), stack_pointer()
         self.co = co
         gdb.invalidate_cached_frames()
 
@@ -129,6 +162,8 @@ class Unwinder(gdb.unwinder.Unwinder):
             return info
 
         if (pc, sp) == borrowed.at:
+            # A caller's frame must not be further in than the frame that it called, so this one is as far in as can be.
+            sp_value = gdb.Value(0).cast(sp_value.type)
             return unwound(**{pc_name: co.pc, sp_name: co.to_memory(co.sp), bp_name: co.to_memory(co.bp), base_name: co.to_memory(co.base)})
         if co.saved is None or not co.saved <= sp:
             return None
@@ -235,11 +270,20 @@ class List(gdb.Command):
         print(f"{len(found)} coroutines")
 
 
+def execute(command):
+    try:
+        gdb.execute(command)
+    except gdb.error as error: # gdb's own, and no fault of this script
+        raise gdb.GdbError(str(error))
+
+
 def show(co, command):
     title = f"coroutine {co.number} ({co.block:#x}{', ' + co.name if co.name else ''}): {co.state}"
     if co.state == "running" and co.on_thread:
         print(f"{title}, by thread {co.on_thread}")
-        gdb.execute(f"thread apply {co.on_thread} -q {command}")
+        execute(f"thread apply {co.on_thread} -q {command}")
+    elif co.state == "running":
+        print(f"{title}, by a thread that is on another stack: thread apply all bt")
     elif not co.has_frames():
         print(f"{title}{', begins in ' + doing(co) if co.state == 'ready' else ''}")
     else:
@@ -249,7 +293,7 @@ def show(co, command):
         try:
             if command.split()[0] not in ("bt", "backtrace", "where"):
                 select_innermost()
-            gdb.execute(command)
+            execute(command)
         finally:
             borrowed.end()
             if selected.is_valid():
@@ -272,10 +316,10 @@ class Backtrace(gdb.Command):
         super().__init__("aco bt", gdb.COMMAND_STACK)
 
     def invoke(self, arguments, from_tty):
-        name, _, options = arguments.partition(" ")
-        if not name:
+        if not arguments.strip():
             raise gdb.GdbError("aco bt: which coroutine? aco list")
-        show(find(name), f"bt {options}".strip())
+        co, options = find_first(arguments)
+        show(co, f"bt {options}".strip())
 
 
 class Apply(gdb.Command):
@@ -286,14 +330,12 @@ class Apply(gdb.Command):
 
     def invoke(self, arguments, from_tty):
         words = arguments.split()
-        if words[:1] == ["all"]:
-            which, command = coroutines(), words[1:]
-        else:
-            numbers = [w for w in words if w.isdigit()]
-            which, command = [find(n) for n in numbers], words[len(numbers):]
-        if not which or not command:
+        everyone = words[:1] == ["all"]
+        names = words[:1] if everyone else list(itertools.takewhile(str.isdigit, words))
+        command = words[len(names):]
+        if not names or not command:
             raise gdb.GdbError("aco apply: all, or numbers, and then a command")
-        for co in which:
+        for co in coroutines() if everyone else [find(n) for n in names]:
             print()
             show(co, " ".join(command))
 
@@ -308,9 +350,9 @@ class Frame(gdb.Command):
     def invoke(self, arguments, from_tty):
         borrowed.end()
         if not arguments:
-            gdb.execute("frame 0")
+            execute("frame 0")
             return
-        co = find(arguments)
+        co = find(arguments.strip())
         if not co.has_frames():
             raise gdb.GdbError(f"coroutine {co.number} is {co.state}")
         borrowed.begin(co)
@@ -327,7 +369,7 @@ class CoroutinePrinter:
     def to_string(self):
         address = int(self.value.address) if self.value.address else None
         try:
-            co = next((co for co in coroutines() if co.block == address), None)
+            co = next((co for co in coroutines_while_printing() if co.block == address), None)
         except (gdb.error, gdb.GdbError, ValueError):
             co = None
         if not co:

@@ -11,6 +11,7 @@ Works on running processes, which it never writes to, and on core files. lldb le
 frames are in their place, and whose only thread is the coroutine. lldb unwinds that as any other."""
 
 import os
+import re
 import signal
 import struct
 import sys
@@ -48,7 +49,7 @@ def memory(process):
         where = symbol.GetSymbol().GetStartAddress().GetLoadAddress(target)
         if where != lldb.LLDB_INVALID_ADDRESS:
             return acorn_coroutines.Memory(read, target.GetAddressByteSize(), where, target.GetByteOrder() == lldb.eByteOrderLittle)
-    raise ValueError("acorn: this program has no Acorn library in it, or a stripped static one")
+    raise ValueError("acorn: this program has no Acorn library in it, or a stripped static one, or the library's file is not here")
 
 
 def coroutines(process):
@@ -193,7 +194,8 @@ def list_them(process, result):
 
 
 def find(process, which):
-    found = [co for co in coroutines(process) if which in ("all", str(co.number), co.name, hex(co.block))]
+    address = int(which, 16) if re.fullmatch("0x[0-9a-fA-F]+", which) else None
+    found = [co for co in coroutines(process) if which in ("all", str(co.number), co.name) or co.block == address]
     if not found or not which:
         raise ValueError(f"acorn: no coroutine {which}")
     return found
@@ -201,7 +203,7 @@ def find(process, which):
 
 def backtraces(process, which, result):
     for co in find(process, which):
-        print(f"coroutine {co.number} ({co.block:#x}{', ' + co.name if co.name else ''}): {co.state}", file=result)
+        print(f"coroutine {co.number} ({co.block:#x}{', ' + co.name if co.name else ''}): {co.state}{' on another stack' if co.state == 'running' and not co.on_thread else ''}", file=result)
         thread = viewed.open(process, co).GetThreadAtIndex(0) if co.has_frames() else process.GetThreadByIndexID(co.on_thread or 0)
         for frame in thread:
             print(f"  {str(frame).rstrip()}", file=result)
@@ -225,6 +227,8 @@ def aco(debugger, command, context, result, _dictionary):
         if not context.GetProcess().IsValid():
             raise ValueError("acorn: there is no process and no core file")
         process = viewed.real_process(context.GetProcess())
+        if process.GetState() not in (lldb.eStateStopped, lldb.eStateCrashed, lldb.eStateSuspended):
+            raise ValueError("acorn: the process is running, or has ended")
         if what == "list":
             list_them(process, result)
         elif what == "bt":
