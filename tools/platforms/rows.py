@@ -104,8 +104,7 @@ ROWS = [
     Row("aarch64-macos", "zig", O2, what="built"),
     Row("x86_64-macos", "zig", O2, what="built"),
     Row("x86_64-freebsd", "zig", O2, link="-lunwind", what="built"),
-    # Google Test does not compile for it: its <machine/proc.h> and clang's <ptrauth.h>, of the one name `ptrauth_key`
-    Row("aarch64-freebsd", "zig", O2, link="-lunwind", what="built", setting="ACORN_CXX_FULL=OFF"),
+    Row("aarch64-freebsd", "zig", O2, link="-lunwind", what="built"),
 ]
 
 # What CI runs of the rows marked `cut`: these programs, and the tests that run them.
