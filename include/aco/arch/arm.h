@@ -179,6 +179,11 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
     "mov r7,r1\n\t"                                                                                                    \
     "mov r6,r4\n\t"
 #define ACO__LOAD_SP "mov sp,r3\n\t"
+/* A function that calls nothing may have sp beside a multiple of 8. */
+#define ACO__ALIGN_SP                                                                                                  \
+    "mov r12,sp\n\t"                                                                                                   \
+    "bic r12,r12,#7\n\t"                                                                                               \
+    "mov sp,r12\n\t"
 #define ACO__LAST_GO                                                                                                   \
     "mov r12,r0\n\t"                                                                                                   \
     "mov r0,#0\n\t"                                                                                                    \

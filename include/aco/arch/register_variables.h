@@ -31,6 +31,7 @@
  *   ACO__GO                      the jump
  *   ACO__LAST_TO_PEER, ACO__LAST_GO   the same for the last time: nothing of the leaving side is kept, FIRST becomes 0
  *   ACO__SWAP_SP, ACO__LOAD_SP   the stack pointer and FOURTH exchanged; FOURTH to the stack pointer
+ *   ACO__ALIGN_SP                the stack pointer rounded down, where it is not always aligned. Not defined: nothing
  *   ACO__IF_INNERMOST, ACO__REFUSED, ACO__ROOM   for ACO__NESTED_RESUME
  *   ACO__NESTED_ROOM             %0 := the stack pointer - (ACO__ARGUMENTS_ROOM and room to begin in), which it becomes too;
  *                                for the unwinder, %1 := the frame pointer and %2 := this place
@@ -237,7 +238,10 @@ __extension__ register void *aco__stack_pointer __asm__(ACO__STACK_REGISTER);
 #define ACO__NESTED_LAST ACO__LAST_FIVE(ACO__LAST_TO_PEER ACO__HAND_BACK_FIXED ACO__LAST_GO, peer->sp)
 #else
 #define ACO__NESTED_YIELD ACO__EXCHANGE_FOUR(ACO__TO_PEER ACO__GO ACO__ARRIVAL)
-#define ACO__NESTED_LAST ACO__LAST_FOUR(ACO__LAST_TO_PEER ACO__LAST_GO)
+#ifndef ACO__ALIGN_SP
+#define ACO__ALIGN_SP
+#endif
+#define ACO__NESTED_LAST ACO__LAST_FOUR(ACO__LAST_TO_PEER ACO__ALIGN_SP ACO__LAST_GO)
 #endif
 
 /* Makes room for a generator below the consumer's frame; and back. */
