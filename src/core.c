@@ -572,6 +572,7 @@ static void destroy_private(aco_t *co)
     aco__stack_check_overflow("aco_destroy", co->share_stack);
     if (!(co->aco__state & ACO__OBSERVED)) {
         aco__extra_free(co);
+        aco__observe_spare(co->share_stack);
         if (aco__spare_keep(aco__self(), co))
             return;
     }

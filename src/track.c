@@ -171,6 +171,12 @@ void aco__observe_stack_gone(aco_share_stack_t *stack)
     }
 }
 
+void aco__observe_spare(const aco_share_stack_t *stack)
+{
+    if (aco_unlikely(stack->aco__registered)) /* its frames are garbage; it will be used again by code that says nothing */
+        VALGRIND_MAKE_MEM_UNDEFINED(stack->ptr, frames_room(stack));
+}
+
 ACO__UNOBSERVED void aco__observe_arguments(void)
 {
     enum { WORDS = 8 }; /* more than any function has that a switch enters */
@@ -186,6 +192,8 @@ void aco__observe_frames_come(const aco_t *co)
 
 void aco__observe_area_gone(const aco_t *co)
 {
+    if (__lsan_register_root_region) /* the slab is still looked at */
+        memset(co->save_stack.ptr, 0, co->save_stack.sz);
     VALGRIND_MAKE_MEM_UNDEFINED(co->save_stack.ptr, co->save_stack.sz);
 }
 

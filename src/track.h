@@ -36,6 +36,8 @@ ACO__HIDDEN void aco__observe_region_gone(const void *p, size_t sz);
 /* A stack is laid out; it is given up, and what is on it means nothing any more. */
 ACO__HIDDEN void aco__observe_stack_new(aco_share_stack_t *stack);
 ACO__HIDDEN void aco__observe_stack_gone(aco_share_stack_t *stack);
+/* Its coroutine is destroyed while it is suspended; a thread keeps the stack. */
+ACO__HIDDEN void aco__observe_spare(const aco_share_stack_t *stack);
 /* Valgrind's number for a stack; 0 without Valgrind. */
 ACO__HIDDEN unsigned aco__register_stack(const void *lowest, const void *end);
 ACO__HIDDEN void aco__deregister_stack(unsigned number);

@@ -1,6 +1,7 @@
 /* Bugs inside coroutines, each across a switch, for the tools that shall find them, and what they shall not report:
  *   planted BUG KIND   does BUG in a coroutine of KIND
  *   planted roots      ends while suspended coroutines hold the only pointers to memory
+ *   planted abandoned KIND   destroys suspended coroutines, private or on a share stack, that do
  *   planted lives      coroutines of all kinds, made, switched, ended, cancelled, destroyed and made again */
 #include <aco.h>
 #include <aco/generator.h>
@@ -225,6 +226,27 @@ HERE static void race(suspend_t *suspend, void *how)
     pthread_join(thread, NULL);
 }
 
+/* What they hold, by one pointer in the frame of each, is lost with them. */
+static body_t holds;
+
+HERE static void abandon(int shared)
+{
+    enum { MANY = 8 };
+    aco_t *main_co, *co[MANY];
+    aco_share_stack_t *given;
+    aco_thread_init(NULL);
+    main_co = aco_create(NULL, NULL, 0, NULL, NULL);
+    given = aco_share_stack_new(0);
+    body = holds;
+    for (int i = 0; i < MANY; i++) {
+        co[i] = shared ? aco_create(main_co, given, 0, entry, NULL) : aco_new(native_entry, NULL, NULL);
+        aco_resume(co[i]);
+    }
+    for (int i = 0; i < MANY; i++)
+        aco_destroy(co[i]);
+    aco_share_stack_destroy(given);
+}
+
 /* ---- No bugs ---- */
 
 HERE static void holds(suspend_t *suspend, void *how)
@@ -381,6 +403,11 @@ int main(int argc, char **argv)
                     kinds[j].run();
                     return 0;
                 }
+    if (argc == 3 && strcmp(argv[1], "abandoned") == 0) {
+        abandon(strcmp(argv[2], "share") == 0);
+        deep(20, has_next_turn, NULL); /* where its frames were */
+        return 0;
+    }
     if (argc == 2 && strcmp(argv[1], "roots") == 0)
         roots();
     else if (argc == 2 && strcmp(argv[1], "lives") == 0)
