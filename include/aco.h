@@ -10,7 +10,8 @@
  * Threads. A coroutine runs on the thread that resumes it. One on a private stack made by aco_new() may be resumed by any
  * thread, by one at a time, and what one thread did must have been handed over to the next (by a lock or an atomic variable).
  * Those on a share stack belong to the thread that runs coroutines there. A coroutine that another thread is running must be
- * left alone, but for what is said at a function ("Any thread").
+ * left alone, but for what is said at a function ("Any thread"). A thread that ends inside a coroutine (pthread_exit(),
+ * pthread_cancel()) unwinds that coroutine's frames, not its resumers'; such a coroutine may only be destroyed after.
  *
  * No call may be made by a signal handler that interrupts one.
  *

@@ -47,7 +47,8 @@ THEOREMS = {
     "aligned": "C2.1: the stack pointer is a multiple of 16 at each call",
     "entry.aligned": "C2.1: where coroutines begin, aco__top, sp is as the ABI wants it at a function's entry, and all say the same place",
     "entry.return": "the return address found there is aco__returned",
-    "begin.context": "a context that begins: at aco__top, or at a generator's words, which are laid out there, in the assembly, without a frame",
+    "begin.context": "a context that begins: at aco__top, or at a generator's words, which are laid out there, in the assembly, without a frame; "
+                     "C2.2: a coroutine's with the control words that its thread gives to new ones",
     "begin.goes": "a first arrival goes on in the function that it is to begin",
     "begin.return": "and that function's return address is the one laid out",
     "begin.parameters": "and its parameters are what crossed, and a generator's argument",
@@ -1036,11 +1037,14 @@ class BeginsAt(Function):
         self.aligned = set()
         self.initial = self.entry_state()
         at = self.program.labels["aco_proof_offsets"]
-        stack_of, top_of = (int.from_bytes(self.program.bytes_at(at + k * word, word), arch.order) for k in (0, 1))
+        stack_of, top_of, *control = (int.from_bytes(self.program.bytes_at(at + k * word, word), arch.order) for k in range(6))
         self.parameters = [self.first[name] for name in arch.arguments[:4]] if arch.arguments else \
             [State.read(self.cells(self.initial, self.sp0), (k + 1) * word, word, "parameter") for k in range(4)]
         stack = State.read(self.cells(self.initial, self.parameters[1]), stack_of, word, "stack")
         self.top = State.read(self.cells(self.initial, stack), top_of, word, "top")
+        thread, offset = split(self.parameters[0])
+        self.controls = [(to, State.read(self.cells(self.initial, thread), offset + of, size, "control"))
+                         for to, of, size in ((*control[:2], 4), (*control[2:], 2))]
         self.walk()
         if (self.name, "begin.context") not in self.claims.results:
             self.claims.record(self.name, "begin.context", False, "does not return")
@@ -1067,6 +1071,8 @@ class BeginsAt(Function):
         if self.name == "prepares":
             self.holds(state, self.parameters[1], self.top, "aco__begin")
             self.is_at(state, self.parameters[1], self.arch.entry_function, self.parameters[2], "the entry function")
+            for offset, control in self.controls:
+                self.is_at(state, self.parameters[1], offset, control, "a control word")
         else:
             self.generator(state)
 
