@@ -39,6 +39,11 @@ elseif(CMAKE_C_FLAGS MATCHES "-fsanitize=undefined")
   planted(ubsan overflow "planted.c:[0-9:]* runtime error: signed integer overflow" ${kinds})
 endif()
 
+if(CMAKE_EXE_LINKER_FLAGS MATCHES "-static")
+  message(STATUS "left out: sanitizers.lsan.*, sanitizers.memcheck.*, sanitizers.helgrind.*: they find malloc() in shared C libraries only")
+  return()
+endif()
+
 # LeakSanitizer alone, with a library that is compiled without it.
 if(ACORN_LEAK_SANITIZER AND CMAKE_C_FLAGS MATCHES "^(-O2 -g)?$" AND NOT CMAKE_CROSSCOMPILING)
   set(usual ${planted})

@@ -58,7 +58,8 @@ ROWS = [
     Row("x86_64", "gcc", "-O2 -g -DACO_CONFIG_UCONTEXT", "ucontext", setting="ACORN_UCONTEXT=ON"),
     Row("x86_64", "gcc", O2, "static", link="-static", variants=FEW),
     Row("x86_64-musl", "zig", O2, "static", link="-lunwind"),  # what zig links for musl is static by default, on all platforms
-    Row("x86_64-musl", "zig", O2, "dynamic", link="-dynamic -lunwind", variants=FEW),
+    # -fPIC: zig's linker copies stdin, stdout and stderr of a shared musl into one word
+    Row("x86_64-musl", "zig", "-O2 -g -fPIC", "dynamic", link="-dynamic -lunwind", variants=FEW),
     Row("i386", "gcc", "-m32 -O2 -g"),
     Row("i386", "clang", "-m32 -O2 -g"),
 
