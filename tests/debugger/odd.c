@@ -38,7 +38,7 @@ static __attribute__((noinline)) int overflows(int depth)
 {
     volatile char large[512];
     large[0] = (char)depth;
-    return overflows(depth + 1) + large[0];
+    return depth < 1000 ? overflows(depth + 1) + large[0] : 0;
 }
 
 static void *too_deep(void *unused)
