@@ -7,7 +7,7 @@ nightly=OFF
 [ "${1:-}" = --nightly ] && nightly=ON && shift
 wanted=$*
 jobs=$(nproc 2>/dev/null || echo 2)
-passed=0 failed=0 skipped=0 failures= skips=
+passed=0 failed=0 skipped=0 failures= skips= reasons=
 
 known=
 wants() { # NAME
@@ -20,6 +20,13 @@ skip() { # NAME REASON
     skips="$skips
   $1: $2"
     echo "$1: skipped: $2"
+}
+
+# What the log of a failure says, to be printed once more at the end: of an output that is cut, the end is what remains.
+say_why() { # NAME LOG
+    reasons="$reasons
+$1:
+$(grep -E '\*\*\*|FAIL|ERROR|[Ee]rror|warning:|not so|expected|signal|^ +#[0-9]+ |: fuzz/|^fuzz/' "$2" | grep -v ' tests failed out of ' | head -n 14 | cut -c 1-160)"
 }
 
 # Of two rows that are much alike one is run each day, and each day some of each kind; nightly, or asked for by name, both.
@@ -59,6 +66,7 @@ row() {
         echo "$name: does not build"
         tail -n 30 "$dir/log"
         failed=$((failed + 1)) failures="$failures $name(build)"
+        say_why "$name" "$dir/log"
         return 0
     fi
     set -f
@@ -86,6 +94,7 @@ $missing"
         failures="$failures $name"
         sed -n '/\*\*\*/,/^ *Start\|^$/p' "$dir/ctest.log" | head -n 120
         tail -n 15 "$dir/ctest.log"
+        say_why "$name" "$dir/ctest.log"
     fi
     echo "$name: ${all:-0} tests, ${bad:-?} failed, $count skipped ($cc $flags, $(($(date +%s) - start)) s)"
 }
@@ -166,6 +175,7 @@ step() {
     else
         failed=$((failed + 1)) failures="$failures $name"
         grep -E "$shown" "$log" | tail -n 60
+        say_why "$name" "$log"
     fi
     echo "$name: $(tail -n 1 "$log") ($(($(date +%s) - start)) s)"
 }
@@ -211,6 +221,7 @@ valgrind_rows() {
             else
                 failed=$((failed + 1)) failures="$failures $tool/$program"
                 tail -n 30 build/test/valgrind.log
+                say_why "$tool/$program" build/test/valgrind.log
             fi
         done
     done
@@ -261,6 +272,6 @@ echo
 if [ -n "$skips" ]; then
     echo "skipped:$skips"
 fi
-[ -z "$failures" ] || echo "failed:$failures"
+[ -z "$failures" ] || echo "failed:$failures$reasons"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed -eq 0 ] && [ $passed -gt 0 ]
