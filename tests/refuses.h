@@ -14,8 +14,9 @@
 #define SHARE_STACKS (!UNDER_ASAN)
 #define COPYING (SHARE_STACKS && !UNDER_TSAN)
 
-/* A few frames fit in what is left of a stack's first page beside its colour: not ucontext's; on s390x 160 bytes are the least. */
-#if defined ACO_CONFIG_UCONTEXT || (defined __s390x__ && !defined __OPTIMIZE__)
+/* A few frames fit in what is left of a stack's first page beside its colour: not ucontext's, nor, without
+ * optimisation, those of s390x and Power. */
+#if defined ACO_CONFIG_UCONTEXT || ((defined __s390x__ || defined __powerpc64__) && !defined __OPTIMIZE__)
 #define SMALL_FRAMES 0
 #else
 #define SMALL_FRAMES 1
