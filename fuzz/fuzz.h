@@ -95,6 +95,21 @@ static int tracing;
 
 /* ---- What libFuzzer calls ---- */
 
+#ifndef FUZZ_REPLAY
+/* libFuzzer's alarm, which looks whether an input hangs, is handled on the stack that runs: the signal's frame alone, with the vector
+ * registers in it, may be more than what is left there. From now on it is handled on the alternate stack, which the sanitizer has set. */
+static void move_alarm_aside(void)
+{
+    static int is_moved;
+    struct sigaction action;
+    if (!is_moved && sigaction(SIGALRM, NULL, &action) == 0 && (action.sa_flags & SA_SIGINFO)) {
+        action.sa_flags |= SA_ONSTACK;
+        sigaction(SIGALRM, &action, NULL);
+    }
+    is_moved = 1;
+}
+#endif
+
 #ifdef __cplusplus
 extern "C"
 #endif
@@ -105,6 +120,9 @@ extern "C"
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t sz)
 {
     tracing = getenv("FUZZ_TRACE") != NULL;
+#ifndef FUZZ_REPLAY
+    move_alarm_aside();
+#endif
     input = bytes;
     input_sz = sz;
     at = 0;
