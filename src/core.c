@@ -625,8 +625,8 @@ static int is_mine(const aco_t *co, aco__thread_t *self)
 {
     if (aco__has(co, ACO__PRIVATE))
         return 1;
-    const aco__thread_t *thread = aco__stack_given(co->share_stack)->aco__thread;
-    if (thread && thread != self)
+    const aco__thread_t *owner = aco__stack_given(co->share_stack)->aco__thread;
+    if (owner && owner != self)
         return 0;
     return (co->aco__state & ACO__NATIVE) || co->main_co->aco__self.base == (void *)self;
 }
