@@ -6,7 +6,7 @@ One line for each configuration: processor, compiler, options; how many switches
 were proved, how many of them needed the solver (the others are equal terms), and the time. A claim that fails, a switch that no
 path reached, and a theorem that was not brought to a switch are printed and make the exit status 1. What this machine has no
 compiler for is listed as not run. --record: what came out goes into results.json, and results.json into the table of README.md. --missing: only what is
-not in results.json or failed there."""
+not in results.json, failed there, or was proved of other sources."""
 import argparse
 import collections
 import json
@@ -15,6 +15,7 @@ import os
 import pathlib
 import re
 import shutil
+import subprocess
 import sys
 import time
 import traceback
@@ -187,6 +188,14 @@ def report(outcome, verbose):
         print("    ERROR " + outcome.error)
 
 
+def sources():
+    """The commit that last changed what the theorems are proved of, and by."""
+    paths = ["include", "src", "proofs/callers", *("proofs/%s.py" % name for name in "arch build machine prove terms theorems vex".split())]
+    commit, changes = (subprocess.run(["git", "-C", str(ROOT), *command, "--", *paths], capture_output=True, text=True).stdout.strip()
+                       for command in (["log", "-1", "--format=%h"], ["status", "--porcelain"]))
+    return commit + " and changes" * bool(changes)
+
+
 def recorded():
     return json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
 
@@ -196,7 +205,7 @@ def record(outcome):
     results = recorded()
     results[outcome.name] = {"switches": outcome.sites, "functions": outcome.functions, "claims": outcome.claims,
                              "failed": len(outcome.failures) + bool(outcome.error), "seconds": round(outcome.processor),
-                             "date": time.strftime("%Y-%m-%d", time.gmtime())}
+                             "date": time.strftime("%Y-%m-%d", time.gmtime()), "sources": sources()}
     RESULTS.write_text("{\n" + ",\n".join('%s: %s' % (json.dumps(n), json.dumps(results[n])) for n in sorted(results)) + "\n}\n")
     tabulate(results)
 
@@ -206,7 +215,7 @@ def cell(result):
         return "not run"
     if result["failed"]:
         return "**%d failed**" % result["failed"]
-    return "%d \\*" % result["claims"] if "before" in result else "%d, %d s" % (result["claims"], result["seconds"])
+    return "%d, %d s" % (result["claims"], result["seconds"])
 
 
 def tabulate(results):
@@ -221,10 +230,8 @@ def tabulate(results):
     lines += ["| %s | %s |" % (row, " | ".join(cells.get(c, "–") for c in columns)) for row, cells in rows.items()]
     known = [results[c.name] for c in configurations() if c.name in results]
     sums = [sum(r[what] for r in known) for what in ("switches", "claims", "failed")]
-    lines.append("\n%d of %d configurations, the last on %s: %d switches, %d claims, %d failed." % (
-        len(known), len(list(configurations())), max(r["date"] for r in known), *sums))
-    if any("before" in r for r in known):
-        lines.append("\\*: by the prover as it was before a third path's registers were told to a join, and the generator's stack pointer to an in-stack resume.")
+    lines.append("\n%d of %d configurations, the last on %s, sources of commit %s: %d switches, %d claims, %d failed." % (
+        len(known), len(list(configurations())), max(r["date"] for r in known), ", ".join(sorted({r["sources"] for r in known})), *sums))
     begin, end = "<!-- results:begin -->", "<!-- results:end -->"
     text = README.read_text()
     README.write_text(text[:text.index(begin) + len(begin)] + "\n" + "\n".join(lines) + "\n" + text[text.index(end):])
@@ -245,7 +252,7 @@ def main():
         return mutations.main(options)
     wanted = [c for c in (quick() if options.quick else configurations()) if re.search(options.only, c.name)]
     if options.missing:
-        wanted = [c for c in wanted if recorded().get(c.name, {"failed": 1})["failed"] or "before" in recorded()[c.name]]
+        wanted = [c for c in wanted if recorded().get(c.name, {"failed": 1})["failed"] or recorded()[c.name]["sources"] != sources()]
     absent = [c for c in wanted if not c.is_here()]
     wanted = [c for c in wanted if c.is_here()]
     begun, failed, sites, claims = time.monotonic(), 0, 0, 0
