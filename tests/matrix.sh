@@ -123,6 +123,7 @@ row clang-m32-O2 clang-19 clang++-19 "-m32 -O2 -g"
 width=$narrow
 row clang14-O2 clang-14 clang++-14 "-O2 -g"
 row gcc-hardened gcc g++ "-O2 -fPIE -pie -fcf-protection -fstack-protector-strong -fstack-clash-protection -D_FORTIFY_SOURCE=3"
+width="$narrow -DACORN_DYNAMIC_TLS=ON"
 row gcc-O1-frames gcc g++ "-O1 -g -fno-omit-frame-pointer -fstack-protector-all"
 width=$sanitized
 row gcc-ubsan gcc g++ "-O1 -g -fsanitize=undefined -fno-sanitize-recover=all"

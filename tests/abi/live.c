@@ -10,6 +10,9 @@
 #ifdef __SSE2__
 #include <immintrin.h>
 #endif
+#ifdef __AVX2__
+#include <cpuid.h>
+#endif
 
 #define NOINLINE __attribute__((noinline))
 
@@ -337,15 +340,30 @@ static void compute_around_resume(aco_t *main_co)
     aco_share_stack_destroy(stack);
 }
 
+#ifdef __AVX2__
+/* Whether the processor has `wanted` of leaf 7's EBX, and the system keeps `kept` of the extended states (zig's
+ * __builtin_cpu_supports() says no to everything). */
+static int has(unsigned wanted, unsigned kept)
+{
+    unsigned a, b, c, d;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
+        return 0;
+    __asm__("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
+    if ((a & kept) != kept)
+        return 0;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & wanted) == wanted;
+}
+#endif
+
 int main(void)
 {
     aco_t *main_co;
 #ifdef __AVX512F__
-    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw"))
+    if (!has(bit_AVX512F | bit_AVX512BW, 0xe6))
         return puts("skipped: the processor has no AVX-512"), 77;
 #endif
 #ifdef __AVX2__
-    if (!__builtin_cpu_supports("avx2"))
+    if (!has(bit_AVX2, 6))
         return puts("skipped: the processor has no AVX2"), 77;
 #endif
     aco_thread_init(NULL);
