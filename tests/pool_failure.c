@@ -38,7 +38,7 @@ int __real_mprotect(void *at, size_t sz, int prot);
 int __wrap_mprotect(void *at, size_t sz, int prot);
 int __real_madvise(void *at, size_t sz, int advice);
 int __wrap_madvise(void *at, size_t sz, int advice);
-long __real_syscall(long number, long a, long b, long c, long d, long e);
+long __real_syscall(long number, ...); /* whose callers have to leave it room on their stack on Power, if it is C, as musl's is */
 long __wrap_syscall(long number, long a, long b, long c, long d, long e);
 
 void *__wrap_mmap(void *at, size_t sz, int prot, int flags, int fd, off_t offset)
