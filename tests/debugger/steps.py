@@ -21,12 +21,14 @@ def functions():
 
 
 def is_untold(symbol):
-    """A shared library (memcpy() without optimisation), of which gdb knows nothing in an emulator. clang's tables for s390x, Power and RISC-V
-    do not say that an epilogue has given registers back: what is inlined alone is looked at."""
+    """A shared library (memcpy() without optimisation), of which gdb knows nothing in an emulator. clang's tables for s390x, Power
+    and RISC-V do not say that an epilogue has given registers back, nor those for Power that a prologue has not yet stored the
+    return address: what is inlined alone is looked at."""
     frame = gdb.newest_frame()
     if "is_emulated" in globals() and symbol == "No":
         return True
-    if not re.search("s390|powerpc|riscv", frame.architecture().name()) or symbol not in INSIDE + OUTSIDE or frame.type() == gdb.INLINE_FRAME:
+    is_looked_at = frame.type() == gdb.INLINE_FRAME or symbol not in [*INSIDE, *OUTSIDE, "aco.begun"]
+    if is_looked_at or not re.search("s390|powerpc|riscv", frame.architecture().name()):
         return False
     return "clang" in (frame.function().symtab.producer or "")
 
