@@ -37,7 +37,13 @@ int aco__has_shadow_stack(void)
 #endif
 }
 
+/* The end of a stack, for unwinders. Some read at once all that a frame saved: on s390x that is at the stack pointer. */
+#ifdef __s390x__
+static const uint64_t nothing_saved[20];
+const aco__context_t aco__no_context = {.sp = (void *)(uintptr_t)nothing_saved};
+#else
 const aco__context_t aco__no_context;
+#endif
 static aco__thread_t nobody = {.linked = &aco__no_context};
 aco__thread_t *const aco__nobody = &nobody;
 
