@@ -9,6 +9,7 @@ compiler for is listed as not run. --record: what came out goes into results.jso
 not in results.json, failed there, or was proved of other sources."""
 import argparse
 import collections
+import functools
 import json
 import multiprocessing
 import os
@@ -188,6 +189,7 @@ def report(outcome, verbose):
         print("    ERROR " + outcome.error)
 
 
+@functools.cache
 def sources():
     """The commit that last changed what the theorems are proved of, and by."""
     paths = ["include", "src", "proofs/callers", *("proofs/%s.py" % name for name in "arch build machine prove terms theorems vex".split())]
