@@ -8,7 +8,7 @@
 #   make apn     the compiler helper, build/apn/apn.so (tools/apn/README.md)
 #   make fuzz    all fuzz targets, for an hour each (FUZZ_SECONDS=…)
 #   make soak    everything at once, for ten minutes (SOAK_SECONDS=…)
-#   make prove-model   the proof that any interleaving keeps every coroutine whole (proofs/README.md; MODEL='--states 3000')
+#   make prove-model   the proof that any interleaving keeps every coroutine whole (verification/proofs/README.md; MODEL='--states 3000')
 #   make prove   the theorems about the compiled switches, on every processor, compiler and level (PROVE='--only REGEX --verbose')
 #   make prove-quick   on x86-64 alone, and that seeded faults are found; what CI runs
 #   make bench   the comparison tables; BENCH='--quick --json FILE'
@@ -42,7 +42,7 @@ nightly: | build
 
 fuzz: | build
 	@sh tools/setup.sh fuzz
-	@sh fuzz/run.sh $(FUZZ_SECONDS)
+	@sh verification/fuzz/run.sh $(FUZZ_SECONDS)
 
 soak: | build
 	@sh tools/setup.sh fuzz
@@ -79,7 +79,7 @@ apn: | build
 		cmake --build build/apn >> build/apn.log 2>&1 && echo build/apn/apn.so || { tail -n 20 build/apn.log; exit 1; }
 
 prove-model: build/prove-model/done
-	@build/prove-model/bin/python proofs/model/run.py $(MODEL)
+	@build/prove-model/bin/python verification/proofs/model/run.py $(MODEL)
 
 build/prove-model/done: | build
 	@sh tools/setup.sh prove-model
@@ -89,12 +89,12 @@ build/prove-model/done: | build
 
 prove: | build
 	@sh tools/setup.sh prove
-	@build/prove/venv/bin/python proofs/prove.py $(PROVE)
+	@build/prove/venv/bin/python verification/proofs/prove.py $(PROVE)
 
 prove-quick: | build
 	@sh tools/setup.sh prove-quick
-	@build/prove/venv/bin/python proofs/prove.py --quick
-	@build/prove/venv/bin/python proofs/prove.py --mutations $(PROVE)
+	@build/prove/venv/bin/python verification/proofs/prove.py --quick
+	@build/prove/venv/bin/python verification/proofs/prove.py --mutations $(PROVE)
 
 bench: | build
 	@sh tools/setup.sh demo bench

@@ -83,7 +83,7 @@
 #define ACO_API __attribute__((visibility("default")))
 #endif
 #define ACO__COLD __attribute__((cold, noinline))
-/* The calls on the fast path are inline functions. One unit of the library (src/core.c) defines the same bodies as exported
+/* The calls on the fast path are inline functions. One unit of the library (src/coroutine/create.c) defines the same bodies as exported
  * functions, for languages that cannot use this header; ACO_CONFIG_NO_INLINE declares those. */
 #if defined(ACO_CONFIG_NO_INLINE)
 #define ACO__FAST ACO_API
@@ -134,12 +134,12 @@ typedef struct aco_share_stack_s {
     char guard_page_enabled; /* 1: overflow is a SIGSEGV */
     /* internal */
     char aco__private;               /* it belongs to one coroutine and is freed with it */
-    char aco__ordinary;              /* it is of the default pool and size: threads keep some of these */
+    char aco__cacheable;              /* it is of the default pool and size: threads keep some of these */
     void *aco__top;                  /* where a coroutine's saved bytes end: the address of the outermost return address */
     struct aco__thread *aco__thread; /* the thread that runs coroutines on it, or NULL while none is started */
     aco_t *aco__left;                /* coroutines destroyed by other threads, to be freed by this one */
-    struct aco__thread *const *aco__home; /* for unwinders: names the thread on which its coroutine began; never NULL */
-    const struct aco__context *aco__outer; /* its coroutine's resumer's while that one waits, resuming another; never NULL */
+    struct aco__thread *const *aco__owner_thread; /* for unwinders: names the thread on which its coroutine began; never NULL */
+    const struct aco__context *aco__resumer_context; /* its coroutine's resumer's while that one waits, resuming another; never NULL */
     size_t aco__started;             /* coroutines that were started on it and have neither ended nor been destroyed */
     void *aco__map;                  /* what the system gave: address and size */
     size_t aco__map_sz;
@@ -179,23 +179,23 @@ enum {
     ACO__SAVED = 2,     /* yielded, frames in the save area */
     ACO__ENDED = 3,
     ACO__MAIN = 4,
-    ACO__GONE = 5,      /* destroyed; seen until the memory is used again */
+    ACO__DESTROYED = 5,      /* destroyed; seen until the memory is used again */
     ACO__RESUMING = 6,  /* waits for a coroutine that it resumed, frames on its stack */
     ACO__RESUMING_SAVED = 7, /* the same, frames in the save area */
-    ACO__PHASE = 0x07,
-    ACO__OBSERVED = 0x08, /* every switch takes the slow path: something must be done there */
-    ACO__FAST_MASK = ACO__PHASE | ACO__OBSERVED,
-    ACO__EXTRA = 0x10,    /* has an aco__extra_t with something in it */
-    ACO__PRIVATE = 0x20,  /* has its stack to itself, which holds its aco__extra_t; the block ends after `fp` */
-    ACO__NATIVE = 0x40,   /* made by aco_new() */
+    ACO__STATUS = 0x07,
+    ACO__INSTRUMENTED = 0x08, /* every switch takes the slow path: something must be done there */
+    ACO__FAST_MASK = ACO__STATUS | ACO__INSTRUMENTED,
+    ACO__HAS_COLD = 0x10,    /* has an aco__cold_t with something in it */
+    ACO__PRIVATE = 0x20,  /* has its stack to itself, which holds its aco__cold_t; the block ends after `fp` */
+    ACO__FROM_NEW = 0x40,   /* made by aco_new() */
     ACO__SHARES_FP = 0x80, /* does not keep a floating-point environment of its own */
     ACO__TASK = ACO__MAIN | ACO__PRIVATE, /* a task that has not ended: no main coroutine object is private */
-    ACO__TASK_MASK = ACO__PHASE | ACO__PRIVATE,
-    ACO__MOST_SPARES = 64,
+    ACO__TASK_MASK = ACO__STATUS | ACO__PRIVATE,
+    ACO__MOST_CACHED = 64,
     ACO__SLAB = 2 << 20   /* bytes and alignment of a slab, which begins with its heap's address */
 };
 
-/* Whether the unit keeps floating-point environments apart. src/core.c asks the coroutine instead. */
+/* Whether the unit keeps floating-point environments apart. src/coroutine/create.c asks the coroutine instead. */
 #if defined(ACO_CONFIG_SHARE_FPU_MXCSR_ENV)
 #define ACO__OWN_FP(co) 0
 #elif !defined(ACO__OWN_FP)
@@ -497,10 +497,10 @@ ACO_API ACO__COLD int aco__send_check(aco_t *co, void **value, int own_fp);
 ACO_API ACO__COLD void aco__yield_check(aco_t *co, int own_fp);
 ACO_API void aco__destroy(aco_t *co);
 ACO_API ACO__COLD void aco__destroy_checked(aco_t *co);         /* aco_destroy() of a debug build */
-ACO_API ACO__COLD void aco__arrived(uintptr_t mark);             /* acts on an arrival mark */
+ACO_API ACO__COLD void aco__interrupted(uintptr_t interrupt_flag);             /* acts on an arrival mark */
 ACO_API ACO__COLD void *aco__not_yielded(const char *call);      /* refuses: no coroutine is running */
 /* Resumes `co`, suspended, with fn(arg) called at the point where it is suspended; it may throw. As aco_send() else. */
-ACO_API void *aco__interrupt(aco_t *co, void (*fn)(void *), void *arg, const char *call);
+ACO_API void *aco__inject(aco_t *co, void (*fn)(void *), void *arg, const char *call);
 ACO_API int aco__defer(void (*fn)(void *), void *arg, void *frame);
 /* An entry function that calls run(itself), for a C++ function `run` that catches all exceptions and has nothing else to clean
  * up: a cancellation ends there and does not enter its handler. */
@@ -517,7 +517,7 @@ typedef struct aco__local_s {
     uint32_t index, generation, made;
 } aco__local_t;
 ACO_API void *aco__local(aco__local_t *local, const char *name);
-ACO_API ACO__COLD __attribute__((noreturn)) void aco__nobody_runs(const char *call);
+ACO_API ACO__COLD __attribute__((noreturn)) void aco__nothing_runs(const char *call);
 
 /* An address in the calling function's frame. */
 #if defined(__riscv) || defined(__loongarch__) /* the frame pointer is where the caller's frame begins */
@@ -569,96 +569,96 @@ ACO__FAST aco_t *aco_create(aco_t *main_co, aco_share_stack_t *share_stack, size
     return aco__create(main_co, share_stack, save_stack_sz, fp, arg, ACO__OWN_FP(NULL));
 }
 
-/* The call to aco__arrived() is what keeps a switching function from being a leaf, and so from using the red zone, whose
+/* The call to aco__interrupted() is what keeps a switching function from being a leaf, and so from using the red zone, whose
  * bytes a copying stack would lose. It must neither become a tail call (the empty asm stands after it) nor be inlined. */
-#define ACO__ARRIVE(word)                                                                                              \
+#define ACO__CHECK_INTERRUPT(tagged)                                                                                              \
     do {                                                                                                               \
-        if (aco_unlikely((word) & 1)) {                                                                                \
-            aco__arrived(word);                                                                                        \
+        if (aco_unlikely((tagged) & 1)) {                                                                                \
+            aco__interrupted(tagged);                                                                                        \
             __asm__ volatile("");                                                                                      \
         }                                                                                                              \
     } while (0)
 
-#ifndef ACO__SWITCHES_ELSEWHERE
+#ifndef ACO__SWITCHES_IN_ASSEMBLY
 
 ACO__FAST void *aco_send(aco_t *co, void *value)
 {
-    uintptr_t word;
-    aco__where_t where = aco__where();
+    uintptr_t tagged;
+    aco__tls_ref_t tls = aco__tls_ref();
 #if ACO_DEBUG
     if (!aco__send_check(co, &value, ACO__OWN_FP(co)))
         return value;
 #else
-    if (aco_unlikely(co == NULL || (co->aco__state & ACO__FAST_MASK) != 0 || aco__running_at(where) != NULL)) {
+    if (aco_unlikely(co == NULL || (co->aco__state & ACO__FAST_MASK) != 0 || aco__running_at(tls) != NULL)) {
         void *sent = value; /* its address is taken on this path only */
         if (!aco__send_slow(co, &sent))
             return sent;
-        where = aco__where();
+        tls = aco__tls_ref();
     }
 #endif
     ACO__COMPUTED(value);
-    word = aco__switch_resume(where, co, &value, ACO__OWN_FP(co));
-    ACO__ARRIVE(word);
+    tagged = aco__switch_resume(tls, co, &value, ACO__OWN_FP(co));
+    ACO__CHECK_INTERRUPT(tagged);
     return value;
 }
 
 ACO__FAST void aco_resume(aco_t *co)
 {
-    uintptr_t word;
-    aco__where_t where = aco__where();
+    uintptr_t tagged;
+    aco__tls_ref_t tls = aco__tls_ref();
     void *value = NULL;
 #if ACO_DEBUG
     if (!aco__resume_check(co, ACO__OWN_FP(co)))
         return;
 #else
-    if (aco_unlikely(co == NULL || (co->aco__state & ACO__FAST_MASK) != 0 || aco__running_at(where) != NULL)) {
+    if (aco_unlikely(co == NULL || (co->aco__state & ACO__FAST_MASK) != 0 || aco__running_at(tls) != NULL)) {
         if (!aco__resume_slow(co))
             return;
-        where = aco__where();
+        tls = aco__tls_ref();
     }
 #endif
-    word = aco__switch_resume(where, co, &value, ACO__OWN_FP(co));
-    ACO__ARRIVE(word);
+    tagged = aco__switch_resume(tls, co, &value, ACO__OWN_FP(co));
+    ACO__CHECK_INTERRUPT(tagged);
 }
 
 ACO__FAST void *aco_yield_value(void *value)
 {
-    uintptr_t word;
-    aco__where_t where = aco__where();
-    aco_t *co = aco__running_at(where);
+    uintptr_t tagged;
+    aco__tls_ref_t tls = aco__tls_ref();
+    aco_t *co = aco__running_at(tls);
     if (aco_unlikely(co == NULL))
         return aco__not_yielded("aco_yield_value");
 #if ACO_DEBUG
     aco__yield_check(co, ACO__OWN_FP(co));
 #endif
     ACO__COMPUTED(value);
-    word = aco__switch_yield(where, co, &value, ACO__OWN_FP(co));
-    ACO__ARRIVE(word);
+    tagged = aco__switch_yield(tls, co, &value, ACO__OWN_FP(co));
+    ACO__CHECK_INTERRUPT(tagged);
     return value;
 }
 
-ACO__FORCE_INLINE void aco__yield_at(aco__where_t where, aco_t *co, const char *call)
+ACO__FORCE_INLINE void aco__yield_at(aco__tls_ref_t tls, aco_t *co, const char *call)
 {
-    uintptr_t word;
+    uintptr_t tagged;
     void *value = NULL;
     if (aco_unlikely(co == NULL))
-        aco__nobody_runs(call);
+        aco__nothing_runs(call);
 #if ACO_DEBUG
     aco__yield_check(co, ACO__OWN_FP(co));
 #endif
-    word = aco__switch_yield(where, co, &value, ACO__OWN_FP(co));
-    ACO__ARRIVE(word);
+    tagged = aco__switch_yield(tls, co, &value, ACO__OWN_FP(co));
+    ACO__CHECK_INTERRUPT(tagged);
 }
 
 ACO__FAST void aco_yield1(aco_t *co)
 {
-    aco__yield_at(aco__where(), co, "aco_yield1");
+    aco__yield_at(aco__tls_ref(), co, "aco_yield1");
 }
 
 ACO__FAST void aco_yield(void)
 {
-    aco__where_t where = aco__where();
-    aco__yield_at(where, aco__running_at(where), "aco_yield");
+    aco__tls_ref_t tls = aco__tls_ref();
+    aco__yield_at(tls, aco__running_at(tls), "aco_yield");
 }
 
 #endif
@@ -668,34 +668,34 @@ ACO__FAST int aco_yield_to(aco_t *co)
 #if ACO_DEBUG
     return aco__yield_to_slow(co);
 #else
-    aco__where_t where = aco__where();
-    aco_t *from = aco__running_at(where);
-    uintptr_t word;
+    aco__tls_ref_t tls = aco__tls_ref();
+    aco_t *from = aco__running_at(tls);
+    uintptr_t tagged;
     void *value;
     if (aco_unlikely(from == NULL || co == NULL || ((co->aco__state | from->aco__state) & ACO__FAST_MASK) != 0 ||
                      ((co->aco__state ^ from->aco__state) & ACO__SHARES_FP) != 0))
         return aco__yield_to_slow(co);
     value = NULL;
-    word = aco__switch_transfer(where, from, co, &value, ACO__OWN_FP(co));
-    ACO__ARRIVE(word);
+    tagged = aco__switch_transfer(tls, from, co, &value, ACO__OWN_FP(co));
+    ACO__CHECK_INTERRUPT(tagged);
     return 0;
 #endif
 }
 
 /* A thread keeps the ordinary ones among its destroyed private coroutines, with their stacks: to make one of them again is a
  * matter of a few stores. */
-ACO__FORCE_INLINE aco_t *aco__spare_pop(aco__thread_t *self)
+ACO__FORCE_INLINE aco_t *aco__cache_pop(aco__thread_t *self)
 {
-    aco_t *co = self->spare;
-    self->spare = (aco_t *)co->aco__self.base;
-    self->spares--;
+    aco_t *co = self->cached;
+    self->cached = (aco_t *)co->aco__self.base;
+    self->cached_count--;
     return co;
 }
 
-ACO__FORCE_INLINE aco_t *aco__spare_take(aco__thread_t *self, aco_function_t fn, void *arg, int own_fp)
+ACO__FORCE_INLINE aco_t *aco__cache_reuse(aco__thread_t *self, aco_function_t fn, void *arg, int own_fp)
 {
-    aco_t *co = aco__spare_pop(self);
-    co->aco__state = (unsigned char)(own_fp ? ACO__NATIVE | ACO__PRIVATE : ACO__NATIVE | ACO__PRIVATE | ACO__SHARES_FP);
+    aco_t *co = aco__cache_pop(self);
+    co->aco__state = (unsigned char)(own_fp ? ACO__FROM_NEW | ACO__PRIVATE : ACO__FROM_NEW | ACO__PRIVATE | ACO__SHARES_FP);
     aco__prepare(self, co, fn, arg);
     return co;
 }
@@ -703,29 +703,29 @@ ACO__FORCE_INLINE aco_t *aco__spare_take(aco__thread_t *self, aco_function_t fn,
 ACO__FAST aco_t *aco_new(aco_function_t fn, void *arg, const aco_options_t *opts)
 {
     aco__thread_t *self = aco__self();
-    if (aco_unlikely(!self->spare || opts || !fn))
+    if (aco_unlikely(!self->cached || opts || !fn))
         return aco__new(fn, arg, opts, ACO__OWN_FP(NULL));
-    return aco__spare_take(self, fn, arg, ACO__OWN_FP(NULL));
+    return aco__cache_reuse(self, fn, arg, ACO__OWN_FP(NULL));
 }
 
 /* Keeps one, if it is ordinary. */
-ACO__FORCE_INLINE int aco__spare_keep(aco__thread_t *self, aco_t *co)
+ACO__FORCE_INLINE int aco__cache_put(aco__thread_t *self, aco_t *co)
 {
-    if (!co->share_stack->aco__ordinary || self->spares >= ACO__MOST_SPARES ||
+    if (!co->share_stack->aco__cacheable || self->cached_count >= ACO__MOST_CACHED ||
         *(struct aco__heap **)((uintptr_t)co & ~(uintptr_t)(ACO__SLAB - 1)) != self->heap) /* where its slab begins */
         return 0;
-    co->aco__state = ACO__NATIVE | ACO__PRIVATE | ACO__GONE;
-    co->aco__self.base = self->spare;
-    self->spare = co;
-    self->spares++;
+    co->aco__state = ACO__FROM_NEW | ACO__PRIVATE | ACO__DESTROYED;
+    co->aco__self.base = self->cached;
+    self->cached = co;
+    self->cached_count++;
     return 1;
 }
 
 ACO__FAST void aco_destroy(aco_t *co)
 {
     if (aco_unlikely(!co || (__atomic_load_n(&co->aco__state, __ATOMIC_RELAXED) & ~ACO__SHARES_FP) !=
-                                (ACO__NATIVE | ACO__PRIVATE | ACO__ENDED) ||
-                     !aco__spare_keep(aco__self(), co)))
+                                (ACO__FROM_NEW | ACO__PRIVATE | ACO__ENDED) ||
+                     !aco__cache_put(aco__self(), co)))
         aco__destroy(co);
 }
 #if ACO_DEBUG
@@ -733,10 +733,10 @@ ACO__FAST void aco_destroy(aco_t *co)
 #endif
 
 /* The frame's address tells aco_cancel() which destructors come after the call. */
-#ifndef ACO__DEFER_ELSEWHERE
+#ifndef ACO__DEFER_IN_ASSEMBLY
 ACO__FAST int aco_defer(void (*fn)(void *), void *arg)
 {
-#ifdef ACO__OUT_OF_LINE /* the caller's frame begins behind this one */
+#ifdef ACO__EXPORTED_FORMS /* the caller's frame begins behind this one */
 #if defined(__clang__) && (defined(__aarch64__) || defined(__arm__)) /* whose __builtin_dwarf_cfa() is the frame pointer */
     return aco__defer(fn, arg, (char *)__builtin_frame_address(0) + 2 * sizeof(void *));
 #else
@@ -789,7 +789,7 @@ ACO__FAST void *aco_get_arg(void)
 {
     aco_t *co = aco__running();
     if (aco_unlikely(co == NULL))
-        aco__nobody_runs("aco_get_arg");
+        aco__nothing_runs("aco_get_arg");
     return co->arg;
 }
 

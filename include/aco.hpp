@@ -368,7 +368,7 @@ public:
             std::rethrow_exception(e);
         }
         frame_->check_resume(true);
-        return came_back(aco__interrupt(frame_->co, throw_it, &e, "aco::coroutine::raise"));
+        return came_back(aco__inject(frame_->co, throw_it, &e, "aco::coroutine::raise"));
     }
     template<class E, class = std::enable_if_t<!std::is_same_v<std::decay_t<E>, std::exception_ptr>>>
     bool raise(E &&e)
@@ -430,7 +430,7 @@ struct generator_frame {
     generator_frame *root = this;         /* the outermost */
     bool begun = false;
     bool ended = false;                   /* its function has returned or thrown, or was unwound */
-    bool observed = false;                /* every switch must be told to somebody */
+    bool instrumented = false;                /* every switch must be told to somebody */
     bool own_exceptions = false;          /* it has ACO_OWN_EXCEPTIONS */
 #if ACO_DEBUG && ACO__CPP_EXCEPTIONS
     std::exception_ptr outside;           /* handled by the consumer as it went on */
@@ -441,7 +441,7 @@ struct generator_frame {
     generator_frame &operator=(const generator_frame &) = delete;
     virtual ~generator_frame()
     {
-        if (block && (block->aco__state != (ACO__NATIVE | ACO__PRIVATE | ACO__GONE) || !aco__spare_keep(aco__self(), block)))
+        if (block && (block->aco__state != (ACO__FROM_NEW | ACO__PRIVATE | ACO__DESTROYED) || !aco__cache_put(aco__self(), block)))
             aco__generator_free(block);
     }
 
@@ -454,7 +454,7 @@ struct generator_frame {
         block = aco__generator_new(&how, function, ACO_NO_GUARD | ACO_OWN_EXCEPTIONS | ACO_SHARED_FP);
         if (!block)
             refused();
-        observed = (block->aco__state & ACO__OBSERVED) != 0;
+        instrumented = (block->aco__state & ACO__INSTRUMENTED) != 0;
         own_exceptions = (how.flags & ACO_OWN_EXCEPTIONS) != 0;
         return aco__generator_context(block, function, this);
     }
@@ -496,12 +496,12 @@ public:
     ACO__FORCE_INLINE_MEMBER void operator()(T value)
     {
         frame_.check_yield();
-        void *passed = detail::erase(value);
-        ACO__COMPUTED(passed);
-        aco__switch_exchange(&peer_, &passed);
-        if (aco_unlikely(passed != nullptr)) {
+        void *value_ref = detail::erase(value);
+        ACO__COMPUTED(value_ref);
+        aco__switch_swap(&peer_, &value_ref);
+        if (aco_unlikely(value_ref != nullptr)) {
             aco__context_t consumer = peer_;
-            static_cast<aco__event_t *>(passed)->call(static_cast<aco__event_t *>(passed), &consumer);
+            static_cast<aco__injected_t *>(value_ref)->call(static_cast<aco__injected_t *>(value_ref), &consumer);
         }
     }
 
@@ -519,7 +519,7 @@ public:
     {
         if (!inner.frame_ || inner.frame_->ended || !inner.peer_.pc)
             return;
-        if (!inner.frame_->begun && !inner.frame_->observed && !frame_.observed)
+        if (!inner.frame_->begun && !inner.frame_->instrumented && !frame_.instrumented)
             feed(inner);
         else
             while (inner.next())
@@ -535,18 +535,18 @@ private:
     {
         detail::generator_frame *f = inner.frame_.get();
         aco__context_t consumer = peer_;
-        void *passed = nullptr;
+        void *value_ref = nullptr;
         f->begun = true;
         f->root = frame_.root;
         f->parent = &frame_;
         f->consumer = &consumer;
         frame_.root->leaf = f;
-        aco__switch_exchange(&inner.peer_, &passed);
-        if (aco_unlikely(passed != nullptr)) { /* it has thrown, or we are unwound */
+        aco__switch_swap(&inner.peer_, &value_ref);
+        if (aco_unlikely(value_ref != nullptr)) { /* it has thrown, or we are unwound */
             aco__context_t from = inner.peer_;
             inner.peer_.pc = nullptr;
             peer_ = consumer;
-            static_cast<aco__event_t *>(passed)->call(static_cast<aco__event_t *>(passed), &from);
+            static_cast<aco__injected_t *>(value_ref)->call(static_cast<aco__injected_t *>(value_ref), &from);
         }
         inner.peer_.pc = nullptr;
         peer_ = consumer;
@@ -626,9 +626,9 @@ public:
                 if (w->parent) {
                     w->root->leaf = w->parent;
                     *w->consumer = y.peer_;
-                    aco__switch_exchange_last(&w->peer_of_parent, outcome);
+                    aco__switch_swap_last(&w->peer_of_parent, outcome);
                 }
-                aco__switch_exchange_last(&y.peer_, outcome);
+                aco__switch_swap_last(&y.peer_, outcome);
             }
             std::decay_t<F> f;
         };
@@ -690,16 +690,16 @@ private:
 #if ACO_DEBUG && ACO__CPP_EXCEPTIONS
         frame->outside = std::current_exception();
 #endif
-        if (aco_unlikely(frame->observed)) {
+        if (aco_unlikely(frame->instrumented)) {
             aco__context_t at = peer_;
             aco__generator_step(&at, frame->block, &value);
             peer_ = at;
         } else {
-            aco__switch_exchange(&peer_, &value);
+            aco__switch_swap(&peer_, &value);
         }
         if (aco_unlikely(!peer_.pc)) {
             if (value)
-                static_cast<aco__event_t *>(value)->call(static_cast<aco__event_t *>(value), nullptr);
+                static_cast<aco__injected_t *>(value)->call(static_cast<aco__injected_t *>(value), nullptr);
             return false;
         }
         element_ = static_cast<detail::pointer_to<T>>(value);

@@ -130,23 +130,23 @@ static void *needs_memory(void *arg)
     return arg;
 }
 
-enum { CROWD = 150 }; /* more than are kept for the next ones */
+enum { MANY = 150 }; /* more than are kept for the next ones */
 
 static void work(aco_options_t *options)
 {
-    aco_t *co[CROWD];
-    for (int i = 0; i < CROWD; i++) {
+    aco_t *co[MANY];
+    for (int i = 0; i < MANY; i++) {
         co[i] = aco_new(needs_memory, &co[i], options->stack || i % 3 == 0 ? options : NULL);
         CHECK(co[i] != NULL);
         aco_resume(co[i]);
     }
-    for (int i = 0; i < CROWD; i++) {
+    for (int i = 0; i < MANY; i++) {
         if (i % 5 == 0)
             CHECK_EQ(aco_cancel(co[i]), 0);
         else if (i % 7)
             CHECK(aco_send(co[i], NULL) == &co[i]);
     }
-    for (int i = 0; i < CROWD; i++)
+    for (int i = 0; i < MANY; i++)
         aco_destroy(co[i]);
 }
 
@@ -253,8 +253,8 @@ int main(void)
     CHECK_EQ(aco_set_allocator(&good), 0);
     CHECK_EQ(memory.maps + memory.allocations, 0);
     in_a_thread(works, NULL);
-    CHECK(memory.maps > CROWD && memory.allocations > CROWD); /* a stack each, a large variable each */
-    CHECK(memory.unmaps > CROWD);
+    CHECK(memory.maps > MANY && memory.allocations > MANY); /* a stack each, a large variable each */
+    CHECK(memory.unmaps > MANY);
     first = kept();
     for (int i = 0; i < 3; i++) {
         in_a_thread(works, NULL);

@@ -1284,9 +1284,9 @@ TEST_F(Generators, YieldInCatchBlocks)
 
 // ---- Threads ----
 
-// Promise: exceptions in coroutines that wander between threads: each thread has its own, a suspended coroutine takes along
+// Promise: exceptions in coroutines that migrate between threads: each thread has its own, a suspended coroutine takes along
 // those that it handles.
-TEST_F(Threads, Wander)
+TEST_F(Threads, Migration)
 {
     enum { THREADS = 4, EACH = 50, STEPS = 40 };
     std::vector<aco::coroutine<>> all;

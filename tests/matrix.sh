@@ -133,7 +133,7 @@ width=$sanitized
 #   all    what counts bytes of stacks, calls of the fast path or memory: probe.*, slab.default (ASan: slab.threads and
 #          example.sizes)
 #   TSan   what goes on in a child process: fork; handlers, which it calls later: generator_signals, found.stacks; 8128 fibers:
-#          model.*.crowd; too slow for the tests' time limits, next to others: threads, cpp_native, fuzz.random with gcc, slab.threads
+#          model.*.scale; too slow for the tests' time limits, next to others: threads, cpp_native, fuzz.random with gcc, slab.threads
 #          with clang
 #   ASan   what is copied, or looks at what was: copying, model, misuse, unwind, alloc_failure, probe.live, redzone.run,
 #          example.tutorial_1; what nothing may stand on stderr beside: example.synopsis, example.tutorial_5; its own handler of
@@ -141,7 +141,7 @@ width=$sanitized
 #          it interrupted itself with: found.stacks
 #   MSan   C++, whose library is not instrumented; frames that overflow on purpose: misuse; ACO_ENTRY, which counts bytes
 export TSAN_OPTIONS=allocator_may_return_null=1 ASAN_OPTIONS=allocator_may_return_null=1 MSAN_OPTIONS=allocator_may_return_null=1
-no_tsan='probe\.(own-fp|shared-fp|pic-frame-pointer) fork\. found\.stacks model\..*\.crowd slab\.default generator_signals'
+no_tsan='probe\.(own-fp|shared-fp|pic-frame-pointer) fork\. found\.stacks model\..*\.scale slab\.default generator_signals'
 no_asan='probe slab\.threads example\.synopsis example\.tutorial_[15] copying model\. misuse unwind alloc_failure redzone\.run'
 no_asan="$no_asan overflow signals"
 left_out="$no_tsan slab\\.threads"
@@ -154,8 +154,8 @@ left_out="$no_asan example\\.sizes"
 row gcc-asan gcc g++ "-O1 -g -fsanitize=address"
 left_out=
 width="$sanitized -DACORN_CXX_FULL=OFF"
-msan='sanitizers|api|copying|fork|guard|native\.|cancel|local|generator|scheduler|pool|threads|save_area|measure|model\..*\.[123]|allocator|wander|signals'
-row clang-msan clang-19 clang++-19 "-O1 -g -fsanitize=memory" -R "^($msan|assertions|found\.release|overflow)" -E "_failure|wander.*crowd"
+msan='sanitizers|api|copying|fork|guard|native\.|cancel|local|generator|scheduler|pool|threads|save_area|measure|model\..*\.[123]|allocator|migration|signals'
+row clang-msan clang-19 clang++-19 "-O1 -g -fsanitize=memory" -R "^($msan|assertions|found\.release|overflow)" -E "_failure|migration.*scale"
 unset TSAN_OPTIONS ASAN_OPTIONS MSAN_OPTIONS
 width=$narrow
 if grep -q avx512f /proc/cpuinfo 2>/dev/null; then
@@ -262,7 +262,7 @@ seconds=60
 if ! command -v clang-19 >/dev/null; then
     ! wants fuzz || skip fuzz "no clang-19"
 elif wants fuzz; then
-    step fuzz . sh fuzz/run.sh $seconds
+    step fuzz . sh verification/fuzz/run.sh $seconds
 fi
 
 for name in $wanted; do

@@ -260,7 +260,7 @@ typedef struct walker {
 } walker_t;
 
 /* Goes up and down at random through frames of up to some pages, each full of known bytes. */
-static __attribute__((noinline)) double wander(walker_t *walker, unsigned depth, double x)
+static __attribute__((noinline)) double recurse(walker_t *walker, unsigned depth, double x)
 {
     unsigned size = 1 + (below(&walker->random, 4) ? below(&walker->random, 300) : below(&walker->random, 12000)), actions = 1 + below(&walker->random, 5);
     unsigned seed = depth * 40503u ^ (unsigned)(uintptr_t)walker;
@@ -271,7 +271,7 @@ static __attribute__((noinline)) double wander(walker_t *walker, unsigned depth,
     for (unsigned a = 0; a < actions && walker->left; a++) {
         unsigned what = below(&walker->random, 10);
         if (depth < 12 && what < 5) {
-            sum += wander(walker, depth + 1, x + 0.5) - (x + 0.5);
+            sum += recurse(walker, depth + 1, x + 0.5) - (x + 0.5);
         } else {
             if (what == 9)
                 dive(20000, &lowest);
@@ -291,7 +291,7 @@ static void *wanderer(void *arg)
 {
     walker_t *walker = arg;
     while (walker->left)
-        wander(walker, 0, 0.0);
+        recurse(walker, 0, 0.0);
     return arg;
 }
 
@@ -1264,7 +1264,7 @@ static void *much_live(void *arg)
 }
 
 /* `n` at once. */
-static aco_stack_usage_t crowd(aco_function_t fn, size_t n, holder_t *holder, aco_share_stack_t *stack)
+static aco_stack_usage_t usage_of_many(aco_function_t fn, size_t n, holder_t *holder, aco_share_stack_t *stack)
 {
     aco_t **all = malloc(n * sizeof *all);
     aco_options_t options = {0};
@@ -1287,14 +1287,14 @@ static aco_stack_usage_t crowd(aco_function_t fn, size_t n, holder_t *holder, ac
 
 static void advice(void)
 {
-    enum { MIB = 1 << 20, FEW = 24 }; /* so many that the mean of their pages is that of a crowd's, whatever colours their stacks have */
+    enum { MIB = 1 << 20, FEW = 24 }; /* so many that the mean of their pages is that of many more, whatever colours their stacks have */
     holder_t holder = {16, 2};
     size_t saved, n;
     aco_stack_usage_t u;
     aco_share_stack_t *stack = COPYING ? aco_share_stack_new(0) : NULL;
     int seen[2] = {0, 0};
     aco_stack_measure(1);
-    u = crowd(few, FEW, &holder, NULL);
+    u = usage_of_many(few, FEW, &holder, NULL);
     CHECK_EQ(u.advice, ACO_STACK_AS_IT_IS);
 #ifndef __OPTIMIZE__
     if (u.mean_live > 900) { /* Power, Windows: such frames are hardly, or never, better shared */
@@ -1306,28 +1306,28 @@ static void advice(void)
 #endif
     saved = u.bytes - u.other_bytes;
     n = (MIB + saved - 1) / saved;
-    u = crowd(too_few, n - 1, &holder, NULL); /* 1 MiB is not reached */
+    u = usage_of_many(too_few, n - 1, &holder, NULL); /* 1 MiB is not reached */
     CHECK_EQ(u.bytes - u.other_bytes, saved);
     CHECK_EQ(u.advice, ACO_STACK_AS_IT_IS);
-    u = crowd(enough, n, &holder, NULL);
+    u = usage_of_many(enough, n, &holder, NULL);
     CHECK_EQ(u.bytes - u.other_bytes, saved);
     CHECK_EQ(u.advice, ACO_STACK_BETTER_SHARED);
     if (!SANITIZED) {
-        crowd(much_live, 4 * n, &holder, NULL); /* then the mean grows slowly to beyond 1000 bytes */
+        usage_of_many(much_live, 4 * n, &holder, NULL); /* then the mean grows slowly to beyond 1000 bytes */
         for (holder = (holder_t){1900, 100}; u.mean_live < 1010; seen[u.mean_live > 1000]++) {
-            u = crowd(much_live, 1, &holder, NULL);
+            u = usage_of_many(much_live, 1, &holder, NULL);
             CHECK_EQ(u.advice, u.mean_live <= 1000 ? ACO_STACK_BETTER_SHARED : ACO_STACK_AS_IT_IS);
         }
         CHECK(seen[0] && seen[1]);
     }
     if (COPYING) {
         holder = (holder_t){16, 2};
-        u = crowd(few, 1, &holder, stack);
+        u = usage_of_many(few, 1, &holder, stack);
         CHECK_EQ(u.advice, ACO_STACK_BETTER_PRIVATE); /* it saves too little */
-        u = crowd(enough, n + 40, &holder, stack);
+        u = usage_of_many(enough, n + 40, &holder, stack);
         CHECK_EQ(u.advice, ACO_STACK_AS_IT_IS);
         holder = (holder_t){3000, 2};
-        u = crowd(too_few, n + 40, &holder, stack);
+        u = usage_of_many(too_few, n + 40, &holder, stack);
         CHECK_EQ(u.advice, ACO_STACK_BETTER_PRIVATE); /* it copies much */
         aco_share_stack_destroy(stack);
     }

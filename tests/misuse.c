@@ -630,7 +630,7 @@ static void resume_thrice(void)
 
 static void arrive(void)
 {
-    aco__arrived((uintptr_t)co | 1);
+    aco__interrupted((uintptr_t)co | 1);
 }
 
 /* Promise: a switch that passes an arrival mark nobody made is not taken for an event. */

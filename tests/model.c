@@ -203,14 +203,14 @@ static void reset(slot_t *slot, random_t *r)
     check_slot(slot);
 }
 
-/* `crowd` is the percentage of slots that shall be alive: it moves between few and nearly all. */
-static void operation(random_t *r, unsigned crowd)
+/* `scale` is the percentage of slots that shall be alive: it moves between few and nearly all. */
+static void operation(random_t *r, unsigned scale)
 {
     slot_t *slot = &slots[below(r, slots_size)];
     unsigned what = below(r, 100);
     switch (slot->state) {
     case NONE:
-        if (alive * 100 < slots_size * crowd)
+        if (alive * 100 < slots_size * scale)
             create(slot, r);
         break;
     case ENDED:
@@ -228,7 +228,7 @@ static void operation(random_t *r, unsigned crowd)
             resume(slot);
         break;
     default:
-        if (what < 2 || alive * 100 > slots_size * (crowd + 5))
+        if (what < 2 || alive * 100 > slots_size * (scale + 5))
             destroy(slot);
         else
             resume(slot);

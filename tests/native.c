@@ -583,20 +583,20 @@ static void other_threads(void)
 
 /* ---- Visiting ---- */
 
-enum { CROWD = 300 };
+enum { SCALE = 300 };
 
 typedef struct seen {
-    aco_t *co[CROWD];
-    int times[CROWD], others, stop_after, visited;
+    aco_t *co[SCALE];
+    int times[SCALE], others, stop_after, visited;
 } seen_t;
 
 static int see(aco_t *co, void *arg)
 {
     seen_t *seen = arg;
     int at = 0;
-    while (at < CROWD && seen->co[at] != co)
+    while (at < SCALE && seen->co[at] != co)
         at++;
-    if (at < CROWD)
+    if (at < SCALE)
         seen->times[at]++;
     else
         seen->others++;
@@ -609,7 +609,7 @@ static void visit_all(seen_t *seen)
     seen->others = seen->visited = seen->stop_after = 0;
     CHECK_EQ(aco_each(see, seen), 0);
     CHECK_EQ(seen->others, 0);
-    for (int i = 0; i < CROWD; i++)
+    for (int i = 0; i < SCALE; i++)
         if (seen->times[i] != (seen->co[i] != NULL))
             CHECK(!"aco_each() did not see just the living");
 }
@@ -625,7 +625,7 @@ static void visits(void)
 #endif
     visit_all(&seen);
     for (int i = 0; i < 3000; i++) {
-        int at = (int)(draw(&scheduler) % CROWD), kind = (int)(draw(&scheduler) % 4);
+        int at = (int)(draw(&scheduler) % SCALE), kind = (int)(draw(&scheduler) % 4);
         if (seen.co[at]) {
             if (kind && aco_state(seen.co[at]) != ACO_STATE_DONE)
                 aco_send(seen.co[at], NULL);
@@ -656,7 +656,7 @@ static void visits(void)
     } else {
         CHECK(!"too few to stop at the third");
     }
-    for (int at = 0; at < CROWD; at++) {
+    for (int at = 0; at < SCALE; at++) {
         if (seen.co[at]) {
             aco_cancel(seen.co[at]);
             aco_destroy(seen.co[at]);

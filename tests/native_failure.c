@@ -74,7 +74,7 @@ static void release(void *p, size_t sz, void *ctx)
     free(p);
 }
 
-/* The beginning of a slab, as in src/slab.c: nothing may be in use in those that are left. */
+/* The beginning of a slab, as in src/base/slab.c: nothing may be in use in those that are left. */
 struct slab {
     void *pointers[6];
     uint32_t fresh, used;
@@ -480,7 +480,7 @@ static void cancel_is_refused(void)
         _exit(NOTHING_FAILED);
     armed = 0;
     CHECK_EQ(errno, ENOMEM);
-    aco__arrived(0);
+    aco__interrupted(0);
 }
 
 static void refused_cancellations(void)

@@ -584,7 +584,7 @@ static NOINLINE void word_body(void)
 {
     aco_t *co = aco_get_co();
     void *value = &word_checked;
-    uintptr_t word = aco__switch_yield(aco__where(), co, &value, OWN_FP);
+    uintptr_t word = aco__switch_yield(aco__tls_ref(), co, &value, OWN_FP);
     CHECK(word == (uintptr_t)co);
     CHECK(value == main_co);
     word_checked++;
@@ -598,11 +598,11 @@ static NOINLINE void test_word(void)
     uintptr_t word;
     void *value = NULL;
     CHECK_EQ(aco__resume_slow(co), 1); /* makes it resumable */
-    word = aco__switch_resume(aco__where(), co, &value, OWN_FP);
+    word = aco__switch_resume(aco__tls_ref(), co, &value, OWN_FP);
     CHECK(word == (uintptr_t)co);
     CHECK(value == &word_checked);
     value = main_co;
-    word = aco__switch_resume(aco__where(), co, &value, OWN_FP);
+    word = aco__switch_resume(aco__tls_ref(), co, &value, OWN_FP);
     CHECK(word == (uintptr_t)co);
     CHECK(co->is_end);
     CHECK_EQ(word_checked, 1);

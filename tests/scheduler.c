@@ -1545,16 +1545,16 @@ static void *takes_three_turns(void *turns)
 }
 
 /* Promise: more tasks than a cache has room for, whose next ones are fetched ahead, take their turns like few. */
-static int crowd(void)
+static int scale(void)
 {
-    enum { CROWD = 16384 + 500 };
+    enum { SCALE = 16384 + 500 };
     aco_options_t o = {.stack_size = 8192, .flags = ACO_DETACHED};
     int turns = 0;
-    for (int i = 0; i < CROWD; i++)
+    for (int i = 0; i < SCALE; i++)
         CHECK(aco_spawn(takes_three_turns, &turns, &o) != NULL);
     run();
-    CHECK_EQ(turns, 3 * CROWD);
-    return check_result("scheduler crowd");
+    CHECK_EQ(turns, 3 * SCALE);
+    return check_result("scheduler scale");
 }
 
 static void *keeps_rounding(void *direction)
@@ -1621,8 +1621,8 @@ int main(int argc, char **argv)
     static const unsigned kinds[] = {0, ACO_OWN_FP, ACO_OWN_EXCEPTIONS};
     void (*const in_all_kinds[])(void) = {turns,   ends,       joins_refused, belongings,            nested,   refusals, parking, time_passes, timers, events,
                                           mutexes, conditions, semaphores_and_groups, channels, selections, many};
-    if (argc > 1 && strcmp(argv[1], "crowd") == 0)
-        return crowd();
+    if (argc > 1 && strcmp(argv[1], "scale") == 0)
+        return scale();
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         kind = kinds[i];
         if (kind == ACO_OWN_FP && !OWN_FP_POSSIBLE) /* this unit's plain aco_yield() cannot switch them */
@@ -1630,7 +1630,7 @@ int main(int argc, char **argv)
         for (size_t j = 0; j < sizeof in_all_kinds / sizeof *in_all_kinds; j++)
             in_all_kinds[j]();
 #ifndef ACO_CONFIG_NO_INLINE
-        CHECK_EQ(aco__self()->uncommon_tasks, 0); /* else all that follows would be slow */
+        CHECK_EQ(aco__self()->slow_switch_tasks, 0); /* else all that follows would be slow */
 #endif
     }
     kind = 0;

@@ -26,7 +26,7 @@
 #include <sys/time.h>
 
 enum {
-    WORKERS = 3, MAILBOX = 48, CROWD = 24, TASKS = 24, SLAB = 2 << 20, MOST_SLABS = 4096,
+    WORKERS = 3, MAILBOX = 48, SCALE = 24, TASKS = 24, SLAB = 2 << 20, MOST_SLABS = 4096,
     LEAST_STACK = UNDER_ASAN ? 512 << 10 : 64 << 10, /* signal handlers and the unwinder run there */
     COPYING = !UNDER_ASAN
 };
@@ -310,14 +310,14 @@ static void hand_on(random_t *r)
         give_up(w);
 }
 
-/* A crowd that takes turns on two share stacks. */
-static void crowd(random_t *r)
+/* A scale that takes turns on two share stacks. */
+static void scale(random_t *r)
 {
     aco_share_stack_t *stacks[2] = {aco_share_stack_new2(LEAST_STACK + below(r, 200000), 1), aco_share_stack_new2(LEAST_STACK * 2, 0)};
     aco_t *main_co = aco_create(NULL, NULL, 0, NULL, NULL);
-    walker_t *all[CROWD] = {0};
+    walker_t *all[SCALE] = {0};
     for (int i = 0; i < 1000; i++) {
-        walker_t **w = &all[below(r, CROWD)];
+        walker_t **w = &all[below(r, SCALE)];
         if (!*w)
             *w = walker_new(r, NULL, stacks[below(r, 2)], main_co);
         else if (below(r, 100) == 0)
@@ -325,7 +325,7 @@ static void crowd(random_t *r)
         else if (!go_on(*w, 1 + below(r, 3)))
             *w = NULL;
     }
-    for (int i = 0; i < CROWD; i++)
+    for (int i = 0; i < SCALE; i++)
         if (all[i])
             give_up(all[i]);
     aco_destroy(main_co);
@@ -455,7 +455,7 @@ static void *lives(void *arg)
         switch (below(&r, 12)) {
         case 0:
             if (COPYING)
-                crowd(&r);
+                scale(&r);
             break;
         case 1: nested(); break;
         case 2: tasks(&r); break;

@@ -1,5 +1,5 @@
 """The coroutines of a process or a core file, for gdb/acorn.py and lldb/acorn.py: read from memory by what the library says of its
-layout in the constant aco__debug (src/slab.c), so that neither debug information nor a symbol table is needed."""
+layout in the constant aco__debug (src/base/slab.c), so that neither debug information nor a symbol table is needed."""
 
 import struct
 

@@ -19,7 +19,7 @@ notice() {
 {
     notice
     printf '#ifndef _GNU_SOURCE\n#define _GNU_SOURCE\n#endif\n'
-    printf '#define ACO__TASK_CALL ACO_API\n' # as src/scheduler.c, which comes after the header here
+    printf '#define ACO__TASK_CALL ACO_API\n' # as src/scheduler/scheduler.c, which comes after the header here
     files=
     for source; do files="$files $root/$source"; done
     # shellcheck disable=SC2086

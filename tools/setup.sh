@@ -52,9 +52,9 @@ done
 link_asm() {
     [ -e /usr/include/asm ] || [ ! -d /usr/include/x86_64-linux-gnu/asm ] || ln -s x86_64-linux-gnu/asm /usr/include/asm 2>/dev/null || :
 }
-# proofs/requirements.txt, once for each state of that file.
+# verification/proofs/requirements.txt, once for each state of that file.
 python_packages() {
-    folder=build/prove/venv wanted=proofs/requirements.txt
+    folder=build/prove/venv wanted=verification/proofs/requirements.txt
     cmp -s $wanted $folder/installed && return
     python=$(test -x /usr/bin/python3 && echo /usr/bin/python3 || echo python3)
     mkdir -p build/prove

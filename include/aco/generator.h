@@ -45,15 +45,15 @@
 
 /* Sanitizers that must know of switches; and those that must not see two functions' frames take turns on one stack. */
 #if defined(__SANITIZE_ADDRESS__) || defined(ACO_USE_ASAN)
-#define ACO__OBSERVES 1
+#define ACO__SANITIZED 1
 #elif defined(__SANITIZE_THREAD__)
-#define ACO__OBSERVES 1
+#define ACO__SANITIZED 1
 #define ACO__NO_IN_STACK 1
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
-#define ACO__OBSERVES 1
+#define ACO__SANITIZED 1
 #elif __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-#define ACO__OBSERVES 1
+#define ACO__SANITIZED 1
 #define ACO__NO_IN_STACK 1
 #endif
 #endif
@@ -120,7 +120,7 @@ ACO__FORCE_INLINE void aco_generate(aco_yielder_t *y, void *value);
 typedef struct aco_in_stack_s {
     void *value;
     aco__context_t aco__peer;
-    void *aco__outer;         /* the consumer's stack pointer before; NULL: no generator below it */
+    void *aco__consumer_sp;         /* the consumer's stack pointer before; NULL: no generator below it */
 } aco_in_stack_t;
 
 /* The generator's side. */
@@ -188,65 +188,65 @@ ACO_API ACO__COLD void aco__generator_unwound(const aco__context_t *peer, int in
 
 /* What a generator may be resumed with: to be called there. What its consumer may find instead of a last value: to be
  * called when the stack is given back. */
-typedef struct aco__event {
-    void (*call)(struct aco__event *event, const aco__context_t *consumer);
-} aco__event_t;
+typedef struct aco__injected {
+    void (*call)(struct aco__injected *injected, const aco__context_t *consumer);
+} aco__injected_t;
 
 /* In-stack generators off the fast path. */
-ACO_API ACO__COLD int aco__in_stack_refused(const char *call); /* -1 */
+ACO_API ACO__COLD int aco__in_stack_failed(const char *call); /* -1 */
 /* What makes a generator unwind itself up to `outer`. */
-ACO_API ACO__COLD aco__event_t *aco__in_stack_closing(const void *outer);
+ACO_API ACO__COLD aco__injected_t *aco__in_stack_closing(const void *outer);
 ACO_API ACO__COLD __attribute__((noreturn)) void aco__yields_in_cleanup(const char *call);
 ACO_API ACO__COLD void aco__in_stack_gone(void *sp, void *outer);
 ACO_API ACO__COLD __attribute__((nothrow)) void aco__in_stack_impossible(void);
 
 #ifndef ACO_CONFIG_UCONTEXT /* which has these as functions */
 /* Goes on in `peer`, which is left with `*passed`; comes back when it comes back. Afterwards peer->pc is NULL if it has ended. */
-ACO__FORCE_INLINE void aco__switch_exchange(aco__context_t *peer, void **passed)
+ACO__FORCE_INLINE void aco__switch_swap(aco__context_t *peer, void **value_ref)
 {
-    void *value = *passed, *sp = peer->sp, *pc = peer->pc, *bp = peer->bp;
+    void *value = *value_ref, *sp = peer->sp, *pc = peer->pc, *bp = peer->bp;
     ACO__BOUNDS_KEEP;
     register void *base ACO__PEER_BASE = peer->base;
     (void)pc;
-    ACO__EXCHANGE;
+    ACO__PEER_SWAP;
     peer->sp = sp;
     peer->pc = pc;
     peer->bp = bp;
     peer->base = ACO__HELD(base);
     ACO__BOUNDS_BACK;
-    *passed = value;
+    *value_ref = value;
 }
 
 /* Leaves for `peer`, for which this side has ended. */
-ACO__FORCE_INLINE __attribute__((noreturn)) void aco__switch_exchange_last(const aco__context_t *peer, void *value)
+ACO__FORCE_INLINE __attribute__((noreturn)) void aco__switch_swap_last(const aco__context_t *peer, void *value)
 {
     void *sp = peer->sp, *pc = peer->pc, *bp = peer->bp;
     register void *base ACO__PEER_BASE = peer->base;
     (void)pc;
-    ACO__EXCHANGE_LAST;
+    ACO__PEER_SWAP_LAST;
     __builtin_unreachable();
 }
 #endif
 
 /* Under a sanitizer that must know of it the library does it. */
-ACO_API void aco__generator_step(aco__context_t *peer, aco_t *block, void **passed);
-#ifdef ACO__OBSERVES
-#define ACO__STEP(peer, block, passed) aco__generator_step(peer, block, passed)
+ACO_API void aco__generator_step(aco__context_t *peer, aco_t *block, void **value_ref);
+#ifdef ACO__SANITIZED
+#define ACO__STEP(peer, block, value_ref) aco__generator_step(peer, block, value_ref)
 #else
-#define ACO__STEP(peer, block, passed) aco__switch_exchange(peer, passed)
+#define ACO__STEP(peer, block, value_ref) aco__switch_swap(peer, value_ref)
 #endif
 
 /* What stands around a generator's body. */
 #if defined(__cpp_exceptions)
 /* The exception being handled, boxed, for the consumer to throw again. */
 }
-struct aco__thrown : aco__event_t {
+struct aco__thrown : aco__injected_t {
     std::exception_ptr exception;
 };
-ACO__COLD inline void aco__rethrow(aco__event_t *event, const aco__context_t *)
+ACO__COLD inline void aco__rethrow(aco__injected_t *injected, const aco__context_t *)
 {
-    std::exception_ptr exception = static_cast<aco__thrown *>(event)->exception;
-    delete static_cast<aco__thrown *>(event);
+    std::exception_ptr exception = static_cast<aco__thrown *>(injected)->exception;
+    delete static_cast<aco__thrown *>(injected);
     std::rethrow_exception(exception);
 }
 ACO__COLD inline void *aco__generator_caught(const aco__context_t *consumer, int in_stack)
@@ -259,7 +259,7 @@ ACO__COLD inline void *aco__generator_caught(const aco__context_t *consumer, int
     aco__thrown *thrown = new aco__thrown;
     thrown->call = aco__rethrow;
     thrown->exception = exception;
-    return static_cast<aco__event_t *>(thrown);
+    return static_cast<aco__injected_t *>(thrown);
 }
 extern "C" {
 #define ACO__UNWOUND
@@ -299,7 +299,7 @@ ACO__FORCE_INLINE void aco__in_stack_yielder_unwound(aco_in_stack_yielder_t *y)
             aco__body_of_##name(&aco__yielder, aco__argument);                                                         \
         }                                                                                                              \
         ACO__CATCH(aco__yielder, aco__outcome, 0)                                                                      \
-        aco__switch_exchange_last(&aco__yielder.aco__peer, aco__outcome);                                              \
+        aco__switch_swap_last(&aco__yielder.aco__peer, aco__outcome);                                              \
     }                                                                                                                  \
     ACO__FORCE_INLINE void aco__body_of_##name(__attribute__((unused)) aco_yielder_t *y, __attribute__((unused)) void *arg)
 
@@ -335,23 +335,23 @@ ACO__FORCE_INLINE int aco_generator_open(aco_generator_t *g, aco_generator_funct
     memcpy(&entry, &function, sizeof entry);
     g->value = NULL;
     g->aco__peer.pc = NULL;
-    if (aco_unlikely(!self->spare || opts || !function))
+    if (aco_unlikely(!self->cached || opts || !function))
         g->aco__block = aco__generator_new(opts, entry, ACO_NO_GUARD);
     else
-        g->aco__block = aco__spare_pop(self); /* its state says GONE: a generator's block is nobody's coroutine */
+        g->aco__block = aco__cache_pop(self); /* its state says GONE: a generator's block is nobody's coroutine */
     if (aco_unlikely(!g->aco__block))
         return -1;
     g->aco__peer = aco__generator_context(g->aco__block, entry, arg);
     return 0;
 }
 
-/* Gives the stack of a generator back. The call is what keeps the consumer from being a leaf, as in ACO__ARRIVE. */
+/* Gives the stack of a generator back. The call is what keeps the consumer from being a leaf, as in ACO__CHECK_INTERRUPT. */
 ACO__FORCE_INLINE void aco__generator_release(aco_generator_t *g)
 {
     aco_t *block = g->aco__block;
     g->aco__block = NULL;
     g->aco__peer.pc = NULL;
-    if (aco_unlikely(block->aco__state != (ACO__NATIVE | ACO__PRIVATE | ACO__GONE) || !aco__spare_keep(aco__self(), block))) {
+    if (aco_unlikely(block->aco__state != (ACO__FROM_NEW | ACO__PRIVATE | ACO__DESTROYED) || !aco__cache_put(aco__self(), block))) {
         aco__generator_free(block);
         __asm__ volatile("");
     }
@@ -366,7 +366,7 @@ ACO__FORCE_INLINE int aco_generator_next(aco_generator_t *g)
     if (aco_unlikely(!g->aco__peer.pc)) {
         aco__generator_release(g);
         if (aco_unlikely(value != NULL))
-            ((aco__event_t *)value)->call((aco__event_t *)value, NULL);
+            ((aco__injected_t *)value)->call((aco__injected_t *)value, NULL);
         return 0;
     }
     g->value = value;
@@ -393,10 +393,10 @@ ACO__FORCE_INLINE void aco_generator_drop(aco_generator_t *g)
 ACO__FORCE_INLINE void aco_generate(aco_yielder_t *y, void *value)
 {
     ACO__COMPUTED(value);
-    aco__switch_exchange(&y->aco__peer, &value);
+    aco__switch_swap(&y->aco__peer, &value);
     if (aco_unlikely(value != NULL)) {
         aco__context_t consumer = y->aco__peer;
-        ((aco__event_t *)value)->call((aco__event_t *)value, &consumer);
+        ((aco__injected_t *)value)->call((aco__injected_t *)value, &consumer);
         __asm__ volatile("");
     }
 }
@@ -404,8 +404,8 @@ ACO__FORCE_INLINE void aco_generate(aco_yielder_t *y, void *value)
 /* ---- On one stack ---- */
 
 #ifdef ACO__NO_IN_STACK
-#define aco__switch_nested_yield(peer, passed) aco__switch_exchange(peer, passed)
-#define aco__switch_nested_last(peer, value) aco__switch_exchange_last(peer, value)
+#define aco__switch_in_stack_yield(peer, value_ref) aco__switch_swap(peer, value_ref)
+#define aco__switch_in_stack_last(peer, value) aco__switch_swap_last(peer, value)
 #endif
 
 /* A block boundary: gcc's adjustments of the stack pointer around calls, which it puts off, are made before it, and clang does
@@ -438,14 +438,14 @@ ACO__FORCE_INLINE void aco_generate(aco_yielder_t *y, void *value)
             aco__body_of_##name(&aco__yielder, (void *)aco__argument);                                                 \
         }                                                                                                              \
         ACO__CATCH(aco__yielder, aco__outcome, ACO__ON_ONE_STACK)                                                      \
-        aco__switch_nested_last(&aco__yielder.aco__peer, aco__outcome);                                                \
+        aco__switch_in_stack_last(&aco__yielder.aco__peer, aco__outcome);                                                \
     }                                                                                                                  \
     ACO__FORCE_INLINE void aco__body_of_##name(__attribute__((unused)) aco_in_stack_yielder_t *y,                      \
                                                __attribute__((unused)) void *arg)
 
 #ifdef ACO__NO_IN_STACK
 
-/* The same on own stacks; aco__outer is the block. */
+/* The same on own stacks; aco__consumer_sp is the block. */
 ACO__FORCE_INLINE void aco__in_stack_open_own(aco_in_stack_t *g, aco_in_stack_function_t *function, void *arg)
 {
     const void *entry;
@@ -454,24 +454,24 @@ ACO__FORCE_INLINE void aco__in_stack_open_own(aco_in_stack_t *g, aco_in_stack_fu
     block = aco__generator_new(NULL, entry, 0);
     aco_assertalloc_ptr(block);
     g->value = NULL;
-    g->aco__outer = block;
+    g->aco__consumer_sp = block;
     g->aco__peer = aco__generator_context(block, entry, arg);
 }
 
 ACO__FORCE_INLINE int aco_in_stack_next(aco_in_stack_t *g)
 {
-    aco_generator_t own = {NULL, g->aco__peer, (aco_t *)g->aco__outer};
+    aco_generator_t own = {NULL, g->aco__peer, (aco_t *)g->aco__consumer_sp};
     int is_value = aco_generator_next(&own);
     g->value = own.value;
     g->aco__peer = own.aco__peer;
-    g->aco__outer = own.aco__block;
+    g->aco__consumer_sp = own.aco__block;
     return is_value;
 }
 
 ACO__FORCE_INLINE int aco_in_stack_close(aco_in_stack_t *g)
 {
-    aco_generator_t own = {NULL, g->aco__peer, (aco_t *)g->aco__outer};
-    g->aco__outer = NULL;
+    aco_generator_t own = {NULL, g->aco__peer, (aco_t *)g->aco__consumer_sp};
+    g->aco__consumer_sp = NULL;
     g->aco__peer.pc = NULL;
     aco_generator_close(&own);
     return 0;
@@ -479,8 +479,8 @@ ACO__FORCE_INLINE int aco_in_stack_close(aco_in_stack_t *g)
 
 ACO__FORCE_INLINE int aco_in_stack_drop(aco_in_stack_t *g)
 {
-    aco_generator_t own = {NULL, g->aco__peer, (aco_t *)g->aco__outer};
-    g->aco__outer = NULL;
+    aco_generator_t own = {NULL, g->aco__peer, (aco_t *)g->aco__consumer_sp};
+    g->aco__consumer_sp = NULL;
     g->aco__peer.pc = NULL;
     aco_generator_drop(&own);
     return 0;
@@ -494,38 +494,38 @@ ACO__FORCE_INLINE int aco_in_stack_drop(aco_in_stack_t *g)
 #endif
 
 /* The consumer's side of the switch. Afterwards pc is NULL if the generator has ended, 1 if it is not the innermost. */
-ACO__FORCE_INLINE void aco__switch_nested_resume(aco__context_t *peer, void **passed)
+ACO__FORCE_INLINE void aco__switch_in_stack_resume(aco__context_t *peer, void **value_ref)
 {
-    void *value = *passed, *sp = peer->sp, *pc = peer->pc, *bp = peer->bp;
+    void *value = *value_ref, *sp = peer->sp, *pc = peer->pc, *bp = peer->bp;
     register void *base ACO__PEER_BASE = peer->base;
     ACO__SETTLE_STACK;
-    ACO__NESTED_RESUME;
+    ACO__IN_STACK_RESUME;
     ACO__SETTLE_STACK;
     peer->sp = sp;
     peer->pc = pc;
     peer->bp = bp;
     peer->base = ACO__HELD(base);
-    *passed = value;
+    *value_ref = value;
 }
 
-ACO__FORCE_INLINE void aco__switch_nested_yield(aco__context_t *peer, void **passed)
+ACO__FORCE_INLINE void aco__switch_in_stack_yield(aco__context_t *peer, void **value_ref)
 {
-    void *value = *passed, *pc = peer->pc, *bp = peer->bp;
+    void *value = *value_ref, *pc = peer->pc, *bp = peer->bp;
     register void *base ACO__PEER_BASE = peer->base;
     ACO__SETTLE_STACK; /* else the consumer's stack pointer may be misaligned */
-    ACO__NESTED_YIELD;
+    ACO__IN_STACK_YIELD;
     peer->pc = pc;
     peer->bp = bp;
     peer->base = ACO__HELD(base);
-    *passed = value;
+    *value_ref = value;
 }
 
-ACO__FORCE_INLINE __attribute__((noreturn)) void aco__switch_nested_last(const aco__context_t *peer, void *value)
+ACO__FORCE_INLINE __attribute__((noreturn)) void aco__switch_in_stack_last(const aco__context_t *peer, void *value)
 {
     void *pc = peer->pc, *bp = peer->bp;
     register void *base ACO__PEER_BASE = peer->base;
     ACO__SETTLE_STACK;
-    ACO__NESTED_LAST;
+    ACO__IN_STACK_LAST;
     __builtin_unreachable();
 }
 
@@ -548,19 +548,19 @@ ACO__FORCE_INLINE void aco__in_stack_open(aco_in_stack_t *g, void *outer, void *
     ACO__STACK_POINTER(sp, zero);
     (void)zero;
     (void)lowest;
-#if (!defined(__clang__) || ACO__ARGUMENTS_ROOM) && !defined(ACO__OBSERVES) /* with ASan alloca() gives more than was asked for */
+#if (!defined(__clang__) || ACO__ARGUMENTS_ROOM) && !defined(ACO__SANITIZED) /* with ASan alloca() gives more than was asked for */
     /* below what it gave: padding, and arguments of calls */
     if (aco_unlikely((uintptr_t)lowest - (uintptr_t)sp > (ACO__ARGUMENTS_ROOM ? ACO__ARGUMENTS_ROOM : 15))) {
         aco__in_stack_impossible();
         __asm__ volatile("");
     }
 #endif
-    ACO__NESTED_BEGIN;
+    ACO__IN_STACK_BEGIN;
     ACO__SETTLE_STACK;
     memcpy(&entry, &function, sizeof entry);
     aco__generator_start((char *)sp + ACO__ARGUMENTS_ROOM, entry, here, arg);
     g->value = NULL;
-    g->aco__outer = outer;
+    g->aco__consumer_sp = outer;
     memcpy(&g->aco__peer.pc, &begin, sizeof begin);
     g->aco__peer.sp = sp;
     g->aco__peer.bp = bp;
@@ -571,14 +571,14 @@ ACO__FORCE_INLINE void aco__in_stack_open(aco_in_stack_t *g, void *outer, void *
 /* Takes the generator's frames off the stack. */
 ACO__FORCE_INLINE void aco__in_stack_release(aco_in_stack_t *g)
 {
-    void *outer = g->aco__outer;
-#ifdef ACO__OBSERVES
+    void *outer = g->aco__consumer_sp;
+#ifdef ACO__SANITIZED
     aco__in_stack_gone(g->aco__peer.sp, outer);
 #endif
-    g->aco__outer = NULL;
+    g->aco__consumer_sp = NULL;
     g->aco__peer.pc = NULL;
     ACO__SETTLE_STACK;
-    ACO__NESTED_END(outer);
+    ACO__IN_STACK_END(outer);
     ACO__SETTLE_STACK;
 }
 
@@ -587,17 +587,17 @@ ACO__FORCE_INLINE int aco_in_stack_next(aco_in_stack_t *g)
     void *value = NULL, *left = g->aco__peer.pc;
     if (aco_unlikely(!left))
         return 0;
-    aco__switch_nested_resume(&g->aco__peer, &value);
+    aco__switch_in_stack_resume(&g->aco__peer, &value);
     if (aco_unlikely((uintptr_t)g->aco__peer.pc <= 1)) {
         if (g->aco__peer.pc) {
-            int refused = aco__in_stack_refused("aco_in_stack_next");
+            int refused = aco__in_stack_failed("aco_in_stack_next");
             __asm__ volatile("");
             g->aco__peer.pc = left;
             return refused;
         }
         aco__in_stack_release(g);
         if (aco_unlikely(value != NULL))
-            ((aco__event_t *)value)->call((aco__event_t *)value, NULL);
+            ((aco__injected_t *)value)->call((aco__injected_t *)value, NULL);
         return 0;
     }
     g->value = value;
@@ -616,10 +616,10 @@ ACO__FORCE_INLINE int aco__in_stack_is_innermost(const aco_in_stack_t *g)
 
 ACO__FORCE_INLINE int aco_in_stack_drop(aco_in_stack_t *g)
 {
-    if (!g->aco__outer)
+    if (!g->aco__consumer_sp)
         return 0;
     if (!aco__in_stack_is_innermost(g))
-        return aco__in_stack_refused("aco_in_stack_drop");
+        return aco__in_stack_failed("aco_in_stack_drop");
     aco__in_stack_release(g);
     return 0;
 }
@@ -629,13 +629,13 @@ ACO__FORCE_INLINE int aco_in_stack_close(aco_in_stack_t *g)
     void *value, *begin;
     void (*first)(void) = aco__generator_begin;
     memcpy(&begin, &first, sizeof begin);
-    if (!g->aco__outer)
+    if (!g->aco__consumer_sp)
         return 0;
     if (!aco__in_stack_is_innermost(g))
-        return aco__in_stack_refused("aco_in_stack_close");
+        return aco__in_stack_failed("aco_in_stack_close");
     if (g->aco__peer.pc != begin) {
-        value = aco__in_stack_closing(g->aco__outer);
-        aco__switch_nested_resume(&g->aco__peer, &value);
+        value = aco__in_stack_closing(g->aco__consumer_sp);
+        aco__switch_in_stack_resume(&g->aco__peer, &value);
         if (g->aco__peer.pc)
             aco__yields_in_cleanup("aco_in_stack_close");
     }
@@ -648,10 +648,10 @@ ACO__FORCE_INLINE int aco_in_stack_close(aco_in_stack_t *g)
 ACO__FORCE_INLINE void aco_generate_in_stack(aco_in_stack_yielder_t *y, void *value)
 {
     ACO__COMPUTED(value);
-    aco__switch_nested_yield(&y->aco__peer, &value);
+    aco__switch_in_stack_yield(&y->aco__peer, &value);
     if (aco_unlikely(value != NULL)) {
         aco__context_t consumer = y->aco__peer;
-        ((aco__event_t *)value)->call((aco__event_t *)value, &consumer);
+        ((aco__injected_t *)value)->call((aco__injected_t *)value, &consumer);
         __asm__ volatile("");
     }
 }

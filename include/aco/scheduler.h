@@ -104,7 +104,7 @@ ACO__TASK_CALL int aco_task_yield(void);
 /* Waits until `task` has ended, stores in *result, if that is not NULL, what its function returned (NULL after aco_exit()), and
  * destroys it. One that has ended already may be joined by anyone. 0, or -1 and errno: EINVAL (NULL, not a task, detached),
  * ESRCH (joined before), EDEADLK (the caller itself), EBUSY (another task is joining it), EPERM. */
-ACO__TASK_CALL int aco_join_at(aco_t *task, void **result, const char *place);
+ACO__TASK_CALL int aco_join_at(aco_t *task, void **result, const char *location);
 #define aco_join(task, result) aco_join_at(task, result, ACO_PLACE)
 
 /* Nobody is going to join `task`: it is destroyed when it ends, at once if it has. 0, or -1 and errno: EINVAL (NULL, not a
@@ -113,7 +113,7 @@ ACO_API int aco_detach(aco_t *task);
 
 /* Waits until another one calls aco_unpark() with the calling task; at once if that has happened since its last aco_park().
  * `what`, a string that stays, or NULL, says in a report what it waits for. 0, or -1 and errno EPERM. */
-ACO__TASK_CALL int aco_park_at(const char *what, const char *place);
+ACO__TASK_CALL int aco_park_at(const char *what, const char *location);
 #define aco_park(what) aco_park_at(what, ACO_PLACE)
 
 /* Ends the aco_park() of `task`; if it is not in one, its next one returns at once, however often this was called. 0, or -1
@@ -127,7 +127,7 @@ ACO_API int64_t aco_now(void);
 
 /* Waits for at least so many nanoseconds; 0 or less: as aco_task_yield(). Who is due first runs first, of several the one that
  * called first. 0, or -1 and errno EPERM, ENOMEM. */
-ACO__TASK_CALL int aco_sleep_at(int64_t ns, const char *place);
+ACO__TASK_CALL int aco_sleep_at(int64_t ns, const char *location);
 #define aco_sleep(ns) aco_sleep_at(ns, ACO_PLACE)
 
 /* Where an event loop plugs in. While no task can run, aco_run() calls idle(ctx, timeout_ns), which waits for events, at most so
@@ -147,7 +147,7 @@ typedef struct aco_mutex_s {
 #define ACO_MUTEX_INIT {NULL, {NULL, NULL}}
 
 /* 0, or -1 and errno: EDEADLK (the caller has it), EPERM (the caller is not a task). */
-ACO__TASK_CALL int aco_mutex_lock_at(aco_mutex_t *mutex, const char *place);
+ACO__TASK_CALL int aco_mutex_lock_at(aco_mutex_t *mutex, const char *location);
 #define aco_mutex_lock(mutex) aco_mutex_lock_at(mutex, ACO_PLACE)
 /* The same without waiting: 0, or -1 and errno: EBUSY (a task has it, be it the caller), EPERM (the caller is not a task). */
 ACO_API int aco_mutex_trylock(aco_mutex_t *mutex);
@@ -162,11 +162,11 @@ typedef struct aco_cond_s {
 
 /* Unlocks `mutex`, waits to be woken, and locks it again. Nobody wakes it but the two calls below: it returns once for
  * each. 0, or -1 and errno EPERM (the caller does not have the mutex). */
-ACO__TASK_CALL int aco_cond_wait_at(aco_cond_t *cond, aco_mutex_t *mutex, const char *place);
+ACO__TASK_CALL int aco_cond_wait_at(aco_cond_t *cond, aco_mutex_t *mutex, const char *location);
 #define aco_cond_wait(cond, mutex) aco_cond_wait_at(cond, mutex, ACO_PLACE)
 /* The same for at most so many nanoseconds; less than 0: without a limit. Also ETIMEDOUT, with the mutex locked again, and
  * ENOMEM, with the mutex never unlocked. */
-ACO__TASK_CALL int aco_cond_wait_for_at(aco_cond_t *cond, aco_mutex_t *mutex, int64_t timeout_ns, const char *place);
+ACO__TASK_CALL int aco_cond_wait_for_at(aco_cond_t *cond, aco_mutex_t *mutex, int64_t timeout_ns, const char *location);
 #define aco_cond_wait_for(cond, mutex, timeout_ns) aco_cond_wait_for_at(cond, mutex, timeout_ns, ACO_PLACE)
 /* Wakes the one that waits longest, or all. A task that is woken waits for the mutex behind those who do already. */
 ACO_API void aco_cond_signal(aco_cond_t *cond);
@@ -180,7 +180,7 @@ typedef struct aco_semaphore_s {
 #define ACO_SEMAPHORE_INIT(value) {value, {NULL, NULL}}
 
 /* Takes a unit, waiting for it if need be. 0, or -1 and errno EPERM. */
-ACO__TASK_CALL int aco_semaphore_acquire_at(aco_semaphore_t *semaphore, const char *place);
+ACO__TASK_CALL int aco_semaphore_acquire_at(aco_semaphore_t *semaphore, const char *location);
 #define aco_semaphore_acquire(semaphore) aco_semaphore_acquire_at(semaphore, ACO_PLACE)
 /* The same without waiting: 0, or -1 and errno EAGAIN (none is free). */
 ACO_API int aco_semaphore_try_acquire(aco_semaphore_t *semaphore);
@@ -200,7 +200,7 @@ ACO_API int aco_wait_group_add(aco_wait_group_t *group, ptrdiff_t n);
 /* aco_wait_group_add(group, -1) */
 ACO_API int aco_wait_group_done(aco_wait_group_t *group);
 /* Waits until the count is zero. 0, or -1 and errno EPERM. */
-ACO__TASK_CALL int aco_wait_group_wait_at(aco_wait_group_t *group, const char *place);
+ACO__TASK_CALL int aco_wait_group_wait_at(aco_wait_group_t *group, const char *location);
 #define aco_wait_group_wait(group) aco_wait_group_wait_at(group, ACO_PLACE)
 
 /* ---- Channels ---------------------------------------------------------------------------------------------------------- */
@@ -221,12 +221,12 @@ ACO_API int aco_channel_close(aco_channel_t *channel);
 
 /* Sends *element, copied. Waits while the channel is full; without capacity, until a receiver has it. 0, or -1 and errno:
  * EPIPE (closed), EPERM, EINVAL (a NULL, but for elements of no bytes). */
-ACO__TASK_CALL int aco_channel_send_at(aco_channel_t *channel, const void *element, const char *place);
+ACO__TASK_CALL int aco_channel_send_at(aco_channel_t *channel, const void *element, const char *location);
 #define aco_channel_send(channel, element) aco_channel_send_at(channel, element, ACO_PLACE)
 
 /* Receives into *element, unless that is NULL. Waits while there is nothing. 0, or -1 and errno: EPIPE (closed, and nothing
  * left), EPERM, EINVAL (the channel is NULL). */
-ACO__TASK_CALL int aco_channel_receive_at(aco_channel_t *channel, void *element, const char *place);
+ACO__TASK_CALL int aco_channel_receive_at(aco_channel_t *channel, void *element, const char *location);
 #define aco_channel_receive(channel, element) aco_channel_receive_at(channel, element, ACO_PLACE)
 
 /* The same without waiting: also EAGAIN. */
@@ -247,7 +247,7 @@ typedef struct aco_select_case_s {
 /* Does one of the first `n` of `cases`: the first one that can be done, looking from another one on each time. If there is
  * none, waits for one, at most so many nanoseconds; less than 0: without a limit; 0: not at all. Returns which one it was; or -1
  * and errno: EAGAIN (timeout 0), ETIMEDOUT, EINVAL, EPERM, ENOMEM. A channel may be in several cases. */
-ACO__TASK_CALL int aco_select_at(aco_select_case_t *cases, int n, int64_t timeout_ns, const char *place);
+ACO__TASK_CALL int aco_select_at(aco_select_case_t *cases, int n, int64_t timeout_ns, const char *location);
 #define aco_select(cases, n, timeout_ns) aco_select_at(cases, n, timeout_ns, ACO_PLACE)
 
 /* ---- Internal from here on -------------------------------------------------------------------------------------------- */
@@ -256,8 +256,8 @@ ACO__TASK_CALL int aco_select_at(aco_select_case_t *cases, int n, int64_t timeou
 typedef struct aco__wait {
     aco_t *task;
     const void *object;
-    const char *place;
-    unsigned kind;                              /* of object: ACO__WAIT_… in src/wait.h */
+    const char *location;
+    unsigned kind;                              /* of object: ACO__WAIT_… in src/scheduler/wait.h */
     int error;                                  /* what comes of it; 0: well */
     void *value;                                /* the result of a joined task; of a wait for a condition: the mutex */
     aco__waiter_t *first;                       /* its places in queues, NULL: none */
@@ -271,16 +271,16 @@ typedef struct aco__wait {
  * run, and leaves now. The switch is inline, in the caller: a function that switched inside the library would return to where
  * the processor does not expect it. */
 enum { ACO__MUST_WAIT = -2 };
-ACO_API int aco__join(aco_t *task, void **result, aco__wait_t *wait, const char *place);
-ACO_API int aco__park(const char *what, aco__wait_t *wait, const char *place);
-ACO_API int aco__sleep(int64_t ns, aco__wait_t *wait, const char *place);
-ACO_API int aco__mutex_lock(aco_mutex_t *mutex, aco__wait_t *wait, const char *place);
-ACO_API int aco__cond_wait(aco_cond_t *cond, aco_mutex_t *mutex, int64_t timeout_ns, aco__wait_t *wait, const char *place);
-ACO_API int aco__semaphore_acquire(aco_semaphore_t *semaphore, aco__wait_t *wait, const char *place);
-ACO_API int aco__wait_group_wait(aco_wait_group_t *group, aco__wait_t *wait, const char *place);
-ACO_API int aco__channel_send(aco_channel_t *channel, const void *element, aco__wait_t *wait, const char *place);
-ACO_API int aco__channel_receive(aco_channel_t *channel, void *element, aco__wait_t *wait, const char *place);
-ACO_API int aco__select(aco_select_case_t *cases, int n, int64_t timeout_ns, aco__wait_t *wait, const char *place);
+ACO_API int aco__join(aco_t *task, void **result, aco__wait_t *wait, const char *location);
+ACO_API int aco__park(const char *what, aco__wait_t *wait, const char *location);
+ACO_API int aco__sleep(int64_t ns, aco__wait_t *wait, const char *location);
+ACO_API int aco__mutex_lock(aco_mutex_t *mutex, aco__wait_t *wait, const char *location);
+ACO_API int aco__cond_wait(aco_cond_t *cond, aco_mutex_t *mutex, int64_t timeout_ns, aco__wait_t *wait, const char *location);
+ACO_API int aco__semaphore_acquire(aco_semaphore_t *semaphore, aco__wait_t *wait, const char *location);
+ACO_API int aco__wait_group_wait(aco_wait_group_t *group, aco__wait_t *wait, const char *location);
+ACO_API int aco__channel_send(aco_channel_t *channel, const void *element, aco__wait_t *wait, const char *location);
+ACO_API int aco__channel_receive(aco_channel_t *channel, void *element, aco__wait_t *wait, const char *location);
+ACO_API int aco__select(aco_select_case_t *cases, int n, int64_t timeout_ns, aco__wait_t *wait, const char *location);
 ACO_API int aco__select_result(aco_select_case_t *cases, const aco__wait_t *wait);
 
 ACO_API ACO__COLD int aco__wait_failed(const aco__wait_t *wait); /* -1 and errno */
@@ -312,12 +312,12 @@ ACO__FORCE_INLINE void aco__task_prefetch(const aco__thread_t *self, const aco_t
 /* Tasks hand control to each other, without aco_run() in between: the ring's next one is one load away. */
 ACO__TASK_CALL int aco_task_yield(void)
 {
-    aco__where_t where = aco__where();
-    aco__thread_t *self = aco__self_at(where);
+    aco__tls_ref_t tls = aco__tls_ref();
+    aco__thread_t *self = aco__self_at(tls);
     aco_t *from = self->running, *to;
-    uintptr_t word;
+    uintptr_t tagged;
     void *value = NULL;
-    if (aco_unlikely(from == NULL || from != self->task || self->uncommon_tasks != 0))
+    if (aco_unlikely(from == NULL || from != self->task || self->slow_switch_tasks != 0))
         return aco__task_yield();
 #if ACO_DEBUG
     aco__yield_check(from, 1);
@@ -328,24 +328,24 @@ ACO__TASK_CALL int aco_task_yield(void)
     *(aco_t *volatile *)&self->task = to; /* gcc would make one vector of the two, and the next yield wait for it */
     self->last_task = from;
     aco__task_prefetch(self, to);
-    word = aco__switch_transfer(where, from, to, &value, 0);
-    ACO__ARRIVE(word);
+    tagged = aco__switch_transfer(tls, from, to, &value, 0);
+    ACO__CHECK_INTERRUPT(tagged);
     return 0;
 }
 
 /* The second half of what can wait: runs who is next, and comes back when the calling task was woken and has its turn. */
 ACO__FORCE_INLINE void aco__wait_leave(const aco__wait_t *wait)
 {
-    aco__where_t where = aco__where();
-    aco__thread_t *self = aco__self_at(where);
+    aco__tls_ref_t tls = aco__tls_ref();
+    aco__thread_t *self = aco__self_at(tls);
     aco_t *from = wait->task, *to = self->task;
-    uintptr_t word;
+    uintptr_t tagged;
     void *value = NULL;
-    if (aco_unlikely(to == NULL || self->uncommon_tasks != 0)) {
+    if (aco_unlikely(to == NULL || self->slow_switch_tasks != 0)) {
         aco__task_leave(from);
     } else {
-        word = aco__switch_transfer(where, from, to, &value, 0);
-        ACO__ARRIVE(word);
+        tagged = aco__switch_transfer(tls, from, to, &value, 0);
+        ACO__CHECK_INTERRUPT(tagged);
     }
 }
 
@@ -357,10 +357,10 @@ ACO__FORCE_INLINE int aco__wait_end(int result, const aco__wait_t *wait)
     return aco_unlikely(wait->error != 0) ? aco__wait_failed(wait) : 0;
 }
 
-ACO__TASK_CALL int aco_join_at(aco_t *task, void **result, const char *place)
+ACO__TASK_CALL int aco_join_at(aco_t *task, void **result, const char *location)
 {
     aco__wait_t wait;
-    int done = aco__join(task, result, &wait, place);
+    int done = aco__join(task, result, &wait, location);
     if (done != ACO__MUST_WAIT)
         return done;
     aco__wait_leave(&wait);
@@ -369,64 +369,64 @@ ACO__TASK_CALL int aco_join_at(aco_t *task, void **result, const char *place)
     return 0;
 }
 
-ACO__TASK_CALL int aco_park_at(const char *what, const char *place)
+ACO__TASK_CALL int aco_park_at(const char *what, const char *location)
 {
     aco__wait_t wait;
-    return aco__wait_end(aco__park(what, &wait, place), &wait);
+    return aco__wait_end(aco__park(what, &wait, location), &wait);
 }
 
-ACO__TASK_CALL int aco_sleep_at(int64_t ns, const char *place)
+ACO__TASK_CALL int aco_sleep_at(int64_t ns, const char *location)
 {
     aco__wait_t wait;
-    return ns > 0 ? aco__wait_end(aco__sleep(ns, &wait, place), &wait) : aco_task_yield();
+    return ns > 0 ? aco__wait_end(aco__sleep(ns, &wait, location), &wait) : aco_task_yield();
 }
 
-ACO__TASK_CALL int aco_mutex_lock_at(aco_mutex_t *mutex, const char *place)
+ACO__TASK_CALL int aco_mutex_lock_at(aco_mutex_t *mutex, const char *location)
 {
     aco__wait_t wait;
-    return aco__wait_end(aco__mutex_lock(mutex, &wait, place), &wait);
+    return aco__wait_end(aco__mutex_lock(mutex, &wait, location), &wait);
 }
 
-ACO__TASK_CALL int aco_cond_wait_at(aco_cond_t *cond, aco_mutex_t *mutex, const char *place)
+ACO__TASK_CALL int aco_cond_wait_at(aco_cond_t *cond, aco_mutex_t *mutex, const char *location)
 {
     aco__wait_t wait;
-    return aco__wait_end(aco__cond_wait(cond, mutex, -1, &wait, place), &wait);
+    return aco__wait_end(aco__cond_wait(cond, mutex, -1, &wait, location), &wait);
 }
 
-ACO__TASK_CALL int aco_cond_wait_for_at(aco_cond_t *cond, aco_mutex_t *mutex, int64_t timeout_ns, const char *place)
+ACO__TASK_CALL int aco_cond_wait_for_at(aco_cond_t *cond, aco_mutex_t *mutex, int64_t timeout_ns, const char *location)
 {
     aco__wait_t wait;
-    return aco__wait_end(aco__cond_wait(cond, mutex, timeout_ns, &wait, place), &wait);
+    return aco__wait_end(aco__cond_wait(cond, mutex, timeout_ns, &wait, location), &wait);
 }
 
-ACO__TASK_CALL int aco_semaphore_acquire_at(aco_semaphore_t *semaphore, const char *place)
+ACO__TASK_CALL int aco_semaphore_acquire_at(aco_semaphore_t *semaphore, const char *location)
 {
     aco__wait_t wait;
-    return aco__wait_end(aco__semaphore_acquire(semaphore, &wait, place), &wait);
+    return aco__wait_end(aco__semaphore_acquire(semaphore, &wait, location), &wait);
 }
 
-ACO__TASK_CALL int aco_wait_group_wait_at(aco_wait_group_t *group, const char *place)
+ACO__TASK_CALL int aco_wait_group_wait_at(aco_wait_group_t *group, const char *location)
 {
     aco__wait_t wait;
-    return aco__wait_end(aco__wait_group_wait(group, &wait, place), &wait);
+    return aco__wait_end(aco__wait_group_wait(group, &wait, location), &wait);
 }
 
-ACO__TASK_CALL int aco_channel_send_at(aco_channel_t *channel, const void *element, const char *place)
+ACO__TASK_CALL int aco_channel_send_at(aco_channel_t *channel, const void *element, const char *location)
 {
     aco__wait_t wait;
-    return aco__wait_end(aco__channel_send(channel, element, &wait, place), &wait);
+    return aco__wait_end(aco__channel_send(channel, element, &wait, location), &wait);
 }
 
-ACO__TASK_CALL int aco_channel_receive_at(aco_channel_t *channel, void *element, const char *place)
+ACO__TASK_CALL int aco_channel_receive_at(aco_channel_t *channel, void *element, const char *location)
 {
     aco__wait_t wait;
-    return aco__wait_end(aco__channel_receive(channel, element, &wait, place), &wait);
+    return aco__wait_end(aco__channel_receive(channel, element, &wait, location), &wait);
 }
 
-ACO__TASK_CALL int aco_select_at(aco_select_case_t *cases, int n, int64_t timeout_ns, const char *place)
+ACO__TASK_CALL int aco_select_at(aco_select_case_t *cases, int n, int64_t timeout_ns, const char *location)
 {
     aco__wait_t wait;
-    int result = aco__select(cases, n, timeout_ns, &wait, place);
+    int result = aco__select(cases, n, timeout_ns, &wait, location);
     if (result != ACO__MUST_WAIT)
         return result;
     aco__wait_leave(&wait);

@@ -5,15 +5,15 @@
  * An architecture file (aco/arch/<arch>.h) provides, under these names:
  *
  *   ACO__ARCH                    its name, a string
- *   aco__where_in_tls()          how the switches find the calling thread's aco__thread_t, which is thread-local, initial-exec:
+ *   aco__tls_ref_read()          how the switches find the calling thread's aco__thread_t, which is thread-local, initial-exec:
  *                                its address, or what is cheaper. Computed anew on every call by a volatile asm: a coroutine
  *                                may come back on another thread, so no compiler may keep it (docs/switch.md, 8). Everything
- *                                asks aco__where(), below, for it
+ *                                asks aco__tls_ref(), below, for it
  *   aco__self_at(), aco__running_at()   if that is not an address: from there the thread record, and its `running`
  *   ACO__RESUME, ACO__YIELD, ACO__TRANSFER, ACO__EXIT, ACO__ENTER
  *                                the switches, as statements inside the functions below; the first three take the code that
  *                                exchanges floating-point control words and what stands behind the jump: ACO__FP_SWAP with
- *                                ACO__FP_RARE, or ACO__FP_NONE with ACO__FP_NEVER.
+ *                                ACO__FP_SLOW, or ACO__FP_NONE with ACO__FP_NEVER.
  *                                ACO__LEAVING_REGISTER: where a transfer wants the block that it leaves
  *   aco__fp_read, aco__fp_load   the floating-point environment's control words; ACO__FP_STATUS: their status bits
  *   ACO__ARRIVAL_PARAMETERS, ACO__ARRIVAL_ABI
@@ -39,13 +39,13 @@
  * else nothing.
  *
  * Without an architecture file: under ACO_CONFIG_UCONTEXT aco/arch/ucontext.h declares the functions at the end of this file, and
- * aco__where_in_tls(), as the library's.
+ * aco__tls_ref_read(), as the library's.
  *
- * Three registers cross every switch: the control block's address, aco__where(), and the value passed.
+ * Three registers cross every switch: the control block's address, aco__tls_ref(), and the value passed.
  *
  * Arrival. The switches return the word that the other side left in the first register: the control block's address of the
  * coroutine just left (resume) or of the one that now runs (yield, transfer). Its lowest bit is the arrival mark: "something
- * happened, call aco__arrived() before anything else". The ordinary path never sets it and pays one test for it.
+ * happened, call aco__interrupted() before anything else". The ordinary path never sets it and pays one test for it.
  *
  * Rules that every architecture file keeps (reasons and measurements in docs/switch.md):
  *   - it never writes below the stack pointer, and never pushes where there is a red zone, which belongs to the function
@@ -107,23 +107,23 @@ typedef struct aco__thread {
     uint8_t ready;             /* the fields for new coroutines are set */
     struct aco_s *running;     /* the running coroutine, NULL while none runs */
     struct aco_s *resuming;    /* the coroutine that resumed the running one; NULL: the thread's own flow of control did */
-    struct aco_s *spare;       /* destroyed coroutines kept with their stacks, to be made again */
-    uint32_t spares;
+    struct aco_s *cached;       /* destroyed coroutines kept with their stacks, to be made again */
+    uint32_t cached_count;
     uint32_t new_fp_control;   /* the environment that new coroutines start with */
     uint16_t new_fp_control2;
-    uint16_t outermost_fp_control2;
-    uint32_t outermost_fp_control;
-    aco__context_t outermost;  /* the thread's own flow of control, while a coroutine that it resumed resumes another */
-    const aco__context_t *linked; /* `resumer`, for unwinders; no context while it is not where the resumer's frames are */
+    uint16_t root_fp_control2;
+    uint32_t root_fp_control;
+    aco__context_t root;  /* the thread's own flow of control, while a coroutine that it resumed resumes another */
+    const aco__context_t *unwind_parent; /* `resumer`, for unwinders; no context while it is not where the resumer's frames are */
     struct aco_s *main_co;     /* the thread's newest main coroutine object, or NULL */
     void (*last_word)(void);   /* what aco_thread_init() was given */
     struct aco__heap *heap;    /* where control blocks and save areas come from */
-    struct aco__rare *rare;    /* what few threads need */
+    struct aco__scratch *scratch;    /* what few threads need */
     struct aco__cancel *cancel; /* the innermost unwinding of a coroutine or generator that is ended */
     struct aco_s *task;        /* whose turn it is: the running task, or the next to run; NULL: no task is runnable */
     struct aco_s *last_task;   /* the one before it in the ring of runnable tasks, whose turn comes last */
     uint32_t tasks;            /* spawned and not ended */
-    uint32_t uncommon_tasks;   /* those of them that no inline switch may leave or enter */
+    uint32_t slow_switch_tasks;   /* those of them that no inline switch may leave or enter */
     uint32_t measures;         /* aco_stack_measure() */
     uint32_t lock;             /* what the thread is about to do with the process lock */
     struct aco__scheduler *scheduler; /* the rest of it, NULL until a task is spawned */
@@ -133,7 +133,7 @@ typedef struct aco__thread {
 #endif
 } __attribute__((aligned(64))) aco__thread_t;
 
-typedef uintptr_t aco__where_t;
+typedef uintptr_t aco__tls_ref_t;
 
 #if defined(_WIN32) || defined(__APPLE__)
 #define ACO__THREAD_SLOT
@@ -141,11 +141,11 @@ typedef uintptr_t aco__where_t;
 #define ACO__THREAD_FOUND
 #endif
 #if defined(ACO__THREAD_SLOT) || defined(ACO__THREAD_FOUND) || defined(ACO_CONFIG_UCONTEXT)
-#define ACO__WHERE_IS_ADDRESS
+#define ACO__TLS_REF_IS_ADDRESS
 #endif
 
 #ifndef ACO_CONFIG_NO_INLINE
-#ifdef ACO__WHERE_IS_ADDRESS
+#ifdef ACO__TLS_REF_IS_ADDRESS
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -222,92 +222,92 @@ ACO_API aco__thread_t *aco__thread_found(void); /* the calling thread's; not to 
 #define ACO__RETURN_WORD 0
 #endif
 
-ACO__FORCE_INLINE aco__where_t aco__where(void)
+ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref(void)
 {
 #if defined(ACO__THREAD_SLOT)
-    aco__where_t where = aco__slot_value(aco__thread_slot);
-    return __builtin_expect(where != 0, 1) ? where : (aco__where_t)aco__thread_new();
+    aco__tls_ref_t tls = aco__slot_value(aco__thread_slot);
+    return __builtin_expect(tls != 0, 1) ? tls : (aco__tls_ref_t)aco__thread_new();
 #elif defined(ACO__THREAD_FOUND)
-    return (aco__where_t)aco__thread_found();
+    return (aco__tls_ref_t)aco__thread_found();
 #else
-    return aco__where_in_tls();
+    return aco__tls_ref_read();
 #endif
 }
 
-#if defined(ACO__WHERE_IS_ADDRESS) || !(defined(__x86_64__) || defined(__i386__)) /* there it is an offset */
-ACO__FORCE_INLINE aco__thread_t *aco__self_at(aco__where_t where)
+#if defined(ACO__TLS_REF_IS_ADDRESS) || !(defined(__x86_64__) || defined(__i386__)) /* there it is an offset */
+ACO__FORCE_INLINE aco__thread_t *aco__self_at(aco__tls_ref_t tls)
 {
-    return (aco__thread_t *)where;
+    return (aco__thread_t *)tls;
 }
 
-ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
+ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__tls_ref_t tls)
 {
-    return ((volatile aco__thread_t *)where)->running;
+    return ((volatile aco__thread_t *)tls)->running;
 }
 #endif
 
 ACO__FORCE_INLINE aco__thread_t *aco__self(void)
 {
-    return aco__self_at(aco__where());
+    return aco__self_at(aco__tls_ref());
 }
 
 ACO__FORCE_INLINE struct aco_s *aco__running(void)
 {
-    return aco__running_at(aco__where());
+    return aco__running_at(aco__tls_ref());
 }
 #endif
 
 #if !defined(ACO_CONFIG_NO_INLINE) && !defined(ACO_CONFIG_UCONTEXT)
 
-/* `where`: aco__where(), just now. `fp`, a compile-time 0 or 1: 1 keeps the floating-point control words of the two sides apart,
+/* `where`: aco__tls_ref(), just now. `fp`, a compile-time 0 or 1: 1 keeps the floating-point control words of the two sides apart,
  * if the coroutine has its own. `passed`: the value that the other side gets, then the one that it sent. */
 
 /* Leaves for `co`, which is suspended and has its frames in place; comes back when it yields or ends. */
-ACO__FORCE_INLINE uintptr_t aco__switch_resume(aco__where_t where, struct aco_s *co, void **passed, int fp)
+ACO__FORCE_INLINE uintptr_t aco__switch_resume(aco__tls_ref_t tls, struct aco_s *co, void **value_ref, int fp)
 {
-    void *value = *passed;
+    void *value = *value_ref;
     ACO__BOUNDS_KEEP;
     if (fp)
-        ACO__RESUME(ACO__FP_SWAP, ACO__FP_RARE);
+        ACO__RESUME(ACO__FP_SWAP, ACO__FP_SLOW);
     else
         ACO__RESUME(ACO__FP_NONE, ACO__FP_NEVER);
     ACO__BOUNDS_BACK;
-    *passed = value;
+    *value_ref = value;
     return (uintptr_t)co;
 }
 
 /* Leaves `co`, the running coroutine, for its resumer; comes back when it is resumed. */
-ACO__FORCE_INLINE uintptr_t aco__switch_yield(aco__where_t where, struct aco_s *co, void **passed, int fp)
+ACO__FORCE_INLINE uintptr_t aco__switch_yield(aco__tls_ref_t tls, struct aco_s *co, void **value_ref, int fp)
 {
-    void *value = *passed;
+    void *value = *value_ref;
     ACO__BOUNDS_KEEP;
     if (fp)
-        ACO__YIELD(ACO__FP_SWAP, ACO__FP_RARE);
+        ACO__YIELD(ACO__FP_SWAP, ACO__FP_SLOW);
     else
         ACO__YIELD(ACO__FP_NONE, ACO__FP_NEVER);
     ACO__BOUNDS_BACK;
-    *passed = value;
+    *value_ref = value;
     return (uintptr_t)co;
 }
 
 /* Leaves `from`, the running coroutine, for `co`, of the same kind where `fp` is 1, which runs in its place;
  * comes back when `from` is resumed. */
-ACO__FORCE_INLINE uintptr_t aco__switch_transfer(aco__where_t where, struct aco_s *from, struct aco_s *co, void **passed, int fp)
+ACO__FORCE_INLINE uintptr_t aco__switch_transfer(aco__tls_ref_t tls, struct aco_s *from, struct aco_s *co, void **value_ref, int fp)
 {
-    void *value = *passed;
+    void *value = *value_ref;
     ACO__BOUNDS_KEEP;
     register struct aco_s *leaving ACO__LEAVING_REGISTER = from;
     if (fp)
-        ACO__TRANSFER(ACO__FP_SWAP, ACO__FP_RARE);
+        ACO__TRANSFER(ACO__FP_SWAP, ACO__FP_SLOW);
     else
         ACO__TRANSFER(ACO__FP_NONE, ACO__FP_NEVER);
     ACO__BOUNDS_BACK;
-    *passed = value;
+    *value_ref = value;
     return (uintptr_t)co;
 }
 
 /* Leaves for the resumer and never comes back. */
-ACO__FORCE_INLINE __attribute__((noreturn)) void aco__switch_exit(aco__where_t where, uintptr_t word, void *value)
+ACO__FORCE_INLINE __attribute__((noreturn)) void aco__switch_exit(aco__tls_ref_t tls, uintptr_t tagged, void *value)
 {
     ACO__EXIT;
     __builtin_unreachable();
@@ -315,7 +315,7 @@ ACO__FORCE_INLINE __attribute__((noreturn)) void aco__switch_exit(aco__where_t w
 
 /* Goes on in `co`, which aco__running() names already, and never comes back. */
 ACO__FORCE_INLINE __attribute__((noreturn))
-void aco__switch_enter(aco__where_t where, struct aco_s *co, uintptr_t word, void *value)
+void aco__switch_enter(aco__tls_ref_t tls, struct aco_s *co, uintptr_t tagged, void *value)
 {
     ACO__ENTER;
     __builtin_unreachable();

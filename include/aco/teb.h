@@ -3,7 +3,7 @@
  * Exceptions end where the stack ends by these bounds, and functions with large frames probe the pages in between: they change
  * with the stack. Each side keeps its own in its frame and puts them back as it arrives: a coroutine may be suspended on the
  * stack of a generator that it consumes, and that of a thread's own flow of control grows. What arrives for the first
- * time, src/arch/, sets them by the record of its stack, all of whose pages are there from the beginning. GuaranteedStackBytes
+ * time, src/entry/, sets them by the record of its stack, all of whose pages are there from the beginning. GuaranteedStackBytes
  * stays: the system heeds it as it lets a stack grow, and these do not.
  * Source of the offsets: winternl.h's TEB, winnt.h's NT_TIB. */
 #ifndef ACO_TEB_H

@@ -1,7 +1,7 @@
 #if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* MAP_ANONYMOUS, MADV_* under -std=c11 */
 #endif
-#include "../os.h"
+#include "os/os.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 #if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* clock_nanosleep under -std=c11 */
 #endif
-#include "../clock.h"
+#include "os/clock.h"
 
 #include <errno.h>
 #include <string.h>

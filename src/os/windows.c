@@ -1,5 +1,5 @@
 #define WIN32_LEAN_AND_MEAN
-#include "../os.h"
+#include "os/os.h"
 
 #include <errno.h>
 #include <string.h>

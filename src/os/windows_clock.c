@@ -1,5 +1,5 @@
 #define WIN32_LEAN_AND_MEAN
-#include "../clock.h"
+#include "os/clock.h"
 
 #include <windows.h>
 

@@ -1,4 +1,4 @@
-#include "windows_unwind.h"
+#include "os/windows_unwind.h"
 
 #include <string.h>
 

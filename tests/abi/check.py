@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""check.py [--include DIR] [--planted] ARCH... | --complete
+"""check.py [--include DIR] [--seeded] ARCH... | --complete
 
 Compares what the switch's asm statements of include/aco/arch/ declare with the ABI's register table, tests/abi/ARCH.txt. Every
 register that the ABI gives to a call, or has it preserve, must be clobbered, be written by an operand, or be saved by hand;
 none may be clobbered that is not the switch's to change. The statements are read from preprocessed code: no headers, no
 linker and no machine of the target are needed.
 
---planted   headers with one clobber dropped, or with one too many, must be found; each clobber in turn
+--seeded   headers with one clobber dropped, or with one too many, must be found; each clobber in turn
 --complete  each backend must have a table
 
 A table's first line names its source. Then, one a line:
@@ -310,7 +310,7 @@ def check_all(table, include, stubs):
     return failed == 0 if failed or checked else None
 
 
-# ---- Planted differences ----
+# ---- Seeded differences ----
 
 
 def crossing(header):
@@ -361,7 +361,7 @@ def can_check(compiler, stubs):
         return False
 
 
-def check_planted(table, stubs):
+def check_seeded(table, stubs):
     kinds, missed = [compiler for compiler in compilers(table) if can_check(compiler, stubs)], []
     if not kinds:
         return None
@@ -369,13 +369,13 @@ def check_planted(table, stubs):
     own = table.settings["header"]
     headers = {name: open(os.path.join(INCLUDE, "aco/arch", name)).read() for name in (own, SHARED)}
     without, names = table.settings.get("without", "").split(), crossing(headers[own])
-    planted = [(file, "without ") + plant for file in ([own, SHARED] if names else [own])
-               for plant in dropped(headers[file], without, names) if plant[0].lstrip("$%") not in optional]
-    planted += [(own, "with ") + plant for plant in one_too_many(headers[own], table)]
+    seeded = [(file, "without ") + seeded_fault for file in ([own, SHARED] if names else [own])
+               for seeded_fault in dropped(headers[file], without, names) if seeded_fault[0].lstrip("$%") not in optional]
+    seeded += [(own, "with ") + seeded_fault for seeded_fault in one_too_many(headers[own], table)]
     with tempfile.TemporaryDirectory() as folder:
         include = os.path.join(folder, "include")
         shutil.copytree(INCLUDE, include)
-        for header, how, name, text in planted:
+        for header, how, name, text in seeded:
             path = os.path.join(include, "aco/arch", header)
             with open(path, "w") as file:
                 file.write(text)
@@ -384,14 +384,14 @@ def check_planted(table, stubs):
             with open(path, "w") as file:
                 file.write(headers[header])
     names = ": " * bool(missed) + ", ".join(missed)
-    print("%s: %d planted differences, %d not found%s" % (table.arch, len(planted), len(missed), names))
-    return not missed and len(planted) > 0
+    print("%s: %d seeded differences, %d not found%s" % (table.arch, len(seeded), len(missed), names))
+    return not missed and len(seeded) > 0
 
 
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--include")
-    parser.add_argument("--planted", action="store_true")
+    parser.add_argument("--seeded", action="store_true")
     parser.add_argument("--complete", action="store_true")
     parser.add_argument("arch", nargs="*")
     options = parser.parse_args()
@@ -409,7 +409,7 @@ def main():
             elif not compilers(table):
                 skipped.append("no compiler for " + arch)
             else:
-                done = check_planted(table, stubs) if options.planted else check_all(table, INCLUDE, stubs)
+                done = check_seeded(table, stubs) if options.seeded else check_all(table, INCLUDE, stubs)
                 ok &= done is not False
                 if done is None:
                     skipped.append("no compiler can serve %s, or it has no backend" % arch)

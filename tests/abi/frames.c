@@ -1,4 +1,4 @@
-/* Every inline switch in the smallest function that can hold it, and planted_ functions, which lack what s390x.h and ppc64le.h
+/* Every inline switch in the smallest function that can hold it, and seeded_ functions, which lack what s390x.h and ppc64le.h
  * rely on: a frame, a TOC pointer. Compiled by tools/platforms/objects.py, which looks at the code; never run. */
 #include "aco.h"
 #include "aco/generator.h"
@@ -14,8 +14,8 @@ int frame_next(aco_generator_t *g);
 void frame_close(aco_generator_t *g);
 int frame_next_in_stack(aco_in_stack_t *g);
 int frame_close_in_stack(aco_in_stack_t *g);
-void planted_no_frame(void);
-void *planted_no_toc(void);
+void seeded_no_frame(void);
+void *seeded_no_toc(void);
 
 void frame_resume(aco_t *co)
 {
@@ -81,14 +81,14 @@ aco_generator_function_t *const frame_generators[] = {frame_generator};
 aco_in_stack_function_t *const frame_generators_in_stack[] = {frame_generator_in_stack};
 
 #ifdef __s390x__
-void planted_no_frame(void)
+void seeded_no_frame(void)
 {
     __asm__ volatile(ACO__KEEP_FIXED "" : : : "memory");
 }
 #endif
 
 #ifdef __powerpc64__
-void *planted_no_toc(void)
+void *seeded_no_toc(void)
 {
     void *here;
     __asm__(ACO__ADDRESS("%0", "1f") "1:" : "=b"(here));

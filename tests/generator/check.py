@@ -4,7 +4,7 @@
 Checks what x86-64 compilers make of generators. Of code.c at -O2, by every compiler named:
   - in the loops of tight_ functions nothing is accessed in memory but their own frame
   - framed_ functions, which consume an in-stack generator, have a frame pointer and access nothing by the stack pointer
-  - planted_ functions, which break these rules, are found to do so
+  - seeded_ functions, which break these rules, are found to do so
 Of these and of the FILEs (executables, objects): no function with a generator's switch uses the red zone, which signals and
 the consumer's calls overwrite.
 
@@ -149,7 +149,7 @@ def check_file(path):
 def check_compiler(compiler, folder):
     path = os.path.join(folder, "code.o")
     bad, count = [], 0
-    for flags in ["-O2", "-O2 -fPIC", "-O3", "-O2 -DPLANTED"]:
+    for flags in ["-O2", "-O2 -fPIC", "-O3", "-O2 -DSEEDED"]:
         subprocess.run([compiler] + flags.split() + ["-std=c11", "-fexceptions", "-I" + ROOT + "/include", "-c", HERE + "/code.c", "-o", path], check=True)
         functions = disassemble(path)
         found = []
@@ -157,7 +157,7 @@ def check_compiler(compiler, folder):
             if name.endswith(".cold"): # a part of another, behind a call
                 continue
             where = "%s %s: %s" % (compiler, flags, name)
-            if "planted" in name:
+            if "seeded" in name:
                 wrong = check_red_zone(where, code) if "leaf" in name else (check_tight if "tight" in name else check_framed)(where, code)
                 found += [name] if wrong else []
                 continue
@@ -168,8 +168,8 @@ def check_compiler(compiler, folder):
                 bad += check_tight(where, code)
             if name.startswith("framed_"):
                 bad += check_framed(where, code)
-        if "PLANTED" in flags and len(found) != 3:
-            bad.append("%s: of the planted violations only %s were found" % (compiler, found))
+        if "SEEDED" in flags and len(found) != 3:
+            bad.append("%s: of the seeded violations only %s were found" % (compiler, found))
     return bad, count
 
 

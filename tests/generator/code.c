@@ -1,4 +1,4 @@
-/* Compiled by check.py, which looks at the code: names beginning with tight_, framed_ and planted_ say for what. Not run. */
+/* Compiled by check.py, which looks at the code: names beginning with tight_, framed_ and seeded_ say for what. Not run. */
 #include "aco.h"
 #include "aco/generator.h"
 
@@ -61,22 +61,22 @@ NOINLINE uintptr_t framed_arrays(uintptr_t n, const uintptr_t *p)
     return a + b + c + d + e + f + h + array[n % 40];
 }
 
-#ifdef PLANTED
+#ifdef SEEDED
 /* As the header must not make it: no call on the cold path, so that the red zone may be used. */
-void *planted_leaf(aco_in_stack_yielder_t *y, uintptr_t n);
-NOINLINE void *planted_leaf(aco_in_stack_yielder_t *y, uintptr_t n)
+void *seeded_leaf(aco_in_stack_yielder_t *y, uintptr_t n);
+NOINLINE void *seeded_leaf(aco_in_stack_yielder_t *y, uintptr_t n)
 {
     volatile uintptr_t kept[4];
     void *value = NULL;
     for (uintptr_t i = 0; i < 4; i++)
         kept[i] = n + i;
-    aco__switch_nested_yield(&y->aco__peer, &value);
+    aco__switch_in_stack_yield(&y->aco__peer, &value);
     return (void *)(kept[0] + kept[n % 4]);
 }
 
 /* A control block in the loop: the generator's record stands in memory. */
-uintptr_t planted_tight_sum(aco_generator_t *g);
-NOINLINE uintptr_t planted_tight_sum(aco_generator_t *g)
+uintptr_t seeded_tight_sum(aco_generator_t *g);
+NOINLINE uintptr_t seeded_tight_sum(aco_generator_t *g)
 {
     uintptr_t sum = 0;
     while (aco_generator_next(g))
@@ -85,8 +85,8 @@ NOINLINE uintptr_t planted_tight_sum(aco_generator_t *g)
 }
 
 /* An in-stack resume in a function that did not open: nothing makes it keep a frame pointer. */
-uintptr_t planted_framed_sum(aco_in_stack_t *g, const uintptr_t *p);
-NOINLINE uintptr_t planted_framed_sum(aco_in_stack_t *g, const uintptr_t *p)
+uintptr_t seeded_framed_sum(aco_in_stack_t *g, const uintptr_t *p);
+NOINLINE uintptr_t seeded_framed_sum(aco_in_stack_t *g, const uintptr_t *p)
 {
     uintptr_t sum = 0, array[40];
     opaque(array, p);

@@ -5,7 +5,7 @@ Hardening options: what they must not take away, and what they must find.
 
 options  switches.c and the library built with each row of OPTIONS here, by every compiler, and run
 bti      for AArch64, under an emulator that enforces landing pads and return addresses' signatures: switches.c passes; what
-         planted.c does is stopped; and so is switches.c when any one of our landing pads is taken away
+         seeded.c does is stopped; and so is switches.c when any one of our landing pads is taken away
 ibt      for x86-64, the same for landing pads, which ibt.c enforces
 shadow   for x86-64, return addresses, which shadow_model.c compares with those on shadow stacks: shadow_switches.c passes, and
          switches.c with the exported functions, when they are switched
@@ -181,7 +181,7 @@ def check_pads(what, compiler, kinds, arch, in_assembly, extra, execute, stopped
             status, text = execute(program)
             check("%s: without the landing pad of %s: status %d" % (what, pad, status), status == stopped, text)
             ran += 1
-    path, core = "src/arch/%s.h" % arch, os.path.join(folder, "mutant.o")
+    path, core = "src/entry/%s.h" % arch, os.path.join(folder, "mutant.o")
     for pad, text in pads(os.path.join(ROOT, path), in_assembly):
         root = copied(folder, path, text)
         if builds(pad, compiler + includes(root) + AS_LIBRARY + ["-c", root + "/src/core.c", "-o", core]):
@@ -203,16 +203,16 @@ def bti():
     for cross in CROSS:
         with tempfile.TemporaryDirectory() as folder:
             compiler = cross.split() + "-O2 -mbranch-protection=standard -Wl,--wrap=main".split()
-            program, enforcing = os.path.join(folder, "planted"), os.path.join(folder, "enforcing.o")
+            program, enforcing = os.path.join(folder, "seeded"), os.path.join(folder, "enforcing.o")
             if not shutil.which(EMULATOR[0]) or not works(cross.split(), folder):
                 skipped.append("bti: %s or %s" % (cross, EMULATOR[0]))
                 continue
             if not builds(cross, compiler + ["-c", HERE + "/bti.c", "-o", enforcing]):
                 continue
-            if builds(cross, compiler + [HERE + "/planted.c", enforcing] + LINK + ["-o", program]):
+            if builds(cross, compiler + [HERE + "/seeded.c", enforcing] + LINK + ["-o", program]):
                 for fault, wanted in [("", 0), ("pad", -signal.SIGILL), ("signature", -signal.SIGSEGV)]:
                     status, text = run(EMULATOR + [program, fault])
-                    check("%s: planted.c %s: status %d" % (cross, fault, status), status == wanted, text)
+                    check("%s: seeded.c %s: status %d" % (cross, fault, status), status == wanted, text)
             kinds = [kind for kind in PROGRAMS if kind != "C++" or works(as_cxx(compiler[:-1]), folder)]
             pad_in_assembly = r'()"\\thint #34\\n"'  # not 36, at aco__cancel_landing: gcc 12's unwinder gets there by `ret`
             ran += check_pads(cross, compiler, kinds, "aarch64", pad_in_assembly, [enforcing], emulate, -signal.SIGILL, folder)
@@ -330,7 +330,7 @@ def marks():
     with tempfile.TemporaryDirectory() as folder:
         unit, empty = os.path.join(folder, "unit.c"), os.path.join(folder, "acosw.S")
         open(unit, "w").write("int in_c(void) { return 0; }\n")
-        builds("amalgamation", ["sh", ROOT + "/tools/amalgamate.sh", ROOT, folder, "src/error.c"])
+        builds("amalgamation", ["sh", ROOT + "/tools/amalgamate.sh", ROOT, folder, "src/base/error.c"])
         for name, flags in rows:
             compiler, what = name.split() + flags.split(), "%s %s" % (name, flags)
             if not shutil.which(compiler[0]):

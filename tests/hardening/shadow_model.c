@@ -8,7 +8,7 @@
  *   rstorssp, saveprevssp  with tokens: to be found where they say that they are, and used once
  *   map_shadow_stack(), munmap() of such a one; a new thread has its own
  *
- * -without: the instruction at ADDRESS does nothing: a planted fault. -most: the kernel gives at most N shadow stacks; with 0 it
+ * -without: the instruction at ADDRESS does nothing: a seeded fault. -most: the kernel gives at most N shadow stacks; with 0 it
  * knows of none. Not known: signals, and longjmp() of a C library without -fcf-protection.
  * Exit: the program's status; 3 where the processor would have raised an exception, which is told on stderr, or where shadow
  * stacks are left over at the end. Sources: Intel SDM volume 2; Linux, arch/x86/kernel/shstk.c. */

@@ -36,7 +36,7 @@ KEPT_BY_CALLS = {"rbx", "rbp", "rsp", "r12", "r13", "r14", "r15"}
 ARGUMENTS = {"rdi", "rsi", "rdx", "rcx", "r8", "r9"}
 NEVER_RETURN = {
     "abort", "exit", "_exit", "__assert_fail", "__stack_chk_fail", "_Unwind_Resume", "__fortify_fail", "__chk_fail",
-    "aco_exit", "aco_exit1", "aco__nobody_runs", "aco__assert_failed", "aco__alloc_failed", "aco__die", "aco__die_of_memory",
+    "aco_exit", "aco_exit1", "aco__nothing_runs", "aco__assert_failed", "aco__alloc_failed", "aco__die", "aco__die_of_memory",
     "aco__entry_returned", "__cxa_throw", "__cxa_rethrow", "__clang_call_terminate", "_ZSt9terminatev",
 }
 

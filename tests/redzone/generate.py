@@ -5,7 +5,7 @@ N random C functions that switch, such as compilers would like to give a red zon
 registers that live across the switches, loops, branches, jump tables, stack arguments; some with over-aligned locals or
 alloca(). Each is written twice: switching, and plain, to compare results with. run.c runs them.
 
-With PLANTED defined the yields are made as the header must not make them: without the call on the cold path."""
+With SEEDED defined the yields are made as the header must not make them: without the call on the cold path."""
 
 import random
 import sys
@@ -14,11 +14,11 @@ HEADER = """/* Made by generate.py: seed %d. */
 #include "aco.h"
 #include "run.h"
 
-#ifdef PLANTED
+#ifdef SEEDED
 #ifdef ACO_CONFIG_SHARE_FPU_MXCSR_ENV
-#define YIELD() (passed = NULL, (void)aco__switch_yield(aco__where(), aco__running(), &passed, 0))
+#define YIELD() (passed = NULL, (void)aco__switch_yield(aco__tls_ref(), aco__running(), &passed, 0))
 #else
-#define YIELD() (passed = NULL, (void)aco__switch_yield(aco__where(), aco__running(), &passed, 1))
+#define YIELD() (passed = NULL, (void)aco__switch_yield(aco__tls_ref(), aco__running(), &passed, 1))
 #endif
 #define YIELD1() YIELD()
 #define YIELD_VALUE() YIELD()

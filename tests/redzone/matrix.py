@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""matrix.py sweep [--functions N] [--seed S] | planted | vzeroupper    [--compilers CC,...] [--jobs N]
+"""matrix.py sweep [--functions N] [--seed S] | seeded | vzeroupper    [--compilers CC,...] [--jobs N]
 
 sweep       generated functions, compiled by every compiler here at every level: check.py must find nothing, and the
             functions, run on a copying stack, must give what their plain twins give
-planted     check.py must flag planted violations: hand-written ones, a wrong header's, and a whole program's, whose results
+seeded     check.py must flag seeded violations: hand-written ones, a wrong header's, and a whole program's, whose results
             must then be wrong too
 vzeroupper  a unit compiled with AVX clears the upper halves before each switch, one without does not
 
@@ -144,22 +144,22 @@ class Matrix:
         os.remove(program)
         return what, None if status == 0 else "exit status %s\n%s" % (status, text)
 
-    # -- planted violations --
+    # -- seeded violations --
 
-    def planted(self):
+    def seeded(self):
         generated = self.generate()
-        self.all(self.planted_assembly, [(c,) for c in self.compilers])
+        self.all(self.seeded_assembly, [(c,) for c in self.compilers])
         levels = ("-O0", "-O1", "-O2", "-O3", "-O2 -fno-omit-frame-pointer")
-        self.all(self.planted_header, [(c, level) for c in self.compilers for level in levels])
-        self.all(self.planted_program, [(c, self.library(c), generated) for c in self.compilers])
-        print("%d planted violations by %s" % (self.count, ", ".join(self.compilers)))
+        self.all(self.seeded_header, [(c, level) for c in self.compilers for level in levels])
+        self.all(self.seeded_program, [(c, self.library(c), generated) for c in self.compilers])
+        print("%d seeded violations by %s" % (self.count, ", ".join(self.compilers)))
 
-    def planted_assembly(self, compiler):
-        what, output = compiler + " planted.S", self.path(compiler, "planted.o")
-        wrong = build(compiler, "-O0", [HERE + "/planted.S"], output, only_compile=True)
+    def seeded_assembly(self, compiler):
+        what, output = compiler + " seeded.S", self.path(compiler, "seeded.o")
+        wrong = build(compiler, "-O0", [HERE + "/seeded.S"], output, only_compile=True)
         if wrong:
             return what, wrong
-        with open(HERE + "/planted.S") as source:
+        with open(HERE + "/seeded.S") as source:
             expected = set(re.findall(r"^FUNCTION (bad_\w+)", source.read(), re.M))
         status, text = check([output])
         flagged = set(name.split(".")[0] for name in re.findall(r"^[^ ]+: ([\w.]+): ", text, re.M))
@@ -168,20 +168,20 @@ class Matrix:
                 status, sorted(expected - flagged), sorted(flagged - expected), text)
         return what, None
 
-    def planted_header(self, compiler, level):
+    def seeded_header(self, compiler, level):
         """At -O0 and with frame pointers too: there by rbp. Compilers differ in which functions they do it to."""
-        what, output = "%s %s planted.c" % (compiler, level), self.path(compiler, level, "planted-c.o")
-        wrong = build(compiler, level, [HERE + "/planted.c"], output, only_compile=True)
+        what, output = "%s %s seeded.c" % (compiler, level), self.path(compiler, level, "seeded-c.o")
+        wrong = build(compiler, level, [HERE + "/seeded.c"], output, only_compile=True)
         if wrong:
             return what, wrong
         status, text = check([output])
-        flagged = set(re.findall(r": (planted_\w+): ", text))
-        right = status == 1 and {"planted_no_call", "planted_array"} <= flagged
+        flagged = set(re.findall(r": (seeded_\w+): ", text))
+        right = status == 1 and {"seeded_no_call", "seeded_array"} <= flagged
         return what, None if right else "status %s\n%s" % (status, text)
 
-    def planted_program(self, compiler, library, generated):
-        what, program = compiler + " -DPLANTED", self.path(compiler, "planted-program")
-        wrong = build(compiler, "-O2 -DPLANTED", [generated, HERE + "/run.c"] + library, program)
+    def seeded_program(self, compiler, library, generated):
+        what, program = compiler + " -DSEEDED", self.path(compiler, "seeded-program")
+        wrong = build(compiler, "-O2 -DSEEDED", [generated, HERE + "/run.c"] + library, program)
         if wrong:
             return what, wrong
         status, text = check([program])
@@ -209,7 +209,7 @@ class Matrix:
 
 def main():
     parser = argparse.ArgumentParser(usage=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["sweep", "planted", "vzeroupper"])
+    parser.add_argument("what", choices=["sweep", "seeded", "vzeroupper"])
     parser.add_argument("--functions", type=int, default=40)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--compilers", default="")

@@ -100,16 +100,16 @@ def lacking(processor, file):
 
 
 def check_frames(platform, cc, row, directory, environment):
-    """The library and tests/abi/frames.c, whose planted_ functions must be found."""
+    """The library and tests/abi/frames.c, whose seeded_ functions must be found."""
     unit, library = str(directory / "frames.o"), str(directory / "libacorn.a")
     command = [*cc, *row.flags.split(), "-fexceptions", f"-I{ROOT}/include", "-c", f"{ROOT}/tests/abi/frames.c", "-o", unit]
     if subprocess.run(command, env=environment).returncode:
         return ["tests/abi/frames.c does not compile"]
     (lack, relying), (lack_in_library, _) = lacking(platform.processor, unit), lacking(platform.processor, library)
-    planted = {name for name in relying if name.startswith("planted_")}
-    wrong = [f"{name} switches without a frame or TOC pointer of its own" for name in sorted(lack - planted | lack_in_library)]
-    wrong += [f"{name} was not found to lack what it lacks" for name in sorted(planted - lack)]
-    if not planted and (row.compiler == "gcc" or platform.processor != "s390x"):  # with clang s390x.h keeps nothing there
+    seeded = {name for name in relying if name.startswith("seeded_")}
+    wrong = [f"{name} switches without a frame or TOC pointer of its own" for name in sorted(lack - seeded | lack_in_library)]
+    wrong += [f"{name} was not found to lack what it lacks" for name in sorted(seeded - lack)]
+    if not seeded and (row.compiler == "gcc" or platform.processor != "s390x"):  # with clang s390x.h keeps nothing there
         wrong.append("no function that relies on a frame or TOC pointer was found")
     return wrong
 

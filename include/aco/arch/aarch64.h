@@ -99,15 +99,15 @@ ACO__FORCE_INLINE uintptr_t aco__slot_value(uintptr_t offset)
 }
 
 /* The thread record's address. Linkers turn the first two into constants in executables. */
-ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
+ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
 {
-    aco__where_t where, thread_pointer;
+    aco__tls_ref_t tls, thread_pointer;
     __asm__ volatile("adrp %0,:gottprel:aco__thread\n\t"
                      "ldr %0,[%0,#:gottprel_lo12:aco__thread]\n\t"
                      "mrs %1,tpidr_el0\n\t"
                      "add %0,%0,%1"
-                     : "=&r"(where), "=&r"(thread_pointer));
-    return where;
+                     : "=&r"(tls), "=&r"(thread_pointer));
+    return tls;
 }
 
 #define ACO__STORE(to)                                                                                                 \
@@ -130,13 +130,13 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
     "cmp w9,w10\n\t"                                                                                                   \
     "b.ne 4f\n"                                                                                                        \
     "5:\t"
-#define ACO__FP_RARE(to, from)                                                                                         \
+#define ACO__FP_SLOW(to, from)                                                                                         \
     "4:\tmsr fpcr,x10\n\t"                                                                                             \
     "b 5b\n"
 
-#define ACO__WAY_BACK "adr x2,1f\n\t"
+#define ACO__RESUME_ADDRESS "adr x2,1f\n\t"
 #define ACO__RUNS "str x0," ACO__THREAD(ACO__RUNNING) "\n\t"
-#define ACO__NOBODY_RUNS "str xzr," ACO__THREAD(ACO__RUNNING) "\n\t"
+#define ACO__NOTHING_RUNS "str xzr," ACO__THREAD(ACO__RUNNING) "\n\t"
 #define ACO__ARRIVAL "1:\t" ACO__LANDING_PAD
 
 /* ---- Generators ---- */
@@ -165,13 +165,13 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
     "cmp x9,x3\n\t"                                                                                                    \
     "b.ne 2f\n\t"                                                                                                      \
     "add sp,sp,#128\n\t"
-#define ACO__REFUSED                                                                                                   \
+#define ACO__NOT_INNERMOST                                                                                                   \
     "mov x0,#1\n\t"                                                                                                    \
     "b 3f\n"
 #define ACO__ROOM                                                                                                      \
     "sub sp,sp,#128\n\t"                                                                                               \
     "mov x3,sp\n"
-#define ACO__NESTED_ROOM                                                                                               \
+#define ACO__IN_STACK_ROOM                                                                                               \
     "adr %2,1f\n"                                                                                                      \
     "1:\tsub sp,sp,#256\n\t"                                                                                           \
     "mov %0,sp\n\t"                                                                                                    \

@@ -58,11 +58,11 @@
 #ifdef __thumb__
 #define ACO__FRAME_REGISTER "r7"
 #define ACO__OTHER_FRAME "r11"
-#define ACO__PLACE(label) label "+1"
+#define ACO__LABEL_ADDRESS(label) label "+1"
 #else
 #define ACO__FRAME_REGISTER "r11"
 #define ACO__OTHER_FRAME "r7"
-#define ACO__PLACE(label) label
+#define ACO__LABEL_ADDRESS(label) label
 #endif
 
 #ifdef __clang__
@@ -92,11 +92,11 @@
 /* The thread record's address. Its offset from the thread pointer is the process's: that the compiler may keep. The literal
  * stands where it is needed, since one in a pool may be too far away. */
 #if __ARM_ARCH >= 7 || defined(__ARM_ARCH_6K__) || defined(__ARM_ARCH_6KZ__) || defined(__ARM_ARCH_6ZK__)
-#define ACO__WHERE aco__where_t where
+#define ACO__TLS_REF aco__tls_ref_t tls
 #define ACO__READ_TP "mrc p15,0,%0,c13,c0,3\n\t"
 #define ACO__CLOBBERS_OF_READ_TP
 #else /* a helper function, which changes little */
-#define ACO__WHERE register aco__where_t where __asm__("r0")
+#define ACO__TLS_REF register aco__tls_ref_t tls __asm__("r0")
 #define ACO__READ_TP "bl __aeabi_read_tp\n\t"
 #define ACO__CLOBBERS_OF_READ_TP : "r12", "lr", "cc"
 #endif
@@ -110,9 +110,9 @@
 #define ACO__PC_AHEAD "8"
 #endif
 
-ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
+ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
 {
-    ACO__WHERE;
+    ACO__TLS_REF;
     uintptr_t offset;
     __asm__("ldr %0,8f\n"
             ACO__FROM_GOT
@@ -123,8 +123,8 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
             : "=r"(offset));
     __asm__ volatile(ACO__READ_TP
                      "add %0,%0,%1"
-                     : "=&r"(where) : "r"(offset) ACO__CLOBBERS_OF_READ_TP);
-    return where;
+                     : "=&r"(tls) : "r"(offset) ACO__CLOBBERS_OF_READ_TP);
+    return tls;
 }
 
 #define ACO__STORE(to)                                                                                                 \
@@ -150,14 +150,14 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
     "bics r2,r2,#0x9f\n\t"                                                                                             \
     "bne 4f\n"                                                                                                         \
     "5:\t"
-#define ACO__FP_RARE(to, from)                                                                                         \
+#define ACO__FP_SLOW(to, from)                                                                                         \
     "4:\tvmsr fpscr,r5\n\t"                                                                                            \
     "b 5b\n"
 #endif
 
-#define ACO__WAY_BACK "adr r5," ACO__PLACE("1f") "\n\t"
+#define ACO__RESUME_ADDRESS "adr r5," ACO__LABEL_ADDRESS("1f") "\n\t"
 #define ACO__RUNS "str r0," ACO__FIELD(ACO__THREAD, ACO__RUNNING) "\n\t"
-#define ACO__NOBODY_RUNS                                                                                               \
+#define ACO__NOTHING_RUNS                                                                                               \
     "mov r2,#0\n\t"                                                                                                    \
     "str r2," ACO__FIELD(ACO__THREAD, ACO__RUNNING) "\n\t"
 /* Behind a jump. adr counts from a multiple of 4, and a Thumb function's section is one of 2 only, unless something in it
@@ -168,7 +168,7 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
 #define ACO__SWAP(one, other) "mov r12," one "\n\tmov " one "," other "\n\tmov " other ",r12\n\t"
 #define ACO__TO_PEER                                                                                                   \
     "mov r5,r0\n\t"                                                                                                    \
-    "adr r0," ACO__PLACE("1f") "\n\t"                                                                                  \
+    "adr r0," ACO__LABEL_ADDRESS("1f") "\n\t"                                                                                  \
     "mov " ACO__OTHER_FRAME ",r1\n\t"                                                                                  \
     ACO__SWAP(ACO__FRAME_REGISTER, "r1") ACO__SWAP("r6", "r4")
 #define ACO__SWAP_SP ACO__SWAP("sp", "r3")
@@ -195,14 +195,14 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
     "cmp sp,r3\n\t"                                                                                                    \
     "bne 2f\n\t"                                                                                                       \
     "add sp,sp,#128\n\t"
-#define ACO__REFUSED                                                                                                   \
+#define ACO__NOT_INNERMOST                                                                                                   \
     "mov r0,#1\n\t"                                                                                                    \
     "b 3f\n"
 #define ACO__ROOM                                                                                                      \
     "sub sp,sp,#128\n\t"                                                                                               \
     "mov r3,sp\n"
-#define ACO__NESTED_ROOM                                                                                               \
-    "adr %2," ACO__PLACE("1f") "\n\t"                                                                                  \
+#define ACO__IN_STACK_ROOM                                                                                               \
+    "adr %2," ACO__LABEL_ADDRESS("1f") "\n\t"                                                                                  \
     ".p2align 2\n1:\n\t"                                                                                               \
     "sub sp,sp,#256\n\t"                                                                                               \
     "mov %0,sp\n\t"                                                                                                    \

@@ -28,7 +28,7 @@
 #define ACO__BLOCK(offset) offset "(%%eax)"
 #define ACO__LEAVING(offset) offset "(%%ebx)"
 #define ACO__ENTERED(offset) offset "(%%edx)"
-#ifdef ACO__WHERE_IS_ADDRESS
+#ifdef ACO__TLS_REF_IS_ADDRESS
 #define ACO__THREAD(offset) offset "(%%edi)"
 #else
 #define ACO__THREAD(offset) "%%gs:" offset "(%%edi)"
@@ -98,7 +98,7 @@
     "call " label "f\n\t" ACO__NO_FRAME("eip")                                                                         \
     label ":\tpopl " reg "\n" ACO__FRAME_AGAIN "\t"
 
-#ifndef ACO__WHERE_IS_ADDRESS
+#ifndef ACO__TLS_REF_IS_ADDRESS
 
 /* The thread record's offset from the thread pointer. */
 
@@ -111,23 +111,23 @@
 #define ACO__FIND_THREAD(reg) "movl aco__thread@indntpoff," reg "\n\t"
 #endif
 
-ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
+ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
 {
-    aco__where_t where;
-    __asm__ volatile(ACO__FIND_THREAD("%0") : "=r"(where) : : "cc");
-    return where;
+    aco__tls_ref_t tls;
+    __asm__ volatile(ACO__FIND_THREAD("%0") : "=r"(tls) : : "cc");
+    return tls;
 }
 
-ACO__FORCE_INLINE aco__thread_t *aco__self_at(aco__where_t where)
+ACO__FORCE_INLINE aco__thread_t *aco__self_at(aco__tls_ref_t tls)
 {
-    __asm__ volatile("addl %%gs:0,%0" : "+r"(where) : : "cc");
-    return (aco__thread_t *)where;
+    __asm__ volatile("addl %%gs:0,%0" : "+r"(tls) : : "cc");
+    return (aco__thread_t *)tls;
 }
 
-ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
+ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__tls_ref_t tls)
 {
     struct aco_s *co;
-    __asm__ volatile("movl %%gs:" ACO__RUNNING "(%1),%0" : "=r"(co) : "r"(where));
+    __asm__ volatile("movl %%gs:" ACO__RUNNING "(%1),%0" : "=r"(co) : "r"(tls));
     return co;
 }
 
@@ -135,11 +135,11 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
 
 /* edx := the arrival label. */
 #ifdef __PIC__
-#define ACO__WAY_BACK                                                                                                  \
+#define ACO__RESUME_ADDRESS                                                                                                  \
     ACO__FIND_SELF("8", "%%edx")                                                                                       \
     "addl $(1f-8b),%%edx\n\t"
 #else
-#define ACO__WAY_BACK "movl $1f,%%edx\n\t"
+#define ACO__RESUME_ADDRESS "movl $1f,%%edx\n\t"
 #endif
 
 /* Store the leaving side; edx holds the way back. */
@@ -166,7 +166,7 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
     "je 6f\n"                                                                                                          \
     "2:\tldmxcsr " from(ACO__MXCSR) "\n"                                                                               \
     "3:\t"
-#define ACO__MXCSR_RARE(to, from)                                                                                      \
+#define ACO__MXCSR_SLOW(to, from)                                                                                      \
     "6:\tmovl " to(ACO__MXCSR) ",%%edx\n\t"                                                                            \
     "xorl " from(ACO__MXCSR) ",%%edx\n\t"                                                                              \
     "andl $-64,%%edx\n\t"                                                                                              \
@@ -181,8 +181,8 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
     "cmpw " from(ACO__X87CW) ",%%dx\n\t"                                                                               \
     "jne 4f\n"                                                                                                         \
     "5:\t"
-#define ACO__FP_RARE(to, from)                                                                                         \
-    ACO__MXCSR_RARE(to, from)                                                                                          \
+#define ACO__FP_SLOW(to, from)                                                                                         \
+    ACO__MXCSR_SLOW(to, from)                                                                                          \
     "4:\tfnclex\n\t"                                                                                                   \
     "fldcw " from(ACO__X87CW) "\n\t"                                                                                   \
     "jmp 5b\n"
@@ -192,7 +192,7 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
 /* At the jump: eax = co, edi = thread record, ecx = the value. At 1, from a coroutine's yield or end: the same, eax perhaps
  * with the arrival mark; ebp and esp are ours again. */
 #define ACO__RESUME(fp_swap, fp_rare)                                                                                  \
-    __asm__ volatile(ACO__WAY_BACK                                                                                     \
+    __asm__ volatile(ACO__RESUME_ADDRESS                                                                                     \
                      "movl %%eax," ACO__THREAD(ACO__RUNNING) "\n\t"                                                    \
                      ACO__STORE(ACO__THREAD)                                                                           \
                      fp_swap(ACO__THREAD, ACO__BLOCK)                                                                  \
@@ -200,12 +200,12 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
                      fp_rare(ACO__THREAD, ACO__BLOCK)                                                                  \
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      ACO__RESUMER_BASE                                                                                 \
-                     : "+a"(co), "+D"(where), "+c"(value) : : "ebx", ACO__CLOBBERS)
+                     : "+a"(co), "+D"(tls), "+c"(value) : : "ebx", ACO__CLOBBERS)
 
 /* At the jump: eax = co, edi = thread record and ecx = the value, which the resumer finds there. At 1, from a resume: the
  * same, perhaps of another thread; eax perhaps with the arrival mark. */
 #define ACO__YIELD(fp_swap, fp_rare)                                                                                   \
-    __asm__ volatile(ACO__WAY_BACK                                                                                     \
+    __asm__ volatile(ACO__RESUME_ADDRESS                                                                                     \
                      "movl $0," ACO__THREAD(ACO__RUNNING) "\n\t"                                                       \
                      ACO__STORE(ACO__BLOCK)                                                                            \
                      fp_swap(ACO__BLOCK, ACO__THREAD)                                                                  \
@@ -213,11 +213,11 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
                      fp_rare(ACO__BLOCK, ACO__THREAD)                                                                  \
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      ACO__RUNNING_BASE                                                                                 \
-                     : "+a"(co), "+D"(where), "+c"(value) : : "ebx", ACO__CLOBBERS)
+                     : "+a"(co), "+D"(tls), "+c"(value) : : "ebx", ACO__CLOBBERS)
 
 /* From coroutine to coroutine: what a yield stores, what a resume loads. At 1: as after a yield. */
 #define ACO__TRANSFER(fp_swap, fp_rare)                                                                                \
-    __asm__ volatile(ACO__WAY_BACK                                                                                     \
+    __asm__ volatile(ACO__RESUME_ADDRESS                                                                                     \
                      "movl %%eax," ACO__THREAD(ACO__RUNNING) "\n\t"                                                    \
                      ACO__STORE(ACO__LEAVING)                                                                          \
                      fp_swap(ACO__LEAVING, ACO__BLOCK)                                                                 \
@@ -225,17 +225,17 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
                      fp_rare(ACO__LEAVING, ACO__BLOCK)                                                                 \
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      ACO__RUNNING_BASE                                                                                 \
-                     : "+a"(co), "+D"(where), "+c"(value), "+r"(leaving) : : ACO__CLOBBERS)
+                     : "+a"(co), "+D"(tls), "+c"(value), "+r"(leaving) : : ACO__CLOBBERS)
 #define ACO__LEAVING_REGISTER __asm__("ebx")
 
 /* Without a way back. */
 #define ACO__EXIT                                                                                                      \
     __asm__ volatile("movl $0," ACO__THREAD(ACO__RUNNING) "\n\t"                                                       \
                      ACO__LEAVE(ACO__THREAD)                                                                           \
-                     : : "a"(word), "D"(where), "c"(value) : "memory")
+                     : : "a"(tagged), "D"(tls), "c"(value) : "memory")
 #define ACO__ENTER                                                                                                     \
     __asm__ volatile(ACO__LEAVE(ACO__ENTERED)                                                                          \
-                     : : "d"(co), "a"(word), "D"(where), "c"(value) : "memory")
+                     : : "d"(co), "a"(tagged), "D"(tls), "c"(value) : "memory")
 
 /* ---- Generators: as in x86_64.h ----
  *
@@ -247,18 +247,18 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
  *   eax   own stack: 0 when the leaving side has ended, else not */
 #define ACO__PEER_BASE __asm__("ebx")
 #ifdef __PIC__
-#define ACO__PUSH_WAY_BACK                                                                                             \
+#define ACO__PUSH_RESUME_ADDRESS                                                                                             \
     "call 8f\n\t" ACO__NO_FRAME("eip")                                                                                 \
     "8:\taddl $(1f-8b),(%%esp)\n\t"
-#define ACO__NESTED_WAY_BACK                                                                                           \
+#define ACO__IN_STACK_RESUME_ADDRESS                                                                                           \
     ACO__FIND_SELF("8", "%%ecx")                                                                                       \
     "addl $(1f-8b),%%ecx\n\t"
 #else
-#define ACO__PUSH_WAY_BACK "pushl $1f\n\t" ACO__NO_FRAME("eip")
-#define ACO__NESTED_WAY_BACK "movl $1f,%%ecx\n\t"
+#define ACO__PUSH_RESUME_ADDRESS "pushl $1f\n\t" ACO__NO_FRAME("eip")
+#define ACO__IN_STACK_RESUME_ADDRESS "movl $1f,%%ecx\n\t"
 #endif
-#define ACO__EXCHANGE                                                                                                  \
-    __asm__ volatile(ACO__PUSH_WAY_BACK ACO__CLEAR_UPPER                                                               \
+#define ACO__PEER_SWAP                                                                                                  \
+    __asm__ volatile(ACO__PUSH_RESUME_ADDRESS ACO__CLEAR_UPPER                                                               \
                      "xchgl %%ebp,%%edi\n\t"                                                                           \
                      "xchgl %%esi,%%ebx\n\t"                                                                           \
                      "xchgl %%esp,%%ecx\n\t"                                                                           \
@@ -267,7 +267,7 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
                      ACO__FRAME_AGAIN                                                                                  \
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      : "=a"(pc), "+D"(bp), "+c"(sp), "+r"(base), "+d"(value) : : ACO__CLOBBERS_OF_ALL)
-#define ACO__EXCHANGE_LAST                                                                                             \
+#define ACO__PEER_SWAP_LAST                                                                                             \
     __asm__ volatile(ACO__CLEAR_UPPER                                                                                  \
                      "xorl %%eax,%%eax\n\t"                                                                            \
                      "movl %%ebx,%%esi\n\t"                                                                            \
@@ -286,10 +286,10 @@ __extension__ register void *aco__stack_pointer __asm__("esp");
 #define ACO__MOVES_STACK , "+r"(aco__stack_pointer)
 #endif
 
-#define ACO__NESTED_RESUME                                                                                             \
+#define ACO__IN_STACK_RESUME                                                                                             \
     __asm__ volatile("cmpl %%eax,%%esp\n\t"                                                                            \
                      "jne 2f\n\t"                                                                                      \
-                     "movl %%ecx,%%eax\n\t" ACO__NESTED_WAY_BACK ACO__CLEAR_UPPER                                      \
+                     "movl %%ecx,%%eax\n\t" ACO__IN_STACK_RESUME_ADDRESS ACO__CLEAR_UPPER                                      \
                      "xchgl %%esi,%%ebx\n\t"                                                                           \
                      "xchgl %%ebp,%%edi\n\t"                                                                           \
                      ACO__NO_FRAME("eip")                                                                              \
@@ -301,8 +301,8 @@ __extension__ register void *aco__stack_pointer __asm__("esp");
                      "movl %%esp,%%eax\n"                                                                              \
                      "3:"                                                                                              \
                      : "+c"(pc), "+a"(sp), "+D"(bp), "+r"(base), "+d"(value) ACO__MOVES_STACK : : ACO__CLOBBERS_OF_ALL)
-#define ACO__NESTED_YIELD                                                                                              \
-    __asm__ volatile("movl %%ecx,%%eax\n\t" ACO__NESTED_WAY_BACK ACO__CLEAR_UPPER                                      \
+#define ACO__IN_STACK_YIELD                                                                                              \
+    __asm__ volatile("movl %%ecx,%%eax\n\t" ACO__IN_STACK_RESUME_ADDRESS ACO__CLEAR_UPPER                                      \
                      "xchgl %%esi,%%ebx\n\t"                                                                           \
                      "xchgl %%ebp,%%edi\n\t"                                                                           \
                      ACO__NO_FRAME("eip")                                                                              \
@@ -311,7 +311,7 @@ __extension__ register void *aco__stack_pointer __asm__("esp");
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      : "+c"(pc), "+D"(bp), "+r"(base), "+d"(value) ACO__MOVES_STACK : : "eax", ACO__CLOBBERS_OF_ALL)
 /* From a function that calls nothing, esp may be beside a multiple of 16; the consumer may call before it has its own again. */
-#define ACO__NESTED_LAST                                                                                               \
+#define ACO__IN_STACK_LAST                                                                                               \
     __asm__ volatile(ACO__CLEAR_UPPER                                                                                  \
                      "movl %%ecx,%%eax\n\t"                                                                            \
                      "xorl %%ecx,%%ecx\n\t"                                                                            \
@@ -327,14 +327,14 @@ __extension__ register void *aco__stack_pointer __asm__("esp");
 #else
 #define ACO__HERE(reg) "8:\tmovl $8b," reg "\n\t"
 #endif
-#define ACO__NESTED_BEGIN                                                                                              \
+#define ACO__IN_STACK_BEGIN                                                                                              \
     __asm__ volatile(ACO__HERE("%2")                                                                                   \
                      "addl $-128,%%esp\n\t"                                                                            \
                      "andl $-16,%%esp\n\t"                                                                             \
                      "movl %%esp,%0\n\t"                                                                               \
                      "movl %%ebp,%1"                                                                                   \
                      : "=&r"(sp), "=&r"(bp), "=&r"(here) ACO__MOVES_STACK : : "memory", "cc")
-#define ACO__NESTED_END(outer)                                                                                         \
+#define ACO__IN_STACK_END(outer)                                                                                         \
     __asm__ volatile("movl %0,%%esp" : "+r"(outer) ACO__MOVES_STACK : : "memory")
 #define ACO__STACK_POINTER(sp, zero)                                                                                   \
     __asm__ volatile("movl %%esp,%0\n\t"                                                                               \
@@ -353,6 +353,6 @@ enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 3, ACO__START_ARGUMENT = 8, 
 /* A function that a switch enters from its beginning: what it finds in the registers that cross every switch. */
 #define ACO__ARRIVAL_ABI __attribute__((regparm(3)))
 #define ACO__ARRIVAL_PARAMETERS                                                                                        \
-    __attribute__((unused)) uintptr_t word, __attribute__((unused)) uintptr_t aco__way_back, __attribute__((unused)) void *value
+    __attribute__((unused)) uintptr_t tagged, __attribute__((unused)) uintptr_t aco__resume_address, __attribute__((unused)) void *value
 
 #endif

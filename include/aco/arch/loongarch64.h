@@ -68,13 +68,13 @@
         "$s1", "$s2", "$s3", "$s4", "$s5", "$s6", "$s7", "memory" ACO__CLOBBER_FP
 
 /* The thread record's address. */
-ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
+ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
 {
-    aco__where_t where;
+    aco__tls_ref_t tls;
     __asm__ volatile("la.tls.ie %0,aco__thread\n\t"
                      "add.d %0,%0,$tp"
-                     : "=r"(where));
-    return where;
+                     : "=r"(tls));
+    return tls;
 }
 
 #define ACO__STORE(to)                                                                                                 \
@@ -101,16 +101,16 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
     "andi $t2,$t2,0x31f\n\t"                                                                                           \
     "bnez $t2,4f\n"                                                                                                    \
     "5:\t"
-#define ACO__FP_RARE(to, from)                                                                                         \
+#define ACO__FP_SLOW(to, from)                                                                                         \
     "4:\txor $t0,$t0,$t2\n\t"                                                                                          \
     "bstrpick.d $t0,$t0,23,0\n\t"                                                                                      \
     "movgr2fcsr $fcsr0,$t0\n\t"                                                                                        \
     "b 5b\n"
 #endif
 
-#define ACO__WAY_BACK "la.pcrel $a2,1f\n\t"
+#define ACO__RESUME_ADDRESS "la.pcrel $a2,1f\n\t"
 #define ACO__RUNS "st.d $a0," ACO__THREAD(ACO__RUNNING) "\n\t"
-#define ACO__NOBODY_RUNS "st.d $zero," ACO__THREAD(ACO__RUNNING) "\n\t"
+#define ACO__NOTHING_RUNS "st.d $zero," ACO__THREAD(ACO__RUNNING) "\n\t"
 #define ACO__ARRIVAL "1:\t"
 
 /* ---- Generators ---- */
@@ -137,13 +137,13 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
 #define ACO__IF_INNERMOST                                                                                              \
     "bne $sp,$a3,2f\n\t"                                                                                               \
     "addi.d $sp,$sp,128\n\t"
-#define ACO__REFUSED                                                                                                   \
+#define ACO__NOT_INNERMOST                                                                                                   \
     "li.w $a0,1\n\t"                                                                                                   \
     "b 3f\n"
 #define ACO__ROOM                                                                                                      \
     "addi.d $sp,$sp,-128\n\t"                                                                                          \
     "move $a3,$sp\n"
-#define ACO__NESTED_ROOM                                                                                               \
+#define ACO__IN_STACK_ROOM                                                                                               \
     "la.pcrel %2,1f\n"                                                                                                 \
     "1:\taddi.d $sp,$sp,-256\n\t"                                                                                      \
     "move %0,$sp\n\t"                                                                                                  \

@@ -88,26 +88,26 @@
 
 /* The thread record's address. Linkers turn the load into a constant in executables. */
 #ifdef __PCREL__
-ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
+ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
 {
-    aco__where_t where;
+    aco__tls_ref_t tls;
     __asm__ volatile("pld %0,aco__thread@got@tprel@pcrel\n\t"
                      "add %0,%0,aco__thread@tls@pcrel"
-                     : "=&b"(where));
-    return where;
+                     : "=&b"(tls));
+    return tls;
 }
 #else
-ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
+ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
 {
-    aco__where_t where;
+    aco__tls_ref_t tls;
     register void *toc __asm__("r2"); /* an operand: else a function that calls nothing may be without */
     __asm__ volatile("" : "=r"(toc));
     __asm__ volatile("addis %0,2,aco__thread@got@tprel@ha\n\t"
                      "ld %0,aco__thread@got@tprel@l(%0)\n\t"
                      "add %0,%0,aco__thread@tls"
-                     : "=&b"(where)
+                     : "=&b"(tls)
                      : "r"(toc));
-    return where;
+    return tls;
 }
 #endif
 
@@ -142,7 +142,7 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
     "cmpw 10,11\n\t"                                                                                                   \
     "bne 4f\n"                                                                                                         \
     "5:\t"
-#define ACO__FP_RARE(to, from)                                                                                         \
+#define ACO__FP_SLOW(to, from)                                                                                         \
     "4:\tlwz 9," from(ACO__FP_CONTROL) "\n\t"                                                                          \
     "lhz 10," from(ACO__FP_CONTROL2) "\n\t"                                                                            \
     "sldi 10,10,32\n\t"                                                                                                \
@@ -151,9 +151,9 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
     "mtfsf 255,0,1,0\n\t"                                                                                              \
     "b 5b\n"
 
-#define ACO__WAY_BACK ACO__ADDRESS("5", "1f")
+#define ACO__RESUME_ADDRESS ACO__ADDRESS("5", "1f")
 #define ACO__RUNS "std 3," ACO__THREAD(ACO__RUNNING) "\n\t"
-#define ACO__NOBODY_RUNS                                                                                               \
+#define ACO__NOTHING_RUNS                                                                                               \
     "li 9,0\n\t"                                                                                                       \
     "std 9," ACO__THREAD(ACO__RUNNING) "\n\t"
 #define ACO__ARRIVAL "1:\t" ACO__OWN_TOC
@@ -186,7 +186,7 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
     "cmpd 1,6\n\t"                                                                                                     \
     "bne 2f\n\t"                                                                                                       \
     "addi 1,1,224\n\t"
-#define ACO__REFUSED                                                                                                   \
+#define ACO__NOT_INNERMOST                                                                                                   \
     "li 3,1\n\t"                                                                                                       \
     "b 3f\n"
 #define ACO__ROOM                                                                                                      \
@@ -195,7 +195,7 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
     "mr 6,1\n"
 
 /* 288 lower. The generator's first frame has the consumer's back chain above it; it stays where it is for ACO__WRITE_SP. */
-#define ACO__NESTED_ROOM                                                                                               \
+#define ACO__IN_STACK_ROOM                                                                                               \
     ACO__ADDRESS("%2", "1f")                                                                                           \
     "ld %0,0(1)\n\t"                                                                                                   \
     "1:\tstdu %0,-288(1)\n\t"                                                                                          \

@@ -14,12 +14,12 @@
  * An architecture file gives besides, as strings of instructions unless told otherwise:
  *
  *   ACO__BLOCK, ACO__LEAVING, ACO__THREAD   how it addresses what FIRST, FIFTH and SECOND point to; `to` and `from` below
- *   ACO__WAY_BACK                label 1's address to where ACO__STORE expects it
- *   ACO__RUNS, ACO__NOBODY_RUNS  `running` of the thread record := FIRST; := NULL
+ *   ACO__RESUME_ADDRESS                label 1's address to where ACO__STORE expects it
+ *   ACO__RUNS, ACO__NOTHING_RUNS  `running` of the thread record := FIRST; := NULL
  *   ACO__STORE(to)               stores the leaving side
  *   ACO__LEAVE(from)             loads the arriving side and goes there. Between the first and the last of its loads the unwinder
  *                                has nothing to hold on to
- *   ACO__FP_SWAP(to, from), ACO__FP_RARE(to, from)
+ *   ACO__FP_SWAP(to, from), ACO__FP_SLOW(to, from)
  *                                environments of their own, if the coroutine has one (x86_64.h says why so); RARE stands behind
  *                                the jump. Not defined: there are none
  *   ACO__ARRIVAL                 label 1, and what a place that is jumped to begins with
@@ -32,8 +32,8 @@
  *   ACO__LAST_TO_PEER, ACO__LAST_GO   the same for the last time: nothing of the leaving side is kept, FIRST becomes 0
  *   ACO__SWAP_SP, ACO__LOAD_SP   the stack pointer and FOURTH exchanged; FOURTH to the stack pointer
  *   ACO__ALIGN_SP                the stack pointer rounded down, where it is not always aligned. Not defined: nothing
- *   ACO__IF_INNERMOST, ACO__REFUSED, ACO__ROOM   for ACO__NESTED_RESUME
- *   ACO__NESTED_ROOM             %0 := the stack pointer - (ACO__ARGUMENTS_ROOM and room to begin in), which it becomes too;
+ *   ACO__IF_INNERMOST, ACO__NOT_INNERMOST, ACO__ROOM   for ACO__IN_STACK_RESUME
+ *   ACO__IN_STACK_ROOM             %0 := the stack pointer - (ACO__ARGUMENTS_ROOM and room to begin in), which it becomes too;
  *                                for the unwinder, %1 := the frame pointer and %2 := this place
  *   ACO__READ_SP, ACO__WRITE_SP  %0 := the stack pointer, %1 := 0; the stack pointer := %0
  *   ACO__STACK_REGISTER          the stack pointer's name
@@ -69,7 +69,7 @@
 
 #ifndef ACO__FP_SWAP
 #define ACO__FP_SWAP(to, from)
-#define ACO__FP_RARE(to, from) "nop\n"
+#define ACO__FP_SLOW(to, from) "nop\n"
 #endif
 #define ACO__FP_NONE(to, from)
 #define ACO__FP_NEVER(to, from) "nop\n"
@@ -92,7 +92,7 @@
 #define ACO__IN_REGISTERS(statement)                                                                                   \
     do {                                                                                                               \
         register struct aco_s *aco__first __asm__(ACO__FIRST) = co;                                                    \
-        register aco__where_t aco__second __asm__(ACO__SECOND) = where;                                                \
+        register aco__tls_ref_t aco__second __asm__(ACO__SECOND) = tls;                                                \
         register void *aco__fourth __asm__(ACO__FOURTH) = value;                                                       \
         statement;                                                                                                     \
         co = ACO__HELD(aco__first);                                                                                    \
@@ -103,7 +103,7 @@
 /* At the jump: the control block, the thread record and the value are in their registers. At 1, from a coroutine's yield or end:
  * the same, the block's address perhaps with the arrival mark; frame and stack pointer are ours again. */
 #define ACO__RESUME(fp_swap, fp_rare)                                                                                  \
-    ACO__IN_REGISTERS(__asm__ volatile(ACO__WAY_BACK                                                                   \
+    ACO__IN_REGISTERS(__asm__ volatile(ACO__RESUME_ADDRESS                                                                   \
                                        ACO__RUNS                                                                       \
                                        ACO__STORE(ACO__THREAD)                                                         \
                                        fp_swap(ACO__THREAD, ACO__BLOCK)                                                \
@@ -116,8 +116,8 @@
 /* At the jump: the same, which the resumer finds there. At 1, from a resume: the same, perhaps of another thread; the block's
  * address perhaps with the arrival mark. */
 #define ACO__YIELD(fp_swap, fp_rare)                                                                                   \
-    ACO__IN_REGISTERS(__asm__ volatile(ACO__WAY_BACK                                                                   \
-                                       ACO__NOBODY_RUNS                                                                \
+    ACO__IN_REGISTERS(__asm__ volatile(ACO__RESUME_ADDRESS                                                                   \
+                                       ACO__NOTHING_RUNS                                                                \
                                        ACO__STORE(ACO__BLOCK)                                                          \
                                        fp_swap(ACO__BLOCK, ACO__THREAD)                                                \
                                        ACO__LEAVE(ACO__THREAD)                                                         \
@@ -128,7 +128,7 @@
 
 /* From coroutine to coroutine: what a yield stores, what a resume loads. At 1: as after a yield. */
 #define ACO__TRANSFER(fp_swap, fp_rare)                                                                                \
-    ACO__IN_REGISTERS(__asm__ volatile(ACO__WAY_BACK                                                                   \
+    ACO__IN_REGISTERS(__asm__ volatile(ACO__RESUME_ADDRESS                                                                   \
                                        ACO__RUNS                                                                       \
                                        ACO__STORE(ACO__LEAVING)                                                        \
                                        fp_swap(ACO__LEAVING, ACO__BLOCK)                                               \
@@ -142,18 +142,18 @@
 /* Without a way back; whatever else they change was nobody's any more. */
 #define ACO__EXIT                                                                                                      \
     do {                                                                                                               \
-        register uintptr_t aco__first __asm__(ACO__FIRST) = word;                                                      \
-        register aco__where_t aco__second __asm__(ACO__SECOND) = where;                                                \
+        register uintptr_t aco__first __asm__(ACO__FIRST) = tagged;                                                      \
+        register aco__tls_ref_t aco__second __asm__(ACO__SECOND) = tls;                                                \
         register void *aco__fourth __asm__(ACO__FOURTH) = value;                                                       \
-        __asm__ volatile(ACO__NOBODY_RUNS                                                                              \
+        __asm__ volatile(ACO__NOTHING_RUNS                                                                              \
                          ACO__LEAVE(ACO__THREAD)                                                                       \
                          : : "r"(aco__first), "r"(aco__second), "r"(aco__fourth) : "memory");                          \
     } while (0)
 #define ACO__ENTER                                                                                                     \
     do {                                                                                                               \
         register struct aco_s *aco__fifth __asm__(ACO__FIFTH) = co;                                                    \
-        register uintptr_t aco__first __asm__(ACO__FIRST) = word;                                                      \
-        register aco__where_t aco__second __asm__(ACO__SECOND) = where;                                                \
+        register uintptr_t aco__first __asm__(ACO__FIRST) = tagged;                                                      \
+        register aco__tls_ref_t aco__second __asm__(ACO__SECOND) = tls;                                                \
         register void *aco__fourth __asm__(ACO__FOURTH) = value;                                                       \
         __asm__ volatile(ACO__LEAVE(ACO__LEAVING)                                                                      \
                          : : "r"(aco__fifth), "r"(aco__first), "r"(aco__second), "r"(aco__fourth) : "memory");         \
@@ -170,7 +170,7 @@
     register void *aco__third __asm__(ACO__THIRD) = value
 
 /* With FOURTH, which takes `fourth` there and brings it back; and without. `moves_stack`: ACO__MOVES_STACK or nothing. */
-#define ACO__EXCHANGE_FIVE(instructions, fourth, moves_stack)                                                          \
+#define ACO__PEER_SWAP_FIVE(instructions, fourth, moves_stack)                                                          \
     do {                                                                                                               \
         ACO__PEER;                                                                                                     \
         register void *aco__fourth __asm__(ACO__FOURTH) = fourth;                                                      \
@@ -182,7 +182,7 @@
         fourth = ACO__HELD(aco__fourth);                                                                               \
         value = ACO__HELD(aco__third);                                                                                 \
     } while (0)
-#define ACO__EXCHANGE_FOUR(instructions)                                                                               \
+#define ACO__PEER_SWAP_FOUR(instructions)                                                                               \
     do {                                                                                                               \
         ACO__PEER;                                                                                                     \
         __asm__ volatile(instructions                                                                                  \
@@ -205,9 +205,9 @@
         __asm__ volatile(instructions : : "r"(aco__first), "r"(aco__second), "r"(base), "r"(aco__third) : "memory");   \
     } while (0)
 
-#define ACO__EXCHANGE                                                                                                  \
-    ACO__EXCHANGE_FIVE(ACO__KEEP_FIXED ACO__TO_PEER ACO__SWAP_SP ACO__GO ACO__ARRIVAL ACO__OWN_FIXED, sp, )
-#define ACO__EXCHANGE_LAST ACO__LAST_FIVE(ACO__LAST_TO_PEER ACO__LOAD_SP ACO__LAST_GO, sp)
+#define ACO__PEER_SWAP                                                                                                  \
+    ACO__PEER_SWAP_FIVE(ACO__KEEP_FIXED ACO__TO_PEER ACO__SWAP_SP ACO__GO ACO__ARRIVAL ACO__OWN_FIXED, sp, )
+#define ACO__PEER_SWAP_LAST ACO__LAST_FIVE(ACO__LAST_TO_PEER ACO__LOAD_SP ACO__LAST_GO, sp)
 
 /* What reads or moves the stack pointer stands between ACO__SETTLE_STACKs (../generator.h), and for gcc it says so by an
  * operand. */
@@ -224,33 +224,33 @@ __extension__ register void *aco__stack_pointer __asm__(ACO__STACK_REGISTER);
 /* The same on one stack: the generator's frames stand right below the consumer's, and the stack pointer stays where it is, below
  * both; in the consumer ACO__ARGUMENTS_ROOM lower, as what it calls has its arguments there.
  * The consumer comes only while they are the innermost: while the stack pointer is what it was when they were left (FOURTH).
- * Else FIRST = 1. So ACO__IF_INNERMOST compares, goes to 2 if they are not, and takes the room back; ACO__REFUSED is for FIRST,
+ * Else FIRST = 1. So ACO__IF_INNERMOST compares, goes to 2 if they are not, and takes the room back; ACO__NOT_INNERMOST is for FIRST,
  * and ends with a jump to 3; ACO__ROOM makes the room again, and puts the stack pointer into FOURTH. */
-#define ACO__NESTED_RESUME                                                                                             \
-    ACO__EXCHANGE_FIVE(ACO__IF_INNERMOST ACO__TO_PEER ACO__HAND_OVER_FIXED ACO__GO                                     \
-                       "2:\t" ACO__REFUSED                                                                             \
+#define ACO__IN_STACK_RESUME                                                                                             \
+    ACO__PEER_SWAP_FIVE(ACO__IF_INNERMOST ACO__TO_PEER ACO__HAND_OVER_FIXED ACO__GO                                     \
+                       "2:\t" ACO__NOT_INNERMOST                                                                             \
                        ACO__ARRIVAL ACO__ROOM                                                                          \
                        "3:", sp, ACO__MOVES_STACK)
 #ifdef ACO__HAND_BACK_FIXED
-#define ACO__NESTED_YIELD                                                                                              \
-    ACO__EXCHANGE_FIVE(ACO__KEEP_FIXED ACO__TO_PEER ACO__HAND_BACK_FIXED ACO__GO ACO__ARRIVAL ACO__OWN_FIXED,          \
+#define ACO__IN_STACK_YIELD                                                                                              \
+    ACO__PEER_SWAP_FIVE(ACO__KEEP_FIXED ACO__TO_PEER ACO__HAND_BACK_FIXED ACO__GO ACO__ARRIVAL ACO__OWN_FIXED,          \
                        peer->sp, ACO__MOVES_STACK)
-#define ACO__NESTED_LAST ACO__LAST_FIVE(ACO__LAST_TO_PEER ACO__HAND_BACK_FIXED ACO__LAST_GO, peer->sp)
+#define ACO__IN_STACK_LAST ACO__LAST_FIVE(ACO__LAST_TO_PEER ACO__HAND_BACK_FIXED ACO__LAST_GO, peer->sp)
 #else
-#define ACO__NESTED_YIELD ACO__EXCHANGE_FOUR(ACO__TO_PEER ACO__GO ACO__ARRIVAL)
+#define ACO__IN_STACK_YIELD ACO__PEER_SWAP_FOUR(ACO__TO_PEER ACO__GO ACO__ARRIVAL)
 #ifndef ACO__ALIGN_SP
 #define ACO__ALIGN_SP
 #endif
-#define ACO__NESTED_LAST ACO__LAST_FOUR(ACO__LAST_TO_PEER ACO__ALIGN_SP ACO__LAST_GO)
+#define ACO__IN_STACK_LAST ACO__LAST_FOUR(ACO__LAST_TO_PEER ACO__ALIGN_SP ACO__LAST_GO)
 #endif
 
 /* Makes room for a generator below the consumer's frame; and back. */
 #ifndef ACO__ADDRESS_RESULT
 #define ACO__ADDRESS_RESULT "=&r"
 #endif
-#define ACO__NESTED_BEGIN                                                                                              \
-    __asm__ volatile(ACO__NESTED_ROOM : "=&r"(sp), "=&r"(bp), ACO__ADDRESS_RESULT(here) ACO__MOVES_STACK : : "memory", "cc")
-#define ACO__NESTED_END(outer) __asm__ volatile(ACO__WRITE_SP : "+r"(outer) ACO__MOVES_STACK : : "memory")
+#define ACO__IN_STACK_BEGIN                                                                                              \
+    __asm__ volatile(ACO__IN_STACK_ROOM : "=&r"(sp), "=&r"(bp), ACO__ADDRESS_RESULT(here) ACO__MOVES_STACK : : "memory", "cc")
+#define ACO__IN_STACK_END(outer) __asm__ volatile(ACO__WRITE_SP : "+r"(outer) ACO__MOVES_STACK : : "memory")
 #define ACO__STACK_POINTER(sp, zero) __asm__ volatile(ACO__READ_SP : "=&r"(sp), "=&r"(zero) ACO__MOVES_STACK)
 
 /* How a generator's function is entered: by aco__generator_begin, on what stands at its stack pointer, in words: 0 the function,
@@ -262,7 +262,7 @@ enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1 };
 /* A function that a switch enters from its beginning: what it finds in the registers that cross every switch. */
 #define ACO__ARRIVAL_ABI
 #define ACO__ARRIVAL_PARAMETERS                                                                                        \
-    __attribute__((unused)) uintptr_t word, __attribute__((unused)) aco__where_t aco__arrival_where,                   \
-        __attribute__((unused)) uintptr_t aco__way_back, __attribute__((unused)) void *value
+    __attribute__((unused)) uintptr_t tagged, __attribute__((unused)) aco__tls_ref_t aco__arrival_tls_ref,                   \
+        __attribute__((unused)) uintptr_t aco__resume_address, __attribute__((unused)) void *value
 
 #endif

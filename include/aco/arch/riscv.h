@@ -102,13 +102,13 @@
 #endif
 
 /* The thread record's address. */
-ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
+ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
 {
-    aco__where_t where;
+    aco__tls_ref_t tls;
     __asm__ volatile("la.tls.ie %0,aco__thread\n\t"
                      "add %0,%0,tp"
-                     : "=r"(where));
-    return where;
+                     : "=r"(tls));
+    return tls;
 }
 
 #define ACO__STORE(to)                                                                                                 \
@@ -133,14 +133,14 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
     "lw t1," from(ACO__FP_CONTROL) "\n\t"                                                                              \
     "bne t0,t1,4f\n"                                                                                                   \
     "5:\t"
-#define ACO__FP_RARE(to, from)                                                                                         \
+#define ACO__FP_SLOW(to, from)                                                                                         \
     "4:\tfsrm t1\n\t"                                                                                                  \
     "j 5b\n"
 #endif
 
-#define ACO__WAY_BACK "lla a2,1f\n\t"
+#define ACO__RESUME_ADDRESS "lla a2,1f\n\t"
 #define ACO__RUNS ACO__SAVE "a0," ACO__THREAD(ACO__RUNNING) "\n\t"
-#define ACO__NOBODY_RUNS ACO__SAVE "zero," ACO__THREAD(ACO__RUNNING) "\n\t"
+#define ACO__NOTHING_RUNS ACO__SAVE "zero," ACO__THREAD(ACO__RUNNING) "\n\t"
 #define ACO__ARRIVAL ACO__ALIGN_PAD "1:\t" ACO__LANDING_PAD
 
 /* ---- Generators ---- */
@@ -167,13 +167,13 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
 #define ACO__IF_INNERMOST                                                                                              \
     "bne sp,a3,2f\n\t"                                                                                                 \
     "addi sp,sp,128\n\t"
-#define ACO__REFUSED                                                                                                   \
+#define ACO__NOT_INNERMOST                                                                                                   \
     "li a0,1\n\t"                                                                                                      \
     "j 3f\n"
 #define ACO__ROOM                                                                                                      \
     "addi sp,sp,-128\n\t"                                                                                              \
     "mv a3,sp\n"
-#define ACO__NESTED_ROOM                                                                                               \
+#define ACO__IN_STACK_ROOM                                                                                               \
     "lla %2,1f\n"                                                                                                      \
     "1:\taddi sp,sp,-256\n\t"                                                                                          \
     "mv %0,sp\n\t"                                                                                                     \

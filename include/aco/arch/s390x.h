@@ -72,16 +72,16 @@
         "f6", "f7", "f8", "f9", "f10", "f11", "f12", "f13", "f14", "f15" ACO__CLOBBER_VECTORS
 
 /* The thread record's address. */
-ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
+ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
 {
-    aco__where_t where, thread_pointer;
+    aco__tls_ref_t tls, thread_pointer;
     __asm__ volatile("ear %1,%%a0\n\t"
                      "lgrl %0,aco__thread@indntpoff\n\t"
                      "sllg %1,%1,32\n\t"
                      "ear %1,%%a1\n\t"
                      "la %0,0(%0,%1)"
-                     : "=&a"(where), "=&a"(thread_pointer));
-    return where;
+                     : "=&a"(tls), "=&a"(thread_pointer));
+    return tls;
 }
 
 #define ACO__STORE(to)                                                                                                 \
@@ -105,13 +105,13 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
     "nilf %%r0,0xff0000ff\n\t"                                                                                         \
     "jne 4f\n"                                                                                                         \
     "5:\t"
-#define ACO__FP_RARE(to, from)                                                                                         \
+#define ACO__FP_SLOW(to, from)                                                                                         \
     "4:\tlfpc " from(ACO__FP_CONTROL) "\n\t"                                                                           \
     "j 5b\n"
 
-#define ACO__WAY_BACK "larl %%r4,1f\n\t"
+#define ACO__RESUME_ADDRESS "larl %%r4,1f\n\t"
 #define ACO__RUNS "stg %%r2," ACO__THREAD(ACO__RUNNING) "\n\t"
-#define ACO__NOBODY_RUNS "mvghi " ACO__THREAD(ACO__RUNNING) ",0\n\t"
+#define ACO__NOTHING_RUNS "mvghi " ACO__THREAD(ACO__RUNNING) ",0\n\t"
 #define ACO__ARRIVAL "1:\t"
 
 /* ---- Generators ----
@@ -145,13 +145,13 @@ ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
     "cgr %%r15,%%r5\n\t"                                                                                               \
     "jne 2f\n\t"                                                                                                       \
     "aghi %%r15,240\n\t"
-#define ACO__REFUSED                                                                                                   \
+#define ACO__NOT_INNERMOST                                                                                                   \
     "lghi %%r2,1\n\t"                                                                                                  \
     "j 3f\n"
 #define ACO__ROOM                                                                                                      \
     "aghi %%r15,-240\n\t"                                                                                              \
     "lgr %%r5,%%r15\n"
-#define ACO__NESTED_ROOM                                                                                               \
+#define ACO__IN_STACK_ROOM                                                                                               \
     "larl %2,1f\n"                                                                                                     \
     "1:\taghi %%r15,-432\n\t"                                                                                          \
     "lgr %0,%%r15\n\t"                                                                                                 \

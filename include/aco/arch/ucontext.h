@@ -1,5 +1,5 @@
 /* The fallback: the switches of ../switch.h as functions of the library, on the C library's getcontext(), makecontext() and
- * setcontext(); implemented in src/arch/ucontext.h. For architectures without a switch of their own; works on the others too.
+ * setcontext(); implemented in src/entry/ucontext.c. For architectures without a switch of their own; works on the others too.
  *
  * What it needs of the architecture is a stack that grows down. A library built so does not export what the inline
  * switches find a thread's record by, and has what is declared here instead: units that were compiled otherwise do not link with
@@ -17,7 +17,7 @@
 #define ACO__ENTRY_BELOW_TOP 16
 
 #define ACO__ARRIVAL_ABI
-#define ACO__ARRIVAL_PARAMETERS __attribute__((unused)) uintptr_t word, __attribute__((unused)) void *value
+#define ACO__ARRIVAL_PARAMETERS __attribute__((unused)) uintptr_t tagged, __attribute__((unused)) void *value
 
 /* What aco__generator_begin finds at its stack pointer, and what it calls the function with. */
 enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 2, ACO__START_WORDS = 8 };
@@ -27,15 +27,15 @@ enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 2, 
 extern "C" {
 #endif
 
-ACO_API aco__where_t aco__where_in_tls(void);
-ACO_API uintptr_t aco__switch_resume(aco__where_t where, struct aco_s *co, void **passed, int fp);
-ACO_API uintptr_t aco__switch_yield(aco__where_t where, struct aco_s *co, void **passed, int fp);
-ACO_API uintptr_t aco__switch_transfer(aco__where_t where, struct aco_s *from, struct aco_s *co, void **passed, int fp);
-ACO_API __attribute__((noreturn)) void aco__switch_exit(aco__where_t where, uintptr_t word, void *value);
-ACO_API __attribute__((noreturn)) void aco__switch_enter(aco__where_t where, struct aco_s *co, uintptr_t word, void *value);
+ACO_API aco__tls_ref_t aco__tls_ref_read(void);
+ACO_API uintptr_t aco__switch_resume(aco__tls_ref_t tls, struct aco_s *co, void **value_ref, int fp);
+ACO_API uintptr_t aco__switch_yield(aco__tls_ref_t tls, struct aco_s *co, void **value_ref, int fp);
+ACO_API uintptr_t aco__switch_transfer(aco__tls_ref_t tls, struct aco_s *from, struct aco_s *co, void **value_ref, int fp);
+ACO_API __attribute__((noreturn)) void aco__switch_exit(aco__tls_ref_t tls, uintptr_t tagged, void *value);
+ACO_API __attribute__((noreturn)) void aco__switch_enter(aco__tls_ref_t tls, struct aco_s *co, uintptr_t tagged, void *value);
 /* Those of ../generator.h; on one stack there are none. */
-ACO_API void aco__switch_exchange(aco__context_t *peer, void **passed);
-ACO_API __attribute__((noreturn)) void aco__switch_exchange_last(const aco__context_t *peer, void *value);
+ACO_API void aco__switch_swap(aco__context_t *peer, void **value_ref);
+ACO_API __attribute__((noreturn)) void aco__switch_swap_last(const aco__context_t *peer, void *value);
 
 #ifndef ACO__FP_STATUS /* else there is better */
 #define ACO__FP_STATUS 0

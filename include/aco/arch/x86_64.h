@@ -31,7 +31,7 @@
 #define ACO__BLOCK(offset) offset "(%%rdi)"
 #define ACO__LEAVING(offset) offset "(%%r8)"
 #define ACO__ENTERED(offset) offset "(%%rdx)"
-#ifdef ACO__WHERE_IS_ADDRESS
+#ifdef ACO__TLS_REF_IS_ADDRESS
 #define ACO__THREAD(offset) offset "(%%rsi)"
 #else
 #define ACO__THREAD(offset) "%%fs:" offset "(%%rsi)"
@@ -47,7 +47,7 @@
 #define ACO__RUNNING "40"     /* thread record only */
 
 /* A stack's top is 64-byte aligned; a function is entered with its return address just below a 16-byte boundary. */
-#ifdef _WIN32 /* above the return address there is room for parameters: src/arch/x86_64.h */
+#ifdef _WIN32 /* above the return address there is room for parameters: src/entry/x86_64.inc */
 #define ACO__ENTRY_BELOW_TOP 72
 #else
 #define ACO__ENTRY_BELOW_TOP 8
@@ -122,26 +122,26 @@ ACO__FORCE_INLINE uintptr_t aco__slot_value(uintptr_t offset)
     return value;
 }
 
-#ifndef ACO__WHERE_IS_ADDRESS
+#ifndef ACO__TLS_REF_IS_ADDRESS
 
 /* The thread record's offset from the thread pointer. Linkers turn the load into a constant in executables. */
-ACO__FORCE_INLINE aco__where_t aco__where_in_tls(void)
+ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
 {
-    aco__where_t where;
-    __asm__ volatile("movq aco__thread@gottpoff(%%rip),%0" : "=r"(where));
-    return where;
+    aco__tls_ref_t tls;
+    __asm__ volatile("movq aco__thread@gottpoff(%%rip),%0" : "=r"(tls));
+    return tls;
 }
 
-ACO__FORCE_INLINE aco__thread_t *aco__self_at(aco__where_t where)
+ACO__FORCE_INLINE aco__thread_t *aco__self_at(aco__tls_ref_t tls)
 {
-    __asm__ volatile("addq %%fs:0,%0" : "+r"(where) : : "cc");
-    return (aco__thread_t *)where;
+    __asm__ volatile("addq %%fs:0,%0" : "+r"(tls) : : "cc");
+    return (aco__thread_t *)tls;
 }
 
-ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
+ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__tls_ref_t tls)
 {
     struct aco_s *co;
-    __asm__ volatile("movq %%fs:" ACO__RUNNING "(%1),%0" : "=r"(co) : "r"(where));
+    __asm__ volatile("movq %%fs:" ACO__RUNNING "(%1),%0" : "=r"(co) : "r"(tls));
     return co;
 }
 
@@ -180,7 +180,7 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
     "cmpw " from(ACO__X87CW) ",%%ax\n\t"                                                                               \
     "jne 4f\n"                                                                                                         \
     "5:\t"
-#define ACO__FP_RARE(to, from)                                                                                         \
+#define ACO__FP_SLOW(to, from)                                                                                         \
     "6:\tmovl " to(ACO__MXCSR) ",%%eax\n\t"                                                                            \
     "xorl " from(ACO__MXCSR) ",%%eax\n\t"                                                                              \
     "andl $-64,%%eax\n\t"                                                                                              \
@@ -203,7 +203,7 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
                      fp_rare(ACO__THREAD, ACO__BLOCK)                                                                  \
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      ACO__RESUMER_BASE                                                                                 \
-                     : "+D"(co), "+S"(where), "+c"(value) : : "r8", ACO__CLOBBERS)
+                     : "+D"(co), "+S"(tls), "+c"(value) : : "r8", ACO__CLOBBERS)
 
 /* At the jump: rdi = co, rsi = thread record and rcx = the value, which the resumer finds there. At 1, from a resume: the
  * same, perhaps of another thread; rdi perhaps with the arrival mark. */
@@ -216,7 +216,7 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
                      fp_rare(ACO__BLOCK, ACO__THREAD)                                                                  \
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      ACO__RUNNING_BASE                                                                                 \
-                     : "+D"(co), "+S"(where), "+c"(value) : : "r8", ACO__CLOBBERS)
+                     : "+D"(co), "+S"(tls), "+c"(value) : : "r8", ACO__CLOBBERS)
 
 /* From coroutine to coroutine: what a yield stores, what a resume loads. At 1: as after a yield. */
 #define ACO__TRANSFER(fp_swap, fp_rare)                                                                                \
@@ -228,17 +228,17 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
                      fp_rare(ACO__LEAVING, ACO__BLOCK)                                                                 \
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      ACO__RUNNING_BASE                                                                                 \
-                     : "+D"(co), "+S"(where), "+c"(value), "+r"(leaving) : : ACO__CLOBBERS)
+                     : "+D"(co), "+S"(tls), "+c"(value), "+r"(leaving) : : ACO__CLOBBERS)
 #define ACO__LEAVING_REGISTER __asm__("r8")
 
 /* Without a way back. */
 #define ACO__EXIT                                                                                                      \
     __asm__ volatile("movq $0," ACO__THREAD(ACO__RUNNING) "\n\t"                                                       \
                      ACO__LEAVE(ACO__THREAD)                                                                           \
-                     : : "D"(word), "S"(where), "c"(value) : "memory")
+                     : : "D"(tagged), "S"(tls), "c"(value) : "memory")
 #define ACO__ENTER                                                                                                     \
     __asm__ volatile(ACO__LEAVE(ACO__ENTERED)                                                                          \
-                     : : "d"(co), "D"(word), "S"(where), "c"(value) : "memory")
+                     : : "d"(co), "D"(tagged), "S"(tls), "c"(value) : "memory")
 
 /* ---- Generators: the other side's context is in registers, and so is the way back ----
  *
@@ -250,7 +250,7 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
  *   rdx   the value passed
  * An exchange of registers, since no memory is the generator's and the consumer's alike. */
 #define ACO__PEER_BASE __asm__("r8")
-#define ACO__EXCHANGE                                                                                                  \
+#define ACO__PEER_SWAP                                                                                                  \
     __asm__ volatile("movq %%rdi,%%rax\n\t"                                                                            \
                      "leaq 1f(%%rip),%%rdi\n\t" ACO__CLEAR_UPPER                                                       \
                      "xchgq %%rbx,%%r8\n\t"                                                                            \
@@ -263,7 +263,7 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__where_t where)
                      : "+D"(pc), "+S"(bp), "+c"(sp), "+r"(base), "+d"(value) : : "rax", ACO__CLOBBERS_OF_ALL)
 
 /* For the last time: nothing of the side that leaves is kept. */
-#define ACO__EXCHANGE_LAST                                                                                             \
+#define ACO__PEER_SWAP_LAST                                                                                             \
     __asm__ volatile(ACO__CLEAR_UPPER                                                                                  \
                      "movq %%rdi,%%rax\n\t"                                                                            \
                      "xorl %%edi,%%edi\n\t"                                                                            \
@@ -286,7 +286,7 @@ __extension__ register void *aco__stack_pointer __asm__("rsp");
 
 /* The same on one stack: the generator's frames stand right below the consumer's, and rsp stays where it is, below both.
  * The consumer comes only while they are the innermost: while rsp is what it was when they were left (rcx). Else rdi = 1. */
-#define ACO__NESTED_RESUME                                                                                             \
+#define ACO__IN_STACK_RESUME                                                                                             \
     __asm__ volatile("cmpq %%rcx,%%rsp\n\t"                                                                            \
                      "jne 2f\n\t"                                                                                      \
                      "movq %%rdi,%%rax\n\t"                                                                            \
@@ -302,7 +302,7 @@ __extension__ register void *aco__stack_pointer __asm__("rsp");
                      "movq %%rsp,%%rcx\n"                                                                              \
                      "3:"                                                                                              \
                      : "+D"(pc), "+S"(bp), "+c"(sp), "+r"(base), "+d"(value) ACO__MOVES_STACK : : "rax", ACO__CLOBBERS_OF_ALL)
-#define ACO__NESTED_YIELD                                                                                              \
+#define ACO__IN_STACK_YIELD                                                                                              \
     __asm__ volatile("movq %%rdi,%%rax\n\t"                                                                            \
                      "leaq 1f(%%rip),%%rdi\n\t" ACO__CLEAR_UPPER                                                       \
                      "xchgq %%rbx,%%r8\n\t"                                                                            \
@@ -313,7 +313,7 @@ __extension__ register void *aco__stack_pointer __asm__("rsp");
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      : "+D"(pc), "+S"(bp), "+r"(base), "+d"(value) ACO__MOVES_STACK : : "rax", "rcx", ACO__CLOBBERS_OF_ALL)
 /* From a function that calls nothing, rsp may be beside a multiple of 16; the consumer may call before it has its own again. */
-#define ACO__NESTED_LAST                                                                                               \
+#define ACO__IN_STACK_LAST                                                                                               \
     __asm__ volatile(ACO__CLEAR_UPPER                                                                                  \
                      "movq %%rdi,%%rax\n\t"                                                                            \
                      "xorl %%edi,%%edi\n\t"                                                                            \
@@ -327,14 +327,14 @@ __extension__ register void *aco__stack_pointer __asm__("rsp");
 
 /* Makes room for a generator below the consumer's frame: outer := rsp, sp := rsp - 128 made a multiple of 16, rsp too;
  * here := this place, bp := rbp, for the unwinder. Back: rsp := outer. */
-#define ACO__NESTED_BEGIN                                                                                              \
+#define ACO__IN_STACK_BEGIN                                                                                              \
     __asm__ volatile("leaq 1f(%%rip),%2\n"                                                                             \
                      "1:\taddq $-128,%%rsp\n\t"                                                                        \
                      "andq $-16,%%rsp\n\t"                                                                             \
                      "movq %%rsp,%0\n\t"                                                                               \
                      "movq %%rbp,%1"                                                                                   \
                      : "=&r"(sp), "=&r"(bp), "=&r"(here) ACO__MOVES_STACK : : "memory", "cc")
-#define ACO__NESTED_END(outer)                                                                                         \
+#define ACO__IN_STACK_END(outer)                                                                                         \
     __asm__ volatile("movq %0,%%rsp" : "+r"(outer) ACO__MOVES_STACK : : "memory")
 #define ACO__STACK_POINTER(sp, zero)                                                                                   \
     __asm__ volatile("movq %%rsp,%0\n\t"                                                                               \
@@ -359,11 +359,11 @@ enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 2, 
 #ifdef _WIN32 /* by assembly, which puts them where the convention has them */
 #define ACO__BEGINS_IN_ASSEMBLY
 #define ACO__ARRIVES_IN_ASSEMBLY
-#define ACO__ARRIVAL_PARAMETERS __attribute__((unused)) uintptr_t word, __attribute__((unused)) void *value
+#define ACO__ARRIVAL_PARAMETERS __attribute__((unused)) uintptr_t tagged, __attribute__((unused)) void *value
 #else
 #define ACO__ARRIVAL_PARAMETERS                                                                                        \
-    __attribute__((unused)) uintptr_t word, __attribute__((unused)) uintptr_t aco__thread_offset,                      \
-        __attribute__((unused)) uintptr_t aco__way_back, __attribute__((unused)) void *value
+    __attribute__((unused)) uintptr_t tagged, __attribute__((unused)) uintptr_t aco__thread_offset,                      \
+        __attribute__((unused)) uintptr_t aco__resume_address, __attribute__((unused)) void *value
 #endif
 
 #endif

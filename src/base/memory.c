@@ -1,0 +1,84 @@
+/* Where the library's memory comes from: the system, or the allocator that the user set. */
+#include "os/os.h"
+
+#include <errno.h>
+
+static aco_allocator_t user;
+static int user_set, used; /* atomic; `user` does not change once used is set */
+
+static const aco_allocator_t *allocator(void)
+{
+    if (aco_unlikely(!__atomic_load_n(&used, __ATOMIC_RELAXED)))
+        __atomic_store_n(&used, 1, __ATOMIC_RELAXED);
+    return aco_unlikely(__atomic_load_n(&user_set, __ATOMIC_ACQUIRE)) ? &user : NULL;
+}
+
+int aco_set_allocator(const aco_allocator_t *wanted)
+{
+    int refused;
+    if (!wanted || !wanted->map || !wanted->unmap || !wanted->allocate || !wanted->release)
+        return aco__fail(0, EINVAL, "aco_set_allocator", NULL, wanted ? "a function is NULL" : "the allocator is NULL");
+    aco__os_lock();
+    refused = __atomic_load_n(&used, __ATOMIC_RELAXED) || user_set;
+    if (!refused) {
+        user = *wanted;
+        __atomic_store_n(&user_set, 1, __ATOMIC_RELEASE);
+    }
+    aco__os_unlock();
+    return refused ? aco__fail(0, EBUSY, "aco_set_allocator", NULL, "the library has memory already") : 0;
+}
+
+int aco__map_is_ours(void)
+{
+    return !allocator();
+}
+
+static void *memory_or_errno(void *p)
+{
+    if (!p)
+        errno = ENOMEM;
+    return p;
+}
+
+void *aco__map(size_t sz)
+{
+    const aco_allocator_t *a = allocator();
+    return a ? memory_or_errno(a->map(sz, aco__os_page_size(), a->ctx)) : aco__os_map(sz);
+}
+
+void *aco__map_aligned(size_t sz)
+{
+    const aco_allocator_t *a = allocator();
+    return a ? memory_or_errno(a->map(sz, sz, a->ctx)) : aco__os_map_aligned(sz);
+}
+
+void aco__unmap(void *p, size_t sz)
+{
+    const aco_allocator_t *a = allocator();
+    if (a)
+        a->unmap(p, sz, a->ctx);
+    else
+        aco__os_unmap(p, sz);
+}
+
+void aco__unmap_guarded(void *p, size_t sz, size_t guard_sz)
+{
+    if (guard_sz && !aco__map_is_ours()) /* a user's memory goes back as it came */
+        aco__os_unguard(p, guard_sz);
+    aco__unmap(p, sz);
+}
+
+void *aco__allocate(size_t sz)
+{
+    const aco_allocator_t *a = allocator();
+    return a ? memory_or_errno(a->allocate(sz, a->ctx)) : malloc(sz);
+}
+
+void aco__release(void *p, size_t sz)
+{
+    const aco_allocator_t *a = allocator();
+    if (a)
+        a->release(p, sz, a->ctx);
+    else
+        free(p);
+}

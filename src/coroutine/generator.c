@@ -1,0 +1,82 @@
+/* Generators: what is not inline. */
+#include "hooks/instrument.h"
+
+#include "aco/generator.h"
+
+#include <errno.h>
+
+const void *const aco__generator_return = aco__returned_without_parent;
+
+aco_t *aco__generator_new(const aco_options_t *opts, const void *function, unsigned flags)
+{
+    static const char call[] = "aco_generator_open";
+    aco_options_t o = {0};
+    aco_t *block;
+    size_t sz;
+    if (opts) {
+        o.stack_size = opts->stack_size;
+        o.pool = opts->pool;
+        o.flags = opts->flags & flags;
+        o.name = opts->name;
+    }
+    if (!function || (opts && memcmp(opts, &o, sizeof o) != 0) || o.stack_size > SIZE_MAX / 4) {
+        aco__fail(0, EINVAL, call, NULL, "%s", !function ? "the function is NULL" : o.stack_size > SIZE_MAX / 4 ? "stack_size is out of bounds" : "an option is not for generators");
+        return NULL;
+    }
+    if (aco__fail_shadow_stack(0, call) != 0)
+        return NULL;
+    aco__thread_will_end();
+    block = aco__coroutine_new(&o, &sz);
+    if (block) {
+        aco__set_status(block, ACO__DESTROYED); /* a generator is nobody's coroutine */
+        aco__instrument_new(block, (o.flags & ACO_OWN_EXCEPTIONS) != 0); /* not refused: its extra record is on its stack */
+        if (o.name)
+            aco__name(aco__cold_make(block), o.name);
+        return block;
+    }
+    aco__fail_memory(0, call, sz);
+    return NULL;
+}
+
+ACO__NO_SANITIZE void aco__generator_step(aco__context_t *peer, aco_t *block, void **value_ref)
+{
+    aco__resumer_state_t outside;
+    int instrumented = aco__has(block, ACO__INSTRUMENTED);
+    if (instrumented)
+        aco__instrument_enter(block, &outside);
+    aco__instrument_arguments();
+    aco__switch_swap(peer, value_ref);
+    if (!instrumented)
+        return;
+    if (!peer->pc)
+        aco__set_status(block, ACO__ENDED);
+    aco__instrument_leave(block, &outside);
+}
+
+void aco__generator_has_ended(void)
+{
+    aco__fail(0, ESRCH, "aco::generator", NULL, "it has ended");
+}
+
+void aco__generator_free(aco_t *block)
+{
+    aco__stack_check_overflow("aco_generator_close", block->share_stack);
+    aco__coroutine_free(block);
+}
+
+int aco__in_stack_failed(const char *call)
+{
+    return aco__fail(0, EBUSY, call, NULL, "what was put on the stack after the generator is still there");
+}
+
+void aco__in_stack_impossible(void)
+{
+    static const char call[] = "aco_in_stack_open";
+    aco__fail_shadow_stack(1, call);
+    aco__die(call, NULL, "the calling function passes arguments at a fixed place (-maccumulate-outgoing-args): take aco_generator_open()");
+}
+
+void aco__in_stack_gone(void *sp, void *outer)
+{
+    aco__instrument_frames_freed(sp, outer);
+}

@@ -1,0 +1,95 @@
+/* What the library's assembly says to assemblers, by object format; included by core.c before the architecture's file. 32-bit
+ * Arm, whose unwinding is not by DWARF's tables, has its own.
+ *
+ *   ACO__ASM_BEGIN(name)    an exported function; ACO__ASM_HIDE(name) before it keeps it inside the library
+ *   ACO__ASM_INSIDE(name)   another, hidden, label in the function that began last
+ *   ACO__ASM_END(name)
+ *   ACO__ASM_OUTERMOST      the function that unwinders find by an entry function's return address
+ *   ACO__ASM_NAME(name)     what C calls `name`
+ *   ACO__ASM_UNWIND_PARENT           how to go on from a coroutine's outermost frame to its resumer's frames; see below */
+#ifndef ACO_ASSEMBLY_H
+#define ACO_ASSEMBLY_H
+
+#ifdef __APPLE__
+#define ACO__ASM_NAME(name) "_" name
+#define ACO__ASM_HIDE(name) "\t.private_extern _" name "\n"
+#define ACO__ASM_FUNCTION(name) "\t.text\n\t.p2align 4\n_" name ":\n\t.cfi_startproc\n"
+#define ACO__ASM_BEGIN(name) "\t.globl _" name "\n" ACO__ASM_FUNCTION(name)
+#define ACO__ASM_INSIDE(name) "\t.globl _" name "\n" ACO__ASM_HIDE(name) "\t.alt_entry _" name "\n_" name ":\n"
+#define ACO__ASM_END(name) "\t.cfi_endproc\n"
+#define ACO__ASM_OUTERMOST ACO__ASM_FUNCTION("aco__outermost") "\t.cfi_personality 155,_aco__outermost_personality\n"
+#else
+#define ACO__ASM_NAME(name) name
+#define ACO__ASM_HIDE(name) "\t.hidden " name "\n"
+#define ACO__ASM_FUNCTION(name)                                                                                        \
+    "\t.pushsection .text." name ",\"ax\",@progbits\n"                                                  \
+    "\t.p2align 4\n"                                                                                                   \
+    "\t.type " name ",@function\n" name ":\n"                                                                          \
+    "\t.cfi_startproc\n"
+#define ACO__ASM_BEGIN(name) "\t.globl " name "\n" ACO__ASM_FUNCTION(name)
+#define ACO__ASM_INSIDE(name) "\t.globl " name "\n" ACO__ASM_HIDE(name) name ":\n"
+#define ACO__ASM_END(name) "\t.cfi_endproc\n\t.size " name ",.-" name "\n\t.popsection\n"
+#define ACO__ASM_OUTERMOST ACO__ASM_FUNCTION("aco__outermost") "\t.cfi_personality 0x1b,aco__outermost_personality\n"
+#endif
+
+/* The chain of frames goes on from a coroutine's outermost one to its resumer, whose context is found from what is there anyhow,
+ * at no cost to a switch: the stack's record stands at the stack's top. In C, `stack` being that record:
+ *
+ *   thread  = *stack->aco__owner_thread
+ *   context = stack->owner == thread->running ? thread->linked : stack->aco__resumer_context
+ *
+ * that is, the resumer's in the thread's record, for the coroutine that runs there; for one that waits what its nested resume has
+ * put aside; and for all others a context of zeros, whose return address of NULL is the end of the stack. So it is for a
+ * coroutine that another thread than that of its beginning runs, as a switch tells nobody, and for one whose resumer's frames are
+ * saved.
+ *
+ * As Valgrind reads expressions in unwind tables: no branches, no dup, swap or over, hence
+ *   aco__resumer_context + (linked - aco__resumer_context) * (owner == running)
+ *
+ * `sp`: the stack pointer's number in DWARF; `below`: the bytes from there to the record, as SLEB128. Numbers of operations:
+ * DWARF 5, table 7.9. */
+#if defined(__ELF__) && !defined(ACO_CONFIG_UCONTEXT) && \
+    (defined(__x86_64__) || defined(__i386__) || defined(__aarch64__) || defined(__loongarch__) || defined(__powerpc64__) || \
+     defined(__s390x__) || (defined(__riscv) && __riscv_xlen == 64))
+#define ACO__UNWINDS_TO_RESUMER
+#if __SIZEOF_POINTER__ == 8 /* offsets asserted in core.c */
+#define ACO__ASM_OFFSET(bytes64, bytes32) bytes64
+#else
+#define ACO__ASM_OFFSET(bytes64, bytes32) bytes32
+#endif
+#define ACO__DW_BREG(number, offset) "0x70+" number "," offset ","
+#define ACO__DW_PLUS_UCONST(value) "0x23," value ","
+#define ACO__DW_DEREF "0x06,"
+#define ACO__DW_MINUS "0x1c,"
+#define ACO__DW_MUL "0x1e,"
+#define ACO__DW_PLUS "0x22,"
+#define ACO__DW_EQ "0x29,"
+#define ACO__ASM_OF_STACK(sp, below, offset) ACO__DW_BREG(sp, below) ACO__DW_PLUS_UCONST(offset) ACO__DW_DEREF
+#define ACO__ASM_OF_THREAD(sp, below, offset)                                                                          \
+    ACO__ASM_OF_STACK(sp, below, ACO__ASM_OFFSET("56", "28")) ACO__DW_DEREF ACO__DW_PLUS_UCONST(offset) ACO__DW_DEREF
+#ifdef __s390x__ /* `below` takes two bytes */
+#define ACO__ASM_CONTEXT_BYTES "42"
+#else
+#define ACO__ASM_CONTEXT_BYTES "37"
+#endif
+#define ACO__ASM_CONTEXT(sp, below)                                                                                    \
+    ACO__ASM_OF_STACK(sp, below, ACO__ASM_OFFSET("64", "32"))                                                          \
+    ACO__ASM_OF_THREAD(sp, below, ACO__ASM_OFFSET("112", "68"))                                                        \
+    ACO__ASM_OF_STACK(sp, below, ACO__ASM_OFFSET("64", "32")) ACO__DW_MINUS                                            \
+    ACO__ASM_OF_THREAD(sp, below, ACO__ASM_OFFSET("40", "24"))                                                         \
+    ACO__ASM_OF_STACK(sp, below, ACO__ASM_OFFSET("16", "8")) ACO__DW_EQ ACO__DW_MUL ACO__DW_PLUS
+
+/* DW_CFA_def_cfa_expression, DW_CFA_expression */
+#define ACO__ASM_PARENT_CFA(sp, below)                                                                                   \
+    "\t.cfi_escape 0x0f," ACO__ASM_CONTEXT_BYTES "+1," ACO__ASM_CONTEXT(sp, below) "0x06\n"
+#define ACO__ASM_PARENT_REGISTER(number, sp, below, offset)                                                              \
+    "\t.cfi_escape 0x10," number "," ACO__ASM_CONTEXT_BYTES "+2," ACO__ASM_CONTEXT(sp, below) "0x23," offset "\n"
+/* Return address, frame pointer, base pointer. */
+#define ACO__ASM_UNWIND_PARENT(sp, below, pc, bp, base)                                                                         \
+    ACO__ASM_PARENT_CFA(sp, below)                                                                                       \
+    ACO__ASM_PARENT_REGISTER(pc, sp, below, ACO__ASM_OFFSET("8", "4"))                                                   \
+    ACO__ASM_PARENT_REGISTER(bp, sp, below, ACO__ASM_OFFSET("16", "8"))                                                  \
+    ACO__ASM_PARENT_REGISTER(base, sp, below, ACO__ASM_OFFSET("24", "12"))
+#endif
+
+#endif

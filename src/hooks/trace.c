@@ -1,0 +1,358 @@
+#if !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* secure_getenv, gettid's number */
+#endif
+#include "hooks/trace.h"
+
+#if !defined(ACO_CONFIG_NO_TRACE) && !defined(_WIN32) /* the whole file */
+
+#include "os/clock.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#endif
+
+int aco__traced;
+
+/* ---- Probes: systemtap's, which perf, bpftrace and gdb know ---- */
+
+#if defined(__has_include) && defined(__linux__)
+#if __has_include(<sys/sdt.h>)
+#define _SDT_HAS_SEMAPHORES 1
+#include <sys/sdt.h>
+#endif
+#endif
+#ifdef STAP_PROBE3
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpedantic" /* the macro passes no variable arguments */
+#define PROBE(which)                                                                                                   \
+    __attribute__((used, visibility("hidden"), section(".probes"))) unsigned short acorn_##which##_semaphore; /* listeners */ \
+    static inline void probe_##which(const aco_t *co)                                                                  \
+    {                                                                                                                  \
+        STAP_PROBE3(acorn, which, co, aco__cold(co)->name, aco__cold(co)->number);                                   \
+    }
+PROBE(create)
+PROBE(resume)
+PROBE(yield)
+PROBE(exit)
+#pragma GCC diagnostic pop
+
+static int is_listened_to(void)
+{
+    const volatile unsigned short *const all[] = {&acorn_create_semaphore, &acorn_resume_semaphore, &acorn_yield_semaphore, &acorn_exit_semaphore};
+    int listeners = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        listeners += *all[i];
+    return listeners > 0;
+}
+#else
+#define PROBE(which)                                                                                                   \
+    static inline void probe_##which(const aco_t *co)                                                                  \
+    {                                                                                                                  \
+        (void)co;                                                                                                      \
+    }
+PROBE(create)
+PROBE(resume)
+PROBE(yield)
+PROBE(exit)
+
+static int is_listened_to(void)
+{
+    return 0;
+}
+#endif
+
+/* ---- The file ---- */
+
+/* What ends the text, written behind it every time and overwritten the next: the file is whole between two writes. A process that
+ * is killed within one may leave part of it. */
+static const char ending[] = "\n]}\n";
+enum { LONGEST_EVENT = 640, NAME_IN_JSON = 6 * ACO_NAME_SIZE, FLUSH_NS = 100000000, ENDING = sizeof ending - 1 };
+
+static struct {
+    pthread_mutex_t lock;
+    int is_open;
+    int file;
+    long process;
+    int64_t began, flushed; /* when, on the clock of aco_now() */
+    off_t at;               /* where the ending stands */
+    size_t used;            /* of `text` */
+    uint32_t coroutines;
+    char text[64 << 10];
+} trace = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static int write_all(const char *text, size_t sz, off_t at)
+{
+    while (sz) {
+        ssize_t n = pwrite(trace.file, text, sz, at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return -1;
+        text += n;
+        sz -= (size_t)n;
+        at += n;
+    }
+    return 0;
+}
+
+static void flush(int64_t now)
+{
+    int saved = errno;
+    memcpy(trace.text + trace.used, ending, ENDING);
+    if (write_all(trace.text, trace.used + ENDING, trace.at) != 0) {
+        int error = errno;
+        if (ftruncate(trace.file, trace.at) == 0)
+            write_all(ending, ENDING, trace.at);
+        trace.is_open = 0;
+        aco__warn("ACO_TRACE", NULL, "the trace ends here: %s", strerror(error));
+    }
+    trace.at += (off_t)trace.used;
+    trace.used = 0;
+    trace.flushed = now;
+    errno = saved;
+}
+
+__attribute__((format(printf, 1, 2))) static void append(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    trace.used += (size_t)vsnprintf(trace.text + trace.used, sizeof trace.text - trace.used, format, args);
+    va_end(args);
+}
+
+/* How many bytes at `s` are one character in UTF-8; 0: none. */
+static unsigned utf8_length(const unsigned char *s)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    unsigned length = s[0] < 0x80 ? 1 : s[0] >> 5 == 6 ? 2 : s[0] >> 4 == 14 ? 3 : s[0] >> 3 == 30 ? 4 : 0;
+    uint32_t code = length > 1 ? s[0] & (0x7fu >> length) : s[0];
+    for (unsigned i = 1; i < length; i++) {
+        if (s[i] >> 6 != 2)
+            return 0;
+        code = code << 6 | (s[i] & 0x3f);
+    }
+    return code < least[length] || code > 0x10ffff || code >> 11 == 0x1b ? 0 : length;
+}
+
+/* `s`, at most ACO_NAME_SIZE bytes, as the inside of a JSON string. */
+static const char *in_json(const char *s, char json[NAME_IN_JSON])
+{
+    char *to = json;
+    for (const unsigned char *p = (const unsigned char *)s; *p;) {
+        unsigned length = utf8_length(p);
+        if (*p == '"' || *p == '\\')
+            *to++ = '\\';
+        if (length == 0 || *p < 0x20 || *p == 0x7f) {
+            to += snprintf(to, 7, "\\u%04x", length ? *p : 0xfffdu);
+            p += 1;
+        } else {
+            memcpy(to, p, length);
+            to += length;
+            p += length;
+        }
+    }
+    *to = 0;
+    return json;
+}
+
+static long thread_number(void)
+{
+#ifdef __linux__
+    return syscall(SYS_gettid);
+#else
+    return (long)(uintptr_t)aco__self();
+#endif
+}
+
+static void thread_name(char name[ACO_NAME_SIZE])
+{
+    name[0] = 0;
+#ifdef __linux__
+    prctl(PR_GET_NAME, name, 0, 0, 0);
+#endif
+}
+
+/* The calling thread's number; its name has been put before its first event. Without memory for its record that comes each
+ * time. */
+static long known_thread(void)
+{
+    aco__scratch_t *scratch = aco__scratch();
+    char name[ACO_NAME_SIZE], json[NAME_IN_JSON];
+    long thread = scratch ? scratch->traced_as : 0;
+    if (aco_likely(thread))
+        return thread;
+    thread = thread_number();
+    if (scratch)
+        scratch->traced_as = thread;
+    thread_name(name);
+    append(",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%ld,\"tid\":%ld,\"args\":{\"name\":\"%s\"}}", trace.process, thread, in_json(name, json));
+    return thread;
+}
+
+/* `rest`, if it is not NULL: more fields. */
+static void event(char phase, const char *name, const char *rest, ...)
+{
+    int64_t now, since;
+    va_list args;
+    long thread;
+    pthread_mutex_lock(&trace.lock);
+    if (trace.is_open) {
+        thread = known_thread();
+        now = aco__os_now();
+        since = now - trace.began;
+        append(",\n{\"ph\":\"%c\",\"name\":\"%s\",\"pid\":%ld,\"tid\":%ld,\"ts\":%" PRId64 ".%03d", phase, name, trace.process, thread, since / 1000, (int)(since % 1000));
+        if (rest) {
+            va_start(args, rest);
+            trace.used += (size_t)vsnprintf(trace.text + trace.used, sizeof trace.text - trace.used, rest, args);
+            va_end(args);
+        }
+        append("}");
+        if (trace.used > sizeof trace.text - 2 * LONGEST_EVENT || now - trace.flushed > FLUSH_NS)
+            flush(now);
+    }
+    pthread_mutex_unlock(&trace.lock);
+}
+
+static const char *shown_name(const aco_t *co, char json[NAME_IN_JSON])
+{
+    const aco__cold_t *cold = aco__cold(co);
+    if (cold->name[0])
+        return in_json(cold->name, json);
+    snprintf(json, NAME_IN_JSON, "coroutine %" PRIu32, cold->number);
+    return json;
+}
+
+/* ---- Events ---- */
+
+static int is_traced(const aco_t *co)
+{
+    const aco__cold_t *cold = aco__cold(co);
+    return aco__traced && cold && cold->number;
+}
+
+void aco__trace_new(aco_t *co)
+{
+    char json[NAME_IN_JSON];
+    if (!aco__traced)
+        return;
+    aco__cold(co)->number = __atomic_add_fetch(&trace.coroutines, 1, __ATOMIC_RELAXED);
+    probe_create(co);
+    event('i', "create", ",\"s\":\"t\",\"args\":{\"coroutine\":%" PRIu32 ",\"name\":\"%s\",\"address\":\"%p\"}", aco__cold(co)->number, shown_name(co, json), (void *)co);
+}
+
+void aco__trace_runs(const aco_t *co)
+{
+    char json[NAME_IN_JSON];
+    if (!is_traced(co))
+        return;
+    probe_resume(co);
+    event('B', shown_name(co, json), ",\"args\":{\"coroutine\":%" PRIu32 "}", aco__cold(co)->number);
+}
+
+void aco__trace_ended(const aco_t *co)
+{
+    if (!is_traced(co))
+        return;
+    probe_exit(co);
+    event('i', "exit", ",\"s\":\"t\",\"args\":{\"coroutine\":%" PRIu32 "}", aco__cold(co)->number);
+}
+
+void aco__trace_stops(const aco_t *co)
+{
+    char json[NAME_IN_JSON];
+    if (!is_traced(co))
+        return;
+    probe_yield(co);
+    event('E', shown_name(co, json), NULL);
+}
+
+/* ---- The process ---- */
+
+static __attribute__((destructor)) void ends(void)
+{
+    pthread_mutex_lock(&trace.lock);
+    if (trace.is_open)
+        flush(aco__os_now());
+    pthread_mutex_unlock(&trace.lock);
+}
+
+/* Waits for a thread that is writing, but not for itself; nobody writes any more. */
+void aco__trace_dies(void)
+{
+    enum { PATIENCE_MS = 100 };
+    int waited = 0;
+    if (!aco__traced)
+        return;
+    while (pthread_mutex_trylock(&trace.lock) != 0)
+        if (waited++ == PATIENCE_MS)
+            return;
+        else
+            poll(NULL, 0, 1);
+    if (trace.is_open)
+        flush(0);
+    trace.is_open = 0;
+    pthread_mutex_unlock(&trace.lock);
+}
+
+/* The file is the parent's. Nor is the lock touched again: another thread may have had it. */
+static void in_child(void)
+{
+    trace.is_open = 0;
+    trace.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+}
+
+/* The path, with this process's number where `pattern` has the first "%p". */
+static void expand(const char *pattern, char *path, size_t sz)
+{
+    const char *number = strstr(pattern, "%p");
+    if (number)
+        snprintf(path, sz, "%.*s%ld%s", (int)(number - pattern), pattern, trace.process, number + 2);
+    else
+        snprintf(path, sz, "%s", pattern);
+}
+
+static void open_file(const char *pattern)
+{
+    char path[4096];
+    trace.process = (long)getpid();
+    expand(pattern, path, sizeof path);
+    trace.file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (trace.file < 0) {
+        aco__warn("ACO_TRACE", NULL, "%s: %s", path, strerror(errno));
+        return;
+    }
+    trace.is_open = pthread_atfork(NULL, NULL, in_child) == 0;
+    trace.began = aco__os_now();
+    append("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":%ld,\"args\":{\"sort_index\":0}}", trace.process);
+    flush(trace.began);
+}
+
+static const char *environment(const char *name)
+{
+#ifdef __linux__
+    return secure_getenv(name); /* a file is made in the name of who runs it, not of who calls it */
+#else
+    return issetugid() ? NULL : getenv(name);
+#endif
+}
+
+/* Before other constructors, which may make coroutines. */
+static __attribute__((constructor(101))) void begins(void)
+{
+    const char *pattern = environment("ACO_TRACE");
+    aco__traced = is_listened_to();
+    if (!pattern || !*pattern)
+        return;
+    aco__traced = 1;
+    open_file(pattern);
+}
+
+#endif

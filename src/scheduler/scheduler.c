@@ -1,0 +1,508 @@
+/* Tasks: spawned, run in turn, ended. Waiting for something in particular is in sync.c and channel.c.
+ *
+ * Tasks switch to each other directly. aco_run() is the resumer of them all; control comes back to it when nobody can
+ * run, when it has a turn itself (the pump), by a task's plain aco_yield(), and, while a task lives that no inline switch may
+ * enter or leave (an uncommon one: it has its own floating-point environment, or is observed, see track.h), at every switch. */
+#define ACO__TASK_CALL ACO_API /* this unit has the exported forms of the calls that are inline */
+#include "scheduler/wait.h"
+
+#include "os/clock.h"
+#include "os/os.h"
+#include "hooks/shadow_stack.h"
+
+#include <errno.h>
+#include <string.h>
+
+typedef struct aco__scheduler scheduler_t;
+
+enum {
+    ROUNDS_PER_POLL = 61,
+    TRIM_NS = 100000000, /* how often some tasks' stacks are trimmed, */
+    TRIM_TASKS = 64, /* that many; */
+    TRIM_BEFORE_LONG = 1024 /* before a longer wait than that */
+};
+
+static void scheduler_ends(aco__thread_t *self);
+static void reap(scheduler_t *s);
+__attribute__((noreturn)) static void end_running_task(aco_t *task, void *result);
+
+/* The thread's, made if need be. NULL, refused. */
+static scheduler_t *scheduler_of(aco__thread_t *self, const char *call)
+{
+    scheduler_t *s = self->scheduler;
+    size_t sz = sizeof *s;
+    if (aco_likely(s != NULL))
+        return s;
+    s = aco__memory_new(&sz);
+    if (!s) {
+        aco__fail_memory(0, call, sizeof *s);
+        return NULL;
+    }
+    memset(s, 0, sizeof *s);
+    s->reap = reap;
+    s->thread_ends = scheduler_ends;
+    s->end_task = end_running_task;
+    s->trimmed_at = aco__os_now() - TRIM_NS;
+    self->scheduler = s;
+    return s;
+}
+
+static int forget(aco_t *co, void *self)
+{
+    if (aco__is_task(co) && co->share_stack->aco__thread == self)
+        co->share_stack->aco__thread = NULL;
+    return 0;
+}
+
+static void reap(scheduler_t *s)
+{
+    aco_t *zombie = s->zombie;
+    if (!zombie)
+        return;
+    s->zombie = NULL;
+    aco__coroutine_free(zombie);
+}
+
+/* Tasks that have not ended stay for ever, as suspended coroutines do. */
+static void scheduler_ends(aco__thread_t *self)
+{
+    scheduler_t *s = self->scheduler;
+    aco__blocks_each(forget, self);
+    reap(s);
+    if (s->timers)
+        aco__memory_free(s->timers, s->timers_sz);
+    self->scheduler = NULL;
+    self->task = self->last_task = NULL;
+    self->tasks = self->slow_switch_tasks = 0;
+    aco__memory_free(s, sizeof *s);
+}
+
+int aco__fail_waiting(const char *call)
+{
+    const aco__thread_t *self = aco__self();
+    const aco_t *running = self->running;
+    return aco__fail(0, EPERM, call, running,
+                       !running                ? "the thread's own flow of control is not a task and cannot wait"
+                       : running != self->task ? "is not a task and cannot wait"
+                                               : "is in its cleanup and cannot wait");
+}
+
+/* ---- Ending ---- */
+
+/* Deferred calls and destructors must not switch to other tasks: aco_task_yield() takes its slow path and looks. */
+ACO__COLD static void clean_up(aco_t *task)
+{
+    aco__self()->slow_switch_tasks++;
+    aco__clean_up(task);
+    aco__self()->slow_switch_tasks--;
+}
+
+static inline int needs_slow_switch(const aco_t *task)
+{
+    return (task->aco__state & (ACO__INSTRUMENTED | ACO__SHARES_FP)) != ACO__SHARES_FP;
+}
+
+/* Nobody needs the ended task any more, but for the stack under the caller's feet: among the spares it is safe until another
+ * task runs, else it waits for the next one to end. */
+static inline void give_up(aco__thread_t *self, aco_t *task)
+{
+    task->share_stack->aco__thread = NULL;
+    const unsigned ordinary = ACO__FROM_NEW | ACO__PRIVATE | ACO__ENDED;
+    if (aco_likely((task->aco__state & ~ACO__SHARES_FP) == ordinary) && aco__cache_put(self, task))
+        return;
+    reap(self->scheduler);
+    aco__set_status(task, ACO__DESTROYED);
+    self->scheduler->zombie = task;
+}
+
+/* Inline, so that the last thing a task does is a jump and not a call that is never returned from (docs/switch.md). */
+__attribute__((noreturn, always_inline)) static inline void end_task(aco_t *task, void *result)
+{
+    aco__thread_t *self;
+    aco_t *joiner;
+    unsigned indirect;
+    if (aco_unlikely(task->aco__state & ACO__HAS_COLD))
+        clean_up(task);
+    if (aco_unlikely(!task->share_stack->guard_page_enabled))
+        aco__stack_check_overflow("aco_exit", task->share_stack);
+    self = aco__self();
+    indirect = self->slow_switch_tasks;
+    if (aco_unlikely(needs_slow_switch(task)))
+        self->slow_switch_tasks--;
+    self->tasks--;
+    aco__ring_remove(self);
+    task->is_end = 1;
+    task->aco__self.bp = result;
+    aco__set_status(task, ACO__ENDED);
+    joiner = *aco__task_joiner(task);
+    if (joiner) {
+        aco__task_wait(joiner)->value = result;
+        aco__wake(self, aco__task_wait(joiner), 0);
+    }
+    if (!(task->aco__state & ACO__SHARES_FP))
+        aco__load_resumer_environment();
+    if (joiner || (*aco__task_flags(task) & TASK_DETACHED))
+        give_up(self, task);
+    if (aco_unlikely(indirect || !self->task))
+        aco__switch_exit(aco__tls_ref(), 0, NULL);
+    self->running = self->task;
+    aco__switch_enter(aco__tls_ref(), self->task, (uintptr_t)self->task, NULL);
+}
+
+static void end_running_task(aco_t *task, void *result)
+{
+    end_task(task, result);
+}
+
+/* ---- Spawning ---- */
+
+ACO__FOREIGN_ENTRY ACO__ARRIVAL_ABI static void begin(ACO__ARRIVAL_PARAMETERS)
+{
+    aco_t *task = (aco_t *)tagged;
+    aco_function_t fn;
+    aco__end_frame_pointers();
+    aco__begins_here(task->share_stack, aco__self());
+    memcpy(&fn, &task->aco__self.base, sizeof fn);
+    end_task(task, fn(task->arg));
+}
+
+/* One that is not made from a spare. NULL, refused. */
+static __attribute__((noinline)) aco_t *task_new(aco__thread_t *self, aco_function_t fn, void *arg, const aco_options_t *opts)
+{
+    aco_options_t o = {0};
+    aco_t *task;
+    if (opts)
+        o = *opts;
+    if (o.stack) {
+        aco__fail(0, EINVAL, "aco_spawn", NULL, "tasks run on private stacks");
+        return NULL;
+    }
+    if (!scheduler_of(self, "aco_spawn"))
+        return NULL;
+    o.flags &= ~(unsigned)ACO_DETACHED;
+    if (!(o.flags & ACO_OWN_FP))
+        o.flags |= ACO_SHARED_FP;
+    task = aco__new_called("aco_spawn", fn, arg, &o, 1);
+    if (task && needs_slow_switch(task))
+        self->slow_switch_tasks++;
+    return task;
+}
+
+aco_t *aco_spawn(aco_function_t fn, void *arg, const aco_options_t *opts)
+{
+    aco__thread_t *self = aco__self();
+    int from_spare = self->cached && !opts && fn && self->scheduler;
+    aco_t *task = aco_likely(from_spare) ? aco__cache_reuse(self, fn, arg, 0) : task_new(self, fn, arg, opts);
+    if (aco_unlikely(!task))
+        return NULL;
+    aco__begin_in(&task->aco__self, task->aco__self.sp, begin);
+    memcpy(&task->aco__self.base, &fn, sizeof fn);
+    task->share_stack->aco__thread = self;
+    *aco__task_joiner(task) = NULL;
+    *aco__task_flags(task) = opts && (opts->flags & ACO_DETACHED) ? TASK_DETACHED : 0;
+    aco__set_status(task, ACO__MAIN);
+    self->tasks++;
+    aco__ring_append(self, task);
+    return task;
+}
+
+/* ---- The tasks' turns ---- */
+
+void aco__task_leave(aco_t *task)
+{
+    void *value = NULL;
+    uintptr_t tagged = aco__switch_yield(aco__tls_ref(), task, &value, 1);
+    ACO__CHECK_INTERRUPT(tagged);
+}
+
+static void next_turn(aco__thread_t *self)
+{
+    self->last_task = self->task;
+    self->task = aco__task_next(self->task);
+}
+
+int aco__task_yield(void)
+{
+    aco__thread_t *self = aco__self();
+    aco_t *task = self->running;
+    if (aco__check_waiting(self, "aco_task_yield") != 0)
+        return -1;
+    next_turn(self);
+    if (self->task != task)
+        aco__task_leave(task);
+    return 0;
+}
+
+int aco__wait_failed(const aco__wait_t *wait)
+{
+    errno = wait->error;
+    return -1;
+}
+
+/* On the scratch stack, switched to by the task before it in the ring. */
+ACO__NO_SANITIZE ACO__ARRIVAL_ABI static void poll_task(ACO__ARRIVAL_PARAMETERS)
+{
+    aco__switch_exit(aco__tls_ref(), 0, NULL);
+}
+
+int aco__poll_task_start(aco__thread_t *self)
+{
+    scheduler_t *s = self->scheduler;
+    aco__scratch_t *scratch = aco__scratch();
+    if (!scratch)
+        return -1;
+    if (!s->poll_task_is_queued) {
+        aco__begin_in(&s->poll_task.aco__self, scratch->runner.aco__self.sp, poll_task);
+        aco__ring_append(self, &s->poll_task);
+        s->poll_task_is_queued = 1;
+    }
+    return 0;
+}
+
+static void poll_task_stop(aco__thread_t *self)
+{
+    aco__ring_remove(self);
+    self->scheduler->poll_task_is_queued = 0;
+}
+
+/* ---- aco_run() ---- */
+
+/* What the hook answers; -1: refused. */
+static int ask_idle(scheduler_t *s, int64_t timeout_ns)
+{
+    int answer = s->idle(s->idle_ctx, timeout_ns);
+    return answer < 0 ? aco__fail(0, errno, "aco_run", NULL, "the idle hook failed: %s", strerror(errno)) : answer;
+}
+
+/* Some tasks' unused pages go back to the system: those of tasks that went deep once and now wait higher up. */
+static void trim_some(aco__thread_t *self, scheduler_t *s, int64_t deadline)
+{
+    int64_t now = aco__os_now();
+    int is_long;
+    if (now - s->trimmed_at < TRIM_NS)
+        return;
+    is_long = deadline < 0 || deadline - now > TRIM_NS;
+    s->trimmed_at = now;
+    aco__blocks_some(aco__task_trim, self, &s->trim_from, is_long ? TRIM_BEFORE_LONG : TRIM_TASKS);
+}
+
+/* Nobody can run. 0, or -1: nobody ever will. */
+static int wait_for_event(aco__thread_t *self, scheduler_t *s)
+{
+    int64_t deadline = s->timers_count ? s->timers[0].deadline : -1, left = -1;
+    int more = 0;
+    trim_some(self, s, deadline);
+    if (s->idle) {
+        if (deadline >= 0)
+            left = deadline - aco__os_now();
+        more = ask_idle(s, deadline >= 0 && left < 0 ? 0 : left);
+        if (more < 0)
+            return -1;
+    }
+    if (!more && !self->task) {
+        if (deadline < 0)
+            return aco__fail_deadlock(self);
+        aco__os_sleep_until(deadline);
+    }
+    aco__timers_expire(self);
+    return 0;
+}
+
+/* The pump's turn. 0, or -1. */
+static int look_around(aco__thread_t *self, scheduler_t *s)
+{
+    poll_task_stop(self);
+    aco__timers_expire(self);
+    return s->idle && ++s->rounds % ROUNDS_PER_POLL == 0 && ask_idle(s, 0) < 0 ? -1 : 0;
+}
+
+/* 1: self->task is a task that can run. 0: there are none any more. -1: nobody can run, refused. */
+static int choose(aco__thread_t *self, scheduler_t *s)
+{
+    while (self->tasks) {
+        if (!self->task) {
+            if (wait_for_event(self, s) != 0)
+                return -1;
+        } else if (self->task == &s->poll_task) {
+            if (look_around(self, s) != 0)
+                return -1;
+        } else {
+            if (s->timers_count || s->idle)
+                aco__poll_task_start(self); /* which had its memory when the timer or the hook was set */
+            return 1;
+        }
+    }
+    if (self->task)
+        poll_task_stop(self);
+    return 0;
+}
+
+/* Runs tasks, from the chosen one on, until control comes back. */
+ACO__NO_SANITIZE ACO__SHADOW_NOINLINE static void run(aco__thread_t *self, scheduler_t *s)
+{
+    aco_t *task = self->task;
+    int instrumented = (task->aco__state & ACO__INSTRUMENTED) != 0;
+    aco__resumer_state_t outside;
+    void *value = NULL;
+    uintptr_t tagged;
+    if (instrumented) {
+        aco__instrument_enter(task, &outside);
+        aco__shadow_enter(task, &outside);
+    }
+    tagged = aco__switch_resume(aco__tls_ref(), task, &value, 1);
+    if (instrumented) {
+        aco__shadow_leave(task, &outside);
+        aco__instrument_leave(task, &outside);
+    }
+    ACO__CHECK_INTERRUPT(tagged);
+    reap(s);
+    if (tagged && (aco_t *)tagged == self->task) /* it is its turn and it left by a plain aco_yield() */
+        next_turn(self);
+}
+
+int aco_run(void)
+{
+    aco__thread_t *self = aco__self();
+    scheduler_t *s = self->scheduler;
+    int more;
+    if (self->running)
+        return aco__fail(0, EPERM, "aco_run", self->running, "is a coroutine: the thread's own flow of control runs the tasks");
+    if (!s)
+        return 0;
+    if (s->is_running)
+        return aco__fail(0, EBUSY, "aco_run", NULL, "the idle hook calls it");
+    s->is_running = 1;
+    while ((more = choose(self, s)) > 0)
+        run(self, s);
+    s->is_running = 0;
+    return more;
+}
+
+/* ---- Joining, detaching, parking ---- */
+
+/* 0 if `task` is a live task of this thread; else refused. */
+static int check_task(const aco__thread_t *self, const char *call, const aco_t *task)
+{
+    if (aco_likely(task && aco__is_task(task) && task->share_stack->aco__thread == self))
+        return 0;
+    if (!task)
+        return aco__fail(0, EINVAL, call, NULL, "the task is NULL");
+    if (aco__is_task(task))
+        return aco__fail(0, EPERM, call, task, "belongs to another thread");
+    if (aco__status(task) == ACO__DESTROYED)
+        return aco__fail(0, ESRCH, call, task, "was destroyed");
+    return aco__fail(0, EINVAL, call, task, "is not a task");
+}
+
+/* The thread stands in the stack's record of tasks alone. */
+static int has_ended(const aco_t *task)
+{
+    const unsigned private = ACO__FROM_NEW | ACO__PRIVATE;
+    return task && aco__status(task) == ACO__ENDED && (task->aco__state & private) == private && task->share_stack->aco__thread;
+}
+
+static void destroy(aco_t *task)
+{
+    task->share_stack->aco__thread = NULL;
+    aco_destroy(task);
+}
+
+/* 0 if `task` is neither detached nor being joined; else refused. */
+static int check_joinable(const char *call, const aco_t *task)
+{
+    if (*aco__task_flags(task) & TASK_DETACHED)
+        return aco__fail(0, EINVAL, call, task, "is detached");
+    if (*aco__task_joiner(task))
+        return aco__fail(0, EBUSY, call, task, "is being joined by coroutine %p", (void *)*aco__task_joiner(task));
+    return 0;
+}
+
+int aco__join(aco_t *task, void **result, aco__wait_t *wait, const char *location)
+{
+    static const char call[] = "aco_join";
+    aco__thread_t *self = aco__self();
+    if (has_ended(task)) {
+        if (result)
+            *result = task->aco__self.bp;
+        destroy(task);
+        return 0;
+    }
+    if (check_task(self, call, task) != 0 || check_joinable(call, task) != 0 || aco__check_waiting(self, call) != 0)
+        return -1;
+    if (task == self->running)
+        return aco__fail(0, EDEADLK, call, task, "joins itself");
+    aco__wait_prepare(self, wait, ACO__WAIT_JOIN, task, location);
+    *aco__task_joiner(task) = wait->task;
+    return aco__wait_start(self, wait);
+}
+
+int aco_detach(aco_t *task)
+{
+    static const char call[] = "aco_detach";
+    if (has_ended(task)) {
+        destroy(task);
+        return 0;
+    }
+    if (check_task(aco__self(), call, task) != 0 || check_joinable(call, task) != 0)
+        return -1;
+    *aco__task_flags(task) |= TASK_DETACHED;
+    return 0;
+}
+
+int aco__park(const char *what, aco__wait_t *wait, const char *location)
+{
+    aco__thread_t *self = aco__self();
+    if (aco__check_waiting(self, "aco_park") != 0)
+        return -1;
+    if (*aco__task_flags(self->running) & TASK_PERMIT) {
+        *aco__task_flags(self->running) &= ~(size_t)TASK_PERMIT;
+        return 0;
+    }
+    aco__wait_prepare(self, wait, ACO__WAIT_PARK, what, location);
+    return aco__wait_start(self, wait);
+}
+
+int aco_unpark(aco_t *task)
+{
+    aco__thread_t *self = aco__self();
+    aco__wait_t *wait;
+    if (has_ended(task))
+        return aco__fail(0, ESRCH, "aco_unpark", task, "has ended");
+    if (check_task(self, "aco_unpark", task) != 0)
+        return -1;
+    wait = aco__task_wait(task);
+    if (wait && wait->kind == ACO__WAIT_PARK)
+        aco__wake(self, wait, 0);
+    else
+        *aco__task_flags(task) |= TASK_PERMIT;
+    return 0;
+}
+
+/* ---- Time and events ---- */
+
+int64_t aco_now(void)
+{
+    return aco__os_now();
+}
+
+int aco__sleep(int64_t ns, aco__wait_t *wait, const char *location)
+{
+    aco__thread_t *self = aco__self();
+    if (aco__check_waiting(self, "aco_sleep") != 0)
+        return -1;
+    aco__wait_prepare(self, wait, ACO__WAIT_SLEEP, NULL, location);
+    return aco__timer_set(self, wait, ns, "aco_sleep") != 0 ? -1 : aco__wait_start(self, wait);
+}
+
+int aco_on_idle(int (*idle)(void *ctx, int64_t timeout_ns), void *ctx)
+{
+    aco__thread_t *self = aco__self();
+    scheduler_t *s = scheduler_of(self, "aco_on_idle");
+    if (!s)
+        return -1;
+    if (idle && aco__poll_task_start(self) != 0)
+        return aco__fail_memory(0, "aco_on_idle", sizeof(aco__scratch_t));
+    s->idle = idle;
+    s->idle_ctx = ctx;
+    return 0;
+}

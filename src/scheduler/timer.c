@@ -1,0 +1,108 @@
+/* Waits that end by themselves: a heap of deadlines in which a node has four children, so that sifting looks at few cache
+ * lines. A wait knows where its timer stands, to take it out when it is woken before. */
+#include "os/clock.h"
+#include "scheduler/wait.h"
+
+#include <errno.h>
+
+enum { CHILDREN = 4, FIRST_ROOM = 16 };
+typedef struct aco__scheduler scheduler_t;
+
+static int is_before(const aco__timer_t *a, const aco__timer_t *b)
+{
+    return a->deadline != b->deadline ? a->deadline < b->deadline : a->sequence < b->sequence;
+}
+
+static void put(scheduler_t *s, size_t at, const aco__timer_t *timer)
+{
+    s->timers[at] = *timer;
+    timer->wait->timer = at + 1;
+}
+
+/* Puts `timer` where it belongs, going up or down from `at`, which is vacant. */
+static void sift_up(scheduler_t *s, size_t at, const aco__timer_t *timer)
+{
+    while (at > 0 && is_before(timer, &s->timers[(at - 1) / CHILDREN])) {
+        put(s, at, &s->timers[(at - 1) / CHILDREN]);
+        at = (at - 1) / CHILDREN;
+    }
+    put(s, at, timer);
+}
+
+static void sift_down(scheduler_t *s, size_t at, const aco__timer_t *timer)
+{
+    for (;;) {
+        size_t child = at * CHILDREN + 1, end = child + CHILDREN, first = child;
+        if (end > s->timers_count)
+            end = s->timers_count;
+        for (size_t i = child + 1; i < end; i++)
+            if (is_before(&s->timers[i], &s->timers[first]))
+                first = i;
+        if (child >= end || !is_before(&s->timers[first], timer))
+            break;
+        put(s, at, &s->timers[first]);
+        at = first;
+    }
+    put(s, at, timer);
+}
+
+/* Room for one more. 0, or -1 and errno. */
+static int make_room(scheduler_t *s)
+{
+    size_t sz = s->timers_sz ? 2 * s->timers_sz : FIRST_ROOM * sizeof(aco__timer_t);
+    aco__timer_t *timers;
+    if ((s->timers_count + 1) * sizeof(aco__timer_t) <= s->timers_sz)
+        return 0;
+    timers = aco__memory_new(&sz);
+    if (!timers)
+        return -1;
+    if (s->timers) {
+        memcpy(timers, s->timers, s->timers_count * sizeof *timers);
+        aco__memory_free(s->timers, s->timers_sz);
+    }
+    s->timers = timers;
+    s->timers_sz = sz;
+    return 0;
+}
+
+int aco__timer_set(aco__thread_t *self, aco__wait_t *wait, int64_t ns, const char *call)
+{
+    scheduler_t *s = self->scheduler;
+    aco__timer_t timer;
+    int64_t now = aco__os_now();
+    if (make_room(s) != 0 || aco__poll_task_start(self) != 0)
+        return aco__fail_memory(0, call, sizeof timer);
+    timer.deadline = ns < INT64_MAX - now ? now + ns : INT64_MAX;
+    timer.sequence = s->timers_set++;
+    timer.wait = wait;
+    sift_up(s, s->timers_count++, &timer);
+    return 0;
+}
+
+void aco__timer_cancel(scheduler_t *s, aco__wait_t *wait)
+{
+    size_t at = wait->timer - 1;
+    aco__timer_t last = s->timers[--s->timers_count];
+    wait->timer = 0;
+    if (at == s->timers_count)
+        return;
+    if (at > 0 && is_before(&last, &s->timers[(at - 1) / CHILDREN]))
+        sift_up(s, at, &last);
+    else
+        sift_down(s, at, &last);
+}
+
+void aco__timers_expire(aco__thread_t *self)
+{
+    scheduler_t *s = self->scheduler;
+    int64_t now = s->timers_count ? aco__os_now() : 0;
+    while (s->timers_count && s->timers[0].deadline <= now) {
+        aco__wait_t *wait = s->timers[0].wait;
+        if (wait->time_out) {
+            aco__timer_cancel(s, wait);
+            wait->time_out(wait);
+        } else {
+            aco__wake(self, wait, wait->kind == ACO__WAIT_SLEEP ? 0 : ETIMEDOUT);
+        }
+    }
+}

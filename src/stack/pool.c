@@ -1,0 +1,496 @@
+/* Pools of private stacks.
+ *
+ * A region is one mapping, for stacks of one size:
+ *   | region_t, slot_t each | guard | stack ... | head page | guard | stack ... | head page | ... never used: from `fresh` on |
+ *
+ * Where a stack lies follows from its slot's number. A slot that is not in use is on one of its class's two lists, with its
+ * pages (idle, the last given first) or without (empty). The records in the head page mean nothing while it is not in use. */
+#include "os/clock.h"
+#include "os/os.h"
+#include "scheduler/task.h"
+
+#include "aco/pool.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum {
+    SMALLEST_LOG = 12, /* 4 KiB, */
+    LARGEST_LOG = 23,  /* 8 MiB */
+    SIZES = LARGEST_LOG - SMALLEST_LOG + 1,
+    IDLE_STACKS = 4096,
+    IDLE_MS = 1000,
+    MOST_SLOTS = 1 << 29, /* of a region */
+    BATCH = 8, /* stacks reclaimed at once */
+    GUARDS_AHEAD = 32, /* guards set at once in a region that is in use: a fifth less time for each stack */
+    FIRST_REGION = 4 << 20,
+    LARGEST_REGION = sizeof(void *) > 4 ? 1 << 30 : 16 << 20,
+    KNOWN_FLAGS = ACO_POOL_MPROTECT | ACO_POOL_CANARIES | ACO_POOL_MUST_GUARD | ACO_POOL_LAZY
+};
+
+enum { NO_GUARD, GUARD_IN_TABLES, GUARD_MAPPING };
+
+typedef struct slot {
+    struct slot *next, *before; /* in a list */
+    uint32_t number : 30, guard : 2; /* NO_GUARD, … */
+    uint32_t idle_since; /* milliseconds */
+} slot_t;
+
+typedef struct class {
+    struct aco__region *regions; /* the newest first: it alone may have fresh slots */
+    slot_t idle, empty;          /* lists: circular, through these */
+    size_t idle_count, empty_count;
+    size_t size;                 /* of a stack */
+    size_t next_region;          /* bytes */
+} class_t;
+
+struct aco_pool_s {
+    aco_pool_options_t options;
+    class_t classes[SIZES];
+    size_t in_use, reserved, regions, canaries, reclaimed;
+};
+
+typedef struct aco__region {
+    aco_pool_t *pool;
+    class_t *class;
+    struct aco__region *next;
+    char *stacks;    /* where the first slot's guard is */
+    size_t map_sz;
+    uint32_t slots, fresh;
+    uint32_t used;   /* in use, or about to be reclaimed */
+    uint32_t guarded; /* slots up to this one got their guards ahead of use */
+    slot_t slot[];
+} region_t;
+
+/* All pools' lists are under the process lock: threads come here only past what they keep themselves. Pages are given
+ * back, and single guards set, without it, the stack being on no list. */
+static aco_pool_t default_pool;
+static size_t guard_mappings; /* guards that are mappings, of all pools */
+
+/* ---- Lists ---- */
+
+static void list_init(slot_t *list)
+{
+    list->next = list->before = list;
+}
+
+static void push(slot_t *list, slot_t *slot)
+{
+    slot->next = list->next;
+    slot->before = list;
+    list->next->before = slot;
+    list->next = slot;
+}
+
+static slot_t *unlink_slot(slot_t *slot)
+{
+    slot->before->next = slot->next;
+    slot->next->before = slot->before;
+    return slot;
+}
+
+/* ---- Where things are ---- */
+
+static region_t *region_of(slot_t *slot)
+{
+    return (region_t *)(void *)((char *)(slot - slot->number) - offsetof(region_t, slot));
+}
+
+static size_t head_size(void)
+{
+    size_t page = aco__os_page_size();
+    return page < ACO__HEAD ? (size_t)ACO__HEAD : page;
+}
+
+static size_t stride(const class_t *class)
+{
+    return aco__os_page_size() + class->size + head_size();
+}
+
+/* The guard page's address. */
+static char *map_of(slot_t *slot)
+{
+    region_t *region = region_of(slot);
+    return region->stacks + slot->number * stride(region->class);
+}
+
+static size_t header_size(size_t slots)
+{
+    return aco__round_up(offsetof(region_t, slot) + slots * sizeof(slot_t), aco__os_page_size());
+}
+
+/* ---- Pools ---- */
+
+static void pool_init(aco_pool_t *pool, const aco_pool_options_t *options)
+{
+    pool->options = *options;
+    if (!pool->options.idle_stacks)
+        pool->options.idle_stacks = IDLE_STACKS;
+    if (!pool->options.idle_ms)
+        pool->options.idle_ms = IDLE_MS;
+    for (int i = 0; i < SIZES; i++) {
+        class_t *class = &pool->classes[i];
+        list_init(&class->idle);
+        list_init(&class->empty);
+        class->size = (size_t)1 << (SMALLEST_LOG + i);
+        class->next_region = options->region_size ? options->region_size : (size_t)FIRST_REGION;
+    }
+}
+
+/* NULL: the default one. Under the process lock. */
+static aco_pool_t *pool_of(aco_pool_t *pool)
+{
+    static const aco_pool_options_t defaults;
+    if (pool)
+        return pool;
+    if (!default_pool.classes[0].size)
+        pool_init(&default_pool, &defaults);
+    return &default_pool;
+}
+
+static int check_pool_options(const aco_pool_options_t *o)
+{
+    static const aco_pool_options_t none;
+    static const char call[] = "aco_pool_new";
+    if (memcmp(o->aco__reserved, none.aco__reserved, sizeof none.aco__reserved) != 0)
+        return aco__fail(0, EINVAL, call, NULL, "a reserved option is not 0");
+    if (o->flags & ~(unsigned)KNOWN_FLAGS)
+        return aco__fail(0, EINVAL, call, NULL, "unknown flags");
+    if ((o->flags & ACO_POOL_CANARIES) && (o->flags & (ACO_POOL_MUST_GUARD | ACO_POOL_MPROTECT)))
+        return aco__fail(0, EINVAL, call, NULL, "ACO_POOL_CANARIES excludes guards");
+    if (o->region_size > SIZE_MAX / 4)
+        return aco__fail(0, EINVAL, call, NULL, "region_size is out of bounds");
+    if (o->idle_ms > INT32_MAX)
+        return aco__fail(0, EINVAL, call, NULL, "idle_ms is out of bounds");
+    return 0;
+}
+
+aco_pool_t *aco_pool_new(const aco_pool_options_t *options)
+{
+    static const aco_pool_options_t defaults;
+    const aco_pool_options_t *o = options ? options : &defaults;
+    aco_pool_t *pool;
+    if (check_pool_options(o) != 0)
+        return NULL;
+    pool = aco__allocate(sizeof *pool);
+    if (!pool) {
+        aco__fail_memory(0, "aco_pool_new", sizeof *pool);
+        return NULL;
+    }
+    memset(pool, 0, sizeof *pool);
+    pool_init(pool, o);
+    return pool;
+}
+
+/* ---- Regions ---- */
+
+/* Prepends one to the class's list; smaller where the system does not give so much. 0, or -1 and errno. */
+static int region_new(aco_pool_t *pool, class_t *class)
+{
+    size_t step = stride(class), slots = class->next_region / step, map_sz;
+    region_t *region;
+    slots = slots ? slots : 1;
+    slots = slots > MOST_SLOTS ? MOST_SLOTS : slots;
+    while (!(region = aco__map(map_sz = header_size(slots) + slots * step)))
+        if ((errno != ENOMEM && errno != EAGAIN) || (slots /= 2) == 0)
+            return -1;
+    aco__os_large_pages(region, map_sz, 0); /* one would commit eight stacks at a touch */
+    region->pool = pool;
+    region->class = class;
+    region->stacks = (char *)region + header_size(slots);
+    region->map_sz = map_sz;
+    region->slots = (uint32_t)slots;
+    region->next = class->regions;
+    class->regions = region;
+    if (!pool->options.region_size && class->next_region < LARGEST_REGION)
+        class->next_region *= 2;
+    pool->reserved += map_sz;
+    pool->regions++;
+    return 0;
+}
+
+/* Gives up a region whose slots are all empty or fresh; `link` is what points to it. */
+static void region_free(region_t **link)
+{
+    region_t *region = *link;
+    aco_pool_t *pool = region->pool;
+    *link = region->next;
+    for (uint32_t i = 0; i < region->fresh; i++) {
+        unlink_slot(&region->slot[i]);
+        pool->canaries -= region->slot[i].guard == NO_GUARD;
+        guard_mappings -= region->slot[i].guard == GUARD_MAPPING;
+    }
+    region->class->empty_count -= region->fresh;
+    pool->reserved -= region->map_sz;
+    pool->regions--;
+    aco__unmap(region, region->map_sz);
+}
+
+/* ---- Guards ---- */
+
+/* Whether the process can afford one more guard that is a mapping. Under the process lock. */
+static int may_map_guard(const aco_pool_t *pool)
+{
+    static size_t most;
+    if (!most) /* each makes two mappings out of one; the last eighth of them is for others */
+        most = aco__os_mapping_limit() / 16 * 7;
+    return (pool->options.flags & ACO_POOL_MUST_GUARD) || guard_mappings < most;
+}
+
+/* How the page got guarded; -1 and errno if it must be and cannot. */
+static int guard(const aco_pool_t *pool, char *page, int may_map)
+{
+    size_t sz = aco__os_page_size();
+    unsigned flags = pool->options.flags;
+    if (flags & ACO_POOL_CANARIES)
+        return NO_GUARD;
+    if (!(flags & ACO_POOL_MPROTECT) && aco__os_guard_in_tables(page, sz) == 0)
+        return GUARD_IN_TABLES;
+    if (may_map && aco__os_guard_mapping(page, sz) == 0)
+        return GUARD_MAPPING;
+    return flags & ACO_POOL_MUST_GUARD ? -1 : NO_GUARD;
+}
+
+/* Sets the guards of some fresh slots by one system call: as many as the region has used so far, so that little is set in vain.
+ * Under the process lock. */
+static void guard_ahead(const aco_pool_t *pool, region_t *region)
+{
+    uint32_t n = region->fresh < GUARDS_AHEAD ? region->fresh : GUARDS_AHEAD, left = region->slots - region->fresh;
+    size_t step = stride(region->class);
+    if (region->fresh >= region->guarded && !(pool->options.flags & (ACO_POOL_CANARIES | ACO_POOL_MPROTECT)))
+        region->guarded = region->fresh + aco__os_guard_many_in_tables(region->stacks + region->fresh * step, aco__os_page_size(), step, n < left ? n : left);
+}
+
+/* ---- Reclaim ---- */
+
+static uint32_t age(const slot_t *slot, uint32_t now)
+{
+    return now - slot->idle_since;
+}
+
+/* Takes up to BATCH of the coldest idle slots off the class's list, that are `ms` old at `now` or too many. Returns how many. */
+static int choose_cold(class_t *class, uint32_t now, uint32_t ms, size_t keep, slot_t *chosen[BATCH])
+{
+    int n = 0;
+    while (n < BATCH && class->idle_count && (class->idle_count > keep || age(class->idle.before, now) >= ms)) {
+        chosen[n] = unlink_slot(class->idle.before);
+        region_of(chosen[n])->used++;
+        class->idle_count--;
+        n++;
+    }
+    return n;
+}
+
+/* Without the lock. */
+static void give_pages_back(const aco_pool_t *pool, const class_t *class, slot_t *slot)
+{
+    size_t page = aco__os_page_size(), skip = slot->guard == NO_GUARD ? 0 : page;
+    aco__os_discard(map_of(slot) + skip, stride(class) - skip, (pool->options.flags & ACO_POOL_LAZY) != 0);
+}
+
+static void reclaim(aco_pool_t *pool, class_t *class, slot_t *chosen[], int n)
+{
+    for (int i = 0; i < n; i++)
+        give_pages_back(pool, class, chosen[i]);
+    aco__os_lock();
+    for (int i = 0; i < n; i++) {
+        region_of(chosen[i])->used--;
+        push(&class->empty, chosen[i]);
+    }
+    class->empty_count += (size_t)n;
+    pool->reclaimed += (size_t)n;
+    aco__os_unlock();
+}
+
+static size_t trim_pool(aco_pool_t *pool)
+{
+    size_t trimmed = 0;
+    slot_t *chosen[BATCH];
+    aco__os_lock();
+    pool = pool_of(pool);
+    for (class_t *class = pool->classes; class < pool->classes + SIZES; class++) {
+        size_t most = class->idle_count; /* other threads may give more meanwhile */
+        for (int n; most && (n = choose_cold(class, 0, 0, 0, chosen)) > 0;) { /* at any age */
+            most -= most < (size_t)n ? most : (size_t)n;
+            trimmed += (size_t)n;
+            aco__os_unlock();
+            reclaim(pool, class, chosen, n);
+            aco__os_lock();
+        }
+        for (region_t **link = &class->regions; *link && !class->idle_count;)
+            if ((*link)->used == 0)
+                region_free(link);
+            else
+                link = &(*link)->next;
+    }
+    aco__os_unlock();
+    return trimmed;
+}
+
+size_t aco_pool_trim(aco_pool_t *pool)
+{
+    aco__reap(aco__self());
+    if (!pool)
+        aco__cache_free(aco__self());
+    return trim_pool(pool);
+}
+
+#ifdef _WIN32
+void aco__pool_ends(void)
+{
+    trim_pool(NULL);
+}
+#endif
+
+/* ---- Taking and giving ---- */
+
+/* NULL and errno. *is_new: it has no guard yet. Under the process lock. */
+static slot_t *take_slot(aco_pool_t *pool, class_t *class, int *is_new)
+{
+    region_t *region = class->regions;
+    slot_t *slot;
+    *is_new = 0;
+    if (pool->options.most_stacks && pool->in_use >= pool->options.most_stacks) {
+        errno = EDQUOT;
+        return NULL;
+    }
+    if (class->idle_count) {
+        slot = unlink_slot(class->idle.next);
+        class->idle_count--;
+    } else if (class->empty_count) {
+        slot = unlink_slot(class->empty.next);
+        class->empty_count--;
+    } else {
+        if ((!region || region->fresh == region->slots) && region_new(pool, class) != 0)
+            return NULL;
+        region = class->regions;
+        guard_ahead(pool, region);
+        slot = &region->slot[region->fresh];
+        *is_new = region->fresh >= region->guarded;
+        slot->guard = *is_new ? NO_GUARD : GUARD_IN_TABLES;
+        slot->number = region->fresh++;
+        pool->canaries += (size_t)*is_new;
+    }
+    region_of(slot)->used++;
+    pool->in_use++;
+    return slot;
+}
+
+static void put_back_unguarded(aco_pool_t *pool, class_t *class, slot_t *slot)
+{
+    aco__os_lock();
+    region_of(slot)->used--;
+    pool->in_use--;
+    push(&class->empty, slot);
+    class->empty_count++;
+    aco__os_unlock();
+}
+
+static class_t *class_for(aco_pool_t *pool, size_t sz)
+{
+    size_t least = aco__os_page_size();
+    unsigned log;
+    sz = sz < least ? least : sz;
+    log = sz <= (size_t)1 << SMALLEST_LOG ? SMALLEST_LOG : (unsigned)(sizeof(long) * 8) - (unsigned)__builtin_clzl(sz - 1);
+    return &pool->classes[log - SMALLEST_LOG];
+}
+
+int aco__pool_has(size_t sz)
+{
+    return sz <= (size_t)1 << LARGEST_LOG && aco__map_is_ours();
+}
+
+aco_share_stack_t *aco__pool_acquire(aco_pool_t *given, size_t sz)
+{
+    aco_pool_t *pool;
+    class_t *class;
+    slot_t *slot;
+    aco_share_stack_t *stack;
+    int is_new, may_map;
+    aco__os_lock();
+    pool = pool_of(given);
+    class = class_for(pool, sz);
+    slot = take_slot(pool, class, &is_new);
+    may_map = slot && slot->guard == NO_GUARD && may_map_guard(pool);
+    aco__os_unlock();
+    if (!slot)
+        return NULL;
+    if (is_new || (slot->guard == NO_GUARD && (pool->options.flags & ACO_POOL_MUST_GUARD))) {
+        int how = guard(pool, map_of(slot), may_map);
+        if (how < 0) {
+            int error = errno;
+            put_back_unguarded(pool, class, slot);
+            errno = error;
+            return NULL;
+        }
+        if (how != NO_GUARD) {
+            slot->guard = (unsigned)how & 3;
+            aco__os_lock();
+            pool->canaries--;
+            guard_mappings += how == GUARD_MAPPING;
+            aco__os_unlock();
+        }
+    }
+    stack = aco__stack_lay_out(map_of(slot), aco__os_page_size(), class->size, slot->number, slot->guard != NO_GUARD);
+    stack->aco__map_sz = stride(class);
+    stack->aco__region = region_of(slot);
+    stack->aco__cacheable = pool == &default_pool && class->size == ACO__PRIVATE_SIZE;
+    return stack;
+}
+
+void aco__pool_release(aco_share_stack_t *stack)
+{
+    region_t *region = stack->aco__region;
+    aco_pool_t *pool = region->pool;
+    class_t *class = region->class;
+    slot_t *slot = &region->slot[(size_t)((char *)stack->aco__map - region->stacks) / stride(class)], *chosen[BATCH];
+    uint32_t now;
+    int n;
+    aco__os_lock();
+    slot->idle_since = now = aco__os_milliseconds();
+    region->used--;
+    pool->in_use--;
+    push(&class->idle, slot);
+    class->idle_count++;
+    n = choose_cold(class, now, pool->options.idle_ms, pool->options.idle_stacks, chosen);
+    aco__os_unlock();
+    if (n)
+        reclaim(pool, class, chosen, n);
+}
+
+int aco_pool_destroy(aco_pool_t *pool)
+{
+    size_t in_use;
+    if (!pool)
+        return aco__fail(0, EINVAL, "aco_pool_destroy", NULL, "the pool is NULL");
+    aco__reap(aco__self());
+    aco__os_lock();
+    in_use = pool->in_use;
+    aco__os_unlock();
+    if (in_use)
+        return aco__fail(0, EBUSY, "aco_pool_destroy", NULL, "%zu of its stacks are in use", in_use);
+    aco_pool_trim(pool);
+    aco__release(pool, sizeof *pool);
+    return 0;
+}
+
+int aco_pool_stats(aco_pool_t *pool, aco_pool_stats_t *stats)
+{
+    if (!stats)
+        return aco__fail(0, EINVAL, "aco_pool_stats", NULL, "there is no place for the result");
+    memset(stats, 0, sizeof *stats);
+    aco__reap(aco__self());
+    aco__os_lock();
+    pool = pool_of(pool);
+    stats->reserved = pool->reserved;
+    stats->regions = pool->regions;
+    stats->in_use = pool->in_use;
+    stats->canaries = pool->canaries;
+    stats->reclaimed = pool->reclaimed;
+    for (const class_t *class = pool->classes; class < pool->classes + SIZES; class++) {
+        stats->idle += class->idle_count;
+        stats->empty += class->empty_count;
+    }
+    aco__os_unlock();
+    return 0;
+}

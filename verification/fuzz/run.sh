@@ -1,0 +1,129 @@
+#!/bin/sh
+# run.sh [SECONDS [TARGET...]]: builds the fuzz targets (all of them) with clang-19 and lets each search from its corpus for that long
+# (60), as many at a time as there are processors, in turn with
+#   release   share stacks and private ones, undefined-behaviour sanitizer
+#   debug     the same in a debug build (ACO_DEBUG=1)
+#   address   address and leak sanitizer too; private stacks only
+# Builds, inputs that reach something new and findings are kept in build/fuzz. Exit 0: nothing was found, or the tools are missing
+# (it says so); 1: a finding, with the command that shows it again.
+#
+# run.sh --minimise [TARGET...]: makes verification/fuzz/corpus/TARGET anew: as few inputs as reach what it and build/fuzz/corpus reach together.
+set -u
+cd "$(dirname "$0")/.."
+CC=${CC:-clang-19} CXX=${CXX:-clang++-19}
+dir=build/fuzz
+all="api cpp sizes scheduler"
+sources="src/*.c src/os/posix*.c"
+longest=500
+jobs=$(nproc 2>/dev/null || echo 2)
+
+if ! command -v "$CC" >/dev/null || ! command -v "$CXX" >/dev/null; then
+    echo "fuzz: skipped: no $CC (Debian: apt-get install clang-19 libclang-rt-19-dev)"
+    exit 0
+fi
+mkdir -p $dir
+printf '#include <stddef.h>\nint LLVMFuzzerTestOneInput(const char *p, size_t n);\nint LLVMFuzzerTestOneInput(const char *p, size_t n) { return !p && n; }\n' >$dir/probe.c
+if ! "$CC" -fsanitize=fuzzer,address,undefined $dir/probe.c -o $dir/probe 2>$dir/log; then
+    echo "fuzz: skipped: $CC cannot link with -fsanitize=fuzzer,address,undefined (Debian: apt-get install libclang-rt-19-dev; see $dir/log)"
+    exit 0
+fi
+
+flags_of() { # BUILD
+    case $1 in
+    release) echo -fsanitize=fuzzer,undefined -DACO_DEBUG=0 ;;
+    debug) echo -fsanitize=fuzzer,undefined -DACO_DEBUG=1 ;;
+    address) echo -fsanitize=fuzzer,address,undefined -DACO_DEBUG=0 ;;
+    esac
+}
+
+# The library, and the targets with it.
+build() { # BUILD
+    flags="-O1 -g -fexceptions -fno-sanitize-recover=all -Iinclude $(flags_of "$1")"
+    link="-Wl,-z,now -pthread" # a call that is bound when it is first made saves all vector registers: 3 KiB of what may be a small stack
+    rm -rf "$dir/$1" && mkdir -p "$dir/$1"
+    for source in $sources; do
+        object=$dir/$1/$(basename "$source" .c).o
+        # shellcheck disable=SC2086
+        "$CC" $flags -std=gnu11 -c "$source" -o "$object" || return 1
+    done
+    ar rcs "$dir/$1/library.a" "$dir/$1"/*.o
+    for target in $all; do
+        # shellcheck disable=SC2086
+        case $target in
+        cpp) "$CXX" $flags -std=gnu++17 verification/fuzz/cpp.cpp "$dir/$1/library.a" -o "$dir/$target-$1" $link || return 1 ;;
+        *)
+            wrap=
+            [ $target != scheduler ] || wrap=-Wl,--wrap=write
+            "$CC" $flags -std=gnu11 verification/fuzz/$target.c "$dir/$1/library.a" -o "$dir/$target-$1" $link -lm $wrap || return 1
+            ;;
+        esac
+    done
+}
+
+build_all() { # BUILD...
+    for b; do
+        build "$b" >"$dir/$b.log" 2>&1 &
+        eval "pid_$b=$!"
+    done
+    for b; do
+        eval "wait \$pid_$b" && continue
+        cat "$dir/$b.log"
+        echo "fuzz: $b does not build"
+        exit 1
+    done
+}
+
+fuzz() { # TARGET BUILD SECONDS
+    "$dir/$1-$2" -max_total_time="$3" -max_len=$longest -timeout=20 -rss_limit_mb=4096 -artifact_prefix="$dir/$1-$2-" -print_final_stats=1 \
+        "$dir/corpus/$1" "verification/fuzz/corpus/$1" >"$dir/$1-$2.log" 2>&1
+    status=$?
+    runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$dir/$1-$2.log")
+    [ $status -eq 0 ] && echo "fuzz: $1, $2: ${runs:-?} inputs in $3 s, nothing found" && return
+    grep -v -E '	(NEW|REDUCE|pulse|RELOAD|INITED)' "$dir/$1-$2.log" | tail -n 60
+    found=$(sed -n 's/.*Test unit written to //p' "$dir/$1-$2.log")
+    echo "fuzz: $1, $2: a finding; show it again, each operation printed, with"
+    echo "    FUZZ_TRACE=1 $dir/$1-$2 ${found:-(see $dir/$1-$2.log)}"
+    return 1
+}
+
+fuzz_target() { # TARGET SECONDS
+    quarter=$(($2 / 4))
+    [ $quarter -gt 0 ] || quarter=1
+    mkdir -p "$dir/corpus/$1" "verification/fuzz/corpus/$1"
+    fuzz "$1" release $((quarter * 2)) && fuzz "$1" debug $quarter && fuzz "$1" address $quarter
+}
+
+if [ "${1:-}" = --minimise ]; then
+    shift
+    build_all release
+    for target in ${*:-$all}; do
+        rm -rf $dir/minimised && mkdir -p $dir/minimised "$dir/corpus/$target" "verification/fuzz/corpus/$target"
+        "$dir/$target-release" -set_cover_merge=1 -use_counters=0 -max_len=$longest $dir/minimised "verification/fuzz/corpus/$target" "$dir/corpus/$target" >$dir/minimise.log 2>&1 ||
+            { tail $dir/minimise.log; exit 1; }
+        rm -rf "verification/fuzz/corpus/$target" && cp -R $dir/minimised "verification/fuzz/corpus/$target"
+        echo "fuzz: $(ls "verification/fuzz/corpus/$target" | wc -l) inputs in verification/fuzz/corpus/$target"
+    done
+    exit 0
+fi
+
+seconds=${1:-60}
+[ $# -eq 0 ] || shift
+build_all release debug address
+# One worker for each processor; each takes every so manieth target.
+worker=0 pids= status=0
+while [ $worker -lt "$jobs" ]; do
+    (
+        mine=0 failed=0
+        for target in ${*:-$all}; do
+            [ $((mine % jobs)) -ne $worker ] || fuzz_target "$target" "$seconds" || failed=1
+            mine=$((mine + 1))
+        done
+        exit $failed
+    ) &
+    pids="$pids $!"
+    worker=$((worker + 1))
+done
+for pid in $pids; do
+    wait "$pid" || status=1
+done
+exit $status

@@ -1,0 +1,56 @@
+"""Faults, each a change of some text, and what must notice it: the machine's by a shortest example that explore.py finds, the
+library's by the proof about copying or by the walks that follow.c can then not follow."""
+
+MACHINE = [  # (what is wrong, the text, the text instead, the only small world that shows it, where it takes long elsewhere)
+    ("an evicted resumer has no trampoline", "pick(self.phase[co] == self.RESUMING_SAVED, self.RECALL, self.ctx[co])", "self.ctx[co]"),
+    ("the trampoline restores nothing", "if self.take(t, resumer) != OK:", "if False:"),
+    ("a resumer is evicted with the context that its block had", """        if waits and self.resuming[t] == co:
+            self.park_resumer(t)
+        if self.w.choose():""", "        if self.w.choose():"),
+    ("restored before saved", "        if self.owner[s] != self.nil and not self.save(t, s):\n",
+     "        self.content[s] = self.area[co]\n        if self.owner[s] != self.nil and not self.save(t, s):\n"),
+    ("saved by code on the same stack", "on_this_stack = waiting != self.nil and self.stack[waiting] == self.stack[co]", "on_this_stack = False"),
+    ("an owner is overwritten", "if self.owner[s] != self.nil and not self.save(t, s):", "if False:"),
+    ("nobody owns what was restored", "        self.owner[s] = co\n        if not starts:", "        if not starts:"),
+    ("a resume is accepted while the coroutine resumes another", "self.GONE, self.TASK, self.RESUMING, self.RESUMING_SAVED):\n            return REFUSED\n        if co", "self.GONE, self.TASK):\n            return REFUSED\n        if co"),
+    ("a resume is accepted of the running coroutine", "        if co == self.running[t]:\n            return REFUSED\n        s =", "        s ="),
+    ("the fast path does not ask whether one runs", "not self.observed[co] and self.running[t] == self.nil:", "not self.observed[co]:"),
+    ("a resume is accepted of one that has ended", "if self.phase[co] in (self.ENDED, self.GONE, self.TASK, self.RESUMING", "if self.phase[co] in (self.GONE, self.TASK, self.RESUMING"),
+    ("a resume is accepted of a task", "if self.phase[co] in (self.ENDED, self.GONE, self.TASK, self.RESUMING", "if self.phase[co] in (self.ENDED, self.GONE, self.RESUMING"),
+    ("the outer resumer is not parked", "        outer = self.resuming[t]\n        self.park_resumer(t)\n", "        outer = self.resuming[t]\n"),
+    ("the outer resumer is not unparked", "        self.unpark_resumer(t, outer)\n        self.running[t] = waiting", "        self.running[t] = waiting"),
+    ("a transfer makes the one that leaves the resumer", "        if on_this_stack:\n            self.ctx[source] = self.depart(t, source)",
+     "        self.resuming[t] = source\n        if on_this_stack:\n            self.ctx[source] = self.depart(t, source)"),
+    ("a transfer leaves from a cleanup", "            if self.resuming[t] == self.trap:\n                return REFUSED\n", ""),
+    ("the trap is set over the resumer", "        self.kept[co] = self.resuming[t]\n        self.park_resumer(t)\n", "        self.kept[co] = self.resuming[t]\n"),
+    ("the resumer's environment is not unparked", "        self.resumer_fp[t] = pick(co == self.nil, self.outermost_fp[t], self.fp[co])\n", ""),
+    ("a stack is given up while coroutines are started there", "        if self.w.nobody_started(s):\n            self.thread[s]", "        if True:\n            self.thread[s]"),
+    ("one that runs for the first time counts as new", " and co != self.running[t])", ")"),
+    ("one that waits is destroyed", "self.phase[co] in (self.GONE, self.RESUMING, self.RESUMING_SAVED):\n            return REFUSED\n        self.w.require(\"destroys", "self.phase[co] == self.GONE:\n            return REFUSED\n        self.w.require(\"destroys"),
+    ("what another thread destroyed stays the owner", "        self.free_left(s)\n", "        pass\n", "two threads"),
+    ("a coroutine of aco_yield() may hand a task's turn on", "source == self.nil or source != self.turn[t] or self.resuming[t] != self.nil:", "source == self.nil:"),
+]
+
+COPYING = [  # of src/stack/copy.c, for copying.py
+    ("off by 8 at the stack pointer", "- (uintptr_t)owner->aco__self.sp);", "- (uintptr_t)owner->aco__self.sp - 8);"),
+    ("a turn takes 64 bytes and goes on after 48", "f += 4 * CHUNK, t += 4 * CHUNK", "f += 3 * CHUNK, t += 4 * CHUNK"),
+    ("the last 8 bytes are written over the ones before", "__builtin_memcpy(t, f, 8), t += 8, f += 8;", "__builtin_memcpy(t, f, 8);"),
+    ("32 bytes are asked for by the wrong bit", "if (sz & 2 * CHUNK) {", "if (sz & CHUNK) {"),
+    ("the last 4 bytes are forgotten", "    if (sz & 4)\n        __builtin_memcpy(t, f, 4);\n", ""),
+    ("odd sizes are taken for short", "(sz & ~(size_t)SHORT_COPY) == 0", "sz <= SHORT_COPY"),
+    ("what is short is more than a stack has", "SHORT_COPY = 1020", "SHORT_COPY = 8188"),
+]
+
+LIBRARY = [  # (what is wrong, file of src/, the text, the text instead): for the walks
+    ("an evicted resumer has no trampoline", "internal.h", "from = &self->scratch->restore_trampoline;", ";"),
+    ("the trampoline restores nothing", "core.c", '    aco__stack_restore(resumer, 1, "aco_yield");\n', ""),
+    ("saved from 8 bytes above the stack pointer", "stack.c", "copy_short(owner->save_stack.ptr, owner->aco__self.sp, out);",
+     "copy_short(owner->save_stack.ptr, (char *)owner->aco__self.sp + 8, out);"),
+    ("restored before saved", "stack.c", "    if (stack->owner && save(stack, stack->owner) != 0) {",
+     "    copy(co->aco__self.sp, co->save_stack.ptr, co->save_stack.valid_sz);\n    if (stack->owner && save(stack, stack->owner) != 0) {"),
+    ("a resume is accepted while the coroutine resumes another", "core.c", '        return aco__fail(fatal, EBUSY, call, co, "is resuming another coroutine");', "        break;"),
+    ("the outer resumer is not parked", "core.c", "    aco__save_resumer(self);\n    self->resuming = waiting;", "    self->resuming = waiting;"),
+    ("one that runs for the first time counts as new", "core.c", " && co != aco__running());\n}\n\nint aco_restart", ");\n}\n\nint aco_restart"),
+    ("a stack is given up while coroutines are started there", "stack.c", "if (--stack->aco__started == 0)", "if (--stack->aco__started != 1000)"),
+    ("the resumer's environment is not unparked", "internal.h", "    self->fp_control2 = co ? co->aco__fp_control2 : self->outermost_fp_control2;\n", ""),
+]
