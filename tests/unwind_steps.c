@@ -495,7 +495,7 @@ static void scratch(void)
         has(1, first, 0, NULL, NULL);
         if (again) {
             has(2, first, -1, NULL, NULL);
-            sides[2].hi = (char *)aco__self()->rare;
+            sides[2].hi = (char *)aco__self()->scratch;
             sides[2].lo = sides[2].hi - (64 << 10);
             begin("scratch");
         }
