@@ -14,7 +14,7 @@
 #include "sanitizers.h"
 
 #ifndef ACO_CONFIG_NO_INLINE
-#include "aco/generator.h"
+#include "aco/in_stack_generator.h"
 #endif
 
 #include <stdint.h>

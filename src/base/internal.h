@@ -13,6 +13,10 @@
 #undef ACO_CONFIG_NO_INLINE
 #undef ACO_DEBUG
 #define ACO_DEBUG 0
+#define ACO__LIBRARY /* aco/detail/config.h: the inline calls are declared as exported functions */
+#ifdef ACO_H
+#error "src/base/internal.h includes aco.h: nothing may include it before"
+#endif
 
 #if defined(_WIN32) && !defined(__USE_MINGW_ANSI_STDIO)
 #define __USE_MINGW_ANSI_STDIO 1 /* %zu */

@@ -4,7 +4,7 @@
 #include "hooks/instrument.h"
 #include "coroutine/unwinder.h"
 
-#include "aco/generator.h"
+#include "aco/in_stack_generator.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,21 +1,20 @@
 /* Control blocks: made, resumed off the fast path, ended, destroyed. The switch itself is inline, in include/aco/. */
-/* This unit defines the calls on the fast path as exported functions too, for languages that cannot use the header: the
- * bodies are the header's, or assembly where src/entry/ has a faster one. */
-#define ACO__FAST ACO_API
-#define ACO__EXPORTED_FORMS
 #if defined(ACO_CONFIG_UCONTEXT) && !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* the names of a ucontext_t's registers */
 #endif
 
-#ifndef ACO_CONFIG_UCONTEXT /* whose file needs internal.h: below */
-/* What several architectures share stands here, for tools/amalgamate.sh puts a file in place once. */
-#ifndef __arm__
-#include "entry/assembly.h"
-#endif
-#if defined(__x86_64__) || defined(__i386__)
+#include "os/os.h"
+#include "hooks/shadow_stack.h"
+#include "scheduler/task.h"
+#include "hooks/trace.h"
+#include "entry/exported.h"
+/* What x86-64 and i386 share is included before them: tools/amalgamate.sh expands a file once. */
+#if (defined(__x86_64__) || defined(__i386__)) && !defined(ACO_CONFIG_UCONTEXT)
 #include "entry/x86.inc"
 #endif
-#if defined(__x86_64__)
+#if defined(ACO_CONFIG_UCONTEXT)
+#include "entry/ucontext.c"
+#elif defined(__x86_64__)
 #include "entry/x86_64.inc"
 #elif defined(__i386__)
 #include "entry/i386.inc"
@@ -31,14 +30,6 @@
 #include "entry/s390x.inc"
 #elif defined(__loongarch64)
 #include "entry/loongarch64.inc"
-#endif
-#endif
-#include "os/os.h"
-#include "hooks/shadow_stack.h"
-#include "scheduler/task.h"
-#include "hooks/trace.h"
-#ifdef ACO_CONFIG_UCONTEXT
-#include "entry/ucontext.c"
 #endif
 
 #include <errno.h>
@@ -60,33 +51,9 @@ __attribute__((noinline)) aco__thread_t *aco__thread_found(void)
     __asm__ volatile("");
     return &thread;
 }
-#elif !defined(ACO__TLS_REF_IS_ADDRESS)
+#elif defined(ACO__THREAD_TLS)
 ACO__NAMED_BY_ASSEMBLY ACO_API __thread aco__thread_t aco__thread __attribute__((tls_model("initial-exec")));
 #endif
-
-#define OFFSET_IS(type, field, words, bytes)                                                                           \
-    _Static_assert(offsetof(type, field) == (words) * sizeof(void *) + (bytes), "offset of " #field)
-#define OFFSETS_ARE(type, context, control, control2)                                                                  \
-    OFFSET_IS(type, context.sp, 0, 0);                                                                                 \
-    OFFSET_IS(type, context.pc, 1, 0);                                                                                 \
-    OFFSET_IS(type, context.bp, 2, 0);                                                                                 \
-    OFFSET_IS(type, context.base, 3, 0);                                                                               \
-    OFFSET_IS(type, control, 4, 0);                                                                                    \
-    OFFSET_IS(type, control2, 4, 4)
-OFFSETS_ARE(aco_t, aco__self, aco__fp_control, aco__fp_control2);
-OFFSETS_ARE(aco__thread_t, resumer, fp_control, fp_control2);
-OFFSET_IS(aco__thread_t, fp_load_always, 4, 6);
-OFFSET_IS(aco__thread_t, running, 4, 8);
-OFFSET_IS(aco_t, aco__state, 4, 6);
-OFFSET_IS(aco_t, fp, 6, 8); /* aco__begin_entry, where it is assembly */
-OFFSET_IS(aco_t, main_co, 7, 8);
-#ifdef ACO__UNWINDS_TO_RESUMER /* ACO__ASM_CONTEXT */
-OFFSET_IS(aco_share_stack_t, owner, 2, 0);
-OFFSET_IS(aco_share_stack_t, aco__owner_thread, 7, 0);
-OFFSET_IS(aco_share_stack_t, aco__resumer_context, 8, 0);
-_Static_assert(offsetof(aco__thread_t, unwind_parent) == (sizeof(void *) == 8 ? 112 : 68), "offset of linked");
-#endif
-_Static_assert(sizeof(aco_t) == 14 * sizeof(void *) + 8, "block and 152 saved bytes make 272");
 
 static const char is_a_task[] = "is a task of the scheduler";
 

@@ -1,7 +1,7 @@
 /* Generators: what is not inline. */
 #include "hooks/instrument.h"
 
-#include "aco/generator.h"
+#include "aco/in_stack_generator.h"
 
 #include <errno.h>
 

@@ -3,7 +3,6 @@
  * Tasks switch to each other directly. aco_run() is the resumer of them all; control comes back to it when nobody can
  * run, when it has a turn itself (the pump), by a task's plain aco_yield(), and, while a task lives that no inline switch may
  * enter or leave (an uncommon one: it has its own floating-point environment, or is observed, see track.h), at every switch. */
-#define ACO__TASK_CALL ACO_API /* this unit has the exported forms of the calls that are inline */
 #include "scheduler/wait.h"
 
 #include "os/clock.h"
@@ -404,7 +403,7 @@ static int has_ended(const aco_t *task)
 static void destroy(aco_t *task)
 {
     task->share_stack->aco__thread = NULL;
-    aco_destroy(task);
+    aco_destroy_inline(task);
 }
 
 /* 0 if `task` is neither detached nor being joined; else refused. */

@@ -175,7 +175,7 @@ void aco__stack_check_overflow(const char *call, const aco_share_stack_t *stack)
 static void one_less(aco_share_stack_t *stack)
 {
     stack = aco__stack_given(stack);
-    if (--stack->aco__started == 0)
+    if (--stack->aco__use.started == 0)
         stack->aco__thread = NULL;
 }
 
@@ -191,7 +191,7 @@ static void drop(aco_t *co)
 /* Frees the coroutines that other threads destroyed. */
 static void free_left(aco_share_stack_t *stack)
 {
-    aco_t *co = __atomic_exchange_n(&stack->aco__left, NULL, __ATOMIC_ACQUIRE);
+    aco_t *co = __atomic_exchange_n(&stack->aco__link.destroyed, NULL, __ATOMIC_ACQUIRE);
     while (co) {
         aco_t *next = co->aco__self.base;
         drop(co);
@@ -209,9 +209,9 @@ void aco_share_stack_destroy(aco_share_stack_t *stack)
     aco__stack_check_overflow("aco_share_stack_destroy", stack);
     if (stack->owner)
         aco__die("aco_share_stack_destroy", stack->owner, "has not ended and its frames are on the share stack %p", (void *)stack);
-    if (stack->aco__started)
+    if (stack->aco__use.started)
         aco__die("aco_share_stack_destroy", NULL, "%zu started coroutine(s) of the share stack %p have neither ended nor been destroyed",
-                 stack->aco__started, (void *)stack);
+                 stack->aco__use.started, (void *)stack);
     aco__stack_free(stack);
 }
 
@@ -231,10 +231,10 @@ void aco__stack_forget(aco_t *co)
     }
     /* The stack's thread may be reading this block right now, as its stack's owner: leave it to that thread. */
     aco__set_status(co, ACO__DESTROYED);
-    aco_t *next = __atomic_load_n(&stack->aco__left, __ATOMIC_RELAXED);
+    aco_t *next = __atomic_load_n(&stack->aco__link.destroyed, __ATOMIC_RELAXED);
     do
         co->aco__self.base = next;
-    while (!__atomic_compare_exchange_n(&stack->aco__left, &next, co, 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+    while (!__atomic_compare_exchange_n(&stack->aco__link.destroyed, &next, co, 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
 
 /* Copies a stack's live bytes: few, most often, and a multiple of the word size but for hand-written frames. A stack pointer is
@@ -460,7 +460,7 @@ static __attribute__((noinline)) int take(aco_t *co, int fatal, const char *call
         given->aco__thread = self;
     }
     if (starts) {
-        given->aco__started++; /* before free_left(), which gives up a stack without any */
+        given->aco__use.started++; /* before free_left(), which gives up a stack without any */
         aco__begins_here(stack, self);
     }
     free_left(given);
@@ -490,7 +490,7 @@ int aco__stack_restore(aco_t *co, int fatal, const char *call)
     size_t in = co->save_stack.valid_sz, out;
     _Static_assert((int)SHORT_COPY < (int)MIN_SIZE, "what is short is on the stack");
     if (aco_unlikely(!owner || (co->aco__state & ACO__FAST_MASK) != ACO__SAVED || aco__status(owner) != ACO__SUSPENDED || stack->aco__thread != aco__self() || !stack->guard_page_enabled ||
-                     __atomic_load_n(&stack->aco__left, __ATOMIC_RELAXED)))
+                     __atomic_load_n(&stack->aco__link.destroyed, __ATOMIC_RELAXED)))
         return take(co, fatal, call);
     out = live_bytes(stack, owner);
     if (aco_unlikely(!is_short(out | in) || out > owner->save_stack.sz || owner->save_stack.ct_save % SAVES_PER_LOOK == SAVES_PER_LOOK - 1))
