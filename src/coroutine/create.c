@@ -16,13 +16,6 @@ static __attribute__((used)) const struct aco__debug *const debugger_table = &ac
 
 /* ---- Both kinds ---- */
 
-void *aco__guarded_entry(void *arg)
-{
-    aco__guarded_t *guarded = arg;
-    guarded->run(guarded);
-    return NULL;
-}
-
 static inline void measure_if_wanted(aco_t *co)
 {
     aco_function_t entry;

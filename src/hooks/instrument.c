@@ -48,8 +48,7 @@ static void destroyed(aco_t *co)
 
 /* What a switch has on the stack besides its caller's frame, about. */
 #ifdef ACO_CONFIG_UCONTEXT
-#include <ucontext.h>
-enum { SWITCH_FRAME = sizeof(ucontext_t) + 256 };
+#define SWITCH_FRAME aco__os_switch_frame
 #else
 enum { SWITCH_FRAME = 0 };
 #endif
