@@ -49,12 +49,12 @@ ACO__HIDDEN __attribute__((noreturn, used)) void aco__entry_returned(void);
 ACO__HIDDEN aco__arrival_t aco__on_scratch, aco__restore_trampoline, aco__trapped;
 
 /* ---- cancel.c ---- */
-struct _Unwind_Exception;
+
 /* The frames of a cancelled coroutine or generator are unwound: goes on with what is left to do. */
-ACO__HIDDEN __attribute__((noreturn)) void aco__cancel_finish(struct _Unwind_Exception *exception);
+ACO__HIDDEN __attribute__((noreturn)) void aco__cancel_finish(void *exception);
 /* The class of a cancellation as an exception: "ACORN". On Arm libstdc++ makes the class its own, so the exception is asked. */
 #define ACO__CANCELLATION_CLASS UINT64_C(0x41434f524e000000)
-ACO__HIDDEN int aco__is_cancellation(const struct _Unwind_Exception *exception);
+ACO__HIDDEN int aco__is_cancellation(const void *exception);
 /* What a generator is resumed with that is to unwind itself: on a stack of its own, or (`frames_end` is not NULL) on its
  * consumer's up to there. Aborts without memory. */
 ACO__HIDDEN aco__injected_t *aco__generator_closing(const char *call, const void *frames_end);
@@ -69,7 +69,7 @@ ACO__HIDDEN extern const char aco__returned_without_parent[];
 #endif
 /* Where the unwinder goes on when a cancellation has come to the first frame as an exception; calls aco__cancel_landed(). */
 ACO__HIDDEN void aco__cancel_landing(void);
-ACO__HIDDEN __attribute__((used, noreturn)) void aco__cancel_landed(struct _Unwind_Exception *exception);
+ACO__HIDDEN __attribute__((used, noreturn)) void aco__cancel_landed(void *exception);
 #ifdef ACO__SHADOW_STACKS
 /* Puts aco__returned on the new shadow stack with this token, and another token below it. */
 ACO__HIDDEN void aco__shadow_begin(uintptr_t token);

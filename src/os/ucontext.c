@@ -78,9 +78,9 @@ const char aco__returned[1]; /* entry functions return to aco__outermost() inste
 
 /* Of the coroutine layer: what to call where an entry function has returned, and where a cancellation has landed. */
 static void (*entry_returned)(void);
-static void (*cancel_landed)(struct _Unwind_Exception *exception);
+static void (*cancel_landed)(void *exception);
 
-void aco__os_outermost_calls(void (*returned)(void), void (*landed)(struct _Unwind_Exception *exception))
+void aco__os_outermost_calls(void (*returned)(void), void (*landed)(void *exception))
 {
     entry_returned = returned;
     cancel_landed = landed;
@@ -111,7 +111,7 @@ __attribute__((force_align_arg_pointer))
 #endif
 void aco__cancel_landing(void)
 {
-    cancel_landed((struct _Unwind_Exception *)(void *)aco__self()->cancel);
+    cancel_landed(aco__self()->cancel);
 }
 
 /* A function of its own, for the memory of `first` is needed on the way only. */
