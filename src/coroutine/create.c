@@ -16,13 +16,6 @@ static __attribute__((used)) const struct aco__debug *const debugger_table = &ac
 
 /* ---- Both kinds ---- */
 
-void *aco__guarded_entry(void *arg)
-{
-    aco__guarded_t *guarded = arg;
-    guarded->run(guarded);
-    return NULL;
-}
-
 static inline void measure_if_wanted(aco_t *co)
 {
     aco_function_t entry;
@@ -115,7 +108,8 @@ void aco_reset(aco_t *co, aco_cofuncp_t fp, void *arg)
         aco__die("aco_reset", co, "%s", aco__is_task(co) ? ACO__A_TASK : aco__status(co) == ACO__MAIN ? "is a main coroutine" : "has not ended");
     if (co->aco__state & ACO__FROM_NEW)
         aco__die("aco_reset", co, "was made by aco_new(): aco_restart() is its call");
-    aco__cold_clear(co);
+    if (aco_unlikely(aco__has(co, ACO__HAS_COLD)))
+        aco__cold_clear(co);
     aco__instrument_restarted(co);
     prepare_entry(co, fp, arg);
     aco__trace_new(co);
@@ -259,7 +253,8 @@ int aco_restart(aco_t *co, aco_function_t fn, void *arg)
         return aco__fail(0, EPERM, "aco_restart", co, "%s", ACO__A_TASK);
     if (aco__status(co) != ACO__ENDED && !aco__is_new(co))
         return aco__fail(0, EBUSY, "aco_restart", co, "is not done");
-    aco__cold_clear(co);
+    if (aco_unlikely(aco__has(co, ACO__HAS_COLD)))
+        aco__cold_clear(co);
     aco__instrument_restarted(co);
     aco__prepare(aco__thread_ready(), co, fn, arg);
     if (!aco__has(co, ACO__PRIVATE))

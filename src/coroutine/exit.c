@@ -39,6 +39,15 @@ void aco__end(aco_t *co, void *result)
     end(co, result);
 }
 
+/* ---- Beginning ---- */
+
+void *aco__guarded_entry(void *arg)
+{
+    aco__guarded_t *guarded = arg;
+    guarded->run(guarded);
+    return NULL;
+}
+
 #ifdef ACO__BEGINS_IN_ASSEMBLY /* aco__begin goes on here */
 #define ACO__BEGUN ACO__NAMED_BY_ASSEMBLY ACO__HIDDEN
 ACO__HIDDEN void aco__begun(ACO__ARRIVAL_PARAMETERS);
@@ -55,6 +64,8 @@ ACO__FOREIGN_ENTRY ACO__BEGUN void aco__begun(ACO__ARRIVAL_PARAMETERS)
     memcpy(&fn, &co->fp, sizeof fn);
     end(co, fn(co->arg));
 }
+
+/* ---- Ending by a call ---- */
 
 void aco_exit1(aco_t *co)
 {

@@ -22,7 +22,12 @@ typedef struct aco__resumer_state {
 /* `co` is made: gives it what it needs, and ACO__INSTRUMENTED if it needs anything. 0, or -1 and errno. */
 ACO__HIDDEN int aco__instrument_new(aco_t *co, int own_exceptions);
 /* It is about to be made as new. */
-ACO__HIDDEN void aco__instrument_restarted(aco_t *co);
+ACO__HIDDEN ACO__COLD void aco__frames_restarted(aco_t *co);
+static inline void aco__instrument_restarted(aco_t *co)
+{
+    if (aco_unlikely(aco__upcalls.notes_frames))
+        aco__frames_restarted(co);
+}
 /* The calling resumer leaves for it, and has come back. */
 ACO__HIDDEN void aco__instrument_enter(aco_t *co, aco__resumer_state_t *resumer_state);
 ACO__HIDDEN void aco__instrument_leave(aco_t *co, aco__resumer_state_t *resumer_state);

@@ -88,6 +88,7 @@ ACO__HIDDEN int aco__os_at_fork(void (*before)(void), void (*parent)(void), void
 /* ---- ucontext.c: the fallback's switches ---- */
 struct _Unwind_Exception;
 ACO__HIDDEN void aco__outermost(void); /* every stack's first function */
+ACO__HIDDEN extern const size_t aco__os_switch_frame; /* bytes that a switch has on the stack, about */
 ACO__HIDDEN void aco__os_outermost_calls(void (*returned)(void), void (*landed)(struct _Unwind_Exception *exception));
 #endif
 

@@ -72,6 +72,7 @@ void aco__fp_load(const uint32_t *control, const uint16_t *control2)
 /* ---- Leaving and arriving ---- */
 
 static const char suspended;
+const size_t aco__os_switch_frame = sizeof(ucontext_t) + 256;
 ACO__HIDDEN extern const char aco__returned[1];
 const char aco__returned[1]; /* entry functions return to aco__outermost() instead */
 
