@@ -48,7 +48,7 @@ void aco__stack_forget(aco_t *co)
         drop(co);
         return;
     }
-    /* The stack's thread may be reading this block right now, as that of the stack's owner: it frees the block later. */
+    /* `co` may own the stack, and the stack's thread may be reading its block right now: that thread frees it. */
     aco__set_status(co, ACO__DESTROYED);
     aco_t *next = __atomic_load_n(&stack->aco__left, __ATOMIC_RELAXED);
     do
