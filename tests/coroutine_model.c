@@ -73,7 +73,7 @@ static void check_rounding(int who)
 /* What follows would mean nothing. */
 static __attribute__((noreturn)) void lost(const char *what)
 {
-    fprintf(stderr, "native: %s\n", what);
+    fprintf(stderr, "coroutine_model: %s\n", what);
     abort();
 }
 
@@ -380,6 +380,7 @@ static void random_schedule(uint64_t seed, unsigned long operations)
         third_of[i] = a_third();
     }
     fesetround(FE_TONEAREST);
+    aco_thread_init(NULL); /* new coroutines begin with these control words */
     CHECK(third_of[UP] != third_of[DOWN]);
     scheduler.state = seed;
     operations_left = operations;

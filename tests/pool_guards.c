@@ -244,11 +244,22 @@ static int many_guards(void)
     return check_result("pool mappings");
 }
 
+/* A debug build says once that a suspended coroutine is destroyed: the children shall not. */
+static void destroy_a_suspended_one(void)
+{
+    aco_pool_t *pool = pool_with(0, 0, NEVER);
+    aco_t *co = new_in(pool, SMALL, yields, NULL);
+    aco_send(co, NULL);
+    aco_destroy(co);
+    CHECK_EQ(aco_pool_destroy(pool), 0);
+}
+
 int main(int argc, char **argv)
 {
     page = (size_t)sysconf(_SC_PAGESIZE);
     if (argc > 1 && strcmp(argv[1], "mappings") == 0)
         return many_guards();
+    destroy_a_suspended_one();
     guards();
     canaries();
     return check_result("pool_guards");

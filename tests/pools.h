@@ -65,7 +65,7 @@ static inline aco_t *new_in(aco_pool_t *pool, size_t sz, aco_function_t fn, void
     o.stack_size = sz;
     co = aco_new(fn, arg, &o);
     if (!co)
-        fprintf(stderr, "pool: \"%s\"\n", aco_error_message());
+        fprintf(stderr, "pools.h: \"%s\"\n", aco_error_message());
     CHECK(co != NULL);
     return co;
 }

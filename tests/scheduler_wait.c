@@ -423,7 +423,7 @@ static void deadlock(void)
     check_report(report, waiting_for[5], "", what);
     snprintf(what, sizeof what, "here:8 to receive from channel %p or to send to channel %p\n", (void *)other_channel, (void *)other_channel);
     check_report(report, waiting_for[6], "", what);
-    snprintf(what, sizeof what, "scheduler.c:%d for mutex %p, held by coroutine %p (which has ended)\n", line_of_lock, (void *)&left_locked, left_by);
+    snprintf(what, sizeof what, "scheduler_wait.c:%d for mutex %p, held by coroutine %p (which has ended)\n", line_of_lock, (void *)&left_locked, left_by);
     CHECK(strstr(report, what)); /* the place that the plain form gives */
 }
 
