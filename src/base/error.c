@@ -1,12 +1,13 @@
-#include "os/os.h"
-#include "hooks/trace.h"
+/* Why a call failed: kept for aco_error_message(), or printed. */
+#include "base/base.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { MESSAGE = 512 };
+
+char aco_error_mark;
 
 static void print(char *line, int length)
 {
@@ -19,7 +20,7 @@ static void print(char *line, int length)
 __attribute__((noreturn)) static void line_out(char *line, int length)
 {
     print(line, length);
-    aco__trace_dies();
+    ACO__UPCALL(process_dies, ());
     abort();
 }
 
@@ -70,33 +71,6 @@ int aco__fail(int fatal, int error, const char *call, const void *co, const char
     va_end(args);
     errno = error;
     return -1;
-}
-
-int aco__fail_memory(int fatal, const char *call, size_t sz)
-{
-    int error = errno;
-    char sentence[128];
-    int met = error == ENOMEM && aco__map_is_ours() ? aco__os_limit_met(sz, sentence, sizeof sentence) : 0;
-    if (error == EDQUOT)
-        return aco__fail(fatal, EAGAIN, call, NULL, "no stack of %zu bytes: as many of the pool's are in use as its most_stacks allows", sz);
-    if (error == EAGAIN)
-        return aco__fail(fatal, EAGAIN, call, NULL, "no memory for %zu bytes: as much is locked as RLIMIT_MEMLOCK (ulimit -l) allows", sz);
-    if (met)
-        return aco__fail(fatal, met == 1 ? EAGAIN : ENOMEM, call, NULL, "no memory for %zu bytes: %s", sz, sentence);
-    return aco__fail(fatal, error, call, NULL, "no memory for %zu bytes: %s", sz, strerror(error));
-}
-
-void aco__die_of_memory(const char *call, size_t sz)
-{
-    aco__fail_memory(1, call, sz);
-    __builtin_unreachable();
-}
-
-int aco__fail_shadow_stack(int fatal, const char *call)
-{
-    if (aco_likely(!aco__has_shadow_stack()))
-        return 0;
-    return aco__fail(fatal, ENOTSUP, call, NULL, "the thread has a shadow stack, which is not switched");
 }
 
 const char *aco_error_message(void)

@@ -1,4 +1,4 @@
-/* What the library's assembly says to assemblers, by object format; included by core.c before the architecture's file. 32-bit
+/* What the library's assembly says to assemblers, by object format; for the architectures' files. 32-bit
  * Arm, whose unwinding is not by DWARF's tables, has its own.
  *
  *   ACO__ASM_BEGIN(name)    an exported function; ACO__ASM_HIDE(name) before it keeps it inside the library
@@ -48,11 +48,8 @@
  *
  * `sp`: the stack pointer's number in DWARF; `below`: the bytes from there to the record, as SLEB128. Numbers of operations:
  * DWARF 5, table 7.9. */
-#if defined(__ELF__) && !defined(ACO_CONFIG_UCONTEXT) && \
-    (defined(__x86_64__) || defined(__i386__) || defined(__aarch64__) || defined(__loongarch__) || defined(__powerpc64__) || \
-     defined(__s390x__) || (defined(__riscv) && __riscv_xlen == 64))
-#define ACO__UNWINDS_TO_RESUMER
-#if __SIZEOF_POINTER__ == 8 /* offsets asserted in core.c */
+#ifdef ACO__UNWINDS_TO_RESUMER
+#if __SIZEOF_POINTER__ == 8 /* offsets asserted in coroutine/entry.c */
 #define ACO__ASM_OFFSET(bytes64, bytes32) bytes64
 #else
 #define ACO__ASM_OFFSET(bytes64, bytes32) bytes32

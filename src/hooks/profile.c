@@ -1,11 +1,8 @@
 /* How deep stacks go: high-water marks, giving back what is not needed, and the report by entry function. */
-#include "os/os.h"
-#include "scheduler/task.h"
-#include "hooks/instrument.h"
+#include "hooks/hooks.h"
 
 #include "aco/pool.h"
 
-#include <errno.h>
 #include <string.h>
 
 /* ---- One stack ---- */
@@ -118,13 +115,18 @@ static void add_to(size_t *field, size_t by)
 }
 
 #ifdef _WIN32
-void aco__usages_end(void)
+static void free_usages(void)
 {
     while (usages) {
         usage_t *next = usages->next;
         aco__release(usages, sizeof *usages);
         usages = next;
     }
+}
+
+ACO__AT_LOAD static void register_usages_end(void)
+{
+    aco__upcalls.usages_end = free_usages;
 }
 #endif
 
@@ -151,29 +153,25 @@ static usage_t *usage_of(aco_function_t entry, int is_private)
     memset(made, 0, sizeof *made);
     made->entry = entry;
     made->is_private = is_private;
-    aco__os_lock();
+    aco__lock();
     usage = known_usage(usages, entry, is_private);
     if (!usage) {
         __atomic_store_n(usages_end, made, __ATOMIC_RELEASE);
         usages_end = &made->next;
     }
-    aco__os_unlock();
+    aco__unlock();
     if (!usage)
         return made;
     aco__release(made, sizeof *made);
     return usage;
 }
 
-void aco__usage_begin(aco_t *co)
+void aco__usage_begin(aco_t *co, aco_function_t entry)
 {
     aco__cold_t *cold = aco__cold_make(co);
-    aco_function_t entry;
     int is_private = aco__has(co, ACO__PRIVATE) != 0;
     if (!cold)
         return;
-    memcpy(&entry, &co->fp, sizeof entry);
-    if (entry == aco__guarded_entry) /* a C++ function object's */
-        memcpy(&entry, &((aco__guarded_t *)co->arg)->run, sizeof entry);
     cold->usage = usage_of(entry, is_private);
     if (!cold->usage)
         return;
@@ -212,9 +210,9 @@ void aco__usage_end(const aco_t *co, aco__cold_t *cold)
         add_to(&usage->areas, co->save_stack.sz);
     }
     if (*cold->name) {
-        aco__os_lock();
+        aco__lock();
         memcpy(usage->name, cold->name, sizeof usage->name);
-        aco__os_unlock();
+        aco__unlock();
     }
 }
 
@@ -223,7 +221,7 @@ int aco_stack_measure(int on)
     aco__thread_t *self = aco__self();
     if (on && !self->measures) {
         aco__thread_will_end();
-        aco__cache_free(self);
+        ACO__UPCALL(cache_free, (self));
         self->cached_count = ACO__MOST_CACHED; /* none is kept */
         self->measures = 1;
     } else if (!on && self->measures) {
@@ -254,9 +252,9 @@ static aco_stack_usage_t summary(const usage_t *usage, char name[ACO_NAME_SIZE])
     aco_stack_usage_t u;
     size_t shared_bytes, private_bytes;
     memset(&u, 0, sizeof u);
-    aco__os_lock();
+    aco__lock();
     memcpy(name, usage->name, ACO_NAME_SIZE);
-    aco__os_unlock();
+    aco__unlock();
     memcpy(&u.entry, &usage->entry, sizeof usage->entry);
     u.name = name;
     u.is_private = usage->is_private;

@@ -1,10 +1,30 @@
 /* Coroutines' shadow stacks: made and freed. What exchanges them is in shadow.h. */
-#include "os/os.h"
 #include "hooks/shadow_stack.h"
+
+int aco__has_shadow_stack(void)
+{
+#if defined(__x86_64__)
+    uintptr_t pointer = 0;
+    __asm__ volatile("rdsspq %0" : "+r"(pointer)); /* does nothing where there is none */
+    return pointer != 0;
+#elif defined(__aarch64__)
+    register uintptr_t feature __asm__("x16") = 1;
+    __asm__ volatile("hint #40" : "+r"(feature)); /* chkfeat x16: clears the bit of a Guarded Control Stack that is on */
+    return feature == 0;
+#else
+    return 0;
+#endif
+}
+
+int aco__fail_shadow_stack(int fatal, const char *call)
+{
+    if (aco_likely(!aco__has_shadow_stack()))
+        return 0;
+    return aco__fail(fatal, ENOTSUP, call, NULL, "the thread has a shadow stack, which is not switched");
+}
 
 #ifdef ACO__SHADOW_STACKS
 
-#include <errno.h>
 #include <string.h>
 
 /* Between two return addresses there are at least 16 bytes of stack, by which the ABI aligns it at calls. The page more is for
@@ -37,7 +57,7 @@ int aco__shadow_new(aco_t *co, int fatal, const char *call)
     }
     shadow->sz = sz;
     shadow->token = (uintptr_t)shadow->map + sz - sizeof(uint64_t);
-    aco__shadow_begin(shadow->token);
+    aco__upcalls.shadow_begin(shadow->token);
     shadow->token -= sizeof(uint64_t);
     aco__cold(co)->shadow = shadow;
     aco__set_state_byte(co, co->aco__state | ACO__INSTRUMENTED);

@@ -12,7 +12,7 @@
 #ifndef ACO_SHADOW_H
 #define ACO_SHADOW_H
 
-#include "hooks/instrument.h"
+#include "hooks/hooks.h"
 
 #ifdef ACO__SHADOW_STACKS
 #define ACO__SWITCHES_SHADOW_STACKS 1
@@ -26,8 +26,6 @@ struct aco__shadow {
 /* Gives `co`, which is new, a shadow stack if the calling thread has one. 0, or refused. */
 ACO__HIDDEN int aco__shadow_new(aco_t *co, int fatal, const char *call);
 ACO__HIDDEN void aco__shadow_free(aco__cold_t *cold);
-/* Puts aco__returned on the new shadow stack with this token, and another token below it: src/entry/x86_64.h. */
-ACO__HIDDEN void aco__shadow_begin(uintptr_t token);
 
 /* Always inlined: a function that exchanged shadow stacks and returned would do so by the wrong one. */
 #define ACO__SHADOW_INLINE static inline __attribute__((always_inline))

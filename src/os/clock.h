@@ -2,7 +2,7 @@
 #ifndef ACO_CLOCK_H
 #define ACO_CLOCK_H
 
-#include "base/internal.h"
+#include "os/platform.h"
 
 /* Nanoseconds of a clock that never goes back. */
 ACO__HIDDEN int64_t aco__os_now(void);

@@ -4,7 +4,7 @@
 #ifndef ACO_OS_H
 #define ACO_OS_H
 
-#include "base/internal.h"
+#include "os/platform.h"
 
 ACO__HIDDEN size_t aco__os_page_size(void);
 
@@ -50,8 +50,11 @@ ACO__HIDDEN size_t aco__os_first_resident(const void *p, size_t sz);
 /* Writes to stderr, from any context. */
 ACO__HIDDEN void aco__os_message(const char *text, size_t length);
 
+/* Prints "acorn: " and this on stderr, then abort(): for what the library cannot live without. */
+ACO__HIDDEN ACO__COLD __attribute__((noreturn)) void aco__os_die(const char *what);
+
 /* Calls explain(address) when a thread with an alternate signal stack accesses what it may not, then what was set for that
- * before. 0, or -1 and errno. */
+ * before. Under the process lock. 0, or -1 and errno. */
 ACO__HIDDEN int aco__os_explain_faults(void (*explain)(const void *address));
 
 /* Makes `sz` bytes the calling thread's alternate signal stack, unless it has one: 1; it had: 0; -1 and errno. NULL: none any
@@ -61,8 +64,8 @@ ACO__HIDDEN int aco__os_signal_stack(void *p, size_t sz);
 /* The addresses of `n` functions of the C++ run time's unwinder, if the process has one loaded: 1. Else 0. */
 ACO__HIDDEN int aco__os_loaded_unwinder(const char *const names[], void *symbols[], int n);
 
-#ifdef _WIN32
-/* The address of a function of the C++ run time, if the process has one in a DLL, which then stays loaded: 1. Else 0. */
+#if defined(_WIN32) || defined(__APPLE__)
+/* The address of a function of the C++ run time, if the process has one loaded: 1. Else 0. On Windows its DLL then stays loaded. */
 ACO__HIDDEN int aco__os_loaded_cxx(const char *name, void *(**symbol)(void));
 #endif
 
@@ -74,8 +77,44 @@ ACO__HIDDEN void aco__os_at_thread_exit(void (*fn)(void *), void *arg);
 ACO__HIDDEN void aco__os_slot_clear(void);
 #endif
 
-/* One lock for the process, for what happens once in a thread's life. */
+/* One mutex for the process: base/lock.c's. */
 ACO__HIDDEN void aco__os_lock(void);
 ACO__HIDDEN void aco__os_unlock(void);
+
+/* Calls these around each fork(); nothing where there is no fork(). 0, or an error. */
+ACO__HIDDEN int aco__os_at_fork(void (*before)(void), void (*parent)(void), void (*child)(void));
+
+#ifdef ACO_CONFIG_UCONTEXT
+/* ---- ucontext.c: the fallback's switches ---- */
+
+ACO__HIDDEN void aco__outermost(void); /* every stack's first function */
+ACO__HIDDEN extern const size_t aco__os_switch_frame; /* bytes that a switch has on the stack, about */
+ACO__HIDDEN void aco__os_outermost_calls(void (*returned)(void), void (*landed)(void *exception));
+#endif
+
+#ifdef _WIN32
+/* Calls fn() when the library is unloaded while the process goes on. */
+ACO__HIDDEN void aco__os_at_unload(void (*fn)(void));
+#else
+
+/* ---- For traces: posix_trace.c ---- */
+
+/* An environment variable; NULL in a process that has more rights than who runs it. */
+ACO__HIDDEN const char *aco__os_environment(const char *name);
+ACO__HIDDEN long aco__os_process_number(void);
+ACO__HIDDEN long aco__os_thread_number(void);
+/* The calling thread's name, or "". */
+ACO__HIDDEN void aco__os_thread_name(char *name, size_t sz);
+/* A new, empty file. Its number, or -1 and errno. */
+ACO__HIDDEN int aco__os_file_new(const char *path);
+/* Writes all of it at this offset. 0, or -1 and errno. */
+ACO__HIDDEN int aco__os_file_write(int file, const char *text, size_t sz, int64_t at);
+ACO__HIDDEN int aco__os_file_truncate(int file, int64_t sz);
+/* The trace's lock. Trying takes up to so many milliseconds: 1 if the caller has it. A child of fork() makes it anew. */
+ACO__HIDDEN void aco__os_trace_lock(void);
+ACO__HIDDEN int aco__os_trace_try_lock(int milliseconds);
+ACO__HIDDEN void aco__os_trace_unlock(void);
+ACO__HIDDEN void aco__os_trace_lock_anew(void);
+#endif
 
 #endif

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #ifdef __linux__
@@ -28,7 +29,7 @@ size_t aco__os_page_size(void)
     if (!known) {
         long answer = sysconf(_SC_PAGESIZE);
         if (answer <= 0)
-            aco__die("acorn", NULL, "the system does not say how large its pages are");
+            aco__os_die("the system does not say how large its pages are");
         known = (size_t)answer;
         __atomic_store_n(&size, known, __ATOMIC_RELAXED);
     }
@@ -300,6 +301,15 @@ void aco__os_message(const char *text, size_t length)
     }
 }
 
+void aco__os_die(const char *what)
+{
+    static const char prefix[] = "acorn: ";
+    aco__os_message(prefix, sizeof prefix - 1);
+    aco__os_message(what, strlen(what));
+    aco__os_message("\n", 1);
+    abort();
+}
+
 static const int fault_signals[] = {SIGSEGV, SIGBUS};
 enum { FAULTS = sizeof fault_signals / sizeof *fault_signals };
 static struct sigaction previous[FAULTS];
@@ -324,7 +334,6 @@ int aco__os_explain_faults(void (*fn)(const void *address))
 {
     struct sigaction ours = {0};
     int failed = 0;
-    aco__os_lock();
     if (!explainer) {
         explainer = fn;
         ours.sa_sigaction = on_fault;
@@ -333,7 +342,6 @@ int aco__os_explain_faults(void (*fn)(const void *address))
         for (int i = 0; i < FAULTS; i++)
             failed |= sigaction(fault_signals[i], &ours, &previous[i]);
     }
-    aco__os_unlock();
     return failed ? -1 : 0;
 }
 
@@ -388,7 +396,7 @@ static void find_slot(const void *value)
 {
     uintptr_t slot = thread_exit_key * sizeof(void *);
     if (!thread_exit_key_made || aco__slot_value(slot) != (uintptr_t)value)
-        aco__die("acorn", NULL, "pthread_getspecific()'s values are not where this library knows them");
+        aco__os_die("pthread_getspecific()'s values are not where this library knows them");
     __atomic_store_n(&aco__thread_slot, slot, __ATOMIC_RELAXED);
 }
 #endif
@@ -411,46 +419,28 @@ void aco__os_slot_clear(void)
 }
 #endif
 
+#ifdef __APPLE__
+int aco__os_loaded_cxx(const char *name, void *(**symbol)(void))
+{
+    void *found = dlsym(RTLD_DEFAULT, name);
+    memcpy(symbol, &found, sizeof found);
+    return found != NULL;
+}
+#endif
+
 static pthread_mutex_t process_lock = PTHREAD_MUTEX_INITIALIZER;
-
-/* A child has whole what the lock protects, whoever forked. ThreadSanitizer sees the lock being taken and not the child's
- * release: there it is left out. */
-ACO__OPTIONAL(void, __tsan_switch_to_fiber, (void *fiber, unsigned flags));
-
-/* A signal handler that forks may have interrupted who has the lock, or is about to take it: its child has things half changed,
- * and may but exec. */
-enum { LOCK_WANTED = 1, LOCK_FOR_FORK = 2 };
 
 void aco__os_lock(void)
 {
-    __atomic_store_n(aco__lock_word(), LOCK_WANTED, __ATOMIC_RELAXED);
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
     pthread_mutex_lock(&process_lock);
 }
 
 void aco__os_unlock(void)
 {
     pthread_mutex_unlock(&process_lock);
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    __atomic_store_n(aco__lock_word(), 0, __ATOMIC_RELAXED);
 }
 
-static void before_fork(void)
+int aco__os_at_fork(void (*before)(void), void (*parent)(void), void (*child)(void))
 {
-    if (__atomic_load_n(aco__lock_word(), __ATOMIC_RELAXED))
-        return;
-    aco__os_lock();
-    __atomic_store_n(aco__lock_word(), LOCK_FOR_FORK, __ATOMIC_RELAXED);
-}
-
-static void after_fork(void)
-{
-    if (__atomic_load_n(aco__lock_word(), __ATOMIC_RELAXED) == LOCK_FOR_FORK)
-        aco__os_unlock();
-}
-
-static __attribute__((constructor)) void keep_over_fork(void)
-{
-    if (!__tsan_switch_to_fiber)
-        pthread_atfork(before_fork, after_fork, after_fork);
+    return pthread_atfork(before, parent, child);
 }

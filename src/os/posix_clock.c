@@ -2,9 +2,9 @@
 #define _GNU_SOURCE /* clock_nanosleep under -std=c11 */
 #endif
 #include "os/clock.h"
+#include "os/os.h"
 
 #include <errno.h>
-#include <string.h>
 #include <time.h>
 
 enum { NS_PER_SECOND = 1000000000 };
@@ -14,7 +14,7 @@ static struct timespec read_clock(clockid_t which)
 {
     struct timespec now;
     if (aco_unlikely(clock_gettime(which, &now) != 0))
-        aco__die("acorn", NULL, "the system has no time: %s", strerror(errno));
+        aco__os_die("the system has no time");
     return now;
 }
 

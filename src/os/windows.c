@@ -140,6 +140,15 @@ void aco__os_message(const char *text, size_t length)
     WriteFile(GetStdHandle(STD_ERROR_HANDLE), text, (DWORD)length, &written, NULL);
 }
 
+void aco__os_die(const char *what)
+{
+    static const char prefix[] = "acorn: ";
+    aco__os_message(prefix, sizeof prefix - 1);
+    aco__os_message(what, strlen(what));
+    aco__os_message("\n", 1);
+    abort();
+}
+
 /* An exception is described on the stack that it comes from: one without room ends the process at once. */
 int aco__os_explain_faults(void (*explain)(const void *address))
 {
@@ -181,6 +190,7 @@ enum { TEB_SLOTS = 0x1480, SLOTS = 64 }; /* of the TEB itself; TlsAlloc() gives 
 uintptr_t aco__thread_slot;
 static DWORD slot_index;
 static void (*thread_exit_function)(void *); /* atomic */
+static void (*unload_function)(void);
 static int unloading;
 
 /* Whether the process ends: its other threads are gone, with what they had locked, and it takes everything back itself. */
@@ -200,7 +210,7 @@ static void NTAPI on_thread(void *module, DWORD reason, void *unused)
     if (reason == DLL_PROCESS_ATTACH) {
         slot_index = TlsAlloc();
         if (slot_index >= SLOTS)
-            aco__die("acorn", NULL, "the process has no thread-local slot left among the first %d", SLOTS);
+            aco__os_die("the process has no thread-local slot left among the first 64");
         aco__thread_slot = TEB_SLOTS + slot_index * sizeof(void *);
     } else if (reason == DLL_THREAD_DETACH && fn) {
         void *arg = TlsGetValue(slot_index);
@@ -218,7 +228,8 @@ __attribute__((section(".CRT$XLY"), used)) static const PIMAGE_TLS_CALLBACK call
 static void module_ends(void)
 {
     if (unloading) {
-        aco__library_ends();
+        if (unload_function)
+            unload_function();
         TlsFree(slot_index);
     }
 }
@@ -226,6 +237,11 @@ static void module_ends(void)
 __attribute__((constructor(101))) static void module_begins(void)
 {
     atexit(module_ends);
+}
+
+void aco__os_at_unload(void (*fn)(void))
+{
+    unload_function = fn;
 }
 
 void aco__os_at_thread_exit(void (*fn)(void *), void *arg)
@@ -239,7 +255,7 @@ void aco__os_slot_clear(void)
     TlsSetValue(slot_index, NULL);
 }
 
-/* ---- The process lock ---- */
+/* ---- The process lock; there is no fork() ---- */
 
 static SRWLOCK process_lock = SRWLOCK_INIT;
 
@@ -251,4 +267,10 @@ void aco__os_lock(void)
 void aco__os_unlock(void)
 {
     ReleaseSRWLockExclusive(&process_lock);
+}
+
+int aco__os_at_fork(void (*before)(void), void (*parent)(void), void (*child)(void))
+{
+    (void)before, (void)parent, (void)child;
+    return 0;
 }

@@ -104,7 +104,7 @@ __attribute__((noreturn)) static void unwind_to(struct _Unwind_Exception *except
     for (int i = TARGET_FRAME; i <= RDX; i++)
         record.ExceptionInformation[i] = exception->private_[i];
     RtlUnwindEx((void *)(uintptr_t)target, (void *)(uintptr_t)exception->private_[TARGET_IP], &record, exception, &room, NULL);
-    aco__die("aco_cancel", NULL, "the system does not unwind the stack");
+    aco__os_die("aco_cancel: the system does not unwind the stack");
 }
 
 void aco__seh_unwind(struct _Unwind_Exception *exception)
@@ -118,7 +118,7 @@ void aco__seh_unwind(struct _Unwind_Exception *exception)
             unwind_to(exception, &frame);
     }
     ask(exception, _UA_END_OF_STACK, &frame);
-    aco__die("aco_cancel", NULL, "the stack has ended");
+    aco__os_die("aco_cancel: the stack has ended");
 }
 
 void aco__seh_forced_unwind(struct _Unwind_Exception *exception, _Unwind_Stop_Fn stop)

@@ -2,7 +2,7 @@
 #ifndef ACO_WINDOWS_UNWIND_H
 #define ACO_WINDOWS_UNWIND_H
 
-#include "base/internal.h"
+#include "os/os.h"
 
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>

@@ -1,7 +1,5 @@
 /* Stack overflow with a name: what a fault in a guard page means. */
-#include "os/os.h"
-
-#include <errno.h>
+#include "stack/stack.h"
 
 /* Whether `p` is in the guard page of a stack. */
 static int is_guard(const aco_share_stack_t *stack, const void *p)
@@ -12,7 +10,8 @@ static int is_guard(const aco_share_stack_t *stack, const void *p)
 
 static void explain(const char *call, const aco_t *co, const char *kind, const aco_share_stack_t *stack, const char *cure)
 {
-    const char *name = co ? aco_name(co) : "";
+    const aco__cold_t *cold = co ? aco__cold(co) : NULL;
+    const char *name = cold ? cold->name : "";
     aco__warn(call, co, "%s%s%sits %s stack of %zu bytes (%p to %p) has overflowed: %s", *name ? "\"" : "", name, *name ? "\": " : "", kind, stack->sz, stack->ptr,
               stack->aco__top, cure);
 }
@@ -49,7 +48,7 @@ int aco_explain_overflow(void)
     static const char call[] = "aco_explain_overflow";
     aco__scratch_t *scratch = aco__scratch();
     void *stack = NULL;
-    int taken;
+    int taken, failed = 0;
     if (!scratch || (!scratch->signal_stack && !(stack = aco__map(ACO__SIGNAL_STACK))))
         return aco__fail_memory(0, call, ACO__SIGNAL_STACK);
     taken = stack ? aco__os_signal_stack(stack, ACO__SIGNAL_STACK) : 0;
@@ -59,7 +58,12 @@ int aco_explain_overflow(void)
         aco__unmap(stack, ACO__SIGNAL_STACK);
     if (taken < 0 && errno == ENOSYS)
         return aco__fail(0, ENOSYS, call, NULL, "the system has no other stack to explain it on");
-    if (taken < 0 || aco__os_explain_faults(explain_fault) != 0)
+    if (taken >= 0) {
+        aco__lock();
+        failed = aco__os_explain_faults(explain_fault);
+        aco__unlock();
+    }
+    if (taken < 0 || failed)
         return aco__fail_memory(0, call, ACO__SIGNAL_STACK);
     return 0;
 }

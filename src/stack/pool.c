@@ -6,12 +6,10 @@
  * Where a stack lies follows from its slot's number. A slot that is not in use is on one of its class's two lists, with its
  * pages (idle, the last given first) or without (empty). The records in the head page mean nothing while it is not in use. */
 #include "os/clock.h"
-#include "os/os.h"
-#include "scheduler/task.h"
+#include "stack/stack.h"
 
 #include "aco/pool.h"
 
-#include <errno.h>
 #include <string.h>
 
 enum {
@@ -292,30 +290,30 @@ static void reclaim(aco_pool_t *pool, class_t *class, slot_t *chosen[], int n)
 {
     for (int i = 0; i < n; i++)
         give_pages_back(pool, class, chosen[i]);
-    aco__os_lock();
+    aco__lock();
     for (int i = 0; i < n; i++) {
         region_of(chosen[i])->used--;
         push(&class->empty, chosen[i]);
     }
     class->empty_count += (size_t)n;
     pool->reclaimed += (size_t)n;
-    aco__os_unlock();
+    aco__unlock();
 }
 
 static size_t trim_pool(aco_pool_t *pool)
 {
     size_t trimmed = 0;
     slot_t *chosen[BATCH];
-    aco__os_lock();
+    aco__lock();
     pool = pool_of(pool);
     for (class_t *class = pool->classes; class < pool->classes + SIZES; class++) {
         size_t most = class->idle_count; /* other threads may give more meanwhile */
         for (int n; most && (n = choose_cold(class, 0, 0, 0, chosen)) > 0;) { /* at any age */
             most -= most < (size_t)n ? most : (size_t)n;
             trimmed += (size_t)n;
-            aco__os_unlock();
+            aco__unlock();
             reclaim(pool, class, chosen, n);
-            aco__os_lock();
+            aco__lock();
         }
         for (region_t **link = &class->regions; *link && !class->idle_count;)
             if ((*link)->used == 0)
@@ -323,7 +321,7 @@ static size_t trim_pool(aco_pool_t *pool)
             else
                 link = &(*link)->next;
     }
-    aco__os_unlock();
+    aco__unlock();
     return trimmed;
 }
 
@@ -331,14 +329,19 @@ size_t aco_pool_trim(aco_pool_t *pool)
 {
     aco__reap(aco__self());
     if (!pool)
-        aco__cache_free(aco__self());
+        ACO__UPCALL(cache_free, (aco__self()));
     return trim_pool(pool);
 }
 
 #ifdef _WIN32
-void aco__pool_ends(void)
+static void pools_end(void)
 {
     trim_pool(NULL);
+}
+
+ACO__AT_LOAD static void register_pools_end(void)
+{
+    aco__upcalls.pools_end = pools_end;
 }
 #endif
 
@@ -378,12 +381,12 @@ static slot_t *take_slot(aco_pool_t *pool, class_t *class, int *is_new)
 
 static void put_back_unguarded(aco_pool_t *pool, class_t *class, slot_t *slot)
 {
-    aco__os_lock();
+    aco__lock();
     region_of(slot)->used--;
     pool->in_use--;
     push(&class->empty, slot);
     class->empty_count++;
-    aco__os_unlock();
+    aco__unlock();
 }
 
 static class_t *class_for(aco_pool_t *pool, size_t sz)
@@ -407,12 +410,12 @@ aco_share_stack_t *aco__pool_acquire(aco_pool_t *given, size_t sz)
     slot_t *slot;
     aco_share_stack_t *stack;
     int is_new, may_map;
-    aco__os_lock();
+    aco__lock();
     pool = pool_of(given);
     class = class_for(pool, sz);
     slot = take_slot(pool, class, &is_new);
     may_map = slot && slot->guard == NO_GUARD && may_map_guard(pool);
-    aco__os_unlock();
+    aco__unlock();
     if (!slot)
         return NULL;
     if (is_new || (slot->guard == NO_GUARD && (pool->options.flags & ACO_POOL_MUST_GUARD))) {
@@ -425,10 +428,10 @@ aco_share_stack_t *aco__pool_acquire(aco_pool_t *given, size_t sz)
         }
         if (how != NO_GUARD) {
             slot->guard = (unsigned)how & 3;
-            aco__os_lock();
+            aco__lock();
             pool->canaries--;
             guard_mappings += how == GUARD_MAPPING;
-            aco__os_unlock();
+            aco__unlock();
         }
     }
     stack = aco__stack_lay_out(map_of(slot), aco__os_page_size(), class->size, slot->number, slot->guard != NO_GUARD);
@@ -446,14 +449,14 @@ void aco__pool_release(aco_share_stack_t *stack)
     slot_t *slot = &region->slot[(size_t)((char *)stack->aco__map - region->stacks) / stride(class)], *chosen[BATCH];
     uint32_t now;
     int n;
-    aco__os_lock();
+    aco__lock();
     slot->idle_since = now = aco__os_milliseconds();
     region->used--;
     pool->in_use--;
     push(&class->idle, slot);
     class->idle_count++;
     n = choose_cold(class, now, pool->options.idle_ms, pool->options.idle_stacks, chosen);
-    aco__os_unlock();
+    aco__unlock();
     if (n)
         reclaim(pool, class, chosen, n);
 }
@@ -464,9 +467,9 @@ int aco_pool_destroy(aco_pool_t *pool)
     if (!pool)
         return aco__fail(0, EINVAL, "aco_pool_destroy", NULL, "the pool is NULL");
     aco__reap(aco__self());
-    aco__os_lock();
+    aco__lock();
     in_use = pool->in_use;
-    aco__os_unlock();
+    aco__unlock();
     if (in_use)
         return aco__fail(0, EBUSY, "aco_pool_destroy", NULL, "%zu of its stacks are in use", in_use);
     aco_pool_trim(pool);
@@ -480,7 +483,7 @@ int aco_pool_stats(aco_pool_t *pool, aco_pool_stats_t *stats)
         return aco__fail(0, EINVAL, "aco_pool_stats", NULL, "there is no place for the result");
     memset(stats, 0, sizeof *stats);
     aco__reap(aco__self());
-    aco__os_lock();
+    aco__lock();
     pool = pool_of(pool);
     stats->reserved = pool->reserved;
     stats->regions = pool->regions;
@@ -491,6 +494,6 @@ int aco_pool_stats(aco_pool_t *pool, aco_pool_stats_t *stats)
         stats->idle += class->idle_count;
         stats->empty += class->empty_count;
     }
-    aco__os_unlock();
+    aco__unlock();
     return 0;
 }

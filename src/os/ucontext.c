@@ -1,4 +1,7 @@
-/* The fallback's switches (include/aco/arch/ucontext.h). Included by core.c.
+#if defined(ACO_CONFIG_UCONTEXT) && !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* the names of a ucontext_t's registers */
+#endif
+/* The fallback's switches (include/aco/arch/ucontext.h), under ACO_CONFIG_UCONTEXT.
  *
  * A side that leaves keeps a ucontext_t in the frame of leave(), on its own stack, so that it is copied with the rest of the
  * frames where a stack is shared. Its aco__context_t then has
@@ -8,6 +11,10 @@
  * With any other pc it has not begun: pc is a function, and the bytes right below sp are for makecontext().
  *
  * The signal mask is the thread's, as with the inline switches: setcontext() is made to load the one in force. */
+#include "os/os.h"
+
+#ifdef ACO_CONFIG_UCONTEXT
+
 #include "aco/generator.h"
 
 #include <signal.h>
@@ -65,9 +72,21 @@ void aco__fp_load(const uint32_t *control, const uint16_t *control2)
 /* ---- Leaving and arriving ---- */
 
 static const char suspended;
+const size_t aco__os_switch_frame = sizeof(ucontext_t) + 256;
+ACO__HIDDEN extern const char aco__returned[1];
 const char aco__returned[1]; /* entry functions return to aco__outermost() instead */
 
-/* The first frame of every stack. Unwinding ends there; why it has a personality stands in end.c. */
+/* Of the coroutine layer: what to call where an entry function has returned, and where a cancellation has landed. */
+static void (*entry_returned)(void);
+static void (*cancel_landed)(void *exception);
+
+void aco__os_outermost_calls(void (*returned)(void), void (*landed)(void *exception))
+{
+    entry_returned = returned;
+    cancel_landed = landed;
+}
+
+/* The first frame of every stack. Unwinding ends there; why it has a personality stands in coroutine/entry.c. */
 ACO__NO_SANITIZE void aco__outermost(void)
 {
     const record_t *r = record();
@@ -80,18 +99,19 @@ ACO__NO_SANITIZE void aco__outermost(void)
         aco__generator_begin();
     memcpy(&fn, &r->first.pc, sizeof fn);
     fn(r->tagged, r->value);
-    aco__entry_returned();
+    entry_returned();
+    abort();
 }
 
 /* The unwinder sets the stack pointer as it is in the function above, and comes as by a jump: on x86 that is not how a
  * function is called. */
-ACO__HIDDEN __attribute__((noreturn)) void aco__cancel_landed(struct _Unwind_Exception *exception);
+ACO__HIDDEN void aco__cancel_landing(void);
 #if defined(__x86_64__) || defined(__i386__)
 __attribute__((force_align_arg_pointer))
 #endif
 void aco__cancel_landing(void)
 {
-    aco__cancel_landed((struct _Unwind_Exception *)(void *)aco__self()->cancel);
+    cancel_landed(aco__self()->cancel);
 }
 
 /* A function of its own, for the memory of `first` is needed on the way only. */
@@ -214,11 +234,11 @@ void aco__switch_enter(aco__tls_ref_t tls, aco_t *co, uintptr_t tagged, void *va
 }
 
 /* Begins a coroutine of aco_create(). */
-static void begin_entry(ACO__ARRIVAL_PARAMETERS)
+ACO__HIDDEN void aco__begin_entry(ACO__ARRIVAL_PARAMETERS);
+void aco__begin_entry(ACO__ARRIVAL_PARAMETERS)
 {
     ((aco_t *)tagged)->fp();
 }
-#define ACO__BEGIN_ENTRY begin_entry
 
 /* ---- Generators ---- */
 
@@ -244,3 +264,5 @@ void aco__switch_swap_last(const aco__context_t *peer, void *value)
     record()->peer.pc = NULL;
     go(peer, 0, value);
 }
+
+#endif

@@ -1,0 +1,3 @@
+#include "base/upcalls.h"
+
+aco__upcalls_t aco__upcalls;
