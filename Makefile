@@ -81,7 +81,7 @@ lint: | build
 coverage: | build
 	@sh tools/setup.sh test
 	@cmake -S . -B build/coverage -G Ninja -DCMAKE_BUILD_TYPE=None -DCMAKE_C_COMPILER=gcc -DCMAKE_CXX_COMPILER=g++ \
-		-DCMAKE_C_FLAGS="-O0 -g --coverage -fprofile-update=atomic" -DCMAKE_CXX_FLAGS="-O0 -g --coverage -fprofile-update=atomic" -DACORN_COVERAGE=ON "-DACORN_STANDARDS=11;20" \
+		-DCMAKE_C_FLAGS="-O0 -g --coverage -fprofile-update=atomic" -DCMAKE_CXX_FLAGS="-O0 -g --coverage -fprofile-update=atomic" -DACORN_COVERAGE=ON -DACORN_STANDARDS=20 -DACORN_CXX_DEBUG=OFF \
 		> build/coverage.log 2>&1 && cmake --build build/coverage >> build/coverage.log 2>&1 || { tail -n 30 build/coverage.log; exit 1; }
 	@find build/coverage -name '*.gcda' -delete
 	@cd build/coverage && ctest -j "$$(nproc)" --no-tests=error --output-on-failure -E '^(redzone|unwind\.(steps|libunwind)|install|debugger\.installed|soak)' > ctest.log 2>&1 || \
