@@ -1,7 +1,7 @@
 /* Memory for control blocks and save areas (src/base/slab.c), from inside: sizes, alignment, no overlap, memory that goes back to
  * the system, walks over control blocks, and any thread freeing what another one made. slab [rounds | threads] */
 #define _GNU_SOURCE
-#include "base/internal.h"
+#include "base/base.h"
 #include "check.h"
 #include "sanitizers.h"
 

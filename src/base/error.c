@@ -1,12 +1,13 @@
-#include "os/os.h"
-#include "hooks/trace.h"
+/* Reports why a call failed: stores the message for aco_error_message(), or prints it. */
+#include "base/base.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { MESSAGE = 512 };
+
+char aco_error_mark;
 
 static void print(char *line, int length)
 {
@@ -19,17 +20,19 @@ static void print(char *line, int length)
 __attribute__((noreturn)) static void line_out(char *line, int length)
 {
     print(line, length);
-    aco__trace_dies();
+    ACO__UPCALL(process_dies, ());
     abort();
 }
 
-__attribute__((format(ACO__PRINTF, 5, 0))) static int format(char *line, size_t size, const char *call, const void *co, const char *reason, va_list args)
+__attribute__((format(ACO__PRINTF, 5, 0))) static int format(char *line, size_t size, const char *call, const void *co,
+                                                             const char *reason, va_list args)
 {
     int n = co ? snprintf(line, size, "%s: coroutine %p: ", call, co) : snprintf(line, size, "%s: ", call);
     return n + vsnprintf(line + n, size - (size_t)n, reason, args);
 }
 
-__attribute__((format(ACO__PRINTF, 4, 0))) static int prefixed(char *line, const char *call, const void *co, const char *reason, va_list args)
+__attribute__((format(ACO__PRINTF, 4, 0))) static int prefixed(char *line, const char *call, const void *co,
+                                                               const char *reason, va_list args)
 {
     static const char prefix[] = "acorn: ";
     enum { BEFORE = sizeof prefix - 1 };
@@ -46,7 +49,8 @@ void aco__warn(const char *call, const void *co, const char *reason, ...)
     va_end(args);
 }
 
-__attribute__((noreturn, format(ACO__PRINTF, 3, 0))) static void die(const char *call, const void *co, const char *reason, va_list args)
+__attribute__((noreturn, format(ACO__PRINTF, 3, 0))) static void die(const char *call, const void *co,
+                                                                     const char *reason, va_list args)
 {
     char line[MESSAGE];
     line_out(line, prefixed(line, call, co, reason, args));
@@ -72,33 +76,6 @@ int aco__fail(int fatal, int error, const char *call, const void *co, const char
     return -1;
 }
 
-int aco__fail_memory(int fatal, const char *call, size_t sz)
-{
-    int error = errno;
-    char sentence[128];
-    int met = error == ENOMEM && aco__map_is_ours() ? aco__os_limit_met(sz, sentence, sizeof sentence) : 0;
-    if (error == EDQUOT)
-        return aco__fail(fatal, EAGAIN, call, NULL, "no stack of %zu bytes: as many of the pool's are in use as its most_stacks allows", sz);
-    if (error == EAGAIN)
-        return aco__fail(fatal, EAGAIN, call, NULL, "no memory for %zu bytes: as much is locked as RLIMIT_MEMLOCK (ulimit -l) allows", sz);
-    if (met)
-        return aco__fail(fatal, met == 1 ? EAGAIN : ENOMEM, call, NULL, "no memory for %zu bytes: %s", sz, sentence);
-    return aco__fail(fatal, error, call, NULL, "no memory for %zu bytes: %s", sz, strerror(error));
-}
-
-void aco__die_of_memory(const char *call, size_t sz)
-{
-    aco__fail_memory(1, call, sz);
-    __builtin_unreachable();
-}
-
-int aco__fail_shadow_stack(int fatal, const char *call)
-{
-    if (aco_likely(!aco__has_shadow_stack()))
-        return 0;
-    return aco__fail(fatal, ENOTSUP, call, NULL, "the thread has a shadow stack, which is not switched");
-}
-
 const char *aco_error_message(void)
 {
     return aco__self()->message;
@@ -107,11 +84,13 @@ const char *aco_error_message(void)
 void aco__assert_failed(const char *what, const char *file, int line_number, const char *function)
 {
     char line[MESSAGE];
-    line_out(line, snprintf(line, MESSAGE, "Aborting: %s:%d: %s: assertion failed: %s", file, line_number, function, what));
+    line_out(line,
+             snprintf(line, MESSAGE, "Aborting: %s:%d: %s: assertion failed: %s", file, line_number, function, what));
 }
 
 void aco__alloc_failed(const char *file, int line_number, const char *function)
 {
     char line[MESSAGE];
-    line_out(line, snprintf(line, MESSAGE, "Aborting: %s:%d: %s: failed to allocate memory", file, line_number, function));
+    line_out(line,
+             snprintf(line, MESSAGE, "Aborting: %s:%d: %s: failed to allocate memory", file, line_number, function));
 }

@@ -1,58 +1,30 @@
-/* Memory for control blocks and save areas: objects of one size class side by side in slabs of 2 MiB.
+/* Memory for control blocks and save areas. Slabs of 2 MiB hold objects of one size class side by side.
  *
- * A slab is aligned to its size, so that an object's slab is found by masking its address:
+ * A slab is aligned to its size: masking an object's address gives the address of its slab.
  *   | slab: heap, class, free list, ... (one line) | object | object | ... never used yet: from `fresh` on |
  *
- * A heap belongs to one thread at a time, which alone makes and frees objects in it, without locks. Another thread that
- * frees an object puts it on the heap's atomic list `remote`, and the heap's thread takes it from there when it next frees,
- * or runs out. The heap of a thread that has ended is orphaned until a new thread adopts it: while it is, whoever frees into
- * it also sweeps it, under the process lock, so that its empty slabs go back to the system. */
-#include "os/os.h"
-#include "hooks/instrument.h"
-
-#include <errno.h>
+ * A heap belongs to one thread at a time. Only that thread allocates and frees objects in it, without locks. Another
+ * thread that frees an object puts it on the heap's atomic list `remote`. The heap's thread sweeps that list when it
+ * next frees an object or runs out of objects. When a thread ends its heap becomes an orphan until a new thread adopts
+ * it. A thread that frees an object of an orphan also sweeps the orphan, under the process lock, so that empty slabs go
+ * back to the system. */
+#include "base/slab.h"
 
 enum {
     SLAB = ACO__SLAB,
-    STEP = 16, /* size classes: every 16 bytes up to SMALL, */
-    SMALL = 1024,
-    CLASSES = SMALL / STEP + 4 * 8, /* then eight to the doubling up to ACO__SLAB_LARGEST; aco__allocate() beyond */
+    STEP = ACO__SLAB_STEP,
+    SMALL = ACO__SLAB_SMALL,
+    CLASSES = ACO__SLAB_CLASSES,
     SLABS_BEFORE_LARGE_PAGES = 3,
-    KEEP_TOUCHED = 64 << 10 /* bytes that stay resident in a slab kept empty */
+    KEEP_TOUCHED = 64 << 10 /* bytes of an empty, kept slab that stay resident */
 };
 
-typedef struct object {
-    struct object *next;
-} object_t;
-
-typedef struct slab {
-    struct aco__heap *heap;
-    struct slab *next, **link; /* among the class's slabs with room; link is NULL while it is full */
-    struct slab *next_block_slab, **block_link; /* among the heap's slabs of control blocks */
-    object_t *free;
-    uint32_t fresh;            /* objects from this offset on were never used */
-    uint32_t used;             /* objects in use */
-    uint32_t size;             /* of an object */
-    uint32_t class;
-} slab_t;
-_Static_assert(sizeof(slab_t) <= ACO__CACHE_LINE, "objects begin one line into the slab");
-_Static_assert(offsetof(slab_t, heap) == 0, "as aco__cache_put() has it");
-
-struct aco__heap {
-    aco__thread_t *thread;          /* whose it is: aco__nobody while it is orphaned; first, for aco__begins_here() */
-    slab_t *with_room[2 * CLASSES]; /* the second half: of control blocks */
-    unsigned slabs[2 * CLASSES];
-    slab_t *block_slabs;
-    struct aco__heap *next_orphan;
-    struct aco__heap *next; /* of all there are */
-    int orphan; /* atomic */
-    object_t *remote __attribute__((aligned(ACO__CACHE_LINE))); /* atomic; other threads write this line */
-};
+typedef aco__object_t object_t;
+typedef aco__slab_t slab_t;
 typedef struct aco__heap heap_t;
-_Static_assert(offsetof(heap_t, thread) == 0, "as aco__begins_here() has it");
 
 static heap_t *orphans; /* under the process lock */
-static heap_t *heaps;   /* atomic; all, orphaned or not */
+heap_t *aco__heaps;
 
 static unsigned class_of(size_t sz)
 {
@@ -98,15 +70,15 @@ static slab_t *slab_new(heap_t *heap, unsigned class)
     slab_t *slab = aco__map_aligned(SLAB);
     if (!slab)
         return NULL;
-    /* Counted by class: else many classes in little use would fill a large page each. */
+    /* Counted for each class: otherwise many little-used classes would fill a large page each. */
     if (++heap->slabs[class] > SLABS_BEFORE_LARGE_PAGES)
-        aco__os_large_pages(slab, SLAB, 1); /* advice: harmless to a user's mapping */
+        aco__os_large_pages(slab, SLAB, 1); /* only advice: harmless to a mapping of the user's */
     slab->heap = heap;
     slab->class = class;
     slab->size = (uint32_t)size_of_class(class);
     slab->fresh = ACO__CACHE_LINE;
     list(slab);
-    aco__instrument_region_new(slab, SLAB);
+    ACO__UPCALL(region_new, (slab, SLAB));
     if (class >= CLASSES) {
         slab->next_block_slab = heap->block_slabs;
         slab->block_link = &heap->block_slabs;
@@ -117,8 +89,8 @@ static slab_t *slab_new(heap_t *heap, unsigned class)
     return slab;
 }
 
-/* An empty slab goes back to the system, unless it is the class's only one with room: that one stays, with the memory
- * beyond its first pages given back, so that making and destroying one object in turn costs no system call. */
+/* Frees an empty slab unless it is its class's only slab with room. That one stays, and only the memory beyond its
+ * first pages goes back to the system. So creating and destroying one object in turn makes no system call. */
 static void slab_emptied(slab_t *slab)
 {
     heap_t *heap = slab->heap;
@@ -130,7 +102,7 @@ static void slab_emptied(slab_t *slab)
             if (slab->next_block_slab)
                 slab->next_block_slab->block_link = slab->block_link;
         }
-        aco__instrument_region_freed(slab, SLAB);
+        ACO__UPCALL(region_freed, (slab, SLAB));
         aco__unmap(slab, SLAB);
         return;
     }
@@ -155,7 +127,7 @@ static slab_t *slab_of(void *p)
     return (slab_t *)((uintptr_t)p & ~(uintptr_t)(SLAB - 1));
 }
 
-/* Frees what other threads left. */
+/* Frees the objects that other threads put on the heap's list. */
 static void sweep(heap_t *heap)
 {
     object_t *object = __atomic_exchange_n(&heap->remote, NULL, __ATOMIC_SEQ_CST);
@@ -168,29 +140,26 @@ static void sweep(heap_t *heap)
 
 /* ---- Heaps ---- */
 
-void aco__heap_thread_ends(void)
+static void heap_thread_ends(aco__thread_t *self)
 {
-    aco__thread_t *self = aco__self();
     heap_t *heap = self->heap;
-    if (!heap)
-        return;
     self->heap = NULL;
     __atomic_store_n(&heap->thread, aco__nobody, __ATOMIC_RELAXED);
-    aco__os_lock();
+    aco__lock();
     heap->next_orphan = orphans;
     orphans = heap;
     __atomic_store_n(&heap->orphan, 1, __ATOMIC_SEQ_CST);
-    sweep(heap); /* what came before that store; what comes after it is swept by whoever leaves it */
-    aco__os_unlock();
+    sweep(heap); /* frees what came before that store; later ones are swept by the thread that frees them */
+    aco__unlock();
 }
 
 #ifdef _WIN32
-/* All are orphans. What is in use in them stays. */
-void aco__heaps_end(void)
+/* Frees the heaps when the library is unloaded: all of them are orphans. Slabs with objects in use stay. */
+static void heaps_end(void)
 {
-    while (heaps) {
-        heap_t *heap = heaps;
-        heaps = heap->next;
+    while (aco__heaps) {
+        heap_t *heap = aco__heaps;
+        aco__heaps = heap->next;
         for (unsigned class = 0; class < 2 * CLASSES; class++)
             for (slab_t *slab = heap->with_room[class], *next; slab; slab = next) {
                 next = slab->next;
@@ -204,13 +173,13 @@ void aco__heaps_end(void)
 
 static heap_t *heap_adopt(void)
 {
-    aco__os_lock();
+    aco__lock();
     heap_t *heap = orphans;
     if (heap) {
         orphans = heap->next_orphan;
         __atomic_store_n(&heap->orphan, 0, __ATOMIC_SEQ_CST);
     }
-    aco__os_unlock();
+    aco__unlock();
     return heap;
 }
 
@@ -224,14 +193,18 @@ static heap_t *heap_of_thread(void)
         heap = aco__map(aco__round_up(sizeof *heap, aco__os_page_size()));
         if (!heap)
             return NULL;
-        heap->next = __atomic_load_n(&heaps, __ATOMIC_RELAXED);
-        while (!__atomic_compare_exchange_n(&heaps, &heap->next, heap, 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        heap->next = __atomic_load_n(&aco__heaps, __ATOMIC_RELAXED);
+        while (!__atomic_compare_exchange_n(&aco__heaps, &heap->next, heap, 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
             ;
     }
     if (!self->unwind_parent)
         self->unwind_parent = &self->resumer;
     __atomic_store_n(&heap->thread, self, __ATOMIC_RELAXED);
     self->heap = heap;
+    aco__thread_exits.heap = heap_thread_ends;
+#ifdef _WIN32
+    aco__thread_exits.heaps_end = heaps_end;
+#endif
     aco__thread_will_end();
     return heap;
 }
@@ -277,7 +250,7 @@ void *aco__block_memory_new(size_t *sz)
     return object_new(sz, CLASSES + class_of(*sz));
 }
 
-/* Every object below `fresh` is a control block, perhaps a destroyed one. */
+/* Every object below `fresh` is a control block, in use or destroyed. */
 int aco__blocks_some(int (*visit)(aco_t *co, void *arg), void *arg, size_t *from, size_t most)
 {
     heap_t *heap = aco__self()->heap;
@@ -320,10 +293,10 @@ static void remote_free(heap_t *heap, object_t *object)
         object->next = next;
     while (!__atomic_compare_exchange_n(&heap->remote, &next, object, 1, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
     if (__atomic_load_n(&heap->orphan, __ATOMIC_SEQ_CST)) {
-        aco__os_lock();
+        aco__lock();
         if (__atomic_load_n(&heap->orphan, __ATOMIC_RELAXED))
             sweep(heap);
-        aco__os_unlock();
+        aco__unlock();
     }
 }
 
@@ -342,31 +315,3 @@ void aco__memory_free(void *p, size_t sz)
     if (aco_unlikely(__atomic_load_n(&heap->remote, __ATOMIC_RELAXED) != NULL))
         sweep(heap);
 }
-
-/* ---- For debuggers ---- */
-
-/* Where a debugger finds the coroutines, without debug information: tools/acorn_memory.py reads this, and knows the phases of
- * aco.h by their numbers. Offsets in bytes, in this order; whoever changes it changes the version. */
-ACO_API extern const struct aco__debug {
-    uint32_t version, size;                       /* of this */
-    const void *heaps;                            /* holds the first heap's address */
-    const void *begin, *returned;                 /* where a coroutine of aco_new() begins; the outermost return address */
-    uint16_t heap_next, heap_thread, heap_slabs;
-    uint16_t slab_next, slab_fresh, slab_size, slab_first;
-    uint16_t state, is_end, share_stack, arg, fp; /* of a block, which begins with sp, pc, bp, base */
-    uint16_t save_ptr, save_sz, save_valid_sz, block_size;
-    uint16_t stack_ptr, stack_owner, stack_top, stack_size;
-    uint16_t cold_name, name_size; /* the extra record: behind a private stack's; or its address, behind a save area */
-    uint16_t running, resuming, root;        /* of a thread's record, which begins with the resumer's sp, pc, bp, base */
-} aco__debug;
-
-__attribute__((used)) const struct aco__debug aco__debug = {
-    1, sizeof(struct aco__debug), &heaps, (const void *)(uintptr_t)aco__begin, aco__returned,
-    offsetof(heap_t, next), offsetof(heap_t, thread), offsetof(heap_t, block_slabs),
-    offsetof(slab_t, next_block_slab), offsetof(slab_t, fresh), offsetof(slab_t, size), ACO__CACHE_LINE,
-    offsetof(aco_t, aco__state), offsetof(aco_t, is_end), offsetof(aco_t, share_stack), offsetof(aco_t, arg), offsetof(aco_t, fp),
-    offsetof(aco_t, save_stack.ptr), offsetof(aco_t, save_stack.sz), offsetof(aco_t, save_stack.valid_sz), sizeof(aco_t),
-    offsetof(aco_share_stack_t, ptr), offsetof(aco_share_stack_t, owner), offsetof(aco_share_stack_t, aco__top), sizeof(aco_share_stack_t),
-    offsetof(aco__cold_t, name), ACO_NAME_SIZE,
-    offsetof(aco__thread_t, running), offsetof(aco__thread_t, resuming), offsetof(aco__thread_t, root),
-};

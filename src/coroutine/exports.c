@@ -1,6 +1,6 @@
 /* The calls of aco.h that are inline in C, as exported functions: for other languages and for ACO_CONFIG_NO_INLINE. */
-#include "base/internal.h"
-#include "entry/exported.h"
+#include "entry/forms.h"
+#include "os/platform.h"
 
 aco_t *aco_new(aco_function_t fn, void *arg, const aco_options_t *opts)
 {
@@ -88,7 +88,7 @@ aco_t *aco_get_co(void)
 
 aco_t *aco_co(void)
 {
-    return aco_get_co_inline();
+    return aco_co_inline();
 }
 
 void *aco_get_arg(void)

@@ -1,11 +1,7 @@
 /* Generators: what is not inline. */
-#include "hooks/instrument.h"
+#include "coroutine/internal.h"
 
-#include "aco/in_stack_generator.h"
-
-#include <errno.h>
-
-const void *const aco__generator_return = aco__returned_without_parent;
+#include <string.h>
 
 aco_t *aco__generator_new(const aco_options_t *opts, const void *function, unsigned flags)
 {
@@ -44,7 +40,7 @@ ACO__NO_SANITIZE void aco__generator_step(aco__context_t *peer, aco_t *block, vo
     int instrumented = aco__has(block, ACO__INSTRUMENTED);
     if (instrumented)
         aco__instrument_enter(block, &outside);
-    aco__instrument_arguments();
+    aco__sanitize_arguments();
     aco__switch_swap(peer, value_ref);
     if (!instrumented)
         return;
@@ -64,6 +60,35 @@ void aco__generator_free(aco_t *block)
     aco__coroutine_free(block);
 }
 
+/* ---- Closing ---- */
+
+void aco__yields_in_cleanup(const char *call)
+{
+    aco__die(call, NULL, "the generator yields in its cleanup");
+}
+
+void aco__generator_unwind(const aco__context_t *peer, aco_t *block)
+{
+    static const char call[] = "aco_generator_close";
+    aco__context_t at = *peer;
+    void *value_ref, *begin;
+    void (*first)(void) = aco__generator_begin;
+    memcpy(&begin, &first, sizeof begin);
+    if (at.pc == begin)
+        return;
+    value_ref = aco__generator_closing(call, NULL);
+    aco__generator_step(&at, block, &value_ref);
+    if (at.pc)
+        aco__yields_in_cleanup(call);
+}
+
+aco__injected_t *aco__in_stack_closing(const void *outer)
+{
+    return aco__generator_closing("aco_in_stack_close", outer);
+}
+
+/* ---- On the consumer's stack ---- */
+
 int aco__in_stack_failed(const char *call)
 {
     return aco__fail(0, EBUSY, call, NULL, "what was put on the stack after the generator is still there");
@@ -78,5 +103,5 @@ void aco__in_stack_impossible(void)
 
 void aco__in_stack_gone(void *sp, void *outer)
 {
-    aco__instrument_frames_freed(sp, outer);
+    aco__sanitize_frames_freed(sp, outer);
 }

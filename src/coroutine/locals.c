@@ -1,74 +1,7 @@
-/* What few coroutines have: a name, a slot, coroutine-local values. It stands in an extra record: that of a private coroutine at
- * the top of its stack, that of another one in memory of its own, with the pointer to it behind the save area. */
-#include "os/os.h"
-#include "hooks/instrument.h"
+/* Names, slots, coroutine-local values: what the user keeps in a coroutine's cold data. */
+#include "coroutine/internal.h"
 
-#include <errno.h>
 #include <string.h>
-
-/* ---- The extra record ---- */
-
-static aco__cold_t **pointer_behind_area(const aco_t *co)
-{
-    return (aco__cold_t **)(void *)((char *)co->save_stack.ptr + co->save_stack.sz);
-}
-
-aco__cold_t *aco__cold_of(const aco_t *co)
-{
-    if (!(co->aco__state & ACO__HAS_COLD))
-        return NULL;
-    return aco__has(co, ACO__PRIVATE) ? aco__stack_cold(co->share_stack) : *pointer_behind_area(co);
-}
-
-aco__cold_t *aco__cold(const aco_t *co)
-{
-    const aco__thread_t *self;
-    if (co)
-        return aco__cold_of(co);
-    self = aco__self();
-    return self->scratch && self->scratch->has_root_cold ? &self->scratch->root_cold : NULL;
-}
-
-aco__cold_t *aco__cold_make(aco_t *co)
-{
-    aco__cold_t *cold = aco__cold(co);
-    size_t sz = sizeof *cold;
-    if (cold)
-        return cold;
-    if (!co) {
-        aco__scratch_t *scratch = aco__scratch();
-        if (!scratch)
-            return NULL;
-        scratch->has_root_cold = 1;
-        return &scratch->root_cold;
-    }
-    if (aco__has(co, ACO__PRIVATE)) {
-        cold = aco__stack_cold(co->share_stack);
-    } else {
-        cold = aco__memory_new(&sz);
-        if (!cold)
-            return NULL;
-        memset(cold, 0, sizeof *cold);
-        if (aco__status(co) == ACO__MAIN || aco__save_area_reserve(co) != 0) {
-            aco__memory_free(cold, sz);
-            return NULL;
-        }
-        *pointer_behind_area(co) = cold;
-    }
-    aco__set_state_byte(co, co->aco__state | ACO__HAS_COLD);
-    return cold;
-}
-
-void aco__values_free(aco__cold_t *cold)
-{
-    for (size_t i = 0; i < cold->values_sz / sizeof *cold->values; i++)
-        if (cold->values[i].size)
-            aco__memory_free(cold->values[i].value, cold->values[i].size);
-    if (cold->values)
-        aco__memory_free(cold->values, cold->values_sz);
-    cold->values = NULL;
-    cold->values_sz = 0;
-}
 
 void aco__cold_clear(aco_t *co)
 {
@@ -82,25 +15,6 @@ void aco__cold_clear(aco_t *co)
     memset(cold->exceptions, 0, sizeof cold->exceptions);
 }
 
-void aco__cold_free(aco_t *co)
-{
-    aco__cold_t *cold = aco__cold(co);
-    if (!cold)
-        return;
-    aco__values_free(cold);
-    while (cold->deferred) {
-        aco__deferred_t *next = cold->deferred->next;
-        aco__memory_free(cold->deferred, sizeof *next);
-        cold->deferred = next;
-    }
-    memset(cold, 0, sizeof *cold);
-    if (!aco__has(co, ACO__PRIVATE)) {
-        aco__memory_free(cold, sizeof *cold);
-        co->save_stack.sz += sizeof(void *);
-    }
-    aco__set_state_byte(co, co->aco__state & ~(unsigned)ACO__HAS_COLD);
-}
-
 /* ---- Name and slot ---- */
 
 void aco__name(aco__cold_t *cold, const char *name)
@@ -109,7 +23,7 @@ void aco__name(aco__cold_t *cold, const char *name)
     for (int i = 0; i < ACO_NAME_SIZE - 1 && name[i]; i++)
         kept[i] = name[i];
     memcpy(cold->name, kept, sizeof kept);
-    aco__instrument_named(cold);
+    aco__sanitize_named(cold);
 }
 
 const char *aco_name(const aco_t *co)
@@ -205,23 +119,23 @@ int aco_key_delete(aco_key_t key)
     return 0;
 }
 
-/* The value's place, or NULL. */
-static aco__value_t *location(aco__cold_t *cold, uint32_t index)
+/* The value with this key's index, or NULL. */
+static aco__value_t *value_of_key(aco__cold_t *cold, uint32_t index)
 {
     return cold && index < cold->values_sz / sizeof *cold->values ? &cold->values[index] : NULL;
 }
 
 void *aco_get_local(aco_key_t key)
 {
-    aco__value_t *value = location(aco__cold(meant(NULL)), key.index);
+    aco__value_t *value = value_of_key(aco__cold(meant(NULL)), key.index);
     return value && value->generation == key.generation && is_key(key) ? value->value : NULL;
 }
 
 /* NULL and errno when there is no memory. */
-static aco__value_t *place_make(aco_t *co, uint32_t index)
+static aco__value_t *value_of_key_make(aco_t *co, uint32_t index)
 {
     aco__cold_t *cold = aco__cold_make(co);
-    if (cold && !location(cold, index)) {
+    if (cold && !value_of_key(cold, index)) {
         size_t sz = (index + 4) * sizeof(aco__value_t);
         aco__value_t *values = aco__memory_new(&sz);
         if (!values)
@@ -235,7 +149,7 @@ static aco__value_t *place_make(aco_t *co, uint32_t index)
         cold->values = values;
         cold->values_sz = sz;
     }
-    return location(cold, index);
+    return value_of_key(cold, index);
 }
 
 int aco_set_local(aco_key_t key, void *p)
@@ -243,7 +157,7 @@ int aco_set_local(aco_key_t key, void *p)
     aco__value_t *value;
     if (!is_key(key))
         return aco__fail(0, EINVAL, "aco_set_local", NULL, "not a key in use");
-    value = place_make(meant(NULL), key.index);
+    value = value_of_key_make(meant(NULL), key.index);
     if (!value)
         return no_memory("aco_set_local");
     value->value = p;
@@ -256,8 +170,8 @@ void aco__values_destroy(aco__cold_t *cold)
     int again = 1;
     for (int round = 0; round < DESTRUCTOR_ROUNDS && again; round++) {
         again = 0;
-        for (uint32_t i = 0; location(cold, i); i++) {
-            aco__value_t *at = location(cold, i);
+        for (uint32_t i = 0; value_of_key(cold, i); i++) {
+            aco__value_t *at = value_of_key(cold, i);
             aco_key_t key = {i, at->generation};
             void *value = at->value;
             void (*destructor)(void *);
@@ -279,7 +193,7 @@ void *aco__local(aco__local_t *local, const char *name)
     aco__value_t *value;
     if (aco_unlikely(!__atomic_load_n(&local->made, __ATOMIC_ACQUIRE))) {
         aco_key_t key = {0, 0};
-        aco__os_lock();
+        aco__lock();
         if (!local->made && aco_key_create(&key, NULL) != 0)
             aco__die("ACO_LOCAL", co, "%s: all %d keys are in use", name, ACO_KEYS);
         if (!local->made) {
@@ -287,13 +201,13 @@ void *aco__local(aco__local_t *local, const char *name)
             local->generation = key.generation;
             __atomic_store_n(&local->made, 1, __ATOMIC_RELEASE);
         }
-        aco__os_unlock();
+        aco__unlock();
     }
-    value = location(aco__cold(co), local->index);
+    value = value_of_key(aco__cold(co), local->index);
     if (aco_unlikely(!value || value->generation != local->generation)) {
         size_t sz = local->size;
         void *p = aco__memory_new(&sz);
-        value = p ? place_make(co, local->index) : NULL;
+        value = p ? value_of_key_make(co, local->index) : NULL;
         if (!value || sz > UINT32_MAX)
             aco__die("ACO_LOCAL", co, "%s: no memory for %zu bytes", name, local->size);
         memset(p, 0, sz);
@@ -302,4 +216,15 @@ void *aco__local(aco__local_t *local, const char *name)
         value->generation = local->generation;
     }
     return value->value;
+}
+
+static void root_values_destroy(aco__scratch_t *scratch)
+{
+    aco__values_destroy(&scratch->root_cold);
+    aco__values_free(&scratch->root_cold);
+}
+
+ACO__AT_LOAD static void register_root_values(void)
+{
+    aco__upcalls.root_values_destroy = root_values_destroy;
 }

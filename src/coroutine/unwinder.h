@@ -1,18 +1,10 @@
-/* The unwinder that the program's compiler has brought, behind the names that end.c uses: that of the Itanium C++ ABI, of the Arm
- * EHABI, or of Windows. Included by end.c.
- *
- *   unwinder()             its functions: ForcedUnwind (NULL: there is none, and nothing to unwind but the deferred calls),
- *                          Backtrace, …
- *   stack_pointer()        of the frame that it is at
- *   traced_stack_pointer() the same in what Backtrace calls
- *   region_start()         where the function begins that it is at
- *   exception_class_t, STOP_FUNCTION(fn)   what a stop function declares, and how it is handed over */
+/* The unwinder that the program's compiler has brought, behind names of its own: that of the Itanium C++ ABI, of the Arm EHABI, or of
+ * Windows. */
 #ifndef ACO_UNWINDER_H
 #define ACO_UNWINDER_H
 
-#include "os/os.h"
+#include "base/base.h"
 
-#include <string.h>
 #ifdef _WIN32
 #include "os/windows_unwind.h"
 #endif
@@ -42,153 +34,26 @@
 #endif
 #endif
 
-typedef struct unwinder {
+typedef struct aco__unwinder {
 #define MEMBER(name) __typeof__(&_Unwind_##name) name;
     UNWINDER(MEMBER)
-} unwinder_t;
+} aco__unwinder_t;
 
-#ifdef _WIN32
-
-#ifdef __clang__
-#pragma weak __unw_init_local
+#if defined(_WIN32) && defined(__clang__)
 #pragma weak _GCC_specific_handler
-#pragma weak _Unwind_GetGR
-extern int __unw_init_local(void *cursor, void *context);
 extern EXCEPTION_DISPOSITION _GCC_specific_handler(EXCEPTION_RECORD *record, void *frame, CONTEXT *context, DISPATCHER_CONTEXT *dispatcher,
                                                    _Unwind_Personality_Fn personality);
-
-/* _Unwind_GetCFA() would not come with what else is taken of LLVM's library. */
-static _Unwind_Word get_sp(struct _Unwind_Context *context)
-{
-    enum { RSP = 7 };
-    return _Unwind_GetGR(context, RSP);
-}
 #endif
 
-/* `arg` is the exception, as at_frame() has it. */
-static _Unwind_Reason_Code forced_unwind(struct _Unwind_Exception *exception, _Unwind_Stop_Fn stop, void *arg)
-{
-    (void)arg;
-    aco__seh_forced_unwind(exception, stop);
-}
+/* Its functions. ForcedUnwind NULL: there is none, and nothing to unwind but the deferred calls. */
+ACO__HIDDEN const aco__unwinder_t *aco__unwinder(void);
+/* The stack pointer of the frame that it is at, and the same in what Backtrace calls. */
+ACO__HIDDEN char *aco__frame_sp(struct _Unwind_Context *context);
+ACO__HIDDEN char *aco__traced_frame_sp(struct _Unwind_Context *context);
+/* Where the function begins that it is at. */
+ACO__HIDDEN uintptr_t aco__frame_function(struct _Unwind_Context *context, const struct _Unwind_Exception *exception);
 
-/* LLVM's, if the program has it; else the system's, which calls libgcc's handlers. */
-static const unwinder_t *unwinder(void)
-{
-    static const unwinder_t seh = {aco__seh_backtrace, aco__seh_get_cfa, aco__seh_get_region_start, _Unwind_SetGR, _Unwind_SetIP, forced_unwind};
-#ifdef __clang__
-    static const unwinder_t llvm = {aco__seh_backtrace, get_sp, _Unwind_GetRegionStart, _Unwind_SetGR, _Unwind_SetIP, _Unwind_ForcedUnwind};
-    if (__unw_init_local)
-        return &llvm;
-#endif
-    return &seh;
-}
-
-#else
-
-#define OWN(name) _Unwind_##name,
-static const unwinder_t own_unwinder = {UNWINDER(OWN)};
-
-#ifdef __ELF__
-/* LLVM's unwinder in an archive: Backtrace and GetCFA are in a member that throwing and cleaning up do without, and the linker
- * leaves it out. Made here of what is in the others. */
-#pragma weak __unw_getcontext
-#pragma weak __unw_init_local
-#pragma weak __unw_step
-extern int __unw_getcontext(void *context);
-extern int __unw_init_local(void *cursor, void *context);
-extern int __unw_step(void *cursor);
-
-static _Unwind_Reason_Code llvm_backtrace(_Unwind_Trace_Fn visit, void *arg)
-{
-#ifdef __powerpc64__
-    enum { WORDS = 192 }; /* LLVM 22: 167 and 179, elsewhere at most 67 and 79 */
-#else
-    enum { WORDS = 96 };
-#endif
-    uint64_t context[WORDS], cursor[WORDS];
-    __unw_getcontext(context);
-    __unw_init_local(cursor, context);
-    while (__unw_step(cursor) > 0)
-        if (visit((struct _Unwind_Context *)(void *)cursor, arg) != _URC_NO_REASON)
-            break;
-    return _URC_END_OF_STACK;
-}
-
-#ifdef EHABI
-#pragma weak _Unwind_GetRegionStart
-static const unwinder_t llvm_unwinder = {llvm_backtrace, _Unwind_VRS_Get, _Unwind_VRS_Set, _Unwind_ForcedUnwind};
-#else
-#pragma weak _Unwind_GetGR
-static _Unwind_Word llvm_get_cfa(struct _Unwind_Context *context)
-{
-    enum { UNW_REG_SP = -2 }; /* <libunwind.h>, which not every compiler brings */
-    return _Unwind_GetGR(context, UNW_REG_SP);
-}
-
-static const unwinder_t llvm_unwinder = {llvm_backtrace, llvm_get_cfa,   _Unwind_GetRegionStart,
-                                         _Unwind_SetGR,  _Unwind_SetIP, _Unwind_ForcedUnwind};
-#endif
-#endif
-
-/* The program's; or that of a library that was loaded later, for itself alone, where the references above do not look. */
-static const unwinder_t *unwinder(void)
-{
-#define NAME(name) "_Unwind_" #name,
-    static unwinder_t found;
-    static const char *const names[] = {UNWINDER(NAME)};
-    void *symbols[sizeof names / sizeof *names];
-    _Static_assert(sizeof symbols == sizeof found, "a pointer for each name");
-    if (aco_likely(own_unwinder.ForcedUnwind && own_unwinder.Backtrace))
-        return &own_unwinder;
-#ifdef __ELF__
-    if (own_unwinder.ForcedUnwind && __unw_step)
-        return &llvm_unwinder;
-#endif
-    aco__os_lock();
-    if (!found.ForcedUnwind && aco__os_loaded_unwinder(names, symbols, sizeof names / sizeof *names))
-        memcpy(&found, symbols, sizeof found);
-    aco__os_unlock();
-    return &found;
-}
-
-#endif
-
-static inline char *stack_pointer(struct _Unwind_Context *context)
-{
-#ifdef EHABI /* whose _Unwind_GetCFA() may tell that of the frame further out */
-    uint32_t sp;
-    unwinder()->VRS_Get(context, _UVRSC_CORE, 13, _UVRSD_UINT32, &sp);
-    return (char *)sp;
-#elif defined(__s390x__) /* libgcc's tells the CFA, a save area above the caller's stack pointer; LLVM's that one */
-    enum { SAVE_AREA = 160 };
-    return (char *)unwinder()->GetCFA(context) + (__unw_step ? SAVE_AREA : 0);
-#else
-    return (char *)unwinder()->GetCFA(context);
-#endif
-}
-
-/* The beginning of the function that it is at. On Arm the exception has it, but LLVM's unwinder puts it there later than
- * libgcc's. */
-static inline uintptr_t region_start(struct _Unwind_Context *context, const struct _Unwind_Exception *exception)
-{
-#ifdef EHABI
-    return __unw_step ? (uintptr_t)_Unwind_GetRegionStart(context) : exception->pr_cache.fnstart;
-#else
-    (void)exception;
-    return (uintptr_t)unwinder()->GetRegionStart(context);
-#endif
-}
-
-static inline char *traced_stack_pointer(struct _Unwind_Context *context)
-{
-#ifdef _WIN32
-    return (char *)aco__seh_get_cfa(context);
-#else
-    return stack_pointer(context);
-#endif
-}
-
+/* What a stop function declares, and how it is handed over. */
 #ifdef EHABI /* some declarations pass the class by its value; libgcc's and LLVM's unwinder pass its address */
 typedef const char *exception_class_t;
 #define STOP_FUNCTION(fn) ((_Unwind_Stop_Fn)(void (*)(void))(fn))

@@ -1,5 +1,5 @@
-/* What the library's assembly says to assemblers, by object format. 32-bit Arm, which does not unwind by DWARF's
- * tables, has its own.
+/* What the library's assembly says to assemblers, by object format; for the architectures' files. 32-bit
+ * Arm, whose unwinding is not by DWARF's tables, has its own.
  *
  *   ACO__ASM_BEGIN(name)    an exported function; ACO__ASM_HIDE(name) before it keeps it inside the library
  *   ACO__ASM_INSIDE(name)   another, hidden, label in the function that began last
@@ -10,7 +10,7 @@
 #ifndef ACO_ASSEMBLY_H
 #define ACO_ASSEMBLY_H
 
-#include "aco/detail/coroutine.h"
+#include "os/platform.h"
 
 #ifdef __APPLE__
 #define ACO__ASM_NAME(name) "_" name
@@ -50,10 +50,7 @@
  *
  * `sp`: the stack pointer's number in DWARF; `below`: the bytes from there to the record, as SLEB128. Numbers of operations:
  * DWARF 5, table 7.9. */
-#if defined(__ELF__) && !defined(ACO_CONFIG_UCONTEXT) && \
-    (defined(__x86_64__) || defined(__i386__) || defined(__aarch64__) || defined(__loongarch__) || defined(__powerpc64__) || \
-     defined(__s390x__) || (defined(__riscv) && __riscv_xlen == 64))
-#define ACO__UNWINDS_TO_RESUMER
+#ifdef ACO__UNWINDS_TO_RESUMER
 #define ACO__DW_BREG(number, offset) "0x70+" number "," offset ","
 #define ACO__DW_PLUS_UCONST(value) "0x23," ACO__TEXT(value) ","
 #define ACO__DW_DEREF "0x06,"

@@ -1,25 +1,16 @@
-#if !defined(_GNU_SOURCE)
-#define _GNU_SOURCE /* secure_getenv, gettid's number */
-#endif
+/* Writes traces: a file in the trace event format, and probes (hooks/trace.h). */
 #include "hooks/trace.h"
 
 #if !defined(ACO_CONFIG_NO_TRACE) && !defined(_WIN32) /* the whole file */
 
 #include "os/clock.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
-#include <pthread.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
-#ifdef __linux__
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#endif
 
-int aco__traced;
+static int traced;
 
 /* ---- Probes: systemtap's, which perf, bpftrace and gdb know ---- */
 
@@ -33,7 +24,8 @@ int aco__traced;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpedantic" /* the macro passes no variable arguments */
 #define PROBE(which)                                                                                                   \
-    __attribute__((used, visibility("hidden"), section(".probes"))) unsigned short acorn_##which##_semaphore; /* listeners */ \
+    __attribute__((used, visibility("hidden"), section(".probes")))                                                    \
+    unsigned short acorn_##which##_semaphore; /* the number of listeners */                                            \
     static inline void probe_##which(const aco_t *co)                                                                  \
     {                                                                                                                  \
         STAP_PROBE3(acorn, which, co, aco__cold(co)->name, aco__cold(co)->number);                                   \
@@ -46,7 +38,8 @@ PROBE(exit)
 
 static int is_listened_to(void)
 {
-    const volatile unsigned short *const all[] = {&acorn_create_semaphore, &acorn_resume_semaphore, &acorn_yield_semaphore, &acorn_exit_semaphore};
+    const volatile unsigned short *const all[] = {&acorn_create_semaphore, &acorn_resume_semaphore,
+                                                  &acorn_yield_semaphore, &acorn_exit_semaphore};
     int listeners = 0;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         listeners += *all[i];
@@ -71,50 +64,34 @@ static int is_listened_to(void)
 
 /* ---- The file ---- */
 
-/* What ends the text, written behind it every time and overwritten the next: the file is whole between two writes. A process that
- * is killed within one may leave part of it. */
+/* The end of the file. Each write adds it and the next write overwrites it, so that the file is complete between two
+ * writes. A process that is killed during a write may leave an incomplete file. */
 static const char ending[] = "\n]}\n";
 enum { LONGEST_EVENT = 640, NAME_IN_JSON = 6 * ACO_NAME_SIZE, FLUSH_NS = 100000000, ENDING = sizeof ending - 1 };
 
 static struct {
-    pthread_mutex_t lock;
     int is_open;
     int file;
     long process;
-    int64_t began, flushed; /* when, on the clock of aco_now() */
-    off_t at;               /* where the ending stands */
-    size_t used;            /* of `text` */
+    int64_t began, flushed; /* times on the clock of aco_now() */
+    int64_t at;             /* file offset of the ending */
+    size_t used;            /* bytes of `text` */
     uint32_t coroutines;
     char text[64 << 10];
-} trace = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static int write_all(const char *text, size_t sz, off_t at)
-{
-    while (sz) {
-        ssize_t n = pwrite(trace.file, text, sz, at);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return -1;
-        text += n;
-        sz -= (size_t)n;
-        at += n;
-    }
-    return 0;
-}
+} trace;
 
 static void flush(int64_t now)
 {
     int saved = errno;
     memcpy(trace.text + trace.used, ending, ENDING);
-    if (write_all(trace.text, trace.used + ENDING, trace.at) != 0) {
+    if (aco__os_file_write(trace.file, trace.text, trace.used + ENDING, trace.at) != 0) {
         int error = errno;
-        if (ftruncate(trace.file, trace.at) == 0)
-            write_all(ending, ENDING, trace.at);
+        if (aco__os_file_truncate(trace.file, trace.at) == 0)
+            aco__os_file_write(trace.file, ending, ENDING, trace.at);
         trace.is_open = 0;
         aco__warn("ACO_TRACE", NULL, "the trace ends here: %s", strerror(error));
     }
-    trace.at += (off_t)trace.used;
+    trace.at += (int64_t)trace.used;
     trace.used = 0;
     trace.flushed = now;
     errno = saved;
@@ -128,7 +105,7 @@ __attribute__((format(printf, 1, 2))) static void append(const char *format, ...
     va_end(args);
 }
 
-/* How many bytes at `s` are one character in UTF-8; 0: none. */
+/* The number of bytes of the UTF-8 character at `s`; 0 if it is none. */
 static unsigned utf8_length(const unsigned char *s)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -142,7 +119,7 @@ static unsigned utf8_length(const unsigned char *s)
     return code < least[length] || code > 0x10ffff || code >> 11 == 0x1b ? 0 : length;
 }
 
-/* `s`, at most ACO_NAME_SIZE bytes, as the inside of a JSON string. */
+/* Converts `s`, at most ACO_NAME_SIZE bytes, to the inside of a JSON string. */
 static const char *in_json(const char *s, char json[NAME_IN_JSON])
 {
     char *to = json;
@@ -163,25 +140,8 @@ static const char *in_json(const char *s, char json[NAME_IN_JSON])
     return json;
 }
 
-static long thread_number(void)
-{
-#ifdef __linux__
-    return syscall(SYS_gettid);
-#else
-    return (long)(uintptr_t)aco__self();
-#endif
-}
-
-static void thread_name(char name[ACO_NAME_SIZE])
-{
-    name[0] = 0;
-#ifdef __linux__
-    prctl(PR_GET_NAME, name, 0, 0, 0);
-#endif
-}
-
-/* The calling thread's number; its name has been put before its first event. Without memory for its record that comes each
- * time. */
+/* The calling thread's number. The first call in a thread writes the thread's name; without memory for scratch state,
+ * every call does. */
 static long known_thread(void)
 {
     aco__scratch_t *scratch = aco__scratch();
@@ -189,26 +149,28 @@ static long known_thread(void)
     long thread = scratch ? scratch->traced_as : 0;
     if (aco_likely(thread))
         return thread;
-    thread = thread_number();
+    thread = aco__os_thread_number();
     if (scratch)
         scratch->traced_as = thread;
-    thread_name(name);
-    append(",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%ld,\"tid\":%ld,\"args\":{\"name\":\"%s\"}}", trace.process, thread, in_json(name, json));
+    aco__os_thread_name(name, sizeof name);
+    append(",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%ld,\"tid\":%ld,\"args\":{\"name\":\"%s\"}}",
+           trace.process, thread, in_json(name, json));
     return thread;
 }
 
-/* `rest`, if it is not NULL: more fields. */
+/* Writes an event. `rest`, if not NULL, is the format of more fields. */
 static void event(char phase, const char *name, const char *rest, ...)
 {
     int64_t now, since;
     va_list args;
     long thread;
-    pthread_mutex_lock(&trace.lock);
+    aco__os_trace_lock();
     if (trace.is_open) {
         thread = known_thread();
         now = aco__os_now();
         since = now - trace.began;
-        append(",\n{\"ph\":\"%c\",\"name\":\"%s\",\"pid\":%ld,\"tid\":%ld,\"ts\":%" PRId64 ".%03d", phase, name, trace.process, thread, since / 1000, (int)(since % 1000));
+        append(",\n{\"ph\":\"%c\",\"name\":\"%s\",\"pid\":%ld,\"tid\":%ld,\"ts\":%" PRId64 ".%03d", phase, name,
+               trace.process, thread, since / 1000, (int)(since % 1000));
         if (rest) {
             va_start(args, rest);
             trace.used += (size_t)vsnprintf(trace.text + trace.used, sizeof trace.text - trace.used, rest, args);
@@ -218,7 +180,7 @@ static void event(char phase, const char *name, const char *rest, ...)
         if (trace.used > sizeof trace.text - 2 * LONGEST_EVENT || now - trace.flushed > FLUSH_NS)
             flush(now);
     }
-    pthread_mutex_unlock(&trace.lock);
+    aco__os_trace_unlock();
 }
 
 static const char *shown_name(const aco_t *co, char json[NAME_IN_JSON])
@@ -235,17 +197,18 @@ static const char *shown_name(const aco_t *co, char json[NAME_IN_JSON])
 static int is_traced(const aco_t *co)
 {
     const aco__cold_t *cold = aco__cold(co);
-    return aco__traced && cold && cold->number;
+    return traced && cold && cold->number;
 }
 
 void aco__trace_new(aco_t *co)
 {
     char json[NAME_IN_JSON];
-    if (!aco__traced)
+    if (!traced)
         return;
     aco__cold(co)->number = __atomic_add_fetch(&trace.coroutines, 1, __ATOMIC_RELAXED);
     probe_create(co);
-    event('i', "create", ",\"s\":\"t\",\"args\":{\"coroutine\":%" PRIu32 ",\"name\":\"%s\",\"address\":\"%p\"}", aco__cold(co)->number, shown_name(co, json), (void *)co);
+    event('i', "create", ",\"s\":\"t\",\"args\":{\"coroutine\":%" PRIu32 ",\"name\":\"%s\",\"address\":\"%p\"}",
+          aco__cold(co)->number, shown_name(co, json), (void *)co);
 }
 
 void aco__trace_runs(const aco_t *co)
@@ -278,38 +241,34 @@ void aco__trace_stops(const aco_t *co)
 
 static __attribute__((destructor)) void ends(void)
 {
-    pthread_mutex_lock(&trace.lock);
+    aco__os_trace_lock();
     if (trace.is_open)
         flush(aco__os_now());
-    pthread_mutex_unlock(&trace.lock);
+    aco__os_trace_unlock();
 }
 
-/* Waits for a thread that is writing, but not for itself; nobody writes any more. */
-void aco__trace_dies(void)
+/* Writes what is left. Waits for another thread that is writing, but gives up after a while: that thread may be the
+ * caller itself. No thread writes afterwards. */
+static void process_dies(void)
 {
     enum { PATIENCE_MS = 100 };
-    int waited = 0;
-    if (!aco__traced)
+    if (!traced || !aco__os_trace_try_lock(PATIENCE_MS))
         return;
-    while (pthread_mutex_trylock(&trace.lock) != 0)
-        if (waited++ == PATIENCE_MS)
-            return;
-        else
-            poll(NULL, 0, 1);
     if (trace.is_open)
         flush(0);
     trace.is_open = 0;
-    pthread_mutex_unlock(&trace.lock);
+    aco__os_trace_unlock();
 }
 
-/* The file is the parent's. Nor is the lock touched again: another thread may have had it. */
+/* The file belongs to the parent, so the child does not write. The lock is made anew, because another thread may have
+ * held it. */
 static void in_child(void)
 {
     trace.is_open = 0;
-    trace.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    aco__os_trace_lock_anew();
 }
 
-/* The path, with this process's number where `pattern` has the first "%p". */
+/* Makes the path: replaces the first "%p" in `pattern` by the process number. */
 static void expand(const char *pattern, char *path, size_t sz)
 {
     const char *number = strstr(pattern, "%p");
@@ -322,37 +281,32 @@ static void expand(const char *pattern, char *path, size_t sz)
 static void open_file(const char *pattern)
 {
     char path[4096];
-    trace.process = (long)getpid();
+    trace.process = aco__os_process_number();
     expand(pattern, path, sizeof path);
-    trace.file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    trace.file = aco__os_file_new(path);
     if (trace.file < 0) {
         aco__warn("ACO_TRACE", NULL, "%s: %s", path, strerror(errno));
         return;
     }
-    trace.is_open = pthread_atfork(NULL, NULL, in_child) == 0;
+    trace.is_open = aco__os_at_fork(NULL, NULL, in_child) == 0;
     trace.began = aco__os_now();
-    append("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":%ld,\"args\":{\"sort_index\":0}}", trace.process);
+    append("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":%ld,"
+           "\"args\":{\"sort_index\":0}}",
+           trace.process);
     flush(trace.began);
 }
 
-static const char *environment(const char *name)
+/* Runs before other constructors, because they may create coroutines. */
+ACO__AT_LOAD static void begins(void)
 {
-#ifdef __linux__
-    return secure_getenv(name); /* a file is made in the name of who runs it, not of who calls it */
-#else
-    return issetugid() ? NULL : getenv(name);
-#endif
-}
-
-/* Before other constructors, which may make coroutines. */
-static __attribute__((constructor(101))) void begins(void)
-{
-    const char *pattern = environment("ACO_TRACE");
-    aco__traced = is_listened_to();
-    if (!pattern || !*pattern)
+    const char *pattern = aco__os_environment("ACO_TRACE"); /* NULL in a setuid process: it must create no file */
+    traced = is_listened_to() || (pattern && *pattern);
+    if (!traced)
         return;
-    aco__traced = 1;
-    open_file(pattern);
+    aco__upcalls.instruments_all = 1;
+    aco__upcalls.process_dies = process_dies;
+    if (pattern && *pattern)
+        open_file(pattern);
 }
 
 #endif

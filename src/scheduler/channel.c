@@ -2,7 +2,6 @@
  * other's; whoever waits is served by the one who comes. */
 #include "scheduler/wait.h"
 
-#include <errno.h>
 #include <stdio.h>
 
 struct aco_channel_s {
@@ -230,7 +229,7 @@ static unsigned turn(const aco__thread_t *self)
 {
     size_t *flags;
     if (!self->task || self->running != self->task)
-        return self->scheduler ? self->scheduler->selections++ : 0;
+        return self->scheduler ? aco__tasks(self)->selections++ : 0;
     flags = aco__task_flags(self->task);
     *flags += TASK_SELECTION;
     return (unsigned)(*flags / TASK_SELECTION) - 1;

@@ -1,7 +1,6 @@
 /* What aco_run() says when nobody can run. */
 #include "scheduler/wait.h"
 
-#include <errno.h>
 #include <stdio.h>
 
 enum { TEXT = 256 };

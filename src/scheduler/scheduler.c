@@ -5,14 +5,12 @@
  * enter or leave (an uncommon one: it has its own floating-point environment, or is observed, see track.h), at every switch. */
 #include "scheduler/wait.h"
 
-#include "os/clock.h"
-#include "os/os.h"
 #include "hooks/shadow_stack.h"
+#include "os/clock.h"
 
-#include <errno.h>
 #include <string.h>
 
-typedef struct aco__scheduler scheduler_t;
+typedef aco__tasks_t scheduler_t;
 
 enum {
     ROUNDS_PER_POLL = 61,
@@ -22,13 +20,13 @@ enum {
 };
 
 static void scheduler_ends(aco__thread_t *self);
-static void reap(scheduler_t *s);
+static void reap(struct aco__scheduler *s);
 __attribute__((noreturn)) static void end_running_task(aco_t *task, void *result);
 
 /* The thread's, made if need be. NULL, refused. */
 static scheduler_t *scheduler_of(aco__thread_t *self, const char *call)
 {
-    scheduler_t *s = self->scheduler;
+    scheduler_t *s = aco__tasks(self);
     size_t sz = sizeof *s;
     if (aco_likely(s != NULL))
         return s;
@@ -38,11 +36,11 @@ static scheduler_t *scheduler_of(aco__thread_t *self, const char *call)
         return NULL;
     }
     memset(s, 0, sizeof *s);
-    s->reap = reap;
-    s->thread_ends = scheduler_ends;
-    s->end_task = end_running_task;
+    s->base.reap = reap;
+    s->base.thread_ends = scheduler_ends;
+    s->base.end_task = end_running_task;
     s->trimmed_at = aco__os_now() - TRIM_NS;
-    self->scheduler = s;
+    self->scheduler = &s->base;
     return s;
 }
 
@@ -53,7 +51,7 @@ static int forget(aco_t *co, void *self)
     return 0;
 }
 
-static void reap(scheduler_t *s)
+static void reap(struct aco__scheduler *s)
 {
     aco_t *zombie = s->zombie;
     if (!zombie)
@@ -65,25 +63,15 @@ static void reap(scheduler_t *s)
 /* Tasks that have not ended stay for ever, as suspended coroutines do. */
 static void scheduler_ends(aco__thread_t *self)
 {
-    scheduler_t *s = self->scheduler;
+    scheduler_t *s = aco__tasks(self);
     aco__blocks_each(forget, self);
-    reap(s);
+    reap(&s->base);
     if (s->timers)
         aco__memory_free(s->timers, s->timers_sz);
     self->scheduler = NULL;
     self->task = self->last_task = NULL;
     self->tasks = self->slow_switch_tasks = 0;
     aco__memory_free(s, sizeof *s);
-}
-
-int aco__fail_waiting(const char *call)
-{
-    const aco__thread_t *self = aco__self();
-    const aco_t *running = self->running;
-    return aco__fail(0, EPERM, call, running,
-                       !running                ? "the thread's own flow of control is not a task and cannot wait"
-                       : running != self->task ? "is not a task and cannot wait"
-                                               : "is in its cleanup and cannot wait");
 }
 
 /* ---- Ending ---- */
@@ -207,13 +195,6 @@ aco_t *aco_spawn(aco_function_t fn, void *arg, const aco_options_t *opts)
 
 /* ---- The tasks' turns ---- */
 
-void aco__task_leave(aco_t *task)
-{
-    void *value = NULL;
-    uintptr_t tagged = aco__switch_yield(aco__tls_ref(), task, &value, 1);
-    ACO__CHECK_INTERRUPT(tagged);
-}
-
 static void next_turn(aco__thread_t *self)
 {
     self->last_task = self->task;
@@ -230,38 +211,6 @@ int aco__task_yield(void)
     if (self->task != task)
         aco__task_leave(task);
     return 0;
-}
-
-int aco__wait_failed(const aco__wait_t *wait)
-{
-    errno = wait->error;
-    return -1;
-}
-
-/* On the scratch stack, switched to by the task before it in the ring. */
-ACO__NO_SANITIZE ACO__ARRIVAL_ABI static void poll_task(ACO__ARRIVAL_PARAMETERS)
-{
-    aco__switch_exit(aco__tls_ref(), 0, NULL);
-}
-
-int aco__poll_task_start(aco__thread_t *self)
-{
-    scheduler_t *s = self->scheduler;
-    aco__scratch_t *scratch = aco__scratch();
-    if (!scratch)
-        return -1;
-    if (!s->poll_task_is_queued) {
-        aco__begin_in(&s->poll_task.aco__self, scratch->runner.aco__self.sp, poll_task);
-        aco__ring_append(self, &s->poll_task);
-        s->poll_task_is_queued = 1;
-    }
-    return 0;
-}
-
-static void poll_task_stop(aco__thread_t *self)
-{
-    aco__ring_remove(self);
-    self->scheduler->poll_task_is_queued = 0;
 }
 
 /* ---- aco_run() ---- */
@@ -310,7 +259,7 @@ static int wait_for_event(aco__thread_t *self, scheduler_t *s)
 /* The pump's turn. 0, or -1. */
 static int look_around(aco__thread_t *self, scheduler_t *s)
 {
-    poll_task_stop(self);
+    aco__poll_task_stop(self);
     aco__timers_expire(self);
     return s->idle && ++s->rounds % ROUNDS_PER_POLL == 0 && ask_idle(s, 0) < 0 ? -1 : 0;
 }
@@ -332,7 +281,7 @@ static int choose(aco__thread_t *self, scheduler_t *s)
         }
     }
     if (self->task)
-        poll_task_stop(self);
+        aco__poll_task_stop(self);
     return 0;
 }
 
@@ -354,7 +303,7 @@ ACO__NO_SANITIZE ACO__SHADOW_NOINLINE static void run(aco__thread_t *self, sched
         aco__instrument_leave(task, &outside);
     }
     ACO__CHECK_INTERRUPT(tagged);
-    reap(s);
+    reap(&s->base);
     if (tagged && (aco_t *)tagged == self->task) /* it is its turn and it left by a plain aco_yield() */
         next_turn(self);
 }
@@ -362,18 +311,18 @@ ACO__NO_SANITIZE ACO__SHADOW_NOINLINE static void run(aco__thread_t *self, sched
 int aco_run(void)
 {
     aco__thread_t *self = aco__self();
-    scheduler_t *s = self->scheduler;
+    scheduler_t *s = aco__tasks(self);
     int more;
     if (self->running)
         return aco__fail(0, EPERM, "aco_run", self->running, "is a coroutine: the thread's own flow of control runs the tasks");
     if (!s)
         return 0;
-    if (s->is_running)
+    if (s->base.is_running)
         return aco__fail(0, EBUSY, "aco_run", NULL, "the idle hook calls it");
-    s->is_running = 1;
+    s->base.is_running = 1;
     while ((more = choose(self, s)) > 0)
         run(self, s);
-    s->is_running = 0;
+    s->base.is_running = 0;
     return more;
 }
 

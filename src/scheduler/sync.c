@@ -1,7 +1,6 @@
 /* Mutex, condition, semaphore, wait group. Whoever gives something up hands it to the first one in the queue. */
 #include "scheduler/wait.h"
 
-#include <errno.h>
 
 /* ---- Mutex ---- */
 
@@ -80,7 +79,7 @@ static void relock(aco__thread_t *self, aco__wait_t *wait, int error)
     }
     aco__dequeue(&wait->waiter);
     if (wait->timer)
-        aco__timer_cancel(self->scheduler, wait);
+        aco__timer_cancel(aco__tasks(self), wait);
     wait->error = error;
     wait->kind = ACO__WAIT_MUTEX;
     wait->object = mutex;

@@ -3,10 +3,9 @@
 #include "os/clock.h"
 #include "scheduler/wait.h"
 
-#include <errno.h>
 
 enum { CHILDREN = 4, FIRST_ROOM = 16 };
-typedef struct aco__scheduler scheduler_t;
+typedef aco__tasks_t scheduler_t;
 
 static int is_before(const aco__timer_t *a, const aco__timer_t *b)
 {
@@ -67,7 +66,7 @@ static int make_room(scheduler_t *s)
 
 int aco__timer_set(aco__thread_t *self, aco__wait_t *wait, int64_t ns, const char *call)
 {
-    scheduler_t *s = self->scheduler;
+    scheduler_t *s = aco__tasks(self);
     aco__timer_t timer;
     int64_t now = aco__os_now();
     if (make_room(s) != 0 || aco__poll_task_start(self) != 0)
@@ -94,7 +93,7 @@ void aco__timer_cancel(scheduler_t *s, aco__wait_t *wait)
 
 void aco__timers_expire(aco__thread_t *self)
 {
-    scheduler_t *s = self->scheduler;
+    scheduler_t *s = aco__tasks(self);
     int64_t now = s->timers_count ? aco__os_now() : 0;
     while (s->timers_count && s->timers[0].deadline <= now) {
         aco__wait_t *wait = s->timers[0].wait;

@@ -134,7 +134,7 @@ static inline int aco__wait_start(aco__thread_t *self, aco__wait_t *wait)
 /* ---- timer.c ---- */
 /* In so many nanoseconds, 0 or more, the wait is over with ETIMEDOUT. 0, or refused for lack of memory: -1. */
 ACO__HIDDEN int aco__timer_set(aco__thread_t *self, aco__wait_t *wait, int64_t ns, const char *call);
-ACO__HIDDEN void aco__timer_cancel(struct aco__scheduler *scheduler, aco__wait_t *wait);
+ACO__HIDDEN void aco__timer_cancel(aco__tasks_t *s, aco__wait_t *wait);
 /* Ends the waits whose time is over. */
 ACO__HIDDEN void aco__timers_expire(aco__thread_t *self);
 
@@ -145,14 +145,15 @@ static inline void aco__wake(aco__thread_t *self, aco__wait_t *wait, int error)
         if (waiter->queue)
             aco__dequeue(waiter);
     if (aco_unlikely(wait->timer != 0))
-        aco__timer_cancel(self->scheduler, wait);
+        aco__timer_cancel(aco__tasks(self), wait);
     wait->error = error;
     aco__ring_append(self, wait->task);
 }
 
-/* ---- scheduler.c ---- */
-/* Sees to it that aco_run() has a turn in each round. 0, or -1 and errno. */
+/* ---- poll_task.c ---- */
+/* Sees to it that aco_run() has a turn in each round; no longer. 0, or -1 and errno. */
 ACO__HIDDEN int aco__poll_task_start(aco__thread_t *self);
+ACO__HIDDEN void aco__poll_task_stop(aco__thread_t *self);
 
 /* ---- channel.c ---- */
 /* What a wait for several channels waits for, into text[sz]. */

@@ -228,7 +228,7 @@ ACO__FORCE_INLINE aco_t *ACO__BODY_OF(aco_get_co)(void)
 
 ACO__FORCE_INLINE aco_t *ACO__BODY_OF(aco_co)(void)
 {
-    return ACO__BODY_OF(aco_get_co)();
+    return aco_get_co();
 }
 
 ACO__FORCE_INLINE void *ACO__BODY_OF(aco_get_arg)(void)

@@ -101,7 +101,7 @@ ACO__FORCE_INLINE struct aco__wait *aco__task_wait(const aco_t *task)
 {
     uintptr_t tagged;
     memcpy(&tagged, &task->fp, sizeof tagged);
-    return tagged & 1 ? (struct aco__wait *)(tagged - 1) : NULL;
+    return tagged & 1 ? (struct aco__wait *)(tagged & ~(uintptr_t)1) : NULL;
 }
 
 ACO__FORCE_INLINE void aco__set_task_wait(aco_t *task, const struct aco__wait *wait)

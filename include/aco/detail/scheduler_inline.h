@@ -107,7 +107,7 @@ ACO__FORCE_INLINE int ACO__BODY_OF(aco_park_at)(const char *what, const char *lo
 ACO__FORCE_INLINE int ACO__BODY_OF(aco_sleep_at)(int64_t ns, const char *location)
 {
     aco__wait_t wait;
-    return ns > 0 ? aco__wait_end(aco__sleep(ns, &wait, location), &wait) : ACO__BODY_OF(aco_task_yield)();
+    return ns > 0 ? aco__wait_end(aco__sleep(ns, &wait, location), &wait) : aco_task_yield();
 }
 
 ACO__FORCE_INLINE int ACO__BODY_OF(aco_mutex_lock_at)(aco_mutex_t *mutex, const char *location)

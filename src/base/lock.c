@@ -1,0 +1,44 @@
+/* The process lock, held across fork(). */
+#include "base/base.h"
+
+/* A fork() takes the lock first, so that the child finds consistent what the lock protects, whichever thread forks. Not
+ * under ThreadSanitizer, which sees the lock being taken but not the child's release. */
+ACO__OPTIONAL(void, __tsan_switch_to_fiber, (void *fiber, unsigned flags));
+
+/* The values of `lock` in the thread record. A signal handler that forks may have interrupted the thread that holds the
+ * lock, or that is about to take it. Its child may find inconsistent data and may only exec. */
+enum { LOCK_WANTED = 1, LOCK_FOR_FORK = 2 };
+
+void aco__lock(void)
+{
+    __atomic_store_n(&aco__self()->lock, LOCK_WANTED, __ATOMIC_RELAXED);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    aco__os_lock();
+}
+
+void aco__unlock(void)
+{
+    aco__os_unlock();
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    __atomic_store_n(&aco__self()->lock, 0, __ATOMIC_RELAXED);
+}
+
+static void before_fork(void)
+{
+    if (__atomic_load_n(&aco__self()->lock, __ATOMIC_RELAXED))
+        return;
+    aco__lock();
+    __atomic_store_n(&aco__self()->lock, LOCK_FOR_FORK, __ATOMIC_RELAXED);
+}
+
+static void after_fork(void)
+{
+    if (__atomic_load_n(&aco__self()->lock, __ATOMIC_RELAXED) == LOCK_FOR_FORK)
+        aco__unlock();
+}
+
+ACO__AT_LOAD static void keep_lock_over_fork(void)
+{
+    if (!__tsan_switch_to_fiber)
+        aco__os_at_fork(before_fork, after_fork, after_fork);
+}

@@ -1,0 +1,143 @@
+/* The first function on every stack, in assembly, and what unwinders and switches find there. The assembly of an architecture
+ * (src/entry/ARCH.inc) stands in this object, which every program links that makes a coroutine: of an archive member of which
+ * only assembly is named, link-time optimisation would see no symbol. */
+#include "coroutine/internal.h"
+#include "coroutine/unwinder.h"
+#ifndef __arm__ /* which has its own */
+#include "entry/assembly.h"
+#endif
+#include "entry/forms.h"
+
+#include <string.h>
+
+#if defined(ACO_CONFIG_UCONTEXT)
+/* os/ucontext.c has it in C. */
+#elif defined(__x86_64__)
+#include "entry/x86_64.inc"
+#elif defined(__i386__)
+#include "entry/i386.inc"
+#elif defined(__aarch64__)
+#include "entry/aarch64.inc"
+#elif defined(__riscv)
+#include "entry/riscv.inc"
+#elif defined(__arm__)
+#include "entry/arm.inc"
+#elif defined(__powerpc64__)
+#include "entry/ppc64le.inc"
+#elif defined(__s390x__)
+#include "entry/s390x.inc"
+#elif defined(__loongarch64)
+#include "entry/loongarch64.inc"
+#endif
+
+/* ---- Return addresses ---- */
+
+const void *const aco__generator_return = aco__returned_without_parent;
+
+void aco__stack_set_return(aco_share_stack_t *stack)
+{
+    ((const void **)stack->aco__top)[ACO__RETURN_WORD] = aco__returned;
+}
+
+/* A scratch stack is nobody's between switches: each context starts at its top. */
+static void scratch_new(aco__scratch_t *scratch, void *top)
+{
+    ((const void **)top)[ACO__RETURN_WORD] = aco__returned_without_parent;
+    aco__begin_in(&scratch->runner.aco__self, top, aco__on_scratch);
+    aco__begin_in(&scratch->trap.aco__self, top, aco__trapped);
+    aco__begin_in(&scratch->restore_trampoline, top, aco__restore_trampoline);
+    scratch->runner.aco__state = scratch->trap.aco__state = ACO__SHARES_FP;
+    aco__fp_read(&scratch->trap.aco__fp_control, &scratch->trap.aco__fp_control2);
+}
+
+ACO__AT_LOAD static void register_entry(void)
+{
+    aco__upcalls.scratch_new = scratch_new;
+#ifdef ACO__SHADOW_STACKS
+    aco__upcalls.shadow_begin = aco__shadow_begin;
+#endif
+#ifdef ACO_CONFIG_UCONTEXT
+    aco__os_outermost_calls(aco__entry_returned, aco__cancel_landed);
+#endif
+}
+
+/* ---- The personality of the first function ----
+ *
+ * libc++ throws a cancellation that was caught and thrown again as an ordinary exception: it then looks for a handler, and
+ * finds one in the first frame of the stack. */
+
+#ifdef EHABI
+ACO__HIDDEN __attribute__((used)) _Unwind_Reason_Code aco__outermost_personality(_Unwind_State state, struct _Unwind_Exception *exception,
+                                                                                 struct _Unwind_Context *context);
+_Unwind_Reason_Code aco__outermost_personality(_Unwind_State state, struct _Unwind_Exception *exception, struct _Unwind_Context *context)
+{
+    uint32_t landing = (uint32_t)aco__cancel_landing, tagged = (uint32_t)exception, nowhere = 0;
+    if (state == (_US_VIRTUAL_UNWIND_FRAME | _US_FORCE_UNWIND)) /* a backtrace; there is no exception */
+        return _URC_END_OF_STACK;
+    if (!aco__is_cancellation(exception)) {
+        if (!(state & _US_FORCE_UNWIND))
+            return _URC_FAILURE;
+        aco__unwinder()->VRS_Set(context, _UVRSC_CORE, 15, _UVRSD_UINT32, &nowhere); /* pthread_exit() finds the stack's end there */
+        return _URC_CONTINUE_UNWIND;
+    }
+    if (state & _US_FORCE_UNWIND) /* libgcc asks here before it calls at_frame() */
+        aco__cancel_finish(exception);
+    if ((state & _US_ACTION_MASK) == _US_VIRTUAL_UNWIND_FRAME) {
+        exception->barrier_cache.sp = (uint32_t)aco__frame_sp(context);
+        return _URC_HANDLER_FOUND;
+    }
+    aco__unwinder()->VRS_Set(context, _UVRSC_CORE, 0, _UVRSD_UINT32, &tagged);
+    aco__unwinder()->VRS_Set(context, _UVRSC_CORE, 15, _UVRSD_UINT32, &landing);
+    return _URC_INSTALL_CONTEXT;
+}
+#else
+#ifdef ACO__UNWINDS_TO_RESUMER
+/* The stack that is unwound, if it is the running coroutine's, has no resumer for the unwinder any more, which finds its end. */
+static void unlink_running(const char *first_sp)
+{
+    aco_t *co = aco__running();
+    if (co && aco__is_on_its_stack(co, first_sp - ACO__ENTRY_BELOW_TOP))
+        co->share_stack->aco__owner_thread = &aco__nobody;
+}
+#endif
+
+/* Backtraces go on in the resumer, exceptions do not: a search for a handler ends here, and so does a forced unwind. */
+ACO__HIDDEN __attribute__((used)) _Unwind_Reason_Code aco__outermost_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
+                                                                                 struct _Unwind_Exception *exception, struct _Unwind_Context *context);
+ACO__FOREIGN_ENTRY _Unwind_Reason_Code aco__outermost_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
+                                                            struct _Unwind_Exception *exception, struct _Unwind_Context *context)
+{
+#ifdef ACO__UNWINDS_TO_RESUMER
+    if (actions & _UA_FORCE_UNWIND)
+        unlink_running(aco__frame_sp(context));
+    else if (class != ACO__CANCELLATION_CLASS && (actions & _UA_SEARCH_PHASE))
+        return _URC_FATAL_PHASE1_ERROR;
+#endif
+    if (version != 1 || class != ACO__CANCELLATION_CLASS || (actions & _UA_FORCE_UNWIND))
+        return _URC_CONTINUE_UNWIND;
+    if (actions & _UA_SEARCH_PHASE)
+        return _URC_HANDLER_FOUND;
+    aco__unwinder()->SetGR(context, __builtin_eh_return_data_regno(0), (_Unwind_Word)(uintptr_t)exception);
+    aco__unwinder()->SetIP(context, (_Unwind_Ptr)(uintptr_t)aco__cancel_landing);
+    return _URC_INSTALL_CONTEXT;
+}
+#endif
+
+#ifdef _WIN32
+/* What the system calls for the outermost frame. Others' exceptions end their process as if no frame were there. */
+ACO__HIDDEN __attribute__((used)) EXCEPTION_DISPOSITION aco__outermost_handler(EXCEPTION_RECORD *record, void *frame, CONTEXT *context,
+                                                                               DISPATCHER_CONTEXT *dispatcher);
+EXCEPTION_DISPOSITION aco__outermost_handler(EXCEPTION_RECORD *record, void *frame, CONTEXT *context, DISPATCHER_CONTEXT *dispatcher)
+{
+#ifdef __clang__
+    if (!_GCC_specific_handler)
+        return ExceptionContinueSearch;
+#endif
+    return _GCC_specific_handler(record, frame, context, dispatcher, aco__outermost_personality);
+}
+#endif
+
+ACO__FOREIGN_ENTRY void aco__cancel_landed(void *exception)
+{
+    aco__cancel_finish(exception);
+}

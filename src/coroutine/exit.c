@@ -1,0 +1,95 @@
+/* The last things that a coroutine does, and the first function on its stack. */
+#include "coroutine/internal.h"
+
+#include <string.h>
+
+void aco__load_resumer_environment(void)
+{
+    aco__thread_t *self = aco__self();
+    aco__fp_change(&self->fp_control, &self->fp_control2);
+}
+
+/* A deferred call or a destructor must not end what is ending. */
+static void check_not_in_cleanup(const aco_t *co)
+{
+    if (aco__is_cancelled())
+        aco__die("aco_exit", co, "exits in its cleanup");
+}
+
+__attribute__((noreturn, always_inline)) static inline void end(aco_t *co, void *result)
+{
+    if (aco_unlikely(co->aco__state & ACO__HAS_COLD))
+        aco__clean_up(co);
+    co->is_end = 1;
+    co->aco__self.bp = result;
+    aco__set_status(co, ACO__ENDED);
+    if (!aco__has(co, ACO__PRIVATE))
+        aco__stack_release(co);
+    else if (aco_unlikely(!co->share_stack->guard_page_enabled))
+        aco__stack_check_overflow("aco_exit", co->share_stack);
+    if (aco__owns_fp(co))
+        aco__load_resumer_environment();
+    aco__switch_exit(aco__tls_ref(), (uintptr_t)co, result);
+}
+
+void aco__end(aco_t *co, void *result)
+{
+    if (aco_unlikely(aco__is_task(co)))
+        aco__self()->scheduler->end_task(co, result);
+    end(co, result);
+}
+
+/* ---- Beginning ---- */
+
+void *aco__guarded_entry(void *arg)
+{
+    aco__guarded_t *guarded = arg;
+    guarded->run(guarded);
+    return NULL;
+}
+
+#ifdef ACO__BEGINS_IN_ASSEMBLY /* aco__begin goes on here */
+#define ACO__BEGUN ACO__NAMED_BY_ASSEMBLY ACO__HIDDEN
+ACO__HIDDEN void aco__begun(ACO__ARRIVAL_PARAMETERS);
+#else
+#define ACO__BEGUN ACO__ARRIVAL_ABI
+#define aco__begun aco__begin
+#endif
+ACO__FOREIGN_ENTRY ACO__BEGUN void aco__begun(ACO__ARRIVAL_PARAMETERS)
+{
+    aco_t *co = (aco_t *)tagged;
+    aco_function_t fn;
+    aco__end_frame_pointers();
+    aco__begins_here(co->share_stack, aco__self());
+    memcpy(&fn, &co->fp, sizeof fn);
+    end(co, fn(co->arg));
+}
+
+/* ---- Ending by a call ---- */
+
+void aco_exit1(aco_t *co)
+{
+    if (!co || co != aco__running())
+        aco__die("aco_exit1", co, co ? "is not running" : "the coroutine is NULL");
+    check_not_in_cleanup(co);
+    aco__end(co, NULL);
+}
+
+void aco_exit(void)
+{
+    aco_t *co = aco__running();
+    if (!co)
+        aco__nothing_runs("aco_exit");
+    check_not_in_cleanup(co);
+    aco__end(co, NULL);
+}
+
+void aco__entry_returned(void)
+{
+    aco_cofuncp_t last_word = aco__self()->last_word;
+    if (last_word) {
+        last_word();
+        abort();
+    }
+    aco__die("aco_exit", aco__running(), "its entry function returned without calling aco_exit()");
+}

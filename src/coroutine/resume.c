@@ -1,0 +1,301 @@
+/* Resuming off the fast path: instrumented coroutines, frames that must be restored first, a resumer that is itself a coroutine,
+ * transfers. The switch itself is inline, in include/aco/arch/.
+ *
+ * A resume is one of these:
+ *   inline         by the root context, frames in place: all of it in the header
+ *   evicted        the same, and the frames are restored first
+ *   chained        by a coroutine, on another stack: its own resumer's context is moved away meanwhile
+ *   general        everything else: instrumented, on the resumer's own share stack, or with an injected call
+ *   exported       the out-of-line forms' way to these (src/entry) */
+#include "hooks/shadow_stack.h"
+#include "coroutine/internal.h"
+
+/* ---- Waiting resumers ---- */
+
+/* The running coroutine waits for one that it resumes; the other one then comes back. */
+static inline aco_t *begin_waiting(aco__thread_t *self, aco_t *waiting)
+{
+    aco_t *outer = self->resuming;
+    waiting->share_stack->aco__resumer_context = aco__saved_context(self, outer);
+    aco__save_resumer(self);
+    self->resuming = waiting;
+    if (aco_likely(!aco__is_task(waiting))) /* which nobody may resume anyhow */
+        aco__set_status(waiting, ACO__RESUMING);
+    return outer;
+}
+
+static inline void end_waiting(aco__thread_t *self, aco_t *waiting, aco_t *outer)
+{
+    if (aco_likely(!aco__is_task(waiting)))
+        aco__set_status(waiting, ACO__SUSPENDED);
+    aco__restore_resumer(self, outer);
+    self->running = waiting;
+    waiting->share_stack->aco__resumer_context = &aco__no_context;
+}
+
+/* A coroutine resumes another: both on stacks of their own, and nobody watches. */
+static inline void *resume_chained(aco__thread_t *self, aco_t *waiting, aco_t *co, void *value)
+{
+    aco_t *outer = begin_waiting(self, waiting);
+    uintptr_t tagged = aco__switch_resume(aco__tls_ref(), co, &value, 1);
+    self = aco__self();
+    end_waiting(self, waiting, outer);
+    ACO__CHECK_INTERRUPT(tagged);
+    return value;
+}
+
+/* What on_scratch() shall do when it is switched to; `call` is NULL where a failure is fatal. */
+static void ask_scratch(aco__scratch_t *scratch, aco_t *target, aco_t *from, uintptr_t interrupt_flag, const char *call)
+{
+    scratch->target = target;
+    scratch->from = from;
+    scratch->interrupt_flag = interrupt_flag;
+    scratch->call = call;
+}
+
+/* ---- Resuming ---- */
+
+/* `interrupt_flag`: what `co` shall find, 1 or 0. */
+ACO__NO_SANITIZE static __attribute__((noinline)) void *resume_general(aco_t *co, void *value, uintptr_t interrupt_flag, int fatal, const char *call)
+{
+    aco__thread_t *self = aco__self();
+    aco_t *waiting = self->running, *outer = NULL;
+    int instrumented = (co->aco__state & ACO__INSTRUMENTED) != 0, on_this_stack = waiting && waiting->share_stack == co->share_stack;
+    aco__resumer_state_t outside;
+    aco__scratch_t *scratch = NULL;
+    uintptr_t tagged;
+    if (interrupt_flag || on_this_stack) {
+        scratch = aco__scratch();
+        if (!scratch) {
+            aco__fail_memory(fatal, call, ACO__SCRATCH_STACK);
+            return ACO_ERROR;
+        }
+    }
+    if (waiting)
+        outer = begin_waiting(self, waiting);
+    if (!on_this_stack && aco__status(co) != ACO__SUSPENDED && !aco__stack_restore(co, fatal, call)) {
+        if (waiting)
+            end_waiting(self, waiting, outer);
+        return ACO_ERROR;
+    }
+    if (instrumented) {
+        aco__instrument_enter(co, &outside);
+        aco__shadow_enter(co, &outside);
+    }
+    if (scratch) {
+        ask_scratch(scratch, co, NULL, interrupt_flag, fatal ? NULL : call);
+        tagged = aco__switch_resume(aco__tls_ref(), &scratch->runner, &value, 0);
+    } else {
+        tagged = aco__switch_resume(aco__tls_ref(), co, &value, 1);
+    }
+    self = aco__self();
+    if (instrumented) {
+        aco_t *left = (aco_t *)(tagged & ~(uintptr_t)1);
+        aco__shadow_empty_if_ended(left);
+        aco__shadow_leave(left, &outside);
+        aco__instrument_leave(left, &outside);
+    }
+    if (waiting)
+        end_waiting(self, waiting, outer);
+    ACO__CHECK_INTERRUPT(tagged);
+    return value;
+}
+
+static int resume_slow(aco_t *co, void **value, int fatal, const char *call)
+{
+    aco__thread_t *self = aco__self();
+    aco_t *running = self->running;
+    if (aco_likely(running && co && (co->aco__state & ACO__FAST_MASK) == 0 && co != running)) {
+        *value = resume_chained(self, running, co, *value);
+        return 0;
+    }
+    if (aco__check(fatal, call, co) != 0) {
+        *value = ACO_ERROR;
+    } else if (running || (co->aco__state & ACO__INSTRUMENTED)) {
+        *value = resume_general(co, *value, 0, fatal, call);
+    } else {
+        if (aco__status(co) == ACO__SUSPENDED || aco__stack_restore(co, fatal, call))
+            return 1;
+        *value = ACO_ERROR;
+    }
+    return 0;
+}
+
+/* The everyday case of copying comes before the rest, which needs many registers. */
+static inline int is_only_evicted(const aco_t *co)
+{
+    return aco_likely(co && (co->aco__state & ACO__FAST_MASK) == ACO__SAVED && !aco__running());
+}
+
+ACO__NAMED_BY_ASSEMBLY int aco__resume_slow(aco_t *co)
+{
+    void *value = NULL;
+    if (is_only_evicted(co))
+        return aco__stack_restore(co, 1, "aco_resume");
+    return resume_slow(co, &value, 1, "aco_resume");
+}
+
+int aco__send_slow(aco_t *co, void **value)
+{
+    if (!is_only_evicted(co))
+        return resume_slow(co, value, 0, "aco_send");
+    if (aco__stack_restore(co, 0, "aco_send"))
+        return 1;
+    *value = ACO_ERROR;
+    return 0;
+}
+
+#ifndef ACO_CONFIG_UCONTEXT
+/* What the exported aco_send() and aco_resume() do off their fast path. */
+ACO__HIDDEN void *aco__send_exported(aco_t *co, void *value);
+ACO__HIDDEN void aco__resume_exported(aco_t *co);
+
+ACO__NAMED_BY_ASSEMBLY void *aco__send_exported(aco_t *co, void *value)
+{
+    if (aco__send_slow(co, &value)) {
+        uintptr_t tagged = aco__switch_resume(aco__tls_ref(), co, &value, 1);
+        ACO__CHECK_INTERRUPT(tagged);
+    }
+    return value;
+}
+
+ACO__NAMED_BY_ASSEMBLY void aco__resume_exported(aco_t *co)
+{
+    void *value = NULL;
+    if (aco__resume_slow(co)) {
+        uintptr_t tagged = aco__switch_resume(aco__tls_ref(), co, &value, 1);
+        ACO__CHECK_INTERRUPT(tagged);
+    }
+}
+#endif
+
+/* ---- Injected calls ---- */
+
+void *aco__inject(aco_t *co, void (*fn)(void *), void *arg, const char *call)
+{
+    aco__scratch_t *scratch;
+    void *value;
+    if (aco__check(0, call, co) != 0)
+        return ACO_ERROR;
+    scratch = aco__scratch();
+    if (!scratch) {
+        aco__fail_memory(0, call, ACO__SCRATCH_STACK);
+        return ACO_ERROR;
+    }
+    scratch->injected = fn;
+    scratch->injected_arg = arg;
+    value = resume_general(co, NULL, 1, 0, call);
+    if (value == ACO_ERROR)
+        aco__self()->scratch->injected = NULL;
+    return value;
+}
+
+ACO__NAMED_BY_ASSEMBLY void aco__interrupted(uintptr_t interrupt_flag)
+{
+    aco__scratch_t *scratch = aco__self()->scratch;
+    void (*fn)(void *) = scratch ? scratch->injected : NULL;
+    if (!fn)
+        aco__die("arrival", (void *)(interrupt_flag & ~(uintptr_t)1), "an arrival mark without an event");
+    scratch->injected = NULL;
+    fn(scratch->injected_arg);
+}
+
+/* ---- Transfer ---- */
+
+/* Keeps the environment of `from` (NULL: the resumer's) and loads that of `to`: one of its own, or the resumer's. */
+static void change_environment(aco__thread_t *self, aco_t *from, aco_t *to)
+{
+    int own_from = from && aco__owns_fp(from), own_to = aco__owns_fp(to);
+    uint32_t control, wanted;
+    uint16_t control2, wanted2;
+    if (!own_from && !own_to)
+        return;
+    aco__fp_read(&control, &control2);
+    *(own_from ? &from->aco__fp_control : &self->fp_control) = control;
+    *(own_from ? &from->aco__fp_control2 : &self->fp_control2) = control2;
+    wanted = own_to ? to->aco__fp_control : self->fp_control;
+    wanted2 = own_to ? to->aco__fp_control2 : self->fp_control2;
+    if (((control ^ wanted) & ~(uint32_t)ACO__FP_STATUS) != 0 || control2 != wanted2)
+        aco__fp_load(&wanted, &wanted2);
+}
+
+/* ---- On the scratch stack ---- */
+
+/* On the scratch stack, left for `target` by a resume or by a transfer of `from`. */
+ACO__NO_SANITIZE ACO__ARRIVAL_ABI void aco__on_scratch(ACO__ARRIVAL_PARAMETERS)
+{
+    aco__thread_t *self = aco__self();
+    aco__scratch_t *scratch = self->scratch;
+    aco_t *co = scratch->target, *from = scratch->from;
+    if (aco__status(co) != ACO__SUSPENDED && !aco__stack_restore(co, scratch->call == NULL, scratch->call ? scratch->call : "aco_resume")) {
+        if (!from)
+            aco__switch_exit(aco__tls_ref(), (uintptr_t)co, ACO_ERROR);
+        self->running = from;
+        aco__switch_enter(aco__tls_ref(), from, (uintptr_t)from, ACO_ERROR);
+    }
+    change_environment(self, from, co);
+    self->running = co;
+    aco__switch_enter(aco__tls_ref(), co, (uintptr_t)co | scratch->interrupt_flag, value);
+}
+
+/* On the scratch stack, left by a coroutine whose resumer's frames were saved meanwhile. */
+ACO__NO_SANITIZE ACO__ARRIVAL_ABI void aco__restore_trampoline(ACO__ARRIVAL_PARAMETERS)
+{
+    aco__thread_t *self = aco__self();
+    aco_t *resumer = self->resuming;
+    aco__stack_restore(resumer, 1, "aco_yield");
+    aco__restore_resumer(self, resumer);
+    self->unwind_parent = &self->resumer;
+    aco__switch_exit(aco__tls_ref(), tagged, value);
+}
+
+/* On the scratch stack, left by a coroutine that yields in its cleanup. */
+ACO__FOREIGN_ENTRY ACO__ARRIVAL_ABI void aco__trapped(ACO__ARRIVAL_PARAMETERS)
+{
+    aco__die("aco_yield", (void *)(tagged & ~(uintptr_t)1), "yields in its cleanup, from a deferred call or a destructor that runs because it ends");
+}
+
+ACO__NO_SANITIZE int aco__yield_to_slow(aco_t *co)
+{
+    static const char call[] = "aco_yield_to";
+    aco__thread_t *self = aco__self();
+    aco_t *from = self->running;
+    int on_this_stack;
+    void *value = NULL;
+    uintptr_t tagged;
+    if (!from)
+        return aco__fail(0, EPERM, call, co, "no coroutine is running");
+    if (aco__is_cancelled())
+        return aco__fail(0, EPERM, call, from, "is in its cleanup");
+    if (co == from)
+        return 0;
+    if (aco__is_task(from))
+        return aco__fail(0, EPERM, call, from, "%s", ACO__A_TASK);
+    if (aco__check(0, call, co) != 0)
+        return -1;
+    if (aco__has_own_exceptions(from) != aco__has_own_exceptions(co))
+        return aco__fail(0, EPERM, call, co, "only one of the two has ACO_OWN_EXCEPTIONS");
+    on_this_stack = from->share_stack == co->share_stack;
+    if (!on_this_stack && aco__status(co) != ACO__SUSPENDED && !aco__stack_restore(co, 0, call))
+        return -1;
+    if (on_this_stack && !aco__scratch())
+        return aco__fail_memory(0, call, ACO__SCRATCH_STACK);
+    if (from->aco__state & ACO__INSTRUMENTED) {
+        aco__instrument_transfer(from, co);
+        aco__shadow_transfer(from, co);
+    }
+    if (on_this_stack) {
+        aco__scratch_t *scratch = self->scratch;
+        ask_scratch(scratch, co, from, 0, call);
+        tagged = aco__switch_transfer(aco__tls_ref(), from, &scratch->runner, &value, 0);
+        if (value == ACO_ERROR && aco__has(from, ACO__INSTRUMENTED)) { /* refused: nobody was left */
+            aco__shadow_transfer(co, from);
+            aco__instrument_transfer(co, from);
+        }
+    } else {
+        change_environment(self, from, co);
+        tagged = aco__switch_transfer(aco__tls_ref(), from, co, &value, 0);
+    }
+    ACO__CHECK_INTERRUPT(tagged);
+    return value == ACO_ERROR ? -1 : 0;
+}

@@ -1,0 +1,32 @@
+/* Share stacks: libaco's calls. */
+#include "coroutine/internal.h"
+
+aco_share_stack_t *aco_share_stack_new2(size_t sz, char guard_page_enabled)
+{
+    aco_share_stack_t *stack = aco__stack_new(sz, guard_page_enabled != 0);
+    if (!stack)
+        aco__die_of_memory("aco_share_stack_new2", sz ? sz : (size_t)ACO__SHARE_SIZE);
+    aco__stack_set_return(stack);
+    return stack;
+}
+
+aco_share_stack_t *aco_share_stack_new(size_t sz)
+{
+    return aco_share_stack_new2(sz, 1);
+}
+
+void aco_share_stack_destroy(aco_share_stack_t *stack)
+{
+    if (!stack)
+        aco__die("aco_share_stack_destroy", NULL, "the share stack is NULL");
+    if (stack->aco__private)
+        aco__die("aco_share_stack_destroy", stack->owner, "has this stack to itself: it goes with aco_destroy()");
+    aco__stack_free_remote(stack);
+    aco__stack_check_overflow("aco_share_stack_destroy", stack);
+    if (stack->owner)
+        aco__die("aco_share_stack_destroy", stack->owner, "has not ended and its frames are on the share stack %p", (void *)stack);
+    if (stack->aco__use.started)
+        aco__die("aco_share_stack_destroy", NULL, "%zu started coroutine(s) of the share stack %p have neither ended nor been destroyed",
+                 stack->aco__use.started, (void *)stack);
+    aco__stack_free(stack);
+}

@@ -1,0 +1,12 @@
+/* Which exported functions are assembly (coroutine/entry.c), so that coroutine/exports.c has no bodies for them. */
+#ifndef ACO_FORMS_H
+#define ACO_FORMS_H
+
+#if defined(__x86_64__) && defined(__ELF__) && !defined(ACO_CONFIG_DYNAMIC_TLS) && !defined(ACO_CONFIG_UCONTEXT)
+#define ACO__SWITCHES_IN_ASSEMBLY
+#endif
+#if !defined(__x86_64__) && !defined(__i386__) && !defined(ACO_CONFIG_UCONTEXT)
+#define ACO__DEFER_IN_ASSEMBLY
+#endif
+
+#endif

@@ -1,0 +1,99 @@
+/* What traces need of a POSIX system (the last part of os.h): names, numbers, a file, a lock. */
+#if !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* secure_getenv, gettid's number */
+#endif
+#include "os/clock.h"
+#include "os/os.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#endif
+
+const char *aco__os_environment(const char *name)
+{
+#ifdef __linux__
+    return secure_getenv(name);
+#else
+    return issetugid() ? NULL : getenv(name);
+#endif
+}
+
+long aco__os_process_number(void)
+{
+    return (long)getpid();
+}
+
+long aco__os_thread_number(void)
+{
+#ifdef __linux__
+    return syscall(SYS_gettid);
+#else
+    return (long)(uintptr_t)aco__self();
+#endif
+}
+
+void aco__os_thread_name(char *name, size_t sz)
+{
+    char text[16] = ""; /* Linux: 15 bytes at most */
+#ifdef __linux__
+    prctl(PR_GET_NAME, text, 0, 0, 0);
+#endif
+    snprintf(name, sz, "%s", text);
+}
+
+int aco__os_file_new(const char *path)
+{
+    return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+}
+
+int aco__os_file_write(int file, const char *text, size_t sz, int64_t at)
+{
+    while (sz) {
+        ssize_t n = pwrite(file, text, sz, (off_t)at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return -1;
+        text += n;
+        sz -= (size_t)n;
+        at += n;
+    }
+    return 0;
+}
+
+int aco__os_file_truncate(int file, int64_t sz)
+{
+    return ftruncate(file, (off_t)sz);
+}
+
+static pthread_mutex_t trace_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void aco__os_trace_lock(void)
+{
+    pthread_mutex_lock(&trace_lock);
+}
+
+int aco__os_trace_try_lock(int milliseconds)
+{
+    enum { NS_PER_MS = 1000000 };
+    for (; pthread_mutex_trylock(&trace_lock) != 0; milliseconds--) {
+        if (milliseconds <= 0)
+            return 0;
+        aco__os_sleep_until(aco__os_now() + NS_PER_MS);
+    }
+    return 1;
+}
+
+void aco__os_trace_unlock(void)
+{
+    pthread_mutex_unlock(&trace_lock);
+}
+
+void aco__os_trace_lock_anew(void)
+{
+    trace_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+}

@@ -1,0 +1,57 @@
+/* Allocates and frees control blocks with their save areas. */
+#include "stack/stack.h"
+
+#include <string.h>
+
+enum { MOST_BEHIND_BLOCK = 2048 /* bytes; a larger save area is not behind the block */ };
+
+aco_t *aco__block_new(size_t save_sz)
+{
+    if (save_sz > SIZE_MAX / 2) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    if (aco_unlikely(aco__upcalls.instruments_all)) /* each coroutine then has cold data, and a pointer to it here */
+        save_sz += sizeof(void *);
+    size_t room = sizeof(aco_t) + (save_sz <= MOST_BEHIND_BLOCK ? save_sz : ACO__AREA_STATISTIC);
+    aco_t *co = aco__block_memory_new(&room);
+    if (!co)
+        return NULL;
+    memset(co, 0, sizeof *co);
+    co->save_stack.ptr = co + 1;
+    co->save_stack.sz = room - sizeof(aco_t);
+    if (save_sz > MOST_BEHIND_BLOCK) {
+        co->save_stack.sz = aco__round_up(save_sz, 16); /* aligned for a pointer behind it */
+        co->save_stack.ptr = aco__memory_new(&co->save_stack.sz);
+        if (!co->save_stack.ptr) {
+            co->aco__state = ACO__DESTROYED;
+            aco__memory_free(co, sizeof(aco_t));
+            return NULL;
+        }
+        aco__area_reserved(co);
+    }
+    return co;
+}
+
+void aco__block_free(aco_t *co)
+{
+    if (aco_unlikely(co->aco__state & ACO__HAS_COLD)) {
+        ACO__UPCALL(destroyed, (co));
+        aco__cold_free(co);
+    }
+    if (aco_unlikely(aco__upcalls.share_stacks_are_private) && !aco__has(co, ACO__PRIVATE) && co->share_stack)
+        aco__stack_free(co->share_stack);
+    if (aco_unlikely(aco__has(co, ACO__INSTRUMENTED)) && !aco__has(co, ACO__PRIVATE))
+        ACO__UPCALL(area_freed, (co));
+    aco__set_status(co, ACO__DESTROYED);
+    if (aco__has(co, ACO__PRIVATE)) {
+        co->share_stack = NULL; /* overflow.c reads freed blocks too */
+        aco__memory_free(co, ACO__PRIVATE_BLOCK);
+    } else if (aco__area_is_inside(co)) {
+        aco__memory_free(co, sizeof(aco_t) + co->save_stack.sz);
+    } else {
+        if (co->save_stack.ptr)
+            aco__memory_free(co->save_stack.ptr, co->save_stack.sz);
+        aco__memory_free(co, sizeof(aco_t));
+    }
+}

@@ -1,0 +1,73 @@
+/* Creates and frees stacks: private ones from pools where their size allows it, share stacks in mappings of their
+ * own. */
+#include "stack/stack.h"
+
+enum { MIN_SIZE = 4096 };
+
+aco_share_stack_t *aco__stack_new(size_t sz, int guarded)
+{
+    static unsigned made;
+    size_t page = aco__os_page_size(), below = guarded ? page : ACO__CACHE_LINE, map_sz;
+    aco_share_stack_t *stack;
+    char *map;
+    if (sz > SIZE_MAX / 2) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    sz = sz == 0 ? (size_t)ACO__SHARE_SIZE : sz < MIN_SIZE ? MIN_SIZE : sz;
+    sz = aco__round_up(sz, guarded ? page : ACO__CACHE_LINE);
+    map_sz = aco__round_up(below + sz + ACO__HEAD, page);
+    map = aco__map(map_sz);
+    if (!map)
+        return NULL;
+    if (guarded && aco__os_guard(map, page) != 0) {
+        aco__unmap(map, map_sz);
+        return NULL;
+    }
+    stack = aco__stack_lay_out(map, below, sz, __atomic_fetch_add(&made, 1, __ATOMIC_RELAXED), guarded);
+    stack->aco__map_sz = map_sz;
+    return stack;
+}
+
+aco_share_stack_t *aco__stack_new_private(aco_pool_t *pool, size_t sz, int guarded)
+{
+    aco_share_stack_t *stack;
+    sz = sz ? sz : ACO__PRIVATE_SIZE;
+    if (guarded && aco__pool_has(sz)) {
+        stack = aco__pool_acquire(pool, sz);
+    } else {
+        stack = aco__stack_new(sz, guarded);
+        if (stack)
+            stack->aco__cacheable = guarded && !pool && sz == ACO__PRIVATE_SIZE;
+    }
+    if (stack)
+        stack->aco__private = 1;
+    return stack;
+}
+
+aco_share_stack_t *aco__stack_for_one(aco_share_stack_t *stack)
+{
+    static int said; /* atomic */
+    aco_share_stack_t *own;
+    if (aco_likely(!aco__upcalls.share_stacks_are_private))
+        return stack;
+    own = aco__stack_new_private(NULL, stack->sz, stack->guard_page_enabled);
+    if (!own)
+        return NULL;
+    if (!__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
+        aco__warn("share stacks", NULL,
+                  "under AddressSanitizer each coroutine on one has its own stack of the same size (said once)");
+    own->aco__private = own->aco__cacheable = 0;
+    own->aco__instead_of = stack;
+    return own;
+}
+
+void aco__stack_free(aco_share_stack_t *stack)
+{
+    ACO__UPCALL(stack_freed, (stack));
+    if (stack->aco__region) {
+        aco__pool_release(stack);
+        return;
+    }
+    aco__unmap_guarded(stack->aco__map, stack->aco__map_sz, stack->guard_page_enabled ? aco__os_page_size() : 0);
+}

@@ -1,0 +1,10 @@
+# The layers of src/: this build's objects and all sources hold them, and a seeded violation of each kind is found.
+find_program(LAYERS_PYTHON NAMES python3)
+if(NOT LAYERS_PYTHON)
+  message(STATUS "skipped: layers.*: python3 is not installed")
+  return()
+endif()
+set(layers ${LAYERS_PYTHON} ${PROJECT_SOURCE_DIR}/tools/layers.py --nm ${CMAKE_NM})
+add_test(NAME layers.objects COMMAND ${layers} $<TARGET_OBJECTS:acorn_objects> COMMAND_EXPAND_LISTS)
+add_test(NAME layers.self_test COMMAND ${CMAKE_COMMAND} -E env "CC=${CMAKE_C_COMPILER}" ${layers} --self-test)
+set_tests_properties(layers.objects layers.self_test PROPERTIES TIMEOUT 60 SKIP_RETURN_CODE 77)

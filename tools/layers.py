@@ -1,0 +1,403 @@
+#!/usr/bin/env python3
+"""layers.py OBJECT...: checks that the library's layers call downwards only.
+
+Each folder of src/ is a layer. An object or a file may use its own layer and those below it. The script fails, with
+one line for each violation, on:
+  - an object that uses a symbol of a higher layer (weak references too)
+  - a cycle of objects
+  - an #include of a higher layer's file, and a cycle of includes
+  - an #include of a system header outside src/os, unless ISO C has it or SYSTEM_HEADERS below gives a reason
+  - a folder of src/ or an object without a layer
+The objects are those of one build; the sources are read whole, for every platform and option.
+
+It exits with 77, "skipped", if the objects hold no symbols that nm can read: those of link-time optimisation.
+"""
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+LAYERS = ['os', 'base', 'stack', 'hooks', 'coroutine', 'scheduler']  # the lowest first
+PART_OF = {'entry': 'coroutine'}  # folders that hold a part of another folder's layer
+PUBLIC = 'include'  # the public headers stand below all layers
+
+ISO_C = {name + '.h' for name in ('errno', 'float', 'inttypes', 'limits', 'stdarg', 'stddef', 'stdint', 'stdio', 'stdlib',
+                                  'string')}
+SYSTEM_HEADERS = [  # the file or folder, the header, the reason
+    ('src/', 'unwind.h', "the compiler's, not the system's"),
+    ('src/hooks/', 'valgrind/memcheck.h', 'macros that tell Valgrind about stacks; no function is called'),
+    ('src/hooks/', 'sys/sdt.h', 'macros that make probes; no function is called'),
+    ('src/entry/ucontext.c', 'ucontext.h', 'the switch of ACO_CONFIG_UCONTEXT'),
+    ('src/entry/ucontext.c', 'signal.h', 'the switch of ACO_CONFIG_UCONTEXT blocks signals'),
+    ('include/aco.h', 'time.h', "libaco's aco.h includes it"),
+    ('include/aco.h', 'sys/mman.h', "libaco's aco.h includes it"),
+    ('include/aco.h', 'unistd.h', "libaco's aco.h includes it"),
+]
+
+
+def rank(layer):
+    return -1 if layer == PUBLIC else LAYERS.index(layer)
+
+
+def layer_of(path):
+    """The layer of a file of src/ or include/; None if it has none."""
+    parts = path.split('/')
+    if parts[0] == PUBLIC:
+        return PUBLIC
+    folder = parts[1] if len(parts) > 2 else None
+    folder = PART_OF.get(folder, folder)
+    return folder if folder in LAYERS else None
+
+
+# ---- graphs: {node: {node that it uses: why}} ----
+
+def components(graph):
+    """The strongly connected components of more than one node (Tarjan)."""
+    index, low, stack, found = {}, {}, [], []
+
+    def visit(node):
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in sorted(graph.get(node, {})):
+            if other not in index:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in stack:
+                low[node] = min(low[node], index[other])
+        if low[node] == index[node]:
+            at = stack.index(node)
+            found.append(stack[at:])
+            del stack[at:]
+
+    for node in sorted(graph):
+        if node not in index:
+            visit(node)
+    return [sorted(c) for c in found if len(c) > 1]
+
+
+def shortest_cycle(graph, nodes):
+    """The shortest cycle through the first of `nodes`, which are one component: a list that ends as it begins."""
+    came_from, queue = {}, [nodes[0]]
+    while queue:
+        node = queue.pop(0)
+        for other in sorted(set(graph[node]) & set(nodes)):
+            if other in came_from:
+                continue
+            came_from[other] = node
+            queue.append(other)
+            if other == nodes[0]:
+                path = [other]
+                while len(path) == 1 or path[-1] != nodes[0]:
+                    path.append(came_from[path[-1]])
+                return path[::-1]
+    raise AssertionError('not a component')
+
+
+def cycles(graph, what):
+    for nodes in components(graph):
+        path = shortest_cycle(graph, nodes)
+        steps = ''.join(f' -> {b} ({graph[a][b]})' for a, b in zip(path, path[1:]))
+        rest = f'; the cycle has {len(nodes)} {what}: {" ".join(nodes)}' if len(nodes) > len(path) - 1 else ''
+        yield f'cycle of {what}: {path[0]}{steps}{rest}'
+
+
+def write_dot(file, graph, nodes):
+    """The graph with a box around each layer; arrows to a higher layer are red."""
+    with open(file, 'w', encoding='utf-8') as out:
+        out.write('digraph layers {\n  rankdir=TB; node [shape=box];\n')
+        for layer in [*reversed(LAYERS), PUBLIC, None]:
+            members = sorted(node for node in nodes if layer_of(node) == layer)
+            if members:
+                out.write(f'  subgraph "cluster_{layer}" {{\n    label="{layer}";\n')
+                out.write(''.join(f'    "{node}";\n' for node in members) + '  }\n')
+        for node in sorted(graph):
+            for other in sorted(graph[node]):
+                out.write(f'  "{node}" -> "{other}"{" [color=red]" if is_upward(node, other) else ""};\n')
+        out.write('}\n')
+
+
+def is_upward(user, used):
+    layer, other = layer_of(user), layer_of(used)
+    return layer is not None and other is not None and rank(other) > rank(layer)
+
+
+# ---- objects ----
+
+DEFINED, WEAK, UNDEFINED = 'ABCDGRSTui', 'VW', 'Uvw'
+
+
+def source_of(path, sources):
+    """The source of an object, as src/LAYER/NAME.c; None if neither the map nor its path tells."""
+    if path in sources:
+        return sources[path]
+    found = re.match(r'.*(?:^|[/\\])src[/\\]([^/\\]+)[/\\]([^/\\]+\.c)\.(?:o|obj)$', path)
+    return f'src/{found[1]}/{found[2]}' if found else None
+
+
+def plain(name, magic):
+    """The name of a symbol in C: 32-bit Windows and macOS put an underscore before it, Windows __imp_ before imports."""
+    name = name[len('__imp_'):] if name.startswith('__imp_') else name
+    decorated = magic[:2] == b'\x4c\x01' or magic in (b'\xcf\xfa\xed\xfe', b'\xce\xfa\xed\xfe')
+    return name[1:] if decorated and name.startswith('_') else name
+
+
+def symbols(nm, path):
+    """[(name, type)] of an object's global and undefined symbols."""
+    result = subprocess.run([nm, '-P', path], capture_output=True, text=True, check=False)
+    lines = (line.split() for line in result.stdout.splitlines())
+    pairs = [(words[0], words[1]) for words in lines if len(words) > 1 and len(words[1]) == 1]
+    with open(path, 'rb') as file:
+        magic = file.read(4)
+    return [(plain(name, magic), kind) for name, kind in pairs
+            if kind in DEFINED + WEAK + UNDEFINED and not name.startswith(('.refptr.', '.weak.', '__gnu_lto'))]
+
+
+def read_objects(paths, nms):
+    """{path: symbols} by the first nm that reads any; {} if none does."""
+    for nm in nms:
+        try:
+            read = {path: symbols(nm, path) for path in paths}
+        except FileNotFoundError:
+            continue
+        if any(read.values()):
+            return read
+    return {}
+
+
+def definers(read):
+    """{symbol: the objects that define it}: the strong definitions if there are any, else the weak ones."""
+    strong, weak = {}, {}
+    for source, pairs in read.items():
+        for name, kind in pairs:
+            if kind in DEFINED + WEAK:
+                (strong if kind in DEFINED else weak).setdefault(name, []).append(source)
+    return {**weak, **strong}
+
+
+def object_graph(read):
+    """Who uses whom, and {(user, used): symbols}. A weak definition uses the strong one that replaces it."""
+    where, uses = definers(read), {}
+    for source, pairs in read.items():
+        for name, kind in pairs:
+            others = where.get(name, [])
+            if kind in UNDEFINED + WEAK and source not in others:
+                for other in others:
+                    uses.setdefault((source, other), set()).add(name)
+    graph = {source: {} for source in read}
+    for (user, used), names in uses.items():
+        graph[user][used] = min(names)
+    return graph, uses
+
+
+def check_objects(read):
+    graph, uses = object_graph(read)
+    found = []
+    for user, used in sorted(uses):
+        if is_upward(user, used):
+            found += [f'{user} uses {name} of {used}: {layer_of(user)} may not use {layer_of(used)}'
+                      for name in sorted(uses[user, used])]
+    return found + list(cycles(graph, 'objects')), graph
+
+
+# ---- sources ----
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)
+
+
+def without_comments(text):
+    keep_lines = lambda comment: '\n' * comment[0].count('\n') if comment[0].startswith('/') else comment[0]
+    return re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', keep_lines, text, flags=re.S)
+
+
+def includes(root, path):
+    """[(line, '<' or '"', name)]"""
+    with open(os.path.join(root, path), encoding='utf-8') as file:
+        text = without_comments(file.read())
+    return [(text.count('\n', 0, m.start(1)) + 1, m[1], m[2]) for m in INCLUDE.finditer(text)]
+
+
+def source_files(root):
+    for top in ('src', PUBLIC):
+        for folder, _, names in os.walk(os.path.join(root, top)):
+            for name in names:
+                if name.endswith(('.c', '.h', '.hpp', '.inc')):
+                    yield os.path.relpath(os.path.join(folder, name), root).replace(os.sep, '/')
+
+
+def resolve(path, name, files):
+    """The file that `path` includes as "name": beside it, or from src/ or include/."""
+    for folder in (os.path.dirname(path), 'src', PUBLIC):
+        candidate = os.path.normpath(f'{folder}/{name}').replace(os.sep, '/')
+        if candidate in files:
+            return candidate
+    return None
+
+
+def may_include(path, header):
+    is_cpp = path.startswith(PUBLIC) and '.' not in header  # <optional>: ISO C++ has it
+    return path.startswith('src/os/') or header in ISO_C or is_cpp or any(
+        path.startswith(where) and header == name for where, name, _ in SYSTEM_HEADERS)
+
+
+def check_sources(root):
+    files = sorted(source_files(root))
+    graph, found = {path: {} for path in files}, []
+    folders = sorted({path.split('/')[1] for path in files if path.startswith('src/') and layer_of(path) is None})
+    found += [f'src/{folder} has no layer' for folder in folders]
+    for path in files:
+        for line, kind, name in includes(root, path):
+            if kind == '<':
+                if not may_include(path, name):
+                    found.append(f'{path}:{line}: includes the system header <{name}>: only src/os may')
+                continue
+            used = resolve(path, name, files)
+            if used is None:
+                found.append(f'{path}:{line}: includes "{name}", which is no file of src/ or include/')
+                continue
+            graph[path][used] = f'line {line}'
+            if is_upward(path, used):
+                found.append(f'{path}:{line}: includes "{name}": {layer_of(path)} may not use {layer_of(used)}')
+    return found + list(cycles(graph, 'includes')), graph
+
+
+# ---- the two together ----
+
+def check(root, paths, nms, sources=None):
+    """(violations, the graph of objects, that of includes); (None, ...) if the objects hold no symbols."""
+    found, include_graph = check_sources(root)
+    names = {path: source_of(path, sources or {}) for path in paths}
+    found += [f'{path}: an object without a layer' for path in paths
+              if not names[path] or layer_of(names[path]) is None]
+    read = read_objects(paths, nms)
+    if paths and not read:
+        return None, {}, include_graph
+    objects, graph = check_objects({names[path]: pairs for path, pairs in read.items() if names[path]})
+    return found + objects, graph, include_graph
+
+
+# ---- self-test ----
+
+CLEAN = {
+    'include/aco.h': '#include <stddef.h>\n#include <time.h>\n/* #include "scheduler/s.h" */\n',
+    'src/os/os.c': '#include <unistd.h>\n#include "aco.h"\nvoid low(void) {}\n',
+    'src/base/base.h': 'void low(void);\nvoid base(void);\n',
+    'src/base/base.c': '#include "base/base.h"\n__attribute__((weak)) void nobody_has(void);\n'
+                       'void base(void) { low(); if (nobody_has) nobody_has(); }\n',
+    'src/hooks/hooks.c': '#include "base/base.h"\nvoid hook(void) { base(); }\n',
+    'src/scheduler/s.c': '#include "base/base.h"\nvoid run(void) { base(); }\n',
+}
+UPWARD = 'src/base/base.c uses run of src/scheduler/s.c: base may not use scheduler'
+CASES = [  # what, the files that differ from CLEAN, the violations that must be found, and no others
+    ('a clean tree', {}, []),
+    ('an upward call', {'src/base/base.c': 'void run(void); void base(void); void base(void) { run(); }\n',
+                        'src/scheduler/s.c': 'void run(void) {}\n'}, [UPWARD]),
+    ('an upward weak reference',
+     {'src/base/base.c': '__attribute__((weak)) void run(void); void base(void) { if (run) run(); }\n',
+      'src/scheduler/s.c': 'void run(void) {}\n'}, [UPWARD]),
+    ('a weak definition that a higher layer replaces',
+     {'src/base/base.c': '__attribute__((weak)) void run(void) {} void base(void) {}\n',
+      'src/scheduler/s.c': 'void run(void) {}\n'}, [UPWARD]),
+    ('two objects of a layer that use each other',
+     {'src/base/base.c': 'void two(void); void base(void) { two(); }\n',
+      'src/base/two.c': 'void base(void); void two(void) { base(); }\n'},
+     ['cycle of objects: src/base/base.c -> src/base/two.c (two) -> src/base/base.c (base)']),
+    ('a cycle of three objects',
+     {'src/base/base.c': 'void two(void); void base(void) { two(); }\n',
+      'src/base/two.c': 'void three(void); void two(void) { three(); }\n',
+      'src/base/three.c': 'void base(void); void three(void) { base(); }\n'},
+     ['cycle of objects: src/base/base.c -> src/base/two.c (two) -> src/base/three.c (three) -> src/base/base.c (base)'
+      ]),
+    ('an upward include', {'src/stack/s.h': '#include "hooks/h.h"\n', 'src/hooks/h.h': '\n'},
+     ['src/stack/s.h:1: includes "hooks/h.h": stack may not use hooks']),
+    ('a public header that includes a private one', {'include/aco.h': '\n#include "base/base.h"\n'},
+     ['include/aco.h:2: includes "base/base.h": include may not use base']),
+    ('a cycle of includes', {'src/base/a.h': '#include "base/b.h"\n', 'src/base/b.h': '#include "a.h"\n'},
+     ['cycle of includes: src/base/a.h -> src/base/b.h (line 1) -> src/base/a.h (line 1)']),
+    ('a system header', {'src/base/base.h': 'void low(void);\nvoid base(void);\n # include <unistd.h>\n'},
+     ['src/base/base.h:3: includes the system header <unistd.h>: only src/os may']),
+    ('an include of nothing', {'src/base/a.h': '#include "lost.h"\n'},
+     ['src/base/a.h:1: includes "lost.h", which is no file of src/ or include/']),
+    ('a folder without a layer', {'src/misc/m.c': 'void misc(void) {}\n'},
+     ['src/misc has no layer', 'src/misc/m.c.o: an object without a layer']),
+]
+
+
+def compile_tree(folder, files, compiler):
+    for path, text in files.items():
+        os.makedirs(os.path.join(folder, os.path.dirname(path)), exist_ok=True)
+        with open(os.path.join(folder, path), 'w', encoding='utf-8') as file:
+            file.write(text)
+    sources = [path for path in files if path.endswith('.c')]
+    for path in sources:
+        subprocess.run([*compiler, '-c', path, '-o', path + '.o', '-Isrc', '-Iinclude'], cwd=folder, check=True)
+    return [os.path.join(folder, path + '.o') for path in sources]
+
+
+NAMES = [  # a symbol, the first bytes of its object, its name in C
+    ('_f', b'\x7fELF', '_f'), ('__imp_f', b'\x64\x86\x04\x00', 'f'), ('_f', b'\x64\x86\x04\x00', '_f'),
+    ('_f', b'\x4c\x01\x04\x00', 'f'), ('__imp__f', b'\x4c\x01\x04\x00', 'f'), ('_f', b'\xcf\xfa\xed\xfe', 'f'),
+]
+
+
+def self_test(compiler, nms):
+    failures = 0
+    for name, magic, expected in NAMES:
+        if plain(name, magic) != expected:
+            failures += 1
+            print(f'{name} in an object {magic}: FAILED: {plain(name, magic)}, not {expected}')
+    for what, files, expected in CASES:
+        with tempfile.TemporaryDirectory() as folder:
+            found = check(folder, compile_tree(folder, {**CLEAN, **files}, compiler), nms)[0]
+        if found is None:
+            print('layers: skipped: no nm reads symbols of what $CC compiles')
+            return 77
+        found = sorted(line.replace(folder + os.sep, '') for line in found)
+        is_right = found == sorted(expected)
+        failures += not is_right
+        good = 'found' if expected else 'passes'
+        print(f'{what}: ' + (good if is_right else f'FAILED: {found}, not {expected}'))
+    return 1 if failures else 0
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('objects', nargs='*', metavar='OBJECT')
+    parser.add_argument('--root', default=os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    parser.add_argument('--nm', default='nm', help='gcc-nm and llvm-nm are tried after it')
+    parser.add_argument('--map', help='a file of lines "OBJECT SOURCE", where paths of objects do not name sources')
+    parser.add_argument('--dot', metavar='FILE', help='write the graph of objects')
+    parser.add_argument('--includes-dot', metavar='FILE', help='write the graph of includes')
+    parser.add_argument('--self-test', action='store_true', help='seed each kind of violation; compiles with $CC')
+    return parser.parse_args()
+
+
+def main():
+    args = parse_arguments()
+    nms = [args.nm, 'gcc-nm', 'llvm-nm']
+    if args.self_test:
+        return self_test(os.environ.get('CC', 'cc').split(), nms)
+    sources = {}
+    if args.map:
+        with open(args.map, encoding='utf-8') as file:
+            sources = dict(line.split() for line in file if line.strip())
+    found, graph, include_graph = check(args.root, args.objects, nms, sources)
+    if found is None:
+        print('layers: skipped: no nm reads symbols in these objects; are they of link-time optimisation?')
+        return 77
+    if args.dot:
+        write_dot(args.dot, graph, graph)
+    if args.includes_dot:
+        write_dot(args.includes_dot, include_graph, include_graph)
+    if found:
+        print('\n'.join(found))
+        print(f'layers: {len(found)} violations')
+        return 1
+    arrows = sum(len(used) for used in graph.values())
+    print(f'layers: {len(graph)} objects, {arrows} arrows, all downwards: {" < ".join(LAYERS)}')
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
