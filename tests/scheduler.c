@@ -290,7 +290,7 @@ static void joins_refused(void)
     spawn_detached(join_it, NULL);
     spawn_detached(join_it, &busy);
     myself = spawn(join_myself, NULL);
-    REFUSES(aco_join(joined, NULL), -1, EPERM, "aco_join", NULL, "own flow of control");
+    REFUSES(aco_join(joined, NULL), -1, EPERM, "aco_join", NULL, "root context");
     run();
     CHECK_EQ(aco_join(myself, NULL), 0);
     task = spawn_as(three_turns, "x", ACO_DETACHED, NULL);
@@ -549,7 +549,7 @@ static void refusals(void)
 
 static void nobody_waits_outside(void)
 {
-    static const char reason[] = "own flow of control";
+    static const char reason[] = "root context";
     aco_mutex_t mutex = ACO_MUTEX_INIT;
     aco_cond_t cond = ACO_COND_INIT;
     aco_semaphore_t semaphore = ACO_SEMAPHORE_INIT(1);
@@ -1314,7 +1314,7 @@ static void channels(void)
     }
     CHECK_EQ(got, 7);
     CHECK_EQ(aco_channel_destroy(s.channel), 0);
-    REFUSES(aco_channel_new(SIZE_MAX / 4, 8), NULL, EINVAL, "aco_channel_new", NULL, "too much");
+    REFUSES(aco_channel_new(SIZE_MAX / 4, 8), NULL, EINVAL, "aco_channel_new", NULL, "too large");
     REFUSES(aco_channel_close(NULL), -1, EINVAL, "aco_channel_close", NULL, "NULL");
     REFUSES(aco_channel_destroy(NULL), -1, EINVAL, "aco_channel_destroy", NULL, "NULL");
 }
@@ -1354,7 +1354,7 @@ static void *selects(void *arg)
     CHECK_EQ(aco_select(NULL, 0, 1), -1); /* a sleep */
     CHECK_EQ(errno, ETIMEDOUT);
     REFUSES(aco_select(NULL, 1, 0), -1, EINVAL, "aco_select", NULL, "NULL");
-    REFUSES(aco_select(cases, -1, 0), -1, EINVAL, "aco_select", NULL, "less than no");
+    REFUSES(aco_select(cases, -1, 0), -1, EINVAL, "aco_select", NULL, "is negative");
     CHECK_EQ(aco_channel_destroy(s->channel), 0); /* nobody waits there any more */
     CHECK_EQ(aco_channel_close(s->other), 0);
     cases[0].channel = NULL;
@@ -1371,7 +1371,7 @@ static void null_elements(void)
     REFUSES(aco_channel_try_send(one, NULL), -1, EINVAL, "aco_channel_try_send", NULL, "the element is NULL");
     REFUSES(aco_channel_try_send(NULL, &value), -1, EINVAL, "aco_channel_try_send", NULL, "the channel is NULL");
     REFUSES(aco_channel_try_receive(NULL, &value), -1, EINVAL, "aco_channel_try_receive", NULL, "the channel is NULL");
-    REFUSES(aco_channel_new(0, SIZE_MAX), NULL, EINVAL, "aco_channel_new", NULL, "too much");
+    REFUSES(aco_channel_new(0, SIZE_MAX), NULL, EINVAL, "aco_channel_new", NULL, "too large");
     CHECK_EQ(aco_channel_destroy(one), 0);
 }
 

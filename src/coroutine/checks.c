@@ -46,7 +46,8 @@ void aco__yield_check(aco_t *co, int unit_own_fp)
     /* On a private stack the caller is in a generator, which is allowed. ASan stores locals elsewhere, so this takes
      * the frame's address. */
     if (!co->share_stack->aco__private && !aco__is_on_its_stack(co, __builtin_frame_address(0)))
-        aco__die("aco_yield", co, "yields outside its share stack of %zu bytes: it is in a generator, or has overflowed",
+        aco__die("aco_yield", co,
+                 "yields outside its share stack of %zu bytes: it is in a generator, or has overflowed",
                  co->share_stack->sz);
 }
 
