@@ -132,7 +132,7 @@ static inline void restored(aco_t *co, size_t sz)
 
 /* The frames of `co` have been saved. One of the waiting coroutines was resumed by `co` and refers to its context for
  * backtraces. This finds that coroutine and ends its backtraces there. */
-static void unlink_from(const aco_t *co, const aco__thread_t *self)
+static void end_backtraces_into(const aco_t *co, const aco__thread_t *self)
 {
     const aco_t *waiting = self->resuming;
     while (waiting && waiting->share_stack && aco__status(waiting) != ACO__RESUMING_SAVED) {
@@ -177,7 +177,7 @@ static int save(aco_share_stack_t *stack, aco_t *co)
         if (self->resuming == co)
             aco__restore_resumer(self, co);
         else
-            unlink_from(co, self);
+            end_backtraces_into(co, self);
     }
     return 0;
 }
