@@ -11,7 +11,7 @@ __attribute__((noinline)) aco__thread_t *aco__thread_found(void)
     __asm__ volatile("");
     return &thread;
 }
-#elif !defined(ACO__TLS_REF_IS_ADDRESS)
+#elif defined(ACO__THREAD_TLS)
 ACO__NAMED_BY_ASSEMBLY ACO_API __thread aco__thread_t aco__thread __attribute__((tls_model("initial-exec")));
 #endif
 

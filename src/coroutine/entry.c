@@ -6,6 +6,7 @@
 #ifndef __arm__ /* Arm has its own */
 #include "entry/assembly.h"
 #endif
+#include "entry/forms.h"
 
 #include <string.h>
 
@@ -27,31 +28,6 @@
 #include "entry/s390x.inc"
 #elif defined(__loongarch64)
 #include "entry/loongarch64.inc"
-#endif
-
-/* ---- Offsets that assembly knows ---- */
-
-#define OFFSET_IS(type, field, words, bytes)                                                                           \
-    _Static_assert(offsetof(type, field) == (words) * sizeof(void *) + (bytes), "offset of " #field)
-#define OFFSETS_ARE(type, context, control, control2)                                                                  \
-    OFFSET_IS(type, context.sp, 0, 0);                                                                                 \
-    OFFSET_IS(type, context.pc, 1, 0);                                                                                 \
-    OFFSET_IS(type, context.bp, 2, 0);                                                                                 \
-    OFFSET_IS(type, context.base, 3, 0);                                                                               \
-    OFFSET_IS(type, control, 4, 0);                                                                                    \
-    OFFSET_IS(type, control2, 4, 4)
-OFFSETS_ARE(aco_t, aco__self, aco__fp_control, aco__fp_control2);
-OFFSETS_ARE(aco__thread_t, resumer, fp_control, fp_control2);
-OFFSET_IS(aco__thread_t, fp_load_always, 4, 6);
-OFFSET_IS(aco__thread_t, running, 4, 8);
-OFFSET_IS(aco_t, aco__state, 4, 6);
-OFFSET_IS(aco_t, fp, 6, 8); /* for aco__begin_entry in assembly */
-OFFSET_IS(aco_t, main_co, 7, 8);
-#ifdef ACO__UNWINDS_TO_RESUMER /* for ACO__ASM_CONTEXT */
-OFFSET_IS(aco_share_stack_t, owner, 2, 0);
-OFFSET_IS(aco_share_stack_t, aco__owner_thread, 7, 0);
-OFFSET_IS(aco_share_stack_t, aco__resumer_context, 8, 0);
-_Static_assert(offsetof(aco__thread_t, unwind_parent) == (sizeof(void *) == 8 ? 112 : 68), "offset of unwind_parent");
 #endif
 
 /* ---- Return addresses ---- */

@@ -5,7 +5,7 @@
 
 #include "hooks/hooks.h"
 
-#include "aco/generator.h"
+#include "aco/in_stack_generator.h"
 
 #define ACO__A_TASK "is a task of the scheduler" /* the reason of several failures */
 

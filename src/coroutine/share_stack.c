@@ -26,9 +26,9 @@ void aco_share_stack_destroy(aco_share_stack_t *stack)
     if (stack->owner)
         aco__die("aco_share_stack_destroy", stack->owner, "has not ended and its frames are on the share stack %p",
                  (void *)stack);
-    if (stack->aco__started)
+    if (stack->aco__use.started)
         aco__die("aco_share_stack_destroy", NULL,
                  "%zu started coroutine(s) of the share stack %p have neither ended nor been destroyed",
-                 stack->aco__started, (void *)stack);
+                 stack->aco__use.started, (void *)stack);
     aco__stack_free(stack);
 }

@@ -15,6 +15,11 @@
 #undef ACO_CONFIG_NO_INLINE
 #undef ACO_DEBUG
 #define ACO_DEBUG 0
+/* The inline calls are declared as exported functions, and their bodies have other names: aco/detail/config.h. */
+#define ACO__LIBRARY
+#ifdef ACO_H
+#error "a unit of the library includes os/platform.h first, which includes aco.h"
+#endif
 
 #if defined(_WIN32) && !defined(__USE_MINGW_ANSI_STDIO)
 #define __USE_MINGW_ANSI_STDIO 1 /* %zu */

@@ -5,7 +5,6 @@
  * when no task can run, when it has a turn itself (the poll task), and when a task calls plain aco_yield(). A
  * slow-switch task is one that no inline switch may enter or leave, because it has its own floating-point environment
  * or is instrumented (hooks/hooks.h). While one exists, every switch between tasks goes through aco_run(). */
-#define ACO__TASK_CALL ACO_API /* this unit defines the exported forms of the inline calls */
 #include "scheduler/wait.h"
 
 #include "hooks/shadow_stack.h"
@@ -359,7 +358,7 @@ static int has_ended(const aco_t *task)
 static void destroy(aco_t *task)
 {
     task->share_stack->aco__thread = NULL;
-    aco_destroy(task);
+    aco_destroy_inline(task);
 }
 
 /* 0 if `task` is neither detached nor being joined; else -1. */

@@ -31,20 +31,12 @@ enum { TASK_DETACHED = 1, TASK_PERMIT = 2, TASK_SELECTION = 4 /* and the bits ab
 
 static inline size_t *aco__task_flags(const aco_t *task)
 {
-    return &task->share_stack->aco__started;
+    return &task->share_stack->aco__use.task_flags;
 }
 
 static inline aco_t **aco__task_joiner(const aco_t *task)
 {
-    return &task->share_stack->aco__left;
-}
-
-/* The task's wait, or NULL if it can run. */
-static inline aco__wait_t *aco__task_wait(const aco_t *task)
-{
-    uintptr_t link;
-    memcpy(&link, &task->fp, sizeof link);
-    return link & 1 ? (aco__wait_t *)(link & ~(uintptr_t)1) : NULL;
+    return &task->share_stack->aco__link.joiner;
 }
 
 /* ---- The ring ---- */

@@ -11,7 +11,7 @@
 static void one_less(aco_share_stack_t *stack)
 {
     stack = aco__stack_given(stack);
-    if (--stack->aco__started == 0)
+    if (--stack->aco__use.started == 0)
         stack->aco__thread = NULL;
 }
 
@@ -26,7 +26,7 @@ static void drop(aco_t *co)
 
 static inline void free_remote(aco_share_stack_t *stack)
 {
-    aco_t *co = __atomic_exchange_n(&stack->aco__left, NULL, __ATOMIC_ACQUIRE);
+    aco_t *co = __atomic_exchange_n(&stack->aco__link.destroyed, NULL, __ATOMIC_ACQUIRE);
     while (co) {
         aco_t *next = co->aco__self.base;
         drop(co);
@@ -50,10 +50,10 @@ void aco__stack_forget(aco_t *co)
     }
     /* `co` may own the stack, and the stack's thread may be reading its block right now: that thread frees it. */
     aco__set_status(co, ACO__DESTROYED);
-    aco_t *next = __atomic_load_n(&stack->aco__left, __ATOMIC_RELAXED);
+    aco_t *next = __atomic_load_n(&stack->aco__link.destroyed, __ATOMIC_RELAXED);
     do
         co->aco__self.base = next;
-    while (!__atomic_compare_exchange_n(&stack->aco__left, &next, co, 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+    while (!__atomic_compare_exchange_n(&stack->aco__link.destroyed, &next, co, 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
 
 void aco__stack_free_remote(aco_share_stack_t *stack)
@@ -195,7 +195,7 @@ static __attribute__((noinline)) int restore_any(aco_t *co, int fatal, const cha
         given->aco__thread = self;
     }
     if (starts) {
-        given->aco__started++; /* first: at 0 free_remote() would let other threads have the stack */
+        given->aco__use.started++; /* first: at 0 free_remote() would let other threads have the stack */
         aco__begins_here(stack, self);
     }
     free_remote(given);
@@ -226,7 +226,7 @@ int aco__stack_restore(aco_t *co, int fatal, const char *call)
     _Static_assert((int)SHORT_COPY < (int)ACO__HEAD, "a short copy stays on the stack");
     if (aco_unlikely(!owner || (co->aco__state & ACO__FAST_MASK) != ACO__SAVED ||
                      aco__status(owner) != ACO__SUSPENDED || stack->aco__thread != aco__self() ||
-                     !stack->guard_page_enabled || __atomic_load_n(&stack->aco__left, __ATOMIC_RELAXED)))
+                     !stack->guard_page_enabled || __atomic_load_n(&stack->aco__link.destroyed, __ATOMIC_RELAXED)))
         return restore_any(co, fatal, call);
     out = live_bytes(stack, owner);
     if (aco_unlikely(!is_short(out | in) || out > owner->save_stack.sz ||
