@@ -15,7 +15,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-INCLUDES = ["-I", ROOT + "/include", "-I", ROOT + "/tests", "-I", HERE]
+INCLUDES = ["-I", ROOT + "/include", "-I", ROOT + "/src", "-I", ROOT + "/tests", "-I", HERE]
 FUNCTIONS = 8
 ROWS = {
     "gcc": ["-O0", "-O1", "-O2", "-O3", "-Os", "-Og", "-O2 -fno-omit-frame-pointer", "-O2 -fPIC", "-O2 -fstack-protector-strong -mavx2",

@@ -21,7 +21,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 COMPILERS = ["gcc", "clang-19", "clang-16", "clang-15", "clang-14"]
-INCLUDES = ["-I", ROOT + "/include", "-I", ROOT + "/tests", "-I", HERE]
+INCLUDES = ["-I", ROOT + "/include", "-I", ROOT + "/src", "-I", ROOT + "/tests", "-I", HERE]
 WARNINGS = ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror"]
 SHARED = "-DACO_CONFIG_SHARE_FPU_MXCSR_ENV"
 LEVELS = [
