@@ -60,6 +60,19 @@
 #ifndef ACO_H
 #define ACO_H
 
+/* More than this header needs: programs written for libaco rely on what its header includes. */
+#include <limits.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#ifndef _WIN32
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
+
 #include "aco/detail/config.h"
 #include "aco/detail/coroutine.h"
 

@@ -7,19 +7,13 @@
 #error "acorn: MSVC has neither GNU inline assembly nor GNU attributes: compile with mingw-w64's gcc or clang"
 #endif
 
-/* More than these headers need: programs written for libaco rely on what its header includes. */
-#include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
 #ifdef _WIN32
 #define ACO_API
 #else
-#include <sys/mman.h>
-#include <unistd.h>
 #define ACO_API __attribute__((visibility("default")))
 #endif
 
