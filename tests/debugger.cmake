@@ -1,4 +1,4 @@
-# Debuggers: tools/gdb/acorn.py and tools/lldb/acorn.py on a process and on a core file. In the wide rows of the matrix.
+# Debuggers: tools/gdb/acorn.py and tools/lldb/acorn.py on a process and on a core file.
 if(CMAKE_CROSSCOMPILING AND CMAKE_CROSSCOMPILING_EMULATOR MATCHES "qemu-(aarch64|riscv64|ppc64le|s390x)" AND NOT ACORN_UCONTEXT)
   find_program(GDB_MULTIARCH gdb-multiarch)
   if(GDB_MULTIARCH)

@@ -7,7 +7,7 @@
 #include "aco/scheduler.h"
 #include "check.h"
 #include "child.h"
-#include "refuses.h"
+#include "fails.h"
 
 #include <stdint.h>
 #include <string.h>

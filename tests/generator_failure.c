@@ -6,7 +6,7 @@
 #include "check.h"
 #include "child.h"
 #include "map_aligned.h"
-#include "refuses.h"
+#include "fails.h"
 
 #include <pthread.h>
 #include <sys/mman.h>

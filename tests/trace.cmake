@@ -1,5 +1,5 @@
 # Traces and probes: trace/program.c traced, and what it says that ran compared with the trace.
-if(NOT 11 IN_LIST ACORN_STANDARDS OR CMAKE_C_FLAGS MATCHES "-fsanitize=(thread|address)") # the matrix's wide rows
+if(NOT ACORN_TESTS_ONCE OR CMAKE_C_FLAGS MATCHES "-fsanitize=(thread|address)")
   return()
 endif()
 if(NOT ACORN_TRACE OR NOT PROBE_PYTHON OR CMAKE_CROSSCOMPILING)

@@ -10,8 +10,7 @@ jobs=$(nproc 2>/dev/null || echo 2)
 log=build/lint
 mkdir -p $log
 status=0
-flags="-std=c11 -I$PWD/include -fexceptions -O2"
-sources() { ls src/*.c src/os/posix*.c; }
+flags="-std=c11 -I$PWD/include -I$PWD/src -fexceptions -O2"
 
 found() { # TOOL FILE: its findings, if there are any
     if [ -s "$2" ]; then
@@ -33,7 +32,7 @@ has() {
 start=$(date +%s)
 if has clang-tidy-19; then
     # shellcheck disable=SC2086
-    sources | xargs -P "$jobs" -I{} clang-tidy-19 --quiet {} -- $flags >$log/tidy.c 2>/dev/null || [ -s $log/tidy.c ] || echo 'error: did not run' >$log/tidy.c
+    sh tools/sources.sh | xargs -P "$jobs" -I{} clang-tidy-19 --quiet {} -- $flags >$log/tidy.c 2>/dev/null || [ -s $log/tidy.c ] || echo 'error: did not run' >$log/tidy.c
     clang-tidy-19 --quiet examples/tree_iterator.cpp -- -std=c++20 "-I$PWD/include" >$log/tidy.cpp 2>/dev/null # stands for aco.hpp
     cat $log/tidy.c $log/tidy.cpp >$log/tidy
     found clang-tidy $log/tidy
@@ -42,14 +41,14 @@ fi
 if has cppcheck; then
     # shellcheck disable=SC2046
     cppcheck -j "$jobs" --quiet --std=c11 --enable=warning,style,performance,portability --inline-suppr --suppressions-list=tools/lint/cppcheck \
-        "-I$PWD/include" -D__GNUC__=12 -D__linux__ -D__ELF__ -D__x86_64__ -D__SIZEOF_POINTER__=8 -D__STDC_VERSION__=201112L \
-        $(sources | sed "s,^,$PWD/,") >$log/cppcheck 2>&1
+        "-I$PWD/include" "-I$PWD/src" -D__GNUC__=12 -D__linux__ -D__ELF__ -D__x86_64__ -D__SIZEOF_POINTER__=8 -D__STDC_VERSION__=201112L \
+        $(sh tools/sources.sh | sed "s,^,$PWD/,") >$log/cppcheck 2>&1
     found cppcheck $log/cppcheck
 fi
 
 if has gcc; then
     # shellcheck disable=SC2086
-    sources | xargs -P "$jobs" -I{} gcc -fanalyzer $flags -c {} -o /dev/null 2>&1 | sed "s,^$PWD/,," >$log/fanalyzer.all
+    sh tools/sources.sh | xargs -P "$jobs" -I{} gcc -fanalyzer $flags -c {} -o /dev/null 2>&1 | sed "s,^$PWD/,," >$log/fanalyzer.all
     sed -n 's/^\([^: ]*\):[0-9]*:[0-9]*\(: warning: \)/\1\2/p' $log/fanalyzer.all | sort -u >$log/fanalyzer.lines
     sed '/^#/d; /^$/d' tools/lint/fanalyzer | sort -u >$log/fanalyzer.known
     { comm -23 $log/fanalyzer.lines $log/fanalyzer.known
@@ -60,7 +59,7 @@ fi
 
 # Assembly is laid out by hand. See .clang-format for why not whole files.
 if has git-clang-format-19 && git rev-parse --git-dir >/dev/null 2>&1; then
-    git-clang-format-19 --binary clang-format-19 --diff HEAD -- src/*.c src/*.h src/os include/*.h include/*.hpp include/aco/*.h tests examples \
+    git-clang-format-19 --binary clang-format-19 --diff HEAD -- src include tests examples verification \
         >$log/format 2>&1
     grep -q '^diff ' $log/format || : >$log/format
     found 'clang-format, of what is not committed' $log/format

@@ -27,6 +27,8 @@ typedef struct aco__upcalls {
     int share_stacks_are_private;
     /* A sanitizer or a trace is present that must know about every coroutine. */
     int instruments_all;
+    /* A sanitizer keeps notes about the bytes of frames. */
+    int notes_frames;
 
     /* hooks/instrument.c: a coroutine is about to be freed. */
     void (*destroyed)(aco_t *co);

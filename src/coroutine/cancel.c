@@ -52,9 +52,9 @@ __attribute__((noreturn)) static void finish(cancel_t *cancel)
     aco__end(co, NULL);
 }
 
-void aco__cancel_finish(struct _Unwind_Exception *exception)
+void aco__cancel_finish(void *exception)
 {
-    finish((cancel_t *)(void *)exception);
+    finish(exception);
 }
 
 /* Whether the unwinder has reached the function to stop at. */
@@ -98,9 +98,9 @@ ACO__FOREIGN_ENTRY static void swallowed(_Unwind_Reason_Code reason, struct _Unw
     aco__die(cancel->call, cancel->co, "a catch (...) block did not throw its cancellation again");
 }
 
-int aco__is_cancellation(const struct _Unwind_Exception *exception)
+int aco__is_cancellation(const void *exception)
 {
-    return exception->exception_cleanup == swallowed;
+    return ((const struct _Unwind_Exception *)exception)->exception_cleanup == swallowed;
 }
 
 /* ---- Unwinding ---- */

@@ -112,7 +112,8 @@ void aco_reset(aco_t *co, aco_cofuncp_t fp, void *arg)
                                                 : "has not ended");
     if (co->aco__state & ACO__FROM_NEW)
         aco__die("aco_reset", co, "was made by aco_new(): use aco_restart()");
-    aco__cold_clear(co);
+    if (aco_unlikely(aco__has(co, ACO__HAS_COLD)))
+        aco__cold_clear(co);
     aco__instrument_restarted(co);
     prepare_entry(co, fp, arg);
     aco__trace_new(co);
@@ -259,7 +260,8 @@ int aco_restart(aco_t *co, aco_function_t fn, void *arg)
         return aco__fail(0, EPERM, "aco_restart", co, "%s", ACO__A_TASK);
     if (aco__status(co) != ACO__ENDED && !aco__is_new(co))
         return aco__fail(0, EBUSY, "aco_restart", co, "is not done");
-    aco__cold_clear(co);
+    if (aco_unlikely(aco__has(co, ACO__HAS_COLD)))
+        aco__cold_clear(co);
     aco__instrument_restarted(co);
     aco__prepare(aco__thread_ready(), co, fn, arg);
     if (!aco__has(co, ACO__PRIVATE))

@@ -173,7 +173,7 @@ EXCEPTION_DISPOSITION aco__outermost_handler(EXCEPTION_RECORD *record, void *fra
 }
 #endif
 
-ACO__FOREIGN_ENTRY void aco__cancel_landed(struct _Unwind_Exception *exception)
+ACO__FOREIGN_ENTRY void aco__cancel_landed(void *exception)
 {
     aco__cancel_finish(exception);
 }

@@ -50,13 +50,12 @@ ACO__HIDDEN __attribute__((noreturn, used)) void aco__entry_returned(void);
 ACO__HIDDEN aco__arrival_t aco__on_scratch, aco__restore_trampoline, aco__trapped;
 
 /* ---- cancel.c ---- */
-struct _Unwind_Exception;
 /* Called when the frames of a cancelled coroutine or generator have been unwound: does the rest. */
-ACO__HIDDEN __attribute__((noreturn)) void aco__cancel_finish(struct _Unwind_Exception *exception);
+ACO__HIDDEN __attribute__((noreturn)) void aco__cancel_finish(void *exception);
 /* The exception class of a cancellation: "ACORN". On Arm libstdc++ overwrites the class, so aco__is_cancellation()
  * checks the exception itself. */
 #define ACO__CANCELLATION_CLASS UINT64_C(0x41434f524e000000)
-ACO__HIDDEN int aco__is_cancellation(const struct _Unwind_Exception *exception);
+ACO__HIDDEN int aco__is_cancellation(const void *exception);
 /* The injected call with which a generator is resumed to unwind itself. `frames_end` is NULL for a generator on its own
  * stack, else the end of its frames on its consumer's stack. Aborts without memory. */
 ACO__HIDDEN aco__injected_t *aco__generator_closing(const char *call, const void *frames_end);
@@ -72,7 +71,7 @@ ACO__HIDDEN extern const char aco__returned_without_parent[];
 /* The unwinder jumps here when a cancellation has reached the first frame as an exception. Calls
  * aco__cancel_landed(). */
 ACO__HIDDEN void aco__cancel_landing(void);
-ACO__HIDDEN __attribute__((used, noreturn)) void aco__cancel_landed(struct _Unwind_Exception *exception);
+ACO__HIDDEN __attribute__((used, noreturn)) void aco__cancel_landed(void *exception);
 #ifdef ACO__SHADOW_STACKS
 /* Puts aco__returned on the new shadow stack that has its token here, and a new token below it. */
 ACO__HIDDEN void aco__shadow_begin(uintptr_t token);

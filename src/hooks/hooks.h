@@ -23,7 +23,12 @@ typedef struct aco__resumer_state {
 /* Prepares a new coroutine, and gives it ACO__INSTRUMENTED if it needs that. 0, or -1 and errno. */
 ACO__HIDDEN int aco__instrument_new(aco_t *co, int own_exceptions);
 /* `co` is about to be restarted. */
-ACO__HIDDEN void aco__instrument_restarted(aco_t *co);
+ACO__HIDDEN ACO__COLD void aco__frames_restarted(aco_t *co);
+static inline void aco__instrument_restarted(aco_t *co)
+{
+    if (aco_unlikely(aco__upcalls.notes_frames))
+        aco__frames_restarted(co);
+}
 /* The caller is about to resume `co`; the caller has just got control back from `co`. */
 ACO__HIDDEN void aco__instrument_enter(aco_t *co, aco__resumer_state_t *resumer_state);
 ACO__HIDDEN void aco__instrument_leave(aco_t *co, aco__resumer_state_t *resumer_state);

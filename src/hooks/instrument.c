@@ -20,7 +20,7 @@ int aco__instrument_new(aco_t *co, int own_exceptions)
     return 0;
 }
 
-void aco__instrument_restarted(aco_t *co)
+void aco__frames_restarted(aco_t *co)
 {
     const aco_share_stack_t *stack = co->share_stack;
     if (aco__has(co, ACO__PRIVATE) || aco__upcalls.share_stacks_are_private)

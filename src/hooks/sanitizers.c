@@ -263,4 +263,5 @@ ACO__AT_LOAD static void register_sanitizers(void)
     if ((__tsan_switch_to_fiber && __tsan_create_fiber) || __sanitizer_start_switch_fiber ||
         __lsan_register_root_region)
         aco__upcalls.instruments_all = 1;
+    aco__upcalls.notes_frames = __asan_unpoison_memory_region || __msan_unpoison;
 }

@@ -90,10 +90,9 @@ ACO__HIDDEN int aco__os_at_fork(void (*before)(void), void (*parent)(void), void
 
 #ifdef ACO_CONFIG_UCONTEXT
 /* ---- ucontext.c: the fallback's switches ---- */
-struct _Unwind_Exception;
 ACO__HIDDEN void aco__outermost(void); /* the first function of every stack */
 ACO__HIDDEN extern const size_t aco__os_switch_frame; /* bytes of stack that a switch uses, roughly */
-ACO__HIDDEN void aco__os_outermost_calls(void (*returned)(void), void (*landed)(struct _Unwind_Exception *exception));
+ACO__HIDDEN void aco__os_outermost_calls(void (*returned)(void), void (*landed)(void *exception));
 #endif
 
 #ifdef _WIN32

@@ -81,9 +81,9 @@ const char aco__returned[1]; /* with this switch entry functions return to aco__
 /* Functions of the coroutine layer: the first runs after an entry function has returned, the second after a
  * cancellation has reached the first frame. */
 static void (*entry_returned)(void);
-static void (*cancel_landed)(struct _Unwind_Exception *exception);
+static void (*cancel_landed)(void *exception);
 
-void aco__os_outermost_calls(void (*returned)(void), void (*landed)(struct _Unwind_Exception *exception))
+void aco__os_outermost_calls(void (*returned)(void), void (*landed)(void *exception))
 {
     entry_returned = returned;
     cancel_landed = landed;
@@ -114,7 +114,7 @@ __attribute__((force_align_arg_pointer))
 #endif
 void aco__cancel_landing(void)
 {
-    cancel_landed((struct _Unwind_Exception *)(void *)aco__self()->cancel);
+    cancel_landed(aco__self()->cancel);
 }
 
 /* A separate function, so that `first` occupies the stack only until the switch. */

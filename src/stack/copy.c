@@ -24,7 +24,7 @@ static void drop(aco_t *co)
     aco__block_free(co);
 }
 
-void aco__stack_free_remote(aco_share_stack_t *stack)
+static inline void free_remote(aco_share_stack_t *stack)
 {
     aco_t *co = __atomic_exchange_n(&stack->aco__left, NULL, __ATOMIC_ACQUIRE);
     while (co) {
@@ -54,6 +54,11 @@ void aco__stack_forget(aco_t *co)
     do
         co->aco__self.base = next;
     while (!__atomic_compare_exchange_n(&stack->aco__left, &next, co, 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+}
+
+void aco__stack_free_remote(aco_share_stack_t *stack)
+{
+    free_remote(stack);
 }
 
 /* ---- Bytes ---- */
@@ -190,10 +195,10 @@ static __attribute__((noinline)) int restore_any(aco_t *co, int fatal, const cha
         given->aco__thread = self;
     }
     if (starts) {
-        given->aco__started++; /* first: at 0 aco__stack_free_remote() would let other threads have the stack */
+        given->aco__started++; /* first: at 0 free_remote() would let other threads have the stack */
         aco__begins_here(stack, self);
     }
-    aco__stack_free_remote(given);
+    free_remote(given);
     if (stack->owner && save(stack, stack->owner) != 0) {
         if (starts)
             one_less(stack);

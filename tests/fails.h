@@ -1,7 +1,7 @@
 /* For tests of this library's own calls: what they refuse, whether share stacks can be used in this build, and whether a suspended
  * coroutine may be smaller than a ucontext_t. */
-#ifndef REFUSES_H
-#define REFUSES_H
+#ifndef FAILS_H
+#define FAILS_H
 
 #include "aco.h"
 #include "check.h"
@@ -23,7 +23,7 @@
 #endif
 
 /* `what` must be refused: return `failed`, set errno, and leave a message that names call and coroutine and has the reason. */
-#define REFUSES(what, failed, error, call, co, reason)                                                                 \
+#define FAILS(what, failed, error, call, co, reason)                                                                 \
     do {                                                                                                               \
         errno = 0;                                                                                                     \
         CHECK((what) == (failed));                                                                                     \

@@ -8,7 +8,7 @@
 #include "child.h"
 #include "map_aligned.h"
 #include "proc.h"
-#include "refuses.h"
+#include "fails.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -459,7 +459,7 @@ static void every_failure(void)
             child_complain(__FILE__, __LINE__, "one_failure", wanted, &end);
         }
     }
-    printf("native_failure: %lu requests\n", fail_at - 1);
+    printf("coroutine_failure: %lu requests\n", fail_at - 1);
     CHECK(fail_at > 5 && fail_at < 1000);
     CHECK(aborted <= 1);
 }
@@ -552,7 +552,7 @@ int main(int argc, char **argv)
         }
         for (with_message = 0; with_message < 2; with_message++)
             PASSES(no_mapping_left);
-        return check_result("native_failure mappings");
+        return check_result("coroutine_failure mappings");
     }
 #else
     (void)argc, (void)argv;
@@ -562,5 +562,5 @@ int main(int argc, char **argv)
 #if SHARE_STACKS
     refused_cancellations();
 #endif
-    return check_result("native_failure");
+    return check_result("coroutine_failure");
 }
