@@ -42,7 +42,7 @@
  * For the running coroutine this is its resumer's context in the thread record. For a coroutine that waits for one that
  * it resumed, it is the context that this resume saved. For all others it is a context of zeros: a return address of
  * NULL is the end of the stack. It is also zeros for a coroutine that runs on another thread than the one where it
- * began, because no switch records that, and for one whose resumer's frames are saved.
+ * began, because no switch records that, and while the resumer's frames are saved.
  *
  * Valgrind reads expressions in unwind tables without branches, dup, swap and over. So the expression is
  *   aco__resumer_context + (unwind_parent - aco__resumer_context) * (owner == running)
