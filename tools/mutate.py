@@ -20,8 +20,8 @@ Verdicts: killed; timeout (counts as killed); survived; same (the compiler makes
 on this platform); does-not-compile. The last two are not counted: `run` goes on until N others have a verdict.
 
 A tree of its own and an incremental build, both in --folder, serve all mutants. Tests run in the order of their speed,
-in growing batches, and only those with a program that the mutant changes. Each batch builds its own programs, so that
-a mutant that dies early costs little even in a header.
+in growing batches; quick tests that are named like the mutant's file come first. Only tests with a program that the
+mutant changes run. Each batch builds its own programs, so that a mutant that dies early costs little even in a header.
 """
 import argparse
 import collections
@@ -40,7 +40,9 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FLAGS = ['-DCMAKE_BUILD_TYPE=None', '-DCMAKE_C_FLAGS=-O2 -g', '-DCMAKE_CXX_FLAGS=-O2 -g']
 TIERS = {'check': ['-L', '^fast$'], 'wide': []}  # the arguments of ctest in a build with FLAGS
-BATCHES = [4, 12, 36]  # how many tests at once; then the rest
+BATCHES = [4, 12, 36]  # how many tests at once; then the last number again and again,
+BATCH_SECONDS = 10     # or fewer, since ctest begins with the slowest of a batch
+QUICK = 2              # seconds; quick tests that are named like the mutant's file come first
 
 Mutant = collections.namedtuple('Mutant', 'id file line function operator before after start end')
 
@@ -489,17 +491,25 @@ class Workshop:
             log.seek(0)
             return status, log.read()
 
-    def batches(self):
-        """Lists of tests: those with programs by their speed, growing; then those that build something themselves."""
-        with_programs = [name for name in self.tests if self.tests[name][1]]
-        names = sorted(with_programs, key=lambda name: self.tests[name][0])
-        for size in [*BATCHES, len(names)]:
-            if names:
-                yield names[:size]
-            names = names[size:]
-        scripts = [name for name in self.tests if not self.tests[name][1]]
-        if scripts:
-            yield scripts
+    def batches(self, file):
+        """Lists of tests in the order of their speed, those with programs first; the rest build their own."""
+        words = file.split('.')[0].split('/')[1:]
+
+        def order(name):
+            seconds, programs = self.tests[name]
+            is_near = seconds < QUICK and any(word in name for word in words)
+            return not programs, not is_near, seconds
+
+        sizes, batch, total = list(BATCHES), [], 0
+        for name in sorted(self.tests, key=order):
+            seconds, programs = self.tests[name]
+            is_full = len(batch) == sizes[0] or total + seconds > BATCH_SECONDS
+            if batch and (is_full or bool(programs) != bool(self.tests[batch[0]][1])):
+                yield batch
+                batch, total, sizes = [], 0, sizes[1:] or sizes
+            batch.append(name)
+            total += seconds
+        yield batch
 
     def test(self, names):
         """("killed", a test that fails); ("timeout", those that ran at the time limit); None: all pass."""
@@ -508,19 +518,19 @@ class Workshop:
         status, log = self.run_ctest(['--stop-on-failure', '-R', pattern], limit)
         if status == 0:
             return None
-        failed = re.search(r'Test +#\d+: (\S+) \.*\*\*\*', log)
+        failed = re.search(r'Test +#\d+: (\S+) \..*\*\*\*', log)
         if failed and status is not None:
             return 'killed', failed[1]
         ended = set(re.findall(r'Test +#\d+: (\S+) \.', log))
         running = [name for name in re.findall(r'Start +\d+: (\S+)', log) if name not in ended]
         return 'timeout', ' '.join(running)
 
-    def judge(self):
-        """(verdict, test) of the tree as it is."""
+    def judge(self, file):
+        """(verdict, test) of the tree, in which `file` has a mutant."""
         has_changed = False
         if self.needs_no_work():
             return 'same', None
-        for names in self.batches():
+        for names in self.batches(file):
             programs = sorted({path for name in names for path in self.tests[name][1]})
             if not self.builds(programs or ['all']):
                 return 'does-not-compile', None
@@ -601,7 +611,7 @@ def take(args, workshop, mutant):
     text, begin = read(ROOT, mutant.file), time.monotonic()
     workshop.write(mutant.file, text[:mutant.start] + mutant.after + text[mutant.end:])
     try:
-        verdict, by = workshop.judge_by(args.command, args.limit) if args.command else workshop.judge()
+        verdict, by = workshop.judge_by(args.command, args.limit) if args.command else workshop.judge(mutant.file)
     finally:
         workshop.write(mutant.file, text)
     seconds = round(time.monotonic() - begin, 1)
