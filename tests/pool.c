@@ -75,7 +75,7 @@ static void options(void)
         CHECK_EQ(aco_pool_destroy(pool), 0);
     }
     FAILS(aco_pool_destroy(NULL), -1, EINVAL, "aco_pool_destroy", NULL, "NULL");
-    FAILS(aco_pool_stats(NULL, NULL), -1, EINVAL, "aco_pool_stats", NULL, "no place");
+    FAILS(aco_pool_stats(NULL, NULL), -1, EINVAL, "aco_pool_stats", NULL, "result pointer is NULL");
     CHECK_EQ(aco_pool_stats(NULL, &s), 0);
 }
 

@@ -28,7 +28,7 @@ if(CMAKE_C_FLAGS MATCHES "-fsanitize=address")
   seeded(asan abandoned "LeakSanitizer: detected memory leaks.* in holds " private share)
   add_test(NAME sanitizers.asan.said_once COMMAND ${seeded} lives)
   set_tests_properties(sanitizers.asan.said_once PROPERTIES
-                       PASS_REGULAR_EXPRESSION "has a stack of its own, of the same size"
+                       PASS_REGULAR_EXPRESSION "has its own stack of the same size"
                        FAIL_REGULAR_EXPRESSION "has a stack of its own.*has a stack of its own")
 elseif(CMAKE_C_FLAGS MATCHES "-fsanitize=thread")
   seeded(tsan race "data race.* race " share generator in-stack task threads)

@@ -14,7 +14,7 @@ static void *locks(void *arg)
         CHECK(s->mutex.owner == aco_get_co());
         CHECK_EQ(s->inside++, 0);
         say(name);
-        FAILS(aco_mutex_lock(&s->mutex), -1, EDEADLK, "aco_mutex_lock", aco_get_co(), "before");
+        FAILS(aco_mutex_lock(&s->mutex), -1, EDEADLK, "aco_mutex_lock", aco_get_co(), "already locked");
         aco_task_yield();
         aco_task_yield();
         s->inside--;
