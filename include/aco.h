@@ -2,55 +2,61 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Coroutines. A coroutine is a function with its own stack. It can suspend itself at any depth of calls and is later resumed there.
- * aco_new() makes one, aco_send() resumes it, aco_yield_value() suspends it and returns to its resumer. Any coroutine can resume
- * any suspended one, and so can the root context: the thread's own flow of control, outside of all coroutines. libaco calls that
- * one the main coroutine; main coroutine objects, which its calls need, stand for it.
+ * Coroutines. A coroutine is a function with its own stack. It can suspend itself at any depth of calls and is later
+ * resumed there. aco_new() makes one, aco_send() resumes it, aco_yield_value() suspends it and returns to its resumer.
+ * Any coroutine can resume any suspended one, and so can the root context: the thread's own flow of control, outside of
+ * all coroutines. libaco calls that one the main coroutine; main coroutine objects, which its calls need, stand for it.
  *
- * Stacks. By default a coroutine has a private stack, and a switch copies nothing. Several coroutines can run on one share stack
- * instead. Then only one of them has its frames there; when another one is resumed, the library copies the live bytes of the first
- * to its save area.
+ * Stacks. By default a coroutine has a private stack, and a switch copies nothing. Several coroutines can run on one
+ * share stack instead. Then only one of them has its frames there; when another one is resumed, the library copies the
+ * live bytes of the first to its save area.
  *
- * Threads. A coroutine runs on the thread that resumes it. One with a private stack may be resumed by any thread, by one thread at a
- * time; hand it over with a lock or an atomic variable. A share stack and its coroutines belong to one thread: the one that first
- * resumes a coroutine on it. While another thread runs a coroutine, use it only in calls marked "Any thread".
- * If a thread ends inside a coroutine (pthread_exit(), pthread_cancel()), the frames of that coroutine are unwound; the frames of its
- * resumers are not. Afterwards that coroutine may only be destroyed.
+ * Threads. A coroutine runs on the thread that resumes it. One with a private stack may be resumed by any thread, by
+ * one thread at a time; hand it over with a lock or an atomic variable. A share stack and its coroutines belong to one
+ * thread: the one that first resumes a coroutine on it. While another thread runs a coroutine, use it only in calls
+ * marked "Any thread". If a thread ends inside a coroutine (pthread_exit(), pthread_cancel()), the frames of that
+ * coroutine are unwound; the frames of its resumers are not. Afterwards that coroutine may only be destroyed.
  *
  * Signals. Not async-signal-safe: a handler that interrupted a call of this library must not call the library.
  *
- * Memory. Save areas grow on demand. Without memory a resume fails; a yield to a resumer on the same share stack aborts the process.
+ * Memory. Save areas grow on demand. Without memory a resume fails; a yield to a resumer on the same share stack aborts
+ * the process.
  *
- * Errors. A call of our own API that fails changes nothing. It returns -1, NULL or ACO_ERROR, sets errno, and explains itself in
- * aco_error_message(). Where ENOMEM is documented, EAGAIN can come instead: the kernel's limit on mappings is reached, and the
- * message names it. libaco's calls do what they promise or abort the process with such a message on stderr, after "acorn: ".
- * Every build checks:
- *   - that the coroutine is not NULL, has not ended, is not running, is not resuming another one, is no main coroutine object;
+ * Errors. A call of our own API that fails changes nothing. It returns -1, NULL or ACO_ERROR, sets errno, and explains
+ * itself in aco_error_message(). Where ENOMEM is documented, EAGAIN can come instead: the kernel's limit on mappings is
+ * reached, and the message names it. libaco's calls do what they promise or abort the process with such a message on
+ * stderr, after "acorn: ". Every build checks:
+ *   - that the coroutine is not NULL, has not ended, is not running, is not resuming another one, is no main coroutine
+ *     object;
  *   - that a coroutine runs when one yields, exits or asks for its argument, and that none destroys itself;
- *   - that a coroutine is not used after its destruction, as long as its memory is neither used again nor returned to the system;
- *   - that a share stack has no started, unended coroutine when it is destroyed, and has not overflowed when its bytes are copied,
- *     when a coroutine on it ends and when it is destroyed;
+ *   - that a coroutine is not used after its destruction, as long as its memory is neither used again nor returned to
+ *     the system;
+ *   - that a share stack has no started, unended coroutine when it is destroyed, and has not overflowed when its bytes
+ *     are copied, when a coroutine on it ends and when it is destroyed;
  *   - that the entry function of aco_create() does not return;
- *   - when a coroutine on a share stack is first resumed, and when its frames are copied, that the thread is the right one.
+ *   - when a coroutine on a share stack is first resumed, and when its frames are copied, that the thread is the right
+ *     one.
  * A debug build also checks:
  *   - at every resume, that the thread is the right one;
  *   - at every yield, that the stack has not overflowed;
- *   - at both, that no unit with ACO_CONFIG_SHARE_FPU_MXCSR_ENV switches a coroutine with a floating-point environment of its own.
- * A release build does not notice that the wrong thread resumes a coroutine whose frames are on its share stack. No build notices
- * two threads that resume one coroutine at the same time. A unit is a debug build if it defines ACO_DEBUG to 1, or
- * if it does not define ACO_DEBUG, does not define NDEBUG and is compiled without optimisation. Debug and release units can be
- * linked together.
+ *   - at both, that no unit with ACO_CONFIG_SHARE_FPU_MXCSR_ENV switches a coroutine with a floating-point environment
+ *     of its own.
+ * A release build does not notice that the wrong thread resumes a coroutine whose frames are on its share stack. No
+ * build notices two threads that resume one coroutine at the same time. A unit is a debug build if it defines ACO_DEBUG
+ * to 1, or if it does not define ACO_DEBUG, does not define NDEBUG and is compiled without optimisation. Debug and
+ * release units can be linked together.
  *
  * Options: macros to define before this header is included.
- *   ACO_CONFIG_SHARE_FPU_MXCSR_ENV   All coroutines share one floating-point environment (x87 control word, MXCSR). Faster, and
- *                                    right if no coroutine changes rounding, precision, exception masks or flush-to-zero. Define
- *                                    it for all units of a program or for none. aco_new() has this choice for each coroutine
- *   ACO_CONFIG_UCONTEXT              Switch by the C library's <ucontext.h>, for architectures without a file in aco/arch/. The
- *                                    library must be built with it too. Slow, and frames become large
+ *   ACO_CONFIG_SHARE_FPU_MXCSR_ENV   All coroutines share one floating-point environment (x87 control word, MXCSR).
+ *                                    Faster, and right if no coroutine changes rounding, precision, exception masks or
+ *                                    flush-to-zero. Define it for all units of a program or for none. aco_new() has
+ *                                    this choice for each coroutine
+ *   ACO_CONFIG_UCONTEXT              Switch by the C library's <ucontext.h>, for architectures without a file in
+ *                                    aco/arch/. The library must be built with it too. Slow, and frames become large
  *   ACO_CONFIG_NO_CFI                No unwind directives in the inline assembly (docs/debugging.md)
- *   ACO_CONFIG_NO_INLINE             Call the exported functions instead of inline code; the header then has no assembly. They
- *                                    check what a release build checks and serve every coroutine, with a floating-point
- *                                    environment of its own or without */
+ *   ACO_CONFIG_NO_INLINE             Call the exported functions instead of inline code; the header then has no
+ *                                    assembly. They check what a release build checks and serve every coroutine, with a
+ *                                    floating-point environment of its own or without */
 #ifndef ACO_H
 #define ACO_H
 
@@ -74,16 +80,16 @@ typedef struct aco_s aco_t;                         /* a coroutine */
 typedef struct aco_share_stack_s aco_share_stack_t; /* a stack */
 typedef struct aco_pool_s aco_pool_t;               /* a pool of private stacks: aco/pool.h */
 
-/* ---- Life: new, restart, destroy ---------------------------------------------------------------------------------------- */
+/* ---- Life: new, restart, destroy --------------------------------------------------------------------------------- */
 
 /* An entry function for aco_new(). Its return value is the coroutine's result. */
 typedef void *(*aco_function_t)(void *arg);
 
-/* How to make a coroutine. Initialise it with {0} and set what you need: 0 in a field stands for the default, and so does NULL for
- * the whole. Later versions turn reserved fields into options. */
+/* How to make a coroutine. Initialise it with {0} and set what you need: 0 in a field stands for the default, and so
+ * does NULL for the whole. Later versions turn reserved fields into options. */
 typedef struct aco_options_s {
-    size_t stack_size;        /* of its private stack, in bytes. Rounded up to a power of two (4 KiB to 8 MiB); above that, to the
-                                 page size. 0: 256 KiB */
+    size_t stack_size;        /* bytes of its private stack. Rounded up to a power of two (4 KiB to 8 MiB); above that, to
+                                 the page size. 0: 256 KiB */
     aco_share_stack_t *stack; /* run on this share stack instead of a private one */
     size_t save_size;         /* with `stack`: bytes to reserve for its save area. 0: 64 */
     const char *name;         /* for aco_name(). Copied, at most ACO_NAME_SIZE - 1 bytes */
@@ -97,8 +103,8 @@ enum {
     ACO_OWN_FP = 1,         /* keep a floating-point environment of its own: the default. A unit that is compiled with
                                ACO_CONFIG_SHARE_FPU_MXCSR_ENV cannot ask for it (EINVAL) */
     ACO_SHARED_FP = 2,      /* share the resumer's environment: faster */
-    ACO_OWN_EXCEPTIONS = 4, /* C++: keep the exceptions that are being handled apart. The coroutine can then be suspended inside a
-                               catch block while others are inside theirs. Its switches are slower */
+    ACO_OWN_EXCEPTIONS = 4, /* C++: keep the exceptions that are being handled apart. The coroutine can then be
+                               suspended inside a catch block while others are inside theirs. Its switches are slower */
     ACO_NO_GUARD = 8,       /* no guard page below its private stack */
     ACO_DETACHED = 16,      /* for aco_spawn() only (aco/scheduler.h): nobody joins the task */
     ACO_NAME_SIZE = 32
@@ -108,54 +114,57 @@ enum {
 #define ACO_ERROR ((void *)&aco_error_mark)
 extern ACO_API char aco_error_mark;
 
-/* Makes a coroutine, which runs fn(arg) when it is first resumed. `opts` may be NULL and is not kept. The caller owns the coroutine
- * and destroys it. The thread needs no preparation. NULL and errno: EINVAL (`fn` is NULL, an option is out of bounds), ENOMEM,
- * EAGAIN (a limit of the kernel or of the pool is reached; the message names it), ENOTSUP (the thread has a shadow stack that the
- * library cannot switch: docs/platforms.md). Any thread. */
+/* Makes a coroutine, which runs fn(arg) when it is first resumed. `opts` may be NULL and is not kept. The caller owns
+ * the coroutine and destroys it. The thread needs no preparation. NULL and errno: EINVAL (`fn` is NULL, an option is
+ * out of bounds), ENOMEM, EAGAIN (a limit of the kernel or of the pool is reached; the message names it), ENOTSUP (the
+ * thread has a shadow stack that the library cannot switch: docs/platforms.md). Any thread. */
 ACO__CALL aco_t *aco_new(aco_function_t fn, void *arg, const aco_options_t *opts);
 
-/* Makes a coroutine of aco_new() as new; it must be done, or never resumed. It keeps its stack, name and options, and loses its slot
- * and its coroutine-local values. 0, or -1 and errno: EINVAL (NULL, or made by aco_create()), EBUSY (not done), ESRCH (destroyed). */
+/* Makes a coroutine of aco_new() as new; it must be done, or never resumed. It keeps its stack, name and options, and
+ * loses its slot and its coroutine-local values. 0, or -1 and errno: EINVAL (NULL, or made by aco_create()), EBUSY (not
+ * done), ESRCH (destroyed). */
 ACO_API int aco_restart(aco_t *co, aco_function_t fn, void *arg);
 
-/* Frees a coroutine: control block, save area and private stack; not a share stack. Also frees a main coroutine object. Nothing that
- * the frames of a suspended coroutine hold is released: no deferred call and no destructor runs. Call aco_cancel() first where they
- * must run; a debug build warns once on stderr. A coroutine that destroys itself aborts the process. Any thread, while no other
- * thread uses the coroutine; a main coroutine object, its own thread. */
+/* Frees a coroutine: control block, save area and private stack; not a share stack. Also frees a main coroutine object.
+ * Nothing that the frames of a suspended coroutine hold is released: no deferred call and no destructor runs. Call
+ * aco_cancel() first where they must run; a debug build warns once on stderr. A coroutine that destroys itself aborts
+ * the process. Any thread, while no other thread uses the coroutine; a main coroutine object, its own thread. */
 ACO__CALL void aco_destroy(aco_t *co);
 
-/* ---- Switching ---------------------------------------------------------------------------------------------------------- */
+/* ---- Switching --------------------------------------------------------------------------------------------------- */
 
-/* Resumes `co`: runs it until it yields, returns or exits. The caller is its resumer from now on. `co`'s aco_yield_value() returns
- * `value`. The first value has no yield to return from, so it is ignored; a debug build warns if it is not NULL. Returns what the
- * coroutine yielded, or its result: aco_state() and is_end tell which. ACO_ERROR and errno: EINVAL (NULL, a main coroutine object),
- * ESRCH (done or destroyed), EBUSY (running, or resuming another one), EPERM (it belongs to another thread), ENOMEM. */
+/* Resumes `co`: runs it until it yields, returns or exits. The caller is its resumer from now on. `co`'s
+ * aco_yield_value() returns `value`. The first value has no yield to return from, so it is ignored; a debug build warns
+ * if it is not NULL. Returns what the coroutine yielded, or its result: aco_state() and is_end tell which. ACO_ERROR
+ * and errno: EINVAL (NULL, a main coroutine object), ESRCH (done or destroyed), EBUSY (running, or resuming another
+ * one), EPERM (it belongs to another thread), ENOMEM. */
 ACO__CALL void *aco_send(aco_t *co, void *value);
 
-/* Suspends the running coroutine; its resumer's aco_send() returns `value`. Returns the value of the aco_send() that resumes it, or
- * NULL if another call does. ACO_ERROR and errno EPERM: no coroutine is running. */
+/* Suspends the running coroutine; its resumer's aco_send() returns `value`. Returns the value of the aco_send() that
+ * resumes it, or NULL if another call does. ACO_ERROR and errno EPERM: no coroutine is running. */
 ACO__CALL void *aco_yield_value(void *value);
 
-/* Suspends the running coroutine and runs `co` in its place: `co` takes over its resumer, and yields to it. Returns 0 when the caller
- * is resumed; at once if `co` is the caller. -1 and errno: as aco_send(); also EPERM if no coroutine is running, if the running one
- * is a task (aco/scheduler.h) or in its cleanup, or if one of the two has ACO_OWN_EXCEPTIONS and the other does not. */
+/* Suspends the running coroutine and runs `co` in its place: `co` takes over its resumer, and yields to it. Returns 0
+ * when the caller is resumed; at once if `co` is the caller. -1 and errno: as aco_send(); also EPERM if no coroutine is
+ * running, if the running one is a task (aco/scheduler.h) or in its cleanup, or if one of the two has
+ * ACO_OWN_EXCEPTIONS and the other does not. */
 ACO__CALL int aco_yield_to(aco_t *co);
 
-/* Starts to load what a resume of `co` will touch: the control block; on a share stack, also up to 200 bytes of the save area behind
- * it. For a loop that resumes many coroutines in an order of its own: call it about eight resumes ahead. It waits for nothing and
- * reads nothing, so `co` may be anything. */
+/* Starts to load what a resume of `co` will touch: the control block; on a share stack, also up to 200 bytes of the
+ * save area behind it. For a loop that resumes many coroutines in an order of its own: call it about eight resumes
+ * ahead. It waits for nothing and reads nothing, so `co` may be anything. */
 ACO__CALL void aco_prefetch(const aco_t *co);
 
-/* The second step, about four resumes ahead: reads the control block, which should have arrived by now, and starts to load the
- * innermost frame or the rest of the save area. It pays off if coroutines return to values on a private stack or have a large save
- * area; otherwise it only costs. `co` must be a coroutine that was not destroyed. */
+/* The second step, about four resumes ahead: reads the control block, which should have arrived by now, and starts to
+ * load the innermost frame or the rest of the save area. It pays off if coroutines return to values on a private stack
+ * or have a large save area; otherwise it only costs. `co` must be a coroutine that was not destroyed. */
 ACO__CALL void aco_prefetch_stack(const aco_t *co);
 
-/* ---- State -------------------------------------------------------------------------------------------------------------- */
+/* ---- State ------------------------------------------------------------------------------------------------------- */
 
 typedef enum aco_state_e {
     ACO_STATE_READY,     /* never resumed */
-    ACO_STATE_RUNNING,   /* on the calling thread. If another thread runs it, it looks suspended; until its first yield, ready */
+    ACO_STATE_RUNNING,   /* on the calling thread. A coroutine that another thread runs looks suspended, or ready */
     ACO_STATE_RESUMING,  /* waits for a coroutine that it resumed */
     ACO_STATE_SUSPENDED, /* has yielded */
     ACO_STATE_DONE       /* has returned or exited, or was cancelled */
@@ -164,15 +173,16 @@ typedef enum aco_state_e {
 /* What `co`, not NULL, is doing. A main coroutine object is running or resuming. */
 ACO_API aco_state_t aco_state(const aco_t *co);
 
-/* The result of a coroutine that is done: what its entry function returned, or NULL after aco_exit() or aco_cancel(). ACO_ERROR and
- * errno: EINVAL (NULL), EBUSY (not done), ESRCH (destroyed). */
+/* The result of a coroutine that is done: what its entry function returned, or NULL after aco_exit() or aco_cancel().
+ * ACO_ERROR and errno: EINVAL (NULL), EBUSY (not done), ESRCH (destroyed). */
 ACO_API void *aco_result(const aco_t *co);
 
 /* 1 if the calling thread runs no coroutine, 0 if it runs one. */
 ACO__CALL int aco_is_in_main_co(void);
 
-/* The bounds of the stack that `co` runs on: from *lo up to, not including, *hi. On a share stack the frames of a suspended coroutine
- * may be in its save area instead. 0, or -1 and errno EINVAL (NULL, a main coroutine object). Any thread. */
+/* The bounds of the stack that `co` runs on: from *lo up to, not including, *hi. On a share stack the frames of a
+ * suspended coroutine may be in its save area instead. 0, or -1 and errno EINVAL (NULL, a main coroutine object). Any
+ * thread. */
 ACO_API int aco_stack_bounds(const aco_t *co, void **lo, void **hi);
 
 /* The name of `co`, or "". The string lives as long as the coroutine. */
@@ -181,50 +191,53 @@ ACO_API const char *aco_name(const aco_t *co);
 /* Gives `co` a name; keeps at most ACO_NAME_SIZE - 1 bytes. 0, or -1 and errno EINVAL, ENOMEM. */
 ACO_API int aco_set_name(aco_t *co, const char *name);
 
-/* Calls visit(co, arg) for every coroutine that the calling thread made and that was not destroyed, in no particular order. It also
- * visits those of ended threads whose memory this thread took over. If `visit` returns something other than 0, stops and returns it;
- * else returns 0. `visit` must not make, resume or destroy coroutines. */
+/* Calls visit(co, arg) for every coroutine that the calling thread made and that was not destroyed, in no particular
+ * order. It also visits those of ended threads whose memory this thread took over. If `visit` returns something other
+ * than 0, stops and returns it; else returns 0. `visit` must not make, resume or destroy coroutines. */
 ACO_API int aco_each(int (*visit)(aco_t *co, void *arg), void *arg);
 
-/* ---- Cleanup: defer, cancel, exit --------------------------------------------------------------------------------------- */
+/* ---- Cleanup: defer, cancel, exit -------------------------------------------------------------------------------- */
 
-/* Calls fn(arg) when the running coroutine ends: by returning, by aco_exit() or by aco_cancel(). The call that was deferred last
- * comes first; all run on the coroutine's stack. aco_cancel() runs the call together with the frame of the function that deferred it
- * (an inlined function counts as its caller; on i386, a call from another language may count as a function that the caller calls).
- * `fn` must not yield, throw or end the coroutine; if it defers a call, that one is next. 0, or -1 and errno: EPERM (no coroutine is
- * running), EINVAL, ENOMEM. */
+/* Calls fn(arg) when the running coroutine ends: by returning, by aco_exit() or by aco_cancel(). The call that was
+ * deferred last comes first; all run on the coroutine's stack. aco_cancel() runs the call together with the frame of
+ * the function that deferred it (an inlined function counts as its caller; on i386, a call from another language may
+ * count as a function that the caller calls). `fn` must not yield, throw or end the coroutine; if it defers a call,
+ * that one is next. 0, or -1 and errno: EPERM (no coroutine is running), EINVAL, ENOMEM. */
 ACO__CALL int aco_defer(void (*fn)(void *), void *arg);
 
-/* Removes the last deferred call, and makes it now if `call` is not 0. Use it before the function that deferred the call returns.
- * During cleanup it removes the call that is due next. 0, or -1 and errno: EPERM (no coroutine is running), ENOENT (none deferred). */
+/* Removes the last deferred call, and makes it now if `call` is not 0. Use it before the function that deferred the
+ * call returns. During cleanup it removes the call that is due next. 0, or -1 and errno: EPERM (no coroutine is
+ * running), ENOENT (none deferred). */
 ACO_API int aco_defer_pop(int call);
 
-/* Ends a coroutine. A suspended one is resumed to unwind its stack, from the innermost frame outward. For each frame run first the
- * calls deferred in it, the last one first, then its C++ destructors, if it has unwind tables; a cleanup attribute in C counts as a
- * destructor under -fexceptions. The unwinder needs about 8 KiB of free stack. Then the coroutine is done. One that was never resumed
- * becomes done and runs nothing. One that is done stays so. Cleanup may resume other coroutines; a yield in it aborts the process, and
- * aco_yield_to() fails. 0, or -1 and errno: EINVAL (NULL, a main coroutine object), ESRCH (destroyed), EBUSY (running, or resuming
- * another one), EPERM (it belongs to another thread), ENOMEM. */
+/* Ends a coroutine. A suspended one is resumed to unwind its stack, from the innermost frame outward. For each frame
+ * run first the calls deferred in it, the last one first, then its C++ destructors, if it has unwind tables; a cleanup
+ * attribute in C counts as a destructor under -fexceptions. The unwinder needs about 8 KiB of free stack. Then the
+ * coroutine is done. One that was never resumed becomes done and runs nothing. One that is done stays so. Cleanup may
+ * resume other coroutines; a yield in it aborts the process, and aco_yield_to() fails. 0, or -1 and errno: EINVAL
+ * (NULL, a main coroutine object), ESRCH (destroyed), EBUSY (running, or resuming another one), EPERM (it belongs to
+ * another thread), ENOMEM. */
 ACO_API int aco_cancel(aco_t *co);
 
-/* Ends the running coroutine: makes the deferred calls, sets is_end, and returns to its resumer. Unwinds nothing: no destructor of a
- * frame runs. */
+/* Ends the running coroutine: makes the deferred calls, sets is_end, and returns to its resumer. Unwinds nothing: no
+ * destructor of a frame runs. */
 ACO_API __attribute__((noreturn)) void aco_exit(void);
 
 /* aco_exit() for a caller that knows the running coroutine. */
 ACO_API __attribute__((noreturn)) void aco_exit1(aco_t *co);
 
-/* ---- Coroutine-local storage -------------------------------------------------------------------------------------------- */
+/* ---- Coroutine-local storage ------------------------------------------------------------------------------------- */
 
-/* The slot: one pointer for each coroutine besides `arg`, NULL at first. NULL for `co` means the running coroutine, or the root
- * context if none is running. aco_set_slot(): 0, or -1 and errno ENOMEM. */
+/* The slot: one pointer for each coroutine besides `arg`, NULL at first. NULL for `co` means the running coroutine, or
+ * the root context if none is running. aco_set_slot(): 0, or -1 and errno ENOMEM. */
 ACO_API void *aco_slot(const aco_t *co);
 ACO_API int aco_set_slot(aco_t *co, void *p);
 
-/* Keys for values of which each coroutine has its own; at most ACO_KEYS at a time. When a coroutine ends, `destructor` (or NULL) is
- * called with each value that is not NULL: on the coroutine's stack, after the deferred calls, in no particular order, and up to four
- * times while destructors set values again. Values of the root context are destroyed when the thread ends. Destroying a coroutine
- * that has not ended calls no destructor. 0, or -1 and errno: EAGAIN (no key left), EINVAL (not a key). Any thread. */
+/* Keys for values of which each coroutine has its own; at most ACO_KEYS at a time. When a coroutine ends, `destructor`
+ * (or NULL) is called with each value that is not NULL: on the coroutine's stack, after the deferred calls, in no
+ * particular order, and up to four times while destructors set values again. Values of the root context are destroyed
+ * when the thread ends. Destroying a coroutine that has not ended calls no destructor. 0, or -1 and errno: EAGAIN (no
+ * key left), EINVAL (not a key). Any thread. */
 typedef struct aco_key_s {
     uint32_t index, generation;
 } aco_key_t;
@@ -234,14 +247,15 @@ ACO_API int aco_key_create(aco_key_t *key, void (*destructor)(void *));
 /* Calls no destructor: release the values first. */
 ACO_API int aco_key_delete(aco_key_t key);
 
-/* The value of the running coroutine, or of the root context if none is running. NULL: no value was set, or not a key. */
+/* The value of the running coroutine, or of the root context if none is running. NULL: no value was set, or not a key.
+ * */
 ACO_API void *aco_get_local(aco_key_t key);
 /* 0, or -1 and errno EINVAL (not a key), ENOMEM. */
 ACO_API int aco_set_local(aco_key_t key, void *value);
 
-/* Declares a coroutine-local variable, at file scope: after ACO_LOCAL(int, counter); *counter() is the running coroutine's own counter,
- * or the root context's, 0 at first. The name is local to the unit. The memory is freed with the coroutine and aligned as malloc()
- * aligns. Do not keep the address in another coroutine. Aborts without memory. */
+/* Declares a coroutine-local variable, at file scope: after ACO_LOCAL(int, counter); *counter() is the running
+ * coroutine's own counter, or the root context's, 0 at first. The name is local to the unit. The memory is freed with
+ * the coroutine and aligned as malloc() aligns. Do not keep the address in another coroutine. Aborts without memory. */
 #define ACO_LOCAL(type, name)                                                                                          \
     static __attribute__((unused)) type *name(void)                                                                    \
     {                                                                                                                  \
@@ -250,23 +264,24 @@ ACO_API int aco_set_local(aco_key_t key, void *value);
     }                                                                                                                  \
     struct aco_s
 
-/* ---- Diagnostics and memory --------------------------------------------------------------------------------------------- */
+/* ---- Diagnostics and memory -------------------------------------------------------------------------------------- */
 
-/* Why the last failed call of this thread failed: "<call>: [coroutine <address>: ]<reason>"; "" if none has failed. The string lives
- * until the next failure. */
+/* Why the last failed call of this thread failed: "<call>: [coroutine <address>: ]<reason>"; "" if none has failed. The
+ * string lives until the next failure. */
 ACO_API const char *aco_error_message(void);
 
-/* Explains a stack overflow into a guard page before it ends the process: a line on stderr names the coroutine, the bounds of its
- * stack, and how to make it larger. Then the signal (SIGSEGV, SIGBUS) does what it did before this call. Each thread that runs
- * coroutines calls it: the handler needs an alternate signal stack, which the call makes if the thread has none. 0, or -1 and errno:
- * ENOMEM, EAGAIN, ENOSYS (Windows describes a fault on the stack where it happened, which has no room left). */
+/* Explains a stack overflow into a guard page before it ends the process: a line on stderr names the coroutine, the
+ * bounds of its stack, and how to make it larger. Then the signal (SIGSEGV, SIGBUS) does what it did before this call.
+ * Each thread that runs coroutines calls it: the handler needs an alternate signal stack, which the call makes if the
+ * thread has none. 0, or -1 and errno: ENOMEM, EAGAIN, ENOSYS (Windows describes a fault on the stack where it
+ * happened, which has no room left). */
 ACO_API int aco_explain_overflow(void);
 
-/* Where the library gets its memory; by default from mmap and malloc. Each function gets `ctx`. `map` returns `sz` zeroed bytes,
- * aligned to `align` (a power of two, at least the page size), in which mprotect() can set guard pages. `unmap` returns whole
- * mappings. `allocate` returns memory as malloc() does; `release` returns it. NULL from `map` and `allocate` means "no memory". The
- * functions must not call this library, and any thread may call them. Set it before the library's first use. 0, or -1 and errno:
- * EINVAL (a function is missing), EBUSY (too late). Any thread. */
+/* Where the library gets its memory; by default from mmap and malloc. Each function gets `ctx`. `map` returns `sz`
+ * zeroed bytes, aligned to `align` (a power of two, at least the page size), in which mprotect() can set guard pages.
+ * `unmap` returns whole mappings. `allocate` returns memory as malloc() does; `release` returns it. NULL from `map` and
+ * `allocate` means "no memory". The functions must not call this library, and any thread may call them. Set it before
+ * the library's first use. 0, or -1 and errno: EINVAL (a function is missing), EBUSY (too late). Any thread. */
 typedef struct aco_allocator_s {
     void *(*map)(size_t sz, size_t align, void *ctx);
     void (*unmap)(void *p, size_t sz, void *ctx);
@@ -284,41 +299,45 @@ ACO__CALL void *aco_mem_new(size_t sz);
 #define aco_assertptr(ptr)                                                                                             \
     ((aco_likely((ptr) != NULL)) ? ((void)0) : aco__assert_failed(#ptr " != NULL", __FILE__, __LINE__, __func__))
 #define aco_assertalloc_bool(b) ((aco_likely(b)) ? ((void)0) : aco__alloc_failed(__FILE__, __LINE__, __func__))
-#define aco_assertalloc_ptr(ptr) ((aco_likely((ptr) != NULL)) ? ((void)0) : aco__alloc_failed(__FILE__, __LINE__, __func__))
+#define aco_assertalloc_ptr(ptr)                                                                                       \
+    ((aco_likely((ptr) != NULL)) ? ((void)0) : aco__alloc_failed(__FILE__, __LINE__, __func__))
 
-/* ---- libaco's calls: share stacks, coroutines on them -------------------------------------------------------------------- */
+/* ---- libaco's calls: share stacks, coroutines on them ------------------------------------------------------------ */
 
 /* An entry function for aco_create(). It must end by aco_exit(), not by returning. */
 typedef void (*aco_cofuncp_t)(void);
 
-/* Prepares the calling thread for libaco's other calls. Its floating-point control words become those that new coroutines start
- * with. If a coroutine returns from its entry function, `last_word` (or NULL) is called on its stack, with aco_get_co() naming it;
- * then the process aborts. The default last word prints that as a line. */
+/* Prepares the calling thread for libaco's other calls. Its floating-point control words become those that new
+ * coroutines start with. If a coroutine returns from its entry function, `last_word` (or NULL) is called on its stack,
+ * with aco_get_co() naming it; then the process aborts. The default last word prints that as a line. */
 ACO_API void aco_thread_init(aco_cofuncp_t last_word);
 
-/* Makes a share stack of at least `sz` bytes; 0 means 2 MiB. Its `sz` is at least 4096 and, with a guard page, a multiple of the page
- * size. The guard page below it turns an overflow into SIGSEGV. Without one, an overflow is detected when the stack's bytes are next
- * copied. The caller owns the stack. Aborts when the system has no memory or no mapping left. Any thread. */
+/* Makes a share stack of at least `sz` bytes; 0 means 2 MiB. Its `sz` is at least 4096 and, with a guard page, a
+ * multiple of the page size. The guard page below it turns an overflow into SIGSEGV. Without one, an overflow is
+ * detected when the stack's bytes are next copied. The caller owns the stack. Aborts when the system has no memory or
+ * no mapping left. Any thread. */
 ACO_API aco_share_stack_t *aco_share_stack_new2(size_t sz, char guard_page_enabled);
 
 /* aco_share_stack_new2(sz, 1). */
 ACO_API aco_share_stack_t *aco_share_stack_new(size_t sz);
 
-/* Frees the stack. Every coroutine that was started on it must have ended or been destroyed, else the process aborts. Any thread,
- * while no other thread uses the stack. */
+/* Frees the stack. Every coroutine that was started on it must have ended or been destroyed, else the process aborts.
+ * Any thread, while no other thread uses the stack. */
 ACO_API void aco_share_stack_destroy(aco_share_stack_t *sstk);
 
 /* Makes a coroutine. If all arguments are NULL or 0: the thread's main coroutine object, which the others need. Else:
  *   main_co         the main coroutine object of the thread that will run it
  *   share_stack     the stack that it will run on. It must outlive the coroutine's last use, except its destruction
  *   save_stack_sz   bytes to reserve for its save area; 0 means 64. The area grows on demand. The best value is the
- *                   save_stack.max_cpsz of similar coroutines: an area that never grew lies right behind the control block
+ *                   save_stack.max_cpsz of similar coroutines: an area that never grew lies right behind the control
+ *                   block
  *   fp, arg         its entry function, and what aco_get_arg() returns there; `arg` may be NULL
  * The caller owns the coroutine and destroys it. Aborts without memory. Any thread. */
-ACO__CALL aco_t *aco_create(aco_t *main_co, aco_share_stack_t *share_stack, size_t save_stack_sz, aco_cofuncp_t fp, void *arg);
+ACO__CALL aco_t *aco_create(aco_t *main_co, aco_share_stack_t *share_stack, size_t save_stack_sz, aco_cofuncp_t fp,
+                            void *arg);
 
-/* Runs `co`, which has not ended, until it yields or exits. The caller is the root context of co->main_co's thread, or a coroutine on
- * that thread. */
+/* Runs `co`, which has not ended, until it yields or exits. The caller is the root context of co->main_co's thread, or
+ * a coroutine on that thread. */
 ACO__CALL void aco_resume(aco_t *co);
 
 /* Suspends the running coroutine; its resumer's aco_resume() returns. Returns when it is resumed. */
@@ -337,11 +356,11 @@ ACO__CALL void *aco_get_arg(void);
 /* 1 if `co` is a main coroutine object, else 0. */
 ACO__CALL int aco_is_main_co(const aco_t *co);
 
-/* Makes a coroutine of aco_create() as new, with another entry function and argument; it must have ended, or never been resumed. It
- * keeps its stack, its save area and its statistics, and loses its coroutine-local values. */
+/* Makes a coroutine of aco_create() as new, with another entry function and argument; it must have ended, or never been
+ * resumed. It keeps its stack, its save area and its statistics, and loses its coroutine-local values. */
 ACO_API void aco_reset(aco_t *co, aco_cofuncp_t fp, void *arg);
 
-/* ---- Fields that programs may read -------------------------------------------------------------------------------------- */
+/* ---- Fields that programs may read ------------------------------------------------------------------------------- */
 
 /* A save area: where a coroutine's live bytes are while another coroutine has its share stack. */
 typedef struct aco_save_stack_s {
@@ -362,23 +381,24 @@ struct aco_share_stack_s {
     /* internal */
     char aco__private;               /* it belongs to one coroutine and is freed with it */
     char aco__cacheable;             /* it has the default pool and size: threads cache some of these */
-    void *aco__top;                  /* the end of a coroutine's saved bytes: the address of the outermost return address */
+    void *aco__top;                  /* the end of a coroutine's saved bytes: where the outermost return address is */
     struct aco__thread *aco__thread; /* the thread that runs coroutines on it; NULL: none is started */
     union {
         aco_t *destroyed; /* of a share stack: coroutines that other threads destroyed, for this thread to free */
         aco_t *joiner;    /* of a task's stack: the task that joins it, or NULL */
     } aco__link;
-    struct aco__thread *const *aco__owner_thread; /* for unwinders: the thread on which its coroutine began; never NULL */
-    const struct aco__context *aco__resumer_context; /* for unwinders: the resumer of its coroutine, while that one waits for a
-                                                        coroutine that it resumed; never NULL */
+    /* For unwinders, never NULL: the thread on which its coroutine began; and the context of its coroutine's resumer,
+     * while that coroutine waits for one that it resumed. */
+    struct aco__thread *const *aco__owner_thread;
+    const struct aco__context *aco__resumer_context;
     union {
-        size_t started;    /* of a share stack: coroutines that were started on it and have neither ended nor been destroyed */
+        size_t started;    /* of a share stack: coroutines started on it that have neither ended nor been destroyed */
         size_t task_flags; /* of a task's stack: TASK_DETACHED, … */
     } aco__use;
     void *aco__map;                  /* the mapping: address and size */
     size_t aco__map_sz;
     struct aco__region *aco__region; /* the pool's region that it is part of, or NULL */
-    struct aco_share_stack_s *aco__instead_of; /* ASan: the share stack that one coroutine has this one instead of, or NULL */
+    struct aco_share_stack_s *aco__instead_of; /* ASan: the share stack that it replaces for one coroutine, or NULL */
     unsigned aco__registered;        /* Valgrind's number for it, or 0 */
 };
 
@@ -393,13 +413,13 @@ struct aco_s {
     void *arg;                      /* the argument of aco_create() or aco_new() */
     aco_cofuncp_t fp;               /* its entry function; NULL in a main coroutine object */
     /* A coroutine of aco_new() on a private stack ends here. */
-    aco_t *main_co;                 /* the main coroutine object of its thread; NULL in such an object and after aco_new() */
+    aco_t *main_co;                 /* its thread's main coroutine object; NULL in such an object and after aco_new() */
     aco_save_stack_t save_stack;
 };
 
 ACO__END_C
 
-/* ---- Internal from here on ---------------------------------------------------------------------------------------------- */
+/* ---- Internal from here on --------------------------------------------------------------------------------------- */
 
 #include "aco/calling_convention.h"
 #include "aco/detail/library.h"

@@ -1,4 +1,5 @@
-/* Generators: functions that produce one value after another for the loop that consumes them, at about the cost of a function call.
+/* Generators: functions that produce one value after another for the loop that consumes them, at about the cost of a
+ * function call.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -15,18 +16,19 @@
  *       printf("%ld\n", (long)(intptr_t)g.value);
  *   aco_generator_close(&g);
  *
- * Speed. Each side keeps the other side's stack pointer, frame pointer and resume address in local variables, in a tight loop even in
- * registers; a switch touches no control block. So keep aco_generator_t a local variable, pass its address only to the calls below, and
- * call aco_generate() in the generator's own function where speed matters most. Functions that it calls can get `y` and yield
- * from any depth; the cost of a value does not depend on the depth.
+ * Speed. Each side keeps the other side's stack pointer, frame pointer and resume address in local variables, in a
+ * tight loop even in registers; a switch touches no control block. So keep aco_generator_t a local variable, pass its
+ * address only to the calls below, and call aco_generate() in the generator's own function where speed matters most.
+ * Functions that it calls can get `y` and yield from any depth; the cost of a value does not depend on the depth.
  *
- * A generator has its own stack but is not a coroutine: to aco_get_co() and everything else that uses the running coroutine, it is a
- * function that the consumer calls. So a generator may aco_yield() for the coroutine that consumes it, if that one has a private
- * stack. On a share stack the process aborts, in debug builds at the yield, else when the coroutine's frames are saved. aco_defer()
- * fails in a generator. A generator runs in its consumer's floating-point environment.
+ * A generator has its own stack but is not a coroutine: to aco_get_co() and everything else that uses the running
+ * coroutine, it is a function that the consumer calls. So a generator may aco_yield() for the coroutine that consumes
+ * it, if that one has a private stack. On a share stack the process aborts, in debug builds at the yield, else when the
+ * coroutine's frames are saved. aco_defer() fails in a generator. A generator runs in its consumer's floating-point
+ * environment.
  *
- * Exceptions (C++). An exception that leaves the generator's function comes out of the call that was running it. The generator must
- * not be suspended inside a catch block while its consumer enters or leaves one.
+ * Exceptions (C++). An exception that leaves the generator's function comes out of the call that was running it. The
+ * generator must not be suspended inside a catch block while its consumer enters or leaves one.
  *
  * Threads. Any thread may consume a generator, one thread at a time. */
 #ifndef ACO_GENERATOR_H
@@ -54,21 +56,22 @@ typedef struct aco_yielder_s {
 
 typedef void aco_generator_function_t(ACO__GENERATOR_PARAMETERS, void *arg);
 
-/* ACO_GENERATOR(name, y, arg) { … } defines the static function `name` for aco_generator_open(). Its body has `aco_yielder_t *y` and
- * `void *arg`, the argument of aco_generator_open(). Returning ends the generator. */
+/* ACO_GENERATOR(name, y, arg) { … } defines the static function `name` for aco_generator_open(). Its body has
+ * `aco_yielder_t *y` and `void *arg`, the argument of aco_generator_open(). Returning ends the generator. */
 
-/* Makes a generator, suspended before its beginning. `opts` may be NULL or have stack_size, pool, name and ACO_NO_GUARD; every other
- * option must be 0. With NULL its stack has 256 KiB. 0, or -1 and errno as aco_new(). The caller closes it. */
+/* Makes a generator, suspended before its beginning. `opts` may be NULL or have stack_size, pool, name and
+ * ACO_NO_GUARD; every other option must be 0. With NULL its stack has 256 KiB. 0, or -1 and errno as aco_new(). The
+ * caller closes it. */
 ACO__FORCE_INLINE int aco_generator_open(aco_generator_t *g, aco_generator_function_t *function, void *arg,
                                          const aco_options_t *opts);
 
-/* Runs the generator until its next aco_generate(). 1: g->value is the new value. 0: finished, stack released; later calls also return
- * 0. */
+/* Runs the generator until its next aco_generate(). 1: g->value is the new value. 0: finished, stack released; later
+ * calls also return 0. */
 ACO__FORCE_INLINE int aco_generator_next(aco_generator_t *g);
 
-/* Ends the generator wherever it is suspended: unwinds its frames, so that C++ destructors and cleanup attributes run, and releases
- * its stack. The rules of aco_cancel() hold: they must not yield. Does nothing if the generator has ended, was closed, or is all
- * zeros. Aborts without memory. */
+/* Ends the generator wherever it is suspended: unwinds its frames, so that C++ destructors and cleanup attributes run,
+ * and releases its stack. The rules of aco_cancel() hold: they must not yield. Does nothing if the generator has ended,
+ * was closed, or is all zeros. Aborts without memory. */
 ACO__FORCE_INLINE void aco_generator_close(aco_generator_t *g);
 
 /* The same without unwinding, for a generator that has nothing to unwind. It costs nothing. */

@@ -15,20 +15,20 @@
  *   aco_in_stack_close(&g);
  *
  * What aco/generator.h says about generators holds here too, with these differences:
- *   - The function that opens a generator must also consume and close it. Therefore aco_in_stack_open() is a macro. Do not use it in a
- *     function that is inlined into its caller to open a generator for it: the compiler restores the stack pointer at the end of the
- *     inlined code, and the next call fails.
- *   - The generators of a thread must end in reverse order, and so must everything else that is put on the stack while one lives
- *     (alloca(), arrays of variable length). The calls for a generator that is not the innermost one fail.
+ *   - The function that opens a generator must also consume and close it. Therefore aco_in_stack_open() is a macro. Do
+ *     not use it in a function that is inlined into its caller to open a generator for it: the compiler restores the
+ *     stack pointer at the end of the inlined code, and the next call fails.
+ *   - The generators of a thread must end in reverse order, and so must everything else that is put on the stack while
+ *     one lives (alloca(), arrays of variable length). The calls for a generator that is not the innermost one fail.
  *   - A generator has as much stack as its consumer has left.
  *   - aco_yield() for the consumer's coroutine works on every kind of stack.
  *   - The consumer addresses its frame by the frame pointer, because the stack pointer is the generator's.
  *
- * aco_in_stack_open() aborts where it cannot work: in a function for which gcc keeps arguments of calls at the stack pointer (x86 with
- * -maccumulate-outgoing-args, which some -march options imply; other processors with more than 64 bytes of arguments on the stack), and
- * on a thread with a shadow stack, in a unit compiled for shadow stacks (docs/platforms.md).
- * Under ThreadSanitizer and MemorySanitizer, on Windows and with ACO_CONFIG_UCONTEXT the generator gets a stack of its own, and no call
- * fails. */
+ * aco_in_stack_open() aborts where it cannot work: in a function for which gcc keeps arguments of calls at the stack
+ * pointer (x86 with -maccumulate-outgoing-args, which some -march options imply; other processors with more than 64
+ * bytes of arguments on the stack), and on a thread with a shadow stack, in a unit compiled for shadow stacks
+ * (docs/platforms.md). Under ThreadSanitizer and MemorySanitizer, on Windows and with ACO_CONFIG_UCONTEXT the generator
+ * gets a stack of its own, and no call fails. */
 #ifndef ACO_IN_STACK_GENERATOR_H
 #define ACO_IN_STACK_GENERATOR_H
 
@@ -56,10 +56,12 @@ typedef void aco_in_stack_function_t(ACO__GENERATOR_PARAMETERS, struct aco__in_s
  *
  * aco_in_stack_open(g, function, arg) begins a generator below the frame of the calling function. */
 
-/* As aco_generator_next(); also -1 and errno EBUSY: something that was put on the stack after the generator is still there. */
+/* As aco_generator_next(); also -1 and errno EBUSY: something that was put on the stack after the generator is still
+ * there. */
 ACO__FORCE_INLINE int aco_in_stack_next(aco_in_stack_t *g);
 
-/* As aco_generator_close() and aco_generator_drop(); the generator's frames leave the stack. 0, or -1 and errno EBUSY. */
+/* As aco_generator_close() and aco_generator_drop(); the generator's frames leave the stack. 0, or -1 and errno EBUSY.
+ * */
 ACO__FORCE_INLINE int aco_in_stack_close(aco_in_stack_t *g);
 ACO__FORCE_INLINE int aco_in_stack_drop(aco_in_stack_t *g);
 

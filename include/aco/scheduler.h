@@ -18,34 +18,37 @@
  *   if (aco_run() != 0)
  *       error(aco_error_message());
  *
- * Tasks. Each thread has a scheduler, made when it spawns its first task. A task is a coroutine of type aco_t on a private stack; names,
- * slots, coroutine-local storage, aco_defer(), aco_exit() and aco_state() work for tasks too. Only the scheduler resumes a task:
- * aco_send(), aco_yield_to(), aco_cancel() and aco_restart() fail with EPERM for one, aco_resume() and aco_destroy() abort. A task may
- * make, resume and destroy other coroutines. A task that has ended is a coroutine that is done, until it is joined.
+ * Tasks. Each thread has a scheduler, made when it spawns its first task. A task is a coroutine of type aco_t on a
+ * private stack; names, slots, coroutine-local storage, aco_defer(), aco_exit() and aco_state() work for tasks too.
+ * Only the scheduler resumes a task: aco_send(), aco_yield_to(), aco_cancel() and aco_restart() fail with EPERM for
+ * one, aco_resume() and aco_destroy() abort. A task may make, resume and destroy other coroutines. A task that has
+ * ended is a coroutine that is done, until it is joined.
  *
- * Order. Runnable tasks stand in one queue, first in, first out. aco_run() runs the first one until it yields, waits or ends. A task that
- * yields goes to the end of the queue; so does a new task, and a task that is woken. Waking a task does not switch to it. Among tasks that
- * wait for the same thing, the one that came first is woken first and owns what it waited for from that moment: a mutex, a unit of a
- * semaphore or a value of a channel is handed over, and no other task can take it in between. A task that neither yields nor waits lets no
- * other task run.
+ * Order. Runnable tasks stand in one queue, first in, first out. aco_run() runs the first one until it yields, waits or
+ * ends. A task that yields goes to the end of the queue; so does a new task, and a task that is woken. Waking a task
+ * does not switch to it. Among tasks that wait for the same thing, the one that came first is woken first and owns what
+ * it waited for from that moment: a mutex, a unit of a semaphore or a value of a channel is handed over, and no other
+ * task can take it in between. A task that neither yields nor waits lets no other task run.
  *
- * Waiting. aco_join(), aco_park(), aco_sleep(), aco_mutex_lock() and the like stop the calling task only. A task itself must call them:
- * they fail with EPERM in the root context, in a coroutine that a task resumed, and in cleanup (aco_defer()). Non-blocking calls work from
- * any of these, except the mutex calls. Blocking calls have `_at` forms that take a static location string, for reports of a deadlock; the
- * plain forms are macros that pass their own file and line.
+ * Waiting. aco_join(), aco_park(), aco_sleep(), aco_mutex_lock() and the like stop the calling task only. A task itself
+ * must call them: they fail with EPERM in the root context, in a coroutine that a task resumed, and in cleanup
+ * (aco_defer()). Non-blocking calls work from any of these, except the mutex calls. Blocking calls have `_at` forms
+ * that take a static location string, for reports of a deadlock; the plain forms are macros that pass their own file
+ * and line.
  *
- * Deadlock. No task is runnable, none sleeps, and no idle hook can wake one. Then aco_run() prints, for each waiting task, where it waits
- * and for what, and fails.
+ * Deadlock. No task is runnable, none sleeps, and no idle hook can wake one. Then aco_run() prints, for each waiting
+ * task, where it waits and for what, and fails.
  *
- * Threads. Tasks and all objects below belong to the thread that made them; no other thread may use them. News from other threads comes
- * in through an idle hook.
+ * Threads. Tasks and all objects below belong to the thread that made them; no other thread may use them. News from
+ * other threads comes in through an idle hook.
  *
- * Floating point. Tasks share the thread's environment (rounding and so on) unless they are spawned with ACO_OWN_FP. While a task with its
- * own environment lives, every switch between the thread's tasks costs several times more. The same holds for ACO_OWN_EXCEPTIONS and for
- * sanitizers. A unit compiled with ACO_CONFIG_SHARE_FPU_MXCSR_ENV may spawn such tasks, but they must not call its plain aco_yield().
+ * Floating point. Tasks share the thread's environment (rounding and so on) unless they are spawned with ACO_OWN_FP.
+ * While a task with its own environment lives, every switch between the thread's tasks costs several times more. The
+ * same holds for ACO_OWN_EXCEPTIONS and for sanitizers. A unit compiled with ACO_CONFIG_SHARE_FPU_MXCSR_ENV may spawn
+ * such tasks, but they must not call its plain aco_yield().
  *
- * Errors are those of aco.h: -1 or NULL, errno, and aco_error_message(). Expected answers leave no message: EAGAIN, EBUSY of
- * aco_mutex_trylock(), ETIMEDOUT, and EPIPE of a closed channel. */
+ * Errors are those of aco.h: -1 or NULL, errno, and aco_error_message(). Expected answers leave no message: EAGAIN,
+ * EBUSY of aco_mutex_trylock(), ETIMEDOUT, and EPIPE of a closed channel. */
 #ifndef ACO_SCHEDULER_H
 #define ACO_SCHEDULER_H
 
@@ -56,58 +59,62 @@
 
 ACO__BEGIN_C
 
-/* ---- Tasks ------------------------------------------------------------------------------------------------------------- */
+/* ---- Tasks ------------------------------------------------------------------------------------------------------- */
 
-/* Makes a task that runs fn(arg), at the end of the queue. `opts` as for aco_new(), except that `stack` must be NULL and that tasks share
- * the floating-point environment by default. With ACO_DETACHED nobody joins the task: it is destroyed when it ends, and another one may
- * then have its address. Any other task must be joined or detached. NULL and errno as aco_new(). */
+/* Makes a task that runs fn(arg), at the end of the queue. `opts` as for aco_new(), except that `stack` must be NULL
+ * and that tasks share the floating-point environment by default. With ACO_DETACHED nobody joins the task: it is
+ * destroyed when it ends, and another one may then have its address. Any other task must be joined or detached. NULL
+ * and errno as aco_new(). */
 ACO_API aco_t *aco_spawn(aco_function_t fn, void *arg, const aco_options_t *opts);
 
-/* Runs tasks until none is left, and returns 0. Call it in the root context. -1 and errno: EDEADLK (see above; the waiting tasks stay as
- * they are: wake one and call aco_run() again), EPERM (a coroutine calls it), EBUSY (the idle hook calls it), ENOMEM, or the errno of an
- * idle hook that failed. */
+/* Runs tasks until none is left, and returns 0. Call it in the root context. -1 and errno: EDEADLK (see above; the
+ * waiting tasks stay as they are: wake one and call aco_run() again), EPERM (a coroutine calls it), EBUSY (the idle
+ * hook calls it), ENOMEM, or the errno of an idle hook that failed. */
 ACO_API int aco_run(void);
 
-/* Gives every other runnable task its turn. 0, or -1 and errno EPERM (the caller is not a task). In a task, aco_yield() does the same,
- * slower. */
+/* Gives every other runnable task its turn. 0, or -1 and errno EPERM (the caller is not a task). In a task, aco_yield()
+ * does the same, slower. */
 ACO__CALL int aco_task_yield(void);
 
-/* Waits until `task` has ended and destroys it. If `result` is not NULL, *result becomes the task's result: what its function returned, or
- * NULL after aco_exit(). If the task has already ended, any caller may join it. 0, or -1 and errno: EINVAL (NULL, not a task, detached),
- * ESRCH (joined before), EDEADLK (the caller itself), EBUSY (another task joins it), EPERM. */
+/* Waits until `task` has ended and destroys it. If `result` is not NULL, *result becomes the task's result: what its
+ * function returned, or NULL after aco_exit(). If the task has already ended, any caller may join it. 0, or -1 and
+ * errno: EINVAL (NULL, not a task, detached), ESRCH (joined before), EDEADLK (the caller itself), EBUSY (another task
+ * joins it), EPERM. */
 ACO__CALL int aco_join_at(aco_t *task, void **result, const char *location);
 #define aco_join(task, result) aco_join_at(task, result, ACO_PLACE)
 
-/* Says that nobody will join `task`: it is destroyed when it ends; at once if it has ended. 0, or -1 and errno: EINVAL (NULL, not a task,
- * detached before), ESRCH (joined before), EBUSY (a task joins it), EPERM (another thread's). */
+/* Says that nobody will join `task`: it is destroyed when it ends; at once if it has ended. 0, or -1 and errno: EINVAL
+ * (NULL, not a task, detached before), ESRCH (joined before), EBUSY (a task joins it), EPERM (another thread's). */
 ACO_API int aco_detach(aco_t *task);
 
-/* Waits until aco_unpark() is called for the calling task. Returns at once if that has happened since the task's last aco_park(). `what`, a
- * static string or NULL, tells a deadlock report what the task waits for. 0, or -1 and errno EPERM. */
+/* Waits until aco_unpark() is called for the calling task. Returns at once if that has happened since the task's last
+ * aco_park(). `what`, a static string or NULL, tells a deadlock report what the task waits for. 0, or -1 and errno
+ * EPERM. */
 ACO__CALL int aco_park_at(const char *what, const char *location);
 #define aco_park(what) aco_park_at(what, ACO_PLACE)
 
-/* Ends the aco_park() of `task`. If the task is not in one, its next aco_park() returns at once; several calls count as one. 0, or -1 and
- * errno: EINVAL (NULL, not a task), ESRCH (it has ended), EPERM (another thread's). */
+/* Ends the aco_park() of `task`. If the task is not in one, its next aco_park() returns at once; several calls count as
+ * one. 0, or -1 and errno: EINVAL (NULL, not a task), ESRCH (it has ended), EPERM (another thread's). */
 ACO_API int aco_unpark(aco_t *task);
 
-/* ---- Time and events --------------------------------------------------------------------------------------------------- */
+/* ---- Time and events --------------------------------------------------------------------------------------------- */
 
 /* The time of a clock that never goes back, in nanoseconds. */
 ACO_API int64_t aco_now(void);
 
-/* Waits for at least `ns` nanoseconds; 0 or less: as aco_task_yield(). The task that is due first runs first; among equals, the one that
- * called first. 0, or -1 and errno EPERM, ENOMEM. */
+/* Waits for at least `ns` nanoseconds; 0 or less: as aco_task_yield(). The task that is due first runs first; among
+ * equals, the one that called first. 0, or -1 and errno EPERM, ENOMEM. */
 ACO__CALL int aco_sleep_at(int64_t ns, const char *location);
 #define aco_sleep(ns) aco_sleep_at(ns, ACO_PLACE)
 
-/* Sets the idle hook, where an event loop plugs in; NULL: none. When no task is runnable, aco_run() calls idle(ctx, timeout_ns). The hook
- * waits for events, at most that long (-1: no limit), and wakes or spawns tasks. It returns 1, also when the time is over; 0 if it has
- * nothing to wait for and will never wake a task; or -1 and errno, with which aco_run() then fails. While tasks run, it is called with a
- * timeout of 0 once in many rounds. It runs in the root context, and no exception may leave it. 0, or -1 and errno ENOMEM. */
+/* Sets the idle hook, where an event loop plugs in; NULL: none. When no task is runnable, aco_run() calls idle(ctx,
+ * timeout_ns). The hook waits for events, at most that long (-1: no limit), and wakes or spawns tasks. It returns 1,
+ * also when the time is over; 0 if it has nothing to wait for and will never wake a task; or -1 and errno, with which
+ * aco_run() then fails. While tasks run, it is called with a timeout of 0 once in many rounds. It runs in the root
+ * context, and no exception may leave it. 0, or -1 and errno ENOMEM. */
 ACO_API int aco_on_idle(int (*idle)(void *ctx, int64_t timeout_ns), void *ctx);
 
-/* ---- Waiting for each other: all zeros is the initial state, and there is nothing to destroy ---------------------------- */
+/* ---- Waiting for each other: all zeros is the initial state, and there is nothing to destroy --------------------- */
 
 /* A mutex: protects data that other tasks must not change while a task waits for something else. */
 typedef struct aco_mutex_s {
@@ -116,10 +123,12 @@ typedef struct aco_mutex_s {
 } aco_mutex_t;
 #define ACO_MUTEX_INIT {NULL, {NULL, NULL}}
 
-/* Locks the mutex; waits while another task has it. 0, or -1 and errno: EDEADLK (the caller has it), EPERM (the caller is not a task). */
+/* Locks the mutex; waits while another task has it. 0, or -1 and errno: EDEADLK (the caller has it), EPERM (the caller
+ * is not a task). */
 ACO__CALL int aco_mutex_lock_at(aco_mutex_t *mutex, const char *location);
 #define aco_mutex_lock(mutex) aco_mutex_lock_at(mutex, ACO_PLACE)
-/* The same without waiting. 0, or -1 and errno: EBUSY (a task has it, perhaps the caller), EPERM (the caller is not a task). */
+/* The same without waiting. 0, or -1 and errno: EBUSY (a task has it, perhaps the caller), EPERM (the caller is not a
+ * task). */
 ACO_API int aco_mutex_trylock(aco_mutex_t *mutex);
 /* 0, or -1 and errno EPERM (the caller does not have it). */
 ACO_API int aco_mutex_unlock(aco_mutex_t *mutex);
@@ -130,15 +139,16 @@ typedef struct aco_cond_s {
 } aco_cond_t;
 #define ACO_COND_INIT {{NULL, NULL}}
 
-/* Unlocks `mutex`, waits to be woken, and locks it again. Only the two calls below wake it: there are no spurious wakes. 0, or -1 and errno
- * EPERM (the caller does not have the mutex). */
+/* Unlocks `mutex`, waits to be woken, and locks it again. Only the two calls below wake it: there are no spurious
+ * wakes. 0, or -1 and errno EPERM (the caller does not have the mutex). */
 ACO__CALL int aco_cond_wait_at(aco_cond_t *cond, aco_mutex_t *mutex, const char *location);
 #define aco_cond_wait(cond, mutex) aco_cond_wait_at(cond, mutex, ACO_PLACE)
-/* The same for at most `timeout_ns` nanoseconds; less than 0: no limit. Also ETIMEDOUT, with the mutex locked again, and ENOMEM, with the
- * mutex never unlocked. */
+/* The same for at most `timeout_ns` nanoseconds; less than 0: no limit. Also ETIMEDOUT, with the mutex locked again,
+ * and ENOMEM, with the mutex never unlocked. */
 ACO__CALL int aco_cond_wait_for_at(aco_cond_t *cond, aco_mutex_t *mutex, int64_t timeout_ns, const char *location);
 #define aco_cond_wait_for(cond, mutex, timeout_ns) aco_cond_wait_for_at(cond, mutex, timeout_ns, ACO_PLACE)
-/* Wakes the task that has waited longest, or all. A woken task queues for the mutex behind the tasks that wait for it already. */
+/* Wakes the task that has waited longest, or all. A woken task queues for the mutex behind the tasks that wait for it
+ * already. */
 ACO_API void aco_cond_signal(aco_cond_t *cond);
 ACO_API void aco_cond_broadcast(aco_cond_t *cond);
 
@@ -164,8 +174,8 @@ typedef struct aco_wait_group_s {
 } aco_wait_group_t;
 #define ACO_WAIT_GROUP_INIT {0, {NULL, NULL}}
 
-/* Adds `n`, which may be negative, to the count; at zero all waiting tasks are woken. 0, or -1 and errno ERANGE (the count would be
- * less than zero, or too large). */
+/* Adds `n`, which may be negative, to the count; at zero all waiting tasks are woken. 0, or -1 and errno ERANGE (the
+ * count would be less than zero, or too large). */
 ACO_API int aco_wait_group_add(aco_wait_group_t *group, ptrdiff_t n);
 /* aco_wait_group_add(group, -1) */
 ACO_API int aco_wait_group_done(aco_wait_group_t *group);
@@ -173,29 +183,29 @@ ACO_API int aco_wait_group_done(aco_wait_group_t *group);
 ACO__CALL int aco_wait_group_wait_at(aco_wait_group_t *group, const char *location);
 #define aco_wait_group_wait(group) aco_wait_group_wait_at(group, ACO_PLACE)
 
-/* ---- Channels ---------------------------------------------------------------------------------------------------------- */
+/* ---- Channels ---------------------------------------------------------------------------------------------------- */
 
 /* A channel: carries elements of one size from tasks to tasks, in order. */
 typedef struct aco_channel_s aco_channel_t;
 
-/* Makes a channel for elements of `element_size` bytes; 0 is allowed. It holds up to `capacity` elements; with a capacity of 0 a sender
- * waits for a receiver. The caller owns it. NULL and errno EINVAL (too large), ENOMEM. */
+/* Makes a channel for elements of `element_size` bytes; 0 is allowed. It holds up to `capacity` elements; with a
+ * capacity of 0 a sender waits for a receiver. The caller owns it. NULL and errno EINVAL (too large), ENOMEM. */
 ACO_API aco_channel_t *aco_channel_new(size_t capacity, size_t element_size);
 
 /* Frees the channel and the elements in it. 0, or -1 and errno EINVAL (NULL), EBUSY (tasks wait for it). */
 ACO_API int aco_channel_destroy(aco_channel_t *channel);
 
-/* Closes the channel. Senders fail with EPIPE, waiting ones too. Receivers get the elements that are left; then they fail with EPIPE. 0, or
- * -1 and errno EINVAL (NULL), EPIPE (closed before). */
+/* Closes the channel. Senders fail with EPIPE, waiting ones too. Receivers get the elements that are left; then they
+ * fail with EPIPE. 0, or -1 and errno EINVAL (NULL), EPIPE (closed before). */
 ACO_API int aco_channel_close(aco_channel_t *channel);
 
-/* Sends a copy of *element. Waits while the channel is full; without capacity, until a receiver has the element. 0, or -1 and errno: EPIPE
- * (closed), EPERM, EINVAL (a NULL; elements of 0 bytes may be NULL). */
+/* Sends a copy of *element. Waits while the channel is full; without capacity, until a receiver has the element. 0, or
+ * -1 and errno: EPIPE (closed), EPERM, EINVAL (a NULL; elements of 0 bytes may be NULL). */
 ACO__CALL int aco_channel_send_at(aco_channel_t *channel, const void *element, const char *location);
 #define aco_channel_send(channel, element) aco_channel_send_at(channel, element, ACO_PLACE)
 
-/* Receives into *element; NULL drops the element. Waits while the channel is empty. 0, or -1 and errno: EPIPE (closed and empty), EPERM,
- * EINVAL (the channel is NULL). */
+/* Receives into *element; NULL drops the element. Waits while the channel is empty. 0, or -1 and errno: EPIPE (closed
+ * and empty), EPERM, EINVAL (the channel is NULL). */
 ACO__CALL int aco_channel_receive_at(aco_channel_t *channel, void *element, const char *location);
 #define aco_channel_receive(channel, element) aco_channel_receive_at(channel, element, ACO_PLACE)
 
@@ -214,9 +224,10 @@ typedef struct aco_select_case_s {
     aco__waiter_t aco__waiter;
 } aco_select_case_t;
 
-/* Does one of the first `n` of `cases`: the first one that is ready; each call starts its search at another case. If none is ready, waits for
- * one, at most `timeout_ns` nanoseconds (less than 0: no limit; 0: not at all). Returns the index of the case; or -1 and errno: EAGAIN
- * (timeout 0), ETIMEDOUT, EINVAL, EPERM, ENOMEM. A channel may be in several cases. */
+/* Does one of the first `n` of `cases`: the first one that is ready; each call starts its search at another case. If
+ * none is ready, waits for one, at most `timeout_ns` nanoseconds (less than 0: no limit; 0: not at all). Returns the
+ * index of the case; or -1 and errno: EAGAIN (timeout 0), ETIMEDOUT, EINVAL, EPERM, ENOMEM. A channel may be in several
+ * cases. */
 ACO__CALL int aco_select_at(aco_select_case_t *cases, int n, int64_t timeout_ns, const char *location);
 #define aco_select(cases, n, timeout_ns) aco_select_at(cases, n, timeout_ns, ACO_PLACE)
 

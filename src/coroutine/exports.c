@@ -63,7 +63,7 @@ int aco_is_in_main_co(void)
 #ifndef ACO__DEFER_IN_ASSEMBLY
 int aco_defer(void (*fn)(void *), void *arg)
 {
-#if defined(__clang__) && (defined(__aarch64__) || defined(__arm__)) /* their __builtin_dwarf_cfa() is the frame pointer */
+#if defined(__clang__) && (defined(__aarch64__) || defined(__arm__)) /* __builtin_dwarf_cfa() is the frame pointer */
     return aco__defer(fn, arg, (char *)__builtin_frame_address(0) + 2 * sizeof(void *));
 #else
     return aco__defer(fn, arg, __builtin_dwarf_cfa());

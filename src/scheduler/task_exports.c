@@ -1,4 +1,5 @@
-/* The calls of aco/scheduler.h that are inline in C, as exported functions: for other languages and for ACO_CONFIG_NO_INLINE. */
+/* The calls of aco/scheduler.h that are inline in C, as exported functions: for other languages and for
+ * ACO_CONFIG_NO_INLINE. */
 #include "os/platform.h"
 
 #include "aco/scheduler.h"

@@ -1,4 +1,4 @@
-/* The switch on i386, System V ABI. Contract and rules: ../switch.h.
+/* The switch on i386, System V ABI. Contract and rules: ../detail/switch.h.
  * Source of the register roles: System V ABI, Intel386 Architecture Processor Supplement 1.1, table 2.3.
  *
  * register               in the ABI      here
@@ -8,12 +8,13 @@
  * ebx                    callee-saved    in a transfer the block of the coroutine that leaves; else a clobber
  * edi                    callee-saved    the thread record's offset from the thread pointer; the same on both sides
  * eax                    scratch         the control block's address, carried across the switch
- * edx                    scratch         the way back, on its way to memory; then for comparing control words
- * ecx                    scratch         the value passed, carried across the switch
+ * edx                    scratch         the resume address, on its way to memory; then for comparing control words
+ * ecx                    scratch         the value, carried across the switch
  * xmm, k, st, mm         scratch         clobbers; upper halves of ymm and zmm: vzeroupper where AVX is compiled in
- * MXCSR control bits     callee-saved    kept apart when `fp` is 1; else common to all, as the user asked
+ * MXCSR control bits     callee-saved    kept apart when `fp` is 1; else common to all, as the program asked
  * x87 control word       callee-saved    the same
- * DF, x87 stack          clear, empty    as they are: the ABI wants them so at every call, and nothing here changes them
+ * DF, x87 stack          clear, empty    as they are: the ABI wants them so at every call, and nothing here changes
+ *                                        them
  * gs                     thread pointer  untouched
  *
  * There is no red zone on i386, so the position-independent form may find itself by `call` to the next instruction,
@@ -30,8 +31,8 @@
     "call " label "f\n\t" ACO__NO_FRAME("eip")                                                                         \
     label ":\tpopl " reg "\n" ACO__FRAME_AGAIN "\t"
 
-/* Addresses in position-independent code and in other code: the thread record's offset, the arrival label 1 (to edx, to ecx, pushed),
- * and this place. */
+/* Addresses in position-independent code and in other code: the thread record's offset, the arrival label 1 (to edx, to
+ * ecx, pushed), and here. */
 #ifdef __PIC__
 #define ACO__FIND_THREAD(reg)                                                                                          \
     ACO__FIND_SELF("9", reg)                                                                                           \
@@ -53,8 +54,8 @@
 #define ACO__RESUME_ADDRESS ACO__FIND_ARRIVAL("%%edx")
 #define ACO__IN_STACK_RESUME_ADDRESS ACO__FIND_ARRIVAL("%%ecx")
 
-/* Operands: a field of the control block (eax), of the one that a transfer leaves (ebx), of the one that ACO__ENTER enters (edx), of
- * the thread record (edi). */
+/* Operands: a field of the control block (eax), of the one that a transfer leaves (ebx), of the one that ACO__ENTER
+ * enters (edx), of the thread record (edi). */
 #define ACO__BLOCK(offset) ACO__TEXT(offset) "(%%eax)"
 #define ACO__LEAVING(offset) ACO__TEXT(offset) "(%%ebx)"
 #define ACO__ENTERED(offset) ACO__TEXT(offset) "(%%edx)"
@@ -86,7 +87,8 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__tls_ref_t tls)
 #define ACO__THREAD(offset) ACO__TEXT(offset) "(%%edi)"
 #endif
 
-/* Where a stack begins. Its top is 64-byte aligned, and a function is entered with its return address just below a 16-byte boundary.
+/* Where a stack begins. Its top is 64-byte aligned, and a function is entered with its return address just below a
+ * 16-byte boundary.
  *
  * A generator's function is entered by aco__generator_begin, which finds at its stack pointer, a multiple of 16:
  *   32   the argument
@@ -132,7 +134,7 @@ enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 3, ACO__START_ARGUMENT = 8, 
 
 #define ACO__LANDING_PAD ACO__IF_LANDING_PADS("endbr32\n\t")
 
-/* Store the leaving side; edx holds the way back. */
+/* Store the leaving side; edx holds the resume address. */
 #define ACO__STORE(to)                                                                                                 \
     "movl %%esp," to(ACO__SP) "\n\t"                                                                                   \
     "movl %%edx," to(ACO__PC) "\n\t"                                                                                   \
@@ -147,8 +149,9 @@ enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 3, ACO__START_ARGUMENT = 8, 
     "jmpl *" from(ACO__PC) "\n"                                                                                        \
     ACO__FRAME_AGAIN
 
-/* Environments of their own; why it is done so stands in x86_64.h. A unit compiled without SSE keeps MXCSR as well: the C
- * library's fesetround() changes it on every processor that has it (fp_load_always is negative where there is none). */
+/* Environments of their own; why it is done so stands in x86_64.h. A unit compiled without SSE keeps MXCSR as well: the
+ * C library's fesetround() changes it on every processor that has it (fp_load_always is negative where there is none).
+ * */
 #define ACO__MXCSR_SWAP(to, from)                                                                                      \
     "cmpb $0," ACO__THREAD(ACO__LOAD_ALWAYS) "\n\t"                                                                    \
     "js 3f\n\t"                                                                                                        \
@@ -177,46 +180,46 @@ enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 3, ACO__START_ARGUMENT = 8, 
     "fldcw " from(ACO__X87CW) "\n\t"                                                                                   \
     "jmp 5b\n"
 
-/* At the jump: eax = co, edi = thread record, ecx = the value. At 1, from a coroutine's yield or end: the same, eax perhaps
- * with the arrival mark; ebp and esp are ours again. */
-#define ACO__RESUME(fp_swap, fp_rare)                                                                                  \
-    __asm__ volatile(ACO__RESUME_ADDRESS                                                                                     \
+/* At the jump: eax = co, edi = thread record, ecx = the value. At 1, from a coroutine's yield or end: the same, eax
+ * perhaps with the interrupt flag; ebp and esp are ours again. */
+#define ACO__RESUME(fp_swap, fp_slow)                                                                                  \
+    __asm__ volatile(ACO__RESUME_ADDRESS                                                                               \
                      "movl %%eax," ACO__THREAD(ACO__RUNNING) "\n\t"                                                    \
                      ACO__STORE(ACO__THREAD)                                                                           \
                      fp_swap(ACO__THREAD, ACO__BLOCK)                                                                  \
                      ACO__LEAVE(ACO__BLOCK)                                                                            \
-                     fp_rare(ACO__THREAD, ACO__BLOCK)                                                                  \
+                     fp_slow(ACO__THREAD, ACO__BLOCK)                                                                  \
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      ACO__RESUMER_BASE                                                                                 \
                      : "+a"(co), "+D"(tls), "+c"(value) : : "ebx", ACO__CLOBBERS)
 
-/* At the jump: eax = co, edi = thread record and ecx = the value, which the resumer finds there. At 1, from a resume: the
- * same, perhaps of another thread; eax perhaps with the arrival mark. */
-#define ACO__YIELD(fp_swap, fp_rare)                                                                                   \
-    __asm__ volatile(ACO__RESUME_ADDRESS                                                                                     \
+/* At the jump: eax = co, edi = thread record and ecx = the value, which the resumer finds there. At 1, from a resume:
+ * the same, perhaps of another thread; eax perhaps with the interrupt flag. */
+#define ACO__YIELD(fp_swap, fp_slow)                                                                                   \
+    __asm__ volatile(ACO__RESUME_ADDRESS                                                                               \
                      "movl $0," ACO__THREAD(ACO__RUNNING) "\n\t"                                                       \
                      ACO__STORE(ACO__BLOCK)                                                                            \
                      fp_swap(ACO__BLOCK, ACO__THREAD)                                                                  \
                      ACO__LEAVE(ACO__THREAD)                                                                           \
-                     fp_rare(ACO__BLOCK, ACO__THREAD)                                                                  \
+                     fp_slow(ACO__BLOCK, ACO__THREAD)                                                                  \
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      ACO__RUNNING_BASE                                                                                 \
                      : "+a"(co), "+D"(tls), "+c"(value) : : "ebx", ACO__CLOBBERS)
 
 /* From coroutine to coroutine: what a yield stores, what a resume loads. At 1: as after a yield. */
-#define ACO__TRANSFER(fp_swap, fp_rare)                                                                                \
-    __asm__ volatile(ACO__RESUME_ADDRESS                                                                                     \
+#define ACO__TRANSFER(fp_swap, fp_slow)                                                                                \
+    __asm__ volatile(ACO__RESUME_ADDRESS                                                                               \
                      "movl %%eax," ACO__THREAD(ACO__RUNNING) "\n\t"                                                    \
                      ACO__STORE(ACO__LEAVING)                                                                          \
                      fp_swap(ACO__LEAVING, ACO__BLOCK)                                                                 \
                      ACO__LEAVE(ACO__BLOCK)                                                                            \
-                     fp_rare(ACO__LEAVING, ACO__BLOCK)                                                                 \
+                     fp_slow(ACO__LEAVING, ACO__BLOCK)                                                                 \
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      ACO__RUNNING_BASE                                                                                 \
                      : "+a"(co), "+D"(tls), "+c"(value), "+r"(leaving) : : ACO__CLOBBERS)
 #define ACO__LEAVING_REGISTER __asm__("ebx")
 
-/* Without a way back. */
+/* For good: nothing is stored. */
 #define ACO__EXIT                                                                                                      \
     __asm__ volatile("movl $0," ACO__THREAD(ACO__RUNNING) "\n\t"                                                       \
                      ACO__LEAVE(ACO__THREAD)                                                                           \
@@ -230,12 +233,12 @@ enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 3, ACO__START_ARGUMENT = 8, 
  * At the jump and on arrival, label 1:
  *   edi   the leaving side's ebp
  *   ebx   the leaving side's esi: with clang perhaps a base pointer
- *   edx   the value passed
+ *   edx   the value
  *   ecx   own stack: the leaving side's esp, at which stands where it goes on; on one stack: that place itself, or 0
  *   eax   own stack: 0 when the leaving side has ended, else not */
 #define ACO__PEER_BASE __asm__("ebx")
-#define ACO__PEER_SWAP                                                                                                  \
-    __asm__ volatile(ACO__PUSH_RESUME_ADDRESS ACO__CLEAR_UPPER                                                               \
+#define ACO__PEER_SWAP                                                                                                 \
+    __asm__ volatile(ACO__PUSH_RESUME_ADDRESS ACO__CLEAR_UPPER                                                         \
                      "xchgl %%ebp,%%edi\n\t"                                                                           \
                      "xchgl %%esi,%%ebx\n\t"                                                                           \
                      "xchgl %%esp,%%ecx\n\t"                                                                           \
@@ -244,7 +247,7 @@ enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 3, ACO__START_ARGUMENT = 8, 
                      ACO__FRAME_AGAIN                                                                                  \
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      : "=a"(pc), "+D"(bp), "+c"(sp), "+r"(base), "+d"(value) : : ACO__CLOBBERS_OF_ALL)
-#define ACO__PEER_SWAP_LAST                                                                                             \
+#define ACO__PEER_SWAP_LAST                                                                                            \
     __asm__ volatile(ACO__CLEAR_UPPER                                                                                  \
                      "xorl %%eax,%%eax\n\t"                                                                            \
                      "movl %%ebx,%%esi\n\t"                                                                            \
@@ -256,10 +259,10 @@ enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 3, ACO__START_ARGUMENT = 8, 
                      ACO__FRAME_AGAIN                                                                                  \
                      : : "D"(bp), "c"(sp), "r"(base), "d"(value) : "memory")
 
-#define ACO__IN_STACK_RESUME                                                                                             \
+#define ACO__IN_STACK_RESUME                                                                                           \
     __asm__ volatile("cmpl %%eax,%%esp\n\t"                                                                            \
                      "jne 2f\n\t"                                                                                      \
-                     "movl %%ecx,%%eax\n\t" ACO__IN_STACK_RESUME_ADDRESS ACO__CLEAR_UPPER                                      \
+                     "movl %%ecx,%%eax\n\t" ACO__IN_STACK_RESUME_ADDRESS ACO__CLEAR_UPPER                              \
                      "xchgl %%esi,%%ebx\n\t"                                                                           \
                      "xchgl %%ebp,%%edi\n\t"                                                                           \
                      ACO__NO_FRAME("eip")                                                                              \
@@ -271,8 +274,8 @@ enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 3, ACO__START_ARGUMENT = 8, 
                      "movl %%esp,%%eax\n"                                                                              \
                      "3:"                                                                                              \
                      : "+c"(pc), "+a"(sp), "+D"(bp), "+r"(base), "+d"(value) ACO__MOVES_STACK : : ACO__CLOBBERS_OF_ALL)
-#define ACO__IN_STACK_YIELD                                                                                              \
-    __asm__ volatile("movl %%ecx,%%eax\n\t" ACO__IN_STACK_RESUME_ADDRESS ACO__CLEAR_UPPER                                      \
+#define ACO__IN_STACK_YIELD                                                                                            \
+    __asm__ volatile("movl %%ecx,%%eax\n\t" ACO__IN_STACK_RESUME_ADDRESS ACO__CLEAR_UPPER                              \
                      "xchgl %%esi,%%ebx\n\t"                                                                           \
                      "xchgl %%ebp,%%edi\n\t"                                                                           \
                      ACO__NO_FRAME("eip")                                                                              \
@@ -280,8 +283,9 @@ enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 3, ACO__START_ARGUMENT = 8, 
                      ACO__FRAME_AGAIN                                                                                  \
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      : "+c"(pc), "+D"(bp), "+r"(base), "+d"(value) ACO__MOVES_STACK : : "eax", ACO__CLOBBERS_OF_ALL)
-/* From a function that calls nothing, esp may be beside a multiple of 16; the consumer may call before it has its own again. */
-#define ACO__IN_STACK_LAST                                                                                               \
+/* From a function that calls nothing, esp may be beside a multiple of 16; the consumer may call before it has its own
+ * again. */
+#define ACO__IN_STACK_LAST                                                                                             \
     __asm__ volatile(ACO__CLEAR_UPPER                                                                                  \
                      "movl %%ecx,%%eax\n\t"                                                                            \
                      "xorl %%ecx,%%ecx\n\t"                                                                            \
@@ -292,14 +296,14 @@ enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 3, ACO__START_ARGUMENT = 8, 
                      "jmpl *%%eax\n"                                                                                   \
                      ACO__FRAME_AGAIN                                                                                  \
                      : : "c"(pc), "D"(bp), "r"(base), "d"(value) : "eax", "memory", "cc")
-#define ACO__IN_STACK_BEGIN                                                                                              \
+#define ACO__IN_STACK_BEGIN                                                                                            \
     __asm__ volatile(ACO__HERE("%2")                                                                                   \
                      "addl $-128,%%esp\n\t"                                                                            \
                      "andl $-16,%%esp\n\t"                                                                             \
                      "movl %%esp,%0\n\t"                                                                               \
                      "movl %%ebp,%1"                                                                                   \
                      : "=&r"(sp), "=&r"(bp), "=&r"(here) ACO__MOVES_STACK : : "memory", "cc")
-#define ACO__IN_STACK_END(outer)                                                                                         \
+#define ACO__IN_STACK_END(outer)                                                                                       \
     __asm__ volatile("movl %0,%%esp" : "+r"(outer) ACO__MOVES_STACK : : "memory")
 #define ACO__STACK_POINTER(sp, zero)                                                                                   \
     __asm__ volatile("movl %%esp,%0\n\t"                                                                               \

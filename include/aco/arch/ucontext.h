@@ -1,14 +1,15 @@
-/* The fallback: the switches of ../detail/switch.h as functions of the library, on the C library's getcontext(), makecontext() and
- * setcontext(); implemented in src/entry/ucontext.c. For architectures without a switch of their own; works on the others too.
+/* The fallback: the switches of ../detail/switch.h as functions of the library, on the C library's getcontext(),
+ * makecontext() and setcontext(); implemented in src/entry/ucontext.c. For architectures without a switch of their own;
+ * works on the others too.
  *
  * What it needs of the architecture is a stack that grows down. A library built so does not export what the inline
- * switches find a thread's record by, and has what is declared here instead: units that were compiled otherwise do not link with
- * it. */
+ * switches find a thread's record by, and has what is declared here instead: units that were compiled otherwise do not
+ * link with it. */
 #ifndef ACO_ARCH_UCONTEXT_H
 #define ACO_ARCH_UCONTEXT_H
 
 #ifndef __GLIBC__ /* musl declares them, and has none */
-#error "acorn: ACO_CONFIG_UCONTEXT needs getcontext(), makecontext() and setcontext(), which this C library does not have"
+#error "acorn: ACO_CONFIG_UCONTEXT needs getcontext(), makecontext() and setcontext() of the C library"
 #endif
 
 #define ACO__ARCH "ucontext"
@@ -29,9 +30,11 @@ ACO__BEGIN_C
 ACO_API aco__tls_ref_t aco__tls_ref_read(void);
 ACO_API uintptr_t aco__switch_resume(aco__tls_ref_t tls, struct aco_s *co, void **value_ref, int fp);
 ACO_API uintptr_t aco__switch_yield(aco__tls_ref_t tls, struct aco_s *co, void **value_ref, int fp);
-ACO_API uintptr_t aco__switch_transfer(aco__tls_ref_t tls, struct aco_s *from, struct aco_s *co, void **value_ref, int fp);
+ACO_API uintptr_t aco__switch_transfer(aco__tls_ref_t tls, struct aco_s *from, struct aco_s *co, void **value_ref,
+                                       int fp);
 ACO_API __attribute__((noreturn)) void aco__switch_exit(aco__tls_ref_t tls, uintptr_t tagged, void *value);
-ACO_API __attribute__((noreturn)) void aco__switch_enter(aco__tls_ref_t tls, struct aco_s *co, uintptr_t tagged, void *value);
+ACO_API __attribute__((noreturn))
+void aco__switch_enter(aco__tls_ref_t tls, struct aco_s *co, uintptr_t tagged, void *value);
 /* For generators. There are no switches for in-stack generators. */
 ACO_API void aco__switch_swap(aco__context_t *peer, void **value_ref);
 ACO_API __attribute__((noreturn)) void aco__switch_swap_last(const aco__context_t *peer, void *value);

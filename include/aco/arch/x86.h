@@ -1,5 +1,5 @@
-/* What x86-64 and i386 have in common: lists of clobbers, and the floating-point control words for library code. The library may be
- * compiled for any i386 and also serves units that are compiled with SSE. */
+/* What x86-64 and i386 have in common: lists of clobbers, and the floating-point control words for library code. The
+ * library may be compiled for any i386 and also serves units that are compiled with SSE. */
 #ifndef ACO_ARCH_X86_H
 #define ACO_ARCH_X86_H
 
@@ -12,7 +12,8 @@
 #define ACO__FP_NONE(to, from)
 #define ACO__FP_NEVER(to, from) "int3\n"
 
-/* Lists of clobbers for units in which such registers exist. Elsewhere no value of the unit is in them, and gcc refuses the names. */
+/* Lists of clobbers for units in which such registers exist. Elsewhere no value of the unit is in them, and gcc refuses
+ * the names. */
 #ifdef __SSE__
 #define ACO__IF_SSE(...) , __VA_ARGS__
 #else

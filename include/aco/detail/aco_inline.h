@@ -42,9 +42,9 @@ ACO__FORCE_INLINE aco_t *ACO__BODY_OF(aco_create)(aco_t *main_co, aco_share_stac
     return aco__create(main_co, share_stack, save_stack_sz, fp, arg, ACO__OWN_FP);
 }
 
-/* Every switch is followed by this. The call to aco__interrupted() also makes the surrounding function a non-leaf: a leaf function may
- * keep data in the red zone, which a copying stack would lose. Therefore the call must not become a tail call (the empty asm stands
- * after it) and must not be inlined. */
+/* Every switch is followed by this. The call to aco__interrupted() also makes the surrounding function a non-leaf: a
+ * leaf function may keep data in the red zone, which a copying stack would lose. Therefore the call must not become a
+ * tail call (the empty asm stands after it) and must not be inlined. */
 #define ACO__CHECK_INTERRUPT(tagged)                                                                                   \
     do {                                                                                                               \
         if (aco_unlikely((tagged) & 1)) {                                                                              \
@@ -131,7 +131,8 @@ ACO__FORCE_INLINE int ACO__BODY_OF(aco_yield_to)(aco_t *co)
     aco_t *from = aco__running_at(tls);
     uintptr_t tagged;
     void *value;
-    if (ACO_DEBUG || aco_unlikely(from == NULL || co == NULL || ((co->aco__state | from->aco__state) & ACO__FAST_MASK) != 0 ||
+    if (ACO_DEBUG || aco_unlikely(from == NULL || co == NULL ||
+                                  ((co->aco__state | from->aco__state) & ACO__FAST_MASK) != 0 ||
                                   ((co->aco__state ^ from->aco__state) & ACO__SHARES_FP) != 0))
         return aco__yield_to_slow(co);
     value = NULL;
@@ -140,8 +141,8 @@ ACO__FORCE_INLINE int ACO__BODY_OF(aco_yield_to)(aco_t *co)
     return 0;
 }
 
-/* A thread caches destroyed coroutines of the default kind together with their stacks. Reusing one takes a few stores. The caller
- * has seen that the cache is not empty. */
+/* A thread caches destroyed coroutines of the default kind together with their stacks. Reusing one takes a few stores.
+ * The caller has seen that the cache is not empty. */
 ACO__FORCE_INLINE aco_t *aco__cache_pop(aco__thread_t *self)
 {
     aco_t *co = self->cached;
@@ -153,7 +154,8 @@ ACO__FORCE_INLINE aco_t *aco__cache_pop(aco__thread_t *self)
 ACO__FORCE_INLINE aco_t *aco__cache_reuse(aco__thread_t *self, aco_function_t fn, void *arg, int own_fp)
 {
     aco_t *co = aco__cache_pop(self);
-    co->aco__state = (unsigned char)(own_fp ? ACO__FROM_NEW | ACO__PRIVATE : ACO__FROM_NEW | ACO__PRIVATE | ACO__SHARES_FP);
+    co->aco__state = (unsigned char)(own_fp ? ACO__FROM_NEW | ACO__PRIVATE
+                                            : ACO__FROM_NEW | ACO__PRIVATE | ACO__SHARES_FP);
     aco__prepare(self, co, fn, arg);
     return co;
 }
@@ -170,7 +172,7 @@ ACO__FORCE_INLINE aco_t *ACO__BODY_OF(aco_new)(aco_function_t fn, void *arg, con
 ACO__FORCE_INLINE int aco__cache_put(aco__thread_t *self, aco_t *co)
 {
     if (!co->share_stack->aco__cacheable || self->cached_count >= ACO__MOST_CACHED ||
-        *(struct aco__heap **)((uintptr_t)co & ~(uintptr_t)(ACO__SLAB - 1)) != self->heap) /* its slab begins with its heap */
+        *(struct aco__heap **)((uintptr_t)co & ~(uintptr_t)(ACO__SLAB - 1)) != self->heap) /* where its slab begins */
         return 0;
     co->aco__state = ACO__FROM_NEW | ACO__PRIVATE | ACO__DESTROYED;
     aco__set_cached_next(co, self->cached);

@@ -27,15 +27,16 @@
 #elif defined(__loongarch64) && defined(__ELF__)
 #include "../arch/loongarch64.h"
 #else
-#error "acorn: no switch for this architecture or object format; -DACO_CONFIG_UCONTEXT takes <ucontext.h>'s (docs/platforms.md)"
+#error "acorn: no switch for this architecture or object format; -DACO_CONFIG_UCONTEXT takes <ucontext.h>'s"
 #endif
 
 #ifdef ACO__FIRST /* the architecture's file names registers and instructions: these are the statements */
 #include "../arch/statements.h"
 #endif
 
-/* An operand of each statement that reads or moves the stack pointer. gcc combines its own adjustments of the stack pointer across an
- * asm without it. clang needs no operand; on Windows and under ACO_CONFIG_UCONTEXT nothing moves the stack pointer. */
+/* An operand of each statement that reads or moves the stack pointer. gcc combines its own adjustments of the stack
+ * pointer across an asm without it. clang needs no operand; on Windows and under ACO_CONFIG_UCONTEXT nothing moves the
+ * stack pointer. */
 #if defined(__clang__) || defined(_WIN32) || defined(ACO_CONFIG_UCONTEXT)
 #define ACO__MOVES_STACK
 #else

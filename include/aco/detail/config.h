@@ -1,5 +1,5 @@
-/* The compiler, the target and the program's options, each looked at once: attributes, what is refused, and the choices that
- * the other headers go by. Everything named aco__ or ACO__ is internal and may change. */
+/* The compiler, the target and the program's options, each looked at once: attributes, what is refused, and the choices
+ * that the other headers go by. Everything named aco__ or ACO__ is internal and may change. */
 #ifndef ACO_DETAIL_CONFIG_H
 #define ACO_DETAIL_CONFIG_H
 
@@ -55,17 +55,17 @@
 #define ACO__HAS_ATTRIBUTE(attribute) 0
 #endif
 
-/* ---- What is refused, also for programs that only call the exported functions ------------------------------------------- */
+/* ---- What is refused, also for programs that only call the exported functions ------------------------------------ */
 
 #if ACO__HAS_FEATURE(ptrauth_calls) || defined(__FDPIC__)
-#error "acorn: in this ABI function pointers are signed (arm64e) or descriptors (FDPIC), and the switches need plain addresses"
+#error "acorn: in this ABI function pointers are signed (arm64e) or descriptors (FDPIC); switches need addresses"
 #endif
 /* gcc does not say that -fsanitize=shadow-call-stack or -fsplit-stack is on. */
 #if ACO__HAS_FEATURE(shadow_call_stack) || ACO__HAS_FEATURE(safe_stack) || defined(__riscv_shadow_stack)
-#error "acorn: -fsanitize=shadow-call-stack, -fsanitize=safe-stack and Zicfiss add a stack to each thread: it is not switched"
+#error "acorn: the second stack of -fsanitize=shadow-call-stack, -fsanitize=safe-stack or Zicfiss is not switched"
 #endif
 
-/* ---- The program's options ---------------------------------------------------------------------------------------------- */
+/* ---- The program's options --------------------------------------------------------------------------------------- */
 
 #ifndef ACO_DEBUG
 #if defined(NDEBUG) || defined(__OPTIMIZE__)
@@ -75,17 +75,18 @@
 #endif
 #endif
 
-/* 1: this unit's switches look whether the coroutine has a floating-point environment of its own. 0: no coroutine has one. */
+/* 1: this unit's switches look whether the coroutine has a floating-point environment of its own. 0: no coroutine has
+ * one. */
 #ifdef ACO_CONFIG_SHARE_FPU_MXCSR_ENV
 #define ACO__OWN_FP 0
 #else
 #define ACO__OWN_FP 1
 #endif
 
-/* ACO__CALL declares a call of the API whose body stands in a header, where ACO__BODY_OF(name) defines it: an inline function
- * of that name. The library's own units (src/) declare such a call as the exported function that it is for other languages;
- * the inline body is then name_inline(), and src/coroutine/exports.c and src/scheduler/task_exports.c define the exported
- * functions by it. Under ACO_CONFIG_NO_INLINE a program calls those. */
+/* ACO__CALL declares a call of the API whose body stands in a header, where ACO__BODY_OF(name) defines it: an inline
+ * function of that name. The library's own units (src/) declare such a call as the exported function that it is for
+ * other languages; the inline body is then name_inline(), and src/coroutine/exports.c and src/scheduler/task_exports.c
+ * define the exported functions by it. Under ACO_CONFIG_NO_INLINE a program calls those. */
 #ifdef ACO__LIBRARY
 #define ACO__CALL ACO_API
 #define ACO__BODY_OF(name) name##_inline
@@ -96,7 +97,7 @@
 #define ACO__BODY_OF(name) name
 #endif
 
-/* ---- Choices ------------------------------------------------------------------------------------------------------------ */
+/* ---- Choices ----------------------------------------------------------------------------------------------------- */
 
 /* How a thread finds its record; thread.h explains the four ways. */
 #if defined(_WIN32) || defined(__APPLE__)
@@ -109,9 +110,9 @@
 #define ACO__THREAD_TLS
 #endif
 
-/* Unwind directives around the code between loading the stack pointer and jumping, where no frame can be found: whoever unwinds
- * from there finds the end of the stack. Where a switch arrives right behind its jump, an instruction that never runs stands
- * between the two: LLVM's unwinder looks a frame up at the byte before its resume address. */
+/* Unwind directives around the code between loading the stack pointer and jumping, where no frame can be found: whoever
+ * unwinds from there finds the end of the stack. Where a switch arrives right behind its jump, an instruction that
+ * never runs stands between the two: LLVM's unwinder looks a frame up at the byte before its resume address. */
 #if defined(__ELF__) && defined(__GCC_HAVE_DWARF2_CFI_ASM) && !defined(ACO_CONFIG_NO_CFI)
 #define ACO__NO_FRAME(return_address) ".cfi_remember_state\n\t.cfi_undefined " return_address "\n\t"
 #define ACO__FRAME_AGAIN "\t.cfi_restore_state\n"
@@ -127,8 +128,8 @@
 #define ACO__FRAME __builtin_frame_address(0)
 #endif
 
-/* The unit is compiled with a sanitizer. ACO__ONE_FRAME_ONLY: with one that must not see the frames of two functions take turns
- * on one stack. */
+/* The unit is compiled with a sanitizer. ACO__ONE_FRAME_ONLY: with one that must not see the frames of two functions
+ * take turns on one stack. */
 #if defined(__SANITIZE_THREAD__) || ACO__HAS_FEATURE(thread_sanitizer) || ACO__HAS_FEATURE(memory_sanitizer)
 #define ACO__SANITIZED 1
 #define ACO__ONE_FRAME_ONLY 1

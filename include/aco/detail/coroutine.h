@@ -1,5 +1,5 @@
-/* The data that a switch stores and loads: its layout, and the offsets by which assembly finds it, in include/aco/arch/ and in
- * src/entry/. Also the status byte of a control block. Nothing here needs the complete types; fields.h does. */
+/* The data that a switch stores and loads: its layout, and the offsets by which assembly finds it, in include/aco/arch/
+ * and in src/entry/. Also the status byte of a control block. Nothing here needs the complete types; fields.h does. */
 #ifndef ACO_DETAIL_COROUTINE_H
 #define ACO_DETAIL_COROUTINE_H
 
@@ -10,7 +10,7 @@ typedef struct aco__context {
     void *sp;   /* stack pointer */
     void *pc;   /* resume address */
     void *bp;   /* frame pointer: compilers refuse it as a clobber */
-    void *base; /* base pointer of over-aligned frames: some compilers accept it as a clobber and then generate wrong code */
+    void *base; /* base pointer of over-aligned frames: some compilers generate wrong code if it is a clobber */
 } aco__context_t;
 
 typedef struct aco__thread aco__thread_t; /* thread.h */
@@ -41,7 +41,8 @@ typedef uintptr_t aco__tls_ref_t;         /* what the switches find the calling 
 #define ACO__STACK_OWNER_THREAD ACO__OFFSET(56, 28)
 #define ACO__STACK_RESUMER_CONTEXT ACO__OFFSET(64, 32)
 
-/* ---- aco_t.aco__state: the low half says why a resume needs the slow path, the high half how the coroutine was made ---- */
+/* ---- aco_t.aco__state: the low half says why a resume needs the slow path, the high half how the coroutine was made
+ * ---- */
 enum {
     ACO__SUSPENDED = 0,      /* it has yielded, and its frames are on its stack; or it is running */
     ACO__READY = 1,          /* it was never resumed, and it is on a share stack */
@@ -57,7 +58,7 @@ enum {
     ACO__HAS_COLD = 0x10,    /* it has an aco__cold_t with something in it */
     ACO__PRIVATE = 0x20,     /* its stack is its own and holds its aco__cold_t; the control block ends after `fp` */
     ACO__FROM_NEW = 0x40,    /* aco_new() made it */
-    ACO__SHARES_FP = 0x80,   /* it has no floating-point environment of its own. Assembly tests this bit as the byte's sign */
+    ACO__SHARES_FP = 0x80,   /* it has no floating-point environment of its own; assembly tests the byte's sign */
     ACO__TASK = ACO__MAIN | ACO__PRIVATE, /* a task that has not ended: no main coroutine object is private */
     ACO__TASK_MASK = ACO__STATUS | ACO__PRIVATE
 };

@@ -1,5 +1,5 @@
-/* Part of <aco.h>. Some fields of a control block have several meanings: here is an accessor for each meaning. At the end, the
- * assertions of the offsets in coroutine.h. */
+/* Part of <aco.h>. Some fields of a control block have several meanings: here is an accessor for each meaning. At the
+ * end, the assertions of the offsets in coroutine.h. */
 #ifndef ACO_DETAIL_FIELDS_H
 #define ACO_DETAIL_FIELDS_H
 

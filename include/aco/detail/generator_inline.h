@@ -14,19 +14,20 @@ ACO__BEGIN_C
 ACO_API void aco__generator_begin(void); /* assembly: the first arrival in a generator */
 extern ACO_API const void *const aco__generator_return; /* the return address of a generator's function */
 /* A block with a stack for a generator. `flags`: the ones that `opts` may have. NULL and errno. */
-ACO_API __attribute__((nothrow)) aco_t *aco__generator_new(const aco_options_t *opts, const void *function, unsigned flags);
+ACO_API __attribute__((nothrow))
+aco_t *aco__generator_new(const aco_options_t *opts, const void *function, unsigned flags);
 ACO_API ACO__COLD void aco__generator_free(aco_t *block);
 ACO_API ACO__COLD void aco__generator_has_ended(void); /* fails, with ESRCH */
 /* Unwinds the generator that is suspended in `peer`. */
 ACO_API ACO__COLD void aco__generator_unwind(const aco__context_t *peer, aco_t *block);
-/* Called when the frame of a generator's function is unwound; `peer`: its consumer; `in_stack`: it has the consumer's stack. Does not
- * return if aco_cancel() or aco_generator_close() unwinds. */
+/* Called when the frame of a generator's function is unwound; `peer`: its consumer; `in_stack`: it has the consumer's
+ * stack. Does not return if aco_cancel() or aco_generator_close() unwinds. */
 ACO_API ACO__COLD void aco__generator_unwound(const aco__context_t *peer, int in_stack);
 /* The switch of a consumer in a unit with a sanitizer, which the library informs. */
 ACO_API void aco__generator_step(aco__context_t *peer, aco_t *block, void **value_ref);
 
-/* An injected call: a consumer resumes a generator with one, which is then made in the generator; a generator ends with one instead of
- * a last value, which the consumer then makes when the stack is released. */
+/* An injected call: a consumer resumes a generator with one, which is then made in the generator; a generator ends with
+ * one instead of a last value, which the consumer then makes when the stack is released. */
 typedef struct aco__injected {
     void (*call)(struct aco__injected *injected, const aco__context_t *consumer);
 } aco__injected_t;
@@ -101,7 +102,8 @@ ACO__FORCE_INLINE void aco__yielder_unwound(aco_yielder_t *y)
         ACO__CATCH(aco__yielder, aco__outcome, 0)                                                                      \
         aco__switch_swap_last(&aco__yielder.aco__peer, aco__outcome);                                                  \
     }                                                                                                                  \
-    ACO__FORCE_INLINE void aco__body_of_##name(__attribute__((unused)) aco_yielder_t *y, __attribute__((unused)) void *arg)
+    ACO__FORCE_INLINE void aco__body_of_##name(__attribute__((unused)) aco_yielder_t *y,                               \
+                                               __attribute__((unused)) void *arg)
 
 /* ---- The consumer's side ---- */
 
@@ -119,7 +121,8 @@ ACO__FORCE_INLINE aco__context_t aco__generator_context(aco_t *block, const void
 {
     void (*begin)(void) = aco__generator_begin;
     aco__context_t context = {NULL, NULL, NULL, NULL}; /* a frame pointer of NULL ends the chain */
-    void **sp = (void **)(void *)((char *)block->share_stack->aco__top + ACO__ENTRY_BELOW_TOP - ACO__START_WORDS * sizeof(void *));
+    char *top = (char *)block->share_stack->aco__top + ACO__ENTRY_BELOW_TOP;
+    void **sp = (void **)(void *)(top - ACO__START_WORDS * sizeof(void *));
     aco__generator_start(sp, function, aco__generator_return, arg);
     memcpy(&context.pc, &begin, sizeof begin);
 #ifdef ACO__START_POPS /* the resume address stands at the stack pointer */
@@ -153,7 +156,8 @@ ACO__FORCE_INLINE void aco__generator_release(aco_generator_t *g)
     aco_t *block = g->aco__block;
     g->aco__block = NULL;
     g->aco__peer.pc = NULL;
-    if (aco_unlikely(block->aco__state != (ACO__FROM_NEW | ACO__PRIVATE | ACO__DESTROYED) || !aco__cache_put(aco__self(), block))) {
+    if (aco_unlikely(block->aco__state != (ACO__FROM_NEW | ACO__PRIVATE | ACO__DESTROYED) ||
+                     !aco__cache_put(aco__self(), block))) {
         aco__generator_free(block);
         __asm__ volatile("");
     }

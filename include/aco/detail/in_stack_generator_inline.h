@@ -15,8 +15,8 @@ ACO_API ACO__COLD __attribute__((noreturn)) void aco__yields_in_cleanup(const ch
 ACO_API ACO__COLD void aco__in_stack_gone(void *sp, void *outer); /* for ASan: frees the frames */
 ACO_API ACO__COLD __attribute__((nothrow)) void aco__in_stack_impossible(void);
 
-/* ---- A stack of its own, where frames of two functions must not take turns on one stack: Windows functions write above their return
- * address, the fallback has no such switch, and some sanitizers would see a mistake ---- */
+/* ---- A stack of its own, where frames of two functions must not take turns on one stack: Windows functions write
+ * above their return address, the fallback has no such switch, and some sanitizers would see a mistake ---- */
 
 #if defined(_WIN32) || defined(ACO_CONFIG_UCONTEXT) || defined(ACO__ONE_FRAME_ONLY)
 
@@ -78,12 +78,12 @@ ACO__FORCE_INLINE int aco_in_stack_drop(aco_in_stack_t *g)
         ACO__SETTLE_STACK;                                                                                             \
         ACO__STACK_POINTER(aco__sp_before, aco__nothing);                                                              \
         aco__lowest = __builtin_alloca_with_align(aco__nothing, 128);                                                  \
-        __asm__ volatile("" : : "r"(aco__lowest)); /* keeps the unused block, and with it the frame pointer */  \
+        __asm__ volatile("" : : "r"(aco__lowest)); /* keeps the unused block, and with it the frame pointer */         \
         aco__in_stack_open(g, aco__sp_before, aco__lowest, function, arg);                                             \
     } while (0)
 
-/* A block boundary. gcc delays adjustments of the stack pointer around calls, but not beyond it. clang reads the stack pointer for an
- * array of variable length, but not before it. */
+/* A block boundary. gcc delays adjustments of the stack pointer around calls, but not beyond it. clang reads the stack
+ * pointer for an array of variable length, but not before it. */
 #if defined(__clang__) && __clang_major__ < 17 /* its asm goto cannot stand beside an array of variable length */
 #define ACO__SETTLE_STACK                                                                                              \
     __extension__({                                                                                                    \
@@ -137,8 +137,8 @@ ACO__FORCE_INLINE __attribute__((noreturn)) void aco__switch_in_stack_last(const
     __builtin_unreachable();
 }
 
-ACO__FORCE_INLINE void aco__in_stack_open(aco_in_stack_t *g, void *outer, void *lowest, aco_in_stack_function_t *function,
-                                          void *arg)
+ACO__FORCE_INLINE void aco__in_stack_open(aco_in_stack_t *g, void *outer, void *lowest,
+                                          aco_in_stack_function_t *function, void *arg)
 {
     void (*begin)(void) = aco__generator_begin;
     void *sp, *bp, *here;
@@ -156,7 +156,7 @@ ACO__FORCE_INLINE void aco__in_stack_open(aco_in_stack_t *g, void *outer, void *
     ACO__STACK_POINTER(sp, zero);
     (void)zero;
     (void)lowest;
-#if (!defined(__clang__) || ACO__ARGUMENTS_ROOM) && !defined(ACO__SANITIZED) /* under ASan alloca() gives more than was asked for */
+#if (!defined(__clang__) || ACO__ARGUMENTS_ROOM) && !defined(ACO__SANITIZED) /* under ASan alloca() gives more */
     /* below the memory from alloca(): padding, and arguments of calls */
     if (aco_unlikely((uintptr_t)lowest - (uintptr_t)sp > (ACO__ARGUMENTS_ROOM ? ACO__ARGUMENTS_ROOM : 15))) {
         aco__in_stack_impossible();
@@ -265,7 +265,7 @@ ACO__FORCE_INLINE void aco__in_stack_yielder_unwound(aco_in_stack_yielder_t *y)
     static void name(ACO__GENERATOR_PARAMETERS, struct aco__in_stack_argument *aco__argument)                          \
     {                                                                                                                  \
         void *aco__outcome = NULL;                                                                                     \
-        aco_in_stack_yielder_t aco__yielder ACO__UNWOUND(aco__in_stack_yielder_unwound) =                            \
+        aco_in_stack_yielder_t aco__yielder ACO__UNWOUND(aco__in_stack_yielder_unwound) =                              \
             {{aco__sp, aco__pc, aco__bp, aco__base}};                                                                  \
         ACO__TRY                                                                                                       \
         {                                                                                                              \

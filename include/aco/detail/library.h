@@ -9,12 +9,12 @@ void aco__assert_failed(const char *what, const char *file, int line, const char
 ACO_API ACO__COLD __attribute__((noreturn)) void aco__alloc_failed(const char *file, int line, const char *function);
 
 /* In the following calls `own_fp` is ACO__OWN_FP of the calling unit. */
-ACO_API aco_t *aco__create(aco_t *main_co, aco_share_stack_t *share_stack, size_t save_stack_sz, aco_cofuncp_t fp, void *arg,
-                           int own_fp);
+ACO_API aco_t *aco__create(aco_t *main_co, aco_share_stack_t *share_stack, size_t save_stack_sz, aco_cofuncp_t fp,
+                           void *arg, int own_fp);
 ACO_API aco_t *aco__new(aco_function_t fn, void *arg, const aco_options_t *opts, int own_fp);
 
-/* The slow paths, for a `co` that cannot be resumed at once. 1: now it can be. 0: it was resumed, and *value is what came back, or
- * ACO_ERROR. The first aborts where the others fail. */
+/* The slow paths, for a `co` that cannot be resumed at once. 1: now it can be. 0: it was resumed, and *value is what
+ * came back, or ACO_ERROR. The first aborts where the others fail. */
 ACO_API __attribute__((noinline)) int aco__resume_slow(aco_t *co);
 ACO_API __attribute__((noinline)) int aco__send_slow(aco_t *co, void **value);
 ACO_API __attribute__((noinline)) int aco__yield_to_slow(aco_t *co);
@@ -30,20 +30,22 @@ ACO_API ACO__COLD void aco__interrupted(uintptr_t tagged);  /* makes the injecte
 ACO_API ACO__COLD void *aco__not_yielded(const char *call); /* fails: no coroutine is running */
 ACO_API ACO__COLD __attribute__((noreturn)) void aco__nothing_runs(const char *call); /* the same, aborts */
 
-/* Resumes `co`, suspended, and calls fn(arg) at the point of its suspension; `fn` may throw. Otherwise as aco_send(). */
+/* Resumes `co`, suspended, and calls fn(arg) at the point of its suspension; `fn` may throw. Otherwise as aco_send().
+ * */
 ACO_API void *aco__inject(aco_t *co, void (*fn)(void *), void *arg, const char *call);
 
 /* aco_defer() for the function with this frame: aco_cancel() compares it with the frames that it unwinds. */
 ACO_API int aco__defer(void (*fn)(void *), void *arg, void *frame);
 
-/* An entry function that calls run(itself). `run` is a C++ function that catches all exceptions and has nothing else to clean up: a
- * cancellation ends there and does not enter its handler. */
+/* An entry function that calls run(itself). `run` is a C++ function that catches all exceptions and has nothing else to
+ * clean up: a cancellation ends there and does not enter its handler. */
 typedef struct aco__guarded_s {
     void (*run)(struct aco__guarded_s *itself);
 } aco__guarded_t;
 ACO_API void *aco__guarded_entry(void *guarded);
 
-/* Whether the running coroutine is on the share stack of `co`. If so, sets errno and the message: values cannot be passed. */
+/* Whether the running coroutine is on the share stack of `co`. If so, sets errno and the message: values cannot be
+ * passed. */
 ACO_API int aco__is_on_stack_of(const aco_t *co);
 ACO_API int aco__is_cancelled(void); /* whether the running coroutine is being cancelled */
 

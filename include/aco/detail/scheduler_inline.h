@@ -8,14 +8,16 @@ ACO__BEGIN_C
 
 #ifndef ACO_CONFIG_NO_INLINE
 
-/* The first halves of the blocking calls. 0: done. -1: failed. ACO__MUST_WAIT: the calling task is no longer runnable and leaves now.
- * The switch is inline, in the caller: a switch in a function of the library would return to where the processor does not expect it. */
+/* The first halves of the blocking calls. 0: done. -1: failed. ACO__MUST_WAIT: the calling task is no longer runnable
+ * and leaves now. The switch is inline, in the caller: a switch in a function of the library would return to where the
+ * processor does not expect it. */
 enum { ACO__MUST_WAIT = -2 };
 ACO_API int aco__join(aco_t *task, void **result, aco__wait_t *wait, const char *location);
 ACO_API int aco__park(const char *what, aco__wait_t *wait, const char *location);
 ACO_API int aco__sleep(int64_t ns, aco__wait_t *wait, const char *location);
 ACO_API int aco__mutex_lock(aco_mutex_t *mutex, aco__wait_t *wait, const char *location);
-ACO_API int aco__cond_wait(aco_cond_t *cond, aco_mutex_t *mutex, int64_t timeout_ns, aco__wait_t *wait, const char *location);
+ACO_API int aco__cond_wait(aco_cond_t *cond, aco_mutex_t *mutex, int64_t timeout_ns, aco__wait_t *wait,
+                           const char *location);
 ACO_API int aco__semaphore_acquire(aco_semaphore_t *semaphore, aco__wait_t *wait, const char *location);
 ACO_API int aco__wait_group_wait(aco_wait_group_t *group, aco__wait_t *wait, const char *location);
 ACO_API int aco__channel_send(aco_channel_t *channel, const void *element, aco__wait_t *wait, const char *location);
@@ -27,8 +29,8 @@ ACO_API ACO__COLD int aco__wait_failed(const aco__wait_t *wait); /* -1 and errno
 ACO_API ACO__COLD void aco__task_leave(aco_t *task);             /* leaves through aco_run() */
 ACO_API ACO__COLD int aco__task_yield(void);                     /* aco_task_yield() off the fast path */
 
-/* With more tasks than fit into a cache, starts to load the innermost frame of the task after next and the control block of its
- * successor. With fewer tasks the two loads would only cost. */
+/* With more tasks than fit into a cache, starts to load the innermost frame of the task after next and the control
+ * block of its successor. With fewer tasks the two loads would only cost. */
 enum { ACO__TASKS_IN_CACHE = 16384 };
 ACO__FORCE_INLINE void aco__task_prefetch(const aco__thread_t *self, const aco_t *next)
 {
@@ -62,7 +64,8 @@ ACO__FORCE_INLINE int ACO__BODY_OF(aco_task_yield)(void)
     return 0;
 }
 
-/* The second half of a blocking call: runs the next task, and returns when the calling task was woken and has its turn. */
+/* The second half of a blocking call: runs the next task, and returns when the calling task was woken and has its turn.
+ * */
 ACO__FORCE_INLINE void aco__wait_leave(const aco__wait_t *wait)
 {
     aco__tls_ref_t tls = aco__tls_ref();
@@ -141,7 +144,8 @@ ACO__FORCE_INLINE int ACO__BODY_OF(aco_wait_group_wait_at)(aco_wait_group_t *gro
     return aco__wait_end(aco__wait_group_wait(group, &wait, location), &wait);
 }
 
-ACO__FORCE_INLINE int ACO__BODY_OF(aco_channel_send_at)(aco_channel_t *channel, const void *element, const char *location)
+ACO__FORCE_INLINE int ACO__BODY_OF(aco_channel_send_at)(aco_channel_t *channel, const void *element,
+                                                        const char *location)
 {
     aco__wait_t wait;
     return aco__wait_end(aco__channel_send(channel, element, &wait, location), &wait);

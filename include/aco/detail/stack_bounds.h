@@ -1,11 +1,12 @@
 /* Windows on x86-64: the bounds of the running stack, in the thread environment block (TEB).
  *
- * The system uses these bounds: exception handling stops at the end of the stack, and a function with a large frame probes the
- * pages up to there. So they change with the stack. Each side of a switch keeps its own bounds in its frame and writes them back
- * when it arrives. It cannot take them from the stack's record: a coroutine may be suspended on the stack of a generator that it
- * consumes, and the stack of the root context grows. A first arrival (src/entry/) sets them from the stack's record: all pages of
- * our stacks are there from the beginning. GuaranteedStackBytes stays as it is: the system reads it when a stack grows, and ours
- * do not. Source of the offsets: winternl.h's TEB, winnt.h's NT_TIB. */
+ * The system uses these bounds: exception handling stops at the end of the stack, and a function with a large frame
+ * probes the pages up to there. So they change with the stack. Each side of a switch keeps its own bounds in its frame
+ * and writes them back when it arrives. It cannot take them from the stack's record: a coroutine may be suspended on
+ * the stack of a generator that it consumes, and the stack of the root context grows. A first arrival (src/entry/) sets
+ * them from the stack's record: all pages of our stacks are there from the beginning. GuaranteedStackBytes stays as it
+ * is: the system reads it when a stack grows, and ours do not. Source of the offsets: winternl.h's TEB, winnt.h's
+ * NT_TIB. */
 #ifndef ACO_DETAIL_STACK_BOUNDS_H
 #define ACO_DETAIL_STACK_BOUNDS_H
 
@@ -37,7 +38,8 @@ ACO__FORCE_INLINE void aco__bounds_set(aco__bounds_t bounds)
                      "movq %1,%%gs:" ACO__STACK_LIMIT "\n\t"
                      "movq %2,%%gs:" ACO__DEALLOCATION_STACK "\n\t"
                      "movq %3,%%gs:" ACO__EXCEPTION_LIST
-                     : : "r"(bounds.base), "r"(bounds.limit), "r"(bounds.deallocation), "r"(bounds.handlers) : "memory");
+                     : : "r"(bounds.base), "r"(bounds.limit), "r"(bounds.deallocation), "r"(bounds.handlers)
+                     : "memory");
 }
 
 #define ACO__BOUNDS_KEEP aco__bounds_t aco__kept_bounds = aco__bounds_read()

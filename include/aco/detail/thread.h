@@ -1,18 +1,18 @@
 /* The thread record: what a thread needs in order to switch; and the ways to find it. config.h chooses one of four:
  *
- *   ACO__THREAD_TLS       ELF's thread-local variable aco__thread, at an offset that the dynamic linker fixes at program start
- *                         (initial-exec). The fastest way
- *   ACO__THREAD_FOUND     a function of the library. ACO_CONFIG_DYNAMIC_TLS chooses it, for a library that is loaded where
- *                         static thread-local memory is not available (musl's dlopen()). The library and all units must be
- *                         compiled with it
- *   ACO__THREAD_SLOT      systems without ELF's thread-local variables. The record is allocated dynamically; a slot of the
- *                         thread's block holds its address
+ *   ACO__THREAD_TLS       ELF's thread-local variable aco__thread, at an offset that the dynamic linker fixes at
+ *                         program start (initial-exec). The fastest way
+ *   ACO__THREAD_FOUND     a function of the library. ACO_CONFIG_DYNAMIC_TLS chooses it, for a library that is loaded
+ *                         where static thread-local memory is not available (musl's dlopen()). The library and all
+ *                         units must be compiled with it
+ *   ACO__THREAD_SLOT      systems without ELF's thread-local variables. The record is allocated dynamically; a slot of
+ *                         the thread's block holds its address
  *   ACO__THREAD_FALLBACK  ACO_CONFIG_UCONTEXT: aco__tls_ref_read() is a function of the library (arch/ucontext.h)
  *
- * aco__tls_ref() returns what the switches find the record by: its address or, with ACO__THREAD_TLS on x86, its offset from the
- * thread pointer (ACO__TLS_REF_IS_OFFSET). A coroutine may be resumed by another thread, so no compiler may keep the result
- * across a switch: each call computes it anew, by a volatile asm or by a function that no compiler sees through
- * (docs/switch.md, 8). */
+ * aco__tls_ref() returns what the switches find the record by: its address or, with ACO__THREAD_TLS on x86, its offset
+ * from the thread pointer (ACO__TLS_REF_IS_OFFSET). A coroutine may be resumed by another thread, so no compiler may
+ * keep the result across a switch: each call computes it anew, by a volatile asm or by a function that no compiler sees
+ * through (docs/switch.md, 8). */
 #ifndef ACO_DETAIL_THREAD_H
 #define ACO_DETAIL_THREAD_H
 
@@ -34,7 +34,7 @@ struct aco__thread {
     uint16_t root_fp_control2;
     uint32_t root_fp_control;
     aco__context_t root;      /* the root context, while a coroutine that it resumed resumes another */
-    const aco__context_t *unwind_parent; /* for unwinders: `resumer`, or no context while the resumer's frames are elsewhere */
+    const aco__context_t *unwind_parent; /* for unwinders: `resumer`, or no context while its frames are elsewhere */
     struct aco_s *main_co;    /* the thread's newest main coroutine object, or NULL */
     void (*last_word)(void);  /* the function given to aco_thread_init() */
     struct aco__heap *heap;   /* where control blocks and save areas come from */
@@ -56,7 +56,8 @@ struct aco__thread {
 ACO__BEGIN_C
 
 #if defined(ACO__THREAD_SLOT)
-extern ACO_API uintptr_t aco__thread_slot; /* the slot's offset; before it is known, the offset of a slot that holds 0 */
+/* The slot's offset; before it is known, the offset of a slot that holds 0. */
+extern ACO_API uintptr_t aco__thread_slot;
 ACO_API ACO__COLD aco__thread_t *aco__thread_new(void); /* makes the calling thread's record; aborts without memory */
 ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref(void)
 {
