@@ -3,7 +3,7 @@
 #include "elements.h"
 
 #include <aco.h>
-#include <aco/generator.h>
+#include <aco/in_stack_generator.h>
 
 typedef void *(*coroutine_t)(void *);
 typedef void (*callback_t)(void *context, uintptr_t element);

@@ -10,7 +10,7 @@
 #include "plain_ring.h"
 #include "peers/classic_switch.h"
 
-#include <aco/switching.h>
+#include <aco/calling_convention.h>
 
 enum { STACK = 64 << 10,
        SMALL_STACK = 4112,

@@ -496,8 +496,8 @@ static void refused_cancellations(void)
         if (WIFEXITED(end.status) && WEXITSTATUS(end.status) == NOTHING_FAILED)
             break;
         if (!WIFSIGNALED(end.status) || WTERMSIG(end.status) != SIGABRT ||
-            strcmp(end.text, "acorn: arrival: an arrival mark without an event\n") != 0)
-            child_complain(__FILE__, __LINE__, "cancel_is_refused", "a mark without an event", &end);
+            strcmp(end.text, "acorn: switch: the interrupt flag is set without an injected call\n") != 0)
+            child_complain(__FILE__, __LINE__, "cancel_is_refused", "an interrupt flag without an injected call", &end);
     }
     CHECK(fail_at > 2 && fail_at < 10);
 }

@@ -52,7 +52,7 @@ static void first_value_is_ignored(void)
 {
     char text[128];
     subject = aco_new(same, &subject, NULL);
-    snprintf(text, sizeof text, "acorn: aco_send: coroutine %p: is started by a value", (void *)subject);
+    snprintf(text, sizeof text, "acorn: aco_send: coroutine %p: is started with a value", (void *)subject);
     PRINTS(send_first_value, CHECKS_YIELDS ? text : NULL);
     PRINTS(send_no_first_value, NULL);
     aco_destroy(subject);

@@ -5,7 +5,7 @@
  * (--max-stackframe=16384). */
 #define _GNU_SOURCE
 #include "aco.h"
-#include "aco/generator.h"
+#include "aco/in_stack_generator.h"
 #include "check.h"
 #include "child.h"
 #include "events.h"

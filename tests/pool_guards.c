@@ -52,7 +52,7 @@ static void overflow_guarded(void)
 
 static void dies_explained(int line, void (*act)(void))
 {
-    static const char more[] = " has overflowed: give it more by stack_size in aco_options_t\n";
+    static const char more[] = " has overflowed: increase stack_size in aco_options_t\n";
     child_end_t end = child_run(act);
     size_t length = strlen(end.text);
     if (!WIFSIGNALED(end.status) || WTERMSIG(end.status) != SIGSEGV ||

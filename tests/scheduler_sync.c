@@ -300,7 +300,7 @@ static void channels(void)
     }
     CHECK_EQ(got, 7);
     CHECK_EQ(aco_channel_destroy(s.channel), 0);
-    FAILS(aco_channel_new(SIZE_MAX / 4, 8), NULL, EINVAL, "aco_channel_new", NULL, "too much");
+    FAILS(aco_channel_new(SIZE_MAX / 4, 8), NULL, EINVAL, "aco_channel_new", NULL, "too large");
     FAILS(aco_channel_close(NULL), -1, EINVAL, "aco_channel_close", NULL, "NULL");
     FAILS(aco_channel_destroy(NULL), -1, EINVAL, "aco_channel_destroy", NULL, "NULL");
 }
@@ -342,7 +342,7 @@ static void *selects(void *arg)
     CHECK_EQ(aco_select(NULL, 0, 1), -1); /* a sleep */
     CHECK_EQ(errno, ETIMEDOUT);
     FAILS(aco_select(NULL, 1, 0), -1, EINVAL, "aco_select", NULL, "NULL");
-    FAILS(aco_select(cases, -1, 0), -1, EINVAL, "aco_select", NULL, "less than no");
+    FAILS(aco_select(cases, -1, 0), -1, EINVAL, "aco_select", NULL, "is negative");
     CHECK_EQ(aco_channel_destroy(s->channel), 0); /* nobody waits there any more */
     CHECK_EQ(aco_channel_close(s->other), 0);
     cases[0].channel = NULL;
@@ -359,7 +359,7 @@ static void null_elements(void)
     FAILS(aco_channel_try_send(one, NULL), -1, EINVAL, "aco_channel_try_send", NULL, "the element is NULL");
     FAILS(aco_channel_try_send(NULL, &value), -1, EINVAL, "aco_channel_try_send", NULL, "the channel is NULL");
     FAILS(aco_channel_try_receive(NULL, &value), -1, EINVAL, "aco_channel_try_receive", NULL, "the channel is NULL");
-    FAILS(aco_channel_new(0, SIZE_MAX), NULL, EINVAL, "aco_channel_new", NULL, "too much");
+    FAILS(aco_channel_new(0, SIZE_MAX), NULL, EINVAL, "aco_channel_new", NULL, "too large");
     CHECK_EQ(aco_channel_destroy(one), 0);
 }
 

@@ -203,7 +203,7 @@ static void joins_refused(void)
     spawn_detached(join_it, NULL);
     spawn_detached(join_it, &busy);
     myself = spawn(join_myself, NULL);
-    FAILS(aco_join(joined, NULL), -1, EPERM, "aco_join", NULL, "own flow of control");
+    FAILS(aco_join(joined, NULL), -1, EPERM, "aco_join", NULL, "root context");
     run();
     CHECK_EQ(aco_join(myself, NULL), 0);
     task = spawn_as(three_turns, "x", ACO_DETACHED, NULL);
@@ -462,7 +462,7 @@ static void refusals(void)
 
 static void nobody_waits_outside(void)
 {
-    static const char reason[] = "own flow of control";
+    static const char reason[] = "root context";
     aco_mutex_t mutex = ACO_MUTEX_INIT;
     aco_cond_t cond = ACO_COND_INIT;
     aco_semaphore_t semaphore = ACO_SEMAPHORE_INIT(1);

@@ -9,7 +9,7 @@
 #include "fails.h"
 
 #ifndef ACO_CONFIG_NO_INLINE
-#include "aco/generator.h"
+#include "aco/in_stack_generator.h"
 #endif
 
 #include <string.h>

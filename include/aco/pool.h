@@ -39,9 +39,7 @@
 
 #include "../aco.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+ACO__BEGIN_C
 
 /* Zero in a field, and NULL for the whole, stands for the default. */
 typedef struct aco_pool_options_s {
@@ -138,8 +136,6 @@ ACO_API int aco_stack_usage(int (*visit)(const aco_stack_usage_t *usage, void *a
 /* Prints it as a table. 0, or -1 and errno: EINVAL (NULL), or as fprintf(). */
 ACO_API int aco_stack_report(FILE *to);
 
-#ifdef __cplusplus
-}
-#endif
+ACO__END_C
 
 #endif

@@ -10,6 +10,8 @@
 #ifndef ACO_ASSEMBLY_H
 #define ACO_ASSEMBLY_H
 
+#include "os/platform.h"
+
 #ifdef __APPLE__
 #define ACO__ASM_NAME(name) "_" name
 #define ACO__ASM_HIDE(name) "\t.private_extern _" name "\n"
@@ -49,13 +51,8 @@
  * `sp`: the stack pointer's number in DWARF; `below`: the bytes from there to the record, as SLEB128. Numbers of operations:
  * DWARF 5, table 7.9. */
 #ifdef ACO__UNWINDS_TO_RESUMER
-#if __SIZEOF_POINTER__ == 8 /* offsets asserted in coroutine/entry.c */
-#define ACO__ASM_OFFSET(bytes64, bytes32) bytes64
-#else
-#define ACO__ASM_OFFSET(bytes64, bytes32) bytes32
-#endif
 #define ACO__DW_BREG(number, offset) "0x70+" number "," offset ","
-#define ACO__DW_PLUS_UCONST(value) "0x23," value ","
+#define ACO__DW_PLUS_UCONST(value) "0x23," ACO__TEXT(value) ","
 #define ACO__DW_DEREF "0x06,"
 #define ACO__DW_MINUS "0x1c,"
 #define ACO__DW_MUL "0x1e,"
@@ -63,18 +60,18 @@
 #define ACO__DW_EQ "0x29,"
 #define ACO__ASM_OF_STACK(sp, below, offset) ACO__DW_BREG(sp, below) ACO__DW_PLUS_UCONST(offset) ACO__DW_DEREF
 #define ACO__ASM_OF_THREAD(sp, below, offset)                                                                          \
-    ACO__ASM_OF_STACK(sp, below, ACO__ASM_OFFSET("56", "28")) ACO__DW_DEREF ACO__DW_PLUS_UCONST(offset) ACO__DW_DEREF
+    ACO__ASM_OF_STACK(sp, below, ACO__STACK_OWNER_THREAD) ACO__DW_DEREF ACO__DW_PLUS_UCONST(offset) ACO__DW_DEREF
 #ifdef __s390x__ /* `below` takes two bytes */
 #define ACO__ASM_CONTEXT_BYTES "42"
 #else
 #define ACO__ASM_CONTEXT_BYTES "37"
 #endif
 #define ACO__ASM_CONTEXT(sp, below)                                                                                    \
-    ACO__ASM_OF_STACK(sp, below, ACO__ASM_OFFSET("64", "32"))                                                          \
-    ACO__ASM_OF_THREAD(sp, below, ACO__ASM_OFFSET("112", "68"))                                                        \
-    ACO__ASM_OF_STACK(sp, below, ACO__ASM_OFFSET("64", "32")) ACO__DW_MINUS                                            \
-    ACO__ASM_OF_THREAD(sp, below, ACO__ASM_OFFSET("40", "24"))                                                         \
-    ACO__ASM_OF_STACK(sp, below, ACO__ASM_OFFSET("16", "8")) ACO__DW_EQ ACO__DW_MUL ACO__DW_PLUS
+    ACO__ASM_OF_STACK(sp, below, ACO__STACK_RESUMER_CONTEXT)                                                          \
+    ACO__ASM_OF_THREAD(sp, below, ACO__UNWIND_PARENT)                                                        \
+    ACO__ASM_OF_STACK(sp, below, ACO__STACK_RESUMER_CONTEXT) ACO__DW_MINUS                                            \
+    ACO__ASM_OF_THREAD(sp, below, ACO__RUNNING)                                                         \
+    ACO__ASM_OF_STACK(sp, below, ACO__STACK_OWNER) ACO__DW_EQ ACO__DW_MUL ACO__DW_PLUS
 
 /* DW_CFA_def_cfa_expression, DW_CFA_expression */
 #define ACO__ASM_PARENT_CFA(sp, below)                                                                                   \
@@ -84,9 +81,9 @@
 /* Return address, frame pointer, base pointer. */
 #define ACO__ASM_UNWIND_PARENT(sp, below, pc, bp, base)                                                                         \
     ACO__ASM_PARENT_CFA(sp, below)                                                                                       \
-    ACO__ASM_PARENT_REGISTER(pc, sp, below, ACO__ASM_OFFSET("8", "4"))                                                   \
-    ACO__ASM_PARENT_REGISTER(bp, sp, below, ACO__ASM_OFFSET("16", "8"))                                                  \
-    ACO__ASM_PARENT_REGISTER(base, sp, below, ACO__ASM_OFFSET("24", "12"))
+    ACO__ASM_PARENT_REGISTER(pc, sp, below, ACO__TEXT(ACO__PC))                                                   \
+    ACO__ASM_PARENT_REGISTER(bp, sp, below, ACO__TEXT(ACO__BP))                                                  \
+    ACO__ASM_PARENT_REGISTER(base, sp, below, ACO__TEXT(ACO__BASE))
 #endif
 
 #endif

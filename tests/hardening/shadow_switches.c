@@ -7,7 +7,7 @@
  * shadow_switches few          where it gives three
  * shadow_switches in-stack     aborts */
 #include "aco.h"
-#include "aco/generator.h"
+#include "aco/in_stack_generator.h"
 #include "aco/pool.h"
 #include "aco/scheduler.h"
 #include "map_aligned.h"

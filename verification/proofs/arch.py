@@ -4,7 +4,7 @@ import importlib.util
 import pathlib
 from typing import NamedTuple
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def script(name, path):
@@ -39,7 +39,7 @@ class Arch(NamedTuple):
     entered: str      # the block that ENTER loads
     frame: str
     base: str         # clang's base pointer
-    exchange: dict    # what an exchange passes to a generator with its own stack; `nested`: with one on its consumer's
+    swap: dict        # what a swap passes to a generator with its own stack; `in_stack`: with one on its consumer's
     controls: tuple
     arguments: tuple
     entry: int        # sp modulo 16 as a function begins
@@ -47,14 +47,14 @@ class Arch(NamedTuple):
     tls_offset: object
     thread_relocations: tuple = ()  # ELF's numbers of those that say where a thread-local variable is
     status: tuple = ()   # registers that a sequence may not change: direction flag, x87 stack
-    where_is_offset: bool = False
-    code_bit: int = 0     # of a place to go on, that is no part of its address
+    tls_ref_is_offset: bool = False
+    code_bit: int = 0     # of a resume address, that is no part of the location
     arrival_bit: int = 0  # what it is in these units
     context: dict = {}
     special: dict = {}   # the ABI's names that are not Sleigh's
     targets: dict = {}   # compiler: command
     link: tuple = ()
-    room: int = 0        # what NESTED_RESUME moves sp by
+    room: int = 0        # what IN_STACK_RESUME moves sp by
     pads: str = ""       # the option that asks for landing pads
     pad: bytes = b""
     entry_below_top: int = 8
@@ -68,9 +68,9 @@ class Arch(NamedTuple):
     begin_pad: bytes = b""  # what the library's assembly begins with
     flags: tuple = ("",)  # options to compile with, one set after the other
     lto: bool = False
-    nested: dict = {}     # where it is not `exchange`
-    pops: bool = False    # in an exchange the place to go on stands at the stack pointer, not in a register
-    goes_by: str = ""     # the register that holds a function's address as it is entered, and the way back's on arrival
+    in_stack: dict = {}   # where it is not `swap`
+    pops: bool = False    # in a swap the resume address stands at the stack pointer, not in a register
+    goes_by: str = ""     # the register that holds a function's address as it is entered, and the resume address on arrival
     toc: str = ""         # the register that addresses by it are relative to
     header: int = 0       # above the stack pointer, what a callee may write: up to here, but for the first word
     narrow: tuple = ()    # registers of four bits, which Sleigh keeps in eight
@@ -96,7 +96,7 @@ class Arch(NamedTuple):
         return None
 
     def peer(self, kind):
-        return self.nested if self.nested and kind.startswith("NESTED") else self.exchange
+        return self.in_stack if self.in_stack and kind.startswith("IN_STACK") else self.swap
 
     @property
     def entry_function(self):
@@ -120,11 +120,11 @@ X86_STATUS = ("DF",) + tuple("ST%d" % n for n in range(8))
 X86_64 = Arch(
     name="x86_64", table="x86_64", language="x86:LE:64:default", word=8, sp="RSP", thread_pointer="FS_OFFSET",
     carried=("RDI", "RSI", "RCX"), leaving="R8", entered="RDX", frame="RBP", base="RBX",
-    exchange={"pc": "RDI", "bp": "RSI", "sp": "RCX", "base": "R8", "value": "RDX"},
+    swap={"pc": "RDI", "bp": "RSI", "sp": "RCX", "base": "R8", "value": "RDX"},
     controls=(Control("MXCSR", 0xffffffc0, 32, 4), Control("FPUControlWord", 0xffff, 36, 2)),
     arguments=("RDI", "RSI", "RDX", "RCX", "R8", "R9"), entry=8, return_address="", tls_offset=x86_tls, thread_relocations=(18,), status=X86_STATUS,
     generator_parameters=("pc", "bp", "value", "sp", "base", "", "argument"), parameters_at=8, start_words=4, begin_pad=bytes.fromhex("f30f1efa"),
-    where_is_offset=True, pads="-fcf-protection", pad=bytes.fromhex("f30f1efa"), lto=True,
+    tls_ref_is_offset=True, pads="-fcf-protection", pad=bytes.fromhex("f30f1efa"), lto=True,
     special={"mxcsr": "MXCSR", "x87cw": "FPUControlWord", "fs": "FS_OFFSET"},
     targets={"gcc": ["x86_64-linux-gnu-gcc-12"], "clang": ["clang-19", "--target=x86_64-linux-gnu"]})
 
@@ -137,10 +137,10 @@ def above(block):
 I386 = X86_64._replace(
     name="i386", table="i386", language="x86:LE:32:default", word=4, sp="ESP", thread_pointer="GS_OFFSET",
     carried=("EAX", "EDI", "ECX"), leaving="EBX", entered="EDX", frame="EBP", base="ESI", 
-    exchange={"pc": "EAX", "bp": "EDI", "sp": "ECX", "base": "EBX", "value": "EDX"}, pops=True, pushes=True,
+    swap={"pc": "EAX", "bp": "EDI", "sp": "ECX", "base": "EBX", "value": "EDX"}, pops=True, pushes=True,
     generator_parameters=("sp", "bp", "base", "sp", "argument"), parameters_at=4, start_return=3, start_argument=8, start_words=12,
     begin_pad=bytes.fromhex("f30f1efb"),
-    nested={"pc": "ECX", "bp": "EDI", "sp": "EAX", "base": "EBX", "value": "EDX"}, thread_relocations=(14,),
+    in_stack={"pc": "ECX", "bp": "EDI", "sp": "EAX", "base": "EBX", "value": "EDX"}, thread_relocations=(14,),
     controls=(Control("MXCSR", 0xffffffc0, 16, 4), Control("FPUControlWord", 0xffff, 20, 2)),
     arguments=(), entry=12, entry_below_top=4, lto=False, pads="-fcf-protection", pad=bytes.fromhex("f30f1efb"), flags=("-m32 -msse2",),
     special={"mxcsr": "MXCSR", "x87cw": "FPUControlWord", "gs": "GS_OFFSET"},
@@ -149,7 +149,7 @@ I386 = X86_64._replace(
 AARCH64 = Arch(
     name="aarch64", table="aarch64", language="AARCH64:LE:64:v8A", word=8, sp="sp", thread_pointer="tpidr_el0",
     carried=("x0", "x1", "x3"), leaving="x4", entered="x4", frame="x29", base="x19",
-    exchange={"pc": "x0", "bp": "x1", "sp": "x3", "base": "x4", "value": "x2"}, controls=(Control("fpcr", 0xffffffff, 32, 4),),
+    swap={"pc": "x0", "bp": "x1", "sp": "x3", "base": "x4", "value": "x2"}, controls=(Control("fpcr", 0xffffffff, 32, 4),),
     arguments=tuple("x%d" % n for n in range(8)), entry=0, return_address="x30", tls_offset=above(16),
     thread_relocations=(1030,), room=128, entry_below_top=16,
     pads="-mbranch-protection=standard", pad=bytes.fromhex("9f2403d5"), traps=("brk", "udf", "hlt"), lto=True,
@@ -160,7 +160,7 @@ AARCH64 = Arch(
 ARM = Arch(
     name="arm", table="arm", language="ARM:LE:32:v8", word=4, sp="sp", thread_pointer="tpidruro",
     carried=("r0", "r1", "r3"), leaving="r4", entered="r4", frame="r11", base="r6",
-    exchange={"pc": "r0", "bp": "r1", "sp": "r3", "base": "r4", "value": "r2"}, controls=(Control("fpscr", 0x07ffff60, 16, 4),),
+    swap={"pc": "r0", "bp": "r1", "sp": "r3", "base": "r4", "value": "r2"}, controls=(Control("fpscr", 0x07ffff60, 16, 4),),
     arguments=("r0", "r1", "r2", "r3"), entry=0, return_address="lr", tls_offset=above(8),
     thread_relocations=(19,), room=128, entry_below_top=8, alignment=8, code_bit=1, start_argument=3,
     flags=("-marm",), traps=("udf",), link=(), targets={"gcc": ["arm-linux-gnueabihf-gcc-12"], "clang": ["clang-19", "--target=arm-linux-gnueabihf", "-march=armv7-a"]},
@@ -171,7 +171,7 @@ THUMB = ARM._replace(name="thumb", flags=("-mthumb",), context={"TMode": 1}, arr
 RISCV64 = Arch(
     name="riscv64", table="riscv64", language="RISCV:LE:64:RV64GC", word=8, sp="sp", thread_pointer="tp",
     carried=("a0", "a1", "a3"), leaving="a4", entered="a4", frame="s0", base="s1",
-    exchange={"pc": "a0", "bp": "a1", "sp": "a3", "base": "a4", "value": "a2"}, controls=(Control("frm", 0x7, 32, 4),),
+    swap={"pc": "a0", "bp": "a1", "sp": "a3", "base": "a4", "value": "a2"}, controls=(Control("frm", 0x7, 32, 4),),
     arguments=tuple("a%d" % n for n in range(8)), entry=0, return_address="ra", tls_offset=lambda value, size, align: value,
     thread_relocations=(11,), room=128,
     entry_below_top=16, traps=("ebreak", "unimp", "c.unimp"), lto=True, zero="zero", begin_pad=bytes.fromhex("17000000"),
@@ -180,7 +180,7 @@ RISCV64 = Arch(
 PPC64LE = Arch(
     name="ppc64le", table="ppc64le", language="PowerPC:LE:64:A2ALT", word=8, sp="r1", thread_pointer="r13",
     carried=("r3", "r4", "r6"), leaving="r7", entered="r7", frame="r31", base="r30",
-    exchange={"pc": "r3", "bp": "r4", "sp": "r6", "base": "r7", "value": "r5"}, controls=(),  # FPSCR is single bits there
+    swap={"pc": "r3", "bp": "r4", "sp": "r6", "base": "r7", "value": "r5"}, controls=(),  # FPSCR is single bits there
     arguments=tuple("r%d" % n for n in range(3, 11)), entry=0, return_address="LR", tls_offset=lambda value, size, align: value - 0x7000,
     thread_relocations=(73,), room=224, entry_below_top=32, return_word=2, start_words=8, traps=("trap",),
     goes_by="r12", toc="r2", header=24, prologue_below=True, targets_last=True, back_chain=True, narrow=tuple("cr%d" % n for n in range(8)),
@@ -197,7 +197,7 @@ LOONGARCH64 = RISCV64._replace(
 
 S390X = RISCV64._replace(
     name="s390x", table="s390x", language="VEX", order="big", sp="r15", thread_pointer="thread", carried=("r2", "r3", "r5"), leaving="r6",
-    entered="r6", frame="r11", base="", exchange={"pc": "r2", "bp": "r3", "sp": "r5", "base": "r6", "value": "r4"},
+    entered="r6", frame="r11", base="", swap={"pc": "r2", "bp": "r3", "sp": "r5", "base": "r6", "value": "r4"},
     controls=(Control("fpc", 0xff0000ff, 32, 4),),
     arguments=tuple("r%d" % n for n in range(2, 7)), return_address="r14", tls_offset=x86_tls, thread_relocations=(56,), alignment=8,
     entry_below_top=160, return_word=14, start_argument=22, start_words=30,

@@ -11,7 +11,7 @@ import subprocess
 from arch import ROOT
 
 LEAVES = re.compile(r"^\s*(?:notrack\s+)?(?:jmpq?l?\s+\*|bx?r?\s+(?:x16|x9|r\d+|ip)\s*$|bx\s|jr\s+(?!ra)|bctr\b|br\s+%r|jirl\s)", re.M)
-WAY_BACK = re.compile(r"^\s*leaq?\s+(?:1f|(\.L\w+))\(%rip\),\s*%rdx", re.M)
+RESUME_ADDRESS = re.compile(r"^\s*leaq?\s+(?:1f|(\.L\w+))\(%rip\),\s*%rdx", re.M)
 FOUND_BY = re.compile("|".join([  # what the compiler calls the label
     r"(\.L\w+)\(%rip\)", r"\b(?:adr|la|lla|adrl)(?:\.w)?\s+\w+,\s*(\.?L\w+)", r"%pc(?:rel_hi|_hi20)\((\.L\w+)\)",
     r"\blarl\s+%r\d+,\s*(\.L\w+)", r"\b(?:movl|pushl)\s+\$(\.L\w+)", r"\baddl\s+\$(\.L\w+)-\.L", r"\baddis\s+\d+,\s*2,\s*(\.L\w+)@toc"]))
@@ -49,7 +49,7 @@ class Marker:
 
     def kind(self, path, line):
         text = self.source_line(path, line)
-        match = re.search(r"ACO__(RESUME|YIELD|TRANSFER|EXIT|ENTER|EXCHANGE_LAST|EXCHANGE|NESTED_\w+)\b", text)
+        match = re.search(r"ACO__(RESUME|YIELD|TRANSFER|EXIT|ENTER|PEER_SWAP_LAST|PEER_SWAP|IN_STACK_\w+)\b", text)
         return (match.group(1), "own" if "FP_SWAP" in text else "none") if match else None
 
     def mark(self, text, unit):
@@ -97,9 +97,9 @@ class Marker:
         name = "aco.site.%s.%s.%s%d" % (kind[0], kind[1], unit, len(self.sites))
         self.sites.append(name)
         out, arrival = list(body[:first]) + [name + ".begin:"], None
-        # in clang's text the label 1 has a name of its own, which is where the way back points to
-        way_back = FOUND_BY.search("\n".join(body))
-        label = next((g for g in way_back.groups() if g), None) if way_back else None
+        # in clang's text the label 1 has a name of its own, which is what the resume address refers to
+        resume_address = FOUND_BY.search("\n".join(body))
+        label = next((g for g in resume_address.groups() if g), None) if resume_address else None
         for line in body[first:]:
             if arrival is None and (re.match(r"\s*1:", line) or label and line.strip() == label + ":"):
                 out.append(name + ".arrival:")
@@ -108,13 +108,13 @@ class Marker:
         return out + [name + ".end:"]
 
     def functions(self, body, unit):
-        """Assembly at file scope: the library's own, out of line. A sequence begins where it takes the way back."""
+        """Assembly at file scope: the library's own, out of line. A sequence begins where it takes its resume address."""
         function = re.search(r"\.type\s+(\w+)", "\n".join(body)).group(1)
         kind = {"aco_resume": "RESUME", "aco_send": "RESUME", "aco_yield": "YIELD", "aco_yield1": "YIELD", "aco_yield_value": "YIELD"}
-        starts = [k for k, line in enumerate(body) if WAY_BACK.match(line)]
+        starts = [k for k, line in enumerate(body) if RESUME_ADDRESS.match(line)]
         if function not in kind or not starts:
             return body
-        end = next(k for k, line in enumerate(body) if re.match(r"\s*(?:1|%s):" % re.escape(WAY_BACK.match(body[starts[0]]).group(1) or "1"), line))
+        end = next(k for k, line in enumerate(body) if re.match(r"\s*(?:1|%s):" % re.escape(RESUME_ADDRESS.match(body[starts[0]]).group(1) or "1"), line))
         out = self.labelled(body[:end + 1], (kind[function], "own"), unit, starts[0])
         return out[:-1] + [out[-1]] + body[end + 1:]
 
@@ -132,7 +132,7 @@ def build(arch, compiler, flags, units, folder, include, lto=False):
     """(path of the program, names of its sites)."""
     folder.mkdir(parents=True, exist_ok=True)
     position = next((f for f in flags if f in LINKED), "-fno-pic")
-    command = [*arch.targets[compiler], *flags, "-fexceptions", "-I", str(include), position, "-w"]
+    command = [*arch.targets[compiler], *flags, "-fexceptions", "-I", str(include), "-I", str(include.parent / "src"), position, "-w"]
     if compiler == "clang":
         command += ["-gline-tables-only"]
     marker, texts = Marker(include), []
@@ -151,10 +151,12 @@ def build(arch, compiler, flags, units, folder, include, lto=False):
         run([*arch.targets[compiler], *[f for f in flags if f.startswith(("-m", "--target"))], "-c", marked, "-o", objects[-1]])
     stubs = folder / "stubs.s"
     names = undefined("llvm-nm-19", objects)
-    stub = "\t.globl %s\n\t.type %s,%%function\n%s:\n\t.space 16\n\t.size %s,16\n"
-    record = '\t.section .tbss,"awT",%nobits\n\t.p2align 6\n\t.globl aco__thread\n\t.type aco__thread,%object\naco__thread:\n\t.space 640\n'
-    stubs.write_text("\t.text\n" + "".join(stub % (n, n, n, n) for n in names if n != "aco__thread") + record * ("aco__thread" in names) +
-                     '\t.section .note.GNU-stack,"",%progbits\n')
+    # What is defined elsewhere, functions and variables alike: of bytes that are written nothing is known.
+    stub = "\t.p2align 4\n\t.globl %s\n\t.type %s,%%function\n%s:\n\t.space 16\n\t.size %s,16\n"
+    record = '\t.section .tbss,"awT",%nobits\n\t.p2align 6\n\t.globl aco__thread\n\t.type aco__thread,%object\n' \
+        'aco__thread:\n\t.space 640\n'
+    stubs.write_text('\t.section .stubs,"aw",%progbits\n' + "".join(stub % (n, n, n, n) for n in names if n != "aco__thread") +
+                     record * ("aco__thread" in names) + '\t.section .note.GNU-stack,"",%progbits\n')
     run([*arch.targets[compiler], *[f for f in flags if f.startswith("-m")], "-c", stubs, "-o", folder / "stubs.o"])
     program = folder / "program"
     run(["ld.lld-19", *arch.link, *LINKED[position], "-e", "0", "--noinhibit-exec", *objects, folder / "stubs.o", "-o", program])

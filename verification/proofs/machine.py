@@ -99,7 +99,7 @@ class Program:
         names = self.starts.get(at & ~self.arch.code_bit)
         return names[0] if names else None
 
-    def place_of(self, name):
+    def location_of(self, name):
         """The address of a function or of a label of the library's, or None."""
         return self.functions[name][0] if name in self.functions else self.labels.get(name)
 

@@ -12,8 +12,9 @@ import terms
 from arch import ARCHES, ROOT
 from machine import Join, State
 
-SWITCH, STACK, GENERATOR, API = "include/aco/arch/x86_64.h", "src/stack/copy.c", "include/aco/generator.h", "include/aco.h"
-I386, OUT_OF_LINE = "include/aco/arch/i386.h", "src/entry/x86_64.inc"
+SWITCH, GENERATOR, API = "include/aco/arch/x86_64.h", "include/aco/detail/generator_inline.h", "include/aco/detail/aco_inline.h"
+X86 = "include/aco/arch/x86.h"
+I386, ENTRY, ENTRY_X86_64 = "include/aco/arch/i386.h", "src/coroutine/entry.c", "src/entry/x86_64.inc"
 LOONGARCH = dict(arch="loongarch64", compiler="clang")
 S390X = "include/aco/arch/s390x.h"
 LOONGARCH64 = "include/aco/arch/loongarch64.h"
@@ -30,7 +31,7 @@ class Fault:
 
     @staticmethod
     def unit(name):
-        return ROOT / ("src" if name in ("stack.c", "core.c", "end.c") else "verification/proofs/callers") / name
+        return ROOT / ("" if name.startswith("src/") else "verification/proofs/callers") / name
 
 
 def in_macro(macro, old, new, every=False):
@@ -48,11 +49,11 @@ FAULTS = [
     Fault("no clobber of r9", SWITCH, in_macro("ACO__CLOBBERS_OF_ALL", '"r9", ', ""), None, RESUME, "stale"),
     Fault("no clobber of rbx", SWITCH, '#define ACO__CLOBBER_BASE "rbx",', "#define ACO__CLOBBER_BASE", RESUME, "exit.saved stale"),
     Fault("no clobber of xmm14", SWITCH, '"xmm13", "xmm14", "xmm15"', '"xmm13", "xmm15"', DOUBLES, "stale", unit="others.c"),
-    Fault("no clobber of the x87 stack", SWITCH, '#define ACO__CLOBBER_X87 , "st", "st(1)"', '#define ACO__CLOBBER_X87 , "st(1)"',
+    Fault("no clobber of the x87 stack", SWITCH, 'ACO__IF_X87("st", "st(1)"', 'ACO__IF_X87("st(1)"',
           ["long_doubles"], "stale", unit="others.c"),
     Fault("sp and pc swapped where they are stored", SWITCH, in_macro("ACO__STORE", "to(ACO__SP)", "to(ACO__PC)"), None, RESUME, "kept.sp"),
     Fault("sp and pc swapped where they are loaded", SWITCH, in_macro("ACO__LEAVE", "from(ACO__PC)", "from(ACO__SP)"), None, RESUME, "arrives.pc"),
-    Fault("another offset of the frame pointer", SWITCH, '#define ACO__BP "16"', '#define ACO__BP "24"', YIELD, "kept.frame"),
+    Fault("another offset of the frame pointer", SWITCH, in_macro("ACO__STORE", "to(ACO__BP)", "to(ACO__BASE)"), None, YIELD, "kept.frame"),
     Fault("the frame pointer is not stored", SWITCH, in_macro("ACO__STORE", '"movq %%rbp," to(ACO__BP) "\\n\\t" ', ""), None, YIELD, "kept.frame"),
     Fault("the frame pointer is not loaded", SWITCH, in_macro("ACO__LEAVE", '"movq " from(ACO__BP) ",%%rbp\\n\\t"', '""'), None, YIELD, "arrives.frame"),
     Fault("a push", SWITCH, in_macro("ACO__RESUME", '"leaq 1f', '"pushq %%rax\\n\\tleaq 1f'), None, RESUME, "steady"),
@@ -65,15 +66,15 @@ FAULTS = [
     Fault("the x87 control word is not loaded", SWITCH, '"fldcw " from(ACO__X87CW) "\\n\\t"', '""', RESUME, "control.arrives"),
     Fault("the x87 control word is not stored", SWITCH, in_macro("ACO__FP_SWAP", '"fnstcw " to(ACO__X87CW) "\\n\\t"', '""'), None, RESUME, "control.kept"),
     Fault("no fnclex", SWITCH, '"4:\\tfnclex\\n\\t"', '"4:\\t"', RESUME, "control.exceptions"),
-    Fault("who shares the environment is taken for who has one", SWITCH, in_macro("ACO__FP_SWAP", '"js 5f', '"jns 5f'), None, RESUME, "control.untouched"),
+    Fault("a coroutine that shares the environment is taken for who has one", SWITCH, in_macro("ACO__FP_SWAP", '"js 5f', '"jns 5f'), None, RESUME, "control.untouched"),
     Fault("the FP environment of the wrong side", SWITCH, in_macro("ACO__YIELD", "fp_swap(ACO__BLOCK, ACO__THREAD)", "fp_swap(ACO__THREAD, ACO__BLOCK)"),
           None, YIELD, "control.kept control.arrives"),
-    Fault("the control word beside its place", SWITCH, '#define ACO__X87CW "36"', '#define ACO__X87CW "38"', RESUME, "memory control.kept"),
+    Fault("the control word beside its place", X86, "#define ACO__X87CW ACO__FP_CONTROL2", "#define ACO__X87CW ACO__STATE_BYTE", RESUME, "memory control.kept"),
     Fault("nobody is named as running", SWITCH, in_macro("ACO__RESUME", '"movq %%rdi," ACO__THREAD(ACO__RUNNING) "\\n\\t"', '""'), None, RESUME, "running"),
     Fault("a coroutine that yields goes on being named", SWITCH, in_macro("ACO__YIELD", '"movq $0," ACO__THREAD(ACO__RUNNING) "\\n\\t"', '""'), None, YIELD,
           "running"),
-    Fault("an exit does not say that nobody runs", SWITCH, in_macro("ACO__EXIT", '"movq $0," ACO__THREAD(ACO__RUNNING)', '"movq $0," ACO__THREAD("48")'), None,
-          ["aco__end", "end"], "running", unit="core.c"),
+    Fault("an exit does not say that nobody runs", SWITCH, in_macro("ACO__EXIT", '"movq $0," ACO__THREAD(ACO__RUNNING)', '"movq $0," ACO__THREAD(48)'), None,
+          ["aco__end", "end"], "running", unit="src/coroutine/exit.c"),
     Fault("a record beside the thread's", SWITCH, '__asm__ volatile("movq aco__thread@gottpoff(%%rip),%0"',
           '__asm__ volatile("movq aco__thread@gottpoff(%%rip),%0\\n\\taddq $64,%0"', RESUME, "thread"),
     Fault("another arrival label", SWITCH, in_macro("ACO__YIELD", "leaq 1f", "leaq 5f"), None, YIELD, "kept.pc"),
@@ -90,35 +91,35 @@ FAULTS = [
     Fault("ret instead of jmp", SWITCH, in_macro("ACO__LEAVE", '"jmpq *" from(ACO__PC) "\\n"', '"pushq " from(ACO__PC) "\\n\\tjmpq *(%%rsp)\\n"'), None, RESUME, "steady"),
     Fault("a transfer stores into the block that it enters", SWITCH, in_macro("ACO__TRANSFER", "ACO__STORE(ACO__LEAVING)", "ACO__STORE(ACO__BLOCK)"), None,
           ["transfer"], "kept.sp"),
-    Fault("an exchange loses the stack pointer", SWITCH, in_macro("ACO__PEER_SWAP", "xchgq %%rsp,%%rcx", "movq %%rcx,%%rsp"), None, ["numbers"], "kept.sp"),
-    Fault("an exchange leaves rbx", SWITCH, in_macro("ACO__PEER_SWAP", '"xchgq %%rbx,%%r8\\n\\t"', '""'), None, ["numbers"], "arrives.frame"),
+    Fault("a swap loses the stack pointer", SWITCH, in_macro("ACO__PEER_SWAP", "xchgq %%rsp,%%rcx", "movq %%rcx,%%rsp"), None, ["numbers"], "kept.sp"),
+    Fault("a swap leaves rbx", SWITCH, in_macro("ACO__PEER_SWAP", '"xchgq %%rbx,%%r8\\n\\t"', '""'), None, ["numbers"], "arrives.frame"),
     Fault("an in-stack resume does not compare", SWITCH, in_macro("ACO__IN_STACK_RESUME", "jne 2f", "nop"), None, ["moves_the_stack"], "arrives.sp", unit="in_stack.c"),
     Fault("an in-stack generator ends beside a multiple of 16", SWITCH, in_macro("ACO__IN_STACK_LAST", '"andq $-16,%%rsp\\n\\t"', '""'), None, ["leave_generator"],
-          "aligned", compiler="clang", unit="end.c"),
+          "aligned", compiler="clang", unit="src/coroutine/cancel.c"),
     Fault("clang's base pointer is not stored", SWITCH, '#define ACO__KEEP_BASE(to) "movq %%rbx," to(ACO__BASE) "\\n\\t"', "#define ACO__KEEP_BASE(to)",
           ["over_aligned"], "kept.frame", compiler="clang", unit="others.c"),
     Fault("clang's base pointer is not loaded", SWITCH, '#define ACO__RESUMER_BASE "movq " ACO__THREAD(ACO__BASE) ",%%rbx\\n\\t"', "#define ACO__RESUMER_BASE",
           ["over_aligned"], "exit.saved stale", compiler="clang", unit="others.c"),
     Fault("a stack's top is not aligned", SWITCH, "#define ACO__ENTRY_BELOW_TOP 8", "#define ACO__ENTRY_BELOW_TOP 16", ["aco__stack_lay_out"], "entry.aligned",
-          unit="stack.c"),
-    Fault("no return address at the top", STACK, "((const void **)stack->aco__top)[ACO__RETURN_WORD] = aco__returned;", "", ["aco__stack_lay_out"], "entry.return",
-          unit="stack.c"),
+          unit="src/stack/layout.c"),
+    Fault("no return address at the top", ENTRY, "((const void **)stack->aco__top)[ACO__RETURN_WORD] = aco__returned;", "", ["aco__stack_set_return"], "entry.return",
+          unit=ENTRY),
     Fault("a first entry beside the top", API, "co->aco__self.sp = co->share_stack->aco__top;", "co->aco__self.sp = (char *)co->share_stack->aco__top + 8;",
           ["prepares"], "begin.context", unit="begins.c"),
     Fault("a new coroutine without the thread's MXCSR", API, "    co->aco__fp_control = self->new_fp_control;\n", "", ["prepares"], "begin.context", unit="begins.c"),
     Fault("a new coroutine with another's x87 control word", API, "co->aco__fp_control2 = self->new_fp_control2;",
-          "co->aco__fp_control2 = self->outermost_fp_control2;", ["prepares"], "begin.context", unit="begins.c"),
+          "co->aco__fp_control2 = self->root_fp_control2;", ["prepares"], "begin.context", unit="begins.c"),
     Fault("a generator's words hold another function", GENERATOR, "start[ACO__START_FUNCTION] = function;", "start[ACO__START_FUNCTION] = arg;",
           ["generator_context"], "begin.context", unit="begins.c"),
     Fault("a generator's words begin beside a multiple of 16", SWITCH, "ACO__START_ARGUMENT = 2, ACO__START_WORDS = 4", "ACO__START_ARGUMENT = 2, ACO__START_WORDS = 5",
           ["generator_context"], "begin.context", unit="begins.c"),
-    Fault("a generator's function stays on its stack", OUT_OF_LINE, '"\\tpopq %r9\\n"\n        "\\tjmpq *%r9\\n"', '"\\tmovq (%rsp),%r9\\n"\n        "\\tjmpq *%r9\\n"',
-          ["aco__generator_begin"], "begin.aligned begin.return", unit="core.c"),
-    Fault("no landing pad where a generator begins", OUT_OF_LINE, '"\\tendbr64\\n"\n        "\\tpopq %r9\\n"', '"\\tpopq %r9\\n"',
-          ["aco__generator_begin"], "begin.pad", unit="core.c"),
-    Fault("i386: an exchange leaves the way back on the stack", I386, in_macro("ACO__PEER_SWAP", '"popl %%eax', '"movl (%%esp),%%eax'), None, ["numbers"],
+    Fault("a generator's function stays on its stack", ENTRY_X86_64, '"\\tpopq %r9\\n"\n        "\\tjmpq *%r9\\n"', '"\\tmovq (%rsp),%r9\\n"\n        "\\tjmpq *%r9\\n"',
+          ["aco__generator_begin"], "begin.aligned begin.return", unit=ENTRY),
+    Fault("no landing pad where a generator begins", ENTRY_X86_64, '"\\tendbr64\\n"\n        "\\tpopq %r9\\n"', '"\\tpopq %r9\\n"',
+          ["aco__generator_begin"], "begin.pad", unit=ENTRY),
+    Fault("i386: a swap leaves the resume address on the stack", I386, in_macro("ACO__PEER_SWAP", '"popl %%eax', '"movl (%%esp),%%eax'), None, ["numbers"],
           "arrives.sp", arch="i386", flags="-O2 -m32 -msse2"),
-    Fault("i386: an exchange goes on four bytes further", I386, "addl $(1f-8b),(%%esp)", "addl $(1f-8b+4),(%%esp)", ["numbers"], "kept.pc", arch="i386",
+    Fault("i386: a swap goes on four bytes further", I386, "addl $(1f-8b),(%%esp)", "addl $(1f-8b+4),(%%esp)", ["numbers"], "kept.pc", arch="i386",
           flags="-O2 -m32 -msse2 -fPIC"),
     Fault("i386: who has ended is not told", I386, in_macro("ACO__PEER_SWAP_LAST", '"xorl %%eax,%%eax', '"movl %%ecx,%%eax'), None, ["numbers"], "kept.pc",
           arch="i386", flags="-O2 -m32 -msse2"),
@@ -145,7 +146,7 @@ FAULTS = [
           unit="in_stack.c", arch="s390x"),
     Fault("s390x: a generator does not bring r12 back", S390X, "lgr %%r12,%%r5", "lgr %%r12,%%r6", ["counts"], "arrives.frame",
           unit="in_stack.c", arch="s390x"),
-    Fault("no cold call", API, "            aco__interrupted(word);", "", ["leaf"], "redzone", unit="leaf.c"),
+    Fault("no cold call", API, "            aco__interrupted(tagged);", "", ["leaf"], "redzone", unit="leaf.c"),
 ]
 
 
@@ -163,7 +164,7 @@ def change(fault, folder):
             text = text.replace(old, new)
     assert text != before, fault.name
     path.write_text(text)
-    fault.configuration.units = [folder / "src" / u.name if u.parent.name == "src" else u for u in fault.configuration.units]
+    fault.configuration.units = [folder / u.relative_to(ROOT) if u.is_relative_to(ROOT / "src") else u for u in fault.configuration.units]
     return include
 
 

@@ -29,10 +29,12 @@ from arch import ARCHES, ROOT, redzone
 
 OUT = ROOT / "build/prove"
 CALLERS = [ROOT / "verification/proofs/callers" / name for name in ("integers.c", "others.c", "in_stack.c", "leaf.c", "begins.c", "plus.cpp")]
-LIBRARY = [ROOT / "src" / (name + ".c") for name in ("core", "stack", "end", "scheduler", "generator")]
+LIBRARY = [ROOT / "src" / name for name in (
+    "stack/layout.c", "coroutine/entry.c", "coroutine/resume.c", "coroutine/exit.c", "coroutine/exports.c", "coroutine/cancel.c", "coroutine/generator.c",
+    "scheduler/scheduler.c", "scheduler/wait.c", "scheduler/poll_task.c")]
 RESULTS, README = ROOT / "verification/proofs/results.json", ROOT / "verification/proofs/README.md"
 # Functions without a switch, on which first entries rest.
-BEGINNINGS = {name: kind for kind in (theorems.LayOut, theorems.Begin, theorems.BeginsAt) for name in kind.NAMES}
+BEGINNINGS = {name: kind for kind in (theorems.LayOut, theorems.SetReturn, theorems.Begin, theorems.BeginsAt) for name in kind.NAMES}
 LEVELS = ("-O0", "-O1", "-O2", "-O3")
 
 
@@ -192,7 +194,7 @@ def report(outcome, verbose):
 @functools.cache
 def sources():
     """The commit that last changed what the theorems are proved of, and by."""
-    paths = ["include", "src", "verification/proofs/callers", *("proofs/%s.py" % name for name in "arch build machine prove terms theorems vex".split())]
+    paths = ["include", "src", "verification/proofs/callers", *("verification/proofs/%s.py" % name for name in "arch build machine prove terms theorems vex".split())]
     commit, changes = (subprocess.run(["git", "-C", str(ROOT), *command, "--", *paths], capture_output=True, text=True).stdout.strip()
                        for command in (["log", "-1", "--format=%h"], ["status", "--porcelain"]))
     return commit + " and changes" * bool(changes)

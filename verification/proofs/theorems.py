@@ -15,7 +15,7 @@ from arch import ROOT, abi, redzone
 from machine import Join, Machine, NotUnderstood, State
 from terms import add, apply, check, const, fresh, is_const, is_poisoned, make, split, to_z3, truth
 
-COMES_BACK = ("RESUME", "YIELD", "TRANSFER", "EXCHANGE", "NESTED_RESUME", "NESTED_YIELD")
+COMES_BACK = ("RESUME", "YIELD", "TRANSFER", "PEER_SWAP", "IN_STACK_RESUME", "IN_STACK_YIELD")
 #          kind       own context  arriving   what record.running becomes
 MEMORY = {"RESUME": ("record", "block", "block"), "YIELD": ("block", "record", None), "TRANSFER": ("leaving", "block", "block"),
           "EXIT": (None, "record", None), "ENTER": (None, "entered", "as it was")}
@@ -26,7 +26,7 @@ THEOREMS = {
     "kept.frame": "C2.0: the own context holds the frame pointer and, with clang, the base pointer",
     "kept.pc": "the own context holds the address of the arrival label",
     "arrives.sp": "C2.1: at the jump sp is the arriving context's word",
-    "arrives.frame": "C2.0: so are the frame pointer and, in an exchange, the base pointer",
+    "arrives.frame": "C2.0: so are the frame pointer and, in a swap, the base pointer",
     "arrives.pc": "the jump goes where the arriving context says",
     "carried": "C1.0: the block, aco__tls_ref() and the value are at the jump what they were",
     "control.kept": "C2.2: with own FP environments, the own context holds the control bits",
@@ -45,8 +45,8 @@ THEOREMS = {
     "exit.status": "C1.4: the direction flag is clear",
     "stale": "C1.1, C1.5: nothing depends on a register that the arriving side did not bring",
     "aligned": "C2.1: the stack pointer is a multiple of 16 at each call",
-    "entry.aligned": "C2.1: where coroutines begin, aco__top, sp is as the ABI wants it at a function's entry, and all say the same place",
-    "entry.return": "the return address found there is aco__returned",
+    "entry.aligned": "C2.1: where coroutines begin, aco__top of the stack's record, sp is as the ABI wants it at a function's entry",
+    "entry.return": "the return address found there is aco__returned, and nothing else is written with it",
     "begin.context": "a context that begins: at aco__top, or at a generator's words, which are laid out there, in the assembly, without a frame; "
                      "C2.2: a coroutine's with the control words that its thread gives to new ones",
     "begin.goes": "a first arrival goes on in the function that it is to begin",
@@ -310,7 +310,7 @@ class Function:
         return apply("INT_AND", size, term, const(size, 15)) if register in self.arch.narrow else term
 
     def found_by_address(self, state, at):
-        """Where a function begins, or goes on after a switch, as a place that is entered by its address."""
+        """Where a function begins, or goes on after a switch, as a location that is entered by its address."""
         if self.arch.goes_by:
             self.machine.set_register(state, self.arch.goes_by, const(self.arch.word, at))
 
@@ -454,7 +454,7 @@ class Function:
             return [(after, self.after_call(state, sp, name))]
         popped = self.arch.word if not self.arch.return_address else 0
         if target.op == "INT_AND" and target.args[0] is self.ret and target.args[1] in (const(self.arch.word, -2), const(self.arch.word, -4)):
-            target = self.ret  # without the bits that are no part of a place
+            target = self.ret  # without the bits that are no part of an address
         if target is self.ret:
             self.exit(state, popped)
             return []
@@ -557,7 +557,7 @@ class Function:
         begin = state
         begin.facts = {}  # what the theorems assume is the conditions of the sequence's own paths
         for name in (*self.arch.status, *(c.register for c in self.arch.controls), *self.arch.carried, self.arch.leaving, self.arch.entered,
-                     *self.arch.exchange.values(), *self.arch.handed_over, self.arch.frame, *filter(None, [self.arch.base]),
+                     *self.arch.swap.values(), *self.arch.handed_over, self.arch.frame, *filter(None, [self.arch.base]),
                      self.arch.thread_pointer):
             self.machine.register(begin, name)  # has a name from now on
         begin.memory = {b: dict(c) for b, c in state.memory.items() if b in self.stack_bases}
@@ -638,12 +638,12 @@ class Function:
         for offset, name in self.fixed(site):
             self.put(state, sp, offset, machine.register(begin, name))
         if site.kind in MEMORY:
-            co, where, value = arch.carried
+            co, tls, value = arch.carried
             thread = machine.register(state, arch.thread_pointer)
             record = add(thread, self.program.thread_record())
-            machine.set_register(state, where, const(arch.word, self.program.thread_record()) if arch.where_is_offset else record)
+            machine.set_register(state, tls, const(arch.word, self.program.thread_record()) if arch.tls_ref_is_offset else record)
             machine.set_register(state, value, fresh(arch.word, "value"))
-            machine.set_register(state, co, fresh(arch.word, "word"))
+            machine.set_register(state, co, fresh(arch.word, "tagged"))
             # the other side has changed neither context; a coroutine is named by the record that it runs on
             own = {"record": record, "block": machine.register(begin, co), "leaving": machine.register(begin, arch.leaving)}[MEMORY[site.kind][0]]
             if site.kind != "RESUME":
@@ -652,10 +652,10 @@ class Function:
                 self.put(state, own, 3 * arch.word, machine.register(begin, arch.base))
         else:
             for name in arch.peer(site.kind).values():
-                machine.set_register(state, name, fresh(arch.word, name + "@exchange"))
+                machine.set_register(state, name, fresh(arch.word, name + "@swap"))
             if arch.base:
                 machine.set_register(state, arch.base, machine.register(begin, arch.base))
-            if site.kind == "NESTED_RESUME":
+            if site.kind == "IN_STACK_RESUME":
                 generators = fresh(arch.word, "generator's sp")
                 self.aligned.add(generators)
                 self.stack_bases.add(generators)
@@ -670,7 +670,7 @@ class Function:
 
     def fixed(self, site):
         """What a sequence keeps at its stack pointer."""
-        return self.arch.fixed.items() if not self.clang and site.kind in COMES_BACK and site.kind != "NESTED_RESUME" else ()
+        return self.arch.fixed.items() if not self.clang and site.kind in COMES_BACK and site.kind != "IN_STACK_RESUME" else ()
 
     def put(self, state, where, offset, term):
         base, at = split(where)
@@ -683,12 +683,12 @@ class Leave:
     def __init__(self, function, site, begin, case):
         self.f, self.site, self.begin, self.case = function, site, begin, case
         self.arch, self.machine = function.arch, function.machine
-        co, where, _ = self.arch.carried
+        co, tls, _ = self.arch.carried
         self.in_memory = site.kind in MEMORY
         self.co = self.at_begin(co)
-        self.where = self.at_begin(where)
+        self.tls = self.at_begin(tls)
         thread = self.at_begin(self.arch.thread_pointer)
-        self.record = apply("INT_ADD", self.arch.word, thread, self.where) if self.arch.where_is_offset else self.where
+        self.record = apply("INT_ADD", self.arch.word, thread, self.tls) if self.arch.tls_ref_is_offset else self.tls
         self.contexts = {"record": self.record, "block": self.co, "leaving": self.at_begin(self.arch.leaving),
                          "entered": self.at_begin(self.arch.entered)}
         if self.in_memory:
@@ -714,11 +714,11 @@ class Leave:
         own = (first, add(first, -self.arch.word)) if self.arch.pushes else (first,)
         if sp is before or before in own and sp in own:
             return
-        if self.site.kind == "NESTED_LAST":
+        if self.site.kind == "IN_STACK_LAST":
             self.rounded_down("steady", sp, conditions)
-        elif self.site.kind.startswith("NESTED"):
+        elif self.site.kind.startswith("IN_STACK"):
             room = add(first, self.arch.room)
-            self.claim("steady", sp, room if self.site.kind == "NESTED_RESUME" and sp is not first else first, conditions, "sp")
+            self.claim("steady", sp, room if self.site.kind == "IN_STACK_RESUME" and sp is not first else first, conditions, "sp")
         elif before in own:
             self.claim("steady", sp, self.word(after, self.arriving, 0) if self.in_memory else self.passed("sp"), conditions, "sp")
         elif not (self.arch.pops and not self.in_memory and before is self.passed("sp") and sp is add(before, self.arch.word)):
@@ -734,7 +734,7 @@ class Leave:
         return self.at_begin(self.arch.peer(self.site.kind)[what])
 
     def pushed(self):
-        """What may be written at the stack pointer: the word below it; registers that have no other place."""
+        """What may be written at the stack pointer: the word below it; registers that have no other location."""
         out = self.span(self.at_begin(self.arch.sp), -self.arch.word, self.arch.word) if self.arch.pushes else set()
         return out.union(*(self.span(self.at_begin(self.arch.sp), offset, self.arch.word) for offset, _ in self.f.fixed(self.site)))
 
@@ -746,7 +746,7 @@ class Leave:
         else:
             self.leaves_by_registers(target, state, conditions, accesses)
         if arch.goes_by:
-            self.claim("arrives.pc", self.place(self.machine.register(state, arch.goes_by)), target, conditions, "what it finds itself by")
+            self.claim("arrives.pc", self.location(self.machine.register(state, arch.goes_by)), target, conditions, "what it finds itself by")
         for offset, name in self.f.fixed(self.site):
             self.claim("kept.frame", self.word(state, self.at_begin(arch.sp), offset), self.at_begin(name), conditions, "%s at sp" % name)
         for name in arch.status:
@@ -761,12 +761,12 @@ class Leave:
         if self.own is not None:
             self.claim("kept.sp", self.word(state, self.own, 0), self.at_begin(arch.sp), conditions, "the own context's sp")
             self.claim("kept.pc", self.word(state, self.own, word), const(word, self.site.arrival | arch.arrival_bit), conditions,
-                       "the way back")
+                       "the resume address")
             self.claim("kept.frame", self.word(state, self.own, 2 * word), self.at_begin(arch.frame), conditions, "the own frame pointer")
             if self.f.clang and arch.base:
                 self.claim("kept.frame", self.word(state, self.own, 3 * word), self.at_begin(arch.base), conditions, "the own base pointer")
         self.claim("arrives.sp", register(arch.sp), self.word(state, self.arriving, 0), conditions, "sp")
-        self.claim("arrives.pc", target, self.place(self.word(state, self.arriving, word)), conditions, "the jump's target")
+        self.claim("arrives.pc", target, self.location(self.word(state, self.arriving, word)), conditions, "the jump's target")
         self.claim("arrives.frame", register(arch.frame), self.word(state, self.arriving, 2 * word), conditions, "the frame pointer")
         for name in arch.carried:
             self.claim("carried", register(name), self.at_begin(name), conditions, name)
@@ -776,7 +776,7 @@ class Leave:
             self.claim("running", self.word(state, self.record, arch.running), runs, conditions, "record.running")
         self.check_accesses(accesses)
 
-    def place(self, word):
+    def location(self, word):
         """Where a jump to `word` leads: Arm's lowest bit is not part of the address."""
         return apply("INT_AND", word.size, word, const(word.size, ~self.arch.code_bit)) if self.arch.code_bit else word
 
@@ -835,41 +835,41 @@ class Leave:
     def leaves_by_registers(self, target, state, conditions, accesses):
         arch, kind, peer = self.arch, self.site.kind, self.arch.peer(self.site.kind)
         register = lambda name: self.machine.register(state, name)
-        nested, last, pops = kind.startswith("NESTED"), kind.endswith("LAST"), arch.pops and not kind.startswith("NESTED")
-        first_sp, way_back = self.at_begin(arch.sp), const(arch.word, self.site.arrival | arch.arrival_bit) if self.site.arrival else None
+        in_stack, last, pops = kind.startswith("IN_STACK"), kind.endswith("LAST"), arch.pops and not kind.startswith("IN_STACK")
+        first_sp, resume_address = self.at_begin(arch.sp), const(arch.word, self.site.arrival | arch.arrival_bit) if self.site.arrival else None
         goes_to = self.word(state, self.passed("sp"), 0) if pops else self.passed("pc")
-        self.claim("arrives.pc", target, self.place(goes_to), conditions, "the jump's target")
+        self.claim("arrives.pc", target, self.location(goes_to), conditions, "the jump's target")
         self.claim("arrives.frame", register(arch.frame), self.passed("bp"), conditions, "the frame pointer")
         if arch.base:
             self.claim("arrives.frame", register(arch.base), self.passed("base"), conditions, "the base pointer")
-        if nested:
+        if in_stack:
             self.f.check_alignment(register(arch.sp))
             if last:
                 self.rounded_down("arrives.sp", register(arch.sp), conditions)
             else:
-                self.claim("arrives.sp", register(arch.sp), add(first_sp, arch.room if kind == "NESTED_RESUME" else 0), conditions, "sp")
-            if kind == "NESTED_RESUME":
+                self.claim("arrives.sp", register(arch.sp), add(first_sp, arch.room if kind == "IN_STACK_RESUME" else 0), conditions, "sp")
+            if kind == "IN_STACK_RESUME":
                 self.claim("arrives.sp", first_sp, self.passed("sp"), conditions, "sp at the beginning")
         else:
             self.claim("arrives.sp", register(arch.sp), add(self.passed("sp"), arch.word if pops else 0), conditions, "sp")
         for name, by in arch.handed_over.items():
-            if kind == "NESTED_RESUME":
+            if kind == "IN_STACK_RESUME":
                 self.claim("kept.frame", register(by), self.at_begin(name), conditions, "%s handed over" % name)
-            elif nested:
+            elif in_stack:
                 self.claim("arrives.frame", register(name), self.at_begin(by), conditions, "%s handed back" % name)
         self.claim("carried", register(peer["value"]), self.passed("value"), conditions, "the value")
         if last:
-            self.claim("kept.pc", register(peer["pc"]), const(arch.word, 0), conditions, "the way back")
+            self.claim("kept.pc", register(peer["pc"]), const(arch.word, 0), conditions, "the resume address")
         else:
             if pops:  # what says that this side has not ended: an address
                 self.claim("carried", register(peer["pc"]), goes_to, conditions, "what says that it goes on")
-                self.claim("kept.pc", self.word(state, first_sp, -arch.word), way_back, conditions, "the way back")
+                self.claim("kept.pc", self.word(state, first_sp, -arch.word), resume_address, conditions, "the resume address")
             else:
-                self.claim("kept.pc", register(peer["pc"]), way_back, conditions, "the way back")
+                self.claim("kept.pc", register(peer["pc"]), resume_address, conditions, "the resume address")
             self.claim("kept.frame", register(peer["bp"]), self.at_begin(arch.frame), conditions, "the frame pointer handed over")
             if arch.base:
                 self.claim("kept.frame", register(peer["base"]), self.at_begin(arch.base), conditions, "the base pointer handed over")
-            if not nested:
+            if not in_stack:
                 self.claim("kept.sp", register(peer["sp"]), add(first_sp, -arch.word if pops else 0), conditions, "the stack pointer handed over")
         for control in arch.controls:
             self.claim("control.untouched", register(control.register), self.at_begin(control.register), conditions, control.register)
@@ -877,52 +877,67 @@ class Leave:
         self.only(accesses, self.pushed() | (self.span(self.passed("sp"), 0, arch.word) if pops else set()), self.pushed())
 
     def falls_out(self, state, conditions):
-        """Not the innermost: a nested resume that does not leave."""
-        if self.site.kind != "NESTED_RESUME":
+        """Not the innermost: an in-stack resume that does not leave."""
+        if self.site.kind != "IN_STACK_RESUME":
             self.f.claims.record(self.site.name, "arrives.pc", False, "a path goes on behind the switch without leaving")
             return
         peer = self.arch.peer(self.site.kind)
-        self.claim("carried", self.machine.register(state, peer["pc"]), const(self.arch.word, 1), conditions, "what says that it is refused")
+        self.claim("carried", self.machine.register(state, peer["pc"]), const(self.arch.word, 1), conditions, "what says that it failed")
         self.claim("steady", self.machine.register(state, self.arch.sp), self.at_begin(self.arch.sp), conditions, "sp")
         self.f.claims.claim(self.site.name, "arrives.sp", to_z3(self.at_begin(self.arch.sp)) != to_z3(self.passed("sp")), conditions,
-                            "it refuses the innermost")
+                            "it fails for the innermost")
 
 
-class LayOut(Function):
-    """src/stack/copy.c's function that lays out a stack: where the first functions on it find their stack pointer."""
-    NAMES = ("aco__stack_lay_out",)
+class Stores(Function):
+    """A function of the library without a switch, of which it is known what it stores outside its frame."""
 
     def __init__(self, program, name, claims, macros):
         super().__init__(program, name, [], claims, macros, False)
         self.stores = []
 
     def store(self, state, address, term):
-        self.stores.append((address, term))
+        if split(address)[0] is not self.sp0:
+            self.stores.append((address, term))
         super().store(state, address, term)
 
     def run(self):
-        arch, word = self.arch, self.arch.word
         self.aligned = set()
         self.initial = self.entry_state()
-        map_, below, sz = self.start_of_stack()
-        self.walk()
-        returned = self.program.labels.get("aco__returned") or self.program.functions.get("aco__returned", (None,))[0]
-        tops = [address for address, term in self.stores if is_const(term) and term.args[0] & ~arch.code_bit == returned]
-        line = [to_z3(map_) + to_z3(below) + to_z3(sz) & 63 == 0]
-        for address in tops:
-            top = add(address, -arch.return_word * word)
-            self.claims.claim(self.name, "entry.aligned", to_z3(top) & arch.alignment - 1 == arch.entry, line, "aco__top is %r" % top)
-            record = add(top, arch.entry_below_top)  # of the stack, whose fifth word says aco__top
-            said = [term for where, term in self.stores if where is add(record, 4 * word)]
-            self.claims.record(self.name, "entry.return", any(term is top for term in said), "aco__top is said to be %r" % said)
-        if not tops:
-            self.claims.record(self.name, "entry.return", False, "aco__returned is not stored")
+        self.proves(*self.parameters())
 
-    def start_of_stack(self):
-        """The parameters map, below and sz: their sum is a multiple of a cache line."""
-        if not self.arch.arguments:
-            return [State.read(self.cells(self.initial, self.sp0), n * self.arch.word, self.arch.word, "memory") for n in (1, 2, 3)]
-        return [self.first[name] for name in self.arch.arguments[:3]]
+    def parameters(self):
+        if self.arch.arguments:
+            return [self.first[name] for name in self.arch.arguments[:3]]
+        return [State.read(self.cells(self.initial, self.sp0), n * self.arch.word, self.arch.word, "memory") for n in (1, 2, 3)]
+
+
+class LayOut(Stores):
+    """src/stack/layout.c: what a stack's record says is where the first functions on it find their stack pointer."""
+    NAMES = ("aco__stack_lay_out",)
+
+    def proves(self, map_, below, sz):
+        arch, of_top = self.arch, 4 * self.arch.word  # the record's fifth word is aco__top
+        self.walk()
+        line = [to_z3(map_) + to_z3(below) + to_z3(sz) & 63 == 0]  # their sum is a multiple of a cache line
+        tops = {top for address, top in self.stores if top is add(address, -of_top - arch.entry_below_top)}
+        for top in tops:
+            self.claims.claim(self.name, "entry.aligned", to_z3(top) & arch.alignment - 1 == arch.entry, line, "aco__top is %r" % top)
+        if not tops:
+            self.claims.record(self.name, "entry.aligned", False, "aco__top is not stored")
+
+
+class SetReturn(Stores):
+    """src/coroutine/entry.c: the return address at the top of a stack."""
+    NAMES = ("aco__stack_set_return",)
+
+    def proves(self, stack, *_):
+        word = self.arch.word
+        top = State.read(self.cells(self.initial, stack), 4 * word, word, "top")
+        self.walk()
+        returned = self.program.location_of("aco__returned")
+        there = [term for address, term in self.stores if address is add(top, self.arch.return_word * word)]
+        right = len(there) == len(self.stores) and there and all(is_const(t) and t.args[0] & ~self.arch.code_bit == returned for t in there)
+        self.claims.record(self.name, "entry.return", bool(right), "it stores %r" % self.stores)
 
 
 class Begin(Function):
@@ -955,7 +970,7 @@ class Begin(Function):
         self.end = state
         generator = self.name == "aco__generator_begin"
         if arch.goes_by:
-            self.same("begin.goes", self.place(self.machine.register(state, arch.goes_by)), at[1], "what it finds itself by")
+            self.same("begin.goes", self.location(self.machine.register(state, arch.goes_by)), at[1], "what it finds itself by")
         read = self.generator(at) if generator else self.coroutine(at)
         sp = self.machine.register(state, arch.sp)
         self.claims.claim(self.name, "begin.aligned", to_z3(sp) & arch.alignment - 1 == arch.entry,
@@ -975,7 +990,7 @@ class Begin(Function):
     def same(self, theorem, term, expected, what):
         self.claims.claim(self.name, theorem, to_z3(term) == to_z3(expected), (), "%s is %r, not %r" % (what, term, expected))
 
-    def place(self, word):
+    def location(self, word):
         return apply("INT_AND", word.size, word, const(word.size, ~self.arch.code_bit)) if self.arch.code_bit else word
 
     def word_at(self, offset):
@@ -990,7 +1005,7 @@ class Begin(Function):
             begun = self.program.functions["aco__begun"][0]
             self.same("begin.goes", at[1], const(arch.word, begun), "where it goes")
         else:
-            self.same("begin.goes", at[1], self.place(State.read(self.cells(self.end, co), arch.entry_function, arch.word, "fp")), "where it goes")
+            self.same("begin.goes", at[1], self.location(State.read(self.cells(self.end, co), arch.entry_function, arch.word, "fp")), "where it goes")
         self.same("begin.return", self.machine.register(self.end, arch.return_address), self.laid_out[arch.return_word], "the return address")
         self.same("begin.parameters", self.machine.register(self.end, arch.sp), self.sp0, "sp")
         for name in arch.arguments:
@@ -1001,7 +1016,7 @@ class Begin(Function):
         arch, word = self.arch, self.arch.word
         sp = self.machine.register(self.end, arch.sp)
         base, low = split(sp)
-        self.same("begin.goes", at[1], self.place(self.laid_out[0]), "where it goes")
+        self.same("begin.goes", at[1], self.location(self.laid_out[0]), "where it goes")
         returns = self.machine.register(self.end, arch.return_address) if arch.return_address else \
             State.read(self.cells(self.end, base), low, word, "memory")
         self.same("begin.return", returns, self.laid_out[arch.start_return], "the return address")
@@ -1016,7 +1031,7 @@ class Begin(Function):
                     self.writes.add((base, low + on_stack * word, word))
                 on_stack += 1
             if what:
-                self.same("begin.parameters", there, self.laid_out[arch.start_argument] if what == "argument" else self.first[arch.exchange[what]], what)
+                self.same("begin.parameters", there, self.laid_out[arch.start_argument] if what == "argument" else self.first[arch.swap[what]], what)
         return {self.word_at(k * word) for k in (0, arch.start_return, arch.start_argument)}
 
 
@@ -1079,15 +1094,15 @@ class BeginsAt(Function):
     def generator(self, state):
         arch, word = self.arch, self.arch.word
         start = add(self.top, arch.entry_below_top - arch.start_words * word)
-        begin = const(word, self.program.place_of("aco__generator_begin") | arch.arrival_bit)
+        begin = const(word, self.program.location_of("aco__generator_begin") | arch.arrival_bit)
         self.holds(state, self.parameters[0], add(start, -word if arch.pops else 0), "aco__generator_begin")
         if arch.pops:
-            self.is_at(state, start, -word, begin, "the place to go on")
+            self.is_at(state, start, -word, begin, "the resume address")
         self.is_at(state, start, 0, self.parameters[2], "the function")
         self.is_at(state, start, arch.start_argument * word, self.parameters[3], "the argument")
         line = [to_z3(self.top) & arch.alignment - 1 == arch.entry]
         self.claims.claim(self.name, "begin.context", to_z3(start) & arch.alignment - 1 == 0, line, "the words are at %r" % start)
-        returns = self.program.place_of("aco__returned_without_parent") or self.program.place_of("aco__returned")
+        returns = self.program.location_of("aco__returned_without_parent") or self.program.location_of("aco__returned")
         if not returns:
             raise NotUnderstood("%s: the library's return address is not here" % self.name)
         self.is_at(state, start, arch.start_return * word, const(word, returns | arch.arrival_bit), "the return address")
@@ -1095,7 +1110,7 @@ class BeginsAt(Function):
     def holds(self, state, context, sp, function):
         word = self.arch.word
         self.is_at(state, context, 0, sp, "sp")
-        self.is_at(state, context, word, const(word, self.program.place_of(function) | self.arch.arrival_bit), "pc")
+        self.is_at(state, context, word, const(word, self.program.location_of(function) | self.arch.arrival_bit), "pc")
         self.is_at(state, context, 2 * word, const(word, 0), "the frame pointer")
 
     def is_at(self, state, where, offset, expected, what):

@@ -1,5 +1,5 @@
 """s390x, which Sleigh does not know, lifted by VEX (pyvex) and put into the operations that machine.py executes: one instruction at a
-time, each VEX temporary a place of its own. What VEX computes by a function of its own, the condition code, has its meaning in terms.py for
+time, each VEX temporary a location of its own. What VEX computes by a function of its own, the condition code, has its meaning in terms.py for
 the comparisons and tests that the theorems need; of all else nothing is known but what it is computed from.
 
 Memory and VEX's registers are big-endian here (machine.State.big)."""
@@ -72,10 +72,10 @@ class Lifter:
 
     def characters(self, data):
         """mvc, or xc of something with itself: byte after byte, as they are defined."""
-        def place(high, low):
+        def location(high, low):
             base, offset = high >> 4, (high & 15) << 8 | low
             return ("register", REGISTERS["r%d" % base][0], 8) if base else const(0), offset
-        (to, at), (source, begin) = place(data[2], data[3]), place(data[4], data[5])
+        (to, at), (source, begin) = location(data[2], data[3]), location(data[4], data[5])
         out, address, byte = [], ("unique", 0, 8), ("unique", 8, 1)
         for k in range(data[1] + 1):
             if data[0] == MVC:
@@ -109,7 +109,7 @@ class One:
             value = self.value(statement.data)
             self.add("COPY", ("register", statement.offset, value[2]), value)
         elif statement.offset == PLACE[0]:
-            self.place = statement.data
+            self.location = statement.data
 
     def wrtmp(self, statement):
         self.into(self.temporary(statement.tmp), statement.data)
@@ -124,7 +124,7 @@ class One:
         address, new = self.value(statement.addr), self.value(statement.dataLo)
         found = self.temporary(statement.oldLo)
         self.add("LOAD", found, const(0), address)
-        stored = self.place_for(new[2])
+        stored = self.location_for(new[2])
         self.add("compared", stored, found, new, self.value(statement.expdLo))
         self.add("STORE", None, const(0), address, stored)
 
@@ -136,15 +136,15 @@ class One:
     def goes_on(self, block, after, data):
         if block.jumpkind not in ("Ijk_Boring", "Ijk_Call", "Ijk_Ret"):
             raise NotLifted("%#x: %s: %s" % (self.at, data[:after - self.at].hex(), block.jumpkind))
-        place = self.place if isinstance(block.next, pyvex.expr.RdTmp) else block.next
-        known = place.con.value if isinstance(place, pyvex.expr.Const) else None
+        location = self.location if isinstance(block.next, pyvex.expr.RdTmp) else block.next
+        known = location.con.value if isinstance(location, pyvex.expr.Const) else None
         if block.jumpkind == "Ijk_Call":
             if known is not None:
                 self.add("CALL", None, ("ram", known, 8))
             else:
-                self.add("CALLIND", None, self.value(place))
+                self.add("CALLIND", None, self.value(location))
         elif known is None:
-            self.add("RETURN" if data[:2] == b"\x07\xfe" else "BRANCHIND", None, self.value(place))  # br %r14
+            self.add("RETURN" if data[:2] == b"\x07\xfe" else "BRANCHIND", None, self.value(location))  # br %r14
         elif known != after:
             self.add("BRANCH", None, ("ram", known, 8))
 
@@ -156,7 +156,7 @@ class One:
     def temporary(self, number):
         return ("unique", 32 * number, SIZES[self.block.tyenv.types[number]])
 
-    def place_for(self, size):
+    def location_for(self, size):
         self.count += 1
         return ("unique", 32 * self.count, size)
 
@@ -168,51 +168,51 @@ class One:
             return const(int(expression.con.value), size)
         if isinstance(expression, pyvex.expr.Get):
             return ("register", expression.offset, size)
-        place = self.place_for(size)
-        self.into(place, expression)
-        return place
+        location = self.location_for(size)
+        self.into(location, expression)
+        return location
 
-    def into(self, place, expression):
+    def into(self, location, expression):
         if isinstance(expression, (pyvex.expr.RdTmp, pyvex.expr.Const, pyvex.expr.Get)):
-            self.add("COPY", place, self.value(expression))
+            self.add("COPY", location, self.value(expression))
         elif isinstance(expression, pyvex.expr.Load):
-            self.add("LOAD", place, const(0), self.value(expression.addr))
+            self.add("LOAD", location, const(0), self.value(expression.addr))
         elif isinstance(expression, pyvex.expr.CCall):
-            self.add(CALCULATES if expression.callee.name == CALCULATES else expression.callee.name, place, *map(self.value, expression.args))
+            self.add(CALCULATES if expression.callee.name == CALCULATES else expression.callee.name, location, *map(self.value, expression.args))
         elif isinstance(expression, (pyvex.expr.Unop, pyvex.expr.Binop)):
-            self.operation(place, expression.op[4:], [self.value(a) for a in expression.args])
+            self.operation(location, expression.op[4:], [self.value(a) for a in expression.args])
         elif isinstance(expression, (pyvex.expr.Triop, pyvex.expr.Qop)):
-            self.add(expression.op, place, *map(self.value, expression.args))
+            self.add(expression.op, location, *map(self.value, expression.args))
         elif isinstance(expression, pyvex.expr.ITE):
-            self.add("choice", place, *map(self.value, (expression.cond, expression.iftrue, expression.iffalse)))
+            self.add("choice", location, *map(self.value, (expression.cond, expression.iftrue, expression.iffalse)))
         else:
             self.unknown(expression)
 
-    def operation(self, place, name, values):
+    def operation(self, location, name, values):
         widened = re.fullmatch(r"(\d+)([US])to(\d+)", name)
         ordered = re.fullmatch(r"Cmp(LT|LE)\d+([US])", name)
         two = re.fullmatch(r"([A-Za-z]+)(8|16|32|64|V128)", name)
         if widened:
-            self.add("INT_ZEXT" if widened.group(2) == "U" else "INT_SEXT", place, values[0])
+            self.add("INT_ZEXT" if widened.group(2) == "U" else "INT_SEXT", location, values[0])
         elif ordered:
-            self.add(ORDER[ordered.group(1) + ordered.group(2)], place, *values)
+            self.add(ORDER[ordered.group(1) + ordered.group(2)], location, *values)
         elif name == "Not1":
-            self.add("BOOL_NEGATE", place, *values)
+            self.add("BOOL_NEGATE", location, *values)
         elif two and two.group(1) == "Not":
-            self.add("INT_NEGATE", place, *values)
+            self.add("INT_NEGATE", location, *values)
         elif two and two.group(1) in TWO:
-            self.add(TWO[two.group(1)], place, *values)
+            self.add(TWO[two.group(1)], location, *values)
         elif re.fullmatch(r"(64|32|8)to1", name):
-            byte = self.place_for(1)
+            byte = self.location_for(1)
             self.add("SUBPIECE", byte, values[0], const(0, 4))
-            self.add("INT_AND", place, byte, const(1, 1))
+            self.add("INT_AND", location, byte, const(1, 1))
         elif re.fullmatch(r"V?\d+to\d+", name):
-            self.add("SUBPIECE", place, values[0], const(0, 4))
+            self.add("SUBPIECE", location, values[0], const(0, 4))
         elif re.fullmatch(r"V?\d+HIto\d+", name):
-            self.add("SUBPIECE", place, values[0], const(values[0][2] // 2, 4))
+            self.add("SUBPIECE", location, values[0], const(values[0][2] // 2, 4))
         elif re.fullmatch(r"\d+HLtoV?\d+", name):
-            self.add("PIECE", place, *values)
+            self.add("PIECE", location, *values)
         elif name.startswith("Reinterp"):
-            self.add("COPY", place, *values)
+            self.add("COPY", location, *values)
         else:
-            self.add(name, place, *values)
+            self.add(name, location, *values)

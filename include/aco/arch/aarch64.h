@@ -31,7 +31,7 @@
 
 #define ACO__ARCH "aarch64"
 
-/* The registers that cross, and operands by them (register_variables.h). */
+/* The registers that cross, and operands by them (statements.h). */
 #define ACO__FIRST "x0"
 #define ACO__SECOND "x1"
 #define ACO__THIRD "x2"
@@ -39,19 +39,20 @@
 #define ACO__FIFTH "x4"
 #define ACO__STACK_REGISTER "sp"
 #define ACO__STACK_OPERAND "+k"
-#define ACO__BLOCK(offset) "[x0,#" offset "]"
-#define ACO__LEAVING(offset) "[x4,#" offset "]"
-#define ACO__THREAD(offset) "[x1,#" offset "]"
+#define ACO__BLOCK(offset) "[x0,#" ACO__TEXT(offset) "]"
+#define ACO__LEAVING(offset) "[x4,#" ACO__TEXT(offset) "]"
+#define ACO__THREAD(offset) "[x1,#" ACO__TEXT(offset) "]"
 
 #define ACO__FP_STATUS 0 /* it is in another register */
 
 /* A stack's top is 64-byte aligned. */
 #define ACO__ENTRY_BELOW_TOP 16
+#define ACO__RETURN_WORD 0
 
 #ifdef __clang__
 #define ACO__KEEP_BP(to) "stp x29,x19," to(ACO__BP) "\n\t"
 #define ACO__RESUMER_BASE "ldr x19," ACO__THREAD(ACO__BASE) "\n\t"
-#define ACO__RUNNING_BASE "ldr x9," ACO__THREAD(ACO__RUNNING) "\n\tldr x19,[x9,#" ACO__BASE "]\n\t"
+#define ACO__RUNNING_BASE "ldr x9," ACO__THREAD(ACO__RUNNING) "\n\tldr x19,[x9,#" ACO__TEXT(ACO__BASE) "]\n\t"
 #define ACO__CLOBBER_BASE
 #else
 #define ACO__KEEP_BP(to) "str x29," to(ACO__BP) "\n\t"

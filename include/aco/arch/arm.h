@@ -36,7 +36,7 @@
 #error "acorn: the registers of iWMMXt are not kept"
 #endif
 
-/* The registers that cross, and operands by them (register_variables.h). */
+/* The registers that cross, and operands by them (statements.h). */
 #define ACO__FIRST "r0"
 #define ACO__SECOND "r1"
 #define ACO__THIRD "r2"
@@ -47,12 +47,13 @@
 #define ACO__BLOCK "r0"
 #define ACO__LEAVING "r4"
 #define ACO__THREAD "r1"
-#define ACO__FIELD(side, offset) "[" side ",#" offset "]"
+#define ACO__FIELD(side, offset) "[" side ",#" ACO__TEXT(offset) "]"
 
 #define ACO__FP_STATUS 0xf800009f /* NZCV, QC, and what exceptions there were: nobody's across a call */
 
 /* A stack's top is 64-byte aligned. */
 #define ACO__ENTRY_BELOW_TOP 8
+#define ACO__RETURN_WORD 0
 
 /* Which register is the frame pointer, here and in the other kind of code; the place behind a label. */
 #ifdef __thumb__

@@ -30,26 +30,28 @@
 
 #define ACO__ARCH "loongarch64"
 
-/* The registers that cross, and operands by them (register_variables.h). */
+/* The registers that cross, and operands by them (statements.h). */
 #define ACO__FIRST "$a0"
 #define ACO__SECOND "$a1"
 #define ACO__THIRD "$a2"
 #define ACO__FOURTH "$a3"
 #define ACO__FIFTH "$a4"
 #define ACO__STACK_REGISTER "$sp"
-#define ACO__BLOCK(offset) "$a0," offset
-#define ACO__LEAVING(offset) "$a4," offset
-#define ACO__THREAD(offset) "$a1," offset
+#define ACO__STACK_OPERAND "+r"
+#define ACO__BLOCK(offset) "$a0," ACO__TEXT(offset)
+#define ACO__LEAVING(offset) "$a4," ACO__TEXT(offset)
+#define ACO__THREAD(offset) "$a1," ACO__TEXT(offset)
 
 #define ACO__FP_STATUS (~0x31f) /* FCSR0 but for the bits that control */
 
 /* A stack's top is 64-byte aligned. */
 #define ACO__ENTRY_BELOW_TOP 16
+#define ACO__RETURN_WORD 0
 
 #ifdef __clang__
 #define ACO__KEEP_BASE(to) "st.d $s8," to(ACO__BASE) "\n\t"
 #define ACO__RESUMER_BASE "ld.d $s8," ACO__THREAD(ACO__BASE) "\n\t"
-#define ACO__RUNNING_BASE "ld.d $t0," ACO__THREAD(ACO__RUNNING) "\n\tld.d $s8,$t0," ACO__BASE "\n\t"
+#define ACO__RUNNING_BASE "ld.d $t0," ACO__THREAD(ACO__RUNNING) "\n\tld.d $s8,$t0," ACO__TEXT(ACO__BASE) "\n\t"
 #define ACO__CLOBBER_BASE
 #else
 #define ACO__CLOBBER_BASE "$s8",

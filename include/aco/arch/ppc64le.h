@@ -32,17 +32,18 @@
 
 #define ACO__ARCH "ppc64le"
 
-/* The registers that cross, and operands by them (register_variables.h). */
+/* The registers that cross, and operands by them (statements.h). */
 #define ACO__FIRST "r3"
 #define ACO__SECOND "r4"
 #define ACO__THIRD "r5"
 #define ACO__FOURTH "r6"
 #define ACO__FIFTH "r7"
 #define ACO__STACK_REGISTER "r1"
+#define ACO__STACK_OPERAND "+r"
 #define ACO__ADDRESS_RESULT "=&b" /* not r0, which an address takes for 0 */
-#define ACO__BLOCK(offset) offset "(3)"
-#define ACO__LEAVING(offset) offset "(7)"
-#define ACO__THREAD(offset) offset "(4)"
+#define ACO__BLOCK(offset) ACO__TEXT(offset) "(3)"
+#define ACO__LEAVING(offset) ACO__TEXT(offset) "(7)"
+#define ACO__THREAD(offset) ACO__TEXT(offset) "(4)"
 
 #define ACO__FP_STATUS 0xffffff00u /* the lower half's status bits */
 
@@ -54,7 +55,7 @@
 #if defined(__clang__) || defined(__PCREL__)
 #define ACO__KEEP_BASE(to) "std 30," to(ACO__BASE) "\n\t"
 #define ACO__RESUMER_BASE "ld 30," ACO__THREAD(ACO__BASE) "\n\t"
-#define ACO__RUNNING_BASE "ld 9," ACO__THREAD(ACO__RUNNING) "\n\tld 30," ACO__BASE "(9)\n\t"
+#define ACO__RUNNING_BASE "ld 9," ACO__THREAD(ACO__RUNNING) "\n\tld 30," ACO__TEXT(ACO__BASE) "(9)\n\t"
 #define ACO__CLOBBER_BASE
 #else
 #define ACO__CLOBBER_BASE "r30",

@@ -41,16 +41,17 @@
 #error "acorn: the base ISA E, of 16 registers, is not served"
 #endif
 
-/* The registers that cross, and operands by them (register_variables.h). */
+/* The registers that cross, and operands by them (statements.h). */
 #define ACO__FIRST "a0"
 #define ACO__SECOND "a1"
 #define ACO__THIRD "a2"
 #define ACO__FOURTH "a3"
 #define ACO__FIFTH "a4"
 #define ACO__STACK_REGISTER "sp"
-#define ACO__BLOCK(offset) offset "(a0)"
-#define ACO__LEAVING(offset) offset "(a4)"
-#define ACO__THREAD(offset) offset "(a1)"
+#define ACO__STACK_OPERAND "+r"
+#define ACO__BLOCK(offset) ACO__TEXT(offset) "(a0)"
+#define ACO__LEAVING(offset) ACO__TEXT(offset) "(a4)"
+#define ACO__THREAD(offset) ACO__TEXT(offset) "(a1)"
 #if __riscv_xlen == 64
 #define ACO__LOAD "ld "
 #define ACO__SAVE "sd "
@@ -63,11 +64,12 @@
 
 /* A stack's top is 64-byte aligned. */
 #define ACO__ENTRY_BELOW_TOP 16
+#define ACO__RETURN_WORD 0
 
 #ifdef __clang__
 #define ACO__KEEP_BASE(to) ACO__SAVE "s1," to(ACO__BASE) "\n\t"
 #define ACO__RESUMER_BASE ACO__LOAD "s1," ACO__THREAD(ACO__BASE) "\n\t"
-#define ACO__RUNNING_BASE ACO__LOAD "t0," ACO__THREAD(ACO__RUNNING) "\n\t" ACO__LOAD "s1," ACO__BASE "(t0)\n\t"
+#define ACO__RUNNING_BASE ACO__LOAD "t0," ACO__THREAD(ACO__RUNNING) "\n\t" ACO__LOAD "s1," ACO__TEXT(ACO__BASE) "(t0)\n\t"
 #define ACO__CLOBBER_BASE
 #else
 #define ACO__CLOBBER_BASE "s1",

@@ -28,16 +28,17 @@
 
 #define ACO__ARCH "s390x"
 
-/* The registers that cross, and operands by them (register_variables.h). */
+/* The registers that cross, and operands by them (statements.h). */
 #define ACO__FIRST "r2"
 #define ACO__SECOND "r3"
 #define ACO__THIRD "r4"
 #define ACO__FOURTH "r5"
 #define ACO__FIFTH "r6"
 #define ACO__STACK_REGISTER "r15"
-#define ACO__BLOCK(offset) offset "(%%r2)"
-#define ACO__LEAVING(offset) offset "(%%r6)"
-#define ACO__THREAD(offset) offset "(%%r3)"
+#define ACO__STACK_OPERAND "+r"
+#define ACO__BLOCK(offset) ACO__TEXT(offset) "(%%r2)"
+#define ACO__LEAVING(offset) ACO__TEXT(offset) "(%%r6)"
+#define ACO__THREAD(offset) ACO__TEXT(offset) "(%%r3)"
 
 #define ACO__FP_STATUS 0x00ffff00u /* FPC's flags and data exception code */
 

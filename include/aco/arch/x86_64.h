@@ -25,106 +25,19 @@
 #define ACO_ARCH_X86_64_H
 
 #define ACO__ARCH "x86_64"
+#define ACO__STACK_REGISTER "rsp"
+#define ACO__STACK_OPERAND "+r"
 
-/* Operands: a field of the control block (rdi), of the one that a transfer leaves (r8), of a block that is entered out of
- * line (rdx), of the thread record (rsi). Offsets asserted in src/core.c. */
-#define ACO__BLOCK(offset) offset "(%%rdi)"
-#define ACO__LEAVING(offset) offset "(%%r8)"
-#define ACO__ENTERED(offset) offset "(%%rdx)"
-#ifdef ACO__TLS_REF_IS_ADDRESS
-#define ACO__THREAD(offset) offset "(%%rsi)"
-#else
-#define ACO__THREAD(offset) "%%fs:" offset "(%%rsi)"
-#endif
-#define ACO__SP "0"
-#define ACO__PC "8"
-#define ACO__BP "16"
-#define ACO__BASE "24"
-#define ACO__MXCSR "32"
-#define ACO__X87CW "36"
-#define ACO__STATE_BYTE "38"  /* control block only */
-#define ACO__LOAD_ALWAYS "38" /* thread record only */
-#define ACO__RUNNING "40"     /* thread record only */
+/* Operands: a field of the control block (rdi), of the one that a transfer leaves (r8), of the one that ACO__ENTER enters (rdx), of
+ * the thread record (rsi). */
+#define ACO__BLOCK(offset) ACO__TEXT(offset) "(%%rdi)"
+#define ACO__LEAVING(offset) ACO__TEXT(offset) "(%%r8)"
+#define ACO__ENTERED(offset) ACO__TEXT(offset) "(%%rdx)"
+#ifdef ACO__THREAD_TLS
+#define ACO__THREAD(offset) "%%fs:" ACO__TEXT(offset) "(%%rsi)"
+#define ACO__TLS_REF_IS_OFFSET
 
-/* A stack's top is 64-byte aligned; a function is entered with its return address just below a 16-byte boundary. */
-#ifdef _WIN32 /* above the return address there is room for parameters: src/entry/x86_64.inc */
-#define ACO__ENTRY_BELOW_TOP 72
-#else
-#define ACO__ENTRY_BELOW_TOP 8
-#endif
-
-#ifdef __clang__
-#define ACO__KEEP_BASE(to) "movq %%rbx," to(ACO__BASE) "\n\t"
-#define ACO__RESUMER_BASE "movq " ACO__THREAD(ACO__BASE) ",%%rbx\n\t"
-#define ACO__RUNNING_BASE "movq " ACO__THREAD(ACO__RUNNING) ",%%rax\n\tmovq " ACO__BASE "(%%rax),%%rbx\n\t"
-#define ACO__CLOBBER_BASE
-#else
-#define ACO__KEEP_BASE(to)
-#define ACO__RESUMER_BASE
-#define ACO__RUNNING_BASE
-#define ACO__CLOBBER_BASE "rbx",
-#endif
-
-#ifdef __SSE__ /* without it (-mgeneral-regs-only) no value of this unit lives there */
-#define ACO__CLOBBER_SSE                                                                                               \
-    , "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",       \
-        "xmm13", "xmm14", "xmm15"
-#else
-#define ACO__CLOBBER_SSE
-#endif
-/* clang takes these names in every unit, so that a function with a target attribute is served too; gcc does not. */
-#if defined(__AVX512F__) || defined(__clang__)
-#define ACO__CLOBBER_AVX512                                                                                            \
-    , "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26", "xmm27",      \
-        "xmm28", "xmm29", "xmm30", "xmm31", "k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7"
-#else
-#define ACO__CLOBBER_AVX512
-#endif
-#ifdef __APX_F__
-#define ACO__CLOBBER_APX                                                                                               \
-    , "r16", "r17", "r18", "r19", "r20", "r21", "r22", "r23", "r24", "r25", "r26", "r27", "r28", "r29", "r30", "r31"
-#else
-#define ACO__CLOBBER_APX
-#endif
-#if defined(__NO_80387__) || defined(_SOFT_FLOAT) /* gcc -mno-80387; clang does not say so, and takes the names */
-#define ACO__CLOBBER_X87
-#else
-#define ACO__CLOBBER_X87 , "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)"
-#endif
-#ifdef __MMX__
-#define ACO__CLOBBER_MMX , "mm0", "mm1", "mm2", "mm3", "mm4", "mm5", "mm6", "mm7"
-#else
-#define ACO__CLOBBER_MMX
-#endif
-#define ACO__CLOBBERS_OF_ALL                                                                                           \
-    ACO__CLOBBER_BASE "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory",                                        \
-        "cc" ACO__CLOBBER_MMX ACO__CLOBBER_X87 ACO__CLOBBER_SSE ACO__CLOBBER_AVX512 ACO__CLOBBER_APX
-#define ACO__CLOBBERS "rax", "rdx", ACO__CLOBBERS_OF_ALL /* but for r8 */
-
-#ifdef __AVX__
-#define ACO__CLEAR_UPPER "vzeroupper\n\t"
-#else
-#define ACO__CLEAR_UPPER
-#endif
-#if defined(__CET__) && (__CET__ & 1)
-#define ACO__LANDING_PAD "endbr64\n\t"
-#else
-#define ACO__LANDING_PAD
-#endif
-#if defined(__CET__) && (__CET__ & 2)
-#define ACO__SHADOW_POINTER(pointer) __asm__ volatile("rdsspq %0" : "+r"(pointer)) /* does nothing where there is none */
-#endif
-
-ACO__FORCE_INLINE uintptr_t aco__slot_value(uintptr_t offset)
-{
-    uintptr_t value;
-    __asm__ volatile("movq %%gs:(%1),%0" : "=r"(value) : "r"(offset));
-    return value;
-}
-
-#ifndef ACO__TLS_REF_IS_ADDRESS
-
-/* The thread record's offset from the thread pointer. Linkers turn the load into a constant in executables. */
+/* The offset of the thread record from the thread pointer. In executables the linker turns the load into a constant. */
 ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
 {
     aco__tls_ref_t tls;
@@ -141,10 +54,87 @@ ACO__FORCE_INLINE aco__thread_t *aco__self_at(aco__tls_ref_t tls)
 ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__tls_ref_t tls)
 {
     struct aco_s *co;
-    __asm__ volatile("movq %%fs:" ACO__RUNNING "(%1),%0" : "=r"(co) : "r"(tls));
+    __asm__ volatile("movq %%fs:" ACO__TEXT(ACO__RUNNING) "(%1),%0" : "=r"(co) : "r"(tls));
     return co;
 }
+#else
+#define ACO__THREAD(offset) ACO__TEXT(offset) "(%%rsi)"
+#endif
 
+ACO__FORCE_INLINE uintptr_t aco__slot_value(uintptr_t offset)
+{
+    uintptr_t value;
+    __asm__ volatile("movq %%gs:(%1),%0" : "=r"(value) : "r"(offset));
+    return value;
+}
+
+/* Where a stack begins. Its top is 64-byte aligned, and a function is entered with its return address just below a 16-byte boundary.
+ *
+ * A generator's function is entered by aco__generator_begin, which finds at its stack pointer, a multiple of 16:
+ *   16   the argument: the seventh parameter, where the ABI has it (Windows: 64)
+ *    8   the return address
+ *    0   the function
+ *
+ * ACO__ARRIVAL_PARAMETERS: what a function that a switch enters finds in the registers that cross every switch. */
+#define ACO__RETURN_WORD 0
+#define ACO__ARGUMENTS_ROOM 0
+#define ACO__GENERATOR_PARAMETERS                                                                                      \
+    void *aco__pc, void *aco__bp, __attribute__((unused)) void *aco__value, void *aco__sp, void *aco__base,            \
+        __attribute__((unused)) void *aco__r9
+#define ACO__ARRIVAL_ABI
+#ifdef _WIN32 /* above a return address is room for four parameters; assembly moves what crossed to where the ABI has it */
+#define ACO__ENTRY_BELOW_TOP 72
+enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 8, ACO__START_WORDS = 10 };
+#define ACO__BEGINS_IN_ASSEMBLY
+#define ACO__ARRIVES_IN_ASSEMBLY
+#define ACO__ARRIVAL_PARAMETERS __attribute__((unused)) uintptr_t tagged, __attribute__((unused)) void *value
+#else
+#define ACO__ENTRY_BELOW_TOP 8
+enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 2, ACO__START_WORDS = 4 };
+#define ACO__ARRIVAL_PARAMETERS                                                                                        \
+    __attribute__((unused)) uintptr_t tagged, __attribute__((unused)) uintptr_t aco__thread_offset,                    \
+        __attribute__((unused)) uintptr_t aco__resume_address, __attribute__((unused)) void *value
+#endif
+
+#ifdef __clang__
+#define ACO__KEEP_BASE(to) "movq %%rbx," to(ACO__BASE) "\n\t"
+#define ACO__RESUMER_BASE "movq " ACO__THREAD(ACO__BASE) ",%%rbx\n\t"
+#define ACO__RUNNING_BASE "movq " ACO__THREAD(ACO__RUNNING) ",%%rax\n\tmovq " ACO__TEXT(ACO__BASE) "(%%rax),%%rbx\n\t"
+#define ACO__CLOBBER_BASE
+#else
+#define ACO__KEEP_BASE(to)
+#define ACO__RESUMER_BASE
+#define ACO__RUNNING_BASE
+#define ACO__CLOBBER_BASE "rbx",
+#endif
+
+/* gcc knows these names only where the registers exist; clang knows them in every unit, and so serves a function with a target
+ * attribute too. */
+#if defined(__AVX512F__) || defined(__clang__)
+#define ACO__CLOBBER_AVX512                                                                                            \
+    , "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26", "xmm27",      \
+        "xmm28", "xmm29", "xmm30", "xmm31", "k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7"
+#else
+#define ACO__CLOBBER_AVX512
+#endif
+#ifdef __APX_F__
+#define ACO__CLOBBER_APX                                                                                               \
+    , "r16", "r17", "r18", "r19", "r20", "r21", "r22", "r23", "r24", "r25", "r26", "r27", "r28", "r29", "r30", "r31"
+#else
+#define ACO__CLOBBER_APX
+#endif
+#define ACO__CLOBBERS_OF_ALL                                                                                           \
+    ACO__CLOBBER_BASE "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc"                                   \
+    ACO__IF_MMX("mm0", "mm1", "mm2", "mm3", "mm4", "mm5", "mm6", "mm7")                                                \
+    ACO__IF_X87("st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)")                                   \
+    ACO__IF_SSE("xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11",      \
+                "xmm12", "xmm13", "xmm14", "xmm15")                                                                    \
+    ACO__CLOBBER_AVX512 ACO__CLOBBER_APX
+#define ACO__CLOBBERS "rax", "rdx", ACO__CLOBBERS_OF_ALL /* all except r8 */
+
+#define ACO__LANDING_PAD ACO__IF_LANDING_PADS("endbr64\n\t")
+#if defined(__CET__) && (__CET__ & 2)
+#define ACO__SHADOW_POINTER(pointer) __asm__ volatile("rdsspq %0" : "+r"(pointer)) /* does nothing where there is none */
 #endif
 
 /* Store the leaving side; rdx holds the way back. */
@@ -189,8 +179,6 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__tls_ref_t tls)
     "4:\tfnclex\n\t"                                                                                                   \
     "fldcw " from(ACO__X87CW) "\n\t"                                                                                   \
     "jmp 5b\n"
-#define ACO__FP_NONE(to, from)
-#define ACO__FP_NEVER(to, from) "int3\n"
 
 /* At the jump: rdi = co, rsi = thread record, rcx = the value. At 1, from a coroutine's yield or end: the same, rdi perhaps
  * with the arrival mark; rbp and rsp are ours again. */
@@ -275,15 +263,6 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__tls_ref_t tls)
                      ACO__FRAME_AGAIN                                                                                  \
                      : : "D"(pc), "S"(bp), "c"(sp), "r"(base), "d"(value) : "rax", "memory", "cc")
 
-/* What reads or moves the stack pointer stands between ACO__SETTLE_STACKs (../generator.h), and for gcc it says so by an
- * operand: it puts adjustments of the stack pointer together, across an asm that is silent about it. */
-#if defined(__clang__) || defined(_WIN32) /* where nothing moves it */
-#define ACO__MOVES_STACK
-#else
-__extension__ register void *aco__stack_pointer __asm__("rsp");
-#define ACO__MOVES_STACK , "+r"(aco__stack_pointer)
-#endif
-
 /* The same on one stack: the generator's frames stand right below the consumer's, and rsp stays where it is, below both.
  * The consumer comes only while they are the innermost: while rsp is what it was when they were left (rcx). Else rdi = 1. */
 #define ACO__IN_STACK_RESUME                                                                                             \
@@ -340,30 +319,5 @@ __extension__ register void *aco__stack_pointer __asm__("rsp");
     __asm__ volatile("movq %%rsp,%0\n\t"                                                                               \
                      "xorl %k1,%k1"                                                                                    \
                      : "=&r"(sp), "=&r"(zero) ACO__MOVES_STACK : : "cc")
-
-/* How a generator's function is entered: by aco__generator_begin, on what stands at its stack pointer,
- *   16   its argument: the seventh parameter, where the ABI has it
- *    8   the return address
- *    0   the function                            <- rsp, a multiple of 16 */
-#define ACO__GENERATOR_PARAMETERS                                                                                      \
-    void *aco__pc, void *aco__bp, __attribute__((unused)) void *aco__value, void *aco__sp, void *aco__base,            \
-        __attribute__((unused)) void *aco__r9
-#ifdef _WIN32 /* it moves the rest to where the convention has it */
-enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 8, ACO__START_WORDS = 10 };
-#else
-enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 2, ACO__START_WORDS = 4 };
-#endif
-
-/* A function that a switch enters from its beginning: what it finds in the registers that cross every switch. */
-#define ACO__ARRIVAL_ABI
-#ifdef _WIN32 /* by assembly, which puts them where the convention has them */
-#define ACO__BEGINS_IN_ASSEMBLY
-#define ACO__ARRIVES_IN_ASSEMBLY
-#define ACO__ARRIVAL_PARAMETERS __attribute__((unused)) uintptr_t tagged, __attribute__((unused)) void *value
-#else
-#define ACO__ARRIVAL_PARAMETERS                                                                                        \
-    __attribute__((unused)) uintptr_t tagged, __attribute__((unused)) uintptr_t aco__thread_offset,                      \
-        __attribute__((unused)) uintptr_t aco__resume_address, __attribute__((unused)) void *value
-#endif
 
 #endif

@@ -20,7 +20,7 @@ class Walk:
         self.cos = ["c%d" % i for i in range(COROUTINES)]
         self.stacks = ["s%d" % i for i in range(SHARED)] + ["p%d" % i for i in range(PRIVATE)]
         self.threads = ["t%d" % i for i in range(THREADS)]
-        given = [("phase", "trap", "SUSPENDED"), ("ctx", "trap", "TRAPPED")]
+        given = [("status", "trap", "SUSPENDED"), ("ctx", "trap", "TRAPPED")]
         given += [("private", s, True) for s in self.stacks if s[0] == "p"] + [("own_fp", co, True) for co in self.cos[::2]]
         self.world = World(given)
         self.m = machine.Machine(self.world)
@@ -50,7 +50,7 @@ class Walk:
             return None
         if call in ("end", "clean_up") and actor == "nil":
             return None
-        if arguments and call != "new" and m.phase[arguments[0]] in ("NONE", "GONE"):
+        if arguments and call != "new" and m.status[arguments[0]] in ("NONE", "DESTROYED"):
             return None
         if call == "yield_to" and actor == "nil":
             return None
@@ -70,28 +70,28 @@ class Walk:
             except (Again, machine.Dies):
                 self.back_to(before)
                 continue
-            if result == machine.REFUSED and call == "destroy":  # which aborts
+            if result == machine.FAILED and call == "destroy":  # which aborts
                 self.back_to(before)
                 continue
             break
         rounding = self.random.randrange(4)
         for i in range(number + 1, self.world.number + 1):
             self.rounding["%s!%d" % (ENV, i)] = rounding
-        self.counts[call if result == machine.OK else call + " refused"] += 1
+        self.counts[call if result == machine.OK else call + " failed"] += 1
         co = self.cos.index(arguments[0]) if arguments else -1
         stack = self.stacks.index(arguments[1]) if len(arguments) > 1 else -1
         departs = result == machine.OK and self.world.number != number
         line = [self.threads.index(t), CALLS.index(call), co, stack, rounding if departs else -1, result == machine.OK]
-        line += [self.index(m.running[t]), self.index(m.resuming[t]), m.running[t] != "nil" and m.resumer[t] == "RECALL", self.rounding[m.cpu[t]]]
+        line += [self.index(m.running[t]), self.index(m.resuming[t]), m.running[t] != "nil" and m.resumer[t] == "TRAMPOLINE", self.rounding[m.cpu[t]]]
         for co in self.cos:
-            phase = machine.PHASES.index(m.phase[co])
-            line += [phase, STATES.index(self.state(t, co))]
-            self.counts[m.phase[co]] += 1
+            status = machine.STATUSES.index(m.status[co])
+            line += [status, STATES.index(self.state(t, co))]
+            self.counts[m.status[co]] += 1
         for s in self.stacks[:SHARED]:
             started = sum(m.stack[co] == s and (m.life[co] == "STARTED" or m.left[co]) for co in self.cos)
             line += [self.index(m.owner[s]), m.thread[s] != "nobody", started]
         for co in self.cos:
-            if m.phase[co] == "GONE" and not m.left[co]:
+            if m.status[co] == "DESTROYED" and not m.left[co]:
                 self.forget(co)
         return " ".join(str(int(x)) for x in line)
 
@@ -100,11 +100,11 @@ class Walk:
 
     def state(self, t, co):
         m = self.m
-        if m.phase[co] in ("NONE", "GONE"):
+        if m.status[co] in ("NONE", "DESTROYED"):
             return "NONE"
-        if m.phase[co] == "ENDED":
+        if m.status[co] == "ENDED":
             return "DONE"
-        if m.phase[co] in ("RESUMING", "RESUMING_SAVED"):
+        if m.status[co] in ("RESUMING", "RESUMING_SAVED"):
             return "RESUMING"
         if m.running[t] == co:
             return "RUNNING"

@@ -1,8 +1,8 @@
 /* The compiled copy() of src/stack/copy.c, of every size in which it is short and of some beyond: it copies [0, size), and nothing else. */
-#include "../../src/stack/copy.c"
+#include "stack/copy.c"
 
-#include "../../tests/check.h"
-#include "../../tests/random.h"
+#include "../../../tests/check.h"
+#include "../../../tests/random.h"
 
 enum { MOST = 4 * SHORT_COPY, MARGIN = 64 };
 

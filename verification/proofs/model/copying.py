@@ -1,5 +1,5 @@
-"""Saving and restoring, as theorems about ranges of bytes: from the text of src/stack/copy.c, for every size, every address and all
-contents.
+"""Saving and restoring, as theorems about ranges of bytes: from the text of src/stack/copy.c, and the smallest size of a stack in
+src/stack/stacks.c, for every size, every address and all contents.
 
 The functions' C is run on z3's bit vectors, a path for every way through their conditions. Loops are unrolled as often as their
 conditions allow, which is_short() bounds, so nothing is left out. What is C's rather than the processor's here: pointers into
@@ -69,8 +69,8 @@ class Endless(Exception):
 
 
 class Program:
-    def __init__(self, source):
-        self.constants = constants_of(source)
+    def __init__(self, source, sizes):
+        self.constants = constants_of(sizes) | constants_of(source)
         prelude = "typedef unsigned long size_t; typedef unsigned long uintptr_t; typedef struct s { char *aco__top; } aco_share_stack_t;\n" \
                   "typedef struct c { struct { char *sp; } aco__self; } aco_t;\n"
         tree = c_parser.CParser().parse(prelude + "".join(text_of(source, name) for name in FUNCTIONS))
@@ -206,7 +206,7 @@ def saved_and_restored(program):
     ptr, sp, top, a = (z3.BitVec(n, WORD) for n in ("ptr", "sp", "top", "a"))
     live = program.returns("live_bytes", {"stack.aco__top": top, "owner.aco__self.sp": sp})
     s = z3.SolverFor("QF_UFBV")
-    s.add(z3.ULE(ptr, top), z3.ULE(live, top - ptr))           # save() has refused all else
+    s.add(z3.ULE(ptr, top), z3.ULE(live, top - ptr))           # save() has failed for all else
     i = a - sp                                                # where byte a is in the area, if it is
     s.add(z3.Implies(z3.ULT(i, live), area(i) == before(a)))  # saved: area[i] = before[sp + i] for i < live
     s.add(z3.If(z3.ULT(i, live), after(a) == area(i), after(a) == meanwhile(a)))
@@ -214,9 +214,9 @@ def saved_and_restored(program):
     return proved(s, z3.And(z3.Implies(inside, after(a) == before(a)), z3.Implies(z3.Not(inside), after(a) == meanwhile(a))))
 
 
-def check(source):
-    """(what was shown, what is wrong)"""
-    program = Program(source)
+def check(source, sizes):
+    """(what was shown, what is wrong). `sizes`: the text that has MIN_SIZE."""
+    program = Program(source, sizes)
     shown, wrong = [], []
     try:
         paths, fault = copies_exactly(program)
@@ -232,4 +232,5 @@ if __name__ == "__main__":
     import pathlib
     import time
     start = time.process_time()
-    print(check((pathlib.Path(__file__).parents[2] / "src/stack/copy.c").read_text()), "%.1f s" % (time.process_time() - start))
+    stack = pathlib.Path(__file__).parents[3] / "src/stack"
+    print(check((stack / "copy.c").read_text(), (stack / "stacks.c").read_text()), "%.1f s" % (time.process_time() - start))

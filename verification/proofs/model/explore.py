@@ -7,7 +7,7 @@ import invariant
 import machine
 from machine import CO, CTX, ENV, FR, ST, TH
 
-DEFAULTS = {CO: "nil", TH: "nobody", ST: None, CTX: None, FR: None, ENV: None, machine.PHASE: "NONE", machine.LIFE: "UNBORN",
+DEFAULTS = {CO: "nil", TH: "nobody", ST: None, CTX: None, FR: None, ENV: None, machine.STATUS: "NONE", machine.LIFE: "UNBORN",
             machine.DOING: "IDLE", machine.BOOL: False, machine.INT: 0}
 TOKENS = CTX, FR, ENV
 
@@ -36,7 +36,7 @@ class Field(dict):
 
 class World:
     """A state, and the answers to the choices that a call asks for."""
-    constants = {name: name for name in machine.PHASES + machine.LIVES + machine.DOINGS + tuple(machine.CONSTANTS)}
+    constants = {name: name for name in machine.STATUSES + machine.LIVES + machine.DOINGS + tuple(machine.CONSTANTS)}
 
     def __init__(self, state=(), choices=()):
         self.fields = {name: Field(self, name, ()) for name in machine.FIELDS}
@@ -90,7 +90,7 @@ def facts(m, elements):
 
 
 def begin(attributes):
-    return tuple(sorted([("phase", "trap", "SUSPENDED"), ("ctx", "trap", "TRAPPED")] + list(attributes)))
+    return tuple(sorted([("status", "trap", "SUSPENDED"), ("ctx", "trap", "TRAPPED")] + list(attributes)))
 
 
 def moves(elements):
@@ -156,7 +156,7 @@ def settings():
     yield ("three on a share stack",) + world({"s"}, {"a": "s", "b": "s", "c": "s"}, own_fp="ab")
     yield ("two on a share stack, one on its own",) + world({"s", "p"}, {"a": "s", "b": "s", "c": "p"}, own_fp="ac")
     yield ("tasks and a coroutine",) + world({"p", "pp", "s"}, {"a": ["p"], "b": ["pp"], "c": "s"}, own_fp="c")
-    yield ("two threads",) + world({"s", "p"}, {"a": "s", "b": "s", "c": "p"}, threads=2, observed="c")
+    yield ("two threads",) + world({"s", "p"}, {"a": "s", "b": "s", "c": "p"}, threads=2, instrumented="c")
 
 
 if __name__ == "__main__":

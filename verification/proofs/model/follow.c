@@ -2,10 +2,10 @@
  * and what must hold after it; the call is made by whoever runs on its thread. Whoever runs next compares: that it is the one to
  * go on, its own frames' bytes and rounding mode, the state bytes, the thread's record, the owners of the stacks. */
 #define _GNU_SOURCE
-#include "../../src/base/internal.h"
+#include "coroutine/internal.h"
 
-#include "../../tests/check.h"
-#include "../../tests/random.h"
+#include "../../../tests/check.h"
+#include "../../../tests/random.h"
 
 #include <fenv.h>
 #include <pthread.h>
@@ -16,8 +16,8 @@ enum { NO_STATE = ACO_STATE_DONE + 1, ELSEWHERE };
 
 typedef struct line {
     int thread, call, co, stack, rounding, accepted;        /* the call */
-    int running, resuming, recalls, mode;                   /* the thread's record after it */
-    struct { int phase, state; } cos[MOST_COROUTINES];
+    int running, resuming, trampoline, mode;                   /* the thread's record after it */
+    struct { int status, state; } cos[MOST_COROUTINES];
     struct { int owner, has_thread, started; } stacks[MOST_STACKS];
 } line_t;
 
@@ -62,23 +62,23 @@ static void arrived(int me)
     CHECK_EQ(me, line->running);
     CHECK_EQ(index_of(self->running), line->running);
     CHECK_EQ(index_of(self->resuming), line->resuming);
-    CHECK_EQ(self->running && self->scratch && self->resumer.pc == self->scratch->restore_trampoline.pc && self->resumer.sp == self->scratch->restore_trampoline.sp, line->recalls);
+    CHECK_EQ(self->running && self->scratch && self->resumer.pc == self->scratch->restore_trampoline.pc && self->resumer.sp == self->scratch->restore_trampoline.sp, line->trampoline);
     CHECK_EQ(fegetround(), modes[line->mode]);
     for (int i = 0; i < cos_n; i++) {
         if (line->cos[i].state == NO_STATE)
             continue;
-        CHECK_EQ(aco__status(cos[i]), line->cos[i].phase);
+        CHECK_EQ(aco__status(cos[i]), line->cos[i].status);
         if (line->cos[i].state != ELSEWHERE)
             CHECK_EQ(aco_state(cos[i]), line->cos[i].state);
         if (!aco__has(cos[i], ACO__PRIVATE))
-            CHECK_EQ(cos[i]->save_stack.valid_sz != 0, line->cos[i].phase == ACO__SAVED || line->cos[i].phase == ACO__RESUMING_SAVED);
+            CHECK_EQ(cos[i]->save_stack.valid_sz != 0, line->cos[i].status == ACO__SAVED || line->cos[i].status == ACO__RESUMING_SAVED);
     }
     for (int i = 0; i < shared_n; i++) {
         CHECK_EQ(stacks[i]->owner == NULL, line->stacks[i].owner == MAIN);
         if (line->stacks[i].owner >= 0 && line->cos[line->stacks[i].owner].state != NO_STATE)
             CHECK_EQ(index_of(stacks[i]->owner), line->stacks[i].owner);
         CHECK_EQ(stacks[i]->aco__thread != NULL, line->stacks[i].has_thread);
-        CHECK_EQ(stacks[i]->aco__started, line->stacks[i].started);
+        CHECK_EQ(stacks[i]->aco__use.started, line->stacks[i].started);
     }
     if (check_failures > failures) {
         fprintf(stderr, "after line %d: call %d of coroutine %d on thread %d\n", at, line->call, line->co, line->thread);
@@ -213,9 +213,9 @@ static void read_line(line_t *line)
 {
     *line = (line_t){.thread = number(), .call = -1};
     line->call = number(), line->co = number(), line->stack = number(), line->rounding = number(), line->accepted = number();
-    line->running = number(), line->resuming = number(), line->recalls = number(), line->mode = number();
+    line->running = number(), line->resuming = number(), line->trampoline = number(), line->mode = number();
     for (int i = 0; i < cos_n; i++)
-        line->cos[i].phase = number(), line->cos[i].state = number();
+        line->cos[i].status = number(), line->cos[i].state = number();
     for (int i = 0; i < shared_n; i++)
         line->stacks[i].owner = number(), line->stacks[i].has_thread = number(), line->stacks[i].started = number();
 }

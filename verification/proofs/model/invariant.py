@@ -21,8 +21,8 @@ def started(m, c):
     return m.life[c] == m.STARTED
 
 
-def waiting_phase(m, c):
-    return (m.phase[c] == m.RESUMING) | (m.phase[c] == m.RESUMING_SAVED)
+def waiting_status(m, c):
+    return (m.status[c] == m.RESUMING) | (m.status[c] == m.RESUMING_SAVED)
 
 
 # ---- Who runs, and who waits for whom ----
@@ -48,14 +48,14 @@ def outer_is_the_resumer(m, c):
 
 
 def kept_is_the_resumer(m, c):
-    return implies(m.cleaning[c], active(m, c) & (m.kept[c] == m.by[c]) & m.observed[c])
+    return implies(m.cleaning[c], active(m, c) & (m.kept[c] == m.by[c]) & m.instrumented[c])
 
 
 def the_resumer_waits(m, c):
     by = m.by[c]
     inner = (m.doing[by] == m.WAITS) & (m.on[by] == m.on[c]) & (m.awaits[by] == c) & (m.depth[c] == m.depth[by] + 1) & (by != m.trap)
-    outermost = (m.main_awaits[m.on[c]] == c) & (m.depth[c] == 1) & (m.running[m.on[c]] != m.nil)
-    return implies(active(m, c), ((by != m.nil) & inner) | ((by == m.nil) & outermost))
+    by_root = (m.root_awaits[m.on[c]] == c) & (m.depth[c] == 1) & (m.running[m.on[c]] != m.nil)
+    return implies(active(m, c), ((by != m.nil) & inner) | ((by == m.nil) & by_root))
 
 
 def who_waits_is_a_resumer(m, c):
@@ -68,7 +68,7 @@ def who_runs_is_the_innermost(m, c):
 
 
 def the_chain_ends_at_the_thread(m, t):
-    co = m.main_awaits[t]
+    co = m.root_awaits[t]
     return implies(m.running[t] != m.nil, active(m, co) & (m.by[co] == m.nil) & (m.on[co] == t))
 
 
@@ -81,14 +81,14 @@ def context_of_the_idle(m, c):
 
 def context_of_the_waiting(m, c):
     t = m.on[c]
-    recorded = (m.resumer[t] == m.left_at[c]) & (m.phase[c] != m.RESUMING_SAVED)
-    recalled = (m.resumer[t] == m.RECALL) & (m.ctx[c] == m.left_at[c]) & (m.phase[c] == m.RESUMING_SAVED)
+    recorded = (m.resumer[t] == m.left_at[c]) & (m.status[c] != m.RESUMING_SAVED)
+    evicted = (m.resumer[t] == m.TRAMPOLINE) & (m.ctx[c] == m.left_at[c]) & (m.status[c] == m.RESUMING_SAVED)
     here = m.resuming[t] == c
-    return implies(m.doing[c] == m.WAITS, (here & (recorded | recalled)) | (no(here) & (m.ctx[c] == m.left_at[c])))
+    return implies(m.doing[c] == m.WAITS, (here & (recorded | evicted)) | (no(here) & (m.ctx[c] == m.left_at[c])))
 
 
 def context_of_the_thread(m, t):
-    at = ((m.resuming[t] == m.nil) & (m.resumer[t] == m.main_left_at[t])) | ((m.resuming[t] != m.nil) & (m.outermost[t] == m.main_left_at[t]))
+    at = ((m.resuming[t] == m.nil) & (m.resumer[t] == m.root_left_at[t])) | ((m.resuming[t] != m.nil) & (m.root[t] == m.root_left_at[t]))
     return implies(m.running[t] != m.nil, at)
 
 
@@ -97,75 +97,75 @@ def the_trap_is_set(m, t):
 
 
 def the_trap_stays(m, c):
-    return implies(c == m.trap, (m.ctx[c] == m.TRAPPED) & (m.phase[c] == m.SUSPENDED))
+    return implies(c == m.trap, (m.ctx[c] == m.TRAPPED) & (m.status[c] == m.SUSPENDED))
 
 
 def contexts_are_of_user_code(m, c):
     k = m.left_at[c]
-    return implies(started(m, c) & (m.doing[c] != m.RUNS), (k != m.RECALL) & (k != m.TRAPPED) & (k != m.BEGIN))
+    return implies(started(m, c) & (m.doing[c] != m.RUNS), (k != m.TRAMPOLINE) & (k != m.TRAPPED) & (k != m.BEGIN))
 
 
 def contexts_of_threads_too(m, t):
-    k = m.main_left_at[t]
-    return implies(m.running[t] != m.nil, (k != m.RECALL) & (k != m.TRAPPED) & (k != m.BEGIN))
+    k = m.root_left_at[t]
+    return implies(m.running[t] != m.nil, (k != m.TRAMPOLINE) & (k != m.TRAPPED) & (k != m.BEGIN))
 
 
 # ---- Where the frames are ----
 
 def saved_frames(m, c):
-    return implies((m.phase[c] == m.SAVED) | (m.phase[c] == m.RESUMING_SAVED), m.area[c] == m.left_with[c])
+    return implies((m.status[c] == m.SAVED) | (m.status[c] == m.RESUMING_SAVED), m.area[c] == m.left_with[c])
 
 
 def frames_in_place(m, c):
-    in_place = (m.phase[c] == m.SUSPENDED) | (m.phase[c] == m.RESUMING) | (m.phase[c] == m.TASK)
+    in_place = (m.status[c] == m.SUSPENDED) | (m.status[c] == m.RESUMING) | (m.status[c] == m.TASK)
     return implies(started(m, c) & in_place & (m.doing[c] != m.RUNS), m.content[m.stack[c]] == m.left_with[c])
 
 
 def a_stack_is_its_owners(m, c):
-    in_place = (m.phase[c] == m.SUSPENDED) | (m.phase[c] == m.RESUMING) | (m.phase[c] == m.TASK)
-    return implies((c != m.nil) & (c != m.trap) & (in_place | (m.private[m.stack[c]] & (m.phase[c] == m.ENDED))), m.owner[m.stack[c]] == c)
+    in_place = (m.status[c] == m.SUSPENDED) | (m.status[c] == m.RESUMING) | (m.status[c] == m.TASK)
+    return implies((c != m.nil) & (c != m.trap) & (in_place | (m.private[m.stack[c]] & (m.status[c] == m.ENDED))), m.owner[m.stack[c]] == c)
 
 
 def an_owner_has_frames(m, s):
     co = m.owner[s]
-    in_place = (m.phase[co] == m.SUSPENDED) | (m.phase[co] == m.RESUMING)
-    shared = (in_place & started(m, co)) | (m.left[co] & (m.phase[co] == m.GONE))
-    private = (in_place | (m.phase[co] == m.TASK) | (m.phase[co] == m.ENDED)) & no(m.left[co])
+    in_place = (m.status[co] == m.SUSPENDED) | (m.status[co] == m.RESUMING)
+    shared = (in_place & started(m, co)) | (m.left[co] & (m.status[co] == m.DESTROYED))
+    private = (in_place | (m.status[co] == m.TASK) | (m.status[co] == m.ENDED)) & no(m.left[co])
     return implies(co != m.nil, (m.stack[co] == s) & (co != m.trap) & ((m.private[s] & private) | (no(m.private[s]) & shared)))
 
 
 # ---- The state byte says what is true ----
 
-def phase_of_life(m, c):
+def status_of_life(m, c):
     private = m.private[m.stack[c]]
-    new = (m.life[c] == m.NEW) & (m.doing[c] == m.IDLE) & ((private & ((m.phase[c] == m.SUSPENDED) | (m.phase[c] == m.TASK))) | (no(private) & (m.phase[c] == m.READY)))
-    idle = started(m, c) & (m.doing[c] == m.IDLE) & ((m.phase[c] == m.SUSPENDED) | (m.phase[c] == m.SAVED) | (m.phase[c] == m.TASK))
-    runs = started(m, c) & (m.doing[c] == m.RUNS) & ((m.phase[c] == m.SUSPENDED) | (m.phase[c] == m.TASK))
-    waits = started(m, c) & (m.doing[c] == m.WAITS) & (waiting_phase(m, c) | (m.phase[c] == m.TASK))
-    over = (m.doing[c] == m.IDLE) & (((m.life[c] == m.DONE) & (m.phase[c] == m.ENDED)) | ((m.life[c] == m.DESTROYED) & (m.phase[c] == m.GONE))
-                                     | ((m.life[c] == m.UNBORN) & (m.phase[c] == m.NONE)))
+    new = (m.life[c] == m.NEW) & (m.doing[c] == m.IDLE) & ((private & ((m.status[c] == m.SUSPENDED) | (m.status[c] == m.TASK))) | (no(private) & (m.status[c] == m.READY)))
+    idle = started(m, c) & (m.doing[c] == m.IDLE) & ((m.status[c] == m.SUSPENDED) | (m.status[c] == m.SAVED) | (m.status[c] == m.TASK))
+    runs = started(m, c) & (m.doing[c] == m.RUNS) & ((m.status[c] == m.SUSPENDED) | (m.status[c] == m.TASK))
+    waits = started(m, c) & (m.doing[c] == m.WAITS) & (waiting_status(m, c) | (m.status[c] == m.TASK))
+    over = (m.doing[c] == m.IDLE) & (((m.life[c] == m.DONE) & (m.status[c] == m.ENDED)) | ((m.life[c] == m.DELETED) & (m.status[c] == m.DESTROYED))
+                                     | ((m.life[c] == m.UNBORN) & (m.status[c] == m.NONE)))
     return implies((c != m.nil) & (c != m.trap), new | idle | runs | waits | over)
 
 
 def nil_and_trap_do_nothing(m, c):
-    return implies((c == m.nil) | (c == m.trap), (m.doing[c] == m.IDLE) & (m.life[c] == m.UNBORN) & no(m.cleaning[c]) & no(m.left[c])) & implies(c == m.nil, m.phase[c] == m.NONE)
+    return implies((c == m.nil) | (c == m.trap), (m.doing[c] == m.IDLE) & (m.life[c] == m.UNBORN) & no(m.cleaning[c]) & no(m.left[c])) & implies(c == m.nil, m.status[c] == m.NONE)
 
 
 def private_frames_stay(m, c):
     return implies(m.private[m.stack[c]] & (c != m.nil) & (c != m.trap),
-                   no((m.phase[c] == m.SAVED) | (m.phase[c] == m.RESUMING_SAVED) | (m.phase[c] == m.READY) | m.left[c]))
+                   no((m.status[c] == m.SAVED) | (m.status[c] == m.RESUMING_SAVED) | (m.status[c] == m.READY) | m.left[c]))
 
 
 def tasks_are_private(m, c):
-    return implies(m.phase[c] == m.TASK, m.private[m.stack[c]] & (m.thread[m.stack[c]] != m.nobody))
+    return implies(m.status[c] == m.TASK, m.private[m.stack[c]] & (m.thread[m.stack[c]] != m.nobody))
 
 
-def tasks_wait_outermost(m, c):
-    return implies(active(m, c) & (m.phase[c] == m.TASK), (m.by[c] == m.nil) & (m.turn[m.on[c]] == c) & (m.thread[m.stack[c]] == m.on[c]))
+def tasks_are_resumed_by_the_root(m, c):
+    return implies(active(m, c) & (m.status[c] == m.TASK), (m.by[c] == m.nil) & (m.turn[m.on[c]] == c) & (m.thread[m.stack[c]] == m.on[c]))
 
 
-def left_are_gone(m, c):
-    return implies(m.left[c], m.phase[c] == m.GONE)
+def left_are_destroyed(m, c):
+    return implies(m.left[c], m.status[c] == m.DESTROYED)
 
 
 # ---- A share stack belongs to one thread ----
@@ -183,12 +183,12 @@ def environment_of_the_idle(m, c):
 
 def environment_of_the_resumer(m, c):
     """It is in the thread's record while its coroutine, with an environment of its own, is the innermost and not in the trap; else
-    parked."""
+    saved with the resumer."""
     t, by = m.on[c], m.by[c]
     recorded = (m.doing[c] == m.RUNS) & no(m.cleaning[c])
-    of_main = (recorded & (m.resumer_fp[t] == m.main_left_env[t])) | (no(recorded) & (m.outermost_fp[t] == m.main_left_env[t]))
+    of_root = (recorded & (m.resumer_fp[t] == m.root_left_env[t])) | (no(recorded) & (m.root_fp[t] == m.root_left_env[t]))
     of_another = (recorded & (m.resumer_fp[t] == m.left_env[by])) | (no(recorded) & (m.fp[by] == m.left_env[by]))
-    return implies(active(m, c) & m.own_fp[c], ((by == m.nil) & of_main) | ((by != m.nil) & of_another))
+    return implies(active(m, c) & m.own_fp[c], ((by == m.nil) & of_root) | ((by != m.nil) & of_another))
 
 
 INVARIANTS = [
@@ -197,6 +197,6 @@ INVARIANTS = [
     (CO, context_of_the_idle), (CO, context_of_the_waiting), (TH, context_of_the_thread), (TH, the_trap_is_set), (CO, the_trap_stays),
     (CO, contexts_are_of_user_code), (TH, contexts_of_threads_too),
     (CO, saved_frames), (CO, frames_in_place), (CO, a_stack_is_its_owners), (ST, an_owner_has_frames),
-    (CO, phase_of_life), (CO, nil_and_trap_do_nothing), (CO, private_frames_stay), (CO, tasks_are_private), (CO, tasks_wait_outermost), (CO, left_are_gone),
+    (CO, status_of_life), (CO, nil_and_trap_do_nothing), (CO, private_frames_stay), (CO, tasks_are_private), (CO, tasks_are_resumed_by_the_root), (CO, left_are_destroyed),
     (CO, a_share_stack_has_a_thread), (CO, environment_of_the_idle), (CO, environment_of_the_resumer),
 ]

@@ -2,7 +2,7 @@
 
 One text, run in three ways: on z3's terms, where every comparison splits the path (prove.py); on plain values, exhaustively
 for a few coroutines (explore.py); and at random, for the real library to follow (conform.py). Each function down to "The
-calls" does what the function of the same name in src/coroutine/create.c, src/stack/copy.c, src/coroutine/cancel.c or src/scheduler/scheduler.c does to the state.
+calls" does what the function of the same name in src/coroutine, src/stack/copy.c or src/scheduler/scheduler.c does to the state.
 
 What a switch does to one context, and copying to one range of bytes, is proved elsewhere (../README.md). Here a context is a
 token: what a departing side's stack pointer, program counter, frame pointer and base pointer were. So are the bytes from a
@@ -13,32 +13,32 @@ in a frame of the library. What is true ("ghost"): who has resumed whom, where a
 specifications change the second, and no decision of the library's reads it. `require` states a theorem at the place where
 it must hold."""
 
-CO, TH, ST, CTX, FR, ENV, PHASE, LIFE, DOING, BOOL, INT = "Co Th St Ctx Fr Env Phase Life Doing Bool Int".split()
+CO, TH, ST, CTX, FR, ENV, STATUS, LIFE, DOING, BOOL, INT = "Co Th St Ctx Fr Env Status Life Doing Bool Int".split()
 
-PHASES = ("SUSPENDED", "READY", "SAVED", "ENDED", "TASK", "GONE", "RESUMING", "RESUMING_SAVED", "NONE")
-LIVES = ("UNBORN", "NEW", "STARTED", "DONE", "DESTROYED")  # ghost: what has become of a coroutine
+STATUSES = ("SUSPENDED", "READY", "SAVED", "ENDED", "TASK", "DESTROYED", "RESUMING", "RESUMING_SAVED", "NONE")
+LIVES = ("UNBORN", "NEW", "STARTED", "DONE", "DELETED")  # ghost: what has become of a coroutine
 DOINGS = ("IDLE", "RUNS", "WAITS")                         # ghost: waits for one that it has resumed
-CONSTANTS = {"nil": CO, "trap": CO, "nobody": TH, "RECALL": CTX, "TRAPPED": CTX, "BEGIN": CTX, "garbage": FR, "FIRST": ENV}
+CONSTANTS = {"nil": CO, "trap": CO, "nobody": TH, "TRAMPOLINE": CTX, "TRAPPED": CTX, "BEGIN": CTX, "garbage": FR, "FIRST": ENV}
 
 FIELDS = {  # name: (of what, what)
     # the control block
-    "phase": (CO, PHASE), "ctx": (CO, CTX), "fp": (CO, ENV), "area": (CO, FR), "stack": (CO, ST),
-    "own_fp": (CO, BOOL), "observed": (CO, BOOL),
+    "status": (CO, STATUS), "ctx": (CO, CTX), "fp": (CO, ENV), "area": (CO, FR), "stack": (CO, ST),
+    "own_fp": (CO, BOOL), "instrumented": (CO, BOOL),
     # the stack; the thread of a task's
     "owner": (ST, CO), "private": (ST, BOOL), "content": (ST, FR), "thread": (ST, TH), "left": (CO, BOOL),
     # the thread's record, and the processor's control words
-    "running": (TH, CO), "resuming": (TH, CO), "resumer": (TH, CTX), "resumer_fp": (TH, ENV), "outermost": (TH, CTX),
-    "outermost_fp": (TH, ENV), "turn": (TH, CO), "cpu": (TH, ENV),
+    "running": (TH, CO), "resuming": (TH, CO), "resumer": (TH, CTX), "resumer_fp": (TH, ENV), "root": (TH, CTX),
+    "root_fp": (TH, ENV), "turn": (TH, CO), "cpu": (TH, ENV),
     # locals of resume() in the frames of one that waits, and of clean_up() in those of one that cleans up
     "outer": (CO, CO), "kept": (CO, CO),
-    # ghost, of a coroutine; `by`: who resumed it, nil: the thread's own flow of control; `awaits`: the inverse
+    # ghost, of a coroutine; `by`: who resumed it, nil: the thread's root context; `awaits`: the inverse
     "life": (CO, LIFE), "doing": (CO, DOING), "on": (CO, TH), "by": (CO, CO), "awaits": (CO, CO), "depth": (CO, INT),
     "cleaning": (CO, BOOL), "left_at": (CO, CTX), "left_with": (CO, FR), "left_env": (CO, ENV),
-    # ghost, of a thread's own flow of control
-    "main_awaits": (TH, CO), "main_left_at": (TH, CTX), "main_left_env": (TH, ENV),
+    # ghost, of a thread's root context
+    "root_awaits": (TH, CO), "root_left_at": (TH, CTX), "root_left_env": (TH, ENV),
 }
 
-OK, REFUSED, NO_MEMORY = "ok", "refused", "no memory"
+OK, FAILED, NO_MEMORY = "ok", "failed", "no memory"
 
 
 class Dies(Exception):
@@ -52,24 +52,24 @@ class Machine:
         self.w = world
         for name in FIELDS:
             setattr(self, name, world.fields[name])
-        for name in PHASES + LIVES + DOINGS + tuple(CONSTANTS):
+        for name in STATUSES + LIVES + DOINGS + tuple(CONSTANTS):
             setattr(self, name, world.constants[name])
         self.here = None  # the stack that the library's code runs on; None: the scratch stack, or the thread's own
 
-    # ---- src/base/internal.h ----
+    # ---- src/base/context.h ----
 
-    def park_resumer(self, t):
+    def save_resumer(self, t):
         pick, co = self.w.pick, self.resuming[t]
-        self.outermost[t] = pick(co == self.nil, self.resumer[t], self.outermost[t])
-        self.outermost_fp[t] = pick(co == self.nil, self.resumer_fp[t], self.outermost_fp[t])
-        self.ctx[co] = pick((co == self.nil) | (self.phase[co] == self.RESUMING_SAVED), self.ctx[co], self.resumer[t])
+        self.root[t] = pick(co == self.nil, self.resumer[t], self.root[t])
+        self.root_fp[t] = pick(co == self.nil, self.resumer_fp[t], self.root_fp[t])
+        self.ctx[co] = pick((co == self.nil) | (self.status[co] == self.RESUMING_SAVED), self.ctx[co], self.resumer[t])
         self.fp[co] = self.resumer_fp[t]  # and nobody reads what nil's is
 
-    def unpark_resumer(self, t, co):
+    def restore_resumer(self, t, co):
         pick = self.w.pick
         self.resuming[t] = co
-        self.resumer[t] = pick(co == self.nil, self.outermost[t], pick(self.phase[co] == self.RESUMING_SAVED, self.RECALL, self.ctx[co]))
-        self.resumer_fp[t] = pick(co == self.nil, self.outermost_fp[t], self.fp[co])
+        self.resumer[t] = pick(co == self.nil, self.root[t], pick(self.status[co] == self.RESUMING_SAVED, self.TRAMPOLINE, self.ctx[co]))
+        self.resumer_fp[t] = pick(co == self.nil, self.root_fp[t], self.fp[co])
 
     # ---- src/stack/copy.c ----
 
@@ -81,7 +81,7 @@ class Machine:
         if self.w.nobody_started(s):
             self.thread[s] = self.nobody
 
-    def free_left(self, s):
+    def free_remote(self, s):
         owner = self.owner[s]
         if owner != self.nil and self.left[owner]:
             self.owner[s] = self.nil
@@ -89,54 +89,54 @@ class Machine:
 
     def save(self, t, s):
         co = self.owner[s]
-        waits = self.phase[co] == self.RESUMING
+        waits = self.status[co] == self.RESUMING
         self.w.require("scratch: no stack is copied by code that runs on it", self.here != s)
         if waits and self.resuming[t] == co:
-            self.park_resumer(t)
+            self.save_resumer(t)
         if self.w.choose():
             return False
         self.area[co] = self.w.pick(self.bytes_at(co, self.ctx[co]), self.content[s], self.garbage)
-        self.phase[co] = self.RESUMING_SAVED if waits else self.SAVED
+        self.status[co] = self.RESUMING_SAVED if waits else self.SAVED
         if waits and self.resuming[t] == co:
-            self.unpark_resumer(t, co)
+            self.restore_resumer(t, co)
         return True
 
-    def take(self, t, co):
-        """aco__stack_restore() too, whose everyday case does the same."""
+    def stack_restore(self, t, co):
+        """aco__stack_restore(): its common case, and take()."""
         s = self.stack[co]
-        waits, starts = self.phase[co] == self.RESUMING_SAVED, self.phase[co] == self.READY
+        waits, starts = self.status[co] == self.RESUMING_SAVED, self.status[co] == self.READY
         if self.thread[s] != t:
             if self.thread[s] != self.nobody:
-                return REFUSED
+                return FAILED
             self.thread[s] = t
-        self.free_left(s)
+        self.free_remote(s)
         if self.owner[s] != self.nil and not self.save(t, s):
             return NO_MEMORY
         self.w.require("scratch: no stack is copied by code that runs on it", self.here != s)
         self.owner[s] = co
         if not starts:
             self.content[s] = self.w.pick(self.bytes_at(co, self.ctx[co]), self.area[co], self.garbage)
-        self.phase[co] = self.RESUMING if waits else self.SUSPENDED
+        self.status[co] = self.RESUMING if waits else self.SUSPENDED
         return OK
 
     # ---- The switches: include/aco/arch ----
 
     def depart(self, t, a):
-        """The side that leaves has run until now: its stack, and the environment, hold what nobody foresees."""
+        """The side that leaves has run until now: its stack, and the environment, hold what nobody predicts."""
         context, frames = self.w.fresh(CTX), self.w.fresh(FR)
         self.cpu[t] = self.w.fresh(ENV)
         if a == self.nil:
-            self.main_left_at[t] = context
-            self.main_left_env[t] = self.cpu[t]
+            self.root_left_at[t] = context
+            self.root_left_env[t] = self.cpu[t]
         else:
             self.content[self.stack[a]] = frames
             self.left_at[a], self.left_with[a], self.left_env[a] = context, frames, self.cpu[t]
         return context
 
-    def leave_by_resume(self, t, co, exchanges):
-        """Stores the resumer; with `exchanges` the control words of a coroutine that has its own."""
+    def leave_by_resume(self, t, co, swaps_fp):
+        """Stores the resumer; with `swaps_fp` the control words of a coroutine that has its own."""
         self.resumer[t] = self.depart(t, self.actor)
-        if exchanges:
+        if swaps_fp:
             self.resumer_fp[t] = self.w.pick(self.own_fp[co], self.cpu[t], self.resumer_fp[t])
             self.cpu[t] = self.w.pick(self.own_fp[co], self.fp[co], self.cpu[t])
 
@@ -164,55 +164,55 @@ class Machine:
         if to == self.TRAPPED:
             self.w.require("chain: only who cleans up falls into the trap", self.cleaning[co])
             raise Dies
-        if to == self.RECALL:
-            to = self.recall(t)
+        if to == self.TRAMPOLINE:
+            to = self.restore_trampoline(t)
         self.w.require("environment: the resumer's is as it left it",
-                       (self.own_fp[co] == False) | (self.cpu[t] == self.w.pick(by == self.nil, self.main_left_env[t], self.left_env[by])))  # noqa: E712
+                       (self.own_fp[co] == False) | (self.cpu[t] == self.w.pick(by == self.nil, self.root_left_env[t], self.left_env[by])))  # noqa: E712
         if by == self.nil:
-            self.w.require("chain: control comes back to the resumer", to == self.main_left_at[t])
+            self.w.require("chain: control comes back to the resumer", to == self.root_left_at[t])
         else:
             self.w.require("chain: control comes back to the resumer", to == self.left_at[by])
             self.w.require("frames: with the bytes that it left", self.content[self.stack[by]] == self.left_with[by])
             self.w.require("frames: its stack is its own while it runs", self.owner[self.stack[by]] == by)
             self.end_waiting(t, by, self.outer[by])
 
-    def recall(self, t):
+    def restore_trampoline(self, t):
         resumer = self.resuming[t]
-        if self.take(t, resumer) != OK:
+        if self.stack_restore(t, resumer) != OK:
             raise Dies
-        self.unpark_resumer(t, resumer)
+        self.restore_resumer(t, resumer)
         return self.resumer[t]
 
-    # ---- src/coroutine/create.c ----
+    # ---- src/coroutine/resume.c and query.c ----
 
     def begin_waiting(self, t, waiting):
         outer = self.resuming[t]
-        self.park_resumer(t)
+        self.save_resumer(t)
         self.resuming[t] = waiting
         if not self.is_task(waiting):
-            self.phase[waiting] = self.RESUMING
+            self.status[waiting] = self.RESUMING
         self.outer[waiting] = outer
 
     def end_waiting(self, t, waiting, outer):
         if not self.is_task(waiting):
-            self.phase[waiting] = self.SUSPENDED
-        self.unpark_resumer(t, outer)
+            self.status[waiting] = self.SUSPENDED
+        self.restore_resumer(t, outer)
         self.running[t] = waiting
 
     def is_task(self, co):
-        return self.phase[co] == self.TASK
+        return self.status[co] == self.TASK
 
     def is_new(self, t, co):
-        return self.phase[co] == self.READY or (self.phase[co] == self.SUSPENDED and self.ctx[co] == self.BEGIN and co != self.running[t])
+        return self.status[co] == self.READY or (self.status[co] == self.SUSPENDED and self.ctx[co] == self.BEGIN and co != self.running[t])
 
     def check(self, t, co):
-        if self.phase[co] in (self.ENDED, self.GONE, self.TASK, self.RESUMING, self.RESUMING_SAVED):
-            return REFUSED
+        if self.status[co] in (self.ENDED, self.DESTROYED, self.TASK, self.RESUMING, self.RESUMING_SAVED):
+            return FAILED
         if co == self.running[t]:
-            return REFUSED
+            return FAILED
         s = self.stack[co]
         if not self.private[s] and self.thread[s] != t and self.thread[s] != self.nobody:
-            return REFUSED
+            return FAILED
         return OK
 
     def change_environment(self, t, source, to):
@@ -222,66 +222,66 @@ class Machine:
         self.resumer_fp[t] = pick(own_source, self.resumer_fp[t], pick(own_to, cpu, self.resumer_fp[t]))
         self.cpu[t] = pick(own_to, self.fp[to], pick(own_source, self.resumer_fp[t], cpu))
 
-    def resume(self, t, co, marked):
+    def resume(self, t, co, interrupt_flag):
         """resume(), and resume_nested(), which is its common case."""
         waiting = self.running[t]
         on_this_stack = waiting != self.nil and self.stack[waiting] == self.stack[co]
-        scratch = marked or on_this_stack
+        scratch = interrupt_flag or on_this_stack
         if waiting != self.nil:
             self.begin_waiting(t, waiting)
-        if not on_this_stack and self.phase[co] != self.SUSPENDED:
-            taken = self.take(t, co)
-            if taken != OK:
+        if not on_this_stack and self.status[co] != self.SUSPENDED:
+            restored = self.stack_restore(t, co)
+            if restored != OK:
                 if waiting != self.nil:
                     self.end_waiting(t, waiting, self.outer[waiting])
-                return taken
+                return restored
         self.leave_by_resume(t, co, not scratch)
         if scratch:
             self.here = None
-            if self.phase[co] != self.SUSPENDED:
-                taken = self.take(t, co)
-                if taken != OK:  # aco__switch_exit(): back to the one that wanted it
+            if self.status[co] != self.SUSPENDED:
+                restored = self.stack_restore(t, co)
+                if restored != OK:  # aco__switch_exit(): back to the one that wanted it
                     self.w.require("chain: a resume that fails comes back", self.resumer[t] ==
-                                   (self.main_left_at[t] if waiting == self.nil else self.left_at[waiting]))
+                                   (self.root_left_at[t] if waiting == self.nil else self.left_at[waiting]))
                     self.running[t] = self.nil
                     if waiting != self.nil:
                         self.end_waiting(t, waiting, self.outer[waiting])
-                    return taken
+                    return restored
             self.change_environment(t, self.nil, co)
         self.arrive(t, co)
         return OK
 
     def send(self, t, co):
         """aco_send() and aco_resume() with their slow path."""
-        if self.phase[co] == self.SUSPENDED and not self.observed[co] and self.running[t] == self.nil:
+        if self.status[co] == self.SUSPENDED and not self.instrumented[co] and self.running[t] == self.nil:
             self.leave_by_resume(t, co, True)
             self.arrive(t, co)
             return OK
-        if self.running[t] != self.nil and self.phase[co] == self.SUSPENDED and not self.observed[co] and co != self.running[t]:
+        if self.running[t] != self.nil and self.status[co] == self.SUSPENDED and not self.instrumented[co] and co != self.running[t]:
             return self.resume(t, co, False)
         if self.check(t, co) != OK:
-            return REFUSED
+            return FAILED
         return self.resume(t, co, False)
 
     def yield_to(self, t, co):
         """aco_yield_to() with its slow path."""
         source = self.running[t]
         if source == self.nil:
-            return REFUSED
-        fast = (self.phase[co] == self.SUSPENDED and self.phase[source] == self.SUSPENDED
-                and not self.observed[co] and not self.observed[source] and self.own_fp[co] == self.own_fp[source])
+            return FAILED
+        fast = (self.status[co] == self.SUSPENDED and self.status[source] == self.SUSPENDED
+                and not self.instrumented[co] and not self.instrumented[source] and self.own_fp[co] == self.own_fp[source])
         if not fast:
             if self.resuming[t] == self.trap:
-                return REFUSED
+                return FAILED
             if co == source:
                 return OK
             if self.is_task(source) or self.check(t, co) != OK:
-                return REFUSED
+                return FAILED
         on_this_stack = not fast and self.stack[source] == self.stack[co]
-        if not fast and not on_this_stack and self.phase[co] != self.SUSPENDED:
-            taken = self.take(t, co)
-            if taken != OK:
-                return taken
+        if not fast and not on_this_stack and self.status[co] != self.SUSPENDED:
+            restored = self.stack_restore(t, co)
+            if restored != OK:
+                return restored
         if co == source:  # it leaves, and finds itself
             self.ctx[source] = self.depart(t, source)
             self.change_environment(t, source, co)
@@ -290,11 +290,11 @@ class Machine:
             self.ctx[source] = self.depart(t, source)
             self.flow_if_shared(t, source, self.by[source])
             self.here = None
-            if self.phase[co] != self.SUSPENDED:
-                taken = self.take(t, co)
-                if taken != OK:  # on_scratch() enters the one that left
+            if self.status[co] != self.SUSPENDED:
+                restored = self.stack_restore(t, co)
+                if restored != OK:  # on_scratch() enters the one that left
                     self.transfer_failed(t, source)
-                    return taken
+                    return restored
             self.change_environment(t, source, co)
         else:
             self.ctx[source] = self.depart(t, source)
@@ -311,7 +311,7 @@ class Machine:
     # ---- The calls, each with its specification: what it is to change of what is true ----
 
     def now(self, t):
-        """The call is made by whoever runs on thread t: `actor`, nil for the thread's own flow of control."""
+        """The call is made by whoever runs on thread t: `actor`, nil for the thread's root context."""
         self.actor = self.running[t]
         self.here = None
         if self.actor != self.nil:
@@ -320,10 +320,10 @@ class Machine:
     def used_rightly(self, t, co, to_run=True):
         """What the header forbids and the library does not see: the coroutine runs on another thread; or it is to run, and is
         on a share stack of another thread with its frames in place."""
-        self.w.assume(co != self.nil and co != self.trap and self.phase[co] != self.NONE)
+        self.w.assume(co != self.nil and co != self.trap and self.status[co] != self.NONE)
         self.w.assume(self.doing[co] != self.RUNS or self.on[co] == t)
         s = self.stack[co]
-        self.w.assume(not to_run or self.phase[co] != self.SUSPENDED or self.private[s] or self.thread[s] == t)
+        self.w.assume(not to_run or self.status[co] != self.SUSPENDED or self.private[s] or self.thread[s] == t)
 
     def may_run(self, t, co):
         """The specification of what a resume accepts."""
@@ -333,7 +333,7 @@ class Machine:
         """Specification: `resumer` has resumed `co`."""
         self.doing[co], self.life[co], self.on[co], self.by[co] = self.RUNS, self.STARTED, t, resumer
         if resumer == self.nil:
-            self.main_awaits[t] = co
+            self.root_awaits[t] = co
             self.depth[co] = 1
         else:
             self.doing[resumer] = self.WAITS
@@ -347,13 +347,13 @@ class Machine:
         if by != self.nil:
             self.doing[by] = self.RUNS
 
-    def call_resume(self, t, co, marked=False):
+    def call_resume(self, t, co, interrupt_flag=False):
         self.used_rightly(t, co)
         self.now(t)
         may = self.may_run(t, co)
         other = not self.private[self.stack[co]] and self.thread[self.stack[co]] not in (t, self.nobody)
         resumer = self.actor
-        if marked:
+        if interrupt_flag:
             result = self.check(t, co)
             if result == OK:
                 result = self.resume(t, co, True)
@@ -362,15 +362,15 @@ class Machine:
         if result == OK:
             self.w.require("accepts: what is accepted may run", may)
             self.runs_for(t, co, resumer)
-        elif result == REFUSED:
-            self.w.require("refuses: what is refused may not run, or not here", not may or other)
+        elif result == FAILED:
+            self.w.require("fails: what fails may not run, or not here", not may or other)
         return result
 
     def call_yield(self, t):
         self.now(t)
         co = self.actor
         if co == self.nil:
-            return REFUSED
+            return FAILED
         by = self.by[co]
         self.ctx[co] = self.depart(t, co)
         self.flow_if_shared(t, co, by)
@@ -380,7 +380,7 @@ class Machine:
 
     def flow_if_shared(self, t, co, by):
         """What one changes that shares its resumer's environment, the resumer finds."""
-        self.main_left_env[t] = self.w.pick((by == self.nil) & (self.own_fp[co] == False), self.cpu[t], self.main_left_env[t])  # noqa: E712
+        self.root_left_env[t] = self.w.pick((by == self.nil) & (self.own_fp[co] == False), self.cpu[t], self.root_left_env[t])  # noqa: E712
         self.left_env[by] = self.w.pick(self.own_fp[co], self.left_env[by], self.cpu[t])
 
     def call_yield_to(self, t, co):
@@ -396,8 +396,8 @@ class Machine:
             by = self.by[source]
             self.doing[source] = self.IDLE
             self.runs_for(t, co, by)
-        elif result == REFUSED:
-            self.w.require("refuses: what is refused may not run, or not here", not may or other)
+        elif result == FAILED:
+            self.w.require("fails: what fails may not run, or not here", not may or other)
         return result
 
     def end(self, t, next_task=None):
@@ -407,12 +407,12 @@ class Machine:
         self.w.assume(self.actor != self.nil)
         by = self.by[co]
         if self.cleaning[co]:  # lift_trap()
-            self.unpark_resumer(t, self.kept[co])
-            self.observed[co] = False
+            self.restore_resumer(t, self.kept[co])
+            self.instrumented[co] = False
         self.depart(t, co)
         self.flow_if_shared(t, co, by)
         task = self.is_task(co)
-        self.phase[co] = self.ENDED
+        self.status[co] = self.ENDED
         self.life[co], self.cleaning[co] = self.DONE, False
         if not self.private[s]:
             self.owner[s] = self.nil
@@ -442,21 +442,21 @@ class Machine:
         co = self.actor
         self.w.assume(co != self.nil and not self.cleaning[co])
         self.kept[co] = self.resuming[t]
-        self.park_resumer(t)
-        self.unpark_resumer(t, self.trap)
-        self.observed[co] = True
+        self.save_resumer(t)
+        self.restore_resumer(t, self.trap)
+        self.instrumented[co] = True
         self.cleaning[co] = True
         return OK
 
     def call_cancel(self, t, co):
         self.used_rightly(t, co)
-        if self.phase[co] == self.ENDED:
+        if self.status[co] == self.ENDED:
             return OK
         if self.check(t, co) != OK:
             return self.call_resume(t, co, True)
         if self.is_new(t, co):
             self.w.require("new: what is ended unstarted was never started", self.life[co] == self.NEW)
-            self.phase[co], self.life[co] = self.ENDED, self.DONE
+            self.status[co], self.life[co] = self.ENDED, self.DONE
             return OK
         self.w.require("new: what is unwound has frames", self.life[co] == self.STARTED)
         result = self.call_resume(t, co, True)
@@ -467,8 +467,8 @@ class Machine:
     def call_restart(self, t, co):
         """aco_restart() and aco_reset()."""
         self.used_rightly(t, co, to_run=False)
-        if self.phase[co] != self.ENDED and (self.phase[co] in (self.TASK, self.GONE) or not self.is_new(t, co)):
-            return REFUSED
+        if self.status[co] != self.ENDED and (self.status[co] in (self.TASK, self.DESTROYED) or not self.is_new(t, co)):
+            return FAILED
         self.w.require("new: what is made as new has no frames", self.life[co] in (self.NEW, self.DONE))
         self.begin(co)
         return OK
@@ -476,11 +476,11 @@ class Machine:
     def begin(self, co):
         """aco__prepare()."""
         self.ctx[co], self.fp[co], self.life[co] = self.BEGIN, self.FIRST, self.NEW
-        self.phase[co] = self.SUSPENDED if self.private[self.stack[co]] else self.READY
+        self.status[co] = self.SUSPENDED if self.private[self.stack[co]] else self.READY
 
     def call_new(self, t, co, s):
         """aco_new(), aco_create(): on a private stack that nobody has, or a share stack."""
-        self.w.assume(self.phase[co] == self.NONE and co != self.nil and co != self.trap)
+        self.w.assume(self.status[co] == self.NONE and co != self.nil and co != self.trap)
         self.w.assume(not self.private[s] or self.owner[s] == self.nil)
         self.stack[co] = s
         if self.private[s]:
@@ -490,14 +490,14 @@ class Machine:
 
     def call_destroy(self, t, co):
         self.used_rightly(t, co, to_run=False)
-        if co == self.running[t] or self.is_task(co) or self.phase[co] in (self.GONE, self.RESUMING, self.RESUMING_SAVED):
-            return REFUSED
+        if co == self.running[t] or self.is_task(co) or self.status[co] in (self.DESTROYED, self.RESUMING, self.RESUMING_SAVED):
+            return FAILED
         self.w.require("destroys: nobody who runs or waits", self.doing[co] == self.IDLE)
-        phase, s = self.phase[co], self.stack[co]
-        self.phase[co], self.life[co] = self.GONE, self.DESTROYED
+        status, s = self.status[co], self.stack[co]
+        self.status[co], self.life[co] = self.DESTROYED, self.DELETED
         if self.private[s]:
             self.owner[s] = self.nil
-        elif phase in (self.SUSPENDED, self.SAVED):
+        elif status in (self.SUSPENDED, self.SAVED):
             if self.thread[s] == t:
                 if self.owner[s] == co:
                     self.owner[s] = self.nil
@@ -510,12 +510,12 @@ class Machine:
 
     def in_ring(self, t, co):
         """Those of the thread's that can run; that they stand in a ring, in an order, is not modelled."""
-        return self.phase[co] == self.TASK and self.thread[self.stack[co]] == t
+        return self.status[co] == self.TASK and self.thread[self.stack[co]] == t
 
     def call_spawn(self, t, co, s):
         self.w.assume(self.private[s])
         self.call_new(t, co, s)
-        self.phase[co], self.thread[s] = self.TASK, t
+        self.status[co], self.thread[s] = self.TASK, t
         return OK
 
     def call_run(self, t, co):
@@ -523,7 +523,7 @@ class Machine:
         self.now(t)
         self.w.assume(self.in_ring(t, co))
         if self.actor != self.nil:
-            return REFUSED
+            return FAILED
         self.turn[t] = co
         self.leave_by_resume(t, co, True)
         self.arrive(t, co)
@@ -536,7 +536,7 @@ class Machine:
         source = self.actor
         self.w.assume(self.in_ring(t, co))
         if source == self.nil or source != self.turn[t] or self.resuming[t] != self.nil:
-            return REFUSED
+            return FAILED
         if co == source:
             return OK
         self.turn[t] = co

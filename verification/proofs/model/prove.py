@@ -14,7 +14,7 @@ TIMEOUT = 20000  # milliseconds
 SORTS = {name: z3.DeclareSort(name) for name in (CO, TH, ST, machine.CTX, machine.FR, machine.ENV)}
 SORTS[machine.BOOL], SORTS[machine.INT] = z3.BoolSort(), z3.IntSort()
 ENUMERATED = {}
-for _sort, _names in ((machine.PHASE, machine.PHASES), (machine.LIFE, machine.LIVES), (machine.DOING, machine.DOINGS)):
+for _sort, _names in ((machine.STATUS, machine.STATUSES), (machine.LIFE, machine.LIVES), (machine.DOING, machine.DOINGS)):
     SORTS[_sort], _values = z3.EnumSort(_sort, _names)
     ENUMERATED.update(zip(_names, _values))
 ELEMENTS = SORTS[CO], SORTS[TH], SORTS[ST]
@@ -147,7 +147,7 @@ class Path:
         self.proof, self.decisions, self.at = proof, decisions, 0
         self.solver = z3.SolverFor("QF_UFLIA")
         self.solver.set("timeout", TIMEOUT)
-        self.solver.add(z3.Distinct(CONSTANTS["RECALL"], CONSTANTS["TRAPPED"], CONSTANTS["BEGIN"]), CONSTANTS["nil"] != CONSTANTS["trap"])
+        self.solver.add(z3.Distinct(CONSTANTS["TRAMPOLINE"], CONSTANTS["TRAPPED"], CONSTANTS["BEGIN"]), CONSTANTS["nil"] != CONSTANTS["trap"])
         self.met, self.number = {}, 0
         self.fields = {name: Field(self, name) for name in machine.FIELDS}
         self.constants = {name: Term(self, e) for name, e in list(ENUMERATED.items()) + list(CONSTANTS.items())}
@@ -205,7 +205,7 @@ class Path:
     def fresh(self, sort):
         term = self.new(sort)
         if sort == CTX:  # where user code is left is not where the library's own begins
-            self.solver.add(*(term.e != CONSTANTS[name] for name in ("RECALL", "TRAPPED", "BEGIN")))
+            self.solver.add(*(term.e != CONSTANTS[name] for name in ("TRAMPOLINE", "TRAPPED", "BEGIN")))
         return term
 
     def choose(self):
@@ -279,7 +279,7 @@ def initially():
     f, nil, trap = FUNCTIONS, CONSTANTS["nil"], CONSTANTS["trap"]
     begin = [Universal(CO, lambda x: z3.And(
         f["life"](x) == ENUMERATED["UNBORN"], f["doing"](x) == ENUMERATED["IDLE"], z3.Not(f["left"](x)), z3.Not(f["cleaning"](x)),
-        f["phase"](x) == z3.If(x == trap, ENUMERATED["SUSPENDED"], ENUMERATED["NONE"]), z3.Implies(x == trap, f["ctx"](x) == CONSTANTS["TRAPPED"]))),
+        f["status"](x) == z3.If(x == trap, ENUMERATED["SUSPENDED"], ENUMERATED["NONE"]), z3.Implies(x == trap, f["ctx"](x) == CONSTANTS["TRAPPED"]))),
         Universal(TH, lambda x: z3.And(f["running"](x) == nil, f["resuming"](x) == nil)),
         Universal(ST, lambda x: f["owner"](x) == nil)]
     path = Path(Proof(None), [], begin)

@@ -40,29 +40,8 @@
  *   ACO__STACK_OPERAND, ACO__ADDRESS_RESULT   constraints of it and of %2 above. Not defined: "+r", "=&r"
  *   ACO__CLOBBERS_OF_ALL         what every switch clobbers: a list of strings, the five not among them
  *   ACO__START_ARGUMENT, ACO__START_WORDS   an enum: how a generator's function is entered */
-#ifndef ACO_ARCH_REGISTER_VARIABLES_H
-#define ACO_ARCH_REGISTER_VARIABLES_H
-
-/* Offsets, asserted in src/core.c. */
-#if __SIZEOF_POINTER__ == 8
-#define ACO__SP "0"
-#define ACO__PC "8"
-#define ACO__BP "16"
-#define ACO__BASE "24"
-#define ACO__FP_CONTROL "32"
-#define ACO__FP_CONTROL2 "36"
-#define ACO__STATE_BYTE "38" /* control block only */
-#define ACO__RUNNING "40"    /* thread record only */
-#else
-#define ACO__SP "0"
-#define ACO__PC "4"
-#define ACO__BP "8"
-#define ACO__BASE "12"
-#define ACO__FP_CONTROL "16"
-#define ACO__FP_CONTROL2 "20"
-#define ACO__STATE_BYTE "22"
-#define ACO__RUNNING "24"
-#endif
+#ifndef ACO_ARCH_STATEMENTS_H
+#define ACO_ARCH_STATEMENTS_H
 
 /* All have return addresses in a register. */
 #define ACO__BEGINS_IN_ASSEMBLY
@@ -208,18 +187,6 @@
 #define ACO__PEER_SWAP                                                                                                  \
     ACO__PEER_SWAP_FIVE(ACO__KEEP_FIXED ACO__TO_PEER ACO__SWAP_SP ACO__GO ACO__ARRIVAL ACO__OWN_FIXED, sp, )
 #define ACO__PEER_SWAP_LAST ACO__LAST_FIVE(ACO__LAST_TO_PEER ACO__LOAD_SP ACO__LAST_GO, sp)
-
-/* What reads or moves the stack pointer stands between ACO__SETTLE_STACKs (../generator.h), and for gcc it says so by an
- * operand. */
-#ifdef __clang__
-#define ACO__MOVES_STACK
-#else
-__extension__ register void *aco__stack_pointer __asm__(ACO__STACK_REGISTER);
-#ifndef ACO__STACK_OPERAND
-#define ACO__STACK_OPERAND "+r"
-#endif
-#define ACO__MOVES_STACK , ACO__STACK_OPERAND(aco__stack_pointer)
-#endif
 
 /* The same on one stack: the generator's frames stand right below the consumer's, and the stack pointer stays where it is, below
  * both; in the consumer ACO__ARGUMENTS_ROOM lower, as what it calls has its arguments there.
