@@ -1,6 +1,6 @@
 /* Sequences of API calls against a model of what include/aco.h promises. The input's bytes are operations; the thread's own flow
  * of control takes them one by one, and so does whatever runs instead of it: coroutines, deferred calls, cleanups of frames,
- * destructors of keys. Before each call the model says whether it is refused, and why; after it, who runs and what came back. The
+ * destructors of keys. Before each call the model says whether it fails, and why; after it, who runs and what came back. The
  * first difference is printed, and the process aborts. Calls that the contracts forbid are not made. */
 #define _GNU_SOURCE
 #include "aco.h"
@@ -17,7 +17,7 @@ enum {
     MAIN = COROUTINES, /* the thread's own flow of control, in `actors` */
     KEYS = 4,
     DEFERRED = 12,
-    DEPTH = 6, /* nested interpreters on one stack */
+    DEPTH = 6, /* interpreters inside each other on one stack */
     DEEPEST = 12,
     STACK = UNDER_ASAN ? 256 << 10 : 128 << 10
 };
@@ -186,8 +186,8 @@ static void hand_over(int me, int k, void *value)
     running = k;
 }
 
-/* The errno with which a resume of `k` by `me` is refused. */
-static int refusal(int me, int k)
+/* The errno with which a resume of `k` by `me` fails. */
+static int resume_error(int me, int k)
 {
     switch (actors[k].state) {
     case EMPTY:
@@ -216,7 +216,7 @@ static int may_yield(const actor_t *a)
     return a->co && !a->is_ending && !a->restrained;
 }
 
-/* A frame that is unwound: those further in are gone, but for interpreters that run in its cleanup. */
+/* A frame that is unwound: those further in are freed, except interpreters that run in its cleanup. */
 static void expect_innermost(const actor_t *a, unsigned number)
 {
     for (unsigned i = a->frames_n; i-- > 0;)
@@ -531,7 +531,7 @@ OUTLINE void op_reset(int me)
 
 OUTLINE void op_send(int me)
 {
-    int k = choose(), error = refusal(me, k);
+    int k = choose(), error = resume_error(me, k);
     void *value = new_value(next()), *got;
     if (ACO_DEBUG && actors[k].state == READY)
         value = NULL; /* else there is a warning, each time */
@@ -551,7 +551,7 @@ OUTLINE void op_send(int me)
 OUTLINE void op_resume(int me)
 {
     int k = choose();
-    if (refusal(me, k))
+    if (resume_error(me, k))
         return;
     TRACE("resume %d", k);
     hand_over(me, k, NULL);
@@ -592,22 +592,22 @@ OUTLINE void op_yield(int me)
     expect_running(me);
 }
 
-static int transfer_refusal(int me, int k)
+static int transfer_error(int me, int k)
 {
     actor_t *a = &actors[me];
     if (me == MAIN || a->is_ending)
         return EPERM;
     if (k == me)
         return 0;
-    if (refusal(me, k))
-        return refusal(me, k);
+    if (resume_error(me, k))
+        return resume_error(me, k);
     return a->own_exceptions != actors[k].own_exceptions ? EPERM : 0;
 }
 
 OUTLINE void op_yield_to(int me)
 {
     actor_t *a = &actors[me];
-    int k = choose(), error = transfer_refusal(me, k);
+    int k = choose(), error = transfer_error(me, k);
     if (a->restrained && !a->is_ending)
         return;
     TRACE("yield_to %d, errno %d", k, error);
@@ -620,15 +620,15 @@ OUTLINE void op_yield_to(int me)
     expect_running(me);
 }
 
-static int cancel_refusal(int me, int k)
+static int cancel_error(int me, int k)
 {
-    return actors[k].state == DONE ? 0 : refusal(me, k);
+    return actors[k].state == DONE ? 0 : resume_error(me, k);
 }
 
 static void cancel(int me, int k)
 {
     actor_t *a = &actors[k];
-    int error = cancel_refusal(me, k);
+    int error = cancel_error(me, k);
     TRACE("cancel %d, errno %d", k, error);
     if (a->state == SUSPENDED) {
         a->is_ending = a->is_cancelled = 1;
@@ -687,7 +687,7 @@ OUTLINE void op_recurse(int me)
 
 /* ---- Operations: deferred calls ---- */
 
-/* In the interpreter's own frame, or in one that is gone at once. */
+/* In the interpreter's own frame, or in one that returns at once. */
 INLINE void defer_here(int me, unsigned frame, int acts)
 {
     actor_t *a = &actors[me];
@@ -710,7 +710,7 @@ INLINE void defer_here(int me, unsigned frame, int acts)
     EXPECT_INT(aco_defer, (deferred_call, d), 0);
 }
 
-OUTLINE void defer_elsewhere(int me, int acts)
+OUTLINE void defer_in_a_callee(int me, int acts)
 {
     defer_here(me, 0, acts);
 }
@@ -888,8 +888,8 @@ OUTLINE void op_each(void)
     }
 }
 
-/* Calls that are refused whoever runs. */
-OUTLINE void op_refused(int me)
+/* Calls that fail whoever runs. */
+OUTLINE void op_fails(int me)
 {
     void *lo, *hi;
     aco_key_t bad = {ACO_KEYS, 1};
@@ -936,7 +936,7 @@ INLINE int operate(int me, unsigned op, unsigned frame)
     case 16: op_reset(me); break;
     case 17: op_exit(me); break;
     case 18: case 19: defer_here(me, frame, (op >> 5) & 1); break;
-    case 20: defer_elsewhere(me, (op >> 5) & 1); break;
+    case 20: defer_in_a_callee(me, (op >> 5) & 1); break;
     case 21: op_defer_pop(me); break;
     case 22: case 23: op_recurse(me); break;
     case 24: op_set_name(me); break;
@@ -949,7 +949,7 @@ INLINE int operate(int me, unsigned op, unsigned frame)
         if (op >> 5 & 1)
             op_each();
         else if (op >> 6 & 1)
-            op_refused(me);
+            op_fails(me);
         else
             op_look(me);
         break;

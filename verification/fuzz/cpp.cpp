@@ -122,8 +122,8 @@ void hand_back(int me, state then, outcome last, int value)
         actors[running].now = RUNNING;
 }
 
-/* The errno with which a resume by `me` is refused. */
-int refusal(int me, int id, bool passes_values)
+/* The errno with which a resume by `me` fails. */
+int resume_error(int me, int id, bool passes_values)
 {
     const actor &a = actors[id];
     if (passes_values && FUZZ_COPYING && a.is_shared && me != MAIN && me != id && actors[me].is_shared)
@@ -138,10 +138,10 @@ void expect_error(int line, int error, Call call)
         call();
     } catch (const aco::error &e) {
         if (e.code().value() != error)
-            fail(line, "refused with errno %d, not %d: %s", e.code().value(), error, e.what());
+            fail(line, "failed with errno %d, not %d: %s", e.code().value(), error, e.what());
         return;
     }
-    fail(line, "not refused: errno %d expected", error);
+    fail(line, "did not fail: errno %d expected", error);
 }
 
 /* `call` has resumed slots[i], whose actor says how that ended. */
@@ -166,7 +166,7 @@ void op_resume(int me, int i)
     int id = slots[i].id, error, value = ++serial;
     if (id < 0)
         return;
-    error = refusal(me, id, true);
+    error = resume_error(me, id, true);
     TRACE("resume %d (actor %d) with %d: errno %d", i, id, value, error);
     if (error) {
         expect_error(__LINE__, error, [&] { slots[i].co.resume(value); });
@@ -190,7 +190,7 @@ void op_raise(int me, int i)
         settle(me, i, [&] { return slots[i].co.raise(thrown{number}); });
         return;
     }
-    error = refusal(me, id, true);
+    error = resume_error(me, id, true);
     if (error) {
         expect_error(__LINE__, error, [&] { slots[i].co.raise(thrown{number}); });
         return;
@@ -246,7 +246,7 @@ void vacate(int me, int i, unsigned how)
         if (how % 2)
             slots[i].co.reset();
         else
-            coroutine gone = std::move(slots[i].co);
+            coroutine freed = std::move(slots[i].co);
     });
     slots[i].id = MAIN;
     EXPECT(id == MAIN || actors[id].functions == 0);

@@ -10,8 +10,8 @@
 #ifndef FUZZ_H
 #define FUZZ_H
 
-#include "../tests/random.h"
-#include "../tests/sanitizers.h"
+#include "../../tests/random.h"
+#include "../../tests/sanitizers.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -67,19 +67,19 @@ __attribute__((noreturn, format(printf, 2, 3))) OUTLINE void fail(int line, cons
             fail(__LINE__, "not so: %s", #what);                                                                       \
     } while (0)
 
-/* Whether a call did what it had to: `error` is 0, or the errno with which it must have refused. */
-UNUSED OUTLINE void expect(int line, const char *call, int refused, int error)
+/* Whether a call did what it had to: `error` is 0, or the errno with which it must have failed. */
+UNUSED OUTLINE void expect(int line, const char *call, int failed, int error)
 {
     size_t length = strlen(call);
     int got = errno;
-    if (!refused && error)
-        fail(line, "%s was not refused: errno %d expected", call, error);
-    if (refused && !error)
-        fail(line, "%s was refused: %s", call, aco_error_message());
-    if (refused && got != error)
-        fail(line, "%s was refused with errno %d, not %d: %s", call, got, error, aco_error_message());
-    if (refused && (strncmp(aco_error_message(), call, length) != 0 || strncmp(aco_error_message() + length, ": ", 2) != 0))
-        fail(line, "%s was refused with the message of another: %s", call, aco_error_message());
+    if (!failed && error)
+        fail(line, "%s did not fail: errno %d expected", call, error);
+    if (failed && !error)
+        fail(line, "%s failed: %s", call, aco_error_message());
+    if (failed && got != error)
+        fail(line, "%s failed with errno %d, not %d: %s", call, got, error, aco_error_message());
+    if (failed && (strncmp(aco_error_message(), call, length) != 0 || strncmp(aco_error_message() + length, ": ", 2) != 0))
+        fail(line, "%s failed with the message of another: %s", call, aco_error_message());
 }
 
 #define EXPECT_INT(call, args, error) expect(__LINE__, #call, (errno = 0, call args) != 0, error)

@@ -9,11 +9,11 @@
 #
 # run.sh --minimise [TARGET...]: makes verification/fuzz/corpus/TARGET anew: as few inputs as reach what it and build/fuzz/corpus reach together.
 set -u
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 CC=${CC:-clang-19} CXX=${CXX:-clang++-19}
 dir=build/fuzz
 all="api cpp sizes scheduler"
-sources="src/*.c src/os/posix*.c"
+sources=$(ls src/*/*.c | grep -vE 'windows|ucontext') # for POSIX
 longest=500
 jobs=$(nproc 2>/dev/null || echo 2)
 
@@ -38,11 +38,11 @@ flags_of() { # BUILD
 
 # The library, and the targets with it.
 build() { # BUILD
-    flags="-O1 -g -fexceptions -fno-sanitize-recover=all -Iinclude $(flags_of "$1")"
+    flags="-O1 -g -fexceptions -fno-sanitize-recover=all -Iinclude -Isrc $(flags_of "$1")"
     link="-Wl,-z,now -pthread" # a call that is bound when it is first made saves all vector registers: 3 KiB of what may be a small stack
     rm -rf "$dir/$1" && mkdir -p "$dir/$1"
     for source in $sources; do
-        object=$dir/$1/$(basename "$source" .c).o
+        object=$dir/$1/$(echo "${source%.c}" | tr / -).o # base names may be equal
         # shellcheck disable=SC2086
         "$CC" $flags -std=gnu11 -c "$source" -o "$object" || return 1
     done

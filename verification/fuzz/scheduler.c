@@ -1,5 +1,5 @@
 /* Programs of tasks against what aco/scheduler.h promises: the input's bytes are what tasks do with mutexes, conditions, semaphores, wait
- * groups, channels, selections, timers, each other and ordinary coroutines of theirs, until all have ended; at a deadlock the
+ * groups, channels, selections, timers, each other and coroutines of theirs that are no tasks, until all have ended; at a deadlock the
  * thread's own flow of control helps. What is checked is what anybody may rely on: who has a mutex is alone and came first of those
  * who wait, no unit and no value is lost or comes twice, nobody sleeps too short or times out too early, results reach the joiner,
  * and aco_run() sees a deadlock only when everybody waits. (tests/scheduler_model.c predicts the order of everything, without time.)
@@ -62,7 +62,7 @@ static struct task {
     int joins; /* JOINING: whom */
     waits_t waits;
     void *result;
-    aco_t *helper; /* an ordinary coroutine */
+    aco_t *helper; /* a coroutine that is no task */
 } tasks[TASKS];
 
 typedef struct order {
@@ -586,7 +586,7 @@ OUTLINE void op_helper(int me)
 }
 
 /* What is not for tasks. */
-OUTLINE void op_refused(int me)
+OUTLINE void op_fails(int me)
 {
     int k = (int)(next() % TASKS);
     if (!tasks[k].co || !tasks[k].is_live || k == me)
@@ -625,7 +625,7 @@ static int operate(int me, unsigned op)
     case 7: clock_ns += a_time(); return 1;
     case 8: op_signal(next()); return 1;
     case 9: release((int)(next() % SEMAPHORES)); return 1;
-    case 10: op_refused(me); return 1;
+    case 10: op_fails(me); return 1;
     case 11: case 12: op_channel_end(me, next()); return 1;
     case 31: return 0;
     default: break;

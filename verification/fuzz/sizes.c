@@ -311,7 +311,7 @@ OUTLINE void op_yield(int me)
     EXPECT(running == me && aco_get_co() == actors[me].co);
 }
 
-/* The frame is gone, by return or because the coroutine is cancelled. */
+/* The frame has ended, by return or because the coroutine is cancelled. */
 static void leave(int *me)
 {
     actors[*me].levels--;
