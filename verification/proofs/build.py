@@ -151,10 +151,12 @@ def build(arch, compiler, flags, units, folder, include, lto=False):
         run([*arch.targets[compiler], *[f for f in flags if f.startswith(("-m", "--target"))], "-c", marked, "-o", objects[-1]])
     stubs = folder / "stubs.s"
     names = undefined("llvm-nm-19", objects)
-    stub = "\t.globl %s\n\t.type %s,%%function\n%s:\n\t.space 16\n\t.size %s,16\n"
-    record = '\t.section .tbss,"awT",%nobits\n\t.p2align 6\n\t.globl aco__thread\n\t.type aco__thread,%object\naco__thread:\n\t.space 640\n'
-    stubs.write_text("\t.text\n" + "".join(stub % (n, n, n, n) for n in names if n != "aco__thread") + record * ("aco__thread" in names) +
-                     '\t.section .note.GNU-stack,"",%progbits\n')
+    # What is defined elsewhere, functions and variables alike: of bytes that are written nothing is known.
+    stub = "\t.p2align 4\n\t.globl %s\n\t.type %s,%%function\n%s:\n\t.space 16\n\t.size %s,16\n"
+    record = '\t.section .tbss,"awT",%nobits\n\t.p2align 6\n\t.globl aco__thread\n\t.type aco__thread,%object\n' \
+        'aco__thread:\n\t.space 640\n'
+    stubs.write_text('\t.section .stubs,"aw",%progbits\n' + "".join(stub % (n, n, n, n) for n in names if n != "aco__thread") +
+                     record * ("aco__thread" in names) + '\t.section .note.GNU-stack,"",%progbits\n')
     run([*arch.targets[compiler], *[f for f in flags if f.startswith("-m")], "-c", stubs, "-o", folder / "stubs.o"])
     program = folder / "program"
     run(["ld.lld-19", *arch.link, *LINKED[position], "-e", "0", "--noinhibit-exec", *objects, folder / "stubs.o", "-o", program])
