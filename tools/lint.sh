@@ -1,8 +1,10 @@
 #!/bin/sh
 # lint.sh: clang-tidy (.clang-tidy), cppcheck (tools/lint/cppcheck) and gcc -fanalyzer (tools/lint/fanalyzer) over the library for
-# Linux on x86-64, in one configuration each, and clang-format (.clang-format) over the lines that are not committed yet.
-# Any finding that those files do not name is an error. A tool that is not here is skipped by name.
+# Linux on x86-64, in one configuration each; clang-format (.clang-format) over the lines that are not committed yet; and the width
+# of lines. Any finding that those files do not name is an error. A tool that is not here is skipped by name.
 set -u
+width=120
+width_is_error=0 # 1: a wider line fails; 0: it is only counted
 cd "$(dirname "$0")/.."
 LC_ALL=C
 export LC_ALL
@@ -10,8 +12,8 @@ jobs=$(nproc 2>/dev/null || echo 2)
 log=build/lint
 mkdir -p $log
 status=0
-flags="-std=c11 -I$PWD/include -fexceptions -O2"
-sources() { ls src/*.c src/os/posix*.c; }
+flags="-std=c11 -I$PWD/include -I$PWD/src -fexceptions -O2"
+sources() { ls src/*/*.c | grep -vE 'windows|ucontext'; }
 
 found() { # TOOL FILE: its findings, if there are any
     if [ -s "$2" ]; then
@@ -42,7 +44,7 @@ fi
 if has cppcheck; then
     # shellcheck disable=SC2046
     cppcheck -j "$jobs" --quiet --std=c11 --enable=warning,style,performance,portability --inline-suppr --suppressions-list=tools/lint/cppcheck \
-        "-I$PWD/include" -D__GNUC__=12 -D__linux__ -D__ELF__ -D__x86_64__ -D__SIZEOF_POINTER__=8 -D__STDC_VERSION__=201112L \
+        "-I$PWD/include" "-I$PWD/src" -D__GNUC__=12 -D__linux__ -D__ELF__ -D__x86_64__ -D__SIZEOF_POINTER__=8 -D__STDC_VERSION__=201112L \
         $(sources | sed "s,^,$PWD/,") >$log/cppcheck 2>&1
     found cppcheck $log/cppcheck
 fi
@@ -60,9 +62,27 @@ fi
 
 # Assembly is laid out by hand. See .clang-format for why not whole files.
 if has git-clang-format-19 && git rev-parse --git-dir >/dev/null 2>&1; then
-    git-clang-format-19 --binary clang-format-19 --diff HEAD -- src/*.c src/*.h src/os include/*.h include/*.hpp include/aco/*.h tests examples \
+    git-clang-format-19 --binary clang-format-19 --diff HEAD -- src include tests examples verification \
         >$log/format 2>&1
     grep -q '^diff ' $log/format || : >$log/format
     found 'clang-format, of what is not committed' $log/format
+fi
+
+# Each file with the number of its lines that are wider, in characters. Of Markdown, only text counts: no tables, links or code.
+wide() {
+    git ls-files '*.[ch]' '*.cpp' '*.hpp' '*.inc' '*.py' '*.sh' '*.cmake' '*.md' CMakeLists.txt '*/CMakeLists.txt' | while read -r file; do
+        awk -v width=$width -v file="$file" -v text="${file##*.}" '
+            text == "md" && /^ *```/ { code = !code }
+            text == "md" && (code || /^    / || /^ *[|]/ || /\]\(|https?:/) { next }
+            { gsub(/[\200-\277]/, "") } # the second and later bytes of a character
+            length($0) > width { n++ }
+            END { if (n) print file ": " n }' "$file"
+    done
+}
+if git rev-parse --git-dir >/dev/null 2>&1; then
+    wide >$log/width
+    cat $log/width
+    echo "lint: $(awk '{ n += $NF } END { print n + 0 }' $log/width) lines in $(wc -l <$log/width) files are wider than $width"
+    [ $width_is_error -eq 0 ] || [ ! -s $log/width ] || status=1
 fi
 exit $status
