@@ -2,7 +2,6 @@
 #ifndef ACO_DETAIL_GENERATOR_INLINE_H
 #define ACO_DETAIL_GENERATOR_INLINE_H
 
-#include "../generator.h"
 #ifdef __cpp_exceptions
 #include <exception>
 #endif

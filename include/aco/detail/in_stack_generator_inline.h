@@ -2,7 +2,6 @@
 #ifndef ACO_DETAIL_IN_STACK_GENERATOR_INLINE_H
 #define ACO_DETAIL_IN_STACK_GENERATOR_INLINE_H
 
-#include "../in_stack_generator.h"
 
 ACO__BEGIN_C
 

@@ -2,7 +2,6 @@
 #ifndef ACO_DETAIL_SCHEDULER_INLINE_H
 #define ACO_DETAIL_SCHEDULER_INLINE_H
 
-#include "../scheduler.h"
 
 ACO__BEGIN_C
 
