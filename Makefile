@@ -18,6 +18,7 @@
 #   make bench   the comparison tables; BENCH='--quick --json FILE'
 #   make bench-paper   the experiments of the paper on the switch, and what it says beside (docs/paper.md); BENCH='--quick --json FILE'
 #   make bench-memory   memory at scale, up to ten million coroutines; BENCH='--quick --max 100000 --json FILE'
+#   make bench-compare BEFORE=PATH   the speed of this checkout beside the checkout PATH (bench/README.md); BENCH='--quick'
 TEXT ?=
 BENCH ?=
 ROWS ?=
@@ -123,10 +124,15 @@ bench-paper: apn
 	@sh tools/setup.sh demo bench paper
 	@$(PYTHON) bench/run_paper.py --svg build/plots $(BENCH)
 
+bench-compare: | build
+	@test -n "$(BEFORE)" || { echo "make bench-compare BEFORE=PATH"; exit 2; }
+	@sh tools/setup.sh demo bench paper
+	@$(PYTHON) bench/compare.py $(BENCH) "$(BEFORE)"
+
 build:
 	@mkdir -p build
 
 clean:
 	rm -rf build
 
-.PHONY: demo check test test-ci test-all nightly lint coverage fuzz soak prove prove-quick prove-model test-platforms test-platforms-quick apn bench bench-memory bench-paper clean
+.PHONY: demo check test test-ci test-all nightly lint coverage fuzz soak prove prove-quick prove-model test-platforms test-platforms-quick apn bench bench-memory bench-paper bench-compare clean

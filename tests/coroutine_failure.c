@@ -1,7 +1,7 @@
-/* Every refusal for want of memory, by injected failure (include/aco.h: ENOMEM; EAGAIN where the kernel's limit on mappings is
- * the reason): errno and message are right, nothing leaks, what was made before still works, and the same call works when there
- * is memory again. Each child makes one request for memory fail, the first one, the second one, ... until none is left. With the
- * argument "mappings": the kernel's limit on mappings is used up. */
+/* Every refusal for want of memory, by injected failure (include/aco.h: ENOMEM; EAGAIN where the kernel's limit on
+ * mappings is the reason): errno and message are right, nothing leaks, what was made before still works, and the same
+ * call works when there is memory again. Each child makes one request for memory fail, the first one, the second one,
+ * ... until none is left. With the argument "mappings": the kernel's limit on mappings is used up. */
 #define _GNU_SOURCE
 #include "aco.h"
 #include "check.h"
@@ -111,9 +111,11 @@ static void check_refusal(int line, int injected_before, const char *call)
     const char *message = aco_error_message();
     int error = errno;
     refusals++;
-    if (!injected_before && injected && error == ENOMEM && strncmp(message, call, strlen(call)) == 0 && strstr(message, ": no memory for "))
+    if (!injected_before && injected && error == ENOMEM && strncmp(message, call, strlen(call)) == 0 &&
+        strstr(message, ": no memory for "))
         return;
-    fprintf(stderr, "%s:%d: request %lu: %s refused with errno %d, message \"%s\"\n", __FILE__, line, fail_at, call, error, message);
+    fprintf(stderr, "%s:%d: request %lu: %s refused with errno %d, message \"%s\"\n", __FILE__, line, fail_at, call,
+            error, message);
     CHECK(!"the refusal");
 }
 
@@ -311,7 +313,8 @@ static void finish(aco_t *co)
 static void who_waits(aco_share_stack_t *stack)
 {
     aco_options_t options = {.stack = stack, .save_size = 8000}; /* enough: else the yield aborts */
-    aco_t *last = new_of(yields_once, &key, &options), *between = new_of(sends, last, NULL), *first = new_of(resumes, between, &options);
+    aco_t *last = new_of(yields_once, &key, &options), *between = new_of(sends, last, NULL),
+          *first = new_of(resumes, between, &options);
     CHECK(aco_send(first, NULL) == between && aco_result(between) == last);
     finish(last);
     aco_destroy(between);
@@ -346,7 +349,8 @@ static void named_while_saved(aco_share_stack_t *stack)
     finish(full);
 }
 
-/* A stack that is in use, needed by who is resumed, transferred to or cancelled by one on the same stack, on another, or on none. */
+/* A stack that is in use, needed by who is resumed, transferred to or cancelled by one on the same stack, on another,
+ * or on none. */
 static void on_a_stack_in_use(aco_share_stack_t *stack)
 {
     for (unsigned flags = 0; flags <= ACO_OWN_EXCEPTIONS; flags += ACO_OWN_EXCEPTIONS) {
@@ -437,7 +441,8 @@ static void one_failure(void)
         _exit(NOTHING_FAILED);
 }
 
-/* A yield to a resumer whose frames must come back to this stack saves the caller's, and cannot be refused: it aborts. */
+/* A yield to a resumer whose frames must come back to this stack saves the caller's, and cannot be refused: it aborts.
+ */
 static int yield_aborts(const child_end_t *end)
 {
     return WIFSIGNALED(end->status) && WTERMSIG(end->status) == SIGABRT && is_one_line(end->text) &&
@@ -465,7 +470,8 @@ static void every_failure(void)
 }
 
 #if SHARE_STACKS
-/* A cancellation that is refused leaves nothing behind for the next who arrives: a mark then has no event, and says so. */
+/* A cancellation that is refused leaves nothing behind for the next who arrives: a mark then has no event, and says so.
+ */
 static void cancel_is_refused(void)
 {
     aco_allocator_t allocator = {map, unmap, allocate, release, NULL};
@@ -489,7 +495,8 @@ static void refused_cancellations(void)
         child_end_t end = child_run(cancel_is_refused);
         if (WIFEXITED(end.status) && WEXITSTATUS(end.status) == NOTHING_FAILED)
             break;
-        if (!WIFSIGNALED(end.status) || WTERMSIG(end.status) != SIGABRT || strcmp(end.text, "acorn: switch: the interrupt flag is set without an injected call\n") != 0)
+        if (!WIFSIGNALED(end.status) || WTERMSIG(end.status) != SIGABRT ||
+            strcmp(end.text, "acorn: switch: the interrupt flag is set without an injected call\n") != 0)
             child_complain(__FILE__, __LINE__, "cancel_is_refused", "an interrupt flag without an injected call", &end);
     }
     CHECK(fail_at > 2 && fail_at < 10);

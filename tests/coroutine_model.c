@@ -1,5 +1,5 @@
-/* Random schedules of coroutines from aco_new(): every call that switches, against a model of who has control and of what each
- * must find. Arguments: seed (ACORN_SEED in the environment), operations. */
+/* Random schedules of coroutines from aco_new(): every call that switches, against a model of who has control and of
+ * what each must find. Arguments: seed (ACORN_SEED in the environment), operations. */
 #define _GNU_SOURCE
 #include "coroutines.h"
 
@@ -10,9 +10,10 @@ static random_t scheduler = {1}; /* the random schedules' */
 
 /* ---- Random schedules ---- */
 
-/* The model. Who has control is a chain: the thread's own flow of control, the coroutine that it resumed, the one that that
- * one resumed, and so on; a yield takes the last one off, a transfer replaces it. Whoever gets control looks whether the
- * model says so, whether the value is the one passed, whether the rounding is its own, and whether its frames are whole. */
+/* The model. Who has control is a chain: the thread's own flow of control, the coroutine that it resumed, the one that
+ * that one resumed, and so on; a yield takes the last one off, a transfer replaces it. Whoever gets control looks
+ * whether the model says so, whether the value is the one passed, whether the rounding is its own, and whether its
+ * frames are whole. */
 enum { ACTORS = 30, FLOW = -1, DEEPEST_FRAME = 8 };
 enum { TO_NEAREST, UP, DOWN, TO_ZERO };
 
@@ -43,7 +44,18 @@ static aco_share_stack_t *model_stacks[3];
 static int in_control = FLOW;      /* who must have it */
 static void *passed;               /* what it must find */
 static unsigned long operations_left, counts[12];
-enum { DID_RESUME, DID_YIELD, DID_TRANSFER, DID_CANCEL, DID_END, DID_RESTART, DID_DESTROY, DID_REFUSED, DID_NEST, DID_CLEANUP };
+enum {
+    DID_RESUME,
+    DID_YIELD,
+    DID_TRANSFER,
+    DID_CANCEL,
+    DID_END,
+    DID_RESTART,
+    DID_DESTROY,
+    DID_REFUSED,
+    DID_NEST,
+    DID_CLEANUP
+};
 static int flow_rounding;
 
 static int fenv_of[4] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
@@ -127,7 +139,8 @@ static void make(int who)
         options.stack_size = 100000;
     actor->own_fp = OWN_FP_POSSIBLE && fp;
     options.flags = OWN_FP_POSSIBLE ? fp == 2 ? ACO_OWN_FP : fp == 1 ? 0 : ACO_SHARED_FP : 0;
-    actor->co = aco_new(act_out, actor, below(&scheduler, 3) || options.stack || options.stack_size || options.flags ? &options : NULL);
+    actor->co = aco_new(act_out, actor,
+                        below(&scheduler, 3) || options.stack || options.stack_size || options.flags ? &options : NULL);
     actor->phase = READY;
     actor->rounding = TO_NEAREST;
 }

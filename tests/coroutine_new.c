@@ -1,5 +1,5 @@
-/* Promises of aco_new() (include/aco.h), one function each: options, stack sizes, overflows without a guard page, the new
- * coroutine's state and name; and aco_each(), which visits what was made. */
+/* Promises of aco_new() (include/aco.h), one function each: options, stack sizes, overflows without a guard page, the
+ * new coroutine's state and name; and aco_each(), which visits what was made. */
 #define _GNU_SOURCE
 #include "coroutines.h"
 #include "child.h"
@@ -69,8 +69,8 @@ static size_t size_made(size_t asked, unsigned flags)
     return sz;
 }
 
-/* Promises: 256 KiB by default; else what was asked, rounded up to a power of two from 4 KiB (or the page size) to 8 MiB,
- * beyond to whole pages. */
+/* Promises: 256 KiB by default; else what was asked, rounded up to a power of two from 4 KiB (or the page size) to 8
+ * MiB, beyond to whole pages. */
 static size_t promised(size_t asked, size_t page)
 {
     size_t sz = page;
@@ -84,7 +84,8 @@ static size_t promised(size_t asked, size_t page)
 static void stack_sizes(void)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    const size_t asked[] = {1, 100, 4095, 4096, 4097, 8192, 65535, 65537, 100000, 262143, 262144, 262145, 5000000, 8388608, 8388609};
+    const size_t asked[] = {1,      100,    4095,   4096,   4097,    8192,    65535,  65537,
+                            100000, 262143, 262144, 262145, 5000000, 8388608, 8388609};
     CHECK_EQ(size_made(0, 0), 256 << 10);
     CHECK(size_made(0, ACO_NO_GUARD) >= 256 << 10);
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
@@ -117,7 +118,8 @@ static void resume_and_destroy_subject(void)
     aco_destroy(subject);
 }
 
-/* Promise: without a guard page an overflow is noticed later: at the next yield in a debug build, at the end, when destroyed. */
+/* Promise: without a guard page an overflow is noticed later: at the next yield in a debug build, at the end, when
+ * destroyed. */
 static void overflow_without_guard(void)
 {
     aco_options_t options = {.flags = ACO_NO_GUARD};
@@ -139,7 +141,8 @@ static void own_environment_is_refused(void)
 #define own_environment_is_refused() ((void)0)
 #endif
 
-/* Promises: a new coroutine is ready, with nothing set; its argument is what aco_new() got; `arg` is the user's to change. */
+/* Promises: a new coroutine is ready, with nothing set; its argument is what aco_new() got; `arg` is the user's to
+ * change. */
 static void new_is_new(void)
 {
     int mark;
@@ -223,7 +226,8 @@ static void visit_all(seen_t *seen)
             CHECK(!"aco_each() did not see just the living");
 }
 
-/* Promises: aco_each() sees each living coroutine of both kinds once, and not main objects, destroyed or pooled ones. */
+/* Promises: aco_each() sees each living coroutine of both kinds once, and not main objects, destroyed or pooled ones.
+ */
 static void visits(void)
 {
     static seen_t seen;

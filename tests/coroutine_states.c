@@ -1,5 +1,5 @@
-/* Promises about the states of coroutines from aco_new() (include/aco.h), one function each: aco_state(), results, restarts,
- * what fails in which state, and what other threads may do. */
+/* Promises about the states of coroutines from aco_new() (include/aco.h), one function each: aco_state(), results,
+ * restarts, what fails in which state, and what other threads may do. */
 #define _GNU_SOURCE
 #include "coroutines.h"
 
@@ -127,7 +127,8 @@ static void *main_state_from_inside(void *arg)
 /* Promise: a main coroutine is running or resuming. */
 static void state_of_main(void)
 {
-    aco_t *main_object = aco_create(NULL, NULL, 0, NULL, NULL), *co = aco_new(main_state_from_inside, main_object, NULL);
+    aco_t *main_object = aco_create(NULL, NULL, 0, NULL, NULL),
+          *co = aco_new(main_state_from_inside, main_object, NULL);
     aco_send(co, NULL);
     aco_destroy(co);
     aco_destroy(main_object);
@@ -259,7 +260,8 @@ static void other_threads(void)
     aco_share_stack_t *stack = aco_share_stack_new(0);
     aco_options_t options = {.stack = stack};
     aco_t *main_object = aco_create(NULL, NULL, 0, NULL, NULL), *evicts = aco_new(yields_once, NULL, &options);
-    elsewhere_t at = {aco_new(yields_once, NULL, &options), aco_create(main_object, stack, 0, never_runs, NULL), aco_new(yields_once, NULL, NULL)};
+    elsewhere_t at = {aco_new(yields_once, NULL, &options), aco_create(main_object, stack, 0, never_runs, NULL),
+                      aco_new(yields_once, NULL, NULL)};
     pthread_t thread;
     aco_resume(at.co);
     aco_resume(at.free_one);

@@ -1,5 +1,5 @@
-/* Promises about switches between coroutines from aco_new() (include/aco.h), one function each: values both ways, libaco's calls
- * beside the others, nested resumes, transfers. */
+/* Promises about switches between coroutines from aco_new() (include/aco.h), one function each: values both ways,
+ * libaco's calls beside the others, nested resumes, transfers. */
 #define _GNU_SOURCE
 #include "coroutines.h"
 #include "child.h"
@@ -231,8 +231,8 @@ static void *go_round_inside(void *arg)
     return arg;
 }
 
-/* Promise: aco_yield_to() goes round rings on private and share stacks in any mix, and yields return to the resumer, which is
- * the thread's own flow of control or a coroutine (on one of the stacks, too). */
+/* Promise: aco_yield_to() goes round rings on private and share stacks in any mix, and yields return to the resumer,
+ * which is the thread's own flow of control or a coroutine (on one of the stacks, too). */
 static void rings(void)
 {
     for (int i = 1; i < 3 && SHARE_STACKS; i++)
@@ -281,7 +281,8 @@ static void *try_transfers(void *arg)
 /* Promise: what cannot be resumed cannot be transferred to, and the caller goes on. */
 static void refused_transfers(const aco_options_t *options)
 {
-    refused_transfers_t to = {aco_new(same, NULL, options), aco_new(same, NULL, options), aco_create(NULL, NULL, 0, NULL, NULL)};
+    refused_transfers_t to = {aco_new(same, NULL, options), aco_new(same, NULL, options),
+                              aco_create(NULL, NULL, 0, NULL, NULL)};
     aco_send(to.done, NULL);
     subject = aco_new(try_transfers, &to, options);
     aco_destroy(to.destroyed); /* last, so that its memory is not in use again */

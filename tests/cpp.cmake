@@ -1,5 +1,6 @@
-# <aco.hpp>: in every standard from C++17 that the compiler knows; in C++20 also as a debug build. cpp_plain needs no Google
-# Test, which is built for one word size and one standard library: it also checks -fno-exceptions, libc++ and -m32.
+# <aco.hpp>: in every standard from C++17 that the compiler knows; in C++20 also as a debug build. cpp_plain needs no
+# Google Test, which is built for one word size and one standard library: it also checks -fno-exceptions, libc++ and
+# -m32.
 include(CheckCXXSourceCompiles)
 set(CMAKE_REQUIRED_FLAGS "-stdlib=libc++ -Werror") # where it is the only one, clang calls the option unused
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
@@ -39,10 +40,12 @@ foreach(standard 17 20 23)
   acorn_cpp_test(cpp_plain.${standard}.no_exceptions cpp_plain.cpp ${standard} LINK acorn_no_exceptions)
   if(ACORN_HAVE_LIBCXX)
     acorn_cpp_test(cpp_plain.${standard}.libcxx cpp_plain.cpp ${standard} LINK acorn_libcxx)
-    acorn_cpp_test(cpp_plain.${standard}.libcxx_no_exceptions cpp_plain.cpp ${standard} LINK acorn_no_exceptions acorn_libcxx)
+    acorn_cpp_test(cpp_plain.${standard}.libcxx_no_exceptions cpp_plain.cpp ${standard} LINK acorn_no_exceptions
+        acorn_libcxx)
   endif()
 endforeach()
-if(ACORN_CXX_FULL AND ACORN_CXX_DEBUG AND "debug" IN_LIST ACORN_VARIANTS AND GTest_FOUND AND "cxx_std_20" IN_LIST CMAKE_CXX_COMPILE_FEATURES)
+if(ACORN_CXX_FULL AND ACORN_CXX_DEBUG AND "debug" IN_LIST ACORN_VARIANTS AND GTest_FOUND AND "cxx_std_20" IN_LIST
+    CMAKE_CXX_COMPILE_FEATURES)
   foreach(subject IN LISTS cpp_full)
     acorn_cpp_test(${subject}.debug ${subject}.cpp 20 DEFINE ACO_DEBUG=1 LINK GTest::gtest_main)
   endforeach()

@@ -1,5 +1,5 @@
-// Promises of <aco.hpp> and aco_cancel() about coroutines that are cancelled: destructors, handlers, exceptions on their way.
-// Compiled as C++17 to C++23, with ACO_DEBUG 0 and 1.
+// Promises of <aco.hpp> and aco_cancel() about coroutines that are cancelled: destructors, handlers, exceptions on
+// their way. Compiled as C++17 to C++23, with ACO_DEBUG 0 and 1.
 #include "exceptions.hpp"
 
 namespace {
@@ -345,7 +345,10 @@ using CancelDeathTest = Exceptions;
 
 TEST_F(CancelDeathTest, Swallowed)
 {
-    EXPECT_DEATH(swallows(), LAST_LINE("^acorn: aco_cancel: coroutine 0x[0-9a-f]+: a catch \\(...\\) block did not throw its cancellation again"));
+    EXPECT_DEATH(
+        swallows(),
+        LAST_LINE(
+            "^acorn: aco_cancel: coroutine 0x[0-9a-f]+: a catch \\(...\\) block did not throw its cancellation again"));
 }
 
 TEST_F(CancelDeathTest, Yields)

@@ -7,7 +7,8 @@
 
 namespace {
 
-// Promise: with ACO_OWN_EXCEPTIONS each coroutine, and the thread, handles its own exceptions, interleaved in any order.
+// Promise: with ACO_OWN_EXCEPTIONS each coroutine, and the thread, handles its own exceptions, interleaved in any
+// order.
 TEST_F(CatchBlocks, Interleaved)
 {
     enum { MANY = 16 };
@@ -39,7 +40,9 @@ TEST_F(CatchBlocks, Interleaved)
     auto check = [&](int i, int step) {
         auto &c = all[static_cast<size_t>(i)];
         ASSERT_TRUE(c.resume());
-        std::string wanted = step == 9 ? "none" : step % 3 == 1 ? std::to_string(i + 1000) + ":inner" : std::to_string(i) + ":outer";
+        std::string wanted = step == 9 ? "none"
+            : step % 3 == 1            ? std::to_string(i + 1000) + ":inner"
+                                       : std::to_string(i) + ":outer";
         EXPECT_EQ(c.value(), wanted);
     };
     for (int step = 0; step < 10; ++step) {
@@ -212,7 +215,8 @@ void *transferring(void *arg)
     return nullptr;
 }
 
-// Promise: aco_yield_to() between two that keep their own; refused with EPERM between one that does and one that does not.
+// Promise: aco_yield_to() between two that keep their own; refused with EPERM between one that does and one that does
+// not.
 TEST_F(CatchBlocks, Transfer)
 {
     aco_options_t keeps{};

@@ -309,7 +309,8 @@ struct logged {
     {
         char here;
         void *lo, *hi;
-        if (aco_get_co() && aco_stack_bounds(aco_get_co(), &lo, &hi) == 0 && &here >= static_cast<char *>(lo) && &here < static_cast<char *>(hi))
+        if (aco_get_co() && aco_stack_bounds(aco_get_co(), &lo, &hi) == 0 && &here >= static_cast<char *>(lo) &&
+            &here < static_cast<char *>(hi))
             log += name; // on the coroutine's stack
         else
             log += '?';
@@ -386,7 +387,8 @@ TEST(Coroutine, Moves)
     using type = aco::coroutine<int, void, std::string>;
     static_assert(!std::is_copy_constructible_v<type> && !std::is_copy_assignable_v<type>, "move-only");
     static_assert(std::is_nothrow_move_constructible_v<type> && std::is_nothrow_move_assignable_v<type>, "movable");
-    static_assert(std::is_nothrow_default_constructible_v<type> && std::is_nothrow_destructible_v<type>, "may be empty");
+    static_assert(std::is_nothrow_default_constructible_v<type> && std::is_nothrow_destructible_v<type>,
+                  "may be empty");
     auto make = [](int from) {
         return type([from](auto &self) {
             self.yield(from);
@@ -431,7 +433,8 @@ TEST(Coroutine, Moves)
     EXPECT_EQ(many.back().value(), 91);
 }
 
-// Promise: nesting: coroutines that own, resume and end others; ended from within another coroutine, on their own stacks.
+// Promise: nesting: coroutines that own, resume and end others; ended from within another coroutine, on their own
+// stacks.
 TEST(Coroutine, OwnedByCoroutines)
 {
     std::string log;
@@ -661,7 +664,8 @@ TEST(Error, SaysWhatWasRefused)
     e = error_of([&] { aco::coroutine<> wrong([shared](auto &) {}, aco::options().with(1u << 30)); });
     EXPECT_EQ(e.code().value(), EINVAL);
     EXPECT_NE(std::string(e.what()).find("unknown flags"), std::string::npos) << e.what();
-    e = error_of([&] { aco::generator<int> wrong([shared](auto &) {}, aco::options().with(ACO_OWN_FP).with(ACO_SHARED_FP)); });
+    e = error_of(
+        [&] { aco::generator<int> wrong([shared](auto &) {}, aco::options().with(ACO_OWN_FP).with(ACO_SHARED_FP)); });
     EXPECT_EQ(e.code().value(), EINVAL);
     EXPECT_EQ(shared.use_count(), 1) << "the function was destroyed";
 

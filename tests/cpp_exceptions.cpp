@@ -1,5 +1,5 @@
-// Promises of <aco.hpp> about exceptions: out of a coroutine, into one, in generators, across threads, and plain coroutines.
-// Compiled as C++17 to C++23, with ACO_DEBUG 0 and 1.
+// Promises of <aco.hpp> about exceptions: out of a coroutine, into one, in generators, across threads, and plain
+// coroutines. Compiled as C++17 to C++23, with ACO_DEBUG 0 and 1.
 #include "exceptions.hpp"
 
 #include <functional>
@@ -20,8 +20,8 @@ template <class Self> __attribute__((noinline)) void throw_at_depth(Self &self, 
     log += '!';
 }
 
-// Promise: what is thrown and not caught leaves through the resume() that was running, through any number of frames; the
-// coroutine is done.
+// Promise: what is thrown and not caught leaves through the resume() that was running, through any number of frames;
+// the coroutine is done.
 TEST_F(Out, ThroughTenFrames)
 {
     std::string log;
@@ -263,7 +263,8 @@ TEST_F(In, Refused)
     EXPECT_EQ(thrown_by([&] { c.raise(3); }), "error " + std::to_string(ESRCH)) << "done";
     aco::coroutine<> outer([&](auto &) {
         EXPECT_EQ(thrown_by([&] { outer.raise(3); }), "error " + std::to_string(EBUSY)) << "running";
-        aco::coroutine<> inner([&](auto &) { EXPECT_EQ(thrown_by([&] { outer.raise(3); }), "error " + std::to_string(EBUSY)); });
+        aco::coroutine<> inner(
+            [&](auto &) { EXPECT_EQ(thrown_by([&] { outer.raise(3); }), "error " + std::to_string(EBUSY)); });
         inner.resume();
     });
     outer.resume();
@@ -502,8 +503,8 @@ TEST_F(Generators, YieldInCatchBlocks)
 
 // ---- Threads ----
 
-// Promise: exceptions in coroutines that migrate between threads: each thread has its own, a suspended coroutine takes along
-// those that it handles.
+// Promise: exceptions in coroutines that migrate between threads: each thread has its own, a suspended coroutine takes
+// along those that it handles.
 TEST_F(Threads, Migration)
 {
     enum { THREADS = 4, EACH = 50, STEPS = 40 };

@@ -120,7 +120,8 @@ TEST(Generator, MoveOnlyElements)
              std::vector<std::unique_ptr<int>> more(1);
              more[0] = std::make_unique<int>(5);
              yield(std::move(more[0]));
-             yield.yield_from(aco::generator<std::unique_ptr<int>>([](auto &inner) { inner(std::make_unique<int>(6)); }));
+             yield.yield_from(
+                 aco::generator<std::unique_ptr<int>>([](auto &inner) { inner(std::make_unique<int>(6)); }));
              aco::generator<std::unique_ptr<int>> begun([](auto &inner) {
                  inner(std::make_unique<int>(0));
                  inner(std::make_unique<int>(7));
@@ -155,7 +156,8 @@ TEST(Generator, Moves)
     EXPECT_EQ(all_of(b), std::vector<int>());
 }
 
-// Promise: leaving the loop early runs the destructors of live objects as the generator ends; so do yield_from()'s levels.
+// Promise: leaving the loop early runs the destructors of live objects as the generator ends; so do yield_from()'s
+// levels.
 TEST(Generator, EarlyExit)
 {
     std::string log;
@@ -273,7 +275,8 @@ TEST(Generator, YieldsForItsConsumer)
     EXPECT_EQ(seen, (std::vector<int>{10, 0, 11, 1, 12, 2}));
 }
 
-// Promise: a coroutine that ends while it is suspended in a generator, or in one that another hands on, is unwound whole.
+// Promise: a coroutine that ends while it is suspended in a generator, or in one that another hands on, is unwound
+// whole.
 TEST(Generator, UnwoundWithItsConsumer)
 {
     for (int depth = 0; depth < 3; ++depth) {
@@ -349,7 +352,8 @@ TEST(Generator, ConsumedOnAShareStack)
     aco_share_stack_destroy(stack);
 }
 
-// Promise: one whose elements another was handing on, and that outlives it, is still a generator: with what is left, or done.
+// Promise: one whose elements another was handing on, and that outlives it, is still a generator: with what is left, or
+// done.
 TEST(Generator, OutlivesWhoAskedForIt)
 {
     for (int depth = 0; depth < 3; ++depth) {

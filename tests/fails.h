@@ -1,5 +1,5 @@
-/* For tests of this library's own calls: what they refuse, whether share stacks can be used in this build, and whether a suspended
- * coroutine may be smaller than a ucontext_t. */
+/* For tests of this library's own calls: what they refuse, whether share stacks can be used in this build, and whether
+ * a suspended coroutine may be smaller than a ucontext_t. */
 #ifndef FAILS_H
 #define FAILS_H
 
@@ -9,8 +9,8 @@
 
 #include <errno.h>
 
-/* Copying is not for the address sanitizer, which marks bytes of stacks; nor, where frames really are copied, for the thread
- * sanitizer: a coroutine is a thread there, which cannot lie on another one's stack. */
+/* Copying is not for the address sanitizer, which marks bytes of stacks; nor, where frames really are copied, for the
+ * thread sanitizer: a coroutine is a thread there, which cannot lie on another one's stack. */
 #define SHARE_STACKS (!UNDER_ASAN)
 #define COPYING (SHARE_STACKS && !UNDER_TSAN)
 
@@ -22,7 +22,8 @@
 #define SMALL_FRAMES 1
 #endif
 
-/* `what` must be refused: return `failed`, set errno, and leave a message that names call and coroutine and has the reason. */
+/* `what` must be refused: return `failed`, set errno, and leave a message that names call and coroutine and has the
+ * reason. */
 #define FAILS(what, failed, error, call, co, reason)                                                                 \
     do {                                                                                                               \
         errno = 0;                                                                                                     \
@@ -35,8 +36,10 @@ static inline void check_message(const char *file, int line, const char *call, c
 {
     char start[128];
     const char *message = aco_error_message();
-    size_t length = (size_t)(co ? snprintf(start, sizeof start, "%s: coroutine %p: ", call, co) : snprintf(start, sizeof start, "%s: ", call));
-    if (strncmp(message, start, length) == 0 && strstr(message + length, reason) && (co || strncmp(message + length, "coroutine 0x", 12) != 0))
+    size_t length = (size_t)(co ? snprintf(start, sizeof start, "%s: coroutine %p: ", call, co)
+                                : snprintf(start, sizeof start, "%s: ", call));
+    if (strncmp(message, start, length) == 0 && strstr(message + length, reason) &&
+        (co || strncmp(message + length, "coroutine 0x", 12) != 0))
         return;
     fprintf(stderr, "%s:%d: wanted \"%s... %s ...\", the message is \"%s\"\n", file, line, start, reason, message);
     CHECK(!"the message");

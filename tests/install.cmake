@@ -1,5 +1,5 @@
-# The library as its users meet it: installed, or as the amalgamation. Run for the native build only: the script compiles
-# with every language standard itself.
+# The library as its users meet it: installed, or as the amalgamation. Run for the native build only: the script
+# compiles with every language standard itself.
 if(CMAKE_CROSSCOMPILING)
   message(STATUS "skipped: install.*: what is installed is for another system")
   return()
@@ -18,7 +18,8 @@ foreach(case headers pkg-config cmake amalgamation plugin ffi)
     set(flags "${CMAKE_C_FLAGS}")
   endif()
   add_test(NAME install.${case}
-           COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/install/run.sh ${case} ${install_dir} ${CMAKE_CURRENT_BINARY_DIR}/consumer
+           COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/install/run.sh ${case} ${install_dir}
+               ${CMAKE_CURRENT_BINARY_DIR}/consumer
                    ${CMAKE_C_COMPILER} ${CMAKE_CXX_COMPILER} "${flags}" ${PROJECT_SOURCE_DIR})
   set_tests_properties(install.${case} PROPERTIES FIXTURES_REQUIRED installed TIMEOUT 300 SKIP_RETURN_CODE 77)
 endforeach()

@@ -1,22 +1,23 @@
 #!/bin/sh
-# matrix.sh TIER|ROW...: runs the tests, and prints a line for each row, what was skipped and why, what failed, and a closing line.
-# A row is the test suite built with one compiler and one set of options, or another check with a name. The tiers are lists of
-# rows: check, test, ci, all, nightly (docs/testing.md). Row:WIDTH builds more or less of the suite than the row's own width.
-# Exit 1: something failed. A row's build is kept in build/test/ROW.
+# matrix.sh TIER|ROW...: runs the tests, and prints a line for each row, what was skipped and why, what failed, and a
+# closing line. A row is the test suite built with one compiler and one set of options, or another check with a name.
+# The tiers are lists of rows: check, test, ci, all, nightly (docs/testing.md). Row:WIDTH builds more or less of the
+# suite than the row's own width. Exit 1: something failed. A row's build is kept in build/test/ROW.
 set -u
 cd "$(dirname "$0")/.."
 jobs=$(nproc 2>/dev/null || echo 2)
 
 # ---- data ----
 
-# The suite's rows: name, compiler, width, set of tests left out, flags (a -DACORN_... among them is CMake's).
+# The suite's rows: name, compiler, width, set of tests left out, flags. A -DACORN_... among them is CMake's;
+# read_row says what capitals stand for.
 suite_rows='
 gcc-O2         gcc       wide       -           -O2 -g
 gcc-O0         gcc       medium     -           -O0 -g
-gcc-O1-frames  gcc       narrow     -           -DACORN_DYNAMIC_TLS=ON -O1 -g -fno-omit-frame-pointer -fstack-protector-all
+gcc-O1-frames  gcc       narrow     -           -DACORN_DYNAMIC_TLS=ON FRAMES
 gcc-O3-lto     gcc       narrow     -           -O3 -flto
-gcc-avx        gcc       narrow     -           -O2 -march=WIDEST_VECTORS
-gcc-hardened   gcc       narrow     -           -O2 -fPIE -pie -fcf-protection -fstack-protector-strong -fstack-clash-protection -D_FORTIFY_SOURCE=3
+gcc-avx        gcc       narrow     -           WIDEST_VECTORS
+gcc-hardened   gcc       narrow     -           HARDENED
 gcc-m32-O2     gcc       medium     -           -m32 -O2 -g
 gcc-m32-O0     gcc       narrow     -           -m32 -O0 -g
 gcc-m32-pic    gcc       narrow     -           -m32 -O2 -fPIC -msse2
@@ -26,30 +27,32 @@ gcc-asan       gcc       sanitized  asan_gcc    -O1 -g -fsanitize=address
 clang-O2       clang-19  wide       -           -O2 -g
 clang-O0       clang-19  medium     -           -O0 -g
 clang-O3-lto   clang-19  narrow     -           -O3 -flto
-clang-avx      clang-19  narrow     -           -O2 -march=WIDEST_VECTORS
+clang-avx      clang-19  narrow     -           WIDEST_VECTORS
 clang-m32-O2   clang-19  medium     -           -m32 -O2 -g
 clang-ubsan    clang-19  sanitized  -           -O1 -g -fsanitize=undefined -fno-sanitize-recover=all
 clang-tsan     clang-19  sanitized  tsan_clang  -O1 -g -fsanitize=thread
 clang-asan     clang-19  sanitized  asan_clang  -O1 -g -fsanitize=address
 clang-msan     clang-19  msan       msan        -O1 -g -fsanitize=memory
-clang-apn      clang-19  sanitized  -           -O2 -g -fplugin=APN -fpass-plugin=APN
+clang-apn      clang-19  sanitized  -           APN
 clang14-O2     clang-14  narrow     -           -O2 -g
 gcc-long       gcc       long       -           -O2 -g
 clang-long     clang-19  long       -           -O2 -g
 gcc-m32-long   gcc       long       -           -m32 -O2 -g
 '
 
-# What one compiler has tested as well as another is in `ci` once: of gcc and clang at -O0, LTO and wide vectors one each, of -m32
-# at -O0 none (-O2 and PIC are there), the sanitizers with the compiler that `test` does not use. coverage is in `nightly`.
+# What one compiler has tested as well as another is in `ci` once: of gcc and clang at -O0, LTO and wide vectors one
+# each, of -m32 at -O0 none (-O2 and PIC are there), the sanitizers with the compiler that `test` does not use. coverage
+# is in `nightly`.
 tier_rows() { # TIER
     case $1 in
     check) echo gcc-O2:check ;;
     test) echo gcc-O2:usual clang-O2:usual gcc-ubsan:sample gcc-asan:sample clang-tsan:sample lint ;;
-    ci) echo gcc-O2 clang-O2 gcc-O0 gcc-O1-frames clang-O3-lto gcc-hardened gcc-m32-O2 gcc-m32-pic clang14-O2 clang-avx \
-        clang-ubsan gcc-tsan clang-asan clang-msan apn clang-apn valgrind platforms prove fuzz ;;
-    all) echo "$suite_rows" | sed -n '/-long/!s/^\([^ ]\{1,\}\) .*/\1:full/p'
-        echo lint apn clang-apn valgrind-whole platforms prove fuzz ;;
-    nightly) echo gcc-long clang-long gcc-m32-long apn-whole valgrind-whole platforms-whole prove-whole fuzz-long soak coverage ;;
+    ci) echo gcc-O2 clang-O2 gcc-O0 gcc-O1-frames clang-O3-lto gcc-hardened gcc-m32-O2 gcc-m32-pic \
+        clang14-O2 clang-avx clang-ubsan gcc-tsan clang-asan clang-msan apn clang-apn valgrind platforms prove fuzz ;;
+    all) echo "$suite_rows" | sed -n '/^[^ ]*-\(long\|apn\) /d; s/^\([^ ]\{1,\}\) .*/\1:full/p'
+        echo lint apn clang-apn:full valgrind-whole platforms prove fuzz ;;
+    nightly) echo gcc-long clang-long gcc-m32-long apn-whole valgrind-whole platforms-whole prove-whole fuzz-long soak \
+        coverage ;;
     *) echo "$1" ;;
     esac
 }
@@ -59,8 +62,8 @@ width_options() { # WIDTH
     case $1 in
     check | usual) echo "-DACORN_VARIANTS=release;debug -DACORN_STANDARDS=20 -DACORN_CXX_DEBUG=OFF" ;;
     medium) echo "-DACORN_STANDARDS=20 -DACORN_TESTS_ONCE=OFF" ;;
-    narrow) echo "-DACORN_VARIANTS=release;shared_fp -DACORN_STANDARDS=20 -DACORN_TESTS_ONCE=OFF -DACORN_CXX_FULL=OFF" ;;
-    sanitized) echo "-DACORN_VARIANTS=release -DACORN_STANDARDS=20 -DACORN_TESTS_ONCE=OFF" ;;
+    narrow) echo "-DACORN_VARIANTS=release;shared_fp" && width_options medium && echo -DACORN_CXX_FULL=OFF ;;
+    sanitized) echo "-DACORN_VARIANTS=release" && width_options medium ;;
     sample | msan) width_options sanitized && echo -DACORN_CXX_FULL=OFF ;;
     long) echo -DACORN_NIGHTLY=ON ;;
     esac
@@ -72,21 +75,23 @@ width_tests() { # WIDTH
     esac
 }
 
-# What a sanitizer cannot serve is left out (docs/sanitizers.md); each word is the beginning of tests' names.
+# What a sanitizer cannot serve is left out (docs/sanitizers.md). Each word is the beginning of tests' names.
 #   all    what counts bytes of stacks, calls of the fast path or memory: probe.*, slab.default (ASan: slab.threads and
 #          example.sizes)
-#   TSan   what goes on in a child process: fork; handlers, which it calls later: generator_signals, found.stacks; 8128 fibers:
-#          model.*.scale; too slow for the tests' time limits, next to others: threads, cpp_coroutine, cpp_generator, fuzz.random with gcc, slab.threads
-#          with clang
+#   TSan   what goes on in a child process: fork. Handlers, which it calls later: generator_signals, found.stacks. 8128
+#          fibers: model.*.scale. Too slow for the time limits: threads, cpp_coroutine, cpp_generator and fuzz.random
+#          with gcc, slab.threads with clang
 #   ASan   what is copied, or looks at what was: copying, model, misuse, unwind, alloc_failure, probe.live, redzone.run,
-#          example.tutorial_1; what nothing may stand on stderr beside: example.synopsis, example.tutorial_5; its own handler of
-#          SIGSEGV, and signals on its own stack: overflow, signals; a fork in a signal handler, where clang's waits for a lock that
-#          it interrupted itself with: found.stacks
-#   MSan   C++, whose library is not instrumented; frames that overflow on purpose: misuse; ACO_ENTRY, which counts bytes. Here the
-#          words name what is run.
+#          example.tutorial_1. What nothing may stand on stderr beside: example.synopsis, example.tutorial_5. Its own
+#          handler of SIGSEGV, and signals on its own stack: overflow, signals. A fork in a signal handler, where
+#          clang's waits for a lock that it interrupted itself with: found.stacks
+#   MSan   C++: its library is not instrumented. Frames that overflow on purpose: misuse. ACO_ENTRY, which counts bytes.
+#          Here the words name what is run
 tests_left_out() { # SET
-    tsan='probe\.(own-fp|shared-fp|pic-frame-pointer) fork\. found\.stacks model\..*\.scale slab\.default generator_signals'
-    asan='probe slab\.threads example\.s(ynopsis|izes) example\.tutorial_[15] copying model\. misuse unwind alloc_failure redzone\.run overflow signals'
+    tsan='probe\.(own-fp|shared-fp|pic-frame-pointer) fork\. found\.stacks model\..*\.scale slab\.default'
+    tsan="$tsan generator_signals"
+    asan='probe slab\.threads example\.s(ynopsis|izes) example\.tutorial_[15] copying model\. misuse unwind'
+    asan="$asan alloc_failure redzone\\.run overflow signals"
     case $1 in
     tsan_gcc) echo "$tsan threads cpp_(coroutine|generator) fuzz\\.random" ;;
     tsan_clang) echo "$tsan slab\\.threads" ;;
@@ -94,9 +99,9 @@ tests_left_out() { # SET
     asan_clang) echo "$asan found\\.stacks" ;;
     esac
 }
-msan_tests='sanitizers api copying fork guard coroutine cancel local generator scheduler pool threads save_area stack_trim profile model\..*\.[123]
-    allocator migration signals assertions found\.release overflow'
-export TSAN_OPTIONS=allocator_may_return_null=1 ASAN_OPTIONS=allocator_may_return_null=1 MSAN_OPTIONS=allocator_may_return_null=1
+msan_tests='sanitizers api copying fork guard coroutine cancel local generator scheduler pool threads save_area
+    stack_trim profile model\..*\.[123] allocator migration signals assertions found\.release overflow'
+for tool in TSAN ASAN MSAN; do export "${tool}_OPTIONS=allocator_may_return_null=1"; done
 
 # ---- counting ----
 
@@ -114,12 +119,14 @@ fail() { # NAME LOG
     failures="$failures $1"
     reasons="$reasons
 $1:
-$(grep -E '\*\*\*|FAIL|ERROR|[Ee]rror|warning:|not so|expected|signal|^ +#[0-9]+ |: fuzz/|^fuzz/' "$2" | grep -v ' tests failed out of ' | head -n 14 | cut -c 1-160)"
+$(grep -E '\*\*\*|FAIL|ERROR|[Ee]rror|warning:|not so|expected|signal|^ +#[0-9]+ |: fuzz/|^fuzz/' "$2" |
+        grep -v -e ' tests failed out of ' -e ' Passed ' -e '^ *Start ' | head -n 14 | cut -c 1-160)"
 }
 
 # ---- rows of the suite ----
 
-# Sets name, cc, cxx, options, flags, width, left_out and dir. False: the row cannot be run here, and is counted as skipped.
+# Sets name, cc, cxx, options, flags, width, left_out and dir. False: the row cannot be run here, and is counted as
+# skipped.
 read_row() { # ROW WIDTH
     # shellcheck disable=SC2046
     set -- "$2" $(echo "$suite_rows" | grep "^$1 ")
@@ -131,13 +138,17 @@ read_row() { # ROW WIDTH
     done
     case $cc in gcc) cxx=g++ ;; *) cxx="clang++${cc#clang}" ;; esac
     case $flags in
-    *WIDEST_VECTORS)
-        if grep -q avx512f /proc/cpuinfo 2>/dev/null; then flags="${flags%W*}x86-64-v4"
-        elif grep -q avx2 /proc/cpuinfo 2>/dev/null; then flags="${flags%W*}x86-64-v3"
+    FRAMES) flags="-O1 -g -fno-omit-frame-pointer -fstack-protector-all" ;;
+    HARDENED)
+        flags="-O2 -fPIE -pie -fcf-protection -fstack-protector-strong -fstack-clash-protection -D_FORTIFY_SOURCE=3" ;;
+    WIDEST_VECTORS)
+        if grep -q avx512f /proc/cpuinfo 2>/dev/null; then flags="-O2 -march=x86-64-v4"
+        elif grep -q avx2 /proc/cpuinfo 2>/dev/null; then flags="-O2 -march=x86-64-v3"
         else skip "$name" "this processor has no AVX2" && return 1; fi ;;
-    *APN)
-        [ -e build/apn/apn.so ] || { skip "$name" "the compiler helper is not built (apn)" && return 1; }
-        flags=$(echo "$flags" | sed "s,APN,$PWD/build/apn/apn.so,g") ;;
+    APN)
+        plugin=$PWD/build/apn/apn.so
+        [ -e "$plugin" ] || { skip "$name" "the compiler helper is not built (apn)" && return 1; }
+        flags="-O2 -g -fplugin=$plugin -fpass-plugin=$plugin" ;;
     esac
     command -v "$cc" >/dev/null && command -v "$cxx" >/dev/null || { skip "$name" "no $cc or $cxx" && return 1; }
     mkdir -p "$dir"
@@ -155,9 +166,11 @@ build_row() {
     # Options of an earlier, wider or narrower build of the row shall not stay.
     # shellcheck disable=SC2046
     cmake -S . -B "$dir" -G Ninja -DCMAKE_BUILD_TYPE=None -DCMAKE_C_COMPILER="$cc" -DCMAKE_CXX_COMPILER="$cxx" \
-        -DCMAKE_C_FLAGS="$flags" -DCMAKE_CXX_FLAGS="$flags" -DCMAKE_EXE_LINKER_FLAGS="$linker" -DCMAKE_SHARED_LINKER_FLAGS="$linker" \
+        -DCMAKE_C_FLAGS="$flags" -DCMAKE_CXX_FLAGS="$flags" \
+        -DCMAKE_EXE_LINKER_FLAGS="$linker" -DCMAKE_SHARED_LINKER_FLAGS="$linker" \
         -DCMAKE_AR="$(command -v $ar || command -v ar)" -DCMAKE_RANLIB=/bin/true -DACORN_WERROR=ON \
-        -UACORN_VARIANTS -UACORN_STANDARDS -UACORN_TESTS_ONCE -UACORN_CXX_FULL -UACORN_CXX_DEBUG -UACORN_NIGHTLY $options $(width_options "$width") &&
+        -UACORN_VARIANTS -UACORN_STANDARDS -UACORN_TESTS_ONCE -UACORN_CXX_FULL -UACORN_CXX_DEBUG \
+        -UACORN_NIGHTLY $options $(width_options "$width") &&
         cmake --build "$dir" -j "$jobs"
 }
 
@@ -192,20 +205,24 @@ $missing"
     (cd "$dir" && ctest -j "$jobs" --output-on-failure "$@") >"$dir/ctest.log" 2>&1
     status=$?
     count_row
-    echo "$name: ${all:-0} tests, ${bad:-?} failed, $count skipped ($cc $flags; built in $((built - start)) s, run in $(($(date +%s) - built)) s)"
+    times="built in $((built - start)) s, run in $(($(date +%s) - built)) s"
+    echo "$name: ${all:-0} tests, ${bad:-?} failed, $count skipped ($cc $flags; $times)"
 }
 
 count_row() {
     total=$(sed -n 's/.*tests passed, \([0-9]*\) tests failed out of \([0-9]*\).*/\1 \2/p' "$dir/ctest.log")
     bad=${total% *} all=${total#* }
     not_run=$(sed -n '/did not run:/,$s/^\t *[0-9]* - \([^ ]*\) (Skipped).*/\1/p' "$dir/ctest.log")
+    why=$(sed -n 's/^skipped: //p' "$dir/Testing/Temporary/LastTest.log" | sed 's/^[0-9]* checks/some checks/' |
+        sort -u | paste -sd ';' -)
     [ -z "$not_run" ] || skips="$skips
-  $name: $(echo $not_run): $(sed -n 's/^skipped: //p' "$dir/Testing/Temporary/LastTest.log" | sort -u | paste -sd ';' -)"
+  $name: $(echo $not_run): $why"
     count=$(echo $not_run | wc -w)
     passed=$((passed + ${all:-0} - ${bad:-0} - count)) skipped=$((skipped + count)) failed=$((failed + ${bad:-0}))
     [ $status -ne 0 ] || [ -z "$total" ] || return
     [ -n "$total" ] && [ "${bad:-0}" -gt 0 ] || failed=$((failed + 1))
-    sed -n '/\*\*\*/,/^ *Start\|^$/p' "$dir/ctest.log" | head -n 120
+    # Of each failed test the first lines.
+    awk '/\*\*\*/ { lines = 14 } /^ *Start / || /^$/ { lines = 0 } lines-- > 0' "$dir/ctest.log" | head -n 120
     tail -n 15 "$dir/ctest.log"
     fail "$name" "$dir/ctest.log"
 }
@@ -231,14 +248,15 @@ quiet_make() { make --no-print-directory "$@"; }
 
 # The compiler helper's own tests; every eighth function of the corpus, or every one.
 apn_tests() { # STEP
-    quiet_make apn && cmake -DAPN_CORPUS_STEP="$1" build/apn && ctest --test-dir build/apn -j "$jobs" --output-on-failure
+    quiet_make apn && cmake -DAPN_CORPUS_STEP="$1" build/apn &&
+        ctest --test-dir build/apn -j "$jobs" --output-on-failure
 }
 
 valgrind_sample() {
     echo examples/example_synopsis examples/example_tutorial_3 tests/test_copying_release tests/test_cancel_release
 }
-# Left out: tests of bytes, time and the processor's registers; pool, which overflows stacks on purpose; what Valgrind refuses a
-# mapping for by EINVAL, or does not round for as x87 does.
+# Left out: tests of bytes, time and the processor's registers; pool, which overflows stacks on purpose; what Valgrind
+# refuses a mapping for by EINVAL, or does not round for as x87 does.
 valgrind_whole() {
     (cd build/test/gcc-O2 && ls examples/example_tutorial_[0-6] examples/example_reset)
     echo tests/test_sanitizers_lives
@@ -257,7 +275,8 @@ valgrind_programs() { # ROW "TOOL..." PROGRAM...
         for tool in $tools; do
             case $tool in memcheck) options="--leak-check=full --errors-for-leak-kinds=definite" ;; *) options= ;; esac
             # shellcheck disable=SC2086
-            if valgrind --tool="$tool" $options --quiet --error-exitcode=99 "build/test/gcc-O2/$program" $argument >$log 2>&1; then
+            if valgrind --tool="$tool" $options --quiet --error-exitcode=99 "build/test/gcc-O2/$program" $argument \
+                >$log 2>&1; then
                 good=$((good + 1))
             else
                 failed=$((failed + 1))

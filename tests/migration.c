@@ -146,7 +146,10 @@ static void member_destroy(member_t *m)
 static void member_step(member_t *m, here_t *at)
 {
     uint64_t random = draw(&at->random);
-    int fate = random % 64 < 2 ? FATE_RETURN : random % 64 < 4 ? FATE_CANCEL : random % 64 == 4 ? FATE_DESTROY : FATE_GO_ON;
+    int fate = random % 64 < 2 ? FATE_RETURN
+        : random % 64 < 4      ? FATE_CANCEL
+        : random % 64 == 4     ? FATE_DESTROY
+                               : FATE_GO_ON;
     if (m->done) {
         if (at->id == m->maker || at->id == m->ender)
             return;
@@ -197,8 +200,8 @@ static void scale_work(void)
     }
 }
 
-/* Promise: a suspended coroutine on a private stack may be resumed, cancelled and destroyed by any thread, one at a time, and
- * none of it is lost or mixed up. */
+/* Promise: a suspended coroutine on a private stack may be resumed, cancelled and destroyed by any thread, one at a
+ * time, and none of it is lost or mixed up. */
 static void part_scale(void)
 {
     here_t *at = here();
@@ -208,7 +211,8 @@ static void part_scale(void)
         exit(2);
     steps_left = 20000 + 12* (int)count;
     run_threads(scale_work, threads);
-    for (unsigned i = 0; i < count; i++) { /* the makers are gone; what is left, this thread ends in one way or another */
+    for (unsigned i = 0; i < count;
+         i++) { /* the makers are gone; what is left, this thread ends in one way or another */
         member_t *m = &members[i];
         if (!m->co)
             continue;
@@ -222,7 +226,8 @@ static void part_scale(void)
     CHECK(seen.returned > 0 && seen.cancelled > 0 && seen.cancelled_new > 0);
     CHECK(seen.destroyed_suspended > 0 && seen.destroyed_by_a_third > 0);
     CHECK(seen.steps > 5000); /* the others found one that is done and not theirs to destroy */
-    printf("%u made, %u times resumed by another thread; %u returned, %u + %u new ones cancelled and %u destroyed by others\n",
+    printf("%u made, %u times resumed by another thread; %u returned, %u + %u new ones cancelled and %u destroyed by "
+           "others\n",
            seen.made, seen.steps, seen.returned, seen.cancelled, seen.cancelled_new, seen.destroyed_by_a_third);
     free(members);
 }
@@ -316,8 +321,9 @@ static void stranger_resumes(void)
     run_threads(resume_foreign, 1);
 }
 
-/* Promise: aco_resume() by a thread that has another main coroutine aborts with a message, also where the coroutine was never
- * resumed, and in debug builds where its frames are in place. A part of its own, since a forked child is to start a thread. */
+/* Promise: aco_resume() by a thread that has another main coroutine aborts with a message, also where the coroutine was
+ * never resumed, and in debug builds where its frames are in place. A part of its own, since a forked child is to start
+ * a thread. */
 static void part_libaco(void)
 {
     aco_t *main_co = aco_create(NULL, NULL, 0, NULL, NULL), *co[3];
@@ -340,9 +346,9 @@ static void part_libaco(void)
     aco_destroy(main_co);
 }
 
-/* Promises: EPERM for a coroutine whose share stack another thread owns, from aco_send(), aco_yield_to() and aco_cancel(), be
- * it new or saved; with its frames in place from aco_cancel(), and in debug builds from all. Nothing is changed by it. A
- * stack without started coroutines is free for any thread. */
+/* Promises: EPERM for a coroutine whose share stack another thread owns, from aco_send(), aco_yield_to() and
+ * aco_cancel(), be it new or saved; with its frames in place from aco_cancel(), and in debug builds from all. Nothing
+ * is changed by it. A stack without started coroutines is free for any thread. */
 static void part_owners(void)
 {
     owned.stack = aco_share_stack_new(0);
@@ -454,8 +460,8 @@ static void check_visits(void)
     aco_destroy(mine);
 }
 
-/* Share `share` of 4: goes on, and is destroyed, for one half after a cancellation. Share 1 makes its thread need no memory,
- * so that of two at once the other takes over what is left, and the next one the same. */
+/* Share `share` of 4: goes on, and is destroyed, for one half after a cancellation. Share 1 makes its thread need no
+ * memory, so that of two at once the other takes over what is left, and the next one the same. */
 static void finish(unsigned share)
 {
     for (unsigned i = share; i < count; i += 4) {
@@ -486,8 +492,8 @@ static void finish_last(void)
     finish(3);
 }
 
-/* Promises: coroutines outlive their thread; any thread may go on with them, and end them; a thread that takes over the memory
- * sees them by aco_each(); all of it comes back. */
+/* Promises: coroutines outlive their thread; any thread may go on with them, and end them; a thread that takes over the
+ * memory sees them by aco_each(); all of it comes back. */
 static void part_heirs(void)
 {
     static const aco_allocator_t counting = {counted_map, counted_unmap, counted_allocate, counted_release, NULL};
@@ -517,6 +523,10 @@ static void part_heirs(void)
 
 int main(int argc, char **argv)
 {
-    static const migration_part_t parts[] = {{"scale", part_scale, 100000}, {"owners", part_owners, 1}, {"libaco", part_libaco, 1}, {"heirs", part_heirs, 2000}, {NULL, NULL, 0}};
+    static const migration_part_t parts[] = {{"scale", part_scale, 100000},
+                                             {"owners", part_owners, 1},
+                                             {"libaco", part_libaco, 1},
+                                             {"heirs", part_heirs, 2000},
+                                             {NULL, NULL, 0}};
     return run_part(parts, argc, argv, "scale|owners|libaco|heirs");
 }

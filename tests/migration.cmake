@@ -1,15 +1,17 @@
-# Coroutines on many threads: migration.c and migration_steps.c, programs for each variant and a test for each part. Arguments: part,
-# how many coroutines, how many threads.
+# Coroutines on many threads: migration.c and migration_steps.c, programs for each variant and a test for each part.
+# Arguments: part, how many coroutines, how many threads.
 function(acorn_migration_tests variant scale steps heirs)
   acorn_test(migration.${variant}.scale migration.c DEFINE ${define_${variant}} ARGS scale ${scale} 8 TIMEOUT 300)
-  acorn_test(migration_steps.${variant}.steps migration_steps.c DEFINE ${define_${variant}} ARGS steps ${steps} TIMEOUT 300)
+  acorn_test(migration_steps.${variant}.steps migration_steps.c DEFINE ${define_${variant}} ARGS steps ${steps} TIMEOUT
+      300)
   target_link_options(test_migration_${variant}_scale PRIVATE ${ARGN})
   target_link_options(test_migration_steps_${variant}_steps PRIVATE ${ARGN})
   add_test(NAME migration.${variant}.owners COMMAND test_migration_${variant}_scale owners)
   add_test(NAME migration.${variant}.libaco COMMAND test_migration_${variant}_scale libaco)
   add_test(NAME migration.${variant}.heirs COMMAND test_migration_${variant}_scale heirs ${heirs})
   add_test(NAME migration_steps.${variant}.recipe COMMAND test_migration_steps_${variant}_steps recipe)
-  set_tests_properties(migration.${variant}.owners migration.${variant}.libaco migration.${variant}.heirs migration_steps.${variant}.recipe
+  set_tests_properties(migration.${variant}.owners migration.${variant}.libaco migration.${variant}.heirs
+      migration_steps.${variant}.recipe
                        PROPERTIES TIMEOUT 300)
 endfunction()
 

@@ -2,7 +2,8 @@
  *
  * migration_steps PART [COUNT [THREADS]]
  *   steps    every call that acts for "the calling thread" acts for the present one, after every kind of switch
- *   recipe   docs/threads.md: accessors for one's own thread-locals and for errno that hold under link-time optimisation */
+ *   recipe   docs/threads.md: accessors for one's own thread-locals and for errno that hold under link-time
+ * optimisation */
 #define _GNU_SOURCE
 #include "threads_at_once.h"
 
@@ -34,8 +35,8 @@ static void deferred(void *arg)
     w->deferred++;
 }
 
-/* All that depends on the thread or on the running coroutine. Inlined everywhere, so that one function has it many times
- * with switches between: whatever a compiler could keep from one to the next, it can here. */
+/* All that depends on the thread or on the running coroutine. Inlined everywhere, so that one function has it many
+ * times with switches between: whatever a compiler could keep from one to the next, it can here. */
 static inline __attribute__((always_inline)) void look(migrant_t *w, aco_t *self)
 {
     CHECK_EQ(here()->id, w->shared.at);
@@ -342,6 +343,7 @@ static void part_recipe(void)
 
 int main(int argc, char **argv)
 {
-    static const migration_part_t parts[] = {{"steps", part_steps, 2000}, {"recipe", part_recipe, 200}, {NULL, NULL, 0}};
+    static const migration_part_t parts[] = {
+        {"steps", part_steps, 2000}, {"recipe", part_recipe, 200}, {NULL, NULL, 0}};
     return run_part(parts, argc, argv, "steps|recipe");
 }

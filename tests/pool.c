@@ -1,5 +1,5 @@
-/* Promises of pools of private stacks (include/aco/pool.h), one function each: options, sizes, reuse, reclaim, threads, tasks and
- * generators. Guards are in pool_guards.c, random schedules in pool_model.c. */
+/* Promises of pools of private stacks (include/aco/pool.h), one function each: options, sizes, reuse, reclaim, threads,
+ * tasks and generators. Guards are in pool_guards.c, random schedules in pool_model.c. */
 #define _GNU_SOURCE
 #include "pools.h"
 #include "aco/generator.h"
@@ -25,7 +25,8 @@ static long resident(const void *lo, const void *hi)
     return count;
 }
 
-/* Whether mincore() tells the truth, and stacks are where coroutines' variables are: not so in some emulators and under tools. */
+/* Whether mincore() tells the truth, and stacks are where coroutines' variables are: not so in some emulators and under
+ * tools. */
 static int residency_is_known(void)
 {
     const char *preload = getenv("LD_PRELOAD");
@@ -50,8 +51,11 @@ static void refuses_options(aco_pool_options_t o, const char *reason)
 /* Promise: options out of bounds are EINVAL; the bounds themselves are good; NULL stands for the defaults. */
 static void options(void)
 {
-    static const aco_pool_options_t good[] = {{.idle_ms = INT32_MAX}, {.region_size = 1}, {.flags = ACO_POOL_MPROTECT | ACO_POOL_MUST_GUARD | ACO_POOL_LAZY},
-                                              {.flags = ACO_POOL_CANARIES | ACO_POOL_LAZY}, {.region_size = SIZE_MAX / 4},
+    static const aco_pool_options_t good[] = {{.idle_ms = INT32_MAX},
+                                              {.region_size = 1},
+                                              {.flags = ACO_POOL_MPROTECT | ACO_POOL_MUST_GUARD | ACO_POOL_LAZY},
+                                              {.flags = ACO_POOL_CANARIES | ACO_POOL_LAZY},
+                                              {.region_size = SIZE_MAX / 4},
                                               {.most_stacks = SIZE_MAX, .idle_stacks = SIZE_MAX}};
     aco_pool_stats_t s;
     for (int i = 0; i < 4; i++) {
@@ -75,11 +79,12 @@ static void options(void)
         CHECK_EQ(aco_pool_destroy(pool), 0);
     }
     FAILS(aco_pool_destroy(NULL), -1, EINVAL, "aco_pool_destroy", NULL, "NULL");
-    FAILS(aco_pool_stats(NULL, NULL), -1, EINVAL, "aco_pool_stats", NULL, "no place");
+    FAILS(aco_pool_stats(NULL, NULL), -1, EINVAL, "aco_pool_stats", NULL, "result pointer is NULL");
     CHECK_EQ(aco_pool_stats(NULL, &s), 0);
 }
 
-/* Promise: a pool with a stack in use is not destroyed, whatever the coroutine does; one that is only idle is no hindrance. */
+/* Promise: a pool with a stack in use is not destroyed, whatever the coroutine does; one that is only idle is no
+ * hindrance. */
 static void busy(void)
 {
     aco_pool_t *pool = pool_with(0, 0, NEVER);
@@ -95,7 +100,8 @@ static void busy(void)
     CHECK_EQ(aco_pool_destroy(pool), 0);
 }
 
-/* Promise: more than most_stacks are EAGAIN with a message that says so, until one is given back; others' are not counted. */
+/* Promise: more than most_stacks are EAGAIN with a message that says so, until one is given back; others' are not
+ * counted. */
 static void most_stacks(void)
 {
     aco_pool_options_t o = {.most_stacks = 3};
@@ -137,8 +143,8 @@ static void not_with_a_share_stack(void)
 }
 #endif
 
-/* Promise: stacks are as large as was asked for, and powers of two up to 8 MiB; larger ones, and those without a guard, are not the
- * pool's; regions are as large as was asked for, or hold one stack. */
+/* Promise: stacks are as large as was asked for, and powers of two up to 8 MiB; larger ones, and those without a guard,
+ * are not the pool's; regions are as large as was asked for, or hold one stack. */
 static void sizes(void)
 {
     static const size_t asked[] = {1, 4096, 4097, 5000, 8192, 100000, 0, 256 << 10, (256 << 10) + 1, 8 << 20};
@@ -158,7 +164,8 @@ static void sizes(void)
         CHECK((size_t)(high(co[i]) - low(co[i])) >= wanted && (size_t)(high(co[i]) - low(co[i])) < wanted + page);
     }
     CHECK_EQ(stats(pool).regions, kinds);
-    CHECK(stats(pool).reserved > (size_t)(8 << 20) + (kinds - 1) * (1 << 19) && stats(pool).reserved < (size_t)(8 << 20) + kinds * (1 << 20));
+    CHECK(stats(pool).reserved > (size_t)(8 << 20) + (kinds - 1) * (1 << 19) &&
+          stats(pool).reserved < (size_t)(8 << 20) + kinds * (1 << 20));
     for (size_t i = 0; i < 10; i++)
         aco_destroy(co[i]);
     COUNTS(pool, 0, 10, 0);
@@ -180,7 +187,8 @@ static void sizes(void)
     for (int i = 0; i < 100; i++)
         more[i] = new_in(growing, 64 << 10, yields, NULL);
     CHECK_EQ(stats(growing).regions, 2);
-    CHECK(stats(growing).reserved - before > (8 << 20) - (80 << 10) && stats(growing).reserved - before < (8 << 20) + (64 << 10));
+    CHECK(stats(growing).reserved - before > (8 << 20) - (80 << 10) &&
+          stats(growing).reserved - before < (8 << 20) + (64 << 10));
     for (int i = 0; i < 100; i++)
         aco_destroy(more[i]);
     aco_destroy(co[0]);
@@ -195,8 +203,8 @@ static int by_address(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Promise: the tops of neighbouring stacks fall into different cache sets; a coroutine one call deep takes one page; where the
- * kernel can keep guards in its tables, a region is one mapping, else a guard makes two out of one. */
+/* Promise: the tops of neighbouring stacks fall into different cache sets; a coroutine one call deep takes one page;
+ * where the kernel can keep guards in its tables, a region is one mapping, else a guard makes two out of one. */
 static void colours(unsigned flags)
 {
     enum { MANY = 60 };
@@ -296,8 +304,8 @@ static void check_pages(int line, int known, const used_t *used, int from, int t
 
 #define PAGES(from, to, there) check_pages(__LINE__, known, used, from, to, there)
 
-/* Promise: by pressure: more than idle_stacks of a size lose their pages, at once and coldest first, other sizes do not count; by request:
- * all of them do, and regions without a stack in use are given up. */
+/* Promise: by pressure: more than idle_stacks of a size lose their pages, at once and coldest first, other sizes do not
+ * count; by request: all of them do, and regions without a stack in use are given up. */
 static void pressure_and_request(void)
 {
     aco_pool_t *pool = pool_with(0, 3, NEVER);
@@ -344,8 +352,8 @@ static void pressure_and_request(void)
     CHECK_EQ(aco_pool_destroy(pool), 0);
 }
 
-/* Promise: by time: a stack idle for idle_ms loses its pages when one of its size is next given back, at most eight at a time; not
- * before that, and not by another size's. */
+/* Promise: by time: a stack idle for idle_ms loses its pages when one of its size is next given back, at most eight at
+ * a time; not before that, and not by another size's. */
 static void by_time(void)
 {
     aco_pool_t *pool = pool_with(0, 0, 20);
@@ -394,7 +402,8 @@ static void *has_nothing_yet(void *arg)
     return aco_yield_value(arg);
 }
 
-/* Promise: what a reclaimed stack holds when it is used again is of no account, lazily or not; the records are right. */
+/* Promise: what a reclaimed stack holds when it is used again is of no account, lazily or not; the records are right.
+ */
 static void reused(unsigned flags)
 {
     enum { MANY = 20, SIZE = 256 << 10 };

@@ -31,7 +31,8 @@ static void *overflows(void *unused)
 static void overflow_guarded(void)
 {
     aco_pool_t *pool = pool_with(guard_flags, 0, NEVER);
-    aco_t *stays = new_in(pool, USED_SIZE, yields, NULL), *co = new_in(pool, USED_SIZE, goes_deep, (void *)(uintptr_t)(USED_SIZE / 2));
+    aco_t *stays = new_in(pool, USED_SIZE, yields, NULL),
+          *co = new_in(pool, USED_SIZE, goes_deep, (void *)(uintptr_t)(USED_SIZE / 2));
     char *lo = low(co);
     aco_send(stays, NULL);
     if (guard_reuses) {
@@ -54,8 +55,9 @@ static void dies_explained(int line, void (*act)(void))
     static const char more[] = " has overflowed: increase stack_size in aco_options_t\n";
     child_end_t end = child_run(act);
     size_t length = strlen(end.text);
-    if (!WIFSIGNALED(end.status) || WTERMSIG(end.status) != SIGSEGV || strncmp(end.text, "acorn: overflow: coroutine 0x", 29) != 0 ||
-        length < sizeof more || strcmp(end.text + length - sizeof more + 1, more) != 0 || !is_one_line(end.text))
+    if (!WIFSIGNALED(end.status) || WTERMSIG(end.status) != SIGSEGV ||
+        strncmp(end.text, "acorn: overflow: coroutine 0x", 29) != 0 || length < sizeof more ||
+        strcmp(end.text + length - sizeof more + 1, more) != 0 || !is_one_line(end.text))
         child_complain(__FILE__, line, "overflow", "SIGSEGV, explained", &end);
 }
 
@@ -69,11 +71,12 @@ static void write_guards_end(void)
     ((volatile char *)low(victim))[-(long)page] = 1;
 }
 
-/* Promise: with guards of either kind an overflow is a SIGSEGV with a name, on a new stack as on one that was used, reclaimed and
- * used again; also in a child process of the one that made the stack. */
+/* Promise: with guards of either kind an overflow is a SIGSEGV with a name, on a new stack as on one that was used,
+ * reclaimed and used again; also in a child process of the one that made the stack. */
 static void guards(void)
 {
-    static const unsigned flags[] = {0, ACO_POOL_MPROTECT, ACO_POOL_LAZY, ACO_POOL_MPROTECT | ACO_POOL_LAZY, ACO_POOL_MUST_GUARD};
+    static const unsigned flags[] = {0, ACO_POOL_MPROTECT, ACO_POOL_LAZY, ACO_POOL_MPROTECT | ACO_POOL_LAZY,
+                                     ACO_POOL_MUST_GUARD};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
         guard_flags = flags[i];
         for (guard_reuses = 0; guard_reuses < 2; guard_reuses++)
@@ -135,8 +138,8 @@ static void sink_victim(void)
     aco_send(victim, NULL);
 }
 
-/* Promise: with canaries an overflow aborts when the coroutine ends, when it is destroyed and, in a debug build, at the next yield; others
- * notice nothing. */
+/* Promise: with canaries an overflow aborts when the coroutine ends, when it is destroyed and, in a debug build, at the
+ * next yield; others notice nothing. */
 static void canaries(void)
 {
     guard_pool = pool_with(ACO_POOL_CANARIES, 0, NEVER);
@@ -228,8 +231,8 @@ static void beyond_the_limit(void)
     free(co);
 }
 
-/* Promise: beyond what vm.max_map_count allows, a pool goes on with canaries; with ACO_POOL_MUST_GUARD it refuses, naming the setting,
- * and nothing is lost. */
+/* Promise: beyond what vm.max_map_count allows, a pool goes on with canaries; with ACO_POOL_MUST_GUARD it refuses,
+ * naming the setting, and nothing is lost. */
 static int many_guards(void)
 {
     size_t limit = mapping_limit();

@@ -32,8 +32,8 @@ static uint32_t below(uint32_t n)
     return next_random(&random_state) % n;
 }
 
-/* A frame whose contents must be the same after all that happens while it is suspended. No libc here: its lazy binding alone
- * needs more than half a small stack. */
+/* A frame whose contents must be the same after all that happens while it is suspended. No libc here: its lazy binding
+ * alone needs more than half a small stack. */
 static __attribute__((noinline)) void dive(actor_t *a, uint32_t seed, uint32_t levels)
 {
     volatile uint32_t words[WORDS];
@@ -164,12 +164,13 @@ static void trim_pool(ledger_t *l)
 
 static void make_ledgers(void)
 {
-    static const aco_pool_options_t o[POOLS] = {{0},
-                                                {.idle_stacks = 4, .idle_ms = NEVER, .region_size = 1 << 20},
-                                                {.idle_stacks = 1, .idle_ms = NEVER, .flags = ACO_POOL_MPROTECT},
-                                                {.idle_stacks = 2, .idle_ms = NEVER, .flags = ACO_POOL_CANARIES | ACO_POOL_LAZY},
-                                                {.idle_stacks = 3, .idle_ms = NEVER, .flags = ACO_POOL_LAZY | ACO_POOL_MUST_GUARD, .region_size = 1},
-                                                {.idle_ms = 1}};
+    static const aco_pool_options_t o[POOLS] = {
+        {0},
+        {.idle_stacks = 4, .idle_ms = NEVER, .region_size = 1 << 20},
+        {.idle_stacks = 1, .idle_ms = NEVER, .flags = ACO_POOL_MPROTECT},
+        {.idle_stacks = 2, .idle_ms = NEVER, .flags = ACO_POOL_CANARIES | ACO_POOL_LAZY},
+        {.idle_stacks = 3, .idle_ms = NEVER, .flags = ACO_POOL_LAZY | ACO_POOL_MUST_GUARD, .region_size = 1},
+        {.idle_ms = 1}};
     memset(ledgers, 0, sizeof ledgers);
     for (int i = 0; i < POOLS; i++) {
         ledgers[i].pool = i ? aco_pool_new(&o[i]) : NULL;
@@ -178,8 +179,8 @@ static void make_ledgers(void)
     }
 }
 
-/* Promise: whatever happens to other stacks, and to the unused pages of its own, a stack keeps its contents; two never overlap; the
- * numbers of aco_pool_stats() are those of a model. */
+/* Promise: whatever happens to other stacks, and to the unused pages of its own, a stack keeps its contents; two never
+ * overlap; the numbers of aco_pool_stats() are those of a model. */
 static void random_schedule(uint32_t seed, unsigned long steps)
 {
     random_state = seed * 2654435761u | 1;

@@ -16,7 +16,12 @@ enum { PAGE_LOG = 14 };
 #else
 enum { PAGE_LOG = 12 };
 #endif
-enum { SMALLEST_LOG = SANITIZED ? 16 : PAGE_LOG, LARGEST_LOG = 23, SIZES = LARGEST_LOG - SMALLEST_LOG + 1, NEVER = INT32_MAX };
+enum {
+    SMALLEST_LOG = SANITIZED ? 16 : PAGE_LOG,
+    LARGEST_LOG = 23,
+    SIZES = LARGEST_LOG - SMALLEST_LOG + 1,
+    NEVER = INT32_MAX
+};
 enum { SMALL = 1 << SMALLEST_LOG };
 _Static_assert((int)SMALL >= 4096, "the smallest stack");
 
@@ -51,7 +56,8 @@ static inline void check_counts(int line, aco_pool_t *pool, size_t in_use, size_
     aco_pool_stats_t s = stats(pool);
     if (s.in_use == in_use && s.idle == idle && s.empty == empty)
         return;
-    fprintf(stderr, "%s:%d: %zu stacks in use, %zu idle, %zu empty; wanted %zu, %zu, %zu\n", __FILE__, line, s.in_use, s.idle, s.empty, in_use, idle, empty);
+    fprintf(stderr, "%s:%d: %zu stacks in use, %zu idle, %zu empty; wanted %zu, %zu, %zu\n", __FILE__, line, s.in_use,
+            s.idle, s.empty, in_use, idle, empty);
     CHECK(!"the counts");
 }
 

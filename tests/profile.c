@@ -1,5 +1,6 @@
-/* Promises of the profile of stacks by entry function (src/hooks/profile.c; aco_stack_usage() in include/aco/pool.h), one function
- * each: what is measured when, tasks, transfers, advice, the table. Random schedules against a model are in profile_model.c. */
+/* Promises of the profile of stacks by entry function (src/hooks/profile.c; aco_stack_usage() in include/aco/pool.h),
+ * one function each: what is measured when, tasks, transfers, advice, the table. Random schedules against a model are
+ * in profile_model.c. */
 #define _GNU_SOURCE
 #include "stack_depth.h"
 #include "aco/scheduler.h"
@@ -24,7 +25,8 @@ static void *detached_task(void *arg)
     return yielding_task(arg);
 }
 
-/* Promise: tasks are measured as coroutines are: joined, detached, ended before they are joined; also among others that are not. */
+/* Promise: tasks are measured as coroutines are: joined, detached, ended before they are joined; also among others that
+ * are not. */
 static void counts_of_tasks(void)
 {
     enum { MANY = 10 };
@@ -46,7 +48,8 @@ static void counts_of_tasks(void)
     CHECK_EQ(found.usage.most_alive, MANY - 1);
     CHECK_EQ(found.usage.switches, (MANY - 1) * yields);
     CHECK(found.usage.deepest > 0 && found.usage.deepest <= 2 * page + 4 * SLACK);
-    CHECK(found.usage.mean_live > 0 && found.usage.mean_live <= found.usage.most_live && found.usage.most_live <= found.usage.deepest + UNWRITTEN);
+    CHECK(found.usage.mean_live > 0 && found.usage.mean_live <= found.usage.most_live &&
+          found.usage.most_live <= found.usage.deepest + UNWRITTEN);
     found = usage_of(address(detached_task), 1);
     CHECK_EQ(found.usage.made, MANY - 1);
     CHECK_EQ(found.usage.most_alive, MANY - 1);
@@ -127,7 +130,8 @@ static size_t in_use(void)
     return stats.in_use;
 }
 
-/* Promises: by thread; for coroutines made from then on; off is off, and destroyed coroutines are kept with their stacks again. */
+/* Promises: by thread; for coroutines made from then on; off is off, and destroyed coroutines are kept with their
+ * stacks again. */
 static void on_and_off(void)
 {
     pthread_t thread;
@@ -238,7 +242,8 @@ static void *measured_target(void *arg)
     return yields_once(arg);
 }
 
-/* Promises: an unmeasured one is resumed, transfers to a measured one, and that one yields: this is not counted, the rest is. */
+/* Promises: an unmeasured one is resumed, transfers to a measured one, and that one yields: this is not counted, the
+ * rest is. */
 static void to_measured(void)
 {
     aco_t *from = aco_new(transfers, NULL, NULL);
@@ -246,7 +251,8 @@ static void to_measured(void)
     transfer_target = aco_new(measured_target, NULL, NULL);
     aco_stack_measure(0);
     aco_resume(from);
-    CHECK_EQ(usage_of(address(measured_target), 1).usage.switches, SANITIZED); /* under a sanitizer every switch is seen */
+    CHECK_EQ(usage_of(address(measured_target), 1).usage.switches,
+             SANITIZED); /* under a sanitizer every switch is seen */
     aco_resume(transfer_target);
     aco_resume(from);
     CHECK(usage_of(address(measured_target), 1).usage.deepest > 0);
@@ -266,7 +272,8 @@ static void *never_run_2(void *arg)
     return yields_once(arg);
 }
 
-/* Promises: who was never left says nothing of its kind of stack; who is made as new with another function counts there. */
+/* Promises: who was never left says nothing of its kind of stack; who is made as new with another function counts
+ * there. */
 static void never_run(void)
 {
     aco_t *co;
@@ -356,7 +363,10 @@ static aco_stack_usage_t usage_of_many(aco_function_t fn, size_t n, holder_t *ho
 
 static void advice(void)
 {
-    enum { MIB = 1 << 20, FEW = 24 }; /* so many that the mean of their pages is that of many more, whatever colours their stacks have */
+    enum {
+        MIB = 1 << 20,
+        FEW = 24
+    }; /* so many that the mean of their pages is that of many more, whatever colours their stacks have */
     holder_t holder = {16, 2};
     size_t saved, n;
     aco_stack_usage_t u;
@@ -407,7 +417,8 @@ static void advice(void)
 
 static int count_usages(const aco_stack_usage_t *usage, void *arg)
 {
-    CHECK(usage->entry != NULL && usage->name != NULL && usage->made > 0 && usage->most_alive > 0 && usage->stack_size > 0);
+    CHECK(usage->entry != NULL && usage->name != NULL && usage->made > 0 && usage->most_alive > 0 &&
+          usage->stack_size > 0);
     CHECK_EQ(usage->advice, advice_for(usage));
     return ++*(int *)arg == 1000;
 }
@@ -441,7 +452,8 @@ static int compare_line(const aco_stack_usage_t *usage, void *arg)
     CHECK(strstr(line, usage->is_private ? "private" : "share") != NULL);
     snprintf(number, sizeof number, "%.16s", usage->name);
     CHECK(strstr(line, number) != NULL);
-    CHECK(strlen(line) > 20 && strcmp(line + strlen(line) - strlen(advices[usage->advice]), advices[usage->advice]) == 0);
+    CHECK(strlen(line) > 20 &&
+          strcmp(line + strlen(line) - strlen(advices[usage->advice]), advices[usage->advice]) == 0);
     check->lines++;
     return 0;
 }

@@ -12,7 +12,8 @@ static size_t page;
 typedef struct model {
     const void *entry;
     int is_private;
-    size_t made, alive, most_alive, stack_size, ended, deepest, depths, areas, switches, most_live, least_lives, most_lives;
+    size_t made, alive, most_alive, stack_size, ended, deepest, depths, areas, switches, most_live, least_lives,
+        most_lives;
 } model_t;
 
 enum { SLOTS = 24, ENTRIES = 3, STACKS = 3 };
@@ -34,7 +35,8 @@ typedef struct slot {
 static slot_t slots[SLOTS];
 static model_t models[ENTRIES][2];
 static aco_share_stack_t *stacks[STACKS];
-static slot_t *leaver, *transferred; /* who last yielded or ended; who last left for another one and was not yet looked at */
+static slot_t *leaver,
+    *transferred; /* who last yielded or ended; who last left for another one and was not yet looked at */
 static unsigned nested;
 
 static void begins(slot_t *slot, model_t *model)
@@ -249,7 +251,8 @@ static void counts_by_model(uint64_t seed)
     CHECK_EQ(aco_stack_measure(1), 0);
     for (int i = 0; i < 2; i++)
         for (int entry = 0; entry < ENTRIES; entry++)
-            models[entry][i] = (model_t){.entry = entry < 2 ? address(functions[entry]) : *(const void **)(void *)&c, .is_private = i};
+            models[entry][i] =
+                (model_t){.entry = entry < 2 ? address(functions[entry]) : *(const void **)(void *)&c, .is_private = i};
     for (int i = 0; i < STACKS; i++)
         stacks[i] = COPYING ? aco_share_stack_new2(i ? 64 << 10 : 1 << 20, i != 1) : NULL;
     for (unsigned i = 0; i < OPERATIONS; i++) {

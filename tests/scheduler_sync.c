@@ -1,4 +1,5 @@
-/* Promises about mutexes, conditions, semaphores, wait groups, channels and select (include/aco/scheduler.h), one function each. */
+/* Promises about mutexes, conditions, semaphores, wait groups, channels and select (include/aco/scheduler.h), one
+ * function each. */
 #define _GNU_SOURCE
 #include "tasks.h"
 #include "fails.h"
@@ -14,7 +15,7 @@ static void *locks(void *arg)
         CHECK(s->mutex.owner == aco_get_co());
         CHECK_EQ(s->inside++, 0);
         say(name);
-        FAILS(aco_mutex_lock(&s->mutex), -1, EDEADLK, "aco_mutex_lock", aco_get_co(), "before");
+        FAILS(aco_mutex_lock(&s->mutex), -1, EDEADLK, "aco_mutex_lock", aco_get_co(), "already locked");
         aco_task_yield();
         aco_task_yield();
         s->inside--;
@@ -319,7 +320,9 @@ static void *selects(void *arg)
 {
     shared_t *s = arg;
     int a = -1, b = -1, seen[2] = {0};
-    aco_select_case_t cases[3] = {{s->channel, &a, ACO_SELECT_RECEIVE, 0, {0}}, {NULL, NULL, ACO_SELECT_SEND, 0, {0}}, {s->other, &b, ACO_SELECT_RECEIVE, 0, {0}}};
+    aco_select_case_t cases[3] = {{s->channel, &a, ACO_SELECT_RECEIVE, 0, {0}},
+                                  {NULL, NULL, ACO_SELECT_SEND, 0, {0}},
+                                  {s->other, &b, ACO_SELECT_RECEIVE, 0, {0}}};
     for (int i = 0; i < 100; i++) {
         int chosen = aco_select(cases, 3, -1);
         CHECK(chosen == 0 || chosen == 2);
@@ -365,7 +368,8 @@ static void fair_selection(void)
 {
     enum { EACH = 60 };
     int value = 0, seen[2] = {0}, in_a_row = 0, last = -1;
-    aco_select_case_t cases[2] = {{NULL, &value, ACO_SELECT_RECEIVE, 0, {0}}, {NULL, &value, ACO_SELECT_RECEIVE, 0, {0}}};
+    aco_select_case_t cases[2] = {{NULL, &value, ACO_SELECT_RECEIVE, 0, {0}},
+                                  {NULL, &value, ACO_SELECT_RECEIVE, 0, {0}}};
     for (int i = 0; i < 2; i++) {
         cases[i].channel = aco_channel_new(EACH, sizeof value);
         for (int j = 0; j < EACH; j++)
@@ -391,7 +395,8 @@ static void *selects_in_turn(void *arg)
 {
     fairness_t *f = arg;
     int value = 0;
-    aco_select_case_t cases[2] = {{f->channels[0], &value, ACO_SELECT_RECEIVE, 0, {0}}, {f->channels[1], &value, ACO_SELECT_RECEIVE, 0, {0}}};
+    aco_select_case_t cases[2] = {{f->channels[0], &value, ACO_SELECT_RECEIVE, 0, {0}},
+                                  {f->channels[1], &value, ACO_SELECT_RECEIVE, 0, {0}}};
     for (int i = 0; i < 10; i++) {
         f->seen[aco_select(cases, 2, -1) == 1]++;
         aco_task_yield();
@@ -424,7 +429,8 @@ static void *meets(void *arg)
 {
     shared_t *s = arg;
     int mine = ++s->n, got = 0, chosen;
-    aco_select_case_t both[2] = {{s->channel, &mine, ACO_SELECT_SEND, 0, {0}}, {s->channel, &got, ACO_SELECT_RECEIVE, 0, {0}}};
+    aco_select_case_t both[2] = {{s->channel, &mine, ACO_SELECT_SEND, 0, {0}},
+                                 {s->channel, &got, ACO_SELECT_RECEIVE, 0, {0}}};
     chosen = aco_select(both, 2, -1);
     CHECK(chosen == 0 || chosen == 1);
     say(chosen ? 'r' : 's');
@@ -437,7 +443,8 @@ static void *selects_closed(void *arg)
 {
     shared_t *s = arg;
     int value = 0;
-    aco_select_case_t cases[2] = {{s->other, &value, ACO_SELECT_RECEIVE, 0, {0}}, {s->channel, &value, ACO_SELECT_SEND, 0, {0}}};
+    aco_select_case_t cases[2] = {{s->other, &value, ACO_SELECT_RECEIVE, 0, {0}},
+                                  {s->channel, &value, ACO_SELECT_SEND, 0, {0}}};
     CHECK_EQ(aco_select(cases, 2, 1000000000), 1); /* closed while it waits; its timer is gone, too */
     CHECK_EQ(cases[1].error, EPIPE);
     say('x');

@@ -1,5 +1,5 @@
-/* Promises about tasks (include/aco/scheduler.h), one function each: the order of turns, how tasks end and are joined, what belongs to
- * them, coroutines in tasks, what fails, many tasks, and schedulers on several threads.
+/* Promises about tasks (include/aco/scheduler.h), one function each: the order of turns, how tasks end and are joined,
+ * what belongs to them, coroutines in tasks, what fails, many tasks, and schedulers on several threads.
  *
  * scheduler_tasks scale: a million tasks. */
 #define _GNU_SOURCE

@@ -1,4 +1,5 @@
-/* Promises about waiting tasks (include/aco/scheduler.h), one function each: parking, time, the idle hook, the deadlock report. */
+/* Promises about waiting tasks (include/aco/scheduler.h), one function each: parking, time, the idle hook, the deadlock
+ * report. */
 #define _GNU_SOURCE
 #include "tasks.h"
 #include "child.h"
@@ -299,8 +300,8 @@ static void events(void)
     run();
     CHECK(e.polls > 5 && e.polls < 500);
     CHECK_EQ(e.calls, 3);
-    /* Asked with the time that is left; nothing can come of it, so the scheduler sleeps itself. Longer, where a busy machine lets the
-     * nap pass before. */
+    /* Asked with the time that is left; nothing can come of it, so the scheduler sleeps itself. Longer, where a busy
+     * machine lets the nap pass before. */
     for (e.timeout = 0; e.timeout == 0 && nap.ns < 10000000000; nap.ns *= 2) {
         spawn_detached(naps, &nap);
         run();
@@ -353,7 +354,8 @@ static void *takes_both(void *left)
 static void *waits_for(void *what)
 {
     aco_mutex_t mutex = ACO_MUTEX_INIT;
-    aco_select_case_t two[2] = {{other_channel, NULL, ACO_SELECT_RECEIVE, 0, {0}}, {other_channel, NULL, ACO_SELECT_SEND, 0, {0}}};
+    aco_select_case_t two[2] = {{other_channel, NULL, ACO_SELECT_RECEIVE, 0, {0}},
+                                {other_channel, NULL, ACO_SELECT_SEND, 0, {0}}};
     switch ((intptr_t)what) {
     case 0:
         return (void *)(intptr_t)aco_park_at("Godot", "here:2");
@@ -421,9 +423,11 @@ static void deadlock(void)
     check_report(report, waiting_for[4], "", what);
     snprintf(what, sizeof what, "here:7 to receive from channel %p\n", (void *)channel);
     check_report(report, waiting_for[5], "", what);
-    snprintf(what, sizeof what, "here:8 to receive from channel %p or to send to channel %p\n", (void *)other_channel, (void *)other_channel);
+    snprintf(what, sizeof what, "here:8 to receive from channel %p or to send to channel %p\n", (void *)other_channel,
+             (void *)other_channel);
     check_report(report, waiting_for[6], "", what);
-    snprintf(what, sizeof what, "scheduler_wait.c:%d for mutex %p, held by coroutine %p (which has ended)\n", line_of_lock, (void *)&left_locked, left_by);
+    snprintf(what, sizeof what, "scheduler_wait.c:%d for mutex %p, held by coroutine %p (which has ended)\n",
+             line_of_lock, (void *)&left_locked, left_by);
     CHECK(strstr(report, what)); /* the place that the plain form gives */
 }
 

@@ -1,5 +1,5 @@
-# Everything at once, for some seconds; for as long as is wanted: soak.sh. With an odd seed the library's memory is counted by the
-# test itself, with an even one the process's is.
+# Everything at once, for some seconds; for as long as is wanted: soak.sh. With an odd seed the library's memory is
+# counted by the test itself, with an even one the process's is.
 if(NOT CMAKE_SYSTEM_NAME STREQUAL "Linux" OR CMAKE_CROSSCOMPILING OR ACORN_UCONTEXT)
   return()
 endif()

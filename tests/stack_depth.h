@@ -21,7 +21,8 @@ static inline size_t live_bytes(const aco_t *co)
     return top_of(co) - (size_t)co->aco__self.sp;
 }
 
-static volatile size_t frame_size = 1000; /* not known when compiled: such frames the address sanitizer keeps elsewhere */
+static volatile size_t frame_size =
+    1000; /* not known when compiled: such frames the address sanitizer keeps elsewhere */
 
 /* Calls nothing but itself, so that nothing below its last frame is touched. */
 static __attribute__((noinline, unused)) unsigned dive_to(size_t bottom, size_t *lowest)
@@ -56,7 +57,9 @@ static inline unsigned changed(const volatile unsigned char *bytes, unsigned siz
     return n;
 }
 
-enum { UNWRITTEN = 256 }; /* the innermost frame's last bytes may be padding that nobody writes, and alone on their page */
+enum {
+    UNWRITTEN = 256
+}; /* the innermost frame's last bytes may be padding that nobody writes, and alone on their page */
 
 static inline size_t most(size_t a, size_t b)
 {
@@ -102,8 +105,10 @@ static inline const void *address(aco_function_t fn)
 /* The advice as pool.h gives it, from the other fields. */
 static inline aco_stack_advice_t advice_for(const aco_stack_usage_t *u)
 {
-    size_t on_private = u->is_private ? u->bytes : u->other_bytes, on_shared = u->is_private ? u->other_bytes : u->bytes;
-    int saves = on_private > on_shared && (on_private - on_shared) * u->most_alive >= 1 << 20, copies_much = u->mean_live > 1000;
+    size_t on_private = u->is_private ? u->bytes : u->other_bytes,
+           on_shared = u->is_private ? u->other_bytes : u->bytes;
+    int saves = on_private > on_shared && (on_private - on_shared) * u->most_alive >= 1 << 20,
+        copies_much = u->mean_live > 1000;
     if (!u->switches)
         return ACO_STACK_AS_IT_IS;
     if (u->is_private)

@@ -1,5 +1,5 @@
-/* Promises of aco_stack_high_water() and aco_stack_trim() (include/aco/pool.h): how deep a stack went, what a trim and an idle
- * scheduler give back, what stays, what cannot be trimmed. Argument: seed (ACORN_SEED in the environment). */
+/* Promises of aco_stack_high_water() and aco_stack_trim() (include/aco/pool.h): how deep a stack went, what a trim and
+ * an idle scheduler give back, what stays, what cannot be trimmed. Argument: seed (ACORN_SEED in the environment). */
 #define _GNU_SOURCE
 #include "stack_depth.h"
 #include "aco/scheduler.h"
@@ -61,8 +61,8 @@ static void *diver(void *arg)
 
 /* ---- High-water marks ---- */
 
-/* Promises: at least what was touched, at most a page more; it stays while the coroutine is shallow, after it ended, and until
- * the stack is trimmed; a coroutine that takes the stack over has the mark of who had it before. */
+/* Promises: at least what was touched, at most a page more; it stays while the coroutine is shallow, after it ended,
+ * and until the stack is trimmed; a coroutine that takes the stack over has the mark of who had it before. */
 static void depth_of(size_t stack_size, unsigned flags, aco_pool_t *pool)
 {
     size_t most = stack_size ? stack_size : 256 << 10, lowest;
@@ -208,7 +208,8 @@ typedef struct walker {
 /* Goes up and down at random through frames of up to some pages, each full of known bytes. */
 static __attribute__((noinline)) double recurse(walker_t *walker, unsigned depth, double x)
 {
-    unsigned size = 1 + (below(&walker->random, 4) ? below(&walker->random, 300) : below(&walker->random, 12000)), actions = 1 + below(&walker->random, 5);
+    unsigned size = 1 + (below(&walker->random, 4) ? below(&walker->random, 300) : below(&walker->random, 12000)),
+             actions = 1 + below(&walker->random, 5);
     unsigned seed = depth * 40503u ^ (unsigned)(uintptr_t)walker;
     volatile unsigned char *bytes = __builtin_alloca(size);
     double sum = x;
@@ -526,8 +527,8 @@ static void *sleeper(void *arg)
     return NULL;
 }
 
-/* Promise: tasks that went deep and wait get their pages taken by aco_run() when it has nobody to run: some of them every 100
- * ms. Live bytes stay. */
+/* Promise: tasks that went deep and wait get their pages taken by aco_run() when it has nobody to run: some of them
+ * every 100 ms. Live bytes stay. */
 static void idle_trims(void)
 {
     enum { MANY = 20 };

@@ -1,5 +1,5 @@
-# What stacks and save areas cost: trims and the profile, save areas, ACO_ENTRY, prefetching; in variants of api.cmake, which comes
-# first.
+# What stacks and save areas cost: trims and the profile, save areas, ACO_ENTRY, prefetching; in variants of api.cmake,
+# which comes first.
 foreach(variant IN LISTS ACORN_VARIANTS)
   acorn_test(entry.${variant} entry.c DEFINE ${define_${variant}} TIMEOUT 60)
   if(variant STREQUAL "shared_fp")

@@ -1,5 +1,5 @@
-/* What the tests of the scheduler share. Tests that tell of the order of turns run three times: with tasks that switch to each
- * other directly, and with two kinds that go by way of aco_run(). */
+/* What the tests of the scheduler share. Tests that tell of the order of turns run three times: with tasks that switch
+ * to each other directly, and with two kinds that go by way of aco_run(). */
 #ifndef TASKS_H
 #define TASKS_H
 

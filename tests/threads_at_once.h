@@ -17,8 +17,8 @@
 enum { MOST_THREADS = 64 };
 static unsigned count, threads;
 
-/* The function is called anew for each use, since it is not inlined and its volatile asm must run each time: no optimiser
- * may take two calls for one, or know what comes out. */
+/* The function is called anew for each use, since it is not inlined and its volatile asm must run each time: no
+ * optimiser may take two calls for one, or know what comes out. */
 #define ACCESSOR(type, name, lvalue)                                                                                   \
     static __attribute__((noinline, unused)) type *name(void)                                                          \
     {                                                                                                                  \
@@ -69,8 +69,8 @@ static inline void run_threads(void (*fn)(void), unsigned many)
     pthread_barrier_destroy(&all_here);
 }
 
-/* What is handed over has a lock that nobody waits for: who finds it locked takes another. It carries all that happened from
- * one thread to the next. */
+/* What is handed over has a lock that nobody waits for: who finds it locked takes another. It carries all that happened
+ * from one thread to the next. */
 static inline int try_lock(int *lock)
 {
     return !__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE);
@@ -81,8 +81,8 @@ static inline void unlock(int *lock)
     __atomic_store_n(lock, 0, __ATOMIC_RELEASE);
 }
 
-/* Takes one of those that are `size` apart, but not one that this thread had last: so that nearly every step is on another
- * thread than the step before. NULL if there is none for now. */
+/* Takes one of those that are `size` apart, but not one that this thread had last: so that nearly every step is on
+ * another thread than the step before. NULL if there is none for now. */
 typedef struct shared {
     int lock;
     unsigned last; /* the thread that had it last; atomic */

@@ -1,8 +1,10 @@
 #!/bin/sh
 # lint.sh: clang-tidy (.clang-tidy), cppcheck (tools/lint/cppcheck) and gcc -fanalyzer (tools/lint/fanalyzer) over the library for
-# Linux on x86-64, in one configuration each, and clang-format (.clang-format) over the lines that are not committed yet.
-# Any finding that those files do not name is an error. A tool that is not here is skipped by name.
+# Linux on x86-64, in one configuration each; clang-format (.clang-format) over the lines that are not committed yet; and the width
+# of lines. Any finding that those files do not name is an error. A tool that is not here is skipped by name.
 set -u
+width=120
+width_is_error=0 # 1: a wider line fails; 0: it is only counted
 cd "$(dirname "$0")/.."
 LC_ALL=C
 export LC_ALL
@@ -63,5 +65,23 @@ if has git-clang-format-19 && git rev-parse --git-dir >/dev/null 2>&1; then
         >$log/format 2>&1
     grep -q '^diff ' $log/format || : >$log/format
     found 'clang-format, of what is not committed' $log/format
+fi
+
+# Each file with the number of its lines that are wider, in characters. Of Markdown, only text counts: no tables, links or code.
+wide() {
+    git ls-files '*.[ch]' '*.cpp' '*.hpp' '*.inc' '*.py' '*.sh' '*.cmake' '*.md' CMakeLists.txt '*/CMakeLists.txt' | while read -r file; do
+        awk -v width=$width -v file="$file" -v text="${file##*.}" '
+            text == "md" && /^ *```/ { code = !code }
+            text == "md" && (code || /^    / || /^ *[|]/ || /\]\(|https?:/) { next }
+            { gsub(/[\200-\277]/, "") } # the second and later bytes of a character
+            length($0) > width { n++ }
+            END { if (n) print file ": " n }' "$file"
+    done
+}
+if git rev-parse --git-dir >/dev/null 2>&1; then
+    wide >$log/width
+    cat $log/width
+    echo "lint: $(awk '{ n += $NF } END { print n + 0 }' $log/width) lines in $(wc -l <$log/width) files are wider than $width"
+    [ $width_is_error -eq 0 ] || [ ! -s $log/width ] || status=1
 fi
 exit $status

@@ -63,7 +63,7 @@ def run_tool(tool, command, log, **options):
 
 
 def configure(compiler, directory, *options, source=ROOT):
-    """The first half of build_with_cmake()."""
+    """CMake's first step, for the checkout `source`."""
     cc, cxx = COMPILERS[compiler]
     for tool in (cc, cxx):
         if not shutil.which(tool):
@@ -75,11 +75,19 @@ def configure(compiler, directory, *options, source=ROOT):
                               "-DACORN_TESTS=OFF", *options], directory / "build.log")
 
 
-def build_with_cmake(compiler, directory, *options, source=ROOT, targets=()):
-    """Builds the checkout `source`; `targets` chooses programs, and no targets means all."""
+def build_targets(directory, *targets):
+    """CMake's second step; no targets means all."""
     command = ["cmake", "--build", directory, "--parallel", str(os.cpu_count())]
-    return configure(compiler, directory, *options, source=source) or \
-        run_logged([*command, *(["--target", *targets] if targets else [])], directory / "build.log")
+    return run_logged([*command, *(["--target", *targets] if targets else [])], directory / "build.log")
+
+
+def build_with_cmake(compiler, directory, *options):
+    return configure(compiler, directory, *options) or build_targets(directory)
+
+
+def known_targets(directory):
+    """The names of what build_targets() can build."""
+    return set(re.findall(r"[\w.+-]+", output_of("cmake", "--build", str(directory), "--target", "help")))
 
 
 def build_with_cargo(crate, directory):

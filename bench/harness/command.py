@@ -30,6 +30,10 @@ def parsed(parser):
 
 # ---- The machine ----
 
+def commit(checkout):
+    return output_of("git", "-C", str(checkout), "rev-parse", "--short", "HEAD")
+
+
 def machine():
     info = Path("/proc/cpuinfo").read_text()
     cpu = re.search(r"model name\s*: (.*)", info)
@@ -46,7 +50,7 @@ def machine():
         "kernel": f"{platform.system()} {platform.release()}",
         "compilers": [found for found in versions if found],
         "flags": "-O2",
-        "commit": output_of("git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"),
+        "commit": commit(ROOT),
         "date": datetime.date.today().isoformat(),
     }
 

@@ -104,6 +104,8 @@ ACO__NO_SANITIZE static __attribute__((noinline)) void *resume_general(aco_t *co
     return value;
 }
 
+/* Resumes `co` off the fast path. 1: its frames are restored now, and the caller has to make the switch. 0: the resume
+ * is done or has failed; *value is what it returns. */
 static int resume_slow(aco_t *co, void **value, int fatal, const char *call)
 {
     aco__thread_t *self = aco__self();
@@ -226,7 +228,8 @@ static void change_environment(aco__thread_t *self, aco_t *from, aco_t *to)
 
 /* ---- On the scratch stack ---- */
 
-/* Runs on the scratch stack after a resume of `target`, or after a transfer from `from` to it. Continues `target`. */
+/* Runs on the scratch stack: a resume or a transfer switched to it instead of to `target`. Restores the frames of
+ * `target` if needed and continues it. */
 ACO__NO_SANITIZE ACO__ARRIVAL_ABI void aco__on_scratch(ACO__ARRIVAL_PARAMETERS)
 {
     aco__thread_t *self = aco__self();
@@ -244,8 +247,8 @@ ACO__NO_SANITIZE ACO__ARRIVAL_ABI void aco__on_scratch(ACO__ARRIVAL_PARAMETERS)
     aco__switch_enter(aco__tls_ref(), co, (uintptr_t)co | scratch->interrupt_flag, value);
 }
 
-/* Runs on the scratch stack after a coroutine yielded or ended whose resumer's frames had been saved. Restores those
- * frames and continues the resumer. */
+/* A coroutine yielded or ended while its resumer's frames were saved. This runs on the scratch stack, restores them and
+ * continues the resumer. */
 ACO__NO_SANITIZE ACO__ARRIVAL_ABI void aco__restore_trampoline(ACO__ARRIVAL_PARAMETERS)
 {
     aco__thread_t *self = aco__self();
@@ -256,7 +259,7 @@ ACO__NO_SANITIZE ACO__ARRIVAL_ABI void aco__restore_trampoline(ACO__ARRIVAL_PARA
     aco__switch_exit(aco__tls_ref(), tagged, value);
 }
 
-/* Runs on the scratch stack after a coroutine yielded in its cleanup. */
+/* A coroutine yielded in its cleanup. This runs on the scratch stack and aborts. */
 ACO__FOREIGN_ENTRY ACO__ARRIVAL_ABI void aco__trapped(ACO__ARRIVAL_PARAMETERS)
 {
     aco__die("aco_yield", (void *)(tagged & ~(uintptr_t)1),

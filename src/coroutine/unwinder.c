@@ -57,7 +57,7 @@ extern int __unw_step(void *cursor);
 static _Unwind_Reason_Code llvm_backtrace(_Unwind_Trace_Fn visit, void *arg)
 {
 #ifdef __powerpc64__
-    enum { WORDS = 192 }; /* LLVM 22: 167 and 179, elsewhere at most 67 and 79 */
+    enum { WORDS = 192 }; /* LLVM 22 needs 167 and 179; on other targets at most 67 and 79 */
 #else
     enum { WORDS = 96 };
 #endif

@@ -232,12 +232,12 @@ ACO__NO_SANITIZE void aco__sanitize_leave(aco__cold_t *cold, int for_good, const
 
 ACO__NO_SANITIZE void aco__sanitize_transfer_from(const aco_t *to, const aco__cold_t *next, aco__cold_t *cold)
 {
-    aco__resumer_state_t left;
+    aco__resumer_state_t leaving;
     if (__sanitizer_start_switch_fiber) {
-        enter_stack(to->share_stack, next, &left);
-        cold->fake_stack = left.fake_stack;
-        cold->left_bottom = left.stack_bottom;
-        cold->left_size = left.stack_size;
+        enter_stack(to->share_stack, next, &leaving);
+        cold->fake_stack = leaving.fake_stack;
+        cold->left_bottom = leaving.stack_bottom;
+        cold->left_size = leaving.stack_size;
     }
     if (cold->fiber)
         cold->left_fiber = __tsan_get_current_fiber();

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* ---- Started coroutines ---- */
+/* ---- Started coroutines: on a share stack, from the first resume until they end or are freed ---- */
 
 /* Counts one started coroutine less. A stack without started coroutines may serve another thread next. */
 static void one_less(aco_share_stack_t *stack)
@@ -154,7 +154,7 @@ static int save(aco_share_stack_t *stack, aco_t *co)
     const char *sp, *top = stack->aco__top;
     size_t sz;
     if (waits && self->resuming == co)
-        aco__save_resumer(self); /* the restore trampoline takes the context's place in the thread record below */
+        aco__save_resumer(self); /* moves its context to its block; the trampoline takes its place below */
     sp = co->aco__self.sp;
     sz = live_bytes(stack, co);
     aco__stack_check_overflow("aco_resume", stack);
@@ -182,6 +182,7 @@ static int save(aco_share_stack_t *stack, aco_t *co)
     return 0;
 }
 
+/* The general case: checks the thread, frees what other threads destroyed, saves the owner, restores `co`. */
 static __attribute__((noinline)) int restore_any(aco_t *co, int fatal, const char *call)
 {
     aco_share_stack_t *stack = co->share_stack, *given = aco__stack_given(stack);

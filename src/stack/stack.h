@@ -53,8 +53,8 @@ static inline int aco__area_is_inside(const aco_t *co)
     return co->save_stack.ptr == (const void *)(co + 1);
 }
 enum { ACO__AREA_STATISTIC = 8, ACO__SAVES_PER_LOOK = 64 };
-/* A new coroutine's save area is not behind the block. The area keeps this size; its statistic goes into the
- * ACO__AREA_STATISTIC bytes behind the block. */
+/* The save area of a new coroutine is not behind the block. The area will not get smaller than it is now. The
+ * ACO__AREA_STATISTIC bytes behind the block hold its statistic. */
 ACO__HIDDEN void aco__area_reserved(aco_t *co);
 /* Makes room for one pointer behind the save area. 0, or -1 and errno. */
 ACO__HIDDEN int aco__area_reserve_pointer(aco_t *co);

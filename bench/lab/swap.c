@@ -1,15 +1,21 @@
-/* Lab: how a generator and its consumer exchange their contexts, {stack pointer, frame pointer, base pointer, place}, all
- * four in registers on both sides.
- *   for f in XCHG MOV PUSH NO_BASE; do cc -O2 -DFORM=$f exchange.c -o exchange && echo $f && ./exchange; done
+/* Lab: how a generator and its consumer swap their contexts, {stack pointer, frame pointer, base pointer, resume
+ * address}. All four are in registers on both sides.
+ *   for f in XCHG MOV PUSH NO_BASE; do cc -O2 -DFORM=$f swap.c -o swap && echo $f && ./swap; done
  *
- *   XCHG     one register exchange for each
- *   MOV      three moves for each, which processors with move elimination hardly notice
- *   PUSH     the base pointer on each side's own stack instead (which needs a stack without a red zone)
- *   NO_BASE  without the base pointer: what can be had where no compiler in sight ever uses one
+ *   XCHG     one xchg for each
+ *   MOV      three moves for each; processors with move elimination hardly notice them
+ *   PUSH     the base pointer goes on each side's own stack, which needs a stack without a red zone
+ *   NO_BASE  without the base pointer: the gain where no compiler uses one
  *
- * AMD Zen 5, ns per element, gcc 12 / clang 19: XCHG 1.65 / 1.65, MOV 1.4 / 1.4 to 2.0, PUSH 2.1 / 2.0 to 2.7, NO_BASE 1.4 / 2.1.
- * The library has XCHG: in its own loops MOV is as fast for a stack of one's own, and slower on the consumer's (2.5 against 1.3 and
- * 1.7 against 1.4), and processors without move elimination or with a slow exchange were not at hand to decide otherwise. */
+ * AMD Zen 5, ns per element:
+ *            gcc 12       clang 19
+ *   XCHG     1.65         1.65
+ *   MOV      1.4          1.4 to 2.0
+ *   PUSH     2.1          2.0 to 2.7
+ *   NO_BASE  1.4          2.1
+ * The library uses XCHG. In the library's own loops MOV is as fast for own-stack generators, and slower for in-stack
+ * ones (2.5 against 1.3 and 1.7 against 1.4). Processors without move elimination or with a slow xchg were not
+ * available. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,8 +37,8 @@ typedef struct { void *sp, *bp, *base, *pc; } peer_t;
     "rax", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4",     \
         "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15"
 
-/* rdi: where to go, then where the other side goes on; rsi, rcx, r8: frame, stack and base pointer; rdx: the value. */
-static inline __attribute__((always_inline)) uint64_t exchange(peer_t *peer, uint64_t value)
+/* rdi: the other side's resume address, then this side's; rsi, rcx, r8: frame, stack, base pointer; rdx: the value. */
+static inline __attribute__((always_inline)) uint64_t swap(peer_t *peer, uint64_t value)
 {
     void *sp = peer->sp, *bp = peer->bp, *pc = peer->pc;
     register void *base __asm__("r8") = peer->base;
@@ -59,14 +65,14 @@ static inline __attribute__((always_inline)) uint64_t exchange(peer_t *peer, uin
     return value;
 }
 
-/* Entered by a jump: the consumer's place, frame pointer, value, stack and base pointer are its parameters. */
+/* Entered by a jump. Its parameters are the consumer's resume address, frame pointer, value, stack and base pointer. */
 __attribute__((noreturn)) static void countdown(void *pc, void *bp, uint64_t n, void *sp, void *base)
 {
     peer_t consumer = {sp, bp, base, pc};
     while (n)
-        exchange(&consumer, n--);
+        swap(&consumer, n--);
     for (;;)
-        exchange(&consumer, 0);
+        swap(&consumer, 0);
 }
 
 static __attribute__((noinline)) uint64_t sum(uint64_t n)
@@ -76,7 +82,7 @@ static __attribute__((noinline)) uint64_t sum(uint64_t n)
     void (*entry)(void *, void *, uint64_t, void *, void *) = countdown;
     peer_t generator = {stack + STACK - 64 - 8 - 8 * (FORM == PUSH ? 2 : 0), NULL, NULL, *(void **)&entry};
     uint64_t total = 0, value;
-    while ((value = exchange(&generator, n)))
+    while ((value = swap(&generator, n)))
         total += value;
     free(stack);
     return total;
@@ -95,7 +101,8 @@ int main(void)
     for (int i = 0; i < 5; i++) {
         double begin = now();
         uint64_t total = sum(n);
-        printf("  %.2f ns per element, %s\n", (now() - begin) / (double)n, total == n * (n + 1) / 2 ? "right" : "WRONG");
+        const char *verdict = total == n * (n + 1) / 2 ? "right" : "WRONG";
+        printf("  %.2f ns per element, %s\n", (now() - begin) / (double)n, verdict);
     }
     return 0;
 }
