@@ -60,6 +60,10 @@ ACO__HIDDEN size_t aco__memory_size(const void *p);
 ACO__HIDDEN aco__thread_t *aco__thread_ready(void);
 /* Registers the calling thread's exit function, which frees what the thread has. */
 ACO__HIDDEN void aco__thread_will_end(void);
+/* Whether the calling thread has a shadow stack: the processor compares each return address with the one there. On such
+ * a thread code that switches without switching the shadow stack must fail: the next return after such a switch would
+ * kill the process. */
+ACO__HIDDEN int aco__has_shadow_stack(void);
 /* What the exit function frees of the base layer; the unit that allocates it sets the function. */
 typedef struct aco__thread_exits {
     void (*scratch)(aco__thread_t *self);

@@ -74,6 +74,23 @@ void aco_thread_init(aco_cofuncp_t last_word)
     self->last_word = last_word;
 }
 
+/* ---- Shadow stacks ---- */
+
+int aco__has_shadow_stack(void)
+{
+#if defined(__x86_64__)
+    uintptr_t pointer = 0;
+    __asm__ volatile("rdsspq %0" : "+r"(pointer)); /* does nothing if there is no shadow stack */
+    return pointer != 0;
+#elif defined(__aarch64__)
+    register uintptr_t feature __asm__("x16") = 1;
+    __asm__ volatile("hint #40" : "+r"(feature)); /* chkfeat x16: clears the bit if a Guarded Control Stack is on */
+    return feature == 0;
+#else
+    return 0;
+#endif
+}
+
 /* ---- All records, where the library can be unloaded ---- */
 
 #ifdef _WIN32

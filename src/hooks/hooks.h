@@ -84,10 +84,6 @@ ACO__HIDDEN void aco__usage_end(const aco_t *co, aco__cold_t *cold);
 ACO__HIDDEN int aco__task_trim(aco_t *co, void *self);
 
 /* ---- shadow_stack.c ---- */
-/* Whether the calling thread has a shadow stack: the processor compares each return address with the one there. On such
- * a thread code that switches without switching the shadow stack must fail: the next return after such a switch would
- * kill the process. */
-ACO__HIDDEN int aco__has_shadow_stack(void);
 /* aco__fail() if the thread has a shadow stack; else returns 0. */
 ACO__HIDDEN int aco__fail_shadow_stack(int fatal, const char *call);
 

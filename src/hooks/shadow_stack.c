@@ -1,21 +1,6 @@
 /* Creates and frees the shadow stacks of coroutines. The code that swaps them is in shadow_stack.h. */
 #include "hooks/shadow_stack.h"
 
-int aco__has_shadow_stack(void)
-{
-#if defined(__x86_64__)
-    uintptr_t pointer = 0;
-    __asm__ volatile("rdsspq %0" : "+r"(pointer)); /* does nothing if there is no shadow stack */
-    return pointer != 0;
-#elif defined(__aarch64__)
-    register uintptr_t feature __asm__("x16") = 1;
-    __asm__ volatile("hint #40" : "+r"(feature)); /* chkfeat x16: clears the bit if a Guarded Control Stack is on */
-    return feature == 0;
-#else
-    return 0;
-#endif
-}
-
 int aco__fail_shadow_stack(int fatal, const char *call)
 {
     if (aco_likely(!aco__has_shadow_stack()))
