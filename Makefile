@@ -1,6 +1,10 @@
 # The front door. CMake is the build definition; this only installs what is missing, builds, and runs.
 #   make demo    the main job on real text (TEXT='FILE ...'), and what a switch costs beside others
-#   make test    every test, on every compiler and option that this machine has
+#   make check   the inner loop, under 3 minutes: gcc, release and debug; no installation (docs/testing.md has all tiers)
+#   make test    a newcomer's: what is missing is installed; both compilers, sanitizers, lint; under 12 minutes
+#   make test-ci   what CI runs besides: a fixed part of the matrix
+#   make test-all   every row of the matrix in its full width: hours
+#   make nightly   long random schedules, long fuzzing, all proofs and platforms, soak, coverage: hours
 #   make test-platforms   every other processor and system, emulated (ROWS='NAME ...' for some rows of tools/platforms/rows.py)
 #   make test-platforms-quick   what CI runs of it
 #   make lint    clang-tidy, cppcheck, gcc -fanalyzer; clang-format of what is not committed
@@ -14,6 +18,7 @@
 #   make bench   the comparison tables; BENCH='--quick --json FILE'
 #   make bench-paper   the experiments of the paper on the switch, and what it says beside (docs/paper.md); BENCH='--quick --json FILE'
 #   make bench-memory   memory at scale, up to ten million coroutines; BENCH='--quick --max 100000 --json FILE'
+#   make bench-compare BEFORE=PATH   the speed of this checkout beside the checkout PATH (bench/README.md); BENCH='--quick'
 TEXT ?=
 BENCH ?=
 ROWS ?=
@@ -32,13 +37,24 @@ demo: | build
 	@echo
 	@$(PYTHON) bench/run.py --quick --only "flat loop, 1 coroutine" --svg build/plots
 
+check: | build
+	@sh tests/matrix.sh check
+
 test: | build
-	@sh tools/setup.sh test
-	@sh tests/matrix.sh
+	@sh tools/setup.sh test lint
+	@sh tests/matrix.sh test
+
+test-ci: | build
+	@sh tools/setup.sh test matrix
+	@sh tests/matrix.sh ci
+
+test-all: | build
+	@sh tools/setup.sh test matrix lint
+	@sh tests/matrix.sh all
 
 nightly: | build
-	@sh tools/setup.sh test
-	@sh tests/matrix.sh --nightly
+	@sh tools/setup.sh test matrix
+	@sh tests/matrix.sh nightly
 
 fuzz: | build
 	@sh tools/setup.sh fuzz
@@ -66,7 +82,7 @@ lint: | build
 coverage: | build
 	@sh tools/setup.sh test
 	@cmake -S . -B build/coverage -G Ninja -DCMAKE_BUILD_TYPE=None -DCMAKE_C_COMPILER=gcc -DCMAKE_CXX_COMPILER=g++ \
-		-DCMAKE_C_FLAGS="-O0 -g --coverage -fprofile-update=atomic" -DCMAKE_CXX_FLAGS="-O0 -g --coverage -fprofile-update=atomic" -DACORN_COVERAGE=ON "-DACORN_STANDARDS=11;20" \
+		-DCMAKE_C_FLAGS="-O0 -g --coverage -fprofile-update=atomic" -DCMAKE_CXX_FLAGS="-O0 -g --coverage -fprofile-update=atomic" -DACORN_COVERAGE=ON -DACORN_STANDARDS=20 -DACORN_CXX_DEBUG=OFF \
 		> build/coverage.log 2>&1 && cmake --build build/coverage >> build/coverage.log 2>&1 || { tail -n 30 build/coverage.log; exit 1; }
 	@find build/coverage -name '*.gcda' -delete
 	@cd build/coverage && ctest -j "$$(nproc)" --no-tests=error --output-on-failure -E '^(redzone|unwind\.(steps|libunwind)|install|debugger\.installed|soak)' > ctest.log 2>&1 || \
@@ -108,10 +124,15 @@ bench-paper: apn
 	@sh tools/setup.sh demo bench paper
 	@$(PYTHON) bench/run_paper.py --svg build/plots $(BENCH)
 
+bench-compare: | build
+	@test -n "$(BEFORE)" || { echo "make bench-compare BEFORE=PATH"; exit 2; }
+	@sh tools/setup.sh demo bench paper
+	@$(PYTHON) bench/compare.py $(BENCH) "$(BEFORE)"
+
 build:
 	@mkdir -p build
 
 clean:
 	rm -rf build
 
-.PHONY: demo test nightly lint coverage fuzz soak prove prove-quick prove-model test-platforms test-platforms-quick apn bench bench-memory bench-paper clean
+.PHONY: demo check test test-ci test-all nightly lint coverage fuzz soak prove prove-quick prove-model test-platforms test-platforms-quick apn bench bench-memory bench-paper bench-compare clean

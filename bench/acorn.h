@@ -1,4 +1,4 @@
-/* Acorn's part in memory.h and memory_scale.h, for any kind of its coroutines. */
+/* Acorn's functions for memory.h and memory_scale.h that serve every kind of coroutine. */
 #ifndef ACORN_H
 #define ACORN_H
 #include "bench.h"

@@ -1,4 +1,4 @@
-/* Acorn's part in memory.h and memory_scale.h, for coroutines on one share stack. */
+/* Acorn's functions for memory.h and memory_scale.h: coroutines on one share stack. */
 #ifndef ACORN_SHARE_H
 #define ACORN_SHARE_H
 #include "acorn.h"

@@ -34,7 +34,7 @@ BENCH_INLINE double bench_now(void)
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-/* Nanoseconds of processor time of this thread: what else runs on the machine does not count. A system call. */
+/* Nanoseconds of processor time of this thread: time of other threads and processes does not count. A system call. */
 BENCH_INLINE double bench_thread_now(void)
 {
     struct timespec t;
@@ -42,9 +42,9 @@ BENCH_INLINE double bench_thread_now(void)
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-/* ---- Keeping the optimiser from removing or foreseeing the work ---- */
+/* ---- Keeping the optimiser from removing or predicting the work ---- */
 
-/* What `p` points to is used, and may have changed. */
+/* The memory that `p` points to is used, and may have changed. */
 BENCH_INLINE void bench_escape(void *p)
 {
     __asm__ volatile("" : : "g"(p) : "memory");
@@ -62,7 +62,7 @@ BENCH_INLINE void bench_sink(uintptr_t value)
     __asm__ volatile("" : : "r"(value));
 }
 
-/* `value`, which the compiler cannot foresee. */
+/* `value`; the compiler cannot predict it. */
 BENCH_INLINE uintptr_t bench_hide(uintptr_t value)
 {
     __asm__ volatile("" : "+r"(value));
@@ -81,7 +81,7 @@ BENCH_FUNCTION int bench_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Of `n` > 0 samples; sorts them. */
+/* The summary of `n` > 0 samples; sorts them. */
 BENCH_FUNCTION bench_stat_t bench_summary(double *samples, size_t n)
 {
     bench_stat_t s;
@@ -92,7 +92,7 @@ BENCH_FUNCTION bench_stat_t bench_summary(double *samples, size_t n)
     return s;
 }
 
-/* ---- Random orders: xorshift64*, the same for a seed everywhere ---- */
+/* ---- Random orders: xorshift64*; a seed gives the same order everywhere ---- */
 
 BENCH_INLINE uint64_t bench_random(uint64_t *state)
 {
@@ -129,7 +129,7 @@ BENCH_FUNCTION size_t bench_rss(void)
     return (size_t)resident * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* What the kernel could give without swapping, in bytes; 0 if it does not say. */
+/* Bytes that the kernel can give without swapping; 0 if it does not say. */
 BENCH_FUNCTION size_t bench_memory_available(void)
 {
     char line[128];
@@ -144,7 +144,7 @@ BENCH_FUNCTION size_t bench_memory_available(void)
     return (size_t)kib * 1024;
 }
 
-/* malloc() and mmap() that end the process with a message when there is none. */
+/* malloc() and mmap(); without memory they end the process with a message. */
 BENCH_FUNCTION void *bench_alloc(size_t sz)
 {
     void *p = malloc(sz);
@@ -165,12 +165,15 @@ BENCH_FUNCTION void *bench_map(size_t sz)
     return p;
 }
 
-/* ---- Output. `params` is a JSON object as text: "{}" or "{\"n\": 8}"; `bytes` < 0 means that none were measured ---- */
+/* ---- Output ---- */
+
+/* `params` is a JSON object as text: "{}" or "{\"n\": 8}"; `bytes` < 0 means that bytes were not measured. */
 
 BENCH_FUNCTION void bench_json(const char *name, const char *impl, const char *params, bench_stat_t ns, double bytes)
 {
-    printf("{\"case\": \"%s\", \"impl\": \"%s\", \"params\": %s, \"ns\": %.4g, \"min\": %.4g, \"max\": %.4g, \"bytes\": ", name,
-           impl, params, ns.median, ns.min, ns.max);
+    printf("{\"case\": \"%s\", \"impl\": \"%s\", \"params\": %s, "
+           "\"ns\": %.4g, \"min\": %.4g, \"max\": %.4g, \"bytes\": ",
+           name, impl, params, ns.median, ns.min, ns.max);
     if (bytes < 0)
         printf("null}\n");
     else

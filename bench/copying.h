@@ -1,10 +1,11 @@
-/* Coroutines that hold a known number of live bytes across every yield, for the benchmarks of copying. A program defines
+/* Coroutines that hold a known number of live bytes across every yield, for the benchmarks of copying. A program
+ * defines two always-inline functions and then includes this file:
  *   copying_tag()      the running coroutine's own number
- *   copying_yield()    suspends it
- * always-inline, and then includes this file; COPYING_HOLDER(96) is then the entry function hold_96.
+ *   copying_yield()    suspends the running coroutine
+ * COPYING_HOLDER(96) then defines the entry function hold_96().
  *
- * Nothing rewrites the bytes after the first entry, so a byte that one copy loses is missed by the full check, however late.
- * Each resume checks the first and the last word; while copying_check_all is set, every word. */
+ * The coroutine writes the bytes once, when it is entered, so a later full check finds every byte that any copy lost.
+ * Each resume checks the first and the last word; while copying_check_all is set, it checks every word. */
 #ifndef COPYING_H
 #define COPYING_H
 #include "bench.h"
@@ -19,8 +20,9 @@ static __attribute__((noinline, cold)) void copying_check_words(const uint64_t *
     copying_checked++;
 }
 
-/* Every byte of the array is used here and may have changed. An operand in memory, not a pointer: that would take room in the
- * frame itself. Nor may the compiler keep the array's address in the frame: where one is needed, it is made anew. */
+/* Every byte of the array is used here and may have changed. The operand is the memory and not a pointer, because a
+ * pointer would take room in the frame. For the same reason COPYING_ADDRESS computes the address where it is needed:
+ * the compiler must not keep it in the frame. */
 #define COPYING_USE(array) __asm__ volatile("" : "+m"(array))
 #define COPYING_ADDRESS(p, array) __asm__ volatile("lea %1,%0" : "=r"(p) : "m"(array))
 
@@ -46,7 +48,7 @@ static __attribute__((noinline, cold)) void copying_check_words(const uint64_t *
         }                                                                                                              \
     }
 
-/* Ends the program unless every one of `n` coroutines was checked and none missed a byte. */
+/* Ends the program unless all `n` coroutines were checked and every byte was right. */
 BENCH_FUNCTION void copying_must_be_right(size_t n)
 {
     if (copying_checked == n && copying_wrong == 0)

@@ -1,10 +1,10 @@
-/* What the generators of bench/native.h's programs make, and what their sums must be: the numbers from N down to 1, and the
- * moves of the Tower of Hanoi with as many discs as N = 2^discs - 1 moves need. A move is one number: the disc and two pegs. */
+/* The elements that generators yield in programs of bench/native.h, and the sums to check: the numbers from N down to
+ * 1, or the N = 2^discs - 1 moves of the Tower of Hanoi. A move is one number, made of the disc and two pegs. */
 #ifndef BENCH_ELEMENTS_H
 #define BENCH_ELEMENTS_H
 #include "native.h"
 
-/* One for all samples; a case's `made`. */
+/* A case's `made`; all samples share it. */
 typedef struct elements {
     uintptr_t number; /* of elements, or of moves */
     int discs;
@@ -28,7 +28,7 @@ BENCH_FUNCTION void *sequence_make(unsigned placement, size_t number)
     static elements_t made;
     made.number = number;
     made.sum = (uintptr_t)number * (number + 1) / 2;
-    (void)placement; /* ELEMENTS_RUN's functions call the producer of their own */
+    (void)placement; /* each of ELEMENTS_RUN's functions calls the producer of its own placement */
     return &made;
 }
 
@@ -51,8 +51,8 @@ BENCH_INLINE void elements_check(const elements_t *e, uintptr_t sum)
     native_must(sum == e->sum, "other elements came");
 }
 
-/* NAME##_PAD(), a case's measured function, which sums up by sum_of() what NAME##_body_PAD() makes. A function of each
- * placement consumes what one of the same placement produces. */
+/* Defines NAME##_PAD(), a case's measured function: it sums the elements of NAME##_body_PAD() with sum_of(). The
+ * consumer and the producer have the same placement. */
 #define ELEMENTS_RUN_AT(name, sum_of, pad)                                                                             \
     NATIVE_HOT(pad) uintptr_t name##_sum_##pad(const elements_t *e)                                                    \
     {                                                                                                                  \

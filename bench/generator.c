@@ -1,15 +1,14 @@
-/* Acorn's generators, and what they are compared with: coroutines that pass each element, and functions that call another one
- * for each. */
+/* Acorn's generators, beside coroutines that yield each element and functions that call a callback for each element. */
 #include "elements.h"
 
 #include <aco.h>
-#include <aco/generator.h>
+#include <aco/in_stack_generator.h>
 
 typedef void *(*coroutine_t)(void *);
 typedef void (*callback_t)(void *context, uintptr_t element);
 typedef void (*visit_t)(const elements_t *e, callback_t callback, void *context);
 
-/* A generator's function, placed as native.h's are. */
+/* A generator's function, with one of native.h's placements. */
 #define GENERATOR_AT(name, pad)                                                                                        \
     NATIVE_HOT(pad) aco_generator_function_t name##_body_##pad;                                                        \
     ACO_GENERATOR(name##_body_##pad, y, arg)
@@ -43,7 +42,7 @@ typedef void (*visit_t)(const elements_t *e, callback_t callback, void *context)
     }
 SEQUENCES(0) SEQUENCES(16) SEQUENCES(32) SEQUENCES(48)
 
-/* ---- Hanoi: every depth yields ---- */
+/* ---- Hanoi: every level of the recursion yields ---- */
 
 #define HANOI(prefix, yielder_t, yield, pad)                                                                           \
     NATIVE_HOT(pad) void prefix##_from_##pad(yielder_t y, int disc, int from, int to, int spare)                       \
@@ -72,7 +71,8 @@ SEQUENCES(0) SEQUENCES(16) SEQUENCES(32) SEQUENCES(48)
         hanoi_yield_from_##pad(NULL, ((const elements_t *)arg)->discs, 'a', 'b', 'c');                                 \
         return NULL;                                                                                                   \
     }                                                                                                                  \
-    NATIVE_HOT(pad) void hanoi_call_from_##pad(callback_t callback, void *context, int disc, int from, int to, int spare) \
+    NATIVE_HOT(pad) void hanoi_call_from_##pad(callback_t callback, void *context, int disc, int from, int to,         \
+                                               int spare)                                                              \
     {                                                                                                                  \
         if (disc == 0)                                                                                                 \
             return;                                                                                                    \
@@ -86,7 +86,7 @@ SEQUENCES(0) SEQUENCES(16) SEQUENCES(32) SEQUENCES(48)
     }
 HANOIS(0) HANOIS(16) HANOIS(32) HANOIS(48)
 
-/* ---- Their consumers, the same for both ---- */
+/* ---- The consumers, the same for sequence and Hanoi ---- */
 
 BENCH_INLINE uintptr_t sum_of_generator(const elements_t *e, aco_generator_function_t *body)
 {
@@ -130,7 +130,7 @@ BENCH_INLINE uintptr_t sum_of_calls(const elements_t *e, visit_t body)
 {
     uintptr_t sum = 0;
     callback_t callback = add;
-    __asm__ volatile("" : "+r"(callback)); /* a call by a pointer */
+    __asm__ volatile("" : "+r"(callback)); /* makes it a call by pointer */
     body(e, callback, &sum);
     return sum;
 }

@@ -1,11 +1,12 @@
-/* libaco's benchmark table for Acorn: coroutines that hold so many live bytes are made, resumed round-robin and destroyed.
- * One coroutine has its stack to itself, all others of a row share one. The same rows as in libaco's README.
+/* libaco's benchmark table for Acorn: makes coroutines that hold a number of live bytes, resumes them round robin and
+ * destroys them. The rows are those of libaco's README. The single coroutine of the first row has a stack to itself; in
+ * the other rows all coroutines share one stack.
  *
  *   PROGRAM [--json] [--quick] [--fit]
  *
- * --fit makes coroutines with save areas of the measured size instead of libaco's 64 bytes. What a yield copies is more than
- * the live bytes (saved registers, alignment) and is reported as `copied`. Each repetition makes all coroutines anew. The
- * first resume, which enters the coroutine and finds its save area too small, is a row of its own: "first_resume". */
+ * --fit gives save areas the measured size instead of libaco's 64 bytes. A yield copies more than the live bytes (saved
+ * registers, alignment); `copied` is the number. Each repetition makes all coroutines anew. The first resume enters the
+ * coroutine and finds its save area too small, so it is a row of its own: "first_resume". */
 #include "copying.h"
 
 #include <aco.h>
@@ -125,7 +126,7 @@ static void repetition(const row_t *row, size_t save_sz, aco_t **co, result_t *r
     aco_share_stack_destroy(stack);
 }
 
-/* What two such coroutines copy. */
+/* The number of bytes that two such coroutines copy. */
 static size_t fitting(const row_t *row)
 {
     aco_share_stack_t *stack = aco_share_stack_new(64 << 10);
@@ -148,11 +149,12 @@ static void report_json(const row_t *row, size_t save_sz, result_t *r, unsigned 
 #else
     const char *fp = "own";
 #endif
-    snprintf(params, sizeof params, "{\"n\": %zu, \"live\": %zu, \"copied\": %zu, \"save\": %zu, \"fp\": \"%s\"}", row->n, row->live,
-             r->copied, save_sz, fp);
+    snprintf(params, sizeof params, "{\"n\": %zu, \"live\": %zu, \"copied\": %zu, \"save\": %zu, \"fp\": \"%s\"}",
+             row->n, row->live, r->copied, save_sz, fp);
     bench_json("libaco_table/create", "acorn", params, bench_summary(r->create, repetitions), -1);
     bench_json("libaco_table/first_resume", "acorn", params, bench_summary(r->first, repetitions), -1);
-    bench_json("libaco_table/resume", "acorn", params, bench_summary(r->resume, repetitions), row->n > 1 ? r->bytes : -1);
+    bench_json("libaco_table/resume", "acorn", params, bench_summary(r->resume, repetitions),
+               row->n > 1 ? r->bytes : -1);
     bench_json("libaco_table/destroy", "acorn", params, bench_summary(r->destroy, repetitions), -1);
 }
 
@@ -160,15 +162,15 @@ static void report_text(const row_t *row, size_t save_sz, result_t *r, unsigned 
 {
     bench_stat_t resume = bench_summary(r->resume, repetitions);
     printf("%10zu %7zu %7zu %7zu %9.1f %9.1f %9.2f %8.2f %8.2f %9.1f", row->n, row->live, r->copied, save_sz,
-           bench_summary(r->create, repetitions).median, bench_summary(r->first, repetitions).median, resume.median, resume.min,
-           resume.max, bench_summary(r->destroy, repetitions).median);
+           bench_summary(r->create, repetitions).median, bench_summary(r->first, repetitions).median, resume.median,
+           resume.min, resume.max, bench_summary(r->destroy, repetitions).median);
     if (row->n > 1)
         printf(" %9.0f", r->bytes);
     printf("\n");
     fflush(stdout);
 }
 
-/* Two regions at most: block with a small save area, and a grown one. */
+/* At most two areas for each coroutine: the block with a small save area, and a grown save area. */
 static size_t memory_needed(const row_t *row)
 {
     return row->n * (2 * (row->live + 128) + 256);
@@ -189,7 +191,7 @@ static void run_row(const row_t *row, int fit, unsigned repetitions, int json)
     }
     size_t save_sz = fit ? fitting(row) : DEFAULT_SAVE;
     aco_t **co = bench_alloc(row->n * sizeof *co);
-    memset(co, 1, row->n * sizeof *co); /* resident before the baseline is read */
+    memset(co, 1, row->n * sizeof *co); /* makes it resident before the baseline is read */
     for (unsigned k = 0; k < repetitions; k++)
         repetition(row, save_sz, co, &result, k);
     free(co);
@@ -213,8 +215,8 @@ int main(int argc, char **argv)
     if (!json)
         printf("sizeof(aco_t) = %zu; nanoseconds per operation, medians of %d; resume also with min and max\n\n"
                "%10s %7s %7s %7s %9s %9s %9s %8s %8s %9s %9s\n",
-               sizeof(aco_t), quick ? 1 : 3, "coroutines", "live B", "copied", "save_sz", "create", "1st resume", "resume", "min",
-               "max", "destroy", "RSS B/co");
+               sizeof(aco_t), quick ? 1 : 3, "coroutines", "live B", "copied", "save_sz", "create", "1st resume",
+               "resume", "min", "max", "destroy", "RSS B/co");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (!quick || rows[i].quick)
             run_row(&rows[i], fit, quick ? 1 : 3, json);

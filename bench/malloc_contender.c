@@ -1,11 +1,33 @@
-/* Copying and memory: how the field does it. A classic switch that saves every callee-saved register on the stack; control
- * block and save area are two blocks from malloc; as another coroutine needs the share stack, the outgoing one's bytes are
- * copied out and the incoming one's in. What is measured: memory.h; with MEMORY_SCALE, memory_scale.h.
+/* Copying and memory as many libraries do it: the classic switch, with the control block and the save area as two
+ * blocks from malloc. When another coroutine needs the share stack, the bytes of the outgoing coroutine are copied out
+ * and those of the incoming one are copied in. memory.h has the measurements; with MEMORY_SCALE, memory_scale.h has
+ * them.
  *
- * With floating-point environments of their own, MXCSR and the x87 control word are saved with the registers. MXCSR is always
- * loaded: with an unchanged value that is cheap, and on some processors cheaper than to compare (bench/lab/switch-check.c).
- * The x87 control word is loaded where it differs. */
+ * Coroutines with their own floating-point environment save MXCSR and the x87 control word with the registers. The
+ * switch always loads MXCSR: loading an unchanged value is cheap, on some processors cheaper than to compare
+ * (lab/switch-check.c). It loads the x87 control word only where that differs. */
 #include "bench.h"
+
+#ifdef ACO_CONFIG_SHARE_FPU_MXCSR_ENV
+enum { FRAME_WORDS = 6 };
+#else
+#define CLASSIC_SAVE                                                                                                   \
+    "\tsubq $8,%rsp\n"                                                                                                 \
+    "\tstmxcsr (%rsp)\n"                                                                                               \
+    "\tfnstcw 4(%rsp)\n"                                                                                               \
+    "\tmovzwl 4(%rsp),%edx\n"
+#define CLASSIC_LOAD                                                                                                   \
+    "\tldmxcsr (%rsp)\n"                                                                                               \
+    "\tcmpw 4(%rsp),%dx\n"                                                                                             \
+    "\tjne 2f\n"                                                                                                       \
+    "3:\taddq $8,%rsp\n"
+#define CLASSIC_COLD                                                                                                   \
+    "2:\tfnclex\n"                                                                                                     \
+    "\tfldcw 4(%rsp)\n"                                                                                                \
+    "\tjmp 3b\n"
+enum { FRAME_WORDS = 7 };
+#endif
+#include "peers/classic_switch.h"
 
 #ifndef IMPL
 #define IMPL "malloc_blocks"
@@ -33,57 +55,6 @@ enum { STACK = 64 << 10, DEFAULT_SAVE = 64 };
 static share_stack_t share_stack;
 static void *main_sp;
 static co_t *running;
-
-/* Leaves the running side's stack pointer in *from (rdi) and goes on at the side whose stack pointer is `to` (rsi).
- *   sp -> | control words, where kept | r15 | r14 | r13 | r12 | rbx | rbp | return address | */
-#ifdef ACO_CONFIG_SHARE_FPU_MXCSR_ENV
-#define PUSH_CONTROL
-#define POP_CONTROL
-#define RARE
-enum { FRAME_WORDS = 6 };
-#else
-#define PUSH_CONTROL                                                                                                   \
-    "\tsubq $8,%rsp\n"                                                                                                 \
-    "\tstmxcsr (%rsp)\n"                                                                                               \
-    "\tfnstcw 4(%rsp)\n"                                                                                               \
-    "\tmovzwl 4(%rsp),%edx\n"
-#define POP_CONTROL                                                                                                    \
-    "\tldmxcsr (%rsp)\n"                                                                                               \
-    "\tcmpw 4(%rsp),%dx\n"                                                                                             \
-    "\tjne 2f\n"                                                                                                       \
-    "3:\taddq $8,%rsp\n"
-#define RARE                                                                                                           \
-    "2:\tfnclex\n"                                                                                                     \
-    "\tfldcw 4(%rsp)\n"                                                                                                \
-    "\tjmp 3b\n"
-enum { FRAME_WORDS = 7 };
-#endif
-void malloc_contender_switch(void **from, void *to);
-__asm__(".text\n"
-        "\t.p2align 6\n"
-        "\t.type malloc_contender_switch,@function\n"
-        "malloc_contender_switch:\n"
-        "\tpushq %rbp\n"
-        "\tpushq %rbx\n"
-        "\tpushq %r12\n"
-        "\tpushq %r13\n"
-        "\tpushq %r14\n"
-        "\tpushq %r15\n"
-        PUSH_CONTROL
-        "\tmovq %rsp,(%rdi)\n"
-        "\tmovq %rsi,%rsp\n"
-        POP_CONTROL
-        "\tpopq %r15\n"
-        "\tpopq %r14\n"
-        "\tpopq %r13\n"
-        "\tpopq %r12\n"
-        "\tpopq %rbx\n"
-        "\tpopq %rbp\n"
-        "\tpopq %rcx\n"
-        "\tjmpq *%rcx\n"
-        RARE
-        "\t.size malloc_contender_switch,.-malloc_contender_switch\n"
-        "\t.p2align 6\n");
 
 static void co_prepare(void)
 {
@@ -144,7 +115,7 @@ static void restore(co_t *co)
         co->save.max_cpsz = sz;
 }
 
-static __attribute__((noinline)) void take(co_t *co)
+static __attribute__((noinline)) void own_stack(co_t *co)
 {
     if (co->stack->owner)
         save(co->stack->owner);
@@ -160,9 +131,9 @@ BENCH_INLINE void co_resume(co_t *co)
     if (co->is_end)
         abort();
     if (co->stack->owner != co)
-        take(co);
+        own_stack(co);
     running = co;
-    malloc_contender_switch(&main_sp, co->sp);
+    classic_switch(&main_sp, co->sp);
 }
 
 BENCH_INLINE size_t co_copied(const co_t *co)
@@ -185,7 +156,7 @@ BENCH_INLINE uint64_t copying_tag(void)
 
 BENCH_INLINE void copying_yield(void)
 {
-    malloc_contender_switch(&running->sp, main_sp);
+    classic_switch(&running->sp, main_sp);
 }
 
 #ifdef MEMORY_SCALE

@@ -1,25 +1,28 @@
-/* The switch matrix: the same loops and the same coroutine bodies for every contender. A program of the matrix defines, and
- * then includes this file,
+/* The switch matrix: the same loops and the same coroutine bodies for every contender. A program of the matrix defines
+ * these names and then includes this file:
  *   sw_t                            a coroutine
  *   sw_resume(co), sw_yield(self)   the two sides of the round trip, always-inline
  *   sw_send(co, value)              resumes with a value, returns the coroutine's reply
- *   sw_receive(self), sw_reply(self, value)   the other side of that: the value it was resumed with; yield a value
- *   sw_start(kind, body, stack_sz)  a new coroutine, suspended; the next sw_resume() enters body(self), which never returns
+ *   sw_receive(self)                in the coroutine: the value it was resumed with
+ *   sw_reply(self, value)           in the coroutine: yields a value
+ *   sw_start(kind, body, stack_sz)  a new suspended coroutine; the next sw_resume() enters body(self), which must not
+ *                                   return
  *   sw_prepare(seed)                called once before the others
- * and calls matrix_main() from main().
+ * Its main() calls matrix_main().
  *
  *   PROGRAM flat N rr|random SAMPLES MILLISECONDS SEED     N coroutines in turn, or in random order
  *   PROGRAM nested DEPTH - SAMPLES MILLISECONDS SEED       for every yield, DEPTH calls down and DEPTH returns
  *   PROGRAM value 1 - SAMPLES MILLISECONDS SEED            a value each way
- * prints the nanoseconds of processor time of one round trip, one line for each sample. Each sample has new coroutines (but for very many),
- * another stack colour and another code placement. */
+ *
+ * For each sample it prints a line: the nanoseconds of processor time of one round trip. Each sample has another code
+ * placement; up to MATRIX_MANY coroutines it also has new coroutines and another stack colour. */
 #ifndef MATRIX_H
 #define MATRIX_H
 
 typedef enum { MATRIX_FLAT, MATRIX_NESTED, MATRIX_VALUE } matrix_kind_t;
 typedef void (*matrix_body_t)(sw_t *self);
 
-/* Stacks of 64 KiB; of 4 KiB without a guard page where there are very many. */
+/* Stacks have 64 KiB; from MATRIX_MANY coroutines on they have 4 KiB and no guard page. */
 enum { MATRIX_STACK = 64 << 10, MATRIX_SMALL_STACK = 4096, MATRIX_MANY = 10000, MATRIX_PLACEMENTS = 4 };
 
 static uintptr_t matrix_depth;
@@ -52,7 +55,8 @@ static sw_t *sw_start(matrix_kind_t kind, matrix_body_t body, size_t stack_sz);
 
 static sw_t *matrix_new(matrix_kind_t kind, unsigned placement, size_t stack_sz)
 {
-    static const matrix_body_t bodies[][MATRIX_PLACEMENTS] = {MATRIX_ALL(flat_body), MATRIX_ALL(nested_body), MATRIX_ALL(value_body)};
+    static const matrix_body_t bodies[][MATRIX_PLACEMENTS] = {MATRIX_ALL(flat_body), MATRIX_ALL(nested_body),
+                                                              MATRIX_ALL(value_body)};
     return sw_start(kind, bodies[kind][placement], stack_sz);
 }
 #endif
@@ -61,11 +65,11 @@ typedef struct matrix {
     matrix_kind_t kind;
     size_t coroutines;
     int random;
-    sw_t **order;  /* one round: every coroutine equally often */
+    sw_t **order; /* one round: every coroutine equally often */
     size_t length;
 } matrix_t;
 
-/* What is measured must be a coroutine: values go in, and its local variable keeps their sum. */
+/* Checks that the contender is a coroutine: a local variable sums the values that it receives. */
 static void matrix_check(void)
 {
 #ifdef MATRIX_SWITCHES
@@ -77,7 +81,7 @@ static void matrix_check(void)
 #endif
 }
 
-/* The rounds' length is a multiple of the number of coroutines, and long enough that no predictor learns it. */
+/* The length of a round is a multiple of the number of coroutines, and too long for a branch predictor to learn. */
 static void matrix_make(matrix_t *m, unsigned placement)
 {
     size_t n = m->coroutines, stack_sz = n >= MATRIX_MANY ? MATRIX_SMALL_STACK : MATRIX_STACK;
@@ -91,7 +95,7 @@ static void matrix_make(matrix_t *m, unsigned placement)
         bench_shuffle((void **)(m->order + i), n, &matrix_seed);
 }
 
-/* Nanoseconds of one round trip over `n` rounds. */
+/* Nanoseconds of one round trip, measured over `n` rounds. */
 static double matrix_time(const matrix_t *m, unsigned placement, size_t n)
 {
     static void (*const one[])(sw_t *, size_t) = MATRIX_ALL(run_one);
@@ -109,7 +113,7 @@ static double matrix_time(const matrix_t *m, unsigned placement, size_t n)
     return (bench_thread_now() - start) / (double)n;
 }
 
-/* Rounds that take `ns` nanoseconds. */
+/* The number of rounds that take about `ns` nanoseconds. */
 static size_t matrix_rounds(const matrix_t *m, unsigned placement, double ns)
 {
     size_t n = 1;
@@ -137,7 +141,8 @@ static int matrix_main(int argc, char **argv)
         return matrix_usage(argv[0]);
     n = strtoul(argv[2], NULL, 10);
     seed = (unsigned)strtoul(argv[6], NULL, 10);
-    m.kind = strcmp(argv[1], "nested") == 0 ? MATRIX_NESTED : strcmp(argv[1], "value") == 0 ? MATRIX_VALUE : MATRIX_FLAT;
+    m.kind = strcmp(argv[1], "nested") == 0 ? MATRIX_NESTED : strcmp(argv[1], "value") == 0 ? MATRIX_VALUE
+                                                                                            : MATRIX_FLAT;
     m.coroutines = m.kind == MATRIX_FLAT ? n : 1;
     m.random = strcmp(argv[3], "random") == 0;
     if (n == 0 || (m.kind == MATRIX_FLAT && strcmp(argv[1], "flat") != 0))

@@ -1,5 +1,6 @@
-/* The measured code, for one placement: matrix.h includes this file once for each MATRIX_PAD, the bytes by which every
- * function here begins behind a cache line's start. Speed depends on placement by up to a third, so samples go through all. */
+/* The measured code for one placement: every function here begins MATRIX_PAD bytes behind the start of a cache line.
+ * matrix.h includes this file once for each MATRIX_PAD. Placement changes speed by up to a third, so the samples go
+ * through all. */
 #define MATRIX_GLUE2(a, b) a##b
 #define MATRIX_GLUE(a, b) MATRIX_GLUE2(a, b)
 #define NAME(name) MATRIX_GLUE(name##_, MATRIX_PAD)
@@ -12,8 +13,8 @@ HOT void NAME(flat_body)(sw_t *self)
         sw_yield(self);
 }
 
-/* Calls itself until `depth` is 0, yields there, and returns. a to d live across the call, as work of a caller does: the
- * compiler keeps them in callee-saved registers, which the next level saves and restores. */
+/* Calls itself until `depth` is 1, yields there, and returns. The values a to d live across the call, as a caller's
+ * values do: the compiler keeps them in callee-saved registers, which the next level saves and restores. */
 HOT uintptr_t NAME(descend)(sw_t *self, uintptr_t depth, uintptr_t x)
 {
     uintptr_t a = bench_hide(x + 1), b = bench_hide(x ^ depth), c = bench_hide(a + b), d = bench_hide(x - c);

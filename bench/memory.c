@@ -1,4 +1,4 @@
-/* Copying and memory: Acorn. What is measured: memory.h. */
+/* Copying and memory: Acorn. memory.h has the measurements. */
 #include "acorn_share.h"
 
 #define IMPL "acorn"

@@ -1,4 +1,4 @@
-# Copying between share stacks and save areas, its memory, and libaco's table. Run by bench/run.py with --json.
+# Copying between share stacks and save areas, its memory, and libaco's table. bench/run.py runs them with --json.
 foreach(fp shared own)
   if(fp STREQUAL shared)
     set(definitions ACO_CONFIG_SHARE_FPU_MXCSR_ENV)

@@ -1,17 +1,19 @@
-/* Many coroutines on one share stack: the time of a resume that copies, and the memory that each takes. The same coroutines
- * and the same loop for every contender. A program defines
- *   co_t, IMPL                  a coroutine; the contender's name
- *   co_prepare()                called once, makes the one share stack
- *   co_new(save_sz, entry, tag) a new coroutine on it, with `save_sz` bytes for its save area (0: the contender's default)
- *   co_resume(co), co_copied(co), co_destroy(co)   co_copied: the most bytes copied at one switch
- *   copying_tag(), copying_yield()
- * and includes this file, which has main():
+/* Many coroutines on one share stack: the time of a resume that copies, and the memory of each coroutine. The
+ * coroutines and the loop are the same for every contender. A program defines these names and includes this file, which
+ * has main():
+ *   co_t, IMPL                    a coroutine; the contender's name
+ *   co_prepare()                  called once, makes the one share stack
+ *   co_new(save_sz, entry, tag)   a new coroutine on it, with `save_sz` bytes for its save area (0: the contender's
+ *                                 default)
+ *   co_resume(co), co_destroy(co)
+ *   co_copied(co)                 the most bytes copied at one switch
+ *   copying_tag(), copying_yield()   see copying.h
  *
  *   PROGRAM [--json] [--quick] [N]
  *
- * Every measurement has a process of its own: coroutines made, resumed once, memory read, then resumed round-robin. In order
- * "made" the turns follow the order of creation, which hardware prefetchers foresee; in order "shuffled" they do not, as when
- * coroutines have come and gone for a while. */
+ * Every measurement is a process of its own. It makes the coroutines, resumes each once, reads the memory, and then
+ * resumes them round robin. In order "made" the turns follow the order of creation, which hardware prefetchers predict.
+ * In order "shuffled" they do not, as when coroutines have come and gone for a while. */
 #ifndef MEMORY_H
 #define MEMORY_H
 #include "copying.h"
@@ -36,7 +38,8 @@ typedef struct setting {
     const char *name;
     void (*entry)(void);
     size_t live;      /* bytes that the entry function holds */
-    int fit, shuffled; /* save areas of the measured size; order of turns */
+    int fit;          /* save areas have the measured size */
+    int shuffled;     /* order of turns */
 } setting_t;
 
 static const setting_t settings[] = {
@@ -52,7 +55,7 @@ static sample_t measure(size_t n, size_t save_sz, void (*entry)(void), int shuff
     uint64_t seed = 1;
     sample_t s = {0, 0, 0};
     co_t **co = bench_alloc(n * sizeof *co);
-    memset(co, 1, n * sizeof *co); /* resident before the baseline is read; zeroes would become a calloc() */
+    memset(co, 1, n * sizeof *co); /* makes it resident before the baseline is read; zeroes would become a calloc() */
     co_prepare();
     size_t baseline = bench_rss();
     for (size_t i = 0; i < n; i++)
@@ -62,7 +65,7 @@ static sample_t measure(size_t n, size_t save_sz, void (*entry)(void), int shuff
     for (size_t i = 0; i < n; i++)
         co_resume(co[i]);
     s.bytes = ((double)bench_rss() - (double)baseline) / (double)n;
-    for (size_t i = 0; i < n; i++) /* untimed: the first restore */
+    for (size_t i = 0; i < n; i++) /* the first restore is not measured */
         co_resume(co[i]);
     double start = bench_thread_now();
     for (unsigned r = 0; r < rounds; r++)
@@ -112,12 +115,12 @@ static void report(int json, const setting_t *set, size_t n, size_t copied, benc
     char params[200];
     if (json) {
         snprintf(params, sizeof params,
-                 "{\"n\": %zu, \"live\": %zu, \"copied\": %zu, \"save\": \"%s\", \"order\": \"%s\", \"fp\": \"%s\"}", n, set->live, copied,
-                 save, order, MEMORY_FP);
+                 "{\"n\": %zu, \"live\": %zu, \"copied\": %zu, \"save\": \"%s\", \"order\": \"%s\", \"fp\": \"%s\"}", n,
+                 set->live, copied, save, order, MEMORY_FP);
         bench_json(set->name, IMPL, params, ns, bytes.median);
     } else {
-        printf("%-21s %-13s %6zu %6zu  %-7s %-8s %-6s %8.1f %7.1f %7.1f %8.1f\n", set->name, IMPL, set->live, copied, save, order,
-               MEMORY_FP, ns.median, ns.min, ns.max, bytes.median);
+        printf("%-21s %-13s %6zu %6zu  %-7s %-8s %-6s %8.1f %7.1f %7.1f %8.1f\n", set->name, IMPL, set->live, copied,
+               save, order, MEMORY_FP, ns.median, ns.min, ns.max, bytes.median);
     }
 }
 
@@ -156,8 +159,8 @@ int main(int argc, char **argv)
         return 1;
     }
     if (!json)
-        printf("%-21s %-13s %6s %6s  %-7s %-8s %-6s %8s %7s %7s %8s\n", "case", "impl", "live B", "copied", "save", "order", "fp env",
-               "ns/resume", "min", "max", "RSS B/co");
+        printf("%-21s %-13s %6s %6s  %-7s %-8s %-6s %8s %7s %7s %8s\n", "case", "impl", "live B", "copied", "save",
+               "order", "fp env", "ns/resume", "min", "max", "RSS B/co");
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         run_case(json, &settings[i], n, samples);
     return 0;

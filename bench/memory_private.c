@@ -1,10 +1,10 @@
-/* Private stacks by the million: Acorn's, from a pool. The loops are memory_scale.h's; a run is one measurement:
+/* Private stacks by the million: Acorn's, from a pool. memory_scale.h has the loops. A run is one measurement:
  *
  *   PROGRAM count N SIZE        N coroutines on stacks of SIZE bytes, each suspended one call deep
- *   PROGRAM bare N SIZE         no coroutines: the same pages mapped, guarded and touched, to see the kernel's share
- *   PROGRAM fallback N FLAG     N stacks where the kernel cannot guard in page tables: FLAG mprotect, or must_guard
- *   PROGRAM trim N PAGES FLAG   N idle stacks of so many touched pages are given back and used again: FLAG now, or lazy
- *   PROGRAM churn N             as memory_scale.h's */
+ *   PROGRAM bare N SIZE         no coroutines: maps, guards and touches the same pages, to show the kernel's share
+ *   PROGRAM fallback N FLAG     N stacks on a kernel without guards in page tables: FLAG is mprotect or must_guard
+ *   PROGRAM trim N PAGES FLAG   releases N idle stacks of PAGES touched pages and uses them again: FLAG now or lazy
+ *   PROGRAM churn N             as in memory_scale.h */
 #include "acorn.h"
 
 #include <aco/pool.h>
@@ -29,9 +29,9 @@ enum { CHURN_SIZE = 64 << 10, PAGE = 4096, NO_LIMIT = 1 << 30 };
 static aco_pool_options_t pool_options;
 static aco_options_t how;
 static size_t mappings_before, tables_before;
-static size_t room_left; /* what memory_scale.h holds does not count */
+static size_t room_left; /* the bytes that memory_scale.h holds: they do not count here */
 
-/* The lines of a file in /proc, or the number of KiB that it has behind `key`. */
+/* The number of lines of a file in /proc, or the number that follows `key` in it. */
 static size_t proc_number(const char *path, const char *key)
 {
     char line[512];
@@ -87,7 +87,7 @@ BENCH_INLINE size_t co_copied(const co_t *co)
     return 0;
 }
 
-/* Not inlined: one call deep. */
+/* Not inlined, so that the coroutine is suspended one call deep. */
 static __attribute__((noinline)) void copying_yield(void)
 {
     aco_yield();
@@ -100,18 +100,19 @@ static __attribute__((noinline)) void copying_yield(void)
 static double tables_each, mappings_each;
 static aco_pool_stats_t stats;
 
-static void observe(size_t n)
+static void count_mappings(size_t n)
 {
     aco_pool_stats(how.pool, &stats);
     tables_each = ((double)table_bytes() - (double)tables_before) / (double)n;
     mappings_each = ((double)mappings() - (double)mappings_before) / (double)stats.regions;
 }
 
-/* One more line: what the page tables take, and the mappings by the region. */
+/* One more line: bytes of page tables for each stack, and mappings for each region. */
 static void print_kernel(const char *name, const char *impl, const char *params, size_t regions)
 {
-    printf("{\"case\": \"%s\", \"impl\": \"%s\", \"params\": %s, \"bytes\": %.4g, \"mappings\": %.4g, \"regions\": %zu}\n", name, impl, params,
-           tables_each, mappings_each, regions);
+    printf("{\"case\": \"%s\", \"impl\": \"%s\", \"params\": %s, "
+           "\"bytes\": %.4g, \"mappings\": %.4g, \"regions\": %zu}\n",
+           name, impl, params, tables_each, mappings_each, regions);
 }
 
 static void run_count(size_t n, size_t sz)
@@ -122,14 +123,14 @@ static void run_count(size_t n, size_t sz)
     if (!scale_fits(n, SCALE_EACH(96), "private", params))
         return;
     how.stack_size = sz;
-    scale_times_t t = scale_count(n, kind, SCALE_EACH(96), 1, observe);
+    scale_times_t t = scale_count(n, kind, SCALE_EACH(96), 1, count_mappings);
     scale_print(&t, params);
     print_kernel("private_kernel", IMPL, params, stats.regions);
 }
 
 /* ---- The kernel's share ---- */
 
-enum { INSTALL_GUARD = 102 }; /* MADV_GUARD_INSTALL, which older headers do not know */
+enum { INSTALL_GUARD = 102 }; /* MADV_GUARD_INSTALL; older headers do not have it */
 
 static void run_bare(size_t n, size_t sz)
 {
@@ -198,9 +199,11 @@ static void run_fallback(size_t n, const char *flag)
     resume_all(all, made);
     scale_must_be_right(all, made);
     aco_pool_stats(how.pool, &stats);
-    printf("{\"case\": \"private_fallback\", \"impl\": \"%s\", \"params\": %s, \"ns\": %.4g, \"min\": %.4g, \"max\": %.4g, \"bytes\": null, "
+    const char *name = error == EAGAIN ? "EAGAIN" : error ? strerror(error) : "";
+    printf("{\"case\": \"private_fallback\", \"impl\": \"%s\", \"params\": %s, "
+           "\"ns\": %.4g, \"min\": %.4g, \"max\": %.4g, \"bytes\": null, "
            "\"made\": %zu, \"guarded\": %zu, \"errno\": \"%s\", \"message\": \"%s\"}\n",
-           IMPL, params, ns, ns, ns, made, made - stats.canaries, error == EAGAIN ? "EAGAIN" : error ? strerror(error) : "",
+           IMPL, params, ns, ns, ns, made, made - stats.canaries, name,
            error ? aco_error_message() : "");
     destroy_all(all, made);
     free(all);
@@ -212,7 +215,7 @@ static size_t pages_to_touch;
 
 static __attribute__((noinline)) void touch(size_t pages)
 {
-    char page[PAGE - 64]; /* with its frame about a page */
+    char page[PAGE - 64]; /* the frame is about a page */
     bench_escape(page);
     page[0] = (char)pages;
     if (pages > 1)
@@ -227,7 +230,8 @@ static void *touch_and_return(void *arg)
     return arg;
 }
 
-/* Makes them, runs them to their end and destroys them: all stacks are idle then. Returns nanoseconds each. */
+/* Makes coroutines, runs them to their end and destroys them, after which all stacks are idle. Returns nanoseconds
+ * each. */
 static double use_all(co_t **co, size_t n)
 {
     double start = bench_thread_now();
@@ -238,12 +242,13 @@ static double use_all(co_t **co, size_t n)
     return (bench_thread_now() - start) / (double)n;
 }
 
-/* A stack in use keeps the only region, which would be unmapped otherwise. */
+/* One stack stays in use. Otherwise the pool would unmap its only region. */
 static void run_trim(size_t n, size_t pages, const char *flag)
 {
     int lazy = strcmp(flag, "lazy") == 0;
     char params[100];
-    snprintf(params, sizeof params, "{\"n\": %zu, \"pages\": %zu, \"reclaim\": \"%s\"}", n, pages, lazy ? "lazy" : "at once");
+    snprintf(params, sizeof params, "{\"n\": %zu, \"pages\": %zu, \"reclaim\": \"%s\"}", n, pages,
+             lazy ? "lazy" : "at once");
     if (!scale_fits(n, (pages + 1) * PAGE, "private_trim", params))
         return;
     room_free(room_left);
@@ -258,10 +263,11 @@ static void run_trim(size_t n, size_t pages, const char *flag)
     co_t *keeper = co_new(0, enter_96, 0);
     size_t baseline = bench_rss();
     use_all(co, n);
-    double bytes = ((double)bench_rss() - (double)baseline) / (double)n, warm = use_all(co, n), start = bench_thread_now();
+    double bytes = ((double)bench_rss() - (double)baseline) / (double)n, warm = use_all(co, n);
+    double start = bench_thread_now();
     size_t trimmed = aco_pool_trim(how.pool);
-    double trim = (bench_thread_now() - start) / (double)trimmed, left = ((double)bench_rss() - (double)baseline) / (double)n,
-           again = use_all(co, n);
+    double trim = (bench_thread_now() - start) / (double)trimmed;
+    double left = ((double)bench_rss() - (double)baseline) / (double)n, again = use_all(co, n);
     if (trimmed != n) {
         fprintf(stderr, "bench: %zu of %zu stacks were trimmed\n", trimmed, n);
         exit(1);
@@ -289,7 +295,8 @@ int main(int argc, char **argv)
         how.stack_size = CHURN_SIZE;
         scale_run_churn(n);
     } else {
-        fprintf(stderr, "usage: %s count N SIZE | bare N SIZE | fallback N mprotect|must_guard | trim N PAGES now|lazy | churn N\n", argv[0]);
+        fprintf(stderr, "usage: %s count N SIZE | bare N SIZE | fallback N mprotect|must_guard | "
+                        "trim N PAGES now|lazy | churn N\n", argv[0]);
         return 2;
     }
     return 0;

@@ -1,10 +1,10 @@
-/* Coroutines by the million: Acorn on a share stack. What is measured: memory_scale.h. With SCALE_ACO_ENTRY the entry functions
- * are marked by ACO_ENTRY, where the compiler has an attribute for it. */
+/* Coroutines by the million: Acorn on a share stack. memory_scale.h has the measurements. SCALE_ACO_ENTRY marks the
+ * entry functions with ACO_ENTRY, if the compiler has an attribute for it. */
 #include "acorn_share.h"
 
 #ifdef SCALE_ACO_ENTRY
 #define IMPL "acorn, ACO_ENTRY"
-/* The attribute stands in a declaration of its own: the definition has it from there. */
+/* A declaration of its own has the attribute; the definition inherits it. */
 #define SCALE_HOLDER(bytes)                                                                                            \
     static ACO_ENTRY void hold_##bytes(void);                                                                          \
     COPYING_HOLDER(bytes)

@@ -1,21 +1,22 @@
-/* Coroutines by the million: what each takes in memory and in time, from its making to its end. The same loops for every
- * contender. A program defines what memory.h asks of one:
+/* Coroutines by the million: the memory and the time of each, from creation to destruction. The loops are the same for
+ * every contender. A program defines what memory.h requires:
  *   co_t, IMPL, co_prepare(), co_new(save_sz, entry, tag), co_resume(co), co_copied(co), co_destroy(co), copying_tag(),
  *   copying_yield()
- * and, where it has something of its own,
+ * It may define these, and then includes this file:
  *   SCALE_HOLDER(bytes)        defines an entry function with so many live bytes (default: copying.h's hold_<bytes>)
  *   SCALE_ENTRY_POINT(bytes)   what co_new() gets for it (default: hold_<bytes>), of type co_entry_t
- *   SCALE_PREFETCH             it has co_prefetch(co) and co_prefetch_more(co)
- *   SCALE_LARGE_PAGES          its memory is of large pages (madvise)
- *   SCALE_EACH(live)           bytes of memory that one needs, roughly; too many of them are reported as missing
- *   SCALE_OWN_MAIN             it has main() itself
- * then includes this file. A run is one measurement, printed as JSON lines; bench/run_memory.py runs all of them.
+ *   SCALE_PREFETCH             the program has co_prefetch(co) and co_prefetch_more(co)
+ *   SCALE_LARGE_PAGES          the contender's memory has large pages (madvise)
+ *   SCALE_EACH(live)           about how many bytes a coroutine needs; if the machine has too few for all, the program
+ *                              reports the measurement as missing
+ *   SCALE_OWN_MAIN             the program has its own main()
+ * A run is one measurement, printed as JSON lines; bench/run_memory.py runs all of them.
  *
- *   PROGRAM count N LIVE       N coroutines made, resumed once, resumed in turn and in a random order, destroyed
- *   PROGRAM churn N            N coroutines; five times as often, one of them is destroyed, and another made and resumed
+ *   PROGRAM count N LIVE       makes N coroutines, resumes them once, then in turn and in random order, destroys them
+ *   PROGRAM churn N            makes N coroutines; 5 N times it destroys one, makes another and resumes it
  *
- * Time is the thread's processor time, page faults included. Memory is what is resident once each was resumed, less what was
- * before the first was made: the arrays of handles were in memory by then. */
+ * Time is the thread's processor time, page faults included. Memory is what is resident after each coroutine was
+ * resumed once, less what was resident before the first was made. The arrays of handles are resident before that. */
 #ifndef MEMORY_SCALE_H
 #define MEMORY_SCALE_H
 #include "copying.h"
@@ -46,11 +47,11 @@ SCALE_LIVE(SCALE_HOLDER)
 
 #define PORTION ((size_t)65536) /* coroutines that get their memory at a time */
 enum {
-    FAR = 8,           /* how far ahead the first step of a prefetch is made, */
-    NEAR = 4,          /* and the second */
-    LARGE = 200,       /* live bytes from which on a second step has something to do on a share stack */
-    MOST = 1000000,    /* resumes of few coroutines, in all */
-    CHURN_STEPS = 5    /* by the coroutine */
+    FAR = 8,         /* coroutines ahead at which the first step of a prefetch is made */
+    NEAR = 4,        /* and the second step */
+    LARGE = 200,     /* from this number of live bytes on, a share stack gains by the second step */
+    MOST = 1000000,  /* resumes of a small number of coroutines, in all */
+    CHURN_STEPS = 5  /* for each coroutine */
 };
 
 static co_entry_t scale_entry(size_t live)
@@ -83,7 +84,7 @@ static BENCH_HOT void resume_all(co_t **co, size_t n)
         co_resume(co[i]);
 }
 
-/* `co` has FAR more handles at its end, which are only prefetched. */
+/* `co` has FAR more handles at its end; they are prefetched but not resumed. */
 static BENCH_HOT __attribute__((unused)) void resume_all_prefetching(co_t **co, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -109,12 +110,14 @@ static BENCH_HOT void destroy_all(co_t **co, size_t n)
 
 /* ---- Memory that the machine has ----
  *
- * A virtual machine's host takes free pages back after some seconds (virtio's free page reporting), and to touch one then costs
- * microseconds that are not the contender's. So pages enough, of the kind that it will use, are touched and held beforehand,
- * and freed as it is about to need them. */
+ * The host of a virtual machine takes free pages back after some seconds (virtio's free page reporting). The next touch
+ * of such a page then costs microseconds, which are not the contender's. So this code touches enough pages of the same
+ * kind beforehand, holds them, and frees them when the contender is about to need them. */
 
 static char *room;
-static size_t room_left, room_freed, room_base; /* bytes: held, no longer held; resident without them as they were touched */
+static size_t room_left;  /* bytes held */
+static size_t room_freed; /* bytes no longer held */
+static size_t room_base;  /* other bytes that were resident when these were touched */
 
 static void room_touch(size_t sz)
 {
@@ -142,13 +145,13 @@ static void room_free(size_t sz)
     munmap(room + room_left, sz);
 }
 
-/* Resident bytes, without what is held here. */
+/* Resident bytes, less the bytes held here. */
 static size_t room_rss(void)
 {
     return bench_rss() - room_left;
 }
 
-/* Sees to it that `sz` bytes that were touched are free now. */
+/* Makes sure that `sz` bytes of touched memory are free now. */
 static void room_for(size_t sz)
 {
     size_t now = room_rss(), used = now > room_base ? now - room_base : 0;
@@ -157,7 +160,8 @@ static void room_for(size_t sz)
         room_free(sz - room_freed);
 }
 
-/* Whether there is room for `n` that take `each` bytes, and their handles; if not, says so. Touches it. */
+/* Touches memory for `n` coroutines of `each` bytes and their handles. Without so much memory it prints that the
+ * measurement is missing, and returns 0. */
 static int scale_fits(size_t n, size_t each, const char *name, const char *params)
 {
     char why[100];
@@ -175,10 +179,10 @@ static int scale_fits(size_t n, size_t each, const char *name, const char *param
 
 typedef struct scale_kind {
     co_entry_t entry;
-    size_t save_sz; /* as much as two of them were seen to need */
+    size_t save_sz; /* the size that two coroutines needed */
 } scale_kind_t;
 
-/* In a process of its own: a measurement begins with nothing made. */
+/* Runs in a child process, so that the measurement begins without any coroutine. */
 static scale_kind_t scale_fit(size_t live)
 {
     scale_kind_t kind = {scale_entry(live), 0};
@@ -208,7 +212,7 @@ static scale_kind_t scale_fit(size_t live)
     return kind;
 }
 
-/* Handles, resident. */
+/* An array of handles, already resident. */
 static co_t **scale_handles(size_t n)
 {
     room_for(n * sizeof(co_t *));
@@ -218,12 +222,12 @@ static co_t **scale_handles(size_t n)
 }
 
 typedef struct scale_times {
-    double create, first, round_robin, random, prefetch, destroy; /* nanoseconds each; `prefetch` < 0: there is none */
+    double create, first, round_robin, random, prefetch, destroy; /* nanoseconds each; `prefetch` < 0: not measured */
     double bytes;
     size_t copied;
 } scale_times_t;
 
-/* Nanoseconds by the coroutine for `rounds` calls of loop(co, n). */
+/* Nanoseconds for each coroutine and round of `rounds` calls of loop(co, n). */
 static double scale_time(void (*loop)(co_t **, size_t), co_t **co, size_t n, size_t rounds)
 {
     double start = bench_thread_now();
@@ -240,7 +244,7 @@ static void scale_must_be_right(co_t **co, size_t n)
     copying_must_be_right(n);
 }
 
-/* The same for what may take memory, `each` bytes: in portions, that it may be there. */
+/* Nanoseconds to make a coroutine. Works in portions, because room_for() must free `each` bytes for every coroutine. */
 static double scale_make(co_t **co, size_t n, scale_kind_t kind, size_t each)
 {
     double ns = 0;
@@ -265,8 +269,9 @@ static double scale_first(co_t **co, size_t n, size_t each)
     return ns / (double)n;
 }
 
-/* `each`: what one takes, at most. `twice`: prefetch in two steps. `observe`, or NULL, is called while all are suspended. */
-static scale_times_t scale_count(size_t n, scale_kind_t kind, size_t each, int twice, void (*observe)(size_t n))
+/* A coroutine takes at most `each` bytes. `twice` prefetches in two steps. `inspect`, or NULL, is called while all
+ * coroutines are suspended. */
+static scale_times_t scale_count(size_t n, scale_kind_t kind, size_t each, int twice, void (*inspect)(size_t n))
 {
     uint64_t seed = 1;
     size_t rounds = n < MOST / 2 ? MOST / n : 1;
@@ -278,9 +283,9 @@ static scale_times_t scale_count(size_t n, scale_kind_t kind, size_t each, int t
     t.first = scale_first(co, n, each);
     t.bytes = ((double)room_rss() - (double)baseline) / (double)n;
     room_free(room_left);
-    if (observe)
-        observe(n);
-    resume_all(co, n); /* untimed: the first restore */
+    if (inspect)
+        inspect(n);
+    resume_all(co, n); /* the first restore is not measured */
     t.round_robin = scale_time(resume_all, co, n, rounds > 1 ? rounds : 2);
     memcpy((void *)order, (void *)co, n * sizeof *co);
     bench_shuffle((void **)order, n, &seed);
@@ -328,7 +333,7 @@ static __attribute__((unused)) void scale_run_count(size_t n, size_t live)
 {
     char params[100];
     snprintf(params, sizeof params, "{\"n\": %zu, \"live\": %zu}", n, live);
-    scale_kind_t kind = scale_fit(live); /* first: what is held would be forked, too */
+    scale_kind_t kind = scale_fit(live); /* before memory is held, because a fork would copy it */
     if (!scale_fits(n, SCALE_EACH(live), SCALE_PREFIX, params))
         return;
     scale_times_t t = scale_count(n, kind, SCALE_EACH(live), live >= LARGE, NULL);

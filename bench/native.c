@@ -1,4 +1,4 @@
-/* The native API of Acorn: what it adds to resume and yield, beside a plain round trip of the same kind of coroutine. */
+/* Acorn's native API: each function beside a plain round trip (resume and yield) of the same kind of coroutine. */
 #include "native.h"
 
 #include <aco.h>
@@ -72,7 +72,8 @@ static void *send_make(unsigned placement, size_t number)
     static const body_t all[] = NATIVE_ALL(summing);
     aco_t *co = made_by_new(all[placement], NULL);
     aco_send(co, NULL);
-    native_must(number == 1 && aco_send(co, (void *)3) == (void *)3 && aco_send(co, (void *)4) == (void *)7, "other values came back");
+    native_must(number == 1 && aco_send(co, (void *)3) == (void *)3 && aco_send(co, (void *)4) == (void *)7,
+                "other values came back");
     return co;
 }
 
@@ -87,7 +88,7 @@ NATIVE_RUN(send_run)
 
 /* ---- Resume from inside a coroutine ---- */
 
-static size_t wanted; /* rounds that the measured coroutine is to make */
+static size_t wanted; /* rounds that the measured coroutine makes */
 
 BENCH_INLINE void *resuming(void *arg)
 {
@@ -106,7 +107,7 @@ static void *nested_make(unsigned placement, size_t number)
     return made_by_new(all[placement], inner);
 }
 
-/* Both of this and of a ring: the first coroutine counts, and yields when it is done. */
+/* Used here and for a ring: the first coroutine counts the rounds and yields when they are done. */
 BENCH_INLINE void counting_run(void *made, size_t rounds)
 {
     aco_t *co = (aco_t *)made;
@@ -151,7 +152,7 @@ static void *transfer_make(unsigned placement, size_t number)
         co = made_by_new((i + 1 < number ? other : first)[placement], link);
     }
     last->next = co;
-    counting_run(co, 1); /* they read where to go */
+    counting_run(co, 1); /* each coroutine reads its successor */
     return co;
 }
 
@@ -184,7 +185,7 @@ BENCH_INLINE void call_run(void *made, size_t rounds)
 }
 NATIVE_RUN(call_run)
 
-/* Of one coroutine, again and again. */
+/* The same coroutine is restarted in every round. */
 BENCH_INLINE void restart_run(void *made, size_t rounds)
 {
     body_t body = *(const body_t *)made;

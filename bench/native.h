@@ -1,21 +1,23 @@
-/* The native API's measurements: each program lists what it can measure, and bench/run.py sets one beside the other. A program
- * includes this file and gives native_main() its list.
+/* The main program of the native API's measurements. A program includes this file and gives native_main() the list of
+ * its measurements; the commands of bench/ run them and compare them (harness/cases.py).
  *
  *   PROGRAM NAME NUMBER - SAMPLES MILLISECONDS SEED
- * prints, one line for each sample, the nanoseconds of processor time of one of what NAME does: a round trip, a transfer, a
- * node. Each sample has new coroutines, another stack colour and another code placement. With 0 samples it does one round and prints
- * nothing: for counting instructions. */
+ *
+ * For each sample it prints a line: the nanoseconds of processor time of one operation, such as a round trip, a
+ * transfer or a node. Each sample has new coroutines, another stack colour and another code placement. With 0 samples
+ * the program does one round and prints nothing; this form is for counting instructions. */
 #ifndef NATIVE_H
 #define NATIVE_H
 #include "bench.h"
 
-/* A measured function: begins `pad` bytes behind a cache line's start. Speed depends on that by up to a third, so samples go
- * through all four placements. */
+/* A measured function begins `pad` bytes behind the start of a cache line. Placement changes speed by up to a third, so
+ * the samples go through all four placements. */
 #define NATIVE_HOT(pad) static __attribute__((noinline, aligned(64), patchable_function_entry(pad, pad)))
 #define NATIVE_ALL(name) {name##_0, name##_16, name##_32, name##_48}
 enum { NATIVE_PLACEMENTS = 4 };
 
-/* Both sides of a switch, placed alike: four functions, which NATIVE_ALL lists, of the always-inline one with this name. */
+/* The two sides of a switch get the same placement. Each macro makes four functions of an always-inline one with this
+ * name; NATIVE_ALL lists them. */
 #define NATIVE_BODY_AT(name, pad)                                                                                      \
     NATIVE_HOT(pad) void *name##_##pad(void *arg)                                                                      \
     {                                                                                                                  \
@@ -33,11 +35,11 @@ enum { NATIVE_PLACEMENTS = 4 };
 
 typedef struct native_case {
     const char *name;
-    void *(*make)(unsigned placement, size_t number);                /* what a sample runs on */
-    void (*run[NATIVE_PLACEMENTS])(void *made, size_t rounds);       /* does it rounds * number times */
+    void *(*make)(unsigned placement, size_t number);          /* makes the coroutines of a sample */
+    void (*run[NATIVE_PLACEMENTS])(void *made, size_t rounds); /* does the operation rounds * number times */
 } native_case_t;
 
-/* What was measured must have happened. */
+/* Ends the program unless the measured work was done. */
 BENCH_FUNCTION void native_must(int held, const char *what)
 {
     if (held)
@@ -54,7 +56,7 @@ BENCH_FUNCTION double native_time(const native_case_t *c, unsigned placement, vo
     return bench_thread_now() - start;
 }
 
-/* Rounds that take `ns` nanoseconds. */
+/* The number of rounds that take about `ns` nanoseconds. */
 BENCH_FUNCTION size_t native_rounds(const native_case_t *c, unsigned placement, void *made, double ns)
 {
     for (size_t n = 1;; n *= 2) {
@@ -80,7 +82,7 @@ BENCH_FUNCTION int native_measure(const native_case_t *c, size_t number, unsigne
     return 0;
 }
 
-/* The program; `cases` ends with a NULL name. */
+/* main(); `cases` ends with a NULL name. */
 BENCH_FUNCTION int native_main(int argc, char **argv, const native_case_t *cases)
 {
     size_t number = argc == 7 ? strtoul(argv[2], NULL, 10) : 0;

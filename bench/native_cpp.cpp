@@ -1,9 +1,9 @@
-/* <aco.hpp>, beside the C calls that it is made of, compiled by the same compiler. */
+/* <aco.hpp>, beside the C calls below it, compiled by the same compiler. */
 #include "native.h"
 
 #include <aco.hpp>
 
-/* ---- The yardstick, and what exceptions of one's own cost it ---- */
+/* ---- The yardstick, and the cost of ACO_OWN_EXCEPTIONS ---- */
 
 BENCH_INLINE void *yielding(void *arg)
 {
@@ -41,7 +41,7 @@ BENCH_INLINE void resume_run(void *made, size_t rounds)
 }
 NATIVE_RUN(resume_run)
 
-/* ---- aco::coroutine: its function calls one of these ---- */
+/* ---- aco::coroutine: its function calls a placed one ---- */
 
 #define CPP_BODY_AT(name, self_t, pad)                                                                                 \
     NATIVE_HOT(pad) void name##_##pad(self_t &self)                                                                    \
@@ -49,7 +49,8 @@ NATIVE_RUN(resume_run)
         name(self);                                                                                                    \
     }
 #define CPP_BODY(name, self_t)                                                                                         \
-    CPP_BODY_AT(name, self_t, 0) CPP_BODY_AT(name, self_t, 16) CPP_BODY_AT(name, self_t, 32) CPP_BODY_AT(name, self_t, 48)
+    CPP_BODY_AT(name, self_t, 0) CPP_BODY_AT(name, self_t, 16)                                                         \
+    CPP_BODY_AT(name, self_t, 32) CPP_BODY_AT(name, self_t, 48)
 
 using plain_t = aco::coroutine<>;
 using value_t = aco::coroutine<uintptr_t, uintptr_t>;
@@ -96,7 +97,8 @@ static void *value_make(unsigned placement, size_t)
 {
     static void (*const all[])(value_t::self &) = NATIVE_ALL(value_body);
     value_t *co = started<value_t>(all[placement]);
-    native_must(co->resume(9) && co->resume(3) && co->value() == 3 && co->resume(4) && co->value() == 7, "other values came back");
+    native_must(co->resume(9) && co->resume(3) && co->value() == 3 && co->resume(4) && co->value() == 7,
+                "other values came back");
     return co;
 }
 
@@ -125,7 +127,7 @@ typedef struct tree {
     unsigned placement;
 } tree_t;
 
-/* Of the values from `first` up to and without `end`; the nodes stand in memory in the order of a walk from the root. */
+/* A tree of the values from `first` up to `end` - 1. The nodes are in memory in the order of a walk from the root. */
 static node_t *tree_of(int first, int end, node_t **next)
 {
     if (first == end)

@@ -1,31 +1,56 @@
-# The programs of bench/run_paper.py beside those of bench/run.py.
+# The programs of bench/run_paper.py that bench/run.py does not run.
+
+# Compiles the library's sources into a target, with the library's own options.
+function(compile_acorn target)
+  list(TRANSFORM acorn_sources PREPEND ${PROJECT_SOURCE_DIR}/ OUTPUT_VARIABLE sources)
+  target_sources(${target} PRIVATE ${sources})
+  target_include_directories(${target} PRIVATE $<TARGET_PROPERTY:acorn_objects,INCLUDE_DIRECTORIES>)
+  target_compile_definitions(${target} PRIVATE $<TARGET_PROPERTY:acorn_objects,COMPILE_DEFINITIONS>)
+  target_compile_options(${target} PRIVATE $<TARGET_PROPERTY:acorn_objects,COMPILE_OPTIONS>)
+endfunction()
+
+# ---- write_fully() ----
 bench_program(native-write_fully SOURCES write_fully.c LIBRARIES acorn_static)
 bench_program(native-write_fully_classic SOURCES write_fully.c DEFINITIONS TASKS_CLASSIC)
 bench_program(native-write_fully_classic_ret SOURCES write_fully.c DEFINITIONS TASKS_CLASSIC CLASSIC_RET)
 bench_program(native-write_fully_cpp20 SOURCES peers/write_fully_cpp20.cpp)
 if(Boost_FOUND AND boost_context_library)
-  bench_program(native-write_fully_boost SOURCES peers/boost_write_fully.cpp LIBRARIES Boost::boost ${boost_context_library})
+  bench_program(native-write_fully_boost SOURCES peers/boost_write_fully.cpp
+                LIBRARIES Boost::boost ${boost_context_library})
 endif()
+
+# ---- yield() ----
 bench_program(native-paper_yield SOURCES paper_yield.c LIBRARIES acorn_static)
-# The program's own stack.c comes before the library's.
-bench_program(native-scheduler-uncoloured SOURCES scheduler.c ${PROJECT_SOURCE_DIR}/src/stack.c LIBRARIES acorn_static
-              DEFINITIONS ACO_CONFIG_NO_COLOUR)
 bench_program(native-scheduler-small SOURCES scheduler.c LIBRARIES acorn_static DEFINITIONS RING_STACK=4096)
+
+# The library as ACORN_STACK_COLOURS=OFF builds it.
+add_library(acorn_uncoloured STATIC)
+compile_acorn(acorn_uncoloured)
+set_target_properties(acorn_uncoloured PROPERTIES POSITION_INDEPENDENT_CODE ON C_STANDARD 11 C_VISIBILITY_PRESET hidden)
+target_compile_definitions(acorn_uncoloured PRIVATE ACO_CONFIG_NO_COLOUR PUBLIC ${acorn_definitions})
+target_include_directories(acorn_uncoloured PUBLIC ${PROJECT_SOURCE_DIR}/include)
+target_link_libraries(acorn_uncoloured PUBLIC Threads::Threads)
+bench_program(native-scheduler-uncoloured SOURCES scheduler.c LIBRARIES acorn_uncoloured)
+
+# ---- the HTTP and the RPC client ----
 include(${PROJECT_SOURCE_DIR}/cmake/llhttp.cmake)
-set(ACORN_COROSENSEI "" CACHE FILEPATH "What cargo makes of peers/corosensei: libcorosensei_tasks.a")
+set(ACORN_COROSENSEI "" CACHE FILEPATH "libcorosensei_tasks.a, which cargo builds from peers/corosensei")
 set(ACORN_APN ${PROJECT_SOURCE_DIR}/build/apn/apn.so CACHE FILEPATH "The compiler helper (make apn)")
 if(TARGET llhttp)
   bench_program(native-clients SOURCES clients/clients.c LIBRARIES acorn_static llhttp)
   bench_program(native-clients_classic SOURCES clients/clients.c LIBRARIES llhttp DEFINITIONS TASKS_CLASSIC)
-  bench_program(native-clients_classic_ret SOURCES clients/clients.c LIBRARIES llhttp DEFINITIONS TASKS_CLASSIC CLASSIC_RET)
+  bench_program(native-clients_classic_ret SOURCES clients/clients.c LIBRARIES llhttp
+                DEFINITIONS TASKS_CLASSIC CLASSIC_RET)
   if(Boost_FOUND AND boost_context_library)
-    bench_program(native-clients_boost SOURCES peers/boost_clients.cpp LIBRARIES llhttp Boost::boost ${boost_context_library})
+    bench_program(native-clients_boost SOURCES peers/boost_clients.cpp
+                  LIBRARIES llhttp Boost::boost ${boost_context_library})
   endif()
-  if(ACORN_COROSENSEI AND EXISTS ${ACORN_COROSENSEI})
+  if(ACORN_COROSENSEI AND EXISTS "${ACORN_COROSENSEI}")
     bench_program(native-clients_corosensei SOURCES clients/clients.c LIBRARIES llhttp ${ACORN_COROSENSEI} gcc_s
                   DEFINITIONS TASKS_COROSENSEI)
   endif()
-  if(EXISTS ${ACORN_APN} AND CMAKE_C_COMPILER_ID STREQUAL "Clang" AND CMAKE_C_COMPILER_VERSION VERSION_GREATER_EQUAL 19)
+  if(EXISTS "${ACORN_APN}" AND CMAKE_C_COMPILER_ID STREQUAL "Clang"
+     AND CMAKE_C_COMPILER_VERSION VERSION_GREATER_EQUAL 19)
     bench_program(native-clients-apn SOURCES clients/clients.c LIBRARIES acorn_static llhttp)
     target_compile_options(native-clients-apn PRIVATE -fpass-plugin=${ACORN_APN})
     set(CMAKE_REQUIRED_LINK_OPTIONS -fuse-ld=lld)
@@ -36,15 +61,13 @@ endif()
 
 # The clients, the parser and the library as one program at link time, without the helper and with it.
 if(ACORN_HAS_LLD)
-  set(acorn_lto_sources ${acorn_sources})
-  list(TRANSFORM acorn_lto_sources PREPEND ${PROJECT_SOURCE_DIR}/)
   set_source_files_properties(${llhttp_sources} PROPERTIES COMPILE_OPTIONS -w)
   foreach(form lto apn-lto)
     set(program native-clients-${form})
-    bench_program(${program} SOURCES clients/clients.c ${acorn_lto_sources} ${llhttp_sources} LIBRARIES Threads::Threads)
-    target_include_directories(${program} PRIVATE ${PROJECT_SOURCE_DIR}/include)
+    bench_program(${program} SOURCES clients/clients.c ${llhttp_sources} LIBRARIES Threads::Threads)
+    compile_acorn(${program})
     target_include_directories(${program} SYSTEM PRIVATE ${llhttp_include})
-    target_compile_options(${program} PRIVATE -fexceptions -flto)
+    target_compile_options(${program} PRIVATE -flto)
     target_link_options(${program} PRIVATE -flto -fuse-ld=lld)
   endforeach()
   target_compile_options(native-clients-apn-lto PRIVATE -fpass-plugin=${ACORN_APN})

@@ -1,16 +1,17 @@
-/* The paper's breakdown of yield() on the plain ring, one step after the other; each keeps what the last one had:
+/* The paper's breakdown of yield() on the plain ring. Each step adds to the step before:
  *
- *   classic        yield() is a function that calls the full-save switch; all stacks' tops are equal modulo 4096
- *   inline         the switch is inline in yield(), which saves what its caller is owed
- *   tail           the way back is not into yield(): it restores the registers and jumps to yield()'s return address
- *   preserve_none  the caller is owed nothing (but rbp, which clang keeps out of that convention)
- *   coloured       the stacks' tops differ
+ *   classic        yield() is a function that calls the full-save switch; all stack tops are equal modulo 4096
+ *   inline         the switch is inline in yield(), which saves the callee-saved registers of its caller
+ *   tail           the switch does not return into yield(): it restores the registers and jumps to yield()'s return
+ *                  address
+ *   preserve_none  yield() saves no register for its caller, except rbp, which clang's convention leaves callee-saved
+ *   coloured       the stack tops differ
  *   small          stacks of 4112 bytes, one behind the other
  */
 #include "plain_ring.h"
 #include "peers/classic_switch.h"
 
-#include <aco/switching.h>
+#include <aco/calling_convention.h>
 
 enum { STACK = 64 << 10,
        SMALL_STACK = 4112,
@@ -23,7 +24,8 @@ static __attribute__((noinline)) void yield_classic(void)
     classic_switch(&from->sp, to->sp);
 }
 
-/* gcc would see that nothing in it touches the program's static variables, and keep them in registers over it. */
+/* gcc would see that the function touches no static variable of the program, and keep them in registers across the
+ * call. */
 #ifdef __clang__
 #define YIELD_FUNCTION static __attribute__((noinline))
 #else
@@ -44,13 +46,14 @@ YIELD_FUNCTION void yield_inline(void)
                      "1:"
                      : "+D"(from), "+S"(to)
                      :
-                     : "rax", "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc");
+                     : "rax", "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory",
+                       "cc");
 }
 
 void yield_tail(void);
 ACO_SWITCHING void yield_none(void);
 
-/* rdi = the running task, rsi = the next one, which runs from here on. */
+/* Leaves the running task in rdi, the next task in rsi, and makes the next task the running one. */
 #define NEXT_TASK \
     "\tmovq %fs:ring_running@tpoff,%rdi\n" \
     "\tmovq 8(%rdi),%rsi\n" \
@@ -59,7 +62,8 @@ __asm__(".text\n"
         "\t.p2align 6\n"
         "\t.type yield_tail,@function\n"
         "yield_tail:\n" NEXT_TASK
-        "\tpushq %rbp\n\tpushq %rbx\n\tpushq %r12\n\tpushq %r13\n\tpushq %r14\n\tpushq %r15\n" /* as classic_start() has it */
+        /* the frame that classic_start() makes */
+        "\tpushq %rbp\n\tpushq %rbx\n\tpushq %r12\n\tpushq %r13\n\tpushq %r14\n\tpushq %r15\n"
         "\tmovq %rsp,(%rdi)\n"
         "\tmovq (%rsi),%rsp\n"
         "\tpopq %r15\n\tpopq %r14\n\tpopq %r13\n\tpopq %r12\n\tpopq %rbx\n\tpopq %rbp\n"

@@ -1,5 +1,5 @@
-/* A ring of tasks that keeps no queue and no states and checks nothing: a yield goes to the next block. Blocks are cache lines
- * side by side, as Acorn's control blocks are. The switch is the including program's. */
+/* A ring of tasks without queue, states or checks: a yield goes to the next block. The blocks are adjacent cache lines,
+ * as Acorn's control blocks are. The including program brings the switch. */
 #ifndef BENCH_PLAIN_RING_H
 #define BENCH_PLAIN_RING_H
 #include "ring.h"
@@ -8,7 +8,7 @@
 typedef struct task {
     void *sp;
     struct task *next;
-    void *pc, *bp; /* of switches that do not keep them on the stack */
+    void *pc, *bp; /* for switches that do not keep them on the stack */
     char rest[32];
 } task_t;
 _Static_assert(sizeof(task_t) == 64, "a task is a cache line");
@@ -25,9 +25,10 @@ static void ring_entry(void)
     abort();
 }
 
-/* The flow of control that measures is one of the ring. start() makes the i-th task ready to run ring_entry(). Rings of earlier
- * samples stay as they are. */
-BENCH_FUNCTION void *plain_ring_of(body_t body, size_t number, void (*start)(task_t *task, size_t i), void (*yield)(void))
+/* The caller, which measures, is the first task of the ring. start() prepares the i-th task to run ring_entry(). Rings
+ * of earlier samples stay as they are. */
+BENCH_FUNCTION void *plain_ring_of(body_t body, size_t number, void (*start)(task_t *task, size_t i),
+                                   void (*yield)(void))
 {
     task_t *tasks = (task_t *)aligned_alloc(64, number * sizeof *tasks);
     native_must(tasks != NULL, "no memory");

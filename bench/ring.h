@@ -1,17 +1,17 @@
-/* Tasks in a ring that yield to each other, those that measure among them: the same loops for Acorn's scheduler and for a
- * classic switch. RING(name, yield) makes name_body_PAD(), what the other tasks run, and name_PAD(), what measures, a `run` of
- * bench/native.h, for each placement; RING_LIVE(name, yield) the same with values that live across the yield.
+/* Tasks in a ring that yield to each other; one of them measures. The loops are the same for Acorn's scheduler and for
+ * a classic switch. For each placement RING(name, yield) makes name_PAD(), which measures (a `run` of native.h), and
+ * name_body_PAD(), which the other tasks run. RING_LIVE(name, yield) does so with values that live across the yield.
  *
- * With nothing live but the loop's counter an inline switch need not touch a task's stack: the counter stands in the frame
- * pointer's register, which goes into the control block. Four live values go onto the stack there, as in most programs; a
- * classic switch saves the same registers in both. */
+ * If only the loop's counter is live, an inline switch need not touch a task's stack: the counter is in the frame
+ * pointer's register, which the switch saves in the control block. Four live values go onto the stack there, as in most
+ * programs. A classic switch saves the same registers in both cases. */
 #ifndef BENCH_RING_H
 #define BENCH_RING_H
 #include "native.h"
 
-static size_t ring_others; /* tasks beside the one that measures */
-static size_t ring_wanted; /* yields that every task is to make */
-static size_t ring_passes; /* how often one of the others began to make them */
+static size_t ring_others; /* number of tasks beside the one that measures */
+static size_t ring_wanted; /* yields that every task makes in a run */
+static size_t ring_passes; /* runs that the other tasks have begun, in all */
 static int ring_stop;
 
 #define RING_NO_VALUES(values)
@@ -19,8 +19,8 @@ static int ring_stop;
 #define RING_VALUES(values) uintptr_t values[4] = {1, 2, 3, 4};
 #define RING_WORK(values) __asm__ volatile("" : "+r"(values[0]), "+r"(values[1]), "+r"(values[2]), "+r"(values[3]));
 
-/* Each round comes to every task once: all the others begin a run of `rounds` yields in its first round, and have made them all
- * when they begin the next. */
+/* Each round passes through every task once. So all other tasks begin a run of `rounds` yields in the first round, and
+ * have made all of them when they begin the next run. */
 #define RING_AT(name, yield, declare, work, pad)                                                                       \
     NATIVE_HOT(pad) void *name##_body_##pad(void *arg)                                                                 \
     {                                                                                                                  \

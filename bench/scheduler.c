@@ -1,4 +1,4 @@
-/* Acorn's scheduler. What measures is a task among the others: main() only runs it. */
+/* Acorn's scheduler. The code that measures is a task among the others; main() only runs the scheduler. */
 #include "ring.h"
 
 #include <aco.h>
@@ -29,7 +29,7 @@ RING_LIVE(ring_call_live, aco_task_yield_call)
 
 static aco_t **others;
 
-/* Those of the last sample are told to end. */
+/* Ends the tasks of the last sample. */
 static void ring_join(void)
 {
     ring_stop = 1;
@@ -76,7 +76,7 @@ static void *ring_call_live_make(unsigned placement, size_t number)
     return ring_of(all[placement], number);
 }
 
-/* As a preserve_none function, where the compiler has that. */
+/* aco_task_yield_call() as a preserve_none function, if the compiler has that calling convention. */
 #define TEXT_OF_(x) #x
 #define TEXT_OF(x) TEXT_OF_(x)
 
@@ -92,7 +92,7 @@ static void *ring_preserve_none_live_make(unsigned placement, size_t number)
     return ring_call_live_make(placement, number);
 }
 
-/* ---- What turns a yield's time into cycles: the loop around it, and the processor's clock ---- */
+/* ---- For times in cycles: the empty loop, and the time of one cycle ---- */
 
 static void *nothing_make(unsigned placement, size_t number)
 {
@@ -100,21 +100,22 @@ static void *nothing_make(unsigned placement, size_t number)
     return NULL;
 }
 
-/* The loop of a yield, which loses all registers. */
+/* A loop whose body, like a yield, clobbers all registers. */
 BENCH_INLINE void empty_loop_run(void *made, size_t rounds)
 {
     (void)made;
     for (; rounds; rounds--)
-        __asm__ volatile("" : : : "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
-                         "memory");
+        __asm__ volatile("" : : : "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13",
+                         "r14", "r15", "memory");
 }
 NATIVE_RUN(empty_loop_run)
 
-/* Additions that wait for each other, one cycle each. Of registers: constants are added up ahead by some processors. */
+/* Additions that wait for each other take one cycle each. They add a register, because some processors combine
+ * additions of constants. */
 BENCH_INLINE void cycle_run(void *made, size_t rounds)
 {
     uintptr_t x = 0, one = 1;
-    native_must(!made, "what is counted is nothing");
+    native_must(!made, "a cycle needs no coroutine");
     for (; rounds; rounds--)
         __asm__ volatile(".rept 100\n\tadd %1,%0\n\t.endr" : "+r"(x) : "r"(one) : "cc");
 }
@@ -138,7 +139,7 @@ BENCH_INLINE void *replying(void *arg)
 }
 NATIVE_BODY(replying)
 
-/* The one of the last sample stays, and waits. */
+/* The replying task of the last sample stays and waits. */
 static void *ping_pong_make(unsigned placement, size_t number)
 {
     static const aco_function_t all[] = NATIVE_ALL(replying);
@@ -163,7 +164,7 @@ BENCH_INLINE void ping_pong_run(void *made, size_t rounds)
 }
 NATIVE_RUN(ping_pong_run)
 
-/* ---- Tasks that do nothing: `number` at once, and all are joined ---- */
+/* ---- Tasks that do nothing: spawns `number` at once and joins all of them ---- */
 
 typedef struct spawning {
     aco_function_t body;

@@ -1,5 +1,5 @@
-/* What write_fully()'s programs share: a mocked connection that takes SENT_AT_ONCE bytes of each send_some(), and the check. Ten
- * tasks send `number / 10` times each, all to the end, in each round. Nothing looks at the bytes: the network's part is not
+/* For the programs of write_fully(): a mocked connection that takes SENT_AT_ONCE bytes of each send_some(), and the
+ * check. In each round ten tasks send `number / 10` times each. Nothing reads the bytes: the network's work is not
  * measured. */
 #ifndef BENCH_SENDING_H
 #define BENCH_SENDING_H
@@ -9,7 +9,8 @@ enum { SENDERS = 10,
        SENT_AT_ONCE = 800 };
 
 typedef struct connection {
-    const char *data, *expected; /* what is to be sent; where the next bytes must begin */
+    const char *data;     /* the bytes to send */
+    const char *expected; /* where the next bytes must begin */
     size_t size, sends;
 } connection_t;
 
@@ -21,7 +22,7 @@ BENCH_FUNCTION void *sending_make(unsigned placement, size_t number)
 {
     static sending_t s;
     static const char data[1] = {0};
-    native_must(number % SENDERS == 0, "every task sends as often");
+    native_must(number % SENDERS == 0, "every task must send equally often");
     for (int i = 0; i < SENDERS; i++) {
         s.connections[i].data = (const char *)bench_hide((uintptr_t)data);
         s.connections[i].size = number / SENDERS * SENT_AT_ONCE;
@@ -44,7 +45,7 @@ BENCH_FUNCTION void sending_check(const sending_t *s)
         native_must(s->connections[i].sends * SENT_AT_ONCE == s->connections[i].size, "not all was sent");
 }
 
-/* As send() on a socket that is ready: how many bytes it took. */
+/* Like send() on a ready socket: returns how many bytes it took. */
 static __attribute__((noinline, unused)) size_t send_some(connection_t *c, const char *data, size_t size)
 {
     const size_t most = SENT_AT_ONCE, sent = size < most ? size : most;

@@ -1,5 +1,5 @@
-/* Stacks for the contenders that bring none, placed and coloured as Acorn's private ones are: the numbers are those
- * of src/stack.c. */
+/* Stacks for contenders without an allocator of their own. Placement and colours are those of Acorn's private stacks;
+ * the numbers are those of aco__stack_lay_out() in src/stack/. */
 #ifndef BENCH_STACK_H
 #define BENCH_STACK_H
 #include "bench.h"

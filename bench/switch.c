@@ -1,5 +1,5 @@
-/* The switch matrix: Acorn. -DACO_CONFIG_SHARE_FPU_MXCSR_ENV and -DACO_CONFIG_NO_INLINE as for any client; together they
- * measure the exported functions on coroutines that share one floating-point environment. */
+/* The switch matrix: Acorn. ACO_CONFIG_SHARE_FPU_MXCSR_ENV and ACO_CONFIG_NO_INLINE work as in any program; both
+ * together measure the exported functions with coroutines that share one floating-point environment. */
 #include "bench.h"
 
 #include <aco.h>
@@ -45,7 +45,7 @@ static void sw_prepare(unsigned seed)
 {
     aco_thread_init(NULL);
     main_co = aco_create(NULL, NULL, 0, NULL, NULL);
-    for (unsigned i = 0; i < seed % 60; i++) /* go on with another stack colour */
+    for (unsigned i = 0; i < seed % 60; i++) /* moves to another stack colour */
         aco_share_stack_destroy(aco_share_stack_new2(4096, 0));
 }
 

@@ -1,12 +1,13 @@
-/* A few tasks that take turns until all have returned: the same for Acorn's scheduler, for a ring on the classic switch, for one
- * of Boost.Context's fibers and for corosensei's coroutines, so that one source measures all.
+/* A few tasks that take turns until all have returned. The same calls run on Acorn's scheduler, on a ring with the
+ * classic switch, on a ring of Boost.Context's fibers and on corosensei's coroutines, so one source measures all of
+ * them.
  *
- *   tasks_run(body, arguments, size, number)  number tasks body(argument), round robin; returns when all have
- *   tasks_yield()                             in a task: it is the next one's turn
+ *   tasks_run(body, arguments, size, number)  runs `number` tasks body(argument) round robin until all have returned
+ *   tasks_yield()                             in a task: lets the next task run
  *   TASK_LAYER                                marks a function on the way to a yield; never inlined
  *
- * TASKS_CLASSIC, TASKS_BOOST or TASKS_COROSENSEI chooses; else it is Acorn. The rings keep no states and check nothing: the
- * least that such a scheduler does. */
+ * TASKS_CLASSIC, TASKS_BOOST or TASKS_COROSENSEI chooses; without them it is Acorn. The rings keep no states and check
+ * nothing, which is the least that such a scheduler does. */
 #ifndef BENCH_TASKS_H
 #define BENCH_TASKS_H
 #include "native.h"
@@ -37,7 +38,7 @@ typedef struct task {
 static task_t tasks[TASKS_MOST], *task_running;
 static void *tasks_caller;
 
-/* Not inline, as nothing is around a classic switch. */
+/* Not inline: a classic switch is a call. */
 static __attribute__((noinline, unused)) void tasks_yield(void)
 {
     task_t *from = task_running, *to = from->next;
@@ -61,8 +62,8 @@ BENCH_FUNCTION void tasks_run(task_body_t body, void *arguments, size_t size, si
     native_must(number <= TASKS_MOST, "too many tasks");
     for (size_t i = 0; i < number; i++) {
         char *stack = tasks[i].stack ? tasks[i].stack : bench_stack_new(TASK_STACK);
-        task_t task = {classic_start(stack, task_entry), &tasks[(i + 1) % number], &tasks[(i + number - 1) % number], body,
-                       task_argument(arguments, size, i), stack};
+        task_t task = {classic_start(stack, task_entry), &tasks[(i + 1) % number], &tasks[(i + number - 1) % number],
+                       body, task_argument(arguments, size, i), stack};
         tasks[i] = task;
     }
     task_running = tasks;
@@ -91,7 +92,7 @@ struct task_t {
 static task_t tasks[TASKS_MOST], *task_running;
 static boost::context::fiber *tasks_caller;
 
-/* Who resumed this one left its context: one switch for each turn. */
+/* One switch for each turn: the resumed task stores the context of the task that resumed it. */
 static __attribute__((noinline, unused)) void tasks_yield(void)
 {
     task_t *self = task_running;
@@ -130,7 +131,7 @@ BENCH_FUNCTION void tasks_run(task_body_t body, void *arguments, size_t size, si
 
 BENCH_FUNCTION int tasks_main(int argc, char **argv, const native_case_t *cases)
 {
-    if (argc == 7) /* the allocator places the stacks: begin elsewhere */
+    if (argc == 7) /* the allocator places the stacks: shift its addresses */
         bench_escape(bench_alloc(strtoul(argv[6], NULL, 10) % 60 * 64 + 1));
     return native_main(argc, argv, cases);
 }
@@ -169,7 +170,7 @@ BENCH_INLINE void tasks_yield(void)
     aco_task_yield();
 }
 
-/* What calls this is a task itself, and not one of the ring while it waits. */
+/* The caller is a task itself; while it waits it is not in the ring. */
 BENCH_FUNCTION void tasks_run(task_body_t body, void *arguments, size_t size, size_t number)
 {
     aco_t *tasks[TASKS_MOST];

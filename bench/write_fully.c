@@ -1,10 +1,10 @@
-/* write_fully() in tasks of bench/tasks.h: each send waits until its connection is ready, which lets the other tasks run. C11
- * and C++17. */
+/* write_fully() in tasks of tasks.h: each send waits until its connection is ready, so the other tasks run. C11 and
+ * C++17. */
 #include "tasks.h"
 
 #include "sending.h"
 
-/* Two ways to the same wait: functions of their own, which the compiler takes for different ones. */
+/* Two paths to the same wait. The assembly comment keeps the compiler from merging their functions. */
 #define WAY(way) \
     TASK_LAYER void wait_for_ready_##way(connection_t *c) \
     { \
@@ -27,7 +27,7 @@
 WAY(one)
 WAY(other)
 
-    static sending_t *mixed; /* of these connections every second one goes the other way */
+static sending_t *mixed; /* every second one of these connections takes the other path */
 
 static void *sender(void *arg)
 {

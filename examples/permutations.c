@@ -3,7 +3,7 @@
  * The recursion is as it would be if it printed them: it yields from its innermost call, and that costs one switch, however many
  * calls deep it is. These generators live on their consumer's stack and need no memory. */
 #include "aco.h"
-#include "aco/generator.h"
+#include "aco/in_stack_generator.h"
 
 #include <stdio.h>
 

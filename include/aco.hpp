@@ -9,22 +9,24 @@
  *   while (numbers.resume() && numbers.value() < 10)
  *       std::cout << numbers.value();
  *
- * A coroutine or generator owns its function, its stack and what is on it: the destructor unwinds it (aco_cancel()), so that
- * the destructors of its live objects run. Both are movable, not copyable; an empty one (moved from) may be destroyed and
- * assigned to, nothing else.
+ * A coroutine or generator owns its function, its stack and what is on it: the destructor unwinds it (aco_cancel()), so
+ * that the destructors of its live objects run. Both are movable, not copyable; an empty one (moved from) may be
+ * destroyed and assigned to, nothing else.
  *
- * Exceptions. One that the function throws and does not catch ends the coroutine and leaves through the resume(), raise() or
- * iterator step that was running. A call that is refused throws aco::error. A catch (...) inside a coroutine must throw again
- * when the coroutine is cancelled, and a noexcept function must not be suspended then: both as with pthread_cancel(). Yielding
- * inside a catch block needs the flag ACO_OWN_EXCEPTIONS (debug builds check it). Compiled with -fno-exceptions, refused calls
- * abort instead, and frames have no destructors to run when a coroutine is cancelled.
+ * Exceptions. One that the function throws and does not catch ends the coroutine and leaves through the resume(),
+ * raise() or iterator step that was running. A call that is refused throws aco::error. A catch (...) inside a coroutine
+ * must throw again when the coroutine is cancelled, and a noexcept function must not be suspended then: both as with
+ * pthread_cancel(). Yielding inside a catch block needs the flag ACO_OWN_EXCEPTIONS (debug builds check it). Compiled
+ * with -fno-exceptions, refused calls abort instead, and frames have no destructors to run when a coroutine is
+ * cancelled.
  *
- * A coroutine that suspends itself by other means than its self or yielder (aco_yield() in a C function, say) makes resume()
- * return false though it is not done, and ends a range. pthread_exit() must not be called in one.
+ * A coroutine that suspends itself by other means than its self or yielder (aco_yield() in a C function, say) makes
+ * resume() return false though it is not done, and ends a range. pthread_exit() must not be called in one.
  *
  * Threads: as <aco.h>. What self.yield() or a generator's element refers to is the coroutine's: it is valid until the
- * coroutine is next resumed or ended, and on a share stack until another coroutine runs there. Values are passed by address:
- * a coroutine on a share stack that passes any must not be resumed by one on the same stack (refused with EINVAL). */
+ * coroutine is next resumed or ended, and on a share stack until another coroutine runs there. Values are passed by
+ * address: a coroutine on a share stack that passes any must not be resumed by one on the same stack (refused with
+ * EINVAL). */
 #ifndef ACO_HPP
 #define ACO_HPP
 
@@ -104,7 +106,8 @@ namespace detail {
     std::abort();
 }
 
-/* What all frames have: a function object with what belongs to its coroutine, at one address for as long as it lives. */
+/* What all frames have: a function object with what belongs to its coroutine, at one address for as long as it lives.
+ * */
 struct frame_base : aco__guarded_t {
     aco_t *co = nullptr;
     unsigned flags = 0;
@@ -140,7 +143,8 @@ struct frame_base : aco__guarded_t {
         co = nullptr;
     }
 
-    /* Ends as by an uncaught exception, which is being handled. A cancellation that libc++ has thrown again must go on. */
+    /* Ends as by an uncaught exception, which is being handled. A cancellation that libc++ has thrown again must go on.
+     * */
 #if ACO__CPP_EXCEPTIONS
     void caught()
     {
@@ -214,7 +218,8 @@ struct result_slot<void> {};
 
 } // namespace detail
 
-/* A coroutine that yields `Yield`s, is sent `Send`s and ends with a `Return`; each may be void, the first two references. */
+/* A coroutine that yields `Yield`s, is sent `Send`s and ends with a `Return`; each may be void, the first two
+ * references. */
 template<class Yield = void, class Send = void, class Return = void>
 class coroutine {
     static_assert(!std::is_reference_v<Return>, "the result is kept: it cannot be a reference");
@@ -263,8 +268,8 @@ public:
 
     coroutine() noexcept = default;
 
-    /* The function is called as f(self) or f(self, first) when the coroutine is first resumed, with what was sent first; the
-     * first form ignores that. Throws aco::error, std::bad_alloc, and what moving `f` throws. */
+    /* The function is called as f(self) or f(self, first) when the coroutine is first resumed, with what was sent
+     * first; the first form ignores that. Throws aco::error, std::bad_alloc, and what moving `f` throws. */
     template<class F, class = std::enable_if_t<!std::is_same_v<std::decay_t<F>, coroutine>>>
     explicit coroutine(F &&f, const options &how = {})
     {
@@ -297,7 +302,8 @@ public:
                 if constexpr (std::is_void_v<Send>) {
                     return f(s);
                 } else if constexpr (std::is_invocable_v<function &, self &, Send>) {
-                    return f(s, static_cast<Send>(std::forward<Send>(*static_cast<detail::pointer_to<Send>>(this->first))));
+                    auto sent = static_cast<detail::pointer_to<Send>>(this->first);
+                    return f(s, static_cast<Send>(std::forward<Send>(*sent)));
                 } else {
                     return f(s);
                 }
@@ -352,15 +358,18 @@ public:
 
     /* What it yielded last. There must be such a value. */
     template<class Y = Yield>
-    std::enable_if_t<!std::is_void_v<Y>, std::add_lvalue_reference_t<Yield>> value() const noexcept { return value_.get(); }
+    std::enable_if_t<!std::is_void_v<Y>, std::add_lvalue_reference_t<Yield>> value() const noexcept
+    {
+        return value_.get();
+    }
 
     /* What it returned. It must have ended by returning. */
     template<class R = Return>
     std::enable_if_t<!std::is_void_v<R>, std::add_lvalue_reference_t<R>> result() noexcept { return *frame_->result; }
 
 #if ACO__CPP_EXCEPTIONS
-    /* Throws an exception inside, where it is suspended; else as resume(). One that was never resumed ends at once, and the
-     * exception comes back. Send's value: the yield does not return. */
+    /* Throws an exception inside, where it is suspended; else as resume(). One that was never resumed ends at once, and
+     * the exception comes back. Send's value: the yield does not return. */
     bool raise(std::exception_ptr e)
     {
         if (aco_state(frame_->co) == ACO_STATE_READY) {
@@ -441,7 +450,8 @@ struct generator_frame {
     generator_frame &operator=(const generator_frame &) = delete;
     virtual ~generator_frame()
     {
-        if (block && (block->aco__state != (ACO__FROM_NEW | ACO__PRIVATE | ACO__DESTROYED) || !aco__cache_put(aco__self(), block)))
+        if (block && (block->aco__state != (ACO__FROM_NEW | ACO__PRIVATE | ACO__DESTROYED) ||
+                      !aco__cache_put(aco__self(), block)))
             aco__generator_free(block);
     }
 
@@ -505,9 +515,9 @@ public:
         }
     }
 
-    /* Makes the elements of a range, or those that are left of a generator. Those of a generator<T> that was not begun go to the
-     * consumer directly, through any number of levels (with ACO_OWN_EXCEPTIONS and under a sanitizer through each); `inner` must
-     * be left alone meanwhile, and has ended afterwards if the consumer stopped in the middle. */
+    /* Makes the elements of a range, or those that are left of a generator. Those of a generator<T> that was not begun
+     * go to the consumer directly, through any number of levels (with ACO_OWN_EXCEPTIONS and under a sanitizer through
+     * each); `inner` must be left alone meanwhile, and has ended afterwards if the consumer stopped in the middle. */
     template<class Range>
     void yield_from(Range &&range)
     {
@@ -528,7 +538,10 @@ public:
 
 private:
     friend class generator<T>;
-    ACO__FORCE_INLINE_MEMBER yielder(detail::generator_frame &f, const aco__context_t &peer) noexcept : frame_(f), peer_(peer) {}
+    ACO__FORCE_INLINE_MEMBER yielder(detail::generator_frame &f, const aco__context_t &peer) noexcept
+        : frame_(f), peer_(peer)
+    {
+    }
 
     /* Runs `inner` with our consumer as its own until it has ended. */
     void feed(generator<T> &inner)
@@ -556,11 +569,12 @@ private:
     aco__context_t peer_;
 };
 
-/* A range of `T`s (or references), made one by one by a function f(yielder<T> &). It has one beginning: begin() starts it,
- * every iterator stands at its present element, and is valid until the generator is moved or destroyed.
+/* A range of `T`s (or references), made one by one by a function f(yielder<T> &). It has one beginning: begin() starts
+ * it, every iterator stands at its present element, and is valid until the generator is moved or destroyed.
  *
- * It is a generator as those of <aco/generator.h>: the running coroutine is its consumer's, and so is the floating-point
- * environment; it has a private stack. Of the options it takes stack size, name, ACO_NO_GUARD and ACO_OWN_EXCEPTIONS. */
+ * It is a generator as those of <aco/generator.h>: the running coroutine is its consumer's, and so is the
+ * floating-point environment; it has a private stack. Of the options it takes stack size, name, ACO_NO_GUARD and
+ * ACO_OWN_EXCEPTIONS. */
 template<class T>
 class generator {
 public:

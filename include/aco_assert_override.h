@@ -1,5 +1,5 @@
-/* Replaces the C library's assert() by one that holds under NDEBUG too, and adds short names for its relatives, as libaco
- * documents them. For application sources only, and the last of their includes.
+/* Replaces the C library's assert() by one that holds under NDEBUG too, and adds short names for its relatives, as
+ * libaco documents them. For application sources only, and the last of their includes.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef ACO_ASSERT_OVERRIDE_H

@@ -5,7 +5,7 @@
 #include "check.h"
 #include "child.h"
 #include "map_aligned.h"
-#include "refuses.h"
+#include "fails.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -222,7 +222,7 @@ static void refused_then_set(void)
             bad.allocate = NULL;
         else if (i == 3)
             bad.release = NULL;
-        REFUSES(aco_set_allocator(i < 4 ? &bad : NULL), -1, EINVAL, "aco_set_allocator", NULL, "NULL");
+        FAILS(aco_set_allocator(i < 4 ? &bad : NULL), -1, EINVAL, "aco_set_allocator", NULL, "NULL");
     }
     CHECK_EQ(aco_set_allocator(&good), 0);
 }
@@ -231,7 +231,7 @@ static void too_late(void)
 {
     aco_t *co = aco_new(needs_memory, NULL, NULL);
     CHECK(co != NULL);
-    REFUSES(aco_set_allocator(&good), -1, EBUSY, "aco_set_allocator", NULL, "already");
+    FAILS(aco_set_allocator(&good), -1, EBUSY, "aco_set_allocator", NULL, "already");
     aco_resume(co);
     CHECK_EQ(aco_cancel(co), 0);
     aco_destroy(co);
@@ -241,7 +241,7 @@ static void too_late(void)
 static void too_late_after_a_stack(void)
 {
     aco_share_stack_destroy(aco_share_stack_new(0));
-    REFUSES(aco_set_allocator(&good), -1, EBUSY, "aco_set_allocator", NULL, "already");
+    FAILS(aco_set_allocator(&good), -1, EBUSY, "aco_set_allocator", NULL, "already");
 }
 
 int main(void)
@@ -264,6 +264,6 @@ int main(void)
         in_a_thread(makes_for_others, NULL);
         CHECK_EQ(kept(), first);
     }
-    REFUSES(aco_set_allocator(&good), -1, EBUSY, "aco_set_allocator", NULL, "already");
+    FAILS(aco_set_allocator(&good), -1, EBUSY, "aco_set_allocator", NULL, "already");
     return check_result("allocator");
 }

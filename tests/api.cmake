@@ -60,7 +60,8 @@ if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
     endif()
   endif()
   foreach(variant ${unwind_variants})
-    acorn_test(unwind.${variant} unwind.c DEFINE ${define_${variant}} FRAME_POINTERS FLAGS -fasynchronous-unwind-tables -fno-omit-frame-pointer TIMEOUT 60)
+    acorn_test(unwind.${variant} unwind.c DEFINE ${define_${variant}} FRAME_POINTERS FLAGS -fasynchronous-unwind-tables
+        -fno-omit-frame-pointer TIMEOUT 60)
     target_link_options(test_unwind_${variant} PRIVATE ${unwind_options})
     target_link_libraries(test_unwind_${variant} PRIVATE Threads::Threads)
   endforeach()
@@ -72,17 +73,21 @@ if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
     find_library(ACORN_LIBUNWIND unwind HINTS ${unpacked}/lib/${CMAKE_LIBRARY_ARCHITECTURE})
     if(ACORN_LIBUNWIND_H AND ACORN_LIBUNWIND)
       set(CMAKE_REQUIRED_INCLUDES ${ACORN_LIBUNWIND_H})
-      check_c_source_compiles("#include <libunwind.h>\nint main(void) { return UNW_INIT_SIGNAL_FRAME == 0; }" ACORN_LIBUNWIND_USABLE) # not LLVM's
+      # not LLVM's
+      check_c_source_compiles("#include <libunwind.h>\nint main(void) { return UNW_INIT_SIGNAL_FRAME == 0; }"
+          ACORN_LIBUNWIND_USABLE)
       unset(CMAKE_REQUIRED_INCLUDES)
     endif()
     foreach(variant IN LISTS ACORN_VARIANTS)
       if(variant STREQUAL "debug") # its checks are walked from in the release form
         continue()
       endif()
-      acorn_test(unwind.steps.${variant} unwind_steps.c DEFINE ${define_${variant}} FLAGS -fasynchronous-unwind-tables TIMEOUT 60)
+      acorn_test(unwind.steps.${variant} unwind_steps.c DEFINE ${define_${variant}} FLAGS -fasynchronous-unwind-tables
+          TIMEOUT 60)
       target_link_options(test_unwind_steps_${variant} PRIVATE -Wl,-z,now)
       if(ACORN_CXX_FULL AND ACORN_LIBUNWIND_USABLE AND NOT CMAKE_C_FLAGS MATCHES "-m32")
-        acorn_test(unwind.libunwind.${variant} unwind_steps.c DEFINE USE_LIBUNWIND ${define_${variant}} FLAGS -fasynchronous-unwind-tables TIMEOUT 60)
+        acorn_test(unwind.libunwind.${variant} unwind_steps.c DEFINE USE_LIBUNWIND ${define_${variant}} FLAGS
+            -fasynchronous-unwind-tables TIMEOUT 60)
         target_link_options(test_unwind_libunwind_${variant} PRIVATE -Wl,-z,now)
         target_include_directories(test_unwind_libunwind_${variant} PRIVATE ${ACORN_LIBUNWIND_H})
         target_link_libraries(test_unwind_libunwind_${variant} PRIVATE ${ACORN_LIBUNWIND})
@@ -94,10 +99,11 @@ if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
   endif()
   target_link_options(test_alloc_failure_default PRIVATE -Wl,--wrap=mmap,--wrap=mprotect,--wrap=madvise,--wrap=malloc)
   # Sanitizers have to map memory where none is to be had; fortified calls have other names.
-  if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND NOT CMAKE_CROSSCOMPILING AND 11 IN_LIST ACORN_STANDARDS AND
-     NOT CMAKE_C_FLAGS MATCHES "-fsanitize=(thread|address)|FORTIFY") # the matrix's wide rows
+  if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND NOT CMAKE_CROSSCOMPILING AND ACORN_TESTS_ONCE AND
+     NOT CMAKE_C_FLAGS MATCHES "-fsanitize=(thread|address)|FORTIFY")
     acorn_test(every_failure.release every_failure.c DEFINE ${define_release} TIMEOUT 120)
-    foreach(function mmap munmap mprotect madvise syscall mincore malloc open read close getrlimit sysconf uname write sigaction sigaltstack
+    foreach(function mmap munmap mprotect madvise syscall mincore malloc open read close getrlimit sysconf uname write
+        sigaction sigaltstack
             pthread_key_create pthread_setspecific pthread_atfork clock_gettime clock_nanosleep)
       target_link_options(test_every_failure_release PRIVATE -Wl,--wrap=${function})
     endforeach()
@@ -110,7 +116,8 @@ if(GTest_FOUND)
   foreach(standard IN LISTS ACORN_STANDARDS)
     if("cxx_std_${standard}" IN_LIST CMAKE_CXX_COMPILE_FEATURES)
       acorn_test(cpp.${standard} api_cpp.cpp TIMEOUT 60)
-      set_target_properties(test_cpp_${standard} PROPERTIES CXX_STANDARD ${standard} CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF)
+      set_target_properties(test_cpp_${standard} PROPERTIES CXX_STANDARD ${standard} CXX_STANDARD_REQUIRED ON
+          CXX_EXTENSIONS OFF)
       target_link_libraries(test_cpp_${standard} PRIVATE GTest::gtest_main)
     endif()
   endforeach()

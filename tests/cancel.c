@@ -5,7 +5,7 @@
 #include "check.h"
 #include "child.h"
 #include "events.h"
-#include "refuses.h"
+#include "fails.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -71,7 +71,7 @@ static void order(void)
 
 static void *pops(void *arg)
 {
-    REFUSES(aco_defer_pop(1), -1, ENOENT, "aco_defer_pop", aco_get_co(), "nothing is deferred");
+    FAILS(aco_defer_pop(1), -1, ENOENT, "aco_defer_pop", aco_get_co(), "nothing is deferred");
     defer_log("a");
     defer_log("b");
     CHECK_EQ(aco_defer_pop(0), 0);
@@ -81,8 +81,8 @@ static void *pops(void *arg)
     LOGGED("c");
     CHECK_EQ(aco_defer_pop(1), 0);
     LOGGED("a");
-    REFUSES(aco_defer_pop(0), -1, ENOENT, "aco_defer_pop", aco_get_co(), "nothing is deferred");
-    REFUSES(aco_defer(NULL, arg), -1, EINVAL, "aco_defer", NULL, "NULL");
+    FAILS(aco_defer_pop(0), -1, ENOENT, "aco_defer_pop", aco_get_co(), "nothing is deferred");
+    FAILS(aco_defer(NULL, arg), -1, EINVAL, "aco_defer", NULL, "NULL");
     defer_log("d");
     return arg;
 }
@@ -94,8 +94,8 @@ static void popping(void)
     aco_resume(co);
     LOGGED("d");
     aco_destroy(co);
-    REFUSES(aco_defer(log_event, NULL), -1, EPERM, "aco_defer", NULL, "no coroutine is running");
-    REFUSES(aco_defer_pop(1), -1, EPERM, "aco_defer_pop", NULL, "no coroutine is running");
+    FAILS(aco_defer(log_event, NULL), -1, EPERM, "aco_defer", NULL, "no coroutine is running");
+    FAILS(aco_defer_pop(1), -1, EPERM, "aco_defer_pop", NULL, "no coroutine is running");
 }
 
 static void defer_another(void *event)
@@ -236,8 +236,8 @@ static void *waits(void *arg)
 
 static void *tries_to_cancel(void *arg)
 {
-    REFUSES(aco_cancel(aco_get_co()), -1, EBUSY, "aco_cancel", aco_get_co(), "running");
-    REFUSES(aco_cancel(subject), -1, EBUSY, "aco_cancel", subject, "resuming");
+    FAILS(aco_cancel(aco_get_co()), -1, EBUSY, "aco_cancel", aco_get_co(), "running");
+    FAILS(aco_cancel(subject), -1, EBUSY, "aco_cancel", subject, "resuming");
     return arg;
 }
 
@@ -280,9 +280,9 @@ static void every_state(void)
     aco_destroy(other);
     aco_destroy(co);
 
-    REFUSES(aco_cancel(NULL), -1, EINVAL, "aco_cancel", NULL, "NULL");
-    REFUSES(aco_cancel(co), -1, ESRCH, "aco_cancel", co, "destroyed");
-    REFUSES(aco_cancel(main_object), -1, EINVAL, "aco_cancel", main_object, "main coroutine");
+    FAILS(aco_cancel(NULL), -1, EINVAL, "aco_cancel", NULL, "NULL");
+    FAILS(aco_cancel(co), -1, ESRCH, "aco_cancel", co, "destroyed");
+    FAILS(aco_cancel(main_object), -1, EINVAL, "aco_cancel", main_object, "main coroutine");
     LOGGED("");
     aco_destroy(main_object);
 }
@@ -381,9 +381,9 @@ static void use_others(void *arg)
     aco_resume(again);
     aco_cancel(again);
     aco_destroy(again);
-    REFUSES(aco_yield_to(others[2]), -1, EPERM, "aco_yield_to", aco_get_co(), "cleanup");
-    REFUSES(aco_cancel(aco_get_co()), -1, EBUSY, "aco_cancel", aco_get_co(), "running");
-    REFUSES(aco_restart(aco_get_co(), waits, NULL), -1, EBUSY, "aco_restart", aco_get_co(), "not done");
+    FAILS(aco_yield_to(others[2]), -1, EPERM, "aco_yield_to", aco_get_co(), "cleanup");
+    FAILS(aco_cancel(aco_get_co()), -1, EBUSY, "aco_cancel", aco_get_co(), "running");
+    FAILS(aco_restart(aco_get_co(), waits, NULL), -1, EBUSY, "aco_restart", aco_get_co(), "not done");
     note('.');
 }
 

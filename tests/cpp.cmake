@@ -1,5 +1,6 @@
-# <aco.hpp>: in every standard from C++17 that the compiler knows; in C++20 also as a debug build. cpp_plain needs no Google
-# Test, which is built for one word size and one standard library: it also checks -fno-exceptions, libc++ and -m32.
+# <aco.hpp>: in every standard from C++17 that the compiler knows; in C++20 also as a debug build. cpp_plain needs no
+# Google Test, which is built for one word size and one standard library: it also checks -fno-exceptions, libc++ and
+# -m32.
 include(CheckCXXSourceCompiles)
 set(CMAKE_REQUIRED_FLAGS "-stdlib=libc++ -Werror") # where it is the only one, clang calls the option unused
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
@@ -16,34 +17,36 @@ add_library(acorn_libcxx INTERFACE)
 target_compile_options(acorn_libcxx INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-stdlib=libc++>)
 target_link_options(acorn_libcxx INTERFACE -stdlib=libc++)
 
-# acorn_cpp_test(SUBJECT.VARIANT STANDARD [DEFINE ...] [LINK ...]): of SUBJECT.cpp.
-function(acorn_cpp_test name standard)
+# acorn_cpp_test(NAME SOURCE STANDARD [DEFINE ...] [LINK ...])
+function(acorn_cpp_test name source standard)
   cmake_parse_arguments(arg "" "" "DEFINE;LINK" ${ARGN})
-  string(REGEX REPLACE "\\..*" "" subject ${name})
   string(REPLACE "." "_" target "test_${name}")
-  acorn_test(${name} ${subject}.cpp DEFINE ${arg_DEFINE} TIMEOUT 120)
+  acorn_test(${name} ${source} DEFINE ${arg_DEFINE} TIMEOUT 120)
   set_target_properties(${target} PROPERTIES CXX_STANDARD ${standard} CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF)
   target_link_libraries(${target} PRIVATE ${arg_LINK})
 endfunction()
 
+set(cpp_full cpp_coroutine cpp_generator cpp_exceptions cpp_cancel cpp_catch_blocks)
 foreach(standard 17 20 23)
   if(NOT "cxx_std_${standard}" IN_LIST CMAKE_CXX_COMPILE_FEATURES OR NOT standard IN_LIST ACORN_STANDARDS)
     continue()
   endif()
   if(ACORN_CXX_FULL AND GTest_FOUND)
-    foreach(subject cpp_native cpp_exceptions)
-      acorn_cpp_test(${subject}.${standard} ${standard} DEFINE ACO_DEBUG=0 LINK GTest::gtest_main)
+    foreach(subject IN LISTS cpp_full)
+      acorn_cpp_test(${subject}.${standard} ${subject}.cpp ${standard} DEFINE ACO_DEBUG=0 LINK GTest::gtest_main)
     endforeach()
   endif()
-  acorn_cpp_test(cpp_plain.${standard} ${standard})
-  acorn_cpp_test(cpp_plain.${standard}.no_exceptions ${standard} LINK acorn_no_exceptions)
+  acorn_cpp_test(cpp_plain.${standard} cpp_plain.cpp ${standard})
+  acorn_cpp_test(cpp_plain.${standard}.no_exceptions cpp_plain.cpp ${standard} LINK acorn_no_exceptions)
   if(ACORN_HAVE_LIBCXX)
-    acorn_cpp_test(cpp_plain.${standard}.libcxx ${standard} LINK acorn_libcxx)
-    acorn_cpp_test(cpp_plain.${standard}.libcxx_no_exceptions ${standard} LINK acorn_no_exceptions acorn_libcxx)
+    acorn_cpp_test(cpp_plain.${standard}.libcxx cpp_plain.cpp ${standard} LINK acorn_libcxx)
+    acorn_cpp_test(cpp_plain.${standard}.libcxx_no_exceptions cpp_plain.cpp ${standard} LINK acorn_no_exceptions
+        acorn_libcxx)
   endif()
 endforeach()
-if(ACORN_CXX_FULL AND "debug" IN_LIST ACORN_VARIANTS AND GTest_FOUND AND "cxx_std_20" IN_LIST CMAKE_CXX_COMPILE_FEATURES)
-  foreach(subject cpp_native cpp_exceptions)
-    acorn_cpp_test(${subject}.debug 20 DEFINE ACO_DEBUG=1 LINK GTest::gtest_main)
+if(ACORN_CXX_FULL AND ACORN_CXX_DEBUG AND "debug" IN_LIST ACORN_VARIANTS AND GTest_FOUND AND "cxx_std_20" IN_LIST
+    CMAKE_CXX_COMPILE_FEATURES)
+  foreach(subject IN LISTS cpp_full)
+    acorn_cpp_test(${subject}.debug ${subject}.cpp 20 DEFINE ACO_DEBUG=1 LINK GTest::gtest_main)
   endforeach()
 endif()

@@ -1,4 +1,4 @@
-/* Promises of ACO_ENTRY (include/aco/switching.h): entry functions that save no registers lose none of their own values, end in
+/* Promises of ACO_ENTRY (include/aco/calling_convention.h): entry functions that save no registers lose none of their own values, end in
  * every way, and take less of a share stack; and of aco_prefetch() and aco_prefetch_stack(): they change nothing. C and C++. */
 #ifndef _GNU_SOURCE /* g++ defines it */
 #define _GNU_SOURCE
@@ -7,7 +7,7 @@
 #include "aco/scheduler.h"
 #include "check.h"
 #include "child.h"
-#include "refuses.h"
+#include "fails.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * the second one, … until none is left, each with every errno of the table below, while a program uses all parts of the library.
  * What is refused for that is refused as documented and works when it is tried again; libaco's calls, and others that say so, may
  * abort with their one line instead; nothing else may happen. (Which message and what is left over: alloc_failure.c,
- * native_failure.c, pool_failure.c and their like.)
+ * coroutine_failure.c, pool_failure.c and their like.)
  *
  * Linked with --wrap for each. Of what the library calls there are left out pthread_mutex_lock(), pthread_mutex_unlock() and
  * pthread_once(), which cannot fail as they are used, and what only computes. */

@@ -106,7 +106,7 @@ static void names_and_stacks(void)
     CHECK(strcmp(aco_name(co), "worker-17") == 0);
     CHECK_EQ(aco_set_name(co, aco_name(co) + 7), 0);
     CHECK(strcmp(aco_name(co), "17") == 0);
-    ABORTS(create_on_private_stack, "aco_create", co, "the given stack to itself");
+    ABORTS(create_on_private_stack, "aco_create", co, "owns the given stack");
     aco_send(co, NULL);
     aco_destroy(co);
 }

@@ -5,11 +5,11 @@
  * (--max-stackframe=16384). */
 #define _GNU_SOURCE
 #include "aco.h"
-#include "aco/generator.h"
+#include "aco/in_stack_generator.h"
 #include "check.h"
 #include "child.h"
 #include "events.h"
-#include "refuses.h"
+#include "fails.h"
 
 #include <errno.h>
 #include <fenv.h>
@@ -76,7 +76,7 @@ FRAME void check_print(double a, double b, const char *format, ...)
 #define CLOSE_NAME "aco_generator_close"
 #define DROP aco_generator_drop
 /* Promise: refused in a generator with a stack of its own. */
-#define TRY_TO_DEFER(co) REFUSES(aco_defer(log_event, (void *)(uintptr_t) "D"), -1, EPERM, "aco_defer", co, "generator")
+#define TRY_TO_DEFER(co) FAILS(aco_defer(log_event, (void *)(uintptr_t) "D"), -1, EPERM, "aco_defer", co, "generator")
 #define DEFERRED ""
 #include "generator/both.h"
 
@@ -134,7 +134,7 @@ static void refused_options(void)
     memset(&g, 0xa5, sizeof g);
 #define REFUSED(reason)                                                                                                \
     do {                                                                                                               \
-        REFUSES(aco_generator_open(&g, own_counts, NULL, &options), -1, EINVAL, "aco_generator_open", NULL, reason);   \
+        FAILS(aco_generator_open(&g, own_counts, NULL, &options), -1, EINVAL, "aco_generator_open", NULL, reason);   \
         CHECK_EQ(aco_generator_next(&g), 0); /* there is none, and it may be closed */                                 \
         aco_generator_close(&g);                                                                                       \
         options = (aco_options_t){0};                                                                                  \
@@ -153,10 +153,10 @@ static void refused_options(void)
     }
     options.stack_size = SIZE_MAX;
     REFUSED("stack_size is out of bounds");
-    REFUSES(aco_generator_open(&g, NULL, NULL, NULL), -1, EINVAL, "aco_generator_open", NULL, "NULL");
+    FAILS(aco_generator_open(&g, NULL, NULL, NULL), -1, EINVAL, "aco_generator_open", NULL, "NULL");
     options.stack_size = SIZE_MAX / 4;
     if (!plain && SIZE_MAX > UINT32_MAX)
-        REFUSES(aco_generator_open(&g, own_counts, NULL, &options), -1, ENOMEM, "aco_generator_open", NULL, "no memory for ");
+        FAILS(aco_generator_open(&g, own_counts, NULL, &options), -1, ENOMEM, "aco_generator_open", NULL, "no memory for ");
     else
         aco_generator_open(&g, NULL, NULL, NULL);
     CHECK_EQ(aco_generator_next(&g), 0);
@@ -543,9 +543,9 @@ FRAME void not_innermost(void)
     CHECK(next_in_stack(&outer) && (intptr_t)outer.value == 1);
     aco_in_stack_open(&inner, in_stack_has_frames, NULL);
     for (int i = 0; i < 3; i++) {
-        REFUSES(aco_in_stack_next(&outer), -1, EBUSY, "aco_in_stack_next", NULL, "still there");
-        REFUSES(aco_in_stack_close(&outer), -1, EBUSY, "aco_in_stack_close", NULL, "still there");
-        REFUSES(aco_in_stack_drop(&outer), -1, EBUSY, "aco_in_stack_drop", NULL, "still there");
+        FAILS(aco_in_stack_next(&outer), -1, EBUSY, "aco_in_stack_next", NULL, "still there");
+        FAILS(aco_in_stack_close(&outer), -1, EBUSY, "aco_in_stack_close", NULL, "still there");
+        FAILS(aco_in_stack_drop(&outer), -1, EBUSY, "aco_in_stack_drop", NULL, "still there");
         CHECK_EQ((intptr_t)outer.value, 1);
         if (i < 2)
             CHECK_EQ(aco_in_stack_next(&inner), 1);
@@ -558,7 +558,7 @@ FRAME void not_innermost(void)
     CHECK(next_in_stack(&inner) == 1 && next_in_stack(&inner) == 0);
     CHECK(next_in_stack(&outer) && (intptr_t)outer.value == 6);
     aco_in_stack_open(&inner, in_stack_counts, (void *)1);
-    REFUSES(aco_in_stack_next(&outer), -1, EBUSY, "aco_in_stack_next", NULL, "still there");
+    FAILS(aco_in_stack_next(&outer), -1, EBUSY, "aco_in_stack_next", NULL, "still there");
     CHECK_EQ(aco_in_stack_drop(&inner), 0);
     for (intptr_t i = 7; i <= 10; i++)
         CHECK(next_in_stack(&outer) && (intptr_t)outer.value == i);
@@ -576,8 +576,8 @@ FRAME void array_in_between(size_t n)
         volatile unsigned char array[++i + (intptr_t)n];
         for (size_t at = 0; at < (size_t)i + n; at++)
             array[at] = (unsigned char)(at * 3);
-        REFUSES(aco_in_stack_next(&g), -1, EBUSY, "aco_in_stack_next", NULL, "still there");
-        REFUSES(aco_in_stack_close(&g), -1, EBUSY, "aco_in_stack_close", NULL, "still there");
+        FAILS(aco_in_stack_next(&g), -1, EBUSY, "aco_in_stack_next", NULL, "still there");
+        FAILS(aco_in_stack_close(&g), -1, EBUSY, "aco_in_stack_close", NULL, "still there");
         for (size_t at = 0; at < (size_t)i + n; at++)
             CHECK_EQ(array[at], (unsigned char)(at * 3));
     }
@@ -598,8 +598,8 @@ FRAME void alloca_in_between(size_t n)
     for (size_t at = 0; at < n; at++)
         room[at] = (unsigned char)(at * 3);
     for (int i = 0; i < 3; i++)
-        REFUSES(aco_in_stack_next(&g), -1, EBUSY, "aco_in_stack_next", NULL, "still there");
-    REFUSES(aco_in_stack_drop(&g), -1, EBUSY, "aco_in_stack_drop", NULL, "still there");
+        FAILS(aco_in_stack_next(&g), -1, EBUSY, "aco_in_stack_next", NULL, "still there");
+    FAILS(aco_in_stack_drop(&g), -1, EBUSY, "aco_in_stack_drop", NULL, "still there");
     for (size_t at = 0; at < n; at++)
         CHECK_EQ(room[at], (unsigned char)(at * 3));
 }
@@ -649,9 +649,9 @@ FRAME void consumed_elsewhere(void)
 {
     aco_in_stack_t g;
     aco_in_stack_open(&g, in_stack_counts, (void *)2);
-    REFUSES(next_elsewhere(&g), -1, EBUSY, "aco_in_stack_next", NULL, "still there");
+    FAILS(next_elsewhere(&g), -1, EBUSY, "aco_in_stack_next", NULL, "still there");
     CHECK(next_in_stack(&g) == 1);
-    REFUSES(next_elsewhere(&g), -1, EBUSY, "aco_in_stack_next", NULL, "still there");
+    FAILS(next_elsewhere(&g), -1, EBUSY, "aco_in_stack_next", NULL, "still there");
     CHECK(next_in_stack(&g) == 1 && (intptr_t)g.value == 2 && next_in_stack(&g) == 0);
 }
 

@@ -1,5 +1,5 @@
-# Generators: what is promised of them, by hand (generator.*) and in random programs (generator.random, generator.matrix), and
-# what compilers make of them (generator.code).
+# Generators: what is promised of them, by hand (generator.*) and in random programs (generator.random,
+# generator.matrix), and what compilers make of them (generator.code).
 foreach(variant IN LISTS ACORN_VARIANTS)
   if(variant STREQUAL "no_inline")
     continue()
@@ -7,7 +7,8 @@ foreach(variant IN LISTS ACORN_VARIANTS)
   acorn_test(generator.${variant} generator.c DEFINE ${define_${variant}} TIMEOUT 120)
   target_link_libraries(test_generator_${variant} PRIVATE m)
 endforeach()
-acorn_test(generator.frame-pointer generator.c DEFINE ${define_release} FLAGS -fno-omit-frame-pointer -fstack-protector-strong TIMEOUT 120)
+acorn_test(generator.frame-pointer generator.c DEFINE ${define_release} FLAGS -fno-omit-frame-pointer
+    -fstack-protector-strong TIMEOUT 120)
 target_link_libraries(test_generator_frame-pointer PRIVATE m)
 acorn_test(generator_failure.default generator_failure.c TIMEOUT 60)
 acorn_test(generator_signals.release generator_signals.c DEFINE ${define_release} ARGS 2 TIMEOUT 60)
@@ -27,7 +28,8 @@ acorn_test(generator.random ${generator_generated} generator/run.c TIMEOUT 120)
 target_include_directories(test_generator_random PRIVATE ${generator})
 
 # These run every compiler there is by themselves: one build of many needs them.
-if(PROBE_OBJDUMP AND NOT ACORN_UCONTEXT AND CMAKE_SIZEOF_VOID_P EQUAL 8 AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND
+if(PROBE_OBJDUMP AND NOT ACORN_UCONTEXT AND CMAKE_SIZEOF_VOID_P EQUAL 8 AND CMAKE_SYSTEM_PROCESSOR MATCHES
+    "x86_64|AMD64" AND
    CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "^(-O2 -g)?$")
   set(generator_programs 1 --every 4)
   if(ACORN_NIGHTLY)

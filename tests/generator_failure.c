@@ -2,11 +2,11 @@
  * behind, closing one aborts; one on its consumer's stack takes no memory, and one from the pool none anew. */
 #define _GNU_SOURCE
 #include "aco.h"
-#include "aco/generator.h"
+#include "aco/in_stack_generator.h"
 #include "check.h"
 #include "child.h"
 #include "map_aligned.h"
-#include "refuses.h"
+#include "fails.h"
 
 #include <pthread.h>
 #include <sys/mman.h>

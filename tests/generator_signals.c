@@ -4,7 +4,7 @@
  * generator_signals [seconds]; ends when that time is over. */
 #define _GNU_SOURCE
 #include "aco.h"
-#include "aco/generator.h"
+#include "aco/in_stack_generator.h"
 #include "check.h"
 
 #include <signal.h>

@@ -1,10 +1,12 @@
-# Hardening options. hardening.library: what this build made; the others run compilers by themselves, and one build is enough.
+# Hardening options. hardening.library: what this build made; the others run compilers by themselves, and one build is
+# enough.
 if(NOT PROBE_PYTHON)
   message(STATUS "skipped: hardening.*: python3 is not installed")
   return()
 endif()
 set(hardening ${PROBE_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/hardening/check.py)
-if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND NOT CMAKE_C_FLAGS MATCHES "-flto") # whose objects are not the ones that are linked
+# whose objects are not the ones that are linked
+if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND NOT CMAKE_C_FLAGS MATCHES "-flto")
   check_c_source_compiles("#if !(__CET__ & 1)\n#error\n#endif\nint main(void) { return 0; }" ACORN_HAS_LANDING_PADS)
   if(ACORN_SHADOW_STACKS)
     set(hardening_marked --marked IBT,SHSTK)

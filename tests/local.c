@@ -4,7 +4,7 @@
 #include "aco.h"
 #include "check.h"
 #include "child.h"
-#include "refuses.h"
+#include "fails.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -53,7 +53,7 @@ static void slots(void)
     aco_resume(co);
     CHECK(aco_slot(co) == &mark);
     aco_destroy(co);
-    REFUSES(aco_set_slot(co, &mark), -1, ESRCH, "aco_set_slot", co, "was destroyed");
+    FAILS(aco_set_slot(co, &mark), -1, ESRCH, "aco_set_slot", co, "was destroyed");
     co = aco_new(returns_at_once, NULL, place); /* perhaps in the same memory */
     CHECK(aco_slot(co) == NULL);
     aco_destroy(co);
@@ -262,8 +262,8 @@ static void generations(void)
     co = aco_new(sets_then_looks, &again, place);
     aco_resume(co);
     CHECK_EQ(aco_key_delete(first), 0);
-    REFUSES(aco_key_delete(first), -1, EINVAL, "aco_key_delete", NULL, "not a key");
-    REFUSES(aco_set_local(first, &first), -1, EINVAL, "aco_set_local", NULL, "not a key");
+    FAILS(aco_key_delete(first), -1, EINVAL, "aco_key_delete", NULL, "not a key");
+    FAILS(aco_set_local(first, &first), -1, EINVAL, "aco_set_local", NULL, "not a key");
     CHECK(aco_get_local(first) == NULL);
     do /* until its place is used again */
         CHECK_EQ(aco_key_create(&all[n], destroy_other), 0);
@@ -273,7 +273,7 @@ static void generations(void)
     CHECK(aco_get_local(again) == NULL);
     CHECK_EQ(aco_set_local(again, &n), 0);
     CHECK(aco_get_local(first) == NULL && aco_get_local(again) == &n);
-    REFUSES(aco_key_delete(first), -1, EINVAL, "aco_key_delete", NULL, "not a key");
+    FAILS(aco_key_delete(first), -1, EINVAL, "aco_key_delete", NULL, "not a key");
     aco_set_local(again, NULL);
     aco_resume(co);
     CHECK_EQ(aco_state(co), ACO_STATE_DONE);
@@ -299,7 +299,7 @@ static void exhaustion(void)
     while (n < ACO_KEYS && aco_key_create(&all[n], NULL) == 0)
         n++;
     CHECK(n > ACO_KEYS - 16); /* this program has some */
-    REFUSES(aco_key_create(&zero, NULL), -1, EAGAIN, "aco_key_create", NULL, "1024");
+    FAILS(aco_key_create(&zero, NULL), -1, EAGAIN, "aco_key_create", NULL, "1024");
     ABORTS(use_one_too_many, "ACO_LOCAL", NULL, "one_too_many: all 1024 keys are in use");
     for (int i = 0; i < n; i++)
         CHECK_EQ(aco_set_local(all[i], &all[i]), 0);
@@ -310,11 +310,11 @@ static void exhaustion(void)
     CHECK(aco_get_local(all[n / 2]) == NULL);
     for (int i = 0; i < n; i++)
         CHECK_EQ(aco_key_delete(all[i]), 0);
-    REFUSES(aco_key_create(NULL, NULL), -1, EINVAL, "aco_key_create", NULL, "NULL");
+    FAILS(aco_key_create(NULL, NULL), -1, EINVAL, "aco_key_create", NULL, "NULL");
     zero.generation = 0;
-    REFUSES(aco_set_local(zero, all), -1, EINVAL, "aco_set_local", NULL, "not a key");
-    REFUSES(aco_set_local(wild, all), -1, EINVAL, "aco_set_local", NULL, "not a key");
-    REFUSES(aco_key_delete(wild), -1, EINVAL, "aco_key_delete", NULL, "not a key");
+    FAILS(aco_set_local(zero, all), -1, EINVAL, "aco_set_local", NULL, "not a key");
+    FAILS(aco_set_local(wild, all), -1, EINVAL, "aco_set_local", NULL, "not a key");
+    FAILS(aco_key_delete(wild), -1, EINVAL, "aco_key_delete", NULL, "not a key");
     CHECK(aco_get_local(zero) == NULL && aco_get_local(wild) == NULL && aco_get_local(unused) == NULL);
 }
 

@@ -637,7 +637,7 @@ static void arrive(void)
 static void mark_without_event(void)
 {
     set_up(ender);
-    ABORTS(arrive, "arrival", co, "without an event");
+    ABORTS(arrive, "switch", co, "without an injected call");
     tear_down();
 }
 

@@ -148,14 +148,14 @@ static void dies(int line, void (*act)(void), const char *begin, const char *end
 
 int main(void)
 {
-    static const char more[] = " has overflowed: give it more by stack_size in aco_options_t\n";
+    static const char more[] = " has overflowed: increase stack_size in aco_options_t\n";
     child_end_t child;
     DIES(in_private_stack, "acorn: overflow: coroutine 0x", more);
     DIES(in_named_one, "acorn: overflow: coroutine 0x", more);
     child = child_run(in_named_one);
     CHECK(strstr(child.text, ": \"parser\": its private stack of 16384 bytes (0x") != NULL);
     share_stack = aco_share_stack_new(0);
-    DIES(in_share_stack, "acorn: overflow: coroutine 0x", " has overflowed: give aco_share_stack_new() more\n");
+    DIES(in_share_stack, "acorn: overflow: coroutine 0x", " has overflowed: pass a larger size to aco_share_stack_new()\n");
     DIES(in_task, "acorn: overflow: coroutine 0x", more);
     DIES(in_another_thread, "acorn: overflow: coroutine 0x", more);
     DIES(in_generator, "acorn: overflow: its generator's private stack of ", more);

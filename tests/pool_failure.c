@@ -5,7 +5,7 @@
 #include "aco/pool.h"
 #include "child.h"
 #include "proc.h"
-#include "refuses.h"
+#include "fails.h"
 
 #include <sys/mman.h>
 

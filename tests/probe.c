@@ -647,7 +647,7 @@ static void check_mark(void)
     child_end_t end = child_run(mark);
     char expected[200], address[64] = "";
     int said = sscanf(end.text, "expect %60s", address);
-    snprintf(expected, sizeof expected, "\nacorn: arrival: coroutine %s: an arrival mark without an event\n", address);
+    snprintf(expected, sizeof expected, "\nacorn: switch: coroutine %s: the interrupt flag is set without an injected call\n", address);
     if (said != 1 || !WIFSIGNALED(end.status) || WTERMSIG(end.status) != SIGABRT || !strstr(end.text, expected))
         child_complain(__FILE__, __LINE__, "mark", expected, &end);
 }

@@ -19,15 +19,18 @@ endif()
 find_program(PROBE_PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH)
 find_program(PROBE_PYTHON NAMES python3)
 
-# What the switch declares, against the ABI's register tables. For all architectures, wherever it is built; one build is enough.
-if(PROBE_PYTHON AND CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "^(-O2 -g)?$" AND NOT CMAKE_CROSSCOMPILING)
+# What the switch declares, against the ABI's register tables. For all architectures, wherever it is built; one build is
+# enough.
+if(PROBE_PYTHON AND CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "^(-O2 -g)?$" AND NOT
+    CMAKE_CROSSCOMPILING)
   file(GLOB tables RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}/abi CONFIGURE_DEPENDS abi/*.txt)
   foreach(table ${tables})
     get_filename_component(arch ${table} NAME_WE)
     add_test(NAME probe.abi.${arch} COMMAND ${PROBE_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/abi/check.py ${arch})
     set_tests_properties(probe.abi.${arch} PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
     if(ACORN_NIGHTLY OR arch MATCHES "^(x86_64|aarch64)$")
-      add_test(NAME probe.abi-seeded.${arch} COMMAND ${PROBE_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/abi/check.py --seeded ${arch})
+      add_test(NAME probe.abi-seeded.${arch} COMMAND ${PROBE_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/abi/check.py --seeded
+          ${arch})
       set_tests_properties(probe.abi-seeded.${arch} PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
     endif()
   endforeach()
@@ -59,7 +62,8 @@ target_include_directories(test_redzone_run PRIVATE ${redzone})
 # There is a red zone on x86-64 only.
 if(CMAKE_SIZEOF_VOID_P EQUAL 8 AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(redzone_files $<TARGET_FILE:acorn>)
-  foreach(name probe_own-fp probe_shared-fp probe_pic-frame-pointer probe_live probe_live-shared-fp probe_live-pic-frame-pointer
+  foreach(name probe_own-fp probe_shared-fp probe_pic-frame-pointer probe_live probe_live-shared-fp
+      probe_live-pic-frame-pointer
           probe_live-avx2 probe_live-avx512 redzone_run)
     list(APPEND redzone_files $<TARGET_FILE:test_${name}>)
   endforeach()
@@ -77,6 +81,7 @@ if(CMAKE_SIZEOF_VOID_P EQUAL 8 AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64"
     add_test(NAME redzone.sweep COMMAND ${PROBE_PYTHON} ${redzone}/matrix.py sweep --functions ${redzone_functions})
     add_test(NAME redzone.seeded COMMAND ${PROBE_PYTHON} ${redzone}/matrix.py seeded)
     add_test(NAME redzone.vzeroupper COMMAND ${PROBE_PYTHON} ${redzone}/matrix.py vzeroupper)
-    set_tests_properties(redzone.sweep redzone.seeded redzone.vzeroupper PROPERTIES TIMEOUT ${redzone_timeout} SKIP_RETURN_CODE 77)
+    set_tests_properties(redzone.sweep redzone.seeded redzone.vzeroupper PROPERTIES TIMEOUT ${redzone_timeout}
+        SKIP_RETURN_CODE 77)
   endif()
 endif()

@@ -1,4 +1,5 @@
-# What sanitizers and Valgrind must find in coroutines of every kind, and what they must not report (sanitizers/seeded.c).
+# What sanitizers and Valgrind must find in coroutines of every kind, and what they must not report
+# (sanitizers/seeded.c).
 acorn_test(sanitizers.lives sanitizers/seeded.c ARGS lives TIMEOUT 120)
 set(seeded test_sanitizers_lives)
 target_compile_options(${seeded} PRIVATE -Wno-unused-but-set-variable $<$<C_COMPILER_ID:GNU>:-Wno-use-after-free>)
@@ -11,7 +12,8 @@ function(seeded tool bug regex)
     set(name sanitizers.${tool}.${bug}.${kind})
     add_test(NAME ${name} COMMAND ${arg_BY} $<TARGET_FILE:${seeded}> ${bug} ${kind})
     set_tests_properties(${name} PROPERTIES PASS_REGULAR_EXPRESSION "${regex}" TIMEOUT 120
-                         ENVIRONMENT "ASAN_OPTIONS=detect_stack_use_after_return=1;LSAN_OPTIONS=fast_unwind_on_malloc=0")
+                         ENVIRONMENT
+                             "ASAN_OPTIONS=detect_stack_use_after_return=1;LSAN_OPTIONS=fast_unwind_on_malloc=0")
   endforeach()
 endfunction()
 
@@ -28,7 +30,7 @@ if(CMAKE_C_FLAGS MATCHES "-fsanitize=address")
   seeded(asan abandoned "LeakSanitizer: detected memory leaks.* in holds " private share)
   add_test(NAME sanitizers.asan.said_once COMMAND ${seeded} lives)
   set_tests_properties(sanitizers.asan.said_once PROPERTIES
-                       PASS_REGULAR_EXPRESSION "has a stack of its own, of the same size"
+                       PASS_REGULAR_EXPRESSION "has its own stack of the same size"
                        FAIL_REGULAR_EXPRESSION "has a stack of its own.*has a stack of its own")
 elseif(CMAKE_C_FLAGS MATCHES "-fsanitize=thread")
   seeded(tsan race "data race.* race " share generator in-stack task threads)
@@ -40,7 +42,8 @@ elseif(CMAKE_C_FLAGS MATCHES "-fsanitize=undefined")
 endif()
 
 if(CMAKE_EXE_LINKER_FLAGS MATCHES "-static")
-  message(STATUS "left out: sanitizers.lsan.*, sanitizers.memcheck.*, sanitizers.helgrind.*: they find malloc() in shared C libraries only")
+  message(STATUS
+      "left out: sanitizers.lsan.*, sanitizers.memcheck.*, sanitizers.helgrind.*: they find malloc() in shared C libraries only")
   return()
 endif()
 
@@ -50,7 +53,8 @@ if(ACORN_LEAK_SANITIZER AND CMAKE_C_FLAGS MATCHES "^(-O2 -g)?$" AND NOT CMAKE_CR
   set(seeded test_sanitizers_leaks)
   add_executable(${seeded} sanitizers/seeded.c)
   target_link_libraries(${seeded} PRIVATE acorn_tests)
-  target_compile_options(${seeded} PRIVATE -fsanitize=leak -Wno-unused-but-set-variable $<$<C_COMPILER_ID:GNU>:-Wno-use-after-free>)
+  target_compile_options(${seeded} PRIVATE -fsanitize=leak -Wno-unused-but-set-variable
+      $<$<C_COMPILER_ID:GNU>:-Wno-use-after-free>)
   target_link_options(${seeded} PRIVATE -fsanitize=leak)
   seeded(lsan leak "LeakSanitizer: detected memory leaks.* in leak " private share task threads)
   seeded(lsan abandoned "SUMMARY: LeakSanitizer: [0-9]* byte.s. leaked in [5-8] allocation" private share)

@@ -9,7 +9,7 @@
 #include "child.h"
 #include "map_aligned.h"
 #include "random.h"
-#include "refuses.h"
+#include "fails.h"
 
 #include <pthread.h>
 #include <stdint.h>

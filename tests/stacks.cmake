@@ -1,19 +1,20 @@
-# What stacks and save areas cost: measuring and trimming, save areas, ACO_ENTRY, prefetching; in variants of api.cmake, which
-# comes first.
+# What stacks and save areas cost: trims and the profile, save areas, ACO_ENTRY, prefetching; in variants of api.cmake,
+# which comes first.
 foreach(variant IN LISTS ACORN_VARIANTS)
   acorn_test(entry.${variant} entry.c DEFINE ${define_${variant}} TIMEOUT 60)
   if(variant STREQUAL "shared_fp")
     continue()
   endif()
-  foreach(subject measure save_area)
+  foreach(subject stack_trim profile profile_model save_area)
     acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 60)
   endforeach()
 endforeach()
 if(ACORN_NIGHTLY)
   foreach(seed 2 3 4 5)
-    add_test(NAME measure.release.${seed} COMMAND test_measure_release ${seed})
-    add_test(NAME save_area.release.${seed} COMMAND test_save_area_release ${seed})
-    set_tests_properties(measure.release.${seed} save_area.release.${seed} PROPERTIES TIMEOUT 60)
+    foreach(subject stack_trim profile_model save_area)
+      add_test(NAME ${subject}.release.${seed} COMMAND test_${subject}_release ${seed})
+      set_tests_properties(${subject}.release.${seed} PROPERTIES TIMEOUT 60)
+    endforeach()
   endforeach()
 endif()
 

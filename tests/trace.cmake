@@ -1,5 +1,5 @@
 # Traces and probes: trace/program.c traced, and what it says that ran compared with the trace.
-if(NOT 11 IN_LIST ACORN_STANDARDS OR CMAKE_C_FLAGS MATCHES "-fsanitize=(thread|address)") # the matrix's wide rows
+if(NOT ACORN_TESTS_ONCE OR CMAKE_C_FLAGS MATCHES "-fsanitize=(thread|address)")
   return()
 endif()
 if(NOT ACORN_TRACE OR NOT PROBE_PYTHON OR CMAKE_CROSSCOMPILING)
@@ -17,7 +17,8 @@ foreach(variant debug release)
   target_compile_definitions(${trace_program} PRIVATE ${define_${variant}})
   foreach(part everything names threads dies errors forks probes)
     add_test(NAME trace.${variant}.${part}
-             COMMAND ${PROBE_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/trace/check.py $<TARGET_FILE:${trace_program}> ${part} $<TARGET_FILE:acorn>)
+             COMMAND ${PROBE_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/trace/check.py $<TARGET_FILE:${trace_program}> ${part}
+                 $<TARGET_FILE:acorn>)
     set_tests_properties(trace.${variant}.${part} PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77)
   endforeach()
 endforeach()

@@ -7,16 +7,19 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 else()
   target_link_libraries(acorn_tests INTERFACE unwind) # C with cleanups has none of its own
 endif()
-message(STATUS "left out on Windows: fork, guard, misuse, signals, alloc_failure, overflow (fork(), signals or --wrap of mmap); pool, fuzz, two examples")
+message(STATUS
+    "left out on Windows: fork, guard, misuse, signals, alloc_failure, overflow (fork(), signals or --wrap of mmap); pool, fuzz, two examples")
 
 include(probes.cmake)
+include(migration.cmake)
 
 set(define_debug ACO_DEBUG=1)
 set(define_release ACO_DEBUG=0)
 set(define_shared_fp ACO_CONFIG_SHARE_FPU_MXCSR_ENV)
 set(define_no_inline ACO_CONFIG_NO_INLINE)
 foreach(variant IN LISTS ACORN_VARIANTS)
-  set(subjects api copying native cancel local model threads scheduler measure save_area entry)
+  set(subjects api copying coroutine_new coroutine_states coroutine_switch coroutine_model cancel local model threads
+      scheduler_tasks scheduler_wait scheduler_sync stack_trim profile profile_model save_area entry)
   if(NOT variant STREQUAL "no_inline")
     list(APPEND subjects generator)
   endif()
@@ -26,12 +29,7 @@ foreach(variant IN LISTS ACORN_VARIANTS)
   if(variant STREQUAL "shared_fp")
     continue()
   endif()
-  acorn_test(migration.${variant}.steps migration.c DEFINE ${define_${variant}} ARGS steps 500 TIMEOUT 300)
-  foreach(part recipe owners libaco)
-    add_test(NAME migration.${variant}.${part} COMMAND test_migration_${variant}_steps ${part})
-  endforeach()
-  add_test(NAME migration.${variant}.heirs COMMAND test_migration_${variant}_steps heirs 300)
-  add_test(NAME migration.${variant}.scale COMMAND test_migration_${variant}_steps scale 5000 8)
+  acorn_migration_tests(${variant} 5000 500 300)
 endforeach()
 acorn_test(slab.default slab.c TIMEOUT 300)
 add_test(NAME slab.threads COMMAND test_slab_default threads)
@@ -43,13 +41,14 @@ foreach(standard 17 20 23)
   endif()
 endforeach()
 
-# The library as a DLL, shared by a program and a DLL, with gcc also the C++ run time; and DLLs that go. A DLL is looked for where the
-# program is.
+# The library as a DLL, shared by a program and a DLL, with gcc also the C++ run time; and DLLs that go. A DLL is looked
+# for where the program is.
 set(dlls $<TARGET_FILE:acorn>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(run_time libgcc_s_seh-1.dll libstdc++-6.dll libwinpthread-1.dll)
   foreach(dll IN LISTS run_time)
-    execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=${dll} OUTPUT_VARIABLE file OUTPUT_STRIP_TRAILING_WHITESPACE)
+    execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=${dll} OUTPUT_VARIABLE file
+        OUTPUT_STRIP_TRAILING_WHITESPACE)
     list(APPEND dlls ${file})
   endforeach()
 endif()
@@ -87,7 +86,8 @@ set(amalgamated ${PROJECT_BINARY_DIR}/amalgamation)
 set_source_files_properties(${amalgamated}/aco.c PROPERTIES GENERATED TRUE)
 add_executable(test_amalgamation_default local.c ${amalgamated}/aco.c)
 add_dependencies(test_amalgamation_default acorn_amalgamation)
-target_include_directories(test_amalgamation_default PRIVATE ${amalgamated} ${CMAKE_CURRENT_SOURCE_DIR}/windows ${CMAKE_CURRENT_SOURCE_DIR})
+target_include_directories(test_amalgamation_default PRIVATE ${amalgamated} ${CMAKE_CURRENT_SOURCE_DIR}/windows
+    ${CMAKE_CURRENT_SOURCE_DIR})
 target_compile_definitions(test_amalgamation_default PRIVATE __USE_MINGW_ANSI_STDIO=1)
 target_compile_options(test_amalgamation_default PRIVATE -fexceptions -Wall -Wextra $<$<BOOL:${ACORN_WERROR}>:-Werror>)
 target_link_libraries(test_amalgamation_default PRIVATE Threads::Threads)

@@ -1,5 +1,6 @@
-# Prints the files named on the command line with every #include "..." of this project's own files put in place, once each;
-# of `skip` (names) the first stays an #include, which has the others in it. `dirs`: where to look, separated by colons.
+# Prints the files named on the command line with every #include "..." of this project's own files expanded, each file once. An argument
+# that begins with # is printed as a line. Of the files `skip` the first stays an #include, which has the others in it. `dirs`: where to
+# look, separated by colons.
 function find(name, from,    i, n, dir, list, path, line) {
     sub(/[^\/]*$/, "", from)
     n = split(from ":" dirs, list, ":")
@@ -41,5 +42,7 @@ function emit(path,    line, name, bare, full, where) {
 BEGIN {
     n = split(skip, skips, " ")
     for (i = 1; i <= n; i++) skipped[skips[i]]
-    for (i = 1; i < ARGC; i++) emit(normal(ARGV[i]))
+    for (i = 1; i < ARGC; i++)
+        if (ARGV[i] ~ /^#/) print ARGV[i]
+        else emit(normal(ARGV[i]))
 }

@@ -13,17 +13,16 @@ notice() {
 }
 {
     notice
-    printf '#define ACO__ONE_FILE\n'
-    $expand -v dirs="$root/include" -- "$root/include/aco.h" "$root/include/aco/pool.h" "$root/include/aco/generator.h" "$root/include/aco/scheduler.h"
+    $expand -v dirs="$root/include" -- "$root/include/aco.h" "$root/include/aco/pool.h" "$root/include/aco/scheduler.h" \
+        '#ifndef ACO_CONFIG_NO_INLINE' "$root/include/aco/in_stack_generator.h" '#endif'
 } > "$out/aco.h"
 {
     notice
     printf '#ifndef _GNU_SOURCE\n#define _GNU_SOURCE\n#endif\n'
-    printf '#define ACO__TASK_CALL ACO_API\n' # as src/scheduler/scheduler.c, which comes after the header here
     files=
     for source; do files="$files $root/$source"; done
     # shellcheck disable=SC2086
-    $expand -v dirs="$root/include:$root/src" -v skip='aco.h aco/pool.h aco/generator.h aco/scheduler.h' -- $files
+    $expand -v dirs="$root/include:$root/src" -v skip='aco.h aco/pool.h aco/scheduler.h aco/generator.h aco/in_stack_generator.h' -- $files
 } > "$out/aco.c"
 cp include/aco_assert_override.h "$out/"
 sed 's|^#include "aco/generator.h"|#include "aco.h"|' include/aco.hpp > "$out/aco.hpp"

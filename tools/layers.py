@@ -29,11 +29,9 @@ SYSTEM_HEADERS = [  # the file or folder, the header, the reason
     ('src/', 'unwind.h', "the compiler's, not the system's"),
     ('src/hooks/', 'valgrind/memcheck.h', 'macros that tell Valgrind about stacks; no function is called'),
     ('src/hooks/', 'sys/sdt.h', 'macros that make probes; no function is called'),
-    ('src/entry/ucontext.c', 'ucontext.h', 'the switch of ACO_CONFIG_UCONTEXT'),
-    ('src/entry/ucontext.c', 'signal.h', 'the switch of ACO_CONFIG_UCONTEXT blocks signals'),
-    ('include/aco.h', 'time.h', "libaco's aco.h includes it"),
-    ('include/aco.h', 'sys/mman.h', "libaco's aco.h includes it"),
-    ('include/aco.h', 'unistd.h', "libaco's aco.h includes it"),
+    ('include/aco/detail/config.h', 'time.h', "libaco's aco.h includes it"),
+    ('include/aco/detail/config.h', 'sys/mman.h', "libaco's aco.h includes it"),
+    ('include/aco/detail/config.h', 'unistd.h', "libaco's aco.h includes it"),
 ]
 
 

@@ -1,5 +1,5 @@
-/* HTTP and RPC clients in tasks of bench/tasks.h: ten of them, each with a connection of its own, ask for objects of 1 MB. What
- * arrives is counted, not read. */
+/* HTTP and RPC clients in tasks of tasks.h: ten clients, each with its own connection, ask for objects of 1 MB. They
+ * count the bytes that arrive and do not read them. */
 #include "http.h"
 #include "rpc.h"
 
@@ -22,10 +22,10 @@ static __attribute__((noinline)) void count(client_sink_t *sink, const char *dat
     sink->size += size;
 }
 
-/* `number` requests in all, by each client as many. */
+/* `number` requests in all, equally many by each client. */
 static void *clients_make(size_t number, void (*serve)(network_t *, const char *, size_t))
 {
-    native_must(number % (CLIENTS * PIPELINED) == 0, "every client sends as many requests, and pipelines are full");
+    native_must(number % (CLIENTS * PIPELINED) == 0, "every client must send equally many requests, in full pipelines");
     for (int i = 0; i < CLIENTS; i++) {
         client_t *c = &clients[i];
         memset(c, 0, sizeof *c);

@@ -1,4 +1,4 @@
-/* An HTTP/1.1 client on llhttp: GET requests on a connection that is kept. Beside it the server it talks to, which knows
+/* An HTTP/1.1 client on llhttp: GET requests on a kept-alive connection. The server is here too; it has
  * /objects/NUMBER. */
 #ifndef CLIENTS_HTTP_H
 #define CLIENTS_HTTP_H
@@ -48,21 +48,21 @@ static char *http_append(char *at, const char *text)
 CLIENT_LAYER void http_write_request(http_client_t *c, const char *path)
 {
     char request[512], *end = http_append(request, "GET ");
-    native_must(strlen(path) < sizeof request / 2, "a path this long");
+    native_must(strlen(path) < sizeof request / 2, "the path is too long");
     end = http_append(end, path);
     end = http_append(end, " HTTP/1.1\r\nHost: storage.example\r\nUser-Agent: acorn\r\nAccept: */*\r\n\r\n");
     network_send(c->network, request, (size_t)(end - request));
 }
 
-/* 0, or -1: not HTTP, or the connection was closed before the end. */
+/* 0; or -1 if the data is no HTTP or the connection was closed before the end. */
 CLIENT_LAYER int http_read_some(http_client_t *c)
 {
     const char *data;
     size_t size = network_receive(c->network, &data, SIZE_MAX);
     llhttp_errno_t error = size ? llhttp_execute(&c->parser, data, size) : llhttp_finish(&c->parser);
-    if (c->complete) {
+    if (c->complete) { /* no byte may follow the response */
         llhttp_resume(&c->parser);
-        return size == 0 || llhttp_get_error_pos(&c->parser) == data + size ? 0 : -1; /* bytes behind the response: nobody asked */
+        return size == 0 || llhttp_get_error_pos(&c->parser) == data + size ? 0 : -1;
     }
     return size == 0 || error != HPE_OK ? -1 : 0;
 }
@@ -75,7 +75,8 @@ CLIENT_LAYER int http_read_response(http_client_t *c)
     return c->parser.status_code;
 }
 
-/* The response's status; its body goes to `sink`. -1: no response, and the connection is of no more use. */
+/* Returns the response's status and passes its body to `sink`; -1 without a response, and the connection is then
+ * useless. */
 CLIENT_LAYER int http_get(http_client_t *c, const char *path, client_sink_t *sink)
 {
     c->sink = sink;
@@ -87,9 +88,11 @@ CLIENT_LAYER int http_get(http_client_t *c, const char *path, client_sink_t *sin
 
 BENCH_FUNCTION void http_serve(network_t *n, const char *request, size_t size)
 {
-    static const char start[] = "GET /objects/", found[] = "HTTP/1.1 200 OK\r\nServer: storage\r\nContent-Type: application/octet-stream\r\n"
-                                                           "Content-Length: 1000000\r\nConnection: keep-alive\r\n\r\n",
-                      missing[] = "HTTP/1.1 404 Not Found\r\nServer: storage\r\nContent-Length: 14\r\n\r\nno such object";
+    static const char start[] = "GET /objects/";
+    static const char found[] = "HTTP/1.1 200 OK\r\nServer: storage\r\nContent-Type: application/octet-stream\r\n"
+                                "Content-Length: 1000000\r\nConnection: keep-alive\r\n\r\n";
+    static const char missing[] = "HTTP/1.1 404 Not Found\r\nServer: storage\r\nContent-Length: 14\r\n\r\n"
+                                  "no such object";
     size_t object = 0, at = sizeof start - 1;
     if (size == 0)
         return;

@@ -1,8 +1,8 @@
-/* A mocked network, one connection of it: what is sent goes to the server's function at once, and what that answers waits, as
- * pieces of memory that nobody copies. Sending and receiving first wait for the connection, which lets the other tasks run.
+/* One connection of a mocked network. A request goes to the server's function at once. The answer waits as pieces of
+ * memory, which are never copied. Sending and receiving first wait for the connection, so the other tasks run.
  *
- * Layers of the clients are functions that the compiler must not inline, as if each stood in a file of its own; none is marked
- * ACO_SWITCHING: that is the compiler helper's part (tools/apn). */
+ * The layers of the clients are functions that the compiler must not inline, as if each were in a file of its own. None
+ * is marked ACO_SWITCHING: the compiler helper (tools/apn) does that. */
 #ifndef CLIENTS_NETWORK_H
 #define CLIENTS_NETWORK_H
 #include "../tasks.h"
@@ -18,14 +18,15 @@ typedef struct network_piece {
 } network_piece_t;
 
 typedef struct network {
-    void (*serve)(struct network *network, const char *request, size_t size); /* size 0: the client waits for an answer */
-    void *server;                                                             /* serve()'s own */
-    size_t at_once;                                                           /* bytes that one receive gives, at most */
+    /* With size 0 the client waits for an answer. */
+    void (*serve)(struct network *network, const char *request, size_t size);
+    void *server;   /* data of serve() */
+    size_t at_once; /* most bytes of one receive */
     network_piece_t pieces[NETWORK_PIECES];
-    unsigned first, end; /* of those that wait; modulo NETWORK_PIECES */
+    unsigned first, end; /* of the waiting pieces, modulo NETWORK_PIECES */
 } network_t;
 
-/* For the server: `data` must stay until it is received. */
+/* For the server. `data` must stay until the client has received it. */
 BENCH_FUNCTION void network_answer(network_t *n, const char *data, size_t size)
 {
     native_must(n->end - n->first < NETWORK_PIECES, "the server answers more than the network holds");
@@ -45,7 +46,7 @@ CLIENT_LAYER void network_send(network_t *n, const char *data, size_t size)
     n->serve(n, data, size);
 }
 
-/* Points *data to up to `most` bytes and returns how many; 0: the server has closed the connection. */
+/* Points *data to up to `most` bytes and returns their number; 0 if the server has closed the connection. */
 CLIENT_LAYER size_t network_receive(network_t *n, const char **data, size_t most)
 {
     network_wait(n);
@@ -64,13 +65,13 @@ CLIENT_LAYER size_t network_receive(network_t *n, const char **data, size_t most
     return size;
 }
 
-/* What a client does with the body of a response, piece by piece. */
+/* take() receives the body of a response piece by piece. */
 typedef struct client_sink {
     void (*take)(struct client_sink *sink, const char *data, size_t size);
     uint64_t size, sum;
 } client_sink_t;
 
-/* ---- What the servers have: objects, each 1 MB of the same bytes from another place on ---- */
+/* ---- The servers' objects: each is 1 MB of the same bytes, from another offset on ---- */
 
 enum { OBJECT_SIZE = 1000000,
        OBJECTS = 1000 };

@@ -1,5 +1,6 @@
-/* A binary RPC: frames of a fixed header, which says how long the rest is, and that rest. A client may send several requests
- * before it reads responses, which come in any order; each has its request's tag. Beside it the server it talks to. */
+/* A binary RPC. A frame is a fixed header, which has the size of the body, and the body. A client may send several
+ * requests before it reads a response. Responses come in any order; each has the tag of its request. The server is here
+ * too. */
 #ifndef CLIENTS_RPC_H
 #define CLIENTS_RPC_H
 #include "network.h"
@@ -11,7 +12,7 @@ enum { RPC_OK = 0,
        RPC_NO_FUNCTION = 1,
        RPC_NO_OBJECT = 2 };
 
-/* Both sides are one process: numbers are in its byte order. */
+/* Both sides are in one process, so numbers are in its byte order. */
 typedef struct rpc_header {
     uint32_t magic, size; /* bytes behind the header */
     uint32_t function, status;
@@ -24,15 +25,15 @@ typedef struct rpc_request {
 } rpc_request_t;
 
 typedef struct rpc_call {
-    client_sink_t *sink; /* the response's bytes; of an error its message */
+    client_sink_t *sink; /* takes the response's bytes, or an error's message */
     uint64_t tag;
-    int status; /* -1: it has none yet */
+    int status; /* -1 until the response has come */
 } rpc_call_t;
 
 typedef struct rpc_client {
     network_t *network;
-    uint64_t sent;                      /* requests; a tag is its number */
-    rpc_call_t *in_flight[RPC_IN_FLIGHT]; /* by tag, modulo their number */
+    uint64_t sent;                        /* number of requests; a request's number is its tag */
+    rpc_call_t *in_flight[RPC_IN_FLIGHT]; /* by tag modulo RPC_IN_FLIGHT */
 } rpc_client_t;
 
 CLIENT_LAYER void rpc_send(rpc_client_t *c, const rpc_request_t *request)
@@ -40,22 +41,22 @@ CLIENT_LAYER void rpc_send(rpc_client_t *c, const rpc_request_t *request)
     network_send(c->network, (const char *)request, sizeof *request);
 }
 
-/* Sends a request. 0, or -1: as many are in flight as may be. */
+/* Sends a request. Returns 0, or -1 if too many calls are in flight. */
 CLIENT_LAYER int rpc_begin(rpc_client_t *c, rpc_call_t *call, uint32_t function, uint64_t object, client_sink_t *sink)
 {
     rpc_request_t request = {{RPC_MAGIC, sizeof request.object, function, 0, c->sent}, object};
-    rpc_call_t **place = &c->in_flight[c->sent % RPC_IN_FLIGHT];
-    if (*place)
+    rpc_call_t **slot = &c->in_flight[c->sent % RPC_IN_FLIGHT];
+    if (*slot)
         return -1;
     call->sink = sink;
     call->tag = c->sent++;
     call->status = -1;
-    *place = call;
+    *slot = call;
     rpc_send(c, &request);
     return 0;
 }
 
-/* 0, or -1: the connection was closed. */
+/* Returns 0, or -1 if the connection was closed. */
 CLIENT_LAYER int rpc_read_header(rpc_client_t *c, rpc_header_t *header)
 {
     for (size_t have = 0; have < sizeof *header;) {
@@ -82,21 +83,21 @@ CLIENT_LAYER int rpc_read_body(rpc_client_t *c, size_t left, client_sink_t *sink
     return 0;
 }
 
-/* Reads the next response, whose ever it is. -1: that is not one, or is nobody's. */
+/* Reads the next response, of any call. Returns -1 if it is no response or belongs to no call. */
 CLIENT_LAYER int rpc_read_response(rpc_client_t *c)
 {
     rpc_header_t header;
     if (rpc_read_header(c, &header) != 0 || header.magic != RPC_MAGIC)
         return -1;
-    rpc_call_t **place = &c->in_flight[header.tag % RPC_IN_FLIGHT], *call = *place;
+    rpc_call_t **slot = &c->in_flight[header.tag % RPC_IN_FLIGHT], *call = *slot;
     if (!call || call->tag != header.tag || rpc_read_body(c, header.size, call->sink) != 0)
         return -1;
     call->status = (int)header.status;
-    *place = NULL;
+    *slot = NULL;
     return 0;
 }
 
-/* The call's status, once its response has come. -1: it will not, and the connection is of no more use. */
+/* Waits for the call's response and returns its status; -1 if none will come, and the connection is then useless. */
 CLIENT_LAYER int rpc_end(rpc_client_t *c, rpc_call_t *call)
 {
     while (call->status < 0)
@@ -105,7 +106,7 @@ CLIENT_LAYER int rpc_end(rpc_client_t *c, rpc_call_t *call)
     return call->status;
 }
 
-/* ---- The server: answers requests by pairs, the later one first ---- */
+/* ---- The server: answers requests in pairs, the later one first ---- */
 
 typedef struct rpc_server {
     rpc_header_t held, answers[2 * RPC_IN_FLIGHT];

@@ -1,13 +1,14 @@
-/* Lab: moving a coroutine's live bytes to its save area and another's to the stack, by the way of copying.
+/* Lab: ways to copy one coroutine's live bytes to its save area and another coroutine's bytes to the stack.
  *   cc -O2 copy.c -o copy && ./copy
- * The bytes just restored are saved again a few nanoseconds later, while they are still in the store buffer. A load that needs
- * bytes of two stores, or crosses a cache line, cannot be served from there and waits: tens of cycles. libc's memcpy moves 32
- * or 64 bytes at a time and covers an odd size by a last, overlapping store. A coroutine's stack pointer is 16-byte aligned
- * wherever its compiler calls or switches, so chunks of 16 from there up never cross a line on the stack's side.
+ * The bytes just restored are saved again a few nanoseconds later, while they are still in the store buffer. A load
+ * that needs bytes of two stores, or crosses a cache line, cannot be served from there and waits: tens of cycles.
+ * libc's memcpy moves 32 or 64 bytes at a time and covers an odd size by a last, overlapping store. A coroutine's stack
+ * pointer is 16-byte aligned wherever its compiler calls or switches, so chunks of 16 from there up never cross a line
+ * on the stack's side.
  *   memcpy   libc's
  *   chunks   16 bytes at a time, then 8: the same offsets both ways, no overlap
  *   overlap  16 bytes at a time, the last 16 overlapping the ones before
- *   one pass as chunks, but each chunk of the stack is saved and overwritten in turn (both coroutines with as many bytes) */
+ *   one pass as chunks, but saves and overwrites each chunk of the stack in turn (both have as many bytes) */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,8 @@
 
 enum { COROUTINES = 64, AREA = 1024, BLOCK = 120, TOP = 4096 - 64 - 8, REPS = 15 };
 static char stack[4096] __attribute__((aligned(64)));
-static char blocks[COROUTINES][BLOCK + AREA + 8] __attribute__((aligned(16))); /* an area begins 8 bytes off 16, as in the library */
+/* An area begins 8 bytes off a multiple of 16, as in the library. */
+static char blocks[COROUTINES][BLOCK + AREA + 8] __attribute__((aligned(16)));
 
 static inline void by_memcpy(void *to, const void *from, size_t sz)
 {
@@ -46,8 +48,8 @@ static inline void by_overlap(void *to, const void *from, size_t sz)
     __builtin_memcpy(t + sz - 16, f + sz - 16, 16);
 }
 
-/* One pass over the stack: `out` gets what is there, which gets what is in `in`. */
-static inline void by_exchange(char *out, char *sp, const char *in, size_t sz)
+/* One pass over the stack: saves its bytes to `out` and overwrites them with the bytes of `in`. */
+static inline void by_swap(char *out, char *sp, const char *in, size_t sz)
 {
     typedef struct { char bytes[16]; } chunk_t;
     size_t i = 0;
@@ -71,14 +73,24 @@ static inline void by_exchange(char *out, char *sp, const char *in, size_t sz)
     }
 }
 
-static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec * 1e9 + t.tv_nsec; }
-static int order(const void *a, const void *b) { double x = *(const double *)a, y = *(const double *)b; return x < y ? -1 : x > y; }
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1e9 + t.tv_nsec;
+}
+
+static int order(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
 
 #define RUN(name)                                                                                                      \
     static __attribute__((noinline)) double name##_time(size_t sz)                                                     \
     {                                                                                                                  \
         const int n = 500000;                                                                                          \
-        char *sp = stack + TOP - sz;                                                                             \
+        char *sp = stack + TOP - sz;                                                                                   \
         double t = now();                                                                                              \
         for (int i = 0; i < n; i++) {                                                                                  \
             name(blocks[i % COROUTINES] + BLOCK, sp, blocks[(i + 1) % COROUTINES] + BLOCK, sz);                        \
@@ -96,12 +108,12 @@ static int order(const void *a, const void *b) { double x = *(const double *)a, 
 BOTH(by_memcpy)
 BOTH(by_chunks)
 BOTH(by_overlap)
-RUN(by_exchange)
+RUN(by_swap)
 
 int main(void)
 {
     static const size_t sizes[] = {40, 56, 72, 104, 120, 152, 168, 232, 248, 488, 1000};
-    double (*const ways[])(size_t) = {by_memcpy_both_time, by_chunks_both_time, by_overlap_both_time, by_exchange_time};
+    double (*const ways[])(size_t) = {by_memcpy_both_time, by_chunks_both_time, by_overlap_both_time, by_swap_time};
     printf("  bytes   memcpy   chunks  overlap one pass   ns to save one and restore another\n");
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
         double ns[4][REPS];
@@ -110,7 +122,10 @@ int main(void)
                 ns[w][r] = ways[w](sizes[s]);
         for (int w = 0; w < 4; w++)
             qsort(ns[w], REPS, sizeof(double), order);
-        printf("  %5zu %8.2f %8.2f %8.2f %8.2f\n", sizes[s], ns[0][REPS / 2], ns[1][REPS / 2], ns[2][REPS / 2], ns[3][REPS / 2]);
+        printf("  %5zu", sizes[s]);
+        for (int w = 0; w < 4; w++)
+            printf(" %8.2f", ns[w][REPS / 2]);
+        printf("\n");
     }
     return 0;
 }

@@ -1,15 +1,17 @@
-/* Lab: how the out-of-line resume and yield should return. An experiment, not library code: hand-written functions that do
- * what the exported ones must (checks, who runs, six callee-saved registers, the floating-point environment with FP=1), each
- * returning by `ret` or by pop and jmp. Command line: ../matrix.h. Yardstick: peers/classic.c; the library's own functions,
- * compiled C that returns by `ret`: switch.c with -DACO_CONFIG_NO_INLINE.
+/* Lab: how the out-of-line resume and yield should return. An experiment, not library code: hand-written functions with
+ * the duties of the exported ones (checks, the running coroutine, six callee-saved registers, with FP=1 the
+ * floating-point environment). Each returns by `ret`, or by pop and jmp. ../matrix.h has the command line. For
+ * comparison: ../peers/classic.c, and the library's own functions, compiled C that returns by `ret` (../switch.c with
+ * -DACO_CONFIG_NO_INLINE).
  *
  *   for fp in 0 1; do for form in "ret ret" "jmp jmp" "ret jmp" "jmp ret"; do set -- $form
- *     cc -O2 -DNDEBUG -DFP=$fp -DRESUMED_BY_$1 -DYIELDED_BY_$2 out-of-line.c -o t && ./t flat 1 rr 5 20 1 && ./t nested 4 - 5 20 1
+ *     cc -O2 -DNDEBUG -DFP=$fp -DRESUMED_BY_$1 -DYIELDED_BY_$2 out-of-line.c -o t &&
+ *       ./t flat 1 rr 5 20 1 && ./t nested 4 - 5 20 1
  *   done; done
  *
  * RESUMED_BY: how a resumed coroutine's yield returns. YIELDED_BY: how resume returns.
- * SITES: each depth of the nesting calls from a place of its own, as different functions do, so that a predicted return
- * address which belongs to another depth is wrong.
+ * SITES: each depth of the nesting has a call site of its own, as different functions have, so that a return address
+ * predicted for another depth is wrong.
  *
  * Zen 5, gcc 12, medians of 10 samples from 5 processes each, ns per round trip:
  *                               flat    1 deep    4 deep   16 deep   SITES: 4 deep   16 deep
@@ -57,7 +59,7 @@ __attribute__((used, aligned(64), tls_model("local-exec"))) __thread struct thre
 #define T(offset) "%fs:lab_thread@tpoff+" #offset
 #if FP
 #define FP_SWAP(store_mxcsr, store_x87, load_mxcsr, load_x87)                                                          \
-    "\tstmxcsr " store_mxcsr "\n\tfnstcw " store_x87 "\n\tldmxcsr " load_mxcsr "\n"                                      \
+    "\tstmxcsr " store_mxcsr "\n\tfnstcw " store_x87 "\n\tldmxcsr " load_mxcsr "\n"                                    \
     "\tmovzwl " store_x87 ",%eax\n\tcmpw " load_x87 ",%ax\n\tjne 8f\n"
 #else
 #define FP_SWAP(store_mxcsr, store_x87, load_mxcsr, load_x87)
@@ -67,7 +69,7 @@ __attribute__((used, aligned(64), tls_model("local-exec"))) __thread struct thre
 
 void lab_resume(sw_t *co);
 void lab_yield(void);
-/* rdi: the coroutine. 8: what a library would do off the fast path. */
+/* rdi: the coroutine. Label 8 stands for the slow path of a library. */
 __asm__(".text\n"
         "\t.p2align 6\n"
         "lab_resume:\n"
@@ -110,27 +112,12 @@ BENCH_INLINE void sw_yield(sw_t *self)
     lab_yield();
 }
 
-BENCH_INLINE uintptr_t sw_send(sw_t *co, uintptr_t value)
-{
-    co->value = value;
-    lab_resume(co);
-    return co->value;
-}
-
-BENCH_INLINE uintptr_t sw_receive(sw_t *self)
-{
-    return self->value;
-}
-
-BENCH_INLINE void sw_reply(sw_t *self, uintptr_t value)
-{
-    self->value = value;
-    lab_yield();
-}
+#include "../peers/value_in_record.h"
 
 #ifdef SITES
 /* One call for each depth; the comments keep the compiler from merging them. */
-BENCH_INLINE uintptr_t call_from(uintptr_t (*descend)(sw_t *, uintptr_t, uintptr_t), sw_t *self, uintptr_t depth, uintptr_t x)
+BENCH_INLINE uintptr_t call_from(uintptr_t (*descend)(sw_t *, uintptr_t, uintptr_t), sw_t *self, uintptr_t depth,
+                                 uintptr_t x)
 {
 #define SITE(n)                                                                                                        \
     case n:                                                                                                            \
@@ -152,23 +139,7 @@ BENCH_INLINE uintptr_t call_from(uintptr_t (*descend)(sw_t *, uintptr_t, uintptr
 #define MATRIX_DESCEND(descend, self, depth, x) call_from(descend, self, depth, x)
 #endif
 #include "../matrix.h"
-
-static matrix_body_t next_body;
-static sw_t *next_self;
-
-static void sw_prepare(unsigned seed)
-{
-    bench_stacks_made = seed;
-}
-
-static void entry(void)
-{
-    matrix_body_t body = next_body;
-    sw_t *self = next_self;
-    lab_yield();
-    body(self);
-    abort();
-}
+#include "../peers/entry.h"
 
 static sw_t *sw_start(matrix_kind_t kind, matrix_body_t body, size_t stack_sz)
 {
@@ -180,10 +151,7 @@ static sw_t *sw_start(matrix_kind_t kind, matrix_body_t body, size_t stack_sz)
     co->sp = sp - 6;
     co->state = 0;
     __asm__("stmxcsr %0\n\tfnstcw %1" : "=m"(co->mxcsr), "=m"(co->x87cw));
-    next_body = body;
-    next_self = co;
-    lab_resume(co);
-    return co;
+    return entered(co, body);
 }
 
 int main(int argc, char **argv)

@@ -1,4 +1,4 @@
-// A whole life of a Boost.Context fiber on a pooled stack: made, run, returned, destroyed (bench/native.h).
+// A whole life of a Boost.Context fiber on a pooled stack: make, run, return, destroy (bench/native.h).
 #include "../native.h"
 
 #include <boost/context/fiber.hpp>
@@ -31,6 +31,9 @@ NATIVE_RUN(call_run)
 
 int main(int argc, char **argv)
 {
-    static const native_case_t cases[] = {{"call", call_make, NATIVE_ALL(call_run)}, {NULL, NULL, {NULL, NULL, NULL, NULL}}};
+    static const native_case_t cases[] = {
+        {"call", call_make, NATIVE_ALL(call_run)},
+        {NULL, NULL, {NULL, NULL, NULL, NULL}},
+    };
     return native_main(argc, argv, cases);
 }

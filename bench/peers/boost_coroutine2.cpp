@@ -1,5 +1,5 @@
-// The switch matrix: Boost.Coroutine2's pull_type, of void where no value is passed. It carries a value out of the
-// coroutine; the one into it goes through a structure.
+// The switch matrix: Boost.Coroutine2's pull_type, of void where no value is passed. It carries values out of the
+// coroutine; values into it go through a structure.
 #include "../bench.h"
 
 #include <boost/coroutine2/coroutine.hpp>
@@ -47,10 +47,10 @@ BENCH_INLINE void sw_reply(sw_t *self, uintptr_t value)
 
 static void sw_prepare(unsigned seed)
 {
-    bench_escape(bench_alloc(seed % 60 * 64 + 1)); // the allocator places the stacks: begin elsewhere
+    bench_escape(bench_alloc(seed % 60 * 64 + 1)); // the allocator places the stacks: shift its addresses
 }
 
-// Their constructors run a coroutine to its first yield.
+// The constructors run a coroutine to its first yield.
 static sw_t *sw_start(matrix_kind_t kind, matrix_body_t body, size_t stack_sz)
 {
     boost::coroutines2::fixedsize_stack stack(stack_sz);

@@ -1,4 +1,4 @@
-// The switch matrix: Boost.Context's fiber, values in a structure beside it (a fiber carries none).
+// The switch matrix: Boost.Context's fiber. A fiber carries no values, so they are in a structure beside it.
 #include "../bench.h"
 
 #include <boost/context/fiber.hpp>
@@ -8,7 +8,7 @@
 
 struct sw_t {
     boost::context::fiber inside; // the coroutine, while it is suspended
-    boost::context::fiber back;   // who resumed it, while it runs
+    boost::context::fiber back;   // its resumer, while it runs
     uintptr_t value;
 };
 
@@ -22,29 +22,13 @@ BENCH_INLINE void sw_yield(sw_t *self)
     self->back = std::move(self->back).resume();
 }
 
-BENCH_INLINE uintptr_t sw_send(sw_t *co, uintptr_t value)
-{
-    co->value = value;
-    sw_resume(co);
-    return co->value;
-}
-
-BENCH_INLINE uintptr_t sw_receive(sw_t *self)
-{
-    return self->value;
-}
-
-BENCH_INLINE void sw_reply(sw_t *self, uintptr_t value)
-{
-    self->value = value;
-    sw_yield(self);
-}
+#include "value_in_record.h"
 
 #include "../matrix.h"
 
 static void sw_prepare(unsigned seed)
 {
-    bench_escape(bench_alloc(seed % 60 * 64 + 1)); // the allocator places the stacks: begin elsewhere
+    bench_escape(bench_alloc(seed % 60 * 64 + 1)); // the allocator places the stacks: shift its addresses
 }
 
 static sw_t *sw_start(matrix_kind_t, matrix_body_t body, size_t stack_sz)

@@ -28,7 +28,7 @@ SEQUENCE(0) SEQUENCE(16) SEQUENCE(32) SEQUENCE(48)
     }
 HANOI(0) HANOI(16) HANOI(32) HANOI(48)
 
-// The constructor runs it to its first element.
+// The constructor of pull_type runs the coroutine to its first element.
 template <class Body> BENCH_INLINE uintptr_t sum_of(Body body)
 {
     uintptr_t sum = 0;
@@ -56,7 +56,7 @@ int main(int argc, char **argv)
         {"hanoi", hanoi_make, NATIVE_ALL(hanoi)},
         {NULL, NULL, {NULL, NULL, NULL, NULL}},
     };
-    if (argc == 7) // the allocator places the stacks: begin elsewhere
+    if (argc == 7) // the allocator places the stacks: shift its addresses
         bench_escape(bench_alloc(strtoul(argv[6], NULL, 10) % 60 * 64 + 1));
     return native_main(argc, argv, cases);
 }

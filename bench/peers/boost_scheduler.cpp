@@ -1,4 +1,4 @@
-// Boost.Fiber's scheduler, round robin, which is its default. The main fiber measures; it is scheduled with the others.
+// Boost.Fiber's default scheduler, round robin. The main fiber measures; it is scheduled with the others.
 #include "../native.h"
 
 #include <boost/fiber/all.hpp>
@@ -8,9 +8,9 @@ namespace fibers = boost::fibers;
 using fibers::fiber;
 using channel = fibers::unbuffered_channel<uintptr_t>;
 
-// ---- Every fiber of a ring yields, as often as the one that measures ----
+// ---- Every fiber of a ring yields as often as the main fiber ----
 
-static size_t wanted; // yields that every fiber is to make
+static size_t wanted; // yields that every fiber makes
 static bool stop;
 static std::vector<fiber> others;
 
@@ -35,7 +35,7 @@ static void *ring_make(unsigned placement, size_t number)
 {
     static void (*const all[])() = NATIVE_ALL(yielding);
     stop = true;
-    ring_run(NULL, 1); // those of the last sample end
+    ring_run(NULL, 1); // the fibers of the last sample end
     for (fiber &other : others)
         other.join();
     others.clear();
@@ -74,7 +74,7 @@ BENCH_INLINE void ping_pong_run(void *made, size_t rounds)
 }
 NATIVE_RUN(ping_pong_run)
 
-// ---- Fibers that do nothing: `number` at once, and wait for all. Their stacks come from a pool ----
+// ---- Fibers that do nothing: makes `number` at once, on stacks from a pool, and waits for all ----
 
 typedef struct spawning {
     fibers::pooled_fixedsize_stack stacks{64 << 10};
@@ -112,7 +112,7 @@ int main(int argc, char **argv)
         {"spawn", spawn_make, NATIVE_ALL(spawn_run)},
         {NULL, NULL, {NULL, NULL, NULL, NULL}},
     };
-    if (argc == 7) // the allocator places the stacks: begin elsewhere
+    if (argc == 7) // the allocator places the stacks: shift its addresses
         bench_escape(bench_alloc(strtoul(argv[6], NULL, 10) % 60 * 64 + 1));
     int status = native_main(argc, argv, cases);
     fflush(stdout);

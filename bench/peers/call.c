@@ -1,4 +1,4 @@
-/* The switch matrix: an empty call and return through a pointer, no coroutine. The nested case is what its calls and its
+/* The switch matrix: an empty call through a pointer, without a coroutine. The nested case shows what its calls and its
  * work cost without any switch. */
 #include "../bench.h"
 

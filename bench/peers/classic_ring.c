@@ -1,4 +1,4 @@
-/* A ring of tasks on the classic switch: the least that a scheduler with such a switch does. */
+/* A ring of tasks on the classic switch: the least work of a scheduler with such a switch. */
 #include "../plain_ring.h"
 #include "classic_switch.h"
 

@@ -1,5 +1,5 @@
-// The switch matrix: a C++20 coroutine as a generator. Stackless: its frame is on the heap, its resume is a call, and it
-// cannot yield from a function that it calls.
+// The switch matrix: a C++20 coroutine as a generator. It is stackless: its frame is on the heap, a resume is a call,
+// and it cannot yield from a function that it calls.
 #include "../bench.h"
 
 #include <coroutine>
@@ -55,8 +55,8 @@ BENCH_INLINE uintptr_t sw_send(sw_t *co, uintptr_t value)
 #define MATRIX_OWN_BODIES
 #include "../matrix.h"
 
-// One coroutine function for each placement. The attribute moves the function that makes the frame; the resumed half is
-// the compiler's own, which it places as it likes.
+// One coroutine function for each placement. The attribute places only the function that makes the frame. The compiler
+// places the resumed part.
 template <int placement> __attribute__((noinline)) static generator flat()
 {
     for (;;)

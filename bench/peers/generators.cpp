@@ -1,5 +1,6 @@
-// C++ coroutines as generators: the sum of a sequence, and a generator that calls itself; C++20's, and C++23's std::generator as
-// small as the standard allows. Producers are noinline: clang would otherwise fold the loop of both sides into one.
+// C++ coroutines as generators: the sum of a sequence, and a generator that calls itself. Both as a C++20 generator and
+// as C++23's std::generator, as small as the standard allows. Producers are noinline: otherwise clang would fold the
+// loops of producer and consumer into one.
 #include "../elements.h"
 
 #include <coroutine>
@@ -39,8 +40,9 @@ private:
     std::coroutine_handle<promise_type> handle;
 };
 
-// std::generator: what a nested one yields goes to the outermost one's consumer at once, and a resume to the innermost, however
-// many are between (elements_of). Without references, allocators and exceptions.
+// std::generator. However deep generators nest by elements_of, an element goes straight from the innermost generator to
+// the consumer of the outermost, and a resume goes straight to the innermost. Without references, allocators and
+// exceptions.
 class generator23 {
 public:
     struct promise_type;
@@ -64,7 +66,8 @@ public:
     struct promise_type {
         uintptr_t value;
         promise_type *outermost = this;
-        handle_t innermost = handle_t::from_promise(*this), outer; // the first: of the outermost one
+        handle_t innermost = handle_t::from_promise(*this); // valid in the outermost generator
+        handle_t outer;
         generator23 get_return_object() { return generator23(handle_t::from_promise(*this)); }
         std::suspend_always initial_suspend() noexcept { return {}; }
         to_the_outer final_suspend() noexcept { return {}; }
@@ -122,9 +125,9 @@ template <class G> BENCH_INLINE uintptr_t sum_of(G g)
     return sum;
 }
 
-// ---- The sum of a sequence, by two loops that mean the same ----
+// ---- The sum of a sequence, by two equivalent loops ----
 
-// The attribute places the function that makes the frame; the resumed half stands where the compiler puts it.
+// The attribute places only the function that makes the frame. The compiler places the resumed part.
 #define SEQUENCES(prefix, generator, pad)                                                                              \
     NATIVE_HOT(pad) generator prefix##_for_body_##pad(uintptr_t n)                                                     \
     {                                                                                                                  \
@@ -150,7 +153,7 @@ ELEMENTS_RUN(sequence_while, sum_of_sequence)
 ELEMENTS_RUN(sequence23_for, sum_of_sequence)
 ELEMENTS_RUN(sequence23_while, sum_of_sequence)
 
-// ---- Hanoi: each call is a generator, whose elements its caller yields again ----
+// ---- Hanoi: each call is a generator; its caller yields its elements again ----
 
 #define HANOI(pad)                                                                                                     \
     NATIVE_HOT(pad) generator hanoi_body_##pad(int disc, int from, int to, int spare)                                  \

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Python's generators, and functions that call back: command line and output as in bench/native.h, what is made as in
-bench/elements.h. A reference only."""
+"""Python's generators, and functions that call back, as a reference only. The command line and the output are those of
+bench/native.h, the elements those of bench/elements.h."""
 import sys
 import time
 

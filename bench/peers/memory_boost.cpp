@@ -1,5 +1,5 @@
-// Coroutines by the million: Boost.Context's fibers on pooled stacks. One that is destroyed while suspended has its stack
-// unwound by an exception: that is part of its destruction. What is measured: memory_scale.h.
+// Coroutines by the million: Boost.Context's fibers on pooled stacks. The destructor of a suspended fiber unwinds its
+// stack by an exception, which is part of the cost of destruction. memory_scale.h has the measurements.
 #include "../bench.h"
 
 #include <boost/context/fiber.hpp>
@@ -11,12 +11,13 @@
 
 struct co_t {
     boost::context::fiber inside; // the coroutine, while it is suspended
-    boost::context::fiber back;   // who resumed it, while it runs
+    boost::context::fiber back;   // its resumer, while it runs
     uint64_t tag;
 };
 
 #define SCALE_ENTRY_POINT(bytes) hold_##bytes
-#define SCALE_EACH(live) (3 * 4096 + (live)) // the pool's list, too, has a word in each idle stack, at its low end
+// One page more than a stack needs: the pool's list has a word at the low end of each idle stack.
+#define SCALE_EACH(live) (3 * 4096 + (live))
 using co_entry_t = void (*)();
 
 static co_t *running;

@@ -1,5 +1,5 @@
-// Coroutines by the million: C++20's. Each has its frame from operator new, the live bytes in it. What is measured:
-// memory_scale.h.
+// Coroutines by the million: C++20's. Each frame comes from operator new and holds the live bytes. memory_scale.h has
+// the measurements.
 #include "../bench.h"
 
 #include <coroutine>
@@ -42,7 +42,7 @@ BENCH_INLINE void co_destroy(co_t *co)
     std::coroutine_handle<>::from_address(co).destroy();
 }
 
-// As COPYING_HOLDER, the number of the coroutine being its parameter.
+// Like COPYING_HOLDER; the coroutine's number is its parameter.
 #define SCALE_HOLDER(bytes)                                                                                            \
     static task hold_##bytes(uint64_t tag)                                                                             \
     {                                                                                                                  \

@@ -1,5 +1,4 @@
-//! As bench/sending.h: a mocked connection that takes SENT_AT_ONCE bytes of each send_some(), and the check. What is sent is
-//! `data` to the end.
+//! Like bench/sending.h: a mocked connection that takes SENT_AT_ONCE bytes of each send_some(), and the check.
 
 pub const SENDERS: usize = 10;
 pub const SENT_AT_ONCE: usize = 800;

@@ -1,5 +1,6 @@
-// write_fully() as C++20 coroutines: every level that may wait is a task of its own, which its caller awaits. A task goes straight
-// to what it awaits, and back, by symmetric transfer. Frames come from operator new, or from a list of free ones.
+// write_fully() as C++20 coroutines: every level that may wait is a task, which its caller awaits. A task switches
+// straight to the awaited task and back, by symmetric transfer. Frames come from operator new or from a list of free
+// frames.
 #include "../sending.h"
 
 #include <coroutine>
@@ -10,7 +11,7 @@
 
 struct from_new {};
 
-// One free list: all frames that it gives out have the size of the largest.
+// One free list; all its frames have the size of the largest.
 struct from_pool {
     static void *operator new(size_t size)
     {
@@ -84,7 +85,7 @@ public:
     std::coroutine_handle<promise_type> handle;
 };
 
-// ---- Round robin: who waits goes to the end of a queue that has room for all ----
+// ---- Round robin: a waiting task goes to the end of a queue, which has room for all ----
 
 static std::coroutine_handle<> queue[16];
 static unsigned head, tail;
@@ -104,17 +105,19 @@ struct wait_for_ready {
     void await_resume() {}
 };
 
-// ---- What is measured ----
+// ---- The senders ----
 
-// `way`: as bench/write_fully.c has two.
-template <class Frames, int way> __attribute__((noinline)) task<size_t, Frames> send_when_ready(connection_t *c, const char *data, size_t size)
+// `way` is one of two paths, as in bench/write_fully.c.
+template <class Frames, int way> __attribute__((noinline))
+task<size_t, Frames> send_when_ready(connection_t *c, const char *data, size_t size)
 {
     __asm__ volatile("# %c0" : : "i"(way));
     co_await wait_for_ready();
     co_return send_some(c, data, size);
 }
 
-template <class Frames, int way> __attribute__((noinline)) task<void, Frames> write_fully(connection_t *c, const char *data, size_t size)
+template <class Frames, int way> __attribute__((noinline))
+task<void, Frames> write_fully(connection_t *c, const char *data, size_t size)
 {
     while (size > 0) {
         size_t sent = co_await send_when_ready<Frames, way>(c, data, size);
@@ -137,7 +140,8 @@ template <class Frames, int ways> BENCH_INLINE void run(void *made, size_t round
         sending_begin(s);
         task<void, Frames> *tasks[SENDERS];
         for (int i = 0; i < SENDERS; i++) {
-            tasks[i] = new task<void, Frames>(i % ways ? sender<Frames, 1>(&s->connections[i], &left) : sender<Frames, 0>(&s->connections[i], &left));
+            tasks[i] = new task<void, Frames>(i % ways ? sender<Frames, 1>(&s->connections[i], &left)
+                                                       : sender<Frames, 0>(&s->connections[i], &left));
             enqueue(tasks[i]->handle);
         }
         while (left)

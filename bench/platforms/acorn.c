@@ -1,4 +1,4 @@
-/* Resume and yield. */
+/* Acorn's resume and yield. */
 #define ACO_CONFIG_SHARE_FPU_MXCSR_ENV
 #include <aco.h>
 

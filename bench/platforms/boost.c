@@ -1,4 +1,4 @@
-/* Boost.Context's assembly without its C++: there and back. */
+/* Boost.Context's assembly, without its C++ classes. */
 #include <stddef.h>
 
 typedef struct transfer {

@@ -1,12 +1,13 @@
-/* void classic_switch(void **from, void *to): saves every register that the ABI has a callee preserve on the stack, leaves the
- * stack pointer in *from, loads `to` and returns there through what is saved there. As libraries of coroutines commonly do it;
- * written for count.py alone. No floating-point control words, no unwind tables.
+/* void classic_switch(void **from, void *to): saves every callee-saved register on the stack, stores the stack pointer
+ * in *from, loads `to` and returns there through the saved return address. Many coroutine libraries switch so; this one
+ * is written for tools/platforms/count.py only. No floating-point control words, no unwind tables.
  *
- * classic_frame: how far below the top of a new stack `to` is (there the ABI's alignment holds); classic_return: where above `to`
- * the way back stands. */
+ * `to` of a new coroutine is classic_frame bytes below the top of its stack, with the alignment that the ABI asks for.
+ * The return address is classic_return bytes above `to`. */
 
-#define FRAME_IS(frame, return_at)                                                                                             \
-    .section .rodata; .p2align 2; .globl classic_frame, classic_return; classic_frame: .long frame; classic_return: .long return_at
+#define FRAME_IS(frame, return_at)                                                                                     \
+    .section .rodata; .p2align 2; .globl classic_frame, classic_return;                                                \
+    classic_frame: .long frame; classic_return: .long return_at
 
     .text
     .globl classic_switch
@@ -93,10 +94,11 @@ FRAME_IS(100, 96)
 classic_switch:
     addi sp, sp, -208
     sd ra, 0(sp)
-#define EACH(op, fop)                                                                                                          \
-    op s0, 8(sp); op s1, 16(sp); op s2, 24(sp); op s3, 32(sp); op s4, 40(sp); op s5, 48(sp); op s6, 56(sp); op s7, 64(sp);      \
-    op s8, 72(sp); op s9, 80(sp); op s10, 88(sp); op s11, 96(sp);                                                              \
-    fop fs0, 104(sp); fop fs1, 112(sp); fop fs2, 120(sp); fop fs3, 128(sp); fop fs4, 136(sp); fop fs5, 144(sp);                \
+#define EACH(op, fop)                                                                                                  \
+    op s0, 8(sp); op s1, 16(sp); op s2, 24(sp); op s3, 32(sp); op s4, 40(sp); op s5, 48(sp); op s6, 56(sp);            \
+    op s7, 64(sp);                                                                                                     \
+    op s8, 72(sp); op s9, 80(sp); op s10, 88(sp); op s11, 96(sp);                                                      \
+    fop fs0, 104(sp); fop fs1, 112(sp); fop fs2, 120(sp); fop fs3, 128(sp); fop fs4, 136(sp); fop fs5, 144(sp);        \
     fop fs6, 152(sp); fop fs7, 160(sp); fop fs8, 168(sp); fop fs9, 176(sp); fop fs10, 184(sp); fop fs11, 192(sp)
     EACH(sd, fsd)
     sd sp, 0(a0)
@@ -111,10 +113,12 @@ FRAME_IS(208, 0)
 classic_switch:
     addi.d $sp, $sp, -160
     st.d $ra, $sp, 0
-#define EACH(op, fop)                                                                                                          \
-    op $fp, $sp, 8; op $s0, $sp, 16; op $s1, $sp, 24; op $s2, $sp, 32; op $s3, $sp, 40; op $s4, $sp, 48; op $s5, $sp, 56;       \
-    op $s6, $sp, 64; op $s7, $sp, 72; op $s8, $sp, 80;                                                                         \
-    fop $fs0, $sp, 88; fop $fs1, $sp, 96; fop $fs2, $sp, 104; fop $fs3, $sp, 112; fop $fs4, $sp, 120; fop $fs5, $sp, 128;       \
+#define EACH(op, fop)                                                                                                  \
+    op $fp, $sp, 8; op $s0, $sp, 16; op $s1, $sp, 24; op $s2, $sp, 32; op $s3, $sp, 40; op $s4, $sp, 48;               \
+    op $s5, $sp, 56;                                                                                                   \
+    op $s6, $sp, 64; op $s7, $sp, 72; op $s8, $sp, 80;                                                                 \
+    fop $fs0, $sp, 88; fop $fs1, $sp, 96; fop $fs2, $sp, 104; fop $fs3, $sp, 112; fop $fs4, $sp, 120;                  \
+    fop $fs5, $sp, 128;                                                                                                \
     fop $fs6, $sp, 136; fop $fs7, $sp, 144
     EACH(st.d, fst.d)
     st.d $sp, $a0, 0
@@ -126,7 +130,8 @@ classic_switch:
 FRAME_IS(160, 0)
 
 #elif defined(__powerpc64__)
-/* The linkage area of its caller holds r2, the condition register and the way back; vector registers v20-v31 too are preserved. */
+/* The caller's linkage area holds r2, the condition register and the return address. v20 to v31 are callee-saved
+ * too. */
     .abiversion 2
 classic_switch:
     mflr 0
@@ -134,21 +139,24 @@ classic_switch:
     mfcr 0
     stw 0, 8(1)
     std 2, 24(1)
-#define EACH(op, fop)                                                                                                          \
-    op 14, -8(1); op 15, -16(1); op 16, -24(1); op 17, -32(1); op 18, -40(1); op 19, -48(1); op 20, -56(1); op 21, -64(1);      \
-    op 22, -72(1); op 23, -80(1); op 24, -88(1); op 25, -96(1); op 26, -104(1); op 27, -112(1); op 28, -120(1);                \
-    op 29, -128(1); op 30, -136(1); op 31, -144(1);                                                                            \
-    fop 14, -152(1); fop 15, -160(1); fop 16, -168(1); fop 17, -176(1); fop 18, -184(1); fop 19, -192(1); fop 20, -200(1);      \
-    fop 21, -208(1); fop 22, -216(1); fop 23, -224(1); fop 24, -232(1); fop 25, -240(1); fop 26, -248(1); fop 27, -256(1);      \
+#define EACH(op, fop)                                                                                                  \
+    op 14, -8(1); op 15, -16(1); op 16, -24(1); op 17, -32(1); op 18, -40(1); op 19, -48(1); op 20, -56(1);            \
+    op 21, -64(1);                                                                                                     \
+    op 22, -72(1); op 23, -80(1); op 24, -88(1); op 25, -96(1); op 26, -104(1); op 27, -112(1); op 28, -120(1);        \
+    op 29, -128(1); op 30, -136(1); op 31, -144(1);                                                                    \
+    fop 14, -152(1); fop 15, -160(1); fop 16, -168(1); fop 17, -176(1); fop 18, -184(1); fop 19, -192(1);              \
+    fop 20, -200(1);                                                                                                   \
+    fop 21, -208(1); fop 22, -216(1); fop 23, -224(1); fop 24, -232(1); fop 25, -240(1); fop 26, -248(1);              \
+    fop 27, -256(1);                                                                                                   \
     fop 28, -264(1); fop 29, -272(1); fop 30, -280(1); fop 31, -288(1)
     EACH(std, stfd)
     addi 1, 1, -512
     li 0, 0
     std 0, 0(1)
 #define VECTOR(op, n, at) li 11, at; op n, 11, 1
-#define VECTORS(op)                                                                                                            \
-    VECTOR(op, 20, 0x20); VECTOR(op, 21, 0x30); VECTOR(op, 22, 0x40); VECTOR(op, 23, 0x50); VECTOR(op, 24, 0x60);               \
-    VECTOR(op, 25, 0x70); VECTOR(op, 26, 0x80); VECTOR(op, 27, 0x90); VECTOR(op, 28, 0xa0); VECTOR(op, 29, 0xb0);               \
+#define VECTORS(op)                                                                                                    \
+    VECTOR(op, 20, 0x20); VECTOR(op, 21, 0x30); VECTOR(op, 22, 0x40); VECTOR(op, 23, 0x50); VECTOR(op, 24, 0x60);      \
+    VECTOR(op, 25, 0x70); VECTOR(op, 26, 0x80); VECTOR(op, 27, 0x90); VECTOR(op, 28, 0xa0); VECTOR(op, 29, 0xb0);      \
     VECTOR(op, 30, 0xc0); VECTOR(op, 31, 0xd0)
     VECTORS(stvx)
     std 1, 0(3)

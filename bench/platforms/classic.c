@@ -1,8 +1,8 @@
-/* A classic switch (classic.S): a function that saves all registers that a call preserves and returns on the other stack. */
+/* A classic switch (classic.S): a function that saves all callee-saved registers and returns on the other stack. */
 #include <stdint.h>
 #include <string.h>
 
-/* The layout of a frame is classic.S's: FRAME bytes, the return address at RETURN. */
+/* classic.S states the layout of a frame: classic_frame bytes, with the return address at offset classic_return. */
 void classic_switch(void **from, void *to);
 extern const uint32_t classic_frame, classic_return;
 

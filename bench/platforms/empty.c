@@ -1,4 +1,4 @@
-/* Nothing: what the loop itself costs. */
+/* An empty round trip: the cost of the loop itself. */
 typedef char flat_t;
 
 static char *flat_start(void)

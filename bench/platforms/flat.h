@@ -1,8 +1,8 @@
-/* A flat loop of round trips, whose instructions count.py counts. Included last: the program has defined flat_t, flat_start()
- * and flat_round_trip(). */
+/* A flat loop of round trips; tools/platforms/count.py counts its instructions. A program defines flat_t, flat_start()
+ * and flat_round_trip(), and then includes this file. */
 #include <stdlib.h>
 
-/* round_trips: objects.py looks at its code. */
+/* tools/platforms/objects.py looks at the code of round_trips(). */
 __attribute__((noinline)) void round_trips(flat_t *flat, long n);
 __attribute__((noinline)) void round_trips(flat_t *flat, long n)
 {

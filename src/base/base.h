@@ -1,76 +1,78 @@
-/* What the base layer gives to those above: the process lock, the thread record's life, errors, memory, the state byte. */
+/* What the base layer offers to the layers above: the process lock, thread records, errors, memory, the state byte. */
 #ifndef ACO_BASE_H
 #define ACO_BASE_H
 
 #include "base/upcalls.h"
 #include "os/os.h"
 
-/* ---- error.c: why a call failed: "<call>: [coroutine <address>: ]<reason>" ---- */
-/* Prints it as one line on stderr after "acorn: ", then abort(). */
+/* ---- error.c: why a call failed, as "<call>: [coroutine <address>: ]<reason>" ---- */
+/* Prints this as one line on stderr after "acorn: ", then calls abort(). */
 ACO__HIDDEN ACO__COLD __attribute__((noreturn, format(ACO__PRINTF, 3, 4)))
 void aco__die(const char *call, const void *co, const char *reason, ...);
-/* Prints it so and goes on. */
+/* Prints the same line and returns. */
 ACO__HIDDEN ACO__COLD __attribute__((format(ACO__PRINTF, 3, 4)))
 void aco__warn(const char *call, const void *co, const char *reason, ...);
-/* Aborts like that if `fatal`; else keeps the line for aco_error_message() and sets errno. Returns -1. */
+/* If `fatal`, dies like aco__die(). Else stores the line for aco_error_message(), sets errno and returns -1. */
 ACO__HIDDEN ACO__COLD __attribute__((format(ACO__PRINTF, 5, 6)))
 int aco__fail(int fatal, int error, const char *call, const void *co, const char *reason, ...);
 
-/* ---- memory.c: what the system, or the user's allocator, gives ---- */
-/* Zeroed pages. NULL and errno. */
+/* ---- memory.c: memory from the system or from the user's allocator ---- */
+/* Zeroed pages. NULL and errno on failure. */
 ACO__HIDDEN void *aco__map(size_t sz);
-ACO__HIDDEN void *aco__map_aligned(size_t sz); /* to `sz`, a power of two */
+ACO__HIDDEN void *aco__map_aligned(size_t sz); /* aligned to `sz`, a power of two */
 ACO__HIDDEN void aco__unmap(void *p, size_t sz);
 ACO__HIDDEN void aco__unmap_guarded(void *p, size_t sz, size_t guard_sz); /* the first guard_sz bytes are a guard */
 ACO__HIDDEN void *aco__allocate(size_t sz);
 ACO__HIDDEN void aco__release(void *p, size_t sz);
-/* The user has set no allocator. */
+/* Whether memory comes from the system: the user has set no allocator. */
 ACO__HIDDEN int aco__map_is_ours(void);
-/* aco__fail() for a failed request for `sz` bytes: errno says what happened and becomes EAGAIN where the reason is the kernel's
- * limit on mappings. */
+/* aco__fail() for a failed request for `sz` bytes. errno must hold the request's error. It becomes EAGAIN if the
+ * request met the kernel's limit on mappings. */
 ACO__HIDDEN ACO__COLD int aco__fail_memory(int fatal, const char *call, size_t sz);
 ACO__HIDDEN ACO__COLD __attribute__((noreturn)) void aco__die_of_memory(const char *call, size_t sz);
 
-/* ---- lock.c: one lock for the process, for what happens once in a thread's life ---- */
+/* ---- lock.c: one lock for the process, for work that happens rarely in a thread's life ---- */
 ACO__HIDDEN void aco__lock(void);
 ACO__HIDDEN void aco__unlock(void);
 
-/* ---- slab.c: memory for control blocks and small things ---- */
+/* ---- slab.c: memory for control blocks and other small objects ---- */
 enum { ACO__SLAB_LARGEST = 16 << 10 };
-/* At least *sz bytes, 16-byte aligned, and a multiple of 64 aligned to 64 while no larger than 1024; beyond ACO__SLAB_LARGEST
- * aligned as malloc() aligns (Arm: to 8). *sz becomes what there is. NULL and errno when there are none. aco__block_memory_new()
- * is for control blocks: aco__blocks_each() finds them. */
+/* Allocates at least *sz bytes and stores the actual size in *sz. NULL and errno on failure. The alignment is 16 bytes;
+ * 64 for multiples of 64 up to 1024; malloc()'s for sizes above ACO__SLAB_LARGEST (Arm: 8). aco__block_memory_new() is
+ * for control blocks, which aco__blocks_each() then finds. */
 ACO__HIDDEN void *aco__memory_new(size_t *sz);
 ACO__HIDDEN void *aco__block_memory_new(size_t *sz);
-/* Gives back what these gave; `sz` is what they said, or anything up to ACO__SLAB_LARGEST if that was so too. Any thread. */
+/* Frees memory of these two functions. `sz` is the size that they stored; if that was at most ACO__SLAB_LARGEST, any
+ * other size up to there will do. Any thread may call it. */
 ACO__HIDDEN void aco__memory_free(void *p, size_t sz);
-/* Calls visit(co, arg) for the thread's control blocks, destroyed ones among them, until it returns other than 0, and returns
- * that; else 0. */
+/* Calls visit(co, arg) for each control block of the thread, including destroyed ones, until `visit` returns a value
+ * other than 0. Returns that value, or 0. */
 ACO__HIDDEN int aco__blocks_each(int (*visit)(aco_t *co, void *arg), void *arg);
-/* The same for at most `most` of them, from number *from on; unless `visit` stopped it, *from becomes where to go on: 0 after the
- * last. Slabs that come and go may have some passed over until the next round. */
+/* The same for at most `most` control blocks, from number *from on. Afterwards *from is the number to continue with: 0
+ * after the last block, unchanged if `visit` ended the walk. If slabs come and go between calls, some blocks may be
+ * missed until the next round. */
 ACO__HIDDEN int aco__blocks_some(int (*visit)(aco_t *co, void *arg), void *arg, size_t *from, size_t most);
-/* How many bytes of a slab this object has. */
+/* The number of bytes that this object has in its slab. */
 ACO__HIDDEN size_t aco__memory_size(const void *p);
 
-/* ---- thread.c: a thread's record ---- */
-/* The calling thread's, with the floating-point environment for new coroutines. */
+/* ---- thread.c: thread records ---- */
+/* The calling thread's record, with the floating-point environment for new coroutines set. */
 ACO__HIDDEN aco__thread_t *aco__thread_ready(void);
-/* Sees to it that what the calling thread has is given back when it ends. */
+/* Registers the calling thread's exit function, which frees what the thread has. */
 ACO__HIDDEN void aco__thread_will_end(void);
-/* What base itself gives back then; set by the unit that has it. */
+/* What the exit function frees of the base layer; the unit that allocates it sets the function. */
 typedef struct aco__thread_exits {
     void (*scratch)(aco__thread_t *self);
     void (*heap)(aco__thread_t *self);
     void (*heaps_end)(void); /* Windows, when the library is unloaded */
 } aco__thread_exits_t;
 ACO__HIDDEN extern aco__thread_exits_t aco__thread_exits;
-/* A thread that runs nothing, and what a context is that has no frames: unwinders find the end of the stack there. */
+/* A thread record that runs nothing, and a context of zeros. Unwinders that read these find the end of the stack. */
 ACO__HIDDEN extern aco__thread_t *const aco__nobody;
 ACO__HIDDEN extern const aco__context_t aco__no_context;
 
-/* ---- The state byte. Atomic: a thread that destroys a coroutine may read what the stack's thread changes meanwhile; either
- * value will do. ---- */
+/* ---- The state byte. Accesses are atomic, because the stack's thread may change the byte while a thread that destroys
+ * the coroutine reads it. Either value is fine for the reader. ---- */
 static inline __attribute__((always_inline)) unsigned aco__status(const aco_t *co)
 {
     return __atomic_load_n(&co->aco__state, __ATOMIC_RELAXED) & ACO__STATUS;
@@ -96,7 +98,7 @@ static inline __attribute__((always_inline)) int aco__is_task(const aco_t *co)
     return (__atomic_load_n(&co->aco__state, __ATOMIC_RELAXED) & ACO__TASK_MASK) == ACO__TASK;
 }
 
-/* A task waits for a coroutine that it resumed: it has its turn, and something runs. */
+/* A task waits for a coroutine that it resumed: the task has its turn, but another coroutine runs. */
 static inline int aco__task_is_resuming(const aco__thread_t *self, const aco_t *co)
 {
     return aco__is_task(co) && co == self->task && self->running && self->running != co && self->scheduler->is_running;

@@ -1,11 +1,12 @@
-/* Contexts of waiting resumers, and of what has not begun yet. */
+/* The contexts of waiting resumers, and of coroutines that have not begun. */
 #ifndef ACO_CONTEXT_H
 #define ACO_CONTEXT_H
 
 #include "base/scratch.h"
 
-/* The context of `resumer`, which waits and is not the running coroutine's resumer: in its own block, or in the thread record for
- * the root context. No context where its frames are elsewhere, or it is the trap. */
+/* The context of `resumer`, a waiting resumer other than that of the running coroutine. It stands in the resumer's
+ * block; that of the root context (NULL) stands in the thread record. aco__no_context if the resumer's frames are
+ * saved, or if it is the trap of a cleanup. */
 static inline const aco__context_t *aco__saved_context(const aco__thread_t *self, const aco_t *resumer)
 {
     if (!resumer)
@@ -15,26 +16,26 @@ static inline const aco__context_t *aco__saved_context(const aco__thread_t *self
     return &resumer->aco__self;
 }
 
-/* The running coroutine's resumer has its context in the thread record. Before another resumer's goes there, this moves it to the
- * resumer's own block, or to `root` for the root context. Field by field: wider loads would miss what the switch has just
- * stored. */
+/* The thread record holds the context of the running coroutine's resumer. Before another resumer's context goes there,
+ * this function moves it to the resumer's own block, or to `root` for the root context. It copies field by field: the
+ * processor could not forward the switch's recent stores to wider loads. */
 static inline void aco__save_resumer(aco__thread_t *self)
 {
     aco_t *co = self->resuming;
     volatile aco__context_t *from = &self->resumer, *to = co ? &co->aco__self : &self->root;
-    if (aco_likely(!co || (co->aco__state & ACO__STATUS) != ACO__RESUMING_SAVED)) { /* else the trampoline stands there for it */
+    if (aco_likely(!co || (co->aco__state & ACO__STATUS) != ACO__RESUMING_SAVED)) { /* else it is the trampoline's */
         to->sp = from->sp;
         to->pc = from->pc;
         to->bp = from->bp;
         to->base = from->base;
     } else {
-        self->unwind_parent = &self->resumer; /* of the coroutine that waits from now on */
+        self->unwind_parent = &self->resumer; /* the parent of the coroutine that waits from now on */
     }
     *(co ? &co->aco__fp_control : &self->root_fp_control) = self->fp_control;
     *(co ? &co->aco__fp_control2 : &self->root_fp_control2) = self->fp_control2;
 }
 
-/* And back. `co`: the resumer, NULL for the root context. */
+/* The reverse. `co` is the resumer, NULL for the root context. */
 static inline void aco__restore_resumer(aco__thread_t *self, aco_t *co)
 {
     volatile aco__context_t *to = &self->resumer, *from = co ? &co->aco__self : &self->root;
@@ -51,7 +52,7 @@ static inline void aco__restore_resumer(aco__thread_t *self, aco_t *co)
     self->fp_control2 = co ? co->aco__fp_control2 : self->root_fp_control2;
 }
 
-/* Has a context begin in `fn`, a function that a switch enters from its beginning. */
+/* Prepares a context that begins with `fn` at `sp`. `fn` is a function that a switch can enter. */
 typedef ACO__ARRIVAL_ABI void aco__arrival_t(ACO__ARRIVAL_PARAMETERS);
 #ifdef ACO__ARRIVES_IN_ASSEMBLY
 ACO__HIDDEN void aco__arrive(void);
@@ -68,21 +69,22 @@ static inline void aco__begin_in(aco__context_t *context, void *sp, aco__arrival
     memcpy(slot, &fn, sizeof fn);
 }
 
-/* A coroutine begins on `stack`. A heap begins with its thread's address, and lives for ever. */
+/* Records that a coroutine begins on `stack` in this thread. A heap's first field is its thread's address, and heaps
+ * are never freed. */
 static inline void aco__begins_here(aco_share_stack_t *stack, const aco__thread_t *self)
 {
     if (aco_likely(self->heap != NULL))
         stack->aco__owner_thread = (aco__thread_t *const *)self->heap;
 }
 
-/* The calling function, the first on its stack, was entered with a frame pointer of NULL. This makes it keep a frame pointer, and
- * so the chain of frame pointers ends there. */
+/* The first function on a stack calls this. A switch entered it with a frame pointer of NULL. The asm makes it set up a
+ * frame pointer, so that the chain of frame pointers ends there. */
 static inline __attribute__((always_inline)) void aco__end_frame_pointers(void)
 {
     __asm__ volatile("" : : "r"(__builtin_frame_address(0)));
 }
 
-/* Whether `p` is in the stack that `co` runs on; the frames of its generators are not. */
+/* Whether `p` is on the stack of `co`. Frames of its generators are on other stacks. */
 static inline int aco__is_on_its_stack(const aco_t *co, const void *p)
 {
     const aco_share_stack_t *stack = co->share_stack;

@@ -1,4 +1,4 @@
-/* Why a call failed: kept for aco_error_message(), or printed. */
+/* Reports why a call failed: stores the message for aco_error_message(), or prints it. */
 #include "base/base.h"
 
 #include <stdarg.h>
@@ -24,13 +24,15 @@ __attribute__((noreturn)) static void line_out(char *line, int length)
     abort();
 }
 
-__attribute__((format(ACO__PRINTF, 5, 0))) static int format(char *line, size_t size, const char *call, const void *co, const char *reason, va_list args)
+__attribute__((format(ACO__PRINTF, 5, 0))) static int format(char *line, size_t size, const char *call, const void *co,
+                                                             const char *reason, va_list args)
 {
     int n = co ? snprintf(line, size, "%s: coroutine %p: ", call, co) : snprintf(line, size, "%s: ", call);
     return n + vsnprintf(line + n, size - (size_t)n, reason, args);
 }
 
-__attribute__((format(ACO__PRINTF, 4, 0))) static int prefixed(char *line, const char *call, const void *co, const char *reason, va_list args)
+__attribute__((format(ACO__PRINTF, 4, 0))) static int prefixed(char *line, const char *call, const void *co,
+                                                               const char *reason, va_list args)
 {
     static const char prefix[] = "acorn: ";
     enum { BEFORE = sizeof prefix - 1 };
@@ -47,7 +49,8 @@ void aco__warn(const char *call, const void *co, const char *reason, ...)
     va_end(args);
 }
 
-__attribute__((noreturn, format(ACO__PRINTF, 3, 0))) static void die(const char *call, const void *co, const char *reason, va_list args)
+__attribute__((noreturn, format(ACO__PRINTF, 3, 0))) static void die(const char *call, const void *co,
+                                                                     const char *reason, va_list args)
 {
     char line[MESSAGE];
     line_out(line, prefixed(line, call, co, reason, args));
@@ -81,11 +84,13 @@ const char *aco_error_message(void)
 void aco__assert_failed(const char *what, const char *file, int line_number, const char *function)
 {
     char line[MESSAGE];
-    line_out(line, snprintf(line, MESSAGE, "Aborting: %s:%d: %s: assertion failed: %s", file, line_number, function, what));
+    line_out(line,
+             snprintf(line, MESSAGE, "Aborting: %s:%d: %s: assertion failed: %s", file, line_number, function, what));
 }
 
 void aco__alloc_failed(const char *file, int line_number, const char *function)
 {
     char line[MESSAGE];
-    line_out(line, snprintf(line, MESSAGE, "Aborting: %s:%d: %s: failed to allocate memory", file, line_number, function));
+    line_out(line,
+             snprintf(line, MESSAGE, "Aborting: %s:%d: %s: failed to allocate memory", file, line_number, function));
 }

@@ -1,12 +1,12 @@
-/* The process lock, and what a fork does with it. */
+/* The process lock, held across fork(). */
 #include "base/base.h"
 
-/* A child has whole what the lock protects, whoever forked. ThreadSanitizer sees the lock being taken and not the child's
- * release: there this is left out. */
+/* A fork() takes the lock first, so that the child finds consistent what the lock protects, whichever thread forks. Not
+ * under ThreadSanitizer, which sees the lock being taken but not the child's release. */
 ACO__OPTIONAL(void, __tsan_switch_to_fiber, (void *fiber, unsigned flags));
 
-/* What the thread's record says of it. A signal handler that forks may have interrupted the lock's owner, or a thread that is
- * about to take it: its child finds things half changed, and may only exec. */
+/* The values of `lock` in the thread record. A signal handler that forks may have interrupted the thread that holds the
+ * lock, or that is about to take it. Its child may find inconsistent data and may only exec. */
 enum { LOCK_WANTED = 1, LOCK_FOR_FORK = 2 };
 
 void aco__lock(void)

@@ -1,4 +1,4 @@
-/* Where the library's memory comes from: the system, or the allocator that the user set. */
+/* Where the library's memory comes from: the system, or the allocator that the user has set. */
 #include "base/base.h"
 
 #include <stdio.h>
@@ -16,17 +16,17 @@ static const aco_allocator_t *allocator(void)
 
 int aco_set_allocator(const aco_allocator_t *wanted)
 {
-    int refused;
+    int too_late;
     if (!wanted || !wanted->map || !wanted->unmap || !wanted->allocate || !wanted->release)
         return aco__fail(0, EINVAL, "aco_set_allocator", NULL, wanted ? "a function is NULL" : "the allocator is NULL");
     aco__lock();
-    refused = __atomic_load_n(&used, __ATOMIC_RELAXED) || user_set;
-    if (!refused) {
+    too_late = __atomic_load_n(&used, __ATOMIC_RELAXED) || user_set;
+    if (!too_late) {
         user = *wanted;
         __atomic_store_n(&user_set, 1, __ATOMIC_RELEASE);
     }
     aco__unlock();
-    return refused ? aco__fail(0, EBUSY, "aco_set_allocator", NULL, "the library has memory already") : 0;
+    return too_late ? aco__fail(0, EBUSY, "aco_set_allocator", NULL, "the library has already allocated memory") : 0;
 }
 
 int aco__map_is_ours(void)
@@ -64,7 +64,7 @@ void aco__unmap(void *p, size_t sz)
 
 void aco__unmap_guarded(void *p, size_t sz, size_t guard_sz)
 {
-    if (guard_sz && !aco__map_is_ours()) /* a user's memory goes back as it came */
+    if (guard_sz && !aco__map_is_ours()) /* the user's allocator gets its memory back accessible */
         aco__os_unguard(p, guard_sz);
     aco__unmap(p, sz);
 }
@@ -92,9 +92,11 @@ int aco__fail_memory(int fatal, const char *call, size_t sz)
     char sentence[128];
     int met = error == ENOMEM && aco__map_is_ours() ? aco__os_limit_met(sz, sentence, sizeof sentence) : 0;
     if (error == EDQUOT)
-        return aco__fail(fatal, EAGAIN, call, NULL, "no stack of %zu bytes: as many of the pool's are in use as its most_stacks allows", sz);
+        return aco__fail(fatal, EAGAIN, call, NULL,
+                         "no stack of %zu bytes: as many of the pool's are in use as its most_stacks allows", sz);
     if (error == EAGAIN)
-        return aco__fail(fatal, EAGAIN, call, NULL, "no memory for %zu bytes: as much is locked as RLIMIT_MEMLOCK (ulimit -l) allows", sz);
+        return aco__fail(fatal, EAGAIN, call, NULL,
+                         "no memory for %zu bytes: the process has reached RLIMIT_MEMLOCK (ulimit -l)", sz);
     if (met)
         return aco__fail(fatal, met == 1 ? EAGAIN : ENOMEM, call, NULL, "no memory for %zu bytes: %s", sz, sentence);
     return aco__fail(fatal, error, call, NULL, "no memory for %zu bytes: %s", sz, strerror(error));

@@ -1,4 +1,4 @@
-/* Scratch state: made when it is first needed, given back when the thread ends. */
+/* Scratch state: created at its first use, freed when the thread ends. */
 #include "base/scratch.h"
 
 static size_t mapping_size(void)
@@ -32,7 +32,7 @@ aco__scratch_t *aco__scratch(void)
     map = aco__map(mapping_size());
     if (!map)
         return NULL;
-    aco__os_guard(map, page); /* nothing deep runs there; without a guard it runs all the same */
+    aco__os_guard(map, page); /* calls there are not deep: a failure to guard is no error */
     scratch = (aco__scratch_t *)(void *)(map + page + ACO__SCRATCH_STACK);
 #ifdef ACO__ARRIVES_IN_ASSEMBLY
     scratch->stack.ptr = map + page;

@@ -1,12 +1,13 @@
-/* Memory for control blocks and save areas: objects of one size class side by side in slabs of 2 MiB.
+/* Memory for control blocks and save areas. Slabs of 2 MiB hold objects of one size class side by side.
  *
- * A slab is aligned to its size, so that an object's slab is found by masking its address:
+ * A slab is aligned to its size: masking an object's address gives the address of its slab.
  *   | slab: heap, class, free list, ... (one line) | object | object | ... never used yet: from `fresh` on |
  *
- * A heap belongs to one thread at a time, which alone makes and frees objects in it, without locks. Another thread that
- * frees an object puts it on the heap's atomic list `remote`, and the heap's thread takes it from there when it next frees,
- * or runs out. The heap of a thread that has ended is orphaned until a new thread adopts it: while it is, whoever frees into
- * it also sweeps it, under the process lock, so that its empty slabs go back to the system. */
+ * A heap belongs to one thread at a time. Only that thread allocates and frees objects in it, without locks. Another
+ * thread that frees an object puts it on the heap's atomic list `remote`. The heap's thread sweeps that list when it
+ * next frees an object or runs out of objects. When a thread ends its heap becomes an orphan until a new thread adopts
+ * it. A thread that frees an object of an orphan also sweeps the orphan, under the process lock, so that empty slabs go
+ * back to the system. */
 #include "base/slab.h"
 
 enum {
@@ -15,7 +16,7 @@ enum {
     SMALL = ACO__SLAB_SMALL,
     CLASSES = ACO__SLAB_CLASSES,
     SLABS_BEFORE_LARGE_PAGES = 3,
-    KEEP_TOUCHED = 64 << 10 /* bytes that stay resident in a slab kept empty */
+    KEEP_TOUCHED = 64 << 10 /* bytes of an empty, kept slab that stay resident */
 };
 
 typedef aco__object_t object_t;
@@ -69,9 +70,9 @@ static slab_t *slab_new(heap_t *heap, unsigned class)
     slab_t *slab = aco__map_aligned(SLAB);
     if (!slab)
         return NULL;
-    /* Counted by class: else many classes in little use would fill a large page each. */
+    /* Counted for each class: otherwise many little-used classes would fill a large page each. */
     if (++heap->slabs[class] > SLABS_BEFORE_LARGE_PAGES)
-        aco__os_large_pages(slab, SLAB, 1); /* advice: harmless to a user's mapping */
+        aco__os_large_pages(slab, SLAB, 1); /* only advice: harmless to a mapping of the user's */
     slab->heap = heap;
     slab->class = class;
     slab->size = (uint32_t)size_of_class(class);
@@ -88,8 +89,8 @@ static slab_t *slab_new(heap_t *heap, unsigned class)
     return slab;
 }
 
-/* An empty slab goes back to the system, unless it is the class's only one with room: that one stays, with the memory
- * beyond its first pages given back, so that making and destroying one object in turn costs no system call. */
+/* Frees an empty slab unless it is its class's only slab with room. That one stays, and only the memory beyond its
+ * first pages goes back to the system. So creating and destroying one object in turn makes no system call. */
 static void slab_emptied(slab_t *slab)
 {
     heap_t *heap = slab->heap;
@@ -126,7 +127,7 @@ static slab_t *slab_of(void *p)
     return (slab_t *)((uintptr_t)p & ~(uintptr_t)(SLAB - 1));
 }
 
-/* Frees what other threads left. */
+/* Frees the objects that other threads put on the heap's list. */
 static void sweep(heap_t *heap)
 {
     object_t *object = __atomic_exchange_n(&heap->remote, NULL, __ATOMIC_SEQ_CST);
@@ -148,12 +149,12 @@ static void heap_thread_ends(aco__thread_t *self)
     heap->next_orphan = orphans;
     orphans = heap;
     __atomic_store_n(&heap->orphan, 1, __ATOMIC_SEQ_CST);
-    sweep(heap); /* what came before that store; what comes after it is swept by whoever leaves it */
+    sweep(heap); /* frees what came before that store; later ones are swept by the thread that frees them */
     aco__unlock();
 }
 
 #ifdef _WIN32
-/* All are orphans. What is in use in them stays. */
+/* Frees the heaps when the library is unloaded: all of them are orphans. Slabs with objects in use stay. */
 static void heaps_end(void)
 {
     while (aco__heaps) {
@@ -249,7 +250,7 @@ void *aco__block_memory_new(size_t *sz)
     return object_new(sz, CLASSES + class_of(*sz));
 }
 
-/* Every object below `fresh` is a control block, perhaps a destroyed one. */
+/* Every object below `fresh` is a control block, in use or destroyed. */
 int aco__blocks_some(int (*visit)(aco_t *co, void *arg), void *arg, size_t *from, size_t most)
 {
     heap_t *heap = aco__self()->heap;

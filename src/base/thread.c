@@ -1,4 +1,4 @@
-/* A thread's record: where it stands, how it is made ready for coroutines, and what is given back when the thread ends. */
+/* Thread records: where they are, how a thread gets ready for coroutines, what is freed when it ends. */
 #include "base/scratch.h"
 
 #include <string.h>
@@ -11,13 +11,13 @@ __attribute__((noinline)) aco__thread_t *aco__thread_found(void)
     __asm__ volatile("");
     return &thread;
 }
-#elif !defined(ACO__TLS_REF_IS_ADDRESS)
+#elif defined(ACO__THREAD_TLS)
 ACO__NAMED_BY_ASSEMBLY ACO_API __thread aco__thread_t aco__thread __attribute__((tls_model("initial-exec")));
 #endif
 
 aco__thread_exits_t aco__thread_exits;
 
-/* Some unwinders read at once all that a frame saved: on s390x that is at the stack pointer. */
+/* Some unwinders read at once all registers that a frame saved. On s390x those are at the stack pointer. */
 #ifdef __s390x__
 static const uint64_t nothing_saved[20];
 const aco__context_t aco__no_context = {.sp = (void *)(uintptr_t)nothing_saved};
@@ -30,8 +30,8 @@ aco__thread_t *const aco__nobody = &nobody;
 /* ---- The environment of new coroutines ---- */
 
 #if defined(__x86_64__) || defined(__i386__)
-/* 1 where ldmxcsr is cheaper than waiting for stmxcsr's result, as measured on AMD's Zen 5 (bench/lab/switch-check.c); -1 on an
- * i386 processor without SSE. */
+/* 1 on processors where ldmxcsr is cheaper than waiting for stmxcsr's result (measured on AMD's Zen 5:
+ * bench/lab/switch-check.c). -1 on i386 processors without SSE. */
 static int8_t fp_load_always(void)
 {
     static int8_t known = 2;
@@ -77,7 +77,7 @@ void aco_thread_init(aco_cofuncp_t last_word)
 /* ---- All records, where the library can be unloaded ---- */
 
 #ifdef _WIN32
-static aco__thread_t *records; /* of all threads; under the process lock */
+static aco__thread_t *records; /* the list of all threads' records; under the process lock */
 
 static void record_begins(aco__thread_t *self)
 {
@@ -116,11 +116,11 @@ ACO__FOREIGN_ENTRY static void thread_ends(void *arg)
 {
     aco__thread_t *self = arg;
 #ifdef ACO__THREAD_SLOT
-    aco__os_at_thread_exit(thread_ends, self); /* systems empty the slot before they call */
+    aco__os_at_thread_exit(thread_ends, self); /* the system has cleared the slot before this call */
 #endif
     if (self->scratch) {
         if (self->scratch->has_root_cold)
-            ACO__UPCALL(root_values_destroy, (self->scratch)); /* its destructors may use coroutines */
+            ACO__UPCALL(root_values_destroy, (self->scratch)); /* destructors may use coroutines */
         aco__thread_exits.scratch(self);
     }
     if (self->scheduler)
@@ -141,7 +141,7 @@ aco__thread_t *aco__thread_new(void)
     int saved = errno;
     aco__thread_t *self = aco__os_map(aco__round_up(sizeof *self, aco__os_page_size()));
     if (!self)
-        aco__os_die("no memory for the thread's record");
+        aco__os_die("no memory for the thread record");
     aco__os_at_thread_exit(thread_ends, self);
     record_begins(self);
     errno = saved;
@@ -151,13 +151,13 @@ aco__thread_t *aco__thread_new(void)
 
 void aco__thread_will_end(void)
 {
-    aco__thread_ready(); /* a thread with a heap may come to have cached coroutines, and so make coroutines inline */
+    aco__thread_ready(); /* a thread with a heap may get cached coroutines, and then create coroutines inline */
     aco__os_at_thread_exit(thread_ends, aco__self());
 }
 
 #ifdef _WIN32
-/* FreeLibrary(): what the library has for threads that live still, for the process, and what is kept to be used again goes back;
- * what the user has not destroyed stays. */
+/* FreeLibrary(): frees what the library has for threads that still live, for the process and in caches. Objects that
+ * the user has not destroyed stay. */
 static void library_ends(void)
 {
     while (records)

@@ -1,23 +1,23 @@
-/* Cancelling: a suspended coroutine, or generator, is resumed to unwind its own stack, frame by frame, and then ends. */
+/* Cancels a suspended coroutine or generator: resumes it to unwind its own stack frame by frame. Then it ends. */
 #include "hooks/trace.h"
 #include "coroutine/internal.h"
 #include "coroutine/unwinder.h"
 
 #include <string.h>
 
-/* A coroutine's end, or a generator's. In memory of its own: the frames below the one that is unwound to are overwritten by
- * its destructors. */
+/* The state of a cancellation. It is allocated, because the destructors that run overwrite the frames below the frame
+ * they belong to. */
 typedef struct aco__cancel {
     struct _Unwind_Exception exception;
-    struct aco__cancel *enclosing; /* the one whose destructors brought about this one */
+    struct aco__cancel *enclosing; /* the cancellation with the destructor that caused this one */
     const char *call;
-    aco_t *co, *resumer;      /* NULL: a generator */
-    aco__injected_t injected;       /* what the generator is resumed with */
-    aco__context_t consumer;  /* of the generator */
-    const char *frames_end;   /* where the generator's frames end, on its consumer's stack; NULL: on one of its own */
-    char *cfa, *inner_cfa;    /* of the frame whose destructors run, and of the one that was unwound before */
-    uintptr_t last;           /* the function to stop at, 0: none */
-    aco__exceptions_t aside;  /* being handled by the thread meanwhile, not by the coroutine */
+    aco_t *co, *resumer;      /* co is NULL for a generator */
+    aco__injected_t injected;       /* the call injected into the generator */
+    aco__context_t consumer;  /* the generator's */
+    const char *frames_end;   /* end of the generator's frames on its consumer's stack; NULL: on its own stack */
+    char *cfa, *inner_cfa;    /* of the frame being unwound, and of the one unwound before */
+    uintptr_t last;           /* the function to stop at; 0: none */
+    aco__exceptions_t aside;  /* exceptions that the thread, not the coroutine, is handling */
 } cancel_t;
 
 static int is_guarded(const aco_t *co)
@@ -35,7 +35,7 @@ __attribute__((noreturn)) static void leave_generator(const aco__context_t *cons
 
 /* ---- The end of unwinding ---- */
 
-/* On the stack that is unwound, as far as it goes; aco__end() does what is left to do. */
+/* Runs on the unwound stack. aco__end() does the rest. */
 __attribute__((noreturn)) static void finish(cancel_t *cancel)
 {
     aco_t *co = cancel->co;
@@ -52,31 +52,32 @@ __attribute__((noreturn)) static void finish(cancel_t *cancel)
     aco__end(co, NULL);
 }
 
-void aco__cancel_finish(struct _Unwind_Exception *exception)
+void aco__cancel_finish(void *exception)
 {
-    finish((cancel_t *)(void *)exception);
+    finish(exception);
 }
 
-/* The unwinder is at the function to stop at. */
+/* Whether the unwinder has reached the function to stop at. */
 static int is_last(const cancel_t *cancel, struct _Unwind_Context *context)
 {
 #ifdef EHABI
-    enum { THUMB = 1 }; /* a bit that may be missing on either side */
+    enum { THUMB = 1 }; /* either address may lack this bit */
 #else
     enum { THUMB = 0 };
 #endif
     return cancel->last && (aco__frame_function(context, &cancel->exception) | THUMB) == (cancel->last | THUMB);
 }
 
-/* The unwinder comes by before it runs a frame's destructors. */
-ACO__FOREIGN_ENTRY static _Unwind_Reason_Code at_frame(int version, _Unwind_Action actions, exception_class_t class, struct _Unwind_Exception *exception,
-                                    struct _Unwind_Context *context, void *arg)
+/* The unwinder calls this before it runs a frame's destructors. */
+ACO__FOREIGN_ENTRY static _Unwind_Reason_Code at_frame(int version, _Unwind_Action actions, exception_class_t class,
+                                                       struct _Unwind_Exception *exception,
+                                                       struct _Unwind_Context *context, void *arg)
 {
     cancel_t *cancel = arg;
     (void)version, (void)class, (void)exception;
 #ifdef EHABI
     if ((void *)exception != arg)
-        aco__die("aco_cancel", NULL, "only libgcc's unwinder will do");
+        aco__die("aco_cancel", NULL, "needs libgcc's unwinder");
 #endif
     if ((actions & _UA_END_OF_STACK) || is_last(cancel, context))
         finish(cancel);
@@ -89,7 +90,7 @@ ACO__FOREIGN_ENTRY static _Unwind_Reason_Code at_frame(int version, _Unwind_Acti
     return _URC_NO_REASON;
 }
 
-/* A catch (...) that does not throw again ends the unwinding, which cannot be. */
+/* The unwinder calls this if a catch (...) has ended the unwinding because it did not throw again. That is an error. */
 ACO__FOREIGN_ENTRY static void swallowed(_Unwind_Reason_Code reason, struct _Unwind_Exception *exception)
 {
     cancel_t *cancel = (cancel_t *)(void *)exception;
@@ -97,14 +98,15 @@ ACO__FOREIGN_ENTRY static void swallowed(_Unwind_Reason_Code reason, struct _Unw
     aco__die(cancel->call, cancel->co, "a catch (...) block did not throw its cancellation again");
 }
 
-int aco__is_cancellation(const struct _Unwind_Exception *exception)
+int aco__is_cancellation(const void *exception)
 {
-    return exception->exception_cleanup == swallowed;
+    return ((const struct _Unwind_Exception *)exception)->exception_cleanup == swallowed;
 }
 
 /* ---- Unwinding ---- */
 
-/* Which deferred call belongs to which frame: the innermost whose stack pointer is above the frame's is that frame's caller. */
+/* Finds the frame that deferred each call. The innermost frame with a stack pointer above the recorded address is the
+ * caller of that frame. */
 typedef struct assignment {
     aco__deferred_t *next;
     char *inner_sp;
@@ -130,7 +132,7 @@ static cancel_t *cancel_new(const char *call, aco_t *co)
     memset(cancel, 0, sizeof *cancel);
     cancel->call = call;
     cancel->co = co;
-#ifdef ACO_CONFIG_UCONTEXT /* what comes behind it is the C library's, and perhaps without unwind information */
+#ifdef ACO_CONFIG_UCONTEXT /* its callers are the C library's and may have no unwind information */
     cancel->last = (uintptr_t)aco__outermost;
 #endif
     memcpy(&cancel->exception.exception_class, &class, sizeof class);
@@ -138,7 +140,7 @@ static cancel_t *cancel_new(const char *call, aco_t *co)
     return cancel;
 }
 
-/* Runs the destructors of the calling function's callers. */
+/* Runs the destructors of the frames of the calling function's callers. */
 __attribute__((noreturn)) static void unwind_callers(cancel_t *cancel)
 {
     aco_t *co = cancel->co;
@@ -154,7 +156,7 @@ __attribute__((noreturn)) static void unwind_callers(cancel_t *cancel)
     finish(cancel);
 }
 
-/* On the stack that is to be unwound. */
+/* Runs on the stack that is to be unwound. */
 __attribute__((noreturn)) static void unwind(cancel_t *cancel)
 {
     aco__thread_t *self = aco__self();
@@ -164,7 +166,7 @@ __attribute__((noreturn)) static void unwind(cancel_t *cancel)
     unwind_callers(cancel);
 }
 
-/* What aco__interrupted() calls in a coroutine that is cancelled. */
+/* The call injected into a coroutine that is cancelled. */
 static void unwind_coroutine(void *arg)
 {
     cancel_t *cancel = arg;
@@ -182,7 +184,7 @@ int aco_cancel(aco_t *co)
     if (aco__check(0, "aco_cancel", co) != 0)
         return -1;
     if (aco__is_new(co)) {
-        co->is_end = 1; // NOLINT(clang-analyzer-core.NullDereference): the check has refused NULL
+        co->is_end = 1; // NOLINT(clang-analyzer-core.NullDereference): the check has failed for NULL
         co->aco__self.bp = NULL; /* its result */
         aco__set_status(co, ACO__ENDED);
         aco__trace_ended(co);
@@ -199,7 +201,7 @@ int aco_cancel(aco_t *co)
 
 /* ---- Generators ---- */
 
-/* What a generator is resumed with that is to be closed. */
+/* The call injected into a generator that is closed. */
 static void unwind_generator(aco__injected_t *injected, const aco__context_t *consumer)
 {
     cancel_t *cancel = (cancel_t *)(void *)((char *)injected - offsetof(cancel_t, injected));
@@ -217,19 +219,20 @@ aco__injected_t *aco__generator_closing(const char *call, const void *frames_end
     return &cancel->injected;
 }
 
-/* What the consumer of a generator finds whose coroutine is cancelled: the unwinding goes on there. */
-static void go_on(aco__injected_t *injected, const aco__context_t *unused)
+/* The call injected into a generator's consumer if the unwinding of a coroutine continues there. */
+static void continue_unwinding(aco__injected_t *injected, const aco__context_t *unused)
 {
     (void)injected, (void)unused;
     unwind_callers(aco__self()->cancel);
 }
 
-/* The innermost unwinding is that of the calling function's frame if this function's stands where the frames were that it
- * has unwound. */
+/* Called when the frame of a generator's function is unwound. If the innermost cancellation unwinds it, this does not
+ * return: it ends the closed generator, or continues to unwind the coroutine in the generator's consumer. The innermost
+ * cancellation unwinds it if this function's frame lies where the unwound frames were. */
 ACO__NO_SANITIZE void aco__generator_unwound(const aco__context_t *peer, int in_stack)
 {
-    enum { BETWEEN = 256 }; /* bytes; arguments and padding of the two calls */
-    static aco__injected_t cancelled = {go_on};
+    enum { BETWEEN = 256 }; /* bytes: arguments and padding of the two calls */
+    static aco__injected_t cancelled = {continue_unwinding};
     cancel_t *cancel = aco__self()->cancel;
     char *here = ACO__FRAME;
     aco__exceptions_t unused;

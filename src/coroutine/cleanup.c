@@ -1,4 +1,4 @@
-/* What runs when a coroutine ends: deferred calls, and the destructors of its values. */
+/* What runs when a coroutine ends: its deferred calls and the destructors of its values. */
 #include "coroutine/internal.h"
 
 /* ---- Deferred calls ---- */
@@ -10,7 +10,8 @@ int aco__defer(void (*fn)(void *), void *arg, void *frame)
     aco__deferred_t *deferred;
     size_t sz = sizeof *deferred;
     if (!co || !fn)
-        return aco__fail(0, co ? EINVAL : EPERM, "aco_defer", NULL, co ? "the function is NULL" : "no coroutine is running");
+        return aco__fail(0, co ? EINVAL : EPERM, "aco_defer", NULL,
+                         co ? "the function is NULL" : "no coroutine is running");
     if (!aco__is_on_its_stack(co, frame))
         return aco__fail(0, EPERM, "aco_defer", co, "is called in a generator, which may end before the coroutine");
     cold = aco__cold_make(co);
@@ -20,14 +21,14 @@ int aco__defer(void (*fn)(void *), void *arg, void *frame)
     deferred->fn = fn;
     deferred->arg = arg;
     deferred->frame = frame;
-    deferred->owner_sp = aco__is_cancelled() ? NULL : (char *)UINTPTR_MAX; /* deferred in a cleanup: due at once */
+    deferred->owner_sp = aco__is_cancelled() ? NULL : (char *)UINTPTR_MAX; /* NULL: due at once, in a cleanup */
     deferred->next = cold->deferred;
     cold->deferred = deferred;
     return 0;
 }
 
-/* Takes the last one off. */
-static aco__deferred_t take_last(aco__cold_t *cold)
+/* Removes the last deferred call and returns it. */
+static aco__deferred_t pop_last(aco__cold_t *cold)
 {
     aco__deferred_t *last = cold->deferred, taken = *last;
     cold->deferred = last->next;
@@ -41,8 +42,9 @@ int aco_defer_pop(int call)
     aco__cold_t *cold = co ? aco__cold(co) : NULL;
     aco__deferred_t last;
     if (!cold || !cold->deferred)
-        return aco__fail(0, co ? ENOENT : EPERM, "aco_defer_pop", co, co ? "nothing is deferred" : "no coroutine is running");
-    last = take_last(cold);
+        return aco__fail(0, co ? ENOENT : EPERM, "aco_defer_pop", co,
+                         co ? "nothing is deferred" : "no coroutine is running");
+    last = pop_last(cold);
     if (call)
         last.fn(last.arg);
     return 0;
@@ -52,7 +54,7 @@ void aco__call_deferred(aco_t *co, const char *sp)
 {
     aco__cold_t *cold;
     while ((cold = aco__cold(co)) != NULL && cold->deferred && cold->deferred->owner_sp <= sp) {
-        aco__deferred_t last = take_last(cold);
+        aco__deferred_t last = pop_last(cold);
         last.fn(last.arg);
     }
 }
@@ -66,7 +68,7 @@ aco_t *aco__set_trap(aco__scratch_t *scratch)
     aco__save_resumer(self);
     aco__restore_resumer(self, &scratch->trap);
     self->unwind_parent = &aco__no_context;
-    aco__set_state_byte(self->running, self->running->aco__state | ACO__INSTRUMENTED); /* so that aco_yield_to() looks */
+    aco__set_state_byte(self->running, self->running->aco__state | ACO__INSTRUMENTED); /* aco_yield_to() then fails */
     return resumer;
 }
 
@@ -83,7 +85,7 @@ static void call_rest(aco_t *co)
     cold = aco__cold(co);
     if (cold)
         aco__values_destroy(cold);
-    aco__call_deferred(co, (char *)UINTPTR_MAX); /* by destructors */
+    aco__call_deferred(co, (char *)UINTPTR_MAX); /* deferred by destructors */
 }
 
 void aco__lift_trap(aco_t *co, aco_t *resumer)
@@ -102,7 +104,7 @@ void aco__clean_up(aco_t *co)
     if (!cold || (!cold->deferred && !cold->values))
         return;
     scratch = aco__scratch();
-    if (!scratch) { /* no memory for a trap: a yield in the cleanup is then not noticed */
+    if (!scratch) { /* no memory for a trap: yields in the cleanup are not detected */
         call_rest(co);
         return;
     }

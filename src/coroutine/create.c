@@ -1,5 +1,5 @@
-/* Coroutines are made, made as new and destroyed. Each thread caches those on private stacks of the default size that have ended:
- * to make one of them again takes a few stores (aco__cache_reuse() in the header). */
+/* Creates, restarts and destroys coroutines. Each thread caches destroyed coroutines with a private stack of the
+ * default size. Creating one from the cache takes a few stores (aco__cache_reuse() in the header). */
 #include "coroutine/internal.h"
 #include "hooks/shadow_stack.h"
 #include "hooks/trace.h"
@@ -10,11 +10,11 @@ enum { DEFAULT_SAVE = 64 /* bytes */ };
 
 _Static_assert(sizeof(aco_t) == 14 * sizeof(void *) + 8, "block and 152 saved bytes make 272");
 
-/* Links the debuggers' table (debugger.c) into every program that makes a coroutine. */
+/* Links the debuggers' table (debugger.c) into every program that creates a coroutine. */
 ACO_API extern const struct aco__debug aco__debug;
 static __attribute__((used)) const struct aco__debug *const debugger_table = &aco__debug;
 
-/* ---- Both kinds ---- */
+/* ---- Both kinds of coroutines ---- */
 
 static inline void measure_if_wanted(aco_t *co)
 {
@@ -22,12 +22,12 @@ static inline void measure_if_wanted(aco_t *co)
     if (aco_likely(!aco__self()->measures))
         return;
     memcpy(&entry, &co->fp, sizeof entry);
-    if (entry == aco__guarded_entry) /* a C++ function object's */
+    if (entry == aco__guarded_entry) /* the entry of C++ function objects */
         memcpy(&entry, &((aco__guarded_t *)co->arg)->run, sizeof entry);
     aco__usage_begin(co, entry);
 }
 
-/* What a new coroutine runs on, its first return address in place. NULL and errno. */
+/* The stack for a new coroutine, with its first return address. NULL and errno on failure. */
 static aco_share_stack_t *stack_for_one(aco_share_stack_t *given)
 {
     aco_share_stack_t *stack = aco__stack_for_one(given);
@@ -36,7 +36,7 @@ static aco_share_stack_t *stack_for_one(aco_share_stack_t *given)
     return stack;
 }
 
-/* ---- Of aco_create() ---- */
+/* ---- aco_create() ---- */
 
 #if defined(ACO__BEGINS_IN_ASSEMBLY) || defined(ACO_CONFIG_UCONTEXT)
 #define ACO__BEGIN_ENTRY aco__begin_entry
@@ -63,7 +63,7 @@ static aco_t *main_new(void *arg)
     if (!co)
         aco__die_of_memory("aco_create", sizeof(aco_t));
     memset(co, 0, sizeof *co);
-    co->aco__self.base = self; /* the thread that may resume its coroutines */
+    co->aco__self.base = self; /* the only thread that may resume its coroutines */
     co->aco__state = ACO__MAIN;
     co->arg = arg;
     self->main_co = co;
@@ -78,9 +78,10 @@ aco_t *aco__create(aco_t *main_co, aco_share_stack_t *stack, size_t save_sz, aco
     if (!main_co && !stack && !fp)
         return main_new(arg);
     if (!main_co || !stack || !fp)
-        aco__die("aco_create", NULL, "%s is NULL", !main_co ? "main_co" : !stack ? "share_stack" : "the entry function");
+        aco__die("aco_create", NULL, "%s is NULL",
+                 !main_co ? "main_co" : !stack ? "share_stack" : "the entry function");
     if (stack->aco__private)
-        aco__die("aco_create", stack->owner, "has the given stack to itself");
+        aco__die("aco_create", stack->owner, "owns the given stack, which is private");
     if (aco__status(main_co) != ACO__MAIN || aco__is_task(main_co))
         aco__die("aco_create", main_co, "is given as main_co, but is not a main coroutine");
     co = aco__block_new(save_sz ? save_sz : DEFAULT_SAVE);
@@ -105,19 +106,23 @@ void aco_reset(aco_t *co, aco_cofuncp_t fp, void *arg)
     if (!co || !fp)
         aco__die("aco_reset", co, "%s is NULL", co ? "the entry function" : "the coroutine");
     if (aco__status(co) != ACO__ENDED && aco__status(co) != ACO__READY)
-        aco__die("aco_reset", co, "%s", aco__is_task(co) ? ACO__A_TASK : aco__status(co) == ACO__MAIN ? "is a main coroutine" : "has not ended");
+        aco__die("aco_reset", co, "%s",
+                 aco__is_task(co)                 ? ACO__A_TASK
+                 : aco__status(co) == ACO__MAIN ? "is a main coroutine"
+                                                : "has not ended");
     if (co->aco__state & ACO__FROM_NEW)
-        aco__die("aco_reset", co, "was made by aco_new(): aco_restart() is its call");
-    aco__cold_clear(co);
+        aco__die("aco_reset", co, "was made by aco_new(): use aco_restart()");
+    if (aco_unlikely(aco__has(co, ACO__HAS_COLD)))
+        aco__cold_clear(co);
     aco__instrument_restarted(co);
     prepare_entry(co, fp, arg);
     aco__trace_new(co);
     measure_if_wanted(co);
 }
 
-/* ---- Of aco_new() ---- */
+/* ---- aco_new() ---- */
 
-/* Options, checked, for `call`. */
+/* Checks the options; error messages name `call`. */
 static int check_options(const char *call, const aco_options_t *o)
 {
     static const aco_options_t none;
@@ -129,7 +134,8 @@ static int check_options(const char *call, const aco_options_t *o)
     if ((o->flags & ACO_OWN_FP) && (o->flags & ACO_SHARED_FP))
         return aco__fail(0, EINVAL, call, NULL, "ACO_OWN_FP and ACO_SHARED_FP exclude each other");
     if (o->stack && (o->stack_size || (o->flags & ACO_NO_GUARD)))
-        return aco__fail(0, EINVAL, call, NULL, "%s is for a private stack, not for a share stack", o->stack_size ? "stack_size" : "ACO_NO_GUARD");
+        return aco__fail(0, EINVAL, call, NULL, "%s is for a private stack, not for a share stack",
+                         o->stack_size ? "stack_size" : "ACO_NO_GUARD");
     if (o->stack && o->pool)
         return aco__fail(0, EINVAL, call, NULL, "pool is for a private stack, not for a share stack");
     if (!o->stack && o->save_size)
@@ -160,7 +166,8 @@ aco_t *aco__coroutine_new(const aco_options_t *o, size_t *sz)
         }
         return co;
     }
-    if ((!o->stack_size || o->stack_size == ACO__PRIVATE_SIZE) && !(o->flags & ACO_NO_GUARD) && !o->pool && aco__self()->cached) {
+    if ((!o->stack_size || o->stack_size == ACO__PRIVATE_SIZE) && !(o->flags & ACO_NO_GUARD) && !o->pool &&
+        aco__self()->cached) {
         co = aco__cache_pop(aco__self());
         co->aco__state = ACO__FROM_NEW | ACO__PRIVATE;
         return co;
@@ -207,7 +214,8 @@ aco_t *aco__new_called(const char *call, aco_function_t fn, void *arg, const aco
     if (check_options(call, o) != 0 || (!ACO__SWITCHES_SHADOW_STACKS && aco__fail_shadow_stack(0, call) != 0))
         return NULL;
     if ((o->flags & ACO_OWN_FP) && !own_fp) {
-        aco__fail(0, EINVAL, call, NULL, "ACO_OWN_FP in a unit compiled with ACO_CONFIG_SHARE_FPU_MXCSR_ENV, whose switches do not look");
+        aco__fail(0, EINVAL, call, NULL,
+                  "ACO_OWN_FP needs a unit that is compiled without ACO_CONFIG_SHARE_FPU_MXCSR_ENV");
         return NULL;
     }
     co = aco__coroutine_new(o, &sz);
@@ -252,7 +260,8 @@ int aco_restart(aco_t *co, aco_function_t fn, void *arg)
         return aco__fail(0, EPERM, "aco_restart", co, "%s", ACO__A_TASK);
     if (aco__status(co) != ACO__ENDED && !aco__is_new(co))
         return aco__fail(0, EBUSY, "aco_restart", co, "is not done");
-    aco__cold_clear(co);
+    if (aco_unlikely(aco__has(co, ACO__HAS_COLD)))
+        aco__cold_clear(co);
     aco__instrument_restarted(co);
     aco__prepare(aco__thread_ready(), co, fn, arg);
     if (!aco__has(co, ACO__PRIVATE))
@@ -279,21 +288,22 @@ static void destroy_private(aco_t *co)
 
 void aco__destroy(aco_t *co)
 {
-    unsigned phase;
+    unsigned status;
     if (aco_unlikely(!co))
         aco__die("aco_destroy", NULL, "the coroutine is NULL");
-    phase = aco__status(co);
+    status = aco__status(co);
     if (aco_unlikely(co == aco__running()))
         aco__die("aco_destroy", co, "is running");
     if (aco_unlikely(aco__is_task(co)))
         aco__die("aco_destroy", co, "%s", ACO__A_TASK);
-    if (aco_unlikely(phase > ACO__MAIN))
-        aco__die("aco_destroy", co, phase == ACO__DESTROYED ? "was destroyed before" : "is resuming another coroutine");
+    if (aco_unlikely(status > ACO__MAIN))
+        aco__die("aco_destroy", co,
+                 status == ACO__DESTROYED ? "was destroyed before" : "is resuming another coroutine");
     if (aco__has(co, ACO__PRIVATE)) {
         destroy_private(co);
         return;
     }
-    switch (phase) {
+    switch (status) {
     case ACO__SUSPENDED:
     case ACO__SAVED:
         aco__stack_forget(co);

@@ -1,16 +1,17 @@
-/* The first function on every stack, in assembly, and what unwinders and switches find there. The assembly of an architecture
- * (src/entry/ARCH.inc) stands in this object, which every program links that makes a coroutine: of an archive member of which
- * only assembly is named, link-time optimisation would see no symbol. */
+/* The first function on every stack, in assembly, and what unwinders and switches need of it. The assembly for an
+ * architecture (src/entry/ARCH.inc) is part of this object, because every program that creates a coroutine links it. An
+ * archive member with nothing but assembly would not be found: link-time optimisation sees no symbol in it. */
 #include "coroutine/internal.h"
 #include "coroutine/unwinder.h"
-#ifndef __arm__ /* which has its own */
+#ifndef __arm__ /* Arm has its own */
 #include "entry/assembly.h"
 #endif
+#include "entry/forms.h"
 
 #include <string.h>
 
 #if defined(ACO_CONFIG_UCONTEXT)
-/* os/ucontext.c has it in C. */
+/* os/ucontext.c has this in C. */
 #elif defined(__x86_64__)
 #include "entry/x86_64.inc"
 #elif defined(__i386__)
@@ -29,31 +30,6 @@
 #include "entry/loongarch64.inc"
 #endif
 
-/* ---- Offsets that assembly knows ---- */
-
-#define OFFSET_IS(type, field, words, bytes)                                                                           \
-    _Static_assert(offsetof(type, field) == (words) * sizeof(void *) + (bytes), "offset of " #field)
-#define OFFSETS_ARE(type, context, control, control2)                                                                  \
-    OFFSET_IS(type, context.sp, 0, 0);                                                                                 \
-    OFFSET_IS(type, context.pc, 1, 0);                                                                                 \
-    OFFSET_IS(type, context.bp, 2, 0);                                                                                 \
-    OFFSET_IS(type, context.base, 3, 0);                                                                               \
-    OFFSET_IS(type, control, 4, 0);                                                                                    \
-    OFFSET_IS(type, control2, 4, 4)
-OFFSETS_ARE(aco_t, aco__self, aco__fp_control, aco__fp_control2);
-OFFSETS_ARE(aco__thread_t, resumer, fp_control, fp_control2);
-OFFSET_IS(aco__thread_t, fp_load_always, 4, 6);
-OFFSET_IS(aco__thread_t, running, 4, 8);
-OFFSET_IS(aco_t, aco__state, 4, 6);
-OFFSET_IS(aco_t, fp, 6, 8); /* aco__begin_entry, where it is assembly */
-OFFSET_IS(aco_t, main_co, 7, 8);
-#ifdef ACO__UNWINDS_TO_RESUMER /* ACO__ASM_CONTEXT */
-OFFSET_IS(aco_share_stack_t, owner, 2, 0);
-OFFSET_IS(aco_share_stack_t, aco__owner_thread, 7, 0);
-OFFSET_IS(aco_share_stack_t, aco__resumer_context, 8, 0);
-_Static_assert(offsetof(aco__thread_t, unwind_parent) == (sizeof(void *) == 8 ? 112 : 68), "offset of linked");
-#endif
-
 /* ---- Return addresses ---- */
 
 const void *const aco__generator_return = aco__returned_without_parent;
@@ -63,7 +39,7 @@ void aco__stack_set_return(aco_share_stack_t *stack)
     ((const void **)stack->aco__top)[ACO__RETURN_WORD] = aco__returned;
 }
 
-/* A scratch stack is nobody's between switches: each context starts at its top. */
+/* A scratch stack holds no frames between switches, so each context starts at its top. */
 static void scratch_new(aco__scratch_t *scratch, void *top)
 {
     ((const void **)top)[ACO__RETURN_WORD] = aco__returned_without_parent;
@@ -87,24 +63,27 @@ ACO__AT_LOAD static void register_entry(void)
 
 /* ---- The personality of the first function ----
  *
- * libc++ throws a cancellation that was caught and thrown again as an ordinary exception: it then looks for a handler, and
- * finds one in the first frame of the stack. */
+ * libc++ throws a cancellation that was caught and thrown again as an ordinary exception. It then searches for a
+ * handler, and this personality makes the first frame of the stack the handler. */
 
 #ifdef EHABI
-ACO__HIDDEN __attribute__((used)) _Unwind_Reason_Code aco__outermost_personality(_Unwind_State state, struct _Unwind_Exception *exception,
+ACO__HIDDEN __attribute__((used)) _Unwind_Reason_Code aco__outermost_personality(_Unwind_State state,
+                                                                                 struct _Unwind_Exception *exception,
                                                                                  struct _Unwind_Context *context);
-_Unwind_Reason_Code aco__outermost_personality(_Unwind_State state, struct _Unwind_Exception *exception, struct _Unwind_Context *context)
+_Unwind_Reason_Code aco__outermost_personality(_Unwind_State state, struct _Unwind_Exception *exception,
+                                               struct _Unwind_Context *context)
 {
     uint32_t landing = (uint32_t)aco__cancel_landing, tagged = (uint32_t)exception, nowhere = 0;
-    if (state == (_US_VIRTUAL_UNWIND_FRAME | _US_FORCE_UNWIND)) /* a backtrace; there is no exception */
+    if (state == (_US_VIRTUAL_UNWIND_FRAME | _US_FORCE_UNWIND)) /* a backtrace: there is no exception */
         return _URC_END_OF_STACK;
     if (!aco__is_cancellation(exception)) {
         if (!(state & _US_FORCE_UNWIND))
             return _URC_FAILURE;
-        aco__unwinder()->VRS_Set(context, _UVRSC_CORE, 15, _UVRSD_UINT32, &nowhere); /* pthread_exit() finds the stack's end there */
+        /* pthread_exit() finds the end of the stack there. */
+        aco__unwinder()->VRS_Set(context, _UVRSC_CORE, 15, _UVRSD_UINT32, &nowhere);
         return _URC_CONTINUE_UNWIND;
     }
-    if (state & _US_FORCE_UNWIND) /* libgcc asks here before it calls at_frame() */
+    if (state & _US_FORCE_UNWIND) /* libgcc calls this before at_frame() */
         aco__cancel_finish(exception);
     if ((state & _US_ACTION_MASK) == _US_VIRTUAL_UNWIND_FRAME) {
         exception->barrier_cache.sp = (uint32_t)aco__frame_sp(context);
@@ -116,8 +95,9 @@ _Unwind_Reason_Code aco__outermost_personality(_Unwind_State state, struct _Unwi
 }
 #else
 #ifdef ACO__UNWINDS_TO_RESUMER
-/* The stack that is unwound, if it is the running coroutine's, has no resumer for the unwinder any more, which finds its end. */
-static void unlink_running(const char *first_sp)
+/* If the running coroutine's stack is being unwound, this removes its unwind parent. So the unwinder finds the end of
+ * the stack instead of the resumer's frames. */
+static void end_backtraces(const char *first_sp)
 {
     aco_t *co = aco__running();
     if (co && aco__is_on_its_stack(co, first_sp - ACO__ENTRY_BELOW_TOP))
@@ -125,15 +105,20 @@ static void unlink_running(const char *first_sp)
 }
 #endif
 
-/* Backtraces go on in the resumer, exceptions do not: a search for a handler ends here, and so does a forced unwind. */
-ACO__HIDDEN __attribute__((used)) _Unwind_Reason_Code aco__outermost_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
-                                                                                 struct _Unwind_Exception *exception, struct _Unwind_Context *context);
-ACO__FOREIGN_ENTRY _Unwind_Reason_Code aco__outermost_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
-                                                            struct _Unwind_Exception *exception, struct _Unwind_Context *context)
+/* Backtraces continue in the resumer's frames, exceptions do not: the search for a handler and a forced unwind end
+ * here. */
+ACO__HIDDEN __attribute__((used)) _Unwind_Reason_Code aco__outermost_personality(int version, _Unwind_Action actions,
+                                                                                 _Unwind_Exception_Class class,
+                                                                                 struct _Unwind_Exception *exception,
+                                                                                 struct _Unwind_Context *context);
+ACO__FOREIGN_ENTRY _Unwind_Reason_Code aco__outermost_personality(int version, _Unwind_Action actions,
+                                                                  _Unwind_Exception_Class class,
+                                                                  struct _Unwind_Exception *exception,
+                                                                  struct _Unwind_Context *context)
 {
 #ifdef ACO__UNWINDS_TO_RESUMER
     if (actions & _UA_FORCE_UNWIND)
-        unlink_running(aco__frame_sp(context));
+        end_backtraces(aco__frame_sp(context));
     else if (class != ACO__CANCELLATION_CLASS && (actions & _UA_SEARCH_PHASE))
         return _URC_FATAL_PHASE1_ERROR;
 #endif
@@ -148,10 +133,13 @@ ACO__FOREIGN_ENTRY _Unwind_Reason_Code aco__outermost_personality(int version, _
 #endif
 
 #ifdef _WIN32
-/* What the system calls for the outermost frame. Others' exceptions end their process as if no frame were there. */
-ACO__HIDDEN __attribute__((used)) EXCEPTION_DISPOSITION aco__outermost_handler(EXCEPTION_RECORD *record, void *frame, CONTEXT *context,
+/* The system calls this for the first frame of a stack. Exceptions of other languages end the process as if the frame
+ * were not there. */
+ACO__HIDDEN __attribute__((used)) EXCEPTION_DISPOSITION aco__outermost_handler(EXCEPTION_RECORD *record, void *frame,
+                                                                               CONTEXT *context,
                                                                                DISPATCHER_CONTEXT *dispatcher);
-EXCEPTION_DISPOSITION aco__outermost_handler(EXCEPTION_RECORD *record, void *frame, CONTEXT *context, DISPATCHER_CONTEXT *dispatcher)
+EXCEPTION_DISPOSITION aco__outermost_handler(EXCEPTION_RECORD *record, void *frame, CONTEXT *context,
+                                             DISPATCHER_CONTEXT *dispatcher)
 {
 #ifdef __clang__
     if (!_GCC_specific_handler)
@@ -161,7 +149,7 @@ EXCEPTION_DISPOSITION aco__outermost_handler(EXCEPTION_RECORD *record, void *fra
 }
 #endif
 
-ACO__FOREIGN_ENTRY void aco__cancel_landed(struct _Unwind_Exception *exception)
+ACO__FOREIGN_ENTRY void aco__cancel_landed(void *exception)
 {
     aco__cancel_finish(exception);
 }

@@ -1,4 +1,4 @@
-/* The last things that a coroutine does, and the first function on its stack. */
+/* The end of a coroutine, and the first function on its stack. */
 #include "coroutine/internal.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ void aco__load_resumer_environment(void)
     aco__fp_change(&self->fp_control, &self->fp_control2);
 }
 
-/* A deferred call or a destructor must not end what is ending. */
+/* A deferred call or a destructor must not end the coroutine that is ending. */
 static void check_not_in_cleanup(const aco_t *co)
 {
     if (aco__is_cancelled())
@@ -48,7 +48,7 @@ void *aco__guarded_entry(void *arg)
     return NULL;
 }
 
-#ifdef ACO__BEGINS_IN_ASSEMBLY /* aco__begin goes on here */
+#ifdef ACO__BEGINS_IN_ASSEMBLY /* aco__begin continues here */
 #define ACO__BEGUN ACO__NAMED_BY_ASSEMBLY ACO__HIDDEN
 ACO__HIDDEN void aco__begun(ACO__ARRIVAL_PARAMETERS);
 #else

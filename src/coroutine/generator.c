@@ -1,4 +1,4 @@
-/* Generators: what is not inline. */
+/* The calls of generators that are not inline. */
 #include "coroutine/internal.h"
 
 #include <string.h>
@@ -16,7 +16,10 @@ aco_t *aco__generator_new(const aco_options_t *opts, const void *function, unsig
         o.name = opts->name;
     }
     if (!function || (opts && memcmp(opts, &o, sizeof o) != 0) || o.stack_size > SIZE_MAX / 4) {
-        aco__fail(0, EINVAL, call, NULL, "%s", !function ? "the function is NULL" : o.stack_size > SIZE_MAX / 4 ? "stack_size is out of bounds" : "an option is not for generators");
+        aco__fail(0, EINVAL, call, NULL, "%s",
+                  !function                     ? "the function is NULL"
+                  : o.stack_size > SIZE_MAX / 4 ? "stack_size is out of bounds"
+                                                : "an option is not for generators");
         return NULL;
     }
     if (aco__fail_shadow_stack(0, call) != 0)
@@ -24,8 +27,8 @@ aco_t *aco__generator_new(const aco_options_t *opts, const void *function, unsig
     aco__thread_will_end();
     block = aco__coroutine_new(&o, &sz);
     if (block) {
-        aco__set_status(block, ACO__DESTROYED); /* a generator is nobody's coroutine */
-        aco__instrument_new(block, (o.flags & ACO_OWN_EXCEPTIONS) != 0); /* not refused: its extra record is on its stack */
+        aco__set_status(block, ACO__DESTROYED); /* so that no call takes the block for a coroutine */
+        aco__instrument_new(block, (o.flags & ACO_OWN_EXCEPTIONS) != 0); /* cannot fail: cold data is on the stack */
         if (o.name)
             aco__name(aco__cold_make(block), o.name);
         return block;
@@ -36,17 +39,17 @@ aco_t *aco__generator_new(const aco_options_t *opts, const void *function, unsig
 
 ACO__NO_SANITIZE void aco__generator_step(aco__context_t *peer, aco_t *block, void **value_ref)
 {
-    aco__resumer_state_t outside;
+    aco__resumer_state_t resumer_state;
     int instrumented = aco__has(block, ACO__INSTRUMENTED);
     if (instrumented)
-        aco__instrument_enter(block, &outside);
+        aco__instrument_enter(block, &resumer_state);
     aco__sanitize_arguments();
     aco__switch_swap(peer, value_ref);
     if (!instrumented)
         return;
     if (!peer->pc)
         aco__set_status(block, ACO__ENDED);
-    aco__instrument_leave(block, &outside);
+    aco__instrument_leave(block, &resumer_state);
 }
 
 void aco__generator_has_ended(void)
@@ -82,26 +85,28 @@ void aco__generator_unwind(const aco__context_t *peer, aco_t *block)
         aco__yields_in_cleanup(call);
 }
 
-aco__injected_t *aco__in_stack_closing(const void *outer)
+aco__injected_t *aco__in_stack_closing(const void *frames_end)
 {
-    return aco__generator_closing("aco_in_stack_close", outer);
+    return aco__generator_closing("aco_in_stack_close", frames_end);
 }
 
 /* ---- On the consumer's stack ---- */
 
 int aco__in_stack_failed(const char *call)
 {
-    return aco__fail(0, EBUSY, call, NULL, "what was put on the stack after the generator is still there");
+    return aco__fail(0, EBUSY, call, NULL, "something that was put on the stack after the generator is still there");
 }
 
 void aco__in_stack_impossible(void)
 {
     static const char call[] = "aco_in_stack_open";
     aco__fail_shadow_stack(1, call);
-    aco__die(call, NULL, "the calling function passes arguments at a fixed place (-maccumulate-outgoing-args): take aco_generator_open()");
+    aco__die(call, NULL,
+             "the calling function has a fixed area for arguments (-maccumulate-outgoing-args): "
+             "use aco_generator_open()");
 }
 
-void aco__in_stack_gone(void *sp, void *outer)
+void aco__in_stack_gone(void *sp, void *frames_end)
 {
-    aco__sanitize_frames_freed(sp, outer);
+    aco__sanitize_frames_freed(sp, frames_end);
 }

@@ -1,4 +1,4 @@
-/* Names, slots, coroutine-local values: what the user keeps in a coroutine's cold data. */
+/* Names, slots and coroutine-local values: what the user stores in a coroutine's cold data. */
 #include "coroutine/internal.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@ void aco__cold_clear(aco_t *co)
     aco__cold_t *cold = aco__cold(co);
     if (!cold)
         return;
-    if (cold->usage) /* it is made as new before it ever ran */
+    if (cold->usage) /* it is restarted before it ever ran */
         aco__usage_end(co, cold);
     aco__values_free(cold);
     cold->slot = NULL;
@@ -19,7 +19,7 @@ void aco__cold_clear(aco_t *co)
 
 void aco__name(aco__cold_t *cold, const char *name)
 {
-    char kept[ACO_NAME_SIZE] = {0}; /* `name` may be part of the old one */
+    char kept[ACO_NAME_SIZE] = {0}; /* `name` may be part of the old name */
     for (int i = 0; i < ACO_NAME_SIZE - 1 && name[i]; i++)
         kept[i] = name[i];
     memcpy(cold->name, kept, sizeof kept);
@@ -41,7 +41,8 @@ int aco_set_name(aco_t *co, const char *name)
 {
     aco__cold_t *cold;
     if (!co || !name || !co->share_stack)
-        return aco__fail(0, EINVAL, "aco_set_name", co, !co ? "the coroutine is NULL" : !name ? "the name is NULL" : "is a main coroutine");
+        return aco__fail(0, EINVAL, "aco_set_name", co,
+                         !co ? "the coroutine is NULL" : !name ? "the name is NULL" : "is a main coroutine");
     if (aco__status(co) == ACO__DESTROYED)
         return aco__fail(0, ESRCH, "aco_set_name", co, "was destroyed");
     cold = aco__cold_make(co);
@@ -51,8 +52,9 @@ int aco_set_name(aco_t *co, const char *name)
     return 0;
 }
 
-/* Main coroutine objects stand for their thread's own flow of control. */
-static aco_t *meant(const aco_t *co)
+/* The coroutine whose data are meant; NULL for the root context. `co` NULL means the running coroutine; a main
+ * coroutine object stands for the root context. */
+static aco_t *data_owner(const aco_t *co)
 {
     if (!co)
         co = aco__running();
@@ -61,7 +63,7 @@ static aco_t *meant(const aco_t *co)
 
 void *aco_slot(const aco_t *co)
 {
-    aco__cold_t *cold = aco__cold(meant(co));
+    aco__cold_t *cold = aco__cold(data_owner(co));
     return cold ? cold->slot : NULL;
 }
 
@@ -70,7 +72,7 @@ int aco_set_slot(aco_t *co, void *p)
     aco__cold_t *cold;
     if (co && aco__status(co) == ACO__DESTROYED)
         return aco__fail(0, ESRCH, "aco_set_slot", co, "was destroyed");
-    cold = aco__cold_make(meant(co));
+    cold = aco__cold_make(data_owner(co));
     if (!cold)
         return no_memory("aco_set_slot");
     cold->slot = p;
@@ -79,12 +81,12 @@ int aco_set_slot(aco_t *co, void *p)
 
 /* ---- Coroutine-local storage ---- */
 
-/* A key in use has an odd generation, atomic: set after its destructor. */
+/* A key in use has an odd generation, which is atomic. aco_key_create() sets it before the destructor. */
 static struct {
     uint32_t generation;
     void (*destructor)(void *); /* atomic */
 } keys[ACO_KEYS];
-static unsigned keys_tried; /* where to look first; atomic */
+static unsigned keys_tried; /* where the next search starts; atomic */
 
 enum { DESTRUCTOR_ROUNDS = 4 };
 
@@ -95,7 +97,9 @@ int aco_key_create(aco_key_t *key, void (*destructor)(void *))
     for (unsigned n = 0; n < ACO_KEYS; n++) {
         unsigned i = __atomic_fetch_add(&keys_tried, 1, __ATOMIC_RELAXED) % ACO_KEYS;
         uint32_t generation = __atomic_load_n(&keys[i].generation, __ATOMIC_RELAXED);
-        if (generation % 2 == 0 && __atomic_compare_exchange_n(&keys[i].generation, &generation, generation + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+        if (generation % 2 == 0 &&
+            __atomic_compare_exchange_n(&keys[i].generation, &generation, generation + 1, 0, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_RELAXED)) {
             __atomic_store_n(&keys[i].destructor, destructor, __ATOMIC_RELEASE);
             key->index = i;
             key->generation = generation + 1;
@@ -107,19 +111,21 @@ int aco_key_create(aco_key_t *key, void (*destructor)(void *))
 
 static int is_key(aco_key_t key)
 {
-    return key.index < ACO_KEYS && key.generation % 2 == 1 && __atomic_load_n(&keys[key.index].generation, __ATOMIC_ACQUIRE) == key.generation;
+    return key.index < ACO_KEYS && key.generation % 2 == 1 &&
+        __atomic_load_n(&keys[key.index].generation, __ATOMIC_ACQUIRE) == key.generation;
 }
 
 int aco_key_delete(aco_key_t key)
 {
     uint32_t generation = key.generation;
     if (!is_key(key) ||
-        !__atomic_compare_exchange_n(&keys[key.index].generation, &generation, generation + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        !__atomic_compare_exchange_n(&keys[key.index].generation, &generation, generation + 1, 0, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_RELAXED))
         return aco__fail(0, EINVAL, "aco_key_delete", NULL, "not a key in use");
     return 0;
 }
 
-/* The value with this key's index, or NULL. */
+/* The value at this key's index, or NULL. */
 static aco__value_t *value_of_key(aco__cold_t *cold, uint32_t index)
 {
     return cold && index < cold->values_sz / sizeof *cold->values ? &cold->values[index] : NULL;
@@ -127,11 +133,11 @@ static aco__value_t *value_of_key(aco__cold_t *cold, uint32_t index)
 
 void *aco_get_local(aco_key_t key)
 {
-    aco__value_t *value = value_of_key(aco__cold(meant(NULL)), key.index);
+    aco__value_t *value = value_of_key(aco__cold(data_owner(NULL)), key.index);
     return value && value->generation == key.generation && is_key(key) ? value->value : NULL;
 }
 
-/* NULL and errno when there is no memory. */
+/* The same, created if needed. NULL and errno without memory. */
 static aco__value_t *value_of_key_make(aco_t *co, uint32_t index)
 {
     aco__cold_t *cold = aco__cold_make(co);
@@ -157,7 +163,7 @@ int aco_set_local(aco_key_t key, void *p)
     aco__value_t *value;
     if (!is_key(key))
         return aco__fail(0, EINVAL, "aco_set_local", NULL, "not a key in use");
-    value = value_of_key_make(meant(NULL), key.index);
+    value = value_of_key_make(data_owner(NULL), key.index);
     if (!value)
         return no_memory("aco_set_local");
     value->value = p;
@@ -180,7 +186,7 @@ void aco__values_destroy(aco__cold_t *cold)
             destructor = __atomic_load_n(&keys[i].destructor, __ATOMIC_ACQUIRE);
             at->value = NULL;
             if (destructor) {
-                destructor(value); /* may set values, and so move them */
+                destructor(value); /* may set values and so move the array */
                 again = 1;
             }
         }
@@ -189,7 +195,7 @@ void aco__values_destroy(aco__cold_t *cold)
 
 void *aco__local(aco__local_t *local, const char *name)
 {
-    aco_t *co = meant(NULL);
+    aco_t *co = data_owner(NULL);
     aco__value_t *value;
     if (aco_unlikely(!__atomic_load_n(&local->made, __ATOMIC_ACQUIRE))) {
         aco_key_t key = {0, 0};

@@ -1,15 +1,17 @@
-/* What a coroutine is doing, and whether it can be resumed. */
+/* The state of a coroutine, and whether it can be resumed. */
 #include "coroutine/internal.h"
 
 #include <string.h>
 
-/* One that was never resumed has its stack pointer where it begins; once it has run, its frames are below. */
+/* The stack pointer of a coroutine that was never resumed is where it begins. Once it has run its stack pointer is
+ * lower. */
 int aco__is_new(const aco_t *co)
 {
-    return aco__status(co) == ACO__READY || (aco__status(co) == ACO__SUSPENDED && co->aco__self.sp == co->share_stack->aco__top && co != aco__running());
+    return aco__status(co) == ACO__READY ||
+        (aco__status(co) == ACO__SUSPENDED && co->aco__self.sp == co->share_stack->aco__top && co != aco__running());
 }
 
-/* Whether the calling thread is the one that may run `co`. */
+/* Whether the calling thread `self` may run `co`. */
 static int is_mine(const aco_t *co, aco__thread_t *self)
 {
     if (aco__has(co, ACO__PRIVATE))
@@ -30,7 +32,8 @@ ACO__COLD int aco__check(int fatal, const char *call, const aco_t *co)
     case ACO__DESTROYED:
         return aco__fail(fatal, ESRCH, call, co, "was destroyed");
     case ACO__MAIN:
-        return aco__is_task(co) ? aco__fail(fatal, EPERM, call, co, "%s", ACO__A_TASK) : aco__fail(fatal, EINVAL, call, co, "is a main coroutine");
+        return aco__is_task(co) ? aco__fail(fatal, EPERM, call, co, "%s", ACO__A_TASK)
+                                : aco__fail(fatal, EINVAL, call, co, "is a main coroutine");
     case ACO__RESUMING:
     case ACO__RESUMING_SAVED:
         return aco__fail(fatal, EBUSY, call, co, "is resuming another coroutine");
@@ -44,7 +47,7 @@ ACO__COLD int aco__check(int fatal, const char *call, const aco_t *co)
 
 /* ---- The public calls ---- */
 
-/* A task that was never run has its stack pointer where it begins. */
+/* The stack pointer of a task that never ran is where it begins. */
 static aco_state_t task_state(const aco_t *co)
 {
     const aco__thread_t *self = aco__self();
@@ -73,8 +76,9 @@ aco_state_t aco_state(const aco_t *co)
 void *aco_result(const aco_t *co)
 {
     if (!co || aco__status(co) != ACO__ENDED) {
-        int gone = co && aco__status(co) == ACO__DESTROYED;
-        aco__fail(0, gone ? ESRCH : co ? EBUSY : EINVAL, "aco_result", co, gone ? "was destroyed" : co ? "is not done" : "the coroutine is NULL");
+        int destroyed = co && aco__status(co) == ACO__DESTROYED;
+        aco__fail(0, destroyed ? ESRCH : co ? EBUSY : EINVAL, "aco_result", co,
+                  destroyed ? "was destroyed" : co ? "is not done" : "the coroutine is NULL");
         return ACO_ERROR;
     }
     return co->aco__self.bp;
@@ -83,7 +87,8 @@ void *aco_result(const aco_t *co)
 int aco_stack_bounds(const aco_t *co, void **lo, void **hi)
 {
     if (!co || !lo || !hi || !co->share_stack)
-        return aco__fail(0, EINVAL, "aco_stack_bounds", co, !co ? "the coroutine is NULL" : lo && hi ? "is a main coroutine" : "there is no place for the result");
+        return aco__fail(0, EINVAL, "aco_stack_bounds", co,
+                         !co ? "the coroutine is NULL" : lo && hi ? "is a main coroutine" : "a result pointer is NULL");
     *lo = co->share_stack->ptr;
     *hi = (char *)co->share_stack->aco__top + ACO__ENTRY_BELOW_TOP;
     return 0;
@@ -104,7 +109,9 @@ typedef struct visitor {
 static int visit_live(aco_t *co, void *arg)
 {
     const visitor_t *visitor = arg;
-    return aco__status(co) == ACO__DESTROYED || (aco__status(co) == ACO__MAIN && !aco__is_task(co)) ? 0 : visitor->visit(co, visitor->arg);
+    return aco__status(co) == ACO__DESTROYED || (aco__status(co) == ACO__MAIN && !aco__is_task(co))
+        ? 0
+        : visitor->visit(co, visitor->arg);
 }
 
 int aco_each(int (*visit)(aco_t *co, void *arg), void *arg)

@@ -1,51 +1,52 @@
-/* Resuming off the fast path: instrumented coroutines, frames that must be restored first, a resumer that is itself a coroutine,
- * transfers. The switch itself is inline, in include/aco/arch/.
+/* Resumes and transfers off the fast path. The switch itself is inline, in include/aco/arch/.
  *
  * A resume is one of these:
  *   inline         by the root context, frames in place: all of it in the header
- *   evicted        the same, and the frames are restored first
- *   chained        by a coroutine, on another stack: its own resumer's context is moved away meanwhile
+ *   evicted        the same, but the coroutine's frames are in its save area and are restored first
+ *   chained        by a coroutine on another stack; the context of its own resumer is moved away meanwhile
  *   general        everything else: instrumented, on the resumer's own share stack, or with an injected call
- *   exported       the out-of-line forms' way to these (src/entry) */
+ *   exported       by an exported function in assembly (src/entry), which calls one of the above off its fast path */
 #include "hooks/shadow_stack.h"
 #include "coroutine/internal.h"
 
 /* ---- Waiting resumers ---- */
 
-/* The running coroutine waits for one that it resumes; the other one then comes back. */
+/* The running coroutine starts to wait for one that it resumes. Returns the waiting coroutine's own resumer, for
+ * end_waiting(). */
 static inline aco_t *begin_waiting(aco__thread_t *self, aco_t *waiting)
 {
-    aco_t *outer = self->resuming;
-    waiting->share_stack->aco__resumer_context = aco__saved_context(self, outer);
+    aco_t *resumer = self->resuming;
+    waiting->share_stack->aco__resumer_context = aco__saved_context(self, resumer);
     aco__save_resumer(self);
     self->resuming = waiting;
-    if (aco_likely(!aco__is_task(waiting))) /* which nobody may resume anyhow */
+    if (aco_likely(!aco__is_task(waiting))) /* a task: no call can resume it anyway */
         aco__set_status(waiting, ACO__RESUMING);
-    return outer;
+    return resumer;
 }
 
-static inline void end_waiting(aco__thread_t *self, aco_t *waiting, aco_t *outer)
+static inline void end_waiting(aco__thread_t *self, aco_t *waiting, aco_t *resumer)
 {
     if (aco_likely(!aco__is_task(waiting)))
         aco__set_status(waiting, ACO__SUSPENDED);
-    aco__restore_resumer(self, outer);
+    aco__restore_resumer(self, resumer);
     self->running = waiting;
     waiting->share_stack->aco__resumer_context = &aco__no_context;
 }
 
-/* A coroutine resumes another: both on stacks of their own, and nobody watches. */
+/* A coroutine resumes another one on another stack; neither is instrumented. */
 static inline void *resume_chained(aco__thread_t *self, aco_t *waiting, aco_t *co, void *value)
 {
-    aco_t *outer = begin_waiting(self, waiting);
+    aco_t *resumer = begin_waiting(self, waiting);
     uintptr_t tagged = aco__switch_resume(aco__tls_ref(), co, &value, 1);
     self = aco__self();
-    end_waiting(self, waiting, outer);
+    end_waiting(self, waiting, resumer);
     ACO__CHECK_INTERRUPT(tagged);
     return value;
 }
 
-/* What on_scratch() shall do when it is switched to; `call` is NULL where a failure is fatal. */
-static void ask_scratch(aco__scratch_t *scratch, aco_t *target, aco_t *from, uintptr_t interrupt_flag, const char *call)
+/* Sets what aco__on_scratch() does after the next switch to it. `call` is NULL if a failure is fatal. */
+static void prepare_scratch(aco__scratch_t *scratch, aco_t *target, aco_t *from, uintptr_t interrupt_flag,
+                            const char *call)
 {
     scratch->target = target;
     scratch->from = from;
@@ -55,13 +56,15 @@ static void ask_scratch(aco__scratch_t *scratch, aco_t *target, aco_t *from, uin
 
 /* ---- Resuming ---- */
 
-/* `interrupt_flag`: what `co` shall find, 1 or 0. */
-ACO__NO_SANITIZE static __attribute__((noinline)) void *resume_general(aco_t *co, void *value, uintptr_t interrupt_flag, int fatal, const char *call)
+/* `interrupt_flag` is 1 if `co` has to make an injected call when it continues, else 0. */
+ACO__NO_SANITIZE static __attribute__((noinline)) void *resume_general(aco_t *co, void *value, uintptr_t interrupt_flag,
+                                                                       int fatal, const char *call)
 {
     aco__thread_t *self = aco__self();
-    aco_t *waiting = self->running, *outer = NULL;
-    int instrumented = (co->aco__state & ACO__INSTRUMENTED) != 0, on_this_stack = waiting && waiting->share_stack == co->share_stack;
-    aco__resumer_state_t outside;
+    aco_t *waiting = self->running, *resumer = NULL;
+    int instrumented = (co->aco__state & ACO__INSTRUMENTED) != 0,
+        on_this_stack = waiting && waiting->share_stack == co->share_stack;
+    aco__resumer_state_t resumer_state;
     aco__scratch_t *scratch = NULL;
     uintptr_t tagged;
     if (interrupt_flag || on_this_stack) {
@@ -72,18 +75,18 @@ ACO__NO_SANITIZE static __attribute__((noinline)) void *resume_general(aco_t *co
         }
     }
     if (waiting)
-        outer = begin_waiting(self, waiting);
+        resumer = begin_waiting(self, waiting);
     if (!on_this_stack && aco__status(co) != ACO__SUSPENDED && !aco__stack_restore(co, fatal, call)) {
         if (waiting)
-            end_waiting(self, waiting, outer);
+            end_waiting(self, waiting, resumer);
         return ACO_ERROR;
     }
     if (instrumented) {
-        aco__instrument_enter(co, &outside);
-        aco__shadow_enter(co, &outside);
+        aco__instrument_enter(co, &resumer_state);
+        aco__shadow_enter(co, &resumer_state);
     }
     if (scratch) {
-        ask_scratch(scratch, co, NULL, interrupt_flag, fatal ? NULL : call);
+        prepare_scratch(scratch, co, NULL, interrupt_flag, fatal ? NULL : call);
         tagged = aco__switch_resume(aco__tls_ref(), &scratch->runner, &value, 0);
     } else {
         tagged = aco__switch_resume(aco__tls_ref(), co, &value, 1);
@@ -92,15 +95,17 @@ ACO__NO_SANITIZE static __attribute__((noinline)) void *resume_general(aco_t *co
     if (instrumented) {
         aco_t *left = (aco_t *)(tagged & ~(uintptr_t)1);
         aco__shadow_empty_if_ended(left);
-        aco__shadow_leave(left, &outside);
-        aco__instrument_leave(left, &outside);
+        aco__shadow_leave(left, &resumer_state);
+        aco__instrument_leave(left, &resumer_state);
     }
     if (waiting)
-        end_waiting(self, waiting, outer);
+        end_waiting(self, waiting, resumer);
     ACO__CHECK_INTERRUPT(tagged);
     return value;
 }
 
+/* Resumes `co` off the fast path. 1: its frames are restored now, and the caller has to make the switch. 0: the resume
+ * is done or has failed; *value is what it returns. */
 static int resume_slow(aco_t *co, void **value, int fatal, const char *call)
 {
     aco__thread_t *self = aco__self();
@@ -121,7 +126,7 @@ static int resume_slow(aco_t *co, void **value, int fatal, const char *call)
     return 0;
 }
 
-/* The everyday case of copying comes before the rest, which needs many registers. */
+/* The common case of an evicted coroutine. It is tested first, because the code for the rest uses many registers. */
 static inline int is_only_evicted(const aco_t *co)
 {
     return aco_likely(co && (co->aco__state & ACO__FAST_MASK) == ACO__SAVED && !aco__running());
@@ -146,7 +151,7 @@ int aco__send_slow(aco_t *co, void **value)
 }
 
 #ifndef ACO_CONFIG_UCONTEXT
-/* What the exported aco_send() and aco_resume() do off their fast path. */
+/* The exported aco_send() and aco_resume() off their fast path. */
 ACO__HIDDEN void *aco__send_exported(aco_t *co, void *value);
 ACO__HIDDEN void aco__resume_exported(aco_t *co);
 
@@ -195,14 +200,16 @@ ACO__NAMED_BY_ASSEMBLY void aco__interrupted(uintptr_t interrupt_flag)
     aco__scratch_t *scratch = aco__self()->scratch;
     void (*fn)(void *) = scratch ? scratch->injected : NULL;
     if (!fn)
-        aco__die("arrival", (void *)(interrupt_flag & ~(uintptr_t)1), "an arrival mark without an event");
+        aco__die("switch", (void *)(interrupt_flag & ~(uintptr_t)1),
+                 "the interrupt flag is set without an injected call");
     scratch->injected = NULL;
     fn(scratch->injected_arg);
 }
 
 /* ---- Transfer ---- */
 
-/* Keeps the environment of `from` (NULL: the resumer's) and loads that of `to`: one of its own, or the resumer's. */
+/* Stores the floating-point environment of `from` (NULL: of the resumer) and loads that of `to`. A coroutine without
+ * its own environment uses the resumer's. */
 static void change_environment(aco__thread_t *self, aco_t *from, aco_t *to)
 {
     int own_from = from && aco__owns_fp(from), own_to = aco__owns_fp(to);
@@ -221,13 +228,15 @@ static void change_environment(aco__thread_t *self, aco_t *from, aco_t *to)
 
 /* ---- On the scratch stack ---- */
 
-/* On the scratch stack, left for `target` by a resume or by a transfer of `from`. */
+/* Runs on the scratch stack: a resume or a transfer switched to it instead of to `target`. Restores the frames of
+ * `target` if needed and continues it. */
 ACO__NO_SANITIZE ACO__ARRIVAL_ABI void aco__on_scratch(ACO__ARRIVAL_PARAMETERS)
 {
     aco__thread_t *self = aco__self();
     aco__scratch_t *scratch = self->scratch;
     aco_t *co = scratch->target, *from = scratch->from;
-    if (aco__status(co) != ACO__SUSPENDED && !aco__stack_restore(co, scratch->call == NULL, scratch->call ? scratch->call : "aco_resume")) {
+    if (aco__status(co) != ACO__SUSPENDED &&
+        !aco__stack_restore(co, scratch->call == NULL, scratch->call ? scratch->call : "aco_resume")) {
         if (!from)
             aco__switch_exit(aco__tls_ref(), (uintptr_t)co, ACO_ERROR);
         self->running = from;
@@ -238,7 +247,8 @@ ACO__NO_SANITIZE ACO__ARRIVAL_ABI void aco__on_scratch(ACO__ARRIVAL_PARAMETERS)
     aco__switch_enter(aco__tls_ref(), co, (uintptr_t)co | scratch->interrupt_flag, value);
 }
 
-/* On the scratch stack, left by a coroutine whose resumer's frames were saved meanwhile. */
+/* A coroutine yielded or ended while its resumer's frames were saved. This runs on the scratch stack, restores them and
+ * continues the resumer. */
 ACO__NO_SANITIZE ACO__ARRIVAL_ABI void aco__restore_trampoline(ACO__ARRIVAL_PARAMETERS)
 {
     aco__thread_t *self = aco__self();
@@ -249,10 +259,11 @@ ACO__NO_SANITIZE ACO__ARRIVAL_ABI void aco__restore_trampoline(ACO__ARRIVAL_PARA
     aco__switch_exit(aco__tls_ref(), tagged, value);
 }
 
-/* On the scratch stack, left by a coroutine that yields in its cleanup. */
+/* A coroutine yielded in its cleanup. This runs on the scratch stack and aborts. */
 ACO__FOREIGN_ENTRY ACO__ARRIVAL_ABI void aco__trapped(ACO__ARRIVAL_PARAMETERS)
 {
-    aco__die("aco_yield", (void *)(tagged & ~(uintptr_t)1), "yields in its cleanup, from a deferred call or a destructor that runs because it ends");
+    aco__die("aco_yield", (void *)(tagged & ~(uintptr_t)1),
+             "yields in its cleanup, in a deferred call or a destructor that runs because it ends");
 }
 
 ACO__NO_SANITIZE int aco__yield_to_slow(aco_t *co)
@@ -286,9 +297,9 @@ ACO__NO_SANITIZE int aco__yield_to_slow(aco_t *co)
     }
     if (on_this_stack) {
         aco__scratch_t *scratch = self->scratch;
-        ask_scratch(scratch, co, from, 0, call);
+        prepare_scratch(scratch, co, from, 0, call);
         tagged = aco__switch_transfer(aco__tls_ref(), from, &scratch->runner, &value, 0);
-        if (value == ACO_ERROR && aco__has(from, ACO__INSTRUMENTED)) { /* refused: nobody was left */
+        if (value == ACO_ERROR && aco__has(from, ACO__INSTRUMENTED)) { /* failed: `from` never stopped */
             aco__shadow_transfer(co, from);
             aco__instrument_transfer(co, from);
         }

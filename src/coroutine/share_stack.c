@@ -1,4 +1,4 @@
-/* Share stacks: libaco's calls. */
+/* libaco's calls for share stacks. */
 #include "coroutine/internal.h"
 
 aco_share_stack_t *aco_share_stack_new2(size_t sz, char guard_page_enabled)
@@ -20,13 +20,15 @@ void aco_share_stack_destroy(aco_share_stack_t *stack)
     if (!stack)
         aco__die("aco_share_stack_destroy", NULL, "the share stack is NULL");
     if (stack->aco__private)
-        aco__die("aco_share_stack_destroy", stack->owner, "has this stack to itself: it goes with aco_destroy()");
+        aco__die("aco_share_stack_destroy", stack->owner, "owns this stack, which is private: aco_destroy() frees it");
     aco__stack_free_remote(stack);
     aco__stack_check_overflow("aco_share_stack_destroy", stack);
     if (stack->owner)
-        aco__die("aco_share_stack_destroy", stack->owner, "has not ended and its frames are on the share stack %p", (void *)stack);
-    if (stack->aco__started)
-        aco__die("aco_share_stack_destroy", NULL, "%zu started coroutine(s) of the share stack %p have neither ended nor been destroyed",
-                 stack->aco__started, (void *)stack);
+        aco__die("aco_share_stack_destroy", stack->owner, "has not ended and its frames are on the share stack %p",
+                 (void *)stack);
+    if (stack->aco__use.started)
+        aco__die("aco_share_stack_destroy", NULL,
+                 "%zu started coroutine(s) of the share stack %p have neither ended nor been destroyed",
+                 stack->aco__use.started, (void *)stack);
     aco__stack_free(stack);
 }

@@ -1,3 +1,4 @@
+/* Chooses the unwinder: the program's, LLVM's from an archive, a loaded library's, or on Windows the system's. */
 #include "coroutine/unwinder.h"
 
 #include <string.h>
@@ -9,7 +10,7 @@
 #pragma weak _Unwind_GetGR
 extern int __unw_init_local(void *cursor, void *context);
 
-/* _Unwind_GetCFA() would not come with what else is taken of LLVM's library. */
+/* Stands in for _Unwind_GetCFA(), which is in a member of LLVM's library that nothing else here links. */
 static _Unwind_Word get_sp(struct _Unwind_Context *context)
 {
     enum { RSP = 7 };
@@ -17,19 +18,21 @@ static _Unwind_Word get_sp(struct _Unwind_Context *context)
 }
 #endif
 
-/* `arg` is the exception, as at_frame() has it. */
+/* `arg` is the exception, which at_frame() expects. */
 static _Unwind_Reason_Code forced_unwind(struct _Unwind_Exception *exception, _Unwind_Stop_Fn stop, void *arg)
 {
     (void)arg;
     aco__seh_forced_unwind(exception, stop);
 }
 
-/* LLVM's, if the program has it; else the system's, which calls libgcc's handlers. */
+/* LLVM's unwinder, if the program has it. Else the system's, which calls libgcc's handlers. */
 const aco__unwinder_t *aco__unwinder(void)
 {
-    static const aco__unwinder_t seh = {aco__seh_backtrace, aco__seh_get_cfa, aco__seh_get_region_start, _Unwind_SetGR, _Unwind_SetIP, forced_unwind};
+    static const aco__unwinder_t seh = {aco__seh_backtrace, aco__seh_get_cfa, aco__seh_get_region_start,
+                                        _Unwind_SetGR,      _Unwind_SetIP,    forced_unwind};
 #ifdef __clang__
-    static const aco__unwinder_t llvm = {aco__seh_backtrace, get_sp, _Unwind_GetRegionStart, _Unwind_SetGR, _Unwind_SetIP, _Unwind_ForcedUnwind};
+    static const aco__unwinder_t llvm = {aco__seh_backtrace, get_sp,        _Unwind_GetRegionStart,
+                                         _Unwind_SetGR,      _Unwind_SetIP, _Unwind_ForcedUnwind};
     if (__unw_init_local)
         return &llvm;
 #endif
@@ -42,8 +45,8 @@ const aco__unwinder_t *aco__unwinder(void)
 static const aco__unwinder_t own_unwinder = {UNWINDER(OWN)};
 
 #ifdef __ELF__
-/* LLVM's unwinder in an archive: Backtrace and GetCFA are in a member that throwing and cleaning up do without, and the linker
- * leaves it out. Made here of what is in the others. */
+/* LLVM's unwinder in an archive: Backtrace and GetCFA are in a member that throwing and cleaning up do not need, so the
+ * linker leaves it out. These two replace them with functions of the other members. */
 #pragma weak __unw_getcontext
 #pragma weak __unw_init_local
 #pragma weak __unw_step
@@ -54,7 +57,7 @@ extern int __unw_step(void *cursor);
 static _Unwind_Reason_Code llvm_backtrace(_Unwind_Trace_Fn visit, void *arg)
 {
 #ifdef __powerpc64__
-    enum { WORDS = 192 }; /* LLVM 22: 167 and 179, elsewhere at most 67 and 79 */
+    enum { WORDS = 192 }; /* LLVM 22 needs 167 and 179; on other targets at most 67 and 79 */
 #else
     enum { WORDS = 96 };
 #endif
@@ -74,7 +77,7 @@ static const aco__unwinder_t llvm_unwinder = {llvm_backtrace, _Unwind_VRS_Get, _
 #pragma weak _Unwind_GetGR
 static _Unwind_Word llvm_get_cfa(struct _Unwind_Context *context)
 {
-    enum { UNW_REG_SP = -2 }; /* <libunwind.h>, which not every compiler brings */
+    enum { UNW_REG_SP = -2 }; /* of <libunwind.h>, which some compilers lack */
     return _Unwind_GetGR(context, UNW_REG_SP);
 }
 
@@ -83,7 +86,8 @@ static const aco__unwinder_t llvm_unwinder = {llvm_backtrace, llvm_get_cfa,   _U
 #endif
 #endif
 
-/* The program's; or that of a library that was loaded later, for itself alone, where the references above do not look. */
+/* The program's unwinder. Else that of a library that was loaded later without making its symbols global, which weak
+ * references do not find. */
 const aco__unwinder_t *aco__unwinder(void)
 {
 #define NAME(name) "_Unwind_" #name,
@@ -108,11 +112,11 @@ const aco__unwinder_t *aco__unwinder(void)
 
 char *aco__frame_sp(struct _Unwind_Context *context)
 {
-#ifdef EHABI /* whose _Unwind_GetCFA() may tell that of the frame further out */
+#ifdef EHABI /* there _Unwind_GetCFA() may return the caller's CFA */
     uint32_t sp;
     aco__unwinder()->VRS_Get(context, _UVRSC_CORE, 13, _UVRSD_UINT32, &sp);
     return (char *)sp;
-#elif defined(__s390x__) /* libgcc's tells the CFA, a save area above the caller's stack pointer; LLVM's that one */
+#elif defined(__s390x__) /* LLVM's returns the caller's stack pointer, libgcc's the CFA, a save area above that */
     enum { SAVE_AREA = 160 };
     return (char *)aco__unwinder()->GetCFA(context) + (__unw_step ? SAVE_AREA : 0);
 #else
@@ -120,8 +124,7 @@ char *aco__frame_sp(struct _Unwind_Context *context)
 #endif
 }
 
-/* The beginning of the function that it is at. On Arm the exception has it, but LLVM's unwinder puts it there later than
- * libgcc's. */
+/* On Arm the exception has this address too, but LLVM's unwinder stores it there later than libgcc's. */
 uintptr_t aco__frame_function(struct _Unwind_Context *context, const struct _Unwind_Exception *exception)
 {
 #ifdef EHABI

@@ -1,4 +1,4 @@
-/* The unwinder that the program's compiler has brought, behind names of its own: that of the Itanium C++ ABI, of the Arm EHABI, or of
+/* The unwinder of the program's compiler behind one set of names: that of the Itanium C++ ABI, of the Arm EHABI, or of
  * Windows. */
 #ifndef ACO_UNWINDER_H
 #define ACO_UNWINDER_H
@@ -18,8 +18,8 @@
     function(Backtrace) function(GetCFA) function(GetRegionStart) function(SetGR) function(SetIP) function(ForcedUnwind)
 #endif
 
-/* Weak: frames with something to unwind have brought their compiler's with them. gcc on Windows links its own into every program,
- * and GNU ld knows no weak references there. */
+/* Weak references: code with something to unwind has linked its compiler's unwinder. gcc on Windows links its own into
+ * every program, and GNU ld has no weak references there. */
 #if !defined(_WIN32) || defined(__clang__)
 #pragma weak _Unwind_ForcedUnwind
 #pragma weak _Unwind_Backtrace
@@ -41,20 +41,21 @@ typedef struct aco__unwinder {
 
 #if defined(_WIN32) && defined(__clang__)
 #pragma weak _GCC_specific_handler
-extern EXCEPTION_DISPOSITION _GCC_specific_handler(EXCEPTION_RECORD *record, void *frame, CONTEXT *context, DISPATCHER_CONTEXT *dispatcher,
-                                                   _Unwind_Personality_Fn personality);
+extern EXCEPTION_DISPOSITION _GCC_specific_handler(EXCEPTION_RECORD *record, void *frame, CONTEXT *context,
+                                                   DISPATCHER_CONTEXT *dispatcher, _Unwind_Personality_Fn personality);
 #endif
 
-/* Its functions. ForcedUnwind NULL: there is none, and nothing to unwind but the deferred calls. */
+/* The unwinder's functions. If ForcedUnwind is NULL there is no unwinder, and a cancellation only makes the deferred
+ * calls. */
 ACO__HIDDEN const aco__unwinder_t *aco__unwinder(void);
-/* The stack pointer of the frame that it is at, and the same in what Backtrace calls. */
+/* The stack pointer of the unwinder's current frame; the second is for functions that Backtrace calls. */
 ACO__HIDDEN char *aco__frame_sp(struct _Unwind_Context *context);
 ACO__HIDDEN char *aco__traced_frame_sp(struct _Unwind_Context *context);
-/* Where the function begins that it is at. */
+/* The address of the function of the unwinder's current frame. */
 ACO__HIDDEN uintptr_t aco__frame_function(struct _Unwind_Context *context, const struct _Unwind_Exception *exception);
 
-/* What a stop function declares, and how it is handed over. */
-#ifdef EHABI /* some declarations pass the class by its value; libgcc's and LLVM's unwinder pass its address */
+/* The type of a stop function's exception class, and the cast with which the function is passed. */
+#ifdef EHABI /* some headers declare the class as a value, but libgcc's and LLVM's unwinders pass its address */
 typedef const char *exception_class_t;
 #define STOP_FUNCTION(fn) ((_Unwind_Stop_Fn)(void (*)(void))(fn))
 #else

@@ -1,4 +1,4 @@
-/* Which exported functions are assembly (coroutine/entry.c), so that coroutine/exports.c has no bodies for them. */
+/* Says which exported functions are assembly (coroutine/entry.c): coroutine/exports.c has no bodies for those. */
 #ifndef ACO_FORMS_H
 #define ACO_FORMS_H
 

@@ -1,4 +1,4 @@
-/* The C++ run time's record of the exceptions that a thread is handling: swapped at the switches of coroutines with
+/* The C++ run time's record of the exceptions that a thread is handling: swapped at switches of coroutines with
  * ACO_OWN_EXCEPTIONS, and put aside while a coroutine is unwound. */
 #include "hooks/hooks.h"
 
@@ -8,10 +8,10 @@
 ACO__OPTIONAL(void *, __cxa_get_globals, (void));
 #endif
 
-/* On Windows a weak reference is to the module's own C++ run time. One that is a DLL is looked for, which takes time, by the
- * first cancellation and again for each coroutine that keeps its exceptions apart. */
+/* On Windows a weak reference only finds a C++ run time in the same module. This looks for one in a DLL, which takes
+ * time: at the first cancellation, and for each coroutine with ACO_OWN_EXCEPTIONS. */
 #ifdef _WIN32
-static void *(*loaded_globals)(void); /* atomic, as the next */
+static void *(*loaded_globals)(void); /* atomic, like the next */
 static int looked_for_globals;
 
 static void look_for_globals(int again)
@@ -20,7 +20,8 @@ static void look_for_globals(int again)
     if (!again && __atomic_load_n(&looked_for_globals, __ATOMIC_RELAXED))
         return;
     __atomic_store_n(&looked_for_globals, 1, __ATOMIC_RELAXED);
-    if (!__cxa_get_globals && !__atomic_load_n(&loaded_globals, __ATOMIC_RELAXED) && aco__os_loaded_cxx("__cxa_get_globals", &get))
+    if (!__cxa_get_globals && !__atomic_load_n(&loaded_globals, __ATOMIC_RELAXED) &&
+        aco__os_loaded_cxx("__cxa_get_globals", &get))
         __atomic_store_n(&loaded_globals, get, __ATOMIC_RELAXED);
 }
 #else
@@ -35,7 +36,7 @@ void aco__exceptions_find(void)
     look_for_globals(1);
 }
 
-/* NULL: there is no C++. */
+/* NULL if the process has no C++ run time. */
 static void **exception_globals(void)
 {
 #ifdef __APPLE__
@@ -51,7 +52,7 @@ static void **exception_globals(void)
 #endif
 }
 
-/* Two words, on some systems three. */
+/* The record has two words, on Arm three. */
 void aco__exceptions_swap(void *out[3], void *const in[3])
 {
     void **globals = exception_globals();

@@ -1,64 +1,70 @@
-/* What must be done at every switch of some coroutines: those with ACO_OWN_EXCEPTIONS, those that are measured, and all of them
- * under a sanitizer or in a process that is traced. These are instrumented: they have ACO__INSTRUMENTED, so that every resume of
- * them takes the slow path. A yield does nothing more: the resumer does both sides' part, before it leaves and after it has come
- * back. In a process without such tools nothing is asked at a switch. */
+/* Work at every switch of some coroutines: those with ACO_OWN_EXCEPTIONS, those that are measured, and all of them
+ * under a sanitizer or in a traced process. These coroutines are instrumented: they have the flag ACO__INSTRUMENTED,
+ * and every resume of them takes the slow path. A yield does nothing more than usual. The resumer does the work of both
+ * sides: its part before it leaves, the coroutine's part after the switch back. Other coroutines pay nothing at a
+ * switch. */
 #ifndef ACO_HOOKS_H
 #define ACO_HOOKS_H
 
 #include "stack/stack.h"
 
-/* What belongs to the resumer while an instrumented coroutine runs. */
+/* The resumer's state while an instrumented coroutine runs. */
 typedef struct aco__resumer_state {
     void *exceptions[3];
     void *fiber, *fake_stack;
     const void *stack_bottom;
     size_t stack_size;
 #ifdef ACO__SHADOW_STACKS
-    uintptr_t shadow; /* its token */
+    uintptr_t shadow; /* the shadow stack's token */
 #endif
 } aco__resumer_state_t;
 
-/* ---- instrument.c: the coroutine and scheduler layers call these, in this order of a coroutine's life ---- */
-/* `co` is made: gives it what it needs, and ACO__INSTRUMENTED if it needs anything. 0, or -1 and errno. */
+/* ---- instrument.c: called by the coroutine and scheduler layers, in this order in a coroutine's life ---- */
+/* Prepares a new coroutine, and gives it ACO__INSTRUMENTED if it needs that. 0, or -1 and errno. */
 ACO__HIDDEN int aco__instrument_new(aco_t *co, int own_exceptions);
-/* It is about to be made as new. */
-ACO__HIDDEN void aco__instrument_restarted(aco_t *co);
-/* The calling resumer leaves for it, and has come back. */
+/* `co` is about to be restarted. */
+ACO__HIDDEN ACO__COLD void aco__frames_restarted(aco_t *co);
+static inline void aco__instrument_restarted(aco_t *co)
+{
+    if (aco_unlikely(aco__upcalls.notes_frames))
+        aco__frames_restarted(co);
+}
+/* The caller is about to resume `co`; the caller has just got control back from `co`. */
 ACO__HIDDEN void aco__instrument_enter(aco_t *co, aco__resumer_state_t *resumer_state);
 ACO__HIDDEN void aco__instrument_leave(aco_t *co, aco__resumer_state_t *resumer_state);
 ACO__HIDDEN void aco__instrument_transfer(aco_t *from, aco_t *to);
-/* Takes ACO__INSTRUMENTED off again if there is no more need for it. */
+/* Removes ACO__INSTRUMENTED if nothing needs it any more. */
 ACO__HIDDEN void aco__instrument_no_more(aco_t *co);
 
 /* ---- exceptions.c: the C++ run time's record of the exceptions that the thread is handling ---- */
-/* It is the thread's and not the coroutine's, unless the coroutine has ACO_OWN_EXCEPTIONS: it is put aside while the coroutine
- * is unwound. */
+/* This record belongs to the thread unless the coroutine has ACO_OWN_EXCEPTIONS. aco__exceptions_aside() stores the
+ * thread's record while a coroutine is unwound, aco__exceptions_back() restores it. */
 typedef struct aco__exceptions {
     void *words[3];
 } aco__exceptions_t;
 ACO__HIDDEN int aco__has_own_exceptions(const aco_t *co);
 ACO__HIDDEN void aco__exceptions_aside(const aco_t *co, aco__exceptions_t *kept);
 ACO__HIDDEN void aco__exceptions_back(const aco_t *co, const aco__exceptions_t *kept);
-/* Finds the run time again, for a coroutine that is to have its own. */
+/* Looks for the C++ run time again, because a coroutine with ACO_OWN_EXCEPTIONS needs it. */
 ACO__HIDDEN void aco__exceptions_find(void);
-/* Swaps the thread's record for `in`. */
+/* Stores the thread's record in `out` and loads `in`. */
 ACO__HIDDEN void aco__exceptions_swap(void *out[3], void *const in[3]);
 ACO__HIDDEN extern void *const aco__no_exceptions[3];
 
 /* ---- sanitizers.c ---- */
 /* The frames of the running coroutine are about to be unwound. */
 ACO__HIDDEN void aco__sanitize_unwind(void);
-/* The frames from `sp` up to `end` mean nothing any more. */
+/* The frames from `sp` up to `end` are no longer in use. */
 ACO__HIDDEN void aco__sanitize_frames_freed(const void *sp, const void *end);
-/* No call passed the arguments of the function that is entered next. */
+/* A switch, not a call, is about to pass the arguments of the function that is entered next. */
 ACO__HIDDEN void aco__sanitize_arguments(void);
-/* The thread caches the stack of a coroutine that was destroyed while it was suspended. */
+/* A coroutine was destroyed while suspended, and its stack goes to the cache. */
 ACO__HIDDEN void aco__sanitize_cached(const aco_share_stack_t *stack);
-/* A coroutine has this name from now on. */
+/* A coroutine got a new name. */
 ACO__HIDDEN void aco__sanitize_named(const aco__cold_t *cold);
-/* For instrument.c: Valgrind must know of each copy of its frames. */
+/* For instrument.c: whether Valgrind must be told about each copy of the frames of `co`. */
 ACO__HIDDEN int aco__sanitize_copies(const aco_t *co);
-/* A sanitizer that needs fibers or stacks gives the coroutine its own. */
+/* These tell a sanitizer that tracks fibers or stacks about a new coroutine, a destroyed one, and each switch. */
 ACO__HIDDEN void aco__sanitize_new(aco__cold_t *cold);
 ACO__HIDDEN void aco__sanitize_destroyed(aco_t *co, aco__cold_t *cold);
 ACO__HIDDEN void aco__sanitize_enter(const aco_t *co, const aco__cold_t *cold, aco__resumer_state_t *resumer_state);
@@ -66,21 +72,23 @@ ACO__HIDDEN void aco__sanitize_leave(aco__cold_t *cold, int for_good, const aco_
 ACO__HIDDEN void aco__sanitize_transfer_from(const aco_t *to, const aco__cold_t *next, aco__cold_t *cold);
 ACO__HIDDEN void aco__sanitize_transfer_to(const aco__cold_t *next);
 
-/* ---- profile.c: how deep stacks go ---- */
-/* Begins to measure a new coroutine of a thread that measures, by its entry function. */
+/* ---- profile.c: the depth of stacks ---- */
+/* Starts to measure a new coroutine in a thread that measures. Results are grouped by entry function. */
 ACO__HIDDEN void aco__usage_begin(aco_t *co, aco_function_t entry);
-/* It was left by a switch, or is about to, with its stack pointer at `sp`; it has ended, or is destroyed. For one whose cold data
- * has `usage`. */
+/* For a coroutine with cold data and `usage`. aco__usage_left(): a switch left it or is about to, with its stack
+ * pointer at `sp`. aco__usage_end(): it has ended or is being destroyed. */
 ACO__HIDDEN void aco__usage_left(const aco_t *co, aco__cold_t *cold, const void *sp);
 ACO__HIDDEN void aco__usage_end(const aco_t *co, aco__cold_t *cold);
-/* aco_stack_trim() for aco__blocks_some(): of the tasks of thread `self`, which runs none. */
+/* aco_stack_trim() of a task, as a visitor for aco__blocks_some(). It skips blocks that are not tasks of the thread
+ * `self`, which runs none at the moment. */
 ACO__HIDDEN int aco__task_trim(aco_t *co, void *self);
 
 /* ---- shadow_stack.c ---- */
-/* The calling thread's return addresses are compared with those on a shadow stack. What does not switch the shadow stack too must
- * fail: after the first switch the next return would kill the process. */
+/* Whether the calling thread has a shadow stack: the processor compares each return address with the one there. On such
+ * a thread code that switches without switching the shadow stack must fail: the next return after such a switch would
+ * kill the process. */
 ACO__HIDDEN int aco__has_shadow_stack(void);
-/* aco__fail() for a thread with a shadow stack; 0 where there is none. */
+/* aco__fail() if the thread has a shadow stack; else returns 0. */
 ACO__HIDDEN int aco__fail_shadow_stack(int fatal, const char *call);
 
 #endif

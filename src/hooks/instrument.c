@@ -1,4 +1,4 @@
-/* Everything that is to be done at a switch of an instrumented coroutine, in the order in which it must be done. */
+/* Does the work at a switch of an instrumented coroutine, in the order in which it must be done. */
 #include "hooks/shadow_stack.h"
 #include "hooks/trace.h"
 
@@ -20,7 +20,7 @@ int aco__instrument_new(aco_t *co, int own_exceptions)
     return 0;
 }
 
-void aco__instrument_restarted(aco_t *co)
+void aco__frames_restarted(aco_t *co)
 {
     const aco_share_stack_t *stack = co->share_stack;
     if (aco__has(co, ACO__PRIVATE) || aco__upcalls.share_stacks_are_private)
@@ -46,7 +46,7 @@ static void destroyed(aco_t *co)
     aco__sanitize_destroyed(co, cold);
 }
 
-/* What a switch has on the stack besides its caller's frame, about. */
+/* The stack bytes of a switch below its caller's frame, roughly. */
 #ifdef ACO_CONFIG_UCONTEXT
 #define SWITCH_FRAME aco__os_switch_frame
 #else
@@ -75,13 +75,13 @@ ACO__NO_SANITIZE void aco__instrument_leave(aco_t *co, aco__resumer_state_t *res
     aco__sanitize_leave(cold, ended, resumer_state);
     if (aco_unlikely(cold->usage && ended))
         aco__usage_end(co, cold);
-    if (ended) { /* where it starts again */
+    if (ended) { /* a restarted coroutine begins on its own stack */
         cold->left_fiber = NULL;
         cold->left_bottom = NULL;
     }
     if (cold->own_exceptions)
         aco__exceptions_swap(cold->exceptions, resumer_state->exceptions);
-    if (ended || aco__status(co) == ACO__DESTROYED) /* a task that nobody joins any more */
+    if (ended || aco__status(co) == ACO__DESTROYED) /* DESTROYED: a task that needs no join */
         aco__trace_ended(co);
     aco__trace_stops(co);
 }

@@ -1,4 +1,4 @@
-/* How deep stacks go: high-water marks, giving back what is not needed, and the report by entry function. */
+/* Measures the depth of stacks: high-water marks, trimming, and the report by entry function. */
 #include "hooks/hooks.h"
 
 #include "aco/pool.h"
@@ -12,7 +12,7 @@ static uintptr_t page_down(const void *p)
     return (uintptr_t)p & ~(uintptr_t)(aco__os_page_size() - 1);
 }
 
-/* The first whole page of a stack: a canary lies in the one before it. */
+/* The first whole page of a stack. A canary is in the page before it. */
 static char *first_page(const aco_share_stack_t *stack)
 {
     return (char *)aco__round_up((uintptr_t)stack->ptr, aco__os_page_size());
@@ -21,10 +21,11 @@ static char *first_page(const aco_share_stack_t *stack)
 static size_t depth(const aco_share_stack_t *stack)
 {
     char *from = first_page(stack);
-    return (size_t)((char *)stack->aco__top - (from + aco__os_first_resident(from, page_down(stack->aco__top) - (uintptr_t)from)));
+    return (size_t)((char *)stack->aco__top -
+                    (from + aco__os_first_resident(from, page_down(stack->aco__top) - (uintptr_t)from)));
 }
 
-/* 0 if `co` has a private stack; else refused. */
+/* 0 if `co` has a private stack; else aco__fail(). */
 static int check_private(const char *call, const aco_t *co)
 {
     if (!co)
@@ -32,7 +33,9 @@ static int check_private(const char *call, const aco_t *co)
     if (aco__status(co) == ACO__DESTROYED)
         return aco__fail(0, ESRCH, call, co, "was destroyed");
     if (!aco__has(co, ACO__PRIVATE))
-        return aco__fail(0, EINVAL, call, co, "%s", co->share_stack ? "runs on a share stack: its save_stack.max_cpsz says what was copied" : "is a main coroutine");
+        return aco__fail(0, EINVAL, call, co, "%s",
+                         co->share_stack ? "runs on a share stack: save_stack.max_cpsz is the most bytes copied"
+                                         : "is a main coroutine");
     return 0;
 }
 
@@ -41,7 +44,7 @@ ptrdiff_t aco_stack_high_water(const aco_t *co)
     return check_private("aco_stack_high_water", co) != 0 ? -1 : (ptrdiff_t)depth(co->share_stack);
 }
 
-/* A suspended coroutine's frames, and the red zone below them, stay. */
+/* Discards the pages below `sp`. The frames of a suspended coroutine and the red zone below them stay. */
 static void trim_below(const aco_share_stack_t *stack, const void *sp)
 {
     enum { RED_ZONE = 512 }; /* the largest of any ABI */
@@ -50,7 +53,7 @@ static void trim_below(const aco_share_stack_t *stack, const void *sp)
         aco__os_discard(from, (size_t)(to - from), 0);
 }
 
-/* The same, the depth being kept if it is measured. */
+/* The same. If the coroutine is measured, this first records the depth. */
 static void trim(const aco_t *co, const void *sp)
 {
     aco__cold_t *cold = aco__cold(co);
@@ -71,7 +74,8 @@ int aco_stack_trim(aco_t *co)
     if (aco__is_task(co) && co->share_stack->aco__thread != self)
         return aco__fail(0, EPERM, call, co, "is a task of another thread");
     if (co == self->running || aco__status(co) == ACO__RESUMING || aco__task_is_resuming(self, co))
-        return aco__fail(0, EBUSY, call, co, "%s", co == self->running ? "is running" : "is resuming another coroutine");
+        return aco__fail(0, EBUSY, call, co, "%s",
+                         co == self->running ? "is running" : "is resuming another coroutine");
     if (aco__status(co) == ACO__ENDED)
         trim(co, co->share_stack->aco__top);
     else if (aco__is_on_its_stack(co, co->aco__self.sp))
@@ -90,7 +94,7 @@ int aco__task_trim(aco_t *co, void *self)
 
 /* ---- By entry function ---- */
 
-/* `next` and the numbers are atomic, `name` is under the process lock; the others do not change. */
+/* `next` and the numbers are atomic. The process lock protects `name`. The other fields do not change. */
 struct aco__usage {
     struct aco__usage *next;
     aco_function_t entry;
@@ -102,7 +106,7 @@ typedef struct aco__usage usage_t;
 
 enum { SAVING = 1 << 20, MUCH_TO_COPY = 1000 };
 
-static usage_t *usages, **usages_end = &usages; /* under the process lock, but for reading what is there */
+static usage_t *usages, **usages_end = &usages; /* the list; changed under the process lock, read without */
 
 static size_t get(const size_t *field)
 {
@@ -144,11 +148,11 @@ static usage_t *known_usage(usage_t *usage, aco_function_t entry, int is_private
     return usage;
 }
 
-/* NULL when there is no memory: then it is not measured. */
+/* NULL if there is no memory: then the coroutine is not measured. */
 static usage_t *usage_of(aco_function_t entry, int is_private)
 {
     usage_t *usage = known_usage(__atomic_load_n(&usages, __ATOMIC_ACQUIRE), entry, is_private), *made;
-    if (usage || !(made = aco__allocate(sizeof *made))) /* without the lock: it may be the user's */
+    if (usage || !(made = aco__allocate(sizeof *made))) /* without the lock: the allocator may be the user's */
         return usage;
     memset(made, 0, sizeof *made);
     made->entry = entry;
@@ -187,7 +191,7 @@ void aco__usage_begin(aco_t *co, aco_function_t entry)
 void aco__usage_left(const aco_t *co, aco__cold_t *cold, const void *sp)
 {
     size_t live = (size_t)((uintptr_t)co->share_stack->aco__top - (uintptr_t)sp);
-    if (!aco__is_on_its_stack(co, sp) || aco__status(co) == ACO__DESTROYED) /* in a generator's body: not known; or an ended task */
+    if (!aco__is_on_its_stack(co, sp) || aco__status(co) == ACO__DESTROYED) /* in a generator's body; an ended task */
         return;
     add_to(&cold->usage->switches, 1);
     add_to(&cold->usage->lives, live);
@@ -222,7 +226,7 @@ int aco_stack_measure(int on)
     if (on && !self->measures) {
         aco__thread_will_end();
         ACO__UPCALL(cache_free, (self));
-        self->cached_count = ACO__MOST_CACHED; /* none is kept */
+        self->cached_count = ACO__MOST_CACHED; /* as if the cache were full: it keeps none */
         self->measures = 1;
     } else if (!on && self->measures) {
         self->cached_count = 0;
@@ -238,9 +242,10 @@ static size_t mean(size_t sum, size_t n)
 
 static aco_stack_advice_t advice(const aco_stack_usage_t *u)
 {
-    size_t private_bytes = u->is_private ? u->bytes : u->other_bytes, shared_bytes = u->is_private ? u->other_bytes : u->bytes;
+    size_t private_bytes = u->is_private ? u->bytes : u->other_bytes,
+           shared_bytes = u->is_private ? u->other_bytes : u->bytes;
     int saves = private_bytes > shared_bytes && (private_bytes - shared_bytes) * u->most_alive >= SAVING;
-    if (!u->switches) /* never left: nothing is known of it */
+    if (!u->switches) /* no switch has left it: nothing is known */
         return ACO_STACK_AS_IT_IS;
     if (u->is_private)
         return saves && u->mean_live <= MUCH_TO_COPY ? ACO_STACK_BETTER_SHARED : ACO_STACK_AS_IT_IS;
@@ -266,7 +271,8 @@ static aco_stack_usage_t summary(const usage_t *usage, char name[ACO_NAME_SIZE])
     u.switches = get(&usage->switches);
     u.most_live = get(&usage->most_live);
     u.mean_live = mean(get(&usage->lives), u.switches);
-    shared_bytes = sizeof(aco_t) + (u.is_private || !get(&usage->ended) ? u.most_live : mean(get(&usage->areas), get(&usage->ended)));
+    shared_bytes = sizeof(aco_t) +
+        (u.is_private || !get(&usage->ended) ? u.most_live : mean(get(&usage->areas), get(&usage->ended)));
     private_bytes = u.mean_depth > u.most_live ? u.mean_depth : u.most_live + ACO__CACHE_LINE;
     private_bytes = ACO__PRIVATE_BLOCK + aco__round_up(private_bytes, aco__os_page_size());
     u.bytes = u.is_private ? private_bytes : shared_bytes;
@@ -280,7 +286,8 @@ int aco_stack_usage(int (*visit)(const aco_stack_usage_t *usage, void *arg), voi
     int result = 0;
     if (!visit)
         return aco__fail(0, EINVAL, "aco_stack_usage", NULL, "the visitor is NULL");
-    for (const usage_t *usage = __atomic_load_n(&usages, __ATOMIC_ACQUIRE); usage && !result; usage = __atomic_load_n(&usage->next, __ATOMIC_ACQUIRE)) {
+    for (const usage_t *usage = __atomic_load_n(&usages, __ATOMIC_ACQUIRE); usage && !result;
+         usage = __atomic_load_n(&usage->next, __ATOMIC_ACQUIRE)) {
         char name[ACO_NAME_SIZE];
         aco_stack_usage_t u = summary(usage, name);
         result = visit(&u, arg);
@@ -293,19 +300,21 @@ static int print_usage(const aco_stack_usage_t *u, void *to)
     static const char *const advices[] = {"-", "share stack", "private stack"};
     void *entry;
     memcpy(&entry, &u->entry, sizeof entry);
-    return fprintf(to, "%-18p %-16.16s %-7s %9zu %9zu %9zu %9zu %9zu %11zu %9zu %9zu %9zu %9zu  %s\n", entry, *u->name ? u->name : "-", u->is_private ? "private" : "share", u->made,
-                   u->most_alive, u->stack_size, u->deepest, u->mean_depth, u->switches, u->most_live, u->mean_live, u->bytes, u->other_bytes,
+    return fprintf(to, "%-18p %-16.16s %-7s %9zu %9zu %9zu %9zu %9zu %11zu %9zu %9zu %9zu %9zu  %s\n", entry,
+                   *u->name ? u->name : "-", u->is_private ? "private" : "share", u->made, u->most_alive, u->stack_size,
+                   u->deepest, u->mean_depth, u->switches, u->most_live, u->mean_live, u->bytes, u->other_bytes,
                    advices[u->advice]) < 0
-               ? -1
-               : 0;
+        ? -1
+        : 0;
 }
 
 int aco_stack_report(FILE *to)
 {
     if (!to)
         return aco__fail(0, EINVAL, "aco_stack_report", NULL, "the file is NULL");
-    if (fprintf(to, "%-18s %-16s %-7s %9s %9s %9s %9s %9s %11s %9s %9s %9s %9s  %s\n", "entry function", "name", "stack", "made", "at once", "size", "deepest", "mean", "switches", "most live",
-                "mean live", "bytes", "if other", "cheaper on") < 0)
+    if (fprintf(to, "%-18s %-16s %-7s %9s %9s %9s %9s %9s %11s %9s %9s %9s %9s  %s\n", "entry function", "name",
+                "stack", "made", "at once", "size", "deepest", "mean", "switches", "most live", "mean live", "bytes",
+                "if other", "cheaper on") < 0)
         return -1;
     return aco_stack_usage(print_usage, to);
 }

@@ -1,11 +1,11 @@
-/* AddressSanitizer, ThreadSanitizer, MemorySanitizer, LeakSanitizer and Valgrind: told of stacks, of memory with pointers in it and
- * of switches. Without them nothing of this does anything. */
+/* Tells AddressSanitizer, ThreadSanitizer, MemorySanitizer, LeakSanitizer and Valgrind about stacks, memory with
+ * pointers in it and switches. Does nothing if none of them is present. */
 #include "hooks/hooks.h"
 
 #include <string.h>
 
-/* Valgrind is told by instructions that do nothing elsewhere. Without its headers, or on processors that it does not know, it is
- * told nothing; ACO_USE_VALGRIND insists on the headers. */
+/* Requests to Valgrind are instructions without effect elsewhere. They are missing if Valgrind's headers are, and on
+ * processors that Valgrind does not support. ACO_USE_VALGRIND requires the headers. */
 #if defined(ACO_USE_VALGRIND)
 #include <valgrind/memcheck.h>
 #elif defined(__has_include)
@@ -13,7 +13,7 @@
 #include <valgrind/memcheck.h>
 #endif
 #endif
-#if !defined(VALGRIND_STACK_REGISTER) || defined(NVALGRIND) /* which its headers define on processors that it does not know */
+#if !defined(VALGRIND_STACK_REGISTER) || defined(NVALGRIND) /* NVALGRIND: on processors without Valgrind */
 #undef VALGRIND_STACK_REGISTER
 #undef VALGRIND_STACK_DEREGISTER
 #undef VALGRIND_MAKE_MEM_UNDEFINED
@@ -30,7 +30,8 @@ ACO__OPTIONAL(void, __tsan_destroy_fiber, (void *fiber));
 ACO__OPTIONAL(void, __tsan_switch_to_fiber, (void *fiber, unsigned flags));
 ACO__OPTIONAL(void, __tsan_set_fiber_name, (void *fiber, const char *name));
 ACO__OPTIONAL(void, __sanitizer_start_switch_fiber, (void **fake_stack_save, const void *bottom, size_t size));
-ACO__OPTIONAL(void, __sanitizer_finish_switch_fiber, (void *fake_stack_save, const void **bottom_old, size_t *size_old));
+ACO__OPTIONAL(void, __sanitizer_finish_switch_fiber,
+              (void *fake_stack_save, const void **bottom_old, size_t *size_old));
 ACO__OPTIONAL(void, __asan_unpoison_memory_region, (void const volatile *p, size_t size));
 ACO__OPTIONAL(void, __msan_unpoison, (void const volatile *p, size_t size));
 ACO__OPTIONAL(void, __msan_unpoison_param, (size_t n));
@@ -39,7 +40,8 @@ ACO__OPTIONAL(void, __lsan_unregister_root_region, (const void *p, size_t size))
 #ifdef __APPLE__
 ACO__OPTIONAL(void, asan_handle_no_return, (void));
 #else
-__attribute__((weak)) extern void asan_handle_no_return(void) __asm__("__asan_handle_no_return"); /* gcc has it otherwise */
+/* The asm name avoids gcc's own declaration. */
+__attribute__((weak)) extern void asan_handle_no_return(void) __asm__("__asan_handle_no_return");
 #endif
 
 /* ---- Memory ---- */
@@ -73,8 +75,9 @@ static size_t frames_room(const aco_share_stack_t *stack)
     return (size_t)((const char *)stack->aco__top - (const char *)stack->ptr);
 }
 
-/* The bytes from `sp` up will be frames. Valgrind takes the red zone below for accessible when the stack pointer comes there by a
- * switch, and makes one word accessible for each by which it goes down later. */
+/* The bytes from `sp` up will be frames: makes them accessible for Valgrind. When a switch moves the stack pointer
+ * there, Valgrind expects the red zone below to be accessible. Later it makes one word accessible for each word that
+ * the stack pointer goes down. */
 static void prepare_for_valgrind(const aco_share_stack_t *stack, char *sp)
 {
     enum { RED_ZONE = 512 }; /* the largest of any ABI */
@@ -83,7 +86,7 @@ static void prepare_for_valgrind(const aco_share_stack_t *stack, char *sp)
     VALGRIND_MAKE_MEM_UNDEFINED(sp, (char *)stack->aco__top - sp);
 }
 
-/* Frames, and the records above them. */
+/* The size of the frames and of the records above them. */
 static size_t stack_region(aco_share_stack_t *stack)
 {
     return (size_t)((char *)(aco__stack_cold(stack) + 1) - (char *)stack->ptr);
@@ -92,7 +95,7 @@ static size_t stack_region(aco_share_stack_t *stack)
 static void register_frames(aco_share_stack_t *stack)
 {
     leak_region_new(stack->ptr, stack_region(stack));
-    stack->aco__registered = register_stack(stack->ptr, stack); /* its record begins where it ends */
+    stack->aco__registered = register_stack(stack->ptr, stack); /* the record begins where the stack ends */
     if (aco_unlikely(stack->aco__registered))
         prepare_for_valgrind(stack, stack->aco__top);
 }
@@ -111,20 +114,20 @@ static void deregister_frames(aco_share_stack_t *stack)
     aco__sanitize_frames_freed(stack->ptr, stack->aco__top);
     leak_region_freed(stack->ptr, stack_region(stack));
     if (aco_unlikely(stack->aco__registered)) {
-        VALGRIND_MAKE_MEM_NOACCESS(stack->ptr, frames_room(stack)); /* a leak checker looks for no pointers there */
+        VALGRIND_MAKE_MEM_NOACCESS(stack->ptr, frames_room(stack)); /* so that a leak checker ignores pointers there */
         deregister_stack(stack->aco__registered);
     }
 }
 
 void aco__sanitize_cached(const aco_share_stack_t *stack)
 {
-    if (aco_unlikely(stack->aco__registered)) /* its frames are garbage; it will be used again by code that says nothing */
+    if (aco_unlikely(stack->aco__registered)) /* code that does not tell Valgrind will use the stack again */
         VALGRIND_MAKE_MEM_UNDEFINED(stack->ptr, frames_room(stack));
 }
 
 ACO__NO_SANITIZE void aco__sanitize_arguments(void)
 {
-    enum { WORDS = 8 }; /* more than any function has that a switch enters */
+    enum { WORDS = 8 }; /* more than the parameters of any function that a switch enters */
     if (__msan_unpoison_param)
         __msan_unpoison_param(WORDS);
 }
@@ -137,7 +140,7 @@ static void frames_restored(const aco_t *co)
 
 static void area_freed(const aco_t *co)
 {
-    if (__lsan_register_root_region) /* the slab is still looked at */
+    if (__lsan_register_root_region) /* leak checkers still scan the slab */
         memset(co->save_stack.ptr, 0, co->save_stack.sz);
     VALGRIND_MAKE_MEM_UNDEFINED(co->save_stack.ptr, co->save_stack.sz);
 }
@@ -161,25 +164,29 @@ void aco__sanitize_unwind(void)
 
 /* ---- Switches ---- */
 
-/* ASan: from here to where a coroutine left off, and back. That is on its own stack, or on that of a generator it yielded in. */
-ACO__NO_SANITIZE static void enter_stack(const aco_share_stack_t *stack, const aco__cold_t *cold, aco__resumer_state_t *resumer_state)
+/* AddressSanitizer: enter_stack() announces the switch to the stack on which the coroutine stopped, leave_stack() the
+ * switch back. The coroutine stopped on its own stack, or on that of a generator in which it yielded. */
+ACO__NO_SANITIZE static void enter_stack(const aco_share_stack_t *stack, const aco__cold_t *cold,
+                                         aco__resumer_state_t *resumer_state)
 {
     if (cold->left_bottom)
         __sanitizer_start_switch_fiber(&resumer_state->fake_stack, cold->left_bottom, cold->left_size);
     else
-        __sanitizer_start_switch_fiber(&resumer_state->fake_stack, stack->ptr, (size_t)((char *)stack->aco__top - (char *)stack->ptr));
+        __sanitizer_start_switch_fiber(&resumer_state->fake_stack, stack->ptr,
+                                       (size_t)((char *)stack->aco__top - (char *)stack->ptr));
     __sanitizer_finish_switch_fiber(cold->fake_stack, &resumer_state->stack_bottom, &resumer_state->stack_size);
 }
 
 ACO__NO_SANITIZE static void leave_stack(aco__cold_t *cold, int for_good, const aco__resumer_state_t *resumer_state)
 {
-    __sanitizer_start_switch_fiber(for_good ? NULL : &cold->fake_stack, resumer_state->stack_bottom, resumer_state->stack_size);
+    __sanitizer_start_switch_fiber(for_good ? NULL : &cold->fake_stack, resumer_state->stack_bottom,
+                                   resumer_state->stack_size);
     __sanitizer_finish_switch_fiber(resumer_state->fake_stack, &cold->left_bottom, &cold->left_size);
     if (for_good)
         cold->fake_stack = NULL;
 }
 
-/* TSan: the same. */
+/* ThreadSanitizer: the same. */
 ACO__NO_SANITIZE static void enter_fiber(const aco__cold_t *cold)
 {
     __tsan_switch_to_fiber(cold->left_fiber ? cold->left_fiber : cold->fiber, 0);
@@ -195,12 +202,12 @@ ACO__NO_SANITIZE void aco__sanitize_destroyed(aco_t *co, aco__cold_t *cold)
 {
     if (cold->fiber)
         __tsan_destroy_fiber(cold->fiber);
-    if (cold->fake_stack) { /* freed by leaving it for good */
+    if (cold->fake_stack) { /* a switch away for good frees it */
         aco__resumer_state_t resumer_state;
         enter_stack(co->share_stack, cold, &resumer_state);
         leave_stack(cold, 1, &resumer_state);
     }
-    co->arg = NULL; /* what is leaked must not be found in a block that is free */
+    co->arg = NULL; /* so that a leak checker does not find a pointer in a freed block */
 }
 
 ACO__NO_SANITIZE void aco__sanitize_enter(const aco_t *co, const aco__cold_t *cold, aco__resumer_state_t *resumer_state)
@@ -225,12 +232,12 @@ ACO__NO_SANITIZE void aco__sanitize_leave(aco__cold_t *cold, int for_good, const
 
 ACO__NO_SANITIZE void aco__sanitize_transfer_from(const aco_t *to, const aco__cold_t *next, aco__cold_t *cold)
 {
-    aco__resumer_state_t left;
+    aco__resumer_state_t leaving;
     if (__sanitizer_start_switch_fiber) {
-        enter_stack(to->share_stack, next, &left);
-        cold->fake_stack = left.fake_stack;
-        cold->left_bottom = left.stack_bottom;
-        cold->left_size = left.stack_size;
+        enter_stack(to->share_stack, next, &leaving);
+        cold->fake_stack = leaving.fake_stack;
+        cold->left_bottom = leaving.stack_bottom;
+        cold->left_size = leaving.stack_size;
     }
     if (cold->fiber)
         cold->left_fiber = __tsan_get_current_fiber();
@@ -253,6 +260,8 @@ ACO__AT_LOAD static void register_sanitizers(void)
     aco__upcalls.frames_restored = frames_restored;
     aco__upcalls.area_freed = area_freed;
     aco__upcalls.share_stacks_are_private = __sanitizer_start_switch_fiber != NULL;
-    if ((__tsan_switch_to_fiber && __tsan_create_fiber) || __sanitizer_start_switch_fiber || __lsan_register_root_region)
+    if ((__tsan_switch_to_fiber && __tsan_create_fiber) || __sanitizer_start_switch_fiber ||
+        __lsan_register_root_region)
         aco__upcalls.instruments_all = 1;
+    aco__upcalls.notes_frames = __asan_unpoison_memory_region || __msan_unpoison;
 }

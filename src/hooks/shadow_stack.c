@@ -1,15 +1,15 @@
-/* Coroutines' shadow stacks: made and freed. What exchanges them is in shadow.h. */
+/* Creates and frees the shadow stacks of coroutines. The code that swaps them is in shadow_stack.h. */
 #include "hooks/shadow_stack.h"
 
 int aco__has_shadow_stack(void)
 {
 #if defined(__x86_64__)
     uintptr_t pointer = 0;
-    __asm__ volatile("rdsspq %0" : "+r"(pointer)); /* does nothing where there is none */
+    __asm__ volatile("rdsspq %0" : "+r"(pointer)); /* does nothing if there is no shadow stack */
     return pointer != 0;
 #elif defined(__aarch64__)
     register uintptr_t feature __asm__("x16") = 1;
-    __asm__ volatile("hint #40" : "+r"(feature)); /* chkfeat x16: clears the bit of a Guarded Control Stack that is on */
+    __asm__ volatile("hint #40" : "+r"(feature)); /* chkfeat x16: clears the bit if a Guarded Control Stack is on */
     return feature == 0;
 #else
     return 0;
@@ -20,15 +20,16 @@ int aco__fail_shadow_stack(int fatal, const char *call)
 {
     if (aco_likely(!aco__has_shadow_stack()))
         return 0;
-    return aco__fail(fatal, ENOTSUP, call, NULL, "the thread has a shadow stack, which is not switched");
+    return aco__fail(fatal, ENOTSUP, call, NULL,
+                     "the thread has a shadow stack, which the library does not switch here");
 }
 
 #ifdef ACO__SHADOW_STACKS
 
 #include <string.h>
 
-/* Between two return addresses there are at least 16 bytes of stack, by which the ABI aligns it at calls. The page more is for
- * handlers of signals, which may have another stack but have no other shadow stack. */
+/* The size of a shadow stack. The ABI aligns the stack to 16 bytes at calls, so two return addresses are at least 16
+ * bytes apart. The additional page is for signal handlers: they may run on another stack, but use this shadow stack. */
 static size_t size_for(size_t stack_sz)
 {
     size_t page = aco__os_page_size();
@@ -52,8 +53,8 @@ int aco__shadow_new(aco_t *co, int fatal, const char *call)
         errno = error;
         if (error == ENOMEM || error == EAGAIN)
             return aco__fail_memory(fatal, call, sz);
-        return aco__fail(fatal, ENOTSUP, call, NULL, "the thread has a shadow stack, and the system gives no second one: %s",
-                           strerror(error));
+        return aco__fail(fatal, ENOTSUP, call, NULL,
+                         "the thread has a shadow stack, and the system cannot create another: %s", strerror(error));
     }
     shadow->sz = sz;
     shadow->token = (uintptr_t)shadow->map + sz - sizeof(uint64_t);

@@ -1,13 +1,14 @@
-/* Shadow stacks (x86-64, CET): a second stack, of return addresses alone, to which nothing but calls writes. A return whose
- * address is not the one there ends the process. Where a thread has one, each coroutine that it makes gets its own, and bears
- * ACO__INSTRUMENTED. It is exchanged where track.h's things are: the resumer does it, before it leaves and after it has come back,
- * and a yield is as ever. The jump from stack to stack happens on one shadow stack, which does not matter to a jump.
+/* Shadow stacks (x86-64, CET). A shadow stack holds only return addresses, and only calls write to it. If a return's
+ * address differs from the one there, the process ends. On a thread with a shadow stack each new coroutine gets one too
+ * and has ACO__INSTRUMENTED. The resumer swaps shadow stacks, before it leaves and after the switch back, like the rest
+ * of hooks.h; a yield does nothing more than usual. The jump between the stacks itself runs on one shadow stack, which
+ * is no problem, because a jump does not use it.
  *
  *   map                             token           bottom           map + sz
  *   | ... | return addresses ... | restore token | aco__returned |
  *
- * While it is not in use a shadow stack has a restore token below its last entry: the address behind it, and bit 0. Only the
- * kernel and saveprevssp write one; rstorssp takes nothing else, and each once.
+ * A shadow stack that is not in use has a restore token below its last entry: the address right above the token, with
+ * bit 0 set. Only the kernel and saveprevssp can write a token. rstorssp accepts nothing else, and each token once.
  * Sources: Intel SDM volume 2, RSTORSSP, SAVEPREVSSP, INCSSP; Linux, Documentation/arch/x86/shstk.rst. */
 #ifndef ACO_SHADOW_H
 #define ACO_SHADOW_H
@@ -18,18 +19,18 @@
 #define ACO__SWITCHES_SHADOW_STACKS 1
 
 struct aco__shadow {
-    uintptr_t token; /* where it is, while the coroutine does not run */
+    uintptr_t token; /* the token's address while the coroutine does not run */
     void *map;
     size_t sz;
 };
 
-/* Gives `co`, which is new, a shadow stack if the calling thread has one. 0, or refused. */
+/* Gives the new coroutine `co` a shadow stack if the calling thread has one. 0, or aco__fail(). */
 ACO__HIDDEN int aco__shadow_new(aco_t *co, int fatal, const char *call);
 ACO__HIDDEN void aco__shadow_free(aco__cold_t *cold);
 
-/* Always inlined: a function that exchanged shadow stacks and returned would do so by the wrong one. */
+/* Always inlined: a function that swapped shadow stacks would return with the wrong one. */
 #define ACO__SHADOW_INLINE static inline __attribute__((always_inline))
-/* A function that switches in between: not to be inlined in part. */
+/* For functions that swap and then switch: no part of them may be inlined. */
 #define ACO__SHADOW_NOINLINE __attribute__((noinline))
 
 ACO__SHADOW_INLINE uintptr_t aco__shadow_pointer(void)
@@ -39,7 +40,7 @@ ACO__SHADOW_INLINE uintptr_t aco__shadow_pointer(void)
     return pointer;
 }
 
-/* To the shadow stack with this token; the one that is left gets its own. */
+/* Switches to the shadow stack with this token, and leaves a token on the current one. */
 ACO__SHADOW_INLINE void aco__shadow_swap(uintptr_t token)
 {
     __asm__ volatile("rstorssp (%0)\n\t"
@@ -47,7 +48,7 @@ ACO__SHADOW_INLINE void aco__shadow_swap(uintptr_t token)
                      : : "r"(token) : "memory", "cc");
 }
 
-/* Where saveprevssp puts the token of the shadow stack in use. */
+/* The address where saveprevssp will write the token of the current shadow stack. */
 ACO__SHADOW_INLINE uintptr_t aco__shadow_next_token(void)
 {
     return aco__shadow_pointer() - sizeof(uint64_t);
@@ -74,7 +75,8 @@ ACO__SHADOW_INLINE void aco__shadow_enter(const aco_t *co, aco__resumer_state_t 
     }
 }
 
-/* The shadow stack of `co` is in use. If it has ended only `bottom` is left there: it may be made as new. */
+/* The shadow stack of `co` is the current one. If `co` has ended, this pops everything except `bottom`: the coroutine
+ * may be restarted. */
 ACO__SHADOW_INLINE void aco__shadow_empty_if_ended(const aco_t *co)
 {
     const struct aco__shadow *shadow = aco__shadow_of(co);
@@ -82,7 +84,7 @@ ACO__SHADOW_INLINE void aco__shadow_empty_if_ended(const aco_t *co)
     if (!shadow || aco__status(co) != ACO__ENDED)
         return;
     for (n = ((uintptr_t)shadow->map + shadow->sz - aco__shadow_pointer()) / sizeof(uint64_t) - 1; n; n -= step) {
-        step = n < 255 ? n : 255; /* it takes 8 bits */
+        step = n < 255 ? n : 255; /* incsspq uses 8 bits of its operand */
         __asm__ volatile("incsspq %0" : : "r"(step) : "memory");
     }
 }

@@ -1,4 +1,4 @@
-/* Traces: a file in the trace event format, and probes (hooks/trace.h). */
+/* Writes traces: a file in the trace event format, and probes (hooks/trace.h). */
 #include "hooks/trace.h"
 
 #if !defined(ACO_CONFIG_NO_TRACE) && !defined(_WIN32) /* the whole file */
@@ -24,7 +24,8 @@ static int traced;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpedantic" /* the macro passes no variable arguments */
 #define PROBE(which)                                                                                                   \
-    __attribute__((used, visibility("hidden"), section(".probes"))) unsigned short acorn_##which##_semaphore; /* listeners */ \
+    __attribute__((used, visibility("hidden"), section(".probes")))                                                    \
+    unsigned short acorn_##which##_semaphore; /* the number of listeners */                                            \
     static inline void probe_##which(const aco_t *co)                                                                  \
     {                                                                                                                  \
         STAP_PROBE3(acorn, which, co, aco__cold(co)->name, aco__cold(co)->number);                                   \
@@ -37,7 +38,8 @@ PROBE(exit)
 
 static int is_listened_to(void)
 {
-    const volatile unsigned short *const all[] = {&acorn_create_semaphore, &acorn_resume_semaphore, &acorn_yield_semaphore, &acorn_exit_semaphore};
+    const volatile unsigned short *const all[] = {&acorn_create_semaphore, &acorn_resume_semaphore,
+                                                  &acorn_yield_semaphore, &acorn_exit_semaphore};
     int listeners = 0;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         listeners += *all[i];
@@ -62,8 +64,8 @@ static int is_listened_to(void)
 
 /* ---- The file ---- */
 
-/* What ends the text, written behind it every time and overwritten the next: the file is whole between two writes. A process that
- * is killed within one may leave part of it. */
+/* The end of the file. Each write adds it and the next write overwrites it, so that the file is complete between two
+ * writes. A process that is killed during a write may leave an incomplete file. */
 static const char ending[] = "\n]}\n";
 enum { LONGEST_EVENT = 640, NAME_IN_JSON = 6 * ACO_NAME_SIZE, FLUSH_NS = 100000000, ENDING = sizeof ending - 1 };
 
@@ -71,9 +73,9 @@ static struct {
     int is_open;
     int file;
     long process;
-    int64_t began, flushed; /* when, on the clock of aco_now() */
-    int64_t at;             /* where the ending stands */
-    size_t used;            /* of `text` */
+    int64_t began, flushed; /* times on the clock of aco_now() */
+    int64_t at;             /* file offset of the ending */
+    size_t used;            /* bytes of `text` */
     uint32_t coroutines;
     char text[64 << 10];
 } trace;
@@ -103,7 +105,7 @@ __attribute__((format(printf, 1, 2))) static void append(const char *format, ...
     va_end(args);
 }
 
-/* How many bytes at `s` are one character in UTF-8; 0: none. */
+/* The number of bytes of the UTF-8 character at `s`; 0 if it is none. */
 static unsigned utf8_length(const unsigned char *s)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -117,7 +119,7 @@ static unsigned utf8_length(const unsigned char *s)
     return code < least[length] || code > 0x10ffff || code >> 11 == 0x1b ? 0 : length;
 }
 
-/* `s`, at most ACO_NAME_SIZE bytes, as the inside of a JSON string. */
+/* Converts `s`, at most ACO_NAME_SIZE bytes, to the inside of a JSON string. */
 static const char *in_json(const char *s, char json[NAME_IN_JSON])
 {
     char *to = json;
@@ -138,8 +140,8 @@ static const char *in_json(const char *s, char json[NAME_IN_JSON])
     return json;
 }
 
-/* The calling thread's number; its name has been put before its first event. Without memory for its record that comes each
- * time. */
+/* The calling thread's number. The first call in a thread writes the thread's name; without memory for scratch state,
+ * every call does. */
 static long known_thread(void)
 {
     aco__scratch_t *scratch = aco__scratch();
@@ -151,11 +153,12 @@ static long known_thread(void)
     if (scratch)
         scratch->traced_as = thread;
     aco__os_thread_name(name, sizeof name);
-    append(",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%ld,\"tid\":%ld,\"args\":{\"name\":\"%s\"}}", trace.process, thread, in_json(name, json));
+    append(",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%ld,\"tid\":%ld,\"args\":{\"name\":\"%s\"}}",
+           trace.process, thread, in_json(name, json));
     return thread;
 }
 
-/* `rest`, if it is not NULL: more fields. */
+/* Writes an event. `rest`, if not NULL, is the format of more fields. */
 static void event(char phase, const char *name, const char *rest, ...)
 {
     int64_t now, since;
@@ -166,7 +169,8 @@ static void event(char phase, const char *name, const char *rest, ...)
         thread = known_thread();
         now = aco__os_now();
         since = now - trace.began;
-        append(",\n{\"ph\":\"%c\",\"name\":\"%s\",\"pid\":%ld,\"tid\":%ld,\"ts\":%" PRId64 ".%03d", phase, name, trace.process, thread, since / 1000, (int)(since % 1000));
+        append(",\n{\"ph\":\"%c\",\"name\":\"%s\",\"pid\":%ld,\"tid\":%ld,\"ts\":%" PRId64 ".%03d", phase, name,
+               trace.process, thread, since / 1000, (int)(since % 1000));
         if (rest) {
             va_start(args, rest);
             trace.used += (size_t)vsnprintf(trace.text + trace.used, sizeof trace.text - trace.used, rest, args);
@@ -203,7 +207,8 @@ void aco__trace_new(aco_t *co)
         return;
     aco__cold(co)->number = __atomic_add_fetch(&trace.coroutines, 1, __ATOMIC_RELAXED);
     probe_create(co);
-    event('i', "create", ",\"s\":\"t\",\"args\":{\"coroutine\":%" PRIu32 ",\"name\":\"%s\",\"address\":\"%p\"}", aco__cold(co)->number, shown_name(co, json), (void *)co);
+    event('i', "create", ",\"s\":\"t\",\"args\":{\"coroutine\":%" PRIu32 ",\"name\":\"%s\",\"address\":\"%p\"}",
+          aco__cold(co)->number, shown_name(co, json), (void *)co);
 }
 
 void aco__trace_runs(const aco_t *co)
@@ -242,7 +247,8 @@ static __attribute__((destructor)) void ends(void)
     aco__os_trace_unlock();
 }
 
-/* Waits for a thread that is writing, but not for itself; nobody writes any more. */
+/* Writes what is left. Waits for another thread that is writing, but gives up after a while: that thread may be the
+ * caller itself. No thread writes afterwards. */
 static void process_dies(void)
 {
     enum { PATIENCE_MS = 100 };
@@ -254,14 +260,15 @@ static void process_dies(void)
     aco__os_trace_unlock();
 }
 
-/* The file is the parent's. Nor is the lock touched again: another thread may have had it. */
+/* The file belongs to the parent, so the child does not write. The lock is made anew, because another thread may have
+ * held it. */
 static void in_child(void)
 {
     trace.is_open = 0;
     aco__os_trace_lock_anew();
 }
 
-/* The path, with this process's number where `pattern` has the first "%p". */
+/* Makes the path: replaces the first "%p" in `pattern` by the process number. */
 static void expand(const char *pattern, char *path, size_t sz)
 {
     const char *number = strstr(pattern, "%p");
@@ -283,14 +290,16 @@ static void open_file(const char *pattern)
     }
     trace.is_open = aco__os_at_fork(NULL, NULL, in_child) == 0;
     trace.began = aco__os_now();
-    append("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":%ld,\"args\":{\"sort_index\":0}}", trace.process);
+    append("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":%ld,"
+           "\"args\":{\"sort_index\":0}}",
+           trace.process);
     flush(trace.began);
 }
 
-/* Before other constructors, which may make coroutines. */
+/* Runs before other constructors, because they may create coroutines. */
 ACO__AT_LOAD static void begins(void)
 {
-    const char *pattern = aco__os_environment("ACO_TRACE"); /* none where the file would be made in the name of another user */
+    const char *pattern = aco__os_environment("ACO_TRACE"); /* NULL in a setuid process: it must create no file */
     traced = is_listened_to() || (pattern && *pattern);
     if (!traced)
         return;

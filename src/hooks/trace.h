@@ -1,6 +1,6 @@
-/* Who runs when, for the people who look at a program: a file in the trace event format of Chrome and Perfetto, and USDT probes.
- * In a process that is traced all coroutines have ACO__INSTRUMENTED from the beginning (hooks/hooks.h), so that all of their switches come
- * by here, whatever their code was compiled with; in any other nothing is asked at a switch. */
+/* Shows which coroutine runs when: a file in the trace event format of Chrome and Perfetto, and USDT probes. In a
+ * traced process all coroutines have ACO__INSTRUMENTED from the beginning (hooks/hooks.h), so all their switches call
+ * these functions, whatever options their code was compiled with. Other processes pay nothing at a switch. */
 #ifndef ACO_TRACE_H
 #define ACO_TRACE_H
 
@@ -8,8 +8,8 @@
 
 #if !defined(ACO_CONFIG_NO_TRACE) && !defined(_WIN32)
 
-/* For a process that is traced. A coroutine is made or made anew; is about to run; has ended; has stopped running. Of those
- * that were not made so, generators, nothing is said. */
+/* These have an effect only in a traced process. A coroutine is created or restarted; is about to run; has ended; has
+ * stopped running. They ignore what was never reported as created, for example generators. */
 ACO__HIDDEN void aco__trace_new(aco_t *co);
 ACO__HIDDEN void aco__trace_runs(const aco_t *co);
 ACO__HIDDEN void aco__trace_ended(const aco_t *co);

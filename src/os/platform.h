@@ -1,19 +1,25 @@
-/* What every unit of the library includes first: the public header without the options of client code, attributes, and what
- * depends on the compiler and the platform alone.
+/* Every unit of the library includes this first: the public header without the options of client code, attributes, and
+ * what depends only on the compiler and the platform.
  *
- * Layers, lowest first: os, base, stack, hooks, coroutine, scheduler. A layer calls only what stands below it; tools/layers.py
- * checks the object files. Where base or stack need a higher layer they go through base/upcalls.h.
+ * Layers, lowest first: os, base, stack, hooks, coroutine, scheduler. A layer calls only itself and the layers below
+ * it; tools/layers.py checks the object files. Where base or stack need a higher layer, they call it through
+ * base/upcalls.h.
  *
- * Thread-local state is reached through aco__self() and nothing else. Link-time optimisation may inline a function of this
- * library into a coroutine; there a compiler could keep a thread-local address across a switch to another thread. */
+ * Reach thread-local state only through aco__self(). Link-time optimisation may inline a function of this library into
+ * a coroutine, and a compiler could keep a thread-local address there across a switch to another thread. */
 #ifndef ACO_PLATFORM_H
 #define ACO_PLATFORM_H
 
-/* Options of client code; the library serves them all. */
+/* Options of client code; the library serves clients with any of them. */
 #undef ACO_CONFIG_SHARE_FPU_MXCSR_ENV
 #undef ACO_CONFIG_NO_INLINE
 #undef ACO_DEBUG
 #define ACO_DEBUG 0
+/* The inline calls are declared as exported functions, and their bodies have other names: aco/detail/config.h. */
+#define ACO__LIBRARY
+#ifdef ACO_H
+#error "a unit of the library includes os/platform.h first, which includes aco.h"
+#endif
 
 #if defined(_WIN32) && !defined(__USE_MINGW_ANSI_STDIO)
 #define __USE_MINGW_ANSI_STDIO 1 /* %zu */
@@ -22,12 +28,12 @@
 
 #include <errno.h>
 #ifndef EDQUOT
-#define EDQUOT 10069 /* Windows: no user sees it */
+#define EDQUOT 10069 /* Windows: internal, users never see it */
 #endif
 
 #ifdef _WIN32
 #define ACO__HIDDEN
-#ifdef __clang__ /* before 22 it knows no other name, and means the same by it */
+#ifdef __clang__ /* clang before 22 knows only this name, with gnu_printf's meaning */
 #define ACO__PRINTF printf
 #else
 #define ACO__PRINTF gnu_printf
@@ -37,28 +43,29 @@
 #define ACO__PRINTF printf
 #endif
 
-/* Only assembly names the function, where link-time optimisation does not look. */
+/* Only assembly calls the function, and link-time optimisation does not see such calls. */
 #define ACO__NAMED_BY_ASSEMBLY __attribute__((used))
 
-/* Runs before main(), and before the constructors of programs that give theirs no priority. */
+/* Runs before main() and before constructors without a priority. */
 #define ACO__AT_LOAD __attribute__((constructor(101)))
 
-/* The library switches threads' shadow stacks: compiled with -fcf-protection=full or =return. */
+/* The library switches shadow stacks if it is compiled with -fcf-protection=full or =return. */
 #if defined(__linux__) && defined(__x86_64__) && defined(__CET__) && !defined(ACO_CONFIG_UCONTEXT)
 #if __CET__ & 2
 #define ACO__SHADOW_STACKS
 #endif
 #endif
 
-/* Backtraces go on from a coroutine's first frame to its resumer's frames (entry/assembly.h). */
+/* Backtraces continue from a coroutine's first frame to its resumer's frames (entry/assembly.h). */
 #if defined(__ELF__) && !defined(ACO_CONFIG_UCONTEXT) && \
-    (defined(__x86_64__) || defined(__i386__) || defined(__aarch64__) || defined(__loongarch__) || defined(__powerpc64__) || \
-     defined(__s390x__) || (defined(__riscv) && __riscv_xlen == 64))
+    (defined(__x86_64__) || defined(__i386__) || defined(__aarch64__) || defined(__loongarch__) || \
+     defined(__powerpc64__) || defined(__s390x__) || (defined(__riscv) && __riscv_xlen == 64))
 #define ACO__UNWINDS_TO_RESUMER
 #endif
 
-/* A function that a sanitizer must not instrument: it switches, or tells the sanitizer of a switch. MemorySanitizer must
- * instrument it all the same: otherwise its callees would not know which arguments are initialised. */
+/* A sanitizer must not instrument this function: it switches, or tells the sanitizer about a switch. MemorySanitizer is
+ * the exception. It instruments these functions too, because callees could not know otherwise which arguments are
+ * initialised. */
 #if defined(__has_feature)
 #if __has_feature(memory_sanitizer)
 #define ACO__NO_SANITIZE __attribute__((no_sanitize("memory")))
@@ -71,25 +78,26 @@
 #else
 #define ACO__NO_SANITIZE __attribute__((no_sanitize("address"), no_sanitize("thread")))
 #endif
-/* A function with parameters that a switch enters, or that code without instrumentation calls. */
+/* A function with parameters that is entered by a switch or called by code without instrumentation. */
 #ifndef ACO__FOREIGN_ENTRY
 #define ACO__FOREIGN_ENTRY
 #endif
 
-/* A function of the program's run time that is there, or not. macOS's linkers want to find every name: none is there. */
+/* A function of the program's run time that may be missing; its address is then NULL. macOS's linkers need a definition
+ * of every name, so there all of them are missing. */
 #ifdef __APPLE__
 #define ACO__OPTIONAL(result, name, parameters) static result(*const name) parameters = NULL
 #else
 #define ACO__OPTIONAL(result, name, parameters) __attribute__((weak)) extern result name parameters
 #endif
 
-/* To a multiple of `to`, a power of two. */
+/* Rounds up to a multiple of `to`, a power of two. */
 static inline size_t aco__round_up(size_t sz, size_t to)
 {
     return (sz + to - 1) & ~(to - 1);
 }
 
-/* Loads these control words if others are in force: status is touched only then, as in the switch. */
+/* Loads these control words unless the same ones are in force. It ignores the status bits, like the switch. */
 static inline void aco__fp_change(const uint32_t *wanted, const uint16_t *wanted2)
 {
     uint32_t control;

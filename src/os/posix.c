@@ -1,3 +1,4 @@
+/* The contract of os.h on POSIX systems: memory, guard pages, fault handlers, thread exits, locks. */
 #if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* MAP_ANONYMOUS, MADV_* under -std=c11 */
 #endif
@@ -29,7 +30,7 @@ size_t aco__os_page_size(void)
     if (!known) {
         long answer = sysconf(_SC_PAGESIZE);
         if (answer <= 0)
-            aco__os_die("the system does not say how large its pages are");
+            aco__os_die("sysconf(_SC_PAGESIZE) failed");
         known = (size_t)answer;
         __atomic_store_n(&size, known, __ATOMIC_RELAXED);
     }
@@ -37,7 +38,7 @@ size_t aco__os_page_size(void)
 }
 
 #ifdef __linux__
-/* A file's first bytes, as a string. There may be no memory: `buffer` is the caller's. */
+/* Reads a file's first bytes as a string. The caller passes the buffer, because no memory may be left. */
 static const char *read_file(const char *path, char *buffer, size_t sz)
 {
     int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -48,7 +49,8 @@ static const char *read_file(const char *path, char *buffer, size_t sz)
     return buffer;
 }
 
-/* Whether some `sz` bytes more are too many for a limit; /proc/self/statm has what counts, in pages, after so many words. */
+/* Whether another `sz` bytes exceed this limit. /proc/self/statm has what the limit counts, in pages, as its word
+ * number `words`. */
 static int is_over(int resource, int words, size_t sz)
 {
     struct rlimit limit;
@@ -98,13 +100,14 @@ int aco__os_limit_met(size_t sz, char *sentence, size_t room)
         snprintf(sentence, room, "the process has the %zu mappings that vm.max_map_count allows", limit);
         met = 1;
     } else if (is_over(RLIMIT_AS, 0, sz)) {
-        snprintf(sentence, room, "the process has the address space that RLIMIT_AS (ulimit -v) allows");
+        snprintf(sentence, room, "the process has reached RLIMIT_AS (ulimit -v)");
         met = 2;
     } else if (is_over(RLIMIT_DATA, 5, sz)) {
-        snprintf(sentence, room, "the process has the data that RLIMIT_DATA (ulimit -d) allows");
+        snprintf(sentence, room, "the process has reached RLIMIT_DATA (ulimit -d)");
         met = 2;
     } else if (read_file("/proc/sys/vm/overcommit_memory", text, sizeof text)[0] == '2') {
-        snprintf(sentence, room, "vm.overcommit_memory is 2, and the kernel has promised what vm.overcommit_ratio allows");
+        snprintf(sentence, room,
+                 "vm.overcommit_memory is 2, and the system has reached the limit of vm.overcommit_ratio");
         met = 2;
     }
 #else
@@ -133,7 +136,7 @@ void *aco__os_map_aligned(size_t sz)
 {
     char *p = aco__os_map(sz), *aligned;
     size_t before;
-    if (!p || ((uintptr_t)p & (sz - 1)) == 0) /* the kernel places mappings of one size side by side: the usual case */
+    if (!p || ((uintptr_t)p & (sz - 1)) == 0) /* the usual case: the kernel places mappings of one size side by side */
         return p;
     aco__os_unmap(p, sz);
     p = aco__os_map(2 * sz);
@@ -155,7 +158,7 @@ void aco__os_unmap(void *p, size_t sz)
     errno = saved;
 }
 
-/* Linux 6.13's MADV_GUARD_INSTALL: a guard that is not a mapping of its own; and its opposite. */
+/* MADV_GUARD_INSTALL of Linux 6.13 makes a guard that is not a mapping of its own; MADV_GUARD_REMOVE removes it. */
 enum { GUARD_INSTALL = 102, GUARD_REMOVE = 103 };
 
 #ifdef __linux__
@@ -178,7 +181,7 @@ int aco__os_guard_in_tables(void *p, size_t sz)
     }
     result = madvise(p, sz, GUARD_INSTALL);
     now = result != 0 && errno == EINVAL ? IS_UNKNOWN : result != 0 ? so_far : WORKS;
-    if (now == WORKS && so_far == NEVER_TRIED && is_writable(p)) { /* qemu-user answers 0 to advice that it does not know */
+    if (now == WORKS && so_far == NEVER_TRIED && is_writable(p)) { /* qemu-user returns 0 for advice it does not know */
         errno = EINVAL;
         result = -1;
         now = IS_UNKNOWN;
@@ -197,7 +200,7 @@ unsigned aco__os_guard_many_in_tables(void *p, size_t sz, size_t step, unsigned 
 {
 #if defined(__linux__) && defined(SYS_process_madvise)
     enum { MOST = 64, THIS_PROCESS = -10000 /* Linux 6.15's PIDFD_SELF_THREAD */ };
-    static int is_unknown; /* atomic: the system does not know the call */
+    static int is_unknown; /* atomic: the system does not have the call */
     struct iovec pages[MOST];
     int saved = errno;
     long done;
@@ -323,7 +326,7 @@ static void on_fault(int signal, siginfo_t *info, void *context)
         next->sa_sigaction(signal, info, context);
     } else if (next->sa_handler != SIG_DFL && next->sa_handler != SIG_IGN) {
         next->sa_handler(signal);
-    } else { /* the access is made again, and ends the process */
+    } else { /* the access is repeated and ends the process */
         struct sigaction none = {0};
         none.sa_handler = SIG_DFL;
         sigaction(signal, &none, NULL);
@@ -358,7 +361,7 @@ int aco__os_signal_stack(void *p, size_t sz)
     return sigaltstack(&wanted, NULL) == 0 ? 1 : -1;
 }
 
-/* Weak: a static program has none. */
+/* Weak: a static program does not have them. */
 #pragma weak dlopen
 #pragma weak dlsym
 
@@ -383,12 +386,14 @@ static void (*thread_exit_function)(void *);
 
 static void make_thread_exit_key(void)
 {
-    thread_exit_key_made = pthread_key_create(&thread_exit_key, __atomic_load_n(&thread_exit_function, __ATOMIC_ACQUIRE)) == 0;
+    thread_exit_key_made =
+        pthread_key_create(&thread_exit_key, __atomic_load_n(&thread_exit_function, __ATOMIC_ACQUIRE)) == 0;
 }
 
 #ifdef ACO__THREAD_SLOT
-/* macOS: a thread's values stand in an array at the thread pointer, by their keys. That is nowhere promised, so it is tried out.
- * The last of them is the last that a key is given out for. */
+/* macOS keeps a thread's values in an array at the thread pointer, indexed by key. No document promises that, so
+ * find_slot() checks it. Until then aco__thread_slot has the offset of the last key, which the system gives out
+ * last. */
 enum { LAST_KEY = 767 };
 uintptr_t aco__thread_slot = LAST_KEY * sizeof(void *);
 
@@ -396,7 +401,7 @@ static void find_slot(const void *value)
 {
     uintptr_t slot = thread_exit_key * sizeof(void *);
     if (!thread_exit_key_made || aco__slot_value(slot) != (uintptr_t)value)
-        aco__os_die("pthread_getspecific()'s values are not where this library knows them");
+        aco__os_die("pthread_getspecific()'s values are not at the known offset from the thread pointer");
     __atomic_store_n(&aco__thread_slot, slot, __ATOMIC_RELAXED);
 }
 #endif
@@ -406,7 +411,7 @@ void aco__os_at_thread_exit(void (*fn)(void *), void *arg)
     __atomic_store_n(&thread_exit_function, fn, __ATOMIC_RELEASE);
     pthread_once(&thread_exit_once, make_thread_exit_key);
     if (thread_exit_key_made)
-        pthread_setspecific(thread_exit_key, arg); /* failing, the thread's memory waits for the process to end */
+        pthread_setspecific(thread_exit_key, arg); /* if it fails, the thread's memory stays until the process ends */
 #ifdef ACO__THREAD_SLOT
     find_slot(arg);
 #endif

@@ -1,3 +1,4 @@
+/* The contract of clock.h on POSIX systems. */
 #if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* clock_nanosleep under -std=c11 */
 #endif
@@ -9,12 +10,12 @@
 
 enum { NS_PER_SECOND = 1000000000 };
 
-/* There is no going on without time: whoever waits for it would wait too short, or for ever. */
+/* Dies if the clock fails: a caller that waits for a deadline would wait too short, or for ever. */
 static struct timespec read_clock(clockid_t which)
 {
     struct timespec now;
     if (aco_unlikely(clock_gettime(which, &now) != 0))
-        aco__os_die("the system has no time");
+        aco__os_die("clock_gettime() failed");
     return now;
 }
 
@@ -39,10 +40,10 @@ void aco__os_sleep_until(int64_t then)
     struct timespec until;
     int64_t seconds = then / NS_PER_SECOND;
     until.tv_sec = (time_t)seconds;
-    if (until.tv_sec != seconds) /* a 32-bit time_t: its end will do, the caller looks again */
+    if (until.tv_sec != seconds) /* a 32-bit time_t: sleep until its maximum; the caller checks the clock again */
         until.tv_sec = INT32_MAX;
     until.tv_nsec = (long)(then % NS_PER_SECOND);
-#ifdef __APPLE__ /* which has no sleep until a point in time */
+#ifdef __APPLE__ /* macOS has no absolute sleep */
     then -= aco__os_now();
     until.tv_sec = (time_t)(then / NS_PER_SECOND);
     until.tv_nsec = (long)(then % NS_PER_SECOND);

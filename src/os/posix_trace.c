@@ -1,3 +1,4 @@
+/* What traces need of a POSIX system (the last part of os.h): names, numbers, a file, a lock. */
 #if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE /* secure_getenv, gettid's number */
 #endif

@@ -3,14 +3,16 @@
 #endif
 /* The fallback's switches (include/aco/arch/ucontext.h), under ACO_CONFIG_UCONTEXT.
  *
- * A side that leaves keeps a ucontext_t in the frame of leave(), on its own stack, so that it is copied with the rest of the
- * frames where a stack is shared. Its aco__context_t then has
- *   sp   where that frame ends
+ * The leaving side keeps a ucontext_t in the frame of leave(), on its own stack. On a share stack it is thus copied
+ * with the other frames. The side's aco__context_t then has
+ *   sp   the end of that frame
  *   pc   the address of `suspended`
- *   bp   the ucontext_t's address
- * With any other pc it has not begun: pc is a function, and the bytes right below sp are for makecontext().
+ *   bp   the address of the ucontext_t
+ * With any other pc the context has not begun: pc is a function, and the bytes right below sp are free for
+ * makecontext().
  *
- * The signal mask is the thread's, as with the inline switches: setcontext() is made to load the one in force. */
+ * The signal mask belongs to the thread, like with the inline switches: go() makes setcontext() load the mask in
+ * force. */
 #include "os/os.h"
 
 #ifdef ACO_CONFIG_UCONTEXT
@@ -22,20 +24,20 @@
 #include <ucontext.h>
 #include <unwind.h>
 
-/* The thread record, and behind it what crosses a switch. */
+/* The thread record, followed by what a switch passes from the leaving to the arriving side. */
 typedef struct record {
     aco__thread_t thread;
     uintptr_t tagged;
     void *value;
-    uint32_t fp_control; /* the environment that crosses */
+    uint32_t fp_control; /* the floating-point environment in force */
     uint16_t fp_control2;
-    aco__context_t first; /* where the arriving side begins, if it does */
-    aco__context_t peer;  /* of an exchange: the side that leaves */
+    aco__context_t first; /* where the arriving side begins, if it has not begun */
+    aco__context_t peer;  /* of a peer swap: the leaving side */
 } record_t;
 
 static __thread record_t the_record;
 
-/* The empty asm keeps a compiler that sees this body from taking two calls for one (docs/switch.md, 8). */
+/* The empty asm keeps a compiler that sees this body from merging two calls into one (docs/switch.md, 8). */
 __attribute__((noinline)) aco__tls_ref_t aco__tls_ref_read(void)
 {
     aco__tls_ref_t tls = (aco__tls_ref_t)&the_record;
@@ -51,7 +53,7 @@ static record_t *record(void)
 /* ---- The floating-point environment ---- */
 
 #if !defined(__x86_64__) && !defined(__i386__)
-/* Of libm, which a program that chooses a rounding direction has. */
+/* In libm. A program that sets a rounding direction links it. */
 __attribute__((weak)) int fegetround(void);
 __attribute__((weak)) int fesetround(int direction);
 
@@ -74,19 +76,20 @@ void aco__fp_load(const uint32_t *control, const uint16_t *control2)
 static const char suspended;
 const size_t aco__os_switch_frame = sizeof(ucontext_t) + 256;
 ACO__HIDDEN extern const char aco__returned[1];
-const char aco__returned[1]; /* entry functions return to aco__outermost() instead */
+const char aco__returned[1]; /* with this switch entry functions return to aco__outermost() */
 
-/* Of the coroutine layer: what to call where an entry function has returned, and where a cancellation has landed. */
+/* Functions of the coroutine layer: the first runs after an entry function has returned, the second after a
+ * cancellation has reached the first frame. */
 static void (*entry_returned)(void);
-static void (*cancel_landed)(struct _Unwind_Exception *exception);
+static void (*cancel_landed)(void *exception);
 
-void aco__os_outermost_calls(void (*returned)(void), void (*landed)(struct _Unwind_Exception *exception))
+void aco__os_outermost_calls(void (*returned)(void), void (*landed)(void *exception))
 {
     entry_returned = returned;
     cancel_landed = landed;
 }
 
-/* The first frame of every stack. Unwinding ends there; why it has a personality stands in coroutine/entry.c. */
+/* The first frame of every stack. Unwinding ends here; coroutine/entry.c says why it has a personality. */
 ACO__NO_SANITIZE void aco__outermost(void)
 {
     const record_t *r = record();
@@ -103,21 +106,21 @@ ACO__NO_SANITIZE void aco__outermost(void)
     abort();
 }
 
-/* The unwinder sets the stack pointer as it is in the function above, and comes as by a jump: on x86 that is not how a
- * function is called. */
+/* The unwinder sets the stack pointer to its value in the function above and jumps here. On x86 the pointer is then not
+ * aligned as at a function's entry. */
 ACO__HIDDEN void aco__cancel_landing(void);
 #if defined(__x86_64__) || defined(__i386__)
 __attribute__((force_align_arg_pointer))
 #endif
 void aco__cancel_landing(void)
 {
-    cancel_landed((struct _Unwind_Exception *)(void *)aco__self()->cancel);
+    cancel_landed(aco__self()->cancel);
 }
 
-/* A function of its own, for the memory of `first` is needed on the way only. */
+/* A separate function, so that `first` occupies the stack only until the switch. */
 ACO__NO_SANITIZE __attribute__((noinline, noreturn)) static void begin_on(const aco__context_t *to)
 {
-    enum { ROOM = 1024 }; /* more than makecontext() writes; the frames below are nobody's business */
+    enum { ROOM = 1024 }; /* more than makecontext() writes; nothing below it is in use */
     ucontext_t first;
     record()->first = *to;
     getcontext(&first);
@@ -136,7 +139,7 @@ ACO__NO_SANITIZE __attribute__((noinline, noreturn)) static void begin_on(const 
     abort();
 }
 
-/* Goes on in `to`, in the floating-point environment that is in force. */
+/* Continues `to` in the floating-point environment that is in force. */
 ACO__NO_SANITIZE __attribute__((noreturn)) static void go(const aco__context_t *to, uintptr_t tagged, void *value)
 {
     record_t *r = record();
@@ -152,7 +155,7 @@ ACO__NO_SANITIZE __attribute__((noreturn)) static void go(const aco__context_t *
     begin_on(to);
 }
 
-/* The same, keeping in *from that its caller comes back by `here`. */
+/* The same, but stores in *from that its caller continues by `here`. */
 ACO__NO_SANITIZE __attribute__((noinline, noreturn))
 static void go_from(aco__context_t *from, ucontext_t *here, const aco__context_t *to, uintptr_t tagged, void *value)
 {
@@ -162,14 +165,15 @@ static void go_from(aco__context_t *from, ucontext_t *here, const aco__context_t
     go(to, tagged, value);
 }
 
-/* The same, coming back: returns the word, and in *passed the value, of the side that comes. */
-ACO__NO_SANITIZE static __attribute__((noinline)) uintptr_t leave(aco__context_t *from, const aco__context_t *to, uintptr_t tagged,
-                                                                 void **value_ref)
+/* The same, but returns when another side switches back. Returns that side's tagged coroutine pointer and stores its
+ * value in *value_ref. */
+ACO__NO_SANITIZE static __attribute__((noinline)) uintptr_t leave(aco__context_t *from, const aco__context_t *to,
+                                                                  uintptr_t tagged, void **value_ref)
 {
     ucontext_t here;
     volatile int left = 0;
     record_t *r;
-    getcontext(&here); /* here the other side comes too */
+    getcontext(&here); /* the other side arrives here too */
     if (!left) {
         left = 1;
         go_from(from, &here, to, tagged, *value_ref);
@@ -182,7 +186,7 @@ ACO__NO_SANITIZE static __attribute__((noinline)) uintptr_t leave(aco__context_t
 
 /* ---- The switches ---- */
 
-static int exchanges_fp(const aco_t *co, int fp)
+static int swaps_fp(const aco_t *co, int fp)
 {
     return fp && !(co->aco__state & ACO__SHARES_FP);
 }
@@ -191,7 +195,7 @@ uintptr_t aco__switch_resume(aco__tls_ref_t tls, aco_t *co, void **value_ref, in
 {
     aco__thread_t *self = aco__self_at(tls);
     self->running = co;
-    if (exchanges_fp(co, fp)) {
+    if (swaps_fp(co, fp)) {
         aco__fp_read(&self->fp_control, &self->fp_control2);
         aco__fp_change(&co->aco__fp_control, &co->aco__fp_control2);
     }
@@ -202,7 +206,7 @@ uintptr_t aco__switch_yield(aco__tls_ref_t tls, aco_t *co, void **value_ref, int
 {
     aco__thread_t *self = aco__self_at(tls);
     self->running = NULL;
-    if (exchanges_fp(co, fp)) {
+    if (swaps_fp(co, fp)) {
         aco__fp_read(&co->aco__fp_control, &co->aco__fp_control2);
         aco__fp_change(&self->fp_control, &self->fp_control2);
     }
@@ -213,7 +217,7 @@ uintptr_t aco__switch_transfer(aco__tls_ref_t tls, aco_t *from, aco_t *co, void 
 {
     aco__thread_t *self = aco__self_at(tls);
     self->running = co;
-    if (exchanges_fp(co, fp)) {
+    if (swaps_fp(co, fp)) {
         aco__fp_read(&from->aco__fp_control, &from->aco__fp_control2);
         aco__fp_change(&co->aco__fp_control, &co->aco__fp_control2);
     }
@@ -233,7 +237,7 @@ void aco__switch_enter(aco__tls_ref_t tls, aco_t *co, uintptr_t tagged, void *va
     go(&co->aco__self, tagged, value);
 }
 
-/* Begins a coroutine of aco_create(). */
+/* Begins a coroutine made by aco_create(). */
 ACO__HIDDEN void aco__begin_entry(ACO__ARRIVAL_PARAMETERS);
 void aco__begin_entry(ACO__ARRIVAL_PARAMETERS)
 {

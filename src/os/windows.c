@@ -1,3 +1,4 @@
+/* The contract of os.h on Windows. */
 #define WIN32_LEAN_AND_MEAN
 #include "os/os.h"
 
@@ -31,12 +32,13 @@ int aco__os_limit_met(size_t sz, char *sentence, size_t room)
     status.dwLength = sizeof status;
     if (!GlobalMemoryStatusEx(&status) || status.ullAvailPageFile >= sz)
         return 0;
-    snprintf(sentence, room, "the system has promised what its memory and its page files hold");
+    snprintf(sentence, room, "the system has reached its commit limit (memory and page files)");
     return 2;
 }
 
-/* Pages are promised at once and there when touched. To have a stack's promised as it grows, as the system does for its own, a
- * fault in it would have to come while its bounds are in force, but copying touches stacks from outside. */
+/* Commits all pages at once; a page uses memory from its first access on. Committing a stack while it grows, as the
+ * system does for its own stacks, does not work here: the fault would have to come while the stack's bounds are in the
+ * TEB, but copying accesses stacks from outside. */
 void *aco__os_map(size_t sz)
 {
     void *p = VirtualAlloc(NULL, sz, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
@@ -45,7 +47,8 @@ void *aco__os_map(size_t sz)
     return p;
 }
 
-/* What was reserved is released only as a whole: a place is found, given up and taken, unless another thread was faster. */
+/* A reservation can only be released as a whole. So this finds a free range, releases it and maps the aligned part,
+ * which fails if another thread was faster. */
 void *aco__os_map_aligned(size_t sz)
 {
     enum { ATTEMPTS = 16 };
@@ -108,7 +111,7 @@ void aco__os_unguard(void *p, size_t sz)
 void aco__os_discard(void *p, size_t sz, int lazily)
 {
     if (VirtualAlloc(p, sz, MEM_RESET, PAGE_READWRITE) && !lazily)
-        VirtualUnlock(p, sz); /* pages that are not locked leave the working set */
+        VirtualUnlock(p, sz); /* on pages that are not locked it removes them from the working set */
 }
 
 void aco__os_large_pages(void *p, size_t sz, int wanted)
@@ -149,7 +152,7 @@ void aco__os_die(const char *what)
     abort();
 }
 
-/* An exception is described on the stack that it comes from: one without room ends the process at once. */
+/* Windows describes an exception on the stack on which it happens. A stack without room ends the process at once. */
 int aco__os_explain_faults(void (*explain)(const void *address))
 {
     (void)explain;
@@ -175,7 +178,8 @@ int aco__os_loaded_cxx(const char *name, void *(**symbol)(void))
     static const WCHAR *const names[] = {L"libstdc++-6.dll", L"libc++.dll"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         HMODULE module;
-        FARPROC found = GetModuleHandleExW(GET_MODULE_HANDLE_EX_FLAG_PIN, names[i], &module) ? GetProcAddress(module, name) : NULL;
+        FARPROC found =
+            GetModuleHandleExW(GET_MODULE_HANDLE_EX_FLAG_PIN, names[i], &module) ? GetProcAddress(module, name) : NULL;
         memcpy(symbol, &found, sizeof found);
         if (found)
             return 1;
@@ -185,7 +189,7 @@ int aco__os_loaded_cxx(const char *name, void *(**symbol)(void))
 
 /* ---- The thread's slot ---- */
 
-enum { TEB_SLOTS = 0x1480, SLOTS = 64 }; /* of the TEB itself; TlsAlloc() gives others when they are used up */
+enum { TEB_SLOTS = 0x1480, SLOTS = 64 }; /* of the TEB itself; TlsAlloc() returns other slots when these are used up */
 
 uintptr_t aco__thread_slot;
 static DWORD slot_index;
@@ -193,7 +197,8 @@ static void (*thread_exit_function)(void *); /* atomic */
 static void (*unload_function)(void);
 static int unloading;
 
-/* Whether the process ends: its other threads are gone, with what they had locked, and it takes everything back itself. */
+/* Whether the process ends. Its other threads are then dead and may have held locks, and the system frees
+ * everything. */
 static int process_ends(void)
 {
     BOOLEAN(NTAPI * ends)(void);
@@ -202,7 +207,7 @@ static int process_ends(void)
     return !ends || ends();
 }
 
-/* The loader calls it before any constructor, and at the end of every thread but the one that ends the process. */
+/* The loader calls this before any constructor, and at the end of every thread except the one that ends the process. */
 static void NTAPI on_thread(void *module, DWORD reason, void *unused)
 {
     void (*fn)(void *) = __atomic_load_n(&thread_exit_function, __ATOMIC_ACQUIRE);
@@ -210,7 +215,7 @@ static void NTAPI on_thread(void *module, DWORD reason, void *unused)
     if (reason == DLL_PROCESS_ATTACH) {
         slot_index = TlsAlloc();
         if (slot_index >= SLOTS)
-            aco__os_die("the process has no thread-local slot left among the first 64");
+            aco__os_die("none of the first 64 TLS slots is free");
         aco__thread_slot = TEB_SLOTS + slot_index * sizeof(void *);
     } else if (reason == DLL_THREAD_DETACH && fn) {
         void *arg = TlsGetValue(slot_index);
@@ -220,11 +225,11 @@ static void NTAPI on_thread(void *module, DWORD reason, void *unused)
         unloading = !process_ends();
     }
 }
-/* Behind those of the run time, whose thread-local destructors may use coroutines. */
+/* After the callbacks of the run time: its thread-local destructors may use coroutines. */
 __attribute__((section(".CRT$XLY"), used)) static const PIMAGE_TLS_CALLBACK callback = on_thread;
 
-/* The loader tells of the unloading before the module's own destructors run, which may use coroutines. What is registered before
- * any of them is called after all. */
+/* The loader calls on_thread() before the module's own destructors run, and those may use coroutines. A function that
+ * is registered before all of them runs after all of them: module_ends(). */
 static void module_ends(void)
 {
     if (unloading) {

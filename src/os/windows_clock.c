@@ -1,3 +1,4 @@
+/* The contract of clock.h on Windows. */
 #define WIN32_LEAN_AND_MEAN
 #include "os/clock.h"
 
@@ -14,7 +15,8 @@ int64_t aco__os_now(void)
     LARGE_INTEGER ticks, frequency;
     QueryPerformanceFrequency(&frequency);
     QueryPerformanceCounter(&ticks);
-    return ticks.QuadPart / frequency.QuadPart * NS_PER_SECOND + ticks.QuadPart % frequency.QuadPart * NS_PER_SECOND / frequency.QuadPart;
+    return ticks.QuadPart / frequency.QuadPart * NS_PER_SECOND +
+        ticks.QuadPart % frequency.QuadPart * NS_PER_SECOND / frequency.QuadPart;
 }
 
 uint32_t aco__os_milliseconds(void)
@@ -22,7 +24,7 @@ uint32_t aco__os_milliseconds(void)
     return GetTickCount();
 }
 
-/* By a timer of 100 ns where the system has them (Windows 10 1803), else by milliseconds. */
+/* Uses a timer of 100 ns if the system has one (since Windows 10 1803), else milliseconds. */
 void aco__os_sleep_until(int64_t then)
 {
     int64_t left = then - aco__os_now();
@@ -30,7 +32,7 @@ void aco__os_sleep_until(int64_t then)
     HANDLE timer;
     if (left <= 0)
         return;
-    units.QuadPart = -((left + NS_PER_UNIT - 1) / NS_PER_UNIT); /* negative: from now */
+    units.QuadPart = -((left + NS_PER_UNIT - 1) / NS_PER_UNIT); /* negative: relative to now */
     timer = CreateWaitableTimerExW(NULL, NULL, CREATE_WAITABLE_TIMER_HIGH_RESOLUTION, SYNCHRONIZE | TIMER_MODIFY_STATE);
     if (timer && SetWaitableTimer(timer, &units, 0, NULL, NULL, FALSE))
         WaitForSingleObject(timer, INFINITE);

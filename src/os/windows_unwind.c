@@ -1,8 +1,9 @@
+/* Unwinds a stack on Windows frame by frame, with the system's unwind tables and libgcc's protocol of handlers. */
 #include "os/windows_unwind.h"
 
 #include <string.h>
 
-/* A frame: `at` is what the registers are in it. */
+/* A frame. `at` holds the values of the registers in it. */
 struct _Unwind_Context {
     CONTEXT at;
     RUNTIME_FUNCTION *function; /* NULL: a leaf, without tables */
@@ -14,13 +15,15 @@ static void look_up(struct _Unwind_Context *frame)
     frame->function = RtlLookupFunctionEntry(frame->at.Rip, &frame->base, NULL);
 }
 
-/* From a frame to its caller's; says what the system calls the frame, and whether it wants to be called when it is unwound. */
+/* Steps from a frame to its caller's frame. Stores the system's name of the frame in *establisher. Returns whether the
+ * frame has a handler for unwinding. */
 static int to_caller(struct _Unwind_Context *frame, DWORD64 *establisher)
 {
     void *data;
     int has_handler = 0;
     if (frame->function) {
-        has_handler = RtlVirtualUnwind(UNW_FLAG_UHANDLER, frame->base, frame->at.Rip, frame->function, &frame->at, &data, establisher, NULL) != NULL;
+        has_handler = RtlVirtualUnwind(UNW_FLAG_UHANDLER, frame->base, frame->at.Rip, frame->function, &frame->at,
+                                       &data, establisher, NULL) != NULL;
     } else {
         *establisher = frame->at.Rsp;
         memcpy(&frame->at.Rip, (const void *)(uintptr_t)frame->at.Rsp, sizeof frame->at.Rip);
@@ -30,7 +33,7 @@ static int to_caller(struct _Unwind_Context *frame, DWORD64 *establisher)
     return has_handler;
 }
 
-/* The frame of the function that calls it. */
+/* The frame of the function that uses the macro. */
 #define BEGIN_HERE(frame)                                                                                              \
     do {                                                                                                               \
         RtlCaptureContext(&(frame)->at);                                                                               \
@@ -60,16 +63,17 @@ _Unwind_Reason_Code aco__seh_backtrace(_Unwind_Trace_Fn visit, void *arg)
 
 /* ---- Unwinding ----
  *
- * Frames without a handler only need to be seen. The handlers of the others are called by unwinding to their callers, by the
- * protocol of libgcc's second phase: a handler may go to a landing pad, at whose end _Unwind_Resume() reads from private_ where
- * to go on. That is aco__seh_resumed, in the caller, which it calls back: the caller's frame is the next. */
-/* In private_; the first four are libgcc's, of which the first stays 0. */
+ * A frame without a handler only needs a call of the stop function. To run the handler of a frame, this code unwinds to
+ * the frame's caller with the protocol of libgcc's second phase. A handler may jump to a landing pad. At the end of the
+ * pad _Unwind_Resume() reads from private_ where to continue: at aco__seh_resumed, in the caller. That calls
+ * aco__seh_unwind() again, and the caller's frame is the next one. */
+/* Indices of private_. The first four are libgcc's; the first of them stays 0. */
 enum { LIBGCC_STOP, TARGET_FRAME, TARGET_IP, RDX, STOP_FUNCTION, CALLER_IP };
 enum { GCC_THROW = 0x20474343 };
 
-_Static_assert(offsetof(struct _Unwind_Exception, private_[CALLER_IP]) == 56, "as aco__seh_resumed has it");
+_Static_assert(offsetof(struct _Unwind_Exception, private_[CALLER_IP]) == 56, "aco__seh_resumed uses this offset");
 ACO__HIDDEN void aco__seh_resumed(void);
-/* rax: the exception; rsp as where the caller called. It calls aco__seh_unwind() from there. */
+/* rax: the exception; rsp: as at the caller's call. Calls aco__seh_unwind() as if from there. */
 __asm__(".text\n"
         "\t.globl aco__seh_resumed\n"
         "aco__seh_resumed:\n"
@@ -103,8 +107,9 @@ __attribute__((noreturn)) static void unwind_to(struct _Unwind_Exception *except
     record.ExceptionInformation[0] = (ULONG_PTR)exception;
     for (int i = TARGET_FRAME; i <= RDX; i++)
         record.ExceptionInformation[i] = exception->private_[i];
-    RtlUnwindEx((void *)(uintptr_t)target, (void *)(uintptr_t)exception->private_[TARGET_IP], &record, exception, &room, NULL);
-    aco__os_die("aco_cancel: the system does not unwind the stack");
+    RtlUnwindEx((void *)(uintptr_t)target, (void *)(uintptr_t)exception->private_[TARGET_IP], &record, exception, &room,
+                NULL);
+    aco__os_die("aco_cancel: RtlUnwindEx() failed");
 }
 
 void aco__seh_unwind(struct _Unwind_Exception *exception)
@@ -118,7 +123,7 @@ void aco__seh_unwind(struct _Unwind_Exception *exception)
             unwind_to(exception, &frame);
     }
     ask(exception, _UA_END_OF_STACK, &frame);
-    aco__os_die("aco_cancel: the stack has ended");
+    aco__os_die("aco_cancel: unwinding went past the first frame of the stack");
 }
 
 void aco__seh_forced_unwind(struct _Unwind_Exception *exception, _Unwind_Stop_Fn stop)

@@ -1,4 +1,4 @@
-/* What aco_run() says when nobody can run. */
+/* The report of aco_run() if no task can ever run. */
 #include "scheduler/wait.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@ enum { TEXT = 256 };
 
 typedef struct report {
     const aco__thread_t *self;
-    const aco_t *known;  /* a task that is known to live */
+    const aco_t *known;  /* a task that is known to be alive */
     size_t waiting;
 } report_t;
 
@@ -16,12 +16,12 @@ static int is_ours(const aco_t *co, const aco__thread_t *self)
     return aco__is_task(co) && co->share_stack->aco__thread == self;
 }
 
-static int is_it(aco_t *co, void *wanted)
+static int is_wanted(aco_t *co, void *wanted)
 {
     return co == wanted && aco__is_task(co);
 }
 
-/* " (name)" of a task that has one. */
+/* " (name)", or "" if the task has no name. */
 static const char *name_of_live(const aco_t *task, char text[TEXT])
 {
     if (!aco_name(task)[0])
@@ -30,10 +30,10 @@ static const char *name_of_live(const aco_t *task, char text[TEXT])
     return text;
 }
 
-/* The same; but `task` may have ended without giving back what it held, its memory too. */
+/* The same for a `task` that may have ended without releasing what it held; its memory may be freed. */
 static const char *name_of(report_t *report, const aco_t *task, char text[TEXT])
 {
-    if (task != report->known && !aco__blocks_each(is_it, (void *)(uintptr_t)task))
+    if (task != report->known && !aco__blocks_each(is_wanted, (void *)(uintptr_t)task))
         return " (which has ended)";
     report->known = task;
     return name_of_live(task, text);
@@ -46,7 +46,8 @@ static void describe(report_t *report, const aco__wait_t *wait, char text[TEXT])
     const aco_wait_group_t *group = wait->object;
     switch (wait->kind) {
     case ACO__WAIT_PARK:
-        snprintf(text, TEXT, "to be unparked%s%s", wait->object ? ": " : "", wait->object ? (const char *)wait->object : "");
+        snprintf(text, TEXT, "to be unparked%s%s", wait->object ? ": " : "",
+                 wait->object ? (const char *)wait->object : "");
         break;
     case ACO__WAIT_JOIN:
         snprintf(text, TEXT, "to join coroutine %p%s", wait->object, name_of_live(wait->object, name));
@@ -70,7 +71,7 @@ static void describe(report_t *report, const aco__wait_t *wait, char text[TEXT])
     case ACO__WAIT_RECEIVE:
         snprintf(text, TEXT, "to receive from channel %p", wait->object);
         break;
-    default: /* ACO__WAIT_SELECT: nobody sleeps in a deadlock */
+    default: /* ACO__WAIT_SELECT; a sleeping task is never part of a deadlock */
         aco__describe_select(wait, text, TEXT);
     }
 }
@@ -86,7 +87,7 @@ static int report_one(aco_t *co, void *arg)
     report->waiting++;
     describe(report, wait, text);
     aco__warn("aco_run", co, "%s%s%swaits at %s %s", name[0] ? "(" : "", name, name[0] ? ") " : "",
-              wait->location ? wait->location : "an unknown place", text);
+              wait->location ? wait->location : "an unknown location", text);
     return 0;
 }
 
@@ -94,5 +95,6 @@ int aco__fail_deadlock(const aco__thread_t *self)
 {
     report_t report = {self, NULL, 0};
     aco__blocks_each(report_one, &report);
-    return aco__fail(0, EDEADLK, "aco_run", NULL, "deadlock: %zu task(s) wait, and nothing is left that could wake them", report.waiting);
+    return aco__fail(0, EDEADLK, "aco_run", NULL,
+                     "deadlock: %zu task(s) wait, and nothing is left that could wake them", report.waiting);
 }

@@ -1,8 +1,7 @@
-/* The poll task stands in the ring of tasks that can run, so that aco_run() has a turn in each round: for timers and the idle
- * hook. */
+/* The poll task: a member of the ring that gives aco_run() a turn in each round, for timers and the idle hook. */
 #include "scheduler/wait.h"
 
-/* On the scratch stack, switched to by the task before it in the ring. */
+/* Runs on the scratch stack: the task before it in the ring switches to it. */
 ACO__NO_SANITIZE ACO__ARRIVAL_ABI static void poll_task_turn(ACO__ARRIVAL_PARAMETERS)
 {
     aco__switch_exit(aco__tls_ref(), 0, NULL);

@@ -1,9 +1,10 @@
-/* Tasks: spawned, run in turn, ended. Waiting for something in particular is in sync.c and channel.c.
+/* Spawns tasks, runs them in turn and ends them; also joining, detaching, parking, sleeping. sync.c and channel.c have
+ * the other ways to wait.
  *
- * Tasks switch to each other directly. aco_run() is the resumer of them all; control comes back to it when nobody can
- * run, when it has a turn itself (the pump), by a task's plain aco_yield(), and, while a task lives that no inline switch may
- * enter or leave (an uncommon one: it has its own floating-point environment, or is observed, see track.h), at every switch. */
-#define ACO__TASK_CALL ACO_API /* this unit has the exported forms of the calls that are inline */
+ * Tasks switch to each other directly. aco_run() is the resumer of all of them and gets control back in three cases:
+ * when no task can run, when it has a turn itself (the poll task), and when a task calls plain aco_yield(). A
+ * slow-switch task is one that no inline switch may enter or leave, because it has its own floating-point environment
+ * or is instrumented (hooks/hooks.h). While one exists, every switch between tasks goes through aco_run(). */
 #include "scheduler/wait.h"
 
 #include "hooks/shadow_stack.h"
@@ -15,16 +16,16 @@ typedef aco__tasks_t scheduler_t;
 
 enum {
     ROUNDS_PER_POLL = 61,
-    TRIM_NS = 100000000, /* how often some tasks' stacks are trimmed, */
-    TRIM_TASKS = 64, /* that many; */
-    TRIM_BEFORE_LONG = 1024 /* before a longer wait than that */
+    TRIM_NS = 100000000, /* the time between two trims of some tasks' stacks, */
+    TRIM_TASKS = 64, /* the number of tasks that one trims; */
+    TRIM_BEFORE_LONG = 1024 /* the number before a wait longer than TRIM_NS */
 };
 
 static void scheduler_ends(aco__thread_t *self);
 static void reap(struct aco__scheduler *s);
 __attribute__((noreturn)) static void end_running_task(aco_t *task, void *result);
 
-/* The thread's, made if need be. NULL, refused. */
+/* The thread's scheduler, created if needed. NULL after a failure. */
 static scheduler_t *scheduler_of(aco__thread_t *self, const char *call)
 {
     scheduler_t *s = aco__tasks(self);
@@ -61,7 +62,7 @@ static void reap(struct aco__scheduler *s)
     aco__coroutine_free(zombie);
 }
 
-/* Tasks that have not ended stay for ever, as suspended coroutines do. */
+/* Tasks that have not ended are never freed, like suspended coroutines. */
 static void scheduler_ends(aco__thread_t *self)
 {
     scheduler_t *s = aco__tasks(self);
@@ -77,7 +78,8 @@ static void scheduler_ends(aco__thread_t *self)
 
 /* ---- Ending ---- */
 
-/* Deferred calls and destructors must not switch to other tasks: aco_task_yield() takes its slow path and looks. */
+/* Deferred calls and destructors must not switch to other tasks. The higher count sends aco_task_yield() to its slow
+ * path, which fails. */
 ACO__COLD static void clean_up(aco_t *task)
 {
     aco__self()->slow_switch_tasks++;
@@ -90,31 +92,31 @@ static inline int needs_slow_switch(const aco_t *task)
     return (task->aco__state & (ACO__INSTRUMENTED | ACO__SHARES_FP)) != ACO__SHARES_FP;
 }
 
-/* Nobody needs the ended task any more, but for the stack under the caller's feet: among the spares it is safe until another
- * task runs, else it waits for the next one to end. */
+/* Gives up the ended task. The caller still runs on its stack. In the cache the stack is safe until another task runs;
+ * otherwise the task becomes the zombie, and the next zombie or a reap frees it. */
 static inline void give_up(aco__thread_t *self, aco_t *task)
 {
     task->share_stack->aco__thread = NULL;
-    const unsigned ordinary = ACO__FROM_NEW | ACO__PRIVATE | ACO__ENDED;
-    if (aco_likely((task->aco__state & ~ACO__SHARES_FP) == ordinary) && aco__cache_put(self, task))
+    const unsigned cacheable = ACO__FROM_NEW | ACO__PRIVATE | ACO__ENDED;
+    if (aco_likely((task->aco__state & ~ACO__SHARES_FP) == cacheable) && aco__cache_put(self, task))
         return;
     reap(self->scheduler);
     aco__set_status(task, ACO__DESTROYED);
     self->scheduler->zombie = task;
 }
 
-/* Inline, so that the last thing a task does is a jump and not a call that is never returned from (docs/switch.md). */
+/* Inline, so that a task ends with a jump and not with a call that never returns (docs/switch.md). */
 __attribute__((noreturn, always_inline)) static inline void end_task(aco_t *task, void *result)
 {
     aco__thread_t *self;
     aco_t *joiner;
-    unsigned indirect;
+    unsigned slow_switches;
     if (aco_unlikely(task->aco__state & ACO__HAS_COLD))
         clean_up(task);
     if (aco_unlikely(!task->share_stack->guard_page_enabled))
         aco__stack_check_overflow("aco_exit", task->share_stack);
     self = aco__self();
-    indirect = self->slow_switch_tasks;
+    slow_switches = self->slow_switch_tasks;
     if (aco_unlikely(needs_slow_switch(task)))
         self->slow_switch_tasks--;
     self->tasks--;
@@ -131,7 +133,7 @@ __attribute__((noreturn, always_inline)) static inline void end_task(aco_t *task
         aco__load_resumer_environment();
     if (joiner || (*aco__task_flags(task) & TASK_DETACHED))
         give_up(self, task);
-    if (aco_unlikely(indirect || !self->task))
+    if (aco_unlikely(slow_switches || !self->task))
         aco__switch_exit(aco__tls_ref(), 0, NULL);
     self->running = self->task;
     aco__switch_enter(aco__tls_ref(), self->task, (uintptr_t)self->task, NULL);
@@ -154,8 +156,9 @@ ACO__FOREIGN_ENTRY ACO__ARRIVAL_ABI static void begin(ACO__ARRIVAL_PARAMETERS)
     end_task(task, fn(task->arg));
 }
 
-/* One that is not made from a spare. NULL, refused. */
-static __attribute__((noinline)) aco_t *task_new(aco__thread_t *self, aco_function_t fn, void *arg, const aco_options_t *opts)
+/* A new task that does not come from the cache. NULL after a failure. */
+static __attribute__((noinline)) aco_t *task_new(aco__thread_t *self, aco_function_t fn, void *arg,
+                                                 const aco_options_t *opts)
 {
     aco_options_t o = {0};
     aco_t *task;
@@ -179,8 +182,8 @@ static __attribute__((noinline)) aco_t *task_new(aco__thread_t *self, aco_functi
 aco_t *aco_spawn(aco_function_t fn, void *arg, const aco_options_t *opts)
 {
     aco__thread_t *self = aco__self();
-    int from_spare = self->cached && !opts && fn && self->scheduler;
-    aco_t *task = aco_likely(from_spare) ? aco__cache_reuse(self, fn, arg, 0) : task_new(self, fn, arg, opts);
+    int from_cache = self->cached && !opts && fn && self->scheduler;
+    aco_t *task = aco_likely(from_cache) ? aco__cache_reuse(self, fn, arg, 0) : task_new(self, fn, arg, opts);
     if (aco_unlikely(!task))
         return NULL;
     aco__begin_in(&task->aco__self, task->aco__self.sp, begin);
@@ -216,14 +219,15 @@ int aco__task_yield(void)
 
 /* ---- aco_run() ---- */
 
-/* What the hook answers; -1: refused. */
-static int ask_idle(scheduler_t *s, int64_t timeout_ns)
+/* Calls the idle hook. Returns its result, or -1 if it failed. */
+static int call_idle_hook(scheduler_t *s, int64_t timeout_ns)
 {
     int answer = s->idle(s->idle_ctx, timeout_ns);
     return answer < 0 ? aco__fail(0, errno, "aco_run", NULL, "the idle hook failed: %s", strerror(errno)) : answer;
 }
 
-/* Some tasks' unused pages go back to the system: those of tasks that went deep once and now wait higher up. */
+/* Returns unused stack pages of some tasks to the system: tasks that used a deep stack once and now wait with a shallow
+ * one. */
 static void trim_some(aco__thread_t *self, scheduler_t *s, int64_t deadline)
 {
     int64_t now = aco__os_now();
@@ -235,8 +239,8 @@ static void trim_some(aco__thread_t *self, scheduler_t *s, int64_t deadline)
     aco__blocks_some(aco__task_trim, self, &s->trim_from, is_long ? TRIM_BEFORE_LONG : TRIM_TASKS);
 }
 
-/* Nobody can run. 0, or -1: nobody ever will. */
-static int wait_for_event(aco__thread_t *self, scheduler_t *s)
+/* No task can run: waits until one may. 0, or -1 if none ever will or the hook failed. */
+static int wait_idle(aco__thread_t *self, scheduler_t *s)
 {
     int64_t deadline = s->timers_count ? s->timers[0].deadline : -1, left = -1;
     int more = 0;
@@ -244,7 +248,7 @@ static int wait_for_event(aco__thread_t *self, scheduler_t *s)
     if (s->idle) {
         if (deadline >= 0)
             left = deadline - aco__os_now();
-        more = ask_idle(s, deadline >= 0 && left < 0 ? 0 : left);
+        more = call_idle_hook(s, deadline >= 0 && left < 0 ? 0 : left);
         if (more < 0)
             return -1;
     }
@@ -257,27 +261,27 @@ static int wait_for_event(aco__thread_t *self, scheduler_t *s)
     return 0;
 }
 
-/* The pump's turn. 0, or -1. */
-static int look_around(aco__thread_t *self, scheduler_t *s)
+/* The poll task's turn. 0, or -1. */
+static int poll_turn(aco__thread_t *self, scheduler_t *s)
 {
     aco__poll_task_stop(self);
     aco__timers_expire(self);
-    return s->idle && ++s->rounds % ROUNDS_PER_POLL == 0 && ask_idle(s, 0) < 0 ? -1 : 0;
+    return s->idle && ++s->rounds % ROUNDS_PER_POLL == 0 && call_idle_hook(s, 0) < 0 ? -1 : 0;
 }
 
-/* 1: self->task is a task that can run. 0: there are none any more. -1: nobody can run, refused. */
-static int choose(aco__thread_t *self, scheduler_t *s)
+/* Makes sure that self->task can run: 1. Returns 0 if no tasks are left, -1 if none can ever run or the hook failed. */
+static int choose_task(aco__thread_t *self, scheduler_t *s)
 {
     while (self->tasks) {
         if (!self->task) {
-            if (wait_for_event(self, s) != 0)
+            if (wait_idle(self, s) != 0)
                 return -1;
         } else if (self->task == &s->poll_task) {
-            if (look_around(self, s) != 0)
+            if (poll_turn(self, s) != 0)
                 return -1;
         } else {
             if (s->timers_count || s->idle)
-                aco__poll_task_start(self); /* which had its memory when the timer or the hook was set */
+                aco__poll_task_start(self); /* cannot fail: its memory was allocated with the timer or the hook */
             return 1;
         }
     }
@@ -286,26 +290,26 @@ static int choose(aco__thread_t *self, scheduler_t *s)
     return 0;
 }
 
-/* Runs tasks, from the chosen one on, until control comes back. */
+/* Resumes self->task. Tasks then run until one of them switches back to here. */
 ACO__NO_SANITIZE ACO__SHADOW_NOINLINE static void run(aco__thread_t *self, scheduler_t *s)
 {
     aco_t *task = self->task;
     int instrumented = (task->aco__state & ACO__INSTRUMENTED) != 0;
-    aco__resumer_state_t outside;
+    aco__resumer_state_t resumer_state;
     void *value = NULL;
     uintptr_t tagged;
     if (instrumented) {
-        aco__instrument_enter(task, &outside);
-        aco__shadow_enter(task, &outside);
+        aco__instrument_enter(task, &resumer_state);
+        aco__shadow_enter(task, &resumer_state);
     }
     tagged = aco__switch_resume(aco__tls_ref(), task, &value, 1);
     if (instrumented) {
-        aco__shadow_leave(task, &outside);
-        aco__instrument_leave(task, &outside);
+        aco__shadow_leave(task, &resumer_state);
+        aco__instrument_leave(task, &resumer_state);
     }
     ACO__CHECK_INTERRUPT(tagged);
     reap(&s->base);
-    if (tagged && (aco_t *)tagged == self->task) /* it is its turn and it left by a plain aco_yield() */
+    if (tagged && (aco_t *)tagged == self->task) /* the task with the turn left by plain aco_yield() */
         next_turn(self);
 }
 
@@ -315,13 +319,13 @@ int aco_run(void)
     scheduler_t *s = aco__tasks(self);
     int more;
     if (self->running)
-        return aco__fail(0, EPERM, "aco_run", self->running, "is a coroutine: the thread's own flow of control runs the tasks");
+        return aco__fail(0, EPERM, "aco_run", self->running, "is a coroutine: only the root context runs the tasks");
     if (!s)
         return 0;
     if (s->base.is_running)
-        return aco__fail(0, EBUSY, "aco_run", NULL, "the idle hook calls it");
+        return aco__fail(0, EBUSY, "aco_run", NULL, "is called by the idle hook");
     s->base.is_running = 1;
-    while ((more = choose(self, s)) > 0)
+    while ((more = choose_task(self, s)) > 0)
         run(self, s);
     s->base.is_running = 0;
     return more;
@@ -329,7 +333,7 @@ int aco_run(void)
 
 /* ---- Joining, detaching, parking ---- */
 
-/* 0 if `task` is a live task of this thread; else refused. */
+/* 0 if `task` is a live task of this thread; else -1. */
 static int check_task(const aco__thread_t *self, const char *call, const aco_t *task)
 {
     if (aco_likely(task && aco__is_task(task) && task->share_stack->aco__thread == self))
@@ -343,20 +347,21 @@ static int check_task(const aco__thread_t *self, const char *call, const aco_t *
     return aco__fail(0, EINVAL, call, task, "is not a task");
 }
 
-/* The thread stands in the stack's record of tasks alone. */
+/* Whether `task` is an ended task. Only tasks have their thread in a private stack's record. */
 static int has_ended(const aco_t *task)
 {
     const unsigned private = ACO__FROM_NEW | ACO__PRIVATE;
-    return task && aco__status(task) == ACO__ENDED && (task->aco__state & private) == private && task->share_stack->aco__thread;
+    return task && aco__status(task) == ACO__ENDED && (task->aco__state & private) == private &&
+        task->share_stack->aco__thread;
 }
 
 static void destroy(aco_t *task)
 {
     task->share_stack->aco__thread = NULL;
-    aco_destroy(task);
+    aco_destroy_inline(task);
 }
 
-/* 0 if `task` is neither detached nor being joined; else refused. */
+/* 0 if `task` is neither detached nor being joined; else -1. */
 static int check_joinable(const char *call, const aco_t *task)
 {
     if (*aco__task_flags(task) & TASK_DETACHED)
@@ -427,7 +432,7 @@ int aco_unpark(aco_t *task)
     return 0;
 }
 
-/* ---- Time and events ---- */
+/* ---- Time and the idle hook ---- */
 
 int64_t aco_now(void)
 {

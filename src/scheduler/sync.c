@@ -1,10 +1,11 @@
-/* Mutex, condition, semaphore, wait group. Whoever gives something up hands it to the first one in the queue. */
+/* Mutex, condition variable, semaphore, wait group. A task that releases something hands it to the first task in the
+ * queue. */
 #include "scheduler/wait.h"
 
 
 /* ---- Mutex ---- */
 
-/* 0 if the caller is a task, which may be in its cleanup; else refused. */
+/* 0 if the caller is a task, in its cleanup or not; else -1. */
 static int check_is_task(const aco__thread_t *self, const char *call)
 {
     return aco_likely(self->running && self->running == self->task) ? 0 : aco__fail_waiting(call);
@@ -30,7 +31,7 @@ int aco__mutex_lock(aco_mutex_t *mutex, aco__wait_t *wait, const char *location)
         return 0;
     }
     if (mutex->owner == self->running)
-        return aco__fail(0, EDEADLK, call, self->running, "has locked the mutex %p before", (void *)mutex);
+        return aco__fail(0, EDEADLK, call, self->running, "has already locked the mutex %p", (void *)mutex);
     aco__wait_prepare(self, wait, ACO__WAIT_MUTEX, mutex, location);
     aco__wait_in(&mutex->aco__waiters, wait);
     return aco__wait_start(self, wait);
@@ -54,7 +55,7 @@ static void hand_over(aco__thread_t *self, aco_mutex_t *mutex)
     aco__waiter_t *first = mutex->aco__waiters.first;
     mutex->owner = first ? first->wait->task : NULL;
     if (first)
-        aco__wake(self, first->wait, first->wait->error); /* that of the condition it waited for before */
+        aco__wake(self, first->wait, first->wait->error); /* keeps the error of the condition wait before */
 }
 
 int aco_mutex_unlock(aco_mutex_t *mutex)
@@ -66,9 +67,9 @@ int aco_mutex_unlock(aco_mutex_t *mutex)
     return 0;
 }
 
-/* ---- Condition ---- */
+/* ---- Condition variable ---- */
 
-/* The wait for the condition is over: it goes on as one for the mutex. */
+/* The wait for the condition is over: the same wait continues for the mutex. */
 static void relock(aco__thread_t *self, aco__wait_t *wait, int error)
 {
     aco_mutex_t *mutex = wait->value;
@@ -161,7 +162,8 @@ static int add(aco_wait_group_t *group, ptrdiff_t n, const char *call)
     aco__thread_t *self = aco__self();
     size_t more = (size_t)n, less = 0 - more;
     if (n < 0 ? less > group->count : more > SIZE_MAX - group->count)
-        return aco__fail(0, ERANGE, call, NULL, "%td to the wait group %p, whose count is %zu", n, (void *)group, group->count);
+        return aco__fail(0, ERANGE, call, NULL, "cannot add %td to the wait group %p, whose count is %zu", n,
+                         (void *)group, group->count);
     group->count += more;
     while (!group->count && group->aco__waiters.first)
         aco__wake(self, group->aco__waiters.first->wait, 0);

@@ -1,4 +1,4 @@
-/* A thread's scheduler. */
+/* The record of a thread's scheduler. */
 #ifndef ACO_TASK_H
 #define ACO_TASK_H
 
@@ -6,14 +6,14 @@
 
 typedef struct aco__timer {
     int64_t deadline;  /* on the clock of aco_now() */
-    uint64_t sequence; /* of two with the same deadline the one that was set first is first */
+    uint64_t sequence; /* orders timers with the same deadline: the first one set is first */
     struct aco__wait *wait;
 } aco__timer_t;
 
-/* Besides what stands in the thread's record. */
+/* What the thread record does not hold. */
 typedef struct aco__tasks {
-    struct aco__scheduler base; /* what lower layers know */
-    aco_t poll_task;     /* stands in the ring for aco_run(): its turn is the timers' and the idle hook's */
+    struct aco__scheduler base; /* what lower layers use */
+    aco_t poll_task;     /* takes turns in the ring for aco_run(), which serves timers and the idle hook */
     char poll_task_is_queued;
     unsigned rounds;     /* turns of the poll task */
     unsigned selections;

@@ -1,5 +1,5 @@
-/* Waits that end by themselves: a heap of deadlines in which a node has four children, so that sifting looks at few cache
- * lines. A wait knows where its timer stands, to take it out when it is woken before. */
+/* Timers: a heap of the deadlines of waits. A node has four children, so that sifting reads few cache lines. Each wait
+ * knows the index of its timer, so that a task that is woken earlier can remove it. */
 #include "os/clock.h"
 #include "scheduler/wait.h"
 
@@ -18,7 +18,7 @@ static void put(scheduler_t *s, size_t at, const aco__timer_t *timer)
     timer->wait->timer = at + 1;
 }
 
-/* Puts `timer` where it belongs, going up or down from `at`, which is vacant. */
+/* These move `timer` up, or down, from the vacant index `at` to its place in the order. */
 static void sift_up(scheduler_t *s, size_t at, const aco__timer_t *timer)
 {
     while (at > 0 && is_before(timer, &s->timers[(at - 1) / CHILDREN])) {
@@ -45,7 +45,7 @@ static void sift_down(scheduler_t *s, size_t at, const aco__timer_t *timer)
     put(s, at, timer);
 }
 
-/* Room for one more. 0, or -1 and errno. */
+/* Makes room for one more timer. 0, or -1 and errno. */
 static int make_room(scheduler_t *s)
 {
     size_t sz = s->timers_sz ? 2 * s->timers_sz : FIRST_ROOM * sizeof(aco__timer_t);

@@ -1,4 +1,4 @@
-/* The halves of waiting that are not inline: why a caller cannot wait, and how a task leaves. */
+/* The parts of waiting that are not inline: why a caller cannot wait, and how a task leaves. */
 #include "scheduler/wait.h"
 
 int aco__fail_waiting(const char *call)
@@ -6,7 +6,7 @@ int aco__fail_waiting(const char *call)
     const aco__thread_t *self = aco__self();
     const aco_t *running = self->running;
     return aco__fail(0, EPERM, call, running,
-                       !running                ? "the thread's own flow of control is not a task and cannot wait"
+                       !running                ? "the root context is not a task and cannot wait"
                        : running != self->task ? "is not a task and cannot wait"
                                                : "is in its cleanup and cannot wait");
 }

@@ -1,10 +1,12 @@
-/* How tasks wait: the ring of those that can run, and the queues of those that cannot. For scheduler.c and what stands on it:
- * timer.c, sync.c, channel.c, deadlock.c.
+/* How tasks wait: a ring of the tasks that can run, and queues of the tasks that wait. Used by all files of the
+ * scheduler.
  *
- * The ring goes through the tasks' `fp`: the running task is self->task, the one whose turn comes last self->last_task, and what
- * is made runnable is inserted between the two. In a task that waits `fp` is the address of its aco__wait_t with the lowest bit
- * set. A task's stack record, a cache line that spawning and ending look at anyhow, holds in fields that are else a
- * share stack's: its thread, its joiner, and TASK_… flags. */
+ * The ring is a circular list through the tasks' `fp`. self->task is the running task, self->last_task the one with the
+ * last turn. A task that becomes runnable is inserted between the two. In a waiting task `fp` is the address of its
+ * aco__wait_t with the lowest bit set.
+ *
+ * A task's stack record is a cache line that spawning and ending access anyway. Some of its fields have a meaning for
+ * share stacks only, and for tasks they hold the thread, the joiner and the TASK_… flags. */
 #ifndef ACO_WAIT_H
 #define ACO_WAIT_H
 
@@ -12,37 +14,29 @@
 
 #include "aco/scheduler.h"
 
-enum { /* aco__wait_t.kind, and what `object` is then */
+enum { /* aco__wait_t.kind; the comments say what `object` is */
     ACO__WAIT_PARK,       /* the user's text */
-    ACO__WAIT_JOIN,       /* a task */
+    ACO__WAIT_JOIN,       /* the task to join */
     ACO__WAIT_SLEEP,      /* NULL */
-    ACO__WAIT_MUTEX,      /* what it is called, and so on */
+    ACO__WAIT_MUTEX,      /* the mutex; likewise below */
     ACO__WAIT_COND,
     ACO__WAIT_SEMAPHORE,
     ACO__WAIT_GROUP,
     ACO__WAIT_SEND,
     ACO__WAIT_RECEIVE,
-    ACO__WAIT_SELECT      /* the cases, as many as it has places in queues */
+    ACO__WAIT_SELECT      /* the cases; each is in its channel's queue */
 };
 
-enum { TASK_DETACHED = 1, TASK_PERMIT = 2, TASK_SELECTION = 4 /* and above: how often it has selected */ };
+enum { TASK_DETACHED = 1, TASK_PERMIT = 2, TASK_SELECTION = 4 /* and the bits above: the number of its selects */ };
 
 static inline size_t *aco__task_flags(const aco_t *task)
 {
-    return &task->share_stack->aco__started;
+    return &task->share_stack->aco__use.task_flags;
 }
 
 static inline aco_t **aco__task_joiner(const aco_t *task)
 {
-    return &task->share_stack->aco__left;
-}
-
-/* What a task waits for; NULL: it can run. */
-static inline aco__wait_t *aco__task_wait(const aco_t *task)
-{
-    uintptr_t link;
-    memcpy(&link, &task->fp, sizeof link);
-    return link & 1 ? (aco__wait_t *)(link & ~(uintptr_t)1) : NULL;
+    return &task->share_stack->aco__link.joiner;
 }
 
 /* ---- The ring ---- */
@@ -52,7 +46,7 @@ static inline void aco__task_link(aco_t *task, const aco_t *next)
     memcpy(&task->fp, &next, sizeof next);
 }
 
-/* Its turn comes after those of all others. */
+/* Makes `task` the last in the ring. */
 static inline void aco__ring_append(aco__thread_t *self, aco_t *task)
 {
     if (aco_likely(self->task != NULL)) {
@@ -65,7 +59,7 @@ static inline void aco__ring_append(aco__thread_t *self, aco_t *task)
     self->last_task = task;
 }
 
-/* Takes out the one whose turn it is. */
+/* Removes the task that has its turn. */
 static inline void aco__ring_remove(aco__thread_t *self)
 {
     aco_t *next = aco__task_next(self->task);
@@ -98,17 +92,19 @@ static inline void aco__dequeue(aco__waiter_t *waiter)
 
 /* ---- Waiting ---- */
 
-/* Why the caller cannot wait, to be refused: -1. */
+/* Fails with the reason why the caller cannot wait: -1. */
 ACO__HIDDEN ACO__COLD int aco__fail_waiting(const char *call);
 
-/* 0 if the caller is a task that may wait; else refused. A resumer other than aco_run() is that of a cleanup. */
+/* 0 if the caller is a task that may wait; else -1. A task has a resumer other than aco_run() only while it cleans up;
+ * then it may not wait. */
 static inline __attribute__((always_inline)) int aco__check_waiting(const aco__thread_t *self, const char *call)
 {
     return aco_likely(self->running && self->running == self->task && !self->resuming) ? 0 : aco__fail_waiting(call);
 }
 
-/* The running task is going to wait for `object`, as yet in no queue. */
-static inline void aco__wait_prepare(const aco__thread_t *self, aco__wait_t *wait, unsigned kind, const void *object, const char *location)
+/* Fills in `wait`: the running task is going to wait for `object`. The wait is in no queue yet. */
+static inline void aco__wait_prepare(const aco__thread_t *self, aco__wait_t *wait, unsigned kind, const void *object,
+                                     const char *location)
 {
     wait->task = self->running;
     wait->kind = kind;
@@ -121,7 +117,7 @@ static inline void aco__wait_prepare(const aco__thread_t *self, aco__wait_t *wai
     wait->timer = 0;
 }
 
-/* The same, in `queue`. */
+/* Puts the wait into `queue`. */
 static inline void aco__wait_in(aco__queue_t *queue, aco__wait_t *wait)
 {
     wait->first = &wait->waiter;
@@ -130,7 +126,7 @@ static inline void aco__wait_in(aco__queue_t *queue, aco__wait_t *wait)
     aco__enqueue(queue, &wait->waiter);
 }
 
-/* It can run no more. Returns what the first half of a call that waits does. */
+/* Removes the running task from the ring: it waits now. Returns what the first half of a waiting call returns. */
 static inline int aco__wait_start(aco__thread_t *self, aco__wait_t *wait)
 {
     uintptr_t link = (uintptr_t)wait | 1;
@@ -140,13 +136,13 @@ static inline int aco__wait_start(aco__thread_t *self, aco__wait_t *wait)
 }
 
 /* ---- timer.c ---- */
-/* In so many nanoseconds, 0 or more, the wait is over with ETIMEDOUT. 0, or refused for lack of memory: -1. */
+/* Ends the wait with ETIMEDOUT after `ns` nanoseconds, 0 or more. 0, or -1 without memory. */
 ACO__HIDDEN int aco__timer_set(aco__thread_t *self, aco__wait_t *wait, int64_t ns, const char *call);
 ACO__HIDDEN void aco__timer_cancel(aco__tasks_t *s, aco__wait_t *wait);
-/* Ends the waits whose time is over. */
+/* Ends the waits with a deadline in the past. */
 ACO__HIDDEN void aco__timers_expire(aco__thread_t *self);
 
-/* Ends a wait: takes it out of its queues and makes the task runnable. */
+/* Ends a wait: removes it from its queues and makes the task runnable. */
 static inline void aco__wake(aco__thread_t *self, aco__wait_t *wait, int error)
 {
     for (aco__waiter_t *waiter = wait->first; waiter; waiter = waiter->other)
@@ -159,16 +155,16 @@ static inline void aco__wake(aco__thread_t *self, aco__wait_t *wait, int error)
 }
 
 /* ---- poll_task.c ---- */
-/* Sees to it that aco_run() has a turn in each round; no longer. 0, or -1 and errno. */
+/* Gives aco_run() a turn in each round of the ring. 0, or -1 and errno. aco__poll_task_stop() undoes it. */
 ACO__HIDDEN int aco__poll_task_start(aco__thread_t *self);
 ACO__HIDDEN void aco__poll_task_stop(aco__thread_t *self);
 
 /* ---- channel.c ---- */
-/* What a wait for several channels waits for, into text[sz]. */
+/* Writes into text[sz] what a wait for several channels waits for. */
 ACO__HIDDEN void aco__describe_select(const aco__wait_t *wait, char *text, size_t sz);
 
 /* ---- deadlock.c ---- */
-/* Prints where each of the thread's tasks waits, and refuses: -1. */
+/* Prints where each task of the thread waits. Returns -1 with EDEADLK. */
 ACO__HIDDEN ACO__COLD int aco__fail_deadlock(const aco__thread_t *self);
 
 #endif

@@ -1,18 +1,17 @@
-/* Control blocks with their save areas, made and freed. */
+/* Allocates and frees control blocks with their save areas. */
 #include "stack/stack.h"
 
 #include <string.h>
 
-enum { MOST_BEHIND_BLOCK = 2048 /* bytes; a larger save area is not kept behind the block */ };
+enum { MOST_BEHIND_BLOCK = 2048 /* bytes; a larger save area is not behind the block */ };
 
-/* Block and save area, the area inside the block's memory unless it is large. NULL and errno. */
 aco_t *aco__block_new(size_t save_sz)
 {
     if (save_sz > SIZE_MAX / 2) {
         errno = ENOMEM;
         return NULL;
     }
-    if (aco_unlikely(aco__upcalls.instruments_all)) /* each coroutine then has cold data, whose address stands in the area */
+    if (aco_unlikely(aco__upcalls.instruments_all)) /* each coroutine then has cold data, and a pointer to it here */
         save_sz += sizeof(void *);
     size_t room = sizeof(aco_t) + (save_sz <= MOST_BEHIND_BLOCK ? save_sz : ACO__AREA_STATISTIC);
     aco_t *co = aco__block_memory_new(&room);
@@ -22,7 +21,7 @@ aco_t *aco__block_new(size_t save_sz)
     co->save_stack.ptr = co + 1;
     co->save_stack.sz = room - sizeof(aco_t);
     if (save_sz > MOST_BEHIND_BLOCK) {
-        co->save_stack.sz = aco__round_up(save_sz, 16); /* a pointer may stand behind it */
+        co->save_stack.sz = aco__round_up(save_sz, 16); /* aligned for a pointer behind it */
         co->save_stack.ptr = aco__memory_new(&co->save_stack.sz);
         if (!co->save_stack.ptr) {
             co->aco__state = ACO__DESTROYED;
@@ -46,7 +45,7 @@ void aco__block_free(aco_t *co)
         ACO__UPCALL(area_freed, (co));
     aco__set_status(co, ACO__DESTROYED);
     if (aco__has(co, ACO__PRIVATE)) {
-        co->share_stack = NULL; /* overflow.c looks at blocks that are free */
+        co->share_stack = NULL; /* overflow.c reads freed blocks too */
         aco__memory_free(co, ACO__PRIVATE_BLOCK);
     } else if (aco__area_is_inside(co)) {
         aco__memory_free(co, sizeof(aco_t) + co->save_stack.sz);

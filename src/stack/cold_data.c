@@ -1,6 +1,6 @@
-/* Cold data: what few coroutines have, a name, a slot, coroutine-local values, what sanitizers need. It stands in a record: that of
- * a coroutine with a private stack at the top of the stack, that of another one in memory of its own, with the pointer to it
- * behind the save area. */
+/* Cold data: what only some coroutines need, for example a name, a slot, coroutine-local values, a sanitizer's fiber.
+ * On a private stack the record stands at the top of the stack. Other coroutines have it in memory of its own, and a
+ * pointer to it behind the save area. */
 #include "stack/stack.h"
 
 #include <string.h>

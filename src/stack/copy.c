@@ -1,19 +1,21 @@
-/* Copying: the frames of a coroutine on a share stack are saved as another one needs the stack, and restored before it goes on. */
+/* Copies frames on share stacks. Several coroutines share such a stack; its owner is the one that has its frames there.
+ * When another coroutine needs the stack, the owner's frames are saved to its save area. They are restored before it
+ * runs again. */
 #include "stack/stack.h"
 
 #include <string.h>
 
-/* ---- Who has the stack ---- */
+/* ---- Started coroutines: on a share stack, from the first resume until they end or are freed ---- */
 
-/* One coroutine less that was started here. A stack without any is free to serve another thread. */
+/* Counts one started coroutine less. A stack without started coroutines may serve another thread next. */
 static void one_less(aco_share_stack_t *stack)
 {
     stack = aco__stack_given(stack);
-    if (--stack->aco__started == 0)
+    if (--stack->aco__use.started == 0)
         stack->aco__thread = NULL;
 }
 
-/* Takes a started coroutine off its stack and frees it. The stack's own thread. */
+/* Frees a started coroutine that has not ended. Only the stack's own thread calls it. */
 static void drop(aco_t *co)
 {
     if (co->share_stack->owner == co)
@@ -22,9 +24,9 @@ static void drop(aco_t *co)
     aco__block_free(co);
 }
 
-void aco__stack_free_remote(aco_share_stack_t *stack)
+static inline void free_remote(aco_share_stack_t *stack)
 {
-    aco_t *co = __atomic_exchange_n(&stack->aco__left, NULL, __ATOMIC_ACQUIRE);
+    aco_t *co = __atomic_exchange_n(&stack->aco__link.destroyed, NULL, __ATOMIC_ACQUIRE);
     while (co) {
         aco_t *next = co->aco__self.base;
         drop(co);
@@ -46,25 +48,31 @@ void aco__stack_forget(aco_t *co)
         drop(co);
         return;
     }
-    /* The stack's thread may be reading this block right now, as its stack's owner: leave it to that thread. */
+    /* `co` may own the stack, and the stack's thread may be reading its block right now: that thread frees it. */
     aco__set_status(co, ACO__DESTROYED);
-    aco_t *next = __atomic_load_n(&stack->aco__left, __ATOMIC_RELAXED);
+    aco_t *next = __atomic_load_n(&stack->aco__link.destroyed, __ATOMIC_RELAXED);
     do
         co->aco__self.base = next;
-    while (!__atomic_compare_exchange_n(&stack->aco__left, &next, co, 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+    while (!__atomic_compare_exchange_n(&stack->aco__link.destroyed, &next, co, 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+}
+
+void aco__stack_free_remote(aco_share_stack_t *stack)
+{
+    free_remote(stack);
 }
 
 /* ---- Bytes ---- */
 
-/* Copies a stack's live bytes: few, most often, and a multiple of the word size but for hand-written frames. A stack pointer is
- * 16-byte aligned where a compiler switches, so chunks of 16 from there up neither cross a cache line of the stack nor overlap:
- * what is saved soon after it was restored comes out of the store buffer, which it does not with libc's memcpy (measured:
- * bench/lab/copy.c). */
+/* Copies a stack's live bytes. They are few in most cases, and a multiple of 4 unless a frame is hand-written.
+ *
+ * A stack pointer is 16-byte aligned where a compiler switches. So chunks of 16 bytes from there up do not cross a
+ * cache line of the stack and do not overlap. If the copied bytes were stored a moment ago, each load is then forwarded
+ * from the store buffer, which fails with libc's memcpy (measured: bench/lab/copy.c). */
 enum { CHUNK = 16, SHORT_COPY = 1020 };
 
 static inline int is_short(size_t sz)
 {
-    return (sz & ~(size_t)SHORT_COPY) == 0; /* up to that, and a multiple of 4 */
+    return (sz & ~(size_t)SHORT_COPY) == 0; /* at most SHORT_COPY and a multiple of 4 */
 }
 
 static inline void copy_short(void *to, const void *from, size_t sz)
@@ -105,7 +113,7 @@ static inline size_t live_bytes(const aco_share_stack_t *stack, const aco_t *own
 
 /* ---- Saving and restoring ---- */
 
-/* The bookkeeping of a save and of a restore. */
+/* Update the block after a save, and after a restore. */
 static inline void saved(aco_t *co, size_t sz)
 {
     co->save_stack.valid_sz = sz;
@@ -122,34 +130,39 @@ static inline void restored(aco_t *co, size_t sz)
     aco__set_status(co, ACO__SUSPENDED);
 }
 
-/* One of the coroutines that wait was resumed by `co`, whose frames are saved. */
-static void unlink_from(const aco_t *co, const aco__thread_t *self)
+/* The frames of `co` have been saved. One of the waiting coroutines was resumed by `co` and refers to its context for
+ * backtraces. This finds that coroutine and ends its backtraces there. */
+static void end_backtraces_into(const aco_t *co, const aco__thread_t *self)
 {
     const aco_t *waiting = self->resuming;
     while (waiting && waiting->share_stack && aco__status(waiting) != ACO__RESUMING_SAVED) {
-        const aco__context_t *outer = waiting->share_stack->aco__resumer_context;
-        if (outer == &co->aco__self)
+        const aco__context_t *resumer = waiting->share_stack->aco__resumer_context;
+        if (resumer == &co->aco__self)
             waiting->share_stack->aco__resumer_context = &aco__no_context;
-        if (outer == &co->aco__self || outer == &aco__no_context || outer == &self->root)
+        if (resumer == &co->aco__self || resumer == &aco__no_context || resumer == &self->root)
             return;
-        waiting = (const aco_t *)outer;
+        waiting = (const aco_t *)resumer;
     }
 }
 
-/* The owner is suspended, or waits for a coroutine that it resumed. 0, or -1 and errno. */
+/* Saves the frames of the stack's owner `co`, which is suspended or waits for a coroutine that it resumed. 0, or -1 and
+ * errno. */
 static int save(aco_share_stack_t *stack, aco_t *co)
 {
     aco__thread_t *self = aco__self();
     int waits = aco__status(co) == ACO__RESUMING;
     const char *sp, *top = stack->aco__top;
     size_t sz;
-    if (waits && self->resuming == co) /* its context is in the thread record, where from now on `recall` stands for it */
-        aco__save_resumer(self);
+    if (waits && self->resuming == co)
+        aco__save_resumer(self); /* moves its context to its block; the trampoline takes its place below */
     sp = co->aco__self.sp;
     sz = live_bytes(stack, co);
     aco__stack_check_overflow("aco_resume", stack);
     if (sz > (size_t)(top - (const char *)stack->ptr))
-        aco__die("aco_resume", co, "its stack pointer %p is outside its share stack (%p to %p): it yielded or waits in a generator, or has overflowed", (const void *)sp, stack->ptr, (const void *)top);
+        aco__die("aco_resume", co,
+                 "its stack pointer %p is outside its share stack (%p to %p): "
+                 "it yielded or waits in a generator, or has overflowed",
+                 (const void *)sp, stack->ptr, (const void *)top);
     if (waits && !aco__scratch())
         return -1;
     if (sz > co->save_stack.sz && aco__area_grow(co, sz) != 0)
@@ -159,17 +172,18 @@ static int save(aco_share_stack_t *stack, aco_t *co)
     if (!aco__area_is_inside(co))
         aco__area_look(co);
     if (waits) {
-        stack->aco__resumer_context = &aco__no_context; /* its own, and others will run here */
+        stack->aco__resumer_context = &aco__no_context; /* it named the resumer of `co`; others will run here */
         aco__set_status(co, ACO__RESUMING_SAVED);
         if (self->resuming == co)
             aco__restore_resumer(self, co);
         else
-            unlink_from(co, self);
+            end_backtraces_into(co, self);
     }
     return 0;
 }
 
-static __attribute__((noinline)) int take(aco_t *co, int fatal, const char *call)
+/* The general case: checks the thread, frees what other threads destroyed, saves the owner, restores `co`. */
+static __attribute__((noinline)) int restore_any(aco_t *co, int fatal, const char *call)
 {
     aco_share_stack_t *stack = co->share_stack, *given = aco__stack_given(stack);
     aco__thread_t *self = aco__self();
@@ -182,10 +196,10 @@ static __attribute__((noinline)) int take(aco_t *co, int fatal, const char *call
         given->aco__thread = self;
     }
     if (starts) {
-        given->aco__started++; /* before aco__stack_free_remote(), which gives up a stack without any */
+        given->aco__use.started++; /* first: at 0 free_remote() would let other threads have the stack */
         aco__begins_here(stack, self);
     }
-    aco__stack_free_remote(given);
+    free_remote(given);
     if (stack->owner && save(stack, stack->owner) != 0) {
         if (starts)
             one_less(stack);
@@ -202,21 +216,23 @@ static __attribute__((noinline)) int take(aco_t *co, int fatal, const char *call
     return 1;
 }
 
-/* take(), its everyday case in a function without calls: two started coroutines with few live bytes on a guarded stack of
- * this thread, of which the one that comes is not observed. A stack pointer that has left its stack is far from the top, and not
- * short. */
+/* The common case of restore_any(), in a function without calls: `co` and the owner have both started, both have few
+ * live bytes, the stack belongs to this thread and has a guard page, and `co` is not instrumented. A stack pointer
+ * outside the stack is far from its top, so the copy is not short, and restore_any() reports the error. */
 int aco__stack_restore(aco_t *co, int fatal, const char *call)
 {
     aco_share_stack_t *stack = co->share_stack;
     aco_t *owner = stack->owner;
     size_t in = co->save_stack.valid_sz, out;
-    _Static_assert((int)SHORT_COPY < (int)ACO__HEAD, "what is short is on the stack");
-    if (aco_unlikely(!owner || (co->aco__state & ACO__FAST_MASK) != ACO__SAVED || aco__status(owner) != ACO__SUSPENDED || stack->aco__thread != aco__self() || !stack->guard_page_enabled ||
-                     __atomic_load_n(&stack->aco__left, __ATOMIC_RELAXED)))
-        return take(co, fatal, call);
+    _Static_assert((int)SHORT_COPY < (int)ACO__HEAD, "a short copy stays on the stack");
+    if (aco_unlikely(!owner || (co->aco__state & ACO__FAST_MASK) != ACO__SAVED ||
+                     aco__status(owner) != ACO__SUSPENDED || stack->aco__thread != aco__self() ||
+                     !stack->guard_page_enabled || __atomic_load_n(&stack->aco__link.destroyed, __ATOMIC_RELAXED)))
+        return restore_any(co, fatal, call);
     out = live_bytes(stack, owner);
-    if (aco_unlikely(!is_short(out | in) || out > owner->save_stack.sz || owner->save_stack.ct_save % ACO__SAVES_PER_LOOK == ACO__SAVES_PER_LOOK - 1))
-        return take(co, fatal, call);
+    if (aco_unlikely(!is_short(out | in) || out > owner->save_stack.sz ||
+                     owner->save_stack.ct_save % ACO__SAVES_PER_LOOK == ACO__SAVES_PER_LOOK - 1))
+        return restore_any(co, fatal, call);
     copy_short(owner->save_stack.ptr, owner->aco__self.sp, out);
     saved(owner, out);
     stack->owner = co;

@@ -1,26 +1,29 @@
-/* How a stack is laid out.
+/* The layout of a stack.
  *
  *   map                                         head page                          map + map_sz
  *   | guard page | ptr ... sz bytes ... | colour: 16 to 58 lines |top| record, 5 lines |
  *   or, without a guard page,
  *   | canary line | ptr ...
  *
- * The record of a private stack is followed by its coroutine's cold data.
+ * The coroutine's cold data follows the record of a private stack.
  *
- * The stack's first return address stands at `aco__top`, just below a line boundary, and is the same for every coroutine:
- * it is written once and never copied. Coroutines' frames grow down from it. The colour differs from stack to stack, so that
- * the tops of many stacks do not fall into the same cache sets; it leaves at least 1 KiB of the head page to the first
- * frames, so that a coroutine a call or two deep takes one page. ACO_CONFIG_NO_COLOUR (CMake: ACORN_STACK_COLOURS=OFF) gives all
- * stacks the same colour, to measure what colours gain. */
+ * The first return address stands at `aco__top`, just below a cache line boundary. It is the same for every coroutine,
+ * so it is written once and never copied. Frames grow down from there.
+ *
+ * The colour is the number of cache lines between the start of the head page and `top`; the first frames use them. It
+ * differs between stacks, so that the tops of many stacks do not fall into the same cache sets. It is at least 1 KiB,
+ * so that a coroutine with one or two calls uses one page. ACO_CONFIG_NO_COLOUR (CMake: ACORN_STACK_COLOURS=OFF) gives
+ * all stacks the same colour, to measure the gain. */
 #include "stack/stack.h"
 
 #include <string.h>
 
 enum { COLOURS = 43, FIRST_COLOUR = 16, RECORD = 5 * ACO__CACHE_LINE };
 _Static_assert(sizeof(aco_share_stack_t) + sizeof(aco__cold_t) <= RECORD, "the records fit their place");
-_Static_assert((FIRST_COLOUR + COLOURS) * ACO__CACHE_LINE + RECORD == ACO__HEAD, "colour and records are the head page");
+_Static_assert((FIRST_COLOUR + COLOURS) * ACO__CACHE_LINE + RECORD == ACO__HEAD,
+               "colour and records are the head page");
 
-static const uint64_t canary = UINT64_C(0x6b63617473206f63); /* in the 64 bytes below a stack without a guard page */
+static const uint64_t canary = UINT64_C(0x6b63617473206f63); /* fills the 64 bytes below a stack without a guard page */
 
 aco_share_stack_t *aco__stack_lay_out(char *map, size_t below, size_t sz, unsigned number, int guarded)
 {
@@ -28,7 +31,7 @@ aco_share_stack_t *aco__stack_lay_out(char *map, size_t below, size_t sz, unsign
     size_t colour = FIRST_COLOUR + COLOURS - 1;
     (void)number;
 #else
-    size_t colour = FIRST_COLOUR + number % COLOURS * 37u % COLOURS; /* no common factor: all come, neighbours far apart */
+    size_t colour = FIRST_COLOUR + number % COLOURS * 37u % COLOURS; /* all occur; neighbours are far apart */
 #endif
     char *top = map + below + sz + colour * ACO__CACHE_LINE;
     aco_share_stack_t *stack = (aco_share_stack_t *)(void *)top;
@@ -51,8 +54,8 @@ ACO__COLD static void check_canary(const char *call, const aco_share_stack_t *st
 {
     for (int i = 1; i <= ACO__CACHE_LINE / 8; i++)
         if (memcmp((char *)stack->ptr - 8 * i, &canary, sizeof canary) != 0)
-            aco__die(call, stack->owner, "its %s stack of %zu bytes (%p to %p, no guard page) has overflowed", stack->aco__private ? "private" : "share", stack->sz,
-                     stack->ptr, stack->aco__top);
+            aco__die(call, stack->owner, "its %s stack of %zu bytes (%p to %p, no guard page) has overflowed",
+                     stack->aco__private ? "private" : "share", stack->sz, stack->ptr, stack->aco__top);
 }
 
 void aco__stack_check_overflow(const char *call, const aco_share_stack_t *stack)

@@ -1,19 +1,20 @@
-/* Stack overflow with a name: what a fault in a guard page means. */
+/* Explains a fault in a guard page: prints which coroutine's stack has overflowed. */
 #include "stack/stack.h"
 
-/* Whether `p` is in the guard page of a stack. */
+/* Whether `p` is in the guard page of this stack. */
 static int is_guard(const aco_share_stack_t *stack, const void *p)
 {
     uintptr_t ptr = (uintptr_t)stack->ptr, at = (uintptr_t)p;
     return stack->guard_page_enabled && at < ptr && at >= ptr - aco__os_page_size();
 }
 
-static void explain(const char *call, const aco_t *co, const char *kind, const aco_share_stack_t *stack, const char *cure)
+static void explain(const char *call, const aco_t *co, const char *kind, const aco_share_stack_t *stack,
+                    const char *cure)
 {
     const aco__cold_t *cold = co ? aco__cold(co) : NULL;
     const char *name = cold ? cold->name : "";
-    aco__warn(call, co, "%s%s%sits %s stack of %zu bytes (%p to %p) has overflowed: %s", *name ? "\"" : "", name, *name ? "\": " : "", kind, stack->sz, stack->ptr,
-              stack->aco__top, cure);
+    aco__warn(call, co, "%s%s%sits %s stack of %zu bytes (%p to %p) has overflowed: %s", *name ? "\"" : "", name,
+              *name ? "\": " : "", kind, stack->sz, stack->ptr, stack->aco__top, cure);
 }
 
 typedef struct search {
@@ -21,26 +22,30 @@ typedef struct search {
     const aco_share_stack_t *found;
 } search_t;
 
-/* A generator's block says GONE and has a stack; so do spares, which nobody runs on, and no block that is free. */
-static int is_overflown_generator(aco_t *block, void *arg)
+/* A generator's block has the status DESTROYED and has a stack. So does a cached coroutine's, but nothing runs on that
+ * stack. A freed block has no stack. */
+static int is_overflowed_generator(aco_t *block, void *arg)
 {
     search_t *search = arg;
-    if (aco__status(block) != ACO__DESTROYED || !aco__has(block, ACO__PRIVATE) || !block->share_stack || !is_guard(block->share_stack, search->address))
+    if (aco__status(block) != ACO__DESTROYED || !aco__has(block, ACO__PRIVATE) || !block->share_stack ||
+        !is_guard(block->share_stack, search->address))
         return 0;
     search->found = block->share_stack;
     return 1;
 }
 
-/* In a signal handler of a process that is about to end: nothing is changed, and formatting needs no memory. */
+/* Runs in a signal handler of a process that is about to end: it changes nothing, and formatting allocates no
+ * memory. */
 static void explain_fault(const void *address)
 {
     const aco_t *co = aco__running();
     search_t search = {address, NULL};
     if (co && is_guard(co->share_stack, address))
         explain("overflow", co, co->share_stack->aco__private ? "private" : "share", co->share_stack,
-                co->share_stack->aco__private ? "give it more by stack_size in aco_options_t" : "give aco_share_stack_new() more");
-    else if (aco__self()->heap && aco__blocks_each(is_overflown_generator, &search))
-        explain("overflow", NULL, "generator's private", search.found, "give it more by stack_size in aco_options_t");
+                co->share_stack->aco__private ? "increase stack_size in aco_options_t"
+                                              : "pass a larger size to aco_share_stack_new()");
+    else if (aco__self()->heap && aco__blocks_each(is_overflowed_generator, &search))
+        explain("overflow", NULL, "generator's private", search.found, "increase stack_size in aco_options_t");
 }
 
 int aco_explain_overflow(void)
@@ -57,7 +62,7 @@ int aco_explain_overflow(void)
     else if (stack)
         aco__unmap(stack, ACO__SIGNAL_STACK);
     if (taken < 0 && errno == ENOSYS)
-        return aco__fail(0, ENOSYS, call, NULL, "the system has no other stack to explain it on");
+        return aco__fail(0, ENOSYS, call, NULL, "the system has no alternate signal stacks");
     if (taken >= 0) {
         aco__lock();
         failed = aco__os_explain_faults(explain_fault);

@@ -1,10 +1,12 @@
 /* Pools of private stacks.
  *
- * A region is one mapping, for stacks of one size:
- *   | region_t, slot_t each | guard | stack ... | head page | guard | stack ... | head page | ... never used: from `fresh` on |
+ * A region is one mapping for stacks of one size:
+ *   | region_t, slot_t each | guard | stack ... | head page | guard | stack ... | head page | ... never used |
+ *                                                                                            ^ slot number `fresh`
  *
- * Where a stack lies follows from its slot's number. A slot that is not in use is on one of its class's two lists, with its
- * pages (idle, the last given first) or without (empty). The records in the head page mean nothing while it is not in use. */
+ * A slot's number determines the address of its stack. A slot that is not in use is on one of the two lists of its
+ * class: `idle` if its stack still has its pages, the last released first, or `empty` if not. The record in the head
+ * page is only valid while the slot is in use. */
 #include "os/clock.h"
 #include "stack/stack.h"
 
@@ -18,9 +20,9 @@ enum {
     SIZES = LARGEST_LOG - SMALLEST_LOG + 1,
     IDLE_STACKS = 4096,
     IDLE_MS = 1000,
-    MOST_SLOTS = 1 << 29, /* of a region */
-    BATCH = 8, /* stacks reclaimed at once */
-    GUARDS_AHEAD = 32, /* guards set at once in a region that is in use: a fifth less time for each stack */
+    MOST_SLOTS = 1 << 29, /* in one region */
+    BATCH = 8, /* stacks that are reclaimed at once */
+    GUARDS_AHEAD = 32, /* guards that are set at once in a region; saves a fifth of the time for each stack */
     FIRST_REGION = 4 << 20,
     LARGEST_REGION = sizeof(void *) > 4 ? 1 << 30 : 16 << 20,
     KNOWN_FLAGS = ACO_POOL_MPROTECT | ACO_POOL_CANARIES | ACO_POOL_MUST_GUARD | ACO_POOL_LAZY
@@ -30,15 +32,15 @@ enum { NO_GUARD, GUARD_IN_TABLES, GUARD_MAPPING };
 
 typedef struct slot {
     struct slot *next, *before; /* in a list */
-    uint32_t number : 30, guard : 2; /* NO_GUARD, … */
+    uint32_t number : 30, guard : 2; /* guard: NO_GUARD, … */
     uint32_t idle_since; /* milliseconds */
 } slot_t;
 
 typedef struct class {
-    struct aco__region *regions; /* the newest first: it alone may have fresh slots */
-    slot_t idle, empty;          /* lists: circular, through these */
+    struct aco__region *regions; /* the newest first; only that one may have fresh slots */
+    slot_t idle, empty;          /* heads of circular lists */
     size_t idle_count, empty_count;
-    size_t size;                 /* of a stack */
+    size_t size;                 /* of one stack */
     size_t next_region;          /* bytes */
 } class_t;
 
@@ -52,18 +54,18 @@ typedef struct aco__region {
     aco_pool_t *pool;
     class_t *class;
     struct aco__region *next;
-    char *stacks;    /* where the first slot's guard is */
+    char *stacks;    /* address of the first slot's guard */
     size_t map_sz;
     uint32_t slots, fresh;
-    uint32_t used;   /* in use, or about to be reclaimed */
-    uint32_t guarded; /* slots up to this one got their guards ahead of use */
+    uint32_t used;   /* slots in use or about to be reclaimed */
+    uint32_t guarded; /* slots below this one got their guards ahead of use */
     slot_t slot[];
 } region_t;
 
-/* All pools' lists are under the process lock: threads come here only past what they keep themselves. Pages are given
- * back, and single guards set, without it, the stack being on no list. */
+/* The process lock protects the lists of all pools. Threads come here seldom, because they cache stacks of the default
+ * size. Code that frees pages or sets a single guard does not hold the lock; the stack is then on no list. */
 static aco_pool_t default_pool;
-static size_t guard_mappings; /* guards that are mappings, of all pools */
+static size_t guard_mappings; /* guards of all pools that are mappings of their own */
 
 /* ---- Lists ---- */
 
@@ -87,7 +89,7 @@ static slot_t *unlink_slot(slot_t *slot)
     return slot;
 }
 
-/* ---- Where things are ---- */
+/* ---- Addresses and sizes ---- */
 
 static region_t *region_of(slot_t *slot)
 {
@@ -135,7 +137,7 @@ static void pool_init(aco_pool_t *pool, const aco_pool_options_t *options)
     }
 }
 
-/* NULL: the default one. Under the process lock. */
+/* The pool; for NULL the default pool. The caller holds the process lock. */
 static aco_pool_t *pool_of(aco_pool_t *pool)
 {
     static const aco_pool_options_t defaults;
@@ -155,7 +157,7 @@ static int check_pool_options(const aco_pool_options_t *o)
     if (o->flags & ~(unsigned)KNOWN_FLAGS)
         return aco__fail(0, EINVAL, call, NULL, "unknown flags");
     if ((o->flags & ACO_POOL_CANARIES) && (o->flags & (ACO_POOL_MUST_GUARD | ACO_POOL_MPROTECT)))
-        return aco__fail(0, EINVAL, call, NULL, "ACO_POOL_CANARIES excludes guards");
+        return aco__fail(0, EINVAL, call, NULL, "ACO_POOL_CANARIES excludes ACO_POOL_MUST_GUARD and ACO_POOL_MPROTECT");
     if (o->region_size > SIZE_MAX / 4)
         return aco__fail(0, EINVAL, call, NULL, "region_size is out of bounds");
     if (o->idle_ms > INT32_MAX)
@@ -182,7 +184,8 @@ aco_pool_t *aco_pool_new(const aco_pool_options_t *options)
 
 /* ---- Regions ---- */
 
-/* Prepends one to the class's list; smaller where the system does not give so much. 0, or -1 and errno. */
+/* Prepends a new region to the class's list, a smaller one if the system does not have so much memory. 0, or -1 and
+ * errno. */
 static int region_new(aco_pool_t *pool, class_t *class)
 {
     size_t step = stride(class), slots = class->next_region / step, map_sz;
@@ -192,7 +195,7 @@ static int region_new(aco_pool_t *pool, class_t *class)
     while (!(region = aco__map(map_sz = header_size(slots) + slots * step)))
         if ((errno != ENOMEM && errno != EAGAIN) || (slots /= 2) == 0)
             return -1;
-    aco__os_large_pages(region, map_sz, 0); /* one would commit eight stacks at a touch */
+    aco__os_large_pages(region, map_sz, 0); /* one access to a large page would use the memory of eight stacks */
     region->pool = pool;
     region->class = class;
     region->stacks = (char *)region + header_size(slots);
@@ -207,7 +210,7 @@ static int region_new(aco_pool_t *pool, class_t *class)
     return 0;
 }
 
-/* Gives up a region whose slots are all empty or fresh; `link` is what points to it. */
+/* Frees a region. All its slots must be empty or fresh. `link` points to the pointer to it. */
 static void region_free(region_t **link)
 {
     region_t *region = *link;
@@ -226,16 +229,16 @@ static void region_free(region_t **link)
 
 /* ---- Guards ---- */
 
-/* Whether the process can afford one more guard that is a mapping. Under the process lock. */
+/* Whether the process may have one more guard that is a mapping. The caller holds the process lock. */
 static int may_map_guard(const aco_pool_t *pool)
 {
     static size_t most;
-    if (!most) /* each makes two mappings out of one; the last eighth of them is for others */
+    if (!most) /* each guard splits one mapping in two; the last eighth of the limit is for others */
         most = aco__os_mapping_limit() / 16 * 7;
     return (pool->options.flags & ACO_POOL_MUST_GUARD) || guard_mappings < most;
 }
 
-/* How the page got guarded; -1 and errno if it must be and cannot. */
+/* Guards a page and returns how. -1 and errno if the pool requires a guard and none can be set. */
 static int guard(const aco_pool_t *pool, char *page, int may_map)
 {
     size_t sz = aco__os_page_size();
@@ -249,14 +252,16 @@ static int guard(const aco_pool_t *pool, char *page, int may_map)
     return flags & ACO_POOL_MUST_GUARD ? -1 : NO_GUARD;
 }
 
-/* Sets the guards of some fresh slots by one system call: as many as the region has used so far, so that little is set in vain.
- * Under the process lock. */
+/* Guards some fresh slots with one system call: as many as the region has used so far, so that few guards are set in
+ * vain. The caller holds the process lock. */
 static void guard_ahead(const aco_pool_t *pool, region_t *region)
 {
     uint32_t n = region->fresh < GUARDS_AHEAD ? region->fresh : GUARDS_AHEAD, left = region->slots - region->fresh;
     size_t step = stride(region->class);
     if (region->fresh >= region->guarded && !(pool->options.flags & (ACO_POOL_CANARIES | ACO_POOL_MPROTECT)))
-        region->guarded = region->fresh + aco__os_guard_many_in_tables(region->stacks + region->fresh * step, aco__os_page_size(), step, n < left ? n : left);
+        region->guarded = region->fresh +
+            aco__os_guard_many_in_tables(region->stacks + region->fresh * step, aco__os_page_size(), step,
+                                         n < left ? n : left);
 }
 
 /* ---- Reclaim ---- */
@@ -266,7 +271,8 @@ static uint32_t age(const slot_t *slot, uint32_t now)
     return now - slot->idle_since;
 }
 
-/* Takes up to BATCH of the coldest idle slots off the class's list, that are `ms` old at `now` or too many. Returns how many. */
+/* Takes up to BATCH of the coldest idle slots off the class's list: those that have been idle for `ms` at `now`, and
+ * those beyond `keep`. Returns how many. */
 static int choose_cold(class_t *class, uint32_t now, uint32_t ms, size_t keep, slot_t *chosen[BATCH])
 {
     int n = 0;
@@ -279,8 +285,8 @@ static int choose_cold(class_t *class, uint32_t now, uint32_t ms, size_t keep, s
     return n;
 }
 
-/* Without the lock. */
-static void give_pages_back(const aco_pool_t *pool, const class_t *class, slot_t *slot)
+/* The caller does not hold the process lock. */
+static void discard_pages(const aco_pool_t *pool, const class_t *class, slot_t *slot)
 {
     size_t page = aco__os_page_size(), skip = slot->guard == NO_GUARD ? 0 : page;
     aco__os_discard(map_of(slot) + skip, stride(class) - skip, (pool->options.flags & ACO_POOL_LAZY) != 0);
@@ -289,7 +295,7 @@ static void give_pages_back(const aco_pool_t *pool, const class_t *class, slot_t
 static void reclaim(aco_pool_t *pool, class_t *class, slot_t *chosen[], int n)
 {
     for (int i = 0; i < n; i++)
-        give_pages_back(pool, class, chosen[i]);
+        discard_pages(pool, class, chosen[i]);
     aco__lock();
     for (int i = 0; i < n; i++) {
         region_of(chosen[i])->used--;
@@ -307,8 +313,8 @@ static size_t trim_pool(aco_pool_t *pool)
     aco__lock();
     pool = pool_of(pool);
     for (class_t *class = pool->classes; class < pool->classes + SIZES; class++) {
-        size_t most = class->idle_count; /* other threads may give more meanwhile */
-        for (int n; most && (n = choose_cold(class, 0, 0, 0, chosen)) > 0;) { /* at any age */
+        size_t most = class->idle_count; /* other threads may release more meanwhile */
+        for (int n; most && (n = choose_cold(class, 0, 0, 0, chosen)) > 0;) { /* of any age */
             most -= most < (size_t)n ? most : (size_t)n;
             trimmed += (size_t)n;
             aco__unlock();
@@ -345,10 +351,11 @@ ACO__AT_LOAD static void register_pools_end(void)
 }
 #endif
 
-/* ---- Taking and giving ---- */
+/* ---- Acquiring and releasing ---- */
 
-/* NULL and errno. *is_new: it has no guard yet. Under the process lock. */
-static slot_t *take_slot(aco_pool_t *pool, class_t *class, int *is_new)
+/* A slot for a stack; NULL and errno on failure. *is_new: the slot has no guard yet. The caller holds the process
+ * lock. */
+static slot_t *acquire_slot(aco_pool_t *pool, class_t *class, int *is_new)
 {
     region_t *region = class->regions;
     slot_t *slot;
@@ -394,7 +401,8 @@ static class_t *class_for(aco_pool_t *pool, size_t sz)
     size_t least = aco__os_page_size();
     unsigned log;
     sz = sz < least ? least : sz;
-    log = sz <= (size_t)1 << SMALLEST_LOG ? SMALLEST_LOG : (unsigned)(sizeof(long) * 8) - (unsigned)__builtin_clzl(sz - 1);
+    log = sz <= (size_t)1 << SMALLEST_LOG ? SMALLEST_LOG
+                                          : (unsigned)(sizeof(long) * 8) - (unsigned)__builtin_clzl(sz - 1);
     return &pool->classes[log - SMALLEST_LOG];
 }
 
@@ -413,7 +421,7 @@ aco_share_stack_t *aco__pool_acquire(aco_pool_t *given, size_t sz)
     aco__lock();
     pool = pool_of(given);
     class = class_for(pool, sz);
-    slot = take_slot(pool, class, &is_new);
+    slot = acquire_slot(pool, class, &is_new);
     may_map = slot && slot->guard == NO_GUARD && may_map_guard(pool);
     aco__unlock();
     if (!slot)
@@ -480,7 +488,7 @@ int aco_pool_destroy(aco_pool_t *pool)
 int aco_pool_stats(aco_pool_t *pool, aco_pool_stats_t *stats)
 {
     if (!stats)
-        return aco__fail(0, EINVAL, "aco_pool_stats", NULL, "there is no place for the result");
+        return aco__fail(0, EINVAL, "aco_pool_stats", NULL, "the result pointer is NULL");
     memset(stats, 0, sizeof *stats);
     aco__reap(aco__self());
     aco__lock();

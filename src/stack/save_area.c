@@ -1,13 +1,13 @@
-/* Save areas: where the frames of a coroutine stand while another one has its share stack. An area lies right behind its control
- * block, or elsewhere when it is large or has grown. */
+/* Save areas: they hold the frames of a coroutine while another coroutine uses its share stack. An area lies right
+ * behind the control block; a large or grown one lies elsewhere. */
 #include "stack/stack.h"
 
 #include <string.h>
 
-/* An area that is not the one behind the block leaves that one free for these. */
+/* While the area lies elsewhere, this record stands right behind the block, where the area would be. */
 typedef struct area_statistic {
-    uint32_t reserved; /* bytes that were asked for: it does not become smaller */
-    uint32_t recent;   /* the most bytes saved of late: decays */
+    uint32_t reserved; /* bytes that the user asked for: the area does not get smaller */
+    uint32_t recent;   /* the most bytes saved recently; decays */
 } area_statistic_t;
 _Static_assert(sizeof(area_statistic_t) == ACO__AREA_STATISTIC, "block.c leaves room for it");
 
@@ -22,13 +22,13 @@ static void begin_statistic(aco_t *co, size_t reserved)
     statistic(co)->recent = 0;
 }
 
-/* Bytes behind the area: the pointer to cold data. */
+/* The size of what stands behind the area: the pointer to cold data, if there is any. */
 static size_t bytes_behind(const aco_t *co)
 {
     return aco__has(co, ACO__HAS_COLD) ? sizeof(void *) : 0;
 }
 
-/* Moves the area, with what is behind it, to the `room` bytes at `p`. */
+/* Moves the area and what stands behind it to the `room` bytes at `p`. */
 static void area_move(aco_t *co, void *p, size_t room)
 {
     aco_save_stack_t *save = &co->save_stack;
@@ -36,7 +36,7 @@ static void area_move(aco_t *co, void *p, size_t room)
     memcpy(p, save->ptr, save->valid_sz);
     memcpy((char *)p + room - behind, (char *)save->ptr + save->sz, behind);
     if (aco__area_is_inside(co))
-        begin_statistic(co, 0); /* where the area was */
+        begin_statistic(co, 0); /* right behind the block, where the area was */
     else
         aco__memory_free(save->ptr, save->sz + behind);
     save->ptr = p;
@@ -53,16 +53,15 @@ static int area_replace(aco_t *co, size_t room)
     return 0;
 }
 
-/* A save area of at least `sz` bytes, instead of one that holds nothing. The first growth fits exactly, later ones leave room: a
- * coroutine that grew twice grows again. 0, or -1 and errno. */
+/* The first growth fits exactly; later ones leave room, because a coroutine that grew twice will grow again. */
 int aco__area_grow(aco_t *co, size_t sz)
 {
     size_t more = co->save_stack.sz + co->save_stack.sz / 2, room = aco__area_is_inside(co) || more < sz ? sz : more;
     return area_replace(co, aco__round_up(room, sizeof(void *)) + bytes_behind(co));
 }
 
-/* An area twice as large as what was saved of late is replaced by a smaller one; by that behind the block as soon as it is large
- * enough. Looked at once in ACO__SAVES_PER_LOOK saves; without memory it stays. */
+/* Replaces an area that is at least twice as large as the recent saves by a smaller one, and by that behind the block
+ * as soon as that is large enough. Keeps the area if there is no memory. */
 static void shrink(aco_t *co)
 {
     const area_statistic_t *s = statistic(co);
@@ -78,7 +77,7 @@ void aco__area_look(aco_t *co)
 {
     area_statistic_t *s = statistic(co);
     uint32_t sz = (uint32_t)co->save_stack.valid_sz;
-    if (co->save_stack.sz > UINT32_MAX) /* too large for the statistic: it stays */
+    if (co->save_stack.sz > UINT32_MAX) /* too large for the statistic: the area stays */
         return;
     if (s->recent < sz)
         s->recent = sz;

@@ -1,4 +1,5 @@
-/* Stacks are made and freed: private ones from pools where their size allows it, share stacks in mappings of their own. */
+/* Creates and frees stacks: private ones from pools where their size allows it, share stacks in mappings of their
+ * own. */
 #include "stack/stack.h"
 
 enum { MIN_SIZE = 4096 };
@@ -55,7 +56,7 @@ aco_share_stack_t *aco__stack_for_one(aco_share_stack_t *stack)
         return NULL;
     if (!__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
         aco__warn("share stacks", NULL,
-                  "under AddressSanitizer each coroutine on one has a stack of its own, of the same size (said once)");
+                  "under AddressSanitizer each coroutine on one has its own stack of the same size (said once)");
     own->aco__private = own->aco__cacheable = 0;
     own->aco__instead_of = stack;
     return own;

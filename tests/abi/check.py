@@ -36,12 +36,12 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 INCLUDE = os.path.join(os.path.dirname(os.path.dirname(HERE)), "include")
-SHARED = "register_variables.h"  # the statements of backends that name the registers which cross
+SHARED = "statements.h"  # the statements of backends that name the registers which cross
 CLANGS = ["clang-19", "clang", "clang-16", "clang-15", "clang-14"]
 DECLARED = {"argument", "result", "temporary", "callee-saved", "return-address", "status", "frame-pointer"}
 UNTOUCHED = {"stack-pointer", "thread-pointer", "platform", "zero"}
-COMES_BACK = ["resume", "yield", "transfer", "exchange", "nested_resume", "nested_yield"]
-FOR_GOOD = ["exit", "enter", "exchange_last", "nested_last"]
+COMES_BACK = ["resume", "yield", "transfer", "swap", "in_stack_resume", "in_stack_yield"]
+FOR_GOOD = ["exit", "enter", "swap_last", "in_stack_last"]
 OWN_FP = COMES_BACK[:3]  # the first of their two statements keeps control words
 COMPILERS_HEADERS = {"float.h", "stdarg.h", "stdbool.h", "stddef.h", "stdint.h"}
 
@@ -152,7 +152,7 @@ class Compiler:
         return set(re.findall(r"^#define (\w+)", self.run("", "-dM"), re.M))
 
     def preprocess(self, include, stubs):
-        return self.run('#include "aco.h"\n#include "aco/generator.h"\n', "-I", include, "-I", stubs,
+        return self.run('#include "aco.h"\n#include "aco/in_stack_generator.h"\n', "-I", include, "-I", stubs,
                         "-idirafter", os.path.join(stubs, "next"))
 
 

@@ -1,7 +1,7 @@
 /* Every inline switch in the smallest function that can hold it, and seeded_ functions, which lack what s390x.h and ppc64le.h
  * rely on: a frame, a TOC pointer. Compiled by tools/platforms/objects.py, which looks at the code; never run. */
 #include "aco.h"
-#include "aco/generator.h"
+#include "aco/in_stack_generator.h"
 #include "aco/scheduler.h"
 
 void frame_resume(aco_t *co);

@@ -2,7 +2,7 @@
  * control, in a coroutine on a private stack, and in three at a time on one share stack, between whose yields frames are copied. */
 #include "run.h"
 #include "check.h"
-#include "refuses.h"
+#include "fails.h"
 
 enum { SEEDS = 4, TOGETHER = 3 };
 

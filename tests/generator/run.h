@@ -3,7 +3,7 @@
 #define RUN_H
 
 #include "aco.h"
-#include "aco/generator.h"
+#include "aco/in_stack_generator.h"
 
 #include <stdarg.h>
 #include <stdint.h>

@@ -88,9 +88,9 @@ def works(compiler, folder):
 
 
 def sources():
-    folders = [ROOT + "/src", ROOT + "/src/os"]
-    names = [os.path.join(d, f) for d in folders for f in sorted(os.listdir(d))]
-    return [n for n in names if n.endswith(".c") and not os.path.basename(n).startswith("windows")]
+    """Those that are compiled on Linux; of src/entry/ another one includes what it needs."""
+    names = [os.path.join(folder, name) for folder, _, files in sorted(os.walk(ROOT + "/src")) for name in sorted(files)]
+    return [n for n in names if n.endswith(".c") and not os.path.basename(n).startswith("windows") and "/entry/" not in n]
 
 
 def build_library(what, compiler, folder):
@@ -104,7 +104,7 @@ def build_library(what, compiler, folder):
 
 
 def includes(root=ROOT):
-    return ["-I", root + "/include", "-I", ROOT + "/tests"]
+    return ["-I", root + "/include", "-I", root + "/src", "-I", ROOT + "/tests"]
 
 
 def as_cxx(compiler):
@@ -181,11 +181,13 @@ def check_pads(what, compiler, kinds, arch, in_assembly, extra, execute, stopped
             status, text = execute(program)
             check("%s: without the landing pad of %s: status %d" % (what, pad, status), status == stopped, text)
             ran += 1
-    path, core = "src/entry/%s.h" % arch, os.path.join(folder, "mutant.o")
+    path, mutant = "src/entry/%s.inc" % arch, os.path.join(folder, "mutant.o")
+    including = next(source for source in sources() if '#include "entry/%s.inc"' % arch in open(source).read())
     for pad, text in pads(os.path.join(ROOT, path), in_assembly):
         root = copied(folder, path, text)
-        if builds(pad, compiler + includes(root) + AS_LIBRARY + ["-c", root + "/src/core.c", "-o", core]):
-            statuses, objects = [], [core] + [o for o in library if not o.endswith("/core.c.o")] + extra
+        if builds(pad, compiler + includes(root) + AS_LIBRARY + ["-c", including.replace(ROOT, root), "-o", mutant]):
+            unchanged = [o for o in library if os.path.basename(o) != os.path.basename(including) + ".o"]
+            statuses, objects = [], [mutant] + unchanged + extra
             for kind in kinds:
                 if stopped not in statuses and build_program(pad, compiler, kind, objects, program):
                     statuses.append(execute(program)[0])

@@ -5,7 +5,7 @@
 #include "aco/generator.h"
 #include "aco/scheduler.h"
 #include "child.h"
-#include "refuses.h"
+#include "fails.h"
 
 static int simulated;
 
@@ -39,9 +39,9 @@ int main(void)
     aco_generator_t g;
     aco_t *co;
     simulated = 1;
-    REFUSES(aco_new(nothing, NULL, NULL), NULL, ENOTSUP, "aco_new", NULL, "shadow stack");
-    REFUSES(aco_spawn(nothing, NULL, NULL), NULL, ENOTSUP, "aco_spawn", NULL, "shadow stack");
-    REFUSES(aco_generator_open(&g, empty, NULL, NULL), -1, ENOTSUP, "aco_generator_open", NULL, "shadow stack");
+    FAILS(aco_new(nothing, NULL, NULL), NULL, ENOTSUP, "aco_new", NULL, "shadow stack");
+    FAILS(aco_spawn(nothing, NULL, NULL), NULL, ENOTSUP, "aco_spawn", NULL, "shadow stack");
+    FAILS(aco_generator_open(&g, empty, NULL, NULL), -1, ENOTSUP, "aco_generator_open", NULL, "shadow stack");
     ABORTS(create, "aco_create", NULL, "shadow stack");
 
     simulated = 0;

@@ -7,11 +7,11 @@
  * shadow_switches few          where it gives three
  * shadow_switches in-stack     aborts */
 #include "aco.h"
-#include "aco/generator.h"
+#include "aco/in_stack_generator.h"
 #include "aco/pool.h"
 #include "aco/scheduler.h"
 #include "map_aligned.h"
-#include "refuses.h"
+#include "fails.h"
 #ifdef __cplusplus
 #include "aco.hpp"
 #include <stdexcept>
@@ -403,13 +403,13 @@ ACO_IN_STACK_GENERATOR(empty_in_stack, y, arg)
 static void generators(void)
 {
     aco_generator_t g;
-    REFUSES(aco_generator_open(&g, empty, NULL, NULL), -1, ENOTSUP, "aco_generator_open", NULL, "shadow stack");
+    FAILS(aco_generator_open(&g, empty, NULL, NULL), -1, ENOTSUP, "aco_generator_open", NULL, "shadow stack");
 }
 
 static void refused(void)
 {
-    REFUSES(aco_new(comes_back, NULL, NULL), NULL, ENOTSUP, "aco_new", NULL, "shadow stack");
-    REFUSES(aco_spawn(comes_back, NULL, NULL), NULL, ENOTSUP, "aco_spawn", NULL, "shadow stack");
+    FAILS(aco_new(comes_back, NULL, NULL), NULL, ENOTSUP, "aco_new", NULL, "shadow stack");
+    FAILS(aco_spawn(comes_back, NULL, NULL), NULL, ENOTSUP, "aco_spawn", NULL, "shadow stack");
 }
 
 static void few(void)
@@ -418,7 +418,7 @@ static void few(void)
     aco_t *cos[MOST];
     for (int i = 0; i < MOST; i++)
         cos[i] = aco_new(comes_back, NULL, NULL);
-    REFUSES(aco_new(comes_back, NULL, NULL), NULL, ENOMEM, "aco_new", NULL, "no memory");
+    FAILS(aco_new(comes_back, NULL, NULL), NULL, ENOMEM, "aco_new", NULL, "no memory");
     aco_destroy(cos[0]);
     cos[0] = aco_new(comes_back, NULL, NULL);
     for (int i = 0; i < MOST; i++) {

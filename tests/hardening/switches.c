@@ -3,7 +3,7 @@
 #include "aco.h"
 #include "aco/scheduler.h"
 #ifndef ACO_CONFIG_NO_INLINE
-#include "aco/generator.h"
+#include "aco/in_stack_generator.h"
 #endif
 #include "check.h"
 

@@ -2,7 +2,7 @@
 #include "aco.h"
 #if !defined(ONE_FILE) /* the amalgamation has them in aco.h */
 #ifndef ACO_CONFIG_NO_INLINE
-#include "aco/generator.h"
+#include "aco/in_stack_generator.h"
 #endif
 #include "aco/scheduler.h"
 #endif

@@ -4,7 +4,7 @@
  *   seeded abandoned KIND   destroys suspended coroutines, private or on a share stack, that do
  *   seeded lives      coroutines of all kinds, made, switched, ended, cancelled, destroyed and made again */
 #include <aco.h>
-#include <aco/generator.h>
+#include <aco/in_stack_generator.h>
 #include <aco/pool.h>
 #include <aco/scheduler.h>
 

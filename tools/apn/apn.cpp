@@ -1,4 +1,4 @@
-// apn: automatic preserve_none. A pass for clang 19 that gives the calling convention of ACO_SWITCHING (aco/switching.h) to the
+// apn: automatic preserve_none. A pass for clang 19 that gives the calling convention of ACO_SWITCHING (aco/calling_convention.h) to the
 // functions around those that have it.
 //
 // SPDX-License-Identifier: Apache-2.0

@@ -10,7 +10,7 @@ from pathlib import Path
 from rows import DEBIAN_CLANG
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-SOURCES = sorted(str(path) for path in [*(ROOT / "src").glob("*.c"), *(ROOT / "src/os").glob("posix*.c")])
+SOURCES = [f"{ROOT}/{name}" for name in subprocess.run(["sh", f"{ROOT}/tools/sources.sh"], capture_output=True, text=True, check=True).stdout.split()]
 
 # How a disassembly shows calls, and the jumps by which a switch leaves; by the beginning of a processor's name.
 X86 = r"\bcall[lq]?\b", r"\bjmp[lq]?\s+\*"
@@ -34,7 +34,7 @@ def tool(name, *arguments):
 def public():
     """The library's public symbols: those that this machine's own compiler gives it."""
     with tempfile.TemporaryDirectory() as directory:
-        subprocess.run(["gcc", "-c", "-fexceptions", f"-I{ROOT}/include", *SOURCES], cwd=directory, check=True)
+        subprocess.run(["gcc", "-c", "-fexceptions", f"-I{ROOT}/include", f"-I{ROOT}/src", *SOURCES], cwd=directory, check=True)
         return defined([str(path) for path in Path(directory).glob("*.o")])
 
 

@@ -110,9 +110,9 @@ ROWS = [
 ]
 
 # What CI runs of the rows marked `cut`: these programs, and the tests that run them.
-CUT_PROGRAMS = ["test_probe_shared-fp", "test_probe_own-fp", "test_api_release", "test_native_release", "test_generator_release",
+CUT_PROGRAMS = ["test_probe_shared-fp", "test_probe_own-fp", "test_api_release", "test_coroutine_switch_release", "test_generator_release",
                 "test_cancel_release", "test_model_release_1", "test_signals_release", "test_cpp_plain_20"]
-CUT_TESTS = r"^(probe\.(own|shared)-fp|(api|native|generator|cancel|signals)\.release|model\.release\.1|cpp_plain\.20)$"
+CUT_TESTS = r"^(probe\.(own|shared)-fp|(api|coroutine_switch|generator|cancel|signals)\.release|model\.release\.1|cpp_plain\.20)$"
 
 
 class Left(NamedTuple):
@@ -125,10 +125,10 @@ class Left(NamedTuple):
 # Tests that an emulator, or a row, cannot run: the table in docs/platforms.md prints them with the reason.
 QEMU = "qemu-.*"
 LEFT_OUT = [
-    Left(r"(native_failure|pool)\.[a-z]+\.mappings", "the limit on mappings is used up, and then qemu itself has none to go on with", QEMU),
+    Left(r"(coroutine_failure|pool_guards)\.[a-z]+\.mappings", "the limit on mappings is used up, and then qemu itself has none to go on with", QEMU),
     Left(r"pool_failure\.release\.room", "qemu keeps RLIMIT_AS from the kernel", QEMU),
     Left(r"slab\.threads", "it compares resident memory, of which qemu keeps 0.3 MiB for each thread that has ended", QEMU),
-    Left(r"measure\..*|found\.stacks|example\.sizes", "qemu's mincore() tells of pages of 4 KiB where the program's have 16, beyond the end of the program's array",
+    Left(r"(stack_trim|profile|profile_model)\..*|found\.stacks|example\.sizes", "qemu's mincore() tells of pages of 4 KiB where the program's have 16, beyond the end of the program's array",
          "qemu-loongarch64"),
     Left(r"slab\.default", "/proc/self/statm, which it compares, counts this machine's pages of 4 KiB and not the program's of 16",
          "qemu-loongarch64"),

@@ -14,7 +14,7 @@ cd "$(dirname "$0")/../.."
 CC=${CC:-clang-19} CXX=${CXX:-clang++-19}
 dir=build/fuzz
 all="api cpp sizes scheduler"
-sources=$(ls src/*/*.c | grep -vE 'windows|ucontext') # for POSIX
+sources=$(sh tools/sources.sh)
 longest=500
 jobs=$(nproc 2>/dev/null || echo 2)
 

@@ -12,7 +12,8 @@ import terms
 from arch import ARCHES, ROOT
 from machine import Join, State
 
-SWITCH, GENERATOR, API = "include/aco/arch/x86_64.h", "include/aco/generator.h", "include/aco.h"
+SWITCH, X86 = "include/aco/arch/x86_64.h", "include/aco/arch/x86.h"
+GENERATOR, API = "include/aco/detail/generator_inline.h", "include/aco/detail/aco_inline.h"
 I386, ENTRY, ENTRY_X86_64 = "include/aco/arch/i386.h", "src/coroutine/entry.c", "src/entry/x86_64.inc"
 LOONGARCH = dict(arch="loongarch64", compiler="clang")
 S390X = "include/aco/arch/s390x.h"
@@ -54,14 +55,14 @@ FAULTS = [
           "exit.saved stale"),
     Fault("no clobber of xmm14", SWITCH, '"xmm13", "xmm14", "xmm15"', '"xmm13", "xmm15"', DOUBLES, "stale",
           unit="others.c"),
-    Fault("no clobber of the x87 stack", SWITCH, '#define ACO__CLOBBER_X87 , "st", "st(1)"',
-          '#define ACO__CLOBBER_X87 , "st(1)"', ["long_doubles"], "stale", unit="others.c"),
+    Fault("no clobber of the x87 stack", SWITCH, 'ACO__IF_X87("st", "st(1)"', 'ACO__IF_X87("st(1)"', ["long_doubles"],
+          "stale", unit="others.c"),
     Fault("sp and pc swapped where they are stored", SWITCH, in_macro("ACO__STORE", "to(ACO__SP)", "to(ACO__PC)"), None,
           RESUME, "kept.sp"),
     Fault("sp and pc swapped where they are loaded", SWITCH, in_macro("ACO__LEAVE", "from(ACO__PC)", "from(ACO__SP)"),
           None, RESUME, "arrives.pc"),
-    Fault("another offset of the frame pointer", SWITCH, '#define ACO__BP "16"', '#define ACO__BP "24"', YIELD,
-          "kept.frame"),
+    Fault("another offset of the frame pointer", SWITCH, in_macro("ACO__STORE", "to(ACO__BP)", "to(ACO__BASE)"), None,
+          YIELD, "kept.frame"),
     Fault("the frame pointer is not stored", SWITCH, in_macro("ACO__STORE", '"movq %%rbp," to(ACO__BP) "\\n\\t" ', ""),
           None, YIELD, "kept.frame"),
     Fault("the frame pointer is not loaded", SWITCH,
@@ -88,14 +89,14 @@ FAULTS = [
     Fault("the FP environment of the wrong side", SWITCH,
           in_macro("ACO__YIELD", "fp_swap(ACO__BLOCK, ACO__THREAD)", "fp_swap(ACO__THREAD, ACO__BLOCK)"), None, YIELD,
           "control.kept control.arrives"),
-    Fault("the control word beside its place", SWITCH, '#define ACO__X87CW "36"', '#define ACO__X87CW "38"', RESUME,
-          "memory control.kept"),
+    Fault("the control word beside its place", X86, "#define ACO__X87CW ACO__FP_CONTROL2",
+          "#define ACO__X87CW ACO__STATE_BYTE", RESUME, "memory control.kept"),
     Fault("nobody is named as running", SWITCH,
           in_macro("ACO__RESUME", '"movq %%rdi," ACO__THREAD(ACO__RUNNING) "\\n\\t"', '""'), None, RESUME, "running"),
     Fault("a coroutine that yields goes on being named", SWITCH,
           in_macro("ACO__YIELD", '"movq $0," ACO__THREAD(ACO__RUNNING) "\\n\\t"', '""'), None, YIELD, "running"),
     Fault("an exit does not say that nobody runs", SWITCH,
-          in_macro("ACO__EXIT", '"movq $0," ACO__THREAD(ACO__RUNNING)', '"movq $0," ACO__THREAD("48")'), None,
+          in_macro("ACO__EXIT", '"movq $0," ACO__THREAD(ACO__RUNNING)', '"movq $0," ACO__THREAD(48)'), None,
           ["aco__end", "end"], "running", unit="src/coroutine/exit.c"),
     Fault("a record beside the thread's", SWITCH, '__asm__ volatile("movq aco__thread@gottpoff(%%rip),%0"',
           '__asm__ volatile("movq aco__thread@gottpoff(%%rip),%0\\n\\taddq $64,%0"', RESUME, "thread"),

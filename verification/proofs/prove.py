@@ -36,7 +36,7 @@ CALLERS = [ROOT / "verification/proofs/callers" / name
 LIBRARY = [ROOT / "src" / name for name in (
     "stack/layout.c", "coroutine/entry.c", "coroutine/resume.c", "coroutine/exit.c", "coroutine/exports.c",
     "coroutine/cancel.c", "coroutine/generator.c",
-    "scheduler/scheduler.c", "scheduler/wait.c", "scheduler/poll_task.c")]
+    "scheduler/scheduler.c", "scheduler/task_exports.c", "scheduler/wait.c", "scheduler/poll_task.c")]
 RESULTS, README = ROOT / "verification/proofs/results.json", ROOT / "verification/proofs/README.md"
 # Functions without a switch, on which first entries rest.
 BEGINNINGS = {name: kind for kind in (theorems.LayOut, theorems.SetReturn, theorems.Begin, theorems.BeginsAt)
@@ -222,6 +222,19 @@ def sources():
     return commit + " and changes" * bool(changes)
 
 
+def forgotten():
+    """Units of the library that have a switch and are not in LIBRARY."""
+    marker, out = build.Marker(ROOT / "include"), []
+    for unit in build.run(["sh", ROOT / "tools/sources.sh"]).split():
+        if ROOT / unit not in LIBRARY:
+            command = ["gcc", "-O2", "-fexceptions", "-I", ROOT / "include", "-I", ROOT / "src", "-S", ROOT / unit,
+                       "-o", "-"]
+            before = len(marker.sites)
+            marker.mark(build.run(command), "unit")
+            out += [unit] * (len(marker.sites) > before)
+    return out
+
+
 def recorded():
     return json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
 
@@ -299,6 +312,9 @@ def main():
             print("not looked at: %s by %s" % (unit.name, configuration.name))
     for configuration in absent:
         print("not run, no compiler: " + configuration.name)
+    for unit in forgotten() if options.quick else ():
+        print("FAILED: %s has a switch and is not among LIBRARY" % unit)
+        failed += 1
     print("%d configurations, %d failed, %d not run: %d switches, %d claims, %.0f s" % (
         len(wanted), failed, len(absent), sites, claims, time.monotonic() - begun))
     return 1 if failed or not wanted else 0

@@ -1,5 +1,5 @@
-// C#'s iterators and async functions: command line and output as in bench/native.h, what is made as in bench/elements.h and
-// bench/sending.h. A reference only.
+// C#'s iterators and async functions, as a reference only. The command line and the output are those of bench/native.h,
+// the elements and the sends those of bench/elements.h and bench/sending.h.
 using System;
 using System.Collections.Generic;
 using System.Runtime.CompilerServices;
@@ -55,7 +55,7 @@ static class Elements
     }
 }
 
-// Who awaits it goes on when all before it in the queue have.
+// `await new Turn()` puts the caller at the end of a queue.
 struct Turn : ICriticalNotifyCompletion
 {
     static readonly Queue<Action> waiting = new Queue<Action>();

@@ -1,4 +1,4 @@
-// Go's scheduler, with GOMAXPROCS=1: command line and output as in bench/native.h.
+// Go's scheduler with GOMAXPROCS=1. The command line and the output are those of bench/native.h.
 package main
 
 import (
@@ -11,10 +11,10 @@ import (
 	"acorn/bench"
 )
 
-// Does it `rounds` times, and returns how many of what is measured that made.
+// Does the work `rounds` times and returns the number of measured operations.
 type run func(rounds int) int
 
-// ---- Every goroutine of a ring yields. The order is not strict: what counts is how often they yielded in all ----
+// ---- Every goroutine of a ring yields. The order is not strict, so all yields are counted ----
 
 var (
 	yields int
@@ -67,7 +67,7 @@ func pingPong(int) (run, func()) {
 	}, func() { close(there) }
 }
 
-// ---- Goroutines that do nothing: `number` at once, and wait for all ----
+// ---- Goroutines that do nothing: starts `number` at once and waits for all ----
 
 //go:noinline
 func count(done *int, ended *sync.WaitGroup) {
@@ -91,7 +91,7 @@ func spawn(number int) (run, func()) {
 	}, func() {}
 }
 
-// ---- write_fully(), as bench/sending.h has it ----
+// ---- write_fully(), like bench/sending.h and bench/write_fully.c ----
 
 type connection struct {
 	expected, sends int
@@ -173,7 +173,9 @@ func measure(begin func(int) (run, func()), number, samples int, ns float64) {
 
 func main() {
 	runtime.GOMAXPROCS(1)
-	cases := map[string]func(int) (run, func()){"ring": ring, "ping_pong": pingPong, "spawn": spawn, "write_fully": sending}
+	cases := map[string]func(int) (run, func()){
+		"ring": ring, "ping_pong": pingPong, "spawn": spawn, "write_fully": sending,
+	}
 	if len(os.Args) != 7 || cases[os.Args[1]] == nil {
 		fmt.Fprintf(os.Stderr, "usage: %s ring|ping_pong|spawn|write_fully NUMBER - SAMPLES MILLISECONDS SEED\n", os.Args[0])
 		os.Exit(2)

@@ -1,16 +1,18 @@
-/* The switch on AArch64, AAPCS64, little or big endian, LP64. Contract and rules: ../switch.h.
- * Source of the register roles: Procedure Call Standard for the Arm 64-bit Architecture (2024Q3), sections 6.1.1 to 6.1.4.
+/* The switch on AArch64, AAPCS64, little or big endian, LP64. Contract and rules: ../detail/switch.h.
+ * Source of the register roles: Procedure Call Standard for the Arm 64-bit Architecture (2024Q3), sections 6.1.1 to
+ * 6.1.4.
  *
  * register               in the ABI      here
  * sp                     callee-saved    stored and loaded
  * x29                    callee-saved    stored and loaded: the frame pointer cannot be a clobber
- * x19                    callee-saved    a clobber; with clang stored and loaded: it is the base pointer of over-aligned
- *                                        frames with variable parts, and clang lets an asm clobber it there and crashes
+ * x19                    callee-saved    a clobber; with clang stored and loaded: it is the base pointer of
+ *                                        over-aligned frames with variable parts, and clang lets an asm clobber it
+ *                                        there and crashes
  * x20-x28                callee-saved    clobbers: the compiler saves those that are live, and only those
  * x0                     scratch         the control block's address, carried across the switch
  * x1                     scratch         the thread record's address; the same on both sides
- * x2                     scratch         the way back, on its way to memory
- * x3                     scratch         the value passed, carried across the switch
+ * x2                     scratch         the resume address, on its way to memory
+ * x3                     scratch         the value, carried across the switch
  * x4                     scratch         in a transfer the block of the coroutine that leaves; else a clobber
  * x9, x10                scratch         the stack pointer on its way; control words
  * x16                    scratch         where to go on: a landing pad for calls takes a branch through x16 too
@@ -18,20 +20,21 @@
  * x18                    scratch, or     a clobber; untouched where the platform reserves it
  *                        the platform's
  * x30                    scratch         a clobber
- * v8-v15, low halves     callee-saved    clobbers, like the rest of v0-v31; SVE's p0-p15 and FFR where it is compiled in
- * FPCR                   callee-saved    kept apart when `fp` is 1; else common to all, as the user asked
+ * v8-v15, low halves     callee-saved    clobbers, like the rest of v0-v31; SVE's p0-p15 and FFR where it is compiled
+ *                                        in
+ * FPCR                   callee-saved    kept apart when `fp` is 1; else common to all, as the program asked
  * FPSR, NZCV             scratch         as they are; NZCV a clobber
  * TPIDR_EL0, _RRO_EL0    thread pointer  untouched
  *
- * There is no red zone (128 bytes on macOS), and the stack pointer is always a multiple of 16. Return addresses may be signed:
- * each function signs its own with its own stack pointer, and comes back to the same. What the switch jumps to is in memory
- * unsigned; units built with BTI have a landing pad there. */
+ * There is no red zone (128 bytes on macOS), and the stack pointer is always a multiple of 16. Return addresses may be
+ * signed: each function signs its own with its own stack pointer, and comes back to the same. What the switch jumps to
+ * is in memory unsigned; units built with BTI have a landing pad there. */
 #ifndef ACO_ARCH_AARCH64_H
 #define ACO_ARCH_AARCH64_H
 
 #define ACO__ARCH "aarch64"
 
-/* The registers that cross, and operands by them (register_variables.h). */
+/* The registers that cross, and operands by them (statements.h). */
 #define ACO__FIRST "x0"
 #define ACO__SECOND "x1"
 #define ACO__THIRD "x2"
@@ -39,19 +42,20 @@
 #define ACO__FIFTH "x4"
 #define ACO__STACK_REGISTER "sp"
 #define ACO__STACK_OPERAND "+k"
-#define ACO__BLOCK(offset) "[x0,#" offset "]"
-#define ACO__LEAVING(offset) "[x4,#" offset "]"
-#define ACO__THREAD(offset) "[x1,#" offset "]"
+#define ACO__BLOCK(offset) "[x0,#" ACO__TEXT(offset) "]"
+#define ACO__LEAVING(offset) "[x4,#" ACO__TEXT(offset) "]"
+#define ACO__THREAD(offset) "[x1,#" ACO__TEXT(offset) "]"
 
 #define ACO__FP_STATUS 0 /* it is in another register */
 
 /* A stack's top is 64-byte aligned. */
 #define ACO__ENTRY_BELOW_TOP 16
+#define ACO__RETURN_WORD 0
 
 #ifdef __clang__
 #define ACO__KEEP_BP(to) "stp x29,x19," to(ACO__BP) "\n\t"
 #define ACO__RESUMER_BASE "ldr x19," ACO__THREAD(ACO__BASE) "\n\t"
-#define ACO__RUNNING_BASE "ldr x9," ACO__THREAD(ACO__RUNNING) "\n\tldr x19,[x9,#" ACO__BASE "]\n\t"
+#define ACO__RUNNING_BASE "ldr x9," ACO__THREAD(ACO__RUNNING) "\n\tldr x19,[x9,#" ACO__TEXT(ACO__BASE) "]\n\t"
 #define ACO__CLOBBER_BASE
 #else
 #define ACO__KEEP_BP(to) "str x29," to(ACO__BP) "\n\t"
@@ -87,7 +91,8 @@
 #define ACO__LANDING_PAD
 #endif
 
-/* macOS: the system's per-thread values stand where the thread pointer says, whose lowest bits are the processor's number. */
+/* macOS: the system's per-thread values stand where the thread pointer says, whose lowest bits are the processor's
+ * number. */
 ACO__FORCE_INLINE uintptr_t aco__slot_value(uintptr_t offset)
 {
     uintptr_t value;
@@ -165,13 +170,13 @@ ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
     "cmp x9,x3\n\t"                                                                                                    \
     "b.ne 2f\n\t"                                                                                                      \
     "add sp,sp,#128\n\t"
-#define ACO__NOT_INNERMOST                                                                                                   \
+#define ACO__NOT_INNERMOST                                                                                             \
     "mov x0,#1\n\t"                                                                                                    \
     "b 3f\n"
 #define ACO__ROOM                                                                                                      \
     "sub sp,sp,#128\n\t"                                                                                               \
     "mov x3,sp\n"
-#define ACO__IN_STACK_ROOM                                                                                               \
+#define ACO__IN_STACK_ROOM                                                                                             \
     "adr %2,1f\n"                                                                                                      \
     "1:\tsub sp,sp,#256\n\t"                                                                                           \
     "mov %0,sp\n\t"                                                                                                    \

@@ -1,29 +1,32 @@
-/* The switch on 32-bit Arm, AAPCS32, Arm and Thumb-2 instructions, with and without VFP. Contract and rules: ../switch.h.
- * Source of the register roles: Procedure Call Standard for the Arm Architecture (2024Q3), sections 6.1.1 and 6.1.2.
+/* The switch on 32-bit Arm, AAPCS32, Arm and Thumb-2 instructions, with and without VFP. Contract and rules:
+ * ../switch.h. Source of the register roles: Procedure Call Standard for the Arm Architecture (2024Q3), sections 6.1.1
+ * and 6.1.2.
  *
  * register               in the ABI      here
  * sp (r13)               callee-saved    stored and loaded
  * r11, in Thumb code r7  callee-saved    stored and loaded: the frame pointer cannot be a clobber
- * r7, in Thumb code r11  callee-saved    a clobber; loaded too, with the same: it is the other side's frame pointer where that is
- *                                        code of the other kind
- * r6                     callee-saved    a clobber; with clang stored and loaded: it is the base pointer of over-aligned
- *                                        frames with variable parts
+ * r7, in Thumb code r11  callee-saved    a clobber; loaded too, with the same: it is the other side's frame pointer
+ *                                        where that is code of the other kind
+ * r6                     callee-saved    a clobber; with clang stored and loaded: it is the base pointer of
+ *                                        over-aligned frames with variable parts
  * r4                     callee-saved    in a transfer the block of the coroutine that leaves; else a clobber
- * r5                     callee-saved    the way back, on its way to memory; then control words; then where to go on
+ * r5                     callee-saved    the resume address, on its way to memory; then control words; then where to go
+ *                                        on
  * r8, r10                callee-saved    clobbers: the compiler saves those that are live, and only those
  * r9                     callee-saved    the same; where it is the platform's, it is the same on both sides
  * r0                     scratch         the control block's address, carried across the switch
  * r1                     scratch         the thread record's address; the same on both sides
  * r2                     scratch         the stack pointer on its way; control words
- * r3                     scratch         the value passed, carried across the switch
+ * r3                     scratch         the value, carried across the switch
  * r12, r14 (lr)          scratch         clobbers
  * d8-d15 (s16-s31)       callee-saved    clobbers, like the rest of d0-d31, where VFP is compiled in
- * FPSCR control bits     callee-saved    kept apart when `fp` is 1; else common to all, as the user asked
+ * FPSCR control bits     callee-saved    kept apart when `fp` is 1; else common to all, as the program asked
  * FPSCR status, APSR     scratch         as they are; the flags a clobber
  * TPIDRURO               thread pointer  untouched
  *
- * There is no red zone, and the stack pointer is a multiple of 8 wherever a switch stands. Bit 0 of a place to go on tells
- * Thumb code, and `bx` heeds it. The units of a program must have been compiled either all with VFP or all without. */
+ * There is no red zone, and the stack pointer is a multiple of 8 wherever a switch stands. Bit 0 of a place to go on
+ * tells Thumb code, and `bx` heeds it. The units of a program must have been compiled either all with VFP or all
+ * without. */
 #ifndef ACO_ARCH_ARM_H
 #define ACO_ARCH_ARM_H
 
@@ -36,7 +39,7 @@
 #error "acorn: the registers of iWMMXt are not kept"
 #endif
 
-/* The registers that cross, and operands by them (register_variables.h). */
+/* The registers that cross, and operands by them (statements.h). */
 #define ACO__FIRST "r0"
 #define ACO__SECOND "r1"
 #define ACO__THIRD "r2"
@@ -47,14 +50,15 @@
 #define ACO__BLOCK "r0"
 #define ACO__LEAVING "r4"
 #define ACO__THREAD "r1"
-#define ACO__FIELD(side, offset) "[" side ",#" offset "]"
+#define ACO__FIELD(side, offset) "[" side ",#" ACO__TEXT(offset) "]"
 
 #define ACO__FP_STATUS 0xf800009f /* NZCV, QC, and what exceptions there were: nobody's across a call */
 
 /* A stack's top is 64-byte aligned. */
 #define ACO__ENTRY_BELOW_TOP 8
+#define ACO__RETURN_WORD 0
 
-/* Which register is the frame pointer, here and in the other kind of code; the place behind a label. */
+/* Which register is the frame pointer, here and in the other kind of code; the address behind a label. */
 #ifdef __thumb__
 #define ACO__FRAME_REGISTER "r7"
 #define ACO__OTHER_FRAME "r11"
@@ -68,7 +72,9 @@
 #ifdef __clang__
 #define ACO__KEEP_BASE(to) "str r6," ACO__FIELD(to, ACO__BASE) "\n\t"
 #define ACO__RESUMER_BASE "ldr r6," ACO__FIELD(ACO__THREAD, ACO__BASE) "\n\t"
-#define ACO__RUNNING_BASE "ldr r2," ACO__FIELD(ACO__THREAD, ACO__RUNNING) "\n\tldr r6," ACO__FIELD("r2", ACO__BASE) "\n\t"
+#define ACO__RUNNING_BASE                                                                                              \
+    "ldr r2," ACO__FIELD(ACO__THREAD, ACO__RUNNING) "\n\t"                                                             \
+    "ldr r6," ACO__FIELD("r2", ACO__BASE) "\n\t"
 #define ACO__CLOBBER_BASE
 #else
 #define ACO__CLOBBER_BASE "r6",
@@ -87,10 +93,11 @@
 #define ACO__CLOBBER_FP_HIGH
 #endif
 #define ACO__CLOBBERS_OF_ALL                                                                                           \
-    ACO__CLOBBER_BASE ACO__OTHER_FRAME, "r5", "r8", "r9", "r10", "r12", "lr", "memory", "cc" ACO__CLOBBER_FP ACO__CLOBBER_FP_HIGH
+    ACO__CLOBBER_BASE ACO__OTHER_FRAME, "r5", "r8", "r9", "r10", "r12", "lr", "memory", "cc" ACO__CLOBBER_FP           \
+        ACO__CLOBBER_FP_HIGH
 
-/* The thread record's address. Its offset from the thread pointer is the process's: that the compiler may keep. The literal
- * stands where it is needed, since one in a pool may be too far away. */
+/* The thread record's address. Its offset from the thread pointer is the process's: that the compiler may keep. The
+ * literal stands where it is needed, since one in a pool may be too far away. */
 #if __ARM_ARCH >= 7 || defined(__ARM_ARCH_6K__) || defined(__ARM_ARCH_6KZ__) || defined(__ARM_ARCH_6ZK__)
 #define ACO__TLS_REF aco__tls_ref_t tls
 #define ACO__READ_TP "mrc p15,0,%0,c13,c0,3\n\t"
@@ -157,18 +164,18 @@ ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
 
 #define ACO__RESUME_ADDRESS "adr r5," ACO__LABEL_ADDRESS("1f") "\n\t"
 #define ACO__RUNS "str r0," ACO__FIELD(ACO__THREAD, ACO__RUNNING) "\n\t"
-#define ACO__NOTHING_RUNS                                                                                               \
+#define ACO__NOTHING_RUNS                                                                                              \
     "mov r2,#0\n\t"                                                                                                    \
     "str r2," ACO__FIELD(ACO__THREAD, ACO__RUNNING) "\n\t"
-/* Behind a jump. adr counts from a multiple of 4, and a Thumb function's section is one of 2 only, unless something in it
- * asks. */
+/* Behind a jump. adr counts from a multiple of 4, and a Thumb function's section is one of 2 only, unless something in
+ * it asks. */
 #define ACO__ARRIVAL ".p2align 2\n1:\n\t"
 
 /* ---- Generators ---- */
 #define ACO__SWAP(one, other) "mov r12," one "\n\tmov " one "," other "\n\tmov " other ",r12\n\t"
 #define ACO__TO_PEER                                                                                                   \
     "mov r5,r0\n\t"                                                                                                    \
-    "adr r0," ACO__LABEL_ADDRESS("1f") "\n\t"                                                                                  \
+    "adr r0," ACO__LABEL_ADDRESS("1f") "\n\t"                                                                          \
     "mov " ACO__OTHER_FRAME ",r1\n\t"                                                                                  \
     ACO__SWAP(ACO__FRAME_REGISTER, "r1") ACO__SWAP("r6", "r4")
 #define ACO__SWAP_SP ACO__SWAP("sp", "r3")
@@ -195,14 +202,14 @@ ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
     "cmp sp,r3\n\t"                                                                                                    \
     "bne 2f\n\t"                                                                                                       \
     "add sp,sp,#128\n\t"
-#define ACO__NOT_INNERMOST                                                                                                   \
+#define ACO__NOT_INNERMOST                                                                                             \
     "mov r0,#1\n\t"                                                                                                    \
     "b 3f\n"
 #define ACO__ROOM                                                                                                      \
     "sub sp,sp,#128\n\t"                                                                                               \
     "mov r3,sp\n"
-#define ACO__IN_STACK_ROOM                                                                                               \
-    "adr %2," ACO__LABEL_ADDRESS("1f") "\n\t"                                                                                  \
+#define ACO__IN_STACK_ROOM                                                                                             \
+    "adr %2," ACO__LABEL_ADDRESS("1f") "\n\t"                                                                          \
     ".p2align 2\n1:\n\t"                                                                                               \
     "sub sp,sp,#256\n\t"                                                                                               \
     "mov %0,sp\n\t"                                                                                                    \

@@ -1,4 +1,4 @@
-/* The switch on i386, System V ABI. Contract and rules: ../switch.h.
+/* The switch on i386, System V ABI. Contract and rules: ../detail/switch.h.
  * Source of the register roles: System V ABI, Intel386 Architecture Processor Supplement 1.1, table 2.3.
  *
  * register               in the ABI      here
@@ -8,12 +8,13 @@
  * ebx                    callee-saved    in a transfer the block of the coroutine that leaves; else a clobber
  * edi                    callee-saved    the thread record's offset from the thread pointer; the same on both sides
  * eax                    scratch         the control block's address, carried across the switch
- * edx                    scratch         the way back, on its way to memory; then for comparing control words
- * ecx                    scratch         the value passed, carried across the switch
+ * edx                    scratch         the resume address, on its way to memory; then for comparing control words
+ * ecx                    scratch         the value, carried across the switch
  * xmm, k, st, mm         scratch         clobbers; upper halves of ymm and zmm: vzeroupper where AVX is compiled in
- * MXCSR control bits     callee-saved    kept apart when `fp` is 1; else common to all, as the user asked
+ * MXCSR control bits     callee-saved    kept apart when `fp` is 1; else common to all, as the program asked
  * x87 control word       callee-saved    the same
- * DF, x87 stack          clear, empty    as they are: the ABI wants them so at every call, and nothing here changes them
+ * DF, x87 stack          clear, empty    as they are: the ABI wants them so at every call, and nothing here changes
+ *                                        them
  * gs                     thread pointer  untouched
  *
  * There is no red zone on i386, so the position-independent form may find itself by `call` to the next instruction,
@@ -22,95 +23,47 @@
 #define ACO_ARCH_I386_H
 
 #define ACO__ARCH "i386"
+#define ACO__STACK_REGISTER "esp"
+#define ACO__STACK_OPERAND "+r"
 
-/* Operands: a field of the control block (eax), of the one that a transfer leaves (ebx), of a block that is entered out of
- * line (edx), of the thread record (edi). Offsets asserted in src/core.c. */
-#define ACO__BLOCK(offset) offset "(%%eax)"
-#define ACO__LEAVING(offset) offset "(%%ebx)"
-#define ACO__ENTERED(offset) offset "(%%edx)"
-#ifdef ACO__TLS_REF_IS_ADDRESS
-#define ACO__THREAD(offset) offset "(%%edi)"
-#else
-#define ACO__THREAD(offset) "%%gs:" offset "(%%edi)"
-#endif
-#define ACO__SP "0"
-#define ACO__PC "4"
-#define ACO__BP "8"
-#define ACO__BASE "12"
-#define ACO__MXCSR "16"
-#define ACO__X87CW "20"
-#define ACO__STATE_BYTE "22"  /* control block only */
-#define ACO__LOAD_ALWAYS "22" /* thread record only */
-#define ACO__RUNNING "24"     /* thread record only */
-
-/* A stack's top is 64-byte aligned; a function is entered with its return address just below a 16-byte boundary. */
-#define ACO__ENTRY_BELOW_TOP 4
-
-#ifdef __clang__
-#define ACO__KEEP_BASE(to) "movl %%esi," to(ACO__BASE) "\n\t"
-#define ACO__RESUMER_BASE "movl " ACO__THREAD(ACO__BASE) ",%%esi\n\t"
-#define ACO__RUNNING_BASE "movl " ACO__THREAD(ACO__RUNNING) ",%%edx\n\tmovl " ACO__BASE "(%%edx),%%esi\n\t"
-#define ACO__CLOBBER_BASE
-#else
-#define ACO__KEEP_BASE(to)
-#define ACO__RESUMER_BASE
-#define ACO__RUNNING_BASE
-#define ACO__CLOBBER_BASE "esi",
-#endif
-
-#ifdef __SSE__ /* without it no value of this unit lives there, and gcc refuses the names */
-#define ACO__CLOBBER_SSE , "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7"
-#else
-#define ACO__CLOBBER_SSE
-#endif
-#ifdef __AVX512F__
-#define ACO__CLOBBER_AVX512 , "k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7"
-#else
-#define ACO__CLOBBER_AVX512
-#endif
-#if defined(__NO_80387__) || defined(_SOFT_FLOAT) /* gcc -mno-80387; clang does not say so, and takes the names */
-#define ACO__CLOBBER_X87
-#else
-#define ACO__CLOBBER_X87 , "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)"
-#endif
-#ifdef __MMX__
-#define ACO__CLOBBER_MMX , "mm0", "mm1", "mm2", "mm3", "mm4", "mm5", "mm6", "mm7"
-#else
-#define ACO__CLOBBER_MMX
-#endif
-#define ACO__CLOBBERS_OF_ALL                                                                                           \
-    ACO__CLOBBER_BASE "memory", "cc" ACO__CLOBBER_MMX ACO__CLOBBER_X87 ACO__CLOBBER_SSE ACO__CLOBBER_AVX512
-#define ACO__CLOBBERS "edx", ACO__CLOBBERS_OF_ALL /* but for ebx */
-
-#ifdef __AVX__
-#define ACO__CLEAR_UPPER "vzeroupper\n\t"
-#else
-#define ACO__CLEAR_UPPER
-#endif
-#if defined(__CET__) && (__CET__ & 1)
-#define ACO__LANDING_PAD "endbr32\n\t"
-#else
-#define ACO__LANDING_PAD
-#endif
-
-/* reg := the address of the label, which is this place. While it is on the stack frames cannot be told. */
+/* reg := the address of the label, which is here. While it is on the stack, frames cannot be found. */
 #define ACO__FIND_SELF(label, reg)                                                                                     \
     "call " label "f\n\t" ACO__NO_FRAME("eip")                                                                         \
     label ":\tpopl " reg "\n" ACO__FRAME_AGAIN "\t"
 
-#ifndef ACO__TLS_REF_IS_ADDRESS
-
-/* The thread record's offset from the thread pointer. */
-
+/* Addresses in position-independent code and in other code: the thread record's offset, the arrival label 1 (to edx, to
+ * ecx, pushed), and here. */
 #ifdef __PIC__
 #define ACO__FIND_THREAD(reg)                                                                                          \
     ACO__FIND_SELF("9", reg)                                                                                           \
     "addl $_GLOBAL_OFFSET_TABLE_+(.-9b)," reg "\n\t"                                                                   \
     "movl aco__thread@gotntpoff(" reg ")," reg "\n\t"
+#define ACO__FIND_ARRIVAL(reg)                                                                                         \
+    ACO__FIND_SELF("8", reg)                                                                                           \
+    "addl $(1f-8b)," reg "\n\t"
+#define ACO__PUSH_RESUME_ADDRESS                                                                                       \
+    "call 8f\n\t" ACO__NO_FRAME("eip")                                                                                 \
+    "8:\taddl $(1f-8b),(%%esp)\n\t"
+#define ACO__HERE(reg) ACO__FIND_SELF("8", reg)
 #else
 #define ACO__FIND_THREAD(reg) "movl aco__thread@indntpoff," reg "\n\t"
+#define ACO__FIND_ARRIVAL(reg) "movl $1f," reg "\n\t"
+#define ACO__PUSH_RESUME_ADDRESS "pushl $1f\n\t" ACO__NO_FRAME("eip")
+#define ACO__HERE(reg) "8:\tmovl $8b," reg "\n\t"
 #endif
+#define ACO__RESUME_ADDRESS ACO__FIND_ARRIVAL("%%edx")
+#define ACO__IN_STACK_RESUME_ADDRESS ACO__FIND_ARRIVAL("%%ecx")
 
+/* Operands: a field of the control block (eax), of the one that a transfer leaves (ebx), of the one that ACO__ENTER
+ * enters (edx), of the thread record (edi). */
+#define ACO__BLOCK(offset) ACO__TEXT(offset) "(%%eax)"
+#define ACO__LEAVING(offset) ACO__TEXT(offset) "(%%ebx)"
+#define ACO__ENTERED(offset) ACO__TEXT(offset) "(%%edx)"
+#ifdef ACO__THREAD_TLS
+#define ACO__THREAD(offset) "%%gs:" ACO__TEXT(offset) "(%%edi)"
+#define ACO__TLS_REF_IS_OFFSET
+
+/* The offset of the thread record from the thread pointer. */
 ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
 {
     aco__tls_ref_t tls;
@@ -127,22 +80,61 @@ ACO__FORCE_INLINE aco__thread_t *aco__self_at(aco__tls_ref_t tls)
 ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__tls_ref_t tls)
 {
     struct aco_s *co;
-    __asm__ volatile("movl %%gs:" ACO__RUNNING "(%1),%0" : "=r"(co) : "r"(tls));
+    __asm__ volatile("movl %%gs:" ACO__TEXT(ACO__RUNNING) "(%1),%0" : "=r"(co) : "r"(tls));
     return co;
 }
-
-#endif
-
-/* edx := the arrival label. */
-#ifdef __PIC__
-#define ACO__RESUME_ADDRESS                                                                                                  \
-    ACO__FIND_SELF("8", "%%edx")                                                                                       \
-    "addl $(1f-8b),%%edx\n\t"
 #else
-#define ACO__RESUME_ADDRESS "movl $1f,%%edx\n\t"
+#define ACO__THREAD(offset) ACO__TEXT(offset) "(%%edi)"
 #endif
 
-/* Store the leaving side; edx holds the way back. */
+/* Where a stack begins. Its top is 64-byte aligned, and a function is entered with its return address just below a
+ * 16-byte boundary.
+ *
+ * A generator's function is entered by aco__generator_begin, which finds at its stack pointer, a multiple of 16:
+ *   32   the argument
+ *   16   four more parameters: the consumer's ecx, edi, ebx and ecx again; aco__generator_begin stores them there
+ *   12   the return address
+ *    0   the function
+ *
+ * ACO__ARRIVAL_PARAMETERS: what a function that a switch enters finds in the registers that cross every switch. */
+#define ACO__ENTRY_BELOW_TOP 4
+#define ACO__RETURN_WORD 0
+#define ACO__ARGUMENTS_ROOM 0
+#define ACO__GENERATOR_PARAMETERS void *aco__sp, void *aco__bp, void *aco__base, void *aco__pc
+#define ACO__START_POPS /* a switch pops the resume address of a generator from its stack */
+enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 3, ACO__START_ARGUMENT = 8, ACO__START_WORDS = 12 };
+#define ACO__ARRIVAL_ABI __attribute__((regparm(3)))
+#define ACO__ARRIVAL_PARAMETERS                                                                                        \
+    __attribute__((unused)) uintptr_t tagged, __attribute__((unused)) uintptr_t aco__resume_address,                   \
+        __attribute__((unused)) void *value
+
+#ifdef __clang__
+#define ACO__KEEP_BASE(to) "movl %%esi," to(ACO__BASE) "\n\t"
+#define ACO__RESUMER_BASE "movl " ACO__THREAD(ACO__BASE) ",%%esi\n\t"
+#define ACO__RUNNING_BASE "movl " ACO__THREAD(ACO__RUNNING) ",%%edx\n\tmovl " ACO__TEXT(ACO__BASE) "(%%edx),%%esi\n\t"
+#define ACO__CLOBBER_BASE
+#else
+#define ACO__KEEP_BASE(to)
+#define ACO__RESUMER_BASE
+#define ACO__RUNNING_BASE
+#define ACO__CLOBBER_BASE "esi",
+#endif
+
+#ifdef __AVX512F__
+#define ACO__CLOBBER_AVX512 , "k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7"
+#else
+#define ACO__CLOBBER_AVX512
+#endif
+#define ACO__CLOBBERS_OF_ALL                                                                                           \
+    ACO__CLOBBER_BASE "memory", "cc"                                                                                   \
+    ACO__IF_MMX("mm0", "mm1", "mm2", "mm3", "mm4", "mm5", "mm6", "mm7")                                                \
+    ACO__IF_X87("st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)")                                   \
+    ACO__IF_SSE("xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7") ACO__CLOBBER_AVX512
+#define ACO__CLOBBERS "edx", ACO__CLOBBERS_OF_ALL /* all except ebx */
+
+#define ACO__LANDING_PAD ACO__IF_LANDING_PADS("endbr32\n\t")
+
+/* Store the leaving side; edx holds the resume address. */
 #define ACO__STORE(to)                                                                                                 \
     "movl %%esp," to(ACO__SP) "\n\t"                                                                                   \
     "movl %%edx," to(ACO__PC) "\n\t"                                                                                   \
@@ -157,8 +149,9 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__tls_ref_t tls)
     "jmpl *" from(ACO__PC) "\n"                                                                                        \
     ACO__FRAME_AGAIN
 
-/* Environments of their own; why it is done so stands in x86_64.h. A unit compiled without SSE keeps MXCSR as well: the C
- * library's fesetround() changes it on every processor that has it (fp_load_always is negative where there is none). */
+/* Environments of their own; why it is done so stands in x86_64.h. A unit compiled without SSE keeps MXCSR as well: the
+ * C library's fesetround() changes it on every processor that has it (fp_load_always is negative where there is none).
+ * */
 #define ACO__MXCSR_SWAP(to, from)                                                                                      \
     "cmpb $0," ACO__THREAD(ACO__LOAD_ALWAYS) "\n\t"                                                                    \
     "js 3f\n\t"                                                                                                        \
@@ -186,49 +179,47 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__tls_ref_t tls)
     "4:\tfnclex\n\t"                                                                                                   \
     "fldcw " from(ACO__X87CW) "\n\t"                                                                                   \
     "jmp 5b\n"
-#define ACO__FP_NONE(to, from)
-#define ACO__FP_NEVER(to, from) "int3\n"
 
-/* At the jump: eax = co, edi = thread record, ecx = the value. At 1, from a coroutine's yield or end: the same, eax perhaps
- * with the arrival mark; ebp and esp are ours again. */
-#define ACO__RESUME(fp_swap, fp_rare)                                                                                  \
-    __asm__ volatile(ACO__RESUME_ADDRESS                                                                                     \
+/* At the jump: eax = co, edi = thread record, ecx = the value. At 1, from a coroutine's yield or end: the same, eax
+ * perhaps with the interrupt flag; ebp and esp are ours again. */
+#define ACO__RESUME(fp_swap, fp_slow)                                                                                  \
+    __asm__ volatile(ACO__RESUME_ADDRESS                                                                               \
                      "movl %%eax," ACO__THREAD(ACO__RUNNING) "\n\t"                                                    \
                      ACO__STORE(ACO__THREAD)                                                                           \
                      fp_swap(ACO__THREAD, ACO__BLOCK)                                                                  \
                      ACO__LEAVE(ACO__BLOCK)                                                                            \
-                     fp_rare(ACO__THREAD, ACO__BLOCK)                                                                  \
+                     fp_slow(ACO__THREAD, ACO__BLOCK)                                                                  \
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      ACO__RESUMER_BASE                                                                                 \
                      : "+a"(co), "+D"(tls), "+c"(value) : : "ebx", ACO__CLOBBERS)
 
-/* At the jump: eax = co, edi = thread record and ecx = the value, which the resumer finds there. At 1, from a resume: the
- * same, perhaps of another thread; eax perhaps with the arrival mark. */
-#define ACO__YIELD(fp_swap, fp_rare)                                                                                   \
-    __asm__ volatile(ACO__RESUME_ADDRESS                                                                                     \
+/* At the jump: eax = co, edi = thread record and ecx = the value, which the resumer finds there. At 1, from a resume:
+ * the same, perhaps of another thread; eax perhaps with the interrupt flag. */
+#define ACO__YIELD(fp_swap, fp_slow)                                                                                   \
+    __asm__ volatile(ACO__RESUME_ADDRESS                                                                               \
                      "movl $0," ACO__THREAD(ACO__RUNNING) "\n\t"                                                       \
                      ACO__STORE(ACO__BLOCK)                                                                            \
                      fp_swap(ACO__BLOCK, ACO__THREAD)                                                                  \
                      ACO__LEAVE(ACO__THREAD)                                                                           \
-                     fp_rare(ACO__BLOCK, ACO__THREAD)                                                                  \
+                     fp_slow(ACO__BLOCK, ACO__THREAD)                                                                  \
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      ACO__RUNNING_BASE                                                                                 \
                      : "+a"(co), "+D"(tls), "+c"(value) : : "ebx", ACO__CLOBBERS)
 
 /* From coroutine to coroutine: what a yield stores, what a resume loads. At 1: as after a yield. */
-#define ACO__TRANSFER(fp_swap, fp_rare)                                                                                \
-    __asm__ volatile(ACO__RESUME_ADDRESS                                                                                     \
+#define ACO__TRANSFER(fp_swap, fp_slow)                                                                                \
+    __asm__ volatile(ACO__RESUME_ADDRESS                                                                               \
                      "movl %%eax," ACO__THREAD(ACO__RUNNING) "\n\t"                                                    \
                      ACO__STORE(ACO__LEAVING)                                                                          \
                      fp_swap(ACO__LEAVING, ACO__BLOCK)                                                                 \
                      ACO__LEAVE(ACO__BLOCK)                                                                            \
-                     fp_rare(ACO__LEAVING, ACO__BLOCK)                                                                 \
+                     fp_slow(ACO__LEAVING, ACO__BLOCK)                                                                 \
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      ACO__RUNNING_BASE                                                                                 \
                      : "+a"(co), "+D"(tls), "+c"(value), "+r"(leaving) : : ACO__CLOBBERS)
 #define ACO__LEAVING_REGISTER __asm__("ebx")
 
-/* Without a way back. */
+/* For good: nothing is stored. */
 #define ACO__EXIT                                                                                                      \
     __asm__ volatile("movl $0," ACO__THREAD(ACO__RUNNING) "\n\t"                                                       \
                      ACO__LEAVE(ACO__THREAD)                                                                           \
@@ -242,23 +233,12 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__tls_ref_t tls)
  * At the jump and on arrival, label 1:
  *   edi   the leaving side's ebp
  *   ebx   the leaving side's esi: with clang perhaps a base pointer
- *   edx   the value passed
+ *   edx   the value
  *   ecx   own stack: the leaving side's esp, at which stands where it goes on; on one stack: that place itself, or 0
  *   eax   own stack: 0 when the leaving side has ended, else not */
 #define ACO__PEER_BASE __asm__("ebx")
-#ifdef __PIC__
-#define ACO__PUSH_RESUME_ADDRESS                                                                                             \
-    "call 8f\n\t" ACO__NO_FRAME("eip")                                                                                 \
-    "8:\taddl $(1f-8b),(%%esp)\n\t"
-#define ACO__IN_STACK_RESUME_ADDRESS                                                                                           \
-    ACO__FIND_SELF("8", "%%ecx")                                                                                       \
-    "addl $(1f-8b),%%ecx\n\t"
-#else
-#define ACO__PUSH_RESUME_ADDRESS "pushl $1f\n\t" ACO__NO_FRAME("eip")
-#define ACO__IN_STACK_RESUME_ADDRESS "movl $1f,%%ecx\n\t"
-#endif
-#define ACO__PEER_SWAP                                                                                                  \
-    __asm__ volatile(ACO__PUSH_RESUME_ADDRESS ACO__CLEAR_UPPER                                                               \
+#define ACO__PEER_SWAP                                                                                                 \
+    __asm__ volatile(ACO__PUSH_RESUME_ADDRESS ACO__CLEAR_UPPER                                                         \
                      "xchgl %%ebp,%%edi\n\t"                                                                           \
                      "xchgl %%esi,%%ebx\n\t"                                                                           \
                      "xchgl %%esp,%%ecx\n\t"                                                                           \
@@ -267,7 +247,7 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__tls_ref_t tls)
                      ACO__FRAME_AGAIN                                                                                  \
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      : "=a"(pc), "+D"(bp), "+c"(sp), "+r"(base), "+d"(value) : : ACO__CLOBBERS_OF_ALL)
-#define ACO__PEER_SWAP_LAST                                                                                             \
+#define ACO__PEER_SWAP_LAST                                                                                            \
     __asm__ volatile(ACO__CLEAR_UPPER                                                                                  \
                      "xorl %%eax,%%eax\n\t"                                                                            \
                      "movl %%ebx,%%esi\n\t"                                                                            \
@@ -279,17 +259,10 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__tls_ref_t tls)
                      ACO__FRAME_AGAIN                                                                                  \
                      : : "D"(bp), "c"(sp), "r"(base), "d"(value) : "memory")
 
-#ifdef __clang__
-#define ACO__MOVES_STACK
-#else
-__extension__ register void *aco__stack_pointer __asm__("esp");
-#define ACO__MOVES_STACK , "+r"(aco__stack_pointer)
-#endif
-
-#define ACO__IN_STACK_RESUME                                                                                             \
+#define ACO__IN_STACK_RESUME                                                                                           \
     __asm__ volatile("cmpl %%eax,%%esp\n\t"                                                                            \
                      "jne 2f\n\t"                                                                                      \
-                     "movl %%ecx,%%eax\n\t" ACO__IN_STACK_RESUME_ADDRESS ACO__CLEAR_UPPER                                      \
+                     "movl %%ecx,%%eax\n\t" ACO__IN_STACK_RESUME_ADDRESS ACO__CLEAR_UPPER                              \
                      "xchgl %%esi,%%ebx\n\t"                                                                           \
                      "xchgl %%ebp,%%edi\n\t"                                                                           \
                      ACO__NO_FRAME("eip")                                                                              \
@@ -301,8 +274,8 @@ __extension__ register void *aco__stack_pointer __asm__("esp");
                      "movl %%esp,%%eax\n"                                                                              \
                      "3:"                                                                                              \
                      : "+c"(pc), "+a"(sp), "+D"(bp), "+r"(base), "+d"(value) ACO__MOVES_STACK : : ACO__CLOBBERS_OF_ALL)
-#define ACO__IN_STACK_YIELD                                                                                              \
-    __asm__ volatile("movl %%ecx,%%eax\n\t" ACO__IN_STACK_RESUME_ADDRESS ACO__CLEAR_UPPER                                      \
+#define ACO__IN_STACK_YIELD                                                                                            \
+    __asm__ volatile("movl %%ecx,%%eax\n\t" ACO__IN_STACK_RESUME_ADDRESS ACO__CLEAR_UPPER                              \
                      "xchgl %%esi,%%ebx\n\t"                                                                           \
                      "xchgl %%ebp,%%edi\n\t"                                                                           \
                      ACO__NO_FRAME("eip")                                                                              \
@@ -310,8 +283,9 @@ __extension__ register void *aco__stack_pointer __asm__("esp");
                      ACO__FRAME_AGAIN                                                                                  \
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      : "+c"(pc), "+D"(bp), "+r"(base), "+d"(value) ACO__MOVES_STACK : : "eax", ACO__CLOBBERS_OF_ALL)
-/* From a function that calls nothing, esp may be beside a multiple of 16; the consumer may call before it has its own again. */
-#define ACO__IN_STACK_LAST                                                                                               \
+/* From a function that calls nothing, esp may be beside a multiple of 16; the consumer may call before it has its own
+ * again. */
+#define ACO__IN_STACK_LAST                                                                                             \
     __asm__ volatile(ACO__CLEAR_UPPER                                                                                  \
                      "movl %%ecx,%%eax\n\t"                                                                            \
                      "xorl %%ecx,%%ecx\n\t"                                                                            \
@@ -322,37 +296,18 @@ __extension__ register void *aco__stack_pointer __asm__("esp");
                      "jmpl *%%eax\n"                                                                                   \
                      ACO__FRAME_AGAIN                                                                                  \
                      : : "c"(pc), "D"(bp), "r"(base), "d"(value) : "eax", "memory", "cc")
-#ifdef __PIC__
-#define ACO__HERE(reg) ACO__FIND_SELF("8", reg)
-#else
-#define ACO__HERE(reg) "8:\tmovl $8b," reg "\n\t"
-#endif
-#define ACO__IN_STACK_BEGIN                                                                                              \
+#define ACO__IN_STACK_BEGIN                                                                                            \
     __asm__ volatile(ACO__HERE("%2")                                                                                   \
                      "addl $-128,%%esp\n\t"                                                                            \
                      "andl $-16,%%esp\n\t"                                                                             \
                      "movl %%esp,%0\n\t"                                                                               \
                      "movl %%ebp,%1"                                                                                   \
                      : "=&r"(sp), "=&r"(bp), "=&r"(here) ACO__MOVES_STACK : : "memory", "cc")
-#define ACO__IN_STACK_END(outer)                                                                                         \
+#define ACO__IN_STACK_END(outer)                                                                                       \
     __asm__ volatile("movl %0,%%esp" : "+r"(outer) ACO__MOVES_STACK : : "memory")
 #define ACO__STACK_POINTER(sp, zero)                                                                                   \
     __asm__ volatile("movl %%esp,%0\n\t"                                                                               \
                      "xorl %1,%1"                                                                                      \
                      : "=&r"(sp), "=&r"(zero) ACO__MOVES_STACK : : "cc")
-
-/* How a generator's function is entered: by aco__generator_begin, on what stands at its stack pointer,
- *   32   its argument
- *   16   four more parameters: the consumer's ecx, edi, ebx, and ecx again, put there by aco__generator_begin
- *   12   the return address
- *    0   the function                            <- esp, a multiple of 16 */
-#define ACO__GENERATOR_PARAMETERS void *aco__sp, void *aco__bp, void *aco__base, void *aco__pc
-#define ACO__START_POPS
-enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 3, ACO__START_ARGUMENT = 8, ACO__START_WORDS = 12 };
-
-/* A function that a switch enters from its beginning: what it finds in the registers that cross every switch. */
-#define ACO__ARRIVAL_ABI __attribute__((regparm(3)))
-#define ACO__ARRIVAL_PARAMETERS                                                                                        \
-    __attribute__((unused)) uintptr_t tagged, __attribute__((unused)) uintptr_t aco__resume_address, __attribute__((unused)) void *value
 
 #endif

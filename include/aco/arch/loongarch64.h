@@ -1,27 +1,28 @@
-/* The switch on LoongArch, LP64, with or without floating point, LSX and LASX. Contract and rules: ../switch.h.
+/* The switch on LoongArch, LP64, with or without floating point, LSX and LASX. Contract and rules: ../detail/switch.h.
  * Source of the register roles: Procedure Call Standard for the LoongArch Architecture (20250521), tables 1 and 2.
  *
  * register               in the ABI      here
  * sp                     callee-saved    stored and loaded
  * fp (r22)               callee-saved    stored and loaded: the frame pointer cannot be a clobber
- * s8 (r31)               callee-saved    a clobber; with clang stored and loaded: it is the base pointer of over-aligned
- *                                        frames with variable parts, and clang lets an asm clobber it there and crashes
+ * s8 (r31)               callee-saved    a clobber; with clang stored and loaded: it is the base pointer of
+ *                                        over-aligned frames with variable parts, and clang lets an asm clobber it
+ *                                        there and crashes
  * s0-s7                  callee-saved    clobbers: the compiler saves those that are live, and only those
  * a0                     scratch         the control block's address, carried across the switch
  * a1                     scratch         the thread record's address; the same on both sides
- * a2                     scratch         the way back, on its way to memory
- * a3                     scratch         the value passed, carried across the switch
+ * a2                     scratch         the resume address, on its way to memory
+ * a3                     scratch         the value, carried across the switch
  * a4                     scratch         in a transfer the block of the coroutine that leaves; else a clobber
  * t0, t2                 scratch         control words
  * t1                     scratch         control words; where to go on: a jump through ra (r1) is predicted as a return
  * a5-a7, t3-t8           scratch         clobbers
  * ra                     scratch         a clobber
  * tp, r21                the platform's  untouched
- * fs0-fs7                callee-saved    clobbers, like the rest of f0-f31, the low parts of the vector registers, whose high
- *                                        parts are scratch: a clobber of the low part is one of the whole
+ * fs0-fs7                callee-saved    clobbers, like the rest of f0-f31, the low parts of the vector registers,
+ *                                        whose high parts are scratch: a clobber of the low part is one of the whole
  * fcc0-fcc7              scratch         clobbers
- * FCSR0, bits 0-4, 8-9   not told        trap enables and rounding mode; kept apart when `fp` is 1, as the C library's fenv.h
- *                                        has it; else common to all, as the user asked
+ * FCSR0, bits 0-4, 8-9   not told        trap enables and rounding mode; kept apart when `fp` is 1, as the C library's
+ *                                        fenv.h has it; else common to all, as the program asked
  * FCSR0, the others      status          as they are
  *
  * There is no red zone, and the stack pointer is always a multiple of 16. */
@@ -30,26 +31,28 @@
 
 #define ACO__ARCH "loongarch64"
 
-/* The registers that cross, and operands by them (register_variables.h). */
+/* The registers that cross, and operands by them (statements.h). */
 #define ACO__FIRST "$a0"
 #define ACO__SECOND "$a1"
 #define ACO__THIRD "$a2"
 #define ACO__FOURTH "$a3"
 #define ACO__FIFTH "$a4"
 #define ACO__STACK_REGISTER "$sp"
-#define ACO__BLOCK(offset) "$a0," offset
-#define ACO__LEAVING(offset) "$a4," offset
-#define ACO__THREAD(offset) "$a1," offset
+#define ACO__STACK_OPERAND "+r"
+#define ACO__BLOCK(offset) "$a0," ACO__TEXT(offset)
+#define ACO__LEAVING(offset) "$a4," ACO__TEXT(offset)
+#define ACO__THREAD(offset) "$a1," ACO__TEXT(offset)
 
 #define ACO__FP_STATUS (~0x31f) /* FCSR0 but for the bits that control */
 
 /* A stack's top is 64-byte aligned. */
 #define ACO__ENTRY_BELOW_TOP 16
+#define ACO__RETURN_WORD 0
 
 #ifdef __clang__
 #define ACO__KEEP_BASE(to) "st.d $s8," to(ACO__BASE) "\n\t"
 #define ACO__RESUMER_BASE "ld.d $s8," ACO__THREAD(ACO__BASE) "\n\t"
-#define ACO__RUNNING_BASE "ld.d $t0," ACO__THREAD(ACO__RUNNING) "\n\tld.d $s8,$t0," ACO__BASE "\n\t"
+#define ACO__RUNNING_BASE "ld.d $t0," ACO__THREAD(ACO__RUNNING) "\n\tld.d $s8,$t0," ACO__TEXT(ACO__BASE) "\n\t"
 #define ACO__CLOBBER_BASE
 #else
 #define ACO__CLOBBER_BASE "$s8",
@@ -137,13 +140,13 @@ ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
 #define ACO__IF_INNERMOST                                                                                              \
     "bne $sp,$a3,2f\n\t"                                                                                               \
     "addi.d $sp,$sp,128\n\t"
-#define ACO__NOT_INNERMOST                                                                                                   \
+#define ACO__NOT_INNERMOST                                                                                             \
     "li.w $a0,1\n\t"                                                                                                   \
     "b 3f\n"
 #define ACO__ROOM                                                                                                      \
     "addi.d $sp,$sp,-128\n\t"                                                                                          \
     "move $a3,$sp\n"
-#define ACO__IN_STACK_ROOM                                                                                               \
+#define ACO__IN_STACK_ROOM                                                                                             \
     "la.pcrel %2,1f\n"                                                                                                 \
     "1:\taddi.d $sp,$sp,-256\n\t"                                                                                      \
     "move %0,$sp\n\t"                                                                                                  \

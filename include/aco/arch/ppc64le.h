@@ -1,68 +1,72 @@
-/* The switch on 64-bit Power, little endian, ELFv2 ABI. Contract and rules: ../switch.h.
+/* The switch on 64-bit Power, little endian, ELFv2 ABI. Contract and rules: ../detail/switch.h.
  * Source of the register roles: 64-Bit ELF V2 ABI Specification, Power Architecture (1.5), sections 2.2.1.1 and 2.2.2.
  *
  * register               in the ABI      here
  * r1                     callee-saved    stored and loaded: the stack pointer
- * r2                     TOC pointer     each module's own: made anew on arrival from r12, as at a global entry point. A clobber
- *                                        in units that have none (__PCREL__)
+ * r2                     TOC pointer     each module's own: made anew on arrival from r12, as at a global entry point.
+ *                                        A clobber in units that have none (__PCREL__)
  * r3                     scratch         the control block's address, carried across the switch
  * r4                     scratch         the thread record's address; the same on both sides
- * r5                     scratch         the way back, on its way to memory
- * r6                     scratch         the value passed, carried across the switch
+ * r5                     scratch         the resume address, on its way to memory
+ * r6                     scratch         the value, carried across the switch
  * r7                     scratch         in a transfer the block of the coroutine that leaves; else a clobber
  * r9-r11                 scratch         clobbers; control words
  * r12                    scratch         where to go on, as a function's global entry point wants it
  * r0, r8                 scratch         clobbers
  * r13                    thread pointer  untouched
  * r14-r29                callee-saved    clobbers: the compiler saves those that are live, and only those
- * r30                    callee-saved    a clobber; with clang stored and loaded: it is the base pointer of over-aligned
- *                                        frames with variable parts; and where __PCREL__ makes it gcc's PIC register
+ * r30                    callee-saved    a clobber; with clang stored and loaded: it is the base pointer of
+ *                                        over-aligned frames with variable parts; and where __PCREL__ makes it gcc's
+ *                                        PIC register
  * r31                    callee-saved    stored and loaded: the frame pointer cannot be a clobber
  * LR, CTR, XER           scratch         clobbers
  * CR2-CR4                callee-saved    clobbers, like the rest of CR
  * f14-f31, v20-v31       callee-saved    clobbers, like the rest of them, and so all of vs0-vs63
- * FPSCR                  control bits    kept apart when `fp` is 1; else common to all, as the user asked: exception enables,
- *                        callee-saved    NI and RN in its lower half, DRN in the upper one. Its status bits are scratch
+ * FPSCR                  control bits    kept apart when `fp` is 1; else common to all, as the program asked: exception
+ *                        callee-saved    enables, NI and RN in its lower half, DRN in the upper one. Its status bits
+ *                                        are scratch
  * VSCR, VRSAVE           limited access  untouched: common to all, as setjmp() has it
  *
- * The stack pointer is always a multiple of 16 and points to the back chain. A caller's frame begins with 32 bytes that its
- * callee, and the stubs through which it calls, write: back chain, CR, LR, TOC pointer. The red zone is the leaf functions'. */
+ * The stack pointer is always a multiple of 16 and points to the back chain. A caller's frame begins with 32 bytes that
+ * its callee, and the stubs through which it calls, write: back chain, CR, LR, TOC pointer. The red zone is the leaf
+ * functions'. */
 #ifndef ACO_ARCH_PPC64LE_H
 #define ACO_ARCH_PPC64LE_H
 
 #define ACO__ARCH "ppc64le"
 
-/* The registers that cross, and operands by them (register_variables.h). */
+/* The registers that cross, and operands by them (statements.h). */
 #define ACO__FIRST "r3"
 #define ACO__SECOND "r4"
 #define ACO__THIRD "r5"
 #define ACO__FOURTH "r6"
 #define ACO__FIFTH "r7"
 #define ACO__STACK_REGISTER "r1"
+#define ACO__STACK_OPERAND "+r"
 #define ACO__ADDRESS_RESULT "=&b" /* not r0, which an address takes for 0 */
-#define ACO__BLOCK(offset) offset "(3)"
-#define ACO__LEAVING(offset) offset "(7)"
-#define ACO__THREAD(offset) offset "(4)"
+#define ACO__BLOCK(offset) ACO__TEXT(offset) "(3)"
+#define ACO__LEAVING(offset) ACO__TEXT(offset) "(7)"
+#define ACO__THREAD(offset) ACO__TEXT(offset) "(4)"
 
 #define ACO__FP_STATUS 0xffffff00u /* the lower half's status bits */
 
-/* A stack's top is 64-byte aligned. The first function writes to the frame header above its stack pointer, also its return
- * address. */
+/* A stack's top is 64-byte aligned. The first function writes to the frame header above its stack pointer, also its
+ * return address. */
 #define ACO__ENTRY_BELOW_TOP 32
 #define ACO__RETURN_WORD 2
 
 #if defined(__clang__) || defined(__PCREL__)
 #define ACO__KEEP_BASE(to) "std 30," to(ACO__BASE) "\n\t"
 #define ACO__RESUMER_BASE "ld 30," ACO__THREAD(ACO__BASE) "\n\t"
-#define ACO__RUNNING_BASE "ld 9," ACO__THREAD(ACO__RUNNING) "\n\tld 30," ACO__BASE "(9)\n\t"
+#define ACO__RUNNING_BASE "ld 9," ACO__THREAD(ACO__RUNNING) "\n\tld 30," ACO__TEXT(ACO__BASE) "(9)\n\t"
 #define ACO__CLOBBER_BASE
 #else
 #define ACO__CLOBBER_BASE "r30",
 #endif
 
-/* The address of `here`; and at 1, where r12 holds it, the TOC pointer again. r2 is no operand: each function that switches calls
- * one of another module too (docs/switch.md, rule 3), and a compiler gives every function that calls its TOC pointer from its
- * beginning. tools/platforms/objects.py looks whether it did. */
+/* The address of `here`; and at 1, where r12 holds it, the TOC pointer again. r2 is no operand: each function that
+ * switches calls one of another module too (docs/switch.md, rule 3), and a compiler gives every function that calls its
+ * TOC pointer from its beginning. tools/platforms/objects.py looks whether it did. */
 #ifdef __PCREL__
 #define ACO__ADDRESS(reg, here) "pla " reg "," here "@pcrel\n\t"
 #define ACO__OWN_TOC
@@ -124,7 +128,8 @@ ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
     "ld 31," from(ACO__BP) "\n\t"                                                                                      \
     ACO__GO
 
-/* The status bits are not compared, but are loaded with the rest: those of one side must not trap under the other's enables. */
+/* The status bits are not compared, but are loaded with the rest: those of one side must not trap under the other's
+ * enables. */
 #define ACO__FP_SWAP(to, from)                                                                                         \
     "lbz 9," ACO__BLOCK(ACO__STATE_BYTE) "\n\t"                                                                        \
     "extsb. 9,9\n\t"                                                                                                   \
@@ -153,7 +158,7 @@ ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
 
 #define ACO__RESUME_ADDRESS ACO__ADDRESS("5", "1f")
 #define ACO__RUNS "std 3," ACO__THREAD(ACO__RUNNING) "\n\t"
-#define ACO__NOTHING_RUNS                                                                                               \
+#define ACO__NOTHING_RUNS                                                                                              \
     "li 9,0\n\t"                                                                                                       \
     "std 9," ACO__THREAD(ACO__RUNNING) "\n\t"
 #define ACO__ARRIVAL "1:\t" ACO__OWN_TOC
@@ -178,15 +183,15 @@ ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
 #define ACO__LOAD_SP "mr 1,6\n\t"
 #define ACO__LAST_GO ACO__GO
 
-/* On one stack: what the consumer calls writes a frame header and arguments at its stack pointer. The room there has the back
- * chain that alloca() would leave, the one at the frame pointer: clang's functions return by it. The word at the generator's
- * stack pointer leads into the generator. */
+/* On one stack: what the consumer calls writes a frame header and arguments at its stack pointer. The room there has
+ * the back chain that alloca() would leave, the one at the frame pointer: clang's functions return by it. The word at
+ * the generator's stack pointer leads into the generator. */
 #define ACO__ARGUMENTS_ROOM 224
 #define ACO__IF_INNERMOST                                                                                              \
     "cmpd 1,6\n\t"                                                                                                     \
     "bne 2f\n\t"                                                                                                       \
     "addi 1,1,224\n\t"
-#define ACO__NOT_INNERMOST                                                                                                   \
+#define ACO__NOT_INNERMOST                                                                                             \
     "li 3,1\n\t"                                                                                                       \
     "b 3f\n"
 #define ACO__ROOM                                                                                                      \
@@ -194,8 +199,9 @@ ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
     "stdu 9,-224(1)\n\t"                                                                                               \
     "mr 6,1\n"
 
-/* 288 lower. The generator's first frame has the consumer's back chain above it; it stays where it is for ACO__WRITE_SP. */
-#define ACO__IN_STACK_ROOM                                                                                               \
+/* 288 lower. The generator's first frame has the consumer's back chain above it; it stays where it is for
+ * ACO__WRITE_SP. */
+#define ACO__IN_STACK_ROOM                                                                                             \
     ACO__ADDRESS("%2", "1f")                                                                                           \
     "ld %0,0(1)\n\t"                                                                                                   \
     "1:\tstdu %0,-288(1)\n\t"                                                                                          \

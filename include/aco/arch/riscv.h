@@ -1,28 +1,30 @@
-/* The switch on RISC-V, little or big endian, RV64 and RV32, with or without F, D, Zfinx and V. Contract and rules: ../switch.h.
- * Source of the register roles: RISC-V ELF psABI 1.0, chapter 1 (Register Convention).
+/* The switch on RISC-V, little or big endian, RV64 and RV32, with or without F, D, Zfinx and V. Contract and rules:
+ * ../switch.h. Source of the register roles: RISC-V ELF psABI 1.0, chapter 1 (Register Convention).
  *
  * register               in the ABI      here
  * sp                     callee-saved    stored and loaded
  * s0                     callee-saved    stored and loaded: the frame pointer cannot be a clobber
- * s1                     callee-saved    a clobber; with clang stored and loaded: it is the base pointer of over-aligned
- *                                        frames with variable parts, and clang lets an asm clobber it there and crashes
+ * s1                     callee-saved    a clobber; with clang stored and loaded: it is the base pointer of
+ *                                        over-aligned frames with variable parts, and clang lets an asm clobber it
+ *                                        there and crashes
  * s2-s11                 callee-saved    clobbers: the compiler saves those that are live, and only those
  * a0                     scratch         the control block's address, carried across the switch
  * a1                     scratch         the thread record's address; the same on both sides
- * a2                     scratch         the way back, on its way to memory
- * a3                     scratch         the value passed, carried across the switch
+ * a2                     scratch         the resume address, on its way to memory
+ * a3                     scratch         the value, carried across the switch
  * a4                     scratch         in a transfer the block of the coroutine that leaves; else a clobber
  * t0                     scratch         control words
- * t1                     scratch         control words; where to go on: a jump through ra or t0 (x1, x5) is predicted as a
- *                                        return, and one through t2 (x7) looks for no landing pad
+ * t1                     scratch         control words; where to go on: a jump through ra or t0 (x1, x5) is predicted
+ *                                        as a return, and one through t2 (x7) looks for no landing pad
  * a5-a7, t2-t6           scratch         clobbers
  * ra                     scratch         a clobber
  * gp                     unallocatable   untouched
  * tp                     thread pointer  untouched
- * fs0-fs11               callee-saved    clobbers, like the rest of f0-f31; in ABIs without float arguments they are scratch
+ * fs0-fs11               callee-saved    clobbers, like the rest of f0-f31; in ABIs without float arguments they are
+ *                                        scratch
  * v0-v31, vl, vtype      scratch         clobbers where the vector unit is compiled in; with clang always
  * vxrm                   scratch         the same; vxsat is status
- * frm                    kept            kept apart when `fp` is 1; else common to all, as the user asked
+ * frm                    kept            kept apart when `fp` is 1; else common to all, as the program asked
  * fflags                 scratch         as they are
  *
  * There is no red zone, and the stack pointer is always a multiple of 16. Landing pads (Zicfilp) are unlabelled. */
@@ -41,16 +43,17 @@
 #error "acorn: the base ISA E, of 16 registers, is not served"
 #endif
 
-/* The registers that cross, and operands by them (register_variables.h). */
+/* The registers that cross, and operands by them (statements.h). */
 #define ACO__FIRST "a0"
 #define ACO__SECOND "a1"
 #define ACO__THIRD "a2"
 #define ACO__FOURTH "a3"
 #define ACO__FIFTH "a4"
 #define ACO__STACK_REGISTER "sp"
-#define ACO__BLOCK(offset) offset "(a0)"
-#define ACO__LEAVING(offset) offset "(a4)"
-#define ACO__THREAD(offset) offset "(a1)"
+#define ACO__STACK_OPERAND "+r"
+#define ACO__BLOCK(offset) ACO__TEXT(offset) "(a0)"
+#define ACO__LEAVING(offset) ACO__TEXT(offset) "(a4)"
+#define ACO__THREAD(offset) ACO__TEXT(offset) "(a1)"
 #if __riscv_xlen == 64
 #define ACO__LOAD "ld "
 #define ACO__SAVE "sd "
@@ -63,11 +66,14 @@
 
 /* A stack's top is 64-byte aligned. */
 #define ACO__ENTRY_BELOW_TOP 16
+#define ACO__RETURN_WORD 0
 
 #ifdef __clang__
 #define ACO__KEEP_BASE(to) ACO__SAVE "s1," to(ACO__BASE) "\n\t"
 #define ACO__RESUMER_BASE ACO__LOAD "s1," ACO__THREAD(ACO__BASE) "\n\t"
-#define ACO__RUNNING_BASE ACO__LOAD "t0," ACO__THREAD(ACO__RUNNING) "\n\t" ACO__LOAD "s1," ACO__BASE "(t0)\n\t"
+#define ACO__RUNNING_BASE                                                                                              \
+    ACO__LOAD "t0," ACO__THREAD(ACO__RUNNING) "\n\t"                                                                   \
+    ACO__LOAD "s1," ACO__TEXT(ACO__BASE) "(t0)\n\t"
 #define ACO__CLOBBER_BASE
 #else
 #define ACO__CLOBBER_BASE "s1",
@@ -167,13 +173,13 @@ ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
 #define ACO__IF_INNERMOST                                                                                              \
     "bne sp,a3,2f\n\t"                                                                                                 \
     "addi sp,sp,128\n\t"
-#define ACO__NOT_INNERMOST                                                                                                   \
+#define ACO__NOT_INNERMOST                                                                                             \
     "li a0,1\n\t"                                                                                                      \
     "j 3f\n"
 #define ACO__ROOM                                                                                                      \
     "addi sp,sp,-128\n\t"                                                                                              \
     "mv a3,sp\n"
-#define ACO__IN_STACK_ROOM                                                                                               \
+#define ACO__IN_STACK_ROOM                                                                                             \
     "lla %2,1f\n"                                                                                                      \
     "1:\taddi sp,sp,-256\n\t"                                                                                          \
     "mv %0,sp\n\t"                                                                                                     \

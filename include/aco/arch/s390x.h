@@ -1,53 +1,56 @@
-/* The switch on s390x, ELF ABI. Contract and rules: ../switch.h.
+/* The switch on s390x, ELF ABI. Contract and rules: ../detail/switch.h.
  * Source of the register roles: ELF Application Binary Interface, s390x Supplement (1.6), sections 1.2.1 to 1.2.3.
  *
  * register               in the ABI      here
  * r15                    callee-saved    stored and loaded: the stack pointer
  * r11                    callee-saved    stored and loaded: the frame pointer cannot be a clobber
- * r12, r13               callee-saved    clobbers; with gcc kept in the register save area: its GOT pointer, refused as a
- *                                        clobber, and its literal pool's base, where a clobber goes unheeded
+ * r12, r13               callee-saved    clobbers; with gcc kept in the register save area: its GOT pointer, refused as
+ *                                        a clobber, and its literal pool's base, where a clobber goes unheeded
  * r7-r10                 callee-saved    clobbers: the compiler saves those that are live, and only those
  * r2                     scratch         the control block's address, carried across the switch
  * r3                     scratch         the thread record's address; the same on both sides
- * r4                     scratch         the way back, on its way to memory
- * r5                     scratch         the value passed, carried across the switch
+ * r4                     scratch         the resume address, on its way to memory
+ * r5                     scratch         the value, carried across the switch
  * r6                     callee-saved    in a transfer the block of the coroutine that leaves; else a clobber
  * r0, r1                 scratch         clobbers; control words; r1: where to go on
  * r14                    scratch         a clobber
  * f8-f15                 callee-saved    clobbers, like the rest of f0-f15; v0-v31 where they are compiled in
- * FPC                    masks, rounding kept apart when `fp` is 1; else common to all, as the user asked. Its flags and
+ * FPC                    masks, rounding kept apart when `fp` is 1; else common to all, as the program asked. Its flags
+ *                        and
  *                        callee-saved    data exception code are scratch
  * condition code         scratch         a clobber
  * a0, a1                 thread pointer  untouched
  * a2-a15                 scratch         no compiler keeps a value there
  *
- * There is no red zone, and the stack pointer is always a multiple of 8. The 160 bytes above it are the register save area,
- * which belongs to the function that is called. */
+ * There is no red zone, and the stack pointer is always a multiple of 8. The 160 bytes above it are the register save
+ * area, which belongs to the function that is called. */
 #ifndef ACO_ARCH_S390X_H
 #define ACO_ARCH_S390X_H
 
 #define ACO__ARCH "s390x"
 
-/* The registers that cross, and operands by them (register_variables.h). */
+/* The registers that cross, and operands by them (statements.h). */
 #define ACO__FIRST "r2"
 #define ACO__SECOND "r3"
 #define ACO__THIRD "r4"
 #define ACO__FOURTH "r5"
 #define ACO__FIFTH "r6"
 #define ACO__STACK_REGISTER "r15"
-#define ACO__BLOCK(offset) offset "(%%r2)"
-#define ACO__LEAVING(offset) offset "(%%r6)"
-#define ACO__THREAD(offset) offset "(%%r3)"
+#define ACO__STACK_OPERAND "+r"
+#define ACO__BLOCK(offset) ACO__TEXT(offset) "(%%r2)"
+#define ACO__LEAVING(offset) ACO__TEXT(offset) "(%%r6)"
+#define ACO__THREAD(offset) ACO__TEXT(offset) "(%%r3)"
 
 #define ACO__FP_STATUS 0x00ffff00u /* FPC's flags and data exception code */
 
-/* A stack's top is 64-byte aligned. The first function saves registers above its stack pointer, also its return address. */
+/* A stack's top is 64-byte aligned. The first function saves registers above its stack pointer, also its return
+ * address. */
 #define ACO__ENTRY_BELOW_TOP 160
 #define ACO__RETURN_WORD 14
 
-/* The words of r12 and r13 in the register save area at the stack pointer, which is the function's callees'. One without a frame
- * of its own has its caller's there, and its caller's registers in it; but each function that switches has a frame, since it
- * calls (docs/switch.md, rule 3). tools/platforms/objects.py looks whether it has. */
+/* The words of r12 and r13 in the register save area at the stack pointer, which is the function's callees'. One
+ * without a frame of its own has its caller's there, and its caller's registers in it; but each function that switches
+ * has a frame, since it calls (docs/switch.md, rule 3). tools/platforms/objects.py looks whether it has. */
 #ifdef __clang__
 #define ACO__KEEP_FIXED
 #define ACO__OWN_FIXED
@@ -115,8 +118,8 @@ ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
 #define ACO__ARRIVAL "1:\t"
 
 /* ---- Generators ----
- * No base pointer is exchanged. On one stack r5 and r6 take the consumer's r12 and r13 to the generator, which brings them back:
- * the consumer's register save area is overwritten meanwhile. */
+ * No base pointer is exchanged. On one stack r5 and r6 take the consumer's r12 and r13 to the generator, which brings
+ * them back: the consumer's register save area is overwritten meanwhile. */
 #define ACO__SWAP(one, other) "lgr %%r0," one "\n\tlgr " one "," other "\n\tlgr " other ",%%r0\n\t"
 #define ACO__TO_PEER                                                                                                   \
     "lgr %%r1,%%r2\n\t"                                                                                                \
@@ -145,13 +148,13 @@ ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
     "cgr %%r15,%%r5\n\t"                                                                                               \
     "jne 2f\n\t"                                                                                                       \
     "aghi %%r15,240\n\t"
-#define ACO__NOT_INNERMOST                                                                                                   \
+#define ACO__NOT_INNERMOST                                                                                             \
     "lghi %%r2,1\n\t"                                                                                                  \
     "j 3f\n"
 #define ACO__ROOM                                                                                                      \
     "aghi %%r15,-240\n\t"                                                                                              \
     "lgr %%r5,%%r15\n"
-#define ACO__IN_STACK_ROOM                                                                                               \
+#define ACO__IN_STACK_ROOM                                                                                             \
     "larl %2,1f\n"                                                                                                     \
     "1:\taghi %%r15,-432\n\t"                                                                                          \
     "lgr %0,%%r15\n\t"                                                                                                 \

@@ -1,20 +1,22 @@
-/* The fallback: the switches of ../switch.h as functions of the library, on the C library's getcontext(), makecontext() and
- * setcontext(); implemented in src/entry/ucontext.c. For architectures without a switch of their own; works on the others too.
+/* The fallback: the switches of ../detail/switch.h as functions of the library, on the C library's getcontext(),
+ * makecontext() and setcontext(); implemented in src/entry/ucontext.c. For architectures without a switch of their own;
+ * works on the others too.
  *
  * What it needs of the architecture is a stack that grows down. A library built so does not export what the inline
- * switches find a thread's record by, and has what is declared here instead: units that were compiled otherwise do not link with
- * it. */
+ * switches find a thread's record by, and has what is declared here instead: units that were compiled otherwise do not
+ * link with it. */
 #ifndef ACO_ARCH_UCONTEXT_H
 #define ACO_ARCH_UCONTEXT_H
 
 #ifndef __GLIBC__ /* musl declares them, and has none */
-#error "acorn: ACO_CONFIG_UCONTEXT needs getcontext(), makecontext() and setcontext(), which this C library does not have"
+#error "acorn: ACO_CONFIG_UCONTEXT needs getcontext(), makecontext() and setcontext() of the C library"
 #endif
 
 #define ACO__ARCH "ucontext"
 
 /* A stack's top is 64-byte aligned. */
 #define ACO__ENTRY_BELOW_TOP 16
+#define ACO__RETURN_WORD 0
 
 #define ACO__ARRIVAL_ABI
 #define ACO__ARRIVAL_PARAMETERS __attribute__((unused)) uintptr_t tagged, __attribute__((unused)) void *value
@@ -23,17 +25,17 @@
 enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 2, ACO__START_WORDS = 8 };
 #define ACO__GENERATOR_PARAMETERS void *aco__sp, void *aco__pc, void *aco__bp, void *aco__base
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+ACO__BEGIN_C
 
 ACO_API aco__tls_ref_t aco__tls_ref_read(void);
 ACO_API uintptr_t aco__switch_resume(aco__tls_ref_t tls, struct aco_s *co, void **value_ref, int fp);
 ACO_API uintptr_t aco__switch_yield(aco__tls_ref_t tls, struct aco_s *co, void **value_ref, int fp);
-ACO_API uintptr_t aco__switch_transfer(aco__tls_ref_t tls, struct aco_s *from, struct aco_s *co, void **value_ref, int fp);
+ACO_API uintptr_t aco__switch_transfer(aco__tls_ref_t tls, struct aco_s *from, struct aco_s *co, void **value_ref,
+                                       int fp);
 ACO_API __attribute__((noreturn)) void aco__switch_exit(aco__tls_ref_t tls, uintptr_t tagged, void *value);
-ACO_API __attribute__((noreturn)) void aco__switch_enter(aco__tls_ref_t tls, struct aco_s *co, uintptr_t tagged, void *value);
-/* Those of ../generator.h; on one stack there are none. */
+ACO_API __attribute__((noreturn))
+void aco__switch_enter(aco__tls_ref_t tls, struct aco_s *co, uintptr_t tagged, void *value);
+/* For generators. There are no switches for in-stack generators. */
 ACO_API void aco__switch_swap(aco__context_t *peer, void **value_ref);
 ACO_API __attribute__((noreturn)) void aco__switch_swap_last(const aco__context_t *peer, void *value);
 
@@ -44,8 +46,6 @@ __attribute__((visibility("hidden"))) void aco__fp_read(uint32_t *control, uint1
 __attribute__((visibility("hidden"))) void aco__fp_load(const uint32_t *control, const uint16_t *control2);
 #endif
 
-#ifdef __cplusplus
-}
-#endif
+ACO__END_C
 
 #endif

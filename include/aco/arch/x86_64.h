@@ -1,130 +1,45 @@
-/* The switch on x86-64, System V ABI and Windows. Contract and rules: ../switch.h.
+/* The switch on x86-64, System V ABI and Windows. Contract and rules: ../detail/switch.h.
  * Source of the register roles: System V ABI, AMD64 Architecture Processor Supplement 1.0, figure 3.4.
  *
  * register               in the ABI      here
  * rsp                    callee-saved    stored and loaded
  * rbp                    callee-saved    stored and loaded: cannot be a clobber where it is the frame pointer
- * rbx                    callee-saved    a clobber; with clang stored and loaded: it is the base pointer of over-aligned
- *                                        frames with variable parts, and clang lets an asm clobber it there and crashes
+ * rbx                    callee-saved    a clobber; with clang stored and loaded: it is the base pointer of
+ *                                        over-aligned frames with variable parts, and clang lets an asm clobber it
+ *                                        there and crashes
  * r12-r15                callee-saved    clobbers: the compiler saves those that are live, and only those
  * rdi                    scratch         the control block's address, carried across the switch
  * rsi                    scratch         the thread record's offset from the thread pointer; the same on both sides
- * rdx                    scratch         the way back, on its way to memory
- * rcx                    scratch         the value passed, carried across the switch
+ * rdx                    scratch         the resume address, on its way to memory
+ * rcx                    scratch         the value, carried across the switch
  * r8                     scratch         in a transfer the block of the coroutine that leaves; else a clobber
  * rax, r9-r11            scratch         clobbers (rax: comparing control words)
  * xmm, k, st, mm         scratch         clobbers; upper halves of ymm and zmm: vzeroupper where AVX is compiled in
- * MXCSR control bits     callee-saved    kept apart when `fp` is 1; else common to all, as the user asked
+ * MXCSR control bits     callee-saved    kept apart when `fp` is 1; else common to all, as the program asked
  * x87 control word       callee-saved    the same
- * DF, x87 stack          clear, empty    as they are: the ABI wants them so at every call, and nothing here changes them
+ * DF, x87 stack          clear, empty    as they are: the ABI wants them so at every call, and nothing here changes
+ *                                        them
  * fs                     thread pointer  untouched
  *
- * On Windows rdi, rsi and xmm6-15 are callee-saved: a compiler saves what an asm changes, so the roles stay. gs is the thread
- * pointer, and rsi holds the thread record's address. */
+ * On Windows rdi, rsi and xmm6-15 are callee-saved: a compiler saves what an asm changes, so the roles stay. gs is the
+ * thread pointer, and rsi holds the thread record's address. */
 #ifndef ACO_ARCH_X86_64_H
 #define ACO_ARCH_X86_64_H
 
 #define ACO__ARCH "x86_64"
+#define ACO__STACK_REGISTER "rsp"
+#define ACO__STACK_OPERAND "+r"
 
-/* Operands: a field of the control block (rdi), of the one that a transfer leaves (r8), of a block that is entered out of
- * line (rdx), of the thread record (rsi). Offsets asserted in src/core.c. */
-#define ACO__BLOCK(offset) offset "(%%rdi)"
-#define ACO__LEAVING(offset) offset "(%%r8)"
-#define ACO__ENTERED(offset) offset "(%%rdx)"
-#ifdef ACO__TLS_REF_IS_ADDRESS
-#define ACO__THREAD(offset) offset "(%%rsi)"
-#else
-#define ACO__THREAD(offset) "%%fs:" offset "(%%rsi)"
-#endif
-#define ACO__SP "0"
-#define ACO__PC "8"
-#define ACO__BP "16"
-#define ACO__BASE "24"
-#define ACO__MXCSR "32"
-#define ACO__X87CW "36"
-#define ACO__STATE_BYTE "38"  /* control block only */
-#define ACO__LOAD_ALWAYS "38" /* thread record only */
-#define ACO__RUNNING "40"     /* thread record only */
+/* Operands: a field of the control block (rdi), of the one that a transfer leaves (r8), of the one that ACO__ENTER
+ * enters (rdx), of the thread record (rsi). */
+#define ACO__BLOCK(offset) ACO__TEXT(offset) "(%%rdi)"
+#define ACO__LEAVING(offset) ACO__TEXT(offset) "(%%r8)"
+#define ACO__ENTERED(offset) ACO__TEXT(offset) "(%%rdx)"
+#ifdef ACO__THREAD_TLS
+#define ACO__THREAD(offset) "%%fs:" ACO__TEXT(offset) "(%%rsi)"
+#define ACO__TLS_REF_IS_OFFSET
 
-/* A stack's top is 64-byte aligned; a function is entered with its return address just below a 16-byte boundary. */
-#ifdef _WIN32 /* above the return address there is room for parameters: src/entry/x86_64.inc */
-#define ACO__ENTRY_BELOW_TOP 72
-#else
-#define ACO__ENTRY_BELOW_TOP 8
-#endif
-
-#ifdef __clang__
-#define ACO__KEEP_BASE(to) "movq %%rbx," to(ACO__BASE) "\n\t"
-#define ACO__RESUMER_BASE "movq " ACO__THREAD(ACO__BASE) ",%%rbx\n\t"
-#define ACO__RUNNING_BASE "movq " ACO__THREAD(ACO__RUNNING) ",%%rax\n\tmovq " ACO__BASE "(%%rax),%%rbx\n\t"
-#define ACO__CLOBBER_BASE
-#else
-#define ACO__KEEP_BASE(to)
-#define ACO__RESUMER_BASE
-#define ACO__RUNNING_BASE
-#define ACO__CLOBBER_BASE "rbx",
-#endif
-
-#ifdef __SSE__ /* without it (-mgeneral-regs-only) no value of this unit lives there */
-#define ACO__CLOBBER_SSE                                                                                               \
-    , "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",       \
-        "xmm13", "xmm14", "xmm15"
-#else
-#define ACO__CLOBBER_SSE
-#endif
-/* clang takes these names in every unit, so that a function with a target attribute is served too; gcc does not. */
-#if defined(__AVX512F__) || defined(__clang__)
-#define ACO__CLOBBER_AVX512                                                                                            \
-    , "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26", "xmm27",      \
-        "xmm28", "xmm29", "xmm30", "xmm31", "k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7"
-#else
-#define ACO__CLOBBER_AVX512
-#endif
-#ifdef __APX_F__
-#define ACO__CLOBBER_APX                                                                                               \
-    , "r16", "r17", "r18", "r19", "r20", "r21", "r22", "r23", "r24", "r25", "r26", "r27", "r28", "r29", "r30", "r31"
-#else
-#define ACO__CLOBBER_APX
-#endif
-#if defined(__NO_80387__) || defined(_SOFT_FLOAT) /* gcc -mno-80387; clang does not say so, and takes the names */
-#define ACO__CLOBBER_X87
-#else
-#define ACO__CLOBBER_X87 , "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)"
-#endif
-#ifdef __MMX__
-#define ACO__CLOBBER_MMX , "mm0", "mm1", "mm2", "mm3", "mm4", "mm5", "mm6", "mm7"
-#else
-#define ACO__CLOBBER_MMX
-#endif
-#define ACO__CLOBBERS_OF_ALL                                                                                           \
-    ACO__CLOBBER_BASE "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory",                                        \
-        "cc" ACO__CLOBBER_MMX ACO__CLOBBER_X87 ACO__CLOBBER_SSE ACO__CLOBBER_AVX512 ACO__CLOBBER_APX
-#define ACO__CLOBBERS "rax", "rdx", ACO__CLOBBERS_OF_ALL /* but for r8 */
-
-#ifdef __AVX__
-#define ACO__CLEAR_UPPER "vzeroupper\n\t"
-#else
-#define ACO__CLEAR_UPPER
-#endif
-#if defined(__CET__) && (__CET__ & 1)
-#define ACO__LANDING_PAD "endbr64\n\t"
-#else
-#define ACO__LANDING_PAD
-#endif
-#if defined(__CET__) && (__CET__ & 2)
-#define ACO__SHADOW_POINTER(pointer) __asm__ volatile("rdsspq %0" : "+r"(pointer)) /* does nothing where there is none */
-#endif
-
-ACO__FORCE_INLINE uintptr_t aco__slot_value(uintptr_t offset)
-{
-    uintptr_t value;
-    __asm__ volatile("movq %%gs:(%1),%0" : "=r"(value) : "r"(offset));
-    return value;
-}
-
-#ifndef ACO__TLS_REF_IS_ADDRESS
-
-/* The thread record's offset from the thread pointer. Linkers turn the load into a constant in executables. */
+/* The offset of the thread record from the thread pointer. In executables the linker turns the load into a constant. */
 ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
 {
     aco__tls_ref_t tls;
@@ -141,13 +56,91 @@ ACO__FORCE_INLINE aco__thread_t *aco__self_at(aco__tls_ref_t tls)
 ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__tls_ref_t tls)
 {
     struct aco_s *co;
-    __asm__ volatile("movq %%fs:" ACO__RUNNING "(%1),%0" : "=r"(co) : "r"(tls));
+    __asm__ volatile("movq %%fs:" ACO__TEXT(ACO__RUNNING) "(%1),%0" : "=r"(co) : "r"(tls));
     return co;
 }
-
+#else
+#define ACO__THREAD(offset) ACO__TEXT(offset) "(%%rsi)"
 #endif
 
-/* Store the leaving side; rdx holds the way back. */
+ACO__FORCE_INLINE uintptr_t aco__slot_value(uintptr_t offset)
+{
+    uintptr_t value;
+    __asm__ volatile("movq %%gs:(%1),%0" : "=r"(value) : "r"(offset));
+    return value;
+}
+
+/* Where a stack begins. Its top is 64-byte aligned, and a function is entered with its return address just below a
+ * 16-byte boundary.
+ *
+ * A generator's function is entered by aco__generator_begin, which finds at its stack pointer, a multiple of 16:
+ *   16   the argument: the seventh parameter, where the ABI has it (Windows: 64)
+ *    8   the return address
+ *    0   the function
+ *
+ * ACO__ARRIVAL_PARAMETERS: what a function that a switch enters finds in the registers that cross every switch. */
+#define ACO__RETURN_WORD 0
+#define ACO__ARGUMENTS_ROOM 0
+#define ACO__GENERATOR_PARAMETERS                                                                                      \
+    void *aco__pc, void *aco__bp, __attribute__((unused)) void *aco__value, void *aco__sp, void *aco__base,            \
+        __attribute__((unused)) void *aco__r9
+#define ACO__ARRIVAL_ABI
+#ifdef _WIN32 /* above a return address is room for four parameters; assembly moves the parameters there */
+#define ACO__ENTRY_BELOW_TOP 72
+enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 8, ACO__START_WORDS = 10 };
+#define ACO__BEGINS_IN_ASSEMBLY
+#define ACO__ARRIVES_IN_ASSEMBLY
+#define ACO__ARRIVAL_PARAMETERS __attribute__((unused)) uintptr_t tagged, __attribute__((unused)) void *value
+#else
+#define ACO__ENTRY_BELOW_TOP 8
+enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 2, ACO__START_WORDS = 4 };
+#define ACO__ARRIVAL_PARAMETERS                                                                                        \
+    __attribute__((unused)) uintptr_t tagged, __attribute__((unused)) uintptr_t aco__thread_offset,                    \
+        __attribute__((unused)) uintptr_t aco__resume_address, __attribute__((unused)) void *value
+#endif
+
+#ifdef __clang__
+#define ACO__KEEP_BASE(to) "movq %%rbx," to(ACO__BASE) "\n\t"
+#define ACO__RESUMER_BASE "movq " ACO__THREAD(ACO__BASE) ",%%rbx\n\t"
+#define ACO__RUNNING_BASE "movq " ACO__THREAD(ACO__RUNNING) ",%%rax\n\tmovq " ACO__TEXT(ACO__BASE) "(%%rax),%%rbx\n\t"
+#define ACO__CLOBBER_BASE
+#else
+#define ACO__KEEP_BASE(to)
+#define ACO__RESUMER_BASE
+#define ACO__RUNNING_BASE
+#define ACO__CLOBBER_BASE "rbx",
+#endif
+
+/* gcc knows these names only where the registers exist; clang knows them in every unit, and so serves a function with a
+ * target attribute too. */
+#if defined(__AVX512F__) || defined(__clang__)
+#define ACO__CLOBBER_AVX512                                                                                            \
+    , "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26", "xmm27",      \
+        "xmm28", "xmm29", "xmm30", "xmm31", "k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7"
+#else
+#define ACO__CLOBBER_AVX512
+#endif
+#ifdef __APX_F__
+#define ACO__CLOBBER_APX                                                                                               \
+    , "r16", "r17", "r18", "r19", "r20", "r21", "r22", "r23", "r24", "r25", "r26", "r27", "r28", "r29", "r30", "r31"
+#else
+#define ACO__CLOBBER_APX
+#endif
+#define ACO__CLOBBERS_OF_ALL                                                                                           \
+    ACO__CLOBBER_BASE "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc"                                   \
+    ACO__IF_MMX("mm0", "mm1", "mm2", "mm3", "mm4", "mm5", "mm6", "mm7")                                                \
+    ACO__IF_X87("st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)")                                   \
+    ACO__IF_SSE("xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11",      \
+                "xmm12", "xmm13", "xmm14", "xmm15")                                                                    \
+    ACO__CLOBBER_AVX512 ACO__CLOBBER_APX
+#define ACO__CLOBBERS "rax", "rdx", ACO__CLOBBERS_OF_ALL /* all except r8 */
+
+#define ACO__LANDING_PAD ACO__IF_LANDING_PADS("endbr64\n\t")
+#if defined(__CET__) && (__CET__ & 2)
+#define ACO__SHADOW_POINTER(pointer) __asm__ volatile("rdsspq %0" : "+r"(pointer)) /* no shadow stack: no change */
+#endif
+
+/* Store the leaving side; rdx holds the resume address. */
 #define ACO__STORE(to)                                                                                                 \
     "movq %%rsp," to(ACO__SP) "\n\t"                                                                                   \
     "movq %%rdx," to(ACO__PC) "\n\t"                                                                                   \
@@ -162,12 +155,13 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__tls_ref_t tls)
     "jmpq *" from(ACO__PC) "\n"                                                                                        \
     ACO__FRAME_AGAIN
 
-/* Environments of their own, if the coroutine has one (its state byte is negative where it has not): store the leaving side's
- * control words, load the arriving side's where they differ. MXCSR's status bits (0-5) are nobody's across a call and are not
- * compared. Loading a changed value stalls some processors for tens of cycles, so it is compared first; on others the comparison
- * waits for stmxcsr longer than a load takes: there fp_load_always is set (bench/lab/switch-check.c). fnclex: a sticky exception
- * of one side must not trap under the other's unmasked control word. The rare part stands behind the jump and so inside the same
- * function, whose unwind information holds there too. */
+/* Environments of their own, if the coroutine has one (its state byte is negative where it has not): store the leaving
+ * side's control words, load the arriving side's where they differ. MXCSR's status bits (0-5) are nobody's across a
+ * call and are not compared. Loading a changed value stalls some processors for tens of cycles, so it is compared
+ * first; on others the comparison waits for stmxcsr longer than a load takes: there fp_load_always is set
+ * (bench/lab/switch-check.c). fnclex: a sticky exception of one side must not trap under the other's unmasked control
+ * word. The slow part stands behind the jump and so inside the same function, whose unwind information holds there too.
+ * */
 #define ACO__FP_SWAP(to, from)                                                                                         \
     "cmpb $0," ACO__BLOCK(ACO__STATE_BYTE) "\n\t"                                                                      \
     "js 5f\n\t"                                                                                                        \
@@ -189,49 +183,47 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__tls_ref_t tls)
     "4:\tfnclex\n\t"                                                                                                   \
     "fldcw " from(ACO__X87CW) "\n\t"                                                                                   \
     "jmp 5b\n"
-#define ACO__FP_NONE(to, from)
-#define ACO__FP_NEVER(to, from) "int3\n"
 
-/* At the jump: rdi = co, rsi = thread record, rcx = the value. At 1, from a coroutine's yield or end: the same, rdi perhaps
- * with the arrival mark; rbp and rsp are ours again. */
-#define ACO__RESUME(fp_swap, fp_rare)                                                                                  \
+/* At the jump: rdi = co, rsi = thread record, rcx = the value. At 1, from a coroutine's yield or end: the same, rdi
+ * perhaps with the interrupt flag; rbp and rsp are ours again. */
+#define ACO__RESUME(fp_swap, fp_slow)                                                                                  \
     __asm__ volatile("leaq 1f(%%rip),%%rdx\n\t"                                                                        \
                      "movq %%rdi," ACO__THREAD(ACO__RUNNING) "\n\t"                                                    \
                      ACO__STORE(ACO__THREAD)                                                                           \
                      fp_swap(ACO__THREAD, ACO__BLOCK)                                                                  \
                      ACO__LEAVE(ACO__BLOCK)                                                                            \
-                     fp_rare(ACO__THREAD, ACO__BLOCK)                                                                  \
+                     fp_slow(ACO__THREAD, ACO__BLOCK)                                                                  \
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      ACO__RESUMER_BASE                                                                                 \
                      : "+D"(co), "+S"(tls), "+c"(value) : : "r8", ACO__CLOBBERS)
 
-/* At the jump: rdi = co, rsi = thread record and rcx = the value, which the resumer finds there. At 1, from a resume: the
- * same, perhaps of another thread; rdi perhaps with the arrival mark. */
-#define ACO__YIELD(fp_swap, fp_rare)                                                                                   \
+/* At the jump: rdi = co, rsi = thread record and rcx = the value, which the resumer finds there. At 1, from a resume:
+ * the same, perhaps of another thread; rdi perhaps with the interrupt flag. */
+#define ACO__YIELD(fp_swap, fp_slow)                                                                                   \
     __asm__ volatile("leaq 1f(%%rip),%%rdx\n\t"                                                                        \
                      "movq $0," ACO__THREAD(ACO__RUNNING) "\n\t"                                                       \
                      ACO__STORE(ACO__BLOCK)                                                                            \
                      fp_swap(ACO__BLOCK, ACO__THREAD)                                                                  \
                      ACO__LEAVE(ACO__THREAD)                                                                           \
-                     fp_rare(ACO__BLOCK, ACO__THREAD)                                                                  \
+                     fp_slow(ACO__BLOCK, ACO__THREAD)                                                                  \
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      ACO__RUNNING_BASE                                                                                 \
                      : "+D"(co), "+S"(tls), "+c"(value) : : "r8", ACO__CLOBBERS)
 
 /* From coroutine to coroutine: what a yield stores, what a resume loads. At 1: as after a yield. */
-#define ACO__TRANSFER(fp_swap, fp_rare)                                                                                \
+#define ACO__TRANSFER(fp_swap, fp_slow)                                                                                \
     __asm__ volatile("leaq 1f(%%rip),%%rdx\n\t"                                                                        \
                      "movq %%rdi," ACO__THREAD(ACO__RUNNING) "\n\t"                                                    \
                      ACO__STORE(ACO__LEAVING)                                                                          \
                      fp_swap(ACO__LEAVING, ACO__BLOCK)                                                                 \
                      ACO__LEAVE(ACO__BLOCK)                                                                            \
-                     fp_rare(ACO__LEAVING, ACO__BLOCK)                                                                 \
+                     fp_slow(ACO__LEAVING, ACO__BLOCK)                                                                 \
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      ACO__RUNNING_BASE                                                                                 \
                      : "+D"(co), "+S"(tls), "+c"(value), "+r"(leaving) : : ACO__CLOBBERS)
 #define ACO__LEAVING_REGISTER __asm__("r8")
 
-/* Without a way back. */
+/* For good: nothing is stored. */
 #define ACO__EXIT                                                                                                      \
     __asm__ volatile("movq $0," ACO__THREAD(ACO__RUNNING) "\n\t"                                                       \
                      ACO__LEAVE(ACO__THREAD)                                                                           \
@@ -240,17 +232,17 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__tls_ref_t tls)
     __asm__ volatile(ACO__LEAVE(ACO__ENTERED)                                                                          \
                      : : "d"(co), "D"(tagged), "S"(tls), "c"(value) : "memory")
 
-/* ---- Generators: the other side's context is in registers, and so is the way back ----
+/* ---- Generators: the other side's context is in registers, and so is the resume address ----
  *
  * At the jump and on arrival, label 1:
  *   rdi   where the side that leaves goes on, 0 when it has ended; before, where the other side does
  *   rsi   the leaving side's rbp
  *   rcx   the leaving side's rsp (own stack)
  *   r8    the leaving side's rbx: with clang perhaps a base pointer, which cannot be a clobber; one protocol for all
- *   rdx   the value passed
- * An exchange of registers, since no memory is the generator's and the consumer's alike. */
+ *   rdx   the value
+ * The two sides swap registers, because they have no memory in common. */
 #define ACO__PEER_BASE __asm__("r8")
-#define ACO__PEER_SWAP                                                                                                  \
+#define ACO__PEER_SWAP                                                                                                 \
     __asm__ volatile("movq %%rdi,%%rax\n\t"                                                                            \
                      "leaq 1f(%%rip),%%rdi\n\t" ACO__CLEAR_UPPER                                                       \
                      "xchgq %%rbx,%%r8\n\t"                                                                            \
@@ -263,7 +255,7 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__tls_ref_t tls)
                      : "+D"(pc), "+S"(bp), "+c"(sp), "+r"(base), "+d"(value) : : "rax", ACO__CLOBBERS_OF_ALL)
 
 /* For the last time: nothing of the side that leaves is kept. */
-#define ACO__PEER_SWAP_LAST                                                                                             \
+#define ACO__PEER_SWAP_LAST                                                                                            \
     __asm__ volatile(ACO__CLEAR_UPPER                                                                                  \
                      "movq %%rdi,%%rax\n\t"                                                                            \
                      "xorl %%edi,%%edi\n\t"                                                                            \
@@ -275,18 +267,10 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__tls_ref_t tls)
                      ACO__FRAME_AGAIN                                                                                  \
                      : : "D"(pc), "S"(bp), "c"(sp), "r"(base), "d"(value) : "rax", "memory", "cc")
 
-/* What reads or moves the stack pointer stands between ACO__SETTLE_STACKs (../generator.h), and for gcc it says so by an
- * operand: it puts adjustments of the stack pointer together, across an asm that is silent about it. */
-#if defined(__clang__) || defined(_WIN32) /* where nothing moves it */
-#define ACO__MOVES_STACK
-#else
-__extension__ register void *aco__stack_pointer __asm__("rsp");
-#define ACO__MOVES_STACK , "+r"(aco__stack_pointer)
-#endif
-
-/* The same on one stack: the generator's frames stand right below the consumer's, and rsp stays where it is, below both.
- * The consumer comes only while they are the innermost: while rsp is what it was when they were left (rcx). Else rdi = 1. */
-#define ACO__IN_STACK_RESUME                                                                                             \
+/* The same on one stack: the generator's frames stand right below the consumer's, and rsp stays where it is, below
+ * both. The consumer comes only while they are the innermost: while rsp is what it was when they were left (rcx). Else
+ * rdi = 1. */
+#define ACO__IN_STACK_RESUME                                                                                           \
     __asm__ volatile("cmpq %%rcx,%%rsp\n\t"                                                                            \
                      "jne 2f\n\t"                                                                                      \
                      "movq %%rdi,%%rax\n\t"                                                                            \
@@ -301,8 +285,9 @@ __extension__ register void *aco__stack_pointer __asm__("rsp");
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      "movq %%rsp,%%rcx\n"                                                                              \
                      "3:"                                                                                              \
-                     : "+D"(pc), "+S"(bp), "+c"(sp), "+r"(base), "+d"(value) ACO__MOVES_STACK : : "rax", ACO__CLOBBERS_OF_ALL)
-#define ACO__IN_STACK_YIELD                                                                                              \
+                     : "+D"(pc), "+S"(bp), "+c"(sp), "+r"(base), "+d"(value) ACO__MOVES_STACK                          \
+                     : : "rax", ACO__CLOBBERS_OF_ALL)
+#define ACO__IN_STACK_YIELD                                                                                            \
     __asm__ volatile("movq %%rdi,%%rax\n\t"                                                                            \
                      "leaq 1f(%%rip),%%rdi\n\t" ACO__CLEAR_UPPER                                                       \
                      "xchgq %%rbx,%%r8\n\t"                                                                            \
@@ -311,9 +296,11 @@ __extension__ register void *aco__stack_pointer __asm__("rsp");
                      "jmpq *%%rax\n"                                                                                   \
                      ACO__FRAME_AGAIN                                                                                  \
                      "1:\t" ACO__LANDING_PAD                                                                           \
-                     : "+D"(pc), "+S"(bp), "+r"(base), "+d"(value) ACO__MOVES_STACK : : "rax", "rcx", ACO__CLOBBERS_OF_ALL)
-/* From a function that calls nothing, rsp may be beside a multiple of 16; the consumer may call before it has its own again. */
-#define ACO__IN_STACK_LAST                                                                                               \
+                     : "+D"(pc), "+S"(bp), "+r"(base), "+d"(value) ACO__MOVES_STACK                                    \
+                     : : "rax", "rcx", ACO__CLOBBERS_OF_ALL)
+/* From a function that calls nothing, rsp may be beside a multiple of 16; the consumer may call before it has its own
+ * again. */
+#define ACO__IN_STACK_LAST                                                                                             \
     __asm__ volatile(ACO__CLEAR_UPPER                                                                                  \
                      "movq %%rdi,%%rax\n\t"                                                                            \
                      "xorl %%edi,%%edi\n\t"                                                                            \
@@ -326,44 +313,19 @@ __extension__ register void *aco__stack_pointer __asm__("rsp");
                      : : "D"(pc), "S"(bp), "r"(base), "d"(value) : "rax", "memory", "cc")
 
 /* Makes room for a generator below the consumer's frame: outer := rsp, sp := rsp - 128 made a multiple of 16, rsp too;
- * here := this place, bp := rbp, for the unwinder. Back: rsp := outer. */
-#define ACO__IN_STACK_BEGIN                                                                                              \
+ * here := here, bp := rbp, for the unwinder. Back: rsp := outer. */
+#define ACO__IN_STACK_BEGIN                                                                                            \
     __asm__ volatile("leaq 1f(%%rip),%2\n"                                                                             \
                      "1:\taddq $-128,%%rsp\n\t"                                                                        \
                      "andq $-16,%%rsp\n\t"                                                                             \
                      "movq %%rsp,%0\n\t"                                                                               \
                      "movq %%rbp,%1"                                                                                   \
                      : "=&r"(sp), "=&r"(bp), "=&r"(here) ACO__MOVES_STACK : : "memory", "cc")
-#define ACO__IN_STACK_END(outer)                                                                                         \
+#define ACO__IN_STACK_END(outer)                                                                                       \
     __asm__ volatile("movq %0,%%rsp" : "+r"(outer) ACO__MOVES_STACK : : "memory")
 #define ACO__STACK_POINTER(sp, zero)                                                                                   \
     __asm__ volatile("movq %%rsp,%0\n\t"                                                                               \
                      "xorl %k1,%k1"                                                                                    \
                      : "=&r"(sp), "=&r"(zero) ACO__MOVES_STACK : : "cc")
-
-/* How a generator's function is entered: by aco__generator_begin, on what stands at its stack pointer,
- *   16   its argument: the seventh parameter, where the ABI has it
- *    8   the return address
- *    0   the function                            <- rsp, a multiple of 16 */
-#define ACO__GENERATOR_PARAMETERS                                                                                      \
-    void *aco__pc, void *aco__bp, __attribute__((unused)) void *aco__value, void *aco__sp, void *aco__base,            \
-        __attribute__((unused)) void *aco__r9
-#ifdef _WIN32 /* it moves the rest to where the convention has it */
-enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 8, ACO__START_WORDS = 10 };
-#else
-enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 2, ACO__START_WORDS = 4 };
-#endif
-
-/* A function that a switch enters from its beginning: what it finds in the registers that cross every switch. */
-#define ACO__ARRIVAL_ABI
-#ifdef _WIN32 /* by assembly, which puts them where the convention has them */
-#define ACO__BEGINS_IN_ASSEMBLY
-#define ACO__ARRIVES_IN_ASSEMBLY
-#define ACO__ARRIVAL_PARAMETERS __attribute__((unused)) uintptr_t tagged, __attribute__((unused)) void *value
-#else
-#define ACO__ARRIVAL_PARAMETERS                                                                                        \
-    __attribute__((unused)) uintptr_t tagged, __attribute__((unused)) uintptr_t aco__thread_offset,                      \
-        __attribute__((unused)) uintptr_t aco__resume_address, __attribute__((unused)) void *value
-#endif
 
 #endif

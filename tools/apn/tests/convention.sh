@@ -13,8 +13,8 @@ build() { # OUTPUT OPTION...
     clang++-19 -std=c++20 -I"$root/include" "$@" "$root/tools/apn/tests/convention.cpp" "$dir/libacorn.a" -lpthread -o "$output"
 }
 
-(cd "$dir" && rm -f ./*.o libacorn.a && for file in "$root"/src/*.c "$root"/src/os/posix*.c; do
-    clang-19 -std=gnu11 -D_GNU_SOURCE -O2 -fexceptions -I"$root/include" -c "$file" || exit 1
+(cd "$dir" && rm -f ./*.o libacorn.a && for file in $(sh "$root/tools/sources.sh"); do
+    clang-19 -std=gnu11 -D_GNU_SOURCE -O2 -fexceptions -I"$root/include" -I"$root/src" -c "$root/$file" || exit 1
 done && ar rc libacorn.a ./*.o) || { echo "the library does not build"; exit 1; }
 
 for options in -O0 "-O0 -g" -O1 -O2 "-O3 -march=native" "-Os -fno-omit-frame-pointer -fstack-clash-protection -fstack-protector-strong" \

@@ -10,14 +10,14 @@ mkdir -p "$dir"
 unit() { # FILE LEVEL
     name=$dir/$(echo "${1#"$root"/}" | tr ./ __)$2
     case $1 in *.cpp) compiler="clang++-19 -std=c++20" ;; *) compiler="clang-19 -std=gnu11" ;; esac
-    APN_REPORT=$name.report $compiler $2 -fexceptions -D_GNU_SOURCE -w -I"$root/include" -I"$root/tests" -I"$root/bench" \
+    APN_REPORT=$name.report $compiler $2 -fexceptions -D_GNU_SOURCE -w -I"$root/include" -I"$root/src" -I"$root/tests" -I"$root/bench" \
         -fplugin="$plugin" -fpass-plugin="$plugin" -S -emit-llvm "$1" -o "$name.ll" 2>"$name.errors" ||
         echo "left out: $(basename "$1"): $(grep -m 1 -E 'error|fatal' "$name.errors")"
 }
 
 number=0
 for file in "$root"/tests/*.c "$root"/tests/*.cpp "$root"/examples/*.c "$root"/examples/*.cpp "$root"/bench/*.c "$root"/bench/*.cpp \
-    "$root"/src/*.c "$root"/tools/apn/tests/*.cpp; do
+    $(sh "$root/tools/sources.sh" | sed "s,^,$root/,") "$root"/tools/apn/tests/*.cpp; do
     number=$((number + 1))
     [ $((number % step)) -eq 0 ] || continue
     unit "$file" -O0 & # two at a time

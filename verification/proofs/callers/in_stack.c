@@ -1,5 +1,5 @@
 /* A generator on its consumer's stack. */
-#include "aco/generator.h"
+#include "aco/in_stack_generator.h"
 
 extern long next(void);
 extern void put(long x);

@@ -89,7 +89,7 @@ static void arrived(int me)
         if (line->stacks[i].owner >= 0 && line->cos[line->stacks[i].owner].state != NO_STATE)
             CHECK_EQ(index_of(stacks[i]->owner), line->stacks[i].owner);
         CHECK_EQ(stacks[i]->aco__thread != NULL, line->stacks[i].has_thread);
-        CHECK_EQ(stacks[i]->aco__started, line->stacks[i].started);
+        CHECK_EQ(stacks[i]->aco__use.started, line->stacks[i].started);
     }
     if (check_failures > failures) {
         fprintf(stderr, "after line %d: call %d of coroutine %d on thread %d\n", at, line->call, line->co,

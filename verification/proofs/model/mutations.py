@@ -79,8 +79,8 @@ LIBRARY = [  # (what is wrong, file in src/, the text, the text instead): for th
     ("the outer resumer is not saved", "coroutine/resume.c",
      "    aco__save_resumer(self);\n    self->resuming = waiting;", "    self->resuming = waiting;"),
     ("one that runs for the first time counts as new", "coroutine/query.c", " && co != aco__running());", ");"),
-    ("a stack is given up while coroutines are started there", "stack/copy.c", "if (--stack->aco__started == 0)",
-     "if (--stack->aco__started != 1000)"),
+    ("a stack is given up while coroutines are started there", "stack/copy.c", "if (--stack->aco__use.started == 0)",
+     "if (--stack->aco__use.started != 1000)"),
     ("the resumer's environment is not restored", "base/context.h",
      "    self->fp_control2 = co ? co->aco__fp_control2 : self->root_fp_control2;\n", ""),
 ]

@@ -1,6 +1,6 @@
-//! corosensei in the switch matrix and beside what bench/native.h's programs measure. Command line, output and shapes as in
-//! bench/matrix.h. Its own stacks (mmap, guard page); for very many coroutines stacks without a guard page, which it has none of:
-//! the kernel's limit of mappings would end it.
+//! corosensei in the switch matrix and in cases of bench/native.h. The command line, the output and the loops are those
+//! of bench/matrix.h. Coroutines run on corosensei's own stacks (mmap, guard page). Very many coroutines would exceed
+//! the kernel's limit of mappings, so they run on stacks without a guard page.
 use corosensei::stack::{DefaultStack, Stack, StackPointer, MIN_STACK_SIZE};
 use corosensei::{Coroutine, CoroutineResult, ScopedCoroutine, Yielder};
 use std::arch::asm;
@@ -16,7 +16,7 @@ const STACK: usize = 64 << 10;
 const SMALL_STACK: usize = 4096;
 const MANY: usize = 10000;
 
-/// As bench/stack.h makes them.
+/// A stack like those of bench/stack.h.
 struct PlainStack(usize);
 
 static mut STACKS_MADE: usize = 0;
@@ -152,7 +152,8 @@ fn thread_time() -> f64 {
     time[0] as f64 * 1e9 + time[1] as f64
 }
 
-/// Runs `time(rounds)` with rounds for about `ns` nanoseconds; `trips` round trips are in one. For 0 ns one round, not timed.
+/// Runs rounds for about `ns` nanoseconds and prints a sample; a round has `trips` round trips. For 0 ns: one round, no
+/// sample.
 fn measure(rounds: &mut usize, ns: f64, trips: usize, mut run: impl FnMut(usize)) {
     if ns == 0.0 {
         return run(1);
@@ -182,7 +183,7 @@ struct Options {
     seed: usize,
 }
 
-/// An order of `n` coroutines as bench/matrix.h makes it.
+/// An order of `n` coroutines, like bench/matrix.h.
 fn order<T>(n: usize, shuffled: bool, state: &mut u64, mut make: impl FnMut() -> *mut T) -> Vec<*mut T> {
     let made: Vec<*mut T> = (0..n).map(|_| make()).collect();
     let rounds = (if shuffled { 8192 } else { 1024 }) / n + 1;
@@ -233,20 +234,22 @@ fn flat<const PAD: usize>(o: &Options, rounds: &mut usize) {
 
 fn nested<const PAD: usize>(o: &Options, rounds: &mut usize) {
     let depth = o.n;
-    let mut co = Coroutine::with_stack(default_stack(), move |yielder: &Yielder<(), ()>, _| nested_body::<PAD>(yielder, depth));
+    let body = move |yielder: &Yielder<(), ()>, _| nested_body::<PAD>(yielder, depth);
+    let mut co = Coroutine::with_stack(default_stack(), body);
     co.resume(());
     measure(rounds, o.ns, 1, |n| run_one::<PAD, _>(&mut co, n));
     std::mem::forget(co);
 }
 
 fn value<const PAD: usize>(o: &Options, rounds: &mut usize) {
-    let mut co = Coroutine::with_stack(default_stack(), |yielder: &Yielder<usize, usize>, first| value_body::<PAD>(yielder, first));
+    let body = |yielder: &Yielder<usize, usize>, first| value_body::<PAD>(yielder, first);
+    let mut co = Coroutine::with_stack(default_stack(), body);
     co.resume(0);
     measure(rounds, o.ns, 1, |n| run_value::<PAD>(&mut co, n));
     std::mem::forget(co);
 }
 
-/// A whole life on a stack that is used again, as the crate's own `coroutine_call` has it: bench/native.h's measurement.
+/// A whole life on a reused stack, like the crate's own benchmark `coroutine_call`.
 #[inline(never)]
 fn run_call<const PAD: usize>(stack: &mut DefaultStack, n: usize) {
     place::<PAD>();
@@ -315,7 +318,8 @@ fn run_elements<const PAD: usize>(body: impl FnOnce(&Yielder<(), usize>) + 'stat
 
 /// As in bench/matrix.h.
 fn check() {
-    let mut co = Coroutine::with_stack(default_stack(), |yielder: &Yielder<usize, usize>, first| value_body::<0>(yielder, first));
+    let body = |yielder: &Yielder<usize, usize>, first| value_body::<0>(yielder, first);
+    let mut co = Coroutine::with_stack(default_stack(), body);
     if co.resume(3) != CoroutineResult::Yield(3) || co.resume(4) != CoroutineResult::Yield(7) {
         eprintln!("the coroutine gave back other values than it should");
         exit(1);
@@ -327,7 +331,8 @@ fn main() {
     let args: Vec<String> = env::args().collect();
     if args.len() != 7 {
         eprintln!(
-            "usage: {} flat|nested|value|call|sequence|hanoi|write_fully[_mixed] N rr|random|- SAMPLES MILLISECONDS SEED",
+            "usage: {} flat|nested|value|call|sequence|hanoi|write_fully[_mixed] N rr|random|- \
+             SAMPLES MILLISECONDS SEED",
             args[0]
         );
         exit(2);
@@ -349,7 +354,7 @@ fn main() {
     unsafe { STACKS_MADE = o.seed };
     check();
     let mut rounds = 0;
-    let one_call = args[1] == "flat" && o.n >= MANY; // which takes all the samples
+    let one_call = args[1] == "flat" && o.n >= MANY; // one call takes all the samples
     for sample in 0..if one_call { 1 } else { o.samples } {
         run[(o.seed + sample) % 4](&o, &mut rounds);
     }

@@ -1,4 +1,4 @@
-//! bench/tasks.h on corosensei: C functions in coroutines, resumed in turn until all have returned.
+//! bench/tasks.h on corosensei: C functions run in coroutines, which are resumed in turn until all have returned.
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use std::ffi::c_void;
 use std::ptr::{addr_of, null};

@@ -1,4 +1,4 @@
-//! write_fully() in ten coroutines, resumed in turn until all have returned; as bench/write_fully.c has it.
+//! write_fully() in ten coroutines, resumed in turn until all have returned, like bench/write_fully.c.
 use crate::sending::{send_some, Connection, SENDERS, SENT_AT_ONCE};
 use crate::{default_stack, measure, place, Options};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
@@ -6,7 +6,7 @@ use std::arch::asm;
 
 type Waiting = Yielder<(), ()>;
 
-/// Each WAY has functions of its own.
+/// Each WAY has its own copies of the functions.
 #[inline(never)]
 fn wait_for_ready<const WAY: usize>(yielder: &Waiting) {
     unsafe { asm!("/* {way} */", way = const WAY, options(nomem, nostack, preserves_flags)) };
@@ -44,7 +44,7 @@ fn run_in_turn<const PAD: usize>(tasks: &mut Vec<Coroutine<(), (), ()>>) {
     }
 }
 
-/// With `MIXED` every second one goes the other way.
+/// With `MIXED` every second coroutine takes the other path.
 pub fn run<const PAD: usize, const MIXED: bool>(o: &Options, rounds: &mut usize) {
     let sends = o.n / SENDERS;
     measure(rounds, o.ns, o.n, |times| {

@@ -1,4 +1,4 @@
-// Package bench is what the Go programs share.
+// Package bench has what the Go programs share.
 package bench
 
 import (
@@ -10,15 +10,15 @@ import (
 
 const processCPUTime = 2 // CLOCK_PROCESS_CPUTIME_ID
 
-// Now is the whole process's processor time, in nanoseconds: goroutines may change threads, and what the runtime does beside
-// them, collecting garbage too, is part of what they cost.
+// Now is the processor time of the whole process in nanoseconds: goroutines may change threads, and the work of the
+// runtime, garbage collection included, is part of their cost.
 func Now() float64 {
 	var t syscall.Timespec
 	syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, processCPUTime, uintptr(unsafe.Pointer(&t)), 0)
 	return float64(t.Sec)*1e9 + float64(t.Nsec)
 }
 
-// Must ends the program unless it is so.
+// Must ends the program unless held is true.
 func Must(held bool, what string) {
 	if !held {
 		fmt.Fprintln(os.Stderr, "bench:", what)

@@ -1,5 +1,5 @@
-// Goroutines by the million, with GOMAXPROCS=1: each is parked on a channel of its own. To resume one is to send to its channel
-// and to wait for its answer. Command line and output as in bench/memory_scale.h:
+// Goroutines by the million, with GOMAXPROCS=1: each is parked on a channel of its own. A resume sends to the channel
+// and waits for the answer. The command line and the output are those of bench/memory_scale.h:
 //
 //	PROGRAM count N LIVE
 package main
@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	most    = 200000 // resumes of few goroutines, in all
+	most    = 200000 // resumes of a small number of goroutines, in all
 	portion = 65536  // goroutines that get their memory at a time
 	margin  = 16 << 20
 )
@@ -39,7 +39,7 @@ func available() float64 {
 	return kib * 1024
 }
 
-// As in bench/memory_scale.h: memory that the machine's host has given, held until it is about to be needed.
+// As in bench/memory_scale.h: memory that the machine's host has provided, held until the goroutines need it.
 type room struct {
 	held []byte
 }
@@ -65,7 +65,7 @@ func (r *room) free(size int) {
 	}
 }
 
-// ---- What each goroutine does: COPYING_HOLDER() of bench/copying.h, the check of the first and the last word ----
+// ---- Each goroutine works like COPYING_HOLDER() of bench/copying.h and checks the first and the last word ----
 
 type bytes interface {
 	[1]uint64 | [5]uint64 | [12]uint64 | [13]uint64 | [29]uint64 | [61]uint64 | [125]uint64 | [500]uint64
@@ -78,7 +78,7 @@ var (
 	wrong int
 )
 
-// The bytes are used here, for all that the compiler knows.
+// The compiler must assume that the bytes are used here.
 //
 //go:noinline
 func use(live unsafe.Pointer) {
@@ -140,8 +140,8 @@ func main() {
 	each := 3000 + 9*live/4 + 16 // stacks are powers of two
 	need := number*each + margin
 	if float64(need) > available() {
-		fmt.Printf(`{"case": "scale", "impl": "Go", "params": %s, "missing": "%d goroutines need some %d MiB, more than is free"}`+"\n",
-			params, number, need>>20)
+		fmt.Printf(`{"case": "scale", "impl": "Go", "params": %s, `+
+			`"missing": "%d goroutines need some %d MiB, more than is free"}`+"\n", params, number, need>>20)
 		return
 	}
 	held := touched(need)
@@ -196,8 +196,11 @@ func main() {
 	for _, step := range []struct {
 		name string
 		ns   float64
-	}{{"create", create}, {"first_resume", first}, {"round_robin", roundRobin}, {"random", random}, {"destroy", destroy}} {
-		fmt.Printf(`{"case": "scale_%s", "impl": "Go", "params": %s, "ns": %.4g, "min": %.4g, "max": %.4g, "bytes": %.6g}`+"\n",
-			step.name, params, step.ns, step.ns, step.ns, bytesEach)
+	}{
+		{"create", create}, {"first_resume", first}, {"round_robin", roundRobin}, {"random", random},
+		{"destroy", destroy},
+	} {
+		fmt.Printf(`{"case": "scale_%s", "impl": "Go", "params": %s, "ns": %.4g, "min": %.4g, "max": %.4g, `+
+			`"bytes": %.6g}`+"\n", step.name, params, step.ns, step.ns, step.ns, bytesEach)
 	}
 }

@@ -1,7 +1,7 @@
 //go:build go1.23
 
-// Go's iter.Pull, and a function that calls back: command line and output as in bench/native.h, what is made as in
-// bench/elements.h.
+// Go's iter.Pull, and a function that calls back. The command line and the output are those of bench/native.h, the
+// elements those of bench/elements.h.
 package main
 
 import (
@@ -56,7 +56,8 @@ func main() {
 		return n
 	}
 	if len(os.Args) != 7 {
-		fmt.Fprintf(os.Stderr, "usage: %s sequence|sequence_call|hanoi|hanoi_call NUMBER - SAMPLES MILLISECONDS SEED\n", os.Args[0])
+		fmt.Fprintf(os.Stderr, "usage: %s sequence|sequence_call|hanoi|hanoi_call NUMBER - SAMPLES MILLISECONDS SEED\n",
+			os.Args[0])
 		os.Exit(2)
 	}
 	n, samples, ns := number(2), number(4), float64(number(5))*1e6

@@ -1,5 +1,5 @@
-//! tokio's scheduler for one thread: command line and output as in bench/native.h. What measures is a task among the others;
-//! the future that the runtime blocks on is not scheduled with them.
+//! tokio's scheduler for one thread. The command line and the output are those of bench/native.h. The code that
+//! measures is a task among the others, because the runtime does not schedule the future that it blocks on with them.
 use std::env;
 use std::process::exit;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -22,7 +22,7 @@ fn thread_time() -> f64 {
     time[0] as f64 * 1e9 + time[1] as f64
 }
 
-/// A number that tasks of one thread count up, as cheaply as an ordinary one.
+/// A counter for the tasks of one thread, as cheap as a plain number.
 struct Counter(AtomicUsize);
 
 impl Counter {
@@ -37,7 +37,7 @@ impl Counter {
 static COUNT: Counter = Counter(AtomicUsize::new(0));
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// What a sample runs on.
+/// The tasks of a sample.
 enum Made {
     Ring(Vec<JoinHandle<()>>),
     PingPong(Sender<usize>, Receiver<usize>),
@@ -95,7 +95,7 @@ fn make(name: &str, number: usize) -> Made {
     }
 }
 
-/// Does it `rounds` times, and returns how many of what is measured that made.
+/// Does the work `rounds` times and returns the number of measured operations.
 async fn run(made: &mut Made, rounds: usize) -> usize {
     match made {
         Made::Ring(_) => {

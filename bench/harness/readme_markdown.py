@@ -1,0 +1,79 @@
+"""README's tables, from a JSON file of bench/run.py."""
+from .markdown import cell, each, heading, line, numbers
+
+SWITCH_ROWS = [  # label, impl, form, floating-point environment
+    ("**acorn**, inline, shared FP environment", "acorn", "inline", "shared FP"),
+    ("**acorn**, inline, each its own FP environment (default)", "acorn", "inline", "own FP"),
+    ("**acorn**, exported functions, shared FP environment", "acorn", "exported", "shared FP"),
+    ("an empty call", "empty call", None, None),
+    ("C++20 generator (cannot yield from a nested call)", "C++20 generator", None, None),
+    ("corosensei (Rust)", "corosensei", None, None),
+    ("classic full-save switch", "classic switch", None, None),
+    ("Boost.Context fiber", "Boost.Context fiber", None, None),
+    ("Boost.Coroutine2", "Boost.Coroutine2", None, None),
+    ("ucontext", "ucontext", None, None),
+]
+SWITCH_COLUMNS = [  # heading, case, parameters
+    ("1 coroutine", "flat", {"coroutines": 1, "order": "round robin"}),
+    ("64", "flat", {"coroutines": 64, "order": "round robin"}),
+    ("1000, random order", "flat", {"coroutines": 1000, "order": "random order"}),
+    ("yield 4 calls deep", "nested", {"depth": 4}),
+]
+GENERATOR_ROWS = [  # label, impl, the lines' names in the cases
+    ("**acorn**, own-stack generator", "acorn", ("own-stack generator",)),
+    ("**acorn**, in-stack generator", "acorn", ("in-stack generator",)),
+    ("a function that calls back", "callback", ("function that calls back", "recursion and callback")),
+    ("C++20 generator", "C++20 generator", ("for loop", "a generator for each call")),
+    ("corosensei (Rust)", "corosensei", ("Coroutine",)),
+    ("Boost.Coroutine2", "Boost.Coroutine2", ("pull_type",)),
+]
+GENERATOR_COLUMNS = [("sum of a sequence", "generator_sum", {}), ("Hanoi(20), recursive", "generator_hanoi", {})]
+TASK_ROWS = [
+    ("**acorn**", "acorn", ("aco_task_yield", "unbuffered channels", "aco_spawn, aco_join")),
+    ("classic full-save switch, next of the ring", "classic switch", ("next of the ring",)),
+    ("Boost.Fiber", "Boost.Fiber", ("this_fiber::yield", "unbuffered_channel", "fiber, join")),
+    ("Go, GOMAXPROCS=1", "Go", ("runtime.Gosched", "unbuffered channels", "go, WaitGroup")),
+    ("tokio, current_thread", "tokio", ("task::yield_now", "mpsc::channel(1)", "spawn, await")),
+]
+TASK_COLUMNS = [
+    ("yield, ring of 10", "scheduler_ring", {"tasks": 10}),
+    ("yield, ring of 100", "scheduler_ring", {"tasks": 100}),
+    ("yield, ring of 10 000", "scheduler_ring", {"tasks": 10000}),
+    ("yield, ring of 10 000, four live values", "scheduler_ring_live", {"tasks": 10000}),
+    ("channel ping-pong", "scheduler_ping_pong", {}),
+    ("spawn, run and join", "scheduler_spawn", {"tasks": 1}),
+]
+MEMORY_ROWS = [  # label, impl, save area
+    ("**acorn**, save area of the size needed", "acorn", "fit"),
+    ("**acorn**, default save area", "acorn", "default"),
+    ("block and save area from malloc, classic switch", "malloc_blocks", "fit"),
+]
+
+
+def switch_table(rows):
+    yield from heading("nanoseconds for one resume and yield, gcc / clang", *(title for title, *_ in SWITCH_COLUMNS))
+    for label, impl, form, fp in SWITCH_ROWS:
+        kind = {"form": form, "fp": fp} if form else {}
+        yield line(label, *(each(rows, case, impl, {**wanted, **kind}) for _, case, wanted in SWITCH_COLUMNS))
+
+
+def line_table(rows, title, labels, columns):
+    yield from heading(title, *(name for name, *_ in columns))
+    for label, impl, lines in labels:
+        yield line(label, *(each(rows, case, impl, {**wanted, "what": lines}) for _, case, wanted in columns))
+
+
+def memory_table(rows):
+    yield from heading("a million coroutines on one share stack, 96 live bytes each, round robin", "ns per resume",
+                       "bytes per coroutine")
+    for label, impl, save in MEMORY_ROWS:
+        case, wanted = "rss_96_live_bytes_1M", {"live": 96, "save": save, "order": "made", "fp": "shared"}
+        yield line(label, each(rows, case, impl, wanted),
+                   cell(numbers(rows, case, impl, wanted, "bytes"), "{:.0f}".format))
+
+
+def tables(rows):
+    return [switch_table(rows),
+            line_table(rows, "nanoseconds per element, gcc / clang", GENERATOR_ROWS, GENERATOR_COLUMNS),
+            line_table(rows, "nanoseconds, gcc / clang", TASK_ROWS, TASK_COLUMNS),
+            memory_table(rows)]

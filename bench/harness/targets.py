@@ -1,0 +1,81 @@
+"""Numbers to reach: limits of ratios and sizes, and whether this run met them."""
+import json
+
+from .cases import ACORN, CLASSIC, COROSENSEI, NESTED, ONE, SIXTY_FOUR
+from .programs import EXPORTED, INLINE, OWN, SHARED
+from .ratios import matrix_ratio, native_ratio
+from .tables import print_columns
+
+MATRIX = [  # case, form, fp, yardstick, at most
+    (ONE, INLINE, SHARED, CLASSIC, 0.75),
+    (SIXTY_FOUR, INLINE, SHARED, CLASSIC, 0.90),
+    (ONE, INLINE, SHARED, COROSENSEI, 0.80),
+    (ONE, INLINE, OWN, CLASSIC, 1.30),
+    (SIXTY_FOUR, INLINE, OWN, CLASSIC, 1.30),
+    (ONE, EXPORTED, OWN, CLASSIC, 1.30),
+    (ONE, EXPORTED, SHARED, CLASSIC, 1.30),
+    (NESTED[4], EXPORTED, OWN, CLASSIC, 1.00),
+    (NESTED[4], EXPORTED, SHARED, CLASSIC, 1.00),
+]
+COPY_CASE, MEMORY_CASE, SCATTERED = "copy_100_bytes_1M", "rss_96_live_bytes_1M", "malloc_blocks"
+COPY_LIMIT, MOST_BYTES = 0.60, 280
+
+
+def verdict(value, limit):
+    return "met" if value <= limit else "MISSED"
+
+
+def judged(head, value, limit):
+    """A row: `head` names the ratio, and `value` None means that it was not measured."""
+    if value is None:
+        return (*head, "-", f"{limit:.2f}", "not measured")
+    return (*head, f"{value:.2f}", f"{limit:.2f}", verdict(value, limit))
+
+
+def matrix_rows(results, programs, cases):
+    return [judged((case.title, f"{form}, {fp}", yardstick, program.compiler),
+                   matrix_ratio(results, case, program, yardstick), limit)
+            for case, form, fp, yardstick, limit in MATRIX if case in cases
+            for program in programs if program.impl == ACORN and program.params == {"form": form, "fp": fp}]
+
+
+def native_rows(results, cases):
+    rows = []
+    for case in cases:
+        base = case.bases[0] if case.programs else None
+        for program in case.programs or ():
+            limit = program.line.limit_for(program.compiler)
+            if limit is not None:
+                head = (case.title, ", ".join(program.params.values()), base.what if base.impl == ACORN else base.impl,
+                        program.compiler)
+                rows.append(judged(head, native_ratio(results, case, program), limit))
+    return rows
+
+
+def same_work(item):
+    """The same for measurements of the same work. The number of copied bytes differs between contenders."""
+    return json.dumps({name: value for name, value in item["params"].items() if name != "copied"}, sort_keys=True)
+
+
+def copying_rows(items):
+    """The two numbers that bench/memory.h measures."""
+    rows = []
+    scattered = {same_work(item): item["ns"] for item in items
+                 if item["case"] == COPY_CASE and item["impl"] == SCATTERED and "ns" in item}
+    for item in items:
+        if item["impl"] != ACORN or "missing" in item or item["case"] not in (COPY_CASE, MEMORY_CASE):
+            continue
+        params = item["params"]
+        form = ", ".join(f"{name} {params[name]}" for name in ("live", "save", "order", "fp") if name in params)
+        if item["case"] == MEMORY_CASE:
+            rows.append((item["case"], form, "bytes per coroutine", params["compiler"], f"{item['bytes']:.0f}",
+                         str(MOST_BYTES), verdict(item["bytes"], MOST_BYTES)))
+        elif same_work(item) in scattered:
+            rows.append(judged((item["case"], form, SCATTERED, params["compiler"]),
+                               item["ns"] / scattered[same_work(item)], COPY_LIMIT))
+    return rows
+
+
+def print_targets(title, rows):
+    print(f"\n{title}")
+    print_columns([("case", "form", "yardstick", "compiler", "ratio", "at most", ""), *rows], 4)

@@ -1,0 +1,140 @@
+/* The compiler, the target and the program's options, each looked at once: attributes, what is refused, and the choices
+ * that the other headers go by. Everything named aco__ or ACO__ is internal and may change. */
+#ifndef ACO_DETAIL_CONFIG_H
+#define ACO_DETAIL_CONFIG_H
+
+#if defined(_MSC_VER) && !defined(__clang__) /* clang-cl is untested */
+#error "acorn: MSVC has neither GNU inline assembly nor GNU attributes: compile with mingw-w64's gcc or clang"
+#endif
+
+/* More than these headers need: programs written for libaco rely on what its header includes. */
+#include <limits.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#ifdef _WIN32
+#define ACO_API
+#else
+#include <sys/mman.h>
+#include <unistd.h>
+#define ACO_API __attribute__((visibility("default")))
+#endif
+
+#define ACO__COLD __attribute__((cold, noinline))
+#define ACO__FORCE_INLINE static inline __attribute__((always_inline, unused))
+#define aco_likely(x) (__builtin_expect(!!(x), 1))
+#define aco_unlikely(x) (__builtin_expect(!!(x), 0))
+#define ACO__TEXT_(x) #x
+#define ACO__TEXT(x) ACO__TEXT_(x) /* what `x` expands to, as a string */
+
+#ifdef __cplusplus
+#define ACO__BEGIN_C extern "C" {
+#define ACO__END_C }
+#define ACO__STATIC_ASSERT(condition, text) static_assert(condition, text)
+#else
+#define ACO__BEGIN_C
+#define ACO__END_C
+#if __STDC_VERSION__ >= 201112L
+#define ACO__STATIC_ASSERT(condition, text) _Static_assert(condition, text)
+#else /* C99 has none: the library, which is C11, asserts the same */
+#define ACO__STATIC_ASSERT(condition, text) struct aco_s
+#endif
+#endif
+
+#ifdef __has_feature
+#define ACO__HAS_FEATURE(feature) __has_feature(feature)
+#else
+#define ACO__HAS_FEATURE(feature) 0
+#endif
+#ifdef __has_attribute
+#define ACO__HAS_ATTRIBUTE(attribute) __has_attribute(attribute)
+#else
+#define ACO__HAS_ATTRIBUTE(attribute) 0
+#endif
+
+/* ---- What is refused, also for programs that only call the exported functions ------------------------------------ */
+
+#if ACO__HAS_FEATURE(ptrauth_calls) || defined(__FDPIC__)
+#error "acorn: in this ABI function pointers are signed (arm64e) or descriptors (FDPIC); switches need addresses"
+#endif
+/* gcc does not say that -fsanitize=shadow-call-stack or -fsplit-stack is on. */
+#if ACO__HAS_FEATURE(shadow_call_stack) || ACO__HAS_FEATURE(safe_stack) || defined(__riscv_shadow_stack)
+#error "acorn: the second stack of -fsanitize=shadow-call-stack, -fsanitize=safe-stack or Zicfiss is not switched"
+#endif
+
+/* ---- The program's options --------------------------------------------------------------------------------------- */
+
+#ifndef ACO_DEBUG
+#if defined(NDEBUG) || defined(__OPTIMIZE__)
+#define ACO_DEBUG 0
+#else
+#define ACO_DEBUG 1
+#endif
+#endif
+
+/* 1: this unit's switches look whether the coroutine has a floating-point environment of its own. 0: no coroutine has
+ * one. */
+#ifdef ACO_CONFIG_SHARE_FPU_MXCSR_ENV
+#define ACO__OWN_FP 0
+#else
+#define ACO__OWN_FP 1
+#endif
+
+/* ACO__CALL declares a call of the API whose body stands in a header, where ACO__BODY_OF(name) defines it: an inline
+ * function of that name. The library's own units (src/) declare such a call as the exported function that it is for
+ * other languages; the inline body is then name_inline(), and src/coroutine/exports.c and src/scheduler/task_exports.c
+ * define the exported functions by it. Under ACO_CONFIG_NO_INLINE a program calls those. */
+#ifdef ACO__LIBRARY
+#define ACO__CALL ACO_API
+#define ACO__BODY_OF(name) name##_inline
+#elif defined(ACO_CONFIG_NO_INLINE)
+#define ACO__CALL ACO_API
+#else
+#define ACO__CALL ACO__FORCE_INLINE
+#define ACO__BODY_OF(name) name
+#endif
+
+/* ---- Choices ----------------------------------------------------------------------------------------------------- */
+
+/* How a thread finds its record; thread.h explains the four ways. */
+#if defined(_WIN32) || defined(__APPLE__)
+#define ACO__THREAD_SLOT
+#elif defined(ACO_CONFIG_UCONTEXT)
+#define ACO__THREAD_FALLBACK
+#elif defined(ACO_CONFIG_DYNAMIC_TLS)
+#define ACO__THREAD_FOUND
+#else
+#define ACO__THREAD_TLS
+#endif
+
+/* Unwind directives around the code between loading the stack pointer and jumping, where no frame can be found: whoever
+ * unwinds from there finds the end of the stack. Where a switch arrives right behind its jump, an instruction that
+ * never runs stands between the two: LLVM's unwinder looks a frame up at the byte before its resume address. */
+#if defined(__ELF__) && defined(__GCC_HAVE_DWARF2_CFI_ASM) && !defined(ACO_CONFIG_NO_CFI)
+#define ACO__NO_FRAME(return_address) ".cfi_remember_state\n\t.cfi_undefined " return_address "\n\t"
+#define ACO__FRAME_AGAIN "\t.cfi_restore_state\n"
+#else
+#define ACO__NO_FRAME(return_address)
+#define ACO__FRAME_AGAIN
+#endif
+
+/* An address in the calling function's frame. */
+#if defined(__riscv) || defined(__loongarch__) /* there the frame pointer is where the caller's frame begins */
+#define ACO__FRAME ((char *)__builtin_frame_address(0) - sizeof(void *))
+#else
+#define ACO__FRAME __builtin_frame_address(0)
+#endif
+
+/* The unit is compiled with a sanitizer. ACO__ONE_FRAME_ONLY: with one that must not see the frames of two functions
+ * take turns on one stack. */
+#if defined(__SANITIZE_THREAD__) || ACO__HAS_FEATURE(thread_sanitizer) || ACO__HAS_FEATURE(memory_sanitizer)
+#define ACO__SANITIZED 1
+#define ACO__ONE_FRAME_ONLY 1
+#elif defined(__SANITIZE_ADDRESS__) || ACO__HAS_FEATURE(address_sanitizer) || defined(ACO_USE_ASAN)
+#define ACO__SANITIZED 1
+#endif
+
+#endif

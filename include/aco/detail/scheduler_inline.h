@@ -1,0 +1,180 @@
+/* Part of <aco/scheduler.h>: the bodies of its inline calls. */
+#ifndef ACO_DETAIL_SCHEDULER_INLINE_H
+#define ACO_DETAIL_SCHEDULER_INLINE_H
+
+
+ACO__BEGIN_C
+
+#ifndef ACO_CONFIG_NO_INLINE
+
+/* The first halves of the blocking calls. 0: done. -1: failed. ACO__MUST_WAIT: the calling task is no longer runnable
+ * and leaves now. The switch is inline, in the caller: a switch in a function of the library would return to where the
+ * processor does not expect it. */
+enum { ACO__MUST_WAIT = -2 };
+ACO_API int aco__join(aco_t *task, void **result, aco__wait_t *wait, const char *location);
+ACO_API int aco__park(const char *what, aco__wait_t *wait, const char *location);
+ACO_API int aco__sleep(int64_t ns, aco__wait_t *wait, const char *location);
+ACO_API int aco__mutex_lock(aco_mutex_t *mutex, aco__wait_t *wait, const char *location);
+ACO_API int aco__cond_wait(aco_cond_t *cond, aco_mutex_t *mutex, int64_t timeout_ns, aco__wait_t *wait,
+                           const char *location);
+ACO_API int aco__semaphore_acquire(aco_semaphore_t *semaphore, aco__wait_t *wait, const char *location);
+ACO_API int aco__wait_group_wait(aco_wait_group_t *group, aco__wait_t *wait, const char *location);
+ACO_API int aco__channel_send(aco_channel_t *channel, const void *element, aco__wait_t *wait, const char *location);
+ACO_API int aco__channel_receive(aco_channel_t *channel, void *element, aco__wait_t *wait, const char *location);
+ACO_API int aco__select(aco_select_case_t *cases, int n, int64_t timeout_ns, aco__wait_t *wait, const char *location);
+ACO_API int aco__select_result(aco_select_case_t *cases, const aco__wait_t *wait);
+
+ACO_API ACO__COLD int aco__wait_failed(const aco__wait_t *wait); /* -1 and errno */
+ACO_API ACO__COLD void aco__task_leave(aco_t *task);             /* leaves through aco_run() */
+ACO_API ACO__COLD int aco__task_yield(void);                     /* aco_task_yield() off the fast path */
+
+/* With more tasks than fit into a cache, starts to load the innermost frame of the task after next and the control
+ * block of its successor. With fewer tasks the two loads would only cost. */
+enum { ACO__TASKS_IN_CACHE = 16384 };
+ACO__FORCE_INLINE void aco__task_prefetch(const aco__thread_t *self, const aco_t *next)
+{
+    if (aco_unlikely(self->tasks > ACO__TASKS_IN_CACHE)) {
+        const aco_t *after = aco__task_next(next);
+        __builtin_prefetch(after->aco__self.sp);
+        __builtin_prefetch(aco__task_next(after), 1);
+    }
+}
+
+/* Goes from task to task, without aco_run() in between: the next one in the ring is one load away. */
+ACO__FORCE_INLINE int ACO__BODY_OF(aco_task_yield)(void)
+{
+    aco__tls_ref_t tls = aco__tls_ref();
+    aco__thread_t *self = aco__self_at(tls);
+    aco_t *from = self->running, *to;
+    uintptr_t tagged;
+    void *value = NULL;
+    if (aco_unlikely(from == NULL || from != self->task || self->slow_switch_tasks != 0))
+        return aco__task_yield();
+    if (ACO_DEBUG)
+        aco__yield_check(from, 1);
+    to = aco__task_next(from);
+    if (to == from)
+        return 0;
+    *(aco_t *volatile *)&self->task = to; /* not one vector store with the next: the next yield would wait for it */
+    self->last_task = from;
+    aco__task_prefetch(self, to);
+    tagged = aco__switch_transfer(tls, from, to, &value, 0);
+    ACO__CHECK_INTERRUPT(tagged);
+    return 0;
+}
+
+/* The second half of a blocking call: runs the next task, and returns when the calling task was woken and has its turn.
+ * */
+ACO__FORCE_INLINE void aco__wait_leave(const aco__wait_t *wait)
+{
+    aco__tls_ref_t tls = aco__tls_ref();
+    aco__thread_t *self = aco__self_at(tls);
+    aco_t *from = wait->task, *to = self->task;
+    uintptr_t tagged;
+    void *value = NULL;
+    if (aco_unlikely(to == NULL || self->slow_switch_tasks != 0)) {
+        aco__task_leave(from);
+    } else {
+        tagged = aco__switch_transfer(tls, from, to, &value, 0);
+        ACO__CHECK_INTERRUPT(tagged);
+    }
+}
+
+ACO__FORCE_INLINE int aco__wait_end(int result, const aco__wait_t *wait)
+{
+    if (result != ACO__MUST_WAIT)
+        return result;
+    aco__wait_leave(wait);
+    return aco_unlikely(wait->error != 0) ? aco__wait_failed(wait) : 0;
+}
+
+ACO__FORCE_INLINE int ACO__BODY_OF(aco_join_at)(aco_t *task, void **result, const char *location)
+{
+    aco__wait_t wait;
+    int done = aco__join(task, result, &wait, location);
+    if (done != ACO__MUST_WAIT)
+        return done;
+    aco__wait_leave(&wait);
+    if (result)
+        *result = wait.value;
+    return 0;
+}
+
+ACO__FORCE_INLINE int ACO__BODY_OF(aco_park_at)(const char *what, const char *location)
+{
+    aco__wait_t wait;
+    return aco__wait_end(aco__park(what, &wait, location), &wait);
+}
+
+ACO__FORCE_INLINE int ACO__BODY_OF(aco_sleep_at)(int64_t ns, const char *location)
+{
+    aco__wait_t wait;
+    return ns > 0 ? aco__wait_end(aco__sleep(ns, &wait, location), &wait) : aco_task_yield();
+}
+
+ACO__FORCE_INLINE int ACO__BODY_OF(aco_mutex_lock_at)(aco_mutex_t *mutex, const char *location)
+{
+    aco__wait_t wait;
+    return aco__wait_end(aco__mutex_lock(mutex, &wait, location), &wait);
+}
+
+ACO__FORCE_INLINE int ACO__BODY_OF(aco_cond_wait_at)(aco_cond_t *cond, aco_mutex_t *mutex, const char *location)
+{
+    aco__wait_t wait;
+    return aco__wait_end(aco__cond_wait(cond, mutex, -1, &wait, location), &wait);
+}
+
+ACO__FORCE_INLINE int ACO__BODY_OF(aco_cond_wait_for_at)(aco_cond_t *cond, aco_mutex_t *mutex, int64_t timeout_ns,
+                                                         const char *location)
+{
+    aco__wait_t wait;
+    return aco__wait_end(aco__cond_wait(cond, mutex, timeout_ns, &wait, location), &wait);
+}
+
+ACO__FORCE_INLINE int ACO__BODY_OF(aco_semaphore_acquire_at)(aco_semaphore_t *semaphore, const char *location)
+{
+    aco__wait_t wait;
+    return aco__wait_end(aco__semaphore_acquire(semaphore, &wait, location), &wait);
+}
+
+ACO__FORCE_INLINE int ACO__BODY_OF(aco_wait_group_wait_at)(aco_wait_group_t *group, const char *location)
+{
+    aco__wait_t wait;
+    return aco__wait_end(aco__wait_group_wait(group, &wait, location), &wait);
+}
+
+ACO__FORCE_INLINE int ACO__BODY_OF(aco_channel_send_at)(aco_channel_t *channel, const void *element,
+                                                        const char *location)
+{
+    aco__wait_t wait;
+    return aco__wait_end(aco__channel_send(channel, element, &wait, location), &wait);
+}
+
+ACO__FORCE_INLINE int ACO__BODY_OF(aco_channel_receive_at)(aco_channel_t *channel, void *element, const char *location)
+{
+    aco__wait_t wait;
+    return aco__wait_end(aco__channel_receive(channel, element, &wait, location), &wait);
+}
+
+ACO__FORCE_INLINE int ACO__BODY_OF(aco_select_at)(aco_select_case_t *cases, int n, int64_t timeout_ns,
+                                                  const char *location)
+{
+    aco__wait_t wait;
+    int result = aco__select(cases, n, timeout_ns, &wait, location);
+    if (result != ACO__MUST_WAIT)
+        return result;
+    aco__wait_leave(&wait);
+    return aco__select_result(cases, &wait);
+}
+
+#endif
+
+/* aco_task_yield() as a function call, for programs that yield in many places: its code stands once in each unit. */
+static ACO_SWITCHING __attribute__((noinline, unused)) void aco_task_yield_call(void)
+{
+    aco_task_yield();
+}
+
+ACO__END_C
+
+#endif

@@ -1,0 +1,35 @@
+/* Part of <aco/scheduler.h>: what a waiting task keeps on its stack. */
+#ifndef ACO_DETAIL_WAITER_H
+#define ACO_DETAIL_WAITER_H
+
+#include "../../aco.h"
+
+/* A waiting task's place in a queue. */
+typedef struct aco__waiter {
+    struct aco__waiter *next, *previous;
+    struct aco__queue *queue;  /* NULL: in none */
+    struct aco__wait *wait;
+    struct aco__waiter *other; /* the next place of the same wait */
+    void *element;             /* for a channel: where to send from or to receive into */
+} aco__waiter_t;
+
+typedef struct aco__queue {
+    aco__waiter_t *first, *last;
+} aco__queue_t;
+
+/* What a task waits for. */
+typedef struct aco__wait {
+    aco_t *task;
+    const void *object;
+    const char *location;
+    unsigned kind;              /* of object: ACO__WAIT_… in src/scheduler/wait.h */
+    int error;                  /* the outcome; 0: success */
+    void *value;                /* the result of a joined task; of a wait for a condition, the mutex */
+    aco__waiter_t *first;       /* its places in queues; NULL: none */
+    aco__waiter_t *woken;       /* the place that was served */
+    void (*time_out)(struct aco__wait *wait); /* what to do besides when the time is over; NULL: wake the task */
+    size_t timer;               /* the index of its timer in the heap, from 1 on; 0: it has none */
+    aco__waiter_t waiter;       /* the place of a wait for one thing */
+} aco__wait_t;
+
+#endif

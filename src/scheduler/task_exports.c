@@ -1,0 +1,65 @@
+/* The calls of aco/scheduler.h that are inline in C, as exported functions: for other languages and for
+ * ACO_CONFIG_NO_INLINE. */
+#include "os/platform.h"
+
+#include "aco/scheduler.h"
+
+int aco_task_yield(void)
+{
+    return aco_task_yield_inline();
+}
+
+int aco_join_at(aco_t *task, void **result, const char *location)
+{
+    return aco_join_at_inline(task, result, location);
+}
+
+int aco_park_at(const char *what, const char *location)
+{
+    return aco_park_at_inline(what, location);
+}
+
+int aco_sleep_at(int64_t ns, const char *location)
+{
+    return aco_sleep_at_inline(ns, location);
+}
+
+int aco_mutex_lock_at(aco_mutex_t *mutex, const char *location)
+{
+    return aco_mutex_lock_at_inline(mutex, location);
+}
+
+int aco_cond_wait_at(aco_cond_t *cond, aco_mutex_t *mutex, const char *location)
+{
+    return aco_cond_wait_at_inline(cond, mutex, location);
+}
+
+int aco_cond_wait_for_at(aco_cond_t *cond, aco_mutex_t *mutex, int64_t timeout_ns, const char *location)
+{
+    return aco_cond_wait_for_at_inline(cond, mutex, timeout_ns, location);
+}
+
+int aco_semaphore_acquire_at(aco_semaphore_t *semaphore, const char *location)
+{
+    return aco_semaphore_acquire_at_inline(semaphore, location);
+}
+
+int aco_wait_group_wait_at(aco_wait_group_t *group, const char *location)
+{
+    return aco_wait_group_wait_at_inline(group, location);
+}
+
+int aco_channel_send_at(aco_channel_t *channel, const void *element, const char *location)
+{
+    return aco_channel_send_at_inline(channel, element, location);
+}
+
+int aco_channel_receive_at(aco_channel_t *channel, void *element, const char *location)
+{
+    return aco_channel_receive_at_inline(channel, element, location);
+}
+
+int aco_select_at(aco_select_case_t *cases, int n, int64_t timeout_ns, const char *location)
+{
+    return aco_select_at_inline(cases, n, timeout_ns, location);
+}

@@ -1,0 +1,47 @@
+# CTest labels, all of them given here, by a test's name. A test without a subject is an error.
+#   fast    what `make check` runs: ctest -L '^fast$'
+#   slow    the rest: seconds of a processor, or a compiler that is run many times
+#   and subjects: ctest -L scheduler
+set(acorn_slow
+    "^redzone\\.(check|sweep|seeded|vzeroupper)|^probe\\.abi-seeded|^generator\\.(matrix|code)|^soak|^slab\\.default"
+    "^migration\\.release\\.scale|\\.long$|^install\\.(headers|amalgamation|cmake)|^hardening\\.(options|ibt|shadow-all)")
+string(REPLACE ";" "|" acorn_slow "${acorn_slow}")
+
+set(acorn_subject_coroutine "^(api|assertions|allocator|cancel|found|local|misuse|model|coroutine)[._]")
+set(acorn_subject_thread "^(fork|migration|signals|threads)[._]")
+set(acorn_subject_stack "^(copying|guard|overflow|save_area|entry|stack_trim|profile|pool)[._]")
+set(acorn_subject_memory "^(pool|slab|allocator)[._]")
+set(acorn_subject_failure "failure\\.")
+set(acorn_subject_switch "^(probe|redzone|unwind)\\.")
+set(acorn_subject_scheduler "^scheduler[._]")
+set(acorn_subject_generator "^generator[._]")
+set(acorn_subject_cpp "^cpp[._]")
+set(acorn_subject_hooks "^(sanitizers|hardening|trace|profile|profile_model)\\.")
+set(acorn_subject_tools "^(debugger|install|files|layers|mutate|paper_clients|soak|trace)")
+set(acorn_subject_examples "^example\\.")
+set(acorn_subject_fuzz "^fuzz\\.")
+set(acorn_subject_windows "^(exceptions|dll|unload|amalgamation)\\.")
+get_cmake_property(acorn_subjects VARIABLES)
+list(FILTER acorn_subjects INCLUDE REGEX "^acorn_subject_")
+
+# To be called at the end of each directory that adds tests.
+function(acorn_label_tests)
+  get_property(tests DIRECTORY PROPERTY TESTS)
+  foreach(test IN LISTS tests)
+    set(labels fast)
+    if(test MATCHES "${acorn_slow}")
+      set(labels slow)
+    endif()
+    foreach(subject IN LISTS acorn_subjects)
+      if(test MATCHES "${${subject}}")
+        string(REPLACE acorn_subject_ "" label ${subject})
+        list(APPEND labels ${label})
+      endif()
+    endforeach()
+    list(LENGTH labels count)
+    if(count EQUAL 1)
+      message(FATAL_ERROR "tests/labels.cmake: no subject for the test ${test}")
+    endif()
+    set_tests_properties(${test} PROPERTIES LABELS "${labels}")
+  endforeach()
+endfunction()

@@ -1,0 +1,8 @@
+# tools/mutate.py makes the mutants that it should, and every seeded fault still fits the sources.
+find_program(MUTATE_PYTHON NAMES python3)
+if(NOT MUTATE_PYTHON)
+  message(STATUS "skipped: mutate.self_test: python3 is not installed")
+  return()
+endif()
+add_test(NAME mutate.self_test COMMAND ${MUTATE_PYTHON} ${PROJECT_SOURCE_DIR}/tools/mutate.py self-test)
+set_tests_properties(mutate.self_test PROPERTIES TIMEOUT 60)
