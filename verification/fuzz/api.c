@@ -1,7 +1,7 @@
-/* Sequences of API calls against a model of what include/aco.h promises. The input's bytes are operations; the thread's own flow
- * of control takes them one by one, and so does whatever runs instead of it: coroutines, deferred calls, cleanups of frames,
- * destructors of keys. Before each call the model says whether it fails, and why; after it, who runs and what came back. The
- * first difference is printed, and the process aborts. Calls that the contracts forbid are not made. */
+/* Sequences of API calls against a model of what include/aco.h promises. The input's bytes are operations. Whoever runs
+ * takes the next one: the root context, a coroutine, a deferred call, the cleanup of a frame, the destructor of a key.
+ * Before each call the model says whether it fails, and why; after it, who runs and what came back. The first
+ * difference is printed, and the process aborts. No call is made that the contracts forbid. */
 #define _GNU_SOURCE
 #include "aco.h"
 #include "aco/pool.h"
@@ -14,7 +14,7 @@
 
 enum {
     COROUTINES = 16,
-    MAIN = COROUTINES, /* the thread's own flow of control, in `actors` */
+    MAIN = COROUTINES, /* the root context, in `actors` */
     KEYS = 4,
     DEFERRED = 12,
     DEPTH = 6, /* interpreters inside each other on one stack */
@@ -138,8 +138,8 @@ static void forget_frames(actor_t *a)
     a->depth = 0;
 }
 
-/* Keys' destructors were called, in an order that is not known: at most four times each, and to the end but for values that
- * were set again and again. */
+/* Keys' destructors were called, in an order that is not known, at most four times each. A value stays only if it was
+ * set again each time. */
 static void expect_values_destroyed(actor_t *a)
 {
     int left = 0;
@@ -393,9 +393,10 @@ static const struct {
     size_t size; /* of the stack, or of the save area on a share stack */
     int error;
 } wishes[16] = {
-    {0, 0, 0}, {ACO_OWN_FP, 0, 0}, {ACO_SHARED_FP, 0, 0}, {ACO_OWN_EXCEPTIONS, 0, 0}, {ACO_SHARED_FP | ACO_OWN_EXCEPTIONS, STACK, 0},
-    {0, STACK, 0}, {ACO_SHARED_FP, STACK + 1, 0}, {0, STACK + 12345, 0}, {0, 256 << 10, 0}, {ACO_OWN_FP | ACO_SHARED_FP, 0, EINVAL},
-    {256, 0, EINVAL}, {0, SIZE_MAX / 4 + 1, EINVAL}, {0, TOO_MUCH, TOO_MUCH_ERROR}, {ACO_OWN_EXCEPTIONS, 300 << 10, 0}, {ACO_SHARED_FP, 0, 0}, {0, 0, 0},
+    {0, 0, 0}, {ACO_OWN_FP, 0, 0}, {ACO_SHARED_FP, 0, 0}, {ACO_OWN_EXCEPTIONS, 0, 0},
+    {ACO_SHARED_FP | ACO_OWN_EXCEPTIONS, STACK, 0}, {0, STACK, 0}, {ACO_SHARED_FP, STACK + 1, 0}, {0, STACK + 12345, 0},
+    {0, 256 << 10, 0}, {ACO_OWN_FP | ACO_SHARED_FP, 0, EINVAL}, {256, 0, EINVAL}, {0, SIZE_MAX / 4 + 1, EINVAL},
+    {0, TOO_MUCH, TOO_MUCH_ERROR}, {ACO_OWN_EXCEPTIONS, 300 << 10, 0}, {ACO_SHARED_FP, 0, 0}, {0, 0, 0},
 };
 
 /* Of 48 bytes: a name that fits, and one that is cut. */
@@ -459,7 +460,8 @@ OUTLINE void op_create(int me)
     }
     actors[k].arg = new_arg();
     TRACE("create %d on stack %d", k, stack);
-    made(k, aco_create(main_co, share_stack(stack), save * 32, entry_libaco, actors[k].arg), stack, 0, actors[k].arg, 0);
+    made(k, aco_create(main_co, share_stack(stack), save * 32, entry_libaco, actors[k].arg), stack, 0, actors[k].arg,
+         0);
     expect_running(me);
 }
 
@@ -851,7 +853,8 @@ OUTLINE void op_look(int me)
         if (stacks[i] && stacks[i]->owner) {
             int found = 0;
             for (int k = 0; k < COROUTINES; k++)
-                found += actors[k].co == stacks[i]->owner && actors[k].stack == i && actors[k].state != READY && actors[k].state != DONE;
+                found += actors[k].co == stacks[i]->owner && actors[k].stack == i && actors[k].state != READY &&
+                         actors[k].state != DONE;
             EXPECT(found == 1);
         }
     if (main_co)

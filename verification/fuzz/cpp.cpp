@@ -1,7 +1,8 @@
-/* Sequences of calls of aco.hpp against a model of what it promises: coroutines that yield, are sent and return ints, throw, have
- * exceptions raised in them, are cancelled, moved and destroyed, with objects on their stacks whose destructors act in turn; and
- * generators with generators in them. The input's bytes are operations, taken by whoever runs. After each call the model says
- * what came back, or what was thrown; at the end every object must have been destroyed, once. */
+/* Sequences of calls of aco.hpp against a model of what it promises: coroutines yield, are sent and return ints, throw,
+ * have exceptions raised in them, are cancelled, moved and destroyed; destructors of objects on their stacks act in
+ * turn; generators have generators in them. The input's bytes are operations; whoever runs takes the next one. After
+ * each call the model says what came back, or what was thrown; at the end every object must have been destroyed once.
+ * */
 #include "aco.hpp"
 #define FUZZ_NAME "cpp"
 #include "fuzz.h"
@@ -203,7 +204,8 @@ void op_raise(int me, int i)
 /* Whether it may be ended; if so, what the model knows of that. */
 bool may_end(int id)
 {
-    return id == MAIN || (id >= 0 && (actors[id].now == READY || actors[id].now == SUSPENDED || actors[id].now == DONE));
+    return id == MAIN ||
+           (id >= 0 && (actors[id].now == READY || actors[id].now == SUSPENDED || actors[id].now == DONE));
 }
 
 template<class Call>
@@ -505,7 +507,7 @@ bool operate(int me, coroutine::self *self)
     return true;
 }
 
-/* `self` is NULL for the thread's own flow of control and in destructors: nothing is yielded or thrown. */
+/* `self` is NULL in the root context and in destructors: nothing is yielded or thrown. */
 __attribute__((noinline)) void interpret(int me, coroutine::self *self)
 {
     int depth = depth_of(me);

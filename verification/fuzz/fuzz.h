@@ -1,5 +1,5 @@
-/* What the fuzz targets share: the input, verdicts, and a main() that replays inputs. A target defines FUZZ_NAME, a string, before it
- * includes this, and after it
+/* What the fuzz targets share: the input, verdicts, and a main() that replays inputs. A target defines FUZZ_NAME, a
+ * string, before it includes this, and after it
  *   fuzz_actor()   who runs, a number for messages
  *   fuzz_input()   one input: it takes bytes by next() until is_over(), and leaves nothing behind
  *
@@ -78,7 +78,8 @@ UNUSED OUTLINE void expect(int line, const char *call, int failed, int error)
         fail(line, "%s failed: %s", call, aco_error_message());
     if (failed && got != error)
         fail(line, "%s failed with errno %d, not %d: %s", call, got, error, aco_error_message());
-    if (failed && (strncmp(aco_error_message(), call, length) != 0 || strncmp(aco_error_message() + length, ": ", 2) != 0))
+    if (failed && (strncmp(aco_error_message(), call, length) != 0 ||
+                   strncmp(aco_error_message() + length, ": ", 2) != 0))
         fail(line, "%s failed with the message of another: %s", call, aco_error_message());
 }
 
@@ -96,8 +97,8 @@ static int tracing;
 /* ---- What libFuzzer calls ---- */
 
 #ifndef FUZZ_REPLAY
-/* libFuzzer's alarm, which looks whether an input hangs, is handled on the stack that runs: the signal's frame alone, with the vector
- * registers in it, may be more than what is left there. From now on it is handled on the alternate stack, which the sanitizer has set. */
+/* libFuzzer's alarm asks whether an input hangs. Its handler runs on the current stack, where the signal's frame, with
+ * the vector registers in it, may not fit. From now on it runs on the alternate stack that the sanitizer has set. */
 static void move_alarm_aside(void)
 {
     static int is_moved;

@@ -1,13 +1,14 @@
 #!/bin/sh
-# run.sh [SECONDS [TARGET...]]: builds the fuzz targets (all of them) with clang-19 and lets each search from its corpus for that long
-# (60), as many at a time as there are processors, in turn with
+# run.sh [SECONDS [TARGET...]]: builds the fuzz targets (all of them) with clang-19 and lets each search from its corpus
+# for that long (60), as many at a time as there are processors, in turn with
 #   release   share stacks and private ones, undefined-behaviour sanitizer
 #   debug     the same in a debug build (ACO_DEBUG=1)
 #   address   address and leak sanitizer too; private stacks only
-# Builds, inputs that reach something new and findings are kept in build/fuzz. Exit 0: nothing was found, or the tools are missing
-# (it says so); 1: a finding, with the command that shows it again.
+# Builds, inputs that reach something new and findings are kept in build/fuzz. Exit 0: nothing was found, or the tools
+# are missing (it says so); 1: a finding, with the command that shows it again.
 #
-# run.sh --minimise [TARGET...]: makes verification/fuzz/corpus/TARGET anew: as few inputs as reach what it and build/fuzz/corpus reach together.
+# run.sh --minimise [TARGET...]: makes verification/fuzz/corpus/TARGET anew: as few inputs as reach what it and
+# build/fuzz/corpus reach together.
 set -u
 cd "$(dirname "$0")/../.."
 CC=${CC:-clang-19} CXX=${CXX:-clang++-19}
@@ -22,9 +23,14 @@ if ! command -v "$CC" >/dev/null || ! command -v "$CXX" >/dev/null; then
     exit 0
 fi
 mkdir -p $dir
-printf '#include <stddef.h>\nint LLVMFuzzerTestOneInput(const char *p, size_t n);\nint LLVMFuzzerTestOneInput(const char *p, size_t n) { return !p && n; }\n' >$dir/probe.c
+cat >$dir/probe.c <<'end'
+#include <stddef.h>
+int LLVMFuzzerTestOneInput(const char *p, size_t n);
+int LLVMFuzzerTestOneInput(const char *p, size_t n) { return !p && n; }
+end
 if ! "$CC" -fsanitize=fuzzer,address,undefined $dir/probe.c -o $dir/probe 2>$dir/log; then
-    echo "fuzz: skipped: $CC cannot link with -fsanitize=fuzzer,address,undefined (Debian: apt-get install libclang-rt-19-dev; see $dir/log)"
+    echo "fuzz: skipped: $CC cannot link with -fsanitize=fuzzer,address,undefined (see $dir/log)"
+    echo "      Debian: apt-get install libclang-rt-19-dev"
     exit 0
 fi
 
@@ -39,10 +45,11 @@ flags_of() { # BUILD
 # The library, and the targets with it.
 build() { # BUILD
     flags="-O1 -g -fexceptions -fno-sanitize-recover=all -Iinclude -Isrc $(flags_of "$1")"
-    link="-Wl,-z,now -pthread" # a call that is bound when it is first made saves all vector registers: 3 KiB of what may be a small stack
+    # -z now: lazy binding saves all vector registers, 3 KiB of what may be a small stack.
+    link="-Wl,-z,now -pthread"
     rm -rf "$dir/$1" && mkdir -p "$dir/$1"
     for source in $sources; do
-        object=$dir/$1/$(basename "$source" .c).o
+        object=$dir/$1/$(echo "${source%.c}" | tr / -).o # base names may be equal
         # shellcheck disable=SC2086
         "$CC" $flags -std=gnu11 -c "$source" -o "$object" || return 1
     done
@@ -50,11 +57,13 @@ build() { # BUILD
     for target in $all; do
         # shellcheck disable=SC2086
         case $target in
-        cpp) "$CXX" $flags -std=gnu++17 verification/fuzz/cpp.cpp "$dir/$1/library.a" -o "$dir/$target-$1" $link || return 1 ;;
+        cpp) "$CXX" $flags -std=gnu++17 verification/fuzz/cpp.cpp "$dir/$1/library.a" -o "$dir/$target-$1" $link ||
+            return 1 ;;
         *)
             wrap=
             [ $target != scheduler ] || wrap=-Wl,--wrap=write
-            "$CC" $flags -std=gnu11 verification/fuzz/$target.c "$dir/$1/library.a" -o "$dir/$target-$1" $link -lm $wrap || return 1
+            "$CC" $flags -std=gnu11 verification/fuzz/$target.c "$dir/$1/library.a" \
+                -o "$dir/$target-$1" $link -lm $wrap || return 1
             ;;
         esac
     done
@@ -74,7 +83,8 @@ build_all() { # BUILD...
 }
 
 fuzz() { # TARGET BUILD SECONDS
-    "$dir/$1-$2" -max_total_time="$3" -max_len=$longest -timeout=20 -rss_limit_mb=4096 -artifact_prefix="$dir/$1-$2-" -print_final_stats=1 \
+    "$dir/$1-$2" -max_total_time="$3" -max_len=$longest -timeout=20 -rss_limit_mb=4096 \
+        -artifact_prefix="$dir/$1-$2-" -print_final_stats=1 \
         "$dir/corpus/$1" "verification/fuzz/corpus/$1" >"$dir/$1-$2.log" 2>&1
     status=$?
     runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$dir/$1-$2.log")
@@ -98,7 +108,8 @@ if [ "${1:-}" = --minimise ]; then
     build_all release
     for target in ${*:-$all}; do
         rm -rf $dir/minimised && mkdir -p $dir/minimised "$dir/corpus/$target" "verification/fuzz/corpus/$target"
-        "$dir/$target-release" -set_cover_merge=1 -use_counters=0 -max_len=$longest $dir/minimised "verification/fuzz/corpus/$target" "$dir/corpus/$target" >$dir/minimise.log 2>&1 ||
+        "$dir/$target-release" -set_cover_merge=1 -use_counters=0 -max_len=$longest \
+            $dir/minimised "verification/fuzz/corpus/$target" "$dir/corpus/$target" >$dir/minimise.log 2>&1 ||
             { tail $dir/minimise.log; exit 1; }
         rm -rf "verification/fuzz/corpus/$target" && cp -R $dir/minimised "verification/fuzz/corpus/$target"
         echo "fuzz: $(ls "verification/fuzz/corpus/$target" | wc -l) inputs in verification/fuzz/corpus/$target"

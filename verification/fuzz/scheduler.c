@@ -1,8 +1,9 @@
-/* Programs of tasks against what aco/scheduler.h promises: the input's bytes are what tasks do with mutexes, conditions, semaphores, wait
- * groups, channels, selections, timers, each other and coroutines of theirs that are no tasks, until all have ended; at a deadlock the
- * thread's own flow of control helps. What is checked is what anybody may rely on: who has a mutex is alone and came first of those
- * who wait, no unit and no value is lost or comes twice, nobody sleeps too short or times out too early, results reach the joiner,
- * and aco_run() sees a deadlock only when everybody waits. (tests/scheduler_model.c predicts the order of everything, without time.)
+/* Programs of tasks against what aco/scheduler.h promises. The input's bytes are what tasks do with mutexes,
+ * conditions, semaphores, wait groups, channels, selections, timers, each other and coroutines that are no tasks, until
+ * all have ended; at a deadlock the root context helps. This checks what anybody may rely on: a mutex has one owner,
+ * who came first of those that wait; no unit and no value is lost or comes twice; nobody sleeps too short or times out
+ * too early; results reach the joiner; aco_run() sees a deadlock only when everybody waits. (tests/scheduler_model.c
+ * predicts the order of everything, without time.)
  *
  * Time is the input's: the clock below stands in for src/os/posix_clock.c. */
 #define _GNU_SOURCE
@@ -14,8 +15,8 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-enum { TASKS = 10, MAIN = -1, MUTEXES = 2, CONDITIONS = 2, SEMAPHORES = 2, GROUPS = 2, CHANNELS = 3, CASES = 4, VALUES = 4096, DEPTH = 4,
-       MOST_RUNS = 2000 };
+enum { TASKS = 10, MAIN = -1, MUTEXES = 2, CONDITIONS = 2, SEMAPHORES = 2, GROUPS = 2, CHANNELS = 3, CASES = 4,
+       VALUES = 4096, DEPTH = 4, MOST_RUNS = 2000 };
 
 /* ---- The clock, and what the library prints ---- */
 
@@ -237,7 +238,8 @@ OUTLINE void op_spawn(int me)
         return;
     memset(&o, 0, sizeof o);
     memset(&tasks[k], 0, sizeof tasks[k]);
-    o.flags = (how & 1 ? ACO_DETACHED : 0) | ((how & 14) == 2 ? ACO_OWN_FP : 0) | ((how & 112) == 16 ? ACO_NO_GUARD : 0);
+    o.flags = (how & 1 ? ACO_DETACHED : 0) | ((how & 14) == 2 ? ACO_OWN_FP : 0) |
+              ((how & 112) == 16 ? ACO_NO_GUARD : 0);
     o.stack_size = UNDER_ASAN ? 256 << 10 : how & 128 ? 128 << 10 : 0;
     o.name = how & 64 ? "fuzz" : NULL;
     tasks[k].is_detached = how & 1;
@@ -247,8 +249,8 @@ OUTLINE void op_spawn(int me)
     EXPECT(tasks[k].co && aco_state(tasks[k].co) == ACO_STATE_READY);
 }
 
-/* Nobody could resolve tasks that join each other, or wait for a mutex whose owner joins them or waits for one of theirs: they lock
- * in one order, and join with none locked. */
+/* Nobody could resolve tasks that join each other, or that wait for a mutex while its owner waits for them. So they
+ * lock in one order, and join with none locked. */
 static int joins_in_the_end(int k, int me)
 {
     while (tasks[k].is_live && tasks[k].waits == JOINING && k != me)
@@ -373,7 +375,8 @@ OUTLINE void op_wait(int me, unsigned how)
         EXPECT(aco_cond_wait_for(&conditions[c], &mutexes[m], limit) == -1 && errno == EPERM);
         return;
     }
-    if (has_from(me, m + 1) || lockers[m].n || mutexes[m].aco__waiters.first) /* who is woken by a signal comes behind these: not modelled */
+    /* Not modelled: a task that a signal wakes comes behind these. */
+    if (has_from(me, m + 1) || lockers[m].n || mutexes[m].aco__waiters.first)
         return;
     inside[m] = MAIN;
     TRACE("wait for condition %d, %" PRId64 " ns", c, limit);
@@ -538,7 +541,8 @@ OUTLINE void op_select(int me)
         limit = 0;
     TRACE("select of %d, %" PRId64 " ns", n, limit);
     WAITING(me, limit >= 0 ? TIMED : ON_CHANNEL, chosen, aco_select(cases, n, limit));
-    EXPECT(chosen < n && (chosen >= 0 || (limit == 0 && errno == EAGAIN) || (limit > 0 && errno == ETIMEDOUT && clock_ns >= begun + limit)));
+    EXPECT(chosen < n && (chosen >= 0 || (limit == 0 && errno == EAGAIN) ||
+                          (limit > 0 && errno == ETIMEDOUT && clock_ns >= begun + limit)));
     for (int i = 0; i < n; i++) {
         int done = i == chosen && cases[i].error == 0;
         EXPECT(i != chosen || done || (cases[i].error == EPIPE && then[i].real));

@@ -1,7 +1,7 @@
-/* Stacks and save areas of all sizes: coroutines on private stacks, on stacks of a pool with a limit and on share stacks go deep and
- * come back, as the input says. Every frame is filled with bytes of its own and looked through whenever control comes back to it, so
- * what is copied, trimmed or reused wrongly shows. Sizes, bounds, statistics of save areas and pools are compared with what
- * include/aco.h and aco/pool.h promise. */
+/* Stacks and save areas of all sizes: coroutines on private stacks, on stacks of a pool with a limit and on share
+ * stacks go deep and come back, as the input says. Every frame is filled with bytes of its own and compared whenever
+ * control comes back to it: what is copied, trimmed or reused wrongly shows. Sizes, bounds, statistics of save areas
+ * and pools are compared with what include/aco.h and aco/pool.h promise. */
 #define _GNU_SOURCE
 #include "aco.h"
 #include "aco/pool.h"
@@ -207,7 +207,8 @@ static int may_cancel(int k)
     EXPECT(aco_stack_bounds(co, &lo, &hi) == 0);
     left = (size_t)((char *)hi - (char *)lo);
     if (actors[k].stack >= 0)
-        return left - co->save_stack.max_cpsz - actors[k].deepest > UNWINDER && left > 2 * UNWINDER && co->save_stack.max_cpsz + actors[k].deepest < left;
+        return left - co->save_stack.max_cpsz - actors[k].deepest > UNWINDER && left > 2 * UNWINDER &&
+               co->save_stack.max_cpsz + actors[k].deepest < left;
     return aco_state(co) != ACO_STATE_SUSPENDED || (size_t)((char *)co->aco__self.sp - (char *)lo) > UNWINDER;
 }
 
@@ -268,7 +269,8 @@ OUTLINE void op_trim(void)
     if (actors[k].stack >= 0)
         EXPECT_INT(aco_stack_trim, (co), EINVAL);
     else
-        EXPECT_INT(aco_stack_trim, (co), aco_state(co) == ACO_STATE_RUNNING || aco_state(co) == ACO_STATE_RESUMING ? EBUSY : 0);
+        EXPECT_INT(aco_stack_trim, (co),
+                   aco_state(co) == ACO_STATE_RUNNING || aco_state(co) == ACO_STATE_RESUMING ? EBUSY : 0);
 }
 
 /* ---- Running ---- */

@@ -2,21 +2,24 @@
 
   aco.site.KIND.FP.N.begin, .arrival, .end
 
-The compiler's assembly text is what gets the labels, which change no byte; KIND and FP (own, none) are read off the source line
-that the compiler names for the statement."""
+The compiler's assembly text is what gets the labels, which change no byte; KIND and FP (own, none) are read off the
+source line that the compiler names for the statement."""
 import pathlib
 import re
 import subprocess
 
 from arch import ROOT
 
-LEAVES = re.compile(r"^\s*(?:notrack\s+)?(?:jmpq?l?\s+\*|bx?r?\s+(?:x16|x9|r\d+|ip)\s*$|bx\s|jr\s+(?!ra)|bctr\b|br\s+%r|jirl\s)", re.M)
+LEAVES = re.compile(r"^\s*(?:notrack\s+)?"
+                    r"(?:jmpq?l?\s+\*|bx?r?\s+(?:x16|x9|r\d+|ip)\s*$|bx\s|jr\s+(?!ra)|bctr\b|br\s+%r|jirl\s)", re.M)
 RESUME_ADDRESS = re.compile(r"^\s*leaq?\s+(?:1f|(\.L\w+))\(%rip\),\s*%rdx", re.M)
 FOUND_BY = re.compile("|".join([  # what the compiler calls the label
     r"(\.L\w+)\(%rip\)", r"\b(?:adr|la|lla|adrl)(?:\.w)?\s+\w+,\s*(\.?L\w+)", r"%pc(?:rel_hi|_hi20)\((\.L\w+)\)",
-    r"\blarl\s+%r\d+,\s*(\.L\w+)", r"\b(?:movl|pushl)\s+\$(\.L\w+)", r"\baddl\s+\$(\.L\w+)-\.L", r"\baddis\s+\d+,\s*2,\s*(\.L\w+)@toc"]))
+    r"\blarl\s+%r\d+,\s*(\.L\w+)", r"\b(?:movl|pushl)\s+\$(\.L\w+)", r"\baddl\s+\$(\.L\w+)-\.L",
+    r"\baddis\s+\d+,\s*2,\s*(\.L\w+)@toc"]))
 
-# Code for a shared library finds the thread slot and what is defined elsewhere by the global offset table, which the dynamic linker fills.
+# Code for a shared library finds the thread slot and what is defined elsewhere by the global offset table, which the
+# dynamic linker fills.
 LINKED = {"-fno-pic": [], "-fPIE": ["-pie"], "-fPIC": ["-shared", "-Bsymbolic"]}
 
 
@@ -25,7 +28,8 @@ class BuildFailed(Exception):
 
 
 def run(command, **options):
-    done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True, **options)
+    done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          universal_newlines=True, **options)
     if done.returncode:
         raise BuildFailed("%s\n%s" % (" ".join(map(str, command)), done.stdout[-3000:]))
     return done.stdout
@@ -108,13 +112,17 @@ class Marker:
         return out + [name + ".end:"]
 
     def functions(self, body, unit):
-        """Assembly at file scope: the library's own, out of line. A sequence begins where it takes its resume address."""
+        """Assembly at file scope: the library's own, out of line. A sequence begins where it takes its resume
+        address."""
         function = re.search(r"\.type\s+(\w+)", "\n".join(body)).group(1)
-        kind = {"aco_resume": "RESUME", "aco_send": "RESUME", "aco_yield": "YIELD", "aco_yield1": "YIELD", "aco_yield_value": "YIELD"}
+        kind = {"aco_resume": "RESUME", "aco_send": "RESUME", "aco_yield": "YIELD", "aco_yield1": "YIELD",
+                "aco_yield_value": "YIELD"}
         starts = [k for k, line in enumerate(body) if RESUME_ADDRESS.match(line)]
         if function not in kind or not starts:
             return body
-        end = next(k for k, line in enumerate(body) if re.match(r"\s*(?:1|%s):" % re.escape(RESUME_ADDRESS.match(body[starts[0]]).group(1) or "1"), line))
+        end = next(k for k, line in enumerate(body)
+                   if re.match(r"\s*(?:1|%s):" % re.escape(RESUME_ADDRESS.match(body[starts[0]]).group(1) or "1"),
+                               line))
         out = self.labelled(body[:end + 1], (kind[function], "own"), unit, starts[0])
         return out[:-1] + [out[-1]] + body[end + 1:]
 
@@ -132,7 +140,8 @@ def build(arch, compiler, flags, units, folder, include, lto=False):
     """(path of the program, names of its sites)."""
     folder.mkdir(parents=True, exist_ok=True)
     position = next((f for f in flags if f in LINKED), "-fno-pic")
-    command = [*arch.targets[compiler], *flags, "-fexceptions", "-I", str(include), "-I", str(include.parent / "src"), position, "-w"]
+    command = [*arch.targets[compiler], *flags, "-fexceptions", "-I", str(include), "-I", str(include.parent / "src"),
+               position, "-w"]
     if compiler == "clang":
         command += ["-gline-tables-only"]
     marker, texts = Marker(include), []
@@ -148,24 +157,28 @@ def build(arch, compiler, flags, units, folder, include, lto=False):
         marked = folder / (text.name + ".marked.s")
         marked.write_text(marker.mark(text.read_text(), re.sub(r"\W", "_", text.name.split(".")[0])))
         objects.append(folder / (text.name + ".o"))
-        run([*arch.targets[compiler], *[f for f in flags if f.startswith(("-m", "--target"))], "-c", marked, "-o", objects[-1]])
+        run([*arch.targets[compiler], *[f for f in flags if f.startswith(("-m", "--target"))], "-c", marked, "-o",
+             objects[-1]])
     stubs = folder / "stubs.s"
     names = undefined("llvm-nm-19", objects)
     # What is defined elsewhere, functions and variables alike: of bytes that are written nothing is known.
     stub = "\t.p2align 4\n\t.globl %s\n\t.type %s,%%function\n%s:\n\t.space 16\n\t.size %s,16\n"
     record = '\t.section .tbss,"awT",%nobits\n\t.p2align 6\n\t.globl aco__thread\n\t.type aco__thread,%object\n' \
         'aco__thread:\n\t.space 640\n'
-    stubs.write_text('\t.section .stubs,"aw",%progbits\n' + "".join(stub % (n, n, n, n) for n in names if n != "aco__thread") +
+    stubs.write_text('\t.section .stubs,"aw",%progbits\n'
+                     + "".join(stub % (n, n, n, n) for n in names if n != "aco__thread") +
                      record * ("aco__thread" in names) + '\t.section .note.GNU-stack,"",%progbits\n')
     run([*arch.targets[compiler], *[f for f in flags if f.startswith("-m")], "-c", stubs, "-o", folder / "stubs.o"])
     program = folder / "program"
-    run(["ld.lld-19", *arch.link, *LINKED[position], "-e", "0", "--noinhibit-exec", *objects, folder / "stubs.o", "-o", program])
+    run(["ld.lld-19", *arch.link, *LINKED[position], "-e", "0", "--noinhibit-exec", *objects, folder / "stubs.o", "-o",
+         program])
     return program, marker.sites
 
 
 def macros(arch, compiler, flags):
     """The names that the compiler predefines, for the conditions in the ABI's table."""
-    return set(re.findall(r"^#define (\w+)", run([*arch.targets[compiler], *flags, "-dM", "-E", "-x", "c", "/dev/null"]), re.M))
+    defined = run([*arch.targets[compiler], *flags, "-dM", "-E", "-x", "c", "/dev/null"])
+    return set(re.findall(r"^#define (\w+)", defined, re.M))
 
 
 def driver(command, unit, compiler):
@@ -185,8 +198,10 @@ def link_time(command, compiler, units, folder):
         whole = folder / "whole.s"
         run(["ld.lld-19", "--lto-emit-asm", "-e", "0", "--unresolved-symbols=ignore-all", "--export-dynamic", "-shared",
              *objects, "-o", whole])
-        return [folder / n for n in sorted(p.name for p in folder.glob("whole.s*")) if not n.endswith((".o", ".marked.s"))]
+        return [folder / n for n in sorted(p.name for p in folder.glob("whole.s*"))
+                if not n.endswith((".o", ".marked.s"))]
     for old in folder.glob("*.ltrans*"):
         old.unlink()
-    run([*command, "-flto", "-flto-partition=one", "-flinker-output=nolto-rel", "-r", "-save-temps", *objects, "-o", "whole.o"], cwd=folder)
+    run([*command, "-flto", "-flto-partition=one", "-flinker-output=nolto-rel", "-r", "-save-temps", *objects, "-o",
+         "whole.o"], cwd=folder)
     return sorted(folder.glob("*.ltrans*.s"))

@@ -1,17 +1,22 @@
 """Compiled code, lifted to p-code, and its symbolic execution.
 
-A State holds what is known of registers and memory, byte by byte: which byte of which term. Memory is kept by base: two addresses
-with one base are compared by their constants; what a store to an unknown address may have changed is forgotten."""
+A State holds what is known of registers and memory, byte by byte: which byte of which term. Memory is kept by base: two
+addresses with one base are compared by their constants; what a store to an unknown address may have changed is
+forgotten."""
 import pypcode
 from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 
-from terms import Term, add, apply, bit_of, const, fresh, is_const, is_poisoned, joined, make, may_be_set, of_bits, piece_of, signed, split
+from terms import (Term, add, apply, bit_of, const, fresh, is_const, is_poisoned, joined, make, may_be_set, of_bits,
+                   piece_of, signed, split)
 
 
-# Sleigh's names for what changes nothing that is looked at: barriers, hints, traps, what the next instruction set is, FPSCR.
-WITHOUT_EFFECT = {"LOCK", "UNLOCK", "ShadowStackPush8B", "Hint_Prefetch", "setISAMode", "DataMemoryBarrier", "HintPreloadData",
-                  "ClearExclusiveLocal", "ExclusiveAccess", "dbar", "sync", "instructionSynchronize", "dataCacheBlockTouch",
+# Sleigh's names for what changes nothing that is looked at: barriers, hints, traps, what the next instruction set is,
+# FPSCR.
+WITHOUT_EFFECT = {"LOCK", "UNLOCK", "ShadowStackPush8B", "Hint_Prefetch", "setISAMode", "DataMemoryBarrier",
+                  "HintPreloadData",
+                  "ClearExclusiveLocal", "ExclusiveAccess", "dbar", "sync", "instructionSynchronize",
+                  "dataCacheBlockTouch",
                   "dataCacheBlockTouchForStore", "MoveToFPSCRFields", "trapWord", "ebreak", "trap"}
 
 
@@ -30,8 +35,8 @@ class Program:
             for section in elf.iter_sections():
                 flags = section["sh_flags"]
                 if flags & 2 and section["sh_type"] != "SHT_NOBITS":
-                    self.sections.append((section["sh_addr"], bytearray(section.data()),
-                                          bool(flags & 1) and not section.name.startswith((".got", ".toc", ".data.rel.ro")), bool(flags & 4)))
+                    writable = bool(flags & 1) and not section.name.startswith((".got", ".toc", ".data.rel.ro"))
+                    self.sections.append((section["sh_addr"], bytearray(section.data()), writable, bool(flags & 4)))
             self.tls_sizes = [(s["p_memsz"], s["p_align"]) for s in elf.iter_segments() if s["p_type"] == "PT_TLS"]
             for symbol in elf.get_section_by_name(".symtab").iter_symbols():
                 kind, at = symbol["st_info"]["type"], symbol["st_value"]
@@ -79,14 +84,17 @@ class Program:
             symbols = elf.get_section(section["sh_link"])
             for entry in section.iter_relocations():
                 at = entry["r_offset"]
-                data, k = next((data, at - start) for start, data, *_ in self.sections if start <= at < start + len(data))
-                addend = entry["r_addend"] if entry.is_RELA() else int.from_bytes(data[k:k + self.arch.word], self.arch.order)
+                data, k = next((data, at - start) for start, data, *_ in self.sections
+                               if start <= at < start + len(data))
+                addend = entry["r_addend"] if entry.is_RELA() else \
+                    int.from_bytes(data[k:k + self.arch.word], self.arch.order)
                 symbol = symbols.get_symbol(entry["r_info_sym"]) if entry["r_info_sym"] else None
                 if entry["r_info_type"] in self.arch.thread_relocations:
                     addend = self.thread_record()
                 elif symbol is not None:
                     addend += symbol["st_value"]
-                data[k:k + self.arch.word] = (addend & (1 << 8 * self.arch.word) - 1).to_bytes(self.arch.word, self.arch.order)
+                data[k:k + self.arch.word] = (addend
+                                              & (1 << 8 * self.arch.word) - 1).to_bytes(self.arch.word, self.arch.order)
 
     def bytes_at(self, at, size, code=False):
         """What stands in memory that is not written."""
@@ -125,8 +133,8 @@ class Program:
         return self.cache[at]
 
     def vsx(self, at, operations):
-        """Power's moves of doublewords, which Sleigh has wrong (lxsdx fills the register from 16 bytes) or names only. A register's
-        doubleword 0 is the upper one here."""
+        """Power's moves of doublewords, which Sleigh has wrong (lxsdx fills the register from 16 bytes) or names only.
+        A register's doubleword 0 is the upper one here."""
         mnemonic, _, rest = self.text(at).partition(" ")
         if mnemonic not in ("lxsdx", "stxsdx", "xxpermdi"):
             return operations
@@ -134,7 +142,8 @@ class Program:
         operands = rest.split(",")
         if mnemonic == "xxpermdi":
             which, parts = int(operands[3], 0), [("unique", 0, 8), ("unique", 8, 8)]
-            return [Operation.copy(parts[0], half(operands[1], which >> 1)), Operation.copy(parts[1], half(operands[2], which & 1)),
+            return [Operation.copy(parts[0], half(operands[1], which >> 1)),
+                    Operation.copy(parts[1], half(operands[2], which & 1)),
                     Operation.copy(half(operands[0], 0), parts[0]), Operation.copy(half(operands[0], 1), parts[1])]
         for op in operations:
             if op.name == "LOAD":
@@ -286,7 +295,8 @@ class Machine:
             self.client.store(state, const(self.arch.word, offset), term)
 
     def step(self, state, at, client):
-        """[(where to go on, the state there, conditions)]: where is an address, or ("call" | "leave" | "return", a term)."""
+        """[(where to go on, the state there, conditions)]: where is an address, or ("call" | "leave" | "return", a
+        term)."""
         self.client = client
         length, ops = self.program.instruction(at)
         after = at + length
@@ -324,7 +334,8 @@ class Machine:
                     done.append((offset, state, conditions))
                     break
                 if name in ("CALL", "CALLIND", "BRANCHIND", "RETURN"):
-                    target = const(self.arch.word, op.inputs[0][1]) if name == "CALL" else self.value(state, unique, op.inputs[0])
+                    target = const(self.arch.word,
+                                   op.inputs[0][1]) if name == "CALL" else self.value(state, unique, op.inputs[0])
                     kind = {"CALL": "call", "CALLIND": "call", "BRANCHIND": "leave", "RETURN": "return"}[name]
                     done.append(((kind, target, after), state, conditions))
                     break
@@ -375,8 +386,9 @@ def plain(condition):
 
 
 class Join:
-    """What holds in both of two states, by anti-unification: equal terms stay, pairs of different ones become a variable, one for
-    each pair. Variables that were made at this place before go on to stand for what they stand for, while they can."""
+    """What holds in both of two states, by anti-unification: equal terms stay, pairs of different ones become a
+    variable, one for each pair. Variables that were made at this place before go on to stand for what they stand for,
+    while they can."""
 
     def __init__(self, ours, client):
         self.ours, self.pairs, self.partner, self.changed, self.client = ours, {}, {}, False, client
@@ -393,16 +405,20 @@ class Join:
         (x, c), (y, d) = split(a), split(b)
         if c == d and c != 0 and x is not None and y is not None and a is not b:
             return add(self.term(x, y), c)
-        if a.op == b.op in ("INT_ZEXT", "piece", "INT_EQUAL") and a.size == b.size and a.args[0].size == b.args[0].size and \
+        if a.op == b.op in ("INT_ZEXT", "piece", "INT_EQUAL") and a.size == b.size and \
+                a.args[0].size == b.args[0].size and \
                 a.args[1:] == b.args[1:] and (a.op != "INT_EQUAL" or is_const(a.args[1])):
             inner = self.term(a.args[0], b.args[0])
-            self.pairs[a, b] = piece_of(inner, a.args[1], a.size) if a.op == "piece" else apply(a.op, a.size, inner, *a.args[1:])
+            self.pairs[a, b] = piece_of(inner, a.args[1],
+                                        a.size) if a.op == "piece" else apply(a.op, a.size, inner, *a.args[1:])
             return self.pairs[a, b]
-        if a.op == b.op == "PIECE" and a.args[1].size == b.args[1].size:  # a half that is written leaves the other as it was
+        # a half that is written leaves the other as it was
+        if a.op == b.op == "PIECE" and a.args[1].size == b.args[1].size:
             self.pairs[a, b] = joined(*map(self.term, a.args, b.args))
             return self.pairs[a, b]
         client = self.client
-        if client.narrow and a.size == 1 and 1 < may_be_set(a) | may_be_set(b) <= 15:  # bits that are set and read one by one
+        # bits that are set and read one by one
+        if client.narrow and a.size == 1 and 1 < may_be_set(a) | may_be_set(b) <= 15:
             self.pairs[a, b] = of_bits([self.term(bit_of(a, n), bit_of(b, n)) for n in range(4)])
             return self.pairs[a, b]
         aligned, or_zero = client.alignment(a) == client.alignment(b) == 0, client.both_or_zero(a, b)
@@ -413,7 +429,8 @@ class Join:
             self.pairs[a, b] = a
             return a
         if a.op == "mixed" or b.op == "mixed":  # in one of them perhaps as it was
-            (p, q, m), (r, s, n) = (t.args if t.op == "mixed" else (t, t, (a if a.op == "mixed" else b).args[2]) for t in (a, b))
+            (p, q, m), (r, s, n) = (t.args if t.op == "mixed" else (t, t, (a if a.op == "mixed" else b).args[2])
+                                    for t in (a, b))
             if m == n:
                 self.pairs[a, b] = make("mixed", a.size, self.term(p, r), self.term(q, s), m)
                 self.changed |= a.op != "mixed"
@@ -454,7 +471,8 @@ class Join:
             name = base
             if match is None:
                 name = next((v for (a, b), v in self.pairs.items() if a is base and b in new.memory), None)
-                match = new.memory.get(next((b for (a, b), v in self.pairs.items() if v is name), None)) if name is not None else None
+                match = new.memory.get(next((b for (a, b), v in self.pairs.items() if v is name),
+                                            None)) if name is not None else None
             if match is None:
                 self.changed |= bool(cells)
                 continue
@@ -471,12 +489,15 @@ class Join:
         return out
 
     def back_chain(self, out, old, new):
-        """The word at a stack pointer that is not the same distance from anything here and there: the pointer's base, and what is there."""
+        """The word at a stack pointer that is not the same distance from anything here and there: the pointer's base,
+        and what is there."""
         client, word = self.client, self.client.arch.word
-        (top, low), (x, c), (y, d) = (split(client.machine.register(state, client.arch.sp)) for state in (out, old, new))
+        (top, low), (x, c), (y, d) = (split(client.machine.register(state, client.arch.sp))
+                                      for state in (out, old, new))
         if top not in self.ours:
             return None, {}
-        here, there = ({low + k: state.memory[base][at + k] for k in range(word) if at + k in state.memory.get(base, {})}
+        here, there = ({low + k: state.memory[base][at + k] for k in range(word)
+                        if at + k in state.memory.get(base, {})}
                        for state, base, at in ((old, x, c), (new, y, d)))
         client.also_at.setdefault(top, set()).update(place for base, at in ((x, c), (y, d)) if base is not top
                                                      for place in ((base, at), *client.also_at.get(base, ())))
@@ -490,5 +511,6 @@ class Join:
             return self.pairs[a, b]
         if a.op != b.op or a.size != b.size or a.op in ("var", "const") or len(a.args) != len(b.args):
             return None
-        args = [self.same(x, y) if isinstance(x, Term) and isinstance(y, Term) else x if x == y else None for x, y in zip(a.args, b.args)]
+        args = [self.same(x, y) if isinstance(x, Term) and isinstance(y, Term) else x if x == y else None
+                for x, y in zip(a.args, b.args)]
         return None if None in args else make(a.op, a.size, *args)

@@ -1,5 +1,5 @@
-"""Seeded faults: one change of the sources each, and the theorem that must fail for it. A fault that compiles and that every theorem
-survives, or that only others find, makes the exit status 1."""
+"""Seeded faults: one change of the sources each, and the theorem that must fail for it. A fault that compiles and that
+every theorem survives, or that only others find, makes the exit status 1."""
 import functools
 import multiprocessing
 import re
@@ -12,8 +12,8 @@ import terms
 from arch import ARCHES, ROOT
 from machine import Join, State
 
-SWITCH, GENERATOR, API = "include/aco/arch/x86_64.h", "include/aco/detail/generator_inline.h", "include/aco/detail/aco_inline.h"
-X86 = "include/aco/arch/x86.h"
+SWITCH, X86 = "include/aco/arch/x86_64.h", "include/aco/arch/x86.h"
+GENERATOR, API = "include/aco/detail/generator_inline.h", "include/aco/detail/aco_inline.h"
 I386, ENTRY, ENTRY_X86_64 = "include/aco/arch/i386.h", "src/coroutine/entry.c", "src/entry/x86_64.inc"
 LOONGARCH = dict(arch="loongarch64", compiler="clang")
 S390X = "include/aco/arch/s390x.h"
@@ -22,9 +22,11 @@ RESUME, YIELD, DOUBLES = ["resume_once"], ["ends"], ["doubles"]
 
 
 class Fault:
-    """`old` becomes `new` in `file`, once or, where it is a list, for each; `functions` are looked at; `theorems`: one must fail."""
+    """`old` becomes `new` in `file`, once or, where it is a list, for each; `functions` are looked at; `theorems`: one
+    must fail."""
 
-    def __init__(self, name, file, old, new, functions, theorems, compiler="gcc", flags="-O2", unit="integers.c", arch="x86_64"):
+    def __init__(self, name, file, old, new, functions, theorems, compiler="gcc", flags="-O2", unit="integers.c",
+                 arch="x86_64"):
         self.name, self.file, self.old, self.new, self.functions = name, file, old, new, functions
         self.theorems = theorems.split()
         self.configuration = prove.Configuration(arch, compiler, flags, units=[self.unit(unit)])
@@ -44,108 +46,154 @@ def in_macro(macro, old, new, every=False):
 
 
 FAULTS = [
-    Fault("no clobber of r12", SWITCH, in_macro("ACO__CLOBBERS_OF_ALL", '"r12", ', ""), None, RESUME, "exit.saved stale"),
-    Fault("no clobber of r15", SWITCH, in_macro("ACO__CLOBBERS_OF_ALL", '"r15", ', ""), None, RESUME, "exit.saved stale"),
+    Fault("no clobber of r12", SWITCH, in_macro("ACO__CLOBBERS_OF_ALL", '"r12", ', ""), None, RESUME,
+          "exit.saved stale"),
+    Fault("no clobber of r15", SWITCH, in_macro("ACO__CLOBBERS_OF_ALL", '"r15", ', ""), None, RESUME,
+          "exit.saved stale"),
     Fault("no clobber of r9", SWITCH, in_macro("ACO__CLOBBERS_OF_ALL", '"r9", ', ""), None, RESUME, "stale"),
-    Fault("no clobber of rbx", SWITCH, '#define ACO__CLOBBER_BASE "rbx",', "#define ACO__CLOBBER_BASE", RESUME, "exit.saved stale"),
-    Fault("no clobber of xmm14", SWITCH, '"xmm13", "xmm14", "xmm15"', '"xmm13", "xmm15"', DOUBLES, "stale", unit="others.c"),
-    Fault("no clobber of the x87 stack", SWITCH, 'ACO__IF_X87("st", "st(1)"', 'ACO__IF_X87("st(1)"',
-          ["long_doubles"], "stale", unit="others.c"),
-    Fault("sp and pc swapped where they are stored", SWITCH, in_macro("ACO__STORE", "to(ACO__SP)", "to(ACO__PC)"), None, RESUME, "kept.sp"),
-    Fault("sp and pc swapped where they are loaded", SWITCH, in_macro("ACO__LEAVE", "from(ACO__PC)", "from(ACO__SP)"), None, RESUME, "arrives.pc"),
-    Fault("another offset of the frame pointer", SWITCH, in_macro("ACO__STORE", "to(ACO__BP)", "to(ACO__BASE)"), None, YIELD, "kept.frame"),
-    Fault("the frame pointer is not stored", SWITCH, in_macro("ACO__STORE", '"movq %%rbp," to(ACO__BP) "\\n\\t" ', ""), None, YIELD, "kept.frame"),
-    Fault("the frame pointer is not loaded", SWITCH, in_macro("ACO__LEAVE", '"movq " from(ACO__BP) ",%%rbp\\n\\t"', '""'), None, YIELD, "arrives.frame"),
+    Fault("no clobber of rbx", SWITCH, '#define ACO__CLOBBER_BASE "rbx",', "#define ACO__CLOBBER_BASE", RESUME,
+          "exit.saved stale"),
+    Fault("no clobber of xmm14", SWITCH, '"xmm13", "xmm14", "xmm15"', '"xmm13", "xmm15"', DOUBLES, "stale",
+          unit="others.c"),
+    Fault("no clobber of the x87 stack", SWITCH, 'ACO__IF_X87("st", "st(1)"', 'ACO__IF_X87("st(1)"', ["long_doubles"],
+          "stale", unit="others.c"),
+    Fault("sp and pc swapped where they are stored", SWITCH, in_macro("ACO__STORE", "to(ACO__SP)", "to(ACO__PC)"), None,
+          RESUME, "kept.sp"),
+    Fault("sp and pc swapped where they are loaded", SWITCH, in_macro("ACO__LEAVE", "from(ACO__PC)", "from(ACO__SP)"),
+          None, RESUME, "arrives.pc"),
+    Fault("another offset of the frame pointer", SWITCH, in_macro("ACO__STORE", "to(ACO__BP)", "to(ACO__BASE)"), None,
+          YIELD, "kept.frame"),
+    Fault("the frame pointer is not stored", SWITCH, in_macro("ACO__STORE", '"movq %%rbp," to(ACO__BP) "\\n\\t" ', ""),
+          None, YIELD, "kept.frame"),
+    Fault("the frame pointer is not loaded", SWITCH,
+          in_macro("ACO__LEAVE", '"movq " from(ACO__BP) ",%%rbp\\n\\t"', '""'), None, YIELD, "arrives.frame"),
     Fault("a push", SWITCH, in_macro("ACO__RESUME", '"leaq 1f', '"pushq %%rax\\n\\tleaq 1f'), None, RESUME, "steady"),
-    Fault("a push and a pop", SWITCH, in_macro("ACO__YIELD", '"leaq 1f', '"pushq %%rax\\n\\tpopq %%rax\\n\\tleaq 1f'), None, YIELD, "steady"),
-    Fault("a store below sp", SWITCH, in_macro("ACO__YIELD", '"leaq 1f', '"movq %%rcx,-8(%%rsp)\\n\\tleaq 1f'), None, YIELD, "memory"),
-    Fault("a store behind the context", SWITCH, in_macro("ACO__YIELD", '"leaq 1f', '"movq %%rcx,48(%%rdi)\\n\\tleaq 1f'), None, YIELD, "memory"),
+    Fault("a push and a pop", SWITCH, in_macro("ACO__YIELD", '"leaq 1f', '"pushq %%rax\\n\\tpopq %%rax\\n\\tleaq 1f'),
+          None, YIELD, "steady"),
+    Fault("a store below sp", SWITCH, in_macro("ACO__YIELD", '"leaq 1f', '"movq %%rcx,-8(%%rsp)\\n\\tleaq 1f'), None,
+          YIELD, "memory"),
+    Fault("a store behind the context", SWITCH,
+          in_macro("ACO__YIELD", '"leaq 1f', '"movq %%rcx,48(%%rdi)\\n\\tleaq 1f'), None, YIELD, "memory"),
     Fault("a mask that forgets the exception masks", SWITCH, "andl $-64,", "andl $-8192,", YIELD, "control.arrives"),
-    Fault("MXCSR is not loaded", SWITCH, in_macro("ACO__FP_SWAP", '"2:\\tldmxcsr " from(ACO__MXCSR) "\\n"', '"2:\\n"'), None, RESUME, "control.arrives"),
-    Fault("MXCSR is not stored", SWITCH, in_macro("ACO__FP_SWAP", '"stmxcsr " to(ACO__MXCSR) "\\n\\t"', '""'), None, RESUME, "control.kept"),
-    Fault("the x87 control word is not loaded", SWITCH, '"fldcw " from(ACO__X87CW) "\\n\\t"', '""', RESUME, "control.arrives"),
-    Fault("the x87 control word is not stored", SWITCH, in_macro("ACO__FP_SWAP", '"fnstcw " to(ACO__X87CW) "\\n\\t"', '""'), None, RESUME, "control.kept"),
+    Fault("MXCSR is not loaded", SWITCH, in_macro("ACO__FP_SWAP", '"2:\\tldmxcsr " from(ACO__MXCSR) "\\n"', '"2:\\n"'),
+          None, RESUME, "control.arrives"),
+    Fault("MXCSR is not stored", SWITCH, in_macro("ACO__FP_SWAP", '"stmxcsr " to(ACO__MXCSR) "\\n\\t"', '""'), None,
+          RESUME, "control.kept"),
+    Fault("the x87 control word is not loaded", SWITCH, '"fldcw " from(ACO__X87CW) "\\n\\t"', '""', RESUME,
+          "control.arrives"),
+    Fault("the x87 control word is not stored", SWITCH,
+          in_macro("ACO__FP_SWAP", '"fnstcw " to(ACO__X87CW) "\\n\\t"', '""'), None, RESUME, "control.kept"),
     Fault("no fnclex", SWITCH, '"4:\\tfnclex\\n\\t"', '"4:\\t"', RESUME, "control.exceptions"),
-    Fault("a coroutine that shares the environment is taken for who has one", SWITCH, in_macro("ACO__FP_SWAP", '"js 5f', '"jns 5f'), None, RESUME, "control.untouched"),
-    Fault("the FP environment of the wrong side", SWITCH, in_macro("ACO__YIELD", "fp_swap(ACO__BLOCK, ACO__THREAD)", "fp_swap(ACO__THREAD, ACO__BLOCK)"),
-          None, YIELD, "control.kept control.arrives"),
-    Fault("the control word beside its place", X86, "#define ACO__X87CW ACO__FP_CONTROL2", "#define ACO__X87CW ACO__STATE_BYTE", RESUME, "memory control.kept"),
-    Fault("nobody is named as running", SWITCH, in_macro("ACO__RESUME", '"movq %%rdi," ACO__THREAD(ACO__RUNNING) "\\n\\t"', '""'), None, RESUME, "running"),
-    Fault("a coroutine that yields goes on being named", SWITCH, in_macro("ACO__YIELD", '"movq $0," ACO__THREAD(ACO__RUNNING) "\\n\\t"', '""'), None, YIELD,
-          "running"),
-    Fault("an exit does not say that nobody runs", SWITCH, in_macro("ACO__EXIT", '"movq $0," ACO__THREAD(ACO__RUNNING)', '"movq $0," ACO__THREAD(48)'), None,
+    Fault("a shared environment is taken for an own one", SWITCH, in_macro("ACO__FP_SWAP", '"js 5f', '"jns 5f'), None,
+          RESUME, "control.untouched"),
+    Fault("the FP environment of the wrong side", SWITCH,
+          in_macro("ACO__YIELD", "fp_swap(ACO__BLOCK, ACO__THREAD)", "fp_swap(ACO__THREAD, ACO__BLOCK)"), None, YIELD,
+          "control.kept control.arrives"),
+    Fault("the control word beside its place", X86, "#define ACO__X87CW ACO__FP_CONTROL2",
+          "#define ACO__X87CW ACO__STATE_BYTE", RESUME, "memory control.kept"),
+    Fault("nobody is named as running", SWITCH,
+          in_macro("ACO__RESUME", '"movq %%rdi," ACO__THREAD(ACO__RUNNING) "\\n\\t"', '""'), None, RESUME, "running"),
+    Fault("a coroutine that yields goes on being named", SWITCH,
+          in_macro("ACO__YIELD", '"movq $0," ACO__THREAD(ACO__RUNNING) "\\n\\t"', '""'), None, YIELD, "running"),
+    Fault("an exit does not say that nobody runs", SWITCH,
+          in_macro("ACO__EXIT", '"movq $0," ACO__THREAD(ACO__RUNNING)', '"movq $0," ACO__THREAD(48)'), None,
           ["aco__end", "end"], "running", unit="src/coroutine/exit.c"),
     Fault("a record beside the thread's", SWITCH, '__asm__ volatile("movq aco__thread@gottpoff(%%rip),%0"',
           '__asm__ volatile("movq aco__thread@gottpoff(%%rip),%0\\n\\taddq $64,%0"', RESUME, "thread"),
     Fault("another arrival label", SWITCH, in_macro("ACO__YIELD", "leaq 1f", "leaq 5f"), None, YIELD, "kept.pc"),
-    Fault("no landing pad", SWITCH, in_macro("ACO__YIELD", '"1:\\t" ACO__LANDING_PAD', '"1:\\t"'), None, YIELD, "pad", flags="-O2 -fcf-protection"),
-    Fault("the base pointer before the landing pad", SWITCH, in_macro("ACO__RESUME", "ACO__RESUMER_BASE", "ACO__LANDING_PAD"), None, RESUME, "exit.saved stale pad",
-          compiler="clang", flags="-O2 -fcf-protection"),
-    Fault("the landing pad comes late", SWITCH, in_macro("ACO__RESUME", '"1:\\t" ACO__LANDING_PAD', '"1:\\tnop\\n\\t" ACO__LANDING_PAD'), None, RESUME, "pad",
+    Fault("no landing pad", SWITCH, in_macro("ACO__YIELD", '"1:\\t" ACO__LANDING_PAD', '"1:\\t"'), None, YIELD, "pad",
           flags="-O2 -fcf-protection"),
-    Fault("the direction flag is set", SWITCH, in_macro("ACO__YIELD", '"leaq 1f', '"std\\n\\tleaq 1f'), None, YIELD, "status"),
-    Fault("a value is left on the x87 stack", SWITCH, in_macro("ACO__YIELD", '"leaq 1f', '"fldz\\n\\tleaq 1f'), None, YIELD, "status"),
-    Fault("the value is lost", SWITCH, in_macro("ACO__RESUME", '"leaq 1f', '"xorl %%ecx,%%ecx\\n\\tleaq 1f'), None, ["send_in_a_loop"], "carried"),
-    Fault("the frame pointer through the new stack pointer", SWITCH, in_macro("ACO__LEAVE", '"movq " from(ACO__BP) ",%%rbp', '"movq (%%rsp),%%rbp'), None, YIELD,
-          "memory"),
-    Fault("ret instead of jmp", SWITCH, in_macro("ACO__LEAVE", '"jmpq *" from(ACO__PC) "\\n"', '"pushq " from(ACO__PC) "\\n\\tjmpq *(%%rsp)\\n"'), None, RESUME, "steady"),
-    Fault("a transfer stores into the block that it enters", SWITCH, in_macro("ACO__TRANSFER", "ACO__STORE(ACO__LEAVING)", "ACO__STORE(ACO__BLOCK)"), None,
-          ["transfer"], "kept.sp"),
-    Fault("a swap loses the stack pointer", SWITCH, in_macro("ACO__PEER_SWAP", "xchgq %%rsp,%%rcx", "movq %%rcx,%%rsp"), None, ["numbers"], "kept.sp"),
-    Fault("a swap leaves rbx", SWITCH, in_macro("ACO__PEER_SWAP", '"xchgq %%rbx,%%r8\\n\\t"', '""'), None, ["numbers"], "arrives.frame"),
-    Fault("an in-stack resume does not compare", SWITCH, in_macro("ACO__IN_STACK_RESUME", "jne 2f", "nop"), None, ["moves_the_stack"], "arrives.sp", unit="in_stack.c"),
-    Fault("an in-stack generator ends beside a multiple of 16", SWITCH, in_macro("ACO__IN_STACK_LAST", '"andq $-16,%%rsp\\n\\t"', '""'), None, ["leave_generator"],
-          "aligned", compiler="clang", unit="src/coroutine/cancel.c"),
-    Fault("clang's base pointer is not stored", SWITCH, '#define ACO__KEEP_BASE(to) "movq %%rbx," to(ACO__BASE) "\\n\\t"', "#define ACO__KEEP_BASE(to)",
+    Fault("the base pointer before the landing pad", SWITCH,
+          in_macro("ACO__RESUME", "ACO__RESUMER_BASE", "ACO__LANDING_PAD"), None, RESUME, "exit.saved stale pad",
+          compiler="clang", flags="-O2 -fcf-protection"),
+    Fault("the landing pad comes late", SWITCH,
+          in_macro("ACO__RESUME", '"1:\\t" ACO__LANDING_PAD', '"1:\\tnop\\n\\t" ACO__LANDING_PAD'), None, RESUME, "pad",
+          flags="-O2 -fcf-protection"),
+    Fault("the direction flag is set", SWITCH, in_macro("ACO__YIELD", '"leaq 1f', '"std\\n\\tleaq 1f'), None, YIELD,
+          "status"),
+    Fault("a value is left on the x87 stack", SWITCH, in_macro("ACO__YIELD", '"leaq 1f', '"fldz\\n\\tleaq 1f'), None,
+          YIELD, "status"),
+    Fault("the value is lost", SWITCH, in_macro("ACO__RESUME", '"leaq 1f', '"xorl %%ecx,%%ecx\\n\\tleaq 1f'), None,
+          ["send_in_a_loop"], "carried"),
+    Fault("the frame pointer through the new stack pointer", SWITCH,
+          in_macro("ACO__LEAVE", '"movq " from(ACO__BP) ",%%rbp', '"movq (%%rsp),%%rbp'), None, YIELD, "memory"),
+    Fault("ret instead of jmp", SWITCH,
+          in_macro("ACO__LEAVE", '"jmpq *" from(ACO__PC) "\\n"', '"pushq " from(ACO__PC) "\\n\\tjmpq *(%%rsp)\\n"'),
+          None, RESUME, "steady"),
+    Fault("a transfer stores into the block that it enters", SWITCH,
+          in_macro("ACO__TRANSFER", "ACO__STORE(ACO__LEAVING)", "ACO__STORE(ACO__BLOCK)"), None, ["transfer"],
+          "kept.sp"),
+    Fault("a swap loses the stack pointer", SWITCH, in_macro("ACO__PEER_SWAP", "xchgq %%rsp,%%rcx", "movq %%rcx,%%rsp"),
+          None, ["numbers"], "kept.sp"),
+    Fault("a swap leaves rbx", SWITCH, in_macro("ACO__PEER_SWAP", '"xchgq %%rbx,%%r8\\n\\t"', '""'), None, ["numbers"],
+          "arrives.frame"),
+    Fault("an in-stack resume does not compare", SWITCH, in_macro("ACO__IN_STACK_RESUME", "jne 2f", "nop"), None,
+          ["moves_the_stack"], "arrives.sp", unit="in_stack.c"),
+    Fault("an in-stack generator ends beside a multiple of 16", SWITCH,
+          in_macro("ACO__IN_STACK_LAST", '"andq $-16,%%rsp\\n\\t"', '""'), None, ["leave_generator"], "aligned",
+          compiler="clang", unit="src/coroutine/cancel.c"),
+    Fault("clang's base pointer is not stored", SWITCH,
+          '#define ACO__KEEP_BASE(to) "movq %%rbx," to(ACO__BASE) "\\n\\t"', "#define ACO__KEEP_BASE(to)",
           ["over_aligned"], "kept.frame", compiler="clang", unit="others.c"),
-    Fault("clang's base pointer is not loaded", SWITCH, '#define ACO__RESUMER_BASE "movq " ACO__THREAD(ACO__BASE) ",%%rbx\\n\\t"', "#define ACO__RESUMER_BASE",
+    Fault("clang's base pointer is not loaded", SWITCH,
+          '#define ACO__RESUMER_BASE "movq " ACO__THREAD(ACO__BASE) ",%%rbx\\n\\t"', "#define ACO__RESUMER_BASE",
           ["over_aligned"], "exit.saved stale", compiler="clang", unit="others.c"),
-    Fault("a stack's top is not aligned", SWITCH, "#define ACO__ENTRY_BELOW_TOP 8", "#define ACO__ENTRY_BELOW_TOP 16", ["aco__stack_lay_out"], "entry.aligned",
-          unit="src/stack/layout.c"),
-    Fault("no return address at the top", ENTRY, "((const void **)stack->aco__top)[ACO__RETURN_WORD] = aco__returned;", "", ["aco__stack_set_return"], "entry.return",
-          unit=ENTRY),
-    Fault("a first entry beside the top", API, "co->aco__self.sp = co->share_stack->aco__top;", "co->aco__self.sp = (char *)co->share_stack->aco__top + 8;",
+    Fault("a stack's top is not aligned", SWITCH, "#define ACO__ENTRY_BELOW_TOP 8", "#define ACO__ENTRY_BELOW_TOP 16",
+          ["aco__stack_lay_out"], "entry.aligned", unit="src/stack/layout.c"),
+    Fault("no return address at the top", ENTRY, "((const void **)stack->aco__top)[ACO__RETURN_WORD] = aco__returned;",
+          "", ["aco__stack_set_return"], "entry.return", unit=ENTRY),
+    Fault("a first entry beside the top", API, "co->aco__self.sp = co->share_stack->aco__top;",
+          "co->aco__self.sp = (char *)co->share_stack->aco__top + 8;", ["prepares"], "begin.context", unit="begins.c"),
+    Fault("a new coroutine without the thread's MXCSR", API, "    co->aco__fp_control = self->new_fp_control;\n", "",
           ["prepares"], "begin.context", unit="begins.c"),
-    Fault("a new coroutine without the thread's MXCSR", API, "    co->aco__fp_control = self->new_fp_control;\n", "", ["prepares"], "begin.context", unit="begins.c"),
     Fault("a new coroutine with another's x87 control word", API, "co->aco__fp_control2 = self->new_fp_control2;",
           "co->aco__fp_control2 = self->root_fp_control2;", ["prepares"], "begin.context", unit="begins.c"),
-    Fault("a generator's words hold another function", GENERATOR, "start[ACO__START_FUNCTION] = function;", "start[ACO__START_FUNCTION] = arg;",
-          ["generator_context"], "begin.context", unit="begins.c"),
-    Fault("a generator's words begin beside a multiple of 16", SWITCH, "ACO__START_ARGUMENT = 2, ACO__START_WORDS = 4", "ACO__START_ARGUMENT = 2, ACO__START_WORDS = 5",
-          ["generator_context"], "begin.context", unit="begins.c"),
-    Fault("a generator's function stays on its stack", ENTRY_X86_64, '"\\tpopq %r9\\n"\n        "\\tjmpq *%r9\\n"', '"\\tmovq (%rsp),%r9\\n"\n        "\\tjmpq *%r9\\n"',
-          ["aco__generator_begin"], "begin.aligned begin.return", unit=ENTRY),
-    Fault("no landing pad where a generator begins", ENTRY_X86_64, '"\\tendbr64\\n"\n        "\\tpopq %r9\\n"', '"\\tpopq %r9\\n"',
-          ["aco__generator_begin"], "begin.pad", unit=ENTRY),
-    Fault("i386: a swap leaves the resume address on the stack", I386, in_macro("ACO__PEER_SWAP", '"popl %%eax', '"movl (%%esp),%%eax'), None, ["numbers"],
-          "arrives.sp", arch="i386", flags="-O2 -m32 -msse2"),
-    Fault("i386: a swap goes on four bytes further", I386, "addl $(1f-8b),(%%esp)", "addl $(1f-8b+4),(%%esp)", ["numbers"], "kept.pc", arch="i386",
-          flags="-O2 -m32 -msse2 -fPIC"),
-    Fault("i386: who has ended is not told", I386, in_macro("ACO__PEER_SWAP_LAST", '"xorl %%eax,%%eax', '"movl %%ecx,%%eax'), None, ["numbers"], "kept.pc",
+    Fault("a generator's words hold another function", GENERATOR, "start[ACO__START_FUNCTION] = function;",
+          "start[ACO__START_FUNCTION] = arg;", ["generator_context"], "begin.context", unit="begins.c"),
+    Fault("a generator's words begin beside a multiple of 16", SWITCH, "ACO__START_ARGUMENT = 2, ACO__START_WORDS = 4",
+          "ACO__START_ARGUMENT = 2, ACO__START_WORDS = 5", ["generator_context"], "begin.context", unit="begins.c"),
+    Fault("a generator's function stays on its stack", ENTRY_X86_64, '"\\tpopq %r9\\n"\n        "\\tjmpq *%r9\\n"',
+          '"\\tmovq (%rsp),%r9\\n"\n        "\\tjmpq *%r9\\n"', ["aco__generator_begin"], "begin.aligned begin.return",
+          unit=ENTRY),
+    Fault("no landing pad where a generator begins", ENTRY_X86_64, '"\\tendbr64\\n"\n        "\\tpopq %r9\\n"',
+          '"\\tpopq %r9\\n"', ["aco__generator_begin"], "begin.pad", unit=ENTRY),
+    Fault("i386: a swap leaves the resume address on the stack", I386,
+          in_macro("ACO__PEER_SWAP", '"popl %%eax', '"movl (%%esp),%%eax'), None, ["numbers"], "arrives.sp",
           arch="i386", flags="-O2 -m32 -msse2"),
-    Fault("i386: who finds itself leaves that on the stack", I386, in_macro("ACO__FIND_SELF", '":\\tpopl " reg', '":\\tmovl (%%esp)," reg'), None, RESUME,
-          "kept.sp exit.sp", arch="i386", flags="-O2 -m32 -msse2 -fPIC"),
-    Fault("i386: the word beside the thread slot's in the offset table", I386, "$_GLOBAL_OFFSET_TABLE_+(.-9b)", "$_GLOBAL_OFFSET_TABLE_+4+(.-9b)", RESUME, "thread",
+    Fault("i386: a swap goes on four bytes further", I386, "addl $(1f-8b),(%%esp)", "addl $(1f-8b+4),(%%esp)",
+          ["numbers"], "kept.pc", arch="i386", flags="-O2 -m32 -msse2 -fPIC"),
+    Fault("i386: who has ended is not told", I386,
+          in_macro("ACO__PEER_SWAP_LAST", '"xorl %%eax,%%eax', '"movl %%ecx,%%eax'), None, ["numbers"], "kept.pc",
+          arch="i386", flags="-O2 -m32 -msse2"),
+    Fault("i386: who finds itself leaves that on the stack", I386,
+          in_macro("ACO__FIND_SELF", '":\\tpopl " reg', '":\\tmovl (%%esp)," reg'), None, RESUME, "kept.sp exit.sp",
           arch="i386", flags="-O2 -m32 -msse2 -fPIC"),
+    Fault("i386: the word beside the thread slot's in the offset table", I386, "$_GLOBAL_OFFSET_TABLE_+(.-9b)",
+          "$_GLOBAL_OFFSET_TABLE_+4+(.-9b)", RESUME, "thread", arch="i386", flags="-O2 -m32 -msse2 -fPIC"),
     Fault("LoongArch: no clobber of s3", LOONGARCH64, '"$s3", ', "", RESUME, "exit.saved stale", **LOONGARCH),
-    Fault("LoongArch: the rounding mode is not compared", LOONGARCH64, '"andi $t2,$t2,0x31f', '"andi $t2,$t2,0x1f', RESUME,
-          "control.arrives", **LOONGARCH),
-    Fault("LoongArch: clang's base pointer is not stored", LOONGARCH64, 'ACO__KEEP_BASE(to) "st.d $s8," to(ACO__BASE) "\\n\\t"', "ACO__KEEP_BASE(to)",
-          ["over_aligned"], "kept.frame", unit="others.c", **LOONGARCH),
-    Fault("LoongArch: an in-stack resume makes less room", LOONGARCH64, "addi.d $sp,$sp,128", "addi.d $sp,$sp,64", ["moves_the_stack"], "arrives.sp",
-          unit="in_stack.c", **LOONGARCH),
-    Fault("Power: the room of an in-stack generator's consumer has the generator's back chain", "include/aco/arch/ppc64le.h", "ld 9,0(31)", "ld 9,0(1)",
-          ["moves_the_stack"], "exit.sp", unit="in_stack.c", arch="ppc64le", compiler="clang"),
+    Fault("LoongArch: the rounding mode is not compared", LOONGARCH64, '"andi $t2,$t2,0x31f', '"andi $t2,$t2,0x1f',
+          RESUME, "control.arrives", **LOONGARCH),
+    Fault("LoongArch: clang's base pointer is not stored", LOONGARCH64,
+          'ACO__KEEP_BASE(to) "st.d $s8," to(ACO__BASE) "\\n\\t"', "ACO__KEEP_BASE(to)", ["over_aligned"], "kept.frame",
+          unit="others.c", **LOONGARCH),
+    Fault("LoongArch: an in-stack resume makes less room", LOONGARCH64, "addi.d $sp,$sp,128", "addi.d $sp,$sp,64",
+          ["moves_the_stack"], "arrives.sp", unit="in_stack.c", **LOONGARCH),
+    Fault("Power: the room of an in-stack generator's consumer has the generator's back chain",
+          "include/aco/arch/ppc64le.h", "ld 9,0(31)", "ld 9,0(1)", ["moves_the_stack"], "exit.sp", unit="in_stack.c",
+          arch="ppc64le", compiler="clang"),
     Fault("s390x: no clobber of r9", S390X, '"r9", ', "", RESUME, "exit.saved stale", arch="s390x"),
-    Fault("s390x: no clobber of f12", S390X, '"f12", ', "", DOUBLES, "exit.saved stale", unit="others.c", arch="s390x", compiler="clang"),
-    Fault("s390x: FPC's masks are not compared", S390X, "nilf %%r0,0xff0000ff", "nilf %%r0,0xff", RESUME, "control.arrives", arch="s390x"),
-    Fault("s390x: gcc's literal pool register is not kept", S390X, "stmg %%r12,%%r13,96(%%r15)", "stg %%r12,96(%%r15)", RESUME,
-          "kept.frame", arch="s390x"),
-    Fault("s390x: who shares the environment is taken for who has one", S390X, '"jne 5f', '"je 5f', RESUME, "control.untouched", arch="s390x"),
-    Fault("s390x: an in-stack resume does not hand r13 over", S390X, "lgr %%r6,%%r13", "lgr %%r6,%%r12", ["moves_the_stack"], "kept.frame",
-          unit="in_stack.c", arch="s390x"),
-    Fault("s390x: a generator does not bring r12 back", S390X, "lgr %%r12,%%r5", "lgr %%r12,%%r6", ["counts"], "arrives.frame",
-          unit="in_stack.c", arch="s390x"),
+    Fault("s390x: no clobber of f12", S390X, '"f12", ', "", DOUBLES, "exit.saved stale", unit="others.c", arch="s390x",
+          compiler="clang"),
+    Fault("s390x: FPC's masks are not compared", S390X, "nilf %%r0,0xff0000ff", "nilf %%r0,0xff", RESUME,
+          "control.arrives", arch="s390x"),
+    Fault("s390x: gcc's literal pool register is not kept", S390X, "stmg %%r12,%%r13,96(%%r15)", "stg %%r12,96(%%r15)",
+          RESUME, "kept.frame", arch="s390x"),
+    Fault("s390x: a shared environment is taken for an own one", S390X, '"jne 5f', '"je 5f', RESUME,
+          "control.untouched", arch="s390x"),
+    Fault("s390x: an in-stack resume does not hand r13 over", S390X, "lgr %%r6,%%r13", "lgr %%r6,%%r12",
+          ["moves_the_stack"], "kept.frame", unit="in_stack.c", arch="s390x"),
+    Fault("s390x: a generator does not bring r12 back", S390X, "lgr %%r12,%%r5", "lgr %%r12,%%r6", ["counts"],
+          "arrives.frame", unit="in_stack.c", arch="s390x"),
     Fault("no cold call", API, "            aco__interrupted(tagged);", "", ["leaf"], "redzone", unit="leaf.c"),
 ]
 
@@ -164,7 +212,8 @@ def change(fault, folder):
             text = text.replace(old, new)
     assert text != before, fault.name
     path.write_text(text)
-    fault.configuration.units = [folder / u.relative_to(ROOT) if u.is_relative_to(ROOT / "src") else u for u in fault.configuration.units]
+    fault.configuration.units = [folder / u.relative_to(ROOT) if u.is_relative_to(ROOT / "src") else u
+                                 for u in fault.configuration.units]
     return include
 
 
@@ -177,8 +226,10 @@ def look(number):
 
 
 def third_path_is_told():
-    """A fault of the prover's, once: what stands for two values where paths meet went on to stand for a third that nobody brought."""
-    client = types.SimpleNamespace(narrow=(), alignment=lambda term: None, both_or_zero=lambda a, b: None, or_zero={}, arch=ARCHES["x86_64"])
+    """A fault of the prover's, once: what stands for two values where paths meet went on to stand for a third that
+    nobody brought."""
+    client = types.SimpleNamespace(narrow=(), alignment=lambda term: None, both_or_zero=lambda a, b: None, or_zero={},
+                                   arch=ARCHES["x86_64"])
     states, ours = [], set()
     for term in (terms.const(8, 1), terms.const(8, 2), terms.fresh(8, "nobody's", poison=True)):
         states.append(State())
@@ -202,9 +253,11 @@ def main(options):
             print("%-52s %s by %s" % (name, "found" if found else "NOT FOUND", ", ".join(failed) or "none"), flush=True)
             if not found:
                 missed.append(name)
-                print("    expected %s; %d switches, %d claims\n    %s" % (" or ".join(expected), outcome.sites, outcome.claims, outcome.error or ""))
+                print("    expected %s; %d switches, %d claims\n    %s"
+                      % (" or ".join(expected), outcome.sites, outcome.claims, outcome.error or ""))
             elif options.verbose:
-                print("    %s" % next((where, what) for where, theorem, what in outcome.failures if theorem in expected)[1])
+                print("    %s" % next((where, what) for where, theorem, what in outcome.failures
+                                      if theorem in expected)[1])
     for n in absent:
         print("not run, no compiler: " + FAULTS[n].name)
     print("%d seeded faults, %d not found for the right reason, %d not run, %.0f s" % (

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""prove.py [--quick] [--only REGEX] [--jobs N] [--verbose] [--record] [--missing]   proves the theorems of theorems.py about compiled switches
-prove.py --mutations [--only REGEX]                            and that seeded faults are found, each by the theorem named for it
+"""prove.py [--quick] [--only REGEX] [--jobs N] [--verbose] [--record] [--missing]
+    proves the theorems of theorems.py about compiled switches
+prove.py --mutations [--only REGEX]
+    and that seeded faults are found, each by the theorem named for it
 
-One line for each configuration: processor, compiler, options; how many switches were found in how many functions, how many claims
-were proved, how many of them needed the solver (the others are equal terms), and the time. A claim that fails, a switch that no
-path reached, and a theorem that was not brought to a switch are printed and make the exit status 1. What this machine has no
-compiler for is listed as not run. --record: what came out goes into results.json, and results.json into the table of README.md. --missing: only what is
-not in results.json, failed there, or was proved of other sources."""
+One line for each configuration: processor, compiler, options; how many switches were found in how many functions, how
+many claims were proved, how many of them needed the solver (the others are equal terms), and the time. A claim that
+fails, a switch that no path reached, and a theorem that was not brought to a switch are printed and make the exit
+status 1. What this machine has no compiler for is listed as not run. --record: what came out goes into results.json,
+and results.json into the table of README.md. --missing: only what is not in results.json, failed there, or was proved
+of other sources."""
 import argparse
 import collections
 import functools
@@ -28,13 +31,16 @@ import theorems
 from arch import ARCHES, ROOT, redzone
 
 OUT = ROOT / "build/prove"
-CALLERS = [ROOT / "verification/proofs/callers" / name for name in ("integers.c", "others.c", "in_stack.c", "leaf.c", "begins.c", "plus.cpp")]
+CALLERS = [ROOT / "verification/proofs/callers" / name
+           for name in ("integers.c", "others.c", "in_stack.c", "leaf.c", "begins.c", "plus.cpp")]
 LIBRARY = [ROOT / "src" / name for name in (
-    "stack/layout.c", "coroutine/entry.c", "coroutine/resume.c", "coroutine/exit.c", "coroutine/exports.c", "coroutine/cancel.c", "coroutine/generator.c",
-    "scheduler/scheduler.c", "scheduler/wait.c", "scheduler/poll_task.c")]
+    "stack/layout.c", "coroutine/entry.c", "coroutine/resume.c", "coroutine/exit.c", "coroutine/exports.c",
+    "coroutine/cancel.c", "coroutine/generator.c",
+    "scheduler/scheduler.c", "scheduler/task_exports.c", "scheduler/wait.c", "scheduler/poll_task.c")]
 RESULTS, README = ROOT / "verification/proofs/results.json", ROOT / "verification/proofs/README.md"
 # Functions without a switch, on which first entries rest.
-BEGINNINGS = {name: kind for kind in (theorems.LayOut, theorems.SetReturn, theorems.Begin, theorems.BeginsAt) for name in kind.NAMES}
+BEGINNINGS = {name: kind for kind in (theorems.LayOut, theorems.SetReturn, theorems.Begin, theorems.BeginsAt)
+              for name in kind.NAMES}
 LEVELS = ("-O0", "-O1", "-O2", "-O3")
 
 
@@ -46,8 +52,8 @@ class Configuration:
         self.name = " ".join(filter(None, [arch, compiler, flags, "-flto" if lto else ""]))
 
     def left_out(self):
-        """Callers that are not looked at: where an address is taken of everything, as without optimisation, too little is known of the
-        frame of who has a generator on its stack."""
+        """Callers that are not looked at: where an address is taken of everything, as without optimisation, too little
+        is known of the frame of who has a generator on its stack."""
         return {CALLERS[2]} if "-O0" in self.flags and self.arch.return_address else set()
 
     @property
@@ -66,7 +72,8 @@ def configurations():
             for flags in about.flags:
                 for level in LEVELS:
                     yield Configuration(arch, compiler, (level + " " + flags).strip())
-                yield Configuration(arch, compiler, ("-O2 " + flags + " -DACO_CONFIG_SHARE_FPU_MXCSR_ENV").replace("  ", " "))
+                yield Configuration(arch, compiler,
+                                    ("-O2 " + flags + " -DACO_CONFIG_SHARE_FPU_MXCSR_ENV").replace("  ", " "))
             if about.lto:
                 yield Configuration(arch, compiler, "-O2", lto=True)
                 yield Configuration(arch, compiler, "-O3", lto=True)
@@ -110,7 +117,8 @@ def prove(configuration, include=ROOT / "include", folder=None, functions=None):
     folder = folder or OUT / re.sub(r"\W+", "_", configuration.name)
     try:
         units = [unit for unit in configuration.units or CALLERS + LIBRARY if unit not in configuration.left_out()]
-        path, names = build.build(configuration.arch, configuration.compiler, configuration.flags, units, folder, include, configuration.lto)
+        path, names = build.build(configuration.arch, configuration.compiler, configuration.flags, units, folder,
+                                  include, configuration.lto)
         program = machine.Program(path, configuration.arch)
         walk(configuration, program, names, functions, outcome)
         if configuration.arch.name == "x86_64" and functions is None:
@@ -124,7 +132,8 @@ def prove(configuration, include=ROOT / "include", folder=None, functions=None):
 
 
 def walk(configuration, program, names, only, outcome):
-    clang, pads = configuration.compiler == "clang", bool(configuration.arch.pads and configuration.arch.pads in " ".join(configuration.flags))
+    clang = configuration.compiler == "clang"
+    pads = bool(configuration.arch.pads and configuration.arch.pads in " ".join(configuration.flags))
     macros = build.macros(configuration.arch, configuration.compiler, configuration.flags)
     for function, sites in sorted(find_sites(program, names).items()):
         if only and not any(re.fullmatch(pattern, function) for pattern in only):
@@ -137,17 +146,26 @@ def walk(configuration, program, names, only, outcome):
         except machine.NotUnderstood as why:
             outcome.failures.append((function, "not understood", str(why)))
         for site in sites:
-            missing = sorted(t for t in theorems.wanted(site, configuration.arch, clang, pads) if (site.name, t) not in claims.results)
+            missing = sorted(t for t in theorems.wanted(site, configuration.arch, clang, pads)
+                             if (site.name, t) not in claims.results)
             if site.name not in walked.reached and "-O0" in configuration.flags:
                 outcome.unreachable.append(site.name + " in " + function)
             elif missing:
-                outcome.failures.append((site.name + " in " + function, missing[0], "not brought to this switch: " + ", ".join(missing)))
+                outcome.failures.append((site.name + " in " + function, missing[0],
+                                         "not brought to this switch: " + ", ".join(missing)))
         add_up(claims, outcome, function)
         outcome.sites += len(sites)
         outcome.functions += 1
         outcome.kinds.update(site.kind for site in sites)
     for name, kind in BEGINNINGS.items():
-        if not configuration.beginnings or name not in program.functions or only and name not in only or name == "aco__begin" and not configuration.arch.return_address:  # in C
+        if not configuration.beginnings or only and name not in only:
+            continue
+        if kind is theorems.Begin and (name not in program.functions or
+                                       name == "aco__begin" and not configuration.arch.return_address):
+            continue  # here it is in C
+        if name not in program.functions:
+            if not configuration.lto:  # which leaves out what nobody here calls
+                outcome.failures.append((name, sorted(kind.THEOREMS)[0], "is not in the program"))
             continue
         claims = theorems.Claims()
         terms.forget()
@@ -179,12 +197,14 @@ def red_zone(folder, outcome):
 
 def report(outcome, verbose):
     print("%-62s %4d switches in %3d functions: %6d claims, %5d by the solver, %3d failed, %4.0f s" % (
-        outcome.name, outcome.sites, outcome.functions, outcome.claims, outcome.queries, len(outcome.failures), outcome.seconds), flush=True)
+        outcome.name, outcome.sites, outcome.functions, outcome.claims, outcome.queries, len(outcome.failures),
+        outcome.seconds), flush=True)
     if verbose:
         print("    " + ", ".join("%s %d" % pair for pair in sorted(outcome.kinds.items())))
         print("    " + ", ".join("%s %d" % pair for pair in sorted(outcome.theorems.items())))
     if outcome.unreachable:  # without optimisation the other form of each switch is there, behind a constant condition
-        print("    %d of them no path leads to%s" % (len(outcome.unreachable), ": " + ", ".join(outcome.unreachable) if verbose else ""))
+        print("    %d of them no path leads to%s"
+              % (len(outcome.unreachable), ": " + ", ".join(outcome.unreachable) if verbose else ""))
     for where, theorem, what in outcome.failures:
         print("    FAILED %s: %s: %s\n        (%s)" % (where, theorem, what, theorems.THEOREMS.get(theorem, "")))
     if outcome.error:
@@ -194,10 +214,25 @@ def report(outcome, verbose):
 @functools.cache
 def sources():
     """The commit that last changed what the theorems are proved of, and by."""
-    paths = ["include", "src", "verification/proofs/callers", *("verification/proofs/%s.py" % name for name in "arch build machine prove terms theorems vex".split())]
-    commit, changes = (subprocess.run(["git", "-C", str(ROOT), *command, "--", *paths], capture_output=True, text=True).stdout.strip()
+    paths = ["include", "src", "verification/proofs/callers",
+             *("verification/proofs/%s.py" % name for name in "arch build machine prove terms theorems vex".split())]
+    commit, changes = (subprocess.run(["git", "-C", str(ROOT), *command, "--", *paths], capture_output=True,
+                                      text=True).stdout.strip()
                        for command in (["log", "-1", "--format=%h"], ["status", "--porcelain"]))
     return commit + " and changes" * bool(changes)
+
+
+def forgotten():
+    """Units of the library that have a switch and are not in LIBRARY."""
+    marker, out = build.Marker(ROOT / "include"), []
+    for unit in build.run(["sh", ROOT / "tools/sources.sh"]).split():
+        if ROOT / unit not in LIBRARY:
+            command = ["gcc", "-O2", "-fexceptions", "-I", ROOT / "include", "-I", ROOT / "src", "-S", ROOT / unit,
+                       "-o", "-"]
+            before = len(marker.sites)
+            marker.mark(build.run(command), "unit")
+            out += [unit] * (len(marker.sites) > before)
+    return out
 
 
 def recorded():
@@ -210,7 +245,8 @@ def record(outcome):
     results[outcome.name] = {"switches": outcome.sites, "functions": outcome.functions, "claims": outcome.claims,
                              "failed": len(outcome.failures) + bool(outcome.error), "seconds": round(outcome.processor),
                              "date": time.strftime("%Y-%m-%d", time.gmtime()), "sources": sources()}
-    RESULTS.write_text("{\n" + ",\n".join('%s: %s' % (json.dumps(n), json.dumps(results[n])) for n in sorted(results)) + "\n}\n")
+    RESULTS.write_text("{\n" + ",\n".join('%s: %s' % (json.dumps(n), json.dumps(results[n])) for n in sorted(results))
+                       + "\n}\n")
     tabulate(results)
 
 
@@ -227,15 +263,18 @@ def tabulate(results):
     rows, columns = collections.defaultdict(dict), []
     for c in configurations():
         options = [f for f in c.name.split()[2:] if f not in " ".join(c.arch.flags).split()]
-        column = " ".join({"-DACO_CONFIG_SHARE_FPU_MXCSR_ENV": "shared FP", c.arch.pads: "landing pads"}.get(f, f) for f in options)
+        column = " ".join({"-DACO_CONFIG_SHARE_FPU_MXCSR_ENV": "shared FP", c.arch.pads: "landing pads"}.get(f, f)
+                          for f in options)
         columns += [column] if column not in columns else []
         rows["%s, %s" % (c.arch_name, c.compiler)][column] = cell(results.get(c.name))
     lines = ["| | " + " | ".join(columns) + " |", "| --- " * (len(columns) + 1) + "|"]
     lines += ["| %s | %s |" % (row, " | ".join(cells.get(c, "–") for c in columns)) for row, cells in rows.items()]
     known = [results[c.name] for c in configurations() if c.name in results]
     sums = [sum(r[what] for r in known) for what in ("switches", "claims", "failed")]
-    lines.append("\n%d of %d configurations, the last on %s, sources of commit %s: %d switches, %d claims, %d failed." % (
-        len(known), len(list(configurations())), max(r["date"] for r in known), ", ".join(sorted({r["sources"] for r in known})), *sums))
+    commits = ", ".join(sorted({r["sources"] for r in known}))
+    lines.append("\n%d of %d configurations, the last on %s, sources of commit %s:" % (
+        len(known), len(list(configurations())), max(r["date"] for r in known), commits))
+    lines.append("%d switches, %d claims, %d failed." % tuple(sums))
     begin, end = "<!-- results:begin -->", "<!-- results:end -->"
     text = README.read_text()
     README.write_text(text[:text.index(begin) + len(begin)] + "\n" + "\n".join(lines) + "\n" + text[text.index(end):])
@@ -256,7 +295,8 @@ def main():
         return mutations.main(options)
     wanted = [c for c in (quick() if options.quick else configurations()) if re.search(options.only, c.name)]
     if options.missing:
-        wanted = [c for c in wanted if recorded().get(c.name, {"failed": 1})["failed"] or recorded()[c.name]["sources"] != sources()]
+        wanted = [c for c in wanted if recorded().get(c.name, {"failed": 1})["failed"]
+                  or recorded()[c.name]["sources"] != sources()]
     absent = [c for c in wanted if not c.is_here()]
     wanted = [c for c in wanted if c.is_here()]
     begun, failed, sites, claims = time.monotonic(), 0, 0, 0
@@ -272,6 +312,9 @@ def main():
             print("not looked at: %s by %s" % (unit.name, configuration.name))
     for configuration in absent:
         print("not run, no compiler: " + configuration.name)
+    for unit in forgotten() if options.quick else ():
+        print("FAILED: %s has a switch and is not among LIBRARY" % unit)
+        failed += 1
     print("%d configurations, %d failed, %d not run: %d switches, %d claims, %.0f s" % (
         len(wanted), failed, len(absent), sites, claims, time.monotonic() - begun))
     return 1 if failed or not wanted else 0

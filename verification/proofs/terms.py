@@ -1,6 +1,8 @@
-"""Bit-vector terms, one object for each: what registers and memory hold, over the values that they had when a function began.
+"""Bit-vector terms, one object for each: what registers and memory hold, over the values that they had when a function
+began.
 
-A sum with a constant is always (base + constant), so that two addresses with one base compare at sight. Sizes are in bytes."""
+A sum with a constant is always (base + constant), so that two addresses with one base compare at sight. Sizes are in
+bytes."""
 import functools
 import itertools
 
@@ -60,15 +62,16 @@ def fresh(size, what, poison=False, bit=False):
 
 
 def is_poisoned(term):
-    """Whether its value depends on what nothing may depend on. That a variable occurs is not enough: Power's compilers set and read
-    single bits of a field whose other bits nobody brought."""
+    """Whether its value depends on what nothing may depend on. That a variable occurs is not enough: Power's compilers
+    set and read single bits of a field whose other bits nobody brought."""
     if _poison.isdisjoint(term.free):
         return False
     if term.op == "var" or term.op == "piece" and term.args[0].op == "var":
         return True
     if term not in _depends:
         here = to_z3(term)
-        there = z3.substitute(here, *[tuple(z3.BitVec(v.args[0] + other, 8 * v.size) for other in ("", "'")) for v in term.free & _poison])
+        there = z3.substitute(here, *[tuple(z3.BitVec(v.args[0] + other, 8 * v.size) for other in ("", "'"))
+                                      for v in term.free & _poison])
         _depends[term] = check(here != there) != z3.unsat
     return _depends[term]
 
@@ -111,7 +114,8 @@ def is_const(term):
 COMPARE = {
     "INT_EQUAL": lambda a, b, n: a == b, "INT_NOTEQUAL": lambda a, b, n: a != b,
     "INT_LESS": lambda a, b, n: a < b, "INT_LESSEQUAL": lambda a, b, n: a <= b,
-    "INT_SLESS": lambda a, b, n: signed(a, n) < signed(b, n), "INT_SLESSEQUAL": lambda a, b, n: signed(a, n) <= signed(b, n),
+    "INT_SLESS": lambda a, b, n: signed(a, n) < signed(b, n),
+    "INT_SLESSEQUAL": lambda a, b, n: signed(a, n) <= signed(b, n),
 }
 FOLD = {
     "INT_AND": lambda a, b, n: a & b, "INT_OR": lambda a, b, n: a | b, "INT_XOR": lambda a, b, n: a ^ b,
@@ -122,13 +126,15 @@ FOLD = {
 }
 
 
-# VEX's numbers of what s390x's condition code is computed from: comparisons, with 0 or the other operand; a test under a mask.
+# VEX's numbers of what s390x's condition code is computed from: comparisons, with 0 or the other operand; a test under
+# a mask.
 BITWISE, SIGNED, UNSIGNED, LOAD_AND_TEST, UNDER_MASK = 0, 1, 2, 15, 18
 
 
 def condition_code(size, mask_, what, one, other, rest):
     """Whether the condition code is one of `mask_`'s, whose highest bit is 0's."""
-    if not is_const(mask_) or not is_const(what) or what.args[0] not in (BITWISE, SIGNED, UNSIGNED, LOAD_AND_TEST, UNDER_MASK):
+    if not is_const(mask_) or not is_const(what) or \
+            what.args[0] not in (BITWISE, SIGNED, UNSIGNED, LOAD_AND_TEST, UNDER_MASK):
         return make("s390_calculate_cond", size, mask_, what, one, other, rest)
     codes, what, zero = mask_.args[0], what.args[0], const(one.size, 0)
     if what == UNDER_MASK:  # 0: no bit is set; 1: some; 3: all
@@ -152,7 +158,8 @@ def condition_code(size, mask_, what, one, other, rest):
             parts.append(apply("INT_EQUAL", 1, one, other))
         if codes & 14 == 14:
             parts = [const(1, 1)]
-    return apply("INT_ZEXT", size, functools.reduce(lambda a, b: apply("BOOL_OR", 1, a, b), parts) if parts else const(1, 0))
+    return apply("INT_ZEXT", size, functools.reduce(lambda a, b: apply("BOOL_OR", 1, a, b), parts)
+                 if parts else const(1, 0))
 
 
 def apply(op, size, *args):
@@ -191,7 +198,8 @@ def apply(op, size, *args):
         (x, c), (y, d) = split(a), split(b)
         if x is y and op in ("INT_EQUAL", "INT_NOTEQUAL"):
             return const(1, (c == d) == (op == "INT_EQUAL"))
-        if op in ("INT_EQUAL", "INT_NOTEQUAL") and a.op in ("INT_ZEXT", "INT_SEXT") and is_const(b):  # of what is extended
+        # of what is extended
+        if op in ("INT_EQUAL", "INT_NOTEQUAL") and a.op in ("INT_ZEXT", "INT_SEXT") and is_const(b):
             low = const(a.args[0].size, b.args[0])
             return apply(op, 1, a.args[0], low) if apply(a.op, a.size, low) is b else const(1, op == "INT_NOTEQUAL")
         if op in ("INT_EQUAL", "INT_NOTEQUAL") and b is const(b.size, 0):
@@ -226,8 +234,10 @@ def apply(op, size, *args):
                 if a.op == "INT_OR":
                     return apply("INT_OR", size, apply(op, size, a.args[0], b), apply(op, size, a.args[1], b))
                 if a.op == "INT_RIGHT" and is_const(a.args[1]) and a.args[1].args[0] < 8:
-                    return apply("INT_RIGHT", size, apply(op, size, a.args[0], const(size, value << a.args[1].args[0])), a.args[1])
-            if op == "INT_RIGHT" and size == 1 and a.op == "INT_LEFT" and is_const(a.args[1]) and a.args[1].args[0] == value and \
+                    return apply("INT_RIGHT", size, apply(op, size, a.args[0], const(size, value << a.args[1].args[0])),
+                                 a.args[1])
+            if op == "INT_RIGHT" and size == 1 and a.op == "INT_LEFT" and is_const(a.args[1]) and \
+                    a.args[1].args[0] == value and \
                     may_be_set(a.args[0]) << value <= 0xff:
                 return a.args[0]
         if a is b:
@@ -263,7 +273,9 @@ def may_be_set(term):
         return may_be_set(term.args[0]) | may_be_set(term.args[1])
     if term.op in ("INT_LEFT", "INT_RIGHT", "INT_AND") and is_const(term.args[1]):
         bits, by = may_be_set(term.args[0]), term.args[1].args[0]
-        return bits & by if term.op == "INT_AND" else (bits << by & 0xff if term.op == "INT_LEFT" else bits >> by) if by < 8 else 0
+        if term.op == "INT_AND":
+            return bits & by
+        return (bits << by & 0xff if term.op == "INT_LEFT" else bits >> by) if by < 8 else 0
     return 0xff
 
 
@@ -374,9 +386,11 @@ def translate(term):
         "INT_ADD": lambda: a + b, "INT_SUB": lambda: a - b, "INT_MULT": lambda: a * b, "INT_AND": lambda: a & b,
         "INT_OR": lambda: a | b, "INT_XOR": lambda: a ^ b, "INT_NEGATE": lambda: ~a, "INT_2COMP": lambda: -a,
         "INT_EQUAL": lambda: bit(a == b), "INT_NOTEQUAL": lambda: bit(a != b), "INT_LESS": lambda: bit(z3.ULT(a, b)),
-        "INT_LESSEQUAL": lambda: bit(z3.ULE(a, b)), "INT_SLESS": lambda: bit(a < b), "INT_SLESSEQUAL": lambda: bit(a <= b),
+        "INT_LESSEQUAL": lambda: bit(z3.ULE(a, b)), "INT_SLESS": lambda: bit(a < b),
+        "INT_SLESSEQUAL": lambda: bit(a <= b),
         "INT_ZEXT": lambda: z3.ZeroExt(bits - a.size(), a), "INT_SEXT": lambda: z3.SignExt(bits - a.size(), a),
-        "PIECE": lambda: z3.Concat(a, b), "BOOL_NEGATE": lambda: a ^ 1, "BOOL_AND": lambda: a & b, "BOOL_OR": lambda: a | b,
+        "PIECE": lambda: z3.Concat(a, b), "BOOL_NEGATE": lambda: a ^ 1, "BOOL_AND": lambda: a & b,
+        "BOOL_OR": lambda: a | b,
         "BOOL_XOR": lambda: a ^ b, "INT_LEFT": lambda: a << amount(), "INT_RIGHT": lambda: z3.LShR(a, amount()),
         "INT_SRIGHT": lambda: a >> amount(),
     }

@@ -1,12 +1,14 @@
 """The theorems, each stated once, and the walk through a compiled function that brings them to every switch in it.
 
-A function is followed from its entry over all its paths, with what it finds in registers and memory unknown; where paths meet,
-what differs is unknown again (machine.Join), so loops end. At a switch
+A function is followed from its entry over all its paths, with what it finds in registers and memory unknown; where
+paths meet, what differs is unknown again (machine.Join), so loops end. At a switch
 
-  1. each path through its instructions is followed apart, up to the jump, and the theorems about leaving are proved there;
-  2. the function goes on at the arrival label in a state in which nothing is known but what those theorems, of whoever comes
-     back, promise: the stack pointer, frame pointer and base pointer that this side left, the registers that cross, the frame
-     [sp, top). Every other register holds poison. At the function's return the theorems about it are proved."""
+  1. each path through its instructions is followed apart, up to the jump, and the theorems about leaving are proved
+     there;
+  2. the function goes on at the arrival label in a state in which nothing is known but what those theorems, of whoever
+     comes back, promise: the stack pointer, frame pointer and base pointer that this side left, the registers that
+     cross, the frame [sp, top). Every other register holds poison. At the function's return the theorems about it are
+     proved."""
 import re
 
 import z3
@@ -17,7 +19,8 @@ from terms import add, apply, check, const, fresh, is_const, is_poisoned, make, 
 
 COMES_BACK = ("RESUME", "YIELD", "TRANSFER", "PEER_SWAP", "IN_STACK_RESUME", "IN_STACK_YIELD")
 #          kind       own context  arriving   what record.running becomes
-MEMORY = {"RESUME": ("record", "block", "block"), "YIELD": ("block", "record", None), "TRANSFER": ("leaving", "block", "block"),
+MEMORY = {"RESUME": ("record", "block", "block"), "YIELD": ("block", "record", None),
+          "TRANSFER": ("leaving", "block", "block"),
           "EXIT": (None, "record", None), "ENTER": (None, "entered", "as it was")}
 
 # theorem: what it says. C1.0 to C2.2 are libaco's names for the ABI's constraints.
@@ -45,15 +48,18 @@ THEOREMS = {
     "exit.status": "C1.4: the direction flag is clear",
     "stale": "C1.1, C1.5: nothing depends on a register that the arriving side did not bring",
     "aligned": "C2.1: the stack pointer is a multiple of 16 at each call",
-    "entry.aligned": "C2.1: where coroutines begin, aco__top of the stack's record, sp is as the ABI wants it at a function's entry",
+    "entry.aligned": "C2.1: where coroutines begin, aco__top of the stack's record, sp is as the ABI wants it at a "
+                     "function's entry",
     "entry.return": "the return address found there is aco__returned, and nothing else is written with it",
-    "begin.context": "a context that begins: at aco__top, or at a generator's words, which are laid out there, in the assembly, without a frame; "
+    "begin.context": "a context that begins: at aco__top, or at a generator's words, which are laid out there, in the "
+                     "assembly, without a frame; "
                      "C2.2: a coroutine's with the control words that its thread gives to new ones",
     "begin.goes": "a first arrival goes on in the function that it is to begin",
     "begin.return": "and that function's return address is the one laid out",
     "begin.parameters": "and its parameters are what crossed, and a generator's argument",
     "begin.aligned": "C2.1: and sp is as the ABI wants it there",
-    "begin.memory": "nothing is read but what was laid out and the block's entry function, nothing written but parameters below top",
+    "begin.memory": "nothing is read but what was laid out and the block's entry function, nothing written but "
+                    "parameters below top",
     "begin.pad": "and it begins with a landing pad, where the processor has them",
     "redzone": "nothing is read or written below the stack pointer in a function with a switch that comes back",
 }
@@ -68,13 +74,16 @@ def never_return():
 
 
 NEVER_RETURN = never_return()
-# Words that are written through the address of a local; of others it is not known how many, so all up to the next saved value.
-WRITES_THROUGH = {"use": 4, "next_long_double": 2, "_ZN4heldC1Ev": 1, "_ZN4heldC2Ev": 1, "_ZN4heldD1Ev": 1, "_ZN4heldD2Ev": 1,
+# Words that are written through the address of a local; of others it is not known how many, so all up to the next saved
+# value.
+WRITES_THROUGH = {"use": 4, "next_long_double": 2, "_ZN4heldC1Ev": 1, "_ZN4heldC2Ev": 1, "_ZN4heldD1Ev": 1,
+                  "_ZN4heldD2Ev": 1,
                   "aco__send_check": 1, "aco__send_slow": 1, "aco__in_stack_closing": 0}
 # How many parameters some functions have: what stands in the registers of others is none of theirs.
 PARAMETERS = {"next": 0, "put": 1, "aco__in_stack_failed": 1, "aco__in_stack_closing": 1, "aco__in_stack_impossible": 0,
               "aco__yields_in_cleanup": 1, "aco__interrupted": 1}
-SAME_THREAD = {"memcpy", "memset", "aco__send_check", "aco__resume_check", "aco__yield_check"}  # where they come back at all, they have not switched
+# where they come back at all, they have not switched
+SAME_THREAD = {"memcpy", "memset", "aco__send_check", "aco__resume_check", "aco__yield_check"}
 POINTER_NEVER_RETURNS = {"aco__end"}  # it calls end_task, which is declared so
 ROLES_KEPT = {"callee-saved", "frame-pointer", "stack-pointer", "platform", "zero"}
 
@@ -92,7 +101,8 @@ def wanted(site, arch, clang, pads):
             if site.fp == "own" and any(c.register == "FPUControlWord" for c in arch.controls):
                 out |= {"control.exceptions"}
     else:
-        out = {"arrives.sp", "arrives.frame", "arrives.pc", "carried", "memory", "kept.pc"} | ({"control.untouched"} if arch.controls else set())
+        out = {"arrives.sp", "arrives.frame", "arrives.pc", "carried", "memory",
+               "kept.pc"} | ({"control.untouched"} if arch.controls else set())
         if not site.kind.endswith("LAST"):
             out |= {"kept.frame"}
     if arch.status:
@@ -200,7 +210,8 @@ class Function:
             if any(b is base and at < offset + term.size and offset < at + self.arch.word for b, at in places):
                 state.memory.pop(sp, None)
         value_base = split(term)[0]
-        if value_base in self.stack_bases and self.sequence is None and (base not in self.stack_bases or self.has_escaped(base, offset)):
+        if value_base in self.stack_bases and self.sequence is None and \
+                (base not in self.stack_bases or self.has_escaped(base, offset)):
             self.escape(term)
         State.write(self.cells(state, base), offset, term)
 
@@ -225,11 +236,12 @@ class Function:
         return any(b is base and o <= offset < o + words * self.arch.word for b, o, words in self.escaped)
 
     def is_saved(self, term):
-        return term in self.entry_values or term in self.or_zero or split(term)[0] in self.stack_bases or bool(term.free) and term.free <= self.narrow
+        return term in self.entry_values or term in self.or_zero or split(term)[0] in self.stack_bases or \
+            bool(term.free) and term.free <= self.narrow
 
     def both_or_zero(self, a, b):
-        """The address in the frame of which each of the two is the value, where it is not 0, or None: a stack pointer that was saved,
-        where it was."""
+        """The address in the frame of which each of the two is the value, where it is not 0, or None: a stack pointer
+        that was saved, where it was."""
         def address(term):
             return term if split(term)[0] is self.sp0 else self.or_zero.get(term)
         x, y = address(a), address(b)
@@ -239,7 +251,8 @@ class Function:
 
     def decides(self, state, condition):
         """Whether a condition holds, where that is known: no address in the frame is 0."""
-        if condition.op == "INT_EQUAL" and split(condition.args[0])[0] is self.sp0 and is_const(condition.args[1]) and not condition.args[1].args[0]:
+        if condition.op == "INT_EQUAL" and split(condition.args[0])[0] is self.sp0 and \
+                is_const(condition.args[1]) and not condition.args[1].args[0]:
             return False
         return state.facts.get(condition)
 
@@ -250,13 +263,14 @@ class Function:
             state.replace(term, condition.args[1] if holds else self.or_zero[term])
 
     def forget_escaped(self, state):
-        """What other functions may write to: what an address of the frame that they were given leads to, up to the next place where
-        the compiler keeps a register or an address."""
+        """What other functions may write to: what an address of the frame that they were given leads to, up to the next
+        place where the compiler keeps a register or an address."""
         for base, offset, words in self.escaped:
             cells = state.memory.get(base)
             if not cells:
                 continue
-            for at in sorted(filter(range(offset, offset + words * self.arch.word).__contains__, map(State.lowest, cells))):
+            for at in sorted(filter(range(offset, offset + words * self.arch.word).__contains__,
+                                    map(State.lowest, cells))):
                 if self.is_saved(cells[State.lowest(at)][0]):
                     break
                 del cells[State.lowest(at)]
@@ -328,7 +342,8 @@ class Function:
         self.stack_bases = {self.sp0}
         self.states, self.ours = {}, {}
         todo, steps = [(self.entry, state, False)], 0
-        joins = set()  # where paths may meet; elsewhere the state is that of the instruction before, made more general with it
+        # where paths may meet; elsewhere the state is that of the instruction before, made more general with it
+        joins = set()
         while todo:
             at, state, forced = todo.pop()
             joins.add(at)
@@ -363,8 +378,8 @@ class Function:
                     break
 
     def decided(self, at, state):
-        """Where this path goes on behind a branch just here, that goes one way alone after what it has passed: compilers test again what
-        they join. Else None."""
+        """Where this path goes on behind a branch just here, that goes one way alone after what it has passed:
+        compilers test again what they join. Else None."""
         for _ in range(3):
             if at in self.at_begin or not self.program.only_decides(at):
                 return None
@@ -406,7 +421,8 @@ class Function:
     def step(self, state, at):
         """One instruction outside the switches: [(address, state)]."""
         self.at, self.accesses = at, []
-        if any(op.name == "CALLOTHER" for op in self.program.instruction(at)[1]) and self.program.text(at).split()[0] in self.arch.traps:
+        if any(op.name == "CALLOTHER" for op in self.program.instruction(at)[1]) and \
+                self.program.text(at).split()[0] in self.arch.traps:
             return []
         sp = self.machine.register(state, self.arch.sp)
         ends = []
@@ -443,17 +459,19 @@ class Function:
             if is_const(target) and target.args[0] == after:  # i386: where am I?
                 return [(after, state)]
             if name and name.startswith("__x86.get_pc_thunk."):
-                self.machine.set_register(state, {"ax": "EAX", "bx": "EBX", "cx": "ECX", "dx": "EDX", "si": "ESI", "di": "EDI", "bp": "EBP"}
-                                          [name[-2:]], const(self.arch.word, after))
+                self.machine.set_register(state, "E" + name[-2:].upper(), const(self.arch.word, after))
                 self.machine.set_register(state, self.arch.sp, sp)
                 return [(after, state)]
-            if not (self.arch.name == "i386" and is_const(target) and target.args[0] in self.program.static):  # gcc knows what its own need
+            # gcc knows what its own need
+            if not (self.arch.name == "i386" and is_const(target) and target.args[0] in self.program.static):
                 self.check_alignment(sp)
-            if name and name.split(".")[0] in NEVER_RETURN or not name and self.name in POINTER_NEVER_RETURNS or self.leaves_function(after):
+            if name and name.split(".")[0] in NEVER_RETURN or not name and self.name in POINTER_NEVER_RETURNS or \
+                    self.leaves_function(after):
                 return []
             return [(after, self.after_call(state, sp, name))]
         popped = self.arch.word if not self.arch.return_address else 0
-        if target.op == "INT_AND" and target.args[0] is self.ret and target.args[1] in (const(self.arch.word, -2), const(self.arch.word, -4)):
+        if target.op == "INT_AND" and target.args[0] is self.ret and \
+                target.args[1] in (const(self.arch.word, -2), const(self.arch.word, -4)):
             target = self.ret  # without the bits that are no part of an address
         if target is self.ret:
             self.exit(state, popped)
@@ -471,8 +489,10 @@ class Function:
         raise NotUnderstood("%s: %#x: %s" % (self.name, self.at, self.program.text(self.at)))
 
     def check_alignment(self, sp):
-        assumed = [to_z3(self.sp0) & self.arch.alignment - 1 == self.arch.entry] + [to_z3(term) & self.arch.alignment - 1 == 0 for term in sp.free & self.aligned]
-        self.claims.claim(self.name, "aligned", to_z3(sp) & self.arch.alignment - 1 == 0, assumed, "%#x: sp is %r" % (self.at, sp))
+        assumed = [to_z3(self.sp0) & self.arch.alignment - 1
+                   == self.arch.entry] + [to_z3(term) & self.arch.alignment - 1 == 0 for term in sp.free & self.aligned]
+        self.claims.claim(self.name, "aligned", to_z3(sp) & self.arch.alignment - 1 == 0, assumed,
+                          "%#x: sp is %r" % (self.at, sp))
 
     def mixed(self, control, old):
         """A control register after a call or a switch: its control bits, and status bits of somebody else's."""
@@ -493,9 +513,11 @@ class Function:
                 self.machine.set_register(after, sleigh, self.machine.register(state, sleigh))
         self.machine.set_register(after, self.arch.sp, sp)
         for control in self.arch.controls:
-            self.machine.set_register(after, control.register, self.mixed(control, self.machine.register(state, control.register)))
+            self.machine.set_register(after, control.register,
+                                      self.mixed(control, self.machine.register(state, control.register)))
         if name in SAME_THREAD:
-            self.machine.set_register(after, self.arch.thread_pointer, self.machine.register(state, self.arch.thread_pointer))
+            self.machine.set_register(after, self.arch.thread_pointer,
+                                      self.machine.register(state, self.arch.thread_pointer))
         else:
             self.new_thread(after)
         if "DF" in self.arch.status:
@@ -522,18 +544,21 @@ class Function:
         out = {}
         for b, cells in state.memory.items():
             if b in self.stack_bases:
-                out[b] = cells if b is not base else {k: v for k, v in cells.items() for at in [State.lowest(k)]
-                                                      if at >= low and not low + self.arch.word <= at < low + self.arch.header}
+                out[b] = cells if b is not base else {
+                    k: v for k, v in cells.items() for at in [State.lowest(k)]
+                    if at >= low and not low + self.arch.word <= at < low + self.arch.header}
         return out
 
     # ---- Theorems about functions ----
 
     def exit(self, state, popped):
         sp = self.machine.register(state, self.arch.sp)
-        self.claims.claim(self.name, "exit.sp", to_z3(sp) == to_z3(add(self.sp0, popped)), (), "%#x: sp is %r" % (self.at, sp))
+        self.claims.claim(self.name, "exit.sp", to_z3(sp) == to_z3(add(self.sp0, popped)), (),
+                          "%#x: sp is %r" % (self.at, sp))
         if not popped and not self.arch.return_address:
             there = State.read(self.cells(state, self.sp0), 0, self.arch.word, "memory")
-            self.claims.claim(self.name, "exit.sp", to_z3(there) == to_z3(self.ret), (), "%#x: the return address is lost" % self.at)
+            self.claims.claim(self.name, "exit.sp", to_z3(there) == to_z3(self.ret), (),
+                              "%#x: the return address is lost" % self.at)
         if not (self.name.strip("'") in PRESERVE_NONE and self.clang):
             for register, name in self.registers:
                 if register.role in ("callee-saved", "frame-pointer"):
@@ -543,10 +568,12 @@ class Function:
         if self.own_fp_only:
             for control in self.arch.controls:
                 term = self.machine.register(state, control.register)
-                self.claims.claim(self.name, "exit.control", to_z3(term) & control.mask == to_z3(self.first[control.register]) & control.mask,
+                self.claims.claim(self.name, "exit.control",
+                                  to_z3(term) & control.mask == to_z3(self.first[control.register]) & control.mask,
                                   (), "%#x: %s is %r" % (self.at, control.register, term))
         if "DF" in self.arch.status:
-            self.claims.claim(self.name, "exit.status", to_z3(self.machine.register(state, "DF")) == 0, (), "%#x" % self.at)
+            self.claims.claim(self.name, "exit.status", to_z3(self.machine.register(state, "DF")) == 0, (),
+                              "%#x" % self.at)
 
     # ---- A switch ----
 
@@ -556,7 +583,8 @@ class Function:
         self.claims.begin(site.name)
         begin = state
         begin.facts = {}  # what the theorems assume is the conditions of the sequence's own paths
-        for name in (*self.arch.status, *(c.register for c in self.arch.controls), *self.arch.carried, self.arch.leaving, self.arch.entered,
+        for name in (*self.arch.status, *(c.register for c in self.arch.controls), *self.arch.carried,
+                     self.arch.leaving, self.arch.entered,
                      *self.arch.swap.values(), *self.arch.handed_over, self.arch.frame, *filter(None, [self.arch.base]),
                      self.arch.thread_pointer):
             self.machine.register(begin, name)  # has a name from now on
@@ -591,7 +619,8 @@ class Function:
                 both = conditions + tuple(truth(t) if taken else z3.Not(truth(t)) for t, taken in more)
                 all_accesses = accesses + self.accesses
                 leave.steady(before, after, isinstance(to, tuple), both)
-                if self.arch.pushes and isinstance(to, tuple) and to[0] == "call" and to[1] is const(self.arch.word, to[2]):
+                if self.arch.pushes and isinstance(to, tuple) and to[0] == "call" and \
+                        to[1] is const(self.arch.word, to[2]):
                     to = to[2]  # where am I?
                 if isinstance(to, tuple):
                     left += 1
@@ -627,7 +656,8 @@ class Function:
         for control in arch.controls:
             old = machine.register(begin, control.register)
             machine.set_register(state, control.register,
-                                 self.mixed(control, old) if site.fp == "own" else fresh(self.program.registers[control.register][1], "control"))
+                                 self.mixed(control, old)
+                                 if site.fp == "own" else fresh(self.program.registers[control.register][1], "control"))
         sp = machine.register(begin, arch.sp)
         machine.set_register(state, arch.sp, sp)
         machine.set_register(state, arch.frame, machine.register(begin, arch.frame))
@@ -641,11 +671,13 @@ class Function:
             co, tls, value = arch.carried
             thread = machine.register(state, arch.thread_pointer)
             record = add(thread, self.program.thread_record())
-            machine.set_register(state, tls, const(arch.word, self.program.thread_record()) if arch.tls_ref_is_offset else record)
+            machine.set_register(state, tls, const(arch.word, self.program.thread_record())
+                                 if arch.tls_ref_is_offset else record)
             machine.set_register(state, value, fresh(arch.word, "value"))
             machine.set_register(state, co, fresh(arch.word, "tagged"))
             # the other side has changed neither context; a coroutine is named by the record that it runs on
-            own = {"record": record, "block": machine.register(begin, co), "leaving": machine.register(begin, arch.leaving)}[MEMORY[site.kind][0]]
+            own = {"record": record, "block": machine.register(begin, co),
+                   "leaving": machine.register(begin, arch.leaving)}[MEMORY[site.kind][0]]
             if site.kind != "RESUME":
                 self.put(state, record, arch.running, own)
             if arch.base:
@@ -670,7 +702,8 @@ class Function:
 
     def fixed(self, site):
         """What a sequence keeps at its stack pointer."""
-        return self.arch.fixed.items() if not self.clang and site.kind in COMES_BACK and site.kind != "IN_STACK_RESUME" else ()
+        keeps = not self.clang and site.kind in COMES_BACK and site.kind != "IN_STACK_RESUME"
+        return self.arch.fixed.items() if keeps else ()
 
     def put(self, state, where, offset, term):
         base, at = split(where)
@@ -718,16 +751,22 @@ class Leave:
             self.rounded_down("steady", sp, conditions)
         elif self.site.kind.startswith("IN_STACK"):
             room = add(first, self.arch.room)
-            self.claim("steady", sp, room if self.site.kind == "IN_STACK_RESUME" and sp is not first else first, conditions, "sp")
+            self.claim("steady", sp, room if self.site.kind == "IN_STACK_RESUME" and sp is not first else first,
+                       conditions, "sp")
         elif before in own:
-            self.claim("steady", sp, self.word(after, self.arriving, 0) if self.in_memory else self.passed("sp"), conditions, "sp")
-        elif not (self.arch.pops and not self.in_memory and before is self.passed("sp") and sp is add(before, self.arch.word)):
-            self.f.claims.record(self.site.name, "steady", False, "%#x: sp moves twice: %s" % (self.f.at, self.f.program.text(self.f.at)))
+            self.claim("steady", sp, self.word(after, self.arriving, 0) if self.in_memory else self.passed("sp"),
+                       conditions, "sp")
+        elif not (self.arch.pops and not self.in_memory and before is self.passed("sp")
+                  and sp is add(before, self.arch.word)):
+            self.f.claims.record(self.site.name, "steady", False,
+                                 "%#x: sp moves twice: %s" % (self.f.at, self.f.program.text(self.f.at)))
 
     def rounded_down(self, theorem, sp, conditions):
-        """x86: a function that calls nothing may have its stack pointer beside a multiple of 16; the consumer calls before it has its own."""
+        """x86: a function that calls nothing may have its stack pointer beside a multiple of 16; the consumer calls
+        before it has its own."""
         first = self.at_begin(self.arch.sp)
-        self.f.claims.claim(self.site.name, theorem, z3.ULT(to_z3(first) - to_z3(sp), self.arch.alignment), conditions, "sp is %r" % sp)
+        self.f.claims.claim(self.site.name, theorem, z3.ULT(to_z3(first) - to_z3(sp), self.arch.alignment), conditions,
+                            "sp is %r" % sp)
 
     def passed(self, what):
         """Before the switch, what the other side handed over."""
@@ -736,7 +775,8 @@ class Leave:
     def pushed(self):
         """What may be written at the stack pointer: the word below it; registers that have no other location."""
         out = self.span(self.at_begin(self.arch.sp), -self.arch.word, self.arch.word) if self.arch.pushes else set()
-        return out.union(*(self.span(self.at_begin(self.arch.sp), offset, self.arch.word) for offset, _ in self.f.fixed(self.site)))
+        return out.union(*(self.span(self.at_begin(self.arch.sp), offset, self.arch.word)
+                           for offset, _ in self.f.fixed(self.site)))
 
     def leaves(self, target, state, conditions, accesses):
         """At the jump."""
@@ -746,28 +786,37 @@ class Leave:
         else:
             self.leaves_by_registers(target, state, conditions, accesses)
         if arch.goes_by:
-            self.claim("arrives.pc", self.location(self.machine.register(state, arch.goes_by)), target, conditions, "what it finds itself by")
+            self.claim("arrives.pc", self.location(self.machine.register(state, arch.goes_by)), target, conditions,
+                       "what it finds itself by")
         for offset, name in self.f.fixed(self.site):
-            self.claim("kept.frame", self.word(state, self.at_begin(arch.sp), offset), self.at_begin(name), conditions, "%s at sp" % name)
+            self.claim("kept.frame", self.word(state, self.at_begin(arch.sp), offset), self.at_begin(name), conditions,
+                       "%s at sp" % name)
         for name in arch.status:
             self.claim("status", self.machine.register(state, name), self.at_begin(name), conditions, name)
         if self.site.kind in COMES_BACK and self.f.pads:
             there = program.bytes_at(self.site.arrival, len(arch.pad))
-            self.f.claims.record(self.site.name, "pad", there == arch.pad, "%#x: %s" % (self.site.arrival, program.text(self.site.arrival)))
+            self.f.claims.record(self.site.name, "pad", there == arch.pad,
+                                 "%#x: %s" % (self.site.arrival, program.text(self.site.arrival)))
 
     def leaves_by_memory(self, target, state, conditions, accesses):
         arch, word = self.arch, self.arch.word
         register = lambda name: self.machine.register(state, name)
         if self.own is not None:
-            self.claim("kept.sp", self.word(state, self.own, 0), self.at_begin(arch.sp), conditions, "the own context's sp")
-            self.claim("kept.pc", self.word(state, self.own, word), const(word, self.site.arrival | arch.arrival_bit), conditions,
+            self.claim("kept.sp", self.word(state, self.own, 0), self.at_begin(arch.sp), conditions,
+                       "the own context's sp")
+            self.claim("kept.pc", self.word(state, self.own, word), const(word, self.site.arrival | arch.arrival_bit),
+                       conditions,
                        "the resume address")
-            self.claim("kept.frame", self.word(state, self.own, 2 * word), self.at_begin(arch.frame), conditions, "the own frame pointer")
+            self.claim("kept.frame", self.word(state, self.own, 2 * word), self.at_begin(arch.frame), conditions,
+                       "the own frame pointer")
             if self.f.clang and arch.base:
-                self.claim("kept.frame", self.word(state, self.own, 3 * word), self.at_begin(arch.base), conditions, "the own base pointer")
+                self.claim("kept.frame", self.word(state, self.own, 3 * word), self.at_begin(arch.base), conditions,
+                           "the own base pointer")
         self.claim("arrives.sp", register(arch.sp), self.word(state, self.arriving, 0), conditions, "sp")
-        self.claim("arrives.pc", target, self.location(self.word(state, self.arriving, word)), conditions, "the jump's target")
-        self.claim("arrives.frame", register(arch.frame), self.word(state, self.arriving, 2 * word), conditions, "the frame pointer")
+        self.claim("arrives.pc", target, self.location(self.word(state, self.arriving, word)), conditions,
+                   "the jump's target")
+        self.claim("arrives.frame", register(arch.frame), self.word(state, self.arriving, 2 * word), conditions,
+                   "the frame pointer")
         for name in arch.carried:
             self.claim("carried", register(name), self.at_begin(name), conditions, name)
         self.controls(state, conditions)
@@ -797,9 +846,11 @@ class Leave:
             wanted = to_z3(self.word(state, self.arriving, control.offset, control.size))
             narrow = lambda x: z3.Extract(8 * control.size - 1, 0, x) & control.mask
             self.f.claims.claim(site.name, "control.untouched", z3.Implies(shares, same), conditions, detail)
-            self.f.claims.claim(site.name, "control.kept", z3.Or(apart, kept & control.mask == narrow(to_z3(first))), conditions,
+            self.f.claims.claim(site.name, "control.kept", z3.Or(apart, kept & control.mask == narrow(to_z3(first))),
+                                conditions,
                                 "the own %s%s" % (control.register, self.case))
-            self.f.claims.claim(site.name, "control.arrives", z3.Or(apart, wanted & control.mask == narrow(to_z3(now))), conditions, detail)
+            self.f.claims.claim(site.name, "control.arrives", z3.Or(apart, wanted & control.mask == narrow(to_z3(now))),
+                                conditions, detail)
             if control.register == "FPUControlWord" and now is not first:
                 flags = to_z3(self.machine.register(state, "FPUStatusWord")) & 0x3f == 0
                 self.f.claims.claim(site.name, "control.exceptions", flags, conditions, "exceptions may be pending")
@@ -821,7 +872,8 @@ class Leave:
     def only(self, accesses, readable, writable):
         for access in accesses:
             allowed = writable if access.kind == "write" else readable
-            if access.base is None and access.kind == "read" and self.f.program.bytes_at(access.offset, access.size) is not None:
+            if access.base is None and access.kind == "read" and \
+                    self.f.program.bytes_at(access.offset, access.size) is not None:
                 continue  # a constant
             ok = all((access.base, access.offset + i) in allowed for i in range(access.size))
             self.f.claims.record(self.site.name, "memory", ok, "%#x: %s: a %s of %r%+d" % (
@@ -835,8 +887,10 @@ class Leave:
     def leaves_by_registers(self, target, state, conditions, accesses):
         arch, kind, peer = self.arch, self.site.kind, self.arch.peer(self.site.kind)
         register = lambda name: self.machine.register(state, name)
-        in_stack, last, pops = kind.startswith("IN_STACK"), kind.endswith("LAST"), arch.pops and not kind.startswith("IN_STACK")
-        first_sp, resume_address = self.at_begin(arch.sp), const(arch.word, self.site.arrival | arch.arrival_bit) if self.site.arrival else None
+        in_stack, last = kind.startswith("IN_STACK"), kind.endswith("LAST")
+        pops = arch.pops and not in_stack
+        first_sp = self.at_begin(arch.sp)
+        resume_address = const(arch.word, self.site.arrival | arch.arrival_bit) if self.site.arrival else None
         goes_to = self.word(state, self.passed("sp"), 0) if pops else self.passed("pc")
         self.claim("arrives.pc", target, self.location(goes_to), conditions, "the jump's target")
         self.claim("arrives.frame", register(arch.frame), self.passed("bp"), conditions, "the frame pointer")
@@ -847,11 +901,13 @@ class Leave:
             if last:
                 self.rounded_down("arrives.sp", register(arch.sp), conditions)
             else:
-                self.claim("arrives.sp", register(arch.sp), add(first_sp, arch.room if kind == "IN_STACK_RESUME" else 0), conditions, "sp")
+                self.claim("arrives.sp", register(arch.sp),
+                           add(first_sp, arch.room if kind == "IN_STACK_RESUME" else 0), conditions, "sp")
             if kind == "IN_STACK_RESUME":
                 self.claim("arrives.sp", first_sp, self.passed("sp"), conditions, "sp at the beginning")
         else:
-            self.claim("arrives.sp", register(arch.sp), add(self.passed("sp"), arch.word if pops else 0), conditions, "sp")
+            self.claim("arrives.sp", register(arch.sp), add(self.passed("sp"), arch.word if pops else 0), conditions,
+                       "sp")
         for name, by in arch.handed_over.items():
             if kind == "IN_STACK_RESUME":
                 self.claim("kept.frame", register(by), self.at_begin(name), conditions, "%s handed over" % name)
@@ -863,28 +919,37 @@ class Leave:
         else:
             if pops:  # what says that this side has not ended: an address
                 self.claim("carried", register(peer["pc"]), goes_to, conditions, "what says that it goes on")
-                self.claim("kept.pc", self.word(state, first_sp, -arch.word), resume_address, conditions, "the resume address")
+                self.claim("kept.pc", self.word(state, first_sp, -arch.word), resume_address, conditions,
+                           "the resume address")
             else:
                 self.claim("kept.pc", register(peer["pc"]), resume_address, conditions, "the resume address")
-            self.claim("kept.frame", register(peer["bp"]), self.at_begin(arch.frame), conditions, "the frame pointer handed over")
+            self.claim("kept.frame", register(peer["bp"]), self.at_begin(arch.frame), conditions,
+                       "the frame pointer handed over")
             if arch.base:
-                self.claim("kept.frame", register(peer["base"]), self.at_begin(arch.base), conditions, "the base pointer handed over")
+                self.claim("kept.frame", register(peer["base"]), self.at_begin(arch.base), conditions,
+                           "the base pointer handed over")
             if not in_stack:
-                self.claim("kept.sp", register(peer["sp"]), add(first_sp, -arch.word if pops else 0), conditions, "the stack pointer handed over")
+                self.claim("kept.sp", register(peer["sp"]), add(first_sp, -arch.word if pops else 0), conditions,
+                           "the stack pointer handed over")
         for control in arch.controls:
-            self.claim("control.untouched", register(control.register), self.at_begin(control.register), conditions, control.register)
+            self.claim("control.untouched", register(control.register), self.at_begin(control.register), conditions,
+                       control.register)
         self.f.claims.record(self.site.name, "memory", True)
-        self.only(accesses, self.pushed() | (self.span(self.passed("sp"), 0, arch.word) if pops else set()), self.pushed())
+        self.only(accesses, self.pushed() | (self.span(self.passed("sp"), 0, arch.word) if pops else set()),
+                  self.pushed())
 
     def falls_out(self, state, conditions):
         """Not the innermost: an in-stack resume that does not leave."""
         if self.site.kind != "IN_STACK_RESUME":
-            self.f.claims.record(self.site.name, "arrives.pc", False, "a path goes on behind the switch without leaving")
+            self.f.claims.record(self.site.name, "arrives.pc", False,
+                                 "a path goes on behind the switch without leaving")
             return
         peer = self.arch.peer(self.site.kind)
-        self.claim("carried", self.machine.register(state, peer["pc"]), const(self.arch.word, 1), conditions, "what says that it failed")
+        self.claim("carried", self.machine.register(state, peer["pc"]), const(self.arch.word, 1), conditions,
+                   "what says that it failed")
         self.claim("steady", self.machine.register(state, self.arch.sp), self.at_begin(self.arch.sp), conditions, "sp")
-        self.f.claims.claim(self.site.name, "arrives.sp", to_z3(self.at_begin(self.arch.sp)) != to_z3(self.passed("sp")), conditions,
+        self.f.claims.claim(self.site.name, "arrives.sp",
+                            to_z3(self.at_begin(self.arch.sp)) != to_z3(self.passed("sp")), conditions,
                             "it fails for the innermost")
 
 
@@ -908,12 +973,13 @@ class Stores(Function):
     def parameters(self):
         if self.arch.arguments:
             return [self.first[name] for name in self.arch.arguments[:3]]
-        return [State.read(self.cells(self.initial, self.sp0), n * self.arch.word, self.arch.word, "memory") for n in (1, 2, 3)]
+        return [State.read(self.cells(self.initial, self.sp0), n * self.arch.word, self.arch.word, "memory")
+                for n in (1, 2, 3)]
 
 
 class LayOut(Stores):
     """src/stack/layout.c: what a stack's record says is where the first functions on it find their stack pointer."""
-    NAMES = ("aco__stack_lay_out",)
+    NAMES, THEOREMS = ("aco__stack_lay_out",), {"entry.aligned"}
 
     def proves(self, map_, below, sz):
         arch, of_top = self.arch, 4 * self.arch.word  # the record's fifth word is aco__top
@@ -921,14 +987,15 @@ class LayOut(Stores):
         line = [to_z3(map_) + to_z3(below) + to_z3(sz) & 63 == 0]  # their sum is a multiple of a cache line
         tops = {top for address, top in self.stores if top is add(address, -of_top - arch.entry_below_top)}
         for top in tops:
-            self.claims.claim(self.name, "entry.aligned", to_z3(top) & arch.alignment - 1 == arch.entry, line, "aco__top is %r" % top)
+            self.claims.claim(self.name, "entry.aligned", to_z3(top) & arch.alignment - 1 == arch.entry, line,
+                              "aco__top is %r" % top)
         if not tops:
             self.claims.record(self.name, "entry.aligned", False, "aco__top is not stored")
 
 
 class SetReturn(Stores):
     """src/coroutine/entry.c: the return address at the top of a stack."""
-    NAMES = ("aco__stack_set_return",)
+    NAMES, THEOREMS = ("aco__stack_set_return",), {"entry.return"}
 
     def proves(self, stack, *_):
         word = self.arch.word
@@ -936,12 +1003,14 @@ class SetReturn(Stores):
         self.walk()
         returned = self.program.location_of("aco__returned")
         there = [term for address, term in self.stores if address is add(top, self.arch.return_word * word)]
-        right = len(there) == len(self.stores) and there and all(is_const(t) and t.args[0] & ~self.arch.code_bit == returned for t in there)
+        right = len(there) == len(self.stores) and there and \
+            all(is_const(term) and term.args[0] & ~self.arch.code_bit == returned for term in there)
         self.claims.record(self.name, "entry.return", bool(right), "it stores %r" % self.stores)
 
 
 class Begin(Function):
-    """The library's assembly at which a context begins that no switch has stored: a few instructions without a condition."""
+    """The library's assembly at which a context begins that no switch has stored: a few instructions without a
+    condition."""
     NAMES = ("aco__begin", "aco__begin_entry", "aco__generator_begin")
 
     def __init__(self, program, name, claims, macros):
@@ -953,7 +1022,8 @@ class Begin(Function):
             self.machine.set_register(self.state, self.arch.toc, const(self.arch.word, program.toc))
         self.first = {name: self.machine.register(self.state, name) for _, name in self.registers}
         self.sp0, self.entry_values = self.first[self.arch.sp], set()
-        self.laid_out = {n: State.read(self.cells(self.state, self.sp0), n * self.arch.word, self.arch.word, "laid out") for n in range(24)}
+        self.laid_out = {n: State.read(self.cells(self.state, self.sp0), n * self.arch.word, self.arch.word,
+                                       "laid out") for n in range(24)}
         self.stack_bases = {self.sp0}
 
     def run(self):
@@ -970,25 +1040,30 @@ class Begin(Function):
         self.end = state
         generator = self.name == "aco__generator_begin"
         if arch.goes_by:
-            self.same("begin.goes", self.location(self.machine.register(state, arch.goes_by)), at[1], "what it finds itself by")
+            self.same("begin.goes", self.location(self.machine.register(state, arch.goes_by)), at[1],
+                      "what it finds itself by")
         read = self.generator(at) if generator else self.coroutine(at)
         sp = self.machine.register(state, arch.sp)
         self.claims.claim(self.name, "begin.aligned", to_z3(sp) & arch.alignment - 1 == arch.entry,
                           [to_z3(self.sp0) & arch.alignment - 1 == (0 if generator else arch.entry)], "sp is %r" % sp)
         for access in self.accesses[begun:]:
-            code = access.base is None and access.kind == "read" and self.program.bytes_at(access.offset, access.size) is not None
+            code = access.base is None and access.kind == "read" and \
+                self.program.bytes_at(access.offset, access.size) is not None
             here = (access.base, access.offset, access.size)
-            self.claims.record(self.name, "begin.memory", code or here in (self.writes if access.kind == "write" else read | self.writes),
+            self.claims.record(self.name, "begin.memory",
+                               code or here in (self.writes if access.kind == "write" else read | self.writes),
                                "%#x: %s" % (access.at, self.program.text(access.at)))
         if arch.begin_pad:
-            self.claims.record(self.name, "begin.pad", self.program.bytes_at(self.entry, len(arch.begin_pad)) == arch.begin_pad,
+            self.claims.record(self.name, "begin.pad",
+                               self.program.bytes_at(self.entry, len(arch.begin_pad)) == arch.begin_pad,
                                self.program.text(self.entry))
         for register, name in self.registers:
             if register.role in ROLES_KEPT and name != arch.sp:
                 self.same("begin.parameters", self.machine.register(state, name), self.first[name], name)
 
     def same(self, theorem, term, expected, what):
-        self.claims.claim(self.name, theorem, to_z3(term) == to_z3(expected), (), "%s is %r, not %r" % (what, term, expected))
+        self.claims.claim(self.name, theorem, to_z3(term) == to_z3(expected), (),
+                          "%s is %r, not %r" % (what, term, expected))
 
     def location(self, word):
         return apply("INT_AND", word.size, word, const(word.size, ~self.arch.code_bit)) if self.arch.code_bit else word
@@ -1005,8 +1080,10 @@ class Begin(Function):
             begun = self.program.functions["aco__begun"][0]
             self.same("begin.goes", at[1], const(arch.word, begun), "where it goes")
         else:
-            self.same("begin.goes", at[1], self.location(State.read(self.cells(self.end, co), arch.entry_function, arch.word, "fp")), "where it goes")
-        self.same("begin.return", self.machine.register(self.end, arch.return_address), self.laid_out[arch.return_word], "the return address")
+            entry = State.read(self.cells(self.end, co), arch.entry_function, arch.word, "fp")
+            self.same("begin.goes", at[1], self.location(entry), "where it goes")
+        self.same("begin.return", self.machine.register(self.end, arch.return_address), self.laid_out[arch.return_word],
+                  "the return address")
         self.same("begin.parameters", self.machine.register(self.end, arch.sp), self.sp0, "sp")
         for name in arch.arguments:
             self.same("begin.parameters", self.machine.register(self.end, name), self.first[name], name)
@@ -1031,13 +1108,15 @@ class Begin(Function):
                     self.writes.add((base, low + on_stack * word, word))
                 on_stack += 1
             if what:
-                self.same("begin.parameters", there, self.laid_out[arch.start_argument] if what == "argument" else self.first[arch.swap[what]], what)
+                self.same("begin.parameters", there, self.laid_out[arch.start_argument]
+                          if what == "argument" else self.first[arch.swap[what]], what)
         return {self.word_at(k * word) for k in (0, arch.start_return, arch.start_argument)}
 
 
 class BeginsAt(Function):
-    """callers/begins.c: what the header sets a context to that is to begin. What is written overlaps nothing that is read."""
-    NAMES = ("prepares", "generator_context")
+    """callers/begins.c: what the header sets a context to that is to begin. What is written overlaps nothing that is
+    read."""
+    NAMES, THEOREMS = ("prepares", "generator_context"), {"begin.context"}
 
     def __init__(self, program, name, claims, macros):
         super().__init__(program, name, [], claims, macros, False)
@@ -1052,7 +1131,8 @@ class BeginsAt(Function):
         self.aligned = set()
         self.initial = self.entry_state()
         at = self.program.labels["aco_proof_offsets"]
-        stack_of, top_of, *control = (int.from_bytes(self.program.bytes_at(at + k * word, word), arch.order) for k in range(6))
+        stack_of, top_of, *control = (int.from_bytes(self.program.bytes_at(at + k * word, word), arch.order)
+                                      for k in range(6))
         self.parameters = [self.first[name] for name in arch.arguments[:4]] if arch.arguments else \
             [State.read(self.cells(self.initial, self.sp0), (k + 1) * word, word, "parameter") for k in range(4)]
         stack = State.read(self.cells(self.initial, self.parameters[1]), stack_of, word, "stack")
@@ -1067,7 +1147,8 @@ class BeginsAt(Function):
     def after_call(self, state, sp, name):
         """memset() sets and memcpy() copies, and nothing else is called: the rest of memory stays."""
         word = self.arch.word
-        where, value, count = [self.machine.register(state, r) for r in self.arch.arguments[:3]] if self.arch.arguments else \
+        where, value, count = [self.machine.register(state, r)
+                               for r in self.arch.arguments[:3]] if self.arch.arguments else \
             [State.read(self.cells(state, split(sp)[0]), split(sp)[1] + k * word, word, "argument") for k in range(3)]
         if not is_const(count) or not (name == "memcpy" or name == "memset" and is_const(value)):
             raise NotUnderstood("%s: %#x calls %s" % (self.name, self.at, name))
@@ -1101,11 +1182,13 @@ class BeginsAt(Function):
         self.is_at(state, start, 0, self.parameters[2], "the function")
         self.is_at(state, start, arch.start_argument * word, self.parameters[3], "the argument")
         line = [to_z3(self.top) & arch.alignment - 1 == arch.entry]
-        self.claims.claim(self.name, "begin.context", to_z3(start) & arch.alignment - 1 == 0, line, "the words are at %r" % start)
+        self.claims.claim(self.name, "begin.context", to_z3(start) & arch.alignment - 1 == 0, line,
+                          "the words are at %r" % start)
         returns = self.program.location_of("aco__returned_without_parent") or self.program.location_of("aco__returned")
         if not returns:
             raise NotUnderstood("%s: the library's return address is not here" % self.name)
-        self.is_at(state, start, arch.start_return * word, const(word, returns | arch.arrival_bit), "the return address")
+        self.is_at(state, start, arch.start_return * word, const(word, returns | arch.arrival_bit),
+                   "the return address")
 
     def holds(self, state, context, sp, function):
         word = self.arch.word
@@ -1116,4 +1199,5 @@ class BeginsAt(Function):
     def is_at(self, state, where, offset, expected, what):
         base, at = split(where)
         term = State.read(self.cells(state, base), at + offset, expected.size, "memory")
-        self.claims.claim(self.name, "begin.context", to_z3(term) == to_z3(expected), (), "%s is %r, not %r" % (what, term, expected))
+        self.claims.claim(self.name, "begin.context", to_z3(term) == to_z3(expected), (),
+                          "%s is %r, not %r" % (what, term, expected))

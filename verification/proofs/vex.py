@@ -1,6 +1,7 @@
-"""s390x, which Sleigh does not know, lifted by VEX (pyvex) and put into the operations that machine.py executes: one instruction at a
-time, each VEX temporary a location of its own. What VEX computes by a function of its own, the condition code, has its meaning in terms.py for
-the comparisons and tests that the theorems need; of all else nothing is known but what it is computed from.
+"""s390x, which Sleigh does not know, lifted by VEX (pyvex) and put into the operations that machine.py executes: one
+instruction at a time, each VEX temporary a location of its own. What VEX computes by a function of its own, the
+condition code, has its meaning in terms.py for the comparisons and tests that the theorems need; of all else nothing is
+known but what it is computed from.
 
 Memory and VEX's registers are big-endian here (machine.State.big)."""
 import re
@@ -10,13 +11,15 @@ import pyvex
 
 MVC, XC = 0xd2, 0xd7
 TO_DOUBLE = (b"\xb3\x91", b"\xb3\xa1")  # of unsigned numbers, for which pyvex's processor is too old
-SIZES = {"Ity_I1": 1, "Ity_I8": 1, "Ity_I16": 2, "Ity_I32": 4, "Ity_I64": 8, "Ity_I128": 16, "Ity_F32": 4, "Ity_F64": 8, "Ity_F128": 16,
+SIZES = {"Ity_I1": 1, "Ity_I8": 1, "Ity_I16": 2, "Ity_I32": 4, "Ity_I64": 8, "Ity_I128": 16, "Ity_F32": 4, "Ity_F64": 8,
+         "Ity_F128": 16,
          "Ity_D32": 4, "Ity_D64": 8, "Ity_D128": 16, "Ity_V128": 16}
 REGISTERS = {"thread": (0, 8), "cc": (736, 32), "fpc": (712, 4),
              **{"a%d" % n: (4 * n, 4) for n in range(16)}, **{"f%d" % n: (64 + 16 * n, 8) for n in range(16)},
              **{"v%d" % n: (64 + 16 * n, 16) for n in range(32)}, **{"r%d" % n: (576 + 8 * n, 8) for n in range(16)}}
 COUNTER, PLACE = 704, (720, 776, 784)  # of a loop within an instruction; where it goes on, which is read off elsewhere
-TWO = {"Add": "INT_ADD", "Sub": "INT_SUB", "And": "INT_AND", "Or": "INT_OR", "Xor": "INT_XOR", "Mul": "INT_MULT", "Shl": "INT_LEFT",
+TWO = {"Add": "INT_ADD", "Sub": "INT_SUB", "And": "INT_AND", "Or": "INT_OR", "Xor": "INT_XOR", "Mul": "INT_MULT",
+       "Shl": "INT_LEFT",
        "Shr": "INT_RIGHT", "Sar": "INT_SRIGHT", "CmpEQ": "INT_EQUAL", "CmpNE": "INT_NOTEQUAL"}
 ORDER = {"LTU": "INT_LESS", "LTS": "INT_SLESS", "LEU": "INT_LESSEQUAL", "LES": "INT_SLESSEQUAL"}
 CALCULATES = "s390_calculate_cond"
@@ -55,7 +58,8 @@ class Lifter:
         if data[0] == MVC or data[0] == XC and data[2:4] == data[4:6]:
             return length, self.characters(data)
         if data[:2] in TO_DOUBLE:
-            to, source = (REGISTERS[kind + "%d" % number] for kind, number in (("f", data[3] >> 4), ("r", data[3] & 15)))
+            to, source = (REGISTERS[kind + "%d" % number]
+                          for kind, number in (("f", data[3] >> 4), ("r", data[3] & 15)))
             return length, [Operation("to double", ("register", *to), ("register", *source))]
         block = pyvex.IRSB(data[:length], at, self.arch, max_inst=1, opt_level=0)
         if block.size != length:
@@ -79,7 +83,8 @@ class Lifter:
         out, address, byte = [], ("unique", 0, 8), ("unique", 8, 1)
         for k in range(data[1] + 1):
             if data[0] == MVC:
-                out += [Operation("INT_ADD", address, source, const(begin + k)), Operation("LOAD", byte, const(0), address)]
+                out += [Operation("INT_ADD", address, source, const(begin + k)),
+                        Operation("LOAD", byte, const(0), address)]
             out += [Operation("INT_ADD", address, to, const(at + k)),
                     Operation("STORE", None, const(0), address, byte if data[0] == MVC else const(0, 1))]
         if data[0] == XC:  # the condition code is 0, as of a comparison of equals
@@ -178,7 +183,8 @@ class One:
         elif isinstance(expression, pyvex.expr.Load):
             self.add("LOAD", location, const(0), self.value(expression.addr))
         elif isinstance(expression, pyvex.expr.CCall):
-            self.add(CALCULATES if expression.callee.name == CALCULATES else expression.callee.name, location, *map(self.value, expression.args))
+            self.add(CALCULATES if expression.callee.name == CALCULATES else expression.callee.name, location,
+                     *map(self.value, expression.args))
         elif isinstance(expression, (pyvex.expr.Unop, pyvex.expr.Binop)):
             self.operation(location, expression.op[4:], [self.value(a) for a in expression.args])
         elif isinstance(expression, (pyvex.expr.Triop, pyvex.expr.Qop)):

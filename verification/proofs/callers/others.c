@@ -14,7 +14,8 @@ double doubles(aco_t *co)
     double a = next_double(), b = next_double(), c = next_double(), d = next_double();
     float e = next_float(), f = next_float();
     aco_resume(co);
-    sink_double[0] = a, sink_double[1] = b, sink_double[2] = c, sink_double[3] = d, sink_float[0] = e, sink_float[1] = f;
+    sink_double[0] = a, sink_double[1] = b, sink_double[2] = c, sink_double[3] = d;
+    sink_float[0] = e, sink_float[1] = f;
     return a + b * c - d;
 }
 

@@ -1,6 +1,6 @@
-"""Random walks of the machine, which the real library has to follow: follow.c makes the calls, each by the coroutine that the
-machine says runs, and compares after every one what the library holds with what the machine does. Tasks, whose order is the
-scheduler's, are left out."""
+"""Random walks of the machine, which the real library has to follow: follow.c makes the calls, each by the coroutine
+that the machine says runs, and compares after every one what the library holds with what the machine does. Tasks, whose
+order is the scheduler's, are left out."""
 import collections
 import random
 
@@ -21,7 +21,8 @@ class Walk:
         self.stacks = ["s%d" % i for i in range(SHARED)] + ["p%d" % i for i in range(PRIVATE)]
         self.threads = ["t%d" % i for i in range(THREADS)]
         given = [("status", "trap", "SUSPENDED"), ("ctx", "trap", "TRAPPED")]
-        given += [("private", s, True) for s in self.stacks if s[0] == "p"] + [("own_fp", co, True) for co in self.cos[::2]]
+        given += [("private", s, True) for s in self.stacks
+                  if s[0] == "p"] + [("own_fp", co, True) for co in self.cos[::2]]
         self.world = World(given)
         self.m = machine.Machine(self.world)
         self.counts = collections.Counter()
@@ -44,7 +45,8 @@ class Walk:
         m = self.m
         call = self.random.choices(CALLS, WEIGHTS)[0]
         t = self.random.choice(self.threads)
-        arguments = [self.random.choice(self.cos) if sort == CO else self.random.choice(self.stacks) for sort in machine.CALLS[call]]
+        arguments = [self.random.choice(self.cos) if sort == CO else self.random.choice(self.stacks)
+                     for sort in machine.CALLS[call]]
         actor = m.running[t]
         if call == "new" and actor != "nil" and m.cleaning[actor]:
             return None
@@ -82,7 +84,8 @@ class Walk:
         stack = self.stacks.index(arguments[1]) if len(arguments) > 1 else -1
         departs = result == machine.OK and self.world.number != number
         line = [self.threads.index(t), CALLS.index(call), co, stack, rounding if departs else -1, result == machine.OK]
-        line += [self.index(m.running[t]), self.index(m.resuming[t]), m.running[t] != "nil" and m.resumer[t] == "TRAMPOLINE", self.rounding[m.cpu[t]]]
+        line += [self.index(m.running[t]), self.index(m.resuming[t]),
+                 m.running[t] != "nil" and m.resumer[t] == "TRAMPOLINE", self.rounding[m.cpu[t]]]
         for co in self.cos:
             status = machine.STATUSES.index(m.status[co])
             line += [status, STATES.index(self.state(t, co))]

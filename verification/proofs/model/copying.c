@@ -1,4 +1,5 @@
-/* The compiled copy() of src/stack/copy.c, of every size in which it is short and of some beyond: it copies [0, size), and nothing else. */
+/* The compiled copy() of src/stack/copy.c, of every short size and of some longer ones: it copies [0, size), and
+ * nothing else. */
 #include "stack/copy.c"
 
 #include "../../../tests/check.h"

@@ -1,9 +1,10 @@
-"""Saving and restoring, as theorems about ranges of bytes: from the text of src/stack/copy.c, and the smallest size of a stack in
-src/stack/stacks.c, for every size, every address and all contents.
+"""Saving and restoring, as theorems about ranges of bytes: from the text of src/stack/copy.c, and the smallest size of
+a stack in src/stack/stacks.c, for every size, every address and all contents.
 
-The functions' C is run on z3's bit vectors, a path for every way through their conditions. Loops are unrolled as often as their
-conditions allow, which is_short() bounds, so nothing is left out. What is C's rather than the processor's here: pointers into
-two objects that do not overlap. That compilers keep to it is tried, for every size, by copying.c."""
+The functions' C is run on z3's bit vectors, a path for every way through their conditions. Loops are unrolled as often
+as their conditions allow, which is_short() bounds, so nothing is left out. What is C's rather than the processor's
+here: pointers into two objects that do not overlap. That compilers keep to it is tried, for every size, by
+copying.c."""
 import re
 
 import z3
@@ -71,7 +72,8 @@ class Endless(Exception):
 class Program:
     def __init__(self, source, sizes):
         self.constants = constants_of(sizes) | constants_of(source)
-        prelude = "typedef unsigned long size_t; typedef unsigned long uintptr_t; typedef struct s { char *aco__top; } aco_share_stack_t;\n" \
+        prelude = "typedef unsigned long size_t; typedef unsigned long uintptr_t; " \
+            "typedef struct s { char *aco__top; } aco_share_stack_t;\n" \
                   "typedef struct c { struct { char *sp; } aco__self; } aco_t;\n"
         tree = c_parser.CParser().parse(prelude + "".join(text_of(source, name) for name in FUNCTIONS))
         self.functions = {f.decl.name: f for f in tree.ext if isinstance(f, c_ast.FuncDef)}
@@ -146,12 +148,14 @@ class Program:
             return env[node.lvalue.name]
         if kind == "FuncCall" and node.name.name == "__builtin_memcpy":
             to, source, size = (self.value(path, env, e) for e in node.args.exprs)
-            path.copies.append((to.to, z3.simplify(to.offset), source.to, z3.simplify(source.offset), z3.simplify(size)))
+            path.copies.append((to.to, z3.simplify(to.offset), source.to, z3.simplify(source.offset),
+                                z3.simplify(size)))
             return to
         raise SystemExit("copying: %s in src/stack/copy.c is not understood" % kind)
 
     def name_of(self, node):
-        return "%s.%s" % (self.name_of(node.name) if isinstance(node.name, c_ast.StructRef) else node.name.name, node.field.name)
+        return "%s.%s" % (self.name_of(node.name) if isinstance(node.name, c_ast.StructRef) else node.name.name,
+                          node.field.name)
 
     @staticmethod
     def binary(op, a, b):
@@ -170,11 +174,12 @@ def proved(solver, fact):
 
 
 def copies_exactly(program):
-    """copy_short(to, from, sz) makes the bytes of `to` from 0 up to sz equal to those of `from`, touching no others, where
-    is_short(sz). Returns (paths, what is wrong or None)."""
+    """copy_short(to, from, sz) makes the bytes of `to` from 0 up to sz equal to those of `from`, touching no others,
+    where is_short(sz). Returns (paths, what is wrong or None)."""
     sz, paths = z3.BitVec("sz", WORD), 0
     short = program.returns("is_short", {"sz": sz})
-    for path in program.run("copy_short", {"to": Pointer("to", word(0)), "from": Pointer("from", word(0)), "sz": sz}, short):
+    for path in program.run("copy_short", {"to": Pointer("to", word(0)), "from": Pointer("from", word(0)), "sz": sz},
+                            short):
         paths += 1
         done = 0
         for to, to_offset, source, from_offset, size in path.copies:
@@ -187,8 +192,8 @@ def copies_exactly(program):
 
 
 def what_is_short_is_on_the_stack(program):
-    """The everyday case asks nothing but is_short(): a stack pointer with that few bytes above it is on its stack, which has
-    MIN_SIZE bytes or more below its top."""
+    """The everyday case asks nothing but is_short(): a stack pointer with that few bytes above it is on its stack,
+    which has MIN_SIZE bytes or more below its top."""
     ptr, sp, top = (z3.BitVec(n, WORD) for n in ("ptr", "sp", "top"))
     live = program.returns("live_bytes", {"stack.aco__top": top, "owner.aco__self.sp": sp})
     short = program.returns("is_short", {"sz": live})
@@ -198,8 +203,8 @@ def what_is_short_is_on_the_stack(program):
 
 
 def saved_and_restored(program):
-    """Saving [sp, top) to an area, whatever then happens on the stack, and restoring brings back each of these bytes, and changes
-    no byte but these. The copies are what copies_exactly() shows, or memcpy()."""
+    """Saving [sp, top) to an area, whatever then happens on the stack, and restoring brings back each of these bytes,
+    and changes no byte but these. The copies are what copies_exactly() shows, or memcpy()."""
     byte = z3.BitVecSort(8)
     before, meanwhile, after = (z3.Function(n, z3.BitVecSort(WORD), byte) for n in ("before", "meanwhile", "after"))
     area = z3.Function("area", z3.BitVecSort(WORD), byte)
@@ -211,7 +216,8 @@ def saved_and_restored(program):
     s.add(z3.Implies(z3.ULT(i, live), area(i) == before(a)))  # saved: area[i] = before[sp + i] for i < live
     s.add(z3.If(z3.ULT(i, live), after(a) == area(i), after(a) == meanwhile(a)))
     inside = z3.And(z3.ULE(sp, a), z3.ULT(a, top))
-    return proved(s, z3.And(z3.Implies(inside, after(a) == before(a)), z3.Implies(z3.Not(inside), after(a) == meanwhile(a))))
+    return proved(s, z3.And(z3.Implies(inside, after(a) == before(a)),
+                            z3.Implies(z3.Not(inside), after(a) == meanwhile(a))))
 
 
 def check(source, sizes):
@@ -222,8 +228,10 @@ def check(source, sizes):
         paths, fault = copies_exactly(program)
     except Endless:
         fault = "copy: it does not stop at the size"
-    (wrong if fault else shown).append(fault or "copy_short() copies [0, size) exactly: %d paths, one for each size" % paths)
-    for theorem, holds in (("what is short is on the stack", what_is_short_is_on_the_stack), ("[sp, top) comes back, and nothing else", saved_and_restored)):
+    (wrong if fault else shown).append(
+        fault or "copy_short() copies [0, size) exactly: %d paths, one for each size" % paths)
+    for theorem, holds in (("what is short is on the stack", what_is_short_is_on_the_stack),
+                           ("[sp, top) comes back, and nothing else", saved_and_restored)):
         (shown if holds(program) else wrong).append(theorem)
     return shown, wrong
 
@@ -233,4 +241,5 @@ if __name__ == "__main__":
     import time
     start = time.process_time()
     stack = pathlib.Path(__file__).parents[3] / "src/stack"
-    print(check((stack / "copy.c").read_text(), (stack / "stacks.c").read_text()), "%.1f s" % (time.process_time() - start))
+    print(check((stack / "copy.c").read_text(), (stack / "stacks.c").read_text()),
+          "%.1f s" % (time.process_time() - start))

@@ -1,13 +1,14 @@
-"""The same machine on plain values: every state that a few coroutines can reach, each checked against the invariants and the
-theorems. Bounded: it shows that the machine is not empty of behaviour and that a fault in it has a shortest example; that
-there is none with more coroutines is prove.py's to say. world() also serves conform.py."""
+"""The same machine on plain values: every state that a few coroutines can reach, each checked against the invariants
+and the theorems. Bounded: it shows that the machine is not empty of behaviour and that a fault in it has a shortest
+example; that there is none with more coroutines is prove.py's to say. world() also serves conform.py."""
 import collections
 
 import invariant
 import machine
 from machine import CO, CTX, ENV, FR, ST, TH
 
-DEFAULTS = {CO: "nil", TH: "nobody", ST: None, CTX: None, FR: None, ENV: None, machine.STATUS: "NONE", machine.LIFE: "UNBORN",
+DEFAULTS = {CO: "nil", TH: "nobody", ST: None, CTX: None, FR: None, ENV: None, machine.STATUS: "NONE",
+            machine.LIFE: "UNBORN",
             machine.DOING: "IDLE", machine.BOOL: False, machine.INT: 0}
 TOKENS = CTX, FR, ENV
 
@@ -68,7 +69,8 @@ class World:
         return not any(stack == s and (f["life"][co] == "STARTED" or f["left"][co]) for co, stack in f["stack"].items())
 
     def state(self):
-        """What there is, with the tokens renamed in the order in which they are found: the same for states that differ in names."""
+        """What there is, with the tokens renamed in the order in which they are found: the same for states that differ
+        in names."""
         names, found = {}, []
         for name, (_, sort) in machine.FIELDS.items():
             default = DEFAULTS[sort]
@@ -147,7 +149,8 @@ def explore(elements, attributes, most, useful=lambda call, arguments: True):
 def settings():
     """Small worlds: (name, elements, attributes of theirs, which calls are of use)"""
     def world(stacks, coroutines, threads=1, **attributes):
-        elements = {CO: ["nil", "trap"] + sorted(coroutines), TH: ["t%d" % i for i in range(threads)], ST: sorted(stacks)}
+        elements = {CO: ["nil", "trap"] + sorted(coroutines), TH: ["t%d" % i for i in range(threads)],
+                    ST: sorted(stacks)}
         given = [("private", s, True) for s in stacks if s.startswith("p")]
         given += [(name, co, True) for name, cos in attributes.items() for co in cos]
         def useful(call, arguments):
@@ -164,4 +167,5 @@ if __name__ == "__main__":
     import time
     for name, elements, given, useful in settings():
         start = time.process_time()
-        print(name, explore(elements, given, int(sys.argv[1]) if len(sys.argv) > 1 else 5000, useful), "%.1f s" % (time.process_time() - start), flush=True)
+        print(name, explore(elements, given, int(sys.argv[1]) if len(sys.argv) > 1 else 5000, useful),
+              "%.1f s" % (time.process_time() - start), flush=True)

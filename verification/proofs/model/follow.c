@@ -1,6 +1,7 @@
-/* Follows a walk of the machine in machine.py on the real library: standard input is what conform.py wrote. Each line is a call
- * and what must hold after it; the call is made by whoever runs on its thread. Whoever runs next compares: that it is the one to
- * go on, its own frames' bytes and rounding mode, the state bytes, the thread's record, the owners of the stacks. */
+/* Follows a walk of the machine in machine.py on the real library: standard input is what conform.py wrote. Each line
+ * is a call and what must hold after it; whoever runs on its thread makes the call. Whoever runs next compares: that it
+ * is the one to go on, its own frames' bytes and rounding mode, the state bytes, the thread's record, the stacks'
+ * owners. */
 #define _GNU_SOURCE
 #include "coroutine/internal.h"
 
@@ -10,13 +11,14 @@
 #include <fenv.h>
 #include <pthread.h>
 
-enum { MOST_COROUTINES = 32, MOST_STACKS = 8, MOST_THREADS = 4, LARGEST = 1500, MAIN = -1, TRAP = -2, NOBODY_KNOWN = -3 };
+enum { MOST_COROUTINES = 32, MOST_STACKS = 8, MOST_THREADS = 4, LARGEST = 1500 };
+enum { MAIN = -1, TRAP = -2, UNKNOWN = -3 };
 enum { NEW, RESUME, YIELD, YIELD_TO, END, CLEAN_UP, CANCEL, RESTART, DESTROY }; /* conform.py: CALLS */
 enum { NO_STATE = ACO_STATE_DONE + 1, ELSEWHERE };
 
 typedef struct line {
     int thread, call, co, stack, rounding, accepted;        /* the call */
-    int running, resuming, trampoline, mode;                   /* the thread's record after it */
+    int running, resuming, trampoline, mode;                /* the thread's record after it */
     struct { int status, state; } cos[MOST_COROUTINES];
     struct { int owner, has_thread, started; } stacks[MOST_STACKS];
 } line_t;
@@ -50,7 +52,15 @@ static int index_of(const aco_t *co)
     for (int i = 0; i < cos_n; i++)
         if (cos[i] == co)
             return i;
-    return NOBODY_KNOWN;
+    return UNKNOWN;
+}
+
+/* The resumer's frames are saved, and the trampoline stands in the record for it. */
+static int is_trampoline(const aco__thread_t *self)
+{
+    const aco__scratch_t *scratch = self->scratch;
+    return scratch && self->resumer.pc == scratch->restore_trampoline.pc &&
+           self->resumer.sp == scratch->restore_trampoline.sp;
 }
 
 /* The line that was executed last has led to `me`. */
@@ -62,7 +72,7 @@ static void arrived(int me)
     CHECK_EQ(me, line->running);
     CHECK_EQ(index_of(self->running), line->running);
     CHECK_EQ(index_of(self->resuming), line->resuming);
-    CHECK_EQ(self->running && self->scratch && self->resumer.pc == self->scratch->restore_trampoline.pc && self->resumer.sp == self->scratch->restore_trampoline.sp, line->trampoline);
+    CHECK_EQ(self->running && is_trampoline(self), line->trampoline);
     CHECK_EQ(fegetround(), modes[line->mode]);
     for (int i = 0; i < cos_n; i++) {
         if (line->cos[i].state == NO_STATE)
@@ -71,7 +81,8 @@ static void arrived(int me)
         if (line->cos[i].state != ELSEWHERE)
             CHECK_EQ(aco_state(cos[i]), line->cos[i].state);
         if (!aco__has(cos[i], ACO__PRIVATE))
-            CHECK_EQ(cos[i]->save_stack.valid_sz != 0, line->cos[i].status == ACO__SAVED || line->cos[i].status == ACO__RESUMING_SAVED);
+            CHECK_EQ(cos[i]->save_stack.valid_sz != 0,
+                     line->cos[i].status == ACO__SAVED || line->cos[i].status == ACO__RESUMING_SAVED);
     }
     for (int i = 0; i < shared_n; i++) {
         CHECK_EQ(stacks[i]->owner == NULL, line->stacks[i].owner == MAIN);
@@ -81,7 +92,8 @@ static void arrived(int me)
         CHECK_EQ(stacks[i]->aco__use.started, line->stacks[i].started);
     }
     if (check_failures > failures) {
-        fprintf(stderr, "after line %d: call %d of coroutine %d on thread %d\n", at, line->call, line->co, line->thread);
+        fprintf(stderr, "after line %d: call %d of coroutine %d on thread %d\n", at, line->call, line->co,
+                line->thread);
         exit(check_result("follow"));
     }
 }
@@ -212,7 +224,8 @@ static int number(void)
 static void read_line(line_t *line)
 {
     *line = (line_t){.thread = number(), .call = -1};
-    line->call = number(), line->co = number(), line->stack = number(), line->rounding = number(), line->accepted = number();
+    line->call = number(), line->co = number(), line->stack = number(), line->rounding = number();
+    line->accepted = number();
     line->running = number(), line->resuming = number(), line->trampoline = number(), line->mode = number();
     for (int i = 0; i < cos_n; i++)
         line->cos[i].status = number(), line->cos[i].state = number();

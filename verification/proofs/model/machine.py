@@ -1,24 +1,26 @@
 """The control blocks and the threads' records as a state machine.
 
-One text, run in three ways: on z3's terms, where every comparison splits the path (prove.py); on plain values, exhaustively
-for a few coroutines (explore.py); and at random, for the real library to follow (conform.py). Each function down to "The
-calls" does what the function of the same name in src/coroutine, src/stack/copy.c or src/scheduler/scheduler.c does to the state.
+One text, run in three ways: on z3's terms, where every comparison splits the path (prove.py); on plain values,
+exhaustively for a few coroutines (explore.py); and at random, for the real library to follow (conform.py). Each
+function down to "The calls" does what the function of the same name in src/coroutine, src/stack/copy.c or
+src/scheduler/scheduler.c does to the state.
 
-What a switch does to one context, and copying to one range of bytes, is proved elsewhere (../README.md). Here a context is a
-token: what a departing side's stack pointer, program counter, frame pointer and base pointer were. So are the bytes from a
-stack pointer up to the stack's top ("frames"), and an environment (control words).
+What a switch does to one context, and copying to one range of bytes, is proved elsewhere (../README.md). Here a context
+is a token: what a departing side's stack pointer, program counter, frame pointer and base pointer were. So are the
+bytes from a stack pointer up to the stack's top ("frames"), and an environment (control words).
 
-Two halves of the state are kept apart. What the library stores: a block's words, a stack's owner, a thread's record, locals
-in a frame of the library. What is true ("ghost"): who has resumed whom, where and with what each has left. Only the calls'
-specifications change the second, and no decision of the library's reads it. `require` states a theorem at the place where
-it must hold."""
+Two halves of the state are kept apart. What the library stores: a block's words, a stack's owner, a thread's record,
+locals in a frame of the library. What is true ("ghost"): who has resumed whom, where and with what each has left. Only
+the calls' specifications change the second, and no decision of the library's reads it. `require` states a theorem at
+the place where it must hold."""
 
 CO, TH, ST, CTX, FR, ENV, STATUS, LIFE, DOING, BOOL, INT = "Co Th St Ctx Fr Env Status Life Doing Bool Int".split()
 
 STATUSES = ("SUSPENDED", "READY", "SAVED", "ENDED", "TASK", "DESTROYED", "RESUMING", "RESUMING_SAVED", "NONE")
 LIVES = ("UNBORN", "NEW", "STARTED", "DONE", "DELETED")  # ghost: what has become of a coroutine
 DOINGS = ("IDLE", "RUNS", "WAITS")                         # ghost: waits for one that it has resumed
-CONSTANTS = {"nil": CO, "trap": CO, "nobody": TH, "TRAMPOLINE": CTX, "TRAPPED": CTX, "BEGIN": CTX, "garbage": FR, "FIRST": ENV}
+CONSTANTS = {"nil": CO, "trap": CO, "nobody": TH, "TRAMPOLINE": CTX, "TRAPPED": CTX, "BEGIN": CTX, "garbage": FR,
+             "FIRST": ENV}
 
 FIELDS = {  # name: (of what, what)
     # the control block
@@ -46,7 +48,8 @@ class Dies(Exception):
 
 
 class Machine:
-    """`world` gives the fields and constants, fresh(sort), choose(), pick(fact, a, b), require(theorem, fact), assume(fact) and nobody_started(s)."""
+    """`world` gives the fields and constants, fresh(sort), choose(), pick(fact, a, b), require(theorem, fact),
+    assume(fact) and nobody_started(s)."""
 
     def __init__(self, world):
         self.w = world
@@ -68,7 +71,8 @@ class Machine:
     def restore_resumer(self, t, co):
         pick = self.w.pick
         self.resuming[t] = co
-        self.resumer[t] = pick(co == self.nil, self.root[t], pick(self.status[co] == self.RESUMING_SAVED, self.TRAMPOLINE, self.ctx[co]))
+        self.resumer[t] = pick(co == self.nil, self.root[t],
+                               pick(self.status[co] == self.RESUMING_SAVED, self.TRAMPOLINE, self.ctx[co]))
         self.resumer_fp[t] = pick(co == self.nil, self.root_fp[t], self.fp[co])
 
     # ---- src/stack/copy.c ----
@@ -141,20 +145,26 @@ class Machine:
             self.cpu[t] = self.w.pick(self.own_fp[co], self.fp[co], self.cpu[t])
 
     def arrive(self, t, co):
-        """Theorems: the coroutine that is named as running goes on where it left off, with its frames and environment."""
+        """Theorems: the coroutine that is named as running goes on where it left off, with its frames and
+        environment."""
         self.running[t] = co
         self.here = None
         self.w.require("accepts: nobody but an idle coroutine is entered", self.doing[co] == self.IDLE)
-        self.w.require("accepts: nobody is entered who has ended or is destroyed", (self.life[co] == self.NEW) | (self.life[co] == self.STARTED))
+        self.w.require("accepts: nobody is entered who has ended or is destroyed",
+                       (self.life[co] == self.NEW) | (self.life[co] == self.STARTED))
         new = self.life[co] == self.NEW
-        self.w.require("begins: a new coroutine begins at its beginning", (self.life[co] != self.NEW) | (self.ctx[co] == self.BEGIN))
+        self.w.require("begins: a new coroutine begins at its beginning",
+                       (self.life[co] != self.NEW) | (self.ctx[co] == self.BEGIN))
         self.w.require("where: a coroutine goes on where it left off", new | (self.ctx[co] == self.left_at[co]))
-        self.w.require("frames: with the bytes that it left", new | (self.content[self.stack[co]] == self.left_with[co]))
-        self.w.require("environment: its own is as it left it", new | (self.own_fp[co] == False) | (self.cpu[t] == self.left_env[co]))  # noqa: E712
+        self.w.require("frames: with the bytes that it left",
+                       new | (self.content[self.stack[co]] == self.left_with[co]))
+        self.w.require("environment: its own is as it left it",
+                       new | (self.own_fp[co] == False) | (self.cpu[t] == self.left_env[co]))  # noqa: E712
         self.w.require("frames: its stack is its own while it runs", self.owner[self.stack[co]] == co)
 
     def leave_for_resumer(self, t, co, by, keeps):
-        """By yield, with `keeps`, or by exit: to whoever the record says. Theorems: that is `by`, the true resumer of `co`."""
+        """By yield, with `keeps`, or by exit: to whoever the record says. Theorems: that is `by`, the true resumer of
+        `co`."""
         if keeps:
             self.fp[co] = self.w.pick(self.own_fp[co], self.cpu[t], self.fp[co])
         self.cpu[t] = self.w.pick(self.own_fp[co], self.resumer_fp[t], self.cpu[t])
@@ -167,7 +177,9 @@ class Machine:
         if to == self.TRAMPOLINE:
             to = self.restore_trampoline(t)
         self.w.require("environment: the resumer's is as it left it",
-                       (self.own_fp[co] == False) | (self.cpu[t] == self.w.pick(by == self.nil, self.root_left_env[t], self.left_env[by])))  # noqa: E712
+                       (self.own_fp[co] == False)
+                       | (self.cpu[t] == self.w.pick(by == self.nil, self.root_left_env[t],
+                                                     self.left_env[by])))  # noqa: E712
         if by == self.nil:
             self.w.require("chain: control comes back to the resumer", to == self.root_left_at[t])
         else:
@@ -203,7 +215,8 @@ class Machine:
         return self.status[co] == self.TASK
 
     def is_new(self, t, co):
-        return self.status[co] == self.READY or (self.status[co] == self.SUSPENDED and self.ctx[co] == self.BEGIN and co != self.running[t])
+        return self.status[co] == self.READY or (
+            self.status[co] == self.SUSPENDED and self.ctx[co] == self.BEGIN and co != self.running[t])
 
     def check(self, t, co):
         if self.status[co] in (self.ENDED, self.DESTROYED, self.TASK, self.RESUMING, self.RESUMING_SAVED):
@@ -257,7 +270,8 @@ class Machine:
             self.leave_by_resume(t, co, True)
             self.arrive(t, co)
             return OK
-        if self.running[t] != self.nil and self.status[co] == self.SUSPENDED and not self.instrumented[co] and co != self.running[t]:
+        if self.running[t] != self.nil and self.status[co] == self.SUSPENDED and not self.instrumented[co] and \
+                co != self.running[t]:
             return self.resume(t, co, False)
         if self.check(t, co) != OK:
             return FAILED
@@ -269,7 +283,8 @@ class Machine:
         if source == self.nil:
             return FAILED
         fast = (self.status[co] == self.SUSPENDED and self.status[source] == self.SUSPENDED
-                and not self.instrumented[co] and not self.instrumented[source] and self.own_fp[co] == self.own_fp[source])
+                and not self.instrumented[co] and not self.instrumented[source]
+                and self.own_fp[co] == self.own_fp[source])
         if not fast:
             if self.resuming[t] == self.trap:
                 return FAILED
@@ -305,7 +320,8 @@ class Machine:
 
     def transfer_failed(self, t, source):
         self.w.require("where: a coroutine goes on where it left off", self.ctx[source] == self.left_at[source])
-        self.w.require("frames: with the bytes that it left", self.content[self.stack[source]] == self.left_with[source])
+        self.w.require("frames: with the bytes that it left",
+                       self.content[self.stack[source]] == self.left_with[source])
         self.running[t] = source
 
     # ---- The calls, each with its specification: what it is to change of what is true ----
@@ -318,8 +334,8 @@ class Machine:
             self.here = self.stack[self.actor]
 
     def used_rightly(self, t, co, to_run=True):
-        """What the header forbids and the library does not see: the coroutine runs on another thread; or it is to run, and is
-        on a share stack of another thread with its frames in place."""
+        """What the header forbids and the library does not see: the coroutine runs on another thread; or it is to run,
+        and is on a share stack of another thread with its frames in place."""
         self.w.assume(co != self.nil and co != self.trap and self.status[co] != self.NONE)
         self.w.assume(self.doing[co] != self.RUNS or self.on[co] == t)
         s = self.stack[co]
@@ -380,7 +396,8 @@ class Machine:
 
     def flow_if_shared(self, t, co, by):
         """What one changes that shares its resumer's environment, the resumer finds."""
-        self.root_left_env[t] = self.w.pick((by == self.nil) & (self.own_fp[co] == False), self.cpu[t], self.root_left_env[t])  # noqa: E712
+        self.root_left_env[t] = self.w.pick((by == self.nil) & (self.own_fp[co] == False), self.cpu[t],
+                                            self.root_left_env[t])  # noqa: E712
         self.left_env[by] = self.w.pick(self.own_fp[co], self.left_env[by], self.cpu[t])
 
     def call_yield_to(self, t, co):
@@ -401,7 +418,8 @@ class Machine:
         return result
 
     def end(self, t, next_task=None):
-        """aco__end(), after the cleaning up: by aco_exit(), return or cancellation. A task that ends may go on in the next one."""
+        """aco__end(), after the cleaning up: by aco_exit(), return or cancellation. A task that ends may go on in the
+        next one."""
         self.now(t)
         co, s = self.actor, self.stack[self.actor]
         self.w.assume(self.actor != self.nil)
@@ -437,7 +455,8 @@ class Machine:
         return self.end(t, next_task)
 
     def call_clean_up(self, t):
-        """set_trap(): the running coroutine begins to clean up; by returning or aco_exit(), or because it arrived cancelled."""
+        """set_trap(): the running coroutine begins to clean up; by returning or aco_exit(), or because it arrived
+        cancelled."""
         self.now(t)
         co = self.actor
         self.w.assume(co != self.nil and not self.cleaning[co])
@@ -490,7 +509,8 @@ class Machine:
 
     def call_destroy(self, t, co):
         self.used_rightly(t, co, to_run=False)
-        if co == self.running[t] or self.is_task(co) or self.status[co] in (self.DESTROYED, self.RESUMING, self.RESUMING_SAVED):
+        if co == self.running[t] or self.is_task(co) or \
+                self.status[co] in (self.DESTROYED, self.RESUMING, self.RESUMING_SAVED):
             return FAILED
         self.w.require("destroys: nobody who runs or waits", self.doing[co] == self.IDLE)
         status, s = self.status[co], self.stack[co]
@@ -551,6 +571,7 @@ class Machine:
 
 
 CALLS = {  # name: sorts of the arguments after the thread
-    "resume": (CO,), "yield": (), "yield_to": (CO,), "end": (), "clean_up": (), "cancel": (CO,), "restart": (CO,), "new": (CO, ST),
+    "resume": (CO,), "yield": (), "yield_to": (CO,), "end": (), "clean_up": (), "cancel": (CO,), "restart": (CO,),
+    "new": (CO, ST),
     "destroy": (CO,), "spawn": (CO, ST), "run": (CO,), "task_yield": (CO,), "end_task": (CO,),
 }

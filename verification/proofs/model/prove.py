@@ -1,8 +1,9 @@
-"""The induction: z3 shows that every call, made in any state in which the invariants hold, keeps them and meets its theorems.
-For any number of coroutines, threads, stacks and calls: all of them are elements of uninterpreted sorts.
+"""The induction: z3 shows that every call, made in any state in which the invariants hold, keeps them and meets its
+theorems. For any number of coroutines, threads, stacks and calls: all of them are elements of uninterpreted sorts.
 
 A call is run once for every path through its text that z3 does not refute. No formula has a quantifier: an invariant is
-assumed of the finitely many coroutines, threads and stacks that the path comes across, so what is proved needs no more."""
+assumed of the finitely many coroutines, threads and stacks that the path comes across, so what is proved needs no
+more."""
 import z3
 
 import invariant
@@ -14,7 +15,8 @@ TIMEOUT = 20000  # milliseconds
 SORTS = {name: z3.DeclareSort(name) for name in (CO, TH, ST, machine.CTX, machine.FR, machine.ENV)}
 SORTS[machine.BOOL], SORTS[machine.INT] = z3.BoolSort(), z3.IntSort()
 ENUMERATED = {}
-for _sort, _names in ((machine.STATUS, machine.STATUSES), (machine.LIFE, machine.LIVES), (machine.DOING, machine.DOINGS)):
+for _sort, _names in ((machine.STATUS, machine.STATUSES), (machine.LIFE, machine.LIVES),
+                      (machine.DOING, machine.DOINGS)):
     SORTS[_sort], _values = z3.EnumSort(_sort, _names)
     ENUMERATED.update(zip(_names, _values))
 ELEMENTS = SORTS[CO], SORTS[TH], SORTS[ST]
@@ -41,7 +43,8 @@ class Term:
         if other is None:
             return False
         other = raw(other)
-        return Term(self.path, z3.BoolVal(True) if self.e.eq(other) else self.e == other) if z3.is_expr(other) else Term(self.path, self.e == other)
+        return Term(self.path, z3.BoolVal(True) if self.e.eq(other)
+                    else self.e == other) if z3.is_expr(other) else Term(self.path, self.e == other)
 
     def __ne__(self, other):
         return True if other is None else Term(self.path, z3.Not(raw(self == other)))
@@ -136,7 +139,8 @@ class Still:
 
 def invariants_before():
     m = machine_at(None, {name: Still(name) for name in machine.FIELDS})
-    return [Universal(of, lambda x, of=of: z3.And([raw(holds(m, Term(None, x))) for sort, holds in invariant.INVARIANTS if sort == of]))
+    return [Universal(of, lambda x, of=of: z3.And([raw(holds(m, Term(None, x)))
+                                                   for sort, holds in invariant.INVARIANTS if sort == of]))
             for of in (CO, TH, ST)]
 
 
@@ -147,7 +151,8 @@ class Path:
         self.proof, self.decisions, self.at = proof, decisions, 0
         self.solver = z3.SolverFor("QF_UFLIA")
         self.solver.set("timeout", TIMEOUT)
-        self.solver.add(z3.Distinct(CONSTANTS["TRAMPOLINE"], CONSTANTS["TRAPPED"], CONSTANTS["BEGIN"]), CONSTANTS["nil"] != CONSTANTS["trap"])
+        self.solver.add(z3.Distinct(CONSTANTS["TRAMPOLINE"], CONSTANTS["TRAPPED"], CONSTANTS["BEGIN"]),
+                        CONSTANTS["nil"] != CONSTANTS["trap"])
         self.met, self.number = {}, 0
         self.fields = {name: Field(self, name) for name in machine.FIELDS}
         self.constants = {name: Term(self, e) for name, e in list(ENUMERATED.items()) + list(CONSTANTS.items())}
@@ -278,13 +283,16 @@ def initially():
     """The invariants hold before the first call. Returns the names of those that do not."""
     f, nil, trap = FUNCTIONS, CONSTANTS["nil"], CONSTANTS["trap"]
     begin = [Universal(CO, lambda x: z3.And(
-        f["life"](x) == ENUMERATED["UNBORN"], f["doing"](x) == ENUMERATED["IDLE"], z3.Not(f["left"](x)), z3.Not(f["cleaning"](x)),
-        f["status"](x) == z3.If(x == trap, ENUMERATED["SUSPENDED"], ENUMERATED["NONE"]), z3.Implies(x == trap, f["ctx"](x) == CONSTANTS["TRAPPED"]))),
+        f["life"](x) == ENUMERATED["UNBORN"], f["doing"](x) == ENUMERATED["IDLE"], z3.Not(f["left"](x)),
+        z3.Not(f["cleaning"](x)),
+        f["status"](x) == z3.If(x == trap, ENUMERATED["SUSPENDED"], ENUMERATED["NONE"]),
+        z3.Implies(x == trap, f["ctx"](x) == CONSTANTS["TRAPPED"]))),
         Universal(TH, lambda x: z3.And(f["running"](x) == nil, f["resuming"](x) == nil)),
         Universal(ST, lambda x: f["owner"](x) == nil)]
     path = Path(Proof(None), [], begin)
     m = machine_at(path, path.fields)
-    return [holds.__name__ for sort, holds in invariant.INVARIANTS if path.can_be(z3.Not(raw(holds(m, path.new(sort)))))]
+    return [holds.__name__ for sort, holds in invariant.INVARIANTS
+            if path.can_be(z3.Not(raw(holds(m, path.new(sort)))))]
 
 
 if __name__ == "__main__":
@@ -294,4 +302,5 @@ if __name__ == "__main__":
     for call in sys.argv[1:] or machine.CALLS:
         begin = time.process_time()
         p = Proof(call).run()
-        print("%-12s %5d paths %6d checks %5.1f s" % (call, p.paths, p.checks, time.process_time() - begin), p.failed or "", flush=True)
+        print("%-12s %5d paths %6d checks %5.1f s" % (call, p.paths, p.checks, time.process_time() - begin),
+              p.failed or "", flush=True)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The proof about the machine: the induction, its bounded cross-check, the theorem about copying, walks that the real library
-follows; then the same with faults, each of which must be noticed.
+"""The proof about the machine: the induction, its bounded cross-check, the theorem about copying, walks that the real
+library follows; then the same with faults, each of which must be noticed.
 
     run.py [--states N] [--long] [--no-mutations]
 
---states: how many states each small world is explored to; --long: to 200000, longer walks, and the induction over every faulty
-machine too."""
+--states: how many states each small world is explored to; --long: to 200000, longer walks, and the induction over every
+faulty machine too."""
 import argparse
 import concurrent.futures
 import os
@@ -36,7 +36,8 @@ def induction(call, change=None):
     faulty(change)
     start = time.process_time()
     proof = prove.Proof(call).run()
-    return call, proof.paths, proof.checks, sum(proof.obligations.values()), sorted(proof.failed), time.process_time() - start
+    obligations = sum(proof.obligations.values())
+    return call, proof.paths, proof.checks, obligations, sorted(proof.failed), time.process_time() - start
 
 
 def faulty(change):
@@ -86,7 +87,8 @@ class Library:
 
     def compile(self, sources, into, src):
         into.mkdir(parents=True, exist_ok=True)
-        subprocess.run(self.COMPILER + ["-O2", "-fexceptions", "-w", "-I" + str(ROOT / "include"), "-I" + str(src), "-c"] + [str(s) for s in sources],
+        subprocess.run(self.COMPILER + ["-O2", "-fexceptions", "-w", "-I" + str(ROOT / "include"), "-I" + str(src),
+                                        "-c"] + [str(s) for s in sources],
                        cwd=into, check=True)
 
     def build(self):
@@ -112,7 +114,9 @@ class Library:
         copy = self.at / ("fault%d" % number)
         subprocess.run(["cp", "-r", str(ROOT / "src"), str(copy)], check=True)
         (copy / file).write_text(text.replace(old, new))
-        touched = [p for p in self.sources if CALLS_CONTEXT.search(p.read_text())] if file.endswith(".h") else [ROOT / "src" / file]
+        touched = [ROOT / "src" / file]
+        if file.endswith(".h"):
+            touched = [p for p in self.sources if CALLS_CONTEXT.search(p.read_text())]
         into = copy / "objects"
         self.compile([copy / p.relative_to(ROOT / "src") for p in touched], into, copy)
         return self.link(sorted(into.glob("*.o")))
@@ -151,7 +155,8 @@ def main():
     workers = concurrent.futures.ProcessPoolExecutor(min(os.cpu_count() or 1, 8))
     library = Library(tempfile.mkdtemp(prefix="acorn-model-"))
 
-    proofs = [workers.submit(induction, call) for call in sorted(machine.CALLS, key=lambda c: c not in ("resume", "cancel", "yield_to", "end"))]
+    longest_first = sorted(machine.CALLS, key=lambda c: c not in ("resume", "cancel", "yield_to", "end"))
+    proofs = [workers.submit(induction, call) for call in longest_first]
     wrong = prove.initially()
     report.line(not wrong, "induction: before the first call%s" % "".join("; not: " + name for name in wrong))
     for proof in proofs:
@@ -160,9 +165,11 @@ def main():
                     % (call, paths, obligations, checks, seconds, "".join("; not: " + f for f in failed)))
 
     for name, elements, given, useful in explore.settings():
-        states, transitions, wrong, all_of_it = explore.explore(elements, given, 200000 if options.long else options.states, useful)
+        most = 200000 if options.long else options.states
+        states, transitions, wrong, all_of_it = explore.explore(elements, given, most, useful)
         report.line(not wrong, "bounded: %s: %d states, %d transitions, %s%s"
-                    % (name, states, transitions, "all" if all_of_it else "breadth first", "; wrong: %s after %s" % wrong if wrong else ""))
+                    % (name, states, transitions, "all" if all_of_it else "breadth first",
+                       "; wrong: %s after %s" % wrong if wrong else ""))
 
     text, sizes = ((ROOT / "src/stack" / name).read_text() for name in ("copy.c", "stacks.c"))
     shown, wrong = copying.check(text, sizes)
@@ -172,17 +179,22 @@ def main():
     walks = [conform.trace(seed, 100000 if options.long else 3000)[0] for seed in (1, 2, 3)]
     program = library.build()
     said = follows(library.build_copying(), "")
-    report.line(said is None, "bytes: the compiled copy does so for every size, tried%s" % ("; " + said if said else ""))
+    why = "; " + said if said else ""
+    report.line(said is None, "bytes: the compiled copy does so for every size, tried%s" % why)
     for walk in walks:
         said = follows(program, walk, 60 if options.long else 4)
-        report.line(said is None, "walks: the library follows %s calls%s" % (walk.split()[0], "; " + said if said else ""))
+        report.line(said is None, "walks: the library follows %s calls%s"
+                    % (walk.split()[0], "; " + said if said else ""))
 
     if not options.no_mutations:
-        for change, found in zip(mutations.MACHINE, workers.map(example, mutations.MACHINE, [6000] * len(mutations.MACHINE))):
-            report.line(found is not None, "fault, machine: %s: %s" % (change[0], "%s, after %d calls" % (found[0], len(found[1])) if found else "NOT NOTICED"))
+        for change, found in zip(mutations.MACHINE,
+                                 workers.map(example, mutations.MACHINE, [6000] * len(mutations.MACHINE))):
+            report.line(found is not None, "fault, machine: %s: %s"
+                        % (change[0], "%s, after %d calls" % (found[0], len(found[1])) if found else "NOT NOTICED"))
         if options.long:
             for change, found in zip(mutations.MACHINE, workers.map(not_inductive, mutations.MACHINE)):
-                report.line(found is not None, "fault, induction: %s: %s" % (change[0], "%s: %s" % found if found else "NOT NOTICED"))
+                report.line(found is not None, "fault, induction: %s: %s"
+                            % (change[0], "%s: %s" % found if found else "NOT NOTICED"))
         for what, old, new in mutations.COPYING:
             if old not in text:
                 raise SystemExit("prove-model: the mutation %r does not apply" % what)
