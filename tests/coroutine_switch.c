@@ -58,11 +58,11 @@ static void first_value_is_ignored(void)
     aco_destroy(subject);
 }
 
-/* ---- States, restart, refusals ---- */
+/* ---- Both kinds of coroutines: of aco_create() and of aco_new() ---- */
 
+#if SHARE_STACKS
 static aco_t *outer, *inner;
-
-/* ---- libaco's calls and native ones ---- */
+static int turns;
 
 static void *yields_both_ways(void *arg)
 {
@@ -70,9 +70,6 @@ static void *yields_both_ways(void *arg)
     CHECK(aco_yield_value(arg) == arg);
     return arg;
 }
-
-#if SHARE_STACKS
-static int turns;
 
 static void libaco_entry(void)
 {
@@ -321,8 +318,6 @@ int main(void)
 #if SHARE_STACKS
     for (int i = 0; i < 4; i++)
         both_kinds(i % 2, i / 2);
-#else
-    (void)yields_both_ways;
 #endif
     nesting();
     rings();

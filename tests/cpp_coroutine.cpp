@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <numeric>
+#include <thread>
 #include <tuple>
 #include <vector>
 
