@@ -185,7 +185,7 @@ int aco_cancel(aco_t *co)
         return -1;
     if (aco__is_new(co)) {
         co->is_end = 1; // NOLINT(clang-analyzer-core.NullDereference): the check has failed for NULL
-        co->aco__self.bp = NULL; /* its result */
+        aco__set_result(co, NULL);
         aco__set_status(co, ACO__ENDED);
         aco__trace_ended(co);
         return 0;

@@ -21,7 +21,7 @@ static inline void measure_if_wanted(aco_t *co)
     aco_function_t entry;
     if (aco_likely(!aco__self()->measures))
         return;
-    memcpy(&entry, &co->fp, sizeof entry);
+    entry = aco__function(co);
     if (entry == aco__guarded_entry) /* the entry of C++ function objects */
         memcpy(&entry, &((aco__guarded_t *)co->arg)->run, sizeof entry);
     aco__usage_begin(co, entry);
@@ -63,7 +63,7 @@ static aco_t *main_new(void *arg)
     if (!co)
         aco__die_of_memory("aco_create", sizeof(aco_t));
     memset(co, 0, sizeof *co);
-    co->aco__self.base = self; /* the only thread that may resume its coroutines */
+    aco__set_main_thread(co, self); /* the only thread that may resume its coroutines */
     co->aco__state = ACO__MAIN;
     co->arg = arg;
     self->main_co = co;

@@ -1,7 +1,6 @@
 /* The end of a coroutine, and the first function on its stack. */
 #include "coroutine/internal.h"
 
-#include <string.h>
 
 void aco__load_resumer_environment(void)
 {
@@ -21,7 +20,7 @@ __attribute__((noreturn, always_inline)) static inline void end(aco_t *co, void 
     if (aco_unlikely(co->aco__state & ACO__HAS_COLD))
         aco__clean_up(co);
     co->is_end = 1;
-    co->aco__self.bp = result;
+    aco__set_result(co, result);
     aco__set_status(co, ACO__ENDED);
     if (!aco__has(co, ACO__PRIVATE))
         aco__stack_release(co);
@@ -58,11 +57,9 @@ ACO__HIDDEN void aco__begun(ACO__ARRIVAL_PARAMETERS);
 ACO__FOREIGN_ENTRY ACO__BEGUN void aco__begun(ACO__ARRIVAL_PARAMETERS)
 {
     aco_t *co = (aco_t *)tagged;
-    aco_function_t fn;
     aco__end_frame_pointers();
     aco__begins_here(co->share_stack, aco__self());
-    memcpy(&fn, &co->fp, sizeof fn);
-    end(co, fn(co->arg));
+    end(co, aco__function(co)(co->arg));
 }
 
 /* ---- Ending by a call ---- */

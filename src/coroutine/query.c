@@ -19,7 +19,7 @@ static int is_mine(const aco_t *co, aco__thread_t *self)
     const aco__thread_t *owner = aco__stack_given(co->share_stack)->aco__thread;
     if (owner && owner != self)
         return 0;
-    return (co->aco__state & ACO__FROM_NEW) || co->main_co->aco__self.base == (void *)self;
+    return (co->aco__state & ACO__FROM_NEW) || aco__main_thread(co->main_co) == self;
 }
 
 ACO__COLD int aco__check(int fatal, const char *call, const aco_t *co)
@@ -81,7 +81,7 @@ void *aco_result(const aco_t *co)
                   destroyed ? "was destroyed" : co ? "is not done" : "the coroutine is NULL");
         return ACO_ERROR;
     }
-    return co->aco__self.bp;
+    return aco__result(co);
 }
 
 int aco_stack_bounds(const aco_t *co, void **lo, void **hi)

@@ -122,7 +122,7 @@ __attribute__((noreturn, always_inline)) static inline void end_task(aco_t *task
     self->tasks--;
     aco__ring_remove(self);
     task->is_end = 1;
-    task->aco__self.bp = result;
+    aco__set_result(task, result);
     aco__set_status(task, ACO__ENDED);
     joiner = *aco__task_joiner(task);
     if (joiner) {
@@ -149,11 +149,9 @@ static void end_running_task(aco_t *task, void *result)
 ACO__FOREIGN_ENTRY ACO__ARRIVAL_ABI static void begin(ACO__ARRIVAL_PARAMETERS)
 {
     aco_t *task = (aco_t *)tagged;
-    aco_function_t fn;
     aco__end_frame_pointers();
     aco__begins_here(task->share_stack, aco__self());
-    memcpy(&fn, &task->aco__self.base, sizeof fn);
-    end_task(task, fn(task->arg));
+    end_task(task, aco__task_function(task)(task->arg));
 }
 
 /* A new task that does not come from the cache. NULL after a failure. */
@@ -187,7 +185,7 @@ aco_t *aco_spawn(aco_function_t fn, void *arg, const aco_options_t *opts)
     if (aco_unlikely(!task))
         return NULL;
     aco__begin_in(&task->aco__self, task->aco__self.sp, begin);
-    memcpy(&task->aco__self.base, &fn, sizeof fn);
+    aco__set_task_function(task, fn);
     task->share_stack->aco__thread = self;
     *aco__task_joiner(task) = NULL;
     *aco__task_flags(task) = opts && (opts->flags & ACO_DETACHED) ? TASK_DETACHED : 0;
@@ -377,7 +375,7 @@ int aco__join(aco_t *task, void **result, aco__wait_t *wait, const char *locatio
     aco__thread_t *self = aco__self();
     if (has_ended(task)) {
         if (result)
-            *result = task->aco__self.bp;
+            *result = aco__result(task);
         destroy(task);
         return 0;
     }

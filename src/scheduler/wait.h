@@ -41,19 +41,14 @@ static inline aco_t **aco__task_joiner(const aco_t *task)
 
 /* ---- The ring ---- */
 
-static inline void aco__task_link(aco_t *task, const aco_t *next)
-{
-    memcpy(&task->fp, &next, sizeof next);
-}
-
 /* Makes `task` the last in the ring. */
 static inline void aco__ring_append(aco__thread_t *self, aco_t *task)
 {
     if (aco_likely(self->task != NULL)) {
-        aco__task_link(task, self->task);
-        aco__task_link(self->last_task, task);
+        aco__set_task_next(task, self->task);
+        aco__set_task_next(self->last_task, task);
     } else {
-        aco__task_link(task, task);
+        aco__set_task_next(task, task);
         self->task = task;
     }
     self->last_task = task;
@@ -64,7 +59,7 @@ static inline void aco__ring_remove(aco__thread_t *self)
 {
     aco_t *next = aco__task_next(self->task);
     if (aco_likely(next != self->task)) {
-        aco__task_link(self->last_task, next);
+        aco__set_task_next(self->last_task, next);
         self->task = next;
     } else {
         self->task = self->last_task = NULL;
@@ -129,9 +124,8 @@ static inline void aco__wait_in(aco__queue_t *queue, aco__wait_t *wait)
 /* Removes the running task from the ring: it waits now. Returns what the first half of a waiting call returns. */
 static inline int aco__wait_start(aco__thread_t *self, aco__wait_t *wait)
 {
-    uintptr_t link = (uintptr_t)wait | 1;
     aco__ring_remove(self);
-    memcpy(&wait->task->fp, &link, sizeof link);
+    aco__set_task_wait(wait->task, wait);
     return ACO__MUST_WAIT;
 }
 

@@ -28,7 +28,7 @@ static inline void free_remote(aco_share_stack_t *stack)
 {
     aco_t *co = __atomic_exchange_n(&stack->aco__link.destroyed, NULL, __ATOMIC_ACQUIRE);
     while (co) {
-        aco_t *next = co->aco__self.base;
+        aco_t *next = aco__remote_next(co);
         drop(co);
         co = next;
     }
@@ -52,7 +52,7 @@ void aco__stack_forget(aco_t *co)
     aco__set_status(co, ACO__DESTROYED);
     aco_t *next = __atomic_load_n(&stack->aco__link.destroyed, __ATOMIC_RELAXED);
     do
-        co->aco__self.base = next;
+        aco__set_remote_next(co, next);
     while (!__atomic_compare_exchange_n(&stack->aco__link.destroyed, &next, co, 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
 
@@ -224,7 +224,7 @@ int aco__stack_restore(aco_t *co, int fatal, const char *call)
     aco_share_stack_t *stack = co->share_stack;
     aco_t *owner = stack->owner;
     size_t in = co->save_stack.valid_sz, out;
-    _Static_assert((int)SHORT_COPY < (int)ACO__HEAD, "a short copy stays on the stack");
+    _Static_assert((int)SHORT_COPY < (int)ACO__LEAST_STACK, "a short copy stays on the stack");
     if (aco_unlikely(!owner || (co->aco__state & ACO__FAST_MASK) != ACO__SAVED ||
                      aco__status(owner) != ACO__SUSPENDED || stack->aco__thread != aco__self() ||
                      !stack->guard_page_enabled || __atomic_load_n(&stack->aco__link.destroyed, __ATOMIC_RELAXED)))

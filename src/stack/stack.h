@@ -5,6 +5,7 @@
 
 #include "base/context.h"
 
+enum { ACO__LEAST_STACK = 4096 }; /* bytes; verification/proofs/model/copying.py reads it */
 enum {
     ACO__HEAD = 4096, /* bytes of the head page: colour and records */
     ACO__PRIVATE_SIZE = 256 << 10,

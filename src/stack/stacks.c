@@ -2,8 +2,6 @@
  * own. */
 #include "stack/stack.h"
 
-enum { MIN_SIZE = 4096 };
-
 aco_share_stack_t *aco__stack_new(size_t sz, int guarded)
 {
     static unsigned made;
@@ -14,7 +12,7 @@ aco_share_stack_t *aco__stack_new(size_t sz, int guarded)
         errno = ENOMEM;
         return NULL;
     }
-    sz = sz == 0 ? (size_t)ACO__SHARE_SIZE : sz < MIN_SIZE ? MIN_SIZE : sz;
+    sz = sz == 0 ? (size_t)ACO__SHARE_SIZE : sz < ACO__LEAST_STACK ? (size_t)ACO__LEAST_STACK : sz;
     sz = aco__round_up(sz, guarded ? page : ACO__CACHE_LINE);
     map_sz = aco__round_up(below + sz + ACO__HEAD, page);
     map = aco__map(map_sz);

@@ -1,5 +1,5 @@
 """Saving and restoring, as theorems about ranges of bytes: from the text of src/stack/copy.c, and the smallest size of
-a stack in src/stack/stacks.c, for every size, every address and all contents.
+a stack in src/stack/stack.h, for every size, every address and all contents.
 
 The functions' C is run on z3's bit vectors, a path for every way through their conditions. Loops are unrolled as often
 as their conditions allow, which is_short() bounds, so nothing is left out. What is C's rather than the processor's
@@ -193,12 +193,12 @@ def copies_exactly(program):
 
 def what_is_short_is_on_the_stack(program):
     """The everyday case asks nothing but is_short(): a stack pointer with that few bytes above it is on its stack,
-    which has MIN_SIZE bytes or more below its top."""
+    which has ACO__LEAST_STACK bytes or more below its top."""
     ptr, sp, top = (z3.BitVec(n, WORD) for n in ("ptr", "sp", "top"))
     live = program.returns("live_bytes", {"stack.aco__top": top, "owner.aco__self.sp": sp})
     short = program.returns("is_short", {"sz": live})
     s = z3.SolverFor("QF_BV")
-    s.add(z3.ULE(ptr, top), z3.UGE(top - ptr, program.constants["MIN_SIZE"]), short)
+    s.add(z3.ULE(ptr, top), z3.UGE(top - ptr, program.constants["ACO__LEAST_STACK"]), short)
     return proved(s, z3.And(live == top - sp, z3.ULE(ptr, sp), z3.ULE(sp, top)))
 
 
@@ -221,7 +221,7 @@ def saved_and_restored(program):
 
 
 def check(source, sizes):
-    """(what was shown, what is wrong). `sizes`: the text that has MIN_SIZE."""
+    """(what was shown, what is wrong). `sizes`: the text that has ACO__LEAST_STACK."""
     program = Program(source, sizes)
     shown, wrong = [], []
     try:
@@ -241,5 +241,5 @@ if __name__ == "__main__":
     import time
     start = time.process_time()
     stack = pathlib.Path(__file__).parents[3] / "src/stack"
-    print(check((stack / "copy.c").read_text(), (stack / "stacks.c").read_text()),
+    print(check((stack / "copy.c").read_text(), (stack / "stack.h").read_text()),
           "%.1f s" % (time.process_time() - start))

@@ -236,7 +236,7 @@ class Machine:
         self.cpu[t] = pick(own_to, self.fp[to], pick(own_source, self.resumer_fp[t], cpu))
 
     def resume(self, t, co, interrupt_flag):
-        """resume(), and resume_nested(), which is its common case."""
+        """resume_general(), and resume_chained(), which is its common case."""
         waiting = self.running[t]
         on_this_stack = waiting != self.nil and self.stack[waiting] == self.stack[co]
         scratch = interrupt_flag or on_this_stack

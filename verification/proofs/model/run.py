@@ -171,7 +171,7 @@ def main():
                     % (name, states, transitions, "all" if all_of_it else "breadth first",
                        "; wrong: %s after %s" % wrong if wrong else ""))
 
-    text, sizes = ((ROOT / "src/stack" / name).read_text() for name in ("copy.c", "stacks.c"))
+    text, sizes = ((ROOT / "src/stack" / name).read_text() for name in ("copy.c", "stack.h"))
     shown, wrong = copying.check(text, sizes)
     for theorem in shown + wrong:
         report.line(theorem in shown, "bytes: " + theorem)
