@@ -21,6 +21,11 @@ static void scratch_free(aco__thread_t *self)
     aco__unmap_guarded((char *)scratch - ACO__SCRATCH_STACK - page, mapping_size(), page);
 }
 
+ACO__AT_LOAD static void register_scratch_exit(void)
+{
+    aco__thread_exits.scratch = scratch_free;
+}
+
 aco__scratch_t *aco__scratch(void)
 {
     aco__thread_t *self = aco__self();
@@ -42,7 +47,6 @@ aco__scratch_t *aco__scratch(void)
     ACO__UPCALL(region_new, (scratch, sizeof *scratch));
     if (aco__upcalls.register_stack)
         scratch->registered = aco__upcalls.register_stack(map + page, scratch);
-    aco__thread_exits.scratch = scratch_free;
     aco__thread_will_end();
     return scratch;
 }

@@ -171,6 +171,14 @@ static void heaps_end(void)
 }
 #endif
 
+ACO__AT_LOAD static void register_heap_exits(void)
+{
+    aco__thread_exits.heap = heap_thread_ends;
+#ifdef _WIN32
+    aco__thread_exits.heaps_end = heaps_end;
+#endif
+}
+
 static heap_t *heap_adopt(void)
 {
     aco__lock();
@@ -201,10 +209,6 @@ static heap_t *heap_of_thread(void)
         self->unwind_parent = &self->resumer;
     __atomic_store_n(&heap->thread, self, __ATOMIC_RELAXED);
     self->heap = heap;
-    aco__thread_exits.heap = heap_thread_ends;
-#ifdef _WIN32
-    aco__thread_exits.heaps_end = heaps_end;
-#endif
     aco__thread_will_end();
     return heap;
 }
