@@ -250,7 +250,6 @@ static void on_private_stacks(void)
     use(NULL);
 }
 
-#ifndef ACO__NO_IN_STACK
 ACO_GENERATOR(counts, y, arg)
 {
     for (intptr_t i = 1; i <= (intptr_t)arg; i++)
@@ -268,11 +267,6 @@ static void generates(void)
         aco_generator_close(&g);
     }
 }
-#else
-static void generates(void)
-{
-}
-#endif
 
 static void *task(void *channel)
 {

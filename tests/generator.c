@@ -17,7 +17,7 @@
 #include <stdarg.h>
 
 /* Under the thread sanitizer both kinds have stacks of their own. */
-#ifdef ACO__NO_IN_STACK
+#if !ACO__ON_ONE_STACK
 #define ON_ONE_STACK 0
 #else
 #define ON_ONE_STACK 1

@@ -161,7 +161,7 @@ static void close_in_stack_without_memory(void)
 static void without_memory(void)
 {
     aco_generator_t g[3];
-#ifndef ACO__NO_IN_STACK /* under the thread sanitizer they have stacks of their own */
+#if ACO__ON_ONE_STACK /* under the thread sanitizer they have stacks of their own */
     aco_in_stack_t h;
 #endif
     set_allocator();
@@ -169,7 +169,7 @@ static void without_memory(void)
         CHECK_EQ(aco_generator_open(&g[i], counts, (void *)1, NULL), 0);
     all_fail = 1;
     requests = 0;
-#ifndef ACO__NO_IN_STACK
+#if ACO__ON_ONE_STACK
     for (int i = 0; i < 100; i++) {
         aco_in_stack_open(&h, counts_in_stack, (void *)3);
         CHECK_EQ(aco_in_stack_next(&h), 1);
@@ -200,7 +200,7 @@ int main(void)
 {
     every_failure();
     ABORTS(close_without_memory, "aco_generator_close", NULL, "no memory for ");
-#ifndef ACO__NO_IN_STACK
+#if ACO__ON_ONE_STACK
     ABORTS(close_in_stack_without_memory, "aco_in_stack_close", NULL, "no memory for ");
 #else
     ABORTS(close_in_stack_without_memory, "aco_generator_close", NULL, "no memory for ");

@@ -368,7 +368,7 @@ static void *consumer(void *arg)
     return NULL;
 }
 
-#ifndef ACO__NO_IN_STACK
+#if ACO__ON_ONE_STACK
 /* One on the consumer's stack: its frames are above the consumer's stack pointer, in whichever of the two that is. */
 ACO_IN_STACK_GENERATOR(deep_body_in_stack, y, arg)
 {
@@ -560,7 +560,7 @@ int main(int argc, char **argv)
     trim_keeps_frames(seed);
 #ifndef ACO_CONFIG_NO_INLINE
     trim_and_generators();
-#ifndef ACO__NO_IN_STACK
+#if ACO__ON_ONE_STACK
     trim_and_in_stack_generators();
 #endif
 #endif

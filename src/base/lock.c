@@ -1,6 +1,21 @@
 /* The process lock, held across fork(). */
 #include "base/base.h"
 
+/* Links thread.c: link-time optimisation does not see that assembly names the thread record. */
+static __attribute__((used)) aco__thread_t *const *const thread_record = &aco__nobody;
+
+#ifdef _WIN32
+/* No fork(); and the thread may have given its record back: asking for it would make another. */
+void aco__lock(void)
+{
+    aco__os_lock();
+}
+
+void aco__unlock(void)
+{
+    aco__os_unlock();
+}
+#else
 /* A fork() takes the lock first, so that the child finds consistent what the lock protects, whichever thread forks. Not
  * under ThreadSanitizer, which sees the lock being taken but not the child's release. */
 ACO__OPTIONAL(void, __tsan_switch_to_fiber, (void *fiber, unsigned flags));
@@ -37,8 +52,9 @@ static void after_fork(void)
         aco__unlock();
 }
 
-ACO__AT_LOAD static void keep_lock_over_fork(void)
+static __attribute__((constructor)) void keep_lock_over_fork(void)
 {
     if (!__tsan_switch_to_fiber)
         aco__os_at_fork(before_fork, after_fork, after_fork);
 }
+#endif

@@ -3,12 +3,12 @@
 
 #include <string.h>
 
-/* The stack pointer of a coroutine that was never resumed is where it begins. Once it has run its stack pointer is
- * lower. */
+/* A coroutine of aco_create() that was never resumed is ready. The stack pointer of one of aco_new() is where it begins
+ * until it has run: then the frame of its first C function is above the stack pointer. */
 int aco__is_new(const aco_t *co)
 {
     return aco__status(co) == ACO__READY ||
-        (aco__status(co) == ACO__SUSPENDED && co->aco__self.sp == co->share_stack->aco__top && co != aco__running());
+        (aco__status(co) == ACO__SUSPENDED && aco__has(co, ACO__FROM_NEW) && co->aco__self.sp == co->share_stack->aco__top && co != aco__running());
 }
 
 /* Whether the calling thread `self` may run `co`. */

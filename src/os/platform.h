@@ -46,8 +46,14 @@
 /* Only assembly calls the function, and link-time optimisation does not see such calls. */
 #define ACO__NAMED_BY_ASSEMBLY __attribute__((used))
 
-/* Runs before main() and before constructors without a priority. */
-#define ACO__AT_LOAD __attribute__((constructor(101)))
+/* Runs when the library is loaded, before all constructors of programs: their priorities begin at 101. macOS knows no
+ * priorities; there the library is ready when the static initialisers of the objects linked before it have run. */
+#define ACO__AT_LOAD __attribute__((constructor(100)))
+#ifndef __clang__ /* priorities below 101 are for libraries */
+#pragma GCC diagnostic ignored "-Wprio-ctor-dtor"
+#elif __has_warning("-Wprio-ctor-dtor")
+#pragma clang diagnostic ignored "-Wprio-ctor-dtor"
+#endif
 
 /* The library switches shadow stacks if it is compiled with -fcf-protection=full or =return. */
 #if defined(__linux__) && defined(__x86_64__) && defined(__CET__) && !defined(ACO_CONFIG_UCONTEXT)

@@ -5,6 +5,8 @@
 #include "os/clock.h"
 #include "os/os.h"
 
+#ifndef ACO_CONFIG_NO_TRACE /* the whole file */
+
 #include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -97,3 +99,5 @@ void aco__os_trace_lock_anew(void)
 {
     trace_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }
+
+#endif
