@@ -11,6 +11,8 @@ foreach(variant IN LISTS ACORN_VARIANTS)
   target_link_libraries(test_api_${variant} PRIVATE m)
 endforeach()
 acorn_test(assertions.ndebug assertions.c DEFINE NDEBUG TIMEOUT 60)
+acorn_test(load_order.release load_order.c DEFINE ${define_release} TIMEOUT 60)
+acorn_test(load_order.error_only error_only.c TIMEOUT 60)
 
 foreach(variant debug release)
   acorn_test(misuse.${variant} misuse.c misuse_shared_fp.c DEFINE ${define_${variant}} TIMEOUT 120)

@@ -66,6 +66,11 @@ amalgamation) # libaco's own build lines
     # shellcheck disable=SC2086
     "$cc" $flags -O2 -DONE_FILE -Wall -Wextra -Werror -I. aco.c consumer.c -o app
     ./app
+    printf '#include "aco.h"\nstatic void *f(void *a) { return aco_yield_value(a); }\n%s\n' \
+        'int main(void) { aco_t *c = aco_new(f, 0, 0); aco_send(c, 0); aco_send(c, 0); return !c->is_end; }' >fallback.c
+    # shellcheck disable=SC2086
+    "$cc" $flags -O2 -DACO_CONFIG_UCONTEXT -I. aco.c fallback.c -o app
+    ./app
     cat > range.cc <<'END'
 #include "aco.hpp"
 int main()
