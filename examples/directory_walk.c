@@ -2,10 +2,11 @@
  *
  *   directory_walk DIRECTORY [LIMIT]
  *
- * The loop ends after LIMIT entries, if there is one, with the walk some directories deep. aco_generator_close() unwinds
- * it then, and each call's cleanup attribute closes its directory. That is why this file is compiled with -fexceptions. */
+ * The loop ends after LIMIT entries, if there is one, with the walk some directories deep. aco_generator_close()
+ * unwinds it then, and each call's cleanup attribute closes its directory. That is why this file is compiled with
+ * -fexceptions. */
 #define _XOPEN_SOURCE 700
-#define _FILE_OFFSET_BITS 64 /* else readdir() may refuse a file's number on 32-bit systems */
+#define _FILE_OFFSET_BITS 64 /* else readdir() may fail on a large file number on 32-bit systems */
 #define _DARWIN_C_SOURCE /* macOS: O_NOFOLLOW is POSIX, but hidden without */
 #include "aco.h"
 #include "aco/generator.h"
@@ -46,7 +47,7 @@ static void directory_close(DIR **directory)
     open_directories--;
 }
 
-/* The entries of the directory e->path, whose name is `name` in the directory `parent`. */
+/* The entries of the directory e->path: `name` in the directory `parent`. */
 static void walk(aco_yielder_t *y, entry_t *e, int parent, const char *name)
 {
     __attribute__((cleanup(directory_close))) DIR *directory = directory_open(parent, name);
@@ -103,7 +104,8 @@ static int list(char *root, long limit)
         bytes += S_ISREG(e->status.st_mode) ? (long long)e->status.st_size : 0;
         printf("%s\n", e->path);
     }
-    printf("%ld directories, %ld files of %lld bytes%s\n", directories, files, bytes, seen == limit ? ", and perhaps more" : "");
+    printf("%ld directories, %ld files of %lld bytes%s\n", directories, files, bytes,
+           seen == limit ? ", and perhaps more" : "");
     printf("directories open: %d", open_directories);
     aco_generator_close(&g);
     printf(", after the close %d\n", open_directories);

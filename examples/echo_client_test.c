@@ -55,7 +55,7 @@ static uint32_t random_below(uint32_t limit)
     return (uint32_t)(random_state >> 33) % limit;
 }
 
-/* The byte at `position` of a connection's stream: any loss, repetition or exchange shows. */
+/* The byte at `position` of a connection's stream: any loss, repetition or swap shows. */
 static unsigned char byte_at(const connection_t *c, size_t position)
 {
     uint32_t x = ((uint32_t)position + 1) * UINT32_C(2654435761) ^ (c->id + 1) * UINT32_C(2246822519);

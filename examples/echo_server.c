@@ -1,10 +1,13 @@
 /* A TCP echo server: one coroutine for each connection, and one that accepts them. Linux (epoll).
- * echo_server PORT [CONNECTIONS]: listens on 127.0.0.1 (PORT 0: the kernel chooses one; the first line printed tells), and
- * ends after that many connections (0 or none: never).
+ *
+ *   echo_server PORT [CONNECTIONS]
+ *
+ * Listens on 127.0.0.1 (PORT 0: the kernel chooses one; the first line printed tells), and ends after that many
+ * connections (0 or none: never).
  *
  * A coroutine whose call would block yields, and the next event on its descriptor resumes it to try again. Events are
- * edge-triggered and cover both directions, so a descriptor is registered once; a resume without cause costs one more try.
- * All coroutines share one stack: a waiting connection costs its buffer and a few hundred bytes. */
+ * edge-triggered and cover both directions, so a descriptor is registered once; a resume without cause costs one more
+ * try. All coroutines share one stack: a waiting connection costs its buffer and a few hundred bytes. */
 #define _GNU_SOURCE
 #include "aco.h"
 

@@ -2,9 +2,10 @@
  *
  *   expect exit|abort [-o|-e|-O|-E TEXT]... -- PROGRAM [ARGUMENT]...
  *
- * exit: it must exit with status 0. abort: it must die by SIGABRT; on Windows, end as abort() ends a program there. Each -o TEXT must be in its standard output, each -e TEXT
- * in its standard error, behind the one before it; -O and -E TEXT must not be there. The exit status is 0 if all of that
- * holds; else the program's output and what was wrong with it are printed. */
+ * exit: it must exit with status 0. abort: it must die by SIGABRT; on Windows, end as abort() ends a program there.
+ * Each -o TEXT must be in its standard output, each -e TEXT in its standard error, behind the one before it; -O and -E
+ * TEXT must not be there. The exit status is 0 if all of that holds; else the program's output and what was wrong with
+ * it are printed. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdio.h>
@@ -67,7 +68,8 @@ static void stream_read(stream_t *s)
     if (!s->text)
         die(s->name);
     rewind(s->file);
-    if (fread(s->text, 1, (size_t)size, s->file) < (size_t)size && ferror(s->file)) /* text has fewer characters on Windows */
+    /* On Windows text has fewer characters. */
+    if (fread(s->text, 1, (size_t)size, s->file) < (size_t)size && ferror(s->file))
         die(s->name);
     s->from = s->text;
     fclose(s->file);

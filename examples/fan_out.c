@@ -2,9 +2,9 @@
  *
  *   source -- jobs --> worker 1 to WORKERS -- results --> collector
  *
- * A job is a number to be factored. A worker lets the others have a turn every so many divisions, so that a short job overtakes
- * a long one that was taken earlier. Who sends to a channel closes it when it is done; where several send, a task that waits for
- * them all does. A receiver ends when its channel is closed and empty. */
+ * A job is a number to be factored. A worker lets the others have a turn every so many divisions, so that a short job
+ * overtakes a long one that was taken earlier. A sender closes its channel when it is done; where several send, a task
+ * that waits for them all closes it. A receiver ends when its channel is closed and empty. */
 #include "aco.h"
 #include "aco/scheduler.h"
 

@@ -1,5 +1,6 @@
-/* Coroutines as Lua has them, in terms of this library's: create, resume, yield, status, wrap, error, with lists of values
- * both ways. Under it a small scheduler. Private stacks: the lists may stand in the frames of who passes them. */
+/* Coroutines as Lua has them, in terms of this library's: create, resume, yield, status, wrap, error, with lists of
+ * values both ways. Below, a small scheduler uses them. Stacks are private, so the lists may stand in the frames of the
+ * side that passes them. */
 #include "aco.h"
 
 #include <stdio.h>

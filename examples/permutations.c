@@ -1,7 +1,7 @@
 /* Permutations: a recursive function hands them out one by one, to a loop that may stop when it has what it wants.
  *
- * The recursion is as it would be if it printed them: it yields from its innermost call, and that costs one switch, however many
- * calls deep it is. These generators live on their consumer's stack and need no memory. */
+ * The recursion is the one that would print them. It yields from its innermost call, which costs one switch at any
+ * depth. These generators live on their consumer's stack and need no memory. */
 #include "aco.h"
 #include "aco/in_stack_generator.h"
 

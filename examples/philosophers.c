@@ -1,8 +1,8 @@
-/* Five philosophers at a round table, with a fork between every two of them. Who wants to eat needs both forks beside him.
+/* Five philosophers at a round table, with a fork between every two of them. To eat, one needs both forks beside him.
  *
- * If each takes the left one first, there comes a moment when each has one and waits for the other: aco_run() finds that nobody
- * can run any more, says on stderr who waits where and for what, and fails with EDEADLK. If each takes the one with the lower
- * number first, there is no circle of waiting, and all have their meals.
+ * If each takes the left one first, there comes a moment when each has one and waits for the other: aco_run() finds
+ * that nobody can run any more, says on stderr who waits where and for what, and fails with EDEADLK. If each takes the
+ * one with the lower number first, there is no circle of waiting, and all have their meals.
  *
  * The tasks of the first dinner can never end. So each dinner has a thread of its own, and a scheduler with it. */
 #include "aco.h"

@@ -1,7 +1,7 @@
 /* Producer and consumer: two coroutines with a short queue between them.
  *
- * Each works for as long as it can and then hands over to the other one by aco_yield_to(), without a detour through main().
- * Whoever runs has main() as its resumer, so the first of the two that ends returns there. */
+ * Each works for as long as it can and then hands over to the other one by aco_yield_to(), without a detour through
+ * main(). main() is the resumer of the one that runs, so the first that ends returns there. */
 #include "aco.h"
 
 #include <stdio.h>

@@ -1,8 +1,9 @@
 /* A parser for input that comes in pieces.
  *
- * The parser is an ordinary recursive one that asks for the next character. Its caller is the kind of function that an event
- * loop calls with whatever the network has brought. The parser is a coroutine: where a piece ends it yields, in the middle of
- * whatever it was doing, and the callback's next piece is what aco_yield_value() returns. No state machine, no buffering. */
+ * The parser is a plain recursive one that asks for the next character. Its caller is the kind of function that an
+ * event loop calls with whatever the network has brought. The parser is a coroutine: where a piece ends it yields, in
+ * the middle of whatever it was doing, and the callback's next piece is what aco_yield_value() returns. No state
+ * machine, no buffering. */
 #include "aco.h"
 
 #include <ctype.h>

@@ -1,10 +1,11 @@
-/* Sizes by measurement: a few coroutines that go deep and many that do not, first on the stacks that they get by default, then on
- * what a trial run has shown them to need.
+/* Sizes by measurement: a few coroutines that go deep and many that do not, first on the stacks that they get by
+ * default, then on what a trial run has shown them to need.
  *
  *   text in pieces --> PARSERS parsers --> amounts --> accounts
  *
- * A parser computes sums such as (7+(7+(7+7)));, by recursion, and waits for the next piece of its text wherever it is used up: deep
- * inside. An account waits for an amount, adds it to its balance, and waits again: its frame is all it has. */
+ * A parser computes sums such as (7+(7+(7+7)));, by recursion, and waits for the next piece of its text wherever it is
+ * used up: deep inside. An account waits for an amount, adds it to its balance, and waits again: its frame is all it
+ * has. */
 #include "aco.h"
 #include "aco/pool.h"
 
@@ -121,8 +122,8 @@ static size_t resident(void)
     return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* All parsers take a piece each in turn, and each amount goes to the next account. Prints the balances' sum; returns the memory that
- * all coroutines took, in bytes. */
+/* All parsers take a piece each in turn, and each amount goes to the next account. Prints the balances' sum; returns
+ * the memory that all coroutines took, in bytes. */
 static size_t run(const char *what, const plan_t *plan, int accounts)
 {
     static aco_t *account[ACCOUNTS];
@@ -185,7 +186,8 @@ static int choose(const aco_stack_usage_t *usage, void *arg)
 int main(void)
 {
     const aco_pool_options_t few = {.most_stacks = PARSERS};
-    plan_t trial = {.parsers = {.name = "parser"}, .accounts = {.name = "account"}}, defaults = {{0}, {0}}, chosen = {{0}, {0}};
+    plan_t trial = {.parsers = {.name = "parser"}, .accounts = {.name = "account"}}, defaults = {{0}, {0}},
+           chosen = {{0}, {0}};
     aco_pool_stats_t stats;
     size_t before, after;
 
@@ -205,7 +207,8 @@ int main(void)
     assert(aco_pool_stats(chosen.parsers.pool, &stats) == 0);
     printf("the parsers' pool: %zu KiB of addresses in %zu region\n", stats.reserved / 1024, stats.regions);
 
-    printf("memory: %zu KiB by default, %zu KiB as measured%s\n", before / 1024, after / 1024, after * 4 < before ? ": less than a quarter" : "");
+    printf("memory: %zu KiB by default, %zu KiB as measured%s\n", before / 1024, after / 1024,
+           after * 4 < before ? ": less than a quarter" : "");
     assert(aco_pool_destroy(chosen.parsers.pool) == 0);
     if (chosen.accounts.stack)
         aco_share_stack_destroy(chosen.accounts.stack);

@@ -2,8 +2,8 @@
  *
  *   tokenizer FILE
  *
- * What a tokenizer must remember between two tokens is here just the place where it waits. directive() shows it: what is
- * the name of a header, and where the directive ends, needs no flags. The consumer counts the tokens and lists the functions
+ * Between two tokens this tokenizer remembers only the place in its code where it waits. directive() shows it: it needs
+ * no flags to know the name of a header or the directive's end. The consumer counts the tokens and lists the functions
  * that the file defines. */
 #include "aco.h"
 #include "aco/generator.h"
@@ -14,7 +14,8 @@
 #include "aco_assert_override.h"
 
 enum { IDENTIFIER, NUMBER, STRING, CHARACTER, HEADER, PUNCTUATOR, COMMENT, UNKNOWN, KINDS };
-static const char *const kind_names[KINDS] = {"identifiers", "numbers", "strings", "characters", "headers", "punctuators", "comments", "unknown"};
+static const char *const kind_names[KINDS] = {"identifiers", "numbers",     "strings",  "characters",
+                                              "headers",     "punctuators", "comments", "unknown"};
 
 typedef struct token {
     int kind;
@@ -94,8 +95,9 @@ static void comment(aco_yielder_t *y, source_t *s)
 
 static void punctuator(aco_yielder_t *y, source_t *s)
 {
-    static const char *const several[] = {"%:%:", "...", "<<=", ">>=", "->", "++", "--", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||",
-                                          "*=", "/=", "%=", "+=", "-=", "&=", "^=", "|=", "##", "<:", ":>", "<%", "%>", "%:"};
+    static const char *const several[] = {
+        "%:%:", "...", "<<=", ">>=", "->", "++", "--", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||",
+        "*=",   "/=",  "%=",  "+=",  "-=", "&=", "^=", "|=", "##", "<:", ":>", "<%", "%>", "%:"};
     for (size_t i = 0; i < sizeof several / sizeof *several; i++)
         if (strncmp(s->at, several[i], strlen(several[i])) == 0) {
             token(y, s, PUNCTUATOR, s->at + strlen(several[i]));

@@ -1,7 +1,7 @@
 /* Tree iterators: a recursive walk that hands out one element at a time.
  *
- * aco::generator makes a range of a function that yields from any depth of its recursion. So two walks can go on side by side,
- * which a callback cannot do: do two trees of different shapes hold the same sequence? */
+ * aco::generator makes a range of a function that yields from any depth of its recursion. So two walks can go on side
+ * by side, which a callback cannot do: do two trees of different shapes hold the same sequence? */
 #include "aco.hpp"
 
 #include <iostream>

@@ -35,7 +35,7 @@ int main(void)
     /* Once in every thread that uses coroutines. NULL: the default message when a coroutine returns (tutorial 4). */
     aco_thread_init(NULL);
 
-    /* The thread's own flow of control; other coroutines yield to it. It has no stack to be given. */
+    /* The root context, where main() runs; other coroutines yield to it. It needs no share stack. */
     aco_t *main_co = aco_create(NULL, NULL, 0, NULL, NULL);
     assert(aco_is_main_co(main_co));
 

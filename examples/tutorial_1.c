@@ -1,7 +1,7 @@
 /* Tutorial 1: the statistics of a coroutine's save area, and what they are for.
  *
- * Two coroutines on one share stack displace each other's frames at every switch between them. How many bytes that moves
- * depends on what is live where they yield. A coroutine with a stack to itself never has anything moved. */
+ * Two coroutines on one share stack displace each other's frames at every switch between them. How many bytes that
+ * moves depends on what is live where they yield. A coroutine with a stack to itself never has anything moved. */
 #include "aco.h"
 
 #include <stdio.h>
@@ -18,7 +18,8 @@ static void small(void)
     aco_exit();
 }
 
-/* Keeps LIVE bytes on its stack across every yield; volatile, as a compiler may leave out an array that it sees through. */
+/* Keeps LIVE bytes on its stack across every yield; volatile, as a compiler may leave out an array that it sees
+ * through. */
 static void large(void)
 {
     volatile unsigned char live[LIVE];
@@ -43,8 +44,8 @@ static void run_to_the_end(aco_t *a, aco_t *b)
 static void print(const char *name, const aco_t *co)
 {
     const aco_save_stack_t *save = &co->save_stack;
-    printf("%-24s save area %4zu bytes, at most %4zu copied at once, %2zu times saved, %2zu times restored\n", name, save->sz,
-           save->max_cpsz, save->ct_save, save->ct_restore);
+    printf("%-24s save area %4zu bytes, at most %4zu copied at once, %2zu times saved, %2zu times restored\n", name,
+           save->sz, save->max_cpsz, save->ct_save, save->ct_restore);
 }
 
 /* Every yield but none of the ends is followed by the other coroutine, and so by one save and later one restore. */

@@ -1,8 +1,8 @@
 /* Tutorial 2: three coroutines take turns; one has a private stack, two share another.
  *
- * The code of a coroutine does not show on which kind of stack it runs, with one exception: on a stack that is shared, the
- * address of a local variable is of use only while its own coroutine runs. While it is suspended, other coroutines' frames
- * stand there. What several coroutines use belongs on the heap, or in the caller as here. */
+ * The code of a coroutine does not show on which kind of stack it runs, with one exception: on a stack that is shared,
+ * the address of a local variable is of use only while its own coroutine runs. While it is suspended, other coroutines'
+ * frames stand there. What several coroutines use belongs on the heap, or in the caller as here. */
 #include "aco.h"
 
 #include <stdio.h>

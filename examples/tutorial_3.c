@@ -1,8 +1,8 @@
 /* Tutorial 3: several threads, each with its own main coroutine, stacks and coroutines.
  *
- * Threads share nothing inside the library, so none of its calls needs a lock. What the program's threads share is its own
- * business: `total` below is counted by all of them and is atomic. `count`, which only the coroutines of one thread use, is
- * not: they switch only where they yield, so nothing happens between reading and writing it. */
+ * Threads share nothing inside the library, so none of its calls needs a lock. What the program's threads share is its
+ * own business: `total` below is counted by all of them and is atomic. `count`, which only the coroutines of one thread
+ * use, is not: they switch only where they yield, so nothing happens between reading and writing it. */
 #include "aco.h"
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* Tutorial 4: a coroutine that breaks the rule to end by aco_exit().
  *
- * There is nothing that its entry function could return to. The library prints one line on stderr that names the coroutine,
- * and aborts the process. */
+ * There is nothing that its entry function could return to. The library prints one line on stderr that names the
+ * coroutine, and aborts the process. */
 #include "aco.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
-/* Tutorial 5: a last word of one's own, instead of the default message of tutorial 4.
+/* Tutorial 5: a user-defined last word, in place of tutorial 4's default message.
  *
- * The function given to aco_thread_init() runs on the offending coroutine's stack when its entry function has returned, and
- * aco_get_co() and aco_get_arg() name that coroutine. When it returns, the process aborts all the same. */
+ * The function given to aco_thread_init() runs on the offending coroutine's stack when its entry function has returned,
+ * and aco_get_co() and aco_get_arg() name that coroutine. When it returns, the process aborts all the same. */
 #include "aco.h"
 
 #include <stdio.h>
@@ -13,7 +13,8 @@ static aco_t *expected_offender;
 static void last_word(void)
 {
     assert(aco_get_co() == expected_offender);
-    fprintf(stderr, "last word: the coroutine of \"%s\" has returned without aco_exit()\n", (const char *)aco_get_arg());
+    fprintf(stderr, "last word: the coroutine of \"%s\" has returned without aco_exit()\n",
+            (const char *)aco_get_arg());
 }
 
 static void honest(void)

@@ -71,7 +71,8 @@ static void job_end(scheduler_t *s, job_t *job)
 {
     assert(job->result == job->id * job->steps * (job->steps + 1) / 2);
     if (job->id % 100 == 0)
-        printf("job %d has ended after %d steps, %s stack\n", job->id, job->steps, job->own_stack ? "private" : "common");
+        printf("job %d has ended after %d steps, %s stack\n", job->id, job->steps,
+               job->own_stack ? "private" : "common");
     aco_destroy(job->co);
     if (job->own_stack)
         aco_share_stack_destroy(job->own_stack);

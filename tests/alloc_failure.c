@@ -1,4 +1,4 @@
-/* Every request to the system, refused once: linked with --wrap for mmap, mprotect, madvise and malloc. */
+/* Every request to the system fails once. Linked with --wrap for mmap, mprotect, madvise and malloc. */
 #define _GNU_SOURCE
 #include "aco.h"
 #include "child.h"
@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
-/* ---- The refusing system ---- */
+/* ---- The failing system ---- */
 
 typedef struct faulty {
     int calls;
@@ -97,9 +97,11 @@ static void work_with_fault(void)
     fail(fault, 0, 0);
 }
 
-/* Refuses the first, second, ... request of `act` until it makes no more; each must abort it as described. There must be
- * `requests` of them, so that a test cannot pass for want of requests, or one more: a slab that happened to lie unaligned. */
-static void each_one_aborts(void (*act)(void), faulty_t *what, int error, const char *call, const char *reason, int requests)
+/* Makes the first, second, ... request of `act` fail, until it makes no more. Each failure must abort as described.
+ * There must be `requests` of them, so that a test without requests cannot pass, or one more, when a slab happened to
+ * lie unaligned. */
+static void each_one_aborts(void (*act)(void), faulty_t *what, int error, const char *call, const char *reason,
+                            int requests)
 {
     work = act;
     fault = what;
@@ -213,7 +215,7 @@ static const char *no_memory(void)
     return strerror(ENOMEM);
 }
 
-/* Promise: mappings refused abort, with a line that says why. */
+/* Promise: failed mappings abort, with a line that says why. */
 static void mappings(void)
 {
     char no_memory_for[80];
@@ -233,7 +235,8 @@ static void mappings_of_a_running_thread(void)
     each_one_aborts(copy_little, &mmaps, ENOMEM, "aco_resume", no_memory(), 1); /* a class for the grown area */
 }
 
-/* Promise: memory refused for a large save area aborts, when it is asked for and when it grows; aco_mem_new() too. */
+/* Promise: without memory for a large save area the call aborts, when the area is made and when it grows; so does
+ * aco_mem_new(). */
 static void save_areas(void)
 {
     child_end_t end;
@@ -295,8 +298,8 @@ static void advice_refused(void)
     fail(&madvises, 0, 0);
 }
 
-/* Promise: refused advice does no harm: the guard page is made by other means, slabs work without. Only where the other
- * means fail too, aco_share_stack_new2() aborts. */
+/* Promise: failing madvise() does no harm: other means make the guard page, and slabs work without.
+ * aco_share_stack_new2() aborts only where the other means fail too. */
 static void advice(void)
 {
     DIES_OF(touch_guard_below_fallback, SIGSEGV);

@@ -1,5 +1,5 @@
-/* Promises of aco_set_allocator() (include/aco.h): refusals, every request goes to the user's functions as the contract says,
- * and everything comes back, at the latest when the thread ends that had it. One process: the allocator is set once. */
+/* Promises of aco_set_allocator() (include/aco.h): failures; every request goes to the user's functions as the contract
+ * says; all memory comes back, at the latest when its thread ends. One process: the allocator is set once. */
 #define _GNU_SOURCE
 #include "aco.h"
 #include "check.h"
@@ -186,7 +186,8 @@ static void *makes_for_others(void *arg)
     return arg;
 }
 
-/* What the process keeps when a thread has ended, for the next one: its heap's record and a slab for each size that it used. */
+/* What the process keeps when a thread has ended, for the next one: its heap's record and a slab for each size that it
+ * used. */
 enum { SLAB = 2 << 20 };
 
 static size_t kept(void)
@@ -209,7 +210,8 @@ static size_t kept(void)
 
 static aco_allocator_t good = {map, unmap, allocate, release, &memory};
 
-/* Promise: one without a function is refused by EINVAL; that is no use of the library, so the right one can still be set. */
+/* Promise: an allocator without a function fails with EINVAL. That does not count as use of the library: the right one
+ * can still be set. */
 static void refused_then_set(void)
 {
     for (int i = 0; i < 5; i++) {

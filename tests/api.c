@@ -1,5 +1,6 @@
-/* The API's promises (libaco's README, section API, and include/aco.h), one function each: threads, share stacks, coroutines
- * and the switch. Copying, statistics and aco_reset() are in copying.c, assertions in assertions.c, errors in misuse.c. */
+/* The API's promises (libaco's README, section API, and include/aco.h), one function each: threads, share stacks,
+ * coroutines and the switch. Copying, statistics and aco_reset() are in copying.c, assertions in assertions.c, errors
+ * in misuse.c. */
 #define _GNU_SOURCE
 #include "aco.h"
 #include "check.h"
@@ -15,7 +16,8 @@ static aco_t *main_co;
 
 /* ---- Declarations ---- */
 
-#define IS_TYPE(object, type) _Static_assert(__builtin_types_compatible_p(__typeof__(object), type), #object " is a " #type)
+#define IS_TYPE(object, type)                                                                                          \
+    _Static_assert(__builtin_types_compatible_p(__typeof__(object), type), #object " is a " #type)
 
 /* Promise: the fields that libaco's users read exist with their types. */
 IS_TYPE(((aco_t *)0)->main_co, aco_t *);
@@ -66,8 +68,9 @@ static void versions(void)
 
 /* ---- Share stacks ---- */
 
-static const size_t some_sizes[] = {1,     2,     63,    64,    65,    127,     1024,    4032,    4095,    4096,           4097,     4159,
-                                    4160,  8191,  8192,  8193,  12287, 65535,   65536,   65537,   100000,  1 << 20,        1048577,  (2 << 20) - 1,
+static const size_t some_sizes[] = {1,       2,       63,      64,      65,     127,     1024,    4032,
+                                    4095,    4096,    4097,    4159,    4160,   8191,    8192,    8193,
+                                    12287,   65535,   65536,   65537,   100000, 1 << 20, 1048577, (2 << 20) - 1,
                                     2 << 20, 5000000, 8 << 20, 67108863};
 
 /* Promises: final size >= 4096, >= asked; with a guard page a multiple of the page size; close to what was asked. */
@@ -99,11 +102,13 @@ static void share_stack_sizes(void)
     }
 }
 
-/* Promise: 0 asks for 2 MiB. aco_share_stack_new(sz) is aco_share_stack_new2(sz, 1). Any true value asks for a guard page. */
+/* Promise: 0 asks for 2 MiB. aco_share_stack_new(sz) is aco_share_stack_new2(sz, 1). Any true value asks for a guard
+ * page. */
 static void share_stack_defaults(void)
 {
     aco_share_stack_t *guarded = aco_share_stack_new2(0, 1), *unguarded = aco_share_stack_new2(0, 0);
-    aco_share_stack_t *plain = aco_share_stack_new(0), *small = aco_share_stack_new(5000), *truth = aco_share_stack_new2(1, 2);
+    aco_share_stack_t *plain = aco_share_stack_new(0), *small = aco_share_stack_new(5000),
+                      *truth = aco_share_stack_new2(1, 2);
     CHECK_EQ(guarded->sz, 2 << 20);
     CHECK_EQ(unguarded->sz, 2 << 20);
     CHECK_EQ(plain->sz, 2 << 20);
@@ -143,7 +148,8 @@ static void whole_stack_is_usable(void)
     }
 }
 
-/* Promise: aco_share_stack_destroy() gives the memory back, guard page included: a process has 65530 mappings by default. */
+/* Promise: aco_share_stack_destroy() gives the memory back, guard page included: a process has 65530 mappings by
+ * default. */
 static void destroyed_stacks_are_gone(void)
 {
     unsigned char resident[3];
@@ -192,10 +198,12 @@ static void get_co_in_main(void)
     main_co = aco_create(NULL, NULL, 0, NULL, NULL);
 }
 
-/* Promises: the fields of a new coroutine; save area of 64 bytes by default, else of what was asked; nothing runs yet. */
+/* Promises: the fields of a new coroutine; save area of 64 bytes by default, else of what was asked; nothing runs
+ * yet. */
 static void new_coroutine(void)
 {
-    static const size_t asked[] = {0, 1, 8, 63, 64, 65, 72, 120, 152, 500, 904, 905, 1000, 2047, 2048, 2049, 4096, 16383, 16384, 16385, 100000, 1 << 20};
+    static const size_t asked[] = {0,   1,    8,    63,   64,   65,   72,    120,   152,   500,    904,
+                                   905, 1000, 2047, 2048, 2049, 4096, 16383, 16384, 16385, 100000, 1 << 20};
     aco_share_stack_t *stack = aco_share_stack_new(0);
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
         int arg;
@@ -255,8 +263,8 @@ static void three_steps(void)
     aco_exit();
 }
 
-/* Promises: the first resume starts fp, later ones go on after the yield; yield and exit return to the resumer; is_end is
- * 1 after aco_exit() and not before. */
+/* Promises: the first resume starts fp, later ones go on after the yield; yield and exit return to the resumer; is_end
+ * is 1 after aco_exit() and not before. */
 static void resume_and_yield(void)
 {
     aco_share_stack_t *one = aco_share_stack_new(0), *other = aco_share_stack_new2(0, 0);
@@ -299,8 +307,8 @@ static void look_at_self(void)
     aco_exit();
 }
 
-/* Promises: aco_get_co() and aco_co() are the running coroutine, aco_get_arg() its `arg`, which the user may change; in the
- * main coroutine, and between resumes, aco_get_co() is the main coroutine object. */
+/* Promises: aco_get_co() and aco_co() are the running coroutine, aco_get_arg() its `arg`, which the user may change; in
+ * the main coroutine, and between resumes, aco_get_co() is the main coroutine object. */
 static void getters(void)
 {
     int args[4];
@@ -347,7 +355,8 @@ static void yield_from_depths(void)
 static void yield_in_nested_calls(void)
 {
     aco_share_stack_t *stack = aco_share_stack_new(0);
-    aco_t *co = aco_create(main_co, stack, 0, yield_from_depths, NULL), *other = aco_create(main_co, stack, 0, yield_from_depths, NULL);
+    aco_t *co = aco_create(main_co, stack, 0, yield_from_depths, NULL),
+          *other = aco_create(main_co, stack, 0, yield_from_depths, NULL);
     int resumes = 0;
     for (; !co->is_end; resumes++) {
         aco_resume(co);
@@ -439,8 +448,8 @@ static void owner(void)
     aco_share_stack_destroy(stack);
 }
 
-/* Promise: aco_destroy() takes a coroutine in any state but running; its stack serves others then, one at the same address
- * included. */
+/* Promise: aco_destroy() takes a coroutine in any state but running; its stack serves others then, one at the same
+ * address included. */
 static void destroy_in_every_state(void)
 {
     aco_share_stack_t *stack = aco_share_stack_new(0);
@@ -483,7 +492,8 @@ static void two_main_coroutines(void)
 {
     aco_t *second = aco_create(NULL, NULL, 0, NULL, NULL), *seen = NULL;
     aco_share_stack_t *stack = aco_share_stack_new(0);
-    aco_t *a = aco_create(main_co, stack, 0, ask_for_main, &seen), *b = aco_create(second, stack, 0, ask_for_main, &seen);
+    aco_t *a = aco_create(main_co, stack, 0, ask_for_main, &seen),
+          *b = aco_create(second, stack, 0, ask_for_main, &seen);
     CHECK(second != main_co);
     aco_resume(a);
     CHECK(seen == main_co);
@@ -511,8 +521,8 @@ static void change_rounding(void)
     aco_exit();
 }
 
-/* Promises: without ACO_CONFIG_SHARE_FPU_MXCSR_ENV a coroutine starts with the control words that aco_thread_init() saw and
- * keeps its own; with it, all share one set. */
+/* Promises: without ACO_CONFIG_SHARE_FPU_MXCSR_ENV a coroutine starts with the control words that aco_thread_init() saw
+ * and keeps its own; with it, all share one set. */
 static void floating_point_environment(void)
 {
     aco_share_stack_t *stack = aco_share_stack_new(0);

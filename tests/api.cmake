@@ -1,4 +1,4 @@
-# The API's promises, misuse, and the tests of what is behind it. Names are SUBJECT.VARIANT.
+# The API's promises, misuse, and white-box tests. Names are SUBJECT.VARIANT.
 set(define_debug ACO_DEBUG=1)
 set(define_release ACO_DEBUG=0)
 set(define_shared_fp ACO_CONFIG_SHARE_FPU_MXCSR_ENV)
@@ -51,7 +51,7 @@ if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
   acorn_test(alloc_failure.default alloc_failure.c TIMEOUT 120)
   set(unwind_variants release no_inline shared_fp)
   set(unwind_options -Wl,--wrap=mmap)
-  if(CMAKE_SYSTEM_PROCESSOR STREQUAL "arm") # functions that unwind alike are one in the tables, and in a walk
+  if(CMAKE_SYSTEM_PROCESSOR STREQUAL "arm") # the tables, and so a walk, merge functions that unwind alike
     include(CheckLinkerFlag)
     check_linker_flag(C -Wl,--no-merge-exidx-entries ACORN_NO_MERGE_EXIDX)
     if(ACORN_NO_MERGE_EXIDX)
@@ -67,8 +67,11 @@ if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
     target_link_options(test_unwind_${variant} PRIVATE ${unwind_options})
     target_link_libraries(test_unwind_${variant} PRIVATE Threads::Threads)
   endforeach()
-  check_c_source_compiles("#include <stdlib.h>\n#if !defined(__GLIBC__) || !(defined(__x86_64__) || defined(__i386__))\n#error\n#endif\nint main(void) { return 0; }"
-                          ACORN_CAN_STEP)
+  check_c_source_compiles("#include <stdlib.h>
+#if !defined(__GLIBC__) || !(defined(__x86_64__) || defined(__i386__))
+#error
+#endif
+int main(void) { return 0; }" ACORN_CAN_STEP)
   if(ACORN_CAN_STEP AND NOT ACORN_UCONTEXT AND NOT CMAKE_CROSSCOMPILING AND NOT CMAKE_C_FLAGS MATCHES "-fsanitize")
     set(unpacked ${PROJECT_SOURCE_DIR}/build/libunwind/usr) # by tools/setup.sh
     find_path(ACORN_LIBUNWIND_H libunwind.h HINTS ${unpacked}/include/${CMAKE_LIBRARY_ARCHITECTURE})

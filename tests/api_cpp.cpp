@@ -110,7 +110,8 @@ TEST_F(Coroutines, KeepObjectsOnTheirStacks)
     std::vector<Walker> walkers(10);
     for (int i = 0; i < 10; ++i) {
         for (int j = 0; j <= i; ++j)
-            walkers[static_cast<size_t>(i)].words.push_back(std::string(static_cast<size_t>(1 + 9 * j), static_cast<char>('a' + i)));
+            walkers[static_cast<size_t>(i)].words.push_back(
+                std::string(static_cast<size_t>(1 + 9 * j), static_cast<char>('a' + i)));
         create(Walker::entry, &walkers[static_cast<size_t>(i)]);
     }
     EXPECT_EQ(run_all(), 11);
@@ -167,8 +168,8 @@ void throw_and_catch_inside(Result &result)
     }
 }
 
-// Promise: an exception thrown and caught in one coroutine does what it always does, through frames that have yielded, with
-// others throwing in between.
+// Promise: an exception thrown and caught in one coroutine does what it always does, through frames that have yielded,
+// with others throwing in between.
 TEST_F(Coroutines, ThrowAndCatchInside)
 {
     std::vector<Result> results(8);

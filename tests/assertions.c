@@ -52,13 +52,15 @@ static void likely_is_truth(void)
 
 static int line_of_failure; /* shared memory is not needed: the macro below sets it before the fork */
 
-/* Promise: a failing one writes one line naming file, line, function and, for assertions, the expression; then abort(). */
+/* Promise: a failing one writes one line naming file, line, function and, for assertions, the expression; then
+ * abort(). */
 static void check_line(const char *name, void (*act)(void), const char *says)
 {
     char place[256];
     child_end_t end = child_run(act);
     snprintf(place, sizeof place, "%s:%d: %s", __FILE__, line_of_failure, name);
-    if (WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGABRT && is_one_line(end.text) && strstr(end.text, place) && strstr(end.text, says))
+    if (WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGABRT && is_one_line(end.text) &&
+        strstr(end.text, place) && strstr(end.text, says))
         return;
     child_complain(__FILE__, __LINE__, name, place, &end);
 }

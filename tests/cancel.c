@@ -1,5 +1,5 @@
-/* Promises of ending early (include/aco.h): aco_defer(), aco_defer_pop(), aco_cancel(), and what aco_destroy() does not do.
- * Under the address sanitizer, which also looks for leaks, everything is on private stacks. */
+/* Promises about ending early (include/aco.h): aco_defer(), aco_defer_pop(), aco_cancel(), and what aco_destroy()
+ * leaves out. Under the address sanitizer, which also looks for leaks, everything is on private stacks. */
 #define _GNU_SOURCE
 #include "aco.h"
 #include "check.h"
@@ -87,7 +87,7 @@ static void *pops(void *arg)
     return arg;
 }
 
-/* Promises: aco_defer_pop() takes the last one back, and makes it if asked to; refusals. */
+/* Promises: aco_defer_pop() takes the last one back, and makes it if asked to; failures. */
 static void popping(void)
 {
     aco_t *co = aco_new(pops, NULL, place);
@@ -152,7 +152,8 @@ FRAME void only_defers(void)
 #ifdef __i386__ /* where the exported function cannot tell its caller's frame from one that it calls */
     defer_log("3");
 #else
-    CHECK_EQ((aco_defer)(log_event, (void *)(uintptr_t)"3"), 0); /* not the macro: the exported function, where calls are not inline */
+    /* Not the macro: the exported function, where calls are not inline. */
+    CHECK_EQ((aco_defer)(log_event, (void *)(uintptr_t)"3"), 0);
 #endif
     innermost();
     aco_defer_pop(0);
@@ -196,8 +197,8 @@ static void *has_frames(void *arg)
     return arg;
 }
 
-/* Promise: cleanup goes frame by frame from the innermost, in each first the deferred calls, then the attributes. Code of
- * clang and of gcc with -fexceptions has the tables for it. */
+/* Promise: cleanup goes frame by frame from the innermost, in each first the deferred calls, then the attributes. Code
+ * of clang and of gcc with -fexceptions has the tables for it. */
 static void frames(void)
 {
     aco_t *co = aco_new(has_frames, NULL, place);
@@ -247,7 +248,7 @@ static void *resumes_other(void *arg)
     return arg;
 }
 
-/* Promises: what is ready becomes done and runs nothing, whatever is suspended is unwound; the rest is refused. */
+/* Promises: what is ready becomes done and runs nothing, whatever is suspended is unwound; the rest fails. */
 static void every_state(void)
 {
     aco_t *main_object = aco_create(NULL, NULL, 0, NULL, NULL);
@@ -329,7 +330,8 @@ static void libaco_entry(void)
 static void cancel_libaco(void)
 {
     aco_share_stack_t *stack = aco_share_stack_new(0);
-    aco_t *main_object = aco_create(NULL, NULL, 0, NULL, NULL), *co = aco_create(main_object, stack, 0, libaco_entry, NULL);
+    aco_t *main_object = aco_create(NULL, NULL, 0, NULL, NULL),
+          *co = aco_create(main_object, stack, 0, libaco_entry, NULL);
     aco_t *evicts = aco_create(main_object, stack, 0, libaco_entry, NULL);
     aco_resume(co);
     aco_resume(evicts);
@@ -397,7 +399,7 @@ static void *uses_others_in_cleanup(void *arg)
     return arg;
 }
 
-/* Promise: cleanup may resume other coroutines, also cancel, make and destroy them; aco_yield_to() is refused. */
+/* Promise: cleanup may resume other coroutines, also cancel, make and destroy them; aco_yield_to() fails. */
 static void cleanup_uses_others(int cancelled)
 {
     aco_t *others[4] = {NULL, NULL, NULL, NULL}, *co = aco_new(uses_others_in_cleanup, others, place);
@@ -483,7 +485,8 @@ static void aborts(int line, void (*act)(void), const char *call, const void *co
     char start[128];
     child_end_t end = child_run(act);
     snprintf(start, sizeof start, "acorn: %s: coroutine %p: ", call, co);
-    if (!WIFSIGNALED(end.status) || WTERMSIG(end.status) != SIGABRT || !strstr(end.text, start) || !strstr(end.text, reason))
+    if (!WIFSIGNALED(end.status) || WTERMSIG(end.status) != SIGABRT || !strstr(end.text, start) ||
+        !strstr(end.text, reason))
         child_complain(__FILE__, line, "child", reason, &end);
 }
 #endif

@@ -1,5 +1,5 @@
-/* Checks for the C tests. They hold under NDEBUG, work inside coroutines and on any thread: a failing one is printed and
- * counted, and check_result() makes the program fail. */
+/* Checks for the C tests. They hold under NDEBUG, work inside coroutines and on any thread: a failing one is printed
+ * and counted, and check_result() makes the program fail. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -11,8 +11,8 @@ __attribute__((unused))
 #endif
 static int check_failures;
 
-/* These pass few arguments to each function: one that passes some on the stack can have no in-stack generator with gcc on most
- * architectures. */
+/* These pass few arguments to each function: one that passes some on the stack can have no in-stack generator with gcc
+ * on most architectures. */
 #ifdef __GNUC__
 __attribute__((unused, noinline))
 #endif

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#if defined(_WIN32) || UNDER_TSAN /* which have no fork(), or do not follow a process with fibers through it */
+#if defined(_WIN32) || UNDER_TSAN /* they have no fork(), or do not follow a process with fibers through it */
 #define CHILD_SKIPS 1
 
 static int child_skipped;
@@ -104,7 +104,8 @@ static inline int is_one_line(const char *text)
     return newline && newline[1] == 0;
 }
 
-static inline void child_complain(const char *file, int line, const char *act, const char *wanted, const child_end_t *end)
+static inline void child_complain(const char *file, int line, const char *act, const char *wanted,
+                                  const child_end_t *end)
 {
     fprintf(stderr, "%s:%d: %s: wanted %s; the wait status is %#x, stderr holds \"%s\"\n", file, line, act, wanted,
             (unsigned)end->status, end->text);
@@ -121,9 +122,10 @@ static inline void child_dies_of(const char *file, int line, const char *name, v
         child_complain(file, line, name, wanted, &end);
 }
 
-/* The child must abort after exactly the line "acorn: CALL: coroutine CO: ...REASON...", without the coroutine where `co` is
- * NULL. Objects made before the fork have the same addresses in the child. */
-static inline void child_aborts(const char *file, int line, const char *name, void (*act)(void), const char *call, const void *co, const char *reason)
+/* The child must abort after exactly the line "acorn: CALL: coroutine CO: ...REASON...", without the coroutine where
+ * `co` is NULL. Objects made before the fork have the same addresses in the child. */
+static inline void child_aborts(const char *file, int line, const char *name, void (*act)(void), const char *call,
+                                const void *co, const char *reason)
 {
     char start[256], wanted[512];
     child_end_t end = child_run(act);
@@ -149,7 +151,8 @@ static inline void child_passes(const char *file, int line, const char *name, vo
 static inline void child_prints(const char *file, int line, void (*act)(void), const char *text)
 {
     child_end_t end = child_run(act);
-    if (WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0 && (text ? is_one_line(end.text) && strstr(end.text, text) : !end.text[0]))
+    if (WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0 &&
+        (text ? is_one_line(end.text) && strstr(end.text, text) : !end.text[0]))
         return;
     child_complain(file, line, "child", text ? text : "nothing on stderr", &end);
 }

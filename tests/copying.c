@@ -1,4 +1,4 @@
-/* Copying stacks: when bytes are copied, the statistics of it, save areas that grow; aco_reset(). */
+/* Copying stacks: when bytes are copied, the statistics, save areas that grow; aco_reset(). */
 #define _GNU_SOURCE
 #include "aco.h"
 #include "check.h"
@@ -35,8 +35,8 @@ static void holder(void)
     aco_exit();
 }
 
-/* Promise: a coroutine that comes back to a stack nobody used meanwhile is not copied: neither on a stack of its own, nor on
- * a shared one whose other coroutines have not been resumed. */
+/* Promise: a coroutine that comes back to a stack nobody used meanwhile is not copied: neither on a stack of its own,
+ * nor on a shared one whose other coroutines have not been resumed. */
 static void no_copying_without_need(void)
 {
     frame_plan_t plan = {500, 100, 0};
@@ -65,8 +65,8 @@ enum { AROUND = 800 + sizeof(ucontext_t) + 1024 };
 enum { AROUND = 800 };
 #endif
 
-/* Promises: ct_save and ct_restore count the copies out and in, max_cpsz is the most bytes of one copy, valid_sz what the save
- * area holds now, sz never less. */
+/* Promises: ct_save and ct_restore count the copies out and in, max_cpsz is the most bytes of one copy, valid_sz what
+ * the save area holds now, sz never less. */
 static void statistics(void)
 {
     frame_plan_t small = {100, 10, 0}, large = {3000, 10, 0};
@@ -188,8 +188,8 @@ static void growing_frames(void)
     aco_share_stack_destroy(stack);
 }
 
-/* The word right below the outermost return address holds nothing that an entry function still needs after it has called:
- * padding, or a register saved for a caller that it does not return to. */
+/* The word right below the first frame's return address holds nothing that an entry function still needs after it has
+ * called: padding, or a register saved for a caller that it does not return to. */
 static __attribute__((noinline)) void mark_top_word(int *wrong)
 {
     volatile uintptr_t *word = (volatile uintptr_t *)aco_get_co()->share_stack->aco__top - 1;
@@ -206,12 +206,13 @@ static void top_word_marker(void)
     aco_exit();
 }
 
-/* Promise: saved bytes reach up to the outermost frame's last word. */
+/* Promise: saved bytes reach up to the first frame's last word. */
 static void whole_stack_is_copied(void)
 {
     int wrong[2] = {0, 0};
     aco_share_stack_t *stack = aco_share_stack_new(0);
-    aco_t *a = aco_create(main_co, stack, 0, top_word_marker, &wrong[0]), *b = aco_create(main_co, stack, 0, top_word_marker, &wrong[1]);
+    aco_t *a = aco_create(main_co, stack, 0, top_word_marker, &wrong[0]),
+          *b = aco_create(main_co, stack, 0, top_word_marker, &wrong[1]);
     while (!b->is_end) {
         aco_resume(a);
         aco_resume(b);
@@ -239,14 +240,15 @@ static void count_ten(void)
     aco_exit();
 }
 
-/* Promises: aco_reset() makes an ended coroutine as new, with another entry function and argument; it keeps its stack, its
- * main coroutine, its save area and its statistics. */
+/* Promises: aco_reset() makes an ended coroutine as new, with another entry function and argument; it keeps its stack,
+ * its main coroutine, its save area and its statistics. */
 static void reset_of_ended(void)
 {
     int ones = 0, tens = 0;
     frame_plan_t plan = {700, 3, 0}, other_plan = {100, 100, 0};
     aco_share_stack_t *stack = aco_share_stack_new(0);
-    aco_t *co = aco_create(main_co, stack, 0, holder, &plan), *other = aco_create(main_co, stack, 0, holder, &other_plan);
+    aco_t *co = aco_create(main_co, stack, 0, holder, &plan),
+          *other = aco_create(main_co, stack, 0, holder, &other_plan);
     aco_save_stack_t before;
     while (!co->is_end) {
         aco_resume(co);

@@ -1,7 +1,7 @@
-/* Every refusal for want of memory, by injected failure (include/aco.h: ENOMEM; EAGAIN where the kernel's limit on
- * mappings is the reason): errno and message are right, nothing leaks, what was made before still works, and the same
- * call works when there is memory again. Each child makes one request for memory fail, the first one, the second one,
- * ... until none is left. With the argument "mappings": the kernel's limit on mappings is used up. */
+/* Every failure of a call without memory, by injected failures (include/aco.h: ENOMEM; EAGAIN where the kernel's limit
+ * on mappings is the reason): errno and message are right, nothing leaks, what was made before still works, and the
+ * same call works when there is memory again. Each child makes one request for memory fail: the first, the second, ...
+ * until none is left. With the argument "mappings": the kernel's limit on mappings is used up. */
 #define _GNU_SOURCE
 #include "aco.h"
 #include "check.h"
@@ -20,7 +20,7 @@ enum { SLAB = 2 << 20, MOST_SLABS = 64 };
 
 static unsigned long requests, fail_at; /* 0: never; the first request is 1 */
 static int armed, injected;
-static long allocated, mapped;          /* mappings but for slabs */
+static long allocated, mapped;          /* mappings, except for slabs */
 static void *slabs[MOST_SLABS];
 
 static int fails(void)
@@ -91,7 +91,7 @@ static void check_balance(void)
 
 /* ---- Attempts ---- */
 
-/* A call that is refused, which only the injected failure may cause, is made again, and then works. */
+/* A call that fails is made again, and then works. Only the injected failure may make it fail. */
 #define ATTEMPT(result, failed, expression, call)                                                                      \
     do {                                                                                                               \
         int injected_before = injected;                                                                                \
@@ -332,7 +332,7 @@ static void *holds_some(void *arg)
     return arg;
 }
 
-/* The first name, where the frames fill the save area: the record and a larger area. */
+/* The first name, where the frames fill the save area: needs cold data and a larger area. */
 static void named_while_saved(aco_share_stack_t *stack)
 {
     aco_options_t options = {.stack = stack, .save_size = 2000};
@@ -349,8 +349,8 @@ static void named_while_saved(aco_share_stack_t *stack)
     finish(full);
 }
 
-/* A stack that is in use, needed by who is resumed, transferred to or cancelled by one on the same stack, on another,
- * or on none. */
+/* A stack in use that another coroutine needs: one that is resumed, transferred to or cancelled, by a coroutine on the
+ * same stack, on another, or by the root context. */
 static void on_a_stack_in_use(aco_share_stack_t *stack)
 {
     for (unsigned flags = 0; flags <= ACO_OWN_EXCEPTIONS; flags += ACO_OWN_EXCEPTIONS) {
@@ -400,7 +400,7 @@ static int count_one(aco_t *co, void *arg)
 
 typedef void part_t(aco_share_stack_t *stack);
 
-/* Each in a thread of its own, which has nothing at first but what an earlier one left. */
+/* Each in a thread of its own, which starts only with what an earlier one left. */
 static part_t *const parts[] = {
 #if SHARE_STACKS
     on_a_share_stack, named_while_saved, who_waits, on_a_stack_in_use,
@@ -441,8 +441,8 @@ static void one_failure(void)
         _exit(NOTHING_FAILED);
 }
 
-/* A yield to a resumer whose frames must come back to this stack saves the caller's, and cannot be refused: it aborts.
- */
+/* A yield to a resumer that must get its frames back to this stack saves the caller's frames. It cannot fail: without
+ * memory it aborts. */
 static int yield_aborts(const child_end_t *end)
 {
     return WIFSIGNALED(end->status) && WTERMSIG(end->status) == SIGABRT && is_one_line(end->text) &&
@@ -470,8 +470,8 @@ static void every_failure(void)
 }
 
 #if SHARE_STACKS
-/* A cancellation that is refused leaves nothing behind for the next who arrives: a mark then has no event, and says so.
- */
+/* A cancellation that fails leaves no injected call behind for the next arrival: an interrupt flag then has none, and
+ * the process says so. */
 static void cancel_is_refused(void)
 {
     aco_allocator_t allocator = {map, unmap, allocate, release, NULL};
@@ -518,7 +518,7 @@ static char *use_up_mappings(size_t page)
     return last;
 }
 
-static int with_message; /* the thread has a place for messages already */
+static int with_message; /* the thread already has memory for messages */
 
 static void no_mapping_left(void)
 {

@@ -10,10 +10,10 @@ static random_t scheduler = {1}; /* the random schedules' */
 
 /* ---- Random schedules ---- */
 
-/* The model. Who has control is a chain: the thread's own flow of control, the coroutine that it resumed, the one that
- * that one resumed, and so on; a yield takes the last one off, a transfer replaces it. Whoever gets control looks
- * whether the model says so, whether the value is the one passed, whether the rounding is its own, and whether its
- * frames are whole. */
+/* The model. Who has control is a chain: the root context, the coroutine that it resumed, the one that this one
+ * resumed, and so on. A yield removes the last one, a transfer replaces it. Whoever gets control looks whether the
+ * model says so, whether the value is the one passed, whether the rounding is its own, and whether its frames are
+ * whole. */
 enum { ACTORS = 30, FLOW = -1, DEEPEST_FRAME = 8 };
 enum { TO_NEAREST, UP, DOWN, TO_ZERO };
 
@@ -201,7 +201,7 @@ static void deferred_call(void *arg)
         run_nested(who, other, some_value(), (int)below(&scheduler, 3) == 0);
 }
 
-/* The frames further in have been unwound, and what a compiler has put into them to be run then has used the stack. */
+/* The inner frames have been unwound, and their compiler-made cleanup has used the stack. */
 static void deferred_in_frame(void *arg)
 {
     frame_t *frame = arg;

@@ -15,7 +15,7 @@ static void refuse_options(aco_options_t options, const char *reason)
     CHECK_EQ(living(), before);
 }
 
-/* Promise: an option out of bounds is refused by EINVAL and leaves nothing. */
+/* Promise: an option out of bounds fails with EINVAL and leaves nothing. */
 static void options_are_checked(void)
 {
     const unsigned unknown[] = {16, 32, 1u << 15, 1u << 31, 1u << 31 | ACO_OWN_FP};
@@ -131,7 +131,7 @@ static void overflow_without_guard(void)
 }
 
 #ifdef ACO_CONFIG_SHARE_FPU_MXCSR_ENV
-/* Promise: a unit whose switches do not exchange control words makes no coroutine that needs it. */
+/* Promise: a unit with switches that do not swap control words makes no coroutine that needs it. */
 static void own_environment_is_refused(void)
 {
     aco_options_t options = {.flags = ACO_OWN_FP};
@@ -226,8 +226,8 @@ static void visit_all(seen_t *seen)
             CHECK(!"aco_each() did not see just the living");
 }
 
-/* Promises: aco_each() sees each living coroutine of both kinds once, and not main objects, destroyed or pooled ones.
- */
+/* Promises: aco_each() sees each living coroutine of both kinds once, and not main objects, destroyed or pooled
+ * ones. */
 static void visits(void)
 {
     static seen_t seen;

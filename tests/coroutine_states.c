@@ -14,7 +14,7 @@ static void *exits(void *arg)
     aco_exit1(aco_get_co());
 }
 
-/* Promises: the result of aco_exit() is NULL; aco_result() of one that is not done is refused. */
+/* Promises: the result of aco_exit() is NULL; aco_result() of one that is not done fails. */
 static void results(void)
 {
     aco_t *co;
@@ -34,7 +34,7 @@ static void results(void)
     FAILS(aco_result(NULL), ACO_ERROR, EINVAL, "aco_result", NULL, "NULL");
 }
 
-/* ---- States, restart, refusals ---- */
+/* ---- States, restart, failures ---- */
 
 static aco_t *outer, *inner;
 
@@ -92,7 +92,8 @@ static void states_elsewhere(const aco_options_t *options)
     aco_destroy(co);
 }
 
-/* Promise: aco_state() tells all five states; what runs, or resumes, is refused where it must rest. */
+/* Promise: aco_state() tells all five states; a call that needs a coroutine at rest fails on one that runs or
+ * resumes. */
 static void states(const aco_options_t *options)
 {
     aco_t *main_object = aco_create(NULL, NULL, 0, NULL, NULL);
@@ -139,7 +140,7 @@ static void never_runs(void)
     abort();
 }
 
-/* Promises: what is done, or was never resumed, starts anew on its stack, under its name; others are refused. */
+/* Promises: what is done, or was never resumed, starts anew on its stack, under its name; others fail. */
 static void restarts(const aco_options_t *options)
 {
     aco_share_stack_t *stack;
@@ -174,7 +175,7 @@ static void restarts(const aco_options_t *options)
     aco_destroy(main_object);
 }
 
-/* Promise: what needs a running coroutine is refused without one. */
+/* Promise: calls that need a running coroutine fail without one. */
 static void outside_of_coroutines(void)
 {
     aco_t *co = aco_new(same, NULL, NULL);

@@ -1,5 +1,5 @@
 /* Promises about switches between coroutines from aco_new() (include/aco.h), one function each: values both ways,
- * libaco's calls beside the others, nested resumes, transfers. */
+ * libaco's calls beside the others, resumes by resumed coroutines, transfers. */
 #define _GNU_SOURCE
 #include "coroutines.h"
 #include "child.h"
@@ -75,7 +75,8 @@ static void libaco_entry(void)
 {
     aco_t *native = aco_get_arg();
     CHECK(aco_yield_value(&turns) == &turns);
-    aco_resume(native);                            /* both libaco's and native coroutines resume any other */
+    /* Coroutines from aco_create() and from aco_new() resume any other. */
+    aco_resume(native);
     CHECK(aco_send(native, NULL) == native->arg);
     CHECK(aco_send(native, native->arg) == native->arg);
     CHECK_EQ(aco_state(native), ACO_STATE_DONE);
@@ -128,7 +129,7 @@ static void both_kinds(int native_is_private, int outer_is_private)
 }
 #endif
 
-/* ---- Nesting ---- */
+/* ---- Chains of resumers ---- */
 
 enum { DEPTH = 100, PATTERNS = 27, FILL = 200 };
 
@@ -229,7 +230,7 @@ static void *go_round_inside(void *arg)
 }
 
 /* Promise: aco_yield_to() goes round rings on private and share stacks in any mix, and yields return to the resumer,
- * which is the thread's own flow of control or a coroutine (on one of the stacks, too). */
+ * which is the root context or a coroutine (also one on these stacks). */
 static void rings(void)
 {
     for (int i = 1; i < 3 && SHARE_STACKS; i++)

@@ -1,4 +1,4 @@
-/* For ACORN_COVERAGE: processes that end by abort() or _exit() count too, as most that a death is tested in do. */
+/* For ACORN_COVERAGE: processes that end by abort() or _exit() count too: most death tests end so. */
 #define _GNU_SOURCE
 #include <gcov.h>
 #include <signal.h>
@@ -16,7 +16,7 @@ __attribute__((constructor)) static void prepare(void)
     signal(SIGABRT, dump);
 }
 
-/* In place of libc's, which has it by another name too; syscall() may be one that a test makes fail. */
+/* In place of libc's, which also has it under another name. Not syscall(): a test may make it fail. */
 void _exit(int status)
 {
     __gcov_dump();

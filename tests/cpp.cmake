@@ -1,11 +1,11 @@
-# <aco.hpp>: in every standard from C++17 that the compiler knows; in C++20 also as a debug build. cpp_plain needs no
-# Google Test, which is built for one word size and one standard library: it also checks -fno-exceptions, libc++ and
-# -m32.
+# <aco.hpp>: in every standard from C++17 that the compiler knows; in C++20 also as a debug build. cpp_plain also checks
+# -fno-exceptions, libc++ and -m32: it needs no Google Test, which is built for one word size and one standard library.
 include(CheckCXXSourceCompiles)
 set(CMAKE_REQUIRED_FLAGS "-stdlib=libc++ -Werror") # where it is the only one, clang calls the option unused
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-  check_cxx_source_compiles("#include <string>\n#include <vector>\nint main(int n, char **v) { return std::vector<std::string>(v, v + n).size() > 9; }"
-                            ACORN_HAVE_LIBCXX)
+  check_cxx_source_compiles("#include <string>
+#include <vector>
+int main(int n, char **v) { return std::vector<std::string>(v, v + n).size() > 9; }" ACORN_HAVE_LIBCXX)
 endif()
 unset(CMAKE_REQUIRED_FLAGS)
 

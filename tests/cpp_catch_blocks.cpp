@@ -61,7 +61,7 @@ TEST_F(CatchBlocks, Interleaved)
         EXPECT_FALSE(c.resume());
 }
 
-// Promise: nested: a coroutine inside a catch block resumes others that are inside theirs.
+// Promise: chains: a coroutine inside a catch block resumes others that are inside theirs.
 TEST_F(CatchBlocks, Nested)
 {
     std::function<aco::coroutine<int>(int)> nest = [&](int depth) {
@@ -215,8 +215,8 @@ void *transferring(void *arg)
     return nullptr;
 }
 
-// Promise: aco_yield_to() between two that keep their own; refused with EPERM between one that does and one that does
-// not.
+// Promise: aco_yield_to() works between two that keep their own, and fails with EPERM between one that does and one
+// that does not.
 TEST_F(CatchBlocks, Transfer)
 {
     aco_options_t keeps{};

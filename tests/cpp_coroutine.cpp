@@ -434,8 +434,7 @@ TEST(Coroutine, Moves)
     EXPECT_EQ(many.back().value(), 91);
 }
 
-// Promise: nesting: coroutines that own, resume and end others; ended from within another coroutine, on their own
-// stacks.
+// Promise: chains: coroutines that own, resume and end others, and are ended by another coroutine, on their own stacks.
 TEST(Coroutine, OwnedByCoroutines)
 {
     std::string log;
@@ -648,7 +647,7 @@ TEST(Options, ShareStack)
     aco_share_stack_destroy(stack);
 }
 
-// Promise: a refused call throws aco::error, with errno's value and the line that says why; nothing is changed.
+// Promise: a failed call throws aco::error, with errno's value and the line that says why; nothing is changed.
 TEST(Error, SaysWhatWasRefused)
 {
     static_assert(std::is_base_of_v<std::system_error, aco::error>, "");
@@ -685,7 +684,7 @@ TEST(Error, SaysWhatWasRefused)
     EXPECT_TRUE(outer.resume());
 }
 
-// Promise: after a refused first resume(), the next one is the first: its value is what the function gets.
+// Promise: after a failed first resume(), the next one counts as the first: the function gets its value.
 TEST(Error, RefusedFirstResume)
 {
     if (private_only)

@@ -504,7 +504,7 @@ TEST_F(Generators, YieldInCatchBlocks)
 // ---- Threads ----
 
 // Promise: exceptions in coroutines that migrate between threads: each thread has its own, a suspended coroutine takes
-// along those that it handles.
+// the ones that it handles with it.
 TEST_F(Threads, Migration)
 {
     enum { THREADS = 4, EACH = 50, STEPS = 40 };

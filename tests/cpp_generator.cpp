@@ -19,7 +19,7 @@ namespace {
 
 // ---- Life ----
 
-struct noted { // in a generator, whose stack is not the running coroutine's
+struct noted { // in a generator: its stack is not the running coroutine's
     std::string &log;
     char name;
     ~noted() { log += name; }
@@ -302,7 +302,7 @@ TEST(Generator, UnwoundWithItsConsumer)
     }
 }
 
-// Promise: one whose innermost was unwound with the coroutine that waited in it has no more elements.
+// Promise: a generator has no more elements when its innermost one was unwound with the coroutine that waited in it.
 TEST(Generator, OutlivesTheCoroutineThatWaitedInIt)
 {
     aco::generator<int> outer([](auto &yield) {
@@ -352,7 +352,7 @@ TEST(Generator, ConsumedOnAShareStack)
     aco_share_stack_destroy(stack);
 }
 
-// Promise: one whose elements another was handing on, and that outlives it, is still a generator: with what is left, or
+// Promise: a generator that outlives the one that handed on its elements is still a generator, with what is left, or
 // done.
 TEST(Generator, OutlivesWhoAskedForIt)
 {

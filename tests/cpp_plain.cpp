@@ -1,5 +1,5 @@
-/* The core of <aco.hpp>'s promises without Google Test, for builds that it cannot be linked to: -m32, libc++, and
- * -fno-exceptions, where a refused call aborts. */
+/* The core of <aco.hpp>'s promises without Google Test, for builds that cannot link it: -m32, libc++, and
+ * -fno-exceptions, where a failed call aborts. */
 #include "aco.hpp"
 
 #include "child.h"
@@ -38,10 +38,11 @@ void values()
     CHECK(numbers.done());
     CHECK(numbers.result() == "111");
 
-    aco::coroutine<std::unique_ptr<int>, std::unique_ptr<int>, std::unique_ptr<int>> move_only([](auto &self, std::unique_ptr<int> first) {
-        auto second = self.yield(std::move(first));
-        return second;
-    });
+    aco::coroutine<std::unique_ptr<int>, std::unique_ptr<int>, std::unique_ptr<int>> move_only(
+        [](auto &self, std::unique_ptr<int> first) {
+            auto second = self.yield(std::move(first));
+            return second;
+        });
     CHECK(move_only.resume(std::make_unique<int>(5)));
     std::unique_ptr<int> taken = std::move(move_only.value());
     CHECK_EQ(*taken, 5);
@@ -137,7 +138,7 @@ aco::generator<int> levels(int depth)
     });
 }
 
-/* Promise: generators, nested ones too, in order; zipped; begun ones; left early. */
+/* Promise: generators, also of generators, in order; zipped; begun ones; left early. */
 void generators()
 {
     int next = 200, n = 0;
@@ -181,8 +182,9 @@ void check_abort(void (*act)(void), const std::string &call, const std::string &
 #else
     child_end_t end = child_run(act);
     std::string text = end.text, start = "acorn: " + call + ": ", last = reason + "\n";
-    if (WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGABRT && is_one_line(end.text) && text.compare(0, start.size(), start) == 0 &&
-        text.size() > last.size() && text.compare(text.size() - last.size(), last.size(), last) == 0)
+    if (WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGABRT && is_one_line(end.text) &&
+        text.compare(0, start.size(), start) == 0 && text.size() > last.size() &&
+        text.compare(text.size() - last.size(), last.size(), last) == 0)
         return;
     child_complain(__FILE__, __LINE__, call.c_str(), reason.c_str(), &end);
 #endif
@@ -219,8 +221,8 @@ __attribute__((noinline)) void descend(Self &self, std::string &log, int depth)
     throw 42;
 }
 
-/* Promise: out of a coroutine through ten frames, into one, and destructors when it is cancelled, which may be while its owner
- * handles an exception. */
+/* Promise: out of a coroutine through ten frames, into one, and destructors when it is cancelled, which may be while
+ * its owner handles an exception. */
 void exceptions()
 {
     auto make = [](std::string &log) { return aco::coroutine<>([&log](auto &self) { descend(self, log, 0); }); };
@@ -327,7 +329,7 @@ void deaths()
 
 void exceptions() {}
 
-/* Promise: a refused call aborts with the line that says why. */
+/* Promise: a failed call aborts with the line that says why. */
 void resumes_done()
 {
     aco::coroutine<> c([](auto &) {});

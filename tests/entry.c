@@ -1,5 +1,6 @@
-/* Promises of ACO_ENTRY (include/aco/calling_convention.h): entry functions that save no registers lose none of their own values, end in
- * every way, and take less of a share stack; and of aco_prefetch() and aco_prefetch_stack(): they change nothing. C and C++. */
+/* Promises of ACO_ENTRY (include/aco/calling_convention.h): entry functions that save no registers keep all their own
+ * values, can end in every way, and take less of a share stack. Of aco_prefetch() and aco_prefetch_stack(): they change
+ * nothing. C and C++. */
 #ifndef _GNU_SOURCE /* g++ defines it */
 #define _GNU_SOURCE
 #endif
@@ -44,8 +45,8 @@ static __attribute__((noinline)) unsigned yield_below(unsigned depth)
 
 /* ---- Values of all kinds ---- */
 
-/* More of them than there are registers, each of which depends on others; doubles hold whole numbers and halves, exactly. With
- * `pause` as what happens in each round. */
+/* More of them than there are registers, each of which depends on others; doubles hold whole numbers and halves,
+ * exactly. `pause` is what happens in each round. */
 #define COMPUTE(w, pause)                                                                                              \
     uint64_t a = (w)->seed, b = a * 3 + 1, c = a ^ b, d = c + 5, e = d * 7, f = e ^ a, g = f + b, h = g * 11;          \
     double x = (double)(a & 1023), y = x + 0.5, z = 2.0;                                                               \
@@ -118,7 +119,10 @@ static void yields_unmarked(void)
 
 static aco_cofuncp_t entry_of_kind(unsigned kind)
 {
-    return kind == 0 ? ACO_ENTRY_POINT(yields_itself) : kind == 1 ? ACO_ENTRY_POINT(yields_below) : kind == 2 ? ACO_ENTRY_POINT(yields_by_value) : yields_unmarked;
+    return kind == 0   ? ACO_ENTRY_POINT(yields_itself)
+           : kind == 1 ? ACO_ENTRY_POINT(yields_below)
+           : kind == 2 ? ACO_ENTRY_POINT(yields_by_value)
+                       : yields_unmarked;
 }
 
 static void check_work(const work_t *w)
@@ -152,8 +156,8 @@ static void *resumes_others(void *arg)
     return arg;
 }
 
-/* Promise: what is live across a yield is there afterwards, in each coroutine, whoever resumed it and whatever ran between; and
- * in the resumer, too. */
+/* Promise: live values survive a yield in each coroutine and in its resumer, whoever resumed it and whatever ran
+ * between. */
 static void values(void)
 {
     enum { MANY = 24 };
@@ -247,7 +251,8 @@ static void run_to_the_end(void)
 static void says_last_word(void)
 {
     char text[64];
-    int n = snprintf(text, sizeof text, "last word %d %d %u\n", aco_get_co() == the_one, aco_get_arg() == &the_work, the_work.done);
+    int n = snprintf(text, sizeof text, "last word %d %d %u\n", aco_get_co() == the_one, aco_get_arg() == &the_work,
+                     the_work.done);
     if (write(STDERR_FILENO, text, (size_t)n) != n)
         abort();
 }
@@ -266,7 +271,8 @@ static void returning(void)
     for (int later = 0; later < 2; later++) {
         memset(&the_work, 0, sizeof the_work);
         the_work.yields = 9;
-        the_one = new_entry(shared, later ? ACO_ENTRY_POINT(returns_later) : ACO_ENTRY_POINT(returns_at_once), &the_work);
+        the_one =
+            new_entry(shared, later ? ACO_ENTRY_POINT(returns_later) : ACO_ENTRY_POINT(returns_at_once), &the_work);
         ABORTS(run_to_the_end, "aco_exit", the_one, "its entry function returned without calling aco_exit()");
 #ifndef _WIN32
         child_end_t end = child_run(run_with_last_word);
@@ -488,9 +494,9 @@ static size_t bytes_copied(aco_cofuncp_t fp)
     return bytes;
 }
 
-/* Promise: 48 bytes less are copied, where the compiler knows how and the switch is inline (its clobbers are what makes a function
- * save registers); 32 by one so small that it would not use the other two either. On Windows, where rdi, rsi and xmm6-15 are to
- * be saved too, 176 more. */
+/* Promise: 48 bytes less are copied, where the compiler knows how and the switch is inline (its clobbers make a
+ * function save registers); 32 bytes less for a function too small to use the other two registers. On Windows 176 bytes
+ * more, for rdi, rsi and xmm6-15. */
 #ifdef _WIN32
 enum { SAVED_TOO = 176 };
 #else
@@ -499,15 +505,18 @@ enum { SAVED_TOO = 0 };
 static void copies_less(void)
 {
     size_t marked = bytes_copied(ACO_ENTRY_POINT(only_yields)), unmarked = bytes_copied(only_yields_unmarked);
-    size_t marked_words = bytes_copied(ACO_ENTRY_POINT(holds_words)), unmarked_words = bytes_copied(holds_words_unmarked);
-    printf("entry: %zu and %zu bytes copied, %zu and %zu with ACO_ENTRY%s\n", unmarked, unmarked_words, marked, marked_words, is_empty ? ", which is empty" : "");
+    size_t marked_words = bytes_copied(ACO_ENTRY_POINT(holds_words)),
+           unmarked_words = bytes_copied(holds_words_unmarked);
+    printf("entry: %zu and %zu bytes copied, %zu and %zu with ACO_ENTRY%s\n", unmarked, unmarked_words, marked,
+           marked_words, is_empty ? ", which is empty" : "");
     CHECK(marked <= unmarked);
     CHECK(marked_words <= unmarked_words);
     if (is_empty) {
         CHECK_EQ(marked, unmarked);
         CHECK_EQ(marked_words, unmarked_words);
     }
-#if defined(__OPTIMIZE__) && !ACO_DEBUG && defined(__x86_64__) && !defined(ACO_CONFIG_NO_INLINE) && !defined(ACO_CONFIG_UCONTEXT)
+#if defined(__OPTIMIZE__) && !ACO_DEBUG && defined(__x86_64__) && !defined(ACO_CONFIG_NO_INLINE) &&                    \
+    !defined(ACO_CONFIG_UCONTEXT)
     else {
         CHECK(unmarked - marked >= 32 + SAVED_TOO);
         CHECK_EQ(unmarked_words - marked_words, 48 + SAVED_TOO);
@@ -534,7 +543,8 @@ static void prefetch_anything(void *p)
     errno = 42;
     aco_prefetch(co);
     CHECK_EQ(errno, 42);
-    CHECK(co == (const aco_t *)any_pointer); /* nothing is concluded from the call, as that it is not NULL */
+    /* The compiler concludes nothing from the call, such as that it is not NULL. */
+    CHECK(co == (const aco_t *)any_pointer);
     if (!p)
         CHECK(co == NULL);
 }

@@ -1,11 +1,11 @@
-/* Every call that the library makes of the system, of the C library's allocator and of its threads, made to fail: the first one,
- * the second one, … until none is left, each with every errno of the table below, while a program uses all parts of the library.
- * What is refused for that is refused as documented and works when it is tried again; libaco's calls, and others that say so, may
- * abort with their one line instead; nothing else may happen. (Which message and what is left over: alloc_failure.c,
- * coroutine_failure.c, pool_failure.c and their like.)
+/* Every call of the library to the system, the C library's allocator and its threads is made to fail: the first, the
+ * second, … until none is left, each with every errno of the table below, while a program uses all parts of the
+ * library. A call that fails for that reason fails as documented, and works when it is tried again. libaco's calls, and
+ * others that say so, may abort with their one line instead. Nothing else may happen. (Which message and what is left
+ * over: alloc_failure.c, coroutine_failure.c, pool_failure.c and their like.)
  *
- * Linked with --wrap for each. Of what the library calls there are left out pthread_mutex_lock(), pthread_mutex_unlock() and
- * pthread_once(), which cannot fail as they are used, and what only computes. */
+ * Linked with --wrap for each. Left out: pthread_mutex_lock(), pthread_mutex_unlock() and pthread_once(), which cannot
+ * fail as they are used, and calls that only compute. */
 #define _GNU_SOURCE
 #include "aco.h"
 #include "aco/generator.h"
@@ -120,7 +120,8 @@ WRAP(int, sigaltstack, (const stack_t *wanted, stack_t *old), (wanted, old), -1)
 WRAP(int, pthread_key_create, (pthread_key_t *key, void (*destructor)(void *)), (key, destructor), error)
 WRAP(int, pthread_setspecific, (pthread_key_t key, const void *value), (key, value), error)
 WRAP(int, clock_gettime, (clockid_t which, struct timespec *now), (which, now), -1)
-WRAP(int, clock_nanosleep, (clockid_t which, int flags, const struct timespec *until, struct timespec *left), (which, flags, until, left), error)
+WRAP(int, clock_nanosleep, (clockid_t which, int flags, const struct timespec *until, struct timespec *left),
+     (which, flags, until, left), error)
 
 /* The library's call comes before main(). */
 static const char atfork_fails[] = "EVERY_FAILURE_ATFORK";
@@ -133,7 +134,7 @@ int __wrap_pthread_atfork(void (*before)(void), void (*parent)(void), void (*chi
 
 /* ---- A program that uses everything ---- */
 
-/* A call that is refused, which only the injected failure may cause, is made again, and then works. */
+/* A call that fails is made again, and then works. Only the injected failure may make it fail. */
 #define ATTEMPT(result, failed, expression)                                                                            \
     do {                                                                                                               \
         int before = __atomic_load_n(&injected, __ATOMIC_RELAXED);                                                     \
@@ -320,7 +321,7 @@ static void *everything(void *arg)
     return arg;
 }
 
-/* A refusal for want of memory, whose reason is looked for in /proc. */
+/* A failure without memory: the library looks in /proc for the reason. */
 static void *without_memory(void *arg)
 {
     mmap_fails = 1;
@@ -360,7 +361,7 @@ static void program(void)
         _exit(NOT_REACHED);
 }
 
-/* Writing is what refusals by abort do. */
+/* Only a call that aborts writes. */
 static void aborts(void)
 {
     armed = 1;
@@ -372,7 +373,8 @@ static void aborts(void)
 static void one(void (*act)(void))
 {
     child_end_t end = child_run(act);
-    int aborted = WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGABRT && is_one_line(end.text) && strncmp(end.text, "acorn: ", 7) == 0;
+    int aborted = WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGABRT && is_one_line(end.text) &&
+                  strncmp(end.text, "acorn: ", 7) == 0;
     if ((WIFEXITED(end.status) && (WEXITSTATUS(end.status) == 0 || WEXITSTATUS(end.status) == NOT_REACHED)) || aborted)
         return;
     fprintf(stderr, "call %d of %s fails with errno %d:\n", fail_at, table[failing].name, error);

@@ -1,5 +1,5 @@
-/* For tests of this library's own calls: what they refuse, whether share stacks can be used in this build, and whether
- * a suspended coroutine may be smaller than a ucontext_t. */
+/* For tests of this library's own calls: how they fail, whether share stacks can be used in this build, and whether a
+ * suspended coroutine may be smaller than a ucontext_t. */
 #ifndef FAILS_H
 #define FAILS_H
 
@@ -9,8 +9,8 @@
 
 #include <errno.h>
 
-/* Copying is not for the address sanitizer, which marks bytes of stacks; nor, where frames really are copied, for the
- * thread sanitizer: a coroutine is a thread there, which cannot lie on another one's stack. */
+/* The address sanitizer cannot copy stacks: it marks their bytes. Nor can the thread sanitizer, where frames really are
+ * copied: a coroutine is a thread there, and cannot lie on another one's stack. */
 #define SHARE_STACKS (!UNDER_ASAN)
 #define COPYING (SHARE_STACKS && !UNDER_TSAN)
 
@@ -22,7 +22,7 @@
 #define SMALL_FRAMES 1
 #endif
 
-/* `what` must be refused: return `failed`, set errno, and leave a message that names call and coroutine and has the
+/* `what` must fail: return `failed`, set errno, and leave a message that names call and coroutine and has the
  * reason. */
 #define FAILS(what, failed, error, call, co, reason)                                                                 \
     do {                                                                                                               \

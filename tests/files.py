@@ -1,10 +1,9 @@
-"""files.py [--seeded]: no test file is lost. Fails when a file of tests/, examples/ or verification/fuzz/ is used by no CMake file and
-by no file that is used itself, and when a CMake file there names a file that does not exist.
+"""files.py [--seeded]: no test file is lost. Fails when a file of tests/, examples/ or verification/fuzz/ is used by no
+CMake file and by no file that is used itself, and when a CMake file there names a file that does not exist.
 
-A file uses another one when it names it outside of comments: by its path, or by its name in the same folder or in tests/. In CMake
-files variables are replaced by what set(), list(APPEND) and foreach() give them there, or else in other ones. --seeded: does so with faults in a copy of the
-tree, each of which must be found.
-"""
+A file uses another one when it names it outside of comments: by its path, or by its name in the same folder or in
+tests/. In CMake files variables are replaced by what set(), list(APPEND) and foreach() give them there, or else in
+other ones. --seeded: does so with faults in a copy of the tree, each of which must be found."""
 import itertools
 import os
 import re
@@ -16,7 +15,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FOLDERS = ("tests", "examples", "verification/fuzz")
 KINDS = r"(?:cpp|c|hpp|h|py|sh|S|cmake)"
 CHECKED = re.compile(r"\.%s$" % KINDS)
-FIRST = ["Makefile", "CMakeLists.txt", "tools/platforms/objects.py"] + [folder + "/CMakeLists.txt" for folder in FOLDERS]
+FIRST = (["Makefile", "CMakeLists.txt", "tools/platforms/objects.py"] +
+         [folder + "/CMakeLists.txt" for folder in FOLDERS])
 NAME = re.compile(r"[\w./+-]+\.%s\b" % KINDS)
 CMAKE_NAME = re.compile(r"(?:\$\{\w+\}|[\w./+-])+\.%s\b(?![\w.>:])" % KINDS)
 MADE = ("${CMAKE_CURRENT_BINARY_DIR}", "${PROJECT_BINARY_DIR}")
@@ -42,13 +42,15 @@ def variables(texts):
             if command == "list":
                 words = words[1:] if words[:1] == ["APPEND"] else []
             if words:
-                words[1:] = [f"${{{w}}}" if "LISTS" in words[1:3] and w not in ("IN", "LISTS") else w for w in words[1:]]
+                words[1:] = [
+                    f"${{{w}}}" if "LISTS" in words[1:3] and w not in ("IN", "LISTS") else w for w in words[1:]
+                ]
                 values.setdefault(words[0], set()).update(w for w in words[1:] if w not in ("IN", "LISTS", "ITEMS"))
     return values
 
 
 def expand(word, values, depth=0):
-    """All that the word may be; what is made by the build is left out."""
+    """All values that the word may have; what the build makes is left out."""
     if any(made in word for made in MADE) or depth > 6:
         return set()
     parts = re.split(r"(\$\{\w+\})", word)
@@ -74,12 +76,19 @@ def check(root):
         folder = os.path.dirname(user)
         text = cmake[user] if user in cmake else without_comments(user, read(os.path.join(root, user)))
         if user in cmake:
-            values = {**everywhere, **variables([text]), "CMAKE_CURRENT_SOURCE_DIR": {"/R/" + folder}, "PROJECT_SOURCE_DIR": {"/R"}}
+            values = {
+                **everywhere, **variables([text]),
+                "CMAKE_CURRENT_SOURCE_DIR": {"/R/" + folder}, "PROJECT_SOURCE_DIR": {"/R"}
+            }
             text = re.sub(r"acorn_test\(\S+", "", text) # the test's name
-            named = {word: expand(word, values) for word in CMAKE_NAME.findall(text) if "<" + word not in text and not word.startswith("/")}
+            named = {
+                word: expand(word, values)
+                for word in CMAKE_NAME.findall(text) if "<" + word not in text and not word.startswith("/")
+            }
         else:
             named = {word: {word} for word in NAME.findall(re.sub(r"\$\{?\w+\}?/", "/", text))}
-            named.update((word, {word + ".py"}) for word in re.findall(r"(?m)^\s*(?:import|from) (\w+)", text) if user.endswith(".py"))
+            named.update((word, {word + ".py"}) for word in re.findall(r"(?m)^\s*(?:import|from) (\w+)", text)
+                         if user.endswith(".py"))
         for word, names in named.items():
             for name in names:
                 name = (name[2:] if name.startswith("/R/") else name).lstrip("/") # "$here/run.c"
@@ -87,7 +96,8 @@ def check(root):
                 places = [p for p in (here, name, os.path.join("tests", name)) if p in files]
                 if "/" in name and not places:
                     places = [p for p in checked if p.endswith("/" + name)]
-                if user in cmake and not places and not name.endswith((".h", ".hpp")) and not os.path.exists(os.path.join(root, name)):
+                if (user in cmake and not places and not name.endswith((".h", ".hpp"))
+                        and not os.path.exists(os.path.join(root, name))):
                     errors.append(f"{user}: there is no {name}" + (f" ({word})" if word != name else ""))
                 for place in places[:1]:
                     if user == "tests/windows.cmake" and not place.startswith("tests/windows/"):
@@ -117,14 +127,24 @@ def seeded():
     def add(name):
         return f"{name} added", lambda root: open(os.path.join(root, name), "w", encoding="utf-8").close()
 
-    faults = [remove("tests/cancel.c"), rename("tests/pool.c", "tests/pooled.c"), remove("tests/hardening/check.py"), remove("tests/pool.cmake"),
-              remove("examples/tokenizer.c"), edit("tests/CMakeLists.txt", "include(pool.cmake)", ""), add("tests/forgotten.c"),
-              edit("tests/coroutine.cmake", "coroutine_states", ""), add("tests/forgotten.h"), add("examples/forgotten.cpp")]
+    faults = [
+        remove("tests/cancel.c"),
+        rename("tests/pool.c", "tests/pooled.c"),
+        remove("tests/hardening/check.py"),
+        remove("tests/pool.cmake"),
+        remove("examples/tokenizer.c"),
+        edit("tests/CMakeLists.txt", "include(pool.cmake)", ""),
+        add("tests/forgotten.c"),
+        edit("tests/coroutine.cmake", "coroutine_states", ""),
+        add("tests/forgotten.h"),
+        add("examples/forgotten.cpp")
+    ]
     missed = 0
     for what, act in [("nothing changed", lambda root: None), *faults]:
         with tempfile.TemporaryDirectory() as root:
             for folder in FOLDERS:
-                shutil.copytree(os.path.join(ROOT, folder), os.path.join(root, folder), ignore=shutil.ignore_patterns("corpus"))
+                shutil.copytree(os.path.join(ROOT, folder), os.path.join(root, folder),
+                                ignore=shutil.ignore_patterns("corpus"))
             for name in ("Makefile", "CMakeLists.txt"):
                 shutil.copy(os.path.join(ROOT, name), root)
             for folder in ("cmake", "tools"):

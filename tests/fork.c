@@ -36,8 +36,8 @@ static void run(void)
     aco_exit();
 }
 
-/* Promise: a process forked by a coroutine holds the same coroutines, and both go on correctly; the running one is the one
- * that forked. */
+/* Promise: a process forked by a coroutine holds the same coroutines, and both go on correctly; the running one is the
+ * one that forked. */
 static void fork_inside(int stacks)
 {
     aco_share_stack_t *stack[COROUTINES];

@@ -76,7 +76,7 @@ static void destroy_again(void)
     on_thread(destroy);
 }
 
-/* A coroutine on a share stack that another thread destroyed is gone for its own thread too. */
+/* A coroutine on a share stack that another thread destroyed is destroyed for its own thread too. */
 static void destroyed_elsewhere(void)
 {
     aco_options_t options = {0};

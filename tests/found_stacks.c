@@ -121,7 +121,7 @@ static int is_measured(aco_function_t entry)
     return aco_stack_usage(find, &entry);
 }
 
-/* What is trimmed was touched all the same; and who is restarted when measuring is over is not measured. */
+/* A trim does not change what was touched; a coroutine restarted when measuring is over is not measured. */
 static void what_was_measured_stays(void)
 {
     aco_t *co;

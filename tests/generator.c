@@ -1,5 +1,5 @@
-/* Promises of generators (include/aco/generator.h): first what holds for both kinds (generator/both.h), then what is said of
- * one of them. Random programs are in generator/, failing allocations in generator_failure.c.
+/* Promises of generators (include/aco/generator.h): first what holds for both kinds (generator/both.h), then what is
+ * said of one of them. Random programs are in generator/, failing allocations in generator_failure.c.
  *
  * generator [plain]; `plain`: no share stacks, no child processes, no giant stacks: what Valgrind can follow
  * (--max-stackframe=16384). */
@@ -44,7 +44,8 @@ static void log_attribute(const char *const *event)
 /* ---- What frames are made of ---- */
 
 /* More arguments than registers, of both kinds. */
-FRAME intptr_t mix(intptr_t a, intptr_t b, intptr_t c, double d, intptr_t e, intptr_t f, intptr_t g, double h, intptr_t i, intptr_t j)
+FRAME intptr_t mix(intptr_t a, intptr_t b, intptr_t c, double d, intptr_t e, intptr_t f, intptr_t g, double h,
+                   intptr_t i, intptr_t j)
 {
     KEEP_FRAME;
     return a + 2 * b + 3 * c + 4 * (intptr_t)d + 5 * e + 6 * f + 7 * g + 8 * (intptr_t)h + 9 * i + 10 * j;
@@ -75,7 +76,7 @@ FRAME void check_print(double a, double b, const char *format, ...)
 #define CLOSE aco_generator_close
 #define CLOSE_NAME "aco_generator_close"
 #define DROP aco_generator_drop
-/* Promise: refused in a generator with a stack of its own. */
+/* Promise: fails in a generator with a stack of its own. */
 #define TRY_TO_DEFER(co) FAILS(aco_defer(log_event, (void *)(uintptr_t) "D"), -1, EPERM, "aco_defer", co, "generator")
 #define DEFERRED ""
 #include "generator/both.h"
@@ -110,7 +111,7 @@ FRAME void check_print(double a, double b, const char *format, ...)
 #define DEFERRED ""
 #endif
 
-/* A refusal is no value. */
+/* A failure is no value. */
 static inline __attribute__((always_inline)) int next_in_stack(aco_in_stack_t *g)
 {
     int more = aco_in_stack_next(g);
@@ -156,7 +157,8 @@ static void refused_options(void)
     FAILS(aco_generator_open(&g, NULL, NULL, NULL), -1, EINVAL, "aco_generator_open", NULL, "NULL");
     options.stack_size = SIZE_MAX / 4;
     if (!plain && SIZE_MAX > UINT32_MAX)
-        FAILS(aco_generator_open(&g, own_counts, NULL, &options), -1, ENOMEM, "aco_generator_open", NULL, "no memory for ");
+        FAILS(aco_generator_open(&g, own_counts, NULL, &options), -1, ENOMEM, "aco_generator_open", NULL,
+              "no memory for ");
     else
         aco_generator_open(&g, NULL, NULL, NULL);
     CHECK_EQ(aco_generator_next(&g), 0);
@@ -184,8 +186,11 @@ ACO_GENERATOR(uses_stack, y, arg)
 /* Promise: stack_size, name and ACO_NO_GUARD are heeded. */
 static void stack_sizes(void)
 {
-    static const aco_options_t options[] = {{.stack_size = 4 << 20}, {.stack_size = 4 << 20, .flags = ACO_NO_GUARD}, {.stack_size = 1},
-                                            {.flags = ACO_NO_GUARD}, {.name = "named"}};
+    static const aco_options_t options[] = {{.stack_size = 4 << 20},
+                                            {.stack_size = 4 << 20, .flags = ACO_NO_GUARD},
+                                            {.stack_size = 1},
+                                            {.flags = ACO_NO_GUARD},
+                                            {.name = "named"}};
     static const size_t uses[] = {2 << 20, 2 << 20, 1, 100 << 10, 100 << 10};
     for (int i = 0; i < 10; i++) {
         aco_generator_t g;
@@ -512,8 +517,8 @@ static void resume_subject(void)
     aco_resume(subject);
 }
 
-/* Promise: a coroutine on a share stack that yields in a generator makes the process abort as its frames are saved, in a debug
- * build at the yield. So does one that resumes there what shares its stack. */
+/* Promise: a coroutine on a share stack that yields in a generator makes the process abort as its frames are saved, in
+ * a debug build at the yield. So does one that resumes there what shares its stack. */
 static void yields_on_share_stack(void)
 {
     aco_options_t options = {.stack = stack};
@@ -526,7 +531,8 @@ static void yields_on_share_stack(void)
     if (ON_ONE_STACK) /* the thread sanitizer sees races of a forked child with its parent in whatever is copied */
         ABORTS(resume_subject, "aco_resume", subject, "in a generator");
     aco_destroy(subject);
-    subject = aco_new(consumes_resuming, other = aco_new(does_nothing, NULL, NULL), &options); /* on another stack: well */
+    /* On another stack this is allowed. */
+    subject = aco_new(consumes_resuming, other = aco_new(does_nothing, NULL, NULL), &options);
     PASSES(resume_subject);
     aco_destroy(subject);
     aco_destroy(other);
@@ -535,7 +541,7 @@ static void yields_on_share_stack(void)
 
 /* ---- On the consumer's stack ---- */
 
-/* Promise: not the innermost, it is refused, and loses nothing. */
+/* Promise: one that is not the innermost fails, and loses nothing. */
 FRAME void not_innermost(void)
 {
     aco_in_stack_t outer, inner;
@@ -554,7 +560,8 @@ FRAME void not_innermost(void)
     LOGGED("baccced");
     for (intptr_t i = 2; i <= 5; i++)
         CHECK(next_in_stack(&outer) && (intptr_t)outer.value == i);
-    aco_in_stack_open(&inner, in_stack_counts, (void *)1); /* the same again, with one that ends by itself, and one not begun */
+    /* The same again, with one that ends by itself, and one not begun. */
+    aco_in_stack_open(&inner, in_stack_counts, (void *)1);
     CHECK(next_in_stack(&inner) == 1 && next_in_stack(&inner) == 0);
     CHECK(next_in_stack(&outer) && (intptr_t)outer.value == 6);
     aco_in_stack_open(&inner, in_stack_counts, (void *)1);
@@ -587,7 +594,7 @@ FRAME void array_in_between(size_t n)
     CHECK_EQ(aco_in_stack_close(&g), 0);
 }
 
-/* alloca() stays until the function returns: so does the refusal. */
+/* alloca() stays until the function returns: so long the call fails. */
 FRAME void alloca_in_between(size_t n)
 {
     aco_in_stack_t g;
@@ -604,8 +611,8 @@ FRAME void alloca_in_between(size_t n)
         CHECK_EQ(room[at], (unsigned char)(at * 3));
 }
 
-/* Promise: a function that returns while its generator lives gives its caller the stack back. (Power: by the word at the stack
- * pointer, which is below the generator.) */
+/* Promise: a function that returns while its generator lives gives its caller the stack back. (Power: by the word at
+ * the stack pointer, which is below the generator.) */
 FRAME intptr_t left_open(intptr_t values)
 {
     aco_in_stack_t g;
@@ -620,7 +627,8 @@ static inline __attribute__((always_inline)) void open_for_caller(aco_in_stack_t
     aco_in_stack_open(g, in_stack_counts, (void *)3);
 }
 
-/* A function that opens for its caller: the compiler takes the stack back, or does not: refused or as usual, never wrong. */
+/* A function that opens for its caller: whether or not the compiler takes the stack back, the call fails or works as
+ * usual, and is never wrong. */
 FRAME void opened_for_caller(void)
 {
     aco_in_stack_t g;

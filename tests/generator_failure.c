@@ -1,5 +1,5 @@
-/* Generators when memory runs out (include/aco/generator.h), by injected failure: opening one is refused and leaves nothing
- * behind, closing one aborts; one on its consumer's stack takes no memory, and one from the pool none anew. */
+/* Generators when memory runs out (include/aco/generator.h), by injected failures: opening one fails and leaves nothing
+ * behind; closing one aborts. One on its consumer's stack takes no memory, and one from the pool no new memory. */
 #define _GNU_SOURCE
 #include "aco.h"
 #include "aco/in_stack_generator.h"
@@ -17,7 +17,7 @@ enum { SLAB = 2 << 20 };
 
 static unsigned long requests, fail_at; /* 0: never; the first request is 1 */
 static int all_fail, injected;
-static long living; /* stacks and other memory, but for slabs and what a thread keeps */
+static long living; /* stacks and other memory, except slabs and what a thread keeps */
 
 static int fails(void)
 {
@@ -156,8 +156,8 @@ static void close_in_stack_without_memory(void)
     aco_in_stack_close(&g);
 }
 
-/* Promises: no memory is needed to end one that has not begun, that has ended, or that is dropped; nor for anything that does
- * not unwind one on its consumer's stack. */
+/* Promises: it takes no memory to end a generator that has not begun or has ended, or to drop one. One on its
+ * consumer's stack needs memory only to be unwound. */
 static void without_memory(void)
 {
     aco_generator_t g[3];

@@ -1,5 +1,5 @@
-/* A storm of timer signals while generators of both kinds run. The handler fills a large frame on whatever stack is current: what
- * the stack pointer does not bound is lost.
+/* A storm of timer signals while generators of both kinds run. The handler fills a large frame on the current stack,
+ * and so overwrites all that lies below the stack pointer.
  *
  * generator_signals [seconds]; ends when that time is over. */
 #define _GNU_SOURCE
@@ -16,7 +16,7 @@ enum { HANDLER_FRAME = 4096, WORDS = 12 };
 
 static volatile sig_atomic_t handled, handler_failures, over;
 
-/* The next signal, from the handler's end on: however slow the handler is, something runs between two of them. */
+/* The next signal, from the handler's end on: even after a slow handler the program runs before the next signal. */
 static void another(void)
 {
     struct itimerval soon = {{0, 0}, {0, 50}};

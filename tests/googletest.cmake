@@ -1,6 +1,6 @@
 # Google Test as GTest::gtest_main, if GTest_FOUND: the installed one in a native build of its word size; built for
-# another system, from the sources that Debian's libgtest-dev brings. Not for FreeBSD on AArch64: there its
-# <machine/proc.h> and clang's <ptrauth.h> have one name for two things, `ptrauth_key`.
+# another system, from the sources that Debian's libgtest-dev brings. Not for FreeBSD on AArch64: its <machine/proc.h>
+# and clang's <ptrauth.h> both define `ptrauth_key`.
 set(GTest_FOUND OFF)
 if(NOT CMAKE_CROSSCOMPILING)
   if(CMAKE_SIZEOF_VOID_P EQUAL 8) # a -m32 build does not find it

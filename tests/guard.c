@@ -64,7 +64,8 @@ int main(void)
     aco_thread_init(NULL);
     main_co = aco_create(NULL, NULL, 0, NULL, NULL);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        /* Promise: the page right below the stack is inaccessible, all of it; the stack's lowest byte is the stack's. */
+        /* Promise: the page right below the stack is inaccessible, all of it; the stack's lowest byte is the
+         * stack's. */
         stack = aco_share_stack_new2(sizes[i], 1);
         PASSES(touch_lowest_byte);
         DIES_OF(write_guard, SIGSEGV);

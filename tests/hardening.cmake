@@ -5,7 +5,7 @@ if(NOT PROBE_PYTHON)
   return()
 endif()
 set(hardening ${PROBE_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/hardening/check.py)
-# whose objects are not the ones that are linked
+# its objects are not the ones that are linked
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND NOT CMAKE_C_FLAGS MATCHES "-flto")
   check_c_source_compiles("#if !(__CET__ & 1)\n#error\n#endif\nint main(void) { return 0; }" ACORN_HAS_LANDING_PADS)
   if(ACORN_SHADOW_STACKS)

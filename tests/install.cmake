@@ -14,7 +14,7 @@ foreach(case headers pkg-config cmake amalgamation plugin ffi)
     continue()
   endif()
   set(flags "${CMAKE_C_FLAGS}${acorn_pc_definitions}")
-  if(case MATCHES "pkg-config|cmake") # which tell their users by themselves
+  if(case MATCHES "pkg-config|cmake") # their targets name them to users
     set(flags "${CMAKE_C_FLAGS}")
   endif()
   add_test(NAME install.${case}

@@ -3,8 +3,8 @@
 #   slow    the rest: seconds of a processor, or a compiler that is run many times
 #   and subjects: ctest -L scheduler
 set(acorn_slow
-    "^redzone\\.(check|sweep|seeded|vzeroupper)|^probe\\.abi-seeded|^generator\\.(matrix|code)|^soak|^slab\\.default"
-    "^migration\\.release\\.scale|\\.long$|^install\\.(headers|amalgamation|cmake)|^hardening\\.(options|ibt|shadow-all)")
+  "^redzone\\.(check|sweep|seeded|vzeroupper)|^probe\\.abi-seeded|^generator\\.(matrix|code)|^soak|^slab\\.default"
+  "^migration\\.release\\.scale|\\.long$|^install\\.(headers|amalgamation|cmake)|^hardening\\.(options|ibt|shadow-all)")
 string(REPLACE ";" "|" acorn_slow "${acorn_slow}")
 
 set(acorn_subject_coroutine "^(api|assertions|load_order|allocator|cancel|found|local|misuse|model|coroutine)[._]")

@@ -1,5 +1,5 @@
-/* Promises of coroutine-local storage (include/aco.h): slots, keys and their destructors, ACO_LOCAL, on private and share
- * stacks, in coroutines of both kinds and in a thread's own flow of control. */
+/* Promises of coroutine-local storage (include/aco.h): slots, keys and their destructors, ACO_LOCAL, on private and
+ * share stacks, in coroutines of both kinds and in the root context. */
 #define _GNU_SOURCE
 #include "aco.h"
 #include "check.h"
@@ -36,7 +36,7 @@ static void *looks_at_slot(void *arg)
     return arg;
 }
 
-/* Promises: one pointer per coroutine, NULL at first; NULL means the running one, or the thread's own flow of control. */
+/* Promises: one pointer per coroutine, NULL at first; NULL means the running one, or the root context. */
 static void slots(void)
 {
     int mark;
@@ -46,7 +46,7 @@ static void slots(void)
     CHECK(aco_slot(co) == NULL && aco_slot(other) == NULL);
     CHECK_EQ(aco_set_slot(co, &mark), 0);
     CHECK(aco_slot(co) == &mark && aco_slot(other) == NULL && aco_slot(NULL) == main_object);
-    CHECK(aco_slot(main_object) == main_object); /* stands for the flow of control */
+    CHECK(aco_slot(main_object) == main_object); /* stands for the root context */
     aco_resume(co);
     CHECK(aco_slot(co) == &place && aco_slot(NULL) == main_object);
     CHECK_EQ(aco_set_slot(co, &mark), 0);
@@ -131,8 +131,8 @@ static void *uses_keys(void *arg)
     return arg;
 }
 
-/* Promises: each coroutine has its own value; destructors get values that are not NULL, once, on its stack, after deferred
- * calls, however it ends; destroying it calls none. */
+/* Promises: each coroutine has its own value; destructors get values that are not NULL, once, on its stack, after
+ * deferred calls, however it ends; destroying it calls none. */
 static void keys(end_t end)
 {
     static user_t user, second_user;
@@ -225,7 +225,7 @@ static void *sets_in_own_flow(void *arg)
     return NULL;
 }
 
-/* Promise: a thread's own flow of control has values, destroyed when the thread ends. */
+/* Promise: the root context has values, destroyed when the thread ends. */
 static void own_flow(void)
 {
     static user_t user;
@@ -250,7 +250,7 @@ static void *sets_then_looks(void *arg)
     return arg;
 }
 
-/* Promises: a deleted key has no values, calls nothing, and does not come back with its successor in the same place. */
+/* Promises: a deleted key has no values, calls nothing, and does not come back with its successor in the same slot. */
 static void generations(void)
 {
     aco_key_t first, again, all[2 * ACO_KEYS];
@@ -265,7 +265,7 @@ static void generations(void)
     FAILS(aco_key_delete(first), -1, EINVAL, "aco_key_delete", NULL, "not a key");
     FAILS(aco_set_local(first, &first), -1, EINVAL, "aco_set_local", NULL, "not a key");
     CHECK(aco_get_local(first) == NULL);
-    do /* until its place is used again */
+    do /* until its slot is used again */
         CHECK_EQ(aco_key_create(&all[n], destroy_other), 0);
     while (all[n++].index != first.index && n < ACO_KEYS);
     again = all[n - 1];
@@ -290,7 +290,7 @@ static void use_one_too_many(void)
     one_too_many();
 }
 
-/* Promises: ACO_KEYS keys at a time, then EAGAIN, and a variable that needs one aborts; each has a value; refusals. */
+/* Promises: ACO_KEYS keys at a time, then EAGAIN, and a variable that needs one aborts; each has a value; failures. */
 static void exhaustion(void)
 {
     static aco_key_t all[ACO_KEYS];
@@ -355,7 +355,7 @@ static void *counts_in_own_flow(void *arg)
     return arg;
 }
 
-/* Promises: each coroutine, and each thread's own flow of control, has its variable, zero at first. */
+/* Promises: each coroutine, and each thread's root context, has its variable, zero at first. */
 static void variables(void)
 {
     enum { N = 20 };
@@ -449,7 +449,8 @@ static void growing(void)
         for (int kind = 0; kind < 4; kind++) {
             destroyed = 0;
             options.save_size = save_sizes[i];
-            co = kind % 2 ? aco_create(main_object, stack, save_sizes[i], grows_in_libaco, &mark) : aco_new(grows, &mark, &options);
+            co = kind % 2 ? aco_create(main_object, stack, save_sizes[i], grows_in_libaco, &mark)
+                          : aco_new(grows, &mark, &options);
             CHECK(co->save_stack.sz >= save_sizes[i]);
             if (kind < 2)
                 CHECK_EQ(aco_set_name(co, "grows"), 0); /* takes from the area */

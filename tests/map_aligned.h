@@ -9,7 +9,9 @@
 /* `sz` bytes at a multiple of `align`, both whole pages; NULL where there is no memory. munmap() takes them back. */
 static inline void *map_aligned(size_t sz, size_t align)
 {
-    char *p = (char *)mmap(NULL, sz + align, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0), *aligned;
+    char *p = (char *)mmap(NULL, sz + align, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0),
+         *aligned;
     if (p == MAP_FAILED)
         return NULL;
     aligned = (char *)(((uintptr_t)p + align - 1) & ~(uintptr_t)(align - 1));

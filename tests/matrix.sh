@@ -40,9 +40,8 @@ clang-long     clang-19  long       -           -O2 -g
 gcc-m32-long   gcc       long       -           -m32 -O2 -g
 '
 
-# What one compiler has tested as well as another is in `ci` once: of gcc and clang at -O0, LTO and wide vectors one
-# each, of -m32 at -O0 none (-O2 and PIC are there), the sanitizers with the compiler that `test` does not use. coverage
-# is in `nightly`.
+# `ci` has a row once where one compiler tests it as well as the other: -O0, LTO and wide vectors by gcc or clang; -m32
+# at -O2 and with PIC, not at -O0; the sanitizers with the compiler that `test` does not use. coverage is in `nightly`.
 tier_rows() { # TIER
     case $1 in
     check) echo gcc-O2:check ;;
@@ -114,7 +113,7 @@ skip() { # NAME REASON
     echo "$1: skipped: $2"
 }
 
-# The lines of LOG that say why are printed once more at the end: of an output that is cut, the end is what remains.
+# The lines of LOG that say why are printed again at the end: an output that is cut keeps its end.
 fail() { # NAME LOG
     failures="$failures $1"
     reasons="$reasons
@@ -255,8 +254,8 @@ apn_tests() { # STEP
 valgrind_sample() {
     echo examples/example_synopsis examples/example_tutorial_3 tests/test_copying_release tests/test_cancel_release
 }
-# Left out: tests of bytes, time and the processor's registers; pool, which overflows stacks on purpose; what Valgrind
-# refuses a mapping for by EINVAL, or does not round for as x87 does.
+# Left out: tests of bytes, time and the processor's registers; pool, which overflows stacks on purpose; what needs a
+# mapping that fails under Valgrind with EINVAL, or x87's rounding.
 valgrind_whole() {
     (cd build/test/gcc-O2 && ls examples/example_tutorial_[0-6] examples/example_reset)
     echo tests/test_sanitizers_lives

@@ -429,7 +429,7 @@ static void leave(void)
 {
     aco_options_t opts = {0};
     for (unsigned i = 0; i < count; i++) {
-        opts.stack_size = i % 16 ? 16 << 10 : 0; /* default ones go to the thread's spares when destroyed */
+        opts.stack_size = i % 16 ? 16 << 10 : 0; /* the thread caches destroyed default ones */
         left[i].co = aco_new(orphan_runs, &left[i], &opts);
         CHECK(left[i].co != NULL);
         if (i % 3 || i % 4 == 1)
@@ -492,8 +492,8 @@ static void finish_last(void)
     finish(3);
 }
 
-/* Promises: coroutines outlive their thread; any thread may go on with them, and end them; a thread that takes over the
- * memory sees them by aco_each(); all of it comes back. */
+/* Promises: coroutines outlive their thread; any thread may resume and end them; a thread that takes over the memory
+ * sees them by aco_each(); all memory comes back. */
 static void part_heirs(void)
 {
     static const aco_allocator_t counting = {counted_map, counted_unmap, counted_allocate, counted_release, NULL};

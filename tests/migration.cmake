@@ -32,7 +32,7 @@ if(CMAKE_C_FLAGS MATCHES "-fsanitize=[a-z,]*thread") # up to three fibers for ea
   set(migration_steps 200)
   set(migration_heirs 200)
 endif()
-# Cancelled on small stacks: the dynamic linker's work, which needs more, is done before (-z now).
+# Cancelled on small stacks: -z now, since the dynamic linker's lazy binding needs more.
 foreach(variant release debug no_inline) # the first with the large scale
   if(NOT variant IN_LIST ACORN_VARIANTS)
     continue()

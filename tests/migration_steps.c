@@ -36,7 +36,7 @@ static void deferred(void *arg)
 }
 
 /* All that depends on the thread or on the running coroutine. Inlined everywhere, so that one function has it many
- * times with switches between: whatever a compiler could keep from one to the next, it can here. */
+ * times with switches between: a compiler that could keep a value across a switch can do it here. */
 static inline __attribute__((always_inline)) void look(migrant_t *w, aco_t *self)
 {
     CHECK_EQ(here()->id, w->shared.at);
@@ -186,7 +186,7 @@ static void resume_migrant(migrant_t *w)
     CHECK(aco_slot(NULL) == slot && aco_get_local(key) == local);
 }
 
-/* The main flow has values of its own, one for each thread. */
+/* The root context of each thread has values of its own. */
 static void steps_work(void)
 {
     here_t *at = here();

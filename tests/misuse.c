@@ -1,5 +1,6 @@
-/* Misuse: each case, in a child, aborts after one line "acorn: <call>: [coroutine <address>: ]<reason>". Objects are made in
- * the parent, so that their addresses are known; what a debug build checks in addition stands under ACO_DEBUG. */
+/* Misuse: each case, in a child, aborts after one line "acorn: <call>: [coroutine <address>: ]<reason>". Objects are
+ * made in the parent, so that their addresses are known; what a debug build checks in addition stands under
+ * ACO_DEBUG. */
 #define _GNU_SOURCE
 #include "misuse.h"
 #include "child.h"
@@ -214,7 +215,8 @@ static void exit1_null(void)
     aco_exit1(NULL);
 }
 
-/* Promise: yield, exit and aco_get_arg() without a running coroutine abort, as does the exit of one that does not run. */
+/* Promise: yield, exit and aco_get_arg() without a running coroutine abort, as does the exit of one that does not
+ * run. */
 static void nobody_runs(void)
 {
     ABORTS(yield, "aco_yield", NULL, "no coroutine is running");
@@ -259,8 +261,8 @@ static void resume_co_sharing_fp(void)
     resume_sharing_fp(co);
 }
 
-/* Promise: debug builds notice a unit with ACO_CONFIG_SHARE_FPU_MXCSR_ENV that switches a coroutine with an environment of its
- * own, at resume and at yield. */
+/* Promise: debug builds notice a unit with ACO_CONFIG_SHARE_FPU_MXCSR_ENV that switches a coroutine with an environment
+ * of its own, at resume and at yield. */
 static void mixed_units(void)
 {
     set_up(yielder);
@@ -297,7 +299,10 @@ static void create_with_missing(void)
         create_main = given & 1 ? main_co : NULL;
         create_stack = given & 2 ? stack : NULL;
         create_fp = given & 4 ? ender : NULL;
-        ABORTS(create, "aco_create", NULL, !create_main ? "main_co is NULL" : !create_stack ? "share_stack is NULL" : "entry function is NULL");
+        ABORTS(create, "aco_create", NULL,
+               !create_main    ? "main_co is NULL"
+               : !create_stack ? "share_stack is NULL"
+                               : "entry function is NULL");
     }
     create_stack = stack;
     create_fp = ender;
@@ -511,8 +516,8 @@ static void set_up_unguarded(aco_cofuncp_t fp)
     other = aco_create(main_co, stack, 0, yielder, NULL);
 }
 
-/* The same by a frame that skips the bytes next to the stack. What it touches lies below the stack's mapping: the stack must
- * be one with room there. */
+/* The same by a frame that skips the bytes next to the stack. What it touches lies below the stack's mapping: the stack
+ * must be one with room there. */
 static void frame_beyond_the_stack(void)
 {
     enum { ROOM = 1 << 16, TRIES = 64 };
@@ -521,7 +526,8 @@ static void frame_beyond_the_stack(void)
     void *room;
     for (;; tries++) {
         set_up_unguarded(overflow_by_frame);
-        room = mmap((char *)stack->aco__map - ROOM, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+        room = mmap((char *)stack->aco__map - ROOM, ROOM, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
         if (room == (char *)stack->aco__map - ROOM || tries == TRIES)
             break;
         aco_destroy(co);
@@ -540,8 +546,8 @@ static void frame_beyond_the_stack(void)
         aco_share_stack_destroy(without_room[tries]);
 }
 
-/* Promise: an overflow of a stack without guard page is noticed when bytes are saved, when its coroutine ends and when it is
- * destroyed; in debug builds at yield. */
+/* Promise: an overflow of a stack without guard page is noticed when bytes are saved, when its coroutine ends and when
+ * it is destroyed; in debug builds at yield. */
 static void overflow_without_guard_page(void)
 {
     set_up_unguarded(overflow_then_yield);
@@ -582,7 +588,8 @@ static void huge_save_area(void)
 /* Promise: the calls that make objects are always valid or abort, for any size. */
 static void too_much(void)
 {
-    static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - 1, SIZE_MAX - 63, SIZE_MAX - 4095, SIZE_MAX - 70000, SIZE_MAX / 2 + 1, SIZE_MAX / 2, SIZE_MAX / 2 - 4096};
+    static const size_t sizes[] = {SIZE_MAX,         SIZE_MAX - 1,     SIZE_MAX - 63, SIZE_MAX - 4095,
+                                   SIZE_MAX - 70000, SIZE_MAX / 2 + 1, SIZE_MAX / 2,  SIZE_MAX / 2 - 4096};
     const size_t impossible = sizeof(void *) == 8 ? 8 : 6; /* half of a 32-bit address space may well be free */
     set_up(ender);
     for (size_t i = 0; i < impossible; i++) {
@@ -633,7 +640,7 @@ static void arrive(void)
     aco__interrupted((uintptr_t)co | 1);
 }
 
-/* Promise: a switch that passes an arrival mark nobody made is not taken for an event. */
+/* Promise: an interrupt flag that nobody set is not taken for an injected call. */
 static void mark_without_event(void)
 {
     set_up(ender);
@@ -641,8 +648,8 @@ static void mark_without_event(void)
     tear_down();
 }
 
-/* Promises: a coroutine that returns from its entry function ends the process: after the default line, or after the thread's
- * last word, in which aco_get_co() names it, on that coroutine's stack. */
+/* Promises: a coroutine that returns from its entry function ends the process: after the default line, or after the
+ * thread's last word, in which aco_get_co() names it, on that coroutine's stack. */
 static void returning(void)
 {
     char wanted[128];

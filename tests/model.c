@@ -1,6 +1,6 @@
-/* Random schedules of create, resume, exit, destroy and reset against a model of what the API promises: which coroutine's
- * frames each stack holds, what is saved and restored when, who has ended. Each coroutine recurses at random through frames of
- * random sizes that hold known bytes, and checks them after every switch.
+/* Random schedules of create, resume, exit, destroy and reset against a model of what the API promises: which
+ * coroutine's frames each stack holds, what is saved and restored when, who has ended. Each coroutine recurses at
+ * random through frames of random sizes that hold known bytes, and checks them after every switch.
  *
  * model [seed [operations [coroutines]]]; ACORN_SEED replaces the seed, too. The seed is printed. */
 #define _GNU_SOURCE
@@ -66,7 +66,7 @@ static __attribute__((noinline)) uint64_t descend(walk_t *walk, unsigned depth, 
     walk->live_frames++;
     for (unsigned i = 0; i < size; i++)
         bytes[i] = (unsigned char)draw(&pattern);
-    for (unsigned i = 0; i < actions && walk->left; i++) { /* else the way back would go on growing */
+    for (unsigned i = 0; i < actions && walk->left; i++) { /* else the tree of calls would never end */
         if (depth < DEEPEST && below(&walk->random, 2))
             sum += descend(walk, depth + 1, d + i, x + 0.5);
         else
@@ -258,7 +258,10 @@ static uint64_t run_schedule(uint64_t seed, unsigned long operations)
 int main(int argc, char **argv)
 {
     const char *from_environment = getenv("ACORN_SEED");
-    uint64_t seed = from_environment ? strtoull(from_environment, NULL, 0) : argc > 1 ? strtoull(argv[1], NULL, 0) : 1, done;
+    uint64_t seed = from_environment ? strtoull(from_environment, NULL, 0)
+                    : argc > 1       ? strtoull(argv[1], NULL, 0)
+                                     : 1,
+             done;
     unsigned long operations = argc > 2 ? strtoul(argv[2], NULL, 0) : 300000;
     slots_size = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 0) : 3000;
     fprintf(stderr, "model: seed %" PRIu64 ", %lu operations, %u slots\n", seed, operations, slots_size);
@@ -268,7 +271,8 @@ int main(int argc, char **argv)
     main_co = aco_create(NULL, NULL, 0, NULL, NULL);
     done = run_schedule(seed, operations);
     aco_destroy(main_co);
-    printf("%" PRIu64 " operations, at most %u alive, %" PRIu64 " ended, %" PRIu64 " times saved\n", done, most_alive, ended_count, saved_count);
+    printf("%" PRIu64 " operations, at most %u alive, %" PRIu64 " ended, %" PRIu64 " times saved\n", done, most_alive,
+           ended_count, saved_count);
     CHECK(most_alive > slots_size / 2); /* the schedule did what it is for */
     CHECK(ended_count > operations / 1000 && saved_count > operations / 20);
     free(slots);

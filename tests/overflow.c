@@ -130,14 +130,15 @@ static void twice(void)
     run(NULL);
 }
 
-/* The child dies of SIGSEGV; what it writes begins and ends so (NULL: it writes nothing). */
+/* The child dies of SIGSEGV. Its output begins with `begin` and ends with `end` (NULL: it writes nothing). */
 static void dies(int line, void (*act)(void), const char *begin, const char *end)
 {
     child_end_t child = child_run(act);
     size_t length = strlen(child.text);
     int right = WIFSIGNALED(child.status) && WTERMSIG(child.status) == SIGSEGV;
     if (begin)
-        right = right && strncmp(child.text, begin, strlen(begin)) == 0 && length > strlen(end) && strcmp(child.text + length - strlen(end), end) == 0 &&
+        right = right && strncmp(child.text, begin, strlen(begin)) == 0 && length > strlen(end) &&
+                strcmp(child.text + length - strlen(end), end) == 0 &&
                 strchr(child.text, '\n') == child.text + length - 1;
     else
         right = right && length == 0;
@@ -155,7 +156,8 @@ int main(void)
     child = child_run(in_named_one);
     CHECK(strstr(child.text, ": \"parser\": its private stack of 16384 bytes (0x") != NULL);
     share_stack = aco_share_stack_new(0);
-    DIES(in_share_stack, "acorn: overflow: coroutine 0x", " has overflowed: pass a larger size to aco_share_stack_new()\n");
+    DIES(in_share_stack, "acorn: overflow: coroutine 0x",
+         " has overflowed: pass a larger size to aco_share_stack_new()\n");
     DIES(in_task, "acorn: overflow: coroutine 0x", more);
     DIES(in_another_thread, "acorn: overflow: coroutine 0x", more);
     DIES(in_generator, "acorn: overflow: its generator's private stack of ", more);

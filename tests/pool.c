@@ -41,7 +41,7 @@ static int residency_is_known(void)
     return known;
 }
 
-/* ---- Options and refusals ---- */
+/* ---- Options and failures ---- */
 
 static void refuses_options(aco_pool_options_t o, const char *reason)
 {
@@ -83,8 +83,7 @@ static void options(void)
     CHECK_EQ(aco_pool_stats(NULL, &s), 0);
 }
 
-/* Promise: a pool with a stack in use is not destroyed, whatever the coroutine does; one that is only idle is no
- * hindrance. */
+/* Promise: a pool with a stack in use is not destroyed, whatever the coroutine does; idle stacks do not matter. */
 static void busy(void)
 {
     aco_pool_t *pool = pool_with(0, 0, NEVER);
@@ -397,13 +396,12 @@ static void *has_nothing_yet(void *arg)
 {
     volatile int *wrong = arg;
     *wrong += *aco_name(aco_co()) != 0 || aco_slot(NULL) != NULL;
-    CHECK_EQ(aco_set_slot(NULL, arg), 0); /* makes the record that the name is in */
+    CHECK_EQ(aco_set_slot(NULL, arg), 0); /* allocates the cold data, which holds the name */
     *wrong += *aco_name(aco_co()) != 0;
     return aco_yield_value(arg);
 }
 
-/* Promise: what a reclaimed stack holds when it is used again is of no account, lazily or not; the records are right.
- */
+/* Promise: the old contents of a reclaimed stack do not matter, lazily reclaimed or not; the records are right. */
 static void reused(unsigned flags)
 {
     enum { MANY = 20, SIZE = 256 << 10 };

@@ -14,8 +14,7 @@ if(ACORN_NIGHTLY)
   set_tests_properties(pool_model.release.long PROPERTIES TIMEOUT 600)
 endif()
 # As for alloc_failure: gcc's link-time optimisation resolves some references before the linker's --wrap sees them.
-# ThreadSanitizer has to map memory for each coroutine where none is to be had, and loses count of coroutines over
-# fork().
+# ThreadSanitizer maps memory for each coroutine, which fails here, and loses count of coroutines over fork().
 if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto") AND NOT CMAKE_C_FLAGS MATCHES
     "-fsanitize=thread")
   # a debug build says that suspended ones are destroyed

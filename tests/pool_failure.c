@@ -1,6 +1,6 @@
-/* Pools on a system that refuses: every request of mmap, munmap, madvise and mprotect fails once, and from there on for ever, the
- * first one, the second one, … until none is left (linked with --wrap). A coroutine is made and works, or it is NULL, ENOMEM or EAGAIN;
- * nothing leaks. With the argument "room": what RLIMIT_AS refuses. */
+/* Pools on a failing system: every request of mmap, munmap, madvise and mprotect fails once, and from there on for
+ * ever: the first, the second, … until none is left (linked with --wrap). A coroutine is made and works, or the result
+ * is NULL with ENOMEM or EAGAIN; nothing leaks. With the argument "room": what fails at RLIMIT_AS. */
 #define _GNU_SOURCE
 #include "aco/pool.h"
 #include "child.h"
@@ -9,7 +9,7 @@
 
 #include <sys/mman.h>
 
-/* ---- The refusing system ---- */
+/* ---- The failing system ---- */
 
 enum { MMAP = 1, MUNMAP = 2, MADVISE = 4, MPROTECT = 8 };
 
@@ -38,7 +38,7 @@ int __real_mprotect(void *at, size_t sz, int prot);
 int __wrap_mprotect(void *at, size_t sz, int prot);
 int __real_madvise(void *at, size_t sz, int advice);
 int __wrap_madvise(void *at, size_t sz, int advice);
-long __real_syscall(long number, ...); /* whose callers have to leave it room on their stack on Power, if it is C, as musl's is */
+long __real_syscall(long number, ...); /* on Power its callers leave it room on their stack, if it is C, as musl's is */
 long __wrap_syscall(long number, long a, long b, long c, long d, long e);
 
 void *__wrap_mmap(void *at, size_t sz, int prot, int flags, int fd, off_t offset)
@@ -78,7 +78,8 @@ enum { EACH = 5 };
 static void check_refusal(int line)
 {
     int error = errno;
-    if (injected && (error == ENOMEM || error == EAGAIN || error == EINVAL) && strncmp(aco_error_message(), "aco_new: no memory for ", 23) == 0)
+    if (injected && (error == ENOMEM || error == EAGAIN || error == EINVAL) &&
+        strncmp(aco_error_message(), "aco_new: no memory for ", 23) == 0)
         return;
     fprintf(stderr, "%s:%d: call %lu: errno %d, \"%s\"\n", __FILE__, line, fail_at, error, aco_error_message());
     CHECK(!"the refusal");
@@ -194,12 +195,13 @@ static int part;
 
 static void attempt_part(void)
 {
-    static const aco_pool_options_t pools[POOLS] = {{.idle_stacks = 2},
-                                                    {.flags = ACO_POOL_MPROTECT, .idle_stacks = 1, .region_size = 128 << 10},
-                                                    {.flags = ACO_POOL_CANARIES | ACO_POOL_LAZY, .idle_stacks = 1},
-                                                    {.flags = ACO_POOL_MUST_GUARD},
-                                                    {.flags = ACO_POOL_MUST_GUARD | ACO_POOL_MPROTECT | ACO_POOL_LAZY},
-                                                    {.region_size = 1, .idle_ms = 1}};
+    static const aco_pool_options_t pools[POOLS] = {
+        {.idle_stacks = 2},
+        {.flags = ACO_POOL_MPROTECT, .idle_stacks = 1, .region_size = 128 << 10},
+        {.flags = ACO_POOL_CANARIES | ACO_POOL_LAZY, .idle_stacks = 1},
+        {.flags = ACO_POOL_MUST_GUARD},
+        {.flags = ACO_POOL_MUST_GUARD | ACO_POOL_MPROTECT | ACO_POOL_LAZY},
+        {.region_size = 1, .idle_ms = 1}};
     static const aco_options_t others[OTHERS] = {{0}, {.stack_size = 100000}, {.stack_size = (8 << 20) + 1},
                                                  {.flags = ACO_NO_GUARD}, {.name = "named", .stack_size = 32768}};
     if (part < POOLS)
@@ -258,8 +260,8 @@ static unsigned long each_fails(unsigned which, int for_ever_)
     return n - 1;
 }
 
-/* Promise: whichever request is refused, a coroutine is there and works or is refused, with a message; all stacks come back, and
- * so does all memory, unless it is the way back that is refused. */
+/* Promise: whichever request fails, the coroutine is made and works, or the call fails with a message. All stacks come
+ * back, and so does all memory, unless giving it back is what fails. */
 static void every_failure(void)
 {
     static const struct {
@@ -280,7 +282,7 @@ static void every_failure(void)
     munmap(clean, PARTS * sizeof *clean);
 }
 
-/* ---- What a refusal leads to ---- */
+/* ---- What a failure leads to ---- */
 
 static void fail_all(unsigned which)
 {
@@ -304,8 +306,8 @@ static aco_pool_stats_t stats(aco_pool_t *pool)
     return s;
 }
 
-/* Promise: a kernel without guards in its tables gets mappings, one that refuses these too canaries; ACO_POOL_MUST_GUARD is
- * refused then, and has its guard as soon as that can be. */
+/* Promise: without guards in the kernel's tables the pool uses mappings; where these fail too, canaries.
+ * ACO_POOL_MUST_GUARD fails then, and has its guard as soon as one can be made. */
 static void no_guards(void)
 {
     aco_pool_options_t must_guard = {.flags = ACO_POOL_MUST_GUARD};
@@ -371,7 +373,8 @@ static size_t address_space(void)
     return proc_number("/proc/self/statm") * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Promise: where there is no room for a large region a small one will do; the refusal names RLIMIT_AS, and all goes on. */
+/* Promise: where there is no room for a large region a small one will do; the message of a failure names RLIMIT_AS, and
+ * all goes on. */
 static void little_room(void)
 {
     enum { MOST = 100, ROOM = 3 << 20 };
@@ -379,7 +382,7 @@ static void little_room(void)
     aco_t *co[MOST], *before = new_in(NULL);
     struct rlimit limit;
     int made = 0;
-    CHECK(aco_send(NULL, NULL) == ACO_ERROR); /* the thread has a place for messages */
+    CHECK(aco_send(NULL, NULL) == ACO_ERROR); /* the thread has memory for messages */
     CHECK_EQ(getrlimit(RLIMIT_AS, &limit), 0);
     limit.rlim_cur = (rlim_t)(address_space() + ROOM);
     CHECK_EQ(setrlimit(RLIMIT_AS, &limit), 0);

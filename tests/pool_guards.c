@@ -71,8 +71,8 @@ static void write_guards_end(void)
     ((volatile char *)low(victim))[-(long)page] = 1;
 }
 
-/* Promise: with guards of either kind an overflow is a SIGSEGV with a name, on a new stack as on one that was used,
- * reclaimed and used again; also in a child process of the one that made the stack. */
+/* Promise: with guards of either kind an overflow is an explained SIGSEGV, on a new stack and on one that was reclaimed
+ * and used again; also in a child process of the one that made the stack. */
 static void guards(void)
 {
     static const unsigned flags[] = {0, ACO_POOL_MPROTECT, ACO_POOL_LAZY, ACO_POOL_MPROTECT | ACO_POOL_LAZY,
@@ -231,8 +231,8 @@ static void beyond_the_limit(void)
     free(co);
 }
 
-/* Promise: beyond what vm.max_map_count allows, a pool goes on with canaries; with ACO_POOL_MUST_GUARD it refuses,
- * naming the setting, and nothing is lost. */
+/* Promise: beyond what vm.max_map_count allows, a pool goes on with canaries; with ACO_POOL_MUST_GUARD it fails, the
+ * message names the setting, and nothing is lost. */
 static int many_guards(void)
 {
     size_t limit = mapping_limit();

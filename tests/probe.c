@@ -1,6 +1,6 @@
 /* What the switch must leave as it was: callee-saved registers, stack pointer and alignment, the platform's registers,
- * floating-point control words and what else the ABI wants at calls, on both sides of every kind of switch, on private and
- * on copying stacks. What differs between architectures stands in probe.h and the tables that it selects.
+ * floating-point control words and what else the ABI wants at calls, on both sides of every kind of switch, on private
+ * and on copying stacks. What differs between architectures stands in probe.h and the tables that it selects.
  *
  * Built twice: with ACO_CONFIG_SHARE_FPU_MXCSR_ENV the environment is common to all, without it each coroutine has its
  * own. White-box: reads and writes internals of the switch. */
@@ -40,7 +40,7 @@ enum { BY_ASSEMBLY = 1 };
 
 static aco_t *main_co;
 
-/* ---- The ways to switch ------------------------------------------------------------------------------------------------ */
+/* ---- The ways to switch ------------------------------------------------------------------------------------------ */
 
 static NOINLINE void inline_resume(void *co)
 {
@@ -79,7 +79,7 @@ static const way_t resumes[] = {inline_resume, exported_resume};
 static const way_t yields[] = {inline_yield, exported_yield, inline_yield1, exported_yield1};
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
-/* ---- Registers --------------------------------------------------------------------------------------------------------- */
+/* ---- Registers --------------------------------------------------------------------------------------------------- */
 
 static void set_patterns(struct probe *p, uintptr_t salt)
 {
@@ -171,7 +171,7 @@ static void test_registers(void)
         }
 }
 
-/* ---- Entry ------------------------------------------------------------------------------------------------------------- */
+/* ---- Entry ------------------------------------------------------------------------------------------------------- */
 
 #ifndef ACO__RETURN_WORD
 #define ACO__RETURN_WORD 0
@@ -198,7 +198,8 @@ static void test_entry(void)
     entered = 0;
     for (int n = 1; n <= 64; n++) { /* tops of many colours */
         aco_share_stack_t *stack = aco_share_stack_new2((size_t)n * 1000, (char)(n & 1));
-        aco_t *a = aco_create(main_co, stack, 0, probe_entry, NULL), *b = aco_create(main_co, stack, 0, probe_entry, NULL);
+        aco_t *a = aco_create(main_co, stack, 0, probe_entry, NULL),
+              *b = aco_create(main_co, stack, 0, probe_entry, NULL);
         probe_way(resumes[n & 1], a, 1);
         probe_way(resumes[n >> 1 & 1], b, 2);
         probe_way(resumes[n & 1], a, 3);
@@ -215,7 +216,7 @@ static void test_entry(void)
     CHECK_EQ(entered, 64 * 3);
 }
 
-/* ---- Stack pointer and alignment as compiled code sees them ------------------------------------------------------------ */
+/* ---- Stack pointer and alignment as compiled code sees them ------------------------------------------------------ */
 
 static inline __attribute__((always_inline)) uintptr_t stack_pointer(void)
 {
@@ -238,7 +239,8 @@ enum { SP_IS_STEADY = 1 };
         CHECK_EQ(address % (to), 0);                                                                                   \
     } while (0)
 
-/* The stack pointer equals what it was before the switch, is aligned at calls, and 16-byte aligned locals really are. */
+/* The stack pointer equals what it was before the switch, is aligned at calls, and 16-byte aligned locals really
+ * are. */
 #define CHECK_STACK_AROUND(SWITCH)                                                                                     \
     do {                                                                                                               \
         _Alignas(16) char aligned[16] = {1, 2, 3};                                                                     \
@@ -266,7 +268,8 @@ static NOINLINE void aligned_body(void)
 static NOINLINE void test_alignment(void)
 {
     aco_share_stack_t *stack = aco_share_stack_new(0);
-    aco_t *a = aco_create(main_co, stack, 0, aligned_body, NULL), *b = aco_create(main_co, stack, 0, aligned_body, NULL);
+    aco_t *a = aco_create(main_co, stack, 0, aligned_body, NULL),
+          *b = aco_create(main_co, stack, 0, aligned_body, NULL);
     while (!a->is_end) {
         CHECK_STACK_AROUND(aco_resume(a));
         CHECK_STACK_AROUND(probe_exported.resume(b));
@@ -277,7 +280,7 @@ static NOINLINE void test_alignment(void)
     aco_share_stack_destroy(stack);
 }
 
-/* ---- A variable in a callee-saved register ----------------------------------------------------------------------------- */
+/* ---- A variable in a callee-saved register ----------------------------------------------------------------------- */
 
 /* `v` is in the register HELD, `w` in any. */
 #define HOLD(v, w)                                                                                                     \
@@ -320,7 +323,7 @@ static NOINLINE void test_held(void)
     aco_share_stack_destroy(stack);
 }
 
-/* ---- Floating-point environments --------------------------------------------------------------------------------------- */
+/* ---- Floating-point environments --------------------------------------------------------------------------------- */
 
 #if FP_CONTROLS
 enum { ENVIRONMENTS = sizeof environments / sizeof *environments };
@@ -402,7 +405,7 @@ static void test_environments(void)
     aco__self()->fp_load_always = (int8_t)load_always;
 }
 
-static environment_t only_bit[64]; /* the normal environment but for one bit */
+static environment_t only_bit[64]; /* the normal environment except for one bit */
 
 /* Finds them; gives their number. */
 static int single_bits(void)
@@ -474,7 +477,7 @@ static void test_single_bits(void)
 
 #endif
 
-/* ---- Sticky exceptions on one side, unmasked control words on the other ----------------------------------------------- */
+/* ---- Sticky exceptions on one side, unmasked control words on the other ------------------------------------------ */
 
 #ifdef STICKY_EXCEPTIONS
 static void unmasked_body(void)
@@ -548,7 +551,7 @@ static void test_sticky(void)
 }
 #endif
 
-/* ---- Returning from an entry function ---------------------------------------------------------------------------------- */
+/* ---- Returning from an entry function ---------------------------------------------------------------------------- */
 
 #ifndef _WIN32
 static void last_word(void)
@@ -576,7 +579,7 @@ static void test_return_from_entry(void)
 }
 #endif
 
-/* ---- The arrival word and its mark ------------------------------------------------------------------------------------- */
+/* ---- The tagged coroutine pointer and its interrupt flag --------------------------------------------------------- */
 
 static int word_checked;
 
@@ -616,7 +619,7 @@ void *probe_mark_then;
 static way_t marked_resume, marked_yield;
 static int mark_the_resumer;
 
-/* Gives the resumer the arrival mark, or yields to be given it. */
+/* Sets the interrupt flag for the resumer, or yields to get it set. */
 static void marked_body(void)
 {
     aco__context_t *resumer = &aco__self()->resumer;
@@ -647,7 +650,8 @@ static void check_mark(void)
     child_end_t end = child_run(mark);
     char expected[200], address[64] = "";
     int said = sscanf(end.text, "expect %60s", address);
-    snprintf(expected, sizeof expected, "\nacorn: switch: coroutine %s: the interrupt flag is set without an injected call\n", address);
+    snprintf(expected, sizeof expected,
+             "\nacorn: switch: coroutine %s: the interrupt flag is set without an injected call\n", address);
     if (said != 1 || !WIFSIGNALED(end.status) || WTERMSIG(end.status) != SIGABRT || !strstr(end.text, expected))
         child_complain(__FILE__, __LINE__, "mark", expected, &end);
 }

@@ -9,11 +9,12 @@
  *   HELD                        a callee-saved register that compilers let a variable have
  *   STACK_ALIGNMENT             the stack pointer is a multiple of it at every call, and
  *   ENTRY_MODULUS               this modulo it as a function is entered
- *   ENTRY_DEPTH                 how far an entry function's return address is below the stack's outermost, if it is another
- *   settle()                    if SETTLE is defined: what must come before the fixed words of the thread's own stack are fixed
+ *   ENTRY_DEPTH                 how far an entry function's return address is below the first frame's, if it differs
+ *   settle()                    if SETTLE is defined: to be called before the thread's own stack has its fixed words
  *   check_state()               what else the ABI wants at every call and return
  *   FP_CONTROLS                 words of floating-point control, 0 to 2; where there are any:
- *     control_bits[]            the bits of each that the ABI preserves; optional_bits[]: those that a processor may lack
+ *     control_bits[]            the bits of each that the ABI preserves
+ *     optional_bits[]           those of them that a processor may lack
  *     environments[]            settings, each different from every other, the usual one first
  *     environment(), set_environment()
  *
@@ -22,8 +23,8 @@
  *                               fn(arg) with p->set in the callee-saved registers; records what they are then, and what
  *                               the fixed words are before and after
  *   void probe_entry(void)      an entry function: probe_entered(stack pointer, frame pointer, return address)
- *   probe_mark                  stands for the other side of a switch that sets the arrival mark: sets the lowest bit of the
- *                               first register that crosses, and goes on at probe_mark_then
+ *   probe_mark                  stands for the other side of a switch that sets the interrupt flag: sets the lowest bit
+ *                               of the first register that crosses, and goes on at probe_mark_then
  *   uintptr_t probe_stack_pointer(void)   the caller's, as it calls */
 #ifndef PROBE_H
 #define PROBE_H

@@ -22,8 +22,8 @@ static const char *const fixed_names[] = {"sp", "gp", "tp"};
 #define ENTRY_MODULUS 0
 
 #ifdef __riscv_flen
-/* frm: the rounding mode, 0 to 4; others are reserved. The usual one differs from every other mode in one or more bits, and
- * from modes 1, 2 and 4 in one. */
+/* frm: the rounding mode, 0 to 4; others are reserved. The usual one differs from every other mode in one or more bits,
+ * and from modes 1, 2 and 4 in one. */
 #define FP_CONTROLS 1
 static const fp_control_t control_bits[] = {7}, optional_bits[] = {0};
 static const environment_t environments[] = {{{0}}, {{1}}, {{2}}, {{3}}, {{4}}};

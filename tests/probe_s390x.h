@@ -16,8 +16,8 @@ static const char *const fixed_names[] = {"r15", "a0", "a1"};
 #define ENTRY_MODULUS 0
 #define check_state() ((void)0)
 
-/* FPC: masks 0xf8000000, flags 0xf80000, rounding: decimal 0x70, binary 7, of which 4 to 6 are no modes. Masks of inexact
- * and underflow are not set where the checks compute. */
+/* FPC: masks 0xf8000000, flags 0xf80000, rounding: decimal 0x70, binary 7, of which 4 to 6 are no modes. Masks of
+ * inexact and underflow are not set where the checks compute. */
 #define FP_CONTROLS 1
 static const fp_control_t control_bits[] = {0xf8000073}, optional_bits[] = {0};
 static const environment_t environments[] = {

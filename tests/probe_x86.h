@@ -1,4 +1,5 @@
-/* x86, all ABIs: direction flag, x87 stack, MXCSR and the x87 control word; what the tables of probe_*.h have in common. */
+/* x86, all ABIs: direction flag, x87 stack, MXCSR and the x87 control word; what the tables of probe_*.h have in
+ * common. */
 #ifdef __ASSEMBLER__
 
 #ifdef __CET__
@@ -29,8 +30,8 @@ static void check_state(void)
     CHECK_EQ(x87.status & X87_TOP, 0);
 }
 
-/* MXCSR: masks 0x1f80, rounding 0x6000, FTZ 0x8000, DAZ 0x40, status 0x3f. x87: masks 0x3f, precision 0x300, rounding 0xc00.
- * Inexact, underflow and denormal stay masked: the checks themselves may cause them. */
+/* MXCSR: masks 0x1f80, rounding 0x6000, FTZ 0x8000, DAZ 0x40, status 0x3f. x87: masks 0x3f, precision 0x300, rounding
+ * 0xc00. Inexact, underflow and denormal stay masked: the checks themselves may cause them. */
 #define FP_CONTROLS 2
 static const fp_control_t control_bits[] = {0xffc0, 0xf3f}, optional_bits[] = {0, 0};
 static const environment_t environments[] = {
@@ -56,11 +57,13 @@ static void set_environment(const environment_t *e)
 #ifndef _WIN32
 /* Sticky exceptions of one side trap under unmasked control words of the other. */
 #define STICKY_EXCEPTIONS
-static const environment_t all_masked = {{0x1f80, 0x37f}}, unmasked = {{0x1900, 0x372}}; /* invalid, zero-divide, overflow trap */
+/* `unmasked`: invalid, zero-divide and overflow trap. */
+static const environment_t all_masked = {{0x1f80, 0x37f}}, unmasked = {{0x1900, 0x372}};
 
 static void raise_x87_exceptions(void)
 {
-    __asm__ volatile("fldz\n\tfld1\n\tfdivp\n\tfstp %%st(0)\n\tfldz\n\tfldz\n\tfdivp\n\tfstp %%st(0)" : : : "st", "st(1)");
+    __asm__ volatile("fldz\n\tfld1\n\tfdivp\n\tfstp %%st(0)\n\tfldz\n\tfldz\n\tfdivp\n\tfstp %%st(0)"
+                     : : : "st", "st(1)");
 }
 
 static void raise_exceptions(void)

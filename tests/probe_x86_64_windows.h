@@ -11,7 +11,8 @@ static const char *const register_names[] = {
     TWO("xmm6"), TWO("xmm7"), TWO("xmm8"), TWO("xmm9"), TWO("xmm10"),
     TWO("xmm11"), TWO("xmm12"), TWO("xmm13"), TWO("xmm14"), TWO("xmm15"),
 };
-static const char *const fixed_names[] = {"rsp", "gs:0x30", "StackBase", "StackLimit", "DeallocationStack", "ExceptionList"};
+static const char *const fixed_names[] = {"rsp",        "gs:0x30",           "StackBase",
+                                          "StackLimit", "DeallocationStack", "ExceptionList"};
 #define READ_STACK_POINTER "movq %%rsp,%0"
 #define READ_FLAGS "pushfq\n\tpopq %0"
 #define HELD "rbx"

@@ -160,13 +160,13 @@ static void on_and_off(void)
     CHECK_EQ(found.usage.switches, switches);
     CHECK(strcmp(found.name, "unmeasured") != 0);
     if (!SANITIZED) {
-        CHECK_EQ(in_use(), before + 1); /* a spare */
+        CHECK_EQ(in_use(), before + 1); /* a cached one */
         co = aco_new(named, NULL, NULL);
         CHECK_EQ(in_use(), before + 1);
         aco_destroy(co);
         CHECK_EQ(in_use(), before + 1);
         aco_stack_measure(1);
-        CHECK_EQ(in_use(), before); /* spares would have another one's depth */
+        CHECK_EQ(in_use(), before); /* cached ones would have another one's depth */
         aco_stack_measure(0);
     }
 }
@@ -186,7 +186,7 @@ static void *shallow_one(void *arg)
 
 static void own_depth_only(void)
 {
-    one(deep_one, NULL, 1); /* a spare with many pages, and one that goes to the pool */
+    one(deep_one, NULL, 1); /* a cached one with many pages, and one that goes to the pool */
     aco_pool_trim(NULL);
     one(deep_one, NULL, 1);
     aco_stack_measure(1);
@@ -242,8 +242,8 @@ static void *measured_target(void *arg)
     return yields_once(arg);
 }
 
-/* Promises: an unmeasured one is resumed, transfers to a measured one, and that one yields: this is not counted, the
- * rest is. */
+/* Promises: where an unmeasured one is resumed, transfers to a measured one, and that one yields, this is not counted.
+ * The rest is. */
 static void to_measured(void)
 {
     aco_t *from = aco_new(transfers, NULL, NULL);
@@ -272,8 +272,8 @@ static void *never_run_2(void *arg)
     return yields_once(arg);
 }
 
-/* Promises: who was never left says nothing of its kind of stack; who is made as new with another function counts
- * there. */
+/* Promises: a coroutine that never switched away says nothing about its kind of stack; one restarted with another
+ * function counts there. */
 static void never_run(void)
 {
     aco_t *co;
@@ -476,7 +476,7 @@ static void report(void)
     CHECK_EQ(aco_stack_usage(compare_line, &check), 0);
     CHECK_EQ(check.lines, entries);
     CHECK(fgets(line, sizeof line, file) == NULL);
-#ifndef _WIN32 /* whose fprintf() does not notice */
+#ifndef _WIN32 /* fprintf() does not notice there */
     CHECK_EQ(aco_stack_report(readable), -1);
 #endif
     fclose(readable);

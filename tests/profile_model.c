@@ -20,7 +20,7 @@ enum { SLOTS = 24, ENTRIES = 3, STACKS = 3 };
 /* How far below the stack pointer a transfer is measured, at most. */
 #if (defined(__x86_64__) || defined(__i386__)) && !defined(_WIN32) && !defined(ACO_CONFIG_UCONTEXT)
 enum { TRANSFER = 64 };
-#else /* whose functions keep more registers */
+#else /* its functions keep more registers */
 enum { TRANSFER = 768 };
 #endif
 
@@ -36,7 +36,7 @@ static slot_t slots[SLOTS];
 static model_t models[ENTRIES][2];
 static aco_share_stack_t *stacks[STACKS];
 static slot_t *leaver,
-    *transferred; /* who last yielded or ended; who last left for another one and was not yet looked at */
+    *transferred; /* the last that yielded or ended; the last that transferred and was not yet looked at */
 static unsigned nested;
 
 static void begins(slot_t *slot, model_t *model)

@@ -1,4 +1,5 @@
-/* Random numbers for the tests: splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014). */
+/* Random numbers for the tests: splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA
+ * 2014). */
 #ifndef RANDOM_H
 #define RANDOM_H
 

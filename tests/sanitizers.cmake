@@ -43,7 +43,8 @@ endif()
 
 if(CMAKE_EXE_LINKER_FLAGS MATCHES "-static")
   message(STATUS
-      "left out: sanitizers.lsan.*, sanitizers.memcheck.*, sanitizers.helgrind.*: they find malloc() in shared C libraries only")
+      "left out: sanitizers.lsan.*, sanitizers.memcheck.*, sanitizers.helgrind.*: "
+      "they find malloc() in shared C libraries only")
   return()
 endif()
 

@@ -1,5 +1,5 @@
-/* Which sanitizer a test is built with: UNDER_ASAN and UNDER_TSAN, 1 or 0; SANITIZED: either of them. Under ASan each coroutine
- * on a share stack has one of its own: the given one has no owner, and nothing is saved. */
+/* Which sanitizer a test is built with: UNDER_ASAN and UNDER_TSAN, 1 or 0; SANITIZED: either of them. Under ASan each
+ * coroutine on a share stack has one of its own: the given one has no owner, and nothing is saved. */
 #ifndef SANITIZERS_H
 #define SANITIZERS_H
 

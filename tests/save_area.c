@@ -1,6 +1,6 @@
-/* Save areas (include/aco.h, aco_create() and aco_save_stack_t): they grow as needed and shrink when less was saved of late, which
- * no coroutine notices: contents at every resume, the statistics, what stands behind the area; without memory the area stays. And
- * the block of a coroutine that needs none.
+/* Save areas (include/aco.h, aco_create() and aco_save_stack_t): they grow as needed and shrink when less was saved of
+ * late. No coroutine notices: checked are contents at every resume, the statistics, and what stands behind the area.
+ * Without memory the area stays. Also the block of a coroutine that needs none.
  *
  * save_area [seed]; ACORN_SEED replaces it. */
 #define _GNU_SOURCE
@@ -169,8 +169,9 @@ static void get_extra(holder_t *h)
     h->slot = 1;
 }
 
-/* Promises: contents whatever the sizes do; max_cpsz is the most ever copied; ct_save, ct_restore and valid_sz are right; the area
- * is never smaller than asked, nor larger than needed twice over; slot and name survive each change of it. */
+/* Promises: contents survive all changes of size; max_cpsz is the most ever copied; ct_save, ct_restore and valid_sz
+ * are right; the area is never smaller than asked, and at most twice as large as needed; slot and name survive each
+ * change of it. */
 static void random_phases(uint64_t seed)
 {
     enum { RESUMES = 30000 };
@@ -179,7 +180,8 @@ static void random_phases(uint64_t seed)
     unsigned wrong = 0;
     aco_t *main_co = aco_create(NULL, NULL, 0, NULL, NULL);
     aco_share_stack_t *stacks[] = {aco_share_stack_new(0), aco_share_stack_new2(64 << 10, 0)};
-    aco_t *partners[] = {aco_create(main_co, stacks[0], 0, is_partner, &wrong), aco_create(main_co, stacks[1], 100, is_partner, &wrong)};
+    aco_t *partners[] = {aco_create(main_co, stacks[0], 0, is_partner, &wrong),
+                         aco_create(main_co, stacks[1], 100, is_partner, &wrong)};
     for (unsigned n = 0; n < RESUMES; n++) {
         holder_t *h = &all[below(&random, HOLDERS)];
         if (h->co && below(&random, 2000) == 0) {
@@ -269,8 +271,9 @@ static void every_size(int extra)
     aco_share_stack_destroy(stack);
 }
 
-/* Promises: after much was saved once, a few hundred small saves halve the area (there are eight size classes to the doubling); in the end it is no more than twice what is
- * saved, or that behind the block again; never less than was reserved. With an extra record as well: it may come at any time. */
+/* Promises: after one large save, a few hundred small saves halve the area (eight size classes make a doubling). In the
+ * end it is at most twice what is saved, or again the one behind the block, and never less than was reserved. With cold
+ * data as well: it may be allocated at any time. */
 static void shrinks(size_t asked, unsigned much, unsigned little, int extra)
 {
     aco_share_stack_t *stack = aco_share_stack_new(0);
@@ -289,7 +292,8 @@ static void shrinks(size_t asked, unsigned much, unsigned little, int extra)
         get_extra(&h);
     behind = h.slot ? sizeof(void *) : 0;
     save_so_often(&h, other, 4 * SAVES_PER_LOOK, little);
-    CHECK(little > much / 4 || h.co->save_stack.sz <= large / 16 * 9 + 16 || h.co->save_stack.sz <= 2 * (room + behind) + 16);
+    CHECK(little > much / 4 || h.co->save_stack.sz <= large / 16 * 9 + 16 ||
+          h.co->save_stack.sz <= 2 * (room + behind) + 16);
     save_so_often(&h, other, 40 * SAVES_PER_LOOK, little);
     if (asked <= MOST_INSIDE && live_bytes(h.co) + 16 <= room) {
         CHECK(is_inside(h.co));
@@ -323,7 +327,7 @@ static void shrinks_back(void)
     }
 }
 
-/* Promise: a reserved area is never exchanged while it is large enough. */
+/* Promise: a reserved area is never replaced while it is large enough. */
 static void reserved_stays(void)
 {
     aco_share_stack_t *stack = aco_share_stack_new(0);
@@ -431,8 +435,8 @@ static void use_allocator(void)
     main_co = aco_create(NULL, NULL, 0, NULL, NULL);
 }
 
-/* Promise: an area that cannot be exchanged for a smaller one stays as it is, with what it holds; and becomes smaller when there is
- * memory. `little`: of the allocator, or of a slab that is not there yet. */
+/* Promise: an area that cannot be replaced by a smaller one stays as it is, with what it holds, and becomes smaller
+ * when there is memory. `little`: of the allocator, or of a slab that is not there yet. */
 static void fails_to_shrink(unsigned much, unsigned little, int extra)
 {
     aco_share_stack_t *stack = aco_share_stack_new(0);
@@ -454,7 +458,7 @@ static void fails_to_shrink(unsigned much, unsigned little, int extra)
     save_so_often(&h, other, 30 * SAVES_PER_LOOK, little);
     CHECK(h.co->save_stack.ptr != area);
     CHECK(h.co->save_stack.sz < sz / 2);
-    failing = 1; /* it cannot grow: refused, and everything as it was */
+    failing = 1; /* it cannot grow: the call fails, and everything is as it was */
     h.size = 2 * much;
     h.number++;
     aco_resume(h.co);
@@ -529,8 +533,8 @@ static void *private_blocks(void *unused)
     return unused;
 }
 
-/* Promise: the block of a coroutine on a private stack is one line of 64 bytes, side by side with the next one's (a thread with
- * memory of its own makes them). */
+/* Promise: the block of a coroutine on a private stack is one line of 64 bytes, side by side with the next one's (a
+ * thread with memory of its own makes them). */
 static void one_line(void)
 {
     pthread_t thread;

@@ -1,5 +1,5 @@
-/* Every refusal of the scheduler for want of memory (include/aco/scheduler.h: ENOMEM): each thread of many does the same things,
- * and makes one request for memory fail, the first one, the second one, … until none is left. The call that fails says so and
+/* Every failure of the scheduler without memory (include/aco/scheduler.h: ENOMEM). Many threads do the same things, and
+ * each makes one request for memory fail: the first, the second, … until none is left. The call that fails says so and
  * changes nothing; made again it works. */
 #define _GNU_SOURCE
 #include <aco/scheduler.h>
@@ -51,7 +51,8 @@ static void check_refused(int line, const char *call)
     failed_hooks += strcmp(call, "aco_on_idle") == 0;
     failed_waits += strcmp(call, "aco_cond_wait") == 0;
     failed_selects += strcmp(call, "aco_select") == 0;
-    if (errno != ENOMEM || requests < fail_at || strncmp(message, call, length) != 0 || message[length] != ':' || !strstr(message, "no memory")) {
+    if (errno != ENOMEM || requests < fail_at || strncmp(message, call, length) != 0 || message[length] != ':' ||
+        !strstr(message, "no memory")) {
         fprintf(stderr, "%s:%d: errno is %d, the message \"%s\"\n", __FILE__, line, errno, message);
         CHECK(!"the refusal");
     }
@@ -73,7 +74,7 @@ static aco_channel_t *channel;
 static aco_mutex_t mutex;
 static aco_cond_t cond;
 
-/* A wait that fails for the memory before it begins, or for its time. */
+/* A wait that fails without memory before it begins, or by its time. */
 static int timed_wait(int how)
 {
     aco_select_case_t one = {channel, NULL, ACO_SELECT_RECEIVE, 0, {0}};
@@ -137,7 +138,8 @@ int main(void)
     const aco_allocator_t allocator = {map, unmap, allocate, release, NULL};
     CHECK_EQ(aco_set_allocator(&allocator), 0);
     for (int round = 0; round < 5; round++) {
-        int with_hook = round < 2; /* first in a process without memory of the library's; then what a new thread needs besides */
+        /* First in a process without memory of the library's; then what a new thread needs besides. */
+        int with_hook = round < 2;
         waits_first = round > 2 ? round - 2 : 0;
         fail_at = 0;
         do {

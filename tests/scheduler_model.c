@@ -1,7 +1,8 @@
-/* The promises of order of include/aco/scheduler.h, under random programs: tasks do random operations on mutexes, conditions,
- * semaphores, wait groups, channels and each other, and before each operation a model made of plain queues says who runs
- * next, who is woken, and with what. The thread's own flow of control resolves each deadlock, which must come just when the model
- * has nobody left to run. Some tasks have a floating-point environment of their own, so that the ways of switching alternate.
+/* The promises of order of include/aco/scheduler.h, under random programs: tasks do random operations on mutexes,
+ * conditions, semaphores, wait groups, channels and each other, and before each operation a model made of plain queues
+ * says who runs next, who is woken, and with what. The root context resolves each deadlock, which must come just when
+ * the model has nobody left to run. Some tasks have a floating-point environment of their own, so that the ways of
+ * switching alternate.
  *
  * scheduler_model [seed [operations]] */
 #define _GNU_SOURCE
@@ -11,14 +12,15 @@
 #include <fcntl.h>
 #include <inttypes.h>
 
-/* The library's reports of deadlocks, thousands and all wanted, go nowhere; what checks print goes where stderr went. */
+/* The library's reports of deadlocks, thousands and all wanted, are dropped; checks print to the original stderr. */
 static FILE *messages;
 #undef stderr
 #define stderr messages
 #include "check.h"
 #include "random.h"
 
-enum { TASKS = 24, MUTEXES = 3, CONDITIONS = 2, SEMAPHORES = 2, GROUPS = 2, CHANNELS = 4, MOST_CASES = 4, QUEUE = 512, NOBODY = -1 };
+enum { TASKS = 24, MUTEXES = 3, CONDITIONS = 2, SEMAPHORES = 2, GROUPS = 2, CHANNELS = 4, MOST_CASES = 4, QUEUE = 512,
+       NOBODY = -1 };
 
 static random_t draws;
 
@@ -40,7 +42,9 @@ typedef struct queue {
     int n;
 } queue_t;
 
-typedef enum state { FREE, RUNNABLE, PARKED, JOINING, LOCKING, ON_CONDITION, ACQUIRING, ON_GROUP, ON_CHANNEL, ENDED } state_t;
+typedef enum state {
+    FREE, RUNNABLE, PARKED, JOINING, LOCKING, ON_CONDITION, ACQUIRING, ON_GROUP, ON_CHANNEL, ENDED
+} state_t;
 
 static struct task {
     aco_t *co;
@@ -61,7 +65,8 @@ static struct channel {
     int closed;
 } channels[CHANNELS];
 
-static queue_t runnable, mutex_waiters[MUTEXES], condition_waiters[CONDITIONS], semaphore_waiters[SEMAPHORES], group_waiters[GROUPS];
+static queue_t runnable, mutex_waiters[MUTEXES], condition_waiters[CONDITIONS], semaphore_waiters[SEMAPHORES],
+    group_waiters[GROUPS];
 static int owner[MUTEXES], current = NOBODY;
 static size_t units[SEMAPHORES], counts[GROUPS];
 static long left;           /* operations to do */
@@ -411,7 +416,9 @@ static int model_select(const int *which, const int *sends, const uint64_t *valu
     unsigned start = tasks[current].selections++ % (unsigned)n;
     for (int i = 0; i < n; i++) {
         int at = (int)((start + (unsigned)i) % (unsigned)n);
-        *error = which[at] < 0 ? EAGAIN : sends[at] ? model_send(&channels[which[at]], values[at]) : model_receive(&channels[which[at]], value);
+        *error = which[at] < 0 ? EAGAIN
+                 : sends[at]   ? model_send(&channels[which[at]], values[at])
+                               : model_receive(&channels[which[at]], value);
         if (*error != EAGAIN)
             return at;
     }
@@ -422,7 +429,8 @@ static void choose(int me)
 {
     aco_select_case_t cases[MOST_CASES] = {{0}};
     char bytes[MOST_CASES][BYTES];
-    int which[MOST_CASES], sends[MOST_CASES], n = 1 + pick(MOST_CASES), polls = pick(4) == 0, chosen, wanted, error = 0, seen;
+    int which[MOST_CASES], sends[MOST_CASES], n = 1 + pick(MOST_CASES), polls = pick(4) == 0, chosen, wanted,
+        error = 0, seen;
     uint64_t values[MOST_CASES], value = 0;
     size_t sizes[MOST_CASES] = {0};
     for (int i = 0; i < n; i++) {

@@ -135,7 +135,7 @@ static void ends(void)
     deferred_calls = 0;
     run();
     CHECK_EQ(deferred_calls, 1);
-    CHECK_EQ(aco_join(task, &result), 0); /* by the thread's own flow of control, after the end */
+    CHECK_EQ(aco_join(task, &result), 0); /* by the root context, after the end */
     CHECK(result == &deferred_calls);
     task = spawn(give_back, NULL);
     other = spawn(exits, &n);
@@ -146,7 +146,7 @@ static void ends(void)
     CHECK_EQ(other->is_end, 1);
     CHECK_EQ(aco_detach(other), 0);
     CHECK_EQ(living(), 0);
-    other = spawn(give_back, &n); /* an ended task is an ordinary coroutine that is done */
+    other = spawn(give_back, &n); /* an ended task is a plain coroutine that is done */
     run();
     CHECK_EQ(aco_restart(other, give_back, other), 0);
     CHECK(aco_send(other, NULL) == other);
@@ -173,7 +173,7 @@ static void *join_myself(void *unused)
     return NULL;
 }
 
-/* One that is not among the spares when it has ended: it has a name. */
+/* One that is not cached when it has ended: it has a name. */
 static void *joins_twice(void *task)
 {
     CHECK_EQ(aco_join(task, NULL), 0);
@@ -190,7 +190,7 @@ static void joined_twice(void)
     named.name = "named";
     spawn_detached(joins_twice, aco_spawn(give_back, NULL, &named));
     run();
-    aco_send(done, NULL); /* an ordinary coroutine that has ended is no task */
+    aco_send(done, NULL); /* a plain coroutine that has ended is no task */
     FAILS(aco_join(done, NULL), -1, EINVAL, "aco_join", done, "is not a task");
     aco_destroy(done);
 }
@@ -355,7 +355,7 @@ static void nested(void)
     CHECK_EQ(living(), 0);
 }
 
-/* ---- What is refused ---- */
+/* ---- What fails ---- */
 
 static void resume_it(void)
 {

@@ -164,7 +164,8 @@ static void time_passes(void)
     run();
 }
 
-/* Waits that end by time or before, in any order. Who is due when is known but for the moments between two calls. */
+/* Waits that end by time or before, in any order. Who is due when is known, except for the moments between two
+ * calls. */
 enum { TIMED = 200 };
 static struct timed {
     aco_channel_t *channel;
@@ -428,7 +429,7 @@ static void deadlock(void)
     check_report(report, waiting_for[6], "", what);
     snprintf(what, sizeof what, "scheduler_wait.c:%d for mutex %p, held by coroutine %p (which has ended)\n",
              line_of_lock, (void *)&left_locked, left_by);
-    CHECK(strstr(report, what)); /* the place that the plain form gives */
+    CHECK(strstr(report, what)); /* the location that the plain form gives */
 }
 
 int main(void)

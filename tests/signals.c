@@ -1,5 +1,5 @@
-/* A storm of timer signals, handled on whatever stack is current, while coroutines switch. The handler fills a large frame,
- * which shows up as changed bytes wherever the stack pointer did not bound what is live.
+/* A storm of timer signals, handled on whatever stack is current, while coroutines switch. The handler fills a large
+ * frame: live bytes below the stack pointer would change.
  *
  * signals [seconds]; ends when that time is over. */
 #define _GNU_SOURCE
@@ -30,7 +30,8 @@ static int is_on_a_coroutine(const volatile void *p)
 
 static volatile sig_atomic_t storming;
 
-/* The next signal comes 20 us after this one was handled: however slow that is, the program has some time between two. */
+/* The next signal comes 20 us after this one was handled: even after a slow handler the program runs before the next
+ * one. */
 static void next_signal(void)
 {
     static const struct itimerval once = {{0, 0}, {0, 20}};
@@ -95,8 +96,8 @@ static void coroutine(void)
     aco_exit();
 }
 
-/* Promise: signals may be handled on a coroutine's stack, whether or not it is shared, at any instruction of a switch. The
- * first coroutines have a stack of their own, the others share the last two. */
+/* Promise: signals may be handled on a coroutine's stack, whether or not it is shared, at any instruction of a switch.
+ * The first coroutines have a stack of their own, the others share the last two. */
 static void storm(double seconds)
 {
     aco_t *main_co = aco_create(NULL, NULL, 0, NULL, NULL), *co[COROUTINES];
@@ -131,8 +132,8 @@ static void storm(double seconds)
     for (int i = 0; i < STACKS; i++)
         aco_share_stack_destroy(stacks[i]);
     aco_destroy(main_co);
-    printf("%llu rounds, %llu copies, %d signals: %d on coroutines' stacks, %d on the thread's\n", (unsigned long long)rounds,
-           (unsigned long long)copies, (int)handled, (int)on_a_coroutine, (int)on_main);
+    printf("%llu rounds, %llu copies, %d signals: %d on coroutines' stacks, %d on the thread's\n",
+           (unsigned long long)rounds, (unsigned long long)copies, (int)handled, (int)on_a_coroutine, (int)on_main);
     CHECK_EQ(handler_failures, 0);
     CHECK(copies > rounds);
 }

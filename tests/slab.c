@@ -1,5 +1,7 @@
-/* Memory for control blocks and save areas (src/base/slab.c), from inside: sizes, alignment, no overlap, memory that goes back to
- * the system, walks over control blocks, and any thread freeing what another one made. slab [rounds | threads] */
+/* Memory for control blocks and save areas (src/base/slab.c), from inside: sizes, alignment, no overlap, memory that
+ * goes back to the system, walks over control blocks, and any thread freeing what another one made.
+ *
+ * slab [rounds | threads] */
 #define _GNU_SOURCE
 #include "base/base.h"
 #include "check.h"
@@ -98,8 +100,8 @@ static size_t random_size(uint32_t *state)
 
 /* ---- The promises ---- */
 
-/* Promises: each size asked for gives at least that, not much more, aligned to 16, or where it is malloc()'s as that has it (Arm: 8); sizes
- * that are multiples of 64 up to 1024 are aligned to 64. */
+/* Promises: each request gets at least its size, not much more, aligned to 16, or as malloc() aligns it where it is
+ * malloc()'s (Arm: 8). Sizes up to 1024 that are multiples of 64 are aligned to 64. */
 static void sizes_and_alignment(void)
 {
     for (size_t asked = 0; asked <= 20000; asked++) {
@@ -163,7 +165,8 @@ static void memory_goes_back(int order)
     CHECK(after.mapped < before.mapped + 5 * MIB);
 }
 
-/* Promise: one object made and freed in turn costs no system call; here: its class keeps its slab, its address comes again. */
+/* Promise: one object made and freed in turn costs no system call; here: its class keeps its slab, its address comes
+ * again. */
 static void one_in_turn(void)
 {
     object_t *first = object_new(5000, 7);
@@ -268,8 +271,8 @@ static void empty_places(void)
     }
 }
 
-/* A generation of threads overlaps with the next: some end, and new ones take over their heaps, while others still free into
- * those. */
+/* A generation of threads overlaps with the next: some end, and new ones take over their heaps, while others still free
+ * into those. */
 static void generations(int count, int operations, uint32_t seed)
 {
     pthread_t threads[THREADS];
@@ -316,7 +319,8 @@ static void *make_and_end(void *unused)
     return unused;
 }
 
-/* Promise: what a thread leaves behind goes back to the system when others free it, and without any thread taking it over. */
+/* Promise: what a thread leaves behind goes back to the system when others free it, and without any thread taking it
+ * over. */
 static void ended_threads_memory_goes_back(void)
 {
     usage_t before, full, after;
@@ -410,7 +414,7 @@ int main(int argc, char **argv)
     many_threads();
     if (threads_only)
         heaps_are_taken_over();
-#if !UNDER_TSAN /* whose own record of the thread is gone by then */
+#if !UNDER_TSAN /* its own record of the thread is destroyed by then */
     use_during_thread_exit();
 #else
     (void)use_during_thread_exit;

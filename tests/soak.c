@@ -1,7 +1,8 @@
-/* Everything at once, for as long as is wanted: threads that come and go run coroutines of random sizes on private and share stacks, hand
- * them on to each other, cancel some, run schedulers full of tasks and generators, while signals interrupt them all. Each coroutine
- * computes a checksum in frames full of words of its own, and the same function called without coroutines says what it must be. In
- * the end nothing may be left: no coroutine, no stack in use, no object in a slab, no memory.
+/* Everything at once, for as long as is wanted: short-lived threads run coroutines of random sizes on private and share
+ * stacks, hand them to each other, cancel some, and run schedulers full of tasks and generators, while signals
+ * interrupt them all. Each coroutine computes a checksum in frames full of words of its own, and the same function
+ * called without coroutines says what it must be. In the end nothing may be left: no coroutine, no stack in use, no
+ * object in a slab, no memory.
  *
  * soak [seconds [seed]] */
 #define _GNU_SOURCE
@@ -97,7 +98,7 @@ static void release(void *p, size_t sz, void *ctx)
     free(p);
 }
 
-/* The beginning of a slab, as in src/slab.c. */
+/* The beginning of a slab, as in src/base/slab.c. */
 struct slab {
     void *pointers[6];
     uint32_t fresh, used;
@@ -215,7 +216,7 @@ static size_t a_stack_size(random_t *r)
     }
 }
 
-/* Where: a pool, NULL or a share stack. NULL: refused by the pool's limit. */
+/* Where: a pool, NULL or a share stack. NULL: it failed at the pool's limit. */
 static walker_t *walker_new(random_t *r, aco_pool_t *pool, aco_share_stack_t *stack, aco_t *main_co)
 {
     walker_t *w = calloc(1, sizeof *w);
@@ -231,7 +232,8 @@ static walker_t *walker_new(random_t *r, aco_pool_t *pool, aco_share_stack_t *st
     }
     o.flags |= below(r, 2) ? ACO_SHARED_FP : 0;
     o.name = below(r, 8) == 0 ? "walker" : NULL;
-    w->co = stack && below(r, 2) ? aco_create(main_co, stack, o.save_size, walks_for_libaco, w) : aco_new(walks, w, below(r, 3) || stack || pool ? &o : NULL);
+    w->co = stack && below(r, 2) ? aco_create(main_co, stack, o.save_size, walks_for_libaco, w)
+                                 : aco_new(walks, w, below(r, 3) || stack || pool ? &o : NULL);
     if (!w->co) {
         CHECK(pool && errno == EAGAIN);
         free(w);
@@ -310,10 +312,11 @@ static void hand_on(random_t *r)
         give_up(w);
 }
 
-/* A scale that takes turns on two share stacks. */
+/* Many that take turns on two share stacks. */
 static void scale(random_t *r)
 {
-    aco_share_stack_t *stacks[2] = {aco_share_stack_new2(LEAST_STACK + below(r, 200000), 1), aco_share_stack_new2(LEAST_STACK * 2, 0)};
+    aco_share_stack_t *stacks[2] = {aco_share_stack_new2(LEAST_STACK + below(r, 200000), 1),
+                                    aco_share_stack_new2(LEAST_STACK * 2, 0)};
     aco_t *main_co = aco_create(NULL, NULL, 0, NULL, NULL);
     walker_t *all[SCALE] = {0};
     for (int i = 0; i < 1000; i++) {
@@ -333,7 +336,7 @@ static void scale(random_t *r)
     aco_share_stack_destroy(stacks[1]);
 }
 
-/* One coroutine resumes others, nested. */
+/* One coroutine resumes others. */
 static void *leads(void *arg)
 {
     random_t r = {new_seed()};
@@ -561,8 +564,8 @@ int main(int argc, char **argv)
     }
     let_signals_come(0);
     check_growth(then);
-    printf("%d laps, %ld coroutines (%ld cancelled, %ld checksums), %ld times handed on, %ld elements, %ld signals\n", laps, made, cancelled, sums,
-           handed_on, elements, signals);
+    printf("%d laps, %ld coroutines (%ld cancelled, %ld checksums), %ld times handed on, %ld elements, %ld signals\n",
+           laps, made, cancelled, sums, handed_on, elements, signals);
     CHECK(sums > 0 && cancelled > 0 && handed_on > 0 && signals > 0);
     return check_result("soak");
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# soak.sh [SECONDS]: runs tests/soak.c for so long (600) altogether, built with gcc, and for the last third with clang's address and leak
-# sanitizer, where there are no share stacks. Exit 1: something was left, or wrong.
+# soak.sh [SECONDS]: runs tests/soak.c for so long (600) altogether, built with gcc, and for the last third with clang's
+# address and leak sanitizer, where there are no share stacks. Exit 1: something was left, or wrong.
 set -u
 cd "$(dirname "$0")/.."
 seconds=${1:-600}
@@ -9,8 +9,10 @@ seed=$(date +%s)
 soak() { # NAME CC FLAGS SECONDS SEED
     dir=build/soak/$1
     mkdir -p "$dir"
-    cmake -S . -B "$dir" -DCMAKE_BUILD_TYPE=None -DCMAKE_C_COMPILER="$2" -DCMAKE_C_FLAGS="$3" -DACORN_VARIANTS=release >"$dir/log" 2>&1 &&
-        cmake --build "$dir" --target test_soak >>"$dir/log" 2>&1 || { tail -n 30 "$dir/log"; echo "soak: $1 does not build"; return 1; }
+    cmake -S . -B "$dir" -DCMAKE_BUILD_TYPE=None -DCMAKE_C_COMPILER="$2" -DCMAKE_C_FLAGS="$3" \
+        -DACORN_VARIANTS=release >"$dir/log" 2>&1 &&
+        cmake --build "$dir" --target test_soak >>"$dir/log" 2>&1 ||
+        { tail -n 30 "$dir/log"; echo "soak: $1 does not build"; return 1; }
     echo "soak: $1, $4 s"
     "$dir/tests/test_soak" "$4" "$5"
 }

@@ -469,7 +469,7 @@ static void refusals(void)
     aco_resume(co);
     CHECK_EQ(aco_stack_trim(co), 0);
     aco_destroy(co);
-    if (!SANITIZED) { /* kept among the thread's spares: its memory is not used again */
+    if (!SANITIZED) { /* the thread caches it: its memory is not used again */
         FAILS(aco_stack_trim(co), -1, ESRCH, trim_call, co, "was destroyed");
         FAILS(aco_stack_high_water(co), -1, ESRCH, mark_call, co, "was destroyed");
     }

@@ -1,5 +1,6 @@
-/* Threads: each with coroutines of its own; objects made, destroyed and left behind by other threads than those that run
- * them. threads [rounds] */
+/* Threads: each with coroutines of its own; objects that other threads make, destroy and leave behind.
+ *
+ * threads [rounds] */
 #define _GNU_SOURCE
 #include "aco.h"
 #include "check.h"
@@ -182,7 +183,8 @@ static void destroyed_by_another(void)
             if (i > 0)
                 aco_resume(order.co[i]);
         }
-        CHECK(order.co[1]->is_end && (UNDER_ASAN || (order.co[2]->save_stack.valid_sz > 0 && stack->owner == order.co[3])));
+        CHECK(order.co[1]->is_end &&
+              (UNDER_ASAN || (order.co[2]->save_stack.valid_sz > 0 && stack->owner == order.co[3])));
         run_on_thread(destroy_for_other, &order);
         for (int i = 0; i < 8; i++) {
             later[i].last = 3;
@@ -195,7 +197,8 @@ static void destroyed_by_another(void)
                 same_address += co[i] == old[j];
         }
         for (int i = 0; i < 8; i++) {
-            CHECK_EQ(co[i]->save_stack.ct_save, !UNDER_ASAN); /* by the next one; the last by the first one's second turn */
+            /* Each is saved by the next one, the last by the first one's second turn. */
+            CHECK_EQ(co[i]->save_stack.ct_save, !UNDER_ASAN);
             while (!co[i]->is_end)
                 aco_resume(co[i]);
             CHECK_EQ(later[i].count, 3);
@@ -328,8 +331,8 @@ static void *make_and_hand_over(void *arg)
     return stack; /* for destruction once the destroyer is done with its coroutines */
 }
 
-/* Promise: aco_destroy() by another thread may race with its stack's and its heap's own thread going on with other coroutines.
- * Threads end and new ones take over their memory meanwhile. */
+/* Promise: aco_destroy() by another thread may race with its stack's and its heap's own thread going on with other
+ * coroutines. Threads end and new ones take over their memory meanwhile. */
 static void destruction_races(void)
 {
     enum { MAKERS = 3, GENERATIONS = 4 };
@@ -405,7 +408,8 @@ static void set_last(left_t *left)
         left->counters[i].last = 3;
 }
 
-/* Promise: coroutines outlive the thread that made them; another thread that takes over its memory does not disturb them. */
+/* Promise: coroutines outlive the thread that made them; another thread that takes over its memory does not disturb
+ * them. */
 static void left_behind(void)
 {
     static left_t left, of_successor;

@@ -47,7 +47,7 @@ static inline void *start_thread(void *fn)
     void (*run)(void);
     at->id = __atomic_add_fetch(&started, 1, __ATOMIC_RELAXED);
     at->random.state = at->id;
-    CHECK(aco_send(NULL, NULL) == ACO_ERROR); /* refused, and so there is a message */
+    CHECK(aco_send(NULL, NULL) == ACO_ERROR); /* it fails, and so there is a message */
     at->message = aco_error_message();
     memcpy(&run, fn, sizeof run);
     pthread_barrier_wait(&all_here);

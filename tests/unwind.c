@@ -1,8 +1,8 @@
-/* Promises: backtraces inside a coroutine go on in its resumer and its callers, and so do those out of the slow path of a resume, through
- * the inline switch and through the exported functions. They end cleanly at the coroutine's outermost frame where another
- * thread has resumed it, in its cleanup, in a generator, where the resumer's frames are saved, and on 32-bit Arm. All that holds
- * from a signal in a function without a frame of its own, too. A forced unwind, pthread_exit()'s for one, ends there in any case.
- * Frame pointers end there. */
+/* Promises: backtraces inside a coroutine go on in its resumer and its callers, also from the slow path of a resume,
+ * through the inline switch and through the exported functions. They end cleanly at the coroutine's first frame where
+ * another thread has resumed it, in its cleanup, in a generator, where the resumer's frames are saved, and on 32-bit
+ * Arm. All that holds from a signal in a function without a frame of its own, too. A forced unwind, such as
+ * pthread_exit()'s, always ends there, and so do frame pointers. */
 #include "aco.h"
 #include "check.h"
 #include "sanitizers.h"
@@ -16,11 +16,11 @@
 
 #if defined(__linux__) && !defined(__arm__) && !defined(ACO_CONFIG_UCONTEXT)
 enum { IS_LINKED = 1 };
-#else /* backtraces end at the coroutine's outermost frame */
+#else /* backtraces end at the coroutine's first frame */
 enum { IS_LINKED = 0 };
 #endif
-/* Elsewhere what a handler returns to has no unwind tables, and a walk ends there or goes astray: musl's, EHABI's, and Power's in
- * qemu. */
+/* Elsewhere what a handler returns to has no unwind tables, and a walk ends there or goes astray: musl's, EHABI's, and
+ * Power's in qemu. */
 #if defined(__GLIBC__) && !defined(__arm__) && !defined(__powerpc64__)
 enum { WALKS_THROUGH_SIGNALS = 1 };
 #else
@@ -111,7 +111,8 @@ static int is_the_end(uintptr_t where)
 #ifdef ACO_CONFIG_UCONTEXT /* in a function of the C library's */
     where = outermost;
 #endif
-    return depth > 1 && depth < 20 && (outermost | mode) == (where | mode) && !passed(resume_from_here) && !passed(caller_of_resume);
+    return depth > 1 && depth < 20 && (outermost | mode) == (where | mode) && !passed(resume_from_here) &&
+           !passed(caller_of_resume);
 }
 
 /* In the function under every coroutine's. */
@@ -231,7 +232,8 @@ static void over_saved_frames(void)
 {
     aco_share_stack_t *stack = aco_share_stack_new(0);
     const aco_options_t shared = {.stack = stack};
-    aco_t *c = aco_new(walks_over_saved_frames, NULL, &shared), *b = aco_new(resumes, c, NULL), *a = aco_new(resumes, b, &shared);
+    aco_t *c = aco_new(walks_over_saved_frames, NULL, &shared), *b = aco_new(resumes, c, NULL),
+          *a = aco_new(resumes, b, &shared);
     resumes_there(a);
     CHECK(a->is_end && b->is_end && c->is_end);
     CHECK_EQ(passed(resume_from_here), IS_LINKED); /* when A is back */
@@ -272,7 +274,8 @@ static __attribute__((noinline)) void consume(void)
 }
 #endif
 
-/* From a signal in a function that calls none: no frame of its own, perhaps, and where its stack pointer was is written nowhere. */
+/* From a signal in a function that calls none: it may have no frame of its own, and nothing records where its stack
+ * pointer was. */
 static const volatile char *not_readable;
 
 static __attribute__((noinline)) void touches(void)

@@ -1,10 +1,10 @@
-/* Promise: whoever unwinds, from whichever instruction of a switch, sees the truth: the frames of the side that the stack pointer
- * belongs to and, from a coroutine's outermost frame, those of its resumer; or a clean end, between loading the stack pointer
- * and jumping.
+/* Promise: an unwinder sees the truth from every instruction of a switch: the frames of the side that the stack pointer
+ * belongs to, and behind a coroutine's first frame those of its resumer; or a clean end, between loading the stack
+ * pointer and jumping.
  *
- * All runs by single steps: the trap flag is set, and at each instruction a signal handler walks the stack, by _Unwind_Backtrace() or,
- * with USE_LIBUNWIND, by that library. Truth is which functions called each other on which stack, told to the test beforehand, and
- * what a callee-saved register held in them. */
+ * All runs by single steps: the trap flag is set, and at each instruction a signal handler walks the stack, by
+ * _Unwind_Backtrace() or, with USE_LIBUNWIND, by that library. The truth, which the test knows beforehand, is which
+ * functions called each other on which stack, and what a callee-saved register held in them. */
 #define _GNU_SOURCE
 #include "aco.h"
 #include "check.h"
@@ -100,7 +100,7 @@ enum { SIDES = 4, FUNCTIONS = 6, MAGIC = 0x5ca1ab1e };
 typedef struct side {
     const char *lo, *hi;                /* its stack; NULL: all that is nobody else's */
     void (*function[FUNCTIONS])(void); /* those of this test that called each other there, the innermost first */
-    int resumer;                        /* the side it is linked to; -1: none, the end of the stack */
+    int resumer;                        /* the side that is its unwind parent; -1: none, the end of the stack */
 } side_t;
 static side_t sides[SIDES];
 static int sides_count;
@@ -122,7 +122,7 @@ static int side_of(uintptr_t sp)
     return 0;
 }
 
-/* The place of a function among those of a side; FUNCTIONS: none of them. */
+/* The index of a function among those of a side; FUNCTIONS: none of them. */
 static int place_of(const side_t *side, uintptr_t function)
 {
     int i = 0;
@@ -139,7 +139,8 @@ static int is_anyones(uintptr_t function)
     return 0;
 }
 
-/* The frames from `*i` on are those of `side`, innermost first, with others' between them, up to the outermost; moves *i behind it. */
+/* The frames from `*i` on are those of `side`, innermost first, with others' between them, up to its first frame; moves
+ * *i behind it. */
 static int are_of(const side_t *side, int *i)
 {
     int place = FUNCTIONS, seen = 0, ends = 0;
@@ -148,7 +149,8 @@ static int are_of(const side_t *side, int *i)
         ends = frame->function == (side == sides ? address((void (*)(void))main) : outermost);
         if (place == FUNCTIONS)
             place = place_of(side, frame->function);
-        if (place == FUNCTIONS ? !is_anyones(frame->function) : !side->function[place] || address(side->function[place]) != frame->function) {
+        if (place == FUNCTIONS ? !is_anyones(frame->function)
+                               : !side->function[place] || address(side->function[place]) != frame->function) {
             if (is_anyones(frame->function))
                 return 0;
             continue;
@@ -162,7 +164,8 @@ static int are_of(const side_t *side, int *i)
 
 /* ---- Stepping ---- */
 
-static long steps, cut, linked, unlinked; /* of the steps: with nothing but one frame; with the resumers' frames too; without */
+/* Counts of steps: all; with only one frame; with the resumers' frames too; without them. */
+static long steps, cut, linked, unlinked;
 static int complaints;
 #if defined(__i386__) && defined(__PIC__)
 static int anywhere = 1; /* while a return address is on the stack by which the code finds itself */
@@ -213,7 +216,8 @@ static void check_frames(uintptr_t sp)
     }
 }
 
-/* The program's own code; of the C library's not all has its frames described (i386: glibc 2.36's memcpy with SSSE3). */
+/* The program's own code; of the C library's not all has its frames described (i386: glibc 2.36's memcpy with
+ * SSSE3). */
 extern const char __executable_start, etext;
 
 static void on_trap(int sig, siginfo_t *info, void *context)
@@ -288,8 +292,8 @@ __attribute__((noinline)) void exit_call(void)
 {
     KEEPING(exit_it());
 }
-/* Ends with the call. What comes behind must never be stepped through: libunwind 1.6 would take its first instruction for the place
- * to which this call returns. */
+/* Ends with the call. What comes behind must never be stepped through: libunwind 1.6 would take its first instruction
+ * for the place to which this call returns. */
 __attribute__((noinline)) void exit_it(void)
 {
     aco_exit();
@@ -324,7 +328,8 @@ static void begin(const char *what)
 /* `switches`: how many there were; each may have so many instructions where the stack ends at once. */
 static void end(const char *what, long switches)
 {
-    const int blind = sizeof(void *) == 8 ? 2 : 2 + 8 * anywhere; /* the frame pointer's load and the jump, and what is said there */
+    /* The frame pointer's load and the jump, and what is said there. */
+    const int blind = sizeof(void *) == 8 ? 2 : 2 + 8 * anywhere;
     toggle_steps();
     if (getenv("VERBOSE"))
         printf("%s: %ld steps, %ld of them cut, %ld linked, %ld not\n", what, steps, cut, linked, unlinked);
@@ -471,7 +476,8 @@ static void transfer(void)
 }
 
 #ifndef ACO_CONFIG_NO_INLINE
-/* One that resumes another on its own stack: by way of the scratch stack, where the walk ends, as it does in the other one. */
+/* One that resumes another on its own stack: by way of the scratch stack, where the walk ends, as it does in the other
+ * one. */
 static void *yields_bare(void *arg)
 {
     aco_yield();
@@ -543,8 +549,8 @@ static void generators(void)
 }
 #endif
 
-/* Handlers have a stack of their own: what a function has popped stays below the stack pointer, where clang's unwind tables for i386
- * say that it is. */
+/* Handlers have a stack of their own: what a function has popped stays below the stack pointer, where clang's unwind
+ * tables for i386 say that it is. */
 static void set_handler_stack(void)
 {
     static char memory[1 << 16];
@@ -563,7 +569,9 @@ static void handle(int sig, void (*handler)(int, siginfo_t *, void *))
 
 int main(void)
 {
-#ifdef USE_LIBUNWIND /* else it keeps by address what it found: by a return address, 1 less, what also is another instruction's */
+/* Otherwise libunwind caches what it found by address: a return address less 1, which also belongs to another
+ * instruction. */
+#ifdef USE_LIBUNWIND
     CHECK_EQ(unw_set_caching_policy(unw_local_addr_space, UNW_CACHE_NONE), 0);
 #endif
     set_handler_stack();

@@ -8,7 +8,8 @@ else()
   target_link_libraries(acorn_tests INTERFACE unwind) # C with cleanups has none of its own
 endif()
 message(STATUS
-    "left out on Windows: fork, guard, misuse, signals, alloc_failure, overflow (fork(), signals or --wrap of mmap); pool, fuzz, two examples")
+    "left out on Windows: fork, guard, misuse, signals, alloc_failure, overflow (fork(), signals or --wrap of mmap); "
+    "pool, fuzz, two examples")
 
 include(probes.cmake)
 include(migration.cmake)

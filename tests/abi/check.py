@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """check.py [--include DIR] [--seeded] ARCH... | --complete
 
-Compares what the switch's asm statements of include/aco/arch/ declare with the ABI's register table, tests/abi/ARCH.txt. Every
-register that the ABI gives to a call, or has it preserve, must be clobbered, be written by an operand, or be saved by hand;
-none may be clobbered that is not the switch's to change. The statements are read from preprocessed code: no headers, no
-linker and no machine of the target are needed.
+Compares what the switch's asm statements of include/aco/arch/ declare with the ABI's register table,
+tests/abi/ARCH.txt. Every register that the ABI gives to a call, or has it preserve, must be clobbered, be written by an
+operand, or be saved by hand; no other register may be clobbered. The statements are read from preprocessed code: no
+headers, no linker and no machine of the target are needed.
 
 --seeded   headers with one clobber dropped, or with one too many, must be found; each clobber in turn
 --complete  each backend must have a table
@@ -16,8 +16,10 @@ A table's first line names its source. Then, one a line:
   flags[ clang| gcc]: ...   options to compile with, once more
   without: MACRO...         switches that are not there, and macros of SHARED that are not used
   NAMES: ROLE [WORD...]     registers: r0, r2-r5, s0/x8 (a name and another)
-ROLE  argument, result, temporary, callee-saved, return-address, status: to be declared. status may be left out: `optional`
-      frame-pointer: saved by hand    control: `by=INSTRUCTION`s that keep it, where coroutines have their own FP environment
+ROLE  argument, result, temporary, callee-saved, return-address, status: to be declared. status may be left out:
+      `optional`
+      frame-pointer: saved by hand
+      control: `by=INSTRUCTION`s that keep it, where coroutines have their own FP environment
       stack-pointer, thread-pointer, platform, zero: never declared
 WORD  hand, hand=clang, hand=gcc: saved by hand    handed-over=SWITCH,...: there the other side brings it back
       letter=C: constraint of operands there    if=MACRO, if=!MACRO, if=MACRO|MACRO: all must hold
@@ -115,8 +117,8 @@ def check_complete():
 
 
 def stub_headers(folder):
-    """The system's headers, empty: preprocessed asm statements do not depend on them. In next/ those that compilers bring, for
-    theirs to include (MinGW)."""
+    """The system's headers, empty: preprocessed asm statements do not depend on them. In next/ those that compilers
+    bring, for theirs to include (MinGW)."""
     os.mkdir(os.path.join(folder, "next"))
     for name in COMPILERS_HEADERS:
         open(os.path.join(folder, "next", name), "w").close()
@@ -141,7 +143,8 @@ class Compiler:
         self.name, self.command = name, command + ["-E", "-P", "-ffreestanding", "-w", "-x", "c"]
 
     def run(self, unit, *options):
-        done = subprocess.run(self.command + [*options, "-"], input=unit.encode(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        done = subprocess.run(self.command + [*options, "-"], input=unit.encode(), stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE)
         if done.returncode != 0:
             raise NotChecked((re.findall(r"error: .*", done.stderr.decode()) or ["does not preprocess"])[0])
         return done.stdout.decode()
@@ -168,8 +171,10 @@ def compilers(table):
         kinds.append(("gcc", gcc.split() + ["-nostdinc", "-isystem", own]))
     elif clang:
         kinds.append(("gcc, played by clang", kinds[0][1] + ["-U__clang__"]))
-    return [Compiler(" ".join([kind] + flags), command + flags) for kind, command in kinds for only, flags in table.flags
-            if not only or kind == only]
+    return [
+        Compiler(" ".join([kind] + flags), command + flags) for kind, command in kinds for only, flags in table.flags
+        if not only or kind == only
+    ]
 
 
 def closing(text, at):
@@ -216,12 +221,16 @@ class Statement:
 
     def names(self, register):
         """How often the template does."""
-        return len(re.findall(r"(?<![\w.])%?%?(?:" + "|".join(map(re.escape, register.names)) + r")(?!\w)", self.template))
+        return len(re.findall(r"(?<![\w.])%?%?(?:" + "|".join(map(re.escape, register.names)) + r")(?!\w)",
+                              self.template))
 
 
 def statements(text, table):
     """{name of a switch: its statements}"""
-    letters = {register.options["letter"]: register.names[0] for register in table.registers if "letter" in register.options}
+    letters = {
+        register.options["letter"]: register.names[0]
+        for register in table.registers if "letter" in register.options
+    }
     declared = re.compile(r"\bregister\b[^;=]*?\b(\w+)\s+__asm__\s*\(\s*\"([^\"]+)\"\s*\)")
     everywhere, found = declared.findall(text), {}
     for head in re.finditer(r"\baco__switch_(\w+)\s*\(", text):
@@ -240,10 +249,11 @@ def statements(text, table):
 
 
 def saved_by_hand(statement, register, name):
-    """Stored and loaded, or exchanged, or handed over."""
+    """Stored and loaded, or swapped, or handed over."""
     exchanged = any("xchg" in line and re.search(r"\b%s\b" % re.escape(name), line)
                     for line in statement.template.split("\n") for name in register.names)
-    return exchanged or statement.names(register) >= (1 if name in register.options.get("handed-over", "").split(",") else 2)
+    return (exchanged
+            or statement.names(register) >= (1 if name in register.options.get("handed-over", "").split(",") else 2))
 
 
 def compare(statement, table, macros, switch, own_fp):
@@ -266,7 +276,8 @@ def compare(statement, table, macros, switch, own_fp):
                 yield "%s is clobbered, the %s" % (name, register.role)
             if register.by_hand(macros) and not saved_by_hand(statement, register, switch):
                 yield "%s is not saved by hand, the %s" % (name, register.role)
-        elif not declared and not set(statement.operands).intersection(register.names) and "optional" not in register.options:
+        elif (not declared and not set(statement.operands).intersection(register.names)
+              and "optional" not in register.options):
             yield "%s is not declared, %s" % (name, register.role)
 
 
@@ -319,14 +330,17 @@ def crossing(header):
 
 
 def dropped(header, without, names):
-    """(a clobber, the header without it), for every one that is written in the lists of switches. `names`: crossing()."""
+    """(a clobber, the header without it), for every one that is written in the lists of switches. `names`:
+    crossing()."""
     lists, one = [], "|".join(['"[^"\\s]+"', *names])
     for macro in re.finditer(r"#define ACO__(\w+)(?:[^\n]*\\\n)*[^\n]*", header):
         if macro.group(1).startswith("CLOBBER"):
             if not re.match(r"#define \w+ *:", macro.group()):  # else of another statement
                 lists.append(macro.span())
         elif macro.group(1).lower() not in without:
-            lists += [m.span(1) for m in re.compile(r"((?:(?:%s),\s*)+)ACO__CLOBBERS" % one).finditer(header, *macro.span())]
+            lists += [
+                m.span(1) for m in re.compile(r"((?:(?:%s),\s*)+)ACO__CLOBBERS" % one).finditer(header, *macro.span())
+            ]
     for start, end in lists:
         for token in re.finditer(r",?\s*(%s)(,?)" % one, header[start:end]):
             comma = "," if token.group().startswith(",") and token.group(2) else ""
@@ -370,7 +384,8 @@ def check_seeded(table, stubs):
     headers = {name: open(os.path.join(INCLUDE, "aco/arch", name)).read() for name in (own, SHARED)}
     without, names = table.settings.get("without", "").split(), crossing(headers[own])
     seeded = [(file, "without ") + seeded_fault for file in ([own, SHARED] if names else [own])
-               for seeded_fault in dropped(headers[file], without, names) if seeded_fault[0].lstrip("$%") not in optional]
+              for seeded_fault in dropped(headers[file], without, names)
+              if seeded_fault[0].lstrip("$%") not in optional]
     seeded += [(own, "with ") + seeded_fault for seeded_fault in one_too_many(headers[own], table)]
     with tempfile.TemporaryDirectory() as folder:
         include = os.path.join(folder, "include")

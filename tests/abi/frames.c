@@ -1,5 +1,6 @@
-/* Every inline switch in the smallest function that can hold it, and seeded_ functions, which lack what s390x.h and ppc64le.h
- * rely on: a frame, a TOC pointer. Compiled by tools/platforms/objects.py, which looks at the code; never run. */
+/* Every inline switch in the smallest function that can hold it, and seeded_ functions, which lack what s390x.h and
+ * ppc64le.h rely on: a frame, a TOC pointer. Compiled by tools/platforms/objects.py, which looks at the code; never
+ * run. */
 #include "aco.h"
 #include "aco/in_stack_generator.h"
 #include "aco/scheduler.h"

@@ -1,5 +1,5 @@
-/* Values of every type that live across a switch: more of each than there are registers, on both sides, on a copying stack
- * and on private ones. Also frames with over-aligned locals, alloca() and stack arguments.
+/* Values of every type that live across a switch: more of each than there are registers, on both sides, on a copying
+ * stack and on private ones. Also frames with over-aligned locals, alloca() and stack arguments.
  *
  * Every computation runs once without switches and once with them, by the same machine code, and must give the same. */
 #include "aco.h"
@@ -31,9 +31,11 @@ static inline __attribute__((always_inline)) void step(enum mode mode, unsigned 
 /* The compiler knows nothing of `value` any more, and keeps it where it likes. */
 #define OPAQUE(value) __asm__ volatile("" : "+r"(value))
 
-/* ---- Many live values of one type -------------------------------------------------------------------------------------- */
+/* ---- Many live values of one type -------------------------------------------------------------------------------- */
 
-#define FOR_20(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16) X(17) X(18) X(19)
+#define FOR_20(X)                                                                                                      \
+    X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9)                                                                  \
+    X(10) X(11) X(12) X(13) X(14) X(15) X(16) X(17) X(18) X(19)
 #define DECLARE(n) value_t v##n = MAKE(seed + n);
 #define UPDATE(n) v##n = NEXT(v##n, n);
 #define STORE(n) memcpy(out + n * sizeof(value_t), &v##n, BYTES);
@@ -168,7 +170,7 @@ static NOINLINE void live_mixture(enum mode mode, unsigned seed, char *out)
     memcpy(out + 48, &l, LONG_DOUBLE_BYTES), memcpy(out + 64, &m, LONG_DOUBLE_BYTES);
 }
 
-/* ---- Frames ------------------------------------------------------------------------------------------------------------ */
+/* ---- Frames ------------------------------------------------------------------------------------------------------ */
 
 typedef struct {
     uint64_t a, b, c;
@@ -177,8 +179,8 @@ typedef struct {
 #define CHECK_ALIGNED(p, to) CHECK_EQ((uintptr_t)(p) % (to), 0)
 
 /* Over-aligned locals, alloca() and stack arguments: the frame for which compilers want a base pointer. */
-static NOINLINE uint64_t frame(enum mode mode, unsigned n, uint64_t a, uint64_t b, uint64_t c, double d, three_t s, uint64_t e, uint64_t f,
-                               uint64_t g, long double h, uint64_t i, uint64_t j)
+static NOINLINE uint64_t frame(enum mode mode, unsigned n, uint64_t a, uint64_t b, uint64_t c, double d, three_t s,
+                               uint64_t e, uint64_t f, uint64_t g, long double h, uint64_t i, uint64_t j)
 {
     _Alignas(64) uint64_t aligned[8];
     _Alignas(32) char more[96];
@@ -195,7 +197,8 @@ static NOINLINE uint64_t frame(enum mode mode, unsigned n, uint64_t a, uint64_t 
         aligned[k] += c + s.a;
         dynamic[n % 50] ^= e + s.b;
         step(mode, k + 1);
-        sum += aligned[k] + dynamic[n % 50] + (unsigned char)more[k * 20] + f + g + i + j + s.c + (uint64_t)d + (uint64_t)h;
+        sum += aligned[k] + dynamic[n % 50] + (unsigned char)more[k * 20] + f + g + i + j + s.c + (uint64_t)d +
+               (uint64_t)h;
     }
     for (unsigned k = 0; k < 8; k++)
         sum = sum * 31 + aligned[k];
@@ -207,7 +210,8 @@ static NOINLINE uint64_t frame(enum mode mode, unsigned n, uint64_t a, uint64_t 
 }
 
 /* The same with memory from alloca() in a loop around the switch, so that the stack pointer moves between switches. */
-static NOINLINE uint64_t moving_frame(enum mode mode, unsigned n, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f)
+static NOINLINE uint64_t moving_frame(enum mode mode, unsigned n, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
+                                      uint64_t e, uint64_t f)
 {
     _Alignas(128) uint64_t aligned[4] = {a, b, c, d};
     uint64_t *parts[5], sum = 0;
@@ -229,13 +233,13 @@ static void frames(enum mode mode, unsigned seed, char *out)
 {
     three_t s = {seed + 1, seed + 2, seed + 3};
     uint64_t sums[2];
-    sums[0] = frame(mode, seed, seed * 2u, seed * 3u, seed * 5u, (double)seed, s, seed * 7u, seed * 11u, seed * 13u, (long double)seed,
-                    seed * 17u, seed * 19u);
+    sums[0] = frame(mode, seed, seed * 2u, seed * 3u, seed * 5u, (double)seed, s, seed * 7u, seed * 11u, seed * 13u,
+                    (long double)seed, seed * 17u, seed * 19u);
     sums[1] = moving_frame(mode, seed, seed * 2u, seed * 3u, seed * 5u, seed * 7u, seed * 11u, seed * 13u);
     memcpy(out, sums, sizeof sums);
 }
 
-/* ---- All of them, with and without switches ---------------------------------------------------------------------------- */
+/* ---- All of them, with and without switches ---------------------------------------------------------------------- */
 
 static const struct {
     const char *name;

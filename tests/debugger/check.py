@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """check.py DEBUGGER SCRIPT PROGRAM ODD_PROGRAM
 
-Promises of tools/gdb/acorn.py and tools/lldb/acorn.py, on a running process and on the core file that the kernel writes: all coroutines are
-listed, with state and name; frames of one that is suspended on its own stack, of one whose frames are in its save area (with
-the values of its variables), of one that waits and of the one that runs, whose frames go on in its resumer's. And of the other
-program: of a process with several threads, without debug information, with a stack that has overflowed, and without a process."""
+Promises of tools/gdb/acorn.py and tools/lldb/acorn.py, on a running process and on the core file that the kernel
+writes: all coroutines are listed, with state and name; frames of one that is suspended on its own stack, of one whose
+frames are in its save area (with the values of its variables), of one that waits and of the one that runs, whose frames
+go on in its resumer's. And of the other program: of a process with several threads, without debug information, with a
+stack that has overflowed, and without a process."""
 
 import os
 import re
@@ -16,7 +17,7 @@ import tempfile
 
 debugger, script, program, odd = sys.argv[1], *map(os.path.realpath, sys.argv[2:])
 failures = 0
-ARGUMENT = "suspended (arg=" + ("" if program.endswith("O2") else "0x7)") # optimised, it may be in no place any more
+ARGUMENT = "suspended (arg=" + ("" if program.endswith("O2") else "0x7)") # optimised, it may have no location any more
 
 
 def skip(why):
@@ -37,11 +38,13 @@ def order(*names):
 
 
 def run(commands, *target):
-    command = [shutil.which(debugger), "-q", "-batch", "-nx", "-iex", "set auto-load off", "-iex", "set debuginfod enabled off"]
+    command = [
+        shutil.which(debugger), "-q", "-batch", "-nx", "-iex", "set auto-load off", "-iex", "set debuginfod enabled off"
+    ]
     for line in ["set pagination off", "set width 0", f"source {script}"] + commands:
         command += ["-ex", line]
-    result = subprocess.run(command + list(target), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=100,
-                            env={**os.environ, "DEBUGINFOD_URLS": ""})
+    result = subprocess.run(command + list(target), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                            timeout=100, env={**os.environ, "DEBUGINFOD_URLS": ""})
     return result.stdout
 
 
@@ -50,10 +53,13 @@ def run_lldb(commands, *target, after_crash=()):
     for option, lines in (("-o", commands), ("-k", after_crash)):
         for line in lines:
             command += [option, line]
-    return subprocess.run(command + list(target), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=100).stdout
+    return subprocess.run(command + list(target), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          timeout=100).stdout
 
 
-LLDB_QUESTIONS = ["aco list", "aco bt all", "aco frame 1", "up 3", "frame variable", "aco bt worker", "aco frame", "thread list"]
+LLDB_QUESTIONS = [
+    "aco list", "aco bt all", "aco frame 1", "up 3", "frame variable", "aco bt worker", "aco frame", "thread list"
+]
 
 
 def lldb_answers(before, *target):
@@ -70,14 +76,16 @@ def check_lldb_suspended(answers):
     expect("list: ready", r"4 +0x\w+ +ready +suspended", listed)
     expect("saved", order("saved_inner at", "saved at") + end + "coroutine 2", shown)
     expect("share stack", "coroutine 2 .*" + order("in_place_inner at", "in_place at") + end + "coroutine 3", shown)
-    worker = order("inner(depth=0)", "inner(depth=1)", "inner(depth=2)", "suspended(arg=0x0000000000000007)", "aco__begin(")
+    worker = order("inner(depth=0)", "inner(depth=1)", "inner(depth=2)", "suspended(arg=0x0000000000000007)",
+                   "aco__begin(")
     expect("private stack", "coroutine 3 .*worker.*" + worker + end + "coroutine 4", shown)
     expect("a saved variable", r"precious = 4711", answers["frame variable"])
     expect("while another one is looked at", "coroutine 3 .*worker.*" + worker, answers["aco bt worker"])
 
 
 def check_lldb_odd():
-    output = run_lldb(["breakpoint set -n stop_here", "run", "aco list", "aco bt two words", "continue"], odd, after_crash=["aco bt small"])
+    output = run_lldb(["breakpoint set -n stop_here", "run", "aco list", "aco bt two words", "continue"], odd,
+                      after_crash=["aco bt small"])
     expect("a name of two words", r"coroutine 1 [^\n]*suspended.*" + order("yields", "suspended("), output)
     expect("overflowed", r"coroutine 2 [^\n]*running\s.*`overflows\(", output)
     address = re.search(r"1 +(0x0\w+)", output)
@@ -96,9 +104,11 @@ def check_lldb(directory):
         skip("lldb has no Python, or may not trace processes here")
     check_lldb_suspended(answers)
     expect("list: running", r"5 +0x\w+ +running +runner +thread 1", answers["aco list"])
-    expect("running", "coroutine 5 .*" + order("stop_here at", "runs_inner at", "runs(arg=") + ".*coroutine 6", answers["aco bt all"])
+    expect("running", "coroutine 5 .*" + order("stop_here at", "runs_inner at", "runs(arg=") + ".*coroutine 6",
+           answers["aco bt all"])
     # lldb 19 may lose its way in a function of the library that gcc has split
-    expect("waiting, and linked", "coroutine 6 .*(" + order("resumes(co=", "aco__outermost", "main at") + "|" + order("resume_slow") + ")",
+    expect("waiting, and linked",
+           "coroutine 6 .*(" + order("resumes(co=", "aco__outermost", "main at") + "|" + order("resume_slow") + ")",
            answers["aco bt all"])
     expect("the process again", r"stop_here", answers["thread list"])
     check_lldb_odd()
@@ -140,17 +150,23 @@ def check_suspended(answers):
     expect("list: all", r"\n6 coroutines", listed)
     expect("saved", order("saved_inner ()", "saved ()"), answers["aco bt 1"])
     expect("share stack", order("in_place_inner ()", "in_place ()"), answers["aco bt 2"])
-    expect("private stack", order("inner (depth=", "inner (depth=", "inner (depth=", ARGUMENT, "aco__begin"), answers["aco bt worker"])
+    expect("private stack", order("inner (depth=", "inner (depth=", "inner (depth=", ARGUMENT, "aco__begin"),
+           answers["aco bt worker"])
     expect("a saved variable", r"saved_inner.*precious = 4711", answers["up 3"] + answers["info locals"])
 
 
 QUESTIONS = ["aco list", "aco bt 1", "aco bt 2", "aco bt worker", "aco frame 1", "up 3", "info locals", "aco frame"]
 
 def check_gdb_odd(directory):
-    questions = ["bt", "up 2", "aco list", "aco bt two words", "aco bt 1 -nonsense", "frame", "aco apply all nonsense", "continue", "aco bt small -1"]
+    questions = [
+        "bt", "up 2", "aco list", "aco bt two words", "aco bt 1 -nonsense", "frame", "aco apply all nonsense",
+        "continue", "aco bt small -1"
+    ]
     output, answers = ask(questions, ["break stop_here", "run", "set print frame-arguments all"], odd)
-    expect("printer in a backtrace, with threads", order("has_copy (", "has_copy (", "has_copy (", "has_copy (", "main ("), answers["bt"])
-    expect("a name of two words", r"1 \(0x\w+, two words\): suspended.*" + order("yields (", "suspended ("), answers["aco bt two words"])
+    expect("printer in a backtrace, with threads",
+           order("has_copy (", "has_copy (", "has_copy (", "has_copy (", "main ("), answers["bt"])
+    expect("a name of two words", r"1 \(0x\w+, two words\): suspended.*" + order("yields (", "suspended ("),
+           answers["aco bt two words"])
     expect("the same frame", "#2 .*has_copy", answers["frame"])
     expect("overflowed", r"2 \(0x\w+, small\): running, by thread 1.*main \(", answers["aco bt small -1"])
     _, nobody = ask(["aco list", "aco bt 1", "aco frame 1", "aco apply all bt"], [], odd)
@@ -162,22 +178,27 @@ def check_gdb_odd(directory):
         bare = os.path.join(directory, "bare")
         subprocess.run(["strip", "-g", "-o", bare, odd], check=True)
         _, answers = ask(["aco bt 1"], ["break stop_here", "run"], bare)
-        expect("no debug information", order("yields ()", "suspended ()", "aco.begin"), answers["aco bt 1"].replace("aco__begin", "aco.begin"))
+        expect("no debug information", order("yields ()", "suspended ()", "aco.begin"),
+               answers["aco bt 1"].replace("aco__begin", "aco.begin"))
 
 
 def check_gdb(directory):
     if "yes" not in run(["python print('y' + 'es')"]):
         skip("gdb has no Python")
-    live, answers = ask(QUESTIONS + ["aco bt runner", "aco bt 6", "aco apply all bt", "bt"], ["break stop_here", "run"], program)
+    live, answers = ask(QUESTIONS + ["aco bt runner", "aco bt 6", "aco apply all bt", "bt"], ["break stop_here", "run"],
+                        program)
     if re.search(r"ptrace|Couldn't get registers|not permitted", live):
         skip("processes may not be traced here")
     check_suspended(answers)
     expect("list: running", r"5 +0x\w+ +running +runner +thread 1", answers["aco list"])
     expect("list: resuming", r"6 +0x\w+ +resuming", answers["aco list"])
-    expect("running, and linked", order("stop_here ()", "runs_inner ()", "runs (", "resumes (", "main ()"), answers["aco bt runner"])
+    expect("running, and linked", order("stop_here ()", "runs_inner ()", "runs (", "resumes (", "main ()"),
+           answers["aco bt runner"])
     expect("gdb's own", order("stop_here ()", "runs_inner ()", "runs (", "resumes (", "main ()"), answers["bt"])
     expect("waiting, and linked", order("resumes (", "main ()"), answers["aco bt 6"])
-    expect("all", r"coroutine 1 .*coroutine 2 .*coroutine 3 .*coroutine 4 .*begins in suspended.*coroutine 5 .*coroutine 6 ", answers["aco apply all bt"])
+    expect("all",
+           r"coroutine 1 .*coroutine 2 .*coroutine 3 .*coroutine 4 .*begins in suspended.*coroutine 5 .*coroutine 6 ",
+           answers["aco apply all bt"])
     chosen, _ = ask(["aco frame 3", "up 2", "info locals", "aco frame", "bt"], ["break stop_here", "run"], program)
     expect("frame", r"aco frame 3.*inner \(depth=.*local = 10\d.*== aco frame\n.*stop_here", chosen)
     check_gdb_odd(directory)

@@ -1,5 +1,5 @@
-/* What is rarer than program.c has it: other threads, a control block on the stack, a name of two words, a stack that overflows.
- * It stops in stop_here(). */
+/* What is rarer than program.c has it: other threads, a control block on the stack, a name of two words, a stack that
+ * overflows. It stops in stop_here(). */
 #include "aco.h"
 
 #include <pthread.h>

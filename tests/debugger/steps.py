@@ -1,5 +1,5 @@
-"""gdb -x steps.py PROGRAM: the promise of ../unwind_steps.c by a debugger's single steps and its unwinder, for one coroutine. Also
-for what runs in an emulator: emulated.sh."""
+"""gdb -x steps.py PROGRAM: the promise of ../unwind_steps.c by a debugger's single steps and its unwinder, for one
+coroutine. Also for what runs in an emulator: emulated.sh."""
 
 import re
 
@@ -21,9 +21,9 @@ def functions():
 
 
 def is_untold(symbol):
-    """A shared library (memcpy() without optimisation), of which gdb knows nothing in an emulator. clang's tables for s390x, Power
-    and RISC-V do not say that an epilogue has given registers back, nor those for Power that a prologue has not yet stored the
-    return address: what is inlined alone is looked at."""
+    """A shared library (memcpy() without optimisation), of which gdb knows nothing in an emulator. clang's tables for
+    s390x, Power and RISC-V do not say that an epilogue has given registers back, nor those for Power that a prologue
+    has not yet stored the return address: what is inlined alone is looked at."""
     frame = gdb.newest_frame()
     if "is_emulated" in globals() and symbol == "No":
         return True

@@ -1,5 +1,5 @@
-/* What is promised of generators of both kinds (include/aco/generator.h). Included by generator.c for each: KIND() names what is
- * here, the other macros stand for the types and calls. */
+/* What is promised of generators of both kinds (include/aco/generator.h). Included by generator.c for each: KIND()
+ * names what is here, the other macros stand for the types and calls. */
 
 /* ---- Values ---- */
 
@@ -21,7 +21,8 @@ GENERATOR(KIND(makes_none), y, arg)
     ++*(int *)arg;
 }
 
-/* Promises: one value after another, NULL among them; what has ended stays ended, and may be closed as often as one likes. */
+/* Promises: one value after another, NULL among them; what has ended stays ended, and may be closed as often as one
+ * likes. */
 FRAME void KIND(values)(void)
 {
     int runs = 0;
@@ -265,12 +266,14 @@ GENERATOR(KIND(in_order), y, arg)
 /* A list to the left and one to the right: as deep as it has nodes. */
 FRAME void KIND(trees)(void)
 {
-    enum { NODES = 600 }; /* on Power each level takes up to 800 bytes of 256 KiB: all registers that the ABI preserves */
+    /* On Power each level takes up to 800 bytes of 256 KiB: all registers that the ABI preserves. */
+    enum { NODES = 600 };
     static KIND(tree_t) nodes[NODES];
     GENERATOR_T g;
     int next = 0;
     for (int i = 0; i < NODES; i++)
-        nodes[i] = (KIND(tree_t)){i && i < NODES / 2 ? &nodes[i - 1] : NULL, i >= NODES / 2 && i + 1 < NODES ? &nodes[i + 1] : NULL, i};
+        nodes[i] = (KIND(tree_t)){i && i < NODES / 2 ? &nodes[i - 1] : NULL,
+                                  i >= NODES / 2 && i + 1 < NODES ? &nodes[i + 1] : NULL, i};
     nodes[NODES / 2].left = &nodes[NODES / 2 - 1];
     OPEN(&g, KIND(in_order), &nodes[NODES / 2]);
     while (NEXT(&g))
@@ -344,8 +347,8 @@ GENERATOR(KIND(has_everything), y, arg)
         CHECK_EQ(line[i], (char)(i * 3));
 }
 
-/* Over-aligned locals, alloca(), arrays of variable length, floating point, arguments on the stack, a variable number of
- * them: all of it in the consumer and in the generator. */
+/* Over-aligned locals, alloca(), arrays of variable length, floating point, arguments on the stack, a variable number
+ * of them: all of it in the consumer and in the generator. */
 FRAME void KIND(frames)(int n, long double long_double)
 {
     __attribute__((aligned(32))) volatile char lines[33];
@@ -391,7 +394,8 @@ typedef struct KIND(triple) {
     uintptr_t words[3];
 } KIND(triple_t);
 
-/* Needs no alignment: compilers that know it call it with an odd number of words on the stack, and take them off later. */
+/* Needs no alignment: compilers that know it call it with an odd number of words on the stack, and take them off
+ * later. */
 FRAME uintptr_t KIND(middle_of)(KIND(triple_t) triple)
 {
     __asm__ volatile("" : : "m"(triple));
@@ -405,7 +409,7 @@ GENERATOR(KIND(calls_before), y, arg)
     KIND(middle_of)((KIND(triple_t)){{0, 1, 0}});
 }
 
-/* What the generator has on its stack is nothing to the calls of its consumer, which want theirs aligned. */
+/* The generator's stack use does not change the alignment of its consumer's calls. */
 FRAME void KIND(aligned_calls)(void)
 {
     char text[40];
@@ -448,7 +452,8 @@ static inline __attribute__((always_inline)) intptr_t KIND(inlined_first)(intptr
 FRAME void KIND(inlined)(int n)
 {
     for (intptr_t i = 0; i < n; i++)
-        CHECK_EQ(mix(KIND(inlined_sum)(i), KIND(inlined_first)(i), 0, 0, 0, 0, 0, KIND(inlined_sum)(3), KIND(inlined_sum)(i), KIND(inlined_first)(i)),
+        CHECK_EQ(mix(KIND(inlined_sum)(i), KIND(inlined_first)(i), 0, 0, 0, 0, 0, KIND(inlined_sum)(3),
+                     KIND(inlined_sum)(i), KIND(inlined_first)(i)),
                  mix(i * (i + 1) / 2, i > 0, 0, 0, 0, 0, 0, 6, i * (i + 1) / 2, i > 0));
 }
 
@@ -545,7 +550,8 @@ static void *KIND(consume_yielding)(void *arg)
     return arg;
 }
 
-/* Generators below and beside the frames of several coroutines whose consumers yield, copied to and fro on a share stack. */
+/* Generators below and beside the frames of several coroutines whose consumers yield, copied to and fro on a share
+ * stack. */
 FRAME void KIND(many_coroutines)(const aco_options_t *options)
 {
     enum { COROUTINES = 5 };
@@ -627,8 +633,8 @@ static void *KIND(yields_in_generator)(void *arg)
     return arg;
 }
 
-/* Promises: a generator may yield for the coroutine that consumes it; cancelled there, the generators are unwound, then the
- * consumers, each frame with its deferred calls first. */
+/* Promises: a generator may yield for the coroutine that consumes it; cancelled there, the generators are unwound, then
+ * the consumers, each frame with its deferred calls first. */
 FRAME void KIND(yield_and_cancel)(const aco_options_t *options)
 {
     aco_t *co = aco_new(KIND(yields_in_generator), &co, options);

@@ -5,11 +5,11 @@ Checks what x86-64 compilers make of generators. Of code.c at -O2, by every comp
   - in the loops of tight_ functions nothing is accessed in memory but their own frame
   - framed_ functions, which consume an in-stack generator, have a frame pointer and access nothing by the stack pointer
   - seeded_ functions, which break these rules, are found to do so
-Of these and of the FILEs (executables, objects): no function with a generator's switch uses the red zone, which signals and
-the consumer's calls overwrite.
+Of these and of the FILEs (executables, objects): no function with a generator's switch uses the red zone, which signals
+and the consumer's calls overwrite.
 
-A switch is `xchg %rbp,%rsi` with `jmp *%rax` within four instructions. Its code goes on behind the jump, but after the
-refusal that stands there in an in-stack resume. Exit 1 with a line for each violation, 2 when no switch was found, 77
+A switch is `xchg %rbp,%rsi` with `jmp *%rax` within four instructions. Its code goes on behind the jump; in an in-stack
+resume after the failure branch that stands there. Exit 1 with a line for each violation, 2 when no switch was found, 77
 without any compiler."""
 
 import argparse
@@ -43,7 +43,8 @@ class Instruction:
 
 
 def disassemble(path):
-    text = subprocess.run(["objdump", "-d", "--no-show-raw-insn", path], stdout=subprocess.PIPE, check=True).stdout.decode()
+    text = subprocess.run(["objdump", "-d", "--no-show-raw-insn", path], stdout=subprocess.PIPE,
+                          check=True).stdout.decode()
     functions, name = {}, None
     for line in text.splitlines():
         head, instruction = HEAD.match(line), LINE.match(line)
@@ -51,24 +52,30 @@ def disassemble(path):
             name = head.group(1)
             functions[name] = []
         elif instruction and name:
-            functions[name].append(Instruction(int(instruction.group(1), 16), instruction.group(2), instruction.group(3)))
+            functions[name].append(
+                Instruction(int(instruction.group(1), 16), instruction.group(2), instruction.group(3)))
     return functions
 
 
 def switches(code):
     """Indices of the jumps that leave."""
-    return [i for i, instruction in enumerate(code) if instruction.name == "jmp" and instruction.operands == "*%rax"
-            and any(re.match(r"%rbp,%rsi|%rsi,%rbp", other.operands) and other.name == "xchg" for other in code[max(0, i - 4):i])]
+    return [
+        i for i, instruction in enumerate(code)
+        if instruction.name == "jmp" and instruction.operands == "*%rax"
+        and any(re.match(r"%rbp,%rsi|%rsi,%rbp", other.operands) and other.name == "xchg"
+                for other in code[max(0, i - 4):i])
+    ]
 
 
 def successors(code, i, index_of, left):
     instruction = code[i]
     if i in left:
         behind = i + 1
-        while behind < len(code) and code[behind].operands.startswith("$0x1,%edi"): # the refusal, and its jump
+        while behind < len(code) and code[behind].operands.startswith("$0x1,%edi"): # the failure branch, and its jump
             behind += 2
         return [behind] if behind < len(code) else []
-    if instruction.name.startswith(("call", "ret", "ud2", "hlt")) or (instruction.name.startswith("jmp") and instruction.target is None):
+    if (instruction.name.startswith(("call", "ret", "ud2", "hlt"))
+            or (instruction.name.startswith("jmp") and instruction.target is None)):
         return []
     out = [index_of[instruction.target]] if instruction.target in index_of else []
     if not instruction.name.startswith("jmp") and i + 1 < len(code):
@@ -111,7 +118,10 @@ def check_tight(name, code):
 
 
 def check_framed(name, code):
-    bad = ["%s: %x: %s %s by the stack pointer" % (name, i.address, i.name, i.operands) for i in code if i.access() and i.access()[1] == "%rsp"]
+    bad = [
+        "%s: %x: %s %s by the stack pointer" % (name, i.address, i.name, i.operands) for i in code
+        if i.access() and i.access()[1] == "%rsp"
+    ]
     if not is_framed(code):
         bad.append("%s: no frame pointer" % name)
     return bad
@@ -150,7 +160,9 @@ def check_compiler(compiler, folder):
     path = os.path.join(folder, "code.o")
     bad, count = [], 0
     for flags in ["-O2", "-O2 -fPIC", "-O3", "-O2 -DSEEDED"]:
-        subprocess.run([compiler] + flags.split() + ["-std=c11", "-fexceptions", "-I" + ROOT + "/include", "-c", HERE + "/code.c", "-o", path], check=True)
+        subprocess.run([compiler] + flags.split() +
+                       ["-std=c11", "-fexceptions", "-I" + ROOT + "/include", "-c", HERE + "/code.c", "-o", path],
+                       check=True)
         functions = disassemble(path)
         found = []
         for name, code in functions.items():
@@ -158,7 +170,8 @@ def check_compiler(compiler, folder):
                 continue
             where = "%s %s: %s" % (compiler, flags, name)
             if "seeded" in name:
-                wrong = check_red_zone(where, code) if "leaf" in name else (check_tight if "tight" in name else check_framed)(where, code)
+                wrong = (check_red_zone(where, code) if "leaf" in name else
+                         (check_tight if "tight" in name else check_framed)(where, code))
                 found += [name] if wrong else []
                 continue
             if switches(code):
@@ -185,7 +198,8 @@ def main():
     for more, switching in results:
         bad += more
         count += switching
-    print("\n".join(bad + ["generator.code: %d functions with switches; compilers: %s" % (count, " ".join(compilers) or "none")]))
+    print("\n".join(
+        bad + ["generator.code: %d functions with switches; compilers: %s" % (count, " ".join(compilers) or "none")]))
     if not compilers and not arguments.files:
         return 77
     return 1 if bad else 0 if count else 2

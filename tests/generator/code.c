@@ -1,4 +1,5 @@
-/* Compiled by check.py, which looks at the code: names beginning with tight_, framed_ and seeded_ say for what. Not run. */
+/* Compiled by check.py, which looks at the code: names beginning with tight_, framed_ and seeded_ say for what. Not
+ * run. */
 #include "aco.h"
 #include "aco/in_stack_generator.h"
 

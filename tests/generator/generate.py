@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """generate.py SEED N > generated.c
 
-N random C functions that consume generators of both kinds: among calls with up to 12 arguments of mixed types, with locals of
-many sizes and alignments, alloca(), arrays of variable length in scopes that end before the next value is asked for, loops left
-early; and the generators, which do the same, make their values in loops and from several calls deep, and consume other
-generators. All of it is written twice (kinds.h): with generators, and with functions that fill arrays. run.c compares."""
+N random C functions that consume generators of both kinds: among calls with up to 12 arguments of mixed types, with
+locals of many sizes and alignments, alloca(), arrays of variable length in scopes that end before the next value is
+asked for, loops left early; and the generators, which do the same, make their values in loops and from several calls
+deep, and consume other generators. All of it is written twice (kinds.h): with generators, and with functions that fill
+arrays. run.c compares."""
 
 import random
 import sys
@@ -39,7 +40,8 @@ class Helper:
         self.name = "helper%d" % number
         count = number % 13
         self.types = [random_.choice(TYPES) for _ in range(count)]
-        self.text = "static NOINLINE __attribute__((unused)) uint64_t %s(%s)\n{\n    uint64_t sum = %d;\n    __asm__ volatile(\"\" : \"+r\"(sum));\n" % (
+        self.text = ("static NOINLINE __attribute__((unused)) uint64_t %s(%s)\n{\n    uint64_t sum = %d;\n"
+                     "    __asm__ volatile(\"\" : \"+r\"(sum));\n") % (
             self.name, ", ".join("%s p%d" % (t, i) for i, t in enumerate(self.types)) or "void", number)
         for i, t in enumerate(self.types):
             self.text += "    sum = sum * 7 + (%s);\n" % as_number(t, "p%d" % i)
@@ -90,7 +92,8 @@ class Function:
             text += "    %s%s a%d[%d]%s;\n" % ("volatile " if is_volatile else "", type_, i, size,
                                                " __attribute__((aligned(%d)))" % alignment if alignment else "")
         if self.room:
-            text += "    volatile uint32_t *room = __builtin_alloca((%d + (%s & 7)) * sizeof *room);\n" % (self.room, seed)
+            text += "    volatile uint32_t *room = __builtin_alloca((%d + (%s & 7)) * sizeof *room);\n" % (
+                self.room, seed)
         for i, (type_, size, _, alignment) in enumerate(self.arrays):
             text += "    for (unsigned i = 0; i < %d; i++)\n        a%d[i] = (%s)(%s + i);\n" % (size, i, type_, seed)
             if alignment:
@@ -140,7 +143,10 @@ class Function:
             arguments = [argument("double" if i % 2 else "uint64_t", self.value()) for i in range(count)]
             return "mix_many(%s)" % ", ".join([str(count)] + arguments)
         helper = self.pick(self.unit.helpers)
-        arguments = [argument(t, self.call(level + 1) if level < 2 and self.chance(0.15) else self.value()) for t in helper.types]
+        arguments = [
+            argument(t, self.call(level + 1) if level < 2 and self.chance(0.15) else self.value())
+            for t in helper.types
+        ]
         return "%s(%s)" % (helper.name, ", ".join(arguments))
 
     # statements
@@ -203,7 +209,8 @@ class Function:
             self.indent(level + 1), self.indent(level + 2), name, self.scalar())
         text += "%s__asm__ volatile(\"\" : : \"r\"(%s) : \"memory\");\n" % (self.indent(level + 1), name)
         text += self.block(level + 1, self.random.randint(1, 4))
-        text += "%sfor (unsigned i = 0; i < 8; i++)\n%ss0 += %s[i];\n" % (self.indent(level + 1), self.indent(level + 2), name)
+        text += "%sfor (unsigned i = 0; i < 8; i++)\n%ss0 += %s[i];\n" % (self.indent(level + 1),
+                                                                          self.indent(level + 2), name)
         self.scopes = outer
         return text + self.indent(level) + "}\n"
 
@@ -212,14 +219,16 @@ class Function:
         self.values.append(variable)
         was, self.in_loop = self.in_loop, False
         text = "for (unsigned %s = 0; %s < %d; %s++) {\n%s%s}\n" % (
-            variable, variable, self.random.randint(1, 4), variable, self.block(level + 1, self.random.randint(1, 3)), self.indent(level))
+            variable, variable, self.random.randint(1, 4), variable,
+            self.block(level + 1, self.random.randint(1, 3)), self.indent(level))
         self.in_loop = was
         self.values.pop()
         return text
 
     def branch(self, level):
-        return "if ((%s) & %d) {\n%s%s}\n" % (self.expression(), self.pick([1, 2, 3, 6]), self.block(level + 1, self.random.randint(1, 3)),
-                                             self.indent(level))
+        return "if ((%s) & %d) {\n%s%s}\n" % (
+            self.expression(), self.pick([1, 2, 3, 6]), self.block(level + 1, self.random.randint(1, 3)),
+            self.indent(level))
 
     def consume(self, level):
         generator = self.pick(self.unit.usable(self.depth))
@@ -228,8 +237,9 @@ class Function:
         text = "{\n%sunsigned %s = 0;\n" % (self.indent(level + 1), budget)
         text += "%suint64_t %s_p[2] = {%s, %s};\n" % (self.indent(level + 1), g, self.expression(), self.value())
         text += "%s%s_EACH(%s, %s, %s_p, %s)\n" % (self.indent(level + 1), generator.kind, g, generator.name, g, v)
-        text += "%sif (++%s > %d)\n%sbreak;\n" % (self.indent(level + 2), budget, self.pick([3, 20]) if self.emits else self.pick([1, 20, 200]),
-                                                 self.indent(level + 3))
+        text += "%sif (++%s > %d)\n%sbreak;\n" % (
+            self.indent(level + 2), budget, self.pick([3, 20]) if self.emits else self.pick([1, 20, 200]),
+            self.indent(level + 3))
         self.values.append(v)
         self.loops.append((g, generator.kind, how))
         was, self.in_loop = self.in_loop, True
@@ -249,7 +259,8 @@ class Function:
         return "if (((%s) & 31) == 1) { %s return%s; }\n" % (self.expression(), leave, "" if self.emits else " s0 + s1")
 
     def emit_some(self):
-        return "    for (unsigned i = 0; i < %d; i++)\n        EMIT_%s(s0 + i);\n" % (self.random.randint(1, 12), self.emits)
+        return "    for (unsigned i = 0; i < %d; i++)\n        EMIT_%s(s0 + i);\n" % (
+            self.random.randint(1, 12), self.emits)
 
 
 class Unit:
@@ -282,12 +293,15 @@ class Unit:
         deep = "NAME(deep%d)" % number
         inner = Function(self, kind, None, 1) # depth 1: consumes none
         body = inner.block(0, self.random.randint(1, 3))
-        text = "static NOINLINE void %s(%s_YIELDER, int depth, uint64_t seed)\n{\n%s" % (deep, kind, inner.declarations("seed"))
-        text += body + "    if (depth)\n        %s(y, depth - 1, %s);\n%s%s" % (deep, inner.expression(), inner.block(0, 1), inner.digest())
+        text = "static NOINLINE void %s(%s_YIELDER, int depth, uint64_t seed)\n{\n%s" % (
+            deep, kind, inner.declarations("seed"))
+        text += body + "    if (depth)\n        %s(y, depth - 1, %s);\n%s%s" % (
+            deep, inner.expression(), inner.block(0, 1), inner.digest())
         self.items.append((deep, text + "    EMIT_%s(sum >> 7);\n}\n\n" % kind))
         outer = Function(self, kind, deep, depth)
         body = outer.block(0, self.random.randint(2, 5))
-        text = "%s(%s)\n{\n    const uint64_t *p = arg;\n    const uint64_t seed = p[0] ^ p[1];\n%s" % (kind, generator.name, outer.declarations("seed"))
+        text = "%s(%s)\n{\n    const uint64_t *p = arg;\n    const uint64_t seed = p[0] ^ p[1];\n%s" % (
+            kind, generator.name, outer.declarations("seed"))
         text += body + outer.emit_some() + outer.digest()
         self.items.append((generator.name, text + "    EMIT_%s(sum >> 9);\n    EMIT_%s(p[0]);\n}\n\n" % (kind, kind)))
         self.generators.append(generator)
@@ -300,9 +314,11 @@ class Unit:
             "static ALWAYS_INLINE" if inlined else "static NOINLINE", "inlined" if inlined else "consumer", number,
             function.declarations("seed"), body, function.digest())
         if inlined:
-            text += ("static NOINLINE uint64_t NAME(consumer%d)(uint64_t seed)\n{\n    uint64_t sum = 0;\n    for (unsigned i = 0; i < 3; i++)\n"
-                     "        sum = sum * 13 + NAME(inlined%d)(seed + i) + helper8(%s);\n    return sum;\n}\n\n") % (
-                         number, number, ", ".join(argument(t, "sum + %d" % i) for i, t in enumerate(self.helpers[8].types)))
+            text += (
+                "static NOINLINE uint64_t NAME(consumer%d)(uint64_t seed)\n{\n    uint64_t sum = 0;\n"
+                "    for (unsigned i = 0; i < 3; i++)\n"
+                "        sum = sum * 13 + NAME(inlined%d)(seed + i) + helper8(%s);\n    return sum;\n}\n\n") % (
+                    number, number, ", ".join(argument(t, "sum + %d" % i) for i, t in enumerate(self.helpers[8].types)))
         self.items.append(("NAME(consumer%d)" % number, text))
 
 

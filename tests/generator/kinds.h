@@ -1,5 +1,5 @@
-/* What the generated functions are made of: with PLAIN defined a generator is a function that fills an array, without it a
- * generator of either kind. Included twice by each generated file, so without a guard. */
+/* What the generated functions are made of: with PLAIN defined a generator is a function that fills an array, without
+ * it a generator of either kind. Included twice by each generated file, so without a guard. */
 #undef NAME
 #undef OWN
 #undef IN_STACK

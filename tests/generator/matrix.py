@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """matrix.py [--programs N] [--seed S] [--compilers CC,...] [--every N] [--jobs N]
 
-Random programs with generators (generate.py) by every compiler here in every row below: run.c must find that each function
-returns what its plain twin does. Eight functions make a program, a new seed each; every program is built in every row. Exit 1
-on a failure, 77 without any compiler. Compilers and rows that cannot be had are named. A failing program is kept."""
+Random programs with generators (generate.py) by every compiler here in every row below: run.c must find that each
+function returns what its plain twin does. Eight functions make a program, a new seed each; every program is built in
+every row. Exit 1 on a failure, 77 without any compiler. Compilers and rows that cannot be had are named. A failing
+program is kept."""
 
 import argparse
 import concurrent.futures
@@ -18,10 +19,15 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 INCLUDES = ["-I", ROOT + "/include", "-I", ROOT + "/src", "-I", ROOT + "/tests", "-I", HERE]
 FUNCTIONS = 8
 ROWS = {
-    "gcc": ["-O0", "-O1", "-O2", "-O3", "-Os", "-Og", "-O2 -fno-omit-frame-pointer", "-O2 -fPIC", "-O2 -fstack-protector-strong -mavx2",
-            "-O3 -fcf-protection -fstack-clash-protection", "-m32 -O0", "-m32 -O1 -fPIC", "-m32 -O2", "-m32 -O3 -msse2 -mfpmath=sse", "-m32 -Os"],
-    "clang": ["-O0", "-O1", "-O2", "-O3 -mavx2", "-Os", "-O2 -fno-omit-frame-pointer", "-O2 -fPIC", "-O2 -fstack-protector-strong",
-              "-m32 -O0 -fPIC", "-m32 -O2", "-m32 -Oz"],
+    "gcc": [
+        "-O0", "-O1", "-O2", "-O3", "-Os", "-Og", "-O2 -fno-omit-frame-pointer", "-O2 -fPIC",
+        "-O2 -fstack-protector-strong -mavx2", "-O3 -fcf-protection -fstack-clash-protection", "-m32 -O0",
+        "-m32 -O1 -fPIC", "-m32 -O2", "-m32 -O3 -msse2 -mfpmath=sse", "-m32 -Os"
+    ],
+    "clang": [
+        "-O0", "-O1", "-O2", "-O3 -mavx2", "-Os", "-O2 -fno-omit-frame-pointer", "-O2 -fPIC",
+        "-O2 -fstack-protector-strong", "-m32 -O0 -fPIC", "-m32 -O2", "-m32 -Oz"
+    ],
 }
 
 
@@ -54,7 +60,9 @@ def build_library(folder, compiler, word):
     os.mkdir(objects)
     for source in sources():
         out = os.path.join(objects, source[len(ROOT) + 1:].replace("/", "_") + ".o")
-        status, text = command([compiler] + word.split() + ["-std=c11", "-O2", "-fPIC", "-fexceptions", "-fvisibility=hidden"] + INCLUDES + ["-c", source, "-o", out])
+        status, text = command([compiler] + word.split() +
+                               ["-std=c11", "-O2", "-fPIC", "-fexceptions", "-fvisibility=hidden"] + INCLUDES +
+                               ["-c", source, "-o", out])
         if status:
             return None, text
     return [os.path.join(objects, f) for f in sorted(os.listdir(objects))], None
@@ -64,8 +72,8 @@ def run(folder, compiler, row, library, seed):
     """None, or what went wrong."""
     source = os.path.join(folder, "generated_%d.c" % seed)
     program = os.path.join(folder, "program_%s_%d" % ("".join(c if c.isalnum() else "_" for c in compiler + row), seed))
-    status, text = command([compiler] + row.split() + ["-std=gnu11", "-fexceptions"] + INCLUDES + [source, HERE + "/run.c"] + library +
-                           ["-pthread", "-o", program])
+    status, text = command([compiler] + row.split() + ["-std=gnu11", "-fexceptions"] + INCLUDES +
+                           [source, HERE + "/run.c"] + library + ["-pthread", "-o", program])
     if status == 0:
         status, text = command([program], 120)
     if status == 0:
@@ -90,7 +98,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         seeds = range(arguments.seed, arguments.seed + arguments.programs)
         for seed in seeds:
-            text = subprocess.run([sys.executable, HERE + "/generate.py", str(seed), str(FUNCTIONS)], stdout=subprocess.PIPE, check=True).stdout
+            text = subprocess.run([sys.executable, HERE + "/generate.py", str(seed), str(FUNCTIONS)],
+                                  stdout=subprocess.PIPE, check=True).stdout
             with open(os.path.join(folder, "generated_%d.c" % seed), "wb") as out:
                 out.write(text)
         for compiler in compilers:
@@ -108,8 +117,10 @@ def main():
                 elif library:
                     missing.append("%s %s" % (compiler, row))
         failures += [task.result() for task in tasks if task.result()]
-    print("\n".join(failures + ["generator.matrix: %d programs of %d functions, seeds from %d; %d failures" %
-                                (len(tasks), FUNCTIONS, arguments.seed, len(failures))] + ["skipped: " + m for m in missing]))
+    print("\n".join(failures + [
+        "generator.matrix: %d programs of %d functions, seeds from %d; %d failures" %
+        (len(tasks), FUNCTIONS, arguments.seed, len(failures))
+    ] + ["skipped: " + m for m in missing]))
     return 77 if not compilers else 1 if failures else 0
 
 

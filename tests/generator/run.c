@@ -1,5 +1,5 @@
-/* Runs what generate.py made: each consumer of generators must return what its plain twin does, in the thread's own flow of
- * control, in a coroutine on a private stack, and in three at a time on one share stack, between whose yields frames are copied. */
+/* Runs what generate.py made: each consumer of generators must return what its plain twin does, in the root context, in
+ * a coroutine on a private stack, and in three at a time on one share stack, between whose yields frames are copied. */
 #include "run.h"
 #include "check.h"
 #include "fails.h"
@@ -74,7 +74,8 @@ static void in_coroutines(unsigned n, uint64_t wanted, uint64_t seed, int count,
             }
     for (int i = 0; i < count; i++) {
         if (tasks[i].result != wanted) {
-            fprintf(stderr, "function %u, seed %llu, %s:\n", n, (unsigned long long)seed, stack ? "on a share stack" : "on a private stack");
+            fprintf(stderr, "function %u, seed %llu, %s:\n", n, (unsigned long long)seed,
+                    stack ? "on a share stack" : "on a private stack");
             CHECK_EQ(tasks[i].result, wanted);
         }
         aco_destroy(co[i]);

@@ -41,7 +41,7 @@ typedef struct triple {
 /* Whether a coroutine runs here that may yield: not on a share stack that it has left for a generator's. */
 int may_pause(void);
 void pause_now(void);
-/* A generator was refused. */
+/* A generator could not be opened. */
 void refused(void);
 uint64_t mix_many(int count, ...);
 

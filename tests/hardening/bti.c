@@ -1,6 +1,6 @@
-/* Linked by -Wl,--wrap=main,-z,now to a program for AArch64 that is compiled with BTI: a processor that has BTI enforces the
- * program's landing pads from main() to exit(). The dynamic linker would see to it were crt1.o and its like marked as having
- * theirs, which Debian's are not; nor are constructors in libgcc.a, which come before main(). */
+/* Linked by -Wl,--wrap=main,-z,now to a program for AArch64 that is compiled with BTI: a processor that has BTI
+ * enforces the program's landing pads from main() to exit(). The dynamic linker would do so if crt1.o and its like were
+ * marked as having landing pads. Debian's are not, nor are constructors in libgcc.a, which run before main(). */
 #define _GNU_SOURCE
 #include <link.h>
 #include <stdio.h>

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 """check.py options | bti | ibt | shadow | shadow-all | refused | marks | library [--marked MARK,...] FILE...
 
-Hardening options: what they must not take away, and what they must find.
+Hardening options: what must work under them, and what they must find.
 
 options  switches.c and the library built with each row of OPTIONS here, by every compiler, and run
-bti      for AArch64, under an emulator that enforces landing pads and return addresses' signatures: switches.c passes; what
-         seeded.c does is stopped; and so is switches.c when any one of our landing pads is taken away
+bti      for AArch64, under an emulator that enforces landing pads and return addresses' signatures: switches.c passes;
+         what seeded.c does is stopped; and so is switches.c when any one of our landing pads is taken away
 ibt      for x86-64, the same for landing pads, which ibt.c enforces
-shadow   for x86-64, return addresses, which shadow_model.c compares with those on shadow stacks: shadow_switches.c passes, and
-         switches.c with the exported functions, when they are switched
+shadow   for x86-64, return addresses, which shadow_model.c compares with those on shadow stacks: shadow_switches.c
+         passes, and switches.c with the exported functions, when they are switched
 shadow-all   the same with every compiler, as C and as C++; and any one of our instructions that switch them is missed
 refused  options that cannot be served stop the compiler, with a message of ours
-marks    the amalgamation's empty acosw.S has the marks that a unit in C has, which else the whole program would lose: but
-         for AArch64's shadow stacks (GCS), which we do not switch
+marks    the amalgamation's empty acosw.S has the marks of a unit in C: without them the whole program would lose its
+         own. Not the mark of AArch64's shadow stacks (GCS), which we do not switch
 library  the library's files, as the build made them: no executable stack; full RELRO; with --marked all objects have
          these marks; without it none has that of shadow stacks
 
@@ -49,7 +49,8 @@ OPTIONS = [
 PROGRAMS = {"C": "-x c -std=gnu11", "C, no inline switches": "-x c -std=gnu11 -DACO_CONFIG_NO_INLINE", "C++": "-x c++"}
 REFUSED = [
     (CLANG + " --target=x86_64-linux-gnu -fsanitize=safe-stack", "safe-stack"),
-    (CLANG + " --target=aarch64-linux-gnu -ffreestanding -ffixed-x18 -fsanitize=shadow-call-stack", "shadow-call-stack"),
+    (CLANG + " --target=aarch64-linux-gnu -ffreestanding -ffixed-x18 -fsanitize=shadow-call-stack",
+     "shadow-call-stack"),
     (CLANG + " --target=riscv64-linux-gnu -ffreestanding -fsanitize=shadow-call-stack", "shadow-call-stack"),
     (CLANG + " --target=riscv64-linux-gnu -ffreestanding -D__riscv_shadow_stack=1", "Zicfiss"),
 ]
@@ -89,8 +90,12 @@ def works(compiler, folder):
 
 def sources():
     """Those that are compiled on Linux; of src/entry/ another one includes what it needs."""
-    names = [os.path.join(folder, name) for folder, _, files in sorted(os.walk(ROOT + "/src")) for name in sorted(files)]
-    return [n for n in names if n.endswith(".c") and not os.path.basename(n).startswith("windows") and "/entry/" not in n]
+    names = [
+        os.path.join(folder, name) for folder, _, files in sorted(os.walk(ROOT + "/src")) for name in sorted(files)
+    ]
+    return [
+        n for n in names if n.endswith(".c") and not os.path.basename(n).startswith("windows") and "/entry/" not in n
+    ]
 
 
 def build_library(what, compiler, folder):
@@ -108,13 +113,16 @@ def includes(root=ROOT):
 
 
 def as_cxx(compiler):
-    return [re.sub("gcc", "g++", compiler[0]) if "gcc" in compiler[0] else compiler[0].replace("clang", "clang++")] + compiler[1:]
+    return [
+        re.sub("gcc", "g++", compiler[0]) if "gcc" in compiler[0] else compiler[0].replace("clang", "clang++")
+    ] + compiler[1:]
 
 
 def build_program(what, compiler, kind, library, program, root=ROOT, source="switches.c"):
     driver = as_cxx(compiler) if kind == "C++" else compiler
-    return builds(what, driver + ["-Wall", "-Wextra", "-Werror", "-fexceptions"] + includes(root) + PROGRAMS[kind].split() +
-                  [HERE + "/" + source, "-x", "none"] + library + LINK + ["-o", program])
+    return builds(
+        what, driver + ["-Wall", "-Wextra", "-Werror", "-fexceptions"] + includes(root) + PROGRAMS[kind].split() +
+        [HERE + "/" + source, "-x", "none"] + library + LINK + ["-o", program])
 
 
 def executable_stack(text):
@@ -144,7 +152,8 @@ def options():
 
 
 def pads(path, pattern):
-    """For each of the file's landing pads where it is, and the text without it. Of what the pattern finds, its group stays."""
+    """For each of the file's landing pads where it is, and the text without it. Of what the pattern finds, its group
+    stays."""
     with open(path) as source:
         text = source.read()
     for pad in re.finditer(pattern, text):
@@ -164,8 +173,8 @@ def copied(folder, path, text):
 
 
 def check_pads(what, compiler, kinds, arch, in_assembly, extra, execute, stopped, folder, mutants=True):
-    """switches.c passes, and is stopped without any one of our landing pads: the header's, and those that the pattern finds in
-    the library's assembly. `execute` runs a program; `stopped`: the status of one that was stopped."""
+    """switches.c passes, and is stopped without any one of our landing pads: the header's, and those that the pattern
+    finds in the library's assembly. `execute` runs a program; `stopped`: the status of one that was stopped."""
     ran, program, library = 0, os.path.join(folder, "program"), build_library(what, compiler, folder)
     for kind in kinds if library else []:
         if build_program(what, compiler, kind, library + extra, program):
@@ -216,8 +225,10 @@ def bti():
                     status, text = run(EMULATOR + [program, fault])
                     check("%s: seeded.c %s: status %d" % (cross, fault, status), status == wanted, text)
             kinds = [kind for kind in PROGRAMS if kind != "C++" or works(as_cxx(compiler[:-1]), folder)]
-            pad_in_assembly = r'()"\\thint #34\\n"'  # not 36, at aco__cancel_landing: gcc 12's unwinder gets there by `ret`
-            ran += check_pads(cross, compiler, kinds, "aarch64", pad_in_assembly, [enforcing], emulate, -signal.SIGILL, folder)
+            # not 36, at aco__cancel_landing: gcc 12's unwinder gets there by `ret`
+            pad_in_assembly = r'()"\\thint #34\\n"'
+            ran += check_pads(cross, compiler, kinds, "aarch64", pad_in_assembly, [enforcing], emulate, -signal.SIGILL,
+                              folder)
     return ran
 
 
@@ -225,7 +236,8 @@ def ibt():
     ran = 0
     with tempfile.TemporaryDirectory() as folder:
         tool = os.path.join(folder, "ibt")
-        if not works([GCC], folder) or not builds("ibt.c", [GCC, "-O2", "-Wall", "-Werror", HERE + "/ibt.c", "-o", tool]):
+        if not works([GCC], folder) or not builds("ibt.c",
+                                                  [GCC, "-O2", "-Wall", "-Werror", HERE + "/ibt.c", "-o", tool]):
             skipped.append("ibt: no " + GCC)
             return 0
 
@@ -240,7 +252,8 @@ def ibt():
                 continue
             # In assembly: the pads of a generator's beginning and of the exported functions' arrivals.
             ran += check_pads(name, compiler, PROGRAMS if name == GCC else ["C++"], "x86_64",
-                              r'((?<=undefined rip\\n"\n        )"|"1:)\\tendbr64(?=\\n")', [], execute, 3, folder, name == GCC)
+                              r'((?<=undefined rip\\n"\n        )"|"1:)\\tendbr64(?=\\n")', [], execute, 3, folder,
+                              name == GCC)
     return ran
 
 
@@ -256,7 +269,8 @@ def shadow(everything=False):
         def ends(what, status, text, options=(), arguments=()):
             main_at = re.search(r"^ *\d+: (\w+) .* main$", run(["readelf", "-sW", program])[1], re.M)
             got, said = run([tool, *options, main_at.group(1), program, *arguments])
-            check("%s %s: status %d" % (what, " ".join([*options, *arguments]), got), got == status and text in said, said)
+            check("%s %s: status %d" % (what, " ".join([*options, *arguments]), got), got == status and text in said,
+                  said)
 
         def miss_each(what, is_wanted):
             """Takes away each of the instructions in functions that are wanted; which functions had one."""
@@ -295,7 +309,8 @@ def shadow(everything=False):
                     ends(what, 0, "passed")
                     ends(what, 0, "passed", ["-most", "0"], ["refused"])
                     ends(what, 0, "passed", ["-most", "3"], ["few"])
-                    ends(what, 128 + signal.SIGABRT, "aco_in_stack_open: the thread has a shadow stack", [], ["in-stack"])
+                    ends(what, 128 + signal.SIGABRT, "aco_in_stack_open: the thread has a shadow stack", [],
+                         ["in-stack"])
                     ran += 1
                     if everything and kind == "C++":
                         ran += len(miss_each(what, lambda function: function not in exported | {"main"}))
@@ -322,13 +337,14 @@ def refused():
 
 
 def features(file):
-    """Its marks, but GCS, which binutils before 2.44 call by its number."""
+    """Its marks, except GCS, which binutils before 2.44 call by its number."""
     return re.findall(r"feature: (.*?)(?:, GCS|, <unknown: 4>)?$", run(["readelf", "-nW", file])[1], re.M)
 
 
 def marks():
     ran = 0
-    rows = MARKED + [(cross, "-mbranch-protection=" + what) for cross in CROSS for what in ["standard", "bti", "pac-ret"]]
+    rows = MARKED + [(cross, "-mbranch-protection=" + what) for cross in CROSS
+                     for what in ["standard", "bti", "pac-ret"]]
     with tempfile.TemporaryDirectory() as folder:
         unit, empty = os.path.join(folder, "unit.c"), os.path.join(folder, "acosw.S")
         open(unit, "w").write("int in_c(void) { return 0; }\n")
@@ -349,8 +365,10 @@ def library(marks, files):
         if path.endswith(".a"):
             text = run(["readelf", "-SW", path])[1]
             objects = text.count("There are ")  # section headers, once for each object
-            check("%s: %d objects, %d say what stack they need" % (path, objects, text.count(".note.GNU-stack")),
-                  objects > 10 and text.count(".note.GNU-stack") == objects and not re.search(r"\.note\.GNU-stack.* X", text))
+            check(
+                "%s: %d objects, %d say what stack they need" % (path, objects, text.count(".note.GNU-stack")),
+                objects > 10 and text.count(".note.GNU-stack") == objects
+                and not re.search(r"\.note\.GNU-stack.* X", text))
             notes = run(["readelf", "-nW", path])[1]
             for mark in marks:
                 marked = len(re.findall(r"feature: .*\b%s\b" % mark, notes))

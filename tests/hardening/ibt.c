@@ -1,8 +1,9 @@
-/* ibt MAIN PROGRAM: runs PROGRAM, linked with -no-pie and -z now, one instruction at a time and does what an x86-64 processor
- * that tracks indirect branches does (CET IBT), which Linux leaves off in programs: after an indirect jump or call without
- * `notrack` the next instruction must be an endbr64. From main(), at the address MAIN, until it returns; where the program's own
- * code is entered, since what it is linked to need not have landing pads. Exit: the program's status, or 3 after a missing
- * landing pad, which is named on stderr. Source: Intel SDM volume 1, Control-flow Enforcement Technology. */
+/* ibt MAIN PROGRAM: runs PROGRAM, linked with -no-pie and -z now, one instruction at a time and does what an x86-64
+ * processor that tracks indirect branches does (CET IBT), which Linux leaves off in programs: after an indirect jump or
+ * call without `notrack` the next instruction must be an endbr64. From main(), at the address MAIN, until it returns;
+ * only jumps into the program's own code count, since what it is linked to need not have landing pads. Exit: the
+ * program's status, or 3 after a missing landing pad, which is named on stderr. Source: Intel SDM volume 1,
+ * Control-flow Enforcement Technology. */
 #include "step.h"
 
 static unsigned long begin, end; /* of the program's code */
@@ -21,7 +22,8 @@ static void find_code(pid_t pid)
     fclose(maps);
 }
 
-/* Whether the instruction with these first bytes makes the processor wait for an endbr: FF /2 or FF /4 without the prefix 3E. */
+/* Whether the instruction with these first bytes makes the processor wait for an endbr: FF /2 or FF /4 without the
+ * prefix 3E. */
 static int is_tracked(unsigned long bytes)
 {
     static const unsigned char prefixes[] = {0x26, 0x2e, 0x36, 0x64, 0x65, 0x66, 0x67, 0xf2, 0xf3};

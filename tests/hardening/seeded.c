@@ -1,5 +1,6 @@
-/* Faults that landing pads and signed return addresses are for, to show that they are looked at. seeded: none; seeded pad: a
- * branch to where there is no landing pad; seeded signature: a return to an address that was changed after it was signed. */
+/* Faults that landing pads and signed return addresses are for, to show that they are looked at. seeded: none; seeded
+ * pad: a branch to where there is no landing pad; seeded signature: a return to an address that was changed after it
+ * was signed. */
 #include <string.h>
 
 static __attribute__((noinline)) int next(int x)

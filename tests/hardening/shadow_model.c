@@ -1,17 +1,18 @@
-/* shadow_model [-without ADDRESS] [-most N] MAIN PROGRAM [ARGUMENT...]: runs PROGRAM, linked with -no-pie, one instruction at a
- * time and does what an x86-64 processor and Linux do for a program with shadow stacks (CET SS). From main(), at the address
- * MAIN, until it returns, in all threads. The shadow stacks are kept here; in the program nothing is mapped at their addresses,
- * so that whatever else touches them ends it:
+/* shadow_model [-without ADDRESS] [-most N] MAIN PROGRAM [ARGUMENT...]: runs PROGRAM, linked with -no-pie, one
+ * instruction at a time and does what an x86-64 processor and Linux do for a program with shadow stacks (CET SS). From
+ * main(), at the address MAIN, until it returns, in all threads. The shadow stacks are kept here; in the program
+ * nothing is mapped at their addresses, so that whatever else touches them ends it:
  *
  *   call                   pushes the return address; `ret` pops it and compares
  *   rdssp, incssp          as they are
  *   rstorssp, saveprevssp  with tokens: to be found where they say that they are, and used once
  *   map_shadow_stack(), munmap() of such a one; a new thread has its own
  *
- * -without: the instruction at ADDRESS does nothing: a seeded fault. -most: the kernel gives at most N shadow stacks; with 0 it
- * knows of none. Not known: signals, and longjmp() of a C library without -fcf-protection.
- * Exit: the program's status; 3 where the processor would have raised an exception, which is told on stderr, or where shadow
- * stacks are left over at the end. Sources: Intel SDM volume 2; Linux, arch/x86/kernel/shstk.c. */
+ * -without: the instruction at ADDRESS does nothing: a seeded fault. -most: the kernel gives at most N shadow stacks;
+ * with 0 it knows of none. Not known: signals, and longjmp() of a C library without -fcf-protection.
+ *
+ * Exit: the program's status; 3 where the processor would have raised an exception, which is told on stderr, or where
+ * shadow stacks are left over at the end. Sources: Intel SDM volume 2; Linux, arch/x86/kernel/shstk.c. */
 #include "step.h"
 
 #include <errno.h>
@@ -140,9 +141,11 @@ static const unsigned char *code_at(word_t address)
     } pages[PAGES];
     struct page *page = &pages[address / PAGE % PAGES];
     if (page->address != address / PAGE * PAGE) {
-        struct iovec here = {page->bytes, sizeof page->bytes}, there = {(void *)(address / PAGE * PAGE), sizeof page->bytes};
+        struct iovec here = {page->bytes, sizeof page->bytes},
+                     there = {(void *)(address / PAGE * PAGE), sizeof page->bytes};
         page->address = address / PAGE * PAGE;
-        if (process_vm_readv(process, &here, 1, &there, 1, 0) < PAGE) /* less than all where nothing is mapped behind it */
+        /* Fewer bytes where nothing is mapped behind the page. */
+        if (process_vm_readv(process, &here, 1, &there, 1, 0) < PAGE)
             fail("process_vm_readv");
     }
     return page->bytes + address % PAGE;
@@ -157,8 +160,8 @@ static reg_t *reg(struct user_regs_struct *r, unsigned number)
     return regs[number];
 }
 
-/* The address of a memory operand whose ModRM byte is at `p`; *length becomes its bytes. Without an index register, which
- * nothing of ours has here. */
+/* The address of a memory operand whose ModRM byte is at `p`; *length becomes its bytes. Without an index register,
+ * which nothing of ours has here. */
 static word_t operand(struct user_regs_struct *r, const unsigned char *p, unsigned rex, unsigned *length)
 {
     unsigned mod = *p >> 6, base = *p & 7;
@@ -346,7 +349,8 @@ int main(int argc, char **argv)
                 return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
             map_free(t->own);
             t->pid = 0;
-        } else if (WSTOPSIG(status) != SIGTRAP || status >> 16) { /* a signal, a new thread, or news of one: nothing was done */
+        } else if (WSTOPSIG(status) != SIGTRAP || status >> 16) {
+            /* A signal, a new thread, or news of one: no instruction ran. */
             int signal = WSTOPSIG(status);
             run(t, request, signal == SIGTRAP || signal == SIGSTOP ? 0 : signal);
         } else {

@@ -1,6 +1,6 @@
-/* Promise: on a thread with a shadow stack nothing is made that would have to be switched to, where the library does not switch
- * them or the kernel gives none; the call says why. Linked with --wrap=aco__has_shadow_stack, in place of a processor and a
- * kernel that have them. */
+/* Promise: where the library does not switch shadow stacks, or the kernel gives none, a thread with a shadow stack
+ * cannot make a coroutine or generator; the call says why. Linked with --wrap=aco__has_shadow_stack, in place of a
+ * processor and a kernel that have them. */
 #include "aco.h"
 #include "aco/generator.h"
 #include "aco/scheduler.h"

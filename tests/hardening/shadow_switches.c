@@ -1,6 +1,6 @@
-/* Promise: with a shadow stack each `ret` finds its own address there, wherever coroutines begin, end, are reset, cancelled,
- * destroyed, or go to other threads; nothing is left over. What switches.c leaves out; check.py builds it, as C and as C++, and
- * runs it by shadow_model.c.
+/* Promise: with a shadow stack each `ret` finds its own address there, wherever coroutines begin, end, are reset,
+ * cancelled, destroyed, or go to other threads; nothing is left over. What switches.c leaves out; check.py builds it,
+ * as C and as C++, and runs it by shadow_model.c.
  *
  * shadow_switches              all of it
  * shadow_switches refused      where the kernel has no second shadow stack
@@ -84,7 +84,7 @@ static void native(void)
 static aco_share_stack_t *stack;
 static aco_t *other;
 
-/* The second time it returns, where nothing but aco__returned is left. */
+/* The second time it returns, where only aco__returned is left. */
 static void exits_and_returns(void)
 {
     if (steps++ == 0)
@@ -390,7 +390,7 @@ static void exceptions()
 }
 #endif
 
-/* ---- Refusals ---- */
+/* ---- Failures ---- */
 
 ACO_GENERATOR(empty, y, arg)
 {

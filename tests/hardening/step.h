@@ -1,4 +1,5 @@
-/* A program that is run one instruction at a time: what the models of processors here (ibt.c, shadow_model.c) have in common. */
+/* A program that is run one instruction at a time: what the models of processors here (ibt.c, shadow_model.c) have in
+ * common. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdarg.h>

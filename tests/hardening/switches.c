@@ -1,5 +1,5 @@
-/* Promise: hardening options take nothing away. Each way from one stack to another once, by whatever options this is compiled
- * with; as C and as C++, with the inline switches and without. check.py builds it. */
+/* Promise: hardening options take nothing away. Each way from one stack to another once, by whatever options this is
+ * compiled with; as C and as C++, with the inline switches and without. check.py builds it. */
 #include "aco.h"
 #include "aco/scheduler.h"
 #ifndef ACO_CONFIG_NO_INLINE
@@ -33,8 +33,8 @@ static int set_and_jump(void)
     return 7;
 }
 #else
-/* longjmp() over frames of the same coroutine, which was suspended in them: what _FORTIFY_SOURCE checks there, the stack
- * pointer, is in order. */
+/* longjmp() over frames of the same coroutine, which was suspended in them: what _FORTIFY_SOURCE checks there, the
+ * stack pointer, is in order. */
 static __attribute__((noinline)) void jump(jmp_buf *back)
 {
     aco_yield();
@@ -207,7 +207,7 @@ static void tasks(void)
     CHECK_EQ(steps, TASKS);
 }
 
-#if !defined(ACO_CONFIG_NO_INLINE) && !defined(SHADOW_STACKS) /* which generators refuse */
+#if !defined(ACO_CONFIG_NO_INLINE) && !defined(SHADOW_STACKS) /* generators fail there */
 #define GENERATORS
 ACO_GENERATOR(numbers, y, arg)
 {

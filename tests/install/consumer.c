@@ -36,8 +36,8 @@ static void print_fields(const aco_t *co)
     char is_end = co->is_end, guarded = stack->guard_page_enabled;
     void *arg = co->arg, *bytes = save->ptr, *lowest = stack->ptr;
     assert(fp == count && arg && bytes && lowest && main_co && (owner == co || is_end));
-    printf("sz %zu valid_sz %zu max_cpsz %zu ct_save %zu ct_restore %zu, stack of %zu, guarded %d\n", save->sz, save->valid_sz,
-           save->max_cpsz, save->ct_save, save->ct_restore, stack->sz, guarded);
+    printf("sz %zu valid_sz %zu max_cpsz %zu ct_save %zu ct_restore %zu, stack of %zu, guarded %d\n", save->sz,
+           save->valid_sz, save->max_cpsz, save->ct_save, save->ct_restore, stack->sz, guarded);
 }
 
 #ifndef ACO_CONFIG_NO_INLINE
@@ -125,6 +125,7 @@ int main(void)
     int local = 0;
     assert(generated(&local) == 22);
     assert(scheduled() == 2);
-    printf("libaco API %d.%d.%d, Acorn %s\n", ACO_VERSION_MAJOR, ACO_VERSION_MINOR, ACO_VERSION_PATCH, ACORN_VERSION_STRING);
+    printf("libaco API %d.%d.%d, Acorn %s\n", ACO_VERSION_MAJOR, ACO_VERSION_MINOR, ACO_VERSION_PATCH,
+           ACORN_VERSION_STRING);
     return ACORN_VERSION_MAJOR + ACORN_VERSION_MINOR + ACORN_VERSION_PATCH == 0;
 }

@@ -1,4 +1,5 @@
-"""Resumes coroutines from Python by ctypes: two on private stacks, two that share one, with and without own FP environment."""
+"""Resumes coroutines from Python by ctypes: two on private stacks, two that share one, with and without own FP
+environment."""
 import ctypes
 import sys
 

@@ -1,5 +1,6 @@
 #!/bin/sh
-# run.sh CASE PREFIX WORK CC CXX FLAGS SOURCE_DIR: one check of the installed library. Exit 77: a tool for it is missing.
+# run.sh CASE PREFIX WORK CC CXX FLAGS SOURCE_DIR: one check of the installed library. Exit 77: a tool for it is
+# missing.
 set -eu
 case=$1 prefix=$2 work=$3/$1 cc=$4 cxx=$5 flags=$6 source=$7
 here=$source/tests/install
@@ -17,11 +18,13 @@ accepts() { # whether the compiler knows a standard
 
 case $case in
 headers) # every standard, release and debug, each option
-    for options in "" "-DACO_DEBUG=1" "-DACO_CONFIG_SHARE_FPU_MXCSR_ENV" "-DACO_CONFIG_NO_INLINE" "-mavx2 -fcf-protection"; do
+    for options in "" "-DACO_DEBUG=1" "-DACO_CONFIG_SHARE_FPU_MXCSR_ENV" "-DACO_CONFIG_NO_INLINE" \
+        "-mavx2 -fcf-protection"; do
         for std in c99 gnu99 c11 gnu11 c17 c2x; do
             if accepts "$cc" -std=$std probe.c; then
                 # shellcheck disable=SC2086
-                "$cc" $flags -std=$std $strict -Wstrict-prototypes $options -O1 -I"$prefix/include" -c "$here/consumer.c" -o consumer.o
+                "$cc" $flags -std=$std $strict -Wstrict-prototypes $options -O1 -I"$prefix/include" \
+                    -c "$here/consumer.c" -o consumer.o
             else
                 echo "skipped: $cc has no -std=$std"
             fi
@@ -29,7 +32,8 @@ headers) # every standard, release and debug, each option
         for std in c++11 c++14 c++17 c++20 c++23; do
             if accepts "$cxx" -std=$std probe.cc; then
                 # shellcheck disable=SC2086
-                "$cxx" $flags -std=$std $strict $options -O1 -I"$prefix/include" -x c++ -c "$here/consumer.c" -o consumer.o
+                "$cxx" $flags -std=$std $strict $options -O1 -I"$prefix/include" \
+                    -x c++ -c "$here/consumer.c" -o consumer.o
             else
                 echo "skipped: $cxx has no -std=$std"
             fi
@@ -45,12 +49,13 @@ pkg-config)
     ldd shared | grep -q 'libacorn.so.0'
     ./shared
     # shellcheck disable=SC2046,SC2086
-    "$cxx" $flags -x c++ "$here/consumer.c" -x none -o static $(pkg-config --cflags acorn) "$library_dir/libacorn.a" -pthread
+    "$cxx" $flags -x c++ "$here/consumer.c" -x none -o static $(pkg-config --cflags acorn) \
+        "$library_dir/libacorn.a" -pthread
     ./static
     ;;
 cmake)
-    cmake -S "$here" -B build -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$cc" -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_C_FLAGS="$flags" \
-        -DCMAKE_CXX_FLAGS="$flags"
+    cmake -S "$here" -B build -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$cc" -DCMAKE_CXX_COMPILER="$cxx" \
+        -DCMAKE_C_FLAGS="$flags" -DCMAKE_CXX_FLAGS="$flags"
     cmake --build build
     build/consumer_c
     build/consumer_cxx
@@ -94,7 +99,8 @@ plugin) # a C program that loads a C++ library, for itself alone: the unwinder t
 #include <dlfcn.h>
 int main(int argc, char **argv)
 {
-    void *library = argc == 2 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL, *symbol = library ? dlsym(library, "plugin") : NULL;
+    void *library = argc == 2 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL,
+         *symbol = library ? dlsym(library, "plugin") : NULL;
     int (*plugin)(void);
     aco_thread_init(NULL);
     memcpy(&plugin, &symbol, sizeof plugin);
@@ -133,14 +139,15 @@ END
     # shellcheck disable=SC2086
     "$cc" $flags -I"$prefix/include" host.c -o host -L"$library_dir" -lacorn -ldl -Wl,-rpath,"$library_dir"
     # shellcheck disable=SC2086
-    "$cxx" $flags -O2 -shared -fPIC -I"$prefix/include" plugin.cc -o plugin.so -L"$library_dir" -lacorn -Wl,-rpath,"$library_dir"
+    "$cxx" $flags -O2 -shared -fPIC -I"$prefix/include" plugin.cc -o plugin.so -L"$library_dir" -lacorn \
+        -Wl,-rpath,"$library_dir"
     ./host ./plugin.so
     ;;
 ffi) # exported symbols, called by a language that knows nothing of the header
     case "$flags" in *-m32* | *-fsanitize*) echo "skipped: Python cannot load this build"; exit 77 ;; esac
     command -v python3 >/dev/null || exit 77
-    "$cc" -O2 -shared -fPIC -DACO_CONFIG_NO_INLINE -I"$prefix/include" "$here/ffi_entry.c" -o libentry.so -L"$library_dir" -lacorn \
-        -Wl,-rpath,"$library_dir"
+    "$cc" -O2 -shared -fPIC -DACO_CONFIG_NO_INLINE -I"$prefix/include" "$here/ffi_entry.c" -o libentry.so \
+        -L"$library_dir" -lacorn -Wl,-rpath,"$library_dir"
     python3 "$here/ffi.py" "$library_dir/libacorn.so" ./libentry.so
     ;;
 esac

@@ -1,5 +1,5 @@
-/* The clients that bench/run_paper.py measures do what they say: bodies arrive whole whatever pieces they come in, errors are
- * told, responses find their requests in whatever order they come, and what is no response is refused. */
+/* The clients that bench/run_paper.py measures do what they say: bodies arrive whole, in whatever pieces they come;
+ * errors are reported; responses find their requests in any order; what is no response is rejected. */
 #include "../../bench/clients/http.h"
 #include "../../bench/clients/rpc.h"
 #include "../check.h"
@@ -74,7 +74,11 @@ static void *rpc(void *arg)
         uint64_t object;
         int status;
         const char *message;
-    } asked[] = {{RPC_READ_OBJECT, 5, RPC_OK, NULL}, {RPC_READ_OBJECT, OBJECTS, RPC_NO_OBJECT, "no such object"}, {9, 0, RPC_NO_FUNCTION, "no such function"}, {RPC_READ_OBJECT, 999, RPC_OK, NULL}, {RPC_READ_OBJECT, 0, RPC_OK, NULL}};
+    } asked[] = {{RPC_READ_OBJECT, 5, RPC_OK, NULL},
+                 {RPC_READ_OBJECT, OBJECTS, RPC_NO_OBJECT, "no such object"},
+                 {9, 0, RPC_NO_FUNCTION, "no such function"},
+                 {RPC_READ_OBJECT, 999, RPC_OK, NULL},
+                 {RPC_READ_OBJECT, 0, RPC_OK, NULL}};
     enum { CALLS = sizeof asked / sizeof *asked };
     rpc_server_t server = {.holds = 0};
     network_t n = {.serve = rpc_serve, .server = &server, .at_once = *(const size_t *)arg};
@@ -91,7 +95,8 @@ static void *rpc(void *arg)
     CHECK(rpc_end(&c, &calls[2]) == asked[2].status && calls[3].status == asked[3].status);
     CHECK(rpc_end(&c, &calls[4]) == asked[4].status);
     for (int i = 0; i < CALLS; i++)
-        CHECK(same(sinks[i], asked[i].message ? sum_of(asked[i].message, strlen(asked[i].message)) : sum_of(objects_bytes + asked[i].object, OBJECT_SIZE)));
+        CHECK(same(sinks[i], asked[i].message ? sum_of(asked[i].message, strlen(asked[i].message))
+                                              : sum_of(objects_bytes + asked[i].object, OBJECT_SIZE)));
     return NULL;
 }
 

@@ -3,27 +3,28 @@
 
 Checks compiled x86-64 code (object files, executables, shared libraries) for the red-zone invariant: a function that
 contains an inline switch accesses nothing below its stack pointer. A copying stack saves [sp, top) only, so what such a
-function kept below sp across the switch would be lost. Exit 1 with one line for each violation, 2 where the code cannot be
-read or fewer than N switches (default 1) were found.
+function kept below sp across the switch would be lost. Exit 1 with one line for each violation, 2 where the code cannot
+be read or fewer than N switches (default 1) were found.
 
 How a switch is recognised. Its assembly ends in one of
 
-    mov (%rdi),%rsp;      mov 0x10(%rdi),%rbp;      jmp *0x8(%rdi)          resume, leaving for a control block
-    mov %fs:(%rsi),%rsp;  mov %fs:0x10(%rsi),%rbp;  jmp *%fs:0x8(%rsi)      yield, leaving for the resumer, with %fs: or without
+    mov (%rdi),%rsp;      mov 0x10(%rdi),%rbp;      jmp *0x8(%rdi)      resume, leaving for a control block
+    mov %fs:(%rsi),%rsp;  mov %fs:0x10(%rsi),%rbp;  jmp *%fs:0x8(%rsi)  yield, leaving for the resumer; or without %fs:
 
-and stores the stack pointer before: `mov %rsp,%fs:(%rsi)` or `mov %rsp,(%rdi)`. No compiler makes either. The code goes on
-at the address that the last `lea label(%rip),%rdx` took. Without the store it is the last switch of a coroutine
-(aco__switch_exit): nothing comes back, and nothing is kept. A store of rsp without such a jump, or the reverse, is an error:
-then the switch has changed, and this script must change with it.
+and stores the stack pointer before: `mov %rsp,%fs:(%rsi)` or `mov %rsp,(%rdi)`. No compiler makes either. The code goes
+on at the address that the last `lea label(%rip),%rdx` took. Without the store it is the last switch of a coroutine
+(aco__switch_exit): nothing comes back, and nothing is kept. A store of rsp without such a jump, or the reverse, is an
+error: then the switch has changed, and this script must change with it.
 
-How a function is checked. Its control flow is followed from its entry, into the parts that compilers split off. For each
-register and for words saved in the frame it is known whether they hold an address in the stack, as base + offset. Bases:
-the stack pointer on entry; and for every instruction that aligns the stack pointer or subtracts an unknown amount, a base of
-its own, known to be no higher than the address it was made from. An access is right when the address is known to be no lower
-than the stack pointer, or the base register holds nothing known: an address known to be below the stack pointer is itself a
-violation as soon as it is stored, passed to a call, or merged with another value. Indexes are not known and taken to be
-positive; with registers other than rsp and rbp, which point to something in the frame, taken to stay there. What cannot be
-proven counts as a violation. Arrays that one base stands for, made in turns of a loop, are not told apart."""
+How a function is checked. Its control flow is followed from its entry, into the parts that compilers split off. For
+each register and for words saved in the frame it is known whether they hold an address in the stack, as base + offset.
+Bases: the stack pointer on entry; and for every instruction that aligns the stack pointer or subtracts an unknown
+amount, a base of its own, known to be no higher than the address it was made from. An access is right when the address
+is known to be no lower than the stack pointer, or the base register holds nothing known: an address known to be below
+the stack pointer is itself a violation as soon as it is stored, passed to a call, or merged with another value. Indexes
+are not known and taken to be positive; with registers other than rsp and rbp, which point to something in the frame,
+taken to stay there. What cannot be proven counts as a violation. Arrays that one base stands for, made in turns of a
+loop, are not told apart."""
 
 import argparse
 import re
@@ -36,8 +37,9 @@ KEPT_BY_CALLS = {"rbx", "rbp", "rsp", "r12", "r13", "r14", "r15"}
 ARGUMENTS = {"rdi", "rsi", "rdx", "rcx", "r8", "r9"}
 NEVER_RETURN = {
     "abort", "exit", "_exit", "__assert_fail", "__stack_chk_fail", "_Unwind_Resume", "__fortify_fail", "__chk_fail",
-    "aco_exit", "aco_exit1", "aco__nothing_runs", "aco__assert_failed", "aco__alloc_failed", "aco__die", "aco__die_of_memory",
-    "aco__entry_returned", "__cxa_throw", "__cxa_rethrow", "__clang_call_terminate", "_ZSt9terminatev",
+    "aco_exit", "aco_exit1", "aco__nothing_runs", "aco__assert_failed", "aco__alloc_failed", "aco__die",
+    "aco__die_of_memory", "aco__entry_returned", "__cxa_throw", "__cxa_rethrow", "__clang_call_terminate",
+    "_ZSt9terminatev",
 }
 
 
@@ -59,7 +61,8 @@ REGISTER = register_names()
 
 
 class Instruction:
-    __slots__ = ("key", "at", "text", "name", "operands", "next", "target", "target_name", "relocation", "section", "function")
+    __slots__ = ("key", "at", "text", "name", "operands", "next", "target", "target_name", "relocation", "section",
+                 "function")
 
     def __init__(self, section, function, at, text):
         self.section, self.function, self.at, self.text, self.key = section, function, at, text, (section, at)
@@ -74,8 +77,10 @@ class Instruction:
         self.operands = split_operands(words[1]) if len(words) > 1 else []
 
 
-PREFIXES = {"lock", "rep", "repz", "repnz", "notrack", "bnd", "data16", "cs", "ds", "es", "ss", "addr32", "rex.W", "rex",
-            "xacquire", "xrelease", "{vex}", "{evex}"}
+PREFIXES = {
+    "lock", "rep", "repz", "repnz", "notrack", "bnd", "data16", "cs", "ds", "es", "ss", "addr32", "rex.W", "rex",
+    "xacquire", "xrelease", "{vex}", "{evex}"
+}
 
 
 def split_operands(text):
@@ -123,7 +128,7 @@ def signed(value):
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
-# ---- Reading objdump ------------------------------------------------------------------------------------------------------
+# ---- Reading objdump -------------------------------------------------------------------------------------------------
 
 class Code:
     """All instructions of a file, by section and address."""
@@ -213,7 +218,7 @@ class Code:
         return self.starts[function]
 
 
-# ---- Switches -------------------------------------------------------------------------------------------------------------
+# ---- Switches --------------------------------------------------------------------------------------------------------
 
 LEAVE = {
     "jmp *0x8(%rdi)": ("mov 0x10(%rdi),%rbp", "mov (%rdi),%rsp"),
@@ -230,20 +235,23 @@ def plain(instruction):
     text = re.sub(r"\bjmpq\b", "jmp", text)
     text = re.sub(r"\bmovq\b", "mov", text)
     text = text.replace("notrack ", "").replace("0x0(", "(")
-    text = re.sub(r"%fs:(\w*\(%rsi\))", r"\1", text)  # the thread record, found by its offset or (ACO_CONFIG_DYNAMIC_TLS) its address
+    # the thread record, found by its offset or (ACO_CONFIG_DYNAMIC_TLS) its address
+    text = re.sub(r"%fs:(\w*\(%rsi\))", r"\1", text)
     return re.sub(r"\s+", " ", text.strip())
 
 
 class Switch:
-    """`store`: where the stack pointer is stored; `jump`, `arrival`: the key of the jump away, and of where it comes back."""
+    """`store`: where the stack pointer is stored; `jump`, `arrival`: the key of the jump away, and of where it comes
+    back."""
 
     def __init__(self, store, jump, arrival, keeps_base, vzeroupper):
-        self.store, self.jump, self.arrival, self.keeps_base, self.vzeroupper = store, jump, arrival, keeps_base, vzeroupper
+        (self.store, self.jump, self.arrival, self.keeps_base,
+         self.vzeroupper) = store, jump, arrival, keeps_base, vzeroupper
 
 
 WAY_BACK = re.compile(r"^lea .*\(%rip\),%rdx$")
 LOAD_STACK_POINTER = re.compile(r"^mov [^%]*\((?!%rsp|%rbp)[^)]*\),%rsp$")
-LONGEST_SWITCH = 40  # instructions, from the way back to the jump
+LONGEST_SWITCH = 40  # instructions, from the load of the resume address to the jump
 
 
 def find_switches(instructions):
@@ -273,10 +281,11 @@ def find_switches(instructions):
     return switches, errors
 
 
-# ---- Following the stack pointer ------------------------------------------------------------------------------------------
+# ---- Following the stack pointer -------------------------------------------------------------------------------------
 
 class Bases:
-    """Bases of known addresses, and between what they lie: above[b] = (c, k): base b is at least c + k; below[b]: at most.
+    """Bases of known addresses, and between what they lie: above[b] = (c, k): base b is at least c + k; below[b]: at
+    most.
 
     A base made again in a loop stands for all that were made there: what is known of it holds for each."""
 
@@ -284,7 +293,8 @@ class Bases:
         self.above, self.below = {}, {}
 
     def make(self, name, most, least=None):
-        self.bound(self.below, name, most, lambda known: known if self.not_lower(known, most) else self.lowest_above(known, most))
+        self.bound(self.below, name, most,
+                   lambda known: known if self.not_lower(known, most) else self.lowest_above(known, most))
         self.bound(self.above, name, least, lambda known: known if self.not_lower(least, known) else None)
         return (name, 0)
 
@@ -313,7 +323,8 @@ class Bases:
     def lowest_above(self, one, other):
         """The nearest address that neither is higher than, or None."""
         others = dict(self.chain(other, self.below))
-        return next(((base, max(offset, others[base])) for base, offset in self.chain(one, self.below) if base in others), None)
+        return next(
+            ((base, max(offset, others[base])) for base, offset in self.chain(one, self.below) if base in others), None)
 
     def not_lower(self, address, sp):
         """Whether address >= sp is known. Both are (base, offset)."""
@@ -350,12 +361,14 @@ class Checker:
 
     def complain(self, instruction, why):
         self.violations[instruction.key] = "%s: %s: %s: %x: %s" % (
-            self.code.path, self.code.name_of(self.function), why, instruction.at, re.sub(r"\s+", " ", instruction.text))
+            self.code.path, self.code.name_of(self.function), why, instruction.at,
+            re.sub(r"\s+", " ", instruction.text))
 
     # -- joining --
 
     def is_surely_below(self, value, state):
-        """Not so a copy of the stack pointer that an unknown amount was taken from: the end of a loop of stack probes, say."""
+        """Not so a copy of the stack pointer that an unknown amount was taken from: the end of a loop of stack probes,
+        say."""
         sp = state.registers.get("rsp")
         return value is not None and sp is not None and self.bases.not_lower(sp, (value[0], value[1] + 1))
 
@@ -406,7 +419,8 @@ class Checker:
                 if joined is None or "rsp" not in after.registers:
                     continue
                 for r, value in after.registers.items():
-                    if r != "rsp" and r not in joined.registers and self.is_surely_below(value, after) and self.is_read_first(following, r):
+                    if (r != "rsp" and r not in joined.registers and self.is_surely_below(value, after)
+                            and self.is_read_first(following, r)):
                         self.complain(instruction, "an address below the stack pointer is lost track of (%s)" % r)
 
     def is_read_first(self, key, wanted, limit=64):
@@ -523,15 +537,18 @@ class Checker:
             if r:
                 self.set(state, r, state.slots.get(sp) if sp else None)
             return
-        if name in ("cpuid", "rdtsc", "xgetbv", "rdtscp", "syscall") or (name[:3] in ("mul", "div") or name[:4] == "idiv") or \
+        if name in ("cpuid", "rdtsc", "xgetbv", "rdtscp", "syscall") or \
+                (name[:3] in ("mul", "div") or name[:4] == "idiv") or \
                 (name[:4] == "imul" and len(operands) == 1) or name in ("cqto", "cltd", "cqo"):
-            for r in ("rax", "rdx") + (("rbx", "rcx") if name == "cpuid" else ()) + (("rcx", "r11") if name == "syscall" else ()):
+            for r in (("rax", "rdx") + (("rbx", "rcx") if name == "cpuid" else ()) +
+                      (("rcx", "r11") if name == "syscall" else ())):
                 registers.pop(r, None)
             return
         if name in ("cltq", "cwtl", "cbtw"):
             registers.pop("rax", None)
             return
-        if name[:4] in ("stos", "movs", "lods", "scas", "cmps") and any("(%rsi)" in o or "(%rdi)" in o for o in operands) and \
+        if name[:4] in ("stos", "movs", "lods", "scas", "cmps") and \
+                any("(%rsi)" in o or "(%rdi)" in o for o in operands) and \
                 not any(o.startswith("%xmm") for o in operands):
             for r in ("rsi", "rdi", "rcx"):
                 registers.pop(r, None)
@@ -576,8 +593,10 @@ class Checker:
             new = self.bases.make("indexed at %x" % instruction.at, address, address) if uncertain else address
         elif name in ("add", "addq", "sub", "subq", "inc", "incq", "dec", "decq") and full and old:
             new = self.arithmetic(instruction, state, target, old)
-        elif name in ("and", "andq") and full and old and immediate(operands[0]) is not None and signed(immediate(operands[0])) < 0:
-            new = self.bases.make("aligned at %x" % instruction.at, old, (old[0], old[1] + signed(immediate(operands[0])) + 1))
+        elif (name in ("and", "andq") and full and old and immediate(operands[0]) is not None
+              and signed(immediate(operands[0])) < 0):
+            new = self.bases.make("aligned at %x" % instruction.at, old,
+                                  (old[0], old[1] + signed(immediate(operands[0])) + 1))
         elif not writes_only(instruction):
             # compared, tested or moved around by parts: what it was is not known any more
             if target != "rsp":
@@ -705,13 +724,15 @@ class Checker:
         raise ValueError("%s: the states do not settle" % self.code.name_of(self.function))
 
     def first_unreached(self):
-        """Where a jump table may lead: the first instruction after an unconditional jump that nothing was seen to reach."""
+        """Where a jump table may lead: the first instruction after an unconditional jump that nothing was seen to
+        reach."""
         if self.indirect is None:
             return None
         instructions = self.code.functions[self.function]
         for n in range(1, len(instructions)):
             key = instructions[n].key
-            if key in self.states or instructions[n].name.startswith(("nop", "cs", "data16", "int3")) or plain(instructions[n]) == "xchg %ax,%ax":
+            if (key in self.states or instructions[n].name.startswith(("nop", "cs", "data16", "int3"))
+                    or plain(instructions[n]) == "xchg %ax,%ax"):
                 continue
             return key
         return None
@@ -723,8 +744,9 @@ class Checker:
                 self.complain(instruction, "accesses below the stack pointer (in code that nothing was seen to reach)")
 
 
-WRITES_ONLY = re.compile(r"^(mov|v?mov|lea|set|pop|cmov|cvt|vcvt|v?pextr|v?pmovmsk|bsf|bsr|tzcnt|lzcnt|popcnt|imul|rorx|shlx|shrx|sarx|"
-                         r"kmov|rdfsbase|pext|pdep|andn|bextr|mulx|stmxcsr|fnst|in)")
+WRITES_ONLY = re.compile(
+    r"^(mov|v?mov|lea|set|pop|cmov|cvt|vcvt|v?pextr|v?pmovmsk|bsf|bsr|tzcnt|lzcnt|popcnt|imul|rorx|shlx|shrx|sarx|"
+    r"kmov|rdfsbase|pext|pdep|andn|bextr|mulx|stmxcsr|fnst|in)")
 
 
 def writes_only(instruction):
@@ -763,7 +785,8 @@ def check_file(path, arguments):
         violations += wrong
         errors += ["%s: %s: %s" % (path, code.name_of(function), e) for e in unknown]
         if arguments.vzeroupper and found and without != (0 if arguments.vzeroupper == "yes" else found):
-            violations.append("%s: %s: %d of %d switches clear no upper halves" % (path, code.name_of(function), without, found))
+            violations.append(
+                "%s: %s: %d of %d switches clear no upper halves" % (path, code.name_of(function), without, found))
     if arguments.verbose:
         print("%s: %d switches in %d functions" % (path, switches_found, functions_found))
     return switches_found, violations, errors
@@ -787,7 +810,8 @@ def main():
     for line in sorted(set(violations)) + sorted(set(errors)):
         print(line)
     if errors or found < arguments.at_least:
-        print("check.py: found %d switches where %d or more were expected, %d not understood" % (found, arguments.at_least, len(errors)))
+        print("check.py: found %d switches where %d or more were expected, %d not understood" %
+              (found, arguments.at_least, len(errors)))
         return 2
     return 1 if violations else 0
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """generate.py SEED N > generated.c
 
-N random C functions that switch, such as compilers would like to give a red zone: no other calls, arrays and more values than
-registers that live across the switches, loops, branches, jump tables, stack arguments; some with over-aligned locals or
-alloca(). Each is written twice: switching, and plain, to compare results with. run.c runs them.
+N random C functions that switch, such as compilers would like to give a red zone: no other calls, arrays and more
+values than registers that live across the switches, loops, branches, jump tables, stack arguments; some with
+over-aligned locals or alloca(). Each is written twice: switching, and plain, to compare results with. run.c runs them.
 
 With SEEDED defined the yields are made as the header must not make them: without the call on the cold path."""
 
@@ -76,8 +76,11 @@ class Function:
 
     def element(self, loop=None):
         n = self.random.randrange(len(self.arrays))
-        index = self.pick([str(self.random.randrange(self.arrays[n][1])), "(%s) & %d" % (loop or self.scalar(), self.arrays[n][1] - 1),
-                           "%s & %d" % (self.scalar(), self.arrays[n][1] - 1)])
+        index = self.pick([
+            str(self.random.randrange(self.arrays[n][1])),
+            "(%s) & %d" % (loop or self.scalar(), self.arrays[n][1] - 1),
+            "%s & %d" % (self.scalar(), self.arrays[n][1] - 1)
+        ])
         return "a%d[%s]" % (n, index)
 
     def value(self):
@@ -114,7 +117,8 @@ class Function:
 
     def assign_element(self):
         n = self.random.randrange(len(self.arrays))
-        return "a%d[%s & %d] = (%s)(%s);" % (n, self.scalar(), self.arrays[n][1] - 1, self.arrays[n][0], self.expression())
+        return "a%d[%s & %d] = (%s)(%s);" % (n, self.scalar(), self.arrays[n][1] - 1, self.arrays[n][0],
+                                             self.expression())
 
     def assign_double(self):
         n = self.random.randrange(self.doubles)
@@ -123,9 +127,11 @@ class Function:
     def loop(self, level):
         self.depth += 1
         i = "i%d" % self.depth
-        step = "s%d += a0[%s & %d]; " % (self.random.randrange(self.scalars), i, self.arrays[0][1] - 1) if self.arrays else ""
+        step = "s%d += a0[%s & %d]; " % (
+            self.random.randrange(self.scalars), i, self.arrays[0][1] - 1) if self.arrays else ""
         return "for (unsigned %s = 0; %s < %s; %s++) {\n        %s%s    }" % (
-            i, i, self.pick(["3", "4", "(unsigned)(%s & 3) + 1" % self.scalar()]), i, step, self.block(self.random.randint(1, 3), level + 1))
+            i, i, self.pick(["3", "4", "(unsigned)(%s & 3) + 1" % self.scalar()]), i, step,
+            self.block(self.random.randint(1, 3), level + 1))
 
     def branch(self, level):
         return "if (%s & %d) {\n    %s    } else {\n    %s    }" % (
@@ -154,7 +160,8 @@ class Function:
             how = ("_Alignas(%d) " % alignment if alignment else "") + ("volatile " if volatile else "")
             out.append("    %s%s a%d[%d];" % (how, type_, n, size))
         if self.room:
-            out.append("    uint64_t *room = __builtin_alloca(%s * sizeof *room);" % ("(size_t)((s0 & 7) + %d)" % self.room))
+            out.append(
+                "    uint64_t *room = __builtin_alloca(%s * sizeof *room);" % ("(size_t)((s0 & 7) + %d)" % self.room))
             out.append("    for (unsigned k = 0; k < %d; k++)\n        room[k] = s0 + k;" % self.room)
         for n, (type_, size, _, _) in enumerate(self.arrays):
             value = "(%s)(s%d + k * 7u)" % (type_, n % self.scalars)
@@ -181,7 +188,8 @@ class Function:
                               for n, type_ in enumerate(self.parameters))
         text = "static %suint64_t %s(%s)\n{\n" % ("inline " if self.inline else "NOINLINE ", name, parameters)
         text += self.declarations() + self.body.replace("SWITCH", switch) + self.results() + "}\n\n"
-        return text + "static NOINLINE uint64_t %s_call(const uint64_t *v)\n{\n    return %s(%s);\n}\n\n" % (name, name, arguments)
+        return text + "static NOINLINE uint64_t %s_call(const uint64_t *v)\n{\n    return %s(%s);\n}\n\n" % (
+            name, name, arguments)
 
 
 def generate(seed, count):

@@ -3,8 +3,8 @@
 
 sweep       generated functions, compiled by every compiler here at every level: check.py must find nothing, and the
             functions, run on a copying stack, must give what their plain twins give
-seeded     check.py must flag seeded violations: hand-written ones, a wrong header's, and a whole program's, whose results
-            must then be wrong too
+seeded      check.py must flag seeded violations: hand-written ones, a wrong header's, and a whole program's; the
+            program's results must then be wrong too
 vzeroupper  a unit compiled with AVX clears the upper halves before each switch, one without does not
 
 Exit 1 on a failure, 77 when no compiler was found. A compiler that is not here is named."""
@@ -25,8 +25,9 @@ INCLUDES = ["-I", ROOT + "/include", "-I", ROOT + "/src", "-I", ROOT + "/tests",
 WARNINGS = ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror"]
 SHARED = "-DACO_CONFIG_SHARE_FPU_MXCSR_ENV"
 LEVELS = [
-    "-O0", "-O1 " + SHARED, "-O2", "-O3 " + SHARED, "-Os", "-O3 -flto", "-O2 -fPIC", "-O2 -fno-omit-frame-pointer " + SHARED,
-    "-O0 -fPIC -fno-omit-frame-pointer", "-O3 -fcf-protection -fstack-clash-protection",
+    "-O0", "-O1 " + SHARED, "-O2", "-O3 " + SHARED, "-Os", "-O3 -flto", "-O2 -fPIC",
+    "-O2 -fno-omit-frame-pointer " + SHARED, "-O0 -fPIC -fno-omit-frame-pointer",
+    "-O3 -fcf-protection -fstack-clash-protection",
 ]
 COMMAND_TIMEOUT = 300
 RUN_TIMEOUT = 60
@@ -63,9 +64,13 @@ def check(files, *options):
 def build(compiler, flags, inputs, output, only_compile=False):
     """None, or what went wrong."""
     more = ["-c"] if only_compile else ["-pthread"]
-    if "-flto" in flags and compiler.startswith("clang") and not only_compile:  # its own lld, or a newer one, which reads its code too
+    # its own lld, or a newer one, which reads its code too
+    if "-flto" in flags and compiler.startswith("clang") and not only_compile:
         version = compiler.partition("-")[2] or "0"
-        newer = [name for name in ["ld.lld-" + version, "ld.lld"] + ["ld.lld-%d" % n for n in range(int(version), 30)] if shutil.which(name)]
+        newer = [
+            name for name in ["ld.lld-" + version, "ld.lld"] + ["ld.lld-%d" % n for n in range(int(version), 30)]
+            if shutil.which(name)
+        ]
         more += ["--ld-path=" + shutil.which(newer[0])] if newer else ["-fuse-ld=lld"]
     status, text = command([compiler] + WARNINGS + flags.split() + INCLUDES + inputs + more + ["-o", output])
     return None if status == 0 else text
@@ -105,7 +110,8 @@ class Matrix:
 
     def generate(self):
         path = self.path("generated.c")
-        status, text = command([sys.executable, HERE + "/generate.py", str(self.arguments.seed), str(self.arguments.functions)])
+        status, text = command([sys.executable, HERE + "/generate.py", str(self.arguments.seed),
+                                str(self.arguments.functions)])
         if status != 0:
             raise RuntimeError(text)
         with open(path, "w") as out:
@@ -131,11 +137,13 @@ class Matrix:
         libraries = {c: self.library(c) for c in self.compilers}
         cases = [(c, libraries[c], level, generated) for level in levels for c in self.compilers]
         self.all(self.sweep_one, cases)
-        print("%d functions (seed %d), %d builds by %s" % (self.arguments.functions, self.arguments.seed, self.count, ", ".join(self.compilers)))
+        print("%d functions (seed %d), %d builds by %s" %
+              (self.arguments.functions, self.arguments.seed, self.count, ", ".join(self.compilers)))
 
     def sweep_one(self, compiler, library, level, generated):
         what, program = "%s %s" % (compiler, level), self.path(compiler, level)
-        wrong = build(compiler, level, [generated, HERE + "/run.c"] + (sources() if "-flto" in level else library), program)
+        wrong = build(compiler, level, [generated, HERE + "/run.c"] + (sources() if "-flto" in level else library),
+                      program)
         if wrong:
             return what, wrong
         status, text = check([program], "--at-least", str(self.arguments.functions))
@@ -169,7 +177,7 @@ class Matrix:
         return what, None
 
     def seeded_header(self, compiler, level):
-        """At -O0 and with frame pointers too: there by rbp. Compilers differ in which functions they do it to."""
+        """At -O0 and with frame pointers too: there by rbp. Compilers differ in which functions they choose."""
         what, output = "%s %s seeded.c" % (compiler, level), self.path(compiler, level, "seeded-c.o")
         wrong = build(compiler, level, [HERE + "/seeded.c"], output, only_compile=True)
         if wrong:
@@ -188,13 +196,15 @@ class Matrix:
         if status != 1:
             return what, "check.py: exit status %s\n%s" % (status, text)
         status, text = command([program], RUN_TIMEOUT)
-        return what, None if status != 0 else "its results are right: copying loses no red zone, or there was none\n" + text
+        return what, (None if status != 0 else
+                      "its results are right: copying loses no red zone, or there was none\n" + text)
 
     # -- vzeroupper --
 
     def vzeroupper(self):
-        cases = [(c, flags, expected) for c in self.compilers for flags, expected in
-                 (("-O2 -mavx", "yes"), ("-O0 -mavx2", "yes"), ("-O3 -mavx512f -mavx512bw", "yes"), ("-O2", "no"), ("-O0", "no"))]
+        cases = [(c, flags, expected) for c in self.compilers
+                 for flags, expected in (("-O2 -mavx", "yes"), ("-O0 -mavx2", "yes"),
+                                         ("-O3 -mavx512f -mavx512bw", "yes"), ("-O2", "no"), ("-O0", "no"))]
         self.all(self.vzeroupper_one, cases)
         print("%d builds by %s" % (self.count, ", ".join(self.compilers)))
 

@@ -1,5 +1,5 @@
-/* Runs the generated functions: those that yield in coroutines that take turns on one copying stack, those that resume in
- * the main coroutine. Each must give what its plain twin gives. */
+/* Runs the generated functions: those that yield in coroutines that take turns on one copying stack, those that resume
+ * in the main coroutine. Each must give what its plain twin gives. */
 #include "run.h"
 #include "check.h"
 

@@ -1,5 +1,5 @@
-/* Violations of the red-zone invariant in every form that a compiler gives them, for check.py to flag: the functions named
- * bad_…; and frames that look like them but are right: good_…. Only assembled, never run. x86-64. */
+/* Violations of the red-zone invariant in every form that a compiler gives them, for check.py to flag: the functions
+ * named bad_…; and frames that look like them but are right: good_…. Only assembled, never run. x86-64. */
 
 .macro SWITCH_AWAY
 	movq aco__thread@gottpoff(%rip),%rsi

@@ -1,5 +1,5 @@
-/* Functions that switch and use the red zone: each of the ways in which the header could be wrong. check.py must flag those
- * that a compiler did that to. Only compiled, never run. */
+/* Functions that switch and use the red zone: each of the ways in which the header could be wrong. check.py must flag
+ * the functions that a compiler gave a red zone. Only compiled, never run. */
 #define ACO_DEBUG 0
 #include "aco.h"
 

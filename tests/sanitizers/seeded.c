@@ -1,4 +1,4 @@
-/* Bugs inside coroutines, each across a switch, for the tools that shall find them, and what they shall not report:
+/* Bugs inside coroutines, each across a switch, that tools must find; and what they must not report:
  *   seeded BUG KIND   does BUG in a coroutine of KIND
  *   seeded roots      ends while suspended coroutines hold the only pointers to memory
  *   seeded abandoned KIND   destroys suspended coroutines, private or on a share stack, that do
@@ -371,12 +371,14 @@ static void generators_dropped(void)
 static const struct named {
     const char *name;
     body_t *body;
-} bugs[] = {{"heap", heap}, {"stack", stack}, {"returned", returned}, {"uninitialised", uninitialised}, {"overflow", overflow}, {"leak", leak}, {"race", race}};
+} bugs[] = {{"heap", heap},         {"stack", stack}, {"returned", returned}, {"uninitialised", uninitialised},
+            {"overflow", overflow}, {"leak", leak},   {"race", race}};
 
 static const struct kind {
     const char *name;
     void (*run)(void);
-} kinds[] = {{"private", on_private}, {"share", on_share}, {"generator", in_generator}, {"in-stack", in_stack_generator}, {"task", as_task}, {"threads", on_threads}};
+} kinds[] = {{"private", on_private},          {"share", on_share}, {"generator", in_generator},
+             {"in-stack", in_stack_generator}, {"task", as_task},   {"threads", on_threads}};
 
 enum { BUGS = sizeof bugs / sizeof *bugs, KINDS = sizeof kinds / sizeof *kinds };
 

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""check.py PROGRAM PART: runs tests/trace/program.c's PART traced, and compares the trace with what the program says that ran.
+"""check.py PROGRAM PART: runs tests/trace/program.c's PART traced, and compares the trace with what the program says
+that ran.
+
 check.py PROGRAM probes LIBRARY: the USDT probes in LIBRARY's notes, and met by gdb in PROGRAM."""
 import collections
 import json
@@ -71,8 +73,10 @@ def everything(directory):
     assert kinds["create"] == 6 + 1 + 5 + 2, kinds
     assert kinds["exit"] == 5 + 5 + 2, kinds  # `to` has not ended, nor has `from` that was made anew
     created = {co: name for kind, co, name in threads.instants if kind == "create"}
-    assert sorted(set(created.values())) == sorted(
-        ["inner", "outer", "to", "from", "cancelled", "never run", "first", "second", "sender", "receiver", "joined", "coroutine 13", "coroutine 14"]), created
+    assert sorted(set(created.values())) == sorted([
+        "inner", "outer", "to", "from", "cancelled", "never run", "first", "second", "sender", "receiver", "joined",
+        "coroutine 13", "coroutine 14"
+    ]), created
 
 
 def segments(runs):
@@ -89,8 +93,8 @@ def segments(runs):
 
 
 def check_order(threads, said):
-    """Who ran, in which order, and when: what the program has recorded of each coroutine, from where it got control to where it
-    gave it away, lies in the trace's next segment of it; of the two clocks' distance only that it is one is known."""
+    """Who ran, in which order, and when: what the program has recorded of each coroutine, from getting control to
+    giving it away, lies in the trace's next segment of it. The two clocks differ by a constant, which is not known."""
     begins, following = {}, collections.defaultdict(collections.deque)
     for thread in threads.names:
         for segment in segments([r for r in threads.runs if r[4] == thread]):
@@ -116,8 +120,10 @@ def names(directory):
     path = os.path.join(directory, "trace.json")
     run("names", trace=path)
     made = [name for kind, _, name in Threads(load(path)).instants if kind == "create"]
-    assert made == ['"quoted\\"', "tab\tand\nline", "\x01\x1f\x7f", "na\u00efve \u20ac \U0001f43f", "bad \ufffd\ufffd", "\ufffd\ufffd\ufffd\ufffd\ufffd",
-                    "0123456789012345678901234567890", "coroutine 8"], made
+    assert made == [
+        '"quoted\\"', "tab\tand\nline", "\x01\x1f\x7f", "na\u00efve \u20ac \U0001f43f", "bad \ufffd\ufffd",
+        "\ufffd\ufffd\ufffd\ufffd\ufffd", "0123456789012345678901234567890", "coroutine 8"
+    ], made
 
 
 def threads(directory):
@@ -135,8 +141,8 @@ def threads(directory):
 
 
 def dies(directory):
-    """The library's own abort() loses nothing, a kill() the last tenth of a second at most, and the last line and the ending if it comes
-    within a write."""
+    """The library's own abort() loses nothing. A kill() loses at most the last tenth of a second, and within a write
+    the last line and the ending."""
     path = os.path.join(directory, "trace.json")
     said, message = run("dies", trace=path, status=-signal.SIGABRT)
     assert message.count("\n") == 1 and "has ended" in message, message
@@ -188,8 +194,9 @@ def probes(directory):
         skip("no readelf")
     notes = subprocess.run(["readelf", "-n", library], capture_output=True, text=True, check=True).stdout
     if "stapsdt" not in notes:
-        if os.path.exists("/usr/include/x86_64-linux-gnu/sys/sdt.h") and os.uname().machine == "x86_64" and "ELF64" in subprocess.run(
-                ["readelf", "-h", library], capture_output=True, text=True, check=True).stdout:
+        if (os.path.exists("/usr/include/x86_64-linux-gnu/sys/sdt.h") and os.uname().machine == "x86_64"
+                and "ELF64" in subprocess.run(["readelf", "-h", library], capture_output=True, text=True,
+                                              check=True).stdout):
             sys.exit("probes: <sys/sdt.h> is here, and the library has no probes")
         skip("the library was built without <sys/sdt.h> (Debian: systemtap-sdt-dev)")
     assert notes.count("Provider: acorn") >= 4, notes
@@ -200,12 +207,16 @@ def probes(directory):
     # gdb raises a probe's semaphore, so that the program is traced without ACO_TRACE.
     commands = ["set confirm off", "set debuginfod enabled off", "set pagination off"]
     for name in ("create", "resume", "yield", "exit"):
-        commands += [f"break -probe-stap acorn:{name}", "commands", "silent", f'printf "met {name} %s\\n", (char *)$_probe_arg1', "continue", "end"]
+        commands += [
+            f"break -probe-stap acorn:{name}", "commands", "silent", f'printf "met {name} %s\\n", (char *)$_probe_arg1',
+            "continue", "end"
+        ]
     commands += ["run names >/dev/null", "quit"]
     script = os.path.join(directory, "commands")
     with open(script, "w", encoding="utf-8") as file:
         file.write("\n".join(commands) + "\n")
-    done = subprocess.run(["gdb", "-nx", "-batch", "-x", script, PROGRAM], capture_output=True, timeout=100, errors="replace", encoding="utf-8")
+    done = subprocess.run(["gdb", "-nx", "-batch", "-x", script, PROGRAM], capture_output=True, timeout=100,
+                          errors="replace", encoding="utf-8")
     met = collections.Counter(line.split()[1] for line in done.stdout.splitlines() if line.startswith("met "))
     if not met and "ptrace" in done.stdout + done.stderr:
         skip("gdb may not run programs here")

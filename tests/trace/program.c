@@ -1,4 +1,5 @@
-/* What check.py has traced. Each part prints, as JSON on stdout, which coroutines ran: a list of [what happened, name, clock]. */
+/* What check.py has traced. Each part prints, as JSON on stdout, which coroutines ran: a list of [what happened, name,
+ * clock]. */
 #define _GNU_SOURCE
 #include "aco.h"
 #include "aco/scheduler.h"
@@ -186,7 +187,8 @@ static void everything(void)
     aco_resume(cancelled);
     CHECK_EQ(aco_cancel(cancelled), 0);
     CHECK_EQ(aco_cancel(never), 0);
-    aco_destroy(inner), aco_destroy(outer), aco_destroy(to), aco_destroy(from), aco_destroy(cancelled), aco_destroy(never);
+    aco_destroy(inner), aco_destroy(outer), aco_destroy(to), aco_destroy(from), aco_destroy(cancelled),
+        aco_destroy(never);
     tasks_in_turn();
     on_a_share_stack();
 }
@@ -195,7 +197,12 @@ static void everything(void)
 
 static void strange_names(void)
 {
-    static const char *const names[] = {"\"quoted\\\"", "tab\tand\nline", "\x01\x1f\x7f", "na\xc3\xafve \xe2\x82\xac \xf0\x9f\x90\xbf", "bad \xff\xc3", "\xc0\xaf\xed\xa0\x80",
+    static const char *const names[] = {"\"quoted\\\"",
+                                        "tab\tand\nline",
+                                        "\x01\x1f\x7f",
+                                        "na\xc3\xafve \xe2\x82\xac \xf0\x9f\x90\xbf",
+                                        "bad \xff\xc3",
+                                        "\xc0\xaf\xed\xa0\x80",
                                         "0123456789012345678901234567890\xc3\xaf"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         aco_t *co = made(yields_twice, NULL, names[i]);

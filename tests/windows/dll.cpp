@@ -1,5 +1,5 @@
-/* Promise: a program and a DLL of its own that share the library, itself a DLL, resume and suspend each other's coroutines, throw through
- * each other's frames in them, and cancel them. */
+/* Promise: a program and its DLL that share the library, itself a DLL, resume and suspend each other's coroutines,
+ * throw through each other's frames in them, and cancel them. */
 #include "part.h"
 #include "aco.hpp"
 #include "check.h"
@@ -51,7 +51,8 @@ static void test_share_stack()
     aco_thread_init(nullptr);
     aco_t *main_co = aco_create(nullptr, nullptr, 0, nullptr, nullptr);
     aco_share_stack_t *stack = aco_share_stack_new(0);
-    aco_t *here = aco_create(main_co, stack, 0, copied, nullptr), *there = aco_create(main_co, stack, 0, copied, nullptr);
+    aco_t *here = aco_create(main_co, stack, 0, copied, nullptr),
+          *there = aco_create(main_co, stack, 0, copied, nullptr);
     while (!here->is_end) {
         aco_resume(here);
         part_resume(there);
@@ -64,7 +65,8 @@ static void test_share_stack()
     aco_destroy(main_co);
 }
 
-#ifdef SHARED_CXX /* else the program and the DLL have each a C++ run time of their own, and neither exception nor cancellation crosses */
+/* Otherwise program and DLL each have a C++ run time of their own: neither exceptions nor cancellations cross. */
+#ifdef SHARED_CXX
 static void *throws_and_catches(void *)
 {
     for (int i = 0; i < 3; i++) {

@@ -1,4 +1,4 @@
-/* Promise: exceptions in coroutines are found by their handlers wherever the stacks lie, and with ACO_OWN_EXCEPTIONS stay apart. */
+/* Promise: handlers find exceptions in coroutines wherever the stacks lie, and ACO_OWN_EXCEPTIONS keeps them apart. */
 #include "aco.h"
 #include "check.h"
 

@@ -22,7 +22,7 @@ PART aco_t *part_running(void);
 PART void *part_error(void);                       /* ACO_ERROR */
 PART void part_throw(int n);
 PART int part_catch(void (*fn)(int), int n);       /* 1: fn(n) threw an int, n */
-PART int part_gone(void);                          /* how many frames of part_yield() are gone */
+PART int part_gone(void);                          /* how many frames of part_yield() have been left */
 
 /* For unload.c: makes and ends some of everything, in the calling thread. 0, or how many checks failed. */
 PART int part_work(void);

@@ -1,8 +1,8 @@
-/* Promise: a DLL with the library in it, or that uses the library's own, may be unloaded: the thread-local slot and all memory go back,
- * that of threads that live on too, and threads that end while it is loaded give back theirs.
+/* Promise: a DLL may be unloaded, whether it contains the library or uses the library's own DLL. The thread-local slot
+ * and all memory go back, also that of threads that live on; threads that end while it is loaded give back theirs.
  *
- * unload DLL CYCLES THREADS [LIBRARY]: `THREADS` threads live through all cycles and as many through one each. LIBRARY: a DLL that must be gone
- * with it. */
+ * unload DLL CYCLES THREADS [LIBRARY]: `THREADS` threads live through all cycles and as many through one each. LIBRARY:
+ * a DLL that must be gone with it. */
 #include "part.h"
 #include "check.h"
 
@@ -53,12 +53,12 @@ static memory_t memory(void)
     return n;
 }
 
-/* Less than one in four rounds, as the system keeps some things of its own; but for `blocks` in each. */
+/* Less than one in four rounds, as the system keeps some things of its own, besides `blocks` in each. */
 static void check_memory(memory_t before, int rounds, int blocks, const char *of)
 {
     memory_t after = memory();
-    printf("%d %s: %zu allocations of pages before, %zu after; %zu blocks of heaps before, %zu after\n", rounds, of, before.pages, after.pages,
-           before.blocks, after.blocks);
+    printf("%d %s: %zu allocations of pages before, %zu after; %zu blocks of heaps before, %zu after\n", rounds, of,
+           before.pages, after.pages, before.blocks, after.blocks);
     CHECK(after.pages < before.pages + (size_t)rounds / 4);
     CHECK(after.blocks < before.blocks + (size_t)(rounds * blocks + rounds / 4));
 }

@@ -1,4 +1,5 @@
-/* The tests' POSIX on Windows. munmap() takes parts of a mapping, so it gives the memory back and keeps the addresses. */
+/* The tests' POSIX on Windows. munmap() takes parts of a mapping, so it gives the memory back and keeps the
+ * addresses. */
 #ifndef TESTS_WINDOWS_SYS_MMAN_H
 #define TESTS_WINDOWS_SYS_MMAN_H
 
@@ -33,7 +34,8 @@ static inline int mincore(void *p, size_t sz, unsigned char *resident)
     for (size_t at = 0; at < sz; at += (size_t)sysconf(_SC_PAGESIZE)) {
         MEMORY_BASIC_INFORMATION info;
         PSAPI_WORKING_SET_EX_INFORMATION page = {.VirtualAddress = (char *)p + at};
-        if (!VirtualQuery((char *)p + at, &info, sizeof info) || info.State != MEM_COMMIT || !QueryWorkingSetEx(GetCurrentProcess(), &page, sizeof page))
+        if (!VirtualQuery((char *)p + at, &info, sizeof info) || info.State != MEM_COMMIT ||
+            !QueryWorkingSetEx(GetCurrentProcess(), &page, sizeof page))
             return -1;
         *resident++ = (unsigned char)page.VirtualAttributes.Valid;
     }
