@@ -394,7 +394,7 @@ struct aco_share_stack_s {
     /* internal */
     char aco__private;               /* it belongs to one coroutine and is freed with it */
     char aco__cacheable;             /* it has the default pool and size: threads cache some of these */
-    void *aco__top;                  /* the end of a coroutine's live bytes: its entry function's return address is here */
+    void *aco__top;                  /* the end of a coroutine's live bytes: the entry function's return address */
     struct aco__thread *aco__thread; /* the thread that runs coroutines on it; NULL: none is started */
     union {
         aco_t *destroyed; /* of a share stack: coroutines that other threads destroyed, for this thread to free */

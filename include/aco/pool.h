@@ -112,7 +112,7 @@ ACO_API int aco_stack_measure(int on);
 
 typedef enum aco_stack_advice_e {
     ACO_STACK_AS_IT_IS,
-    ACO_STACK_BETTER_SHARED,  /* share stacks would save at least 1 MiB and copy at most 1000 bytes per switch, on average */
+    ACO_STACK_BETTER_SHARED,  /* share stacks would save at least 1 MiB, and copy at most 1000 bytes per switch */
     ACO_STACK_BETTER_PRIVATE  /* share stacks copy more than 1000 bytes per switch, or save less than 1 MiB */
 } aco_stack_advice_t;
 

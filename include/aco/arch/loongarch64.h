@@ -14,8 +14,8 @@
  * a3                     scratch         the value, carried across the switch
  * a4                     scratch         in a transfer, the control block of the coroutine that leaves; else a clobber
  * t0, t2                 scratch         control words
- * t1                     scratch         control words; the address to jump to: a jump through ra (r1) is predicted as a
- *                                        return
+ * t1                     scratch         control words; the address to jump to: a jump through ra (r1) is predicted as
+ *                                        a return
  * a5-a7, t3-t8           scratch         clobbers
  * ra                     scratch         a clobber
  * tp, r21                reserved        untouched
