@@ -145,7 +145,7 @@ void expect_error(int line, int error, Call call)
     fail(line, "did not fail: errno %d expected", error);
 }
 
-/* `call` has resumed slots[i], whose actor says how that ended. */
+/* `call` has resumed slots[i]. Its actor says how that ended. */
 template<class Call>
 void settle(int me, int i, Call call)
 {
