@@ -104,7 +104,7 @@ def lacking(processor, file):
 
 
 def check_frames(platform, cc, row, directory, environment):
-    """The library and tests/abi/frames.c, whose seeded_ functions must be found."""
+    """The library and tests/abi/frames.c. The seeded_ functions there must be found."""
     unit, library = str(directory / "frames.o"), str(directory / "libacorn.a")
     command = [*cc, *row.flags.split(), "-fexceptions", f"-I{ROOT}/include", "-c",
                f"{ROOT}/tests/abi/frames.c", "-o", unit]
