@@ -3,10 +3,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A function that switches destroys all registers, so a caller that keeps values in callee-saved ones has saved them
-// for nothing, and so has its caller. The pass begins with the functions that have the convention already, that are
-// named in a file, or that contain a switch, and goes from callee to caller until it finds nothing more. It stops at a
-// function whose calls it cannot all see or rewrite: why_not() holds every reason. How to use it: README.md.
+// A function that switches destroys all registers. A caller that keeps values in callee-saved registers has saved them
+// for nothing, and so has its caller. The pass begins with the functions that already have the convention, are named in
+// a file, or contain a switch, and goes from callee to caller until it finds nothing more. It stops at a function if it
+// cannot see or rewrite all its calls: why_not() has every reason. How to use it: README.md.
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Analysis/OptimizationRemarkEmitter.h"
@@ -31,7 +31,7 @@ using namespace llvm;
 
 namespace {
 
-// Options: -mllvm -apn-…; where a linker loads the plugin after it has read its options, the environment has them.
+// Options: -mllvm -apn-…. A linker that loads the plugin after it has read its options takes them from the environment.
 cl::opt<std::string> list_option("apn-list",
                                  cl::desc("File of names of functions that have preserve_none in every unit"));
 cl::opt<std::string> report_option("apn-report", cl::desc("File to which the decisions are added; -: stderr"));
@@ -90,8 +90,8 @@ bool is_switch(const CallBase &call)
                : clobbers(call, {"{r12}", "{r13}", "{r14}", "{r15}"});
 }
 
-// The frame needs a base pointer, which this convention does not preserve, if its alignment is more than the stack's:
-// what registers are spilled decides that later.
+// If the frame is aligned more than the stack, it needs a base pointer, which this convention does not preserve. Which
+// registers are spilled decides that later.
 bool may_need_base_pointer(const Instruction &instruction)
 {
     if (auto *local = dyn_cast<AllocaInst>(&instruction))
@@ -137,7 +137,7 @@ private:
     std::string lines;
     bool changed = false;
 
-    // Why no call of the function may get another convention; empty: nothing speaks against it.
+    // Why the calls of the function must keep their convention; empty: there is no reason.
     std::string why_not(Function &function)
     {
         if (function.getName() == "main")
@@ -203,7 +203,7 @@ private:
         tell(function, true, why);
     }
 
-    // Named functions have the convention in every unit, so that what stops it is an error.
+    // Named functions have the convention in every unit, so it is an error if something stops it.
     void infect_named(Module &module)
     {
         std::string file = setting(list_option, "APN_LIST");
@@ -287,7 +287,7 @@ extern "C" __attribute__((visibility("default"))) PassPluginLibraryInfo llvmGetP
                         passes.addPass(Apn());
                         return true;
                     });
-                // last, when what shall be inlined has been: a unit's, and the whole program's
+                // last, after inlining: of a unit, and of the whole program
                 builder.registerOptimizerLastEPCallback(
                     [](ModulePassManager &passes, OptimizationLevel) { passes.addPass(Apn()); });
                 builder.registerFullLinkTimeOptimizationLastEPCallback(

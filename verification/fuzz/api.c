@@ -138,8 +138,8 @@ static void forget_frames(actor_t *a)
     a->depth = 0;
 }
 
-/* Keys' destructors were called, in an order that is not known, at most four times each. A value stays only if it was
- * set again each time. */
+/* Keys' destructors were called at most four times each, in unknown order. A value stays only if it was set again each
+ * time. */
 static void expect_values_destroyed(actor_t *a)
 {
     int left = 0;
@@ -813,7 +813,7 @@ OUTLINE void op_round(int me)
 
 /* ---- Operations: asking ---- */
 
-/* What must be so of any coroutine at any time. */
+/* What must hold of any coroutine at any time. */
 static void look_at(const actor_t *a)
 {
     void *lo = NULL, *hi = NULL;
@@ -922,7 +922,7 @@ OUTLINE void op_fails(int me)
 
 /* ---- The interpreter ---- */
 
-/* One operation; 0: the interpreter shall return. */
+/* One operation. 0: the interpreter returns. */
 INLINE int operate(int me, unsigned op, unsigned frame)
 {
     switch (op % 32) {

@@ -537,7 +537,7 @@ OUTLINE void op_select(int me)
     }
     for (int i = 0; i < n && limit < 0; i++)
         limit = cases[i].channel ? -2 : limit;
-    if (limit == -1) /* for ever for nothing */
+    if (limit == -1) /* no limit, and nothing to wait for */
         limit = 0;
     TRACE("select of %d, %" PRId64 " ns", n, limit);
     WAITING(me, limit >= 0 ? TIMED : ON_CHANNEL, chosen, aco_select(cases, n, limit));
@@ -684,7 +684,7 @@ static int on_idle(void *ctx, int64_t timeout_ns)
     return timeout_ns > 0;
 }
 
-/* Everybody waits: for nothing that could come by itself. Helps one thing along. */
+/* All tasks wait, and nothing can end a wait by itself. Ends one of the waits. */
 static void resolve(void)
 {
     for (int k = 0; k < TASKS; k++)

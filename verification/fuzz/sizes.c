@@ -198,7 +198,7 @@ static void destroy(int k)
     a->co = NULL;
 }
 
-/* Whether its frames leave the unwinder room. */
+/* Whether its frames leave enough room for the unwinder. */
 static int may_cancel(int k)
 {
     void *lo, *hi;

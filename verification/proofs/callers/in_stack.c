@@ -1,4 +1,4 @@
-/* A generator on its consumer's stack. */
+/* An in-stack generator. */
 #include "aco/in_stack_generator.h"
 
 extern long next(void);
