@@ -1,24 +1,30 @@
 # The front door. CMake is the build definition; this only installs what is missing, builds, and runs.
 #   make demo    the main job on real text (TEXT='FILE ...'), and what a switch costs beside others
-#   make check   the inner loop, under 3 minutes: gcc, release and debug; no installation (docs/testing.md has all tiers)
+#   make check   the inner loop, under 3 minutes: gcc, release and debug; no installation
+#                (docs/testing.md has all tiers)
 #   make test    a newcomer's: what is missing is installed; both compilers, sanitizers, lint; under 12 minutes
 #   make test-ci   what CI runs besides: a fixed part of the matrix
 #   make test-all   every row of the matrix in its full width: hours
 #   make nightly   long random schedules, long fuzzing, all proofs and platforms, soak, coverage: hours
-#   make test-platforms   every other processor and system, emulated (ROWS='NAME ...' for some rows of tools/platforms/rows.py)
+#   make test-platforms   every other processor and system, emulated (ROWS='NAME ...': some rows of
+#                tools/platforms/rows.py)
 #   make test-platforms-quick   what CI runs of it
 #   make lint    clang-tidy, cppcheck, gcc -fanalyzer; clang-format of what is not committed
 #   make coverage   the lines of the core that no test runs (gcov), under 95 % of which it fails
 #   make apn     the compiler helper, build/apn/apn.so (tools/apn/README.md)
 #   make fuzz    all fuzz targets, for an hour each (FUZZ_SECONDS=…)
 #   make soak    everything at once, for ten minutes (SOAK_SECONDS=…)
-#   make prove-model   the proof that any interleaving keeps every coroutine whole (verification/proofs/README.md; MODEL='--states 3000')
-#   make prove   the theorems about the compiled switches, on every processor, compiler and level (PROVE='--only REGEX --verbose')
+#   make prove-model   the proof that any interleaving keeps every coroutine whole (MODEL='--states 3000';
+#                verification/proofs/README.md)
+#   make prove   the theorems about the compiled switches, on every processor, compiler and level
+#                (PROVE='--only REGEX --verbose')
 #   make prove-quick   on x86-64 alone, and that seeded faults are found; what CI runs
 #   make bench   the comparison tables; BENCH='--quick --json FILE'
-#   make bench-paper   the experiments of the paper on the switch, and what it says beside (docs/paper.md); BENCH='--quick --json FILE'
+#   make bench-paper   the experiments of the paper on the switch, beside its numbers (docs/paper.md);
+#                BENCH='--quick --json FILE'
 #   make bench-memory   memory at scale, up to ten million coroutines; BENCH='--quick --max 100000 --json FILE'
-#   make bench-compare BEFORE=PATH   the speed of this checkout beside the checkout PATH (bench/README.md); BENCH='--quick'
+#   make bench-compare BEFORE=PATH   the speed of this checkout beside the checkout PATH (bench/README.md);
+#                BENCH='--quick'
 TEXT ?=
 BENCH ?=
 ROWS ?=
@@ -82,16 +88,21 @@ lint: | build
 coverage: | build
 	@sh tools/setup.sh test
 	@cmake -S . -B build/coverage -G Ninja -DCMAKE_BUILD_TYPE=None -DCMAKE_C_COMPILER=gcc -DCMAKE_CXX_COMPILER=g++ \
-		-DCMAKE_C_FLAGS="-O0 -g --coverage -fprofile-update=atomic" -DCMAKE_CXX_FLAGS="-O0 -g --coverage -fprofile-update=atomic" -DACORN_COVERAGE=ON -DACORN_STANDARDS=20 -DACORN_CXX_DEBUG=OFF \
-		> build/coverage.log 2>&1 && cmake --build build/coverage >> build/coverage.log 2>&1 || { tail -n 30 build/coverage.log; exit 1; }
+		-DCMAKE_C_FLAGS="-O0 -g --coverage -fprofile-update=atomic" \
+		-DCMAKE_CXX_FLAGS="-O0 -g --coverage -fprofile-update=atomic" \
+		-DACORN_COVERAGE=ON -DACORN_STANDARDS=20 -DACORN_CXX_DEBUG=OFF \
+		> build/coverage.log 2>&1 && cmake --build build/coverage >> build/coverage.log 2>&1 || \
+		{ tail -n 30 build/coverage.log; exit 1; }
 	@find build/coverage -name '*.gcda' -delete
-	@cd build/coverage && ctest -j "$$(nproc)" --no-tests=error --output-on-failure -E '^(redzone|unwind\.(steps|libunwind)|install|debugger\.installed|soak)' > ctest.log 2>&1 || \
+	@cd build/coverage && ctest -j "$$(nproc)" --no-tests=error --output-on-failure \
+		-E '^(redzone|unwind\.(steps|libunwind)|install|debugger\.installed|soak)' > ctest.log 2>&1 || \
 		{ sed -n '/\*\*\*/,/^ *Start\|^$$/p' ctest.log | head -n 60; tail -n 20 ctest.log; exit 1; }
 	@$(PYTHON) tools/coverage.py build/coverage
 
 apn: | build
 	@sh tools/setup.sh apn
-	@cmake -S tools/apn -B build/apn -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=clang-19 -DCMAKE_CXX_COMPILER=clang++-19 > build/apn.log 2>&1 && \
+	@cmake -S tools/apn -B build/apn -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=clang-19 \
+		-DCMAKE_CXX_COMPILER=clang++-19 > build/apn.log 2>&1 && \
 		cmake --build build/apn >> build/apn.log 2>&1 && echo build/apn/apn.so || { tail -n 20 build/apn.log; exit 1; }
 
 prove-model: build/prove-model/done
@@ -135,4 +146,5 @@ build:
 clean:
 	rm -rf build
 
-.PHONY: demo check test test-ci test-all nightly lint coverage fuzz soak prove prove-quick prove-model test-platforms test-platforms-quick apn bench bench-memory bench-paper bench-compare clean
+.PHONY: demo check test test-ci test-all nightly lint coverage fuzz soak prove prove-quick prove-model \
+	test-platforms test-platforms-quick apn bench bench-memory bench-paper bench-compare clean

@@ -100,7 +100,7 @@ static void *nothing_make(unsigned placement, size_t number)
     return NULL;
 }
 
-/* A loop whose body, like a yield, clobbers all registers. */
+/* A loop that clobbers all registers in its body, like a yield. */
 BENCH_INLINE void empty_loop_run(void *made, size_t rounds)
 {
     (void)made;

@@ -1,5 +1,6 @@
-# cmake -DNM=... -DOUTPUT=... -P exports.cmake -- HEADER... DEFINED_BY OBJECT...: the module definition of libacorn.dll: of what its objects
-# define the names that the headers have. Without one a linker exports whatever is global, with lld of zig the C run time's atexit() too.
+# cmake -DNM=... -DOUTPUT=... -P exports.cmake -- HEADER... DEFINED_BY OBJECT...: the module definition of libacorn.dll:
+# of what its objects define the names that the headers have. Without one a linker exports whatever is global, with lld
+# of zig the C run time's atexit() too.
 cmake_minimum_required(VERSION 3.16)
 set(headers "")
 set(names "")
@@ -18,7 +19,8 @@ foreach(header ${headers})
   string(REGEX MATCHALL "aco_[a-z0-9_]+" found "${text}")
   list(APPEND names ${found})
 endforeach()
-execute_process(COMMAND ${NM} --extern-only --defined-only ${objects} OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ${NM} --extern-only --defined-only ${objects}
+                OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX MATCHALL " [A-Z] aco_[a-z0-9_]+" symbols "${symbols}")
 list(SORT symbols)
 set(definition "EXPORTS\n")

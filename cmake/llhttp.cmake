@@ -1,5 +1,6 @@
-# llhttp, Node's HTTP parser, as Debian's node-llhttp brings it: C sources. Target `llhttp` where they are those that results were
-# got with, by version and SHA-256; else llhttp_why says what is amiss, and llhttp_altered whether that version has other bytes.
+# llhttp, Node's HTTP parser, as Debian's node-llhttp brings it: C sources. Target `llhttp` where they are those that
+# results were got with, by version and SHA-256; else llhttp_why says what is amiss, and llhttp_altered whether that
+# version has other bytes.
 set(llhttp_version 8.1.0)
 set(llhttp_sums d10cbae21267c5d08e0dac01c8584c799b50be7dddd0a0f3193d110922981c38 # llhttp.h
                 af384dc4a9e83b4b2ef8a658117a42afa1ee1585344563818ac730604e150f5f # llhttp.c

@@ -1,5 +1,5 @@
-/* One million coroutines read a text together: each walks its share word by word, one word for each resume, in turn with all
- * others. Every coroutine's count and hash of words are compared with those of a plain loop.
+/* One million coroutines read a text together. Each walks its share word by word, one word for each resume, in turn
+ * with all others. Each coroutine's count and hash of words are compared with those of a plain loop.
  *
  *   demo [-n COROUTINES] [FILE ...]       without a file: the system's licence texts
  *
@@ -42,7 +42,8 @@ static inline uint64_t hash_byte(uint64_t hash, unsigned char c)
     return (hash ^ c) * UINT64_C(0x100000001b3);
 }
 
-/* Share k: the words that begin between these two. Shares of a long text lie side by side, those of a short one overlap. */
+/* Share k: the words that begin between these two. The shares of a long text do not overlap, those of a short one do.
+ * */
 static const unsigned char *share_begin(size_t k)
 {
     return text + (size_t)((double)text_sz / (double)shares * (double)k);
@@ -141,7 +142,8 @@ static void progress(size_t done, size_t total, size_t alive)
         if (done < total && now - last < 1e8)
             return;
         last = now;
-        printf("\r  walking     %3.0f %%, %s coroutines alive\033[K", 100.0 * (double)done / (double)total, grouped(alive));
+        printf("\r  walking     %3.0f %%, %s coroutines alive\033[K", 100.0 * (double)done / (double)total,
+               grouped(alive));
         if (done == total)
             printf("\r\033[K");
     } else if (done * 4 / total > quarters && done < total) {
@@ -292,9 +294,9 @@ static int check(const share_t *expected)
         printf("  check       OK: all %s word counts and hashes equal the plain loop's\n", grouped(shares));
         return 0;
     }
-    printf("  check       FAILED: %s results differ, first that of coroutine %s: %zu words, hash %016llx; plain loop: %zu, %016llx\n",
-           grouped(wrong), grouped(first), walked[first].words, (unsigned long long)walked[first].hash, expected[first].words,
-           (unsigned long long)expected[first].hash);
+    printf("  check       FAILED: %s results differ, first that of coroutine %s: %zu words, hash %016llx; plain loop: "
+           "%zu, %016llx\n", grouped(wrong), grouped(first), walked[first].words,
+           (unsigned long long)walked[first].hash, expected[first].words, (unsigned long long)expected[first].hash);
     return 1;
 }
 
@@ -303,8 +305,8 @@ static void describe(size_t words)
     printf("Acorn demo: %s coroutines read a text together, word by word, in turn\n", grouped(shares));
     printf("  text        %s bytes in %zu file%s, %s\n", grouped(text_sz), files, files == 1 ? "" : "s", text_name);
     if (share_sz > SHARE_AT_LEAST)
-        printf("  slices      %s slices of about %s bytes, side by side; %s words in all\n", grouped(shares), grouped(share_sz),
-               grouped(words));
+        printf("  slices      %s slices of about %s bytes, side by side; %s words in all\n", grouped(shares),
+               grouped(share_sz), grouped(words));
     else
         printf("  slices      %s slices of %d bytes, evenly spread over the text; it is short, so they overlap:\n"
                "              %s words in all\n", grouped(shares), SHARE_AT_LEAST, grouped(words));
@@ -340,8 +342,8 @@ static int run(void)
     walked_t all = walk_all(co, words);
     double took = (bench_now() - start) / 1e9, bytes = (double)all.rss - (double)baseline;
 
-    printf("  coroutines  made in %.2f s; %s of them suspended at once, on one stack of %d KiB\n", made, grouped(all.at_once),
-           STACK >> 10);
+    printf("  coroutines  made in %.2f s; %s of them suspended at once, on one stack of %d KiB\n", made,
+           grouped(all.at_once), STACK >> 10);
     if (all.at_once >= ENOUGH_TO_MEASURE)
         printf("  memory      %.0f bytes for each by RSS, %.0f MB in all\n", bytes / (double)all.at_once, bytes / 1e6);
     printf("  walk        %s words in %.2f s: %.1f million words per second, %.0f ns for each: resume,\n"

@@ -4,7 +4,7 @@
  *
  * Coroutines. A coroutine is a function with its own stack. It can suspend itself at any depth of calls and is later
  * resumed there. aco_new() makes one, aco_send() resumes it, aco_yield_value() suspends it and returns to its resumer.
- * Any coroutine can resume any suspended one, and so can the root context: the thread's own flow of control, outside of
+ * Any coroutine can resume any suspended one, and so can the root context: the thread itself, outside of
  * all coroutines. libaco calls that one the main coroutine; main coroutine objects, which its calls need, stand for it.
  *
  * Stacks. By default a coroutine has a private stack, and a switch copies nothing. Several coroutines can run on one
@@ -101,8 +101,8 @@ typedef void *(*aco_function_t)(void *arg);
 /* How to make a coroutine. Initialise it with {0} and set what you need: 0 in a field stands for the default, and so
  * does NULL for the whole. Later versions turn reserved fields into options. */
 typedef struct aco_options_s {
-    size_t stack_size;        /* bytes of its private stack. Rounded up to a power of two (4 KiB to 8 MiB); above that, to
-                                 the page size. 0: 256 KiB */
+    size_t stack_size;        /* bytes of its private stack. Rounded up to a power of two (4 KiB to 8 MiB); above that,
+                                 to the page size. 0: 256 KiB */
     aco_share_stack_t *stack; /* run on this share stack instead of a private one */
     size_t save_size;         /* with `stack`: bytes to reserve for its save area. 0: 64 */
     const char *name;         /* for aco_name(). Copied, at most ACO_NAME_SIZE - 1 bytes */
@@ -119,7 +119,7 @@ enum {
     ACO_OWN_EXCEPTIONS = 4, /* C++: keep the exceptions that are being handled apart. The coroutine can then be
                                suspended inside a catch block while others are inside theirs. Its switches are slower */
     ACO_NO_GUARD = 8,       /* no guard page below its private stack */
-    ACO_DETACHED = 16,      /* for aco_spawn() only (aco/scheduler.h): nobody joins the task */
+    ACO_DETACHED = 16,      /* for aco_spawn() only (aco/scheduler.h): the task is not joined */
     ACO_NAME_SIZE = 32
 };
 
@@ -394,7 +394,7 @@ struct aco_share_stack_s {
     /* internal */
     char aco__private;               /* it belongs to one coroutine and is freed with it */
     char aco__cacheable;             /* it has the default pool and size: threads cache some of these */
-    void *aco__top;                  /* the end of a coroutine's saved bytes: where the outermost return address is */
+    void *aco__top;                  /* the end of a coroutine's live bytes: the entry function's return address */
     struct aco__thread *aco__thread; /* the thread that runs coroutines on it; NULL: none is started */
     union {
         aco_t *destroyed; /* of a share stack: coroutines that other threads destroyed, for this thread to free */

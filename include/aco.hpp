@@ -1,4 +1,4 @@
-/* Acorn for C++17 and later: coroutines and generators made of lambdas, on <aco.h>. Header only.
+/* Acorn for C++17 and later: coroutines and generators from lambdas, on top of <aco.h>. Header only.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -9,24 +9,24 @@
  *   while (numbers.resume() && numbers.value() < 10)
  *       std::cout << numbers.value();
  *
- * A coroutine or generator owns its function, its stack and what is on it: the destructor unwinds it (aco_cancel()), so
- * that the destructors of its live objects run. Both are movable, not copyable; an empty one (moved from) may be
- * destroyed and assigned to, nothing else.
+ * A coroutine or generator owns its function and its stack with the objects there. The destructor unwinds the stack
+ * (aco_cancel()), so the destructors of live objects run. Both are movable, not copyable. An empty one (moved from) may
+ * only be destroyed or assigned to.
  *
- * Exceptions. One that the function throws and does not catch ends the coroutine and leaves through the resume(),
- * raise() or iterator step that was running. A call that is refused throws aco::error. A catch (...) inside a coroutine
- * must throw again when the coroutine is cancelled, and a noexcept function must not be suspended then: both as with
- * pthread_cancel(). Yielding inside a catch block needs the flag ACO_OWN_EXCEPTIONS (debug builds check it). Compiled
- * with -fno-exceptions, refused calls abort instead, and frames have no destructors to run when a coroutine is
- * cancelled.
+ * Exceptions. An exception that the function throws and does not catch ends the coroutine. The resume(), raise() or
+ * iterator step that was running throws it again. A call that fails throws aco::error. When a coroutine is cancelled, a
+ * catch (...) inside it must throw again, and no noexcept function may be suspended: both as with pthread_cancel(). A
+ * yield inside a catch block needs the flag ACO_OWN_EXCEPTIONS (debug builds check it). With -fno-exceptions, calls
+ * that fail abort instead, and a cancelled coroutine's frames have no destructors to run.
  *
- * A coroutine that suspends itself by other means than its self or yielder (aco_yield() in a C function, say) makes
- * resume() return false though it is not done, and ends a range. pthread_exit() must not be called in one.
+ * A coroutine should suspend itself only by its self or yielder. If it does so in another way (aco_yield() in a C
+ * function, say), resume() returns false though the coroutine is not done, and a range ends. It must not call
+ * pthread_exit().
  *
- * Threads: as <aco.h>. What self.yield() or a generator's element refers to is the coroutine's: it is valid until the
- * coroutine is next resumed or ended, and on a share stack until another coroutine runs there. Values are passed by
- * address: a coroutine on a share stack that passes any must not be resumed by one on the same stack (refused with
- * EINVAL). */
+ * Threads: as <aco.h>. The object that self.yield() or a generator's element refers to belongs to the coroutine: it is
+ * valid until the coroutine is next resumed or ended, and on a share stack until another coroutine runs there. Values
+ * are passed by address. So a coroutine on a share stack that passes values must not be resumed by a coroutine on the
+ * same stack; the call fails with EINVAL. */
 #ifndef ACO_HPP
 #define ACO_HPP
 
@@ -60,7 +60,7 @@
 
 #define ACO__FORCE_INLINE_MEMBER inline __attribute__((always_inline))
 
-/* Units of different kinds may be linked together: what they instantiate has different names. */
+/* Units of different kinds may be linked together, so their instantiations have different names. */
 #if ACO_DEBUG && ACO__CPP_EXCEPTIONS
 #define ACO__CPP_KIND checked
 #elif ACO__CPP_EXCEPTIONS
@@ -72,7 +72,7 @@
 namespace aco {
 inline namespace ACO__CPP_KIND {
 
-/* How a coroutine is to be made: aco_options_t, whose comments hold, with setters. */
+/* How to make a coroutine: aco_options_t, which documents the fields, with setters. */
 struct options : aco_options_t {
     options() noexcept : aco_options_t() {}
     options &with_stack_size(std::size_t bytes) noexcept { return stack_size = bytes, *this; }
@@ -82,7 +82,7 @@ struct options : aco_options_t {
     options &with(unsigned more_flags) noexcept { return flags |= more_flags, *this; }
 };
 
-/* A call was refused: errno's value as the code, aco_error_message() in what(). */
+/* A call failed: errno as the code, aco_error_message() in what(). */
 class error : public std::system_error {
 public:
     error() : std::system_error(errno, std::generic_category(), aco_error_message()) {}
@@ -106,15 +106,14 @@ namespace detail {
     std::abort();
 }
 
-/* What all frames have: a function object with what belongs to its coroutine, at one address for as long as it lives.
- * */
+/* What all frames have: a function object and the data of its coroutine. Its address does not change. */
 struct frame_base : aco__guarded_t {
     aco_t *co = nullptr;
     unsigned flags = 0;
     bool shared = false; /* on a share stack */
 #if ACO__CPP_EXCEPTIONS
-    std::exception_ptr error;   /* thrown in the coroutine, on its way out */
-    std::exception_ptr outside; /* debug builds: handled by the resumer as it resumed */
+    std::exception_ptr error;   /* thrown in the coroutine, to be thrown again in the resumer */
+    std::exception_ptr outside; /* debug builds: what the resumer was handling when it resumed */
 #endif
     frame_base() noexcept : aco__guarded_t{nullptr} {}
     frame_base(const frame_base &) = delete;
@@ -132,7 +131,7 @@ struct frame_base : aco__guarded_t {
             refused();
     }
 
-    /* To be called by the owner's destructor: what the function object captured must outlive what is on the stack. */
+    /* For the owner's destructor: what the function object captured must outlive the objects on the stack. */
     void end() noexcept
     {
         if (!co)
@@ -143,8 +142,8 @@ struct frame_base : aco__guarded_t {
         co = nullptr;
     }
 
-    /* Ends as by an uncaught exception, which is being handled. A cancellation that libc++ has thrown again must go on.
-     * */
+    /* Ends the coroutine with the exception that is being handled. A cancellation that libc++ has thrown again must
+     * continue. */
 #if ACO__CPP_EXCEPTIONS
     void caught()
     {
@@ -162,7 +161,7 @@ struct frame_base : aco__guarded_t {
     void rethrow() noexcept {}
 #endif
 
-    /* Exceptions that are being handled belong to the thread, unless the coroutine keeps its own. */
+    /* The exceptions being handled belong to the thread, unless the coroutine keeps its own. */
     ACO__FORCE_INLINE_MEMBER void check_resume(bool passes_values)
     {
         if (aco_unlikely(shared) && passes_values && aco__is_on_stack_of(co))
@@ -184,7 +183,7 @@ struct frame_base : aco__guarded_t {
 
 struct nothing {};
 
-/* A parameter's type; void is not one. */
+/* The type of a parameter: `nothing` in place of void. */
 template<class T>
 using parameter = std::conditional_t<std::is_void_v<T>, nothing, T>;
 
@@ -218,18 +217,18 @@ struct result_slot<void> {};
 
 } // namespace detail
 
-/* A coroutine that yields `Yield`s, is sent `Send`s and ends with a `Return`; each may be void, the first two
+/* A coroutine that yields `Yield`s, is sent `Send`s and returns a `Return`. Each may be void; the first two may be
  * references. */
 template<class Yield = void, class Send = void, class Return = void>
 class coroutine {
     static_assert(!std::is_reference_v<Return>, "the result is kept: it cannot be a reference");
 
     struct frame : detail::frame_base, detail::result_slot<Return> {
-        void *first = nullptr; /* what the first resume() sends */
+        void *first = nullptr; /* the value of the first resume() */
     };
 
 public:
-    /* What the function gets: its side of the coroutine. Valid inside of it only. */
+    /* The function's argument: its side of the coroutine. Valid only inside the function. */
     class self {
     public:
         self(const self &) = delete;
@@ -268,8 +267,8 @@ public:
 
     coroutine() noexcept = default;
 
-    /* The function is called as f(self) or f(self, first) when the coroutine is first resumed, with what was sent
-     * first; the first form ignores that. Throws aco::error, std::bad_alloc, and what moving `f` throws. */
+    /* The first resume() calls f(self, first) with the value sent, or f(self), which ignores that value. Throws
+     * aco::error, std::bad_alloc, and what moving `f` throws. */
     template<class F, class = std::enable_if_t<!std::is_same_v<std::decay_t<F>, coroutine>>>
     explicit coroutine(F &&f, const options &how = {})
     {
@@ -327,7 +326,7 @@ public:
     }
     ~coroutine() { reset(); }
 
-    /* Cancels and empties it. */
+    /* Cancels the coroutine and leaves this object empty. */
     void reset() noexcept
     {
         if (frame_)
@@ -335,7 +334,7 @@ public:
         frame_.reset();
     }
 
-    /* Runs it until it yields (true) or ends (false). Throws what it threw, or aco::error, as aco_send() refuses. */
+    /* Runs it until it yields (true) or ends (false). Throws what it threw, or aco::error where aco_send() fails. */
     template<class S = Send>
     ACO__FORCE_INLINE_MEMBER std::enable_if_t<std::is_void_v<S>, bool> resume()
     {
@@ -368,8 +367,8 @@ public:
     std::enable_if_t<!std::is_void_v<R>, std::add_lvalue_reference_t<R>> result() noexcept { return *frame_->result; }
 
 #if ACO__CPP_EXCEPTIONS
-    /* Throws an exception inside, where it is suspended; else as resume(). One that was never resumed ends at once, and
-     * the exception comes back. Send's value: the yield does not return. */
+    /* Throws an exception at the point where the coroutine is suspended; otherwise as resume(). No value is sent: the
+     * yield does not return. A coroutine that was never resumed ends at once, and the exception comes back. */
     bool raise(std::exception_ptr e)
     {
         if (aco_state(frame_->co) == ACO_STATE_READY) {
@@ -386,7 +385,7 @@ public:
     }
 #endif
 
-    /* aco_cancel(): afterwards it is done. Throws aco::error. */
+    /* aco_cancel(): the coroutine is done afterwards. Throws aco::error. */
     void cancel()
     {
         if (aco_cancel(frame_->co) != 0)
@@ -429,20 +428,20 @@ class generator;
 
 namespace detail {
 
-/* A generator's function object with what belongs to it, at one address for as long as it lives. */
+/* A generator's function object and its data. Its address does not change. */
 struct generator_frame {
     aco_t *block = nullptr;               /* holds its stack */
-    generator_frame *parent = nullptr;    /* who hands on its elements, waiting in peer_of_parent */
+    generator_frame *parent = nullptr;    /* passes its elements on, and waits in peer_of_parent; or NULL */
     aco__context_t peer_of_parent;
-    aco__context_t *consumer = nullptr;   /* where `parent` keeps the consumer's context meanwhile */
-    generator_frame *leaf = this;         /* whose elements come next; of the outermost */
-    generator_frame *root = this;         /* the outermost */
+    aco__context_t *consumer = nullptr;   /* where `parent` keeps the consumer's context until then */
+    generator_frame *leaf = this;         /* in the root: the generator that makes the next element */
+    generator_frame *root = this;         /* the one that the consumer iterates over */
     bool begun = false;
-    bool ended = false;                   /* its function has returned or thrown, or was unwound */
-    bool instrumented = false;                /* every switch must be told to somebody */
+    bool ended = false;                   /* its function has returned, has thrown or was unwound */
+    bool instrumented = false;            /* as ACO__INSTRUMENTED */
     bool own_exceptions = false;          /* it has ACO_OWN_EXCEPTIONS */
 #if ACO_DEBUG && ACO__CPP_EXCEPTIONS
-    std::exception_ptr outside;           /* handled by the consumer as it went on */
+    std::exception_ptr outside;           /* what the consumer was handling when it continued */
 #endif
 
     generator_frame() = default;
@@ -455,7 +454,7 @@ struct generator_frame {
             aco__generator_free(block);
     }
 
-    /* Lays the stack out for entry(this); returns where it begins. */
+    /* Lays out the stack for entry(this). Returns the context in which it begins. */
     template<class Function>
     aco__context_t start(Function *entry, const options &how)
     {
@@ -469,7 +468,7 @@ struct generator_frame {
         return aco__generator_context(block, function, this);
     }
 
-    /* Unwinds it, suspended in `peer`, and those whose elements it hands on first. */
+    /* Unwinds this generator, suspended in `peer`. Generators whose elements it passes on are unwound first. */
     void unwind(const aco__context_t &peer) noexcept
     {
         aco__context_t at = peer;
@@ -495,14 +494,14 @@ struct generator_frame {
 
 } // namespace detail
 
-/* What a generator's function gets: its side. It may hand it on, by reference, to any depth of calls. */
+/* The argument of a generator's function: its side. The function may pass it on by reference, at any depth of calls. */
 template<class T>
 class yielder {
 public:
     yielder(const yielder &) = delete;
     yielder &operator=(const yielder &) = delete;
 
-    /* Makes the next element: the consumer's iterator refers to `value` until it asks for the one after. */
+    /* Makes the next element. The consumer's iterator refers to `value` until it is incremented. */
     ACO__FORCE_INLINE_MEMBER void operator()(T value)
     {
         frame_.check_yield();
@@ -515,9 +514,9 @@ public:
         }
     }
 
-    /* Makes the elements of a range, or those that are left of a generator. Those of a generator<T> that was not begun
-     * go to the consumer directly, through any number of levels (with ACO_OWN_EXCEPTIONS and under a sanitizer through
-     * each); `inner` must be left alone meanwhile, and has ended afterwards if the consumer stopped in the middle. */
+    /* Makes the elements of a range, or the remaining ones of a generator. The elements of a generator<T> that was not
+     * begun go directly to the consumer, through any number of levels; with ACO_OWN_EXCEPTIONS and under a sanitizer
+     * they pass through each level. Do not use `inner` until then. If the consumer stops early, `inner` has ended. */
     template<class Range>
     void yield_from(Range &&range)
     {
@@ -543,7 +542,7 @@ private:
     {
     }
 
-    /* Runs `inner` with our consumer as its own until it has ended. */
+    /* Runs `inner` until it has ended, with this generator's consumer as its consumer. */
     void feed(generator<T> &inner)
     {
         detail::generator_frame *f = inner.frame_.get();
@@ -555,7 +554,7 @@ private:
         f->consumer = &consumer;
         frame_.root->leaf = f;
         aco__switch_swap(&inner.peer_, &value_ref);
-        if (aco_unlikely(value_ref != nullptr)) { /* it has thrown, or we are unwound */
+        if (aco_unlikely(value_ref != nullptr)) { /* `inner` has thrown, or this generator is being unwound */
             aco__context_t from = inner.peer_;
             inner.peer_.pc = nullptr;
             peer_ = consumer;
@@ -569,12 +568,12 @@ private:
     aco__context_t peer_;
 };
 
-/* A range of `T`s (or references), made one by one by a function f(yielder<T> &). It has one beginning: begin() starts
- * it, every iterator stands at its present element, and is valid until the generator is moved or destroyed.
+/* A range of `T`s (or references). A function f(yielder<T> &) makes them one by one. It can be iterated over once:
+ * begin() starts it, every iterator stands at the current element, and iterators are valid until the generator is moved
+ * or destroyed.
  *
- * It is a generator as those of <aco/generator.h>: the running coroutine is its consumer's, and so is the
- * floating-point environment; it has a private stack. Of the options it takes stack size, name, ACO_NO_GUARD and
- * ACO_OWN_EXCEPTIONS. */
+ * It is a generator like those of <aco/generator.h>, on a private stack: the running coroutine and the floating-point
+ * environment are its consumer's. It accepts the options stack size, name, ACO_NO_GUARD and ACO_OWN_EXCEPTIONS. */
 template<class T>
 class generator {
 public:
@@ -665,7 +664,7 @@ public:
     }
     ACO__FORCE_INLINE_MEMBER ~generator() { reset(); }
 
-    /* Ends and empties it: the destructors on its stack run. */
+    /* Ends the generator and leaves this object empty. The destructors of objects on its stack run. */
     ACO__FORCE_INLINE_MEMBER void reset() noexcept
     {
         if (frame_ && !frame_->ended) {
@@ -676,7 +675,7 @@ public:
         element_ = nullptr;
     }
 
-    /* Makes the first element; later, an iterator at the present one. */
+    /* The first call makes the first element. Returns an iterator at the current element. */
     ACO__FORCE_INLINE_MEMBER iterator begin()
     {
         if (!frame_)
@@ -697,7 +696,7 @@ private:
         void *value = nullptr;
         detail::generator_frame *frame = frame_.get();
         element_ = nullptr;
-        if (aco_unlikely(frame->ended || !peer_.pc)) { /* without a place: one that it handed on was unwound */
+        if (aco_unlikely(frame->ended || !peer_.pc)) { /* NULL: a generator that it passed on was unwound */
             aco__generator_has_ended();
             detail::refused();
         }

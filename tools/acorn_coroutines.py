@@ -1,12 +1,14 @@
-"""The coroutines of a process or a core file, for gdb/acorn.py and lldb/acorn.py: read from memory by what the library says of its
-layout in the constant aco__debug (src/base/slab.c), so that neither debug information nor a symbol table is needed."""
+"""The coroutines of a process or a core file, for gdb/acorn.py and lldb/acorn.py. They are read from memory. The
+library describes its layout in the constant aco__debug (src/coroutine/debugger.c), so neither debug information nor a
+symbol table is needed."""
 
 import struct
 
 VERSION = 1
-FIELDS = """heap_next heap_thread heap_slabs slab_next slab_fresh slab_size slab_first state is_end share_stack arg fp save_ptr save_sz
-save_valid_sz block_size stack_ptr stack_owner stack_top stack_size extra_name name_size running resuming outermost""".split()
-# The state byte: include/aco.h.
+FIELDS = """heap_next heap_thread heap_slabs slab_next slab_fresh slab_size slab_first state is_end share_stack arg fp
+save_ptr save_sz save_valid_sz block_size stack_ptr stack_owner stack_top stack_size extra_name name_size running
+resuming outermost""".split()
+# The state byte: include/aco/detail/coroutine.h.
 PHASE, READY, SAVED, ENDED, MAIN, GONE, RESUMING, RESUMING_SAVED = 7, 1, 2, 3, 4, 5, 6, 7
 EXTRA, PRIVATE = 0x10, 0x20
 LARGEST_PAGE = 65536
@@ -46,7 +48,8 @@ class Memory:
     def coroutines(self):
         """All that were made and not destroyed, numbered from 1."""
         number = 0
-        threads = [self.word_at(heap + self.heap_thread) for heap in self.chain(self.word_at(self.heaps), self.heap_next)]
+        threads = [self.word_at(heap + self.heap_thread)
+                   for heap in self.chain(self.word_at(self.heaps), self.heap_next)]
         running = {self.word_at(t + self.running): t for t in threads}
         resuming = {self.word_at(t + self.resuming): t for t in threads}
         for heap in self.chain(self.word_at(self.heaps), self.heap_next):
@@ -60,8 +63,8 @@ class Memory:
                     yield Coroutine(self, number, block, state, running.get(block), resuming.get(block))
 
     def coroutines_of(self, stack_pointers):
-        """With what threads' stack pointers tell, by the threads' numbers: one may be run by a thread that has made none and is in no
-        list."""
+        """The same, with what the threads' stack pointers show, by thread number: a thread that has made no coroutine
+        is in no list, but may run one."""
         found = list(self.coroutines())
         for co in found:
             co.on_thread = None
@@ -77,7 +80,8 @@ class Memory:
 
 
 class Coroutine:
-    """`thread`: the thread record of who runs it, or None. `saved`: where its frames are instead of on its stack, or None."""
+    """`thread`: the record of the thread that runs it, or None. `saved`: the address of its saved frames, or None if
+    they are on its stack."""
 
     def __init__(self, memory, number, block, state_byte, thread, waits_on):
         m = memory
@@ -86,7 +90,7 @@ class Coroutine:
         is_task = phase == MAIN
         self.stack = m.word_at(block + m.share_stack)
         self.lo, self.top = m.word_at(self.stack + m.stack_ptr), m.word_at(self.stack + m.stack_top)
-        # The context of the innermost resumer is in its thread's record.
+        # The context of the running coroutine's resumer is in its thread's record.
         self.sp, self.pc, self.bp, self.base = m.context_at(waits_on if waits_on and phase != RESUMING_SAVED else block)
         self.private = bool(state_byte & PRIVATE)
         self.entry = m.word_at(block + m.fp)
@@ -119,15 +123,15 @@ class Coroutine:
         return self.lo <= address <= self.top
 
     def is_in_guard(self, address):
-        """Of a stack that has overflowed."""
+        """Whether the address is in the guard page: the stack has overflowed."""
         return self.lo - LARGEST_PAGE <= address < self.lo
 
     def to_memory(self, address):
-        """Where what stood at this address of its stack is now."""
+        """The present address of the bytes that stood at this address of its stack."""
         if self.saved is not None and self.sp <= address <= self.top:
             return address - self.sp + self.saved
         return address
 
     def end(self):
-        """Where in memory its frames end: there stood its outermost return address."""
+        """The address where its frames end, in memory: its entry function's return address is there."""
         return self.to_memory(self.top)

@@ -1,6 +1,6 @@
-# Prints the files named on the command line with every #include "..." of this project's own files expanded, each file once. An argument
-# that begins with # is printed as a line. Of the files `skip` the first stays an #include, which has the others in it. `dirs`: where to
-# look, separated by colons.
+# Prints the files named on the command line with every #include "..." of this project's own files expanded, each file
+# once. An argument that begins with # is printed as a line. Of the files `skip` the first stays an #include, which has
+# the others in it. `dirs`: where to look, separated by colons.
 function find(name, from,    i, n, dir, list, path, line) {
     sub(/[^\/]*$/, "", from)
     n = split(from ":" dirs, list, ":")

@@ -1,13 +1,13 @@
 """coverage.py BUILD [--list]: the lines of the core that no test of BUILD (gcc --coverage, after its tests) has run.
 
-Core is what Linux on x86-64 compiles of src/ and of the C headers of include/, all folders below them too. A line that a header gives
-to many programs counts as run where one of them ran it, and is not seen where none of them compiles it. It fails
+The core is what Linux on x86-64 compiles of src/ and of the C headers of include/, with all folders below. A line of a
+header counts as run if one program ran it, and is not seen if no program compiles it. The command fails
   - when less than 95 % of the lines were run
   - when a .c file of src/ has no counts and EMPTY below has no reason for that, or EMPTY is wrong
-  - when tools/coverage.txt does not explain a line that was not run. There, "FOLDER: TEXT" is one source line without its
-    indentation (two that look the same are two lines there), in whichever file of the folder, and the comment above it says why no
-    test of this build runs it. "? FOLDER: TEXT" is run by chance.
-  - when it explains a line that is run, or is gone
+  - when tools/coverage.txt does not explain a line that was not run. There, "FOLDER: TEXT" is one source line without
+    its indentation (two that look the same are two lines there), in any file of the folder. The comment above it says
+    why no test of this build runs it. "? FOLDER: TEXT" is run by chance.
+  - when it explains a line that is run, or that does not exist any more
 --list prints what is not explained in that form.
 """
 import collections
@@ -31,13 +31,14 @@ CORE = re.compile(r"(src|include)/.*\.(c|h|inc)$")
 
 def counts(build):
     """{file: {line: times}}"""
-    data = [os.path.join(folder, name) for folder, _, names in os.walk(build) for name in names if name.endswith(".gcda")]
+    data = [os.path.join(folder, name) for folder, _, names in os.walk(build)
+            for name in names if name.endswith(".gcda")]
     if not data:
         sys.exit(f"coverage: {build} has no counts")
     result = collections.defaultdict(collections.Counter)
     for start in range(0, len(data), 50):
-        out = subprocess.run(["gcov", "--json-format", "--stdout", *data[start:start + 50]], cwd=build, stdout=subprocess.PIPE,
-                             stderr=subprocess.DEVNULL, check=True).stdout
+        out = subprocess.run(["gcov", "--json-format", "--stdout", *data[start:start + 50]], cwd=build,
+                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout
         for unit in out.splitlines():
             for file in json.loads(unit)["files"]:
                 path = os.path.normpath(os.path.join(build, file["file"])) # by way of "include/aco/../aco.h" too
@@ -74,8 +75,8 @@ def main():
     errors = []
     total = run = 0
     found = counts(build)
-    units = {os.path.relpath(os.path.join(folder, name), ROOT) for folder, _, names in os.walk(os.path.join(ROOT, "src"))
-             for name in names if name.endswith(".c")}
+    units = {os.path.relpath(os.path.join(folder, name), ROOT)
+             for folder, _, names in os.walk(os.path.join(ROOT, "src")) for name in names if name.endswith(".c")}
     errors += [f"{unit}: no counts: not compiled at all" for unit in sorted(units - set(found) - set(EMPTY))]
     errors += [f"{unit}: in EMPTY, but it has counts or is gone" for unit in sorted(set(EMPTY) - (units - set(found)))]
     for name, lines in sorted(found.items()):

@@ -23,8 +23,8 @@ LAYERS = ['os', 'base', 'stack', 'hooks', 'coroutine', 'scheduler']  # the lowes
 PART_OF = {'entry': 'coroutine'}  # folders that hold a part of another folder's layer
 PUBLIC = 'include'  # the public headers stand below all layers
 
-ISO_C = {name + '.h' for name in ('errno', 'float', 'inttypes', 'limits', 'stdarg', 'stddef', 'stdint', 'stdio', 'stdlib',
-                                  'string')}
+ISO_C = {name + '.h' for name in ('errno', 'float', 'inttypes', 'limits', 'stdarg', 'stddef', 'stdint', 'stdio',
+                                  'stdlib', 'string')}
 SYSTEM_HEADERS = [  # the file or folder, the header, the reason
     ('src/', 'unwind.h', "the compiler's, not the system's"),
     ('src/hooks/', 'valgrind/memcheck.h', 'macros that tell Valgrind about stacks; no function is called'),
@@ -135,7 +135,8 @@ def source_of(path, sources):
 
 
 def plain(name, magic):
-    """The name of a symbol in C: 32-bit Windows and macOS put an underscore before it, Windows __imp_ before imports."""
+    """The name of a symbol in C: 32-bit Windows and macOS put an underscore before it, Windows __imp_ before
+    imports."""
     name = name[len('__imp_'):] if name.startswith('__imp_') else name
     decorated = magic[:2] == b'\x4c\x01' or magic in (b'\xcf\xfa\xed\xfe', b'\xce\xfa\xed\xfe')
     return name[1:] if decorated and name.startswith('_') else name

@@ -73,14 +73,15 @@ if has git-clang-format-19 && git rev-parse --git-dir >/dev/null 2>&1; then
     found 'clang-format, of what is not committed' $log/format
 fi
 
-# Each file with the number of its lines that are wider, in characters. Of Markdown, only text counts: no tables, links
-# or code.
+# Each file with the number of its lines that are wider, in characters. Of Markdown, only text counts: no tables, links,
+# code or generated parts.
 wide() {
     git ls-files '*.[ch]' '*.cpp' '*.hpp' '*.inc' '*.py' '*.sh' '*.cmake' '*.md' '*CMakeLists.txt' >$log/files
     while read -r file; do
         awk -v width=$width -v file="$file" -v text="${file##*.}" '
             text == "md" && /^ *```/ { code = !code }
-            text == "md" && (code || /^    / || /^ *[|]/ || /\]\(|https?:/) { next }
+            text == "md" && /^<!-- [a-z]*:(begin|end) -->/ { generated = /:begin/ }
+            text == "md" && (code || generated || /^    / || /^ *[|]/ || /\]\(|https?:/) { next }
             { gsub(/[\200-\277]/, "") } # the second and later bytes of a character
             length($0) > width { n++ }
             END { if (n) print file ": " n }' "$file"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# setup.sh GROUP...: installs what the groups need and this machine lacks. On Debian and its like, as root; elsewhere it says
-# exactly what to install and goes on: what is missing is then skipped by name where it would have been used.
+# setup.sh GROUP...: installs what the groups need and this machine lacks. On Debian and its like, as root; elsewhere it
+# says exactly what to install and goes on: what is missing is then skipped by name where it would have been used.
 set -u
 
 packages() {
@@ -12,18 +12,20 @@ packages() {
     lint) echo gcc clang-tidy-19 clang-format-19 cppcheck ;;
     apn) echo cmake ninja-build clang-19 lld-19 llvm-19-dev llvm-19-tools python3 ;;
     fuzz) echo gcc g++ make cmake ninja-build clang-19 libclang-rt-19-dev ;;
-    bench) echo gcc g++ make cmake ninja-build python3 python3-matplotlib clang-19 lld-19 libboost-context-dev libboost-coroutine-dev \
-        libboost-fiber-dev golang-go libgoogle-perftools-dev libjemalloc-dev ;;
-    paper) packages apn; echo node-llhttp valgrind mono-mcs mono-runtime ;; # node-llhttp: the C sources of an HTTP parser
-    # A cross compiler for C++ brings the one for C and both libraries. ziglang, from PyPI, is tools/platforms/run.py's business.
-    platforms-quick) echo gcc g++ cmake ninja-build python3 python3-venv llvm-19 qemu-user wine64 g++-mingw-w64-x86-64-posix \
+    bench) echo gcc g++ make cmake ninja-build python3 python3-matplotlib clang-19 lld-19 libboost-context-dev \
+        libboost-coroutine-dev libboost-fiber-dev golang-go libgoogle-perftools-dev libjemalloc-dev ;;
+    paper) packages apn; echo node-llhttp valgrind mono-mcs mono-runtime ;; # node-llhttp: C sources of an HTTP parser
+    # A cross compiler for C++ brings the one for C and both libraries. ziglang, from PyPI, is tools/platforms/run.py's
+    # business.
+    platforms-quick) echo gcc g++ cmake ninja-build python3 python3-venv llvm-19 qemu-user wine64 \
+        g++-mingw-w64-x86-64-posix \
         g++-12-aarch64-linux-gnu g++-12-arm-linux-gnueabihf g++-12-riscv64-linux-gnu g++-12-powerpc64le-linux-gnu \
         g++-12-s390x-linux-gnu ;;
     prove-model) echo gcc python3 python3-venv ;; # and from PyPI what the Makefile says
     # What the provers import is from PyPI, into build/prove/venv (below).
     prove-quick) echo gcc g++ python3 python3-venv clang-19 lld-19 llvm-19 gcc-12-multilib g++-12-multilib ;;
-    prove) packages prove-quick; echo g++-12-aarch64-linux-gnu g++-12-arm-linux-gnueabihf g++-12-riscv64-linux-gnu g++-12-powerpc64le-linux-gnu \
-        g++-12-s390x-linux-gnu ;;
+    prove) packages prove-quick; echo g++-12-aarch64-linux-gnu g++-12-arm-linux-gnueabihf g++-12-riscv64-linux-gnu \
+        g++-12-powerpc64le-linux-gnu g++-12-s390x-linux-gnu ;;
     platforms) packages platforms-quick
         echo clang-19 lld-19 libgtest-dev gcc-12-multilib g++-12-multilib musl binutils gdb-multiarch ;;
     *) echo "setup: no group named $1" >&2; exit 2 ;;
@@ -50,7 +52,8 @@ done
 
 # What gcc-multilib would bring for -m32 besides compilers, and that package keeps the cross compilers away.
 link_asm() {
-    [ -e /usr/include/asm ] || [ ! -d /usr/include/x86_64-linux-gnu/asm ] || ln -s x86_64-linux-gnu/asm /usr/include/asm 2>/dev/null || :
+    [ -e /usr/include/asm ] || [ ! -d /usr/include/x86_64-linux-gnu/asm ] ||
+        ln -s x86_64-linux-gnu/asm /usr/include/asm 2>/dev/null || :
 }
 # verification/proofs/requirements.txt, once for each state of that file.
 python_packages() {
@@ -58,19 +61,21 @@ python_packages() {
     cmp -s $wanted $folder/installed && return
     python=$(test -x /usr/bin/python3 && echo /usr/bin/python3 || echo python3)
     mkdir -p build/prove
-    if $python -m venv $folder >build/prove/setup.log 2>&1 && $folder/bin/python -m pip install -r $wanted >>build/prove/setup.log 2>&1; then
+    if $python -m venv $folder >build/prove/setup.log 2>&1 &&
+        $folder/bin/python -m pip install -r $wanted >>build/prove/setup.log 2>&1; then
         cp $wanted $folder/installed
     else
         echo "setup: could not install what $wanted names (log: build/prove/setup.log)" >&2
     fi
 }
-# libunwind, for the tests that walk by it, is unpacked and not installed: its package and the unwinder of libc++-19-dev exclude each
-# other, and each set-up would install the one and remove the other.
+# libunwind, for the tests that walk by it, is unpacked and not installed: its package and the unwinder of libc++-19-dev
+# exclude each other, and each set-up would install the one and remove the other.
 unpack_libunwind() {
     folder=build/libunwind
     [ ! -e $folder/done ] && command -v apt-get >/dev/null && command -v dpkg >/dev/null || return
     mkdir -p $folder
-    (cd $folder && apt-get download libunwind-dev libunwind8 && for each in *.deb; do dpkg -x "$each" . || exit 1; done && touch done) \
+    (cd $folder && apt-get download libunwind-dev libunwind8 &&
+        for each in *.deb; do dpkg -x "$each" . || exit 1; done && touch done) \
         >build/libunwind.log 2>&1 || echo "setup: could not get libunwind (log: build/libunwind.log)" >&2
 }
 at_end() {
@@ -89,9 +94,10 @@ if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
     apt-get update >"$log" 2>&1
     # shellcheck disable=SC2086
     if ! apt-get install -y --no-install-recommends $missing >>"$log" 2>&1; then
-        # one that cannot be had must not keep the others away
+        # a package that cannot be installed must not keep the others away
         for package in $missing; do
-            apt-get install -y --no-install-recommends "$package" >>"$log" 2>&1 || echo "setup: could not install $package (log: $log)" >&2
+            apt-get install -y --no-install-recommends "$package" >>"$log" 2>&1 ||
+                echo "setup: could not install $package (log: $log)" >&2
         done
     fi
 else

@@ -1,4 +1,4 @@
-/* Passes values through sw_t's member `value`, for contenders of the switch matrix whose switch carries none. Include
+/* Passes values through sw_t's member `value`, for contenders of the switch matrix that carry none. Include
  * this after sw_t, sw_resume() and sw_yield(). */
 #ifndef BENCH_VALUE_IN_RECORD_H
 #define BENCH_VALUE_IN_RECORD_H

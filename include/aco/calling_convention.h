@@ -11,7 +11,7 @@
  * arguments in different registers under it. So use it for functions within one program, not for a function that a
  * library exports or that assembly calls. A pointer to such a function has its own type.
  *
- * ACO_ENTRY marks an entry function for aco_create(). Nobody needs the values of the registers that such a function
+ * ACO_ENTRY marks an entry function for aco_create(). No caller needs the values of the registers that such a function
  * finds: with the mark it does not save them, and each coroutine on a share stack needs 32 to 48 bytes less (x86-64).
  * ACO_ENTRY_POINT() converts the function to aco_cofuncp_t.
  *

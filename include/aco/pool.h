@@ -17,7 +17,7 @@
  * those of a program with its own allocator (aco_set_allocator()). No limit applies to them, no statistic counts them,
  * and aco_pool_destroy() does not wait for them.
  *
- * Guards. Below each stack is a page that nobody may access. Linux 6.13 and later marks it in the page tables, at no
+ * Guards. Below each stack is a page that cannot be accessed. Linux 6.13 and later marks it in the page tables, at no
  * further cost. An older kernel needs two mappings for each stack, so the pool stops making guards when they have taken
  * seven eighths of vm.max_map_count. Stacks made after that have a canary instead, in a page of its own: 64 bytes,
  * compared when the coroutine ends, when it is destroyed and, in debug builds, at every yield. An overflow found there
@@ -112,8 +112,8 @@ ACO_API int aco_stack_measure(int on);
 
 typedef enum aco_stack_advice_e {
     ACO_STACK_AS_IT_IS,
-    ACO_STACK_BETTER_SHARED,  /* share stacks would save at least 1 MiB and copy at most 1000 bytes per switch */
-    ACO_STACK_BETTER_PRIVATE  /* share stacks copy more than 1000 bytes per switch on average, or save less than 1 MiB */
+    ACO_STACK_BETTER_SHARED,  /* share stacks would save at least 1 MiB, and copy at most 1000 bytes per switch */
+    ACO_STACK_BETTER_PRIVATE  /* share stacks copy more than 1000 bytes per switch, or save less than 1 MiB */
 } aco_stack_advice_t;
 
 /* What was measured of one entry function's coroutines, on private stacks or on share stacks. */
@@ -128,7 +128,7 @@ typedef struct aco_stack_usage_s {
     size_t switches;       /* how often they were left, except in a generator's body */
     size_t most_live;      /* most bytes from stack pointer to top when they were left: what a share stack keeps */
     size_t mean_live;      /* the same on average: what a share stack copies */
-    size_t bytes;          /* average memory of one of them: block, and pages or save area. An estimate until one ended */
+    size_t bytes;          /* average memory of one: block, and pages or save area. An estimate until one ended */
     size_t other_bytes;    /* the same, if it were on the other kind of stack */
     aco_stack_advice_t advice;
 } aco_stack_usage_t;

@@ -1,12 +1,12 @@
-// apn: automatic preserve_none. A pass for clang 19 that gives the calling convention of ACO_SWITCHING (aco/calling_convention.h) to the
-// functions around those that have it.
+// apn: automatic preserve_none. A pass for clang 19 that gives the calling convention of ACO_SWITCHING
+// (aco/calling_convention.h) to the functions around those that have it.
 //
 // SPDX-License-Identifier: Apache-2.0
 //
-// A function that switches destroys all registers, so a caller that keeps values in callee-saved ones has saved them for nothing,
-// and so has its caller. The pass begins with the functions that have the convention already, that are named in a file, or that
-// contain a switch, and goes from callee to caller until it finds nothing more. It stops at a function whose calls it cannot all
-// see or rewrite: why_not() holds every reason. How to use it: README.md.
+// A function that switches destroys all registers. A caller that keeps values in callee-saved registers has saved them
+// for nothing, and so has its caller. The pass begins with the functions that already have the convention, are named in
+// a file, or contain a switch, and goes from callee to caller until it finds nothing more. It stops at a function if it
+// cannot see or rewrite all its calls: why_not() has every reason. How to use it: README.md.
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Analysis/OptimizationRemarkEmitter.h"
@@ -31,8 +31,9 @@ using namespace llvm;
 
 namespace {
 
-// Options: -mllvm -apn-…; where a linker loads the plugin after it has read its options, the environment has them.
-cl::opt<std::string> list_option("apn-list", cl::desc("File of names of functions that have preserve_none in every unit"));
+// Options: -mllvm -apn-…. A linker that loads the plugin after it has read its options takes them from the environment.
+cl::opt<std::string> list_option("apn-list",
+                                 cl::desc("File of names of functions that have preserve_none in every unit"));
 cl::opt<std::string> report_option("apn-report", cl::desc("File to which the decisions are added; -: stderr"));
 cl::opt<bool> explicit_option("apn-explicit", cl::desc("Begin with marked and named functions only"));
 
@@ -45,7 +46,8 @@ std::string setting(const cl::opt<std::string> &option, const char *variable)
 }
 
 constexpr CallingConv::ID SWITCHING = CallingConv::PreserveNone;
-constexpr size_t PARAMETERS_AT_MOST = 10; // beyond, the convention takes registers that prologues use (r11 and rax on x86-64)
+// With more, the convention takes registers that prologues use (r11 and rax on x86-64).
+constexpr size_t PARAMETERS_AT_MOST = 10;
 
 std::string quoted(const Value &value)
 {
@@ -79,14 +81,16 @@ bool clobbers(const CallBase &call, std::initializer_list<StringRef> registers)
     return all_of(registers, [&](StringRef name) { return clobbered.contains(name); });
 }
 
-// No asm but a switch makes the compiler give up all of these. (A base pointer, which may be missing, is not among them.)
+// No asm but a switch makes the compiler give up all of these. (A base pointer, which may be missing, is not among
+// them.)
 bool is_switch(const CallBase &call)
 {
-    return Triple(call.getModule()->getTargetTriple()).isAArch64() ? clobbers(call, {"{x20}", "{x22}", "{x24}", "{x26}", "{x28}"})
-                                                                   : clobbers(call, {"{r12}", "{r13}", "{r14}", "{r15}"});
+    return Triple(call.getModule()->getTargetTriple()).isAArch64()
+               ? clobbers(call, {"{x20}", "{x22}", "{x24}", "{x26}", "{x28}"})
+               : clobbers(call, {"{r12}", "{r13}", "{r14}", "{r15}"});
 }
 
-// The frame needs a base pointer, which this convention does not preserve, if its alignment is more than the stack's: what
+// If the frame is aligned more than the stack, it needs a base pointer, which this convention does not preserve. Which
 // registers are spilled decides that later.
 bool may_need_base_pointer(const Instruction &instruction)
 {
@@ -101,7 +105,8 @@ public:
     PreservedAnalyses run(Module &module, ModuleAnalysisManager &)
     {
         Triple target(module.getTargetTriple());
-        if (!(target.getArch() == Triple::x86_64 && !target.isX32() && !target.isOSWindows()) && !target.isAArch64(64)) {
+        if (!(target.getArch() == Triple::x86_64 && !target.isX32() && !target.isOSWindows()) &&
+            !target.isAArch64(64)) {
             lines += "unchanged: " + module.getSourceFileName() + ": " + target.str() + " has no preserve_none\n";
             write_report(module);
             return PreservedAnalyses::all();
@@ -132,7 +137,7 @@ private:
     std::string lines;
     bool changed = false;
 
-    // Why no call of the function may get another convention; empty: nothing speaks against it.
+    // Why the calls of the function must keep their convention; empty: there is no reason.
     std::string why_not(Function &function)
     {
         if (function.getName() == "main")
@@ -143,8 +148,8 @@ private:
             return "it has more than " + std::to_string(PARAMETERS_AT_MOST) + " parameters";
         if (function.getCallingConv() != CallingConv::C && function.getCallingConv() != CallingConv::Fast)
             return "it has another calling convention";
-        for (Attribute::AttrKind kind : {Attribute::Nest, Attribute::InAlloca, Attribute::Preallocated, Attribute::SwiftSelf,
-                                         Attribute::SwiftError, Attribute::SwiftAsync})
+        for (Attribute::AttrKind kind : {Attribute::Nest, Attribute::InAlloca, Attribute::Preallocated,
+                                         Attribute::SwiftSelf, Attribute::SwiftError, Attribute::SwiftAsync})
             if (function.getAttributes().hasAttrSomewhere(kind))
                 return "a parameter has a register of its own (" + Attribute::getNameFromAttrKind(kind).str() + ")";
         if (function.hasFnAttribute(Attribute::Naked))
@@ -198,7 +203,7 @@ private:
         tell(function, true, why);
     }
 
-    // Named functions have the convention in every unit, so that what stops it is an error.
+    // Named functions have the convention in every unit, so it is an error if something stops it.
     void infect_named(Module &module)
     {
         std::string file = setting(list_option, "APN_LIST");
@@ -220,7 +225,8 @@ private:
             if (reason.empty())
                 infect(*function, "it is listed");
             else
-                module.getContext().emitError("apn: " + quoted(*function) + " is listed in " + file + ", but " + reason);
+                module.getContext().emitError("apn: " + quoted(*function) + " is listed in " + file + ", but " +
+                                              reason);
         }
     }
 
@@ -229,10 +235,12 @@ private:
         std::string where = function.getParent()->getSourceFileName();
         if (DISubprogram *source = function.getSubprogram())
             where = source->getFilename().str() + ":" + std::to_string(source->getLine());
-        lines += (is_infected ? "infected: " : "stopped: ") + function.getName().str() + " (" + where + "): " + why + "\n";
+        lines += (is_infected ? "infected: " : "stopped: ") + function.getName().str() + " (" + where + "): " + why +
+                 "\n";
         if (function.isDeclaration())
             return;
-        DiagnosticLocation location = function.getSubprogram() ? DiagnosticLocation(function.getSubprogram()) : DiagnosticLocation();
+        DiagnosticLocation location =
+            function.getSubprogram() ? DiagnosticLocation(function.getSubprogram()) : DiagnosticLocation();
         OptimizationRemarkEmitter emitter(&function);
         if (is_infected)
             emitter.emit(OptimizationRemark("apn", "Infected", location, &function.getEntryBlock())
@@ -279,8 +287,9 @@ extern "C" __attribute__((visibility("default"))) PassPluginLibraryInfo llvmGetP
                         passes.addPass(Apn());
                         return true;
                     });
-                // last, when what shall be inlined has been: a unit's, and the whole program's
-                builder.registerOptimizerLastEPCallback([](ModulePassManager &passes, OptimizationLevel) { passes.addPass(Apn()); });
+                // last, after inlining: of a unit, and of the whole program
+                builder.registerOptimizerLastEPCallback(
+                    [](ModulePassManager &passes, OptimizationLevel) { passes.addPass(Apn()); });
                 builder.registerFullLinkTimeOptimizationLastEPCallback(
                     [](ModulePassManager &passes, OptimizationLevel) { passes.addPass(Apn()); });
             }};

@@ -44,7 +44,8 @@ def memory():
     try:
         where = int(symbol.value().address) if symbol else int(gdb.parse_and_eval("(unsigned long)&aco__debug"))
     except gdb.error:
-        raise gdb.GdbError("acorn: this program has no Acorn library in it, or a stripped static one, or the library's file is not here")
+        raise gdb.GdbError("acorn: this program has no Acorn library in it, or a stripped static one, or the library's "
+                           "file is not here")
     little = "little" in gdb.execute("show endian", to_string=True)
     word = gdb.lookup_type("void").pointer().sizeof
     return acorn_coroutines.Memory(lambda at, size: bytes(inferior.read_memory(at, size)), word, where, little)
@@ -97,7 +98,7 @@ def find(text):
 
 
 def find_first(arguments):
-    """The coroutine that they begin with, whose name may have spaces, and what follows."""
+    """The coroutine at the beginning of the arguments, and the rest. Its name may have spaces."""
     words = arguments.split()
     for i in range(len(words), 1, -1):
         for co in coroutines():
@@ -107,7 +108,7 @@ def find_first(arguments):
 
 
 class Borrowed:
-    """Whose frames stand, for gdb, below a thread's innermost frame."""
+    """The coroutine that gdb shows as the caller of a thread's innermost frame."""
 
     def __init__(self):
         self.co = None
@@ -138,11 +139,11 @@ class FrameId:
 
 
 class Unwinder(gdb.unwinder.Unwinder):
-    """Makes a coroutine's innermost frame the caller of the thread's; from there gdb goes by unwind information as ever.
+    """Makes a coroutine's innermost frame the caller of the thread's. From there gdb uses unwind information as always.
 
-    Saved frames are in the save area, so the stack pointer is made to point there. Frame pointers that were saved in these frames
-    point to where they stood; after each frame that has one a frame is put in whose only use is to correct it. All of these
-    are left out by the filter below."""
+    Saved frames are in the save area, so the stack pointer is made to point there. Frame pointers stored in these
+    frames still point to the stack. After each frame that has one, this unwinder inserts a frame that only corrects it.
+    The filter below leaves out the inserted frames."""
 
     def __init__(self):
         super().__init__("acorn")
@@ -164,7 +165,8 @@ class Unwinder(gdb.unwinder.Unwinder):
         if (pc, sp) == borrowed.at:
             # A caller's frame must not be further in than the frame that it called, so this one is as far in as can be.
             sp_value = gdb.Value(0).cast(sp_value.type)
-            return unwound(**{pc_name: co.pc, sp_name: co.to_memory(co.sp), bp_name: co.to_memory(co.bp), base_name: co.to_memory(co.base)})
+            return unwound(**{pc_name: co.pc, sp_name: co.to_memory(co.sp), bp_name: co.to_memory(co.bp),
+                              base_name: co.to_memory(co.base)})
         if co.saved is None or not co.saved <= sp:
             return None
         if sp > co.end():
@@ -176,7 +178,7 @@ class Unwinder(gdb.unwinder.Unwinder):
 
 
 class Beginning(gdb.FrameDecorator.FrameDecorator):
-    """A coroutine's outermost frame: what follows is its resumer's."""
+    """A coroutine's first frame: the frames after it are its resumer's."""
 
     def address(self):
         return None
@@ -220,16 +222,17 @@ class Filter:
         yield from self.of_coroutine(place, group)
 
     def of_coroutine(self, place, group):
-        """Frames with one pc and sp: one, and those inlined there; twice where the first time was put in."""
+        """Frames with the same pc and sp: one, and those inlined there. They come twice if the first was inserted."""
         co = borrowed.co
-        if place is None or place == borrowed.at or (co.saved is not None and place[1] > co.end() and co.saved <= place[1]):
+        if place is None or place == borrowed.at or (co.saved is not None and place[1] > co.end() and
+                                                     co.saved <= place[1]):
             return []
         real = [i for i, d in enumerate(group) if d.inferior_frame().type() != gdb.INLINE_FRAME]
         return group[real[-2] + 1:] if len(real) > 1 else group
 
 
 def where(pc):
-    """The function, but for what is the library's own inline code."""
+    """The function, without the library's own inline code."""
     block = gdb.current_progspace().block_for_pc(pc)
     while block and not (block.function and not block.function.name.startswith(("aco_", "aco::"))):
         block = block.superblock
@@ -341,8 +344,8 @@ class Apply(gdb.Command):
 
 
 class Frame(gdb.Command):
-    """Makes the frames of a coroutine gdb's own: aco frame N; without N the thread's are back. They are also back when the
-    process runs on; `aco frame` first where it shall be stepped."""
+    """Makes the frames of a coroutine gdb's own: aco frame N; without N the thread's are back. They are also back when
+    the process runs on; `aco frame` first where it shall be stepped."""
 
     def __init__(self):
         super().__init__("aco frame", gdb.COMMAND_STACK)
@@ -374,7 +377,8 @@ class CoroutinePrinter:
             co = None
         if not co:
             return "no coroutine that is there"
-        return f"coroutine {co.number}{' ' + repr(co.name) if co.name else ''}, {co.state}{', at ' + where(co.pc) if co.has_frames() else ''}"
+        return (f"coroutine {co.number}{' ' + repr(co.name) if co.name else ''}, "
+                f"{co.state}{', at ' + where(co.pc) if co.has_frames() else ''}")
 
     def children(self):
         for name in ("is_end", "share_stack", "arg", "fp"):
@@ -389,7 +393,8 @@ class StackPrinter:
 
     def to_string(self):
         kind = "private" if int(self.value["aco__private"]) else "share"
-        return f"{kind} stack of {int(self.value['sz'])} bytes{'' if int(self.value['guard_page_enabled']) else ', no guard page'}"
+        return (f"{kind} stack of {int(self.value['sz'])} bytes"
+                f"{'' if int(self.value['guard_page_enabled']) else ', no guard page'}")
 
     def children(self):
         for name in ("ptr", "sz", "owner"):

@@ -6,9 +6,9 @@ aco list       all coroutines, what they are doing and where
 aco bt N       the frames of one: its number, its address or its name; "all": of each
 aco frame N    makes its frames lldb's, for bt, up, frame variable, print ...; "aco frame" alone: the process's again
 
-Works on running processes, which it never writes to, and on core files. lldb lets no script unwind. But a script may be a process
-(a "scripted process"): one is made whose memory is that of the real process, but for the stack of the coroutine, where its saved
-frames are in their place, and whose only thread is the coroutine. lldb unwinds that as any other."""
+Works on running processes, which it never writes to, and on core files. lldb lets no script unwind. But a script may be
+a process (a "scripted process"). This one makes a process with the coroutine as its only thread. Its memory is that of
+the real process, except that the coroutine's saved frames are back on its stack. lldb unwinds it like any other."""
 
 import os
 import re
@@ -48,8 +48,10 @@ def memory(process):
     for symbol in target.FindSymbols("aco__debug"):
         where = symbol.GetSymbol().GetStartAddress().GetLoadAddress(target)
         if where != lldb.LLDB_INVALID_ADDRESS:
-            return acorn_coroutines.Memory(read, target.GetAddressByteSize(), where, target.GetByteOrder() == lldb.eByteOrderLittle)
-    raise ValueError("acorn: this program has no Acorn library in it, or a stripped static one, or the library's file is not here")
+            return acorn_coroutines.Memory(read, target.GetAddressByteSize(), where,
+                                           target.GetByteOrder() == lldb.eByteOrderLittle)
+    raise ValueError("acorn: this program has no Acorn library in it, or a stripped static one, or the library's file "
+                     "is not here")
 
 
 def coroutines(process):
@@ -75,7 +77,8 @@ def doing(target, co):
 
 
 class View(ScriptedProcess):
-    """The process as `co` sees it: its frames are on its stack. As lldb makes the object, what it shows is taken from the class."""
+    """The process as `co` sees it: its frames are on its stack. lldb makes the object, so what it shows is taken from
+    the class."""
 
     of = None
 
@@ -99,7 +102,8 @@ class View(ScriptedProcess):
             if not error.Success():
                 return data
             read = read[:lo - address] + saved + read[hi - address:]
-        data.SetDataWithOwnership(error, read, self.real.GetTarget().GetByteOrder(), self.real.GetTarget().GetAddressByteSize())
+        data.SetDataWithOwnership(error, read, self.real.GetTarget().GetByteOrder(),
+                                  self.real.GetTarget().GetAddressByteSize())
         return data
 
     def is_alive(self):
@@ -122,8 +126,8 @@ class Thread(ScriptedThread):
         word = target.GetAddressByteSize()
         found = []
         for i, (name, number, generic) in enumerate(registers(target)):
-            register = {"name": name, "bitsize": 8 * word, "offset": i * word, "encoding": "uint", "format": "hex", "set": 0,
-                        "gcc": number, "ehframe": number, "dwarf": number}
+            register = {"name": name, "bitsize": 8 * word, "offset": i * word, "encoding": "uint", "format": "hex",
+                        "set": 0, "gcc": number, "ehframe": number, "dwarf": number}
             if generic:
                 register["generic"] = generic
             found.append(register)
@@ -189,7 +193,8 @@ def list_them(process, result):
     print(f"{'N':>4}  {'address':<18} {'state':<11} {'name':<16} where", file=result)
     for co in found:
         state = co.state + ("+" if co.saved is not None else "")
-        print(f"{co.number:4}  {co.block:#018x} {state:<11} {co.name:<16} {doing(process.GetTarget(), co)}".rstrip(), file=result)
+        print(f"{co.number:4}  {co.block:#018x} {state:<11} {co.name:<16} {doing(process.GetTarget(), co)}".rstrip(),
+              file=result)
     print(f"{len(found)} coroutines", file=result)
 
 
@@ -203,8 +208,10 @@ def find(process, which):
 
 def backtraces(process, which, result):
     for co in find(process, which):
-        print(f"coroutine {co.number} ({co.block:#x}{', ' + co.name if co.name else ''}): {co.state}{' on another stack' if co.state == 'running' and not co.on_thread else ''}", file=result)
-        thread = viewed.open(process, co).GetThreadAtIndex(0) if co.has_frames() else process.GetThreadByIndexID(co.on_thread or 0)
+        print(f"coroutine {co.number} ({co.block:#x}{', ' + co.name if co.name else ''}): "
+              f"{co.state}{' on another stack' if co.state == 'running' and not co.on_thread else ''}", file=result)
+        thread = (viewed.open(process, co).GetThreadAtIndex(0) if co.has_frames()
+                  else process.GetThreadByIndexID(co.on_thread or 0))
         for frame in thread:
             print(f"  {str(frame).rstrip()}", file=result)
         viewed.close()

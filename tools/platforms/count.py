@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Counts, with qemu, the instructions of one resume and yield for each platform, beside other switches, and writes a line of JSON
-for each to build/platforms/counts.jsonl, from which document.py makes the table of docs/platforms.md.
+"""Counts, with qemu, the instructions of one resume and yield for each platform, beside other switches. Writes a line
+of JSON for each to build/platforms/counts.jsonl, from which document.py makes the table of docs/platforms.md.
 
     python3 tools/platforms/count.py [PLATFORM...]
 
@@ -20,10 +20,12 @@ from run import BUILD, ENVIRONMENT, ROOT, Missing, compilers, find, output, targ
 PROGRAMS = ROOT / "bench/platforms"
 BOOST = "boost1.81"  # Debian's source package; its assembly, by platform
 BOOST_ASSEMBLY = {"x86_64": "x86_64_sysv", "i386": "i386_sysv", "aarch64": "arm64_aapcs", "arm": "arm_aapcs",
-                  "riscv64": "riscv64_sysv", "loongarch64": "loongarch64_sysv", "ppc64le": "ppc64_sysv", "s390x": "s390x_sysv"}
+                  "riscv64": "riscv64_sysv", "loongarch64": "loongarch64_sysv", "ppc64le": "ppc64_sysv",
+                  "s390x": "s390x_sysv"}
 EMULATORS = {"x86_64": "qemu-x86_64", "i386": "qemu-i386"}  # for the count alone
-PLATFORMS_COUNTED = {"x86_64": ("gcc", "clang"), "i386": ("gcc", "clang"), "aarch64": ("gcc", "clang"), "arm": ("gcc", "clang"),
-                     "riscv64": ("gcc", "clang"), "loongarch64": ("zig",), "ppc64le": ("gcc", "clang"), "s390x": ("gcc", "clang")}
+PLATFORMS_COUNTED = {"x86_64": ("gcc", "clang"), "i386": ("gcc", "clang"), "aarch64": ("gcc", "clang"),
+                     "arm": ("gcc", "clang"), "riscv64": ("gcc", "clang"), "loongarch64": ("zig",),
+                     "ppc64le": ("gcc", "clang"), "s390x": ("gcc", "clang")}
 FLAGS = {"i386": "-m32 -O2", "arm": "-marm -O2"}
 
 
@@ -33,12 +35,13 @@ def boost():
     if not (here / "jump_x86_64_sysv_elf_gas.S").exists():
         (here / "lists/partial").mkdir(parents=True, exist_ok=True)
         (here / "sources.list").write_text("deb-src http://deb.debian.org/debian bookworm main\n")
-        apt = ["apt-get", "-q", "-o", f"Dir::Etc::sourcelist={here}/sources.list", "-o", "Dir::Etc::sourceparts=/dev/null",
-               "-o", f"Dir::State::lists={here}/lists", "-o", f"Dir::Cache={here}"]
+        apt = ["apt-get", "-q", "-o", f"Dir::Etc::sourcelist={here}/sources.list", "-o",
+               "Dir::Etc::sourceparts=/dev/null", "-o", f"Dir::State::lists={here}/lists", "-o", f"Dir::Cache={here}"]
         for command in (["update"], ["source", "--download-only", BOOST]):
             subprocess.run([*apt, *command], cwd=here, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for archive in here.glob("*.orig.tar.*"):
-            subprocess.run(["tar", "-xf", archive, "--wildcards", "--strip-components=5", "*/libs/context/src/asm/*.S"], cwd=here)
+            subprocess.run(["tar", "-xf", archive, "--wildcards", "--strip-components=5", "*/libs/context/src/asm/*.S"],
+                           cwd=here)
     return here
 
 
@@ -62,8 +65,8 @@ def executed(qemu, program, loops):
                 count[0] += text.count(b"\nTrace ") + text.startswith(b"Trace ")
     counting = threading.Thread(target=reader)
     counting.start()
-    status = subprocess.run([*qemu, "-singlestep", "-d", "nochain,exec", "-D", f"/dev/fd/{ends[1]}", program, str(loops)],
-                            pass_fds=[ends[1]], env=ENVIRONMENT).returncode
+    status = subprocess.run([*qemu, "-singlestep", "-d", "nochain,exec", "-D", f"/dev/fd/{ends[1]}", program,
+                             str(loops)], pass_fds=[ends[1]], env=ENVIRONMENT).returncode
     os.close(ends[1])
     counting.join()
     if status:

@@ -31,7 +31,8 @@ def record(found):
     """A line for each, so that a change can be read."""
     rows = {name_of(row) for row in ROWS}
     found["results"] = {key: each for key, each in found["results"].items() if each["row"] in rows}
-    kinds = [f'"{kind}": [\n' + ",\n".join(json.dumps(found[kind][key], sort_keys=True) for key in sorted(found[kind])) + "\n]" for kind in KEYS]
+    kinds = [f'"{kind}": [\n' + ",\n".join(json.dumps(found[kind][key], sort_keys=True)
+                                            for key in sorted(found[kind])) + "\n]" for kind in KEYS]
     RECORD.write_text("{\n" + ",\n".join(kinds) + "\n}\n")
 
 
@@ -59,7 +60,8 @@ def outcome(result):
         if result.get(kind):
             some = result[kind][:8]
             more = len(result[kind]) - len(some)
-            said.append(f"{kind.replace('_', ' ')}: {', '.join(f'`{name}`' for name in some)}" + (f" and {more} more" if more else ""))
+            said.append(f"{kind.replace('_', ' ')}: {', '.join(f'`{name}`' for name in some)}" +
+                        (f" and {more} more" if more else ""))
     if result.get("objects"):
         said.append("object code: " + ", ".join(result["objects"]))
     return "; ".join(said)
@@ -73,13 +75,16 @@ def results(found):
         if not result:
             yield f"| {name_of(row)} | {row.compiler} | `{options_of(row)}` | | | | | | not run yet |"
             continue
-        run_by = short(result["emulator"]) if "emulator" in result else "–" if row.what == "built" or "passed" not in result else "this machine"
+        run_by = (short(result["emulator"]) if "emulator" in result else
+                  "–" if row.what == "built" or "passed" not in result else "this machine")
         numbers = ["–"] * 3
         if "passed" in result:
-            numbers = [str(result["passed"]), str(len(result["failed"]) + len(result["not_built"])), str(len(result["skipped"]))]
+            numbers = [str(result["passed"]), str(len(result["failed"]) + len(result["not_built"])),
+                       str(len(result["skipped"]))]
         elif "linked" in result:
             numbers[0] = f"{result['linked']} of {result['programs']} programs linked"
-        yield (f"| {result['row']} | {short(result['compiler']) if 'compiler' in result else row.compiler} | `{result['flags']}` | {run_by} | "
+        yield (f"| {result['row']} | {short(result['compiler']) if 'compiler' in result else row.compiler} "
+               f"| `{result['flags']}` | {run_by} | "
                f"{result['date']}, {result['commit']} | {' | '.join(numbers)} | {outcome(result)} |")
     reasons = {}
     for result in found.values():
@@ -89,7 +94,8 @@ def results(found):
             reasons[reason][1].add(result["row"])
     yield ""
     suites = any(result["what"] == "suite" and "passed" in result for result in found.values())
-    yield "Skipped, and why:" if reasons else "No test was skipped." if suites else "No row has run its whole suite yet."
+    yield ("Skipped, and why:" if reasons else "No test was skipped." if suites else
+           "No row has run its whole suite yet.")
     yield ""
     for reason, (tests, rows) in sorted(reasons.items()):
         yield f"- {', '.join(f'`{test}`' for test in sorted(tests))} ({', '.join(sorted(rows))}): {reason}"
@@ -109,7 +115,8 @@ def counts(found):
     if found:
         last = max(found.values(), key=lambda line: line["date"])
         yield ""
-        yield f"{last['date']}, {short(last.get('emulator', 'qemu ?'))}; `-O2`, on Arm `-marm`; LoongArch by zig's clang."
+        yield (f"{last['date']}, {short(last.get('emulator', 'qemu ?'))}; `-O2`, on Arm `-marm`; "
+               "LoongArch by zig's clang.")
 
 
 def put(text, marker, lines):

@@ -1,5 +1,5 @@
-"""What object code shows without being run: the library has all public symbols, the switch is inline in a program, no stack is
-executable, functions that switch have what the switch relies on."""
+"""What object code shows without being run: the library has all public symbols, the switch is inline in a program, no
+stack is executable, functions that switch have what the switch relies on."""
 import functools
 import re
 import shutil
@@ -10,7 +10,8 @@ from pathlib import Path
 from rows import DEBIAN_CLANG
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-SOURCES = [f"{ROOT}/{name}" for name in subprocess.run(["sh", f"{ROOT}/tools/sources.sh"], capture_output=True, text=True, check=True).stdout.split()]
+SOURCES = [f"{ROOT}/{name}" for name in subprocess.run(["sh", f"{ROOT}/tools/sources.sh"], capture_output=True,
+                                                       text=True, check=True).stdout.split()]
 
 # How a disassembly shows calls, and the jumps by which a switch leaves; by the beginning of a processor's name.
 X86 = r"\bcall[lq]?\b", r"\bjmp[lq]?\s+\*"
@@ -34,7 +35,8 @@ def tool(name, *arguments):
 def public():
     """The library's public symbols: those that this machine's own compiler gives it."""
     with tempfile.TemporaryDirectory() as directory:
-        subprocess.run(["gcc", "-c", "-fexceptions", f"-I{ROOT}/include", f"-I{ROOT}/src", *SOURCES], cwd=directory, check=True)
+        subprocess.run(["gcc", "-c", "-fexceptions", f"-I{ROOT}/include", f"-I{ROOT}/src", *SOURCES], cwd=directory,
+                       check=True)
         return defined([str(path) for path in Path(directory).glob("*.o")])
 
 
@@ -74,9 +76,9 @@ def functions(file):
     return list(zip(parts[1::2], parts[2::2]))
 
 
-# s390x.h keeps two registers in the words 96 above the stack pointer, which are a function's own only below a frame of its own,
-# and nothing else may be there in that frame. ppc64le.h finds its labels by r2, which a function has made from r12 at its
-# beginning.
+# s390x.h keeps two registers in the words 96 above the stack pointer, which are a function's own only below a frame of
+# its own, and nothing else may be there in that frame. ppc64le.h finds its labels by r2, which a function has made from
+# r12 at its beginning.
 KEPT = {"s390x": r"\bstmg\s+%r12, %r13, 96\(%r15\)", "ppc64le": r"\baddis\s+\d+, 2,"}
 
 
@@ -93,46 +95,55 @@ def has_no_toc(code):
 
 
 def lacking(processor, file):
-    """The functions in it that lack what they rely on there, and all that rely on it; a part split off has its function's."""
+    """The functions of the file that lack the frame or TOC pointer they rely on, and all functions that rely on one. A
+    part split off uses that of its function."""
     lacks = {"s390x": has_no_frame, "ppc64le": has_no_toc}[processor]
-    relying = {name: code for name, code in functions(file) if re.search(KEPT[processor], code) and not name.endswith(".cold")}
+    relying = {name: code for name, code in functions(file)
+               if re.search(KEPT[processor], code) and not name.endswith(".cold")}
     return {name for name, code in relying.items() if lacks(code)}, set(relying)
 
 
 def check_frames(platform, cc, row, directory, environment):
-    """The library and tests/abi/frames.c, whose seeded_ functions must be found."""
+    """The library and tests/abi/frames.c. The seeded_ functions there must be found."""
     unit, library = str(directory / "frames.o"), str(directory / "libacorn.a")
-    command = [*cc, *row.flags.split(), "-fexceptions", f"-I{ROOT}/include", "-c", f"{ROOT}/tests/abi/frames.c", "-o", unit]
+    command = [*cc, *row.flags.split(), "-fexceptions", f"-I{ROOT}/include", "-c",
+               f"{ROOT}/tests/abi/frames.c", "-o", unit]
     if subprocess.run(command, env=environment).returncode:
         return ["tests/abi/frames.c does not compile"]
     (lack, relying), (lack_in_library, _) = lacking(platform.processor, unit), lacking(platform.processor, library)
     seeded = {name for name in relying if name.startswith("seeded_")}
-    wrong = [f"{name} switches without a frame or TOC pointer of its own" for name in sorted(lack - seeded | lack_in_library)]
+    wrong = [f"{name} switches without a frame or TOC pointer of its own"
+             for name in sorted(lack - seeded | lack_in_library)]
     wrong += [f"{name} was not found to lack what it lacks" for name in sorted(seeded - lack)]
-    if not seeded and (row.compiler == "gcc" or platform.processor != "s390x"):  # with clang s390x.h keeps nothing there
+    # With clang, s390x.h keeps nothing in the save area.
+    if not seeded and (row.compiler == "gcc" or platform.processor != "s390x"):
         wrong.append("no function that relies on a frame or TOC pointer was found")
     return wrong
 
 
 def check(platform, cc, row, directory, environment):
-    """What is wrong with the library in `directory` and with a small program that the compiler links with it by the row's options:
-    a list, empty if all is well."""
+    """What is wrong with the library in `directory` and with a small program that the compiler links with it by the
+    row's options: a list, empty if all is well."""
     library = directory / "libacorn.a"
     missing = sorted(public() - defined([str(library)]))
     wrong = [f"no symbol {' '.join(missing)}"] if missing else []
     if platform.processor in KEPT:
         wrong += check_frames(platform, cc, row, directory, environment)
-    for form, options, inline in (("inline", [], "UCONTEXT" not in row.flags), ("exported", ["-DACO_CONFIG_NO_INLINE"], False)):
+    for form, options, inline in (("inline", [], "UCONTEXT" not in row.flags),
+                                  ("exported", ["-DACO_CONFIG_NO_INLINE"], False)):
         program = directory / (f"round-trips-{form}" + (".exe" if platform.system == "Windows" else ""))
         unit = directory / f"round-trips-{form}.o"
-        compile_it = [*cc, *row.flags.split(), *options, f"-I{ROOT}/include", "-c", str(ROOT / "bench/platforms/acorn.c"), "-o", str(unit)]
-        link_it = [*cc, *row.flags.split(), str(unit), str(library), "-o", str(program), *(["-fuse-ld=lld"] if "clang" in cc[0] else []),
-                   *row.link.split(), "-lpthread"]
-        if any(subprocess.run(command, capture_output=True, text=True, env=environment).returncode for command in (compile_it, link_it)):
+        compile_it = [*cc, *row.flags.split(), *options, f"-I{ROOT}/include", "-c",
+                      str(ROOT / "bench/platforms/acorn.c"), "-o", str(unit)]
+        link_it = [*cc, *row.flags.split(), str(unit), str(library), "-o", str(program),
+                   *(["-fuse-ld=lld"] if "clang" in cc[0] else []), *row.link.split(), "-lpthread"]
+        if any(subprocess.run(command, capture_output=True, text=True, env=environment).returncode
+               for command in (compile_it, link_it)):
             return wrong + [f"a program with the {form} switch does not link"]
         looked_at = unit if platform.system == "Windows" else program  # zig's programs have no symbols there
         if leaves_without_call(platform, looked_at) != inline:
-            wrong.append("there is a call before the switch, or no switch" if inline else "the exported form looks inline too")
+            wrong.append("there is a call before the switch, or no switch" if inline else
+                         "the exported form looks inline too")
         if executable_stack(platform, program):
             wrong.append("executable stack")
     return wrong

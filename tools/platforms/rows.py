@@ -14,7 +14,8 @@ class Platform(NamedTuple):
     emulator: str = ""
 
 
-FLOAT_H = "-include float.h"  # libc++'s is guarded, and <math.h> asks for a part of it alone: what comes later has nothing
+# libc++'s float.h is guarded, and <math.h> asks for a part of it alone: what comes later would get nothing.
+FLOAT_H = "-include float.h"
 
 PLATFORMS = {
     "x86_64": Platform("Linux", "x86_64"),
@@ -50,14 +51,16 @@ class Row(NamedTuple):
 
 
 O2, O0 = "-O2 -g", "-O0 -g"
-ZIG_O0 = O0 + " -fno-sanitize=undefined"  # else zig adds the sanitizer, with frames too large for the tests' small stacks
+# Otherwise zig adds the sanitizer, with frames too large for the tests' small stacks.
+ZIG_O0 = O0 + " -fno-sanitize=undefined"
 FEW = "release shared_fp"  # in a further row of a processor that has one with all: both forms of each switch
 ROWS = [
     Row("x86_64", "gcc", O2),
     Row("x86_64", "clang", O2),
     Row("x86_64", "gcc", "-O2 -g -DACO_CONFIG_UCONTEXT", "ucontext", setting="ACORN_UCONTEXT=ON"),
     Row("x86_64", "gcc", O2, "static", link="-static", variants=FEW),
-    Row("x86_64-musl", "zig", O2, "static", link="-lunwind"),  # what zig links for musl is static by default, on all platforms
+    # What zig links for musl is static by default, on all platforms.
+    Row("x86_64-musl", "zig", O2, "static", link="-lunwind"),
     # -fPIC: zig's linker copies stdin, stdout and stderr of a shared musl into one word
     Row("x86_64-musl", "zig", "-O2 -g -fPIC", "dynamic", link="-dynamic -lunwind", variants=FEW),
     Row("i386", "gcc", "-m32 -O2 -g"),
@@ -83,7 +86,8 @@ ROWS = [
     Row("riscv64", "gcc", O2, cut=True),
     Row("riscv64", "gcc", O0, "O0", variants=FEW),
     Row("riscv64", "clang", O2),
-    Row("riscv64", "clang", "-O2 -g -march=rv64gcv", "vector", cpu="-cpu rv64,v=true,vext_spec=v1.0,vlen=128", variants=FEW),
+    Row("riscv64", "clang", "-O2 -g -march=rv64gcv", "vector", cpu="-cpu rv64,v=true,vext_spec=v1.0,vlen=128",
+        variants=FEW),
     Row("riscv64", "zig", O2, "musl-static", link="-lunwind", variants=FEW),
 
     Row("loongarch64", "zig", O2, link="-lunwind"),
@@ -110,9 +114,11 @@ ROWS = [
 ]
 
 # What CI runs of the rows marked `cut`: these programs, and the tests that run them.
-CUT_PROGRAMS = ["test_probe_shared-fp", "test_probe_own-fp", "test_api_release", "test_coroutine_switch_release", "test_generator_release",
-                "test_cancel_release", "test_model_release_1", "test_signals_release", "test_cpp_plain_20"]
-CUT_TESTS = r"^(probe\.(own|shared)-fp|(api|coroutine_switch|generator|cancel|signals)\.release|model\.release\.1|cpp_plain\.20)$"
+CUT_PROGRAMS = ["test_probe_shared-fp", "test_probe_own-fp", "test_api_release", "test_coroutine_switch_release",
+                "test_generator_release", "test_cancel_release", "test_model_release_1", "test_signals_release",
+                "test_cpp_plain_20"]
+CUT_TESTS = (r"^(probe\.(own|shared)-fp|(api|coroutine_switch|generator|cancel|signals)\.release|model\.release\.1|"
+             r"cpp_plain\.20)$")
 
 
 class Left(NamedTuple):
@@ -125,21 +131,31 @@ class Left(NamedTuple):
 # Tests that an emulator, or a row, cannot run: the table in docs/platforms.md prints them with the reason.
 QEMU = "qemu-.*"
 LEFT_OUT = [
-    Left(r"(coroutine_failure|pool_guards)\.[a-z]+\.mappings", "the limit on mappings is used up, and then qemu itself has none to go on with", QEMU),
+    Left(r"(coroutine_failure|pool_guards)\.[a-z]+\.mappings",
+         "the limit on mappings is used up, and then qemu itself has none to go on with", QEMU),
     Left(r"pool_failure\.release\.room", "qemu keeps RLIMIT_AS from the kernel", QEMU),
-    Left(r"slab\.threads", "it compares resident memory, of which qemu keeps 0.3 MiB for each thread that has ended", QEMU),
-    Left(r"(stack_trim|profile|profile_model)\..*|found\.stacks|example\.sizes", "qemu's mincore() tells of pages of 4 KiB where the program's have 16, beyond the end of the program's array",
+    Left(r"slab\.threads", "it compares resident memory, of which qemu keeps 0.3 MiB for each thread that has ended",
+         QEMU),
+    Left(r"(stack_trim|profile|profile_model)\..*|found\.stacks|example\.sizes",
+         "qemu's mincore() tells of pages of 4 KiB where the program's have 16, beyond the end of the program's array",
          "qemu-loongarch64"),
-    Left(r"slab\.default", "/proc/self/statm, which it compares, counts this machine's pages of 4 KiB and not the program's of 16",
+    Left(r"slab\.default",
+         "/proc/self/statm, which it compares, counts this machine's pages of 4 KiB and not the program's of 16",
          "qemu-loongarch64"),
-    Left(r"redzone\.check", "the check takes an index to be 0 or more: clang 22 begins a loop with one of 2, and an address below the "
+    Left(r"redzone\.check",
+         "the check takes an index to be 0 or more: clang 22 begins a loop with one of 2, and an address below the "
          "stack pointer to go with it", rows="x86_64-musl-zig-.*"),
-    Left(r"generator\.random", "clang 19 gives the memory of a variable-length array back before a call, and reads it after the call: in function 7, "
-         "where nothing is switched; clang 22 fails in the same function", rows="s390x-(clang|zig-musl-static)"),
-    Left(r"cpp_plain\.20\.no_exceptions", "libgcc 12 aborts when it unwinds a frame whose size depends on the vectors' length: it does not know vlenb",
+    Left(r"generator\.random",
+         "clang 19 gives the memory of a variable-length array back before a call, and reads it after the call: in "
+         "function 7, where nothing is switched; clang 22 fails in the same function",
+         rows="s390x-(clang|zig-musl-static)"),
+    Left(r"cpp_plain\.20\.no_exceptions",
+         "libgcc 12 aborts when it unwinds a frame whose size depends on the vectors' length: it does not know vlenb",
          rows="riscv64-clang-vector"),
-    Left(r"debugger\.emulated_steps", "qemu 7.2 does not tell gdb which bits of a return address are its signature, so that gdb finds no caller",
+    Left(r"debugger\.emulated_steps",
+         "qemu 7.2 does not tell gdb which bits of a return address are its signature, so that gdb finds no caller",
          rows="aarch64-.*-branch-protection"),
-    Left(r"cpp_plain\.20|entry\.cpp", "on Arm LLVM's C++ run time takes a catch (...) block that a cancellation comes to for a cleanup, and stops the process when it "
-         "throws the cancellation again", rows="arm-zig-musl-static"),
+    Left(r"cpp_plain\.20|entry\.cpp",
+         "on Arm LLVM's C++ run time takes a catch (...) block that a cancellation comes to for a cleanup, and stops "
+         "the process when it throws the cancellation again", rows="arm-zig-musl-static"),
 ]

@@ -4,8 +4,8 @@ build/platforms/results.jsonl, from which document.py makes the tables of docs/p
 
     python3 tools/platforms/run.py [--cut] [--list] [NAME...]
 
---cut: what CI runs, a few tests of the rows marked for it, or of those named. Prints a line for each row, what failed, what was skipped and why,
-and a summary. Exit 1 when anything failed: also a test that could not be built."""
+--cut: what CI runs, a few tests of the rows marked for it, or of those named. Prints a line for each row, what failed,
+what was skipped and why, and a summary. Exit 1 when anything failed: also a test that could not be built."""
 import argparse
 import json
 import os
@@ -81,7 +81,8 @@ def compilers(row):
         return [zig_command("cc", platform)], [zig_command("c++", platform)], {}
     if row.compiler == "clang":
         commands = find(f"clang-{DEBIAN_CLANG}"), find(f"clang++-{DEBIAN_CLANG}")
-        target = {f"CMAKE_{language}_COMPILER_TARGET": platform.debian for language in ("C", "CXX", "ASM") if platform.debian}
+        target = {f"CMAKE_{language}_COMPILER_TARGET": platform.debian for language in ("C", "CXX", "ASM")
+                  if platform.debian}
     else:
         prefix = f"{platform.debian}-" if platform.debian else ""
         version = f"-{DEBIAN_GCC}" if platform.system == "Linux" else "-posix"
@@ -105,7 +106,8 @@ def emulator(row):
             output(*command, "wineboot", "-i")
     elif row.compiler != "zig":
         command += ["-L", f"/usr/{platform.debian}"]
-    elif platform.processor != "arm":  # static programs. Their malloc() hints at addresses: without a space of its own qemu soon finds none
+    # Static programs. Their malloc() hints at addresses: without a space of its own qemu soon finds none.
+    elif platform.processor != "arm":
         command += ["-R", "0x2000000000"]
     return command + row.cpu.split()
 
@@ -133,7 +135,8 @@ def configuration(row, cc, cxx, extra, emulate, cut):
 
 
 def logged(log, *command, **options):
-    return subprocess.run(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=ENVIRONMENT, **options).returncode
+    return subprocess.run(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=ENVIRONMENT,
+                          **options).returncode
 
 
 def run_tests(directory, row, cut):
@@ -148,9 +151,10 @@ def run_tests(directory, row, cut):
     if cut:
         command += ["-R", CUT_TESTS]
     waits = None
-    if PLATFORMS[row.platform].emulator.startswith("wine"):  # the first to come starts Wine's services, which would hold a test's output open
-        waits = subprocess.Popen([find(PLATFORMS[row.platform].emulator), "cmd.exe"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-                                 stderr=subprocess.DEVNULL, env=ENVIRONMENT)
+    # The first program starts Wine's services, which would hold a test's output open.
+    if PLATFORMS[row.platform].emulator.startswith("wine"):
+        waits = subprocess.Popen([find(PLATFORMS[row.platform].emulator), "cmd.exe"], stdin=subprocess.PIPE,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=ENVIRONMENT)
         time.sleep(3)
     with open(directory / "ctest.log", "w") as log:
         logged(log, *command, cwd=directory)
@@ -160,7 +164,8 @@ def run_tests(directory, row, cut):
     shown = subprocess.run(["ctest", "--show-only=json-v1"], cwd=directory, capture_output=True, text=True).stdout
     listed = json.loads(shown)["tests"]
     unbuilt = {test["name"] for test in listed
-               if any(part.startswith(f"{directory}/") and not os.path.exists(part) for part in test.get("command", []))}
+               if any(part.startswith(f"{directory}/") and not os.path.exists(part)
+                      for part in test.get("command", []))}
     for case in xml.etree.ElementTree.parse(report).iter("testcase") if report.exists() else ():
         name, why = case.get("name"), case.find("skipped")
         if case.get("status") == "run":
@@ -214,7 +219,8 @@ def run_row(row, cut):
             return {**result, "status": "failed", "why": "the library does not build", "log": str(directory / "log")}
         logged(log, *build, *wanted, "--", "-k", "0")
     if "-O2" in row.flags:
-        result["objects"] = objects.check(PLATFORMS[row.platform], [*cc, *target_option(extra)], row, directory, ENVIRONMENT)
+        result["objects"] = objects.check(PLATFORMS[row.platform], [*cc, *target_option(extra)], row, directory,
+                                          ENVIRONMENT)
     failed = bool(result.get("objects"))
     if row.what == "built":
         result["linked"], result["programs"] = programs(directory)
@@ -243,13 +249,15 @@ def line(result):
         said.append(f"{result['linked']} of {result['programs']} programs linked")
     if "passed" in result:
         numbers = {kind: len(result[kind]) for kind in ("failed", "not_built", "skipped")}
-        said.append(f"{result['passed']} passed, " + ", ".join(f"{n} {kind.replace('_', ' ')}" for kind, n in numbers.items()))
+        said.append(f"{result['passed']} passed, " +
+                    ", ".join(f"{n} {kind.replace('_', ' ')}" for kind, n in numbers.items()))
     for kind in ("failed", "not_built", "objects"):
         if result.get(kind):
             said.append(f"{kind.replace('_', ' ')}: " + ("; " if kind == "objects" else " ").join(result[kind]))
     if "log" in result:
         said.append(f"see {result['log']}")
-    return f"{result['row']}: {'; '.join(said)} ({result.get('seconds', 0)} s, {result.get('processor_seconds', 0)} of a processor)"
+    return (f"{result['row']}: {'; '.join(said)} "
+            f"({result.get('seconds', 0)} s, {result.get('processor_seconds', 0)} of a processor)")
 
 
 def main():

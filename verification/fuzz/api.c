@@ -98,7 +98,7 @@ __attribute__((format(printf, 1, 2))) OUTLINE void trace(const char *format, ...
 
 static const int directions[4] = {FE_TONEAREST, FE_DOWNWARD, FE_UPWARD, FE_TOWARDZERO};
 
-/* Whose environment is in force while `a` runs: a coroutine without one uses its resumer's. */
+/* The actor that owns the environment in force while `a` runs: a coroutine without one uses its resumer's. */
 static actor_t *environment_of(actor_t *a)
 {
     while (!a->own_fp)
@@ -138,8 +138,8 @@ static void forget_frames(actor_t *a)
     a->depth = 0;
 }
 
-/* Keys' destructors were called, in an order that is not known, at most four times each. A value stays only if it was
- * set again each time. */
+/* Keys' destructors were called at most four times each, in unknown order. A value stays only if it was set again each
+ * time. */
 static void expect_values_destroyed(actor_t *a)
 {
     int left = 0;
@@ -757,7 +757,7 @@ OUTLINE void op_slot(int me)
     EXPECT(aco_slot(co) == value);
 }
 
-/* Makes a key or deletes it: then nobody has a value any more. */
+/* Makes a key, or deletes it: then no coroutine has a value for it any more. */
 OUTLINE void op_key(int me)
 {
     unsigned byte = next();
@@ -813,7 +813,7 @@ OUTLINE void op_round(int me)
 
 /* ---- Operations: asking ---- */
 
-/* What must be so of any coroutine at any time. */
+/* What must hold of any coroutine at any time. */
 static void look_at(const actor_t *a)
 {
     void *lo = NULL, *hi = NULL;
@@ -922,7 +922,7 @@ OUTLINE void op_fails(int me)
 
 /* ---- The interpreter ---- */
 
-/* One operation; 0: the interpreter shall return. */
+/* One operation. 0: the interpreter returns. */
 INLINE int operate(int me, unsigned op, unsigned frame)
 {
     switch (op % 32) {
@@ -961,7 +961,7 @@ INLINE int operate(int me, unsigned op, unsigned frame)
     return 1;
 }
 
-/* The function whose frames the deferred calls belong to. */
+/* The deferred calls belong to the frames of this function. */
 OUTLINE void interpret(int me)
 {
     __attribute__((cleanup(leave))) stay_t stay = enter(me);

@@ -71,7 +71,7 @@ namespace {
 
 void interpret(int me, coroutine::self *self);
 
-/* Counts how often it is there, in the function object of a coroutine. */
+/* In a coroutine's function object: counts its copies. */
 struct token {
     int id;
     explicit token(int of) : id(of) { actors[id].functions++; }
@@ -145,7 +145,7 @@ void expect_error(int line, int error, Call call)
     fail(line, "did not fail: errno %d expected", error);
 }
 
-/* `call` has resumed slots[i], whose actor says how that ended. */
+/* `call` has resumed slots[i]. Its actor says how that ended. */
 template<class Call>
 void settle(int me, int i, Call call)
 {
@@ -239,7 +239,7 @@ void op_cancel(int me, int i)
         ends(me, id, [&] { slots[i].co.cancel(); });
 }
 
-/* The object of slots[i] goes: by reset(), by the destructor, or because another is moved there. */
+/* The object of slots[i] ends: by reset(), by the destructor, or because another is moved there. */
 void vacate(int me, int i, unsigned how)
 {
     int id = slots[i].id;
@@ -356,11 +356,11 @@ void op_yield_in_catch(int me, coroutine::self *self)
 
 /* ---- Generators ---- */
 
-/* What a generator makes: its own elements and those of others, and whether it throws in the end. */
+/* The elements that a generator makes, its own and those of others, and whether it throws at the end. */
 struct plan {
     std::vector<std::pair<int, std::vector<plan>>> steps; /* an element; or 0 and one plan */
     int throws = 0;
-    bool by_loop = false; /* hands on the elements of others one by one */
+    bool by_loop = false; /* passes on the elements of others one by one */
 };
 
 plan draw_plan(int level)
@@ -478,7 +478,7 @@ void deeper(int me, coroutine::self *self)
     }
 }
 
-/* 0: the interpreter shall return. */
+/* 0: the interpreter returns. */
 bool operate(int me, coroutine::self *self)
 {
     unsigned op = next();
@@ -526,7 +526,7 @@ __attribute__((noinline)) void interpret(int me, coroutine::self *self)
 static void fuzz_input(void)
 {
     actors.clear();
-    actors.reserve(256); /* references to them stay good */
+    actors.reserve(256); /* references to them stay valid */
     serial = 0;
     main_depth = 0;
     running = MAIN;

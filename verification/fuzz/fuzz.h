@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* AddressSanitizer knows nothing of frames that are copied: what asks for a share stack gets a private one there. */
+/* AddressSanitizer cannot follow copied frames. Under it a request for a share stack gets a private stack. */
 #ifndef FUZZ_COPYING
 #define FUZZ_COPYING !UNDER_ASAN
 #endif

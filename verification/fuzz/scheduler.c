@@ -1,11 +1,11 @@
 /* Programs of tasks against what aco/scheduler.h promises. The input's bytes are what tasks do with mutexes,
  * conditions, semaphores, wait groups, channels, selections, timers, each other and coroutines that are no tasks, until
- * all have ended; at a deadlock the root context helps. This checks what anybody may rely on: a mutex has one owner,
- * who came first of those that wait; no unit and no value is lost or comes twice; nobody sleeps too short or times out
- * too early; results reach the joiner; aco_run() sees a deadlock only when everybody waits. (tests/scheduler_model.c
- * predicts the order of everything, without time.)
+ * all have ended; at a deadlock the root context helps. This program checks the promises: a mutex has one owner, the
+ * task that waited first; no unit and no value is lost or comes twice; no task sleeps too short or times out too early;
+ * results reach the joiner; aco_run() sees a deadlock only when all tasks wait. (tests/scheduler_model.c predicts the
+ * order of everything, without time.)
  *
- * Time is the input's: the clock below stands in for src/os/posix_clock.c. */
+ * The input controls time: the clock below replaces src/os/posix_clock.c. */
 #define _GNU_SOURCE
 #include "aco.h"
 #include "aco/scheduler.h"
@@ -249,8 +249,8 @@ OUTLINE void op_spawn(int me)
     EXPECT(tasks[k].co && aco_state(tasks[k].co) == ACO_STATE_READY);
 }
 
-/* Nobody could resolve tasks that join each other, or that wait for a mutex while its owner waits for them. So they
- * lock in one order, and join with none locked. */
+/* Nothing could end the wait of tasks that join each other, or that wait for a mutex while its owner waits for them. So
+ * tasks lock in one order, and join with none locked. */
 static int joins_in_the_end(int k, int me)
 {
     while (tasks[k].is_live && tasks[k].waits == JOINING && k != me)
@@ -537,7 +537,7 @@ OUTLINE void op_select(int me)
     }
     for (int i = 0; i < n && limit < 0; i++)
         limit = cases[i].channel ? -2 : limit;
-    if (limit == -1) /* for ever for nothing */
+    if (limit == -1) /* no limit, and nothing to wait for */
         limit = 0;
     TRACE("select of %d, %" PRId64 " ns", n, limit);
     WAITING(me, limit >= 0 ? TIMED : ON_CHANNEL, chosen, aco_select(cases, n, limit));
@@ -553,7 +553,7 @@ OUTLINE void op_select(int me)
     }
 }
 
-/* ---- Ordinary coroutines of tasks ---- */
+/* ---- Coroutines of tasks that are no tasks ---- */
 
 static void *helper(void *arg)
 {
@@ -684,7 +684,7 @@ static int on_idle(void *ctx, int64_t timeout_ns)
     return timeout_ns > 0;
 }
 
-/* Everybody waits: for nothing that could come by itself. Helps one thing along. */
+/* All tasks wait, and nothing can end a wait by itself. Ends one of the waits. */
 static void resolve(void)
 {
     for (int k = 0; k < TASKS; k++)

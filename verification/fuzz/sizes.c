@@ -45,7 +45,7 @@ static int fuzz_actor(void)
 __attribute__((format(printf, 1, 2))) OUTLINE void trace(const char *format, ...)
 {
     va_list args;
-    if (running != MAIN) /* whose stack may be too small for it */
+    if (running != MAIN) /* a coroutine's stack may be too small for it */
         return;
     va_start(args, format);
     vfprintf(stderr, format, args);
@@ -90,7 +90,7 @@ static size_t least_size(size_t asked)
 
 /* ---- Looking ---- */
 
-/* A save area, whose coroutine has not been destroyed. */
+/* The save area of a coroutine that was not destroyed. */
 static void look_at_area(actor_t *a)
 {
     const aco_save_stack_t *area = &a->co->save_stack;
@@ -198,7 +198,7 @@ static void destroy(int k)
     a->co = NULL;
 }
 
-/* Whether its frames leave the unwinder room. */
+/* Whether its frames leave enough room for the unwinder. */
 static int may_cancel(int k)
 {
     void *lo, *hi;

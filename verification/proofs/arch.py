@@ -74,7 +74,7 @@ class Arch(NamedTuple):
     # the register that holds a function's address as it is entered, and the resume address on arrival
     goes_by: str = ""
     toc: str = ""         # the register that addresses by it are relative to
-    header: int = 0       # above the stack pointer, what a callee may write: up to here, but for the first word
+    header: int = 0       # what a callee may write above the stack pointer: up to here, except the first word
     narrow: tuple = ()    # registers of four bits, which Sleigh keeps in eight
     back_chain: bool = False  # the word at the stack pointer leads to the caller's frame, and compilers use it
     targets_last: bool = False  # what Sleigh names only names the register that it writes last

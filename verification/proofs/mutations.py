@@ -1,5 +1,5 @@
-"""Seeded faults: one change of the sources each, and the theorem that must fail for it. A fault that compiles and that
-every theorem survives, or that only others find, makes the exit status 1."""
+"""Seeded faults: one change of the sources each, and the theorem that must fail for it. The exit status is 1 if
+a fault compiles and no theorem fails, or only other theorems fail."""
 import functools
 import multiprocessing
 import re
@@ -226,8 +226,8 @@ def look(number):
 
 
 def third_path_is_told():
-    """A fault of the prover's, once: what stands for two values where paths meet went on to stand for a third that
-    nobody brought."""
+    """A former fault of the prover: the term for two values, where paths meet, also stood for a third value, which no
+    path had."""
     client = types.SimpleNamespace(narrow=(), alignment=lambda term: None, both_or_zero=lambda a, b: None, or_zero={},
                                    arch=ARCHES["x86_64"])
     states, ours = [], set()

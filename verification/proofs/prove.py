@@ -52,8 +52,8 @@ class Configuration:
         self.name = " ".join(filter(None, [arch, compiler, flags, "-flto" if lto else ""]))
 
     def left_out(self):
-        """Callers that are not looked at: where an address is taken of everything, as without optimisation, too little
-        is known of the frame of who has a generator on its stack."""
+        """Callers that are left out: without optimisation the address of everything is taken, so too little is known of
+        the frame of a function with an in-stack generator."""
         return {CALLERS[2]} if "-O0" in self.flags and self.arch.return_address else set()
 
     @property
@@ -164,7 +164,7 @@ def walk(configuration, program, names, only, outcome):
                                        name == "aco__begin" and not configuration.arch.return_address):
             continue  # here it is in C
         if name not in program.functions:
-            if not configuration.lto:  # which leaves out what nobody here calls
+            if not configuration.lto:  # which leaves out functions that are not called here
                 outcome.failures.append((name, sorted(kind.THEOREMS)[0], "is not in the program"))
             continue
         claims = theorems.Claims()
@@ -213,7 +213,7 @@ def report(outcome, verbose):
 
 @functools.cache
 def sources():
-    """The commit that last changed what the theorems are proved of, and by."""
+    """The commit that last changed the proved sources or the prover."""
     paths = ["include", "src", "verification/proofs/callers",
              *("verification/proofs/%s.py" % name for name in "arch build machine prove terms theorems vex".split())]
     commit, changes = (subprocess.run(["git", "-C", str(ROOT), *command, "--", *paths], capture_output=True,
@@ -240,7 +240,7 @@ def recorded():
 
 
 def record(outcome):
-    """Of each configuration the last outcome."""
+    """The last outcome of each configuration."""
     results = recorded()
     results[outcome.name] = {"switches": outcome.sites, "functions": outcome.functions, "claims": outcome.claims,
                              "failed": len(outcome.failures) + bool(outcome.error), "seconds": round(outcome.processor),
@@ -259,7 +259,7 @@ def cell(result):
 
 
 def tabulate(results):
-    """A row for each processor and compiler, a column for what is added to the processor's own options."""
+    """A row for each processor and compiler, a column for the options added to the processor's own."""
     rows, columns = collections.defaultdict(dict), []
     for c in configurations():
         options = [f for f in c.name.split()[2:] if f not in " ".join(c.arch.flags).split()]

@@ -62,8 +62,8 @@ def fresh(size, what, poison=False, bit=False):
 
 
 def is_poisoned(term):
-    """Whether its value depends on what nothing may depend on. That a variable occurs is not enough: Power's compilers
-    set and read single bits of a field whose other bits nobody brought."""
+    """Whether its value depends on poison. That a variable occurs is not enough: Power's compilers set and read single
+    bits of a field with other bits undefined."""
     if _poison.isdisjoint(term.free):
         return False
     if term.op == "var" or term.op == "piece" and term.args[0].op == "var":
@@ -77,7 +77,7 @@ def is_poisoned(term):
 
 
 def forget():
-    """Between functions: terms are not shared by them."""
+    """To be called between functions: they share no terms."""
     for kept in (_terms, _poison, _bits, _depends):
         kept.clear()
 
@@ -132,7 +132,7 @@ BITWISE, SIGNED, UNSIGNED, LOAD_AND_TEST, UNDER_MASK = 0, 1, 2, 15, 18
 
 
 def condition_code(size, mask_, what, one, other, rest):
-    """Whether the condition code is one of `mask_`'s, whose highest bit is 0's."""
+    """Whether the condition code is in `mask_`. The highest bit of the mask stands for code 0."""
     if not is_const(mask_) or not is_const(what) or \
             what.args[0] not in (BITWISE, SIGNED, UNSIGNED, LOAD_AND_TEST, UNDER_MASK):
         return make("s390_calculate_cond", size, mask_, what, one, other, rest)
@@ -341,7 +341,7 @@ SOLVER.set("timeout", TIMEOUT)
 
 
 def check(*formulas):
-    """Whether they can hold together. A name that occurs in one process only: no state is kept."""
+    """Whether the formulas can hold together. The solver keeps no state."""
     SOLVER.push()
     SOLVER.add(*formulas)
     answer = SOLVER.check()

@@ -79,7 +79,7 @@ NEVER_RETURN = never_return()
 WRITES_THROUGH = {"use": 4, "next_long_double": 2, "_ZN4heldC1Ev": 1, "_ZN4heldC2Ev": 1, "_ZN4heldD1Ev": 1,
                   "_ZN4heldD2Ev": 1,
                   "aco__send_check": 1, "aco__send_slow": 1, "aco__in_stack_closing": 0}
-# How many parameters some functions have: what stands in the registers of others is none of theirs.
+# How many parameters some functions have: they do not read the registers of further parameters.
 PARAMETERS = {"next": 0, "put": 1, "aco__in_stack_failed": 1, "aco__in_stack_closing": 1, "aco__in_stack_impossible": 0,
               "aco__yields_in_cleanup": 1, "aco__interrupted": 1}
 # where they come back at all, they have not switched
@@ -250,7 +250,7 @@ class Function:
         return y if x is None and a is const(a.size, 0) else None
 
     def decides(self, state, condition):
-        """Whether a condition holds, where that is known: no address in the frame is 0."""
+        """Whether a condition holds, if that is known: no address in the frame is 0."""
         if condition.op == "INT_EQUAL" and split(condition.args[0])[0] is self.sp0 and \
                 is_const(condition.args[1]) and not condition.args[1].args[0]:
             return False
@@ -324,7 +324,7 @@ class Function:
         return apply("INT_AND", size, term, const(size, 15)) if register in self.arch.narrow else term
 
     def found_by_address(self, state, at):
-        """Where a function begins, or goes on after a switch, as a location that is entered by its address."""
+        """The beginning of a function, or its arrival label after a switch: a location entered by its address."""
         if self.arch.goes_by:
             self.machine.set_register(state, self.arch.goes_by, const(self.arch.word, at))
 
@@ -384,7 +384,7 @@ class Function:
             if at in self.at_begin or not self.program.only_decides(at):
                 return None
             lasting = [op.name for op in self.program.instruction(at)[1] if not op.output or op.output[0] != "unique"]
-            branch = lasting[-1:] == ["CBRANCH"]  # VEX has something for nobody behind it
+            branch = lasting[-1:] == ["CBRANCH"]  # VEX has an unused operation after it
             ends = self.step(state.copy(), at)
             if len(ends) != 1 or isinstance(ends[0][0], tuple):
                 return None
@@ -495,7 +495,7 @@ class Function:
                           "%#x: sp is %r" % (self.at, sp))
 
     def mixed(self, control, old):
-        """A control register after a call or a switch: its control bits, and status bits of somebody else's."""
+        """A control register after a call or a switch: its own control bits, and unknown status bits."""
         size = self.program.registers[control.register][1]
         if control.mask == (1 << 8 * size) - 1:
             return old
@@ -535,11 +535,11 @@ class Function:
         return WRITES_THROUGH.get(name, 512)
 
     def new_thread(self, state):
-        """It may come back on another thread."""
+        """The call may return on another thread."""
         self.machine.set_register(state, self.arch.thread_pointer, fresh(self.arch.word, "thread"))
 
     def frame(self, state, sp):
-        """What a call or a switch leaves of memory: the frame, from the stack pointer up."""
+        """The memory that survives a call or a switch: the frame, from the stack pointer up."""
         base, low = split(sp)
         out = {}
         for b, cells in state.memory.items():
@@ -762,8 +762,8 @@ class Leave:
                                  "%#x: sp moves twice: %s" % (self.f.at, self.f.program.text(self.f.at)))
 
     def rounded_down(self, theorem, sp, conditions):
-        """x86: a function that calls nothing may have its stack pointer beside a multiple of 16; the consumer calls
-        before it has its own."""
+        """x86: in a function that calls nothing, the stack pointer may be no multiple of 16. The consumer may call a
+        function before it restores its own."""
         first = self.at_begin(self.arch.sp)
         self.f.claims.claim(self.site.name, theorem, z3.ULT(to_z3(first) - to_z3(sp), self.arch.alignment), conditions,
                             "sp is %r" % sp)
@@ -939,7 +939,7 @@ class Leave:
                   self.pushed())
 
     def falls_out(self, state, conditions):
-        """Not the innermost: an in-stack resume that does not leave."""
+        """An in-stack resume of a generator that is not the innermost: it does not switch."""
         if self.site.kind != "IN_STACK_RESUME":
             self.f.claims.record(self.site.name, "arrives.pc", False,
                                  "a path goes on behind the switch without leaving")
@@ -1114,8 +1114,8 @@ class Begin(Function):
 
 
 class BeginsAt(Function):
-    """callers/begins.c: what the header sets a context to that is to begin. What is written overlaps nothing that is
-    read."""
+    """callers/begins.c: the first context of a coroutine or generator, as the header sets it. What is written overlaps
+    nothing that is read."""
     NAMES, THEOREMS = ("prepares", "generator_context"), {"begin.context"}
 
     def __init__(self, program, name, claims, macros):
@@ -1145,7 +1145,7 @@ class BeginsAt(Function):
             self.claims.record(self.name, "begin.context", False, "does not return")
 
     def after_call(self, state, sp, name):
-        """memset() sets and memcpy() copies, and nothing else is called: the rest of memory stays."""
+        """memset() and memcpy() change their bytes. No other function is called: the rest of memory stays."""
         word = self.arch.word
         where, value, count = [self.machine.register(state, r)
                                for r in self.arch.arguments[:3]] if self.arch.arguments else \

@@ -68,7 +68,7 @@ class Lifter:
 
     @staticmethod
     def is_trap(data):
-        """A jump into the middle of itself, to two bytes that are no instruction; and these."""
+        """A jump into its own middle, to two bytes that are no instruction; and these two bytes."""
         return data[:4] == b"\xa7\xf4\x00\x01" or data[0] == 0
 
     def text(self, data):

@@ -13,22 +13,22 @@
  * x1                     scratch         the thread record's address; the same on both sides
  * x2                     scratch         the resume address, on its way to memory
  * x3                     scratch         the value, carried across the switch
- * x4                     scratch         in a transfer the block of the coroutine that leaves; else a clobber
- * x9, x10                scratch         the stack pointer on its way; control words
- * x16                    scratch         where to go on: a landing pad for calls takes a branch through x16 too
+ * x4                     scratch         in a transfer, the control block of the coroutine that leaves; else a clobber
+ * x9, x10                scratch         the stack pointer, on its way to or from memory; control words
+ * x16                    scratch         the address to jump to: landing pads for calls accept branches through x16 too
  * x5-x8, x11-x15, x17    scratch         clobbers
  * x18                    scratch, or     a clobber; untouched where the platform reserves it
  *                        the platform's
  * x30                    scratch         a clobber
  * v8-v15, low halves     callee-saved    clobbers, like the rest of v0-v31; SVE's p0-p15 and FFR where it is compiled
  *                                        in
- * FPCR                   callee-saved    kept apart when `fp` is 1; else common to all, as the program asked
- * FPSR, NZCV             scratch         as they are; NZCV a clobber
+ * FPCR                   callee-saved    stored and loaded if `fp` is 1 and the coroutine has its own; else untouched
+ * FPSR, NZCV             scratch         untouched; NZCV is a clobber
  * TPIDR_EL0, _RRO_EL0    thread pointer  untouched
  *
- * There is no red zone (128 bytes on macOS), and the stack pointer is always a multiple of 16. Return addresses may be
- * signed: each function signs its own with its own stack pointer, and comes back to the same. What the switch jumps to
- * is in memory unsigned; units built with BTI have a landing pad there. */
+ * There is no red zone, except on macOS (128 bytes). The stack pointer is always a multiple of 16. Return addresses may
+ * be signed: each function signs its own with its own stack pointer, and has the same stack pointer when it returns.
+ * The address that a switch jumps to is unsigned in memory. Units built with BTI have a landing pad there. */
 #ifndef ACO_ARCH_AARCH64_H
 #define ACO_ARCH_AARCH64_H
 
@@ -46,7 +46,7 @@
 #define ACO__LEAVING(offset) "[x4,#" ACO__TEXT(offset) "]"
 #define ACO__THREAD(offset) "[x1,#" ACO__TEXT(offset) "]"
 
-#define ACO__FP_STATUS 0 /* it is in another register */
+#define ACO__FP_STATUS 0 /* the status bits are in another register */
 
 /* A stack's top is 64-byte aligned. */
 #define ACO__ENTRY_BELOW_TOP 16
@@ -67,7 +67,7 @@
 #else
 #define ACO__CLOBBER_X18 "x18",
 #endif
-#ifdef __ARM_FP /* without it (-mgeneral-regs-only) no value of this unit lives there */
+#ifdef __ARM_FP /* without it (-mgeneral-regs-only) this unit has no value in these registers */
 #define ACO__CLOBBER_FP                                                                                                \
     , "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16",     \
         "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31"
@@ -91,8 +91,8 @@
 #define ACO__LANDING_PAD
 #endif
 
-/* macOS: the system's per-thread values stand where the thread pointer says, whose lowest bits are the processor's
- * number. */
+/* macOS: the thread pointer is the address of the system's per-thread values. Its lowest bits are the processor's
+ * number, and are masked here. */
 ACO__FORCE_INLINE uintptr_t aco__slot_value(uintptr_t offset)
 {
     uintptr_t value;
@@ -163,7 +163,7 @@ ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
     "mov x0,xzr\n\t"                                                                                                   \
     ACO__GO
 
-/* On one stack: gcc stores its calls' arguments, from the ninth on, at sp without moving it. */
+/* In-stack generators. gcc stores the arguments of calls, from the ninth on, at sp without moving sp. */
 #define ACO__ARGUMENTS_ROOM 128
 #define ACO__IF_INNERMOST                                                                                              \
     "mov x9,sp\n\t"                                                                                                    \
@@ -189,7 +189,7 @@ ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
 /* A generator's first stack pointer, and what aco__generator_begin finds there:
  *   16   the argument, for x5
  *    8   the return address, for x30
- *    0   the function                            <- sp, a multiple of 16; entered with 32 more */
+ *    0   the function                            <- sp, a multiple of 16; the function begins with sp 32 higher */
 enum { ACO__START_ARGUMENT = 2, ACO__START_WORDS = 6 };
 
 ACO__FORCE_INLINE void aco__fp_read(uint32_t *control, uint16_t *control2)

@@ -1,32 +1,31 @@
 /* The switch on 32-bit Arm, AAPCS32, Arm and Thumb-2 instructions, with and without VFP. Contract and rules:
- * ../switch.h. Source of the register roles: Procedure Call Standard for the Arm Architecture (2024Q3), sections 6.1.1
- * and 6.1.2.
+ * ../detail/switch.h. Source of the register roles: Procedure Call Standard for the Arm Architecture (2024Q3), sections
+ * 6.1.1 and 6.1.2.
  *
  * register               in the ABI      here
  * sp (r13)               callee-saved    stored and loaded
  * r11, in Thumb code r7  callee-saved    stored and loaded: the frame pointer cannot be a clobber
- * r7, in Thumb code r11  callee-saved    a clobber; loaded too, with the same: it is the other side's frame pointer
- *                                        where that is code of the other kind
+ * r7, in Thumb code r11  callee-saved    a clobber; also loaded with the frame pointer: code of the other kind has its
+ *                                        frame pointer there
  * r6                     callee-saved    a clobber; with clang stored and loaded: it is the base pointer of
  *                                        over-aligned frames with variable parts
- * r4                     callee-saved    in a transfer the block of the coroutine that leaves; else a clobber
- * r5                     callee-saved    the resume address, on its way to memory; then control words; then where to go
- *                                        on
+ * r4                     callee-saved    in a transfer, the control block of the coroutine that leaves; else a clobber
+ * r5                     callee-saved    the resume address, on its way to memory; then control words; then the address
+ *                                        to jump to
  * r8, r10                callee-saved    clobbers: the compiler saves those that are live, and only those
- * r9                     callee-saved    the same; where it is the platform's, it is the same on both sides
+ * r9                     callee-saved    the same; where the platform reserves it, it has one value on both sides
  * r0                     scratch         the control block's address, carried across the switch
  * r1                     scratch         the thread record's address; the same on both sides
- * r2                     scratch         the stack pointer on its way; control words
+ * r2                     scratch         the stack pointer, on its way to or from memory; control words
  * r3                     scratch         the value, carried across the switch
  * r12, r14 (lr)          scratch         clobbers
  * d8-d15 (s16-s31)       callee-saved    clobbers, like the rest of d0-d31, where VFP is compiled in
- * FPSCR control bits     callee-saved    kept apart when `fp` is 1; else common to all, as the program asked
- * FPSCR status, APSR     scratch         as they are; the flags a clobber
+ * FPSCR control bits     callee-saved    stored and loaded if `fp` is 1 and the coroutine has its own; else untouched
+ * FPSCR status, APSR     scratch         not kept; the flags are a clobber
  * TPIDRURO               thread pointer  untouched
  *
- * There is no red zone, and the stack pointer is a multiple of 8 wherever a switch stands. Bit 0 of a place to go on
- * tells Thumb code, and `bx` heeds it. The units of a program must have been compiled either all with VFP or all
- * without. */
+ * There is no red zone, and the stack pointer is a multiple of 8 at every switch. Bit 0 of a resume address is set for
+ * Thumb code; `bx` selects the instruction set by it. Compile all units of a program with VFP, or all without. */
 #ifndef ACO_ARCH_ARM_H
 #define ACO_ARCH_ARM_H
 
@@ -52,13 +51,13 @@
 #define ACO__THREAD "r1"
 #define ACO__FIELD(side, offset) "[" side ",#" ACO__TEXT(offset) "]"
 
-#define ACO__FP_STATUS 0xf800009f /* NZCV, QC, and what exceptions there were: nobody's across a call */
+#define ACO__FP_STATUS 0xf800009f /* NZCV, QC and the cumulative exception bits: no call preserves them */
 
 /* A stack's top is 64-byte aligned. */
 #define ACO__ENTRY_BELOW_TOP 8
 #define ACO__RETURN_WORD 0
 
-/* Which register is the frame pointer, here and in the other kind of code; the address behind a label. */
+/* The frame pointer in this kind of code (Arm or Thumb) and in the other kind; the address of a label with bit 0. */
 #ifdef __thumb__
 #define ACO__FRAME_REGISTER "r7"
 #define ACO__OTHER_FRAME "r11"
@@ -80,13 +79,13 @@
 #define ACO__CLOBBER_BASE "r6",
 #endif
 
-#ifdef __ARM_FP /* without it no value of this unit lives there, and the assembler knows no instruction */
+#ifdef __ARM_FP /* without it this unit has no value there, and the assembler rejects the instructions */
 #define ACO__CLOBBER_FP                                                                                                \
     , "d0", "d1", "d2", "d3", "d4", "d5", "d6", "d7", "d8", "d9", "d10", "d11", "d12", "d13", "d14", "d15"
 #else
 #define ACO__CLOBBER_FP
 #endif
-#if defined(__ARM_NEON) || (defined(__ARM_FP) && !defined(__clang__)) /* clang warns where they do not exist */
+#if defined(__ARM_NEON) || (defined(__ARM_FP) && !defined(__clang__)) /* clang warns if the registers do not exist */
 #define ACO__CLOBBER_FP_HIGH                                                                                           \
     , "d16", "d17", "d18", "d19", "d20", "d21", "d22", "d23", "d24", "d25", "d26", "d27", "d28", "d29", "d30", "d31"
 #else
@@ -96,13 +95,13 @@
     ACO__CLOBBER_BASE ACO__OTHER_FRAME, "r5", "r8", "r9", "r10", "r12", "lr", "memory", "cc" ACO__CLOBBER_FP           \
         ACO__CLOBBER_FP_HIGH
 
-/* The thread record's address. Its offset from the thread pointer is the process's: that the compiler may keep. The
- * literal stands where it is needed, since one in a pool may be too far away. */
+/* The thread record's address. Its offset from the thread pointer is the same for all threads, so the compiler may keep
+ * the offset. The literal stands beside the code that loads it, because a literal pool may be too far away. */
 #if __ARM_ARCH >= 7 || defined(__ARM_ARCH_6K__) || defined(__ARM_ARCH_6KZ__) || defined(__ARM_ARCH_6ZK__)
 #define ACO__TLS_REF aco__tls_ref_t tls
 #define ACO__READ_TP "mrc p15,0,%0,c13,c0,3\n\t"
 #define ACO__CLOBBERS_OF_READ_TP
-#else /* a helper function, which changes little */
+#else /* a helper function; it changes only these registers */
 #define ACO__TLS_REF register aco__tls_ref_t tls __asm__("r0")
 #define ACO__READ_TP "bl __aeabi_read_tp\n\t"
 #define ACO__CLOBBERS_OF_READ_TP : "r12", "lr", "cc"
@@ -167,8 +166,8 @@ ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
 #define ACO__NOTHING_RUNS                                                                                              \
     "mov r2,#0\n\t"                                                                                                    \
     "str r2," ACO__FIELD(ACO__THREAD, ACO__RUNNING) "\n\t"
-/* Behind a jump. adr counts from a multiple of 4, and a Thumb function's section is one of 2 only, unless something in
- * it asks. */
+/* It follows a jump. `adr` counts from a multiple of 4, but a Thumb function's section is aligned to 2 only, unless
+ * something in it asks for more. */
 #define ACO__ARRIVAL ".p2align 2\n1:\n\t"
 
 /* ---- Generators ---- */
@@ -186,7 +185,7 @@ ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
     "mov r7,r1\n\t"                                                                                                    \
     "mov r6,r4\n\t"
 #define ACO__LOAD_SP "mov sp,r3\n\t"
-/* A function that calls nothing may have sp beside a multiple of 8. */
+/* In a function that calls nothing, sp may be no multiple of 8. */
 #define ACO__ALIGN_SP                                                                                                  \
     "mov r12,sp\n\t"                                                                                                   \
     "bic r12,r12,#7\n\t"                                                                                               \
@@ -196,7 +195,7 @@ ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
     "mov r0,#0\n\t"                                                                                                    \
     "bx r12"
 
-/* On one stack: gcc stores its calls' arguments, from the fifth word on, at sp without moving it. */
+/* In-stack generators. gcc stores the arguments of calls, from the fifth word on, at sp without moving sp. */
 #define ACO__ARGUMENTS_ROOM 128
 #define ACO__IF_INNERMOST                                                                                              \
     "cmp sp,r3\n\t"                                                                                                    \
@@ -223,7 +222,7 @@ ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
  *   12   the argument
  *    8   one more parameter: the consumer's r4, put there by aco__generator_begin
  *    4   the return address, for lr
- *    0   the function                            <- sp, a multiple of 8; entered with 8 more */
+ *    0   the function                            <- sp, a multiple of 8; the function begins with sp 8 higher */
 enum { ACO__START_ARGUMENT = 3, ACO__START_WORDS = 6 };
 
 ACO__FORCE_INLINE void aco__fp_read(uint32_t *control, uint16_t *control2)

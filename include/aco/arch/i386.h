@@ -3,22 +3,23 @@
  *
  * register               in the ABI      here
  * esp                    callee-saved    stored and loaded
- * ebp                    callee-saved    stored and loaded: cannot be a clobber where it is the frame pointer
- * esi                    callee-saved    a clobber; with clang stored and loaded: base pointer, as rbx in x86_64.h
- * ebx                    callee-saved    in a transfer the block of the coroutine that leaves; else a clobber
+ * ebp                    callee-saved    stored and loaded: it cannot be a clobber where it is the frame pointer
+ * esi                    callee-saved    a clobber; with clang stored and loaded: it is the base pointer, like rbx in
+ *                                        x86_64.h
+ * ebx                    callee-saved    in a transfer, the control block of the coroutine that leaves; else a clobber
  * edi                    callee-saved    the thread record's offset from the thread pointer; the same on both sides
  * eax                    scratch         the control block's address, carried across the switch
  * edx                    scratch         the resume address, on its way to memory; then for comparing control words
  * ecx                    scratch         the value, carried across the switch
  * xmm, k, st, mm         scratch         clobbers; upper halves of ymm and zmm: vzeroupper where AVX is compiled in
- * MXCSR control bits     callee-saved    kept apart when `fp` is 1; else common to all, as the program asked
+ * MXCSR control bits     callee-saved    stored and loaded if `fp` is 1 and the coroutine has its own; else untouched
  * x87 control word       callee-saved    the same
- * DF, x87 stack          clear, empty    as they are: the ABI wants them so at every call, and nothing here changes
+ * DF, x87 stack          clear, empty    untouched: the ABI requires these values at every call, and no switch changes
  *                                        them
  * gs                     thread pointer  untouched
  *
- * There is no red zone on i386, so the position-independent form may find itself by `call` to the next instruction,
- * which processors do not count as a call. */
+ * There is no red zone, so position-independent code may find its own address by a `call` to the next instruction.
+ * Processors do not count that as a call when they predict returns. */
 #ifndef ACO_ARCH_I386_H
 #define ACO_ARCH_I386_H
 
@@ -26,13 +27,13 @@
 #define ACO__STACK_REGISTER "esp"
 #define ACO__STACK_OPERAND "+r"
 
-/* reg := the address of the label, which is here. While it is on the stack, frames cannot be found. */
+/* reg := the address of this label. While the address is on the stack, unwinders find no frame. */
 #define ACO__FIND_SELF(label, reg)                                                                                     \
     "call " label "f\n\t" ACO__NO_FRAME("eip")                                                                         \
     label ":\tpopl " reg "\n" ACO__FRAME_AGAIN "\t"
 
-/* Addresses in position-independent code and in other code: the thread record's offset, the arrival label 1 (to edx, to
- * ecx, pushed), and here. */
+/* Addresses, in position-independent code and in other code: the thread record's offset; the arrival label 1, into a
+ * register or pushed; the address of this place. */
 #ifdef __PIC__
 #define ACO__FIND_THREAD(reg)                                                                                          \
     ACO__FIND_SELF("9", reg)                                                                                           \
@@ -87,10 +88,10 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__tls_ref_t tls)
 #define ACO__THREAD(offset) ACO__TEXT(offset) "(%%edi)"
 #endif
 
-/* Where a stack begins. Its top is 64-byte aligned, and a function is entered with its return address just below a
- * 16-byte boundary.
+/* Where a stack begins. Its top is 64-byte aligned, and a function begins with its return address just below a 16-byte
+ * boundary.
  *
- * A generator's function is entered by aco__generator_begin, which finds at its stack pointer, a multiple of 16:
+ * aco__generator_begin calls a generator's function. It finds at its stack pointer, a multiple of 16:
  *   32   the argument
  *   16   four more parameters: the consumer's ecx, edi, ebx and ecx again; aco__generator_begin stores them there
  *   12   the return address
@@ -149,9 +150,8 @@ enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 3, ACO__START_ARGUMENT = 8, 
     "jmpl *" from(ACO__PC) "\n"                                                                                        \
     ACO__FRAME_AGAIN
 
-/* Environments of their own; why it is done so stands in x86_64.h. A unit compiled without SSE keeps MXCSR as well: the
- * C library's fesetround() changes it on every processor that has it (fp_load_always is negative where there is none).
- * */
+/* Floating-point environments, as x86_64.h explains. A unit compiled without SSE swaps MXCSR too, because the C
+ * library's fesetround() changes it on every processor that has it. Where there is none, fp_load_always is negative. */
 #define ACO__MXCSR_SWAP(to, from)                                                                                      \
     "cmpb $0," ACO__THREAD(ACO__LOAD_ALWAYS) "\n\t"                                                                    \
     "js 3f\n\t"                                                                                                        \
@@ -180,8 +180,8 @@ enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 3, ACO__START_ARGUMENT = 8, 
     "fldcw " from(ACO__X87CW) "\n\t"                                                                                   \
     "jmp 5b\n"
 
-/* At the jump: eax = co, edi = thread record, ecx = the value. At 1, from a coroutine's yield or end: the same, eax
- * perhaps with the interrupt flag; ebp and esp are ours again. */
+/* At the jump: eax = co, edi = thread record, ecx = the value. At 1, after a coroutine's yield or end: the same, eax
+ * perhaps with the interrupt flag. ebp and esp are this side's again. */
 #define ACO__RESUME(fp_swap, fp_slow)                                                                                  \
     __asm__ volatile(ACO__RESUME_ADDRESS                                                                               \
                      "movl %%eax," ACO__THREAD(ACO__RUNNING) "\n\t"                                                    \
@@ -193,8 +193,8 @@ enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 3, ACO__START_ARGUMENT = 8, 
                      ACO__RESUMER_BASE                                                                                 \
                      : "+a"(co), "+D"(tls), "+c"(value) : : "ebx", ACO__CLOBBERS)
 
-/* At the jump: eax = co, edi = thread record and ecx = the value, which the resumer finds there. At 1, from a resume:
- * the same, perhaps of another thread; eax perhaps with the interrupt flag. */
+/* At the jump: eax = co, edi = thread record and ecx = the value: the resumer finds them there. At 1, after a resume:
+ * the same, perhaps with another thread's record; eax perhaps with the interrupt flag. */
 #define ACO__YIELD(fp_swap, fp_slow)                                                                                   \
     __asm__ volatile(ACO__RESUME_ADDRESS                                                                               \
                      "movl $0," ACO__THREAD(ACO__RUNNING) "\n\t"                                                       \
@@ -206,7 +206,7 @@ enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 3, ACO__START_ARGUMENT = 8, 
                      ACO__RUNNING_BASE                                                                                 \
                      : "+a"(co), "+D"(tls), "+c"(value) : : "ebx", ACO__CLOBBERS)
 
-/* From coroutine to coroutine: what a yield stores, what a resume loads. At 1: as after a yield. */
+/* From coroutine to coroutine: stores what a yield stores, loads what a resume loads. At 1: as after a yield. */
 #define ACO__TRANSFER(fp_swap, fp_slow)                                                                                \
     __asm__ volatile(ACO__RESUME_ADDRESS                                                                               \
                      "movl %%eax," ACO__THREAD(ACO__RUNNING) "\n\t"                                                    \
@@ -219,7 +219,7 @@ enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 3, ACO__START_ARGUMENT = 8, 
                      : "+a"(co), "+D"(tls), "+c"(value), "+r"(leaving) : : ACO__CLOBBERS)
 #define ACO__LEAVING_REGISTER __asm__("ebx")
 
-/* For good: nothing is stored. */
+/* Leaves for good: nothing is stored. */
 #define ACO__EXIT                                                                                                      \
     __asm__ volatile("movl $0," ACO__THREAD(ACO__RUNNING) "\n\t"                                                       \
                      ACO__LEAVE(ACO__THREAD)                                                                           \
@@ -232,10 +232,11 @@ enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 3, ACO__START_ARGUMENT = 8, 
  *
  * At the jump and on arrival, label 1:
  *   edi   the leaving side's ebp
- *   ebx   the leaving side's esi: with clang perhaps a base pointer
+ *   ebx   the leaving side's esi: with clang perhaps its base pointer
  *   edx   the value
- *   ecx   own stack: the leaving side's esp, at which stands where it goes on; on one stack: that place itself, or 0
- *   eax   own stack: 0 when the leaving side has ended, else not */
+ *   ecx   own stack: the leaving side's esp, which points to its resume address; in-stack: the resume address itself,
+ *         or 0 when the leaving side has ended
+ *   eax   own stack: 0 when the leaving side has ended, else not 0 */
 #define ACO__PEER_BASE __asm__("ebx")
 #define ACO__PEER_SWAP                                                                                                 \
     __asm__ volatile(ACO__PUSH_RESUME_ADDRESS ACO__CLEAR_UPPER                                                         \
@@ -283,8 +284,8 @@ enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 3, ACO__START_ARGUMENT = 8, 
                      ACO__FRAME_AGAIN                                                                                  \
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      : "+c"(pc), "+D"(bp), "+r"(base), "+d"(value) ACO__MOVES_STACK : : "eax", ACO__CLOBBERS_OF_ALL)
-/* From a function that calls nothing, esp may be beside a multiple of 16; the consumer may call before it has its own
- * again. */
+/* In a function that calls nothing, esp may be no multiple of 16. The consumer may call a function before it restores
+ * its own esp. */
 #define ACO__IN_STACK_LAST                                                                                             \
     __asm__ volatile(ACO__CLEAR_UPPER                                                                                  \
                      "movl %%ecx,%%eax\n\t"                                                                            \

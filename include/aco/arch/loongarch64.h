@@ -12,18 +12,19 @@
  * a1                     scratch         the thread record's address; the same on both sides
  * a2                     scratch         the resume address, on its way to memory
  * a3                     scratch         the value, carried across the switch
- * a4                     scratch         in a transfer the block of the coroutine that leaves; else a clobber
+ * a4                     scratch         in a transfer, the control block of the coroutine that leaves; else a clobber
  * t0, t2                 scratch         control words
- * t1                     scratch         control words; where to go on: a jump through ra (r1) is predicted as a return
+ * t1                     scratch         control words; the address to jump to: a jump through ra (r1) is predicted as
+ *                                        a return
  * a5-a7, t3-t8           scratch         clobbers
  * ra                     scratch         a clobber
- * tp, r21                the platform's  untouched
- * fs0-fs7                callee-saved    clobbers, like the rest of f0-f31, the low parts of the vector registers,
- *                                        whose high parts are scratch: a clobber of the low part is one of the whole
+ * tp, r21                reserved        untouched
+ * fs0-fs7                callee-saved    clobbers, like the rest of f0-f31. These are the low parts of the vector
+ *                                        registers; a clobber of the low part covers the scratch high part too
  * fcc0-fcc7              scratch         clobbers
- * FCSR0, bits 0-4, 8-9   not told        trap enables and rounding mode; kept apart when `fp` is 1, as the C library's
- *                                        fenv.h has it; else common to all, as the program asked
- * FCSR0, the others      status          as they are
+ * FCSR0, bits 0-4, 8-9   unspecified     trap enables and rounding mode, part of the environment in fenv.h: stored and
+ *                                        loaded if `fp` is 1 and the coroutine has its own; else untouched
+ * FCSR0, the others      status          not kept; the causes are cleared when the control bits are loaded
  *
  * There is no red zone, and the stack pointer is always a multiple of 16. */
 #ifndef ACO_ARCH_LOONGARCH64_H
@@ -43,7 +44,7 @@
 #define ACO__LEAVING(offset) "$a4," ACO__TEXT(offset)
 #define ACO__THREAD(offset) "$a1," ACO__TEXT(offset)
 
-#define ACO__FP_STATUS (~0x31f) /* FCSR0 but for the bits that control */
+#define ACO__FP_STATUS (~0x31f) /* all bits of FCSR0 except the control bits */
 
 /* A stack's top is 64-byte aligned. */
 #define ACO__ENTRY_BELOW_TOP 16
@@ -58,7 +59,7 @@
 #define ACO__CLOBBER_BASE "$s8",
 #endif
 
-#if __loongarch_frlen /* without it no value lives there */
+#if __loongarch_frlen /* without it this unit has no value there */
 #define ACO__CLOBBER_FP                                                                                                \
     , "$f0", "$f1", "$f2", "$f3", "$f4", "$f5", "$f6", "$f7", "$f8", "$f9", "$f10", "$f11", "$f12", "$f13", "$f14",    \
         "$f15", "$f16", "$f17", "$f18", "$f19", "$f20", "$f21", "$f22", "$f23", "$f24", "$f25", "$f26", "$f27",        \
@@ -92,7 +93,7 @@ ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
     "ld.d $fp," from(ACO__BP) "\n\t"                                                                                   \
     ACO__GO
 
-/* The causes of the last operation are cleared: one whose trap is enabled by the other side must not trap there. */
+/* Clears the causes of the last operation: a cause of this side must not trap where the other side enables its trap. */
 #if __loongarch_frlen
 #define ACO__FP_SWAP(to, from)                                                                                         \
     "ld.b $t0," ACO__BLOCK(ACO__STATE_BYTE) "\n\t"                                                                     \
@@ -135,7 +136,7 @@ ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
     "li.w $a0,0\n\t"                                                                                                   \
     ACO__GO
 
-/* On one stack: gcc stores its calls' arguments, from the ninth on, at sp without moving it. */
+/* In-stack generators. gcc stores the arguments of calls, from the ninth on, at sp without moving sp. */
 #define ACO__ARGUMENTS_ROOM 128
 #define ACO__IF_INNERMOST                                                                                              \
     "bne $sp,$a3,2f\n\t"                                                                                               \
@@ -159,7 +160,7 @@ ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
 /* A generator's first stack pointer, and what aco__generator_begin finds there, in words:
  *   2   the argument, for a5
  *   1   the return address, for ra
- *   0   the function                            <- sp, a multiple of 16; entered with 32 bytes more */
+ *   0   the function                            <- sp, a multiple of 16; the function begins with sp 32 bytes higher */
 enum { ACO__START_ARGUMENT = 2, ACO__START_WORDS = 6 };
 
 ACO__FORCE_INLINE void aco__fp_read(uint32_t *control, uint16_t *control2)

@@ -3,33 +3,32 @@
  *
  * register               in the ABI      here
  * r1                     callee-saved    stored and loaded: the stack pointer
- * r2                     TOC pointer     each module's own: made anew on arrival from r12, as at a global entry point.
- *                                        A clobber in units that have none (__PCREL__)
+ * r2                     TOC pointer     each module has its own: computed from r12 on arrival, as at a global entry
+ *                                        point. A clobber in units without one (__PCREL__)
  * r3                     scratch         the control block's address, carried across the switch
  * r4                     scratch         the thread record's address; the same on both sides
  * r5                     scratch         the resume address, on its way to memory
  * r6                     scratch         the value, carried across the switch
- * r7                     scratch         in a transfer the block of the coroutine that leaves; else a clobber
+ * r7                     scratch         in a transfer, the control block of the coroutine that leaves; else a clobber
  * r9-r11                 scratch         clobbers; control words
- * r12                    scratch         where to go on, as a function's global entry point wants it
+ * r12                    scratch         the address to jump to, where a global entry point expects its own address
  * r0, r8                 scratch         clobbers
  * r13                    thread pointer  untouched
  * r14-r29                callee-saved    clobbers: the compiler saves those that are live, and only those
  * r30                    callee-saved    a clobber; with clang stored and loaded: it is the base pointer of
- *                                        over-aligned frames with variable parts; and where __PCREL__ makes it gcc's
- *                                        PIC register
+ *                                        over-aligned frames with variable parts; also with __PCREL__, where it is
+ *                                        gcc's PIC register
  * r31                    callee-saved    stored and loaded: the frame pointer cannot be a clobber
  * LR, CTR, XER           scratch         clobbers
  * CR2-CR4                callee-saved    clobbers, like the rest of CR
- * f14-f31, v20-v31       callee-saved    clobbers, like the rest of them, and so all of vs0-vs63
- * FPSCR                  control bits    kept apart when `fp` is 1; else common to all, as the program asked: exception
- *                        callee-saved    enables, NI and RN in its lower half, DRN in the upper one. Its status bits
- *                                        are scratch
- * VSCR, VRSAVE           limited access  untouched: common to all, as setjmp() has it
+ * f14-f31, v20-v31       callee-saved    clobbers, like the rest of both files: together all of vs0-vs63
+ * FPSCR                  control bits    stored and loaded if `fp` is 1 and the coroutine has its own; else untouched:
+ *                        callee-saved    exception enables, NI and RN in the lower half, DRN in the upper half. The
+ *                                        status bits are scratch
+ * VSCR, VRSAVE           limited access  untouched: shared by all, as with setjmp()
  *
- * The stack pointer is always a multiple of 16 and points to the back chain. A caller's frame begins with 32 bytes that
- * its callee, and the stubs through which it calls, write: back chain, CR, LR, TOC pointer. The red zone is the leaf
- * functions'. */
+ * The stack pointer is always a multiple of 16 and points to the back chain. A caller's frame begins with 32 bytes:
+ * back chain, CR, LR, TOC pointer. The callee and the call stubs write there. Only leaf functions use the red zone. */
 #ifndef ACO_ARCH_PPC64LE_H
 #define ACO_ARCH_PPC64LE_H
 
@@ -43,15 +42,15 @@
 #define ACO__FIFTH "r7"
 #define ACO__STACK_REGISTER "r1"
 #define ACO__STACK_OPERAND "+r"
-#define ACO__ADDRESS_RESULT "=&b" /* not r0, which an address takes for 0 */
+#define ACO__ADDRESS_RESULT "=&b" /* not r0: an address takes it as 0 */
 #define ACO__BLOCK(offset) ACO__TEXT(offset) "(3)"
 #define ACO__LEAVING(offset) ACO__TEXT(offset) "(7)"
 #define ACO__THREAD(offset) ACO__TEXT(offset) "(4)"
 
-#define ACO__FP_STATUS 0xffffff00u /* the lower half's status bits */
+#define ACO__FP_STATUS 0xffffff00u /* the status bits in the lower half */
 
-/* A stack's top is 64-byte aligned. The first function writes to the frame header above its stack pointer, also its
- * return address. */
+/* A stack's top is 64-byte aligned. The first function writes to the frame header above its stack pointer; its return
+ * address goes there too. */
 #define ACO__ENTRY_BELOW_TOP 32
 #define ACO__RETURN_WORD 2
 
@@ -64,9 +63,9 @@
 #define ACO__CLOBBER_BASE "r30",
 #endif
 
-/* The address of `here`; and at 1, where r12 holds it, the TOC pointer again. r2 is no operand: each function that
- * switches calls one of another module too (docs/switch.md, rule 3), and a compiler gives every function that calls its
- * TOC pointer from its beginning. tools/platforms/objects.py looks whether it did. */
+/* The address of label `here`; and, on arrival at 1 with that address in r12, the TOC pointer. r2 is no operand: each
+ * function that switches also calls a function of another module (docs/switch.md, rule 3), and compilers set up the TOC
+ * pointer at the beginning of every function that calls. tools/platforms/objects.py checks that they did. */
 #ifdef __PCREL__
 #define ACO__ADDRESS(reg, here) "pla " reg "," here "@pcrel\n\t"
 #define ACO__OWN_TOC
@@ -104,7 +103,7 @@ ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
 ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
 {
     aco__tls_ref_t tls;
-    register void *toc __asm__("r2"); /* an operand: else a function that calls nothing may be without */
+    register void *toc __asm__("r2"); /* an operand: else a function that calls nothing may have no TOC pointer */
     __asm__ volatile("" : "=r"(toc));
     __asm__ volatile("addis %0,2,aco__thread@got@tprel@ha\n\t"
                      "ld %0,aco__thread@got@tprel@l(%0)\n\t"
@@ -128,8 +127,8 @@ ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
     "ld 31," from(ACO__BP) "\n\t"                                                                                      \
     ACO__GO
 
-/* The status bits are not compared, but are loaded with the rest: those of one side must not trap under the other's
- * enables. */
+/* The status bits are not compared, but are loaded with the control bits: the status bits of one side must not trap
+ * under the enables of the other. */
 #define ACO__FP_SWAP(to, from)                                                                                         \
     "lbz 9," ACO__BLOCK(ACO__STATE_BYTE) "\n\t"                                                                        \
     "extsb. 9,9\n\t"                                                                                                   \
@@ -183,9 +182,9 @@ ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
 #define ACO__LOAD_SP "mr 1,6\n\t"
 #define ACO__LAST_GO ACO__GO
 
-/* On one stack: what the consumer calls writes a frame header and arguments at its stack pointer. The room there has
- * the back chain that alloca() would leave, the one at the frame pointer: clang's functions return by it. The word at
- * the generator's stack pointer leads into the generator. */
+/* In-stack generators. A function that the consumer calls writes a frame header and arguments at the consumer's stack
+ * pointer. The room there gets the back chain that alloca() would leave, the one at the frame pointer, because clang's
+ * functions return by it. The word at the generator's stack pointer leads into the generator. */
 #define ACO__ARGUMENTS_ROOM 224
 #define ACO__IF_INNERMOST                                                                                              \
     "cmpd 1,6\n\t"                                                                                                     \
@@ -199,8 +198,8 @@ ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
     "stdu 9,-224(1)\n\t"                                                                                               \
     "mr 6,1\n"
 
-/* 288 lower. The generator's first frame has the consumer's back chain above it; it stays where it is for
- * ACO__WRITE_SP. */
+/* Lowers r1 by 288. The generator's first frame has the consumer's back chain above it. The word at the old r1 is
+ * unchanged, for ACO__WRITE_SP. */
 #define ACO__IN_STACK_ROOM                                                                                             \
     ACO__ADDRESS("%2", "1f")                                                                                           \
     "ld %0,0(1)\n\t"                                                                                                   \
@@ -217,7 +216,7 @@ ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
  *   32   the frame header
  *   16   the argument, for r8
  *    8   the return address, for LR
- *    0   the function, for r12                     <- r1, a multiple of 16; entered with 32 more */
+ *    0   the function, for r12                     <- r1, a multiple of 16; the function begins with r1 32 higher */
 enum { ACO__START_ARGUMENT = 2, ACO__START_WORDS = 8 };
 
 ACO__FORCE_INLINE void aco__fp_read(uint32_t *control, uint16_t *control2)

@@ -1,5 +1,5 @@
 /* The switch on RISC-V, little or big endian, RV64 and RV32, with or without F, D, Zfinx and V. Contract and rules:
- * ../switch.h. Source of the register roles: RISC-V ELF psABI 1.0, chapter 1 (Register Convention).
+ * ../detail/switch.h. Source of the register roles: RISC-V ELF psABI 1.0, chapter 1 (Register Convention).
  *
  * register               in the ABI      here
  * sp                     callee-saved    stored and loaded
@@ -12,20 +12,19 @@
  * a1                     scratch         the thread record's address; the same on both sides
  * a2                     scratch         the resume address, on its way to memory
  * a3                     scratch         the value, carried across the switch
- * a4                     scratch         in a transfer the block of the coroutine that leaves; else a clobber
+ * a4                     scratch         in a transfer, the control block of the coroutine that leaves; else a clobber
  * t0                     scratch         control words
- * t1                     scratch         control words; where to go on: a jump through ra or t0 (x1, x5) is predicted
- *                                        as a return, and one through t2 (x7) looks for no landing pad
+ * t1                     scratch         control words; the address to jump to: a jump through ra or t0 (x1, x5) is
+ *                                        predicted as a return, and one through t2 (x7) expects no landing pad
  * a5-a7, t2-t6           scratch         clobbers
  * ra                     scratch         a clobber
  * gp                     unallocatable   untouched
  * tp                     thread pointer  untouched
- * fs0-fs11               callee-saved    clobbers, like the rest of f0-f31; in ABIs without float arguments they are
- *                                        scratch
+ * fs0-fs11               callee-saved    clobbers, like the rest of f0-f31; scratch in ABIs without float arguments
  * v0-v31, vl, vtype      scratch         clobbers where the vector unit is compiled in; with clang always
- * vxrm                   scratch         the same; vxsat is status
- * frm                    kept            kept apart when `fp` is 1; else common to all, as the program asked
- * fflags                 scratch         as they are
+ * vxrm                   scratch         the same; vxsat is status: untouched
+ * frm                    preserved       stored and loaded if `fp` is 1 and the coroutine has its own; else untouched
+ * fflags                 scratch         untouched
  *
  * There is no red zone, and the stack pointer is always a multiple of 16. Landing pads (Zicfilp) are unlabelled. */
 #ifndef ACO_ARCH_RISCV_H
@@ -62,7 +61,7 @@
 #define ACO__SAVE "sw "
 #endif
 
-#define ACO__FP_STATUS 0 /* frm is read without it */
+#define ACO__FP_STATUS 0 /* frm is read without the status bits */
 
 /* A stack's top is 64-byte aligned. */
 #define ACO__ENTRY_BELOW_TOP 16
@@ -79,14 +78,14 @@
 #define ACO__CLOBBER_BASE "s1",
 #endif
 
-#ifdef __riscv_flen /* without it no value lives there */
+#ifdef __riscv_flen /* without it this unit has no value there */
 #define ACO__CLOBBER_FP                                                                                                \
     , "f0", "f1", "f2", "f3", "f4", "f5", "f6", "f7", "f8", "f9", "f10", "f11", "f12", "f13", "f14", "f15", "f16",     \
         "f17", "f18", "f19", "f20", "f21", "f22", "f23", "f24", "f25", "f26", "f27", "f28", "f29", "f30", "f31"
 #else
 #define ACO__CLOBBER_FP
 #endif
-/* clang takes these names in every unit, so that a function with a target attribute is served too; gcc does not. */
+/* clang accepts these names in every unit, so functions with a target attribute are covered too; gcc does not. */
 #if defined(__riscv_v_elen) || defined(__clang__)
 #define ACO__CLOBBER_VECTOR                                                                                            \
     , "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16",     \
@@ -101,7 +100,7 @@
 
 #ifdef __riscv_landing_pad
 #define ACO__ALIGN_PAD ".p2align 2\n"
-#define ACO__LANDING_PAD "auipc zero,0\n\t" /* lpad 0, for assemblers that do not know it */
+#define ACO__LANDING_PAD "auipc zero,0\n\t" /* lpad 0, for assemblers without that name */
 #else
 #define ACO__ALIGN_PAD
 #define ACO__LANDING_PAD
@@ -168,7 +167,7 @@ ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
     "li a0,0\n\t"                                                                                                      \
     ACO__GO
 
-/* On one stack: gcc stores its calls' arguments, from the ninth on, at sp without moving it. */
+/* In-stack generators. gcc stores the arguments of calls, from the ninth on, at sp without moving sp. */
 #define ACO__ARGUMENTS_ROOM 128
 #define ACO__IF_INNERMOST                                                                                              \
     "bne sp,a3,2f\n\t"                                                                                                 \
@@ -192,7 +191,7 @@ ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
 /* A generator's first stack pointer, and what aco__generator_begin finds there, in words:
  *   2   the argument, for a5
  *   1   the return address, for ra
- *   0   the function                            <- sp, a multiple of 16; entered with 32 bytes more */
+ *   0   the function                            <- sp, a multiple of 16; the function begins with sp 32 bytes higher */
 enum { ACO__START_ARGUMENT = 2, ACO__START_WORDS = 48 / sizeof(void *) };
 
 ACO__FORCE_INLINE void aco__fp_read(uint32_t *control, uint16_t *control2)

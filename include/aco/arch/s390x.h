@@ -4,26 +4,26 @@
  * register               in the ABI      here
  * r15                    callee-saved    stored and loaded: the stack pointer
  * r11                    callee-saved    stored and loaded: the frame pointer cannot be a clobber
- * r12, r13               callee-saved    clobbers; with gcc kept in the register save area: its GOT pointer, refused as
- *                                        a clobber, and its literal pool's base, where a clobber goes unheeded
+ * r12, r13               callee-saved    clobbers; with gcc kept in the register save area: r12 is its GOT pointer,
+ *                                        which it rejects as a clobber; r13 is the base of its literal pool, for which
+ *                                        it ignores the clobber
  * r7-r10                 callee-saved    clobbers: the compiler saves those that are live, and only those
  * r2                     scratch         the control block's address, carried across the switch
  * r3                     scratch         the thread record's address; the same on both sides
  * r4                     scratch         the resume address, on its way to memory
  * r5                     scratch         the value, carried across the switch
- * r6                     callee-saved    in a transfer the block of the coroutine that leaves; else a clobber
- * r0, r1                 scratch         clobbers; control words; r1: where to go on
+ * r6                     callee-saved    in a transfer, the control block of the coroutine that leaves; else a clobber
+ * r0, r1                 scratch         clobbers; control words; in r1 the address to jump to
  * r14                    scratch         a clobber
  * f8-f15                 callee-saved    clobbers, like the rest of f0-f15; v0-v31 where they are compiled in
- * FPC                    masks, rounding kept apart when `fp` is 1; else common to all, as the program asked. Its flags
- *                        and
- *                        callee-saved    data exception code are scratch
+ * FPC                    masks, rounding stored and loaded if `fp` is 1 and the coroutine has its own; else untouched.
+ *                        callee-saved    The flags and the data exception code are scratch
  * condition code         scratch         a clobber
  * a0, a1                 thread pointer  untouched
  * a2-a15                 scratch         no compiler keeps a value there
  *
  * There is no red zone, and the stack pointer is always a multiple of 8. The 160 bytes above it are the register save
- * area, which belongs to the function that is called. */
+ * area; it belongs to the function that is called. */
 #ifndef ACO_ARCH_S390X_H
 #define ACO_ARCH_S390X_H
 
@@ -43,14 +43,15 @@
 
 #define ACO__FP_STATUS 0x00ffff00u /* FPC's flags and data exception code */
 
-/* A stack's top is 64-byte aligned. The first function saves registers above its stack pointer, also its return
- * address. */
+/* A stack's top is 64-byte aligned. The first function saves registers above its stack pointer, its return address
+ * among them. */
 #define ACO__ENTRY_BELOW_TOP 160
 #define ACO__RETURN_WORD 14
 
-/* The words of r12 and r13 in the register save area at the stack pointer, which is the function's callees'. One
- * without a frame of its own has its caller's there, and its caller's registers in it; but each function that switches
- * has a frame, since it calls (docs/switch.md, rule 3). tools/platforms/objects.py looks whether it has. */
+/* r12 and r13 are kept in their words of the register save area at the stack pointer, which belongs to the functions
+ * that this function calls. In a function without a frame it would be the caller's save area, with the caller's
+ * registers. But each function that switches has a frame, because it calls (docs/switch.md, rule 3).
+ * tools/platforms/objects.py checks that. */
 #ifdef __clang__
 #define ACO__KEEP_FIXED
 #define ACO__OWN_FIXED
@@ -118,8 +119,8 @@ ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
 #define ACO__ARRIVAL "1:\t"
 
 /* ---- Generators ----
- * No base pointer is exchanged. On one stack r5 and r6 take the consumer's r12 and r13 to the generator, which brings
- * them back: the consumer's register save area is overwritten meanwhile. */
+ * The two sides swap no base pointer. For an in-stack generator, r5 and r6 carry the consumer's r12 and r13 to the
+ * generator and back, because the consumer's register save area is overwritten meanwhile. */
 #define ACO__SWAP(one, other) "lgr %%r0," one "\n\tlgr " one "," other "\n\tlgr " other ",%%r0\n\t"
 #define ACO__TO_PEER                                                                                                   \
     "lgr %%r1,%%r2\n\t"                                                                                                \
@@ -142,7 +143,8 @@ ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
     "lgr %%r12,%%r5\n\t"                                                                                               \
     "lgr %%r13,%%r6\n\t"
 
-/* On one stack: what the consumer calls has its register save area and arguments at its stack pointer. */
+/* In-stack generators. A function that the consumer calls uses the register save area and the arguments at the
+ * consumer's stack pointer. */
 #define ACO__ARGUMENTS_ROOM 240
 #define ACO__IF_INNERMOST                                                                                              \
     "cgr %%r15,%%r5\n\t"                                                                                               \
@@ -168,7 +170,7 @@ ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
  *   176  the argument: the sixth parameter, which follows the register save area
  *   16   the register save area
  *    8   the return address, for r14
- *    0   the function                              <- r15, a multiple of 8; entered with 16 more */
+ *    0   the function                              <- r15, a multiple of 8; the function begins with r15 16 higher */
 enum { ACO__START_ARGUMENT = 22, ACO__START_WORDS = 30 };
 
 ACO__FORCE_INLINE void aco__fp_read(uint32_t *control, uint16_t *control2)

@@ -1,14 +1,13 @@
 /* The fallback: the switches of ../detail/switch.h as functions of the library, on the C library's getcontext(),
- * makecontext() and setcontext(); implemented in src/entry/ucontext.c. For architectures without a switch of their own;
+ * makecontext() and setcontext(); implemented in src/os/ucontext.c. For architectures without a switch of their own;
  * works on the others too.
  *
- * What it needs of the architecture is a stack that grows down. A library built so does not export what the inline
- * switches find a thread's record by, and has what is declared here instead: units that were compiled otherwise do not
- * link with it. */
+ * It requires only a stack that grows down. A library built this way exports these functions instead of the symbols by
+ * which inline switches find the thread record: units that were compiled without the option do not link with it. */
 #ifndef ACO_ARCH_UCONTEXT_H
 #define ACO_ARCH_UCONTEXT_H
 
-#ifndef __GLIBC__ /* musl declares them, and has none */
+#ifndef __GLIBC__ /* musl declares them but does not define them */
 #error "acorn: ACO_CONFIG_UCONTEXT needs getcontext(), makecontext() and setcontext() of the C library"
 #endif
 
@@ -39,7 +38,7 @@ void aco__switch_enter(aco__tls_ref_t tls, struct aco_s *co, uintptr_t tagged, v
 ACO_API void aco__switch_swap(aco__context_t *peer, void **value_ref);
 ACO_API __attribute__((noreturn)) void aco__switch_swap_last(const aco__context_t *peer, void *value);
 
-#ifndef ACO__FP_STATUS /* else there is better */
+#ifndef ACO__FP_STATUS /* else x86.h has declared better ones */
 #define ACO__FP_STATUS 0
 /* For library code: the rounding direction. */
 __attribute__((visibility("hidden"))) void aco__fp_read(uint32_t *control, uint16_t *control2);

@@ -5,21 +5,21 @@
 
 #include "../detail/coroutine.h"
 
-#define ACO__FP_STATUS 0x3f /* the status bits of MXCSR: a call preserves none of them */
+#define ACO__FP_STATUS 0x3f /* the status bits of MXCSR: no call preserves them */
 
 #define ACO__MXCSR ACO__FP_CONTROL
 #define ACO__X87CW ACO__FP_CONTROL2
 #define ACO__FP_NONE(to, from)
 #define ACO__FP_NEVER(to, from) "int3\n"
 
-/* Lists of clobbers for units in which such registers exist. Elsewhere no value of the unit is in them, and gcc refuses
- * the names. */
+/* Lists of clobbers, for units that have these registers. Other units have no value there, and gcc rejects the names.
+ * */
 #ifdef __SSE__
 #define ACO__IF_SSE(...) , __VA_ARGS__
 #else
 #define ACO__IF_SSE(...)
 #endif
-#if defined(__NO_80387__) || defined(_SOFT_FLOAT) /* gcc -mno-80387. clang does not define them, and takes the names */
+#if defined(__NO_80387__) || defined(_SOFT_FLOAT) /* gcc -mno-80387. clang does not define them and accepts the names */
 #define ACO__IF_X87(...)
 #else
 #define ACO__IF_X87(...) , __VA_ARGS__
@@ -52,7 +52,7 @@ ACO__FORCE_INLINE void aco__fp_read(uint32_t *control, uint16_t *control2)
     if (ACO__HAS_MXCSR)
         __asm__ volatile("stmxcsr %0" : "=m"(*control));
     else
-        *control = 0x1f80; /* the value at the start of a processor with SSE */
+        *control = 0x1f80; /* the initial value on processors with SSE */
     __asm__ volatile("fnstcw %0" : "=m"(*control2));
 }
 

@@ -3,7 +3,7 @@
  *
  * register               in the ABI      here
  * rsp                    callee-saved    stored and loaded
- * rbp                    callee-saved    stored and loaded: cannot be a clobber where it is the frame pointer
+ * rbp                    callee-saved    stored and loaded: it cannot be a clobber where it is the frame pointer
  * rbx                    callee-saved    a clobber; with clang stored and loaded: it is the base pointer of
  *                                        over-aligned frames with variable parts, and clang lets an asm clobber it
  *                                        there and crashes
@@ -12,17 +12,17 @@
  * rsi                    scratch         the thread record's offset from the thread pointer; the same on both sides
  * rdx                    scratch         the resume address, on its way to memory
  * rcx                    scratch         the value, carried across the switch
- * r8                     scratch         in a transfer the block of the coroutine that leaves; else a clobber
+ * r8                     scratch         in a transfer, the control block of the coroutine that leaves; else a clobber
  * rax, r9-r11            scratch         clobbers (rax: comparing control words)
  * xmm, k, st, mm         scratch         clobbers; upper halves of ymm and zmm: vzeroupper where AVX is compiled in
- * MXCSR control bits     callee-saved    kept apart when `fp` is 1; else common to all, as the program asked
+ * MXCSR control bits     callee-saved    stored and loaded if `fp` is 1 and the coroutine has its own; else untouched
  * x87 control word       callee-saved    the same
- * DF, x87 stack          clear, empty    as they are: the ABI wants them so at every call, and nothing here changes
+ * DF, x87 stack          clear, empty    untouched: the ABI requires these values at every call, and no switch changes
  *                                        them
  * fs                     thread pointer  untouched
  *
- * On Windows rdi, rsi and xmm6-15 are callee-saved: a compiler saves what an asm changes, so the roles stay. gs is the
- * thread pointer, and rsi holds the thread record's address. */
+ * On Windows rdi, rsi and xmm6-15 are callee-saved: the compiler saves what an asm changes, so the roles stay the same.
+ * gs is the thread pointer, and rsi holds the thread record's address. */
 #ifndef ACO_ARCH_X86_64_H
 #define ACO_ARCH_X86_64_H
 
@@ -70,10 +70,10 @@ ACO__FORCE_INLINE uintptr_t aco__slot_value(uintptr_t offset)
     return value;
 }
 
-/* Where a stack begins. Its top is 64-byte aligned, and a function is entered with its return address just below a
- * 16-byte boundary.
+/* Where a stack begins. Its top is 64-byte aligned, and a function begins with its return address just below a 16-byte
+ * boundary.
  *
- * A generator's function is entered by aco__generator_begin, which finds at its stack pointer, a multiple of 16:
+ * aco__generator_begin calls a generator's function. It finds at its stack pointer, a multiple of 16:
  *   16   the argument: the seventh parameter, where the ABI has it (Windows: 64)
  *    8   the return address
  *    0   the function
@@ -85,7 +85,7 @@ ACO__FORCE_INLINE uintptr_t aco__slot_value(uintptr_t offset)
     void *aco__pc, void *aco__bp, __attribute__((unused)) void *aco__value, void *aco__sp, void *aco__base,            \
         __attribute__((unused)) void *aco__r9
 #define ACO__ARRIVAL_ABI
-#ifdef _WIN32 /* above a return address is room for four parameters; assembly moves the parameters there */
+#ifdef _WIN32 /* there is room for four parameters above a return address; assembly moves the parameters there */
 #define ACO__ENTRY_BELOW_TOP 72
 enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 8, ACO__START_WORDS = 10 };
 #define ACO__BEGINS_IN_ASSEMBLY
@@ -111,8 +111,8 @@ enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 2, 
 #define ACO__CLOBBER_BASE "rbx",
 #endif
 
-/* gcc knows these names only where the registers exist; clang knows them in every unit, and so serves a function with a
- * target attribute too. */
+/* gcc accepts these names only where the registers exist. clang accepts them in every unit, so functions with a target
+ * attribute are covered too. */
 #if defined(__AVX512F__) || defined(__clang__)
 #define ACO__CLOBBER_AVX512                                                                                            \
     , "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26", "xmm27",      \
@@ -155,13 +155,12 @@ enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 2, 
     "jmpq *" from(ACO__PC) "\n"                                                                                        \
     ACO__FRAME_AGAIN
 
-/* Environments of their own, if the coroutine has one (its state byte is negative where it has not): store the leaving
- * side's control words, load the arriving side's where they differ. MXCSR's status bits (0-5) are nobody's across a
- * call and are not compared. Loading a changed value stalls some processors for tens of cycles, so it is compared
- * first; on others the comparison waits for stmxcsr longer than a load takes: there fp_load_always is set
+/* Floating-point environments, if the coroutine has its own (else its state byte is negative). Stores the leaving
+ * side's control words and loads the arriving side's where they differ. MXCSR's status bits (0-5) are not compared: no
+ * call preserves them. Loading a changed value stalls some processors for tens of cycles, so the values are compared
+ * first. On other processors the comparison waits for stmxcsr longer than a load takes; fp_load_always is set there
  * (bench/lab/switch-check.c). fnclex: a sticky exception of one side must not trap under the other's unmasked control
- * word. The slow part stands behind the jump and so inside the same function, whose unwind information holds there too.
- * */
+ * word. The slow part stands after the jump, inside the same function: its unwind information is valid there. */
 #define ACO__FP_SWAP(to, from)                                                                                         \
     "cmpb $0," ACO__BLOCK(ACO__STATE_BYTE) "\n\t"                                                                      \
     "js 5f\n\t"                                                                                                        \
@@ -184,8 +183,8 @@ enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 2, 
     "fldcw " from(ACO__X87CW) "\n\t"                                                                                   \
     "jmp 5b\n"
 
-/* At the jump: rdi = co, rsi = thread record, rcx = the value. At 1, from a coroutine's yield or end: the same, rdi
- * perhaps with the interrupt flag; rbp and rsp are ours again. */
+/* At the jump: rdi = co, rsi = thread record, rcx = the value. At 1, after a coroutine's yield or end: the same, rdi
+ * perhaps with the interrupt flag. rbp and rsp are this side's again. */
 #define ACO__RESUME(fp_swap, fp_slow)                                                                                  \
     __asm__ volatile("leaq 1f(%%rip),%%rdx\n\t"                                                                        \
                      "movq %%rdi," ACO__THREAD(ACO__RUNNING) "\n\t"                                                    \
@@ -197,8 +196,8 @@ enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 2, 
                      ACO__RESUMER_BASE                                                                                 \
                      : "+D"(co), "+S"(tls), "+c"(value) : : "r8", ACO__CLOBBERS)
 
-/* At the jump: rdi = co, rsi = thread record and rcx = the value, which the resumer finds there. At 1, from a resume:
- * the same, perhaps of another thread; rdi perhaps with the interrupt flag. */
+/* At the jump: rdi = co, rsi = thread record and rcx = the value: the resumer finds them there. At 1, after a resume:
+ * the same, perhaps with another thread's record; rdi perhaps with the interrupt flag. */
 #define ACO__YIELD(fp_swap, fp_slow)                                                                                   \
     __asm__ volatile("leaq 1f(%%rip),%%rdx\n\t"                                                                        \
                      "movq $0," ACO__THREAD(ACO__RUNNING) "\n\t"                                                       \
@@ -210,7 +209,7 @@ enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 2, 
                      ACO__RUNNING_BASE                                                                                 \
                      : "+D"(co), "+S"(tls), "+c"(value) : : "r8", ACO__CLOBBERS)
 
-/* From coroutine to coroutine: what a yield stores, what a resume loads. At 1: as after a yield. */
+/* From coroutine to coroutine: stores what a yield stores, loads what a resume loads. At 1: as after a yield. */
 #define ACO__TRANSFER(fp_swap, fp_slow)                                                                                \
     __asm__ volatile("leaq 1f(%%rip),%%rdx\n\t"                                                                        \
                      "movq %%rdi," ACO__THREAD(ACO__RUNNING) "\n\t"                                                    \
@@ -223,7 +222,7 @@ enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 2, 
                      : "+D"(co), "+S"(tls), "+c"(value), "+r"(leaving) : : ACO__CLOBBERS)
 #define ACO__LEAVING_REGISTER __asm__("r8")
 
-/* For good: nothing is stored. */
+/* Leaves for good: nothing is stored. */
 #define ACO__EXIT                                                                                                      \
     __asm__ volatile("movq $0," ACO__THREAD(ACO__RUNNING) "\n\t"                                                       \
                      ACO__LEAVE(ACO__THREAD)                                                                           \
@@ -235,12 +234,13 @@ enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 2, 
 /* ---- Generators: the other side's context is in registers, and so is the resume address ----
  *
  * At the jump and on arrival, label 1:
- *   rdi   where the side that leaves goes on, 0 when it has ended; before, where the other side does
+ *   rdi   the leaving side's resume address, 0 when it has ended; before the jump, the other side's
  *   rsi   the leaving side's rbp
  *   rcx   the leaving side's rsp (own stack)
- *   r8    the leaving side's rbx: with clang perhaps a base pointer, which cannot be a clobber; one protocol for all
+ *   r8    the leaving side's rbx: with clang perhaps its base pointer, which cannot be a clobber; the same protocol
+ *         for all compilers
  *   rdx   the value
- * The two sides swap registers, because they have no memory in common. */
+ * The two sides swap registers, because they share no memory. */
 #define ACO__PEER_BASE __asm__("r8")
 #define ACO__PEER_SWAP                                                                                                 \
     __asm__ volatile("movq %%rdi,%%rax\n\t"                                                                            \
@@ -254,7 +254,7 @@ enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 2, 
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      : "+D"(pc), "+S"(bp), "+c"(sp), "+r"(base), "+d"(value) : : "rax", ACO__CLOBBERS_OF_ALL)
 
-/* For the last time: nothing of the side that leaves is kept. */
+/* For the last time: nothing of the leaving side is kept. */
 #define ACO__PEER_SWAP_LAST                                                                                            \
     __asm__ volatile(ACO__CLEAR_UPPER                                                                                  \
                      "movq %%rdi,%%rax\n\t"                                                                            \
@@ -267,9 +267,9 @@ enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 2, 
                      ACO__FRAME_AGAIN                                                                                  \
                      : : "D"(pc), "S"(bp), "c"(sp), "r"(base), "d"(value) : "rax", "memory", "cc")
 
-/* The same on one stack: the generator's frames stand right below the consumer's, and rsp stays where it is, below
- * both. The consumer comes only while they are the innermost: while rsp is what it was when they were left (rcx). Else
- * rdi = 1. */
+/* The same for in-stack generators. The generator's frames stand right below the consumer's, and rsp stays where it is,
+ * below both. The consumer may enter only while the generator's frames are the innermost: rsp must be what it was when
+ * the consumer left them (rcx). Else rdi = 1. */
 #define ACO__IN_STACK_RESUME                                                                                           \
     __asm__ volatile("cmpq %%rcx,%%rsp\n\t"                                                                            \
                      "jne 2f\n\t"                                                                                      \
@@ -298,8 +298,8 @@ enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 2, 
                      "1:\t" ACO__LANDING_PAD                                                                           \
                      : "+D"(pc), "+S"(bp), "+r"(base), "+d"(value) ACO__MOVES_STACK                                    \
                      : : "rax", "rcx", ACO__CLOBBERS_OF_ALL)
-/* From a function that calls nothing, rsp may be beside a multiple of 16; the consumer may call before it has its own
- * again. */
+/* In a function that calls nothing, rsp may be no multiple of 16. The consumer may call a function before it restores
+ * its own rsp. */
 #define ACO__IN_STACK_LAST                                                                                             \
     __asm__ volatile(ACO__CLEAR_UPPER                                                                                  \
                      "movq %%rdi,%%rax\n\t"                                                                            \
@@ -312,8 +312,8 @@ enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 2, 
                      ACO__FRAME_AGAIN                                                                                  \
                      : : "D"(pc), "S"(bp), "r"(base), "d"(value) : "rax", "memory", "cc")
 
-/* Makes room for a generator below the consumer's frame: outer := rsp, sp := rsp - 128 made a multiple of 16, rsp too;
- * here := here, bp := rbp, for the unwinder. Back: rsp := outer. */
+/* Makes room for a generator below the consumer's frame: sp and rsp become rsp - 128, rounded down to a multiple of
+ * 16. For the unwinder, here := this address and bp := rbp. The way back: rsp := outer. */
 #define ACO__IN_STACK_BEGIN                                                                                            \
     __asm__ volatile("leaq 1f(%%rip),%2\n"                                                                             \
                      "1:\taddq $-128,%%rsp\n\t"                                                                        \

@@ -1,5 +1,5 @@
-/* The compiler, the target and the program's options, each looked at once: attributes, what is refused, and the choices
- * that the other headers go by. Everything named aco__ or ACO__ is internal and may change. */
+/* The compiler, the target and the program's options, each tested once: attributes, unsupported configurations, and the
+ * choices that the other headers depend on. Everything named aco__ or ACO__ is internal and may change. */
 #ifndef ACO_DETAIL_CONFIG_H
 #define ACO_DETAIL_CONFIG_H
 
@@ -49,7 +49,7 @@
 #define ACO__HAS_ATTRIBUTE(attribute) 0
 #endif
 
-/* ---- What is refused, also for programs that only call the exported functions ------------------------------------ */
+/* ---- Unsupported configurations, also for programs that only call the exported functions ------------------------- */
 
 #if ACO__HAS_FEATURE(ptrauth_calls) || defined(__FDPIC__)
 #error "acorn: in this ABI function pointers are signed (arm64e) or descriptors (FDPIC); switches need addresses"
@@ -69,7 +69,7 @@
 #endif
 #endif
 
-/* 1: this unit's switches look whether the coroutine has a floating-point environment of its own. 0: no coroutine has
+/* 1: this unit's switches test whether the coroutine has its own floating-point environment. 0: no coroutine has
  * one. */
 #ifdef ACO_CONFIG_SHARE_FPU_MXCSR_ENV
 #define ACO__OWN_FP 0
@@ -104,9 +104,9 @@
 #define ACO__THREAD_TLS
 #endif
 
-/* Unwind directives around the code between loading the stack pointer and jumping, where no frame can be found: whoever
- * unwinds from there finds the end of the stack. Where a switch arrives right behind its jump, an instruction that
- * never runs stands between the two: LLVM's unwinder looks a frame up at the byte before its resume address. */
+/* Unwind directives around the code between loading the stack pointer and jumping, where no frame can be found: an
+ * unwinder finds the end of the stack there. If a switch arrives right after its jump, an instruction that never runs
+ * stands between the two, because LLVM's unwinder looks a frame up at the byte before its resume address. */
 #if defined(__ELF__) && defined(__GCC_HAVE_DWARF2_CFI_ASM) && !defined(ACO_CONFIG_NO_CFI)
 #define ACO__NO_FRAME(return_address) ".cfi_remember_state\n\t.cfi_undefined " return_address "\n\t"
 #define ACO__FRAME_AGAIN "\t.cfi_restore_state\n"

@@ -9,7 +9,7 @@
 typedef struct aco__context {
     void *sp;   /* stack pointer */
     void *pc;   /* resume address */
-    void *bp;   /* frame pointer: compilers refuse it as a clobber */
+    void *bp;   /* frame pointer: compilers reject it as a clobber */
     void *base; /* base pointer of over-aligned frames: some compilers generate wrong code if it is a clobber */
 } aco__context_t;
 

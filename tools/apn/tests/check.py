@@ -1,9 +1,10 @@
 #!/usr/bin/python3
-"""Looks for wrongly infected functions: reads what the pass left, as text, and holds it against its report. Knows nothing of
-the pass but its promise: a function that it gave preserve_none can be called in no other way than by the calls that say so.
+"""Looks for wrongly infected functions: compares the pass's output, as text, with its report. It knows only the
+promise of the pass: every call of a function with preserve_none says so.
 
-    check.py UNIT.ll...     each with the report of its compilation, UNIT.report; prints how many functions were infected and
-                            stopped, and each that should not have been; exit 1 if there is one, or if none was infected
+    check.py UNIT.ll...     each with the report of its compilation, UNIT.report; prints how many functions were
+                            infected and stopped, and each that should not have been; exit 1 if there is one, or if
+                            none was infected
 """
 import re
 import sys

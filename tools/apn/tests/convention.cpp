@@ -1,6 +1,6 @@
-// What the convention could break, each in functions that the pass infects: exceptions that cross them, indirect calls beside
-// them, objects with destructors, large, floating-point and vector arguments and results, setjmp, frames of variable size.
-// Prints one line for each and a sum; the same with and without the pass.
+// What the convention could break, each in functions that the pass infects: exceptions that cross them, indirect calls
+// beside them, objects with destructors, large, floating-point and vector arguments and results, setjmp, frames of
+// variable size. Prints one line for each and a sum; the same with and without the pass.
 #include <aco.h>
 
 #include <csetjmp>
@@ -70,14 +70,15 @@ KEPT double doubles(double a, double b, double c, double d, double e, double f, 
     yields(5);
     return before + e * f + g * h + i * j;
 }
-KEPT unsigned long ten(unsigned long a, unsigned long b, unsigned long c, unsigned long d, unsigned long e, unsigned long f,
-                       unsigned long g, unsigned long h, unsigned long i, unsigned long j)
+KEPT unsigned long ten(unsigned long a, unsigned long b, unsigned long c, unsigned long d, unsigned long e,
+                       unsigned long f, unsigned long g, unsigned long h, unsigned long i, unsigned long j)
 {
     return yields(a) + b * 2 + c * 3 + d * 4 + e * 5 + f * 6 + g * 7 + h * 8 + i * 9 + j * 10;
 }
 // These must keep their convention: more arguments than it has registers to spare, a variable number, a taken address.
-KEPT unsigned long twelve(unsigned long a, unsigned long b, unsigned long c, unsigned long d, unsigned long e, unsigned long f,
-                          unsigned long g, unsigned long h, unsigned long i, unsigned long j, unsigned long k, unsigned long l)
+KEPT unsigned long twelve(unsigned long a, unsigned long b, unsigned long c, unsigned long d, unsigned long e,
+                          unsigned long f, unsigned long g, unsigned long h, unsigned long i, unsigned long j,
+                          unsigned long k, unsigned long l)
 {
     return ten(a, b, c, d, e, f, g, h, i, j) + k * 11 + l * 12;
 }
@@ -150,7 +151,9 @@ KEPT void all(base &object, unsigned long (*pointer)(unsigned long))
     note("variadic", variadic(3, 4ul, 5ul, 6ul));
     note("taken", pointer(3) + taken(4));
     note("virtual", object.through(5));
-    std::function<unsigned long(unsigned long)> function = [&](unsigned long value) { return taken(value) + object.through(value); };
+    std::function<unsigned long(unsigned long)> function = [&](unsigned long value) {
+        return taken(value) + object.through(value);
+    };
     note("function", function(6));
     note("variable frame", variable_frame(100) + variable_frame(33));
     note("setjmp", around_setjmp(7, 8));

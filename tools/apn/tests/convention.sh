@@ -1,6 +1,6 @@
 #!/bin/sh
-# convention.sh PLUGIN DIR: what convention.cpp prints must be the same without and with the pass, at every level, as a unit by
-# itself and as a whole program; and the pass must have found what there is to infect.
+# convention.sh PLUGIN DIR: what convention.cpp prints must be the same without and with the pass, at every level, as a
+# unit by itself and as a whole program; and the pass must have found what there is to infect.
 set -u
 plugin=$1 dir=$2 failed=0
 root=$(cd "$(dirname "$0")/../../.." && pwd)
@@ -10,14 +10,16 @@ unset APN_LIST
 build() { # OUTPUT OPTION...
     output=$1
     shift
-    clang++-19 -std=c++20 -I"$root/include" "$@" "$root/tools/apn/tests/convention.cpp" "$dir/libacorn.a" -lpthread -o "$output"
+    clang++-19 -std=c++20 -I"$root/include" "$@" "$root/tools/apn/tests/convention.cpp" "$dir/libacorn.a" \
+        -lpthread -o "$output"
 }
 
 (cd "$dir" && rm -f ./*.o libacorn.a && for file in $(sh "$root/tools/sources.sh"); do
     clang-19 -std=gnu11 -D_GNU_SOURCE -O2 -fexceptions -I"$root/include" -I"$root/src" -c "$root/$file" || exit 1
 done && ar rc libacorn.a ./*.o) || { echo "the library does not build"; exit 1; }
 
-for options in -O0 "-O0 -g" -O1 -O2 "-O3 -march=native" "-Os -fno-omit-frame-pointer -fstack-clash-protection -fstack-protector-strong" \
+for options in -O0 "-O0 -g" -O1 -O2 "-O3 -march=native" \
+    "-Os -fno-omit-frame-pointer -fstack-clash-protection -fstack-protector-strong" \
     "-O2 -fsanitize=undefined" "-O2 -flto -fuse-ld=lld" "-O2 -flto=thin -fuse-ld=lld"; do
     rm -f "$dir"/plain* "$dir"/infected* "$dir/report"
     linker=
@@ -25,7 +27,8 @@ for options in -O0 "-O0 -g" -O1 -O2 "-O3 -march=native" "-Os -fno-omit-frame-poi
     # shellcheck disable=SC2086
     build "$dir/plain" $options && "$dir/plain" >"$dir/plain.txt" &&
         APN_REPORT=$dir/report build "$dir/infected" -fplugin="$plugin" -fpass-plugin="$plugin" $options $linker &&
-        "$dir/infected" >"$dir/infected.txt" && cmp "$dir/plain.txt" "$dir/infected.txt" || { echo "$options: FAILED"; failed=1; continue; }
+        "$dir/infected" >"$dir/infected.txt" && cmp "$dir/plain.txt" "$dir/infected.txt" ||
+        { echo "$options: FAILED"; failed=1; continue; }
     for name in yieldsm throwsmPm jumpsm doublesdddddddddd; do
         grep -q "^infected: _ZL[0-9]*$name " "$dir/report" || { echo "$options: $name was not infected"; failed=1; }
     done

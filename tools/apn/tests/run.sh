@@ -1,7 +1,7 @@
 #!/bin/sh
-# run.sh PLUGIN LLVM FILE.ll: runs the pass on FILE.ll in each way that its lines `RUN…: %apn OPTION...` say, and has FileCheck
-# compare what comes out with its CHECK lines (RUN-EXPLICIT: with EXPLICIT) and the report with its REPORT lines. After
-# RUN-ERROR it must refuse, and the message is compared with ERROR.
+# run.sh PLUGIN LLVM FILE.ll: runs the pass on FILE.ll in each way that its lines `RUN…: %apn OPTION...` say. FileCheck
+# compares the output with the CHECK lines (RUN-EXPLICIT: with EXPLICIT) and the report with the REPORT lines. After
+# RUN-ERROR the pass must fail, and the message is compared with ERROR.
 set -eu
 plugin=$1 bin=$2/bin file=$3
 here=$(dirname "$file")
@@ -14,8 +14,8 @@ grep '^; RUN' "$file" | while IFS=: read -r kind command; do
     rm -f "$dir"/*
     status=0
     # shellcheck disable=SC2086
-    "$bin/opt" -load="$plugin" -load-pass-plugin="$plugin" -passes=apn,verify -apn-report="$dir/report" $options -S "$file" \
-        -o "$dir/out" 2>"$dir/errors" || status=$?
+    "$bin/opt" -load="$plugin" -load-pass-plugin="$plugin" -passes=apn,verify -apn-report="$dir/report" $options \
+        -S "$file" -o "$dir/out" 2>"$dir/errors" || status=$?
     case $kind in
     "; RUN-ERROR")
         [ $status -ne 0 ] || { echo "$file: was not refused"; exit 1; }

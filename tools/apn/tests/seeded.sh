@@ -1,6 +1,6 @@
 #!/bin/sh
-# seeded.sh DIR: of the corpus's units in DIR takes one with an infected function and plants what must never be, one at a time:
-# check.py has to find each.
+# seeded.sh DIR: of the corpus's units in DIR takes one with an infected function and seeds faults in it, one at a
+# time: check.py must find each.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 dir=$(mktemp -d)
@@ -22,7 +22,10 @@ seeded_fault() { # WHAT SED-EXPRESSION
     echo "found: $1"
 }
 seeded_fault "an old convention at a call" "s/call preserve_nonecc \([^@]*@$name(\)/call \1/"
-seeded_fault "an old convention where it is defined" "s/^define internal preserve_nonecc \([^@]*@$name(\)/define internal \1/"
-seeded_fault "a function that others may call" "s/^define internal preserve_nonecc \([^@]*@$name(\)/define preserve_nonecc \1/"
+seeded_fault "an old convention where it is defined" \
+    "s/^define internal preserve_nonecc \([^@]*@$name(\)/define internal \1/"
+seeded_fault "a function that others may call" \
+    "s/^define internal preserve_nonecc \([^@]*@$name(\)/define preserve_nonecc \1/"
 seeded_fault "an address in a variable" "\$a @seeded = global ptr @$name"
-seeded_fault "an address in an argument" "s/call preserve_nonecc \([^@]*@$name(\)/call void @takes(ptr @$name)\n  call preserve_nonecc \1/"
+seeded_fault "an address in an argument" \
+    "s/call preserve_nonecc \([^@]*@$name(\)/call void @takes(ptr @$name)\n  call preserve_nonecc \1/"

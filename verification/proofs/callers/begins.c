@@ -1,4 +1,4 @@
-/* What a context is set to that begins. */
+/* The first context of a coroutine and of a generator. */
 #include "aco.h"
 #include "aco/generator.h"
 

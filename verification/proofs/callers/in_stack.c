@@ -1,4 +1,4 @@
-/* A generator on its consumer's stack. */
+/* An in-stack generator. */
 #include "aco/in_stack_generator.h"
 
 extern long next(void);
@@ -26,7 +26,7 @@ long consumes_in_stack(long n)
     return c;
 }
 
-/* Its own memory comes below the generator's frames: from the second time on it is refused. */
+/* Its own memory is below the generator's frames: the call fails from the second time on. */
 long moves_the_stack(long n)
 {
     aco_in_stack_t generator;

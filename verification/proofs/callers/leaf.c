@@ -1,4 +1,4 @@
-/* A function that would be a leaf, but for the cold call that each switch holds. */
+/* A function that would be a leaf without the cold call that each switch contains. */
 #include "aco.h"
 
 void *leaf(void *value)

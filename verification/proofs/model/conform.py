@@ -1,6 +1,6 @@
-"""Random walks of the machine, which the real library has to follow: follow.c makes the calls, each by the coroutine
-that the machine says runs, and compares after every one what the library holds with what the machine does. Tasks, whose
-order is the scheduler's, are left out."""
+"""Random walks of the machine, which the real library must follow. follow.c makes each call in the coroutine that runs
+in the machine, and afterwards compares the state of the library with that of the machine. Tasks are left out, because
+the scheduler chooses their order."""
 import collections
 import random
 

@@ -79,7 +79,7 @@ class Program:
         self.functions = {f.decl.name: f for f in tree.ext if isinstance(f, c_ast.FuncDef)}
 
     def run(self, name, env, assumed):
-        """Yields the path for every way through the function whose parameters are these."""
+        """Yields the path for every way through the function with these parameters."""
         self.open = [[]]
         while self.open:
             path = Path(self, self.open.pop())

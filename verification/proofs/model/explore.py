@@ -1,6 +1,6 @@
 """The same machine on plain values: every state that a few coroutines can reach, each checked against the invariants
-and the theorems. Bounded: it shows that the machine is not empty of behaviour and that a fault in it has a shortest
-example; that there is none with more coroutines is prove.py's to say. world() also serves conform.py."""
+and the theorems. It is bounded: it shows that the machine does something and finds a shortest example of a fault. That
+there is no fault with more coroutines is what prove.py proves. conform.py uses world() too."""
 import collections
 
 import invariant
@@ -69,8 +69,8 @@ class World:
         return not any(stack == s and (f["life"][co] == "STARTED" or f["left"][co]) for co, stack in f["stack"].items())
 
     def state(self):
-        """What there is, with the tokens renamed in the order in which they are found: the same for states that differ
-        in names."""
+        """The state with its tokens renamed in the order in which they are found: equal for states that differ only in
+        names."""
         names, found = {}, []
         for name, (_, sort) in machine.FIELDS.items():
             default = DEFAULTS[sort]
@@ -147,7 +147,7 @@ def explore(elements, attributes, most, useful=lambda call, arguments: True):
 
 
 def settings():
-    """Small worlds: (name, elements, attributes of theirs, which calls are of use)"""
+    """Small worlds: (name, elements, their attributes, the useful calls)"""
     def world(stacks, coroutines, threads=1, **attributes):
         elements = {CO: ["nil", "trap"] + sorted(coroutines), TH: ["t%d" % i for i in range(threads)],
                     ST: sorted(stacks)}

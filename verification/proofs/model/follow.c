@@ -142,7 +142,7 @@ static int call(const line_t *line)
     }
 }
 
-/* In a frame of random size, whose bytes are other ones every time. */
+/* In a frame of random size, with other bytes every time. */
 static __attribute__((noinline)) void step(int me)
 {
     const line_t *line = &lines[at];

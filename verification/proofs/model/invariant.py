@@ -1,5 +1,5 @@
-"""What holds between any two calls, whoever has made the calls before: the induction's hypothesis. prove.py shows that
-each call keeps it and explore.py that it is no more than true of what can be reached.
+"""What holds between any two calls, no matter who made the calls before: the induction's hypothesis. prove.py shows
+that each call keeps it; explore.py shows that it holds in every state that can be reached.
 
 Each invariant is a function of a machine and one coroutine, thread or stack."""
 from machine import CO, ST, TH
@@ -195,8 +195,8 @@ def environment_of_the_idle(m, c):
 
 
 def environment_of_the_resumer(m, c):
-    """It is in the thread's record while its coroutine, with an environment of its own, is the innermost and not in the
-    trap; else saved with the resumer."""
+    """It is in the thread's record while its coroutine has its own environment, runs, and is not in the trap; else it
+    is saved with the resumer."""
     t, by = m.on[c], m.by[c]
     recorded = (m.doing[c] == m.RUNS) & no(m.cleaning[c])
     of_root = ((recorded & (m.resumer_fp[t] == m.root_left_env[t]))

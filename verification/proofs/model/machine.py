@@ -66,7 +66,7 @@ class Machine:
         self.root[t] = pick(co == self.nil, self.resumer[t], self.root[t])
         self.root_fp[t] = pick(co == self.nil, self.resumer_fp[t], self.root_fp[t])
         self.ctx[co] = pick((co == self.nil) | (self.status[co] == self.RESUMING_SAVED), self.ctx[co], self.resumer[t])
-        self.fp[co] = self.resumer_fp[t]  # and nobody reads what nil's is
+        self.fp[co] = self.resumer_fp[t]  # and nil's is never read
 
     def restore_resumer(self, t, co):
         pick = self.w.pick
@@ -126,7 +126,7 @@ class Machine:
     # ---- The switches: include/aco/arch ----
 
     def depart(self, t, a):
-        """The side that leaves has run until now: its stack, and the environment, hold what nobody predicts."""
+        """The leaving side has run until now: its stack and the environment hold unknown values."""
         context, frames = self.w.fresh(CTX), self.w.fresh(FR)
         self.cpu[t] = self.w.fresh(ENV)
         if a == self.nil:
@@ -163,8 +163,8 @@ class Machine:
         self.w.require("frames: its stack is its own while it runs", self.owner[self.stack[co]] == co)
 
     def leave_for_resumer(self, t, co, by, keeps):
-        """By yield, with `keeps`, or by exit: to whoever the record says. Theorems: that is `by`, the true resumer of
-        `co`."""
+        """By yield, with `keeps`, or by exit: to the side that the record names. Theorems: that is `by`, the true
+        resumer of `co`."""
         if keeps:
             self.fp[co] = self.w.pick(self.own_fp[co], self.cpu[t], self.fp[co])
         self.cpu[t] = self.w.pick(self.own_fp[co], self.resumer_fp[t], self.cpu[t])
@@ -327,15 +327,15 @@ class Machine:
     # ---- The calls, each with its specification: what it is to change of what is true ----
 
     def now(self, t):
-        """The call is made by whoever runs on thread t: `actor`, nil for the thread's root context."""
+        """The call is made by `actor`, which runs on thread t: a coroutine, or nil for the thread's root context."""
         self.actor = self.running[t]
         self.here = None
         if self.actor != self.nil:
             self.here = self.stack[self.actor]
 
     def used_rightly(self, t, co, to_run=True):
-        """What the header forbids and the library does not see: the coroutine runs on another thread; or it is to run,
-        and is on a share stack of another thread with its frames in place."""
+        """What the header forbids and the library does not notice: the coroutine runs on another thread; or it is about
+        to run, and is on a share stack of another thread with its frames in place."""
         self.w.assume(co != self.nil and co != self.trap and self.status[co] != self.NONE)
         self.w.assume(self.doing[co] != self.RUNS or self.on[co] == t)
         s = self.stack[co]
@@ -395,7 +395,7 @@ class Machine:
         return OK
 
     def flow_if_shared(self, t, co, by):
-        """What one changes that shares its resumer's environment, the resumer finds."""
+        """If a coroutine shares its resumer's environment, the resumer finds what the coroutine changed."""
         self.root_left_env[t] = self.w.pick((by == self.nil) & (self.own_fp[co] == False), self.cpu[t],
                                             self.root_left_env[t])  # noqa: E712
         self.left_env[by] = self.w.pick(self.own_fp[co], self.left_env[by], self.cpu[t])
@@ -418,8 +418,8 @@ class Machine:
         return result
 
     def end(self, t, next_task=None):
-        """aco__end(), after the cleaning up: by aco_exit(), return or cancellation. A task that ends may go on in the
-        next one."""
+        """aco__end(), after the cleanup: by aco_exit(), return or cancellation. A task that ends may switch to the next
+        one."""
         self.now(t)
         co, s = self.actor, self.stack[self.actor]
         self.w.assume(self.actor != self.nil)
@@ -455,8 +455,7 @@ class Machine:
         return self.end(t, next_task)
 
     def call_clean_up(self, t):
-        """set_trap(): the running coroutine begins to clean up; by returning or aco_exit(), or because it arrived
-        cancelled."""
+        """set_trap(): the running coroutine begins its cleanup: it returns, calls aco_exit(), or was cancelled."""
         self.now(t)
         co = self.actor
         self.w.assume(co != self.nil and not self.cleaning[co])
@@ -498,7 +497,7 @@ class Machine:
         self.status[co] = self.SUSPENDED if self.private[self.stack[co]] else self.READY
 
     def call_new(self, t, co, s):
-        """aco_new(), aco_create(): on a private stack that nobody has, or a share stack."""
+        """aco_new(), aco_create(): on an unused private stack, or a share stack."""
         self.w.assume(self.status[co] == self.NONE and co != self.nil and co != self.trap)
         self.w.assume(not self.private[s] or self.owner[s] == self.nil)
         self.stack[co] = s
@@ -529,7 +528,7 @@ class Machine:
     # ---- Tasks ----
 
     def in_ring(self, t, co):
-        """Those of the thread's that can run; that they stand in a ring, in an order, is not modelled."""
+        """The thread's runnable tasks. Their order in the ring is not modelled."""
         return self.status[co] == self.TASK and self.thread[self.stack[co]] == t
 
     def call_spawn(self, t, co, s):
@@ -551,7 +550,7 @@ class Machine:
         return OK
 
     def call_task_yield(self, t, co):
-        """aco_task_yield(), and what waits: to the task whose turn is next."""
+        """aco_task_yield() and blocking calls: to the next task."""
         self.now(t)
         source = self.actor
         self.w.assume(self.in_ring(t, co))

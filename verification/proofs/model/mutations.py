@@ -1,5 +1,5 @@
-"""Faults, each a change of some text, and what must notice it: the machine's by a shortest example that explore.py
-finds, the library's by the proof about copying or by the walks that follow.c can then not follow."""
+"""Faults, each a change of some text, and what must notice it. explore.py must find a shortest example of each fault in
+the machine. The proof about copying, or a walk that follow.c cannot follow, must find each fault in the library."""
 
 # (what is wrong, the text, the text instead, the only small world that shows it, where it takes long elsewhere)
 MACHINE = [

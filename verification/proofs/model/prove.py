@@ -161,13 +161,13 @@ class Path:
             self.meet(constant)
 
     def for_all(self, sort, fact):
-        """To be assumed of every element that the path comes across."""
+        """Assumed of every element that the path comes across."""
         self.universals.append(Universal(sort, fact))
         for e in self.met.values():
             self.instantiate(e, self.universals[-1:])
 
     def meet(self, e):
-        """An element has come up: what holds of all holds of it."""
+        """A new element: what holds of all elements holds of it."""
         if e.sort() in ELEMENTS and e.get_id() not in self.met:
             self.met[e.get_id()] = e
             self.instantiate(e, self.universals)

@@ -123,7 +123,7 @@ class Library:
 
 
 def follows(program, walk, seconds=4):
-    """None, or what went wrong. `seconds`: of a processor; a walk takes a tenth of one."""
+    """None, or what went wrong. `seconds`: processor time; a walk takes a tenth of a second."""
     limited = ["sh", "-c", "ulimit -t %d; exec %s" % (seconds, program)]
     try:
         done = subprocess.run(limited, input=walk, capture_output=True, text=True, timeout=60)
