@@ -4,8 +4,9 @@
  *
  * Coroutines. A coroutine is a function with its own stack. It can suspend itself at any depth of calls and is later
  * resumed there. aco_new() makes one, aco_send() resumes it, aco_yield_value() suspends it and returns to its resumer.
- * Any coroutine can resume any suspended one, and so can the root context: the thread itself, outside of
- * all coroutines. libaco calls that one the main coroutine; main coroutine objects, which its calls need, stand for it.
+ * First programs are in docs/guide.md. Any coroutine can resume any suspended one, and so can the root context: the
+ * thread itself, outside of all coroutines. libaco calls that one the main coroutine; main coroutine objects, which its
+ * calls need, stand for it.
  *
  * Stacks. By default a coroutine has a private stack, and a switch copies nothing. Several coroutines can run on one
  * share stack instead. Then only one of them has its frames there; when another one is resumed, the library copies the
@@ -19,8 +20,8 @@
  *
  * Signals. Not async-signal-safe: a handler that interrupted a call of this library must not call the library.
  *
- * Memory. Save areas grow on demand. Without memory a resume fails; a yield to a resumer on the same share stack aborts
- * the process.
+ * Memory. Save areas grow on demand. Without memory for that a resume fails. A yield or an end must restore its
+ * resumer's frames if they are in a save area; without memory for that it aborts the process.
  *
  * Errors. A call of our own API that fails changes nothing. It returns -1, NULL or ACO_ERROR, sets errno, and explains
  * itself in aco_error_message(). Where ENOMEM is documented, EAGAIN can come instead: the kernel's limit on mappings is
@@ -28,7 +29,7 @@
  * stderr, after "acorn: ". Every build checks:
  *   - that the coroutine is not NULL, has not ended, is not running, is not resuming another one, is no main coroutine
  *     object;
- *   - that a coroutine runs when one yields, exits or asks for its argument, and that none destroys itself;
+ *   - that a coroutine is running at a yield, an exit and aco_get_arg(), and that none destroys itself;
  *   - that a coroutine is not used after its destruction, as long as its memory is neither used again nor returned to
  *     the system;
  *   - that a share stack has no started, unended coroutine when it is destroyed, and has not overflowed when its bytes
@@ -101,8 +102,8 @@ typedef void *(*aco_function_t)(void *arg);
 /* How to make a coroutine. Initialise it with {0} and set what you need: 0 in a field stands for the default, and so
  * does NULL for the whole. Later versions turn reserved fields into options. */
 typedef struct aco_options_s {
-    size_t stack_size;        /* bytes of its private stack. Rounded up to a power of two (4 KiB to 8 MiB); above that,
-                                 to the page size. 0: 256 KiB */
+    size_t stack_size;        /* bytes of its private stack, at least 4 KiB. Rounded up to a power of two up to 8 MiB;
+                                 above that, and outside of pools (aco/pool.h), to pages or less. 0: 256 KiB */
     aco_share_stack_t *stack; /* run on this share stack instead of a private one */
     size_t save_size;         /* with `stack`: bytes to reserve for its save area. 0: 64 */
     const char *name;         /* for aco_name(). Copied, at most ACO_NAME_SIZE - 1 bytes */
@@ -113,17 +114,18 @@ typedef struct aco_options_s {
 } aco_options_t;
 
 enum {
-    ACO_OWN_FP = 1,         /* keep a floating-point environment of its own: the default. A unit that is compiled with
-                               ACO_CONFIG_SHARE_FPU_MXCSR_ENV cannot ask for it (EINVAL) */
+    ACO_OWN_FP = 1,         /* keep a floating-point environment of its own: the default, except in units compiled with
+                               ACO_CONFIG_SHARE_FPU_MXCSR_ENV, which cannot ask for it (EINVAL) */
     ACO_SHARED_FP = 2,      /* share the resumer's environment: faster */
     ACO_OWN_EXCEPTIONS = 4, /* C++: keep the exceptions that are being handled apart. The coroutine can then be
                                suspended inside a catch block while others are inside theirs. Its switches are slower */
     ACO_NO_GUARD = 8,       /* no guard page below its private stack */
-    ACO_DETACHED = 16,      /* for aco_spawn() only (aco/scheduler.h): the task is not joined */
-    ACO_NAME_SIZE = 32
+    ACO_DETACHED = 16       /* for aco_spawn() only (aco/scheduler.h): the task is not joined */
 };
+enum { ACO_NAME_SIZE = 32 }; /* bytes of a name, with the 0 at its end */
 
-/* What calls that return a value return when they fail. A coroutine must not yield, send or return it. */
+/* What aco_send() and other calls that pass values return when they fail. A coroutine must not yield, send or return
+ * it. */
 #define ACO_ERROR ((void *)&aco_error_mark)
 extern ACO_API char aco_error_mark;
 
@@ -133,7 +135,7 @@ extern ACO_API char aco_error_mark;
  * thread has a shadow stack that the library cannot switch: docs/platforms.md). Any thread. */
 ACO__CALL aco_t *aco_new(aco_function_t fn, void *arg, const aco_options_t *opts);
 
-/* Makes a coroutine of aco_new() as new; it must be done, or never resumed. It keeps its stack, name and options, and
+/* Restarts a coroutine made by aco_new(); it must be done, or never resumed. It keeps its stack, name and options, and
  * loses its slot and its coroutine-local values. 0, or -1 and errno: EINVAL (NULL, or made by aco_create()), EBUSY (not
  * done), ESRCH (destroyed). */
 ACO_API int aco_restart(aco_t *co, aco_function_t fn, void *arg);
@@ -148,16 +150,16 @@ ACO__CALL void aco_destroy(aco_t *co);
 
 /* Resumes `co`: runs it until it yields, returns or exits. The caller is its resumer from now on. `co`'s
  * aco_yield_value() returns `value`. The first value has no yield to return from, so it is ignored; a debug build warns
- * if it is not NULL. Returns what the coroutine yielded, or its result: aco_state() and is_end tell which. ACO_ERROR
- * and errno: EINVAL (NULL, a main coroutine object), ESRCH (done or destroyed), EBUSY (running, or resuming another
- * one), EPERM (it belongs to another thread), ENOMEM. */
+ * if it is not NULL. Returns what the coroutine yielded, or its result: aco_state() and co->is_end tell which.
+ * ACO_ERROR and errno: EINVAL (NULL, a main coroutine object), ESRCH (done or destroyed), EBUSY (running, or resuming
+ * another one), EPERM (it belongs to another thread), ENOMEM. */
 ACO__CALL void *aco_send(aco_t *co, void *value);
 
 /* Suspends the running coroutine; its resumer's aco_send() returns `value`. Returns the value of the aco_send() that
  * resumes it, or NULL if another call does. ACO_ERROR and errno EPERM: no coroutine is running. */
 ACO__CALL void *aco_yield_value(void *value);
 
-/* Suspends the running coroutine and runs `co` in its place: `co` takes over its resumer, and yields to it. Returns 0
+/* Suspends the running coroutine and runs `co` in its place: the caller's resumer becomes that of `co`. Returns 0
  * when the caller is resumed; at once if `co` is the caller. -1 and errno: as aco_send(); also EPERM if no coroutine is
  * running, if the running one is a task (aco/scheduler.h) or in its cleanup, or if one of the two has
  * ACO_OWN_EXCEPTIONS and the other does not. */
@@ -212,8 +214,8 @@ ACO_API int aco_each(int (*visit)(aco_t *co, void *arg), void *arg);
 /* ---- Cleanup: defer, cancel, exit -------------------------------------------------------------------------------- */
 
 /* Calls fn(arg) when the running coroutine ends: by returning, by aco_exit() or by aco_cancel(). The call that was
- * deferred last comes first; all run on the coroutine's stack. aco_cancel() runs the call together with the frame of
- * the function that deferred it (an inlined function counts as its caller; on i386, a call from another language may
+ * deferred last comes first; all run on the coroutine's stack. aco_cancel() makes the call when it unwinds the frame
+ * of the function that deferred it (an inlined function counts as its caller; on i386, a call from another language may
  * count as a function that the caller calls). `fn` must not yield, throw or end the coroutine; if it defers a call,
  * that one is next. 0, or -1 and errno: EPERM (no coroutine is running), EINVAL, ENOMEM. */
 ACO__CALL int aco_defer(void (*fn)(void *), void *arg);
@@ -266,9 +268,13 @@ ACO_API void *aco_get_local(aco_key_t key);
 /* 0, or -1 and errno EINVAL (not a key), ENOMEM. */
 ACO_API int aco_set_local(aco_key_t key, void *value);
 
-/* Declares a coroutine-local variable, at file scope: after ACO_LOCAL(int, counter); *counter() is the running
- * coroutine's own counter, or the root context's, 0 at first. The name is local to the unit. The memory is freed with
- * the coroutine and aligned as malloc() aligns. Do not keep the address in another coroutine. Aborts without memory. */
+/* Declares a coroutine-local variable, at file scope:
+ *
+ *   ACO_LOCAL(int, counter);
+ *
+ * *counter() is then the running coroutine's own counter, or the root context's, 0 at first. The name is local to the
+ * unit. The memory is freed with the coroutine and aligned as malloc() aligns. Do not keep the address in another
+ * coroutine. Aborts without memory. */
 #define ACO_LOCAL(type, name)                                                                                          \
     static __attribute__((unused)) type *name(void)                                                                    \
     {                                                                                                                  \
@@ -322,7 +328,7 @@ typedef void (*aco_cofuncp_t)(void);
 
 /* Prepares the calling thread for libaco's other calls. Its floating-point control words become those that new
  * coroutines start with. If a coroutine returns from its entry function, `last_word` (or NULL) is called on its stack,
- * with aco_get_co() naming it; then the process aborts. The default last word prints that as a line. */
+ * where aco_get_co() returns the coroutine; then the process aborts. The default last word prints that as a line. */
 ACO_API void aco_thread_init(aco_cofuncp_t last_word);
 
 /* Makes a share stack of at least `sz` bytes; 0 means 2 MiB. Its `sz` is at least 4096 and, with a guard page, a
@@ -369,8 +375,8 @@ ACO__CALL void *aco_get_arg(void);
 /* 1 if `co` is a main coroutine object, else 0. */
 ACO__CALL int aco_is_main_co(const aco_t *co);
 
-/* Makes a coroutine of aco_create() as new, with another entry function and argument; it must have ended, or never been
- * resumed. It keeps its stack, its save area and its statistics, and loses its coroutine-local values. */
+/* Restarts a coroutine made by aco_create(), with another entry function and argument; it must have ended, or never
+ * been resumed. It keeps its stack, its save area and its statistics, and loses its slot and values. */
 ACO_API void aco_reset(aco_t *co, aco_cofuncp_t fp, void *arg);
 
 /* ---- Fields that programs may read ------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
-/* Promise: a program that makes no coroutine links with the archive, by link-time optimisation too: of the member with the
- * thread's record only assembly names the record. */
+/* Promise: a program that makes no coroutine links with the archive, by link-time optimisation too: of the member with
+ * the thread's record only assembly names the record. */
 #include "aco.h"
 #include "check.h"
 

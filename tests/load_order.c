@@ -1,5 +1,5 @@
-/* Promise: a constructor of a program may use the library, even one of the first priority that programs may have. What it
- * makes is as good as what main() makes. */
+/* Promise: a constructor of a program may use the library, even one of the first priority that programs may have. What
+ * it makes is as good as what main() makes. */
 #include "aco.h"
 #include "check.h"
 

@@ -8,7 +8,8 @@
 int aco__is_new(const aco_t *co)
 {
     return aco__status(co) == ACO__READY ||
-        (aco__status(co) == ACO__SUSPENDED && aco__has(co, ACO__FROM_NEW) && co->aco__self.sp == co->share_stack->aco__top && co != aco__running());
+        (aco__status(co) == ACO__SUSPENDED && aco__has(co, ACO__FROM_NEW) &&
+         co->aco__self.sp == co->share_stack->aco__top && co != aco__running());
 }
 
 /* Whether the calling thread `self` may run `co`. */

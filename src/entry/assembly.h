@@ -80,8 +80,8 @@
 #define ACO__ASM_PARENT_REGISTER(number, sp, below, offset)                                                            \
     "\t.cfi_escape 0x10," number "," ACO__ASM_CONTEXT_BYTES "+2," ACO__ASM_CONTEXT(sp, below) "0x23," offset "\n"
 /* Rules for the CFA, return address, frame pointer and base pointer. */
-#define ACO__ASM_UNWIND_PARENT(sp, below, pc, bp, base)                                                                         \
-    ACO__ASM_PARENT_CFA(sp, below)                                                                                       \
+#define ACO__ASM_UNWIND_PARENT(sp, below, pc, bp, base)                                                                \
+    ACO__ASM_PARENT_CFA(sp, below)                                                                                     \
     ACO__ASM_PARENT_REGISTER(pc, sp, below, ACO__TEXT(ACO__PC))                                                   \
     ACO__ASM_PARENT_REGISTER(bp, sp, below, ACO__TEXT(ACO__BP))                                                  \
     ACO__ASM_PARENT_REGISTER(base, sp, below, ACO__TEXT(ACO__BASE))
