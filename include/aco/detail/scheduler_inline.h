@@ -168,11 +168,13 @@ ACO__FORCE_INLINE int ACO__BODY_OF(aco_select_at)(aco_select_case_t *cases, int 
 
 #endif
 
+#ifndef ACO__LIBRARY
 /* aco_task_yield() as a function call, for programs that yield in many places: its code stands once in each unit. */
 static ACO_SWITCHING __attribute__((noinline, unused)) void aco_task_yield_call(void)
 {
     aco_task_yield();
 }
+#endif
 
 ACO__END_C
 
