@@ -2,7 +2,7 @@
 #   make demo    the main job on real text (TEXT='FILE ...'), and what a switch costs beside others
 #   make check   the inner loop, under 3 minutes: gcc, release and debug; no installation
 #                (docs/testing.md has all tiers)
-#   make test    a newcomer's: what is missing is installed; both compilers, sanitizers, lint; under 12 minutes
+#   make test    a newcomer's: what is missing is installed; both compilers, sanitizers, lint
 #   make test-ci   what CI runs besides: a fixed part of the matrix
 #   make test-all   every row of the matrix in its full width: hours
 #   make nightly   long random schedules, long fuzzing, all proofs and platforms, soak, coverage: hours
