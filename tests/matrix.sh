@@ -45,7 +45,7 @@ gcc-m32-long   gcc       long       -           -m32 -O2 -g
 tier_rows() { # TIER
     case $1 in
     check) echo gcc-O2:check ;;
-    test) echo gcc-O2:usual clang-O2:usual gcc-ubsan:sample gcc-asan:sample clang-tsan:sample lint ;;
+    test) echo gcc-O2:usual clang-O2:check gcc-ubsan:sample gcc-asan:sample clang-tsan:sample lint ;;
     ci) echo gcc-O2 clang-O2 gcc-O0 gcc-O1-frames clang-O3-lto gcc-hardened gcc-m32-O2 gcc-m32-pic \
         clang14-O2 clang-avx clang-ubsan gcc-tsan clang-asan clang-msan apn clang-apn valgrind platforms prove fuzz ;;
     all) echo "$suite_rows" | sed -n '/^[^ ]*-\(long\|apn\) /d; s/^\([^ ]\{1,\}\) .*/\1:full/p'
