@@ -675,6 +675,42 @@ static void prefetching_of_saved_ones(void)
     aco_share_stack_destroy(stack);
 }
 
+/* ---- States ---- */
+
+/* Entry functions that hold nothing: a compiler may give them no frame, so that their stack pointer stays at the top of
+ * the stack. */
+static ACO_ENTRY void holds_nothing(void)
+{
+    aco_yield();
+    aco_exit();
+}
+
+static __attribute__((noreturn)) void never_returns(void)
+{
+    aco_yield();
+    aco_exit();
+}
+
+/* Promise: one that has yielded is suspended and not ready, with its frames on the stack and in the save area. */
+static void states_without_frames(void)
+{
+    aco_share_stack_t *stack = aco_share_stack_new(0);
+    aco_t *co[] = {new_entry(stack, holds_nothing, NULL), new_entry(stack, never_returns, NULL)};
+    for (int i = 0; i < 2; i++) {
+        CHECK(aco_state(co[i]) == ACO_STATE_READY);
+        aco_resume(co[i]);
+        CHECK(aco_state(co[i]) == ACO_STATE_SUSPENDED);
+    }
+    CHECK(aco_state(co[0]) == ACO_STATE_SUSPENDED);
+    for (int i = 0; i < 2; i++) {
+        if (!co[i]->is_end)
+            aco_resume(co[i]);
+        CHECK(aco_state(co[i]) == ACO_STATE_DONE);
+        aco_destroy(co[i]);
+    }
+    aco_share_stack_destroy(stack);
+}
+
 int main(void)
 {
     aco_thread_init(NULL);
@@ -682,6 +718,7 @@ int main(void)
     prefetching();
     if (COPYING) {
         prefetching_of_saved_ones();
+        states_without_frames();
         values();
         called_by_one_that_saves_none();
         cancelling();
