@@ -104,8 +104,8 @@
 #define ACO__THREAD_TLS
 #endif
 
-/* Unwind directives around the code between loading the stack pointer and jumping, where no frame can be found: an
- * unwinder finds the end of the stack there. If a switch arrives right after its jump, an instruction that never runs
+/* Unwind directives around the code between loading the stack pointer and jumping. No frame can be found there, so they
+ * make an unwinder see the end of the stack. If a switch arrives right after its jump, an instruction that never runs
  * stands between the two, because LLVM's unwinder looks a frame up at the byte before its resume address. */
 #if defined(__ELF__) && defined(__GCC_HAVE_DWARF2_CFI_ASM) && !defined(ACO_CONFIG_NO_CFI)
 #define ACO__NO_FRAME(return_address) ".cfi_remember_state\n\t.cfi_undefined " return_address "\n\t"
