@@ -53,7 +53,7 @@ enum {
     ACO__RESUMING = 6,       /* it waits for a coroutine that it resumed, and its frames are on its stack */
     ACO__RESUMING_SAVED = 7, /* the same, and its frames are in the save area */
     ACO__STATUS = 0x07,
-    ACO__INSTRUMENTED = 0x08, /* each of its switches has something to report, and so takes the slow path */
+    ACO__INSTRUMENTED = 0x08, /* its switches must be reported: each resume and transfer takes the slow path */
     ACO__FAST_MASK = ACO__STATUS | ACO__INSTRUMENTED, /* all 0: the fast path may resume it */
     ACO__HAS_COLD = 0x10,    /* it has an aco__cold_t with something in it */
     ACO__PRIVATE = 0x20,     /* its stack is its own and holds its aco__cold_t; the control block ends after `fp` */
