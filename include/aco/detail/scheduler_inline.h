@@ -54,7 +54,7 @@ ACO__FORCE_INLINE int ACO__BODY_OF(aco_task_yield)(void)
     to = aco__task_next(from);
     if (to == from)
         return 0;
-    *(aco_t *volatile *)&self->task = to; /* not one vector store with the next: the next yield would wait for it */
+    *(aco_t *volatile *)&self->task = to; /* else one vector store with the next, for which the next yield would wait */
     self->last_task = from;
     aco__task_prefetch(self, to);
     tagged = aco__switch_transfer(tls, from, to, &value, 0);
