@@ -73,7 +73,7 @@ ACO__FORCE_INLINE int aco_generator_next(aco_generator_t *g);
  * or is all zeros. Aborts without memory. */
 ACO__FORCE_INLINE void aco_generator_close(aco_generator_t *g);
 
-/* The same without unwinding, and much cheaper: for a generator whose frames hold nothing to release. */
+/* The same without unwinding, and much cheaper: for a generator that holds nothing to release. */
 ACO__FORCE_INLINE void aco_generator_drop(aco_generator_t *g);
 
 /* In a generator: suspends it and gives `value` to its consumer. Returns when the consumer asks for the next value. */
