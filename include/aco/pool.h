@@ -21,7 +21,8 @@
  * further cost. An older kernel needs two mappings for each guard. So pools make no more guards once these take seven
  * eighths of the mappings that the kernel allows the process (vm.max_map_count). Later stacks have a canary instead: 64
  * known bytes in a page of their own, compared when the coroutine ends, when it is destroyed and, in debug builds, at
- * every yield. A changed byte aborts the process. With ACO_POOL_MUST_GUARD making such a stack fails instead.
+ * every yield. A changed byte aborts the process. A pool with ACO_POOL_MUST_GUARD makes no canaries: it uses all
+ * mappings, and then fails.
  *
  * Reuse. The stack that became idle last is used first: its pages are warm. For the default size of the default pool,
  * each thread also caches up to 64 destroyed coroutines with their stacks, and uses these first. Memory stays with the
@@ -45,8 +46,9 @@ ACO__BEGIN_C
 
 /* Zero in a field, and NULL for the whole, stands for the default. */
 typedef struct aco_pool_options_s {
-    size_t region_size;  /* bytes of address space to reserve at a time, rounded up to whole stacks. 0: 4 MiB first,
-                            then twice as much each time, up to 1 GiB (16 MiB with 32-bit addresses) */
+    size_t region_size;  /* bytes of address space to reserve at a time, rounded down to whole stacks, but at least one.
+                            0: for each size 4 MiB first, then twice as much each time, up to 1 GiB (16 MiB with 32-bit
+                            addresses) */
     size_t most_stacks;  /* how many may be in use at a time: the next one fails with EAGAIN. 0: no limit */
     size_t idle_stacks;  /* how many idle ones of each size keep their pages. 0: 4096 */
     unsigned idle_ms;    /* how long they keep them, in milliseconds, up to INT32_MAX. 0: 1000 */
@@ -104,7 +106,7 @@ ACO_API int aco_stack_trim(aco_t *co);
 
 /* Switches measuring on (1) or off (0) for coroutines and tasks that the calling thread makes from now on. It is for
  * finding sizes, not for production: each measured coroutine starts on a stack without pages, so that its depth is its
- * own, and each of its switches takes the slow path. If a coroutine that is not measured switches by aco_yield_to() to
+ * own, and each resume of it takes the slow path. If a coroutine that is not measured switches by aco_yield_to() to
  * a measured one, the next switch away from the latter is not counted. Returns 0. */
 ACO_API int aco_stack_measure(int on);
 
