@@ -22,10 +22,10 @@
  * Functions that it calls can get `y` and yield from any depth; the cost of a value does not depend on the depth.
  *
  * A generator has its own stack but is not a coroutine: to aco_get_co() and everything else that uses the running
- * coroutine, it is a function that the consumer calls. So a generator may aco_yield() for the coroutine that consumes
- * it, if that one has a private stack. On a share stack the process aborts, in debug builds at the yield, else when the
- * coroutine's frames are saved. aco_defer() fails in a generator. A generator runs in its consumer's floating-point
- * environment.
+ * coroutine, it is a function that the consumer calls. So aco_yield() in a generator suspends the coroutine that
+ * consumes it. That coroutine needs a private stack: on a share stack the process aborts, in debug builds at the yield,
+ * else when the coroutine's frames are saved. aco_defer() fails in a generator. A generator runs in its consumer's
+ * floating-point environment.
  *
  * Exceptions (C++). An exception that leaves the generator's function comes out of the call that was running it. The
  * generator must not be suspended inside a catch block while its consumer enters or leaves one.
@@ -59,9 +59,8 @@ typedef void aco_generator_function_t(ACO__GENERATOR_PARAMETERS, void *arg);
 /* ACO_GENERATOR(name, y, arg) { … } defines the static function `name` for aco_generator_open(). Its body has
  * `aco_yielder_t *y` and `void *arg`, the argument of aco_generator_open(). Returning ends the generator. */
 
-/* Makes a generator, suspended before its beginning. `opts` may be NULL or have stack_size, pool, name and
- * ACO_NO_GUARD; every other option must be 0. With NULL its stack has 256 KiB. 0, or -1 and errno as aco_new(). The
- * caller closes it. */
+/* Makes a generator. Its function does not run yet. `opts` may be NULL or have stack_size (0: 256 KiB), pool, name and
+ * ACO_NO_GUARD; every other option must be 0. 0, or -1 and errno as aco_new(). The caller closes it. */
 ACO__FORCE_INLINE int aco_generator_open(aco_generator_t *g, aco_generator_function_t *function, void *arg,
                                          const aco_options_t *opts);
 
@@ -70,11 +69,11 @@ ACO__FORCE_INLINE int aco_generator_open(aco_generator_t *g, aco_generator_funct
 ACO__FORCE_INLINE int aco_generator_next(aco_generator_t *g);
 
 /* Ends the generator wherever it is suspended: unwinds its frames, so that C++ destructors and cleanup attributes run,
- * and releases its stack. The rules of aco_cancel() hold: they must not yield. Does nothing if the generator has ended,
- * was closed, or is all zeros. Aborts without memory. */
+ * and releases its stack. As in aco_cancel(), they must not yield. Does nothing if the generator has ended, was closed,
+ * or is all zeros. Aborts without memory. */
 ACO__FORCE_INLINE void aco_generator_close(aco_generator_t *g);
 
-/* The same without unwinding, for a generator that has nothing to unwind. It costs nothing. */
+/* The same without unwinding, and much cheaper: for a generator that holds nothing to release. */
 ACO__FORCE_INLINE void aco_generator_drop(aco_generator_t *g);
 
 /* In a generator: suspends it and gives `value` to its consumer. Returns when the consumer asks for the next value. */

@@ -1,4 +1,4 @@
-/* In-stack generators: generators that need no stack, because they run on their consumer's, right below its frame.
+/* In-stack generators: generators without a stack of their own. They run on their consumer's, right below its frame.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -16,19 +16,20 @@
  *
  * What aco/generator.h says about generators holds here too, with these differences:
  *   - The function that opens a generator must also consume and close it. Therefore aco_in_stack_open() is a macro. Do
- *     not use it in a function that is inlined into its caller to open a generator for it: the compiler restores the
- *     stack pointer at the end of the inlined code, and the next call fails.
- *   - The generators of a thread must end in reverse order, and so must everything else that is put on the stack while
- *     one lives (alloca(), arrays of variable length). The calls for a generator that is not the innermost one fail.
+ *     not wrap it in an inline function that opens for its caller: the compiler may restore the stack pointer at the
+ *     end of the inlined code, and then the next call fails.
+ *   - The generators on one stack must end in reverse order, and so must everything else that is put on this stack
+ *     while one lives (alloca(), arrays of variable length). The calls for a generator that is not the innermost one
+ *     fail.
  *   - A generator has as much stack as its consumer has left.
- *   - aco_yield() for the consumer's coroutine works on every kind of stack.
- *   - The consumer addresses its frame by the frame pointer, because the stack pointer is the generator's.
+ *   - aco_yield() in a generator suspends the consumer's coroutine on every kind of stack.
+ *   - The compiler addresses the consumer's frame by the frame pointer, because the stack pointer is the generator's.
  *
  * aco_in_stack_open() aborts where it cannot work: in a function for which gcc keeps arguments of calls at the stack
- * pointer (x86 with -maccumulate-outgoing-args, which some -march options imply; other processors with more than 64
- * bytes of arguments on the stack), and on a thread with a shadow stack, in a unit compiled for shadow stacks
- * (docs/platforms.md). Under ThreadSanitizer and MemorySanitizer, on Windows and with ACO_CONFIG_UCONTEXT the generator
- * gets a stack of its own, and no call fails. */
+ * pointer (on x86 with -maccumulate-outgoing-args, which some -march options imply; on other processors if they exceed
+ * the room there, which is at least 64 bytes), and on a thread with a shadow stack, in a unit compiled for shadow
+ * stacks (docs/platforms.md). Under ThreadSanitizer and MemorySanitizer, on Windows and with ACO_CONFIG_UCONTEXT the
+ * generator gets a stack of its own: opening aborts without memory, and no call fails with EBUSY. */
 #ifndef ACO_IN_STACK_GENERATOR_H
 #define ACO_IN_STACK_GENERATOR_H
 

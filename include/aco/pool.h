@@ -13,15 +13,16 @@
  * A pool reserves address space in large regions and divides them into stacks. Stack sizes are powers of two from 4 KiB
  * (or the page size) to 8 MiB; a requested size is rounded up. Memory is committed page by page as a stack touches it.
  * Coroutines, tasks and generators that name no pool use the process's default pool, which needs no preparation and is
- * never destroyed. These stacks are mapped one by one, outside every pool: larger ones, those with ACO_NO_GUARD, and
- * those of a program with its own allocator (aco_set_allocator()). No limit applies to them, no statistic counts them,
- * and aco_pool_destroy() does not wait for them.
+ * never destroyed. Larger stacks, those with ACO_NO_GUARD, and those of a program with its own allocator
+ * (aco_set_allocator()) are mapped one by one, outside every pool. Limits, statistics and aco_pool_destroy() ignore
+ * them.
  *
  * Guards. Below each stack is a page that cannot be accessed. Linux 6.13 and later marks it in the page tables, at no
- * further cost. An older kernel needs two mappings for each stack, so the pool stops making guards when they have taken
- * seven eighths of vm.max_map_count. Stacks made after that have a canary instead, in a page of its own: 64 bytes,
- * compared when the coroutine ends, when it is destroyed and, in debug builds, at every yield. An overflow found there
- * aborts. With ACO_POOL_MUST_GUARD making such a stack fails instead.
+ * further cost. An older kernel needs two mappings for each guard. So pools make no more guards once these take seven
+ * eighths of the mappings that the kernel allows the process (vm.max_map_count). Later stacks have a canary instead: 64
+ * known bytes in a page of their own, compared when the coroutine ends, when it is destroyed and, in debug builds, at
+ * every yield. A changed byte aborts the process. A pool with ACO_POOL_MUST_GUARD makes no canaries: it uses all
+ * mappings, and then fails.
  *
  * Reuse. The stack that became idle last is used first: its pages are warm. For the default size of the default pool,
  * each thread also caches up to 64 destroyed coroutines with their stacks, and uses these first. Memory stays with the
@@ -29,12 +30,11 @@
  *
  * Reclaim. The pages of idle stacks return to the system, those of the coldest stack first,
  *   - by pressure: at once, when more than `idle_stacks` stacks of a size are idle with their pages;
- *   - by time: when a stack has been idle for `idle_ms` and another one of its size is released, at most eight at a
- *   time;
+ *   - by time: those idle for `idle_ms`, when another stack of their size is released, at most eight at a time;
  *   - by request: aco_pool_trim().
  * A coroutine that went deep once and is suspended higher up no longer needs the pages below. They return by request,
- * aco_stack_trim(). For tasks they also return by time: before aco_run() waits because no task is runnable, it looks at
- * 64 tasks, or at 1024 if it will wait for more than 100 ms; but not twice in 100 ms.
+ * aco_stack_trim(). For tasks they also return by time: before aco_run() waits because no task is runnable, it trims up
+ * to 64 tasks, or 1024 if it will wait for more than 100 ms; at most once in 100 ms.
  * The addresses stay reserved, except that aco_pool_trim() unmaps regions without a stack in use. The cost:
  * docs/memory.md. */
 #ifndef ACO_POOL_H
@@ -46,10 +46,11 @@ ACO__BEGIN_C
 
 /* Zero in a field, and NULL for the whole, stands for the default. */
 typedef struct aco_pool_options_s {
-    size_t region_size;  /* bytes of address space to reserve at a time, rounded up to whole stacks. 0: 4 MiB first,
-                            then twice as much each time, up to 1 GiB (16 MiB with 32-bit addresses) */
-    size_t most_stacks;  /* that may be in use at a time: the next one fails with EAGAIN. 0: no limit */
-    size_t idle_stacks;  /* of each size that keep their pages. 0: 4096 */
+    size_t region_size;  /* bytes of address space to reserve at a time, rounded down to whole stacks, but at least one.
+                            0: for each size 4 MiB first, then twice as much each time, up to 1 GiB (16 MiB with 32-bit
+                            addresses) */
+    size_t most_stacks;  /* how many may be in use at a time: the next one fails with EAGAIN. 0: no limit */
+    size_t idle_stacks;  /* how many idle ones of each size keep their pages. 0: 4096 */
     unsigned idle_ms;    /* how long they keep them, in milliseconds, up to INT32_MAX. 0: 1000 */
     unsigned flags;      /* ACO_POOL_MPROTECT, … or'ed */
     void *aco__reserved[4]; /* reserved fields are 0 */
@@ -60,7 +61,7 @@ enum {
     ACO_POOL_CANARIES = 2,   /* canaries instead of guards; excludes ACO_POOL_MPROTECT and ACO_POOL_MUST_GUARD */
     ACO_POOL_MUST_GUARD = 4, /* fail instead of making a stack without a guard; EAGAIN: vm.max_map_count is reached */
     ACO_POOL_LAZY = 8        /* reclaim pages when the system needs memory (MADV_FREE), not at once (MADV_DONTNEED).
-                                Cheaper if they are soon used again, but they count as used until then */
+                                Cheaper if a stack is soon used again; until then the pages count as used memory */
 };
 
 /* Makes a pool. The caller owns it. NULL and errno: EINVAL (an option out of bounds), ENOMEM. Any thread. */
@@ -76,12 +77,12 @@ ACO_API size_t aco_pool_trim(aco_pool_t *pool);
 
 typedef struct aco_pool_stats_s {
     size_t reserved;  /* bytes of address space */
-    size_t regions;   /* the mappings that they are in */
-    size_t in_use;    /* stacks; of the default pool, those that threads keep included */
+    size_t regions;   /* mappings that hold them */
+    size_t in_use;    /* stacks in use; in the default pool also those that threads cache */
     size_t idle;      /* idle stacks with their pages */
-    size_t empty;     /* idle stacks without */
+    size_t empty;     /* idle stacks without pages */
     size_t canaries;  /* stacks without a guard page, in use or not */
-    size_t reclaimed; /* how often a stack's pages were given back */
+    size_t reclaimed; /* how often the pool gave an idle stack's pages back */
 } aco_pool_stats_t;
 
 /* 0, or -1 and errno EINVAL (`stats` is NULL). NULL: the default pool. Any thread. */
@@ -96,18 +97,17 @@ ACO_API int aco_pool_stats(aco_pool_t *pool, aco_pool_stats_t *stats);
  * save_stack.max_cpsz says what was copied), ESRCH (destroyed). Any thread. */
 ACO_API ptrdiff_t aco_stack_high_water(const aco_t *co);
 
-/* Releases the whole pages of its private stack that lie below the frames of `co`, which is suspended, new or done. 0,
- * or -1 and errno: EINVAL (NULL, a main coroutine object, on a share stack), ESRCH (destroyed), EBUSY (running,
- * resuming another one, or suspended in a generator's body), EPERM (a task of another thread). Only the thread that may
- * resume `co`. */
+/* `co` is suspended, new or done. Releases the whole pages of its private stack that lie below its frames. 0, or -1 and
+ * errno: EINVAL (NULL, a main coroutine object, on a share stack), ESRCH (destroyed), EBUSY (running, resuming another
+ * one, or suspended in a generator's body), EPERM (a task of another thread). Only the thread that may resume `co`. */
 ACO_API int aco_stack_trim(aco_t *co);
 
 /* ---- Measuring by entry function --------------------------------------------------------------------------------- */
 
 /* Switches measuring on (1) or off (0) for coroutines and tasks that the calling thread makes from now on. It is for
  * finding sizes, not for production: each measured coroutine starts on a stack without pages, so that its depth is its
- * own, and each of its switches takes the slow path. If a coroutine that is not measured switches by aco_yield_to() to
- * a measured one, leaving the latter is not counted. Always 0. */
+ * own, and each resume of it takes the slow path. If a coroutine that is not measured switches by aco_yield_to() to
+ * a measured one, the next switch away from the latter is not counted. Returns 0. */
 ACO_API int aco_stack_measure(int on);
 
 typedef enum aco_stack_advice_e {
@@ -119,23 +119,23 @@ typedef enum aco_stack_advice_e {
 /* What was measured of one entry function's coroutines, on private stacks or on share stacks. */
 typedef struct aco_stack_usage_s {
     void (*entry)(void);   /* the entry function, cast */
-    const char *name;      /* of the last of them that has one, or "" */
+    const char *name;      /* of the last one that ended with a name, or "" */
     int is_private;
     size_t made, most_alive;
     size_t stack_size;     /* the largest of theirs */
     size_t deepest;        /* private: most bytes that one touched, in pages; of those that ended or were destroyed */
     size_t mean_depth;     /* likewise, on average */
-    size_t switches;       /* how often they were left, except in a generator's body */
-    size_t most_live;      /* most bytes from stack pointer to top when they were left: what a share stack keeps */
-    size_t mean_live;      /* the same on average: what a share stack copies */
+    size_t switches;       /* how often they were suspended, except in a generator's body */
+    size_t most_live;      /* most bytes from stack pointer to top when suspended: what a save area must hold */
+    size_t mean_live;      /* the same on average: what a switch on a share stack copies */
     size_t bytes;          /* average memory of one: block, and pages or save area. An estimate until one ended */
     size_t other_bytes;    /* the same, if it were on the other kind of stack */
     aco_stack_advice_t advice;
 } aco_stack_usage_t;
 
-/* Calls visit(usage, arg) for each entry function measured so far, in the order in which they came; stops when it
- * returns other than 0, and returns that; else 0. `usage` is good during the call. -1 and errno EINVAL: `visit` is
- * NULL. Any thread. */
+/* Calls visit(usage, arg) for each entry function measured so far, the first measured first. If `visit` returns
+ * something other than 0, stops and returns it; else returns 0. `usage` is valid during the call. -1 and errno EINVAL:
+ * `visit` is NULL. Any thread. */
 ACO_API int aco_stack_usage(int (*visit)(const aco_stack_usage_t *usage, void *arg), void *arg);
 
 /* Prints it as a table. 0, or -1 and errno: EINVAL (NULL), or as fprintf(). */

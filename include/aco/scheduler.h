@@ -20,32 +20,32 @@
  *
  * Tasks. Each thread has a scheduler, made when it spawns its first task. A task is a coroutine of type aco_t on a
  * private stack; names, slots, coroutine-local storage, aco_defer(), aco_exit() and aco_state() work for tasks too.
- * Only the scheduler resumes a task: aco_send(), aco_yield_to(), aco_cancel() and aco_restart() fail with EPERM for
- * one, aco_resume() and aco_destroy() abort. A task may make, resume and destroy other coroutines. A task that has
- * ended is a coroutine that is done, until it is joined.
+ * Only the scheduler resumes a task: for a task aco_send(), aco_yield_to(), aco_cancel() and aco_restart() fail with
+ * EPERM, and aco_resume() and aco_destroy() abort. A task may make, resume and destroy other coroutines. A task that
+ * has ended is a coroutine that is done, until it is joined.
  *
  * Order. Runnable tasks stand in one queue, first in, first out. aco_run() runs the first one until it yields, waits or
  * ends. A task that yields goes to the end of the queue; so does a new task, and a task that is woken. Waking a task
- * does not switch to it. Among tasks that wait for the same thing, the one that came first is woken first and owns what
- * it waited for from that moment: a mutex, a unit of a semaphore or a value of a channel is handed over, and no other
- * task can take it in between. A task that neither yields nor waits lets no other task run.
+ * does not switch to it. Of the tasks that wait for the same thing, the one that came first is woken first. From then
+ * on it owns what it waited for (a mutex, a unit of a semaphore, a value of a channel): no other task can take it
+ * before the woken task runs. A task that neither yields nor waits lets no other task run.
  *
  * Waiting. aco_join(), aco_park(), aco_sleep(), aco_mutex_lock() and the like stop the calling task only. A task itself
  * must call them: they fail with EPERM in the root context, in a coroutine that a task resumed, and in cleanup
- * (aco_defer()). Non-blocking calls work from any of these, except the mutex calls. Blocking calls have `_at` forms
- * that take a static location string, for reports of a deadlock; the plain forms are macros that pass their own file
- * and line.
+ * (aco_defer()). Non-blocking calls work in all of these. Only aco_mutex_trylock() and aco_mutex_unlock() need a task;
+ * they work in its cleanup. Blocking calls have `_at` forms that take a static location string, for reports of a
+ * deadlock; the plain forms are macros that pass their own file and line.
  *
- * Deadlock. No task is runnable, none sleeps, and no idle hook can wake one. Then aco_run() prints, for each waiting
- * task, where it waits and for what, and fails.
+ * Deadlock. If no task is runnable, none waits with a time limit, and no idle hook can wake one, aco_run() fails. First
+ * it prints for each waiting task where it waits and for what.
  *
- * Threads. Tasks and all objects below belong to the thread that made them; no other thread may use them. News from
- * other threads comes in through an idle hook.
+ * Threads. Tasks and all objects below belong to the thread that made them; no other thread may use them. Other threads
+ * notify tasks through an idle hook.
  *
  * Floating point. Tasks share the thread's environment (rounding and so on) unless they are spawned with ACO_OWN_FP.
  * While a task with its own environment lives, every switch between the thread's tasks costs several times more. The
  * same holds for ACO_OWN_EXCEPTIONS and for sanitizers. A unit compiled with ACO_CONFIG_SHARE_FPU_MXCSR_ENV may spawn
- * such tasks, but they must not call its plain aco_yield().
+ * tasks with ACO_OWN_FP; in them its code must call aco_task_yield(), never aco_yield().
  *
  * Errors are those of aco.h: -1 or NULL, errno, and aco_error_message(). Expected answers leave no message: EAGAIN,
  * EBUSY of aco_mutex_trylock(), ETIMEDOUT, and EPIPE of a closed channel. */
@@ -69,7 +69,7 @@ ACO_API aco_t *aco_spawn(aco_function_t fn, void *arg, const aco_options_t *opts
 
 /* Runs tasks until none is left, and returns 0. Call it in the root context. -1 and errno: EDEADLK (see above; the
  * waiting tasks stay as they are: wake one and call aco_run() again), EPERM (a coroutine calls it), EBUSY (the idle
- * hook calls it), ENOMEM, or the errno of an idle hook that failed. */
+ * hook calls it), or the errno of an idle hook that failed. */
 ACO_API int aco_run(void);
 
 /* Gives every other runnable task its turn. 0, or -1 and errno EPERM (the caller is not a task). In a task, aco_yield()
@@ -77,9 +77,9 @@ ACO_API int aco_run(void);
 ACO__CALL int aco_task_yield(void);
 
 /* Waits until `task` has ended and destroys it. If `result` is not NULL, *result becomes the task's result: what its
- * function returned, or NULL after aco_exit(). If the task has already ended, any caller may join it. 0, or -1 and
- * errno: EINVAL (NULL, not a task, detached), ESRCH (joined before), EDEADLK (the caller itself), EBUSY (another task
- * joins it), EPERM. */
+ * function returned, or NULL after aco_exit(). If the task has already ended, a caller that cannot wait may join it
+ * too. 0, or -1 and errno: EINVAL (NULL, not a task, detached), ESRCH (joined before), EDEADLK (the caller itself),
+ * EBUSY (another task joins it), EPERM (another thread's, or the caller cannot wait). */
 ACO__CALL int aco_join_at(aco_t *task, void **result, const char *location);
 #define aco_join(task, result) aco_join_at(task, result, ACO_PLACE)
 
@@ -200,7 +200,7 @@ ACO_API int aco_channel_destroy(aco_channel_t *channel);
 ACO_API int aco_channel_close(aco_channel_t *channel);
 
 /* Sends a copy of *element. Waits while the channel is full; without capacity, until a receiver has the element. 0, or
- * -1 and errno: EPIPE (closed), EPERM, EINVAL (a NULL; elements of 0 bytes may be NULL). */
+ * -1 and errno: EPIPE (closed), EPERM, EINVAL (the channel is NULL, or the element is and does not have 0 bytes). */
 ACO__CALL int aco_channel_send_at(aco_channel_t *channel, const void *element, const char *location);
 #define aco_channel_send(channel, element) aco_channel_send_at(channel, element, ACO_PLACE)
 
@@ -218,16 +218,16 @@ typedef enum aco_select_operation_e { ACO_SELECT_SEND, ACO_SELECT_RECEIVE } aco_
 /* One of the operations that aco_select() chooses from. */
 typedef struct aco_select_case_s {
     aco_channel_t *channel; /* NULL: never ready */
-    void *element;          /* to send from, or receive into */
+    void *element;          /* to send from, or receive into (NULL: drop it) */
     aco_select_operation_t operation;
     int error;              /* of the chosen case: 0, or EPIPE: the channel is closed, nothing was done */
     aco__waiter_t aco__waiter;
 } aco_select_case_t;
 
-/* Does one of the first `n` of `cases`: the first one that is ready; each call starts its search at another case. If
- * none is ready, waits for one, at most `timeout_ns` nanoseconds (less than 0: no limit; 0: not at all). Returns the
- * index of the case; or -1 and errno: EAGAIN (timeout 0), ETIMEDOUT, EINVAL, EPERM, ENOMEM. A channel may be in several
- * cases. */
+/* Does one of the `n` cases: the first one that is ready; each call starts its search at another case. If none is
+ * ready, waits for one, at most `timeout_ns` nanoseconds (less than 0: no limit; 0: not at all). Returns the index of
+ * the case; or -1 and errno: EAGAIN (timeout 0), ETIMEDOUT, EINVAL, EPERM, ENOMEM. Several cases may have the same
+ * channel. */
 ACO__CALL int aco_select_at(aco_select_case_t *cases, int n, int64_t timeout_ns, const char *location);
 #define aco_select(cases, n, timeout_ns) aco_select_at(cases, n, timeout_ns, ACO_PLACE)
 

@@ -9,7 +9,7 @@ enum { MESSAGE = 512 };
 
 char aco_error_mark;
 
-/* As in lock.c. */
+/* Links thread.c, as in lock.c. */
 static __attribute__((used)) aco__thread_t *const *const record_of_message = &aco__nobody;
 
 static void print(char *line, int length)

@@ -5,7 +5,7 @@
 static __attribute__((used)) aco__thread_t *const *const thread_record = &aco__nobody;
 
 #ifdef _WIN32
-/* No fork(); and the thread may have given its record back: asking for it would make another. */
+/* There is no fork(). And a thread that ends may have no record any more: aco__self() would make another one. */
 void aco__lock(void)
 {
     aco__os_lock();
@@ -16,8 +16,8 @@ void aco__unlock(void)
     aco__os_unlock();
 }
 #else
-/* A fork() takes the lock first, so that the child finds consistent what the lock protects, whichever thread forks. Not
- * under ThreadSanitizer, which sees the lock being taken but not the child's release. */
+/* A fork() takes the lock first. So what the lock protects is consistent in the child, whichever thread forks. Not
+ * under ThreadSanitizer, which sees that the lock is taken but not that the child releases it. */
 ACO__OPTIONAL(void, __tsan_switch_to_fiber, (void *fiber, unsigned flags));
 
 /* The values of `lock` in the thread record. A signal handler that forks may have interrupted the thread that holds the

@@ -17,7 +17,8 @@ ACO__NAMED_BY_ASSEMBLY ACO_API __thread aco__thread_t aco__thread __attribute__(
 
 aco__thread_exits_t aco__thread_exits;
 
-/* Some unwinders read at once all registers that a frame saved. On s390x those are at the stack pointer. */
+/* Some unwinders read all registers that a frame saved, even if they need few. On s390x those are at its stack pointer,
+ * so this one points to zeros. */
 #ifdef __s390x__
 static const uint64_t nothing_saved[20];
 const aco__context_t aco__no_context = {.sp = (void *)(uintptr_t)nothing_saved};

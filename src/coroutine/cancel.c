@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* The state of a cancellation. It is allocated, because the destructors that run overwrite the frames below the frame
- * they belong to. */
+/* The state of a cancellation. It is not on the stack that is unwound: each destructor runs below the frame that it
+ * belongs to, and overwrites what was there. */
 typedef struct aco__cancel {
     struct _Unwind_Exception exception;
     struct aco__cancel *enclosing; /* the cancellation with the destructor that caused this one */

@@ -63,8 +63,8 @@ ACO__AT_LOAD static void register_entry(void)
 
 /* ---- The personality of the first function ----
  *
- * libc++ throws a cancellation that was caught and thrown again as an ordinary exception. It then searches for a
- * handler, and this personality makes the first frame of the stack the handler. */
+ * When a catch block rethrows a cancellation, libc++ throws it as an ordinary exception, for which the unwinder needs a
+ * handler. This personality makes the first frame of the stack the handler. */
 
 #ifdef EHABI
 ACO__HIDDEN __attribute__((used)) _Unwind_Reason_Code aco__outermost_personality(_Unwind_State state,
@@ -79,7 +79,7 @@ _Unwind_Reason_Code aco__outermost_personality(_Unwind_State state, struct _Unwi
     if (!aco__is_cancellation(exception)) {
         if (!(state & _US_FORCE_UNWIND))
             return _URC_FAILURE;
-        /* pthread_exit() finds the end of the stack there. */
+        /* A pc of 0 is the end of the stack for pthread_exit(). */
         aco__unwinder()->VRS_Set(context, _UVRSC_CORE, 15, _UVRSD_UINT32, &nowhere);
         return _URC_CONTINUE_UNWIND;
     }

@@ -59,7 +59,7 @@ int aco_is_in_main_co(void)
     return aco_is_in_main_co_inline();
 }
 
-/* The caller's frame begins behind this function's. */
+/* aco__defer() gets an address in the caller's frame, which begins behind this function's. */
 #ifndef ACO__DEFER_IN_ASSEMBLY
 int aco_defer(void (*fn)(void *), void *arg)
 {

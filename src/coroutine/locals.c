@@ -52,8 +52,8 @@ int aco_set_name(aco_t *co, const char *name)
     return 0;
 }
 
-/* The coroutine whose data are meant; NULL for the root context. `co` NULL means the running coroutine; a main
- * coroutine object stands for the root context. */
+/* The coroutine that `co` names, or NULL for the root context. NULL names the running coroutine; a main coroutine
+ * object names the root context. */
 static aco_t *data_owner(const aco_t *co)
 {
     if (!co)

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* A coroutine of aco_create() that was never resumed is ready. The stack pointer of one of aco_new() is where it begins
- * until it has run: then the frame of its first C function is above the stack pointer. */
+/* A coroutine on a share stack has the status READY until it is first resumed. On a private stack its stack pointer is
+ * at the top until then, and lower afterwards. */
 int aco__is_new(const aco_t *co)
 {
     return aco__status(co) == ACO__READY ||
@@ -48,7 +48,7 @@ ACO__COLD int aco__check(int fatal, const char *call, const aco_t *co)
 
 /* ---- The public calls ---- */
 
-/* The stack pointer of a task that never ran is where it begins. */
+/* The stack pointer of a task that never ran is at the top of its stack. */
 static aco_state_t task_state(const aco_t *co)
 {
     const aco__thread_t *self = aco__self();

@@ -33,7 +33,7 @@ static inline void end_waiting(aco__thread_t *self, aco_t *waiting, aco_t *resum
     waiting->share_stack->aco__resumer_context = &aco__no_context;
 }
 
-/* A coroutine resumes another one on another stack; neither is instrumented. */
+/* A coroutine resumes another one, which is on another stack and not instrumented. */
 static inline void *resume_chained(aco__thread_t *self, aco_t *waiting, aco_t *co, void *value)
 {
     aco_t *resumer = begin_waiting(self, waiting);

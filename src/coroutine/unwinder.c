@@ -86,8 +86,8 @@ static const aco__unwinder_t llvm_unwinder = {llvm_backtrace, llvm_get_cfa,   _U
 #endif
 #endif
 
-/* The program's unwinder. Else that of a library that was loaded later without making its symbols global, which weak
- * references do not find. */
+/* The program's unwinder; else one in a library that was loaded later. Weak references do not find that one if its
+ * symbols were not made global. */
 const aco__unwinder_t *aco__unwinder(void)
 {
 #define NAME(name) "_Unwind_" #name,

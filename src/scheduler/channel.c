@@ -9,7 +9,7 @@ struct aco_channel_s {
     size_t capacity, count, head; /* in elements: room, held, index of the oldest */
     char *elements;
     size_t sz;                    /* size of this and the elements, as allocated */
-    aco__queue_t senders, receivers; /* never both: senders wait while it is full, receivers while it is empty */
+    aco__queue_t senders, receivers; /* waiting tasks: not in both, except a select for both at capacity 0 */
     int closed;
 };
 

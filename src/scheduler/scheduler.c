@@ -16,9 +16,9 @@ typedef aco__tasks_t scheduler_t;
 
 enum {
     ROUNDS_PER_POLL = 61,
-    TRIM_NS = 100000000, /* the time between two trims of some tasks' stacks, */
-    TRIM_TASKS = 64, /* the number of tasks that one trims; */
-    TRIM_BEFORE_LONG = 1024 /* the number before a wait longer than TRIM_NS */
+    TRIM_NS = 100000000, /* the least time between two trims of tasks' stacks */
+    TRIM_TASKS = 64, /* control blocks that one trim looks at */
+    TRIM_BEFORE_LONG = 1024 /* the same before a wait longer than TRIM_NS */
 };
 
 static void scheduler_ends(aco__thread_t *self);

@@ -113,7 +113,7 @@ static inline size_t live_bytes(const aco_share_stack_t *stack, const aco_t *own
 
 /* ---- Saving and restoring ---- */
 
-/* Update the block after a save, and after a restore. */
+/* These update the control block after a save, and after a restore. */
 static inline void saved(aco_t *co, size_t sz)
 {
     co->save_stack.valid_sz = sz;

@@ -233,7 +233,7 @@ static void region_free(region_t **link)
 static int may_map_guard(const aco_pool_t *pool)
 {
     static size_t most;
-    if (!most) /* each guard splits one mapping in two; the last eighth of the limit is for others */
+    if (!most) /* each guard costs two mappings; the last eighth of the limit is for others */
         most = aco__os_mapping_limit() / 16 * 7;
     return (pool->options.flags & ACO_POOL_MUST_GUARD) || guard_mappings < most;
 }

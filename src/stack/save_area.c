@@ -60,8 +60,8 @@ int aco__area_grow(aco_t *co, size_t sz)
     return area_replace(co, aco__round_up(room, sizeof(void *)) + bytes_behind(co));
 }
 
-/* Replaces an area that is at least twice as large as the recent saves by a smaller one, and by that behind the block
- * as soon as that is large enough. Keeps the area if there is no memory. */
+/* The area must hold the recent saves and what was reserved. Moves it back behind the block if that suffices; else, if
+ * half its size suffices, to a smaller object. Keeps the area if there is no memory. */
 static void shrink(aco_t *co)
 {
     const area_statistic_t *s = statistic(co);

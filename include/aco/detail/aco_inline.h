@@ -168,7 +168,8 @@ ACO__FORCE_INLINE aco_t *ACO__BODY_OF(aco_new)(aco_function_t fn, void *arg, con
     return aco__cache_reuse(self, fn, arg, ACO__OWN_FP);
 }
 
-/* 1: `co` is cached. 0: it cannot be cached. Only its own slab's heap may cache it, and only default stacks are. */
+/* 1: `co` is cached now. 0: it cannot be cached: its stack is not a default one, the cache is full, or its slab belongs
+ * to another thread's heap. */
 ACO__FORCE_INLINE int aco__cache_put(aco__thread_t *self, aco_t *co)
 {
     if (!co->share_stack->aco__cacheable || self->cached_count >= ACO__MOST_CACHED ||

@@ -77,10 +77,10 @@
 #define ACO__OWN_FP 1
 #endif
 
-/* ACO__CALL declares a call of the API whose body stands in a header, where ACO__BODY_OF(name) defines it: an inline
- * function of that name. The library's own units (src/) declare such a call as the exported function that it is for
- * other languages; the inline body is then name_inline(), and src/coroutine/exports.c and src/scheduler/task_exports.c
- * define the exported functions by it. Under ACO_CONFIG_NO_INLINE a program calls those. */
+/* ACO__CALL declares a call of the API that has an inline body in a header; ACO__BODY_OF(name) defines that body. In a
+ * program the call is this inline function. In the library's own units (src/) it is the exported function for other
+ * languages, and the body is name_inline(): src/coroutine/exports.c and src/scheduler/task_exports.c define the
+ * exported functions by it. Under ACO_CONFIG_NO_INLINE a program calls those. */
 #ifdef ACO__LIBRARY
 #define ACO__CALL ACO_API
 #define ACO__BODY_OF(name) name##_inline
@@ -104,8 +104,8 @@
 #define ACO__THREAD_TLS
 #endif
 
-/* Unwind directives around the code between loading the stack pointer and jumping, where no frame can be found: an
- * unwinder finds the end of the stack there. If a switch arrives right after its jump, an instruction that never runs
+/* Unwind directives around the code between loading the stack pointer and jumping. No frame can be found there, so they
+ * make an unwinder see the end of the stack. If a switch arrives right after its jump, an instruction that never runs
  * stands between the two, because LLVM's unwinder looks a frame up at the byte before its resume address. */
 #if defined(__ELF__) && defined(__GCC_HAVE_DWARF2_CFI_ASM) && !defined(ACO_CONFIG_NO_CFI)
 #define ACO__NO_FRAME(return_address) ".cfi_remember_state\n\t.cfi_undefined " return_address "\n\t"

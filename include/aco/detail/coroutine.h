@@ -14,7 +14,7 @@ typedef struct aco__context {
 } aco__context_t;
 
 typedef struct aco__thread aco__thread_t; /* thread.h */
-typedef uintptr_t aco__tls_ref_t;         /* what the switches find the calling thread's record by: thread.h */
+typedef uintptr_t aco__tls_ref_t;         /* tells a switch where the thread's record is: thread.h */
 
 /* ---- Offsets for assembly, in bytes: with 64-bit pointers, with 32-bit pointers. fields.h asserts them ---- */
 #if __SIZEOF_POINTER__ == 8
@@ -44,7 +44,7 @@ typedef uintptr_t aco__tls_ref_t;         /* what the switches find the calling 
 /* ---- aco_t.aco__state: the low half says why a resume needs the slow path, the high half how the coroutine was made
  * ---- */
 enum {
-    ACO__SUSPENDED = 0,      /* it has yielded, and its frames are on its stack; or it is running */
+    ACO__SUSPENDED = 0,      /* its frames are on its stack; or it is running; or never resumed, on a private stack */
     ACO__READY = 1,          /* it was never resumed, and it is on a share stack */
     ACO__SAVED = 2,          /* it has yielded, and its frames are in the save area */
     ACO__ENDED = 3,
@@ -53,7 +53,7 @@ enum {
     ACO__RESUMING = 6,       /* it waits for a coroutine that it resumed, and its frames are on its stack */
     ACO__RESUMING_SAVED = 7, /* the same, and its frames are in the save area */
     ACO__STATUS = 0x07,
-    ACO__INSTRUMENTED = 0x08, /* each of its switches has something to report, and so takes the slow path */
+    ACO__INSTRUMENTED = 0x08, /* its switches must be reported: each resume and transfer takes the slow path */
     ACO__FAST_MASK = ACO__STATUS | ACO__INSTRUMENTED, /* all 0: the fast path may resume it */
     ACO__HAS_COLD = 0x10,    /* it has an aco__cold_t with something in it */
     ACO__PRIVATE = 0x20,     /* its stack is its own and holds its aco__cold_t; the control block ends after `fp` */

@@ -20,7 +20,7 @@ ACO__FORCE_INLINE void aco__set_cached_next(aco_t *co, aco_t *next)
     co->aco__self.base = next;
 }
 
-/* Of a coroutine that another thread than its share stack's has destroyed: the next one that waits to be freed. */
+/* Of a coroutine on a share stack that another thread destroyed: the next one that the stack's thread has to free. */
 ACO__FORCE_INLINE aco_t *aco__remote_next(const aco_t *co)
 {
     return (aco_t *)co->aco__self.base;
@@ -42,7 +42,7 @@ ACO__FORCE_INLINE void aco__set_main_thread(aco_t *main_co, aco__thread_t *self)
     main_co->aco__self.base = self;
 }
 
-/* Of a task that has not begun: its entry function, since `fp` links it into the ring. */
+/* Of a task that has not begun: its entry function. Its `fp` holds the link of the ring. */
 ACO__FORCE_INLINE aco_function_t aco__task_function(const aco_t *task)
 {
     aco_function_t fn;

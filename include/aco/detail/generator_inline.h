@@ -19,14 +19,14 @@ ACO_API ACO__COLD void aco__generator_free(aco_t *block);
 ACO_API ACO__COLD void aco__generator_has_ended(void); /* fails, with ESRCH */
 /* Unwinds the generator that is suspended in `peer`. */
 ACO_API ACO__COLD void aco__generator_unwind(const aco__context_t *peer, aco_t *block);
-/* Called when the frame of a generator's function is unwound; `peer`: its consumer; `in_stack`: it has the consumer's
- * stack. Does not return if aco_cancel() or aco_generator_close() unwinds. */
+/* Called when the frame of a generator's function is unwound. `peer`: its consumer; `in_stack`: it runs on the
+ * consumer's stack. Does not return if aco_cancel() or aco_generator_close() unwinds. */
 ACO_API ACO__COLD void aco__generator_unwound(const aco__context_t *peer, int in_stack);
-/* The switch of a consumer in a unit with a sanitizer, which the library informs. */
+/* The consumer's switch in a unit with a sanitizer. It also informs the sanitizer. */
 ACO_API void aco__generator_step(aco__context_t *peer, aco_t *block, void **value_ref);
 
-/* An injected call: a consumer resumes a generator with one, which is then made in the generator; a generator ends with
- * one instead of a last value, which the consumer then makes when the stack is released. */
+/* An injected call, passed as the value of a switch. If a consumer passes one, the generator makes the call when it
+ * continues. If a generator passes one when it ends, the consumer makes the call after it has released the stack. */
 typedef struct aco__injected {
     void (*call)(struct aco__injected *injected, const aco__context_t *consumer);
 } aco__injected_t;

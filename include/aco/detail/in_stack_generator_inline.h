@@ -13,8 +13,8 @@ ACO_API ACO__COLD __attribute__((noreturn)) void aco__yields_in_cleanup(const ch
 ACO_API ACO__COLD void aco__in_stack_gone(void *sp, void *outer); /* for ASan: frees the frames */
 ACO_API ACO__COLD __attribute__((nothrow)) void aco__in_stack_impossible(void);
 
-/* ---- A stack of its own, where frames of two functions must not take turns on one stack: Windows functions write
- * above their return address, the fallback has no such switch, and some sanitizers would see a mistake ---- */
+/* ---- A stack of its own, where the frames of two functions cannot take turns on one stack: Windows functions write
+ * above their return address, the fallback has no such switch, and some sanitizers would report an error ---- */
 
 #if defined(_WIN32) || defined(ACO_CONFIG_UCONTEXT) || defined(ACO__ONE_FRAME_ONLY)
 
@@ -80,8 +80,8 @@ ACO__FORCE_INLINE int aco_in_stack_drop(aco_in_stack_t *g)
         aco__in_stack_open(g, aco__sp_before, aco__lowest, function, arg);                                             \
     } while (0)
 
-/* A block boundary. gcc delays adjustments of the stack pointer around calls, but not beyond it. clang reads the stack
- * pointer for an array of variable length, but not before it. */
+/* A basic-block boundary. gcc delays adjustments of the stack pointer around calls, but not beyond it. clang reads the
+ * stack pointer for an array of variable length, and moves that read up, but not above it. */
 #if defined(__clang__) && __clang_major__ < 17 /* its asm goto cannot stand beside an array of variable length */
 #define ACO__SETTLE_STACK                                                                                              \
     __extension__({                                                                                                    \
@@ -99,7 +99,8 @@ ACO__FORCE_INLINE int aco_in_stack_drop(aco_in_stack_t *g)
     })
 #endif
 
-/* The consumer's side of the switch. Afterwards pc is NULL if the generator has ended, 1 if it is not the innermost. */
+/* The consumer's side of the switch. Afterwards peer->pc is NULL if the generator has ended, 1 if it was not the
+ * innermost one and so did not run. */
 ACO__FORCE_INLINE void aco__switch_in_stack_resume(aco__context_t *peer, void **value_ref)
 {
     void *value = *value_ref, *sp = peer->sp, *pc = peer->pc, *bp = peer->bp;

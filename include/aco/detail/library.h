@@ -13,8 +13,9 @@ ACO_API aco_t *aco__create(aco_t *main_co, aco_share_stack_t *share_stack, size_
                            void *arg, int own_fp);
 ACO_API aco_t *aco__new(aco_function_t fn, void *arg, const aco_options_t *opts, int own_fp);
 
-/* The slow paths, for a `co` that cannot be resumed at once. 1: now it can be. 0: it was resumed, and *value is what
- * came back, or ACO_ERROR. The first aborts where the others fail. */
+/* The slow paths, for a `co` that cannot be resumed at once. The first two return 1 if the caller can now resume it; or
+ * 0 if the call is over, with its result, perhaps ACO_ERROR, in *value. aco__resume_slow() aborts where
+ * aco__send_slow() fails. aco__yield_to_slow() does all that aco_yield_to() promises. */
 ACO_API __attribute__((noinline)) int aco__resume_slow(aco_t *co);
 ACO_API __attribute__((noinline)) int aco__send_slow(aco_t *co, void **value);
 ACO_API __attribute__((noinline)) int aco__yield_to_slow(aco_t *co);
@@ -58,7 +59,8 @@ ACO_API void *aco__local(aco__local_t *local, const char *name);
 
 ACO__END_C
 
-/* Where nothing is inline, the exported forms know neither the caller's frame nor the unit's options. */
+/* Without inline code: the exported aco_defer(), aco_new() and aco_create() know neither the caller's frame nor the
+ * unit's options. These macros pass them. */
 #ifdef ACO_CONFIG_NO_INLINE
 #define aco_defer(fn, arg) aco__defer(fn, arg, ACO__FRAME)
 #ifdef ACO_CONFIG_SHARE_FPU_MXCSR_ENV

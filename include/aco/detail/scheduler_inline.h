@@ -7,8 +7,8 @@ ACO__BEGIN_C
 #ifndef ACO_CONFIG_NO_INLINE
 
 /* The first halves of the blocking calls. 0: done. -1: failed. ACO__MUST_WAIT: the calling task is no longer runnable
- * and leaves now. The switch is inline, in the caller: a switch in a function of the library would return to where the
- * processor does not expect it. */
+ * and the caller must switch now. The switch is inline, in the caller: after a switch in a function of the library, the
+ * processor would mispredict the function's return. */
 enum { ACO__MUST_WAIT = -2 };
 ACO_API int aco__join(aco_t *task, void **result, aco__wait_t *wait, const char *location);
 ACO_API int aco__park(const char *what, aco__wait_t *wait, const char *location);
@@ -39,7 +39,7 @@ ACO__FORCE_INLINE void aco__task_prefetch(const aco__thread_t *self, const aco_t
     }
 }
 
-/* Goes from task to task, without aco_run() in between: the next one in the ring is one load away. */
+/* Switches directly to the next task in the ring, which is one load away, without aco_run() in between. */
 ACO__FORCE_INLINE int ACO__BODY_OF(aco_task_yield)(void)
 {
     aco__tls_ref_t tls = aco__tls_ref();
@@ -54,7 +54,7 @@ ACO__FORCE_INLINE int ACO__BODY_OF(aco_task_yield)(void)
     to = aco__task_next(from);
     if (to == from)
         return 0;
-    *(aco_t *volatile *)&self->task = to; /* not one vector store with the next: the next yield would wait for it */
+    *(aco_t *volatile *)&self->task = to; /* else one vector store with the next, for which the next yield would wait */
     self->last_task = from;
     aco__task_prefetch(self, to);
     tagged = aco__switch_transfer(tls, from, to, &value, 0);

@@ -39,7 +39,7 @@
  *
  * Arrival. A switch returns the tagged coroutine pointer that the other side left in the first register: the address of
  * the coroutine just left (resume), or of the one that now runs (yield, transfer). Its lowest bit is the interrupt
- * flag: call aco__interrupted() before anything else. In the common case it is 0, and costs one test.
+ * flag: if it is set, call aco__interrupted() before anything else. Usually it is 0, and costs one test.
  *
  * Rules for every architecture (docs/switch.md has reasons and measurements):
  *   - A switch writes nothing below the stack pointer. Where there is a red zone it pushes nothing: the red zone
@@ -48,7 +48,7 @@
  *     register that a call may change.
  *   - It goes from stack to stack by a jump, not by a return. The arrival label has a landing pad where the unit is
  *     built with landing pads.
- *   - It reloads nothing through the new stack pointer in order to find the next one.
+ *   - It loads nothing through the new stack pointer that the next switch needs to find its way.
  *   - When a coroutine arrives for the first time, `pc` is a function, `sp` is as the ABI wants it there, and the word
  *     ACO__RETURN_WORD above it is the return address aco__returned. */
 #ifndef ACO_DETAIL_SWITCH_H
@@ -58,14 +58,14 @@
 
 #ifdef _WIN32
 #include "stack_bounds.h"
-#else /* only Windows wants to know the bounds of the running stack */
+#else /* only Windows must know the bounds of the running stack */
 #define ACO__BOUNDS_KEEP
 #define ACO__BOUNDS_BACK
 #endif
 
-/* The value of a register variable, read from the register. Without this asm gcc takes the last value stored for the
- * variable's value, and drops a later store of it to the same variable in a loop, though calls in between have changed
- * the register. */
+/* The value of a register variable, read from the register. Without this asm gcc assumes that the variable still has
+ * the value last stored there. In a loop it then drops the next store of the same value, although calls in between have
+ * changed the register. */
 #define ACO__HELD(variable)                                                                                            \
     __extension__({                                                                                                    \
         __typeof__(variable) aco__held = (variable);                                                                   \
@@ -137,7 +137,7 @@ ACO__FORCE_INLINE __attribute__((noreturn)) void aco__switch_exit(aco__tls_ref_t
     __builtin_unreachable();
 }
 
-/* Goes to `co`, which the thread record already names as running, for good. */
+/* Goes to `co` for good. The thread record already names `co` as running. */
 ACO__FORCE_INLINE __attribute__((noreturn))
 void aco__switch_enter(aco__tls_ref_t tls, struct aco_s *co, uintptr_t tagged, void *value)
 {

@@ -9,10 +9,10 @@
  *                         the thread's block holds its address
  *   ACO__THREAD_FALLBACK  ACO_CONFIG_UCONTEXT: aco__tls_ref_read() is a function of the library (arch/ucontext.h)
  *
- * aco__tls_ref() returns what the switches find the record by: its address or, with ACO__THREAD_TLS on x86, its offset
- * from the thread pointer (ACO__TLS_REF_IS_OFFSET). A coroutine may be resumed by another thread, so no compiler may
+ * aco__tls_ref() tells the switches where the record is: it returns its address or, with ACO__THREAD_TLS on x86, its
+ * offset from the thread pointer (ACO__TLS_REF_IS_OFFSET). Another thread may resume a coroutine, so no compiler may
  * keep the result across a switch: each call computes it anew, by a volatile asm or by a function that no compiler sees
- * through (docs/switch.md, 8). */
+ * through (docs/switch.md, rule 8). */
 #ifndef ACO_DETAIL_THREAD_H
 #define ACO_DETAIL_THREAD_H
 
@@ -27,7 +27,7 @@ struct aco__thread {
     uint8_t ready;            /* the fields for new coroutines are set */
     struct aco_s *running;    /* the running coroutine; NULL: none */
     struct aco_s *resuming;   /* the coroutine that resumed the running one; NULL: the root context did */
-    struct aco_s *cached;     /* destroyed coroutines, kept with their stacks to be made again */
+    struct aco_s *cached;     /* destroyed coroutines, kept with their stacks for aco_new() */
     uint32_t cached_count;
     uint32_t new_fp_control;  /* the environment that new coroutines start with */
     uint16_t new_fp_control2;
@@ -45,7 +45,7 @@ struct aco__thread {
     uint32_t tasks;           /* tasks that were spawned and have not ended */
     uint32_t slow_switch_tasks; /* how many of them no inline switch may leave or enter */
     uint32_t measures;        /* aco_stack_measure() */
-    uint32_t lock;            /* what the thread is about to do with the process lock */
+    uint32_t lock;            /* whether the thread holds or wants the process lock: src/base/lock.c */
     struct aco__scheduler *scheduler; /* the rest of the scheduler; NULL until a task is spawned */
     char message[248];        /* why the last failed call failed */
 #ifdef _WIN32

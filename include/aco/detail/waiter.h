@@ -27,7 +27,7 @@ typedef struct aco__wait {
     void *value;                /* the result of a joined task; of a wait for a condition, the mutex */
     aco__waiter_t *first;       /* its places in queues; NULL: none */
     aco__waiter_t *woken;       /* the place that was served */
-    void (*time_out)(struct aco__wait *wait); /* what to do besides when the time is over; NULL: wake the task */
+    void (*time_out)(struct aco__wait *wait); /* called when the time is over; NULL: the task is woken then */
     size_t timer;               /* the index of its timer in the heap, from 1 on; 0: it has none */
     aco__waiter_t waiter;       /* the place of a wait for one thing */
 } aco__wait_t;
