@@ -40,6 +40,20 @@ headers) # every standard, release and debug, each option
         done
     done
     ;;
+warnings) # about casts, which users may have on; the headers are no system headers here
+    casts=
+    for option in -Wold-style-cast -Wuseless-cast; do
+        if accepts "$cxx" -Werror $option probe.cc; then casts="$casts $option"; fi
+    done
+    for include in "$prefix/include" "$prefix/share/acorn"; do
+        for options in "" "-DACO_DEBUG=1"; do
+            # shellcheck disable=SC2086
+            "$cxx" $flags -std=c++17 $strict -Wcast-qual $casts $options -O1 -I"$include" -c "$here/warnings.cc"
+            # shellcheck disable=SC2086
+            "$cc" $flags -std=c99 $strict -Wcast-qual $options -O1 -I"$include" -c "$here/consumer.c"
+        done
+    done
+    ;;
 pkg-config)
     command -v pkg-config >/dev/null || exit 77
     PKG_CONFIG_PATH=$library_dir/pkgconfig
