@@ -126,7 +126,7 @@ enum { ACO_NAME_SIZE = 32 }; /* bytes of a name, with the 0 at its end */
 
 /* What aco_send() and other calls that pass values return when they fail. A coroutine must not yield, send or return
  * it. */
-#define ACO_ERROR ((void *)&aco_error_mark)
+#define ACO_ERROR (ACO__POINTER(void, &aco_error_mark))
 extern ACO_API char aco_error_mark;
 
 /* Makes a coroutine, which runs fn(arg) when it is first resumed. `opts` may be NULL and is not kept. The caller owns
@@ -279,7 +279,7 @@ ACO_API int aco_set_local(aco_key_t key, void *value);
     static __attribute__((unused)) type *name(void)                                                                    \
     {                                                                                                                  \
         static aco__local_t local = {sizeof(type), 0, 0, 0};                                                           \
-        return (type *)aco__local(&local, #name);                                                                      \
+        return ACO__POINTER(type, aco__local(&local, #name));                                                          \
     }                                                                                                                  \
     struct aco_s
 

@@ -4,7 +4,8 @@
 #   and subjects: ctest -L scheduler
 set(acorn_slow
   "^redzone\\.(check|sweep|seeded|vzeroupper)|^probe\\.abi-seeded|^generator\\.(matrix|code)|^soak|^slab\\.default"
-  "^migration\\.release\\.scale|\\.long$|^install\\.(headers|amalgamation|cmake)|^hardening\\.(options|ibt|shadow-all)")
+  "^migration\\.release\\.scale|\\.long$|^install\\.(headers|warnings|amalgamation|cmake|subdirectory)"
+  "^hardening\\.(options|ibt|shadow-all)")
 string(REPLACE ";" "|" acorn_slow "${acorn_slow}")
 
 set(acorn_subject_coroutine "^(api|assertions|load_order|allocator|cancel|found|local|misuse|model|coroutine)[._]")

@@ -1,6 +1,7 @@
 # Prints the files named on the command line with every #include "..." of this project's own files expanded, each file
-# once. An argument that begins with # is printed as a line. Of the files `skip` the first stays an #include, which has
-# the others in it. `dirs`: where to look, separated by colons.
+# once. `dirs`: where to look, separated by colons. Two kinds of files are not expanded, both given by names relative to
+# include/: the first #include of one of `have` becomes the line `core`, which brings in all of them; and one of `keep`
+# stays an #include, once.
 function find(name, from,    i, n, dir, list, path, line) {
     sub(/[^\/]*$/, "", from)
     n = split(from ":" dirs, list, ":")
@@ -18,31 +19,37 @@ function normal(path) {
         path = substr(path, 1, RSTART - 1) substr(path, RSTART + RLENGTH)
     return path
 }
-function emit(path,    line, name, bare, full, where) {
+function include(line, from,    name, path, public) {
+    name = line
+    sub(/^[^"]*"/, "", name)
+    sub(/".*$/, "", name)
+    path = find(name, from)
+    public = path
+    sub("^" root "/include/", "", public)
+    if (public in had) {
+        if (!core_printed++) print core
+    } else if (public in kept) {
+        if (!kept[public]++) print line
+    } else
+        emit(path)
+}
+function emit(path,    line, where) {
     if (path in seen) return
     seen[path] = 1
     where = path
     sub("^" root "/", "", where)
     print "/* ---- " where " ---- */"
     while ((getline line < path) > 0) {
-        if (line ~ /^#[ \t]*include[ \t]+"/) {
-            name = line
-            sub(/^[^"]*"/, "", name)
-            sub(/".*$/, "", name)
-            bare = name
-            sub(/^(\.\.\/)+/, "", bare)
-            if (bare in skipped) { if (bare == skips[1] && !seen[bare]++) print line; continue }
-            full = find(name, path)
-            emit(full)
-        } else
-            print line
+        if (line ~ /^#[ \t]*include[ \t]+"/) include(line, path)
+        else print line
     }
     close(path)
 }
 BEGIN {
-    n = split(skip, skips, " ")
-    for (i = 1; i <= n; i++) skipped[skips[i]]
+    n = split(have, names, " ")
+    for (i = 1; i <= n; i++) had[names[i]]
+    n = split(keep, names, " ")
+    for (i = 1; i <= n; i++) kept[names[i]] = 0
     for (i = 1; i < ARGC; i++)
-        if (ARGV[i] ~ /^#/) print ARGV[i]
-        else emit(normal(ARGV[i]))
+        emit(normal(ARGV[i]))
 }

@@ -1,10 +1,11 @@
 #!/bin/sh
-# amalgamate.sh SOURCE_DIR OUT_DIR SOURCE...: writes aco.h, aco.c, aco.hpp, aco_assert_override.h and an empty acosw.S
-# to OUT_DIR, so that `cc acosw.S aco.c app.c` builds a program with nothing else at hand, as with libaco.
+# amalgamate.sh SOURCE_DIR OUT_DIR SOURCE...: writes to OUT_DIR what `cc acosw.S aco.c app.c` needs to build a program
+# with nothing else at hand, as with libaco: aco.h, aco.c and an empty acosw.S. Beside them, for programs that include
+# them: aco_assert_override.h, aco.hpp, and the other public headers under aco/.
 set -eu
 root=$1 out=$2
 shift 2
-mkdir -p "$out"
+mkdir -p "$out/aco"
 cd "$root"
 expand="awk -v root=$root -f $root/tools/amalgamate.awk"
 notice() {
@@ -14,21 +15,31 @@ notice() {
 }
 {
     notice
-    $expand -v dirs="$root/include" -- "$root/include/aco.h" "$root/include/aco/pool.h" \
-        "$root/include/aco/scheduler.h" \
-        '#ifndef ACO_CONFIG_NO_INLINE' "$root/include/aco/in_stack_generator.h" '#endif'
+    $expand -v dirs="$root/include" -- "$root/include/aco.h"
 } > "$out/aco.h"
+have=$(sed -n 's|^/\* ---- include/\(.*\) ---- \*/$|\1|p' "$out/aco.h")
+for header in include/aco/*.h; do
+    name=${header#include/}
+    {
+        notice
+        case " $(echo $have) " in
+        *" $name "*) echo '#include "../aco.h"' ;;
+        *) $expand -v dirs="$root/include" -v have="$have" -v core='#include "../aco.h"' \
+            -v keep="$(echo include/aco/*.h | sed 's|include/||g')" -- "$root/$header" ;;
+        esac
+    } > "$out/$name"
+done
 {
     notice
+    printf '#ifdef __cplusplus\n#error "acorn: aco.c is C: compile it with cc -c aco.c, and link aco.o"\n#else\n'
     printf '#ifndef _GNU_SOURCE\n#define _GNU_SOURCE\n#endif\n'
     files=
     for source; do files="$files $root/$source"; done
     # shellcheck disable=SC2086
-    $expand -v dirs="$root/include:$root/src" \
-        -v skip='aco.h aco/pool.h aco/scheduler.h aco/generator.h aco/in_stack_generator.h' -- $files
+    $expand -v dirs="$root/include:$root/src" -v have="$have" -v core='#include "aco.h"' -- $files
+    echo '#endif'
 } > "$out/aco.c"
-cp include/aco_assert_override.h "$out/"
-sed 's|^#include "aco/generator.h"|#include "aco.h"|' include/aco.hpp > "$out/aco.hpp"
+cp include/aco_assert_override.h include/aco.hpp "$out/"
 cat > "$out/acosw.S" <<'END'
 /* Empty: the switch is inline, in aco.h. The file exists so that build lines written for libaco keep working. A program
  * has the marks that all its objects have. This object has those that its compiler gives to C, except AArch64's guarded

@@ -42,6 +42,10 @@
 #else
 #define ACO_ENTRY ACO_SWITCHING
 #endif
+#ifdef __cplusplus /* two casts: with an empty ACO_ENTRY a single one would be a useless one */
+#define ACO_ENTRY_POINT(function) (reinterpret_cast<aco_cofuncp_t>(reinterpret_cast<void (*)(int)>(function)))
+#else
 #define ACO_ENTRY_POINT(function) ((aco_cofuncp_t)(function))
+#endif
 
 #endif

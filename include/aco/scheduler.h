@@ -218,7 +218,7 @@ typedef enum aco_select_operation_e { ACO_SELECT_SEND, ACO_SELECT_RECEIVE } aco_
 /* One of the operations that aco_select() chooses from. */
 typedef struct aco_select_case_s {
     aco_channel_t *channel; /* NULL: never ready */
-    void *element;          /* to send from, or receive into (NULL: drop it) */
+    void *element;          /* to send from (not NULL, unless elements have 0 bytes), or receive into (NULL: drop it) */
     aco_select_operation_t operation;
     int error;              /* of the chosen case: 0, or EPIPE: the channel is closed, nothing was done */
     aco__waiter_t aco__waiter;

@@ -131,7 +131,7 @@ static int result_of(int error)
     return -1;
 }
 
-/* 0, or -1 with EINVAL. */
+/* These two return 0, or -1 with EINVAL. */
 static int check_send(const char *call, const aco_channel_t *channel, const void *from)
 {
     if (aco_likely(channel && (from || !channel->element_size)))
@@ -210,6 +210,18 @@ static int try_cases(aco_select_case_t *cases, int n, int start)
     return -1;
 }
 
+/* 0, or -1 with EINVAL: nothing has been done then. */
+static int check_cases(const char *call, const aco_select_case_t *cases, int n)
+{
+    if (n < 0 || (n && !cases))
+        return aco__fail(0, EINVAL, call, NULL, n < 0 ? "the number of cases is negative" : "the cases are NULL");
+    for (int i = 0; i < n; i++)
+        if (cases[i].channel && cases[i].operation == ACO_SELECT_SEND && !cases[i].element &&
+            cases[i].channel->element_size)
+            return aco__fail(0, EINVAL, call, NULL, "the element to send of case %d is NULL", i);
+    return 0;
+}
+
 static void wait_for_cases(aco_select_case_t *cases, int n, aco__wait_t *wait)
 {
     aco__waiter_t **link = &wait->first;
@@ -244,8 +256,8 @@ int aco__select(aco_select_case_t *cases, int n, int64_t timeout_ns, aco__wait_t
     static const char call[] = "aco_select";
     aco__thread_t *self = aco__self();
     int chosen;
-    if (n < 0 || (n && !cases))
-        return aco__fail(0, EINVAL, call, NULL, n < 0 ? "the number of cases is negative" : "the cases are NULL");
+    if (check_cases(call, cases, n) != 0)
+        return -1;
     if (timeout_ns != 0 && aco__check_waiting(self, call) != 0)
         return -1;
     chosen = try_cases(cases, n, n ? (int)(turn(self) % (unsigned)n) : 0);

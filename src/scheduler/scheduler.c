@@ -92,11 +92,19 @@ static inline int needs_slow_switch(const aco_t *task)
     return (task->aco__state & (ACO__INSTRUMENTED | ACO__SHARES_FP)) != ACO__SHARES_FP;
 }
 
+/* The resume address of a task that has ended. Every way to use its block again, also aco_new() on it in the cache,
+ * writes another one. */
+static const char ended_task;
+
+static inline void mark_ended(aco_t *task)
+{
+    task->aco__self.pc = (void *)(uintptr_t)&ended_task;
+}
+
 /* Gives up the ended task. The caller still runs on its stack. In the cache the stack is safe until another task runs;
  * otherwise the task becomes the zombie, and the next zombie or a reap frees it. */
 static inline void give_up(aco__thread_t *self, aco_t *task)
 {
-    task->share_stack->aco__thread = NULL;
     const unsigned cacheable = ACO__FROM_NEW | ACO__PRIVATE | ACO__ENDED;
     if (aco_likely((task->aco__state & ~ACO__SHARES_FP) == cacheable) && aco__cache_put(self, task))
         return;
@@ -123,6 +131,7 @@ __attribute__((noreturn, always_inline)) static inline void end_task(aco_t *task
     aco__ring_remove(self);
     task->is_end = 1;
     aco__set_result(task, result);
+    mark_ended(task);
     aco__set_status(task, ACO__ENDED);
     joiner = *aco__task_joiner(task);
     if (joiner) {
@@ -345,18 +354,10 @@ static int check_task(const aco__thread_t *self, const char *call, const aco_t *
     return aco__fail(0, EINVAL, call, task, "is not a task");
 }
 
-/* Whether `task` is an ended task. Only tasks have their thread in a private stack's record. */
+/* Whether `task` is a task that has ended and was neither destroyed nor restarted. */
 static int has_ended(const aco_t *task)
 {
-    const unsigned private = ACO__FROM_NEW | ACO__PRIVATE;
-    return task && aco__status(task) == ACO__ENDED && (task->aco__state & private) == private &&
-        task->share_stack->aco__thread;
-}
-
-static void destroy(aco_t *task)
-{
-    task->share_stack->aco__thread = NULL;
-    aco_destroy_inline(task);
+    return task && aco__status(task) == ACO__ENDED && task->aco__self.pc == &ended_task;
 }
 
 /* 0 if `task` is neither detached nor being joined; else -1. */
@@ -376,7 +377,7 @@ int aco__join(aco_t *task, void **result, aco__wait_t *wait, const char *locatio
     if (has_ended(task)) {
         if (result)
             *result = aco__result(task);
-        destroy(task);
+        aco_destroy_inline(task);
         return 0;
     }
     if (check_task(self, call, task) != 0 || check_joinable(call, task) != 0 || aco__check_waiting(self, call) != 0)
@@ -392,7 +393,7 @@ int aco_detach(aco_t *task)
 {
     static const char call[] = "aco_detach";
     if (has_ended(task)) {
-        destroy(task);
+        aco_destroy_inline(task);
         return 0;
     }
     if (check_task(aco__self(), call, task) != 0 || check_joinable(call, task) != 0)

@@ -5,21 +5,20 @@
 
 
 enum { CHILDREN = 4, FIRST_ROOM = 16 };
-typedef aco__tasks_t scheduler_t;
 
 static int is_before(const aco__timer_t *a, const aco__timer_t *b)
 {
     return a->deadline != b->deadline ? a->deadline < b->deadline : a->sequence < b->sequence;
 }
 
-static void put(scheduler_t *s, size_t at, const aco__timer_t *timer)
+static void put(aco__tasks_t *s, size_t at, const aco__timer_t *timer)
 {
     s->timers[at] = *timer;
     timer->wait->timer = at + 1;
 }
 
 /* These move `timer` up, or down, from the vacant index `at` to its place in the order. */
-static void sift_up(scheduler_t *s, size_t at, const aco__timer_t *timer)
+static void sift_up(aco__tasks_t *s, size_t at, const aco__timer_t *timer)
 {
     while (at > 0 && is_before(timer, &s->timers[(at - 1) / CHILDREN])) {
         put(s, at, &s->timers[(at - 1) / CHILDREN]);
@@ -28,7 +27,7 @@ static void sift_up(scheduler_t *s, size_t at, const aco__timer_t *timer)
     put(s, at, timer);
 }
 
-static void sift_down(scheduler_t *s, size_t at, const aco__timer_t *timer)
+static void sift_down(aco__tasks_t *s, size_t at, const aco__timer_t *timer)
 {
     for (;;) {
         size_t child = at * CHILDREN + 1, end = child + CHILDREN, first = child;
@@ -46,7 +45,7 @@ static void sift_down(scheduler_t *s, size_t at, const aco__timer_t *timer)
 }
 
 /* Makes room for one more timer. 0, or -1 and errno. */
-static int make_room(scheduler_t *s)
+static int make_room(aco__tasks_t *s)
 {
     size_t sz = s->timers_sz ? 2 * s->timers_sz : FIRST_ROOM * sizeof(aco__timer_t);
     aco__timer_t *timers;
@@ -66,7 +65,7 @@ static int make_room(scheduler_t *s)
 
 int aco__timer_set(aco__thread_t *self, aco__wait_t *wait, int64_t ns, const char *call)
 {
-    scheduler_t *s = aco__tasks(self);
+    aco__tasks_t *s = aco__tasks(self);
     aco__timer_t timer;
     int64_t now = aco__os_now();
     if (make_room(s) != 0 || aco__poll_task_start(self) != 0)
@@ -78,7 +77,7 @@ int aco__timer_set(aco__thread_t *self, aco__wait_t *wait, int64_t ns, const cha
     return 0;
 }
 
-void aco__timer_cancel(scheduler_t *s, aco__wait_t *wait)
+void aco__timer_cancel(aco__tasks_t *s, aco__wait_t *wait)
 {
     size_t at = wait->timer - 1;
     aco__timer_t last = s->timers[--s->timers_count];
@@ -93,7 +92,7 @@ void aco__timer_cancel(scheduler_t *s, aco__wait_t *wait)
 
 void aco__timers_expire(aco__thread_t *self)
 {
-    scheduler_t *s = aco__tasks(self);
+    aco__tasks_t *s = aco__tasks(self);
     int64_t now = s->timers_count ? aco__os_now() : 0;
     while (s->timers_count && s->timers[0].deadline <= now) {
         aco__wait_t *wait = s->timers[0].wait;

@@ -1,11 +1,10 @@
 /* A user's program, in C and in C++: every call once, every documented field with its documented type. */
 #include "aco.h"
-#if !defined(ONE_FILE) /* the amalgamation has them in aco.h */
 #ifndef ACO_CONFIG_NO_INLINE
 #include "aco/in_stack_generator.h"
 #endif
+#include "aco/pool.h"
 #include "aco/scheduler.h"
-#endif
 
 #include <stdio.h>
 

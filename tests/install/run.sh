@@ -40,6 +40,20 @@ headers) # every standard, release and debug, each option
         done
     done
     ;;
+warnings) # about casts, which users may have on; the headers are no system headers here
+    casts=
+    for option in -Wold-style-cast -Wuseless-cast; do
+        if accepts "$cxx" -Werror $option probe.cc; then casts="$casts $option"; fi
+    done
+    for include in "$prefix/include" "$prefix/share/acorn"; do
+        for options in "" "-DACO_DEBUG=1"; do
+            # shellcheck disable=SC2086
+            "$cxx" $flags -std=c++17 $strict -Wcast-qual $casts $options -O1 -I"$include" -c "$here/warnings.cc"
+            # shellcheck disable=SC2086
+            "$cc" $flags -std=c99 $strict -Wcast-qual $options -O1 -I"$include" -c "$here/consumer.c"
+        done
+    done
+    ;;
 pkg-config)
     command -v pkg-config >/dev/null || exit 77
     PKG_CONFIG_PATH=$library_dir/pkgconfig
@@ -60,17 +74,62 @@ cmake)
     build/consumer_c
     build/consumer_cxx
     ;;
+subdirectory) # a project with this one inside: it keeps its build type, and installs what it wants
+    mkdir parent fetching
+    cat > parent/CMakeLists.txt <<END
+cmake_minimum_required(VERSION 3.16)
+project(parent C)
+add_subdirectory("$source" acorn)
+add_executable(app "$here/consumer.c")
+target_link_libraries(app acorn::acorn_static)
+install(TARGETS app DESTINATION bin)
+END
+    sed "s|^add_subdirectory.*|include(FetchContent)\nFetchContent_Declare(acorn SOURCE_DIR \"$source\")\n\
+FetchContent_MakeAvailable(acorn)|" parent/CMakeLists.txt > fetching/CMakeLists.txt
+    for project in parent fetching; do
+        (
+            unset CMAKE_BUILD_TYPE
+            cmake -S $project -B in_$project -DCMAKE_C_COMPILER="$cc" -DCMAKE_C_FLAGS="$flags"
+        )
+        grep '^CMAKE_BUILD_TYPE' in_$project/CMakeCache.txt
+        grep -q '^CMAKE_BUILD_TYPE:STRING=$' in_$project/CMakeCache.txt || { echo "the build type was set"; exit 1; }
+    done
+    cmake --build in_parent --target app
+    in_parent/app
+    cmake --install in_parent --prefix "$PWD/installed"
+    find installed -type f
+    [ "$(find installed -type f)" = installed/bin/app ] || { echo "more than app was installed"; exit 1; }
+    cmake -S parent -B in_parent -DACORN_INSTALL=ON
+    grep -q 'acorn-config.cmake' in_parent/acorn/cmake_install.cmake
+    ;;
 amalgamation) # libaco's own build lines
-    cp "$prefix"/share/acorn/* "$here/consumer.c" .
+    cp -r "$prefix"/share/acorn/* "$here/consumer.c" .
     for options in "" "-g -O2" "-O2 -DACO_CONFIG_SHARE_FPU_MXCSR_ENV" "-O3 -flto"; do
         case "$cc $options" in *clang*-flto*) options="$options -fuse-ld=lld" ;; esac
         # shellcheck disable=SC2086
-        "$cc" $flags $options -DONE_FILE -I. acosw.S aco.c consumer.c -o app
+        "$cc" $flags $options -I. acosw.S aco.c consumer.c -o app
         ./app
     done
+    for std in c99 c11 c2x; do
+        # shellcheck disable=SC2086
+        "$cc" $flags -O1 -std=$std $strict -I. aco.c consumer.c -o app
+        ./app
+    done
+    for example in "$source"/examples/*.c; do
+        "$cc" $flags -D_GNU_SOURCE -I. -fsyntax-only "$example"
+    done
+    mkdir two # these two files are all that libaco's programs need
+    cp aco.h aco.c two/
+    printf '#include "aco.h"\nint main(void) { aco_thread_init(NULL); return aco_get_co() != NULL; }\n' > two/app.c
     # shellcheck disable=SC2086
-    "$cc" $flags -O2 -DONE_FILE -Wall -Wextra -Werror -I. aco.c consumer.c -o app
+    "$cc" $flags -O1 -Itwo two/aco.c two/app.c -o app
     ./app
+    if "$cxx" $flags -c aco.c -o aco.o 2> as_cpp.txt; then
+        echo "aco.c compiled as C++"
+        exit 1
+    fi
+    grep 'error' as_cpp.txt
+    [ "$(grep -c 'error' as_cpp.txt)" -le 2 ] || exit 1 # the line itself may be quoted
     printf '#include "aco.h"\nstatic void *f(void *a) { return aco_yield_value(a); }\n%s\n' \
         'int main(void) { aco_t *c = aco_new(f, 0, 0); aco_send(c, 0); aco_send(c, 0); return !c->is_end; }' >fallback.c
     # shellcheck disable=SC2086

@@ -150,7 +150,7 @@ static int64_t a_time(void)
 
 /* ---- Elements of channels ---- */
 
-static const size_t sizes[] = {4, 8, 40};
+static const size_t sizes[] = {4, 8, 40, 0};
 typedef struct element {
     int value[10];
 } element_t;
@@ -177,6 +177,8 @@ static void sent(const element_t *e, int was_sent)
 static void received(const element_t *e, int channel, size_t size)
 {
     int v = e->value[0];
+    if (!size) /* nobody can tell which */
+        return;
     EXPECT(v >= 0 && v < values_n && values[v].channel == channel);
     for (size_t i = 0; i < size / sizeof(int); i++)
         EXPECT(e->value[i] == v);
@@ -305,6 +307,34 @@ OUTLINE void op_detach(void)
         t->is_detached = 1;
     if (!t->is_live)
         t->co = NULL;
+}
+
+static void *plain(void *arg)
+{
+    return arg;
+}
+
+/* A task that has ended is destroyed or restarted: what runs on its block then is no task. */
+OUTLINE void op_afterlife(void)
+{
+    struct task *t = &tasks[next() % TASKS];
+    unsigned how = next();
+    aco_t *co = t->co;
+    if (!co || t->is_live || t->is_detached || t->is_joined)
+        return;
+    t->co = NULL;
+    if (how & 1) {
+        EXPECT_INT(aco_restart, (co, plain, t), 0);
+    } else {
+        aco_destroy(co);
+        co = aco_new(plain, t, NULL);
+        EXPECT(co);
+    }
+    EXPECT(aco_send(co, NULL) == t);
+    EXPECT_INT(aco_join, (co, NULL), EINVAL);
+    EXPECT_INT(aco_detach, (co), EINVAL);
+    EXPECT_INT(aco_unpark, (co), EINVAL);
+    aco_destroy(co);
 }
 
 OUTLINE void op_park(int me)
@@ -462,9 +492,10 @@ OUTLINE void op_channel(int me, unsigned how)
     struct channel *c = &channels[how % CHANNELS];
     int got, number = c->number, tries = how & 64, waits = tries || me == MAIN ? NOT : ON_CHANNEL;
     size_t size = c->size;
-    element_t e;
+    element_t e, *element = how & 128 ? NULL : &e;
+    memset(&e, 0, sizeof e);
     if (!c->real) {
-        c->size = sizes[how / 4 % 3];
+        c->size = sizes[how / 4 % 4];
         c->real = aco_channel_new(how / 16 % 4, c->size);
         c->closed = 0;
         c->number = ++channels_made;
@@ -472,25 +503,30 @@ OUTLINE void op_channel(int me, unsigned how)
     } else if (me == MAIN && !tries) {
         EXPECT_INT(aco_channel_close, (c->real), c->closed ? EPIPE : 0);
         c->closed = 1;
+    } else if ((how & 32) && !element && size) {
+        if (tries)
+            EXPECT_INT(aco_channel_try_send, (c->real, NULL), EINVAL);
+        else
+            EXPECT_INT(aco_channel_send, (c->real, NULL), EINVAL);
     } else if (how & 32) {
         e = offer(c);
         if (tries) {
             errno = 0;
-            got = aco_channel_try_send(c->real, &e);
+            got = aco_channel_try_send(c->real, element);
         } else {
-            WAITING(me, (waits_t)waits, got, aco_channel_send(c->real, &e));
+            WAITING(me, (waits_t)waits, got, aco_channel_send(c->real, element));
         }
         EXPECT(got == 0 || errno == EPIPE || (tries && errno == EAGAIN));
         sent(&e, got == 0);
     } else {
         if (tries) {
             errno = 0;
-            got = aco_channel_try_receive(c->real, &e);
+            got = aco_channel_try_receive(c->real, element);
         } else {
-            WAITING(me, (waits_t)waits, got, aco_channel_receive(c->real, &e));
+            WAITING(me, (waits_t)waits, got, aco_channel_receive(c->real, element));
         }
         EXPECT(got == 0 || errno == EPIPE || (tries && errno == EAGAIN));
-        if (got == 0)
+        if (got == 0 && element)
             received(&e, number, size);
     }
 }
@@ -521,7 +557,7 @@ OUTLINE void op_select(int me)
     aco_select_case_t cases[CASES];
     element_t elements[CASES];
     struct channel then[CASES];
-    int n = (int)(next() % (CASES + 1)), chosen;
+    int n = (int)(next() % (CASES + 1)), chosen, sends_nothing = 0;
     unsigned how = next();
     int64_t limit = how & 1 ? a_time() : how & 2 ? 0 : -1, begun = clock_ns;
     memset(cases, 0, sizeof cases);
@@ -530,10 +566,12 @@ OUTLINE void op_select(int me)
         struct channel *c = &channels[byte % CHANNELS];
         then[i] = *c;
         cases[i].channel = c->real;
-        cases[i].element = &elements[i];
+        cases[i].element = byte & 128 ? NULL : &elements[i];
         cases[i].operation = byte & 16 ? ACO_SELECT_SEND : ACO_SELECT_RECEIVE;
-        if (cases[i].operation == ACO_SELECT_SEND)
+        if (cases[i].operation == ACO_SELECT_SEND) {
             elements[i] = offer(c);
+            sends_nothing |= c->real && c->size && !cases[i].element;
+        }
     }
     for (int i = 0; i < n && limit < 0; i++)
         limit = cases[i].channel ? -2 : limit;
@@ -541,14 +579,15 @@ OUTLINE void op_select(int me)
         limit = 0;
     TRACE("select of %d, %" PRId64 " ns", n, limit);
     WAITING(me, limit >= 0 ? TIMED : ON_CHANNEL, chosen, aco_select(cases, n, limit));
-    EXPECT(chosen < n && (chosen >= 0 || (limit == 0 && errno == EAGAIN) ||
+    EXPECT((chosen == -1 && errno == EINVAL) == sends_nothing);
+    EXPECT(chosen < n && (chosen >= 0 || sends_nothing || (limit == 0 && errno == EAGAIN) ||
                           (limit > 0 && errno == ETIMEDOUT && clock_ns >= begun + limit)));
     for (int i = 0; i < n; i++) {
         int done = i == chosen && cases[i].error == 0;
         EXPECT(i != chosen || done || (cases[i].error == EPIPE && then[i].real));
         if (cases[i].operation == ACO_SELECT_SEND)
             sent(&elements[i], done);
-        else if (done)
+        else if (done && cases[i].element)
             received(&elements[i], then[i].number, then[i].size);
     }
 }
@@ -651,6 +690,7 @@ static int operate(int me, unsigned op)
     case 25: op_sleep(me); break;
     case 26: op_helper(me); break;
     case 27: deeper(me); break;
+    case 29: op_afterlife(); break;
     case 28:
         stops(me, NOT);
         aco_yield();

@@ -4,6 +4,8 @@
 
 #include "coroutine.h"
 
+ACO__CASTS_BEGIN
+
 #if defined(__x86_64__) || defined(__i386__)
 #include "../arch/x86.h"
 #endif
@@ -43,5 +45,7 @@
 __extension__ register void *aco__stack_pointer __asm__(ACO__STACK_REGISTER);
 #define ACO__MOVES_STACK , ACO__STACK_OPERAND(aco__stack_pointer)
 #endif
+
+ACO__CASTS_END
 
 #endif

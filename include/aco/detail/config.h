@@ -24,13 +24,27 @@
 #define ACO__TEXT_(x) #x
 #define ACO__TEXT(x) ACO__TEXT_(x) /* what `x` expands to, as a string */
 
+/* Between these two a user's warnings about casts are off: the headers are C, and are compiled as C++ too. */
+#define ACO__CASTS_BEGIN _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wcast-qual\"") ACO__CXX_CASTS
+#define ACO__CASTS_END _Pragma("GCC diagnostic pop")
+#if !defined(__cplusplus)
+#define ACO__CXX_CASTS
+#elif defined(__clang__)
+#define ACO__CXX_CASTS _Pragma("GCC diagnostic ignored \"-Wold-style-cast\"")
+#else
+#define ACO__CXX_CASTS                                                                                                 \
+    _Pragma("GCC diagnostic ignored \"-Wold-style-cast\"") _Pragma("GCC diagnostic ignored \"-Wuseless-cast\"")
+#endif
+
 #ifdef __cplusplus
-#define ACO__BEGIN_C extern "C" {
-#define ACO__END_C }
+#define ACO__BEGIN_C extern "C" { ACO__CASTS_BEGIN
+#define ACO__END_C ACO__CASTS_END }
+#define ACO__POINTER(type, p) static_cast<type *>(p) /* in macros that users expand: a cast from void, or to it */
 #define ACO__STATIC_ASSERT(condition, text) static_assert(condition, text)
 #else
-#define ACO__BEGIN_C
-#define ACO__END_C
+#define ACO__BEGIN_C ACO__CASTS_BEGIN
+#define ACO__END_C ACO__CASTS_END
+#define ACO__POINTER(type, p) ((type *)(p))
 #if __STDC_VERSION__ >= 201112L
 #define ACO__STATIC_ASSERT(condition, text) _Static_assert(condition, text)
 #else /* C99 has none: the library, which is C11, asserts the same */

@@ -268,7 +268,7 @@ ACO__FORCE_INLINE void aco__in_stack_yielder_unwound(aco_in_stack_yielder_t *y)
             {{aco__sp, aco__pc, aco__bp, aco__base}};                                                                  \
         ACO__TRY                                                                                                       \
         {                                                                                                              \
-            aco__body_of_##name(&aco__yielder, (void *)aco__argument);                                                 \
+            aco__body_of_##name(&aco__yielder, ACO__POINTER(void, aco__argument));                                     \
         }                                                                                                              \
         ACO__CATCH(aco__yielder, aco__outcome, ACO__ON_ONE_STACK)                                                      \
         aco__switch_in_stack_last(&aco__yielder.aco__peer, aco__outcome);                                              \
