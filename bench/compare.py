@@ -52,10 +52,8 @@ def matrix(builds):
 def native(suite, chosen, builds):
     for case in chosen:
         for line in case.lines:
-            for compiler, path, params, _ in programs.native_programs(line, builds, {}) \
-                    if line.impl == cases.ACORN else ():
-                yield Measurement(suite, case.title, ", ".join([line.what, *params.values()]), compiler, path,
-                                  line.arguments)
+            for compiler, path, _ in programs.native_programs(line, builds, {}) if line.impl == cases.ACORN else ():
+                yield Measurement(suite, case.title, line.what, compiler, path, line.arguments)
 
 
 def copying(builds, quick):

@@ -1,5 +1,5 @@
-/* The switch matrix: Acorn. ACO_CONFIG_SHARE_FPU_MXCSR_ENV and ACO_CONFIG_NO_INLINE work as in any program; both
- * together measure the exported functions with coroutines that share one floating-point environment. */
+/* The switch matrix: Acorn's coroutines as aco_new() makes them, with the flags BENCH_FLAGS. ACO_CONFIG_NO_INLINE works
+ * as in any program. */
 #include "bench.h"
 
 #include <aco.h>
@@ -38,36 +38,42 @@ BENCH_INLINE void sw_reply(sw_t *self, uintptr_t value)
 
 #include "matrix.h"
 
-static aco_t *main_co;
-static matrix_body_t next_body;
+#ifndef BENCH_FLAGS
+#define BENCH_FLAGS 0
+#endif
 
-static void sw_prepare(unsigned seed)
+static aco_t *made(aco_function_t fn, size_t stack_sz)
 {
-    aco_thread_init(NULL);
-    main_co = aco_create(NULL, NULL, 0, NULL, NULL);
-    for (unsigned i = 0; i < seed % 60; i++) /* moves to another stack colour */
-        aco_share_stack_destroy(aco_share_stack_new2(4096, 0));
+    aco_options_t options = {.stack_size = stack_sz, .flags = ACO_NO_GUARD | BENCH_FLAGS};
+    aco_t *co = aco_new(fn, NULL, &options);
+    if (!co) {
+        fprintf(stderr, "%s\n", aco_error_message());
+        exit(1);
+    }
+    return co;
 }
 
-static void entry(void)
+static matrix_body_t next_body;
+
+static void *entry(void *arg)
 {
     matrix_body_t body = next_body;
     aco_t *self = aco_get_co();
     aco_yield();
     body(self);
-    aco_exit();
+    return arg;
+}
+
+static void sw_prepare(unsigned seed)
+{
+    for (unsigned i = 0; i < seed % 60; i++) /* moves to another stack colour */
+        made(entry, MATRIX_STACK);
 }
 
 static sw_t *sw_start(matrix_kind_t kind, matrix_body_t body, size_t stack_sz)
 {
-    aco_share_stack_t *stack = aco_share_stack_new2(stack_sz, 0);
-    aco_t *co;
+    aco_t *co = made(entry, stack_sz);
     (void)kind;
-#if defined(ACO_CONFIG_NO_INLINE) && defined(ACO_CONFIG_SHARE_FPU_MXCSR_ENV)
-    co = aco__create(main_co, stack, 0, entry, NULL, 0); /* the exported aco_create() makes the other kind */
-#else
-    co = aco_create(main_co, stack, 0, entry, NULL);
-#endif
     next_body = body;
     aco_resume(co);
     return co;

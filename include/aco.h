@@ -48,10 +48,10 @@
  * release units can be linked together.
  *
  * Options: macros to define before this header is included.
- *   ACO_CONFIG_SHARE_FPU_MXCSR_ENV   All coroutines share one floating-point environment (x87 control word, MXCSR).
- *                                    Faster, and right if no coroutine changes rounding, precision, exception masks or
- *                                    flush-to-zero. Define it for all units of a program or for none. aco_new() has
- *                                    this choice for each coroutine
+ *   ACO_CONFIG_SHARE_FPU_MXCSR_ENV   aco_create() makes coroutines that share their resumer's floating-point
+ *                                    environment, as those of aco_new() do. Faster, and right if no coroutine changes
+ *                                    rounding, precision, exception masks or flush-to-zero. Define it for all units of
+ *                                    a program or for none
  *   ACO_CONFIG_UCONTEXT              Switch by the C library's <ucontext.h>, for architectures without a file in
  *                                    aco/arch/. The library must be built with it too. Slow, and frames become large
  *   ACO_CONFIG_NO_CFI                No unwind directives in the inline assembly (docs/debugging.md)
@@ -114,9 +114,10 @@ typedef struct aco_options_s {
 } aco_options_t;
 
 enum {
-    ACO_OWN_FP = 1,         /* keep a floating-point environment of its own: the default, except in units compiled with
-                               ACO_CONFIG_SHARE_FPU_MXCSR_ENV, which cannot ask for it (EINVAL) */
-    ACO_SHARED_FP = 2,      /* share the resumer's environment: faster */
+    ACO_OWN_FP = 1,         /* keep a floating-point environment (rounding, precision, exception masks, flush-to-zero)
+                               of its own. Its switches are slower. Units compiled with
+                               ACO_CONFIG_SHARE_FPU_MXCSR_ENV cannot ask for it (EINVAL) */
+    ACO_SHARED_FP = 2,      /* share the resumer's environment: the default */
     ACO_OWN_EXCEPTIONS = 4, /* C++: keep the exceptions that are being handled apart. The coroutine can then be
                                suspended inside a catch block while others are inside theirs. Its switches are slower */
     ACO_NO_GUARD = 8,       /* no guard page below its private stack */
@@ -344,7 +345,8 @@ ACO_API aco_share_stack_t *aco_share_stack_new(size_t sz);
  * Any thread, while no other thread uses the stack. */
 ACO_API void aco_share_stack_destroy(aco_share_stack_t *sstk);
 
-/* Makes a coroutine. If all arguments are NULL or 0: the thread's main coroutine object, which the others need. Else:
+/* Makes a coroutine, which keeps a floating-point environment of its own unless ACO_CONFIG_SHARE_FPU_MXCSR_ENV is
+ * defined. If all arguments are NULL or 0: the thread's main coroutine object, which the others need. Else:
  *   main_co         the main coroutine object of the thread that will run it
  *   share_stack     the stack that it will run on. It must outlive the coroutine's last use, except its destruction
  *   save_stack_sz   bytes to reserve for its save area; 0 means 64. The area grows on demand. The best value is the

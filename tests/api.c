@@ -554,6 +554,37 @@ static void floating_point_environment(void)
     aco_share_stack_destroy(stack);
 }
 
+static void *change_rounding_of_new(void *arg)
+{
+    rounding_at_entry = fegetround();
+    fesetround(FE_TOWARDZERO);
+    aco_yield();
+    rounding_after_yield = fegetround();
+    fesetround(FE_DOWNWARD);
+    return arg;
+}
+
+/* Promise: a coroutine of aco_new() shares its resumer's environment, first made or made again, unless it is made with
+ * ACO_OWN_FP. */
+static void floating_point_environment_of_new(unsigned flags)
+{
+    aco_options_t options = {.flags = flags};
+    for (int i = 0; i < 3; i++) { /* the later ones come from the cache */
+        aco_t *co = aco_new(change_rounding_of_new, NULL, flags ? &options : NULL);
+        int own = flags == ACO_OWN_FP;
+        fesetround(FE_UPWARD);
+        aco_resume(co);
+        CHECK_EQ(rounding_at_entry, own ? FE_TONEAREST : FE_UPWARD);
+        CHECK_EQ(fegetround(), own ? FE_UPWARD : FE_TOWARDZERO);
+        fesetround(FE_UPWARD);
+        aco_resume(co);
+        CHECK_EQ(rounding_after_yield, own ? FE_TOWARDZERO : FE_UPWARD);
+        CHECK_EQ(fegetround(), own ? FE_UPWARD : FE_DOWNWARD);
+        fesetround(FE_TONEAREST);
+        aco_destroy(co);
+    }
+}
+
 int main(void)
 {
     aco_thread_init(NULL);
@@ -577,6 +608,11 @@ int main(void)
     destroy_in_every_state();
     two_main_coroutines();
     floating_point_environment();
+    floating_point_environment_of_new(0);
+    floating_point_environment_of_new(ACO_SHARED_FP);
+#ifndef ACO_CONFIG_SHARE_FPU_MXCSR_ENV
+    floating_point_environment_of_new(ACO_OWN_FP);
+#endif
     aco_destroy(main_co);
     return check_result("api");
 }

@@ -138,7 +138,7 @@ static void make(int who)
     if (!options.stack && below(&scheduler, 4) == 0)
         options.stack_size = 100000;
     actor->own_fp = OWN_FP_POSSIBLE && fp;
-    options.flags = OWN_FP_POSSIBLE ? fp == 2 ? ACO_OWN_FP : fp == 1 ? 0 : ACO_SHARED_FP : 0;
+    options.flags = actor->own_fp ? ACO_OWN_FP : 0;
     actor->co = aco_new(act_out, actor,
                         below(&scheduler, 3) || options.stack || options.stack_size || options.flags ? &options : NULL);
     actor->phase = READY;

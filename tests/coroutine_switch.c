@@ -241,7 +241,7 @@ static void rings(void)
                 for (int i = 0; i < RING; i++) {
                     aco_options_t options = options_of_depth(i);
                     int own = fp == 0 || (fp == 2 && i % 2) || (fp == 3 && i == 4);
-                    options.flags = own && OWN_FP_POSSIBLE ? ACO_OWN_FP : ACO_SHARED_FP;
+                    options.flags = own && OWN_FP_POSSIBLE ? ACO_OWN_FP : 0;
                     ring[i] = aco_new(run_ring, (void *)(intptr_t)i, &options);
                 }
                 if (nested) {

@@ -230,7 +230,7 @@ static walker_t *walker_new(random_t *r, aco_pool_t *pool, aco_share_stack_t *st
         o.stack_size = a_stack_size(r);
         o.flags = below(r, 16) == 0 ? ACO_NO_GUARD : 0;
     }
-    o.flags |= below(r, 2) ? ACO_SHARED_FP : 0;
+    o.flags |= below(r, 2) ? ACO_OWN_FP : 0;
     o.name = below(r, 8) == 0 ? "walker" : NULL;
     w->co = stack && below(r, 2) ? aco_create(main_co, stack, o.save_size, walks_for_libaco, w)
                                  : aco_new(walks, w, below(r, 3) || stack || pool ? &o : NULL);

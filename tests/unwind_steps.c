@@ -580,7 +580,7 @@ int main(void)
     aco_thread_init(NULL);
     private_stack(0);
 #ifndef ACO_CONFIG_SHARE_FPU_MXCSR_ENV
-    private_stack(ACO_SHARED_FP);
+    private_stack(ACO_OWN_FP);
 #endif
     share_stack();
     nested();

@@ -30,10 +30,11 @@ def why_missing(failure, path, needs):
 # ---- The switch matrix: bench/matrix.h ----
 
 ACORN_FORMS = {  # program -> form, floating-point environment
-    "acorn-shared": (INLINE, SHARED),
+    "acorn": (INLINE, SHARED),
     "acorn-own": (INLINE, OWN),
-    "acorn-exported-shared": (EXPORTED, SHARED),
+    "acorn-exported": (EXPORTED, SHARED),
     "acorn-exported-own": (EXPORTED, OWN),
+    "acorn-so": (LIBRARY, SHARED),
     "acorn-so-own": (LIBRARY, OWN),
 }
 
@@ -75,53 +76,48 @@ def matrix_programs(name, compiler, directory, failure):
 
 # ---- Native cases: bench/native.h ----
 
-ONE_FORM = {"": {}}
-FP_FORMS = {"-shared": {"fp": SHARED}, "-own": {"fp": OWN}}
 LLHTTP = "node-llhttp as cmake/llhttp.cmake names it"
-NATIVE_PROGRAMS = {  # program -> its forms, the compilers that build it, what else its build needs
-    "acorn": (FP_FORMS, BOTH, None),
-    "cpp": (FP_FORMS, BOTH, None),
-    "generator": (ONE_FORM, BOTH, None),
-    "generators": (ONE_FORM, BOTH, None),
-    "scheduler": (ONE_FORM, BOTH, None),
-    "scheduler-plain": (ONE_FORM, BOTH, None),
-    "classic_ring": (ONE_FORM, BOTH, None),
-    "boost": (ONE_FORM, ("gcc",), "libboost-context-dev"),
-    "boost_generators": (ONE_FORM, ("gcc",), "libboost-context-dev"),
-    "boost_scheduler": (ONE_FORM, ("gcc",), "libboost-fiber-dev"),
+NATIVE_PROGRAMS = {  # program -> the compilers that build it, what else its build needs
+    "acorn": (BOTH, None),
+    "cpp": (BOTH, None),
+    "generator": (BOTH, None),
+    "generators": (BOTH, None),
+    "scheduler": (BOTH, None),
+    "scheduler-plain": (BOTH, None),
+    "classic_ring": (BOTH, None),
+    "boost": (("gcc",), "libboost-context-dev"),
+    "boost_generators": (("gcc",), "libboost-context-dev"),
+    "boost_scheduler": (("gcc",), "libboost-fiber-dev"),
     # Of bench/run_paper.py only:
-    "write_fully": (ONE_FORM, BOTH, None),
-    "write_fully_classic": (ONE_FORM, BOTH, None),
-    "write_fully_classic_ret": (ONE_FORM, BOTH, None),
-    "write_fully_cpp20": (ONE_FORM, BOTH, None),
-    "write_fully_boost": (ONE_FORM, BOTH, "libboost-context-dev"),
-    "paper_yield": (ONE_FORM, BOTH, None),
-    "scheduler-uncoloured": (ONE_FORM, BOTH, None),
-    "scheduler-small": (ONE_FORM, BOTH, None),
-    "clients": (ONE_FORM, BOTH, LLHTTP),
-    "clients_classic": (ONE_FORM, BOTH, LLHTTP),
-    "clients_classic_ret": (ONE_FORM, BOTH, LLHTTP),
-    "clients_boost": (ONE_FORM, BOTH, f"{LLHTTP}, or libboost-context-dev,"),
-    "clients_corosensei": (ONE_FORM, BOTH, f"{LLHTTP}, or cargo,"),
-    "clients-apn": (ONE_FORM, ("clang",), f"{LLHTTP}, or the compiler helper (make apn),"),
-    "clients-lto": (ONE_FORM, ("clang",), f"{LLHTTP}, the compiler helper (make apn), or lld"),
-    "clients-apn-lto": (ONE_FORM, ("clang",), f"{LLHTTP}, the compiler helper (make apn), or lld"),
+    "write_fully": (BOTH, None),
+    "write_fully_classic": (BOTH, None),
+    "write_fully_classic_ret": (BOTH, None),
+    "write_fully_cpp20": (BOTH, None),
+    "write_fully_boost": (BOTH, "libboost-context-dev"),
+    "paper_yield": (BOTH, None),
+    "scheduler-uncoloured": (BOTH, None),
+    "scheduler-small": (BOTH, None),
+    "clients": (BOTH, LLHTTP),
+    "clients_classic": (BOTH, LLHTTP),
+    "clients_classic_ret": (BOTH, LLHTTP),
+    "clients_boost": (BOTH, f"{LLHTTP}, or libboost-context-dev,"),
+    "clients_corosensei": (BOTH, f"{LLHTTP}, or cargo,"),
+    "clients-apn": (("clang",), f"{LLHTTP}, or the compiler helper (make apn),"),
+    "clients-lto": (("clang",), f"{LLHTTP}, the compiler helper (make apn), or lld"),
+    "clients-apn-lto": (("clang",), f"{LLHTTP}, the compiler helper (make apn), or lld"),
 }
 
 
 def native_programs(line, builds, others):
-    """(compiler, path, params, missing) of each program that measures `line`.
+    """(compiler, path, missing) of each program that measures `line`.
 
     `builds` maps a compiler's name to (version, directory, failure); `others` has programs of other languages."""
     if line.program in others:
-        return [(others[line.program].compiler, others[line.program].path, {}, others[line.program].missing)]
-    found = []
-    forms, builders, needs = NATIVE_PROGRAMS[line.program]
-    for name, (compiler, directory, failure) in builds.items():
-        for form, params in forms.items() if name in builders else ():
-            path = directory / "bench" / f"native-{line.program}{form}"
-            found.append((compiler, path, params, why_missing(failure, path, needs)))
-    return found
+        return [(others[line.program].compiler, others[line.program].path, others[line.program].missing)]
+    builders, needs = NATIVE_PROGRAMS[line.program]
+    found = [(compiler, directory / "bench" / f"native-{line.program}", failure)
+             for name, (compiler, directory, failure) in builds.items() if name in builders]
+    return [(compiler, path, why_missing(failure, path, needs)) for compiler, path, failure in found]
 
 
 def find_native(cases, builds, others):
@@ -129,8 +125,8 @@ def find_native(cases, builds, others):
     for case in cases:
         case.programs = []
         for line in case.lines:
-            for compiler, path, params, missing in native_programs(line, builds, others):
-                program = Program(line.impl, compiler, path, {"what": line.what, **params}, missing)
+            for compiler, path, missing in native_programs(line, builds, others):
+                program = Program(line.impl, compiler, path, {"what": line.what}, missing)
                 program.line = line
                 case.programs.append(program)
 

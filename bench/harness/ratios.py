@@ -23,11 +23,8 @@ def matrix_ratio(results, case, program, impl):
 
 
 def native_median(results, case, program, lines):
-    """The fastest of `lines` with the compiler and floating-point environment of `program`, else the fastest of all."""
-    def same(other):
-        return other.compiler == program.compiler and other.params.get("fp") == program.params.get("fp")
-
-    for alike in (same, lambda other: True):
+    """The fastest of `lines` with the compiler of `program`, else the fastest of all."""
+    for alike in (lambda other: other.compiler == program.compiler, lambda other: True):
         found = [results.pooled(case, lambda other, line=line: other.line is line and alike(other)) for line in lines]
         if any(found):
             return min(ns for ns in found if ns)

@@ -2,9 +2,9 @@
 from .markdown import cell, each, heading, line, numbers
 
 SWITCH_ROWS = [  # label, impl, form, floating-point environment
-    ("**acorn**, inline, shared FP environment", "acorn", "inline", "shared FP"),
-    ("**acorn**, inline, each its own FP environment (default)", "acorn", "inline", "own FP"),
-    ("**acorn**, exported functions, shared FP environment", "acorn", "exported", "shared FP"),
+    ("**acorn**, inline", "acorn", "inline", "shared FP"),
+    ("**acorn**, inline, each its own FP environment", "acorn", "inline", "own FP"),
+    ("**acorn**, exported functions", "acorn", "exported", "shared FP"),
     ("an empty call", "empty call", None, None),
     ("C++20 generator (cannot yield from a nested call)", "C++20 generator", None, None),
     ("corosensei (Rust)", "corosensei", None, None),

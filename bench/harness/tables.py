@@ -9,16 +9,14 @@ MATRIX_HEADING = (
     "\nSwitching: nanoseconds for one resume and yield, medians, fastest first. Beside them the ratios to the classic "
     "switch and\n"
     "to acorn (inline, shared FP) of the same compiler; of all compilers together where a contender has another.\n"
-    "  own FP     each coroutine keeps its own rounding mode and exception masks: acorn's default, as libaco's. "
-    "Of the others\n"
-    "             Boost and ucontext do so too\n"
-    "  shared FP  all have them in common (ACO_CONFIG_SHARE_FPU_MXCSR_ENV), as with the classic switch and corosensei\n"
+    "  shared FP  coroutines have rounding mode and exception masks in common: what aco_new() makes; also the classic\n"
+    "             switch and corosensei\n"
+    "  own FP     each keeps its own (ACO_OWN_FP), as libaco's, Boost's and ucontext's do\n"
     "  exported   acorn's out-of-line functions, for other languages\n"
     "  classic    the least that a full-save switch does: six pushes, six pops, a jump; no checks, no FP environment")
 NATIVE_HEADING = (
     "\nThe native API: nanoseconds for one of what the line names; the ratio is to the case's first line "
-    "(of the C++20 generators\nto the faster one), by the same compiler and with the same kind of floating-point "
-    "environment, where there is such a one.")
+    "(of the C++20 generators\nto the faster one), by the same compiler where there is such a one.")
 
 
 # ---- What all tables use ----

@@ -62,9 +62,8 @@ ACO__BEGIN_C
 /* ---- Tasks ------------------------------------------------------------------------------------------------------- */
 
 /* Makes a task that runs fn(arg), at the end of the queue. `opts` as for aco_new(), except that `stack` must be NULL
- * and that tasks share the floating-point environment by default. With ACO_DETACHED the task is not joined: it is
- * destroyed when it ends, and another one may then have its address. Any other task must be joined or detached. NULL
- * and errno as aco_new(). */
+ * and that ACO_DETACHED is allowed: such a task is not joined. It is destroyed when it ends, and another one may then
+ * have its address. Any other task must be joined or detached. NULL and errno as aco_new(). */
 ACO_API aco_t *aco_spawn(aco_function_t fn, void *arg, const aco_options_t *opts);
 
 /* Runs tasks until none is left, and returns 0. Call it in the root context. -1 and errno: EDEADLK (see above; the

@@ -220,7 +220,7 @@ aco_t *aco__new_called(const char *call, aco_function_t fn, void *arg, const aco
     }
     co = aco__coroutine_new(o, &sz);
     if (co) {
-        if (!own_fp || (o->flags & ACO_SHARED_FP))
+        if (!(o->flags & ACO_OWN_FP))
             aco__set_state_byte(co, co->aco__state | ACO__SHARES_FP);
         aco__prepare(self, co, fn, arg);
         if (aco__instrument_new(co, (o->flags & ACO_OWN_EXCEPTIONS) != 0) == 0 && (!o->name || aco__cold_make(co))) {

@@ -178,8 +178,6 @@ static __attribute__((noinline)) aco_t *task_new(aco__thread_t *self, aco_functi
     if (!scheduler_of(self, "aco_spawn"))
         return NULL;
     o.flags &= ~(unsigned)ACO_DETACHED;
-    if (!(o.flags & ACO_OWN_FP))
-        o.flags |= ACO_SHARED_FP;
     task = aco__new_called("aco_spawn", fn, arg, &o, 1);
     if (task && needs_slow_switch(task))
         self->slow_switch_tasks++;
@@ -190,7 +188,7 @@ aco_t *aco_spawn(aco_function_t fn, void *arg, const aco_options_t *opts)
 {
     aco__thread_t *self = aco__self();
     int from_cache = self->cached && !opts && fn && self->scheduler;
-    aco_t *task = aco_likely(from_cache) ? aco__cache_reuse(self, fn, arg, 0) : task_new(self, fn, arg, opts);
+    aco_t *task = aco_likely(from_cache) ? aco__cache_reuse(self, fn, arg) : task_new(self, fn, arg, opts);
     if (aco_unlikely(!task))
         return NULL;
     aco__begin_in(&task->aco__self, task->aco__self.sp, begin);

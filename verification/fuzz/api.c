@@ -373,7 +373,7 @@ static void made(int k, aco_t *co, int stack, unsigned flags, void *arg, int is_
     a->stack = stack;
     a->arg = arg;
     a->is_native = is_native;
-    a->own_fp = !(flags & ACO_SHARED_FP);
+    a->own_fp = !is_native || (flags & ACO_OWN_FP);
     a->own_exceptions = (flags & ACO_OWN_EXCEPTIONS) != 0;
     a->rounding = FE_TONEAREST;
     EXPECT(aco_state(co) == ACO_STATE_READY && !co->is_end && co->arg == arg);
@@ -394,8 +394,8 @@ static const struct {
     int error;
 } wishes[16] = {
     {0, 0, 0}, {ACO_OWN_FP, 0, 0}, {ACO_SHARED_FP, 0, 0}, {ACO_OWN_EXCEPTIONS, 0, 0},
-    {ACO_SHARED_FP | ACO_OWN_EXCEPTIONS, STACK, 0}, {0, STACK, 0}, {ACO_SHARED_FP, STACK + 1, 0}, {0, STACK + 12345, 0},
-    {0, 256 << 10, 0}, {ACO_OWN_FP | ACO_SHARED_FP, 0, EINVAL}, {256, 0, EINVAL}, {0, SIZE_MAX / 4 + 1, EINVAL},
+    {ACO_OWN_FP | ACO_OWN_EXCEPTIONS, STACK, 0}, {ACO_OWN_FP, STACK, 0}, {0, STACK + 1, 0},
+    {ACO_OWN_FP, STACK + 12345, 0}, {0, 256 << 10, 0}, {ACO_OWN_FP | ACO_SHARED_FP, 0, EINVAL}, {256, 0, EINVAL}, {0, SIZE_MAX / 4 + 1, EINVAL},
     {0, TOO_MUCH, TOO_MUCH_ERROR}, {ACO_OWN_EXCEPTIONS, 300 << 10, 0}, {ACO_SHARED_FP, 0, 0}, {0, 0, 0},
 };
 

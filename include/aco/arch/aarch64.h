@@ -128,15 +128,15 @@ ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
 
 #define ACO__FP_SWAP(to, from)                                                                                         \
     "ldrsb w9," ACO__BLOCK(ACO__STATE_BYTE) "\n\t"                                                                     \
-    "tbnz w9,#31,5f\n\t"                                                                                               \
-    "mrs x9,fpcr\n\t"                                                                                                  \
+    "tbz w9,#31,4f\n"                                                                                                  \
+    "5:\t"
+#define ACO__FP_SLOW(to, from)                                                                                         \
+    "4:\tmrs x9,fpcr\n\t"                                                                                              \
     "str w9," to(ACO__FP_CONTROL) "\n\t"                                                                               \
     "ldr w10," from(ACO__FP_CONTROL) "\n\t"                                                                            \
     "cmp w9,w10\n\t"                                                                                                   \
-    "b.ne 4f\n"                                                                                                        \
-    "5:\t"
-#define ACO__FP_SLOW(to, from)                                                                                         \
-    "4:\tmsr fpcr,x10\n\t"                                                                                             \
+    "b.eq 5b\n\t"                                                                                                      \
+    "msr fpcr,x10\n\t"                                                                                                 \
     "b 5b\n"
 
 #define ACO__RESUME_ADDRESS "adr x2,1f\n\t"

@@ -147,17 +147,17 @@ ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
 #define ACO__FP_SWAP(to, from)                                                                                         \
     "ldrsb r2," ACO__FIELD(ACO__BLOCK, ACO__STATE_BYTE) "\n\t"                                                         \
     "cmp r2,#0\n\t"                                                                                                    \
-    "bmi 5f\n\t"                                                                                                       \
-    "vmrs r2,fpscr\n\t"                                                                                                \
+    "bpl 4f\n"                                                                                                         \
+    "5:\t"
+#define ACO__FP_SLOW(to, from)                                                                                         \
+    "4:\tvmrs r2,fpscr\n\t"                                                                                            \
     "str r2," ACO__FIELD(to, ACO__FP_CONTROL) "\n\t"                                                                   \
     "ldr r5," ACO__FIELD(from, ACO__FP_CONTROL) "\n\t"                                                                 \
     "eor r2,r2,r5\n\t"                                                                                                 \
     "bic r2,r2,#0xf8000000\n\t"                                                                                        \
     "bics r2,r2,#0x9f\n\t"                                                                                             \
-    "bne 4f\n"                                                                                                         \
-    "5:\t"
-#define ACO__FP_SLOW(to, from)                                                                                         \
-    "4:\tvmsr fpscr,r5\n\t"                                                                                            \
+    "beq 5b\n\t"                                                                                                       \
+    "vmsr fpscr,r5\n\t"                                                                                                \
     "b 5b\n"
 #endif
 

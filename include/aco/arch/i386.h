@@ -152,33 +152,28 @@ enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 3, ACO__START_ARGUMENT = 8, 
 
 /* Floating-point environments, as x86_64.h explains. A unit compiled without SSE swaps MXCSR too, because the C
  * library's fesetround() changes it on every processor that has it. Where there is none, fp_load_always is negative. */
-#define ACO__MXCSR_SWAP(to, from)                                                                                      \
-    "cmpb $0," ACO__THREAD(ACO__LOAD_ALWAYS) "\n\t"                                                                    \
+#define ACO__FP_SWAP(to, from)                                                                                         \
+    "cmpb $0," ACO__BLOCK(ACO__STATE_BYTE) "\n\t"                                                                      \
+    "jns 4f\n"                                                                                                         \
+    "5:\t"
+#define ACO__FP_SLOW(to, from)                                                                                         \
+    "4:\tcmpb $0," ACO__THREAD(ACO__LOAD_ALWAYS) "\n\t"                                                                \
     "js 3f\n\t"                                                                                                        \
     "stmxcsr " to(ACO__MXCSR) "\n\t"                                                                                   \
     "je 6f\n"                                                                                                          \
     "2:\tldmxcsr " from(ACO__MXCSR) "\n"                                                                               \
-    "3:\t"
-#define ACO__MXCSR_SLOW(to, from)                                                                                      \
+    "3:\tfnstcw " to(ACO__X87CW) "\n\t"                                                                                \
+    "movzwl " to(ACO__X87CW) ",%%edx\n\t"                                                                              \
+    "cmpw " from(ACO__X87CW) ",%%dx\n\t"                                                                               \
+    "je 5b\n\t"                                                                                                        \
+    "fnclex\n\t"                                                                                                       \
+    "fldcw " from(ACO__X87CW) "\n\t"                                                                                   \
+    "jmp 5b\n"                                                                                                         \
     "6:\tmovl " to(ACO__MXCSR) ",%%edx\n\t"                                                                            \
     "xorl " from(ACO__MXCSR) ",%%edx\n\t"                                                                              \
     "andl $-64,%%edx\n\t"                                                                                              \
-    "je 3b\n\t"                                                                                                        \
-    "jmp 2b\n"
-#define ACO__FP_SWAP(to, from)                                                                                         \
-    "cmpb $0," ACO__BLOCK(ACO__STATE_BYTE) "\n\t"                                                                      \
-    "js 5f\n\t"                                                                                                        \
-    ACO__MXCSR_SWAP(to, from)                                                                                          \
-    "fnstcw " to(ACO__X87CW) "\n\t"                                                                                    \
-    "movzwl " to(ACO__X87CW) ",%%edx\n\t"                                                                              \
-    "cmpw " from(ACO__X87CW) ",%%dx\n\t"                                                                               \
-    "jne 4f\n"                                                                                                         \
-    "5:\t"
-#define ACO__FP_SLOW(to, from)                                                                                         \
-    ACO__MXCSR_SLOW(to, from)                                                                                          \
-    "4:\tfnclex\n\t"                                                                                                   \
-    "fldcw " from(ACO__X87CW) "\n\t"                                                                                   \
-    "jmp 5b\n"
+    "jne 2b\n\t"                                                                                                       \
+    "jmp 3b\n"
 
 /* At the jump: eax = co, edi = thread record, ecx = the value. At 1, after a coroutine's yield or end: the same, eax
  * perhaps with the interrupt flag. ebp and esp are this side's again. */

@@ -97,16 +97,16 @@ ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
 #if __loongarch_frlen
 #define ACO__FP_SWAP(to, from)                                                                                         \
     "ld.b $t0," ACO__BLOCK(ACO__STATE_BYTE) "\n\t"                                                                     \
-    "bltz $t0,5f\n\t"                                                                                                  \
-    "movfcsr2gr $t0,$fcsr0\n\t"                                                                                        \
+    "bgez $t0,4f\n"                                                                                                    \
+    "5:\t"
+#define ACO__FP_SLOW(to, from)                                                                                         \
+    "4:\tmovfcsr2gr $t0,$fcsr0\n\t"                                                                                    \
     "st.w $t0," to(ACO__FP_CONTROL) "\n\t"                                                                             \
     "ld.w $t1," from(ACO__FP_CONTROL) "\n\t"                                                                           \
     "xor $t2,$t0,$t1\n\t"                                                                                              \
     "andi $t2,$t2,0x31f\n\t"                                                                                           \
-    "bnez $t2,4f\n"                                                                                                    \
-    "5:\t"
-#define ACO__FP_SLOW(to, from)                                                                                         \
-    "4:\txor $t0,$t0,$t2\n\t"                                                                                          \
+    "beqz $t2,5b\n\t"                                                                                                  \
+    "xor $t0,$t0,$t2\n\t"                                                                                              \
     "bstrpick.d $t0,$t0,23,0\n\t"                                                                                      \
     "movgr2fcsr $fcsr0,$t0\n\t"                                                                                        \
     "b 5b\n"

@@ -132,8 +132,10 @@ ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
 #define ACO__FP_SWAP(to, from)                                                                                         \
     "lbz 9," ACO__BLOCK(ACO__STATE_BYTE) "\n\t"                                                                        \
     "extsb. 9,9\n\t"                                                                                                   \
-    "blt 5f\n\t"                                                                                                       \
-    "mffs 0\n\t"                                                                                                       \
+    "bge 4f\n"                                                                                                         \
+    "5:\t"
+#define ACO__FP_SLOW(to, from)                                                                                         \
+    "4:\tmffs 0\n\t"                                                                                                   \
     "mfvsrd 9,0\n\t"                                                                                                   \
     "rldicl 11,9,32,61\n\t"                                                                                            \
     "stw 9," to(ACO__FP_CONTROL) "\n\t"                                                                                \
@@ -141,13 +143,11 @@ ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
     "lwz 10," from(ACO__FP_CONTROL) "\n\t"                                                                             \
     "xor 10,10,9\n\t"                                                                                                  \
     "andi. 10,10,0xff\n\t"                                                                                             \
-    "bne 4f\n\t"                                                                                                       \
+    "bne 6f\n\t"                                                                                                       \
     "lhz 10," from(ACO__FP_CONTROL2) "\n\t"                                                                            \
     "cmpw 10,11\n\t"                                                                                                   \
-    "bne 4f\n"                                                                                                         \
-    "5:\t"
-#define ACO__FP_SLOW(to, from)                                                                                         \
-    "4:\tlwz 9," from(ACO__FP_CONTROL) "\n\t"                                                                          \
+    "beq 5b\n"                                                                                                         \
+    "6:\tlwz 9," from(ACO__FP_CONTROL) "\n\t"                                                                          \
     "lhz 10," from(ACO__FP_CONTROL2) "\n\t"                                                                            \
     "sldi 10,10,32\n\t"                                                                                                \
     "or 9,9,10\n\t"                                                                                                    \

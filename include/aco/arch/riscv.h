@@ -132,14 +132,14 @@ ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
 #define ACO__HAS_FRM 1
 #define ACO__FP_SWAP(to, from)                                                                                         \
     "lb t0," ACO__BLOCK(ACO__STATE_BYTE) "\n\t"                                                                        \
-    "bltz t0,5f\n\t"                                                                                                   \
-    "frrm t0\n\t"                                                                                                      \
-    "sw t0," to(ACO__FP_CONTROL) "\n\t"                                                                                \
-    "lw t1," from(ACO__FP_CONTROL) "\n\t"                                                                              \
-    "bne t0,t1,4f\n"                                                                                                   \
+    "bgez t0,4f\n"                                                                                                     \
     "5:\t"
 #define ACO__FP_SLOW(to, from)                                                                                         \
-    "4:\tfsrm t1\n\t"                                                                                                  \
+    "4:\tfrrm t0\n\t"                                                                                                  \
+    "sw t0," to(ACO__FP_CONTROL) "\n\t"                                                                                \
+    "lw t1," from(ACO__FP_CONTROL) "\n\t"                                                                              \
+    "beq t0,t1,5b\n\t"                                                                                                 \
+    "fsrm t1\n\t"                                                                                                      \
     "j 5b\n"
 #endif
 

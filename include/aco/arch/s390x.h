@@ -102,15 +102,15 @@ ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref_read(void)
 
 #define ACO__FP_SWAP(to, from)                                                                                         \
     "tm " ACO__BLOCK(ACO__STATE_BYTE) ",128\n\t"                                                                       \
-    "jne 5f\n\t"                                                                                                       \
-    "efpc %%r0\n\t"                                                                                                    \
+    "je 4f\n"                                                                                                          \
+    "5:\t"
+#define ACO__FP_SLOW(to, from)                                                                                         \
+    "4:\tefpc %%r0\n\t"                                                                                                \
     "st %%r0," to(ACO__FP_CONTROL) "\n\t"                                                                              \
     "x %%r0," from(ACO__FP_CONTROL) "\n\t"                                                                             \
     "nilf %%r0,0xff0000ff\n\t"                                                                                         \
-    "jne 4f\n"                                                                                                         \
-    "5:\t"
-#define ACO__FP_SLOW(to, from)                                                                                         \
-    "4:\tlfpc " from(ACO__FP_CONTROL) "\n\t"                                                                           \
+    "je 5b\n\t"                                                                                                        \
+    "lfpc " from(ACO__FP_CONTROL) "\n\t"                                                                               \
     "j 5b\n"
 
 #define ACO__RESUME_ADDRESS "larl %%r4,1f\n\t"

@@ -155,33 +155,33 @@ enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 2, 
     "jmpq *" from(ACO__PC) "\n"                                                                                        \
     ACO__FRAME_AGAIN
 
-/* Floating-point environments, if the coroutine has its own (else its state byte is negative). Stores the leaving
- * side's control words and loads the arriving side's where they differ. MXCSR's status bits (0-5) are not compared: no
+/* Floating-point environments, if the coroutine has its own (else its state byte is negative): the code after the jump
+ * stores the leaving side's control words and loads the arriving side's where they differ. MXCSR's status bits (0-5) are not compared: no
  * call preserves them. Loading a changed value stalls some processors for tens of cycles, so the values are compared
  * first. On other processors the comparison waits for stmxcsr longer than a load takes; fp_load_always is set there
  * (bench/lab/switch-check.c). fnclex: a sticky exception of one side must not trap under the other's unmasked control
- * word. The slow part stands after the jump, inside the same function: its unwind information is valid there. */
+ * word. */
 #define ACO__FP_SWAP(to, from)                                                                                         \
     "cmpb $0," ACO__BLOCK(ACO__STATE_BYTE) "\n\t"                                                                      \
-    "js 5f\n\t"                                                                                                        \
-    "stmxcsr " to(ACO__MXCSR) "\n\t"                                                                                   \
+    "jns 4f\n"                                                                                                         \
+    "5:\t"
+#define ACO__FP_SLOW(to, from)                                                                                         \
+    "4:\tstmxcsr " to(ACO__MXCSR) "\n\t"                                                                               \
     "fnstcw " to(ACO__X87CW) "\n\t"                                                                                    \
     "cmpb $0," ACO__THREAD(ACO__LOAD_ALWAYS) "\n\t"                                                                    \
     "je 6f\n"                                                                                                          \
     "2:\tldmxcsr " from(ACO__MXCSR) "\n"                                                                               \
     "3:\tmovzwl " to(ACO__X87CW) ",%%eax\n\t"                                                                          \
     "cmpw " from(ACO__X87CW) ",%%ax\n\t"                                                                               \
-    "jne 4f\n"                                                                                                         \
-    "5:\t"
-#define ACO__FP_SLOW(to, from)                                                                                         \
+    "je 5b\n\t"                                                                                                        \
+    "fnclex\n\t"                                                                                                       \
+    "fldcw " from(ACO__X87CW) "\n\t"                                                                                   \
+    "jmp 5b\n"                                                                                                         \
     "6:\tmovl " to(ACO__MXCSR) ",%%eax\n\t"                                                                            \
     "xorl " from(ACO__MXCSR) ",%%eax\n\t"                                                                              \
     "andl $-64,%%eax\n\t"                                                                                              \
-    "je 3b\n\t"                                                                                                        \
-    "jmp 2b\n"                                                                                                         \
-    "4:\tfnclex\n\t"                                                                                                   \
-    "fldcw " from(ACO__X87CW) "\n\t"                                                                                   \
-    "jmp 5b\n"
+    "jne 2b\n\t"                                                                                                       \
+    "jmp 3b\n"
 
 /* At the jump: rdi = co, rsi = thread record, rcx = the value. At 1, after a coroutine's yield or end: the same, rdi
  * perhaps with the interrupt flag. rbp and rsp are this side's again. */

@@ -151,11 +151,10 @@ ACO__FORCE_INLINE aco_t *aco__cache_pop(aco__thread_t *self)
     return co;
 }
 
-ACO__FORCE_INLINE aco_t *aco__cache_reuse(aco__thread_t *self, aco_function_t fn, void *arg, int own_fp)
+ACO__FORCE_INLINE aco_t *aco__cache_reuse(aco__thread_t *self, aco_function_t fn, void *arg)
 {
     aco_t *co = aco__cache_pop(self);
-    co->aco__state = (unsigned char)(own_fp ? ACO__FROM_NEW | ACO__PRIVATE
-                                            : ACO__FROM_NEW | ACO__PRIVATE | ACO__SHARES_FP);
+    co->aco__state = ACO__FROM_NEW | ACO__PRIVATE | ACO__SHARES_FP;
     aco__prepare(self, co, fn, arg);
     return co;
 }
@@ -165,7 +164,7 @@ ACO__FORCE_INLINE aco_t *ACO__BODY_OF(aco_new)(aco_function_t fn, void *arg, con
     aco__thread_t *self = aco__self();
     if (aco_unlikely(!self->cached || opts || !fn))
         return aco__new(fn, arg, opts, ACO__OWN_FP);
-    return aco__cache_reuse(self, fn, arg, ACO__OWN_FP);
+    return aco__cache_reuse(self, fn, arg);
 }
 
 /* 1: `co` is cached now. 0: it cannot be cached: its stack is not a default one, the cache is full, or its slab belongs

@@ -83,8 +83,8 @@
 #endif
 #endif
 
-/* 1: this unit's switches test whether the coroutine has its own floating-point environment. 0: no coroutine has
- * one. */
+/* 1: this unit's switches test whether the coroutine has its own floating-point environment, and aco_create() gives it
+ * one. 0: no coroutine has one. */
 #ifdef ACO_CONFIG_SHARE_FPU_MXCSR_ENV
 #define ACO__OWN_FP 0
 #else

@@ -104,7 +104,7 @@ static void make(const line_t *line)
 {
     aco_options_t options = {0};
     int accepted;
-    options.flags = line->co % 2 == 0 ? ACO_OWN_FP : ACO_SHARED_FP;
+    options.flags = line->co % 2 == 0 ? ACO_OWN_FP : 0;
     if (line->stack < shared_n)
         options.stack = stacks[line->stack];
     cos[line->co] = aco_new(body, &ids[line->co], &options);
