@@ -155,12 +155,12 @@ enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 2, 
     "jmpq *" from(ACO__PC) "\n"                                                                                        \
     ACO__FRAME_AGAIN
 
-/* Floating-point environments, if the coroutine has its own (else its state byte is negative): the code after the jump
- * stores the leaving side's control words and loads the arriving side's where they differ. MXCSR's status bits (0-5) are not compared: no
- * call preserves them. Loading a changed value stalls some processors for tens of cycles, so the values are compared
- * first. On other processors the comparison waits for stmxcsr longer than a load takes; fp_load_always is set there
- * (bench/lab/switch-check.c). fnclex: a sticky exception of one side must not trap under the other's unmasked control
- * word. */
+/* Floating-point environments, if the coroutine has its own (else its state byte is negative): the code after the
+ * jump stores the leaving side's control words and loads the arriving side's where they differ. MXCSR's status bits
+ * (0-5) are not compared: no call preserves them. Loading a changed value stalls some processors for tens of cycles,
+ * so the values are compared first. On other processors the comparison waits for stmxcsr longer than a load takes;
+ * fp_load_always is set there (bench/lab/switch-check.c). fnclex: a sticky exception of one side must not trap under
+ * the other's unmasked control word. */
 #define ACO__FP_SWAP(to, from)                                                                                         \
     "cmpb $0," ACO__BLOCK(ACO__STATE_BYTE) "\n\t"                                                                      \
     "jns 4f\n"                                                                                                         \
