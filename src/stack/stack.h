@@ -84,8 +84,8 @@ ACO__HIDDEN aco_t *aco__block_new(size_t save_sz);
 ACO__HIDDEN void aco__block_free(aco_t *co);
 
 /* ---- copy.c ---- */
-/* Restores the frames of `co` to its stack and first saves those of the stack's owner. `co` is ready or saved; the
- * caller runs on another stack. Returns 1, or 0 after a failure that changed nothing. */
+/* Restores the frames of `co` to its stack and first saves those of the stack's owner. `co` is ready or has
+ * its frames saved; the caller runs on another stack. Returns 1, or 0 after a failure that changed nothing. */
 ACO__HIDDEN int aco__stack_restore(aco_t *co, int fatal, const char *call);
 /* The stack's owner ends; its frames need not be saved. */
 ACO__HIDDEN void aco__stack_release(aco_t *co);
