@@ -12,8 +12,8 @@
  *                                `running`
  *   ACO__RESUME, ACO__YIELD, ACO__TRANSFER, ACO__EXIT, ACO__ENTER
  *                                the switches, as statements in the functions below. The first three take two pieces of
- *                                code: one tests whether the coroutine has its own floating-point environment, the
- *                                other, behind the jump, swaps the control words then. The pairs are ACO__FP_SWAP with
+ *                                code: one tests whether the coroutine has its own floating-point environment. If so,
+ *                                the other, behind the jump, swaps the control words. The pairs are ACO__FP_SWAP with
  *                                ACO__FP_SLOW, and ACO__FP_NONE with ACO__FP_NEVER
  *   ACO__LEAVING_REGISTER        the register in which a transfer expects the control block that it leaves
  *   ACO__PEER_SWAP, ACO__PEER_SWAP_LAST, ACO__PEER_BASE
