@@ -304,6 +304,15 @@ void aco__os_message(const char *text, size_t length)
     }
 }
 
+void aco__os_die(const char *what)
+{
+    static const char prefix[] = "acorn: ";
+    aco__os_message(prefix, sizeof prefix - 1);
+    aco__os_message(what, strlen(what));
+    aco__os_message("\n", 1);
+    abort();
+}
+
 static const int fault_signals[] = {SIGSEGV, SIGBUS};
 enum { FAULTS = sizeof fault_signals / sizeof *fault_signals };
 static struct sigaction previous[FAULTS];

@@ -143,6 +143,15 @@ void aco__os_message(const char *text, size_t length)
     WriteFile(GetStdHandle(STD_ERROR_HANDLE), text, (DWORD)length, &written, NULL);
 }
 
+void aco__os_die(const char *what)
+{
+    static const char prefix[] = "acorn: ";
+    aco__os_message(prefix, sizeof prefix - 1);
+    aco__os_message(what, strlen(what));
+    aco__os_message("\n", 1);
+    abort();
+}
+
 /* Windows describes an exception on the stack on which it happens. A stack without room ends the process at once. */
 int aco__os_explain_faults(void (*explain)(const void *address))
 {
