@@ -40,6 +40,21 @@ headers) # every standard, release and debug, each option
         done
     done
     ;;
+old) # C89 and C++98
+    # shellcheck disable=SC2086
+    for options in "-O0" "-O2" "-O2 -DACO_CONFIG_NO_INLINE"; do
+        for std in c89 gnu89; do
+            "$cc" $flags -std=$std -Wall -Wextra -Werror $options -I"$prefix/include" "$here/old.c" \
+                "$library_dir/libacorn.a" -pthread -o old
+            ./old
+        done
+        for std in c++98 gnu++98; do
+            "$cxx" $flags -std=$std -Wall -Wextra -Werror $options -I"$prefix/include" -x c++ "$here/old.c" -x none \
+                "$library_dir/libacorn.a" -pthread -o old
+            ./old
+        done
+    done
+    ;;
 warnings) # about casts, which users may have on; the headers are no system headers here
     casts=
     for option in -Wold-style-cast -Wuseless-cast; do

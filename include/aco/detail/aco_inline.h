@@ -200,20 +200,21 @@ enum { ACO__PREFETCH_LINES = 5, ACO__CACHE_LINE = 64 };
 
 ACO__FORCE_INLINE void ACO__BODY_OF(aco_prefetch)(const aco_t *co)
 {
-    for (int i = 0; i < ACO__PREFETCH_LINES; i++)
-        __builtin_prefetch((const void *)((uintptr_t)co + (uintptr_t)i * ACO__CACHE_LINE), 1);
+    uintptr_t i;
+    for (i = 0; i < ACO__PREFETCH_LINES; i++)
+        __builtin_prefetch((const void *)((uintptr_t)co + i * ACO__CACHE_LINE), 1);
 }
 
 ACO__FORCE_INLINE void ACO__BODY_OF(aco_prefetch_stack)(const aco_t *co)
 {
-    uintptr_t p = (uintptr_t)co->aco__self.sp;
+    uintptr_t p = (uintptr_t)co->aco__self.sp, end;
     size_t sz = 3 * ACO__CACHE_LINE;
     if (!(co->aco__state & ACO__PRIVATE)) {
         size_t most = (ACO__PREFETCH_LINES + 16) * ACO__CACHE_LINE;
         p = (uintptr_t)co->save_stack.ptr;
         sz = co->save_stack.valid_sz < most ? co->save_stack.valid_sz : most;
     }
-    for (uintptr_t end = p + sz; p < end; p += ACO__CACHE_LINE)
+    for (end = p + sz; p < end; p += ACO__CACHE_LINE)
         __builtin_prefetch((const void *)p, 1);
 }
 

@@ -18,7 +18,7 @@
 #endif
 
 #define ACO__COLD __attribute__((cold, noinline))
-#define ACO__FORCE_INLINE static inline __attribute__((always_inline, unused))
+#define ACO__FORCE_INLINE static __inline__ __attribute__((always_inline, unused)) /* C89 knows no `inline` */
 #define aco_likely(x) (__builtin_expect(!!(x), 1))
 #define aco_unlikely(x) (__builtin_expect(!!(x), 0))
 #define ACO__TEXT_(x) #x
@@ -40,16 +40,18 @@
 #define ACO__BEGIN_C extern "C" { ACO__CASTS_BEGIN
 #define ACO__END_C ACO__CASTS_END }
 #define ACO__POINTER(type, p) static_cast<type *>(p) /* in macros that users expand: a cast from void, or to it */
-#define ACO__STATIC_ASSERT(condition, text) static_assert(condition, text)
 #else
 #define ACO__BEGIN_C ACO__CASTS_BEGIN
 #define ACO__END_C ACO__CASTS_END
 #define ACO__POINTER(type, p) ((type *)(p))
-#if __STDC_VERSION__ >= 201112L
-#define ACO__STATIC_ASSERT(condition, text) _Static_assert(condition, text)
-#else /* C99 has none: the library, which is C11, asserts the same */
-#define ACO__STATIC_ASSERT(condition, text) struct aco_s
 #endif
+
+#if defined(__cplusplus) && __cplusplus >= 201103L
+#define ACO__STATIC_ASSERT(condition, text) static_assert(condition, text)
+#elif !defined(__cplusplus) && defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+#define ACO__STATIC_ASSERT(condition, text) _Static_assert(condition, text)
+#else /* older standards have none: the library, which is C11, asserts the same */
+#define ACO__STATIC_ASSERT(condition, text) struct aco_s
 #endif
 
 #ifdef __has_feature
