@@ -46,6 +46,7 @@ ACO__COLD int aco__check(int fatal, const char *call, const aco_t *co)
     return 0;
 }
 
+#ifndef ACO_CONFIG_LIBACO_ONLY
 /* ---- The public calls ---- */
 
 /* The stack pointer of a task that never ran is where it begins. */
@@ -130,6 +131,7 @@ ACO__NAMED_BY_ASSEMBLY void *aco__not_yielded(const char *call)
     aco__fail(0, EPERM, call, NULL, "no coroutine is running");
     return ACO_ERROR;
 }
+#endif
 
 ACO__NAMED_BY_ASSEMBLY void aco__nothing_runs(const char *call)
 {

@@ -93,6 +93,11 @@
 #define ACO__OWN_FP 1
 #endif
 
+/* Only libaco's names are declared: for client code that wants no others. */
+#if defined(ACO_CONFIG_LIBACO_ONLY) && !defined(ACO__LIBRARY)
+#define ACO__LIBACO_NAMES
+#endif
+
 /* ACO__CALL declares a call of the API whose body stands in a header, where ACO__BODY_OF(name) defines it: an inline
  * function of that name. The library's own units (src/) declare such a call as the exported function that it is for
  * other languages; the inline body is then name_inline(), and src/coroutine/exports.c and src/scheduler/task_exports.c

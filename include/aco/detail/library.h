@@ -11,7 +11,9 @@ ACO_API ACO__COLD __attribute__((noreturn)) void aco__alloc_failed(const char *f
 /* In the following calls `own_fp` is ACO__OWN_FP of the calling unit. */
 ACO_API aco_t *aco__create(aco_t *main_co, aco_share_stack_t *share_stack, size_t save_stack_sz, aco_cofuncp_t fp,
                            void *arg, int own_fp);
+#ifndef ACO__LIBACO_NAMES
 ACO_API aco_t *aco__new(aco_function_t fn, void *arg, const aco_options_t *opts, int own_fp);
+#endif
 
 /* The slow paths, for a `co` that cannot be resumed at once. 1: now it can be. 0: it was resumed, and *value is what
  * came back, or ACO_ERROR. The first aborts where the others fail. */
