@@ -26,9 +26,10 @@
  * Errors. A call of our own API that fails changes nothing. It returns -1, NULL or ACO_ERROR, sets errno, and explains
  * itself in aco_error_message(). Where ENOMEM is documented, EAGAIN can come instead: the kernel's limit on mappings is
  * reached, and the message names it. libaco's calls do what they promise or abort the process with such a message on
- * stderr, after "acorn: ". Every build checks:
- *   - that the coroutine is not NULL, has not ended, is not running, is not resuming another one, is no main coroutine
- *     object;
+ * stderr, after "acorn: ". So, outside a coroutine, aco_yield_value() returns ACO_ERROR and aco_yield() aborts. A
+ * function that only coroutines call need not check for that. Every build checks:
+ *   - that the coroutine is not NULL (except in aco_destroy()), has not ended, is not running, is not resuming another
+ *     one, is no main coroutine object;
  *   - that a coroutine is running at a yield, an exit and aco_get_arg(), and that none destroys itself;
  *   - that a coroutine is not used after its destruction, as long as its memory is neither used again nor returned to
  *     the system;
@@ -146,9 +147,10 @@ ACO_API int aco_restart(aco_t *co, aco_function_t fn, void *arg);
 #endif
 
 /* Frees a coroutine: control block, save area and private stack; not a share stack. Also frees a main coroutine object.
- * Nothing that the frames of a suspended coroutine hold is released: no deferred call and no destructor runs. Call
- * aco_cancel() first where they must run; a debug build warns once on stderr. A coroutine that destroys itself aborts
- * the process. Any thread, while no other thread uses the coroutine; a main coroutine object, its own thread. */
+ * NULL is ignored. Nothing that the frames of a suspended coroutine hold is released: no deferred call and no destructor
+ * runs. Call aco_cancel() first where they must run; a debug build warns once on stderr. A coroutine that destroys
+ * itself aborts the process. Any thread, while no other thread uses the coroutine; a main coroutine object, its own
+ * thread. */
 ACO__CALL void aco_destroy(aco_t *co);
 
 #ifndef ACO__LIBACO_NAMES

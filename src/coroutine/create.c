@@ -306,7 +306,7 @@ void aco__destroy(aco_t *co)
 {
     unsigned status;
     if (aco_unlikely(!co))
-        aco__die("aco_destroy", NULL, "the coroutine is NULL");
+        return;
     status = aco__status(co);
     if (aco_unlikely(co == aco__running()))
         aco__die("aco_destroy", co, "is running");
