@@ -103,6 +103,11 @@ int aco__is_on_stack_of(const aco_t *co)
            aco__fail(0, EINVAL, "aco::resume", co, "runs on the resumer's share stack: values cannot be passed") != 0;
 }
 
+void aco__cxx_failed(int error, const char *call, const aco_t *co, const char *reason)
+{
+    aco__fail(0, error, call, co, "%s", reason);
+}
+
 typedef struct visitor {
     int (*visit)(aco_t *co, void *arg);
     void *arg;

@@ -49,6 +49,8 @@ ACO_API void *aco__guarded_entry(void *guarded);
 /* Whether the running coroutine is on the share stack of `co`. If so, sets errno and the message: values cannot be
  * passed. */
 ACO_API int aco__is_on_stack_of(const aco_t *co);
+/* Sets errno and the message of a call that fails in aco.hpp; `co` may be NULL. */
+ACO_API ACO__COLD void aco__cxx_failed(int error, const char *call, const aco_t *co, const char *reason);
 ACO_API int aco__is_cancelled(void); /* whether the running coroutine is being cancelled */
 
 /* ACO_LOCAL's variable: its size; its key and whether that is made, set at first use. */
