@@ -701,7 +701,9 @@ public:
         element_ = nullptr;
     }
 
-    /* The first call makes the first element. Returns an iterator at the current element. */
+    /* The first call makes the first element. A later one does not start again (std::generator leaves it undefined): it
+     * returns an iterator at the current element too. So a loop after one that was left by `break` repeats the element
+     * of the break, unless it begins with `++g.begin()`. */
     ACO__FORCE_INLINE_MEMBER iterator begin()
     {
         if (!frame_)
