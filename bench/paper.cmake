@@ -2,7 +2,8 @@
 
 # Compiles the library's sources into a target, with the library's own options.
 function(compile_acorn target)
-  list(TRANSFORM acorn_sources PREPEND ${PROJECT_SOURCE_DIR}/ OUTPUT_VARIABLE sources)
+  set(sources ${acorn_sources} ${acorn_own_sources})
+  list(TRANSFORM sources PREPEND ${PROJECT_SOURCE_DIR}/)
   target_sources(${target} PRIVATE ${sources})
   target_include_directories(${target} PRIVATE $<TARGET_PROPERTY:acorn_objects,INCLUDE_DIRECTORIES>)
   target_compile_definitions(${target} PRIVATE $<TARGET_PROPERTY:acorn_objects,COMPILE_DEFINITIONS>)

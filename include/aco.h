@@ -26,9 +26,10 @@
  * Errors. A call of our own API that fails changes nothing. It returns -1, NULL or ACO_ERROR, sets errno, and explains
  * itself in aco_error_message(). Where ENOMEM is documented, EAGAIN can come instead: the kernel's limit on mappings is
  * reached, and the message names it. libaco's calls do what they promise or abort the process with such a message on
- * stderr, after "acorn: ". Every build checks:
- *   - that the coroutine is not NULL, has not ended, is not running, is not resuming another one, is no main coroutine
- *     object;
+ * stderr, after "acorn: ". So, outside a coroutine, aco_yield_value() returns ACO_ERROR and aco_yield() aborts. A
+ * function that only coroutines call need not check for that. Every build checks:
+ *   - that the coroutine is not NULL (except in aco_destroy()), has not ended, is not running, is not resuming another
+ *     one, is no main coroutine object;
  *   - that a coroutine is running at a yield, an exit and aco_get_arg(), and that none destroys itself;
  *   - that a coroutine is not used after its destruction, as long as its memory is neither used again nor returned to
  *     the system;
@@ -55,6 +56,9 @@
  *   ACO_CONFIG_UCONTEXT              Switch by the C library's <ucontext.h>, for architectures without a file in
  *                                    aco/arch/. The library must be built with it too. Slow, and frames become large
  *   ACO_CONFIG_NO_CFI                No unwind directives in the inline assembly (docs/debugging.md)
+ *   ACO_CONFIG_LIBACO_ONLY           Declare libaco's names only: a program may then use all others itself. Compile the
+ *                                    amalgamated aco.c with it too; it is then small, and defines no others either.
+ *                                    (With a sanitizer aco.c is whole all the same: sanitizers need the rest)
  *   ACO_CONFIG_NO_INLINE             Call the exported functions instead of inline code; the header then has no
  *                                    assembly. They check what a release build checks and serve every coroutine, with a
  *                                    floating-point environment of its own or without */
@@ -92,6 +96,7 @@ ACO__BEGIN_C
 
 typedef struct aco_s aco_t;                         /* a coroutine */
 typedef struct aco_share_stack_s aco_share_stack_t; /* a stack */
+#ifndef ACO__LIBACO_NAMES
 typedef struct aco_pool_s aco_pool_t;               /* a pool of private stacks: aco/pool.h */
 
 /* ---- Life: new, restart, destroy --------------------------------------------------------------------------------- */
@@ -140,13 +145,16 @@ ACO__CALL aco_t *aco_new(aco_function_t fn, void *arg, const aco_options_t *opts
  * loses its slot and its coroutine-local values. 0, or -1 and errno: EINVAL (NULL, or made by aco_create()), EBUSY (not
  * done), ESRCH (destroyed). */
 ACO_API int aco_restart(aco_t *co, aco_function_t fn, void *arg);
+#endif
 
 /* Frees a coroutine: control block, save area and private stack; not a share stack. Also frees a main coroutine object.
- * Nothing that the frames of a suspended coroutine hold is released: no deferred call and no destructor runs. Call
- * aco_cancel() first where they must run; a debug build warns once on stderr. A coroutine that destroys itself aborts
- * the process. Any thread, while no other thread uses the coroutine; a main coroutine object, its own thread. */
+ * NULL is ignored. Nothing that the frames of a suspended coroutine hold is released: no deferred call and no destructor
+ * runs. Call aco_cancel() first where they must run; a debug build warns once on stderr. A coroutine that destroys
+ * itself aborts the process. Any thread, while no other thread uses the coroutine; a main coroutine object, its own
+ * thread. */
 ACO__CALL void aco_destroy(aco_t *co);
 
+#ifndef ACO__LIBACO_NAMES
 /* ---- Switching --------------------------------------------------------------------------------------------------- */
 
 /* Resumes `co`: runs it until it yields, returns or exits. The caller is its resumer from now on. `co`'s
@@ -234,6 +242,7 @@ ACO_API int aco_defer_pop(int call);
  * (NULL, a main coroutine object), ESRCH (destroyed), EBUSY (running, or resuming another one), EPERM (it belongs to
  * another thread), ENOMEM. */
 ACO_API int aco_cancel(aco_t *co);
+#endif
 
 /* Ends the running coroutine: makes the deferred calls, sets is_end, and returns to its resumer. Unwinds nothing: no
  * destructor of a frame runs. */
@@ -242,6 +251,7 @@ ACO_API __attribute__((noreturn)) void aco_exit(void);
 /* aco_exit() for a caller that knows the running coroutine. */
 ACO_API __attribute__((noreturn)) void aco_exit1(aco_t *co);
 
+#ifndef ACO__LIBACO_NAMES
 /* ---- Coroutine-local storage ------------------------------------------------------------------------------------- */
 
 /* The slot: one pointer for each coroutine besides `arg`, NULL at first. NULL for `co` means the running coroutine, or
@@ -313,6 +323,7 @@ ACO_API int aco_set_allocator(const aco_allocator_t *allocator);
 
 /* malloc() that aborts where malloc() would return NULL. The caller frees the memory with free(). Any thread. */
 ACO__CALL void *aco_mem_new(size_t sz);
+#endif
 
 /* Assertions that hold under NDEBUG too: a line on stderr, then abort(). */
 #define aco_assert(EX) ((aco_likely(EX)) ? ((void)0) : aco__assert_failed(#EX, __FILE__, __LINE__, __func__))
@@ -377,9 +388,11 @@ ACO__CALL void *aco_get_arg(void);
 /* 1 if `co` is a main coroutine object, else 0. */
 ACO__CALL int aco_is_main_co(const aco_t *co);
 
+#ifndef ACO__LIBACO_NAMES
 /* Restarts a coroutine made by aco_create(), with another entry function and argument; it must have ended, or never
  * been resumed. It keeps its stack, its save area and its statistics, and loses its slot and values. */
 ACO_API void aco_reset(aco_t *co, aco_cofuncp_t fp, void *arg);
+#endif
 
 /* ---- Fields that programs may read ------------------------------------------------------------------------------- */
 
@@ -442,10 +455,15 @@ ACO__END_C
 
 /* ---- Internal from here on --------------------------------------------------------------------------------------- */
 
+#ifndef ACO__LIBACO_NAMES
 #include "aco/calling_convention.h"
+#endif
 #include "aco/detail/library.h"
 #ifndef ACO_CONFIG_NO_INLINE
 #include "aco/detail/aco_inline.h"
+#endif
+#ifdef ACO__LIBACO_NAMES
+#undef ACO_API
 #endif
 
 #endif

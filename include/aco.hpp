@@ -11,7 +11,7 @@
  *
  * A coroutine or generator owns its function and its stack with the objects there. The destructor unwinds the stack
  * (aco_cancel()), so the destructors of live objects run. Both are movable, not copyable. An empty one (moved from) may
- * only be destroyed or assigned to.
+ * be destroyed, assigned to, and asked whether it is done; everything else throws aco::error with EINVAL.
  *
  * Exceptions. An exception that the function throws and does not catch ends the coroutine. The resume(), raise() or
  * iterator step that was running throws it again. A call that fails throws aco::error. When a coroutine is cancelled, a
@@ -62,9 +62,9 @@
 
 /* Units of different kinds may be linked together, so their instantiations have different names. */
 #if ACO_DEBUG && ACO__CPP_EXCEPTIONS
-#define ACO__CPP_KIND checked
+#define ACO__CPP_KIND debug
 #elif ACO__CPP_EXCEPTIONS
-#define ACO__CPP_KIND unchecked
+#define ACO__CPP_KIND release
 #else
 #define ACO__CPP_KIND without_exceptions
 #endif
@@ -98,6 +98,12 @@ namespace detail {
     std::fprintf(stderr, "acorn: %s\n", aco_error_message());
     std::abort();
 #endif
+}
+
+[[noreturn]] ACO__COLD inline void refused(int errno_is, const char *call, const aco_t *co, const char *reason)
+{
+    aco__cxx_failed(errno_is, call, co, reason);
+    refused();
 }
 
 [[noreturn]] ACO__COLD inline void die(const char *why)
@@ -332,18 +338,22 @@ public:
         if (frame_)
             frame_->end();
         frame_.reset();
+        value_ = {};
     }
 
-    /* Runs it until it yields (true) or ends (false). Throws what it threw, or aco::error where aco_send() fails. */
+    /* Runs it until it yields (true) or ends (false). Throws what it threw, or aco::error where aco_send() fails and if
+     * this object is empty. */
     template<class S = Send>
     ACO__FORCE_INLINE_MEMBER std::enable_if_t<std::is_void_v<S>, bool> resume()
     {
+        check_not_empty("aco::coroutine::resume");
         frame_->check_resume(!std::is_void_v<Yield>);
         return came_back(aco_send(frame_->co, nullptr));
     }
     template<class S = Send>
     ACO__FORCE_INLINE_MEMBER std::enable_if_t<!std::is_void_v<S>, bool> resume(detail::parameter<Send> value)
     {
+        check_not_empty("aco::coroutine::resume");
         frame_->check_resume(true);
         if (aco_unlikely(!frame_->first)) {
             frame_->first = detail::erase(value);
@@ -355,22 +365,32 @@ public:
         return came_back(aco_send(frame_->co, detail::erase(value)));
     }
 
-    /* What it yielded last. There must be such a value. */
+    /* What it yielded last. Throws aco::error with EINVAL if it has not yielded yet. */
     template<class Y = Yield>
-    std::enable_if_t<!std::is_void_v<Y>, std::add_lvalue_reference_t<Yield>> value() const noexcept
+    std::enable_if_t<!std::is_void_v<Y>, std::add_lvalue_reference_t<Yield>> value() const
     {
+        if (aco_unlikely(!value_.p))
+            detail::refused(EINVAL, "aco::coroutine::value", native_handle(), "nothing was yielded yet");
         return value_.get();
     }
 
-    /* What it returned. It must have ended by returning. */
+    /* What it returned. Throws aco::error, with EBUSY if it has not ended and EINVAL if it did not end by returning. */
     template<class R = Return>
-    std::enable_if_t<!std::is_void_v<R>, std::add_lvalue_reference_t<R>> result() noexcept { return *frame_->result; }
+    std::enable_if_t<!std::is_void_v<R>, std::add_lvalue_reference_t<R>> result()
+    {
+        check_not_empty("aco::coroutine::result");
+        if (aco_unlikely(!frame_->result))
+            detail::refused(done() ? EINVAL : EBUSY, "aco::coroutine::result", frame_->co,
+                            done() ? "has not ended by returning" : "has not ended");
+        return *frame_->result;
+    }
 
 #if ACO__CPP_EXCEPTIONS
     /* Throws an exception at the point where the coroutine is suspended; otherwise as resume(). No value is sent: the
      * yield does not return. A coroutine that was never resumed ends at once, and the exception comes back. */
     bool raise(std::exception_ptr e)
     {
+        check_not_empty("aco::coroutine::raise");
         if (aco_state(frame_->co) == ACO_STATE_READY) {
             cancel();
             std::rethrow_exception(e);
@@ -388,6 +408,7 @@ public:
     /* aco_cancel(): the coroutine is done afterwards. Throws aco::error. */
     void cancel()
     {
+        check_not_empty("aco::coroutine::cancel");
         if (aco_cancel(frame_->co) != 0)
             detail::refused();
     }
@@ -398,6 +419,11 @@ public:
     aco_t *native_handle() const noexcept { return frame_ ? frame_->co : nullptr; }
 
 private:
+    ACO__FORCE_INLINE_MEMBER void check_not_empty(const char *call) const
+    {
+        if (aco_unlikely(!frame_))
+            detail::refused(EINVAL, call, nullptr, "the object is empty: it was moved from, or never got a function");
+    }
     ACO__FORCE_INLINE_MEMBER bool came_back(void *value)
     {
         if (aco_unlikely(value == nullptr || value == ACO_ERROR))
@@ -675,7 +701,9 @@ public:
         element_ = nullptr;
     }
 
-    /* The first call makes the first element. Returns an iterator at the current element. */
+    /* The first call makes the first element. A later one does not start again (std::generator leaves it undefined): it
+     * returns an iterator at the current element too. So a loop after one that was left by `break` repeats the element
+     * of the break, unless it begins with `++g.begin()`. */
     ACO__FORCE_INLINE_MEMBER iterator begin()
     {
         if (!frame_)

@@ -382,6 +382,53 @@ TEST(Coroutine, EndsEarly)
     EXPECT_EQ(log, "");
 }
 
+// Promise: what is not there is refused: the value before the first yield, the result before the end, everything of an
+// empty object.
+TEST(Coroutine, RefusesWhatIsNotThere)
+{
+    using type = aco::coroutine<int, void, std::string>;
+    type c([](auto &self) {
+        self.yield(1);
+        return std::string("end");
+    });
+    aco::error e = error_of([&] { c.value(); });
+    EXPECT_EQ(e.code().value(), EINVAL);
+    EXPECT_NE(std::string(e.what()).find("aco::coroutine::value: coroutine 0x"), std::string::npos) << e.what();
+    EXPECT_EQ(error_of([&] { c.result(); }).code().value(), EBUSY);
+    ASSERT_TRUE(c.resume());
+    EXPECT_EQ(c.value(), 1);
+    e = error_of([&] { c.result(); });
+    EXPECT_NE(std::string(e.what()).find("has not ended"), std::string::npos) << e.what();
+    type cancelled = type([](auto &self) {
+        self.yield(2);
+        return std::string();
+    });
+    ASSERT_TRUE(cancelled.resume());
+    cancelled.cancel();
+    EXPECT_EQ(error_of([&] { cancelled.result(); }).code().value(), EINVAL);
+    EXPECT_FALSE(c.resume());
+    EXPECT_EQ(c.result(), "end");
+
+    type moved(std::move(c)), empty;
+    EXPECT_EQ(moved.result(), "end");
+    for (type *none : {&c, &empty}) { // NOLINT: what is left behind is what this tests
+        e = error_of([&] { none->resume(); });
+        EXPECT_EQ(e.code().value(), EINVAL);
+        EXPECT_NE(std::string(e.what()).find("aco::coroutine::resume: the object is empty"), std::string::npos)
+            << e.what();
+        EXPECT_EQ(error_of([&] { none->value(); }).code().value(), EINVAL);
+        EXPECT_EQ(error_of([&] { none->result(); }).code().value(), EINVAL);
+        EXPECT_EQ(error_of([&] { none->raise(1); }).code().value(), EINVAL);
+        EXPECT_EQ(error_of([&] { none->cancel(); }).code().value(), EINVAL);
+        EXPECT_TRUE(none->done());
+    }
+    aco::coroutine<void, int> takes([](auto &self, int) { self.yield(); });
+    aco::coroutine<void, int> taken(std::move(takes));
+    EXPECT_EQ(error_of([&] { takes.resume(1); }).code().value(), EINVAL); // NOLINT
+    moved.reset();
+    EXPECT_EQ(error_of([&] { moved.value(); }).code().value(), EINVAL);
+}
+
 // Promise: movable, also while suspended; what was moved from is empty and can be assigned to.
 TEST(Coroutine, Moves)
 {

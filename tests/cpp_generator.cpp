@@ -504,7 +504,42 @@ TEST(Generator, IsARange)
     std::ranges::copy(count(0, 3), std::back_inserter(copied));
     EXPECT_EQ(copied, (std::vector<int>{0, 1, 2}));
 }
+
+// Promise: as std::generator, an lvalue is passed on by std::move or by std::ranges::ref_view, which leaves it usable.
+TEST(Generator, PassesOnAnLvalue)
+{
+    auto g = count(1, 10);
+    std::vector<int> seen;
+    for (int i : std::ranges::ref_view(g) | std::views::take(2))
+        seen.push_back(i);
+    EXPECT_EQ(seen, (std::vector<int>{1, 2}));
+    for (int i : std::move(g) | std::views::take(3))
+        seen.push_back(i);
+    EXPECT_EQ(seen, (std::vector<int>{1, 2, 3, 4, 5})) << "the first view has moved on after its last element";
+}
 #endif
+
+// Promise: a second begin() stands at the current element. What comes after the last one is the end.
+TEST(Generator, BeginsOnce)
+{
+    auto g = count(1, 4);
+    std::vector<int> seen;
+    for (int i : g) {
+        seen.push_back(i);
+        if (i == 2)
+            break;
+    }
+    for (int i : g)
+        seen.push_back(i);
+    EXPECT_EQ(seen, (std::vector<int>{1, 2, 2, 3}));
+    EXPECT_EQ(g.begin(), g.end());
+    g = count(1, 4);
+    auto i = g.begin();
+    EXPECT_EQ(*i, *g.begin());
+    for (++i; i != g.end(); ++i)
+        seen.push_back(*i);
+    EXPECT_EQ(seen, (std::vector<int>{1, 2, 2, 3, 2, 3}));
+}
 
 // ---- Threads ----
 

@@ -1,7 +1,7 @@
 # Prints the files named on the command line with every #include "..." of this project's own files expanded, each file
 # once. `dirs`: where to look, separated by colons. Two kinds of files are not expanded, both given by names relative to
 # include/: the first #include of one of `have` becomes the line `core`, which brings in all of them; and one of `keep`
-# stays an #include, once.
+# stays an #include, once. An argument that begins with # is printed as a line, its first _ as a space.
 function find(name, from,    i, n, dir, list, path, line) {
     sub(/[^\/]*$/, "", from)
     n = split(from ":" dirs, list, ":")
@@ -50,6 +50,8 @@ BEGIN {
     for (i = 1; i <= n; i++) had[names[i]]
     n = split(keep, names, " ")
     for (i = 1; i <= n; i++) kept[names[i]] = 0
-    for (i = 1; i < ARGC; i++)
-        emit(normal(ARGV[i]))
+    for (i = 1; i < ARGC; i++) {
+        if (ARGV[i] ~ /^#/) { sub(/_/, " ", ARGV[i]); print ARGV[i] }
+        else emit(normal(ARGV[i]))
+    }
 }

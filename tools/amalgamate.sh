@@ -1,7 +1,8 @@
 #!/bin/sh
-# amalgamate.sh SOURCE_DIR OUT_DIR SOURCE...: writes to OUT_DIR what `cc acosw.S aco.c app.c` needs to build a program
+# amalgamate.sh SOURCE_DIR OUT_DIR SOURCE... --own SOURCE...: writes to OUT_DIR what `cc acosw.S aco.c app.c` needs to build a program
 # with nothing else at hand, as with libaco: aco.h, aco.c and an empty acosw.S. Beside them, for programs that include
-# them: aco_assert_override.h, aco.hpp, and the other public headers under aco/.
+# them: aco_assert_override.h, aco.hpp, and the other public headers under aco/. The sources after --own are left out
+# under ACO_CONFIG_LIBACO_ONLY.
 set -eu
 root=$1 out=$2
 shift 2
@@ -34,10 +35,15 @@ done
     printf '#ifdef __cplusplus\n#error "acorn: aco.c is C: compile it with cc -c aco.c, and link aco.o"\n#else\n'
     printf '#ifndef _GNU_SOURCE\n#define _GNU_SOURCE\n#endif\n'
     files=
-    for source; do files="$files $root/$source"; done
+    for source; do
+        case $source in
+        --own) files="$files #ifndef_ACO_CONFIG_LIBACO_ONLY" ;;
+        *) files="$files $root/$source" ;;
+        esac
+    done
     # shellcheck disable=SC2086
     $expand -v dirs="$root/include:$root/src" -v have="$have" -v core='#include "aco.h"' -- $files
-    echo '#endif'
+    printf '#endif\n#endif\n'
 } > "$out/aco.c"
 cp include/aco_assert_override.h include/aco.hpp "$out/"
 cat > "$out/acosw.S" <<'END'

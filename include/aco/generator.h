@@ -34,6 +34,10 @@
 #ifndef ACO_GENERATOR_H
 #define ACO_GENERATOR_H
 
+#if defined(__cplusplus) && __cplusplus < 201103L
+#error "acorn: <aco/generator.h> needs C++11 or later"
+#endif
+
 #include "../aco.h"
 
 #ifdef ACO_CONFIG_NO_INLINE

@@ -7,7 +7,9 @@
 
 enum { MESSAGE = 512 };
 
+#ifndef ACO_CONFIG_LIBACO_ONLY
 char aco_error_mark;
+#endif
 
 /* Links thread.c, as in lock.c. */
 static __attribute__((used)) aco__thread_t *const *const record_of_message = &aco__nobody;
@@ -79,10 +81,12 @@ int aco__fail(int fatal, int error, const char *call, const void *co, const char
     return -1;
 }
 
+#ifndef ACO_CONFIG_LIBACO_ONLY
 const char *aco_error_message(void)
 {
     return aco__self()->message;
 }
+#endif
 
 void aco__assert_failed(const char *what, const char *file, int line_number, const char *function)
 {

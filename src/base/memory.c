@@ -4,6 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#ifdef ACO_CONFIG_LIBACO_ONLY
+static const aco_allocator_t *allocator(void)
+{
+    return NULL;
+}
+#else
 static aco_allocator_t user;
 static int user_set, used; /* atomic; `user` does not change once used is set */
 
@@ -28,6 +34,7 @@ int aco_set_allocator(const aco_allocator_t *wanted)
     aco__unlock();
     return too_late ? aco__fail(0, EBUSY, "aco_set_allocator", NULL, "the library has already allocated memory") : 0;
 }
+#endif
 
 int aco__map_is_ours(void)
 {
@@ -89,8 +96,12 @@ void aco__release(void *p, size_t sz)
 int aco__fail_memory(int fatal, const char *call, size_t sz)
 {
     int error = errno;
-    char sentence[128];
+    char sentence[128] = "";
+#ifdef ACO_CONFIG_LIBACO_ONLY
+    int met = 0;
+#else
     int met = error == ENOMEM && aco__map_is_ours() ? aco__os_limit_met(sz, sentence, sizeof sentence) : 0;
+#endif
     if (error == EDQUOT)
         return aco__fail(fatal, EAGAIN, call, NULL,
                          "no stack of %zu bytes: as many of the pool's are in use as its most_stacks allows", sz);

@@ -39,6 +39,6 @@ struct aco__heap {
 };
 _Static_assert(offsetof(struct aco__heap, thread) == 0, "aco__begins_here() uses this offset");
 
-ACO__HIDDEN extern struct aco__heap *aco__heaps; /* atomic; the list of all heaps, orphans included */
+ACO__HIDDEN_EXTERN struct aco__heap *aco__heaps; /* atomic; the list of all heaps, orphans included */
 
 #endif

@@ -55,7 +55,11 @@ typedef struct aco__upcalls {
 #endif
 } aco__upcalls_t;
 
-ACO__HIDDEN extern aco__upcalls_t aco__upcalls;
+#ifdef ACO_CONFIG_LIBACO_ONLY
+static const aco__upcalls_t aco__upcalls; /* coroutine/entry.c has its contents: only scratch_new */
+#else
+ACO__HIDDEN_EXTERN aco__upcalls_t aco__upcalls;
+#endif
 
 /* Calls the upcall `name`, if it is set, with these arguments in parentheses. */
 #define ACO__UPCALL(name, arguments)                                                                                   \

@@ -26,6 +26,7 @@ int aco__resume_check(aco_t *co, int unit_own_fp)
     return checked(co, unit_own_fp, 1, "aco_resume") && (!needs_slow_path(co) || aco__resume_slow(co));
 }
 
+#ifndef ACO_CONFIG_LIBACO_ONLY
 int aco__send_check(aco_t *co, void **value, int unit_own_fp)
 {
     if (!checked(co, unit_own_fp, 0, "aco_send")) {
@@ -36,6 +37,7 @@ int aco__send_check(aco_t *co, void **value, int unit_own_fp)
         aco__warn("aco_send", co, "is started with a value, %p, that no call receives", *value);
     return !needs_slow_path(co) || aco__send_slow(co, value);
 }
+#endif
 
 void aco__yield_check(aco_t *co, int unit_own_fp)
 {

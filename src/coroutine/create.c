@@ -16,6 +16,17 @@ static __attribute__((used)) const struct aco__debug *const debugger_table = &ac
 
 /* ---- Both kinds of coroutines ---- */
 
+#ifdef ACO_CONFIG_LIBACO_ONLY
+static inline void measure_if_wanted(const aco_t *co)
+{
+    (void)co;
+}
+
+static aco_share_stack_t *stack_for_one(aco_share_stack_t *given)
+{
+    return given;
+}
+#else
 static inline void measure_if_wanted(aco_t *co)
 {
     aco_function_t entry;
@@ -35,6 +46,7 @@ static aco_share_stack_t *stack_for_one(aco_share_stack_t *given)
         aco__stack_set_return(stack);
     return stack;
 }
+#endif
 
 /* ---- aco_create() ---- */
 
@@ -46,7 +58,7 @@ static void prepare_entry(aco_t *co, aco_cofuncp_t fp, void *arg)
 {
     aco_function_t fn;
     memcpy(&fn, &fp, sizeof fp);
-    aco__prepare(aco__thread_ready(), co, fn, arg);
+    aco__prepare_fields(aco__thread_ready(), co, fn, arg);
 #ifdef ACO__BEGIN_ENTRY
     fp = (aco_cofuncp_t)ACO__BEGIN_ENTRY;
 #endif
@@ -101,6 +113,7 @@ aco_t *aco__create(aco_t *main_co, aco_share_stack_t *stack, size_t save_sz, aco
     return co;
 }
 
+#ifndef ACO_CONFIG_LIBACO_ONLY
 void aco_reset(aco_t *co, aco_cofuncp_t fp, void *arg)
 {
     if (!co || !fp)
@@ -271,9 +284,11 @@ int aco_restart(aco_t *co, aco_function_t fn, void *arg)
     measure_if_wanted(co);
     return 0;
 }
+#endif
 
 /* ---- Destroying ---- */
 
+#ifndef ACO_CONFIG_LIBACO_ONLY
 static void destroy_private(aco_t *co)
 {
     aco__stack_check_overflow("aco_destroy", co->share_stack);
@@ -285,12 +300,13 @@ static void destroy_private(aco_t *co)
     }
     aco__coroutine_free(co);
 }
+#endif
 
 void aco__destroy(aco_t *co)
 {
     unsigned status;
     if (aco_unlikely(!co))
-        aco__die("aco_destroy", NULL, "the coroutine is NULL");
+        return;
     status = aco__status(co);
     if (aco_unlikely(co == aco__running()))
         aco__die("aco_destroy", co, "is running");
@@ -299,10 +315,12 @@ void aco__destroy(aco_t *co)
     if (aco_unlikely(status > ACO__MAIN))
         aco__die("aco_destroy", co,
                  status == ACO__DESTROYED ? "was destroyed before" : "is resuming another coroutine");
+#ifndef ACO_CONFIG_LIBACO_ONLY
     if (aco__has(co, ACO__PRIVATE)) {
         destroy_private(co);
         return;
     }
+#endif
     switch (status) {
     case ACO__SUSPENDED:
     case ACO__SAVED:
@@ -317,6 +335,7 @@ void aco__destroy(aco_t *co)
     }
 }
 
+#ifndef ACO_CONFIG_LIBACO_ONLY
 /* ---- The cache ---- */
 
 static void cache_free(aco__thread_t *self)
@@ -329,3 +348,4 @@ ACO__AT_LOAD static void register_cache(void)
 {
     aco__upcalls.cache_free = cache_free;
 }
+#endif

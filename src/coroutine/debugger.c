@@ -18,7 +18,13 @@ ACO_API extern const struct aco__debug {
 } aco__debug;
 
 __attribute__((used)) const struct aco__debug aco__debug = {
-    1, sizeof(struct aco__debug), &aco__heaps, (const void *)(uintptr_t)aco__begin, aco__returned,
+    1, sizeof(struct aco__debug), &aco__heaps,
+#ifdef ACO_CONFIG_LIBACO_ONLY
+    NULL,
+#else
+    (const void *)(uintptr_t)aco__begin,
+#endif
+    aco__returned,
     offsetof(struct aco__heap, next), offsetof(struct aco__heap, thread), offsetof(struct aco__heap, block_slabs),
     offsetof(aco__slab_t, next_block_slab), offsetof(aco__slab_t, fresh), offsetof(aco__slab_t, size), ACO__CACHE_LINE,
     offsetof(aco_t, aco__state), offsetof(aco_t, is_end), offsetof(aco_t, share_stack), offsetof(aco_t, arg),

@@ -44,15 +44,23 @@ static void scratch_new(aco__scratch_t *scratch, void *top)
 {
     ((const void **)top)[ACO__RETURN_WORD] = aco__returned_without_parent;
     aco__begin_in(&scratch->runner.aco__self, top, aco__on_scratch);
-    aco__begin_in(&scratch->trap.aco__self, top, aco__trapped);
     aco__begin_in(&scratch->restore_trampoline, top, aco__restore_trampoline);
     scratch->runner.aco__state = scratch->trap.aco__state = ACO__SHARES_FP;
+#ifndef ACO_CONFIG_LIBACO_ONLY
+    aco__begin_in(&scratch->trap.aco__self, top, aco__trapped);
     aco__fp_read(&scratch->trap.aco__fp_control, &scratch->trap.aco__fp_control2);
+#endif
 }
+
+#ifdef ACO_CONFIG_LIBACO_ONLY
+static const aco__upcalls_t aco__upcalls = {.scratch_new = scratch_new};
+#endif
 
 ACO__AT_LOAD static void register_entry(void)
 {
+#ifndef ACO_CONFIG_LIBACO_ONLY
     aco__upcalls.scratch_new = scratch_new;
+#endif
 #ifdef ACO__SHADOW_STACKS
     aco__upcalls.shadow_begin = aco__shadow_begin;
 #endif
@@ -97,10 +105,16 @@ _Unwind_Reason_Code aco__outermost_personality(_Unwind_State state, struct _Unwi
 #ifdef ACO__UNWINDS_TO_RESUMER
 /* If the running coroutine's stack is being unwound, this removes its unwind parent. So the unwinder finds the end of
  * the stack instead of the resumer's frames. */
-static void end_backtraces(const char *first_sp)
+static void end_backtraces(struct _Unwind_Context *context)
 {
     aco_t *co = aco__running();
-    if (co && aco__is_on_its_stack(co, first_sp - ACO__ENTRY_BELOW_TOP))
+#ifdef ACO_CONFIG_LIBACO_ONLY /* without generators a coroutine has one stack */
+    int is_its_stack = co != NULL;
+    (void)context;
+#else
+    int is_its_stack = co && aco__is_on_its_stack(co, aco__frame_sp(context) - ACO__ENTRY_BELOW_TOP);
+#endif
+    if (is_its_stack)
         co->share_stack->aco__owner_thread = &aco__nobody;
 }
 #endif
@@ -118,10 +132,14 @@ ACO__FOREIGN_ENTRY _Unwind_Reason_Code aco__outermost_personality(int version, _
 {
 #ifdef ACO__UNWINDS_TO_RESUMER
     if (actions & _UA_FORCE_UNWIND)
-        end_backtraces(aco__frame_sp(context));
+        end_backtraces(context);
     else if (class != ACO__CANCELLATION_CLASS && (actions & _UA_SEARCH_PHASE))
         return _URC_FATAL_PHASE1_ERROR;
 #endif
+#ifdef ACO_CONFIG_LIBACO_ONLY
+    (void)version, (void)actions, (void)class, (void)exception, (void)context;
+    return _URC_CONTINUE_UNWIND;
+#else
     if (version != 1 || class != ACO__CANCELLATION_CLASS || (actions & _UA_FORCE_UNWIND))
         return _URC_CONTINUE_UNWIND;
     if (actions & _UA_SEARCH_PHASE)
@@ -129,6 +147,7 @@ ACO__FOREIGN_ENTRY _Unwind_Reason_Code aco__outermost_personality(int version, _
     aco__unwinder()->SetGR(context, __builtin_eh_return_data_regno(0), (_Unwind_Word)(uintptr_t)exception);
     aco__unwinder()->SetIP(context, (_Unwind_Ptr)(uintptr_t)aco__cancel_landing);
     return _URC_INSTALL_CONTEXT;
+#endif
 }
 #endif
 
@@ -151,5 +170,10 @@ EXCEPTION_DISPOSITION aco__outermost_handler(EXCEPTION_RECORD *record, void *fra
 
 ACO__FOREIGN_ENTRY void aco__cancel_landed(void *exception)
 {
+#ifdef ACO_CONFIG_LIBACO_ONLY /* nothing is cancelled */
+    (void)exception;
+    abort();
+#else
     aco__cancel_finish(exception);
+#endif
 }

@@ -8,17 +8,34 @@ void aco__load_resumer_environment(void)
     aco__fp_change(&self->fp_control, &self->fp_control2);
 }
 
+#ifdef ACO_CONFIG_LIBACO_ONLY
+static void clean_up_if_needed(const aco_t *co)
+{
+    (void)co;
+}
+
+static void check_not_in_cleanup(const aco_t *co)
+{
+    (void)co;
+}
+#else
+static inline void clean_up_if_needed(aco_t *co)
+{
+    if (aco_unlikely(co->aco__state & ACO__HAS_COLD))
+        aco__clean_up(co);
+}
+
 /* A deferred call or a destructor must not end the coroutine that is ending. */
 static void check_not_in_cleanup(const aco_t *co)
 {
     if (aco__is_cancelled())
         aco__die("aco_exit", co, "exits in its cleanup");
 }
+#endif
 
 __attribute__((noreturn, always_inline)) static inline void end(aco_t *co, void *result)
 {
-    if (aco_unlikely(co->aco__state & ACO__HAS_COLD))
-        aco__clean_up(co);
+    clean_up_if_needed(co);
     co->is_end = 1;
     aco__set_result(co, result);
     aco__set_status(co, ACO__ENDED);
@@ -33,11 +50,14 @@ __attribute__((noreturn, always_inline)) static inline void end(aco_t *co, void 
 
 void aco__end(aco_t *co, void *result)
 {
+#ifndef ACO_CONFIG_LIBACO_ONLY
     if (aco_unlikely(aco__is_task(co)))
         aco__self()->scheduler->end_task(co, result);
+#endif
     end(co, result);
 }
 
+#ifndef ACO_CONFIG_LIBACO_ONLY
 /* ---- Beginning ---- */
 
 void *aco__guarded_entry(void *arg)
@@ -61,6 +81,7 @@ ACO__FOREIGN_ENTRY ACO__BEGUN void aco__begun(ACO__ARRIVAL_PARAMETERS)
     aco__begins_here(co->share_stack, aco__self());
     end(co, aco__function(co)(co->arg));
 }
+#endif
 
 /* ---- Ending by a call ---- */
 

@@ -2,10 +2,12 @@
 #include "entry/forms.h"
 #include "os/platform.h"
 
+#ifndef ACO_CONFIG_LIBACO_ONLY
 aco_t *aco_new(aco_function_t fn, void *arg, const aco_options_t *opts)
 {
     return aco_new_inline(fn, arg, opts);
 }
+#endif
 
 void aco_destroy(aco_t *co)
 {
@@ -13,6 +15,7 @@ void aco_destroy(aco_t *co)
 }
 
 #ifndef ACO__SWITCHES_IN_ASSEMBLY
+#ifndef ACO_CONFIG_LIBACO_ONLY
 void *aco_send(aco_t *co, void *value)
 {
     return aco_send_inline(co, value);
@@ -22,6 +25,7 @@ void *aco_yield_value(void *value)
 {
     return aco_yield_value_inline(value);
 }
+#endif
 
 void aco_resume(aco_t *co)
 {
@@ -39,6 +43,7 @@ void aco_yield1(aco_t *co)
 }
 #endif
 
+#ifndef ACO_CONFIG_LIBACO_ONLY
 int aco_yield_to(aco_t *co)
 {
     return aco_yield_to_inline(co);
@@ -75,6 +80,7 @@ void *aco_mem_new(size_t sz)
 {
     return aco_mem_new_inline(sz);
 }
+#endif
 
 aco_t *aco_create(aco_t *main_co, aco_share_stack_t *share_stack, size_t save_stack_sz, aco_cofuncp_t fp, void *arg)
 {

@@ -46,6 +46,7 @@ ACO__COLD int aco__check(int fatal, const char *call, const aco_t *co)
     return 0;
 }
 
+#ifndef ACO_CONFIG_LIBACO_ONLY
 /* ---- The public calls ---- */
 
 /* The stack pointer of a task that never ran is at the top of its stack. */
@@ -102,6 +103,11 @@ int aco__is_on_stack_of(const aco_t *co)
            aco__fail(0, EINVAL, "aco::resume", co, "runs on the resumer's share stack: values cannot be passed") != 0;
 }
 
+void aco__cxx_failed(int error, const char *call, const aco_t *co, const char *reason)
+{
+    aco__fail(0, error, call, co, "%s", reason);
+}
+
 typedef struct visitor {
     int (*visit)(aco_t *co, void *arg);
     void *arg;
@@ -130,6 +136,7 @@ ACO__NAMED_BY_ASSEMBLY void *aco__not_yielded(const char *call)
     aco__fail(0, EPERM, call, NULL, "no coroutine is running");
     return ACO_ERROR;
 }
+#endif
 
 ACO__NAMED_BY_ASSEMBLY void aco__nothing_runs(const char *call)
 {

@@ -140,6 +140,7 @@ ACO__NAMED_BY_ASSEMBLY int aco__resume_slow(aco_t *co)
     return resume_slow(co, &value, 1, "aco_resume");
 }
 
+#ifndef ACO_CONFIG_LIBACO_ONLY
 int aco__send_slow(aco_t *co, void **value)
 {
     if (!is_only_evicted(co))
@@ -194,6 +195,7 @@ void *aco__inject(aco_t *co, void (*fn)(void *), void *arg, const char *call)
         aco__self()->scratch->injected = NULL;
     return value;
 }
+#endif
 
 ACO__NAMED_BY_ASSEMBLY void aco__interrupted(uintptr_t interrupt_flag)
 {
@@ -259,6 +261,7 @@ ACO__NO_SANITIZE ACO__ARRIVAL_ABI void aco__restore_trampoline(ACO__ARRIVAL_PARA
     aco__switch_exit(aco__tls_ref(), tagged, value);
 }
 
+#ifndef ACO_CONFIG_LIBACO_ONLY
 /* A coroutine yielded in its cleanup. This runs on the scratch stack and aborts. */
 ACO__FOREIGN_ENTRY ACO__ARRIVAL_ABI void aco__trapped(ACO__ARRIVAL_PARAMETERS)
 {
@@ -310,3 +313,4 @@ ACO__NO_SANITIZE int aco__yield_to_slow(aco_t *co)
     ACO__CHECK_INTERRUPT(tagged);
     return value == ACO_ERROR ? -1 : 0;
 }
+#endif

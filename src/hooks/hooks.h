@@ -19,6 +19,7 @@ typedef struct aco__resumer_state {
 #endif
 } aco__resumer_state_t;
 
+#ifndef ACO_CONFIG_LIBACO_ONLY
 /* ---- instrument.c: called by the coroutine and scheduler layers, in this order in a coroutine's life ---- */
 /* Prepares a new coroutine, and gives it ACO__INSTRUMENTED if it needs that. 0, or -1 and errno. */
 ACO__HIDDEN int aco__instrument_new(aco_t *co, int own_exceptions);
@@ -49,7 +50,7 @@ ACO__HIDDEN void aco__exceptions_back(const aco_t *co, const aco__exceptions_t *
 ACO__HIDDEN void aco__exceptions_find(void);
 /* Stores the thread's record in `out` and loads `in`. */
 ACO__HIDDEN void aco__exceptions_swap(void *out[3], void *const in[3]);
-ACO__HIDDEN extern void *const aco__no_exceptions[3];
+ACO__HIDDEN_EXTERN void *const aco__no_exceptions[3];
 
 /* ---- sanitizers.c ---- */
 /* The frames of the running coroutine are about to be unwound. */
@@ -86,5 +87,30 @@ ACO__HIDDEN int aco__task_trim(aco_t *co, void *self);
 /* ---- shadow_stack.c ---- */
 /* aco__fail() if the thread has a shadow stack; else returns 0. */
 ACO__HIDDEN int aco__fail_shadow_stack(int fatal, const char *call);
+#else /* the program has none of these */
+
+static inline int aco__instrument_new(const aco_t *co, int own_exceptions)
+{
+    (void)co, (void)own_exceptions;
+    return 0;
+}
+static inline void aco__instrument_enter(const aco_t *co, const aco__resumer_state_t *resumer_state)
+{
+    (void)co, (void)resumer_state;
+}
+static inline void aco__instrument_leave(const aco_t *co, const aco__resumer_state_t *resumer_state)
+{
+    (void)co, (void)resumer_state;
+}
+static inline void aco__instrument_restarted(const aco_t *co)
+{
+    (void)co;
+}
+static inline int aco__fail_shadow_stack(int fatal, const char *call)
+{
+    return aco__has_shadow_stack() ? aco__fail(fatal, ENOTSUP, call, NULL, "the thread has a shadow stack") : 0;
+}
+
+#endif
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "hooks/hooks.h"
 
-#if !defined(ACO_CONFIG_NO_TRACE) && !defined(_WIN32)
+#if !defined(ACO_CONFIG_NO_TRACE) && !defined(ACO_CONFIG_LIBACO_ONLY) && !defined(_WIN32)
 
 /* These have an effect only in a traced process. A coroutine is created or restarted; is about to run; has ended; has
  * stopped running. They ignore what was never reported as created, for example generators. */

@@ -91,7 +91,7 @@ ACO__HIDDEN int aco__os_at_fork(void (*before)(void), void (*parent)(void), void
 #ifdef ACO_CONFIG_UCONTEXT
 /* ---- ucontext.c: the fallback's switches ---- */
 ACO__HIDDEN void aco__outermost(void); /* the first function of every stack */
-ACO__HIDDEN extern const size_t aco__os_switch_frame; /* bytes of stack that a switch uses, roughly */
+ACO__HIDDEN_EXTERN const size_t aco__os_switch_frame; /* bytes of stack that a switch uses, roughly */
 ACO__HIDDEN void aco__os_outermost_calls(void (*returned)(void), void (*landed)(void *exception));
 #endif
 

@@ -26,13 +26,21 @@
 #endif
 #include "aco.h"
 
+/* The amalgamation for libaco's programs alone: no more than they need. Sanitizers need the rest. */
+#if defined(ACO_CONFIG_LIBACO_ONLY) && defined(ACO__SANITIZED)
+#undef ACO_CONFIG_LIBACO_ONLY
+#endif
+
 #include <errno.h>
 #ifndef EDQUOT
 #define EDQUOT 10069 /* Windows: internal, users never see it */
 #endif
 
+/* For functions of the library that programs do not see; and for data and what assembly defines. Where the library is
+ * one unit, the functions are static: the compiler drops those that nothing calls. */
 #ifdef _WIN32
 #define ACO__HIDDEN
+#define ACO__HIDDEN_EXTERN extern
 #ifdef __clang__ /* clang before 22 knows only this name, with gnu_printf's meaning */
 #define ACO__PRINTF printf
 #else
@@ -40,7 +48,16 @@
 #endif
 #else
 #define ACO__HIDDEN __attribute__((visibility("hidden")))
+#define ACO__HIDDEN_EXTERN __attribute__((visibility("hidden"))) extern
 #define ACO__PRINTF printf
+#endif
+
+#ifdef ACO_CONFIG_LIBACO_ONLY
+#undef ACO__HIDDEN
+#define ACO__HIDDEN static
+#undef ACO_ERROR
+#define ACO_ERROR NULL /* libaco's calls abort where others fail */
+#pragma GCC diagnostic ignored "-Wunused-function"
 #endif
 
 /* Only assembly calls the function, and link-time optimisation does not see such calls. */
@@ -56,7 +73,8 @@
 #endif
 
 /* The library switches shadow stacks if it is compiled with -fcf-protection=full or =return. */
-#if defined(__linux__) && defined(__x86_64__) && defined(__CET__) && !defined(ACO_CONFIG_UCONTEXT)
+#if defined(__linux__) && defined(__x86_64__) && defined(__CET__) && !defined(ACO_CONFIG_UCONTEXT) && \
+    !defined(ACO_CONFIG_LIBACO_ONLY)
 #if __CET__ & 2
 #define ACO__SHADOW_STACKS
 #endif

@@ -75,7 +75,7 @@ void aco__fp_load(const uint32_t *control, const uint16_t *control2)
 
 static const char suspended;
 const size_t aco__os_switch_frame = sizeof(ucontext_t) + 256;
-ACO__HIDDEN extern const char aco__returned[1];
+ACO__HIDDEN_EXTERN const char aco__returned[1];
 const char aco__returned[1]; /* with this switch entry functions return to aco__outermost() */
 
 /* Functions of the coroutine layer: the first runs after an entry function has returned, the second after a
@@ -108,7 +108,7 @@ ACO__NO_SANITIZE void aco__outermost(void)
 
 /* The unwinder sets the stack pointer to its value in the function above and jumps here. On x86 the pointer is then not
  * aligned as at a function's entry. */
-ACO__HIDDEN void aco__cancel_landing(void);
+ACO__HIDDEN_EXTERN void aco__cancel_landing(void);
 #if defined(__x86_64__) || defined(__i386__)
 __attribute__((force_align_arg_pointer))
 #endif
@@ -238,7 +238,7 @@ void aco__switch_enter(aco__tls_ref_t tls, aco_t *co, uintptr_t tagged, void *va
 }
 
 /* Begins a coroutine made by aco_create(). */
-ACO__HIDDEN void aco__begin_entry(ACO__ARRIVAL_PARAMETERS);
+ACO__HIDDEN_EXTERN void aco__begin_entry(ACO__ARRIVAL_PARAMETERS);
 void aco__begin_entry(ACO__ARRIVAL_PARAMETERS)
 {
     ((aco_t *)tagged)->fp();

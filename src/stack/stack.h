@@ -65,6 +65,7 @@ ACO__HIDDEN int aco__area_grow(aco_t *co, size_t sz);
  * shrink the area. */
 ACO__HIDDEN void aco__area_look(aco_t *co);
 
+#ifndef ACO_CONFIG_LIBACO_ONLY
 /* ---- cold_data.c ---- */
 /* The cold data of `co` (NULL: of the root context), or NULL if it has none. */
 ACO__HIDDEN aco__cold_t *aco__cold(const aco_t *co);
@@ -75,6 +76,17 @@ ACO__HIDDEN aco__cold_t *aco__cold_make(aco_t *co);
 /* Frees what the cold data holds without calling any destructor. Frees the record too unless the stack is private. */
 ACO__HIDDEN void aco__cold_free(aco_t *co);
 ACO__HIDDEN void aco__values_free(aco__cold_t *cold);
+#else /* no coroutine has any */
+static inline aco__cold_t *aco__cold(const aco_t *co)
+{
+    (void)co;
+    return NULL;
+}
+static inline void aco__cold_free(const aco_t *co)
+{
+    (void)co;
+}
+#endif
 
 /* ---- block.c ---- */
 /* A control block with its save area. The area stands behind the block unless it is large. NULL and errno on

@@ -27,6 +27,7 @@ aco_share_stack_t *aco__stack_new(size_t sz, int guarded)
     return stack;
 }
 
+#ifndef ACO_CONFIG_LIBACO_ONLY
 aco_share_stack_t *aco__stack_new_private(aco_pool_t *pool, size_t sz, int guarded)
 {
     aco_share_stack_t *stack;
@@ -59,13 +60,16 @@ aco_share_stack_t *aco__stack_for_one(aco_share_stack_t *stack)
     own->aco__instead_of = stack;
     return own;
 }
+#endif
 
 void aco__stack_free(aco_share_stack_t *stack)
 {
     ACO__UPCALL(stack_freed, (stack));
+#ifndef ACO_CONFIG_LIBACO_ONLY
     if (stack->aco__region) {
         aco__pool_release(stack);
         return;
     }
+#endif
     aco__unmap_guarded(stack->aco__map, stack->aco__map_sz, stack->guard_page_enabled ? aco__os_page_size() : 0);
 }

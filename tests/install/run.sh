@@ -40,6 +40,21 @@ headers) # every standard, release and debug, each option
         done
     done
     ;;
+old) # C89 and C++98
+    # shellcheck disable=SC2086
+    for options in "-O0" "-O2" "-O2 -DACO_CONFIG_NO_INLINE"; do
+        for std in c89 gnu89; do
+            "$cc" $flags -std=$std -Wall -Wextra -Werror $options -I"$prefix/include" "$here/old.c" \
+                "$library_dir/libacorn.a" -pthread -o old
+            ./old
+        done
+        for std in c++98 gnu++98; do
+            "$cxx" $flags -std=$std -Wall -Wextra -Werror $options -I"$prefix/include" -x c++ "$here/old.c" -x none \
+                "$library_dir/libacorn.a" -pthread -o old
+            ./old
+        done
+    done
+    ;;
 warnings) # about casts, which users may have on; the headers are no system headers here
     casts=
     for option in -Wold-style-cast -Wuseless-cast; do
@@ -151,6 +166,78 @@ END
     "$cxx" $flags -std=c++17 -O2 -Wall -Wextra -Werror -I. range.cc aco.o -o range
     ./range
     readelf -lW app | grep GNU_STACK | grep -q 'RW ' || { echo "the stack is executable"; exit 1; }
+    ;;
+libaco_only) # a program that uses the other names itself
+    cp -r "$prefix"/share/acorn/* .
+    cat > own.c <<'END'
+#include "aco.h"
+typedef struct aco_options { int x; } aco_options_t;
+enum { aco_state = 3 };
+#define ACO_API 1
+int aco_new(int x), aco_run(void), aco_sleep(int x), aco_error_message;
+int aco_new(int x) { return x; }
+int aco_run(void) { return ACO_API; }
+int aco_sleep(int x) { return x + aco_state; }
+END
+    names() { # what begins with aco_ or ACO_ and is not internal, one a line
+        grep -oE '\b(aco|ACO)_[a-zA-Z0-9][A-Za-z0-9_]*' | sort -u
+    }
+    sed 's/#.*//' > wanted.txt <<'END'
+ACO_CONFIG_LIBACO_ONLY
+ACO_DEBUG
+ACO_H
+ACO_VERSION_MAJOR
+ACO_VERSION_MINOR
+ACO_VERSION_PATCH
+aco_assert
+aco_assertalloc_bool
+aco_assertalloc_ptr
+aco_assertptr
+aco_co
+aco_cofuncp_t
+aco_create
+aco_destroy
+aco_exit
+aco_exit1
+aco_get_arg
+aco_get_co
+aco_is_main_co
+aco_likely
+aco_resume
+aco_s
+aco_save_stack_s
+aco_save_stack_t
+aco_share_stack_destroy
+aco_share_stack_new
+aco_share_stack_new2
+aco_share_stack_s
+aco_share_stack_t
+aco_t
+aco_thread_init
+aco_unlikely
+aco_yield
+aco_yield1
+END
+    only="$flags -DACO_CONFIG_LIBACO_ONLY -DLIBACO_ONLY"
+    echo '#include "aco.h"' > names.c
+    # shellcheck disable=SC2086
+    { "$cc" $only -E -dM -I. names.c | sed 's/^#define \([A-Za-z0-9_]*\).*/\1/'; "$cc" $only -E -P -I. names.c; } |
+        names | grep -vE '_H$|^ACO_CONFIG|^LIBACO' > header.txt
+    grep -vE '_H$|^ACO_CONFIG' wanted.txt | diff - header.txt
+    for options in "-O0" "-O2" "-O2 -DACO_CONFIG_SHARE_FPU_MXCSR_ENV" "-O2 -DACO_CONFIG_NO_INLINE" \
+        "-O2 -DACO_CONFIG_UCONTEXT" "-O2 -DACO_DEBUG=1 -fPIC"; do
+        # shellcheck disable=SC2086
+        "$cc" $only $options -Wall -Wextra -Werror -I. aco.c own.c "$here/old.c" -pthread -o app
+        ./app
+    done
+    case $flags in *-fsanitize*) exit 0 ;; esac # the whole of aco.c
+    # shellcheck disable=SC2086
+    "$cc" $only -O2 -c aco.c -o aco.o
+    nm --extern-only --defined-only aco.o | names > object.txt
+    cat object.txt
+    [ -z "$(comm -13 wanted.txt object.txt)" ] || { comm -13 wanted.txt object.txt; exit 1; }
+    size aco.o
+    [ "$(size aco.o | awk 'NR == 2 { print $1 }')" -le 24576 ]
     ;;
 plugin) # a C program that loads a C++ library, for itself alone: the unwinder that this one brings is found
     cat > host.c <<'END'

@@ -15,11 +15,11 @@ ACO__FORCE_INLINE int ACO__BODY_OF(aco_is_main_co)(const aco_t *co)
     return co->share_stack == NULL;
 }
 
-/* Sets the fields of a control block so that the coroutine begins fn(arg) when it is first resumed. */
-ACO__FORCE_INLINE void aco__prepare(aco__thread_t *self, aco_t *co, aco_function_t fn, void *arg)
+#ifndef ACO__LIBACO_NAMES
+/* Sets the fields of a control block, all but the resume address, so that the coroutine begins when it is first
+ * resumed. */
+ACO__FORCE_INLINE void aco__prepare_fields(const aco__thread_t *self, aco_t *co, aco_function_t fn, void *arg)
 {
-    ACO__ARRIVAL_ABI void (*begin)(ACO__ARRIVAL_PARAMETERS) = aco__begin;
-    memcpy(&co->aco__self.pc, &begin, sizeof begin);
     co->aco__self.sp = co->share_stack->aco__top;
     co->aco__self.bp = NULL; /* ends the chain of frame pointers */
     co->aco__fp_control = self->new_fp_control;
@@ -29,12 +29,21 @@ ACO__FORCE_INLINE void aco__prepare(aco__thread_t *self, aco_t *co, aco_function
     co->is_end = 0;
 }
 
+/* The same for a coroutine of aco_new(), which begins fn(arg). */
+ACO__FORCE_INLINE void aco__prepare(const aco__thread_t *self, aco_t *co, aco_function_t fn, void *arg)
+{
+    ACO__ARRIVAL_ABI void (*begin)(ACO__ARRIVAL_PARAMETERS) = aco__begin;
+    memcpy(&co->aco__self.pc, &begin, sizeof begin);
+    aco__prepare_fields(self, co, fn, arg);
+}
+
 ACO__FORCE_INLINE void *ACO__BODY_OF(aco_mem_new)(size_t sz)
 {
     void *p = malloc(sz ? sz : 1);
     aco_assertalloc_ptr(p);
     return p;
 }
+#endif
 
 ACO__FORCE_INLINE aco_t *ACO__BODY_OF(aco_create)(aco_t *main_co, aco_share_stack_t *share_stack, size_t save_stack_sz,
                                                   aco_cofuncp_t fp, void *arg)
@@ -57,6 +66,7 @@ ACO__FORCE_INLINE aco_t *ACO__BODY_OF(aco_create)(aco_t *main_co, aco_share_stac
 #define ACO__NEEDS_SLOW_RESUME(tls, co)                                                                                \
     aco_unlikely((co) == NULL || ((co)->aco__state & ACO__FAST_MASK) != 0 || aco__running_at(tls) != NULL)
 
+#ifndef ACO__LIBACO_NAMES
 ACO__FORCE_INLINE void *ACO__BODY_OF(aco_send)(aco_t *co, void *value)
 {
     uintptr_t tagged;
@@ -72,6 +82,7 @@ ACO__FORCE_INLINE void *ACO__BODY_OF(aco_send)(aco_t *co, void *value)
     ACO__CHECK_INTERRUPT(tagged);
     return value;
 }
+#endif
 
 ACO__FORCE_INLINE void ACO__BODY_OF(aco_resume)(aco_t *co)
 {
@@ -87,6 +98,7 @@ ACO__FORCE_INLINE void ACO__BODY_OF(aco_resume)(aco_t *co)
     ACO__CHECK_INTERRUPT(tagged);
 }
 
+#ifndef ACO__LIBACO_NAMES
 ACO__FORCE_INLINE void *ACO__BODY_OF(aco_yield_value)(void *value)
 {
     uintptr_t tagged;
@@ -101,6 +113,7 @@ ACO__FORCE_INLINE void *ACO__BODY_OF(aco_yield_value)(void *value)
     ACO__CHECK_INTERRUPT(tagged);
     return value;
 }
+#endif
 
 ACO__FORCE_INLINE void aco__yield_at(aco__tls_ref_t tls, aco_t *co, const char *call)
 {
@@ -125,6 +138,7 @@ ACO__FORCE_INLINE void ACO__BODY_OF(aco_yield)(void)
     aco__yield_at(tls, aco__running_at(tls), "aco_yield");
 }
 
+#ifndef ACO__LIBACO_NAMES
 ACO__FORCE_INLINE int ACO__BODY_OF(aco_yield_to)(aco_t *co)
 {
     aco__tls_ref_t tls = aco__tls_ref();
@@ -180,17 +194,24 @@ ACO__FORCE_INLINE int aco__cache_put(aco__thread_t *self, aco_t *co)
     self->cached_count++;
     return 1;
 }
+#endif
 
 ACO__FORCE_INLINE void ACO__BODY_OF(aco_destroy)(aco_t *co)
 {
     if (ACO_DEBUG)
         aco__destroy_checked(co);
+#ifdef ACO__LIBACO_NAMES
+    else
+        aco__destroy(co);
+#else
     else if (aco_unlikely(!co || (__atomic_load_n(&co->aco__state, __ATOMIC_RELAXED) & ~ACO__SHARES_FP) !=
                                      (ACO__FROM_NEW | ACO__PRIVATE | ACO__ENDED) ||
                           !aco__cache_put(aco__self(), co)))
         aco__destroy(co);
+#endif
 }
 
+#ifndef ACO__LIBACO_NAMES
 ACO__FORCE_INLINE int ACO__BODY_OF(aco_defer)(void (*fn)(void *), void *arg)
 {
     return aco__defer(fn, arg, ACO__FRAME);
@@ -200,20 +221,21 @@ enum { ACO__PREFETCH_LINES = 5, ACO__CACHE_LINE = 64 };
 
 ACO__FORCE_INLINE void ACO__BODY_OF(aco_prefetch)(const aco_t *co)
 {
-    for (int i = 0; i < ACO__PREFETCH_LINES; i++)
-        __builtin_prefetch((const void *)((uintptr_t)co + (uintptr_t)i * ACO__CACHE_LINE), 1);
+    uintptr_t i;
+    for (i = 0; i < ACO__PREFETCH_LINES; i++)
+        __builtin_prefetch((const void *)((uintptr_t)co + i * ACO__CACHE_LINE), 1);
 }
 
 ACO__FORCE_INLINE void ACO__BODY_OF(aco_prefetch_stack)(const aco_t *co)
 {
-    uintptr_t p = (uintptr_t)co->aco__self.sp;
+    uintptr_t p = (uintptr_t)co->aco__self.sp, end;
     size_t sz = 3 * ACO__CACHE_LINE;
     if (!(co->aco__state & ACO__PRIVATE)) {
         size_t most = (ACO__PREFETCH_LINES + 16) * ACO__CACHE_LINE;
         p = (uintptr_t)co->save_stack.ptr;
         sz = co->save_stack.valid_sz < most ? co->save_stack.valid_sz : most;
     }
-    for (uintptr_t end = p + sz; p < end; p += ACO__CACHE_LINE)
+    for (end = p + sz; p < end; p += ACO__CACHE_LINE)
         __builtin_prefetch((const void *)p, 1);
 }
 
@@ -221,6 +243,7 @@ ACO__FORCE_INLINE int ACO__BODY_OF(aco_is_in_main_co)(void)
 {
     return aco__running() == NULL;
 }
+#endif
 
 ACO__FORCE_INLINE aco_t *ACO__BODY_OF(aco_get_co)(void)
 {

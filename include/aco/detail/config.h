@@ -3,8 +3,28 @@
 #ifndef ACO_DETAIL_CONFIG_H
 #define ACO_DETAIL_CONFIG_H
 
+#ifdef __has_feature
+#define ACO__HAS_FEATURE(feature) __has_feature(feature)
+#else
+#define ACO__HAS_FEATURE(feature) 0
+#endif
+#ifdef __has_attribute
+#define ACO__HAS_ATTRIBUTE(attribute) __has_attribute(attribute)
+#else
+#define ACO__HAS_ATTRIBUTE(attribute) 0
+#endif
+
+/* ---- Unsupported configurations, also for programs that only call the exported functions ------------------------- */
+
 #if defined(_MSC_VER) && !defined(__clang__) /* clang-cl is untested */
 #error "acorn: MSVC has neither GNU inline assembly nor GNU attributes: compile with mingw-w64's gcc or clang"
+#endif
+#if ACO__HAS_FEATURE(ptrauth_calls) || defined(__FDPIC__)
+#error "acorn: in this ABI function pointers are signed (arm64e) or descriptors (FDPIC); switches need addresses"
+#endif
+/* gcc does not say that -fsanitize=shadow-call-stack or -fsplit-stack is on. */
+#if ACO__HAS_FEATURE(shadow_call_stack) || ACO__HAS_FEATURE(safe_stack) || defined(__riscv_shadow_stack)
+#error "acorn: the second stack of -fsanitize=shadow-call-stack, -fsanitize=safe-stack or Zicfiss is not switched"
 #endif
 
 #include <stddef.h>
@@ -18,7 +38,7 @@
 #endif
 
 #define ACO__COLD __attribute__((cold, noinline))
-#define ACO__FORCE_INLINE static inline __attribute__((always_inline, unused))
+#define ACO__FORCE_INLINE static __inline__ __attribute__((always_inline, unused)) /* C89 knows no `inline` */
 #define aco_likely(x) (__builtin_expect(!!(x), 1))
 #define aco_unlikely(x) (__builtin_expect(!!(x), 0))
 #define ACO__TEXT_(x) #x
@@ -40,37 +60,18 @@
 #define ACO__BEGIN_C extern "C" { ACO__CASTS_BEGIN
 #define ACO__END_C ACO__CASTS_END }
 #define ACO__POINTER(type, p) static_cast<type *>(p) /* in macros that users expand: a cast from void, or to it */
-#define ACO__STATIC_ASSERT(condition, text) static_assert(condition, text)
 #else
 #define ACO__BEGIN_C ACO__CASTS_BEGIN
 #define ACO__END_C ACO__CASTS_END
 #define ACO__POINTER(type, p) ((type *)(p))
-#if __STDC_VERSION__ >= 201112L
+#endif
+
+#if defined(__cplusplus) && __cplusplus >= 201103L
+#define ACO__STATIC_ASSERT(condition, text) static_assert(condition, text)
+#elif !defined(__cplusplus) && defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 #define ACO__STATIC_ASSERT(condition, text) _Static_assert(condition, text)
-#else /* C99 has none: the library, which is C11, asserts the same */
+#else /* older standards have none: the library, which is C11, asserts the same */
 #define ACO__STATIC_ASSERT(condition, text) struct aco_s
-#endif
-#endif
-
-#ifdef __has_feature
-#define ACO__HAS_FEATURE(feature) __has_feature(feature)
-#else
-#define ACO__HAS_FEATURE(feature) 0
-#endif
-#ifdef __has_attribute
-#define ACO__HAS_ATTRIBUTE(attribute) __has_attribute(attribute)
-#else
-#define ACO__HAS_ATTRIBUTE(attribute) 0
-#endif
-
-/* ---- Unsupported configurations, also for programs that only call the exported functions ------------------------- */
-
-#if ACO__HAS_FEATURE(ptrauth_calls) || defined(__FDPIC__)
-#error "acorn: in this ABI function pointers are signed (arm64e) or descriptors (FDPIC); switches need addresses"
-#endif
-/* gcc does not say that -fsanitize=shadow-call-stack or -fsplit-stack is on. */
-#if ACO__HAS_FEATURE(shadow_call_stack) || ACO__HAS_FEATURE(safe_stack) || defined(__riscv_shadow_stack)
-#error "acorn: the second stack of -fsanitize=shadow-call-stack, -fsanitize=safe-stack or Zicfiss is not switched"
 #endif
 
 /* ---- The program's options --------------------------------------------------------------------------------------- */
@@ -89,6 +90,11 @@
 #define ACO__OWN_FP 0
 #else
 #define ACO__OWN_FP 1
+#endif
+
+/* Only libaco's names are declared: for client code that wants no others. */
+#if defined(ACO_CONFIG_LIBACO_ONLY) && !defined(ACO__LIBRARY)
+#define ACO__LIBACO_NAMES
 #endif
 
 /* ACO__CALL declares a call of the API that has an inline body in a header; ACO__BODY_OF(name) defines that body. In a

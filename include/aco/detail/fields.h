@@ -42,6 +42,7 @@ ACO__FORCE_INLINE void aco__set_main_thread(aco_t *main_co, aco__thread_t *self)
     main_co->aco__self.base = self;
 }
 
+#ifndef ACO__LIBACO_NAMES
 /* Of a task that has not begun: its entry function. Its `fp` holds the link of the ring. */
 ACO__FORCE_INLINE aco_function_t aco__task_function(const aco_t *task)
 {
@@ -54,6 +55,7 @@ ACO__FORCE_INLINE void aco__set_task_function(aco_t *task, aco_function_t fn)
 {
     memcpy(&task->aco__self.base, &fn, sizeof fn);
 }
+#endif
 
 /* ---- aco__self.bp: a frame pointer while a coroutine is suspended ---- */
 
@@ -70,6 +72,7 @@ ACO__FORCE_INLINE void aco__set_result(aco_t *co, void *result)
 
 /* ---- fp: the entry function of a coroutine of aco_create() ---- */
 
+#ifndef ACO__LIBACO_NAMES
 /* Of a coroutine of aco_new() that is no task: its entry function, which has another type. */
 ACO__FORCE_INLINE aco_function_t aco__function(const aco_t *co)
 {
@@ -82,6 +85,7 @@ ACO__FORCE_INLINE void aco__set_function(aco_t *co, aco_function_t fn)
 {
     memcpy(&co->fp, &fn, sizeof fn);
 }
+#endif
 
 /* Of a runnable task: the next one in the ring of runnable tasks. */
 ACO__FORCE_INLINE aco_t *aco__task_next(const aco_t *task)

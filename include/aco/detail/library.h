@@ -11,7 +11,9 @@ ACO_API ACO__COLD __attribute__((noreturn)) void aco__alloc_failed(const char *f
 /* In the following calls `own_fp` is ACO__OWN_FP of the calling unit. */
 ACO_API aco_t *aco__create(aco_t *main_co, aco_share_stack_t *share_stack, size_t save_stack_sz, aco_cofuncp_t fp,
                            void *arg, int own_fp);
+#ifndef ACO__LIBACO_NAMES
 ACO_API aco_t *aco__new(aco_function_t fn, void *arg, const aco_options_t *opts, int own_fp);
+#endif
 
 /* The slow paths, for a `co` that cannot be resumed at once. The first two return 1 if the caller can now resume it; or
  * 0 if the call is over, with its result, perhaps ACO_ERROR, in *value. aco__resume_slow() aborts where
@@ -48,6 +50,8 @@ ACO_API void *aco__guarded_entry(void *guarded);
 /* Whether the running coroutine is on the share stack of `co`. If so, sets errno and the message: values cannot be
  * passed. */
 ACO_API int aco__is_on_stack_of(const aco_t *co);
+/* Sets errno and the message of a call that fails in aco.hpp; `co` may be NULL. */
+ACO_API ACO__COLD void aco__cxx_failed(int error, const char *call, const aco_t *co, const char *reason);
 ACO_API int aco__is_cancelled(void); /* whether the running coroutine is being cancelled */
 
 /* ACO_LOCAL's variable: its size; its key and whether that is made, set at first use. */
