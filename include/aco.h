@@ -65,6 +65,8 @@
 #ifndef ACO_H
 #define ACO_H
 
+#include "aco/detail/config.h" /* first: it stops compilers that it cannot serve */
+
 /* More than this header needs: programs written for libaco rely on what its header includes. */
 #include <limits.h>
 #include <stddef.h>
@@ -78,7 +80,6 @@
 #include <unistd.h>
 #endif
 
-#include "aco/detail/config.h"
 #include "aco/detail/coroutine.h"
 
 /* The level of libaco's API that this header provides. */

@@ -355,8 +355,9 @@ static void *takes_both(void *left)
 static void *waits_for(void *what)
 {
     aco_mutex_t mutex = ACO_MUTEX_INIT;
+    int64_t element = 0;
     aco_select_case_t two[2] = {{other_channel, NULL, ACO_SELECT_RECEIVE, 0, {0}},
-                                {other_channel, NULL, ACO_SELECT_SEND, 0, {0}}};
+                                {other_channel, &element, ACO_SELECT_SEND, 0, {0}}};
     switch ((intptr_t)what) {
     case 0:
         return (void *)(intptr_t)aco_park_at("Godot", "here:2");
