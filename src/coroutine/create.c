@@ -248,7 +248,7 @@ aco_t *aco__new(aco_function_t fn, void *arg, const aco_options_t *opts, int own
     return aco__new_called("aco_new", fn, arg, opts, own_fp);
 }
 
-int aco_restart(aco_t *co, aco_function_t fn, void *arg)
+int aco__restart(aco_t *co, aco_function_t fn, void *arg)
 {
     if (!co || !fn)
         return aco__fail(0, EINVAL, "aco_restart", co, "%s is NULL", co ? "the function" : "the coroutine");

@@ -15,18 +15,25 @@ ACO__FORCE_INLINE int ACO__BODY_OF(aco_is_main_co)(const aco_t *co)
     return co->share_stack == NULL;
 }
 
-/* Sets the fields of a control block so that the coroutine begins fn(arg) when it is first resumed. */
-ACO__FORCE_INLINE void aco__prepare(aco__thread_t *self, aco_t *co, aco_function_t fn, void *arg)
+/* Sets the fields of a control block so that the coroutine begins fn(arg) when it is first resumed; for one that shares
+ * its resumer's floating-point environment. */
+ACO__FORCE_INLINE void aco__prepare_shared(aco_t *co, aco_function_t fn, void *arg)
 {
     ACO__ARRIVAL_ABI void (*begin)(ACO__ARRIVAL_PARAMETERS) = aco__begin;
     memcpy(&co->aco__self.pc, &begin, sizeof begin);
     co->aco__self.sp = co->share_stack->aco__top;
     co->aco__self.bp = NULL; /* ends the chain of frame pointers */
-    co->aco__fp_control = self->new_fp_control;
-    co->aco__fp_control2 = self->new_fp_control2;
     aco__set_function(co, fn);
     co->arg = arg;
     co->is_end = 0;
+}
+
+/* The same for every coroutine. */
+ACO__FORCE_INLINE void aco__prepare(aco__thread_t *self, aco_t *co, aco_function_t fn, void *arg)
+{
+    aco__prepare_shared(co, fn, arg);
+    co->aco__fp_control = self->new_fp_control;
+    co->aco__fp_control2 = self->new_fp_control2;
 }
 
 ACO__FORCE_INLINE void *ACO__BODY_OF(aco_mem_new)(size_t sz)
@@ -154,8 +161,8 @@ ACO__FORCE_INLINE aco_t *aco__cache_pop(aco__thread_t *self)
 ACO__FORCE_INLINE aco_t *aco__cache_reuse(aco__thread_t *self, aco_function_t fn, void *arg)
 {
     aco_t *co = aco__cache_pop(self);
-    co->aco__state = ACO__FROM_NEW | ACO__PRIVATE | ACO__SHARES_FP;
-    aco__prepare(self, co, fn, arg);
+    co->aco__state = ACO__PLAIN;
+    aco__prepare_shared(co, fn, arg);
     return co;
 }
 
@@ -165,6 +172,23 @@ ACO__FORCE_INLINE aco_t *ACO__BODY_OF(aco_new)(aco_function_t fn, void *arg, con
     if (aco_unlikely(!self->cached || opts || !fn))
         return aco__new(fn, arg, opts, ACO__OWN_FP);
     return aco__cache_reuse(self, fn, arg);
+}
+
+/* A unit with a sanitizer lets the library tell it that the old frames are gone. */
+#ifdef ACO__SANITIZED
+enum { ACO__RESTARTS_INLINE = 0 };
+#else
+enum { ACO__RESTARTS_INLINE = 1 };
+#endif
+
+ACO__FORCE_INLINE int ACO__BODY_OF(aco_restart)(aco_t *co, aco_function_t fn, void *arg)
+{
+    if (!ACO__RESTARTS_INLINE ||
+        aco_unlikely(!co || !fn || co->aco__state != (ACO__PLAIN | ACO__ENDED) || aco__self()->measures))
+        return aco__restart(co, fn, arg);
+    co->aco__state = ACO__PLAIN;
+    aco__prepare_shared(co, fn, arg);
+    return 0;
 }
 
 /* 1: `co` is cached. 0: it cannot be cached. Only its own slab's heap may cache it, and only default stacks are. */

@@ -13,6 +13,8 @@ ACO_API aco_t *aco__create(aco_t *main_co, aco_share_stack_t *share_stack, size_
                            void *arg, int own_fp);
 ACO_API aco_t *aco__new(aco_function_t fn, void *arg, const aco_options_t *opts, int own_fp);
 
+ACO_API int aco__restart(aco_t *co, aco_function_t fn, void *arg); /* aco_restart() of any coroutine, with all checks */
+
 /* The slow paths, for a `co` that cannot be resumed at once. 1: now it can be. 0: it was resumed, and *value is what
  * came back, or ACO_ERROR. The first aborts where the others fail. */
 ACO_API __attribute__((noinline)) int aco__resume_slow(aco_t *co);
