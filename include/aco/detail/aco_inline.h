@@ -64,12 +64,61 @@ ACO__FORCE_INLINE aco_t *ACO__BODY_OF(aco_create)(aco_t *main_co, aco_share_stac
 #define ACO__NEEDS_SLOW_RESUME(tls, co)                                                                                \
     aco_unlikely((co) == NULL || ((co)->aco__state & ACO__FAST_MASK) != 0 || aco__running_at(tls) != NULL)
 
+/* The running coroutine resumes another one, and nothing but the words of its resumer's context must move: both have
+ * their frames in place, `waiting` is no task and uses its resumer's floating-point environment, and its resumer is the
+ * root context or a coroutine with its frames in place. */
+ACO__FORCE_INLINE int aco__is_common_chain(const aco__thread_t *self, const aco_t *waiting, const aco_t *co)
+{
+    const aco_t *resumer = self->resuming;
+    return waiting != NULL && co != NULL && co != waiting && (co->aco__state & ACO__FAST_MASK) == 0 &&
+           (waiting->aco__state & (ACO__STATUS | ACO__SHARES_FP)) == ACO__SHARES_FP &&
+           (resumer == NULL || (resumer->aco__state & ACO__STATUS) == ACO__RESUMING);
+}
+
+/* Copies word by word: the processor could not forward the switch's recent stores to wider loads. */
+ACO__FORCE_INLINE void aco__copy_context(volatile aco__context_t *to, const volatile aco__context_t *from)
+{
+    to->sp = from->sp;
+    to->pc = from->pc;
+    to->bp = from->bp;
+    to->base = from->base;
+}
+
+/* Does that (docs/switch.md, Resuming from a coroutine). */
+ACO__FORCE_INLINE void *aco__resume_chain(aco__thread_t *self, aco_t *waiting, aco_t *co, void *value, int fp)
+{
+    aco_t *resumer = self->resuming;
+    aco__context_t *moved = resumer ? &resumer->aco__self : &self->root;
+    uintptr_t tagged;
+    aco__copy_context(moved, &self->resumer);
+    waiting->share_stack->aco__resumer_context = moved;
+    self->resuming = waiting;
+    waiting->aco__state = (unsigned char)(waiting->aco__state | ACO__RESUMING);
+    tagged = aco__switch_resume(aco__tls_ref(), co, &value, fp);
+    self = aco__self();
+    waiting = self->resuming;
+    if (aco_unlikely(resumer != NULL && (resumer->aco__state & ACO__STATUS) != ACO__RESUMING)) {
+        aco__chain_was_evicted(waiting, resumer);
+    } else {
+        waiting->aco__state = (unsigned char)(waiting->aco__state & ~ACO__STATUS);
+        self->resuming = resumer;
+        aco__copy_context(&self->resumer, moved);
+        self->running = waiting;
+        waiting->share_stack->aco__resumer_context = &aco__no_context;
+    }
+    ACO__CHECK_INTERRUPT(tagged);
+    return value;
+}
+
 ACO__FORCE_INLINE void *ACO__BODY_OF(aco_send)(aco_t *co, void *value)
 {
     uintptr_t tagged;
     aco__tls_ref_t tls = aco__tls_ref();
     if (ACO_DEBUG || ACO__NEEDS_SLOW_RESUME(tls, co)) {
         void *sent = value; /* a copy: the address of `value` itself is not taken */
+        aco__thread_t *self = aco__self();
+        if (!ACO_DEBUG && aco__is_common_chain(self, self->running, co))
+            return aco__resume_chain(self, self->running, co, value, ACO__OWN_FP);
         if (!(ACO_DEBUG ? aco__send_check(co, &sent, ACO__OWN_FP) : aco__send_slow(co, &sent)))
             return sent;
         tls = aco__tls_ref();
@@ -86,6 +135,11 @@ ACO__FORCE_INLINE void ACO__BODY_OF(aco_resume)(aco_t *co)
     aco__tls_ref_t tls = aco__tls_ref();
     void *value = NULL;
     if (ACO_DEBUG || ACO__NEEDS_SLOW_RESUME(tls, co)) {
+        aco__thread_t *self = aco__self();
+        if (!ACO_DEBUG && aco__is_common_chain(self, self->running, co)) {
+            aco__resume_chain(self, self->running, co, NULL, ACO__OWN_FP);
+            return;
+        }
         if (!(ACO_DEBUG ? aco__resume_check(co, ACO__OWN_FP) : aco__resume_slow(co)))
             return;
         tls = aco__tls_ref();

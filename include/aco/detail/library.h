@@ -21,6 +21,11 @@ ACO_API __attribute__((noinline)) int aco__resume_slow(aco_t *co);
 ACO_API __attribute__((noinline)) int aco__send_slow(aco_t *co, void **value);
 ACO_API __attribute__((noinline)) int aco__yield_to_slow(aco_t *co);
 
+extern ACO_API const aco__context_t aco__no_context; /* zeros, where unwinders find the end of the stack */
+
+/* A resume by `waiting` has ended, and the frames of `resumer`, its own resumer, were saved meanwhile. */
+ACO_API ACO__COLD void aco__chain_was_evicted(aco_t *waiting, aco_t *resumer);
+
 /* The same for debug builds, with all checks. */
 ACO_API ACO__COLD int aco__resume_check(aco_t *co, int own_fp);
 ACO_API ACO__COLD int aco__send_check(aco_t *co, void **value, int own_fp);
