@@ -145,7 +145,7 @@ ACO__CALL aco_t *aco_new(aco_function_t fn, void *arg, const aco_options_t *opts
 /* Restarts a coroutine made by aco_new(); it must be done, or never resumed. It keeps its stack, name and options, and
  * loses its slot and its coroutine-local values. 0, or -1 and errno: EINVAL (NULL, or made by aco_create()), EBUSY (not
  * done), ESRCH (destroyed). */
-ACO_API int aco_restart(aco_t *co, aco_function_t fn, void *arg);
+ACO__CALL int aco_restart(aco_t *co, aco_function_t fn, void *arg);
 #endif
 
 /* Frees a coroutine: control block, save area and private stack; not a share stack. Also frees a main coroutine object.

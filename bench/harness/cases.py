@@ -37,10 +37,11 @@ class Case:
 
 
 ONE = Case("flat", 1, "rr")
+EIGHT = Case("flat", 8, "rr")
 SIXTY_FOUR = Case("flat", 64, "rr")
 NESTED = {depth: Case("nested", depth) for depth in (1, 4, 16)}
 CASES = [ONE,
-         Case("flat", 8, "rr"), SIXTY_FOUR, Case("flat", 1000, "rr"), Case("flat", 100000, "rr"),
+         EIGHT, SIXTY_FOUR, Case("flat", 1000, "rr"), Case("flat", 100000, "rr"),
          *(Case("flat", number, "random") for number in (8, 64, 1000, 100000)),
          *NESTED.values(), Case("value", 1)]
 
@@ -92,7 +93,7 @@ SWITCHES = [
                Line("aco_send and aco_yield_value", "acorn", "send", limit=1.10)),
     NativeCase("native_nested", "native: resume from inside a coroutine",
                Line(ROUND_TRIP, "acorn", "resume"),
-               Line("resume and yield, nested", "acorn", "nested", limit=1.60)),
+               Line("resume and yield, nested", "acorn", "nested", limit=2.50)),
     NativeCase("native_transfer", "native: transfer, 2 coroutines",
                Line(ROUND_TRIP, "acorn", "resume"),
                Line("aco_yield_to", "acorn", "transfer", 2, limit=0.70), params={"coroutines": 2}),
@@ -101,8 +102,8 @@ SWITCHES = [
                  Line("aco_yield_to", "acorn", "transfer", n, limit=0.70), params={"coroutines": n}) for n in (10, 64)),
     NativeCase("native_call", "native: call, a coroutine's whole life",
                Line("with_stack, resume, return", "corosensei", "call", impl=COROSENSEI),
-               Line("new, send, return, destroy", "acorn", "call", limit=1.00),
-               Line("restart, send, return", "acorn", "restart"),
+               Line("new, send, return, destroy", "acorn", "call", limit=1.30),
+               Line("restart, send, return", "acorn", "restart", limit=1.30),
                Line("made on a pooled stack, resume, return", "boost", "call", impl=BOOST_FIBER)),
     NativeCase("native_own_exceptions", "native: own exceptions (ACO_OWN_EXCEPTIONS)",
                Line(ROUND_TRIP, "cpp", "resume"),

@@ -71,9 +71,8 @@ typedef struct aco__thread_exits {
     void (*heaps_end)(void); /* Windows, when the library is unloaded */
 } aco__thread_exits_t;
 ACO__HIDDEN_EXTERN aco__thread_exits_t aco__thread_exits;
-/* A thread record that runs nothing, and a context of zeros. Unwinders that read these find the end of the stack. */
+/* A thread record that runs nothing. Unwinders that read it or aco__no_context find the end of the stack. */
 ACO__HIDDEN_EXTERN aco__thread_t *const aco__nobody;
-ACO__HIDDEN_EXTERN const aco__context_t aco__no_context;
 
 /* ---- The state byte. Accesses are atomic, because the stack's thread may change the byte while a thread that destroys
  * the coroutine reads it. Either value is fine for the reader. ---- */

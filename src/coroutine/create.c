@@ -48,6 +48,13 @@ static aco_share_stack_t *stack_for_one(aco_share_stack_t *given)
 }
 #endif
 
+/* The floating-point environment that `co` begins with, if it has its own. */
+static void begin_environment(const aco__thread_t *self, aco_t *co)
+{
+    co->aco__fp_control = self->new_fp_control;
+    co->aco__fp_control2 = self->new_fp_control2;
+}
+
 /* ---- aco_create() ---- */
 
 #if defined(ACO__BEGINS_IN_ASSEMBLY) || defined(ACO_CONFIG_UCONTEXT)
@@ -58,7 +65,8 @@ static void prepare_entry(aco_t *co, aco_cofuncp_t fp, void *arg)
 {
     aco_function_t fn;
     memcpy(&fn, &fp, sizeof fp);
-    aco__prepare_fields(aco__thread_ready(), co, fn, arg);
+    aco__prepare_fields(co, fn, arg);
+    begin_environment(aco__thread_ready(), co);
 #ifdef ACO__BEGIN_ENTRY
     fp = (aco_cofuncp_t)ACO__BEGIN_ENTRY;
 #endif
@@ -235,7 +243,8 @@ aco_t *aco__new_called(const char *call, aco_function_t fn, void *arg, const aco
     if (co) {
         if (!(o->flags & ACO_OWN_FP))
             aco__set_state_byte(co, co->aco__state | ACO__SHARES_FP);
-        aco__prepare(self, co, fn, arg);
+        aco__prepare(co, fn, arg);
+        begin_environment(self, co);
         if (aco__instrument_new(co, (o->flags & ACO_OWN_EXCEPTIONS) != 0) == 0 && (!o->name || aco__cold_make(co))) {
             if (aco__shadow_new(co, 0, call) != 0) {
                 int error = errno;
@@ -261,7 +270,7 @@ aco_t *aco__new(aco_function_t fn, void *arg, const aco_options_t *opts, int own
     return aco__new_called("aco_new", fn, arg, opts, own_fp);
 }
 
-int aco_restart(aco_t *co, aco_function_t fn, void *arg)
+int aco__restart(aco_t *co, aco_function_t fn, void *arg)
 {
     if (!co || !fn)
         return aco__fail(0, EINVAL, "aco_restart", co, "%s is NULL", co ? "the function" : "the coroutine");
@@ -276,7 +285,8 @@ int aco_restart(aco_t *co, aco_function_t fn, void *arg)
     if (aco_unlikely(aco__has(co, ACO__HAS_COLD)))
         aco__cold_clear(co);
     aco__instrument_restarted(co);
-    aco__prepare(aco__thread_ready(), co, fn, arg);
+    aco__prepare(co, fn, arg);
+    begin_environment(aco__thread_ready(), co);
     if (!aco__has(co, ACO__PRIVATE))
         co->save_stack.valid_sz = 0;
     aco__set_status(co, aco__has(co, ACO__PRIVATE) ? ACO__SUSPENDED : ACO__READY);

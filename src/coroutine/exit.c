@@ -79,7 +79,14 @@ ACO__FOREIGN_ENTRY ACO__BEGUN void aco__begun(ACO__ARRIVAL_PARAMETERS)
     aco_t *co = (aco_t *)tagged;
     aco__end_frame_pointers();
     aco__begins_here(co->share_stack, aco__self());
-    end(co, aco__function(co)(co->arg));
+    value = aco__function(co)(co->arg);
+    if (aco_unlikely(co->aco__state != ACO__PLAIN || !co->share_stack->guard_page_enabled))
+        end(co, value);
+    /* What end() does, in the common case. */
+    co->is_end = 1;
+    co->aco__state = ACO__PLAIN | ACO__ENDED;
+    aco__set_result(co, value);
+    aco__switch_exit(aco__tls_ref(), (uintptr_t)co, value);
 }
 #endif
 

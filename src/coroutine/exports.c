@@ -9,6 +9,11 @@ aco_t *aco_new(aco_function_t fn, void *arg, const aco_options_t *opts)
 }
 #endif
 
+int aco_restart(aco_t *co, aco_function_t fn, void *arg)
+{
+    return aco_restart_inline(co, fn, arg);
+}
+
 void aco_destroy(aco_t *co)
 {
     aco_destroy_inline(co);

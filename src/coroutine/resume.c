@@ -3,7 +3,8 @@
  * A resume is one of these:
  *   inline         by the root context, frames in place: all of it in the header
  *   evicted        the same, but the coroutine's frames are in its save area and are restored first
- *   chained        by a coroutine on another stack; the context of its own resumer is moved away meanwhile
+ *   chained        by a coroutine on another stack; the context of its own resumer is moved away meanwhile. The common
+ *                  case is inline too
  *   general        everything else: instrumented, on the resumer's own share stack, or with an injected call
  *   exported       by an exported function in assembly (src/entry), which calls one of the above off its fast path */
 #include "hooks/shadow_stack.h"
@@ -33,15 +34,31 @@ static inline void end_waiting(aco__thread_t *self, aco_t *waiting, aco_t *resum
     waiting->share_stack->aco__resumer_context = &aco__no_context;
 }
 
-/* A coroutine resumes another one, which is on another stack and not instrumented. */
+/* `waiting`, the running coroutine, may resume `co` at once, which is on another stack and not instrumented. */
+static inline int is_chain(const aco_t *waiting, const aco_t *co)
+{
+    return co && (co->aco__state & ACO__FAST_MASK) == 0 && co != waiting;
+}
+
+/* The same as the header's aco__resume_chain(), for every chain. */
 static inline void *resume_chained(aco__thread_t *self, aco_t *waiting, aco_t *co, void *value)
 {
     aco_t *resumer = begin_waiting(self, waiting);
     uintptr_t tagged = aco__switch_resume(aco__tls_ref(), co, &value, 1);
-    self = aco__self();
-    end_waiting(self, waiting, resumer);
+    end_waiting(aco__self(), waiting, resumer);
     ACO__CHECK_INTERRUPT(tagged);
     return value;
+}
+
+void aco__chain_was_evicted(aco_t *waiting, aco_t *resumer)
+{
+    end_waiting(aco__self(), waiting, resumer);
+}
+
+/* A function of its own, because it uses all registers, and a resume of an evicted coroutine should not save them. */
+static __attribute__((noinline)) void *resume_common_chain(aco__thread_t *self, aco_t *waiting, aco_t *co, void *value)
+{
+    return aco__resume_chain(self, waiting, co, value, 1);
 }
 
 /* Sets what aco__on_scratch() does after the next switch to it. `call` is NULL if a failure is fatal. */
@@ -104,14 +121,13 @@ ACO__NO_SANITIZE static __attribute__((noinline)) void *resume_general(aco_t *co
     return value;
 }
 
-/* Resumes `co` off the fast path. 1: its frames are restored now, and the caller has to make the switch. 0: the resume
- * is done or has failed; *value is what it returns. */
-static int resume_slow(aco_t *co, void **value, int fatal, const char *call)
+/* Resumes `co` off the common paths. 1: its frames are restored now, and the caller has to make the switch. 0: the
+ * resume is done or has failed; *value is what it returns. */
+static __attribute__((noinline)) int resume_rest(aco_t *co, void **value, int fatal, const char *call)
 {
-    aco__thread_t *self = aco__self();
-    aco_t *running = self->running;
-    if (aco_likely(running && co && (co->aco__state & ACO__FAST_MASK) == 0 && co != running)) {
-        *value = resume_chained(self, running, co, *value);
+    aco_t *running = aco__running();
+    if (running && is_chain(running, co)) {
+        *value = resume_chained(aco__self(), running, co, *value);
         return 0;
     }
     if (aco__check(fatal, call, co) != 0) {
@@ -126,29 +142,44 @@ static int resume_slow(aco_t *co, void **value, int fatal, const char *call)
     return 0;
 }
 
-/* The common case of an evicted coroutine. It is tested first, because the code for the rest uses many registers. */
+/* Nothing runs, and `co` is only evicted. */
 static inline int is_only_evicted(const aco_t *co)
 {
-    return aco_likely(co && (co->aco__state & ACO__FAST_MASK) == ACO__SAVED && !aco__running());
+    return aco_likely(co && (co->aco__state & ACO__FAST_MASK) == ACO__SAVED);
 }
 
 ACO__NAMED_BY_ASSEMBLY int aco__resume_slow(aco_t *co)
 {
+    aco__thread_t *self = aco__self();
+    aco_t *running = self->running;
     void *value = NULL;
-    if (is_only_evicted(co))
-        return aco__stack_restore(co, 1, "aco_resume");
-    return resume_slow(co, &value, 1, "aco_resume");
+    if (!running) {
+        if (is_only_evicted(co))
+            return aco__stack_restore(co, 1, "aco_resume");
+    } else if (aco_likely(aco__is_common_chain(self, running, co))) {
+        resume_common_chain(self, running, co, NULL);
+        return 0;
+    }
+    return resume_rest(co, &value, 1, "aco_resume");
 }
 
 #ifndef ACO_CONFIG_LIBACO_ONLY
 int aco__send_slow(aco_t *co, void **value)
 {
-    if (!is_only_evicted(co))
-        return resume_slow(co, value, 0, "aco_send");
-    if (aco__stack_restore(co, 0, "aco_send"))
-        return 1;
-    *value = ACO_ERROR;
-    return 0;
+    aco__thread_t *self = aco__self();
+    aco_t *running = self->running;
+    if (!running) {
+        if (is_only_evicted(co)) {
+            if (aco__stack_restore(co, 0, "aco_send"))
+                return 1;
+            *value = ACO_ERROR;
+            return 0;
+        }
+    } else if (aco_likely(aco__is_common_chain(self, running, co))) {
+        *value = resume_common_chain(self, running, co, *value);
+        return 0;
+    }
+    return resume_rest(co, value, 0, "aco_send");
 }
 
 #ifndef ACO_CONFIG_UCONTEXT

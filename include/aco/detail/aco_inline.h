@@ -16,25 +16,22 @@ ACO__FORCE_INLINE int ACO__BODY_OF(aco_is_main_co)(const aco_t *co)
 }
 
 #ifndef ACO__LIBACO_NAMES
-/* Sets the fields of a control block, all but the resume address, so that the coroutine begins when it is first
- * resumed. */
-ACO__FORCE_INLINE void aco__prepare_fields(const aco__thread_t *self, aco_t *co, aco_function_t fn, void *arg)
+/* Sets what all coroutines have in common so that `co` begins when it is first resumed. */
+ACO__FORCE_INLINE void aco__prepare_fields(aco_t *co, aco_function_t fn, void *arg)
 {
     co->aco__self.sp = co->share_stack->aco__top;
     co->aco__self.bp = NULL; /* ends the chain of frame pointers */
-    co->aco__fp_control = self->new_fp_control;
-    co->aco__fp_control2 = self->new_fp_control2;
     aco__set_function(co, fn);
     co->arg = arg;
     co->is_end = 0;
 }
 
-/* The same for a coroutine of aco_new(), which begins fn(arg). */
-ACO__FORCE_INLINE void aco__prepare(const aco__thread_t *self, aco_t *co, aco_function_t fn, void *arg)
+/* The same for a coroutine of aco_new() that shares its resumer's floating-point environment: it begins fn(arg). */
+ACO__FORCE_INLINE void aco__prepare(aco_t *co, aco_function_t fn, void *arg)
 {
     ACO__ARRIVAL_ABI void (*begin)(ACO__ARRIVAL_PARAMETERS) = aco__begin;
     memcpy(&co->aco__self.pc, &begin, sizeof begin);
-    aco__prepare_fields(self, co, fn, arg);
+    aco__prepare_fields(co, fn, arg);
 }
 
 ACO__FORCE_INLINE void *ACO__BODY_OF(aco_mem_new)(size_t sz)
@@ -66,6 +63,52 @@ ACO__FORCE_INLINE aco_t *ACO__BODY_OF(aco_create)(aco_t *main_co, aco_share_stac
 #define ACO__NEEDS_SLOW_RESUME(tls, co)                                                                                \
     aco_unlikely((co) == NULL || ((co)->aco__state & ACO__FAST_MASK) != 0 || aco__running_at(tls) != NULL)
 
+/* The running coroutine resumes another one, and nothing but the words of its resumer's context must move: both have
+ * their frames in place, `waiting` is no task and uses its resumer's floating-point environment, and its resumer is the
+ * root context or a coroutine with its frames in place. */
+ACO__FORCE_INLINE int aco__is_common_chain(const aco__thread_t *self, const aco_t *waiting, const aco_t *co)
+{
+    const aco_t *resumer = self->resuming;
+    return waiting != NULL && co != NULL && co != waiting && (co->aco__state & ACO__FAST_MASK) == 0 &&
+           (waiting->aco__state & (ACO__STATUS | ACO__SHARES_FP)) == ACO__SHARES_FP &&
+           (resumer == NULL || (resumer->aco__state & ACO__STATUS) == ACO__RESUMING);
+}
+
+/* Copies word by word: the processor could not forward the switch's recent stores to wider loads. */
+ACO__FORCE_INLINE void aco__copy_context(volatile aco__context_t *to, const volatile aco__context_t *from)
+{
+    to->sp = from->sp;
+    to->pc = from->pc;
+    to->bp = from->bp;
+    to->base = from->base;
+}
+
+/* Does that (docs/switch.md, Resuming from a coroutine). */
+ACO__FORCE_INLINE void *aco__resume_chain(aco__thread_t *self, aco_t *waiting, aco_t *co, void *value, int fp)
+{
+    aco_t *resumer = self->resuming;
+    aco__context_t *moved = resumer ? &resumer->aco__self : &self->root;
+    uintptr_t tagged;
+    aco__copy_context(moved, &self->resumer);
+    waiting->share_stack->aco__resumer_context = moved;
+    self->resuming = waiting;
+    waiting->aco__state = (unsigned char)(waiting->aco__state | ACO__RESUMING);
+    tagged = aco__switch_resume(aco__tls_ref(), co, &value, fp);
+    self = aco__self();
+    waiting = self->resuming;
+    if (aco_unlikely(resumer != NULL && (resumer->aco__state & ACO__STATUS) != ACO__RESUMING)) {
+        aco__chain_was_evicted(waiting, resumer);
+    } else {
+        waiting->aco__state = (unsigned char)(waiting->aco__state & ~ACO__STATUS);
+        self->resuming = resumer;
+        aco__copy_context(&self->resumer, moved);
+        self->running = waiting;
+        waiting->share_stack->aco__resumer_context = &aco__no_context;
+    }
+    ACO__CHECK_INTERRUPT(tagged);
+    return value;
+}
+
 #ifndef ACO__LIBACO_NAMES
 ACO__FORCE_INLINE void *ACO__BODY_OF(aco_send)(aco_t *co, void *value)
 {
@@ -73,6 +116,9 @@ ACO__FORCE_INLINE void *ACO__BODY_OF(aco_send)(aco_t *co, void *value)
     aco__tls_ref_t tls = aco__tls_ref();
     if (ACO_DEBUG || ACO__NEEDS_SLOW_RESUME(tls, co)) {
         void *sent = value; /* a copy: the address of `value` itself is not taken */
+        aco__thread_t *self = aco__self();
+        if (!ACO_DEBUG && aco__is_common_chain(self, self->running, co))
+            return aco__resume_chain(self, self->running, co, value, ACO__OWN_FP);
         if (!(ACO_DEBUG ? aco__send_check(co, &sent, ACO__OWN_FP) : aco__send_slow(co, &sent)))
             return sent;
         tls = aco__tls_ref();
@@ -90,6 +136,11 @@ ACO__FORCE_INLINE void ACO__BODY_OF(aco_resume)(aco_t *co)
     aco__tls_ref_t tls = aco__tls_ref();
     void *value = NULL;
     if (ACO_DEBUG || ACO__NEEDS_SLOW_RESUME(tls, co)) {
+        aco__thread_t *self = aco__self();
+        if (!ACO_DEBUG && aco__is_common_chain(self, self->running, co)) {
+            aco__resume_chain(self, self->running, co, NULL, ACO__OWN_FP);
+            return;
+        }
         if (!(ACO_DEBUG ? aco__resume_check(co, ACO__OWN_FP) : aco__resume_slow(co)))
             return;
         tls = aco__tls_ref();
@@ -168,8 +219,8 @@ ACO__FORCE_INLINE aco_t *aco__cache_pop(aco__thread_t *self)
 ACO__FORCE_INLINE aco_t *aco__cache_reuse(aco__thread_t *self, aco_function_t fn, void *arg)
 {
     aco_t *co = aco__cache_pop(self);
-    co->aco__state = ACO__FROM_NEW | ACO__PRIVATE | ACO__SHARES_FP;
-    aco__prepare(self, co, fn, arg);
+    co->aco__state = ACO__PLAIN;
+    aco__prepare(co, fn, arg);
     return co;
 }
 
@@ -179,6 +230,23 @@ ACO__FORCE_INLINE aco_t *ACO__BODY_OF(aco_new)(aco_function_t fn, void *arg, con
     if (aco_unlikely(!self->cached || opts || !fn))
         return aco__new(fn, arg, opts, ACO__OWN_FP);
     return aco__cache_reuse(self, fn, arg);
+}
+
+/* A unit with a sanitizer lets the library tell it that the old frames are gone. */
+#ifdef ACO__SANITIZED
+enum { ACO__RESTARTS_INLINE = 0 };
+#else
+enum { ACO__RESTARTS_INLINE = 1 };
+#endif
+
+ACO__FORCE_INLINE int ACO__BODY_OF(aco_restart)(aco_t *co, aco_function_t fn, void *arg)
+{
+    if (!ACO__RESTARTS_INLINE ||
+        aco_unlikely(!co || !fn || co->aco__state != (ACO__PLAIN | ACO__ENDED) || aco__self()->measures))
+        return aco__restart(co, fn, arg);
+    co->aco__state = ACO__PLAIN;
+    aco__prepare(co, fn, arg);
+    return 0;
 }
 
 /* 1: `co` is cached now. 0: it cannot be cached: its stack is not a default one, the cache is full, or its slab belongs

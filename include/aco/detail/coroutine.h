@@ -59,6 +59,7 @@ enum {
     ACO__PRIVATE = 0x20,     /* its stack is its own and holds its aco__cold_t; the control block ends after `fp` */
     ACO__FROM_NEW = 0x40,    /* aco_new() made it */
     ACO__SHARES_FP = 0x80,   /* it has no floating-point environment of its own; assembly tests the byte's sign */
+    ACO__PLAIN = ACO__FROM_NEW | ACO__PRIVATE | ACO__SHARES_FP, /* what aco_new() without options makes, suspended */
     ACO__TASK = ACO__MAIN | ACO__PRIVATE, /* a task that has not ended: no main coroutine object is private */
     ACO__TASK_MASK = ACO__STATUS | ACO__PRIVATE
 };

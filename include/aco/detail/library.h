@@ -15,12 +15,21 @@ ACO_API aco_t *aco__create(aco_t *main_co, aco_share_stack_t *share_stack, size_
 ACO_API aco_t *aco__new(aco_function_t fn, void *arg, const aco_options_t *opts, int own_fp);
 #endif
 
+#ifndef ACO__LIBACO_NAMES
+ACO_API int aco__restart(aco_t *co, aco_function_t fn, void *arg); /* aco_restart() of any coroutine, with all checks */
+#endif
+
 /* The slow paths, for a `co` that cannot be resumed at once. The first two return 1 if the caller can now resume it; or
  * 0 if the call is over, with its result, perhaps ACO_ERROR, in *value. aco__resume_slow() aborts where
  * aco__send_slow() fails. aco__yield_to_slow() does all that aco_yield_to() promises. */
 ACO_API __attribute__((noinline)) int aco__resume_slow(aco_t *co);
 ACO_API __attribute__((noinline)) int aco__send_slow(aco_t *co, void **value);
 ACO_API __attribute__((noinline)) int aco__yield_to_slow(aco_t *co);
+
+extern ACO_API const aco__context_t aco__no_context; /* zeros, where unwinders find the end of the stack */
+
+/* A resume by `waiting` has ended, and the frames of `resumer`, its own resumer, were saved meanwhile. */
+ACO_API ACO__COLD void aco__chain_was_evicted(aco_t *waiting, aco_t *resumer);
 
 /* The same for debug builds, with all checks. */
 ACO_API ACO__COLD int aco__resume_check(aco_t *co, int own_fp);
