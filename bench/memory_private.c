@@ -118,7 +118,7 @@ static void print_kernel(const char *name, const char *impl, const char *params,
 static void run_count(size_t n, size_t sz)
 {
     char params[100];
-    scale_kind_t kind = {enter_96, 0};
+    scale_kind_t kind = {enter_96, 0, 0};
     snprintf(params, sizeof params, "{\"n\": %zu, \"stack\": %zu}", n, sz);
     if (!scale_fits(n, SCALE_EACH(96), "private", params))
         return;

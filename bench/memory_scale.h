@@ -12,7 +12,10 @@
  *   SCALE_OWN_MAIN             the program has its own main()
  * A run is one measurement, printed as JSON lines; bench/run_memory.py runs all of them.
  *
- *   PROGRAM count N LIVE       makes N coroutines, resumes them once, then in turn and in random order, destroys them
+ *   PROGRAM count N LIVE [AREA]   makes N coroutines, resumes them once, then in turn and in random order, destroys
+ *                              them. AREA: their save areas have the size that two coroutines needed (fit, the
+ *                              default), or the contender's default and all are made before the first is resumed
+ *                              (default), or each is resumed before the next is made (in_turn)
  *   PROGRAM churn N            makes N coroutines; 5 N times it destroys one, makes another and resumes it
  *
  * Time is the thread's processor time, page faults included. Memory is what is resident after each coroutine was
@@ -49,7 +52,8 @@ SCALE_LIVE(SCALE_HOLDER)
 enum {
     FAR = 8,         /* coroutines ahead at which the first step of a prefetch is made */
     NEAR = 4,        /* and the second step */
-    LARGE = 200,     /* from this number of live bytes on, a share stack gains by the second step */
+    LARGE = 200,     /* from this number of live bytes on, or with areas apart from the blocks, a share stack gains by
+                        the second step */
     MOST = 1000000,  /* resumes of a small number of coroutines, in all */
     CHURN_STEPS = 5  /* for each coroutine */
 };
@@ -76,6 +80,14 @@ static BENCH_HOT void create_all(co_t **co, size_t n, size_t save_sz, co_entry_t
 {
     for (size_t i = 0; i < n; i++)
         co[i] = co_new(save_sz, entry, tag + i);
+}
+
+static BENCH_HOT void create_in_turn(co_t **co, size_t n, size_t save_sz, co_entry_t entry, size_t tag)
+{
+    for (size_t i = 0; i < n; i++) {
+        co[i] = co_new(save_sz, entry, tag + i);
+        co_resume(co[i]);
+    }
 }
 
 static BENCH_HOT void resume_all(co_t **co, size_t n)
@@ -180,12 +192,13 @@ static int scale_fits(size_t n, size_t each, const char *name, const char *param
 typedef struct scale_kind {
     co_entry_t entry;
     size_t save_sz; /* the size that two coroutines needed */
+    int in_turn;    /* each is resumed before the next is made */
 } scale_kind_t;
 
 /* Runs in a child process, so that the measurement begins without any coroutine. */
 static scale_kind_t scale_fit(size_t live)
 {
-    scale_kind_t kind = {scale_entry(live), 0};
+    scale_kind_t kind = {scale_entry(live), 0, 0};
     int channel[2], status;
     fflush(stdout);
     pid_t child = pipe(channel) == 0 ? fork() : -1;
@@ -222,7 +235,7 @@ static co_t **scale_handles(size_t n)
 }
 
 typedef struct scale_times {
-    double create, first, round_robin, random, prefetch, destroy; /* nanoseconds each; `prefetch` < 0: not measured */
+    double create, first, round_robin, random, prefetch, destroy; /* nanoseconds each; < 0: not measured */
     double bytes;
     size_t copied;
 } scale_times_t;
@@ -252,7 +265,10 @@ static double scale_make(co_t **co, size_t n, scale_kind_t kind, size_t each)
         portion = n - done < PORTION ? n - done : PORTION;
         room_for(portion * each);
         double start = bench_thread_now();
-        create_all(co + done, portion, kind.save_sz, kind.entry, done);
+        if (kind.in_turn)
+            create_in_turn(co + done, portion, kind.save_sz, kind.entry, done);
+        else
+            create_all(co + done, portion, kind.save_sz, kind.entry, done);
         ns += bench_thread_now() - start;
     }
     return ns / (double)n;
@@ -280,7 +296,7 @@ static scale_times_t scale_count(size_t n, scale_kind_t kind, size_t each, int t
     co_prepare();
     size_t baseline = room_rss();
     t.create = scale_make(co, n, kind, each);
-    t.first = scale_first(co, n, each);
+    t.first = kind.in_turn ? -1 : scale_first(co, n, each);
     t.bytes = ((double)room_rss() - (double)baseline) / (double)n;
     room_free(room_left);
     if (inspect)
@@ -319,7 +335,8 @@ static void scale_line(const char *what, const char *params, double ns, double b
 static void scale_print(const scale_times_t *t, const char *params)
 {
     scale_line("create", params, t->create, t->bytes);
-    scale_line("first_resume", params, t->first, t->bytes);
+    if (t->first >= 0)
+        scale_line("first_resume", params, t->first, t->bytes);
     scale_line("round_robin", params, t->round_robin, t->bytes);
     scale_line("random", params, t->random, t->bytes);
     if (t->prefetch >= 0)
@@ -329,15 +346,20 @@ static void scale_print(const scale_times_t *t, const char *params)
 
 /* ---- The measurements ---- */
 
-static __attribute__((unused)) void scale_run_count(size_t n, size_t live)
+static __attribute__((unused)) void scale_run_count(size_t n, size_t live, const char *area)
 {
-    char params[100];
-    snprintf(params, sizeof params, "{\"n\": %zu, \"live\": %zu}", n, live);
+    char params[100], how[40] = "";
+    if (strcmp(area, "fit") != 0)
+        snprintf(how, sizeof how, ", \"area\": \"%s\"", area);
+    snprintf(params, sizeof params, "{\"n\": %zu, \"live\": %zu%s}", n, live, how);
     scale_kind_t kind = scale_fit(live); /* before memory is held, because a fork would copy it */
+    kind.in_turn = strcmp(area, "in_turn") == 0;
+    if (*how)
+        kind.save_sz = 0;
     if (!scale_fits(n, SCALE_EACH(live), SCALE_PREFIX, params))
         return;
-    scale_times_t t = scale_count(n, kind, SCALE_EACH(live), live >= LARGE, NULL);
-    snprintf(params, sizeof params, "{\"n\": %zu, \"live\": %zu, \"copied\": %zu}", n, live, t.copied);
+    scale_times_t t = scale_count(n, kind, SCALE_EACH(live), live >= LARGE || *how, NULL);
+    snprintf(params, sizeof params, "{\"n\": %zu, \"live\": %zu, \"copied\": %zu%s}", n, live, t.copied, how);
     scale_print(&t, params);
 }
 
@@ -402,12 +424,14 @@ static void scale_run_churn(size_t n)
 static __attribute__((unused)) int scale_main(int argc, char **argv)
 {
     size_t n = argc > 2 ? strtoul(argv[2], NULL, 10) : 0, live = argc > 3 ? strtoul(argv[3], NULL, 10) : 0;
-    if (n >= 2 && argc == 4 && strcmp(argv[1], "count") == 0)
-        scale_run_count(n, live);
+    const char *area = argc > 4 ? argv[4] : "fit";
+    int known = !strcmp(area, "fit") || !strcmp(area, "default") || !strcmp(area, "in_turn");
+    if (n >= 2 && (argc == 4 || argc == 5) && known && strcmp(argv[1], "count") == 0)
+        scale_run_count(n, live, area);
     else if (n >= 2 && argc == 3 && strcmp(argv[1], "churn") == 0)
         scale_run_churn(n);
     else {
-        fprintf(stderr, "usage: %s count N LIVE | churn N\n", argv[0]);
+        fprintf(stderr, "usage: %s count N LIVE [fit | default | in_turn] | churn N\n", argv[0]);
         return 2;
     }
     return 0;

@@ -3,7 +3,7 @@
  *
  * slab [rounds | threads] */
 #define _GNU_SOURCE
-#include "base/base.h"
+#include "base/slab.h"
 #include "check.h"
 #include "sanitizers.h"
 
@@ -230,6 +230,64 @@ static void walks(void)
     pthread_join(thread, NULL);
 }
 
+/* ---- Slots ---- */
+
+/* Promises: after some areas of the same size in a row, each block without room behind it has a slot of that size. Slots
+ * do not overlap, other threads get none, and their memory goes back with that of the blocks. */
+enum { BARE = 40000, SLOT = 152 };
+static aco_t *bare[BARE];
+static char *given[BARE];
+
+static void *wants_slots_elsewhere(void *unused)
+{
+    for (int i = 0; i < 100; i++)
+        CHECK(aco__slot_wanted(bare[BARE - 1 - i], SLOT) == NULL);
+    return unused;
+}
+
+static void use_slots(void)
+{
+    size_t without = 0, wrong = 0;
+    for (size_t i = 0; i < BARE; i++) {
+        given[i] = aco__slot_wanted(bare[i], SLOT);
+        CHECK(given[i] == aco__slot(bare[i]));
+        without += !given[i];
+        if (given[i])
+            memset(given[i], (int)(i % 251), SLOT);
+    }
+    CHECK(without > 0 && without < 20 * (1 + BARE * sizeof(aco_t) / (2 * MIB)));
+    for (size_t i = 0; i < BARE; i++) {
+        CHECK(!given[i] || given[i] == aco__slot(bare[i]));
+        for (size_t k = 0; given[i] && k < SLOT; k++)
+            wrong += (unsigned char)given[i][k] != i % 251;
+    }
+    CHECK_EQ(wrong, 0);
+    CHECK(aco__slot_wanted(bare[BARE - 1], SLOT + 8) == NULL);
+    CHECK(aco__slot_wanted(bare[BARE - 1], 8) == aco__slot(bare[BARE - 1]));
+}
+
+static void slots(void)
+{
+    usage_t before = usage(), after;
+    pthread_t thread;
+    for (int i = 0; i < BARE; i++) {
+        size_t size = sizeof(aco_t);
+        bare[i] = aco__block_memory_new(&size);
+        CHECK_EQ(size, sizeof(aco_t));
+        CHECK(aco__slot(bare[i]) == NULL);
+    }
+    pthread_create(&thread, NULL, wants_slots_elsewhere, NULL);
+    pthread_join(thread, NULL);
+    for (int i = 0; i < 100; i++) /* sizes that differ */
+        CHECK(aco__slot_wanted(bare[i], SLOT + (size_t)(i % 2 * 8)) == NULL);
+    use_slots();
+    for (int i = 0; i < BARE; i++)
+        aco__memory_free(bare[i], sizeof(aco_t));
+    after = usage();
+    CHECK(after.resident < before.resident + 4 * MIB);
+    CHECK(after.mapped < before.mapped + 5 * MIB);
+}
+
 /* ---- Threads ---- */
 
 enum { PLACES = 512, THREADS = 6 };
@@ -408,6 +466,7 @@ int main(int argc, char **argv)
             memory_goes_back(order);
         one_in_turn();
         walks();
+        slots();
         ended_threads_memory_goes_back();
         made_here_freed_there();
     }

@@ -38,12 +38,14 @@ ACO__HIDDEN void aco__unlock(void);
 /* ---- slab.c: memory for control blocks and other small objects ---- */
 enum { ACO__SLAB_LARGEST = 16 << 10 };
 /* Allocates at least *sz bytes and stores the actual size in *sz. NULL and errno on failure. The alignment is 16 bytes;
- * 64 for multiples of 64 up to 1024; malloc()'s for sizes above ACO__SLAB_LARGEST (Arm: 8). aco__block_memory_new() is
- * for control blocks, which aco__blocks_each() then finds. */
+ * 64 for multiples of 64 up to 1024; malloc()'s for sizes above ACO__SLAB_LARGEST (Arm: 8). */
 ACO__HIDDEN void *aco__memory_new(size_t *sz);
+/* The same for save areas: the alignment is 8 bytes, and up to 1024 bytes so is the unit of sizes. */
+ACO__HIDDEN void *aco__words_new(size_t *sz);
+/* The same for control blocks, which aco__blocks_each() then finds. At most ACO__SLAB_LARGEST bytes. */
 ACO__HIDDEN void *aco__block_memory_new(size_t *sz);
-/* Frees memory of these two functions. `sz` is the size that they stored; if that was at most ACO__SLAB_LARGEST, any
- * other size up to there will do. Any thread may call it. */
+/* Frees memory of these functions. `sz` is the size that they stored; if that was at most ACO__SLAB_LARGEST, any other
+ * size up to there will do. Any thread may call it. */
 ACO__HIDDEN void aco__memory_free(void *p, size_t sz);
 /* Calls visit(co, arg) for each control block of the thread, including destroyed ones, until `visit` returns a value
  * other than 0. Returns that value, or 0. */

@@ -1,7 +1,7 @@
 /* Memory for control blocks and save areas. Slabs of 2 MiB hold objects of one size class side by side.
  *
  * A slab is aligned to its size: masking an object's address gives the address of its slab.
- *   | slab: heap, class, free list, ... (one line) | object | object | ... never used yet: from `fresh` on |
+ *   | slab: heap, class, free list, ... (two lines) | object | object | ... never used yet: from `fresh` on |
  *
  * A heap belongs to one thread at a time. Only that thread allocates and frees objects in it, without locks. Another
  * thread that frees an object puts it on the heap's atomic list `remote`. The heap's thread sweeps that list when it
@@ -16,7 +16,9 @@ enum {
     SMALL = ACO__SLAB_SMALL,
     CLASSES = ACO__SLAB_CLASSES,
     SLABS_BEFORE_LARGE_PAGES = 3,
-    KEEP_TOUCHED = 64 << 10 /* bytes of an empty, kept slab that stay resident */
+    KEEP_TOUCHED = 64 << 10, /* bytes of an empty, kept slab that stay resident */
+    SLOT_LARGEST = 512, /* bytes */
+    SLOTS_AFTER = 16    /* areas of the same size */
 };
 
 typedef aco__object_t object_t;
@@ -76,7 +78,7 @@ static slab_t *slab_new(heap_t *heap, unsigned class)
     slab->heap = heap;
     slab->class = class;
     slab->size = (uint32_t)size_of_class(class);
-    slab->fresh = ACO__CACHE_LINE;
+    slab->fresh = ACO__SLAB_FIRST;
     list(slab);
     ACO__UPCALL(region_new, (slab, SLAB));
     if (class >= CLASSES) {
@@ -89,11 +91,57 @@ static slab_t *slab_new(heap_t *heap, unsigned class)
     return slab;
 }
 
+static size_t slots_room(const slab_t *slab)
+{
+    size_t bytes = (SLAB - ACO__SLAB_FIRST) / sizeof(aco_t) * slab->slot_size, room = 64 << 10;
+    while (room < bytes)
+        room *= 2;
+    return room;
+}
+
+static void slots_new(slab_t *slab)
+{
+    size_t room = slots_room(slab);
+    char *slots = aco__map_is_ours() ? aco__map_aligned(room) : NULL; /* most of it may never be touched */
+    slab->slot_wanted = 0;
+    if (!slots)
+        return;
+    if (slab->heap->slabs[slab->class] > SLABS_BEFORE_LARGE_PAGES && room > SLAB)
+        aco__os_large_pages(slots, room / 2, 1); /* the other half is not used up */
+    ACO__UPCALL(region_new, (slots, room));
+    __atomic_store_n(&slab->slots, slots, __ATOMIC_RELEASE);
+}
+
+static void slots_free(slab_t *slab)
+{
+    if (slab->slots) {
+        ACO__UPCALL(region_freed, (slab->slots, slots_room(slab)));
+        aco__unmap(slab->slots, slots_room(slab));
+        slab->slots = NULL;
+    }
+}
+
+char *aco__slot_wanted(aco_t *co, size_t sz)
+{
+    slab_t *slab = aco__slab_of(co);
+    if (slab->size != sizeof(aco_t) || slab->heap != aco__self()->heap || sz > SLOT_LARGEST)
+        return NULL;
+    if (!slab->slots) {
+        if (slab->slot_size != sz)
+            slab->slot_wanted = 0;
+        slab->slot_size = (uint32_t)sz;
+        if (++slab->slot_wanted == SLOTS_AFTER)
+            slots_new(slab);
+    }
+    return sz <= slab->slot_size ? aco__slot(co) : NULL;
+}
+
 /* Frees an empty slab unless it is its class's only slab with room. That one stays, and only the memory beyond its
  * first pages goes back to the system. So creating and destroying one object in turn makes no system call. */
 static void slab_emptied(slab_t *slab)
 {
     heap_t *heap = slab->heap;
+    slots_free(slab);
     if (heap->with_room[slab->class] != slab || slab->next) {
         unlist(slab);
         heap->slabs[slab->class]--;
@@ -109,7 +157,7 @@ static void slab_emptied(slab_t *slab)
     if (slab->fresh > KEEP_TOUCHED && aco__map_is_ours())
         aco__os_discard((char *)slab + KEEP_TOUCHED, SLAB - KEEP_TOUCHED, 0);
     slab->free = NULL;
-    slab->fresh = ACO__CACHE_LINE;
+    slab->fresh = ACO__SLAB_FIRST;
 }
 
 static void object_free(slab_t *slab, object_t *object)
@@ -122,18 +170,13 @@ static void object_free(slab_t *slab, object_t *object)
         slab_emptied(slab);
 }
 
-static slab_t *slab_of(void *p)
-{
-    return (slab_t *)((uintptr_t)p & ~(uintptr_t)(SLAB - 1));
-}
-
 /* Frees the objects that other threads put on the heap's list. */
 static void sweep(heap_t *heap)
 {
     object_t *object = __atomic_exchange_n(&heap->remote, NULL, __ATOMIC_SEQ_CST);
     while (object) {
         object_t *next = object->next;
-        object_free(slab_of(object), object);
+        object_free(aco__slab_of(object), object);
         object = next;
     }
 }
@@ -244,9 +287,16 @@ static void *object_new(size_t *sz, unsigned class)
     return p;
 }
 
-void *aco__memory_new(size_t *sz)
+void *aco__words_new(size_t *sz)
 {
     return *sz > ACO__SLAB_LARGEST ? aco__allocate(*sz) : object_new(sz, class_of(*sz ? *sz : 1));
+}
+
+void *aco__memory_new(size_t *sz)
+{
+    if (*sz <= SMALL)
+        *sz = aco__round_up(*sz ? *sz : 1, 16);
+    return aco__words_new(sz);
 }
 
 void *aco__block_memory_new(size_t *sz)
@@ -262,7 +312,7 @@ int aco__blocks_some(int (*visit)(aco_t *co, void *arg), void *arg, size_t *from
     if (!heap)
         return 0;
     for (slab_t *slab = heap->block_slabs; slab; slab = slab->next_block_slab) {
-        size_t objects = (slab->fresh - ACO__CACHE_LINE) / slab->size, i = skip < objects ? skip : objects;
+        size_t objects = (slab->fresh - ACO__SLAB_FIRST) / slab->size, i = skip < objects ? skip : objects;
         skip -= i;
         for (; i < objects; i++) {
             int result;
@@ -270,7 +320,7 @@ int aco__blocks_some(int (*visit)(aco_t *co, void *arg), void *arg, size_t *from
                 *from += most;
                 return 0;
             }
-            result = visit((aco_t *)(void *)((char *)slab + ACO__CACHE_LINE + i * slab->size), arg);
+            result = visit((aco_t *)(void *)((char *)slab + ACO__SLAB_FIRST + i * slab->size), arg);
             if (result)
                 return result;
         }
@@ -287,7 +337,7 @@ int aco__blocks_each(int (*visit)(aco_t *co, void *arg), void *arg)
 
 size_t aco__memory_size(const void *p)
 {
-    return slab_of((void *)(uintptr_t)p)->size;
+    return aco__slab_of(p)->size;
 }
 
 static void remote_free(heap_t *heap, object_t *object)
@@ -310,12 +360,12 @@ void aco__memory_free(void *p, size_t sz)
         aco__release(p, sz);
         return;
     }
-    heap_t *heap = slab_of(p)->heap;
+    heap_t *heap = aco__slab_of(p)->heap;
     if (heap != aco__self()->heap) {
         remote_free(heap, p);
         return;
     }
-    object_free(slab_of(p), p);
+    object_free(aco__slab_of(p), p);
     if (aco_unlikely(__atomic_load_n(&heap->remote, __ATOMIC_RELAXED) != NULL))
         sweep(heap);
 }

@@ -5,7 +5,7 @@
 #include "base/base.h"
 
 enum {
-    ACO__SLAB_STEP = 16,  /* size classes: one for each 16 bytes up to ACO__SLAB_SMALL, */
+    ACO__SLAB_STEP = 8,   /* size classes: one for each 8 bytes up to ACO__SLAB_SMALL, */
     ACO__SLAB_SMALL = 1024,
     ACO__SLAB_CLASSES = ACO__SLAB_SMALL / ACO__SLAB_STEP + 4 * 8 /* then 8 a doubling, up to ACO__SLAB_LARGEST */
 };
@@ -23,8 +23,12 @@ typedef struct aco__slab {
     uint32_t used;             /* objects in use */
     uint32_t size;             /* of one object */
     uint32_t class;
+    char *slots;               /* atomic: other threads read it; NULL: its blocks have no slots */
+    uint32_t slot_size;        /* bytes; before there are slots, what was wanted last, */
+    uint32_t slot_wanted;      /* so many times in a row */
 } aco__slab_t;
-_Static_assert(sizeof(aco__slab_t) <= ACO__CACHE_LINE, "objects begin one line into the slab");
+enum { ACO__SLAB_FIRST = 2 * 64 /* the offset of the first object */ };
+_Static_assert(sizeof(aco__slab_t) <= ACO__SLAB_FIRST, "objects begin two lines into the slab");
 _Static_assert(offsetof(aco__slab_t, heap) == 0, "aco__cache_put() uses this offset");
 
 struct aco__heap {
@@ -40,5 +44,34 @@ struct aco__heap {
 _Static_assert(offsetof(struct aco__heap, thread) == 0, "aco__begins_here() uses this offset");
 
 ACO__HIDDEN_EXTERN struct aco__heap *aco__heaps; /* atomic; the list of all heaps, orphans included */
+
+static inline aco__slab_t *aco__slab_of(const void *p)
+{
+    return (aco__slab_t *)((uintptr_t)p & ~(uintptr_t)(ACO__SLAB - 1));
+}
+
+/* ---- Slots ----
+ *
+ * A control block of sizeof(aco_t) bytes has no save area behind it. How large its area must be is known at the first
+ * save. When several such blocks of a slab in a row wanted areas of the same size, the slab gets slots, in a mapping of
+ * their own: one of that size for each block, in the same order. The place of a slot follows from the address of its
+ * block, so it can be prefetched before the block has arrived in the cache. */
+
+/* The slot of this block, NULL if it has none. Any thread may call it. */
+static inline char *aco__slot(const aco_t *co)
+{
+    const aco__slab_t *slab = aco__slab_of(co);
+    char *slots = __atomic_load_n(&slab->slots, __ATOMIC_ACQUIRE);
+    uint32_t at = (uint32_t)((uintptr_t)co - (uintptr_t)slab);
+    return slots ? slots + (size_t)((at - ACO__SLAB_FIRST) / (uint32_t)sizeof(aco_t)) * slab->slot_size : NULL;
+}
+
+static inline size_t aco__slot_size(const aco_t *co)
+{
+    return aco__slab_of(co)->slot_size;
+}
+
+/* The same for a first area of `sz` bytes, a multiple of 8. The slot has slot_size bytes. */
+ACO__HIDDEN char *aco__slot_wanted(aco_t *co, size_t sz);
 
 #endif

@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-enum { DEFAULT_SAVE = 64 /* bytes */ };
-
 _Static_assert(sizeof(aco_t) == 14 * sizeof(void *) + 8, "block and 152 saved bytes make 272");
 
 /* Links the debuggers' table (debugger.c) into every program that creates a coroutine. */
@@ -104,7 +102,7 @@ aco_t *aco__create(aco_t *main_co, aco_share_stack_t *stack, size_t save_sz, aco
         aco__die("aco_create", stack->owner, "owns the given stack, which is private");
     if (aco__status(main_co) != ACO__MAIN || aco__is_task(main_co))
         aco__die("aco_create", main_co, "is given as main_co, but is not a main coroutine");
-    co = aco__block_new(save_sz ? save_sz : DEFAULT_SAVE);
+    co = aco__block_new(save_sz);
     if (!co)
         aco__die_of_memory("aco_create", sizeof(aco_t) + save_sz);
     co->main_co = main_co;
@@ -175,7 +173,7 @@ aco_t *aco__coroutine_new(const aco_options_t *o, size_t *sz)
     aco_t *co;
     if (o->stack) {
         *sz = sizeof(aco_t) + o->save_size;
-        co = aco__block_new(o->save_size ? o->save_size : DEFAULT_SAVE);
+        co = aco__block_new(o->save_size);
         if (!co)
             return NULL;
         co->aco__state = ACO__FROM_NEW | ACO__READY;

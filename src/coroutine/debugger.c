@@ -26,7 +26,7 @@ __attribute__((used)) const struct aco__debug aco__debug = {
 #endif
     aco__returned,
     offsetof(struct aco__heap, next), offsetof(struct aco__heap, thread), offsetof(struct aco__heap, block_slabs),
-    offsetof(aco__slab_t, next_block_slab), offsetof(aco__slab_t, fresh), offsetof(aco__slab_t, size), ACO__CACHE_LINE,
+    offsetof(aco__slab_t, next_block_slab), offsetof(aco__slab_t, fresh), offsetof(aco__slab_t, size), ACO__SLAB_FIRST,
     offsetof(aco_t, aco__state), offsetof(aco_t, is_end), offsetof(aco_t, share_stack), offsetof(aco_t, arg),
     offsetof(aco_t, fp),
     offsetof(aco_t, save_stack.ptr), offsetof(aco_t, save_stack.sz), offsetof(aco_t, save_stack.valid_sz),

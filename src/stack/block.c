@@ -13,22 +13,18 @@ aco_t *aco__block_new(size_t save_sz)
     }
     if (aco_unlikely(aco__upcalls.instruments_all)) /* each coroutine then has cold data, and a pointer to it here */
         save_sz += sizeof(void *);
-    size_t room = sizeof(aco_t) + (save_sz <= MOST_BEHIND_BLOCK ? save_sz : ACO__AREA_STATISTIC);
+    int separate = save_sz > MOST_BEHIND_BLOCK;
+    size_t room = sizeof(aco_t) + (separate ? 0 : save_sz);
     aco_t *co = aco__block_memory_new(&room);
     if (!co)
         return NULL;
     memset(co, 0, sizeof *co);
     co->save_stack.ptr = co + 1;
     co->save_stack.sz = room - sizeof(aco_t);
-    if (save_sz > MOST_BEHIND_BLOCK) {
-        co->save_stack.sz = aco__round_up(save_sz, 16); /* aligned for a pointer behind it */
-        co->save_stack.ptr = aco__memory_new(&co->save_stack.sz);
-        if (!co->save_stack.ptr) {
-            co->aco__state = ACO__DESTROYED;
-            aco__memory_free(co, sizeof(aco_t));
-            return NULL;
-        }
-        aco__area_reserved(co);
+    if (separate && aco__area_reserve(co, save_sz) != 0) {
+        co->aco__state = ACO__DESTROYED;
+        aco__memory_free(co, sizeof(aco_t));
+        return NULL;
     }
     return co;
 }
@@ -47,11 +43,8 @@ void aco__block_free(aco_t *co)
     if (aco__has(co, ACO__PRIVATE)) {
         co->share_stack = NULL; /* overflow.c reads freed blocks too */
         aco__memory_free(co, ACO__PRIVATE_BLOCK);
-    } else if (aco__area_is_inside(co)) {
-        aco__memory_free(co, sizeof(aco_t) + co->save_stack.sz);
     } else {
-        if (co->save_stack.ptr)
-            aco__memory_free(co->save_stack.ptr, co->save_stack.sz);
+        aco__area_free(co);
         aco__memory_free(co, sizeof(aco_t));
     }
 }

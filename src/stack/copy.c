@@ -221,10 +221,15 @@ static __attribute__((noinline)) int restore_any(aco_t *co, int fatal, const cha
  * outside the stack is far from its top, so the copy is not short, and restore_any() reports the error. */
 int aco__stack_restore(aco_t *co, int fatal, const char *call)
 {
+    enum { SLOT_LINES = 3 };
     aco_share_stack_t *stack = co->share_stack;
     aco_t *owner = stack->owner;
     size_t in = co->save_stack.valid_sz, out;
     _Static_assert((int)SHORT_COPY < (int)ACO__LEAST_STACK, "a short copy stays on the stack");
+    const char *slot = aco__slot(co);
+    if (slot) /* fetched at the same time as the block, which has not been read yet */
+        for (int i = 0; i < SLOT_LINES; i++)
+            __builtin_prefetch(slot + i * ACO__CACHE_LINE);
     if (aco_unlikely(!owner || (co->aco__state & ACO__FAST_MASK) != ACO__SAVED ||
                      aco__status(owner) != ACO__SUSPENDED || stack->aco__thread != aco__self() ||
                      !stack->guard_page_enabled || __atomic_load_n(&stack->aco__link.destroyed, __ATOMIC_RELAXED)))

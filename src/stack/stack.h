@@ -4,6 +4,7 @@
 #define ACO_STACK_H
 
 #include "base/context.h"
+#include "base/slab.h"
 
 enum { ACO__LEAST_STACK = 4096 }; /* bytes; verification/proofs/model/copying.py reads it */
 enum {
@@ -53,10 +54,11 @@ static inline int aco__area_is_inside(const aco_t *co)
 {
     return co->save_stack.ptr == (const void *)(co + 1);
 }
-enum { ACO__AREA_STATISTIC = 8, ACO__SAVES_PER_LOOK = 64 };
-/* The save area of a new coroutine is not behind the block. The area will not get smaller than it is now. The
- * ACO__AREA_STATISTIC bytes behind the block hold its statistic. */
-ACO__HIDDEN void aco__area_reserved(aco_t *co);
+enum { ACO__SAVES_PER_LOOK = 64 };
+/* Gives a new block a save area elsewhere, which will not get smaller than `sz` bytes. 0, or -1 and errno. */
+ACO__HIDDEN int aco__area_reserve(aco_t *co, size_t sz);
+/* Frees the save area unless it is behind the block. The coroutine has no cold data any more. */
+ACO__HIDDEN void aco__area_free(aco_t *co);
 /* Makes room for one pointer behind the save area. 0, or -1 and errno. */
 ACO__HIDDEN int aco__area_reserve_pointer(aco_t *co);
 /* Replaces an empty save area by one of at least `sz` bytes. 0, or -1 and errno. */
