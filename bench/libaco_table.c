@@ -4,9 +4,9 @@
  *
  *   PROGRAM [--json] [--quick] [--fit]
  *
- * --fit gives save areas the measured size instead of libaco's 64 bytes. A yield copies more than the live bytes (saved
+ * --fit gives save areas the measured size instead of the default, 0. A yield copies more than the live bytes (saved
  * registers, alignment); `copied` is the number. Each repetition makes all coroutines anew. The first resume enters the
- * coroutine and finds its save area too small, so it is a row of its own: "first_resume". */
+ * coroutine, and the save before it needs an area, so it is a row of its own: "first_resume". */
 #include "copying.h"
 
 #include <aco.h>
@@ -43,7 +43,7 @@ COPYING_HOLDER(2024)
 COPYING_HOLDER(4072)
 COPYING_HOLDER(7992)
 
-enum { M = 1000000, DEFAULT_SAVE = 64, MOST_REPETITIONS = 8 };
+enum { M = 1000000, MOST_REPETITIONS = 8 };
 
 typedef struct row {
     size_t n, live, resumes;
@@ -138,7 +138,7 @@ static size_t fitting(const row_t *row)
     aco_destroy(co[0]);
     aco_destroy(co[1]);
     aco_share_stack_destroy(stack);
-    return copied ? copied : DEFAULT_SAVE;
+    return copied;
 }
 
 static void report_json(const row_t *row, size_t save_sz, result_t *r, unsigned repetitions)
@@ -189,7 +189,7 @@ static void run_row(const row_t *row, int fit, unsigned repetitions, int json)
             printf("%10zu %7zu  skipped: %s\n", row->n, row->live, reason);
         return;
     }
-    size_t save_sz = fit ? fitting(row) : DEFAULT_SAVE;
+    size_t save_sz = fit ? fitting(row) : 0;
     aco_t **co = bench_alloc(row->n * sizeof *co);
     memset(co, 1, row->n * sizeof *co); /* makes it resident before the baseline is read */
     for (unsigned k = 0; k < repetitions; k++)

@@ -324,11 +324,13 @@ static scale_times_t scale_count(size_t n, scale_kind_t kind, size_t each, int t
 
 /* ---- Output ---- */
 
+static const char *scale_prefix = SCALE_PREFIX;
+
 static void scale_line(const char *what, const char *params, double ns, double bytes)
 {
     char name[64];
     bench_stat_t s = {ns, ns, ns};
-    snprintf(name, sizeof name, SCALE_PREFIX "_%s", what);
+    snprintf(name, sizeof name, "%s_%s", scale_prefix, what);
     bench_json(name, IMPL, params, s, bytes);
 }
 
@@ -354,8 +356,10 @@ static __attribute__((unused)) void scale_run_count(size_t n, size_t live, const
     snprintf(params, sizeof params, "{\"n\": %zu, \"live\": %zu%s}", n, live, how);
     scale_kind_t kind = scale_fit(live); /* before memory is held, because a fork would copy it */
     kind.in_turn = strcmp(area, "in_turn") == 0;
-    if (*how)
+    if (*how) {
         kind.save_sz = 0;
+        scale_prefix = "areas";
+    }
     if (!scale_fits(n, SCALE_EACH(live), SCALE_PREFIX, params))
         return;
     scale_times_t t = scale_count(n, kind, SCALE_EACH(live), live >= LARGE || *how, NULL);

@@ -111,7 +111,7 @@ typedef struct aco_options_s {
     size_t stack_size;        /* bytes of its private stack, at least 4 KiB. Rounded up to a power of two up to 8 MiB;
                                  above that, and outside of pools (aco/pool.h), to pages or less. 0: 256 KiB */
     aco_share_stack_t *stack; /* run on this share stack instead of a private one */
-    size_t save_size;         /* with `stack`: bytes to reserve for its save area. 0: 64 */
+    size_t save_size;         /* with `stack`: bytes to reserve for its save area. 0: what the first save needs */
     const char *name;         /* for aco_name(). Copied, at most ACO_NAME_SIZE - 1 bytes */
     unsigned flags;           /* ACO_OWN_FP, …, or'ed */
     unsigned aco__reserved0;  /* reserved fields are 0 */
@@ -175,14 +175,15 @@ ACO__CALL void *aco_yield_value(void *value);
  * ACO_OWN_EXCEPTIONS and the other does not. */
 ACO__CALL int aco_yield_to(aco_t *co);
 
-/* Starts to load what a resume of `co` will touch: the control block; on a share stack, also up to 200 bytes of the
- * save area behind it. For a loop that resumes many coroutines in an order of its own: call it about eight resumes
- * ahead. It waits for nothing and reads nothing, so `co` may be anything. */
+/* Starts to load what a resume of `co` will touch: the control block, and up to 200 bytes of a save area right behind
+ * it. For a loop that resumes many coroutines in an order of its own: call it about eight resumes ahead. It waits for
+ * nothing and reads nothing, so `co` may be anything. */
 ACO__CALL void aco_prefetch(const aco_t *co);
 
 /* The second step, about four resumes ahead: reads the control block, which should have arrived by now, and starts to
  * load the innermost frame or the rest of the save area. It pays off if coroutines return to values on a private stack
- * or have a large save area; otherwise it only costs. `co` must be a coroutine that was not destroyed. */
+ * or have a save area that is large or of no given size; otherwise it only costs. `co` must be a coroutine that was
+ * not destroyed. */
 ACO__CALL void aco_prefetch_stack(const aco_t *co);
 
 /* ---- State ------------------------------------------------------------------------------------------------------- */
@@ -361,9 +362,9 @@ ACO_API void aco_share_stack_destroy(aco_share_stack_t *sstk);
  * defined. If all arguments are NULL or 0: the thread's main coroutine object, which the others need. Else:
  *   main_co         the main coroutine object of the thread that will run it
  *   share_stack     the stack that it will run on. It must outlive the coroutine's last use, except its destruction
- *   save_stack_sz   bytes to reserve for its save area; 0 means 64. The area grows on demand. The best value is the
- *                   save_stack.max_cpsz of similar coroutines: an area that never grew lies right behind the control
- *                   block
+ *   save_stack_sz   bytes to reserve for its save area, right behind the control block; 0: the first save takes what it
+ *                   needs. The area grows on demand. Best for resumes in random order is the save_stack.max_cpsz of
+ *                   similar coroutines
  *   fp, arg         its entry function, and what aco_get_arg() returns there; `arg` may be NULL
  * The caller owns the coroutine and destroys it. Aborts without memory. Any thread. */
 ACO__CALL aco_t *aco_create(aco_t *main_co, aco_share_stack_t *share_stack, size_t save_stack_sz, aco_cofuncp_t fp,
@@ -400,7 +401,7 @@ ACO_API void aco_reset(aco_t *co, aco_cofuncp_t fp, void *arg);
 /* A save area: where a coroutine's live bytes are while another coroutine has its share stack. */
 typedef struct aco_save_stack_s {
     void *ptr;         /* the save area */
-    size_t sz;         /* its size in bytes */
+    size_t sz;         /* its size in bytes; 0 before the first save if no size was given */
     size_t valid_sz;   /* bytes saved in it now; 0 while the coroutine's frames are on the stack */
     size_t max_cpsz;   /* the most bytes ever copied at one switch: the size to ask of aco_create() */
     size_t ct_save;    /* how often bytes were saved */

@@ -15,10 +15,11 @@ PROGRAMS = {  # impl -> program, compilers that build it, what else its build ne
     BOOST: ("scale-boost", ("gcc",), "libboost-context-dev"),
 }
 MOST = {BOOST: 100_000, GO: 1_000_000}  # coroutines
-GROUPS = ("count", "copying", "private", "churn")
+GROUPS = ("count", "areas", "copying", "private", "churn")
 COUNTED = (ACORN, ENTRY, GLIBC, TCMALLOC, JEMALLOC, CPP20, BOOST, GO)
 COPIED = (ACORN, ENTRY, GLIBC, CPP20, GO)
 CHURNED = (ACORN, ENTRY, GLIBC, TCMALLOC, JEMALLOC, CPP20)
+AREAS, AREAS_NUMBER = ("default", "in_turn"), 1_000_000  # save_stack_sz 0
 LIVE, LIVES, COPY_NUMBER = 96, (8, 40, 104, 232, 488, 1000, 4000), 100_000
 KIB = 1024
 PRIVATES = ((1_000, 64 * KIB), (100_000, 64 * KIB), (1_000_000, 64 * KIB), (100_000, 16 * KIB), (100_000, 256 * KIB))
@@ -61,9 +62,12 @@ class Group:
 
 
 def groups(programs, most, quick):
-    count, copying, private, churn = map(Group, GROUPS)
+    count, areas, copying, private, churn = map(Group, GROUPS)
     for n in counts(most):
         count.add(programs, COUNTED, "count", n, LIVE, number=n)
+    n = min(AREAS_NUMBER, most)
+    for area in AREAS:
+        areas.add(programs, (ACORN, ENTRY), "count", n, LIVE, area, number=n)
     n = min(COPY_NUMBER, most)
     for live in LIVES:
         copying.add(programs, [impl for impl in COPIED if not (quick and impl == GO)], "count", n, live, number=n)
@@ -78,4 +82,4 @@ def groups(programs, most, quick):
             private.add(programs, (PRIVATE,), "trim", TRIM_NUMBER, pages, flags)
     churn.add(programs, CHURNED, "churn", min(CHURN_NUMBER, most))
     churn.add(programs, (PRIVATE,), "churn", min(CHURN_PRIVATE, most))
-    return [count, copying, private, churn]
+    return [count, areas, copying, private, churn]

@@ -1,6 +1,6 @@
 """The tables of bench/run_memory.py, and its numbers to reach."""
-from .memory_cases import ACORN, BARE, COUNTED, ENTRY, FALLBACK_NUMBER, GLIBC, KIB, LIVE, LIVES, PRIVATE, PRIVATES, \
-    TRIM_NUMBER
+from .memory_cases import ACORN, AREAS, AREAS_NUMBER, BARE, COUNTED, ENTRY, FALLBACK_NUMBER, GLIBC, KIB, LIVE, LIVES, \
+    PRIVATE, PRIVATES, TRIM_NUMBER
 from .tables import number, print_columns, print_missing
 from .targets import verdict
 
@@ -78,6 +78,29 @@ def print_copying(table):
             print_by(table, f"ns, {title}{more}", f"scale_{step}", "ns", "live", lives, str, n=n)
 
 
+# ---- Save areas without a given size ----
+
+AREA_NAMES = {"default": "made before the first resume", "in_turn": "each resumed before the next is made"}
+
+
+def print_areas(table):
+    print(f"\nSave areas without a given size, {LIVE} live bytes; ratio: to areas of the size that fits, by the number")
+    rows = [("order", "implementation", "compiler", "number", "bytes each", "ns, round robin", "ratio", "ns, random",
+             "ratio", "prefetched twice")]
+    for area in AREAS:
+        for impl, compiler in table.contenders("areas_create"):
+            for n in table.values("areas_create", "n"):
+                fixed = {"n": n, "live": LIVE}
+                row = [AREA_NAMES[area], impl, compiler, thousands(n),
+                       shown(table.get("areas_create", impl, compiler, "bytes", area=area, **fixed))]
+                for step in ("round_robin", "random"):
+                    ns = table.get(f"areas_{step}", impl, compiler, area=area, **fixed)
+                    fit = table.get(f"scale_{step}", impl, compiler, **fixed)
+                    row += [shown(ns), f"{ns / fit:.2f}" if ns and fit else "-"]
+                rows.append((*row, shown(table.get("areas_random_prefetch", impl, compiler, area=area, **fixed))))
+    print_columns(rows, 4)
+
+
 # ---- Private stacks ----
 
 def print_private_steps(table):
@@ -146,7 +169,8 @@ def print_churn(table):
     print_columns(rows, 2)
 
 
-PRINTERS = {"count": print_count, "copying": print_copying, "private": print_private, "churn": print_churn}
+PRINTERS = {"count": print_count, "areas": print_areas, "copying": print_copying, "private": print_private,
+            "churn": print_churn}
 
 
 def print_absent(programs, items):
@@ -200,6 +224,24 @@ def count_rows(table):
     return rows
 
 
+def areas_rows(table):
+    rows = []
+    for n in table.values("areas_create", "n"):
+        note = f"{thousands(n)}, no size given"
+        for impl, compiler in table.contenders("areas_create"):
+            for area in AREAS:
+                fixed = {"n": n, "live": LIVE}
+                each = table.get("areas_create", impl, compiler, "bytes", area=area, **fixed)
+                rows.append(judged((note, f"{impl}, {area}, bytes each", "", compiler), each, MOST_BYTES[impl],
+                                   "{:.0f}".format, n == AREAS_NUMBER))
+                for step in ("round_robin", "random"):
+                    ns = table.get(f"areas_{step}", impl, compiler, area=area, **fixed)
+                    fit = table.get(f"scale_{step}", impl, compiler, **fixed)
+                    rows.append(judged((note, f"{impl}, {area}, {step}", "areas that fit", compiler),
+                                       ns / fit if ns and fit else None, 1.0, "{:.2f}".format, n == AREAS_NUMBER))
+    return rows
+
+
 def private_rows(table):
     sz = 64 * KIB
     ns = [n for n, stack in PRIVATES if stack == sz and table.get("private_create", PRIVATE, n=n, stack=sz) is not None]
@@ -228,7 +270,7 @@ def fallback_rows(table):
 
 
 def print_targets(table):
-    rows = count_rows(table) + private_rows(table) + fallback_rows(table)
+    rows = count_rows(table) + areas_rows(table) + private_rows(table) + fallback_rows(table)
     if rows:
         print("\nNumbers to reach: bytes, or the ratio of acorn's time to the yardstick's, medians of this run")
         print_columns([("case", "what", "yardstick", "compiler", "value", "at most", "")] + rows, 4)
