@@ -232,8 +232,8 @@ static void walks(void)
 
 /* ---- Slots ---- */
 
-/* Promises: after some areas of the same size in a row, each block without room behind it has a slot of that size. Slots
- * do not overlap, other threads get none, and their memory goes back with that of the blocks. */
+/* Promises: after some areas of the same size in a row, each block without room behind it has a slot of that size.
+ * Slots do not overlap, other threads get none, and their memory goes back with that of the blocks. */
 enum { BARE = 40000, SLOT = 152 };
 static aco_t *bare[BARE];
 static char *given[BARE];
