@@ -216,16 +216,28 @@ static __attribute__((noinline)) int restore_any(aco_t *co, int fatal, const cha
     return 1;
 }
 
-/* The common case of restore_any(), in a function without calls: `co` and the owner have both started, both have few
- * live bytes, the stack belongs to this thread and has a guard page, and `co` is not instrumented. A stack pointer
- * outside the stack is far from its top, so the copy is not short, and restore_any() reports the error. */
+/* The common case with many live bytes. */
+static __attribute__((noinline)) int restore_many(aco_t *co, aco_t *owner, size_t in, size_t out)
+{
+    memcpy(owner->save_stack.ptr, owner->aco__self.sp, out);
+    saved(owner, out);
+    if (!aco__area_is_inside(owner))
+        aco__area_look(owner);
+    co->share_stack->owner = co;
+    memcpy(co->aco__self.sp, co->save_stack.ptr, in);
+    restored(co, in);
+    return 1;
+}
+
+/* The common case of restore_any(), in a function without calls if both have few live bytes: `co` and the owner have
+ * both started, the stack belongs to this thread and has a guard page, and `co` is not instrumented. restore_any()
+ * reports a stack pointer outside the stack. */
 int aco__stack_restore(aco_t *co, int fatal, const char *call)
 {
     enum { SLOT_LINES = 3 };
     aco_share_stack_t *stack = co->share_stack;
     aco_t *owner = stack->owner;
     size_t in = co->save_stack.valid_sz, out;
-    _Static_assert((int)SHORT_COPY < (int)ACO__LEAST_STACK, "a short copy stays on the stack");
     const char *slot = aco__slot(co);
     if (slot) /* fetched at the same time as the block, which has not been read yet */
         for (int i = 0; i < SLOT_LINES; i++)
@@ -235,9 +247,11 @@ int aco__stack_restore(aco_t *co, int fatal, const char *call)
                      !stack->guard_page_enabled || __atomic_load_n(&stack->aco__link.destroyed, __ATOMIC_RELAXED)))
         return restore_any(co, fatal, call);
     out = live_bytes(stack, owner);
-    if (aco_unlikely(!is_short(out | in) || out > owner->save_stack.sz ||
+    if (aco_unlikely(out > owner->save_stack.sz || out > (size_t)((char *)stack->aco__top - (char *)stack->ptr) ||
                      owner->save_stack.ct_save % ACO__SAVES_PER_LOOK == ACO__SAVES_PER_LOOK - 1))
         return restore_any(co, fatal, call);
+    if (aco_unlikely(!is_short(out | in)))
+        return restore_many(co, owner, in, out);
     copy_short(owner->save_stack.ptr, owner->aco__self.sp, out);
     saved(owner, out);
     stack->owner = co;
