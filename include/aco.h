@@ -345,8 +345,8 @@ typedef void (*aco_cofuncp_t)(void);
  * where aco_get_co() returns the coroutine; then the process aborts. The default last word prints that as a line. */
 ACO_API void aco_thread_init(aco_cofuncp_t last_word);
 
-/* Makes a share stack of at least `sz` bytes; 0 means 2 MiB. Its `sz` is at least 4096 and, with a guard page, a
- * multiple of the page size. The guard page below it turns an overflow into SIGSEGV. Without one, an overflow is
+/* Makes a share stack of at least `sz` bytes; 0 means 2 MiB. Its `sz` is at least 4096 and at
+ * most a page larger than `sz` rounded up: to pages with a guard page, else to 64 bytes. The guard page below it turns an overflow into SIGSEGV. Without one, an overflow is
  * detected when the stack's bytes are next copied. The caller owns the stack. Aborts when the system has no memory or
  * no mapping left. Any thread. */
 ACO_API aco_share_stack_t *aco_share_stack_new2(size_t sz, char guard_page_enabled);
@@ -411,7 +411,7 @@ typedef struct aco_save_stack_s {
 /* A stack, share or private: its record, which stands at the top of the stack. */
 struct aco_share_stack_s {
     void *ptr;               /* its lowest byte */
-    size_t sz;               /* its size in bytes */
+    size_t sz;               /* its size in bytes: frames are from ptr up to ptr + sz */
     aco_t *owner;            /* the coroutine that has its frames on it, or NULL */
     char guard_page_enabled; /* 1: an overflow is a SIGSEGV */
     /* internal */
@@ -436,6 +436,7 @@ struct aco_share_stack_s {
     struct aco__region *aco__region; /* the pool's region that it is part of, or NULL */
     struct aco_share_stack_s *aco__instead_of; /* ASan: the share stack that it replaces for one coroutine, or NULL */
     unsigned aco__registered;        /* Valgrind's number for it, or 0 */
+    unsigned aco__colour;            /* bytes of `sz` beyond what the stack was made with */
 };
 
 /* A coroutine: its control block. Programs may write `arg`; in a coroutine of aco.hpp they must not. */

@@ -58,7 +58,7 @@ static size_t size_made(size_t asked, unsigned flags)
 {
     aco_options_t options = {.stack_size = asked, .flags = flags};
     aco_t *co = aco_new(same, &options, &options);
-    size_t sz = co->share_stack->sz;
+    size_t sz = co->share_stack->sz - co->share_stack->aco__colour;
     void *lo, *hi;
     CHECK_EQ(co->share_stack->guard_page_enabled, !(flags & ACO_NO_GUARD));
     CHECK_EQ(aco_stack_bounds(co, &lo, &hi), 0);

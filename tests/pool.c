@@ -158,7 +158,7 @@ static void sizes(void)
         kinds += wanted != last; /* they ascend */
         last = wanted;
         co[i] = new_in(pool, asked[i], yields, NULL);
-        CHECK_EQ(co[i]->share_stack->sz, wanted);
+        CHECK_EQ(co[i]->share_stack->sz - co[i]->share_stack->aco__colour, wanted);
         CHECK_EQ(co[i]->share_stack->guard_page_enabled, 1);
         CHECK((size_t)(high(co[i]) - low(co[i])) >= wanted && (size_t)(high(co[i]) - low(co[i])) < wanted + page);
     }
@@ -411,7 +411,7 @@ static void reused(unsigned flags)
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < MANY; i++) {
             co[i] = new_in(pool, SIZE, round % 2 ? has_nothing_yet : fills_its_stack, &wrong);
-            CHECK_EQ(co[i]->share_stack->sz, SIZE);
+            CHECK_EQ(co[i]->share_stack->sz - co[i]->share_stack->aco__colour, SIZE);
             CHECK(co[i]->share_stack->owner == co[i]);
             CHECK_EQ(co[i]->share_stack->guard_page_enabled, !(flags & ACO_POOL_CANARIES));
             aco_send(co[i], NULL);

@@ -45,7 +45,7 @@ static void begins(slot_t *slot, model_t *model)
     model->made++;
     model->alive++;
     model->most_alive = most(model->most_alive, model->alive);
-    model->stack_size = most(model->stack_size, slot->co->share_stack->sz);
+    model->stack_size = most(model->stack_size, slot->co->share_stack->sz - slot->co->share_stack->aco__colour);
 }
 
 static void was_left(slot_t *slot, size_t tolerance)

@@ -50,7 +50,7 @@ void aco__yield_check(aco_t *co, int unit_own_fp)
     if (!co->share_stack->aco__private && !aco__is_on_its_stack(co, __builtin_frame_address(0)))
         aco__die("aco_yield", co,
                  "yields outside its share stack of %zu bytes: it is in a generator, or has overflowed",
-                 co->share_stack->sz);
+                 aco__stack_made_with(co->share_stack));
 }
 
 void aco__destroy_checked(aco_t *co)

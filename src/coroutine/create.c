@@ -108,7 +108,7 @@ aco_t *aco__create(aco_t *main_co, aco_share_stack_t *stack, size_t save_sz, aco
     co->main_co = main_co;
     co->share_stack = stack_for_one(stack);
     if (!co->share_stack)
-        aco__die_of_memory("aco_create", stack->sz);
+        aco__die_of_memory("aco_create", aco__stack_made_with(stack));
     co->aco__state = own_fp ? 0 : ACO__SHARES_FP;
     prepare_entry(co, fp, arg);
     if (aco__instrument_new(co, 0) != 0)
@@ -179,7 +179,7 @@ aco_t *aco__coroutine_new(const aco_options_t *o, size_t *sz)
         co->aco__state = ACO__FROM_NEW | ACO__READY;
         co->share_stack = stack_for_one(o->stack);
         if (!co->share_stack) {
-            *sz = o->stack->sz;
+            *sz = aco__stack_made_with(o->stack);
             aco__block_free(co);
             return NULL;
         }

@@ -182,7 +182,7 @@ void aco__usage_begin(aco_t *co, aco_function_t entry)
     add_to(&cold->usage->made, 1);
     add_to(&cold->usage->alive, 1);
     raise_to(&cold->usage->most_alive, get(&cold->usage->alive));
-    raise_to(&cold->usage->stack_size, co->share_stack->sz);
+    raise_to(&cold->usage->stack_size, aco__stack_made_with(co->share_stack));
     if (is_private)
         trim_below(co->share_stack, co->share_stack->aco__top);
     aco__set_state_byte(co, co->aco__state | ACO__INSTRUMENTED);

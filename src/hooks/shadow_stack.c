@@ -30,7 +30,7 @@ int aco__shadow_new(aco_t *co, int fatal, const char *call)
     shadow = aco__cold_make(co) ? aco__memory_new(&room) : NULL;
     if (!shadow)
         return aco__fail_memory(fatal, call, room);
-    sz = size_for(co->share_stack->sz);
+    sz = size_for(aco__stack_made_with(co->share_stack));
     shadow->map = aco__os_map_shadow_stack(sz);
     if (!shadow->map) {
         int error = errno;

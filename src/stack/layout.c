@@ -1,7 +1,8 @@
 /* The layout of a stack.
  *
- *   map                                         head page                          map + map_sz
- *   | guard page | ptr ... sz bytes ... | colour: 16 to 58 lines |top| record, 5 lines |
+ *   map                                 head page                                  map + map_sz
+ *   | guard page | ptr ... what was asked for | colour: 16 to 58 lines |top| record, 5 lines |
+ *                | <----------------- sz bytes ----------------------->  |
  *   or, without a guard page,
  *   | canary line | ptr ...
  *
@@ -37,7 +38,8 @@ aco_share_stack_t *aco__stack_lay_out(char *map, size_t below, size_t sz, unsign
     aco_share_stack_t *stack = (aco_share_stack_t *)(void *)top;
     memset(top, 0, RECORD);
     stack->ptr = map + below;
-    stack->sz = sz;
+    stack->sz = sz + colour * ACO__CACHE_LINE;
+    stack->aco__colour = (unsigned)(colour * ACO__CACHE_LINE);
     stack->guard_page_enabled = (char)guarded;
     stack->aco__map = map;
     stack->aco__top = top - ACO__ENTRY_BELOW_TOP;
@@ -55,7 +57,8 @@ ACO__COLD static void check_canary(const char *call, const aco_share_stack_t *st
     for (int i = 1; i <= ACO__CACHE_LINE / 8; i++)
         if (memcmp((char *)stack->ptr - 8 * i, &canary, sizeof canary) != 0)
             aco__die(call, stack->owner, "its %s stack of %zu bytes (%p to %p, no guard page) has overflowed",
-                     stack->aco__private ? "private" : "share", stack->sz, stack->ptr, stack->aco__top);
+                     stack->aco__private ? "private" : "share", aco__stack_made_with(stack), stack->ptr,
+                     stack->aco__top);
 }
 
 void aco__stack_check_overflow(const char *call, const aco_share_stack_t *stack)

@@ -14,7 +14,7 @@ static void explain(const char *call, const aco_t *co, const char *kind, const a
     const aco__cold_t *cold = co ? aco__cold(co) : NULL;
     const char *name = cold ? cold->name : "";
     aco__warn(call, co, "%s%s%sits %s stack of %zu bytes (%p to %p) has overflowed: %s", *name ? "\"" : "", name,
-              *name ? "\": " : "", kind, stack->sz, stack->ptr, stack->aco__top, cure);
+              *name ? "\": " : "", kind, aco__stack_made_with(stack), stack->ptr, stack->aco__top, cure);
 }
 
 typedef struct search {

@@ -19,6 +19,11 @@ enum {
 ACO__HIDDEN aco_share_stack_t *aco__stack_lay_out(char *map, size_t below, size_t sz, unsigned number, int guarded);
 /* Aborts if a stack without a guard page has overflowed. */
 ACO__HIDDEN void aco__stack_check_overflow(const char *call, const aco_share_stack_t *stack);
+/* The size that a stack was made with: `sz` without the colour. */
+static inline size_t aco__stack_made_with(const aco_share_stack_t *stack)
+{
+    return stack->sz - stack->aco__colour;
+}
 /* The cold data of a private stack's coroutine. */
 static inline aco__cold_t *aco__stack_cold(aco_share_stack_t *stack)
 {

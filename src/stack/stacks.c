@@ -50,7 +50,7 @@ aco_share_stack_t *aco__stack_for_one(aco_share_stack_t *stack)
     aco_share_stack_t *own;
     if (aco_likely(!aco__upcalls.share_stacks_are_private))
         return stack;
-    own = aco__stack_new_private(NULL, stack->sz, stack->guard_page_enabled);
+    own = aco__stack_new_private(NULL, aco__stack_made_with(stack), stack->guard_page_enabled);
     if (!own)
         return NULL;
     if (!__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
