@@ -28,6 +28,7 @@ if(CMAKE_C_FLAGS MATCHES "-fsanitize=address")
   seeded(asan returned "SUMMARY: AddressSanitizer: stack-use-after-return [^ ]* in returned" ${kinds})
   seeded(asan leak "LeakSanitizer: detected memory leaks.* in leak " ${kinds})
   seeded(asan abandoned "LeakSanitizer: detected memory leaks.* in holds " private share)
+  add_test(NAME sanitizers.asan.many COMMAND ${seeded} many)
   add_test(NAME sanitizers.asan.said_once COMMAND ${seeded} lives)
   set_tests_properties(sanitizers.asan.said_once PROPERTIES
                        PASS_REGULAR_EXPRESSION "has its own stack of the same size"

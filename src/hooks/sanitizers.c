@@ -33,6 +33,8 @@ ACO__OPTIONAL(void, __sanitizer_start_switch_fiber, (void **fake_stack_save, con
 ACO__OPTIONAL(void, __sanitizer_finish_switch_fiber,
               (void *fake_stack_save, const void **bottom_old, size_t *size_old));
 ACO__OPTIONAL(void, __asan_unpoison_memory_region, (void const volatile *p, size_t size));
+ACO__OPTIONAL(void, __asan_get_shadow_mapping, (size_t *scale, size_t *offset));
+ACO__OPTIONAL(int, __asan_address_is_poisoned, (void const volatile *p));
 ACO__OPTIONAL(void, __msan_unpoison, (void const volatile *p, size_t size));
 ACO__OPTIONAL(void, __msan_unpoison_param, (size_t n));
 ACO__OPTIONAL(void, __lsan_register_root_region, (const void *p, size_t size));
@@ -100,11 +102,40 @@ static void register_frames(aco_share_stack_t *stack)
         prepare_for_valgrind(stack, stack->aco__top);
 }
 
+static void unpoison(uintptr_t from, uintptr_t end)
+{
+    __asan_unpoison_memory_region((const void *)from, end - from);
+}
+
+/* Unpoisons what may have been poisoned: shadow pages that are not resident were never written, and unpoisoning would
+ * make them resident, 256 KiB for a stack of 2 MiB. It reads the shadow byte behind the part that it unpoisons, which
+ * makes that byte's page resident too; so the first part, up to a page of the shadow, ends a byte earlier. */
+static void unpoison_frames(uintptr_t from, uintptr_t end)
+{
+    size_t scale = 0, offset = 0, page = aco__os_page_size();
+    uintptr_t first, last; /* whole pages of the shadow */
+    if (__asan_get_shadow_mapping && __asan_address_is_poisoned) {
+        __asan_get_shadow_mapping(&scale, &offset);
+        first = aco__round_up((from >> scale) + offset, page);
+        last = ((end >> scale) + offset) & ~(uintptr_t)(page - 1);
+        if (first < last) {
+            uintptr_t used = first + aco__os_first_resident((const void *)first, last - first);
+            uintptr_t border = (first - offset) << scale, before = border - ((uintptr_t)1 << scale);
+            if (from < border)
+                unpoison(from, before);
+            if (from < border && __asan_address_is_poisoned((const void *)(border - 1)))
+                unpoison(before, border);
+            from = (used - offset) << scale;
+        }
+    }
+    unpoison(from, end);
+}
+
 void aco__sanitize_frames_freed(const void *sp, const void *end)
 {
     size_t sz = (size_t)((const char *)end - (const char *)sp);
     if (__asan_unpoison_memory_region)
-        __asan_unpoison_memory_region(sp, sz);
+        unpoison_frames((uintptr_t)sp, (uintptr_t)end);
     if (__msan_unpoison)
         __msan_unpoison(sp, sz);
 }
