@@ -36,14 +36,29 @@ ACO__FORCE_INLINE void aco__in_stack_open_own(aco_in_stack_t *g, aco_in_stack_fu
     g->aco__peer = aco__generator_context(block, entry, arg);
 }
 
-ACO__FORCE_INLINE int aco_in_stack_next(aco_in_stack_t *g)
+/* Gives back the stack. Afterwards there is no generator: what runs next may throw. */
+ACO__FORCE_INLINE void aco__in_stack_release(aco_in_stack_t *g)
 {
     aco_generator_t own = {NULL, g->aco__peer, (aco_t *)g->aco__consumer_sp};
-    int is_value = aco_generator_next(&own);
-    g->value = own.value;
-    g->aco__peer = own.aco__peer;
-    g->aco__consumer_sp = own.aco__block;
-    return is_value;
+    g->aco__consumer_sp = NULL;
+    g->aco__peer.pc = NULL;
+    aco__generator_release(&own);
+}
+
+ACO__FORCE_INLINE int aco_in_stack_next(aco_in_stack_t *g)
+{
+    void *value = NULL;
+    if (aco_unlikely(!g->aco__peer.pc))
+        return 0;
+    ACO__STEP(&g->aco__peer, (aco_t *)g->aco__consumer_sp, &value);
+    if (aco_unlikely(!g->aco__peer.pc)) {
+        aco__in_stack_release(g);
+        if (aco_unlikely(value != NULL))
+            ((aco__injected_t *)value)->call((aco__injected_t *)value, NULL);
+        return 0;
+    }
+    g->value = value;
+    return 1;
 }
 
 ACO__FORCE_INLINE int aco_in_stack_close(aco_in_stack_t *g)
@@ -57,10 +72,8 @@ ACO__FORCE_INLINE int aco_in_stack_close(aco_in_stack_t *g)
 
 ACO__FORCE_INLINE int aco_in_stack_drop(aco_in_stack_t *g)
 {
-    aco_generator_t own = {NULL, g->aco__peer, (aco_t *)g->aco__consumer_sp};
-    g->aco__consumer_sp = NULL;
-    g->aco__peer.pc = NULL;
-    aco_generator_drop(&own);
+    if (g->aco__consumer_sp)
+        aco__in_stack_release(g);
     return 0;
 }
 
