@@ -44,6 +44,17 @@ static inline void *resume_chained(aco__thread_t *self, aco_t *waiting, aco_t *c
     return value;
 }
 
+/* A coroutine on another stack that is instrumented only because its exceptions are its own. */
+static void *resume_apart(aco__thread_t *self, aco_t *waiting, aco_t *co, const aco__exceptions_t *own, void *value)
+{
+    aco_t *resumer = waiting ? begin_waiting(self, waiting) : NULL;
+    uintptr_t tagged = aco__switch_resume_apart(aco__tls_ref(), co, &value, own, 1);
+    if (waiting)
+        end_waiting(aco__self(), waiting, resumer);
+    ACO__CHECK_INTERRUPT(tagged);
+    return value;
+}
+
 /* Sets what aco__on_scratch() does after the next switch to it. `call` is NULL if a failure is fatal. */
 static void prepare_scratch(aco__scratch_t *scratch, aco_t *target, aco_t *from, uintptr_t interrupt_flag,
                             const char *call)
@@ -110,8 +121,14 @@ static int resume_slow(aco_t *co, void **value, int fatal, const char *call)
 {
     aco__thread_t *self = aco__self();
     aco_t *running = self->running;
+    const aco__exceptions_t *own;
     if (aco_likely(running && co && (co->aco__state & ACO__FAST_MASK) == 0 && co != running)) {
         *value = resume_chained(self, running, co, *value);
+        return 0;
+    }
+    if (co && (co->aco__state & ACO__FAST_MASK) == ACO__INSTRUMENTED && co != running &&
+        !(running && running->share_stack == co->share_stack) && (own = aco__exceptions_of(co)) != NULL) {
+        *value = resume_apart(self, running, co, own, *value);
         return 0;
     }
     if (aco__check(fatal, call, co) != 0) {
@@ -284,8 +301,8 @@ ACO__NO_SANITIZE int aco__yield_to_slow(aco_t *co)
         return aco__fail(0, EPERM, call, from, "%s", ACO__A_TASK);
     if (aco__check(0, call, co) != 0)
         return -1;
-    if (aco__has_own_exceptions(from) != aco__has_own_exceptions(co))
-        return aco__fail(0, EPERM, call, co, "only one of the two has ACO_OWN_EXCEPTIONS");
+    if (aco__has_own_exceptions(co) && !aco__has_own_exceptions(from)) /* the resumer does not swap exceptions */
+        return aco__fail(0, EPERM, call, co, "has ACO_OWN_EXCEPTIONS, and the running coroutine does not");
     on_this_stack = from->share_stack == co->share_stack;
     if (!on_this_stack && aco__status(co) != ACO__SUSPENDED && !aco__stack_restore(co, 0, call))
         return -1;

@@ -53,6 +53,36 @@ ACO__FORCE_INLINE aco_t *ACO__BODY_OF(aco_create)(aco_t *main_co, aco_share_stac
         }                                                                                                              \
     } while (0)
 
+/* ---- Exceptions of one's own ---- */
+
+ACO__FORCE_INLINE int aco__exceptions_any(const aco__exceptions_t *record)
+{
+#ifdef __arm__
+    return ((uintptr_t)record->caught | record->uncaught | (uintptr_t)record->propagating) != 0;
+#else
+    return ((uintptr_t)record->caught | record->uncaught) != 0;
+#endif
+}
+
+/* aco__switch_resume() of a coroutine with exceptions of its own, which are in `own` while it does not run. Nearly
+ * always neither side handles any. A yield does nothing: the resumer swaps them, before it leaves and when it is back. */
+ACO__FORCE_INLINE uintptr_t aco__switch_resume_apart(aco__tls_ref_t tls, aco_t *co, void **value_ref,
+                                                     const aco__exceptions_t *own, int fp)
+{
+    const aco__exceptions_t *here = aco__self_at(tls)->exceptions;
+    aco__exceptions_t aside;
+    uintptr_t tagged;
+    int swapped = here == NULL || aco__exceptions_any(here) || aco__exceptions_any(own);
+    if (aco_unlikely(swapped))
+        aco__exceptions_swap(&aside, own);
+    tagged = aco__switch_resume(tls, co, value_ref, fp);
+    if (aco_unlikely(swapped || aco__exceptions_any(here) || tagged != (uintptr_t)co))
+        aco__exceptions_leave(tagged, swapped ? &aside : NULL);
+    return tagged;
+}
+
+/* ---- Switching ---- */
+
 /* The fast path needs a suspended coroutine with its frames in place, and no running coroutine. */
 #define ACO__NEEDS_SLOW_RESUME(tls, co)                                                                                \
     aco_unlikely((co) == NULL || ((co)->aco__state & ACO__FAST_MASK) != 0 || aco__running_at(tls) != NULL)

@@ -13,6 +13,16 @@ typedef struct aco__context {
     void *base; /* base pointer of over-aligned frames: some compilers generate wrong code if it is a clobber */
 } aco__context_t;
 
+/* The C++ run time's record of a thread's exceptions (Itanium C++ ABI: Exception Handling, 2.2.2): those that catch
+ * blocks are handling, as a list, and the number of those on their way to a handler. */
+typedef struct aco__exceptions {
+    void *caught;
+    unsigned uncaught;
+#ifdef __arm__
+    void *propagating;
+#endif
+} aco__exceptions_t;
+
 typedef struct aco__thread aco__thread_t; /* thread.h */
 typedef uintptr_t aco__tls_ref_t;         /* what the switches find the calling thread's record by: thread.h */
 

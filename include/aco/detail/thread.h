@@ -47,7 +47,8 @@ struct aco__thread {
     uint32_t measures;        /* aco_stack_measure() */
     uint32_t lock;            /* what the thread is about to do with the process lock */
     struct aco__scheduler *scheduler; /* the rest of the scheduler; NULL until a task is spawned */
-    char message[248];        /* why the last failed call failed */
+    aco__exceptions_t *exceptions; /* the thread's; NULL: not looked for yet, or the process has no C++ run time */
+    char message[248 - sizeof(void *)]; /* why the last failed call failed */
 #ifdef _WIN32
     struct aco__thread *next, **link; /* the list of all threads' records */
 #endif
