@@ -113,7 +113,7 @@ class handled {
 public:
     ACO__FORCE_INLINE_MEMBER void put_aside() noexcept
     {
-        const aco__exceptions_t *here = aco__self()->exceptions;
+        const aco__exceptions_t *here = aco__exceptions_at(aco__tls_ref());
         any_ = !here || aco__exceptions_any(here);
         if (aco_unlikely(any_))
             aco__exceptions_swap(&kept_, nullptr);
@@ -161,7 +161,7 @@ struct frame_base : aco__guarded_t {
     bool shared = false; /* on a share stack */
 #if ACO__CPP_EXCEPTIONS
     bool shared_exceptions = false;
-    const aco__exceptions_t *own = nullptr; /* aco__exceptions_of() */
+    const aco__exceptions_t *own; /* aco__exceptions_of(); NULL there: one that looks in use */
     std::exception_ptr error;               /* thrown in the coroutine, to be thrown again in the resumer */
     std::exception_ptr outside;             /* debug builds: what the resumer was handling when it resumed */
 #endif
@@ -185,24 +185,40 @@ struct frame_base : aco__guarded_t {
         if (!co)
             refused();
 #if ACO__CPP_EXCEPTIONS
+        static const aco__exceptions_t in_use = {nullptr, 1
+#ifdef __arm__
+                                                 , nullptr
+#endif
+        };
         own = aco__exceptions_of(co);
+        if (!own)
+            own = &in_use;
 #endif
     }
 
     /* aco_send(). A coroutine with exceptions of its own is resumed inline too. */
     ACO__FORCE_INLINE_MEMBER void *send(void *value)
     {
-#if ACO__CPP_EXCEPTIONS
+#if ACO__CPP_EXCEPTIONS && !ACO_DEBUG
         aco__tls_ref_t tls = aco__tls_ref();
-        if (!ACO_DEBUG && aco_likely(own && (co->aco__state & ACO__FAST_MASK) == ACO__INSTRUMENTED &&
-                                     aco__running_at(tls) == nullptr)) {
-            ACO__COMPUTED(value);
-            std::uintptr_t tagged = aco__switch_resume_apart(tls, co, &value, own, ACO__OWN_FP);
-            ACO__CHECK_INTERRUPT(tagged);
-            return value;
+        const aco__exceptions_t *here = aco__exceptions_at(tls);
+        bool apart = (co->aco__state & ACO__FAST_MASK) == ACO__INSTRUMENTED && aco__no_exceptions(here, own);
+        if (aco_unlikely(aco__running_at(tls) != nullptr || (!apart && (co->aco__state & ACO__FAST_MASK) != 0))) {
+            void *sent = value;
+            if (!aco__send_slow(co, &sent))
+                return sent;
+            tls = aco__tls_ref();
+            apart = false;
         }
-#endif
+        ACO__COMPUTED(value);
+        std::uintptr_t tagged = aco__switch_resume(tls, co, &value, ACO__OWN_FP);
+        if (aco_likely(apart))
+            aco__came_back_apart(here, co, tagged);
+        ACO__CHECK_INTERRUPT(tagged);
+        return value;
+#else
         return aco_send(co, value);
+#endif
     }
 
     /* For the owner's destructor: what the function object captured must outlive the objects on the stack. */

@@ -44,11 +44,32 @@ static inline void *resume_chained(aco__thread_t *self, aco_t *waiting, aco_t *c
     return value;
 }
 
-/* A coroutine on another stack that is instrumented only because its exceptions are its own. */
+/* The exceptions of a suspended coroutine on a private stack that is instrumented only because they are its own; else
+ * NULL. aco__exceptions_of() says the same, for all coroutines. */
+static inline const aco__exceptions_t *exceptions_apart(const aco_t *co)
+{
+    const unsigned mask = ACO__FAST_MASK | ACO__PRIVATE | ACO__HAS_COLD;
+    const aco__cold_t *cold;
+    if ((co->aco__state & mask) != (ACO__INSTRUMENTED | ACO__PRIVATE | ACO__HAS_COLD) || aco__upcalls.instruments_all)
+        return NULL;
+    cold = aco__stack_cold(co->share_stack);
+    return cold->own_exceptions && !cold->usage && !aco__has_shadow(cold) ? &cold->exceptions : NULL;
+}
+
 static void *resume_apart(aco__thread_t *self, aco_t *waiting, aco_t *co, const aco__exceptions_t *own, void *value)
 {
     aco_t *resumer = waiting ? begin_waiting(self, waiting) : NULL;
-    uintptr_t tagged = aco__switch_resume_apart(aco__tls_ref(), co, &value, own, 1);
+    const aco__exceptions_t *here = self->exceptions;
+    aco__exceptions_t aside;
+    uintptr_t tagged;
+    if (aco__no_exceptions(here, own)) {
+        tagged = aco__switch_resume(aco__tls_ref(), co, &value, 1);
+        aco__came_back_apart(here, co, tagged);
+    } else {
+        aco__exceptions_swap(&aside, own);
+        tagged = aco__switch_resume(aco__tls_ref(), co, &value, 1);
+        aco__exceptions_leave(tagged, &aside);
+    }
     if (waiting)
         end_waiting(aco__self(), waiting, resumer);
     ACO__CHECK_INTERRUPT(tagged);
@@ -126,8 +147,7 @@ static int resume_slow(aco_t *co, void **value, int fatal, const char *call)
         *value = resume_chained(self, running, co, *value);
         return 0;
     }
-    if (co && (co->aco__state & ACO__FAST_MASK) == ACO__INSTRUMENTED && co != running &&
-        !(running && running->share_stack == co->share_stack) && (own = aco__exceptions_of(co)) != NULL) {
+    if (co && co != running && (own = exceptions_apart(co)) != NULL) {
         *value = resume_apart(self, running, co, own, *value);
         return 0;
     }

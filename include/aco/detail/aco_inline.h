@@ -64,21 +64,19 @@ ACO__FORCE_INLINE int aco__exceptions_any(const aco__exceptions_t *record)
 #endif
 }
 
-/* aco__switch_resume() of a coroutine with exceptions of its own, which are in `own` while it does not run. Nearly
- * always neither side handles any. A yield does nothing: the resumer swaps them, before it leaves and when it is back. */
-ACO__FORCE_INLINE uintptr_t aco__switch_resume_apart(aco__tls_ref_t tls, aco_t *co, void **value_ref,
-                                                     const aco__exceptions_t *own, int fp)
+/* Whether no exception is being handled: neither by the caller, as the thread's record `here` says (NULL: not known),
+ * nor by a coroutine with `own`. */
+ACO__FORCE_INLINE int aco__no_exceptions(const aco__exceptions_t *here, const aco__exceptions_t *own)
 {
-    const aco__exceptions_t *here = aco__self_at(tls)->exceptions;
-    aco__exceptions_t aside;
-    uintptr_t tagged;
-    int swapped = here == NULL || aco__exceptions_any(here) || aco__exceptions_any(own);
-    if (aco_unlikely(swapped))
-        aco__exceptions_swap(&aside, own);
-    tagged = aco__switch_resume(tls, co, value_ref, fp);
-    if (aco_unlikely(swapped || aco__exceptions_any(here) || tagged != (uintptr_t)co))
-        aco__exceptions_leave(tagged, swapped ? &aside : NULL);
-    return tagged;
+    return aco_likely(here != NULL && !(aco__exceptions_any(here) | aco__exceptions_any(own)));
+}
+
+/* A yield does nothing for the exceptions: the resumer swaps them, before it leaves and when it is back. This is what
+ * it does after a switch that began with aco__no_exceptions(). */
+ACO__FORCE_INLINE void aco__came_back_apart(const aco__exceptions_t *here, const aco_t *co, uintptr_t tagged)
+{
+    if (aco_unlikely(aco__exceptions_any(here) || tagged != (uintptr_t)co))
+        aco__exceptions_leave(tagged, NULL);
 }
 
 /* ---- Switching ---- */

@@ -46,6 +46,7 @@ typedef uintptr_t aco__tls_ref_t;         /* what the switches find the calling 
 #define ACO__LOAD_ALWAYS ACO__OFFSET(38, 22)
 #define ACO__RUNNING ACO__OFFSET(40, 24)
 #define ACO__UNWIND_PARENT ACO__OFFSET(112, 68)
+#define ACO__EXCEPTIONS ACO__OFFSET(120, 72)
 /* In a stack's record. */
 #define ACO__STACK_OWNER ACO__OFFSET(16, 8)
 #define ACO__STACK_OWNER_THREAD ACO__OFFSET(56, 28)
