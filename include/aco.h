@@ -125,9 +125,11 @@ enum {
                                ACO_CONFIG_SHARE_FPU_MXCSR_ENV cannot ask for it (EINVAL) */
     ACO_SHARED_FP = 2,      /* share the resumer's environment: the default */
     ACO_OWN_EXCEPTIONS = 4, /* C++: keep the exceptions that are being handled apart. The coroutine can then be
-                               suspended inside a catch block while others are inside theirs. Its switches are slower */
+                               suspended inside a catch block while others are inside theirs. The default of aco.hpp */
     ACO_NO_GUARD = 8,       /* no guard page below its private stack */
-    ACO_DETACHED = 16       /* for aco_spawn() only (aco/scheduler.h): the task is not joined */
+    ACO_DETACHED = 16,      /* for aco_spawn() only (aco/scheduler.h): the task is not joined */
+    ACO_SHARED_EXCEPTIONS = 32 /* C++: the exceptions that are being handled are the thread's. A coroutine must not be
+                               suspended inside a catch block while others enter or leave theirs. The default here */
 };
 enum { ACO_NAME_SIZE = 32 }; /* bytes of a name, with the 0 at its end */
 
@@ -171,8 +173,8 @@ ACO__CALL void *aco_yield_value(void *value);
 
 /* Suspends the running coroutine and runs `co` in its place: the caller's resumer becomes that of `co`. Returns 0
  * when the caller is resumed; at once if `co` is the caller. -1 and errno: as aco_send(); also EPERM if no coroutine is
- * running, if the running one is a task (aco/scheduler.h) or in its cleanup, or if one of the two has
- * ACO_OWN_EXCEPTIONS and the other does not. */
+ * running, if the running one is a task (aco/scheduler.h) or in its cleanup, or if `co` has
+ * ACO_OWN_EXCEPTIONS and the caller does not. */
 ACO__CALL int aco_yield_to(aco_t *co);
 
 /* Starts to load what a resume of `co` will touch: the control block, and up to 200 bytes of a save area right behind

@@ -16,8 +16,9 @@
  * Exceptions. An exception that the function throws and does not catch ends the coroutine. The resume(), raise() or
  * iterator step that was running throws it again. A call that fails throws aco::error. When a coroutine is cancelled, a
  * catch (...) inside it must throw again, and no noexcept function may be suspended: both as with pthread_cancel(). A
- * yield inside a catch block needs the flag ACO_OWN_EXCEPTIONS (debug builds check it). With -fno-exceptions, calls
- * that fail abort instead, and a cancelled coroutine's frames have no destructors to run.
+ * coroutine or generator may be suspended inside a catch block: the exceptions that it is handling are its own. With the
+ * flag ACO_SHARED_EXCEPTIONS a coroutine's are the thread's: then it must not yield there (debug builds check it). With
+ * -fno-exceptions, calls that fail abort instead, and a cancelled coroutine's frames have no destructors to run.
  *
  * A coroutine should suspend itself only by its self or yielder. If it does so in another way (aco_yield() in a C
  * function, say), resume() returns false though the coroutine is not done, and a range ends. It must not call
@@ -112,14 +113,63 @@ namespace detail {
     std::abort();
 }
 
+#if ACO__CPP_EXCEPTIONS
+/* The exceptions that one side of a generator is handling, while the other side runs. */
+class handled {
+public:
+    ACO__FORCE_INLINE_MEMBER void put_aside() noexcept
+    {
+        const aco__exceptions_t *here = aco__exceptions_at(aco__tls_ref());
+        any_ = !here || aco__exceptions_any(here);
+        if (aco_unlikely(any_))
+            aco__exceptions_swap(&kept_, nullptr);
+    }
+    ACO__FORCE_INLINE_MEMBER void put_back() noexcept
+    {
+        if (aco_unlikely(any_))
+            put_back_cold();
+    }
+    /* The other side has ended with this injected call. It may throw, while the record is still the other side's. */
+    ACO__COLD void make_call(void *injected, const aco__context_t *from = nullptr)
+    {
+        struct later {
+            handled &h;
+            ~later() { h.put_back(); }
+        } frame{*this};
+        static_cast<aco__injected_t *>(injected)->call(static_cast<aco__injected_t *>(injected), from);
+    }
+
+private:
+    ACO__COLD void put_back_cold() noexcept
+    {
+        if (aco__exceptions_t *here = aco__exceptions_here()) {
+            kept_.uncaught += here->uncaught; /* one may be on its way through this frame */
+            *here = kept_;
+        }
+    }
+    aco__exceptions_t kept_;
+    bool any_;
+};
+#else
+struct handled {
+    void put_aside() noexcept {}
+    void put_back() noexcept {}
+    void make_call(void *injected, const aco__context_t *from = nullptr)
+    {
+        static_cast<aco__injected_t *>(injected)->call(static_cast<aco__injected_t *>(injected), from);
+    }
+};
+#endif
+
 /* What all frames have: a function object and the data of its coroutine. Its address does not change. */
 struct frame_base : aco__guarded_t {
     aco_t *co = nullptr;
-    unsigned flags = 0;
     bool shared = false; /* on a share stack */
 #if ACO__CPP_EXCEPTIONS
-    std::exception_ptr error;   /* thrown in the coroutine, to be thrown again in the resumer */
-    std::exception_ptr outside; /* debug builds: what the resumer was handling when it resumed */
+    bool shared_exceptions = false;
+    const aco__exceptions_t *own; /* aco__exceptions_of(); NULL there: one that looks in use */
+    std::exception_ptr error;               /* thrown in the coroutine, to be thrown again in the resumer */
+    std::exception_ptr outside;             /* debug builds: what the resumer was handling when it resumed */
 #endif
     frame_base() noexcept : aco__guarded_t{nullptr} {}
     frame_base(const frame_base &) = delete;
@@ -129,12 +179,52 @@ struct frame_base : aco__guarded_t {
 
     void start(void (*entry)(aco__guarded_t *), const options &how)
     {
+        options o = how;
         run = entry;
-        flags = how.flags;
         shared = how.stack != nullptr;
-        co = aco_new(aco__guarded_entry, static_cast<aco__guarded_t *>(this), &how);
+#if ACO__CPP_EXCEPTIONS
+        shared_exceptions = (how.flags & ACO_SHARED_EXCEPTIONS) != 0;
+        if (!shared_exceptions)
+            o.flags |= ACO_OWN_EXCEPTIONS;
+#endif
+        co = aco_new(aco__guarded_entry, static_cast<aco__guarded_t *>(this), &o);
         if (!co)
             refused();
+#if ACO__CPP_EXCEPTIONS
+        static const aco__exceptions_t in_use = {nullptr, 1
+#ifdef __arm__
+                                                 , nullptr
+#endif
+        };
+        own = aco__exceptions_of(co);
+        if (!own)
+            own = &in_use;
+#endif
+    }
+
+    /* aco_send(). A coroutine with exceptions of its own is resumed inline too. */
+    ACO__FORCE_INLINE_MEMBER void *send(void *value)
+    {
+#if ACO__CPP_EXCEPTIONS && !ACO_DEBUG
+        aco__tls_ref_t tls = aco__tls_ref();
+        const aco__exceptions_t *here = aco__exceptions_at(tls);
+        bool apart = (co->aco__state & ACO__FAST_MASK) == ACO__INSTRUMENTED && aco__no_exceptions(here, own);
+        if (aco_unlikely(aco__running_at(tls) != nullptr || (!apart && (co->aco__state & ACO__FAST_MASK) != 0))) {
+            void *sent = value;
+            if (!aco__send_slow(co, &sent))
+                return sent;
+            tls = aco__tls_ref();
+            apart = false;
+        }
+        ACO__COMPUTED(value);
+        std::uintptr_t tagged = aco__switch_resume(tls, co, &value, ACO__OWN_FP);
+        if (aco_likely(apart))
+            aco__came_back_apart(here, co, tagged);
+        ACO__CHECK_INTERRUPT(tagged);
+        return value;
+#else
+        return aco_send(co, value);
+#endif
     }
 
     /* For the owner's destructor: what the function object captured must outlive the objects on the stack. */
@@ -167,22 +257,21 @@ struct frame_base : aco__guarded_t {
     void rethrow() noexcept {}
 #endif
 
-    /* The exceptions being handled belong to the thread, unless the coroutine keeps its own. */
     ACO__FORCE_INLINE_MEMBER void check_resume(bool passes_values)
     {
         if (aco_unlikely(shared) && passes_values && aco__is_on_stack_of(co))
             refused();
 #if ACO_DEBUG && ACO__CPP_EXCEPTIONS
-        outside = std::current_exception();
+        if (shared_exceptions)
+            outside = std::current_exception();
 #endif
     }
-    void check_yield(const frame_base &resumed) const noexcept
+    void check_yield() const noexcept
     {
-        (void)resumed;
 #if ACO_DEBUG && ACO__CPP_EXCEPTIONS
-        std::exception_ptr handled = std::current_exception();
-        if (!(flags & ACO_OWN_EXCEPTIONS) && handled && handled != resumed.outside)
-            die("aco::yield: inside a catch block, without the flag ACO_OWN_EXCEPTIONS");
+        std::exception_ptr now = shared_exceptions ? std::current_exception() : nullptr;
+        if (now && now != outside)
+            aco__yields_in_catch(co);
 #endif
     }
 };
@@ -260,7 +349,7 @@ public:
 
         ACO__FORCE_INLINE_MEMBER Send exchange(void *value)
         {
-            frame_.check_yield(frame_);
+            frame_.check_yield();
             void *sent = aco_yield_value(value);
             if constexpr (!std::is_void_v<Send>)
                 return static_cast<Send>(std::forward<Send>(*static_cast<detail::pointer_to<Send>>(sent)));
@@ -348,7 +437,7 @@ public:
     {
         check_not_empty("aco::coroutine::resume");
         frame_->check_resume(!std::is_void_v<Yield>);
-        return came_back(aco_send(frame_->co, nullptr));
+        return came_back(frame_->send(nullptr));
     }
     template<class S = Send>
     ACO__FORCE_INLINE_MEMBER std::enable_if_t<!std::is_void_v<S>, bool> resume(detail::parameter<Send> value)
@@ -357,12 +446,12 @@ public:
         frame_->check_resume(true);
         if (aco_unlikely(!frame_->first)) {
             frame_->first = detail::erase(value);
-            void *back = aco_send(frame_->co, nullptr);
+            void *back = frame_->send(nullptr);
             if (aco_unlikely(back == ACO_ERROR))
                 frame_->first = nullptr;
             return came_back(back);
         }
-        return came_back(aco_send(frame_->co, detail::erase(value)));
+        return came_back(frame_->send(detail::erase(value)));
     }
 
     /* What it yielded last. Throws aco::error with EINVAL if it has not yielded yet. */
@@ -465,10 +554,6 @@ struct generator_frame {
     bool begun = false;
     bool ended = false;                   /* its function has returned, has thrown or was unwound */
     bool instrumented = false;            /* as ACO__INSTRUMENTED */
-    bool own_exceptions = false;          /* it has ACO_OWN_EXCEPTIONS */
-#if ACO_DEBUG && ACO__CPP_EXCEPTIONS
-    std::exception_ptr outside;           /* what the consumer was handling when it continued */
-#endif
 
     generator_frame() = default;
     generator_frame(const generator_frame &) = delete;
@@ -490,7 +575,6 @@ struct generator_frame {
         if (!block)
             refused();
         instrumented = (block->aco__state & ACO__INSTRUMENTED) != 0;
-        own_exceptions = (how.flags & ACO_OWN_EXCEPTIONS) != 0;
         return aco__generator_context(block, function, this);
     }
 
@@ -498,23 +582,29 @@ struct generator_frame {
     void unwind(const aco__context_t &peer) noexcept
     {
         aco__context_t at = peer;
+        handled mine;
+        mine.put_aside();
         for (generator_frame *f = leaf;; at = f->peer_of_parent, f = f->parent) {
             if (!f->ended)
-                aco__generator_unwind(&at, f->block);
+                aco__generator_unwind(&at, f->block, ACO__APART);
             f->ended = true;
             if (f == this)
                 break;
         }
         leaf = this;
+        mine.put_back();
     }
 
-    void check_yield() const noexcept
+    /* The function has ended, with an injected call or with NULL. `consumer`: where its yielder goes on. */
+    [[noreturn]] ACO__FORCE_INLINE_MEMBER void leave(const aco__context_t &to, void *injected)
     {
-#if ACO_DEBUG && ACO__CPP_EXCEPTIONS
-        std::exception_ptr handled = std::current_exception();
-        if (!own_exceptions && handled && handled != root->outside)
-            die("aco::yield: inside a catch block, without the flag ACO_OWN_EXCEPTIONS");
-#endif
+        ended = true;
+        if (parent) {
+            root->leaf = parent;
+            *consumer = to;
+            aco__switch_swap_last(&peer_of_parent, injected);
+        }
+        aco__switch_swap_last(&to, injected);
     }
 };
 
@@ -530,10 +620,12 @@ public:
     /* Makes the next element. The consumer's iterator refers to `value` until it is incremented. */
     ACO__FORCE_INLINE_MEMBER void operator()(T value)
     {
-        frame_.check_yield();
         void *value_ref = detail::erase(value);
+        detail::handled mine;
+        mine.put_aside();
         ACO__COMPUTED(value_ref);
         aco__switch_swap(&peer_, &value_ref);
+        mine.put_back();
         if (aco_unlikely(value_ref != nullptr)) {
             aco__context_t consumer = peer_;
             static_cast<aco__injected_t *>(value_ref)->call(static_cast<aco__injected_t *>(value_ref), &consumer);
@@ -541,8 +633,7 @@ public:
     }
 
     /* Makes the elements of a range, or the remaining ones of a generator. The elements of a generator<T> that was not
-     * begun go directly to the consumer, through any number of levels; with ACO_OWN_EXCEPTIONS and under a sanitizer
-     * they pass through each level. Do not use `inner` until then. If the consumer stops early, `inner` has ended. */
+     * begun go directly to the consumer, through any number of levels; under a sanitizer they pass through each level. Do not use `inner` until then. If the consumer stops early, `inner` has ended. */
     template<class Range>
     void yield_from(Range &&range)
     {
@@ -574,20 +665,20 @@ private:
         detail::generator_frame *f = inner.frame_.get();
         aco__context_t consumer = peer_;
         void *value_ref = nullptr;
+        detail::handled mine;
         f->begun = true;
         f->root = frame_.root;
         f->parent = &frame_;
         f->consumer = &consumer;
         frame_.root->leaf = f;
+        mine.put_aside();
         aco__switch_swap(&inner.peer_, &value_ref);
-        if (aco_unlikely(value_ref != nullptr)) { /* `inner` has thrown, or this generator is being unwound */
-            aco__context_t from = inner.peer_;
-            inner.peer_.pc = nullptr;
-            peer_ = consumer;
-            static_cast<aco__injected_t *>(value_ref)->call(static_cast<aco__injected_t *>(value_ref), &from);
-        }
+        aco__context_t from = inner.peer_;
         inner.peer_.pc = nullptr;
         peer_ = consumer;
+        if (aco_unlikely(value_ref != nullptr)) /* `inner` has thrown, or this generator is being unwound */
+            mine.make_call(value_ref, &from);
+        mine.put_back();
     }
 
     detail::generator_frame &frame_;
@@ -646,7 +737,6 @@ public:
             {
                 whole *w = static_cast<whole *>(static_cast<detail::generator_frame *>(itself));
                 aco__context_t starter = {aco__sp, aco__pc, aco__bp, aco__base};
-                void *outcome = nullptr;
                 yielder<T> y(*w, w->parent ? *w->consumer : starter);
                 if (w->parent)
                     w->peer_of_parent = starter;
@@ -656,18 +746,12 @@ public:
                 } catch (...) {
                     aco__context_t consumer = y.peer_;
                     w->ended = true;
-                    outcome = aco__generator_caught(&consumer, 0);
+                    w->leave(consumer, aco__generator_caught(&consumer, ACO__APART));
                 }
 #else
                 w->f(y);
 #endif
-                w->ended = true;
-                if (w->parent) {
-                    w->root->leaf = w->parent;
-                    *w->consumer = y.peer_;
-                    aco__switch_swap_last(&w->peer_of_parent, outcome);
-                }
-                aco__switch_swap_last(&y.peer_, outcome);
+                w->leave(y.peer_, nullptr);
             }
             std::decay_t<F> f;
         };
@@ -728,9 +812,8 @@ private:
             aco__generator_has_ended();
             detail::refused();
         }
-#if ACO_DEBUG && ACO__CPP_EXCEPTIONS
-        frame->outside = std::current_exception();
-#endif
+        detail::handled mine;
+        mine.put_aside();
         if (aco_unlikely(frame->instrumented)) {
             aco__context_t at = peer_;
             aco__generator_step(&at, frame->block, &value);
@@ -740,9 +823,11 @@ private:
         }
         if (aco_unlikely(!peer_.pc)) {
             if (value)
-                static_cast<aco__injected_t *>(value)->call(static_cast<aco__injected_t *>(value), nullptr);
+                mine.make_call(value);
+            mine.put_back();
             return false;
         }
+        mine.put_back();
         element_ = static_cast<detail::pointer_to<T>>(value);
         return true;
     }

@@ -2,7 +2,10 @@
 // Compiled as C++17 to C++23, with ACO_DEBUG 0 and 1.
 #include "exceptions.hpp"
 
+#include "aco/scheduler.h"
+
 #include <functional>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -215,8 +218,8 @@ void *transferring(void *arg)
     return nullptr;
 }
 
-// Promise: aco_yield_to() works between two that keep their own, and fails with EPERM between one that does and one
-// that does not.
+// Promise: aco_yield_to() works between two that keep their own, and from one that does to one that does not. The other
+// way it fails with EPERM.
 TEST_F(CatchBlocks, Transfer)
 {
     aco_options_t keeps{};
@@ -245,45 +248,223 @@ TEST_F(CatchBlocks, Transfer)
 }
 
 #if !SANITIZED // which watches every coroutine, as the flag does
-TEST_F(CatchBlocks, TransferRefused)
+TEST_F(CatchBlocks, TransferToOneThatShares)
 {
-    aco::coroutine<> keeps([](auto &self) { self.yield(); }, own), does_not([](auto &self) { self.yield(); });
+    std::string log;
+    aco::coroutine<> keeps([](auto &self) { self.yield(); });
+    aco::coroutine<> does_not(
+        [&](auto &self) {
+            self.yield();
+            log += handled_now();
+            errno = 0;
+            EXPECT_EQ(aco_yield_to(keeps.native_handle()), -1);
+            EXPECT_EQ(errno, EPERM);
+            EXPECT_NE(std::string(aco_error_message()).find("ACO_OWN_EXCEPTIONS"), std::string::npos);
+            self.yield();
+        },
+        shared);
     keeps.resume();
     does_not.resume();
-    auto refused = [](aco_t *to) {
-        errno = 0;
-        EXPECT_EQ(aco_yield_to(to), -1);
-        EXPECT_EQ(errno, EPERM);
-        EXPECT_NE(std::string(aco_error_message()).find("ACO_OWN_EXCEPTIONS"), std::string::npos);
-    };
-    aco::coroutine<>([&](auto &) { refused(keeps.native_handle()); }).resume();
-    aco::coroutine<>([&](auto &) { refused(does_not.native_handle()); }, own).resume();
+    aco::coroutine<> from([&](auto &) {
+        try {
+            throw problem(1, "from");
+        } catch (const problem &) {
+            EXPECT_EQ(aco_yield_to(does_not.native_handle()), 0);
+            log += " " + handled_now();
+        }
+    });
+    try {
+        throw problem(2, "main");
+    } catch (const problem &) {
+        from.resume();
+        EXPECT_EQ(handled_now(), "2:main");
+        from.resume();
+        EXPECT_EQ(handled_now(), "2:main");
+    }
+    EXPECT_TRUE(from.done());
+    EXPECT_EQ(log, "none 1:from");
 }
 #endif
+
+// ---- By default ----
+
+// Promise: without any option a coroutine may yield in nested catch blocks, also into others' and to other threads.
+TEST_F(CatchBlocks, ByDefault)
+{
+    auto make = [](int n) {
+        return aco::coroutine<int>([n](auto &self) {
+            try {
+                throw problem(n, "outer");
+            } catch (const problem &) {
+                try {
+                    throw problem(n + 1, "inner");
+                } catch (const problem &p) {
+                    std::exception_ptr now = std::current_exception();
+                    self.yield(1);
+                    EXPECT_EQ(now, std::current_exception());
+                    EXPECT_EQ(p.number, n + 1);
+                }
+                self.yield(2);
+                throw;
+            }
+        });
+    };
+    auto a = make(10), b = make(20), c = make(30);
+    try {
+        throw problem(1, "main");
+    } catch (const problem &) {
+        a.resume();
+        b.resume();
+    }
+    std::thread([&] {
+        a.resume();
+        c.resume();
+        EXPECT_EQ(thrown_by([&] { a.resume(); }), "10:outer");
+    }).join();
+    try {
+        throw problem(2, "main");
+    } catch (const problem &) {
+        b.resume();
+        EXPECT_EQ(handled_now(), "2:main");
+        EXPECT_EQ(thrown_by([&] { b.resume(); }), "20:outer");
+        c.reset(); // inside two catch blocks
+        EXPECT_EQ(handled_now(), "2:main");
+    }
+}
+
+// Promise: so for coroutines that others resume, through aco.hpp or by their handle, also those on share stacks.
+TEST_F(CatchBlocks, ByDefaultNested)
+{
+    aco_share_stack_t *stack = aco_share_stack_new(0);
+    auto body = [](auto &self) {
+        for (int i = 0;; ++i)
+            try {
+                throw problem(i, "mine");
+            } catch (const problem &) {
+                self.yield();
+                EXPECT_EQ(handled_now(), std::to_string(i) + ":mine");
+            }
+    };
+    for (bool is_shared : {false, true}) {
+        aco::options how;
+        if (is_shared)
+            how.on(stack);
+        aco::coroutine<> a(body, how), b(body, how), outer([&](auto &self) {
+            for (;;)
+                try {
+                    throw problem(7, "outer");
+                } catch (const problem &) {
+                    a.resume();
+                    aco_resume(b.native_handle());
+                    self.yield();
+                    EXPECT_EQ(handled_now(), "7:outer");
+                }
+        });
+        for (int i = 0; i < 5; ++i) {
+            a.resume();
+            outer.resume();
+            aco_send(b.native_handle(), nullptr);
+            EXPECT_EQ(handled_now(), "none");
+        }
+    }
+    aco_share_stack_destroy(stack);
+}
+
+// Promise: generators too: each side has its own, also through yield_from(), when the consumer stops early, and when
+// an exception leaves.
+TEST_F(CatchBlocks, GeneratorsByDefault)
+{
+    auto make = [](int n) {
+        return aco::generator<int>([n](auto &yield) {
+            try {
+                throw problem(n, "outer");
+            } catch (const problem &) {
+                yield(n);
+                yield.yield_from(aco::generator<int>([n](auto &inner) {
+                    EXPECT_EQ(handled_now(), "none");
+                    try {
+                        throw problem(n + 1, "inner");
+                    } catch (const problem &) {
+                        inner(n + 1);
+                        EXPECT_EQ(handled_now(), std::to_string(n + 1) + ":inner");
+                        inner(n + 2);
+                    }
+                }));
+                EXPECT_EQ(handled_now(), std::to_string(n) + ":outer");
+                throw;
+            }
+        });
+    };
+    std::vector<int> seen;
+    for (int stop = 0; stop < 5; ++stop)
+        try {
+            throw problem(5, "consumer");
+        } catch (const problem &) {
+            auto g = make(10), h = make(20);
+            auto j = h.begin();
+            std::string text = thrown_by([&] {
+                for (int i : g) {
+                    EXPECT_EQ(handled_now(), "5:consumer");
+                    if (j != h.end() && stop < 3)
+                        ++j;
+                    seen.push_back(i);
+                    if (static_cast<int>(seen.size()) == stop)
+                        break;
+                }
+            });
+            EXPECT_EQ(text, stop == 0 || stop > 3 ? (stop == 0 ? "20:outer" : "10:outer") : "");
+            EXPECT_EQ(handled_now(), "5:consumer");
+            seen.clear();
+        }
+}
+
+void *task(void *arg)
+{
+    aco::coroutine<> inner([](auto &self) {
+        try {
+            throw problem(3, "inner");
+        } catch (const problem &) {
+            self.yield();
+            EXPECT_EQ(handled_now(), "3:inner");
+        }
+    });
+    for (int i = 0; i < 3; ++i)
+        try {
+            throw problem(i, static_cast<const char *>(arg));
+        } catch (const problem &) {
+            if (i < 2)
+                inner.resume();
+            aco_task_yield();
+            EXPECT_EQ(handled_now(), std::to_string(i) + ":" + static_cast<const char *>(arg));
+            aco_sleep(1);
+            EXPECT_EQ(handled_now(), std::to_string(i) + ":" + static_cast<const char *>(arg));
+        }
+    return nullptr;
+}
+
+// Promise: tasks with ACO_OWN_EXCEPTIONS wait inside catch blocks; they resume coroutines.
+TEST_F(CatchBlocks, Tasks)
+{
+    aco_options_t keeps{};
+    keeps.flags = ACO_OWN_EXCEPTIONS | ACO_DETACHED;
+    for (const char *name : {"a", "b", "c"})
+        ASSERT_NE(aco_spawn(task, const_cast<char *>(name), &keeps), nullptr);
+    EXPECT_EQ(aco_run(), 0);
+}
 
 #if ACO_DEBUG
 void yields_in_catch()
 {
-    aco::coroutine<int> c([](auto &self) {
-        try {
-            throw 1;
-        } catch (int) {
-            self.yield(1);
-        }
-    });
+    aco::coroutine<int> c(
+        [](auto &self) {
+            try {
+                throw 1;
+            } catch (int) {
+                self.yield(1);
+            }
+        },
+        aco::options().with(ACO_SHARED_EXCEPTIONS).named("parser"));
     c.resume();
-}
-
-void generator_yields_in_catch()
-{
-    aco::generator<int> g([](auto &yield) {
-        try {
-            throw 1;
-        } catch (int) {
-            yield(1);
-        }
-    });
-    g.begin();
 }
 
 void yields_in_catch_of_a_handled_one()
@@ -295,13 +476,13 @@ void yields_in_catch_of_a_handled_one()
     }
 }
 
-// Promise: a debug build notices a yield in a catch block without the flag.
+// Promise: a debug build notices a yield in a catch block where the thread's exceptions are shared, and says by whom.
 using CatchBlocksDeathTest = Exceptions;
-TEST_F(CatchBlocksDeathTest, FlagForgotten)
+TEST_F(CatchBlocksDeathTest, Shared)
 {
-    const char *message = LAST_LINE("^acorn: aco::yield: inside a catch block, without the flag ACO_OWN_EXCEPTIONS");
+    const char *message = LAST_LINE("^acorn: aco::yield: coroutine 0x[0-9a-f]+: \"parser\" yields inside a catch block, "
+                                    "with ACO_SHARED_EXCEPTIONS");
     EXPECT_DEATH(yields_in_catch(), message);
-    EXPECT_DEATH(generator_yields_in_catch(), message);
     EXPECT_DEATH(yields_in_catch_of_a_handled_one(), message);
 }
 #endif

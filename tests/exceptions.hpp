@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <string>
 
-const aco::options own = aco::options().with(ACO_OWN_EXCEPTIONS);
+const aco::options own = aco::options().with(ACO_OWN_EXCEPTIONS), shared = aco::options().with(ACO_SHARED_EXCEPTIONS);
 
 struct logged {
     std::string &log;

@@ -25,7 +25,7 @@ typedef struct aco__cold {
     aco__deferred_t *deferred; /* the last deferred call first */
     aco__value_t *values;      /* coroutine-local storage, by the key's index */
     size_t values_sz;          /* bytes */
-    void *exceptions[3];       /* the C++ run time's, while the coroutine does not run: hooks/exceptions.c */
+    aco__exceptions_t exceptions; /* its own, while it does not run: hooks/exceptions.c */
     void *fiber, *fake_stack;  /* the sanitizers' */
     void *left_fiber;          /* the fiber it last ran on: NULL, or a generator's */
     const void *left_bottom;   /* the stack it last ran on; NULL: its own */

@@ -17,7 +17,8 @@ typedef struct aco__cancel {
     const char *frames_end;   /* end of the generator's frames on its consumer's stack; NULL: on its own stack */
     char *cfa, *inner_cfa;    /* of the frame being unwound, and of the one unwound before */
     uintptr_t last;           /* the function to stop at; 0: none */
-    aco__exceptions_t aside;  /* exceptions that the thread, not the coroutine, is handling */
+    int own_exceptions;       /* the thread's record of exceptions belongs to what is being unwound */
+    aco__exceptions_t aside;  /* exceptions put aside: else the thread's; if it does, those hidden from a handler */
 } cancel_t;
 
 static int is_guarded(const aco_t *co)
@@ -39,7 +40,11 @@ __attribute__((noreturn)) static void leave_generator(const aco__context_t *cons
 __attribute__((noreturn)) static void finish(cancel_t *cancel)
 {
     aco_t *co = cancel->co;
-    aco__exceptions_back(co, &cancel->aside);
+    aco__exceptions_t unused;
+    if (cancel->own_exceptions)
+        aco__exceptions_end(&cancel->aside);
+    else
+        aco__exceptions_swap(&unused, &cancel->aside);
     aco__self()->cancel = cancel->enclosing;
     if (!co) {
         aco__context_t consumer = cancel->consumer;
@@ -68,6 +73,40 @@ static int is_last(const cancel_t *cancel, struct _Unwind_Context *context)
     return cancel->last && (aco__frame_function(context, &cancel->exception) | THUMB) == (cancel->last | THUMB);
 }
 
+/* ---- Handlers ----
+ *
+ * To the C++ run time a cancellation is a foreign exception. A catch (...) can only handle one while its thread handles
+ * no other exception, else the run time calls std::terminate(). So before a frame with such a handler continues, the
+ * exceptions that the coroutine is handling are hidden. When their catch blocks end, nothing happens; they are destroyed
+ * when everything is unwound. */
+
+/* Whether the unwinder's current frame will handle the cancellation; 1 if that cannot be found out. */
+#if defined(EHABI) || defined(_WIN32)
+static int will_handle(cancel_t *cancel, struct _Unwind_Context *context)
+{
+    (void)cancel, (void)context;
+    return 1;
+}
+#else
+ACO__OPTIONAL(_Unwind_Reason_Code, __gxx_personality_v0,
+              (int version, _Unwind_Action actions, exception_class_t class, struct _Unwind_Exception *exception,
+               struct _Unwind_Context *context));
+
+static int will_handle(cancel_t *cancel, struct _Unwind_Context *context)
+{
+    struct _Unwind_Exception *exception = &cancel->exception;
+    _Unwind_Reason_Code answer;
+    if (!__gxx_personality_v0)
+        return 1;
+    answer = __gxx_personality_v0(1, _UA_SEARCH_PHASE | _UA_FORCE_UNWIND, exception->exception_class, exception, context);
+    if (answer == _URC_FATAL_PHASE1_ERROR) /* libc++abi allows one flag only */
+        answer = __gxx_personality_v0(1, _UA_SEARCH_PHASE, exception->exception_class, exception, context);
+    return answer != _URC_CONTINUE_UNWIND;
+}
+#endif
+
+/* ---- Frame by frame ---- */
+
 /* The unwinder calls this before it runs a frame's destructors. */
 ACO__FOREIGN_ENTRY static _Unwind_Reason_Code at_frame(int version, _Unwind_Action actions, exception_class_t class,
                                                        struct _Unwind_Exception *exception,
@@ -87,6 +126,8 @@ ACO__FOREIGN_ENTRY static _Unwind_Reason_Code at_frame(int version, _Unwind_Acti
         finish(cancel);
     if (cancel->co)
         aco__call_deferred(cancel->co, cancel->cfa);
+    if (cancel->own_exceptions && aco__exceptions_handled() && will_handle(cancel, context))
+        aco__exceptions_swap(&cancel->aside, NULL);
     return _URC_NO_REASON;
 }
 
@@ -162,7 +203,10 @@ __attribute__((noreturn)) static void unwind(cancel_t *cancel)
     aco__thread_t *self = aco__self();
     cancel->enclosing = self->cancel;
     self->cancel = cancel;
-    aco__exceptions_aside(cancel->co, &cancel->aside);
+    if (cancel->co)
+        cancel->own_exceptions = aco__has_own_exceptions(cancel->co);
+    if (!cancel->own_exceptions)
+        aco__exceptions_aside(&cancel->aside);
     unwind_callers(cancel);
 }
 
@@ -209,13 +253,14 @@ static void unwind_generator(aco__injected_t *injected, const aco__context_t *co
     unwind(cancel);
 }
 
-aco__injected_t *aco__generator_closing(const char *call, const void *frames_end)
+aco__injected_t *aco__generator_closing(const char *call, const void *frames_end, int kind)
 {
     cancel_t *cancel = cancel_new(call, NULL);
     if (!cancel)
         aco__die_of_memory(call, sizeof *cancel);
     cancel->injected.call = unwind_generator;
     cancel->frames_end = frames_end;
+    cancel->own_exceptions = (kind & ACO__APART) != 0;
     return &cancel->injected;
 }
 
@@ -229,7 +274,7 @@ static void continue_unwinding(aco__injected_t *injected, const aco__context_t *
 /* Called when the frame of a generator's function is unwound. If the innermost cancellation unwinds it, this does not
  * return: it ends the closed generator, or continues to unwind the coroutine in the generator's consumer. The innermost
  * cancellation unwinds it if this function's frame lies where the unwound frames were. */
-ACO__NO_SANITIZE void aco__generator_unwound(const aco__context_t *peer, int in_stack)
+ACO__NO_SANITIZE void aco__generator_unwound(const aco__context_t *peer, int kind)
 {
     enum { BETWEEN = 256 }; /* bytes: arguments and padding of the two calls */
     static aco__injected_t cancelled = {continue_unwinding};
@@ -238,8 +283,13 @@ ACO__NO_SANITIZE void aco__generator_unwound(const aco__context_t *peer, int in_
     aco__exceptions_t unused;
     if (!cancel || here >= cancel->cfa || here + BETWEEN < cancel->inner_cfa)
         return;
+    if (kind & ACO__BY_HANDLER) /* the record holds the cancellation */
+        aco__exceptions_swap(&unused, NULL);
     if (!cancel->co)
         finish(cancel);
-    aco__exceptions_aside(cancel->co, &unused);
-    leave_generator(peer, in_stack, &cancelled);
+    if (cancel->own_exceptions && (kind & ACO__APART)) {
+        aco__exceptions_end(&cancel->aside);
+        memset(&cancel->aside, 0, sizeof cancel->aside);
+    }
+    leave_generator(peer, kind & ACO__IN_STACK, &cancelled);
 }

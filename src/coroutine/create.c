@@ -145,13 +145,15 @@ void aco_reset(aco_t *co, aco_cofuncp_t fp, void *arg)
 static int check_options(const char *call, const aco_options_t *o)
 {
     static const aco_options_t none;
-    const unsigned known = ACO_OWN_FP | ACO_SHARED_FP | ACO_OWN_EXCEPTIONS | ACO_NO_GUARD;
+    const unsigned known = ACO_OWN_FP | ACO_SHARED_FP | ACO_OWN_EXCEPTIONS | ACO_SHARED_EXCEPTIONS | ACO_NO_GUARD;
     if (o->aco__reserved0 || memcmp(o->aco__reserved, none.aco__reserved, sizeof none.aco__reserved) != 0)
         return aco__fail(0, EINVAL, call, NULL, "a reserved option is not 0");
     if (o->flags & ~known)
         return aco__fail(0, EINVAL, call, NULL, "unknown flags %#x", o->flags & ~known);
     if ((o->flags & ACO_OWN_FP) && (o->flags & ACO_SHARED_FP))
         return aco__fail(0, EINVAL, call, NULL, "ACO_OWN_FP and ACO_SHARED_FP exclude each other");
+    if ((o->flags & ACO_OWN_EXCEPTIONS) && (o->flags & ACO_SHARED_EXCEPTIONS))
+        return aco__fail(0, EINVAL, call, NULL, "ACO_OWN_EXCEPTIONS and ACO_SHARED_EXCEPTIONS exclude each other");
     if (o->stack && (o->stack_size || (o->flags & ACO_NO_GUARD)))
         return aco__fail(0, EINVAL, call, NULL, "%s is for a private stack, not for a share stack",
                          o->stack_size ? "stack_size" : "ACO_NO_GUARD");
@@ -300,6 +302,8 @@ int aco__restart(aco_t *co, aco_function_t fn, void *arg)
 static void destroy_private(aco_t *co)
 {
     aco__stack_check_overflow("aco_destroy", co->share_stack);
+    if (aco__exceptions_of(co)) /* nothing else keeps it from the cache */
+        aco__set_state_byte(co, co->aco__state & ~(unsigned)ACO__INSTRUMENTED);
     if (!(co->aco__state & ACO__INSTRUMENTED)) {
         aco__cold_free(co);
         aco__sanitize_cached(co->share_stack);

@@ -28,7 +28,7 @@ aco_t *aco__generator_new(const aco_options_t *opts, const void *function, unsig
     block = aco__coroutine_new(&o, &sz);
     if (block) {
         aco__set_status(block, ACO__DESTROYED); /* so that no call takes the block for a coroutine */
-        aco__instrument_new(block, (o.flags & ACO_OWN_EXCEPTIONS) != 0); /* cannot fail: cold data is on the stack */
+        aco__instrument_new(block, 0); /* cannot fail: cold data is on the stack */
         if (o.name)
             aco__name(aco__cold_make(block), o.name);
         return block;
@@ -70,7 +70,7 @@ void aco__yields_in_cleanup(const char *call)
     aco__die(call, NULL, "the generator yields in its cleanup");
 }
 
-void aco__generator_unwind(const aco__context_t *peer, aco_t *block)
+void aco__generator_unwind(const aco__context_t *peer, aco_t *block, int kind)
 {
     static const char call[] = "aco_generator_close";
     aco__context_t at = *peer;
@@ -79,7 +79,7 @@ void aco__generator_unwind(const aco__context_t *peer, aco_t *block)
     memcpy(&begin, &first, sizeof begin);
     if (at.pc == begin)
         return;
-    value_ref = aco__generator_closing(call, NULL);
+    value_ref = aco__generator_closing(call, NULL, kind);
     aco__generator_step(&at, block, &value_ref);
     if (at.pc)
         aco__yields_in_cleanup(call);
@@ -87,7 +87,7 @@ void aco__generator_unwind(const aco__context_t *peer, aco_t *block)
 
 aco__injected_t *aco__in_stack_closing(const void *frames_end)
 {
-    return aco__generator_closing("aco_in_stack_close", frames_end);
+    return aco__generator_closing("aco_in_stack_close", frames_end, ACO__IN_STACK);
 }
 
 /* ---- On the consumer's stack ---- */

@@ -58,7 +58,7 @@ ACO__HIDDEN __attribute__((noreturn)) void aco__cancel_finish(void *exception);
 ACO__HIDDEN int aco__is_cancellation(const void *exception);
 /* The injected call with which a generator is resumed to unwind itself. `frames_end` is NULL for a generator on its own
  * stack, else the end of its frames on its consumer's stack. Aborts without memory. */
-ACO__HIDDEN aco__injected_t *aco__generator_closing(const char *call, const void *frames_end);
+ACO__HIDDEN aco__injected_t *aco__generator_closing(const char *call, const void *frames_end, int kind);
 
 /* ---- entry.c and src/entry: the first and last instructions on a stack ---- */
 /* The return address of entry functions, and that of first functions without a resumer. */

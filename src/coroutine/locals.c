@@ -12,7 +12,7 @@ void aco__cold_clear(aco_t *co)
         aco__usage_end(co, cold);
     aco__values_free(cold);
     cold->slot = NULL;
-    memset(cold->exceptions, 0, sizeof cold->exceptions);
+    memset(&cold->exceptions, 0, sizeof cold->exceptions);
 }
 
 /* ---- Name and slot ---- */

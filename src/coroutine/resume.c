@@ -61,6 +61,38 @@ static __attribute__((noinline)) void *resume_common_chain(aco__thread_t *self, 
     return aco__resume_chain(self, waiting, co, value, 1);
 }
 
+/* The exceptions of a suspended coroutine on a private stack that is instrumented only because they are its own; else
+ * NULL. aco__exceptions_of() says the same, for all coroutines. */
+static inline const aco__exceptions_t *exceptions_apart(const aco_t *co)
+{
+    const unsigned mask = ACO__FAST_MASK | ACO__PRIVATE | ACO__HAS_COLD;
+    const aco__cold_t *cold;
+    if ((co->aco__state & mask) != (ACO__INSTRUMENTED | ACO__PRIVATE | ACO__HAS_COLD) || aco__upcalls.instruments_all)
+        return NULL;
+    cold = aco__stack_cold(co->share_stack);
+    return cold->own_exceptions && !cold->usage && !aco__has_shadow(cold) ? &cold->exceptions : NULL;
+}
+
+static void *resume_apart(aco__thread_t *self, aco_t *waiting, aco_t *co, const aco__exceptions_t *own, void *value)
+{
+    aco_t *resumer = waiting ? begin_waiting(self, waiting) : NULL;
+    const aco__exceptions_t *here = self->exceptions;
+    aco__exceptions_t aside;
+    uintptr_t tagged;
+    if (aco__no_exceptions(here, own)) {
+        tagged = aco__switch_resume(aco__tls_ref(), co, &value, 1);
+        aco__came_back_apart(here, co, tagged);
+    } else {
+        aco__exceptions_swap(&aside, own);
+        tagged = aco__switch_resume(aco__tls_ref(), co, &value, 1);
+        aco__exceptions_leave(tagged, &aside);
+    }
+    if (waiting)
+        end_waiting(aco__self(), waiting, resumer);
+    ACO__CHECK_INTERRUPT(tagged);
+    return value;
+}
+
 /* Sets what aco__on_scratch() does after the next switch to it. `call` is NULL if a failure is fatal. */
 static void prepare_scratch(aco__scratch_t *scratch, aco_t *target, aco_t *from, uintptr_t interrupt_flag,
                             const char *call)
@@ -126,8 +158,13 @@ ACO__NO_SANITIZE static __attribute__((noinline)) void *resume_general(aco_t *co
 static __attribute__((noinline)) int resume_rest(aco_t *co, void **value, int fatal, const char *call)
 {
     aco_t *running = aco__running();
+    const aco__exceptions_t *own;
     if (running && is_chain(running, co)) {
         *value = resume_chained(aco__self(), running, co, *value);
+        return 0;
+    }
+    if (co && co != running && (own = exceptions_apart(co)) != NULL) {
+        *value = resume_apart(aco__self(), running, co, own, *value);
         return 0;
     }
     if (aco__check(fatal, call, co) != 0) {
@@ -318,8 +355,8 @@ ACO__NO_SANITIZE int aco__yield_to_slow(aco_t *co)
         return aco__fail(0, EPERM, call, from, "%s", ACO__A_TASK);
     if (aco__check(0, call, co) != 0)
         return -1;
-    if (aco__has_own_exceptions(from) != aco__has_own_exceptions(co))
-        return aco__fail(0, EPERM, call, co, "only one of the two has ACO_OWN_EXCEPTIONS");
+    if (aco__has_own_exceptions(co) && !aco__has_own_exceptions(from)) /* the resumer does not swap exceptions */
+        return aco__fail(0, EPERM, call, co, "has ACO_OWN_EXCEPTIONS, and the running coroutine does not");
     on_this_stack = from->share_stack == co->share_stack;
     if (!on_this_stack && aco__status(co) != ACO__SUSPENDED && !aco__stack_restore(co, 0, call))
         return -1;

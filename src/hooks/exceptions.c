@@ -6,22 +6,27 @@
 
 #ifndef __APPLE__
 ACO__OPTIONAL(void *, __cxa_get_globals, (void));
+ACO__OPTIONAL(void, __cxa_end_catch, (void));
 #endif
 
 /* On Windows a weak reference only finds a C++ run time in the same module. This looks for one in a DLL, which takes
  * time: at the first cancellation, and for each coroutine with ACO_OWN_EXCEPTIONS. */
 #ifdef _WIN32
-static void *(*loaded_globals)(void); /* atomic, like the next */
+static void *(*loaded_globals)(void); /* atomic, like the next two */
+static void *(*loaded_end_catch)(void);
 static int looked_for_globals;
 
 static void look_for_globals(int again)
 {
-    void *(*get)(void);
+    void *(*get)(void), *(*end)(void);
     if (!again && __atomic_load_n(&looked_for_globals, __ATOMIC_RELAXED))
         return;
     __atomic_store_n(&looked_for_globals, 1, __ATOMIC_RELAXED);
-    if (!__cxa_get_globals && !__atomic_load_n(&loaded_globals, __ATOMIC_RELAXED) &&
-        aco__os_loaded_cxx("__cxa_get_globals", &get))
+    if (__cxa_get_globals || __atomic_load_n(&loaded_globals, __ATOMIC_RELAXED))
+        return;
+    if (aco__os_loaded_cxx("__cxa_end_catch", &end))
+        __atomic_store_n(&loaded_end_catch, end, __ATOMIC_RELAXED);
+    if (aco__os_loaded_cxx("__cxa_get_globals", &get))
         __atomic_store_n(&loaded_globals, get, __ATOMIC_RELAXED);
 }
 #else
@@ -36,8 +41,7 @@ void aco__exceptions_find(void)
     look_for_globals(1);
 }
 
-/* NULL if the process has no C++ run time. */
-static void **exception_globals(void)
+static void *globals(void)
 {
 #ifdef __APPLE__
     void *(*get)(void);
@@ -52,22 +56,42 @@ static void **exception_globals(void)
 #endif
 }
 
-/* The record has two words, on Arm three. */
-void aco__exceptions_swap(void *out[3], void *const in[3])
+static void end_catch(void)
 {
-    void **globals = exception_globals();
-#ifdef __arm__
-    enum { WORDS = 3 };
+#if defined(__APPLE__) || defined(_WIN32)
+    void *(*end)(void) = NULL;
+#ifdef __APPLE__
+    aco__os_loaded_cxx("__cxa_end_catch", &end);
 #else
-    enum { WORDS = 2 };
-#endif
-    if (!globals)
+    if (__cxa_end_catch) {
+        __cxa_end_catch();
         return;
-    memcpy(out, globals, WORDS * sizeof *globals);
-    memcpy(globals, in, WORDS * sizeof *globals);
+    }
+    end = __atomic_load_n(&loaded_end_catch, __ATOMIC_RELAXED);
+#endif
+    end();
+#else
+    __cxa_end_catch();
+#endif
 }
 
-void *const aco__no_exceptions[3];
+aco__exceptions_t *aco__exceptions_here(void)
+{
+    aco__thread_t *self = aco__self();
+    if (aco_unlikely(!self->exceptions))
+        self->exceptions = globals();
+    return self->exceptions;
+}
+
+void aco__exceptions_swap(aco__exceptions_t *out, const aco__exceptions_t *in)
+{
+    static const aco__exceptions_t none;
+    aco__exceptions_t *here = aco__exceptions_here();
+    if (!here)
+        return;
+    *out = *here;
+    *here = in ? *in : none;
+}
 
 int aco__has_own_exceptions(const aco_t *co)
 {
@@ -75,17 +99,37 @@ int aco__has_own_exceptions(const aco_t *co)
     return cold && cold->own_exceptions;
 }
 
-void aco__exceptions_aside(const aco_t *co, aco__exceptions_t *kept)
+void aco__exceptions_leave(uintptr_t tagged, const aco__exceptions_t *in)
 {
-    if (!aco__has_own_exceptions(co)) {
-        look_for_globals(0);
-        aco__exceptions_swap(kept->words, aco__no_exceptions);
-    }
+    const aco_t *co = (const aco_t *)(tagged & ~(uintptr_t)1);
+    aco__cold_t *cold = co ? aco__cold_of(co) : NULL;
+    aco__exceptions_t unused;
+    aco__exceptions_swap(cold && cold->own_exceptions ? &cold->exceptions : &unused, in);
 }
 
-void aco__exceptions_back(const aco_t *co, const aco__exceptions_t *kept)
+/* ---- While a stack is unwound ---- */
+
+void aco__exceptions_aside(aco__exceptions_t *kept)
 {
-    void *unused[3];
-    if (!aco__has_own_exceptions(co))
-        aco__exceptions_swap(unused, kept->words);
+    look_for_globals(0);
+    aco__exceptions_swap(kept, NULL);
+}
+
+int aco__exceptions_handled(void)
+{
+    const aco__exceptions_t *here = aco__exceptions_here();
+    return here && here->caught;
+}
+
+void aco__exceptions_end(const aco__exceptions_t *hidden)
+{
+    aco__exceptions_t *here = aco__exceptions_here(), unused;
+    if (!here)
+        return;
+    while (here->caught)
+        end_catch();
+    aco__exceptions_swap(&unused, hidden);
+    while (here->caught)
+        end_catch();
+    aco__exceptions_swap(&unused, NULL);
 }

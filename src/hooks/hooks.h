@@ -10,7 +10,8 @@
 
 /* The resumer's state while an instrumented coroutine runs. */
 typedef struct aco__resumer_state {
-    void *exceptions[3];
+    aco__exceptions_t exceptions;
+    int own_exceptions; /* `exceptions` is valid: the coroutine was entered with exceptions of its own */
     void *fiber, *fake_stack;
     const void *stack_bottom;
     size_t stack_size;
@@ -38,19 +39,15 @@ ACO__HIDDEN void aco__instrument_transfer(aco_t *from, aco_t *to);
 ACO__HIDDEN void aco__instrument_no_more(aco_t *co);
 
 /* ---- exceptions.c: the C++ run time's record of the exceptions that the thread is handling ---- */
-/* This record belongs to the thread unless the coroutine has ACO_OWN_EXCEPTIONS. aco__exceptions_aside() stores the
- * thread's record while a coroutine is unwound, aco__exceptions_back() restores it. */
-typedef struct aco__exceptions {
-    void *words[3];
-} aco__exceptions_t;
 ACO__HIDDEN int aco__has_own_exceptions(const aco_t *co);
-ACO__HIDDEN void aco__exceptions_aside(const aco_t *co, aco__exceptions_t *kept);
-ACO__HIDDEN void aco__exceptions_back(const aco_t *co, const aco__exceptions_t *kept);
 /* Looks for the C++ run time again, because a coroutine with ACO_OWN_EXCEPTIONS needs it. */
 ACO__HIDDEN void aco__exceptions_find(void);
-/* Stores the thread's record in `out` and loads `in`. */
-ACO__HIDDEN void aco__exceptions_swap(void *out[3], void *const in[3]);
-ACO__HIDDEN_EXTERN void *const aco__no_exceptions[3];
+/* Stores the thread's record in `kept` and empties it, while frames without exceptions of their own are unwound. */
+ACO__HIDDEN void aco__exceptions_aside(aco__exceptions_t *kept);
+/* Whether a catch block is handling an exception. */
+ACO__HIDDEN int aco__exceptions_handled(void);
+/* Leaves all catch blocks: those of the thread's record, and then those of `hidden`. */
+ACO__HIDDEN void aco__exceptions_end(const aco__exceptions_t *hidden);
 
 /* ---- sanitizers.c ---- */
 /* The frames of the running coroutine are about to be unwound. */

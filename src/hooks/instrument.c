@@ -27,12 +27,22 @@ void aco__frames_restarted(aco_t *co)
         aco__sanitize_frames_freed(stack->ptr, stack->aco__top);
 }
 
+static int has_other_work(const aco_t *co, const aco__cold_t *cold)
+{
+    return aco__upcalls.instruments_all || (cold && (cold->usage || aco__has_shadow(cold))) || aco__sanitize_copies(co);
+}
+
 void aco__instrument_no_more(aco_t *co)
 {
     const aco__cold_t *cold = aco__cold(co);
-    if (!aco__upcalls.instruments_all && !(cold && (cold->own_exceptions || cold->usage || aco__has_shadow(cold))) &&
-        !aco__sanitize_copies(co))
+    if (!(cold && cold->own_exceptions) && !has_other_work(co, cold))
         aco__set_state_byte(co, co->aco__state & ~(unsigned)ACO__INSTRUMENTED);
+}
+
+aco__exceptions_t *aco__exceptions_of(const aco_t *co)
+{
+    aco__cold_t *cold = aco__cold_of(co);
+    return cold && cold->own_exceptions && !has_other_work(co, cold) ? &cold->exceptions : NULL;
 }
 
 static void destroyed(aco_t *co)
@@ -56,11 +66,12 @@ enum { SWITCH_FRAME = 0 };
 ACO__NO_SANITIZE void aco__instrument_enter(aco_t *co, aco__resumer_state_t *resumer_state)
 {
     aco__cold_t *cold = aco__cold_of(co);
+    resumer_state->own_exceptions = cold && cold->own_exceptions;
     if (!cold)
         return;
     aco__trace_runs(co);
     if (cold->own_exceptions)
-        aco__exceptions_swap(resumer_state->exceptions, cold->exceptions);
+        aco__exceptions_swap(&resumer_state->exceptions, &cold->exceptions);
     aco__sanitize_enter(co, cold, resumer_state);
 }
 
@@ -68,8 +79,11 @@ ACO__NO_SANITIZE void aco__instrument_leave(aco_t *co, aco__resumer_state_t *res
 {
     aco__cold_t *cold = aco__cold_of(co);
     int ended = aco__status(co) == ACO__ENDED;
-    if (!cold)
+    if (!cold) { /* entered by a transfer */
+        if (resumer_state->own_exceptions)
+            aco__exceptions_leave(0, &resumer_state->exceptions);
         return;
+    }
     if (aco_unlikely(cold->usage && !ended))
         aco__usage_left(co, cold, co->aco__self.sp);
     aco__sanitize_leave(cold, ended, resumer_state);
@@ -79,8 +93,8 @@ ACO__NO_SANITIZE void aco__instrument_leave(aco_t *co, aco__resumer_state_t *res
         cold->left_fiber = NULL;
         cold->left_bottom = NULL;
     }
-    if (cold->own_exceptions)
-        aco__exceptions_swap(cold->exceptions, resumer_state->exceptions);
+    if (resumer_state->own_exceptions)
+        aco__exceptions_leave((uintptr_t)co, &resumer_state->exceptions);
     if (ended || aco__status(co) == ACO__DESTROYED) /* DESTROYED: a task that needs no join */
         aco__trace_ended(co);
     aco__trace_stops(co);
@@ -89,19 +103,19 @@ ACO__NO_SANITIZE void aco__instrument_leave(aco_t *co, aco__resumer_state_t *res
 ACO__NO_SANITIZE void aco__instrument_transfer(aco_t *from, aco_t *to)
 {
     aco__cold_t *cold = aco__cold_of(from), *next = aco__cold_of(to);
-    void *unused[3];
+    aco__exceptions_t unused;
     aco__trace_stops(from);
     aco__trace_runs(to);
     if (aco_unlikely(cold && cold->usage))
         aco__usage_left(from, cold, (char *)__builtin_frame_address(0) - SWITCH_FRAME);
     if (cold && cold->own_exceptions)
-        aco__exceptions_swap(cold->exceptions, aco__no_exceptions);
+        aco__exceptions_swap(&cold->exceptions, NULL);
     if (cold)
         aco__sanitize_transfer_from(to, next, cold);
     if (!next)
         return;
     if (next->own_exceptions)
-        aco__exceptions_swap(unused, next->exceptions);
+        aco__exceptions_swap(&unused, &next->exceptions);
     aco__sanitize_transfer_to(next);
 }
 

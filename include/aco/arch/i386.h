@@ -84,6 +84,13 @@ ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__tls_ref_t tls)
     __asm__ volatile("movl %%gs:" ACO__TEXT(ACO__RUNNING) "(%1),%0" : "=r"(co) : "r"(tls));
     return co;
 }
+
+ACO__FORCE_INLINE const aco__exceptions_t *aco__exceptions_at(aco__tls_ref_t tls)
+{
+    const aco__exceptions_t *here;
+    __asm__ volatile("movl %%gs:" ACO__TEXT(ACO__EXCEPTIONS) "(%1),%0" : "=r"(here) : "r"(tls));
+    return here;
+}
 #else
 #define ACO__THREAD(offset) ACO__TEXT(offset) "(%%edi)"
 #endif

@@ -59,6 +59,34 @@ ACO__FORCE_INLINE aco_t *ACO__BODY_OF(aco_create)(aco_t *main_co, aco_share_stac
         }                                                                                                              \
     } while (0)
 
+/* ---- Exceptions of one's own ---- */
+
+ACO__FORCE_INLINE int aco__exceptions_any(const aco__exceptions_t *record)
+{
+#ifdef __arm__
+    return ((uintptr_t)record->caught | record->uncaught | (uintptr_t)record->propagating) != 0;
+#else
+    return ((uintptr_t)record->caught | record->uncaught) != 0;
+#endif
+}
+
+/* Whether no exception is being handled: neither by the caller, as the thread's record `here` says (NULL: not known),
+ * nor by a coroutine with `own`. */
+ACO__FORCE_INLINE int aco__no_exceptions(const aco__exceptions_t *here, const aco__exceptions_t *own)
+{
+    return aco_likely(here != NULL && !(aco__exceptions_any(here) | aco__exceptions_any(own)));
+}
+
+/* A yield does nothing for the exceptions: the resumer swaps them, before it leaves and when it is back. This is what
+ * it does after a switch that began with aco__no_exceptions(). */
+ACO__FORCE_INLINE void aco__came_back_apart(const aco__exceptions_t *here, const aco_t *co, uintptr_t tagged)
+{
+    if (aco_unlikely(aco__exceptions_any(here) || tagged != (uintptr_t)co))
+        aco__exceptions_leave(tagged, NULL);
+}
+
+/* ---- Switching ---- */
+
 /* The fast path needs a suspended coroutine with its frames in place, and no running coroutine. */
 #define ACO__NEEDS_SLOW_RESUME(tls, co)                                                                                \
     aco_unlikely((co) == NULL || ((co)->aco__state & ACO__FAST_MASK) != 0 || aco__running_at(tls) != NULL)

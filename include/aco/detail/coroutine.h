@@ -13,6 +13,16 @@ typedef struct aco__context {
     void *base; /* base pointer of over-aligned frames: some compilers generate wrong code if it is a clobber */
 } aco__context_t;
 
+/* The C++ run time's record of a thread's exceptions (Itanium C++ ABI: Exception Handling, 2.2.2): those that catch
+ * blocks are handling, as a list, and the number of those on their way to a handler. */
+typedef struct aco__exceptions {
+    void *caught;
+    unsigned uncaught;
+#ifdef __arm__
+    void *propagating;
+#endif
+} aco__exceptions_t;
+
 typedef struct aco__thread aco__thread_t; /* thread.h */
 typedef uintptr_t aco__tls_ref_t;         /* tells a switch where the thread's record is: thread.h */
 
@@ -36,6 +46,7 @@ typedef uintptr_t aco__tls_ref_t;         /* tells a switch where the thread's r
 #define ACO__LOAD_ALWAYS ACO__OFFSET(38, 22)
 #define ACO__RUNNING ACO__OFFSET(40, 24)
 #define ACO__UNWIND_PARENT ACO__OFFSET(112, 68)
+#define ACO__EXCEPTIONS ACO__OFFSET(120, 72)
 /* In a stack's record. */
 #define ACO__STACK_OWNER ACO__OFFSET(16, 8)
 #define ACO__STACK_OWNER_THREAD ACO__OFFSET(56, 28)

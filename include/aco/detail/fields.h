@@ -136,6 +136,7 @@ ACO__OFFSET_IS(aco__thread_t, fp_control2, ACO__FP_CONTROL2);
 ACO__OFFSET_IS(aco__thread_t, fp_load_always, ACO__LOAD_ALWAYS);
 ACO__OFFSET_IS(aco__thread_t, running, ACO__RUNNING);
 ACO__OFFSET_IS(aco__thread_t, unwind_parent, ACO__UNWIND_PARENT);
+ACO__OFFSET_IS(aco__thread_t, exceptions, ACO__EXCEPTIONS);
 ACO__OFFSET_IS(aco_share_stack_t, owner, ACO__STACK_OWNER);
 ACO__OFFSET_IS(aco_share_stack_t, aco__owner_thread, ACO__STACK_OWNER_THREAD);
 ACO__OFFSET_IS(aco_share_stack_t, aco__resumer_context, ACO__STACK_RESUMER_CONTEXT);

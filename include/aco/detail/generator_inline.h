@@ -3,6 +3,7 @@
 #define ACO_DETAIL_GENERATOR_INLINE_H
 
 #ifdef __cpp_exceptions
+#include <cxxabi.h>
 #include <exception>
 #endif
 
@@ -17,11 +18,17 @@ ACO_API __attribute__((nothrow))
 aco_t *aco__generator_new(const aco_options_t *opts, const void *function, unsigned flags);
 ACO_API ACO__COLD void aco__generator_free(aco_t *block);
 ACO_API ACO__COLD void aco__generator_has_ended(void); /* fails, with ESRCH */
+/* What a generator is, and who says that its frame is unwound. */
+enum {
+    ACO__IN_STACK = 1,     /* it has its consumer's stack */
+    ACO__APART = 2,        /* each side keeps its exceptions to itself (aco.hpp) */
+    ACO__BY_HANDLER = 4    /* a handler in its function has caught the unwinding */
+};
 /* Unwinds the generator that is suspended in `peer`. */
-ACO_API ACO__COLD void aco__generator_unwind(const aco__context_t *peer, aco_t *block);
-/* Called when the frame of a generator's function is unwound. `peer`: its consumer; `in_stack`: it runs on the
- * consumer's stack. Does not return if aco_cancel() or aco_generator_close() unwinds. */
-ACO_API ACO__COLD void aco__generator_unwound(const aco__context_t *peer, int in_stack);
+ACO_API ACO__COLD void aco__generator_unwind(const aco__context_t *peer, aco_t *block, int kind);
+/* Called when the frame of a generator's function is unwound; `peer`: its consumer. Does not return if aco_cancel() or
+ * aco_generator_close() unwinds. */
+ACO_API ACO__COLD void aco__generator_unwound(const aco__context_t *peer, int kind);
 /* The consumer's switch in a unit with a sanitizer. It also informs the sanitizer. */
 ACO_API void aco__generator_step(aco__context_t *peer, aco_t *block, void **value_ref);
 
@@ -43,43 +50,40 @@ typedef struct aco__injected {
 
 ACO__END_C
 
-/* The exception being handled, boxed, for the consumer to throw again. */
-struct aco__thrown : aco__injected_t {
-    std::exception_ptr exception;
-};
-ACO__COLD inline void aco__rethrow(aco__injected_t *injected, const aco__context_t *)
+/* The consumer throws again what the generator's function has thrown. The generator leaves from inside its handler, so
+ * that the exception stays in the thread's record and nothing has to be allocated. The handler's end is here. */
+ACO__COLD inline void aco__rethrow(aco__injected_t *, const aco__context_t *)
 {
-    std::exception_ptr exception = static_cast<aco__thrown *>(injected)->exception;
-    delete static_cast<aco__thrown *>(injected);
-    std::rethrow_exception(exception);
+    struct handler {
+        ~handler() { abi::__cxa_end_catch(); }
+    } of_generator;
+    throw;
 }
-ACO__COLD inline void *aco__generator_caught(const aco__context_t *consumer, int in_stack)
+/* Called in the handler of a generator's function. Returns its last value. */
+ACO__COLD inline void *aco__generator_caught(const aco__context_t *consumer, int kind)
 {
-    std::exception_ptr exception = std::current_exception();
-    if (!exception) { /* no C++ exception: most likely the unwinding of a cancellation */
-        aco__generator_unwound(consumer, in_stack);
+    static aco__injected_t thrown = {aco__rethrow};
+    if (!std::current_exception()) { /* no C++ exception: most likely the unwinding of a cancellation */
+        aco__generator_unwound(consumer, kind | ACO__BY_HANDLER);
         throw;
     }
-    aco__thrown *thrown = new aco__thrown;
-    thrown->call = aco__rethrow;
-    thrown->exception = exception;
-    return static_cast<aco__injected_t *>(thrown);
+    return &thrown;
 }
 
 ACO__BEGIN_C
 
 #define ACO__UNWOUND(function)
 #define ACO__TRY try
-#define ACO__CATCH(y, outcome, in_stack)                                                                               \
+#define ACO__CATCH(y, kind, last)                                                                                      \
     catch (...)                                                                                                        \
     {                                                                                                                  \
         aco__context_t aco__consumer = (y).aco__peer;                                                                  \
-        outcome = aco__generator_caught(&aco__consumer, in_stack);                                                     \
+        last(&aco__consumer, aco__generator_caught(&aco__consumer, kind));                                             \
     }
 #else
 #define ACO__UNWOUND(function) __attribute__((cleanup(function)))
 #define ACO__TRY
-#define ACO__CATCH(y, outcome, in_stack)
+#define ACO__CATCH(y, kind, last)
 #endif
 
 ACO__FORCE_INLINE void aco__yielder_unwound(aco_yielder_t *y)
@@ -92,14 +96,13 @@ ACO__FORCE_INLINE void aco__yielder_unwound(aco_yielder_t *y)
     ACO__FORCE_INLINE void aco__body_of_##name(aco_yielder_t *, void *);                                               \
     static void name(ACO__GENERATOR_PARAMETERS, void *aco__argument)                                                   \
     {                                                                                                                  \
-        void *aco__outcome = NULL;                                                                                     \
         aco_yielder_t aco__yielder ACO__UNWOUND(aco__yielder_unwound) = {{aco__sp, aco__pc, aco__bp, aco__base}};      \
         ACO__TRY                                                                                                       \
         {                                                                                                              \
             aco__body_of_##name(&aco__yielder, aco__argument);                                                         \
         }                                                                                                              \
-        ACO__CATCH(aco__yielder, aco__outcome, 0)                                                                      \
-        aco__switch_swap_last(&aco__yielder.aco__peer, aco__outcome);                                                  \
+        ACO__CATCH(aco__yielder, 0, aco__switch_swap_last)                                                             \
+        aco__switch_swap_last(&aco__yielder.aco__peer, NULL);                                                          \
     }                                                                                                                  \
     ACO__FORCE_INLINE void aco__body_of_##name(__attribute__((unused)) aco_yielder_t *y,                               \
                                                __attribute__((unused)) void *arg)
@@ -184,7 +187,7 @@ ACO__FORCE_INLINE void aco_generator_close(aco_generator_t *g)
         return;
     if (g->aco__peer.pc) {
         aco__context_t peer = g->aco__peer;
-        aco__generator_unwind(&peer, g->aco__block);
+        aco__generator_unwind(&peer, g->aco__block, 0);
     }
     aco__generator_release(g);
 }

@@ -18,7 +18,7 @@ ACO_API ACO__COLD __attribute__((nothrow)) void aco__in_stack_impossible(void);
 
 #if defined(_WIN32) || defined(ACO_CONFIG_UCONTEXT) || defined(ACO__ONE_FRAME_ONLY)
 
-#define ACO__ON_ONE_STACK 0
+#define ACO__IN_STACK_KIND 0
 #define aco_in_stack_open(g, function, arg) aco__in_stack_open_own(g, function, arg)
 #define aco__switch_in_stack_yield(peer, value_ref) aco__switch_swap(peer, value_ref)
 #define aco__switch_in_stack_last(peer, value) aco__switch_swap_last(peer, value)
@@ -36,14 +36,29 @@ ACO__FORCE_INLINE void aco__in_stack_open_own(aco_in_stack_t *g, aco_in_stack_fu
     g->aco__peer = aco__generator_context(block, entry, arg);
 }
 
-ACO__FORCE_INLINE int aco_in_stack_next(aco_in_stack_t *g)
+/* Gives back the stack. Afterwards there is no generator: what runs next may throw. */
+ACO__FORCE_INLINE void aco__in_stack_release(aco_in_stack_t *g)
 {
     aco_generator_t own = {NULL, g->aco__peer, (aco_t *)g->aco__consumer_sp};
-    int is_value = aco_generator_next(&own);
-    g->value = own.value;
-    g->aco__peer = own.aco__peer;
-    g->aco__consumer_sp = own.aco__block;
-    return is_value;
+    g->aco__consumer_sp = NULL;
+    g->aco__peer.pc = NULL;
+    aco__generator_release(&own);
+}
+
+ACO__FORCE_INLINE int aco_in_stack_next(aco_in_stack_t *g)
+{
+    void *value = NULL;
+    if (aco_unlikely(!g->aco__peer.pc))
+        return 0;
+    ACO__STEP(&g->aco__peer, (aco_t *)g->aco__consumer_sp, &value);
+    if (aco_unlikely(!g->aco__peer.pc)) {
+        aco__in_stack_release(g);
+        if (aco_unlikely(value != NULL))
+            ((aco__injected_t *)value)->call((aco__injected_t *)value, NULL);
+        return 0;
+    }
+    g->value = value;
+    return 1;
 }
 
 ACO__FORCE_INLINE int aco_in_stack_close(aco_in_stack_t *g)
@@ -57,10 +72,8 @@ ACO__FORCE_INLINE int aco_in_stack_close(aco_in_stack_t *g)
 
 ACO__FORCE_INLINE int aco_in_stack_drop(aco_in_stack_t *g)
 {
-    aco_generator_t own = {NULL, g->aco__peer, (aco_t *)g->aco__consumer_sp};
-    g->aco__consumer_sp = NULL;
-    g->aco__peer.pc = NULL;
-    aco_generator_drop(&own);
+    if (g->aco__consumer_sp)
+        aco__in_stack_release(g);
     return 0;
 }
 
@@ -68,7 +81,7 @@ ACO__FORCE_INLINE int aco_in_stack_drop(aco_in_stack_t *g)
 
 #else
 
-#define ACO__ON_ONE_STACK 1
+#define ACO__IN_STACK_KIND ACO__IN_STACK
 #define aco_in_stack_open(g, function, arg)                                                                            \
     do {                                                                                                               \
         size_t aco__nothing;                                                                                           \
@@ -256,22 +269,21 @@ ACO__FORCE_INLINE int aco_in_stack_close(aco_in_stack_t *g)
 ACO__FORCE_INLINE void aco__in_stack_yielder_unwound(aco_in_stack_yielder_t *y)
 {
     aco__context_t consumer = y->aco__peer;
-    aco__generator_unwound(&consumer, ACO__ON_ONE_STACK);
+    aco__generator_unwound(&consumer, ACO__IN_STACK_KIND);
 }
 
 #define ACO_IN_STACK_GENERATOR(name, y, arg)                                                                           \
     ACO__FORCE_INLINE void aco__body_of_##name(aco_in_stack_yielder_t *, void *);                                      \
     static void name(ACO__GENERATOR_PARAMETERS, struct aco__in_stack_argument *aco__argument)                          \
     {                                                                                                                  \
-        void *aco__outcome = NULL;                                                                                     \
         aco_in_stack_yielder_t aco__yielder ACO__UNWOUND(aco__in_stack_yielder_unwound) =                              \
             {{aco__sp, aco__pc, aco__bp, aco__base}};                                                                  \
         ACO__TRY                                                                                                       \
         {                                                                                                              \
             aco__body_of_##name(&aco__yielder, ACO__POINTER(void, aco__argument));                                     \
         }                                                                                                              \
-        ACO__CATCH(aco__yielder, aco__outcome, ACO__ON_ONE_STACK)                                                      \
-        aco__switch_in_stack_last(&aco__yielder.aco__peer, aco__outcome);                                              \
+        ACO__CATCH(aco__yielder, ACO__IN_STACK_KIND, aco__switch_in_stack_last)                                        \
+        aco__switch_in_stack_last(&aco__yielder.aco__peer, NULL);                                                      \
     }                                                                                                                  \
     ACO__FORCE_INLINE void aco__body_of_##name(__attribute__((unused)) aco_in_stack_yielder_t *y,                      \
                                                __attribute__((unused)) void *arg)

@@ -63,6 +63,17 @@ ACO_API int aco__is_on_stack_of(const aco_t *co);
 ACO_API ACO__COLD void aco__cxx_failed(int error, const char *call, const aco_t *co, const char *reason);
 ACO_API int aco__is_cancelled(void); /* whether the running coroutine is being cancelled */
 
+/* ---- C++: exceptions of one's own (hooks/exceptions.c) ---- */
+/* The calling thread's record; NULL without a C++ run time. The thread record keeps the address. */
+ACO_API ACO__COLD aco__exceptions_t *aco__exceptions_here(void);
+/* Where the exceptions of `co` are while it does not run. NULL: a resume of `co` has to do more than swap them. */
+ACO_API aco__exceptions_t *aco__exceptions_of(const aco_t *co);
+/* Stores the thread's record in `out` and loads `in`; NULL: an empty one. */
+ACO_API ACO__COLD void aco__exceptions_swap(aco__exceptions_t *out, const aco__exceptions_t *in);
+/* The same after a switch back from the coroutine `tagged`: stores the record for it, if it has its own. */
+ACO_API ACO__COLD void aco__exceptions_leave(uintptr_t tagged, const aco__exceptions_t *in);
+ACO_API ACO__COLD __attribute__((noreturn)) void aco__yields_in_catch(const aco_t *co); /* debug builds */
+
 /* ACO_LOCAL's variable: its size; its key and whether that is made, set at first use. */
 typedef struct aco__local_s {
     size_t size;

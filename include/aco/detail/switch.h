@@ -7,7 +7,7 @@
  *                                what thread.h finds the thread record by: for ACO__THREAD_TLS the reference itself,
  *                                computed by a volatile asm; for ACO__THREAD_SLOT the word at an offset from the thread
  *                                pointer
- *   aco__self_at(), aco__running_at(), ACO__TLS_REF_IS_OFFSET
+ *   aco__self_at(), aco__running_at(), aco__exceptions_at(), ACO__TLS_REF_IS_OFFSET
  *                                where the reference is an offset and not an address: the thread record, and its
  *                                `running`
  *   ACO__RESUME, ACO__YIELD, ACO__TRANSFER, ACO__EXIT, ACO__ENTER

@@ -35,6 +35,7 @@ struct aco__thread {
     uint32_t root_fp_control;
     aco__context_t root;      /* the root context, while a coroutine that it resumed resumes another */
     const aco__context_t *unwind_parent; /* for unwinders: `resumer`, or no context while its frames are elsewhere */
+    aco__exceptions_t *exceptions; /* the thread's; NULL: not looked for yet, or the process has no C++ run time */
     struct aco_s *main_co;    /* the thread's newest main coroutine object, or NULL */
     void (*last_word)(void);  /* the function given to aco_thread_init() */
     struct aco__heap *heap;   /* where control blocks and save areas come from */
@@ -47,7 +48,7 @@ struct aco__thread {
     uint32_t measures;        /* aco_stack_measure() */
     uint32_t lock;            /* whether the thread holds or wants the process lock: src/base/lock.c */
     struct aco__scheduler *scheduler; /* the rest of the scheduler; NULL until a task is spawned */
-    char message[248];        /* why the last failed call failed */
+    char message[248 - sizeof(void *)]; /* why the last failed call failed */
 #ifdef _WIN32
     struct aco__thread *next, **link; /* the list of all threads' records */
 #endif
@@ -77,7 +78,7 @@ ACO__FORCE_INLINE aco__tls_ref_t aco__tls_ref(void)
 }
 #endif
 
-#ifndef ACO__TLS_REF_IS_OFFSET /* else the architecture's file has these two */
+#ifndef ACO__TLS_REF_IS_OFFSET /* else the architecture's file has these three */
 ACO__FORCE_INLINE aco__thread_t *aco__self_at(aco__tls_ref_t tls)
 {
     return (aco__thread_t *)tls;
@@ -86,6 +87,11 @@ ACO__FORCE_INLINE aco__thread_t *aco__self_at(aco__tls_ref_t tls)
 ACO__FORCE_INLINE struct aco_s *aco__running_at(aco__tls_ref_t tls)
 {
     return ((volatile aco__thread_t *)tls)->running;
+}
+
+ACO__FORCE_INLINE const aco__exceptions_t *aco__exceptions_at(aco__tls_ref_t tls)
+{
+    return ((volatile aco__thread_t *)tls)->exceptions;
 }
 #endif
 
