@@ -56,6 +56,18 @@ static void read_new_environment(aco__thread_t *self)
     self->new_fp_control &= ~(uint32_t)ACO__FP_STATUS;
 }
 
+static int debug_units; /* atomic */
+
+void aco__debug_unit(void)
+{
+    __atomic_store_n(&debug_units, 1, __ATOMIC_RELAXED);
+}
+
+int aco__has_debug_units(void)
+{
+    return __atomic_load_n(&debug_units, __ATOMIC_RELAXED);
+}
+
 aco__thread_t *aco__thread_ready(void)
 {
     aco__thread_t *self = aco__self();
@@ -63,6 +75,7 @@ aco__thread_t *aco__thread_ready(void)
         self->fp_load_always = fp_load_always();
         read_new_environment(self);
         self->ready = 1;
+        ACO__UPCALL(thread_begins, ());
     }
     return self;
 }

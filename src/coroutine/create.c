@@ -14,6 +14,11 @@ _Static_assert(sizeof(aco_t) == 14 * sizeof(void *) + 8, "block and 152 saved by
 ACO_API extern const struct aco__debug aco__debug;
 static __attribute__((used)) const struct aco__debug *const debugger_table = &aco__debug;
 
+#ifndef ACO_CONFIG_LIBACO_ONLY
+/* Links overflow.c too, which debug builds need. */
+static __attribute__((used)) int (*const explain_overflow)(void) = aco_explain_overflow;
+#endif
+
 /* ---- Both kinds of coroutines ---- */
 
 #ifdef ACO_CONFIG_LIBACO_ONLY

@@ -1,6 +1,6 @@
 /* The contract of os.h on POSIX systems: memory, guard pages, fault handlers, thread exits, locks. */
 #if !defined(_GNU_SOURCE)
-#define _GNU_SOURCE /* MAP_ANONYMOUS, MADV_* under -std=c11 */
+#define _GNU_SOURCE /* MAP_ANONYMOUS, MADV_*, secure_getenv under -std=c11 */
 #endif
 #include "os/os.h"
 
@@ -289,6 +289,15 @@ size_t aco__os_first_resident(const void *p, size_t sz)
                 return (done + i) * page;
     }
     return sz;
+}
+
+const char *aco__os_environment(const char *name)
+{
+#ifdef __linux__
+    return secure_getenv(name);
+#else
+    return issetugid() ? NULL : getenv(name);
+#endif
 }
 
 void aco__os_message(const char *text, size_t length)

@@ -137,6 +137,11 @@ size_t aco__os_first_resident(const void *p, size_t sz)
     return sz;
 }
 
+const char *aco__os_environment(const char *name)
+{
+    return getenv(name);
+}
+
 void aco__os_message(const char *text, size_t length)
 {
     DWORD written;
