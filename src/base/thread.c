@@ -56,16 +56,12 @@ static void read_new_environment(aco__thread_t *self)
     self->new_fp_control &= ~(uint32_t)ACO__FP_STATUS;
 }
 
-static int debug_units; /* atomic */
+int aco__debug_units;
 
+/* Called before main(), or when a library is loaded. */
 void aco__debug_unit(void)
 {
-    __atomic_store_n(&debug_units, 1, __ATOMIC_RELAXED);
-}
-
-int aco__has_debug_units(void)
-{
-    return __atomic_load_n(&debug_units, __ATOMIC_RELAXED);
+    aco__debug_units = 1;
 }
 
 aco__thread_t *aco__thread_ready(void)

@@ -115,6 +115,7 @@ aco_t *aco__create(aco_t *main_co, aco_share_stack_t *stack, size_t save_sz, aco
     aco__shadow_new(co, 1, "aco_create");
     aco__trace_new(co);
     measure_if_wanted(co);
+    aco__made(co, __builtin_return_address(0));
     return co;
 }
 
@@ -263,7 +264,9 @@ aco_t *aco__new_called(const char *call, aco_function_t fn, void *arg, const aco
 
 aco_t *aco__new(aco_function_t fn, void *arg, const aco_options_t *opts, int own_fp)
 {
-    return aco__new_called("aco_new", fn, arg, opts, own_fp);
+    aco_t *co = aco__new_called("aco_new", fn, arg, opts, own_fp);
+    aco__made(co, __builtin_return_address(0));
+    return co;
 }
 
 int aco_restart(aco_t *co, aco_function_t fn, void *arg)

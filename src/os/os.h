@@ -53,6 +53,9 @@ ACO__HIDDEN size_t aco__os_first_resident(const void *p, size_t sz);
 /* An environment variable; NULL in a process with more rights than its user (setuid). */
 ACO__HIDDEN const char *aco__os_environment(const char *name);
 
+/* Writes into text[sz] what is known about code at this address: its file, the offset there, the function. */
+ACO__HIDDEN void aco__os_describe_code(const void *address, char *text, size_t sz);
+
 /* Writes to stderr. Async-signal-safe. */
 ACO__HIDDEN void aco__os_message(const char *text, size_t length);
 

@@ -373,6 +373,19 @@ int aco__os_signal_stack(void *p, size_t sz)
 /* Weak: a static program does not have them. */
 #pragma weak dlopen
 #pragma weak dlsym
+#pragma weak dladdr
+
+void aco__os_describe_code(const void *address, char *text, size_t sz)
+{
+    Dl_info info;
+    if (!dladdr || !dladdr(address, &info) || !info.dli_fname)
+        snprintf(text, sz, "%p", address);
+    else if (info.dli_sname)
+        snprintf(text, sz, "%s+%#tx (%s)", info.dli_fname, (const char *)address - (const char *)info.dli_fbase,
+                 info.dli_sname);
+    else
+        snprintf(text, sz, "%s+%#tx", info.dli_fname, (const char *)address - (const char *)info.dli_fbase);
+}
 
 int aco__os_loaded_unwinder(const char *const names[], void *symbols[], int n)
 {

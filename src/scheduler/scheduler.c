@@ -193,6 +193,7 @@ aco_t *aco_spawn(aco_function_t fn, void *arg, const aco_options_t *opts)
     aco_t *task = aco_likely(from_cache) ? aco__cache_reuse(self, fn, arg, 0) : task_new(self, fn, arg, opts);
     if (aco_unlikely(!task))
         return NULL;
+    aco__made(task, __builtin_return_address(0));
     aco__begin_in(&task->aco__self, task->aco__self.sp, begin);
     aco__set_task_function(task, fn);
     task->share_stack->aco__thread = self;
@@ -311,8 +312,8 @@ static void run_measured(scheduler_t *s, int64_t began, const char *name)
 
 static void name_of_task(const aco_t *task, char name[ACO_NAME_SIZE])
 {
-    memset(name, 0, ACO_NAME_SIZE);
-    strncpy(name, aco_name(task), ACO_NAME_SIZE - 1);
+    const char *its = aco_name(task);
+    memcpy(name, its, strlen(its) + 1);
 }
 
 /* Resumes self->task. Tasks then run until one of them switches back to here. */

@@ -92,7 +92,7 @@ int aco_explain_overflow(void)
 static void explain_by_default(void)
 {
     const char *wanted = aco__os_environment("ACO_EXPLAIN_OVERFLOW");
-    if (wanted && *wanted ? strcmp(wanted, "0") != 0 : aco__has_debug_units()) {
+    if (wanted && *wanted ? strcmp(wanted, "0") != 0 : aco__debug_units) {
         int saved = errno;
         if (aco_explain_overflow() != 0)
             aco__self()->message[0] = 0; /* nobody has called it */
