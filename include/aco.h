@@ -150,11 +150,11 @@ ACO__CALL aco_t *aco_new(aco_function_t fn, void *arg, const aco_options_t *opts
 ACO__CALL int aco_restart(aco_t *co, aco_function_t fn, void *arg);
 #endif
 
-/* Frees a coroutine: control block, save area and private stack; not a share stack. Also frees a main coroutine object.
- * NULL is ignored. Nothing that the frames of a suspended coroutine hold is released: no deferred call and no destructor
- * runs. Call aco_cancel() first where they must run; a debug build warns once on stderr. A coroutine that destroys
- * itself aborts the process. Any thread, while no other thread uses the coroutine; a main coroutine object, its own
- * thread. */
+/* Frees a coroutine: control block, save area and private stack; not a share stack. Also frees a main coroutine
+ * object. NULL is ignored. Nothing that the frames of a suspended coroutine hold is released: no deferred call and no
+ * destructor runs. Call aco_cancel() first where they must run; a debug build warns once on stderr. A coroutine that
+ * destroys itself aborts the process. Any thread, while no other thread uses the coroutine; a main coroutine object,
+ * its own thread. */
 ACO__CALL void aco_destroy(aco_t *co);
 
 #ifndef ACO__LIBACO_NAMES
@@ -305,10 +305,12 @@ ACO_API int aco_set_local(aco_key_t key, void *value);
 ACO_API const char *aco_error_message(void);
 
 /* Explains a stack overflow into a guard page before it ends the process: a line on stderr names the coroutine, the
- * bounds of its stack, and how to make it larger. Then the signal (SIGSEGV, SIGBUS) does what it did before this call.
- * Each thread that runs coroutines calls it: the handler needs an alternate signal stack, which the call makes if the
- * thread has none. 0, or -1 and errno: ENOMEM, EAGAIN, ENOSYS (Windows describes a fault on the stack where it
- * happened, which has no room left). */
+ * bounds of its stack, and how to make it larger. A large frame can step over the guard page: a fault in the 1 MiB
+ * below it is explained too. Then the signal (SIGSEGV, SIGBUS) does what it did before this call. Each thread that
+ * runs coroutines calls it: the handler needs an alternate signal stack, which the call makes if the thread has none.
+ * In a program with a debug unit, the library calls it itself in each thread that makes coroutines. The environment
+ * variable ACO_EXPLAIN_OVERFLOW decides for all programs: 1, or 0: not. 0, or -1 and errno: ENOMEM, EAGAIN, ENOSYS
+ * (Windows describes a fault on the stack where it happened, which has no room left). */
 ACO_API int aco_explain_overflow(void);
 
 /* Where the library gets its memory; by default from mmap and malloc. Each function gets `ctx`. `map` returns `sz`

@@ -1,4 +1,4 @@
-/* Overflows that explain themselves: aco_explain_overflow(). */
+/* Overflows that explain themselves: aco_explain_overflow(), which debug builds and the environment call. */
 #define _GNU_SOURCE
 #include "aco.h"
 #include "aco/generator.h"
@@ -130,6 +130,58 @@ static void twice(void)
     run(NULL);
 }
 
+/* Without a call of aco_explain_overflow(): as the environment says, or if this is a debug build. */
+static void just_overflows(const char *environment)
+{
+    if (environment)
+        setenv("ACO_EXPLAIN_OVERFLOW", environment, 1);
+    aco_send(aco_new(overflow, NULL, NULL), NULL);
+}
+
+static void by_default(void)
+{
+    just_overflows(NULL);
+}
+
+static void by_environment(void)
+{
+    just_overflows("1");
+}
+
+static void not_by_environment(void)
+{
+    just_overflows("0");
+}
+
+/* A frame that steps over the guard page touches its far end first. */
+static __attribute__((noinline)) int touch(volatile char *frame)
+{
+    frame[0] = 1;
+    return frame[1];
+}
+
+static void *large_frame(void *unused)
+{
+    void *low, *high;
+    (void)unused;
+    aco_stack_bounds(aco_get_co(), &low, &high);
+    return (void *)(intptr_t)touch((char *)low - (600 << 10));
+}
+
+static void steps_over_the_guard(void)
+{
+    aco_options_t opts = {0};
+    aco_t *co;
+    void *low, *high, *at;
+    opts.stack_size = 16 << 20;
+    CHECK_EQ(aco_explain_overflow(), 0);
+    co = aco_new(large_frame, NULL, &opts);
+    CHECK_EQ(aco_stack_bounds(co, &low, &high), 0);
+    at = mmap((char *)low - (640 << 10), 64 << 10, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    CHECK(at != MAP_FAILED); /* whatever was there: this process ends */
+    aco_send(co, NULL);
+}
+
 /* The child dies of SIGSEGV. Its output begins with `begin` and ends with `end` (NULL: it writes nothing). */
 static void dies(int line, void (*act)(void), const char *begin, const char *end)
 {
@@ -151,6 +203,16 @@ int main(void)
 {
     static const char more[] = " has overflowed: increase stack_size in aco_options_t\n";
     child_end_t child;
+    if (ACO_DEBUG)
+        DIES(by_default, "acorn: overflow: coroutine 0x", more);
+    else
+        DIES(by_default, NULL, NULL);
+    DIES(by_environment, "acorn: overflow: coroutine 0x", more);
+    DIES(not_by_environment, NULL, NULL);
+    DIES(steps_over_the_guard, "acorn: overflow: coroutine 0x", ": increase stack_size in aco_options_t\n");
+    child = child_run(steps_over_the_guard);
+    CHECK(strstr(child.text, " has overflowed, probably by a large frame: address 0x") != NULL);
+    CHECK(strstr(child.text, " is 614400 bytes below it: ") != NULL);
     DIES(in_private_stack, "acorn: overflow: coroutine 0x", more);
     DIES(in_named_one, "acorn: overflow: coroutine 0x", more);
     child = child_run(in_named_one);

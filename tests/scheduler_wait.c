@@ -433,9 +433,62 @@ static void deadlock(void)
     CHECK(strstr(report, what)); /* the location that the plain form gives */
 }
 
+/* ---- Statistics ---- */
+
+static void *starves(void *unused)
+{
+    int64_t begun = aco_now();
+    (void)unused;
+    while (aco_now() - begun < 30000000)
+        continue;
+    return NULL;
+}
+
+static void *sleeps_shortly(void *unused)
+{
+    CHECK_EQ(aco_sleep(1000000), 0);
+    return unused;
+}
+
+/* The only bounds of time that no load of the machine can break: what took at least so long. */
+static void statistics(void)
+{
+    aco_run_stats_t before, stats;
+    FAILS(aco_run_stats(NULL), -1, EINVAL, "aco_run_stats", NULL, "NULL");
+    CHECK_EQ(aco_run_measure(0), 0); /* it does not measure */
+    CHECK_EQ(aco_run_stats(&before), 0);
+    spawn_detached(sleeps_shortly, NULL);
+    spawn_as(starves, NULL, ACO_DETACHED, "hog");
+    CHECK_EQ(aco_run_stats(&stats), 0);
+    CHECK_EQ(stats.tasks, 2);
+    run();
+    CHECK_EQ(aco_run_stats(&stats), 0);
+    CHECK_EQ(stats.tasks, 0);
+    CHECK_EQ(stats.late_wakes - before.late_wakes, 1);
+    CHECK(stats.latest_wake_ns >= 20000000);
+    CHECK_EQ(stats.runs, before.runs); /* not measured */
+    CHECK_EQ(aco_run_measure(1), 0);
+    CHECK_EQ(aco_run_measure(1), 0);
+    spawn_detached(three_turns, "s");
+    spawn_as(starves, NULL, ACO_DETACHED, "hog");
+    run();
+    CHECK_EQ(aco_run_measure(0), 0);
+    CHECK_EQ(aco_run_stats(&stats), 0);
+    CHECK_EQ(stats.runs, 3); /* the last task runs on: nobody else is there */
+    CHECK(stats.long_runs >= 1);
+    CHECK(stats.longest_run_ns >= 30000000);
+    CHECK(strcmp(stats.longest_run_name, "hog") == 0 || stats.long_runs > 1);
+    CHECK_HISTORY("sss");
+    spawn_detached(three_turns, "s");
+    run();
+    CHECK_HISTORY("sss");
+    CHECK_EQ(aco_run_stats(&stats), 0);
+    CHECK_EQ(stats.runs, 3); /* the last task runs on: nobody else is there */
+}
+
 int main(void)
 {
-    void (*const tests[])(void) = {parking, time_passes, timers, events, NULL};
+    void (*const tests[])(void) = {parking, time_passes, timers, events, statistics, NULL};
     with_all_kinds(tests);
     deadlock();
     return check_result("scheduler_wait");

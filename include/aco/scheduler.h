@@ -71,6 +71,25 @@ ACO_API aco_t *aco_spawn(aco_function_t fn, void *arg, const aco_options_t *opts
  * hook calls it), or the errno of an idle hook that failed. */
 ACO_API int aco_run(void);
 
+/* What the calling thread's scheduler has seen. A task that neither yields nor waits lets all others starve: then wakes
+ * are late. Which task it is, a measurement tells: aco_run_measure(). */
+typedef struct aco_run_stats_s {
+    size_t tasks;            /* tasks that have not ended */
+    uint64_t late_wakes;     /* sleeps and time limits that ended more than 10 ms after their time */
+    int64_t latest_wake_ns;  /* the most that one was late */
+    /* Measured: a run begins with a task's turn and lasts until it yields, waits or ends. */
+    uint64_t runs, long_runs; /* all; those of more than 10 ms */
+    int64_t longest_run_ns;
+    char longest_run_name[ACO_NAME_SIZE]; /* the name of the task with the longest run, or "" */
+} aco_run_stats_t;
+
+/* 0, or -1 and errno EINVAL (NULL). */
+ACO_API int aco_run_stats(aco_run_stats_t *stats);
+
+/* Starts (`on` not 0) or ends the measurement of runs in the calling thread. While it lasts, switches between tasks cost
+ * several times more. Starting it again sets runs, long_runs and longest_run to 0. 0, or -1 and errno ENOMEM. */
+ACO_API int aco_run_measure(int on);
+
 /* Gives every other runnable task its turn. 0, or -1 and errno EPERM (the caller is not a task). In a task, aco_yield()
  * does the same, slower. */
 ACO__CALL int aco_task_yield(void);

@@ -60,6 +60,8 @@ ACO__HIDDEN size_t aco__memory_size(const void *p);
 /* ---- thread.c: thread records ---- */
 /* The calling thread's record, with the floating-point environment for new coroutines set. */
 ACO__HIDDEN aco__thread_t *aco__thread_ready(void);
+/* Whether a unit of the program is a debug build. */
+ACO__HIDDEN_EXTERN int aco__debug_units;
 /* Registers the calling thread's exit function, which frees what the thread has. */
 ACO__HIDDEN void aco__thread_will_end(void);
 /* Whether the calling thread has a shadow stack: the processor compares each return address with the one there. On such

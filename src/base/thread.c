@@ -57,6 +57,14 @@ static void read_new_environment(aco__thread_t *self)
     self->new_fp_control &= ~(uint32_t)ACO__FP_STATUS;
 }
 
+int aco__debug_units;
+
+/* Called before main(), or when a library is loaded. */
+void aco__debug_unit(void)
+{
+    aco__debug_units = 1;
+}
+
 aco__thread_t *aco__thread_ready(void)
 {
     aco__thread_t *self = aco__self();
@@ -64,6 +72,7 @@ aco__thread_t *aco__thread_ready(void)
         self->fp_load_always = fp_load_always();
         read_new_environment(self);
         self->ready = 1;
+        ACO__UPCALL(thread_begins, ());
     }
     return self;
 }

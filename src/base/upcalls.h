@@ -30,6 +30,9 @@ typedef struct aco__upcalls {
     /* A sanitizer keeps notes about the bytes of frames. */
     int notes_frames;
 
+    /* stack/overflow.c: a thread is about to make its first coroutine. */
+    void (*thread_begins)(void);
+
     /* hooks/instrument.c: a coroutine is about to be freed. */
     void (*destroyed)(aco_t *co);
 

@@ -12,6 +12,11 @@ _Static_assert(sizeof(aco_t) == 14 * sizeof(void *) + 8, "block and 152 saved by
 ACO_API extern const struct aco__debug aco__debug;
 static __attribute__((used)) const struct aco__debug *const debugger_table = &aco__debug;
 
+#ifndef ACO_CONFIG_LIBACO_ONLY
+/* Links overflow.c too, which debug builds need. */
+static __attribute__((used)) int (*const explain_overflow)(void) = aco_explain_overflow;
+#endif
+
 /* ---- Both kinds of coroutines ---- */
 
 #ifdef ACO_CONFIG_LIBACO_ONLY
@@ -116,6 +121,7 @@ aco_t *aco__create(aco_t *main_co, aco_share_stack_t *stack, size_t save_sz, aco
     aco__shadow_new(co, 1, "aco_create");
     aco__trace_new(co);
     measure_if_wanted(co);
+    aco__made(co, __builtin_return_address(0));
     return co;
 }
 
@@ -267,7 +273,9 @@ aco_t *aco__new_called(const char *call, aco_function_t fn, void *arg, const aco
 
 aco_t *aco__new(aco_function_t fn, void *arg, const aco_options_t *opts, int own_fp)
 {
-    return aco__new_called("aco_new", fn, arg, opts, own_fp);
+    aco_t *co = aco__new_called("aco_new", fn, arg, opts, own_fp);
+    aco__made(co, __builtin_return_address(0));
+    return co;
 }
 
 int aco__restart(aco_t *co, aco_function_t fn, void *arg)

@@ -85,6 +85,19 @@ ACO__HIDDEN_EXTERN void aco__begin_entry(ACO__ARRIVAL_PARAMETERS);
 ACO__HIDDEN_EXTERN void aco__begin_entry(void);
 #endif
 
+/* ---- forgotten.c ---- */
+/* In a program with a debug unit: `co` was made by code at this address. */
+ACO__HIDDEN ACO__COLD void aco__made_at(const aco_t *co, const void *address);
+static inline void aco__made(const aco_t *co, const void *address)
+{
+#ifdef ACO_CONFIG_LIBACO_ONLY
+    (void)co, (void)address;
+#else
+    if (aco_unlikely(aco__debug_units && co))
+        aco__made_at(co, address);
+#endif
+}
+
 /* ---- create.c ---- */
 /* aco_new(); error messages name `call`. */
 ACO__HIDDEN aco_t *aco__new_called(const char *call, aco_function_t fn, void *arg, const aco_options_t *opts,

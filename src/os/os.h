@@ -50,6 +50,12 @@ ACO__HIDDEN void aco__os_large_pages(void *p, size_t sz, int wanted);
 /* The number of bytes before the first page that is in memory; `sz` if no page is, 0 if the system cannot tell. */
 ACO__HIDDEN size_t aco__os_first_resident(const void *p, size_t sz);
 
+/* An environment variable; NULL in a process with more rights than its user (setuid). */
+ACO__HIDDEN const char *aco__os_environment(const char *name);
+
+/* Writes into text[sz] what is known about code at this address: its file, the offset there, the function. */
+ACO__HIDDEN void aco__os_describe_code(const void *address, char *text, size_t sz);
+
 /* Writes to stderr. Async-signal-safe. */
 ACO__HIDDEN void aco__os_message(const char *text, size_t length);
 
@@ -102,8 +108,6 @@ ACO__HIDDEN void aco__os_at_unload(void (*fn)(void));
 
 /* ---- For traces: posix_trace.c ---- */
 
-/* An environment variable; NULL in a process with more rights than its user (setuid). */
-ACO__HIDDEN const char *aco__os_environment(const char *name);
 ACO__HIDDEN long aco__os_process_number(void);
 ACO__HIDDEN long aco__os_thread_number(void);
 /* The calling thread's name, or "". */

@@ -1,6 +1,6 @@
 /* The contract of os.h on POSIX systems: memory, guard pages, fault handlers, thread exits, locks. */
 #if !defined(_GNU_SOURCE)
-#define _GNU_SOURCE /* MAP_ANONYMOUS, MADV_* under -std=c11 */
+#define _GNU_SOURCE /* MAP_ANONYMOUS, MADV_*, secure_getenv under -std=c11 */
 #endif
 #include "os/os.h"
 
@@ -291,6 +291,15 @@ size_t aco__os_first_resident(const void *p, size_t sz)
     return sz;
 }
 
+const char *aco__os_environment(const char *name)
+{
+#ifdef __linux__
+    return secure_getenv(name);
+#else
+    return issetugid() ? NULL : getenv(name);
+#endif
+}
+
 void aco__os_message(const char *text, size_t length)
 {
     while (length) {
@@ -364,6 +373,19 @@ int aco__os_signal_stack(void *p, size_t sz)
 /* Weak: a static program does not have them. */
 #pragma weak dlopen
 #pragma weak dlsym
+#pragma weak dladdr
+
+void aco__os_describe_code(const void *address, char *text, size_t sz)
+{
+    Dl_info info;
+    if (!dladdr || !dladdr(address, &info) || !info.dli_fname)
+        snprintf(text, sz, "%p", address);
+    else if (info.dli_sname)
+        snprintf(text, sz, "%s+%#tx (%s)", info.dli_fname, (const char *)address - (const char *)info.dli_fbase,
+                 info.dli_sname);
+    else
+        snprintf(text, sz, "%s+%#tx", info.dli_fname, (const char *)address - (const char *)info.dli_fbase);
+}
 
 int aco__os_loaded_unwinder(const char *const names[], void *symbols[], int n)
 {

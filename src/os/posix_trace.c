@@ -1,6 +1,6 @@
 /* What traces need of a POSIX system (the last part of os.h): names, numbers, a file, a lock. */
 #if !defined(_GNU_SOURCE)
-#define _GNU_SOURCE /* secure_getenv, gettid's number */
+#define _GNU_SOURCE /* gettid's number */
 #endif
 #include "os/clock.h"
 #include "os/os.h"
@@ -14,15 +14,6 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #endif
-
-const char *aco__os_environment(const char *name)
-{
-#ifdef __linux__
-    return secure_getenv(name);
-#else
-    return issetugid() ? NULL : getenv(name);
-#endif
-}
 
 long aco__os_process_number(void)
 {

@@ -137,6 +137,16 @@ size_t aco__os_first_resident(const void *p, size_t sz)
     return sz;
 }
 
+const char *aco__os_environment(const char *name)
+{
+    return getenv(name);
+}
+
+void aco__os_describe_code(const void *address, char *text, size_t sz)
+{
+    snprintf(text, sz, "%p", address);
+}
+
 void aco__os_message(const char *text, size_t length)
 {
     DWORD written;

@@ -191,6 +191,7 @@ aco_t *aco_spawn(aco_function_t fn, void *arg, const aco_options_t *opts)
     aco_t *task = aco_likely(from_cache) ? aco__cache_reuse(self, fn, arg) : task_new(self, fn, arg, opts);
     if (aco_unlikely(!task))
         return NULL;
+    aco__made(task, __builtin_return_address(0));
     aco__begin_in(&task->aco__self, task->aco__self.sp, begin);
     aco__set_task_function(task, fn);
     task->share_stack->aco__thread = self;
@@ -295,6 +296,24 @@ static int choose_task(aco__thread_t *self, scheduler_t *s)
     return 0;
 }
 
+/* A task that began to run at `began` has stopped. It may be gone: `name` is a copy. */
+static void run_measured(scheduler_t *s, int64_t began, const char *name)
+{
+    int64_t ns = aco__os_now() - began;
+    s->stats.runs++;
+    s->stats.long_runs += ns > ACO__LATE_NS;
+    if (ns > s->stats.longest_run_ns) {
+        s->stats.longest_run_ns = ns;
+        memcpy(s->stats.longest_run_name, name, ACO_NAME_SIZE);
+    }
+}
+
+static void name_of_task(const aco_t *task, char name[ACO_NAME_SIZE])
+{
+    const char *its = aco_name(task);
+    memcpy(name, its, strlen(its) + 1);
+}
+
 /* Resumes self->task. Tasks then run until one of them switches back to here. */
 ACO__NO_SANITIZE ACO__SHADOW_NOINLINE static void run(aco__thread_t *self, scheduler_t *s)
 {
@@ -303,6 +322,12 @@ ACO__NO_SANITIZE ACO__SHADOW_NOINLINE static void run(aco__thread_t *self, sched
     aco__resumer_state_t resumer_state;
     void *value = NULL;
     uintptr_t tagged;
+    char name[ACO_NAME_SIZE];
+    int64_t began = 0;
+    if (aco_unlikely(s->measures_runs)) {
+        name_of_task(task, name);
+        began = aco__os_now();
+    }
     if (instrumented) {
         aco__instrument_enter(task, &resumer_state);
         aco__shadow_enter(task, &resumer_state);
@@ -313,6 +338,8 @@ ACO__NO_SANITIZE ACO__SHADOW_NOINLINE static void run(aco__thread_t *self, sched
         aco__instrument_leave(task, &resumer_state);
     }
     ACO__CHECK_INTERRUPT(tagged);
+    if (aco_unlikely(began != 0 && s->measures_runs))
+        run_measured(s, began, name);
     reap(&s->base);
     if (tagged && (aco_t *)tagged == self->task) /* the task with the turn left by plain aco_yield() */
         next_turn(self);
@@ -334,6 +361,38 @@ int aco_run(void)
         run(self, s);
     s->base.is_running = 0;
     return more;
+}
+
+/* ---- Statistics ---- */
+
+int aco_run_stats(aco_run_stats_t *stats)
+{
+    static const aco_run_stats_t none;
+    const aco__thread_t *self = aco__self();
+    if (!stats)
+        return aco__fail(0, EINVAL, "aco_run_stats", NULL, "the pointer to the statistics is NULL");
+    *stats = self->scheduler ? aco__tasks(self)->stats : none;
+    stats->tasks = self->tasks;
+    return 0;
+}
+
+int aco_run_measure(int on)
+{
+    aco__thread_t *self = aco__self();
+    scheduler_t *s = scheduler_of(self, "aco_run_measure");
+    if (!s)
+        return -1;
+    if (on) {
+        s->stats.runs = s->stats.long_runs = 0;
+        s->stats.longest_run_ns = 0;
+        s->stats.longest_run_name[0] = 0;
+    }
+    if (on && !s->measures_runs)
+        self->slow_switch_tasks++; /* each task then returns to run() */
+    else if (!on && s->measures_runs)
+        self->slow_switch_tasks--;
+    s->measures_runs = on != 0;
+    return 0;
 }
 
 /* ---- Joining, detaching, parking ---- */

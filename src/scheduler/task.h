@@ -4,6 +4,10 @@
 
 #include "coroutine/internal.h"
 
+#include "aco/scheduler.h"
+
+enum { ACO__LATE_NS = 10000000 }; /* later wakes and longer runs are counted */
+
 typedef struct aco__timer {
     int64_t deadline;  /* on the clock of aco_now() */
     uint64_t sequence; /* orders timers with the same deadline: the first one set is first */
@@ -22,6 +26,8 @@ typedef struct aco__tasks {
     aco__timer_t *timers; /* a heap */
     size_t timers_count, timers_sz; /* timers_sz: bytes */
     uint64_t timers_set;
+    aco_run_stats_t stats;
+    char measures_runs;
     int64_t trimmed_at;  /* on the clock of aco_now() */
     size_t trim_from;
 } aco__tasks_t;

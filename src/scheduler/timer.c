@@ -96,6 +96,10 @@ void aco__timers_expire(aco__thread_t *self)
     int64_t now = s->timers_count ? aco__os_now() : 0;
     while (s->timers_count && s->timers[0].deadline <= now) {
         aco__wait_t *wait = s->timers[0].wait;
+        int64_t late = now - s->timers[0].deadline;
+        s->stats.late_wakes += late > ACO__LATE_NS;
+        if (late > s->stats.latest_wake_ns)
+            s->stats.latest_wake_ns = late;
         if (wait->time_out) {
             aco__timer_cancel(s, wait);
             wait->time_out(wait);

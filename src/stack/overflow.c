@@ -1,6 +1,8 @@
 /* Explains a fault in a guard page: prints which coroutine's stack has overflowed. */
 #include "stack/stack.h"
 
+#include <string.h>
+
 /* Whether `p` is in the guard page of this stack. */
 static int is_guard(const aco_share_stack_t *stack, const void *p)
 {
@@ -8,13 +10,26 @@ static int is_guard(const aco_share_stack_t *stack, const void *p)
     return stack->guard_page_enabled && at < ptr && at >= ptr - aco__os_page_size();
 }
 
-static void explain(const char *call, const aco_t *co, const char *kind, const aco_share_stack_t *stack,
-                    const char *cure)
+/* Whether a large frame of this stack may have reached `p`, below its guard page. */
+static int is_below_guard(const aco_share_stack_t *stack, const void *p)
+{
+    enum { LARGE_FRAME = 1 << 20 };
+    uintptr_t ptr = (uintptr_t)stack->ptr, at = (uintptr_t)p;
+    return stack->guard_page_enabled && at < ptr && at >= ptr - LARGE_FRAME;
+}
+
+static void explain(const aco_t *co, const char *kind, const aco_share_stack_t *stack, const void *address)
 {
     const aco__cold_t *cold = co ? aco__cold(co) : NULL;
     const char *name = cold ? cold->name : "";
-    aco__warn(call, co, "%s%s%sits %s stack of %zu bytes (%p to %p) has overflowed: %s", *name ? "\"" : "", name,
-              *name ? "\": " : "", kind, aco__stack_made_with(stack), stack->ptr, stack->aco__top, cure);
+    char how[96] = "";
+    if (!is_guard(stack, address))
+        snprintf(how, sizeof how, ", probably by a large frame: address %p is %zu bytes below it", address,
+                 (size_t)((uintptr_t)stack->ptr - (uintptr_t)address));
+    aco__warn("overflow", co, "%s%s%sits %s stack of %zu bytes (%p to %p) has overflowed%s: %s",
+              *name ? "\"" : "", name, *name ? "\": " : "", kind, aco__stack_made_with(stack), stack->ptr,
+              stack->aco__top, how, !co || stack->aco__private ? "increase stack_size in aco_options_t"
+                                                               : "pass a larger size to aco_share_stack_new()");
 }
 
 typedef struct search {
@@ -41,11 +56,11 @@ static void explain_fault(const void *address)
     const aco_t *co = aco__running();
     search_t search = {address, NULL};
     if (co && is_guard(co->share_stack, address))
-        explain("overflow", co, co->share_stack->aco__private ? "private" : "share", co->share_stack,
-                co->share_stack->aco__private ? "increase stack_size in aco_options_t"
-                                              : "pass a larger size to aco_share_stack_new()");
+        explain(co, co->share_stack->aco__private ? "private" : "share", co->share_stack, address);
     else if (aco__self()->heap && aco__blocks_each(is_overflowed_generator, &search))
-        explain("overflow", NULL, "generator's private", search.found, "increase stack_size in aco_options_t");
+        explain(NULL, "generator's private", search.found, address);
+    else if (co && is_below_guard(co->share_stack, address))
+        explain(co, co->share_stack->aco__private ? "private" : "share", co->share_stack, address);
 }
 
 int aco_explain_overflow(void)
@@ -71,4 +86,21 @@ int aco_explain_overflow(void)
     if (taken < 0 || failed)
         return aco__fail_memory(0, call, ACO__SIGNAL_STACK);
     return 0;
+}
+
+/* By default in a program with a debug build; ACO_EXPLAIN_OVERFLOW=1 and =0 decide for any. */
+static void explain_by_default(void)
+{
+    const char *wanted = aco__os_environment("ACO_EXPLAIN_OVERFLOW");
+    if (wanted && *wanted ? strcmp(wanted, "0") != 0 : aco__debug_units) {
+        int saved = errno;
+        if (aco_explain_overflow() != 0)
+            aco__self()->message[0] = 0; /* nobody has called it */
+        errno = saved;
+    }
+}
+
+ACO__AT_LOAD static void register_default(void)
+{
+    aco__upcalls.thread_begins = explain_by_default;
 }

@@ -8,6 +8,18 @@ ACO_API ACO__COLD __attribute__((noreturn))
 void aco__assert_failed(const char *what, const char *file, int line, const char *function);
 ACO_API ACO__COLD __attribute__((noreturn)) void aco__alloc_failed(const char *file, int line, const char *function);
 
+/* A debug build tells the library that the program has one. Weak: a program may include the header and not link it. */
+#if ACO_DEBUG && !defined(_WIN32) && !defined(__APPLE__)
+ACO_API __attribute__((weak)) void aco__debug_unit(void);
+static __attribute__((constructor)) void aco__debug_unit_loaded(void)
+{
+    if (aco__debug_unit)
+        aco__debug_unit();
+}
+#elif defined(ACO__LIBRARY)
+ACO_API void aco__debug_unit(void);
+#endif
+
 /* In the following calls `own_fp` is ACO__OWN_FP of the calling unit. */
 ACO_API aco_t *aco__create(aco_t *main_co, aco_share_stack_t *share_stack, size_t save_stack_sz, aco_cofuncp_t fp,
                            void *arg, int own_fp);
