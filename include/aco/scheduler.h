@@ -47,8 +47,14 @@
  * same holds for ACO_OWN_EXCEPTIONS and for sanitizers. A unit compiled with ACO_CONFIG_SHARE_FPU_MXCSR_ENV may spawn
  * such tasks, but they must not call its plain aco_yield().
  *
+ * Deadlines. Blocking calls have `_until` forms with a deadline on the clock of aco_now(): -1 and ETIMEDOUT if the wait
+ * is not over by then. They also fail with ENOMEM, before they change anything. A call that need not wait succeeds even
+ * if the deadline has passed. With ACO_FOREVER as deadline they are the plain forms. Scopes (aco/scope.h) limit all
+ * waits of a task at once, and cancel them: then each blocking call fails with ETIMEDOUT or ECANCELED.
+ *
  * Errors are those of aco.h: -1 or NULL, errno, and aco_error_message(). Expected answers leave no message: EAGAIN,
- * EBUSY of aco_mutex_trylock(), ETIMEDOUT, and EPIPE of a closed channel. */
+ * EBUSY of aco_mutex_trylock(), ETIMEDOUT, ECANCELED, and EPIPE of a closed channel. What follows does not repeat
+ * ETIMEDOUT, ECANCELED and, of a wait in a scope with a deadline, ENOMEM. */
 #ifndef ACO_SCHEDULER_H
 #define ACO_SCHEDULER_H
 
@@ -82,6 +88,8 @@ ACO__CALL int aco_task_yield(void);
  * joins it), EPERM. */
 ACO__CALL int aco_join_at(aco_t *task, void **result, const char *location);
 #define aco_join(task, result) aco_join_at(task, result, ACO_PLACE)
+ACO__CALL int aco_join_until_at(aco_t *task, void **result, int64_t deadline, const char *location);
+#define aco_join_until(task, result, deadline) aco_join_until_at(task, result, deadline, ACO_PLACE)
 
 /* Says that nobody will join `task`: it is destroyed when it ends; at once if it has ended. 0, or -1 and errno: EINVAL
  * (NULL, not a task, detached before), ESRCH (joined before), EBUSY (a task joins it), EPERM (another thread's). */
@@ -92,6 +100,8 @@ ACO_API int aco_detach(aco_t *task);
  * EPERM. */
 ACO__CALL int aco_park_at(const char *what, const char *location);
 #define aco_park(what) aco_park_at(what, ACO_PLACE)
+ACO__CALL int aco_park_until_at(const char *what, int64_t deadline, const char *location);
+#define aco_park_until(what, deadline) aco_park_until_at(what, deadline, ACO_PLACE)
 
 /* Ends the aco_park() of `task`. If the task is not in one, its next aco_park() returns at once; several calls count as
  * one. 0, or -1 and errno: EINVAL (NULL, not a task), ESRCH (it has ended), EPERM (another thread's). */
@@ -102,10 +112,21 @@ ACO_API int aco_unpark(aco_t *task);
 /* The time of a clock that never goes back, in nanoseconds. */
 ACO_API int64_t aco_now(void);
 
+/* The deadline `ns` nanoseconds from now; now, if `ns` is less than 0. ACO_FOREVER if that is too far away. */
+ACO_API int64_t aco_after(int64_t ns);
+
+#define ACO_FOREVER INT64_MAX /* as a deadline: none */
+#define ACO_MICROSECOND INT64_C(1000)
+#define ACO_MILLISECOND INT64_C(1000000)
+#define ACO_SECOND INT64_C(1000000000)
+
 /* Waits for at least `ns` nanoseconds; 0 or less: as aco_task_yield(). The task that is due first runs first; among
  * equals, the one that called first. 0, or -1 and errno EPERM, ENOMEM. */
 ACO__CALL int aco_sleep_at(int64_t ns, const char *location);
 #define aco_sleep(ns) aco_sleep_at(ns, ACO_PLACE)
+/* Waits until `deadline`; with one in the past, for at least one round of the queue. 0 as above, not ETIMEDOUT. */
+ACO__CALL int aco_sleep_until_at(int64_t deadline, const char *location);
+#define aco_sleep_until(deadline) aco_sleep_until_at(deadline, ACO_PLACE)
 
 /* Sets the idle hook, where an event loop plugs in; NULL: none. When no task is runnable, aco_run() calls idle(ctx,
  * timeout_ns). The hook waits for events, at most that long (-1: no limit), and wakes or spawns tasks. It returns 1,
@@ -127,6 +148,8 @@ typedef struct aco_mutex_s {
  * is not a task). */
 ACO__CALL int aco_mutex_lock_at(aco_mutex_t *mutex, const char *location);
 #define aco_mutex_lock(mutex) aco_mutex_lock_at(mutex, ACO_PLACE)
+ACO__CALL int aco_mutex_lock_until_at(aco_mutex_t *mutex, int64_t deadline, const char *location);
+#define aco_mutex_lock_until(mutex, deadline) aco_mutex_lock_until_at(mutex, deadline, ACO_PLACE)
 /* The same without waiting. 0, or -1 and errno: EBUSY (a task has it, perhaps the caller), EPERM (the caller is not a
  * task). */
 ACO_API int aco_mutex_trylock(aco_mutex_t *mutex);
@@ -143,8 +166,10 @@ typedef struct aco_cond_s {
  * wakes. 0, or -1 and errno EPERM (the caller does not have the mutex). */
 ACO__CALL int aco_cond_wait_at(aco_cond_t *cond, aco_mutex_t *mutex, const char *location);
 #define aco_cond_wait(cond, mutex) aco_cond_wait_at(cond, mutex, ACO_PLACE)
-/* The same for at most `timeout_ns` nanoseconds; less than 0: no limit. Also ETIMEDOUT, with the mutex locked again,
- * and ENOMEM, with the mutex never unlocked. */
+/* With a limit: ETIMEDOUT with the mutex locked again, ENOMEM with the mutex never unlocked. `timeout_ns` less than 0:
+ * no limit. */
+ACO__CALL int aco_cond_wait_until_at(aco_cond_t *cond, aco_mutex_t *mutex, int64_t deadline, const char *location);
+#define aco_cond_wait_until(cond, mutex, deadline) aco_cond_wait_until_at(cond, mutex, deadline, ACO_PLACE)
 ACO__CALL int aco_cond_wait_for_at(aco_cond_t *cond, aco_mutex_t *mutex, int64_t timeout_ns, const char *location);
 #define aco_cond_wait_for(cond, mutex, timeout_ns) aco_cond_wait_for_at(cond, mutex, timeout_ns, ACO_PLACE)
 /* Wakes the task that has waited longest, or all. A woken task queues for the mutex behind the tasks that wait for it
@@ -162,6 +187,8 @@ typedef struct aco_semaphore_s {
 /* Takes a unit; waits while none is free. 0, or -1 and errno EPERM. */
 ACO__CALL int aco_semaphore_acquire_at(aco_semaphore_t *semaphore, const char *location);
 #define aco_semaphore_acquire(semaphore) aco_semaphore_acquire_at(semaphore, ACO_PLACE)
+ACO__CALL int aco_semaphore_acquire_until_at(aco_semaphore_t *semaphore, int64_t deadline, const char *location);
+#define aco_semaphore_acquire_until(semaphore, deadline) aco_semaphore_acquire_until_at(semaphore, deadline, ACO_PLACE)
 /* The same without waiting. 0, or -1 and errno EAGAIN (none is free). */
 ACO_API int aco_semaphore_try_acquire(aco_semaphore_t *semaphore);
 /* Returns a unit, or adds one. */
@@ -182,6 +209,8 @@ ACO_API int aco_wait_group_done(aco_wait_group_t *group);
 /* Waits until the count is zero. 0, or -1 and errno EPERM. */
 ACO__CALL int aco_wait_group_wait_at(aco_wait_group_t *group, const char *location);
 #define aco_wait_group_wait(group) aco_wait_group_wait_at(group, ACO_PLACE)
+ACO__CALL int aco_wait_group_wait_until_at(aco_wait_group_t *group, int64_t deadline, const char *location);
+#define aco_wait_group_wait_until(group, deadline) aco_wait_group_wait_until_at(group, deadline, ACO_PLACE)
 
 /* ---- Channels ---------------------------------------------------------------------------------------------------- */
 
@@ -203,11 +232,19 @@ ACO_API int aco_channel_close(aco_channel_t *channel);
  * -1 and errno: EPIPE (closed), EPERM, EINVAL (a NULL; elements of 0 bytes may be NULL). */
 ACO__CALL int aco_channel_send_at(aco_channel_t *channel, const void *element, const char *location);
 #define aco_channel_send(channel, element) aco_channel_send_at(channel, element, ACO_PLACE)
+ACO__CALL int aco_channel_send_until_at(aco_channel_t *channel, const void *element, int64_t deadline,
+                                        const char *location);
+#define aco_channel_send_until(channel, element, deadline)                                                             \
+    aco_channel_send_until_at(channel, element, deadline, ACO_PLACE)
 
 /* Receives into *element; NULL drops the element. Waits while the channel is empty. 0, or -1 and errno: EPIPE (closed
  * and empty), EPERM, EINVAL (the channel is NULL). */
 ACO__CALL int aco_channel_receive_at(aco_channel_t *channel, void *element, const char *location);
 #define aco_channel_receive(channel, element) aco_channel_receive_at(channel, element, ACO_PLACE)
+ACO__CALL int aco_channel_receive_until_at(aco_channel_t *channel, void *element, int64_t deadline,
+                                           const char *location);
+#define aco_channel_receive_until(channel, element, deadline)                                                          \
+    aco_channel_receive_until_at(channel, element, deadline, ACO_PLACE)
 
 /* The same without waiting: also EAGAIN. */
 ACO_API int aco_channel_try_send(aco_channel_t *channel, const void *element);
@@ -230,6 +267,8 @@ typedef struct aco_select_case_s {
  * cases. */
 ACO__CALL int aco_select_at(aco_select_case_t *cases, int n, int64_t timeout_ns, const char *location);
 #define aco_select(cases, n, timeout_ns) aco_select_at(cases, n, timeout_ns, ACO_PLACE)
+ACO__CALL int aco_select_until_at(aco_select_case_t *cases, int n, int64_t deadline, const char *location);
+#define aco_select_until(cases, n, deadline) aco_select_until_at(cases, n, deadline, ACO_PLACE)
 
 ACO__END_C
 

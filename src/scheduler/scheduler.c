@@ -72,7 +72,7 @@ static void scheduler_ends(aco__thread_t *self)
         aco__memory_free(s->timers, s->timers_sz);
     self->scheduler = NULL;
     self->task = self->last_task = NULL;
-    self->tasks = self->slow_switch_tasks = 0;
+    self->tasks = self->slow_switch_tasks = self->scoped_tasks = 0;
     aco__memory_free(s, sizeof *s);
 }
 
@@ -120,6 +120,8 @@ __attribute__((noreturn, always_inline)) static inline void end_task(aco_t *task
     if (aco_unlikely(needs_slow_switch(task)))
         self->slow_switch_tasks--;
     self->tasks--;
+    if (aco_unlikely(self->scoped_tasks != 0))
+        aco__scopes_leave(self, task);
     aco__ring_remove(self);
     task->is_end = 1;
     aco__set_result(task, result);
@@ -240,8 +242,11 @@ static void trim_some(aco__thread_t *self, scheduler_t *s, int64_t deadline)
 /* No task can run: waits until one may. 0, or -1 if none ever will or the hook failed. */
 static int wait_idle(aco__thread_t *self, scheduler_t *s)
 {
-    int64_t deadline = s->timers_count ? s->timers[0].deadline : -1, left = -1;
+    int64_t deadline, left = -1;
     int more = 0;
+    if (self->scoped_tasks)
+        aco__scope_timers_refresh(self);
+    deadline = s->timers_count ? s->timers[0].deadline : -1;
     trim_some(self, s, deadline);
     if (s->idle) {
         if (deadline >= 0)
@@ -383,7 +388,8 @@ int aco__join(aco_t *task, void **result, aco__wait_t *wait, const char *locatio
         return -1;
     if (task == self->running)
         return aco__fail(0, EDEADLK, call, task, "joins itself");
-    aco__wait_prepare(self, wait, ACO__WAIT_JOIN, task, location);
+    if (aco__wait_prepare(self, wait, ACO__WAIT_JOIN, task, location) != 0)
+        return -1;
     *aco__task_joiner(task) = wait->task;
     return aco__wait_start(self, wait);
 }
@@ -410,7 +416,8 @@ int aco__park(const char *what, aco__wait_t *wait, const char *location)
         *aco__task_flags(self->running) &= ~(size_t)TASK_PERMIT;
         return 0;
     }
-    aco__wait_prepare(self, wait, ACO__WAIT_PARK, what, location);
+    if (aco__wait_prepare(self, wait, ACO__WAIT_PARK, what, location) != 0)
+        return -1;
     return aco__wait_start(self, wait);
 }
 
@@ -437,13 +444,23 @@ int64_t aco_now(void)
     return aco__os_now();
 }
 
-int aco__sleep(int64_t ns, aco__wait_t *wait, const char *location)
+int64_t aco_after(int64_t ns)
+{
+    int64_t now = aco__os_now();
+    return ns <= 0 ? now : ns < ACO_FOREVER - now ? now + ns : ACO_FOREVER;
+}
+
+int aco__sleep(int64_t deadline, aco__wait_t *wait, const char *location)
 {
     aco__thread_t *self = aco__self();
+    deadline -= deadline == ACO_FOREVER; /* a task that sleeps for ever is no deadlock */
     if (aco__check_waiting(self, "aco_sleep") != 0)
         return -1;
-    aco__wait_prepare(self, wait, ACO__WAIT_SLEEP, NULL, location);
-    return aco__timer_set(self, wait, ns, "aco_sleep") != 0 ? -1 : aco__wait_start(self, wait);
+    if (aco__wait_reserve(deadline, "aco_sleep") != 0 ||
+        aco__wait_prepare(self, wait, ACO__WAIT_SLEEP, NULL, location) != 0)
+        return -1;
+    aco__wait_limit(wait, deadline);
+    return aco__wait_start(self, wait);
 }
 
 int aco_on_idle(int (*idle)(void *ctx, int64_t timeout_ns), void *ctx)

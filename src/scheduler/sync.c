@@ -32,7 +32,8 @@ int aco__mutex_lock(aco_mutex_t *mutex, aco__wait_t *wait, const char *location)
     }
     if (mutex->owner == self->running)
         return aco__fail(0, EDEADLK, call, self->running, "has already locked the mutex %p", (void *)mutex);
-    aco__wait_prepare(self, wait, ACO__WAIT_MUTEX, mutex, location);
+    if (aco__wait_prepare(self, wait, ACO__WAIT_MUTEX, mutex, location) != 0)
+        return -1;
     aco__wait_in(&mutex->aco__waiters, wait);
     return aco__wait_start(self, wait);
 }
@@ -69,40 +70,15 @@ int aco_mutex_unlock(aco_mutex_t *mutex)
 
 /* ---- Condition variable ---- */
 
-/* The wait for the condition is over: the same wait continues for the mutex. */
-static void relock(aco__thread_t *self, aco__wait_t *wait, int error)
-{
-    aco_mutex_t *mutex = wait->value;
-    if (!mutex->owner) {
-        mutex->owner = wait->task;
-        aco__wake(self, wait, error);
-        return;
-    }
-    aco__dequeue(&wait->waiter);
-    if (wait->timer)
-        aco__timer_cancel(aco__tasks(self), wait);
-    wait->error = error;
-    wait->kind = ACO__WAIT_MUTEX;
-    wait->object = mutex;
-    aco__enqueue(&mutex->aco__waiters, &wait->waiter);
-}
-
-static void time_out(aco__wait_t *wait)
-{
-    relock(aco__self(), wait, ETIMEDOUT);
-}
-
-int aco__cond_wait(aco_cond_t *cond, aco_mutex_t *mutex, int64_t timeout_ns, aco__wait_t *wait, const char *location)
+int aco__cond_wait(aco_cond_t *cond, aco_mutex_t *mutex, aco__wait_t *wait, const char *location)
 {
     static const char call[] = "aco_cond_wait";
     aco__thread_t *self = aco__self();
     if (aco__check_waiting(self, call) != 0 || check_owner(self, call, mutex) != 0)
         return -1;
-    aco__wait_prepare(self, wait, ACO__WAIT_COND, cond, location);
-    wait->value = mutex;
-    wait->time_out = time_out;
-    if (timeout_ns >= 0 && aco__timer_set(self, wait, timeout_ns, call) != 0)
+    if (aco__wait_prepare(self, wait, ACO__WAIT_COND, cond, location) != 0)
         return -1;
+    wait->value = mutex;
     aco__wait_in(&cond->aco__waiters, wait);
     aco__wait_start(self, wait);
     hand_over(self, mutex);
@@ -112,7 +88,7 @@ int aco__cond_wait(aco_cond_t *cond, aco_mutex_t *mutex, int64_t timeout_ns, aco
 void aco_cond_signal(aco_cond_t *cond)
 {
     if (cond->aco__waiters.first)
-        relock(aco__self(), cond->aco__waiters.first->wait, 0);
+        aco__interrupt(aco__self(), cond->aco__waiters.first->wait, 0);
 }
 
 void aco_cond_broadcast(aco_cond_t *cond)
@@ -132,7 +108,8 @@ int aco__semaphore_acquire(aco_semaphore_t *semaphore, aco__wait_t *wait, const 
         semaphore->value--;
         return 0;
     }
-    aco__wait_prepare(self, wait, ACO__WAIT_SEMAPHORE, semaphore, location);
+    if (aco__wait_prepare(self, wait, ACO__WAIT_SEMAPHORE, semaphore, location) != 0)
+        return -1;
     aco__wait_in(&semaphore->aco__waiters, wait);
     return aco__wait_start(self, wait);
 }
@@ -187,7 +164,8 @@ int aco__wait_group_wait(aco_wait_group_t *group, aco__wait_t *wait, const char 
         return -1;
     if (!group->count)
         return 0;
-    aco__wait_prepare(self, wait, ACO__WAIT_GROUP, group, location);
+    if (aco__wait_prepare(self, wait, ACO__WAIT_GROUP, group, location) != 0)
+        return -1;
     aco__wait_in(&group->aco__waiters, wait);
     return aco__wait_start(self, wait);
 }

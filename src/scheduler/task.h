@@ -4,10 +4,12 @@
 
 #include "coroutine/internal.h"
 
+#include "aco/scope.h"
+
 typedef struct aco__timer {
     int64_t deadline;  /* on the clock of aco_now() */
     uint64_t sequence; /* orders timers with the same deadline: the first one set is first */
-    struct aco__wait *wait;
+    aco__timed_t *timed;
 } aco__timer_t;
 
 /* What the thread record does not hold. */
@@ -25,6 +27,18 @@ typedef struct aco__tasks {
     int64_t trimmed_at;  /* on the clock of aco_now() */
     size_t trim_from;
 } aco__tasks_t;
+
+/* What tasks with scopes have besides; on the task's stack, behind the cold data. Valid with TASK_SCOPED. */
+typedef struct aco__task_record {
+    aco_scope_t *scope;  /* the innermost; NULL: none */
+    aco__timed_t timer;  /* due at a deadline of the task's own scopes, or earlier */
+} aco__task_record_t;
+_Static_assert(sizeof(aco__task_record_t) <= ACO__TASK_RECORD, "the stack has room for a task's record");
+
+static inline aco__task_record_t *aco__task_record(const aco_t *task)
+{
+    return (aco__task_record_t *)aco__stack_task_record(task->share_stack);
+}
 
 /* NULL until the thread spawns a task. */
 static inline aco__tasks_t *aco__tasks(const aco__thread_t *self)

@@ -27,7 +27,12 @@ enum { /* aco__wait_t.kind; the comments say what `object` is */
     ACO__WAIT_SELECT      /* the cases; each is in its channel's queue */
 };
 
-enum { TASK_DETACHED = 1, TASK_PERMIT = 2, TASK_SELECTION = 4 /* and the bits above: the number of its selects */ };
+enum {
+    TASK_DETACHED = 1,
+    TASK_PERMIT = 2,
+    TASK_SCOPED = 4,   /* its aco__task_record_t is valid */
+    TASK_SELECTION = 8 /* and the bits above: the number of its selects */
+};
 
 static inline size_t *aco__task_flags(const aco_t *task)
 {
@@ -85,6 +90,15 @@ static inline void aco__dequeue(aco__waiter_t *waiter)
     waiter->queue = NULL;
 }
 
+/* ---- scope.c ---- */
+/* The running task, whose scopes are in use, is about to wait: 0; or -1 and errno if it must not, see
+ * aco__wait_prepare(). */
+ACO__HIDDEN int aco__scope_admit(aco__thread_t *self, const aco__wait_t *wait);
+/* Before the thread sleeps: removes timers of scopes that were left, or moves them to the scopes' next deadlines. */
+ACO__HIDDEN void aco__scope_timers_refresh(aco__thread_t *self);
+/* A task ends while there are tasks with TASK_SCOPED. */
+ACO__HIDDEN void aco__scopes_leave(aco__thread_t *self, aco_t *task);
+
 /* ---- Waiting ---- */
 
 /* Fails with the reason why the caller cannot wait: -1. */
@@ -97,9 +111,10 @@ static inline __attribute__((always_inline)) int aco__check_waiting(const aco__t
     return aco_likely(self->running && self->running == self->task && !self->resuming) ? 0 : aco__fail_waiting(call);
 }
 
-/* Fills in `wait`: the running task is going to wait for `object`. The wait is in no queue yet. */
-static inline void aco__wait_prepare(const aco__thread_t *self, aco__wait_t *wait, unsigned kind, const void *object,
-                                     const char *location)
+/* Fills in `wait`: the running task is going to wait for `object`. The wait is in no queue yet. 0; or -1 and errno if
+ * the task's scope has ended, or without memory for a scope's timer. */
+static inline int aco__wait_prepare(aco__thread_t *self, aco__wait_t *wait, unsigned kind, const void *object,
+                                    const char *location)
 {
     wait->task = self->running;
     wait->kind = kind;
@@ -108,8 +123,8 @@ static inline void aco__wait_prepare(const aco__thread_t *self, aco__wait_t *wai
     wait->error = 0;
     wait->value = NULL;
     wait->first = wait->woken = NULL;
-    wait->time_out = NULL;
-    wait->timer = 0;
+    wait->timer.index = 0;
+    return aco_likely(!self->scoped_tasks) ? 0 : aco__scope_admit(self, wait);
 }
 
 /* Puts the wait into `queue`. */
@@ -129,11 +144,18 @@ static inline int aco__wait_start(aco__thread_t *self, aco__wait_t *wait)
     return ACO__MUST_WAIT;
 }
 
+/* ---- wait.c ---- */
+/* Ends a wait early with `error`, or with success if `error` is 0. */
+ACO__HIDDEN void aco__interrupt(aco__thread_t *self, aco__wait_t *wait, int error);
+
 /* ---- timer.c ---- */
-/* Ends the wait with ETIMEDOUT after `ns` nanoseconds, 0 or more. 0, or -1 without memory. */
-ACO__HIDDEN int aco__timer_set(aco__thread_t *self, aco__wait_t *wait, int64_t ns, const char *call);
-ACO__HIDDEN void aco__timer_cancel(aco__tasks_t *s, aco__wait_t *wait);
-/* Ends the waits with a deadline in the past. */
+/* Allocates what `count` more timers need. 0, or -1 and errno. */
+ACO__HIDDEN int aco__timers_reserve(aco__thread_t *self, size_t count, const char *call);
+/* Sets a timer, which must be reserved: due(timed) at `deadline`. */
+ACO__HIDDEN void aco__timer_set(aco__thread_t *self, aco__timed_t *timed, int64_t deadline,
+                                void (*due)(aco__thread_t *self, aco__timed_t *timed));
+ACO__HIDDEN void aco__timer_cancel(aco__tasks_t *s, aco__timed_t *timed);
+/* Removes the timers with a deadline in the past and calls their due(). */
 ACO__HIDDEN void aco__timers_expire(aco__thread_t *self);
 
 /* Ends a wait: removes it from its queues and makes the task runnable. */
@@ -142,10 +164,10 @@ static inline void aco__wake(aco__thread_t *self, aco__wait_t *wait, int error)
     for (aco__waiter_t *waiter = wait->first; waiter; waiter = waiter->other)
         if (waiter->queue)
             aco__dequeue(waiter);
-    if (aco_unlikely(wait->timer != 0))
-        aco__timer_cancel(aco__tasks(self), wait);
     wait->error = error;
     aco__ring_append(self, wait->task);
+    if (aco_unlikely(wait->timer.index != 0)) /* last: a jump, so nothing need be saved for it */
+        aco__timer_cancel(aco__tasks(self), &wait->timer);
 }
 
 /* ---- poll_task.c ---- */
