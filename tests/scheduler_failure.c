@@ -2,7 +2,7 @@
  * each makes one request for memory fail: the first, the second, … until none is left. The call that fails says so and
  * changes nothing; made again it works. */
 #define _GNU_SOURCE
-#include <aco/scope.h>
+#include <aco/group.h>
 #include "check.h"
 #include "map_aligned.h"
 
@@ -121,6 +121,28 @@ static void *sleeps(void *arg)
     return arg;
 }
 
+static int member_runs;
+
+static void *member(void *arg)
+{
+    member_runs++;
+    return arg;
+}
+
+/* A member that cannot be made leaves no trace in its group. */
+static void *spawns_members(void *opts)
+{
+    aco_group_t group;
+    CHECK_EQ(aco_group_begin(&group, ACO_CANCEL_ON_FAILURE), 0);
+    group.limit = 3;
+    for (int i = 0; i < 3; i++)
+        WORKS(aco_group_spawn(&group, member, NULL, opts), NULL, "aco_spawn");
+    CHECK_EQ(group.running, 3);
+    CHECK_EQ(aco_group_end(&group), 0);
+    CHECK_EQ(group.succeeded, 3);
+    return NULL;
+}
+
 static int idle(void *ctx, int64_t timeout_ns)
 {
     (void)ctx, (void)timeout_ns;
@@ -130,7 +152,7 @@ static int idle(void *ctx, int64_t timeout_ns)
 static void *scenario(void *with_hook)
 {
     aco_options_t named = {0};
-    aco_t *tasks[SLEEPERS], *task;
+    aco_t *tasks[SLEEPERS], *task, *spawner;
     requests = 0;
     slept = 0;
     named.name = "named";
@@ -141,7 +163,11 @@ static void *scenario(void *with_hook)
         WORKS(task = aco_spawn(sleeps, NULL, i % 2 ? &named : NULL), NULL, "aco_spawn");
         tasks[i] = task;
     }
+    WORKS(spawner = aco_spawn(spawns_members, &named, NULL), NULL, "aco_spawn");
+    member_runs = 0;
     WORKS(aco_run(), -1, "aco_run");
+    CHECK_EQ(member_runs, 3);
+    CHECK_EQ(aco_join(spawner, NULL), 0);
     CHECK_EQ(slept, SLEEPERS);
     for (int i = 0; i < SLEEPERS; i++)
         CHECK_EQ(aco_join(tasks[i], NULL), 0);

@@ -25,8 +25,8 @@
  * end of the scopes around it does not reach: for cleanup that must wait. Deferred calls (aco_defer()) may not wait at
  * all.
  *
- * Tasks. A new task has no scope: what its spawner does inside a scope does not bind it. A task that ends leaves its
- * scopes.
+ * Tasks. A new task has no scope: what its spawner does inside a scope does not bind it. A member of a group
+ * (aco/group.h) is in the group's scope. A task that ends leaves its scopes.
  *
  * Memory. A scope is a plain structure, usually a local variable. It needs no destruction besides aco_scope_end(), and
  * must not be moved or freed before that. All waits inside a scope share one timer.
@@ -62,7 +62,8 @@ ACO_API int aco_shield_begin_at(aco_scope_t *scope, int64_t deadline, const char
 #define aco_shield_begin(scope, deadline) aco_shield_begin_at(scope, deadline, ACO_PLACE)
 
 /* Leaves a scope or a shield, ended or not. `error` and aco_scope_ended_by() keep their answers. 0, with errno
- * unchanged; or -1 and errno: EPERM (it is not the innermost scope of the calling task), EINVAL (NULL). */
+ * unchanged; or -1 and errno: EPERM (it is not the innermost scope of the calling task), EBUSY (a group's), EINVAL
+ * (NULL). */
 ACO_API int aco_scope_end(aco_scope_t *scope);
 
 /* Ends a scope with ECANCELED. Tasks that wait inside are woken; they run later. Nothing happens if it has ended

@@ -43,7 +43,8 @@ static void describe(report_t *report, const aco__wait_t *wait, char text[TEXT])
 {
     char name[TEXT];
     const aco_mutex_t *mutex = wait->object;
-    const aco_wait_group_t *group = wait->object;
+    const aco_wait_group_t *wait_group = wait->object;
+    const aco_group_t *group = wait->object;
     switch (wait->kind) {
     case ACO__WAIT_PARK:
         snprintf(text, TEXT, "to be unparked%s%s", wait->object ? ": " : "",
@@ -63,13 +64,20 @@ static void describe(report_t *report, const aco__wait_t *wait, char text[TEXT])
         snprintf(text, TEXT, "for semaphore %p", wait->object);
         break;
     case ACO__WAIT_GROUP:
-        snprintf(text, TEXT, "for wait group %p, whose count is %zu", wait->object, group->count);
+        snprintf(text, TEXT, "for wait group %p, whose count is %zu", wait->object,
+                 wait_group->count);
         break;
     case ACO__WAIT_SEND:
         snprintf(text, TEXT, "to send to channel %p", wait->object);
         break;
     case ACO__WAIT_RECEIVE:
         snprintf(text, TEXT, "to receive from channel %p", wait->object);
+        break;
+    case ACO__WAIT_PLACE:
+        snprintf(text, TEXT, "for one of the %zu places of group %p", group->limit, wait->object);
+        break;
+    case ACO__WAIT_MEMBERS:
+        snprintf(text, TEXT, "for %zu member(s) of group %p", group->running, wait->object);
         break;
     default: /* ACO__WAIT_SELECT; a sleeping task is never part of a deadlock */
         aco__describe_select(wait, text, TEXT);

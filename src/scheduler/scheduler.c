@@ -82,9 +82,11 @@ static void scheduler_ends(aco__thread_t *self)
  * path, which fails. */
 ACO__COLD static void clean_up(aco_t *task)
 {
+    int error = errno; /* a group's member may return it */
     aco__self()->slow_switch_tasks++;
     aco__clean_up(task);
     aco__self()->slow_switch_tasks--;
+    errno = error;
 }
 
 static inline int needs_slow_switch(const aco_t *task)
@@ -121,7 +123,7 @@ __attribute__((noreturn, always_inline)) static inline void end_task(aco_t *task
         self->slow_switch_tasks--;
     self->tasks--;
     if (aco_unlikely(self->scoped_tasks != 0))
-        aco__scopes_leave(self, task);
+        aco__scoped_task_ends(self, task, result);
     aco__ring_remove(self);
     task->is_end = 1;
     aco__set_result(task, result);

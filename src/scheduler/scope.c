@@ -8,8 +8,6 @@
 #include "os/clock.h"
 #include "scheduler/wait.h"
 
-enum { SCOPE_SHIELD = 1 };
-
 static aco_t *task_of(aco__task_record_t *record)
 {
     return aco__task_record_stack(record)->owner;
@@ -31,7 +29,7 @@ static void end_inside(aco__thread_t *self, aco_scope_t *cause, const aco_t *tas
     aco_scope_t *inner = aco__task_record(task)->scope, *first = inner;
     aco__wait_t *wait = aco__task_wait(task);
     for (aco_scope_t *scope = inner; scope != outer; scope = scope->aco__outer)
-        if (scope->aco__flags & SCOPE_SHIELD)
+        if (scope->aco__flags & ACO__SCOPE_SHIELD)
             first = scope->aco__outer;
     for (aco_scope_t *scope = first; scope != outer; scope = scope->aco__outer)
         if (!scope->aco__ended_by) {
@@ -43,16 +41,24 @@ static void end_inside(aco__thread_t *self, aco_scope_t *cause, const aco_t *tas
         aco__interrupt(self, wait, cause->error);
 }
 
-static void end_scope(aco__thread_t *self, aco_scope_t *scope, int error)
+void aco__scope_finish(aco__thread_t *self, aco_scope_t *scope, int error)
 {
-    aco_scope_t *list = NULL;
+    aco_scope_t *list = scope;
     if (scope->error)
         return;
     scope->error = error;
     if (scope->aco__ended_by) /* all inside know already */
         return;
     scope->aco__ended_by = scope;
+    scope->aco__pending = NULL;
     end_inside(self, scope, scope->aco__task, scope, &list);
+    while (list) { /* their tasks know; the members of groups do not yet */
+        aco_scope_t *ended = list;
+        list = ended->aco__pending;
+        if (ended->aco__flags & ACO__SCOPE_GROUP)
+            for (aco__task_record_t *member = ((aco_group_t *)ended)->aco__first; member; member = member->next)
+                end_inside(self, scope, task_of(member), ended, &list);
+    }
 }
 
 /* ---- Deadlines ---- */
@@ -93,7 +99,7 @@ static void end_those_due(aco__thread_t *self, const aco_t *task, int64_t now)
     for (aco_scope_t *scope = innermost(task); scope && scope->aco__task == task; scope = scope->aco__outer) {
         aco_scope_t *limit = scope->aco__limit;
         if (limit && limit->aco__deadline <= now)
-            end_scope(self, limit, ETIMEDOUT);
+            aco__scope_finish(self, limit, ETIMEDOUT);
     }
 }
 
@@ -126,7 +132,7 @@ static const char *name_of_call(unsigned kind)
 {
     static const char *const names[] = {
         "aco_park", "aco_join", "aco_sleep", "aco_mutex_lock", "aco_cond_wait", "aco_semaphore_acquire",
-        "aco_wait_group_wait", "aco_channel_send", "aco_channel_receive", "aco_select"};
+        "aco_wait_group_wait", "aco_channel_send", "aco_channel_receive", "aco_select", "aco_group_spawn"};
     return names[kind];
 }
 
@@ -157,20 +163,21 @@ static int fail_no_task(const aco__thread_t *self, const char *call)
     return aco__fail(0, EPERM, call, self->running, self->running ? "is not a task" : "no task is running");
 }
 
-/* The record of the running task, made if needed. */
-static aco__task_record_t *record_for(aco__thread_t *self, const aco_t *task)
+aco__task_record_t *aco__scope_record(aco__thread_t *self, const aco_t *task)
 {
     aco__task_record_t *record = aco__task_record(task);
     if (!(*aco__task_flags(task) & TASK_SCOPED)) {
         *aco__task_flags(task) |= TASK_SCOPED;
         self->scoped_tasks++;
+        record->groups = 0;
         record->scope = NULL;
         record->timer.index = 0;
+        record->group = NULL;
     }
     return record;
 }
 
-static int begin_scope(const char *call, aco_scope_t *scope, int64_t deadline, unsigned flags, const char *location)
+int aco__scope_begin(const char *call, aco_scope_t *scope, int64_t deadline, unsigned flags, const char *location)
 {
     aco__thread_t *self = aco__self();
     aco_t *task = self->running;
@@ -180,7 +187,7 @@ static int begin_scope(const char *call, aco_scope_t *scope, int64_t deadline, u
         return aco__fail(0, EINVAL, call, NULL, "the scope is NULL");
     if (aco_unlikely(!task || task != self->task))
         return fail_no_task(self, call);
-    record = record_for(self, task);
+    record = aco__scope_record(self, task);
     outer = record->scope;
     record->scope = scope;
     scope->error = 0;
@@ -189,7 +196,7 @@ static int begin_scope(const char *call, aco_scope_t *scope, int64_t deadline, u
     scope->aco__outer = outer;
     scope->aco__deadline = deadline;
     scope->aco__location = location;
-    if (flags & SCOPE_SHIELD)
+    if (flags & ACO__SCOPE_SHIELD)
         outer = NULL;
     scope->aco__ended_by = outer ? outer->aco__ended_by : NULL;
     scope->aco__limit = outer ? outer->aco__limit : NULL;
@@ -200,36 +207,46 @@ static int begin_scope(const char *call, aco_scope_t *scope, int64_t deadline, u
 
 int aco_scope_begin_at(aco_scope_t *scope, int64_t deadline, const char *location)
 {
-    return begin_scope("aco_scope_begin", scope, deadline, 0, location);
+    return aco__scope_begin("aco_scope_begin", scope, deadline, 0, location);
 }
 
 int aco_shield_begin_at(aco_scope_t *scope, int64_t deadline, const char *location)
 {
-    return begin_scope("aco_shield_begin", scope, deadline, SCOPE_SHIELD, location);
+    return aco__scope_begin("aco_shield_begin", scope, deadline, ACO__SCOPE_SHIELD, location);
 }
 
-ACO__COLD static int fail_end(const aco__thread_t *self, const aco_scope_t *scope)
+ACO__COLD static int fail_end(const aco__thread_t *self, const char *call, const aco_scope_t *scope)
 {
-    static const char call[] = "aco_scope_end";
     const aco_scope_t *inner;
-    if (!scope)
-        return aco__fail(0, EINVAL, call, NULL, "the scope is NULL");
     if (!self->running || self->running != self->task)
         return fail_no_task(self, call);
     inner = innermost(self->running);
     return aco__fail(0, EPERM, call, self->running,
-                     "is not inside the scope %p; its innermost scope is %p, begun at %s", (const void *)scope,
+                     "is not inside the scope %p; its innermost %s is %p, begun at %s", (const void *)scope,
+                     inner && inner->aco__flags & ACO__SCOPE_GROUP ? "scope is a group's and" : "scope",
                      (const void *)inner,
                      inner && inner->aco__location ? inner->aco__location : "an unknown location");
 }
 
+int aco__scope_check_end(const aco__thread_t *self, const char *call, const aco_scope_t *scope)
+{
+    const aco_t *task = self->running;
+    if (aco_likely(task && task == self->task && innermost(task) == scope && scope->aco__task == task))
+        return 0;
+    return fail_end(self, call, scope);
+}
+
 int aco_scope_end(aco_scope_t *scope)
 {
+    static const char call[] = "aco_scope_end";
     aco__thread_t *self = aco__self();
-    aco_t *task = self->running;
-    if (aco_unlikely(!scope || !task || task != self->task || innermost(task) != scope || scope->aco__task != task))
-        return fail_end(self, scope);
-    aco__task_record(task)->scope = scope->aco__outer;
+    if (aco_unlikely(!scope))
+        return aco__fail(0, EINVAL, call, NULL, "the scope is NULL");
+    if (aco__scope_check_end(self, call, scope) != 0)
+        return -1;
+    if (aco_unlikely(scope->aco__flags & ACO__SCOPE_GROUP))
+        return aco__fail(0, EBUSY, call, scope->aco__task, "leaves the scope of a group without aco_group_end()");
+    aco__task_record(scope->aco__task)->scope = scope->aco__outer;
     scope->aco__task = NULL;
     return 0;
 }
@@ -244,7 +261,7 @@ int aco_scope_cancel(aco_scope_t *scope)
         return aco__fail(0, ESRCH, call, NULL, "the task has left the scope %p", (void *)scope);
     if (scope->aco__task->share_stack->aco__thread != self)
         return aco__fail(0, EPERM, call, scope->aco__task, "belongs to another thread");
-    end_scope(self, scope, ECANCELED);
+    aco__scope_finish(self, scope, ECANCELED);
     return 0;
 }
 
@@ -265,7 +282,7 @@ int aco_check_cancelled(void)
     if (!scope->aco__ended_by && scope->aco__limit) {
         int64_t now = aco__os_now();
         if (scope->aco__limit->aco__deadline <= now)
-            end_scope(self, scope->aco__limit, ETIMEDOUT);
+            aco__scope_finish(self, scope->aco__limit, ETIMEDOUT);
     }
     if (!scope->aco__ended_by)
         return 0;
@@ -280,12 +297,9 @@ int64_t aco_deadline(void)
     return scope && scope->aco__limit ? scope->aco__limit->aco__deadline : ACO_FOREVER;
 }
 
-void aco__scopes_leave(aco__thread_t *self, aco_t *task)
+void aco__scopes_leave(aco__thread_t *self, aco__task_record_t *record)
 {
-    aco__task_record_t *record = aco__task_record(task); /* the frames with its scopes may be gone */
-    if (!(*aco__task_flags(task) & TASK_SCOPED))
-        return;
-    if (record->timer.index)
+    if (record->timer.index) /* of the scopes nothing can be said: their frames may be gone */
         aco__timer_cancel(aco__tasks(self), &record->timer);
     self->scoped_tasks--;
 }

@@ -4,7 +4,7 @@
 
 #include "coroutine/internal.h"
 
-#include "aco/scope.h"
+#include "aco/group.h"
 
 typedef struct aco__timer {
     int64_t deadline;  /* on the clock of aco_now() */
@@ -30,8 +30,12 @@ typedef struct aco__tasks {
 
 /* What tasks with scopes have besides; on the task's stack, behind the cold data. Valid with TASK_SCOPED. */
 typedef struct aco__task_record {
+    unsigned groups;     /* that it began and has not ended */
     aco_scope_t *scope;  /* the innermost; NULL: none */
     aco__timed_t timer;  /* due at a deadline of the task's own scopes, or earlier */
+    aco_group_t *group;  /* of which it is a member, or NULL; then: */
+    struct aco__task_record *next, *previous; /* the other members */
+    void **result;       /* where to store what it returns, or NULL */
 } aco__task_record_t;
 _Static_assert(sizeof(aco__task_record_t) <= ACO__TASK_RECORD, "the stack has room for a task's record");
 

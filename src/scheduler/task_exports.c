@@ -1,8 +1,8 @@
-/* The calls of aco/scheduler.h that are inline in C, as exported functions: for other languages and for
+/* The calls of aco/scheduler.h and aco/group.h that are inline in C, as exported functions: for other languages and for
  * ACO_CONFIG_NO_INLINE. */
 #include "os/platform.h"
 
-#include "aco/scheduler.h"
+#include "aco/group.h"
 
 int aco_task_yield(void)
 {
@@ -112,4 +112,15 @@ int aco_select_at(aco_select_case_t *cases, int n, int64_t timeout_ns, const cha
 int aco_select_until_at(aco_select_case_t *cases, int n, int64_t deadline, const char *location)
 {
     return aco_select_until_at_inline(cases, n, deadline, location);
+}
+
+aco_t *aco_group_spawn_at(aco_group_t *group, aco_function_t fn, void *arg, const aco_options_t *opts, void **result,
+                          const char *location)
+{
+    return aco_group_spawn_at_inline(group, fn, arg, opts, result, location);
+}
+
+int aco_group_end_at(aco_group_t *group, const char *location)
+{
+    return aco_group_end_at_inline(group, location);
 }

@@ -38,6 +38,8 @@ static void relock(aco__thread_t *self, aco__wait_t *wait, int error)
 void aco__interrupt(aco__thread_t *self, aco__wait_t *wait, int error)
 {
     switch (wait->kind) {
+    case ACO__WAIT_MEMBERS:
+        return;
     case ACO__WAIT_MUTEX:
         if (wait->value) /* a wait for a condition, which locks its mutex again in any case */
             return;

@@ -24,7 +24,9 @@ enum { /* aco__wait_t.kind; the comments say what `object` is */
     ACO__WAIT_GROUP,
     ACO__WAIT_SEND,
     ACO__WAIT_RECEIVE,
-    ACO__WAIT_SELECT      /* the cases; each is in its channel's queue */
+    ACO__WAIT_SELECT,     /* the cases; each is in its channel's queue */
+    ACO__WAIT_PLACE,      /* the group; likewise below */
+    ACO__WAIT_MEMBERS
 };
 
 enum {
@@ -91,13 +93,28 @@ static inline void aco__dequeue(aco__waiter_t *waiter)
 }
 
 /* ---- scope.c ---- */
+enum { ACO__SCOPE_SHIELD = 1, ACO__SCOPE_GROUP = 2 }; /* aco_scope_t.aco__flags. GROUP: it is the first field of one */
+/* The record of a task; it becomes valid. */
+ACO__HIDDEN aco__task_record_t *aco__scope_record(aco__thread_t *self, const aco_t *task);
+ACO__HIDDEN int aco__scope_begin(const char *call, aco_scope_t *scope, int64_t deadline, unsigned flags,
+                                 const char *location);
+/* 0 if this is the innermost scope of the calling task; else -1. */
+ACO__HIDDEN int aco__scope_check_end(const aco__thread_t *self, const char *call, const aco_scope_t *scope);
+/* Ends a scope early with `error`, and all scopes inside; interrupts the waits there. */
+ACO__HIDDEN void aco__scope_finish(aco__thread_t *self, aco_scope_t *scope, int error);
 /* The running task, whose scopes are in use, is about to wait: 0; or -1 and errno if it must not, see
  * aco__wait_prepare(). */
 ACO__HIDDEN int aco__scope_admit(aco__thread_t *self, const aco__wait_t *wait);
 /* Before the thread sleeps: removes timers of scopes that were left, or moves them to the scopes' next deadlines. */
 ACO__HIDDEN void aco__scope_timers_refresh(aco__thread_t *self);
-/* A task ends while there are tasks with TASK_SCOPED. */
-ACO__HIDDEN void aco__scopes_leave(aco__thread_t *self, aco_t *task);
+/* The task of this record ends. */
+ACO__HIDDEN void aco__scopes_leave(aco__thread_t *self, aco__task_record_t *record);
+
+/* ---- member.c ---- */
+/* A place in the group is free: the first spawner that waits gets it. */
+ACO__HIDDEN void aco__group_free_place(aco__thread_t *self, aco_group_t *group);
+/* A task ends with this result, while there are tasks with TASK_SCOPED. */
+ACO__HIDDEN void aco__scoped_task_ends(aco__thread_t *self, aco_t *task, void *result);
 
 /* ---- Waiting ---- */
 
@@ -111,10 +128,9 @@ static inline __attribute__((always_inline)) int aco__check_waiting(const aco__t
     return aco_likely(self->running && self->running == self->task && !self->resuming) ? 0 : aco__fail_waiting(call);
 }
 
-/* Fills in `wait`: the running task is going to wait for `object`. The wait is in no queue yet. 0; or -1 and errno if
- * the task's scope has ended, or without memory for a scope's timer. */
-static inline int aco__wait_prepare(aco__thread_t *self, aco__wait_t *wait, unsigned kind, const void *object,
-                                    const char *location)
+/* Fills in `wait`: the running task is going to wait for `object`. The wait is in no queue yet. */
+static inline void aco__wait_fill(const aco__thread_t *self, aco__wait_t *wait, unsigned kind, const void *object,
+                                  const char *location)
 {
     wait->task = self->running;
     wait->kind = kind;
@@ -124,6 +140,14 @@ static inline int aco__wait_prepare(aco__thread_t *self, aco__wait_t *wait, unsi
     wait->value = NULL;
     wait->first = wait->woken = NULL;
     wait->timer.index = 0;
+}
+
+/* The same for a wait that the end of the task's scope ends: 0; or -1 and errno if the scope has ended, or without
+ * memory for a scope's timer. */
+static inline int aco__wait_prepare(aco__thread_t *self, aco__wait_t *wait, unsigned kind, const void *object,
+                                    const char *location)
+{
+    aco__wait_fill(self, wait, kind, object, location);
     return aco_likely(!self->scoped_tasks) ? 0 : aco__scope_admit(self, wait);
 }
 

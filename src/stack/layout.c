@@ -5,7 +5,7 @@
  *   or, without a guard page,
  *   | canary line | ptr ...
  *
- * The coroutine's cold data follows the record of a private stack; the last line is the task's (scheduler/task.h).
+ * The coroutine's cold data follows the record of a private stack; a task's record (scheduler/task.h) is at the end.
  *
  * The first return address stands at `aco__top`, just below a cache line boundary. It is the same for every coroutine,
  * so it is written once and never copied. Frames grow down from there.

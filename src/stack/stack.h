@@ -8,8 +8,8 @@
 enum { ACO__LEAST_STACK = 4096 }; /* bytes; verification/proofs/model/copying.py reads it */
 enum {
     ACO__HEAD = 4096, /* bytes of the head page: colour and records */
-    ACO__TASK_RECORD = ACO__CACHE_LINE,
-    ACO__RECORD = 6 * ACO__CACHE_LINE, /* bytes of the records */
+    ACO__RECORD = 6 * ACO__CACHE_LINE, /* bytes of the records, */
+    ACO__TASK_RECORD = 96,             /* of which the last are the scheduler's */
     ACO__PRIVATE_SIZE = 256 << 10,
     ACO__PRIVATE_BLOCK = offsetof(aco_t, main_co) /* bytes of the control block if the stack is private */
 };
