@@ -302,8 +302,7 @@ static void *two_deadlines(void *which)
     return NULL;
 }
 
-/* Promise: a scope that was left has no effect: neither its deadline nor a later cancelling. Then nothing that it set
- * keeps aco_run() from seeing a deadlock. */
+/* Promise: a scope that was left has no effect: neither its deadline nor a later cancelling. */
 static void *left_in_time(void *which)
 {
     aco_scope_t scope;
@@ -333,6 +332,33 @@ static void every_wait(void)
     with_objects(own_deadline);
     with_objects(two_deadlines);
     with_objects(left_in_time);
+}
+
+static void *parks_after_scope(void *unused)
+{
+    aco_scope_t scope;
+    for (int i = 0; i < 3; i++) {
+        aco_scope_begin(&scope, aco_after(1000 * ACO_SECOND));
+        CHECK_EQ(aco_sleep(1000), 0);
+        aco_scope_end(&scope);
+    }
+    CHECK_EQ(aco_park("in no scope"), 0);
+    return unused;
+}
+
+/* Promise: a timer that a scope has left behind is no reason to wait for it. */
+static void left_timers(void)
+{
+    char text[4096];
+    aco_t *tasks[3];
+    for (int i = 0; i < 3; i++)
+        tasks[i] = spawn(parks_after_scope, NULL);
+    check_deadlock(text, sizeof text);
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(aco_unpark(tasks[i]), 0);
+    run();
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(aco_join(tasks[i], NULL), 0);
 }
 
 /* ---- What is kept ---- */
@@ -621,8 +647,8 @@ static void failures(void)
 
 int main(void)
 {
-    static void (*const tests[])(void) = {every_wait, results_are_kept, failed_waits_leave_order, many_scopes, failures,
-                                          NULL};
+    static void (*const tests[])(void) = {every_wait, left_timers, results_are_kept, failed_waits_leave_order,
+                                          many_scopes, failures, NULL};
     with_all_kinds(tests);
     return check_result("scheduler_scope");
 }

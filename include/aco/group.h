@@ -15,7 +15,7 @@
  * returns, or aco_exit(), is success.
  *
  * Scope. A group is a scope (aco/scope.h), from aco_group_begin() to aco_group_end(), for the task that began it and
- * for all members. So whatever ends a scope around the group, a deadline or a cancelling, ends the waits of its members,
+ * for all members. So what ends a scope around the group, a deadline or a cancelling, ends the waits of its members,
  * and aco_scope_cancel(&group.scope) cancels the group alone.
  *
  * The end. aco_group_end() returns when all members have ended. Nothing interrupts it: if the group is cancelled, its
@@ -60,7 +60,7 @@ ACO_API int aco_group_begin_at(aco_group_t *group, aco_policy_t policy, const ch
 
 /* Makes a task that runs fn(arg), as aco_spawn() does, as a member of the group. With a limit, waits until fewer
  * members run; those who wait get the places in their order. Any task of the thread may call it until aco_group_end()
- * returns. NULL and errno: those of aco_spawn(); ETIMEDOUT or ECANCELED (the group's scope, or that of the caller, has ended);
+ * returns. NULL and errno: those of aco_spawn(); ETIMEDOUT, ECANCELED (the group's scope, or the caller's, has ended);
  * ESRCH (the group has ended), EINVAL (NULL), EPERM (another thread's, or the caller cannot wait for a place). */
 ACO__CALL aco_t *aco_group_spawn_at(aco_group_t *group, aco_function_t fn, void *arg, const aco_options_t *opts,
                                     void **result, const char *location);

@@ -28,7 +28,9 @@
  * ends. A task that yields goes to the end of the queue; so does a new task, and a task that is woken. Waking a task
  * does not switch to it. Among tasks that wait for the same thing, the one that came first is woken first and owns what
  * it waited for from that moment: a mutex, a unit of a semaphore or a value of a channel is handed over, and no other
- * task can take it in between. A task that neither yields nor waits lets no other task run.
+ * task can take it in between. What wakes many tasks at once (a broadcast, a closed channel, a wait group at zero, the
+ * end of a scope) lets all of them run in the next round of the queue. A task that neither yields nor waits lets no
+ * other task run.
  *
  * Waiting. aco_join(), aco_park(), aco_sleep(), aco_mutex_lock() and the like stop the calling task only. A task itself
  * must call them: they fail with EPERM in the root context, in a coroutine that a task resumed, and in cleanup
@@ -173,7 +175,8 @@ ACO__CALL int aco_cond_wait_until_at(aco_cond_t *cond, aco_mutex_t *mutex, int64
 ACO__CALL int aco_cond_wait_for_at(aco_cond_t *cond, aco_mutex_t *mutex, int64_t timeout_ns, const char *location);
 #define aco_cond_wait_for(cond, mutex, timeout_ns) aco_cond_wait_for_at(cond, mutex, timeout_ns, ACO_PLACE)
 /* Wakes the task that has waited longest, or all. A woken task queues for the mutex behind the tasks that wait for it
- * already. */
+ * already. Woken tasks that are next to each other in that queue run in one round: each gets the mutex if the one before
+ * it has unlocked it by then, else it waits on. */
 ACO_API void aco_cond_signal(aco_cond_t *cond);
 ACO_API void aco_cond_broadcast(aco_cond_t *cond);
 
@@ -188,7 +191,8 @@ typedef struct aco_semaphore_s {
 ACO__CALL int aco_semaphore_acquire_at(aco_semaphore_t *semaphore, const char *location);
 #define aco_semaphore_acquire(semaphore) aco_semaphore_acquire_at(semaphore, ACO_PLACE)
 ACO__CALL int aco_semaphore_acquire_until_at(aco_semaphore_t *semaphore, int64_t deadline, const char *location);
-#define aco_semaphore_acquire_until(semaphore, deadline) aco_semaphore_acquire_until_at(semaphore, deadline, ACO_PLACE)
+#define aco_semaphore_acquire_until(semaphore, deadline)                                                               \
+    aco_semaphore_acquire_until_at(semaphore, deadline, ACO_PLACE)
 /* The same without waiting. 0, or -1 and errno EAGAIN (none is free). */
 ACO_API int aco_semaphore_try_acquire(aco_semaphore_t *semaphore);
 /* Returns a unit, or adds one. */

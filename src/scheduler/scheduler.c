@@ -458,7 +458,7 @@ int aco__sleep(int64_t deadline, aco__wait_t *wait, const char *location)
     deadline -= deadline == ACO_FOREVER; /* a task that sleeps for ever is no deadlock */
     if (aco__check_waiting(self, "aco_sleep") != 0)
         return -1;
-    if (aco__wait_reserve(deadline, "aco_sleep") != 0 ||
+    if (aco__wait_reserve("aco_sleep") != 0 ||
         aco__wait_prepare(self, wait, ACO__WAIT_SLEEP, NULL, location) != 0)
         return -1;
     aco__wait_limit(wait, deadline);

@@ -51,12 +51,33 @@ int aco_mutex_trylock(aco_mutex_t *mutex)
     return 0;
 }
 
+/* The tasks of these waits were woken by a broadcast. They become runnable now, in one round, instead of one after the
+ * other as each unlocks the mutex. They stay in the queue, and the mutex is handed to them in its order; one that has
+ * its turn without the mutex waits again (aco__cond_again()). */
+static void run_early(aco__thread_t *self, aco__waiter_t *waiter)
+{
+    for (; waiter && waiter->wait->kind == ACO__WAIT_RELOCK && aco__task_wait(waiter->wait->task);
+         waiter = waiter->next)
+        aco__ring_append(self, waiter->wait->task);
+}
+
 static void hand_over(aco__thread_t *self, aco_mutex_t *mutex)
 {
-    aco__waiter_t *first = mutex->aco__waiters.first;
-    mutex->owner = first ? first->wait->task : NULL;
-    if (first)
-        aco__wake(self, first->wait, first->wait->error); /* keeps the error of the condition wait before */
+    aco__waiter_t *first = mutex->aco__waiters.first, *next;
+    aco__wait_t *wait;
+    if (aco_likely(!first)) {
+        mutex->owner = NULL;
+        return;
+    }
+    next = first->next;
+    wait = first->wait;
+    mutex->owner = wait->task;
+    if (aco__task_wait(wait->task))
+        aco__wake(self, wait, wait->error); /* keeps the error of the condition wait before */
+    else
+        aco__dequeue(first);
+    if (aco_unlikely(wait->kind == ACO__WAIT_RELOCK))
+        run_early(self, next);
 }
 
 int aco_mutex_unlock(aco_mutex_t *mutex)
@@ -85,6 +106,12 @@ int aco__cond_wait(aco_cond_t *cond, aco_mutex_t *mutex, aco__wait_t *wait, cons
     return ACO__MUST_WAIT;
 }
 
+void aco__cond_again(aco__wait_t *wait)
+{
+    wait->kind = ACO__WAIT_MUTEX; /* from now on it becomes runnable with the mutex only */
+    aco__wait_start(aco__self(), wait);
+}
+
 void aco_cond_signal(aco_cond_t *cond)
 {
     if (cond->aco__waiters.first)
@@ -93,8 +120,12 @@ void aco_cond_signal(aco_cond_t *cond)
 
 void aco_cond_broadcast(aco_cond_t *cond)
 {
+    aco_mutex_t *mutex = cond->aco__waiters.first ? cond->aco__waiters.first->wait->value : NULL;
+    int is_free = mutex && !mutex->owner;
     while (cond->aco__waiters.first)
         aco_cond_signal(cond);
+    if (is_free) /* the first one has it now */
+        run_early(aco__self(), mutex->aco__waiters.first);
 }
 
 /* ---- Semaphore ---- */

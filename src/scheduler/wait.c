@@ -17,7 +17,8 @@ int aco__wait_failed(const aco__wait_t *wait)
     return -1;
 }
 
-/* Ends a wait for a condition: it becomes a wait for the mutex, which nothing interrupts. */
+/* Ends a wait for a condition: it becomes a wait for the mutex, which nothing interrupts. Several such waits are often
+ * behind each other in the mutex's queue, after a broadcast; sync.c makes all of them runnable at once. */
 static void relock(aco__thread_t *self, aco__wait_t *wait, int error)
 {
     aco_mutex_t *mutex = wait->value;
@@ -30,7 +31,7 @@ static void relock(aco__thread_t *self, aco__wait_t *wait, int error)
     if (wait->timer.index)
         aco__timer_cancel(aco__tasks(self), &wait->timer);
     wait->error = error;
-    wait->kind = ACO__WAIT_MUTEX;
+    wait->kind = ACO__WAIT_RELOCK;
     wait->object = mutex;
     aco__enqueue(&mutex->aco__waiters, &wait->waiter);
 }
@@ -39,9 +40,10 @@ void aco__interrupt(aco__thread_t *self, aco__wait_t *wait, int error)
 {
     switch (wait->kind) {
     case ACO__WAIT_MEMBERS:
+    case ACO__WAIT_RELOCK:
         return;
     case ACO__WAIT_MUTEX:
-        if (wait->value) /* a wait for a condition, which locks its mutex again in any case */
+        if (wait->value) /* also after a wait for a condition */
             return;
         break;
     case ACO__WAIT_COND:
@@ -58,10 +60,10 @@ void aco__interrupt(aco__thread_t *self, aco__wait_t *wait, int error)
 
 /* ---- Deadlines of single waits ---- */
 
-int aco__wait_reserve(int64_t deadline, const char *call)
+int aco__wait_reserve(const char *call)
 {
     aco__thread_t *self = aco__self();
-    if (deadline == ACO_FOREVER || !aco__tasks(self)) /* without a scheduler the caller is no task: the wait says so */
+    if (!aco__tasks(self)) /* without a scheduler the caller is no task: the wait says so */
         return 0;
     return aco__timers_reserve(self, 2, call); /* one for the scope of the task */
 }
@@ -74,8 +76,7 @@ static void wait_due(aco__thread_t *self, aco__timed_t *timed)
 
 void aco__wait_limit(aco__wait_t *wait, int64_t deadline)
 {
-    if (deadline != ACO_FOREVER)
-        aco__timer_set(aco__self(), &wait->timer, deadline, wait_due);
+    aco__timer_set(aco__self(), &wait->timer, deadline, wait_due);
 }
 
 void aco__task_leave(aco_t *task)

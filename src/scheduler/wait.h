@@ -26,7 +26,8 @@ enum { /* aco__wait_t.kind; the comments say what `object` is */
     ACO__WAIT_RECEIVE,
     ACO__WAIT_SELECT,     /* the cases; each is in its channel's queue */
     ACO__WAIT_PLACE,      /* the group; likewise below */
-    ACO__WAIT_MEMBERS
+    ACO__WAIT_MEMBERS,
+    ACO__WAIT_RELOCK      /* the mutex, after a wait for a condition */
 };
 
 enum {

@@ -15,6 +15,7 @@ ACO_API int aco__park(const char *what, aco__wait_t *wait, const char *location)
 ACO_API int aco__sleep(int64_t deadline, aco__wait_t *wait, const char *location);
 ACO_API int aco__mutex_lock(aco_mutex_t *mutex, aco__wait_t *wait, const char *location);
 ACO_API int aco__cond_wait(aco_cond_t *cond, aco_mutex_t *mutex, aco__wait_t *wait, const char *location);
+ACO_API void aco__cond_again(aco__wait_t *wait); /* waits again, for the mutex */
 ACO_API int aco__semaphore_acquire(aco_semaphore_t *semaphore, aco__wait_t *wait, const char *location);
 ACO_API int aco__wait_group_wait(aco_wait_group_t *group, aco__wait_t *wait, const char *location);
 ACO_API int aco__channel_send(aco_channel_t *channel, const void *element, aco__wait_t *wait, const char *location);
@@ -24,8 +25,17 @@ ACO_API int aco__select_result(aco_select_case_t *cases, const aco__wait_t *wait
 
 /* A wait with a deadline of its own: aco__wait_reserve() before the first half of the call allocates what it needs: 0,
  * or -1 and errno. aco__wait_limit() after the first half, if the task must wait, sets the timer. */
-ACO_API int aco__wait_reserve(int64_t deadline, const char *call);
+ACO_API int aco__wait_reserve(const char *call);
 ACO_API void aco__wait_limit(aco__wait_t *wait, int64_t deadline);
+ACO__FORCE_INLINE int aco__reserve(int64_t deadline, const char *call)
+{
+    return deadline == ACO_FOREVER ? 0 : aco__wait_reserve(call);
+}
+ACO__FORCE_INLINE void aco__limit(aco__wait_t *wait, int64_t deadline)
+{
+    if (deadline != ACO_FOREVER)
+        aco__wait_limit(wait, deadline);
+}
 
 ACO_API ACO__COLD int aco__wait_failed(const aco__wait_t *wait); /* -1 and errno */
 ACO_API ACO__COLD void aco__task_leave(aco_t *task);             /* leaves through aco_run() */
@@ -91,11 +101,11 @@ ACO__FORCE_INLINE int aco__wait_end(int result, const aco__wait_t *wait)
     return aco_unlikely(wait->error != 0) ? aco__wait_failed(wait) : 0;
 }
 
-/* The same if the first half began with aco__wait_reserve(). */
+/* The same if aco__reserve() came before the first half. */
 ACO__FORCE_INLINE int aco__wait_end_until(int result, aco__wait_t *wait, int64_t deadline)
 {
     if (result == ACO__MUST_WAIT)
-        aco__wait_limit(wait, deadline);
+        aco__limit(wait, deadline);
     return aco__wait_end(result, wait);
 }
 
@@ -110,12 +120,11 @@ ACO__FORCE_INLINE int aco__wait_end_until(int result, aco__wait_t *wait, int64_t
     ACO__FORCE_INLINE int ACO__BODY_OF(name##_until_at)(ACO__EACH parameters, int64_t deadline, const char *location)  \
     {                                                                                                                  \
         aco__wait_t wait;                                                                                              \
-        return aco__wait_reserve(deadline, #name) != 0 ? -1 : aco__wait_end_until(half, &wait, deadline);              \
+        return aco__reserve(deadline, #name) != 0 ? -1 : aco__wait_end_until(half, &wait, deadline);              \
     }
 #define ACO__EACH(...) __VA_ARGS__
 ACO__WAITS(aco_park, (const char *what), aco__park(what, &wait, location))
 ACO__WAITS(aco_mutex_lock, (aco_mutex_t *mutex), aco__mutex_lock(mutex, &wait, location))
-ACO__WAITS(aco_cond_wait, (aco_cond_t *cond, aco_mutex_t *mutex), aco__cond_wait(cond, mutex, &wait, location))
 ACO__WAITS(aco_semaphore_acquire, (aco_semaphore_t *semaphore), aco__semaphore_acquire(semaphore, &wait, location))
 ACO__WAITS(aco_wait_group_wait, (aco_wait_group_t *group), aco__wait_group_wait(group, &wait, location))
 ACO__WAITS(aco_channel_send, (aco_channel_t *channel, const void *element),
@@ -124,6 +133,28 @@ ACO__WAITS(aco_channel_receive, (aco_channel_t *channel, void *element),
            aco__channel_receive(channel, element, &wait, location))
 #undef ACO__EACH
 #undef ACO__WAITS
+
+ACO__FORCE_INLINE int ACO__BODY_OF(aco_cond_wait_until_at)(aco_cond_t *cond, aco_mutex_t *mutex, int64_t deadline,
+                                                           const char *location)
+{
+    aco__wait_t wait;
+    int result = aco__reserve(deadline, "aco_cond_wait") != 0 ? -1
+                                                                   : aco__cond_wait(cond, mutex, &wait, location);
+    if (result != ACO__MUST_WAIT)
+        return result;
+    aco__limit(&wait, deadline);
+    aco__wait_leave(&wait);
+    while (aco_unlikely(mutex->owner != wait.task)) {
+        aco__cond_again(&wait);
+        aco__wait_leave(&wait);
+    }
+    return aco_unlikely(wait.error != 0) ? aco__wait_failed(&wait) : 0;
+}
+
+ACO__FORCE_INLINE int ACO__BODY_OF(aco_cond_wait_at)(aco_cond_t *cond, aco_mutex_t *mutex, const char *location)
+{
+    return aco_cond_wait_until_at(cond, mutex, ACO_FOREVER, location);
+}
 
 ACO__FORCE_INLINE int ACO__BODY_OF(aco_join_at)(aco_t *task, void **result, const char *location)
 {
@@ -143,7 +174,7 @@ ACO__FORCE_INLINE int ACO__BODY_OF(aco_join_until_at)(aco_t *task, void **result
                                                       const char *location)
 {
     aco__wait_t wait;
-    int done = aco__wait_reserve(deadline, "aco_join") != 0 ? -1 : aco__join(task, result, &wait, location);
+    int done = aco__reserve(deadline, "aco_join") != 0 ? -1 : aco__join(task, result, &wait, location);
     if (done != ACO__MUST_WAIT)
         return done;
     done = aco__wait_end_until(done, &wait, deadline);
@@ -174,12 +205,12 @@ ACO__FORCE_INLINE int aco__select_within(aco_select_case_t *cases, int n, int64_
                                          const char *location)
 {
     aco__wait_t wait;
-    int result = timeout_ns != 0 && aco__wait_reserve(timeout_ns < 0 ? deadline : 0, "aco_select") != 0
+    int result = timeout_ns != 0 && aco__reserve(timeout_ns < 0 ? deadline : 0, "aco_select") != 0
                      ? -1
                      : aco__select(cases, n, timeout_ns == 0, &wait, location);
     if (result != ACO__MUST_WAIT)
         return result;
-    aco__wait_limit(&wait, timeout_ns < 0 ? deadline : aco_after(timeout_ns));
+    aco__limit(&wait, timeout_ns < 0 ? deadline : aco_after(timeout_ns));
     aco__wait_leave(&wait);
     return aco__select_result(cases, &wait);
 }
