@@ -15,7 +15,7 @@ notice() {
 {
     notice
     $expand -v dirs="$root/include" -- "$root/include/aco.h" "$root/include/aco/pool.h" \
-        "$root/include/aco/scheduler.h" "$root/include/aco/group.h" \
+        "$root/include/aco/scheduler.h" "$root/include/aco/group.h" "$root/include/aco/sync.h" \
         '#ifndef ACO_CONFIG_NO_INLINE' "$root/include/aco/in_stack_generator.h" '#endif'
 } > "$out/aco.h"
 {
@@ -25,7 +25,7 @@ notice() {
     for source; do files="$files $root/$source"; done
     # shellcheck disable=SC2086
     $expand -v dirs="$root/include:$root/src" \
-        -v skip='aco.h aco/pool.h aco/scheduler.h aco/scope.h aco/group.h aco/generator.h aco/in_stack_generator.h' -- $files
+        -v skip='aco.h aco/pool.h aco/scheduler.h aco/scope.h aco/group.h aco/sync.h aco/generator.h aco/in_stack_generator.h' -- $files
 } > "$out/aco.c"
 cp include/aco_assert_override.h "$out/"
 sed 's|^#include "aco/generator.h"|#include "aco.h"|' include/aco.hpp > "$out/aco.hpp"

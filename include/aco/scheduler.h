@@ -175,8 +175,8 @@ ACO__CALL int aco_cond_wait_until_at(aco_cond_t *cond, aco_mutex_t *mutex, int64
 ACO__CALL int aco_cond_wait_for_at(aco_cond_t *cond, aco_mutex_t *mutex, int64_t timeout_ns, const char *location);
 #define aco_cond_wait_for(cond, mutex, timeout_ns) aco_cond_wait_for_at(cond, mutex, timeout_ns, ACO_PLACE)
 /* Wakes the task that has waited longest, or all. A woken task queues for the mutex behind the tasks that wait for it
- * already. Woken tasks that are next to each other in that queue run in one round: each gets the mutex if the one before
- * it has unlocked it by then, else it waits on. */
+ * already. Woken tasks that are next to each other in that queue run in one round: each gets the mutex if the one
+ * before it has unlocked it by then, else it waits on. */
 ACO_API void aco_cond_signal(aco_cond_t *cond);
 ACO_API void aco_cond_broadcast(aco_cond_t *cond);
 

@@ -45,6 +45,9 @@ static void describe(report_t *report, const aco__wait_t *wait, char text[TEXT])
     const aco_mutex_t *mutex = wait->object;
     const aco_wait_group_t *wait_group = wait->object;
     const aco_group_t *group = wait->object;
+    const aco_rwlock_t *lock = wait->object;
+    const aco_once_t *once = wait->object;
+    const aco_barrier_t *barrier = wait->object;
     switch (wait->kind) {
     case ACO__WAIT_PARK:
         snprintf(text, TEXT, "to be unparked%s%s", wait->object ? ": " : "",
@@ -54,6 +57,7 @@ static void describe(report_t *report, const aco__wait_t *wait, char text[TEXT])
         snprintf(text, TEXT, "to join coroutine %p%s", wait->object, name_of_live(wait->object, name));
         break;
     case ACO__WAIT_MUTEX:
+    case ACO__WAIT_RELOCK:
         snprintf(text, TEXT, "for mutex %p, held by coroutine %p%s", wait->object, (void *)mutex->owner,
                  name_of(report, mutex->owner, name));
         break;
@@ -72,6 +76,25 @@ static void describe(report_t *report, const aco__wait_t *wait, char text[TEXT])
         break;
     case ACO__WAIT_RECEIVE:
         snprintf(text, TEXT, "to receive from channel %p", wait->object);
+        break;
+    case ACO__WAIT_RDLOCK:
+    case ACO__WAIT_WRLOCK:
+        if (lock->writer)
+            snprintf(text, TEXT, "for reader-writer lock %p, held by coroutine %p%s", wait->object,
+                     (void *)lock->writer, name_of(report, lock->writer, name));
+        else
+            snprintf(text, TEXT, "for reader-writer lock %p, held by %zu reader(s)", wait->object, lock->readers);
+        break;
+    case ACO__WAIT_ONCE:
+        snprintf(text, TEXT, "for the function that coroutine %p%s runs once", (void *)once->running,
+                 name_of(report, once->running, name));
+        break;
+    case ACO__WAIT_BARRIER:
+        snprintf(text, TEXT, "at barrier %p, with %zu of %zu task(s)", wait->object, barrier->arrived,
+                 barrier->count);
+        break;
+    case ACO__WAIT_EVENT:
+        snprintf(text, TEXT, "for event %p", wait->object);
         break;
     case ACO__WAIT_PLACE:
         snprintf(text, TEXT, "for one of the %zu places of group %p", group->limit, wait->object);

@@ -1,8 +1,9 @@
-/* The calls of aco/scheduler.h and aco/group.h that are inline in C, as exported functions: for other languages and for
- * ACO_CONFIG_NO_INLINE. */
+/* The calls of aco/scheduler.h, aco/group.h and aco/sync.h that are inline in C, as exported functions: for other
+ * languages and for ACO_CONFIG_NO_INLINE. */
 #include "os/platform.h"
 
 #include "aco/group.h"
+#include "aco/sync.h"
 
 int aco_task_yield(void)
 {
@@ -123,4 +124,49 @@ aco_t *aco_group_spawn_at(aco_group_t *group, aco_function_t fn, void *arg, cons
 int aco_group_end_at(aco_group_t *group, const char *location)
 {
     return aco_group_end_at_inline(group, location);
+}
+
+int aco_rwlock_rdlock_at(aco_rwlock_t *lock, const char *location)
+{
+    return aco_rwlock_rdlock_at_inline(lock, location);
+}
+
+int aco_rwlock_rdlock_until_at(aco_rwlock_t *lock, int64_t deadline, const char *location)
+{
+    return aco_rwlock_rdlock_until_at_inline(lock, deadline, location);
+}
+
+int aco_rwlock_wrlock_at(aco_rwlock_t *lock, const char *location)
+{
+    return aco_rwlock_wrlock_at_inline(lock, location);
+}
+
+int aco_rwlock_wrlock_until_at(aco_rwlock_t *lock, int64_t deadline, const char *location)
+{
+    return aco_rwlock_wrlock_until_at_inline(lock, deadline, location);
+}
+
+int aco_barrier_wait_at(aco_barrier_t *barrier, const char *location)
+{
+    return aco_barrier_wait_at_inline(barrier, location);
+}
+
+int aco_barrier_wait_until_at(aco_barrier_t *barrier, int64_t deadline, const char *location)
+{
+    return aco_barrier_wait_until_at_inline(barrier, deadline, location);
+}
+
+int aco_event_wait_at(aco_event_t *event, const char *location)
+{
+    return aco_event_wait_at_inline(event, location);
+}
+
+int aco_event_wait_until_at(aco_event_t *event, int64_t deadline, const char *location)
+{
+    return aco_event_wait_until_at_inline(event, deadline, location);
+}
+
+int aco_once_at(aco_once_t *once, int (*fn)(void *arg), void *arg, const char *location)
+{
+    return aco_once_at_inline(once, fn, arg, location);
 }

@@ -36,8 +36,24 @@ static void relock(aco__thread_t *self, aco__wait_t *wait, int error)
     aco__enqueue(&mutex->aco__waiters, &wait->waiter);
 }
 
+void aco__rwlock_pass(aco__thread_t *self, aco_rwlock_t *lock)
+{
+    aco__waiter_t *first;
+    while ((first = lock->aco__waiters.first) != NULL && !lock->writer) {
+        if (first->wait->kind == ACO__WAIT_WRLOCK) {
+            if (lock->readers)
+                return;
+            lock->writer = first->wait->task;
+        } else {
+            lock->readers++;
+        }
+        aco__wake(self, first->wait, 0);
+    }
+}
+
 void aco__interrupt(aco__thread_t *self, aco__wait_t *wait, int error)
 {
+    void *object = (void *)(uintptr_t)wait->object;
     switch (wait->kind) {
     case ACO__WAIT_MEMBERS:
     case ACO__WAIT_RELOCK:
@@ -50,12 +66,17 @@ void aco__interrupt(aco__thread_t *self, aco__wait_t *wait, int error)
         relock(self, wait, error);
         return;
     case ACO__WAIT_JOIN:
-        *aco__task_joiner(wait->object) = NULL;
+        *aco__task_joiner(object) = NULL;
+        break;
+    case ACO__WAIT_BARRIER:
+        ((aco_barrier_t *)object)->arrived--;
         break;
     default:
         break;
     }
     aco__wake(self, wait, error);
+    if (wait->kind == ACO__WAIT_WRLOCK) /* readers that waited behind it */
+        aco__rwlock_pass(self, object);
 }
 
 /* ---- Deadlines of single waits ---- */

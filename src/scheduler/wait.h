@@ -13,6 +13,7 @@
 #include "scheduler/task.h"
 
 #include "aco/scheduler.h"
+#include "aco/sync.h"
 
 enum { /* aco__wait_t.kind; the comments say what `object` is */
     ACO__WAIT_PARK,       /* the user's text */
@@ -27,7 +28,12 @@ enum { /* aco__wait_t.kind; the comments say what `object` is */
     ACO__WAIT_SELECT,     /* the cases; each is in its channel's queue */
     ACO__WAIT_PLACE,      /* the group; likewise below */
     ACO__WAIT_MEMBERS,
-    ACO__WAIT_RELOCK      /* the mutex, after a wait for a condition */
+    ACO__WAIT_RELOCK,     /* the mutex, after a wait for a condition */
+    ACO__WAIT_RDLOCK,
+    ACO__WAIT_WRLOCK,
+    ACO__WAIT_ONCE,
+    ACO__WAIT_BARRIER,
+    ACO__WAIT_EVENT
 };
 
 enum {
@@ -172,6 +178,8 @@ static inline int aco__wait_start(aco__thread_t *self, aco__wait_t *wait)
 /* ---- wait.c ---- */
 /* Ends a wait early with `error`, or with success if `error` is 0. */
 ACO__HIDDEN void aco__interrupt(aco__thread_t *self, aco__wait_t *wait, int error);
+/* Gives the lock to the first in its queue that can have it now: a writer, or all readers before the next writer. */
+ACO__HIDDEN void aco__rwlock_pass(aco__thread_t *self, aco_rwlock_t *lock);
 
 /* ---- timer.c ---- */
 /* Allocates what `count` more timers need. 0, or -1 and errno. */

@@ -131,8 +131,6 @@ ACO__WAITS(aco_channel_send, (aco_channel_t *channel, const void *element),
            aco__channel_send(channel, element, &wait, location))
 ACO__WAITS(aco_channel_receive, (aco_channel_t *channel, void *element),
            aco__channel_receive(channel, element, &wait, location))
-#undef ACO__EACH
-#undef ACO__WAITS
 
 ACO__FORCE_INLINE int ACO__BODY_OF(aco_cond_wait_until_at)(aco_cond_t *cond, aco_mutex_t *mutex, int64_t deadline,
                                                            const char *location)
