@@ -41,8 +41,8 @@
  * Deadlock. No task is runnable, none sleeps, and no idle hook can wake one. Then aco_run() prints, for each waiting
  * task, where it waits and for what, and fails.
  *
- * Threads. Tasks and all objects below belong to the thread that made them; no other thread may use them. News from
- * other threads comes in through an idle hook.
+ * Threads. Tasks and all objects below belong to the thread that made them; no other thread may use them, except by
+ * calls that say so. News from other threads comes in by those calls, or through an idle hook.
  *
  * Floating point. Tasks share the thread's environment (rounding and so on) unless they are spawned with ACO_OWN_FP.
  * While a task with its own environment lives, every switch between the thread's tasks costs several times more. The
@@ -106,7 +106,10 @@ ACO__CALL int aco_park_until_at(const char *what, int64_t deadline, const char *
 #define aco_park_until(what, deadline) aco_park_until_at(what, deadline, ACO_PLACE)
 
 /* Ends the aco_park() of `task`. If the task is not in one, its next aco_park() returns at once; several calls count as
- * one. 0, or -1 and errno: EINVAL (NULL, not a task), ESRCH (it has ended), EPERM (another thread's). */
+ * one. 0, or -1 and errno: EINVAL (NULL, not a task), ESRCH (it has ended), EPERM (another thread's, not open). Any
+ * thread, if the task's scheduler is open (aco_scheduler_open()) and the task is not joined, and, if it is detached,
+ * does not end, before the call returns. Async-signal-safe on a thread other than the task's, if aco_on_wake()'s
+ * function is. */
 ACO_API int aco_unpark(aco_t *task);
 
 /* ---- Time and events --------------------------------------------------------------------------------------------- */
@@ -136,6 +139,28 @@ ACO__CALL int aco_sleep_until_at(int64_t deadline, const char *location);
  * aco_run() then fails. While tasks run, it is called with a timeout of 0 once in many rounds. It runs in the root
  * context, and no exception may leave it. 0, or -1 and errno ENOMEM. */
 ACO_API int aco_on_idle(int (*idle)(void *ctx, int64_t timeout_ns), void *ctx);
+
+/* ---- Other threads ----------------------------------------------------------------------------------------------- */
+
+typedef struct aco_scheduler_s aco_scheduler_t; /* a thread's scheduler, for calls from other threads */
+
+/* Opens the calling thread's scheduler for other threads: they may call aco_post(), aco_unpark() and aco_scope_cancel()
+ * (aco/scope.h) for it. Then aco_run() looks for their news in each round, which costs one way to aco_run() and back,
+ * and waits for news where it would report a deadlock. It still returns when no task is left. The scheduler is valid
+ * until the thread ends; the other threads must stop before. NULL and errno ENOMEM. */
+ACO_API aco_scheduler_t *aco_scheduler_open(void);
+/* Undoes one aco_scheduler_open(), on the same thread. 0, or -1 and errno EINVAL (it is not open). */
+ACO_API int aco_scheduler_close(void);
+
+/* Has aco_run() call fn(arg) on the scheduler's thread, in its root context, where it may wake and spawn tasks but not
+ * wait; no exception may leave it. Calls of one thread are made in their order. If aco_run() does not run, the next one
+ * makes the call. 0, or -1 and errno: EPIPE (not open), ENOMEM, EINVAL (NULL). Any thread. */
+ACO_API int aco_post(aco_scheduler_t *scheduler, void (*fn)(void *arg), void *arg);
+
+/* For an idle hook: when other threads have news while the hook waits, they call wake(ctx), which makes the hook return
+ * soon; for example, it writes to an eventfd that the hook polls. NULL: none; then news wait until the hook returns.
+ * Set it before aco_scheduler_open(). 0, or -1 and errno: EBUSY (it is open), ENOMEM. */
+ACO_API int aco_on_wake(void (*wake)(void *ctx), void *ctx);
 
 /* ---- Waiting for each other: all zeros is the initial state, and there is nothing to destroy --------------------- */
 

@@ -31,7 +31,7 @@
  * Memory. A scope is a plain structure, usually a local variable. It needs no destruction besides aco_scope_end(), and
  * must not be moved or freed before that. All waits inside a scope share one timer.
  *
- * Threads. A scope belongs to the thread of its task. */
+ * Threads. A scope belongs to the thread of its task. Other threads may only cancel it. */
 #ifndef ACO_SCOPE_H
 #define ACO_SCOPE_H
 
@@ -49,6 +49,7 @@ typedef struct aco_scope_s {
     struct aco_scope_s *aco__limit;    /* the scope with the earliest deadline that counts in this one; NULL: none */
     struct aco_scope_s *aco__ended_by; /* the scope because of which waits in this one fail; NULL: they do not */
     struct aco_scope_s *aco__pending;  /* links scopes that have just ended */
+    aco__post_t aco__post;             /* another thread's wish to cancel it */
     const char *aco__location;
 } aco_scope_t;
 
@@ -67,7 +68,9 @@ ACO_API int aco_shield_begin_at(aco_scope_t *scope, int64_t deadline, const char
 ACO_API int aco_scope_end(aco_scope_t *scope);
 
 /* Ends a scope with ECANCELED. Tasks that wait inside are woken; they run later. Nothing happens if it has ended
- * before. 0, or -1 and errno: ESRCH (its task has left it), EPERM (it belongs to another thread), EINVAL (NULL). */
+ * before. 0, or -1 and errno: ESRCH (its task has left it), EPERM (another thread's, not open), EINVAL (NULL). Any
+ * thread, if the scheduler of the scope's thread is open (aco_scheduler_open()); the scope ends soon after. It must not
+ * be left before the call returns. */
 ACO_API int aco_scope_cancel(aco_scope_t *scope);
 
 /* The scope because of which waits inside `scope`, not NULL, fail or failed: itself, or one around it; NULL: they do

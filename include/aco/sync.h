@@ -4,8 +4,8 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * As there: all zeros is the initial state, there is nothing to destroy, everything belongs to one thread, blocking
- * calls obey scopes and have `_at` and `_until` forms, tasks that wait for the same thing are served in their order, and
- * what wakes many tasks lets them run in one round. */
+ * calls obey scopes and have `_at` and `_until` forms, tasks that wait for the same thing are served in their order,
+ * and what wakes many tasks lets them run in one round. */
 #ifndef ACO_SYNC_H
 #define ACO_SYNC_H
 

@@ -106,10 +106,8 @@ int aco__group_end(aco_group_t *group, aco__wait_t *wait, const char *location)
 int aco__group_result(aco_group_t *group)
 {
     int succeeded = group->policy == ACO_FIRST_SUCCESS && group->succeeded;
-    aco__task_record_t *record = aco__task_record(group->scope.aco__task);
-    record->groups--;
-    record->scope = group->scope.aco__outer;
-    group->scope.aco__task = NULL;
+    aco__task_record(group->scope.aco__task)->groups--;
+    aco__scope_leave(aco__self(), &group->scope);
     if (succeeded || !group->failed)
         return 0;
     errno = group->error;

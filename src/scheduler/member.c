@@ -46,6 +46,8 @@ void aco__scoped_task_ends(aco__thread_t *self, aco_t *task, void *result)
 {
     int error = errno;
     aco__task_record_t *record = aco__task_record(task);
+    if (aco__is_posted(&record->post))
+        aco__inbox_forget(aco__tasks(self), &record->post);
     if (!(*aco__task_flags(task) & TASK_SCOPED))
         return;
     if (record->groups)

@@ -199,6 +199,7 @@ int aco__scope_begin(const char *call, aco_scope_t *scope, int64_t deadline, uns
     scope->aco__outer = outer;
     scope->aco__deadline = deadline;
     scope->aco__location = location;
+    scope->aco__post.next = NULL;
     if (flags & ACO__SCOPE_SHIELD)
         outer = NULL;
     scope->aco__ended_by = outer ? outer->aco__ended_by : NULL;
@@ -239,6 +240,14 @@ int aco__scope_check_end(const aco__thread_t *self, const char *call, const aco_
     return fail_end(self, call, scope);
 }
 
+void aco__scope_leave(aco__thread_t *self, aco_scope_t *scope)
+{
+    if (aco_unlikely(aco__is_posted(&scope->aco__post)))
+        aco__inbox_forget(aco__tasks(self), &scope->aco__post);
+    aco__task_record(scope->aco__task)->scope = scope->aco__outer;
+    scope->aco__task = NULL;
+}
+
 int aco_scope_end(aco_scope_t *scope)
 {
     static const char call[] = "aco_scope_end";
@@ -249,21 +258,31 @@ int aco_scope_end(aco_scope_t *scope)
         return -1;
     if (aco_unlikely(scope->aco__flags & ACO__SCOPE_GROUP))
         return aco__fail(0, EBUSY, call, scope->aco__task, "leaves the scope of a group without aco_group_end()");
-    aco__task_record(scope->aco__task)->scope = scope->aco__outer;
-    scope->aco__task = NULL;
+    aco__scope_leave(self, scope);
     return 0;
+}
+
+static void cancel_posted(aco__thread_t *self, aco__post_t *post)
+{
+    aco__scope_finish(self, (aco_scope_t *)(void *)((char *)post - offsetof(aco_scope_t, aco__post)), ECANCELED);
 }
 
 int aco_scope_cancel(aco_scope_t *scope)
 {
     static const char call[] = "aco_scope_cancel";
-    aco__thread_t *self = aco__self();
+    aco__thread_t *self = aco__self(), *other;
     if (!scope)
         return aco__fail(0, EINVAL, call, NULL, "the scope is NULL");
     if (!scope->aco__task)
         return aco__fail(0, ESRCH, call, NULL, "the task has left the scope %p", (void *)scope);
-    if (scope->aco__task->share_stack->aco__thread != self)
-        return aco__fail(0, EPERM, call, scope->aco__task, "belongs to another thread");
+    other = scope->aco__task->share_stack->aco__thread;
+    if (other != self) {
+        if (!aco__is_open(other))
+            return aco__fail(0, EPERM, call, scope->aco__task, "belongs to another thread");
+        __atomic_store_n(&scope->aco__post.run, cancel_posted, __ATOMIC_RELAXED);
+        aco__inbox_post(aco__tasks(other), &scope->aco__post);
+        return 0;
+    }
     aco__scope_finish(self, scope, ECANCELED);
     return 0;
 }

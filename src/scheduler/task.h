@@ -24,12 +24,19 @@ typedef struct aco__tasks {
     aco__timer_t *timers; /* a heap */
     size_t timers_count, timers_sz; /* timers_sz: bytes */
     uint64_t timers_set;
+    unsigned open;       /* how often aco_scheduler_open() was called; atomic, like the next two */
+    uint32_t is_asleep;  /* the thread waits for events: a poster wakes it */
+    aco__post_t *inbox;  /* what other threads have posted, the last one first */
+    aco__post_t *posts;  /* what was taken out of the inbox, the first one first */
+    void (*wake)(void *ctx);
+    void *wake_ctx;
     int64_t trimmed_at;  /* on the clock of aco_now() */
     size_t trim_from;
 } aco__tasks_t;
 
 /* What tasks with scopes have besides; on the task's stack, behind the cold data. Valid with TASK_SCOPED. */
 typedef struct aco__task_record {
+    aco__post_t post;    /* another thread's aco_unpark(). Always valid */
     unsigned groups;     /* that it began and has not ended */
     aco_scope_t *scope;  /* the innermost; NULL: none */
     aco__timed_t timer;  /* due at a deadline of the task's own scopes, or earlier */
@@ -48,6 +55,12 @@ static inline aco__task_record_t *aco__task_record(const aco_t *task)
 static inline aco__tasks_t *aco__tasks(const aco__thread_t *self)
 {
     return (aco__tasks_t *)self->scheduler;
+}
+
+/* Whether other threads may post to this one. */
+static inline int aco__is_open(const aco__thread_t *other)
+{
+    return other->scheduler && __atomic_load_n(&aco__tasks(other)->open, __ATOMIC_ACQUIRE);
 }
 
 #endif

@@ -99,6 +99,24 @@ static inline void aco__dequeue(aco__waiter_t *waiter)
     waiter->queue = NULL;
 }
 
+/* ---- inbox.c: messages from other threads ---- */
+/* Posts to the scheduler: it will call post->run(). A post that is under way already is not posted again. Any thread;
+ * async-signal-safe on a thread other than the scheduler's, if its wake function is. */
+ACO__HIDDEN void aco__inbox_post(aco__tasks_t *s, aco__post_t *post);
+/* Makes sure that the post is not under way. Only the scheduler's thread may call these. */
+ACO__HIDDEN void aco__inbox_forget(aco__tasks_t *s, aco__post_t *post);
+/* Removes the first post and returns it; NULL: there is none. */
+ACO__HIDDEN aco__post_t *aco__inbox_take(aco__tasks_t *s);
+/* Runs what was posted. Returns whether anything was. */
+ACO__HIDDEN int aco__inbox_run(aco__thread_t *self, aco__tasks_t *s);
+/* Says that the thread is about to wait for events, or has. The first returns 0 if something was posted before. */
+ACO__HIDDEN int aco__inbox_sleeps(aco__tasks_t *s);
+ACO__HIDDEN void aco__inbox_awake(aco__tasks_t *s);
+static inline int aco__is_posted(const aco__post_t *post)
+{
+    return __atomic_load_n(&post->next, __ATOMIC_RELAXED) != NULL;
+}
+
 /* ---- scope.c ---- */
 enum { ACO__SCOPE_SHIELD = 1, ACO__SCOPE_GROUP = 2 }; /* aco_scope_t.aco__flags. GROUP: it is the first field of one */
 /* The record of a task; it becomes valid. */
@@ -107,6 +125,8 @@ ACO__HIDDEN int aco__scope_begin(const char *call, aco_scope_t *scope, int64_t d
                                  const char *location);
 /* 0 if this is the innermost scope of the calling task; else -1. */
 ACO__HIDDEN int aco__scope_check_end(const aco__thread_t *self, const char *call, const aco_scope_t *scope);
+/* The running task leaves its innermost scope. */
+ACO__HIDDEN void aco__scope_leave(aco__thread_t *self, aco_scope_t *scope);
 /* Ends a scope early with `error`, and all scopes inside; interrupts the waits there. */
 ACO__HIDDEN void aco__scope_finish(aco__thread_t *self, aco_scope_t *scope, int error);
 /* The running task, whose scopes are in use, is about to wait: 0; or -1 and errno if it must not, see
@@ -120,7 +140,7 @@ ACO__HIDDEN void aco__scopes_leave(aco__thread_t *self, aco__task_record_t *reco
 /* ---- member.c ---- */
 /* A place in the group is free: the first spawner that waits gets it. */
 ACO__HIDDEN void aco__group_free_place(aco__thread_t *self, aco_group_t *group);
-/* A task ends with this result, while there are tasks with TASK_SCOPED. */
+/* A task ends with this result, while there are tasks with TASK_SCOPED or other threads that may post. */
 ACO__HIDDEN void aco__scoped_task_ends(aco__thread_t *self, aco_t *task, void *result);
 
 /* ---- Waiting ---- */

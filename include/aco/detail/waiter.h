@@ -23,6 +23,12 @@ typedef struct aco__timed {
     void (*due)(aco__thread_t *self, struct aco__timed *timed); /* called without a timer. Set with the timer */
 } aco__timed_t;
 
+/* A message of another thread to a scheduler. */
+typedef struct aco__post {
+    struct aco__post *next;    /* NULL: not posted. Atomic */
+    void (*run)(aco__thread_t *self, struct aco__post *post);
+} aco__post_t;
+
 /* What a task waits for. */
 typedef struct aco__wait {
     aco_t *task;
