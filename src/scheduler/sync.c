@@ -61,23 +61,27 @@ static void run_early(aco__thread_t *self, aco__waiter_t *waiter)
         aco__ring_append(self, waiter->wait->task);
 }
 
-static void hand_over(aco__thread_t *self, aco_mutex_t *mutex)
+/* The mutex goes to a task that a broadcast has woken and that may be runnable already. */
+ACO__COLD static void hand_over_early(aco__thread_t *self, aco__waiter_t *first)
 {
-    aco__waiter_t *first = mutex->aco__waiters.first, *next;
-    aco__wait_t *wait;
-    if (aco_likely(!first)) {
-        mutex->owner = NULL;
-        return;
-    }
-    next = first->next;
-    wait = first->wait;
-    mutex->owner = wait->task;
-    if (aco__task_wait(wait->task))
-        aco__wake(self, wait, wait->error); /* keeps the error of the condition wait before */
+    aco__waiter_t *next = first->next;
+    if (aco__task_wait(first->wait->task))
+        aco__wake(self, first->wait, first->wait->error);
     else
         aco__dequeue(first);
-    if (aco_unlikely(wait->kind == ACO__WAIT_RELOCK))
-        run_early(self, next);
+    run_early(self, next);
+}
+
+static void hand_over(aco__thread_t *self, aco_mutex_t *mutex)
+{
+    aco__waiter_t *first = mutex->aco__waiters.first;
+    mutex->owner = first ? first->wait->task : NULL;
+    if (!first)
+        return;
+    if (aco_likely(first->wait->kind != ACO__WAIT_RELOCK))
+        aco__wake(self, first->wait, first->wait->error); /* keeps the error of the condition wait before */
+    else
+        hand_over_early(self, first);
 }
 
 int aco_mutex_unlock(aco_mutex_t *mutex)
