@@ -2,7 +2,7 @@
  * each makes one request for memory fail: the first, the second, … until none is left. The call that fails says so and
  * changes nothing; made again it works. */
 #define _GNU_SOURCE
-#include <aco/scheduler.h>
+#include <aco/group.h>
 #include "check.h"
 #include "map_aligned.h"
 
@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 
 static unsigned long requests, fail_at;
-static int failures_seen, failed_sleeps, failed_hooks, failed_waits, failed_selects;
+static int failures_seen, failed_sleeps, failed_hooks, failed_waits, failed_selects, failed_parks, failed_acquires;
 
 static int fails(void)
 {
@@ -51,6 +51,8 @@ static void check_refused(int line, const char *call)
     failed_hooks += strcmp(call, "aco_on_idle") == 0;
     failed_waits += strcmp(call, "aco_cond_wait") == 0;
     failed_selects += strcmp(call, "aco_select") == 0;
+    failed_parks += strcmp(call, "aco_park") == 0;
+    failed_acquires += strcmp(call, "aco_semaphore_acquire") == 0;
     if (errno != ENOMEM || requests < fail_at || strncmp(message, call, length) != 0 || message[length] != ':' ||
         !strstr(message, "no memory")) {
         fprintf(stderr, "%s:%d: errno is %d, the message \"%s\"\n", __FILE__, line, errno, message);
@@ -73,22 +75,28 @@ static int slept;
 static aco_channel_t *channel;
 static aco_mutex_t mutex;
 static aco_cond_t cond;
+static aco_semaphore_t semaphore;
 
 /* A wait that fails without memory before it begins, or by its time. */
 static int timed_wait(int how)
 {
     aco_select_case_t one = {channel, NULL, ACO_SELECT_RECEIVE, 0, {0}};
-    int result = how ? aco_select(&one, 1, 1000) : aco_cond_wait_for(&cond, &mutex, 1000);
+    int result = how == 0   ? aco_cond_wait_for(&cond, &mutex, 1000)
+                 : how == 1 ? aco_select(&one, 1, 1000)
+                 : how == 2 ? aco_park(NULL)
+                            : aco_semaphore_acquire_until(&semaphore, aco_after(1000));
     CHECK_EQ(result, -1);
     return errno == ETIMEDOUT ? 0 : result;
 }
 
+enum { WAITS = 5 };
 static int waits_first; /* the kind of wait that wants memory first */
 
 static void *sleeps(void *arg)
 {
-    for (int i = 0; i < 3; i++)
-        switch ((waits_first + i) % 3) {
+    aco_scope_t scope;
+    for (int i = 0; i < WAITS; i++)
+        switch ((waits_first + i) % WAITS) {
         case 0:
             WORKS(aco_sleep(1000), -1, "aco_sleep");
             break;
@@ -98,11 +106,41 @@ static void *sleeps(void *arg)
             CHECK(mutex.owner == aco_get_co()); /* in either case */
             CHECK_EQ(aco_mutex_unlock(&mutex), 0);
             break;
-        default:
+        case 2:
             WORKS(timed_wait(1), -1, "aco_select");
+            break;
+        case 3:
+            CHECK_EQ(aco_scope_begin(&scope, aco_after(1000)), 0);
+            WORKS(timed_wait(2), -1, "aco_park");
+            CHECK_EQ(aco_scope_end(&scope), 0);
+            break;
+        default:
+            WORKS(timed_wait(3), -1, "aco_semaphore_acquire");
         }
     slept++;
     return arg;
+}
+
+static int member_runs;
+
+static void *member(void *arg)
+{
+    member_runs++;
+    return arg;
+}
+
+/* A member that cannot be made leaves no trace in its group. */
+static void *spawns_members(void *opts)
+{
+    aco_group_t group;
+    CHECK_EQ(aco_group_begin(&group, ACO_CANCEL_ON_FAILURE), 0);
+    group.limit = 3;
+    for (int i = 0; i < 3; i++)
+        WORKS(aco_group_spawn(&group, member, NULL, opts), NULL, "aco_spawn");
+    CHECK_EQ(group.running, 3);
+    CHECK_EQ(aco_group_end(&group), 0);
+    CHECK_EQ(group.succeeded, 3);
+    return NULL;
 }
 
 static int idle(void *ctx, int64_t timeout_ns)
@@ -114,7 +152,7 @@ static int idle(void *ctx, int64_t timeout_ns)
 static void *scenario(void *with_hook)
 {
     aco_options_t named = {0};
-    aco_t *tasks[SLEEPERS], *task;
+    aco_t *tasks[SLEEPERS], *task, *spawner;
     requests = 0;
     slept = 0;
     named.name = "named";
@@ -125,7 +163,11 @@ static void *scenario(void *with_hook)
         WORKS(task = aco_spawn(sleeps, NULL, i % 2 ? &named : NULL), NULL, "aco_spawn");
         tasks[i] = task;
     }
+    WORKS(spawner = aco_spawn(spawns_members, &named, NULL), NULL, "aco_spawn");
+    member_runs = 0;
     WORKS(aco_run(), -1, "aco_run");
+    CHECK_EQ(member_runs, 3);
+    CHECK_EQ(aco_join(spawner, NULL), 0);
     CHECK_EQ(slept, SLEEPERS);
     for (int i = 0; i < SLEEPERS; i++)
         CHECK_EQ(aco_join(tasks[i], NULL), 0);
@@ -137,7 +179,7 @@ int main(void)
 {
     const aco_allocator_t allocator = {map, unmap, allocate, release, NULL};
     CHECK_EQ(aco_set_allocator(&allocator), 0);
-    for (int round = 0; round < 5; round++) {
+    for (int round = 0; round < 2 + WAITS; round++) {
         /* First in a process without memory of the library's; then what a new thread needs besides. */
         int with_hook = round < 2;
         waits_first = round > 2 ? round - 2 : 0;
@@ -150,7 +192,7 @@ int main(void)
         } while (requests >= fail_at && !check_failures);
         CHECK(failures_seen > (round + 1) * SLEEPERS);
     }
-    CHECK(failed_sleeps && failed_hooks && failed_waits && failed_selects);
+    CHECK(failed_sleeps && failed_hooks && failed_waits && failed_selects && failed_parks && failed_acquires);
     printf("%d refusals\n", failures_seen);
     return check_result("scheduler_failure");
 }

@@ -33,7 +33,7 @@ static int pick(int limit)
 
 /* Who waits, in order; `which`: the case of a select, `value`: what a sender has. */
 typedef struct entry {
-    int task, which;
+    int task, which; /* which, in a mutex's queue: 1 if the task has waited for a condition until now */
     uint64_t value;
 } entry_t;
 
@@ -53,6 +53,7 @@ static struct task {
     int mutex;              /* ON_CONDITION: to be locked afterwards */
     int parent, joiner;     /* NOBODY: detached; not being joined */
     int permit, held;       /* held: a bit for each mutex */
+    int is_early;           /* runnable, but without the mutex it waits for */
     unsigned selections;
     int which, error;       /* what the wait must bring */
     uint64_t value;
@@ -112,7 +113,17 @@ static void wake(int task)
 
 static void next_runs(void)
 {
-    current = runnable.n ? pop(&runnable).task : NOBODY;
+    do {
+        current = runnable.n ? pop(&runnable).task : NOBODY;
+        if (current == NOBODY || !tasks[current].is_early)
+            return;
+        tasks[current].is_early = 0; /* in vain: it waits again, like any other task */
+        tasks[current].state = LOCKING;
+        for (int m = 0; m < MUTEXES; m++)
+            for (int i = 0; i < mutex_waiters[m].n; i++)
+                if (mutex_waiters[m].at[i].task == current)
+                    mutex_waiters[m].at[i].which = 0;
+    } while (1);
 }
 
 static void wait_for(state_t state, int object)
@@ -167,11 +178,32 @@ static int model_receive(struct channel *c, uint64_t *value)
     return 0;
 }
 
+/* Those at the head of the mutex's queue that waited for a condition run in this round. */
+static void run_early(int m)
+{
+    for (int i = 0; i < mutex_waiters[m].n; i++) {
+        entry_t *entry = &mutex_waiters[m].at[i];
+        if (!entry->which || tasks[entry->task].is_early)
+            return;
+        wake(entry->task);
+        tasks[entry->task].is_early = 1;
+    }
+}
+
 static void model_unlock(int m)
 {
-    owner[m] = mutex_waiters[m].n ? pop(&mutex_waiters[m]).task : NOBODY;
-    if (owner[m] != NOBODY)
-        wake(owner[m]);
+    entry_t first;
+    owner[m] = NOBODY;
+    if (!mutex_waiters[m].n)
+        return;
+    first = pop(&mutex_waiters[m]);
+    owner[m] = first.task;
+    if (tasks[first.task].is_early)
+        tasks[first.task].is_early = 0;
+    else
+        wake(first.task);
+    if (first.which)
+        run_early(m);
 }
 
 static void model_signal(int c)
@@ -185,7 +217,7 @@ static void model_signal(int c)
         wake(task);
     } else {
         tasks[task].state = LOCKING;
-        push(&mutex_waiters[m], task, 0, 0);
+        push(&mutex_waiters[m], task, 1, 0);
     }
 }
 
@@ -317,8 +349,12 @@ static void signal_condition(void)
         model_signal(c);
         aco_cond_signal(&conditions[c]);
     } else {
+        int m = condition_waiters[c].n ? tasks[condition_waiters[c].at[0].task].mutex : 0;
+        int was_free = owner[m] == NOBODY;
         while (condition_waiters[c].n)
             model_signal(c);
+        if (was_free)
+            run_early(m);
         aco_cond_broadcast(&conditions[c]);
     }
 }

@@ -28,7 +28,8 @@
  * ends. A task that yields goes to the end of the queue; so does a new task, and a task that is woken. Waking a task
  * does not switch to it. Of the tasks that wait for the same thing, the one that came first is woken first. From then
  * on it owns what it waited for (a mutex, a unit of a semaphore, a value of a channel): no other task can take it
- * before the woken task runs. A task that neither yields nor waits lets no other task run.
+ * before the woken task runs. What wakes many tasks at once (a broadcast, a closed channel, a wait group at zero, the
+ * end of a scope) lets all of them run in the next round of the queue. A task that neither yields nor waits lets no other task run.
  *
  * Waiting. aco_join(), aco_park(), aco_sleep(), aco_mutex_lock() and the like stop the calling task only. A task itself
  * must call them: they fail with EPERM in the root context, in a coroutine that a task resumed, and in cleanup
@@ -39,16 +40,22 @@
  * Deadlock. If no task is runnable, none waits with a time limit, and no idle hook can wake one, aco_run() fails. First
  * it prints for each waiting task where it waits and for what.
  *
- * Threads. Tasks and all objects below belong to the thread that made them; no other thread may use them. Other threads
- * notify tasks through an idle hook.
+ * Threads. Tasks and all objects below belong to the thread that made them; no other thread may use them, except by
+ * calls that say so. News from other threads comes in by those calls, or through an idle hook.
  *
  * Floating point. Tasks share the thread's environment (rounding and so on) unless they are spawned with ACO_OWN_FP.
  * While a task with its own environment lives, every switch between the thread's tasks costs several times more. The
  * same holds for ACO_OWN_EXCEPTIONS and for sanitizers. A unit compiled with ACO_CONFIG_SHARE_FPU_MXCSR_ENV may spawn
  * tasks with ACO_OWN_FP; in them its code must call aco_task_yield(), never aco_yield().
  *
+ * Deadlines. Blocking calls have `_until` forms with a deadline on the clock of aco_now(): -1 and ETIMEDOUT if the wait
+ * is not over by then. They also fail with ENOMEM, before they change anything. A call that need not wait succeeds even
+ * if the deadline has passed. With ACO_FOREVER as deadline they are the plain forms. Scopes (aco/scope.h) limit all
+ * waits of a task at once, and cancel them: then each blocking call fails with ETIMEDOUT or ECANCELED.
+ *
  * Errors are those of aco.h: -1 or NULL, errno, and aco_error_message(). Expected answers leave no message: EAGAIN,
- * EBUSY of aco_mutex_trylock(), ETIMEDOUT, and EPIPE of a closed channel. */
+ * EBUSY of aco_mutex_trylock(), ETIMEDOUT, ECANCELED, and EPIPE of a closed channel. What follows does not repeat
+ * ETIMEDOUT, ECANCELED and, of a wait in a scope with a deadline, ENOMEM. */
 #ifndef ACO_SCHEDULER_H
 #define ACO_SCHEDULER_H
 
@@ -100,6 +107,8 @@ ACO__CALL int aco_task_yield(void);
  * EBUSY (another task joins it), EPERM (another thread's, or the caller cannot wait). */
 ACO__CALL int aco_join_at(aco_t *task, void **result, const char *location);
 #define aco_join(task, result) aco_join_at(task, result, ACO_PLACE)
+ACO__CALL int aco_join_until_at(aco_t *task, void **result, int64_t deadline, const char *location);
+#define aco_join_until(task, result, deadline) aco_join_until_at(task, result, deadline, ACO_PLACE)
 
 /* Says that nobody will join `task`: it is destroyed when it ends; at once if it has ended. 0, or -1 and errno: EINVAL
  * (NULL, not a task, detached before), ESRCH (joined before), EBUSY (a task joins it), EPERM (another thread's). */
@@ -110,9 +119,14 @@ ACO_API int aco_detach(aco_t *task);
  * EPERM. */
 ACO__CALL int aco_park_at(const char *what, const char *location);
 #define aco_park(what) aco_park_at(what, ACO_PLACE)
+ACO__CALL int aco_park_until_at(const char *what, int64_t deadline, const char *location);
+#define aco_park_until(what, deadline) aco_park_until_at(what, deadline, ACO_PLACE)
 
 /* Ends the aco_park() of `task`. If the task is not in one, its next aco_park() returns at once; several calls count as
- * one. 0, or -1 and errno: EINVAL (NULL, not a task), ESRCH (it has ended), EPERM (another thread's). */
+ * one. 0, or -1 and errno: EINVAL (NULL, not a task), ESRCH (it has ended), EPERM (another thread's, not open). Any
+ * thread, if the task's scheduler is open (aco_scheduler_open()) and the task is not joined, and, if it is detached,
+ * does not end, before the call returns. Async-signal-safe on a thread other than the task's, if aco_on_wake()'s
+ * function is. */
 ACO_API int aco_unpark(aco_t *task);
 
 /* ---- Time and events --------------------------------------------------------------------------------------------- */
@@ -120,10 +134,21 @@ ACO_API int aco_unpark(aco_t *task);
 /* The time of a clock that never goes back, in nanoseconds. */
 ACO_API int64_t aco_now(void);
 
+/* The deadline `ns` nanoseconds from now; now, if `ns` is less than 0. ACO_FOREVER if that is too far away. */
+ACO_API int64_t aco_after(int64_t ns);
+
+#define ACO_FOREVER INT64_MAX /* as a deadline: none */
+#define ACO_MICROSECOND INT64_C(1000)
+#define ACO_MILLISECOND INT64_C(1000000)
+#define ACO_SECOND INT64_C(1000000000)
+
 /* Waits for at least `ns` nanoseconds; 0 or less: as aco_task_yield(). The task that is due first runs first; among
  * equals, the one that called first. 0, or -1 and errno EPERM, ENOMEM. */
 ACO__CALL int aco_sleep_at(int64_t ns, const char *location);
 #define aco_sleep(ns) aco_sleep_at(ns, ACO_PLACE)
+/* Waits until `deadline`; with one in the past, for at least one round of the queue. 0 as above, not ETIMEDOUT. */
+ACO__CALL int aco_sleep_until_at(int64_t deadline, const char *location);
+#define aco_sleep_until(deadline) aco_sleep_until_at(deadline, ACO_PLACE)
 
 /* Sets the idle hook, where an event loop plugs in; NULL: none. When no task is runnable, aco_run() calls idle(ctx,
  * timeout_ns). The hook waits for events, at most that long (-1: no limit), and wakes or spawns tasks. It returns 1,
@@ -131,6 +156,28 @@ ACO__CALL int aco_sleep_at(int64_t ns, const char *location);
  * aco_run() then fails. While tasks run, it is called with a timeout of 0 once in many rounds. It runs in the root
  * context, and no exception may leave it. 0, or -1 and errno ENOMEM. */
 ACO_API int aco_on_idle(int (*idle)(void *ctx, int64_t timeout_ns), void *ctx);
+
+/* ---- Other threads ----------------------------------------------------------------------------------------------- */
+
+typedef struct aco_scheduler_s aco_scheduler_t; /* a thread's scheduler, for calls from other threads */
+
+/* Opens the calling thread's scheduler for other threads: they may call aco_post(), aco_unpark() and aco_scope_cancel()
+ * (aco/scope.h) for it. Then aco_run() looks for their news in each round, which costs one way to aco_run() and back,
+ * and waits for news where it would report a deadlock. It still returns when no task is left. The scheduler is valid
+ * until the thread ends; the other threads must stop before. NULL and errno ENOMEM. */
+ACO_API aco_scheduler_t *aco_scheduler_open(void);
+/* Undoes one aco_scheduler_open(), on the same thread. 0, or -1 and errno EINVAL (it is not open). */
+ACO_API int aco_scheduler_close(void);
+
+/* Has aco_run() call fn(arg) on the scheduler's thread, in its root context, where it may wake and spawn tasks but not
+ * wait; no exception may leave it. Calls of one thread are made in their order. If aco_run() does not run, the next one
+ * makes the call. 0, or -1 and errno: EPIPE (not open), ENOMEM, EINVAL (NULL). Any thread. */
+ACO_API int aco_post(aco_scheduler_t *scheduler, void (*fn)(void *arg), void *arg);
+
+/* For an idle hook: when other threads have news while the hook waits, they call wake(ctx), which makes the hook return
+ * soon; for example, it writes to an eventfd that the hook polls. NULL: none; then news wait until the hook returns.
+ * Set it before aco_scheduler_open(). 0, or -1 and errno: EBUSY (it is open), ENOMEM. */
+ACO_API int aco_on_wake(void (*wake)(void *ctx), void *ctx);
 
 /* ---- Waiting for each other: all zeros is the initial state, and there is nothing to destroy --------------------- */
 
@@ -145,6 +192,8 @@ typedef struct aco_mutex_s {
  * is not a task). */
 ACO__CALL int aco_mutex_lock_at(aco_mutex_t *mutex, const char *location);
 #define aco_mutex_lock(mutex) aco_mutex_lock_at(mutex, ACO_PLACE)
+ACO__CALL int aco_mutex_lock_until_at(aco_mutex_t *mutex, int64_t deadline, const char *location);
+#define aco_mutex_lock_until(mutex, deadline) aco_mutex_lock_until_at(mutex, deadline, ACO_PLACE)
 /* The same without waiting. 0, or -1 and errno: EBUSY (a task has it, perhaps the caller), EPERM (the caller is not a
  * task). */
 ACO_API int aco_mutex_trylock(aco_mutex_t *mutex);
@@ -161,12 +210,15 @@ typedef struct aco_cond_s {
  * wakes. 0, or -1 and errno EPERM (the caller does not have the mutex). */
 ACO__CALL int aco_cond_wait_at(aco_cond_t *cond, aco_mutex_t *mutex, const char *location);
 #define aco_cond_wait(cond, mutex) aco_cond_wait_at(cond, mutex, ACO_PLACE)
-/* The same for at most `timeout_ns` nanoseconds; less than 0: no limit. Also ETIMEDOUT, with the mutex locked again,
- * and ENOMEM, with the mutex never unlocked. */
+/* With a limit: ETIMEDOUT with the mutex locked again, ENOMEM with the mutex never unlocked. `timeout_ns` less than 0:
+ * no limit. */
+ACO__CALL int aco_cond_wait_until_at(aco_cond_t *cond, aco_mutex_t *mutex, int64_t deadline, const char *location);
+#define aco_cond_wait_until(cond, mutex, deadline) aco_cond_wait_until_at(cond, mutex, deadline, ACO_PLACE)
 ACO__CALL int aco_cond_wait_for_at(aco_cond_t *cond, aco_mutex_t *mutex, int64_t timeout_ns, const char *location);
 #define aco_cond_wait_for(cond, mutex, timeout_ns) aco_cond_wait_for_at(cond, mutex, timeout_ns, ACO_PLACE)
 /* Wakes the task that has waited longest, or all. A woken task queues for the mutex behind the tasks that wait for it
- * already. */
+ * already. Woken tasks that are next to each other in that queue run in one round: each gets the mutex if the one
+ * before it has unlocked it by then, else it waits on. */
 ACO_API void aco_cond_signal(aco_cond_t *cond);
 ACO_API void aco_cond_broadcast(aco_cond_t *cond);
 
@@ -180,6 +232,9 @@ typedef struct aco_semaphore_s {
 /* Takes a unit; waits while none is free. 0, or -1 and errno EPERM. */
 ACO__CALL int aco_semaphore_acquire_at(aco_semaphore_t *semaphore, const char *location);
 #define aco_semaphore_acquire(semaphore) aco_semaphore_acquire_at(semaphore, ACO_PLACE)
+ACO__CALL int aco_semaphore_acquire_until_at(aco_semaphore_t *semaphore, int64_t deadline, const char *location);
+#define aco_semaphore_acquire_until(semaphore, deadline)                                                               \
+    aco_semaphore_acquire_until_at(semaphore, deadline, ACO_PLACE)
 /* The same without waiting. 0, or -1 and errno EAGAIN (none is free). */
 ACO_API int aco_semaphore_try_acquire(aco_semaphore_t *semaphore);
 /* Returns a unit, or adds one. */
@@ -200,6 +255,8 @@ ACO_API int aco_wait_group_done(aco_wait_group_t *group);
 /* Waits until the count is zero. 0, or -1 and errno EPERM. */
 ACO__CALL int aco_wait_group_wait_at(aco_wait_group_t *group, const char *location);
 #define aco_wait_group_wait(group) aco_wait_group_wait_at(group, ACO_PLACE)
+ACO__CALL int aco_wait_group_wait_until_at(aco_wait_group_t *group, int64_t deadline, const char *location);
+#define aco_wait_group_wait_until(group, deadline) aco_wait_group_wait_until_at(group, deadline, ACO_PLACE)
 
 /* ---- Channels ---------------------------------------------------------------------------------------------------- */
 
@@ -221,11 +278,19 @@ ACO_API int aco_channel_close(aco_channel_t *channel);
  * -1 and errno: EPIPE (closed), EPERM, EINVAL (the channel is NULL, or the element is and does not have 0 bytes). */
 ACO__CALL int aco_channel_send_at(aco_channel_t *channel, const void *element, const char *location);
 #define aco_channel_send(channel, element) aco_channel_send_at(channel, element, ACO_PLACE)
+ACO__CALL int aco_channel_send_until_at(aco_channel_t *channel, const void *element, int64_t deadline,
+                                        const char *location);
+#define aco_channel_send_until(channel, element, deadline)                                                             \
+    aco_channel_send_until_at(channel, element, deadline, ACO_PLACE)
 
 /* Receives into *element; NULL drops the element. Waits while the channel is empty. 0, or -1 and errno: EPIPE (closed
  * and empty), EPERM, EINVAL (the channel is NULL). */
 ACO__CALL int aco_channel_receive_at(aco_channel_t *channel, void *element, const char *location);
 #define aco_channel_receive(channel, element) aco_channel_receive_at(channel, element, ACO_PLACE)
+ACO__CALL int aco_channel_receive_until_at(aco_channel_t *channel, void *element, int64_t deadline,
+                                           const char *location);
+#define aco_channel_receive_until(channel, element, deadline)                                                          \
+    aco_channel_receive_until_at(channel, element, deadline, ACO_PLACE)
 
 /* The same without waiting: also EAGAIN. */
 ACO_API int aco_channel_try_send(aco_channel_t *channel, const void *element);
@@ -248,6 +313,8 @@ typedef struct aco_select_case_s {
  * channel. */
 ACO__CALL int aco_select_at(aco_select_case_t *cases, int n, int64_t timeout_ns, const char *location);
 #define aco_select(cases, n, timeout_ns) aco_select_at(cases, n, timeout_ns, ACO_PLACE)
+ACO__CALL int aco_select_until_at(aco_select_case_t *cases, int n, int64_t deadline, const char *location);
+#define aco_select_until(cases, n, deadline) aco_select_until_at(cases, n, deadline, ACO_PLACE)
 
 ACO__END_C
 

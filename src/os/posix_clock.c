@@ -53,3 +53,55 @@ void aco__os_sleep_until(int64_t then)
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
 #endif
 }
+
+/* ---- Waiting for a word of memory ---- */
+
+#ifdef __linux__
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+#ifdef SYS_futex /* not on 32-bit systems whose time is 64-bit from the start */
+
+/* The kernel's idea of a time, whatever the C library's is: longs, as SYS_futex wants them. */
+struct kernel_time {
+    long seconds, nanoseconds;
+};
+
+void aco__os_wait(uint32_t *word, uint32_t value, int64_t then)
+{
+    struct kernel_time until;
+    int64_t seconds = then / NS_PER_SECOND;
+    until.seconds = (long)seconds;
+    if (until.seconds != seconds)
+        until.seconds = INT32_MAX;
+    until.nanoseconds = (long)(then % NS_PER_SECOND);
+    syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, value, then < 0 ? NULL : &until, NULL,
+            FUTEX_BITSET_MATCH_ANY); /* a time on CLOCK_MONOTONIC */
+}
+
+void aco__os_wake(uint32_t *word)
+{
+    int error = errno;
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    errno = error;
+}
+
+#else
+
+enum { NS_PER_LOOK = 1000000 }; /* without futexes the word is looked at so often */
+
+void aco__os_wait(uint32_t *word, uint32_t value, int64_t then)
+{
+    int64_t next = aco__os_now() + NS_PER_LOOK;
+    if (__atomic_load_n(word, __ATOMIC_ACQUIRE) == value)
+        aco__os_sleep_until(then >= 0 && then < next ? then : next);
+}
+
+void aco__os_wake(uint32_t *word)
+{
+    (void)word;
+}
+
+#endif

@@ -41,3 +41,16 @@ void aco__os_sleep_until(int64_t then)
     if (timer)
         CloseHandle(timer);
 }
+
+/* WaitOnAddress() is in another library: the word is looked at every millisecond. */
+void aco__os_wait(uint32_t *word, uint32_t value, int64_t then)
+{
+    int64_t next = aco__os_now() + NS_PER_MS;
+    if (__atomic_load_n(word, __ATOMIC_ACQUIRE) == value)
+        aco__os_sleep_until(then >= 0 && then < next ? then : next);
+}
+
+void aco__os_wake(uint32_t *word)
+{
+    (void)word;
+}

@@ -155,7 +155,8 @@ int aco__channel_send(aco_channel_t *channel, const void *from, aco__wait_t *wai
     error = send(channel, from);
     if (error != EAGAIN)
         return result_of(error);
-    aco__wait_prepare(self, wait, ACO__WAIT_SEND, channel, location);
+    if (aco__wait_prepare(self, wait, ACO__WAIT_SEND, channel, location) != 0)
+        return -1;
     wait->waiter.element = (void *)(uintptr_t)from;
     aco__wait_in(&channel->senders, wait);
     return aco__wait_start(self, wait);
@@ -170,7 +171,8 @@ int aco__channel_receive(aco_channel_t *channel, void *to, aco__wait_t *wait, co
     error = receive(channel, to);
     if (error != EAGAIN)
         return result_of(error);
-    aco__wait_prepare(self, wait, ACO__WAIT_RECEIVE, channel, location);
+    if (aco__wait_prepare(self, wait, ACO__WAIT_RECEIVE, channel, location) != 0)
+        return -1;
     wait->waiter.element = to;
     aco__wait_in(&channel->receivers, wait);
     return aco__wait_start(self, wait);
@@ -251,22 +253,21 @@ static unsigned turn(const aco__thread_t *self)
     return (unsigned)(*flags / TASK_SELECTION) - 1;
 }
 
-int aco__select(aco_select_case_t *cases, int n, int64_t timeout_ns, aco__wait_t *wait, const char *location)
+int aco__select(aco_select_case_t *cases, int n, int polls, aco__wait_t *wait, const char *location)
 {
     static const char call[] = "aco_select";
     aco__thread_t *self = aco__self();
     int chosen;
     if (check_cases(call, cases, n) != 0)
         return -1;
-    if (timeout_ns != 0 && aco__check_waiting(self, call) != 0)
+    if (!polls && aco__check_waiting(self, call) != 0)
         return -1;
     chosen = try_cases(cases, n, n ? (int)(turn(self) % (unsigned)n) : 0);
     if (chosen >= 0)
         return chosen;
-    if (timeout_ns == 0)
+    if (polls)
         return result_of(EAGAIN);
-    aco__wait_prepare(self, wait, ACO__WAIT_SELECT, cases, location);
-    if (timeout_ns > 0 && aco__timer_set(self, wait, timeout_ns, call) != 0)
+    if (aco__wait_prepare(self, wait, ACO__WAIT_SELECT, cases, location) != 0)
         return -1;
     wait_for_cases(cases, n, wait);
     return aco__wait_start(self, wait);

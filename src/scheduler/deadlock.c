@@ -43,7 +43,11 @@ static void describe(report_t *report, const aco__wait_t *wait, char text[TEXT])
 {
     char name[TEXT];
     const aco_mutex_t *mutex = wait->object;
-    const aco_wait_group_t *group = wait->object;
+    const aco_wait_group_t *wait_group = wait->object;
+    const aco_group_t *group = wait->object;
+    const aco_rwlock_t *lock = wait->object;
+    const aco_once_t *once = wait->object;
+    const aco_barrier_t *barrier = wait->object;
     switch (wait->kind) {
     case ACO__WAIT_PARK:
         snprintf(text, TEXT, "to be unparked%s%s", wait->object ? ": " : "",
@@ -53,6 +57,7 @@ static void describe(report_t *report, const aco__wait_t *wait, char text[TEXT])
         snprintf(text, TEXT, "to join coroutine %p%s", wait->object, name_of_live(wait->object, name));
         break;
     case ACO__WAIT_MUTEX:
+    case ACO__WAIT_RELOCK:
         snprintf(text, TEXT, "for mutex %p, held by coroutine %p%s", wait->object, (void *)mutex->owner,
                  name_of(report, mutex->owner, name));
         break;
@@ -63,13 +68,39 @@ static void describe(report_t *report, const aco__wait_t *wait, char text[TEXT])
         snprintf(text, TEXT, "for semaphore %p", wait->object);
         break;
     case ACO__WAIT_GROUP:
-        snprintf(text, TEXT, "for wait group %p, whose count is %zu", wait->object, group->count);
+        snprintf(text, TEXT, "for wait group %p, whose count is %zu", wait->object,
+                 wait_group->count);
         break;
     case ACO__WAIT_SEND:
         snprintf(text, TEXT, "to send to channel %p", wait->object);
         break;
     case ACO__WAIT_RECEIVE:
         snprintf(text, TEXT, "to receive from channel %p", wait->object);
+        break;
+    case ACO__WAIT_RDLOCK:
+    case ACO__WAIT_WRLOCK:
+        if (lock->writer)
+            snprintf(text, TEXT, "for reader-writer lock %p, held by coroutine %p%s", wait->object,
+                     (void *)lock->writer, name_of(report, lock->writer, name));
+        else
+            snprintf(text, TEXT, "for reader-writer lock %p, held by %zu reader(s)", wait->object, lock->readers);
+        break;
+    case ACO__WAIT_ONCE:
+        snprintf(text, TEXT, "for the function that coroutine %p%s runs once", (void *)once->running,
+                 name_of(report, once->running, name));
+        break;
+    case ACO__WAIT_BARRIER:
+        snprintf(text, TEXT, "at barrier %p, with %zu of %zu task(s)", wait->object, barrier->arrived,
+                 barrier->count);
+        break;
+    case ACO__WAIT_EVENT:
+        snprintf(text, TEXT, "for event %p", wait->object);
+        break;
+    case ACO__WAIT_PLACE:
+        snprintf(text, TEXT, "for one of the %zu places of group %p", group->limit, wait->object);
+        break;
+    case ACO__WAIT_MEMBERS:
+        snprintf(text, TEXT, "for %zu member(s) of group %p", group->running, wait->object);
         break;
     default: /* ACO__WAIT_SELECT; a sleeping task is never part of a deadlock */
         aco__describe_select(wait, text, TEXT);

@@ -46,6 +46,21 @@ static scheduler_t *scheduler_of(aco__thread_t *self, const char *call)
     return s;
 }
 
+/* A call of aco_post(). */
+typedef struct posted_call {
+    aco__post_t post;
+    void (*fn)(void *arg);
+    void *arg;
+} posted_call_t;
+
+static void run_posted(aco__thread_t *self, aco__post_t *post)
+{
+    posted_call_t call = *(posted_call_t *)(void *)post;
+    (void)self;
+    aco__memory_free(post, sizeof call);
+    call.fn(call.arg);
+}
+
 static int forget(aco_t *co, void *self)
 {
     if (aco__is_task(co) && co->share_stack->aco__thread == self)
@@ -66,13 +81,17 @@ static void reap(struct aco__scheduler *s)
 static void scheduler_ends(aco__thread_t *self)
 {
     scheduler_t *s = aco__tasks(self);
+    aco__post_t *post;
     aco__blocks_each(forget, self);
     reap(&s->base);
     if (s->timers)
         aco__memory_free(s->timers, s->timers_sz);
+    while ((post = aco__inbox_take(s)) != NULL) /* nobody will run it */
+        if (post->run == run_posted)
+            aco__memory_free(post, sizeof(posted_call_t));
     self->scheduler = NULL;
     self->task = self->last_task = NULL;
-    self->tasks = self->slow_switch_tasks = 0;
+    self->tasks = self->slow_switch_tasks = self->scoped_tasks = 0;
     aco__memory_free(s, sizeof *s);
 }
 
@@ -82,9 +101,11 @@ static void scheduler_ends(aco__thread_t *self)
  * path, which fails. */
 ACO__COLD static void clean_up(aco_t *task)
 {
+    int error = errno; /* a group's member may return it */
     aco__self()->slow_switch_tasks++;
     aco__clean_up(task);
     aco__self()->slow_switch_tasks--;
+    errno = error;
 }
 
 static inline int needs_slow_switch(const aco_t *task)
@@ -128,6 +149,8 @@ __attribute__((noreturn, always_inline)) static inline void end_task(aco_t *task
     if (aco_unlikely(needs_slow_switch(task)))
         self->slow_switch_tasks--;
     self->tasks--;
+    if (aco_unlikely(self->scoped_tasks != 0))
+        aco__scoped_task_ends(self, task, result);
     aco__ring_remove(self);
     task->is_end = 1;
     aco__set_result(task, result);
@@ -248,21 +271,35 @@ static void trim_some(aco__thread_t *self, scheduler_t *s, int64_t deadline)
 /* No task can run: waits until one may. 0, or -1 if none ever will or the hook failed. */
 static int wait_idle(aco__thread_t *self, scheduler_t *s)
 {
-    int64_t deadline = s->timers_count ? s->timers[0].deadline : -1, left = -1;
-    int more = 0;
+    int64_t deadline, left = -1;
+    int more = 0, open = s->open != 0;
+    if (self->scoped_tasks)
+        aco__scope_timers_refresh(self);
+    deadline = s->timers_count ? s->timers[0].deadline : -1;
     trim_some(self, s, deadline);
+    if (open && !aco__inbox_sleeps(s)) { /* something is there already */
+        aco__inbox_run(self, s);
+        return 0;
+    }
     if (s->idle) {
         if (deadline >= 0)
             left = deadline - aco__os_now();
         more = call_idle_hook(s, deadline >= 0 && left < 0 ? 0 : left);
-        if (more < 0)
-            return -1;
     }
     if (!more && !self->task) {
-        if (deadline < 0)
+        if (open)
+            aco__os_wait(&s->is_asleep, 1, deadline);
+        else if (deadline < 0)
             return aco__fail_deadlock(self);
-        aco__os_sleep_until(deadline);
+        else
+            aco__os_sleep_until(deadline);
     }
+    if (open)
+        aco__inbox_awake(s);
+    if (more < 0)
+        return -1;
+    if (open)
+        aco__inbox_run(self, s);
     aco__timers_expire(self);
     return 0;
 }
@@ -271,6 +308,8 @@ static int wait_idle(aco__thread_t *self, scheduler_t *s)
 static int poll_turn(aco__thread_t *self, scheduler_t *s)
 {
     aco__poll_task_stop(self);
+    if (s->open)
+        aco__inbox_run(self, s);
     aco__timers_expire(self);
     return s->idle && ++s->rounds % ROUNDS_PER_POLL == 0 && call_idle_hook(s, 0) < 0 ? -1 : 0;
 }
@@ -278,15 +317,17 @@ static int poll_turn(aco__thread_t *self, scheduler_t *s)
 /* Makes sure that self->task can run: 1. Returns 0 if no tasks are left, -1 if none can ever run or the hook failed. */
 static int choose_task(aco__thread_t *self, scheduler_t *s)
 {
-    while (self->tasks) {
-        if (!self->task) {
+    while (self->tasks || (s->open && aco__inbox_run(self, s))) {
+        if (!self->tasks) {
+            continue; /* look again */
+        } else if (!self->task) {
             if (wait_idle(self, s) != 0)
                 return -1;
         } else if (self->task == &s->poll_task) {
             if (poll_turn(self, s) != 0)
                 return -1;
         } else {
-            if (s->timers_count || s->idle)
+            if (s->timers_count || s->idle || s->open)
                 aco__poll_task_start(self); /* cannot fail: its memory was allocated with the timer or the hook */
             return 1;
         }
@@ -417,6 +458,14 @@ static int has_ended(const aco_t *task)
     return task && aco__status(task) == ACO__ENDED && task->aco__self.pc == &ended_task;
 }
 
+static void destroy(aco_t *task)
+{
+    aco__thread_t *self = aco__self();
+    if (aco_unlikely(self->scoped_tasks != 0) && aco__is_posted(&aco__task_record(task)->post))
+        aco__inbox_forget(aco__tasks(self), &aco__task_record(task)->post);
+    aco_destroy_inline(task);
+}
+
 /* 0 if `task` is neither detached nor being joined; else -1. */
 static int check_joinable(const char *call, const aco_t *task)
 {
@@ -434,14 +483,15 @@ int aco__join(aco_t *task, void **result, aco__wait_t *wait, const char *locatio
     if (has_ended(task)) {
         if (result)
             *result = aco__result(task);
-        aco_destroy_inline(task);
+        destroy(task);
         return 0;
     }
     if (check_task(self, call, task) != 0 || check_joinable(call, task) != 0 || aco__check_waiting(self, call) != 0)
         return -1;
     if (task == self->running)
         return aco__fail(0, EDEADLK, call, task, "joins itself");
-    aco__wait_prepare(self, wait, ACO__WAIT_JOIN, task, location);
+    if (aco__wait_prepare(self, wait, ACO__WAIT_JOIN, task, location) != 0)
+        return -1;
     *aco__task_joiner(task) = wait->task;
     return aco__wait_start(self, wait);
 }
@@ -450,7 +500,7 @@ int aco_detach(aco_t *task)
 {
     static const char call[] = "aco_detach";
     if (has_ended(task)) {
-        aco_destroy_inline(task);
+        destroy(task);
         return 0;
     }
     if (check_task(aco__self(), call, task) != 0 || check_joinable(call, task) != 0)
@@ -468,23 +518,112 @@ int aco__park(const char *what, aco__wait_t *wait, const char *location)
         *aco__task_flags(self->running) &= ~(size_t)TASK_PERMIT;
         return 0;
     }
-    aco__wait_prepare(self, wait, ACO__WAIT_PARK, what, location);
+    if (aco__wait_prepare(self, wait, ACO__WAIT_PARK, what, location) != 0)
+        return -1;
     return aco__wait_start(self, wait);
+}
+
+static void unpark(aco__thread_t *self, aco_t *task)
+{
+    aco__wait_t *wait = aco__task_wait(task);
+    if (wait && wait->kind == ACO__WAIT_PARK)
+        aco__wake(self, wait, 0);
+    else
+        *aco__task_flags(task) |= TASK_PERMIT;
+}
+
+static void unpark_posted(aco__thread_t *self, aco__post_t *post)
+{
+    aco_t *task = aco__task_record_stack((char *)post - offsetof(aco__task_record_t, post))->owner;
+    if (aco__is_task(task)) /* it has not ended */
+        unpark(self, task);
+}
+
+/* Another thread unparks `task`, if that task's scheduler is open: whether it is. */
+static int unpark_from_afar(const aco__thread_t *self, aco_t *task)
+{
+    aco__thread_t *other = task && aco__is_task(task) ? task->share_stack->aco__thread : NULL;
+    aco__task_record_t *record;
+    if (!other || other == self || !aco__is_open(other))
+        return 0;
+    record = aco__task_record(task);
+    __atomic_store_n(&record->post.run, unpark_posted, __ATOMIC_RELAXED);
+    aco__inbox_post(aco__tasks(other), &record->post);
+    return 1;
 }
 
 int aco_unpark(aco_t *task)
 {
     aco__thread_t *self = aco__self();
-    aco__wait_t *wait;
+    if (unpark_from_afar(self, task))
+        return 0;
     if (has_ended(task))
         return aco__fail(0, ESRCH, "aco_unpark", task, "has ended");
     if (check_task(self, "aco_unpark", task) != 0)
         return -1;
-    wait = aco__task_wait(task);
-    if (wait && wait->kind == ACO__WAIT_PARK)
-        aco__wake(self, wait, 0);
-    else
-        *aco__task_flags(task) |= TASK_PERMIT;
+    unpark(self, task);
+    return 0;
+}
+
+/* ---- Other threads ---- */
+
+aco_scheduler_t *aco_scheduler_open(void)
+{
+    aco__thread_t *self = aco__self();
+    scheduler_t *s = scheduler_of(self, "aco_scheduler_open");
+    if (!s)
+        return NULL;
+    if (!aco__scratch()) { /* the poll task needs it */
+        aco__fail_memory(0, "aco_scheduler_open", sizeof(aco__scratch_t));
+        return NULL;
+    }
+    __atomic_store_n(&s->open, s->open + 1, __ATOMIC_RELEASE);
+    self->scoped_tasks++; /* the ends of tasks look for posts now */
+    return (aco_scheduler_t *)s;
+}
+
+int aco_scheduler_close(void)
+{
+    aco__thread_t *self = aco__self();
+    scheduler_t *s = aco__tasks(self);
+    if (!s || !s->open)
+        return aco__fail(0, EINVAL, "aco_scheduler_close", NULL, "the thread's scheduler is not open");
+    __atomic_store_n(&s->open, s->open - 1, __ATOMIC_RELEASE);
+    self->scoped_tasks--;
+    return 0;
+}
+
+int aco_post(aco_scheduler_t *scheduler, void (*fn)(void *arg), void *arg)
+{
+    scheduler_t *s = (scheduler_t *)scheduler;
+    posted_call_t *call;
+    size_t sz = sizeof *call;
+    if (!s || !fn)
+        return aco__fail(0, EINVAL, "aco_post", NULL, s ? "the function is NULL" : "the scheduler is NULL");
+    if (!__atomic_load_n(&s->open, __ATOMIC_ACQUIRE)) {
+        errno = EPIPE;
+        return -1;
+    }
+    call = aco__memory_new(&sz);
+    if (!call)
+        return aco__fail_memory(0, "aco_post", sizeof *call);
+    call->post.next = NULL;
+    call->post.run = run_posted;
+    call->fn = fn;
+    call->arg = arg;
+    aco__inbox_post(s, &call->post);
+    return 0;
+}
+
+int aco_on_wake(void (*wake)(void *ctx), void *ctx)
+{
+    scheduler_t *s = scheduler_of(aco__self(), "aco_on_wake");
+    if (!s)
+        return -1;
+    if (s->open)
+        return aco__fail(0, EBUSY, "aco_on_wake", NULL, "the thread's scheduler is open");
+    s->wake = wake;
+    s->wake_ctx = ctx;
     return 0;
 }
 
@@ -495,13 +634,23 @@ int64_t aco_now(void)
     return aco__os_now();
 }
 
-int aco__sleep(int64_t ns, aco__wait_t *wait, const char *location)
+int64_t aco_after(int64_t ns)
+{
+    int64_t now = aco__os_now();
+    return ns <= 0 ? now : ns < ACO_FOREVER - now ? now + ns : ACO_FOREVER;
+}
+
+int aco__sleep(int64_t deadline, aco__wait_t *wait, const char *location)
 {
     aco__thread_t *self = aco__self();
+    deadline -= deadline == ACO_FOREVER; /* a task that sleeps for ever is no deadlock */
     if (aco__check_waiting(self, "aco_sleep") != 0)
         return -1;
-    aco__wait_prepare(self, wait, ACO__WAIT_SLEEP, NULL, location);
-    return aco__timer_set(self, wait, ns, "aco_sleep") != 0 ? -1 : aco__wait_start(self, wait);
+    if (aco__wait_reserve("aco_sleep") != 0 ||
+        aco__wait_prepare(self, wait, ACO__WAIT_SLEEP, NULL, location) != 0)
+        return -1;
+    aco__wait_limit(wait, deadline);
+    return aco__wait_start(self, wait);
 }
 
 int aco_on_idle(int (*idle)(void *ctx, int64_t timeout_ns), void *ctx)

@@ -32,7 +32,8 @@ int aco__mutex_lock(aco_mutex_t *mutex, aco__wait_t *wait, const char *location)
     }
     if (mutex->owner == self->running)
         return aco__fail(0, EDEADLK, call, self->running, "has already locked the mutex %p", (void *)mutex);
-    aco__wait_prepare(self, wait, ACO__WAIT_MUTEX, mutex, location);
+    if (aco__wait_prepare(self, wait, ACO__WAIT_MUTEX, mutex, location) != 0)
+        return -1;
     aco__wait_in(&mutex->aco__waiters, wait);
     return aco__wait_start(self, wait);
 }
@@ -50,12 +51,37 @@ int aco_mutex_trylock(aco_mutex_t *mutex)
     return 0;
 }
 
+/* The tasks of these waits were woken by a broadcast. They become runnable now, in one round, instead of one after the
+ * other as each unlocks the mutex. They stay in the queue, and the mutex is handed to them in its order; one that has
+ * its turn without the mutex waits again (aco__cond_again()). */
+static void run_early(aco__thread_t *self, aco__waiter_t *waiter)
+{
+    for (; waiter && waiter->wait->kind == ACO__WAIT_RELOCK && aco__task_wait(waiter->wait->task);
+         waiter = waiter->next)
+        aco__ring_append(self, waiter->wait->task);
+}
+
+/* The mutex goes to a task that a broadcast has woken and that may be runnable already. */
+ACO__COLD static void hand_over_early(aco__thread_t *self, aco__waiter_t *first)
+{
+    aco__waiter_t *next = first->next;
+    if (aco__task_wait(first->wait->task))
+        aco__wake(self, first->wait, first->wait->error);
+    else
+        aco__dequeue(first);
+    run_early(self, next);
+}
+
 static void hand_over(aco__thread_t *self, aco_mutex_t *mutex)
 {
     aco__waiter_t *first = mutex->aco__waiters.first;
     mutex->owner = first ? first->wait->task : NULL;
-    if (first)
+    if (!first)
+        return;
+    if (aco_likely(first->wait->kind != ACO__WAIT_RELOCK))
         aco__wake(self, first->wait, first->wait->error); /* keeps the error of the condition wait before */
+    else
+        hand_over_early(self, first);
 }
 
 int aco_mutex_unlock(aco_mutex_t *mutex)
@@ -69,56 +95,41 @@ int aco_mutex_unlock(aco_mutex_t *mutex)
 
 /* ---- Condition variable ---- */
 
-/* The wait for the condition is over: the same wait continues for the mutex. */
-static void relock(aco__thread_t *self, aco__wait_t *wait, int error)
-{
-    aco_mutex_t *mutex = wait->value;
-    if (!mutex->owner) {
-        mutex->owner = wait->task;
-        aco__wake(self, wait, error);
-        return;
-    }
-    aco__dequeue(&wait->waiter);
-    if (wait->timer)
-        aco__timer_cancel(aco__tasks(self), wait);
-    wait->error = error;
-    wait->kind = ACO__WAIT_MUTEX;
-    wait->object = mutex;
-    aco__enqueue(&mutex->aco__waiters, &wait->waiter);
-}
-
-static void time_out(aco__wait_t *wait)
-{
-    relock(aco__self(), wait, ETIMEDOUT);
-}
-
-int aco__cond_wait(aco_cond_t *cond, aco_mutex_t *mutex, int64_t timeout_ns, aco__wait_t *wait, const char *location)
+int aco__cond_wait(aco_cond_t *cond, aco_mutex_t *mutex, aco__wait_t *wait, const char *location)
 {
     static const char call[] = "aco_cond_wait";
     aco__thread_t *self = aco__self();
     if (aco__check_waiting(self, call) != 0 || check_owner(self, call, mutex) != 0)
         return -1;
-    aco__wait_prepare(self, wait, ACO__WAIT_COND, cond, location);
-    wait->value = mutex;
-    wait->time_out = time_out;
-    if (timeout_ns >= 0 && aco__timer_set(self, wait, timeout_ns, call) != 0)
+    if (aco__wait_prepare(self, wait, ACO__WAIT_COND, cond, location) != 0)
         return -1;
+    wait->value = mutex;
     aco__wait_in(&cond->aco__waiters, wait);
     aco__wait_start(self, wait);
     hand_over(self, mutex);
     return ACO__MUST_WAIT;
 }
 
+void aco__cond_again(aco__wait_t *wait)
+{
+    wait->kind = ACO__WAIT_MUTEX; /* from now on it becomes runnable with the mutex only */
+    aco__wait_start(aco__self(), wait);
+}
+
 void aco_cond_signal(aco_cond_t *cond)
 {
     if (cond->aco__waiters.first)
-        relock(aco__self(), cond->aco__waiters.first->wait, 0);
+        aco__interrupt(aco__self(), cond->aco__waiters.first->wait, 0);
 }
 
 void aco_cond_broadcast(aco_cond_t *cond)
 {
+    aco_mutex_t *mutex = cond->aco__waiters.first ? cond->aco__waiters.first->wait->value : NULL;
+    int is_free = mutex && !mutex->owner;
     while (cond->aco__waiters.first)
         aco_cond_signal(cond);
+    if (is_free) /* the first one has it now */
+        run_early(aco__self(), mutex->aco__waiters.first);
 }
 
 /* ---- Semaphore ---- */
@@ -132,7 +143,8 @@ int aco__semaphore_acquire(aco_semaphore_t *semaphore, aco__wait_t *wait, const 
         semaphore->value--;
         return 0;
     }
-    aco__wait_prepare(self, wait, ACO__WAIT_SEMAPHORE, semaphore, location);
+    if (aco__wait_prepare(self, wait, ACO__WAIT_SEMAPHORE, semaphore, location) != 0)
+        return -1;
     aco__wait_in(&semaphore->aco__waiters, wait);
     return aco__wait_start(self, wait);
 }
@@ -187,7 +199,8 @@ int aco__wait_group_wait(aco_wait_group_t *group, aco__wait_t *wait, const char 
         return -1;
     if (!group->count)
         return 0;
-    aco__wait_prepare(self, wait, ACO__WAIT_GROUP, group, location);
+    if (aco__wait_prepare(self, wait, ACO__WAIT_GROUP, group, location) != 0)
+        return -1;
     aco__wait_in(&group->aco__waiters, wait);
     return aco__wait_start(self, wait);
 }

@@ -4,14 +4,14 @@
 
 #include "coroutine/internal.h"
 
-#include "aco/scheduler.h"
+#include "aco/group.h"
 
 enum { ACO__LATE_NS = 10000000 }; /* later wakes and longer runs are counted */
 
 typedef struct aco__timer {
     int64_t deadline;  /* on the clock of aco_now() */
     uint64_t sequence; /* orders timers with the same deadline: the first one set is first */
-    struct aco__wait *wait;
+    aco__timed_t *timed;
 } aco__timer_t;
 
 /* What the thread record does not hold. */
@@ -28,14 +28,43 @@ typedef struct aco__tasks {
     uint64_t timers_set;
     aco_run_stats_t stats;
     char measures_runs;
+    unsigned open;       /* how often aco_scheduler_open() was called; atomic, like the next two */
+    uint32_t is_asleep;  /* the thread waits for events: a poster wakes it */
+    aco__post_t *inbox;  /* what other threads have posted, the last one first */
+    aco__post_t *posts;  /* what was taken out of the inbox, the first one first */
+    void (*wake)(void *ctx);
+    void *wake_ctx;
     int64_t trimmed_at;  /* on the clock of aco_now() */
     size_t trim_from;
 } aco__tasks_t;
+
+/* What tasks with scopes have besides; on the task's stack, behind the cold data. Valid with TASK_SCOPED. */
+typedef struct aco__task_record {
+    aco__post_t post;    /* another thread's aco_unpark(). Always valid */
+    unsigned groups;     /* that it began and has not ended */
+    aco_scope_t *scope;  /* the innermost; NULL: none */
+    aco__timed_t timer;  /* due at a deadline of the task's own scopes, or earlier */
+    aco_group_t *group;  /* of which it is a member, or NULL; then: */
+    struct aco__task_record *next, *previous; /* the other members */
+    void **result;       /* where to store what it returns, or NULL */
+} aco__task_record_t;
+_Static_assert(sizeof(aco__task_record_t) <= ACO__TASK_RECORD, "the stack has room for a task's record");
+
+static inline aco__task_record_t *aco__task_record(const aco_t *task)
+{
+    return (aco__task_record_t *)aco__stack_task_record(task->share_stack);
+}
 
 /* NULL until the thread spawns a task. */
 static inline aco__tasks_t *aco__tasks(const aco__thread_t *self)
 {
     return (aco__tasks_t *)self->scheduler;
+}
+
+/* Whether other threads may post to this one. */
+static inline int aco__is_open(const aco__thread_t *other)
+{
+    return other->scheduler && __atomic_load_n(&aco__tasks(other)->open, __ATOMIC_ACQUIRE);
 }
 
 #endif

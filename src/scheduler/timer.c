@@ -1,5 +1,5 @@
-/* Timers: a heap of the deadlines of waits. A node has four children, so that sifting reads few cache lines. Each wait
- * knows the index of its timer, so that a task that is woken earlier can remove it. */
+/* Timers: a heap of deadlines. A node has four children, so that sifting reads few cache lines. What a timer is for
+ * knows the timer's index, so that it can remove the timer earlier. */
 #include "os/clock.h"
 #include "scheduler/wait.h"
 
@@ -14,7 +14,7 @@ static int is_before(const aco__timer_t *a, const aco__timer_t *b)
 static void put(aco__tasks_t *s, size_t at, const aco__timer_t *timer)
 {
     s->timers[at] = *timer;
-    timer->wait->timer = at + 1;
+    timer->timed->index = at + 1;
 }
 
 /* These move `timer` up, or down, from the vacant index `at` to its place in the order. */
@@ -44,12 +44,12 @@ static void sift_down(aco__tasks_t *s, size_t at, const aco__timer_t *timer)
     put(s, at, timer);
 }
 
-/* Makes room for one more timer. 0, or -1 and errno. */
-static int make_room(aco__tasks_t *s)
+/* Makes room for `count` more timers, a few. 0, or -1 and errno. */
+static int make_room(aco__tasks_t *s, size_t count)
 {
     size_t sz = s->timers_sz ? 2 * s->timers_sz : FIRST_ROOM * sizeof(aco__timer_t);
     aco__timer_t *timers;
-    if ((s->timers_count + 1) * sizeof(aco__timer_t) <= s->timers_sz)
+    if ((s->timers_count + count) * sizeof(aco__timer_t) <= s->timers_sz)
         return 0;
     timers = aco__memory_new(&sz);
     if (!timers)
@@ -63,25 +63,30 @@ static int make_room(aco__tasks_t *s)
     return 0;
 }
 
-int aco__timer_set(aco__thread_t *self, aco__wait_t *wait, int64_t ns, const char *call)
+int aco__timers_reserve(aco__thread_t *self, size_t count, const char *call)
 {
-    aco__tasks_t *s = aco__tasks(self);
-    aco__timer_t timer;
-    int64_t now = aco__os_now();
-    if (make_room(s) != 0 || aco__poll_task_start(self) != 0)
-        return aco__fail_memory(0, call, sizeof timer);
-    timer.deadline = ns < INT64_MAX - now ? now + ns : INT64_MAX;
-    timer.sequence = s->timers_set++;
-    timer.wait = wait;
-    sift_up(s, s->timers_count++, &timer);
+    if (make_room(aco__tasks(self), count) != 0 || aco__poll_task_start(self) != 0)
+        return aco__fail_memory(0, call, sizeof(aco__timer_t));
     return 0;
 }
 
-void aco__timer_cancel(aco__tasks_t *s, aco__wait_t *wait)
+void aco__timer_set(aco__thread_t *self, aco__timed_t *timed, int64_t deadline,
+                    void (*due)(aco__thread_t *self, aco__timed_t *timed))
 {
-    size_t at = wait->timer - 1;
+    aco__tasks_t *s = aco__tasks(self);
+    aco__timer_t timer;
+    timer.deadline = deadline;
+    timer.sequence = s->timers_set++;
+    timer.timed = timed;
+    timed->due = due;
+    sift_up(s, s->timers_count++, &timer);
+}
+
+void aco__timer_cancel(aco__tasks_t *s, aco__timed_t *timed)
+{
+    size_t at = timed->index - 1;
     aco__timer_t last = s->timers[--s->timers_count];
-    wait->timer = 0;
+    timed->index = 0;
     if (at == s->timers_count)
         return;
     if (at > 0 && is_before(&last, &s->timers[(at - 1) / CHILDREN]))
@@ -95,16 +100,12 @@ void aco__timers_expire(aco__thread_t *self)
     aco__tasks_t *s = aco__tasks(self);
     int64_t now = s->timers_count ? aco__os_now() : 0;
     while (s->timers_count && s->timers[0].deadline <= now) {
-        aco__wait_t *wait = s->timers[0].wait;
+        aco__timed_t *timed = s->timers[0].timed;
         int64_t late = now - s->timers[0].deadline;
         s->stats.late_wakes += late > ACO__LATE_NS;
         if (late > s->stats.latest_wake_ns)
             s->stats.latest_wake_ns = late;
-        if (wait->time_out) {
-            aco__timer_cancel(s, wait);
-            wait->time_out(wait);
-        } else {
-            aco__wake(self, wait, wait->kind == ACO__WAIT_SLEEP ? 0 : ETIMEDOUT);
-        }
+        aco__timer_cancel(s, timed);
+        timed->due(self, timed);
     }
 }

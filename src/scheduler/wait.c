@@ -1,4 +1,4 @@
-/* The parts of waiting that are not inline: why a caller cannot wait, and how a task leaves. */
+/* The parts of waiting that are not inline: why a caller cannot wait, how a wait ends early, and how a task leaves. */
 #include "scheduler/wait.h"
 
 int aco__fail_waiting(const char *call)
@@ -15,6 +15,89 @@ int aco__wait_failed(const aco__wait_t *wait)
 {
     errno = wait->error;
     return -1;
+}
+
+/* Ends a wait for a condition: it becomes a wait for the mutex, which nothing interrupts. Several such waits are often
+ * behind each other in the mutex's queue, after a broadcast; sync.c makes all of them runnable at once. */
+static void relock(aco__thread_t *self, aco__wait_t *wait, int error)
+{
+    aco_mutex_t *mutex = wait->value;
+    if (!mutex->owner) {
+        mutex->owner = wait->task;
+        aco__wake(self, wait, error);
+        return;
+    }
+    aco__dequeue(&wait->waiter);
+    if (wait->timer.index)
+        aco__timer_cancel(aco__tasks(self), &wait->timer);
+    wait->error = error;
+    wait->kind = ACO__WAIT_RELOCK;
+    wait->object = mutex;
+    aco__enqueue(&mutex->aco__waiters, &wait->waiter);
+}
+
+void aco__rwlock_pass(aco__thread_t *self, aco_rwlock_t *lock)
+{
+    aco__waiter_t *first;
+    while ((first = lock->aco__waiters.first) != NULL && !lock->writer) {
+        if (first->wait->kind == ACO__WAIT_WRLOCK) {
+            if (lock->readers)
+                return;
+            lock->writer = first->wait->task;
+        } else {
+            lock->readers++;
+        }
+        aco__wake(self, first->wait, 0);
+    }
+}
+
+void aco__interrupt(aco__thread_t *self, aco__wait_t *wait, int error)
+{
+    void *object = (void *)(uintptr_t)wait->object;
+    switch (wait->kind) {
+    case ACO__WAIT_MEMBERS:
+    case ACO__WAIT_RELOCK:
+        return;
+    case ACO__WAIT_MUTEX:
+        if (wait->value) /* also after a wait for a condition */
+            return;
+        break;
+    case ACO__WAIT_COND:
+        relock(self, wait, error);
+        return;
+    case ACO__WAIT_JOIN:
+        *aco__task_joiner(object) = NULL;
+        break;
+    case ACO__WAIT_BARRIER:
+        ((aco_barrier_t *)object)->arrived--;
+        break;
+    default:
+        break;
+    }
+    aco__wake(self, wait, error);
+    if (wait->kind == ACO__WAIT_WRLOCK) /* readers that waited behind it */
+        aco__rwlock_pass(self, object);
+}
+
+/* ---- Deadlines of single waits ---- */
+
+int aco__wait_reserve(const char *call)
+{
+    aco__thread_t *self = aco__self();
+    if (!aco__tasks(self)) /* without a scheduler the caller is no task: the wait says so */
+        return 0;
+    return aco__timers_reserve(self, 2, call); /* one for the scope of the task */
+}
+
+static void wait_due(aco__thread_t *self, aco__timed_t *timed)
+{
+    aco__wait_t *wait = (aco__wait_t *)(void *)((char *)timed - offsetof(aco__wait_t, timer));
+    aco__interrupt(self, wait, wait->kind == ACO__WAIT_SLEEP ? 0 : ETIMEDOUT);
+}
+
+void aco__wait_limit(aco__wait_t *wait, int64_t deadline)
+{
+    aco__timer_set(aco__self(), &wait->timer, deadline, wait_due);
 }
 
 void aco__task_leave(aco_t *task)

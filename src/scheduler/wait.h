@@ -13,6 +13,7 @@
 #include "scheduler/task.h"
 
 #include "aco/scheduler.h"
+#include "aco/sync.h"
 
 enum { /* aco__wait_t.kind; the comments say what `object` is */
     ACO__WAIT_PARK,       /* the user's text */
@@ -24,10 +25,23 @@ enum { /* aco__wait_t.kind; the comments say what `object` is */
     ACO__WAIT_GROUP,
     ACO__WAIT_SEND,
     ACO__WAIT_RECEIVE,
-    ACO__WAIT_SELECT      /* the cases; each is in its channel's queue */
+    ACO__WAIT_SELECT,     /* the cases; each is in its channel's queue */
+    ACO__WAIT_PLACE,      /* the group; likewise below */
+    ACO__WAIT_MEMBERS,
+    ACO__WAIT_RELOCK,     /* the mutex, after a wait for a condition */
+    ACO__WAIT_RDLOCK,
+    ACO__WAIT_WRLOCK,
+    ACO__WAIT_ONCE,
+    ACO__WAIT_BARRIER,
+    ACO__WAIT_EVENT
 };
 
-enum { TASK_DETACHED = 1, TASK_PERMIT = 2, TASK_SELECTION = 4 /* and the bits above: the number of its selects */ };
+enum {
+    TASK_DETACHED = 1,
+    TASK_PERMIT = 2,
+    TASK_SCOPED = 4,   /* its aco__task_record_t is valid */
+    TASK_SELECTION = 8 /* and the bits above: the number of its selects */
+};
 
 static inline size_t *aco__task_flags(const aco_t *task)
 {
@@ -85,6 +99,50 @@ static inline void aco__dequeue(aco__waiter_t *waiter)
     waiter->queue = NULL;
 }
 
+/* ---- inbox.c: messages from other threads ---- */
+/* Posts to the scheduler: it will call post->run(). A post that is under way already is not posted again. Any thread;
+ * async-signal-safe on a thread other than the scheduler's, if its wake function is. */
+ACO__HIDDEN void aco__inbox_post(aco__tasks_t *s, aco__post_t *post);
+/* Makes sure that the post is not under way. Only the scheduler's thread may call these. */
+ACO__HIDDEN void aco__inbox_forget(aco__tasks_t *s, aco__post_t *post);
+/* Removes the first post and returns it; NULL: there is none. */
+ACO__HIDDEN aco__post_t *aco__inbox_take(aco__tasks_t *s);
+/* Runs what was posted. Returns whether anything was. */
+ACO__HIDDEN int aco__inbox_run(aco__thread_t *self, aco__tasks_t *s);
+/* Says that the thread is about to wait for events, or has. The first returns 0 if something was posted before. */
+ACO__HIDDEN int aco__inbox_sleeps(aco__tasks_t *s);
+ACO__HIDDEN void aco__inbox_awake(aco__tasks_t *s);
+static inline int aco__is_posted(const aco__post_t *post)
+{
+    return __atomic_load_n(&post->next, __ATOMIC_RELAXED) != NULL;
+}
+
+/* ---- scope.c ---- */
+enum { ACO__SCOPE_SHIELD = 1, ACO__SCOPE_GROUP = 2 }; /* aco_scope_t.aco__flags. GROUP: it is the first field of one */
+/* The record of a task; it becomes valid. */
+ACO__HIDDEN aco__task_record_t *aco__scope_record(aco__thread_t *self, const aco_t *task);
+ACO__HIDDEN int aco__scope_begin(const char *call, aco_scope_t *scope, int64_t deadline, unsigned flags,
+                                 const char *location);
+/* 0 if this is the innermost scope of the calling task; else -1. */
+ACO__HIDDEN int aco__scope_check_end(const aco__thread_t *self, const char *call, const aco_scope_t *scope);
+/* The running task leaves its innermost scope. */
+ACO__HIDDEN void aco__scope_leave(aco__thread_t *self, aco_scope_t *scope);
+/* Ends a scope early with `error`, and all scopes inside; interrupts the waits there. */
+ACO__HIDDEN void aco__scope_finish(aco__thread_t *self, aco_scope_t *scope, int error);
+/* The running task, whose scopes are in use, is about to wait: 0; or -1 and errno if it must not, see
+ * aco__wait_prepare(). */
+ACO__HIDDEN int aco__scope_admit(aco__thread_t *self, const aco__wait_t *wait);
+/* Before the thread sleeps: removes timers of scopes that were left, or moves them to the scopes' next deadlines. */
+ACO__HIDDEN void aco__scope_timers_refresh(aco__thread_t *self);
+/* The task of this record ends. */
+ACO__HIDDEN void aco__scopes_leave(aco__thread_t *self, aco__task_record_t *record);
+
+/* ---- member.c ---- */
+/* A place in the group is free: the first spawner that waits gets it. */
+ACO__HIDDEN void aco__group_free_place(aco__thread_t *self, aco_group_t *group);
+/* A task ends with this result, while there are tasks with TASK_SCOPED or other threads that may post. */
+ACO__HIDDEN void aco__scoped_task_ends(aco__thread_t *self, aco_t *task, void *result);
+
 /* ---- Waiting ---- */
 
 /* Fails with the reason why the caller cannot wait: -1. */
@@ -98,8 +156,8 @@ static inline __attribute__((always_inline)) int aco__check_waiting(const aco__t
 }
 
 /* Fills in `wait`: the running task is going to wait for `object`. The wait is in no queue yet. */
-static inline void aco__wait_prepare(const aco__thread_t *self, aco__wait_t *wait, unsigned kind, const void *object,
-                                     const char *location)
+static inline void aco__wait_fill(const aco__thread_t *self, aco__wait_t *wait, unsigned kind, const void *object,
+                                  const char *location)
 {
     wait->task = self->running;
     wait->kind = kind;
@@ -108,8 +166,16 @@ static inline void aco__wait_prepare(const aco__thread_t *self, aco__wait_t *wai
     wait->error = 0;
     wait->value = NULL;
     wait->first = wait->woken = NULL;
-    wait->time_out = NULL;
-    wait->timer = 0;
+    wait->timer.index = 0;
+}
+
+/* The same for a wait that the end of the task's scope ends: 0; or -1 and errno if the scope has ended, or without
+ * memory for a scope's timer. */
+static inline int aco__wait_prepare(aco__thread_t *self, aco__wait_t *wait, unsigned kind, const void *object,
+                                    const char *location)
+{
+    aco__wait_fill(self, wait, kind, object, location);
+    return aco_likely(!self->scoped_tasks) ? 0 : aco__scope_admit(self, wait);
 }
 
 /* Puts the wait into `queue`. */
@@ -129,11 +195,20 @@ static inline int aco__wait_start(aco__thread_t *self, aco__wait_t *wait)
     return ACO__MUST_WAIT;
 }
 
+/* ---- wait.c ---- */
+/* Ends a wait early with `error`, or with success if `error` is 0. */
+ACO__HIDDEN void aco__interrupt(aco__thread_t *self, aco__wait_t *wait, int error);
+/* Gives the lock to the first in its queue that can have it now: a writer, or all readers before the next writer. */
+ACO__HIDDEN void aco__rwlock_pass(aco__thread_t *self, aco_rwlock_t *lock);
+
 /* ---- timer.c ---- */
-/* Ends the wait with ETIMEDOUT after `ns` nanoseconds, 0 or more. 0, or -1 without memory. */
-ACO__HIDDEN int aco__timer_set(aco__thread_t *self, aco__wait_t *wait, int64_t ns, const char *call);
-ACO__HIDDEN void aco__timer_cancel(aco__tasks_t *s, aco__wait_t *wait);
-/* Ends the waits with a deadline in the past. */
+/* Allocates what `count` more timers need. 0, or -1 and errno. */
+ACO__HIDDEN int aco__timers_reserve(aco__thread_t *self, size_t count, const char *call);
+/* Sets a timer, which must be reserved: due(timed) at `deadline`. */
+ACO__HIDDEN void aco__timer_set(aco__thread_t *self, aco__timed_t *timed, int64_t deadline,
+                                void (*due)(aco__thread_t *self, aco__timed_t *timed));
+ACO__HIDDEN void aco__timer_cancel(aco__tasks_t *s, aco__timed_t *timed);
+/* Removes the timers with a deadline in the past and calls their due(). */
 ACO__HIDDEN void aco__timers_expire(aco__thread_t *self);
 
 /* Ends a wait: removes it from its queues and makes the task runnable. */
@@ -142,10 +217,10 @@ static inline void aco__wake(aco__thread_t *self, aco__wait_t *wait, int error)
     for (aco__waiter_t *waiter = wait->first; waiter; waiter = waiter->other)
         if (waiter->queue)
             aco__dequeue(waiter);
-    if (aco_unlikely(wait->timer != 0))
-        aco__timer_cancel(aco__tasks(self), wait);
     wait->error = error;
     aco__ring_append(self, wait->task);
+    if (aco_unlikely(wait->timer.index != 0)) /* last: a jump, so nothing need be saved for it */
+        aco__timer_cancel(aco__tasks(self), &wait->timer);
 }
 
 /* ---- poll_task.c ---- */

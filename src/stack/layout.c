@@ -1,12 +1,12 @@
 /* The layout of a stack.
  *
  *   map                                 head page                                  map + map_sz
- *   | guard page | ptr ... what was asked for | colour: 16 to 58 lines |top| record, 5 lines |
+ *   | guard page | ptr ... what was asked for | colour: 16 to 57 lines |top| record, 6 lines |
  *                | <----------------- sz bytes ----------------------->  |
  *   or, without a guard page,
  *   | canary line | ptr ...
  *
- * The coroutine's cold data follows the record of a private stack.
+ * The coroutine's cold data follows the record of a private stack; a task's record (scheduler/task.h) is at the end.
  *
  * The first return address stands at `aco__top`, just below a cache line boundary. It is the same for every coroutine,
  * so it is written once and never copied. Frames grow down from there.
@@ -19,9 +19,10 @@
 
 #include <string.h>
 
-enum { COLOURS = 43, FIRST_COLOUR = 16, RECORD = 5 * ACO__CACHE_LINE };
-_Static_assert(sizeof(aco_share_stack_t) + sizeof(aco__cold_t) <= RECORD, "the records fit their place");
-_Static_assert((FIRST_COLOUR + COLOURS) * ACO__CACHE_LINE + RECORD == ACO__HEAD,
+enum { COLOURS = 42, FIRST_COLOUR = 16 };
+_Static_assert(sizeof(aco_share_stack_t) + sizeof(aco__cold_t) + ACO__TASK_RECORD <= ACO__RECORD,
+               "the records fit their place");
+_Static_assert((FIRST_COLOUR + COLOURS) * ACO__CACHE_LINE + ACO__RECORD == ACO__HEAD,
                "colour and records are the head page");
 
 static const uint64_t canary = UINT64_C(0x6b63617473206f63); /* fills the 64 bytes below a stack without a guard page */
@@ -36,7 +37,7 @@ aco_share_stack_t *aco__stack_lay_out(char *map, size_t below, size_t sz, unsign
 #endif
     char *top = map + below + sz + colour * ACO__CACHE_LINE;
     aco_share_stack_t *stack = (aco_share_stack_t *)(void *)top;
-    memset(top, 0, RECORD);
+    memset(top, 0, ACO__RECORD);
     stack->ptr = map + below;
     stack->sz = sz + colour * ACO__CACHE_LINE;
     stack->aco__colour = (unsigned)(colour * ACO__CACHE_LINE);

@@ -9,6 +9,8 @@
 enum { ACO__LEAST_STACK = 4096 }; /* bytes; verification/proofs/model/copying.py reads it */
 enum {
     ACO__HEAD = 4096, /* bytes of the head page: colour and records */
+    ACO__RECORD = 6 * ACO__CACHE_LINE, /* bytes of the records, */
+    ACO__TASK_RECORD = 96,             /* of which the last are the scheduler's */
     ACO__PRIVATE_SIZE = 256 << 10,
     ACO__PRIVATE_BLOCK = offsetof(aco_t, main_co) /* bytes of the control block if the stack is private */
 };
@@ -28,6 +30,15 @@ static inline size_t aco__stack_made_with(const aco_share_stack_t *stack)
 static inline aco__cold_t *aco__stack_cold(aco_share_stack_t *stack)
 {
     return (aco__cold_t *)(stack + 1);
+}
+/* ACO__TASK_RECORD bytes for the scheduler, on a private stack. */
+static inline void *aco__stack_task_record(aco_share_stack_t *stack)
+{
+    return (char *)stack + ACO__RECORD - ACO__TASK_RECORD;
+}
+static inline aco_share_stack_t *aco__task_record_stack(void *record)
+{
+    return (aco_share_stack_t *)(void *)((char *)record + ACO__TASK_RECORD - ACO__RECORD);
 }
 
 /* ---- pool.c ---- */

@@ -12,16 +12,30 @@ ACO__BEGIN_C
 enum { ACO__MUST_WAIT = -2 };
 ACO_API int aco__join(aco_t *task, void **result, aco__wait_t *wait, const char *location);
 ACO_API int aco__park(const char *what, aco__wait_t *wait, const char *location);
-ACO_API int aco__sleep(int64_t ns, aco__wait_t *wait, const char *location);
+ACO_API int aco__sleep(int64_t deadline, aco__wait_t *wait, const char *location);
 ACO_API int aco__mutex_lock(aco_mutex_t *mutex, aco__wait_t *wait, const char *location);
-ACO_API int aco__cond_wait(aco_cond_t *cond, aco_mutex_t *mutex, int64_t timeout_ns, aco__wait_t *wait,
-                           const char *location);
+ACO_API int aco__cond_wait(aco_cond_t *cond, aco_mutex_t *mutex, aco__wait_t *wait, const char *location);
+ACO_API void aco__cond_again(aco__wait_t *wait); /* waits again, for the mutex */
 ACO_API int aco__semaphore_acquire(aco_semaphore_t *semaphore, aco__wait_t *wait, const char *location);
 ACO_API int aco__wait_group_wait(aco_wait_group_t *group, aco__wait_t *wait, const char *location);
 ACO_API int aco__channel_send(aco_channel_t *channel, const void *element, aco__wait_t *wait, const char *location);
 ACO_API int aco__channel_receive(aco_channel_t *channel, void *element, aco__wait_t *wait, const char *location);
-ACO_API int aco__select(aco_select_case_t *cases, int n, int64_t timeout_ns, aco__wait_t *wait, const char *location);
+ACO_API int aco__select(aco_select_case_t *cases, int n, int polls, aco__wait_t *wait, const char *location);
 ACO_API int aco__select_result(aco_select_case_t *cases, const aco__wait_t *wait);
+
+/* A wait with a deadline of its own: aco__wait_reserve() before the first half of the call allocates what it needs: 0,
+ * or -1 and errno. aco__wait_limit() after the first half, if the task must wait, sets the timer. */
+ACO_API int aco__wait_reserve(const char *call);
+ACO_API void aco__wait_limit(aco__wait_t *wait, int64_t deadline);
+ACO__FORCE_INLINE int aco__reserve(int64_t deadline, const char *call)
+{
+    return deadline == ACO_FOREVER ? 0 : aco__wait_reserve(call);
+}
+ACO__FORCE_INLINE void aco__limit(aco__wait_t *wait, int64_t deadline)
+{
+    if (deadline != ACO_FOREVER)
+        aco__wait_limit(wait, deadline);
+}
 
 ACO_API ACO__COLD int aco__wait_failed(const aco__wait_t *wait); /* -1 and errno */
 ACO_API ACO__COLD void aco__task_leave(aco_t *task);             /* leaves through aco_run() */
@@ -87,6 +101,59 @@ ACO__FORCE_INLINE int aco__wait_end(int result, const aco__wait_t *wait)
     return aco_unlikely(wait->error != 0) ? aco__wait_failed(wait) : 0;
 }
 
+/* The same if aco__reserve() came before the first half. */
+ACO__FORCE_INLINE int aco__wait_end_until(int result, aco__wait_t *wait, int64_t deadline)
+{
+    if (result == ACO__MUST_WAIT)
+        aco__limit(wait, deadline);
+    return aco__wait_end(result, wait);
+}
+
+/* Each call and its form with a deadline: `parameters` and `arguments` are its own, in parentheses, `half` its first
+ * half. */
+#define ACO__WAITS(name, parameters, half)                                                                             \
+    ACO__FORCE_INLINE int ACO__BODY_OF(name##_at)(ACO__EACH parameters, const char *location)                          \
+    {                                                                                                                  \
+        aco__wait_t wait;                                                                                              \
+        return aco__wait_end(half, &wait);                                                                             \
+    }                                                                                                                  \
+    ACO__FORCE_INLINE int ACO__BODY_OF(name##_until_at)(ACO__EACH parameters, int64_t deadline, const char *location)  \
+    {                                                                                                                  \
+        aco__wait_t wait;                                                                                              \
+        return aco__reserve(deadline, #name) != 0 ? -1 : aco__wait_end_until(half, &wait, deadline);              \
+    }
+#define ACO__EACH(...) __VA_ARGS__
+ACO__WAITS(aco_park, (const char *what), aco__park(what, &wait, location))
+ACO__WAITS(aco_mutex_lock, (aco_mutex_t *mutex), aco__mutex_lock(mutex, &wait, location))
+ACO__WAITS(aco_semaphore_acquire, (aco_semaphore_t *semaphore), aco__semaphore_acquire(semaphore, &wait, location))
+ACO__WAITS(aco_wait_group_wait, (aco_wait_group_t *group), aco__wait_group_wait(group, &wait, location))
+ACO__WAITS(aco_channel_send, (aco_channel_t *channel, const void *element),
+           aco__channel_send(channel, element, &wait, location))
+ACO__WAITS(aco_channel_receive, (aco_channel_t *channel, void *element),
+           aco__channel_receive(channel, element, &wait, location))
+
+ACO__FORCE_INLINE int ACO__BODY_OF(aco_cond_wait_until_at)(aco_cond_t *cond, aco_mutex_t *mutex, int64_t deadline,
+                                                           const char *location)
+{
+    aco__wait_t wait;
+    int result = aco__reserve(deadline, "aco_cond_wait") != 0 ? -1
+                                                                   : aco__cond_wait(cond, mutex, &wait, location);
+    if (result != ACO__MUST_WAIT)
+        return result;
+    aco__limit(&wait, deadline);
+    aco__wait_leave(&wait);
+    while (aco_unlikely(mutex->owner != wait.task)) {
+        aco__cond_again(&wait);
+        aco__wait_leave(&wait);
+    }
+    return aco_unlikely(wait.error != 0) ? aco__wait_failed(&wait) : 0;
+}
+
+ACO__FORCE_INLINE int ACO__BODY_OF(aco_cond_wait_at)(aco_cond_t *cond, aco_mutex_t *mutex, const char *location)
+{
+    return aco_cond_wait_until_at(cond, mutex, ACO_FOREVER, location);
+}
+
 ACO__FORCE_INLINE int ACO__BODY_OF(aco_join_at)(aco_t *task, void **result, const char *location)
 {
     aco__wait_t wait;
@@ -94,76 +161,68 @@ ACO__FORCE_INLINE int ACO__BODY_OF(aco_join_at)(aco_t *task, void **result, cons
     if (done != ACO__MUST_WAIT)
         return done;
     aco__wait_leave(&wait);
+    if (aco_unlikely(wait.error != 0))
+        return aco__wait_failed(&wait);
     if (result)
         *result = wait.value;
     return 0;
 }
 
-ACO__FORCE_INLINE int ACO__BODY_OF(aco_park_at)(const char *what, const char *location)
+ACO__FORCE_INLINE int ACO__BODY_OF(aco_join_until_at)(aco_t *task, void **result, int64_t deadline,
+                                                      const char *location)
 {
     aco__wait_t wait;
-    return aco__wait_end(aco__park(what, &wait, location), &wait);
+    int done = aco__reserve(deadline, "aco_join") != 0 ? -1 : aco__join(task, result, &wait, location);
+    if (done != ACO__MUST_WAIT)
+        return done;
+    done = aco__wait_end_until(done, &wait, deadline);
+    if (done == 0 && result)
+        *result = wait.value;
+    return done;
+}
+
+ACO__FORCE_INLINE int ACO__BODY_OF(aco_sleep_until_at)(int64_t deadline, const char *location)
+{
+    aco__wait_t wait;
+    return aco__wait_end(aco__sleep(deadline, &wait, location), &wait);
 }
 
 ACO__FORCE_INLINE int ACO__BODY_OF(aco_sleep_at)(int64_t ns, const char *location)
 {
-    aco__wait_t wait;
-    return ns > 0 ? aco__wait_end(aco__sleep(ns, &wait, location), &wait) : aco_task_yield();
-}
-
-ACO__FORCE_INLINE int ACO__BODY_OF(aco_mutex_lock_at)(aco_mutex_t *mutex, const char *location)
-{
-    aco__wait_t wait;
-    return aco__wait_end(aco__mutex_lock(mutex, &wait, location), &wait);
-}
-
-ACO__FORCE_INLINE int ACO__BODY_OF(aco_cond_wait_at)(aco_cond_t *cond, aco_mutex_t *mutex, const char *location)
-{
-    aco__wait_t wait;
-    return aco__wait_end(aco__cond_wait(cond, mutex, -1, &wait, location), &wait);
+    return ns > 0 ? aco_sleep_until_at(aco_after(ns), location) : aco_task_yield();
 }
 
 ACO__FORCE_INLINE int ACO__BODY_OF(aco_cond_wait_for_at)(aco_cond_t *cond, aco_mutex_t *mutex, int64_t timeout_ns,
                                                          const char *location)
 {
-    aco__wait_t wait;
-    return aco__wait_end(aco__cond_wait(cond, mutex, timeout_ns, &wait, location), &wait);
+    return aco_cond_wait_until_at(cond, mutex, timeout_ns < 0 ? ACO_FOREVER : aco_after(timeout_ns), location);
 }
 
-ACO__FORCE_INLINE int ACO__BODY_OF(aco_semaphore_acquire_at)(aco_semaphore_t *semaphore, const char *location)
+/* `deadline` counts if `timeout_ns` is less than 0. */
+ACO__FORCE_INLINE int aco__select_within(aco_select_case_t *cases, int n, int64_t timeout_ns, int64_t deadline,
+                                         const char *location)
 {
     aco__wait_t wait;
-    return aco__wait_end(aco__semaphore_acquire(semaphore, &wait, location), &wait);
-}
-
-ACO__FORCE_INLINE int ACO__BODY_OF(aco_wait_group_wait_at)(aco_wait_group_t *group, const char *location)
-{
-    aco__wait_t wait;
-    return aco__wait_end(aco__wait_group_wait(group, &wait, location), &wait);
-}
-
-ACO__FORCE_INLINE int ACO__BODY_OF(aco_channel_send_at)(aco_channel_t *channel, const void *element,
-                                                        const char *location)
-{
-    aco__wait_t wait;
-    return aco__wait_end(aco__channel_send(channel, element, &wait, location), &wait);
-}
-
-ACO__FORCE_INLINE int ACO__BODY_OF(aco_channel_receive_at)(aco_channel_t *channel, void *element, const char *location)
-{
-    aco__wait_t wait;
-    return aco__wait_end(aco__channel_receive(channel, element, &wait, location), &wait);
+    int result = timeout_ns != 0 && aco__reserve(timeout_ns < 0 ? deadline : 0, "aco_select") != 0
+                     ? -1
+                     : aco__select(cases, n, timeout_ns == 0, &wait, location);
+    if (result != ACO__MUST_WAIT)
+        return result;
+    aco__limit(&wait, timeout_ns < 0 ? deadline : aco_after(timeout_ns));
+    aco__wait_leave(&wait);
+    return aco__select_result(cases, &wait);
 }
 
 ACO__FORCE_INLINE int ACO__BODY_OF(aco_select_at)(aco_select_case_t *cases, int n, int64_t timeout_ns,
                                                   const char *location)
 {
-    aco__wait_t wait;
-    int result = aco__select(cases, n, timeout_ns, &wait, location);
-    if (result != ACO__MUST_WAIT)
-        return result;
-    aco__wait_leave(&wait);
-    return aco__select_result(cases, &wait);
+    return aco__select_within(cases, n, timeout_ns, ACO_FOREVER, location);
+}
+
+ACO__FORCE_INLINE int ACO__BODY_OF(aco_select_until_at)(aco_select_case_t *cases, int n, int64_t deadline,
+                                                        const char *location)
+{
+    return aco__select_within(cases, n, -1, deadline, location);
 }
 
 #endif

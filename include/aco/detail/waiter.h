@@ -17,6 +17,18 @@ typedef struct aco__queue {
     aco__waiter_t *first, *last;
 } aco__queue_t;
 
+/* What a deadline is for: of a wait, or of a task's scopes. */
+typedef struct aco__timed {
+    size_t index;               /* of its timer in the heap, from 1 on; 0: it has none */
+    void (*due)(aco__thread_t *self, struct aco__timed *timed); /* called without a timer. Set with the timer */
+} aco__timed_t;
+
+/* A message of another thread to a scheduler. */
+typedef struct aco__post {
+    struct aco__post *next;    /* NULL: not posted. Atomic */
+    void (*run)(aco__thread_t *self, struct aco__post *post);
+} aco__post_t;
+
 /* What a task waits for. */
 typedef struct aco__wait {
     aco_t *task;
@@ -27,8 +39,7 @@ typedef struct aco__wait {
     void *value;                /* the result of a joined task; of a wait for a condition, the mutex */
     aco__waiter_t *first;       /* its places in queues; NULL: none */
     aco__waiter_t *woken;       /* the place that was served */
-    void (*time_out)(struct aco__wait *wait); /* called when the time is over; NULL: the task is woken then */
-    size_t timer;               /* the index of its timer in the heap, from 1 on; 0: it has none */
+    aco__timed_t timer;         /* of a wait with a deadline of its own */
     aco__waiter_t waiter;       /* the place of a wait for one thing */
 } aco__wait_t;
 

@@ -1,0 +1,39 @@
+/* Part of <aco/group.h>: the bodies of its inline calls. */
+#ifndef ACO_DETAIL_GROUP_INLINE_H
+#define ACO_DETAIL_GROUP_INLINE_H
+
+#ifndef ACO_CONFIG_NO_INLINE
+
+ACO__BEGIN_C
+
+/* The halves of the calls; the first ones as in scheduler_inline.h. */
+ACO_API int aco__group_admit(aco_group_t *group, aco__wait_t *wait, const char *location); /* takes a place */
+ACO_API aco_t *aco__group_spawn(aco_group_t *group, aco_function_t fn, void *arg, const aco_options_t *opts,
+                                void **result);
+ACO_API int aco__group_end(aco_group_t *group, aco__wait_t *wait, const char *location);
+ACO_API int aco__group_result(aco_group_t *group);
+
+ACO__FORCE_INLINE aco_t *ACO__BODY_OF(aco_group_spawn_at)(aco_group_t *group, aco_function_t fn, void *arg,
+                                                          const aco_options_t *opts, void **result,
+                                                          const char *location)
+{
+    aco__wait_t wait;
+    int admitted = aco__wait_end(aco__group_admit(group, &wait, location), &wait);
+    return aco_likely(admitted == 0) ? aco__group_spawn(group, fn, arg, opts, result) : NULL;
+}
+
+ACO__FORCE_INLINE int ACO__BODY_OF(aco_group_end_at)(aco_group_t *group, const char *location)
+{
+    aco__wait_t wait;
+    int waited;
+    do /* again, if a member was spawned after the last one had ended */
+        waited = aco__wait_end(aco__group_end(group, &wait, location), &wait);
+    while (waited == 0 && group->running);
+    return waited == 0 ? aco__group_result(group) : waited;
+}
+
+ACO__END_C
+
+#endif
+
+#endif

@@ -1,0 +1,115 @@
+/* Groups. The members' records are linked into the group; a member's outermost scope is the group's. member.c has what
+ * happens when a member ends. */
+#include "scheduler/wait.h"
+
+/* ---- Places ---- */
+
+/* 0 if members can still be spawned; else -1. */
+static int check_open(const aco__thread_t *self, const char *call, const aco_group_t *group)
+{
+    if (!group)
+        return aco__fail(0, EINVAL, call, NULL, "the group is NULL");
+    if (!group->scope.aco__task)
+        return aco__fail(0, ESRCH, call, NULL, "the group %p has ended", (const void *)group);
+    if (group->scope.aco__task->share_stack->aco__thread != self)
+        return aco__fail(0, EPERM, call, group->scope.aco__task, "belongs to another thread");
+    if (group->scope.aco__ended_by) {
+        errno = group->scope.aco__ended_by->error;
+        return -1;
+    }
+    return 0;
+}
+
+int aco__group_admit(aco_group_t *group, aco__wait_t *wait, const char *location)
+{
+    static const char call[] = "aco_group_spawn";
+    aco__thread_t *self = aco__self();
+    if (check_open(self, call, group) != 0)
+        return -1;
+    if (aco_likely(!group->limit || group->running < group->limit)) {
+        group->running++;
+        return 0;
+    }
+    if (aco__check_waiting(self, call) != 0 || aco__wait_prepare(self, wait, ACO__WAIT_PLACE, group, location) != 0)
+        return -1;
+    aco__wait_in(&group->aco__spawners, wait);
+    return aco__wait_start(self, wait);
+}
+
+/* ---- Members ---- */
+
+static void add_member(aco_group_t *group, aco__task_record_t *record)
+{
+    record->next = NULL;
+    record->previous = group->aco__last;
+    *(record->previous ? &record->previous->next : &group->aco__first) = record;
+    group->aco__last = record;
+}
+
+aco_t *aco__group_spawn(aco_group_t *group, aco_function_t fn, void *arg, const aco_options_t *opts, void **result)
+{
+    aco__thread_t *self = aco__self();
+    aco__task_record_t *record;
+    aco_t *task = check_open(self, "aco_group_spawn", group) == 0 ? aco_spawn(fn, arg, opts) : NULL;
+    if (aco_unlikely(!task)) {
+        int error = errno;
+        aco__group_free_place(self, group);
+        errno = error;
+        return NULL;
+    }
+    record = aco__scope_record(self, task);
+    record->scope = &group->scope;
+    record->group = group;
+    record->result = result;
+    *aco__task_flags(task) |= TASK_DETACHED;
+    add_member(group, record);
+    return task;
+}
+
+/* ---- The whole ---- */
+
+int aco_group_begin_at(aco_group_t *group, aco_policy_t policy, const char *location)
+{
+    static const char call[] = "aco_group_begin";
+    if (!group || (unsigned)policy > ACO_FIRST_SUCCESS)
+        return aco__fail(0, EINVAL, call, NULL, group ? "the policy is unknown" : "the group is NULL");
+    if (aco__scope_begin(call, &group->scope, ACO_FOREVER, ACO__SCOPE_GROUP, location) != 0)
+        return -1;
+    aco__task_record(group->scope.aco__task)->groups++;
+    group->limit = group->running = group->succeeded = group->failed = 0;
+    group->error = 0;
+    group->policy = policy;
+    group->result = NULL;
+    group->aco__first = group->aco__last = NULL;
+    group->aco__spawners.first = group->aco__spawners.last = NULL;
+    group->aco__ender = NULL;
+    return 0;
+}
+
+int aco__group_end(aco_group_t *group, aco__wait_t *wait, const char *location)
+{
+    static const char call[] = "aco_group_end";
+    aco__thread_t *self = aco__self();
+    if (!group)
+        return aco__fail(0, EINVAL, call, NULL, "the group is NULL");
+    if (aco__scope_check_end(self, call, &group->scope) != 0)
+        return -1;
+    if (!group->running)
+        return 0;
+    if (aco__check_waiting(self, call) != 0)
+        return -1;
+    aco__wait_fill(self, wait, ACO__WAIT_MEMBERS, group, location);
+    group->aco__ender = wait;
+    return aco__wait_start(self, wait);
+}
+
+int aco__group_result(aco_group_t *group)
+{
+    int succeeded = group->policy == ACO_FIRST_SUCCESS && group->succeeded;
+    aco__task_record(group->scope.aco__task)->groups--;
+    aco__scope_leave(aco__self(), &group->scope);
+    if (succeeded || !group->failed)
+        return 0;
+    errno = group->error;
+    return -1;
+}

@@ -1,0 +1,120 @@
+/* Messages from other threads: a list that any thread adds to and the scheduler's thread empties as a whole.
+ *
+ * A poster claims the post (`next` is not NULL any more), adds it, and then looks whether the thread is asleep. The
+ * thread says that it is going to sleep and then looks into the inbox. All of that is sequentially consistent, so one
+ * of the two sees the other: no post is slept over. */
+#include "scheduler/wait.h"
+
+#include "os/clock.h"
+
+static aco__post_t end_of_list; /* `next` of the last post; a claimed one has it too */
+
+static aco__post_t *next_of(const aco__post_t *post)
+{
+    return __atomic_load_n(&post->next, __ATOMIC_RELAXED);
+}
+
+static void set_next(aco__post_t *post, aco__post_t *next)
+{
+    __atomic_store_n(&post->next, next, __ATOMIC_RELAXED);
+}
+
+/* The post is no longer under way: what is posted from now on counts anew. */
+static void release(aco__post_t *post)
+{
+    __atomic_store_n(&post->next, NULL, __ATOMIC_SEQ_CST);
+}
+
+void aco__inbox_post(aco__tasks_t *s, aco__post_t *post)
+{
+    aco__post_t *next = NULL;
+    if (!__atomic_compare_exchange_n(&post->next, &next, &end_of_list, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+        return;
+    next = __atomic_load_n(&s->inbox, __ATOMIC_RELAXED);
+    do
+        set_next(post, next ? next : &end_of_list);
+    while (!__atomic_compare_exchange_n(&s->inbox, &next, post, 1, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+    if (__atomic_load_n(&s->is_asleep, __ATOMIC_SEQ_CST) && __atomic_exchange_n(&s->is_asleep, 0, __ATOMIC_SEQ_CST)) {
+        if (s->wake)
+            s->wake(s->wake_ctx);
+        else
+            aco__os_wake(&s->is_asleep);
+    }
+}
+
+/* Moves the inbox to the end of s->posts, in the order of posting. */
+static void collect(aco__tasks_t *s)
+{
+    aco__post_t *post = __atomic_exchange_n(&s->inbox, NULL, __ATOMIC_SEQ_CST), *list = &end_of_list, *last;
+    while (post && post != &end_of_list) {
+        aco__post_t *before = next_of(post);
+        set_next(post, list);
+        list = post;
+        post = before;
+    }
+    if (list == &end_of_list)
+        return;
+    if (!s->posts || s->posts == &end_of_list) {
+        s->posts = list;
+        return;
+    }
+    for (last = s->posts; next_of(last) != &end_of_list; last = next_of(last))
+        ;
+    set_next(last, list);
+}
+
+aco__post_t *aco__inbox_take(aco__tasks_t *s)
+{
+    aco__post_t *post = s->posts;
+    if (!post || post == &end_of_list) {
+        collect(s);
+        post = s->posts;
+    }
+    if (!post || post == &end_of_list)
+        return NULL;
+    s->posts = next_of(post);
+    release(post);
+    return post;
+}
+
+int aco__inbox_run(aco__thread_t *self, aco__tasks_t *s)
+{
+    aco__post_t *post = aco__inbox_take(s);
+    int any = post != NULL;
+    for (; post; post = aco__inbox_take(s)) {
+        void (*run)(aco__thread_t *, aco__post_t *) = __atomic_load_n(&post->run, __ATOMIC_RELAXED);
+        run(self, post);
+    }
+    return any;
+}
+
+void aco__inbox_forget(aco__tasks_t *s, aco__post_t *post)
+{
+    while (aco__is_posted(post)) { /* not in the inbox yet: the poster has claimed it and is about to add it */
+        aco__post_t *before = NULL, *found;
+        collect(s);
+        for (found = s->posts; found && found != &end_of_list && found != post; found = next_of(found))
+            before = found;
+        if (found != post)
+            continue;
+        if (before)
+            set_next(before, next_of(post));
+        else
+            s->posts = next_of(post);
+        release(post);
+    }
+}
+
+int aco__inbox_sleeps(aco__tasks_t *s)
+{
+    __atomic_store_n(&s->is_asleep, 1, __ATOMIC_SEQ_CST);
+    if (!__atomic_load_n(&s->inbox, __ATOMIC_SEQ_CST))
+        return 1;
+    aco__inbox_awake(s);
+    return 0;
+}
+
+void aco__inbox_awake(aco__tasks_t *s)
+{
+    __atomic_store_n(&s->is_asleep, 0, __ATOMIC_SEQ_CST);
+}

@@ -1,0 +1,59 @@
+/* The ends of tasks that have scopes, and of the members of groups. */
+#include "scheduler/wait.h"
+
+void aco__group_free_place(aco__thread_t *self, aco_group_t *group)
+{
+    aco__waiter_t *first = group->aco__spawners.first;
+    if (aco_unlikely(first != NULL) && (!group->limit || group->running <= group->limit)) {
+        aco__wake(self, first->wait, 0);
+        return;
+    }
+    if (--group->running == 0 && group->aco__ender) {
+        aco__wake(self, group->aco__ender, 0);
+        group->aco__ender = NULL;
+    }
+}
+
+static void remove_member(aco_group_t *group, aco__task_record_t *record)
+{
+    *(record->previous ? &record->previous->next : &group->aco__first) = record->next;
+    *(record->next ? &record->next->previous : &group->aco__last) = record->previous;
+}
+
+/* A member has returned `result`, with this errno. */
+static void member_ends(aco__thread_t *self, aco_group_t *group, aco__task_record_t *record, void *result, int error)
+{
+    int cancels;
+    remove_member(group, record);
+    if (record->result)
+        *record->result = result;
+    if (result == ACO_ERROR) {
+        if (!group->error)
+            group->error = error ? error : EINVAL;
+        group->failed++;
+        cancels = group->policy == ACO_CANCEL_ON_FAILURE;
+    } else {
+        if (!group->succeeded++)
+            group->result = result;
+        cancels = group->policy == ACO_FIRST_SUCCESS;
+    }
+    if (cancels)
+        aco__scope_finish(self, &group->scope, ECANCELED);
+    aco__group_free_place(self, group);
+}
+
+void aco__scoped_task_ends(aco__thread_t *self, aco_t *task, void *result)
+{
+    int error = errno;
+    aco__task_record_t *record = aco__task_record(task);
+    if (aco__is_posted(&record->post))
+        aco__inbox_forget(aco__tasks(self), &record->post);
+    if (!(*aco__task_flags(task) & TASK_SCOPED))
+        return;
+    if (record->groups)
+        aco__die("aco_exit", task, "ends inside %u group(s) that it began: aco_group_end() must come first",
+                 record->groups);
+    aco__scopes_leave(self, record);
+    if (record->group)
+        member_ends(self, record->group, record, result, error);
+}

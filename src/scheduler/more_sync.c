@@ -1,0 +1,157 @@
+/* Reader-writer lock, once, barrier, event. */
+#include "scheduler/wait.h"
+
+/* ---- Reader-writer lock ---- */
+
+static int fail_busy(void)
+{
+    errno = EBUSY;
+    return -1;
+}
+
+/* Locks without waiting, if nobody is before the caller: whether it did. */
+static int take(const aco__thread_t *self, aco_rwlock_t *lock, int writes)
+{
+    if (lock->writer || lock->aco__waiters.first || (writes && lock->readers))
+        return 0;
+    if (writes)
+        lock->writer = self->running;
+    else
+        lock->readers++;
+    return 1;
+}
+
+int aco__rwlock_lock(aco_rwlock_t *lock, int writes, aco__wait_t *wait, const char *location)
+{
+    const char *call = writes ? "aco_rwlock_wrlock" : "aco_rwlock_rdlock";
+    aco__thread_t *self = aco__self();
+    if (aco__check_waiting(self, call) != 0)
+        return -1;
+    if (take(self, lock, writes))
+        return 0;
+    if (lock->writer == self->running)
+        return aco__fail(0, EDEADLK, call, self->running, "has already locked %p for writing", (void *)lock);
+    if (aco__wait_prepare(self, wait, writes ? ACO__WAIT_WRLOCK : ACO__WAIT_RDLOCK, lock, location) != 0)
+        return -1;
+    aco__wait_in(&lock->aco__waiters, wait);
+    return aco__wait_start(self, wait);
+}
+
+static int try_lock(aco_rwlock_t *lock, int writes, const char *call)
+{
+    aco__thread_t *self = aco__self();
+    if (!self->running || self->running != self->task)
+        return aco__fail_waiting(call);
+    return take(self, lock, writes) ? 0 : fail_busy();
+}
+
+int aco_rwlock_tryrdlock(aco_rwlock_t *lock)
+{
+    return try_lock(lock, 0, "aco_rwlock_tryrdlock");
+}
+
+int aco_rwlock_trywrlock(aco_rwlock_t *lock)
+{
+    return try_lock(lock, 1, "aco_rwlock_trywrlock");
+}
+
+int aco_rwlock_unlock(aco_rwlock_t *lock)
+{
+    static const char call[] = "aco_rwlock_unlock";
+    aco__thread_t *self = aco__self();
+    if (!self->running || self->running != self->task)
+        return aco__fail_waiting(call);
+    if (lock->writer ? lock->writer != self->running : !lock->readers)
+        return aco__fail(0, EPERM, call, self->running, "has not locked %p", (void *)lock);
+    if (lock->writer)
+        lock->writer = NULL;
+    else
+        lock->readers--;
+    aco__rwlock_pass(self, lock);
+    return 0;
+}
+
+/* ---- Once ---- */
+
+int aco__once_enter(aco_once_t *once, aco__wait_t *wait, const char *location)
+{
+    static const char call[] = "aco_once";
+    aco__thread_t *self = aco__self();
+    if (once->done)
+        return 1;
+    if (aco__check_waiting(self, call) != 0)
+        return -1;
+    if (!once->running) {
+        once->running = self->running;
+        return 0;
+    }
+    if (once->running == self->running)
+        return aco__fail(0, EDEADLK, call, self->running, "is called by its own function");
+    if (aco__wait_prepare(self, wait, ACO__WAIT_ONCE, once, location) != 0)
+        return -1;
+    aco__wait_in(&once->aco__waiters, wait);
+    return aco__wait_start(self, wait);
+}
+
+int aco__once_leave(aco_once_t *once, int result)
+{
+    aco__thread_t *self = aco__self();
+    once->running = NULL;
+    once->done = result == 0;
+    while (once->aco__waiters.first) { /* if it failed, the first of them runs its own */
+        aco__wake(self, once->aco__waiters.first->wait, 0);
+        if (result != 0)
+            break;
+    }
+    return result == 0 ? 0 : -1;
+}
+
+/* ---- Barrier ---- */
+
+int aco__barrier_wait(aco_barrier_t *barrier, aco__wait_t *wait, const char *location)
+{
+    static const char call[] = "aco_barrier_wait";
+    aco__thread_t *self = aco__self();
+    if (!barrier->count)
+        return aco__fail(0, EINVAL, call, NULL, "the barrier's count is 0");
+    if (aco__check_waiting(self, call) != 0)
+        return -1;
+    if (barrier->arrived + 1 == barrier->count) {
+        barrier->arrived = 0;
+        while (barrier->aco__waiters.first)
+            aco__wake(self, barrier->aco__waiters.first->wait, 0);
+        return 1;
+    }
+    if (aco__wait_prepare(self, wait, ACO__WAIT_BARRIER, barrier, location) != 0)
+        return -1;
+    barrier->arrived++;
+    aco__wait_in(&barrier->aco__waiters, wait);
+    return aco__wait_start(self, wait);
+}
+
+/* ---- Event ---- */
+
+void aco_event_set(aco_event_t *event)
+{
+    event->is_set = 1;
+    while (event->aco__waiters.first)
+        aco__wake(aco__self(), event->aco__waiters.first->wait, 0);
+}
+
+void aco_event_reset(aco_event_t *event)
+{
+    event->is_set = 0;
+}
+
+int aco__event_wait(aco_event_t *event, aco__wait_t *wait, const char *location)
+{
+    aco__thread_t *self = aco__self();
+    if (aco__check_waiting(self, "aco_event_wait") != 0)
+        return -1;
+    if (event->is_set)
+        return 0;
+    if (aco__wait_prepare(self, wait, ACO__WAIT_EVENT, event, location) != 0)
+        return -1;
+    aco__wait_in(&event->aco__waiters, wait);
+    return aco__wait_start(self, wait);
+}
