@@ -51,13 +51,6 @@ static aco_share_stack_t *stack_for_one(aco_share_stack_t *given)
 }
 #endif
 
-/* The floating-point environment that `co` begins with, if it has its own. */
-static void begin_environment(const aco__thread_t *self, aco_t *co)
-{
-    co->aco__fp_control = self->new_fp_control;
-    co->aco__fp_control2 = self->new_fp_control2;
-}
-
 /* ---- aco_create() ---- */
 
 #if defined(ACO__BEGINS_IN_ASSEMBLY) || defined(ACO_CONFIG_UCONTEXT)
@@ -69,7 +62,7 @@ static void prepare_entry(aco_t *co, aco_cofuncp_t fp, void *arg)
     aco_function_t fn;
     memcpy(&fn, &fp, sizeof fp);
     aco__prepare_fields(co, fn, arg);
-    begin_environment(aco__thread_ready(), co);
+    aco__begin_environment(aco__thread_ready(), co);
 #ifdef ACO__BEGIN_ENTRY
     fp = (aco_cofuncp_t)ACO__BEGIN_ENTRY;
 #endif
@@ -250,7 +243,7 @@ aco_t *aco__new_called(const char *call, aco_function_t fn, void *arg, const aco
         if (!(o->flags & ACO_OWN_FP))
             aco__set_state_byte(co, co->aco__state | ACO__SHARES_FP);
         aco__prepare(co, fn, arg);
-        begin_environment(self, co);
+        aco__begin_environment(self, co);
         if (aco__instrument_new(co, (o->flags & ACO_OWN_EXCEPTIONS) != 0) == 0 && (!o->name || aco__cold_make(co))) {
             if (aco__shadow_new(co, 0, call) != 0) {
                 int error = errno;
@@ -294,7 +287,7 @@ int aco__restart(aco_t *co, aco_function_t fn, void *arg)
         aco__cold_clear(co);
     aco__instrument_restarted(co);
     aco__prepare(co, fn, arg);
-    begin_environment(aco__thread_ready(), co);
+    aco__begin_environment(aco__thread_ready(), co);
     if (!aco__has(co, ACO__PRIVATE))
         co->save_stack.valid_sz = 0;
     aco__set_status(co, aco__has(co, ACO__PRIVATE) ? ACO__SUSPENDED : ACO__READY);

@@ -15,6 +15,13 @@ static inline int aco__owns_fp(const aco_t *co)
     return !(co->aco__state & ACO__SHARES_FP);
 }
 
+/* Sets the floating-point environment that `co` begins with, if it has its own. */
+static inline void aco__begin_environment(const aco__thread_t *self, aco_t *co)
+{
+    co->aco__fp_control = self->new_fp_control;
+    co->aco__fp_control2 = self->new_fp_control2;
+}
+
 /* ---- query.c ---- */
 /* Whether `co`, which has not ended, was never resumed. */
 ACO__HIDDEN int aco__is_new(const aco_t *co);

@@ -1,6 +1,5 @@
 /* The first context of a coroutine and of a generator. */
-#include "aco.h"
-#include "aco/generator.h"
+#include "coroutine/internal.h"
 
 #include <stddef.h>
 
@@ -16,7 +15,8 @@ const size_t aco_proof_offsets[] = {
 
 void prepares(aco__thread_t *self, aco_t *co, aco_function_t fn, void *arg)
 {
-    aco__prepare(self, co, fn, arg);
+    aco__prepare(co, fn, arg);
+    aco__begin_environment(self, co);
 }
 
 void generator_context(aco__context_t *context, aco_t *block, const void *function, const void *arg)
