@@ -280,7 +280,7 @@ static void unguarded_needs_none(void)
 
 static void advice_refused(void)
 {
-    enum { MANY = 60000 }; /* several slabs, large pages asked for, then given back */
+    enum { MANY = 100000 }; /* several slabs, large pages asked for, then given back */
     static aco_t *all[MANY];
     int before = madvises.calls;
     fail_all(&madvises, EINVAL);
@@ -298,6 +298,36 @@ static void advice_refused(void)
     fail(&madvises, 0, 0);
 }
 
+static void only_yields(void)
+{
+    for (;;)
+        aco_yield();
+}
+
+/* Promise: without memory for slots (src/base/slab.h) save areas come from where the first ones did. */
+static void slots_refused(void)
+{
+    enum { MANY = 100, FEW = 10 };
+    aco_t *all[MANY];
+    int before;
+    for (int i = 0; i < MANY; i++)
+        all[i] = aco_create(main_co, stack, 0, only_yields, NULL);
+    for (int i = 0; i < FEW; i++)
+        aco_resume(all[i]);
+    before = mmaps.calls;
+    fail_all(&mmaps, ENOMEM);
+    errno = 0;
+    for (int i = FEW; i < 2 * MANY; i++)
+        aco_resume(all[i % MANY]);
+    CHECK_EQ(errno, 0);
+    CHECK(mmaps.calls - before >= 2);
+    for (int i = 0; i + 1 < MANY; i++)
+        CHECK_EQ(all[i]->save_stack.ct_save, 2);
+    fail(&mmaps, 0, 0);
+    for (int i = 0; i < MANY; i++)
+        aco_destroy(all[i]);
+}
+
 /* Promise: failing madvise() does no harm: other means make the guard page, and slabs work without.
  * aco_share_stack_new2() aborts only where the other means fail too. */
 static void advice(void)
@@ -306,6 +336,7 @@ static void advice(void)
     ABORTS(guard_refused, "aco_share_stack_new2", NULL, no_memory());
     PASSES(unguarded_needs_none);
     PASSES(advice_refused);
+    PASSES(slots_refused);
 }
 
 int main(void)

@@ -102,8 +102,10 @@ static size_t slots_room(const slab_t *slab)
 static void slots_new(slab_t *slab)
 {
     size_t room = slots_room(slab);
+    int saved = errno; /* without slots the call still succeeds */
     char *slots = aco__map_is_ours() ? aco__map_aligned(room) : NULL; /* most of it may never be touched */
     slab->slot_wanted = 0;
+    errno = saved;
     if (!slots)
         return;
     if (slab->heap->slabs[slab->class] > SLABS_BEFORE_LARGE_PAGES && room > SLAB)
