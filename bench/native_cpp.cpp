@@ -3,7 +3,7 @@
 
 #include <aco.hpp>
 
-/* ---- The yardstick, and the cost of ACO_OWN_EXCEPTIONS ---- */
+/* ---- The yardstick, and the cost of ACO_OWN_EXCEPTIONS in the calls of C ---- */
 
 BENCH_INLINE void *yielding(void *arg)
 {
@@ -56,9 +56,9 @@ using plain_t = aco::coroutine<>;
 using value_t = aco::coroutine<uintptr_t, uintptr_t>;
 
 template<class Coroutine>
-static Coroutine *started(void (*body)(typename Coroutine::self &))
+static Coroutine *started(void (*body)(typename Coroutine::self &), unsigned flags = 0)
 {
-    return new Coroutine([body](auto &self) { body(self); });
+    return new Coroutine([body](auto &self) { body(self); }, aco::options().with(flags));
 }
 
 BENCH_INLINE void plain_body(plain_t::self &self)
@@ -68,12 +68,22 @@ BENCH_INLINE void plain_body(plain_t::self &self)
 }
 CPP_BODY(plain_body, plain_t::self)
 
-static void *plain_make(unsigned placement, size_t)
+static plain_t *plain_of(unsigned placement, unsigned flags)
 {
     static void (*const all[])(plain_t::self &) = NATIVE_ALL(plain_body);
-    plain_t *co = started<plain_t>(all[placement]);
+    plain_t *co = started<plain_t>(all[placement], flags);
     native_must(co->resume(), "it ended");
     return co;
+}
+
+static void *plain_make(unsigned placement, size_t)
+{
+    return plain_of(placement, 0);
+}
+
+static void *shared_make(unsigned placement, size_t)
+{
+    return plain_of(placement, ACO_SHARED_EXCEPTIONS);
 }
 
 BENCH_INLINE void plain_run(void *made, size_t rounds)
@@ -232,6 +242,7 @@ static const native_case_t cases[] = {
     {"resume", resume_make, NATIVE_ALL(resume_run)},
     {"own_exceptions", exceptions_make, NATIVE_ALL(resume_run)},
     {"coroutine", plain_make, NATIVE_ALL(plain_run)},
+    {"coroutine_shared", shared_make, NATIVE_ALL(plain_run)},
     {"coroutine_value", value_make, NATIVE_ALL(value_run)},
     {"visit", tree_make, NATIVE_ALL(visit_run)},
     {"generator", tree_make, NATIVE_ALL(generator_run)},

@@ -16,9 +16,9 @@
  * Exceptions. An exception that the function throws and does not catch ends the coroutine. The resume(), raise() or
  * iterator step that was running throws it again. A call that fails throws aco::error. When a coroutine is cancelled, a
  * catch (...) inside it must throw again, and no noexcept function may be suspended: both as with pthread_cancel(). A
- * coroutine or generator may be suspended inside a catch block: the exceptions that it is handling are its own. With the
- * flag ACO_SHARED_EXCEPTIONS a coroutine's are the thread's: then it must not yield there (debug builds check it). With
- * -fno-exceptions, calls that fail abort instead, and a cancelled coroutine's frames have no destructors to run.
+ * coroutine or generator may be suspended inside a catch block: the exceptions that it is handling are its own. With
+ * the flag ACO_SHARED_EXCEPTIONS a coroutine's are the thread's: then it must not yield there (debug builds check it).
+ * With -fno-exceptions, calls that fail abort instead, and a cancelled coroutine's frames have no destructors to run.
  *
  * A coroutine should suspend itself only by its self or yielder. If it does so in another way (aco_yield() in a C
  * function, say), resume() returns false though the coroutine is not done, and a range ends. It must not call
@@ -633,7 +633,8 @@ public:
     }
 
     /* Makes the elements of a range, or the remaining ones of a generator. The elements of a generator<T> that was not
-     * begun go directly to the consumer, through any number of levels; under a sanitizer they pass through each level. Do not use `inner` until then. If the consumer stops early, `inner` has ended. */
+     * begun go directly to the consumer, through any number of levels; under a sanitizer they pass through each level.
+     * Do not use `inner` until then. If the consumer stops early, `inner` has ended. */
     template<class Range>
     void yield_from(Range &&range)
     {
@@ -690,7 +691,7 @@ private:
  * or destroyed.
  *
  * It is a generator like those of <aco/generator.h>, on a private stack: the running coroutine and the floating-point
- * environment are its consumer's. It accepts the options stack size, name, ACO_NO_GUARD and ACO_OWN_EXCEPTIONS. */
+ * environment are its consumer's. It accepts the options stack size, name and ACO_NO_GUARD. */
 template<class T>
 class generator {
 public:

@@ -28,7 +28,7 @@ static void log_attribute(const char *const *event)
 {
     note(**event);
 }
-#define CLEANED(letter) __attribute__((cleanup(log_attribute), unused)) const char *const cleaned_##letter = #letter
+#define CLEANED(letter) ACO_CLEANUP(log_attribute) __attribute__((unused)) const char *const cleaned_##letter = #letter
 
 /* A macro: the frame that calls aco_defer() counts. */
 #define defer_log(event) CHECK_EQ(aco_defer(log_event, (void *)(uintptr_t)(event)), 0)

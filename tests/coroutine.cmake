@@ -24,3 +24,8 @@ foreach(variant debug release)
     set_tests_properties(coroutine_failure.${variant}.mappings PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77)
   endif()
 endforeach()
+
+# ACO_CLEANUP() without -fexceptions is an error that says so.
+add_test(NAME cancel.needs_fexceptions COMMAND ${CMAKE_C_COMPILER} -I${PROJECT_SOURCE_DIR}/include -fno-exceptions
+                                               -fsyntax-only ${CMAKE_CURRENT_SOURCE_DIR}/cancel.c)
+set_tests_properties(cancel.needs_fexceptions PROPERTIES PASS_REGULAR_EXPRESSION "aco_cleanup_needs_fexceptions")

@@ -17,6 +17,13 @@ add_library(acorn_libcxx INTERFACE)
 target_compile_options(acorn_libcxx INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-stdlib=libc++>)
 target_link_options(acorn_libcxx INTERFACE -stdlib=libc++)
 
+# cpp_no_memory defines malloc(), which glibc then uses too.
+if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize" AND NOT CMAKE_EXE_LINKER_FLAGS MATCHES "-static")
+  check_cxx_source_compiles("#include <cstddef>
+extern \"C\" void *__libc_malloc(std::size_t);
+int main() { return __libc_malloc(1) == nullptr; }" ACORN_MALLOC_REPLACED)
+endif()
+
 # acorn_cpp_test(NAME SOURCE STANDARD [DEFINE ...] [LINK ...])
 function(acorn_cpp_test name source standard)
   cmake_parse_arguments(arg "" "" "DEFINE;LINK" ${ARGN})
@@ -38,10 +45,15 @@ foreach(standard 17 20 23)
   endif()
   acorn_cpp_test(cpp_plain.${standard} cpp_plain.cpp ${standard})
   acorn_cpp_test(cpp_handlers.${standard} cpp_handlers.cpp ${standard})
+  acorn_cpp_test(cpp_handlers_model.${standard} cpp_handlers_model.cpp ${standard})
+  if(ACORN_MALLOC_REPLACED)
+    acorn_cpp_test(cpp_no_memory.${standard} cpp_no_memory.cpp ${standard})
+  endif()
   acorn_cpp_test(cpp_plain.${standard}.no_exceptions cpp_plain.cpp ${standard} LINK acorn_no_exceptions)
   if(ACORN_HAVE_LIBCXX)
     acorn_cpp_test(cpp_plain.${standard}.libcxx cpp_plain.cpp ${standard} LINK acorn_libcxx)
     acorn_cpp_test(cpp_handlers.${standard}.libcxx cpp_handlers.cpp ${standard} LINK acorn_libcxx)
+    acorn_cpp_test(cpp_handlers_model.${standard}.libcxx cpp_handlers_model.cpp ${standard} LINK acorn_libcxx)
     acorn_cpp_test(cpp_plain.${standard}.libcxx_no_exceptions cpp_plain.cpp ${standard} LINK acorn_no_exceptions
         acorn_libcxx)
   endif()

@@ -332,7 +332,7 @@ TEST_F(CatchBlocks, ByDefault)
     }
 }
 
-// Promise: so for coroutines that others resume, through aco.hpp or by their handle, also those on share stacks.
+// Promise: the same for coroutines that others resume, through aco.hpp or by their handle, also on share stacks.
 TEST_F(CatchBlocks, ByDefaultNested)
 {
     aco_share_stack_t *stack = aco_share_stack_new(0);
@@ -480,8 +480,8 @@ void yields_in_catch_of_a_handled_one()
 using CatchBlocksDeathTest = Exceptions;
 TEST_F(CatchBlocksDeathTest, Shared)
 {
-    const char *message = LAST_LINE("^acorn: aco::yield: coroutine 0x[0-9a-f]+: \"parser\" yields inside a catch block, "
-                                    "with ACO_SHARED_EXCEPTIONS");
+    const char *message = LAST_LINE("^acorn: aco::yield: coroutine 0x[0-9a-f]+: \"parser\" yields inside a catch "
+                                    "block, with ACO_SHARED_EXCEPTIONS");
     EXPECT_DEATH(yields_in_catch(), message);
     EXPECT_DEATH(yields_in_catch_of_a_handled_one(), message);
 }

@@ -1,6 +1,6 @@
-/* Coroutines and generators that end while exceptions are being handled: cancelled inside catch blocks, through handlers
- * that throw on and through generators, or by an exception; with and without ACO_OWN_EXCEPTIONS. Without Google Test,
- * for builds that cannot link it. An argument names the one test to run. */
+/* Coroutines and generators that end while exceptions are being handled: cancelled inside catch blocks, through
+ * handlers that throw on and through generators, or by an exception. Without Google Test, for builds that cannot link
+ * it. An argument names the one test to run. */
 #include "aco.hpp"
 #include "aco/in_stack_generator.h"
 

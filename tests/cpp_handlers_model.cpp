@@ -263,8 +263,8 @@ struct context {
     int depth;
 };
 
-/* In such a generator's function. When the consumer's coroutine is cancelled, the handler of ACO_GENERATOR hides what the
- * consumer is handling. */
+/* In such a generator's function. When the consumer's coroutine is cancelled, the handler of ACO_GENERATOR hides what
+ * the consumer is handling. */
 struct passed {
     actor &me;
     bool is_suspended = false, has_thrown = false, done = false;
@@ -406,7 +406,8 @@ void run(uint64_t seed)
 
 int main(int argc, char **argv)
 {
-    uint64_t first = argc > 1 ? strtoull(argv[1], nullptr, 0) : 1, many = argc > 2 ? strtoull(argv[2], nullptr, 0) : 200;
+    uint64_t first = argc > 1 ? strtoull(argv[1], nullptr, 0) : 1;
+    uint64_t many = argc > 2 ? strtoull(argv[2], nullptr, 0) : 200;
     for (uint64_t seed = first; seed < first + many; ++seed) {
         int before = check_failures;
         run(seed);

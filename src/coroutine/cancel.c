@@ -77,8 +77,8 @@ static int is_last(const cancel_t *cancel, struct _Unwind_Context *context)
  *
  * To the C++ run time a cancellation is a foreign exception. A catch (...) can only handle one while its thread handles
  * no other exception, else the run time calls std::terminate(). So before a frame with such a handler continues, the
- * exceptions that the coroutine is handling are hidden. When their catch blocks end, nothing happens; they are destroyed
- * when everything is unwound. */
+ * exceptions that the coroutine is handling are hidden. When their catch blocks end, nothing happens; they are
+ * destroyed when everything is unwound. */
 
 /* Whether the unwinder's current frame will handle the cancellation; 1 if that cannot be found out. */
 #if defined(EHABI) || defined(_WIN32)
@@ -98,7 +98,8 @@ static int will_handle(cancel_t *cancel, struct _Unwind_Context *context)
     _Unwind_Reason_Code answer;
     if (!__gxx_personality_v0)
         return 1;
-    answer = __gxx_personality_v0(1, _UA_SEARCH_PHASE | _UA_FORCE_UNWIND, exception->exception_class, exception, context);
+    answer =
+        __gxx_personality_v0(1, _UA_SEARCH_PHASE | _UA_FORCE_UNWIND, exception->exception_class, exception, context);
     if (answer == _URC_FATAL_PHASE1_ERROR) /* libc++abi allows one flag only */
         answer = __gxx_personality_v0(1, _UA_SEARCH_PHASE, exception->exception_class, exception, context);
     return answer != _URC_CONTINUE_UNWIND;

@@ -304,8 +304,7 @@ void op_new(int me, int i)
         options.with_stack_size(STACK);
     else
         options.with_stack_size(2 * STACK);
-    if (how & 2)
-        options.with(ACO_OWN_EXCEPTIONS);
+    options.with(how & 2 ? ACO_OWN_EXCEPTIONS : ACO_SHARED_EXCEPTIONS);
     if (how & 8)
         options.named("fuzz");
     TRACE("new %d: actor %d%s%s", i, id, how & 1 ? ", shared" : "", how & 2 ? ", own exceptions" : "");
@@ -345,7 +344,12 @@ void op_yield_in_catch(int me, coroutine::self *self)
     try {
         throw thrown{number};
     } catch (const thrown &) {
-        op_yield(me, self, true);
+        try {
+            op_yield(me, self, true);
+        } catch (...) { /* a cancellation */
+            EXPECT(actors[me].is_ending && !std::current_exception());
+            throw;
+        }
         try {
             throw;
         } catch (const thrown &e) {
@@ -408,7 +412,18 @@ aco::generator<int> make(const plan &p, unsigned flags)
         [&p, flags](aco::yielder<int> &yield) {
             generator_guard there;
             for (const auto &[element, inner] : p.steps) {
-                if (inner.empty()) {
+                if (inner.empty() && element % 3 == 0) {
+                    try {
+                        throw thrown{element};
+                    } catch (const thrown &) { /* each side has its own */
+                        yield(element);
+                        try {
+                            throw;
+                        } catch (const thrown &e) {
+                            EXPECT(e.number == element);
+                        }
+                    }
+                } else if (inner.empty()) {
                     yield(element);
                 } else if (p.by_loop) {
                     for (int &handed_on : make(inner.front(), flags))
