@@ -19,6 +19,7 @@ class Memory:
 
     def __init__(self, read, word, debug, little=True):
         self.read, self.word, self.order = read, word, "<" if little else ">"
+        self.lacks = []
         version, size = struct.unpack(self.order + "2I", read(debug, 8))
         if version != VERSION:
             raise ValueError(f"this library's aco__debug has version {version}; this script knows {VERSION}")
@@ -55,12 +56,22 @@ class Memory:
         for heap in self.chain(self.word_at(self.heaps), self.heap_next):
             for slab in self.chain(self.word_at(heap + self.heap_slabs), self.slab_next):
                 fresh, size = (self.number_at(slab + at, 4) for at in (self.slab_fresh, self.slab_size))
+                if size == 0:
+                    self.lacks.append(f"control blocks from {slab:#x} on")
+                    break
                 for block in range(slab + self.slab_first, slab + fresh, size):
                     state = self.number_at(block + self.state, 1)
                     if state & PHASE == GONE or state & (PHASE | PRIVATE) == MAIN:
                         continue
                     number += 1
                     yield Coroutine(self, number, block, state, running.get(block), resuming.get(block))
+
+    def complaint(self):
+        """What is not there, or "". For after coroutines(), which skips it."""
+        if not self.lacks:
+            return ""
+        return (f"this core file lacks {', '.join(self.lacks[:3])}{' and more' if len(self.lacks) > 3 else ''}: gcore "
+                "writes zeros behind guard pages; the kernel's own core files (ulimit -c, a fatal signal) are whole")
 
     def coroutines_of(self, stack_pointers):
         """The same, with what the threads' stack pointers show, by thread number: a thread that has made no coroutine
@@ -93,6 +104,9 @@ class Coroutine:
         # The context of the running coroutine's resumer is in its thread's record.
         self.sp, self.pc, self.bp, self.base = m.context_at(waits_on if waits_on and phase != RESUMING_SAVED else block)
         self.private = bool(state_byte & PRIVATE)
+        self.lacks_stack = not self.lo # the stack's record is zeros
+        if self.lacks_stack:
+            m.lacks.append(f"the stack of coroutine {number}")
         self.entry = m.word_at(block + m.fp)
         self.arg = m.word_at(block + m.arg)
         if thread:
@@ -117,7 +131,7 @@ class Coroutine:
             self.name = m.string_at(extra + m.extra_name, m.name_size)
 
     def has_frames(self):
-        return self.state in ("suspended", "resuming")
+        return self.state in ("suspended", "resuming") and not self.lacks_stack
 
     def is_on_stack(self, address):
         return self.lo <= address <= self.top

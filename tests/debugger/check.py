@@ -143,16 +143,34 @@ def ask(questions, before, *target):
 
 def check_suspended(answers):
     listed = answers["aco list"]
-    expect("list: saved", r"1 +0x\w+ +suspended\+ +saved_inner", listed)
-    expect("list: in place", r"2 +0x\w+ +suspended +in_place_inner", listed)
-    expect("list: name", r"3 +0x\w+ +suspended +worker +inner", listed)
-    expect("list: ready", r"4 +0x\w+ +ready +suspended", listed)
+    expect("list: saved", r"1 +0x\w+ +suspended\+ +saved_inner program.c:\d+\n", listed)
+    expect("list: in place", r"2 +0x\w+ +suspended +in_place_inner program.c:\d+\n", listed)
+    expect("list: name", r"3 +0x\w+ +suspended +worker +inner program.c:\d+\n", listed)
+    expect("list: ready", r"4 +0x\w+ +ready +suspended\n", listed)
     expect("list: all", r"\n6 coroutines", listed)
+    expect("the innermost is the program's", r"^[^\n]*: suspended\+?\n#\d+ +(0x\w+ in )?saved_inner ",
+           answers["aco bt 1"])
     expect("saved", order("saved_inner ()", "saved ()"), answers["aco bt 1"])
     expect("share stack", order("in_place_inner ()", "in_place ()"), answers["aco bt 2"])
     expect("private stack", order("inner (depth=", "inner (depth=", "inner (depth=", ARGUMENT, "aco__begin"),
            answers["aco bt worker"])
     expect("a saved variable", r"saved_inner.*precious = 4711", answers["up 3"] + answers["info locals"])
+
+
+def check_gcore(directory):
+    """gdb's gcore leaves out what is behind a guard page in the page tables. What is there is shown, without errors of
+    Python, and what is not there is named."""
+    core = os.path.join(directory, "by_gcore")
+    run(["break stop_here", "run", f"gcore {core}"], program)
+    output, answers = ask(["aco list", "aco bt 3"], [], program, core)
+    if "Exception" in output or "Traceback" in output:
+        expect("no exception", "$^", output)
+    if "suspended   worker " in answers["aco list"]:
+        expect("all is there", r"\n6 coroutines", answers["aco list"])
+        return
+    expect("what is missing", r"acorn: this core file lacks (the stack of coroutine \d|control blocks)",
+           answers["aco list"])
+    expect("a stack that is missing", r"this core file lacks its stack|no coroutine 3", answers["aco bt 3"])
 
 
 QUESTIONS = ["aco list", "aco bt 1", "aco bt 2", "aco bt worker", "aco frame 1", "up 3", "info locals", "aco frame"]
@@ -191,7 +209,7 @@ def check_gdb(directory):
         skip("processes may not be traced here")
     check_suspended(answers)
     expect("list: running", r"5 +0x\w+ +running +runner +thread 1", answers["aco list"])
-    expect("list: resuming", r"6 +0x\w+ +resuming", answers["aco list"])
+    expect("list: resuming", r"6 +0x\w+ +resuming +resumes program.c:\d+\n", answers["aco list"])
     expect("running, and linked", order("stop_here ()", "runs_inner ()", "runs (", "resumes (", "main ()"),
            answers["aco bt runner"])
     expect("gdb's own", order("stop_here ()", "runs_inner ()", "runs (", "resumes (", "main ()"), answers["bt"])
@@ -202,6 +220,7 @@ def check_gdb(directory):
     chosen, _ = ask(["aco frame 3", "up 2", "info locals", "aco frame", "bt"], ["break stop_here", "run"], program)
     expect("frame", r"aco frame 3.*inner \(depth=.*local = 10\d.*== aco frame\n.*stop_here", chosen)
     check_gdb_odd(directory)
+    check_gcore(directory)
     printed, _ = ask(["print *(aco_t *)co", "print *((aco_t *)co)->share_stack"], ["break resumes", "run"], program)
     expect("printer of aco_t", r"= coroutine 5 'runner', ready = {\s*is_end = ", printed)
     expect("printer of aco_share_stack_t", r"= private stack of 262144 bytes = {\s*ptr = ", printed)

@@ -1,7 +1,8 @@
 """gdb: the coroutines of programs that use Acorn. docs/debugging.md
 
 aco list             all coroutines, what they are doing and where
-aco bt N             the frames of one: its number, its address, or its name
+aco bt N             the frames of one: its number, its address, or its name. Without the library's own frames at its
+                     innermost end; aco bt N -no-filters shows them
 aco apply all bt     the same for all; or apply any other command, in the innermost frame of each
 aco frame N          makes its frames gdb's, for bt, up, info locals, print ...; "aco frame" alone: the thread's again
 
@@ -199,7 +200,9 @@ class Filter:
             there = memory()
         except (gdb.error, gdb.GdbError, ValueError):
             return frames
-        return self.named(self.without_ours(frames) if borrowed.applies() else frames, there)
+        if borrowed.applies():
+            frames = itertools.dropwhile(lambda d: is_internal(d.inferior_frame()), self.without_ours(frames))
+        return self.named(frames, there)
 
     def named(self, frames, there):
         for decorated in frames:
@@ -231,10 +234,40 @@ class Filter:
         return group[real[-2] + 1:] if len(real) > 1 else group
 
 
+INTERNAL = ("aco_", "aco::")
+INTERNAL_STATIC = ("resume_chained", "resume_general", "resume_slow")
+
+
+def is_internal(frame):
+    name = frame.name() or ""
+    return frame.pc() != 0 and (name.startswith(INTERNAL) or name.split(".")[0] in INTERNAL_STATIC)
+
+
+def place_of(co):
+    """The function, file and line where it is suspended; "" if that is unknown. The library's own frames do not
+    count."""
+    selected = gdb.selected_frame()
+    borrowed.begin(co)
+    try:
+        frame = gdb.newest_frame()
+        while frame and ((frame.pc(), int(frame.read_register(registers()[1]))) == borrowed.at or is_internal(frame)):
+            frame = frame.older()
+        sal = frame.find_sal() if frame else None
+        if not (frame and frame.name() and sal.symtab):
+            return ""
+        return f"{frame.name()} {os.path.basename(sal.symtab.filename)}:{sal.line}"
+    except gdb.error:
+        return ""
+    finally:
+        borrowed.end()
+        if selected.is_valid():
+            selected.select()
+
+
 def where(pc):
     """The function, without the library's own inline code."""
     block = gdb.current_progspace().block_for_pc(pc)
-    while block and not (block.function and not block.function.name.startswith(("aco_", "aco::"))):
+    while block and not (block.function and not block.function.name.startswith(INTERNAL)):
         block = block.superblock
     if block:
         return block.function.name
@@ -257,6 +290,9 @@ class Aco(gdb.Command):
         super().__init__("aco", gdb.COMMAND_STACK, prefix=True)
 
 
+MOST_LINES = 1000 # gdb unwinds each coroutine for its line
+
+
 class List(gdb.Command):
     """All coroutines: number, address, state (+: on a share stack, frames saved), name, where."""
 
@@ -265,12 +301,16 @@ class List(gdb.Command):
 
     def invoke(self, arguments, from_tty):
         borrowed.end()
-        found = coroutines()
+        there = memory()
+        found = there.coroutines_of(stack_pointers())
         print(f"{'N':>4}  {'address':<18} {'state':<11} {'name':<16} where")
         for co in found:
             state = co.state + ("+" if co.saved is not None else "")
-            print(f"{co.number:4}  {co.block:#018x} {state:<11} {co.name:<16} {doing(co)}".rstrip())
+            place = place_of(co) if co.has_frames() and co.number <= MOST_LINES else ""
+            print(f"{co.number:4}  {co.block:#018x} {state:<11} {co.name:<16} {place or doing(co)}".rstrip())
         print(f"{len(found)} coroutines")
+        if there.complaint():
+            print(f"acorn: {there.complaint()}")
 
 
 def execute(command):
@@ -287,6 +327,8 @@ def show(co, command):
         execute(f"thread apply {co.on_thread} -q {command}")
     elif co.state == "running":
         print(f"{title}, by a thread that is on another stack: thread apply all bt")
+    elif co.lacks_stack:
+        print(f"{title}: this core file lacks its stack (aco list says why)")
     elif not co.has_frames():
         print(f"{title}{', begins in ' + doing(co) if co.state == 'ready' else ''}")
     else:

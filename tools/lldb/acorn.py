@@ -189,13 +189,16 @@ viewed = Viewed()
 
 
 def list_them(process, result):
-    found = coroutines(process)
+    there = memory(process)
+    found = there.coroutines_of({t.GetIndexID(): t.GetFrameAtIndex(0).GetSP() for t in process})
     print(f"{'N':>4}  {'address':<18} {'state':<11} {'name':<16} where", file=result)
     for co in found:
         state = co.state + ("+" if co.saved is not None else "")
         print(f"{co.number:4}  {co.block:#018x} {state:<11} {co.name:<16} {doing(process.GetTarget(), co)}".rstrip(),
               file=result)
     print(f"{len(found)} coroutines", file=result)
+    if there.complaint():
+        print(f"acorn: {there.complaint()}", file=result)
 
 
 def find(process, which):
