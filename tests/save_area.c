@@ -709,7 +709,7 @@ static void *private_blocks(void *unused)
 {
     enum { MANY = 200 };
     aco_t *all[MANY];
-    const size_t block = (offsetof(aco_t, main_co) + 15) & ~(size_t)15;
+    const size_t block = (offsetof(aco_t, main_co) + 7) & ~(size_t)7;
     for (int i = 0; i < MANY; i++)
         all[i] = aco_new(returns, NULL, NULL);
     qsort(all, MANY, sizeof *all, by_address);

@@ -79,8 +79,8 @@ int main(void)
     main_co = aco_create(NULL, NULL, 0, NULL, NULL);
     co = aco_new(suspended, (void *)7, &named);
     aco_send(co, NULL);
-    aco_resume(aco_create(main_co, stack, 0, saved, NULL));
-    aco_resume(aco_create(main_co, stack, 0, in_place, NULL)); /* its frames take the place of the other one's */
+    aco_resume(aco_create(main_co, stack, 72, saved, NULL)); /* a slab of their own: the first of the list */
+    aco_resume(aco_create(main_co, stack, 72, in_place, NULL)); /* its frames take the place of the other one's */
     aco_new(suspended, NULL, NULL); /* ready */
     co = aco_new(resumes, aco_new(runs, NULL, &runner), NULL);
     aco_send(co, NULL);

@@ -435,7 +435,7 @@ class StackPrinter:
 
     def to_string(self):
         kind = "private" if int(self.value["aco__private"]) else "share"
-        return (f"{kind} stack of {int(self.value['sz'])} bytes"
+        return (f"{kind} stack of {int(self.value['sz']) - int(self.value['aco__colour'])} bytes"
                 f"{'' if int(self.value['guard_page_enabled']) else ', no guard page'}")
 
     def children(self):
