@@ -18,7 +18,7 @@ ACO_API ACO__COLD __attribute__((nothrow)) void aco__in_stack_impossible(void);
 
 #if defined(_WIN32) || defined(ACO_CONFIG_UCONTEXT) || defined(ACO__ONE_FRAME_ONLY)
 
-#define ACO__IN_STACK_KIND 0
+#define ACO__ON_ONE_STACK 0
 #define aco_in_stack_open(g, function, arg) aco__in_stack_open_own(g, function, arg)
 #define aco__switch_in_stack_yield(peer, value_ref) aco__switch_swap(peer, value_ref)
 #define aco__switch_in_stack_last(peer, value) aco__switch_swap_last(peer, value)
@@ -81,7 +81,7 @@ ACO__FORCE_INLINE int aco_in_stack_drop(aco_in_stack_t *g)
 
 #else
 
-#define ACO__IN_STACK_KIND ACO__IN_STACK
+#define ACO__ON_ONE_STACK 1 /* as ACO__IN_STACK */
 #define aco_in_stack_open(g, function, arg)                                                                            \
     do {                                                                                                               \
         size_t aco__nothing;                                                                                           \
@@ -269,7 +269,7 @@ ACO__FORCE_INLINE int aco_in_stack_close(aco_in_stack_t *g)
 ACO__FORCE_INLINE void aco__in_stack_yielder_unwound(aco_in_stack_yielder_t *y)
 {
     aco__context_t consumer = y->aco__peer;
-    aco__generator_unwound(&consumer, ACO__IN_STACK_KIND);
+    aco__generator_unwound(&consumer, ACO__ON_ONE_STACK);
 }
 
 #define ACO_IN_STACK_GENERATOR(name, y, arg)                                                                           \
@@ -282,7 +282,7 @@ ACO__FORCE_INLINE void aco__in_stack_yielder_unwound(aco_in_stack_yielder_t *y)
         {                                                                                                              \
             aco__body_of_##name(&aco__yielder, ACO__POINTER(void, aco__argument));                                     \
         }                                                                                                              \
-        ACO__CATCH(aco__yielder, ACO__IN_STACK_KIND, aco__switch_in_stack_last)                                        \
+        ACO__CATCH(aco__yielder, ACO__ON_ONE_STACK, aco__switch_in_stack_last)                                         \
         aco__switch_in_stack_last(&aco__yielder.aco__peer, NULL);                                                      \
     }                                                                                                                  \
     ACO__FORCE_INLINE void aco__body_of_##name(__attribute__((unused)) aco_in_stack_yielder_t *y,                      \
