@@ -289,6 +289,18 @@ END
         -Wl,-rpath,"$library_dir"
     ./host ./plugin.so
     ;;
+rust) # a panic stays inside, a cancellation runs destructors; catch_unwind around a yield stops it with a message
+    case "$flags" in *-m32* | *-fsanitize*) echo "skipped: rustc compiles for another ABI"; exit 77 ;; esac
+    command -v rustc >/dev/null || exit 77
+    rustc -C opt-level=1 "$here/coroutine.rs" -L "$library_dir" -l static=acorn -o coroutine || exit 77
+    ./coroutine > right.txt
+    printf '10\n-1\n30\ndropped: right\ncancel: 0, state 4\n' | diff - right.txt
+    if ./coroutine wrong > wrong.txt 2> message.txt; then
+        echo "the cancellation went through catch_unwind"
+        exit 1
+    fi
+    grep 'did not throw its cancellation again' message.txt
+    ;;
 ffi) # exported symbols, called by a language that knows nothing of the header
     case "$flags" in *-m32* | *-fsanitize*) echo "skipped: Python cannot load this build"; exit 77 ;; esac
     command -v python3 >/dev/null || exit 77
