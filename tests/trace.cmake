@@ -15,7 +15,7 @@ foreach(variant debug release)
   set_target_properties(${trace_program} PROPERTIES C_STANDARD 11)
   target_link_libraries(${trace_program} PRIVATE acorn_tests)
   target_compile_definitions(${trace_program} PRIVATE ${define_${variant}})
-  foreach(part everything names threads dies errors forks probes)
+  foreach(part everything names threads dies signals errors forks probes)
     add_test(NAME trace.${variant}.${part}
              COMMAND ${PROBE_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/trace/check.py $<TARGET_FILE:${trace_program}> ${part}
                  $<TARGET_FILE:acorn>)

@@ -53,12 +53,14 @@ void aco__yield_check(aco_t *co, int unit_own_fp)
                  aco__stack_made_with(co->share_stack));
 }
 
+#ifndef ACO_CONFIG_LIBACO_ONLY
 void aco__yields_in_catch(const aco_t *co)
 {
     const char *name = aco_name(co);
     aco__die("aco::yield", co, "%s%s%syields inside a catch block, with ACO_SHARED_EXCEPTIONS", *name ? "\"" : "", name,
              *name ? "\" " : "");
 }
+#endif
 
 void aco__destroy_checked(aco_t *co)
 {

@@ -7,12 +7,12 @@ aco_t *aco_new(aco_function_t fn, void *arg, const aco_options_t *opts)
 {
     return aco_new_inline(fn, arg, opts);
 }
-#endif
 
 int aco_restart(aco_t *co, aco_function_t fn, void *arg)
 {
     return aco_restart_inline(co, fn, arg);
 }
+#endif
 
 void aco_destroy(aco_t *co)
 {

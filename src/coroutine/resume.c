@@ -61,6 +61,7 @@ static __attribute__((noinline)) void *resume_common_chain(aco__thread_t *self, 
     return aco__resume_chain(self, waiting, co, value, 1);
 }
 
+#ifndef ACO_CONFIG_LIBACO_ONLY
 /* The exceptions of a suspended coroutine on a private stack that is instrumented only because they are its own; else
  * NULL. aco__exceptions_of() says the same, for all coroutines. */
 static inline const aco__exceptions_t *exceptions_apart(const aco_t *co)
@@ -92,6 +93,7 @@ static void *resume_apart(aco__thread_t *self, aco_t *waiting, aco_t *co, const 
     ACO__CHECK_INTERRUPT(tagged);
     return value;
 }
+#endif
 
 /* Sets what aco__on_scratch() does after the next switch to it. `call` is NULL if a failure is fatal. */
 static void prepare_scratch(aco__scratch_t *scratch, aco_t *target, aco_t *from, uintptr_t interrupt_flag,
@@ -158,15 +160,17 @@ ACO__NO_SANITIZE static __attribute__((noinline)) void *resume_general(aco_t *co
 static __attribute__((noinline)) int resume_rest(aco_t *co, void **value, int fatal, const char *call)
 {
     aco_t *running = aco__running();
-    const aco__exceptions_t *own;
     if (running && is_chain(running, co)) {
         *value = resume_chained(aco__self(), running, co, *value);
         return 0;
     }
+#ifndef ACO_CONFIG_LIBACO_ONLY
+    const aco__exceptions_t *own;
     if (co && co != running && (own = exceptions_apart(co)) != NULL) {
         *value = resume_apart(aco__self(), running, co, own, *value);
         return 0;
     }
+#endif
     if (aco__check(fatal, call, co) != 0) {
         *value = ACO_ERROR;
     } else if (running || (co->aco__state & ACO__INSTRUMENTED)) {

@@ -294,6 +294,7 @@ static void open_file(const char *pattern)
            "\"args\":{\"sort_index\":0}}",
            trace.process);
     flush(trace.began);
+    aco__os_at_fatal_signal(process_dies);
 }
 
 /* Runs before other constructors, because they may create coroutines. */

@@ -123,6 +123,8 @@ ACO__HIDDEN void aco__os_trace_lock(void);
 ACO__HIDDEN int aco__os_trace_try_lock(int milliseconds);
 ACO__HIDDEN void aco__os_trace_unlock(void);
 ACO__HIDDEN void aco__os_trace_lock_anew(void);
+/* Calls fn() in a signal that is about to end the process, where the program has no handler for it. */
+ACO__HIDDEN void aco__os_at_fatal_signal(void (*fn)(void));
 #endif
 
 #endif

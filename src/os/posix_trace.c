@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
 #ifdef __linux__
 #include <sys/prctl.h>
@@ -89,6 +90,31 @@ void aco__os_trace_unlock(void)
 void aco__os_trace_lock_anew(void)
 {
     trace_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+}
+
+static void (*at_fatal_signal)(void);
+
+/* The signal is pending until this returns, and then ends the process. */
+static void on_fatal_signal(int signal)
+{
+    struct sigaction none = {0};
+    none.sa_handler = SIG_DFL;
+    at_fatal_signal();
+    sigaction(signal, &none, NULL);
+    raise(signal);
+}
+
+void aco__os_at_fatal_signal(void (*fn)(void))
+{
+    static const int fatal[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTERM, SIGINT, SIGHUP};
+    struct sigaction now, ours = {0};
+    at_fatal_signal = fn;
+    ours.sa_handler = on_fatal_signal;
+    ours.sa_flags = SA_ONSTACK;
+    sigemptyset(&ours.sa_mask);
+    for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
+        if (sigaction(fatal[i], NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL)
+            sigaction(fatal[i], &ours, NULL);
 }
 
 #endif

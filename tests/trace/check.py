@@ -154,6 +154,16 @@ def dies(directory):
     assert len(Threads(events, may_be_open=True).runs) > 100
 
 
+def signals(directory):
+    """A signal that ends the process loses nothing, except SIGKILL; also where a fault is explained."""
+    path = os.path.join(directory, "trace.json")
+    for explained in ("0", "1"):
+        os.environ["ACO_EXPLAIN_OVERFLOW"] = explained
+        for name in ("SEGV", "TERM", "ABRT"):
+            said, _ = run("ended by", name, trace=path, status=-getattr(signal, "SIG" + name))
+            check_order(Threads(load(path)), json.loads(said))
+
+
 def errors(directory):
     """What cannot be written is said once, and the program goes on."""
     path = os.path.join(directory, "trace.json")

@@ -297,6 +297,22 @@ static void dies(void)
     aco_resume(co);
 }
 
+/* A fault in a coroutine, or a signal from outside. */
+static void *volatile nowhere;
+
+static void is_ended_by(const char *how)
+{
+    aco_t *co = made(yields_twice, NULL, "last");
+    aco_resume(co);
+    aco_resume(co);
+    record("ends", "");
+    printf("]\n");
+    fflush(stdout);
+    if (strcmp(how, "SEGV") == 0)
+        *(volatile char *)nowhere = 1;
+    kill(getpid(), strcmp(how, "TERM") == 0 ? SIGTERM : SIGABRT);
+}
+
 static void forks(void)
 {
     aco_t *co = made(yields_twice, NULL, "before");
@@ -328,6 +344,8 @@ int main(int argc, char **argv)
         is_killed();
     else if (strcmp(part, "dies") == 0)
         dies();
+    else if (strcmp(part, "ended by") == 0)
+        is_ended_by(argv[2]);
     else if (strcmp(part, "forks") == 0)
         forks();
     printf("%s]\n", lines ? "\n" : "[");
