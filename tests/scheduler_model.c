@@ -2,11 +2,11 @@
  * conditions, semaphores, wait groups, channels and each other, and before each operation a model made of plain queues
  * says who runs next, who is woken, and with what. The root context resolves each deadlock, which must come just when
  * the model has nobody left to run. Some tasks have a floating-point environment of their own, so that the ways of
- * switching alternate.
+ * switching alternate. Tasks are in scopes and shields, which any task cancels: then waits fail.
  *
  * scheduler_model [seed [operations]] */
 #define _GNU_SOURCE
-#include <aco/scheduler.h>
+#include <aco/scope.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@ static FILE *messages;
 #include "check.h"
 #include "random.h"
 
-enum { TASKS = 24, MUTEXES = 3, CONDITIONS = 2, SEMAPHORES = 2, GROUPS = 2, CHANNELS = 4, MOST_CASES = 4, QUEUE = 512,
+enum { OPERATIONS = 20, SCOPES = 3, TASKS = 24, MUTEXES = 3, CONDITIONS = 2, SEMAPHORES = 2, GROUPS = 2, CHANNELS = 4, MOST_CASES = 4, QUEUE = 512,
        NOBODY = -1 };
 
 static random_t draws;
@@ -55,8 +55,11 @@ static struct task {
     int permit, held;       /* held: a bit for each mutex */
     int is_early;           /* runnable, but without the mutex it waits for */
     unsigned selections;
+    int relocks;            /* it waits for a mutex after a condition: nothing interrupts that */
     int which, error;       /* what the wait must bring */
     uint64_t value;
+    int depth;              /* of scopes, the innermost last */
+    struct { aco_scope_t real; int shields, ended; } scopes[SCOPES];
 } tasks[TASKS];
 
 static struct channel {
@@ -71,7 +74,7 @@ static queue_t runnable, mutex_waiters[MUTEXES], condition_waiters[CONDITIONS], 
 static int owner[MUTEXES], current = NOBODY;
 static size_t units[SEMAPHORES], counts[GROUPS];
 static long left;           /* operations to do */
-static long done[16], deadlocks, spawned;
+static long done[OPERATIONS], deadlocks, spawned, interrupted, refused;
 
 static aco_mutex_t mutexes[MUTEXES];
 static aco_cond_t conditions[CONDITIONS];
@@ -206,12 +209,20 @@ static void model_unlock(int m)
         run_early(m);
 }
 
+static void relock(int task);
+
 static void model_signal(int c)
 {
-    int task = condition_waiters[c].n ? pop(&condition_waiters[c]).task : NOBODY, m;
+    int task = condition_waiters[c].n ? pop(&condition_waiters[c]).task : NOBODY;
     if (task == NOBODY)
         return;
-    m = tasks[task].mutex;
+    relock(task);
+}
+
+static void relock(int task)
+{
+    int m = tasks[task].mutex;
+    tasks[task].relocks = 1;
     if (owner[m] == NOBODY) {
         owner[m] = task;
         wake(task);
@@ -242,6 +253,78 @@ static void model_unpark(int task)
         wake(task);
     else
         tasks[task].permit = 1;
+}
+
+/* Whether the waits of the task fail: one of its scopes has ended, and there is no shield further inside. */
+static int has_ended(int task)
+{
+    for (int i = tasks[task].depth - 1; i >= 0; i--) {
+        if (tasks[task].scopes[i].ended)
+            return 1;
+        if (tasks[task].scopes[i].shields)
+            return 0;
+    }
+    return 0;
+}
+
+/* The task's wait fails. */
+static void interrupt(int task)
+{
+    struct task *t = &tasks[task];
+    if (t->state == LOCKING && t->relocks)
+        return;
+    if (t->state == RUNNABLE || t->state == ENDED || t->state == FREE)
+        return;
+    interrupted++;
+    t->error = ECANCELED;
+    t->which = -1;
+    if (t->state == ON_CONDITION) {
+        remove_task(&condition_waiters[t->object], task);
+        relock(task);
+        return;
+    }
+    if (t->state == JOINING)
+        tasks[t->object].joiner = NOBODY;
+    if (t->state == LOCKING)
+        remove_task(&mutex_waiters[t->object], task);
+    if (t->state == ACQUIRING)
+        remove_task(&semaphore_waiters[t->object], task);
+    if (t->state == ON_GROUP)
+        remove_task(&group_waiters[t->object], task);
+    for (int i = 0; i < CHANNELS; i++) {
+        remove_task(&channels[i].senders, task);
+        remove_task(&channels[i].receivers, task);
+    }
+    wake(task);
+}
+
+static void model_cancel(int task, int which)
+{
+    tasks[task].scopes[which].ended = 1;
+    if (has_ended(task))
+        interrupt(task);
+}
+
+/* The running task must wait. Returns whether it may; else its error is ECANCELED. */
+static int may_wait(int me)
+{
+    tasks[me].error = 0;
+    tasks[me].which = -1;
+    if (!has_ended(me))
+        return 1;
+    refused++;
+    tasks[me].error = ECANCELED;
+    return 0;
+}
+
+/* The outcome of a call that may have waited is what the model says. Returns whether it succeeded. */
+static int check_outcome(int me, int result)
+{
+    int seen = errno;
+    CHECK_EQ(result, tasks[me].error ? -1 : 0);
+    if (tasks[me].error)
+        CHECK_EQ(seen, tasks[me].error);
+    return !tasks[me].error;
 }
 
 /* ---- Operations of a task: first on the model, then in earnest ---- */
@@ -297,13 +380,15 @@ static void lock(int me)
             return;
         owner[m] = me;
     } else {
+        tasks[me].error = 0;
         if (owner[m] == NOBODY) {
             owner[m] = me;
-        } else {
+        } else if (may_wait(me)) {
             push(&mutex_waiters[m], me, 0, 0);
             wait_for(LOCKING, m);
         }
-        CHECK_EQ(aco_mutex_lock(&mutexes[m]), 0);
+        if (!check_outcome(me, aco_mutex_lock(&mutexes[m])))
+            return;
     }
     CHECK_EQ(owner[m], me);
     tasks[me].held |= 1 << m;
@@ -332,13 +417,16 @@ static void wait_on_condition(int me)
     int m = highest_held(me), c = pick(CONDITIONS);
     if (m < 0)
         return;
-    push(&condition_waiters[c], me, 0, 0);
-    tasks[me].mutex = m;
-    tasks[me].state = ON_CONDITION;
-    tasks[me].object = c;
-    model_unlock(m); /* who gets it runs after those that could run before */
-    next_runs();
-    CHECK_EQ(aco_cond_wait(&conditions[c], &mutexes[m]), 0);
+    if (may_wait(me)) {
+        push(&condition_waiters[c], me, 0, 0);
+        tasks[me].mutex = m;
+        tasks[me].state = ON_CONDITION;
+        tasks[me].object = c;
+        model_unlock(m); /* who gets it runs after those that could run before */
+        next_runs();
+    }
+    check_outcome(me, aco_cond_wait(&conditions[c], &mutexes[m]));
+    tasks[me].relocks = 0;
     CHECK_EQ(owner[m], me);
 }
 
@@ -370,11 +458,12 @@ static void acquire(int me)
         CHECK_EQ(errno, free ? 0 : EAGAIN);
         return;
     }
-    if (!free) {
+    tasks[me].error = 0;
+    if (!free && may_wait(me)) {
         push(&semaphore_waiters[s], me, 0, 0);
         wait_for(ACQUIRING, s);
     }
-    CHECK_EQ(aco_semaphore_acquire(&semaphores[s]), 0);
+    check_outcome(me, aco_semaphore_acquire(&semaphores[s]));
 }
 
 static void release(void)
@@ -394,11 +483,12 @@ static void use_group(int me)
         model_add(g, -1);
         CHECK_EQ(aco_wait_group_done(&groups[g]), 0);
     } else {
-        if (counts[g]) {
+        tasks[me].error = 0;
+        if (counts[g] && may_wait(me)) {
             push(&group_waiters[g], me, 0, 0);
             wait_for(ON_GROUP, g);
         }
-        CHECK_EQ(aco_wait_group_wait(&groups[g]), 0);
+        check_outcome(me, aco_wait_group_wait(&groups[g]));
     }
 }
 
@@ -409,7 +499,7 @@ static void send(int me)
     int error = model_send(c, value), try = pick(3) == 0, waits = error == EAGAIN && !try, result, seen;
     char bytes[BYTES];
     encode(bytes, value);
-    if (waits) {
+    if (waits && may_wait(me)) {
         push(&c->senders, me, 0, value);
         wait_for(ON_CHANNEL, (int)(c - channels));
     }
@@ -429,7 +519,7 @@ static void receive(int me)
     uint64_t value = 0;
     int error = model_receive(c, &value), try = pick(3) == 0, waits = error == EAGAIN && !try, result, seen;
     char bytes[BYTES] = {0};
-    if (waits) {
+    if (waits && may_wait(me)) {
         push(&c->receivers, me, 0, 0);
         wait_for(ON_CHANNEL, (int)(c - channels));
     }
@@ -480,7 +570,7 @@ static void choose(int me)
         cases[i].operation = sends[i] ? ACO_SELECT_SEND : ACO_SELECT_RECEIVE;
     }
     wanted = model_select(which, sends, values, n, &error, &value);
-    if (wanted < 0 && !polls) {
+    if (wanted < 0 && !polls && may_wait(me)) {
         for (int i = 0; i < n; i++)
             if (which[i] >= 0)
                 push(sends[i] ? &channels[which[i]].senders : &channels[which[i]].receivers, me, i, values[i]);
@@ -495,7 +585,7 @@ static void choose(int me)
     }
     CHECK_EQ(chosen, wanted);
     if (wanted < 0 || chosen < 0) {
-        CHECK_EQ(seen, EAGAIN);
+        CHECK_EQ(seen, polls ? EAGAIN : ECANCELED);
         return;
     }
     CHECK_EQ(cases[chosen].error, error);
@@ -525,11 +615,12 @@ static void renew_channel(void)
 
 static void park(int me)
 {
+    tasks[me].error = 0;
     if (tasks[me].permit)
         tasks[me].permit = 0;
-    else
+    else if (may_wait(me))
         wait_for(PARKED, 0);
-    CHECK_EQ(aco_park("the model"), 0);
+    check_outcome(me, aco_park("the model"));
 }
 
 static void unpark(void)
@@ -570,14 +661,51 @@ static void join(int me)
     void *result = NULL;
     if (tasks[task].state == FREE || tasks[task].parent != me || tasks[me].held)
         return;
-    if (tasks[task].state != ENDED) {
+    tasks[me].error = 0;
+    if (tasks[task].state == ENDED) {
+        tasks[task].state = FREE;
+    } else if (may_wait(me)) {
         tasks[task].joiner = me;
         wait_for(JOINING, task);
-    } else {
-        tasks[task].state = FREE;
     }
-    CHECK_EQ(aco_join(tasks[task].co, &result), 0);
-    CHECK_EQ((intptr_t)result, task + 1);
+    if (check_outcome(me, aco_join(tasks[task].co, &result)))
+        CHECK_EQ((intptr_t)result, task + 1);
+}
+
+static void begin_scope(int me)
+{
+    struct task *t = &tasks[me];
+    int shields = pick(4) == 0;
+    if (t->depth == SCOPES)
+        return;
+    t->scopes[t->depth].shields = shields;
+    t->scopes[t->depth].ended = 0;
+    CHECK_EQ(shields ? aco_shield_begin(&t->scopes[t->depth].real, ACO_FOREVER)
+                     : aco_scope_begin(&t->scopes[t->depth].real, ACO_FOREVER), 0);
+    t->depth++;
+}
+
+static void end_scope(int me)
+{
+    struct task *t = &tasks[me];
+    CHECK_EQ(aco_check_cancelled(), has_ended(me) ? -1 : 0);
+    if (!t->depth)
+        return;
+    t->depth--;
+    CHECK_EQ(aco_scope_end(&t->scopes[t->depth].real), 0);
+    CHECK_EQ(t->scopes[t->depth].real.error, t->scopes[t->depth].ended ? ECANCELED : 0);
+}
+
+/* Of any task's scopes one. Returns whether there was one. */
+static int cancel(int task)
+{
+    int which;
+    if (tasks[task].state == FREE || tasks[task].state == ENDED || !tasks[task].depth)
+        return 0;
+    which = pick(tasks[task].depth);
+    model_cancel(task, which);
+    CHECK_EQ(aco_scope_cancel(&tasks[task].scopes[which].real), 0);
+    return 1;
 }
 
 static void end(int me)
@@ -591,6 +719,10 @@ static void end(int me)
         }
     while (tasks[me].held)
         unlock(me);
+    if (pick(2)) /* else it ends inside */
+        while (tasks[me].depth)
+            end_scope(me);
+    tasks[me].depth = 0;
     tasks[me].state = tasks[me].parent == NOBODY || tasks[me].joiner != NOBODY ? FREE : ENDED;
     if (tasks[me].joiner != NOBODY)
         wake(tasks[me].joiner);
@@ -599,7 +731,7 @@ static void end(int me)
 
 static void operate(int me)
 {
-    int operation = pick(16);
+    int operation = pick(OPERATIONS);
     done[operation]++;
     switch (operation) {
     case 0: pass_turn(me); break;
@@ -617,6 +749,9 @@ static void operate(int me)
     case 13: if (pick(2)) park(me); else unpark(); break;
     case 14: spawn(me); break;
     case 15: join(me); break;
+    case 16: case 17: begin_scope(me); break;
+    case 18: end_scope(me); break;
+    case 19: cancel(pick(TASKS)); break;
     }
 }
 
@@ -647,6 +782,12 @@ static int resolve(int task)
     char bytes[BYTES];
     uint64_t value = draw(&draws);
     struct channel *c;
+    if (t->depth && !pick(3)) {
+        int before = runnable.n;
+        cancel(task);
+        if (runnable.n > before)
+            return 1;
+    }
     switch (t->state) {
     case PARKED:
         model_unpark(task);
@@ -722,8 +863,9 @@ int main(int argc, char **argv)
         CHECK_EQ(current, NOBODY);
     }
     printf("%ld tasks, %ld deadlocks\n", spawned, deadlocks);
-    for (int i = 0; i < 16; i++)
-        CHECK(done[i] > operations / 40);
+    for (int i = 0; i < OPERATIONS; i++)
+        CHECK(done[i] > operations / (2 * OPERATIONS + 8));
+    CHECK(interrupted > operations / 1000 && refused > operations / 1000);
     CHECK(deadlocks > 0);
     for (int i = 0; i < TASKS; i++)
         CHECK_EQ(tasks[i].state, FREE);
