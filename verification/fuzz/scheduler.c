@@ -1,6 +1,6 @@
 /* Programs of tasks against what aco/scheduler.h promises. The input's bytes are what tasks do with mutexes,
- * conditions, semaphores, wait groups, channels, selections, timers, each other and coroutines that are no tasks, until
- * all have ended; at a deadlock the root context helps. This program checks the promises: a mutex has one owner, the
+ * conditions, semaphores, wait groups, channels, selections, timers, scopes, each other and coroutines that are no
+ * tasks, until all have ended; at a deadlock the root context helps. This program checks the promises: a mutex has one owner, the
  * task that waited first; no unit and no value is lost or comes twice; no task sleeps too short or times out too early;
  * results reach the joiner; aco_run() sees a deadlock only when all tasks wait. (tests/scheduler_model.c predicts the
  * order of everything, without time.)
@@ -8,7 +8,7 @@
  * The input controls time: the clock below replaces src/os/posix_clock.c. */
 #define _GNU_SOURCE
 #include "aco.h"
-#include "aco/scheduler.h"
+#include "aco/scope.h"
 #define FUZZ_NAME "scheduler"
 #include "fuzz.h"
 
@@ -24,6 +24,8 @@ enum { TASKS = 10, MAIN = -1, MUTEXES = 2, CONDITIONS = 2, SEMAPHORES = 2, GROUP
 HIDDEN int64_t aco__os_now(void);
 HIDDEN uint32_t aco__os_milliseconds(void);
 HIDDEN void aco__os_sleep_until(int64_t then);
+HIDDEN void aco__os_wait(uint32_t *word, uint32_t value, int64_t then);
+HIDDEN void aco__os_wake(uint32_t *word);
 static int64_t clock_ns;
 static int wakes_early; /* the next sleep ends before its time, as by a signal */
 
@@ -42,6 +44,18 @@ void aco__os_sleep_until(int64_t then)
     if (then > clock_ns)
         clock_ns += wakes_early && then - clock_ns > 1 ? (then - clock_ns) / 2 : then - clock_ns;
     wakes_early = 0;
+}
+
+void aco__os_wait(uint32_t *word, uint32_t value, int64_t then) /* of an open scheduler: there is none */
+{
+    (void)word, (void)value, (void)then;
+    abort();
+}
+
+void aco__os_wake(uint32_t *word)
+{
+    (void)word;
+    abort();
 }
 
 /* Linked with --wrap=write: reports of deadlocks, of which there are thousands, are not printed. */
@@ -360,6 +374,54 @@ OUTLINE void op_sleep(int me)
     wakes_early = (int)(next() & 1);
     WAITING(me, TIMED, got, aco_sleep(ns));
     EXPECT(got == 0 && clock_ns >= begun + ns);
+}
+
+/* A wait in two scopes with deadlines: it ends by itself, or at the earlier one, and the next wait fails too. Sometimes
+ * the inner one is a shield. */
+OUTLINE void op_scope(int me, unsigned how)
+{
+    aco_scope_t outer, inner;
+    int64_t begun = clock_ns, limits[2], first, ns = a_time();
+    int got, failed, shields = (how & 24) == 24, g = (int)(how >> 2) % GROUPS;
+    long was = zeros[g];
+    limits[0] = a_time();
+    limits[1] = a_time();
+    first = shields || limits[1] < limits[0] ? limits[1] : limits[0];
+    EXPECT_INT(aco_scope_begin, (&outer, begun + limits[0]), 0);
+    EXPECT((shields ? aco_shield_begin(&inner, begun + limits[1]) : aco_scope_begin(&inner, begun + limits[1])) == 0);
+    EXPECT(aco_deadline() == begun + first);
+    switch (how % 3) {
+    case 0:
+        WAITING(me, TIMED, got, aco_sleep(ns));
+        EXPECT(got != 0 || clock_ns >= begun + ns);
+        break;
+    case 1:
+        WAITING(me, PARKED, got, aco_park("the fuzzer, in a scope"));
+        if (got == 0) {
+            int *why = tasks[me].permit ? &tasks[me].permit : &tasks[me].unparked;
+            EXPECT(*why);
+            *why = 0;
+        } else if (tasks[me].unparked) { /* after it had failed, before it ran */
+            tasks[me].unparked = 0;
+            tasks[me].permit = 1;
+        }
+        break;
+    default:
+        was = groups[g].count == 0 ? -1 : was;
+        WAITING(me, ON_GROUP, got, aco_wait_group_wait(&groups[g]));
+        EXPECT(got != 0 || was < zeros[g]);
+    }
+    failed = got != 0;
+    EXPECT(!failed || (got == -1 && errno == ETIMEDOUT && clock_ns >= begun + first));
+    EXPECT((aco_scope_ended_by(&inner) != NULL) >= failed);
+    errno = 0;
+    if (failed)
+        EXPECT(aco_sleep(1) == -1 && errno == ETIMEDOUT);
+    EXPECT_INT(aco_scope_end, (&inner), 0);
+    EXPECT_INT(aco_scope_end, (&outer), 0);
+    EXPECT(!inner.error || clock_ns >= begun + limits[1]);
+    EXPECT(!outer.error || clock_ns >= begun + limits[0]);
+    EXPECT(aco_check_cancelled() == 0);
 }
 
 /* ---- Mutexes and conditions ---- */
@@ -691,6 +753,7 @@ static int operate(int me, unsigned op)
     case 26: op_helper(me); break;
     case 27: deeper(me); break;
     case 29: op_afterlife(); break;
+    case 30: op_scope(me, how); break;
     case 28:
         stops(me, NOT);
         aco_yield();
