@@ -125,8 +125,8 @@ ACO__CALL int aco_park_until_at(const char *what, int64_t deadline, const char *
 /* Ends the aco_park() of `task`. If the task is not in one, its next aco_park() returns at once; several calls count as
  * one. 0, or -1 and errno: EINVAL (NULL, not a task), ESRCH (it has ended), EPERM (another thread's, not open). Any
  * thread, if the task's scheduler is open (aco_scheduler_open()) and the task is not joined, and, if it is detached,
- * does not end, before the call returns. Async-signal-safe on a thread other than the task's, if aco_on_wake()'s
- * function is. */
+ * does not end, before the call returns; such a task must not be given to aco_destroy(). Async-signal-safe on a thread
+ * other than the task's, if aco_on_wake()'s function is. */
 ACO_API int aco_unpark(aco_t *task);
 
 /* ---- Time and events --------------------------------------------------------------------------------------------- */

@@ -248,17 +248,29 @@ void aco__scope_leave(aco__thread_t *self, aco_scope_t *scope)
     scope->aco__task = NULL;
 }
 
-int aco_scope_end(aco_scope_t *scope)
+/* What is not the common case. */
+ACO__COLD static int end_slowly(aco__thread_t *self, aco_scope_t *scope)
 {
     static const char call[] = "aco_scope_end";
-    aco__thread_t *self = aco__self();
-    if (aco_unlikely(!scope))
+    if (!scope)
         return aco__fail(0, EINVAL, call, NULL, "the scope is NULL");
     if (aco__scope_check_end(self, call, scope) != 0)
         return -1;
-    if (aco_unlikely(scope->aco__flags & ACO__SCOPE_GROUP))
+    if (scope->aco__flags & ACO__SCOPE_GROUP)
         return aco__fail(0, EBUSY, call, scope->aco__task, "leaves the scope of a group without aco_group_end()");
     aco__scope_leave(self, scope);
+    return 0;
+}
+
+int aco_scope_end(aco_scope_t *scope)
+{
+    aco__thread_t *self = aco__self();
+    const aco_t *task = self->running;
+    if (aco_unlikely(!scope || !task || task != self->task || innermost(task) != scope ||
+                     scope->aco__flags & ACO__SCOPE_GROUP || aco__is_posted(&scope->aco__post)))
+        return end_slowly(self, scope);
+    aco__task_record(task)->scope = scope->aco__outer; /* its own: only a group's may be inherited */
+    scope->aco__task = NULL;
     return 0;
 }
 

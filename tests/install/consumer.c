@@ -3,8 +3,9 @@
 #ifndef ACO_CONFIG_NO_INLINE
 #include "aco/in_stack_generator.h"
 #endif
+#include "aco/group.h"
 #include "aco/pool.h"
-#include "aco/scheduler.h"
+#include "aco/sync.h"
 
 #include <stdio.h>
 

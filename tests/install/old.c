@@ -1,8 +1,9 @@
 /* A program in C89 and in C++98, with every public header that compiles as these: libaco's calls, tasks, a pool. */
 #include "aco.h"
 #ifndef LIBACO_ONLY
+#include "aco/group.h"
 #include "aco/pool.h"
-#include "aco/scheduler.h"
+#include "aco/sync.h"
 #if !defined(ACO_CONFIG_NO_INLINE) && !defined(__cplusplus)
 #include "aco/in_stack_generator.h"
 #endif
