@@ -1,9 +1,9 @@
 /* Lab: what gcc keeps alive across a switch.
  *   gcc -O2 -S -o - clobber.c | less
- * libaco's benchmark holds buffers that are written and never read. An opaque call lets gcc drop them: no call can reach
- * a local array with an address that nobody has. An asm with a memory clobber is a reader of every local for gcc 12, so
- * they stay, and a share stack copies them: of libaco's co_fp_stksz_128() libaco copies 8 bytes, Acorn 168. clang drops
- * them in all forms. Buffers that are read after the switch cost the same in all forms.
+ * libaco's benchmark holds buffers that are written and never read. An opaque call lets gcc drop them: no call can
+ * reach a local array with an address that nobody has. An asm with a memory clobber is a reader of every local for
+ * gcc 12, so they stay, and a share stack copies them: of libaco's co_fp_stksz_128() libaco copies 8 bytes, Acorn
+ * 168. clang drops them in all forms. Buffers that are read after the switch cost the same in all forms.
  *
  *   form       the switch is                                        gcc 12 keeps the buffer   `counter` is read again
  *   clobber    an asm that clobbers memory                          yes                       yes
@@ -11,9 +11,9 @@
  *   operand    an asm with "+m"(*(char (*)[])p), p unknown          no                        no: wrong code
  *   call       a call                                               no                        yes
  *
- * `operand` says that the switch reaches what an unknown pointer may point to. A static variable with an address that
- * nobody has taken is not among that, but another coroutine changes it by its name. So only a call would do, which costs
- * more than the bytes. The memory clobber stays. */
+ * `operand` says that the switch reaches what an unknown pointer may point to. A static variable with an address
+ * that nobody has taken is not among that, but another coroutine changes it by its name. So only a call would do,
+ * which costs more than the bytes. The memory clobber stays. */
 #include <string.h>
 
 static int counter; /* another function changes it */
