@@ -344,15 +344,18 @@ static void on_fault(int signal, siginfo_t *info, void *context)
 
 int aco__os_explain_faults(void (*fn)(const void *address))
 {
-    struct sigaction ours = {0};
+    struct sigaction ours = {0}, now;
     int failed = 0;
-    if (!explainer) {
-        explainer = fn;
-        ours.sa_sigaction = on_fault;
-        ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
-        sigemptyset(&ours.sa_mask);
-        for (int i = 0; i < FAULTS; i++)
-            failed |= sigaction(fault_signals[i], &ours, &previous[i]);
+    explainer = fn;
+    ours.sa_sigaction = on_fault;
+    ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    sigemptyset(&ours.sa_mask);
+    for (int i = 0; i < FAULTS; i++) {
+        failed |= sigaction(fault_signals[i], NULL, &now);
+        if (failed || ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_fault))
+            continue;
+        previous[i] = now;
+        failed |= sigaction(fault_signals[i], &ours, NULL);
     }
     return failed ? -1 : 0;
 }
