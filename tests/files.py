@@ -134,10 +134,10 @@ def seeded():
         remove("tests/pool.cmake"),
         remove("examples/tokenizer.c"),
         edit("tests/CMakeLists.txt", "include(pool.cmake)", ""),
-        add("tests/forgotten.c"),
+        add("tests/lost.c"),
         edit("tests/coroutine.cmake", "coroutine_states", ""),
-        add("tests/forgotten.h"),
-        add("examples/forgotten.cpp")
+        add("tests/lost.h"),
+        add("examples/lost.cpp")
     ]
     missed = 0
     for what, act in [("nothing changed", lambda root: None), *faults]:

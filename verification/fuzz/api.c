@@ -603,7 +603,7 @@ static int transfer_error(int me, int k)
         return 0;
     if (resume_error(me, k))
         return resume_error(me, k);
-    return a->own_exceptions != actors[k].own_exceptions ? EPERM : 0;
+    return actors[k].own_exceptions && !a->own_exceptions ? EPERM : 0;
 }
 
 OUTLINE void op_yield_to(int me)
