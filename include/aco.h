@@ -241,10 +241,10 @@ ACO_API int aco_defer_pop(int call);
 /* Ends a coroutine. A suspended one is resumed to unwind its stack, from the innermost frame outward. For each frame
  * run first the calls deferred in it, the last one first, then its C++ destructors, if it has unwind tables; a cleanup
  * attribute in C counts as a destructor under -fexceptions (ACO_CLEANUP). The unwinder needs about 8 KiB of free stack.
- * Then the coroutine is done. One that was never resumed becomes done and runs nothing. One that is done stays so. Cleanup may
- * resume other coroutines; a yield in it aborts the process, and aco_yield_to() fails. 0, or -1 and errno: EINVAL
- * (NULL, a main coroutine object), ESRCH (destroyed), EBUSY (running, or resuming another one), EPERM (it belongs to
- * another thread), ENOMEM. */
+ * Then the coroutine is done. One that was never resumed becomes done and runs nothing. One that is done stays so.
+ * Cleanup may resume other coroutines; a yield in it aborts the process, and aco_yield_to() fails. 0, or -1 and errno:
+ * EINVAL (NULL, a main coroutine object), ESRCH (destroyed), EBUSY (running, or resuming another one), EPERM (it
+ * belongs to another thread), ENOMEM. */
 ACO_API int aco_cancel(aco_t *co);
 #endif
 

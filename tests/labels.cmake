@@ -4,7 +4,8 @@
 #   and subjects: ctest -L scheduler
 set(acorn_slow
   "^redzone\\.(check|sweep|seeded|vzeroupper)|^probe\\.abi-seeded|^generator\\.(matrix|code)|^soak|^slab\\.default"
-  "^migration\\.release\\.scale|\\.long$|^install\\.(headers|old|warnings|amalgamation|cmake|subdirectory|libaco_only|rust)"
+  "^migration\\.release\\.scale|\\.long$"
+  "^install\\.(headers|old|warnings|amalgamation|cmake|subdirectory|libaco_only|rust)"
   "^hardening\\.(options|ibt|shadow-all)")
 string(REPLACE ";" "|" acorn_slow "${acorn_slow}")
 

@@ -251,7 +251,8 @@ static size_t size;
 /* Each way to send and to receive. */
 static int send_by(int way, void *element)
 {
-    aco_select_case_t cases[2] = {{NULL, NULL, ACO_SELECT_RECEIVE, 0, {0}}, {channel, element, ACO_SELECT_SEND, 0, {0}}};
+    aco_select_case_t cases[2] = {{NULL, NULL, ACO_SELECT_RECEIVE, 0, {0}},
+                                  {channel, element, ACO_SELECT_SEND, 0, {0}}};
     switch (way) {
     case 0: return aco_channel_send(channel, element);
     case 1: return aco_channel_try_send(channel, element);
@@ -334,7 +335,8 @@ static void *bad_case_beside_a_ready_one(void *unused)
 {
     char sent = 'a', received = 0;
     aco_channel_t *other = aco_channel_new(1, 1);
-    aco_select_case_t cases[2] = {{other, &received, ACO_SELECT_RECEIVE, 0, {0}}, {NULL, NULL, ACO_SELECT_SEND, 0, {0}}};
+    aco_select_case_t cases[2] = {{other, &received, ACO_SELECT_RECEIVE, 0, {0}},
+                                  {NULL, NULL, ACO_SELECT_SEND, 0, {0}}};
     channel = aco_channel_new(1, 1);
     cases[1].channel = channel;
     CHECK_EQ(aco_channel_send(other, &sent), 0);

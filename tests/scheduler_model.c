@@ -19,8 +19,8 @@ static FILE *messages;
 #include "check.h"
 #include "random.h"
 
-enum { OPERATIONS = 20, SCOPES = 3, TASKS = 24, MUTEXES = 3, CONDITIONS = 2, SEMAPHORES = 2, GROUPS = 2, CHANNELS = 4, MOST_CASES = 4, QUEUE = 512,
-       NOBODY = -1 };
+enum { OPERATIONS = 20, SCOPES = 3, TASKS = 24, MUTEXES = 3, CONDITIONS = 2, SEMAPHORES = 2, GROUPS = 2, CHANNELS = 4,
+       MOST_CASES = 4, QUEUE = 512, NOBODY = -1 };
 
 static random_t draws;
 

@@ -20,7 +20,8 @@ set(define_shared_fp ACO_CONFIG_SHARE_FPU_MXCSR_ENV)
 set(define_no_inline ACO_CONFIG_NO_INLINE)
 foreach(variant IN LISTS ACORN_VARIANTS)
   set(subjects api copying coroutine_new coroutine_states coroutine_switch coroutine_model cancel local model threads
-      scheduler_tasks scheduler_wait scheduler_sync scheduler_scope scheduler_group scheduler_order scheduler_locks stack_trim profile profile_model save_area entry)
+      scheduler_tasks scheduler_wait scheduler_sync scheduler_scope scheduler_group scheduler_order scheduler_locks
+      stack_trim profile profile_model save_area entry)
   if(NOT variant STREQUAL "no_inline")
     list(APPEND subjects generator)
   endif()

@@ -29,7 +29,8 @@
  * does not switch to it. Of the tasks that wait for the same thing, the one that came first is woken first. From then
  * on it owns what it waited for (a mutex, a unit of a semaphore, a value of a channel): no other task can take it
  * before the woken task runs. What wakes many tasks at once (a broadcast, a closed channel, a wait group at zero, the
- * end of a scope) lets all of them run in the next round of the queue. A task that neither yields nor waits lets no other task run.
+ * end of a scope) lets all of them run in the next round of the queue. A task that neither yields nor waits lets no
+ * other task run.
  *
  * Waiting. aco_join(), aco_park(), aco_sleep(), aco_mutex_lock() and the like stop the calling task only. A task itself
  * must call them: they fail with EPERM in the root context, in a coroutine that a task resumed, and in cleanup
@@ -93,8 +94,8 @@ typedef struct aco_run_stats_s {
 /* 0, or -1 and errno EINVAL (NULL). */
 ACO_API int aco_run_stats(aco_run_stats_t *stats);
 
-/* Starts (`on` not 0) or ends the measurement of runs in the calling thread. While it lasts, switches between tasks cost
- * several times more. Starting it again sets runs, long_runs and longest_run to 0. 0, or -1 and errno ENOMEM. */
+/* Starts (`on` not 0) or ends the measurement of runs in the calling thread. While it lasts, switches between tasks
+ * cost several times more. Starting it again sets runs, long_runs and longest_run to 0. 0, or -1 and errno ENOMEM. */
 ACO_API int aco_run_measure(int on);
 
 /* Gives every other runnable task its turn. 0, or -1 and errno EPERM (the caller is not a task). In a task, aco_yield()
