@@ -18,7 +18,7 @@ static void refuse_options(aco_options_t options, const char *reason)
 /* Promise: an option out of bounds fails with EINVAL and leaves nothing. */
 static void options_are_checked(void)
 {
-    const unsigned unknown[] = {16, 32, 1u << 15, 1u << 31, 1u << 31 | ACO_OWN_FP};
+    const unsigned unknown[] = {16, 64, 1u << 15, 1u << 31, 1u << 31 | ACO_OWN_FP};
     aco_t *co = aco_new(same, NULL, NULL);
     FAILS(aco_new(NULL, NULL, NULL), NULL, EINVAL, "aco_new", NULL, "function is NULL");
     refuse_options((aco_options_t){.aco__reserved0 = 1}, "reserved");
