@@ -246,7 +246,6 @@ ACO_API int aco_defer_pop(int call);
  * EINVAL (NULL, a main coroutine object), ESRCH (destroyed), EBUSY (running, or resuming another one), EPERM (it
  * belongs to another thread), ENOMEM. */
 ACO_API int aco_cancel(aco_t *co);
-#endif
 
 /* __attribute__((cleanup(fn))), for cleanups that aco_cancel() must run: a unit without -fexceptions, in which it would
  * skip them silently, does not compile. */
@@ -254,6 +253,7 @@ ACO_API int aco_cancel(aco_t *co);
 #define ACO_CLEANUP(fn) __attribute__((cleanup(fn)))
 #else
 #define ACO_CLEANUP(fn) aco_cleanup_needs_fexceptions
+#endif
 #endif
 
 /* Ends the running coroutine: makes the deferred calls, sets is_end, and returns to its resumer. Unwinds nothing: no
