@@ -82,8 +82,8 @@ int aco__inbox_run(aco__thread_t *self, aco__tasks_t *s)
     aco__post_t *post = aco__inbox_take(s);
     int any = post != NULL;
     for (; post; post = aco__inbox_take(s)) {
-        void (*run)(aco__thread_t *, aco__post_t *) = __atomic_load_n(&post->run, __ATOMIC_RELAXED);
-        run(self, post);
+        void (*message)(aco__thread_t *, aco__post_t *) = __atomic_load_n(&post->run, __ATOMIC_RELAXED);
+        message(self, post);
     }
     return any;
 }
