@@ -119,13 +119,13 @@ static void unpoison_frames(uintptr_t from, uintptr_t end)
         first = aco__round_up((from >> scale) + offset, page);
         last = ((end >> scale) + offset) & ~(uintptr_t)(page - 1);
         if (first < last) {
-            uintptr_t used = first + aco__os_first_resident((const void *)first, last - first);
+            uintptr_t resident = first + aco__os_first_resident((const void *)first, last - first);
             uintptr_t border = (first - offset) << scale, before = border - ((uintptr_t)1 << scale);
             if (from < border)
                 unpoison(from, before);
             if (from < border && __asan_address_is_poisoned((const void *)(border - 1)))
                 unpoison(before, border);
-            from = (used - offset) << scale;
+            from = (resident - offset) << scale;
         }
     }
     unpoison(from, end);
