@@ -695,7 +695,7 @@ static __attribute__((noreturn)) void never_returns(void)
 static void states_without_frames(void)
 {
     aco_share_stack_t *stack = aco_share_stack_new(0);
-    aco_t *co[] = {new_entry(stack, holds_nothing, NULL), new_entry(stack, never_returns, NULL)};
+    aco_t *co[] = {new_entry(stack, ACO_ENTRY_POINT(holds_nothing), NULL), new_entry(stack, never_returns, NULL)};
     for (int i = 0; i < 2; i++) {
         CHECK(aco_state(co[i]) == ACO_STATE_READY);
         aco_resume(co[i]);

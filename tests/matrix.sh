@@ -45,7 +45,7 @@ gcc-m32-long   gcc       long       -           -m32 -O2 -g
 tier_rows() { # TIER
     case $1 in
     check) echo gcc-O2:check ;;
-    test) echo gcc-O2:usual clang-O2:check gcc-ubsan:sample gcc-asan:sample clang-tsan:sample lint ;;
+    test) echo gcc-O2:check clang-O2:check gcc-ubsan:sample gcc-asan:sample clang-tsan:sample lint ;;
     ci) echo gcc-O2 clang-O2 gcc-O0 gcc-O1-frames clang-O3-lto gcc-hardened gcc-m32-O2 gcc-m32-pic \
         clang14-O2 clang-avx clang-ubsan gcc-tsan clang-asan clang-msan apn clang-apn valgrind platforms prove fuzz ;;
     all) echo "$suite_rows" | sed -n '/^[^ ]*-\(long\|apn\) /d; s/^\([^ ]\{1,\}\) .*/\1:full/p'
@@ -59,7 +59,7 @@ tier_rows() { # TIER
 # How much of the suite is built (tests/CMakeLists.txt) ...
 width_options() { # WIDTH
     case $1 in
-    check | usual) echo "-DACORN_VARIANTS=release;debug -DACORN_STANDARDS=20 -DACORN_CXX_DEBUG=OFF" ;;
+    check) echo "-DACORN_VARIANTS=release;debug -DACORN_STANDARDS=20 -DACORN_CXX_DEBUG=OFF" ;;
     medium) echo "-DACORN_STANDARDS=20 -DACORN_TESTS_ONCE=OFF" ;;
     narrow) echo "-DACORN_VARIANTS=release;shared_fp" && width_options medium && echo -DACORN_CXX_FULL=OFF ;;
     sanitized) echo "-DACORN_VARIANTS=release" && width_options medium ;;

@@ -108,7 +108,7 @@ def check_lldb(directory):
            answers["aco bt all"])
     # lldb 19 may lose its way in a function of the library that gcc has split
     expect("waiting, and linked",
-           "coroutine 6 .*(" + order("resumes(co=", "aco__outermost", "main at") + "|" + order("resume_slow") + ")",
+           "coroutine 6 .*(" + order("resumes(co=", "aco__outermost", "main at") + "|resume_common_chain|resume_rest)",
            answers["aco bt all"])
     expect("the process again", r"stop_here", answers["thread list"])
     check_lldb_odd()

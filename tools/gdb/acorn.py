@@ -235,7 +235,7 @@ class Filter:
 
 
 INTERNAL = ("aco_", "aco::")
-INTERNAL_STATIC = ("resume_chained", "resume_general", "resume_slow")
+INTERNAL_STATIC = ("resume_apart", "resume_chained", "resume_common_chain", "resume_general", "resume_rest")
 
 
 def is_internal(frame):
