@@ -53,7 +53,6 @@ foreach(standard 17 20 23)
   if(ACORN_HAVE_LIBCXX)
     acorn_cpp_test(cpp_plain.${standard}.libcxx cpp_plain.cpp ${standard} LINK acorn_libcxx)
     acorn_cpp_test(cpp_handlers.${standard}.libcxx cpp_handlers.cpp ${standard} LINK acorn_libcxx)
-    acorn_cpp_test(cpp_handlers_model.${standard}.libcxx cpp_handlers_model.cpp ${standard} LINK acorn_libcxx)
     acorn_cpp_test(cpp_plain.${standard}.libcxx_no_exceptions cpp_plain.cpp ${standard} LINK acorn_no_exceptions
         acorn_libcxx)
   endif()

@@ -441,11 +441,12 @@ static void check_row(const many_t *m, int how_many)
 {
     int moved = 0;
     for (int i = 0; i < how_many; i++) {
-        const aco_t *co = m->all[i].co, *next = m->all[i + 1].co;
+        const aco_t *co = m->all[i].co, *next;
         size_t sz = fitting(co);
         CHECK_EQ(co->save_stack.sz, sz);
         if (i + 1 == how_many)
             break;
+        next = m->all[i + 1].co;
         CHECK((size_t)((uintptr_t)next - (uintptr_t)co) == sizeof *co);
         if (i >= SLOTS_AFTER)
             moved += (char *)next->save_stack.ptr - (char *)co->save_stack.ptr != (ptrdiff_t)sz;

@@ -450,6 +450,14 @@ static void *sleeps_shortly(void *unused)
     return unused;
 }
 
+/* Deadlines that had passed before they were set are not late. */
+static void *waits_in_the_past(void *unused)
+{
+    CHECK(aco_park_until("the past", INT64_MIN) == -1 && errno == ETIMEDOUT);
+    CHECK(aco_park_until("the past", 1) == -1 && errno == ETIMEDOUT);
+    return unused;
+}
+
 /* The only bounds of time that no load of the machine can break: what took at least so long. */
 static void statistics(void)
 {
@@ -464,6 +472,10 @@ static void statistics(void)
     run();
     CHECK_EQ(aco_run_stats(&stats), 0);
     CHECK_EQ(stats.tasks, 0);
+    CHECK_EQ(stats.late_wakes - before.late_wakes, 1);
+    spawn_detached(waits_in_the_past, NULL);
+    run();
+    CHECK_EQ(aco_run_stats(&stats), 0);
     CHECK_EQ(stats.late_wakes - before.late_wakes, 1);
     CHECK(stats.latest_wake_ns >= 20000000);
     CHECK_EQ(stats.runs, before.runs); /* not measured */

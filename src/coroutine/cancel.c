@@ -89,7 +89,7 @@ static int will_handle(cancel_t *cancel, struct _Unwind_Context *context)
 }
 #else
 ACO__OPTIONAL(_Unwind_Reason_Code, __gxx_personality_v0,
-              (int version, _Unwind_Action actions, exception_class_t class, struct _Unwind_Exception *exception,
+              (int version, int actions, exception_class_t class, struct _Unwind_Exception *exception,
                struct _Unwind_Context *context));
 
 static int will_handle(cancel_t *cancel, struct _Unwind_Context *context)

@@ -85,7 +85,7 @@ aco__exceptions_t *aco__exceptions_here(void)
 
 void aco__exceptions_swap(aco__exceptions_t *out, const aco__exceptions_t *in)
 {
-    static const aco__exceptions_t none;
+    static const aco__exceptions_t none = {0};
     aco__exceptions_t *here = aco__exceptions_here();
     if (!here)
         return;

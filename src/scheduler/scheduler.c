@@ -41,7 +41,8 @@ static scheduler_t *scheduler_of(aco__thread_t *self, const char *call)
     s->base.reap = reap;
     s->base.thread_ends = scheduler_ends;
     s->base.end_task = end_running_task;
-    s->trimmed_at = aco__os_now() - TRIM_NS;
+    s->looked_at = aco__os_now();
+    s->trimmed_at = s->looked_at - TRIM_NS;
     self->scheduler = &s->base;
     return s;
 }
@@ -408,7 +409,7 @@ int aco_run(void)
 
 int aco_run_stats(aco_run_stats_t *stats)
 {
-    static const aco_run_stats_t none;
+    static const aco_run_stats_t none = {0};
     const aco__thread_t *self = aco__self();
     if (!stats)
         return aco__fail(0, EINVAL, "aco_run_stats", NULL, "the pointer to the statistics is NULL");

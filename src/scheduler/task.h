@@ -26,6 +26,7 @@ typedef struct aco__tasks {
     aco__timer_t *timers; /* a heap */
     size_t timers_count, timers_sz; /* timers_sz: bytes */
     uint64_t timers_set;
+    int64_t looked_at;   /* when timers were last looked for that are due; on the clock of aco_now() */
     aco_run_stats_t stats;
     char measures_runs;
     unsigned open;       /* how often aco_scheduler_open() was called; atomic, like the next two */

@@ -95,17 +95,25 @@ void aco__timer_cancel(aco__tasks_t *s, aco__timed_t *timed)
         sift_down(s, at, &last);
 }
 
+/* A deadline at or before the last look had passed when its timer was set: it is not late. */
+static void note_lateness(aco__tasks_t *s, int64_t now, int64_t deadline)
+{
+    int64_t late = deadline > s->looked_at ? now - deadline : 0;
+    s->stats.late_wakes += late > ACO__LATE_NS;
+    if (late > s->stats.latest_wake_ns)
+        s->stats.latest_wake_ns = late;
+}
+
 void aco__timers_expire(aco__thread_t *self)
 {
     aco__tasks_t *s = aco__tasks(self);
     int64_t now = s->timers_count ? aco__os_now() : 0;
     while (s->timers_count && s->timers[0].deadline <= now) {
         aco__timed_t *timed = s->timers[0].timed;
-        int64_t late = now - s->timers[0].deadline;
-        s->stats.late_wakes += late > ACO__LATE_NS;
-        if (late > s->stats.latest_wake_ns)
-            s->stats.latest_wake_ns = late;
+        note_lateness(s, now, s->timers[0].deadline);
         aco__timer_cancel(s, timed);
         timed->due(self, timed);
     }
+    if (now)
+        s->looked_at = now;
 }

@@ -396,7 +396,8 @@ static const struct {
     {0, 0, 0}, {ACO_OWN_FP, 0, 0}, {ACO_SHARED_FP, 0, 0}, {ACO_OWN_EXCEPTIONS, 0, 0},
     {ACO_OWN_FP | ACO_OWN_EXCEPTIONS, STACK, 0}, {ACO_OWN_FP, STACK, 0}, {0, STACK + 1, 0},
     {ACO_OWN_FP, STACK + 12345, 0}, {0, 256 << 10, 0}, {ACO_OWN_FP | ACO_SHARED_FP, 0, EINVAL}, {256, 0, EINVAL},
-    {0, SIZE_MAX / 4 + 1, EINVAL}, {0, TOO_MUCH, TOO_MUCH_ERROR}, {ACO_OWN_EXCEPTIONS, 300 << 10, 0}, {ACO_SHARED_FP, 0, 0}, {0, 0, 0},
+    {0, SIZE_MAX / 4 + 1, EINVAL}, {0, TOO_MUCH, TOO_MUCH_ERROR}, {ACO_OWN_EXCEPTIONS, 300 << 10, 0},
+    {ACO_SHARED_FP, 0, 0}, {0, 0, 0},
 };
 
 /* Of 48 bytes: a name that fits, and one that is cut. */

@@ -2,8 +2,8 @@
  * conditions, semaphores, wait groups, channels, selections, timers, scopes, each other and coroutines that are no
  * tasks, until all have ended; at a deadlock the root context helps. This program checks the promises: a mutex has one
  * owner, the task that waited first; no unit and no value is lost or comes twice; no task sleeps too short or times out
- * too early; results reach the joiner; aco_run() sees a deadlock only when all tasks wait. (tests/scheduler_model.c predicts the
- * order of everything, without time.)
+ * too early; results reach the joiner; aco_run() sees a deadlock only when all tasks wait. (tests/scheduler_model.c
+ * predicts the order of everything, without time.)
  *
  * The input controls time: the clock below replaces src/os/posix_clock.c. */
 #define _GNU_SOURCE
