@@ -492,6 +492,30 @@ static void deadlock(void)
     CHECK_EQ(group.succeeded, 3);
 }
 
+static void *adds_later(void *letter)
+{
+    static turns_t turns[] = {{'1', 0, 0}, {'2', 0, 0}};
+    add(takes_turns, &turns[*(char *)letter - '1']);
+    return NULL;
+}
+
+/* Promise: if the limit is raised, those who wait for a place come first. */
+static void *raises_limit(void *unused)
+{
+    static turns_t member = {'m', 9, 0};
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    group.limit = 1;
+    add(takes_turns, &member);
+    spawn_detached(adds_later, "1");
+    aco_task_yield();
+    group.limit = 2;
+    spawn_detached(adds_later, "2");
+    CHECK_EQ(aco_group_end(&group), 0);
+    CHECK_HISTORY("m1122m");
+    CHECK_EQ(group.succeeded, 3);
+    return unused;
+}
+
 static void groups(void)
 {
     in_task(all_succeed);
@@ -500,6 +524,7 @@ static void groups(void)
     in_task(keeps_going);
     in_task(first_success);
     in_task(bounded);
+    in_task(raises_limit);
     in_task(deadline_around);
     in_task(nested_groups);
     in_task(members_spawn);

@@ -578,6 +578,27 @@ static void *sleeps_in_scopes(void *arg)
     return NULL;
 }
 
+/* Cancelling a scope that has ended with the one around it changes nothing. */
+static void *cancels_both(void *unused)
+{
+    aco_scope_t outer, inner;
+    CHECK_EQ(aco_scope_begin(&outer, ACO_FOREVER), 0);
+    CHECK_EQ(aco_scope_begin(&inner, ACO_FOREVER), 0);
+    CHECK_EQ(aco_scope_cancel(&outer), 0);
+    CHECK_EQ(aco_scope_cancel(&inner), 0);
+    CHECK_EQ(inner.error, 0);
+    CHECK(aco_scope_ended_by(&inner) == &outer);
+    CHECK_EQ(aco_scope_end(&inner), 0);
+    CHECK_EQ(aco_scope_end(&outer), 0);
+    return unused;
+}
+
+static void ended_by_outer(void)
+{
+    spawn_detached(cancels_both, NULL);
+    run();
+}
+
 /* Promise: many tasks, each with scopes that come and go: no wait ends before its time. */
 static void many_scopes(void)
 {
@@ -648,7 +669,7 @@ static void failures(void)
 int main(void)
 {
     static void (*const tests[])(void) = {every_wait, left_timers, results_are_kept, failed_waits_leave_order,
-                                          many_scopes, failures, NULL};
+                                          ended_by_outer, many_scopes, failures, NULL};
     with_all_kinds(tests);
     return check_result("scheduler_scope");
 }

@@ -304,6 +304,167 @@ static void *ends_with_posts(void *unused)
     return unused;
 }
 
+/* ---- What is easily forgotten; each in a thread of its own, with a scheduler of its own ---- */
+
+static void *cancels_it(void *scope)
+{
+    CHECK_EQ(aco_scope_cancel(scope), 0);
+    return NULL;
+}
+
+static void *exits_in_cancelled_scope(void *unused)
+{
+    aco_scope_t scope;
+    pthread_t canceller;
+    (void)unused;
+    CHECK_EQ(aco_scope_begin(&scope, ACO_FOREVER), 0);
+    CHECK_EQ(pthread_create(&canceller, NULL, cancels_it, &scope), 0);
+    CHECK_EQ(pthread_join(canceller, NULL), 0);
+    aco_exit();
+}
+
+/* A task may end by aco_exit() while the wish to cancel its scope is under way. */
+static void *exits(void *unused)
+{
+    aco_options_t options = {0};
+    CHECK(aco_scheduler_open() != NULL);
+    options.flags = ACO_DETACHED;
+    options.stack_size = 4u << 20; /* not cached: the memory goes back */
+    CHECK(aco_spawn(exits_in_cancelled_scope, NULL, &options) != NULL);
+    run();
+    return unused;
+}
+
+static aco_scheduler_t *closing;
+static aco_t *parked;
+static int calls;
+
+static void count_call(void *unused)
+{
+    (void)unused;
+    calls++;
+}
+
+static void *gives_news(void *unused)
+{
+    CHECK_EQ(aco_post(closing, count_call, NULL), 0);
+    CHECK_EQ(aco_unpark(parked), 0);
+    return unused;
+}
+
+static void *parks_once(void *unused)
+{
+    CHECK_EQ(aco_park("news"), 0);
+    return unused;
+}
+
+/* What was posted before the scheduler closed arrives. */
+static void *closes(void *unused)
+{
+    pthread_t other;
+    closing = aco_scheduler_open();
+    parked = aco_spawn(parks_once, NULL, NULL);
+    CHECK_EQ(pthread_create(&other, NULL, gives_news, NULL), 0);
+    CHECK_EQ(pthread_join(other, NULL), 0);
+    CHECK_EQ(aco_scheduler_close(), 0);
+    run();
+    CHECK_EQ(calls, 1);
+    CHECK_EQ(aco_join(parked, NULL), 0);
+    return unused;
+}
+
+static int nothing_to_wait_for(void *ctx, int64_t timeout_ns)
+{
+    (void)ctx, (void)timeout_ns;
+    return 0;
+}
+
+static void wake_nobody(void *unused)
+{
+    (void)unused;
+}
+
+static void *unparks_soon(void *task)
+{
+    usleep(20000); /* most likely asleep by then */
+    CHECK_EQ(aco_unpark(task), 0);
+    return NULL;
+}
+
+/* A wake function does not replace the wake of a thread that waits without its hook. */
+static void *sleeps_without_hook(void *with_hook)
+{
+    pthread_t other;
+    aco_t *task;
+    CHECK_EQ(aco_on_wake(wake_nobody, NULL), 0);
+    if (with_hook)
+        CHECK_EQ(aco_on_idle(nothing_to_wait_for, NULL), 0);
+    CHECK(aco_scheduler_open() != NULL);
+    task = aco_spawn(parks_once, NULL, NULL);
+    CHECK_EQ(pthread_create(&other, NULL, unparks_soon, task), 0);
+    run();
+    CHECK_EQ(pthread_join(other, NULL), 0);
+    CHECK_EQ(aco_join(task, NULL), 0);
+    return NULL;
+}
+
+static int turns_over;
+
+static void posts_itself(void *unused)
+{
+    CHECK(++calls < 1000);
+    if (!turns_over && calls < 1000)
+        CHECK_EQ(aco_post(closing, posts_itself, unused), 0);
+}
+
+static void *takes_turns(void *unused)
+{
+    CHECK_EQ(aco_post(closing, posts_itself, NULL), 0);
+    for (int i = 0; i < 10; i++)
+        aco_task_yield();
+    turns_over = 1;
+    return unused;
+}
+
+/* Calls that post themselves again leave the tasks their turns. */
+static void *reposts(void *unused)
+{
+    calls = 0;
+    closing = aco_scheduler_open();
+    spawn_detached(takes_turns, NULL);
+    run();
+    CHECK(turns_over && calls > 1);
+    return unused;
+}
+
+static aco_scope_t forsaken;
+
+static void *is_forsaken(void *unused)
+{
+    CHECK_EQ(aco_scope_begin(&forsaken, ACO_FOREVER), 0);
+    aco_park("nobody");
+    return unused;
+}
+
+static void *ends_before_its_task(void *unused)
+{
+    spawn_detached(is_forsaken, NULL);
+    CHECK_EQ(aco_run(), -1);
+    return unused;
+}
+
+static void forgotten(void)
+{
+    static void *(*const each[])(void *) = {exits, closes, sleeps_without_hook, reposts, ends_before_its_task};
+    for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
+        CHECK_EQ(pthread_create(&threads[0], NULL, each[i], NULL), 0);
+        join_threads(1);
+    }
+    start(sleeps_without_hook, &threads[0], 1); /* with a hook */
+    join_threads(1);
+    FAILS(aco_scope_cancel(&forsaken), -1, EPERM, "aco_scope_cancel", forsaken.aco__task, "another thread");
+}
+
 int main(void)
 {
     static void (*const tests[])(void) = {unparks, unparks_late, posts_arrive, scopes, NULL};
@@ -314,5 +475,6 @@ int main(void)
     closed();
     start(ends_with_posts, NULL, 1);
     join_threads(1);
+    forgotten();
     return check_result("scheduler_threads");
 }

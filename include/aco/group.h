@@ -42,7 +42,8 @@ typedef enum aco_policy_e {
 typedef struct aco_group_s {
     aco_scope_t scope;        /* of the members and of the task that began the group, while inside */
     size_t limit;             /* at most so many members at once: spawning waits until fewer run. 0: no limit. The task
-                                 that began the group may set it any time */
+                                 that began the group may set it any time. Spawners that wait notice a higher limit at
+                                 the next aco_group_spawn() or aco_group_end(), or when a member ends */
     size_t running;           /* members that have not ended, and places that waiting spawners were given */
     size_t succeeded, failed; /* members that have ended so */
     int error;                /* the errno of the first that failed (EINVAL if that was 0); 0: none has failed */

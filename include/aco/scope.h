@@ -70,7 +70,7 @@ ACO_API int aco_scope_end(aco_scope_t *scope);
 /* Ends a scope with ECANCELED. Tasks that wait inside are woken; they run later. Nothing happens if it has ended
  * before. 0, or -1 and errno: ESRCH (its task has left it), EPERM (another thread's, not open), EINVAL (NULL). Any
  * thread, if the scheduler of the scope's thread is open (aco_scheduler_open()); the scope ends soon after. It must not
- * be left before the call returns. */
+ * be left before the call returns, and its task must leave it by aco_scope_end() or aco_exit(), not by returning. */
 ACO_API int aco_scope_cancel(aco_scope_t *scope);
 
 /* The scope because of which waits inside `scope`, not NULL, fail or failed: itself, or one around it; NULL: they do

@@ -49,10 +49,10 @@ typedef struct aco_once_s {
 } aco_once_t;
 #define ACO_ONCE_INIT {0, NULL, {NULL, NULL}}
 
-/* Runs fn(arg), unless a call for this `once` has run its function with success. Waits while another task runs it. `fn`
- * returns 0 for success; else the next caller, or the one that has waited longest, runs its own. It may wait, and must
- * not throw. 0; or -1 and errno: what `fn` left there if it did not return 0; EDEADLK (`fn` calls this), EPERM (the
- * caller is not a task). */
+/* Runs fn(arg), unless a call for this `once` has run its function with success. Waits while another task runs it.
+ * `fn` returns 0 for success; else the next caller, or the one that has waited longest, runs its own. It may wait;
+ * it must neither throw nor end the task. 0; or -1 and errno: what `fn` left there if it did not return 0; EDEADLK
+ * (`fn` calls this), EPERM (the caller is not a task). */
 ACO__CALL int aco_once_at(aco_once_t *once, int (*fn)(void *arg), void *arg, const char *location);
 #define aco_once(once, fn, arg) aco_once_at(once, fn, arg, ACO_PLACE)
 

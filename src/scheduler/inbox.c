@@ -37,8 +37,7 @@ void aco__inbox_post(aco__tasks_t *s, aco__post_t *post)
     if (__atomic_load_n(&s->is_asleep, __ATOMIC_SEQ_CST) && __atomic_exchange_n(&s->is_asleep, 0, __ATOMIC_SEQ_CST)) {
         if (s->wake)
             s->wake(s->wake_ctx);
-        else
-            aco__os_wake(&s->is_asleep);
+        aco__os_wake(&s->is_asleep); /* also then: it may wait without the hook */
     }
 }
 
@@ -79,9 +78,13 @@ aco__post_t *aco__inbox_take(aco__tasks_t *s)
 
 int aco__inbox_run(aco__thread_t *self, aco__tasks_t *s)
 {
-    aco__post_t *post = aco__inbox_take(s);
-    int any = post != NULL;
-    for (; post; post = aco__inbox_take(s)) {
+    aco__post_t *post;
+    size_t left = 0;
+    int any = 0;
+    collect(s);
+    for (post = s->posts; post && post != &end_of_list; post = next_of(post))
+        left++;
+    for (; left && (post = aco__inbox_take(s)) != NULL; left--, any = 1) { /* what comes meanwhile waits a round */
         void (*message)(aco__thread_t *, aco__post_t *) = __atomic_load_n(&post->run, __ATOMIC_RELAXED);
         message(self, post);
     }
@@ -105,10 +108,28 @@ void aco__inbox_forget(aco__tasks_t *s, aco__post_t *post)
     }
 }
 
+void aco__inbox_filter(aco__tasks_t *s, int (*drop)(const aco__post_t *post, const void *arg), const void *arg)
+{
+    aco__post_t *before = NULL, *post, *next;
+    collect(s);
+    for (post = s->posts; post && post != &end_of_list; post = next) {
+        next = next_of(post);
+        if (!drop(post, arg)) {
+            before = post;
+            continue;
+        }
+        if (before)
+            set_next(before, next);
+        else
+            s->posts = next;
+        release(post);
+    }
+}
+
 int aco__inbox_sleeps(aco__tasks_t *s)
 {
     __atomic_store_n(&s->is_asleep, 1, __ATOMIC_SEQ_CST);
-    if (!__atomic_load_n(&s->inbox, __ATOMIC_SEQ_CST))
+    if (!__atomic_load_n(&s->inbox, __ATOMIC_SEQ_CST) && (!s->posts || s->posts == &end_of_list))
         return 1;
     aco__inbox_awake(s);
     return 0;

@@ -274,6 +274,8 @@ static int wait_idle(aco__thread_t *self, scheduler_t *s)
 {
     int64_t deadline, left = -1;
     int more = 0, open = s->open != 0;
+    if (s->opened && !open && aco__inbox_run(self, s)) /* posted before it was closed */
+        return 0;
     if (self->scoped_tasks)
         aco__scope_timers_refresh(self);
     deadline = s->timers_count ? s->timers[0].deadline : -1;
@@ -318,7 +320,7 @@ static int poll_turn(aco__thread_t *self, scheduler_t *s)
 /* Makes sure that self->task can run: 1. Returns 0 if no tasks are left, -1 if none can ever run or the hook failed. */
 static int choose_task(aco__thread_t *self, scheduler_t *s)
 {
-    while (self->tasks || (s->open && aco__inbox_run(self, s))) {
+    while (self->tasks || (s->opened && aco__inbox_run(self, s))) {
         if (!self->tasks) {
             continue; /* look again */
         } else if (!self->task) {
@@ -579,7 +581,9 @@ aco_scheduler_t *aco_scheduler_open(void)
         return NULL;
     }
     __atomic_store_n(&s->open, s->open + 1, __ATOMIC_RELEASE);
-    self->scoped_tasks++; /* the ends of tasks look for posts now */
+    if (!s->opened)
+        self->scoped_tasks++; /* the ends of tasks look for posts from now on */
+    s->opened = 1;
     return (aco_scheduler_t *)s;
 }
 
@@ -590,7 +594,6 @@ int aco_scheduler_close(void)
     if (!s || !s->open)
         return aco__fail(0, EINVAL, "aco_scheduler_close", NULL, "the thread's scheduler is not open");
     __atomic_store_n(&s->open, s->open - 1, __ATOMIC_RELEASE);
-    self->scoped_tasks--;
     return 0;
 }
 

@@ -44,11 +44,9 @@ static void end_inside(aco__thread_t *self, aco_scope_t *cause, const aco_t *tas
 void aco__scope_finish(aco__thread_t *self, aco_scope_t *scope, int error)
 {
     aco_scope_t *list = scope;
-    if (scope->error)
+    if (scope->aco__ended_by) /* by itself or by one around it: all inside know already */
         return;
     scope->error = error;
-    if (scope->aco__ended_by) /* all inside know already */
-        return;
     scope->aco__ended_by = scope;
     scope->aco__pending = NULL;
     end_inside(self, scope, scope->aco__task, scope, &list);
@@ -331,8 +329,18 @@ int64_t aco_deadline(void)
     return scope && scope->aco__limit ? scope->aco__limit->aco__deadline : ACO_FOREVER;
 }
 
+/* Whether the post cancels a scope of `task`. */
+static int cancels_scope_of(const aco__post_t *post, const void *task)
+{
+    const aco_scope_t *scope =
+        (const aco_scope_t *)(const void *)((const char *)post - offsetof(aco_scope_t, aco__post));
+    return __atomic_load_n(&post->run, __ATOMIC_RELAXED) == cancel_posted && scope->aco__task == task;
+}
+
 void aco__scopes_leave(aco__thread_t *self, aco__task_record_t *record)
 {
+    if (aco_unlikely(aco__tasks(self)->opened))
+        aco__inbox_filter(aco__tasks(self), cancels_scope_of, task_of(record));
     if (record->timer.index) /* of the scopes nothing can be said: their frames may be gone */
         aco__timer_cancel(aco__tasks(self), &record->timer);
     self->scoped_tasks--;

@@ -30,6 +30,7 @@ typedef struct aco__tasks {
     aco_run_stats_t stats;
     char measures_runs;
     unsigned open;       /* how often aco_scheduler_open() was called; atomic, like the next two */
+    char opened;         /* it was open once: its tasks and posts may still be known to other threads */
     uint32_t is_asleep;  /* the thread waits for events: a poster wakes it */
     aco__post_t *inbox;  /* what other threads have posted, the last one first */
     aco__post_t *posts;  /* what was taken out of the inbox, the first one first */
@@ -65,7 +66,7 @@ static inline aco__tasks_t *aco__tasks(const aco__thread_t *self)
 /* Whether other threads may post to this one. */
 static inline int aco__is_open(const aco__thread_t *other)
 {
-    return other->scheduler && __atomic_load_n(&aco__tasks(other)->open, __ATOMIC_ACQUIRE);
+    return other && other->scheduler && __atomic_load_n(&aco__tasks(other)->open, __ATOMIC_ACQUIRE);
 }
 
 #endif
