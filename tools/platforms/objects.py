@@ -54,11 +54,12 @@ def function(name, disassembly):
 
 
 def leaves_without_call(platform, program):
-    """Whether round_trips() in the program jumps to another stack, with no call on the way there."""
+    """Whether round_trips() in the program jumps to another stack, with no call on the way there. Further jumps, in
+    the code of uncommon cases, may have calls before them."""
     calls, leaves = next(patterns for start, patterns in CODE.items() if platform.processor.startswith(start))
     code = function("round_trips", tool("objdump", "-d", "--no-show-raw-insn", str(program)))
     jumps = [at for at, text in enumerate(code) if re.search(leaves, text)]
-    return bool(jumps) and not any(re.search(calls, text) for text in code[:jumps[-1]])
+    return bool(jumps) and not any(re.search(calls, text) for text in code[:jumps[0]])
 
 
 def executable_stack(platform, program):
