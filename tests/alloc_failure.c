@@ -280,7 +280,7 @@ static void unguarded_needs_none(void)
 
 static void advice_refused(void)
 {
-    enum { MANY = 100000 }; /* several slabs, large pages asked for, then given back */
+    enum { MANY = 300000 }; /* many slabs, also with small blocks of 32 bits; large pages asked for, then given back */
     static aco_t *all[MANY];
     int before = madvises.calls;
     fail_all(&madvises, EINVAL);
