@@ -255,16 +255,21 @@ static void model_unpark(int task)
         tasks[task].permit = 1;
 }
 
-/* Whether the waits of the task fail: one of its scopes has ended, and there is no shield further inside. */
-static int has_ended(int task)
+/* Whether waits in this scope of the task fail: it or one around it has ended, and there is no shield in between. */
+static int scope_has_ended(int task, int which)
 {
-    for (int i = tasks[task].depth - 1; i >= 0; i--) {
+    for (int i = which; i >= 0; i--) {
         if (tasks[task].scopes[i].ended)
             return 1;
         if (tasks[task].scopes[i].shields)
             return 0;
     }
     return 0;
+}
+
+static int has_ended(int task)
+{
+    return scope_has_ended(task, tasks[task].depth - 1);
 }
 
 /* The task's wait fails. */
@@ -300,6 +305,8 @@ static void interrupt(int task)
 
 static void model_cancel(int task, int which)
 {
+    if (scope_has_ended(task, which)) /* then nothing changes */
+        return;
     tasks[task].scopes[which].ended = 1;
     if (has_ended(task))
         interrupt(task);
