@@ -20,23 +20,14 @@ static int check_open(const aco__thread_t *self, const char *call, const aco_gro
     return 0;
 }
 
-/* Gives places to the spawners that wait, as far as the limit, which may have been raised, allows. */
-static void pass_places(aco__thread_t *self, aco_group_t *group)
-{
-    while (group->aco__spawners.first && (!group->limit || group->running < group->limit)) {
-        group->running++;
-        aco__wake(self, group->aco__spawners.first->wait, 0);
-    }
-}
-
 int aco__group_admit(aco_group_t *group, aco__wait_t *wait, const char *location)
 {
     static const char call[] = "aco_group_spawn";
     aco__thread_t *self = aco__self();
     if (check_open(self, call, group) != 0)
         return -1;
-    if (aco_unlikely(group->aco__spawners.first != NULL))
-        pass_places(self, group);
+    if (aco_unlikely(group->aco__spawners.first != NULL)) /* the limit may have been raised */
+        aco__group_pass_places(self, group);
     if (aco_likely(!group->limit || group->running < group->limit)) {
         group->running++;
         return 0;
@@ -105,8 +96,8 @@ int aco__group_end(aco_group_t *group, aco__wait_t *wait, const char *location)
         return aco__fail(0, EINVAL, call, NULL, "the group is NULL");
     if (aco__scope_check_end(self, call, &group->scope) != 0)
         return -1;
-    if (aco_unlikely(group->aco__spawners.first != NULL))
-        pass_places(self, group);
+    if (aco_unlikely(group->aco__spawners.first != NULL)) /* the limit may have been raised */
+        aco__group_pass_places(self, group);
     if (!group->running)
         return 0;
     if (aco__check_waiting(self, call) != 0)

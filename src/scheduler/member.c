@@ -1,14 +1,19 @@
 /* The ends of tasks that have scopes, and of the members of groups. */
 #include "scheduler/wait.h"
 
+void aco__group_pass_places(aco__thread_t *self, aco_group_t *group)
+{
+    while (group->aco__spawners.first && (!group->limit || group->running < group->limit)) {
+        group->running++;
+        aco__wake(self, group->aco__spawners.first->wait, 0);
+    }
+}
+
 void aco__group_free_place(aco__thread_t *self, aco_group_t *group)
 {
-    aco__waiter_t *first = group->aco__spawners.first;
-    if (aco_unlikely(first != NULL) && (!group->limit || group->running <= group->limit)) {
-        aco__wake(self, first->wait, 0);
-        return;
-    }
-    if (--group->running == 0 && group->aco__ender) {
+    group->running--;
+    aco__group_pass_places(self, group);
+    if (!group->running && group->aco__ender) {
         aco__wake(self, group->aco__ender, 0);
         group->aco__ender = NULL;
     }
