@@ -19,8 +19,8 @@ gcc-O3-lto     gcc       narrow     -           -O3 -flto
 gcc-avx        gcc       narrow     -           WIDEST_VECTORS
 gcc-hardened   gcc       narrow     -           HARDENED
 gcc-m32-O2     gcc       medium     -           -m32 -O2 -g
-gcc-m32-O0     gcc       narrow     -           -m32 -O0 -g
-gcc-m32-pic    gcc       narrow     -           -m32 -O2 -fPIC -msse2
+gcc-m32-O0     gcc       narrow     -           -m32 -O0 -g -msse2
+gcc-m32-pic    gcc       medium     -           -m32 -O2 -g -fPIC
 gcc-ubsan      gcc       sanitized  -           -O1 -g -fsanitize=undefined -fno-sanitize-recover=all
 gcc-tsan       gcc       sanitized  tsan_gcc    -O1 -g -fsanitize=thread
 gcc-asan       gcc       sanitized  asan_gcc    -O1 -g -fsanitize=address
@@ -31,23 +31,25 @@ clang-avx      clang-19  narrow     -           WIDEST_VECTORS
 clang-m32-O2   clang-19  medium     -           -m32 -O2 -g
 clang-ubsan    clang-19  sanitized  -           -O1 -g -fsanitize=undefined -fno-sanitize-recover=all
 clang-tsan     clang-19  sanitized  tsan_clang  -O1 -g -fsanitize=thread
-clang-asan     clang-19  sanitized  asan_clang  -O1 -g -fsanitize=address
+clang-asan     clang-19  sanitized  asan_clang  -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined
 clang-msan     clang-19  msan       msan        -O1 -g -fsanitize=memory
 clang-apn      clang-19  sanitized  -           APN
 clang14-O2     clang-14  narrow     -           -O2 -g
+clang14-avx    clang-14  narrow     -           WIDEST_VECTORS
 gcc-long       gcc       long       -           -O2 -g
 clang-long     clang-19  long       -           -O2 -g
 gcc-m32-long   gcc       long       -           -m32 -O2 -g
 '
 
 # `ci` has a row once where one compiler tests it as well as the other: -O0, LTO and wide vectors by gcc or clang; -m32
-# at -O2 and with PIC, not at -O0; the sanitizers with the compiler that `test` does not use. coverage is in `nightly`.
+# with PIC, where registers are scarcest; the sanitizers with the compiler that `test` does not use. coverage is in
+# `nightly`.
 tier_rows() { # TIER
     case $1 in
     check) echo gcc-O2:check ;;
     test) echo gcc-O2:check clang-O2:check gcc-ubsan:sample gcc-asan:sample clang-tsan:sample lint ;;
-    ci) echo gcc-O2 clang-O2 gcc-O0 gcc-O1-frames clang-O3-lto gcc-hardened gcc-m32-O2 gcc-m32-pic \
-        clang14-O2 clang-avx clang-ubsan gcc-tsan clang-asan clang-msan apn clang-apn valgrind platforms prove fuzz ;;
+    ci) echo gcc-O2 clang-O2:medium gcc-O0 gcc-O1-frames clang-O3-lto gcc-hardened gcc-m32-pic clang14-avx \
+        clang-asan gcc-tsan clang-msan apn clang-apn valgrind platforms prove fuzz ;;
     all) echo "$suite_rows" | sed -n '/^[^ ]*-\(long\|apn\) /d; s/^\([^ ]\{1,\}\) .*/\1:full/p'
         echo lint apn clang-apn:full valgrind-whole platforms prove fuzz ;;
     nightly) echo gcc-long clang-long gcc-m32-long apn-whole valgrind-whole platforms-whole prove-whole fuzz-long soak \
@@ -60,7 +62,7 @@ tier_rows() { # TIER
 width_options() { # WIDTH
     case $1 in
     check) echo "-DACORN_VARIANTS=release;debug -DACORN_STANDARDS=20 -DACORN_CXX_DEBUG=OFF" ;;
-    medium) echo "-DACORN_STANDARDS=20 -DACORN_TESTS_ONCE=OFF" ;;
+    medium) echo "-DACORN_STANDARDS=20 -DACORN_TESTS_ONCE=OFF -DACORN_CXX_DEBUG=OFF" ;;
     narrow) echo "-DACORN_VARIANTS=release;shared_fp" && width_options medium && echo -DACORN_CXX_FULL=OFF ;;
     sanitized) echo "-DACORN_VARIANTS=release" && width_options medium ;;
     sample | msan) width_options sanitized && echo -DACORN_CXX_FULL=OFF ;;
