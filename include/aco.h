@@ -116,7 +116,10 @@ typedef struct aco_options_s {
     unsigned flags;           /* ACO_OWN_FP, …, or'ed */
     unsigned aco__reserved0;  /* reserved fields are 0 */
     aco_pool_t *pool;         /* where its private stack comes from (aco/pool.h). NULL: the process's default pool */
-    void *aco__reserved[3];
+    void *stack_memory;       /* where its private stack is: `stack_size` bytes of the caller's, at least 12 KiB, of
+                                 which the library takes up to 4224. No guard page: an overflow is noticed as with
+                                 ACO_NO_GUARD. The caller frees them after the coroutine. NULL: memory of `pool` */
+    void *aco__reserved[2];
 } aco_options_t;
 
 enum {
@@ -176,6 +179,22 @@ ACO__CALL void *aco_yield_value(void *value);
  * running, if the running one is a task (aco/scheduler.h) or in its cleanup, or if `co` has
  * ACO_OWN_EXCEPTIONS and the caller does not. */
 ACO__CALL int aco_yield_to(aco_t *co);
+
+/* The same with a value: what suspended `co` returns it, as after aco_send(). The call returns as aco_yield_value()
+ * does, `value` itself if `co` is the caller. ACO_ERROR and errno: as aco_yield_to(). */
+ACO__CALL void *aco_transfer(aco_t *co, void *value);
+
+/* Ends the running coroutine as aco_exit() does, and transfers to `co` for good. Returns on failure only: -1 and errno
+ * as aco_yield_to(), EINVAL if `co` is the caller; the caller then goes on. If the caller's own cleanup makes the
+ * transfer impossible, it aborts the process. */
+ACO_API int aco_exit_to(aco_t *co, void *value);
+
+/* Calls fn(arg) on a stack of its own, made as `opts` says (no share stack), and returns its result: for deep recursion,
+ * and for foreign code that needs more stack than the caller has. `fn` runs in a coroutine of its own with its own name,
+ * values and deferred calls. What it yields, the caller yields, and it receives what the caller then receives; so a
+ * yield fails in it if the caller is no coroutine, or a task. If the caller is cancelled, it is cancelled first.
+ * ACO_ERROR and errno: as aco_new(). */
+ACO_API void *aco_call_on_stack(aco_function_t fn, void *arg, const aco_options_t *opts);
 
 /* Starts to load what a resume of `co` will touch: the control block, and up to 200 bytes of a save area right behind
  * it. For a loop that resumes many coroutines in an order of its own: call it about eight resumes ahead. It waits for

@@ -77,6 +77,7 @@ inline namespace ACO__CPP_KIND {
 struct options : aco_options_t {
     options() noexcept : aco_options_t() {}
     options &with_stack_size(std::size_t bytes) noexcept { return stack_size = bytes, *this; }
+    options &in(void *memory, std::size_t bytes) noexcept { return stack_memory = memory, with_stack_size(bytes); }
     options &on(aco_share_stack_t *share_stack) noexcept { return stack = share_stack, *this; }
     options &with_save_size(std::size_t bytes) noexcept { return save_size = bytes, *this; }
     options &named(const char *what) noexcept { return name = what, *this; }
@@ -537,6 +538,55 @@ private:
     std::unique_ptr<frame> frame_;
     detail::slot<Yield> value_;
 };
+
+/* Calls f() on a stack of its own, as aco_call_on_stack() does, and returns its result. Throws what `f` throws, and what
+ * the constructor of aco::coroutine throws. */
+template<class F>
+std::invoke_result_t<F &> call_on_stack(F &&f, const options &how = {})
+{
+    using result = std::invoke_result_t<F &>;
+    struct call : detail::result_slot<result> {
+        explicit call(F &from) : f(from) {}
+        static void *entry(void *itself)
+        {
+            call *c = static_cast<call *>(itself);
+#if ACO__CPP_EXCEPTIONS
+            try {
+                c->run();
+            } catch (...) {
+                if (aco__is_cancelled())
+                    throw;
+                c->error = std::current_exception();
+            }
+#else
+            c->run();
+#endif
+            return nullptr;
+        }
+        void run()
+        {
+            if constexpr (std::is_void_v<result>)
+                f();
+            else
+                this->result.emplace(f());
+        }
+        F &f;
+#if ACO__CPP_EXCEPTIONS
+        std::exception_ptr error;
+#endif
+    } c(f);
+    options o = how;
+    if (!(o.flags & (ACO_OWN_EXCEPTIONS | ACO_SHARED_EXCEPTIONS)))
+        o.flags |= ACO_OWN_EXCEPTIONS;
+    if (aco_call_on_stack(call::entry, &c, &o) == ACO_ERROR)
+        detail::refused();
+#if ACO__CPP_EXCEPTIONS
+    if (c.error)
+        std::rethrow_exception(std::move(c.error));
+#endif
+    if constexpr (!std::is_void_v<result>)
+        return std::move(*c.result);
+}
 
 template<class T>
 class generator;

@@ -4,6 +4,8 @@
 #include "coroutines.h"
 #include "child.h"
 
+#include "aco/pool.h"
+
 static random_t scheduler = {1}; /* the random schedules' */
 
 /* ---- Making ---- */
@@ -22,7 +24,7 @@ static void options_are_checked(void)
     aco_t *co = aco_new(same, NULL, NULL);
     FAILS(aco_new(NULL, NULL, NULL), NULL, EINVAL, "aco_new", NULL, "function is NULL");
     refuse_options((aco_options_t){.aco__reserved0 = 1}, "reserved");
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 2; i++) {
         aco_options_t options = {0};
         options.aco__reserved[i] = &options;
         refuse_options(options, "reserved");
@@ -128,6 +130,130 @@ static void overflow_without_guard(void)
     subject->arg = NULL;
     ABORTS(resume_and_destroy_subject, CHECKS_YIELDS ? "aco_yield" : "aco_destroy", subject, "has overflowed");
     aco_destroy(subject);
+}
+
+/* ---- The caller's memory ---- */
+
+enum { MEMORY = 12 << 10, AROUND = 64, LIVE = 4096 };
+static unsigned char memory[AROUND + MEMORY + AROUND];
+
+static int is_around(int i)
+{
+    return i < AROUND || i >= AROUND + MEMORY;
+}
+
+static void *uses_memory(void *arg)
+{
+    unsigned char bytes[LIVE];
+    CHECK(bytes > memory + AROUND && bytes + LIVE < memory + AROUND + MEMORY);
+    memset(bytes, 7, LIVE);
+    CHECK(aco_yield_value(bytes) == memory);
+    CHECK(bytes[0] == 7 && bytes[LIVE - 1] == 7);
+    return arg;
+}
+
+/* Promises: a coroutine on the caller's memory, however aligned, uses nothing else; nothing there is in use after it
+ * was destroyed; an overflow is noticed; it can be restarted, cancelled and named. */
+static void callers_memory(void)
+{
+    aco_options_t options = {.stack_memory = memory + AROUND, .stack_size = MEMORY - 1};
+    refuse_options(options, "less than 12288 bytes");
+    options = (aco_options_t){.stack_memory = memory, .stack_size = MEMORY, .pool = (aco_pool_t *)(void *)memory};
+    refuse_options(options, "excludes a pool");
+    for (int skew = 0; skew < (UNDER_ASAN ? 0 : 130); skew += 13) {
+        options = (aco_options_t){.stack_memory = memory + AROUND, .stack_size = MEMORY, .name = "mine"};
+        if (skew) {
+            options.stack_memory = memory + AROUND + skew;
+            options.stack_size = MEMORY + AROUND - skew;
+        }
+        if (options.stack_size < MEMORY)
+            break;
+        memset(memory, 0xa5, sizeof memory);
+        aco_t *co = aco_new(uses_memory, &options, &options);
+        CHECK(co);
+        for (int again = 0; again < 2; again++) {
+            CHECK(aco_send(co, NULL));
+            FAILS(aco_stack_trim(co), -1, EINVAL, "aco_stack_trim", co, "stack_memory");
+            CHECK(aco_send(co, memory) == &options);
+            CHECK_EQ(aco_restart(co, uses_memory, &options), 0);
+        }
+        CHECK(aco_send(co, NULL) && strcmp(aco_name(co), "mine") == 0);
+        CHECK_EQ(aco_cancel(co), 0);
+        aco_destroy(co);
+        for (int i = 0; i < (int)sizeof memory; i++)
+            if (is_around(i) && memory[i] != 0xa5 && !(skew && i >= AROUND + MEMORY))
+                CHECK(!"bytes beside the memory were changed");
+        memset(memory, 0, sizeof memory);
+    }
+    options = (aco_options_t){.stack_memory = memory + AROUND, .stack_size = MEMORY};
+    subject = aco_new(overflows, &subject, &options);
+    ABORTS(resume_subject, "aco_exit", subject, "has overflowed");
+    aco_destroy(subject);
+}
+
+/* ---- aco_call_on_stack() ---- */
+
+static int cancelled;
+
+static void note_cancelled(void *arg)
+{
+    (void)arg;
+    cancelled++;
+}
+
+static __attribute__((noinline)) uintptr_t deep(unsigned depth)
+{
+    volatile char frame[1024];
+    frame[0] = (char)depth;
+    return depth ? deep(depth - 1) + (frame[0] == (char)depth) : 0;
+}
+
+static void *goes_deep(void *arg)
+{
+    return (void *)deep((unsigned)(uintptr_t)arg);
+}
+
+static void *yields_inside(void *arg)
+{
+    CHECK_EQ(aco_defer(note_cancelled, NULL), 0);
+    void *sent = aco_yield_value(arg);
+    CHECK(sent == memory || (sent == ACO_ERROR && errno == EPERM));
+    return sent == ACO_ERROR ? arg : sent;
+}
+
+static void *calls_on_stack(void *arg)
+{
+    const aco_options_t large = {.stack_size = 16 << 20};
+    CHECK(aco_call_on_stack(goes_deep, (void *)(uintptr_t)10000, &large) == (void *)(uintptr_t)10000);
+    CHECK(aco_call_on_stack(yields_inside, arg, NULL) == memory);
+    return arg;
+}
+
+/* Promises: the function has the stack that it asks for; its yields are its caller's, at any depth; it is cancelled
+ * with the caller; nothing is left over; outside a coroutine a yield in it fails. */
+static void calls_on_other_stacks(void)
+{
+    int before = living();
+    aco_t *co = aco_new(calls_on_stack, &before, NULL);
+    cancelled = 0;
+    CHECK(aco_send(co, NULL) == &before);
+    CHECK(aco_send(co, memory) == &before && co->is_end);
+    CHECK_EQ(cancelled, 1);
+    CHECK_EQ(aco_restart(co, calls_on_stack, &before), 0);
+    CHECK(aco_send(co, NULL) == &before);
+    CHECK_EQ(living(), before + 2);
+    CHECK_EQ(aco_cancel(co), 0);
+    CHECK_EQ(cancelled, 2);
+    aco_destroy(co);
+    CHECK(aco_call_on_stack(yields_inside, &before, NULL) == &before);
+    CHECK_EQ(cancelled, 3);
+    CHECK_EQ(living(), before);
+    FAILS(aco_call_on_stack(NULL, NULL, NULL), ACO_ERROR, EINVAL, "aco_call_on_stack", NULL, "function is NULL");
+#if SHARE_STACKS
+    const aco_options_t shared = {.stack = aco_share_stack_new(0)};
+    FAILS(aco_call_on_stack(goes_deep, NULL, &shared), ACO_ERROR, EINVAL, "aco_call_on_stack", NULL, "private");
+    aco_share_stack_destroy(shared.stack);
+#endif
 }
 
 #ifdef ACO_CONFIG_SHARE_FPU_MXCSR_ENV
@@ -292,6 +418,8 @@ int main(void)
     options_are_checked();
     stack_sizes();
     overflow_without_guard();
+    callers_memory();
+    calls_on_other_stacks();
     own_environment_is_refused();
     new_is_new();
     names();

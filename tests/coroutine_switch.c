@@ -188,16 +188,36 @@ static void nesting(void)
 
 /* ---- Transfer ---- */
 
-enum { RING = 6, ROUNDS = 500 };
+enum { RING = 6, ROUNDS = 150 };
 
 static aco_t *ring[RING];
-static int ring_at, ring_steps;
+static int ring_at, ring_steps, ring_cleanups;
+static const void *ring_value; /* what the next one receives */
+static int ring_exits;         /* at their end they exit to the next one */
+
+static void ring_cleanup(void *arg)
+{
+    ring_cleanups++;
+    CHECK(aco_get_co() == ring[(intptr_t)arg]);
+    FAILS(aco_exit_to(ring[0], NULL), -1, EPERM, "aco_exit_to", aco_get_co(), "cleanup");
+}
+
+/* By aco_yield_to() and by aco_transfer(), in turn. */
+static void go_on(aco_t *next, int i)
+{
+    ring_value = i % 3 ? &ring[i % RING] : NULL;
+    if (ring_value)
+        CHECK(aco_transfer(next, &ring[i % RING]) == ring_value);
+    else
+        CHECK_EQ(aco_yield_to(next), 0);
+}
 
 static void *run_ring(void *arg)
 {
     int me = (int)(intptr_t)arg;
     unsigned char bytes[FILL];
     fill(bytes, sizeof bytes, (uint64_t)me);
+    CHECK_EQ(aco_defer(ring_cleanup, arg), 0);
     for (int i = 0; i < ROUNDS; i++) {
         CHECK_EQ(ring_at, me);
         CHECK(aco_get_co() == ring[me]);
@@ -206,33 +226,49 @@ static void *run_ring(void *arg)
         if (i + 1 == ROUNDS && me + 1 == RING)
             aco_yield_value(ring); /* to who resumed the first one */
         else
-            CHECK_EQ(aco_yield_to(ring[ring_at]), 0);
+            go_on(ring[ring_at], i);
         CHECK(is_filled(bytes, sizeof bytes, (uint64_t)me));
+    }
+    if (ring_exits && me + 1 < RING) {
+        ring_value = &ring_exits;
+        aco_exit_to(ring[me + 1], &ring_exits);
+        CHECK(!"aco_exit_to() does not return");
     }
     return (void *)(intptr_t)(me + 1);
 }
 
 static void go_round(void)
 {
-    ring_at = ring_steps = 0;
+    ring_at = ring_steps = ring_cleanups = 0;
     CHECK(aco_send(ring[0], NULL) == ring);
     CHECK_EQ(ring_steps, RING * ROUNDS);
-    for (int i = 0; i < RING; i++) {
+    for (int i = 0; i < RING && !ring_exits; i++) {
         CHECK_EQ(aco_state(ring[i]), ACO_STATE_SUSPENDED);
+        ring_value = ring;
         CHECK_EQ((intptr_t)aco_send(ring[i], ring), i + 1);
     }
+    ring_value = &ring_exits;
+    if (ring_exits)
+        CHECK_EQ((intptr_t)aco_send(ring[0], &ring_exits), RING); /* from the last one, to which all others exited */
+    for (int i = 0; i < RING; i++)
+        CHECK_EQ((intptr_t)aco_result(ring[i]), ring_exits && i + 1 < RING ? 0 : i + 1);
+    CHECK_EQ(ring_cleanups, RING);
 }
 
 static void *go_round_inside(void *arg)
 {
     go_round();
+    for (int i = 0; i < RING; i++) /* a stack that was left by aco_exit_to() can be used again */
+        CHECK_EQ(aco_restart(ring[i], run_ring, (void *)(intptr_t)i), 0);
+    go_round();
     return arg;
 }
 
-/* Promise: aco_yield_to() goes round rings on private and share stacks in any mix, and yields return to the resumer,
- * which is the root context or a coroutine (also one on these stacks). */
-static void rings(void)
+/* Promise: aco_yield_to(), aco_transfer() and aco_exit_to() go round rings on private and share stacks in any mix, and
+ * yields return to the resumer, which is the root context or a coroutine (also one on these stacks). */
+static void rings(int exits)
 {
+    ring_exits = exits;
     for (int i = 1; i < 3 && SHARE_STACKS; i++)
         share[i] = aco_share_stack_new2(0, i == 1);
     for (pattern = 0; pattern < (SHARE_STACKS ? PATTERNS : 1); pattern++)
@@ -271,6 +307,10 @@ static void *try_transfers(void *arg)
     FAILS(aco_yield_to(to->done), -1, ESRCH, "aco_yield_to", to->done, "ended");
     FAILS(aco_yield_to(to->destroyed), -1, ESRCH, "aco_yield_to", to->destroyed, "destroyed");
     FAILS(aco_yield_to(to->main_object), -1, EINVAL, "aco_yield_to", to->main_object, "main coroutine");
+    FAILS(aco_transfer(to->done, NULL), ACO_ERROR, ESRCH, "aco_transfer", to->done, "ended");
+    FAILS(aco_exit_to(to->done, NULL), -1, ESRCH, "aco_exit_to", to->done, "ended");
+    FAILS(aco_exit_to(aco_get_co(), NULL), -1, EINVAL, "aco_exit_to", aco_get_co(), "running");
+    CHECK(aco_transfer(aco_get_co(), arg) == arg);
     aco_yield_to(aco_get_co()); /* goes on, whatever it returns */
     CHECK(aco_get_co() == subject);
     return arg;
@@ -321,7 +361,8 @@ int main(void)
         both_kinds(i % 2, i / 2);
 #endif
     nesting();
-    rings();
+    rings(0);
+    rings(1);
     own_exceptions();
     return check_result("coroutine_switch");
 }

@@ -367,11 +367,47 @@ void deaths()
 
 #endif
 
+/* Promise: a call on another stack returns what the function returns, and throws what it throws; what yields in it is
+ * its caller, at whose end the function's objects are destroyed. */
+void calls_on_other_stacks()
+{
+    std::string log;
+    aco::coroutine<> caller([&log](auto &self) {
+        CHECK_EQ(*aco::call_on_stack([] { return std::make_unique<int>(5); }), 5);
+#ifdef __cpp_exceptions
+        try {
+            aco::call_on_stack([] { throw 6; });
+            CHECK(!"it throws");
+        } catch (int thrown) {
+            CHECK_EQ(thrown, 6);
+        }
+#endif
+        logged mine{log, 'm'};
+        aco::call_on_stack(
+            [&log, &self] {
+                logged inner{log, 'i'};
+                self.yield();
+                log += 'y';
+                self.yield();
+                log += 'z';
+            },
+            aco::options().with_stack_size(1 << 20));
+    });
+    CHECK(caller.resume());
+    CHECK(caller.resume());
+    CHECK(log == "y");
+    caller.reset();
+#ifdef __cpp_exceptions
+    CHECK(log == "yim");
+#endif
+}
+
 } // namespace
 
 int main()
 {
     values();
+    calls_on_other_stacks();
     life();
     deferred();
     generators();

@@ -145,7 +145,7 @@ static void refused_options(void)
     REFUSED("not for generators");
     options.aco__reserved0 = 1;
     REFUSED("not for generators");
-    options.aco__reserved[2] = &options;
+    options.aco__reserved[1] = &options;
     REFUSED("not for generators");
     for (unsigned flag = 1; flag; flag <<= 1) {
         options.flags = flag | ACO_NO_GUARD;

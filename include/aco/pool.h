@@ -93,13 +93,14 @@ ACO_API int aco_pool_stats(aco_pool_t *pool, aco_pool_stats_t *stats);
 /* How many bytes of its private stack `co` has touched since the stack was last reclaimed; a previous user of the stack
  * counts too. It counts from the top down to the deepest page in memory, so up to a page too much. It does not count
  * pages that the system swapped out, nor the page with a canary; under ACO_POOL_LAZY it counts reclaimed pages until
- * the system takes them. -1 and errno: EINVAL (NULL, a main coroutine object, on a share stack: there
- * save_stack.max_cpsz says what was copied), ESRCH (destroyed). Any thread. */
+ * the system takes them. -1 and errno: EINVAL (NULL, a main coroutine object, on `stack_memory`, on a share
+ * stack: there save_stack.max_cpsz says what was copied), ESRCH (destroyed). Any thread. */
 ACO_API ptrdiff_t aco_stack_high_water(const aco_t *co);
 
 /* `co` is suspended, new or done. Releases the whole pages of its private stack that lie below its frames. 0, or -1 and
- * errno: EINVAL (NULL, a main coroutine object, on a share stack), ESRCH (destroyed), EBUSY (running, resuming another
- * one, or suspended in a generator's body), EPERM (a task of another thread). Only the thread that may resume `co`. */
+ * errno: EINVAL (NULL, a main coroutine object, on a share stack or `stack_memory`), ESRCH (destroyed), EBUSY (running,
+ * resuming another one, or suspended in a generator's body), EPERM (a task of another thread). Only the thread that may
+ * resume `co`. */
 ACO_API int aco_stack_trim(aco_t *co);
 
 /* ---- Measuring by entry function --------------------------------------------------------------------------------- */

@@ -158,6 +158,10 @@ static int check_options(const char *call, const aco_options_t *o)
                          o->stack_size ? "stack_size" : "ACO_NO_GUARD");
     if (o->stack && o->pool)
         return aco__fail(0, EINVAL, call, NULL, "pool is for a private stack, not for a share stack");
+    if (o->stack_memory && (o->stack || o->pool))
+        return aco__fail(0, EINVAL, call, NULL, "stack_memory excludes a %s", o->stack ? "share stack" : "pool");
+    if (o->stack_memory && o->stack_size < ACO__LEAST_MEMORY)
+        return aco__fail(0, EINVAL, call, NULL, "stack_memory has less than %d bytes", ACO__LEAST_MEMORY);
     if (!o->stack && o->save_size)
         return aco__fail(0, EINVAL, call, NULL, "save_size is for a share stack, not for a private one");
     if (o->stack && o->stack->aco__private)
@@ -187,14 +191,15 @@ aco_t *aco__coroutine_new(const aco_options_t *o, size_t *sz)
         return co;
     }
     if ((!o->stack_size || o->stack_size == ACO__PRIVATE_SIZE) && !(o->flags & ACO_NO_GUARD) && !o->pool &&
-        aco__self()->cached) {
+        !o->stack_memory && aco__self()->cached) {
         co = aco__cache_pop(aco__self());
         co->aco__state = ACO__FROM_NEW | ACO__PRIVATE;
         return co;
     }
     *sz = o->stack_size ? o->stack_size : (size_t)ACO__PRIVATE_SIZE;
     aco__reap(aco__self());
-    stack = aco__stack_new_private(o->pool, o->stack_size, !(o->flags & ACO_NO_GUARD));
+    stack = o->stack_memory ? aco__stack_in(o->stack_memory, o->stack_size)
+                            : aco__stack_new_private(o->pool, o->stack_size, !(o->flags & ACO_NO_GUARD));
     if (!stack)
         return NULL;
     aco__stack_set_return(stack);

@@ -33,7 +33,8 @@ static void check_not_in_cleanup(const aco_t *co)
 }
 #endif
 
-__attribute__((noreturn, always_inline)) static inline void end(aco_t *co, void *result)
+/* All of the end but the switch. */
+__attribute__((always_inline)) static inline void ends(aco_t *co, void *result)
 {
     clean_up_if_needed(co);
     co->is_end = 1;
@@ -45,8 +46,20 @@ __attribute__((noreturn, always_inline)) static inline void end(aco_t *co, void 
         aco__stack_check_overflow("aco_exit", co->share_stack);
     if (aco__owns_fp(co))
         aco__load_resumer_environment();
+}
+
+__attribute__((noreturn, always_inline)) static inline void end(aco_t *co, void *result)
+{
+    ends(co, result);
     aco__switch_exit(aco__tls_ref(), (uintptr_t)co, result);
 }
+
+#ifndef ACO_CONFIG_LIBACO_ONLY
+void aco__ends(aco_t *co, void *result)
+{
+    ends(co, result);
+}
+#endif
 
 void aco__end(aco_t *co, void *result)
 {

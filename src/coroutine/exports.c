@@ -54,6 +54,11 @@ int aco_yield_to(aco_t *co)
     return aco_yield_to_inline(co);
 }
 
+void *aco_transfer(aco_t *co, void *value)
+{
+    return aco_transfer_inline(co, value);
+}
+
 void aco_prefetch(const aco_t *co)
 {
     aco_prefetch_inline(co);

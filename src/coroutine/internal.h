@@ -46,6 +46,8 @@ ACO__HIDDEN aco_t *aco__set_trap(aco__scratch_t *scratch);
 ACO__HIDDEN void aco__lift_trap(aco_t *co, aco_t *resumer);
 
 /* ---- exit.c ---- */
+/* Cleans up the running coroutine and marks it as ended. The caller then leaves it. */
+ACO__HIDDEN void aco__ends(aco_t *co, void *result);
 /* Ends the running coroutine. */
 ACO__HIDDEN __attribute__((noreturn)) void aco__end(aco_t *co, void *result);
 /* Loads the resumer's control words. */

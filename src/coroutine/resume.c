@@ -341,14 +341,9 @@ ACO__FOREIGN_ENTRY ACO__ARRIVAL_ABI void aco__trapped(ACO__ARRIVAL_PARAMETERS)
              "yields in its cleanup, in a deferred call or a destructor that runs because it ends");
 }
 
-ACO__NO_SANITIZE int aco__yield_to_slow(aco_t *co)
+/* Whether the running coroutine may transfer to `co`, with room on the scratch stack if both are on one stack. */
+static int check_transfer(const char *call, aco_t *from, const aco_t *co)
 {
-    static const char call[] = "aco_yield_to";
-    aco__thread_t *self = aco__self();
-    aco_t *from = self->running;
-    int on_this_stack;
-    void *value = NULL;
-    uintptr_t tagged;
     if (!from)
         return aco__fail(0, EPERM, call, co, "no coroutine is running");
     if (aco__is_cancelled())
@@ -361,16 +356,34 @@ ACO__NO_SANITIZE int aco__yield_to_slow(aco_t *co)
         return -1;
     if (aco__has_own_exceptions(co) && !aco__has_own_exceptions(from)) /* the resumer does not swap exceptions */
         return aco__fail(0, EPERM, call, co, "has ACO_OWN_EXCEPTIONS, and the running coroutine does not");
-    on_this_stack = from->share_stack == co->share_stack;
-    if (!on_this_stack && aco__status(co) != ACO__SUSPENDED && !aco__stack_restore(co, 0, call))
-        return -1;
-    if (on_this_stack && !aco__scratch())
+    if (from->share_stack == co->share_stack && !aco__scratch())
         return aco__fail_memory(0, call, ACO__SCRATCH_STACK);
+    return 0;
+}
+
+/* Restores the frames of `co` unless that has to happen on the scratch stack. 1, or 0 after a failure. */
+static int restore_for_transfer(const char *call, const aco_t *from, aco_t *co, int fatal)
+{
+    return from->share_stack == co->share_stack || aco__status(co) == ACO__SUSPENDED ||
+           aco__stack_restore(co, fatal, call);
+}
+
+ACO__NO_SANITIZE static void *transfer_slow(const char *call, aco_t *co, void *value)
+{
+    aco__thread_t *self = aco__self();
+    aco_t *from = self->running;
+    uintptr_t tagged;
+    if (check_transfer(call, from, co) != 0)
+        return ACO_ERROR;
+    if (co == from)
+        return value;
+    if (!restore_for_transfer(call, from, co, 0))
+        return ACO_ERROR;
     if (from->aco__state & ACO__INSTRUMENTED) {
         aco__instrument_transfer(from, co);
         aco__shadow_transfer(from, co);
     }
-    if (on_this_stack) {
+    if (from->share_stack == co->share_stack) {
         aco__scratch_t *scratch = self->scratch;
         prepare_scratch(scratch, co, from, 0, call);
         tagged = aco__switch_transfer(aco__tls_ref(), from, &scratch->runner, &value, 0);
@@ -383,6 +396,45 @@ ACO__NO_SANITIZE int aco__yield_to_slow(aco_t *co)
         tagged = aco__switch_transfer(aco__tls_ref(), from, co, &value, 0);
     }
     ACO__CHECK_INTERRUPT(tagged);
-    return value == ACO_ERROR ? -1 : 0;
+    return value;
+}
+
+int aco__yield_to_slow(aco_t *co)
+{
+    return transfer_slow("aco_yield_to", co, NULL) == ACO_ERROR ? -1 : 0;
+}
+
+void *aco__transfer_slow(aco_t *co, void *value)
+{
+    return transfer_slow("aco_transfer", co, value);
+}
+
+ACO__NO_SANITIZE int aco_exit_to(aco_t *co, void *value)
+{
+    static const char call[] = "aco_exit_to";
+    aco__thread_t *self = aco__self();
+    aco_t *from = self->running;
+    if (check_transfer(call, from, co) != 0)
+        return -1;
+    if (co == from)
+        return aco__fail(0, EINVAL, call, co, "is the running coroutine");
+    if (!restore_for_transfer(call, from, co, 0)) /* the failure that leaves the caller as it was */
+        return -1;
+    aco__ends(from, NULL);
+    aco__check(1, call, co); /* the cleanup may have run it, or another one in its place */
+    restore_for_transfer(call, from, co, 1);
+    if (from->aco__state & ACO__INSTRUMENTED) {
+        aco__instrument_transfer(from, co);
+        aco__shadow_empty_if_ended(from);
+        aco__shadow_transfer(from, co);
+    }
+    if (from->share_stack == co->share_stack) {
+        aco__scratch_t *scratch = self->scratch;
+        prepare_scratch(scratch, co, NULL, 0, NULL);
+        aco__switch_enter(aco__tls_ref(), &scratch->runner, (uintptr_t)from, value);
+    }
+    change_environment(self, NULL, co);
+    self->running = co;
+    aco__switch_enter(aco__tls_ref(), co, (uintptr_t)co, value);
 }
 #endif

@@ -63,6 +63,13 @@ static void destroyed(aco_t *co)
 enum { SWITCH_FRAME = 0 };
 #endif
 
+/* A coroutine that has ended begins on its own stack when it is restarted. */
+static inline void begins_anew(aco__cold_t *cold)
+{
+    cold->left_fiber = NULL;
+    cold->left_bottom = NULL;
+}
+
 ACO__NO_SANITIZE void aco__instrument_enter(aco_t *co, aco__resumer_state_t *resumer_state)
 {
     aco__cold_t *cold = aco__cold_of(co);
@@ -89,10 +96,8 @@ ACO__NO_SANITIZE void aco__instrument_leave(aco_t *co, aco__resumer_state_t *res
     aco__sanitize_leave(cold, ended, resumer_state);
     if (aco_unlikely(cold->usage && ended))
         aco__usage_end(co, cold);
-    if (ended) { /* a restarted coroutine begins on its own stack */
-        cold->left_fiber = NULL;
-        cold->left_bottom = NULL;
-    }
+    if (ended)
+        begins_anew(cold);
     if (resumer_state->own_exceptions)
         aco__exceptions_leave((uintptr_t)co, &resumer_state->exceptions);
     if (ended || aco__status(co) == ACO__DESTROYED) /* DESTROYED: a task that needs no join */
@@ -104,14 +109,21 @@ ACO__NO_SANITIZE void aco__instrument_transfer(aco_t *from, aco_t *to)
 {
     aco__cold_t *cold = aco__cold_of(from), *next = aco__cold_of(to);
     aco__exceptions_t unused;
+    int ended = aco__status(from) == ACO__ENDED;
+    if (ended)
+        aco__trace_ended(from);
     aco__trace_stops(from);
     aco__trace_runs(to);
-    if (aco_unlikely(cold && cold->usage))
+    if (aco_unlikely(cold && cold->usage && ended))
+        aco__usage_end(from, cold);
+    else if (aco_unlikely(cold && cold->usage))
         aco__usage_left(from, cold, (char *)__builtin_frame_address(0) - SWITCH_FRAME);
     if (cold && cold->own_exceptions)
         aco__exceptions_swap(&cold->exceptions, NULL);
     if (cold)
         aco__sanitize_transfer_from(to, next, cold);
+    if (cold && ended)
+        begins_anew(cold);
     if (!next)
         return;
     if (next->own_exceptions)

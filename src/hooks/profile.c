@@ -36,6 +36,8 @@ static int check_private(const char *call, const aco_t *co)
         return aco__fail(0, EINVAL, call, co, "%s",
                          co->share_stack ? "runs on a share stack: save_stack.max_cpsz is the most bytes copied"
                                          : "is a main coroutine");
+    if (aco__stack_is_callers(co->share_stack))
+        return aco__fail(0, EINVAL, call, co, "runs on stack_memory");
     return 0;
 }
 
@@ -49,7 +51,7 @@ static void trim_below(const aco_share_stack_t *stack, const void *sp)
 {
     enum { RED_ZONE = 512 }; /* the largest of any ABI */
     char *from = first_page(stack), *to = (char *)page_down((const char *)sp - RED_ZONE);
-    if (from < to)
+    if (from < to && !aco__stack_is_callers(stack))
         aco__os_discard(from, (size_t)(to - from), 0);
 }
 

@@ -199,6 +199,10 @@ static __attribute__((noinline)) aco_t *task_new(aco__thread_t *self, aco_functi
         aco__fail(0, EINVAL, "aco_spawn", NULL, "tasks run on private stacks");
         return NULL;
     }
+    if (o.stack_memory && (o.flags & ACO_DETACHED)) {
+        aco__fail(0, EINVAL, "aco_spawn", NULL, "a detached task has no stack_memory: its end is not known");
+        return NULL;
+    }
     if (!scheduler_of(self, "aco_spawn"))
         return NULL;
     o.flags &= ~(unsigned)ACO_DETACHED;

@@ -54,6 +54,13 @@ ACO__HIDDEN aco_share_stack_t *aco__stack_new(size_t sz, int guarded);
 enum { ACO__SHARE_SIZE = 2 << 20 };
 /* A private stack with room for cold data, from `pool` (NULL: the default pool). NULL and errno on failure. */
 ACO__HIDDEN aco_share_stack_t *aco__stack_new_private(aco_pool_t *pool, size_t sz, int guarded);
+/* The same in the caller's memory. */
+enum { ACO__LEAST_MEMORY = 12 << 10 };
+ACO__HIDDEN aco_share_stack_t *aco__stack_in(void *memory, size_t sz);
+static inline int aco__stack_is_callers(const aco_share_stack_t *stack)
+{
+    return !stack->aco__map;
+}
 /* The stack for a new coroutine on the share stack `stack`: usually `stack` itself. Where frames must not be copied it
  * is a private stack of the same size, freed with the control block. NULL and errno on failure. */
 ACO__HIDDEN aco_share_stack_t *aco__stack_for_one(aco_share_stack_t *stack);

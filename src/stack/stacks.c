@@ -2,9 +2,10 @@
  * own. */
 #include "stack/stack.h"
 
+static unsigned made; /* selects the colour of the next one; atomic */
+
 aco_share_stack_t *aco__stack_new(size_t sz, int guarded)
 {
-    static unsigned made;
     size_t page = aco__os_page_size(), below = guarded ? page : ACO__CACHE_LINE, map_sz;
     aco_share_stack_t *stack;
     char *map;
@@ -44,6 +45,17 @@ aco_share_stack_t *aco__stack_new_private(aco_pool_t *pool, size_t sz, int guard
     return stack;
 }
 
+aco_share_stack_t *aco__stack_in(void *memory, size_t sz)
+{
+    size_t before = -(uintptr_t)memory % ACO__CACHE_LINE;
+    size_t room = (sz - before - ACO__CACHE_LINE - ACO__HEAD) & ~(size_t)(ACO__CACHE_LINE - 1);
+    aco_share_stack_t *stack = aco__stack_lay_out((char *)memory + before, ACO__CACHE_LINE, room,
+                                                  __atomic_fetch_add(&made, 1, __ATOMIC_RELAXED), 0);
+    stack->aco__map = NULL;
+    stack->aco__private = 1;
+    return stack;
+}
+
 aco_share_stack_t *aco__stack_for_one(aco_share_stack_t *stack)
 {
     static int said; /* atomic */
@@ -66,6 +78,8 @@ void aco__stack_free(aco_share_stack_t *stack)
 {
     ACO__UPCALL(stack_freed, (stack));
 #ifndef ACO_CONFIG_LIBACO_ONLY
+    if (aco__stack_is_callers(stack))
+        return;
     if (stack->aco__region) {
         aco__pool_release(stack);
         return;

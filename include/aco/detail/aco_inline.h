@@ -218,20 +218,37 @@ ACO__FORCE_INLINE void ACO__BODY_OF(aco_yield)(void)
 }
 
 #ifndef ACO__LIBACO_NAMES
+/* Whether a transfer from the running coroutine `from` (NULL: none) needs no slow path. */
+ACO__FORCE_INLINE int aco__may_transfer(const aco_t *from, const aco_t *co)
+{
+    return !ACO_DEBUG && aco_likely(from != NULL && co != NULL &&
+                                    ((co->aco__state | from->aco__state) & ACO__FAST_MASK) == 0 &&
+                                    ((co->aco__state ^ from->aco__state) & ACO__SHARES_FP) == 0);
+}
+
 ACO__FORCE_INLINE int ACO__BODY_OF(aco_yield_to)(aco_t *co)
 {
     aco__tls_ref_t tls = aco__tls_ref();
     aco_t *from = aco__running_at(tls);
     uintptr_t tagged;
-    void *value;
-    if (ACO_DEBUG || aco_unlikely(from == NULL || co == NULL ||
-                                  ((co->aco__state | from->aco__state) & ACO__FAST_MASK) != 0 ||
-                                  ((co->aco__state ^ from->aco__state) & ACO__SHARES_FP) != 0))
+    void *value = NULL;
+    if (!aco__may_transfer(from, co))
         return aco__yield_to_slow(co);
-    value = NULL;
     tagged = aco__switch_transfer(tls, from, co, &value, ACO__OWN_FP);
     ACO__CHECK_INTERRUPT(tagged);
     return 0;
+}
+
+ACO__FORCE_INLINE void *ACO__BODY_OF(aco_transfer)(aco_t *co, void *value)
+{
+    aco__tls_ref_t tls = aco__tls_ref();
+    aco_t *from = aco__running_at(tls);
+    uintptr_t tagged;
+    if (!aco__may_transfer(from, co))
+        return aco__transfer_slow(co, value);
+    tagged = aco__switch_transfer(tls, from, co, &value, ACO__OWN_FP);
+    ACO__CHECK_INTERRUPT(tagged);
+    return value;
 }
 
 /* A thread caches destroyed coroutines of the default kind together with their stacks. Reusing one takes a few stores.

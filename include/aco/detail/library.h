@@ -33,10 +33,11 @@ ACO_API int aco__restart(aco_t *co, aco_function_t fn, void *arg); /* aco_restar
 
 /* The slow paths, for a `co` that cannot be resumed at once. The first two return 1 if the caller can now resume it; or
  * 0 if the call is over, with its result, perhaps ACO_ERROR, in *value. aco__resume_slow() aborts where
- * aco__send_slow() fails. aco__yield_to_slow() does all that aco_yield_to() promises. */
+ * aco__send_slow() fails. aco__yield_to_slow() and aco__transfer_slow() do all that the calls promise. */
 ACO_API __attribute__((noinline)) int aco__resume_slow(aco_t *co);
 ACO_API __attribute__((noinline)) int aco__send_slow(aco_t *co, void **value);
 ACO_API __attribute__((noinline)) int aco__yield_to_slow(aco_t *co);
+ACO_API __attribute__((noinline)) void *aco__transfer_slow(aco_t *co, void *value);
 
 extern ACO_API const aco__context_t aco__no_context; /* zeros, where unwinders find the end of the stack */
 

@@ -1,0 +1,35 @@
+/* A call on another stack: a coroutine that is resumed until it ends. */
+#include "coroutine/internal.h"
+
+static void cancel_and_destroy(void *co)
+{
+    aco_cancel(co);
+    aco_destroy(co);
+}
+
+void *aco_call_on_stack(aco_function_t fn, void *arg, const aco_options_t *opts)
+{
+    static const char call[] = "aco_call_on_stack";
+    void *value = NULL;
+    aco_t *co;
+    if (opts && opts->stack) { /* the caller's frames could be on it */
+        aco__fail(0, EINVAL, call, NULL, "needs a private stack");
+        return ACO_ERROR;
+    }
+    co = aco__new_called(call, fn, arg, opts, 1);
+    if (!co)
+        return ACO_ERROR;
+    if (aco__running() && aco_defer(cancel_and_destroy, co) != 0) {
+        int error = errno;
+        aco_destroy(co);
+        errno = error;
+        return ACO_ERROR;
+    }
+    for (value = aco_send(co, value); !co->is_end; value = aco_send(co, value))
+        value = aco_yield_value(value);
+    value = aco__result(co);
+    if (aco__running())
+        aco_defer_pop(0);
+    aco_destroy(co);
+    return value;
+}
