@@ -103,7 +103,7 @@ static void wake_all(void)
 
 static void *wakes_all(void *unused)
 {
-    const aco_options_t opts = {0, NULL, 0, NULL, kind, 0, NULL, {NULL, NULL, NULL}};
+    const aco_options_t opts = {.flags = kind};
     aco_group_begin(&s.group, s.way == CANCELLED ? ACO_KEEP_GOING : ACO_CANCEL_ON_FAILURE);
     s.wait_group.count = 1;
     for (intptr_t i = 0; i < WAITERS; i++)

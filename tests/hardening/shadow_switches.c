@@ -117,7 +117,7 @@ static void *passes_on(void *arg)
 
 static void *resumes_two(void *arg)
 {
-    aco_options_t on_stack = {0, stack, 0, NULL, 0, 0, NULL, {NULL, NULL, NULL}};
+    aco_options_t on_stack = {0, stack, 0, NULL, 0, 0, NULL, NULL, {NULL, NULL}};
     aco_t *inner = aco_new(yields_on_share_stack, NULL, &on_stack), *between = aco_new(passes_on, inner, NULL);
     run_to_end(between);
     aco_destroy(inner);

@@ -435,7 +435,7 @@ OUTLINE void op_new(int me)
         error = o.flags & ACO_NO_GUARD ? EINVAL : error;
     }
     if (extras == 255)
-        o.aco__reserved[2] = &o, error = EINVAL;
+        o.aco__reserved[1] = &o, error = EINVAL;
     if (extras == 253)
         o.aco__reserved0 = 1, error = EINVAL;
     actors[k].arg = new_arg();
