@@ -37,7 +37,7 @@ ACO__COLD int aco__check(int fatal, const char *call, const aco_t *co)
                                 : aco__fail(fatal, EINVAL, call, co, "is a main coroutine");
     case ACO__RESUMING:
     case ACO__RESUMING_SAVED:
-        return aco__fail(fatal, EBUSY, call, co, "is resuming another coroutine");
+        return aco__fail(fatal, EBUSY, call, co, "is resuming another coroutine, or waits in a task");
     }
     if (co == aco__running())
         return aco__fail(fatal, EBUSY, call, co, "is running");

@@ -103,6 +103,7 @@ int aco__group_end(aco_group_t *group, aco__wait_t *wait, const char *location)
     if (aco__check_waiting(self, call) != 0)
         return -1;
     aco__wait_fill(self, wait, ACO__WAIT_MEMBERS, group, location);
+    aco__wait_slowly_inside(self);
     group->aco__ender = wait;
     return aco__wait_start(self, wait);
 }

@@ -238,11 +238,15 @@ static void next_turn(aco__thread_t *self)
 int aco__task_yield(void)
 {
     aco__thread_t *self = aco__self();
-    aco_t *task = self->running;
+    aco_t *task = self->task;
     if (aco__check_waiting(self, "aco_task_yield") != 0)
         return -1;
     next_turn(self);
-    if (self->task != task)
+    if (self->task == task)
+        return 0;
+    if (self->running != task)
+        aco__inner_leave(self, task);
+    else
         aco__task_leave(task);
     return 0;
 }
@@ -393,6 +397,7 @@ int aco_run(void)
 {
     aco__thread_t *self = aco__self();
     scheduler_t *s = aco__tasks(self);
+    const aco__exceptions_t *exceptions = aco__exceptions_here();
     int more;
     if (self->running)
         return aco__fail(0, EPERM, "aco_run", self->running, "is a coroutine: only the root context runs the tasks");
@@ -401,6 +406,8 @@ int aco_run(void)
     if (s->base.is_running)
         return aco__fail(0, EBUSY, "aco_run", NULL, "is called by the idle hook");
     s->base.is_running = 1;
+    if (exceptions)
+        s->exceptions = *exceptions;
     while ((more = choose_task(self, s)) > 0)
         run(self, s);
     s->base.is_running = 0;
@@ -440,6 +447,11 @@ int aco_run_measure(int on)
 }
 
 /* ---- Joining, detaching, parking ---- */
+
+aco_t *aco_current_task(void)
+{
+    return aco__current(aco__self());
+}
 
 /* 0 if `task` is a live task of this thread; else -1. */
 static int check_task(const aco__thread_t *self, const char *call, const aco_t *task)
@@ -491,7 +503,7 @@ int aco__join(aco_t *task, void **result, aco__wait_t *wait, const char *locatio
     }
     if (check_task(self, call, task) != 0 || check_joinable(call, task) != 0 || aco__check_waiting(self, call) != 0)
         return -1;
-    if (task == self->running)
+    if (task == self->task)
         return aco__fail(0, EDEADLK, call, task, "joins itself");
     if (aco__wait_prepare(self, wait, ACO__WAIT_JOIN, task, location) != 0)
         return -1;
@@ -517,8 +529,8 @@ int aco__park(const char *what, aco__wait_t *wait, const char *location)
     aco__thread_t *self = aco__self();
     if (aco__check_waiting(self, "aco_park") != 0)
         return -1;
-    if (*aco__task_flags(self->running) & TASK_PERMIT) {
-        *aco__task_flags(self->running) &= ~(size_t)TASK_PERMIT;
+    if (*aco__task_flags(self->task) & TASK_PERMIT) {
+        *aco__task_flags(self->task) &= ~(size_t)TASK_PERMIT;
         return 0;
     }
     if (aco__wait_prepare(self, wait, ACO__WAIT_PARK, what, location) != 0)

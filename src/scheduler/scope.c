@@ -137,7 +137,7 @@ static const char *name_of_call(unsigned kind)
     return names[kind];
 }
 
-int aco__scope_admit(aco__thread_t *self, const aco__wait_t *wait)
+static inline int admit(aco__thread_t *self, const aco__wait_t *wait)
 {
     const aco_scope_t *scope = innermost(wait->task), *limit;
     aco__task_record_t *record;
@@ -155,6 +155,19 @@ int aco__scope_admit(aco__thread_t *self, const aco__wait_t *wait)
         return -1;
     limit_by(self, record, limit->aco__deadline);
     return 0;
+}
+
+ACO__COLD static int admit_inner(aco__thread_t *self, const aco__wait_t *wait)
+{
+    if (admit(self, wait) != 0)
+        return -1;
+    aco__wait_slowly_inside(self);
+    return 0;
+}
+
+int aco__scope_admit(aco__thread_t *self, const aco__wait_t *wait)
+{
+    return aco_likely(self->running == self->task) ? admit(self, wait) : admit_inner(self, wait);
 }
 
 /* ---- The calls ---- */
@@ -178,18 +191,11 @@ aco__task_record_t *aco__scope_record(aco__thread_t *self, const aco_t *task)
     return record;
 }
 
-int aco__scope_begin(const char *call, aco_scope_t *scope, int64_t deadline, unsigned flags, const char *location)
+static inline int begin_in(aco__thread_t *self, aco_t *task, aco_scope_t *scope, int64_t deadline, unsigned flags,
+                           const char *location)
 {
-    aco__thread_t *self = aco__self();
-    aco_t *task = self->running;
-    aco__task_record_t *record;
-    aco_scope_t *outer;
-    if (aco_unlikely(!scope))
-        return aco__fail(0, EINVAL, call, NULL, "the scope is NULL");
-    if (aco_unlikely(!task || task != self->task))
-        return fail_no_task(self, call);
-    record = aco__scope_record(self, task);
-    outer = record->scope;
+    aco__task_record_t *record = aco__scope_record(self, task);
+    aco_scope_t *outer = record->scope;
     record->scope = scope;
     scope->error = 0;
     scope->aco__flags = flags;
@@ -207,6 +213,25 @@ int aco__scope_begin(const char *call, aco_scope_t *scope, int64_t deadline, uns
     return 0;
 }
 
+/* In an inner coroutine, or nothing is right. */
+ACO__COLD static int begin_slowly(aco__thread_t *self, const char *call, aco_scope_t *scope, int64_t deadline,
+                                  unsigned flags, const char *location)
+{
+    aco_t *task = aco__current(self);
+    if (!scope)
+        return aco__fail(0, EINVAL, call, NULL, "the scope is NULL");
+    return task ? begin_in(self, task, scope, deadline, flags, location) : fail_no_task(self, call);
+}
+
+int aco__scope_begin(const char *call, aco_scope_t *scope, int64_t deadline, unsigned flags, const char *location)
+{
+    aco__thread_t *self = aco__self();
+    aco_t *task = self->running;
+    if (aco_unlikely(!scope || !task || task != self->task))
+        return begin_slowly(self, call, scope, deadline, flags, location);
+    return begin_in(self, task, scope, deadline, flags, location);
+}
+
 int aco_scope_begin_at(aco_scope_t *scope, int64_t deadline, const char *location)
 {
     return aco__scope_begin("aco_scope_begin", scope, deadline, 0, location);
@@ -219,11 +244,12 @@ int aco_shield_begin_at(aco_scope_t *scope, int64_t deadline, const char *locati
 
 ACO__COLD static int fail_end(const aco__thread_t *self, const char *call, const aco_scope_t *scope)
 {
+    const aco_t *task = aco__current(self);
     const aco_scope_t *inner;
-    if (!self->running || self->running != self->task)
+    if (!task)
         return fail_no_task(self, call);
-    inner = innermost(self->running);
-    return aco__fail(0, EPERM, call, self->running,
+    inner = innermost(task);
+    return aco__fail(0, EPERM, call, task,
                      "is not inside the scope %p; its innermost %s is %p, begun at %s", (const void *)scope,
                      inner && inner->aco__flags & ACO__SCOPE_GROUP ? "scope is a group's and" : "scope",
                      (const void *)inner,
@@ -232,8 +258,8 @@ ACO__COLD static int fail_end(const aco__thread_t *self, const char *call, const
 
 int aco__scope_check_end(const aco__thread_t *self, const char *call, const aco_scope_t *scope)
 {
-    const aco_t *task = self->running;
-    if (aco_likely(task && task == self->task && innermost(task) == scope && scope->aco__task == task))
+    const aco_t *task = aco__current(self);
+    if (aco_likely(task && innermost(task) == scope && scope->aco__task == task))
         return 0;
     return fail_end(self, call, scope);
 }
@@ -305,10 +331,11 @@ const aco_scope_t *aco_scope_ended_by(const aco_scope_t *scope)
 int aco_check_cancelled(void)
 {
     aco__thread_t *self = aco__self();
+    const aco_t *task = aco__current(self);
     const aco_scope_t *scope;
-    if (!self->running || self->running != self->task)
+    if (!task)
         return fail_no_task(self, "aco_check_cancelled");
-    scope = innermost(self->running);
+    scope = innermost(task);
     if (!scope)
         return 0;
     if (!scope->aco__ended_by && scope->aco__limit) {
@@ -325,7 +352,8 @@ int aco_check_cancelled(void)
 int64_t aco_deadline(void)
 {
     const aco__thread_t *self = aco__self();
-    const aco_scope_t *scope = self->running && self->running == self->task ? innermost(self->running) : NULL;
+    const aco_t *task = aco__current(self);
+    const aco_scope_t *scope = task ? innermost(task) : NULL;
     return scope && scope->aco__limit ? scope->aco__limit->aco__deadline : ACO_FOREVER;
 }
 

@@ -28,6 +28,7 @@ typedef struct aco__tasks {
     uint64_t timers_set;
     int64_t looked_at;   /* when timers were last looked for that are due; on the clock of aco_now() */
     aco_run_stats_t stats;
+    aco__exceptions_t exceptions; /* the thread's own, those of the caller of aco_run() */
     char measures_runs;
     unsigned open;       /* how often aco_scheduler_open() was called; atomic, like the next two */
     char opened;         /* it was open once: its tasks and posts may still be known to other threads */

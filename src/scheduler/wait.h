@@ -150,21 +150,43 @@ ACO__HIDDEN void aco__scoped_task_ends(aco__thread_t *self, aco_t *task, void *r
 
 /* ---- Waiting ---- */
 
+/* ---- inner.c: coroutines that a task resumed. They are inner coroutines, and the task waits for them ---- */
+/* The task of the inner coroutine that runs. NULL: nothing runs, or not in a task, or the task cleans up. */
+ACO__HIDDEN ACO__COLD aco_t *aco__task_around(const aco__thread_t *self);
+/* 0 if the caller is an inner coroutine that may wait; else -1. */
+ACO__HIDDEN ACO__COLD int aco__check_inner(aco__thread_t *self, const char *call);
+/* The inner coroutine that runs leaves, and its task with it, which is no longer self->task. Returns when the task has
+ * its turn again. */
+ACO__HIDDEN ACO__COLD void aco__inner_leave(aco__thread_t *self, aco_t *task);
+
 /* Fails with the reason why the caller cannot wait: -1. */
 ACO__HIDDEN ACO__COLD int aco__fail_waiting(const char *call);
 
-/* 0 if the caller is a task that may wait; else -1. A task has a resumer other than aco_run() only while it cleans up;
- * then it may not wait. */
-static inline __attribute__((always_inline)) int aco__check_waiting(const aco__thread_t *self, const char *call)
+/* The task in which the caller runs, in its cleanup or not; NULL: in none. */
+static inline __attribute__((always_inline)) aco_t *aco__current(const aco__thread_t *self)
 {
-    return aco_likely(self->running && self->running == self->task && !self->resuming) ? 0 : aco__fail_waiting(call);
+    return aco_likely(self->running && self->running == self->task) ? self->task : aco__task_around(self);
+}
+
+/* 0 if the caller may wait: then it runs in self->task. Else -1. A task has a resumer other than aco_run() only while
+ * it cleans up; then it may not wait. */
+static inline __attribute__((always_inline)) int aco__check_waiting(aco__thread_t *self, const char *call)
+{
+    return aco_likely(self->running && self->running == self->task && !self->resuming) ? 0
+                                                                                       : aco__check_inner(self, call);
+}
+
+/* The caller is about to wait. For an inner coroutine it forbids the inline switch, until aco__task_leave(). */
+static inline void aco__wait_slowly_inside(aco__thread_t *self)
+{
+    self->slow_switch_tasks += self->running != self->task;
 }
 
 /* Fills in `wait`: the running task is going to wait for `object`. The wait is in no queue yet. */
 static inline void aco__wait_fill(const aco__thread_t *self, aco__wait_t *wait, unsigned kind, const void *object,
                                   const char *location)
 {
-    wait->task = self->running;
+    wait->task = self->task;
     wait->kind = kind;
     wait->object = object;
     wait->location = location;
