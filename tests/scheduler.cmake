@@ -13,6 +13,11 @@ foreach(variant IN LISTS ACORN_VARIANTS)
     add_test(NAME scheduler_model.${variant}.${seed} COMMAND test_scheduler_model_${variant}_1 ${seed})
     set_tests_properties(scheduler_model.${variant}.${seed} PROPERTIES TIMEOUT 120)
   endforeach()
+  foreach(stacks 1 2) # share stacks
+    add_test(NAME scheduler_model.${variant}.shared${stacks} COMMAND test_scheduler_model_${variant}_1 ${stacks} 200000
+             ${stacks})
+    set_tests_properties(scheduler_model.${variant}.shared${stacks} PROPERTIES TIMEOUT 120)
+  endforeach()
 endforeach()
 if(ACORN_NIGHTLY)
   add_test(NAME scheduler_model.release.long COMMAND test_scheduler_model_release_1 4 20000000)

@@ -347,7 +347,7 @@ static const struct kind *kind_of_wait;
 /* ---- Places ---- */
 
 typedef enum place {
-    IN_TASK, IN_COROUTINE, IN_THIRD, IN_OWN_FP, IN_OWN_EXCEPTIONS, BEHIND_SHARED, IN_GENERATOR, IN_STACK_GENERATOR,
+    IN_TASK, ON_SHARED, ON_SHARED_IN_STACK, BEHIND_SHARED_TASK, IN_COROUTINE, IN_THIRD, IN_OWN_FP, IN_OWN_EXCEPTIONS, BEHIND_SHARED, IN_GENERATOR, IN_STACK_GENERATOR,
     IN_GENERATOR_OF_COROUTINE, PLACES
 } place_t;
 
@@ -357,19 +357,21 @@ static aco_share_stack_t *stack;
 static void wait_here(void)
 {
     volatile unsigned char before[64];
-    aco_scope_t scope;
+    static aco_scope_t kept_scope;
+    aco_scope_t local_scope, *scope = kind_of_wait->wait == for_members ? &kept_scope : &local_scope;
     for (size_t i = 0; i < sizeof before; i++)
         before[i] = (unsigned char)(i * 7);
     CHECK(aco_current_task() == s.waiter);
-    CHECK_EQ(aco_scope_begin(&scope, s.way == DEADLINE ? aco_after(SOON) : ACO_FOREVER), 0);
+    CHECK_EQ(aco_scope_begin(scope, s.way == DEADLINE ? aco_after(SOON) : ACO_FOREVER), 0);
     CHECK_EQ(aco_deadline() == ACO_FOREVER, s.way != DEADLINE);
     s.waits = 1;
     s.result = kind_of_wait->wait();
     s.error = errno;
     s.waits = 0;
     CHECK_EQ(aco_check_cancelled(), s.way == CANCELLED || s.way == DEADLINE ? -1 : 0);
-    CHECK_EQ(scope.error, s.way == DEADLINE ? ETIMEDOUT : 0);
-    CHECK_EQ(aco_scope_end(&scope), 0);
+    CHECK_EQ(scope->error, s.way == DEADLINE ? ETIMEDOUT : 0);
+    CHECK(aco_scope_ended_by(scope) == (s.way == DEADLINE ? scope : s.way == CANCELLED ? &s.group.scope : NULL));
+    CHECK_EQ(aco_scope_end(scope), 0);
     CHECK(aco_current_task() == s.waiter);
     for (size_t i = 0; i < sizeof before; i++)
         CHECK_EQ(before[i], (unsigned char)(i * 7));
@@ -451,8 +453,10 @@ static void *waiter(void *unused)
     aco_t *co;
     s.waiter = aco_get_co();
     switch (s.place) {
-    case IN_TASK: wait_here(); break;
+    case IN_TASK:
+    case ON_SHARED: wait_here(); break;
     case IN_GENERATOR: consumes(NULL); break;
+    case ON_SHARED_IN_STACK:
     case IN_STACK_GENERATOR: consume_in_stack(); break;
     case IN_GENERATOR_OF_COROUTINE:
         co = aco_new(consumes, NULL, NULL);
@@ -460,7 +464,7 @@ static void *waiter(void *unused)
         aco_destroy(co);
         break;
     default:
-        waits_in_coroutine((void *)(intptr_t)(s.place == IN_COROUTINE || s.place == IN_OWN_FP ? 1 : 3));
+        waits_in_coroutine((void *)(intptr_t)(s.place == IN_COROUTINE || s.place == IN_OWN_FP || s.place == BEHIND_SHARED_TASK ? 1 : 3));
     }
     s.ended = 1;
     return unused;
@@ -511,6 +515,7 @@ static void begin_wait(void)
 static void *conducts(void *unused)
 {
     void (*wake)(void) = kind_of_wait->wake;
+    aco_options_t o = {0};
     aco_scope_t shield;
     CHECK_EQ(aco_group_begin(&s.inner_group, ACO_KEEP_GOING), 0);
     CHECK_EQ(aco_group_begin(&s.group, ACO_KEEP_GOING), 0);
@@ -528,7 +533,10 @@ static void *conducts(void *unused)
         s.inner_group.limit = 1;
         CHECK(aco_group_spawn(&s.inner_group, parks_then_says, NULL, NULL) != NULL);
     }
-    CHECK(aco_group_spawn(&s.group, waiter, NULL, NULL) != NULL);
+    if (s.place >= ON_SHARED && s.place <= BEHIND_SHARED_TASK)
+        o.stack = stack;
+    o.flags = kind;
+    CHECK(aco_group_spawn(&s.group, waiter, NULL, &o) != NULL);
     for (int i = 0; i < 3; i++)
         aco_task_yield();
     CHECK(s.ended || s.waits || kind_of_wait->wait == sleeping);
@@ -651,6 +659,14 @@ static void others_cannot(void)
     aco_destroy(inner);
 }
 
+#ifndef ACO_CONFIG_NO_INLINE
+ACO_GENERATOR(fails_in_generator, y, me)
+{
+    (void)y;
+    FAILS(aco_sleep(1), -1, EPERM, "aco_sleep", me, "in a generator");
+}
+#endif
+
 static aco_mutex_t kept;
 
 static void in_cleanup(void *unused)
@@ -703,6 +719,122 @@ static void *resumes_on_shared(void *unused)
     aco_send(co, NULL);
     aco_destroy(co);
     return unused;
+}
+
+static void *refuses_on_shared(void *unused)
+{
+    static aco_group_t elsewhere;
+    aco_group_t group;
+    aco_scope_t scope;
+    aco_t *me = aco_get_co();
+    void *result;
+    FAILS(aco_group_begin(&group, ACO_KEEP_GOING), -1, EINVAL, "aco_group_begin", me, "so is its group");
+    CHECK_EQ(aco_scope_begin(&scope, ACO_FOREVER), 0);
+    FAILS(aco_group_begin(&elsewhere, ACO_KEEP_GOING), -1, EINVAL, "aco_group_begin", me, "so is a scope around");
+    CHECK_EQ(aco_scope_end(&scope), 0);
+    CHECK_EQ(aco_group_begin(&elsewhere, ACO_KEEP_GOING), 0);
+    FAILS(aco_group_spawn_result(&elsewhere, parks_then_says, NULL, NULL, &result), NULL, EINVAL, "aco_group_spawn", me,
+          "so is the result");
+    CHECK_EQ(aco_group_end(&elsewhere), 0);
+    FAILS(aco_send(me, NULL), ACO_ERROR, EPERM, "aco_send", me, "is a task");
+    CHECK_EQ(aco_state(me), ACO_STATE_RUNNING);
+#ifndef ACO_CONFIG_NO_INLINE
+    if (COPYING) {
+        aco_generator_t g;
+        CHECK_EQ(aco_generator_open(&g, fails_in_generator, me, NULL), 0);
+        CHECK_EQ(aco_generator_next(&g), 0);
+        aco_generator_close(&g);
+    }
+#endif
+    aco_exit();
+    return unused;
+}
+
+static aco_t *shared_task, *shared_inner;
+
+static void *inner_on_same(void *unused)
+{
+    char room[100];
+    memset(room, 1, sizeof room);
+    CHECK(aco_current_task() == (COPYING ? NULL : shared_task)); /* its frames were taken away */
+    CHECK_EQ(aco_state(shared_task), ACO_STATE_RESUMING);
+    errno = 0;
+    if (COPYING)
+        CHECK_EQ(aco_park(NULL), -1);
+    aco_yield();
+    return unused;
+}
+
+static void *has_inner_on_same(void *unused)
+{
+    aco_options_t o = {0};
+    volatile int kept_here = 4711;
+    aco_scope_t scope;
+    o.stack = stack;
+    CHECK_EQ(aco_scope_begin(&scope, aco_after(1000 * ACO_SECOND)), 0);
+    shared_inner = aco_new(inner_on_same, NULL, &o);
+    for (int i = 0; i < 2; i++) {
+        aco_send(shared_inner, NULL);
+        CHECK_EQ(kept_here, 4711);
+        CHECK(aco_deadline() != ACO_FOREVER);
+        CHECK_EQ(aco_sleep(1), 0);
+        CHECK_EQ(kept_here, 4711);
+    }
+    CHECK_EQ(aco_scope_end(&scope), 0);
+    aco_destroy(shared_inner);
+    return unused;
+}
+
+static void *parks_on_shared(void *unused)
+{
+    CHECK_EQ(aco_park(NULL), 0);
+    return unused;
+}
+
+static void *returns_its_local(void *unused)
+{
+    (void)unused;
+    return (void *)aco_name(aco_get_co());
+}
+
+static void on_shared(void)
+{
+    aco_options_t o = {0};
+    aco_t *tasks[3], *co;
+    void *result;
+    char text[1000];
+    o.stack = stack;
+    o.flags = kind;
+    CHECK((tasks[0] = aco_spawn(refuses_on_shared, NULL, &o)) != NULL);
+    CHECK_EQ(aco_state(tasks[0]), ACO_STATE_READY);
+    run();
+    CHECK_EQ(aco_state(tasks[0]), ACO_STATE_DONE);
+    CHECK_EQ(aco_join(tasks[0], &result), 0);
+    CHECK((shared_task = aco_spawn(has_inner_on_same, &s, &o)) != NULL);
+    run();
+    CHECK_EQ(aco_join(shared_task, &result), 0);
+    CHECK(result == &s);
+    o.name = "shared";
+    for (int i = 0; i < 3; i++)
+        CHECK((tasks[i] = aco_spawn(i == 1 ? returns_its_local : parks_on_shared, &s, &o)) != NULL);
+    check_deadlock(text, sizeof text);
+    CHECK(strstr(text, "(shared) waits at ") != NULL);
+    CHECK_EQ(aco_state(tasks[0]), ACO_STATE_SUSPENDED);
+    FAILS(aco_send(tasks[0], NULL), ACO_ERROR, EPERM, "aco_send", tasks[0], "is a task");
+    FAILS(aco_cancel(tasks[2]), -1, EPERM, "aco_cancel", tasks[2], "is a task");
+    CHECK_EQ(aco_set_name(tasks[0], "a name that makes the area move"), 0);
+    CHECK_EQ(aco_set_slot(tasks[2], &s), 0);
+    o.name = NULL;
+    o.flags = 0;
+    co = aco_new(uses_stack, NULL, &o); /* the root context uses the stack too */
+    aco_send(co, NULL);
+    aco_destroy(co);
+    CHECK_EQ(aco_unpark(tasks[0]), 0);
+    CHECK_EQ(aco_detach(tasks[2]), 0);
+    CHECK_EQ(aco_unpark(tasks[2]), 0);
+    run();
+    CHECK_EQ(aco_join(tasks[0], NULL), 0);
+    aco_destroy(tasks[1]); /* as a coroutine that is done */
 }
 
 static void *asks_outside(void *unused)
@@ -778,7 +910,7 @@ static void many(void)
 
 int main(void)
 {
-    static void (*const tests[])(void) = {all_waits, others_cannot, refused, many, NULL};
+    static void (*const tests[])(void) = {all_waits, others_cannot, refused, on_shared, many, NULL};
     stack = aco_share_stack_new(0);
     s.channel = aco_channel_new(0, ELEMENT);
     s.other = aco_channel_new(0, ELEMENT);

@@ -29,14 +29,14 @@ int aco__check_inner(aco__thread_t *self, const char *call)
     aco_t *task = aco__task_around(self), *co = self->running;
     if (!task || (self->scratch && self->scratch->cleanups))
         return aco__fail_waiting(call);
-    if (!co->share_stack->aco__private && !co->share_stack->aco__instead_of)
+    if (!aco__stack_is_kept(co))
         return aco__fail(0, EPERM, call, co, "is on a share stack and cannot wait");
     for (co = self->resuming; co != task; co = resumer_of(co))
         if (!co)
             return aco__fail(0, EPERM, call, self->running,
                              "cannot wait: it has taken the share stack of a coroutine that waits for it");
-    aco__scope_record(self, task); /* so that aco__wait_prepare() looks closer */
-    return 0;
+    return aco__scope_record(self, task) ? 0 : aco__fail_memory(0, call, sizeof(aco__task_record_t)); /* so that
+        aco__wait_prepare() looks closer */
 }
 
 /* The contexts of all resumers are in their blocks. */
@@ -118,7 +118,9 @@ ACO__NO_SANITIZE ACO__SHADOW_NOINLINE void aco__inner_leave(aco__thread_t *self,
         mine = *here;
     aco__restore_resumer(self, NULL);
     aco__set_status(co, ACO__RESUMING); /* nobody can resume it */
-    co->aco__self = task->aco__self;
+    if (!aco__stack_is_kept(task) && aco__stack_save(task->share_stack) != 0)
+        aco__die_of_memory("aco_run", task->save_stack.sz);
+    co->aco__self = aco__stack_is_kept(task) ? task->aco__self : aco__annex(task)->context;
     if (chain.is_instrumented)
         transfer(co, task, chain.owns_exceptions ? &aco__tasks(self)->exceptions : &mine);
     leave_chain(self, task, resumer);
@@ -131,6 +133,8 @@ ACO__NO_SANITIZE ACO__SHADOW_NOINLINE void aco__inner_leave(aco__thread_t *self,
     }
     aco__save_resumer(self);
     task->aco__self = co->aco__self;
+    if (!aco__stack_is_kept(task))
+        aco__stack_restore(task, 1, "aco_run");
     aco__restore_resumer(self, resumer);
     aco__set_status(co, ACO__SUSPENDED);
     self->running = co;

@@ -10,7 +10,7 @@
 
 static aco_t *task_of(aco__task_record_t *record)
 {
-    return aco__task_record_stack(record)->owner;
+    return record->task;
 }
 
 /* The innermost scope of a task; NULL: none. */
@@ -141,6 +141,9 @@ static inline int admit(aco__thread_t *self, const aco__wait_t *wait)
 {
     const aco_scope_t *scope = innermost(wait->task), *limit;
     aco__task_record_t *record;
+    if (!aco__is_on_private(wait->task) && self->running == wait->task &&
+        !aco__is_on_its_stack(wait->task, __builtin_frame_address(0)))
+        return aco__fail(0, EPERM, name_of_call(wait->kind), wait->task, "is on a share stack and cannot wait in a generator");
     if (!scope)
         return 0;
     if (scope->aco__ended_by) {
@@ -177,12 +180,22 @@ static int fail_no_task(const aco__thread_t *self, const char *call)
     return aco__fail(0, EPERM, call, self->running, self->running ? "is not a task" : "no task is running");
 }
 
+/* On a share stack. */
+ACO__COLD static aco__task_record_t *new_record(const aco_t *task)
+{
+    size_t sz = sizeof(aco__task_record_t);
+    return aco__annex(task)->record = aco__memory_new(&sz);
+}
+
 aco__task_record_t *aco__scope_record(aco__thread_t *self, const aco_t *task)
 {
     aco__task_record_t *record = aco__task_record(task);
     if (!(*aco__task_flags(task) & TASK_SCOPED)) {
+        if (!record && !(record = new_record(task)))
+            return NULL;
         *aco__task_flags(task) |= TASK_SCOPED;
         self->scoped_tasks++;
+        record->task = (aco_t *)(uintptr_t)task;
         record->groups = 0;
         record->scope = NULL;
         record->timer.index = 0;
@@ -195,7 +208,10 @@ static inline int begin_in(aco__thread_t *self, aco_t *task, aco_scope_t *scope,
                            const char *location)
 {
     aco__task_record_t *record = aco__scope_record(self, task);
-    aco_scope_t *outer = record->scope;
+    aco_scope_t *outer;
+    if (aco_unlikely(!record))
+        return aco__fail_memory(0, "aco_scope_begin", sizeof *record);
+    outer = record->scope;
     record->scope = scope;
     scope->error = 0;
     scope->aco__flags = flags;
@@ -220,7 +236,11 @@ ACO__COLD static int begin_slowly(aco__thread_t *self, const char *call, aco_sco
     aco_t *task = aco__current(self);
     if (!scope)
         return aco__fail(0, EINVAL, call, NULL, "the scope is NULL");
-    return task ? begin_in(self, task, scope, deadline, flags, location) : fail_no_task(self, call);
+    if (!task)
+        return fail_no_task(self, call);
+    if (!aco__stack_is_kept(self->running) && aco__is_on_its_stack(self->running, scope))
+        return aco__fail(0, EINVAL, call, self->running, "is on a share stack, and so is its scope");
+    return begin_in(self, task, scope, deadline, flags, location);
 }
 
 int aco__scope_begin(const char *call, aco_scope_t *scope, int64_t deadline, unsigned flags, const char *location)

@@ -52,8 +52,14 @@ int aco_mutex_trylock(aco_mutex_t *mutex)
 static void run_early(aco__thread_t *self, aco__waiter_t *waiter)
 {
     for (; waiter && waiter->wait->kind == ACO__WAIT_RELOCK && aco__task_wait(waiter->wait->task);
-         waiter = waiter->next)
-        aco__ring_append(self, waiter->wait->task);
+         waiter = waiter->next) {
+        aco_t *task = waiter->wait->task;
+        if (!aco__is_on_private(task)) {
+            *aco__task_flags(task) |= TASK_EARLY;
+            aco__annex(task)->wait = waiter->wait;
+        }
+        aco__ring_append(self, task);
+    }
 }
 
 /* The mutex goes to a task that a broadcast has woken and that may be runnable already. */
@@ -62,8 +68,10 @@ ACO__COLD static void hand_over_early(aco__thread_t *self, aco__waiter_t *first)
     aco__waiter_t *next = first->next;
     if (aco__task_wait(first->wait->task))
         aco__wake(self, first->wait, first->wait->error);
-    else
+    else {
         aco__dequeue(first);
+        *aco__task_flags(first->wait->task) &= ~(size_t)TASK_EARLY;
+    }
     run_early(self, next);
 }
 
@@ -109,6 +117,7 @@ void aco__cond_again(aco__wait_t *wait)
 {
     aco__thread_t *self = aco__self();
     wait->kind = ACO__WAIT_MUTEX; /* from now on it becomes runnable with the mutex only */
+    *aco__task_flags(wait->task) &= ~(size_t)TASK_EARLY;
     aco__wait_slowly_inside(self);
     aco__wait_start(self, wait);
 }

@@ -82,6 +82,12 @@ static void *waits_in_task(void *arg)
     return arg;
 }
 
+static void *has_inner(void *co)
+{
+    aco_send(co, NULL);
+    return NULL;
+}
+
 int main(void)
 {
     const aco_options_t named = {.name = "worker"}, runner = {.name = "runner"};
@@ -95,7 +101,7 @@ int main(void)
     aco_resume(aco_create(main_co, stack, 72, in_place, NULL)); /* its frames take the place of the other one's */
     aco_new(suspended, NULL, NULL); /* ready */
     co = aco_new(resumes, aco_new(runs, NULL, &runner), NULL);
-    aco_spawn(resumes, aco_new(waits_in_task, NULL, NULL), NULL); /* the inner one is made first */
+    aco_spawn(has_inner, aco_new(waits_in_task, NULL, NULL), NULL); /* the inner one is made first */
     aco_run();
     aco_send(co, NULL);
     abort();
