@@ -1,16 +1,22 @@
 # The scheduler's promises, in the variants of api.cmake, which comes first.
 foreach(variant IN LISTS ACORN_VARIANTS)
   foreach(subject scheduler_tasks scheduler_wait scheduler_sync scheduler_ends scheduler_scope
-          scheduler_group scheduler_order scheduler_locks)
+          scheduler_group scheduler_order scheduler_locks scheduler_places)
     acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 120)
   endforeach()
   target_link_libraries(test_scheduler_tasks_${variant} PRIVATE m)
+  target_link_libraries(test_scheduler_places_${variant} PRIVATE m)
   acorn_test(scheduler_threads.${variant} scheduler_threads.c DEFINE ${define_${variant}} TIMEOUT 120)
   target_link_libraries(test_scheduler_threads_${variant} PRIVATE Threads::Threads)
   acorn_test(scheduler_model.${variant}.1 scheduler_model.c DEFINE ${define_${variant}} ARGS 1 TIMEOUT 120)
   foreach(seed 2 3)
     add_test(NAME scheduler_model.${variant}.${seed} COMMAND test_scheduler_model_${variant}_1 ${seed})
     set_tests_properties(scheduler_model.${variant}.${seed} PROPERTIES TIMEOUT 120)
+  endforeach()
+  foreach(stacks 1 2) # share stacks
+    add_test(NAME scheduler_model.${variant}.shared${stacks} COMMAND test_scheduler_model_${variant}_1 ${stacks} 200000
+             ${stacks})
+    set_tests_properties(scheduler_model.${variant}.shared${stacks} PROPERTIES TIMEOUT 120)
   endforeach()
 endforeach()
 if(ACORN_NIGHTLY)

@@ -391,17 +391,10 @@ static void *members_spawn(void *unused)
 
 /* ---- Failures ---- */
 
-static void *begins_in_coroutine(void *unused)
-{
-    aco_group_t other;
-    FAILS(aco_group_begin(&other, ACO_KEEP_GOING), -1, EPERM, "aco_group_begin", aco_get_co(), "is not a task");
-    return unused;
-}
-
 static void *refuses(void *unused)
 {
     aco_scope_t outer, inner;
-    aco_t *me = aco_get_co(), *co, *member;
+    aco_t *me = aco_get_co(), *member;
     static turns_t a = {'a', 1, 0};
     aco_scope_begin(&outer, ACO_FOREVER);
     FAILS(aco_group_begin(NULL, ACO_KEEP_GOING), -1, EINVAL, "aco_group_begin", NULL, "NULL");
@@ -419,9 +412,6 @@ static void *refuses(void *unused)
     aco_scope_begin(&inner, ACO_FOREVER);
     FAILS(aco_group_end(&group), -1, EPERM, "aco_group_end", me, "is not inside the scope");
     aco_scope_end(&inner);
-    co = aco_new(begins_in_coroutine, NULL, NULL);
-    aco_send(co, NULL);
-    aco_destroy(co);
     CHECK_EQ(aco_group_end(&group), 0);
     FAILS(aco_group_end(&group), -1, EPERM, "aco_group_end", me, "is not inside the scope");
     FAILS(aco_group_spawn(&group, takes_turns, &a, NULL), NULL, ESRCH, "aco_group_spawn", NULL, "has ended");

@@ -4,7 +4,7 @@
  * the model has nobody left to run. Some tasks have a floating-point environment of their own, so that the ways of
  * switching alternate. Tasks are in scopes and shields, which any task cancels: then waits fail.
  *
- * scheduler_model [seed [operations]] */
+ * scheduler_model [seed [operations [stacks]]]: 1: two thirds of the tasks are on one share stack; 2: all, on two */
 #define _GNU_SOURCE
 #include <aco/scope.h>
 
@@ -73,6 +73,7 @@ static queue_t runnable, mutex_waiters[MUTEXES], condition_waiters[CONDITIONS], 
     group_waiters[GROUPS];
 static int owner[MUTEXES], current = NOBODY;
 static size_t units[SEMAPHORES], counts[GROUPS];
+static aco_share_stack_t *stacks[3]; /* of a third of the tasks each; NULL: private ones */
 static long left;           /* operations to do */
 static long done[OPERATIONS], deadlocks, spawned, interrupted, refused;
 
@@ -654,7 +655,8 @@ static void spawn(int me)
     tasks[task].joiner = NOBODY;
     tasks[task].selections = 0;
     wake(task);
-    o.stack_size = pick(8) ? 0 : 20000; /* not all of them from the pool */
+    o.stack = stacks[task % 3];
+    o.stack_size = pick(8) || o.stack ? 0 : 20000; /* not all of them from the pool */
     o.flags = (tasks[task].parent == NOBODY ? ACO_DETACHED : 0) | (pick(8) ? 0 : ACO_OWN_FP);
     o.name = pick(4) ? NULL : "model";
     tasks[task].co = aco_spawn(body, (void *)(intptr_t)task, &o);
@@ -847,6 +849,8 @@ int main(int argc, char **argv)
 {
     uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
     long operations = argc > 2 ? atol(argv[2]) : 200000;
+    for (int i = 0; i < (argc > 3 ? atoi(argv[3]) : 0); i++)
+        stacks[i] = stacks[2 - i] = aco_share_stack_new(0);
     messages = fdopen(dup(STDERR_FILENO), "w");
     dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
     printf("seed %" PRIu64 ", %ld operations\n", seed, operations);

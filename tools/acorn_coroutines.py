@@ -2,6 +2,7 @@
 library describes its layout in the constant aco__debug (src/coroutine/debugger.c), so neither debug information nor a
 symbol table is needed."""
 
+import bisect
 import struct
 
 VERSION = 1
@@ -77,6 +78,7 @@ class Memory:
         """The same, with what the threads' stack pointers show, by thread number: a thread that has made no coroutine
         is in no list, but may run one."""
         found = list(self.coroutines())
+        exchange_contexts(found)
         for co in found:
             co.on_thread = None
             if co.private or co.state == "running":
@@ -90,6 +92,21 @@ class Memory:
         return found
 
 
+def exchange_contexts(found):
+    """While a coroutine that a task resumed waits, the two blocks have exchanged their contexts: src/scheduler/inner.c"""
+    away = [co for co in found if co.is_task and co.has_frames() and not co.is_on_stack(co.sp)]
+    waiting = sorted((co for co in found if co.state == "resuming"), key=lambda co: co.lo) if away else []
+    bottoms = [co.lo for co in waiting]
+    for task in away:
+        inner = waiting[bisect.bisect(bottoms, task.sp) - 1] if waiting else None
+        if inner and inner.is_on_stack(task.sp):
+            task.state, inner.state = "resuming", "suspended"
+            for field in ("sp", "pc", "bp", "base"):
+                ours, its = getattr(task, field), getattr(inner, field)
+                setattr(task, field, its)
+                setattr(inner, field, ours)
+
+
 class Coroutine:
     """`thread`: the record of the thread that runs it, or None. `saved`: the address of its saved frames, or None if
     they are on its stack."""
@@ -98,7 +115,7 @@ class Coroutine:
         m = memory
         self.memory, self.number, self.block, self.thread, self.saved = m, number, block, thread, None
         phase = state_byte & PHASE
-        is_task = phase == MAIN
+        is_task = self.is_task = phase == MAIN
         self.stack = m.word_at(block + m.share_stack)
         self.lo, self.top = m.word_at(self.stack + m.stack_ptr), m.word_at(self.stack + m.stack_top)
         # The context of the running coroutine's resumer is in its thread's record.

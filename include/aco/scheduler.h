@@ -32,10 +32,13 @@
  * end of a scope) lets all of them run in the next round of the queue. A task that neither yields nor waits lets no
  * other task run.
  *
- * Waiting. aco_join(), aco_park(), aco_sleep(), aco_mutex_lock() and the like stop the calling task only. A task itself
- * must call them: they fail with EPERM in the root context, in a coroutine that a task resumed, and in cleanup
- * (aco_defer()). Non-blocking calls work in all of these. Only aco_mutex_trylock() and aco_mutex_unlock() need a task;
- * they work in its cleanup. Blocking calls have `_at` forms that take a static location string, for reports of a
+ * Waiting. aco_join(), aco_park(), aco_sleep(), aco_mutex_lock() and the like stop the calling task only. An inner
+ * coroutine, which a task resumed or another inner coroutine did, may call them, and so may a generator: its task
+ * waits, and afterwards it goes on itself. While it waits, nobody else can resume, cancel or destroy it. Locks and
+ * scopes that it takes are its task's; it must not yield inside a scope that it began. The calls fail with EPERM in the
+ * root context, in a coroutine that is in no task, in cleanup (aco_defer()), and in an inner coroutine on a share
+ * stack. Non-blocking calls work in all of these. Only aco_mutex_trylock() and aco_mutex_unlock() need a task; they
+ * work in cleanup. Blocking calls have `_at` forms that take a static location string, for reports of a
  * deadlock; the plain forms are macros that pass their own file and line.
  *
  * Deadlock. If no task is runnable, none waits with a time limit, and no idle hook can wake one, aco_run() fails. First
@@ -110,6 +113,9 @@ ACO__CALL int aco_join_at(aco_t *task, void **result, const char *location);
 #define aco_join(task, result) aco_join_at(task, result, ACO_PLACE)
 ACO__CALL int aco_join_until_at(aco_t *task, void **result, int64_t deadline, const char *location);
 #define aco_join_until(task, result, deadline) aco_join_until_at(task, result, deadline, ACO_PLACE)
+
+/* The task in which the caller runs: itself, or that of an inner coroutine. NULL: in none. */
+ACO_API aco_t *aco_current_task(void);
 
 /* Says that nobody will join `task`: it is destroyed when it ends; at once if it has ended. 0, or -1 and errno: EINVAL
  * (NULL, not a task, detached before), ESRCH (joined before), EBUSY (a task joins it), EPERM (another thread's). */

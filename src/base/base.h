@@ -100,9 +100,18 @@ static inline __attribute__((always_inline)) void aco__set_status(aco_t *co, uns
     aco__set_state_byte(co, (__atomic_load_n(&co->aco__state, __ATOMIC_RELAXED) & ~(unsigned)ACO__STATUS) | status);
 }
 
+/* A task on a share stack that has not ended. It counts as a coroutine that waits for another one, even while it runs. */
+static inline int aco__is_shared_task(const aco_t *co)
+{
+    const unsigned mask = ACO__PRIVATE | ACO__FROM_NEW | ACO__RESUMING;
+    return (__atomic_load_n(&co->aco__state, __ATOMIC_RELAXED) & mask) == (ACO__FROM_NEW | ACO__RESUMING) &&
+           aco__task_annex(co);
+}
+
 static inline __attribute__((always_inline)) int aco__is_task(const aco_t *co)
 {
-    return (__atomic_load_n(&co->aco__state, __ATOMIC_RELAXED) & ACO__TASK_MASK) == ACO__TASK;
+    return (__atomic_load_n(&co->aco__state, __ATOMIC_RELAXED) & ACO__TASK_MASK) == ACO__TASK ||
+           aco_unlikely(aco__is_shared_task(co));
 }
 
 /* A task waits for a coroutine that it resumed: the task has its turn, but another coroutine runs. */

@@ -54,6 +54,7 @@ typedef struct aco__scratch {
     void *injected_arg;
     aco__cold_t root_cold;   /* the root context's */
     char has_root_cold;
+    unsigned cleanups;       /* of the running coroutine and its resumers: how many clean up */
     unsigned registered;     /* Valgrind's number for the scratch stack, or 0 */
     long traced_as;          /* the thread's number in a trace; 0: no event yet */
     void *signal_stack;      /* made by aco_explain_overflow(), or NULL */

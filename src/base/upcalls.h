@@ -22,6 +22,9 @@ typedef struct aco__upcalls {
      * needed. */
     void (*frames_restored)(const aco_t *co);
     void (*area_freed)(const aco_t *co);
+    /* scheduler/shared.c: the frames of a task on a share stack, or the bytes that they are saved in, have been copied
+     * from `from` to `to`. */
+    void (*task_moved)(aco_t *task, const void *from, size_t sz, void *to);
     /* AddressSanitizer is present. Its shadow memory for a stack cannot be copied, so each coroutine on a share stack
      * gets a private one. */
     int share_stacks_are_private;

@@ -65,6 +65,7 @@ aco_t *aco__set_trap(aco__scratch_t *scratch)
 {
     aco__thread_t *self = aco__self();
     aco_t *resumer = self->resuming;
+    scratch->cleanups++;
     aco__save_resumer(self);
     aco__restore_resumer(self, &scratch->trap);
     self->unwind_parent = &aco__no_context;
@@ -91,6 +92,7 @@ static void call_rest(aco_t *co)
 void aco__lift_trap(aco_t *co, aco_t *resumer)
 {
     aco__thread_t *self = aco__self();
+    self->scratch->cleanups--;
     self->unwind_parent = &self->resumer;
     aco__restore_resumer(self, resumer);
     aco__instrument_no_more(co);

@@ -69,8 +69,8 @@ static int report_forgotten(aco_t *co, void *arg)
     const place_t *place;
     const char *name, *what;
     char text[PLACE_TEXT] = "an unknown place";
-    if (status == ACO__DESTROYED || (status == ACO__MAIN && !aco__is_task(co)) || status == ACO__RESUMING ||
-        status == ACO__RESUMING_SAVED || co == aco__running())
+    if (status == ACO__DESTROYED || co == aco__running() ||
+        ((status == ACO__MAIN || status == ACO__RESUMING || status == ACO__RESUMING_SAVED) && !aco__is_task(co)))
         return 0;
     what = aco__is_task(co) ? "is a task that has not ended" : status == ACO__ENDED ? "has ended" : "has not ended";
     if (++*(aco__is_task(co) ? &forgotten->tasks : &forgotten->coroutines) > MOST_LINES)

@@ -37,7 +37,9 @@ ACO__COLD int aco__check(int fatal, const char *call, const aco_t *co)
                                 : aco__fail(fatal, EINVAL, call, co, "is a main coroutine");
     case ACO__RESUMING:
     case ACO__RESUMING_SAVED:
-        return aco__fail(fatal, EBUSY, call, co, "is resuming another coroutine");
+        if (aco__is_task(co))
+            return aco__fail(fatal, EPERM, call, co, "%s", ACO__A_TASK);
+        return aco__fail(fatal, EBUSY, call, co, "is resuming another coroutine, or waits in a task");
     }
     if (co == aco__running())
         return aco__fail(fatal, EBUSY, call, co, "is running");
@@ -49,7 +51,7 @@ ACO__COLD int aco__check(int fatal, const char *call, const aco_t *co)
 #ifndef ACO_CONFIG_LIBACO_ONLY
 /* ---- The public calls ---- */
 
-/* The stack pointer of a task that never ran is at the top of its stack. */
+/* The stack pointer of a task that never ran is at the top of its stack; on a share stack nothing was saved. */
 static aco_state_t task_state(const aco_t *co)
 {
     const aco__thread_t *self = aco__self();
@@ -57,7 +59,11 @@ static aco_state_t task_state(const aco_t *co)
         return ACO_STATE_RUNNING;
     if (aco__task_is_resuming(self, co))
         return ACO_STATE_RESUMING;
-    return co->aco__self.sp == co->share_stack->aco__top ? ACO_STATE_READY : ACO_STATE_SUSPENDED;
+    if (aco__has(co, ACO__PRIVATE))
+        return co->aco__self.sp == co->share_stack->aco__top ? ACO_STATE_READY : ACO_STATE_SUSPENDED;
+    return aco__status(co) == ACO__RESUMING_SAVED && !co->save_stack.ct_restore && !co->save_stack.ct_save
+               ? ACO_STATE_READY
+               : ACO_STATE_SUSPENDED;
 }
 
 aco_state_t aco_state(const aco_t *co)
@@ -70,7 +76,7 @@ aco_state_t aco_state(const aco_t *co)
         return aco__is_task(co) ? task_state(co) : aco__running() ? ACO_STATE_RESUMING : ACO_STATE_RUNNING;
     case ACO__RESUMING:
     case ACO__RESUMING_SAVED:
-        return ACO_STATE_RESUMING;
+        return aco__is_task(co) ? task_state(co) : ACO_STATE_RESUMING;
     }
     return co == aco__running() ? ACO_STATE_RUNNING : aco__is_new(co) ? ACO_STATE_READY : ACO_STATE_SUSPENDED;
 }

@@ -89,7 +89,8 @@ int aco_stack_trim(aco_t *co)
 
 int aco__task_trim(aco_t *co, void *self)
 {
-    if (aco__is_task(co) && co->share_stack->aco__thread == self && aco__is_on_its_stack(co, co->aco__self.sp))
+    if (aco__is_task(co) && aco__has(co, ACO__PRIVATE) && co->share_stack->aco__thread == self &&
+        aco__is_on_its_stack(co, co->aco__self.sp))
         trim(co, co->aco__self.sp);
     return 0;
 }

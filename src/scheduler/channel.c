@@ -245,10 +245,11 @@ static void wait_for_cases(aco_select_case_t *cases, int n, aco__wait_t *wait)
 /* The case to try first. A task that selects repeatedly begins with each case in turn, whatever other tasks do. */
 static unsigned turn(const aco__thread_t *self)
 {
+    const aco_t *task = aco__current(self);
     size_t *flags;
-    if (!self->task || self->running != self->task)
+    if (!task)
         return self->scheduler ? aco__tasks(self)->selections++ : 0;
-    flags = aco__task_flags(self->task);
+    flags = aco__task_flags(task);
     *flags += TASK_SELECTION;
     return (unsigned)(*flags / TASK_SELECTION) - 1;
 }

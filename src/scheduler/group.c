@@ -48,17 +48,41 @@ static void add_member(aco_group_t *group, aco__task_record_t *record)
     group->aco__last = record;
 }
 
+/* `p` is on a share stack on which the running coroutine is. */
+static int is_shared(const aco__thread_t *self, const void *p)
+{
+    const aco_t *task = aco__current(self);
+    return (self->running && !aco__stack_is_kept(self->running) && aco__is_on_its_stack(self->running, p)) ||
+           (task && !aco__stack_is_kept(task) && aco__is_on_its_stack(task, p));
+}
+
+static int check_result(const aco__thread_t *self, const void *result)
+{
+    return aco_likely(!result || !is_shared(self, result))
+               ? 0
+               : aco__fail(0, EINVAL, "aco_group_spawn", self->running, "is on a share stack, and so is the result");
+}
+
 aco_t *aco__group_spawn(aco_group_t *group, aco_function_t fn, void *arg, const aco_options_t *opts, void **result)
 {
     aco__thread_t *self = aco__self();
-    aco__task_record_t *record;
-    aco_t *task = check_open(self, "aco_group_spawn", group) == 0 ? aco_spawn(fn, arg, opts) : NULL;
+    aco__task_record_t *record, *spare = NULL;
+    size_t sz = sizeof *spare;
+    int has_room = check_open(self, "aco_group_spawn", group) == 0 && check_result(self, result) == 0;
+    aco_t *task;
+    if (has_room && opts && opts->stack && !(spare = aco__memory_new(&sz)))
+        has_room = aco__fail_memory(0, "aco_group_spawn", sizeof *spare) == 0;
+    task = has_room ? aco_spawn(fn, arg, opts) : NULL;
     if (aco_unlikely(!task)) {
         int error = errno;
+        if (spare)
+            aco__memory_free(spare, sizeof *spare);
         aco__group_free_place(self, group);
         errno = error;
         return NULL;
     }
+    if (spare)
+        aco__annex(task)->record = spare;
     record = aco__scope_record(self, task);
     record->scope = &group->scope;
     record->group = group;
@@ -70,12 +94,29 @@ aco_t *aco__group_spawn(aco_group_t *group, aco_function_t fn, void *arg, const 
 
 /* ---- The whole ---- */
 
+/* A group, and the scopes around it, must stay where they are: members refer to them. */
+static int check_stack(const char *call, const aco_group_t *group)
+{
+    const aco__thread_t *self = aco__self();
+    const aco_t *task = aco__current(self);
+    const aco_scope_t *scope;
+    if (aco_likely(!task || aco__stack_is_kept(task)))
+        return 0;
+    if (is_shared(self, group))
+        return aco__fail(0, EINVAL, call, task, "is on a share stack, and so is its group");
+    scope = *aco__task_flags(task) & TASK_SCOPED ? aco__task_record(task)->scope : NULL;
+    for (; scope && scope->aco__task == task; scope = scope->aco__outer)
+        if (aco__is_on_its_stack(task, scope))
+            return aco__fail(0, EINVAL, call, task, "is on a share stack, and so is a scope around its group");
+    return 0;
+}
+
 int aco_group_begin_at(aco_group_t *group, aco_policy_t policy, const char *location)
 {
     static const char call[] = "aco_group_begin";
     if (!group || (unsigned)policy > ACO_FIRST_SUCCESS)
         return aco__fail(0, EINVAL, call, NULL, group ? "the policy is unknown" : "the group is NULL");
-    if (aco__scope_begin(call, &group->scope, ACO_FOREVER, ACO__SCOPE_GROUP, location) != 0)
+    if (check_stack(call, group) != 0 || aco__scope_begin(call, &group->scope, ACO_FOREVER, ACO__SCOPE_GROUP, location) != 0)
         return -1;
     aco__task_record(group->scope.aco__task)->groups++;
     group->limit = group->running = group->succeeded = group->failed = 0;
@@ -103,6 +144,7 @@ int aco__group_end(aco_group_t *group, aco__wait_t *wait, const char *location)
     if (aco__check_waiting(self, call) != 0)
         return -1;
     aco__wait_fill(self, wait, ACO__WAIT_MEMBERS, group, location);
+    aco__wait_slowly_inside(self);
     group->aco__ender = wait;
     return aco__wait_start(self, wait);
 }

@@ -47,18 +47,25 @@ static void member_ends(aco__thread_t *self, aco_group_t *group, aco__task_recor
     aco__group_free_place(self, group);
 }
 
-void aco__scoped_task_ends(aco__thread_t *self, aco_t *task, void *result)
+/* The same of a task that has had scopes. */
+static void leave_scopes(aco__thread_t *self, aco_t *task, void *result, int error)
 {
-    int error = errno;
     aco__task_record_t *record = aco__task_record(task);
-    if (aco__is_posted(&record->post))
-        aco__inbox_forget(aco__tasks(self), &record->post);
-    if (!(*aco__task_flags(task) & TASK_SCOPED))
-        return;
     if (record->groups)
         aco__die("aco_exit", task, "ends inside %u group(s) that it began: aco_group_end() must come first",
                  record->groups);
     aco__scopes_leave(self, record);
     if (record->group)
         member_ends(self, record->group, record, result, error);
+}
+
+void aco__scoped_task_ends(aco__thread_t *self, aco_t *task, void *result)
+{
+    int error = errno;
+    if (aco__is_posted(aco__task_post(task)))
+        aco__inbox_forget(aco__tasks(self), aco__task_post(task));
+    if (*aco__task_flags(task) & TASK_SCOPED)
+        leave_scopes(self, task, result, error);
+    if (!aco__is_on_private(task))
+        aco__shared_ends(self, task);
 }

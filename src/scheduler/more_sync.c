@@ -10,12 +10,12 @@ static int fail_busy(void)
 }
 
 /* Locks without waiting, if nobody is before the caller: whether it did. */
-static int take(const aco__thread_t *self, aco_rwlock_t *lock, int writes)
+static int take(aco_t *task, aco_rwlock_t *lock, int writes)
 {
     if (lock->writer || lock->aco__waiters.first || (writes && lock->readers))
         return 0;
     if (writes)
-        lock->writer = self->running;
+        lock->writer = task;
     else
         lock->readers++;
     return 1;
@@ -27,10 +27,10 @@ int aco__rwlock_lock(aco_rwlock_t *lock, int writes, aco__wait_t *wait, const ch
     aco__thread_t *self = aco__self();
     if (aco__check_waiting(self, call) != 0)
         return -1;
-    if (take(self, lock, writes))
+    if (take(self->task, lock, writes))
         return 0;
-    if (lock->writer == self->running)
-        return aco__fail(0, EDEADLK, call, self->running, "has already locked %p for writing", (void *)lock);
+    if (lock->writer == self->task)
+        return aco__fail(0, EDEADLK, call, self->task, "has already locked %p for writing", (void *)lock);
     if (aco__wait_prepare(self, wait, writes ? ACO__WAIT_WRLOCK : ACO__WAIT_RDLOCK, lock, location) != 0)
         return -1;
     aco__wait_in(&lock->aco__waiters, wait);
@@ -39,10 +39,10 @@ int aco__rwlock_lock(aco_rwlock_t *lock, int writes, aco__wait_t *wait, const ch
 
 static int try_lock(aco_rwlock_t *lock, int writes, const char *call)
 {
-    aco__thread_t *self = aco__self();
-    if (!self->running || self->running != self->task)
+    aco_t *task = aco__current(aco__self());
+    if (!task)
         return aco__fail_waiting(call);
-    return take(self, lock, writes) ? 0 : fail_busy();
+    return take(task, lock, writes) ? 0 : fail_busy();
 }
 
 int aco_rwlock_tryrdlock(aco_rwlock_t *lock)
@@ -59,10 +59,11 @@ int aco_rwlock_unlock(aco_rwlock_t *lock)
 {
     static const char call[] = "aco_rwlock_unlock";
     aco__thread_t *self = aco__self();
-    if (!self->running || self->running != self->task)
+    const aco_t *task = aco__current(self);
+    if (!task)
         return aco__fail_waiting(call);
-    if (lock->writer ? lock->writer != self->running : !lock->readers)
-        return aco__fail(0, EPERM, call, self->running, "has not locked %p", (void *)lock);
+    if (lock->writer ? lock->writer != task : !lock->readers)
+        return aco__fail(0, EPERM, call, task, "has not locked %p", (void *)lock);
     if (lock->writer)
         lock->writer = NULL;
     else
@@ -82,11 +83,11 @@ int aco__once_enter(aco_once_t *once, aco__wait_t *wait, const char *location)
     if (aco__check_waiting(self, call) != 0)
         return -1;
     if (!once->running) {
-        once->running = self->running;
+        once->running = self->task;
         return 0;
     }
-    if (once->running == self->running)
-        return aco__fail(0, EDEADLK, call, self->running, "is called by its own function");
+    if (once->running == self->task)
+        return aco__fail(0, EDEADLK, call, self->task, "is called by its own function");
     if (aco__wait_prepare(self, wait, ACO__WAIT_ONCE, once, location) != 0)
         return -1;
     aco__wait_in(&once->aco__waiters, wait);

@@ -195,10 +195,6 @@ static __attribute__((noinline)) aco_t *task_new(aco__thread_t *self, aco_functi
     aco_t *task;
     if (opts)
         o = *opts;
-    if (o.stack) {
-        aco__fail(0, EINVAL, "aco_spawn", NULL, "tasks run on private stacks");
-        return NULL;
-    }
     if (o.stack_memory && (o.flags & ACO_DETACHED)) {
         aco__fail(0, EINVAL, "aco_spawn", NULL, "a detached task has no stack_memory: its end is not known");
         return NULL;
@@ -207,6 +203,12 @@ static __attribute__((noinline)) aco_t *task_new(aco__thread_t *self, aco_functi
         return NULL;
     o.flags &= ~(unsigned)ACO_DETACHED;
     task = aco__new_called("aco_spawn", fn, arg, &o, 1);
+    if (task && o.stack && aco__shared_prepare(task, begin, fn) != 0) {
+        int error = errno;
+        aco__coroutine_free(task);
+        errno = error;
+        return NULL;
+    }
     if (task && needs_slow_switch(task))
         self->slow_switch_tasks++;
     return task;
@@ -220,12 +222,17 @@ aco_t *aco_spawn(aco_function_t fn, void *arg, const aco_options_t *opts)
     if (aco_unlikely(!task))
         return NULL;
     aco__made(task, __builtin_return_address(0));
-    aco__begin_in(&task->aco__self, task->aco__self.sp, begin);
-    aco__set_task_function(task, fn);
+    if (aco__is_on_private(task)) {
+        aco__begin_in(&task->aco__self, task->aco__self.sp, begin);
+        aco__set_task_function(task, fn);
+        aco__set_status(task, ACO__MAIN);
+    } else {
+        aco__set_status(task, ACO__RESUMING_SAVED);
+        self->scoped_tasks++; /* its end is not the common one */
+    }
     task->share_stack->aco__thread = self;
     *aco__task_joiner(task) = NULL;
     *aco__task_flags(task) = opts && (opts->flags & ACO_DETACHED) ? TASK_DETACHED : 0;
-    aco__set_status(task, ACO__MAIN);
     self->tasks++;
     aco__ring_append(self, task);
     return task;
@@ -242,11 +249,15 @@ static void next_turn(aco__thread_t *self)
 int aco__task_yield(void)
 {
     aco__thread_t *self = aco__self();
-    aco_t *task = self->running;
+    aco_t *task = self->task;
     if (aco__check_waiting(self, "aco_task_yield") != 0)
         return -1;
     next_turn(self);
-    if (self->task != task)
+    if (self->task == task)
+        return 0;
+    if (self->running != task)
+        aco__inner_leave(self, task);
+    else
         aco__task_leave(task);
     return 0;
 }
@@ -380,7 +391,9 @@ ACO__NO_SANITIZE ACO__SHADOW_NOINLINE static void run(aco__thread_t *self, sched
         aco__instrument_enter(task, &resumer_state);
         aco__shadow_enter(task, &resumer_state);
     }
+    s->in_turn = 1;
     tagged = aco__switch_resume(aco__tls_ref(), task, &value, 1);
+    s->in_turn = 0;
     if (instrumented) {
         aco__shadow_leave(task, &resumer_state);
         aco__instrument_leave(task, &resumer_state);
@@ -397,6 +410,7 @@ int aco_run(void)
 {
     aco__thread_t *self = aco__self();
     scheduler_t *s = aco__tasks(self);
+    const aco__exceptions_t *exceptions = aco__exceptions_here();
     int more;
     if (self->running)
         return aco__fail(0, EPERM, "aco_run", self->running, "is a coroutine: only the root context runs the tasks");
@@ -405,6 +419,8 @@ int aco_run(void)
     if (s->base.is_running)
         return aco__fail(0, EBUSY, "aco_run", NULL, "is called by the idle hook");
     s->base.is_running = 1;
+    if (exceptions)
+        s->exceptions = *exceptions;
     while ((more = choose_task(self, s)) > 0)
         run(self, s);
     s->base.is_running = 0;
@@ -445,6 +461,11 @@ int aco_run_measure(int on)
 
 /* ---- Joining, detaching, parking ---- */
 
+aco_t *aco_current_task(void)
+{
+    return aco__current(aco__self());
+}
+
 /* 0 if `task` is a live task of this thread; else -1. */
 static int check_task(const aco__thread_t *self, const char *call, const aco_t *task)
 {
@@ -468,8 +489,8 @@ static int has_ended(const aco_t *task)
 static void destroy(aco_t *task)
 {
     aco__thread_t *self = aco__self();
-    if (aco_unlikely(self->scoped_tasks != 0) && aco__is_posted(&aco__task_record(task)->post))
-        aco__inbox_forget(aco__tasks(self), &aco__task_record(task)->post);
+    if (aco_unlikely(self->scoped_tasks != 0) && aco__is_posted(aco__task_post(task)))
+        aco__inbox_forget(aco__tasks(self), aco__task_post(task));
     aco_destroy_inline(task);
 }
 
@@ -495,7 +516,7 @@ int aco__join(aco_t *task, void **result, aco__wait_t *wait, const char *locatio
     }
     if (check_task(self, call, task) != 0 || check_joinable(call, task) != 0 || aco__check_waiting(self, call) != 0)
         return -1;
-    if (task == self->running)
+    if (task == self->task)
         return aco__fail(0, EDEADLK, call, task, "joins itself");
     if (aco__wait_prepare(self, wait, ACO__WAIT_JOIN, task, location) != 0)
         return -1;
@@ -521,8 +542,8 @@ int aco__park(const char *what, aco__wait_t *wait, const char *location)
     aco__thread_t *self = aco__self();
     if (aco__check_waiting(self, "aco_park") != 0)
         return -1;
-    if (*aco__task_flags(self->running) & TASK_PERMIT) {
-        *aco__task_flags(self->running) &= ~(size_t)TASK_PERMIT;
+    if (*aco__task_flags(self->task) & TASK_PERMIT) {
+        *aco__task_flags(self->task) &= ~(size_t)TASK_PERMIT;
         return 0;
     }
     if (aco__wait_prepare(self, wait, ACO__WAIT_PARK, what, location) != 0)
@@ -546,16 +567,23 @@ static void unpark_posted(aco__thread_t *self, aco__post_t *post)
         unpark(self, task);
 }
 
+static void unpark_shared_posted(aco__thread_t *self, aco__post_t *post)
+{
+    aco_t *task = ((aco__annex_t *)(void *)((char *)post - offsetof(aco__annex_t, post)))->task;
+    if (aco__is_task(task))
+        unpark(self, task);
+}
+
 /* Another thread unparks `task`, if that task's scheduler is open: whether it is. */
 static int unpark_from_afar(const aco__thread_t *self, aco_t *task)
 {
     aco__thread_t *other = task && aco__is_task(task) ? task->share_stack->aco__thread : NULL;
-    aco__task_record_t *record;
+    aco__post_t *post;
     if (!other || other == self || !aco__is_open(other))
         return 0;
-    record = aco__task_record(task);
-    __atomic_store_n(&record->post.run, unpark_posted, __ATOMIC_RELAXED);
-    aco__inbox_post(aco__tasks(other), &record->post);
+    post = aco__task_post(task);
+    __atomic_store_n(&post->run, aco__is_on_private(task) ? unpark_posted : unpark_shared_posted, __ATOMIC_RELAXED);
+    aco__inbox_post(aco__tasks(other), post);
     return 1;
 }
 

@@ -10,7 +10,7 @@
 
 static aco_t *task_of(aco__task_record_t *record)
 {
-    return aco__task_record_stack(record)->owner;
+    return record->task;
 }
 
 /* The innermost scope of a task; NULL: none. */
@@ -137,10 +137,13 @@ static const char *name_of_call(unsigned kind)
     return names[kind];
 }
 
-int aco__scope_admit(aco__thread_t *self, const aco__wait_t *wait)
+static inline int admit(aco__thread_t *self, const aco__wait_t *wait)
 {
     const aco_scope_t *scope = innermost(wait->task), *limit;
     aco__task_record_t *record;
+    if (!aco__is_on_private(wait->task) && self->running == wait->task &&
+        !aco__is_on_its_stack(wait->task, __builtin_frame_address(0)))
+        return aco__fail(0, EPERM, name_of_call(wait->kind), wait->task, "is on a share stack and cannot wait in a generator");
     if (!scope)
         return 0;
     if (scope->aco__ended_by) {
@@ -157,6 +160,19 @@ int aco__scope_admit(aco__thread_t *self, const aco__wait_t *wait)
     return 0;
 }
 
+ACO__COLD static int admit_inner(aco__thread_t *self, const aco__wait_t *wait)
+{
+    if (admit(self, wait) != 0)
+        return -1;
+    aco__wait_slowly_inside(self);
+    return 0;
+}
+
+int aco__scope_admit(aco__thread_t *self, const aco__wait_t *wait)
+{
+    return aco_likely(self->running == self->task) ? admit(self, wait) : admit_inner(self, wait);
+}
+
 /* ---- The calls ---- */
 
 static int fail_no_task(const aco__thread_t *self, const char *call)
@@ -164,12 +180,22 @@ static int fail_no_task(const aco__thread_t *self, const char *call)
     return aco__fail(0, EPERM, call, self->running, self->running ? "is not a task" : "no task is running");
 }
 
+/* On a share stack. */
+ACO__COLD static aco__task_record_t *new_record(const aco_t *task)
+{
+    size_t sz = sizeof(aco__task_record_t);
+    return aco__annex(task)->record = aco__memory_new(&sz);
+}
+
 aco__task_record_t *aco__scope_record(aco__thread_t *self, const aco_t *task)
 {
     aco__task_record_t *record = aco__task_record(task);
     if (!(*aco__task_flags(task) & TASK_SCOPED)) {
+        if (!record && !(record = new_record(task)))
+            return NULL;
         *aco__task_flags(task) |= TASK_SCOPED;
         self->scoped_tasks++;
+        record->task = (aco_t *)(uintptr_t)task;
         record->groups = 0;
         record->scope = NULL;
         record->timer.index = 0;
@@ -178,17 +204,13 @@ aco__task_record_t *aco__scope_record(aco__thread_t *self, const aco_t *task)
     return record;
 }
 
-int aco__scope_begin(const char *call, aco_scope_t *scope, int64_t deadline, unsigned flags, const char *location)
+static inline int begin_in(aco__thread_t *self, aco_t *task, aco_scope_t *scope, int64_t deadline, unsigned flags,
+                           const char *location)
 {
-    aco__thread_t *self = aco__self();
-    aco_t *task = self->running;
-    aco__task_record_t *record;
+    aco__task_record_t *record = aco__scope_record(self, task);
     aco_scope_t *outer;
-    if (aco_unlikely(!scope))
-        return aco__fail(0, EINVAL, call, NULL, "the scope is NULL");
-    if (aco_unlikely(!task || task != self->task))
-        return fail_no_task(self, call);
-    record = aco__scope_record(self, task);
+    if (aco_unlikely(!record))
+        return aco__fail_memory(0, "aco_scope_begin", sizeof *record);
     outer = record->scope;
     record->scope = scope;
     scope->error = 0;
@@ -207,6 +229,29 @@ int aco__scope_begin(const char *call, aco_scope_t *scope, int64_t deadline, uns
     return 0;
 }
 
+/* In an inner coroutine, or nothing is right. */
+ACO__COLD static int begin_slowly(aco__thread_t *self, const char *call, aco_scope_t *scope, int64_t deadline,
+                                  unsigned flags, const char *location)
+{
+    aco_t *task = aco__current(self);
+    if (!scope)
+        return aco__fail(0, EINVAL, call, NULL, "the scope is NULL");
+    if (!task)
+        return fail_no_task(self, call);
+    if (!aco__stack_is_kept(self->running) && aco__is_on_its_stack(self->running, scope))
+        return aco__fail(0, EINVAL, call, self->running, "is on a share stack, and so is its scope");
+    return begin_in(self, task, scope, deadline, flags, location);
+}
+
+int aco__scope_begin(const char *call, aco_scope_t *scope, int64_t deadline, unsigned flags, const char *location)
+{
+    aco__thread_t *self = aco__self();
+    aco_t *task = self->running;
+    if (aco_unlikely(!scope || !task || task != self->task))
+        return begin_slowly(self, call, scope, deadline, flags, location);
+    return begin_in(self, task, scope, deadline, flags, location);
+}
+
 int aco_scope_begin_at(aco_scope_t *scope, int64_t deadline, const char *location)
 {
     return aco__scope_begin("aco_scope_begin", scope, deadline, 0, location);
@@ -219,11 +264,12 @@ int aco_shield_begin_at(aco_scope_t *scope, int64_t deadline, const char *locati
 
 ACO__COLD static int fail_end(const aco__thread_t *self, const char *call, const aco_scope_t *scope)
 {
+    const aco_t *task = aco__current(self);
     const aco_scope_t *inner;
-    if (!self->running || self->running != self->task)
+    if (!task)
         return fail_no_task(self, call);
-    inner = innermost(self->running);
-    return aco__fail(0, EPERM, call, self->running,
+    inner = innermost(task);
+    return aco__fail(0, EPERM, call, task,
                      "is not inside the scope %p; its innermost %s is %p, begun at %s", (const void *)scope,
                      inner && inner->aco__flags & ACO__SCOPE_GROUP ? "scope is a group's and" : "scope",
                      (const void *)inner,
@@ -232,8 +278,8 @@ ACO__COLD static int fail_end(const aco__thread_t *self, const char *call, const
 
 int aco__scope_check_end(const aco__thread_t *self, const char *call, const aco_scope_t *scope)
 {
-    const aco_t *task = self->running;
-    if (aco_likely(task && task == self->task && innermost(task) == scope && scope->aco__task == task))
+    const aco_t *task = aco__current(self);
+    if (aco_likely(task && innermost(task) == scope && scope->aco__task == task))
         return 0;
     return fail_end(self, call, scope);
 }
@@ -305,10 +351,11 @@ const aco_scope_t *aco_scope_ended_by(const aco_scope_t *scope)
 int aco_check_cancelled(void)
 {
     aco__thread_t *self = aco__self();
+    const aco_t *task = aco__current(self);
     const aco_scope_t *scope;
-    if (!self->running || self->running != self->task)
+    if (!task)
         return fail_no_task(self, "aco_check_cancelled");
-    scope = innermost(self->running);
+    scope = innermost(task);
     if (!scope)
         return 0;
     if (!scope->aco__ended_by && scope->aco__limit) {
@@ -325,7 +372,8 @@ int aco_check_cancelled(void)
 int64_t aco_deadline(void)
 {
     const aco__thread_t *self = aco__self();
-    const aco_scope_t *scope = self->running && self->running == self->task ? innermost(self->running) : NULL;
+    const aco_t *task = aco__current(self);
+    const aco_scope_t *scope = task ? innermost(task) : NULL;
     return scope && scope->aco__limit ? scope->aco__limit->aco__deadline : ACO_FOREVER;
 }
 

@@ -5,18 +5,13 @@
 
 /* ---- Mutex ---- */
 
-/* 0 if the caller is a task, in its cleanup or not; else -1. */
-static int check_is_task(const aco__thread_t *self, const char *call)
-{
-    return aco_likely(self->running && self->running == self->task) ? 0 : aco__fail_waiting(call);
-}
-
 static int check_owner(const aco__thread_t *self, const char *call, const aco_mutex_t *mutex)
 {
-    if (check_is_task(self, call) != 0)
-        return -1;
-    if (aco_unlikely(mutex->owner != self->running))
-        return aco__fail(0, EPERM, call, self->running, "has not locked the mutex %p", (const void *)mutex);
+    const aco_t *task = aco__current(self);
+    if (aco_unlikely(!task))
+        return aco__fail_waiting(call);
+    if (aco_unlikely(mutex->owner != task))
+        return aco__fail(0, EPERM, call, task, "has not locked the mutex %p", (const void *)mutex);
     return 0;
 }
 
@@ -27,11 +22,11 @@ int aco__mutex_lock(aco_mutex_t *mutex, aco__wait_t *wait, const char *location)
     if (aco__check_waiting(self, call) != 0)
         return -1;
     if (aco_likely(!mutex->owner)) {
-        mutex->owner = self->running;
+        mutex->owner = self->task;
         return 0;
     }
-    if (mutex->owner == self->running)
-        return aco__fail(0, EDEADLK, call, self->running, "has already locked the mutex %p", (void *)mutex);
+    if (mutex->owner == self->task)
+        return aco__fail(0, EDEADLK, call, self->task, "has already locked the mutex %p", (void *)mutex);
     if (aco__wait_prepare(self, wait, ACO__WAIT_MUTEX, mutex, location) != 0)
         return -1;
     aco__wait_in(&mutex->aco__waiters, wait);
@@ -40,14 +35,14 @@ int aco__mutex_lock(aco_mutex_t *mutex, aco__wait_t *wait, const char *location)
 
 int aco_mutex_trylock(aco_mutex_t *mutex)
 {
-    aco__thread_t *self = aco__self();
-    if (check_is_task(self, "aco_mutex_trylock") != 0)
-        return -1;
+    aco_t *task = aco__current(aco__self());
+    if (!task)
+        return aco__fail_waiting("aco_mutex_trylock");
     if (mutex->owner) {
         errno = EBUSY;
         return -1;
     }
-    mutex->owner = self->running;
+    mutex->owner = task;
     return 0;
 }
 
@@ -57,8 +52,14 @@ int aco_mutex_trylock(aco_mutex_t *mutex)
 static void run_early(aco__thread_t *self, aco__waiter_t *waiter)
 {
     for (; waiter && waiter->wait->kind == ACO__WAIT_RELOCK && aco__task_wait(waiter->wait->task);
-         waiter = waiter->next)
-        aco__ring_append(self, waiter->wait->task);
+         waiter = waiter->next) {
+        aco_t *task = waiter->wait->task;
+        if (!aco__is_on_private(task)) {
+            *aco__task_flags(task) |= TASK_EARLY;
+            aco__annex(task)->wait = waiter->wait;
+        }
+        aco__ring_append(self, task);
+    }
 }
 
 /* The mutex goes to a task that a broadcast has woken and that may be runnable already. */
@@ -67,8 +68,10 @@ ACO__COLD static void hand_over_early(aco__thread_t *self, aco__waiter_t *first)
     aco__waiter_t *next = first->next;
     if (aco__task_wait(first->wait->task))
         aco__wake(self, first->wait, first->wait->error);
-    else
+    else {
         aco__dequeue(first);
+        *aco__task_flags(first->wait->task) &= ~(size_t)TASK_EARLY;
+    }
     run_early(self, next);
 }
 
@@ -112,8 +115,11 @@ int aco__cond_wait(aco_cond_t *cond, aco_mutex_t *mutex, aco__wait_t *wait, cons
 
 void aco__cond_again(aco__wait_t *wait)
 {
+    aco__thread_t *self = aco__self();
     wait->kind = ACO__WAIT_MUTEX; /* from now on it becomes runnable with the mutex only */
-    aco__wait_start(aco__self(), wait);
+    *aco__task_flags(wait->task) &= ~(size_t)TASK_EARLY;
+    aco__wait_slowly_inside(self);
+    aco__wait_start(self, wait);
 }
 
 void aco_cond_signal(aco_cond_t *cond)

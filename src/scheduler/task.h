@@ -28,7 +28,9 @@ typedef struct aco__tasks {
     uint64_t timers_set;
     int64_t looked_at;   /* when timers were last looked for that are due; on the clock of aco_now() */
     aco_run_stats_t stats;
+    aco__exceptions_t exceptions; /* the thread's own, those of the caller of aco_run() */
     char measures_runs;
+    char in_turn;        /* a task runs, or a coroutine inside it */
     unsigned open;       /* how often aco_scheduler_open() was called; atomic, like the next two */
     char opened;         /* it was open once: its tasks and posts may still be known to other threads */
     uint32_t is_asleep;  /* the thread waits for events: a poster wakes it */
@@ -40,9 +42,11 @@ typedef struct aco__tasks {
     size_t trim_from;
 } aco__tasks_t;
 
-/* What tasks with scopes have besides; on the task's stack, behind the cold data. Valid with TASK_SCOPED. */
+/* What tasks with scopes have besides; on a private stack behind the cold data, else in memory of its own. Valid with
+ * TASK_SCOPED. */
 typedef struct aco__task_record {
-    aco__post_t post;    /* another thread's aco_unpark(). Always valid */
+    aco__post_t post;    /* another thread's aco_unpark(). On a private stack, and always valid there */
+    aco_t *task;
     unsigned groups;     /* that it began and has not ended */
     aco_scope_t *scope;  /* the innermost; NULL: none */
     aco__timed_t timer;  /* due at a deadline of the task's own scopes, or earlier */
@@ -52,9 +56,36 @@ typedef struct aco__task_record {
 } aco__task_record_t;
 _Static_assert(sizeof(aco__task_record_t) <= ACO__TASK_RECORD, "the stack has room for a task's record");
 
+/* What a task on a share stack has instead of fields of its stack's record. */
+typedef struct aco__annex {
+    aco__context_t context; /* where it goes on, while its frames are saved: its block's context restores them */
+    aco__post_t post;       /* another thread's aco_unpark() */
+    aco_t *task, *joiner;
+    size_t flags;
+    aco__wait_t *wait;      /* its wait, when its frames were moved the last time; or with TASK_EARLY */
+    aco__task_record_t *record; /* NULL: none yet */
+} aco__annex_t;
+_Static_assert(sizeof(aco__annex_t) == ACO__TASK_ANNEX, "the block's memory is freed with this size");
+
+static inline aco__annex_t *aco__annex(const aco_t *task)
+{
+    return (aco__annex_t *)aco__task_annex(task);
+}
+
+static inline int aco__is_on_private(const aco_t *task)
+{
+    return aco_likely(task->aco__state & ACO__PRIVATE);
+}
+
 static inline aco__task_record_t *aco__task_record(const aco_t *task)
 {
-    return (aco__task_record_t *)aco__stack_task_record(task->share_stack);
+    return aco__is_on_private(task) ? (aco__task_record_t *)aco__stack_task_record(task->share_stack)
+                                    : aco__annex(task)->record;
+}
+
+static inline aco__post_t *aco__task_post(const aco_t *task)
+{
+    return aco__is_on_private(task) ? &aco__task_record(task)->post : &aco__annex(task)->post;
 }
 
 /* NULL until the thread spawns a task. */

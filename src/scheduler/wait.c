@@ -1,14 +1,23 @@
-/* The parts of waiting that are not inline: why a caller cannot wait, how a wait ends early, and how a task leaves. */
+/* The parts of waiting that are not inline: who the caller is, why it cannot wait, and how a wait ends early. */
 #include "scheduler/wait.h"
+
+aco_t *aco__task_around(const aco__thread_t *self)
+{
+    aco_t *task = self->task;
+    return self->running && task && task != self->running && self->scheduler->is_running && aco__is_task(task) &&
+                   task->share_stack->aco__resumer_context == &self->root
+               ? task
+               : NULL;
+}
 
 int aco__fail_waiting(const char *call)
 {
     const aco__thread_t *self = aco__self();
     const aco_t *running = self->running;
     return aco__fail(0, EPERM, call, running,
-                       !running                ? "the root context is not a task and cannot wait"
-                       : running != self->task ? "is not a task and cannot wait"
-                                               : "is in its cleanup and cannot wait");
+                     !running                                          ? "the root context is not a task and cannot wait"
+                     : running == self->task || aco__task_around(self) ? "is in its cleanup and cannot wait"
+                                                                       : "is not a task and cannot wait");
 }
 
 int aco__wait_failed(const aco__wait_t *wait)
@@ -98,11 +107,4 @@ static void wait_due(aco__thread_t *self, aco__timed_t *timed)
 void aco__wait_limit(aco__wait_t *wait, int64_t deadline)
 {
     aco__timer_set(aco__self(), &wait->timer, deadline, wait_due);
-}
-
-void aco__task_leave(aco_t *task)
-{
-    void *value = NULL;
-    uintptr_t tagged = aco__switch_yield(aco__tls_ref(), task, &value, 1);
-    ACO__CHECK_INTERRUPT(tagged);
 }

@@ -6,7 +6,8 @@
  * aco__wait_t with the lowest bit set.
  *
  * A task's stack record is a cache line that spawning and ending access anyway. Some of its fields have a meaning for
- * share stacks only, and for tasks they hold the thread, the joiner and the TASK_… flags. */
+ * share stacks only, and for tasks they hold the thread, the joiner and the TASK_… flags. A task on a share stack has
+ * the last two in its annex. */
 #ifndef ACO_WAIT_H
 #define ACO_WAIT_H
 
@@ -40,17 +41,18 @@ enum {
     TASK_DETACHED = 1,
     TASK_PERMIT = 2,
     TASK_SCOPED = 4,   /* its aco__task_record_t is valid */
-    TASK_SELECTION = 8 /* and the bits above: the number of its selects */
+    TASK_EARLY = 8,    /* on a share stack: it is runnable, and still in a mutex's queue */
+    TASK_SELECTION = 16 /* and the bits above: the number of its selects */
 };
 
 static inline size_t *aco__task_flags(const aco_t *task)
 {
-    return &task->share_stack->aco__use.task_flags;
+    return aco__is_on_private(task) ? &task->share_stack->aco__use.task_flags : &aco__annex(task)->flags;
 }
 
 static inline aco_t **aco__task_joiner(const aco_t *task)
 {
-    return &task->share_stack->aco__link.joiner;
+    return aco__is_on_private(task) ? &task->share_stack->aco__link.joiner : &aco__annex(task)->joiner;
 }
 
 /* ---- The ring ---- */
@@ -122,7 +124,7 @@ static inline int aco__is_posted(const aco__post_t *post)
 
 /* ---- scope.c ---- */
 enum { ACO__SCOPE_SHIELD = 1, ACO__SCOPE_GROUP = 2 }; /* aco_scope_t.aco__flags. GROUP: it is the first field of one */
-/* The record of a task; it becomes valid. */
+/* The record of a task; it becomes valid. NULL and errno on failure; not for a task on a private stack. */
 ACO__HIDDEN aco__task_record_t *aco__scope_record(aco__thread_t *self, const aco_t *task);
 ACO__HIDDEN int aco__scope_begin(const char *call, aco_scope_t *scope, int64_t deadline, unsigned flags,
                                  const char *location);
@@ -150,21 +152,43 @@ ACO__HIDDEN void aco__scoped_task_ends(aco__thread_t *self, aco_t *task, void *r
 
 /* ---- Waiting ---- */
 
+/* ---- inner.c: coroutines that a task resumed. They are inner coroutines, and the task waits for them ---- */
+/* The task of the inner coroutine that runs. NULL: nothing runs, or not in a task, or the task cleans up. */
+ACO__HIDDEN ACO__COLD aco_t *aco__task_around(const aco__thread_t *self);
+/* 0 if the caller is an inner coroutine that may wait; else -1. */
+ACO__HIDDEN ACO__COLD int aco__check_inner(aco__thread_t *self, const char *call);
+/* The inner coroutine that runs leaves, and its task with it, which is no longer self->task. Returns when the task has
+ * its turn again. */
+ACO__HIDDEN ACO__COLD void aco__inner_leave(aco__thread_t *self, aco_t *task);
+
 /* Fails with the reason why the caller cannot wait: -1. */
 ACO__HIDDEN ACO__COLD int aco__fail_waiting(const char *call);
 
-/* 0 if the caller is a task that may wait; else -1. A task has a resumer other than aco_run() only while it cleans up;
- * then it may not wait. */
-static inline __attribute__((always_inline)) int aco__check_waiting(const aco__thread_t *self, const char *call)
+/* The task in which the caller runs, in its cleanup or not; NULL: in none. */
+static inline __attribute__((always_inline)) aco_t *aco__current(const aco__thread_t *self)
 {
-    return aco_likely(self->running && self->running == self->task && !self->resuming) ? 0 : aco__fail_waiting(call);
+    return aco_likely(self->running && self->running == self->task) ? self->task : aco__task_around(self);
+}
+
+/* 0 if the caller may wait: then it runs in self->task. Else -1. A task has a resumer other than aco_run() only while
+ * it cleans up; then it may not wait. */
+static inline __attribute__((always_inline)) int aco__check_waiting(aco__thread_t *self, const char *call)
+{
+    return aco_likely(self->running && self->running == self->task && !self->resuming) ? 0
+                                                                                       : aco__check_inner(self, call);
+}
+
+/* The caller is about to wait. For an inner coroutine it forbids the inline switch, until aco__task_leave(). */
+static inline void aco__wait_slowly_inside(aco__thread_t *self)
+{
+    self->slow_switch_tasks += self->running != self->task;
 }
 
 /* Fills in `wait`: the running task is going to wait for `object`. The wait is in no queue yet. */
 static inline void aco__wait_fill(const aco__thread_t *self, aco__wait_t *wait, unsigned kind, const void *object,
                                   const char *location)
 {
-    wait->task = self->running;
+    wait->task = self->task;
     wait->kind = kind;
     wait->object = object;
     wait->location = location;
@@ -227,6 +251,12 @@ static inline void aco__wake(aco__thread_t *self, aco__wait_t *wait, int error)
     if (aco_unlikely(wait->timer.index != 0)) /* last: a jump, so nothing need be saved for it */
         aco__timer_cancel(aco__tasks(self), &wait->timer);
 }
+
+/* ---- shared.c: tasks on share stacks ---- */
+/* Prepares a new one, which is no task yet: it will begin with begin(). 0, or -1 and errno. */
+ACO__HIDDEN int aco__shared_prepare(aco_t *co, aco__arrival_t *begin, aco_function_t fn);
+/* One ends, and still runs on the stack. */
+ACO__HIDDEN void aco__shared_ends(aco__thread_t *self, aco_t *task);
 
 /* ---- poll_task.c ---- */
 /* Gives aco_run() a turn in each round of the ring. 0, or -1 and errno. aco__poll_task_stop() undoes it. */

@@ -45,6 +45,8 @@ void aco__block_free(aco_t *co)
         aco__memory_free(co, ACO__PRIVATE_BLOCK);
     } else {
         aco__area_free(co);
+        if (aco__has(co, ACO__FROM_NEW) && aco__task_annex(co))
+            aco__memory_free(aco__task_annex(co), ACO__TASK_ANNEX);
         aco__memory_free(co, sizeof(aco_t));
     }
 }

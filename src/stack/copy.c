@@ -178,7 +178,38 @@ static int save(aco_share_stack_t *stack, aco_t *co)
             aco__restore_resumer(self, co);
         else
             end_backtraces_into(co, self);
+        if (aco_unlikely(aco__is_shared_task(co)))
+            ACO__UPCALL(task_moved, (co, sp, sz, co->save_stack.ptr));
     }
+    return 0;
+}
+
+int aco__stack_save(aco_share_stack_t *stack)
+{
+    if (save(stack, stack->owner) != 0)
+        return -1;
+    stack->owner = NULL;
+    return 0;
+}
+
+/* Makes the calling thread the one that uses the stack on which `co` is. 0, or aco__fail(). */
+static int take_stack(const aco_t *co, int fatal, const char *call)
+{
+    aco_share_stack_t *given = aco__stack_given(co->share_stack);
+    aco__thread_t *self = aco__self();
+    if (given->aco__thread == self)
+        return 0;
+    if (given->aco__thread)
+        return aco__fail(fatal, EPERM, call, co, "its share stack %p belongs to another thread", (void *)given);
+    given->aco__thread = self;
+    return 0;
+}
+
+int aco__stack_start(aco_t *co, const char *call)
+{
+    if (take_stack(co, 0, call) != 0)
+        return -1;
+    aco__stack_given(co->share_stack)->aco__use.started++;
     return 0;
 }
 
@@ -188,13 +219,9 @@ static __attribute__((noinline)) int restore_any(aco_t *co, int fatal, const cha
     aco_share_stack_t *stack = co->share_stack, *given = aco__stack_given(stack);
     aco__thread_t *self = aco__self();
     int waits = aco__status(co) == ACO__RESUMING_SAVED, starts = aco__status(co) == ACO__READY;
-    if (given->aco__thread != self) {
-        if (given->aco__thread) {
-            aco__fail(fatal, EPERM, call, co, "its share stack %p belongs to another thread", (void *)given);
-            return 0;
-        }
-        given->aco__thread = self;
-    }
+    size_t sz;
+    if (take_stack(co, fatal, call) != 0)
+        return 0;
     if (starts) {
         given->aco__use.started++; /* first: at 0 free_remote() would let other threads have the stack */
         aco__begins_here(stack, self);
@@ -209,10 +236,14 @@ static __attribute__((noinline)) int restore_any(aco_t *co, int fatal, const cha
     stack->owner = co;
     if (aco_unlikely(aco__has(co, ACO__INSTRUMENTED)))
         ACO__UPCALL(frames_restored, (co));
-    copy(co->aco__self.sp, co->save_stack.ptr, co->save_stack.valid_sz);
-    restored(co, co->save_stack.valid_sz);
-    if (waits)
+    sz = co->save_stack.valid_sz;
+    copy(co->aco__self.sp, co->save_stack.ptr, sz);
+    restored(co, sz);
+    if (waits) {
         aco__set_status(co, ACO__RESUMING);
+        if (aco_unlikely(aco__is_shared_task(co)))
+            ACO__UPCALL(task_moved, (co, co->save_stack.ptr, sz, co->aco__self.sp));
+    }
     return 1;
 }
 

@@ -51,6 +51,8 @@ static void area_move(aco_t *co, void *p, size_t bytes)
         old = *statistic(co);
     memcpy(p, save->ptr, save->valid_sz);
     memcpy((char *)p + bytes - behind, (char *)save->ptr + save->sz, behind);
+    if (aco__status(co) == ACO__RESUMING_SAVED && aco__is_shared_task(co))
+        ACO__UPCALL(task_moved, (co, save->ptr, save->valid_sz, p));
     aco__area_free(co);
     save->ptr = p;
     save->sz = bytes - behind;

@@ -11,6 +11,7 @@ enum {
     ACO__HEAD = 4096, /* bytes of the head page: colour and records */
     ACO__RECORD = 6 * ACO__CACHE_LINE, /* bytes of the records, */
     ACO__TASK_RECORD = 96,             /* of which the last are the scheduler's */
+    ACO__TASK_ANNEX = 11 * sizeof(void *), /* bytes of the scheduler's record for a task on a share stack */
     ACO__PRIVATE_SIZE = 256 << 10,
     ACO__PRIVATE_BLOCK = offsetof(aco_t, main_co) /* bytes of the control block if the stack is private */
 };
@@ -71,6 +72,12 @@ static inline aco_share_stack_t *aco__stack_given(aco_share_stack_t *stack)
     return aco_unlikely(stack->aco__instead_of != NULL) ? stack->aco__instead_of : stack;
 }
 
+/* Whether the frames of `co` stay where they are, whoever runs. */
+static inline int aco__stack_is_kept(const aco_t *co)
+{
+    return co->share_stack->aco__private || co->share_stack->aco__instead_of;
+}
+
 /* ---- save_area.c ---- */
 /* Whether the save area is the one right behind the control block. */
 static inline int aco__area_is_inside(const aco_t *co)
@@ -124,6 +131,11 @@ ACO__HIDDEN void aco__block_free(aco_t *co);
 /* Restores the frames of `co` to its stack and first saves those of the stack's owner. `co` is ready or has
  * its frames saved; the caller runs on another stack. Returns 1, or 0 after a failure that changed nothing. */
 ACO__HIDDEN int aco__stack_restore(aco_t *co, int fatal, const char *call);
+/* `co`, which was never resumed, counts as started from now on. 0, or -1 with EPERM: another thread uses its stack. */
+ACO__HIDDEN int aco__stack_start(aco_t *co, const char *call);
+/* Saves the frames of the stack's owner, which neither runs nor is the resumer of the running coroutine. 0, or -1 and
+ * errno. */
+ACO__HIDDEN int aco__stack_save(aco_share_stack_t *stack);
 /* The stack's owner ends; its frames need not be saved. */
 ACO__HIDDEN void aco__stack_release(aco_t *co);
 /* Frees the coroutines of a share stack that other threads have destroyed. Only the stack's own thread calls it. */

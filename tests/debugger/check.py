@@ -147,7 +147,9 @@ def check_suspended(answers):
     expect("list: in place", r"2 +0x\w+ +suspended +in_place_inner program.c:\d+\n", listed)
     expect("list: name", r"3 +0x\w+ +suspended +worker +inner program.c:\d+\n", listed)
     expect("list: ready", r"4 +0x\w+ +ready +suspended\n", listed)
-    expect("list: all", r"\n6 coroutines", listed)
+    expect("list: waits in a task", r"7 +0x\w+ +suspended +waits_inside program.c:\d+\n", listed)
+    expect("list: its task", r"8 +0x\w+ +resuming +has_inner program.c:\d+\n", listed)
+    expect("list: all", r"\n8 coroutines", listed)
     expect("the innermost is the program's", r"^[^\n]*: suspended\+?\n#\d+ +(0x\w+ in )?saved_inner ",
            answers["aco bt 1"])
     expect("saved", order("saved_inner ()", "saved ()"), answers["aco bt 1"])

@@ -1,5 +1,5 @@
 /* What the debuggers' tests look at: coroutines of each kind in each state. It stops in stop_here(), then aborts. */
-#include "aco.h"
+#include <aco/scheduler.h>
 
 #include <stdlib.h>
 
@@ -70,6 +70,24 @@ static void *resumes(void *co)
     return NULL;
 }
 
+static __attribute__((noinline)) void waits_inside(void)
+{
+    aco_park("the test");
+    __asm__ volatile("");
+}
+
+static void *waits_in_task(void *arg)
+{
+    waits_inside();
+    return arg;
+}
+
+static void *has_inner(void *co)
+{
+    aco_send(co, NULL);
+    return NULL;
+}
+
 int main(void)
 {
     const aco_options_t named = {.name = "worker"}, runner = {.name = "runner"};
@@ -83,6 +101,8 @@ int main(void)
     aco_resume(aco_create(main_co, stack, 72, in_place, NULL)); /* its frames take the place of the other one's */
     aco_new(suspended, NULL, NULL); /* ready */
     co = aco_new(resumes, aco_new(runs, NULL, &runner), NULL);
+    aco_spawn(has_inner, aco_new(waits_in_task, NULL, NULL), NULL); /* the inner one is made first */
+    aco_run();
     aco_send(co, NULL);
     abort();
 }

@@ -70,6 +70,20 @@ ACO__FORCE_INLINE void aco__set_result(aco_t *co, void *result)
     co->aco__self.bp = result;
 }
 
+/* ---- main_co: the main coroutine object of a coroutine of aco_create() ---- */
+
+/* Of a task on a share stack, running or ended: the scheduler's record, freed with the block. NULL in any other
+ * coroutine of aco_new() on a share stack. */
+ACO__FORCE_INLINE void *aco__task_annex(const aco_t *task)
+{
+    return task->main_co;
+}
+
+ACO__FORCE_INLINE void aco__set_task_annex(aco_t *task, void *annex)
+{
+    task->main_co = (aco_t *)annex;
+}
+
 /* ---- fp: the entry function of a coroutine of aco_create() ---- */
 
 #ifndef ACO__LIBACO_NAMES
