@@ -98,6 +98,23 @@ ACO_API int aco_run_stats(aco_run_stats_t *stats);
  * cost several times more. Starting it again sets runs, long_runs and longest_run to 0. 0, or -1 and errno ENOMEM. */
 ACO_API int aco_run_measure(int on);
 
+/* Says what the calling thread's tasks do: writes to descriptor `fd` (2: stderr) a line for each task that has not
+ * ended, with its address and name, what it waits for and where, or whether it can run; how long at most it has waited;
+ * when its wait and its scope end; its group; and its entry function. Of many tasks at one place it writes 8 and how
+ * many more there are. "At most": since the scheduler last looked at the clock before the wait, which it does in each
+ * round with sleepers, time limits or aco_tasks_dump_on(). The report of a deadlock has the same lines. Uses some 8 KiB
+ * of stack. 0, or -1 and the errno of a write. */
+ACO_API int aco_tasks_dump(int fd);
+
+/* From now on the signal (SIGUSR1 or the like) makes the calling thread's scheduler call aco_tasks_dump(fd). The
+ * signal's handler, for the process, only tells the schedulers of the threads that called this; each dumps in its next
+ * round of the queue, so not while a task neither yields nor waits, and outside of aco_run() when that is called next.
+ * A sleeping aco_run() is woken; one that waits in an idle hook wakes if the signal ends the hook's wait (EINTR), or by
+ * aco_on_wake()'s function, which must be async-signal-safe then. It costs one way to aco_run() and back in each round.
+ * `signal` 0: no more for this thread; the handler stays. 0, or -1 and errno: EINVAL (no such signal), EAGAIN (256
+ * threads have it), ENOMEM, ENOSYS (Windows). */
+ACO_API int aco_tasks_dump_on(int signal, int fd);
+
 /* Gives every other runnable task its turn. 0, or -1 and errno EPERM (the caller is not a task). In a task, aco_yield()
  * does the same, slower. */
 ACO__CALL int aco_task_yield(void);

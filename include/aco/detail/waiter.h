@@ -41,6 +41,7 @@ typedef struct aco__wait {
     aco__waiter_t *woken;       /* the place that was served */
     aco__timed_t timer;         /* of a wait with a deadline of its own */
     aco__waiter_t waiter;       /* the place of a wait for one thing */
+    uint32_t since;             /* the thread's `looked_at` when it began */
 } aco__wait_t;
 
 #endif
