@@ -41,8 +41,10 @@
  * Deadlock. If no task is runnable, none waits with a time limit, and no idle hook can wake one, aco_run() fails. First
  * it prints for each waiting task where it waits and for what.
  *
- * Threads. Tasks and all objects below belong to the thread that made them; no other thread may use them, except by
- * calls that say so. News from other threads comes in by those calls, or through an idle hook.
+ * Threads. Tasks belong to the thread that made them, and all objects below to the thread that uses them first; while
+ * it lives, no other thread may use them, except by calls that say so. News from other threads comes in by those calls,
+ * or through an idle hook. A channel that two threads share aborts the process with a message, and so does any other
+ * object when a task waits for it; debug builds notice each use. Calls for tasks of another thread fail with EPERM.
  *
  * Floating point. Tasks share the thread's environment (rounding and so on) unless they are spawned with ACO_OWN_FP.
  * While a task with its own environment lives, every switch between the thread's tasks costs several times more. The
@@ -204,7 +206,7 @@ typedef struct aco_mutex_s {
     aco_t *owner; /* NULL: free. Read-only */
     aco__queue_t aco__waiters;
 } aco_mutex_t;
-#define ACO_MUTEX_INIT {NULL, {NULL, NULL}}
+#define ACO_MUTEX_INIT {NULL, {NULL, NULL, NULL}}
 
 /* Locks the mutex; waits while another task has it. 0, or -1 and errno: EDEADLK (the caller has it), EPERM (the caller
  * is not a task). */
@@ -222,7 +224,7 @@ ACO_API int aco_mutex_unlock(aco_mutex_t *mutex);
 typedef struct aco_cond_s {
     aco__queue_t aco__waiters;
 } aco_cond_t;
-#define ACO_COND_INIT {{NULL, NULL}}
+#define ACO_COND_INIT {{NULL, NULL, NULL}}
 
 /* Unlocks `mutex`, waits to be woken, and locks it again. Only the two calls below wake it: there are no spurious
  * wakes. 0, or -1 and errno EPERM (the caller does not have the mutex). */
@@ -245,7 +247,7 @@ typedef struct aco_semaphore_s {
     size_t value; /* free units. Set it before the first use; read-only afterwards */
     aco__queue_t aco__waiters;
 } aco_semaphore_t;
-#define ACO_SEMAPHORE_INIT(value) {value, {NULL, NULL}}
+#define ACO_SEMAPHORE_INIT(value) {value, {NULL, NULL, NULL}}
 
 /* Takes a unit; waits while none is free. 0, or -1 and errno EPERM. */
 ACO__CALL int aco_semaphore_acquire_at(aco_semaphore_t *semaphore, const char *location);
@@ -263,7 +265,7 @@ typedef struct aco_wait_group_s {
     size_t count; /* read-only */
     aco__queue_t aco__waiters;
 } aco_wait_group_t;
-#define ACO_WAIT_GROUP_INIT {0, {NULL, NULL}}
+#define ACO_WAIT_GROUP_INIT {0, {NULL, NULL, NULL}}
 
 /* Adds `n`, which may be negative, to the count; at zero all waiting tasks are woken. 0, or -1 and errno ERANGE (the
  * count would be less than zero, or too large). */

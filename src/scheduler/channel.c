@@ -11,6 +11,8 @@ struct aco_channel_s {
     size_t sz;                    /* size of this and the elements, as allocated */
     aco__queue_t senders, receivers; /* waiting tasks: not in both, except a select for both at capacity 0 */
     int closed;
+    aco__thread_t *thread;        /* that uses it; NULL: not known yet */
+    aco__thread_t *open_for;      /* the same until it is closed, then NULL: one comparison for both */
 };
 
 /* Either may be NULL: the receiver does not want the element, or it has no bytes. */
@@ -71,6 +73,13 @@ ACO__FORCE_INLINE void serve(aco__thread_t *self, aco__waiter_t *waiter, int err
     aco__wake(self, waiter->wait, error);
 }
 
+/* The channel is closed, or not the thread's, or new. */
+static __attribute__((noinline)) void check_thread(aco__thread_t *self, aco_channel_t *channel, const char *call)
+{
+    aco__use_by(&channel->thread, self, channel, channel->senders.first || channel->receivers.first, call);
+    channel->open_for = channel->closed ? NULL : self;
+}
+
 int aco_channel_close(aco_channel_t *channel)
 {
     aco__thread_t *self = aco__self();
@@ -78,7 +87,9 @@ int aco_channel_close(aco_channel_t *channel)
         return aco__fail(0, EINVAL, "aco_channel_close", NULL, "the channel is NULL");
     if (channel->closed)
         return aco__fail(0, EPIPE, "aco_channel_close", NULL, "the channel %p was closed before", (void *)channel);
+    check_thread(self, channel, "aco_channel_close");
     channel->closed = 1;
+    channel->open_for = NULL;
     while (channel->senders.first)
         serve(self, channel->senders.first, EPIPE);
     while (channel->receivers.first)
@@ -90,8 +101,11 @@ int aco_channel_close(aco_channel_t *channel)
 ACO__FORCE_INLINE int send(aco__thread_t *self, aco_channel_t *channel, const void *from)
 {
     aco__waiter_t *receiver = channel->receivers.first;
-    if (aco_unlikely(channel->closed))
-        return EPIPE;
+    if (aco_unlikely(channel->open_for != self)) {
+        check_thread(self, channel, "aco_channel_send");
+        if (channel->closed)
+            return EPIPE;
+    }
     if (receiver) {
         copy_element(channel, receiver->element, from);
         serve(self, receiver, 0);
@@ -107,6 +121,8 @@ ACO__FORCE_INLINE int send(aco__thread_t *self, aco_channel_t *channel, const vo
 ACO__FORCE_INLINE int receive(aco__thread_t *self, aco_channel_t *channel, void *to)
 {
     aco__waiter_t *sender = channel->senders.first;
+    if (aco_unlikely(channel->open_for != self))
+        check_thread(self, channel, "aco_channel_receive");
     if (channel->count) {
         copy_element(channel, to, element(channel, 0));
         channel->head = channel->head + 1 == channel->capacity ? 0 : channel->head + 1;

@@ -158,11 +158,17 @@ ACO__HIDDEN void aco__scoped_task_ends(aco__thread_t *self, aco_t *task, void *r
 /* Fails with the reason why the caller cannot wait: -1. */
 ACO__HIDDEN ACO__COLD int aco__fail_waiting(const char *call);
 
-/* 0 if the caller is a task that may wait; else -1. A task has a resumer other than aco_run() only while it cleans up;
- * then it may not wait. */
+/* Whether the caller is a task that may wait. A task has a resumer other than aco_run() only while it cleans up; then
+ * it may not wait. */
+static inline __attribute__((always_inline)) int aco__may_wait(const aco__thread_t *self)
+{
+    return aco_likely(self->running && self->running == self->task && !self->resuming);
+}
+
+/* 0 if it may; else -1. */
 static inline __attribute__((always_inline)) int aco__check_waiting(const aco__thread_t *self, const char *call)
 {
-    return aco_likely(self->running && self->running == self->task && !self->resuming) ? 0 : aco__fail_waiting(call);
+    return aco_likely(aco__may_wait(self)) ? 0 : aco__fail_waiting(call);
 }
 
 /* Fills in `wait`: the running task is going to wait for `object`. The wait is in no queue yet. */
@@ -187,6 +193,26 @@ static inline int aco__wait_prepare(aco__thread_t *self, aco__wait_t *wait, unsi
 {
     aco__wait_fill(self, wait, kind, object, location);
     return aco_likely(!self->scoped_tasks) ? 0 : aco__scope_admit(self, wait);
+}
+
+/* ---- Objects belong to the thread that uses them first ---- */
+
+/* `self` uses an object of another thread, or for the first time. Aborts if the other thread lives, or its tasks wait
+ * for the object. */
+ACO__HIDDEN ACO__COLD void aco__use_by(aco__thread_t **thread, aco__thread_t *self, const void *object, int has_waiters,
+                                       const char *call);
+/* A call that may wake the tasks in the object's queue, or changes the object. Without tasks there, only programs with
+ * a debug unit are checked. */
+static inline void aco__uses(aco__thread_t *self, aco__queue_t *queue, const void *object, const char *call)
+{
+    if (aco_unlikely(queue->first ? queue->thread != self : aco__debug_units))
+        aco__use_by(&queue->thread, self, object, queue->first != NULL, call);
+}
+/* A task is about to wait for the object, or waits. */
+static inline void aco__uses_waiting(aco__thread_t *self, aco__queue_t *queue, const void *object, const char *call)
+{
+    if (aco_unlikely(queue->thread != self))
+        aco__use_by(&queue->thread, self, object, queue->first != NULL, call);
 }
 
 /* Puts the wait into `queue`. */

@@ -15,6 +15,7 @@ typedef struct aco__waiter {
 
 typedef struct aco__queue {
     aco__waiter_t *first, *last;
+    aco__thread_t *thread; /* that uses the object; NULL: not known yet */
 } aco__queue_t;
 
 /* What a deadline is for: of a wait, or of a task's scopes. */
