@@ -468,6 +468,7 @@ struct aco_share_stack_s {
     struct aco_share_stack_s *aco__instead_of; /* ASan: the share stack that it replaces for one coroutine, or NULL */
     unsigned aco__registered;        /* Valgrind's number for it, or 0 */
     unsigned aco__colour;            /* bytes of `sz` beyond what the stack was made with */
+    void *aco__task_entry;           /* of a task's stack: the task's entry function */
 };
 
 /* A coroutine: its control block. Programs may write `arg`; in a coroutine of aco.hpp they must not. */

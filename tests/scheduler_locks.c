@@ -345,7 +345,7 @@ static void *in_coroutine(void *unused)
 static void failures(void)
 {
     aco_t *co = aco_new(in_coroutine, NULL, NULL);
-    aco_barrier_t none = {0, 0, {NULL, NULL}};
+    aco_barrier_t none = ACO_BARRIER_INIT(0);
     memset(&once, 0, sizeof once);
     aco_send(co, NULL);
     aco_destroy(co);

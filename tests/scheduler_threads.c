@@ -1,9 +1,11 @@
 /* Promises about calls from other threads (include/aco/scheduler.h, include/aco/scope.h: "Any thread"). */
 #define _GNU_SOURCE
 #include "tasks.h"
+#include "child.h"
 #include "fails.h"
 
 #include <aco/scope.h>
+#include <aco/sync.h>
 
 #include <poll.h>
 #include <pthread.h>
@@ -465,6 +467,189 @@ static void forgotten(void)
     FAILS(aco_scope_cancel(&forsaken), -1, EPERM, "aco_scope_cancel", forsaken.aco__task, "another thread");
 }
 
+/* ---- Objects that two threads share ---- */
+
+static aco_mutex_t mutex;
+static aco_cond_t cond;
+static aco_semaphore_t semaphore;
+static aco_wait_group_t group;
+static aco_rwlock_t rwlock;
+static aco_once_t once;
+static aco_barrier_t barrier = ACO_BARRIER_INIT(3);
+static aco_event_t event;
+static aco_channel_t *channel, *buffered;
+
+static int parks_for_ever(void *unused)
+{
+    (void)unused;
+    return aco_park("for ever");
+}
+
+/* One thread waits ... */
+static void waits_channel(void) { aco_channel_receive(channel, NULL); }
+static void waits_mutex(void) { aco_mutex_lock(&mutex); }
+static void waits_cond(void) { aco_mutex_t own = ACO_MUTEX_INIT; aco_mutex_lock(&own); aco_cond_wait(&cond, &own); }
+static void waits_semaphore(void) { aco_semaphore_acquire(&semaphore); }
+static void waits_group(void) { if (!group.count) aco_wait_group_add(&group, 1); aco_wait_group_wait(&group); }
+static void waits_rwlock(void) { aco_rwlock_wrlock(&rwlock); }
+static void waits_once(void) { aco_once(&once, parks_for_ever, NULL); }
+static void waits_barrier(void) { aco_barrier_wait(&barrier); }
+static void waits_event(void) { aco_event_wait(&event); }
+static void sends(void) { CHECK_EQ(aco_channel_send(buffered, &(int64_t){1}), 0); }
+/* ... the other one wakes it, or waits too, or takes what it sent. */
+static void wakes_channel(void) { aco_channel_send(channel, &(int64_t){1}); }
+static void signals_cond(void) { aco_cond_signal(&cond); }
+static void broadcasts_cond(void) { aco_cond_broadcast(&cond); }
+static void releases(void) { aco_semaphore_release(&semaphore); }
+static void done(void) { aco_wait_group_done(&group); }
+static void sets(void) { aco_event_set(&event); }
+static void receives(void) { aco_channel_receive(buffered, NULL); }
+static void closes_it(void) { aco_channel_close(buffered); }
+static void selects(void)
+{
+    aco_select_case_t c = {buffered, NULL, ACO_SELECT_RECEIVE, 0, {0}};
+    aco_select(&c, 1, 0);
+}
+/* Without waiting. */
+static void locks(void) { if (aco_mutex_lock(&mutex) == 0) aco_mutex_unlock(&mutex); }
+static void tries(void) { if (aco_mutex_trylock(&mutex) == 0) aco_mutex_unlock(&mutex); }
+static void reads(void) { if (aco_rwlock_rdlock(&rwlock) == 0) aco_rwlock_unlock(&rwlock); }
+static void tries_acquire(void) { aco_semaphore_try_acquire(&semaphore); }
+static void adds(void) { aco_wait_group_add(&group, 1); }
+static void resets(void) { aco_event_reset(&event); }
+
+static const struct shared_use {
+    void (*first)(void), (*second)(void);
+    const char *call;
+} waiting[] = {
+    {waits_channel, wakes_channel, "aco_channel_send"}, {waits_channel, waits_channel, "aco_channel_receive"},
+    {sends, receives, "aco_channel_receive"}, {sends, sends, "aco_channel_send"},
+    {sends, closes_it, "aco_channel_close"}, {sends, selects, "aco_channel_receive"},
+    {waits_mutex, waits_mutex, "aco_mutex_lock"}, {waits_cond, signals_cond, "aco_cond_signal"},
+    {waits_cond, broadcasts_cond, "aco_cond_broadcast"}, {waits_cond, waits_cond, "aco_cond_wait"},
+    {waits_semaphore, releases, "aco_semaphore_release"}, {waits_semaphore, waits_semaphore, "aco_semaphore_acquire"},
+    {waits_group, done, "aco_wait_group_done"}, {waits_group, waits_group, "aco_wait_group_wait"},
+    {waits_rwlock, waits_rwlock, "aco_rwlock_wrlock"}, {waits_rwlock, reads, "aco_rwlock_rdlock"},
+    {waits_once, waits_once, "aco_once"}, {waits_barrier, waits_barrier, "aco_barrier_wait"},
+    {waits_event, sets, "aco_event_set"}, {waits_event, waits_event, "aco_event_wait"},
+}, passing[] = { /* noticed in debug builds */
+    {locks, locks, "aco_mutex_lock"}, {locks, tries, "aco_mutex_trylock"}, {reads, reads, "aco_rwlock_rdlock"},
+    {releases, tries_acquire, "aco_semaphore_try_acquire"}, {releases, waits_semaphore, "aco_semaphore_acquire"},
+    {signals_cond, signals_cond, "aco_cond_signal"}, {adds, adds, "aco_wait_group_add"},
+    {sets, resets, "aco_event_reset"}, {sets, waits_event, "aco_event_wait"},
+};
+static const struct shared_use *use;
+
+static void *uses(void *second)
+{
+    (second ? use->second : use->first)();
+    return NULL;
+}
+
+static void *uses_too(void *unused)
+{
+    (void)unused;
+    spawn_detached(uses, &event);
+    run();
+    return NULL;
+}
+
+static void *starts_thread(void *unused)
+{
+    pthread_t other;
+    CHECK_EQ(pthread_create(&other, NULL, uses_too, NULL), 0);
+    CHECK_EQ(pthread_join(other, NULL), 0);
+    exit(check_failures != 0); /* the process, while the first task waits */
+    return unused;
+}
+
+static void share(void)
+{
+    setenv("ACO_REPORT_FORGOTTEN", "0", 1);
+    channel = aco_channel_new(0, 8);
+    buffered = aco_channel_new(4, 8);
+    spawn_detached(uses, NULL);
+    spawn_detached(uses, NULL); /* waits behind the first, for what that one has */
+    spawn_detached(starts_thread, NULL);
+    aco_run();
+}
+
+#ifndef CHILD_SKIPS
+static void *waits_for_lock(void *unused)
+{
+    spawn_detached(uses, &mutex);
+    aco_run(); /* a deadlock, of this thread's tasks alone */
+    return unused;
+}
+
+static void *keeps_lock(void *unused)
+{
+    pthread_t other;
+    CHECK_EQ(aco_mutex_lock(&mutex), 0);
+    CHECK_EQ(pthread_create(&other, NULL, waits_for_lock, NULL), 0);
+    while (!__atomic_load_n(&mutex.aco__waiters.first, __ATOMIC_ACQUIRE))
+        usleep(1000);
+    aco_mutex_unlock(&mutex);
+    return unused;
+}
+
+static void unlock_for_other(void)
+{
+    spawn_detached(keeps_lock, NULL);
+    aco_run();
+}
+
+/* The lock was free when its owner took it: the wait of another thread's task is noticed by the unlock, or before. */
+static void shared_lock(void)
+{
+    child_end_t end;
+    use = &waiting[6];
+    end = child_run(unlock_for_other);
+    CHECK(WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGABRT);
+    CHECK(strstr(end.text, "acorn: aco_mutex_") && strstr(end.text, " belongs to another thread"));
+}
+#endif
+
+static void *user(void *unused)
+{
+    for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
+        passing[i].first();
+    CHECK_EQ(aco_channel_send(buffered, &(int64_t){1}), 0);
+    CHECK_EQ(aco_channel_try_receive(buffered, NULL), 0);
+    return unused;
+}
+
+/* Promise: what a thread used that has ended, another may use. */
+static void *uses_all(void *unused)
+{
+    if (!buffered)
+        buffered = aco_channel_new(4, 8);
+    spawn_detached(user, NULL);
+    run();
+    return unused;
+}
+
+/* Promise: a program in which two threads share an object ends with a message that names the call. */
+static void shared_objects(void)
+{
+    for (size_t i = 0; i < sizeof waiting / sizeof *waiting; i++) {
+        use = &waiting[i];
+        ABORTS(share, use->call, NULL, "belongs to another thread");
+    }
+    for (size_t i = 0; i < sizeof passing / sizeof *passing; i++) {
+        use = &passing[i];
+#if ACO_DEBUG && !defined(ACO_CONFIG_NO_INLINE)
+        ABORTS(share, use->call, NULL, "belongs to another thread");
+#endif
+    }
+#ifndef CHILD_SKIPS
+    shared_lock();
+#endif
+    CHECK_EQ(pthread_create(&threads[0], NULL, uses_all, NULL), 0);
+    join_threads(1);
+    uses_all(NULL);
+}
+
 int main(void)
 {
     static void (*const tests[])(void) = {unparks, unparks_late, posts_arrive, scopes, NULL};
@@ -476,5 +661,6 @@ int main(void)
     start(ends_with_posts, NULL, 1);
     join_threads(1);
     forgotten();
+    shared_objects();
     return check_result("scheduler_threads");
 }

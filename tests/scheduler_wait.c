@@ -410,25 +410,25 @@ static void deadlock(void)
     for (const char *at = report; *at; at++)
         lines += *at == '\n';
     CHECK_EQ(lines, 10);
-    snprintf(what, sizeof what, "here:1 for mutex %p, held by coroutine %p\n", (void *)&fork_b, (void *)second);
+    snprintf(what, sizeof what, "here:1 for mutex %p, held by coroutine %p;", (void *)&fork_b, (void *)second);
     check_report(report, first, "(Kant) ", what);
-    snprintf(what, sizeof what, "here:1 for mutex %p, held by coroutine %p (Kant)\n", (void *)&fork_a, (void *)first);
+    snprintf(what, sizeof what, "here:1 for mutex %p, held by coroutine %p (Kant);", (void *)&fork_a, (void *)first);
     check_report(report, second, "", what);
-    check_report(report, waiting_for[0], "", "here:2 to be unparked: Godot\n");
-    snprintf(what, sizeof what, "here:3 to join coroutine %p (Kant)\n", (void *)first);
+    check_report(report, waiting_for[0], "", "here:2 to be unparked: Godot;");
+    snprintf(what, sizeof what, "here:3 to join coroutine %p (Kant);", (void *)first);
     check_report(report, waiting_for[1], "", what);
-    snprintf(what, sizeof what, "here:4 for condition %p\n", (void *)&condition);
+    snprintf(what, sizeof what, "here:4 for condition %p;", (void *)&condition);
     check_report(report, waiting_for[2], "(Hume) ", what);
-    snprintf(what, sizeof what, "here:5 for semaphore %p\n", (void *)&empty_semaphore);
+    snprintf(what, sizeof what, "here:5 for semaphore %p;", (void *)&empty_semaphore);
     check_report(report, waiting_for[3], "", what);
-    snprintf(what, sizeof what, "here:6 for wait group %p, whose count is 2\n", (void *)&group);
+    snprintf(what, sizeof what, "here:6 for wait group %p, whose count is 2;", (void *)&group);
     check_report(report, waiting_for[4], "", what);
-    snprintf(what, sizeof what, "here:7 to receive from channel %p\n", (void *)channel);
+    snprintf(what, sizeof what, "here:7 to receive from channel %p;", (void *)channel);
     check_report(report, waiting_for[5], "", what);
-    snprintf(what, sizeof what, "here:8 to receive from channel %p or to send to channel %p\n", (void *)other_channel,
+    snprintf(what, sizeof what, "here:8 to receive from channel %p or to send to channel %p;", (void *)other_channel,
              (void *)other_channel);
     check_report(report, waiting_for[6], "", what);
-    snprintf(what, sizeof what, "scheduler_wait.c:%d for mutex %p, held by coroutine %p (which has ended)\n",
+    snprintf(what, sizeof what, "scheduler_wait.c:%d for mutex %p, held by coroutine %p (which has ended);",
              line_of_lock, (void *)&left_locked, left_by);
     CHECK(strstr(report, what)); /* the location that the plain form gives */
 }

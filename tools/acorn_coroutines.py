@@ -5,14 +5,19 @@ symbol table is needed."""
 import bisect
 import struct
 
-VERSION = 1
+VERSION = 2
 FIELDS = """heap_next heap_thread heap_slabs slab_next slab_fresh slab_size slab_first state is_end share_stack arg fp
 save_ptr save_sz save_valid_sz block_size stack_ptr stack_owner stack_top stack_size extra_name name_size running
-resuming outermost""".split()
+resuming outermost task_entry wait_object wait_location wait_kind""".split()
 # The state byte: include/aco/detail/coroutine.h.
 PHASE, READY, SAVED, ENDED, MAIN, GONE, RESUMING, RESUMING_SAVED = 7, 1, 2, 3, 4, 5, 6, 7
 EXTRA, PRIVATE = 0x10, 0x20
 LARGEST_PAGE = 65536
+# What a task waits for: src/scheduler/wait.h, in that order.
+WAITS = ("to be unparked", "to join {}", "for time to pass", "for mutex {}", "for condition {}", "for semaphore {}",
+         "for wait group {}", "to send to channel {}", "to receive from channel {}", "for several channels",
+         "for a place in group {}", "for the members of group {}", "for mutex {}", "to read under lock {}",
+         "to write under lock {}", "for once {}", "at barrier {}", "for event {}")
 
 
 class Memory:
@@ -40,7 +45,11 @@ class Memory:
         return tuple(self.word_at(address + i * self.word) for i in range(4))
 
     def string_at(self, address, size):
-        return self.read(address, size).split(b"\0")[0].decode("utf-8", "replace")
+        """Up to the 0, which may be at the end of the memory that can be read."""
+        text = b""
+        while len(text) < size and b"\0" not in text:
+            text += self.read(address + len(text), 8 - (address + len(text)) % 8)
+        return text.split(b"\0")[0].decode("utf-8", "replace")
 
     def chain(self, address, next_offset):
         while address:
@@ -114,6 +123,7 @@ class Coroutine:
     def __init__(self, memory, number, block, state_byte, thread, waits_on):
         m = memory
         self.memory, self.number, self.block, self.thread, self.saved = m, number, block, thread, None
+        self.wait = ""  # of a waiting task
         phase = state_byte & PHASE
         is_task = self.is_task = phase == MAIN
         self.stack = m.word_at(block + m.share_stack)
@@ -139,7 +149,10 @@ class Coroutine:
         if phase in (SAVED, RESUMING_SAVED):
             self.saved = m.word_at(block + m.save_ptr)
         if is_task:
-            self.entry = 0  # the word is the ring's
+            link, self.entry = self.entry, m.word_at(self.stack + m.task_entry)
+            if link & 1 and self.state == "suspended":
+                self.state = "waiting"
+                self.wait = self.describe_wait(link & ~1)
         self.name = ""
         if state_byte & EXTRA:
             extra = self.stack + m.stack_size
@@ -147,8 +160,16 @@ class Coroutine:
                 extra = m.word_at(m.word_at(block + m.save_ptr) + m.word_at(block + m.save_sz))
             self.name = m.string_at(extra + m.extra_name, m.name_size)
 
+    def describe_wait(self, wait):
+        """What the task waits for and where, of the aco__wait_t at this address."""
+        m = self.memory
+        kind, place = m.number_at(wait + m.wait_kind, 4), m.word_at(wait + m.wait_location)
+        object_at = hex(m.word_at(wait + m.wait_object))
+        text = WAITS[kind].format(object_at) if kind < len(WAITS) else "for something that this script does not know"
+        return f"waits{' at ' + m.string_at(place, 200) if place else ''} {text}"
+
     def has_frames(self):
-        return self.state in ("suspended", "resuming") and not self.lacks_stack
+        return self.state in ("suspended", "waiting", "resuming") and not self.lacks_stack
 
     def is_on_stack(self, address):
         return self.lo <= address <= self.top

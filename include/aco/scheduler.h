@@ -44,8 +44,10 @@
  * Deadlock. If no task is runnable, none waits with a time limit, and no idle hook can wake one, aco_run() fails. First
  * it prints for each waiting task where it waits and for what.
  *
- * Threads. Tasks and all objects below belong to the thread that made them; no other thread may use them, except by
- * calls that say so. News from other threads comes in by those calls, or through an idle hook.
+ * Threads. Tasks belong to the thread that made them, and all objects below to the thread that uses them first; while
+ * it lives, no other thread may use them, except by calls that say so. News from other threads comes in by those calls,
+ * or through an idle hook. A channel that two threads share aborts the process with a message, and so does any other
+ * object when a task waits for it; debug builds notice each use. Calls for tasks of another thread fail with EPERM.
  *
  * Floating point. Tasks share the thread's environment (rounding and so on) unless they are spawned with ACO_OWN_FP.
  * While a task with its own environment lives, every switch between the thread's tasks costs several times more. The
@@ -100,6 +102,23 @@ ACO_API int aco_run_stats(aco_run_stats_t *stats);
 /* Starts (`on` not 0) or ends the measurement of runs in the calling thread. While it lasts, switches between tasks
  * cost several times more. Starting it again sets runs, long_runs and longest_run to 0. 0, or -1 and errno ENOMEM. */
 ACO_API int aco_run_measure(int on);
+
+/* Says what the calling thread's tasks do: writes to descriptor `fd` (2: stderr) a line for each task that has not
+ * ended, with its address and name, what it waits for and where, or whether it can run; how long at most it has waited;
+ * when its wait and its scope end; its group; and its entry function. Of many tasks at one place it writes 8 and how
+ * many more there are. "At most": since the scheduler last looked at the clock before the wait, which it does in each
+ * round with sleepers, time limits or aco_tasks_dump_on(). The report of a deadlock has the same lines. Uses some 8 KiB
+ * of stack. 0, or -1 and the errno of a write. */
+ACO_API int aco_tasks_dump(int fd);
+
+/* From now on the signal (SIGUSR1 or the like) makes the calling thread's scheduler call aco_tasks_dump(fd). The
+ * signal's handler, for the process, only tells the schedulers of the threads that called this; each dumps in its next
+ * round of the queue, so not while a task neither yields nor waits, and outside of aco_run() when that is called next.
+ * A sleeping aco_run() is woken; one that waits in an idle hook wakes if the signal ends the hook's wait (EINTR), or by
+ * aco_on_wake()'s function, which must be async-signal-safe then. It costs one way to aco_run() and back in each round.
+ * `signal` 0: no more for this thread; the handler stays. 0, or -1 and errno: EINVAL (no such signal), EAGAIN (256
+ * threads have it), ENOMEM, ENOSYS (Windows). */
+ACO_API int aco_tasks_dump_on(int signal, int fd);
 
 /* Gives every other runnable task its turn. 0, or -1 and errno EPERM (the caller is not a task). In a task, aco_yield()
  * does the same, slower. */
@@ -193,7 +212,7 @@ typedef struct aco_mutex_s {
     aco_t *owner; /* NULL: free. Read-only */
     aco__queue_t aco__waiters;
 } aco_mutex_t;
-#define ACO_MUTEX_INIT {NULL, {NULL, NULL}}
+#define ACO_MUTEX_INIT {NULL, {NULL, NULL, NULL}}
 
 /* Locks the mutex; waits while another task has it. 0, or -1 and errno: EDEADLK (the caller has it), EPERM (the caller
  * is not a task). */
@@ -211,7 +230,7 @@ ACO_API int aco_mutex_unlock(aco_mutex_t *mutex);
 typedef struct aco_cond_s {
     aco__queue_t aco__waiters;
 } aco_cond_t;
-#define ACO_COND_INIT {{NULL, NULL}}
+#define ACO_COND_INIT {{NULL, NULL, NULL}}
 
 /* Unlocks `mutex`, waits to be woken, and locks it again. Only the two calls below wake it: there are no spurious
  * wakes. 0, or -1 and errno EPERM (the caller does not have the mutex). */
@@ -234,7 +253,7 @@ typedef struct aco_semaphore_s {
     size_t value; /* free units. Set it before the first use; read-only afterwards */
     aco__queue_t aco__waiters;
 } aco_semaphore_t;
-#define ACO_SEMAPHORE_INIT(value) {value, {NULL, NULL}}
+#define ACO_SEMAPHORE_INIT(value) {value, {NULL, NULL, NULL}}
 
 /* Takes a unit; waits while none is free. 0, or -1 and errno EPERM. */
 ACO__CALL int aco_semaphore_acquire_at(aco_semaphore_t *semaphore, const char *location);
@@ -252,7 +271,7 @@ typedef struct aco_wait_group_s {
     size_t count; /* read-only */
     aco__queue_t aco__waiters;
 } aco_wait_group_t;
-#define ACO_WAIT_GROUP_INIT {0, {NULL, NULL}}
+#define ACO_WAIT_GROUP_INIT {0, {NULL, NULL, NULL}}
 
 /* Adds `n`, which may be negative, to the count; at zero all waiting tasks are woken. 0, or -1 and errno ERANGE (the
  * count would be less than zero, or too large). */

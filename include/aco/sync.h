@@ -22,7 +22,7 @@ typedef struct aco_rwlock_s {
     size_t readers; /* how many have it */
     aco__queue_t aco__waiters;
 } aco_rwlock_t;
-#define ACO_RWLOCK_INIT {NULL, 0, {NULL, NULL}}
+#define ACO_RWLOCK_INIT {NULL, 0, {NULL, NULL, NULL}}
 
 /* Locks for reading, or for writing. 0, or -1 and errno: EDEADLK (the caller has it for writing), EPERM (the caller is
  * not a task). */
@@ -47,7 +47,7 @@ typedef struct aco_once_s {
     aco_t *running;  /* the task that runs the function now, or NULL */
     aco__queue_t aco__waiters;
 } aco_once_t;
-#define ACO_ONCE_INIT {0, NULL, {NULL, NULL}}
+#define ACO_ONCE_INIT {0, NULL, {NULL, NULL, NULL}}
 
 /* Runs fn(arg), unless a call for this `once` has run its function with success. Waits while another task runs it.
  * `fn` returns 0 for success; else the next caller, or the one that has waited longest, runs its own. It may wait;
@@ -63,7 +63,7 @@ typedef struct aco_barrier_s {
     size_t arrived; /* read-only */
     aco__queue_t aco__waiters;
 } aco_barrier_t;
-#define ACO_BARRIER_INIT(count) {count, 0, {NULL, NULL}}
+#define ACO_BARRIER_INIT(count) {count, 0, {NULL, NULL, NULL}}
 
 /* Waits until `count` tasks wait here; then all go on and the barrier is as it was at first. A task whose wait fails
  * does not count. 1 for the task that came last, 0 for the others; or -1 and errno: EINVAL (the count is 0), EPERM. */
@@ -78,7 +78,7 @@ typedef struct aco_event_s {
     int is_set; /* read-only */
     aco__queue_t aco__waiters;
 } aco_event_t;
-#define ACO_EVENT_INIT {0, {NULL, NULL}}
+#define ACO_EVENT_INIT {0, {NULL, NULL, NULL}}
 
 /* Sets the event, and wakes all that wait for it. */
 ACO_API void aco_event_set(aco_event_t *event);

@@ -1,8 +1,16 @@
 /* The table by which a debugger finds the coroutines without debug information. tools/acorn_coroutines.py reads it;
- * that script also knows the numbers of the statuses in aco/detail/coroutine.h. All offsets are in bytes. A change of
+ * that script also knows the numbers of the statuses in aco/detail/coroutine.h and of
+ * the kinds of waits in scheduler/wait.h. All offsets are in bytes. A change of
  * the fields' order needs a new version number. */
 #include "base/slab.h"
 #include "coroutine/internal.h"
+
+#ifdef ACO_CONFIG_LIBACO_ONLY
+#define OF_WAIT(field) 0
+#else
+#include "aco/detail/waiter.h"
+#define OF_WAIT(field) offsetof(aco__wait_t, field)
+#endif
 
 ACO_API extern const struct aco__debug {
     uint32_t version, size;                       /* of this table */
@@ -15,10 +23,12 @@ ACO_API extern const struct aco__debug {
     uint16_t stack_ptr, stack_owner, stack_top, stack_size;
     uint16_t cold_name, name_size; /* in cold data: after a private stack's record, or its address after a save area */
     uint16_t running, resuming, root;        /* in a thread record, which begins with the resumer's sp, pc, bp, base */
+    uint16_t task_entry;                     /* in a stack's record */
+    uint16_t wait_object, wait_location, wait_kind; /* in what a task waits for */
 } aco__debug;
 
 __attribute__((used)) const struct aco__debug aco__debug = {
-    1, sizeof(struct aco__debug), &aco__heaps,
+    2, sizeof(struct aco__debug), &aco__heaps,
 #ifdef ACO_CONFIG_LIBACO_ONLY
     NULL,
 #else
@@ -35,4 +45,6 @@ __attribute__((used)) const struct aco__debug aco__debug = {
     sizeof(aco_share_stack_t),
     offsetof(aco__cold_t, name), ACO_NAME_SIZE,
     offsetof(aco__thread_t, running), offsetof(aco__thread_t, resuming), offsetof(aco__thread_t, root),
+    offsetof(aco_share_stack_t, aco__task_entry),
+    OF_WAIT(object), OF_WAIT(location), OF_WAIT(kind),
 };

@@ -56,7 +56,9 @@ ACO__HIDDEN const char *aco__os_environment(const char *name);
 /* Writes into text[sz] what is known about code at this address: its file, the offset there, the function. */
 ACO__HIDDEN void aco__os_describe_code(const void *address, char *text, size_t sz);
 
-/* Writes to stderr. Async-signal-safe. */
+/* Writes to a descriptor, all of the text. 0, or -1 and errno. Async-signal-safe, like the next. */
+ACO__HIDDEN int aco__os_write(int file, const char *text, size_t length);
+/* Writes to stderr. */
 ACO__HIDDEN void aco__os_message(const char *text, size_t length);
 
 /* Prints "acorn: " and `what` on stderr, then calls abort(). For failures after which the library cannot work. */
@@ -65,6 +67,9 @@ ACO__HIDDEN ACO__COLD __attribute__((noreturn)) void aco__os_die(const char *wha
 /* Installs a handler of memory faults: it calls explain(address), then the handler that was installed before. It works
  * in threads that have an alternate signal stack. The caller holds the process lock. 0, or -1 and errno. */
 ACO__HIDDEN int aco__os_explain_faults(void (*explain)(const void *address));
+
+/* Installs a handler of this signal: it calls fn(), with errno kept. 0, or -1 and errno. */
+ACO__HIDDEN int aco__os_on_signal(int signal, void (*fn)(void));
 
 /* Makes the `sz` bytes at `p` the calling thread's alternate signal stack and returns 1. Returns 0 if the thread has
  * one already; -1 and errno on failure. With `p` NULL it removes the thread's alternate signal stack. */

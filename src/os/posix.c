@@ -300,17 +300,23 @@ const char *aco__os_environment(const char *name)
 #endif
 }
 
-void aco__os_message(const char *text, size_t length)
+int aco__os_write(int file, const char *text, size_t length)
 {
     while (length) {
-        ssize_t n = write(STDERR_FILENO, text, length);
+        ssize_t n = write(file, text, length);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return;
+            return -1;
         text += n;
         length -= (size_t)n;
     }
+    return 0;
+}
+
+void aco__os_message(const char *text, size_t length)
+{
+    aco__os_write(STDERR_FILENO, text, length);
 }
 
 void aco__os_die(const char *what)
@@ -358,6 +364,26 @@ int aco__os_explain_faults(void (*fn)(const void *address))
         failed |= sigaction(fault_signals[i], &ours, NULL);
     }
     return failed ? -1 : 0;
+}
+
+static void (*signal_fn)(void);
+
+static void on_signal(int signal)
+{
+    int error = errno;
+    (void)signal;
+    signal_fn();
+    errno = error;
+}
+
+int aco__os_on_signal(int signal, void (*fn)(void))
+{
+    struct sigaction ours = {0};
+    signal_fn = fn;
+    ours.sa_handler = on_signal;
+    ours.sa_flags = SA_RESTART | SA_ONSTACK;
+    sigemptyset(&ours.sa_mask);
+    return sigaction(signal, &ours, NULL);
 }
 
 int aco__os_signal_stack(void *p, size_t sz)

@@ -3,6 +3,7 @@
 #include "os/os.h"
 
 #include <errno.h>
+#include <io.h>
 #include <string.h>
 #include <windows.h>
 
@@ -145,6 +146,25 @@ const char *aco__os_environment(const char *name)
 void aco__os_describe_code(const void *address, char *text, size_t sz)
 {
     snprintf(text, sz, "%p", address);
+}
+
+int aco__os_write(int file, const char *text, size_t length)
+{
+    while (length) {
+        int n = _write(file, text, (unsigned)length);
+        if (n <= 0)
+            return -1;
+        text += n;
+        length -= (size_t)n;
+    }
+    return 0;
+}
+
+int aco__os_on_signal(int signal, void (*fn)(void))
+{
+    (void)signal, (void)fn;
+    errno = ENOSYS;
+    return -1;
 }
 
 void aco__os_message(const char *text, size_t length)

@@ -125,6 +125,7 @@ int aco_group_begin_at(aco_group_t *group, aco_policy_t policy, const char *loca
     group->result = NULL;
     group->aco__first = group->aco__last = NULL;
     group->aco__spawners.first = group->aco__spawners.last = NULL;
+    group->aco__spawners.thread = NULL;
     group->aco__ender = NULL;
     return 0;
 }

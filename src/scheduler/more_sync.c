@@ -31,6 +31,7 @@ int aco__rwlock_lock(aco_rwlock_t *lock, int writes, aco__wait_t *wait, const ch
         return 0;
     if (lock->writer == self->task)
         return aco__fail(0, EDEADLK, call, self->task, "has already locked %p for writing", (void *)lock);
+    aco__uses_waiting(self, &lock->aco__waiters, lock, call);
     if (aco__wait_prepare(self, wait, writes ? ACO__WAIT_WRLOCK : ACO__WAIT_RDLOCK, lock, location) != 0)
         return -1;
     aco__wait_in(&lock->aco__waiters, wait);
@@ -42,6 +43,7 @@ static int try_lock(aco_rwlock_t *lock, int writes, const char *call)
     aco_t *task = aco__current(aco__self());
     if (!task)
         return aco__fail_waiting(call);
+    aco__uses(aco__self(), &lock->aco__waiters, lock, call);
     return take(task, lock, writes) ? 0 : fail_busy();
 }
 
@@ -64,6 +66,7 @@ int aco_rwlock_unlock(aco_rwlock_t *lock)
         return aco__fail_waiting(call);
     if (lock->writer ? lock->writer != task : !lock->readers)
         return aco__fail(0, EPERM, call, task, "has not locked %p", (void *)lock);
+    aco__uses(self, &lock->aco__waiters, lock, call);
     if (lock->writer)
         lock->writer = NULL;
     else
@@ -88,6 +91,7 @@ int aco__once_enter(aco_once_t *once, aco__wait_t *wait, const char *location)
     }
     if (once->running == self->task)
         return aco__fail(0, EDEADLK, call, self->task, "is called by its own function");
+    aco__uses_waiting(self, &once->aco__waiters, once, call);
     if (aco__wait_prepare(self, wait, ACO__WAIT_ONCE, once, location) != 0)
         return -1;
     aco__wait_in(&once->aco__waiters, wait);
@@ -97,6 +101,7 @@ int aco__once_enter(aco_once_t *once, aco__wait_t *wait, const char *location)
 int aco__once_leave(aco_once_t *once, int result)
 {
     aco__thread_t *self = aco__self();
+    aco__uses(self, &once->aco__waiters, once, "aco_once");
     once->running = NULL;
     once->done = result == 0;
     while (once->aco__waiters.first) { /* if it failed, the first of them runs its own */
@@ -117,6 +122,7 @@ int aco__barrier_wait(aco_barrier_t *barrier, aco__wait_t *wait, const char *loc
         return aco__fail(0, EINVAL, call, NULL, "the barrier's count is 0");
     if (aco__check_waiting(self, call) != 0)
         return -1;
+    aco__uses_waiting(self, &barrier->aco__waiters, barrier, call);
     if (barrier->arrived + 1 == barrier->count) {
         barrier->arrived = 0;
         while (barrier->aco__waiters.first)
@@ -134,13 +140,16 @@ int aco__barrier_wait(aco_barrier_t *barrier, aco__wait_t *wait, const char *loc
 
 void aco_event_set(aco_event_t *event)
 {
+    aco__thread_t *self = aco__self();
+    aco__uses(self, &event->aco__waiters, event, "aco_event_set");
     event->is_set = 1;
     while (event->aco__waiters.first)
-        aco__wake(aco__self(), event->aco__waiters.first->wait, 0);
+        aco__wake(self, event->aco__waiters.first->wait, 0);
 }
 
 void aco_event_reset(aco_event_t *event)
 {
+    aco__uses(aco__self(), &event->aco__waiters, event, "aco_event_reset");
     event->is_set = 0;
 }
 
@@ -151,6 +160,7 @@ int aco__event_wait(aco_event_t *event, aco__wait_t *wait, const char *location)
         return -1;
     if (event->is_set)
         return 0;
+    aco__uses_waiting(self, &event->aco__waiters, event, "aco_event_wait");
     if (aco__wait_prepare(self, wait, ACO__WAIT_EVENT, event, location) != 0)
         return -1;
     aco__wait_in(&event->aco__waiters, wait);

@@ -42,6 +42,7 @@ static scheduler_t *scheduler_of(aco__thread_t *self, const char *call)
     s->base.thread_ends = scheduler_ends;
     s->base.end_task = end_running_task;
     s->looked_at = aco__os_now();
+    self->looked_at = (uint32_t)(s->looked_at / ACO_MILLISECOND);
     s->trimmed_at = s->looked_at - TRIM_NS;
     self->scheduler = &s->base;
     return s;
@@ -85,6 +86,9 @@ static void scheduler_ends(aco__thread_t *self)
     aco__post_t *post;
     aco__blocks_each(forget, self);
     reap(&s->base);
+    aco__dump_signal_stop(s);
+    if (s->ended_tasks)
+        aco__memory_free(s->ended_tasks, s->ended_tasks_sz);
     if (s->timers)
         aco__memory_free(s->timers, s->timers_sz);
     while ((post = aco__inbox_take(s)) != NULL) /* nobody will run it */
@@ -103,6 +107,7 @@ static void scheduler_ends(aco__thread_t *self)
 ACO__COLD static void clean_up(aco_t *task)
 {
     int error = errno; /* a group's member may return it */
+    aco__remember_name(aco__self(), task);
     aco__self()->slow_switch_tasks++;
     aco__clean_up(task);
     aco__self()->slow_switch_tasks--;
@@ -288,14 +293,14 @@ static void trim_some(aco__thread_t *self, scheduler_t *s, int64_t deadline)
 static int wait_idle(aco__thread_t *self, scheduler_t *s)
 {
     int64_t deadline, left = -1;
-    int more = 0, open = s->open != 0;
+    int more = 0, open = s->open != 0, listens = aco__inbox_is_used(s);
     if (s->opened && !open && aco__inbox_run(self, s)) /* posted before it was closed */
         return 0;
     if (self->scoped_tasks)
         aco__scope_timers_refresh(self);
     deadline = s->timers_count ? s->timers[0].deadline : -1;
     trim_some(self, s, deadline);
-    if (open && !aco__inbox_sleeps(s)) { /* something is there already */
+    if (listens && !aco__inbox_sleeps(s)) { /* something is there already */
         aco__inbox_run(self, s);
         return 0;
     }
@@ -305,19 +310,21 @@ static int wait_idle(aco__thread_t *self, scheduler_t *s)
         more = call_idle_hook(s, deadline >= 0 && left < 0 ? 0 : left);
     }
     if (!more && !self->task) {
-        if (open)
+        if (deadline < 0 && !open)
+            more = aco__fail_deadlock(self);
+        else if (listens)
             aco__os_wait(&s->is_asleep, 1, deadline);
-        else if (deadline < 0)
-            return aco__fail_deadlock(self);
         else
             aco__os_sleep_until(deadline);
     }
-    if (open)
+    if (listens)
         aco__inbox_awake(s);
     if (more < 0)
         return -1;
-    if (open)
+    if (listens)
         aco__inbox_run(self, s);
+    if (s->dumps)
+        self->looked_at = aco__os_milliseconds();
     aco__timers_expire(self);
     return 0;
 }
@@ -326,8 +333,10 @@ static int wait_idle(aco__thread_t *self, scheduler_t *s)
 static int poll_turn(aco__thread_t *self, scheduler_t *s)
 {
     aco__poll_task_stop(self);
-    if (s->open)
+    if (aco__inbox_is_used(s))
         aco__inbox_run(self, s);
+    if (s->dumps)
+        self->looked_at = aco__os_milliseconds();
     aco__timers_expire(self);
     return s->idle && ++s->rounds % ROUNDS_PER_POLL == 0 && call_idle_hook(s, 0) < 0 ? -1 : 0;
 }
@@ -345,7 +354,7 @@ static int choose_task(aco__thread_t *self, scheduler_t *s)
             if (poll_turn(self, s) != 0)
                 return -1;
         } else {
-            if (s->timers_count || s->idle || s->open)
+            if (s->timers_count || s->idle || aco__inbox_is_used(s))
                 aco__poll_task_start(self); /* cannot fail: its memory was allocated with the timer or the hook */
             return 1;
         }
@@ -457,6 +466,21 @@ int aco_run_measure(int on)
         self->slow_switch_tasks--;
     s->measures_runs = on != 0;
     return 0;
+}
+
+int aco_tasks_dump_on(int signal, int fd)
+{
+    static const char call[] = "aco_tasks_dump_on";
+    scheduler_t *s = scheduler_of(aco__self(), call);
+    if (!s)
+        return -1;
+    if (!signal) {
+        aco__dump_signal_stop(s);
+        return 0;
+    }
+    if (!aco__scratch()) /* the poll task needs it */
+        return aco__fail_memory(0, call, sizeof(aco__scratch_t));
+    return aco__dump_signal_start(s, signal, fd, call);
 }
 
 /* ---- Joining, detaching, parking ---- */

@@ -15,29 +15,38 @@ static int check_owner(const aco__thread_t *self, const char *call, const aco_mu
     return 0;
 }
 
-int aco__mutex_lock(aco_mutex_t *mutex, aco__wait_t *wait, const char *location)
+/* Apart, so that a lock without waiting need not save registers for it. */
+static __attribute__((noinline)) int wait_for_mutex(aco__thread_t *self, aco_mutex_t *mutex, aco__wait_t *wait,
+                                                    const char *location)
 {
     static const char call[] = "aco_mutex_lock";
-    aco__thread_t *self = aco__self();
-    if (aco__check_waiting(self, call) != 0)
-        return -1;
-    if (aco_likely(!mutex->owner)) {
-        mutex->owner = self->task;
-        return 0;
-    }
     if (mutex->owner == self->task)
         return aco__fail(0, EDEADLK, call, self->task, "has already locked the mutex %p", (void *)mutex);
+    aco__uses_waiting(self, &mutex->aco__waiters, mutex, call);
     if (aco__wait_prepare(self, wait, ACO__WAIT_MUTEX, mutex, location) != 0)
         return -1;
     aco__wait_in(&mutex->aco__waiters, wait);
     return aco__wait_start(self, wait);
 }
 
+int aco__mutex_lock(aco_mutex_t *mutex, aco__wait_t *wait, const char *location)
+{
+    aco__thread_t *self = aco__self();
+    if (aco__check_waiting(self, "aco_mutex_lock") != 0)
+        return -1;
+    if (aco_unlikely(mutex->owner != NULL))
+        return wait_for_mutex(self, mutex, wait, location);
+    mutex->owner = self->task;
+    return 0;
+}
+
 int aco_mutex_trylock(aco_mutex_t *mutex)
 {
-    aco_t *task = aco__current(aco__self());
+    aco__thread_t *self = aco__self();
+    aco_t *task = aco__current(self);
     if (!task)
         return aco__fail_waiting("aco_mutex_trylock");
+    aco__uses(self, &mutex->aco__waiters, mutex, "aco_mutex_trylock");
     if (mutex->owner) {
         errno = EBUSY;
         return -1;
@@ -62,10 +71,12 @@ static void run_early(aco__thread_t *self, aco__waiter_t *waiter)
     }
 }
 
-/* The mutex goes to a task that a broadcast has woken and that may be runnable already. */
-ACO__COLD static void hand_over_early(aco__thread_t *self, aco__waiter_t *first)
+/* The mutex goes to a task that a broadcast has woken and that may be runnable already; or to the first that waits for
+ * it at all. */
+ACO__COLD static void hand_over_early(aco__thread_t *self, aco_mutex_t *mutex, aco__waiter_t *first)
 {
     aco__waiter_t *next = first->next;
+    aco__uses_waiting(self, &mutex->aco__waiters, mutex, "aco_mutex_unlock");
     if (aco__task_wait(first->wait->task))
         aco__wake(self, first->wait, first->wait->error);
     else {
@@ -81,10 +92,10 @@ static void hand_over(aco__thread_t *self, aco_mutex_t *mutex)
     mutex->owner = first ? first->wait->task : NULL;
     if (!first)
         return;
-    if (aco_likely(first->wait->kind != ACO__WAIT_RELOCK))
+    if (aco_likely(first->wait->kind != ACO__WAIT_RELOCK && mutex->aco__waiters.thread == self))
         aco__wake(self, first->wait, first->wait->error); /* keeps the error of the condition wait before */
     else
-        hand_over_early(self, first);
+        hand_over_early(self, mutex, first);
 }
 
 int aco_mutex_unlock(aco_mutex_t *mutex)
@@ -104,6 +115,7 @@ int aco__cond_wait(aco_cond_t *cond, aco_mutex_t *mutex, aco__wait_t *wait, cons
     aco__thread_t *self = aco__self();
     if (aco__check_waiting(self, call) != 0 || check_owner(self, call, mutex) != 0)
         return -1;
+    aco__uses_waiting(self, &cond->aco__waiters, cond, call);
     if (aco__wait_prepare(self, wait, ACO__WAIT_COND, cond, location) != 0)
         return -1;
     wait->value = mutex;
@@ -124,14 +136,17 @@ void aco__cond_again(aco__wait_t *wait)
 
 void aco_cond_signal(aco_cond_t *cond)
 {
+    aco__thread_t *self = aco__self();
+    aco__uses(self, &cond->aco__waiters, cond, "aco_cond_signal");
     if (cond->aco__waiters.first)
-        aco__interrupt(aco__self(), cond->aco__waiters.first->wait, 0);
+        aco__interrupt(self, cond->aco__waiters.first->wait, 0);
 }
 
 void aco_cond_broadcast(aco_cond_t *cond)
 {
     aco_mutex_t *mutex = cond->aco__waiters.first ? cond->aco__waiters.first->wait->value : NULL;
     int is_free = mutex && !mutex->owner;
+    aco__uses(aco__self(), &cond->aco__waiters, cond, "aco_cond_broadcast");
     while (cond->aco__waiters.first)
         aco_cond_signal(cond);
     if (is_free) /* the first one has it now */
@@ -149,6 +164,7 @@ int aco__semaphore_acquire(aco_semaphore_t *semaphore, aco__wait_t *wait, const 
         semaphore->value--;
         return 0;
     }
+    aco__uses_waiting(self, &semaphore->aco__waiters, semaphore, "aco_semaphore_acquire");
     if (aco__wait_prepare(self, wait, ACO__WAIT_SEMAPHORE, semaphore, location) != 0)
         return -1;
     aco__wait_in(&semaphore->aco__waiters, wait);
@@ -157,6 +173,7 @@ int aco__semaphore_acquire(aco_semaphore_t *semaphore, aco__wait_t *wait, const 
 
 int aco_semaphore_try_acquire(aco_semaphore_t *semaphore)
 {
+    aco__uses(aco__self(), &semaphore->aco__waiters, semaphore, "aco_semaphore_try_acquire");
     if (!semaphore->value) {
         errno = EAGAIN;
         return -1;
@@ -167,8 +184,10 @@ int aco_semaphore_try_acquire(aco_semaphore_t *semaphore)
 
 void aco_semaphore_release(aco_semaphore_t *semaphore)
 {
+    aco__thread_t *self = aco__self();
+    aco__uses(self, &semaphore->aco__waiters, semaphore, "aco_semaphore_release");
     if (semaphore->aco__waiters.first)
-        aco__wake(aco__self(), semaphore->aco__waiters.first->wait, 0);
+        aco__wake(self, semaphore->aco__waiters.first->wait, 0);
     else
         semaphore->value++;
 }
@@ -179,6 +198,7 @@ static int add(aco_wait_group_t *group, ptrdiff_t n, const char *call)
 {
     aco__thread_t *self = aco__self();
     size_t more = (size_t)n, less = 0 - more;
+    aco__uses(self, &group->aco__waiters, group, call);
     if (n < 0 ? less > group->count : more > SIZE_MAX - group->count)
         return aco__fail(0, ERANGE, call, NULL, "cannot add %td to the wait group %p, whose count is %zu", n,
                          (void *)group, group->count);
@@ -205,6 +225,7 @@ int aco__wait_group_wait(aco_wait_group_t *group, aco__wait_t *wait, const char 
         return -1;
     if (!group->count)
         return 0;
+    aco__uses_waiting(self, &group->aco__waiters, group, "aco_wait_group_wait");
     if (aco__wait_prepare(self, wait, ACO__WAIT_GROUP, group, location) != 0)
         return -1;
     aco__wait_in(&group->aco__waiters, wait);

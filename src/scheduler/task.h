@@ -38,6 +38,11 @@ typedef struct aco__tasks {
     aco__post_t *posts;  /* what was taken out of the inbox, the first one first */
     void (*wake)(void *ctx);
     void *wake_ctx;
+    char dumps;          /* a signal has it dump its tasks, to dump_fd */
+    int dump_fd;
+    aco__post_t dump_post;
+    struct aco__ended_task *ended_tasks; /* names: report.c. NULL: none yet */
+    size_t ended_tasks_sz;
     int64_t trimmed_at;  /* on the clock of aco_now() */
     size_t trim_from;
 } aco__tasks_t;

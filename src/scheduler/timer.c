@@ -114,6 +114,8 @@ void aco__timers_expire(aco__thread_t *self)
         aco__timer_cancel(s, timed);
         timed->due(self, timed);
     }
-    if (now)
+    if (now) {
         s->looked_at = now;
+        self->looked_at = (uint32_t)(now / ACO_MILLISECOND);
+    }
 }

@@ -1,6 +1,8 @@
 /* The parts of waiting that are not inline: who the caller is, why it cannot wait, and how a wait ends early. */
 #include "scheduler/wait.h"
 
+#include "base/slab.h"
+
 aco_t *aco__task_around(const aco__thread_t *self)
 {
     aco_t *task = self->task;
@@ -18,6 +20,34 @@ int aco__fail_waiting(const char *call)
                      !running                                          ? "the root context is not a task and cannot wait"
                      : running == self->task || aco__task_around(self) ? "is in its cleanup and cannot wait"
                                                                        : "is not a task and cannot wait");
+}
+
+static int is_of(const struct aco__heap *heap, const aco__thread_t *thread)
+{
+    return __atomic_load_n(&heap->thread, __ATOMIC_RELAXED) == thread;
+}
+
+/* Whether a thread that has made coroutines has not ended. */
+static int lives(const aco__thread_t *thread)
+{
+    const struct aco__heap *heap = __atomic_load_n(&aco__heaps, __ATOMIC_ACQUIRE);
+    while (heap && !is_of(heap, thread))
+        heap = heap->next;
+    return heap != NULL;
+}
+
+void aco__use_by(aco__thread_t **thread, aco__thread_t *self, const void *object, int has_waiters, const char *call)
+{
+    const aco__thread_t *other = __atomic_load_n(thread, __ATOMIC_RELAXED);
+    if (other && other != self && (has_waiters || lives(other)))
+        aco__die(call, NULL, "%p belongs to another thread; only aco_post(), aco_unpark() and aco_scope_cancel() work "
+                 "between threads", object);
+    __atomic_store_n(thread, self, __ATOMIC_RELAXED);
+}
+
+void aco__use_check(aco__queue_t *queue, const void *object, const char *call)
+{
+    aco__use_by(&queue->thread, aco__self(), object, queue->first != NULL, call);
 }
 
 int aco__wait_failed(const aco__wait_t *wait)

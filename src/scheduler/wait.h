@@ -114,6 +114,11 @@ ACO__HIDDEN void aco__inbox_filter(aco__tasks_t *s, int (*unwanted)(const aco__p
 ACO__HIDDEN aco__post_t *aco__inbox_take(aco__tasks_t *s);
 /* Runs what was posted. Returns whether anything was. */
 ACO__HIDDEN int aco__inbox_run(aco__thread_t *self, aco__tasks_t *s);
+/* Whether anything can be posted to the scheduler while it runs tasks. */
+static inline int aco__inbox_is_used(const aco__tasks_t *s)
+{
+    return s->open || s->dumps;
+}
 /* Says that the thread is about to wait for events, or has. The first returns 0 if something was posted before. */
 ACO__HIDDEN int aco__inbox_sleeps(aco__tasks_t *s);
 ACO__HIDDEN void aco__inbox_awake(aco__tasks_t *s);
@@ -196,6 +201,7 @@ static inline void aco__wait_fill(const aco__thread_t *self, aco__wait_t *wait, 
     wait->value = NULL;
     wait->first = wait->woken = NULL;
     wait->timer.index = 0;
+    wait->since = self->looked_at;
 }
 
 /* The same for a wait that the end of the task's scope ends: 0; or -1 and errno if the scope has ended, or without
@@ -205,6 +211,26 @@ static inline int aco__wait_prepare(aco__thread_t *self, aco__wait_t *wait, unsi
 {
     aco__wait_fill(self, wait, kind, object, location);
     return aco_likely(!self->scoped_tasks) ? 0 : aco__scope_admit(self, wait);
+}
+
+/* ---- Objects belong to the thread that uses them first ---- */
+
+/* `self` uses an object of another thread, or for the first time. Aborts if the other thread lives, or its tasks wait
+ * for the object. */
+ACO__HIDDEN ACO__COLD void aco__use_by(aco__thread_t **thread, aco__thread_t *self, const void *object, int has_waiters,
+                                       const char *call);
+/* A call that may wake the tasks in the object's queue, or changes the object. Without tasks there, only programs with
+ * a debug unit are checked. */
+static inline void aco__uses(aco__thread_t *self, aco__queue_t *queue, const void *object, const char *call)
+{
+    if (aco_unlikely(queue->first ? queue->thread != self : aco__debug_units))
+        aco__use_by(&queue->thread, self, object, queue->first != NULL, call);
+}
+/* A task is about to wait for the object, or waits. */
+static inline void aco__uses_waiting(aco__thread_t *self, aco__queue_t *queue, const void *object, const char *call)
+{
+    if (aco_unlikely(queue->thread != self))
+        aco__use_by(&queue->thread, self, object, queue->first != NULL, call);
 }
 
 /* Puts the wait into `queue`. */
@@ -267,8 +293,15 @@ ACO__HIDDEN void aco__poll_task_stop(aco__thread_t *self);
 /* Writes into text[sz] what a wait for several channels waits for. */
 ACO__HIDDEN void aco__describe_select(const aco__wait_t *wait, char *text, size_t sz);
 
-/* ---- deadlock.c ---- */
-/* Prints where each task of the thread waits. Returns -1 with EDEADLK. */
+/* ---- report.c ---- */
+/* Prints where the tasks of the thread wait. Returns -1 with EDEADLK. */
 ACO__HIDDEN ACO__COLD int aco__fail_deadlock(const aco__thread_t *self);
+/* The task ends: its name is kept for reports. */
+ACO__HIDDEN ACO__COLD void aco__remember_name(aco__thread_t *self, const aco_t *task);
+
+/* ---- dump_signal.c ---- */
+/* From now on the signal has the scheduler dump its tasks. 0, or -1 and errno. */
+ACO__HIDDEN int aco__dump_signal_start(aco__tasks_t *s, int signal, int fd, const char *call);
+ACO__HIDDEN void aco__dump_signal_stop(aco__tasks_t *s);
 
 #endif

@@ -87,7 +87,9 @@ def check_lldb_odd():
     output = run_lldb(["breakpoint set -n stop_here", "run", "aco list", "aco bt two words", "continue"], odd,
                       after_crash=["aco bt small"])
     expect("a name of two words", r"coroutine 1 [^\n]*suspended.*" + order("yields", "suspended("), output)
-    expect("overflowed", r"coroutine 2 [^\n]*running\s.*`overflows\(", output)
+    expect("a task that is parked", r"2 +0x\w+ +waiting +\w+, waits at [^\n]*odd.c:\d+ to be unparked\n", output)
+    expect("a task that waits", r"3 +0x\w+ +waiting +\w+, waits at [^\n]*odd.c:\d+ for mutex 0x\w+\n", output)
+    expect("overflowed", r"coroutine 4 [^\n]*running\s.*`overflows\(", output)
     address = re.search(r"1 +(0x0\w+)", output)
     if address: # without randomisation, which debuggers turn off
         output = run_lldb(["breakpoint set -n stop_here", "run", f"aco bt {address.group(1)}"], odd)
@@ -188,7 +190,11 @@ def check_gdb_odd(directory):
     expect("a name of two words", r"1 \(0x\w+, two words\): suspended.*" + order("yields (", "suspended ("),
            answers["aco bt two words"])
     expect("the same frame", "#2 .*has_copy", answers["frame"])
-    expect("overflowed", r"2 \(0x\w+, small\): running, by thread 1.*main \(", answers["aco bt small -1"])
+    expect("a task that is parked", r"2 +0x\w+ +waiting +locks odd.c:\d+, waits at [^\n]*odd.c:\d+ to be unparked\n",
+           answers["aco list"])
+    expect("a task that waits", r"3 +0x\w+ +waiting +locks odd.c:\d+, waits at [^\n]*odd.c:\d+ for mutex 0x\w+\n",
+           answers["aco list"])
+    expect("overflowed", r"4 \(0x\w+, small\): running, by thread 1.*main \(", answers["aco bt small -1"])
     _, nobody = ask(["aco list", "aco bt 1", "aco frame 1", "aco apply all bt"], [], odd)
     for question, answer in nobody.items():
         expect(f"{question}: no process", "acorn: there is no process", answer)

@@ -1,6 +1,6 @@
 /* What is rarer than program.c has it: other threads, a control block on the stack, a name of two words, a stack that
- * overflows. It stops in stop_here(). */
-#include "aco.h"
+ * overflows, tasks that wait. It stops in stop_here(). */
+#include "aco/scheduler.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -54,6 +54,20 @@ static void *waits(void *unused)
     return unused;
 }
 
+static aco_mutex_t mutex;
+
+static __attribute__((noinline)) void locks(void)
+{
+    aco_mutex_lock(&mutex);
+    aco_park("never");
+}
+
+static void *waiting(void *unused)
+{
+    locks();
+    return unused;
+}
+
 int main(void)
 {
     const aco_options_t named = {.name = "two words"}, small = {.name = "small", .stack_size = 16384};
@@ -61,6 +75,10 @@ int main(void)
     aco_t *co = aco_new(suspended, NULL, &named);
     aco_send(co, NULL);
     if (pthread_create(&thread, NULL, waits, NULL) != 0)
+        abort();
+    for (int i = 0; i < 2; i++)
+        aco_spawn(waiting, NULL, NULL);
+    if (aco_run() == 0) /* a deadlock */
         abort();
     has_copy(*co, 3);
     aco_send(aco_new(too_deep, NULL, &small), NULL);

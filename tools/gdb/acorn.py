@@ -307,7 +307,8 @@ class List(gdb.Command):
         for co in found:
             state = co.state + ("+" if co.saved is not None else "")
             place = place_of(co) if co.has_frames() and co.number <= MOST_LINES else ""
-            print(f"{co.number:4}  {co.block:#018x} {state:<11} {co.name:<16} {place or doing(co)}".rstrip())
+            place = ", ".join(filter(None, (place or doing(co), co.wait)))
+            print(f"{co.number:4}  {co.block:#018x} {state:<11} {co.name:<16} {place}".rstrip())
         print(f"{len(found)} coroutines")
         if there.complaint():
             print(f"acorn: {there.complaint()}")

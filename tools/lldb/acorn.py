@@ -194,8 +194,8 @@ def list_them(process, result):
     print(f"{'N':>4}  {'address':<18} {'state':<11} {'name':<16} where", file=result)
     for co in found:
         state = co.state + ("+" if co.saved is not None else "")
-        print(f"{co.number:4}  {co.block:#018x} {state:<11} {co.name:<16} {doing(process.GetTarget(), co)}".rstrip(),
-              file=result)
+        place = ", ".join(filter(None, (doing(process.GetTarget(), co), co.wait)))
+        print(f"{co.number:4}  {co.block:#018x} {state:<11} {co.name:<16} {place}".rstrip(), file=result)
     print(f"{len(found)} coroutines", file=result)
     if there.complaint():
         print(f"acorn: {there.complaint()}", file=result)

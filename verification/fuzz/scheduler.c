@@ -140,8 +140,9 @@ static void stops(int me, waits_t waits)
 
 static void goes_on(int me)
 {
+    const aco_t *co = tasks[me].helper_runs ? tasks[me].helper : tasks[me].co;
     running = me;
-    EXPECT(aco_get_co() == tasks[me].co && aco_state(tasks[me].co) == ACO_STATE_RUNNING);
+    EXPECT(aco_get_co() == co && aco_state(co) == ACO_STATE_RUNNING);
     tasks[me].waits = NOT;
 }
 
@@ -656,15 +657,17 @@ OUTLINE void op_select(int me)
 
 /* ---- Coroutines of tasks that are no tasks ---- */
 
+/* Its waits are its task's. */
 static void *helper(void *arg)
 {
     struct task *t = arg;
+    int me = (int)(t - tasks);
     for (;;) {
         EXPECT(t->helper_runs && aco_get_co() == t->helper);
-        errno = 0;
-        EXPECT(aco_task_yield() == -1 && errno == EPERM);
-        errno = 0;
-        EXPECT(aco_sleep(1) == -1 && errno == EPERM);
+        stops(me, NOT);
+        EXPECT(aco_task_yield() == 0);
+        goes_on(me);
+        op_sleep(me);
         EXPECT(aco_yield_value(arg) == &t->result);
     }
     return NULL;

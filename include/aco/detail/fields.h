@@ -43,17 +43,17 @@ ACO__FORCE_INLINE void aco__set_main_thread(aco_t *main_co, aco__thread_t *self)
 }
 
 #ifndef ACO__LIBACO_NAMES
-/* Of a task that has not begun: its entry function. Its `fp` holds the link of the ring. */
+/* Of a task: its entry function. Its `fp` holds the link of the ring. */
 ACO__FORCE_INLINE aco_function_t aco__task_function(const aco_t *task)
 {
     aco_function_t fn;
-    memcpy(&fn, &task->aco__self.base, sizeof fn);
+    memcpy(&fn, &task->share_stack->aco__task_entry, sizeof fn);
     return fn;
 }
 
 ACO__FORCE_INLINE void aco__set_task_function(aco_t *task, aco_function_t fn)
 {
-    memcpy(&task->aco__self.base, &fn, sizeof fn);
+    memcpy(&task->share_stack->aco__task_entry, &fn, sizeof fn);
 }
 #endif
 

@@ -37,6 +37,14 @@ ACO__FORCE_INLINE void aco__limit(aco__wait_t *wait, int64_t deadline)
         aco__wait_limit(wait, deadline);
 }
 
+/* Debug builds: the calling thread is about to use the object with this queue. Aborts if it is another thread's. */
+ACO_API ACO__COLD void aco__use_check(aco__queue_t *queue, const void *object, const char *call);
+ACO__FORCE_INLINE void aco__uses_debug(aco__queue_t *queue, const void *object, const char *call)
+{
+    if (ACO_DEBUG)
+        aco__use_check(queue, object, call);
+}
+
 ACO_API ACO__COLD int aco__wait_failed(const aco__wait_t *wait); /* -1 and errno */
 ACO_API ACO__COLD void aco__task_leave(aco_t *task);             /* leaves through aco_run() */
 ACO_API ACO__COLD int aco__task_yield(void);                     /* aco_task_yield() off the fast path */
@@ -124,9 +132,14 @@ ACO__FORCE_INLINE int aco__wait_end_until(int result, aco__wait_t *wait, int64_t
     }
 #define ACO__EACH(...) __VA_ARGS__
 ACO__WAITS(aco_park, (const char *what), aco__park(what, &wait, location))
-ACO__WAITS(aco_mutex_lock, (aco_mutex_t *mutex), aco__mutex_lock(mutex, &wait, location))
-ACO__WAITS(aco_semaphore_acquire, (aco_semaphore_t *semaphore), aco__semaphore_acquire(semaphore, &wait, location))
-ACO__WAITS(aco_wait_group_wait, (aco_wait_group_t *group), aco__wait_group_wait(group, &wait, location))
+ACO__WAITS(aco_mutex_lock, (aco_mutex_t *mutex),
+           (aco__uses_debug(&mutex->aco__waiters, mutex, "aco_mutex_lock"), aco__mutex_lock(mutex, &wait, location)))
+ACO__WAITS(aco_semaphore_acquire, (aco_semaphore_t *semaphore),
+           (aco__uses_debug(&semaphore->aco__waiters, semaphore, "aco_semaphore_acquire"),
+            aco__semaphore_acquire(semaphore, &wait, location)))
+ACO__WAITS(aco_wait_group_wait, (aco_wait_group_t *group),
+           (aco__uses_debug(&group->aco__waiters, group, "aco_wait_group_wait"),
+            aco__wait_group_wait(group, &wait, location)))
 ACO__WAITS(aco_channel_send, (aco_channel_t *channel, const void *element),
            aco__channel_send(channel, element, &wait, location))
 ACO__WAITS(aco_channel_receive, (aco_channel_t *channel, void *element),
@@ -136,8 +149,10 @@ ACO__FORCE_INLINE int ACO__BODY_OF(aco_cond_wait_until_at)(aco_cond_t *cond, aco
                                                            const char *location)
 {
     aco__wait_t wait;
-    int result = aco__reserve(deadline, "aco_cond_wait") != 0 ? -1
-                                                                   : aco__cond_wait(cond, mutex, &wait, location);
+    int result = aco__reserve(deadline, "aco_cond_wait");
+    aco__uses_debug(&cond->aco__waiters, cond, "aco_cond_wait");
+    if (result == 0)
+        result = aco__cond_wait(cond, mutex, &wait, location);
     if (result != ACO__MUST_WAIT)
         return result;
     aco__limit(&wait, deadline);

@@ -14,10 +14,18 @@ ACO_API int aco__event_wait(aco_event_t *event, aco__wait_t *wait, const char *l
 ACO_API int aco__once_enter(aco_once_t *once, aco__wait_t *wait, const char *location);
 ACO_API int aco__once_leave(aco_once_t *once, int result);
 
-ACO__WAITS(aco_rwlock_rdlock, (aco_rwlock_t *lock), aco__rwlock_lock(lock, 0, &wait, location))
-ACO__WAITS(aco_rwlock_wrlock, (aco_rwlock_t *lock), aco__rwlock_lock(lock, 1, &wait, location))
-ACO__WAITS(aco_barrier_wait, (aco_barrier_t *barrier), aco__barrier_wait(barrier, &wait, location))
-ACO__WAITS(aco_event_wait, (aco_event_t *event), aco__event_wait(event, &wait, location))
+ACO__WAITS(aco_rwlock_rdlock, (aco_rwlock_t *lock),
+           (aco__uses_debug(&lock->aco__waiters, lock, "aco_rwlock_rdlock"),
+            aco__rwlock_lock(lock, 0, &wait, location)))
+ACO__WAITS(aco_rwlock_wrlock, (aco_rwlock_t *lock),
+           (aco__uses_debug(&lock->aco__waiters, lock, "aco_rwlock_wrlock"),
+            aco__rwlock_lock(lock, 1, &wait, location)))
+ACO__WAITS(aco_barrier_wait, (aco_barrier_t *barrier),
+           (aco__uses_debug(&barrier->aco__waiters, barrier, "aco_barrier_wait"),
+            aco__barrier_wait(barrier, &wait, location)))
+ACO__WAITS(aco_event_wait, (aco_event_t *event),
+           (aco__uses_debug(&event->aco__waiters, event, "aco_event_wait"),
+            aco__event_wait(event, &wait, location)))
 
 ACO__FORCE_INLINE int ACO__BODY_OF(aco_once_at)(aco_once_t *once, int (*fn)(void *arg), void *arg,
                                                 const char *location)
@@ -26,6 +34,7 @@ ACO__FORCE_INLINE int ACO__BODY_OF(aco_once_at)(aco_once_t *once, int (*fn)(void
     int entered;
     if (aco_likely(once->done))
         return 0;
+    aco__uses_debug(&once->aco__waiters, once, "aco_once");
     do { /* again, after another task has run its function */
         entered = aco__once_enter(once, &wait, location);
         if (entered == 0)

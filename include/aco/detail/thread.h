@@ -49,7 +49,8 @@ struct aco__thread {
     uint32_t lock;            /* whether the thread holds or wants the process lock: src/base/lock.c */
     struct aco__scheduler *scheduler; /* the rest of the scheduler; NULL until a task is spawned */
     uint32_t scoped_tasks;    /* tasks that have had a scope */
-    char message[244 - sizeof(void *)]; /* why the last failed call failed */
+    uint32_t looked_at;       /* when the scheduler last looked at the clock, in milliseconds modulo 2^32 */
+    char message[240 - sizeof(void *)]; /* why the last failed call failed */
 #ifdef _WIN32
     struct aco__thread *next, **link; /* the list of all threads' records */
 #endif

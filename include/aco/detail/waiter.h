@@ -15,6 +15,7 @@ typedef struct aco__waiter {
 
 typedef struct aco__queue {
     aco__waiter_t *first, *last;
+    aco__thread_t *thread; /* that uses the object; NULL: not known yet */
 } aco__queue_t;
 
 /* What a deadline is for: of a wait, or of a task's scopes. */
@@ -41,6 +42,7 @@ typedef struct aco__wait {
     aco__waiter_t *woken;       /* the place that was served */
     aco__timed_t timer;         /* of a wait with a deadline of its own */
     aco__waiter_t waiter;       /* the place of a wait for one thing */
+    uint32_t since;             /* the thread's `looked_at` when it began */
 } aco__wait_t;
 
 #endif

@@ -1,0 +1,61 @@
+/* A signal that has the schedulers dump their tasks. Its handler posts to the scheduler of each thread that wants it
+ * (inbox.c), which is async-signal-safe on any thread, and the scheduler dumps in its next round. */
+#include "scheduler/wait.h"
+
+enum { MOST_DUMPERS = 256 };
+
+static aco__tasks_t *dumpers[MOST_DUMPERS]; /* atomic; NULL: vacant */
+static unsigned handlers;                   /* that run now; atomic */
+
+static void on_dump_signal(void)
+{
+    __atomic_fetch_add(&handlers, 1, __ATOMIC_SEQ_CST);
+    for (int i = 0; i < MOST_DUMPERS; i++) {
+        aco__tasks_t *s = __atomic_load_n(&dumpers[i], __ATOMIC_SEQ_CST);
+        if (s)
+            aco__inbox_post(s, &s->dump_post);
+    }
+    __atomic_fetch_sub(&handlers, 1, __ATOMIC_SEQ_CST);
+}
+
+static void dump_posted(aco__thread_t *self, aco__post_t *post)
+{
+    (void)post;
+    aco_tasks_dump(aco__tasks(self)->dump_fd);
+}
+
+void aco__dump_signal_stop(aco__tasks_t *s)
+{
+    if (!s->dumps)
+        return;
+    for (int i = 0; i < MOST_DUMPERS; i++)
+        if (__atomic_load_n(&dumpers[i], __ATOMIC_RELAXED) == s)
+            __atomic_store_n(&dumpers[i], NULL, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&handlers, __ATOMIC_SEQ_CST)) /* on another thread: it may have seen `s` */
+        continue;
+    aco__inbox_forget(s, &s->dump_post);
+    s->dumps = 0;
+}
+
+static int register_dumper(aco__tasks_t *s)
+{
+    for (int i = 0; i < MOST_DUMPERS; i++) {
+        aco__tasks_t *none = NULL;
+        if (__atomic_compare_exchange_n(&dumpers[i], &none, s, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+            return 0;
+    }
+    return -1;
+}
+
+int aco__dump_signal_start(aco__tasks_t *s, int signal, int fd, const char *call)
+{
+    s->dump_fd = fd;
+    s->dump_post.run = dump_posted;
+    if (!s->dumps && register_dumper(s) != 0)
+        return aco__fail(0, EAGAIN, call, NULL, "%d threads have called it", MOST_DUMPERS);
+    s->dumps = 1;
+    if (aco__os_on_signal(signal, on_dump_signal) == 0)
+        return 0;
+    aco__dump_signal_stop(s);
+    return aco__fail(0, errno, call, NULL, "no handler for signal %d: %s", signal, strerror(errno));
+}

@@ -1,0 +1,368 @@
+/* Says what tasks do: the report of aco_run() when no task can ever run, and aco_tasks_dump(). Both print a line for
+ * each of the first MOST_TASKS tasks at a place, and one for the others there, so that a report of any number of tasks
+ * has at most some hundred lines. A place is where tasks wait and for what kind of thing, or where they stopped. */
+#include "scheduler/wait.h"
+
+#include "os/clock.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+enum { TEXT = 256, LINE = 1024, MOST_PLACES = 32, MOST_TASKS = 8 };
+
+typedef enum turn { RUNS, CAN_RUN, NOT_BEGUN, WAITS } turn_t;
+
+typedef struct wait_place {
+    turn_t state;
+    unsigned kind;          /* of a wait */
+    const char *location;   /* of a wait; NULL: unknown, or no wait; then the next counts */
+    const void *address;    /* where the code of the task goes on */
+    size_t count;
+    const aco_t *tasks[MOST_TASKS];
+} wait_place_t;
+
+typedef struct task_report {
+    const aco__thread_t *self;
+    const char *call;
+    int file;
+    int failed;             /* the errno of a write, or 0 */
+    int64_t now;
+    const aco_t *known;     /* a task that is known to be alive */
+    size_t tasks, elsewhere, places_n; /* elsewhere: tasks at places for which there was no room */
+    wait_place_t places[MOST_PLACES];
+} report_t;
+
+/* Prints a line: "acorn: CALL: ", `length` bytes of text as of snprintf(), and the line's end. */
+static void print_line(report_t *report, const char *text, int length)
+{
+    char line[LINE + TEXT];
+    int n = snprintf(line, TEXT, "acorn: %s: ", report->call);
+    length = length < LINE - 1 ? length : LINE - 1;
+    memcpy(line + n, text, (size_t)length);
+    line[n + length] = '\n';
+    if (aco__os_write(report->file, line, (size_t)(n + length) + 1) != 0 && !report->failed)
+        report->failed = errno;
+}
+
+/* ---- Names ---- */
+
+/* The names of tasks that have ended: of tasks whose address falls to the same entry, the last one's. So a task that
+ * ends while others wait for what it has can still be named. */
+struct aco__ended_task {
+    const aco_t *task;
+    char name[ACO_NAME_SIZE];
+};
+enum { ENDED_TASKS = 256 };
+
+static size_t entry_of_ended(const aco_t *task)
+{
+    return ((uintptr_t)task >> 6) * (size_t)2654435761u / 65536 % ENDED_TASKS;
+}
+
+void aco__remember_name(aco__thread_t *self, const aco_t *task)
+{
+    aco__tasks_t *s = aco__tasks(self);
+    const char *name = aco_name(task);
+    struct aco__ended_task *entry;
+    if (!name[0])
+        return;
+    if (!s->ended_tasks) {
+        s->ended_tasks_sz = ENDED_TASKS * sizeof *s->ended_tasks;
+        s->ended_tasks = aco__memory_new(&s->ended_tasks_sz);
+        if (!s->ended_tasks)
+            return;
+        memset(s->ended_tasks, 0, ENDED_TASKS * sizeof *s->ended_tasks);
+    }
+    entry = &s->ended_tasks[entry_of_ended(task)];
+    entry->task = task;
+    memcpy(entry->name, name, strlen(name) + 1);
+}
+
+static int is_ours(const aco_t *co, const aco__thread_t *self)
+{
+    return aco__is_task(co) && co->share_stack->aco__thread == self;
+}
+
+static int is_wanted(aco_t *co, void *wanted)
+{
+    return co == wanted && aco__is_task(co);
+}
+
+/* " (name)", or "" if the task has no name. */
+static const char *name_of_live(const aco_t *task, char text[TEXT])
+{
+    if (!aco_name(task)[0])
+        return "";
+    snprintf(text, TEXT, " (%s)", aco_name(task));
+    return text;
+}
+
+/* The same for a `task` that may have ended without releasing what it held; its memory may be freed. */
+static const char *name_of(report_t *report, const aco_t *task, char text[TEXT])
+{
+    const aco__tasks_t *s = aco__tasks(report->self);
+    const struct aco__ended_task *entry = s->ended_tasks ? &s->ended_tasks[entry_of_ended(task)] : NULL;
+    if (task == report->known || aco__blocks_each(is_wanted, (void *)(uintptr_t)task)) {
+        report->known = task;
+        return name_of_live(task, text);
+    }
+    if (!entry || entry->task != task)
+        return " (which has ended)";
+    snprintf(text, TEXT, " (%s, which has ended)", entry->name);
+    return text;
+}
+
+/* ---- What a task waits for ---- */
+
+static void describe(report_t *report, const aco__wait_t *wait, char text[TEXT])
+{
+    char name[TEXT];
+    const aco_mutex_t *mutex = wait->object;
+    const aco_wait_group_t *wait_group = wait->object;
+    const aco_group_t *group = wait->object;
+    const aco_rwlock_t *lock = wait->object;
+    const aco_once_t *once = wait->object;
+    const aco_barrier_t *barrier = wait->object;
+    switch (wait->kind) {
+    case ACO__WAIT_PARK:
+        snprintf(text, TEXT, "to be unparked%s%s", wait->object ? ": " : "",
+                 wait->object ? (const char *)wait->object : "");
+        break;
+    case ACO__WAIT_JOIN:
+        snprintf(text, TEXT, "to join coroutine %p%s", wait->object, name_of_live(wait->object, name));
+        break;
+    case ACO__WAIT_SLEEP:
+        snprintf(text, TEXT, "for time to pass");
+        break;
+    case ACO__WAIT_MUTEX:
+    case ACO__WAIT_RELOCK:
+        snprintf(text, TEXT, "for mutex %p, held by coroutine %p%s", wait->object, (void *)mutex->owner,
+                 name_of(report, mutex->owner, name));
+        break;
+    case ACO__WAIT_COND:
+        snprintf(text, TEXT, "for condition %p", wait->object);
+        break;
+    case ACO__WAIT_SEMAPHORE:
+        snprintf(text, TEXT, "for semaphore %p", wait->object);
+        break;
+    case ACO__WAIT_GROUP:
+        snprintf(text, TEXT, "for wait group %p, whose count is %zu", wait->object,
+                 wait_group->count);
+        break;
+    case ACO__WAIT_SEND:
+        snprintf(text, TEXT, "to send to channel %p", wait->object);
+        break;
+    case ACO__WAIT_RECEIVE:
+        snprintf(text, TEXT, "to receive from channel %p", wait->object);
+        break;
+    case ACO__WAIT_RDLOCK:
+    case ACO__WAIT_WRLOCK:
+        if (lock->writer)
+            snprintf(text, TEXT, "for reader-writer lock %p, held by coroutine %p%s", wait->object,
+                     (void *)lock->writer, name_of(report, lock->writer, name));
+        else
+            snprintf(text, TEXT, "for reader-writer lock %p, held by %zu reader(s)", wait->object, lock->readers);
+        break;
+    case ACO__WAIT_ONCE:
+        snprintf(text, TEXT, "for the function that coroutine %p%s runs once", (void *)once->running,
+                 name_of(report, once->running, name));
+        break;
+    case ACO__WAIT_BARRIER:
+        snprintf(text, TEXT, "at barrier %p, with %zu of %zu task(s)", wait->object, barrier->arrived,
+                 barrier->count);
+        break;
+    case ACO__WAIT_EVENT:
+        snprintf(text, TEXT, "for event %p", wait->object);
+        break;
+    case ACO__WAIT_PLACE:
+        snprintf(text, TEXT, "for one of the %zu places of group %p", group->limit, wait->object);
+        break;
+    case ACO__WAIT_MEMBERS:
+        snprintf(text, TEXT, "for %zu member(s) of group %p", group->running, wait->object);
+        break;
+    default: /* ACO__WAIT_SELECT */
+        aco__describe_select(wait, text, TEXT);
+    }
+}
+
+/* ---- Places ---- */
+
+static turn_t turn_of(const report_t *report, const aco_t *task)
+{
+    if (aco__task_wait(task))
+        return WAITS;
+    if (task == report->self->running || aco__task_is_resuming(report->self, task))
+        return RUNS;
+    return task->aco__self.sp == task->share_stack->aco__top ? NOT_BEGUN : CAN_RUN;
+}
+
+static int is_same(const wait_place_t *a, const wait_place_t *b)
+{
+    return a->state == b->state && a->kind == b->kind && a->location == b->location &&
+           (a->location || a->state != CAN_RUN ? 1 : a->address == b->address);
+}
+
+static int note_task(aco_t *co, void *arg)
+{
+    report_t *report = arg;
+    const aco__wait_t *wait;
+    wait_place_t new_place = {RUNS, 0, NULL, NULL, 0, {NULL}}, *place = report->places;
+    if (!is_ours(co, report->self))
+        return 0;
+    report->tasks++;
+    wait = aco__task_wait(co);
+    new_place.state = turn_of(report, co);
+    new_place.kind = wait ? wait->kind : 0;
+    new_place.location = wait ? wait->location : NULL;
+    new_place.address = co->aco__self.pc;
+    while (place < report->places + report->places_n && !is_same(place, &new_place))
+        place++;
+    if (place == report->places + MOST_PLACES) {
+        report->elsewhere++;
+        return 0;
+    }
+    if (place == report->places + report->places_n) {
+        *place = new_place;
+        report->places_n++;
+    }
+    if (place->count < MOST_TASKS)
+        place->tasks[place->count] = co;
+    place->count++;
+    return 0;
+}
+
+/* "waits at FILE:LINE", and the like. */
+static void describe_place(const wait_place_t *place, char text[TEXT])
+{
+    static const char *const states[] = {"runs", "can run", "has not begun", "waits at "};
+    int n = snprintf(text, TEXT, "%s", states[place->state]);
+    if (place->location)
+        snprintf(text + n, TEXT - (size_t)n, "%s", place->location);
+    else if (place->state == WAITS || place->state == CAN_RUN) {
+        n += snprintf(text + n, TEXT - (size_t)n, "%s", place->state == WAITS ? "" : " at ");
+        aco__os_describe_code(place->address, text + n, TEXT - (size_t)n);
+    }
+}
+
+/* ---- Lines ---- */
+
+__attribute__((format(ACO__PRINTF, 3, 4))) static int add_text(char line[LINE], int n, const char *format, ...)
+{
+    va_list args;
+    if (n >= LINE - 1)
+        return n;
+    va_start(args, format);
+    n += vsnprintf(line + n, LINE - (size_t)n, format, args);
+    va_end(args);
+    return n;
+}
+
+/* "WHAT 1.234 s" */
+static int append_time(char line[LINE], int n, const char *what, int64_t ns)
+{
+    int64_t ms = (ns < 0 ? 0 : ns) / ACO_MILLISECOND;
+    return add_text(line, n, "%s %" PRId64 ".%03d s", what, ms / 1000, (int)(ms % 1000));
+}
+
+static int append_wait(report_t *report, const aco__wait_t *wait, char line[LINE], int n)
+{
+    char text[TEXT];
+    describe(report, wait, text);
+    n = add_text(line, n, " %s", text);
+    n = append_time(line, n, "; for at most",
+                 (int64_t)((uint32_t)(report->now / ACO_MILLISECOND) - wait->since) * ACO_MILLISECOND);
+    if (wait->timer.index)
+        n = append_time(line, n, ", ends in",
+                     aco__tasks(report->self)->timers[wait->timer.index - 1].deadline - report->now);
+    return n;
+}
+
+static int append_scopes(const report_t *report, const aco_t *task, char line[LINE], int n)
+{
+    const aco__task_record_t *record = aco__task_record(task);
+    const aco_scope_t *scope;
+    if (!(*aco__task_flags(task) & TASK_SCOPED))
+        return n;
+    scope = record->scope;
+    if (record->group)
+        n = add_text(line, n, "; member of group %p", (void *)record->group);
+    if (scope && scope->aco__ended_by)
+        n = add_text(line, n, "; its scope %p %s", (void *)scope->aco__ended_by,
+                scope->aco__ended_by->error == ETIMEDOUT ? "has timed out" : "was cancelled");
+    else if (scope && scope->aco__limit)
+        n = append_time(line, n, "; its scope ends in", scope->aco__limit->aco__deadline - report->now);
+    else if (scope)
+        n = add_text(line, n, "; in scope %p", (const void *)scope);
+    return n;
+}
+
+static void print_task(report_t *report, const wait_place_t *place, const aco_t *task)
+{
+    const aco__wait_t *wait = aco__task_wait(task);
+    const char *name = aco_name(task);
+    char line[LINE], text[TEXT];
+    aco_function_t function = aco__task_function(task);
+    void *entry;
+    int n;
+    describe_place(place, text);
+    n = add_text(line, 0, "coroutine %p: %s%s%s%s", (const void *)task, name[0] ? "(" : "", name,
+                 name[0] ? ") " : "", text);
+    if (wait)
+        n = append_wait(report, wait, line, n);
+    n = append_scopes(report, task, line, n);
+    memcpy(&entry, &function, sizeof entry);
+    aco__os_describe_code(entry, text, sizeof text);
+    n = add_text(line, n, "; entry %s", text);
+    print_line(report, line, n);
+}
+
+static void print_place(report_t *report, const wait_place_t *place)
+{
+    char line[LINE], text[TEXT];
+    size_t more = place->count > MOST_TASKS ? place->count - MOST_TASKS : 0;
+    for (size_t i = 0; i < place->count - more; i++)
+        print_task(report, place, place->tasks[i]);
+    if (!more)
+        return;
+    describe_place(place, text);
+    print_line(report, line, add_text(line, 0, "%zu more: each %s", more, text));
+}
+
+static void print_report(report_t *report)
+{
+    char line[LINE];
+    report->now = aco__os_now();
+    aco__blocks_each(note_task, report);
+    for (size_t i = 0; i < report->places_n; i++)
+        print_place(report, &report->places[i]);
+    if (report->elsewhere)
+        print_line(report, line, add_text(line, 0, "%zu more, at other places", report->elsewhere));
+}
+
+int aco__fail_deadlock(const aco__thread_t *self)
+{
+    report_t report = {0};
+    report.self = self;
+    report.call = "aco_run";
+    report.file = 2 /* stderr */;
+    print_report(&report);
+    return aco__fail(0, EDEADLK, "aco_run", NULL,
+                     "deadlock: %zu task(s) wait, and nothing is left that could wake them", report.tasks);
+}
+
+int aco_tasks_dump(int file)
+{
+    report_t report = {0};
+    char line[LINE];
+    report.self = aco__self();
+    report.call = "aco_tasks_dump";
+    report.file = file;
+    if (report.self->scheduler)
+        print_report(&report);
+    print_line(&report, line, add_text(line, 0, "%zu task(s) of this thread", report.tasks));
+    if (report.failed)
+        return aco__fail(0, report.failed, "aco_tasks_dump", NULL, "cannot write to descriptor %d: %s", file,
+                         strerror(report.failed));
+    return 0;
+}
