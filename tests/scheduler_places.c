@@ -353,6 +353,13 @@ typedef enum place {
 
 static aco_share_stack_t *stack;
 
+/* Else an in-stack generator has a stack of its own. */
+#if defined(ACO_CONFIG_UCONTEXT) || defined(_WIN32)
+#define IN_STACK_ON_SHARED 0
+#else
+#define IN_STACK_ON_SHARED COPYING
+#endif
+
 /* The wait, in a scope and between locals that must not change. */
 static void wait_here(void)
 {
@@ -590,9 +597,10 @@ static void all_waits(void)
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         for (int place = 0; place < PLACES; place++)
             for (int way = 0; way < WAYS; way++) {
-                if ((way != WOKEN && kinds[k].flags & ONLY_WOKEN) || (way == TIMED_OUT && !(kinds[k].flags & HAS_UNTIL)))
+                if ((way != WOKEN && kinds[k].flags & ONLY_WOKEN) ||
+                    (way == TIMED_OUT && !(kinds[k].flags & HAS_UNTIL)))
                     continue;
-                if (place == IN_OWN_FP && !OWN_FP_POSSIBLE)
+                if ((place == IN_OWN_FP && !OWN_FP_POSSIBLE) || (place == ON_SHARED_IN_STACK && !IN_STACK_ON_SHARED))
                     continue;
                 kind_of_wait = &kinds[k];
                 s.place = place;
@@ -791,7 +799,7 @@ static void *parks_on_shared(void *unused)
     return unused;
 }
 
-static void *returns_its_local(void *unused)
+static void *returns_its_name(void *unused)
 {
     (void)unused;
     return (void *)aco_name(aco_get_co());
@@ -805,7 +813,7 @@ static void on_shared(void)
     char text[1000];
     o.stack = stack;
     o.flags = kind;
-    CHECK((tasks[0] = aco_spawn(refuses_on_shared, NULL, &o)) != NULL);
+    CHECK((tasks[0] = aco_spawn(SHARE_STACKS ? refuses_on_shared : returns_its_name, NULL, &o)) != NULL);
     CHECK_EQ(aco_state(tasks[0]), ACO_STATE_READY);
     run();
     CHECK_EQ(aco_state(tasks[0]), ACO_STATE_DONE);
@@ -816,7 +824,7 @@ static void on_shared(void)
     CHECK(result == &s);
     o.name = "shared";
     for (int i = 0; i < 3; i++)
-        CHECK((tasks[i] = aco_spawn(i == 1 ? returns_its_local : parks_on_shared, &s, &o)) != NULL);
+        CHECK((tasks[i] = aco_spawn(i == 1 ? returns_its_name : parks_on_shared, &s, &o)) != NULL);
     check_deadlock(text, sizeof text);
     CHECK(strstr(text, "(shared) waits at ") != NULL);
     CHECK_EQ(aco_state(tasks[0]), ACO_STATE_SUSPENDED);

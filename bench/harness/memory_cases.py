@@ -1,13 +1,14 @@
 """The cases of bench/run_memory.py: command lines of its programs, and who takes part."""
 from .programs import BOTH, Program, build_compilers, go_program, why_missing
 
-ACORN, ENTRY, PRIVATE, BARE = "acorn", "acorn, ACO_ENTRY", "acorn, private", "bare pages"
+ACORN, ENTRY, PRIVATE, BARE, TASKS = "acorn", "acorn, ACO_ENTRY", "acorn, private", "bare pages", "acorn, tasks"
 GLIBC, TCMALLOC, JEMALLOC = (f"malloc blocks, {allocator}" for allocator in ("glibc", "tcmalloc", "jemalloc"))
 CPP20, BOOST, GO = "C++20 coroutine", "Boost.Context fiber", "Go"
 PROGRAMS = {  # impl -> program, compilers that build it, what else its build needs
     ACORN: ("scale-acorn", BOTH, None),
     ENTRY: ("scale-acorn-entry", BOTH, None),
     PRIVATE: ("scale-private", ("gcc",), None),
+    TASKS: ("memory-tasks", ("gcc",), None),
     GLIBC: ("scale-malloc-glibc", BOTH, None),
     TCMALLOC: ("scale-malloc-tcmalloc", ("gcc",), "libgoogle-perftools-dev"),
     JEMALLOC: ("scale-malloc-jemalloc", ("gcc",), "libjemalloc-dev"),
@@ -15,7 +16,7 @@ PROGRAMS = {  # impl -> program, compilers that build it, what else its build ne
     BOOST: ("scale-boost", ("gcc",), "libboost-context-dev"),
 }
 MOST = {BOOST: 100_000, GO: 1_000_000}  # coroutines
-GROUPS = ("count", "areas", "copying", "private", "churn")
+GROUPS = ("count", "areas", "copying", "private", "churn", "tasks")
 COUNTED = (ACORN, ENTRY, GLIBC, TCMALLOC, JEMALLOC, CPP20, BOOST, GO)
 COPIED = (ACORN, ENTRY, GLIBC, CPP20, GO)
 CHURNED = (ACORN, ENTRY, GLIBC, TCMALLOC, JEMALLOC, CPP20)
@@ -24,6 +25,7 @@ LIVE, LIVES, COPY_NUMBER = 96, (8, 40, 104, 232, 488, 1000, 4000), 100_000
 KIB = 1024
 PRIVATES = ((1_000, 64 * KIB), (100_000, 64 * KIB), (1_000_000, 64 * KIB), (100_000, 16 * KIB), (100_000, 256 * KIB))
 FALLBACK_NUMBER, TRIM_NUMBER = 100_000, 10_000
+TASK_NUMBERS, TASK_KINDS = (10_000, 100_000, 1_000_000), ("private", "shared")
 CHURN_NUMBER, CHURN_PRIVATE = 1_000_000, 100_000
 
 
@@ -62,7 +64,7 @@ class Group:
 
 
 def groups(programs, most, quick):
-    count, areas, copying, private, churn = map(Group, GROUPS)
+    count, areas, copying, private, churn, tasks = map(Group, GROUPS)
     for n in counts(most):
         count.add(programs, COUNTED, "count", n, LIVE, number=n)
     n = min(AREAS_NUMBER, most)
@@ -82,4 +84,8 @@ def groups(programs, most, quick):
             private.add(programs, (PRIVATE,), "trim", TRIM_NUMBER, pages, flags)
     churn.add(programs, CHURNED, "churn", min(CHURN_NUMBER, most))
     churn.add(programs, (PRIVATE,), "churn", min(CHURN_PRIVATE, most))
-    return [count, areas, copying, private, churn]
+    for n in TASK_NUMBERS:
+        for kind in TASK_KINDS if n <= most else ():
+            for what in ("sleep", "frame"):
+                tasks.add(programs, (TASKS,), what, n, kind)
+    return [count, areas, copying, private, churn, tasks]

@@ -169,8 +169,21 @@ def print_churn(table):
     print_columns(rows, 2)
 
 
+# ---- Tasks ----
+
+def print_tasks(table):
+    print("\nTasks: bytes of each that sleeps, the frames among them; bytes and ns of each that waits for the next frame")
+    rows = [("implementation", "compiler", "number", "bytes, asleep", "of them frames", "bytes, entity", "ns a frame")]
+    columns = (("tasks_sleep", "bytes"), ("tasks_live", "bytes"), ("tasks_frame", "bytes"), ("tasks_frame", "ns"))
+    for impl, compiler in table.contenders("tasks_frame"):
+        for n in table.values("tasks_frame", "n"):
+            rows.append((impl, compiler, thousands(n),
+                         *(shown(table.get(case, impl, compiler, field, n=n)) for case, field in columns)))
+    print_columns(rows, 2)
+
+
 PRINTERS = {"count": print_count, "areas": print_areas, "copying": print_copying, "private": print_private,
-            "churn": print_churn}
+            "churn": print_churn, "tasks": print_tasks}
 
 
 def print_absent(programs, items):

@@ -96,10 +96,12 @@ static void task_moved(aco_t *task, const void *from, size_t sz, void *to)
     aco__annex_t *annex = aco__annex(task);
     move_t move = {(uintptr_t)from, sz, (uintptr_t)to};
     int is_early = (*aco__task_flags(task) & TASK_EARLY) != 0, is_saved = aco__is_on_its_stack(task, from);
-    if (is_saved ? is_early || aco__task_wait(task) : moved(&move, annex->wait) != annex->wait)
+    if (is_early || aco__task_wait(task))
         move_wait(&move, task);
-    if (!is_early && (is_saved ? !aco__task_wait(task) : aco__is_on_its_stack(task, to)))
-        annex->wait = NULL; /* it is over */
+    else if (!is_saved && moved(&move, annex->wait) != annex->wait) { /* it is over: only this is still read */
+        aco__wait_t *wait = moved(&move, annex->wait);
+        wait->woken = moved(&move, wait->woken);
+    }
     if (*aco__task_flags(task) & TASK_SCOPED)
         move_scopes(&move, task);
     if (from == task->aco__self.sp && !(self->task == task && aco__tasks(self)->in_turn)) /* no resumer */

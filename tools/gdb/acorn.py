@@ -235,7 +235,8 @@ class Filter:
 
 
 INTERNAL = ("aco_", "aco::")
-INTERNAL_STATIC = ("leave_chain", "leave_inner", "resume_apart", "resume_chained", "resume_common_chain", "resume_general", "resume_rest")
+INTERNAL_STATIC = ("leave_chain", "leave_inner", "resume_apart", "resume_chained", "resume_common_chain",
+                   "resume_general", "resume_rest")
 
 
 def is_internal(frame):
