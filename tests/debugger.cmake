@@ -55,7 +55,7 @@ if(GDB)
                        run -ex "aco list"
                    $<TARGET_FILE:test_debugger_shared>)
   set_tests_properties(debugger.installed PROPERTIES TIMEOUT 60 FIXTURES_REQUIRED installed PASS_REGULAR_EXPRESSION
-      "6 coroutines"
+      "8 coroutines"
                        SKIP_REGULAR_EXPRESSION "ptrace|not permitted" ENVIRONMENT
                            "LD_LIBRARY_PATH=${install_dir}/${CMAKE_INSTALL_LIBDIR}")
 else()

@@ -149,7 +149,7 @@ class Coroutine:
         if phase in (SAVED, RESUMING_SAVED):
             self.saved = m.word_at(block + m.save_ptr)
         if is_task:
-            link, self.entry = self.entry, m.word_at(self.stack + m.task_entry)
+            link, self.entry = self.entry, m.word_at(self.stack + m.task_entry) if self.private else 0
             if link & 1 and self.state == "suspended":
                 self.state = "waiting"
                 self.wait = self.describe_wait(link & ~1)
@@ -166,7 +166,11 @@ class Coroutine:
         kind, place = m.number_at(wait + m.wait_kind, 4), m.word_at(wait + m.wait_location)
         object_at = hex(m.word_at(wait + m.wait_object))
         text = WAITS[kind].format(object_at) if kind < len(WAITS) else "for something that this script does not know"
-        return f"waits{' at ' + m.string_at(place, 200) if place else ''} {text}"
+        try:
+            at = " at " + m.string_at(place, 200) if place else ""
+        except Exception: # a core file need not have the program's constants; each debugger has its own exception
+            at = ""
+        return f"waits{at} {text}"
 
     def has_frames(self):
         return self.state in ("suspended", "waiting", "resuming") and not self.lacks_stack

@@ -302,7 +302,7 @@ static void print_task(report_t *report, const wait_place_t *place, const aco_t 
     const aco__wait_t *wait = aco__task_wait(task);
     const char *name = aco_name(task);
     char line[LINE], text[TEXT];
-    aco_function_t function = aco__task_function(task);
+    aco_function_t function = aco__entry_of_task(task);
     void *entry;
     int n;
     describe_place(place, text);

@@ -189,7 +189,7 @@ ACO__FOREIGN_ENTRY ACO__ARRIVAL_ABI static void begin(ACO__ARRIVAL_PARAMETERS)
     aco_t *task = (aco_t *)tagged;
     aco__end_frame_pointers();
     aco__begins_here(task->share_stack, aco__self());
-    end_task(task, aco__task_function(task)(task->arg));
+    end_task(task, aco__entry_of_task(task)(task->arg));
 }
 
 /* A new task that does not come from the cache. NULL after a failure. */

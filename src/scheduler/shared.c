@@ -124,7 +124,7 @@ int aco__shared_prepare(aco_t *co, aco__arrival_t *begin, aco_function_t fn)
     if (aco__stack_start(co, call) != 0)
         return -1;
     aco__begin_in(&co->aco__self, co->aco__self.sp, begin);
-    aco__set_task_function(co, fn);
+    annex->function = fn;
     set_aside(aco__self(), co);
     return 0;
 }

@@ -66,6 +66,7 @@ typedef struct aco__annex {
     aco__context_t context; /* where it goes on, while its frames are saved: its block's context restores them */
     aco__post_t post;       /* another thread's aco_unpark() */
     aco_t *task, *joiner;
+    aco_function_t function;
     size_t flags;
     aco__wait_t *wait;      /* its wait, when its frames were moved the last time; or with TASK_EARLY */
     aco__task_record_t *record; /* NULL: none yet */
@@ -80,6 +81,12 @@ static inline aco__annex_t *aco__annex(const aco_t *task)
 static inline int aco__is_on_private(const aco_t *task)
 {
     return aco_likely(task->aco__state & ACO__PRIVATE);
+}
+
+/* The task's entry function. */
+static inline aco_function_t aco__entry_of_task(const aco_t *task)
+{
+    return aco__is_on_private(task) ? aco__task_function(task) : aco__annex(task)->function;
 }
 
 static inline aco__task_record_t *aco__task_record(const aco_t *task)

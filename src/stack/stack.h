@@ -11,7 +11,7 @@ enum {
     ACO__HEAD = 4096, /* bytes of the head page: colour and records */
     ACO__RECORD = 6 * ACO__CACHE_LINE, /* bytes of the records, */
     ACO__TASK_RECORD = 96,             /* of which the last are the scheduler's */
-    ACO__TASK_ANNEX = 11 * sizeof(void *), /* bytes of the scheduler's record for a task on a share stack */
+    ACO__TASK_ANNEX = 12 * sizeof(void *), /* bytes of the scheduler's record for a task on a share stack */
     ACO__PRIVATE_SIZE = 256 << 10,
     ACO__PRIVATE_BLOCK = offsetof(aco_t, main_co) /* bytes of the control block if the stack is private */
 };

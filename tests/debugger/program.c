@@ -85,7 +85,7 @@ static void *waits_in_task(void *arg)
 static void *has_inner(void *co)
 {
     aco_send(co, NULL);
-    return NULL;
+    return co; /* else gcc merges it with resumes() */
 }
 
 int main(void)

@@ -43,7 +43,7 @@ ACO__FORCE_INLINE void aco__set_main_thread(aco_t *main_co, aco__thread_t *self)
 }
 
 #ifndef ACO__LIBACO_NAMES
-/* Of a task: its entry function. Its `fp` holds the link of the ring. */
+/* Of a task on a private stack: its entry function. Its `fp` holds the link of the ring. */
 ACO__FORCE_INLINE aco_function_t aco__task_function(const aco_t *task)
 {
     aco_function_t fn;
