@@ -447,9 +447,6 @@ static void refusals(void)
     o.flags = ACO_DETACHED;
     FAILS(aco_new(give_back, NULL, &o), NULL, EINVAL, "aco_new", NULL, "unknown flags");
     o.flags = 0;
-    o.stack = aco_share_stack_new(0);
-    FAILS(aco_spawn(give_back, NULL, &o), NULL, EINVAL, "aco_spawn", NULL, "private stacks");
-    aco_share_stack_destroy(o.stack);
     CHECK_EQ(living(), 0);
 }
 
