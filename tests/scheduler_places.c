@@ -347,7 +347,8 @@ static const struct kind *kind_of_wait;
 /* ---- Places ---- */
 
 typedef enum place {
-    IN_TASK, ON_SHARED, ON_SHARED_IN_STACK, BEHIND_SHARED_TASK, IN_COROUTINE, IN_THIRD, IN_OWN_FP, IN_OWN_EXCEPTIONS, BEHIND_SHARED, IN_GENERATOR, IN_STACK_GENERATOR,
+    IN_TASK, ON_SHARED, ON_SHARED_IN_STACK, BEHIND_SHARED_TASK, IN_COROUTINE, IN_THIRD, IN_OWN_FP, IN_OWN_EXCEPTIONS,
+    BEHIND_SHARED, IN_GENERATOR, IN_STACK_GENERATOR,
     IN_GENERATOR_OF_COROUTINE, PLACES
 } place_t;
 
@@ -471,7 +472,7 @@ static void *waiter(void *unused)
         aco_destroy(co);
         break;
     default:
-        waits_in_coroutine((void *)(intptr_t)(s.place == IN_COROUTINE || s.place == IN_OWN_FP || s.place == BEHIND_SHARED_TASK ? 1 : 3));
+        waits_in_coroutine((void *)(intptr_t)(s.place == IN_THIRD || s.place == BEHIND_SHARED ? 3 : 1));
     }
     s.ended = 1;
     return unused;

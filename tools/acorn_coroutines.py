@@ -11,7 +11,7 @@ save_ptr save_sz save_valid_sz block_size stack_ptr stack_owner stack_top stack_
 resuming outermost task_entry wait_object wait_location wait_kind""".split()
 # The state byte: include/aco/detail/coroutine.h.
 PHASE, READY, SAVED, ENDED, MAIN, GONE, RESUMING, RESUMING_SAVED = 7, 1, 2, 3, 4, 5, 6, 7
-EXTRA, PRIVATE = 0x10, 0x20
+EXTRA, PRIVATE, FROM_NEW = 0x10, 0x20, 0x40
 LARGEST_PAGE = 65536
 # What a task waits for: src/scheduler/wait.h, in that order.
 WAITS = ("to be unparked", "to join {}", "for time to pass", "for mutex {}", "for condition {}", "for semaphore {}",
@@ -102,7 +102,7 @@ class Memory:
 
 
 def exchange_contexts(found):
-    """While a coroutine that a task resumed waits, the two blocks have exchanged their contexts: src/scheduler/inner.c"""
+    """While a coroutine that a task resumed waits, their blocks have exchanged contexts: src/scheduler/inner.c"""
     away = [co for co in found if co.is_task and co.has_frames() and not co.is_on_stack(co.sp)]
     waiting = sorted((co for co in found if co.state == "resuming"), key=lambda co: co.lo) if away else []
     bottoms = [co.lo for co in waiting]
@@ -125,11 +125,17 @@ class Coroutine:
         self.memory, self.number, self.block, self.thread, self.saved = m, number, block, thread, None
         self.wait = ""  # of a waiting task
         phase = state_byte & PHASE
-        is_task = self.is_task = phase == MAIN
+        # A task on a share stack has an annex, where its context is while another one uses the stack.
+        annex = 0
+        if state_byte & (FROM_NEW | PRIVATE) == FROM_NEW and phase in (RESUMING, RESUMING_SAVED):
+            annex = m.word_at(block + m.fp + m.word)
+        is_task = self.is_task = phase == MAIN or annex != 0
         self.stack = m.word_at(block + m.share_stack)
         self.lo, self.top = m.word_at(self.stack + m.stack_ptr), m.word_at(self.stack + m.stack_top)
         # The context of the running coroutine's resumer is in its thread's record.
         self.sp, self.pc, self.bp, self.base = m.context_at(waits_on if waits_on and phase != RESUMING_SAVED else block)
+        if annex and not self.lo <= self.sp <= self.top:
+            self.sp, self.pc, self.bp, self.base = m.context_at(annex)
         self.private = bool(state_byte & PRIVATE)
         self.lacks_stack = not self.lo # the stack's record is zeros
         if self.lacks_stack:
@@ -140,7 +146,7 @@ class Coroutine:
             self.state = "running"
         elif phase == ENDED:
             self.state = "done"
-        elif phase in (RESUMING, RESUMING_SAVED) or waits_on:
+        elif (phase in (RESUMING, RESUMING_SAVED) and not annex) or waits_on:
             self.state = "resuming"
         elif phase == READY or self.pc == m.begin or (is_task and self.sp == self.top):
             self.state = "ready"

@@ -172,7 +172,7 @@ def print_churn(table):
 # ---- Tasks ----
 
 def print_tasks(table):
-    print("\nTasks: bytes of each that sleeps, the frames among them; bytes and ns of each that waits for the next frame")
+    print("\nTasks: bytes of each that sleeps, the frames among them; bytes and ns of one that waits for each frame")
     rows = [("implementation", "compiler", "number", "bytes, asleep", "of them frames", "bytes, entity", "ns a frame")]
     columns = (("tasks_sleep", "bytes"), ("tasks_live", "bytes"), ("tasks_frame", "bytes"), ("tasks_frame", "ns"))
     for impl, compiler in table.contenders("tasks_frame"):

@@ -18,11 +18,18 @@
  *   if (aco_run() != 0)
  *       error(aco_error_message());
  *
- * Tasks. Each thread has a scheduler, made when it spawns its first task. A task is a coroutine of type aco_t on a
- * private stack; names, slots, coroutine-local storage, aco_defer(), aco_exit() and aco_state() work for tasks too.
+ * Tasks. Each thread has a scheduler, made when it spawns its first task. A task is a coroutine of type aco_t; names,
+ * slots, coroutine-local storage, aco_defer(), aco_exit() and aco_state() work for tasks too.
  * Only the scheduler resumes a task: for a task aco_send(), aco_yield_to(), aco_cancel() and aco_restart() fail with
  * EPERM, and aco_resume() and aco_destroy() abort. A task may make, resume and destroy other coroutines. A task that
  * has ended is a coroutine that is done, until it is joined.
+ *
+ * Share stacks. A task may run on a share stack, together with other tasks and coroutines: then it needs memory for its
+ * live bytes only. The calls below may be given addresses of its local variables, as far as the call itself uses them
+ * (elements, select cases, scopes); nobody else may use these addresses while the task waits, so other tasks cannot
+ * cancel a scope there. A group must be elsewhere, and so must the scopes around it and what aco_group_spawn_result()
+ * stores into (EINVAL). Such a task cannot wait in a generator with its own stack (EPERM; aco_task_yield() and
+ * aco_group_end() abort). Without memory to save frames the process aborts.
  *
  * Order. Runnable tasks stand in one queue, first in, first out. aco_run() runs the first one until it yields, waits or
  * ends. A task that yields goes to the end of the queue; so does a new task, and a task that is woken. Waking a task
@@ -74,9 +81,10 @@ ACO__BEGIN_C
 
 /* ---- Tasks ------------------------------------------------------------------------------------------------------- */
 
-/* Makes a task that runs fn(arg), at the end of the queue. `opts` as for aco_new(), except that `stack` must be NULL
- * and that ACO_DETACHED is allowed: such a task is not joined. It is destroyed when it ends, and another one may then
- * have its address. Any other task must be joined or detached. NULL and errno as aco_new(). */
+/* Makes a task that runs fn(arg), at the end of the queue. `opts` as for aco_new(), except that ACO_DETACHED is
+ * allowed: such a task is not joined. It is destroyed when it ends, and another one may then have its address. Any
+ * other task must be joined or detached. NULL and errno as aco_new(); also EPERM: its share stack belongs to another
+ * thread. */
 ACO_API aco_t *aco_spawn(aco_function_t fn, void *arg, const aco_options_t *opts);
 
 /* Runs tasks until none is left, and returns 0. Call it in the root context. -1 and errno: EDEADLK (see above; the

@@ -29,7 +29,8 @@
  * (aco/group.h) is in the group's scope. A task that ends leaves its scopes.
  *
  * Memory. A scope is a plain structure, usually a local variable. It needs no destruction besides aco_scope_end(), and
- * must not be moved or freed before that. All waits inside a scope share one timer.
+ * must not be moved or freed before that. All waits inside a scope share one timer. The first scope of a task on a
+ * share stack allocates memory: -1 and ENOMEM. An inner coroutine on a share stack cannot have one there (EINVAL).
  *
  * Threads. A scope belongs to the thread of its task. Other threads may only cancel it. */
 #ifndef ACO_SCOPE_H

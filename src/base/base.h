@@ -100,7 +100,8 @@ static inline __attribute__((always_inline)) void aco__set_status(aco_t *co, uns
     aco__set_state_byte(co, (__atomic_load_n(&co->aco__state, __ATOMIC_RELAXED) & ~(unsigned)ACO__STATUS) | status);
 }
 
-/* A task on a share stack that has not ended. It counts as a coroutine that waits for another one, even while it runs. */
+/* A task on a share stack that has not ended. Its status is that of a coroutine that waits for another one, even while
+ * it runs. */
 static inline int aco__is_shared_task(const aco_t *co)
 {
     const unsigned mask = ACO__PRIVATE | ACO__FROM_NEW | ACO__RESUMING;

@@ -332,7 +332,8 @@ void aco__destroy(aco_t *co)
         aco__die("aco_destroy", co, "%s", ACO__A_TASK);
     if (aco_unlikely(status > ACO__MAIN))
         aco__die("aco_destroy", co,
-                 status == ACO__DESTROYED ? "was destroyed before" : "is resuming another coroutine, or waits in a task");
+                 status == ACO__DESTROYED ? "was destroyed before"
+                                          : "is resuming another coroutine, or waits in a task");
 #ifndef ACO_CONFIG_LIBACO_ONLY
     if (aco__has(co, ACO__PRIVATE)) {
         destroy_private(co);

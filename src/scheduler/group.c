@@ -116,7 +116,8 @@ int aco_group_begin_at(aco_group_t *group, aco_policy_t policy, const char *loca
     static const char call[] = "aco_group_begin";
     if (!group || (unsigned)policy > ACO_FIRST_SUCCESS)
         return aco__fail(0, EINVAL, call, NULL, group ? "the policy is unknown" : "the group is NULL");
-    if (check_stack(call, group) != 0 || aco__scope_begin(call, &group->scope, ACO_FOREVER, ACO__SCOPE_GROUP, location) != 0)
+    if (check_stack(call, group) != 0 ||
+        aco__scope_begin(call, &group->scope, ACO_FOREVER, ACO__SCOPE_GROUP, location) != 0)
         return -1;
     aco__task_record(group->scope.aco__task)->groups++;
     group->limit = group->running = group->succeeded = group->failed = 0;

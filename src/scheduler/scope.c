@@ -143,7 +143,8 @@ static inline int admit(aco__thread_t *self, const aco__wait_t *wait)
     aco__task_record_t *record;
     if (!aco__is_on_private(wait->task) && self->running == wait->task &&
         !aco__is_on_its_stack(wait->task, __builtin_frame_address(0)))
-        return aco__fail(0, EPERM, name_of_call(wait->kind), wait->task, "is on a share stack and cannot wait in a generator");
+        return aco__fail(0, EPERM, name_of_call(wait->kind), wait->task,
+                         "is on a share stack and cannot wait in a generator");
     if (!scope)
         return 0;
     if (scope->aco__ended_by) {

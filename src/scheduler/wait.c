@@ -16,10 +16,12 @@ int aco__fail_waiting(const char *call)
 {
     const aco__thread_t *self = aco__self();
     const aco_t *running = self->running;
-    return aco__fail(0, EPERM, call, running,
-                     !running                                          ? "the root context is not a task and cannot wait"
-                     : running == self->task || aco__task_around(self) ? "is in its cleanup and cannot wait"
-                                                                       : "is not a task and cannot wait");
+    const char *why = "is not a task and cannot wait";
+    if (!running)
+        why = "the root context is not a task and cannot wait";
+    else if (running == self->task || aco__task_around(self))
+        why = "is in its cleanup and cannot wait";
+    return aco__fail(0, EPERM, call, running, "%s", why);
 }
 
 static int is_of(const struct aco__heap *heap, const aco__thread_t *thread)
