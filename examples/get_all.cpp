@@ -43,10 +43,10 @@ static std::vector<std::string> get_all(const std::vector<std::string> &hosts)
     return pages;
 }
 
-static void show(const std::vector<std::string> &hosts)
+static void show(std::chrono::milliseconds limit, const std::vector<std::string> &hosts)
 {
     try {
-        const bool in_time = aco::try_for(200ms, [&] {
+        const bool in_time = aco::try_for(limit, [&] {
             for (const std::string &page : get_all(hosts))
                 std::cout << page << '\n';
         });
@@ -60,9 +60,9 @@ static void show(const std::vector<std::string> &hosts)
 int main()
 {
     aco::spawn([] {
-        show({"a", "b", "c"});
-        show({"d", "broken", "e"});
-        show({"f", "slow"});
+        show(1h, {"a", "b", "c"});
+        show(1h, {"d", "broken", "e"});
+        show(10ms, {"f", "slow"});
     });
     return aco_run() == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
