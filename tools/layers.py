@@ -30,6 +30,7 @@ SYSTEM_HEADERS = [  # the file or folder, the header, the reason
     ('src/hooks/', 'valgrind/memcheck.h', 'macros that tell Valgrind about stacks; no function is called'),
     ('src/hooks/', 'sys/sdt.h', 'macros that make probes; no function is called'),
     ('include/aco/detail/generator_inline.h', 'cxxabi.h', "the C++ run time's, not the system's; for C++ only"),
+    ('include/aco/task.hpp', 'cxxabi.h', 'the same'),
     ('include/aco.h', 'time.h', "libaco's aco.h includes it"),
     ('include/aco.h', 'sys/mman.h', "libaco's aco.h includes it"),
     ('include/aco.h', 'unistd.h', "libaco's aco.h includes it"),

@@ -145,13 +145,19 @@ ACO__NO_SANITIZE ACO__SHADOW_NOINLINE void aco__inner_leave(aco__thread_t *self,
 void aco__task_leave(aco_t *task)
 {
     aco__thread_t *self = aco__self();
+    int handles = aco__handles_exceptions(aco__tls_ref());
+    aco__exceptions_t own, unused;
     void *value = NULL;
     uintptr_t tagged;
+    if (aco_unlikely(handles))
+        aco__exceptions_swap(&own, NULL);
     if (aco_unlikely(self->running != task)) {
         self->slow_switch_tasks--; /* aco__wait_slowly_inside() */
         aco__inner_leave(self, task);
-        return;
+    } else {
+        tagged = aco__switch_yield(aco__tls_ref(), task, &value, 1);
+        ACO__CHECK_INTERRUPT(tagged);
     }
-    tagged = aco__switch_yield(aco__tls_ref(), task, &value, 1);
-    ACO__CHECK_INTERRUPT(tagged);
+    if (aco_unlikely(handles))
+        aco__exceptions_swap(&unused, &own);
 }

@@ -1,6 +1,11 @@
 /* The ends of tasks that have scopes, and of the members of groups. */
 #include "scheduler/wait.h"
 
+aco_group_t *aco__own_group(void)
+{
+    return aco__task_record(aco__running())->group;
+}
+
 void aco__group_pass_places(aco__thread_t *self, aco_group_t *group)
 {
     while (group->aco__spawners.first && (!group->limit || group->running < group->limit)) {

@@ -45,6 +45,7 @@ static scheduler_t *scheduler_of(aco__thread_t *self, const char *call)
     self->looked_at = (uint32_t)(s->looked_at / ACO_MILLISECOND);
     s->trimmed_at = s->looked_at - TRIM_NS;
     self->scheduler = &s->base;
+    aco__exceptions_here(); /* from now on the thread's record has its address */
     return s;
 }
 

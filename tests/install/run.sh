@@ -151,13 +151,14 @@ amalgamation) # libaco's own build lines
     "$cc" $flags -O2 -DACO_CONFIG_UCONTEXT -I. aco.c fallback.c -o app
     ./app
     cat > range.cc <<'END'
-#include "aco.hpp"
+#include "aco/task.hpp"
 int main()
 {
     int sum = 0;
     for (int i : aco::generator<int>([](auto &yield) { yield(1); yield(2); }))
         sum += i;
-    return sum != 3;
+    aco::spawn([&sum] { sum += aco::spawn([] { return 4; }).join(); });
+    return aco_run() != 0 || sum != 7;
 }
 END
     # shellcheck disable=SC2086

@@ -1,6 +1,6 @@
 // A user's program that is compiled with warnings about casts: every public header, and every macro that expands to
 // code in a program. (It need not run.)
-#include "aco.hpp"
+#include "aco/task.hpp"
 
 #include "aco/in_stack_generator.h"
 #include "aco/pool.h"
@@ -50,6 +50,18 @@ static void *task(void *arg)
     return likely(arg != nullptr) && unlikely(arg == ACO_ERROR) ? nullptr : arg;
 }
 
+static void tasks()
+{
+    aco::channel<std::string> words(1);
+    aco::mutex mutex;
+    aco::task_group group;
+    group.spawn([&] { words.send("one"); });
+    aco::select(aco::on_receive(words, [](std::optional<std::string>) {}));
+    group.wait();
+    std::lock_guard<aco::mutex> lock(mutex);
+    aco::spawn([] { return aco::try_for(std::chrono::seconds(1), [] { aco::yield(); }); }).join();
+}
+
 template<class Yield, class Send, class Return>
 static bool use(aco::coroutine<Yield, Send, Return> &co, Send sent)
 {
@@ -73,6 +85,7 @@ int main(int argc, char **)
     aco_destroy(aco_create(main_co, aco_share_stack_new(0), 0, ACO_ENTRY_POINT(entry), nullptr));
     aco_destroy(main_co);
     aco_t *joined = aco_spawn(task, nullptr, nullptr);
+    aco::spawn(tasks);
     aco_run();
     aco_join(joined, nullptr);
     aco::generator<int> numbers([](auto &yield) { yield(1); });

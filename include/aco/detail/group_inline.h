@@ -2,9 +2,11 @@
 #ifndef ACO_DETAIL_GROUP_INLINE_H
 #define ACO_DETAIL_GROUP_INLINE_H
 
-#ifndef ACO_CONFIG_NO_INLINE
-
 ACO__BEGIN_C
+
+ACO_API ACO__COLD aco_group_t *aco__own_group(void); /* of which the calling task is a member */
+
+#ifndef ACO_CONFIG_NO_INLINE
 
 /* The halves of the calls; the first ones as in scheduler_inline.h. */
 ACO_API int aco__group_admit(aco_group_t *group, aco__wait_t *wait, const char *location); /* takes a place */
@@ -32,8 +34,8 @@ ACO__FORCE_INLINE int ACO__BODY_OF(aco_group_end_at)(aco_group_t *group, const c
     return waited == 0 ? aco__group_result(group) : waited;
 }
 
-ACO__END_C
-
 #endif
+
+ACO__END_C
 
 #endif

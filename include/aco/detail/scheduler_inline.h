@@ -84,6 +84,24 @@ ACO__FORCE_INLINE int ACO__BODY_OF(aco_task_yield)(void)
     return 0;
 }
 
+/* Whether the caller is in a catch block, or in a destructor that an exception runs. Then it must leave by
+ * aco__task_leave(), which keeps its exceptions apart from other tasks'. C code is in neither, but the library's own
+ * code stands for its callers. */
+ACO__FORCE_INLINE int aco__handles_exceptions(aco__tls_ref_t tls)
+{
+#if defined(__cpp_exceptions) || defined(ACO__LIBRARY)
+    const aco__exceptions_t *here = aco__exceptions_at(tls);
+#ifdef __cpp_exceptions
+    if (aco_unlikely(here == NULL)) /* the C++ run time was loaded after the thread's first task was spawned */
+        here = aco__exceptions_here();
+#endif
+    return aco_unlikely(here != NULL && aco__exceptions_any(here));
+#else
+    (void)tls;
+    return 0;
+#endif
+}
+
 /* The second half of a blocking call: runs the next task, and returns when the calling task was woken and has its turn.
  * */
 ACO__FORCE_INLINE void aco__wait_leave(const aco__wait_t *wait)
@@ -93,7 +111,7 @@ ACO__FORCE_INLINE void aco__wait_leave(const aco__wait_t *wait)
     aco_t *from = wait->task, *to = self->task;
     uintptr_t tagged;
     void *value = NULL;
-    if (aco_unlikely(to == NULL || self->slow_switch_tasks != 0)) {
+    if (aco_unlikely(to == NULL || self->slow_switch_tasks != 0) || aco__handles_exceptions(tls)) {
         aco__task_leave(from);
     } else {
         tagged = aco__switch_transfer(tls, from, to, &value, 0);
