@@ -1,0 +1,32 @@
+# Descriptors (src/io): Linux only.
+foreach(variant debug release)
+  acorn_test(io.${variant} io.c DEFINE ${define_${variant}} TIMEOUT 60)
+  target_link_libraries(test_io_${variant} PRIVATE acorn_io_static Threads::Threads)
+endforeach()
+# gcc's link-time optimisation resolves some references before the linker's --wrap sees them.
+if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
+  acorn_test(io_failure.default io_failure.c TIMEOUT 60)
+  target_link_libraries(test_io_failure_default PRIVATE acorn_io_static Threads::Threads)
+  foreach(call epoll_create1 eventfd epoll_ctl epoll_wait syscall read write readv writev recv send recvmsg sendmsg
+          sendfile sendfile64 splice accept4 connect socket bind listen setsockopt getsockopt fcntl fstat poll
+          getsockname getpeername shutdown close)
+    target_link_options(test_io_failure_default PRIVATE -Wl,--wrap=${call})
+  endforeach()
+endif()
+
+find_program(IO_PYTHON NAMES python3)
+if(NOT IO_PYTHON)
+  message(STATUS "skipped: example.io_echo.*: python3 is not installed")
+else()
+  # An emulator is too slow for many connections, and the thread sanitizer has 8128 fibers.
+  set(crowds 500)
+  if(NOT CMAKE_CROSSCOMPILING AND NOT CMAKE_C_FLAGS MATCHES "-fsanitize=thread")
+    list(APPEND crowds 10000)
+  endif()
+  foreach(crowd IN LISTS crowds)
+    add_test(NAME example.io_echo.${crowd}
+             COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/io/echo_client.py ${CMAKE_CROSSCOMPILING_EMULATOR}
+                 $<TARGET_FILE:example_io_echo> ${crowd})
+    set_tests_properties(example.io_echo.${crowd} PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77)
+  endforeach()
+endif()
