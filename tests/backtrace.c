@@ -357,15 +357,28 @@ static size_t lines_of(const aco_t *co, char *text, size_t sz)
     return lines;
 }
 
+/* The offset in each line is that of the call, or of the entry function: files are mapped at multiples of pages. */
+static void check_offsets(const char *text, int before)
+{
+    for (int i = 0; (text = strchr(text, '#')) != NULL; i++, text++) {
+        const char *plus = strstr(text, "+0x");
+        if (plus && plus < strchr(text, '\n'))
+            CHECK_EQ((strtoull(plus + 1, NULL, 16) + (unsigned)before - (uintptr_t)frames[i]) % 4096, 0);
+    }
+}
+
 static void as_text(void)
 {
     aco_t *co = aco_new(outer, &rounds, NULL);
     char text[4096], address[32];
     CHECK_EQ(lines_of(co, text, sizeof text), 1);
+    take(co);
+    check_offsets(text, 0);
     CHECK(aco_send(co, NULL) == &rounds);
     check_suspended(co);
     CHECK_EQ(lines_of(co, text, sizeof text), DEPTH);
     CHECK(strncmp(text, "#0 ", 3) == 0);
+    check_offsets(text, 1);
     for (int i = 0; i < DEPTH; i++) {
         snprintf(address, sizeof address, " %p in ", frames[i]);
         CHECK(strstr(text, address) != NULL);

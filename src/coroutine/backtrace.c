@@ -24,7 +24,6 @@ typedef struct frames {
     void *at[];
 } frames_t;
 
-/* One entry more than asked for shows whether the last one is the library's own first function. */
 ACO__FOREIGN_ENTRY static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *arg)
 {
     frames_t *frames = arg;
@@ -38,7 +37,7 @@ ACO__FOREIGN_ENTRY static _Unwind_Reason_Code add_frame(struct _Unwind_Context *
     }
     if (!pc || pc == aco__returned_without_parent)
         return _URC_END_OF_STACK;
-    if (pc == aco__returned) {
+    if (pc == aco__returned) { /* the frame before it is the library's first function, except after aco_create() */
         frames->n -= frames->n && aco__has(frames->co, ACO__FROM_NEW);
         return _URC_END_OF_STACK;
     }
@@ -131,7 +130,7 @@ static int backtrace_of(const aco_t *co, void **at, int n, const void *caller)
     unwinder = aco__unwinder_loaded();
     if (!unwinder->Backtrace)
         return aco__fail(0, ENOTSUP, backtrace_call, co, "the process has no unwinder");
-    sz = sizeof *frames + ((size_t)n + 1) * sizeof(void *);
+    sz = sizeof *frames + (size_t)n * sizeof(void *);
     frames = aco__memory_new(&sz);
     if (!frames)
         return aco__fail_memory(0, backtrace_call, sz);
@@ -139,7 +138,7 @@ static int backtrace_of(const aco_t *co, void **at, int n, const void *caller)
     frames->unwinder = unwinder;
     frames->from = caller;
     frames->after = frames->n = 0;
-    frames->room = n + 1;
+    frames->room = n;
     if (co == aco__running()) {
         unwinder->Backtrace(add_frame, frames);
     } else if (walk_suspended(frames) != 0) {
@@ -148,8 +147,7 @@ static int backtrace_of(const aco_t *co, void **at, int n, const void *caller)
         errno = error;
         return -1;
     }
-    if (frames->n < n)
-        n = frames->n;
+    n = frames->n;
     for (int i = 0; i < n; i++)
         at[i] = frames->at[i];
     aco__memory_free(frames, sz);
