@@ -85,14 +85,13 @@ static int walk_suspended(frames_t *frames)
 /* A task is no error here; a coroutine that waits for another one is none if its frames are there. */
 static int can_walk(const aco_t *co)
 {
+    if (co && aco__is_task(co) && !aco__has(co, ACO__PRIVATE)) { /* its context may be elsewhere */
+        aco__fail(0, ENOTSUP, backtrace_call, co, "is a task on a share stack that does not run");
+        return 0;
+    }
     if (co && (aco__is_task(co) || (aco__status(co) == ACO__RESUMING && aco__running())))
         return 1;
     return aco__check(0, backtrace_call, co) == 0;
-}
-
-static int is_ready(const aco_t *co)
-{
-    return aco__is_task(co) ? co != aco__running() && co->aco__self.sp == co->share_stack->aco__top : aco__is_new(co);
 }
 
 static void *entry_of(const aco_t *co)
@@ -122,7 +121,7 @@ static int backtrace_of(const aco_t *co, void **at, int n, const void *caller)
         return 0;
     if (!(co && co == aco__running()) && !can_walk(co))
         return -1;
-    if (is_ready(co)) {
+    if (aco_state(co) == ACO_STATE_READY) {
         if (n)
             at[0] = entry_of(co);
         return n != 0;
@@ -169,7 +168,7 @@ int aco_backtrace_print(const aco_t *co, int fd)
     if (!at)
         return aco__fail_memory(0, backtrace_call, sz);
     n = backtrace_of(co, at, PRINTED_FRAMES, caller);
-    into = n > 0 && !is_ready(co); /* the call lies before its return address */
+    into = n > 0 && aco_state(co) != ACO_STATE_READY; /* the call lies before its return address */
     for (int i = 0; i < n && !failed; i++) {
         int length = snprintf(line, FRAME_LINE, "#%-2d %p in ", i, at[i]);
         aco__os_describe_code((char *)at[i] - into, line + length, FRAME_LINE - (size_t)length - 1);
