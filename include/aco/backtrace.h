@@ -23,13 +23,13 @@ ACO__BEGIN_C
  *   ready        the address of its entry function
  *   done         nothing: 0
  *
- * The innermost frames may be functions of this library. A walk ends early at a generator with a stack of its own. While
- * a coroutine that a task resumed waits in the task's name, the call for the task tells the frames of that coroutine,
- * and the other way round. The frames of a coroutine on a share stack may be in its save area: the call restores them,
- * which counts as a copy in the statistics of the coroutines. Needs about 8 KiB of free stack. -1 and errno: EINVAL
- * (NULL, a main coroutine object, `n` below 0, `frames` NULL), ESRCH (destroyed), EBUSY (resuming, and its own frames are
- * in the save area), EPERM (it belongs to another thread), ENOMEM, EAGAIN, ENOTSUP (see above; no unwinder; a task on a
- * share stack that does not run). Any thread that could resume `co`. */
+ * The innermost frames may be functions of this library. A walk ends early at a generator with a stack of its own.
+ * While a coroutine that a task resumed waits in the task's name, the call for the task tells the frames of that
+ * coroutine, and the other way round. The frames of a coroutine on a share stack may be in its save area: the call
+ * restores them, which counts as a copy in the statistics of the coroutines. Needs about 8 KiB of free stack. -1 and
+ * errno: EINVAL (NULL, a main coroutine object, `n` below 0, `frames` NULL), ESRCH (destroyed), EBUSY (resuming, and its
+ * own frames are in the save area), EPERM (it belongs to another thread), ENOMEM, EAGAIN, ENOTSUP (see above; no
+ * unwinder; a task on a share stack that does not run). Any thread that could resume `co`. */
 ACO_API int aco_backtrace(const aco_t *co, void **frames, int n);
 
 /* Writes the backtrace of `co` to the file descriptor `fd`, a line for each frame: number, address, file with the
