@@ -27,7 +27,7 @@ ACO__BEGIN_C
  * While a coroutine that a task resumed waits in the task's name, the call for the task tells the frames of that
  * coroutine, and the other way round. The frames of a coroutine on a share stack may be in its save area: the call
  * restores them, which counts as a copy in the statistics of the coroutines. Needs about 8 KiB of free stack. -1 and
- * errno: EINVAL (NULL, a main coroutine object, `n` below 0, `frames` NULL), ESRCH (destroyed), EBUSY (resuming, and its
+ * errno: EINVAL (NULL, a main coroutine object, `n` below 0, `frames` NULL), ESRCH (destroyed), EBUSY (resuming, its
  * own frames are in the save area), EPERM (it belongs to another thread), ENOMEM, EAGAIN, ENOTSUP (see above; no
  * unwinder; a task on a share stack that does not run). Any thread that could resume `co`. */
 ACO_API int aco_backtrace(const aco_t *co, void **frames, int n);
