@@ -1,8 +1,10 @@
 # Coroutines from aco_new(). The variants are those of api.cmake, which comes first.
 foreach(variant IN LISTS ACORN_VARIANTS)
-  foreach(subject coroutine_new coroutine_states coroutine_switch cancel local)
+  foreach(subject coroutine_new coroutine_states coroutine_switch cancel local backtrace)
     acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 120)
   endforeach()
+  acorn_test(compat_minicoro.${variant} compat_minicoro.c DEFINE ${define_${variant}} TIMEOUT 120)
+  target_include_directories(test_compat_minicoro_${variant} PRIVATE ${PROJECT_SOURCE_DIR}/include/aco/compat)
   acorn_test(coroutine_model.${variant}.1 coroutine_model.c DEFINE ${define_${variant}} ARGS 1 TIMEOUT 120)
   target_link_libraries(test_coroutine_model_${variant}_1 PRIVATE m)
   foreach(seed 2 3)

@@ -1,9 +1,12 @@
 // Promises of <aco.hpp> about coroutines, except exceptions: every kind of types, functions, life, options, errors.
 // Compiled as C++17 to C++23.
 #include "errors.hpp"
+#include "aco/backtrace.h"
 #include "aco/pool.h"
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <numeric>
@@ -746,6 +749,46 @@ TEST(Error, RefusedFirstResume)
         EXPECT_EQ(c.value(), 77);
     }
     aco_share_stack_destroy(stack);
+}
+
+// ---- Backtraces ----
+
+// Far from other functions, so that an address tells whether it is in one of them.
+template <class Self> __attribute__((noinline, cold, aligned(4096))) int yields_here(Self &self)
+{
+    std::string kept(30, 'k'); // with a destructor
+    self.yield(1);
+    return static_cast<int>(kept.size());
+}
+
+// Promise: aco_backtrace() sees the C++ frames of a suspended aco::coroutine, and of one in a catch block.
+TEST(Backtrace, OfCppFrames)
+{
+    std::uintptr_t begin = 0;
+    auto function = [&begin](auto &self) {
+        begin = reinterpret_cast<std::uintptr_t>(&yields_here<std::remove_reference_t<decltype(self)>>);
+        try {
+            EXPECT_EQ(yields_here(self), 30);
+            throw 1;
+        } catch (int) {
+            yields_here(self);
+        }
+    };
+    aco::coroutine<int> c(function);
+    for (int i = 0; i < 2; i++) {
+        void *frames[32] = {};
+        EXPECT_TRUE(c.resume());
+        int n = aco_backtrace(c.native_handle(), frames, 32);
+        if (n < 0 && errno == ENOTSUP)
+            GTEST_SKIP() << aco_error_message();
+        ASSERT_GE(n, 2); // its callers too
+        ASSERT_LT(n, 32);
+        bool found = std::any_of(frames, frames + n, [&](void *frame) {
+            return reinterpret_cast<std::uintptr_t>(frame) - begin < 4096;
+        });
+        EXPECT_TRUE(found);
+    }
+    EXPECT_FALSE(c.resume());
 }
 
 // ---- Measuring ----

@@ -4,6 +4,7 @@
  * Arm. All that holds from a signal in a function without a frame of its own, too. A forced unwind, such as
  * pthread_exit()'s, always ends there, and so do frame pointers. */
 #include "aco.h"
+#include "aco/backtrace.h"
 #include "check.h"
 #include "sanitizers.h"
 #ifndef ACO_CONFIG_NO_INLINE
@@ -374,8 +375,21 @@ static void frame_pointers(void)
 }
 #endif
 
+/* aco_backtrace() borrows the running coroutine's unwind parent, and must give it back. */
+static void after_a_backtrace(void)
+{
+    void *frames[DEEPEST];
+    aco_t *co = aco_new(walks_once, NULL, NULL);
+    aco_send(co, NULL);
+    CHECK(!IS_LINKED || aco_backtrace(co, frames, DEEPEST) > 0);
+    aco_send(co, NULL);
+    aco_destroy(co);
+    nested();
+}
+
 int main(void)
 {
+    after_a_backtrace();
     aco_thread_init(NULL);
     aco_t *main_co = aco_create(NULL, NULL, 0, NULL, NULL);
     aco_share_stack_t *stack = aco_share_stack_new(0);

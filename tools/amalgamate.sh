@@ -63,6 +63,8 @@ if [ -n "$files" ]; then
 fi
 cp include/aco_assert_override.h include/aco.hpp "$out/"
 cp include/aco/*.hpp "$out/aco/"
+mkdir -p "$out/aco/compat"
+cp include/aco/compat/*.h "$out/aco/compat/"
 cat > "$out/acosw.S" <<'END'
 /* Empty: the switch is inline, in aco.h. The file exists so that build lines written for libaco keep working. A program
  * has the marks that all its objects have. This object has those that its compiler gives to C, except AArch64's guarded

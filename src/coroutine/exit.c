@@ -34,7 +34,7 @@ static void check_not_in_cleanup(const aco_t *co)
 #endif
 
 /* All of the end but the switch. */
-__attribute__((always_inline)) static inline void ends(aco_t *co, void *result)
+__attribute__((always_inline)) static inline void end_here(aco_t *co, void *result)
 {
     clean_up_if_needed(co);
     co->is_end = 1;
@@ -50,14 +50,14 @@ __attribute__((always_inline)) static inline void ends(aco_t *co, void *result)
 
 __attribute__((noreturn, always_inline)) static inline void end(aco_t *co, void *result)
 {
-    ends(co, result);
+    end_here(co, result);
     aco__switch_exit(aco__tls_ref(), (uintptr_t)co, result);
 }
 
 #ifndef ACO_CONFIG_LIBACO_ONLY
 void aco__ends(aco_t *co, void *result)
 {
-    ends(co, result);
+    end_here(co, result);
 }
 #endif
 

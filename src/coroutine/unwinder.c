@@ -82,13 +82,13 @@ static _Unwind_Word llvm_get_cfa(struct _Unwind_Context *context)
 }
 
 static const aco__unwinder_t llvm_unwinder = {llvm_backtrace, llvm_get_cfa,   _Unwind_GetRegionStart,
-                                         _Unwind_SetGR,  _Unwind_SetIP, _Unwind_ForcedUnwind};
+                                         _Unwind_SetGR,  _Unwind_SetIP, _Unwind_ForcedUnwind, _Unwind_GetIP};
 #endif
 #endif
 
-/* The program's unwinder; else one in a library that was loaded later. Weak references do not find that one if its
- * symbols were not made global. */
-const aco__unwinder_t *aco__unwinder(void)
+/* The program's unwinder; else one in a library that was loaded later, or is loaded now if `load`. Weak references do
+ * not find that one if its symbols were not made global. */
+static const aco__unwinder_t *find_unwinder(int load)
 {
 #define NAME(name) "_Unwind_" #name,
     static aco__unwinder_t found;
@@ -102,10 +102,20 @@ const aco__unwinder_t *aco__unwinder(void)
         return &llvm_unwinder;
 #endif
     aco__lock();
-    if (!found.ForcedUnwind && aco__os_loaded_unwinder(names, symbols, sizeof names / sizeof *names))
+    if (!found.ForcedUnwind && aco__os_loaded_unwinder(names, symbols, sizeof names / sizeof *names, load))
         memcpy(&found, symbols, sizeof found);
     aco__unlock();
     return &found;
+}
+
+const aco__unwinder_t *aco__unwinder(void)
+{
+    return find_unwinder(0);
+}
+
+const aco__unwinder_t *aco__unwinder_loaded(void)
+{
+    return find_unwinder(1);
 }
 
 #endif

@@ -14,8 +14,13 @@
 #define EHABI
 #define UNWINDER(function) function(Backtrace) function(VRS_Get) function(VRS_Set) function(ForcedUnwind)
 #else
-#define UNWINDER(function)                                                                                             \
+#define UNWINDER_BUT_IP(function)                                                                                      \
     function(Backtrace) function(GetCFA) function(GetRegionStart) function(SetGR) function(SetIP) function(ForcedUnwind)
+#ifdef _WIN32
+#define UNWINDER UNWINDER_BUT_IP
+#else
+#define UNWINDER(function) UNWINDER_BUT_IP(function) function(GetIP)
+#endif
 #endif
 
 /* Weak references: code with something to unwind has linked its compiler's unwinder. gcc on Windows links its own into
@@ -28,6 +33,7 @@
 #pragma weak _Unwind_VRS_Set
 #else
 #pragma weak _Unwind_GetCFA
+#pragma weak _Unwind_GetIP
 #pragma weak _Unwind_GetRegionStart
 #pragma weak _Unwind_SetGR
 #pragma weak _Unwind_SetIP
@@ -48,6 +54,10 @@ extern EXCEPTION_DISPOSITION _GCC_specific_handler(EXCEPTION_RECORD *record, voi
 /* The unwinder's functions. If ForcedUnwind is NULL there is no unwinder, and a cancellation only makes the deferred
  * calls. */
 ACO__HIDDEN const aco__unwinder_t *aco__unwinder(void);
+#ifndef _WIN32
+/* The same, and loads one if the process has none. */
+ACO__HIDDEN const aco__unwinder_t *aco__unwinder_loaded(void);
+#endif
 /* The stack pointer of the unwinder's current frame; the second is for functions that Backtrace calls. */
 ACO__HIDDEN char *aco__frame_sp(struct _Unwind_Context *context);
 ACO__HIDDEN char *aco__traced_frame_sp(struct _Unwind_Context *context);

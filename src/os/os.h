@@ -75,8 +75,9 @@ ACO__HIDDEN int aco__os_on_signal(int signal, void (*fn)(void));
  * one already; -1 and errno on failure. With `p` NULL it removes the thread's alternate signal stack. */
 ACO__HIDDEN int aco__os_signal_stack(void *p, size_t sz);
 
-/* Looks up `n` functions of the C++ run time's unwinder. 1 if the process has loaded one that has them all, else 0. */
-ACO__HIDDEN int aco__os_loaded_unwinder(const char *const names[], void *symbols[], int n);
+/* Looks up `n` functions of the C++ run time's unwinder. 1 if the process has loaded one that has them all, else 0.
+ * `load`: loads one if it has not. */
+ACO__HIDDEN int aco__os_loaded_unwinder(const char *const names[], void *symbols[], int n, int load);
 
 #if defined(_WIN32) || defined(__APPLE__)
 /* Looks up a function of the C++ run time: 1 if the process has loaded one, else 0. On Windows its DLL then stays

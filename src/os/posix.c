@@ -416,15 +416,15 @@ void aco__os_describe_code(const void *address, char *text, size_t sz)
         snprintf(text, sz, "%s+%#tx", info.dli_fname, (const char *)address - (const char *)info.dli_fbase);
 }
 
-int aco__os_loaded_unwinder(const char *const names[], void *symbols[], int n)
+int aco__os_loaded_unwinder(const char *const names[], void *symbols[], int n, int load)
 {
     static const char *const libraries[] = {"libgcc_s.so.1", "libunwind.so.1"};
     void *library = NULL;
     int found = 0;
     if (!dlopen || !dlsym)
         return 0;
-    for (int i = 0; i < 2 && !library; i++)
-        library = dlopen(libraries[i], RTLD_NOW | RTLD_NOLOAD);
+    for (int i = 0; i < (load ? 4 : 2) && !library; i++)
+        library = dlopen(libraries[i % 2], RTLD_NOW | (i < 2 ? RTLD_NOLOAD : 0));
     while (library && found < n && (symbols[found] = dlsym(library, names[found])) != NULL)
         found++;
     return library && found == n;

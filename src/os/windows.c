@@ -197,9 +197,9 @@ int aco__os_signal_stack(void *p, size_t sz)
     return -1;
 }
 
-int aco__os_loaded_unwinder(const char *const names[], void *symbols[], int n)
+int aco__os_loaded_unwinder(const char *const names[], void *symbols[], int n, int load)
 {
-    (void)names, (void)symbols, (void)n;
+    (void)names, (void)symbols, (void)n, (void)load;
     return 0;
 }
 

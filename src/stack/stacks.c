@@ -2,7 +2,7 @@
  * own. */
 #include "stack/stack.h"
 
-static unsigned made; /* selects the colour of the next one; atomic */
+static unsigned stacks_made; /* selects the colour of the next one; atomic */
 
 aco_share_stack_t *aco__stack_new(size_t sz, int guarded)
 {
@@ -23,7 +23,7 @@ aco_share_stack_t *aco__stack_new(size_t sz, int guarded)
         aco__unmap(map, map_sz);
         return NULL;
     }
-    stack = aco__stack_lay_out(map, below, sz, __atomic_fetch_add(&made, 1, __ATOMIC_RELAXED), guarded);
+    stack = aco__stack_lay_out(map, below, sz, __atomic_fetch_add(&stacks_made, 1, __ATOMIC_RELAXED), guarded);
     stack->aco__map_sz = map_sz;
     return stack;
 }
@@ -50,7 +50,7 @@ aco_share_stack_t *aco__stack_in(void *memory, size_t sz)
     size_t before = -(uintptr_t)memory % ACO__CACHE_LINE;
     size_t room = (sz - before - ACO__CACHE_LINE - ACO__HEAD) & ~(size_t)(ACO__CACHE_LINE - 1);
     aco_share_stack_t *stack = aco__stack_lay_out((char *)memory + before, ACO__CACHE_LINE, room,
-                                                  __atomic_fetch_add(&made, 1, __ATOMIC_RELAXED), 0);
+                                                  __atomic_fetch_add(&stacks_made, 1, __ATOMIC_RELAXED), 0);
     stack->aco__map = NULL;
     stack->aco__private = 1;
     return stack;

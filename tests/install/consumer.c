@@ -3,6 +3,9 @@
 #ifndef ACO_CONFIG_NO_INLINE
 #include "aco/in_stack_generator.h"
 #endif
+#define MINICORO_IMPL
+#include "aco/backtrace.h"
+#include "aco/compat/minicoro.h"
 #include "aco/group.h"
 #include "aco/pool.h"
 #include "aco/sync.h"

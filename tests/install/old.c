@@ -1,6 +1,9 @@
 /* A program in C89 and in C++98, with every public header that compiles as these: libaco's calls, tasks, a pool. */
 #include "aco.h"
 #ifndef LIBACO_ONLY
+#define MINICORO_IMPL
+#include "aco/backtrace.h"
+#include "aco/compat/minicoro.h"
 #include "aco/group.h"
 #include "aco/pool.h"
 #include "aco/sync.h"
@@ -22,6 +25,19 @@ static void *task(void *arg)
 {
     aco_task_yield();
     return arg;
+}
+
+static void twice(mco_coro *co)
+{
+    mco_yield(co);
+}
+
+static int of_minicoro(void)
+{
+    mco_desc desc = mco_desc_init(twice, 0);
+    mco_coro *co;
+    return mco_create(&co, &desc) == MCO_SUCCESS && mco_resume(co) == MCO_SUCCESS && mco_resume(co) == MCO_SUCCESS &&
+        mco_status(co) == MCO_DEAD && mco_destroy(co) == MCO_SUCCESS;
 }
 
 static int others(void)
@@ -51,7 +67,7 @@ int main(void)
     aco_share_stack_destroy(stack);
     aco_destroy(main_co);
 #ifndef LIBACO_ONLY
-    if (!others())
+    if (!others() || !of_minicoro())
         return 2;
 #endif
     return sum != 6;

@@ -1,0 +1,195 @@
+/* Backtraces of coroutines. The walk of a coroutine that does not run starts on the stack of another one, the walker:
+ * unwinders continue from its first frame in its unwind parent (entry/assembly.h), and while it walks, that is the
+ * context of the coroutine in question. */
+#include "coroutine/internal.h"
+#include "coroutine/unwinder.h"
+
+#include "aco/backtrace.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char backtrace_call[] = "aco_backtrace";
+
+#ifdef ACO__UNWINDS_TO_RESUMER
+enum { MOST_FRAMES = 1 << 16, PRINTED_FRAMES = 256, FRAME_LINE = 512 };
+
+/* In memory of its own: the caller's array may be on a share stack, from which the walk evicts the caller. */
+typedef struct frames {
+    aco_t *co;
+    const aco__unwinder_t *unwinder;
+    const void *from; /* the frames begin at this return address, */
+    int after;        /* or after it */
+    int n, room;
+    void *at[];
+} frames_t;
+
+ACO__FOREIGN_ENTRY static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *arg)
+{
+    frames_t *frames = arg;
+    const char *pc = (const char *)(uintptr_t)frames->unwinder->GetIP(context);
+    if (frames->from && pc != frames->from)
+        return _URC_NO_REASON;
+    if (frames->from) {
+        frames->from = NULL;
+        if (frames->after)
+            return _URC_NO_REASON;
+    }
+    if (!pc || pc == aco__returned_without_parent)
+        return _URC_END_OF_STACK;
+    if (pc == aco__returned) { /* the frame before it is the library's first function, except after aco_create() */
+        frames->n -= frames->n && aco__has(frames->co, ACO__FROM_NEW);
+        return _URC_END_OF_STACK;
+    }
+    if (frames->n == frames->room)
+        return _URC_END_OF_STACK;
+    frames->at[frames->n++] = (void *)(uintptr_t)pc;
+    return _URC_NO_REASON;
+}
+
+/* The walker. */
+static void *walk_from_here(void *arg)
+{
+    frames_t *frames = arg;
+    aco_t *co = frames->co;
+    aco__thread_t *self = aco__self();
+    const aco__context_t *parent;
+    if (aco__status(co) == ACO__SAVED && !aco__stack_restore(co, 0, backtrace_call))
+        return ACO_ERROR;
+    parent = self->unwind_parent;
+    self->unwind_parent = &co->aco__self;
+    frames->unwinder->Backtrace(add_frame, frames);
+    self->unwind_parent = parent;
+    return NULL;
+}
+
+static int walk_suspended(frames_t *frames)
+{
+    aco_t *walker = aco__new_called(backtrace_call, walk_from_here, frames, NULL, 0);
+    int failed;
+    if (!walker)
+        return -1;
+    frames->from = aco__returned;
+    frames->after = 1;
+    failed = aco_send(walker, NULL) == ACO_ERROR;
+    if (failed) {
+        int error = errno;
+        aco_destroy(walker);
+        errno = error;
+        return -1;
+    }
+    aco_destroy(walker);
+    return 0;
+}
+
+/* A task is no error here; a coroutine that waits for another one is none if its frames are there. */
+static int can_walk(const aco_t *co)
+{
+    if (co && aco__is_task(co) && !aco__has(co, ACO__PRIVATE)) { /* its context may be elsewhere */
+        aco__fail(0, ENOTSUP, backtrace_call, co, "is a task on a share stack that does not run");
+        return 0;
+    }
+    if (co && (aco__is_task(co) || (aco__status(co) == ACO__RESUMING && aco__running())))
+        return 1;
+    return aco__check(0, backtrace_call, co) == 0;
+}
+
+static void *entry_of(const aco_t *co)
+{
+    void *entry;
+    aco_function_t fn;
+    if (!aco__is_task(co)) {
+        memcpy(&entry, &co->fp, sizeof entry);
+    } else {
+        fn = aco__task_function(co);
+        memcpy(&entry, &fn, sizeof entry);
+    }
+    return entry;
+}
+
+/* `caller`: where the running coroutine called the library. */
+static int backtrace_of(const aco_t *co, void **at, int n, const void *caller)
+{
+    const aco__unwinder_t *unwinder;
+    frames_t *frames;
+    size_t sz;
+    if (n > MOST_FRAMES)
+        n = MOST_FRAMES;
+    if (n < 0 || (n && !at))
+        return aco__fail(0, EINVAL, backtrace_call, co, n < 0 ? "the number is negative" : "`frames` is NULL");
+    if (co && aco__status(co) == ACO__ENDED)
+        return 0;
+    if (!(co && co == aco__running()) && !can_walk(co))
+        return -1;
+    if (aco_state(co) == ACO_STATE_READY) {
+        if (n)
+            at[0] = entry_of(co);
+        return n != 0;
+    }
+    unwinder = aco__unwinder_loaded();
+    if (!unwinder->Backtrace)
+        return aco__fail(0, ENOTSUP, backtrace_call, co, "the process has no unwinder");
+    sz = sizeof *frames + (size_t)n * sizeof(void *);
+    frames = aco__memory_new(&sz);
+    if (!frames)
+        return aco__fail_memory(0, backtrace_call, sz);
+    memcpy(&frames->co, &co, sizeof co); /* restoring its frames changes nothing that it sees */
+    frames->unwinder = unwinder;
+    frames->from = caller;
+    frames->after = frames->n = 0;
+    frames->room = n;
+    if (co == aco__running()) {
+        unwinder->Backtrace(add_frame, frames);
+    } else if (walk_suspended(frames) != 0) {
+        int error = errno;
+        aco__memory_free(frames, sz);
+        errno = error;
+        return -1;
+    }
+    n = frames->n;
+    for (int i = 0; i < n; i++)
+        at[i] = frames->at[i];
+    aco__memory_free(frames, sz);
+    return n;
+}
+
+int aco_backtrace(const aco_t *co, void **frames, int n)
+{
+    return backtrace_of(co, frames, n, __builtin_extract_return_addr(__builtin_return_address(0)));
+}
+
+int aco_backtrace_print(const aco_t *co, int fd)
+{
+    size_t sz = PRINTED_FRAMES * sizeof(void *) + FRAME_LINE;
+    void **at = aco__memory_new(&sz);
+    char *line = (char *)(at + PRINTED_FRAMES);
+    const void *caller = __builtin_extract_return_addr(__builtin_return_address(0));
+    int n, into, failed = 0, error;
+    if (!at)
+        return aco__fail_memory(0, backtrace_call, sz);
+    n = backtrace_of(co, at, PRINTED_FRAMES, caller);
+    into = n > 0 && aco_state(co) != ACO_STATE_READY; /* the call lies before its return address */
+    for (int i = 0; i < n && !failed; i++) {
+        int length = snprintf(line, FRAME_LINE, "#%-2d %p in ", i, at[i]);
+        aco__os_describe_code((char *)at[i] - into, line + length, FRAME_LINE - (size_t)length - 1);
+        strcat(line, "\n");
+        failed = aco__os_write(fd, line, strlen(line)) != 0;
+    }
+    error = errno;
+    aco__memory_free(at, sz);
+    errno = error;
+    return n < 0 || failed ? -1 : 0;
+}
+#else
+int aco_backtrace(const aco_t *co, void **frames, int n)
+{
+    (void)frames, (void)n;
+    return aco__fail(0, ENOTSUP, backtrace_call, co, "not on this platform");
+}
+
+int aco_backtrace_print(const aco_t *co, int fd)
+{
+    (void)fd;
+    return aco_backtrace(co, NULL, 0);
+}
+#endif
