@@ -108,7 +108,7 @@ static void task_moved(aco_t *task, const void *from, size_t sz, void *to)
         set_aside(self, task);
 }
 
-int aco__shared_prepare(aco_t *co, aco__arrival_t *begin, aco_function_t fn)
+int aco__shared_prepare(aco_t *co, aco__arrival_t *first, aco_function_t fn)
 {
     static const char call[] = "aco_spawn";
     aco__annex_t *annex;
@@ -123,7 +123,7 @@ int aco__shared_prepare(aco_t *co, aco__arrival_t *begin, aco_function_t fn)
     aco__set_task_annex(co, annex);
     if (aco__stack_start(co, call) != 0)
         return -1;
-    aco__begin_in(&co->aco__self, co->aco__self.sp, begin);
+    aco__begin_in(&co->aco__self, co->aco__self.sp, first);
     aco__set_task_function(co, fn);
     set_aside(aco__self(), co);
     return 0;

@@ -253,8 +253,8 @@ static inline void aco__wake(aco__thread_t *self, aco__wait_t *wait, int error)
 }
 
 /* ---- shared.c: tasks on share stacks ---- */
-/* Prepares a new one, which is no task yet: it will begin with begin(). 0, or -1 and errno. */
-ACO__HIDDEN int aco__shared_prepare(aco_t *co, aco__arrival_t *begin, aco_function_t fn);
+/* Prepares a new one, which is no task yet: it will begin with first(). 0, or -1 and errno. */
+ACO__HIDDEN int aco__shared_prepare(aco_t *co, aco__arrival_t *first, aco_function_t fn);
 /* One ends, and still runs on the stack. */
 ACO__HIDDEN void aco__shared_ends(aco__thread_t *self, aco_t *task);
 
