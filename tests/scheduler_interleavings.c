@@ -3,8 +3,8 @@
  * and without a turn of the others after each. A model says who gets what. Time is the test's.
  *
  * Promises (include/aco/scheduler.h, scope.h, group.h): what happens first decides. What was handed over is not
- * dropped, and what a failed wait did not take is there for the next. News of other threads and deadlines come within a round.
- * Waits in an ended scope fail until the task leaves it. A group ends when all members have.
+ * dropped, and what a failed wait did not take is there for the next. News of other threads and deadlines come within
+ * a round. Waits in an ended scope fail until the task leaves it. A group ends when all members have.
  *
  * scheduler_interleavings [events in a sequence] */
 #define _GNU_SOURCE
