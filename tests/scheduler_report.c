@@ -12,7 +12,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-enum { ROOM = 1 << 18, MANY = UNDER_TSAN || UNDER_ASAN ? 500 : 20000 };
+enum { ROOM = 1 << 18, MANY = UNDER_TSAN ? 60 : UNDER_ASAN ? 500 : 20000 };
 
 static char text[ROOM];
 
@@ -336,6 +336,8 @@ static void signal_while_open(void)
 {
     pthread_t other, me = pthread_self();
     for (int i = 0; i < 3; i++) {
+        if (i == 1 && UNDER_TSAN) /* it delays the handler until the sleep, which it does not see, is over */
+            continue;
         CHECK(aco_scheduler_open() != NULL);
         asleep = spawn(parks_for_signal, NULL);
         via_hook = i == 2; /* it returns by itself in time */
