@@ -6,7 +6,7 @@ set(acorn_slow
   "^redzone\\.(check|sweep|seeded|vzeroupper)|^probe\\.abi-seeded|^generator\\.(matrix|code)|^soak|^slab\\.default"
   "^migration\\.release\\.scale|\\.long$"
   "^install\\.(headers|old|warnings|amalgamation|cmake|subdirectory|libaco_only|rust)"
-  "^hardening\\.(options|ibt|shadow-all)")
+  "^hardening\\.(options|ibt|shadow-all)" "^example\\.io_echo\\.10000")
 string(REPLACE ";" "|" acorn_slow "${acorn_slow}")
 
 set(acorn_subject_coroutine
@@ -17,6 +17,7 @@ set(acorn_subject_memory "^(pool|slab|allocator)[._]")
 set(acorn_subject_failure "failure\\.")
 set(acorn_subject_switch "^(probe|redzone|unwind)\\.")
 set(acorn_subject_scheduler "^scheduler[._]")
+set(acorn_subject_io "^(io[._]|example\\.io_)")
 set(acorn_subject_generator "^generator[._]")
 set(acorn_subject_cpp "^cpp[._]")
 set(acorn_subject_hooks "^(sanitizers|hardening|trace|profile|profile_model)\\.")

@@ -6,7 +6,7 @@ one line for each violation, on:
   - an object that uses a symbol of a higher layer (weak references too)
   - a cycle of objects
   - an #include of a higher layer's file, and a cycle of includes
-  - an #include of a system header outside src/os, unless ISO C has it or SYSTEM_HEADERS below gives a reason
+  - an #include of a system header outside src/os and src/io, unless ISO C has it or SYSTEM_HEADERS below gives a reason
   - a folder of src/ or an object without a layer
 The objects are those of one build; the sources are read whole, for every platform and option.
 
@@ -19,18 +19,22 @@ import subprocess
 import sys
 import tempfile
 
-LAYERS = ['os', 'base', 'stack', 'hooks', 'coroutine', 'scheduler']  # the lowest first
+LAYERS = ['os', 'base', 'stack', 'hooks', 'coroutine', 'scheduler', 'io']  # the lowest first
 PART_OF = {'entry': 'coroutine'}  # folders that hold a part of another folder's layer
 PUBLIC = 'include'  # the public headers stand below all layers
 
 ISO_C = {name + '.h' for name in ('errno', 'float', 'inttypes', 'limits', 'stdarg', 'stddef', 'stdint', 'stdio',
                                   'stdlib', 'string')}
+SYSTEM_FOLDERS = ('src/os/', 'src/io/')  # these may include any: waiting for the system's calls is all that src/io does
 SYSTEM_HEADERS = [  # the file or folder, the header, the reason
     ('src/', 'unwind.h', "the compiler's, not the system's"),
     ('src/hooks/', 'valgrind/memcheck.h', 'macros that tell Valgrind about stacks; no function is called'),
     ('src/hooks/', 'sys/sdt.h', 'macros that make probes; no function is called'),
     ('include/aco/detail/generator_inline.h', 'cxxabi.h', "the C++ run time's, not the system's; for C++ only"),
     ('include/aco/task.hpp', 'cxxabi.h', 'the same'),
+    ('include/aco/io.h', 'sys/socket.h', "struct msghdr and sockaddr, which its calls take"),
+    ('include/aco/io.h', 'sys/types.h', 'ssize_t'),
+    ('include/aco/io.h', 'sys/uio.h', 'struct iovec'),
     ('include/aco.h', 'time.h', "libaco's aco.h includes it"),
     ('include/aco.h', 'sys/mman.h', "libaco's aco.h includes it"),
     ('include/aco.h', 'unistd.h', "libaco's aco.h includes it"),
@@ -238,7 +242,7 @@ def resolve(path, name, files):
 
 def may_include(path, header):
     is_cpp = path.startswith(PUBLIC) and '.' not in header  # <optional>: ISO C++ has it
-    return path.startswith('src/os/') or header in ISO_C or is_cpp or any(
+    return path.startswith(SYSTEM_FOLDERS) or header in ISO_C or is_cpp or any(
         path.startswith(where) and header == name for where, name, _ in SYSTEM_HEADERS)
 
 
@@ -318,6 +322,9 @@ CASES = [  # what, the files that differ from CLEAN, the violations that must be
      ['cycle of includes: src/base/a.h -> src/base/b.h (line 1) -> src/base/a.h (line 1)']),
     ('a system header', {'src/base/base.h': 'void low(void);\nvoid base(void);\n # include <unistd.h>\n'},
      ['src/base/base.h:3: includes the system header <unistd.h>: only src/os may']),
+    ('a use of descriptors below them', {'src/scheduler/s.c': 'void io(void); void run(void); void run(void) { io(); }\n',
+                                         'src/io/io.c': '#include <sys/epoll.h>\nvoid io(void) {}\n'},
+     ['src/scheduler/s.c uses io of src/io/io.c: scheduler may not use io']),
     ('an include of nothing', {'src/base/a.h': '#include "lost.h"\n'},
      ['src/base/a.h:1: includes "lost.h", which is no file of src/ or include/']),
     ('a folder without a layer', {'src/misc/m.c': 'void misc(void) {}\n'},

@@ -1,4 +1,6 @@
 #!/bin/sh
-# sources.sh: prints the library's C sources for Linux on x86-64, as paths from the root of the tree: for tools that
-# compile them without CMake.
-cd "$(dirname "$0")/.." && ls src/*/*.c | grep -v -e src/os/windows -e src/os/ucontext
+# sources.sh [acorn]: prints the libraries' C sources for Linux on x86-64, as paths from the root of the tree: for tools
+# that compile them without CMake. acorn: those of libacorn alone.
+other=no-such-folder
+[ "${1:-}" = acorn ] && other=src/io/
+cd "$(dirname "$0")/.." && ls src/*/*.c | grep -v -e src/os/windows -e src/os/ucontext -e $other

@@ -28,6 +28,7 @@ static void release(aco__post_t *post)
 void aco__inbox_post(aco__tasks_t *s, aco__post_t *post)
 {
     aco__post_t *next = NULL;
+    aco__poller_t *poller;
     if (!__atomic_compare_exchange_n(&post->next, &next, &end_of_list, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
         return;
     next = __atomic_load_n(&s->inbox, __ATOMIC_RELAXED);
@@ -37,6 +38,8 @@ void aco__inbox_post(aco__tasks_t *s, aco__post_t *post)
     if (__atomic_load_n(&s->is_asleep, __ATOMIC_SEQ_CST) && __atomic_exchange_n(&s->is_asleep, 0, __ATOMIC_SEQ_CST)) {
         if (s->wake)
             s->wake(s->wake_ctx);
+        if ((poller = __atomic_load_n(&s->poller, __ATOMIC_ACQUIRE)) != NULL)
+            poller->wake(poller);
         aco__os_wake(&s->is_asleep); /* also then: it may wait without the hook */
     }
 }

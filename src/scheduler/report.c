@@ -175,6 +175,11 @@ static void describe(report_t *report, const aco__wait_t *wait, char text[TEXT])
     case ACO__WAIT_EVENT:
         snprintf(text, TEXT, "for event %p", wait->object);
         break;
+    case ACO__WAIT_READABLE:
+    case ACO__WAIT_WRITABLE:
+        snprintf(text, TEXT, "for %s fd %d", wait->kind == ACO__WAIT_READABLE ? "readable" : "writable",
+                 (int)(uintptr_t)wait->object);
+        break;
     case ACO__WAIT_PLACE:
         snprintf(text, TEXT, "for one of the %zu places of group %p", group->limit, wait->object);
         break;

@@ -16,6 +16,7 @@ typedef aco__tasks_t scheduler_t;
 
 enum {
     ROUNDS_PER_POLL = 61,
+    POLL_NS = 50000, /* while tasks run, the poller gets a turn so often */
     TRIM_NS = 100000000, /* the least time between two trims of tasks' stacks */
     TRIM_TASKS = 64, /* control blocks that one trim looks at */
     TRIM_BEFORE_LONG = 1024 /* the same before a wait longer than TRIM_NS */
@@ -90,6 +91,8 @@ static void scheduler_ends(aco__thread_t *self)
     aco__dump_signal_stop(s);
     if (s->ended_tasks)
         aco__memory_free(s->ended_tasks, s->ended_tasks_sz);
+    if (s->poller)
+        s->poller->close(s->poller);
     if (s->timers)
         aco__memory_free(s->timers, s->timers_sz);
     while ((post = aco__inbox_take(s)) != NULL) /* nobody will run it */
@@ -277,6 +280,16 @@ static int call_idle_hook(scheduler_t *s, int64_t timeout_ns)
     return answer < 0 ? aco__fail(0, errno, "aco_run", NULL, "the idle hook failed: %s", strerror(errno)) : answer;
 }
 
+/* Gives the poller a turn, if tasks or other threads may need it: 1, or -1 if it failed. Else 0. */
+static int poll_events(scheduler_t *s, int open, int64_t deadline)
+{
+    if (!s->poller || !(s->poller->waiters || open))
+        return 0;
+    if (s->poller->poll(s->poller, deadline) == 0)
+        return 1;
+    return aco__fail(0, errno, "aco_run", NULL, "the poller failed: %s", strerror(errno));
+}
+
 /* Returns unused stack pages of some tasks to the system: tasks that used a deep stack once and now wait with a shallow
  * one. */
 static void trim_some(aco__thread_t *self, scheduler_t *s, int64_t deadline)
@@ -310,6 +323,10 @@ static int wait_idle(aco__thread_t *self, scheduler_t *s)
             left = deadline - aco__os_now();
         more = call_idle_hook(s, deadline >= 0 && left < 0 ? 0 : left);
     }
+    if (more >= 0) {
+        int polled = poll_events(s, open, more || self->task ? 0 : deadline);
+        more = polled ? polled : more;
+    }
     if (!more && !self->task) {
         if (deadline < 0 && !open)
             more = aco__fail_deadlock(self);
@@ -339,6 +356,14 @@ static int poll_turn(aco__thread_t *self, scheduler_t *s)
     if (s->dumps)
         self->looked_at = aco__os_milliseconds();
     aco__timers_expire(self);
+    if (s->poller && self->task) { /* without a task that can run, wait_idle() comes next */
+        int64_t now = aco__os_now();
+        if (now - s->polled_at >= POLL_NS) {
+            s->polled_at = now;
+            if (poll_events(s, 0, 0) < 0)
+                return -1;
+        }
+    }
     return s->idle && ++s->rounds % ROUNDS_PER_POLL == 0 && call_idle_hook(s, 0) < 0 ? -1 : 0;
 }
 
@@ -355,8 +380,8 @@ static int choose_task(aco__thread_t *self, scheduler_t *s)
             if (poll_turn(self, s) != 0)
                 return -1;
         } else {
-            if (s->timers_count || s->idle || aco__inbox_is_used(s))
-                aco__poll_task_start(self); /* cannot fail: its memory was allocated with the timer or the hook */
+            if (s->timers_count || s->idle || aco__inbox_is_used(s) || (s->poller && s->poller->waiters))
+                aco__poll_task_start(self); /* cannot fail: its memory was allocated with what it is for */
             return 1;
         }
     }
@@ -724,5 +749,17 @@ int aco_on_idle(int (*idle)(void *ctx, int64_t timeout_ns), void *ctx)
         return aco__fail_memory(0, "aco_on_idle", sizeof(aco__scratch_t));
     s->idle = idle;
     s->idle_ctx = ctx;
+    return 0;
+}
+
+int aco__poller_install(aco__poller_t *poller, const char *call)
+{
+    aco__thread_t *self = aco__self();
+    scheduler_t *s = scheduler_of(self, call);
+    if (!s)
+        return -1;
+    if (!aco__scratch()) /* the poll task needs it */
+        return aco__fail_memory(0, call, sizeof(aco__scratch_t));
+    __atomic_store_n(&s->poller, poller, __ATOMIC_RELEASE);
     return 0;
 }

@@ -4,6 +4,7 @@
 
 #include "coroutine/internal.h"
 
+#include "aco/detail/poller.h"
 #include "aco/group.h"
 
 enum { ACO__LATE_NS = 10000000 }; /* later wakes and longer runs are counted */
@@ -23,6 +24,8 @@ typedef struct aco__tasks {
     unsigned selections;
     int (*idle)(void *ctx, int64_t timeout_ns);
     void *idle_ctx;
+    aco__poller_t *poller; /* NULL: none. Posters read it: atomic */
+    int64_t polled_at;   /* on the clock of aco_now() */
     aco__timer_t *timers; /* a heap */
     size_t timers_count, timers_sz; /* timers_sz: bytes */
     uint64_t timers_set;

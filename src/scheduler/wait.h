@@ -34,7 +34,9 @@ enum { /* aco__wait_t.kind; the comments say what `object` is */
     ACO__WAIT_WRLOCK,
     ACO__WAIT_ONCE,
     ACO__WAIT_BARRIER,
-    ACO__WAIT_EVENT
+    ACO__WAIT_EVENT,
+    ACO__WAIT_READABLE,   /* the descriptor, as an integer; likewise below */
+    ACO__WAIT_WRITABLE
 };
 
 enum {

@@ -16,6 +16,11 @@ accepts() { # whether the compiler knows a standard
     "$@" -fsyntax-only 2>/dev/null
 }
 
+io_fails() { # the echo server ends with a message for a port that is none: it was built, linked and started
+    "$@" no-port 2>io.txt
+    grep -q 'Invalid argument' io.txt
+}
+
 case $case in
 headers) # every standard, release and debug, each option
     for options in "" "-DACO_DEBUG=1" "-DACO_CONFIG_SHARE_FPU_MXCSR_ENV" "-DACO_CONFIG_NO_INLINE" \
@@ -81,6 +86,11 @@ pkg-config)
     "$cxx" $flags -x c++ "$here/consumer.c" -x none -o static $(pkg-config --cflags acorn) \
         "$library_dir/libacorn.a" -pthread
     ./static
+    pkg-config --exists acorn_io || exit 0
+    # shellcheck disable=SC2046,SC2086
+    "$cc" $flags "$source/examples/io_echo.c" -o io $(pkg-config --cflags --libs acorn_io) -Wl,-rpath,"$library_dir"
+    ldd io | grep -q 'libacorn_io.so.0'
+    io_fails ./io
     ;;
 cmake)
     cmake -S "$here" -B build -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$cc" -DCMAKE_CXX_COMPILER="$cxx" \
@@ -88,6 +98,7 @@ cmake)
     cmake --build build
     build/consumer_c
     build/consumer_cxx
+    [ ! -e build/consumer_io ] || io_fails build/consumer_io
     ;;
 subdirectory) # a project with this one inside: it keeps its build type, and installs what it wants
     mkdir parent fetching
@@ -133,6 +144,11 @@ amalgamation) # libaco's own build lines
     for example in "$source"/examples/*.c; do
         "$cc" $flags -D_GNU_SOURCE -I. -fsyntax-only "$example"
     done
+    if [ -e aco_io.c ]; then
+        # shellcheck disable=SC2086
+        "$cc" $flags -O1 -std=c11 $strict -I. aco.c aco_io.c "$source/examples/io_echo.c" -o app
+        io_fails ./app
+    fi
     mkdir two # these two files are all that libaco's programs need
     cp aco.h aco.c two/
     printf '#include "aco.h"\nint main(void) { aco_thread_init(NULL); return aco_get_co() != NULL; }\n' > two/app.c

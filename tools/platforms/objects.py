@@ -10,8 +10,8 @@ from pathlib import Path
 from rows import DEBIAN_CLANG
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-SOURCES = [f"{ROOT}/{name}" for name in subprocess.run(["sh", f"{ROOT}/tools/sources.sh"], capture_output=True,
-                                                       text=True, check=True).stdout.split()]
+SOURCES = [f"{ROOT}/{name}" for name in subprocess.run(["sh", f"{ROOT}/tools/sources.sh", "acorn"],
+                                                       capture_output=True, text=True, check=True).stdout.split()]
 
 # How a disassembly shows calls, and the jumps by which a switch leaves; by the beginning of a processor's name.
 X86 = r"\bcall[lq]?\b", r"\bjmp[lq]?\s+\*"

@@ -1,0 +1,43 @@
+/* Between acorn and acorn_io: how a source of events plugs into a thread's scheduler. Not for programs. */
+#ifndef ACO_DETAIL_POLLER_H
+#define ACO_DETAIL_POLLER_H
+
+#include "../scheduler.h"
+
+ACO__BEGIN_C
+
+/* A source of events. aco_run() calls poll() while no task can run, and often enough while tasks run. Tasks that wait
+ * for a poller are no deadlock. */
+typedef struct aco__poller {
+    size_t waiters; /* tasks that wait for it */
+    /* Waits for events until `deadline` on the clock of aco_now() (-1: without limit; 0: looks only), and wakes tasks.
+     * It may return earlier. 0, or -1 and errno. */
+    int (*poll)(struct aco__poller *poller, int64_t deadline);
+    /* Ends a poll() that waits. Other threads call it; async-signal-safe. */
+    void (*wake)(struct aco__poller *poller);
+    void (*close)(struct aco__poller *poller); /* the thread ends */
+} aco__poller_t;
+
+/* The calling thread's poller; NULL: none. */
+ACO_API aco__poller_t *aco__poller(void);
+/* Gives the calling thread its poller, once. 0, or -1 and errno. */
+ACO_API int aco__poller_install(aco__poller_t *poller, const char *call);
+
+/* The calling task waits in `queue`, at most until `deadline`. `wait` must stay valid until the call returns; it need
+ * not be on the task's stack. `fd` and `writes` tell reports what it waits for. 0, or -1 and errno. */
+ACO_API int aco__poller_wait(aco__poller_t *poller, const char *call, aco__wait_t *wait, aco__queue_t *queue, int fd,
+                             int writes, int64_t deadline, const char *location);
+/* Ends the waits in the queue with `error`; 0: with success. */
+ACO_API void aco__poller_wake(aco__queue_t *queue, int error);
+/* Yields, if the caller may. */
+ACO_API void aco__poller_yield(void);
+
+/* Memory of the library's allocator: at least *sz bytes; *sz becomes the actual size. NULL and errno. */
+ACO_API void *aco__poller_allocate(size_t *sz, const char *call);
+ACO_API void aco__poller_free(void *p, size_t sz);
+/* Stores "call: reason" for aco_error_message(), sets errno and returns -1. */
+ACO_API int aco__poller_fail(int error, const char *call, const char *reason);
+
+ACO__END_C
+
+#endif

@@ -1,0 +1,162 @@
+/* Descriptors: I/O that waits only for the task. In the library acorn_io, beside acorn.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ *   int c, l = aco_io_listen("tcp", NULL, "7000", NULL);
+ *   while ((c = aco_io_accept(l)) >= 0)
+ *       aco_group_spawn(&connections, echo, (void *)(intptr_t)c, NULL);
+ *
+ * Calls. A call with the name of a system call does what that call does. It tries first; if the system would block, the
+ * calling task waits and the others run. Waits obey scopes (aco/scope.h): -1 with ETIMEDOUT or ECANCELED. What was
+ * obtained is returned: a call that has moved bytes, or has a connection, does not fail because its scope ended
+ * meanwhile. EINTR does not occur. A caller that cannot wait (aco/scheduler.h) may call everything too; a call that
+ * would have to wait fails with EPERM. Each plain form below is a macro for the form with `_at`, which takes a static
+ * location string for reports.
+ *
+ * Descriptors. Any non-blocking descriptor can be used, and files; a blocking one fails with EINVAL. Descriptors that
+ * these calls make are non-blocking, close-on-exec and *owned*: aco_io_close() must close them, or aco_io_release() must give them up before something
+ * else does. aco_io_adopt() makes any other descriptor owned. A descriptor that is not owned, a library's, may be closed
+ * by its owner while no task waits for it; each wait for it costs one more system call.
+ *
+ * Closing. aco_io_close() wakes the tasks that wait for the descriptor: ECANCELED. They never touch the descriptor that
+ * gets the number next.
+ *
+ * Fairness. A task whose calls never wait yields once in 64 calls.
+ *
+ * Threads. A descriptor belongs to the thread whose calls have waited for it, until aco_io_close() or aco_io_release()
+ * there. After fork() the child may not use these calls.
+ *
+ * Errors are the system's, besides those named here. ETIMEDOUT may be TCP's, too: aco_check_cancelled() tells. A
+ * write to a socket whose peer is gone fails with EPIPE and raises no SIGPIPE; a write to a pipe, sendfile and splice
+ * do raise it, as usual.
+ *
+ * Linux. The names of structures are the system's. */
+#ifndef ACO_IO_H
+#define ACO_IO_H
+
+#include "scope.h"
+
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+ACO__BEGIN_C
+
+/* ---- Waiting ----------------------------------------------------------------------------------------------------- */
+
+/* Waits until the descriptor can be read or written, has an error, or was hung up; as poll() tells. 0, or -1 and errno:
+ * EBADF, ENOMEM, ECANCELED (closed meanwhile). */
+ACO_API int aco_io_wait_readable_at(int fd, const char *location);
+ACO_API int aco_io_wait_writable_at(int fd, const char *location);
+ACO_API int aco_io_wait_readable_until_at(int fd, int64_t deadline, const char *location);
+ACO_API int aco_io_wait_writable_until_at(int fd, int64_t deadline, const char *location);
+#define aco_io_wait_readable(fd) aco_io_wait_readable_at(fd, ACO_PLACE)
+#define aco_io_wait_writable(fd) aco_io_wait_writable_at(fd, ACO_PLACE)
+#define aco_io_wait_readable_until(fd, deadline) aco_io_wait_readable_until_at(fd, deadline, ACO_PLACE)
+#define aco_io_wait_writable_until(fd, deadline) aco_io_wait_writable_until_at(fd, deadline, ACO_PLACE)
+
+/* ---- Bytes ------------------------------------------------------------------------------------------------------- */
+
+/* As the system calls. Another call for the same descriptor may run in another task; if two read, or two write, each
+ * gets or puts a part. */
+ACO_API ssize_t aco_io_read_at(int fd, void *p, size_t n, const char *location);
+ACO_API ssize_t aco_io_write_at(int fd, const void *p, size_t n, const char *location);
+ACO_API ssize_t aco_io_readv_at(int fd, const struct iovec *parts, int count, const char *location);
+ACO_API ssize_t aco_io_writev_at(int fd, const struct iovec *parts, int count, const char *location);
+ACO_API ssize_t aco_io_recv_at(int fd, void *p, size_t n, int flags, const char *location);
+ACO_API ssize_t aco_io_send_at(int fd, const void *p, size_t n, int flags, const char *location);
+ACO_API ssize_t aco_io_recvmsg_at(int fd, struct msghdr *message, int flags, const char *location);
+ACO_API ssize_t aco_io_sendmsg_at(int fd, const struct msghdr *message, int flags, const char *location);
+#define aco_io_read(fd, p, n) aco_io_read_at(fd, p, n, ACO_PLACE)
+#define aco_io_write(fd, p, n) aco_io_write_at(fd, p, n, ACO_PLACE)
+#define aco_io_readv(fd, parts, count) aco_io_readv_at(fd, parts, count, ACO_PLACE)
+#define aco_io_writev(fd, parts, count) aco_io_writev_at(fd, parts, count, ACO_PLACE)
+#define aco_io_recv(fd, p, n, flags) aco_io_recv_at(fd, p, n, flags, ACO_PLACE)
+#define aco_io_send(fd, p, n, flags) aco_io_send_at(fd, p, n, flags, ACO_PLACE)
+#define aco_io_recvmsg(fd, message, flags) aco_io_recvmsg_at(fd, message, flags, ACO_PLACE)
+#define aco_io_sendmsg(fd, message, flags) aco_io_sendmsg_at(fd, message, flags, ACO_PLACE)
+
+/* sendfile() waits for `to`; `from` must be a file. splice() waits for either side; one is a pipe. */
+ACO_API ssize_t aco_io_sendfile_at(int to, int from, int64_t *offset, size_t n, const char *location);
+ACO_API ssize_t aco_io_splice_at(int from, int64_t *from_offset, int to, int64_t *to_offset, size_t n, unsigned flags,
+                                 const char *location);
+#define aco_io_sendfile(to, from, offset, n) aco_io_sendfile_at(to, from, offset, n, ACO_PLACE)
+#define aco_io_splice(from, from_offset, to, to_offset, n, flags)                                                      \
+    aco_io_splice_at(from, from_offset, to, to_offset, n, flags, ACO_PLACE)
+
+/* Writes all `n` bytes: n; or -1 and errno, after a part of them. If `done` is not NULL, *done becomes the number of
+ * bytes written, in any case. */
+ACO_API ssize_t aco_io_write_all_at(int fd, const void *p, size_t n, size_t *done, const char *location);
+#define aco_io_write_all(fd, p, n) aco_io_write_all_at(fd, p, n, NULL, ACO_PLACE)
+#define aco_io_write_all_done(fd, p, n, done) aco_io_write_all_at(fd, p, n, done, ACO_PLACE)
+/* Reads `n` bytes: n, or fewer at the end of the stream; or -1 and errno, after a part of them. `done` likewise. */
+ACO_API ssize_t aco_io_read_exactly_at(int fd, void *p, size_t n, size_t *done, const char *location);
+#define aco_io_read_exactly(fd, p, n) aco_io_read_exactly_at(fd, p, n, NULL, ACO_PLACE)
+#define aco_io_read_exactly_done(fd, p, n, done) aco_io_read_exactly_at(fd, p, n, done, ACO_PLACE)
+
+/* ---- Sockets ----------------------------------------------------------------------------------------------------- */
+
+/* Networks:
+ *   "tcp", "tcp4", "tcp6"             host: a numeric address, IPv6 with or without brackets; "localhost"; NULL: any
+ *                                     address (to listen), this machine (to dial). port: decimal; "0": any free one
+ *   "unix", "unixpacket"              stream and seqpacket. host: a path, or @NAME for an abstract name; port: NULL
+ * TCP sockets send at once (TCP_NODELAY), and listeners have SO_REUSEADDR, unless `flags` says otherwise. */
+enum {
+    ACO_IO_REUSEPORT = 1, /* several listeners on one port share its connections */
+    ACO_IO_KEEPALIVE = 2, /* probes of the system find dead peers (SO_KEEPALIVE) */
+    ACO_IO_DELAY = 4,     /* no TCP_NODELAY */
+    ACO_IO_ONLY_IPV6 = 8  /* a listener on an IPv6 address takes no IPv4 connections */
+};
+typedef struct aco_io_options_s {
+    unsigned flags; /* ACO_IO_… */
+    int backlog;    /* connections that wait to be accepted; 0: as many as the system allows */
+} aco_io_options_t;
+
+/* A listening socket; options NULL: none. Accepted connections inherit the options. -1 and errno: EINVAL (the network,
+ * address or options), those of bind(). */
+ACO_API int aco_io_listen(const char *network, const char *host, const char *port, const aco_io_options_t *opts);
+
+/* The next connection. Waits on if one failed before it was accepted. Without free descriptors or memory (EMFILE,
+ * ENFILE, ENOBUFS, ENOMEM) it tries again after 1 ms, 2 ms, … 100 ms: connections then stay in the backlog. Scopes end
+ * that, too. */
+ACO_API int aco_io_accept_at(int fd, const char *location);
+#define aco_io_accept(fd) aco_io_accept_at(fd, ACO_PLACE)
+
+/* A connected socket. -1 and errno: EINVAL (as above), those of connect(). "localhost" and NULL try ::1, then
+ * 127.0.0.1. */
+ACO_API int aco_io_dial_at(const char *network, const char *host, const char *port, const aco_io_options_t *opts,
+                           const char *location);
+#define aco_io_dial(network, host, port, opts) aco_io_dial_at(network, host, port, opts, ACO_PLACE)
+
+/* connect(), of a non-blocking socket. If it fails in a wait, the socket is still connecting: close it. */
+ACO_API int aco_io_connect_at(int fd, const struct sockaddr *address, socklen_t length, const char *location);
+#define aco_io_connect(fd, address, length) aco_io_connect_at(fd, address, length, ACO_PLACE)
+
+/* The address of a socket, or of its peer, as text: "127.0.0.1:80", "[::1]:80", a path, "@NAME", "" (a unix socket
+ * without a name). Writes at most `size` bytes, the 0 included; ACO_IO_ADDRESS_SIZE is enough for any. 0, or -1 and
+ * errno: ENOSPC, EAFNOSUPPORT, those of getsockname() and getpeername(). */
+enum { ACO_IO_ADDRESS_SIZE = 112 };
+ACO_API int aco_io_local_address(int fd, char *text, size_t size);
+ACO_API int aco_io_peer_address(int fd, char *text, size_t size);
+
+/* shutdown(). */
+ACO_API int aco_io_shutdown(int fd, int how);
+
+/* ---- Descriptors ------------------------------------------------------------------------------------------------- */
+
+/* Closes the descriptor; tasks that wait for it fail with ECANCELED. The number is free in any case. 0, or -1 and errno
+ * of close(). */
+ACO_API int aco_io_close(int fd);
+
+/* Makes the descriptor non-blocking and owned. 0, or -1 and errno: EBADF, ENOMEM. */
+ACO_API int aco_io_adopt(int fd);
+/* Forgets the descriptor, as aco_io_close() does, without closing it. 0, or -1 and errno EBADF (not known here). */
+ACO_API int aco_io_release(int fd);
+
+/* For an idle hook (aco_on_idle()) that waits in an event loop of its own: a descriptor that is readable when a task can
+ * be woken here. The loop must wait for it, too. It belongs to the library. -1 and errno: ENOMEM, EMFILE, ENFILE. */
+ACO_API int aco_io_poll_fd(void);
+
+ACO__END_C
+
+#endif

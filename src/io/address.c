@@ -1,0 +1,182 @@
+/* Addresses of sockets from text, and as text. Names are not looked up here: that would block the thread. */
+#define _GNU_SOURCE /* struct ucred, for sys/socket.h */
+#include "io/io.h"
+
+#include <arpa/inet.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/un.h>
+
+static int invalid(void)
+{
+    errno = EINVAL;
+    return -1;
+}
+
+/* A decimal port, or -1. */
+static int port_of(const char *text)
+{
+    int port = 0;
+    if (!text || !*text)
+        return -1;
+    for (; *text; text++) {
+        if (*text < '0' || *text > '9')
+            return -1;
+        port = port * 10 + (*text - '0');
+        if (port > 65535)
+            return -1;
+    }
+    return port;
+}
+
+static int set_ipv4(aco__io_address_t *address, const char *host, int port)
+{
+    struct sockaddr_in *in = (struct sockaddr_in *)(void *)&address->is.storage;
+    in->sin_family = AF_INET;
+    in->sin_port = htons((uint16_t)port);
+    address->length = sizeof *in;
+    return inet_pton(AF_INET, host, &in->sin_addr) == 1 ? 0 : invalid();
+}
+
+/* With or without brackets, and with %INTERFACE after it. */
+static int set_ipv6(aco__io_address_t *address, const char *host, int port)
+{
+    struct sockaddr_in6 *in = (struct sockaddr_in6 *)(void *)&address->is.storage;
+    char text[INET6_ADDRSTRLEN + IF_NAMESIZE + 1], *zone;
+    size_t length = strlen(host), skip = host[0] == '[' && host[length - 1] == ']';
+    if (length - 2 * skip >= sizeof text)
+        return invalid();
+    memcpy(text, host + skip, length - 2 * skip);
+    text[length - 2 * skip] = 0;
+    zone = strchr(text, '%');
+    if (zone) {
+        *zone++ = 0;
+        in->sin6_scope_id = if_nametoindex(zone);
+        if (!in->sin6_scope_id)
+            return invalid();
+    }
+    in->sin6_family = AF_INET6;
+    in->sin6_port = htons((uint16_t)port);
+    address->length = sizeof *in;
+    return inet_pton(AF_INET6, text, &in->sin6_addr) == 1 ? 0 : invalid();
+}
+
+/* Of the hosts that mean several addresses, the IPv6 one is first. */
+static int set_tcp(aco__io_address_t *address, const char *host, int port, int families, int passive, int choice)
+{
+    int is_local = host && strcmp(host, "localhost") == 0, ipv6 = (families & 6) == 6 || families == 0;
+    const char *hosts[2] = {passive && !is_local ? "::" : "::1", passive && !is_local ? "0.0.0.0" : "127.0.0.1"};
+    if (host && !is_local) {
+        if (choice > 0) {
+            errno = ENOENT;
+            return -1;
+        }
+        if (strchr(host, ':'))
+            return families == 4 ? invalid() : set_ipv6(address, host, port);
+        return families == 6 ? invalid() : set_ipv4(address, host, port);
+    }
+    if (families == 4)
+        choice++;
+    if (choice > 1 || (choice == 1 && families == 6)) {
+        errno = ENOENT;
+        return -1;
+    }
+    return choice == 0 && ipv6 ? set_ipv6(address, hosts[0], port) : set_ipv4(address, hosts[1], port);
+}
+
+static int set_unix(aco__io_address_t *address, const char *path)
+{
+    struct sockaddr_un *un = (struct sockaddr_un *)(void *)&address->is.storage;
+    size_t length = path ? strlen(path) : 0;
+    if (length == 0 || length >= sizeof un->sun_path)
+        return invalid();
+    un->sun_family = AF_UNIX;
+    memcpy(un->sun_path, path, length);
+    if (path[0] == '@') /* an abstract name ends where the address does */
+        un->sun_path[0] = 0;
+    address->length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length + (path[0] != '@'));
+    return 0;
+}
+
+int aco__io_parse(aco__io_address_t *address, const char *network, const char *host, const char *port, int passive,
+                  int choice)
+{
+    int number;
+    memset(address, 0, sizeof *address);
+    address->type = SOCK_STREAM;
+    if (!network)
+        return invalid();
+    if (strncmp(network, "unix", 4) == 0) {
+        if (strcmp(network, "unixpacket") == 0)
+            address->type = SOCK_SEQPACKET;
+        else if (strcmp(network, "unix") != 0)
+            return invalid();
+        if (choice > 0) {
+            errno = ENOENT;
+            return -1;
+        }
+        return port ? invalid() : set_unix(address, host);
+    }
+    number = port_of(port);
+    if (number < 0 || (host && !*host))
+        return invalid();
+    if (strcmp(network, "tcp") == 0)
+        return set_tcp(address, host, number, 0, passive, choice);
+    if (strcmp(network, "tcp4") == 0 || strcmp(network, "tcp6") == 0)
+        return set_tcp(address, host, number, network[3] - '0', passive, choice);
+    return invalid();
+}
+
+/* ---- As text ---- */
+
+static int format_unix(const struct sockaddr_un *un, socklen_t length, char *text, size_t size)
+{
+    size_t n = length > offsetof(struct sockaddr_un, sun_path) ? length - offsetof(struct sockaddr_un, sun_path) : 0;
+    if (n && un->sun_path[0])
+        n = strnlen(un->sun_path, n);
+    if (n + 1 > size) {
+        errno = ENOSPC;
+        return -1;
+    }
+    memcpy(text, un->sun_path, n);
+    if (n && !text[0])
+        text[0] = '@';
+    text[n] = 0;
+    return 0;
+}
+
+static int format_ipv6(const struct sockaddr_in6 *in, char *text, size_t size)
+{
+    char host[INET6_ADDRSTRLEN], zone[IF_NAMESIZE];
+    int has_zone = in->sin6_scope_id && if_indextoname(in->sin6_scope_id, zone);
+    inet_ntop(AF_INET6, &in->sin6_addr, host, sizeof host);
+    return snprintf(text, size, "[%s%s%s]:%u", host, has_zone ? "%" : "", has_zone ? zone : "",
+                    (unsigned)ntohs(in->sin6_port));
+}
+
+int aco__io_format(const struct sockaddr *address, socklen_t length, char *text, size_t size)
+{
+    const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)address;
+    char host[INET_ADDRSTRLEN];
+    int n;
+    switch (address->sa_family) {
+    case AF_UNIX:
+        return format_unix((const struct sockaddr_un *)(const void *)address, length, text, size);
+    case AF_INET:
+        inet_ntop(AF_INET, &in->sin_addr, host, sizeof host);
+        n = snprintf(text, size, "%s:%u", host, (unsigned)ntohs(in->sin_port));
+        break;
+    case AF_INET6:
+        n = format_ipv6((const struct sockaddr_in6 *)(const void *)address, text, size);
+        break;
+    default:
+        errno = EAFNOSUPPORT;
+        return -1;
+    }
+    if ((size_t)n < size)
+        return 0;
+    errno = ENOSPC;
+    return -1;
+}

@@ -1,0 +1,357 @@
+/* Descriptors as their thread knows them: a table by number. A record is for one use of a number: its generation goes
+ * into the registration with the poller, so that an event of an earlier use finds nobody. A task that uses a record
+ * keeps it alive across its waits and asks afterwards whether the descriptor was closed meanwhile.
+ *
+ * Events are edges, and nothing is remembered of an edge for which no task waits: each call tries first. The exception
+ * is `drained`. A read from a TCP socket that got less than it asked for has emptied the socket: what comes later is an
+ * edge, so the next read waits for it without trying. */
+#define _GNU_SOURCE /* struct ucred, for sys/socket.h */
+#include "io/io.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { BUDGET = 64, FIRST_ROOM = 64 };
+
+int aco__io_fail(const char *call, int fd)
+{
+    char reason[160];
+    int error = errno;
+    if (error == EAGAIN || error == EPIPE || error == ETIMEDOUT || error == ECANCELED)
+        return -1;
+    snprintf(reason, sizeof reason, "descriptor %d: %s", fd, strerror(error));
+    return aco__poller_fail(error, call, reason);
+}
+
+/* ---- The thread's record ---- */
+
+static void ready(aco__io_t *io, int fd, uint32_t generation, unsigned what)
+{
+    aco__io_fd_t *d = (size_t)fd < io->room ? io->table[fd] : NULL;
+    if (!d || d->generation != generation)
+        return;
+    if (what & IO_ALWAYS_READS)
+        d->always = 1;
+    if (what & IO_READS) {
+        d->drained = 0;
+        aco__poller_wake(&d->queues[IO_READ], 0);
+    }
+    if (what & IO_WRITES)
+        aco__poller_wake(&d->queues[IO_WRITE], 0);
+}
+
+/* The thread ends. Its tasks never run again. */
+static void close_io(aco__poller_t *poller)
+{
+    aco__io_t *io = (aco__io_t *)(void *)poller;
+    for (size_t i = 0; i < io->room; i++)
+        if (io->table[i])
+            aco__poller_free(io->table[i], sizeof(aco__io_fd_t));
+    if (io->table)
+        aco__poller_free(io->table, io->table_sz);
+    aco__io_events_close(io);
+    aco__poller_free(io, io->sz);
+}
+
+aco__io_t *aco__io_get(const char *call)
+{
+    aco__io_t *io = (aco__io_t *)(void *)aco__poller();
+    size_t sz = sizeof *io;
+    if (aco_likely(io != NULL))
+        return io;
+    io = aco__poller_allocate(&sz, call);
+    if (!io)
+        return NULL;
+    memset(io, 0, sizeof *io);
+    io->base.close = close_io;
+    io->ready = ready;
+    io->sz = sz;
+    if (aco__io_events_open(io) != 0) {
+        aco__poller_fail(errno, call, strerror(errno));
+        aco__poller_free(io, sz);
+        return NULL;
+    }
+    if (aco__poller_install(&io->base, call) != 0) {
+        int error = errno;
+        close_io(&io->base);
+        errno = error;
+        return NULL;
+    }
+    return io;
+}
+
+/* ---- Records of descriptors ---- */
+
+/* Makes room for this number in the table. 0, or -1 and errno. */
+static int make_room(aco__io_t *io, int fd, const char *call)
+{
+    size_t room = io->room ? io->room : FIRST_ROOM, sz;
+    aco__io_fd_t **table;
+    if ((size_t)fd < io->room)
+        return 0;
+    while (room <= (size_t)fd)
+        room *= 2;
+    sz = room * sizeof *table;
+    table = aco__poller_allocate(&sz, call);
+    if (!table)
+        return -1;
+    memset(table, 0, sz);
+    if (io->table) {
+        memcpy(table, io->table, io->room * sizeof *table);
+        aco__poller_free(io->table, io->table_sz);
+    }
+    io->table = table;
+    io->room = room;
+    io->table_sz = sz;
+    return 0;
+}
+
+/* A record for a number that has none. NULL and errno on failure. */
+static aco__io_fd_t *record_new(aco__io_t *io, int fd, const char *call)
+{
+    size_t sz = sizeof(aco__io_fd_t);
+    aco__io_fd_t *d = make_room(io, fd, call) == 0 ? aco__poller_allocate(&sz, call) : NULL;
+    if (!d)
+        return NULL;
+    memset(d, 0, sizeof *d);
+    d->fd = fd;
+    d->generation = ++io->generations;
+    io->table[fd] = d;
+    return d;
+}
+
+static aco__io_fd_t *record_of(const aco__io_t *io, int fd)
+{
+    return fd >= 0 && (size_t)fd < io->room ? io->table[fd] : NULL;
+}
+
+/* The number is no longer this descriptor's. */
+static void retire(aco__io_t *io, aco__io_fd_t *d)
+{
+    io->table[d->fd] = NULL;
+    d->closed = 1;
+    if (d->armed)
+        aco__io_events_forget(io, d->fd);
+    for (int i = 0; i < IO_QUEUES; i++)
+        aco__poller_wake(&d->queues[i], ECANCELED);
+    if (!d->users)
+        aco__poller_free(d, sizeof *d);
+}
+
+/* Fails for a descriptor on which a call would block the thread. Files never do, as far as the system is concerned. */
+static int check_nonblocking(int fd, const char *call)
+{
+    struct stat status;
+    char reason[96];
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0)
+        return aco__io_fail(call, fd);
+    if (flags & O_NONBLOCK)
+        return 0;
+    if (fstat(fd, &status) != 0)
+        return aco__io_fail(call, fd);
+    if (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode) || S_ISBLK(status.st_mode))
+        return 0;
+    snprintf(reason, sizeof reason, "descriptor %d is blocking: aco_io_adopt() makes it non-blocking", fd);
+    return aco__poller_fail(EINVAL, call, reason);
+}
+
+/* The value of an integer option of a socket, or -1. */
+static int socket_option(int fd, int which)
+{
+    int value = -1;
+    socklen_t length = sizeof value;
+    return getsockopt(fd, SOL_SOCKET, which, &value, &length) == 0 ? value : -1;
+}
+
+/* A task whose calls never wait lets the others run from time to time. 0, or -1 if `d` was closed meanwhile. */
+static int spend(aco__io_t *io, const aco__io_fd_t *d)
+{
+    const aco_t *task = aco_get_co();
+    if (aco_unlikely(task != io->spender)) {
+        io->spender = task;
+        io->budget = BUDGET;
+    }
+    if (aco_likely(--io->budget > 0))
+        return 0;
+    io->budget = BUDGET;
+    aco__poller_yield();
+    if (aco_likely(!d->closed))
+        return 0;
+    errno = ECANCELED;
+    return -1;
+}
+
+aco__io_fd_t *aco__io_enter(aco__io_t *io, int fd, const char *call)
+{
+    aco__io_fd_t *d = record_of(io, fd);
+    if (aco_unlikely(!d)) {
+        if (check_nonblocking(fd, call) != 0)
+            return NULL;
+        d = record_new(io, fd, call);
+        if (!d)
+            return NULL;
+        d->is_socket = socket_option(fd, SO_TYPE) >= 0;
+    }
+    d->users++;
+    if (aco_unlikely(spend(io, d) != 0)) {
+        aco__io_leave(d);
+        return NULL;
+    }
+    return d;
+}
+
+void aco__io_leave(aco__io_fd_t *d)
+{
+    if (--d->users == 0 && aco_unlikely(d->closed)) {
+        int error = errno;
+        aco__poller_free(d, sizeof *d);
+        errno = error;
+    }
+}
+
+int aco__io_own(aco__io_t *io, int fd, int is_socket, int is_tcp, const char *call)
+{
+    aco__io_fd_t *d = record_of(io, fd);
+    if (d)
+        retire(io, d);
+    d = record_new(io, fd, call);
+    if (!d)
+        return -1;
+    d->owned = 1;
+    d->is_socket = is_socket != 0;
+    d->is_tcp = is_tcp != 0;
+    return 0;
+}
+
+/* ---- Waiting ---- */
+
+/* Makes sure that an event comes when the descriptor is ready. The registration of one that is not owned may have gone
+ * with its file, so it is made again; that is an event, too, if the descriptor is ready by now. 0, or -1 and errno. */
+static int arm(const aco__io_t *io, aco__io_fd_t *d, int direction)
+{
+    unsigned what = d->armed | 1u << direction;
+    if (direction == IO_PAUSE || (d->owned && what == d->armed))
+        return 0;
+    if (aco__io_events_watch(io, d->fd, d->generation, what, d->armed) != 0)
+        return -1;
+    d->armed = (unsigned char)what;
+    return 0;
+}
+
+int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int direction, int64_t deadline, const char *call,
+                 const char *location)
+{
+    aco__wait_t *wait = &d->wait;
+    size_t sz = sizeof *wait;
+    int is_first = !d->wait_is_used, result, error;
+    if (arm(io, d, direction) != 0)
+        return aco__io_fail(call, d->fd);
+    if (!is_first && !(wait = aco__poller_allocate(&sz, call)))
+        return -1;
+    if (is_first)
+        d->wait_is_used = 1;
+    io->spender = NULL;
+    result = aco__poller_wait(&io->base, call, wait, &d->queues[direction], d->fd, direction == IO_WRITE, deadline,
+                              location);
+    error = errno;
+    if (is_first)
+        d->wait_is_used = 0;
+    else
+        aco__poller_free(wait, sz);
+    if (result == 0 && d->closed)
+        error = ECANCELED;
+    errno = error;
+    return result == 0 && !d->closed ? 0 : -1;
+}
+
+static int wait_for(int fd, int direction, int64_t deadline, const char *call, const char *location)
+{
+    aco__io_t *io = aco__io_get(call);
+    aco__io_fd_t *d = io ? aco__io_enter(io, fd, call) : NULL;
+    struct pollfd look = {fd, direction == IO_READ ? POLLIN | POLLPRI : POLLOUT, 0};
+    int n;
+    if (!d)
+        return -1;
+    while ((n = poll(&look, 1, 0)) <= 0) {
+        if (n < 0 && errno != EINTR && errno != EAGAIN) {
+            aco__io_fail(call, fd);
+            break;
+        }
+        if (n == 0 && aco__io_park(io, d, direction, deadline, call, location) != 0)
+            break;
+    }
+    if (n > 0 && look.revents & POLLNVAL) {
+        errno = EBADF;
+        n = aco__io_fail(call, fd);
+    }
+    aco__io_leave(d);
+    return n > 0 ? 0 : -1;
+}
+
+int aco_io_wait_readable_at(int fd, const char *location)
+{
+    return wait_for(fd, IO_READ, ACO_FOREVER, "aco_io_wait_readable", location);
+}
+
+int aco_io_wait_writable_at(int fd, const char *location)
+{
+    return wait_for(fd, IO_WRITE, ACO_FOREVER, "aco_io_wait_writable", location);
+}
+
+int aco_io_wait_readable_until_at(int fd, int64_t deadline, const char *location)
+{
+    return wait_for(fd, IO_READ, deadline, "aco_io_wait_readable", location);
+}
+
+int aco_io_wait_writable_until_at(int fd, int64_t deadline, const char *location)
+{
+    return wait_for(fd, IO_WRITE, deadline, "aco_io_wait_writable", location);
+}
+
+/* ---- Owning, closing ---- */
+
+int aco_io_adopt(int fd)
+{
+    static const char call[] = "aco_io_adopt";
+    aco__io_t *io = aco__io_get(call);
+    int flags = fcntl(fd, F_GETFL), domain;
+    if (!io)
+        return -1;
+    if (flags < 0 || (!(flags & O_NONBLOCK) && fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0))
+        return aco__io_fail(call, fd);
+    domain = socket_option(fd, SO_DOMAIN);
+    return aco__io_own(io, fd, domain >= 0,
+                       (domain == AF_INET || domain == AF_INET6) && socket_option(fd, SO_PROTOCOL) == IPPROTO_TCP, call);
+}
+
+int aco_io_release(int fd)
+{
+    aco__io_t *io = (aco__io_t *)(void *)aco__poller();
+    aco__io_fd_t *d = io ? record_of(io, fd) : NULL;
+    if (!d) {
+        errno = EBADF;
+        return aco__io_fail("aco_io_release", fd);
+    }
+    retire(io, d);
+    return 0;
+}
+
+int aco_io_close(int fd)
+{
+    aco__io_t *io = (aco__io_t *)(void *)aco__poller();
+    aco__io_fd_t *d = io ? record_of(io, fd) : NULL;
+    if (d)
+        retire(io, d);
+    return close(fd) == 0 || errno == EINTR ? 0 : aco__io_fail("aco_io_close", fd);
+}
+
+int aco_io_poll_fd(void)
+{
+    const aco__io_t *io = aco__io_get("aco_io_poll_fd");
+    return io ? io->events : -1;
+}

@@ -1,0 +1,90 @@
+/* The layer of descriptors, in the library acorn_io. It is beside the scheduler's layer and not of the library acorn:
+ * it calls only what acorn exports. Its files include the system's headers: waiting for system calls is all they do. */
+#ifndef ACO_IO_INTERNAL_H
+#define ACO_IO_INTERNAL_H
+
+#include "os/platform.h"
+
+#include "aco/detail/poller.h"
+#include "aco/io.h"
+
+enum { IO_READ, IO_WRITE, IO_PAUSE, IO_QUEUES }; /* what a task waits for; a pause: a time, or the close */
+enum { IO_READS = 1, IO_WRITES = 2, IO_ALWAYS_READS = 4 }; /* sets of them; the last: there may be no further event */
+
+/* A descriptor as its thread knows it. */
+typedef struct aco__io_fd {
+    int fd;
+    uint32_t generation;    /* of this use of the number; events carry it */
+    unsigned char owned;    /* only aco_io_close() ends its registration */
+    unsigned char is_socket;
+    unsigned char is_tcp;
+    unsigned char armed;    /* the directions that the poller watches */
+    unsigned char drained;  /* nothing to read until the next event */
+    unsigned char always;   /* IO_ALWAYS_READS was seen: never drained */
+    unsigned char closed;   /* not in the table any more; the last user frees it */
+    unsigned char wait_is_used;
+    unsigned users;         /* tasks that wait for it or use this record */
+    aco__queue_t queues[IO_QUEUES];
+    aco__wait_t wait;       /* of the first task that waits. Not on its stack, which may be a shared one */
+} aco__io_fd_t;
+
+/* What a thread has for I/O. */
+typedef struct aco__io {
+    aco__poller_t base;
+    int events, wake;       /* the epoll descriptor; an eventfd in it */
+    void (*ready)(struct aco__io *io, int fd, uint32_t generation, unsigned what);
+    aco__io_fd_t **table;   /* by number */
+    size_t room, table_sz;
+    uint32_t generations;
+    const aco_t *spender;   /* the task of the last call */
+    unsigned budget;        /* calls that it has left before it yields */
+    size_t sz;              /* of this record, as allocated */
+} aco__io_t;
+
+/* ---- epoll.c: the system's events. Another system has another file with these ---- */
+/* Fills in base, events and wake. `ready` is called for each event of a descriptor. 0, or -1 and errno. */
+ACO__HIDDEN int aco__io_events_open(aco__io_t *io);
+ACO__HIDDEN void aco__io_events_close(const aco__io_t *io);
+/* Watches the directions `what`, edge-triggered; if one of them is ready now, that is an event too. `before`: those
+ * watched so far. 0, or -1 and errno. */
+ACO__HIDDEN int aco__io_events_watch(const aco__io_t *io, int fd, uint32_t generation, unsigned what, unsigned before);
+ACO__HIDDEN void aco__io_events_forget(const aco__io_t *io, int fd);
+
+/* ---- descriptor.c ---- */
+/* The calling thread's; created if needed. NULL after a failure. */
+ACO__HIDDEN aco__io_t *aco__io_get(const char *call);
+/* The record of a descriptor that the caller is going to use; created if needed. The caller releases it by
+ * aco__io_leave(). NULL after a failure. */
+ACO__HIDDEN aco__io_fd_t *aco__io_enter(aco__io_t *io, int fd, const char *call);
+ACO__HIDDEN void aco__io_leave(aco__io_fd_t *d);
+/* Makes a descriptor owned, with a new record. 0; or -1 and errno: then it can be used like one that is not owned. */
+ACO__HIDDEN int aco__io_own(aco__io_t *io, int fd, int is_socket, int is_tcp, const char *call);
+/* Waits for an event; 0: the caller tries again. -1 and errno: also ECANCELED, if the descriptor was closed. */
+ACO__HIDDEN int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int queue, int64_t deadline, const char *call,
+                             const char *location);
+/* Fails with errno: -1. Without a message if the failure is an expected answer. */
+ACO__HIDDEN int aco__io_fail(const char *call, int fd);
+
+/* ---- transfer.c ---- */
+/* Makes the call once(fd, args), and again after waits until it does not fail with EAGAIN. `wanted`: the bytes that a
+ * call that reads asked for; 0: unknown. Returns what `once` does, or -1 and errno. */
+ACO__HIDDEN ssize_t aco__io_transfer(const char *call, int fd, int direction, size_t wanted,
+                                     ssize_t (*once)(aco__io_fd_t *d, void *args), void *args, const char *location);
+
+/* ---- address.c ---- */
+typedef struct aco__io_address {
+    union {
+        struct sockaddr any;
+        struct sockaddr_storage storage;
+    } is;
+    socklen_t length;
+    int type;   /* SOCK_… */
+} aco__io_address_t;
+/* Understands an address of aco_io_listen() or aco_io_dial(). `choice`: 0, or 1 for the second address that is meant.
+ * 0; or -1 with errno: EINVAL, ENOENT (there is no such choice). */
+ACO__HIDDEN int aco__io_parse(aco__io_address_t *address, const char *network, const char *host, const char *port,
+                              int passive, int choice);
+/* Writes an address as text. 0, or -1 and errno. */
+ACO__HIDDEN int aco__io_format(const struct sockaddr *address, socklen_t length, char *text, size_t size);
+
+#endif

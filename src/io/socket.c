@@ -1,0 +1,281 @@
+/* Listening, accepting, dialling; addresses of sockets. */
+#define _GNU_SOURCE /* accept4() */
+#include "io/io.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { LARGEST_BACKLOG = 65535, FIRST_PAUSE_NS = 1000000, LONGEST_PAUSE_NS = 100000000 };
+
+/* Fails with errno and a message that has the address. */
+static int fail_address(const char *call, const char *network, const char *host, const char *port)
+{
+    char reason[256];
+    int error = errno;
+    if (error == ETIMEDOUT || error == ECANCELED)
+        return -1;
+    snprintf(reason, sizeof reason, "%s %s%s%s: %s", network ? network : "(no network)", host ? host : "*",
+             port ? ":" : "", port ? port : "", strerror(error));
+    return aco__poller_fail(error, call, reason);
+}
+
+/* ---- Options ---- */
+
+static int check_options(const char *call, const aco_io_options_t *opts)
+{
+    const unsigned known = ACO_IO_REUSEPORT | ACO_IO_KEEPALIVE | ACO_IO_DELAY | ACO_IO_ONLY_IPV6;
+    if (!opts || (!(opts->flags & ~known) && opts->backlog >= 0))
+        return 0;
+    return aco__poller_fail(EINVAL, call, opts->backlog < 0 ? "the backlog is negative" : "unknown flags");
+}
+
+static int set(int fd, int level, int option, int value)
+{
+    return setsockopt(fd, level, option, &value, sizeof value);
+}
+
+/* 0, or -1 and errno. */
+static int set_options(int fd, const aco__io_address_t *address, unsigned flags, int listens)
+{
+    int is_tcp = address->is.any.sa_family != AF_UNIX;
+    if ((flags & ACO_IO_KEEPALIVE && set(fd, SOL_SOCKET, SO_KEEPALIVE, 1) != 0) ||
+        (is_tcp && !(flags & ACO_IO_DELAY) && set(fd, IPPROTO_TCP, TCP_NODELAY, 1) != 0))
+        return -1;
+    if (!is_tcp || !listens)
+        return 0;
+    if (address->is.any.sa_family == AF_INET6 &&
+        set(fd, IPPROTO_IPV6, IPV6_V6ONLY, (flags & ACO_IO_ONLY_IPV6) != 0) != 0)
+        return -1;
+    return set(fd, SOL_SOCKET, SO_REUSEADDR, 1) != 0 ||
+                   (flags & ACO_IO_REUSEPORT && set(fd, SOL_SOCKET, SO_REUSEPORT, 1) != 0)
+               ? -1
+               : 0;
+}
+
+static int socket_for(const aco__io_address_t *address, unsigned flags, int listens)
+{
+    int fd = socket(address->is.any.sa_family, address->type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && set_options(fd, address, flags, listens) != 0) {
+        int error = errno;
+        close(fd);
+        errno = error;
+        return -1;
+    }
+    return fd;
+}
+
+/* ---- Listening ---- */
+
+static int listen_at(const aco__io_address_t *address, const aco_io_options_t *opts)
+{
+    int fd = socket_for(address, opts ? opts->flags : 0, 1), error;
+    if (fd < 0)
+        return -1;
+    if (bind(fd, &address->is.any, address->length) == 0 &&
+        listen(fd, opts && opts->backlog ? opts->backlog : LARGEST_BACKLOG) == 0)
+        return fd;
+    error = errno;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+int aco_io_listen(const char *network, const char *host, const char *port, const aco_io_options_t *opts)
+{
+    static const char call[] = "aco_io_listen";
+    aco__io_t *io = aco__io_get(call);
+    aco__io_address_t address;
+    int fd = -1;
+    if (!io || check_options(call, opts) != 0)
+        return -1;
+    for (int choice = 0; fd < 0; choice++) {
+        int error = errno;
+        if (aco__io_parse(&address, network, host, port, 1, choice) != 0) {
+            if (errno == ENOENT)
+                errno = error;
+            return fail_address(call, network, host, port);
+        }
+        fd = listen_at(&address, opts);
+        if (fd < 0 && errno != EAFNOSUPPORT && errno != EADDRNOTAVAIL) /* not for want of IPv6 */
+            return fail_address(call, network, host, port);
+    }
+    (void)aco__io_own(io, fd, 1, address.is.any.sa_family != AF_UNIX, call);
+    return fd;
+}
+
+/* Waits a while, longer each time; `d` may be closed meanwhile. 0, or -1 and errno. */
+static int pause_for(aco__io_t *io, aco__io_fd_t *d, int64_t *ns, const char *call, const char *location)
+{
+    *ns = !*ns ? FIRST_PAUSE_NS : *ns < LONGEST_PAUSE_NS / 2 ? 2 * *ns : LONGEST_PAUSE_NS;
+    if (aco__io_park(io, d, IO_PAUSE, aco_after(*ns), call, location) == 0)
+        return 0;
+    return errno == ETIMEDOUT && aco_check_cancelled() == 0 ? 0 : -1;
+}
+
+/* Whether a connection failed before it was accepted; its errors are reported by accept(). */
+static int is_of_connection(int error)
+{
+    return error == EINTR || error == ECONNABORTED || error == EPROTO || error == ENETDOWN || error == ENOPROTOOPT ||
+           error == EHOSTDOWN || error == ENONET || error == EHOSTUNREACH || error == ENETUNREACH;
+}
+
+static int lacks_room(int error)
+{
+    return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
+static int accept_one(aco__io_t *io, aco__io_fd_t *d, const char *call, const char *location)
+{
+    int64_t ns = 0;
+    for (;;) {
+        int fd = accept4(d->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0)
+            return fd;
+        if (is_of_connection(errno))
+            continue;
+        if (errno != EAGAIN && !lacks_room(errno))
+            return aco__io_fail(call, d->fd);
+        if (errno == EAGAIN ? aco__io_park(io, d, IO_READ, ACO_FOREVER, call, location) != 0
+                            : pause_for(io, d, &ns, call, location) != 0)
+            return -1;
+    }
+}
+
+int aco_io_accept_at(int fd, const char *location)
+{
+    static const char call[] = "aco_io_accept";
+    aco__io_t *io = aco__io_get(call);
+    aco__io_fd_t *d = io ? aco__io_enter(io, fd, call) : NULL;
+    int connection, is_tcp;
+    if (!d)
+        return -1;
+    connection = accept_one(io, d, call, location);
+    is_tcp = d->is_tcp;
+    aco__io_leave(d);
+    if (connection >= 0)
+        (void)aco__io_own(io, connection, 1, is_tcp, call);
+    return connection;
+}
+
+/* ---- Dialling ---- */
+
+/* A connection was begun: waits for its outcome. 0, or -1 and errno. */
+static int await_connection(aco__io_t *io, aco__io_fd_t *d, const char *call, const char *location)
+{
+    struct pollfd look = {d->fd, POLLOUT, 0};
+    int error = 0;
+    socklen_t length = sizeof error;
+    do {
+        if (aco__io_park(io, d, IO_WRITE, ACO_FOREVER, call, location) != 0)
+            return -1;
+    } while (poll(&look, 1, 0) <= 0);
+    if (getsockopt(d->fd, SOL_SOCKET, SO_ERROR, &error, &length) != 0)
+        return -1;
+    errno = error;
+    return error ? -1 : 0;
+}
+
+static int connect_to(aco__io_t *io, aco__io_fd_t *d, const struct sockaddr *address, socklen_t length,
+                      const char *call, const char *location)
+{
+    int64_t ns = 0;
+    while (connect(d->fd, address, length) != 0) {
+        if (errno == EINPROGRESS || errno == EALREADY || errno == EINTR)
+            return await_connection(io, d, call, location);
+        if (errno != EAGAIN || address->sa_family != AF_UNIX) /* EAGAIN: a full backlog; no event will tell of room */
+            return -1;
+        if (pause_for(io, d, &ns, call, location) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+int aco_io_connect_at(int fd, const struct sockaddr *address, socklen_t length, const char *location)
+{
+    static const char call[] = "aco_io_connect";
+    aco__io_t *io = aco__io_get(call);
+    aco__io_fd_t *d = io ? aco__io_enter(io, fd, call) : NULL;
+    int result;
+    if (!d)
+        return -1;
+    result = connect_to(io, d, address, length, call, location);
+    aco__io_leave(d);
+    return result == 0 ? 0 : aco__io_fail(call, fd);
+}
+
+/* A connected socket, or -1 and errno. */
+static int dial_address(aco__io_t *io, const aco__io_address_t *address, unsigned flags, const char *call,
+                        const char *location)
+{
+    int fd = socket_for(address, flags, 0), error;
+    aco__io_fd_t *d;
+    if (fd < 0)
+        return -1;
+    (void)aco__io_own(io, fd, 1, address->is.any.sa_family != AF_UNIX, call);
+    d = aco__io_enter(io, fd, call);
+    if (d) {
+        int result = connect_to(io, d, &address->is.any, address->length, call, location);
+        aco__io_leave(d);
+        if (result == 0)
+            return fd;
+    }
+    error = errno;
+    (void)aco_io_close(fd);
+    errno = error;
+    return -1;
+}
+
+int aco_io_dial_at(const char *network, const char *host, const char *port, const aco_io_options_t *opts,
+                   const char *location)
+{
+    static const char call[] = "aco_io_dial";
+    aco__io_t *io = aco__io_get(call);
+    aco__io_address_t address;
+    int fd = -1;
+    if (!io || check_options(call, opts) != 0)
+        return -1;
+    for (int choice = 0; fd < 0; choice++) {
+        int error = errno;
+        if (aco__io_parse(&address, network, host, port, 0, choice) != 0) {
+            if (errno == ENOENT) /* the failure of the last one counts */
+                errno = error;
+            return fail_address(call, network, host, port);
+        }
+        fd = dial_address(io, &address, opts ? opts->flags : 0, call, location);
+        if (fd < 0 && (errno == ETIMEDOUT || errno == ECANCELED) && aco_get_co() && aco_check_cancelled() != 0)
+            return -1;
+    }
+    return fd;
+}
+
+/* ---- Addresses ---- */
+
+static int address_of(int (*get)(int, struct sockaddr *, socklen_t *), int fd, char *text, size_t size,
+                      const char *call)
+{
+    aco__io_address_t address;
+    memset(&address, 0, sizeof address);
+    address.length = sizeof address.is.storage;
+    if (get(fd, &address.is.any, &address.length) != 0 ||
+        aco__io_format(&address.is.any, address.length, text, size) != 0)
+        return aco__io_fail(call, fd);
+    return 0;
+}
+
+int aco_io_local_address(int fd, char *text, size_t size)
+{
+    return address_of(getsockname, fd, text, size, "aco_io_local_address");
+}
+
+int aco_io_peer_address(int fd, char *text, size_t size)
+{
+    return address_of(getpeername, fd, text, size, "aco_io_peer_address");
+}
+
+int aco_io_shutdown(int fd, int how)
+{
+    return shutdown(fd, how) == 0 ? 0 : aco__io_fail("aco_io_shutdown", fd);
+}

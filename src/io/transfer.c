@@ -1,0 +1,296 @@
+/* Calls that move bytes: each is tried first, and again after each wait. */
+#define _GNU_SOURCE /* splice() */
+#define _FILE_OFFSET_BITS 64
+#include "io/io.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/sendfile.h>
+#include <unistd.h>
+
+typedef ssize_t (*once_t)(aco__io_fd_t *d, void *args);
+
+/* A wait for what a drained descriptor will bring has failed. What has come meanwhile is not lost for that. */
+static ssize_t last_attempt(aco__io_fd_t *d, once_t once, void *args)
+{
+    int error = errno;
+    ssize_t n = d->closed ? -1 : once(d, args);
+    if (n < 0)
+        errno = error;
+    return n;
+}
+
+static ssize_t attempts(aco__io_t *io, aco__io_fd_t *d, const char *call, int direction, size_t wanted, once_t once,
+                        void *args, const char *location)
+{
+    int is_drained = wanted && d->drained;
+    for (;; is_drained = 0) {
+        ssize_t n = is_drained ? -1 : once(d, args);
+        if (n >= 0) {
+            if (n > 0 && (size_t)n < wanted && d->is_tcp && !d->always && d->armed & IO_READS)
+                d->drained = 1;
+            return n;
+        }
+        if (!is_drained && errno == EINTR)
+            continue;
+        if (!is_drained && errno != EAGAIN)
+            return aco__io_fail(call, d->fd);
+        if (aco__io_park(io, d, direction, ACO_FOREVER, call, location) != 0)
+            return is_drained ? last_attempt(d, once, args) : -1;
+    }
+}
+
+ssize_t aco__io_transfer(const char *call, int fd, int direction, size_t wanted, once_t once, void *args,
+                         const char *location)
+{
+    aco__io_t *io = aco__io_get(call);
+    aco__io_fd_t *d = io ? aco__io_enter(io, fd, call) : NULL;
+    ssize_t n;
+    if (!d)
+        return -1;
+    n = attempts(io, d, call, direction, wanted, once, args, location);
+    aco__io_leave(d);
+    return n;
+}
+
+/* ---- Bytes ---- */
+
+typedef struct bytes {
+    union {
+        void *to;
+        const void *from;
+        struct msghdr *message;
+        const struct msghdr *sent;
+        const struct iovec *parts;
+    } is;
+    size_t n;
+    int flags;
+} bytes_t;
+
+static ssize_t read_once(aco__io_fd_t *d, void *args)
+{
+    const bytes_t *bytes = args;
+    return read(d->fd, bytes->is.to, bytes->n);
+}
+
+/* Sockets are written to by send(), which can do it without SIGPIPE. */
+static ssize_t write_once(aco__io_fd_t *d, void *args)
+{
+    const bytes_t *bytes = args;
+    if (d->is_socket) {
+        ssize_t n = send(d->fd, bytes->is.from, bytes->n, MSG_NOSIGNAL);
+        if (n >= 0 || errno != ENOTSOCK)
+            return n;
+        d->is_socket = 0; /* the number is another file's now */
+    }
+    return write(d->fd, bytes->is.from, bytes->n);
+}
+
+static ssize_t readv_once(aco__io_fd_t *d, void *args)
+{
+    const bytes_t *bytes = args;
+    return readv(d->fd, bytes->is.parts, (int)bytes->n);
+}
+
+static ssize_t writev_once(aco__io_fd_t *d, void *args)
+{
+    const bytes_t *bytes = args;
+    if (d->is_socket) {
+        struct msghdr message = {0};
+        ssize_t n;
+        message.msg_iov = (struct iovec *)(uintptr_t)bytes->is.parts;
+        message.msg_iovlen = bytes->n;
+        n = sendmsg(d->fd, &message, MSG_NOSIGNAL);
+        if (n >= 0 || errno != ENOTSOCK)
+            return n;
+        d->is_socket = 0;
+    }
+    return writev(d->fd, bytes->is.parts, (int)bytes->n);
+}
+
+static ssize_t recv_once(aco__io_fd_t *d, void *args)
+{
+    const bytes_t *bytes = args;
+    return recv(d->fd, bytes->is.to, bytes->n, bytes->flags);
+}
+
+static ssize_t send_once(aco__io_fd_t *d, void *args)
+{
+    const bytes_t *bytes = args;
+    return send(d->fd, bytes->is.from, bytes->n, bytes->flags | MSG_NOSIGNAL);
+}
+
+static ssize_t recvmsg_once(aco__io_fd_t *d, void *args)
+{
+    const bytes_t *bytes = args;
+    return recvmsg(d->fd, bytes->is.message, bytes->flags);
+}
+
+static ssize_t sendmsg_once(aco__io_fd_t *d, void *args)
+{
+    const bytes_t *bytes = args;
+    return sendmsg(d->fd, bytes->is.sent, bytes->flags | MSG_NOSIGNAL);
+}
+
+ssize_t aco_io_read_at(int fd, void *p, size_t n, const char *location)
+{
+    bytes_t bytes = {{.to = p}, n, 0};
+    return aco__io_transfer("aco_io_read", fd, IO_READ, n, read_once, &bytes, location);
+}
+
+ssize_t aco_io_write_at(int fd, const void *p, size_t n, const char *location)
+{
+    bytes_t bytes = {{.from = p}, n, 0};
+    return aco__io_transfer("aco_io_write", fd, IO_WRITE, 0, write_once, &bytes, location);
+}
+
+ssize_t aco_io_readv_at(int fd, const struct iovec *parts, int count, const char *location)
+{
+    bytes_t bytes = {{.parts = parts}, (size_t)count, 0};
+    return aco__io_transfer("aco_io_readv", fd, IO_READ, 0, readv_once, &bytes, location);
+}
+
+ssize_t aco_io_writev_at(int fd, const struct iovec *parts, int count, const char *location)
+{
+    bytes_t bytes = {{.parts = parts}, (size_t)count, 0};
+    return aco__io_transfer("aco_io_writev", fd, IO_WRITE, 0, writev_once, &bytes, location);
+}
+
+ssize_t aco_io_recv_at(int fd, void *p, size_t n, int flags, const char *location)
+{
+    bytes_t bytes = {{.to = p}, n, flags};
+    return aco__io_transfer("aco_io_recv", fd, IO_READ, flags ? 0 : n, recv_once, &bytes, location);
+}
+
+ssize_t aco_io_send_at(int fd, const void *p, size_t n, int flags, const char *location)
+{
+    bytes_t bytes = {{.from = p}, n, flags};
+    return aco__io_transfer("aco_io_send", fd, IO_WRITE, 0, send_once, &bytes, location);
+}
+
+/* recvmsg() changes the message's lengths only if it succeeds. */
+ssize_t aco_io_recvmsg_at(int fd, struct msghdr *message, int flags, const char *location)
+{
+    bytes_t bytes = {{.message = message}, 0, flags};
+    return aco__io_transfer("aco_io_recvmsg", fd, IO_READ, 0, recvmsg_once, &bytes, location);
+}
+
+ssize_t aco_io_sendmsg_at(int fd, const struct msghdr *message, int flags, const char *location)
+{
+    bytes_t bytes = {{.sent = message}, 0, flags};
+    return aco__io_transfer("aco_io_sendmsg", fd, IO_WRITE, 0, sendmsg_once, &bytes, location);
+}
+
+/* ---- All of it ---- */
+
+ssize_t aco_io_write_all_at(int fd, const void *p, size_t n, size_t *done, const char *location)
+{
+    size_t sent = 0;
+    ssize_t part = 0;
+    while (sent < n && part >= 0) {
+        bytes_t bytes = {{.from = (const char *)p + sent}, n - sent, 0};
+        part = aco__io_transfer("aco_io_write_all", fd, IO_WRITE, 0, write_once, &bytes, location);
+        if (part > 0)
+            sent += (size_t)part;
+    }
+    if (done)
+        *done = sent;
+    return part < 0 ? -1 : (ssize_t)n;
+}
+
+ssize_t aco_io_read_exactly_at(int fd, void *p, size_t n, size_t *done, const char *location)
+{
+    size_t got = 0;
+    ssize_t part = 1;
+    while (got < n && part > 0) {
+        bytes_t bytes = {{.to = (char *)p + got}, n - got, 0};
+        part = aco__io_transfer("aco_io_read_exactly", fd, IO_READ, n - got, read_once, &bytes, location);
+        if (part > 0)
+            got += (size_t)part;
+    }
+    if (done)
+        *done = got;
+    return part < 0 ? -1 : (ssize_t)got;
+}
+
+/* ---- Between descriptors ---- */
+
+typedef struct move {
+    int from, to;
+    int64_t *from_offset, *to_offset;
+    size_t n;
+    unsigned flags;
+} move_t;
+
+static ssize_t sendfile_once(aco__io_fd_t *d, void *args)
+{
+    const move_t *move = args;
+    off_t offset = move->from_offset ? *move->from_offset : 0;
+    ssize_t n = sendfile(d->fd, move->from, move->from_offset ? &offset : NULL, move->n);
+    if (n > 0 && move->from_offset)
+        *move->from_offset = offset;
+    return n;
+}
+
+ssize_t aco_io_sendfile_at(int to, int from, int64_t *offset, size_t n, const char *location)
+{
+    move_t move = {from, to, offset, NULL, n, 0};
+    return aco__io_transfer("aco_io_sendfile", to, IO_WRITE, 0, sendfile_once, &move, location);
+}
+
+static ssize_t splice_once(const move_t *move)
+{
+    off_t from_offset = move->from_offset ? *move->from_offset : 0, to_offset = move->to_offset ? *move->to_offset : 0;
+    ssize_t n = splice(move->from, move->from_offset ? &from_offset : NULL, move->to,
+                       move->to_offset ? &to_offset : NULL, move->n, move->flags | SPLICE_F_NONBLOCK);
+    if (n > 0 && move->from_offset)
+        *move->from_offset = from_offset;
+    if (n > 0 && move->to_offset)
+        *move->to_offset = to_offset;
+    return n;
+}
+
+/* EAGAIN does not tell which side is not ready. */
+static ssize_t splice_attempts(aco__io_t *io, aco__io_fd_t *from, aco__io_fd_t *to, const move_t *move, const char *call,
+                               const char *location)
+{
+    ssize_t n;
+    while ((n = splice_once(move)) < 0) {
+        struct pollfd look = {move->from, POLLIN, 0};
+        int is_readable;
+        if (errno == EINTR)
+            continue;
+        if (errno != EAGAIN)
+            return aco__io_fail(call, move->from);
+        is_readable = poll(&look, 1, 0) > 0;
+        if (aco__io_park(io, is_readable ? to : from, is_readable ? IO_WRITE : IO_READ, ACO_FOREVER, call,
+                         location) != 0)
+            return -1;
+        if (from->closed || to->closed) {
+            errno = ECANCELED;
+            return -1;
+        }
+    }
+    return n;
+}
+
+ssize_t aco_io_splice_at(int from, int64_t *from_offset, int to, int64_t *to_offset, size_t n, unsigned flags,
+                         const char *location)
+{
+    static const char call[] = "aco_io_splice";
+    move_t move = {from, to, from_offset, to_offset, n, flags};
+    aco__io_t *io = aco__io_get(call);
+    aco__io_fd_t *source = io ? aco__io_enter(io, from, call) : NULL, *target;
+    ssize_t moved = -1;
+    if (!source)
+        return -1;
+    target = aco__io_enter(io, to, call);
+    if (target && source->closed)
+        errno = ECANCELED;
+    else if (target)
+        moved = splice_attempts(io, source, target, &move, call, location);
+    if (target)
+        aco__io_leave(target);
+    aco__io_leave(source);
+    return moved;
+}

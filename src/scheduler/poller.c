@@ -1,0 +1,62 @@
+/* What a poller (aco/detail/poller.h) needs of the scheduler: waiting, waking, memory and errors. */
+#include "scheduler/wait.h"
+
+#include "aco/detail/poller.h"
+
+aco__poller_t *aco__poller(void)
+{
+    const aco__thread_t *self = aco__self();
+    return self->scheduler ? aco__tasks(self)->poller : NULL;
+}
+
+int aco__poller_wait(aco__poller_t *poller, const char *call, aco__wait_t *wait, aco__queue_t *queue, int fd, int writes,
+                     int64_t deadline, const char *location)
+{
+    aco__thread_t *self = aco__self();
+    const void *object = (const void *)(uintptr_t)(unsigned)fd;
+    if (aco__check_waiting(self, call) != 0)
+        return -1;
+    if (aco__timers_reserve(self, deadline == ACO_FOREVER ? 0 : 2, call) != 0 || /* starts the poll task, too */
+        aco__wait_prepare(self, wait, writes ? ACO__WAIT_WRITABLE : ACO__WAIT_READABLE, object, location) != 0)
+        return -1;
+    aco__wait_in(queue, wait);
+    if (deadline != ACO_FOREVER)
+        aco__wait_limit(wait, deadline);
+    (void)aco__wait_start(self, wait);
+    poller->waiters++;
+    aco__task_leave(wait->task); /* by way of aco_run(): beside a system call that does not matter */
+    poller->waiters--;
+    return aco_unlikely(wait->error != 0) ? aco__wait_failed(wait) : 0;
+}
+
+void aco__poller_wake(aco__queue_t *queue, int error)
+{
+    aco__thread_t *self = aco__self();
+    while (queue->first)
+        aco__wake(self, queue->first->wait, error);
+}
+
+void aco__poller_yield(void)
+{
+    const aco__thread_t *self = aco__self();
+    if (self->running && self->running == self->task && !self->resuming)
+        (void)aco_task_yield();
+}
+
+void *aco__poller_allocate(size_t *sz, const char *call)
+{
+    void *p = aco__memory_new(sz);
+    if (!p)
+        aco__fail_memory(0, call, *sz);
+    return p;
+}
+
+void aco__poller_free(void *p, size_t sz)
+{
+    aco__memory_free(p, sz);
+}
+
+int aco__poller_fail(int error, const char *call, const char *reason)
+{
+    return aco__fail(0, error, call, NULL, "%s", reason);
+}

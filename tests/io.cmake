@@ -1,0 +1,17 @@
+# Descriptors (src/io): Linux only.
+find_program(IO_PYTHON NAMES python3)
+if(NOT IO_PYTHON)
+  message(STATUS "skipped: example.io_echo.*: python3 is not installed")
+else()
+  # An emulator is too slow for many connections, and the thread sanitizer has 8128 fibers.
+  set(crowds 500)
+  if(NOT CMAKE_CROSSCOMPILING AND NOT CMAKE_C_FLAGS MATCHES "-fsanitize=thread")
+    list(APPEND crowds 10000)
+  endif()
+  foreach(crowd IN LISTS crowds)
+    add_test(NAME example.io_echo.${crowd}
+             COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/io/echo_client.py ${CMAKE_CROSSCOMPILING_EMULATOR}
+                 $<TARGET_FILE:example_io_echo> ${crowd})
+    set_tests_properties(example.io_echo.${crowd} PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77)
+  endforeach()
+endif()
