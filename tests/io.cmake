@@ -1,4 +1,9 @@
 # Descriptors (src/io): Linux only.
+foreach(variant debug release)
+  acorn_test(io.${variant} io.c DEFINE ${define_${variant}} TIMEOUT 60)
+  target_link_libraries(test_io_${variant} PRIVATE acorn_io_static Threads::Threads)
+endforeach()
+
 find_program(IO_PYTHON NAMES python3)
 if(NOT IO_PYTHON)
   message(STATUS "skipped: example.io_echo.*: python3 is not installed")

@@ -16,7 +16,7 @@ int aco__poller_wait(aco__poller_t *poller, const char *call, aco__wait_t *wait,
     const void *object = (const void *)(uintptr_t)(unsigned)fd;
     if (aco__check_waiting(self, call) != 0)
         return -1;
-    if (aco__timers_reserve(self, deadline == ACO_FOREVER ? 0 : 2, call) != 0 || /* starts the poll task, too */
+    if ((deadline != ACO_FOREVER && aco__timers_reserve(self, 2, call) != 0) ||
         aco__wait_prepare(self, wait, writes ? ACO__WAIT_WRITABLE : ACO__WAIT_READABLE, object, location) != 0)
         return -1;
     aco__wait_in(queue, wait);
@@ -24,7 +24,7 @@ int aco__poller_wait(aco__poller_t *poller, const char *call, aco__wait_t *wait,
         aco__wait_limit(wait, deadline);
     (void)aco__wait_start(self, wait);
     poller->waiters++;
-    aco__task_leave(wait->task); /* by way of aco_run(): beside a system call that does not matter */
+    aco__task_leave(wait->task); /* by way of aco_run(), which gives the poller turns from now on */
     poller->waiters--;
     return aco_unlikely(wait->error != 0) ? aco__wait_failed(wait) : 0;
 }

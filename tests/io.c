@@ -1,0 +1,1132 @@
+/* Descriptors (include/aco/io.h): each call, what ends its waits, closing and numbers used again, sockets by text,
+ * fairness, other threads, an idle hook. Everything is on this machine: pipes, socket pairs, the loopback. */
+#define _GNU_SOURCE
+#include <aco/group.h>
+#include <aco/io.h>
+#include "check.h"
+#include "sanitizers.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* `what` fails with this errno. */
+#define FAILS_WITH(what, error)                                                                                        \
+    do {                                                                                                               \
+        errno = 0;                                                                                                     \
+        CHECK_EQ(what, -1);                                                                                            \
+        CHECK_EQ(errno, error);                                                                                        \
+    } while (0)
+
+static void run_task(aco_function_t fn, void *arg)
+{
+    aco_t *task = aco_spawn(fn, arg, NULL);
+    CHECK(task != NULL);
+    if (aco_run() != 0) {
+        fprintf(stderr, "aco_run: %s\n", aco_error_message());
+        CHECK(!"aco_run");
+    }
+    CHECK_EQ(aco_join(task, NULL), 0);
+}
+
+/* Inside a task: a member of `group`. */
+static void member(aco_group_t *group, aco_function_t fn, void *arg)
+{
+    CHECK(aco_group_spawn(group, fn, arg, NULL) != NULL);
+}
+
+static int count_descriptors(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    int n = 0;
+    CHECK(dir != NULL);
+    while (dir && readdir(dir))
+        n++;
+    closedir(dir);
+    return n;
+}
+
+static void make_pair(int pair[2], int type)
+{
+    CHECK_EQ(socketpair(AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
+}
+
+static void make_pipe(int ends[2])
+{
+    CHECK_EQ(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
+}
+
+/* The descriptors that the poller watches. */
+static int count_registered(void)
+{
+    char line[128];
+    int n = 0;
+    FILE *file;
+    snprintf(line, sizeof line, "/proc/self/fdinfo/%d", aco_io_poll_fd());
+    file = fopen(line, "r");
+    CHECK(file != NULL);
+    while (file && fgets(line, sizeof line, file))
+        n += strncmp(line, "tfd:", 4) == 0;
+    if (file)
+        fclose(file);
+    return n;
+}
+
+static void close_both(const int pair[2])
+{
+    CHECK_EQ(aco_io_close(pair[0]), 0);
+    CHECK_EQ(aco_io_close(pair[1]), 0);
+}
+
+/* Two ends of a TCP connection, both owned. */
+static void make_tcp(int pair[2])
+{
+    char address[ACO_IO_ADDRESS_SIZE], *port;
+    int listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL);
+    CHECK(listener >= 0);
+    CHECK_EQ(aco_io_local_address(listener, address, sizeof address), 0);
+    port = strchr(address, ':') + 1;
+    pair[0] = aco_io_dial("tcp", "127.0.0.1", port, NULL);
+    pair[1] = aco_io_accept(listener);
+    CHECK(pair[0] >= 0 && pair[1] >= 0);
+    CHECK_EQ(aco_io_close(listener), 0);
+}
+
+/* ---- Waiting ---- */
+
+static void *writes_later(void *fd)
+{
+    CHECK_EQ(aco_sleep(2 * ACO_MILLISECOND), 0);
+    CHECK_EQ(write((int)(intptr_t)fd, "x", 1), 1);
+    return NULL;
+}
+
+static void *waits(void *unused)
+{
+    int ends[2], blocking[2], null = open("/dev/null", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    aco_group_t group;
+    make_pipe(ends);
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    CHECK_EQ(aco_io_wait_writable(ends[1]), 0);
+    FAILS_WITH(aco_io_wait_readable_until(ends[0], aco_now()), ETIMEDOUT);
+    FAILS_WITH(aco_io_wait_readable_until(ends[0], aco_after(ACO_MILLISECOND)), ETIMEDOUT);
+    for (int i = 0; i < 3; i++) { /* not owned: each wait registers again */
+        char byte = 0;
+        member(&group, writes_later, (void *)(intptr_t)ends[1]);
+        CHECK_EQ(aco_io_wait_readable(ends[0]), 0);
+        CHECK_EQ(aco_io_wait_readable_until(ends[0], aco_now()), 0); /* it still is */
+        CHECK_EQ(read(ends[0], &byte, 1), 1);
+        CHECK_EQ(byte, 'x');
+    }
+    CHECK_EQ(aco_io_wait_readable(null), 0); /* epoll does not know these */
+    CHECK_EQ(aco_io_wait_readable(file), 0);
+    FAILS_WITH(aco_io_wait_readable(-1), EBADF);
+    FAILS_WITH(aco_io_wait_readable(999), EBADF);
+    CHECK(strstr(aco_error_message(), "aco_io_wait_readable: descriptor 999: ") != NULL);
+    CHECK_EQ(pipe(blocking), 0);
+    FAILS_WITH(aco_io_wait_readable(blocking[0]), EINVAL);
+    CHECK(strstr(aco_error_message(), "is blocking") != NULL);
+    CHECK_EQ(aco_io_adopt(blocking[0]), 0);
+    FAILS_WITH(aco_io_wait_readable_until(blocking[0], aco_now()), ETIMEDOUT);
+    aco_group_end(&group);
+    close_both(ends);
+    close_both(blocking);
+    CHECK_EQ(aco_io_close(null), 0);
+    CHECK_EQ(aco_io_close(file), 0);
+    FAILS_WITH(aco_io_close(999), EBADF);
+    FAILS_WITH(aco_io_release(999), EBADF);
+    FAILS_WITH(aco_io_adopt(999), EBADF);
+    return unused;
+}
+
+/* ---- Bytes ---- */
+
+enum { LARGE = 3000000, PIECE = 70000 };
+static char sent[LARGE], received[LARGE];
+
+static void *reads_all(void *fd) /* in pieces, and waiting in between */
+{
+    size_t at = 0;
+    ssize_t n = 1;
+    while (n > 0 && at < LARGE) {
+        n = aco_io_read((int)(intptr_t)fd, received + at, at + PIECE < LARGE ? PIECE : LARGE - at);
+        at += n > 0 ? (size_t)n : 0;
+        if (at % 3 == 0)
+            aco_task_yield();
+    }
+    CHECK_EQ(at, LARGE);
+    return NULL;
+}
+
+static void check_received(void)
+{
+    CHECK(memcmp(sent, received, LARGE) == 0);
+    memset(received, 0, LARGE);
+}
+
+static void *writes_all(void *fd)
+{
+    size_t done = 0;
+    CHECK_EQ(aco_io_write_all_done((int)(intptr_t)fd, sent, LARGE, &done), LARGE);
+    CHECK_EQ(done, LARGE);
+    return NULL;
+}
+
+static void *writes_in_vectors(void *fd)
+{
+    size_t at = 0;
+    while (at < LARGE) {
+        size_t half = (LARGE - at) / 2;
+        struct iovec parts[2];
+        ssize_t n;
+        parts[0].iov_base = sent + at;
+        parts[0].iov_len = half;
+        parts[1].iov_base = sent + at + half;
+        parts[1].iov_len = LARGE - at - half;
+        n = aco_io_writev((int)(intptr_t)fd, parts, 2);
+        CHECK(n > 0);
+        if (n <= 0)
+            break;
+        at += (size_t)n;
+    }
+    return NULL;
+}
+
+static void stream_large(const int pair[2], aco_function_t writes)
+{
+    aco_group_t group;
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, reads_all, (void *)(intptr_t)pair[0]);
+    member(&group, writes, (void *)(intptr_t)pair[1]);
+    aco_group_end(&group);
+    check_received();
+}
+
+static void *sends_later(void *fd)
+{
+    struct iovec part = {sent, 7};
+    struct msghdr message = {0};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    aco_task_yield();
+    CHECK_EQ(aco_io_sendmsg((int)(intptr_t)fd, &message, 0), 7);
+    aco_task_yield();
+    CHECK_EQ(aco_io_send((int)(intptr_t)fd, sent, 9, 0), 9);
+    return NULL;
+}
+
+static void *bytes(void *unused)
+{
+    int pair[2], ends[2];
+    char small[16];
+    struct iovec parts[2] = {{small, 2}, {small + 2, 14}};
+    struct msghdr message = {0};
+    aco_group_t group;
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    make_pair(pair, SOCK_STREAM);
+    make_pipe(ends);
+    stream_large(pair, writes_all);
+    stream_large(ends, writes_all);
+    stream_large(pair, writes_in_vectors);
+    stream_large(ends, writes_in_vectors);
+    close_both(pair);
+    make_pair(pair, SOCK_SEQPACKET);
+    member(&group, sends_later, (void *)(intptr_t)pair[1]);
+    message.msg_iov = parts;
+    message.msg_iovlen = 2;
+    CHECK_EQ(aco_io_recvmsg(pair[0], &message, 0), 7);
+    CHECK(memcmp(small, sent, 7) == 0);
+    CHECK_EQ(aco_io_recv(pair[0], small, sizeof small, MSG_PEEK), 9);
+    CHECK_EQ(aco_io_readv(pair[0], parts, 2), 9); /* it is still there */
+    CHECK(memcmp(small, sent, 9) == 0);
+    CHECK_EQ(aco_io_write(pair[1], sent, 3), 3);
+    CHECK_EQ(aco_io_recv(pair[0], small, sizeof small, 0), 3);
+    FAILS_WITH(aco_io_send(ends[1], sent, 3, 0), ENOTSOCK);
+    FAILS_WITH(aco_io_read(ends[1], small, 1), EBADF);
+    aco_group_end(&group);
+    close_both(pair);
+    close_both(ends);
+    return unused;
+}
+
+static void *writes_a_part(void *fd)
+{
+    CHECK_EQ(aco_io_write((int)(intptr_t)fd, "abc", 3), 3);
+    aco_task_yield();
+    CHECK_EQ(aco_io_write((int)(intptr_t)fd, "de", 2), 2);
+    return NULL;
+}
+
+static void *all_of_it(void *unused)
+{
+    int pair[2];
+    char text[8] = "";
+    size_t done = 0;
+    aco_group_t group;
+    aco_scope_t scope;
+    make_pair(pair, SOCK_STREAM);
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, writes_a_part, (void *)(intptr_t)pair[1]);
+    CHECK_EQ(aco_io_read_exactly(pair[0], text, 5), 5);
+    CHECK(memcmp(text, "abcde", 5) == 0);
+    member(&group, writes_a_part, (void *)(intptr_t)pair[1]);
+    aco_scope_begin(&scope, aco_after(5 * ACO_MILLISECOND)); /* what came before the deadline is told */
+    FAILS_WITH(aco_io_read_exactly_done(pair[0], text, 8, &done), ETIMEDOUT);
+    CHECK_EQ(done, 5);
+    FAILS_WITH(aco_io_write_all_done(pair[1], sent, LARGE, &done), ETIMEDOUT);
+    CHECK(done > 0 && done < LARGE);
+    aco_scope_end(&scope);
+    CHECK_EQ(aco_io_shutdown(pair[1], SHUT_WR), 0);
+    CHECK_EQ(aco_io_read_exactly(pair[0], received, LARGE), (ssize_t)done); /* the stream ends earlier */
+    CHECK(memcmp(sent, received, done) == 0);
+    CHECK_EQ(aco_io_read_exactly(pair[0], text, 1), 0);
+    aco_group_end(&group);
+    close_both(pair);
+    return unused;
+}
+
+static void *passes_a_descriptor(void *unused)
+{
+    int pair[2], ends[2], got = -1;
+    char byte = 'd';
+    struct iovec part = {&byte, 1};
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct msghdr message = {0};
+    memset(&control, 0, sizeof control);
+    make_pair(pair, SOCK_SEQPACKET);
+    make_pipe(ends);
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = &control;
+    message.msg_controllen = sizeof control;
+    control.header.cmsg_level = SOL_SOCKET;
+    control.header.cmsg_type = SCM_RIGHTS;
+    control.header.cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(&control.header), &ends[1], sizeof(int));
+    CHECK_EQ(aco_io_sendmsg(pair[0], &message, 0), 1);
+    memset(&control, 0, sizeof control);
+    CHECK_EQ(aco_io_recvmsg(pair[1], &message, MSG_CMSG_CLOEXEC), 1);
+    memcpy(&got, CMSG_DATA(&control.header), sizeof(int));
+    CHECK_EQ(aco_io_write(got, "x", 1), 1);
+    CHECK_EQ(aco_io_read(ends[0], &byte, 1), 1);
+    CHECK_EQ(aco_io_close(got), 0);
+    close_both(pair);
+    close_both(ends);
+    return unused;
+}
+
+static FILE *file_of_sent(void)
+{
+    FILE *file = tmpfile();
+    CHECK(file != NULL && fwrite(sent, 1, LARGE, file) == LARGE && fflush(file) == 0);
+    return file;
+}
+
+static void *splices_on(void *arg) /* from a pipe to a socket */
+{
+    const int *fds = arg;
+    size_t at = 0;
+    while (at < LARGE) {
+        ssize_t n = aco_io_splice(fds[0], NULL, fds[1], NULL, LARGE - at, 0);
+        CHECK(n > 0);
+        if (n <= 0)
+            break;
+        at += (size_t)n;
+    }
+    return NULL;
+}
+
+static void *between(void *unused)
+{
+    int pair[2], ends[2], fds[2];
+    int64_t offset = 0;
+    FILE *file = file_of_sent();
+    aco_group_t group;
+    make_pair(pair, SOCK_STREAM);
+    make_pipe(ends);
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, reads_all, (void *)(intptr_t)pair[0]);
+    while (offset < LARGE)
+        if (aco_io_sendfile(pair[1], fileno(file), &offset, LARGE) <= 0)
+            break;
+    CHECK_EQ(offset, LARGE);
+    aco_group_end(&group);
+    check_received();
+    /* Both sides wait: the pipe for the writer, the socket for the reader. */
+    fds[0] = ends[0];
+    fds[1] = pair[1];
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, splices_on, fds);
+    member(&group, reads_all, (void *)(intptr_t)pair[0]);
+    CHECK_EQ(aco_io_write_all(ends[1], sent, LARGE), LARGE);
+    aco_group_end(&group);
+    check_received();
+    offset = 5;
+    CHECK_EQ(aco_io_splice(fileno(file), &offset, ends[1], NULL, 10, 0), 10);
+    CHECK_EQ(offset, 15);
+    CHECK_EQ(aco_io_read(ends[0], received, 16), 10);
+    CHECK(memcmp(received, sent + 5, 10) == 0);
+    FAILS_WITH(aco_io_splice(pair[0], NULL, pair[1], NULL, 1, 0), EINVAL); /* no pipe */
+    FAILS_WITH(aco_io_sendfile(pair[1], 999, NULL, 1), EBADF);
+    fclose(file);
+    close_both(pair);
+    close_both(ends);
+    return unused;
+}
+
+/* ---- What ends waits ---- */
+
+typedef struct wait_ends {
+    int fd, error;
+    ssize_t result;
+    char byte;
+} wait_ends_t;
+
+static void *reads_one(void *arg)
+{
+    wait_ends_t *w = arg;
+    w->result = aco_io_read(w->fd, &w->byte, 1);
+    w->error = errno;
+    return NULL;
+}
+
+static void *writes_much(void *arg)
+{
+    wait_ends_t *w = arg;
+    w->result = aco_io_write_all(w->fd, sent, LARGE);
+    w->error = errno;
+    return NULL;
+}
+
+static void check_canceled(const wait_ends_t *w, int n)
+{
+    for (int i = 0; i < n; i++) {
+        CHECK_EQ(w[i].result, -1);
+        CHECK_EQ(w[i].error, ECANCELED);
+    }
+}
+
+static void *closing(void *unused)
+{
+    int pair[2], other[2], old;
+    wait_ends_t w[4];
+    char byte = 0;
+    aco_group_t group;
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    make_pair(pair, SOCK_STREAM);
+    for (int i = 0; i < 4; i++) {
+        w[i].fd = pair[0];
+        w[i].result = 1;
+        member(&group, i < 3 ? reads_one : writes_much, &w[i]);
+    }
+    aco_sleep(ACO_MILLISECOND);
+    CHECK_EQ(aco_io_close(pair[0]), 0);
+    aco_group_end(&group);
+    check_canceled(w, 4);
+    CHECK_EQ(aco_io_close(pair[1]), 0);
+
+    /* A task is woken, but before it runs the descriptor is closed and its number is another socket's, with a byte
+     * in it. The byte is not the task's. */
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    make_pair(pair, SOCK_STREAM);
+    w[0].fd = w[1].fd = old = pair[0];
+    member(&group, reads_one, &w[0]);
+    member(&group, reads_one, &w[1]);
+    aco_sleep(ACO_MILLISECOND);
+    CHECK_EQ(write(pair[1], "a", 1), 1);
+    CHECK_EQ(aco_io_wait_readable(pair[0]), 0); /* at once, by poll(): the tasks are still asleep */
+    CHECK_EQ(aco_io_close(pair[0]), 0);
+    make_pair(other, SOCK_STREAM);
+    CHECK_EQ(other[0], old);
+    CHECK_EQ(write(other[1], "b", 1), 1);
+    aco_group_end(&group);
+    check_canceled(w, 2);
+    CHECK_EQ(aco_io_read(other[0], &byte, 1), 1);
+    CHECK_EQ(byte, 'b');
+    close_both(other);
+    CHECK_EQ(aco_io_close(pair[1]), 0);
+    return unused;
+}
+
+static aco_t *sleeper;
+
+/* Wakes in the round in which the poller has woken the reader, and before it: closes. */
+static void *closes_in_between(void *arg)
+{
+    const int *fds = arg;
+    CHECK_EQ(aco_io_wait_readable(fds[1]), 0);
+    CHECK_EQ(aco_io_close(fds[0]), 0);
+    return NULL;
+}
+
+static void *woken_and_closed(void *unused)
+{
+    int a[2], b[2], fds[2], other[2];
+    wait_ends_t w = {0, 0, 0, 0};
+    char byte = 0;
+    aco_group_t group;
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    make_pair(a, SOCK_STREAM);
+    make_pair(b, SOCK_STREAM);
+    fds[0] = w.fd = a[0];
+    fds[1] = b[0];
+    member(&group, closes_in_between, fds);
+    member(&group, reads_one, &w);
+    aco_sleep(ACO_MILLISECOND);
+    CHECK_EQ(write(b[1], "x", 1), 1); /* one look of the poller finds both, this one first */
+    CHECK_EQ(write(a[1], "y", 1), 1);
+    aco_group_end(&group);
+    CHECK_EQ(w.result, -1);
+    CHECK_EQ(w.error, ECANCELED);
+    make_pair(other, SOCK_STREAM);
+    CHECK_EQ(other[0], a[0]);
+    FAILS_WITH(aco_io_wait_readable_until(other[0], aco_now()), ETIMEDOUT);
+    CHECK_EQ(write(other[1], "z", 1), 1);
+    CHECK_EQ(aco_io_read(other[0], &byte, 1), 1);
+    CHECK_EQ(byte, 'z');
+    close_both(other);
+    close_both(b);
+    CHECK_EQ(aco_io_close(a[1]), 0);
+    return unused;
+}
+
+/* A number whose file its owner, not this library, closed and made again; and one that a duplicate keeps alive. */
+static void *numbers_again(void *unused)
+{
+    int ends[2], other[2], kept;
+    char byte;
+    wait_ends_t w = {0, 0, 0, 0};
+    aco_group_t group;
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    make_pipe(ends);
+    FAILS_WITH(aco_io_wait_readable_until(ends[0], aco_after(ACO_MILLISECOND)), ETIMEDOUT);
+    close(ends[0]);
+    close(ends[1]);
+    make_pipe(other);
+    CHECK_EQ(other[0], ends[0]);
+    member(&group, writes_later, (void *)(intptr_t)other[1]);
+    CHECK_EQ(aco_io_wait_readable(other[0]), 0);
+    CHECK_EQ(read(other[0], &byte, 1), 1);
+    CHECK_EQ(aco_io_adopt(other[0]), 0);
+    kept = dup(other[0]); /* the file lives on */
+    FAILS_WITH(aco_io_wait_readable_until(other[0], aco_after(ACO_MILLISECOND)), ETIMEDOUT);
+    CHECK_EQ(aco_io_close(other[0]), 0);
+    make_pipe(ends);
+    CHECK_EQ(ends[0], other[0]);
+    w.fd = ends[0];
+    member(&group, reads_one, &w);
+    CHECK_EQ(write(other[1], "o", 1), 1); /* an event of the old file, if it were still registered */
+    member(&group, writes_later, (void *)(intptr_t)ends[1]);
+    aco_group_end(&group);
+    CHECK_EQ(w.result, 1);
+    CHECK_EQ(w.byte, 'x');
+    CHECK_EQ(aco_io_adopt(ends[0]), 0);
+    CHECK_EQ(aco_io_release(ends[0]), 0);
+    FAILS_WITH(aco_io_release(ends[0]), EBADF);
+    CHECK_EQ(count_registered(), 1); /* the poller's own, and no file that lives on in `kept` */
+    CHECK_EQ(close(ends[0]), 0);
+    CHECK_EQ(close(kept), 0);
+    CHECK_EQ(aco_io_close(ends[1]), 0);
+    CHECK_EQ(aco_io_close(other[1]), 0);
+    return unused;
+}
+
+static void *cancels(void *scope)
+{
+    aco_sleep(ACO_MILLISECOND);
+    CHECK_EQ(aco_scope_cancel(scope), 0);
+    return NULL;
+}
+
+static void *scopes(void *unused)
+{
+    int pair[2], tcp[2];
+    char text[8];
+    wait_ends_t w = {0, 0, 0, 0};
+    aco_scope_t scope;
+    aco_group_t group;
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    make_pair(pair, SOCK_STREAM);
+    aco_scope_begin(&scope, ACO_FOREVER);
+    member(&group, cancels, &scope);
+    FAILS_WITH(aco_io_read(pair[0], text, 1), ECANCELED);
+    FAILS_WITH(aco_io_read(pair[0], text, 1), ECANCELED); /* again and again */
+    CHECK_EQ(aco_io_write(pair[1], "k", 1), 1);           /* what need not wait succeeds */
+    CHECK_EQ(aco_io_read(pair[0], text, 1), 1);
+    CHECK_EQ(text[0], 'k');
+    aco_scope_end(&scope);
+    aco_scope_begin(&scope, aco_after(ACO_MILLISECOND));
+    FAILS_WITH(aco_io_wait_readable(pair[0]), ETIMEDOUT);
+    FAILS_WITH(aco_io_accept(pair[0]), EINVAL); /* no listener */
+    aco_scope_end(&scope);
+    /* After a short read a TCP socket is known to be drained, and the next read waits without trying. What has come
+     * since is returned although the scope has ended. */
+    make_tcp(tcp);
+    FAILS_WITH(aco_io_wait_readable_until(tcp[0], aco_after(ACO_MILLISECOND)), ETIMEDOUT);
+    CHECK_EQ(aco_io_write(tcp[1], "ab", 2), 2);
+    CHECK_EQ(aco_io_read(tcp[0], text, 8), 2);
+    CHECK_EQ(aco_io_write(tcp[1], "c", 1), 1);
+    aco_scope_begin(&scope, aco_now());
+    aco_scope_cancel(&scope);
+    CHECK_EQ(aco_io_read(tcp[0], text, 8), 1);
+    CHECK_EQ(text[0], 'c');
+    FAILS_WITH(aco_io_read(tcp[0], text, 8), ECANCELED);
+    aco_scope_end(&scope);
+    w.fd = pair[0];
+    member(&group, reads_one, &w); /* keeps the poller busy */
+    CHECK_EQ(aco_io_write(tcp[1], "d", 1), 1);
+    aco_sleep(2 * ACO_MILLISECOND); /* its event comes while nobody waits for it */
+    CHECK_EQ(aco_io_read(tcp[0], text, 8), 1);
+    CHECK_EQ(aco_io_write(pair[1], "e", 1), 1);
+    aco_group_end(&group);
+    close_both(pair);
+    close_both(tcp);
+    return unused;
+}
+
+static void *echoes_once(void *fd)
+{
+    char text[64];
+    ssize_t n = aco_io_read((int)(intptr_t)fd, text, sizeof text);
+    CHECK_EQ(aco_io_write((int)(intptr_t)fd, text, (size_t)n), n);
+    n = aco_io_read((int)(intptr_t)fd, text, sizeof text); /* the end, told by an event of its own or by the last one */
+    CHECK_EQ(n, 0);
+    CHECK_EQ(aco_io_write((int)(intptr_t)fd, "bye", 3), 3);
+    CHECK_EQ(aco_io_close((int)(intptr_t)fd), 0);
+    return NULL;
+}
+
+static void *half_close(void *unused)
+{
+    for (int together = 0; together < 2; together++) {
+        int tcp[2];
+        char text[8];
+        aco_group_t group;
+        aco_group_begin(&group, ACO_KEEP_GOING);
+        make_tcp(tcp);
+        member(&group, echoes_once, (void *)(intptr_t)tcp[1]);
+        aco_task_yield(); /* it waits */
+        CHECK_EQ(aco_io_write(tcp[0], "hello", 5), 5);
+        if (together) /* one event for the bytes and the end */
+            CHECK_EQ(aco_io_shutdown(tcp[0], SHUT_WR), 0);
+        CHECK_EQ(aco_io_read_exactly(tcp[0], text, 5), 5);
+        if (!together)
+            CHECK_EQ(aco_io_shutdown(tcp[0], SHUT_WR), 0);
+        CHECK_EQ(aco_io_read_exactly(tcp[0], text, 8), 3);
+        aco_group_end(&group);
+        CHECK_EQ(aco_io_read(tcp[0], text, 8), 0); /* the end stays */
+        CHECK_EQ(aco_io_close(tcp[0]), 0);
+    }
+    return unused;
+}
+
+static void *resets(void *unused)
+{
+    int tcp[2];
+    struct linger reset = {1, 0};
+    wait_ends_t w = {0, 0, 0, 0};
+    struct iovec part = {sent, 1};
+    aco_group_t group;
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    make_tcp(tcp);
+    w.fd = tcp[0];
+    member(&group, reads_one, &w);
+    aco_sleep(ACO_MILLISECOND);
+    CHECK_EQ(setsockopt(tcp[1], SOL_SOCKET, SO_LINGER, &reset, sizeof reset), 0);
+    CHECK_EQ(aco_io_close(tcp[1]), 0);
+    aco_group_end(&group);
+    CHECK_EQ(w.result, -1);
+    CHECK_EQ(w.error, ECONNRESET);
+    FAILS_WITH(aco_io_write(tcp[0], "x", 1), EPIPE); /* and no SIGPIPE, which would end this process */
+    FAILS_WITH(aco_io_writev(tcp[0], &part, 1), EPIPE);
+    FAILS_WITH(aco_io_send(tcp[0], "x", 1, 0), EPIPE);
+    CHECK_EQ(aco_io_close(tcp[0]), 0);
+    return unused;
+}
+
+/* ---- Sockets by text ---- */
+
+static void *dials(void *arg) /* {network, host, port} */
+{
+    const char *const *to = arg;
+    int fd = aco_io_dial(to[0], to[1], to[2], NULL);
+    CHECK(fd >= 0);
+    CHECK_EQ(aco_io_write(fd, "hi", 2), 2);
+    CHECK_EQ(aco_io_close(fd), 0);
+    return NULL;
+}
+
+static void serve_one(const char *network, const char *host, const char *wanted)
+{
+    char local[ACO_IO_ADDRESS_SIZE] = "", peer[ACO_IO_ADDRESS_SIZE] = "", text[4];
+    const char *to[3] = {network, host, NULL};
+    int is_unix = strncmp(network, "unix", 4) == 0, listener, fd;
+    aco_group_t group;
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    listener = aco_io_listen(network, host, is_unix ? NULL : "0", NULL);
+    if (listener < 0)
+        fprintf(stderr, "%s\n", aco_error_message());
+    CHECK(listener >= 0);
+    CHECK_EQ(aco_io_local_address(listener, local, sizeof local), 0);
+    CHECK(strncmp(local, wanted, strlen(wanted)) == 0);
+    if (!is_unix)
+        to[2] = strrchr(local, ':') + 1;
+    member(&group, dials, to);
+    fd = aco_io_accept(listener);
+    CHECK(fd >= 0);
+    CHECK_EQ(aco_io_peer_address(fd, peer, sizeof peer), 0);
+    CHECK_EQ(strlen(peer) == 0, is_unix);
+    CHECK_EQ(aco_io_read_exactly(fd, text, 2), 2);
+    CHECK_EQ(fcntl(fd, F_GETFL) & O_NONBLOCK, O_NONBLOCK);
+    CHECK_EQ(fcntl(fd, F_GETFD), FD_CLOEXEC);
+    CHECK_EQ(aco_io_close(fd), 0);
+    aco_group_end(&group);
+    FAILS_WITH(aco_io_local_address(listener, local, is_unix ? 1 : 8), ENOSPC);
+    CHECK_EQ(aco_io_close(listener), 0);
+}
+
+static int has_ipv6(void)
+{
+    struct sockaddr_in6 address;
+    int fd = socket(AF_INET6, SOCK_STREAM, 0), works;
+    memset(&address, 0, sizeof address);
+    address.sin6_family = AF_INET6;
+    address.sin6_addr = in6addr_loopback;
+    works = fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0;
+    if (fd >= 0)
+        close(fd);
+    return works;
+}
+
+static int socket_option(int fd, int level, int which)
+{
+    int value = -1;
+    socklen_t length = sizeof value;
+    CHECK_EQ(getsockopt(fd, level, which, &value, &length), 0);
+    return value;
+}
+
+static void check_socket_options(void)
+{
+    aco_io_options_t o = {ACO_IO_REUSEPORT | ACO_IO_KEEPALIVE | ACO_IO_DELAY, 3};
+    char address[ACO_IO_ADDRESS_SIZE];
+    int plain = aco_io_listen("tcp4", NULL, "0", NULL), first = aco_io_listen("tcp4", NULL, "0", &o), second;
+    CHECK_EQ(aco_io_local_address(first, address, sizeof address), 0);
+    CHECK(strncmp(address, "0.0.0.0:", 8) == 0);
+    second = aco_io_listen("tcp4", NULL, address + 8, &o);
+    CHECK(second >= 0); /* on the same port */
+    CHECK(socket_option(plain, IPPROTO_TCP, TCP_NODELAY) == 1 && socket_option(first, IPPROTO_TCP, TCP_NODELAY) == 0);
+    CHECK(socket_option(plain, SOL_SOCKET, SO_KEEPALIVE) == 0 && socket_option(first, SOL_SOCKET, SO_KEEPALIVE) == 1);
+    CHECK_EQ(socket_option(plain, SOL_SOCKET, SO_REUSEADDR), 1);
+    CHECK_EQ(socket_option(plain, SOL_SOCKET, SO_REUSEPORT), 0);
+    FAILS_WITH(aco_io_listen("tcp4", NULL, address + 8, NULL), EADDRINUSE);
+    CHECK(strstr(aco_error_message(), "aco_io_listen: tcp4 *:") != NULL);
+    o.flags = 1024;
+    FAILS_WITH(aco_io_listen("tcp", NULL, "0", &o), EINVAL);
+    o.flags = 0;
+    o.backlog = -1;
+    FAILS_WITH(aco_io_dial("tcp", NULL, "0", &o), EINVAL);
+    CHECK_EQ(aco_io_close(plain), 0);
+    CHECK_EQ(aco_io_close(first), 0);
+    CHECK_EQ(aco_io_close(second), 0);
+}
+
+static void *sockets(void *unused)
+{
+    static const char *const wrong[][3] = {
+        {"tpc", NULL, "1"},       {NULL, NULL, "1"},         {"tcp", NULL, "65536"},  {"tcp", NULL, "-1"},
+        {"tcp", NULL, ""},        {"tcp", NULL, NULL},       {"tcp", "1.2.3", "1"},   {"tcp", "name", "1"},
+        {"tcp4", "::1", "1"},     {"tcp6", "1.2.3.4", "1"},  {"tcp", "[::1", "1"},    {"tcp", "::1%none", "1"},
+        {"tcp", "", "1"},         {"unix", NULL, NULL},      {"unix", "", NULL},      {"unix", "/p", "1"},
+        {"unixpack", "/p", NULL}, {"udp", "127.0.0.1", "1"}, {"tcp46", NULL, "1"},    {"tcp", "1.2.3.4.5", "1"}};
+    char path[64], abstract[64], too_long[200], address[ACO_IO_ADDRESS_SIZE];
+    int listener;
+    snprintf(path, sizeof path, "/tmp/acorn-io-%d", (int)getpid());
+    snprintf(abstract, sizeof abstract, "@acorn-io-%d", (int)getpid());
+    memset(too_long, 'p', sizeof too_long - 1);
+    too_long[sizeof too_long - 1] = 0;
+    serve_one("tcp", "127.0.0.1", "127.0.0.1:");
+    serve_one("tcp4", "localhost", "127.0.0.1:");
+    serve_one("tcp4", NULL, "0.0.0.0:");
+    if (has_ipv6()) {
+        serve_one("tcp6", "::1", "[::1]:");
+        serve_one("tcp", "[::1]", "[::1]:");
+        serve_one("tcp", NULL, "[::]:");
+        serve_one("tcp", "localhost", "[::1]:");
+    } else {
+        printf("skipped: IPv6: this machine has none\n");
+    }
+    serve_one("unix", path, path);
+    CHECK_EQ(unlink(path), 0);
+    serve_one("unixpacket", abstract, abstract);
+    serve_one("unix", abstract, abstract);
+    check_socket_options();
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        FAILS_WITH(aco_io_dial(wrong[i][0], wrong[i][1], wrong[i][2], NULL), EINVAL);
+        FAILS_WITH(aco_io_listen(wrong[i][0], wrong[i][1], wrong[i][2], NULL), EINVAL);
+    }
+    FAILS_WITH(aco_io_listen("unix", too_long, NULL, NULL), EINVAL);
+    FAILS_WITH(aco_io_dial("unix", path, NULL, NULL), ENOENT);
+    listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL);
+    CHECK_EQ(aco_io_local_address(listener, address, sizeof address), 0);
+    CHECK_EQ(aco_io_close(listener), 0);
+    FAILS_WITH(aco_io_dial("tcp", "localhost", address + 10, NULL), ECONNREFUSED);
+    CHECK(strstr(aco_error_message(), "aco_io_dial: tcp localhost:") != NULL);
+    FAILS_WITH(aco_io_local_address(0x7fffffff, address, sizeof address), EBADF);
+    return unused;
+}
+
+/* A unix socket with a full backlog: connect() says EAGAIN, and no event tells of room. */
+static void *full_backlog(void *unused)
+{
+    enum { CLIENTS = 4 };
+    char abstract[64];
+    const char *to[3] = {"unix", abstract, NULL};
+    aco_io_options_t o = {0, 1};
+    aco_group_t group;
+    aco_scope_t scope;
+    int listener, fd;
+    snprintf(abstract, sizeof abstract, "@acorn-io-full-%d", (int)getpid());
+    listener = aco_io_listen("unix", abstract, NULL, &o);
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    for (int i = 0; i < CLIENTS; i++)
+        member(&group, dials, to);
+    aco_sleep(3 * ACO_MILLISECOND);
+    for (int i = 0; i < CLIENTS; i++) {
+        fd = aco_io_accept(listener);
+        CHECK(fd >= 0);
+        CHECK_EQ(aco_io_close(fd), 0);
+    }
+    aco_group_end(&group);
+    for (int i = 0; i < 2; i++) /* these fill it */
+        CHECK(aco_io_dial("unix", abstract, NULL, NULL) >= 0);
+    aco_scope_begin(&scope, aco_after(5 * ACO_MILLISECOND));
+    FAILS_WITH(aco_io_dial("unix", abstract, NULL, NULL), ETIMEDOUT);
+    aco_scope_end(&scope);
+    CHECK_EQ(aco_io_close(listener), 0);
+    return unused;
+}
+
+typedef struct accepting {
+    int listener, fd, error;
+} accepting_t;
+
+static void *accepts(void *arg)
+{
+    accepting_t *a = arg;
+    a->fd = aco_io_accept(a->listener);
+    a->error = errno;
+    return NULL;
+}
+
+/* No descriptor is left. */
+static void *exhausted(void *unused)
+{
+    struct rlimit limit, least;
+    char abstract[64];
+    int listener, client;
+    accepting_t a;
+    aco_scope_t scope;
+    aco_group_t group;
+    snprintf(abstract, sizeof abstract, "@acorn-io-none-%d", (int)getpid());
+    listener = aco_io_listen("unix", abstract, NULL, NULL);
+    client = aco_io_dial("unix", abstract, NULL, NULL);
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    least = limit;
+    least.rlim_cur = (rlim_t)client + 1;
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &least), 0);
+    while (dup(0) >= 0) /* fills holes */
+        continue;
+    aco_scope_begin(&scope, aco_after(20 * ACO_MILLISECOND));
+    FAILS_WITH(aco_io_accept(listener), ETIMEDOUT);
+    aco_scope_end(&scope);
+    FAILS_WITH(aco_io_dial("unix", abstract, NULL, NULL), EMFILE);
+    a.listener = listener;
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, accepts, &a);
+    aco_sleep(2 * ACO_MILLISECOND);
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0); /* now there is room */
+    aco_group_end(&group);
+    CHECK(a.fd >= 0);
+    CHECK_EQ(aco_io_close(a.fd), 0);
+    /* closed while it waits for room */
+    CHECK(aco_io_dial("unix", abstract, NULL, NULL) >= 0);
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &least), 0);
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, accepts, &a);
+    aco_sleep(2 * ACO_MILLISECOND);
+    CHECK_EQ(aco_io_close(listener), 0);
+    aco_group_end(&group);
+    CHECK_EQ(a.fd, -1);
+    CHECK_EQ(a.error, ECANCELED);
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    for (int fd = 3; fd < (int)least.rlim_cur + 8; fd++) /* the fillers, too */
+        if (fcntl(fd, F_GETFD) == 0)
+            close(fd);
+    return unused;
+}
+
+/* ---- Fairness ---- */
+
+typedef struct fair {
+    int fds[2], is_over;
+    long turns;
+} fair_t;
+
+static void *never_waits(void *arg)
+{
+    fair_t *f = arg;
+    char byte;
+    for (long i = 0; i < 3200 && !f->is_over; i++) {
+        CHECK_EQ(aco_io_write(f->fds[1], "b", 1), 1);
+        CHECK_EQ(aco_io_read(f->fds[0], &byte, 1), 1);
+    }
+    f->is_over = 1;
+    return NULL;
+}
+
+static void *counts_turns(void *arg)
+{
+    fair_t *f = arg;
+    for (; !f->is_over; f->turns++)
+        aco_task_yield();
+    return NULL;
+}
+
+static void *hogs_until_over(void *arg)
+{
+    fair_t *f = arg;
+    char byte;
+    while (!f->is_over) {
+        CHECK_EQ(aco_io_write(f->fds[1], "b", 1), 1);
+        CHECK_EQ(aco_io_read(f->fds[0], &byte, 1), 1);
+    }
+    return NULL;
+}
+
+static void *fairness(void *unused)
+{
+    fair_t f = {{0, 0}, 0, 0};
+    int ends[2];
+    char byte;
+    aco_group_t group;
+    make_pair(f.fds, SOCK_STREAM);
+    make_pipe(ends);
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, never_waits, &f);
+    member(&group, counts_turns, &f);
+    aco_group_end(&group);
+    CHECK(f.turns >= 50); /* 6400 calls */
+    /* Neither a timer nor another descriptor starves, beside I/O that never waits and a task that only yields. */
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    f.is_over = 0;
+    member(&group, hogs_until_over, &f);
+    member(&group, counts_turns, &f);
+    CHECK_EQ(aco_sleep(ACO_MILLISECOND), 0);
+    member(&group, writes_later, (void *)(intptr_t)ends[1]);
+    CHECK_EQ(aco_io_read(ends[0], &byte, 1), 1);
+    f.is_over = 1;
+    aco_group_end(&group);
+    close_both(f.fds);
+    close_both(ends);
+    return unused;
+}
+
+/* ---- Outside of tasks ---- */
+
+static void root_context(void)
+{
+    int pair[2];
+    char byte;
+    make_pair(pair, SOCK_STREAM);
+    FAILS_WITH(aco_io_read(pair[0], &byte, 1), EPERM);
+    CHECK_EQ(aco_io_write(pair[1], "r", 1), 1);
+    CHECK_EQ(aco_io_wait_readable(pair[0]), 0);
+    CHECK_EQ(aco_io_read(pair[0], &byte, 1), 1);
+    for (int i = 0; i < 100; i++) /* a spent budget does not matter here */
+        CHECK_EQ(aco_io_write(pair[1], "r", 1), 1);
+    close_both(pair);
+}
+
+/* ---- Other threads ---- */
+
+static void *waits_for_both(void *fd)
+{
+    char byte;
+    sleeper = aco_get_co();
+    CHECK_EQ(aco_io_read((int)(intptr_t)fd, &byte, 1), 1);
+    CHECK_EQ(aco_park("the other thread"), 0);
+    return NULL;
+}
+
+typedef struct other_thread {
+    aco_scheduler_t *scheduler;
+    aco_t *task;
+    int fd;
+} other_thread_t;
+
+static void note(void *task)
+{
+    CHECK_EQ(aco_unpark(task), 0);
+}
+
+static void *wakes_from_afar(void *arg)
+{
+    other_thread_t *other = arg;
+    struct timespec while_it_sleeps = {0, 2000000};
+    nanosleep(&while_it_sleeps, NULL);
+    CHECK_EQ(write(other->fd, "w", 1), 1);
+    nanosleep(&while_it_sleeps, NULL);
+    CHECK_EQ(aco_unpark(sleeper), 0);
+    nanosleep(&while_it_sleeps, NULL);
+    CHECK_EQ(aco_post(other->scheduler, note, other->task), 0);
+    return NULL;
+}
+
+/* Only the poller and its wakes can go on here: there is no timer. */
+static void *other_threads(void *unused)
+{
+    int pair[2], ends[2];
+    other_thread_t other;
+    pthread_t thread;
+    aco_group_t group;
+    wait_ends_t w = {0, 0, 0, 0};
+    make_pair(pair, SOCK_STREAM);
+    make_pipe(ends);
+    other.scheduler = aco_scheduler_open();
+    other.fd = pair[1];
+    other.task = aco_get_co();
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, waits_for_both, (void *)(intptr_t)pair[0]);
+    w.fd = ends[0];
+    member(&group, reads_one, &w); /* somebody waits in the poller all the time */
+    aco_task_yield();
+    CHECK_EQ(pthread_create(&thread, NULL, wakes_from_afar, &other), 0);
+    CHECK_EQ(aco_park("the post"), 0);
+    CHECK_EQ(aco_io_write(ends[1], "e", 1), 1);
+    aco_group_end(&group);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(aco_scheduler_close(), 0);
+    close_both(pair);
+    close_both(ends);
+    return unused;
+}
+
+/* A thread of its own with a poller: what it has is closed when it ends. */
+static void *thread_with_io(void *unused)
+{
+    run_task(waits, NULL);
+    run_task(closing, NULL);
+    return unused;
+}
+
+static void threads_end(void)
+{
+    int before = count_descriptors();
+    for (int i = 0; i < 3; i++) {
+        pthread_t thread;
+        CHECK_EQ(pthread_create(&thread, NULL, thread_with_io, NULL), 0);
+        CHECK_EQ(pthread_join(thread, NULL), 0);
+    }
+    CHECK_EQ(count_descriptors(), before);
+}
+
+/* ---- An event loop of the program's own ---- */
+
+static int hook_calls, hook_fd;
+static aco_t *hook_wakes;
+
+static int hook(void *ctx, int64_t timeout_ns)
+{
+    struct pollfd look = {hook_fd, POLLIN, 0};
+    (void)ctx;
+    hook_calls += timeout_ns != 0;
+    if (hook_wakes && timeout_ns != 0) {
+        CHECK_EQ(aco_unpark(hook_wakes), 0);
+        hook_wakes = NULL;
+        return 1;
+    }
+    CHECK(poll(&look, 1, timeout_ns < 0 ? 5000 : (int)(timeout_ns / 1000000) + 1) >= 0);
+    return 1;
+}
+
+static void *writes_and_reads(void *unused)
+{
+    int ends[2];
+    char byte;
+    aco_group_t group;
+    make_pipe(ends);
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, writes_later, (void *)(intptr_t)ends[1]);
+    CHECK_EQ(aco_io_read(ends[0], &byte, 1), 1);
+    aco_group_end(&group);
+    close_both(ends);
+    return unused;
+}
+
+/* The hook wakes this task while another one waits for a descriptor. */
+static void *is_woken_by_hook(void *unused)
+{
+    int ends[2];
+    wait_ends_t w = {0, 0, 0, 0};
+    aco_group_t group;
+    make_pipe(ends);
+    w.fd = ends[0];
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, reads_one, &w);
+    aco_task_yield();
+    hook_wakes = aco_get_co();
+    CHECK_EQ(aco_park("the hook"), 0);
+    CHECK_EQ(aco_io_write(ends[1], "h", 1), 1);
+    aco_group_end(&group);
+    CHECK_EQ(w.result, 1);
+    close_both(ends);
+    return unused;
+}
+
+static void idle_hook(void)
+{
+    hook_fd = aco_io_poll_fd();
+    CHECK(hook_fd >= 0);
+    CHECK_EQ(aco_on_idle(hook, NULL), 0);
+    run_task(writes_and_reads, NULL);
+    CHECK(hook_calls > 0);
+    run_task(is_woken_by_hook, NULL);
+    CHECK_EQ(aco_on_idle(NULL, NULL), 0);
+}
+
+int main(void)
+{
+    int before;
+    static const aco_function_t tests[] = {waits, bytes, all_of_it, passes_a_descriptor, between, closing,
+        woken_and_closed, numbers_again, scopes, half_close, resets, sockets, fairness, other_threads, writes_and_reads};
+    for (int i = 0; i < LARGE; i++)
+        sent[i] = (char)(i * 7 + i / 251);
+    CHECK(aco_io_poll_fd() >= 0);
+    before = count_descriptors();
+    root_context();
+    for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
+        run_task(tests[i], NULL);
+        if (count_descriptors() != before)
+            fprintf(stderr, "test %zu leaves descriptors\n", i);
+        CHECK_EQ(count_descriptors(), before);
+    }
+    idle_hook();
+    threads_end();
+    CHECK_EQ(count_descriptors(), before);
+    run_task(full_backlog, NULL); /* these leave descriptors */
+    run_task(exhausted, NULL);
+    return check_result("io");
+}
