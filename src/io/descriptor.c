@@ -269,26 +269,32 @@ int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int direction, int64_t deadline
     return result == 0 && !d->closed ? 0 : -1;
 }
 
+int aco__io_look(int fd, int direction)
+{
+    struct pollfd look = {fd, direction == IO_READ ? POLLIN | POLLPRI : POLLOUT, 0};
+    int n;
+    do
+        n = poll(&look, 1, 0);
+    while (n < 0 && (errno == EINTR || errno == EAGAIN));
+    if (n > 0 && look.revents & POLLNVAL) {
+        errno = EBADF;
+        return -1;
+    }
+    return n;
+}
+
 static int wait_for(int fd, int direction, int64_t deadline, const char *call, const char *location)
 {
     aco__io_t *io = aco__io_get(call);
     aco__io_fd_t *d = io ? aco__io_enter(io, fd, call) : NULL;
-    struct pollfd look = {fd, direction == IO_READ ? POLLIN | POLLPRI : POLLOUT, 0};
     int n;
     if (!d)
         return -1;
-    while ((n = poll(&look, 1, 0)) <= 0) {
-        if (n < 0 && errno != EINTR && errno != EAGAIN) {
-            aco__io_fail(call, fd);
+    while ((n = aco__io_look(fd, direction)) == 0)
+        if (aco__io_park(io, d, direction, deadline, call, location) != 0)
             break;
-        }
-        if (n == 0 && aco__io_park(io, d, direction, deadline, call, location) != 0)
-            break;
-    }
-    if (n > 0 && look.revents & POLLNVAL) {
-        errno = EBADF;
-        n = aco__io_fail(call, fd);
-    }
+    if (n < 0)
+        aco__io_fail(call, fd);
     aco__io_leave(d);
     return n > 0 ? 0 : -1;
 }

@@ -62,6 +62,8 @@ ACO__HIDDEN int aco__io_own(aco__io_t *io, int fd, int is_socket, int is_tcp, co
 /* Waits for an event; 0: the caller tries again. -1 and errno: also ECANCELED, if the descriptor was closed. */
 ACO__HIDDEN int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int queue, int64_t deadline, const char *call,
                              const char *location);
+/* poll() without waiting: 1: ready or in error, 0: not; -1 and errno. */
+ACO__HIDDEN int aco__io_look(int fd, int direction);
 /* Fails with errno: -1. Without a message if the failure is an expected answer. */
 ACO__HIDDEN int aco__io_fail(const char *call, int fd);
 

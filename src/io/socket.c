@@ -4,7 +4,6 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -165,14 +164,14 @@ int aco_io_accept_at(int fd, const char *location)
 /* A connection was begun: waits for its outcome. 0, or -1 and errno. */
 static int await_connection(aco__io_t *io, aco__io_fd_t *d, const char *call, const char *location)
 {
-    struct pollfd look = {d->fd, POLLOUT, 0};
-    int error = 0;
+    int error = 0, is_ready;
     socklen_t length = sizeof error;
     do {
         if (aco__io_park(io, d, IO_WRITE, ACO_FOREVER, call, location) != 0)
             return -1;
-    } while (poll(&look, 1, 0) <= 0);
-    if (getsockopt(d->fd, SOL_SOCKET, SO_ERROR, &error, &length) != 0)
+        is_ready = aco__io_look(d->fd, IO_WRITE);
+    } while (is_ready == 0);
+    if (is_ready < 0 || getsockopt(d->fd, SOL_SOCKET, SO_ERROR, &error, &length) != 0)
         return -1;
     errno = error;
     return error ? -1 : 0;

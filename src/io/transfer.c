@@ -4,7 +4,6 @@
 #include "io/io.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/sendfile.h>
 #include <unistd.h>
 
@@ -256,13 +255,12 @@ static ssize_t splice_attempts(aco__io_t *io, aco__io_fd_t *from, aco__io_fd_t *
 {
     ssize_t n;
     while ((n = splice_once(move)) < 0) {
-        struct pollfd look = {move->from, POLLIN, 0};
         int is_readable;
         if (errno == EINTR)
             continue;
-        if (errno != EAGAIN)
+        is_readable = errno == EAGAIN ? aco__io_look(move->from, IO_READ) : -1;
+        if (is_readable < 0)
             return aco__io_fail(call, move->from);
-        is_readable = poll(&look, 1, 0) > 0;
         if (aco__io_park(io, is_readable ? to : from, is_readable ? IO_WRITE : IO_READ, ACO_FOREVER, call,
                          location) != 0)
             return -1;

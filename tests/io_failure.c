@@ -1,0 +1,437 @@
+/* Every failure of every system call of acorn_io, at every place. A scenario that uses all calls runs in a thread of its
+ * own; the first, second, … call of one function fails, until none is left. Some failures nobody may notice (EINTR, a
+ * full table of descriptors at accept); all others the call reports. In any case nothing hangs and no descriptor is
+ * left. Linked with --wrap for the functions below. */
+#define _GNU_SOURCE
+#include <aco/group.h>
+#include <aco/io.h>
+#include "check.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- The failing system ---- */
+
+enum { /* what a failure does */
+    NOTICED,   /* the call fails with it */
+    UNNOTICED, /* all goes well */
+    DELAYED,   /* all goes well, or a deadline passes: the system would never do this to a descriptor that is ready */
+    EITHER,    /* noticed or not */
+    RUN_FAILS  /* aco_run() fails with it, and can be called again */
+};
+
+typedef struct failure {
+    int error, effect;
+} failure_t;
+
+#define FUNCTIONS(X)                                                                                                   \
+    X(epoll_create1) X(eventfd) X(epoll_ctl) X(epoll_wait) X(read) X(write) X(readv) X(writev) X(recv) X(send)         \
+    X(recvmsg) X(sendmsg) X(sendfile) X(splice) X(accept4) X(connect) X(socket) X(bind) X(listen) X(setsockopt)        \
+    X(getsockopt) X(fcntl) X(fstat) X(poll) X(getsockname) X(getpeername) X(shutdown) X(close)
+#define NUMBER(name) F_##name,
+enum { FUNCTIONS(NUMBER) F_COUNT };
+
+#define BYTES {{EINTR, UNNOTICED}, {EAGAIN, DELAYED}, {ECONNRESET, NOTICED}, {EIO, NOTICED}, {ENOMEM, NOTICED}}
+static const struct function {
+    const char *name;
+    failure_t failures[8];
+} functions[] = {
+    {"epoll_create1", {{EMFILE, NOTICED}, {ENOMEM, NOTICED}}},
+    {"eventfd", {{EMFILE, NOTICED}, {ENFILE, NOTICED}}},
+    {"epoll_ctl", {{ENOMEM, NOTICED}, {ENOSPC, NOTICED}}},
+    {"epoll_wait", {{EINTR, UNNOTICED}, {EBADF, RUN_FAILS}, {ENOMEM, RUN_FAILS}}},
+    {"read", BYTES},
+    {"write", BYTES},
+    {"readv", BYTES},
+    {"writev", BYTES},
+    {"recv", BYTES},
+    {"send", BYTES},
+    {"recvmsg", BYTES},
+    {"sendmsg", BYTES},
+    {"sendfile", BYTES},
+    {"splice", BYTES},
+    {"accept4",
+     {{EINTR, UNNOTICED}, {ECONNABORTED, UNNOTICED}, {EMFILE, UNNOTICED}, {ENFILE, UNNOTICED}, {ENOBUFS, UNNOTICED},
+      {ENOMEM, UNNOTICED}, {EAGAIN, DELAYED}, {EINVAL, NOTICED}}},
+    {"connect", {{EINTR, UNNOTICED}, {ECONNREFUSED, NOTICED}, {EADDRNOTAVAIL, NOTICED}}},
+    {"socket", {{EMFILE, NOTICED}, {ENOMEM, NOTICED}}},
+    {"bind", {{EADDRINUSE, NOTICED}, {EACCES, NOTICED}}},
+    {"listen", {{EADDRINUSE, NOTICED}}},
+    {"setsockopt", {{ENOMEM, NOTICED}}},
+    {"getsockopt", {{ENOBUFS, EITHER}}},
+    {"fcntl", {{EBADF, NOTICED}}},
+    {"fstat", {{EBADF, NOTICED}}},
+    {"poll", {{EINTR, UNNOTICED}, {ENOMEM, NOTICED}}},
+    {"getsockname", {{ENOBUFS, NOTICED}}},
+    {"getpeername", {{ENOTCONN, NOTICED}}},
+    {"shutdown", {{ENOTCONN, NOTICED}}},
+    {"close", {{EINTR, UNNOTICED}, {EIO, NOTICED}}},
+};
+_Static_assert(sizeof functions / sizeof *functions == F_COUNT, "each function has failures");
+
+static int target, position, error; /* this call of this function fails so. target -1: none */
+static int storms;                  /* each other call of those that may is interrupted */
+static int is_short;                /* writes get few bytes out */
+static int is_over;                 /* the thread ends: nobody is there to notice */
+static int counts[F_COUNT];
+
+static int fails(int function)
+{
+    const failure_t *first = &functions[function].failures[0];
+    int call;
+    if (is_over)
+        return 0;
+    call = ++counts[function];
+    if (storms && first->error == EINTR && first->effect == UNNOTICED && call % 2) {
+        errno = EINTR;
+        return 1;
+    }
+    if (function != target || call != position)
+        return 0;
+    errno = error;
+    return 1;
+}
+
+#define WRAP(type, name, parameters, arguments)                                                                        \
+    type __real_##name parameters;                                                                                     \
+    type __wrap_##name parameters;                                                                                     \
+    type __wrap_##name parameters { return fails(F_##name) ? (type)-1 : __real_##name arguments; }
+WRAP(int, epoll_create1, (int flags), (flags))
+WRAP(int, eventfd, (unsigned value, int flags), (value, flags))
+WRAP(int, epoll_wait, (int events, struct epoll_event *found, int most, int ms), (events, found, most, ms))
+WRAP(ssize_t, read, (int fd, void *p, size_t n), (fd, p, n))
+WRAP(ssize_t, write, (int fd, const void *p, size_t n), (fd, p, is_short && n > 3 ? 3 : n))
+WRAP(ssize_t, readv, (int fd, const struct iovec *parts, int count), (fd, parts, count))
+WRAP(ssize_t, writev, (int fd, const struct iovec *parts, int count), (fd, parts, count))
+WRAP(ssize_t, recv, (int fd, void *p, size_t n, int flags), (fd, p, n, flags))
+WRAP(ssize_t, send, (int fd, const void *p, size_t n, int flags), (fd, p, is_short && n > 3 ? 3 : n, flags))
+WRAP(ssize_t, recvmsg, (int fd, struct msghdr *message, int flags), (fd, message, flags))
+WRAP(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags))
+#ifdef __GLIBC__ /* its name for 64-bit offsets */
+#define F_sendfile64 F_sendfile
+WRAP(ssize_t, sendfile64, (int to, int from, int64_t *offset, size_t n), (to, from, offset, n))
+#else
+WRAP(ssize_t, sendfile, (int to, int from, off_t *offset, size_t n), (to, from, offset, n))
+#endif
+WRAP(ssize_t, splice, (int from, loff_t *a, int to, loff_t *b, size_t n, unsigned flags), (from, a, to, b, n, flags))
+WRAP(int, accept4, (int fd, struct sockaddr *address, socklen_t *length, int flags), (fd, address, length, flags))
+WRAP(int, socket, (int domain, int type, int protocol), (domain, type, protocol))
+WRAP(int, bind, (int fd, const struct sockaddr *address, socklen_t length), (fd, address, length))
+WRAP(int, listen, (int fd, int backlog), (fd, backlog))
+WRAP(int, setsockopt, (int fd, int level, int name, const void *p, socklen_t n), (fd, level, name, p, n))
+WRAP(int, getsockopt, (int fd, int level, int name, void *p, socklen_t *n), (fd, level, name, p, n))
+WRAP(int, poll, (struct pollfd *fds, nfds_t n, int ms), (fds, n, ms))
+WRAP(int, getsockname, (int fd, struct sockaddr *address, socklen_t *length), (fd, address, length))
+WRAP(int, getpeername, (int fd, struct sockaddr *address, socklen_t *length), (fd, address, length))
+WRAP(int, shutdown, (int fd, int how), (fd, how))
+WRAP(int, fstat, (int fd, struct stat *status), (fd, status))
+
+/* An interrupted connect() goes on, and a close() that fails has closed. */
+int __real_connect(int fd, const struct sockaddr *address, socklen_t length);
+int __wrap_connect(int fd, const struct sockaddr *address, socklen_t length);
+int __wrap_connect(int fd, const struct sockaddr *address, socklen_t length)
+{
+    if (!fails(F_connect))
+        return __real_connect(fd, address, length);
+    if (errno == EINTR) {
+        if (__real_connect(fd, address, length) == 0 || errno == EINPROGRESS)
+            errno = EINTR;
+    }
+    return -1;
+}
+
+/* A registration that cannot be removed goes with the file. */
+int __real_epoll_ctl(int events, int op, int fd, struct epoll_event *event);
+int __wrap_epoll_ctl(int events, int op, int fd, struct epoll_event *event);
+int __wrap_epoll_ctl(int events, int op, int fd, struct epoll_event *event)
+{
+    return op != EPOLL_CTL_DEL && fails(F_epoll_ctl) ? -1 : __real_epoll_ctl(events, op, fd, event);
+}
+
+int __real_close(int fd);
+int __wrap_close(int fd);
+int __wrap_close(int fd)
+{
+    int is_failing = fails(F_close), reason = errno, result = __real_close(fd);
+    errno = is_failing ? reason : errno;
+    return is_failing ? -1 : result;
+}
+
+int __real_fcntl(int fd, int command, ...);
+int __wrap_fcntl(int fd, int command, ...);
+int __wrap_fcntl(int fd, int command, ...)
+{
+    va_list arguments;
+    int argument;
+    va_start(arguments, command);
+    argument = command == F_SETFL ? va_arg(arguments, int) : 0;
+    va_end(arguments);
+    return fails(F_fcntl) ? -1 : __real_fcntl(fd, command, argument);
+}
+
+/* epoll_pwait2() comes by this way, and counts as epoll_wait(). */
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, ...);
+long __wrap_syscall(long number, ...)
+{
+    va_list list;
+    long a[6];
+    va_start(list, number);
+    for (int i = 0; i < 6; i++)
+        a[i] = va_arg(list, long);
+    va_end(list);
+#ifdef SYS_epoll_pwait2
+    if (number == SYS_epoll_pwait2 && fails(F_epoll_wait))
+        return -1;
+#endif
+    return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+/* ---- The scenario ---- */
+
+static __thread int first_error; /* what a call reported first; 0: nothing */
+static __thread int is_client_done;
+
+/* Notes a failure. */
+static int is_bad(ssize_t result)
+{
+    if (result < 0 && !first_error)
+        first_error = errno;
+    return result < 0;
+}
+
+static void close_it(int fd)
+{
+    if (fd >= 0)
+        (void)is_bad(aco_io_close(fd));
+}
+
+static void *echoes(void *listener)
+{
+    char text[32];
+    ssize_t n;
+    int fd = aco_io_accept((int)(intptr_t)listener);
+    if (is_bad(fd))
+        return ACO_ERROR; /* the client need not wait for an echo */
+    while ((n = aco_io_read(fd, text, sizeof text)) > 0 && !is_bad(aco_io_write_all(fd, text, (size_t)n)))
+        continue;
+    (void)is_bad(n);
+    close_it(fd);
+    return NULL;
+}
+
+/* 0 if what comes back is what was sent. */
+static int comes_back(int fd, ssize_t sent, size_t wanted)
+{
+    char text[32];
+    if (is_bad(sent) || (size_t)sent != wanted || is_bad(aco_io_read_exactly(fd, text, wanted)))
+        return -1;
+    if (memcmp(text, "0123456789", wanted) == 0)
+        return 0;
+    CHECK(first_error);
+    return -1;
+}
+
+static int sends_a_file(int fd, int pipe_in, int pipe_out, FILE *file)
+{
+    int64_t offset = 0;
+    if (comes_back(fd, aco_io_sendfile(fd, fileno(file), &offset, 10), 10) != 0)
+        return -1;
+    offset = 0;
+    if (is_bad(aco_io_splice(fileno(file), &offset, pipe_in, NULL, 10, 0)))
+        return -1;
+    if (comes_back(fd, aco_io_splice(pipe_out, NULL, fd, NULL, 10, 0), 10) != 0)
+        return -1;
+    errno = 0;
+    if (aco_io_wait_readable_until(pipe_out, aco_after(ACO_MILLISECOND)) == 0 || errno != ETIMEDOUT)
+        return is_bad(-1), -1;
+    return 0;
+}
+
+static int uses_connection(int fd, int pipe_in, int pipe_out, FILE *file)
+{
+    char ten[] = "0123456789", text[32] = "";
+    struct iovec parts[2] = {{ten, 4}, {ten + 4, 6}}, into = {text, 10};
+    struct msghdr message = {0}, received = {0};
+    message.msg_iov = parts;
+    message.msg_iovlen = 2;
+    received.msg_iov = &into;
+    received.msg_iovlen = 1;
+    if (comes_back(fd, aco_io_write_all(fd, ten, 10), 10) != 0 || is_bad(aco_io_wait_writable(fd)) ||
+        comes_back(fd, aco_io_writev(fd, parts, 2), 10) != 0)
+        return -1;
+    if (comes_back(fd, aco_io_sendmsg(fd, &message, 0), 10) != 0)
+        return -1;
+    if (is_bad(aco_io_write_all(fd, ten, 10)) || is_bad(aco_io_wait_readable(fd)) || is_bad(aco_io_recv(fd, text, 1, 0)) ||
+        is_bad(aco_io_recvmsg(fd, &received, MSG_PEEK)) || is_bad(aco_io_read_exactly(fd, text, 9)))
+        return -1;
+    if (is_bad(aco_io_write_all(pipe_in, ten, 10)) || is_bad(aco_io_readv(pipe_out, &into, 1)) ||
+        is_bad(aco_io_writev(pipe_in, parts, 2)) || is_bad(aco_io_read_exactly(pipe_out, text, 10)))
+        return -1;
+    return sends_a_file(fd, pipe_in, pipe_out, file);
+}
+
+/* Everything, as a client of its own server. Ends it by half-closing. */
+static void client(const char *network, const char *host)
+{
+    char address[ACO_IO_ADDRESS_SIZE], text[8];
+    int ends[2], fd, is_tcp = network[0] == 't', listener = aco_io_listen(network, host, is_tcp ? "0" : NULL, NULL);
+    FILE *file = tmpfile();
+    aco_group_t group;
+    if (is_bad(listener) || fputs("0123456789", file) < 0 || fflush(file) != 0 || pipe(ends) != 0)
+        goto no_listener;
+    if (is_bad(aco_io_adopt(ends[0])) || is_bad(aco_io_adopt(ends[1])) ||
+        is_bad(aco_io_local_address(listener, address, sizeof address)))
+        goto no_group;
+    aco_group_begin(&group, ACO_CANCEL_ON_FAILURE);
+    if (!aco_group_spawn(&group, echoes, (void *)(intptr_t)listener, NULL))
+        (void)is_bad(-1);
+    aco_task_yield(); /* it waits */
+    fd = aco_io_dial(network, host, is_tcp ? strrchr(address, ':') + 1 : NULL, NULL);
+    if (!is_bad(fd)) {
+        if (uses_connection(fd, ends[1], ends[0], file) == 0 && !is_bad(aco_io_peer_address(fd, address, sizeof address)) &&
+            !is_bad(aco_io_shutdown(fd, SHUT_WR)) && !is_bad(aco_io_read(fd, text, sizeof text)))
+            is_client_done++;
+        close_it(fd);
+    }
+    aco_scope_cancel(&group.scope); /* a server that has seen no client */
+    aco_group_end(&group);
+no_group:
+    close_it(ends[0]);
+    close_it(ends[1]);
+no_listener:
+    close_it(listener);
+    fclose(file);
+}
+
+static void *scenario(void *host)
+{
+    aco_scope_t scope;
+    aco_scope_begin(&scope, aco_after(error == EAGAIN ? 20 * ACO_MILLISECOND : 20 * ACO_SECOND));
+    is_client_done = 0;
+    client("unix", host);
+    client("tcp4", "127.0.0.1");
+    aco_scope_end(&scope);
+    return NULL;
+}
+
+typedef struct outcome {
+    int first_error, is_done, run_error;
+} outcome_t;
+
+static void *run_scenario(void *arg)
+{
+    outcome_t *outcome = arg;
+    static unsigned number;
+    char host[64];
+    aco_t *task;
+    snprintf(host, sizeof host, "@acorn-io-%d-%u", (int)getpid(), __atomic_fetch_add(&number, 1, __ATOMIC_RELAXED));
+    first_error = 0;
+    task = aco_spawn(scenario, host, NULL);
+    outcome->run_error = aco_run() == 0 ? 0 : errno;
+    if (outcome->run_error)
+        CHECK_EQ(aco_run(), 0);
+    CHECK_EQ(aco_join(task, NULL), 0);
+    is_over = 1;
+    outcome->first_error = first_error;
+    outcome->is_done = is_client_done == 2;
+    return NULL;
+}
+
+static int count_descriptors(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    int n = 0;
+    while (dir && readdir(dir))
+        n++;
+    closedir(dir);
+    return n;
+}
+
+static outcome_t in_a_thread(void)
+{
+    outcome_t outcome = {0, 0, 0};
+    pthread_t thread;
+    int before = count_descriptors();
+    memset(counts, 0, sizeof counts);
+    is_over = 0;
+    CHECK_EQ(pthread_create(&thread, NULL, run_scenario, &outcome), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    target = -1;
+    CHECK_EQ(count_descriptors(), before);
+    return outcome;
+}
+
+static int is_as_it_should(const outcome_t *o, const failure_t *failure)
+{
+    int went_well = o->is_done && !o->first_error && !o->run_error;
+    switch (failure->effect) {
+    case NOTICED:
+        return o->first_error == failure->error && !o->run_error;
+    case UNNOTICED:
+        return went_well;
+    case DELAYED:
+        return went_well || (o->first_error == ETIMEDOUT && !o->run_error);
+    case EITHER:
+        return went_well || (o->first_error == failure->error && !o->run_error);
+    default:
+        return o->is_done && !o->first_error && o->run_error == failure->error;
+    }
+}
+
+/* All places at which this failure can come. Returns how many there are. */
+static int fail_everywhere(int function, const failure_t *failure)
+{
+    for (int place = 1;; place++) {
+        outcome_t outcome;
+        target = function;
+        position = place;
+        error = failure->error;
+        outcome = in_a_thread();
+        if (counts[function] < place)
+            return place - 1;
+        if (!is_as_it_should(&outcome, failure)) {
+            fprintf(stderr, "%s, call %d, %s: error %d, done %d, aco_run() %d\n", functions[function].name, place,
+                    strerror(failure->error), outcome.first_error, outcome.is_done, outcome.run_error);
+            CHECK(!"the outcome");
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    outcome_t outcome;
+    int injected = 0;
+    signal(SIGPIPE, SIG_IGN); /* sendfile() and splice() raise it */
+    target = -1;
+    outcome = in_a_thread();
+    if (outcome.first_error)
+        fprintf(stderr, "error %d\n", outcome.first_error);
+    CHECK(outcome.is_done && !outcome.first_error && !outcome.run_error);
+    CHECK(counts[F_epoll_wait] < 200); /* it waits and does not look all the time, */
+    CHECK(counts[F_epoll_ctl] < 60);   /* and registers seldom */
+    for (int i = 0; i < F_COUNT; i++)
+        if (i != F_fstat) /* for blocking descriptors only */
+            CHECK(counts[i] > 0);
+    for (is_short = 0; is_short < 2; is_short++)
+        for (storms = 0; storms < 2; storms++) {
+            outcome = in_a_thread();
+            CHECK(outcome.is_done && !outcome.first_error && !outcome.run_error);
+        }
+    is_short = storms = 0;
+    for (int function = 0; function < F_COUNT; function++)
+        for (int i = 0; i < 8 && functions[function].failures[i].error; i++)
+            if (argc < 2 || strcmp(argv[1], functions[function].name) == 0)
+                injected += fail_everywhere(function, &functions[function].failures[i]);
+    printf("io_failure: %d failures\n", injected);
+    return check_result("io_failure");
+}
