@@ -944,6 +944,73 @@ static void *fairness(void *unused)
     return unused;
 }
 
+/* ---- Tasks on a share stack, and a coroutine inside a task ---- */
+
+enum { SHARING = 3, ROUNDS = 20 };
+
+static void *echoes_on_share_stack(void *fd)
+{
+    char text[64];
+    ssize_t n;
+    while ((n = aco_io_read((int)(intptr_t)fd, text, sizeof text)) > 0)
+        CHECK_EQ(aco_io_write_all((int)(intptr_t)fd, text, (size_t)n), n);
+    CHECK_EQ(n, 0);
+    return NULL;
+}
+
+static void *share_stack(void *unused)
+{
+    int pairs[SHARING][2];
+    aco_t *tasks[SHARING];
+    aco_options_t o = {0};
+    char text[64];
+    o.stack = aco_share_stack_new(65536);
+    for (int i = 0; i < SHARING; i++) {
+        make_tcp(pairs[i]);
+        tasks[i] = aco_spawn(echoes_on_share_stack, (void *)(intptr_t)pairs[i][1], &o);
+        CHECK(tasks[i] != NULL);
+    }
+    for (int round = 0; round < ROUNDS; round++)
+        for (int i = 0; i < SHARING; i++) {
+            int length = snprintf(text, sizeof text, "round %d of connection %d", round, i);
+            CHECK_EQ(aco_io_write_all(pairs[i][0], text, (size_t)length), length);
+            CHECK_EQ(aco_io_read_exactly(pairs[i][0], received, (size_t)length), length);
+            CHECK(memcmp(received, text, (size_t)length) == 0);
+        }
+    for (int i = 0; i < SHARING; i++) {
+        CHECK_EQ(aco_io_shutdown(pairs[i][0], SHUT_WR), 0);
+        CHECK_EQ(aco_join(tasks[i], NULL), 0);
+        close_both(pairs[i]);
+    }
+    memset(received, 0, sizeof text);
+    aco_share_stack_destroy(o.stack);
+    return unused;
+}
+
+static void *reads_inside(void *fd)
+{
+    char byte = 0;
+    CHECK_EQ(aco_io_read((int)(intptr_t)fd, &byte, 1), 1);
+    return byte == 'x' ? fd : NULL;
+}
+
+static void *inner_coroutine(void *unused)
+{
+    int ends[2];
+    aco_t *co;
+    aco_group_t group;
+    make_pipe(ends);
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, writes_later, (void *)(intptr_t)ends[1]);
+    co = aco_new(reads_inside, (void *)(intptr_t)ends[0], NULL);
+    CHECK(aco_send(co, NULL) == (void *)(intptr_t)ends[0]); /* the task waits with it */
+    CHECK(co->is_end);
+    aco_destroy(co);
+    aco_group_end(&group);
+    close_both(ends);
+    return unused;
+}
+
 /* ---- Outside of tasks ---- */
 
 static void root_context(void)
@@ -1111,7 +1178,8 @@ int main(void)
 {
     int before;
     static const aco_function_t tests[] = {waits, bytes, all_of_it, passes_a_descriptor, between, closing,
-        woken_and_closed, numbers_again, scopes, half_close, resets, sockets, fairness, other_threads, writes_and_reads};
+        woken_and_closed, numbers_again, scopes, half_close, resets, sockets, fairness,
+        inner_coroutine, other_threads, writes_and_reads};
     for (int i = 0; i < LARGE; i++)
         sent[i] = (char)(i * 7 + i / 251);
     CHECK(aco_io_poll_fd() >= 0);
@@ -1123,6 +1191,8 @@ int main(void)
             fprintf(stderr, "test %zu leaves descriptors\n", i);
         CHECK_EQ(count_descriptors(), before);
     }
+    if (!UNDER_ASAN && !UNDER_TSAN) /* they know no share stacks */
+        run_task(share_stack, NULL);
     idle_hook();
     threads_end();
     CHECK_EQ(count_descriptors(), before);

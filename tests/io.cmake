@@ -8,8 +8,8 @@ if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
   acorn_test(io_failure.default io_failure.c TIMEOUT 60)
   target_link_libraries(test_io_failure_default PRIVATE acorn_io_static Threads::Threads)
   foreach(call epoll_create1 eventfd epoll_ctl epoll_wait syscall read write readv writev recv send recvmsg sendmsg
-          sendfile sendfile64 splice accept4 connect socket bind listen setsockopt getsockopt fcntl fstat poll getsockname
-          getpeername shutdown close)
+          sendfile sendfile64 splice accept4 connect socket bind listen setsockopt getsockopt fcntl fstat poll
+          getsockname getpeername shutdown close)
     target_link_options(test_io_failure_default PRIVATE -Wl,--wrap=${call})
   endforeach()
 endif()

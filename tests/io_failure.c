@@ -1,6 +1,6 @@
-/* Every failure of every system call of acorn_io, at every place. A scenario that uses all calls runs in a thread of its
- * own; the first, second, … call of one function fails, until none is left. Some failures nobody may notice (EINTR, a
- * full table of descriptors at accept); all others the call reports. In any case nothing hangs and no descriptor is
+/* Every failure of every system call of acorn_io, at every place. A scenario that uses all calls runs in a thread of
+ * its own; the first, second, … call of one function fails, until none is left. Some failures nobody may notice (EINTR,
+ * a full table of descriptors at accept); all others the call reports. In any case nothing hangs and no descriptor is
  * left. Linked with --wrap for the functions below. */
 #define _GNU_SOURCE
 #include <aco/group.h>
@@ -271,8 +271,9 @@ static int uses_connection(int fd, int pipe_in, int pipe_out, FILE *file)
         return -1;
     if (comes_back(fd, aco_io_sendmsg(fd, &message, 0), 10) != 0)
         return -1;
-    if (is_bad(aco_io_write_all(fd, ten, 10)) || is_bad(aco_io_wait_readable(fd)) || is_bad(aco_io_recv(fd, text, 1, 0)) ||
-        is_bad(aco_io_recvmsg(fd, &received, MSG_PEEK)) || is_bad(aco_io_read_exactly(fd, text, 9)))
+    if (is_bad(aco_io_write_all(fd, ten, 10)) || is_bad(aco_io_wait_readable(fd)) ||
+        is_bad(aco_io_recv(fd, text, 1, 0)) || is_bad(aco_io_recvmsg(fd, &received, MSG_PEEK)) ||
+        is_bad(aco_io_read_exactly(fd, text, 9)))
         return -1;
     if (is_bad(aco_io_write_all(pipe_in, ten, 10)) || is_bad(aco_io_readv(pipe_out, &into, 1)) ||
         is_bad(aco_io_writev(pipe_in, parts, 2)) || is_bad(aco_io_read_exactly(pipe_out, text, 10)))
@@ -298,8 +299,9 @@ static void client(const char *network, const char *host)
     aco_task_yield(); /* it waits */
     fd = aco_io_dial(network, host, is_tcp ? strrchr(address, ':') + 1 : NULL, NULL);
     if (!is_bad(fd)) {
-        if (uses_connection(fd, ends[1], ends[0], file) == 0 && !is_bad(aco_io_peer_address(fd, address, sizeof address)) &&
-            !is_bad(aco_io_shutdown(fd, SHUT_WR)) && !is_bad(aco_io_read(fd, text, sizeof text)))
+        if (uses_connection(fd, ends[1], ends[0], file) == 0 &&
+            !is_bad(aco_io_peer_address(fd, address, sizeof address)) && !is_bad(aco_io_shutdown(fd, SHUT_WR)) &&
+            !is_bad(aco_io_read(fd, text, sizeof text)))
             is_client_done++;
         close_it(fd);
     }

@@ -14,9 +14,10 @@
  * location string for reports.
  *
  * Descriptors. Any non-blocking descriptor can be used, and files; a blocking one fails with EINVAL. Descriptors that
- * these calls make are non-blocking, close-on-exec and *owned*: aco_io_close() must close them, or aco_io_release() must give them up before something
- * else does. aco_io_adopt() makes any other descriptor owned. A descriptor that is not owned, a library's, may be closed
- * by its owner while no task waits for it; each wait for it costs one more system call.
+ * these calls make are non-blocking, close-on-exec and *owned*: aco_io_close() must close them, or aco_io_release()
+ * must give them up before something else does. aco_io_adopt() makes any other descriptor owned. A descriptor that is
+ * not owned, a library's, may be closed by its owner while no task waits for it; each wait for it costs one more system
+ * call.
  *
  * Closing. aco_io_close() wakes the tasks that wait for the descriptor: ECANCELED. They never touch the descriptor that
  * gets the number next.
@@ -117,8 +118,8 @@ typedef struct aco_io_options_s {
 ACO_API int aco_io_listen(const char *network, const char *host, const char *port, const aco_io_options_t *opts);
 
 /* The next connection. Waits on if one failed before it was accepted. Without free descriptors or memory (EMFILE,
- * ENFILE, ENOBUFS, ENOMEM) it tries again after 1 ms, 2 ms, … 100 ms: connections then stay in the backlog. Scopes end
- * that, too. */
+ * ENFILE, ENOBUFS, ENOMEM) it tries again after 1 ms, 2 ms, and so on to 100 ms: connections stay in the backlog
+ * meanwhile. Scopes end that, too. */
 ACO_API int aco_io_accept_at(int fd, const char *location);
 #define aco_io_accept(fd) aco_io_accept_at(fd, ACO_PLACE)
 
@@ -153,8 +154,9 @@ ACO_API int aco_io_adopt(int fd);
 /* Forgets the descriptor, as aco_io_close() does, without closing it. 0, or -1 and errno EBADF (not known here). */
 ACO_API int aco_io_release(int fd);
 
-/* For an idle hook (aco_on_idle()) that waits in an event loop of its own: a descriptor that is readable when a task can
- * be woken here. The loop must wait for it, too. It belongs to the library. -1 and errno: ENOMEM, EMFILE, ENFILE. */
+/* For an idle hook (aco_on_idle()) that waits in an event loop of its own: a descriptor that is readable when a task
+ * can be woken here. The loop must wait for it, too. It belongs to the library. -1 and errno: ENOMEM, EMFILE,
+ * ENFILE. */
 ACO_API int aco_io_poll_fd(void);
 
 ACO__END_C

@@ -148,7 +148,7 @@ static int check_nonblocking(int fd, const char *call)
     struct stat status;
     char reason[96];
     int flags = fcntl(fd, F_GETFL);
-    if (flags < 0)
+    if (fd < 0 || flags < 0)
         return aco__io_fail(call, fd);
     if (flags & O_NONBLOCK)
         return 0;
@@ -325,14 +325,14 @@ int aco_io_adopt(int fd)
 {
     static const char call[] = "aco_io_adopt";
     aco__io_t *io = aco__io_get(call);
-    int flags = fcntl(fd, F_GETFL), domain;
+    int flags = fcntl(fd, F_GETFL), domain, is_tcp;
     if (!io)
         return -1;
     if (flags < 0 || (!(flags & O_NONBLOCK) && fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0))
         return aco__io_fail(call, fd);
     domain = socket_option(fd, SO_DOMAIN);
-    return aco__io_own(io, fd, domain >= 0,
-                       (domain == AF_INET || domain == AF_INET6) && socket_option(fd, SO_PROTOCOL) == IPPROTO_TCP, call);
+    is_tcp = (domain == AF_INET || domain == AF_INET6) && socket_option(fd, SO_PROTOCOL) == IPPROTO_TCP;
+    return aco__io_own(io, fd, domain >= 0, is_tcp, call);
 }
 
 int aco_io_release(int fd)

@@ -250,8 +250,8 @@ static ssize_t splice_once(const move_t *move)
 }
 
 /* EAGAIN does not tell which side is not ready. */
-static ssize_t splice_attempts(aco__io_t *io, aco__io_fd_t *from, aco__io_fd_t *to, const move_t *move, const char *call,
-                               const char *location)
+static ssize_t splice_attempts(aco__io_t *io, aco__io_fd_t *from, aco__io_fd_t *to, const move_t *move,
+                               const char *call, const char *location)
 {
     ssize_t n;
     while ((n = splice_once(move)) < 0) {
