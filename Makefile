@@ -23,6 +23,7 @@
 #   make bench-paper   the experiments of the paper on the switch, beside its numbers (docs/paper.md);
 #                BENCH='--quick --json FILE'
 #   make bench-memory   memory at scale, up to ten million coroutines; BENCH='--quick --max 100000 --json FILE'
+#   make bench-io   an echo server beside a hand-written epoll loop; BENCH='--requests 100000 --rounds 5'
 #   make bench-compare BEFORE=PATH   the speed of this checkout beside the checkout PATH (bench/README.md);
 #                BENCH='--quick'
 TEXT ?=
@@ -131,6 +132,13 @@ bench-memory: | build
 	@sh tools/setup.sh demo bench
 	@$(PYTHON) bench/run_memory.py --svg build/plots $(BENCH)
 
+bench-io: | build
+	@sh tools/setup.sh bench
+	@{ cmake -S . -B build/bench-io -G Ninja -DCMAKE_BUILD_TYPE=Release -DACORN_TESTS=OFF -DACORN_BENCH=ON && \
+		cmake --build build/bench-io --target io-echo-acorn io-echo-loop io-client; } > build/bench-io.log 2>&1 || \
+		{ tail -n 20 build/bench-io.log; exit 1; }
+	@$(PYTHON) bench/run_io.py build/bench-io $(BENCH)
+
 bench-paper: apn
 	@sh tools/setup.sh demo bench paper
 	@$(PYTHON) bench/run_paper.py --svg build/plots $(BENCH)
@@ -147,4 +155,4 @@ clean:
 	rm -rf build
 
 .PHONY: demo check test test-ci test-all nightly lint coverage fuzz soak prove prove-quick prove-model \
-	test-platforms test-platforms-quick apn bench bench-memory bench-paper bench-compare clean
+	test-platforms test-platforms-quick apn bench bench-io bench-memory bench-paper bench-compare clean

@@ -17,7 +17,8 @@ LARGEST_PAGE = 65536
 WAITS = ("to be unparked", "to join {}", "for time to pass", "for mutex {}", "for condition {}", "for semaphore {}",
          "for wait group {}", "to send to channel {}", "to receive from channel {}", "for several channels",
          "for a place in group {}", "for the members of group {}", "for mutex {}", "to read under lock {}",
-         "to write under lock {}", "for once {}", "at barrier {}", "for event {}", "for readable fd {}", "for writable fd {}")
+         "to write under lock {}", "for once {}", "at barrier {}", "for event {}", "for readable fd {}",
+         "for writable fd {}")
 
 
 class Memory:

@@ -263,7 +263,7 @@ int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int direction, int64_t deadline
         d->wait_is_used = 0;
     else
         aco__poller_free(wait, sz);
-    if (result == 0 && d->closed)
+    if (d->closed) /* also if it was closed after the wait's time was over, before this task ran */
         error = ECANCELED;
     errno = error;
     return result == 0 && !d->closed ? 0 : -1;
