@@ -85,11 +85,11 @@ static int walk_suspended(frames_t *frames)
 /* A task is no error here; a coroutine that waits for another one is none if its frames are there. */
 static int can_walk(const aco_t *co)
 {
-    if (co && aco__is_task(co) && !aco__has(co, ACO__PRIVATE)) { /* its context may be elsewhere */
+    if (aco__is_task(co) && !aco__has(co, ACO__PRIVATE)) { /* its context may be elsewhere */
         aco__fail(0, ENOTSUP, backtrace_call, co, "is a task on a share stack that does not run");
         return 0;
     }
-    if (co && (aco__is_task(co) || (aco__status(co) == ACO__RESUMING && aco__running())))
+    if (aco__is_task(co) || (aco__status(co) == ACO__RESUMING && aco__running()))
         return 1;
     return aco__check(0, backtrace_call, co) == 0;
 }
@@ -117,9 +117,11 @@ static int backtrace_of(const aco_t *co, void **at, int n, const void *caller)
         n = MOST_FRAMES;
     if (n < 0 || (n && !at))
         return aco__fail(0, EINVAL, backtrace_call, co, n < 0 ? "the number is negative" : "`frames` is NULL");
-    if (co && aco__status(co) == ACO__ENDED)
+    if (!co)
+        return aco__fail(0, EINVAL, backtrace_call, co, "the coroutine is NULL");
+    if (aco__status(co) == ACO__ENDED)
         return 0;
-    if (!(co && co == aco__running()) && !can_walk(co))
+    if (co != aco__running() && !can_walk(co))
         return -1;
     if (aco_state(co) == ACO_STATE_READY) {
         if (n)
@@ -162,18 +164,20 @@ int aco_backtrace_print(const aco_t *co, int fd)
 {
     size_t sz = PRINTED_FRAMES * sizeof(void *) + FRAME_LINE;
     void **at = aco__memory_new(&sz);
-    char *line = (char *)(at + PRINTED_FRAMES);
+    char *line;
     const void *caller = __builtin_extract_return_addr(__builtin_return_address(0));
     int n, into, failed = 0, error;
     if (!at)
         return aco__fail_memory(0, backtrace_call, sz);
+    line = (char *)(at + PRINTED_FRAMES);
     n = backtrace_of(co, at, PRINTED_FRAMES, caller);
     into = n > 0 && aco_state(co) != ACO_STATE_READY; /* the call lies before its return address */
     for (int i = 0; i < n && !failed; i++) {
-        int length = snprintf(line, FRAME_LINE, "#%-2d %p in ", i, at[i]);
-        aco__os_describe_code((char *)at[i] - into, line + length, FRAME_LINE - (size_t)length - 1);
-        strcat(line, "\n");
-        failed = aco__os_write(fd, line, strlen(line)) != 0;
+        size_t length = (size_t)snprintf(line, FRAME_LINE, "#%-2d %p in ", i, at[i]);
+        aco__os_describe_code((char *)at[i] - into, line + length, FRAME_LINE - length - 1);
+        length += strlen(line + length);
+        line[length] = '\n';
+        failed = aco__os_write(fd, line, length + 1) != 0;
     }
     error = errno;
     aco__memory_free(at, sz);

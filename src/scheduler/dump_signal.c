@@ -31,8 +31,8 @@ void aco__dump_signal_stop(aco__tasks_t *s)
     for (int i = 0; i < MOST_DUMPERS; i++)
         if (__atomic_load_n(&dumpers[i], __ATOMIC_RELAXED) == s)
             __atomic_store_n(&dumpers[i], NULL, __ATOMIC_SEQ_CST);
-    while (__atomic_load_n(&handlers, __ATOMIC_SEQ_CST)) /* on another thread: it may have seen `s` */
-        continue;
+    while (__atomic_load_n(&handlers, __ATOMIC_SEQ_CST)) { /* on another thread: it may have seen `s` */
+    }
     aco__inbox_forget(s, &s->dump_post);
     s->dumps = 0;
 }

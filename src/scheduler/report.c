@@ -326,12 +326,14 @@ static void print_place(report_t *report, const wait_place_t *place)
 {
     char line[LINE], text[TEXT];
     size_t more = place->count > MOST_TASKS ? place->count - MOST_TASKS : 0;
+    int n;
     for (size_t i = 0; i < place->count - more; i++)
         print_task(report, place, place->tasks[i]);
     if (!more)
         return;
     describe_place(place, text);
-    print_line(report, line, add_text(line, 0, "%zu more: each %s", more, text));
+    n = add_text(line, 0, "%zu more: each %s", more, text);
+    print_line(report, line, n);
 }
 
 static void print_report(report_t *report)
