@@ -421,7 +421,7 @@ TEST(Scopes, TryFor)
     });
 }
 
-// Promise: durations that nanoseconds cannot hold are no limit; negative ones, and fractions of a nanosecond, are short.
+// Promise: durations that nanoseconds cannot hold are no limit; negative ones and fractions of one are short.
 TEST(Scopes, Durations)
 {
     EXPECT_EQ(aco::detail::deadline_in(std::chrono::hours::max()), ACO_FOREVER);
@@ -457,7 +457,7 @@ TEST(Groups, JoinAll)
     });
 }
 
-// Promise: the first exception cancels the siblings and comes out of wait(); the block can be left only after all ended.
+// Promise: the first exception cancels the siblings and comes out of wait(); the block is left after all ended.
 TEST(Groups, FirstException)
 {
     in_task([] {
@@ -546,7 +546,7 @@ TEST(Groups, Policies)
     });
 }
 
-// Promise: a scope around the group ends its members, and wait() throws aco::cancelled then; cancel() ends them quietly.
+// Promise: a scope around the group ends its members, and wait() throws aco::cancelled then; cancel() is quiet.
 // A result that was obtained is not cancelled away.
 TEST(Groups, Cancelled)
 {
@@ -795,7 +795,7 @@ int number(const pinned &p) { return p.number; }
 using elements = testing::Types<int, unique, pinned>;
 TYPED_TEST_SUITE(Channels, elements, );
 
-// Promise: elements of any movable type arrive in order, with and without room; a range ends when the channel is closed.
+// Promise: elements of any movable type arrive in order, with and without room; a range ends at the close.
 TYPED_TEST(Channels, InOrder)
 {
     in_task([] {

@@ -18,27 +18,28 @@
  *
  * The C headers say what all of this does: order, scopes, groups, who may wait, threads. Here is what C++ adds.
  *
- * Failures. A call that fails throws aco::error, with the C call's errno. It is no failure that a wait with a time limit
- * of its own ends late, that a call finds a channel closed, or that a try_… call would have to wait: results tell that.
+ * Failures. A call that fails throws aco::error, with the C call's errno. It is no failure that a wait with a time
+ * limit of its own ends late, that a call finds a channel closed, or that a try_… call would have to wait: results tell
+ * that.
  *
- * Cancelling. When the scope of a task ends, each of its waits throws aco::cancelled, until the task has left the scope.
- * That type is no std::exception. Its way through the frames runs their destructors and ends, as a rule, where the scope
- * began: aco::try_for() catches it there. A wait in a destructor or another noexcept function must be inside a
- * aco::shield, else a cancelling terminates the process. What a wait has obtained is never dropped, as in C.
+ * Cancelling. When the scope of a task ends, each of its waits throws aco::cancelled, until the task has left the
+ * scope. That type is no std::exception. Its way through the frames runs their destructors and ends, as a rule, where
+ * the scope began: aco::try_for() catches it there. A wait in a destructor or another noexcept function must be inside
+ * a aco::shield, else a cancelling terminates the process. What a wait has obtained is never dropped, as in C.
  *
  * Exceptions that leave a task's function: join() throws them again, or the group's wait() does. If nobody can join the
  * task, std::terminate() is called after a line on stderr with the type and the text; but aco::cancelled then ends the
  * task quietly. The waits of C++ units, C calls included, may be in catch blocks and in destructors that an exception
  * runs; so may aco::yield(), but not aco_task_yield(). pthread_exit() and aco_exit() must not be called in these tasks.
  *
- * Memory. A callable is moved into the task. It is allocated if it is larger than a pointer or not trivially copyable. So
- * is a result that is larger than half a pointer or not trivially copyable. Nothing else takes memory besides the C
+ * Memory. A callable is moved into the task. It is allocated if it is larger than a pointer or not trivially copyable.
+ * So is a result that is larger than half a pointer or not trivially copyable. Nothing else takes memory besides the C
  * calls', except elements of channels that are not trivially relocatable, and exceptions.
  *
  * Reports of a deadlock name where a task waits: the file of the call. For the line too, pass ACO_PLACE as `location`.
  *
- * Threads. Everything belongs to the thread that made it. Only scope::cancel() and task_group::cancel() may be called by
- * other threads, as aco_scope_cancel(). */
+ * Threads. Everything belongs to the thread that made it. Only scope::cancel() and task_group::cancel() may be called
+ * by other threads, as aco_scope_cancel(). */
 #ifndef ACO_TASK_HPP
 #define ACO_TASK_HPP
 
@@ -220,8 +221,8 @@ ACO__COLD inline void dropped(std::exception_ptr error, const aco_t *task) noexc
     }
 }
 
-/* A task with a small result, or none, has nothing allocated for it. Its C result is that value, shifted left by one; or
- * the address of the exception that left its function, plus one. */
+/* A task with a small result, or none, has nothing allocated for it. Its C result is that value, shifted left by one;
+ * or the address of the exception that left its function, plus one. */
 template<class T>
 inline constexpr bool is_small = std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(void *) / 2;
 template<>
@@ -348,9 +349,9 @@ public:
     }
     ACO__FORCE_INLINE_MEMBER ~task() { detach(); }
 
-    /* Waits until the task has ended; then the handle is empty. Returns what the task's function returned or throws what
-     * it threw. A task that has ended can be joined where nobody may wait. If the wait fails, the task can be joined
-     * again. Throws aco::error as aco_join(); with EINVAL if the handle is empty. */
+    /* Waits until the task has ended; then the handle is empty. Returns what the task's function returned or throws
+     * what it threw. A task that has ended can be joined where nobody may wait. If the wait fails, the task can be
+     * joined again. Throws aco::error as aco_join(); with EINVAL if the handle is empty. */
     ACO__FORCE_INLINE_MEMBER T join(const char *location = ACO__CALLER)
     {
         void *left = nullptr;
@@ -485,12 +486,14 @@ ACO__FORCE_INLINE_MEMBER void yield() /* aco_task_yield() */
         detail::check(aco_task_yield());
 }
 template<class Rep, class Period>
-ACO__FORCE_INLINE_MEMBER void sleep_for(const std::chrono::duration<Rep, Period> &time, const char *location = ACO__CALLER)
+ACO__FORCE_INLINE_MEMBER void sleep_for(const std::chrono::duration<Rep, Period> &time,
+                                        const char *location = ACO__CALLER)
 {
     detail::check(aco_sleep_until_at(detail::deadline_in(time), location));
 }
 template<class Clock, class Duration>
-ACO__FORCE_INLINE_MEMBER void sleep_until(const std::chrono::time_point<Clock, Duration> &when, const char *location = ACO__CALLER)
+ACO__FORCE_INLINE_MEMBER void sleep_until(const std::chrono::time_point<Clock, Duration> &when,
+                                          const char *location = ACO__CALLER)
 {
     detail::check(aco_sleep_until_at(detail::deadline_at(when), location));
 }
@@ -732,7 +735,10 @@ public:
     mutex(const mutex &) = delete;
     mutex &operator=(const mutex &) = delete;
 
-    ACO__FORCE_INLINE_MEMBER void lock(const char *location = ACO__CALLER) { detail::check(aco_mutex_lock_at(&mutex_, location)); }
+    ACO__FORCE_INLINE_MEMBER void lock(const char *location = ACO__CALLER)
+    {
+        detail::check(aco_mutex_lock_at(&mutex_, location));
+    }
     bool try_lock()
     {
         if (aco_mutex_trylock(&mutex_) == 0)
@@ -831,7 +837,10 @@ public:
     shared_mutex(const shared_mutex &) = delete;
     shared_mutex &operator=(const shared_mutex &) = delete;
 
-    ACO__FORCE_INLINE_MEMBER void lock(const char *location = ACO__CALLER) { detail::check(aco_rwlock_wrlock_at(&lock_, location)); }
+    ACO__FORCE_INLINE_MEMBER void lock(const char *location = ACO__CALLER)
+    {
+        detail::check(aco_rwlock_wrlock_at(&lock_, location));
+    }
     bool try_lock() { return tried(aco_rwlock_trywrlock(&lock_)); }
     template<class Rep, class Period>
     bool try_lock_for(const std::chrono::duration<Rep, Period> &limit, const char *location = ACO__CALLER)
@@ -845,7 +854,10 @@ public:
     }
     void unlock() noexcept { detail::must(aco_rwlock_unlock(&lock_)); }
 
-    ACO__FORCE_INLINE_MEMBER void lock_shared(const char *location = ACO__CALLER) { detail::check(aco_rwlock_rdlock_at(&lock_, location)); }
+    ACO__FORCE_INLINE_MEMBER void lock_shared(const char *location = ACO__CALLER)
+    {
+        detail::check(aco_rwlock_rdlock_at(&lock_, location));
+    }
     bool try_lock_shared() { return tried(aco_rwlock_tryrdlock(&lock_)); }
     template<class Rep, class Period>
     bool try_lock_shared_for(const std::chrono::duration<Rep, Period> &limit, const char *location = ACO__CALLER)
@@ -878,7 +890,10 @@ public:
     semaphore(const semaphore &) = delete;
     semaphore &operator=(const semaphore &) = delete;
 
-    ACO__FORCE_INLINE_MEMBER void acquire(const char *location = ACO__CALLER) { detail::check(aco_semaphore_acquire_at(&semaphore_, location)); }
+    ACO__FORCE_INLINE_MEMBER void acquire(const char *location = ACO__CALLER)
+    {
+        detail::check(aco_semaphore_acquire_at(&semaphore_, location));
+    }
     bool try_acquire() noexcept { return aco_semaphore_try_acquire(&semaphore_) == 0; }
     template<class Rep, class Period>
     bool try_acquire_for(const std::chrono::duration<Rep, Period> &limit, const char *location = ACO__CALLER)
@@ -912,7 +927,10 @@ public:
     void set() noexcept { aco_event_set(&event_); } /* wakes all that wait */
     void reset() noexcept { aco_event_reset(&event_); }
     bool is_set() const noexcept { return event_.is_set != 0; }
-    ACO__FORCE_INLINE_MEMBER void wait(const char *location = ACO__CALLER) { detail::check(aco_event_wait_at(&event_, location)); }
+    ACO__FORCE_INLINE_MEMBER void wait(const char *location = ACO__CALLER)
+    {
+        detail::check(aco_event_wait_at(&event_, location));
+    }
     template<class Rep, class Period>
     bool wait_for(const std::chrono::duration<Rep, Period> &limit, const char *location = ACO__CALLER)
     {
@@ -981,8 +999,8 @@ void call_once(once_flag &once, F &&f, const char *location = ACO__CALLER)
 
 /* ---- Channels ---------------------------------------------------------------------------------------------------- */
 
-/* Whether copying the bytes of a T to another place moves the object, if nobody uses the bytes of the first place again.
- * Specialise it for types of your own that can be moved so; channels then need no memory for them. */
+/* Whether copying the bytes of a T to another place moves the object, if nobody uses the bytes of the first place
+ * again. Specialise it for types of your own that can be moved so; channels then need no memory for them. */
 template<class T>
 struct is_trivially_relocatable : std::is_trivially_copyable<T> {};
 template<class T>
@@ -1101,7 +1119,8 @@ ACO__FORCE_INLINE_MEMBER status status_of(int result)
  * with EINVAL. */
 template<class T>
 class channel {
-    static_assert(std::is_object_v<T> && std::is_nothrow_move_constructible_v<T> && std::is_nothrow_move_assignable_v<T>,
+    static_assert(std::is_object_v<T> && std::is_nothrow_move_constructible_v<T> &&
+                      std::is_nothrow_move_assignable_v<T>,
                   "a channel moves its elements, and must not fail while it does");
 
     using carried = detail::carried<T>;
@@ -1321,7 +1340,8 @@ private:
     sending<T> element_;
 };
 
-/* The index of the case that was done. -1: the time was over; or with `tries`, which means not to wait, none is ready. */
+/* The index of the case that was done. -1: the time was over; or with `tries`, which means not to wait, none is
+ * ready. */
 template<std::size_t... I, class... Cases>
 int select(std::index_sequence<I...>, bool tries, std::int64_t deadline, Cases &...cases)
 {
