@@ -1,11 +1,11 @@
 /* Tasks by the million, on private stacks and on one share stack. A run is one measurement:
  *
  *   PROGRAM sleep N KIND   N sleeping tasks: bytes each
- *   PROGRAM frame N KIND   N tasks that wait for the next frame, an event: bytes each, and nanoseconds for each task and
- *                          frame, which is a wait, a wake and two switches
+ *   PROGRAM frame N KIND   N tasks that wait for the next frame, an event: bytes each, and nanoseconds for each task
+ *                          and frame, which is a wait, a wake and two switches
  *
- * `live` is the part of them that is frames, with the wait record of 120 bytes. KIND is private or shared. The bytes are those that become resident between the first spawn and the time when all
- * wait. */
+ * KIND is private or shared. The bytes are those that become resident between the first spawn and the time when all
+ * wait. `live` is the part of them that is frames, with the wait record of 120 bytes. */
 #include "bench.h"
 
 #include <aco/sync.h>
@@ -105,7 +105,8 @@ int main(int argc, char **argv)
     aco_options_t o = {0};
     char params[60];
     number = argc > 2 ? strtoul(argv[2], NULL, 10) : 0;
-    if (argc != 4 || !number || (!is_shared && strcmp(argv[3], "private") != 0) || (!sleep && strcmp(what, "frame") != 0)) {
+    if (argc != 4 || !number || (!is_shared && strcmp(argv[3], "private") != 0) ||
+        (!sleep && strcmp(what, "frame") != 0)) {
         fprintf(stderr, "usage: %s sleep|frame N private|shared\n", argv[0]);
         return 2;
     }

@@ -539,8 +539,8 @@ private:
     detail::slot<Yield> value_;
 };
 
-/* Calls f() on a stack of its own, as aco_call_on_stack() does, and returns its result. Throws what `f` throws, and what
- * the constructor of aco::coroutine throws. */
+/* Calls f() on a stack of its own, as aco_call_on_stack() does, and returns its result. Throws what `f` throws, and
+ * what the constructor of aco::coroutine throws. */
 template<class F>
 std::invoke_result_t<F &> call_on_stack(F &&f, const options &how = {})
 {

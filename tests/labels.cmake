@@ -10,7 +10,7 @@ set(acorn_slow
 string(REPLACE ";" "|" acorn_slow "${acorn_slow}")
 
 set(acorn_subject_coroutine
-    "^(api|assertions|load_order|allocator|backtrace|cancel|compat_minicoro|forgotten|found|local|misuse|model|coroutine)[._]")
+    "^(api|assertions|load_order|allocator|backtrace|cancel|coroutine|forgotten|found|local|misuse|model)[._]|^compat_")
 set(acorn_subject_thread "^(fork|migration|signals|threads)[._]")
 set(acorn_subject_stack "^(copying|guard|overflow|save_area|entry|stack_trim|profile|pool)[._]")
 set(acorn_subject_memory "^(pool|slab|allocator)[._]")

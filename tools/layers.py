@@ -322,8 +322,9 @@ CASES = [  # what, the files that differ from CLEAN, the violations that must be
      ['cycle of includes: src/base/a.h -> src/base/b.h (line 1) -> src/base/a.h (line 1)']),
     ('a system header', {'src/base/base.h': 'void low(void);\nvoid base(void);\n # include <unistd.h>\n'},
      ['src/base/base.h:3: includes the system header <unistd.h>: only src/os may']),
-    ('a use of descriptors below them', {'src/scheduler/s.c': 'void io(void); void run(void); void run(void) { io(); }\n',
-                                         'src/io/io.c': '#include <sys/epoll.h>\nvoid io(void) {}\n'},
+    ('a use of descriptors below them', {
+        'src/scheduler/s.c': 'void io(void); void run(void); void run(void) { io(); }\n',
+        'src/io/io.c': '#include <sys/epoll.h>\nvoid io(void) {}\n'},
      ['src/scheduler/s.c uses io of src/io/io.c: scheduler may not use io']),
     ('an include of nothing', {'src/base/a.h': '#include "lost.h"\n'},
      ['src/base/a.h:1: includes "lost.h", which is no file of src/ or include/']),

@@ -9,8 +9,8 @@ aco__poller_t *aco__poller(void)
     return self->scheduler ? aco__tasks(self)->poller : NULL;
 }
 
-int aco__poller_wait(aco__poller_t *poller, const char *call, aco__wait_t *wait, aco__queue_t *queue, int fd, int writes,
-                     int64_t deadline, const char *location)
+int aco__poller_wait(aco__poller_t *poller, const char *call, aco__wait_t *wait, aco__queue_t *queue, int fd,
+                     int writes, int64_t deadline, const char *location)
 {
     aco__thread_t *self = aco__self();
     const void *object = (const void *)(uintptr_t)(unsigned)fd;

@@ -343,8 +343,10 @@ static void print_report(report_t *report)
     aco__blocks_each(note_task, report);
     for (size_t i = 0; i < report->places_n; i++)
         print_place(report, &report->places[i]);
-    if (report->elsewhere)
-        print_line(report, line, add_text(line, 0, "%zu more, at other places", report->elsewhere));
+    if (report->elsewhere) {
+        int n = add_text(line, 0, "%zu more, at other places", report->elsewhere);
+        print_line(report, line, n);
+    }
 }
 
 int aco__fail_deadlock(const aco__thread_t *self)
@@ -362,12 +364,14 @@ int aco_tasks_dump(int file)
 {
     report_t report = {0};
     char line[LINE];
+    int n;
     report.self = aco__self();
     report.call = "aco_tasks_dump";
     report.file = file;
     if (report.self->scheduler)
         print_report(&report);
-    print_line(&report, line, add_text(line, 0, "%zu task(s) of this thread", report.tasks));
+    n = add_text(line, 0, "%zu task(s) of this thread", report.tasks);
+    print_line(&report, line, n);
     if (report.failed)
         return aco__fail(0, report.failed, "aco_tasks_dump", NULL, "cannot write to descriptor %d: %s", file,
                          strerror(report.failed));

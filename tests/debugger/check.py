@@ -150,7 +150,8 @@ def check_suspended(answers):
     expect("list: name", r"3 +0x\w+ +suspended +worker +inner program.c:\d+\n", listed)
     expect("list: ready", r"4 +0x\w+ +ready +suspended\n", listed)
     expect("list: waits in a task", r"7 +0x\w+ +suspended +waits_inside program.c:\d+\n", listed)
-    expect("list: its task", r"8 +0x\w+ +resuming +has_inner program.c:\d+, waits( at [^\n]*program.c:\d+)? to be unparked\n", listed)
+    expect("list: its task",
+           r"8 +0x\w+ +resuming +has_inner program.c:\d+, waits( at [^\n]*program.c:\d+)? to be unparked\n", listed)
     expect("list: all", r"\n8 coroutines", listed)
     expect("the innermost is the program's", r"^[^\n]*: suspended\+?\n#\d+ +(0x\w+ in )?saved_inner ",
            answers["aco bt 1"])
