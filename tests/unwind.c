@@ -48,12 +48,17 @@ static void walk(void)
     _Unwind_Backtrace(note, NULL);
 }
 
+static int times_passed(uintptr_t function)
+{
+    int n = 0;
+    for (int i = 0; i < depth; i++)
+        n += ((uintptr_t)functions[i] | 1) == (function | 1); /* Thumb's bit */
+    return n;
+}
+
 static int passed(void (*function)(void))
 {
-    for (int i = 0; i < depth; i++)
-        if (((uintptr_t)functions[i] | 1) == ((uintptr_t)function | 1)) /* Thumb's bit */
-            return 1;
-    return 0;
+    return times_passed((uintptr_t)function) != 0;
 }
 
 /* A save area that grows is mapped on the way to a resume: walk from there. */
@@ -213,7 +218,10 @@ static void in_a_cleanup(void)
     aco_destroy(co);
 }
 
-/* A, on a share stack, resumes B, which resumes C on A's stack. */
+/* A, on a share stack, resumes B, which resumes C on A's stack. B is one coroutine, or two where the first resumes the
+ * second. */
+static int between;
+
 static void *resumes(void *co)
 {
     aco_send(co, NULL);
@@ -225,6 +233,7 @@ static void *walks_over_saved_frames(void *arg)
 {
     walk();
     CHECK(depth < 20);
+    CHECK_EQ(times_passed((uintptr_t)resumes), IS_LINKED ? between : 0);
     CHECK(!passed(resume_from_here)); /* in the frames of A, which are not there */
     return arg;
 }
@@ -233,14 +242,17 @@ static void over_saved_frames(void)
 {
     aco_share_stack_t *stack = aco_share_stack_new(0);
     const aco_options_t shared = {.stack = stack};
-    aco_t *c = aco_new(walks_over_saved_frames, NULL, &shared), *b = aco_new(resumes, c, NULL),
-          *a = aco_new(resumes, b, &shared);
-    resumes_there(a);
-    CHECK(a->is_end && b->is_end && c->is_end);
-    CHECK_EQ(passed(resume_from_here), IS_LINKED); /* when A is back */
-    aco_destroy(a);
-    aco_destroy(b);
-    aco_destroy(c);
+    for (between = 1; between <= 2; between++) {
+        aco_t *c = aco_new(walks_over_saved_frames, NULL, &shared), *second = aco_new(resumes, c, NULL),
+              *first = aco_new(resumes, second, NULL), *a = aco_new(resumes, between == 2 ? first : second, &shared);
+        resumes_there(a);
+        CHECK(a->is_end && second->is_end && c->is_end && first->is_end == (between == 2));
+        CHECK_EQ(passed(resume_from_here), IS_LINKED); /* when A is back */
+        aco_destroy(a);
+        aco_destroy(first);
+        aco_destroy(second);
+        aco_destroy(c);
+    }
     aco_share_stack_destroy(stack);
 }
 
