@@ -83,7 +83,7 @@ static inline aco__annex_t *aco__annex(const aco_t *task)
 
 static inline int aco__is_on_private(const aco_t *task)
 {
-    return aco_likely(task->aco__state & ACO__PRIVATE);
+    return aco_likely(aco__has(task, ACO__PRIVATE));
 }
 
 /* The task's entry function. */
