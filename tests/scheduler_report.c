@@ -12,7 +12,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-enum { ROOM = 1 << 18, MANY = UNDER_TSAN ? 60 : UNDER_ASAN ? 500 : 20000 };
+enum { ROOM = 1 << 18, MANY = UNDER_TSAN ? 60 : UNDER_ASAN ? 500 : sizeof(void *) == 4 ? 2000 : 20000 };
 
 static char text[ROOM];
 
