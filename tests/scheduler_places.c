@@ -761,12 +761,15 @@ static void *refuses_on_shared(void *unused)
 }
 
 static aco_t *shared_task, *shared_inner;
+static aco_mutex_t inner_mutex;
 
 static void *inner_on_same(void *unused)
 {
     char room[100];
     memset(room, 1, sizeof room);
-    CHECK(aco_current_task() == (COPYING ? NULL : shared_task)); /* its frames were taken away */
+    CHECK(aco_current_task() == shared_task); /* although its frames were taken away */
+    CHECK_EQ(aco_mutex_trylock(&inner_mutex), 0);
+    CHECK_EQ(aco_mutex_unlock(&inner_mutex), 0);
     CHECK_EQ(aco_state(shared_task), ACO_STATE_RESUMING);
     errno = 0;
     if (COPYING)
@@ -793,6 +796,28 @@ static void *has_inner_on_same(void *unused)
     CHECK_EQ(aco_scope_end(&scope), 0);
     aco_destroy(shared_inner);
     return unused;
+}
+
+/* On a stack of its own, inside a task whose share stack another task uses meanwhile. */
+static void *inner_of_evicted(void *task)
+{
+    CHECK_EQ(aco_mutex_lock(&inner_mutex), 0);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(aco_sleep(1000), 0);
+        CHECK(aco_current_task() == task);
+    }
+    CHECK_EQ(aco_mutex_unlock(&inner_mutex), 0);
+    return NULL;
+}
+
+static void *evicted(void *unused)
+{
+    aco_t *co = aco_new(co_of_evicted, aco_get_co(), NULL);
+    (void)unused;
+    aco_send(co, NULL);
+    CHECK_EQ(aco_state(co), ACO_STATE_DONE);
+    aco_destroy(co);
+    return &s;
 }
 
 static void *parks_on_shared(void *unused)
@@ -824,6 +849,13 @@ static void on_shared(void)
         CHECK((shared_task = aco_spawn(has_inner_on_same, &s, &o)) != NULL);
         run();
         CHECK_EQ(aco_join(shared_task, &result), 0);
+        CHECK(result == &s);
+    }
+    for (int i = 0; i < 2; i++)
+        CHECK((tasks[i] = aco_spawn(evicted, NULL, &o)) != NULL);
+    run();
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(aco_join(tasks[i], &result), 0);
         CHECK(result == &s);
     }
     o.name = "shared";

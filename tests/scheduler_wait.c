@@ -428,8 +428,10 @@ static void deadlock(void)
     snprintf(what, sizeof what, "here:8 to receive from channel %p or to send to channel %p;", (void *)other_channel,
              (void *)other_channel);
     check_report(report, waiting_for[6], "", what);
-    snprintf(what, sizeof what, "scheduler_wait.c:%d for mutex %p, held by coroutine %p (which has ended);",
+    snprintf(what, sizeof what, "scheduler_wait.c:%d for mutex %p, held by coroutine %p (which has ended",
              line_of_lock, (void *)&left_locked, left_by);
+    if (!strstr(report, what))
+        fprintf(stderr, "wanted \"%s\" in\n%s", what, report);
     CHECK(strstr(report, what)); /* the location that the plain form gives */
 }
 

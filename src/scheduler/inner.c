@@ -31,8 +31,8 @@ int aco__check_inner(aco__thread_t *self, const char *call)
         return aco__fail_waiting(call);
     if (!aco__stack_is_kept(co))
         return aco__fail(0, EPERM, call, co, "is on a share stack and cannot wait");
-    for (co = self->resuming; co != task; co = resumer_of(co))
-        if (!co)
+    for (co = self->resuming; co != task || aco__status(task) == ACO__RESUMING_SAVED; co = resumer_of(co))
+        if (!co || co == task)
             return aco__fail(0, EPERM, call, self->running,
                              "cannot wait: it has taken the share stack of a coroutine that waits for it");
     return aco__scope_record(self, task) ? 0 : aco__fail_memory(0, call, sizeof(aco__task_record_t)); /* so that

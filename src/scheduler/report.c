@@ -109,7 +109,7 @@ static const char *name_of(report_t *report, const aco_t *task, char text[TEXT])
     }
     if (!entry || entry->task != task)
         return " (which has ended)";
-    snprintf(text, TEXT, " (%s, which has ended)", entry->name);
+    snprintf(text, TEXT, " (which has ended; one there was named %s)", entry->name);
     return text;
 }
 

@@ -6,10 +6,8 @@
 aco_t *aco__task_around(const aco__thread_t *self)
 {
     aco_t *task = self->task;
-    return self->running && task && task != self->running && self->scheduler->is_running && aco__is_task(task) &&
-                   task->share_stack->aco__resumer_context == &self->root
-               ? task
-               : NULL;
+    return self->running && task && task != self->running && aco__tasks(self)->in_turn && aco__is_task(task) ? task
+                                                                                                             : NULL;
 }
 
 int aco__fail_waiting(const char *call)
