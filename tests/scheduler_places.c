@@ -812,7 +812,7 @@ static void *inner_of_evicted(void *task)
 
 static void *evicted(void *unused)
 {
-    aco_t *co = aco_new(co_of_evicted, aco_get_co(), NULL);
+    aco_t *co = aco_new(inner_of_evicted, aco_get_co(), NULL);
     (void)unused;
     aco_send(co, NULL);
     CHECK_EQ(aco_state(co), ACO_STATE_DONE);

@@ -279,7 +279,9 @@ static void *raises(void *arg)
 /* Promise: the dump comes in the next round, and tasks need not wait for it. */
 static void signal_while_tasks_run(void)
 {
+    FAILS(aco_tasks_dump_on(100000, 2), -1, EINVAL, "aco_tasks_dump_on", NULL, "signal 100000");
     CHECK_EQ(aco_tasks_dump_on(SIGUSR1, ends[1]), 0);
+    FAILS(aco_tasks_dump_on(100000, 2), -1, EINVAL, "aco_tasks_dump_on", NULL, "signal 100000"); /* changes nothing */
     spawn_as(raises, NULL, ACO_DETACHED, "Rosa");
     run();
     read_dump();
@@ -291,7 +293,6 @@ static void signal_while_tasks_run(void)
     CHECK_EQ(aco_tasks_dump(ends[1]), 0);
     read_dump();
     CHECK_EQ(lines(text), 1); /* only this one */
-    FAILS(aco_tasks_dump_on(100000, 2), -1, EINVAL, "aco_tasks_dump_on", NULL, "signal 100000");
     aco_event_reset(&over);
     CHECK_EQ(aco_tasks_dump_on(SIGUSR1, ends[1]), 0);
     spawn_detached(waits_at, (void *)(uintptr_t)"nowhere:1");

@@ -4,6 +4,7 @@
 #include "child.h"
 #include "fails.h"
 
+#include <aco/backtrace.h>
 #include <aco/scope.h>
 #include <aco/sync.h>
 
@@ -650,6 +651,47 @@ static void shared_objects(void)
     uses_all(NULL);
 }
 
+/* ---- A thread ends with live tasks on a share stack ---- */
+
+static aco_t *left_on_stack;
+
+static void *parks_long(void *unused)
+{
+    aco_park_until("never", aco_after(1000 * ACO_SECOND));
+    return unused;
+}
+
+static int stops(void *unused, int64_t timeout_ns)
+{
+    (void)unused, (void)timeout_ns;
+    errno = EIO;
+    return -1;
+}
+
+static void *leaves_tasks(void *stack)
+{
+    aco_options_t o = {0};
+    o.stack = stack;
+    for (int i = 0; i < 3; i++)
+        left_on_stack = aco_spawn(parks_long, NULL, &o);
+    CHECK_EQ(aco_on_idle(stops, NULL), 0);
+    CHECK_EQ(aco_run(), -1);
+    return NULL;
+}
+
+/* Promise: no other thread gets the stack, and no call of another thread looks into these tasks. */
+static void left_on_share_stack(void)
+{
+    aco_options_t o = {0};
+    void *at[4];
+    o.stack = aco_share_stack_new(0);
+    start(leaves_tasks, o.stack, 1);
+    join_threads(1);
+    CHECK(aco_spawn(parks_long, NULL, &o) == NULL && errno == EPERM);
+    FAILS(aco_unpark(left_on_stack), -1, EPERM, "aco_unpark", left_on_stack, "thread");
+    FAILS(aco_backtrace(left_on_stack, at, 4), -1, EPERM, "aco_backtrace", left_on_stack, "another thread");
+} /* their stack stays */
+
 int main(void)
 {
     static void (*const tests[])(void) = {unparks, unparks_late, posts_arrive, scopes, NULL};
@@ -661,6 +703,8 @@ int main(void)
     start(ends_with_posts, NULL, 1);
     join_threads(1);
     forgotten();
+    if (COPYING)
+        left_on_share_stack();
     shared_objects();
     return check_result("scheduler_threads");
 }

@@ -85,6 +85,10 @@ static int walk_suspended(frames_t *frames)
 /* A task is no error here; a coroutine that waits for another one is none if its frames are there. */
 static int can_walk(const aco_t *co)
 {
+    if (aco__is_task(co) && co->share_stack->aco__thread != aco__self()) {
+        aco__fail(0, EPERM, backtrace_call, co, "is a task of another thread");
+        return 0;
+    }
     if (aco__is_task(co) && !aco__has(co, ACO__PRIVATE)) { /* its context may be elsewhere */
         aco__fail(0, ENOTSUP, backtrace_call, co, "is a task on a share stack that does not run");
         return 0;

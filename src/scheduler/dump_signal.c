@@ -49,13 +49,17 @@ static int register_dumper(aco__tasks_t *s)
 
 int aco__dump_signal_start(aco__tasks_t *s, int signal, int fd, const char *call)
 {
+    int dumped = s->dumps, fd_before = s->dump_fd, error;
     s->dump_fd = fd;
     s->dump_post.run = dump_posted;
-    if (!s->dumps && register_dumper(s) != 0)
+    if (!dumped && register_dumper(s) != 0)
         return aco__fail(0, EAGAIN, call, NULL, "%d threads have called it", MOST_DUMPERS);
     s->dumps = 1;
     if (aco__os_on_signal(signal, on_dump_signal) == 0)
         return 0;
-    aco__dump_signal_stop(s);
-    return aco__fail(0, errno, call, NULL, "no handler for signal %d: %s", signal, strerror(errno));
+    error = errno;
+    s->dump_fd = fd_before;
+    if (!dumped)
+        aco__dump_signal_stop(s);
+    return aco__fail(0, error, call, NULL, "no handler for signal %d: %s", signal, strerror(error));
 }

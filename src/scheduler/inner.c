@@ -60,7 +60,8 @@ static chain_t look_at(const aco__thread_t *self, const aco_t *task)
 
 /* The hooks' part of a switch from `from` to `to`, of which one is the task and the other its innermost coroutine. The
  * thread's record of exceptions becomes *in. */
-static inline __attribute__((always_inline)) void transfer(aco_t *from, aco_t *to, const aco__exceptions_t *in)
+ACO__NO_SANITIZE static inline __attribute__((always_inline))
+void transfer(aco_t *from, aco_t *to, const aco__exceptions_t *in)
 {
     aco__exceptions_t unused;
     aco__instrument_transfer(from, to);

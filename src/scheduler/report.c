@@ -193,13 +193,20 @@ static void describe(report_t *report, const aco__wait_t *wait, char text[TEXT])
 
 /* ---- Places ---- */
 
+/* Where a task goes on. That of a task on a share stack is in its annex while its frames are saved. */
+static const aco__context_t *context_of(const aco_t *task)
+{
+    return aco__is_on_private(task) || aco__is_on_its_stack(task, task->aco__self.sp) ? &task->aco__self
+                                                                                      : &aco__annex(task)->context;
+}
+
 static turn_t turn_of(const report_t *report, const aco_t *task)
 {
     if (aco__task_wait(task))
         return WAITS;
     if (task == report->self->running || aco__task_is_resuming(report->self, task))
         return RUNS;
-    return task->aco__self.sp == task->share_stack->aco__top ? NOT_BEGUN : CAN_RUN;
+    return context_of(task)->sp == task->share_stack->aco__top ? NOT_BEGUN : CAN_RUN;
 }
 
 static int is_same(const wait_place_t *a, const wait_place_t *b)
@@ -220,7 +227,7 @@ static int note_task(aco_t *co, void *arg)
     new_place.state = turn_of(report, co);
     new_place.kind = wait ? wait->kind : 0;
     new_place.location = wait ? wait->location : NULL;
-    new_place.address = co->aco__self.pc;
+    new_place.address = context_of(co)->pc;
     while (place < report->places + report->places_n && !is_same(place, &new_place))
         place++;
     if (place == report->places + MOST_PLACES) {

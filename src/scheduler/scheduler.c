@@ -68,7 +68,7 @@ static void run_posted(aco__thread_t *self, aco__post_t *post)
 static int forget(aco_t *co, void *self)
 {
     if (aco__is_task(co) && co->share_stack->aco__thread == self)
-        co->share_stack->aco__thread = NULL;
+        co->share_stack->aco__thread = aco__has(co, ACO__PRIVATE) ? NULL : aco__nobody; /* no thread gets the stack */
     return 0;
 }
 
