@@ -192,8 +192,8 @@ ACO_API int aco_exit_to(aco_t *co, void *value);
 /* Calls fn(arg) on a stack of its own, made as `opts` says (no share stack), and returns its result: for deep
  * recursion, and for foreign code that needs more stack than the caller has. `fn` runs in a coroutine of its own with
  * its own name, values and deferred calls. What it yields, the caller yields, and it receives what the caller then
- * receives; so a yield fails in it if the caller is no coroutine. In a task it may wait. If the caller is cancelled, it is
- * cancelled first. ACO_ERROR and errno: as aco_new(); EPERM (in a generator). */
+ * receives; so a yield fails in it if the caller is no coroutine. In a task it may wait. If the caller is cancelled, it
+ * is cancelled first. ACO_ERROR and errno: as aco_new(); EPERM (in a generator). */
 ACO_API void *aco_call_on_stack(aco_function_t fn, void *arg, const aco_options_t *opts);
 
 /* Starts to load what a resume of `co` will touch: the control block, and up to 200 bytes of a save area right behind
