@@ -394,7 +394,7 @@ static void *waits_in_coroutine(void *depth)
         if (s.place == BEHIND_SHARED && (intptr_t)depth == 2)
             o.stack = stack;
         o.flags = s.place == IN_OWN_FP ? ACO_OWN_FP : s.place == IN_OWN_EXCEPTIONS ? ACO_OWN_EXCEPTIONS : 0;
-        co = aco_new(waits_in_coroutine, (char *)depth - 1, &o);
+        co = aco_new(waits_in_coroutine, (void *)((intptr_t)depth - 1), &o);
         CHECK(co != NULL);
         CHECK(aco_send(co, NULL) == (void *)1); /* not when it waits */
         CHECK_EQ(s.waits, 0);
