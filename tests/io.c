@@ -543,6 +543,33 @@ static void *numbers_again(void *unused)
     return unused;
 }
 
+/* Numbers of descriptors that are not owned: their owner closed them after their last use here. */
+static void *numbers_of_another_kind(void *unused)
+{
+    int ends[2], pair[2], blocking[2];
+    char byte;
+    make_pipe(ends);
+    CHECK_EQ(aco_io_write(ends[1], "p", 1), 1);
+    CHECK_EQ(aco_io_read(ends[0], &byte, 1), 1);
+    close(ends[0]);
+    close(ends[1]);
+    make_pair(pair, SOCK_STREAM);
+    CHECK_EQ(pair[1], ends[1]);
+    close(pair[0]);
+    FAILS_WITH(aco_io_write(pair[1], "s", 1), EPIPE); /* and no SIGPIPE, which would end this process */
+    close(pair[1]);
+    CHECK_EQ(pipe(blocking), 0);
+    CHECK(blocking[0] == ends[0] && blocking[1] == ends[1]);
+    CHECK_EQ(write(blocking[1], "b", 1), 1);
+    FAILS_WITH(aco_io_read(blocking[0], &byte, 1), EINVAL);
+    CHECK(strstr(aco_error_message(), "is blocking") != NULL);
+    FAILS_WITH(aco_io_write(blocking[1], "b", 1), EINVAL);
+    close(blocking[0]);
+    close(blocking[1]);
+    FAILS_WITH(aco_io_read(blocking[0], &byte, 1), EBADF);
+    return unused;
+}
+
 static void *cancels(void *scope)
 {
     aco_sleep(ACO_MILLISECOND);
@@ -1178,7 +1205,7 @@ int main(void)
 {
     int before;
     static const aco_function_t tests[] = {waits, bytes, all_of_it, passes_a_descriptor, between, closing,
-        woken_and_closed, numbers_again, scopes, half_close, resets, sockets, fairness,
+        woken_and_closed, numbers_again, numbers_of_another_kind, scopes, half_close, resets, sockets, fairness,
         inner_coroutine, other_threads, writes_and_reads};
     for (int i = 0; i < LARGE; i++)
         sent[i] = (char)(i * 7 + i / 251);

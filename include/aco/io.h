@@ -16,8 +16,8 @@
  * Descriptors. Any non-blocking descriptor can be used, and files; a blocking one fails with EINVAL. Descriptors that
  * these calls make are non-blocking, close-on-exec and *owned*: aco_io_close() must close them, or aco_io_release()
  * must give them up before something else does. aco_io_adopt() makes any other descriptor owned. A descriptor that is
- * not owned, a library's, may be closed by its owner while no task waits for it; each wait for it costs one more system
- * call.
+ * not owned, a library's, may be closed by its owner while no task waits for it; each call and each wait for it costs
+ * one more system call.
  *
  * Closing. aco_io_close() wakes the tasks that wait for the descriptor: ECANCELED. They never touch the descriptor that
  * gets the number next.

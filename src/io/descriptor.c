@@ -189,13 +189,10 @@ static int spend(aco__io_t *io, const aco__io_fd_t *d)
 aco__io_fd_t *aco__io_enter(aco__io_t *io, int fd, const char *call)
 {
     aco__io_fd_t *d = record_of(io, fd);
-    if (aco_unlikely(!d)) {
-        if (check_nonblocking(fd, call) != 0)
+    if (aco_unlikely(!d || (!d->owned && !d->users))) { /* the number may be another file's than the last time */
+        if (check_nonblocking(fd, call) != 0 || (!d && !(d = record_new(io, fd, call))))
             return NULL;
-        d = record_new(io, fd, call);
-        if (!d)
-            return NULL;
-        d->is_socket = socket_option(fd, SO_TYPE) >= 0;
+        d->is_socket = 1; /* until it says that it is none */
     }
     d->users++;
     if (aco_unlikely(spend(io, d) != 0)) {

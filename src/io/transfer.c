@@ -80,7 +80,7 @@ static ssize_t write_once(aco__io_fd_t *d, void *args)
         ssize_t n = send(d->fd, bytes->is.from, bytes->n, MSG_NOSIGNAL);
         if (n >= 0 || errno != ENOTSOCK)
             return n;
-        d->is_socket = 0; /* the number is another file's now */
+        d->is_socket = 0;
     }
     return write(d->fd, bytes->is.from, bytes->n);
 }
