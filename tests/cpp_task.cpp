@@ -949,6 +949,21 @@ TYPED_TEST(Channels, Select)
     });
 }
 
+template <class Case, class = void> struct selects : std::false_type {};
+template <class Case>
+struct selects<Case, std::void_t<decltype(aco::select(std::declval<Case>()))>> : std::true_type {};
+
+// Promise: a case serves one call of select(): one with a name, which could be used again, does not compile.
+TEST(Channel, CasesServeOnce)
+{
+    const auto f = [](auto &&) {};
+    using receive = decltype(aco::on_receive(std::declval<aco::channel<int> &>(), f));
+    using send = decltype(aco::on_send(std::declval<aco::channel<int> &>(), 1, f));
+    EXPECT_TRUE(selects<receive>::value && selects<send>::value);
+    EXPECT_FALSE(selects<receive &>::value || selects<send &>::value);
+    EXPECT_FALSE(selects<const receive &>::value);
+}
+
 // Promise: what can be copied can be sent by a copy.
 TEST(Channel, Copies)
 {

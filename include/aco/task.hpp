@@ -728,7 +728,9 @@ void in_group(F &&f, aco_policy_t how = ACO_CANCEL_ON_FAILURE, const char *locat
 
 /* ---- Locks and the like ------------------------------------------------------------------------------------------ */
 
-/* For std::lock_guard, std::unique_lock, std::scoped_lock. lock() throws aco::error with EDEADLK if the task has it. */
+/* For std::lock_guard and std::unique_lock. lock() throws aco::error with EDEADLK if the task has it. Lock several one
+ * after the other, in the same order everywhere: std::lock() and std::scoped_lock of several may go round for ever if
+ * three tasks contend, because they wait for one mutex after having released another, and an unlock hands over. */
 class mutex {
 public:
     constexpr mutex() noexcept = default;
@@ -1362,6 +1364,10 @@ int select(std::index_sequence<I...>, bool tries, std::int64_t deadline, Cases &
     return chosen;
 }
 
+/* int, if no case is an lvalue: after a call a case has no element any more to send. */
+template<class... Cases>
+using case_index = std::enable_if_t<(!std::is_lvalue_reference_v<Cases> && ...), int>;
+
 } // namespace detail
 
 /* A case of select(): receives from the channel. Then f(std::optional<T>) is called, with nullopt if the channel is
@@ -1385,29 +1391,30 @@ detail::send_case<T, F> on_send(channel<T> &to, const std::common_type_t<T> &ele
     return {to, element, std::forward<F>(f)};
 }
 
-/* Does one of the cases, as aco_select(), and calls its function. Returns its index.
+/* Does one of the cases, as aco_select(), and calls its function. Returns its index. A case serves one call, in which
+ * it is made: one with a name does not compile.
  *
  *   aco::select(aco::on_receive(words, [&](std::optional<std::string> word) { ... }),
  *               aco::on_send(numbers, 7, [&](bool sent) { ... }));
  */
 template<class... Cases>
-int select(Cases &&...cases)
+detail::case_index<Cases...> select(Cases &&...cases)
 {
     return detail::select(std::index_sequence_for<Cases...>(), false, ACO_FOREVER, cases...);
 }
 /* The same with a limit, or without waiting: -1 if the time is over, or if no case is ready. */
 template<class Rep, class Period, class... Cases>
-int select_for(const std::chrono::duration<Rep, Period> &limit, Cases &&...cases)
+detail::case_index<Cases...> select_for(const std::chrono::duration<Rep, Period> &limit, Cases &&...cases)
 {
     return detail::select(std::index_sequence_for<Cases...>(), false, detail::deadline_in(limit), cases...);
 }
 template<class Clock, class Duration, class... Cases>
-int select_until(const std::chrono::time_point<Clock, Duration> &when, Cases &&...cases)
+detail::case_index<Cases...> select_until(const std::chrono::time_point<Clock, Duration> &when, Cases &&...cases)
 {
     return detail::select(std::index_sequence_for<Cases...>(), false, detail::deadline_at(when), cases...);
 }
 template<class... Cases>
-int try_select(Cases &&...cases)
+detail::case_index<Cases...> try_select(Cases &&...cases)
 {
     return detail::select(std::index_sequence_for<Cases...>(), true, 0, cases...);
 }

@@ -40,7 +40,7 @@ void aco__poller_yield(void)
 {
     const aco__thread_t *self = aco__self();
     if (self->running && self->running == self->task && !self->resuming)
-        (void)aco_task_yield();
+        (void)aco__task_yield(); /* puts aside the exceptions that the caller handles, which the inline form does not */
 }
 
 void *aco__poller_allocate(size_t *sz, const char *call)
