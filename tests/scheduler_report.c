@@ -241,7 +241,7 @@ static void ended(void)
         CHECK(strstr(text, " for mutex ") && strstr(text, " for reader-writer lock "));
         CHECK_EQ(lines(text), 2);
         HAS("acorn: aco_run: coroutine ", " for mutex ", " (which has ended; one there was named Hannah); for at");
-        HAS("acorn: aco_run: coroutine ", " for reader-writer lock ", " (which has ended; one there was named Hannah); ");
+        HAS("acorn: aco_run: coroutine ", " for reader-writer lock ", " (which has ended; one there was named Hannah)");
         spawn_detached(inherits, NULL);
         run();
     }

@@ -49,7 +49,7 @@ static int register_dumper(aco__tasks_t *s)
 
 int aco__dump_signal_start(aco__tasks_t *s, int signal, int fd, const char *call)
 {
-    int dumped = s->dumps, fd_before = s->dump_fd, error;
+    int dumped = s->dumps != 0, fd_before = s->dump_fd, error;
     s->dump_fd = fd;
     s->dump_post.run = dump_posted;
     if (!dumped && register_dumper(s) != 0)
