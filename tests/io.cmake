@@ -1,7 +1,9 @@
 # Descriptors (src/io): Linux only.
 foreach(variant debug release)
-  acorn_test(io.${variant} io.c DEFINE ${define_${variant}} TIMEOUT 60)
-  target_link_libraries(test_io_${variant} PRIVATE acorn_io_static Threads::Threads)
+  foreach(subject io io_sockets)
+    acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 60)
+    target_link_libraries(test_${subject}_${variant} PRIVATE acorn_io_static Threads::Threads)
+  endforeach()
 endforeach()
 # gcc's link-time optimisation resolves some references before the linker's --wrap sees them.
 if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))

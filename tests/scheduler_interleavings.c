@@ -9,26 +9,14 @@
  * scheduler_interleavings [events in a sequence] */
 #define _GNU_SOURCE
 #include "tasks.h"
+#include "own_clock.h"
 
 #include <aco/group.h>
 #include <aco/sync.h>
 
 #include <pthread.h>
 
-/* ---- The clock: in place of src/os/posix_clock.c ---- */
-
-#define HIDDEN __attribute__((visibility("hidden")))
-HIDDEN int64_t aco__os_now(void);
-HIDDEN uint32_t aco__os_milliseconds(void);
-HIDDEN void aco__os_sleep_until(int64_t then);
-HIDDEN void aco__os_wait(uint32_t *word, uint32_t value, int64_t then);
-HIDDEN void aco__os_wake(uint32_t *word);
-static int64_t clock_ns;
-
-int64_t aco__os_now(void)
-{
-    return clock_ns;
-}
+/* ---- The clock ---- */
 
 uint32_t aco__os_milliseconds(void)
 {

@@ -2,10 +2,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Works on ELF systems on x86-64, i386, AArch64, RISC-V 64, LoongArch, Power and s390x. Elsewhere, and with
- * ACO_CONFIG_UCONTEXT, the calls fail with ENOTSUP. Frames need unwind tables, as for a debugger: compilers make them
- * by default on these processors, and ACO_CONFIG_NO_CFI leaves them out. The unwinder is the compiler's; a C program
- * without one loads libgcc_s.so.1 or libunwind.so.1 at the first call. */
+ * For ELF systems on x86-64, i386, AArch64, RISC-V 64, LoongArch, Power and s390x; tested on the first two. Elsewhere,
+ * and with ACO_CONFIG_UCONTEXT, the calls fail with ENOTSUP. Frames need unwind tables, as for a debugger: compilers
+ * make them by default on these processors, and ACO_CONFIG_NO_CFI leaves them out. The unwinder is the compiler's; a C
+ * program without one loads libgcc_s.so.1 or libunwind.so.1 at the first call. */
 #ifndef ACO_BACKTRACE_H
 #define ACO_BACKTRACE_H
 
@@ -27,9 +27,9 @@ ACO__BEGIN_C
  * While a coroutine that a task resumed waits in the task's name, the call for the task tells the frames of that
  * coroutine, and the other way round. The frames of a coroutine on a share stack may be in its save area: the call
  * restores them, which counts as a copy in the statistics of the coroutines. Needs about 8 KiB of free stack. -1 and
- * errno: EINVAL (NULL, a main coroutine object, `n` below 0, `frames` NULL), ESRCH (destroyed), EBUSY (resuming, its
- * own frames are in the save area), EPERM (it belongs to another thread), ENOMEM, EAGAIN, ENOTSUP (see above; no
- * unwinder; a task on a share stack that does not run). Any thread that could resume `co`. */
+ * errno: EINVAL (NULL, a main coroutine object, `n` below 0, `frames` NULL), ESRCH (destroyed), EBUSY (resuming, and
+ * its own frames are in the save area or no coroutine runs), EPERM (it belongs to another thread), ENOMEM, EAGAIN,
+ * ENOTSUP (see above; no unwinder; a task on a share stack that does not run). Any thread that could resume `co`. */
 ACO_API int aco_backtrace(const aco_t *co, void **frames, int n);
 
 /* Writes the backtrace of `co` to the file descriptor `fd`, a line for each frame: number, address, file with the

@@ -115,6 +115,14 @@ ACO__FORCE_INLINE_MEMBER bool in_time(int result)
     return false;
 }
 
+/* Whether a lock was got that would have had to be waited for otherwise. */
+inline bool tried(int result)
+{
+    if (result != 0 && errno != EBUSY)
+        refused();
+    return result == 0;
+}
+
 /* For calls that cannot fail in a correct program and must not throw. */
 ACO__FORCE_INLINE_MEMBER void must(int result) noexcept
 {
@@ -743,11 +751,7 @@ public:
     }
     bool try_lock()
     {
-        if (aco_mutex_trylock(&mutex_) == 0)
-            return true;
-        if (errno != EBUSY)
-            detail::refused();
-        return false;
+        return detail::tried(aco_mutex_trylock(&mutex_));
     }
     template<class Rep, class Period>
     bool try_lock_for(const std::chrono::duration<Rep, Period> &limit, const char *location = ACO__CALLER)
@@ -843,7 +847,10 @@ public:
     {
         detail::check(aco_rwlock_wrlock_at(&lock_, location));
     }
-    bool try_lock() { return tried(aco_rwlock_trywrlock(&lock_)); }
+    bool try_lock()
+    {
+        return detail::tried(aco_rwlock_trywrlock(&lock_));
+    }
     template<class Rep, class Period>
     bool try_lock_for(const std::chrono::duration<Rep, Period> &limit, const char *location = ACO__CALLER)
     {
@@ -860,7 +867,10 @@ public:
     {
         detail::check(aco_rwlock_rdlock_at(&lock_, location));
     }
-    bool try_lock_shared() { return tried(aco_rwlock_tryrdlock(&lock_)); }
+    bool try_lock_shared()
+    {
+        return detail::tried(aco_rwlock_tryrdlock(&lock_));
+    }
     template<class Rep, class Period>
     bool try_lock_shared_for(const std::chrono::duration<Rep, Period> &limit, const char *location = ACO__CALLER)
     {
@@ -876,12 +886,6 @@ public:
     aco_rwlock_t *native_handle() noexcept { return &lock_; }
 
 private:
-    static bool tried(int result)
-    {
-        if (result != 0 && errno != EBUSY)
-            detail::refused();
-        return result == 0;
-    }
     aco_rwlock_t lock_ = ACO_RWLOCK_INIT;
 };
 

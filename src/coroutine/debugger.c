@@ -1,7 +1,6 @@
 /* The table by which a debugger finds the coroutines without debug information. tools/acorn_coroutines.py reads it;
- * that script also knows the numbers of the statuses in aco/detail/coroutine.h and of
- * the kinds of waits in scheduler/wait.h. All offsets are in bytes. A change of
- * the fields' order needs a new version number. */
+ * that script also knows the numbers of the statuses in aco/detail/coroutine.h and of the kinds of waits in
+ * scheduler/wait.h. All offsets are in bytes. A change of the fields' order needs a new version number. */
 #include "base/slab.h"
 #include "coroutine/internal.h"
 

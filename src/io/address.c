@@ -66,8 +66,7 @@ static int set_ipv6(aco__io_address_t *address, const char *host, int port)
 /* Of the hosts that mean several addresses, the IPv6 one is first. */
 static int set_tcp(aco__io_address_t *address, const char *host, int port, int families, int passive, int choice)
 {
-    int is_local = host && strcmp(host, "localhost") == 0, ipv6 = (families & 6) == 6 || families == 0;
-    const char *hosts[2] = {passive && !is_local ? "::" : "::1", passive && !is_local ? "0.0.0.0" : "127.0.0.1"};
+    int is_local = host && strcmp(host, "localhost") == 0, is_any = passive && !is_local;
     if (host && !is_local) {
         if (choice > 0) {
             errno = ENOENT;
@@ -83,7 +82,8 @@ static int set_tcp(aco__io_address_t *address, const char *host, int port, int f
         errno = ENOENT;
         return -1;
     }
-    return choice == 0 && ipv6 ? set_ipv6(address, hosts[0], port) : set_ipv4(address, hosts[1], port);
+    return choice == 0 ? set_ipv6(address, is_any ? "::" : "::1", port)
+                       : set_ipv4(address, is_any ? "0.0.0.0" : "127.0.0.1", port);
 }
 
 static int set_unix(aco__io_address_t *address, const char *path)

@@ -67,12 +67,6 @@ ACO__HIDDEN int aco__io_look(int fd, int direction);
 /* Fails with errno: -1. Without a message if the failure is an expected answer. */
 ACO__HIDDEN int aco__io_fail(const char *call, int fd);
 
-/* ---- transfer.c ---- */
-/* Makes the call once(fd, args), and again after waits until it does not fail with EAGAIN. `wanted`: the bytes that a
- * call that reads asked for; 0: unknown. Returns what `once` does, or -1 and errno. */
-ACO__HIDDEN ssize_t aco__io_transfer(const char *call, int fd, int direction, size_t wanted,
-                                     ssize_t (*once)(aco__io_fd_t *d, void *args), void *args, const char *location);
-
 /* ---- address.c ---- */
 typedef struct aco__io_address {
     union {

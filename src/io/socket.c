@@ -54,32 +54,44 @@ static int set_options(int fd, const aco__io_address_t *address, unsigned flags,
                : 0;
 }
 
+/* Closes a socket after a failure: -1, with the failure's errno. */
+static int give_up(int fd)
+{
+    int error = errno;
+    (void)aco_io_close(fd);
+    errno = error;
+    return -1;
+}
+
 static int socket_for(const aco__io_address_t *address, unsigned flags, int listens)
 {
     int fd = socket(address->is.any.sa_family, address->type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && set_options(fd, address, flags, listens) != 0) {
-        int error = errno;
-        close(fd);
-        errno = error;
-        return -1;
-    }
-    return fd;
+    return fd >= 0 && set_options(fd, address, flags, listens) != 0 ? give_up(fd) : fd;
+}
+
+/* The address of this choice (aco__io_parse()). 0; or -1 and errno: if there is no such choice, `before`, the failure
+ * of the one before. */
+static int address_for(const char *call, aco__io_address_t *address, const char *network, const char *host,
+                       const char *port, int passive, int choice, int before)
+{
+    if (aco__io_parse(address, network, host, port, passive, choice) == 0)
+        return 0;
+    if (errno == ENOENT)
+        errno = before;
+    return fail_address(call, network, host, port);
 }
 
 /* ---- Listening ---- */
 
 static int listen_at(const aco__io_address_t *address, const aco_io_options_t *opts)
 {
-    int fd = socket_for(address, opts ? opts->flags : 0, 1), error;
+    int fd = socket_for(address, opts ? opts->flags : 0, 1);
     if (fd < 0)
         return -1;
-    if (bind(fd, &address->is.any, address->length) == 0 &&
-        listen(fd, opts && opts->backlog ? opts->backlog : LARGEST_BACKLOG) == 0)
-        return fd;
-    error = errno;
-    close(fd);
-    errno = error;
-    return -1;
+    return bind(fd, &address->is.any, address->length) == 0 &&
+                   listen(fd, opts && opts->backlog ? opts->backlog : LARGEST_BACKLOG) == 0
+               ? fd
+               : give_up(fd);
 }
 
 int aco_io_listen(const char *network, const char *host, const char *port, const aco_io_options_t *opts)
@@ -91,12 +103,8 @@ int aco_io_listen(const char *network, const char *host, const char *port, const
     if (!io || check_options(call, opts) != 0)
         return -1;
     for (int choice = 0; fd < 0; choice++) {
-        int error = errno;
-        if (aco__io_parse(&address, network, host, port, 1, choice) != 0) {
-            if (errno == ENOENT)
-                errno = error;
-            return fail_address(call, network, host, port);
-        }
+        if (address_for(call, &address, network, host, port, 1, choice, errno) != 0)
+            return -1;
         fd = listen_at(&address, opts);
         if (fd < 0 && errno != EAFNOSUPPORT && errno != EADDRNOTAVAIL) /* not for want of IPv6 */
             return fail_address(call, network, host, port);
@@ -209,7 +217,7 @@ int aco_io_connect_at(int fd, const struct sockaddr *address, socklen_t length, 
 static int dial_address(aco__io_t *io, const aco__io_address_t *address, unsigned flags, const char *call,
                         const char *location)
 {
-    int fd = socket_for(address, flags, 0), error;
+    int fd = socket_for(address, flags, 0);
     aco__io_fd_t *d;
     if (fd < 0)
         return -1;
@@ -221,10 +229,7 @@ static int dial_address(aco__io_t *io, const aco__io_address_t *address, unsigne
         if (result == 0)
             return fd;
     }
-    error = errno;
-    (void)aco_io_close(fd);
-    errno = error;
-    return -1;
+    return give_up(fd);
 }
 
 int aco_io_dial_at(const char *network, const char *host, const char *port, const aco_io_options_t *opts,
@@ -237,12 +242,8 @@ int aco_io_dial_at(const char *network, const char *host, const char *port, cons
     if (!io || check_options(call, opts) != 0)
         return -1;
     for (int choice = 0; fd < 0; choice++) {
-        int error = errno;
-        if (aco__io_parse(&address, network, host, port, 0, choice) != 0) {
-            if (errno == ENOENT) /* the failure of the last one counts */
-                errno = error;
-            return fail_address(call, network, host, port);
-        }
+        if (address_for(call, &address, network, host, port, 0, choice, errno) != 0)
+            return -1;
         fd = dial_address(io, &address, opts ? opts->flags : 0, call, location);
         if (fd < 0 && (errno == ETIMEDOUT || errno == ECANCELED) && aco_get_co() && aco_check_cancelled() != 0)
             return -1;

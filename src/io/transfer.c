@@ -39,8 +39,10 @@ static ssize_t attempts(aco__io_t *io, aco__io_fd_t *d, const char *call, int di
     }
 }
 
-ssize_t aco__io_transfer(const char *call, int fd, int direction, size_t wanted, once_t once, void *args,
-                         const char *location)
+/* Makes the call once(d, args), and again after waits until it does not fail with EAGAIN. `wanted`: the bytes that a
+ * call that reads asked for; 0: unknown. Returns what `once` does, or -1 and errno. */
+static ssize_t transfer(const char *call, int fd, int direction, size_t wanted, once_t once, void *args,
+                        const char *location)
 {
     aco__io_t *io = aco__io_get(call);
     aco__io_fd_t *d = io ? aco__io_enter(io, fd, call) : NULL;
@@ -134,50 +136,50 @@ static ssize_t sendmsg_once(aco__io_fd_t *d, void *args)
 ssize_t aco_io_read_at(int fd, void *p, size_t n, const char *location)
 {
     bytes_t bytes = {{.to = p}, n, 0};
-    return aco__io_transfer("aco_io_read", fd, IO_READ, n, read_once, &bytes, location);
+    return transfer("aco_io_read", fd, IO_READ, n, read_once, &bytes, location);
 }
 
 ssize_t aco_io_write_at(int fd, const void *p, size_t n, const char *location)
 {
     bytes_t bytes = {{.from = p}, n, 0};
-    return aco__io_transfer("aco_io_write", fd, IO_WRITE, 0, write_once, &bytes, location);
+    return transfer("aco_io_write", fd, IO_WRITE, 0, write_once, &bytes, location);
 }
 
 ssize_t aco_io_readv_at(int fd, const struct iovec *parts, int count, const char *location)
 {
     bytes_t bytes = {{.parts = parts}, (size_t)count, 0};
-    return aco__io_transfer("aco_io_readv", fd, IO_READ, 0, readv_once, &bytes, location);
+    return transfer("aco_io_readv", fd, IO_READ, 0, readv_once, &bytes, location);
 }
 
 ssize_t aco_io_writev_at(int fd, const struct iovec *parts, int count, const char *location)
 {
     bytes_t bytes = {{.parts = parts}, (size_t)count, 0};
-    return aco__io_transfer("aco_io_writev", fd, IO_WRITE, 0, writev_once, &bytes, location);
+    return transfer("aco_io_writev", fd, IO_WRITE, 0, writev_once, &bytes, location);
 }
 
 ssize_t aco_io_recv_at(int fd, void *p, size_t n, int flags, const char *location)
 {
     bytes_t bytes = {{.to = p}, n, flags};
-    return aco__io_transfer("aco_io_recv", fd, IO_READ, flags ? 0 : n, recv_once, &bytes, location);
+    return transfer("aco_io_recv", fd, IO_READ, flags ? 0 : n, recv_once, &bytes, location);
 }
 
 ssize_t aco_io_send_at(int fd, const void *p, size_t n, int flags, const char *location)
 {
     bytes_t bytes = {{.from = p}, n, flags};
-    return aco__io_transfer("aco_io_send", fd, IO_WRITE, 0, send_once, &bytes, location);
+    return transfer("aco_io_send", fd, IO_WRITE, 0, send_once, &bytes, location);
 }
 
 /* recvmsg() changes the message's lengths only if it succeeds. */
 ssize_t aco_io_recvmsg_at(int fd, struct msghdr *message, int flags, const char *location)
 {
     bytes_t bytes = {{.message = message}, 0, flags};
-    return aco__io_transfer("aco_io_recvmsg", fd, IO_READ, 0, recvmsg_once, &bytes, location);
+    return transfer("aco_io_recvmsg", fd, IO_READ, 0, recvmsg_once, &bytes, location);
 }
 
 ssize_t aco_io_sendmsg_at(int fd, const struct msghdr *message, int flags, const char *location)
 {
     bytes_t bytes = {{.sent = message}, 0, flags};
-    return aco__io_transfer("aco_io_sendmsg", fd, IO_WRITE, 0, sendmsg_once, &bytes, location);
+    return transfer("aco_io_sendmsg", fd, IO_WRITE, 0, sendmsg_once, &bytes, location);
 }
 
 /* ---- All of it ---- */
@@ -188,7 +190,7 @@ ssize_t aco_io_write_all_at(int fd, const void *p, size_t n, size_t *done, const
     ssize_t part = 0;
     while (sent < n && part >= 0) {
         bytes_t bytes = {{.from = (const char *)p + sent}, n - sent, 0};
-        part = aco__io_transfer("aco_io_write_all", fd, IO_WRITE, 0, write_once, &bytes, location);
+        part = transfer("aco_io_write_all", fd, IO_WRITE, 0, write_once, &bytes, location);
         if (part > 0)
             sent += (size_t)part;
     }
@@ -203,7 +205,7 @@ ssize_t aco_io_read_exactly_at(int fd, void *p, size_t n, size_t *done, const ch
     ssize_t part = 1;
     while (got < n && part > 0) {
         bytes_t bytes = {{.to = (char *)p + got}, n - got, 0};
-        part = aco__io_transfer("aco_io_read_exactly", fd, IO_READ, n - got, read_once, &bytes, location);
+        part = transfer("aco_io_read_exactly", fd, IO_READ, n - got, read_once, &bytes, location);
         if (part > 0)
             got += (size_t)part;
     }
@@ -234,7 +236,7 @@ static ssize_t sendfile_once(aco__io_fd_t *d, void *args)
 ssize_t aco_io_sendfile_at(int to, int from, int64_t *offset, size_t n, const char *location)
 {
     move_t move = {from, to, offset, NULL, n, 0};
-    return aco__io_transfer("aco_io_sendfile", to, IO_WRITE, 0, sendfile_once, &move, location);
+    return transfer("aco_io_sendfile", to, IO_WRITE, 0, sendfile_once, &move, location);
 }
 
 static ssize_t splice_once(const move_t *move)

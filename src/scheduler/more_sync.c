@@ -40,10 +40,11 @@ int aco__rwlock_lock(aco_rwlock_t *lock, int writes, aco__wait_t *wait, const ch
 
 static int try_lock(aco_rwlock_t *lock, int writes, const char *call)
 {
-    aco_t *task = aco__current(aco__self());
+    aco__thread_t *self = aco__self();
+    aco_t *task = aco__current(self);
     if (!task)
         return aco__fail_waiting(call);
-    aco__uses(aco__self(), &lock->aco__waiters, lock, call);
+    aco__uses(self, &lock->aco__waiters, lock, call);
     return take(task, lock, writes) ? 0 : fail_busy();
 }
 

@@ -50,6 +50,17 @@ static scheduler_t *scheduler_of(aco__thread_t *self, const char *call)
     return s;
 }
 
+/* The same, with the memory that the poll task needs. */
+static scheduler_t *polling_scheduler_of(aco__thread_t *self, const char *call)
+{
+    scheduler_t *s = scheduler_of(self, call);
+    if (s && !aco__scratch()) {
+        aco__fail_memory(0, call, sizeof(aco__scratch_t));
+        return NULL;
+    }
+    return s;
+}
+
 /* A call of aco_post(). */
 typedef struct posted_call {
     aco__post_t post;
@@ -231,6 +242,8 @@ aco_t *aco_spawn(aco_function_t fn, void *arg, const aco_options_t *opts)
     if (aco_unlikely(!task))
         return NULL;
     aco__made(task, __builtin_return_address(0));
+    *aco__task_joiner(task) = NULL;
+    *aco__task_flags(task) = opts && (opts->flags & ACO_DETACHED) ? TASK_DETACHED : 0;
     if (aco__is_on_private(task)) {
         aco__begin_in(&task->aco__self, task->aco__self.sp, begin);
         aco__set_task_function(task, fn);
@@ -240,8 +253,6 @@ aco_t *aco_spawn(aco_function_t fn, void *arg, const aco_options_t *opts)
         self->scoped_tasks++; /* its end is not the common one */
     }
     task->share_stack->aco__thread = self;
-    *aco__task_joiner(task) = NULL;
-    *aco__task_flags(task) = opts && (opts->flags & ACO_DETACHED) ? TASK_DETACHED : 0;
     self->tasks++;
     aco__ring_append(self, task);
     return task;
@@ -497,15 +508,13 @@ int aco_run_measure(int on)
 int aco_tasks_dump_on(int signal, int fd)
 {
     static const char call[] = "aco_tasks_dump_on";
-    scheduler_t *s = scheduler_of(aco__self(), call);
+    scheduler_t *s = signal ? polling_scheduler_of(aco__self(), call) : scheduler_of(aco__self(), call);
     if (!s)
         return -1;
     if (!signal) {
         aco__dump_signal_stop(s);
         return 0;
     }
-    if (!aco__scratch()) /* the poll task needs it */
-        return aco__fail_memory(0, call, sizeof(aco__scratch_t));
     return aco__dump_signal_start(s, signal, fd, call);
 }
 
@@ -544,14 +553,19 @@ static void destroy(aco_t *task)
     aco_destroy_inline(task);
 }
 
-/* 0 if `task` is neither detached nor being joined; else -1. */
-static int check_joinable(const char *call, const aco_t *task)
+ACO__COLD static int fail_joinable(const char *call, const aco_t *task)
 {
     if (*aco__task_flags(task) & TASK_DETACHED)
         return aco__fail(0, EINVAL, call, task, "is detached");
-    if (*aco__task_joiner(task))
-        return aco__fail(0, EBUSY, call, task, "is being joined by coroutine %p", (void *)*aco__task_joiner(task));
-    return 0;
+    return aco__fail(0, EBUSY, call, task, "is being joined by coroutine %p", (void *)*aco__task_joiner(task));
+}
+
+/* 0 if `task` is neither detached nor being joined; else -1. */
+static inline int check_joinable(const char *call, const aco_t *task)
+{
+    return aco_likely(!*aco__task_joiner(task) && !(*aco__task_flags(task) & TASK_DETACHED))
+               ? 0
+               : fail_joinable(call, task);
 }
 
 int aco__join(aco_t *task, void **result, aco__wait_t *wait, const char *location)
@@ -632,7 +646,7 @@ static int unpark_from_afar(const aco__thread_t *self, aco_t *task)
     if (!other || other == self || !aco__is_open(other))
         return 0;
     post = aco__task_post(task);
-    __atomic_store_n(&post->run, aco__is_on_private(task) ? unpark_posted : unpark_shared_posted, __ATOMIC_RELAXED);
+    __atomic_store_n(&post->run, aco__has(task, ACO__PRIVATE) ? unpark_posted : unpark_shared_posted, __ATOMIC_RELAXED);
     aco__inbox_post(aco__tasks(other), post);
     return 1;
 }
@@ -655,13 +669,9 @@ int aco_unpark(aco_t *task)
 aco_scheduler_t *aco_scheduler_open(void)
 {
     aco__thread_t *self = aco__self();
-    scheduler_t *s = scheduler_of(self, "aco_scheduler_open");
+    scheduler_t *s = polling_scheduler_of(self, "aco_scheduler_open");
     if (!s)
         return NULL;
-    if (!aco__scratch()) { /* the poll task needs it */
-        aco__fail_memory(0, "aco_scheduler_open", sizeof(aco__scratch_t));
-        return NULL;
-    }
     __atomic_store_n(&s->open, s->open + 1, __ATOMIC_RELEASE);
     if (!s->opened)
         self->scoped_tasks++; /* the ends of tasks look for posts from now on */
@@ -754,12 +764,9 @@ int aco_on_idle(int (*idle)(void *ctx, int64_t timeout_ns), void *ctx)
 
 int aco__poller_install(aco__poller_t *poller, const char *call)
 {
-    aco__thread_t *self = aco__self();
-    scheduler_t *s = scheduler_of(self, call);
+    scheduler_t *s = polling_scheduler_of(aco__self(), call);
     if (!s)
         return -1;
-    if (!aco__scratch()) /* the poll task needs it */
-        return aco__fail_memory(0, call, sizeof(aco__scratch_t));
     __atomic_store_n(&s->poller, poller, __ATOMIC_RELEASE);
     return 0;
 }

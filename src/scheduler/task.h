@@ -81,9 +81,10 @@ static inline aco__annex_t *aco__annex(const aco_t *task)
     return (aco__annex_t *)aco__task_annex(task);
 }
 
+/* For the task's own thread. The read is not atomic, so that compilers can make one of several. */
 static inline int aco__is_on_private(const aco_t *task)
 {
-    return aco_likely(aco__has(task, ACO__PRIVATE));
+    return aco_likely(task->aco__state & ACO__PRIVATE);
 }
 
 /* The task's entry function. */
@@ -98,9 +99,11 @@ static inline aco__task_record_t *aco__task_record(const aco_t *task)
                                     : aco__annex(task)->record;
 }
 
+/* Any thread. */
 static inline aco__post_t *aco__task_post(const aco_t *task)
 {
-    return aco__is_on_private(task) ? &aco__task_record(task)->post : &aco__annex(task)->post;
+    return aco__has(task, ACO__PRIVATE) ? &((aco__task_record_t *)aco__stack_task_record(task->share_stack))->post
+                                        : &aco__annex(task)->post;
 }
 
 /* NULL until the thread spawns a task. */

@@ -47,12 +47,12 @@ enum {
     TASK_SELECTION = 16 /* and the bits above: the number of its selects */
 };
 
-static inline size_t *aco__task_flags(const aco_t *task)
+static inline __attribute__((always_inline)) size_t *aco__task_flags(const aco_t *task)
 {
     return aco__is_on_private(task) ? &task->share_stack->aco__use.task_flags : &aco__annex(task)->flags;
 }
 
-static inline aco_t **aco__task_joiner(const aco_t *task)
+static inline __attribute__((always_inline)) aco_t **aco__task_joiner(const aco_t *task)
 {
     return aco__is_on_private(task) ? &task->share_stack->aco__link.joiner : &aco__annex(task)->joiner;
 }

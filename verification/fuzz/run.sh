@@ -44,7 +44,7 @@ flags_of() { # BUILD
 
 # The library, and the targets with it.
 build() { # BUILD
-    flags="-O1 -g -fexceptions -fno-sanitize-recover=all -Iinclude -Isrc $(flags_of "$1")"
+    flags="-O1 -g -fexceptions -fno-sanitize-recover=all -Iinclude -Isrc -Itests $(flags_of "$1")"
     # -z now: lazy binding saves all vector registers, 3 KiB of what may be a small stack.
     link="-Wl,-z,now -pthread"
     rm -rf "$dir/$1" && mkdir -p "$dir/$1"

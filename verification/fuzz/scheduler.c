@@ -5,12 +5,13 @@
  * too early; results reach the joiner; aco_run() sees a deadlock only when all tasks wait. (tests/scheduler_model.c
  * predicts the order of everything, without time.)
  *
- * The input controls time: the clock below replaces src/os/posix_clock.c. */
+ * The input controls time (own_clock.h). */
 #define _GNU_SOURCE
 #include "aco.h"
 #include "aco/scope.h"
 #define FUZZ_NAME "scheduler"
 #include "fuzz.h"
+#include "own_clock.h"
 
 #include <inttypes.h>
 #include <unistd.h>
@@ -20,19 +21,7 @@ enum { TASKS = 10, MAIN = -1, MUTEXES = 2, CONDITIONS = 2, SEMAPHORES = 2, GROUP
 
 /* ---- The clock, and what the library prints ---- */
 
-#define HIDDEN __attribute__((visibility("hidden")))
-HIDDEN int64_t aco__os_now(void);
-HIDDEN uint32_t aco__os_milliseconds(void);
-HIDDEN void aco__os_sleep_until(int64_t then);
-HIDDEN void aco__os_wait(uint32_t *word, uint32_t value, int64_t then);
-HIDDEN void aco__os_wake(uint32_t *word);
-static int64_t clock_ns;
 static int wakes_early; /* the next sleep ends before its time, as by a signal */
-
-int64_t aco__os_now(void)
-{
-    return clock_ns;
-}
 
 uint32_t aco__os_milliseconds(void)
 {

@@ -1,0 +1,238 @@
+/* Sockets by text (include/aco/io.h): listening, accepting and dialling, their options and addresses, a full backlog,
+ * and accepting without free descriptors. */
+#define _GNU_SOURCE
+#include "io_tests.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/resource.h>
+
+static void *dials(void *arg) /* {network, host, port} */
+{
+    const char *const *to = arg;
+    int fd = aco_io_dial(to[0], to[1], to[2], NULL);
+    CHECK(fd >= 0);
+    CHECK_EQ(aco_io_write(fd, "hi", 2), 2);
+    CHECK_EQ(aco_io_close(fd), 0);
+    return NULL;
+}
+
+static void serve_one(const char *network, const char *host, const char *wanted)
+{
+    char local[ACO_IO_ADDRESS_SIZE] = "", peer[ACO_IO_ADDRESS_SIZE] = "", text[4];
+    const char *to[3] = {network, host, NULL};
+    int is_unix = strncmp(network, "unix", 4) == 0, listener, fd;
+    aco_group_t group;
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    listener = aco_io_listen(network, host, is_unix ? NULL : "0", NULL);
+    if (listener < 0)
+        fprintf(stderr, "%s\n", aco_error_message());
+    CHECK(listener >= 0);
+    CHECK_EQ(aco_io_local_address(listener, local, sizeof local), 0);
+    CHECK(strncmp(local, wanted, strlen(wanted)) == 0);
+    if (!is_unix)
+        to[2] = strrchr(local, ':') + 1;
+    member(&group, dials, to);
+    fd = aco_io_accept(listener);
+    CHECK(fd >= 0);
+    CHECK_EQ(aco_io_peer_address(fd, peer, sizeof peer), 0);
+    CHECK_EQ(strlen(peer) == 0, is_unix);
+    CHECK_EQ(aco_io_read_exactly(fd, text, 2), 2);
+    CHECK_EQ(fcntl(fd, F_GETFL) & O_NONBLOCK, O_NONBLOCK);
+    CHECK_EQ(fcntl(fd, F_GETFD), FD_CLOEXEC);
+    CHECK_EQ(aco_io_close(fd), 0);
+    aco_group_end(&group);
+    FAILS_WITH(aco_io_local_address(listener, local, is_unix ? 1 : 8), ENOSPC);
+    CHECK_EQ(aco_io_close(listener), 0);
+}
+
+static int has_ipv6(void)
+{
+    struct sockaddr_in6 address;
+    int fd = socket(AF_INET6, SOCK_STREAM, 0), works;
+    memset(&address, 0, sizeof address);
+    address.sin6_family = AF_INET6;
+    address.sin6_addr = in6addr_loopback;
+    works = fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0;
+    if (fd >= 0)
+        close(fd);
+    return works;
+}
+
+static int socket_option(int fd, int level, int which)
+{
+    int value = -1;
+    socklen_t length = sizeof value;
+    CHECK_EQ(getsockopt(fd, level, which, &value, &length), 0);
+    return value;
+}
+
+static void check_socket_options(void)
+{
+    aco_io_options_t o = {ACO_IO_REUSEPORT | ACO_IO_KEEPALIVE | ACO_IO_DELAY, 3};
+    char address[ACO_IO_ADDRESS_SIZE];
+    int plain = aco_io_listen("tcp4", NULL, "0", NULL), first = aco_io_listen("tcp4", NULL, "0", &o), second;
+    CHECK_EQ(aco_io_local_address(first, address, sizeof address), 0);
+    CHECK(strncmp(address, "0.0.0.0:", 8) == 0);
+    second = aco_io_listen("tcp4", NULL, address + 8, &o);
+    CHECK(second >= 0); /* on the same port */
+    CHECK(socket_option(plain, IPPROTO_TCP, TCP_NODELAY) == 1 && socket_option(first, IPPROTO_TCP, TCP_NODELAY) == 0);
+    CHECK(socket_option(plain, SOL_SOCKET, SO_KEEPALIVE) == 0 && socket_option(first, SOL_SOCKET, SO_KEEPALIVE) == 1);
+    CHECK_EQ(socket_option(plain, SOL_SOCKET, SO_REUSEADDR), 1);
+    CHECK_EQ(socket_option(plain, SOL_SOCKET, SO_REUSEPORT), 0);
+    FAILS_WITH(aco_io_listen("tcp4", NULL, address + 8, NULL), EADDRINUSE);
+    CHECK(strstr(aco_error_message(), "aco_io_listen: tcp4 *:") != NULL);
+    o.flags = 1024;
+    FAILS_WITH(aco_io_listen("tcp", NULL, "0", &o), EINVAL);
+    o.flags = 0;
+    o.backlog = -1;
+    FAILS_WITH(aco_io_dial("tcp", NULL, "0", &o), EINVAL);
+    CHECK_EQ(aco_io_close(plain), 0);
+    CHECK_EQ(aco_io_close(first), 0);
+    CHECK_EQ(aco_io_close(second), 0);
+}
+
+static void *sockets(void *unused)
+{
+    static const char *const wrong[][3] = {
+        {"tpc", NULL, "1"},       {NULL, NULL, "1"},         {"tcp", NULL, "65536"},  {"tcp", NULL, "-1"},
+        {"tcp", NULL, ""},        {"tcp", NULL, NULL},       {"tcp", "1.2.3", "1"},   {"tcp", "name", "1"},
+        {"tcp4", "::1", "1"},     {"tcp6", "1.2.3.4", "1"},  {"tcp", "[::1", "1"},    {"tcp", "::1%none", "1"},
+        {"tcp", "", "1"},         {"unix", NULL, NULL},      {"unix", "", NULL},      {"unix", "/p", "1"},
+        {"unixpack", "/p", NULL}, {"udp", "127.0.0.1", "1"}, {"tcp46", NULL, "1"},    {"tcp", "1.2.3.4.5", "1"}};
+    char path[64], abstract[64], too_long[200], address[ACO_IO_ADDRESS_SIZE];
+    int listener;
+    snprintf(path, sizeof path, "/tmp/acorn-io-%d", (int)getpid());
+    snprintf(abstract, sizeof abstract, "@acorn-io-%d", (int)getpid());
+    memset(too_long, 'p', sizeof too_long - 1);
+    too_long[sizeof too_long - 1] = 0;
+    serve_one("tcp", "127.0.0.1", "127.0.0.1:");
+    serve_one("tcp4", "localhost", "127.0.0.1:");
+    serve_one("tcp4", NULL, "0.0.0.0:");
+    if (has_ipv6()) {
+        serve_one("tcp6", "::1", "[::1]:");
+        serve_one("tcp", "[::1]", "[::1]:");
+        serve_one("tcp", NULL, "[::]:");
+        serve_one("tcp", "localhost", "[::1]:");
+    } else {
+        printf("skipped: IPv6: this machine has none\n");
+    }
+    serve_one("unix", path, path);
+    CHECK_EQ(unlink(path), 0);
+    serve_one("unixpacket", abstract, abstract);
+    serve_one("unix", abstract, abstract);
+    check_socket_options();
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        FAILS_WITH(aco_io_dial(wrong[i][0], wrong[i][1], wrong[i][2], NULL), EINVAL);
+        FAILS_WITH(aco_io_listen(wrong[i][0], wrong[i][1], wrong[i][2], NULL), EINVAL);
+    }
+    FAILS_WITH(aco_io_listen("unix", too_long, NULL, NULL), EINVAL);
+    FAILS_WITH(aco_io_dial("unix", path, NULL, NULL), ENOENT);
+    listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL);
+    CHECK_EQ(aco_io_local_address(listener, address, sizeof address), 0);
+    CHECK_EQ(aco_io_close(listener), 0);
+    FAILS_WITH(aco_io_dial("tcp", "localhost", address + 10, NULL), ECONNREFUSED);
+    CHECK(strstr(aco_error_message(), "aco_io_dial: tcp localhost:") != NULL);
+    FAILS_WITH(aco_io_local_address(0x7fffffff, address, sizeof address), EBADF);
+    return unused;
+}
+
+/* A unix socket with a full backlog: connect() says EAGAIN, and no event tells of room. */
+static void *full_backlog(void *unused)
+{
+    enum { CLIENTS = 4 };
+    char abstract[64];
+    const char *to[3] = {"unix", abstract, NULL};
+    aco_io_options_t o = {0, 1};
+    aco_group_t group;
+    aco_scope_t scope;
+    int listener, fd;
+    snprintf(abstract, sizeof abstract, "@acorn-io-full-%d", (int)getpid());
+    listener = aco_io_listen("unix", abstract, NULL, &o);
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    for (int i = 0; i < CLIENTS; i++)
+        member(&group, dials, to);
+    aco_sleep(3 * ACO_MILLISECOND);
+    for (int i = 0; i < CLIENTS; i++) {
+        fd = aco_io_accept(listener);
+        CHECK(fd >= 0);
+        CHECK_EQ(aco_io_close(fd), 0);
+    }
+    aco_group_end(&group);
+    for (int i = 0; i < 2; i++) /* these fill it */
+        CHECK(aco_io_dial("unix", abstract, NULL, NULL) >= 0);
+    aco_scope_begin(&scope, aco_after(5 * ACO_MILLISECOND));
+    FAILS_WITH(aco_io_dial("unix", abstract, NULL, NULL), ETIMEDOUT);
+    aco_scope_end(&scope);
+    CHECK_EQ(aco_io_close(listener), 0);
+    return unused;
+}
+
+typedef struct accepting {
+    int listener, fd, error;
+} accepting_t;
+
+static void *accepts(void *arg)
+{
+    accepting_t *a = arg;
+    a->fd = aco_io_accept(a->listener);
+    a->error = errno;
+    return NULL;
+}
+
+/* No descriptor is left. */
+static void *exhausted(void *unused)
+{
+    struct rlimit limit, least;
+    char abstract[64];
+    int listener, client;
+    accepting_t a;
+    aco_scope_t scope;
+    aco_group_t group;
+    snprintf(abstract, sizeof abstract, "@acorn-io-none-%d", (int)getpid());
+    listener = aco_io_listen("unix", abstract, NULL, NULL);
+    client = aco_io_dial("unix", abstract, NULL, NULL);
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    least = limit;
+    least.rlim_cur = (rlim_t)client + 1;
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &least), 0);
+    while (dup(0) >= 0) /* fills holes */
+        continue;
+    aco_scope_begin(&scope, aco_after(20 * ACO_MILLISECOND));
+    FAILS_WITH(aco_io_accept(listener), ETIMEDOUT);
+    aco_scope_end(&scope);
+    FAILS_WITH(aco_io_dial("unix", abstract, NULL, NULL), EMFILE);
+    a.listener = listener;
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, accepts, &a);
+    aco_sleep(2 * ACO_MILLISECOND);
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0); /* now there is room */
+    aco_group_end(&group);
+    CHECK(a.fd >= 0);
+    CHECK_EQ(aco_io_close(a.fd), 0);
+    /* closed while it waits for room */
+    CHECK(aco_io_dial("unix", abstract, NULL, NULL) >= 0);
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &least), 0);
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, accepts, &a);
+    aco_sleep(2 * ACO_MILLISECOND);
+    CHECK_EQ(aco_io_close(listener), 0);
+    aco_group_end(&group);
+    CHECK_EQ(a.fd, -1);
+    CHECK_EQ(a.error, ECANCELED);
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    for (int fd = 3; fd < (int)least.rlim_cur + 8; fd++) /* the fillers, too */
+        if (fcntl(fd, F_GETFD) == 0)
+            close(fd);
+    return unused;
+}
+
+int main(void)
+{
+    static const aco_function_t tests[] = {sockets};
+    CHECK(aco_io_poll_fd() >= 0);
+    run_tests(tests, sizeof tests / sizeof *tests, count_descriptors());
+    run_task(full_backlog, NULL); /* these leave descriptors */
+    run_task(exhausted, NULL);
+    return check_result("io_sockets");
+}

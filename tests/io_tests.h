@@ -1,0 +1,91 @@
+/* For the tests of aco/io.h: tasks, descriptors, and ends of connections. */
+#ifndef IO_TESTS_H
+#define IO_TESTS_H
+
+#include <aco/group.h>
+#include <aco/io.h>
+#include "check.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+/* `what` fails with this errno. */
+#define FAILS_WITH(what, error)                                                                                        \
+    do {                                                                                                               \
+        errno = 0;                                                                                                     \
+        CHECK_EQ(what, -1);                                                                                            \
+        CHECK_EQ(errno, error);                                                                                        \
+    } while (0)
+
+static inline void run_task(aco_function_t fn, void *arg)
+{
+    aco_t *task = aco_spawn(fn, arg, NULL);
+    CHECK(task != NULL);
+    if (aco_run() != 0) {
+        fprintf(stderr, "aco_run: %s\n", aco_error_message());
+        CHECK(!"aco_run");
+    }
+    CHECK_EQ(aco_join(task, NULL), 0);
+}
+
+/* Inside a task: a member of `group`. */
+static inline void member(aco_group_t *group, aco_function_t fn, void *arg)
+{
+    CHECK(aco_group_spawn(group, fn, arg, NULL) != NULL);
+}
+
+static inline int count_descriptors(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    int n = 0;
+    CHECK(dir != NULL);
+    while (dir && readdir(dir))
+        n++;
+    closedir(dir);
+    return n;
+}
+
+static inline void make_pair(int pair[2], int type)
+{
+    CHECK_EQ(socketpair(AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
+}
+
+static inline void make_pipe(int ends[2])
+{
+    CHECK_EQ(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
+}
+
+static inline void close_both(const int pair[2])
+{
+    CHECK_EQ(aco_io_close(pair[0]), 0);
+    CHECK_EQ(aco_io_close(pair[1]), 0);
+}
+
+/* Two ends of a TCP connection, both owned. */
+static inline void make_tcp(int pair[2])
+{
+    char address[ACO_IO_ADDRESS_SIZE], *port;
+    int listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL);
+    CHECK(listener >= 0);
+    CHECK_EQ(aco_io_local_address(listener, address, sizeof address), 0);
+    port = strchr(address, ':') + 1;
+    pair[0] = aco_io_dial("tcp", "127.0.0.1", port, NULL);
+    pair[1] = aco_io_accept(listener);
+    CHECK(pair[0] >= 0 && pair[1] >= 0);
+    CHECK_EQ(aco_io_close(listener), 0);
+}
+
+/* Runs these tests as tasks. Each must leave as many descriptors as there were. */
+static inline void run_tests(const aco_function_t *tests, size_t n, int before)
+{
+    for (size_t i = 0; i < n; i++) {
+        run_task(tests[i], NULL);
+        if (count_descriptors() != before)
+            fprintf(stderr, "test %zu leaves descriptors\n", i);
+        CHECK_EQ(count_descriptors(), before);
+    }
+}
+
+#endif
