@@ -355,10 +355,10 @@ typedef enum place {
 static aco_share_stack_t *stack;
 
 /* Else an in-stack generator has a stack of its own. */
-#if defined(ACO_CONFIG_UCONTEXT) || defined(_WIN32)
-#define IN_STACK_ON_SHARED 0
-#else
+#if defined(ACO__ON_ONE_STACK) && ACO__ON_ONE_STACK
 #define IN_STACK_ON_SHARED COPYING
+#else
+#define IN_STACK_ON_SHARED 0
 #endif
 
 /* The wait, in a scope and between locals that must not change. */

@@ -100,14 +100,9 @@ static int can_walk(const aco_t *co)
 
 static void *entry_of(const aco_t *co)
 {
+    aco_function_t fn = aco__is_task(co) ? aco__task_function(co) : aco__function(co);
     void *entry;
-    aco_function_t fn;
-    if (!aco__is_task(co)) {
-        memcpy(&entry, &co->fp, sizeof entry);
-    } else {
-        fn = aco__task_function(co);
-        memcpy(&entry, &fn, sizeof entry);
-    }
+    memcpy(&entry, &fn, sizeof entry);
     return entry;
 }
 
@@ -159,12 +154,13 @@ static int backtrace_of(const aco_t *co, void **at, int n, const void *caller)
     return n;
 }
 
-int aco_backtrace(const aco_t *co, void **frames, int n)
+/* Where these two return to is in the caller, which an inlined one (LTO) would not know. */
+__attribute__((noinline)) int aco_backtrace(const aco_t *co, void **frames, int n)
 {
     return backtrace_of(co, frames, n, __builtin_extract_return_addr(__builtin_return_address(0)));
 }
 
-int aco_backtrace_print(const aco_t *co, int fd)
+__attribute__((noinline)) int aco_backtrace_print(const aco_t *co, int fd)
 {
     size_t sz = PRINTED_FRAMES * sizeof(void *) + FRAME_LINE;
     void **at = aco__memory_new(&sz);
