@@ -39,12 +39,14 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <iterator>
 #include <memory>
+#include <new>
 #include <optional>
 #include <system_error>
 #include <type_traits>
