@@ -131,25 +131,43 @@ template <class Yield, class Send, class Return> void exchange()
     EXPECT_EQ(received, std::is_void_v<Send> ? (std::vector<int>{-1, -1, -1}) : (std::vector<int>{20, 21, 22, 23}));
 }
 
-template <class Yield, class Send> void exchange_returns()
+// Each type that is yielded with each that is sent, and with each that is returned: every pair once is enough, and all
+// combinations take a compiler half a minute more.
+using text = std::string;
+using owned = std::unique_ptr<int>;
+
+TEST(Coroutine, YieldsNothing)
 {
-    exchange<Yield, Send, void>();
-    exchange<Yield, Send, std::string>();
-    exchange<Yield, Send, std::unique_ptr<int>>();
+    exchange<void, void, void>();
+    exchange<void, int, text>();
+    exchange<void, const text &, owned>();
+    exchange<void, owned, void>();
 }
 
-template <class Yield> void exchange_sends()
+TEST(Coroutine, YieldsValues)
 {
-    exchange_returns<Yield, void>();
-    exchange_returns<Yield, int>();
-    exchange_returns<Yield, const std::string &>();
-    exchange_returns<Yield, std::unique_ptr<int>>();
+    exchange<int, void, text>();
+    exchange<int, int, owned>();
+    exchange<int, const text &, void>();
+    exchange<int, owned, text>();
 }
 
-TEST(Coroutine, YieldsNothing) { exchange_sends<void>(); }
-TEST(Coroutine, YieldsValues) { exchange_sends<int>(); }
-TEST(Coroutine, YieldsReferences) { exchange_sends<int &>(); }
-TEST(Coroutine, YieldsMoveOnly) { exchange_sends<std::unique_ptr<int>>(); }
+TEST(Coroutine, YieldsReferences)
+{
+    exchange<int &, void, owned>();
+    exchange<int &, int, void>();
+    exchange<int &, const text &, text>();
+    exchange<int &, owned, owned>();
+}
+
+TEST(Coroutine, YieldsMoveOnly)
+{
+    exchange<owned, void, void>();
+    exchange<owned, int, text>();
+    exchange<owned, const text &, owned>();
+    exchange<owned, owned, void>();
+}
+
 TEST(Coroutine, YieldsOtherTypes)
 {
     exchange<std::string, std::string, int>();

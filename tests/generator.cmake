@@ -19,10 +19,14 @@ if(NOT PROBE_PYTHON)
 endif()
 
 # Generated programs, compiled as this build compiles.
+set(generator_random_programs 16)
+if(ACORN_NIGHTLY)
+  set(generator_random_programs 40)
+endif()
 set(generator ${CMAKE_CURRENT_SOURCE_DIR}/generator)
 set(generator_generated ${CMAKE_CURRENT_BINARY_DIR}/generator_generated.c)
 add_custom_command(OUTPUT ${generator_generated}
-                   COMMAND ${PROBE_PYTHON} ${generator}/generate.py 1 40 > ${generator_generated}
+                   COMMAND ${PROBE_PYTHON} ${generator}/generate.py 1 ${generator_random_programs} > ${generator_generated}
                    DEPENDS ${generator}/generate.py VERBATIM)
 acorn_test(generator.random ${generator_generated} generator/run.c TIMEOUT 120)
 target_include_directories(test_generator_random PRIVATE ${generator})
@@ -31,7 +35,7 @@ target_include_directories(test_generator_random PRIVATE ${generator})
 if(PROBE_OBJDUMP AND NOT ACORN_UCONTEXT AND CMAKE_SIZEOF_VOID_P EQUAL 8 AND CMAKE_SYSTEM_PROCESSOR MATCHES
     "x86_64|AMD64" AND
    CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "^(-O2 -g)?$")
-  set(generator_programs 1 --every 4)
+  set(generator_programs 1 --every 8)
   if(ACORN_NIGHTLY)
     set(generator_programs 40)
   endif()
