@@ -290,8 +290,8 @@ int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int direction, int64_t deadline
     if (is_first)
         d->wait_is_used = 1;
     io->spender = NULL;
-    result = aco__poller_wait(&io->base, call, wait, &d->queues[direction], d->fd, direction == IO_WRITE, deadline,
-                              location);
+    result = aco__poller_wait(&io->base, call, wait, &d->queues[direction == IO_WRITE], d->fd, direction == IO_WRITE,
+                              deadline, location);
     error = errno;
     if (is_first)
         d->wait_is_used = 0;

@@ -8,7 +8,7 @@
 #include "aco/detail/poller.h"
 #include "aco/io.h"
 
-enum { IO_READ, IO_WRITE, IO_PAUSE, IO_QUEUES }; /* what a task waits for; a pause: a time, or the close */
+enum { IO_READ, IO_WRITE, IO_PAUSE, IO_QUEUES = IO_PAUSE }; /* what a task waits for; a pause: a time, or the close */
 enum { IO_READS = 1, IO_WRITES = 2, IO_ALWAYS_READS = 4 }; /* sets of them; the last: there may be no further event */
 
 /* A descriptor as its thread knows it. */
@@ -65,7 +65,7 @@ ACO__HIDDEN void aco__io_leave_both(aco__io_fd_t *const d[2]);
 /* Makes a descriptor owned, with a new record. 0; or -1 and errno: then it can be used like one that is not owned. */
 ACO__HIDDEN int aco__io_own(aco__io_t *io, int fd, int is_socket, int is_tcp, const char *call);
 /* Waits for an event; 0: the caller tries again. -1 and errno: also ECANCELED, if the descriptor was closed. */
-ACO__HIDDEN int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int queue, int64_t deadline, const char *call,
+ACO__HIDDEN int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int what, int64_t deadline, const char *call,
                              const char *location);
 /* Waits 1 ms, longer at each call with the same *ns, 0 at first. `d` may be closed meanwhile. 0, or -1 and errno. */
 ACO__HIDDEN int aco__io_pause(aco__io_t *io, aco__io_fd_t *d, int64_t *ns, const char *call, const char *location);
@@ -73,6 +73,12 @@ ACO__HIDDEN int aco__io_pause(aco__io_t *io, aco__io_fd_t *d, int64_t *ns, const
 ACO__HIDDEN int aco__io_look(int fd, int events);
 /* Fails with errno: -1. Without a message if the failure is an expected answer. */
 ACO__HIDDEN int aco__io_fail(const char *call, int fd);
+
+/* ---- transfer.c ---- */
+/* Makes the call once(d, args), and again after waits until it does not fail with EAGAIN. `wanted`: the bytes that a
+ * call that reads asked for; 0: unknown. Returns what `once` does, or -1 and errno. */
+ACO__HIDDEN ssize_t aco__io_transfer(const char *call, int fd, int direction, size_t wanted,
+                                     ssize_t (*once)(aco__io_fd_t *d, void *args), void *args, const char *location);
 
 /* ---- address.c ---- */
 typedef struct aco__io_address {

@@ -42,10 +42,8 @@ static ssize_t attempts(aco__io_t *io, aco__io_fd_t *d, const char *call, int di
     }
 }
 
-/* Makes the call once(d, args), and again after waits until it does not fail with EAGAIN. `wanted`: the bytes that a
- * call that reads asked for; 0: unknown. Returns what `once` does, or -1 and errno. */
-static ssize_t transfer(const char *call, int fd, int direction, size_t wanted, once_t once, void *args,
-                        const char *location)
+ssize_t aco__io_transfer(const char *call, int fd, int direction, size_t wanted, once_t once, void *args,
+                         const char *location)
 {
     aco__io_t *io = aco__io_get(call);
     aco__io_fd_t *d = io ? aco__io_enter(io, fd, call) : NULL;
@@ -66,7 +64,7 @@ static ssize_t transfer_with(int flags, const char *call, int fd, int direction,
     aco__io_fd_t *d;
     ssize_t n;
     if (!(flags & (MSG_DONTWAIT | MSG_ERRQUEUE)))
-        return transfer(call, fd, direction, flags ? 0 : wanted, once, args, location);
+        return aco__io_transfer(call, fd, direction, flags ? 0 : wanted, once, args, location);
     io = aco__io_get(call);
     d = io ? aco__io_enter(io, fd, call) : NULL;
     if (!d)
@@ -162,13 +160,13 @@ static ssize_t sendmsg_once(aco__io_fd_t *d, void *args)
 ssize_t aco_io_read_at(int fd, void *p, size_t n, const char *location)
 {
     bytes_t bytes = {{.to = p}, n, 0};
-    return transfer("aco_io_read", fd, IO_READ, n, read_once, &bytes, location);
+    return aco__io_transfer("aco_io_read", fd, IO_READ, n, read_once, &bytes, location);
 }
 
 ssize_t aco_io_write_at(int fd, const void *p, size_t n, const char *location)
 {
     bytes_t bytes = {{.from = p}, n, 0};
-    return transfer("aco_io_write", fd, IO_WRITE, 0, write_once, &bytes, location);
+    return aco__io_transfer("aco_io_write", fd, IO_WRITE, 0, write_once, &bytes, location);
 }
 
 /* -1 and EINVAL, also where sendmsg(), which writes vectors to sockets, would see another error or none. */
@@ -181,14 +179,14 @@ ssize_t aco_io_readv_at(int fd, const struct iovec *parts, int count, const char
 {
     static const char call[] = "aco_io_readv";
     bytes_t bytes = {{.parts = parts}, (size_t)count, 0};
-    return check_count(count, call) != 0 ? -1 : transfer(call, fd, IO_READ, 0, readv_once, &bytes, location);
+    return check_count(count, call) != 0 ? -1 : aco__io_transfer(call, fd, IO_READ, 0, readv_once, &bytes, location);
 }
 
 ssize_t aco_io_writev_at(int fd, const struct iovec *parts, int count, const char *location)
 {
     static const char call[] = "aco_io_writev";
     bytes_t bytes = {{.parts = parts}, (size_t)count, 0};
-    return check_count(count, call) != 0 ? -1 : transfer(call, fd, IO_WRITE, 0, writev_once, &bytes, location);
+    return check_count(count, call) != 0 ? -1 : aco__io_transfer(call, fd, IO_WRITE, 0, writev_once, &bytes, location);
 }
 
 ssize_t aco_io_recv_at(int fd, void *p, size_t n, int flags, const char *location)
@@ -224,7 +222,7 @@ ssize_t aco_io_write_all_at(int fd, const void *p, size_t n, size_t *done, const
     ssize_t part = 0;
     while (sent < n && part >= 0) {
         bytes_t bytes = {{.from = (const char *)p + sent}, n - sent, 0};
-        part = transfer("aco_io_write_all", fd, IO_WRITE, 0, write_once, &bytes, location);
+        part = aco__io_transfer("aco_io_write_all", fd, IO_WRITE, 0, write_once, &bytes, location);
         if (part > 0)
             sent += (size_t)part;
     }
@@ -239,7 +237,7 @@ ssize_t aco_io_read_exactly_at(int fd, void *p, size_t n, size_t *done, const ch
     ssize_t part = 1;
     while (got < n && part > 0) {
         bytes_t bytes = {{.to = (char *)p + got}, n - got, 0};
-        part = transfer("aco_io_read_exactly", fd, IO_READ, n - got, read_once, &bytes, location);
+        part = aco__io_transfer("aco_io_read_exactly", fd, IO_READ, n - got, read_once, &bytes, location);
         if (part > 0)
             got += (size_t)part;
     }
