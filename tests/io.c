@@ -5,6 +5,7 @@
 #include "io_tests.h"
 #include "sanitizers.h"
 
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -176,6 +177,17 @@ static void *bytes(void *unused)
     CHECK(memcmp(small, sent, 9) == 0);
     CHECK_EQ(aco_io_write(pair[1], sent, 3), 3);
     CHECK_EQ(aco_io_recv(pair[0], small, sizeof small, 0), 3);
+    FAILS_WITH(aco_io_recv(pair[0], small, sizeof small, MSG_DONTWAIT), EAGAIN);
+    FAILS_WITH(aco_io_recvmsg(pair[0], &message, MSG_DONTWAIT), EAGAIN);
+    CHECK_EQ(aco_io_send(pair[1], sent, 3, MSG_DONTWAIT), 3);
+    CHECK_EQ(aco_io_recv(pair[0], small, sizeof small, MSG_DONTWAIT), 3);
+    while (aco_io_send(pair[1], sent, 1000, MSG_DONTWAIT) > 0)
+        continue;
+    CHECK_EQ(errno, EAGAIN);
+    FAILS_WITH(aco_io_sendmsg(pair[1], &message, MSG_DONTWAIT), EAGAIN);
+    FAILS_WITH(aco_io_writev(pair[1], parts, -1), EINVAL);
+    FAILS_WITH(aco_io_readv(pair[0], parts, -1), EINVAL);
+    FAILS_WITH(aco_io_writev(ends[1], parts, 100000), EINVAL);
     FAILS_WITH(aco_io_send(ends[1], sent, 3, 0), ENOTSOCK);
     FAILS_WITH(aco_io_read(ends[1], small, 1), EBADF);
     aco_group_end(&group);
@@ -312,6 +324,77 @@ static void *between(void *unused)
     return unused;
 }
 
+static void *splices_all(void *arg) /* to the end of the stream */
+{
+    const int *fds = arg;
+    size_t moved = 0;
+    ssize_t n;
+    while ((n = aco_io_splice(fds[0], NULL, fds[1], NULL, 100, 0)) > 0)
+        moved += (size_t)n;
+    CHECK_EQ(n, 0);
+    return (void *)moved;
+}
+
+/* The bytes around urgent data, which a splice leaves out as a read does. */
+static void *urgent_data(void *unused)
+{
+    for (int later = 0; later < 2; later++) {
+        int tcp[2], ends[2], fds[2];
+        char text[8] = "";
+        void *moved = NULL;
+        aco_group_t group;
+        make_tcp(tcp);
+        make_pipe(ends);
+        fds[0] = tcp[0];
+        fds[1] = ends[1];
+        CHECK_EQ(aco_io_write(tcp[1], "ab", 2), 2);
+        CHECK_EQ(aco_io_send(tcp[1], "!", 1, MSG_OOB), 1);
+        aco_group_begin(&group, ACO_KEEP_GOING);
+        CHECK(aco_group_spawn_result(&group, splices_all, fds, NULL, &moved) != NULL);
+        if (later) /* it waits at the mark */
+            aco_sleep(ACO_MILLISECOND);
+        CHECK_EQ(aco_io_write(tcp[1], "cdef", 4), 4);
+        if (later) /* what follows passes before the end comes */
+            CHECK_EQ(aco_io_read_exactly(ends[0], text, 6), 6);
+        CHECK_EQ(aco_io_shutdown(tcp[1], SHUT_WR), 0);
+        aco_group_end(&group);
+        CHECK_EQ((size_t)moved, 6);
+        if (!later)
+            CHECK_EQ(aco_io_read(ends[0], text, sizeof text), 6);
+        CHECK(memcmp(text, "abcdef", 6) == 0);
+        close_both(tcp);
+        close_both(ends);
+    }
+    return unused;
+}
+
+/* Errors of a socket (MSG_ERRQUEUE) are taken, not waited for. */
+static void *error_queue(void *unused)
+{
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), on = 1;
+    struct sockaddr_in to = {0};
+    char byte, control[512];
+    struct iovec part = {&byte, 1};
+    struct msghdr message = {0};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    to.sin_family = AF_INET;
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    to.sin_port = htons(9);
+    CHECK_EQ(setsockopt(fd, IPPROTO_IP, IP_RECVERR, &on, sizeof on), 0);
+    FAILS_WITH(aco_io_recvmsg(fd, &message, MSG_ERRQUEUE), EAGAIN);
+    FAILS_WITH(aco_io_recv(fd, &byte, 1, MSG_ERRQUEUE), EAGAIN);
+    CHECK_EQ(aco_io_connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+    CHECK_EQ(aco_io_send(fd, "?", 1, 0), 1); /* nobody listens there */
+    CHECK_EQ(aco_io_wait_readable(fd), 0);
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    CHECK_EQ(aco_io_recvmsg(fd, &message, MSG_ERRQUEUE), 1);
+    CHECK_EQ(byte, '?');
+    CHECK_EQ(aco_io_close(fd), 0);
+    return unused;
+}
+
 /* ---- What ends waits ---- */
 
 typedef struct wait_ends {
@@ -383,6 +466,84 @@ static void *closing(void *unused)
     CHECK_EQ(byte, 'b');
     close_both(other);
     CHECK_EQ(aco_io_close(pair[1]), 0);
+    return unused;
+}
+
+typedef struct moving {
+    int fds[2];
+    ssize_t (*move)(const int fds[2]);
+    ssize_t result;
+    int error;
+} moving_t;
+
+static ssize_t by_sendfile(const int fds[2])
+{
+    int64_t offset = 0;
+    ssize_t n;
+    do
+        n = aco_io_sendfile(fds[1], fds[0], &offset, LARGE);
+    while (n > 0);
+    return n;
+}
+
+static ssize_t by_splice(const int fds[2])
+{
+    ssize_t n;
+    do
+        n = aco_io_splice(fds[0], NULL, fds[1], NULL, LARGE, 0);
+    while (n > 0);
+    return n;
+}
+
+static void *moves(void *arg)
+{
+    moving_t *m = arg;
+    m->result = m->move(m->fds);
+    m->error = errno;
+    return NULL;
+}
+
+static void check_moving_ends(moving_t *m, int closed)
+{
+    aco_group_t group;
+    int same = dup(m->fds[closed]);
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, moves, m);
+    aco_sleep(ACO_MILLISECOND);
+    CHECK_EQ(aco_io_close(m->fds[closed]), 0);
+    CHECK_EQ(dup(same), m->fds[closed]); /* the number again */
+    aco_group_end(&group);
+    close(same);
+    close(m->fds[closed]);
+    CHECK_EQ(m->result, -1);
+    CHECK_EQ(m->error, ECANCELED);
+}
+
+/* A call that uses two descriptors and waits for one of them notices that the other is closed. It moves no byte of the
+ * file that gets the number next. */
+static void *closing_the_other(void *unused)
+{
+    int pair[2], ends[2];
+    FILE *file = file_of_sent();
+    moving_t m = {{0, 0}, by_sendfile, 0, 0};
+    make_pair(pair, SOCK_STREAM);
+    make_pipe(ends);
+    m.fds[0] = dup(fileno(file));
+    m.fds[1] = pair[1];
+    check_moving_ends(&m, 0); /* while it waits for the socket, which nobody reads */
+    m.move = by_splice;
+    m.fds[0] = ends[0];
+    check_moving_ends(&m, 1); /* while it waits for the pipe */
+    CHECK_EQ(aco_io_close(pair[0]), 0);
+    make_pair(pair, SOCK_STREAM);
+    while (send(pair[1], sent, LARGE, MSG_DONTWAIT) > 0)
+        continue;
+    CHECK_EQ(write(ends[1], sent, 10), 10);
+    m.fds[1] = pair[1];
+    check_moving_ends(&m, 0); /* while it waits for the socket */
+    fclose(file);
+    close_both(pair);
+    CHECK_EQ(aco_io_close(ends[1]), 0);
     return unused;
 }
 
@@ -628,6 +789,31 @@ static void *never_waits(void *arg)
     return NULL;
 }
 
+static void *reads_in_turn(void *arg)
+{
+    const fair_t *f = arg;
+    char byte;
+    while (!f->is_over) {
+        CHECK_EQ(aco_io_read(f->fds[0], &byte, 1), 1);
+        aco_yield();
+    }
+    return NULL;
+}
+
+static void *never_waits_inside(void *arg) /* calls in an inner coroutine, in turn with the task's */
+{
+    fair_t *f = arg;
+    aco_t *co = aco_new(reads_in_turn, arg, NULL);
+    for (long i = 0; i <= 3200; i++) {
+        CHECK_EQ(aco_io_write(f->fds[1], "b", 1), 1);
+        f->is_over = i == 3200;
+        (void)aco_send(co, NULL);
+    }
+    CHECK(co->is_end);
+    aco_destroy(co);
+    return NULL;
+}
+
 static void *counts_turns(void *arg)
 {
     fair_t *f = arg;
@@ -660,6 +846,12 @@ static void *fairness(void *unused)
     member(&group, counts_turns, &f);
     aco_group_end(&group);
     CHECK(f.turns >= 50); /* 6400 calls */
+    f.turns = f.is_over = 0;
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, never_waits_inside, &f);
+    member(&group, counts_turns, &f);
+    aco_group_end(&group);
+    CHECK(f.turns >= 50);
     /* Neither a timer nor another descriptor starves, beside I/O that never waits and a task that only yields. */
     aco_group_begin(&group, ACO_KEEP_GOING);
     f.is_over = 0;
@@ -913,7 +1105,10 @@ int main(void)
                                            all_of_it,
                                            passes_a_descriptor,
                                            between,
+                                           urgent_data,
+                                           error_queue,
                                            closing,
+                                           closing_the_other,
                                            woken_and_closed,
                                            numbers_again,
                                            numbers_of_another_kind,

@@ -41,6 +41,7 @@ typedef struct failure {
 enum { FUNCTIONS(NUMBER) F_COUNT };
 
 #define BYTES {{EINTR, UNNOTICED}, {EAGAIN, DELAYED}, {ECONNRESET, NOTICED}, {EIO, NOTICED}, {ENOMEM, NOTICED}}
+#define MOVES {{EINTR, UNNOTICED}, {EAGAIN, UNNOTICED}, {ECONNRESET, NOTICED}, {EIO, NOTICED}, {ENOMEM, NOTICED}}
 static const struct function {
     const char *name;
     failure_t failures[8];
@@ -57,8 +58,8 @@ static const struct function {
     {"send", BYTES},
     {"recvmsg", BYTES},
     {"sendmsg", BYTES},
-    {"sendfile", BYTES},
-    {"splice", BYTES},
+    {"sendfile", MOVES},
+    {"splice", MOVES},
     {"accept4",
      {{EINTR, UNNOTICED}, {ECONNABORTED, UNNOTICED}, {EMFILE, UNNOTICED}, {ENFILE, UNNOTICED}, {ENOBUFS, UNNOTICED},
       {ENOMEM, UNNOTICED}, {EAGAIN, DELAYED}, {EINVAL, NOTICED}}},
@@ -79,6 +80,7 @@ static const struct function {
 _Static_assert(sizeof functions / sizeof *functions == F_COUNT, "each function has failures");
 
 static int target, position, error; /* this call of this function fails so. target -1: none */
+static int waits_in_vain;           /* the scenario must give up soon */
 static int storms;                  /* each other call of those that may is interrupted */
 static int is_short;                /* writes get few bytes out */
 static int is_over;                 /* the thread ends: nobody is there to notice */
@@ -318,7 +320,7 @@ no_listener:
 static void *scenario(void *host)
 {
     aco_scope_t scope;
-    aco_scope_begin(&scope, aco_after(error == EAGAIN ? 20 * ACO_MILLISECOND : 20 * ACO_SECOND));
+    aco_scope_begin(&scope, aco_after(waits_in_vain ? 20 * ACO_MILLISECOND : 20 * ACO_SECOND));
     is_client_done = 0;
     client("unix", host);
     client("tcp4", "127.0.0.1");
@@ -398,6 +400,7 @@ static int fail_everywhere(int function, const failure_t *failure)
         target = function;
         position = place;
         error = failure->error;
+        waits_in_vain = failure->effect == DELAYED;
         outcome = in_a_thread();
         if (counts[function] < place)
             return place - 1;

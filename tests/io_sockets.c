@@ -94,12 +94,14 @@ static void check_socket_options(void)
 
 static void *sockets(void *unused)
 {
-    static const char *const wrong[][3] = {
-        {"tpc", NULL, "1"},       {NULL, NULL, "1"},         {"tcp", NULL, "65536"},  {"tcp", NULL, "-1"},
-        {"tcp", NULL, ""},        {"tcp", NULL, NULL},       {"tcp", "1.2.3", "1"},   {"tcp", "name", "1"},
-        {"tcp4", "::1", "1"},     {"tcp6", "1.2.3.4", "1"},  {"tcp", "[::1", "1"},    {"tcp", "::1%none", "1"},
-        {"tcp", "", "1"},         {"unix", NULL, NULL},      {"unix", "", NULL},      {"unix", "/p", "1"},
-        {"unixpack", "/p", NULL}, {"udp", "127.0.0.1", "1"}, {"tcp46", NULL, "1"},    {"tcp", "1.2.3.4.5", "1"}};
+    static const char *const wrong[][4] = {
+        {"tpc", NULL, "1", "network"},       {NULL, NULL, "1", "network"},    {"tcp", NULL, "65536", "port"},
+        {"tcp", NULL, "-1", "port"},         {"tcp", NULL, "", "port"},       {"tcp", NULL, NULL, "port"},
+        {"tcp", "1.2.3", "1", "host"},       {"tcp", "name", "1", "host"},    {"tcp4", "::1", "1", "host"},
+        {"tcp6", "1.2.3.4", "1", "host"},    {"tcp", "[::1", "1", "host"},    {"tcp", "::1%none", "1", "interface"},
+        {"tcp", "", "1", "host"},            {"unix", NULL, NULL, "path"},    {"unix", "", NULL, "path"},
+        {"unix", "/p", "1", "port"},         {"unixpack", "/p", NULL, "net"}, {"udp", "127.0.0.1", "1", "network"},
+        {"tcp46", NULL, "1", "network"},     {"tcp", "1.2.3.4.5", "1", "host"}};
     char path[64], abstract[64], too_long[200], address[ACO_IO_ADDRESS_SIZE];
     int listener;
     snprintf(path, sizeof path, "/tmp/acorn-io-%d", (int)getpid());
@@ -124,6 +126,7 @@ static void *sockets(void *unused)
     check_socket_options();
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         FAILS_WITH(aco_io_dial(wrong[i][0], wrong[i][1], wrong[i][2], NULL), EINVAL);
+        CHECK(strstr(strrchr(aco_error_message(), ':'), wrong[i][3]) != NULL);
         FAILS_WITH(aco_io_listen(wrong[i][0], wrong[i][1], wrong[i][2], NULL), EINVAL);
     }
     FAILS_WITH(aco_io_listen("unix", too_long, NULL, NULL), EINVAL);

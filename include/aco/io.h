@@ -59,7 +59,8 @@ ACO_API int aco_io_wait_writable_until_at(int fd, int64_t deadline, const char *
 /* ---- Bytes ------------------------------------------------------------------------------------------------------- */
 
 /* As the system calls. Another call for the same descriptor may run in another task; if two read, or two write, each
- * gets or puts a part. */
+ * gets or puts a part. With MSG_DONTWAIT, MSG_ERRQUEUE or SPLICE_F_NONBLOCK in the flags a call does not wait: EAGAIN.
+ * aco_io_wait_readable() also waits for what MSG_ERRQUEUE gets. */
 ACO_API ssize_t aco_io_read_at(int fd, void *p, size_t n, const char *location);
 ACO_API ssize_t aco_io_write_at(int fd, const void *p, size_t n, const char *location);
 ACO_API ssize_t aco_io_readv_at(int fd, const struct iovec *parts, int count, const char *location);
@@ -77,7 +78,8 @@ ACO_API ssize_t aco_io_sendmsg_at(int fd, const struct msghdr *message, int flag
 #define aco_io_recvmsg(fd, message, flags) aco_io_recvmsg_at(fd, message, flags, ACO_PLACE)
 #define aco_io_sendmsg(fd, message, flags) aco_io_sendmsg_at(fd, message, flags, ACO_PLACE)
 
-/* sendfile() waits for `to`; `from` must be a file. splice() waits for either side; one is a pipe. */
+/* sendfile() waits for `to`; `from` must be a file. splice() waits for either side; one is a pipe. If one of the two is
+ * closed by aco_io_close() meanwhile, they fail with ECANCELED. splice() leaves out urgent data of TCP, as read(). */
 ACO_API ssize_t aco_io_sendfile_at(int to, int from, int64_t *offset, size_t n, const char *location);
 ACO_API ssize_t aco_io_splice_at(int from, int64_t *from_offset, int to, int64_t *to_offset, size_t n, unsigned flags,
                                  const char *location);

@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <sys/un.h>
 
-static int invalid(void)
+static int invalid(aco__io_address_t *address, const char *problem)
 {
+    address->problem = problem;
     errno = EINVAL;
     return -1;
 }
@@ -37,7 +38,7 @@ static int set_ipv4(aco__io_address_t *address, const char *host, int port)
     in->sin_family = AF_INET;
     in->sin_port = htons((uint16_t)port);
     address->length = sizeof *in;
-    return inet_pton(AF_INET, host, &in->sin_addr) == 1 ? 0 : invalid();
+    return inet_pton(AF_INET, host, &in->sin_addr) == 1 ? 0 : invalid(address, "the host is no IPv4 address");
 }
 
 /* With or without brackets, and with %INTERFACE after it. */
@@ -47,7 +48,7 @@ static int set_ipv6(aco__io_address_t *address, const char *host, int port)
     char text[INET6_ADDRSTRLEN + IF_NAMESIZE + 1], *zone;
     size_t length = strlen(host), skip = host[0] == '[' && host[length - 1] == ']';
     if (length - 2 * skip >= sizeof text)
-        return invalid();
+        return invalid(address, "the host is too long");
     memcpy(text, host + skip, length - 2 * skip);
     text[length - 2 * skip] = 0;
     zone = strchr(text, '%');
@@ -55,12 +56,12 @@ static int set_ipv6(aco__io_address_t *address, const char *host, int port)
         *zone++ = 0;
         in->sin6_scope_id = if_nametoindex(zone);
         if (!in->sin6_scope_id)
-            return invalid();
+            return invalid(address, "the host's interface is unknown");
     }
     in->sin6_family = AF_INET6;
     in->sin6_port = htons((uint16_t)port);
     address->length = sizeof *in;
-    return inet_pton(AF_INET6, text, &in->sin6_addr) == 1 ? 0 : invalid();
+    return inet_pton(AF_INET6, text, &in->sin6_addr) == 1 ? 0 : invalid(address, "the host is no IPv6 address");
 }
 
 /* Of the hosts that mean several addresses, the IPv6 one is first. */
@@ -73,8 +74,8 @@ static int set_tcp(aco__io_address_t *address, const char *host, int port, int f
             return -1;
         }
         if (strchr(host, ':'))
-            return families == 4 ? invalid() : set_ipv6(address, host, port);
-        return families == 6 ? invalid() : set_ipv4(address, host, port);
+            return families == 4 ? invalid(address, "the host is no IPv4 address") : set_ipv6(address, host, port);
+        return families == 6 ? invalid(address, "the host is no IPv6 address") : set_ipv4(address, host, port);
     }
     if (families == 4)
         choice++;
@@ -91,7 +92,7 @@ static int set_unix(aco__io_address_t *address, const char *path)
     struct sockaddr_un *un = (struct sockaddr_un *)(void *)&address->is.storage;
     size_t length = path ? strlen(path) : 0;
     if (length == 0 || length >= sizeof un->sun_path)
-        return invalid();
+        return invalid(address, length ? "the path is too long" : "there is no path");
     un->sun_family = AF_UNIX;
     memcpy(un->sun_path, path, length);
     if (path[0] == '@') /* an abstract name ends where the address does */
@@ -103,30 +104,29 @@ static int set_unix(aco__io_address_t *address, const char *path)
 int aco__io_parse(aco__io_address_t *address, const char *network, const char *host, const char *port, int passive,
                   int choice)
 {
+    static const char unknown_network[] = "the network is unknown";
     int number;
     memset(address, 0, sizeof *address);
     address->type = SOCK_STREAM;
-    if (!network)
-        return invalid();
-    if (strncmp(network, "unix", 4) == 0) {
+    if (network && strncmp(network, "unix", 4) == 0) {
         if (strcmp(network, "unixpacket") == 0)
             address->type = SOCK_SEQPACKET;
         else if (strcmp(network, "unix") != 0)
-            return invalid();
+            return invalid(address, unknown_network);
         if (choice > 0) {
             errno = ENOENT;
             return -1;
         }
-        return port ? invalid() : set_unix(address, host);
+        return port ? invalid(address, "a path has no port") : set_unix(address, host);
     }
+    if (!network || (strcmp(network, "tcp") != 0 && strcmp(network, "tcp4") != 0 && strcmp(network, "tcp6") != 0))
+        return invalid(address, unknown_network);
     number = port_of(port);
-    if (number < 0 || (host && !*host))
-        return invalid();
-    if (strcmp(network, "tcp") == 0)
-        return set_tcp(address, host, number, 0, passive, choice);
-    if (strcmp(network, "tcp4") == 0 || strcmp(network, "tcp6") == 0)
-        return set_tcp(address, host, number, network[3] - '0', passive, choice);
-    return invalid();
+    if (number < 0)
+        return invalid(address, "the port is no number up to 65535");
+    if (host && !*host)
+        return invalid(address, "the host is empty");
+    return set_tcp(address, host, number, network[3] ? network[3] - '0' : 0, passive, choice);
 }
 
 /* ---- As text ---- */

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { BUDGET = 64, FIRST_ROOM = 64 };
+enum { BUDGET = 64, FIRST_ROOM = 64, FIRST_PAUSE_NS = 1000000, LONGEST_PAUSE_NS = 100000000 };
 
 int aco__io_fail(const char *call, int fd)
 {
@@ -129,6 +129,14 @@ static aco__io_fd_t *record_of(const aco__io_t *io, int fd)
     return fd >= 0 && (size_t)fd < io->room ? io->table[fd] : NULL;
 }
 
+/* A descriptor of a call that uses two is closed: whoever waits for the other one looks again. */
+static void wake_pairs(const aco__io_t *io)
+{
+    for (size_t i = 0; i < io->room; i++)
+        for (int queue = 0; io->table[i] && io->table[i]->pairs && queue < IO_QUEUES; queue++)
+            aco__poller_wake(&io->table[i]->queues[queue], 0);
+}
+
 /* The number is no longer this descriptor's. */
 static void retire(aco__io_t *io, aco__io_fd_t *d)
 {
@@ -138,6 +146,8 @@ static void retire(aco__io_t *io, aco__io_fd_t *d)
         aco__io_events_forget(io, d->fd);
     for (int i = 0; i < IO_QUEUES; i++)
         aco__poller_wake(&d->queues[i], ECANCELED);
+    if (d->pairs)
+        wake_pairs(io);
     if (!d->users)
         aco__poller_free(d, sizeof *d);
 }
@@ -171,9 +181,9 @@ static int socket_option(int fd, int which)
 /* A task whose calls never wait lets the others run from time to time. 0, or -1 if `d` was closed meanwhile. */
 static int spend(aco__io_t *io, const aco__io_fd_t *d)
 {
-    const aco_t *task = aco_get_co();
-    if (aco_unlikely(task != io->spender)) {
-        io->spender = task;
+    const aco_t *caller = aco_get_co();
+    if (aco_unlikely(caller != io->spender) && (caller = aco_current_task()) != io->spender) {
+        io->spender = caller;
         io->budget = BUDGET;
     }
     if (aco_likely(--io->budget > 0))
@@ -208,6 +218,33 @@ void aco__io_leave(aco__io_fd_t *d)
         int error = errno;
         aco__poller_free(d, sizeof *d);
         errno = error;
+    }
+}
+
+int aco__io_enter_both(aco__io_t *io, const int fds[2], aco__io_fd_t *d[2], const char *call)
+{
+    d[0] = aco__io_enter(io, fds[0], call);
+    if (!d[0])
+        return -1;
+    d[1] = aco__io_enter(io, fds[1], call);
+    if (d[1] && !d[0]->closed) {
+        d[0]->pairs++;
+        d[1]->pairs++;
+        return 0;
+    }
+    if (d[1]) {
+        aco__io_leave(d[1]);
+        errno = ECANCELED;
+    }
+    aco__io_leave(d[0]);
+    return -1;
+}
+
+void aco__io_leave_both(aco__io_fd_t *const d[2])
+{
+    for (int i = 0; i < 2; i++) {
+        d[i]->pairs--;
+        aco__io_leave(d[i]);
     }
 }
 
@@ -253,8 +290,8 @@ int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int direction, int64_t deadline
     if (is_first)
         d->wait_is_used = 1;
     io->spender = NULL;
-    result = aco__poller_wait(&io->base, call, wait, &d->queues[direction], d->fd, direction == IO_WRITE, deadline,
-                              location);
+    result = aco__poller_wait(&io->base, call, wait, &d->queues[direction == IO_WRITE], d->fd, direction == IO_WRITE,
+                              deadline, location);
     error = errno;
     if (is_first)
         d->wait_is_used = 0;
@@ -266,9 +303,17 @@ int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int direction, int64_t deadline
     return result == 0 && !d->closed ? 0 : -1;
 }
 
-int aco__io_look(int fd, int direction)
+int aco__io_pause(aco__io_t *io, aco__io_fd_t *d, int64_t *ns, const char *call, const char *location)
 {
-    struct pollfd look = {fd, direction == IO_READ ? POLLIN | POLLPRI : POLLOUT, 0};
+    *ns = !*ns ? FIRST_PAUSE_NS : *ns < LONGEST_PAUSE_NS / 2 ? 2 * *ns : LONGEST_PAUSE_NS;
+    if (aco__io_park(io, d, IO_PAUSE, aco_after(*ns), call, location) == 0)
+        return 0;
+    return errno == ETIMEDOUT && aco_check_cancelled() == 0 ? 0 : -1;
+}
+
+int aco__io_look(int fd, int events)
+{
+    struct pollfd look = {fd, (short)events, 0};
     int n;
     do
         n = poll(&look, 1, 0);
@@ -287,7 +332,7 @@ static int wait_for(int fd, int direction, int64_t deadline, const char *call, c
     int n;
     if (!d)
         return -1;
-    while ((n = aco__io_look(fd, direction)) == 0)
+    while ((n = aco__io_look(fd, direction == IO_READ ? POLLIN | POLLPRI : POLLOUT)) == 0)
         if (aco__io_park(io, d, direction, deadline, call, location) != 0)
             break;
     if (n < 0)

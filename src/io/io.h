@@ -8,7 +8,7 @@
 #include "aco/detail/poller.h"
 #include "aco/io.h"
 
-enum { IO_READ, IO_WRITE, IO_PAUSE, IO_QUEUES }; /* what a task waits for; a pause: a time, or the close */
+enum { IO_READ, IO_WRITE, IO_PAUSE, IO_QUEUES = IO_PAUSE }; /* what a task waits for; a pause: a time, or the close */
 enum { IO_READS = 1, IO_WRITES = 2, IO_ALWAYS_READS = 4 }; /* sets of them; the last: there may be no further event */
 
 /* A descriptor as its thread knows it. */
@@ -24,6 +24,7 @@ typedef struct aco__io_fd {
     unsigned char closed;   /* not in the table any more; the last user frees it */
     unsigned char wait_is_used;
     unsigned users;         /* tasks that wait for it or use this record */
+    unsigned pairs;         /* those of them that use another descriptor, too */
     aco__queue_t queues[IO_QUEUES];
     aco__wait_t wait;       /* of the first task that waits. Not on its stack, which may be a shared one */
 } aco__io_fd_t;
@@ -57,15 +58,27 @@ ACO__HIDDEN aco__io_t *aco__io_get(const char *call);
  * aco__io_leave(). NULL after a failure. */
 ACO__HIDDEN aco__io_fd_t *aco__io_enter(aco__io_t *io, int fd, const char *call);
 ACO__HIDDEN void aco__io_leave(aco__io_fd_t *d);
+/* The same for a call that uses two descriptors: 0; or -1 and errno, then there is nothing to release. If one of them is
+ * closed, tasks that wait for the other in such a call are woken, with success. */
+ACO__HIDDEN int aco__io_enter_both(aco__io_t *io, const int fds[2], aco__io_fd_t *d[2], const char *call);
+ACO__HIDDEN void aco__io_leave_both(aco__io_fd_t *const d[2]);
 /* Makes a descriptor owned, with a new record. 0; or -1 and errno: then it can be used like one that is not owned. */
 ACO__HIDDEN int aco__io_own(aco__io_t *io, int fd, int is_socket, int is_tcp, const char *call);
 /* Waits for an event; 0: the caller tries again. -1 and errno: also ECANCELED, if the descriptor was closed. */
-ACO__HIDDEN int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int queue, int64_t deadline, const char *call,
+ACO__HIDDEN int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int what, int64_t deadline, const char *call,
                              const char *location);
-/* poll() without waiting: 1: ready or in error, 0: not; -1 and errno. */
-ACO__HIDDEN int aco__io_look(int fd, int direction);
+/* Waits 1 ms, longer at each call with the same *ns, 0 at first. `d` may be closed meanwhile. 0, or -1 and errno. */
+ACO__HIDDEN int aco__io_pause(aco__io_t *io, aco__io_fd_t *d, int64_t *ns, const char *call, const char *location);
+/* poll() for POLL… without waiting: 1: ready or in error, 0: not; -1 and errno. */
+ACO__HIDDEN int aco__io_look(int fd, int events);
 /* Fails with errno: -1. Without a message if the failure is an expected answer. */
 ACO__HIDDEN int aco__io_fail(const char *call, int fd);
+
+/* ---- transfer.c ---- */
+/* Makes the call once(d, args), and again after waits until it does not fail with EAGAIN. `wanted`: the bytes that a
+ * call that reads asked for; 0: unknown. Returns what `once` does, or -1 and errno. */
+ACO__HIDDEN ssize_t aco__io_transfer(const char *call, int fd, int direction, size_t wanted,
+                                     ssize_t (*once)(aco__io_fd_t *d, void *args), void *args, const char *location);
 
 /* ---- address.c ---- */
 typedef struct aco__io_address {
@@ -75,6 +88,7 @@ typedef struct aco__io_address {
     } is;
     socklen_t length;
     int type;   /* SOCK_… */
+    const char *problem; /* what is wrong, after EINVAL */
 } aco__io_address_t;
 /* Understands an address of aco_io_listen() or aco_io_dial(). `choice`: 0, or 1 for the second address that is meant.
  * 0; or -1 with errno: EINVAL, ENOENT (there is no such choice). */

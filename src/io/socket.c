@@ -4,20 +4,21 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <unistd.h>
 
-enum { LARGEST_BACKLOG = 65535, FIRST_PAUSE_NS = 1000000, LONGEST_PAUSE_NS = 100000000 };
+enum { LARGEST_BACKLOG = 65535 };
 
-/* Fails with errno and a message that has the address. */
-static int fail_address(const char *call, const char *network, const char *host, const char *port)
+/* Fails with errno and a message that has the address, and what is wrong with it; NULL: errno tells. */
+static int fail_address(const char *call, const char *network, const char *host, const char *port, const char *problem)
 {
     char reason[256];
     int error = errno;
     if (error == ETIMEDOUT || error == ECANCELED)
         return -1;
     snprintf(reason, sizeof reason, "%s %s%s%s: %s", network ? network : "(no network)", host ? host : "*",
-             port ? ":" : "", port ? port : "", strerror(error));
+             port ? ":" : "", port ? port : "", problem ? problem : strerror(error));
     return aco__poller_fail(error, call, reason);
 }
 
@@ -78,7 +79,7 @@ static int address_for(const char *call, aco__io_address_t *address, const char 
         return 0;
     if (errno == ENOENT)
         errno = before;
-    return fail_address(call, network, host, port);
+    return fail_address(call, network, host, port, address->problem);
 }
 
 /* ---- Listening ---- */
@@ -107,19 +108,10 @@ int aco_io_listen(const char *network, const char *host, const char *port, const
             return -1;
         fd = listen_at(&address, opts);
         if (fd < 0 && errno != EAFNOSUPPORT && errno != EADDRNOTAVAIL) /* not for want of IPv6 */
-            return fail_address(call, network, host, port);
+            return fail_address(call, network, host, port, NULL);
     }
     (void)aco__io_own(io, fd, 1, address.is.any.sa_family != AF_UNIX, call);
     return fd;
-}
-
-/* Waits a while, longer each time; `d` may be closed meanwhile. 0, or -1 and errno. */
-static int pause_for(aco__io_t *io, aco__io_fd_t *d, int64_t *ns, const char *call, const char *location)
-{
-    *ns = !*ns ? FIRST_PAUSE_NS : *ns < LONGEST_PAUSE_NS / 2 ? 2 * *ns : LONGEST_PAUSE_NS;
-    if (aco__io_park(io, d, IO_PAUSE, aco_after(*ns), call, location) == 0)
-        return 0;
-    return errno == ETIMEDOUT && aco_check_cancelled() == 0 ? 0 : -1;
 }
 
 /* Whether a connection failed before it was accepted; its errors are reported by accept(). */
@@ -146,7 +138,7 @@ static int accept_one(aco__io_t *io, aco__io_fd_t *d, const char *call, const ch
         if (errno != EAGAIN && !lacks_room(errno))
             return aco__io_fail(call, d->fd);
         if (errno == EAGAIN ? aco__io_park(io, d, IO_READ, ACO_FOREVER, call, location) != 0
-                            : pause_for(io, d, &ns, call, location) != 0)
+                            : aco__io_pause(io, d, &ns, call, location) != 0)
             return -1;
     }
 }
@@ -177,7 +169,7 @@ static int await_connection(aco__io_t *io, aco__io_fd_t *d, const char *call, co
     do {
         if (aco__io_park(io, d, IO_WRITE, ACO_FOREVER, call, location) != 0)
             return -1;
-        is_ready = aco__io_look(d->fd, IO_WRITE);
+        is_ready = aco__io_look(d->fd, POLLOUT);
     } while (is_ready == 0);
     if (is_ready < 0 || getsockopt(d->fd, SOL_SOCKET, SO_ERROR, &error, &length) != 0)
         return -1;
@@ -194,7 +186,7 @@ static int connect_to(aco__io_t *io, aco__io_fd_t *d, const struct sockaddr *add
             return await_connection(io, d, call, location);
         if (errno != EAGAIN || address->sa_family != AF_UNIX) /* EAGAIN: a full backlog; no event will tell of room */
             return -1;
-        if (pause_for(io, d, &ns, call, location) != 0)
+        if (aco__io_pause(io, d, &ns, call, location) != 0)
             return -1;
     }
     return 0;

@@ -4,6 +4,9 @@
 #include "io/io.h"
 
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/sendfile.h>
 #include <unistd.h>
 
@@ -39,10 +42,8 @@ static ssize_t attempts(aco__io_t *io, aco__io_fd_t *d, const char *call, int di
     }
 }
 
-/* Makes the call once(d, args), and again after waits until it does not fail with EAGAIN. `wanted`: the bytes that a
- * call that reads asked for; 0: unknown. Returns what `once` does, or -1 and errno. */
-static ssize_t transfer(const char *call, int fd, int direction, size_t wanted, once_t once, void *args,
-                        const char *location)
+ssize_t aco__io_transfer(const char *call, int fd, int direction, size_t wanted, once_t once, void *args,
+                         const char *location)
 {
     aco__io_t *io = aco__io_get(call);
     aco__io_fd_t *d = io ? aco__io_enter(io, fd, call) : NULL;
@@ -50,6 +51,29 @@ static ssize_t transfer(const char *call, int fd, int direction, size_t wanted, 
     if (!d)
         return -1;
     n = attempts(io, d, call, direction, wanted, once, args, location);
+    aco__io_leave(d);
+    return n;
+}
+
+/* The same for a call with flags. With MSG_DONTWAIT it does not wait, nor for errors (MSG_ERRQUEUE), for which the
+ * system never waits. */
+static ssize_t transfer_with(int flags, const char *call, int fd, int direction, size_t wanted, once_t once,
+                             void *args, const char *location)
+{
+    aco__io_t *io;
+    aco__io_fd_t *d;
+    ssize_t n;
+    if (!(flags & (MSG_DONTWAIT | MSG_ERRQUEUE)))
+        return aco__io_transfer(call, fd, direction, flags ? 0 : wanted, once, args, location);
+    io = aco__io_get(call);
+    d = io ? aco__io_enter(io, fd, call) : NULL;
+    if (!d)
+        return -1;
+    do
+        n = once(d, args);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        aco__io_fail(call, fd);
     aco__io_leave(d);
     return n;
 }
@@ -136,50 +160,58 @@ static ssize_t sendmsg_once(aco__io_fd_t *d, void *args)
 ssize_t aco_io_read_at(int fd, void *p, size_t n, const char *location)
 {
     bytes_t bytes = {{.to = p}, n, 0};
-    return transfer("aco_io_read", fd, IO_READ, n, read_once, &bytes, location);
+    return aco__io_transfer("aco_io_read", fd, IO_READ, n, read_once, &bytes, location);
 }
 
 ssize_t aco_io_write_at(int fd, const void *p, size_t n, const char *location)
 {
     bytes_t bytes = {{.from = p}, n, 0};
-    return transfer("aco_io_write", fd, IO_WRITE, 0, write_once, &bytes, location);
+    return aco__io_transfer("aco_io_write", fd, IO_WRITE, 0, write_once, &bytes, location);
+}
+
+/* -1 and EINVAL, also where sendmsg(), which writes vectors to sockets, would see another error or none. */
+static int check_count(int count, const char *call)
+{
+    return count >= 0 && count <= IOV_MAX ? 0 : aco__poller_fail(EINVAL, call, "the number of parts");
 }
 
 ssize_t aco_io_readv_at(int fd, const struct iovec *parts, int count, const char *location)
 {
+    static const char call[] = "aco_io_readv";
     bytes_t bytes = {{.parts = parts}, (size_t)count, 0};
-    return transfer("aco_io_readv", fd, IO_READ, 0, readv_once, &bytes, location);
+    return check_count(count, call) != 0 ? -1 : aco__io_transfer(call, fd, IO_READ, 0, readv_once, &bytes, location);
 }
 
 ssize_t aco_io_writev_at(int fd, const struct iovec *parts, int count, const char *location)
 {
+    static const char call[] = "aco_io_writev";
     bytes_t bytes = {{.parts = parts}, (size_t)count, 0};
-    return transfer("aco_io_writev", fd, IO_WRITE, 0, writev_once, &bytes, location);
+    return check_count(count, call) != 0 ? -1 : aco__io_transfer(call, fd, IO_WRITE, 0, writev_once, &bytes, location);
 }
 
 ssize_t aco_io_recv_at(int fd, void *p, size_t n, int flags, const char *location)
 {
     bytes_t bytes = {{.to = p}, n, flags};
-    return transfer("aco_io_recv", fd, IO_READ, flags ? 0 : n, recv_once, &bytes, location);
+    return transfer_with(flags, "aco_io_recv", fd, IO_READ, n, recv_once, &bytes, location);
 }
 
 ssize_t aco_io_send_at(int fd, const void *p, size_t n, int flags, const char *location)
 {
     bytes_t bytes = {{.from = p}, n, flags};
-    return transfer("aco_io_send", fd, IO_WRITE, 0, send_once, &bytes, location);
+    return transfer_with(flags, "aco_io_send", fd, IO_WRITE, 0, send_once, &bytes, location);
 }
 
 /* recvmsg() changes the message's lengths only if it succeeds. */
 ssize_t aco_io_recvmsg_at(int fd, struct msghdr *message, int flags, const char *location)
 {
     bytes_t bytes = {{.message = message}, 0, flags};
-    return transfer("aco_io_recvmsg", fd, IO_READ, 0, recvmsg_once, &bytes, location);
+    return transfer_with(flags, "aco_io_recvmsg", fd, IO_READ, 0, recvmsg_once, &bytes, location);
 }
 
 ssize_t aco_io_sendmsg_at(int fd, const struct msghdr *message, int flags, const char *location)
 {
     bytes_t bytes = {{.sent = message}, 0, flags};
-    return transfer("aco_io_sendmsg", fd, IO_WRITE, 0, sendmsg_once, &bytes, location);
+    return transfer_with(flags, "aco_io_sendmsg", fd, IO_WRITE, 0, sendmsg_once, &bytes, location);
 }
 
 /* ---- All of it ---- */
@@ -190,7 +222,7 @@ ssize_t aco_io_write_all_at(int fd, const void *p, size_t n, size_t *done, const
     ssize_t part = 0;
     while (sent < n && part >= 0) {
         bytes_t bytes = {{.from = (const char *)p + sent}, n - sent, 0};
-        part = transfer("aco_io_write_all", fd, IO_WRITE, 0, write_once, &bytes, location);
+        part = aco__io_transfer("aco_io_write_all", fd, IO_WRITE, 0, write_once, &bytes, location);
         if (part > 0)
             sent += (size_t)part;
     }
@@ -205,7 +237,7 @@ ssize_t aco_io_read_exactly_at(int fd, void *p, size_t n, size_t *done, const ch
     ssize_t part = 1;
     while (got < n && part > 0) {
         bytes_t bytes = {{.to = (char *)p + got}, n - got, 0};
-        part = transfer("aco_io_read_exactly", fd, IO_READ, n - got, read_once, &bytes, location);
+        part = aco__io_transfer("aco_io_read_exactly", fd, IO_READ, n - got, read_once, &bytes, location);
         if (part > 0)
             got += (size_t)part;
     }
@@ -217,33 +249,41 @@ ssize_t aco_io_read_exactly_at(int fd, void *p, size_t n, size_t *done, const ch
 /* ---- Between descriptors ---- */
 
 typedef struct move {
-    int from, to;
+    int fds[2]; /* from, to */
     int64_t *from_offset, *to_offset;
     size_t n;
     unsigned flags;
 } move_t;
 
-static ssize_t sendfile_once(aco__io_fd_t *d, void *args)
+static ssize_t sendfile_once(const move_t *move)
 {
-    const move_t *move = args;
     off_t offset = move->from_offset ? *move->from_offset : 0;
-    ssize_t n = sendfile(d->fd, move->from, move->from_offset ? &offset : NULL, move->n);
+    ssize_t n = sendfile(move->fds[1], move->fds[0], move->from_offset ? &offset : NULL, move->n);
     if (n > 0 && move->from_offset)
         *move->from_offset = offset;
     return n;
 }
 
-ssize_t aco_io_sendfile_at(int to, int from, int64_t *offset, size_t n, const char *location)
+/* Urgent data of TCP stops a splice: the bytes after its mark can only be received. Moves one of them to the pipe,
+ * which has room: 1; or 0. */
+static ssize_t pass_urgent_mark(const int fds[2])
 {
-    move_t move = {from, to, offset, NULL, n, 0};
-    return transfer("aco_io_sendfile", to, IO_WRITE, 0, sendfile_once, &move, location);
+    int is_at_mark = 0;
+    char byte;
+    if (ioctl(fds[0], SIOCATMARK, &is_at_mark) != 0 || !is_at_mark)
+        return 0;
+    if (recv(fds[0], &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 1 || write(fds[1], &byte, 1) != 1)
+        return 0;
+    return recv(fds[0], &byte, 1, MSG_DONTWAIT) == 1;
 }
 
 static ssize_t splice_once(const move_t *move)
 {
     off_t from_offset = move->from_offset ? *move->from_offset : 0, to_offset = move->to_offset ? *move->to_offset : 0;
-    ssize_t n = splice(move->from, move->from_offset ? &from_offset : NULL, move->to,
+    ssize_t n = splice(move->fds[0], move->from_offset ? &from_offset : NULL, move->fds[1],
                        move->to_offset ? &to_offset : NULL, move->n, move->flags | SPLICE_F_NONBLOCK);
+    if (n == 0 && move->n) /* the end of the stream; or urgent data, if the peer has sent the end */
+        n = pass_urgent_mark(move->fds);
     if (n > 0 && move->from_offset)
         *move->from_offset = from_offset;
     if (n > 0 && move->to_offset)
@@ -251,46 +291,65 @@ static ssize_t splice_once(const move_t *move)
     return n;
 }
 
-/* EAGAIN does not tell which side is not ready. */
-static ssize_t splice_attempts(aco__io_t *io, aco__io_fd_t *from, aco__io_fd_t *to, const move_t *move,
-                               const char *call, const char *location)
+/* Waits after an EAGAIN, which does not tell which side is not ready. The number of bytes that were moved instead; -1
+ * and errno. */
+static ssize_t await_either(aco__io_t *io, aco__io_fd_t *const d[2], const move_t *move, int64_t *ns, const char *call,
+                            const char *location)
 {
-    ssize_t n;
-    while ((n = splice_once(move)) < 0) {
-        int is_readable;
+    static const int events[2] = {POLLIN, POLLOUT};
+    for (int i = 0; i < 2; i++) {
+        int is_ready = aco__io_look(move->fds[i], events[i]);
+        if (is_ready < 0)
+            return aco__io_fail(call, move->fds[i]);
+        if (!is_ready)
+            return aco__io_park(io, d[i], i == 0 ? IO_READ : IO_WRITE, ACO_FOREVER, call, location);
+    }
+    /* Both are ready, so no further event need come. */
+    return pass_urgent_mark(move->fds) > 0 ? 1 : aco__io_pause(io, d[1], ns, call, location);
+}
+
+static ssize_t move_attempts(aco__io_t *io, aco__io_fd_t *const d[2], ssize_t (*once)(const move_t *move),
+                             const move_t *move, const char *call, const char *location)
+{
+    int64_t ns = 0;
+    ssize_t n, instead = 0;
+    while (!instead && (n = once(move)) < 0) {
         if (errno == EINTR)
             continue;
-        is_readable = errno == EAGAIN ? aco__io_look(move->from, IO_READ) : -1;
-        if (is_readable < 0)
-            return aco__io_fail(call, move->from);
-        if (aco__io_park(io, is_readable ? to : from, is_readable ? IO_WRITE : IO_READ, ACO_FOREVER, call,
-                         location) != 0)
+        if (errno != EAGAIN || move->flags & SPLICE_F_NONBLOCK)
+            return aco__io_fail(call, move->fds[0]);
+        instead = await_either(io, d, move, &ns, call, location);
+        if (instead < 0)
             return -1;
-        if (from->closed || to->closed) {
+        if (d[0]->closed || d[1]->closed) {
             errno = ECANCELED;
             return -1;
         }
     }
+    return instead ? instead : n;
+}
+
+static ssize_t between(const char *call, ssize_t (*once)(const move_t *move), const move_t *move, const char *location)
+{
+    aco__io_t *io = aco__io_get(call);
+    aco__io_fd_t *d[2];
+    ssize_t n;
+    if (!io || aco__io_enter_both(io, move->fds, d, call) != 0)
+        return -1;
+    n = move_attempts(io, d, once, move, call, location);
+    aco__io_leave_both(d);
     return n;
+}
+
+ssize_t aco_io_sendfile_at(int to, int from, int64_t *offset, size_t n, const char *location)
+{
+    move_t move = {{from, to}, offset, NULL, n, 0};
+    return between("aco_io_sendfile", sendfile_once, &move, location);
 }
 
 ssize_t aco_io_splice_at(int from, int64_t *from_offset, int to, int64_t *to_offset, size_t n, unsigned flags,
                          const char *location)
 {
-    static const char call[] = "aco_io_splice";
-    move_t move = {from, to, from_offset, to_offset, n, flags};
-    aco__io_t *io = aco__io_get(call);
-    aco__io_fd_t *source = io ? aco__io_enter(io, from, call) : NULL, *target;
-    ssize_t moved = -1;
-    if (!source)
-        return -1;
-    target = aco__io_enter(io, to, call);
-    if (target && source->closed)
-        errno = ECANCELED;
-    else if (target)
-        moved = splice_attempts(io, source, target, &move, call, location);
-    if (target)
-        aco__io_leave(target);
-    aco__io_leave(source);
-    return moved;
+    move_t move = {{from, to}, from_offset, to_offset, n, flags};
+    return between("aco_io_splice", splice_once, &move, location);
 }

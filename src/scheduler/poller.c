@@ -38,9 +38,10 @@ void aco__poller_wake(aco__queue_t *queue, int error)
 
 void aco__poller_yield(void)
 {
-    const aco__thread_t *self = aco__self();
-    if (self->running && self->running == self->task && !self->resuming)
+    int error = errno;
+    if (aco__current(aco__self()))
         (void)aco__task_yield(); /* puts aside the exceptions that the caller handles, which the inline form does not */
+    errno = error;
 }
 
 void *aco__poller_allocate(size_t *sz, const char *call)

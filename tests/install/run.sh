@@ -18,7 +18,7 @@ accepts() { # whether the compiler knows a standard
 
 io_fails() { # the echo server ends with a message for a port that is none: it was built, linked and started
     "$@" no-port 2>io.txt
-    grep -q 'Invalid argument' io.txt
+    grep -q 'the port is no number' io.txt
 }
 
 case $case in
