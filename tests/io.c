@@ -664,10 +664,18 @@ static void *cancels(void *scope)
     return NULL;
 }
 
+static void *takes_a_turn(void *turns)
+{
+    ++*(int *)turns;
+    return NULL;
+}
+
 static void *scopes(void *unused)
 {
-    int pair[2], tcp[2];
+    int pair[2], tcp[2], turns = 0;
     char text[8];
+    struct iovec part = {sent, 1};
+    struct msghdr message = {0};
     wait_ends_t w = {0, 0, 0, 0};
     aco_scope_t scope;
     aco_group_t group;
@@ -691,6 +699,14 @@ static void *scopes(void *unused)
     FAILS_WITH(aco_io_wait_readable_until(tcp[0], aco_after(ACO_MILLISECOND)), ETIMEDOUT);
     CHECK_EQ(aco_io_write(tcp[1], "ab", 2), 2);
     CHECK_EQ(aco_io_read(tcp[0], text, 8), 2);
+    member(&group, takes_a_turn, &turns); /* if a write waited */
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    CHECK_EQ(aco_io_write(tcp[0], sent, 1), 1);
+    CHECK_EQ(aco_io_writev(tcp[0], &part, 1), 1);
+    CHECK_EQ(aco_io_send(tcp[0], sent, 1, 0), 1);
+    CHECK_EQ(aco_io_sendmsg(tcp[0], &message, 0), 1);
+    CHECK_EQ(turns, 0);
     CHECK_EQ(aco_io_write(tcp[1], "c", 1), 1);
     aco_scope_begin(&scope, aco_now());
     aco_scope_cancel(&scope);

@@ -92,6 +92,21 @@ static void check_socket_options(void)
     CHECK_EQ(aco_io_close(second), 0);
 }
 
+/* The largest backlog, and a socket that the library did not make. */
+static void connect_own_socket(void)
+{
+    aco_io_options_t o = {0, 0};
+    struct sockaddr_in address;
+    socklen_t length = sizeof address;
+    int listener = aco_io_listen("tcp4", "127.0.0.1", "0", &o), fd;
+    CHECK(listener >= 0);
+    CHECK_EQ(getsockname(listener, (struct sockaddr *)&address, &length), 0);
+    fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    CHECK_EQ(aco_io_connect(fd, (struct sockaddr *)&address, length), 0);
+    CHECK_EQ(aco_io_close(fd), 0);
+    CHECK_EQ(aco_io_close(listener), 0);
+}
+
 static void *sockets(void *unused)
 {
     static const char *const wrong[][4] = {
@@ -124,6 +139,7 @@ static void *sockets(void *unused)
     serve_one("unixpacket", abstract, abstract);
     serve_one("unix", abstract, abstract);
     check_socket_options();
+    connect_own_socket();
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         FAILS_WITH(aco_io_dial(wrong[i][0], wrong[i][1], wrong[i][2], NULL), EINVAL);
         CHECK(strstr(strrchr(aco_error_message(), ':'), wrong[i][3]) != NULL);
