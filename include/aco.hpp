@@ -117,21 +117,26 @@ namespace detail {
 }
 
 #if ACO__CPP_EXCEPTIONS
+/* Whether the thread's record of exceptions may hold one. */
+ACO__FORCE_INLINE_MEMBER bool handles_exceptions() noexcept
+{
+    const aco__exceptions_t *here = aco__exceptions_at(aco__tls_ref());
+    return aco_unlikely(!here || aco__exceptions_any(here));
+}
+
 /* The exceptions that one side of a generator is handling, while the other side runs. */
 class handled {
 public:
     ACO__FORCE_INLINE_MEMBER void put_aside() noexcept
     {
-        const aco__exceptions_t *here = aco__exceptions_at(aco__tls_ref());
-        any_ = !here || aco__exceptions_any(here);
-        if (aco_unlikely(any_))
-            aco__exceptions_swap(&kept_, nullptr);
+        any_ = handles_exceptions() && swap();
     }
     ACO__FORCE_INLINE_MEMBER void put_back() noexcept
     {
         if (aco_unlikely(any_))
             put_back_cold();
     }
+    bool any() const noexcept { return any_; }
     /* The other side has ended with this injected call. It may throw, while the record is still the other side's. */
     ACO__COLD void make_call(void *injected, const aco__context_t *from = nullptr)
     {
@@ -143,20 +148,32 @@ public:
     }
 
 private:
+    ACO__COLD bool swap() noexcept
+    {
+        aco__exceptions_t *here = aco__exceptions_here();
+        if (!here || !aco__exceptions_any(here))
+            return false;
+        aco__exceptions_swap(&kept_, nullptr);
+        return true;
+    }
     ACO__COLD void put_back_cold() noexcept
     {
+        any_ = false;
         if (aco__exceptions_t *here = aco__exceptions_here()) {
             kept_.uncaught += here->uncaught; /* one may be on its way through this frame */
             *here = kept_;
         }
     }
     aco__exceptions_t kept_;
-    bool any_;
+    bool any_ = false;
 };
 #else
+constexpr bool handles_exceptions() noexcept { return false; }
+
 struct handled {
     void put_aside() noexcept {}
     void put_back() noexcept {}
+    constexpr bool any() const noexcept { return false; }
     void make_call(void *injected, const aco__context_t *from = nullptr)
     {
         static_cast<aco__injected_t *>(injected)->call(static_cast<aco__injected_t *>(injected), from);
@@ -606,6 +623,7 @@ struct generator_frame {
     bool begun = false;
     bool ended = false;                   /* its function has returned, has thrown or was unwound */
     bool instrumented = false;            /* as ACO__INSTRUMENTED */
+    handled kept;                         /* in the root, while it is suspended in a catch block: its exceptions */
 
     generator_frame() = default;
     generator_frame(const generator_frame &) = delete;
@@ -636,6 +654,7 @@ struct generator_frame {
         aco__context_t at = peer;
         handled mine;
         mine.put_aside();
+        kept.put_back();
         for (generator_frame *f = leaf;; at = f->peer_of_parent, f = f->parent) {
             if (!f->ended)
                 aco__generator_unwind(&at, f->block, ACO__APART);
@@ -673,11 +692,8 @@ public:
     ACO__FORCE_INLINE_MEMBER void operator()(T value)
     {
         void *value_ref = detail::erase(value);
-        detail::handled mine;
-        mine.put_aside();
         ACO__COMPUTED(value_ref);
-        aco__switch_swap(&peer_, &value_ref);
-        mine.put_back();
+        aco__switch_swap(&peer_, &value_ref); /* the consumer puts this side's exceptions aside */
         if (aco_unlikely(value_ref != nullptr)) {
             aco__context_t consumer = peer_;
             static_cast<aco__injected_t *>(value_ref)->call(static_cast<aco__injected_t *>(value_ref), &consumer);
@@ -696,7 +712,7 @@ public:
     void yield_from(generator<T> &&inner) { yield_from(inner); }
     void yield_from(generator<T> &inner)
     {
-        if (!inner.frame_ || inner.frame_->ended || !inner.peer_.pc)
+        if (inner.special_ & inner.NO_MORE)
             return;
         if (!inner.frame_->begun && !inner.frame_->instrumented && !frame_.instrumented)
             feed(inner);
@@ -719,6 +735,7 @@ private:
         aco__context_t consumer = peer_;
         void *value_ref = nullptr;
         detail::handled mine;
+        inner.special_ = inner.NO_MORE;
         f->begun = true;
         f->root = frame_.root;
         f->parent = &frame_;
@@ -726,11 +743,11 @@ private:
         frame_.root->leaf = f;
         mine.put_aside();
         aco__switch_swap(&inner.peer_, &value_ref);
-        aco__context_t from = inner.peer_;
-        inner.peer_.pc = nullptr;
         peer_ = consumer;
-        if (aco_unlikely(value_ref != nullptr)) /* `inner` has thrown, or this generator is being unwound */
+        if (aco_unlikely(value_ref != nullptr)) { /* `inner` has thrown, or this generator is being unwound */
+            aco__context_t from = inner.peer_;
             mine.make_call(value_ref, &from);
+        }
         mine.put_back();
     }
 
@@ -810,11 +827,13 @@ public:
         };
         auto made = std::make_unique<whole>(std::forward<F>(f));
         peer_ = made->start(&whole::entry, how);
+        special_ = made->instrumented ? INSTRUMENTED : 0;
         frame_ = std::move(made);
     }
 
     generator(generator &&from) noexcept
-        : frame_(std::move(from.frame_)), peer_(from.peer_), element_(std::exchange(from.element_, nullptr)) {}
+        : frame_(std::move(from.frame_)), peer_(from.peer_), element_(std::exchange(from.element_, nullptr)),
+          special_(std::exchange(from.special_, NO_MORE)) {}
     generator &operator=(generator &&from) noexcept
     {
         if (this != &from) {
@@ -822,6 +841,7 @@ public:
             frame_ = std::move(from.frame_);
             peer_ = from.peer_;
             element_ = std::exchange(from.element_, nullptr);
+            special_ = std::exchange(from.special_, NO_MORE);
         }
         return *this;
     }
@@ -836,6 +856,7 @@ public:
         }
         frame_.reset();
         element_ = nullptr;
+        special_ = NO_MORE;
     }
 
     /* The first call makes the first element. A later one does not start again (std::generator leaves it undefined): it
@@ -855,39 +876,82 @@ public:
 
 private:
     friend class yielder<T>;
+    using element = detail::pointer_to<T>;
 
-    ACO__FORCE_INLINE_MEMBER bool next()
+    /* Why a step is more than the switch. */
+    enum : unsigned char {
+        NO_MORE = 1, /* it has ended, or another generator passes its elements on, or there is none */
+        INSTRUMENTED = 2,
+        HANDLES = 4 /* it is suspended in a catch block: frame_->kept */
+    };
+
+    /* The consumer does for both sides what their exceptions need: nothing, where neither handles one. What is not
+     * inline is not declared cold: gcc would move the code behind the consumer's loop away with it. */
+    ACO__FORCE_INLINE_MEMBER element next()
+    {
+        element made;
+        if (aco_unlikely(special_ != 0) || detail::handles_exceptions()) {
+            made = next_slow();
+            __asm__ volatile("");
+        } else {
+            void *value = nullptr;
+            aco__switch_swap(&peer_, &value);
+            if (aco_unlikely(!peer_.pc) || detail::handles_exceptions()) {
+                made = arrived(value);
+                __asm__ volatile("");
+            } else {
+                made = static_cast<element>(value);
+                if (!made)
+                    __builtin_unreachable();
+            }
+        }
+        return element_ = made;
+    }
+
+    __attribute__((noinline)) element next_slow()
     {
         void *value = nullptr;
-        detail::generator_frame *frame = frame_.get();
-        element_ = nullptr;
-        if (aco_unlikely(frame->ended || !peer_.pc)) { /* NULL: a generator that it passed on was unwound */
+        if (special_ & NO_MORE) {
+            element_ = nullptr;
             aco__generator_has_ended();
             detail::refused();
         }
         detail::handled mine;
         mine.put_aside();
-        if (aco_unlikely(frame->instrumented)) {
-            aco__context_t at = peer_;
-            aco__generator_step(&at, frame->block, &value);
-            peer_ = at;
-        } else {
+        frame_->kept.put_back();
+        if (special_ & INSTRUMENTED)
+            aco__generator_step(&peer_, frame_->block, &value);
+        else
             aco__switch_swap(&peer_, &value);
-        }
-        if (aco_unlikely(!peer_.pc)) {
-            if (value)
-                mine.make_call(value);
-            mine.put_back();
-            return false;
-        }
+        element made = arrived(value, mine);
         mine.put_back();
-        element_ = static_cast<detail::pointer_to<T>>(value);
-        return true;
+        return made;
+    }
+
+    /* The generator has made an element, or has ended, with an injected call or with NULL. */
+    __attribute__((noinline)) element arrived(void *value)
+    {
+        detail::handled none;
+        return arrived(value, none);
+    }
+    element arrived(void *value, detail::handled &mine)
+    {
+        if (peer_.pc) {
+            frame_->kept.put_aside();
+            special_ = static_cast<unsigned char>((special_ & ~HANDLES) | (frame_->kept.any() ? HANDLES : 0));
+            return static_cast<element>(value);
+        }
+        special_ = NO_MORE;
+        element_ = nullptr;
+        if (value)
+            mine.make_call(value);
+        return nullptr;
     }
 
     std::unique_ptr<detail::generator_frame> frame_;
     aco__context_t peer_ = {};
-    detail::pointer_to<T> element_ = nullptr;
+    element element_ = nullptr;
+    unsigned char special_ = NO_MORE;
 };
 
 } // namespace ACO__CPP_KIND

@@ -241,7 +241,7 @@ enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 2, 
 /* ---- Generators: the other side's context is in registers, and so is the resume address ----
  *
  * At the jump and on arrival, label 1:
- *   rdi   the leaving side's resume address, 0 when it has ended; before the jump, the other side's
+ *   rdi   the leaving side's resume address, 0 when it has ended
  *   rsi   the leaving side's rbp
  *   rcx   the leaving side's rsp (own stack)
  *   r8    the leaving side's rbx: with clang perhaps its base pointer, which cannot be a clobber; the same protocol
@@ -250,16 +250,19 @@ enum { ACO__START_FUNCTION = 0, ACO__START_RETURN = 1, ACO__START_ARGUMENT = 2, 
  * The two sides swap registers, because they share no memory. */
 #define ACO__PEER_BASE __asm__("r8")
 #define ACO__PEER_SWAP                                                                                                 \
-    __asm__ volatile("movq %%rdi,%%rax\n\t"                                                                            \
-                     "leaq 1f(%%rip),%%rdi\n\t" ACO__CLEAR_UPPER                                                       \
-                     "xchgq %%rbx,%%r8\n\t"                                                                            \
-                     "xchgq %%rbp,%%rsi\n\t"                                                                           \
-                     ACO__NO_FRAME("rip")                                                                              \
-                     "xchgq %%rsp,%%rcx\n\t"                                                                           \
-                     "jmpq *%%rax\n"                                                                                   \
-                     ACO__FRAME_AGAIN                                                                                  \
-                     "1:\t" ACO__LANDING_PAD                                                                           \
-                     : "+D"(pc), "+S"(bp), "+c"(sp), "+r"(base), "+d"(value) : : "rax", ACO__CLOBBERS_OF_ALL)
+    do {                                                                                                               \
+        void *aco__to = pc;                                                                                            \
+        __asm__ volatile("leaq 1f(%%rip),%%rdi\n\t" ACO__CLEAR_UPPER                                                   \
+                         "xchgq %%rbx,%%r8\n\t"                                                                        \
+                         "xchgq %%rbp,%%rsi\n\t"                                                                       \
+                         ACO__NO_FRAME("rip")                                                                          \
+                         "xchgq %%rsp,%%rcx\n\t"                                                                       \
+                         "jmpq *%%rax\n"                                                                               \
+                         ACO__FRAME_AGAIN                                                                              \
+                         "1:\t" ACO__LANDING_PAD                                                                       \
+                         : "+a"(aco__to), "=&D"(pc), "+S"(bp), "+c"(sp), "+r"(base), "+d"(value)                       \
+                         : : ACO__CLOBBERS_OF_ALL);                                                                    \
+    } while (0)
 
 /* For the last time: nothing of the leaving side is kept. */
 #define ACO__PEER_SWAP_LAST                                                                                            \
