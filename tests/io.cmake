@@ -1,6 +1,6 @@
 # Descriptors (src/io): Linux only.
 foreach(variant debug release)
-  foreach(subject io io_sockets)
+  foreach(subject io io_sockets io_offload)
     acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 60)
     target_link_libraries(test_${subject}_${variant} PRIVATE acorn_io_static Threads::Threads)
   endforeach()
@@ -11,7 +11,7 @@ if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
   target_link_libraries(test_io_failure_default PRIVATE acorn_io_static Threads::Threads)
   foreach(call epoll_create1 eventfd epoll_ctl epoll_wait syscall read write readv writev recv send recvmsg sendmsg
           sendfile sendfile64 splice accept4 connect socket bind listen setsockopt getsockopt fcntl fstat poll
-          getsockname getpeername shutdown close)
+          getsockname getpeername shutdown close pthread_create)
     target_link_options(test_io_failure_default PRIVATE -Wl,--wrap=${call})
   endforeach()
   foreach(variant debug release)

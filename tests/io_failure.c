@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include <aco/group.h>
 #include <aco/io.h>
+#include <aco/offload.h>
 #include "check.h"
 
 #include <dirent.h>
@@ -36,7 +37,7 @@ typedef struct failure {
 #define FUNCTIONS(X)                                                                                                   \
     X(epoll_create1) X(eventfd) X(epoll_ctl) X(epoll_wait) X(read) X(write) X(readv) X(writev) X(recv) X(send)         \
     X(recvmsg) X(sendmsg) X(sendfile) X(splice) X(accept4) X(connect) X(socket) X(bind) X(listen) X(setsockopt)        \
-    X(getsockopt) X(fcntl) X(fstat) X(poll) X(getsockname) X(getpeername) X(shutdown) X(close)
+    X(getsockopt) X(fcntl) X(fstat) X(poll) X(getsockname) X(getpeername) X(shutdown) X(close) X(pthread_create)
 #define NUMBER(name) F_##name,
 enum { FUNCTIONS(NUMBER) F_COUNT };
 
@@ -76,6 +77,7 @@ static const struct function {
     {"getpeername", {{ENOTCONN, NOTICED}}},
     {"shutdown", {{ENOTCONN, NOTICED}}},
     {"close", {{EINTR, UNNOTICED}, {EIO, NOTICED}}},
+    {"pthread_create", {{EAGAIN, EITHER}}}, /* one_thread_is_enough() has more */
 };
 _Static_assert(sizeof functions / sizeof *functions == F_COUNT, "each function has failures");
 
@@ -84,13 +86,14 @@ static int waits_in_vain;           /* the scenario must give up soon */
 static int storms;                  /* each other call of those that may is interrupted */
 static int is_short;                /* writes get few bytes out */
 static int is_over;                 /* the thread ends: nobody is there to notice */
+static __thread int is_scenario;    /* only this thread's calls fail, not those of the pool's threads */
 static int counts[F_COUNT];
 
 static int fails(int function)
 {
     const failure_t *first = &functions[function].failures[0];
     int call;
-    if (is_over)
+    if (!is_scenario || is_over)
         return 0;
     call = ++counts[function];
     if (storms && first->error == EINTR && first->effect == UNNOTICED && call % 2) {
@@ -103,6 +106,12 @@ static int fails(int function)
     return 1;
 }
 
+/* How many of n bytes a write may take. */
+static size_t part_of(size_t n)
+{
+    return is_short && is_scenario && n > 3 ? 3 : n;
+}
+
 #define WRAP(type, name, parameters, arguments)                                                                        \
     type __real_##name parameters;                                                                                     \
     type __wrap_##name parameters;                                                                                     \
@@ -111,11 +120,11 @@ WRAP(int, epoll_create1, (int flags), (flags))
 WRAP(int, eventfd, (unsigned value, int flags), (value, flags))
 WRAP(int, epoll_wait, (int events, struct epoll_event *found, int most, int ms), (events, found, most, ms))
 WRAP(ssize_t, read, (int fd, void *p, size_t n), (fd, p, n))
-WRAP(ssize_t, write, (int fd, const void *p, size_t n), (fd, p, is_short && n > 3 ? 3 : n))
+WRAP(ssize_t, write, (int fd, const void *p, size_t n), (fd, p, part_of(n)))
 WRAP(ssize_t, readv, (int fd, const struct iovec *parts, int count), (fd, parts, count))
 WRAP(ssize_t, writev, (int fd, const struct iovec *parts, int count), (fd, parts, count))
 WRAP(ssize_t, recv, (int fd, void *p, size_t n, int flags), (fd, p, n, flags))
-WRAP(ssize_t, send, (int fd, const void *p, size_t n, int flags), (fd, p, is_short && n > 3 ? 3 : n, flags))
+WRAP(ssize_t, send, (int fd, const void *p, size_t n, int flags), (fd, p, part_of(n), flags))
 WRAP(ssize_t, recvmsg, (int fd, struct msghdr *message, int flags), (fd, message, flags))
 WRAP(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags))
 #ifdef __GLIBC__ /* its name for 64-bit offsets */
@@ -136,6 +145,15 @@ WRAP(int, getsockname, (int fd, struct sockaddr *address, socklen_t *length), (f
 WRAP(int, getpeername, (int fd, struct sockaddr *address, socklen_t *length), (fd, address, length))
 WRAP(int, shutdown, (int fd, int how), (fd, how))
 WRAP(int, fstat, (int fd, struct stat *status), (fd, status))
+
+/* Has the error as its result. */
+typedef void *(*start_t)(void *);
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, start_t start, void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, start_t start, void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, start_t start, void *arg)
+{
+    return fails(F_pthread_create) ? errno : __real_pthread_create(thread, attributes, start, arg);
+}
 
 /* An interrupted connect() goes on, and a close() that fails has closed. */
 int __real_connect(int fd, const struct sockaddr *address, socklen_t length);
@@ -317,6 +335,79 @@ no_listener:
     fclose(file);
 }
 
+/* ---- The pool ---- */
+
+static unsigned pool_threads(void)
+{
+    aco_offload_stats_t stats;
+    CHECK_EQ(aco_offload_stats(&stats), 0);
+    return stats.threads;
+}
+
+static unsigned released;
+
+static void count_release(void *arg, void *result)
+{
+    CHECK(arg == &released && !result);
+    released++;
+}
+
+static void *tell_errno(void *arg)
+{
+    errno = *(int *)arg;
+    return arg;
+}
+
+static void use_pool(void)
+{
+    int exotic = EXFULL;
+    if (!is_bad(aco_offload(tell_errno, &exotic, NULL, NULL)))
+        CHECK_EQ(errno, EXFULL);
+}
+
+static unsigned lets_go, has_begun;
+
+static void *blocks(void *unused)
+{
+    __atomic_store_n(&has_begun, 1, __ATOMIC_RELEASE);
+    while (!__atomic_load_n(&lets_go, __ATOMIC_ACQUIRE))
+        usleep(50);
+    return unused;
+}
+
+static void *offloads_blocks(void *unused)
+{
+    CHECK_EQ(aco_offload(blocks, NULL, NULL, NULL), 0);
+    return unused;
+}
+
+/* If the pool has a thread, a second one that cannot be started does no harm. */
+static void *one_thread_is_enough(void *unused)
+{
+    int exotic = EXFULL;
+    aco_t *first;
+    counts[F_pthread_create] = 0;
+    target = F_pthread_create;
+    position = 1;
+    error = EAGAIN;
+    errno = 0;
+    CHECK_EQ(aco_offload(tell_errno, &released, NULL, count_release), -1);
+    CHECK_EQ(errno, EAGAIN);
+    CHECK_EQ(released, 1);
+    CHECK(strstr(aco_error_message(), "aco_offload: ") != NULL);
+    position = 3;
+    first = aco_spawn(offloads_blocks, NULL, NULL);
+    while (!__atomic_load_n(&has_begun, __ATOMIC_ACQUIRE))
+        aco_sleep(ACO_MILLISECOND / 10);
+    __atomic_store_n(&lets_go, 1, __ATOMIC_RELEASE);
+    CHECK_EQ(aco_offload(tell_errno, &exotic, NULL, NULL), 0);
+    CHECK_EQ(errno, EXFULL);
+    CHECK_EQ(aco_join(first, NULL), 0);
+    CHECK_EQ(counts[F_pthread_create], 3);
+    target = -1;
+    return unused;
+}
+
 static void *scenario(void *host)
 {
     aco_scope_t scope;
@@ -324,6 +415,7 @@ static void *scenario(void *host)
     is_client_done = 0;
     client("unix", host);
     client("tcp4", "127.0.0.1");
+    use_pool();
     aco_scope_end(&scope);
     return NULL;
 }
@@ -340,6 +432,9 @@ static void *run_scenario(void *arg)
     aco_t *task;
     snprintf(host, sizeof host, "@acorn-io-%d-%u", (int)getpid(), __atomic_fetch_add(&number, 1, __ATOMIC_RELAXED));
     first_error = 0;
+    is_scenario = 1;
+    while (pool_threads()) /* of the scenario before */
+        usleep(50);
     task = aco_spawn(scenario, host, NULL);
     outcome->run_error = aco_run() == 0 ? 0 : errno;
     if (outcome->run_error)
@@ -418,6 +513,7 @@ int main(int argc, char **argv)
     int injected = 0;
     signal(SIGPIPE, SIG_IGN); /* sendfile() and splice() raise it */
     target = -1;
+    CHECK_EQ(aco_offload_limits(64, 0), 0); /* each job starts a thread */
     outcome = in_a_thread();
     if (outcome.first_error)
         fprintf(stderr, "error %d\n", outcome.first_error);
@@ -438,5 +534,10 @@ int main(int argc, char **argv)
             if (argc < 2 || strcmp(argv[1], functions[function].name) == 0)
                 injected += fail_everywhere(function, &functions[function].failures[i]);
     printf("io_failure: %d failures\n", injected);
+    is_scenario = 1;
+    is_over = 0;
+    CHECK_EQ(aco_offload_limits(64, 10 * ACO_SECOND), 0);
+    aco_spawn(one_thread_is_enough, NULL, &(aco_options_t){.flags = ACO_DETACHED});
+    CHECK_EQ(aco_run(), 0);
     return check_result("io_failure");
 }

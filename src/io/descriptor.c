@@ -48,6 +48,8 @@ static void ready(aco__io_t *io, int fd, uint32_t generation, unsigned what)
 static void close_io(aco__poller_t *poller)
 {
     aco__io_t *io = (aco__io_t *)(void *)poller;
+    if (io->jobs_end)
+        io->jobs_end(io);
     for (size_t i = 0; i < io->room; i++)
         if (io->table[i])
             aco__poller_free(io->table[i], sizeof(aco__io_fd_t));

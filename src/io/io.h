@@ -7,6 +7,7 @@
 
 #include "aco/detail/poller.h"
 #include "aco/io.h"
+#include "aco/offload.h"
 
 enum { IO_READ, IO_WRITE, IO_PAUSE, IO_QUEUES = IO_PAUSE }; /* what a task waits for; a pause: a time, or the close */
 enum { IO_READS = 1, IO_WRITES = 2, IO_ALWAYS_READS = 4 }; /* sets of them; the last: there may be no further event */
@@ -29,6 +30,27 @@ typedef struct aco__io_fd {
     aco__wait_t wait;       /* of the first task that waits. Not on its stack, which may be a shared one */
 } aco__io_fd_t;
 
+/* The states of a job. They change under the pool's lock. */
+enum { IO_NEW, IO_QUEUED, IO_RUNS, IO_DONE, IO_ABANDONED };
+
+/* A function for the pool, and the task that waits for it. The task frees the record; the pool does if the task has
+ * abandoned it. */
+typedef struct aco__io_job {
+    void *(*fn)(void *arg);
+    void *arg, *result;
+    void (*release)(void *arg, void *result);
+    struct aco__io *io;         /* of the task's thread */
+    int state;
+    int error;                  /* the errno that fn left */
+    int is_told;                /* the thread has got the post */
+    struct aco__io_job *next;   /* in the pool's queue */
+    struct aco__io_job *before, *after; /* other jobs of the thread */
+    aco__post_t post;           /* tells the thread that it is done */
+    aco__queue_t queue;
+    aco__wait_t wait;
+    size_t sz;                  /* of this record, as allocated */
+} aco__io_job_t;
+
 /* What a thread has for I/O. */
 typedef struct aco__io {
     aco__poller_t base;
@@ -39,6 +61,10 @@ typedef struct aco__io {
     uint32_t generations;
     const aco_t *spender;   /* the task of the last call */
     unsigned budget;        /* calls that it has left before it yields */
+    aco__io_job_t *jobs;    /* for which tasks wait */
+    unsigned posting;       /* threads of the pool that use this record. Atomic */
+    unsigned forks;         /* that lay behind the process at the first job */
+    void (*jobs_end)(struct aco__io *io); /* the thread ends: its jobs are nobody's. NULL: there was none */
     size_t sz;              /* of this record, as allocated */
 } aco__io_t;
 
@@ -79,6 +105,22 @@ ACO__HIDDEN int aco__io_fail(const char *call, int fd);
  * call that reads asked for; 0: unknown. Returns what `once` does, or -1 and errno. */
 ACO__HIDDEN ssize_t aco__io_transfer(const char *call, int fd, int direction, size_t wanted,
                                      ssize_t (*once)(aco__io_fd_t *d, void *args), void *args, const char *location);
+
+/* ---- pool.c: the threads ---- */
+/* To be called before the first job. 0, or -1 and errno. */
+ACO__HIDDEN int aco__io_pool_ready(void);
+/* How many forks lie behind this process. */
+ACO__HIDDEN unsigned aco__io_pool_forks(void);
+/* Queues a new job. 0; or the errno with which the first thread could not be started. */
+ACO__HIDDEN int aco__io_pool_add(aco__io_job_t *job);
+/* Its task gives the job up: a queued job is new again, a job that runs becomes abandoned if it may. Returns the state
+ * that it had. */
+ACO__HIDDEN int aco__io_pool_give_up(aco__io_job_t *job, int may_run_on);
+
+/* ---- offload.c ---- */
+/* aco_offload() for a call with this name. */
+ACO__HIDDEN int aco__io_offload(const char *call, void *(*fn)(void *arg), void *arg, void **result,
+                                void (*release)(void *arg, void *result), const char *location);
 
 /* ---- address.c ---- */
 typedef struct aco__io_address {

@@ -29,6 +29,40 @@ int aco__poller_wait(aco__poller_t *poller, const char *call, aco__wait_t *wait,
     return aco_unlikely(wait->error != 0) ? aco__wait_failed(wait) : 0;
 }
 
+int aco__poller_ask(aco__poller_t *poller, const char *call, aco__wait_t *wait, aco__queue_t *queue, const void *fn,
+                    void (*ask)(void *arg), void *arg, const char *location)
+{
+    aco__thread_t *self = aco__self();
+    if (aco__check_waiting(self, call) != 0)
+        return -1;
+    if (ask) {
+        if (aco__wait_prepare(self, wait, ACO__WAIT_ANSWER, fn, location) != 0)
+            return -1;
+    } else {
+        aco__wait_fill(self, wait, ACO__WAIT_ANSWER, fn, location);
+        aco__wait_slowly_inside(self);
+        wait->value = wait;
+    }
+    aco__wait_in(queue, wait);
+    (void)aco__wait_start(self, wait);
+    poller->askers++;
+    if (ask)
+        ask(arg);
+    aco__task_leave(wait->task);
+    poller->askers--;
+    return wait->error ? aco__wait_failed(wait) : 0;
+}
+
+void aco__poller_post(aco__poller_t *poller, aco__post_t *post)
+{
+    aco__inbox_post(poller->scheduler, post);
+}
+
+void aco__poller_forget(aco__poller_t *poller, aco__post_t *post)
+{
+    aco__inbox_forget(poller->scheduler, post);
+}
+
 void aco__poller_wake(aco__queue_t *queue, int error)
 {
     aco__thread_t *self = aco__self();

@@ -180,6 +180,10 @@ static void describe(report_t *report, const aco__wait_t *wait, char text[TEXT])
         snprintf(text, TEXT, "for %s fd %d", wait->kind == ACO__WAIT_READABLE ? "readable" : "writable",
                  (int)(uintptr_t)wait->object);
         break;
+    case ACO__WAIT_ANSWER:
+        aco__os_describe_code(wait->object, name, sizeof name);
+        snprintf(text, TEXT, "for another thread to run %.200s", name);
+        break;
     case ACO__WAIT_PLACE:
         snprintf(text, TEXT, "for one of the %zu places of group %p", group->limit, wait->object);
         break;

@@ -318,7 +318,7 @@ static void trim_some(aco__thread_t *self, scheduler_t *s, int64_t deadline)
 static int wait_idle(aco__thread_t *self, scheduler_t *s)
 {
     int64_t deadline, left = -1;
-    int more = 0, open = s->open != 0, listens = aco__inbox_is_used(s);
+    int more = 0, open = aco__expects_news(s), listens = aco__inbox_is_used(s);
     if (s->opened && !open && aco__inbox_run(self, s)) /* posted before it was closed */
         return 0;
     if (self->scoped_tasks)
@@ -767,6 +767,8 @@ int aco__poller_install(aco__poller_t *poller, const char *call)
     scheduler_t *s = polling_scheduler_of(aco__self(), call);
     if (!s)
         return -1;
+    poller->scheduler = s;
+    poller->waiters = poller->askers = 0;
     __atomic_store_n(&s->poller, poller, __ATOMIC_RELEASE);
     return 0;
 }

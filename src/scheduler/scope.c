@@ -132,8 +132,8 @@ static const char *name_of_call(unsigned kind)
         "aco_park", "aco_join", "aco_sleep", "aco_mutex_lock", "aco_cond_wait", "aco_semaphore_acquire",
         "aco_wait_group_wait", "aco_channel_send", "aco_channel_receive", "aco_select", "aco_group_spawn",
         "aco_group_end", "aco_cond_wait", "aco_rwlock_rdlock", "aco_rwlock_wrlock", "aco_once", "aco_barrier_wait",
-        "aco_event_wait", "aco_io_wait_readable", "aco_io_wait_writable"};
-    _Static_assert(sizeof names / sizeof *names == ACO__WAIT_WRITABLE + 1, "each kind has a name");
+        "aco_event_wait", "aco_io_wait_readable", "aco_io_wait_writable", "aco_offload"};
+    _Static_assert(sizeof names / sizeof *names == ACO__WAIT_ANSWER + 1, "each kind has a name");
     return names[kind];
 }
 

@@ -98,7 +98,8 @@ void aco__interrupt(aco__thread_t *self, aco__wait_t *wait, int error)
     case ACO__WAIT_RELOCK:
         return;
     case ACO__WAIT_MUTEX:
-        if (wait->value) /* also after a wait for a condition */
+    case ACO__WAIT_ANSWER:
+        if (wait->value) /* a wait for a condition has become one for the mutex; the answer is on its way */
             return;
         break;
     case ACO__WAIT_COND:

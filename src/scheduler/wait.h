@@ -36,7 +36,8 @@ enum { /* aco__wait_t.kind; the comments say what `object` is */
     ACO__WAIT_BARRIER,
     ACO__WAIT_EVENT,
     ACO__WAIT_READABLE,   /* the descriptor, as an integer; likewise below */
-    ACO__WAIT_WRITABLE
+    ACO__WAIT_WRITABLE,
+    ACO__WAIT_ANSWER      /* the function whose end another thread will tell */
 };
 
 enum {
@@ -116,10 +117,15 @@ ACO__HIDDEN void aco__inbox_filter(aco__tasks_t *s, int (*unwanted)(const aco__p
 ACO__HIDDEN aco__post_t *aco__inbox_take(aco__tasks_t *s);
 /* Runs what was posted. Returns whether anything was. */
 ACO__HIDDEN int aco__inbox_run(aco__thread_t *self, aco__tasks_t *s);
+/* Whether news of other threads may make a task runnable. */
+static inline int aco__expects_news(const aco__tasks_t *s)
+{
+    return s->open || (s->poller && s->poller->askers);
+}
 /* Whether anything can be posted to the scheduler while it runs tasks. */
 static inline int aco__inbox_is_used(const aco__tasks_t *s)
 {
-    return s->open || s->dumps;
+    return s->dumps || aco__expects_news(s);
 }
 /* Says that the thread is about to wait for events, or has. The first returns 0 if something was posted before. */
 ACO__HIDDEN int aco__inbox_sleeps(aco__tasks_t *s);

@@ -7,9 +7,11 @@
 ACO__BEGIN_C
 
 /* A source of events. aco_run() calls poll() while no task can run, and often enough while tasks run. Tasks that wait
- * for a poller are no deadlock. */
+ * for a poller are no deadlock. aco__poller_install() sets the first three fields. */
 typedef struct aco__poller {
-    size_t waiters; /* tasks that wait for it */
+    size_t waiters; /* tasks that wait for its events */
+    size_t askers;  /* tasks that wait for an answer, see aco__poller_ask() */
+    struct aco__tasks *scheduler;
     /* Waits for events until `deadline` on the clock of aco_now() (-1: without limit; 0: looks only), and wakes tasks.
      * It may return earlier. 0, or -1 and errno. */
     int (*poll)(struct aco__poller *poller, int64_t deadline);
@@ -29,6 +31,16 @@ ACO_API int aco__poller_wait(aco__poller_t *poller, const char *call, aco__wait_
                              int writes, int64_t deadline, const char *location);
 /* Ends the waits in the queue with `error`; 0: with success. */
 ACO_API void aco__poller_wake(aco__queue_t *queue, int error);
+
+/* The same as aco__poller_wait() for the answer of another thread, which calls aco__poller_post(). ask(arg) has it
+ * called: when it is called, the wait has begun and nothing can fail. If `ask` is NULL, the answer is on its way, and
+ * no scope ends the wait. `fn` tells reports what is waited for. */
+ACO_API int aco__poller_ask(aco__poller_t *poller, const char *call, aco__wait_t *wait, aco__queue_t *queue,
+                            const void *fn, void (*ask)(void *arg), void *arg, const char *location);
+/* Has aco_run() call post->run() on the poller's thread, as long as tasks there wait for answers. Any thread. */
+ACO_API void aco__poller_post(aco__poller_t *poller, aco__post_t *post);
+/* For close(): the post is not under way any more, or was never. */
+ACO_API void aco__poller_forget(aco__poller_t *poller, aco__post_t *post);
 /* Yields, if the caller may. */
 ACO_API void aco__poller_yield(void);
 

@@ -1,0 +1,166 @@
+/* A task has the pool run a function and waits. The answer comes as a post to the scheduler of the task's thread. */
+#include "io/io.h"
+
+#include <sched.h>
+
+static void link_job(aco__io_t *io, aco__io_job_t *job)
+{
+    job->before = NULL;
+    job->after = io->jobs;
+    if (io->jobs)
+        io->jobs->before = job;
+    io->jobs = job;
+}
+
+static void unlink_job(aco__io_t *io, const aco__io_job_t *job)
+{
+    *(job->before ? &job->before->after : &io->jobs) = job->after;
+    if (job->after)
+        job->after->before = job->before;
+}
+
+static aco__io_job_t *job_of_post(aco__post_t *post)
+{
+    return (aco__io_job_t *)(void *)((char *)post - offsetof(aco__io_job_t, post));
+}
+
+/* On the scheduler's thread. The task may have been woken before by the end of its scope, and not have run since. */
+static void job_is_done(aco__thread_t *self, aco__post_t *post)
+{
+    aco__io_job_t *job = job_of_post(post);
+    (void)self;
+    job->is_told = 1;
+    aco__poller_wake(&job->queue, 0);
+}
+
+/* The task waits. */
+static void queue_job(void *arg)
+{
+    aco__io_job_t *job = arg;
+    int error = aco__io_pool_add(job);
+    if (error)
+        aco__poller_wake(&job->queue, error);
+}
+
+/* Of a job that was not called. */
+static void release_arg(void *arg, void (*release)(void *arg, void *result))
+{
+    int error = errno;
+    if (release)
+        release(arg, NULL);
+    errno = error;
+}
+
+static void job_free(aco__io_job_t *job)
+{
+    int error = errno;
+    aco__poller_free(job, job->sz);
+    errno = error;
+}
+
+/* The thread ends. Its tasks never run again: none of them waits any more. After fork() the child leaves all as it is. */
+static void jobs_end(aco__io_t *io)
+{
+    aco__io_job_t *job, *done = NULL;
+    if (io->forks != aco__io_pool_forks())
+        return;
+    while ((job = io->jobs) != NULL) {
+        int state;
+        unlink_job(io, job);
+        state = aco__io_pool_give_up(job, 1);
+        if (state == IO_DONE) {
+            job->next = done;
+            done = job;
+        } else if (state != IO_RUNS) {
+            release_arg(job->arg, job->release);
+            job_free(job);
+        }
+    }
+    while (__atomic_load_n(&io->posting, __ATOMIC_ACQUIRE))
+        sched_yield();
+    while ((job = done) != NULL) {
+        done = job->next;
+        aco__poller_forget(&io->base, &job->post);
+        if (job->release)
+            job->release(job->arg, job->result);
+        job_free(job);
+    }
+}
+
+static aco__io_job_t *job_new(aco__io_t *io, const char *call, void *(*fn)(void *arg), void *arg,
+                              void (*release)(void *arg, void *result))
+{
+    size_t sz = sizeof(aco__io_job_t);
+    aco__io_job_t *job = aco__poller_allocate(&sz, call);
+    if (!job)
+        return NULL;
+    if (!io->jobs_end) {
+        io->jobs_end = jobs_end;
+        io->forks = aco__io_pool_forks();
+    }
+    memset(job, 0, sizeof *job);
+    job->fn = fn;
+    job->arg = arg;
+    job->release = release;
+    job->io = io;
+    job->post.run = job_is_done;
+    job->sz = sz;
+    link_job(io, job);
+    return job;
+}
+
+static int wait_for_job(aco__io_job_t *job, const char *call, void (*ask)(void *arg), const char *location)
+{
+    return aco__poller_ask(&job->io->base, call, &job->wait, &job->queue, (const void *)(uintptr_t)job->fn, ask, job,
+                           location);
+}
+
+/* The wait for the job has failed with errno. Returns 1 if its function has returned all the same, perhaps after
+ * another wait. If not, the job is the pool's, or nobody's: then it is freed. */
+static int is_done_all_the_same(aco__io_t *io, aco__io_job_t *job, const char *call, const char *location)
+{
+    int error = errno, may_run_on = job->release != NULL, state;
+    unlink_job(io, job); /* an abandoned one must not be touched any more */
+    state = aco__io_pool_give_up(job, may_run_on);
+    errno = error;
+    if (state == IO_DONE || (state == IO_RUNS && !may_run_on)) {
+        link_job(io, job);
+        if (!job->is_told)
+            (void)wait_for_job(job, call, NULL, location);
+        return 1;
+    }
+    if (state != IO_RUNS) {
+        release_arg(job->arg, job->release);
+        job_free(job);
+    }
+    return 0;
+}
+
+int aco__io_offload(const char *call, void *(*fn)(void *arg), void *arg, void **result,
+                    void (*release)(void *arg, void *result), const char *location)
+{
+    aco__io_t *io = aco__io_pool_ready() == 0 ? aco__io_get(call) : NULL;
+    aco__io_job_t *job = io ? job_new(io, call, fn, arg, release) : NULL;
+    if (!job) {
+        release_arg(arg, release);
+        return -1;
+    }
+    if (wait_for_job(job, call, queue_job, location) != 0 && !is_done_all_the_same(io, job, call, location))
+        return errno == EAGAIN ? aco__poller_fail(EAGAIN, call, "the pool has no thread, and none can be started") : -1;
+    if (result)
+        *result = job->result;
+    errno = job->error;
+    unlink_job(io, job);
+    job_free(job);
+    return 0;
+}
+
+int aco_offload_at(void *(*fn)(void *arg), void *arg, void **result, void (*release)(void *arg, void *result),
+                   const char *location)
+{
+    static const char call[] = "aco_offload";
+    if (fn)
+        return aco__io_offload(call, fn, arg, result, release, location);
+    release_arg(arg, release);
+    return aco__poller_fail(EINVAL, call, "the function is NULL");
+}

@@ -1,0 +1,277 @@
+/* The pool: threads that run jobs. One lock protects the queue, the list of idle threads and the states of jobs. The
+ * thread that became idle last is woken first, so those that are not needed stay idle and end. */
+#define _GNU_SOURCE
+#include "io/io.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+enum { THREADS = 64, NS_OF_SECOND = 1000000000 };
+
+typedef struct idle_thread {
+    struct idle_thread *next;
+    pthread_cond_t called;
+    int is_called;      /* and no longer in the list */
+} idle_thread_t;
+
+static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
+static aco__io_job_t *first_job, *last_job;
+static idle_thread_t *idle_threads;
+static size_t queued;
+static unsigned threads, most_threads = THREADS;
+static unsigned busy_threads; /* that run a function, or release its result. The others are free, or about to be */
+static int64_t idle_limit = 10 * ACO_SECOND;
+
+/* ---- The queue ---- */
+
+static void append(aco__io_job_t *job)
+{
+    job->state = IO_QUEUED;
+    job->next = NULL;
+    *(first_job ? &last_job->next : &first_job) = job;
+    last_job = job;
+    queued++;
+}
+
+static aco__io_job_t *take_job(void)
+{
+    aco__io_job_t *job = first_job;
+    if (job) {
+        first_job = job->next;
+        queued--;
+    }
+    return job;
+}
+
+static void remove_job(aco__io_job_t *job)
+{
+    aco__io_job_t **link = &first_job, *before = NULL;
+    for (; *link != job; link = &before->next)
+        before = *link;
+    *link = job->next;
+    if (last_job == job)
+        last_job = before;
+    queued--;
+    job->state = IO_NEW;
+}
+
+/* ---- Threads ---- */
+
+static struct timespec time_of(int64_t ns)
+{
+    struct timespec time;
+    time.tv_sec = (time_t)(ns / NS_OF_SECOND);
+    time.tv_nsec = (long)(ns % NS_OF_SECOND);
+    return time;
+}
+
+static void call_idle(void)
+{
+    idle_thread_t *thread = idle_threads;
+    idle_threads = thread->next;
+    thread->is_called = 1;
+    pthread_cond_signal(&thread->called);
+}
+
+/* Waits to be called. 0 if that took too long. */
+static int is_called(void)
+{
+    idle_thread_t self = {idle_threads, PTHREAD_COND_INITIALIZER, 0}, **link = &idle_threads;
+    struct timespec end = time_of(aco_after(idle_limit));
+    pthread_condattr_t attributes;
+    int error = 0;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&self.called, &attributes);
+    pthread_condattr_destroy(&attributes);
+    idle_threads = &self;
+    while (!self.is_called && !error)
+        error = pthread_cond_timedwait(&self.called, &pool_lock, &end);
+    if (!self.is_called) {
+        while (*link != &self)
+            link = &(*link)->next;
+        *link = self.next;
+    }
+    pthread_cond_destroy(&self.called);
+    return self.is_called;
+}
+
+/* The function has returned. Called with the lock. */
+static void tell(aco__io_job_t *job)
+{
+    aco__io_t *io = job->io;
+    job->state = IO_DONE;
+    busy_threads--; /* by now: the task's next job needs no other thread */
+    __atomic_fetch_add(&io->posting, 1, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&pool_lock);
+    aco__poller_post(&io->base, &job->post);
+    __atomic_fetch_sub(&io->posting, 1, __ATOMIC_RELEASE); /* from now on the scheduler's thread may end */
+    pthread_mutex_lock(&pool_lock);
+}
+
+/* The same, and nobody waits. */
+static void clear_away(aco__io_job_t *job)
+{
+    pthread_mutex_unlock(&pool_lock);
+    if (job->release)
+        job->release(job->arg, job->result);
+    aco__poller_free(job, job->sz);
+    pthread_mutex_lock(&pool_lock);
+    busy_threads--;
+}
+
+static void run_job(aco__io_job_t *job)
+{
+    job->state = IO_RUNS;
+    busy_threads++;
+    pthread_mutex_unlock(&pool_lock);
+    errno = 0;
+    job->result = job->fn(job->arg);
+    job->error = errno;
+    pthread_mutex_lock(&pool_lock);
+    if (job->state == IO_ABANDONED)
+        clear_away(job);
+    else
+        tell(job);
+}
+
+static void *work(void *unused)
+{
+    pthread_mutex_lock(&pool_lock);
+    while (threads <= most_threads) {
+        aco__io_job_t *job = take_job();
+        if (job)
+            run_job(job);
+        else if (!is_called())
+            break;
+    }
+    threads--;
+    pthread_mutex_unlock(&pool_lock);
+    return unused;
+}
+
+/* 0, or an errno. */
+static int start_thread(void)
+{
+    static const int kept[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGPROF};
+    sigset_t blocked, before;
+    pthread_attr_t attributes;
+    pthread_t thread;
+    int error;
+    sigfillset(&blocked);
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        sigdelset(&blocked, kept[i]);
+    if ((error = pthread_attr_init(&attributes)) != 0)
+        return error;
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_sigmask(SIG_SETMASK, &blocked, &before);
+    error = pthread_create(&thread, &attributes, work, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    threads += error == 0;
+    return error;
+}
+
+int aco__io_pool_add(aco__io_job_t *job)
+{
+    int error = 0;
+    pthread_mutex_lock(&pool_lock);
+    if (queued >= threads - busy_threads && threads < most_threads)
+        error = start_thread();
+    if (threads) { /* else there is an error */
+        append(job);
+        if (idle_threads)
+            call_idle();
+        error = 0;
+    }
+    pthread_mutex_unlock(&pool_lock);
+    return error;
+}
+
+int aco__io_pool_give_up(aco__io_job_t *job, int may_run_on)
+{
+    int state;
+    pthread_mutex_lock(&pool_lock);
+    state = job->state;
+    if (state == IO_QUEUED)
+        remove_job(job);
+    else if (state == IO_RUNS && may_run_on)
+        job->state = IO_ABANDONED;
+    pthread_mutex_unlock(&pool_lock);
+    return state;
+}
+
+/* ---- fork() ---- */
+
+static unsigned forks;
+static int fork_error;
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&pool_lock);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&pool_lock);
+}
+
+/* The child has none of the threads. */
+static void after_fork_in_child(void)
+{
+    first_job = NULL;
+    idle_threads = NULL;
+    queued = 0;
+    threads = busy_threads = 0;
+    forks++;
+    pthread_mutex_unlock(&pool_lock);
+}
+
+
+static void handle_forks(void)
+{
+    fork_error = pthread_atfork(before_fork, after_fork, after_fork_in_child);
+}
+
+int aco__io_pool_ready(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, handle_forks);
+    errno = fork_error;
+    return fork_error ? -1 : 0;
+}
+
+unsigned aco__io_pool_forks(void)
+{
+    return forks;
+}
+
+/* ---- Limits ---- */
+
+int aco_offload_limits(unsigned most, int64_t idle_ns)
+{
+    if (!most || idle_ns < 0)
+        return aco__poller_fail(EINVAL, "aco_offload_limits", most ? "the time is negative" : "no thread is allowed");
+    pthread_mutex_lock(&pool_lock);
+    most_threads = most;
+    idle_limit = idle_ns;
+    while (idle_threads) /* so that the limits count for them, too */
+        call_idle();
+    pthread_mutex_unlock(&pool_lock);
+    return 0;
+}
+
+int aco_offload_stats(aco_offload_stats_t *stats)
+{
+    if (!stats)
+        return aco__poller_fail(EINVAL, "aco_offload_stats", "the pointer to the statistics is NULL");
+    memset(stats, 0, sizeof *stats);
+    pthread_mutex_lock(&pool_lock);
+    stats->threads = threads;
+    for (const idle_thread_t *thread = idle_threads; thread; thread = thread->next)
+        stats->idle++;
+    stats->queued = queued;
+    pthread_mutex_unlock(&pool_lock);
+    return 0;
+}
