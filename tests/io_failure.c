@@ -36,7 +36,7 @@ typedef struct failure {
 #define FUNCTIONS(X)                                                                                                   \
     X(epoll_create1) X(eventfd) X(epoll_ctl) X(epoll_wait) X(read) X(write) X(readv) X(writev) X(recv) X(send)         \
     X(recvmsg) X(sendmsg) X(sendfile) X(splice) X(accept4) X(connect) X(socket) X(bind) X(listen) X(setsockopt)        \
-    X(getsockopt) X(fcntl) X(fstat) X(poll) X(getsockname) X(getpeername) X(shutdown) X(close)
+    X(getsockopt) X(fcntl) X(fstat) X(poll) X(getsockname) X(getpeername) X(shutdown) X(close) X(recvfrom) X(sendto)
 #define NUMBER(name) F_##name,
 enum { FUNCTIONS(NUMBER) F_COUNT };
 
@@ -76,6 +76,8 @@ static const struct function {
     {"getpeername", {{ENOTCONN, NOTICED}}},
     {"shutdown", {{ENOTCONN, NOTICED}}},
     {"close", {{EINTR, UNNOTICED}, {EIO, NOTICED}}},
+    {"recvfrom", BYTES},
+    {"sendto", MOVES},
 };
 _Static_assert(sizeof functions / sizeof *functions == F_COUNT, "each function has failures");
 
@@ -135,6 +137,10 @@ WRAP(int, poll, (struct pollfd *fds, nfds_t n, int ms), (fds, n, ms))
 WRAP(int, getsockname, (int fd, struct sockaddr *address, socklen_t *length), (fd, address, length))
 WRAP(int, getpeername, (int fd, struct sockaddr *address, socklen_t *length), (fd, address, length))
 WRAP(int, shutdown, (int fd, int how), (fd, how))
+WRAP(ssize_t, recvfrom, (int fd, void *p, size_t n, int flags, struct sockaddr *from, socklen_t *length),
+     (fd, p, n, flags, from, length))
+WRAP(ssize_t, sendto, (int fd, const void *p, size_t n, int flags, const struct sockaddr *to, socklen_t length),
+     (fd, p, n, flags, to, length))
 WRAP(int, fstat, (int fd, struct stat *status), (fd, status))
 
 /* An interrupted connect() goes on, and a close() that fails has closed. */
@@ -317,6 +323,20 @@ no_listener:
     fclose(file);
 }
 
+static void datagrams(void)
+{
+    struct sockaddr_storage to, from;
+    socklen_t length = sizeof to, from_length = sizeof from;
+    char text[8];
+    int a = aco_io_bind("unixgram", NULL, NULL, NULL), b = aco_io_bind("unixgram", NULL, NULL, NULL);
+    if (!is_bad(a) && !is_bad(b) && !is_bad(getsockname(b, (struct sockaddr *)&to, &length)) &&
+        !is_bad(aco_io_sendto(a, "?", 1, 0, (struct sockaddr *)&to, length)) &&
+        !is_bad(aco_io_recvfrom(b, text, 8, 0, (struct sockaddr *)&from, &from_length)))
+        (void)is_bad(aco_io_sendto(b, text, 1, 0, (struct sockaddr *)&from, from_length));
+    close_it(a);
+    close_it(b);
+}
+
 static void *scenario(void *host)
 {
     aco_scope_t scope;
@@ -324,6 +344,7 @@ static void *scenario(void *host)
     is_client_done = 0;
     client("unix", host);
     client("tcp4", "127.0.0.1");
+    datagrams();
     aco_scope_end(&scope);
     return NULL;
 }
