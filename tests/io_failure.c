@@ -349,6 +349,32 @@ static void *scenario(void *host)
     return NULL;
 }
 
+/* A receiver that another sender has filled. Each failed attempt to send to it makes the system tell that the sender is
+ * writable; it must not try all the time. */
+static void *sends_to_full(void *unused)
+{
+    struct sockaddr_storage to;
+    socklen_t length = sizeof to;
+    int receiver = aco_io_bind("unixgram", NULL, NULL, NULL), fds[2];
+    aco_scope_t scope;
+    for (int i = 0; i < 2; i++)
+        fds[i] = aco_io_bind("unixgram", NULL, NULL, NULL);
+    CHECK_EQ(getsockname(receiver, (struct sockaddr *)&to, &length), 0);
+    while (aco_io_sendto(fds[0], "!", 1, MSG_DONTWAIT, (struct sockaddr *)&to, length) == 1)
+        continue;
+    CHECK_EQ(errno, EAGAIN);
+    counts[F_sendto] = 0;
+    aco_scope_begin(&scope, aco_after(20 * ACO_MILLISECOND));
+    CHECK_EQ(aco_io_sendto(fds[1], "?", 1, 0, (struct sockaddr *)&to, length), -1);
+    CHECK_EQ(errno, ETIMEDOUT);
+    aco_scope_end(&scope);
+    CHECK(counts[F_sendto] > 0 && counts[F_sendto] < 10);
+    close_it(receiver);
+    close_it(fds[0]);
+    close_it(fds[1]);
+    return unused;
+}
+
 typedef struct outcome {
     int first_error, is_done, run_error;
 } outcome_t;
@@ -437,6 +463,8 @@ int main(int argc, char **argv)
 {
     outcome_t outcome;
     int injected = 0;
+    aco_options_t detached = {0};
+    detached.flags = ACO_DETACHED;
     signal(SIGPIPE, SIG_IGN); /* sendfile() and splice() raise it */
     target = -1;
     outcome = in_a_thread();
@@ -454,6 +482,9 @@ int main(int argc, char **argv)
             CHECK(outcome.is_done && !outcome.first_error && !outcome.run_error);
         }
     is_short = storms = 0;
+    is_over = 0;
+    CHECK(aco_spawn(sends_to_full, NULL, &detached) != NULL);
+    CHECK_EQ(aco_run(), 0);
     for (int function = 0; function < F_COUNT; function++)
         for (int i = 0; i < 8 && functions[function].failures[i].error; i++)
             if (argc < 2 || strcmp(argv[1], functions[function].name) == 0)
