@@ -11,7 +11,7 @@ if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
   target_link_libraries(test_io_failure_default PRIVATE acorn_io_static Threads::Threads)
   foreach(call epoll_create1 eventfd epoll_ctl epoll_wait syscall read write readv writev recv send recvmsg sendmsg
           sendfile sendfile64 splice accept4 connect socket bind listen setsockopt getsockopt fcntl fstat poll
-          getsockname getpeername shutdown close pthread_create)
+          getsockname getpeername shutdown close pthread_create recvfrom sendto)
     target_link_options(test_io_failure_default PRIVATE -Wl,--wrap=${call})
   endforeach()
   foreach(variant debug release)
@@ -23,7 +23,7 @@ endif()
 
 find_program(IO_PYTHON NAMES python3)
 if(NOT IO_PYTHON)
-  message(STATUS "skipped: example.io_echo.*: python3 is not installed")
+  message(STATUS "skipped: example.io_*: python3 is not installed")
 else()
   # An emulator is too slow for many connections, and the thread sanitizer has 8128 fibers.
   set(crowds 500)
@@ -35,5 +35,11 @@ else()
              COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/io/echo_client.py ${CMAKE_CROSSCOMPILING_EMULATOR}
                  $<TARGET_FILE:example_io_echo> ${crowd})
     set_tests_properties(example.io_echo.${crowd} PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77)
+  endforeach()
+  foreach(name time)
+    add_test(NAME example.io_${name}
+             COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/io/examples.py ${name} ${CMAKE_CROSSCOMPILING_EMULATOR}
+                 $<TARGET_FILE:example_io_${name}>)
+    set_tests_properties(example.io_${name} PROPERTIES TIMEOUT 60 SKIP_RETURN_CODE 77)
   endforeach()
 endif()

@@ -37,7 +37,8 @@ typedef struct failure {
 #define FUNCTIONS(X)                                                                                                   \
     X(epoll_create1) X(eventfd) X(epoll_ctl) X(epoll_wait) X(read) X(write) X(readv) X(writev) X(recv) X(send)         \
     X(recvmsg) X(sendmsg) X(sendfile) X(splice) X(accept4) X(connect) X(socket) X(bind) X(listen) X(setsockopt)        \
-    X(getsockopt) X(fcntl) X(fstat) X(poll) X(getsockname) X(getpeername) X(shutdown) X(close) X(pthread_create)
+    X(getsockopt) X(fcntl) X(fstat) X(poll) X(getsockname) X(getpeername) X(shutdown) X(close) X(pthread_create)       \
+    X(recvfrom) X(sendto)
 #define NUMBER(name) F_##name,
 enum { FUNCTIONS(NUMBER) F_COUNT };
 
@@ -78,6 +79,8 @@ static const struct function {
     {"shutdown", {{ENOTCONN, NOTICED}}},
     {"close", {{EINTR, UNNOTICED}, {EIO, NOTICED}}},
     {"pthread_create", {{EAGAIN, EITHER}}}, /* one_thread_is_enough() has more */
+    {"recvfrom", BYTES},
+    {"sendto", MOVES},
 };
 _Static_assert(sizeof functions / sizeof *functions == F_COUNT, "each function has failures");
 
@@ -144,6 +147,10 @@ WRAP(int, poll, (struct pollfd *fds, nfds_t n, int ms), (fds, n, ms))
 WRAP(int, getsockname, (int fd, struct sockaddr *address, socklen_t *length), (fd, address, length))
 WRAP(int, getpeername, (int fd, struct sockaddr *address, socklen_t *length), (fd, address, length))
 WRAP(int, shutdown, (int fd, int how), (fd, how))
+WRAP(ssize_t, recvfrom, (int fd, void *p, size_t n, int flags, struct sockaddr *from, socklen_t *length),
+     (fd, p, n, flags, from, length))
+WRAP(ssize_t, sendto, (int fd, const void *p, size_t n, int flags, const struct sockaddr *to, socklen_t length),
+     (fd, p, n, flags, to, length))
 WRAP(int, fstat, (int fd, struct stat *status), (fd, status))
 
 /* Has the error as its result. */
@@ -408,6 +415,20 @@ static void *one_thread_is_enough(void *unused)
     return unused;
 }
 
+static void datagrams(void)
+{
+    struct sockaddr_storage to, from;
+    socklen_t length = sizeof to, from_length = sizeof from;
+    char text[8];
+    int a = aco_io_bind("unixgram", NULL, NULL, NULL), b = aco_io_bind("unixgram", NULL, NULL, NULL);
+    if (!is_bad(a) && !is_bad(b) && !is_bad(getsockname(b, (struct sockaddr *)&to, &length)) &&
+        !is_bad(aco_io_sendto(a, "?", 1, 0, (struct sockaddr *)&to, length)) &&
+        !is_bad(aco_io_recvfrom(b, text, 8, 0, (struct sockaddr *)&from, &from_length)))
+        (void)is_bad(aco_io_sendto(b, text, 1, 0, (struct sockaddr *)&from, from_length));
+    close_it(a);
+    close_it(b);
+}
+
 static void *scenario(void *host)
 {
     aco_scope_t scope;
@@ -416,8 +437,35 @@ static void *scenario(void *host)
     client("unix", host);
     client("tcp4", "127.0.0.1");
     use_pool();
+    datagrams();
     aco_scope_end(&scope);
     return NULL;
+}
+
+/* A receiver that another sender has filled. Each failed attempt to send to it makes the system tell that the sender is
+ * writable; it must not try all the time. */
+static void *sends_to_full(void *unused)
+{
+    struct sockaddr_storage to;
+    socklen_t length = sizeof to;
+    int receiver = aco_io_bind("unixgram", NULL, NULL, NULL), fds[2];
+    aco_scope_t scope;
+    for (int i = 0; i < 2; i++)
+        fds[i] = aco_io_bind("unixgram", NULL, NULL, NULL);
+    CHECK_EQ(getsockname(receiver, (struct sockaddr *)&to, &length), 0);
+    while (aco_io_sendto(fds[0], "!", 1, MSG_DONTWAIT, (struct sockaddr *)&to, length) == 1)
+        continue;
+    CHECK_EQ(errno, EAGAIN);
+    counts[F_sendto] = 0;
+    aco_scope_begin(&scope, aco_after(20 * ACO_MILLISECOND));
+    CHECK_EQ(aco_io_sendto(fds[1], "?", 1, 0, (struct sockaddr *)&to, length), -1);
+    CHECK_EQ(errno, ETIMEDOUT);
+    aco_scope_end(&scope);
+    CHECK(counts[F_sendto] > 0 && counts[F_sendto] < 10);
+    close_it(receiver);
+    close_it(fds[0]);
+    close_it(fds[1]);
+    return unused;
 }
 
 typedef struct outcome {
@@ -511,6 +559,8 @@ int main(int argc, char **argv)
 {
     outcome_t outcome;
     int injected = 0;
+    aco_options_t detached = {0};
+    detached.flags = ACO_DETACHED;
     signal(SIGPIPE, SIG_IGN); /* sendfile() and splice() raise it */
     target = -1;
     CHECK_EQ(aco_offload_limits(64, 0), 0); /* each job starts a thread */
@@ -528,13 +578,15 @@ int main(int argc, char **argv)
             outcome = in_a_thread();
             CHECK(outcome.is_done && !outcome.first_error && !outcome.run_error);
         }
-    is_short = storms = 0;
+    is_short = storms = is_over = 0;
+    is_scenario = 1;
+    CHECK(aco_spawn(sends_to_full, NULL, &detached) != NULL);
+    CHECK_EQ(aco_run(), 0);
     for (int function = 0; function < F_COUNT; function++)
         for (int i = 0; i < 8 && functions[function].failures[i].error; i++)
             if (argc < 2 || strcmp(argv[1], functions[function].name) == 0)
                 injected += fail_everywhere(function, &functions[function].failures[i]);
     printf("io_failure: %d failures\n", injected);
-    is_scenario = 1;
     is_over = 0;
     CHECK_EQ(aco_offload_limits(64, 10 * ACO_SECOND), 0);
     aco_spawn(one_thread_is_enough, NULL, &(aco_options_t){.flags = ACO_DETACHED});

@@ -115,7 +115,7 @@ static void *sockets(void *unused)
         {"tcp", "1.2.3", "1", "host"},       {"tcp", "name", "1", "host"},    {"tcp4", "::1", "1", "host"},
         {"tcp6", "1.2.3.4", "1", "host"},    {"tcp", "[::1", "1", "host"},    {"tcp", "::1%none", "1", "interface"},
         {"tcp", "", "1", "host"},            {"unix", NULL, NULL, "path"},    {"unix", "", NULL, "path"},
-        {"unix", "/p", "1", "port"},         {"unixpack", "/p", NULL, "net"}, {"udp", "127.0.0.1", "1", "network"},
+        {"unix", "/p", "1", "port"},         {"unixpack", "/p", NULL, "net"}, {"udp", "127.0.0.1", "", "port"},
         {"tcp46", NULL, "1", "network"},     {"tcp", "1.2.3.4.5", "1", "host"}};
     char path[64], abstract[64], too_long[200], address[ACO_IO_ADDRESS_SIZE];
     int listener;
@@ -187,6 +187,141 @@ static void *full_backlog(void *unused)
     return unused;
 }
 
+/* ---- Datagrams ---- */
+
+typedef struct sockaddr_storage storage_t;
+
+/* Sends a datagram from `client` to the text's address, and gets an answer. */
+static void ask_by_datagram(int server, int client, const char *network, const char *host, const char *port)
+{
+    storage_t to, from, answered;
+    socklen_t length = 0, from_length = sizeof from, answered_length = sizeof answered;
+    char text[ACO_IO_ADDRESS_SIZE], own[ACO_IO_ADDRESS_SIZE], got[8] = "";
+    CHECK_EQ(aco_io_address_of_text(network, host, port, &to, &length), 0);
+    CHECK_EQ(aco_io_sendto(client, "ask", 3, 0, (struct sockaddr *)&to, length), 3);
+    CHECK_EQ(aco_io_recvfrom(server, got, sizeof got, 0, (struct sockaddr *)&from, &from_length), 3);
+    CHECK(memcmp(got, "ask", 3) == 0);
+    CHECK_EQ(aco_io_text_of_address((struct sockaddr *)&from, from_length, text, sizeof text), 0);
+    CHECK_EQ(aco_io_local_address(client, own, sizeof own), 0);
+    if (strncmp(own, "0.0.0.0:", 8) == 0 || strncmp(own, "[::]:", 5) == 0) /* it has been bound by sending */
+        CHECK(strcmp(strrchr(text, ':'), strrchr(own, ':')) == 0);
+    else
+        CHECK(strcmp(text, own) == 0);
+    CHECK_EQ(aco_io_sendto(server, "", 0, 0, (struct sockaddr *)&from, from_length), 0); /* an empty one */
+    CHECK_EQ(aco_io_recvfrom(client, got, sizeof got, 0, (struct sockaddr *)&answered, &answered_length), 0);
+    CHECK_EQ(aco_io_text_of_address((struct sockaddr *)&answered, answered_length, text, sizeof text), 0);
+    CHECK(strstr(text, port ? port : host) != NULL);
+}
+
+typedef struct sending {
+    int fd, sent;
+    const storage_t *to; /* NULL: to the peer */
+    socklen_t length;
+    int by_message;
+} sending_t;
+
+static void *sends_many(void *arg)
+{
+    sending_t *s = arg;
+    struct iovec part = {&s->sent, sizeof s->sent};
+    struct msghdr message = {0};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_name = (void *)(uintptr_t)s->to;
+    message.msg_namelen = s->length;
+    for (s->sent = 0; s->sent < 600; s->sent++)
+        CHECK_EQ(s->by_message ? aco_io_sendmsg(s->fd, &message, 0)
+                               : aco_io_sendto(s->fd, &s->sent, sizeof s->sent, 0, (const struct sockaddr *)s->to,
+                                               s->length),
+                 sizeof s->sent);
+    return NULL;
+}
+
+/* A receiver without room, because of another sender: this one waits, though the system calls it writable. */
+static void send_to_a_slow_one(int by_message, int is_connected)
+{
+    char path[ACO_IO_ADDRESS_SIZE];
+    storage_t to;
+    socklen_t length;
+    int server = aco_io_bind("unixgram", NULL, NULL, NULL), got = -1, client, other;
+    sending_t s = {0, 0, NULL, 0, by_message};
+    aco_group_t group;
+    CHECK_EQ(aco_io_local_address(server, path, sizeof path), 0);
+    client = is_connected ? aco_io_dial("unixgram", path, NULL, NULL) : aco_io_bind("unixgram", NULL, NULL, NULL);
+    CHECK_EQ(aco_io_address_of_text("unixgram", path, NULL, &to, &length), 0);
+    other = aco_io_bind("unixgram", NULL, NULL, NULL);
+    while (aco_io_sendto(other, &got, sizeof got, MSG_DONTWAIT, (struct sockaddr *)&to, length) > 0)
+        continue;
+    CHECK_EQ(errno, EAGAIN);
+    s.fd = client;
+    if (!is_connected) {
+        s.to = &to;
+        s.length = length;
+    }
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, sends_many, &s);
+    aco_sleep(ACO_MILLISECOND);
+    CHECK_EQ(s.sent, 0);
+    for (int i = 0; i < 600; i += got >= 0) {
+        CHECK_EQ(aco_io_recvfrom(server, &got, sizeof got, 0, NULL, NULL), sizeof got);
+        CHECK(got == -1 || got == i);
+    }
+    aco_group_end(&group);
+    CHECK_EQ(aco_io_close(server), 0);
+    CHECK_EQ(aco_io_close(client), 0);
+    CHECK_EQ(aco_io_close(other), 0);
+}
+
+static void *datagrams(void *unused)
+{
+    char address[ACO_IO_ADDRESS_SIZE], text[8];
+    const char *port;
+    storage_t storage;
+    socklen_t length;
+    struct sockaddr unknown = {0};
+    int client = aco_io_bind("unixgram", NULL, NULL, NULL), server;
+    snprintf(address, sizeof address, "@acorn-gram-%d", (int)getpid());
+    server = aco_io_bind("unixgram", address, NULL, NULL);
+    CHECK(client >= 0 && server >= 0);
+    ask_by_datagram(server, client, "unixgram", address, NULL);
+    CHECK_EQ(aco_io_close(server), 0);
+    CHECK_EQ(aco_io_close(client), 0);
+    client = aco_io_bind("udp4", NULL, "0", NULL);
+    server = aco_io_bind("udp", "localhost", "0", NULL);
+    CHECK_EQ(aco_io_local_address(server, address, sizeof address), 0);
+    CHECK(strncmp(address, "127.0.0.1:", 10) == 0);
+    port = address + 10;
+    ask_by_datagram(server, client, "udp", "localhost", port);
+    ask_by_datagram(server, client, "udp4", "127.0.0.1", port);
+    CHECK_EQ(aco_io_close(client), 0);
+    client = aco_io_dial("udp", NULL, port, NULL);
+    CHECK_EQ(aco_io_write(client, "w", 1), 1);
+    CHECK_EQ(aco_io_read(server, text, sizeof text), 1);
+    CHECK_EQ(aco_io_close(server), 0);
+    CHECK_EQ(aco_io_write(client, "w", 1), 1); /* nobody is there */
+    FAILS_WITH(aco_io_read(client, text, sizeof text), ECONNREFUSED);
+    CHECK_EQ(aco_io_close(client), 0);
+    if (has_ipv6()) {
+        server = aco_io_bind("udp", NULL, "0", NULL); /* both families */
+        client = aco_io_bind("udp6", "::1", "0", NULL);
+        CHECK_EQ(aco_io_local_address(server, address, sizeof address), 0);
+        ask_by_datagram(server, client, "udp6", "::1", strrchr(address, ':') + 1);
+        CHECK_EQ(aco_io_close(client), 0);
+        client = aco_io_bind("udp4", NULL, "0", NULL);
+        ask_by_datagram(server, client, "udp", "127.0.0.1", strrchr(address, ':') + 1);
+        CHECK_EQ(aco_io_close(client), 0);
+        CHECK_EQ(aco_io_close(server), 0);
+    }
+    for (int i = 0; i < 4; i++)
+        send_to_a_slow_one(i % 2, i / 2);
+    FAILS_WITH(aco_io_listen("udp", NULL, "0", NULL), EINVAL);
+    CHECK(strstr(aco_error_message(), "aco_io_listen: udp *:0: the network is for datagrams") != NULL);
+    FAILS_WITH(aco_io_bind("tcp", NULL, "0", NULL), EINVAL);
+    FAILS_WITH(aco_io_address_of_text("udp", "1.2", "0", &storage, &length), EINVAL);
+    FAILS_WITH(aco_io_text_of_address(&unknown, sizeof unknown, text, sizeof text), EAFNOSUPPORT);
+    return unused;
+}
+
 typedef struct accepting {
     int listener, fd, error;
 } accepting_t;
@@ -248,7 +383,7 @@ static void *exhausted(void *unused)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {sockets};
+    static const aco_function_t tests[] = {sockets, datagrams};
     CHECK(aco_io_poll_fd() >= 0);
     run_tests(tests, sizeof tests / sizeof *tests, count_descriptors());
     run_task(full_backlog, NULL); /* these leave descriptors */

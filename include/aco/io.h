@@ -67,6 +67,10 @@ ACO_API ssize_t aco_io_readv_at(int fd, const struct iovec *parts, int count, co
 ACO_API ssize_t aco_io_writev_at(int fd, const struct iovec *parts, int count, const char *location);
 ACO_API ssize_t aco_io_recv_at(int fd, void *p, size_t n, int flags, const char *location);
 ACO_API ssize_t aco_io_send_at(int fd, const void *p, size_t n, int flags, const char *location);
+ACO_API ssize_t aco_io_recvfrom_at(int fd, void *p, size_t n, int flags, struct sockaddr *from, socklen_t *length,
+                                   const char *location);
+ACO_API ssize_t aco_io_sendto_at(int fd, const void *p, size_t n, int flags, const struct sockaddr *to,
+                                 socklen_t length, const char *location);
 ACO_API ssize_t aco_io_recvmsg_at(int fd, struct msghdr *message, int flags, const char *location);
 ACO_API ssize_t aco_io_sendmsg_at(int fd, const struct msghdr *message, int flags, const char *location);
 #define aco_io_read(fd, p, n) aco_io_read_at(fd, p, n, ACO_PLACE)
@@ -75,6 +79,8 @@ ACO_API ssize_t aco_io_sendmsg_at(int fd, const struct msghdr *message, int flag
 #define aco_io_writev(fd, parts, count) aco_io_writev_at(fd, parts, count, ACO_PLACE)
 #define aco_io_recv(fd, p, n, flags) aco_io_recv_at(fd, p, n, flags, ACO_PLACE)
 #define aco_io_send(fd, p, n, flags) aco_io_send_at(fd, p, n, flags, ACO_PLACE)
+#define aco_io_recvfrom(fd, p, n, flags, from, length) aco_io_recvfrom_at(fd, p, n, flags, from, length, ACO_PLACE)
+#define aco_io_sendto(fd, p, n, flags, to, length) aco_io_sendto_at(fd, p, n, flags, to, length, ACO_PLACE)
 #define aco_io_recvmsg(fd, message, flags) aco_io_recvmsg_at(fd, message, flags, ACO_PLACE)
 #define aco_io_sendmsg(fd, message, flags) aco_io_sendmsg_at(fd, message, flags, ACO_PLACE)
 
@@ -102,7 +108,9 @@ ACO_API ssize_t aco_io_read_exactly_at(int fd, void *p, size_t n, size_t *done, 
 /* Networks:
  *   "tcp", "tcp4", "tcp6"             host: a numeric address, IPv6 with or without brackets; "localhost"; NULL: any
  *                                     address (to listen), this machine (to dial). port: decimal; "0": any free one
- *   "unix", "unixpacket"              stream and seqpacket. host: a path, or @NAME for an abstract name; port: NULL
+ *   "udp", "udp4", "udp6"             the same, for datagrams
+ *   "unix", "unixpacket", "unixgram"  stream, seqpacket and datagrams. host: a path, or @NAME for an abstract name;
+ *                                     port: NULL
  * TCP sockets send at once (TCP_NODELAY), and listeners have SO_REUSEADDR, unless `flags` says otherwise. */
 enum {
     ACO_IO_REUSEPORT = 1, /* several listeners on one port share its connections */
@@ -119,6 +127,10 @@ typedef struct aco_io_options_s {
  * address or options), those of bind(). */
 ACO_API int aco_io_listen(const char *network, const char *host, const char *port, const aco_io_options_t *opts);
 
+/* A socket for datagrams that is bound to this address; of unixgram, host NULL: to an abstract name that the system
+ * finds. aco_io_recvfrom() and aco_io_sendto() use it. -1 and errno as above. */
+ACO_API int aco_io_bind(const char *network, const char *host, const char *port, const aco_io_options_t *opts);
+
 /* The next connection. Waits on if one failed before it was accepted. Without free descriptors or memory (EMFILE,
  * ENFILE, ENOBUFS, ENOMEM) it tries again after 1 ms, 2 ms, and so on to 100 ms: connections stay in the backlog
  * meanwhile. Scopes end that, too. */
@@ -126,7 +138,7 @@ ACO_API int aco_io_accept_at(int fd, const char *location);
 #define aco_io_accept(fd) aco_io_accept_at(fd, ACO_PLACE)
 
 /* A connected socket. -1 and errno: EINVAL (as above), those of connect(). "localhost" and NULL try ::1, then
- * 127.0.0.1. */
+ * 127.0.0.1. A datagram socket has one peer then, from which nothing need come; "localhost" is 127.0.0.1 for it. */
 ACO_API int aco_io_dial_at(const char *network, const char *host, const char *port, const aco_io_options_t *opts,
                            const char *location);
 #define aco_io_dial(network, host, port, opts) aco_io_dial_at(network, host, port, opts, ACO_PLACE)
@@ -141,6 +153,12 @@ ACO_API int aco_io_connect_at(int fd, const struct sockaddr *address, socklen_t 
 enum { ACO_IO_ADDRESS_SIZE = 112 };
 ACO_API int aco_io_local_address(int fd, char *text, size_t size);
 ACO_API int aco_io_peer_address(int fd, char *text, size_t size);
+
+/* Between addresses and text, without a look-up of names. The first is for aco_io_sendto() and the like: what
+ * aco_io_dial() would understand, of several addresses its first. 0, or -1 and errno: EINVAL; ENOSPC, EAFNOSUPPORT. */
+ACO_API int aco_io_address_of_text(const char *network, const char *host, const char *port,
+                                   struct sockaddr_storage *address, socklen_t *length);
+ACO_API int aco_io_text_of_address(const struct sockaddr *address, socklen_t length, char *text, size_t size);
 
 /* shutdown(). */
 ACO_API int aco_io_shutdown(int fd, int how);

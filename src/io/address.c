@@ -64,8 +64,9 @@ static int set_ipv6(aco__io_address_t *address, const char *host, int port)
     return inet_pton(AF_INET6, text, &in->sin6_addr) == 1 ? 0 : invalid(address, "the host is no IPv6 address");
 }
 
-/* Of the hosts that mean several addresses, the IPv6 one is first. */
-static int set_tcp(aco__io_address_t *address, const char *host, int port, int families, int passive, int choice)
+/* Of the hosts that mean several addresses, the IPv6 one is first: if that fails, the other is tried. Datagrams do not
+ * fail; for them "localhost" is the IPv4 one. */
+static int set_ip(aco__io_address_t *address, const char *host, int port, int families, int passive, int choice)
 {
     int is_local = host && strcmp(host, "localhost") == 0, is_any = passive && !is_local;
     if (host && !is_local) {
@@ -77,7 +78,7 @@ static int set_tcp(aco__io_address_t *address, const char *host, int port, int f
             return families == 4 ? invalid(address, "the host is no IPv4 address") : set_ipv6(address, host, port);
         return families == 6 ? invalid(address, "the host is no IPv6 address") : set_ipv4(address, host, port);
     }
-    if (families == 4)
+    if (families == 4 || (families == 0 && address->type == SOCK_DGRAM && !is_any))
         choice++;
     if (choice > 1 || (choice == 1 && families == 6)) {
         errno = ENOENT;
@@ -87,10 +88,15 @@ static int set_tcp(aco__io_address_t *address, const char *host, int port, int f
                        : set_ipv4(address, is_any ? "0.0.0.0" : "127.0.0.1", port);
 }
 
-static int set_unix(aco__io_address_t *address, const char *path)
+static int set_unix(aco__io_address_t *address, const char *path, int passive)
 {
     struct sockaddr_un *un = (struct sockaddr_un *)(void *)&address->is.storage;
     size_t length = path ? strlen(path) : 0;
+    if (!path && passive && address->type == SOCK_DGRAM) { /* the system finds an abstract name */
+        un->sun_family = AF_UNIX;
+        address->length = sizeof un->sun_family;
+        return 0;
+    }
     if (length == 0 || length >= sizeof un->sun_path)
         return invalid(address, length ? "the path is too long" : "there is no path");
     un->sun_family = AF_UNIX;
@@ -101,32 +107,44 @@ static int set_unix(aco__io_address_t *address, const char *path)
     return 0;
 }
 
+enum { ANY_IP, IPV4 = 4, IPV6 = 6, UNIX };
+static const struct network {
+    const char *name;
+    int family, type;
+} networks[] = {{"tcp", ANY_IP, SOCK_STREAM}, {"tcp4", IPV4, SOCK_STREAM},     {"tcp6", IPV6, SOCK_STREAM},
+                {"udp", ANY_IP, SOCK_DGRAM},  {"udp4", IPV4, SOCK_DGRAM},      {"udp6", IPV6, SOCK_DGRAM},
+                {"unix", UNIX, SOCK_STREAM},  {"unixgram", UNIX, SOCK_DGRAM},  {"unixpacket", UNIX, SOCK_SEQPACKET}};
+
+static const struct network *network_of(const char *name)
+{
+    for (size_t i = 0; name && i < sizeof networks / sizeof *networks; i++)
+        if (strcmp(networks[i].name, name) == 0)
+            return &networks[i];
+    return NULL;
+}
+
 int aco__io_parse(aco__io_address_t *address, const char *network, const char *host, const char *port, int passive,
                   int choice)
 {
-    static const char unknown_network[] = "the network is unknown";
+    const struct network *known = network_of(network);
     int number;
     memset(address, 0, sizeof *address);
-    address->type = SOCK_STREAM;
-    if (network && strncmp(network, "unix", 4) == 0) {
-        if (strcmp(network, "unixpacket") == 0)
-            address->type = SOCK_SEQPACKET;
-        else if (strcmp(network, "unix") != 0)
-            return invalid(address, unknown_network);
+    if (!known)
+        return invalid(address, "the network is unknown");
+    address->type = known->type;
+    if (known->family == UNIX) {
         if (choice > 0) {
             errno = ENOENT;
             return -1;
         }
-        return port ? invalid(address, "a path has no port") : set_unix(address, host);
+        return port ? invalid(address, "a path has no port") : set_unix(address, host, passive);
     }
-    if (!network || (strcmp(network, "tcp") != 0 && strcmp(network, "tcp4") != 0 && strcmp(network, "tcp6") != 0))
-        return invalid(address, unknown_network);
     number = port_of(port);
     if (number < 0)
         return invalid(address, "the port is no number up to 65535");
     if (host && !*host)
         return invalid(address, "the host is empty");
-    return set_tcp(address, host, number, network[3] ? network[3] - '0' : 0, passive, choice);
+    return set_ip(address, host, number, known->family, passive, choice);
 }
 
 /* ---- As text ---- */

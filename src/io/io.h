@@ -132,10 +132,14 @@ typedef struct aco__io_address {
     int type;   /* SOCK_… */
     const char *problem; /* what is wrong, after EINVAL */
 } aco__io_address_t;
-/* Understands an address of aco_io_listen() or aco_io_dial(). `choice`: 0, or 1 for the second address that is meant.
+/* Understands an address of aco_io_listen(), aco_io_bind() or aco_io_dial(). `choice`: 0, or 1 for the second address that is meant.
  * 0; or -1 with errno: EINVAL, ENOENT (there is no such choice). */
 ACO__HIDDEN int aco__io_parse(aco__io_address_t *address, const char *network, const char *host, const char *port,
                               int passive, int choice);
+static inline int aco__io_is_tcp(const aco__io_address_t *address)
+{
+    return address->type == SOCK_STREAM && address->is.any.sa_family != AF_UNIX;
+}
 /* Writes an address as text. 0, or -1 and errno. */
 ACO__HIDDEN int aco__io_format(const struct sockaddr *address, socklen_t length, char *text, size_t size);
 

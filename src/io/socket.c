@@ -38,18 +38,17 @@ static int set(int fd, int level, int option, int value)
 }
 
 /* 0, or -1 and errno. */
-static int set_options(int fd, const aco__io_address_t *address, unsigned flags, int listens)
+static int set_options(int fd, const aco__io_address_t *address, unsigned flags, int passive)
 {
-    int is_tcp = address->is.any.sa_family != AF_UNIX;
+    int is_tcp = aco__io_is_tcp(address), family = address->is.any.sa_family;
     if ((flags & ACO_IO_KEEPALIVE && set(fd, SOL_SOCKET, SO_KEEPALIVE, 1) != 0) ||
         (is_tcp && !(flags & ACO_IO_DELAY) && set(fd, IPPROTO_TCP, TCP_NODELAY, 1) != 0))
         return -1;
-    if (!is_tcp || !listens)
+    if (family == AF_UNIX || !passive)
         return 0;
-    if (address->is.any.sa_family == AF_INET6 &&
-        set(fd, IPPROTO_IPV6, IPV6_V6ONLY, (flags & ACO_IO_ONLY_IPV6) != 0) != 0)
+    if (family == AF_INET6 && set(fd, IPPROTO_IPV6, IPV6_V6ONLY, (flags & ACO_IO_ONLY_IPV6) != 0) != 0)
         return -1;
-    return set(fd, SOL_SOCKET, SO_REUSEADDR, 1) != 0 ||
+    return (is_tcp && set(fd, SOL_SOCKET, SO_REUSEADDR, 1) != 0) ||
                    (flags & ACO_IO_REUSEPORT && set(fd, SOL_SOCKET, SO_REUSEPORT, 1) != 0)
                ? -1
                : 0;
@@ -64,10 +63,10 @@ static int give_up(int fd)
     return -1;
 }
 
-static int socket_for(const aco__io_address_t *address, unsigned flags, int listens)
+static int socket_for(const aco__io_address_t *address, unsigned flags, int passive)
 {
     int fd = socket(address->is.any.sa_family, address->type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    return fd >= 0 && set_options(fd, address, flags, listens) != 0 ? give_up(fd) : fd;
+    return fd >= 0 && set_options(fd, address, flags, passive) != 0 ? give_up(fd) : fd;
 }
 
 /* The address of this choice (aco__io_parse()). 0; or -1 and errno: if there is no such choice, `before`, the failure
@@ -90,14 +89,16 @@ static int listen_at(const aco__io_address_t *address, const aco_io_options_t *o
     if (fd < 0)
         return -1;
     return bind(fd, &address->is.any, address->length) == 0 &&
-                   listen(fd, opts && opts->backlog ? opts->backlog : LARGEST_BACKLOG) == 0
+                   (address->type == SOCK_DGRAM ||
+                    listen(fd, opts && opts->backlog ? opts->backlog : LARGEST_BACKLOG) == 0)
                ? fd
                : give_up(fd);
 }
 
-int aco_io_listen(const char *network, const char *host, const char *port, const aco_io_options_t *opts)
+/* A socket that is bound, and listens if it is for connections. */
+static int bound_socket(const char *call, const char *network, const char *host, const char *port,
+                        const aco_io_options_t *opts, int datagrams)
 {
-    static const char call[] = "aco_io_listen";
     aco__io_t *io = aco__io_get(call);
     aco__io_address_t address;
     int fd = -1;
@@ -106,12 +107,27 @@ int aco_io_listen(const char *network, const char *host, const char *port, const
     for (int choice = 0; fd < 0; choice++) {
         if (address_for(call, &address, network, host, port, 1, choice, errno) != 0)
             return -1;
+        if ((address.type == SOCK_DGRAM) != datagrams) {
+            errno = EINVAL;
+            return fail_address(call, network, host, port,
+                                datagrams ? "the network is for connections" : "the network is for datagrams");
+        }
         fd = listen_at(&address, opts);
         if (fd < 0 && errno != EAFNOSUPPORT && errno != EADDRNOTAVAIL) /* not for want of IPv6 */
             return fail_address(call, network, host, port, NULL);
     }
-    (void)aco__io_own(io, fd, 1, address.is.any.sa_family != AF_UNIX, call);
+    (void)aco__io_own(io, fd, 1, aco__io_is_tcp(&address), call);
     return fd;
+}
+
+int aco_io_listen(const char *network, const char *host, const char *port, const aco_io_options_t *opts)
+{
+    return bound_socket("aco_io_listen", network, host, port, opts, 0);
+}
+
+int aco_io_bind(const char *network, const char *host, const char *port, const aco_io_options_t *opts)
+{
+    return bound_socket("aco_io_bind", network, host, port, opts, 1);
 }
 
 /* Whether a connection failed before it was accepted; its errors are reported by accept(). */
@@ -213,7 +229,7 @@ static int dial_address(aco__io_t *io, const aco__io_address_t *address, unsigne
     aco__io_fd_t *d;
     if (fd < 0)
         return -1;
-    (void)aco__io_own(io, fd, 1, address->is.any.sa_family != AF_UNIX, call);
+    (void)aco__io_own(io, fd, 1, aco__io_is_tcp(address), call);
     d = aco__io_enter(io, fd, call);
     if (d) {
         int result = connect_to(io, d, &address->is.any, address->length, call, location);
@@ -265,6 +281,24 @@ int aco_io_local_address(int fd, char *text, size_t size)
 int aco_io_peer_address(int fd, char *text, size_t size)
 {
     return address_of(getpeername, fd, text, size, "aco_io_peer_address");
+}
+
+int aco_io_address_of_text(const char *network, const char *host, const char *port, struct sockaddr_storage *address,
+                           socklen_t *length)
+{
+    aco__io_address_t parsed;
+    if (address_for("aco_io_address_of_text", &parsed, network, host, port, 0, 0, 0) != 0)
+        return -1;
+    *address = parsed.is.storage;
+    *length = parsed.length;
+    return 0;
+}
+
+int aco_io_text_of_address(const struct sockaddr *address, socklen_t length, char *text, size_t size)
+{
+    return aco__io_format(address, length, text, size) == 0
+               ? 0
+               : aco__poller_fail(errno, "aco_io_text_of_address", strerror(errno));
 }
 
 int aco_io_shutdown(int fd, int how)

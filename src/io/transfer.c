@@ -78,6 +78,41 @@ static ssize_t transfer_with(int flags, const char *call, int fd, int direction,
     return n;
 }
 
+/* A message to an address, or to a peer. EAGAIN may mean that the receiver has no room, of which no event tells. */
+static ssize_t send_attempts(aco__io_t *io, aco__io_fd_t *d, const char *call, once_t once, void *args,
+                             const char *location)
+{
+    int64_t ns = 0;
+    ssize_t n;
+    while ((n = once(d, args)) < 0) {
+        int is_ready = errno == EAGAIN ? aco__io_look(d->fd, POLLOUT) : -1;
+        if (is_ready < 0 && errno == EINTR)
+            continue;
+        if (is_ready < 0)
+            return aco__io_fail(call, d->fd);
+        if (is_ready ? aco__io_pause(io, d, &ns, call, location) != 0
+                     : aco__io_park(io, d, IO_WRITE, ACO_FOREVER, call, location) != 0)
+            return -1;
+    }
+    return n;
+}
+
+static ssize_t send_to(int flags, const char *call, int fd, once_t once, void *args, const char *location)
+{
+    aco__io_t *io;
+    aco__io_fd_t *d;
+    ssize_t n;
+    if (flags & MSG_DONTWAIT)
+        return transfer_with(flags, call, fd, IO_WRITE, 0, once, args, location);
+    io = aco__io_get(call);
+    d = io ? aco__io_enter(io, fd, call) : NULL;
+    if (!d)
+        return -1;
+    n = send_attempts(io, d, call, once, args, location);
+    aco__io_leave(d);
+    return n;
+}
+
 /* ---- Bytes ---- */
 
 typedef struct bytes {
@@ -211,7 +246,50 @@ ssize_t aco_io_recvmsg_at(int fd, struct msghdr *message, int flags, const char 
 ssize_t aco_io_sendmsg_at(int fd, const struct msghdr *message, int flags, const char *location)
 {
     bytes_t bytes = {{.sent = message}, 0, flags};
-    return transfer_with(flags, "aco_io_sendmsg", fd, IO_WRITE, 0, sendmsg_once, &bytes, location);
+    return message->msg_name ? send_to(flags, "aco_io_sendmsg", fd, sendmsg_once, &bytes, location)
+                             : transfer_with(flags, "aco_io_sendmsg", fd, IO_WRITE, 0, sendmsg_once, &bytes, location);
+}
+
+/* ---- Datagrams with addresses ---- */
+
+typedef struct datagram {
+    union {
+        void *to;
+        const void *from;
+    } is;
+    size_t n;
+    int flags;
+    struct sockaddr *source;
+    socklen_t *source_length;
+    const struct sockaddr *target;
+    socklen_t target_length;
+} datagram_t;
+
+static ssize_t recvfrom_once(aco__io_fd_t *d, void *args)
+{
+    const datagram_t *datagram = args;
+    return recvfrom(d->fd, datagram->is.to, datagram->n, datagram->flags, datagram->source, datagram->source_length);
+}
+
+static ssize_t sendto_once(aco__io_fd_t *d, void *args)
+{
+    const datagram_t *datagram = args;
+    return sendto(d->fd, datagram->is.from, datagram->n, datagram->flags | MSG_NOSIGNAL, datagram->target,
+                  datagram->target_length);
+}
+
+ssize_t aco_io_recvfrom_at(int fd, void *p, size_t n, int flags, struct sockaddr *from, socklen_t *length,
+                           const char *location)
+{
+    datagram_t datagram = {{.to = p}, n, flags, from, length, NULL, 0};
+    return transfer_with(flags, "aco_io_recvfrom", fd, IO_READ, 0, recvfrom_once, &datagram, location);
+}
+
+ssize_t aco_io_sendto_at(int fd, const void *p, size_t n, int flags, const struct sockaddr *to, socklen_t length,
+                         const char *location)
+{
+    datagram_t datagram = {{.from = p}, n, flags, NULL, NULL, to, length};
+    return send_to(flags, "aco_io_sendto", fd, sendto_once, &datagram, location);
 }
 
 /* ---- All of it ---- */
