@@ -19,6 +19,8 @@
 
 /* As in src/: not promised, but where these tests have to look. */
 enum { MOST_INSIDE = 2048, SAVES_PER_LOOK = 64, SLOT_LARGEST = 512 };
+int aco__stack_save(aco_share_stack_t *stack);
+int aco__stack_restore(aco_t *co, int fatal, const char *call);
 
 static size_t live_bytes(const aco_t *co)
 {
@@ -272,6 +274,47 @@ static void every_size(int extra)
     aco_share_stack_destroy(stack);
 }
 
+/* Promise: each number of bytes is copied whole, also if it is no multiple of 4 because a frame is written by hand. Here
+ * the bytes below a suspended coroutine's frames stand for one. */
+static void each_byte(void)
+{
+    enum { MOST = 1100 };
+    aco_share_stack_t *stack = aco_share_stack_new(0);
+    aco_t *other = aco_create(main_co, stack, 0, fill_pause, NULL), *co;
+    unsigned char *sp, *from, *wanted;
+    size_t live, wrong = 0;
+    aco_resume(other);
+    live = live_bytes(other);
+    wanted = malloc(live + MOST);
+    co = aco_create(main_co, stack, live + MOST, fill_pause, NULL);
+    aco_resume(co);
+    sp = co->aco__self.sp;
+    CHECK_EQ(live_bytes(co), live);
+    for (size_t sz = live; sz < live + MOST; sz++)
+        for (int alone = 0; alone < 2; alone++) {
+            from = sp - (sz - live);
+            for (size_t i = 0; from + i < sp; i++)
+                from[i] = (unsigned char)(i * 7 + sz);
+            memcpy(wanted, from, sz);
+            memset(co->save_stack.ptr, 0x5a, sz);
+            co->aco__self.sp = from;
+            CHECK(alone ? aco__stack_save(stack) == 0 : aco__stack_restore(other, 1, "save_area"));
+            CHECK_EQ(co->save_stack.valid_sz, sz);
+            wrong += memcmp(co->save_stack.ptr, wanted, sz) != 0;
+            memset(from, 0xee, alone ? sz : sz - live);
+            CHECK(aco__stack_restore(co, 1, "save_area"));
+            wrong += memcmp(from, wanted, sz) != 0;
+        }
+    CHECK_EQ(wrong, 0);
+    co->aco__self.sp = sp;
+    aco_resume(co);
+    aco_resume(other);
+    free(wanted);
+    aco_destroy(co);
+    aco_destroy(other);
+    aco_share_stack_destroy(stack);
+}
+
 /* Promises: after one large save, a few hundred small saves halve the area (eight size classes make a doubling). In the
  * end it is at most twice what is saved, or again the one behind the block, and never less than was reserved. With cold
  * data as well: it may be allocated at any time. */
@@ -326,6 +369,25 @@ static void shrinks_back(void)
         shrinks(16384, 60000, 100, extra);
         shrinks(17000, 90000, 100, extra);
     }
+}
+
+/* Promise: an area stays while most saves need it, whichever of them the library looks at. */
+static void stays_in_use(void)
+{
+    aco_share_stack_t *stack = aco_share_stack_new(0);
+    aco_t *other = aco_create(main_co, stack, 0, fill_pause, NULL);
+    holder_t h = {0};
+    unsigned shrunk = 0;
+    h.co = aco_create(main_co, stack, 0, holds, &h);
+    save_so_often(&h, other, 3, 5000);
+    for (int i = 0; i < 20 * SAVES_PER_LOOK; i++) {
+        save_so_often(&h, other, 1, h.co->save_stack.ct_save % SAVES_PER_LOOK == SAVES_PER_LOOK - 1 ? 0 : 5000);
+        shrunk += h.co->save_stack.sz < 5000;
+    }
+    CHECK_EQ(shrunk, 0);
+    aco_destroy(h.co);
+    aco_destroy(other);
+    aco_share_stack_destroy(stack);
 }
 
 /* Promise: a reserved area is never replaced while it is large enough. */
@@ -750,7 +812,9 @@ int main(int argc, char **argv)
         random_phases(seed);
         every_size(0);
         every_size(1);
+        each_byte();
         shrinks_back();
+        stays_in_use();
         reserved_stays();
         reset_keeps_the_area();
         aco_destroy(main_co);

@@ -368,29 +368,44 @@ static void heaps_are_taken_over(void)
            early.mapped / MIB, late.mapped / MIB);
 }
 
-static object_t *left[50000];
+enum { LEFT = 50000 };
+static object_t *left[LEFT];
 
-static void *make_and_end(void *unused)
+static void *free_left(void *unused)
 {
-    for (uint32_t i = 0; i < 50000; i++)
-        left[i] = object_new(400, i);
+    for (uint32_t i = 0; i < LEFT; i++)
+        object_free(left[i]);
     return unused;
 }
 
-/* Promise: what a thread leaves behind goes back to the system when others free it, and without any thread taking it
- * over. */
+static void *make_and_end(void *freed_before)
+{
+    pthread_t thread;
+    for (uint32_t i = 0; i < LEFT; i++)
+        left[i] = object_new(400, i);
+    if (freed_before) {
+        pthread_create(&thread, NULL, free_left, NULL);
+        pthread_join(thread, NULL);
+    }
+    return NULL;
+}
+
+/* Promise: what a thread leaves behind goes back to the system when others free it, before it ends or after, and
+ * without any thread taking it over. */
 static void ended_threads_memory_goes_back(void)
 {
+    static int freed_before;
     usage_t before, full, after;
     pthread_t thread;
-    for (int round = 0; round < 5; round++) {
+    for (int round = 0; round < 6; round++) {
         before = usage();
-        pthread_create(&thread, NULL, make_and_end, NULL);
+        pthread_create(&thread, NULL, make_and_end, round % 2 ? &freed_before : NULL);
         pthread_join(thread, NULL);
-        full = usage();
-        CHECK(full.resident > before.resident + 50000u * 400u * 9 / 10);
-        for (uint32_t i = 0; i < 50000; i++)
-            object_free(left[i]);
+        if (round % 2 == 0) {
+            full = usage();
+            CHECK(full.resident > before.resident + (size_t)LEFT * 400 * 9 / 10);
+            free_left(NULL);
+        }
         after = usage();
         CHECK(after.resident < before.resident + 2 * MIB);
     }
@@ -467,9 +482,9 @@ int main(int argc, char **argv)
         one_in_turn();
         walks();
         slots();
-        ended_threads_memory_goes_back();
         made_here_freed_there();
     }
+    ended_threads_memory_goes_back();
     many_threads();
     if (threads_only)
         heaps_are_taken_over();

@@ -117,7 +117,6 @@ int aco__area_reserve(aco_t *co, size_t sz)
 {
     if (area_replace(co, aco__round_up(sz, UNIT)) != 0)
         return -1;
-    sz = co->save_stack.sz;
     statistic(co)->reserved = sz > UINT32_MAX ? UINT32_MAX : (uint32_t)sz;
     return 0;
 }
