@@ -582,11 +582,13 @@ int main(int argc, char **argv)
     is_scenario = 1;
     CHECK(aco_spawn(sends_to_full, NULL, &detached) != NULL);
     CHECK_EQ(aco_run(), 0);
+    is_scenario = 0;
     for (int function = 0; function < F_COUNT; function++)
         for (int i = 0; i < 8 && functions[function].failures[i].error; i++)
             if (argc < 2 || strcmp(argv[1], functions[function].name) == 0)
                 injected += fail_everywhere(function, &functions[function].failures[i]);
     printf("io_failure: %d failures\n", injected);
+    is_scenario = 1;
     is_over = 0;
     CHECK_EQ(aco_offload_limits(64, 10 * ACO_SECOND), 0);
     aco_spawn(one_thread_is_enough, NULL, &(aco_options_t){.flags = ACO_DETACHED});
