@@ -749,6 +749,39 @@ static void left_on_share_stack(void)
     FAILS(aco_backtrace(left_on_stack, at, 4), -1, EPERM, "aco_backtrace", left_on_stack, "another thread");
 } /* their stack stays */
 
+static void *yields_in_scope(void *unused)
+{
+    aco_scope_t scope;
+    CHECK_EQ(aco_scope_begin(&scope, ACO_FOREVER), 0);
+    aco_task_yield();
+    CHECK_EQ(aco_scope_end(&scope), 0);
+    return unused;
+}
+
+static void *uses_share_stack(void *stack)
+{
+    aco_options_t o = {0};
+    aco_t *tasks[2] = {spawn(yields_in_scope, NULL), NULL};
+    o.stack = stack;
+    tasks[1] = aco_spawn(returns, NULL, &o);
+    run();
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(aco_join(tasks[i], NULL), 0);
+    return NULL;
+}
+
+/* Promise: without tasks a stack may be another thread's, also when its last task ended beside one with a scope. */
+static void share_stack_moves_on(void)
+{
+    void *stack = aco_share_stack_new(0);
+    for (int i = 0; i < 2; i++) {
+        start(uses_share_stack, stack, 1);
+        join_threads(1);
+    }
+    uses_share_stack(stack);
+    aco_share_stack_destroy(stack);
+}
+
 int main(void)
 {
     static void (*const tests[])(void) = {unparks, unparks_late, posts_arrive, scopes, end_with_news, NULL};
@@ -760,8 +793,10 @@ int main(void)
     start(ends_with_posts, NULL, 1);
     join_threads(1);
     forgotten();
-    if (COPYING)
+    if (COPYING) {
         left_on_share_stack();
+        share_stack_moves_on();
+    }
     shared_objects();
     return check_result("scheduler_threads");
 }
