@@ -187,7 +187,8 @@ struct frame_base : aco__guarded_t {
     bool shared = false; /* on a share stack */
 #if ACO__CPP_EXCEPTIONS
     bool shared_exceptions = false;
-    const aco__exceptions_t *own; /* aco__exceptions_of(); NULL there: one that looks in use */
+    unsigned char resumable = 0; /* the bits of its state, in ACO__FAST_MASK, with which it is resumed inline */
+    const aco__exceptions_t *own; /* while it does not run */
     std::exception_ptr error;               /* thrown in the coroutine, to be thrown again in the resumer */
     std::exception_ptr outside;             /* debug builds: what the resumer was handling when it resumed */
 #endif
@@ -211,40 +212,48 @@ struct frame_base : aco__guarded_t {
         if (!co)
             refused();
 #if ACO__CPP_EXCEPTIONS
-        static const aco__exceptions_t in_use = {nullptr, 1
-#ifdef __arm__
-                                                 , nullptr
-#endif
-        };
-        own = aco__exceptions_of(co);
-        if (!own)
-            own = &in_use;
+        static const aco__exceptions_t none = {};
+        own = shared_exceptions ? nullptr : aco__exceptions_of(co);
+        if (own)
+            resumable = ACO__INSTRUMENTED;
+        else
+            own = &none;
 #endif
     }
 
-    /* aco_send(). A coroutine with exceptions of its own is resumed inline too. */
-    ACO__FORCE_INLINE_MEMBER void *send(void *value)
+    /* aco_send(), which throws if it fails. It is inline if neither side is handling an exception, and the caller is
+     * no coroutine. */
+    ACO__FORCE_INLINE_MEMBER void *send(void *value, bool passes_values)
     {
 #if ACO__CPP_EXCEPTIONS && !ACO_DEBUG
         aco__tls_ref_t tls = aco__tls_ref();
         const aco__exceptions_t *here = aco__exceptions_at(tls);
-        bool apart = (co->aco__state & ACO__FAST_MASK) == ACO__INSTRUMENTED && aco__no_exceptions(here, own);
-        if (aco_unlikely(aco__running_at(tls) != nullptr || (!apart && (co->aco__state & ACO__FAST_MASK) != 0))) {
-            void *sent = value;
-            if (!aco__send_slow(co, &sent))
-                return sent;
-            tls = aco__tls_ref();
-            apart = false;
+        if (aco_likely((co->aco__state & ACO__FAST_MASK) == resumable) &&
+            aco_likely(aco__running_at(tls) == nullptr) && aco_likely(aco__no_exceptions(here, own))) {
+            ACO__COMPUTED(value);
+            std::uintptr_t tagged = aco__switch_resume(tls, co, &value, ACO__OWN_FP);
+            if (aco_unlikely(aco__came_back_otherwise(here, co, tagged))) {
+                if (resumable)
+                    aco__exceptions_leave(tagged, nullptr);
+                ACO__CHECK_INTERRUPT(tagged);
+            }
+            return value;
         }
-        ACO__COMPUTED(value);
-        std::uintptr_t tagged = aco__switch_resume(tls, co, &value, ACO__OWN_FP);
-        if (aco_likely(apart))
-            aco__came_back_apart(here, co, tagged);
-        ACO__CHECK_INTERRUPT(tagged);
-        return value;
-#else
-        return aco_send(co, value);
 #endif
+        value = send_slow(value, passes_values);
+        __asm__ volatile("");
+        return value;
+    }
+    __attribute__((noinline)) void *send_slow(void *value, bool passes_values)
+    {
+        check_resume(passes_values);
+#if ACO__CPP_EXCEPTIONS
+        aco__exceptions_here(); /* from now on the thread's record has its address */
+#endif
+        value = aco_send(co, value);
+        if (aco_unlikely(value == ACO_ERROR))
+            refused();
+        return value;
     }
 
     /* For the owner's destructor: what the function object captured must outlive the objects on the stack. */
@@ -456,22 +465,15 @@ public:
     ACO__FORCE_INLINE_MEMBER std::enable_if_t<std::is_void_v<S>, bool> resume()
     {
         check_not_empty("aco::coroutine::resume");
-        frame_->check_resume(!std::is_void_v<Yield>);
-        return came_back(frame_->send(nullptr));
+        return came_back(frame_->send(nullptr, !std::is_void_v<Yield>));
     }
     template<class S = Send>
     ACO__FORCE_INLINE_MEMBER std::enable_if_t<!std::is_void_v<S>, bool> resume(detail::parameter<Send> value)
     {
         check_not_empty("aco::coroutine::resume");
-        frame_->check_resume(true);
-        if (aco_unlikely(!frame_->first)) {
-            frame_->first = detail::erase(value);
-            void *back = frame_->send(nullptr);
-            if (aco_unlikely(back == ACO_ERROR))
-                frame_->first = nullptr;
-            return came_back(back);
-        }
-        return came_back(frame_->send(detail::erase(value)));
+        if (aco_unlikely(!frame_->first))
+            return came_back(first_resume(detail::erase(value)));
+        return came_back(frame_->send(detail::erase(value), true));
     }
 
     /* What it yielded last. Throws aco::error with EINVAL if it has not yielded yet. */
@@ -505,7 +507,10 @@ public:
             std::rethrow_exception(e);
         }
         frame_->check_resume(true);
-        return came_back(aco__inject(frame_->co, throw_it, &e, "aco::coroutine::raise"));
+        void *value = aco__inject(frame_->co, throw_it, &e, "aco::coroutine::raise");
+        if (value == ACO_ERROR)
+            detail::refused();
+        return came_back(value);
     }
     template<class E, class = std::enable_if_t<!std::is_same_v<std::decay_t<E>, std::exception_ptr>>>
     bool raise(E &&e)
@@ -535,17 +540,26 @@ private:
     }
     ACO__FORCE_INLINE_MEMBER bool came_back(void *value)
     {
-        if (aco_unlikely(value == nullptr || value == ACO_ERROR))
-            return ended(value);
+        if (aco_unlikely(value == nullptr))
+            return ended();
         value_.set(value);
         return true;
     }
-    ACO__COLD bool ended(void *value)
+    __attribute__((noinline)) bool ended() /* not cold: see generator::next() */
     {
-        if (value == ACO_ERROR)
-            detail::refused();
         frame_->rethrow();
         return false;
+    }
+    __attribute__((noinline)) void *first_resume(void *value)
+    {
+        frame_->check_resume(true);
+        frame_->first = value;
+        void *back = aco_send(frame_->co, nullptr);
+        if (aco_unlikely(back == ACO_ERROR)) {
+            frame_->first = nullptr;
+            detail::refused();
+        }
+        return back;
     }
 #if ACO__CPP_EXCEPTIONS
     static void throw_it(void *p)

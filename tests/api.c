@@ -596,6 +596,79 @@ static void floating_point_environment_of_new(unsigned flags)
     }
 }
 
+#if (defined(__x86_64__) || defined(__i386__)) && !defined(ACO_CONFIG_SHARE_FPU_MXCSR_ENV)
+#define HAS_X87
+static uint16_t x87_control(void)
+{
+    uint16_t word;
+    __asm__ volatile("fnstcw %0" : "=m"(word));
+    return word;
+}
+
+typedef struct precise {
+    aco_t *next;
+    uint16_t control;
+} precise_t;
+
+static void *keeps_precision(void *arg)
+{
+    const precise_t *own = arg;
+    __asm__ volatile("fldcw %0" : : "m"(own->control));
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(aco_yield_to(own->next), 0);
+        CHECK_EQ(x87_control(), own->control);
+    }
+    return NULL;
+}
+
+/* Promise: the x87 control word belongs to the environment, also where nothing else differs; whether the library or the
+ * inline switch swaps it. */
+static void x87_is_swapped(aco_share_stack_t *stack)
+{
+    enum { ONE_PRECISION_BIT = 0x100 };
+    const aco_options_t own = {.flags = ACO_OWN_FP, .stack = stack};
+    uint16_t control = x87_control();
+    precise_t all[2] = {{NULL, control}, {NULL, control ^ ONE_PRECISION_BIT}};
+    aco_t *co[2];
+    for (int i = 0; i < 2; i++)
+        co[i] = aco_new(keeps_precision, &all[i], &own);
+    for (int i = 0; i < 2; i++)
+        all[i].next = co[!i];
+    aco_resume(co[0]);
+    CHECK_EQ(x87_control(), control);
+    CHECK_EQ(co[0]->is_end, 1);
+    aco_resume(co[1]);
+    CHECK_EQ(x87_control(), control);
+    CHECK_EQ(co[1]->is_end, 1);
+    for (int i = 0; i < 2; i++)
+        aco_destroy(co[i]);
+    if (stack)
+        aco_share_stack_destroy(stack);
+}
+
+static void *sees_flags(void *unused)
+{
+    CHECK_EQ(fetestexcept(FE_ALL_EXCEPT), 0);
+    return unused;
+}
+
+/* Promise: exceptions that a thread raised before aco_thread_init() are not raised in its new environments. */
+static void flags_are_not_inherited(void)
+{
+    const aco_options_t own = {.flags = ACO_OWN_FP};
+    aco_t *co;
+    feraiseexcept(FE_DIVBYZERO);
+    aco_thread_init(NULL);
+    feclearexcept(FE_ALL_EXCEPT);
+    co = aco_new(sees_flags, NULL, &own);
+    fesetround(FE_UPWARD); /* an environment that is the same is not loaded */
+    aco_resume(co);
+    fesetround(FE_TONEAREST);
+    aco_thread_init(NULL);
+    aco_destroy(co);
+}
+#endif
+
 int main(void)
 {
     aco_thread_init(NULL);
@@ -623,6 +696,11 @@ int main(void)
     floating_point_environment_of_new(ACO_SHARED_FP);
 #ifndef ACO_CONFIG_SHARE_FPU_MXCSR_ENV
     floating_point_environment_of_new(ACO_OWN_FP);
+#endif
+#ifdef HAS_X87
+    x87_is_swapped(NULL);
+    x87_is_swapped(aco_share_stack_new(0));
+    flags_are_not_inherited();
 #endif
     aco_destroy(main_co);
     return check_result("api");

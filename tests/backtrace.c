@@ -294,11 +294,33 @@ static FAR_FROM_OTHERS void *walks_tasks(void *unused)
     return unused;
 }
 
+static aco_t *resuming, *inside;
+
+/* In the root context, while `inside` waits and its task with it. */
+static int walks_when_idle(void *unused, int64_t timeout)
+{
+    (void)unused, (void)timeout;
+    take(resuming);
+    CHECK(ends_with(waits, task));
+    take(inside);
+    CHECK(ends_with(resumes, calls_resumes));
+    CHECK_EQ(aco_unpark(resuming), 0);
+    return 1;
+}
+
 static void of_tasks(void)
 {
     aco_t *walker = aco_spawn(walks_tasks, NULL, NULL);
     CHECK_EQ(aco_run(), 0);
     CHECK_EQ(aco_join(walker, NULL), 0);
+    inside = aco_new(task, NULL, NULL);
+    resuming = aco_spawn(calls_resumes, inside, NULL);
+    CHECK_EQ(aco_on_idle(walks_when_idle, NULL), 0);
+    CHECK_EQ(aco_run(), 0);
+    CHECK_EQ(aco_on_idle(NULL, NULL), 0);
+    CHECK_EQ(aco_join(resuming, NULL), 0);
+    CHECK(inside->is_end);
+    aco_destroy(inside);
 }
 
 /* ---- Generators ---- */

@@ -33,7 +33,7 @@ function(acorn_cpp_test name source standard)
   target_link_libraries(${target} PRIVATE ${arg_LINK})
 endfunction()
 
-set(cpp_full cpp_coroutine cpp_generator cpp_exceptions cpp_cancel cpp_catch_blocks cpp_task)
+set(cpp_full cpp_coroutine cpp_generator cpp_exceptions cpp_cancel cpp_catch_blocks cpp_task cpp_task_sync)
 foreach(standard 17 20 23)
   if(NOT "cxx_std_${standard}" IN_LIST CMAKE_CXX_COMPILE_FEATURES OR NOT standard IN_LIST ACORN_STANDARDS)
     continue()

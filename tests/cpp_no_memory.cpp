@@ -6,6 +6,7 @@
 
 #include "check.h"
 
+#include <cerrno>
 #include <new>
 
 static long allocations, fail_from = -1, fail_count; /* from the allocation fail_from on, fail_count of them fail */
@@ -14,8 +15,10 @@ extern "C" void *__libc_malloc(size_t);
 extern "C" void *malloc(size_t sz)
 {
     long n = allocations++;
-    if (fail_from >= 0 && n >= fail_from && n - fail_from < fail_count)
+    if (fail_from >= 0 && n >= fail_from && n - fail_from < fail_count) {
+        errno = ENOMEM;
         return nullptr;
+    }
     return __libc_malloc(sz);
 }
 
@@ -163,10 +166,59 @@ bool attempt(void (*act)(), long from, long count)
     return allocations > from;
 }
 
+aco_t *transferring[2];
+
+void *goes_back(void *)
+{
+    for (;;)
+        aco_yield_to(transferring[0]);
+}
+
+__attribute__((noinline)) void fails_to_transfer()
+{
+    char more_than_the_save_area[20000];
+    __asm__ volatile("" : : "r"(more_than_the_save_area) : "memory");
+    try {
+        throw problem();
+    } catch (const problem &) {
+        allocations = 0;
+        fail_from = 0;
+        fail_count = 1000000;
+        int result = aco_yield_to(transferring[1]);
+        fail_from = -1;
+        CHECK(result == -1 && errno == ENOMEM);
+        CHECK(std::current_exception());
+    }
+}
+
+void *transfers(void *arg)
+{
+    CHECK_EQ(aco_yield_to(transferring[1]), 0);
+    fails_to_transfer();
+    return arg;
+}
+
+/* A transfer that fails changes nothing: its caller still handles the exception that it handled. */
+void failed_transfer()
+{
+    aco_options_t options = {};
+    options.flags = ACO_OWN_EXCEPTIONS;
+    options.stack = aco_share_stack_new(0);
+    transferring[0] = aco_new(transfers, nullptr, &options);
+    transferring[1] = aco_new(goes_back, nullptr, &options);
+    aco_resume(transferring[0]);
+    CHECK_EQ(aco_state(transferring[0]), ACO_STATE_DONE);
+    CHECK_EQ(problem::alive, 0);
+    aco_destroy(transferring[0]);
+    aco_destroy(transferring[1]);
+    aco_share_stack_destroy(options.stack);
+}
+
 } // namespace
 
 int main()
 {
+    failed_transfer();
     for (void (*act)() : {consume_own, consume_in_stack, consume_cpp, consume_inner, resume, raise, cancel}) {
         attempt(act, -1, 0);
         for (long n = 0; attempt(act, n, 1); ++n) {

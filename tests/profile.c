@@ -61,6 +61,30 @@ static void counts_of_tasks(void)
     CHECK_EQ(found.usage.made, MANY - 1);
 }
 
+static void *ends(void *unused)
+{
+    return unused;
+}
+
+static void *looks(void *unused)
+{
+    CHECK(usage_of(address(ends), 1).usage.deepest > 0);
+    return unused;
+}
+
+/* Promise: a task is counted when it has ended, before the next one runs, also if that one is not measured. */
+static void last_measured_task(void)
+{
+    aco_t *tasks[2];
+    CHECK_EQ(aco_stack_measure(1), 0);
+    tasks[0] = aco_spawn(ends, NULL, NULL);
+    CHECK_EQ(aco_stack_measure(0), 0);
+    tasks[1] = aco_spawn(looks, NULL, NULL);
+    CHECK_EQ(aco_run(), 0);
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(aco_join(tasks[i], NULL), 0);
+}
+
 /* ---- What is measured when ---- */
 
 static void *named(void *arg)
@@ -489,6 +513,7 @@ int main(void)
     aco_thread_init(NULL);
     CHECK_EQ(aco_stack_usage(none, NULL), 0); /* nothing was asked for */
     counts_of_tasks();
+    last_measured_task();
     names();
     on_and_off();
     own_depth_only();

@@ -247,6 +247,38 @@ static void ended(void)
     }
 }
 
+static void *holds(void *task)
+{
+    CHECK_EQ(aco_mutex_lock(&mutex), 0);
+    *(aco_t **)task = aco_get_co();
+    aco_park("the other thread");
+    CHECK_EQ(aco_mutex_unlock(&mutex), 0);
+    return NULL;
+}
+
+static void *locks_too(void *failed)
+{
+    spawn_detached(locks, &mutex);
+    check_deadlock(text, sizeof text);
+    return failed;
+}
+
+/* Promise: of a holder on another thread it is not said that it has ended. */
+static void elsewhere(void)
+{
+    aco_t *holder = NULL;
+    pthread_t thread;
+    memset(&mutex, 0, sizeof mutex);
+    spawn_detached(holds, &holder);
+    check_deadlock(text, sizeof text);
+    CHECK_EQ(pthread_create(&thread, NULL, locks_too, NULL), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    HAS("acorn: aco_run: coroutine ", " (which has ended, or is another thread's); for at most ");
+    memset(&mutex.aco__waiters, 0, sizeof mutex.aco__waiters);
+    CHECK_EQ(aco_unpark(holder), 0);
+    run();
+}
+
 /* ---- By a signal ---- */
 
 #ifndef _WIN32
@@ -438,6 +470,8 @@ int main(void)
 {
     static void (*const tests[])(void) = {each_state, many, ended, NULL};
     with_all_kinds(tests);
+    if (!ACO_DEBUG) /* else the lock itself says it */
+        elsewhere();
 #ifdef _WIN32
     FAILS(aco_tasks_dump_on(2, 2), -1, ENOSYS, "aco_tasks_dump_on", NULL, "signal 2");
 #else

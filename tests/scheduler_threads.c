@@ -67,13 +67,16 @@ static void *takes(void *unused)
     return unused;
 }
 
-/* Promise: no unpark is lost, whether the scheduler sleeps, other tasks run, or the task is about to park. */
-static void unparks(void)
+static void unparks_on(aco_share_stack_t *stack)
 {
+    aco_options_t options = {0};
+    options.stack = stack;
+    options.flags = kind;
     for (int busy = 0; busy < 2; busy++) {
         aco_t *task;
         raised = taken = over = 0;
-        task = spawn(takes, NULL);
+        task = aco_spawn(takes, NULL, &options);
+        CHECK(task != NULL);
         if (busy)
             spawn_detached(turns_for_ever, &over);
         start(raises, task, THREADS);
@@ -83,6 +86,17 @@ static void unparks(void)
         CHECK_EQ(aco_unpark(task), -1); /* its own thread, as ever */
         CHECK_EQ(errno, ESRCH);
         CHECK_EQ(aco_join(task, NULL), 0);
+    }
+}
+
+/* Promise: no unpark is lost, whether the scheduler sleeps, other tasks run, or the task is about to park. */
+static void unparks(void)
+{
+    unparks_on(NULL);
+    if (COPYING) {
+        aco_share_stack_t *stack = aco_share_stack_new(0);
+        unparks_on(stack);
+        aco_share_stack_destroy(stack);
     }
 }
 
@@ -305,6 +319,49 @@ static void *ends_with_posts(void *unused)
     for (int i = 0; i < 10; i++)
         CHECK_EQ(aco_post(own, arrives, NULL), 0);
     return unused;
+}
+
+/* ---- What is posted to a task that ends meanwhile ---- */
+
+static aco_scope_t *ending;
+static intptr_t late;
+
+static void *posts_around(void *task)
+{
+    CHECK_EQ(aco_post(scheduler, arrives, (void *)(late++ * THREADS)), 0);
+    CHECK_EQ(aco_unpark(task), 0);
+    CHECK_EQ(aco_post(scheduler, arrives, (void *)(late++ * THREADS)), 0);
+    CHECK_EQ(aco_scope_cancel(ending), 0);
+    CHECK_EQ(aco_post(scheduler, arrives, (void *)(late++ * THREADS)), 0);
+    return NULL;
+}
+
+static void *ends_with_news(void *unused)
+{
+    aco_scope_t scope;
+    pthread_t thread;
+    ending = &scope;
+    CHECK_EQ(aco_scope_begin(&scope, ACO_FOREVER), 0);
+    CHECK_EQ(pthread_create(&thread, NULL, posts_around, aco_get_co()), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    if (late % 2)
+        aco_exit();
+    CHECK_EQ(aco_scope_end(&scope), 0);
+    return unused;
+}
+
+/* Promise: what was posted to an ended task or scope is taken out of the inbox; the rest arrives in its order. */
+static void end_with_news(void)
+{
+    aco_t *tasks[3];
+    memset(next, 0, sizeof next);
+    late = 0;
+    for (int i = 0; i < 3; i++)
+        tasks[i] = spawn(ends_with_news, NULL);
+    run();
+    CHECK_EQ(next[0], 9);
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(aco_join(tasks[i], NULL), 0);
 }
 
 /* ---- What is easily forgotten; each in a thread of its own, with a scheduler of its own ---- */
@@ -692,9 +749,42 @@ static void left_on_share_stack(void)
     FAILS(aco_backtrace(left_on_stack, at, 4), -1, EPERM, "aco_backtrace", left_on_stack, "another thread");
 } /* their stack stays */
 
+static void *yields_in_scope(void *unused)
+{
+    aco_scope_t scope;
+    CHECK_EQ(aco_scope_begin(&scope, ACO_FOREVER), 0);
+    aco_task_yield();
+    CHECK_EQ(aco_scope_end(&scope), 0);
+    return unused;
+}
+
+static void *uses_share_stack(void *stack)
+{
+    aco_options_t o = {0};
+    aco_t *tasks[2] = {spawn(yields_in_scope, NULL), NULL};
+    o.stack = stack;
+    tasks[1] = aco_spawn(returns, NULL, &o);
+    run();
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(aco_join(tasks[i], NULL), 0);
+    return NULL;
+}
+
+/* Promise: without tasks a stack may be another thread's, also when its last task ended beside one with a scope. */
+static void share_stack_moves_on(void)
+{
+    void *stack = aco_share_stack_new(0);
+    for (int i = 0; i < 2; i++) {
+        start(uses_share_stack, stack, 1);
+        join_threads(1);
+    }
+    uses_share_stack(stack);
+    aco_share_stack_destroy(stack);
+}
+
 int main(void)
 {
-    static void (*const tests[])(void) = {unparks, unparks_late, posts_arrive, scopes, NULL};
+    static void (*const tests[])(void) = {unparks, unparks_late, posts_arrive, scopes, end_with_news, NULL};
     scheduler = aco_scheduler_open();
     CHECK(scheduler != NULL);
     with_all_kinds(tests);
@@ -703,8 +793,10 @@ int main(void)
     start(ends_with_posts, NULL, 1);
     join_threads(1);
     forgotten();
-    if (COPYING)
+    if (COPYING) {
         left_on_share_stack();
+        share_stack_moves_on();
+    }
     shared_objects();
     return check_result("scheduler_threads");
 }

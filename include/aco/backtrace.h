@@ -28,8 +28,8 @@ ACO__BEGIN_C
  * coroutine, and the other way round. The frames of a coroutine on a share stack may be in its save area: the call
  * restores them, which counts as a copy in the statistics of the coroutines. Needs about 8 KiB of free stack. -1 and
  * errno: EINVAL (NULL, a main coroutine object, `n` below 0, `frames` NULL), ESRCH (destroyed), EBUSY (resuming, and
- * its own frames are in the save area or no coroutine runs), EPERM (it belongs to another thread), ENOMEM, EAGAIN,
- * ENOTSUP (see above; no unwinder; a task on a share stack that does not run). Any thread that could resume `co`. */
+ * its own frames are in the save area), EPERM (it belongs to another thread), ENOMEM, EAGAIN, ENOTSUP (see above; no
+ * unwinder; a task on a share stack that does not run). Any thread that could resume `co`. */
 ACO_API int aco_backtrace(const aco_t *co, void **frames, int n);
 
 /* Writes the backtrace of `co` to the file descriptor `fd`, a line for each frame: number, address, file with the

@@ -51,13 +51,9 @@
 #error "acorn: <aco/task.hpp> needs exceptions; without them use the C calls"
 #endif
 
-#include <chrono>
-#include <condition_variable>
+#include <condition_variable> /* and durations: <chrono> has more, and <functional> much more, to compile */
 #include <cxxabi.h>
-#include <functional>
-#include <limits>
 #include <mutex>
-#include <tuple>
 
 #define ACO__CALLER __builtin_FILE() /* as a default argument: the caller's file */
 
@@ -182,10 +178,10 @@ ACO__FORCE_INLINE_MEMBER decltype(auto) call_packed(void *packed)
     if constexpr (fits_pointer<F>) {
         raw<F> bytes;
         std::memcpy(&bytes, &packed, sizeof bytes);
-        return std::invoke(std::move(*std::launder(reinterpret_cast<F *>(&bytes))));
+        return std::move(*std::launder(reinterpret_cast<F *>(&bytes)))();
     } else {
         std::unique_ptr<F> f(static_cast<F *>(packed));
-        return std::invoke(std::move(*f));
+        return std::move(*f)();
     }
 }
 
@@ -306,7 +302,7 @@ struct job final : outcome<T> {
     {
         job *j = static_cast<job *>(itself);
         try {
-            j->value.emplace(std::invoke(std::move(*j->f)));
+            j->value.emplace(std::move(*j->f)());
             j->f.reset();
         } catch (...) {
             j->f.reset();
@@ -363,7 +359,8 @@ public:
     ACO__FORCE_INLINE_MEMBER T join(const char *location = ACO__CALLER)
     {
         void *left = nullptr;
-        detail::check(aco_join_at(co_, &left, location));
+        if (aco_unlikely(aco_join_at(co_, &left, location) != 0))
+            not_joined();
         return take(left);
     }
 
@@ -397,6 +394,13 @@ private:
 
     detail::outcome_owner<T> &owner() noexcept { return *this; }
 
+    [[noreturn]] ACO__COLD void not_joined() const
+    {
+        if (!co_)
+            detail::refused(EINVAL, "aco::task::join", nullptr, "the handle is empty");
+        detail::wait_failed();
+    }
+
     /* The result of a task that was joined with this C result. */
     ACO__FORCE_INLINE_MEMBER T take(void *left)
     {
@@ -415,6 +419,8 @@ private:
     join_until_(std::int64_t deadline, const char *location)
     {
         void *left = nullptr;
+        if (aco_unlikely(!co_))
+            not_joined();
         if (!detail::in_time(aco_join_until_at(co_, &left, deadline, location)))
             return {};
         if constexpr (std::is_void_v<T>)
@@ -569,7 +575,7 @@ template<class F>
 bool try_within(deadline &&limit, F &&f)
 {
     try {
-        std::invoke(std::forward<F>(f));
+        static_cast<void>(std::forward<F>(f)());
         return true;
     } catch (const cancelled &) {
         if (!limit.ended())
@@ -726,7 +732,7 @@ void in_group(F &&f, aco_policy_t how = ACO_CANCEL_ON_FAILURE, const char *locat
 {
     task_group group(how, location);
     try {
-        std::invoke(std::forward<F>(f), group);
+        static_cast<void>(std::forward<F>(f)(group));
     } catch (const cancelled &) {
         if (aco_scope_ended_by(&group.native_handle()->scope) != &group.native_handle()->scope)
             throw;
@@ -736,9 +742,9 @@ void in_group(F &&f, aco_policy_t how = ACO_CANCEL_ON_FAILURE, const char *locat
 
 /* ---- Locks and the like ------------------------------------------------------------------------------------------ */
 
-/* For std::lock_guard and std::unique_lock. lock() throws aco::error with EDEADLK if the task has it. Lock several one
- * after the other, in the same order everywhere: std::lock() and std::scoped_lock of several may go round for ever if
- * three tasks contend, because they wait for one mutex after having released another, and an unlock hands over. */
+/* For std::lock_guard, std::unique_lock, std::lock() and std::scoped_lock. lock() throws aco::error with EDEADLK if the
+ * task has it. An unlock hands the mutex over, unless the task's last try_lock() failed, as in std::lock() of several:
+ * then another task may take it before the one that has waited longest. */
 class mutex {
 public:
     constexpr mutex() noexcept = default;
@@ -751,7 +757,7 @@ public:
     }
     bool try_lock()
     {
-        return detail::tried(aco_mutex_trylock(&mutex_));
+        return detail::tried(aco__mutex_trylock_or_back_off(&mutex_));
     }
     template<class Rep, class Period>
     bool try_lock_for(const std::chrono::duration<Rep, Period> &limit, const char *location = ACO__CALLER)
@@ -990,7 +996,7 @@ void call_once(once_flag &once, F &&f, const char *location = ACO__CALLER)
         [](void *arg) {
             call *mine = static_cast<call *>(arg);
             try {
-                std::invoke(mine->f);
+                static_cast<void>(mine->f());
                 return 0;
             } catch (...) {
                 mine->error = std::current_exception();
@@ -1287,7 +1293,7 @@ private:
         {
             carried e;
             if constexpr (!std::is_trivially_copyable_v<T>)
-                while (aco_channel_try_receive(c, &e.bytes) == 0)
+                while (!aco__channel_has_waiters(c) && aco_channel_try_receive(c, &e.bytes) == 0)
                     e.drop();
             detail::must(aco_channel_destroy(c));
         }
@@ -1313,9 +1319,9 @@ public:
     void call(bool done)
     {
         if (done)
-            std::invoke(f_, std::optional<T>(std::move(element_.element())));
+            static_cast<void>(f_(std::optional<T>(std::move(element_.element()))));
         else
-            std::invoke(f_, std::optional<T>());
+            static_cast<void>(f_(std::optional<T>()));
     }
 
 private:
@@ -1337,7 +1343,7 @@ public:
         c.operation = ACO_SELECT_SEND;
     }
     void settle(bool done) noexcept { element_.settle(done); }
-    void call(bool done) { std::invoke(f_, done); }
+    void call(bool done) { static_cast<void>(f_(done)); }
 
 private:
     channel<T> &to_;

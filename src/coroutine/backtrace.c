@@ -93,7 +93,7 @@ static int can_walk(const aco_t *co)
         aco__fail(0, ENOTSUP, backtrace_call, co, "is a task on a share stack that does not run");
         return 0;
     }
-    if (aco__is_task(co) || (aco__status(co) == ACO__RESUMING && aco__running()))
+    if (aco__is_task(co) || aco__status(co) == ACO__RESUMING)
         return 1;
     return aco__check(0, backtrace_call, co) == 0;
 }

@@ -74,6 +74,24 @@ static inline const aco__exceptions_t *exceptions_apart(const aco_t *co)
     return cold->own_exceptions && !cold->usage && !aco__has_shadow(cold) ? &cold->exceptions : NULL;
 }
 
+/* The common case: the root context resumes `co`, and neither handles an exception. */
+static inline int is_common_apart(const aco__thread_t *self, const aco_t *co)
+{
+    const aco__exceptions_t *own = co ? exceptions_apart(co) : NULL;
+    return own && aco__no_exceptions(self->exceptions, own);
+}
+
+/* A function of its own, as resume_common_chain(). */
+static __attribute__((noinline)) void *resume_common_apart(const aco__exceptions_t *here, aco_t *co, void *value)
+{
+    uintptr_t tagged = aco__switch_resume(aco__tls_ref(), co, &value, 1);
+    if (aco_unlikely(aco__came_back_otherwise(here, co, tagged))) {
+        aco__exceptions_leave(tagged, NULL);
+        ACO__CHECK_INTERRUPT(tagged);
+    }
+    return value;
+}
+
 static void *resume_apart(aco__thread_t *self, aco_t *waiting, aco_t *co, const aco__exceptions_t *own, void *value)
 {
     aco_t *resumer = waiting ? begin_waiting(self, waiting) : NULL;
@@ -82,7 +100,8 @@ static void *resume_apart(aco__thread_t *self, aco_t *waiting, aco_t *co, const 
     uintptr_t tagged;
     if (aco__no_exceptions(here, own)) {
         tagged = aco__switch_resume(aco__tls_ref(), co, &value, 1);
-        aco__came_back_apart(here, co, tagged);
+        if (aco_unlikely(aco__came_back_otherwise(here, co, tagged)))
+            aco__exceptions_leave(tagged, NULL);
     } else {
         aco__exceptions_swap(&aside, own);
         tagged = aco__switch_resume(aco__tls_ref(), co, &value, 1);
@@ -197,6 +216,12 @@ ACO__NAMED_BY_ASSEMBLY int aco__resume_slow(aco_t *co)
     if (!running) {
         if (is_only_evicted(co))
             return aco__stack_restore(co, 1, "aco_resume");
+#ifndef ACO_CONFIG_LIBACO_ONLY
+        if (is_common_apart(self, co)) {
+            resume_common_apart(self->exceptions, co, NULL);
+            return 0;
+        }
+#endif
     } else if (aco_likely(aco__is_common_chain(self, running, co))) {
         resume_common_chain(self, running, co, NULL);
         return 0;
@@ -214,6 +239,10 @@ int aco__send_slow(aco_t *co, void **value)
             if (aco__stack_restore(co, 0, "aco_send"))
                 return 1;
             *value = ACO_ERROR;
+            return 0;
+        }
+        if (is_common_apart(self, co)) {
+            *value = resume_common_apart(self->exceptions, co, *value);
             return 0;
         }
     } else if (aco_likely(aco__is_common_chain(self, running, co))) {

@@ -106,7 +106,7 @@ ACO__HIDDEN int aco__io_fail(const char *call, int fd);
 ACO__HIDDEN ssize_t aco__io_transfer(const char *call, int fd, int direction, size_t wanted,
                                      ssize_t (*once)(aco__io_fd_t *d, void *args), void *args, const char *location);
 
-/* ---- pool.c: the threads ---- */
+/* ---- job_threads.c: the pool ---- */
 /* To be called before the first job. 0, or -1 and errno. */
 ACO__HIDDEN int aco__io_pool_ready(void);
 /* How many forks lie behind this process. */

@@ -55,11 +55,16 @@ aco_channel_t *aco_channel_new(size_t capacity, size_t element_size)
     return channel;
 }
 
+int aco__channel_has_waiters(const aco_channel_t *channel)
+{
+    return channel->senders.first || channel->receivers.first;
+}
+
 int aco_channel_destroy(aco_channel_t *channel)
 {
     if (!channel)
         return aco__fail(0, EINVAL, "aco_channel_destroy", NULL, "the channel is NULL");
-    if (channel->senders.first || channel->receivers.first)
+    if (aco__channel_has_waiters(channel))
         return aco__fail(0, EBUSY, "aco_channel_destroy", NULL, "tasks wait for the channel %p", (void *)channel);
     aco__memory_free(channel, channel->sz);
     return 0;

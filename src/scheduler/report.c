@@ -84,9 +84,11 @@ static int is_ours(const aco_t *co, const aco__thread_t *self)
     return aco__is_task(co) && co->share_stack->aco__thread == self;
 }
 
+enum { IS_TASK = 1, WAS_TASK };
+
 static int is_wanted(aco_t *co, void *wanted)
 {
-    return co == wanted && aco__is_task(co);
+    return co != wanted ? 0 : aco__is_task(co) ? IS_TASK : WAS_TASK;
 }
 
 /* " (name)", or "" if the task has no name. */
@@ -98,17 +100,19 @@ static const char *name_of_live(const aco_t *task, char text[TEXT])
     return text;
 }
 
-/* The same for a `task` that may have ended without releasing what it held; its memory may be freed. */
+/* The same for a `task` that may have ended without releasing what it held, or belong to another thread; its memory may
+ * be freed. */
 static const char *name_of(report_t *report, const aco_t *task, char text[TEXT])
 {
     const aco__tasks_t *s = aco__tasks(report->self);
     const struct aco__ended_task *entry = s->ended_tasks ? &s->ended_tasks[entry_of_ended(task)] : NULL;
-    if (task == report->known || aco__blocks_each(is_wanted, (void *)(uintptr_t)task)) {
+    int is = task == report->known ? IS_TASK : aco__blocks_each(is_wanted, (void *)(uintptr_t)task);
+    if (is == IS_TASK) {
         report->known = task;
         return name_of_live(task, text);
     }
     if (!entry || entry->task != task)
-        return " (which has ended)";
+        return is == WAS_TASK ? " (which has ended)" : " (which has ended, or is another thread's)";
     snprintf(text, TEXT, " (which has ended; one there was named %s)", entry->name);
     return text;
 }
@@ -137,8 +141,11 @@ static void describe(report_t *report, const aco__wait_t *wait, char text[TEXT])
         break;
     case ACO__WAIT_MUTEX:
     case ACO__WAIT_RELOCK:
-        snprintf(text, TEXT, "for mutex %p, held by coroutine %p%s", wait->object, (void *)mutex->owner,
-                 name_of(report, mutex->owner, name));
+        if (!mutex->owner)
+            snprintf(text, TEXT, "for mutex %p, which is free now", wait->object);
+        else
+            snprintf(text, TEXT, "for mutex %p, held by coroutine %p%s", wait->object, (void *)mutex->owner,
+                     name_of(report, mutex->owner, name));
         break;
     case ACO__WAIT_COND:
         snprintf(text, TEXT, "for condition %p", wait->object);

@@ -40,6 +40,16 @@ int aco__mutex_lock(aco_mutex_t *mutex, aco__wait_t *wait, const char *location)
     return 0;
 }
 
+/* std::lock() has failed to get one of its mutexes: it will unlock those that it has, and wait for this one. */
+int aco__mutex_trylock_or_back_off(aco_mutex_t *mutex)
+{
+    aco__thread_t *self = aco__self();
+    int result = aco_mutex_trylock(mutex);
+    if (self->scheduler)
+        aco__tasks(self)->backs_off = result != 0 ? aco__current(self) : NULL;
+    return result;
+}
+
 int aco_mutex_trylock(aco_mutex_t *mutex)
 {
     aco__thread_t *self = aco__self();
@@ -55,28 +65,87 @@ int aco_mutex_trylock(aco_mutex_t *mutex)
     return 0;
 }
 
+/* Makes a task runnable that stays in the queue. */
+static void run_queued(aco__thread_t *self, aco__waiter_t *waiter)
+{
+    aco_t *task = waiter->wait->task;
+    if (!aco__is_on_private(task)) {
+        *aco__task_flags(task) |= TASK_EARLY;
+        aco__annex(task)->wait = waiter->wait;
+    }
+    aco__ring_append(self, task);
+}
+
 /* The tasks of these waits were woken by a broadcast. They become runnable now, in one round, instead of one after the
  * other as each unlocks the mutex. They stay in the queue, and the mutex is handed to them in its order; one that has
  * its turn without the mutex waits again (aco__cond_again()). */
 static void run_early(aco__thread_t *self, aco__waiter_t *waiter)
 {
     for (; waiter && waiter->wait->kind == ACO__WAIT_RELOCK && aco__task_wait(waiter->wait->task);
-         waiter = waiter->next) {
-        aco_t *task = waiter->wait->task;
-        if (!aco__is_on_private(task)) {
-            *aco__task_flags(task) |= TASK_EARLY;
-            aco__annex(task)->wait = waiter->wait;
-        }
-        aco__ring_append(self, task);
-    }
+         waiter = waiter->next)
+        run_queued(self, waiter);
 }
 
-/* The mutex goes to a task that a broadcast has woken and that may be runnable already; or to the first that waits for
- * it at all. */
-ACO__COLD static void hand_over_early(aco__thread_t *self, aco_mutex_t *mutex, aco__waiter_t *first)
+/* Several locks at once. Tasks in std::lock() wait for one mutex, try the others, and unlock all if one is taken. If
+ * each unlock handed over, three tasks could go round for ever: each finds a mutex taken by one that has not run since
+ * it was handed it. So a task that backs off leaves its mutexes free. The first in a mutex's queue becomes runnable and
+ * keeps its place; it gets the mutex when it runs, unless a task before it has taken it. Then a mutex that is not free
+ * is one that is used, or that was handed over after use, and one of the tasks gets all that it wants. Waits with a
+ * deadline of their own are handed over to as always. */
+enum { LEFT_FREE = -1 }; /* the `error` of such a wait, until its task runs */
+
+static int may_leave_free(const aco__thread_t *self, const aco_t *holder, const aco__wait_t *first)
+{
+    return aco__tasks(self)->backs_off == holder &&
+           (first->error == LEFT_FREE ||
+            (first->kind == ACO__WAIT_MUTEX && !first->value && !first->timer.index));
+}
+
+static void leave_free(aco__thread_t *self, aco_mutex_t *mutex, aco__waiter_t *first)
+{
+    mutex->owner = NULL;
+    if (first->wait->error == LEFT_FREE) /* it is runnable already */
+        return;
+    first->wait->error = LEFT_FREE;
+    first->wait->kind = ACO__WAIT_RELOCK; /* nothing wakes it again */
+    run_queued(self, first);
+}
+
+int aco__mutex_again(aco__wait_t *wait)
+{
+    aco__thread_t *self = aco__self();
+    aco_mutex_t *mutex = (aco_mutex_t *)(uintptr_t)wait->object;
+    aco_t *task = wait->task;
+    *aco__task_flags(task) &= ~(size_t)TASK_EARLY;
+    aco__tasks(self)->backs_off = NULL;
+    wait->error = 0;
+    wait->kind = ACO__WAIT_MUTEX;
+    if (mutex->owner == task)
+        return 0;
+    if (mutex->owner && (!self->scoped_tasks || aco__scope_admit(self, wait) == 0)) {
+        aco__wait_start(self, wait);
+        aco__task_leave(task);
+        return wait->error ? aco__wait_failed(wait) : 0;
+    }
+    aco__dequeue(&wait->waiter);
+    if (mutex->owner)
+        return -1;
+    mutex->owner = task;
+    return 0;
+}
+
+/* What is not the common case: `holder` backs off, or a task that is runnable already gets the mutex. */
+ACO__COLD static void hand_over_slowly(aco__thread_t *self, aco_mutex_t *mutex, const aco_t *holder,
+                                       aco__waiter_t *first)
 {
     aco__waiter_t *next = first->next;
     aco__uses_waiting(self, &mutex->aco__waiters, mutex, "aco_mutex_unlock");
+    if (aco__tasks(self)->backs_off != holder)
+        aco__tasks(self)->backs_off = NULL;
+    if (may_leave_free(self, holder, first->wait)) {
+        leave_free(self, mutex, first);
+        return;
+    }
     if (aco__task_wait(first->wait->task))
         aco__wake(self, first->wait, first->wait->error);
     else {
@@ -86,16 +155,17 @@ ACO__COLD static void hand_over_early(aco__thread_t *self, aco_mutex_t *mutex, a
     run_early(self, next);
 }
 
-static void hand_over(aco__thread_t *self, aco_mutex_t *mutex)
+static void hand_over(aco__thread_t *self, aco_mutex_t *mutex, const aco_t *holder)
 {
     aco__waiter_t *first = mutex->aco__waiters.first;
     mutex->owner = first ? first->wait->task : NULL;
     if (!first)
         return;
-    if (aco_likely(first->wait->kind != ACO__WAIT_RELOCK && mutex->aco__waiters.thread == self))
+    if (aco_likely(first->wait->kind != ACO__WAIT_RELOCK && mutex->aco__waiters.thread == self &&
+                   !aco__tasks(self)->backs_off))
         aco__wake(self, first->wait, first->wait->error); /* keeps the error of the condition wait before */
     else
-        hand_over_early(self, mutex, first);
+        hand_over_slowly(self, mutex, holder, first);
 }
 
 int aco_mutex_unlock(aco_mutex_t *mutex)
@@ -103,7 +173,7 @@ int aco_mutex_unlock(aco_mutex_t *mutex)
     aco__thread_t *self = aco__self();
     if (check_owner(self, "aco_mutex_unlock", mutex) != 0)
         return -1;
-    hand_over(self, mutex);
+    hand_over(self, mutex, mutex->owner);
     return 0;
 }
 
@@ -121,7 +191,7 @@ int aco__cond_wait(aco_cond_t *cond, aco_mutex_t *mutex, aco__wait_t *wait, cons
     wait->value = mutex;
     aco__wait_in(&cond->aco__waiters, wait);
     aco__wait_start(self, wait);
-    hand_over(self, mutex);
+    hand_over(self, mutex, wait->task);
     return ACO__MUST_WAIT;
 }
 

@@ -52,6 +52,8 @@ void aco__use_check(aco__queue_t *queue, const void *object, const char *call)
 
 int aco__wait_failed(const aco__wait_t *wait)
 {
+    if (wait->error < 0)
+        return aco__mutex_again((aco__wait_t *)(uintptr_t)wait);
     errno = wait->error;
     return -1;
 }

@@ -61,12 +61,12 @@ ACO__FORCE_INLINE aco_t *ACO__BODY_OF(aco_create)(aco_t *main_co, aco_share_stac
 
 /* ---- Exceptions of one's own ---- */
 
-ACO__FORCE_INLINE int aco__exceptions_any(const aco__exceptions_t *record)
+ACO__FORCE_INLINE uintptr_t aco__exceptions_any(const aco__exceptions_t *record)
 {
 #ifdef __arm__
-    return ((uintptr_t)record->caught | record->uncaught | (uintptr_t)record->propagating) != 0;
+    return (uintptr_t)record->caught | record->uncaught | (uintptr_t)record->propagating;
 #else
-    return ((uintptr_t)record->caught | record->uncaught) != 0;
+    return (uintptr_t)record->caught | record->uncaught;
 #endif
 }
 
@@ -74,15 +74,15 @@ ACO__FORCE_INLINE int aco__exceptions_any(const aco__exceptions_t *record)
  * nor by a coroutine with `own`. */
 ACO__FORCE_INLINE int aco__no_exceptions(const aco__exceptions_t *here, const aco__exceptions_t *own)
 {
-    return aco_likely(here != NULL && !(aco__exceptions_any(here) | aco__exceptions_any(own)));
+    return aco_likely(here != NULL && (aco__exceptions_any(here) | aco__exceptions_any(own)) == 0);
 }
 
-/* A yield does nothing for the exceptions: the resumer swaps them, before it leaves and when it is back. This is what
- * it does after a switch that began with aco__no_exceptions(). */
-ACO__FORCE_INLINE void aco__came_back_apart(const aco__exceptions_t *here, const aco_t *co, uintptr_t tagged)
+/* A yield does nothing for the exceptions: the resumer swaps them, before it leaves and when it is back. After a switch
+ * that began with aco__no_exceptions() it needs aco__exceptions_leave() only if this is not 0. Nor is the interrupt
+ * flag set then. One test, because gcc takes the second of two for cold and moves away what follows. */
+ACO__FORCE_INLINE int aco__came_back_otherwise(const aco__exceptions_t *here, const aco_t *co, uintptr_t tagged)
 {
-    if (aco_unlikely(aco__exceptions_any(here) || tagged != (uintptr_t)co))
-        aco__exceptions_leave(tagged, NULL);
+    return (aco__exceptions_any(here) | (tagged ^ (uintptr_t)co)) != 0;
 }
 
 /* ---- Switching ---- */

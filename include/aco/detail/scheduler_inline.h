@@ -4,6 +4,12 @@
 
 ACO__BEGIN_C
 
+/* aco_mutex_trylock() for std::lock(): if it fails, the unlocks that the task does next do not hand over, but let other
+ * tasks take the mutexes before those that wait. */
+ACO_API int aco__mutex_trylock_or_back_off(aco_mutex_t *mutex);
+
+/* Whether tasks wait for the channel. */
+ACO_API int aco__channel_has_waiters(const aco_channel_t *channel);
 #ifndef ACO_CONFIG_NO_INLINE
 
 /* The first halves of the blocking calls. 0: done. -1: failed. ACO__MUST_WAIT: the calling task is no longer runnable
