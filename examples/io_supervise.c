@@ -40,7 +40,7 @@ static int run_once(const job_t *job)
 static void *supervise(void *arg)
 {
     const job_t *job = arg;
-    int64_t pause = 10 * ACO_MILLISECOND;
+    int64_t pause = ACO_MILLISECOND;
     for (int i = 0; i < TRIES; i++, pause *= 4)
         if (run_once(job) || aco_sleep(pause) != 0)
             return NULL;
