@@ -183,12 +183,17 @@ static inline __attribute__((always_inline)) aco_t *aco__current(const aco__thre
     return aco_likely(self->running && self->running == self->task) ? self->task : aco__task_around(self);
 }
 
-/* 0 if the caller may wait: then it runs in self->task. Else -1. A task has a resumer other than aco_run() only while
- * it cleans up; then it may not wait. */
+/* Whether the caller is a task that may wait, and not an inner coroutine. A task has a resumer other than aco_run() only
+ * while it cleans up; then it may not wait. */
+static inline __attribute__((always_inline)) int aco__is_in_task(const aco__thread_t *self)
+{
+    return self->running && self->running == self->task && !self->resuming;
+}
+
+/* 0 if the caller may wait: then it runs in self->task. Else -1. */
 static inline __attribute__((always_inline)) int aco__check_waiting(aco__thread_t *self, const char *call)
 {
-    return aco_likely(self->running && self->running == self->task && !self->resuming) ? 0
-                                                                                       : aco__check_inner(self, call);
+    return aco_likely(aco__is_in_task(self)) ? 0 : aco__check_inner(self, call);
 }
 
 /* The caller is about to wait. For an inner coroutine it forbids the inline switch, until aco__task_leave(). */
