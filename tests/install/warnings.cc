@@ -2,6 +2,10 @@
 // code in a program. (It need not run.)
 #include "aco/task.hpp"
 
+#ifdef __linux__
+#include "aco/io.hpp"
+#endif
+
 #include "aco/in_stack_generator.h"
 #include "aco/pool.h"
 #include "aco/scheduler.h"

@@ -1,0 +1,239 @@
+// Promises of <aco/io.hpp>: owning descriptors, sockets by text, readers and writers, failures and cancelling as
+// exceptions. Compiled as C++17 to C++23, with ACO_DEBUG 0 and 1.
+#include "aco/io.hpp"
+
+#include <gtest/gtest.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <unistd.h>
+
+namespace {
+
+using namespace std::chrono_literals;
+
+int count_descriptors()
+{
+    std::unique_ptr<DIR, int (*)(DIR *)> dir(opendir("/proc/self/fd"), closedir);
+    int n = 0;
+    while (readdir(dir.get()))
+        n++;
+    return n;
+}
+
+// Runs f() in a task. Afterwards there are as many descriptors as before.
+template <class F> void in_task(F f)
+{
+    ASSERT_GE(aco_io_poll_fd(), 0);
+    const int before = count_descriptors();
+    aco::spawn([&f] { f(); });
+    EXPECT_EQ(aco_run(), 0) << aco_error_message();
+    EXPECT_EQ(count_descriptors(), before);
+}
+
+// What f() throws: "cancelled ERRNO", "error ERRNO: text", or "".
+template <class F> std::string thrown_by(F &&f)
+{
+    try {
+        f();
+    } catch (const aco::error &e) {
+        return "error " + std::to_string(e.code().value()) + ": " + e.what();
+    } catch (const aco::cancelled &c) {
+        return "cancelled " + std::to_string(c.error());
+    }
+    return "";
+}
+
+void expect_error(const std::string &thrown, int error, const std::string &text)
+{
+    EXPECT_EQ(thrown.find("error " + std::to_string(error) + ": "), 0u) << thrown;
+    EXPECT_NE(thrown.find(text), std::string::npos) << thrown;
+}
+
+const std::string by_time = "cancelled " + std::to_string(ETIMEDOUT), by_hand = "cancelled " +
+    std::to_string(ECANCELED);
+
+std::string port_of(const std::string &address) { return address.substr(address.rfind(':') + 1); }
+
+struct connected {
+    aco::socket here, there;
+    connected()
+    {
+        aco::listener door("tcp4", "127.0.0.1", "0");
+        here = aco::dial("tcp", "127.0.0.1", port_of(door.local_address()).c_str());
+        there = door.accept();
+    }
+};
+
+// Promise: a descriptor is owned by one object, which closes it; moves pass it on.
+TEST(Io, Owning)
+{
+    static_assert(!std::is_copy_constructible_v<aco::descriptor> && !std::is_copy_assignable_v<aco::socket>);
+    static_assert(std::is_nothrow_move_constructible_v<aco::socket>);
+    static_assert(std::is_nothrow_move_assignable_v<aco::listener>);
+    in_task([] {
+        int ends[2];
+        ASSERT_EQ(pipe(ends), 0);
+        aco::descriptor in = aco::descriptor::adopt(ends[0]), out = aco::descriptor::adopt(ends[1]), none;
+        EXPECT_EQ(fcntl(ends[0], F_GETFL) & O_NONBLOCK, O_NONBLOCK);
+        EXPECT_FALSE(none);
+        aco::descriptor moved = std::move(out);
+        EXPECT_EQ(moved.get(), ends[1]);
+        EXPECT_EQ(out.get(), -1);
+        expect_error(thrown_by([&] { out.write_all("x"); }), EBADF, "descriptor -1");
+        moved.write_all("text");
+        char text[8];
+        EXPECT_EQ(in.read(text, sizeof text), 4u);
+        out = std::move(moved);
+        none = std::move(in);
+        in = std::move(none);
+        auto &same = in;
+        in = std::move(same);
+        EXPECT_EQ(in.get(), ends[0]);
+        out = aco::descriptor(); // closes
+        EXPECT_EQ(fcntl(ends[1], F_GETFD), -1);
+        EXPECT_EQ(in.read(text, sizeof text), 0u);
+        const int given_up = in.release();
+        EXPECT_EQ(given_up, ends[0]);
+        EXPECT_EQ(close(given_up), 0);
+        expect_error(thrown_by([&] { in.close(); }), EBADF, "aco_io_close");
+        expect_error(thrown_by([] { aco::descriptor::adopt(9999); }), EBADF, "aco_io_adopt");
+    });
+}
+
+// Promise: servers and clients by text; addresses as text; a stream's end.
+TEST(Io, Connections)
+{
+    in_task([] {
+        aco::listener door("tcp4", "127.0.0.1", "0");
+        const std::string port = port_of(door.local_address());
+        aco::task_group group;
+        group.spawn([&door] {
+            aco::socket peer = door.accept();
+            char text[16];
+            const std::size_t n = peer.read(text, sizeof text);
+            peer.write_all(text, n);
+            peer.shutdown(SHUT_WR);
+            EXPECT_EQ(peer.read(text, sizeof text), 0u);
+        });
+        {
+            aco::socket client = aco::dial("tcp", "localhost", port.c_str());
+            EXPECT_EQ(client.peer_address(), "127.0.0.1:" + port);
+            EXPECT_EQ(client.local_address().find("127.0.0.1:"), 0u);
+            EXPECT_EQ(client.send("hello", 5), 5u);
+            char text[16];
+            EXPECT_EQ(client.read_exactly(text, sizeof text), 5u);
+            EXPECT_EQ(std::string(text, 5), "hello");
+        }
+        group.wait();
+        door.close();
+        expect_error(thrown_by([&] { aco::dial("tcp4", "127.0.0.1", port.c_str()); }), ECONNREFUSED, "tcp4 127.0.0.1:");
+        expect_error(thrown_by([] { aco::listener("tcp", nullptr, "x"); }), EINVAL, "the port is no number");
+    });
+}
+
+TEST(Io, Datagrams)
+{
+    in_task([] {
+        aco::socket server = aco::bind("udp4", "127.0.0.1", "0"), client = aco::bind("udp4", "127.0.0.1", "0");
+        aco::address to("udp4", "127.0.0.1", port_of(server.local_address()).c_str()), from;
+        EXPECT_EQ(to.text(), server.local_address());
+        EXPECT_EQ(client.send_to(to, "ask", 3), 3u);
+        char text[8];
+        EXPECT_EQ(server.receive_from(from, text, sizeof text), 3u);
+        EXPECT_EQ(from.text(), client.local_address());
+        expect_error(thrown_by([&] { client.receive(text, 1, MSG_DONTWAIT); }), EAGAIN, "aco::socket::receive");
+        expect_error(thrown_by([] { aco::address("udp", "1.2", "1"); }), EINVAL, "the host");
+    });
+}
+
+// Promise: lines and delimiters; a destroyed reader leaves nothing behind; a writer writes what is flushed.
+TEST(Io, Buffers)
+{
+    in_task([] {
+        connected c;
+        aco::reader in(c.there, 64);
+        aco::writer out(c.here);
+        out.write("one\r\n\nkey=value;");
+        out.write("rest", 4);
+        out.flush();
+        out.write("lost");
+        c.here.shutdown(SHUT_WR);
+        EXPECT_EQ(in.line(), "one");
+        EXPECT_EQ(in.line(), "");
+        EXPECT_EQ(in.peek(3).substr(0, 3), "key");
+        EXPECT_EQ(in.until('='), "key=");
+        in.consume(2);
+        char text[8];
+        EXPECT_EQ(in.read_exactly(text, 4), 4u);
+        EXPECT_EQ(std::string(text, 4), "lue;");
+        EXPECT_EQ(in.until(';'), "rest");
+        EXPECT_EQ(in.until(';'), "");
+        EXPECT_EQ(in.line(), std::nullopt);
+        EXPECT_EQ(in.read(text, 1), 0u);
+        expect_error(thrown_by([&] { in.peek(65); }), ENOBUFS, "aco_io_reader_peek");
+    });
+}
+
+// Promise: a scope that ends throws aco::cancelled out of a wait, and what has come is still there. A peer that is gone
+// and a descriptor that another task closes are errors.
+TEST(Io, Cancelling)
+{
+    in_task([] {
+        connected c;
+        aco::reader in(c.there);
+        c.here.write_all("hal");
+        EXPECT_FALSE(aco::try_for(2ms, [&] { in.line(); }));
+        c.here.write_all("f\n");
+        EXPECT_EQ(in.line(), "half");
+        {
+            aco::scope scope;
+            scope.cancel();
+            EXPECT_EQ(thrown_by([&] { c.there.wait_readable(); }), by_hand);
+            c.here.write_all("x"); // what need not wait succeeds
+            EXPECT_EQ(in.peek(1), "x");
+            in.consume(1);
+        }
+        {
+            aco::deadline limit(1ms);
+            char byte;
+            EXPECT_EQ(thrown_by([&] { c.there.read(&byte, 1); }), by_time);
+        }
+        aco::listener door("tcp4", "127.0.0.1", "0");
+        aco::task_group group;
+        std::string accepting, reading;
+        group.spawn([&] { accepting = thrown_by([&] { door.accept(); }); });
+        group.spawn([&] { reading = thrown_by([&] { in.line(); }); });
+        aco::sleep_for(1ms);
+        door.close();
+        c.there.close();
+        group.wait();
+        expect_error(accepting, ECANCELED, "aco::listener::accept: the descriptor was closed");
+        expect_error(reading, ECANCELED, "aco::reader::line");
+        c.here.write_all("y"); // brings a reset
+        aco::sleep_for(1ms);
+        expect_error(thrown_by([&] {
+                         c.here.write_all("z");
+                         c.here.write_all("z");
+                     }),
+                     EPIPE, "aco::descriptor::write_all: Broken pipe");
+    });
+}
+
+// Promise: outside of tasks a call that would have to wait throws.
+TEST(Io, RootContext)
+{
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    aco::descriptor in = aco::descriptor::adopt(ends[0]), out = aco::descriptor::adopt(ends[1]);
+    char byte;
+    expect_error(thrown_by([&] { in.read(&byte, 1); }), EPERM, "cannot wait");
+    EXPECT_EQ(out.write("x", 1), 1u);
+    out.wait_writable();
+    EXPECT_EQ(in.read(&byte, 1), 1u);
+}
+
+} // namespace

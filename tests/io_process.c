@@ -1,0 +1,246 @@
+/* Signals as values, children and standard descriptors (include/aco/process.h). */
+#define _GNU_SOURCE
+#include "io_tests.h"
+
+#include <aco/io_buffer.h>
+#include <aco/process.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+/* ---- Signals ---- */
+
+static void *sends_signals(void *unused)
+{
+    CHECK_EQ(kill(getpid(), SIGUSR1), 0);
+    CHECK_EQ(kill(getpid(), SIGUSR1), 0); /* one of them */
+    CHECK_EQ(kill(getpid(), SIGUSR2), 0);
+    return unused;
+}
+
+static void *signals(void *unused)
+{
+    static const int wanted[] = {SIGUSR1, SIGUSR2}, wrong[] = {SIGUSR1, SIGKILL};
+    int fd = aco_signal_open(wanted, 2), pair[2];
+    pid_t sender = 0;
+    aco_group_t group;
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, sends_signals, NULL);
+    CHECK_EQ(aco_signal_wait(fd, &sender), SIGUSR1);
+    CHECK_EQ(sender, getpid());
+    CHECK_EQ(aco_signal_wait(fd, NULL), SIGUSR2);
+    FAILS_WITH(aco_io_wait_readable_until(fd, aco_now()), ETIMEDOUT);
+    aco_group_end(&group);
+    FAILS_WITH(aco_signal_open(wrong, 2), EINVAL);
+    FAILS_WITH(aco_signal_open(wanted, 0), EINVAL);
+    make_pair(pair, SOCK_STREAM);
+    CHECK_EQ(aco_io_write(pair[0], "x", 1), 1);
+    FAILS_WITH(aco_signal_wait(pair[1], NULL), EINVAL);
+    close_both(pair);
+    CHECK_EQ(aco_io_close(fd), 0);
+    return unused;
+}
+
+static volatile sig_atomic_t handled;
+
+static void handler(int signal)
+{
+    handled = signal;
+}
+
+static void *interrupts(void *unused)
+{
+    static const int wanted[] = {SIGINT, SIGTERM};
+    aco_interrupt_t interrupt;
+    aco_scope_t inner;
+    aco_group_t group;
+    int pair[2];
+    char byte;
+    make_pair(pair, SOCK_STREAM);
+    signal(SIGTERM, handler);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(aco_interrupt_begin(&interrupt, wanted, 2), 0);
+        aco_group_begin(&group, ACO_KEEP_GOING);
+        CHECK_EQ(kill(getpid(), wanted[i]), 0);
+        CHECK(!handled);
+        FAILS_WITH(aco_io_read(pair[0], &byte, 1), ECANCELED);
+        CHECK_EQ(interrupt.signal, wanted[i]);
+        CHECK_EQ(kill(getpid(), SIGTERM), 0); /* one more: as always */
+        CHECK_EQ(handled, SIGTERM);
+        handled = 0;
+        aco_group_end(&group);
+        CHECK_EQ(aco_interrupt_end(&interrupt), 0);
+    }
+    CHECK_EQ(aco_interrupt_begin(&interrupt, wanted, 2), 0); /* none comes, and its task has not even begun */
+    CHECK_EQ(aco_interrupt_end(&interrupt), 0);
+    CHECK_EQ(interrupt.signal, 0);
+    CHECK_EQ(aco_interrupt_begin(&interrupt, wanted, 2), 0);
+    aco_task_yield();
+    aco_scope_begin(&inner, ACO_FOREVER);
+    FAILS_WITH(aco_interrupt_end(&interrupt), EPERM);
+    aco_scope_end(&inner);
+    CHECK_EQ(aco_interrupt_end(&interrupt), 0);
+    CHECK_EQ(kill(getpid(), SIGTERM), 0);
+    CHECK_EQ(handled, SIGTERM);
+    signal(SIGTERM, SIG_DFL);
+    FAILS_WITH(aco_interrupt_begin(&interrupt, wanted, 0), EINVAL);
+    CHECK_EQ(aco_check_cancelled(), 0);
+    close_both(pair);
+    return unused;
+}
+
+/* ---- Children ---- */
+
+#define ARGV(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static void *children(void *unused)
+{
+    aco_process_t child, other;
+    char text[64] = "";
+    const char *const environment[] = {"ACORN=here", NULL};
+    CHECK_EQ(aco_process_start(&child, ARGV("sort"), ACO_PROCESS_IN | ACO_PROCESS_OUT, NULL), 0);
+    CHECK(child.err == -1 && child.pid > 0);
+    CHECK_EQ(aco_io_write_all(child.in, "b\nc\na\n", 6), 6);
+    aco_process_close_input(&child);
+    CHECK_EQ(aco_io_read_exactly(child.out, text, sizeof text), 6);
+    CHECK(memcmp(text, "a\nb\nc\n", 6) == 0);
+    CHECK_EQ(aco_process_wait(&child), 0);
+    CHECK_EQ(child.status, 0);
+    CHECK_EQ(aco_process_wait(&child), 0);
+    FAILS_WITH(aco_process_signal(&child, SIGTERM), ESRCH);
+    aco_process_end(&child, 0);
+    CHECK(child.in == -1 && child.out == -1 && child.status == 0);
+    /* Another child does not keep the pipes of this one open. */
+    CHECK_EQ(aco_process_start(&child, ARGV("cat"), ACO_PROCESS_IN | ACO_PROCESS_OUT, NULL), 0);
+    CHECK_EQ(aco_process_start(&other, ARGV("cat"), ACO_PROCESS_IN, NULL), 0);
+    aco_process_close_input(&child);
+    CHECK_EQ(aco_process_wait(&child), 0);
+    aco_process_end(&child, 0);
+    aco_process_end(&other, ACO_SECOND);
+    /* the other pipes, and the environment */
+    CHECK_EQ(aco_process_start(&child, ARGV("/bin/sh", "-c", "echo $ACORN; echo bad >&2; exit 7"),
+                               ACO_PROCESS_OUT | ACO_PROCESS_ERR, environment), 0);
+    CHECK_EQ(aco_io_read_exactly(child.err, text, sizeof text), 4);
+    CHECK(memcmp(text, "bad\n", 4) == 0);
+    CHECK_EQ(aco_io_read_exactly(child.out, text, sizeof text), 5);
+    CHECK(memcmp(text, "here\n", 5) == 0);
+    CHECK_EQ(aco_process_wait(&child), 0);
+    CHECK(WIFEXITED(child.status) && WEXITSTATUS(child.status) == 7);
+    aco_process_end(&child, 0);
+    CHECK_EQ(aco_process_start(&child, ARGV("sh", "-c", "echo 1; echo 2 >&2"), ACO_PROCESS_OUT | ACO_PROCESS_ERR_TO_OUT,
+                               NULL), 0);
+    CHECK_EQ(aco_io_read_exactly(child.out, text, sizeof text), 4);
+    CHECK(memcmp(text, "1\n2\n", 4) == 0);
+    CHECK_EQ(aco_process_wait(&child), 0);
+    aco_process_end(&child, 0);
+    FAILS_WITH(aco_process_start(&child, ARGV("acorn-no-such-program"), ACO_PROCESS_IN, NULL), ENOENT);
+    CHECK(strstr(aco_error_message(), "aco_process_start: acorn-no-such-program: No such file") != NULL);
+    FAILS_WITH(aco_process_start(&child, ARGV("true"), 1024, NULL), EINVAL);
+    return unused;
+}
+
+/* What ends a child: a signal, the grace of aco_process_end(), a scope. */
+static void *ends_of_children(void *unused)
+{
+    aco_process_t child;
+    aco_scope_t scope;
+    char text[8];
+    int kept;
+    CHECK_EQ(aco_process_start(&child, ARGV("sleep", "1000"), 0, NULL), 0);
+    CHECK_EQ(aco_process_signal(&child, SIGUSR1), 0); /* which this program blocks or not, the child does not */
+    CHECK_EQ(aco_process_wait(&child), 0);
+    CHECK(WIFSIGNALED(child.status) && WTERMSIG(child.status) == SIGUSR1);
+    aco_process_end(&child, 0);
+    CHECK_EQ(aco_process_start(&child, ARGV("sleep", "1000"), 0, NULL), 0);
+    aco_scope_begin(&scope, aco_after(2 * ACO_MILLISECOND));
+    FAILS_WITH(aco_process_wait(&child), ETIMEDOUT);
+    aco_process_end(&child, 20 * ACO_SECOND); /* although the scope has ended, it waits */
+    aco_scope_end(&scope);
+    CHECK(WIFSIGNALED(child.status) && WTERMSIG(child.status) == SIGTERM);
+    CHECK_EQ(aco_process_start(&child, ARGV("sh", "-c", "trap '' TERM; echo ready; sleep 1000; sleep 1000"),
+                               ACO_PROCESS_OUT | ACO_PROCESS_GROUP, NULL), 0);
+    CHECK_EQ(aco_io_read_exactly(child.out, text, 6), 6); /* it ignores SIGTERM */
+    kept = dup(child.out);
+    aco_process_end(&child, ACO_MILLISECOND);
+    CHECK(WIFSIGNALED(child.status) && WTERMSIG(child.status) == SIGKILL);
+    CHECK_EQ(aco_io_read(kept, text, 1), 0); /* its own child is gone, too */
+    CHECK_EQ(aco_io_close(kept), 0);
+    return unused;
+}
+
+static void root_context(void)
+{
+    aco_process_t child;
+    CHECK_EQ(aco_process_start(&child, ARGV("sleep", "1000"), 0, NULL), 0);
+    FAILS_WITH(aco_process_wait(&child), EPERM);
+    aco_process_end(&child, ACO_SECOND);
+    CHECK(WIFSIGNALED(child.status) && WTERMSIG(child.status) == SIGKILL);
+}
+
+/* ---- Standard descriptors ---- */
+
+static void use_as_input(int fd)
+{
+    CHECK_EQ(dup2(fd, 0), 0);
+}
+
+static void *standard(void *unused)
+{
+    int kept = dup(0), ends[2], pair[2], in;
+    char text[8];
+    FILE *file = tmpfile();
+    fputs("from a file", file);
+    rewind(file);
+    use_as_input(fileno(file)); /* not pollable */
+    CHECK_EQ(read(0, text, 5), 5);
+    in = aco_io_standard(0);
+    CHECK(in > 2);
+    CHECK_EQ(aco_io_wait_readable(in), 0);
+    CHECK_EQ(aco_io_read(in, text, 8), 6); /* on from where it was */
+    CHECK(memcmp(text, "a file", 6) == 0);
+    CHECK_EQ(aco_io_read(in, text, 8), 0);
+    CHECK_EQ(aco_io_read(0, text, 8), 0); /* as it is, too */
+    CHECK_EQ(aco_io_close(in), 0);
+    fclose(file);
+
+    CHECK_EQ(pipe(ends), 0);
+    use_as_input(ends[0]);
+    FAILS_WITH(aco_io_read(0, text, 1), EINVAL); /* would block the thread */
+    in = aco_io_standard(0);
+    CHECK_EQ(fcntl(0, F_GETFL) & O_NONBLOCK, 0); /* it is not changed for others */
+    FAILS_WITH(aco_io_wait_readable_until(in, aco_after(ACO_MILLISECOND)), ETIMEDOUT);
+    CHECK_EQ(write(ends[1], "p", 1), 1);
+    CHECK_EQ(aco_io_read(in, text, 8), 1);
+    CHECK_EQ(aco_io_close(in), 0);
+    close_both(ends);
+
+    make_pair(pair, SOCK_STREAM);
+    use_as_input(pair[0]);
+    in = aco_io_standard(0);
+    CHECK_EQ(aco_io_write(pair[1], "s", 1), 1);
+    CHECK_EQ(aco_io_read(in, text, 8), 1);
+    CHECK_EQ(aco_io_close(in), 0);
+    close_both(pair);
+
+    close(0);
+    FAILS_WITH(aco_io_standard(0), EBADF);
+    use_as_input(kept);
+    close(kept);
+    return unused;
+}
+
+int main(void)
+{
+    static const aco_function_t tests[] = {signals, interrupts, children, ends_of_children, standard};
+    aco_process_t child;
+    CHECK(aco_io_poll_fd() >= 0);
+    signal(SIGUSR1, handler);
+    if (aco_process_start(&child, ARGV("true"), 0, NULL) != 0 && errno == ENOSYS) {
+        printf("skipped: this system has no pidfd_open()\n");
+        run_tests(tests, 2, count_descriptors());
+        return check_result("io_process");
+    }
+    aco_process_end(&child, 0);
+    root_context();
+    run_tests(tests, sizeof tests / sizeof *tests, count_descriptors());
+    return check_result("io_process");
+}
