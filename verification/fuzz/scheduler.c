@@ -486,6 +486,7 @@ static void *member(void *arg)
 static void check_team(const struct team *t, const aco_group_t *group, int got, int error)
 {
     size_t failed = 0;
+    int ends;
     for (int i = 0; i < t->begun; i++)
         failed += t->members[i].result == ACO_ERROR;
     EXPECT(t->ended == t->begun && group->running == 0);
@@ -493,10 +494,10 @@ static void check_team(const struct team *t, const aco_group_t *group, int got, 
     EXPECT(group->error == t->first_error && group->result == t->first_result);
     EXPECT(got == (failed && !(group->policy == ACO_FIRST_SUCCESS && group->succeeded) ? -1 : 0));
     EXPECT(got == 0 || error == t->first_error);
-    EXPECT(group->scope.error != ECANCELED || t->is_cancelled ||
-           (group->policy == ACO_CANCEL_ON_FAILURE ? failed != 0 : group->policy == ACO_FIRST_SUCCESS &&
-                                                                      group->succeeded));
-    EXPECT(group->scope.error != ETIMEDOUT);
+    ends = group->policy == ACO_CANCEL_ON_FAILURE ? failed != 0 : group->policy == ACO_FIRST_SUCCESS &&
+                                                                     group->succeeded;
+    EXPECT(group->scope.error == 0 || (group->scope.error == ECANCELED && (t->is_cancelled || ends)));
+    EXPECT(!ends || aco_scope_ended_by(&group->scope));
 }
 
 /* A group in a scope with a deadline. Other tasks, the root context and the other thread may cancel it. */
