@@ -126,7 +126,8 @@ static void leave_free(aco__thread_t *self, aco_mutex_t *mutex, aco__waiter_t *f
     run_queued(self, first);
 }
 
-int aco__mutex_again(aco__wait_t *wait)
+/* A task runs that was to have a mutex if it were free: takes it, or waits on. As aco_mutex_lock(). */
+ACO__COLD static int lock_again(aco__wait_t *wait)
 {
     aco__thread_t *self = aco__self();
     aco_mutex_t *mutex = (aco_mutex_t *)(uintptr_t)wait->object;
@@ -147,6 +148,14 @@ int aco__mutex_again(aco__wait_t *wait)
         return -1;
     mutex->owner = task;
     return 0;
+}
+
+int aco__wait_failed(const aco__wait_t *wait)
+{
+    if (wait->error < 0)
+        return lock_again((aco__wait_t *)(uintptr_t)wait);
+    errno = wait->error;
+    return -1;
 }
 
 /* What is not the common case: `holder` backs off, or a task that is runnable already gets the mutex. */

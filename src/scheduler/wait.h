@@ -269,10 +269,6 @@ ACO__HIDDEN void aco__interrupt(aco__thread_t *self, aco__wait_t *wait, int erro
 /* Gives the lock to the first in its queue that can have it now: a writer, or all readers before the next writer. */
 ACO__HIDDEN void aco__rwlock_pass(aco__thread_t *self, aco_rwlock_t *lock);
 
-/* ---- sync.c ---- */
-/* A task runs that was to have a mutex if it were free: takes it, or waits on. As aco_mutex_lock(). */
-ACO__HIDDEN ACO__COLD int aco__mutex_again(aco__wait_t *wait);
-
 /* ---- timer.c ---- */
 /* Allocates what `count` more timers need. 0, or -1 and errno. */
 ACO__HIDDEN int aco__timers_reserve(aco__thread_t *self, size_t count, const char *call);
