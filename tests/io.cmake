@@ -36,7 +36,7 @@ else()
                  $<TARGET_FILE:example_io_echo> ${crowd})
     set_tests_properties(example.io_echo.${crowd} PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77)
   endforeach()
-  foreach(name time)
+  foreach(name time kv chat forward supervise tail)
     add_test(NAME example.io_${name}
              COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/io/examples.py ${name} ${CMAKE_CROSSCOMPILING_EMULATOR}
                  $<TARGET_FILE:example_io_${name}>)

@@ -145,6 +145,7 @@ static void *ends_of_children(void *unused)
     aco_scope_t scope;
     char text[8];
     int kept;
+    const char *polite = "trap 'echo last; exit 3' TERM; echo up; while :; do sleep 0.01; done";
     CHECK_EQ(aco_process_start(&child, ARGV("sleep", "1000"), 0, NULL), 0);
     CHECK_EQ(aco_process_signal(&child, SIGUSR1), 0); /* which this program blocks or not, the child does not */
     CHECK_EQ(aco_process_wait(&child), 0);
@@ -156,6 +157,11 @@ static void *ends_of_children(void *unused)
     aco_process_end(&child, 20 * ACO_SECOND); /* although the scope has ended, it waits */
     aco_scope_end(&scope);
     CHECK(WIFSIGNALED(child.status) && WTERMSIG(child.status) == SIGTERM);
+    CHECK_EQ(aco_process_start(&child, ARGV("sh", "-c", polite),
+                               ACO_PROCESS_OUT, NULL), 0);
+    CHECK_EQ(aco_io_read_exactly(child.out, text, 3), 3);
+    aco_process_end(&child, 20 * ACO_SECOND); /* its last words meet no broken pipe */
+    CHECK(WIFEXITED(child.status) && WEXITSTATUS(child.status) == 3);
     CHECK_EQ(aco_process_start(&child, ARGV("sh", "-c", "trap '' TERM; echo ready; sleep 1000; sleep 1000"),
                                ACO_PROCESS_OUT | ACO_PROCESS_GROUP, NULL), 0);
     CHECK_EQ(aco_io_read_exactly(child.out, text, 6), 6); /* it ignores SIGTERM */

@@ -14,11 +14,13 @@
  *       aco_process_end(&child, ACO_SECOND);
  *   }
  *
- * Waits obey scopes (aco/scope.h), and errors are those of aco/io.h and the system. Linux 5.4 and later. */
+ * Waits obey scopes (aco/scope.h), and errors are those of aco/io.h and the system. Linux 5.3 and later. */
 #ifndef ACO_PROCESS_H
 #define ACO_PROCESS_H
 
 #include "io.h"
+
+#include <signal.h>
 
 ACO__BEGIN_C
 
@@ -71,8 +73,8 @@ typedef struct aco_process_s {
 
 /* Starts the program argv[0], looked for in PATH if it has no slash. The other standard descriptors are the caller's,
  * signals as at a program's start, and `environment` NULL is the caller's. The child must be ended by
- * aco_process_end(). The thread waits until the program was loaded. 0, or -1 and errno: those of posix_spawnp() (ENOENT,
- * EACCES), pipe2(), ENOSYS (Linux before 5.3). */
+ * aco_process_end(). The thread waits until the program was loaded. 0, or -1 and errno: those of posix_spawnp()
+ * (ENOENT, EACCES) and pipe2(), EINVAL (flags), ENOSYS (Linux before 5.3). */
 ACO_API int aco_process_start(aco_process_t *process, const char *const argv[], unsigned flags,
                               const char *const environment[]);
 
@@ -86,9 +88,9 @@ ACO_API int aco_process_signal(aco_process_t *process, int signal);
 ACO_API int aco_process_wait_at(aco_process_t *process, const char *location);
 #define aco_process_wait(process) aco_process_wait_at(process, ACO_PLACE)
 
-/* Closes the pipes and, if the child has not ended, ends it: SIGTERM, at most `grace_ns` nanoseconds later SIGKILL.
- * Waits until it is gone, whatever scopes say; a caller that cannot wait kills at once and blocks its thread. `status`
- * is valid afterwards. */
+/* Closes the pipe to its input and, if the child has not ended, ends it: SIGTERM, at most `grace_ns` nanoseconds later
+ * SIGKILL. Waits until it is gone, whatever scopes say; a caller that cannot wait kills at once and blocks its thread.
+ * Then closes the other pipes. `status` is valid afterwards. */
 ACO_API void aco_process_end_at(aco_process_t *process, int64_t grace_ns, const char *location);
 #define aco_process_end(process, grace_ns) aco_process_end_at(process, grace_ns, ACO_PLACE)
 

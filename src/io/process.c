@@ -200,14 +200,9 @@ int aco_process_wait_at(aco_process_t *process, const char *location)
     return 0;
 }
 
-void aco_process_end_at(aco_process_t *process, int64_t grace_ns, const char *location)
+static void end_child(aco_process_t *process, int64_t grace_ns, const char *location)
 {
     aco_scope_t grace;
-    close_if(&process->in);
-    close_if(&process->out);
-    close_if(&process->err);
-    if (process->aco__fd < 0)
-        return;
     if (aco_shield_begin_at(&grace, aco_after(grace_ns), location) == 0) {
         signal_child(process, SIGTERM);
         (void)aco_process_wait_at(process, location);
@@ -224,6 +219,15 @@ void aco_process_end_at(aco_process_t *process, int64_t grace_ns, const char *lo
         destroy_child(process);
         close_if(&process->aco__fd);
     }
+}
+
+void aco_process_end_at(aco_process_t *process, int64_t grace_ns, const char *location)
+{
+    close_if(&process->in);
+    if (process->aco__fd >= 0)
+        end_child(process, grace_ns, location);
+    close_if(&process->out);
+    close_if(&process->err);
 }
 
 /* ---- Standard descriptors ---- */
