@@ -2,7 +2,7 @@
 #include "ring.h"
 
 #include <aco.h>
-#include <aco/scheduler.h>
+#include <aco/group.h>
 
 static aco_t *spawned_with(aco_function_t fn, void *arg, const aco_options_t *opts)
 {
@@ -170,6 +170,7 @@ typedef struct spawning {
     aco_function_t body;
     size_t number, ran;
     aco_t **tasks;
+    aco_options_t how;
 } spawning_t;
 
 BENCH_INLINE void *running(void *arg)
@@ -183,7 +184,7 @@ static void *spawn_make(unsigned placement, size_t number)
 {
     static const aco_function_t all[] = NATIVE_ALL(running);
     spawning_t *s = (spawning_t *)bench_alloc(sizeof *s);
-    *s = (spawning_t){all[placement], number, 0, (aco_t **)bench_alloc(number * sizeof *s->tasks)};
+    *s = (spawning_t){all[placement], number, 0, (aco_t **)bench_alloc(number * sizeof *s->tasks), {0}};
     return s;
 }
 
@@ -201,6 +202,108 @@ BENCH_INLINE void spawn_run(void *made, size_t rounds)
 }
 NATIVE_RUN(spawn_run)
 
+/* ---- The same in a group ---- */
+
+static void begin_group(aco_group_t *group)
+{
+    native_must(aco_group_begin(group, ACO_CANCEL_ON_FAILURE) == 0, aco_error_message());
+}
+
+static void spawn_members(aco_group_t *group, spawning_t *s)
+{
+    for (size_t i = 0; i < s->number; i++)
+        native_must(aco_group_spawn(group, s->body, s, s->how.stack ? &s->how : NULL) != NULL, aco_error_message());
+}
+
+BENCH_INLINE void group_run(void *made, size_t rounds)
+{
+    spawning_t *s = (spawning_t *)made;
+    s->ran = 0;
+    for (size_t n = rounds; n; n--) {
+        aco_group_t group;
+        begin_group(&group);
+        spawn_members(&group, s);
+        native_must(aco_group_end(&group) == 0, aco_error_message());
+    }
+    native_must(s->ran == rounds * s->number, "not every member ran");
+}
+NATIVE_RUN(group_run)
+
+/* ---- Members that sleep are cancelled: their whole lives ---- */
+
+static const int64_t hour = 3600 * ACO_SECOND;
+
+BENCH_INLINE void *sleeping(void *arg)
+{
+    ((spawning_t *)arg)->ran += aco_sleep(hour) != 0;
+    return NULL;
+}
+NATIVE_BODY(sleeping)
+
+static void *cancel_make(unsigned placement, size_t number)
+{
+    static const aco_function_t all[] = NATIVE_ALL(sleeping);
+    spawning_t *s = (spawning_t *)bench_alloc(sizeof *s);
+    *s = (spawning_t){all[placement], number, 0, NULL, {0}};
+    return s;
+}
+
+static void *cancel_shared_make(unsigned placement, size_t number)
+{
+    static aco_share_stack_t *stack;
+    spawning_t *s = (spawning_t *)cancel_make(placement, number);
+    if (!stack)
+        stack = aco_share_stack_new(0);
+    native_must(stack != NULL, aco_error_message());
+    s->how.stack = stack;
+    return s;
+}
+
+BENCH_INLINE void cancel_run(void *made, size_t rounds)
+{
+    spawning_t *s = (spawning_t *)made;
+    s->ran = 0;
+    for (size_t n = rounds; n; n--) {
+        aco_group_t group;
+        begin_group(&group);
+        spawn_members(&group, s);
+        aco_task_yield();
+        aco_scope_cancel(&group.scope);
+        native_must(aco_group_end(&group) == 0, aco_error_message());
+    }
+    native_must(s->ran == rounds * s->number, "not every member was cancelled");
+}
+NATIVE_RUN(cancel_run)
+
+/* ---- The ping-pong, with a time limit for each value: by a scope, and of the call ---- */
+
+BENCH_INLINE void timeout_scope_run(void *made, size_t rounds)
+{
+    const channels_t *c = (const channels_t *)made;
+    uintptr_t value = 0;
+    for (size_t n = rounds; n; n--) {
+        aco_scope_t scope;
+        aco_channel_send(c->there, &value);
+        aco_scope_begin(&scope, aco_after(hour));
+        aco_channel_receive(c->back, &value);
+        aco_scope_end(&scope);
+    }
+    native_must(value == rounds, "other values came back");
+}
+NATIVE_RUN(timeout_scope_run)
+
+BENCH_INLINE void timeout_run(void *made, size_t rounds)
+{
+    const channels_t *c = (const channels_t *)made;
+    uintptr_t value = 0;
+    for (size_t n = rounds; n; n--) {
+        aco_channel_send(c->there, &value);
+        aco_channel_receive_until(c->back, &value, aco_after(hour));
+    }
+    native_must(value == rounds, "other values came back");
+}
+NATIVE_RUN(timeout_run)
+
 static const native_case_t cases[] = {
     {"ring", ring_make, NATIVE_ALL(ring)},
     {"ring_live", ring_live_make, NATIVE_ALL(ring_live)},
@@ -212,6 +315,11 @@ static const native_case_t cases[] = {
     {"cycle", nothing_make, NATIVE_ALL(cycle_run)},
     {"ping_pong", ping_pong_make, NATIVE_ALL(ping_pong_run)},
     {"spawn", spawn_make, NATIVE_ALL(spawn_run)},
+    {"group", spawn_make, NATIVE_ALL(group_run)},
+    {"cancel", cancel_make, NATIVE_ALL(cancel_run)},
+    {"cancel_shared", cancel_shared_make, NATIVE_ALL(cancel_run)},
+    {"timeout_scope", ping_pong_make, NATIVE_ALL(timeout_scope_run)},
+    {"timeout", ping_pong_make, NATIVE_ALL(timeout_run)},
     {NULL, NULL, {NULL, NULL, NULL, NULL}},
 };
 

@@ -1,6 +1,6 @@
 # Descriptors (src/io): Linux only.
 foreach(variant debug release)
-  foreach(subject io io_process io_sockets io_offload)
+  foreach(subject io io_names io_offload io_process io_sockets)
     acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 60)
     target_link_libraries(test_${subject}_${variant} PRIVATE acorn_io_static Threads::Threads)
   endforeach()

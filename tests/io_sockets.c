@@ -112,7 +112,7 @@ static void *sockets(void *unused)
     static const char *const wrong[][4] = {
         {"tpc", NULL, "1", "network"},       {NULL, NULL, "1", "network"},    {"tcp", NULL, "65536", "port"},
         {"tcp", NULL, "-1", "port"},         {"tcp", NULL, "", "port"},       {"tcp", NULL, NULL, "port"},
-        {"tcp", "1.2.3", "1", "host"},       {"tcp", "name", "1", "host"},    {"tcp4", "::1", "1", "host"},
+        {"tcp", "1.2.3", "1", "host"},       {"tcp", "name.0x7f", "1", "host"},    {"tcp4", "::1", "1", "host"},
         {"tcp6", "1.2.3.4", "1", "host"},    {"tcp", "[::1", "1", "host"},    {"tcp", "::1%none", "1", "interface"},
         {"tcp", "", "1", "host"},            {"unix", NULL, NULL, "path"},    {"unix", "", NULL, "path"},
         {"unix", "/p", "1", "port"},         {"unixpack", "/p", NULL, "net"}, {"udp", "127.0.0.1", "", "port"},

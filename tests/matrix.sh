@@ -53,7 +53,7 @@ tier_rows() { # TIER
     all) echo "$suite_rows" | sed -n '/^[^ ]*-\(long\|apn\) /d; s/^\([^ ]\{1,\}\) .*/\1:full/p'
         echo lint apn clang-apn:full valgrind-whole platforms prove fuzz ;;
     nightly) echo gcc-long clang-long gcc-m32-long apn-whole valgrind-whole platforms-whole prove-whole fuzz-long soak \
-        coverage ;;
+        coverage mutants ;;
     *) echo "$1" ;;
     esac
 }
@@ -314,6 +314,9 @@ run_other() { # ROW
     fuzz) ! has fuzz clang-19 || step fuzz . sh verification/fuzz/run.sh 60 ;;
     fuzz-long) ! has fuzz-long clang-19 || step fuzz-long . sh verification/fuzz/run.sh 3600 ;;
     soak) step soak . sh tests/soak.sh 600 ;;
+    mutants) # of each commit others: 200 of some ten thousand
+        step mutants '^survived|FAILED|rror' python3 tools/mutate.py run --tier check --count 200 --at-least 85 \
+            --seed "$(git rev-parse HEAD 2>/dev/null || echo 1)" --results build/test/mutants.jsonl ;;
     coverage) step coverage 'not run|run or gone|without a reason|FAILED|rror' quiet_make coverage ;;
     *) failed=$((failed + 1)) failures="$failures $1(no such row)" ;;
     esac

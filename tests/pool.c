@@ -83,11 +83,13 @@ static void options(void)
     CHECK_EQ(aco_pool_stats(NULL, &s), 0);
 }
 
-/* Promise: a pool with a stack in use is not destroyed, whatever the coroutine does; idle stacks do not matter. */
+/* Promise: a pool with a stack in use is not destroyed, whatever the coroutine does; idle stacks do not matter, and
+ * their memory goes back to the system with the pool. */
 static void busy(void)
 {
     aco_pool_t *pool = pool_with(0, 0, NEVER);
     aco_t *co = new_in(pool, SMALL, yields_once, pool);
+    const char *stack = co->share_stack->ptr;
     FAILS(aco_pool_destroy(pool), -1, EBUSY, "aco_pool_destroy", NULL, "1 of its stacks");
     CHECK(aco_send(co, NULL) == pool);
     FAILS(aco_pool_destroy(pool), -1, EBUSY, "aco_pool_destroy", NULL, "in use");
@@ -96,7 +98,9 @@ static void busy(void)
     COUNTS(pool, 1, 0, 0);
     aco_destroy(co);
     COUNTS(pool, 0, 1, 0);
+    CHECK(!residency_is_known() || resident(stack, stack + 1) >= 0);
     CHECK_EQ(aco_pool_destroy(pool), 0);
+    CHECK(!residency_is_known() || resident(stack, stack + 1) == -1);
 }
 
 /* Promise: more than most_stacks are EAGAIN with a message that says so, until one is given back; others' are not

@@ -269,9 +269,31 @@ static void nobody_starves(void)
     }
 }
 
+/* ---- Timers ---- */
+
+static int64_t deadline;
+
+static void *sleeps(void *name)
+{
+    CHECK_EQ(aco_sleep_until(deadline), 0);
+    say(*(char *)name);
+    return NULL;
+}
+
+/* Promise: of those that sleep until the same time, the one that called first wakes first. */
+static void equal_deadlines(void)
+{
+    static char names[] = "abcdefghijklmnopqrstuvwxyz";
+    deadline = aco_after(2 * ACO_MILLISECOND);
+    for (char *name = names; *name; name++)
+        spawn_detached(sleeps, name);
+    run();
+    CHECK_HISTORY("abcdefghijklmnopqrstuvwxyz");
+}
+
 int main(void)
 {
-    static void (*const tests[])(void) = {one_round, keepers, nobody_starves, NULL};
+    static void (*const tests[])(void) = {one_round, keepers, nobody_starves, equal_deadlines, NULL};
     with_all_kinds(tests);
     return check_result("scheduler_order");
 }

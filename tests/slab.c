@@ -484,7 +484,8 @@ int main(int argc, char **argv)
         slots();
         made_here_freed_there();
     }
-    ended_threads_memory_goes_back();
+    if (!UNDER_TSAN) /* it has memory of its own for each byte */
+        ended_threads_memory_goes_back();
     many_threads();
     if (threads_only)
         heaps_are_taken_over();

@@ -594,7 +594,7 @@ def command_run(args):
     done = {record['id']: record['verdict'] for record in results if record['tier'] == args.tier}
     survivors = {record['id'] for record in results
                  if record['tier'] == args.survivors_of and record['verdict'] == 'survived'}
-    reasons, counted = equivalent(ROOT), 0
+    reasons, counted, survived = equivalent(ROOT), 0, 0
     ctest = args.ctest.split() if args.ctest is not None else TIERS[args.tier]
     workshop = Workshop(ROOT, os.path.abspath(args.folder), ctest, args.jobs)
     for mutant in chosen(args):
@@ -604,6 +604,11 @@ def command_run(args):
             continue
         verdict = done.get(mutant.id) or take(args, workshop, mutant)
         counted += verdict in COUNTED
+        survived += verdict == 'survived'
+    share = 100 * (counted - survived) / max(counted, 1)
+    print(f'{counted} mutants, {survived} survive, {share:.0f} % die')
+    if share < args.at_least:
+        sys.exit(f'FAILED: fewer than {args.at_least} % die')
 
 
 def take(args, workshop, mutant):
@@ -728,6 +733,7 @@ def parse_arguments():
     command.add_argument('--ctest', help='arguments of ctest, for another set of tests')
     command.add_argument('--command', help='a command to run instead of ctest')
     command.add_argument('--limit', type=int, default=600, help='of --command, seconds')
+    command.add_argument('--at-least', type=int, default=0, metavar='PERCENT', help='fail if fewer die')
     command.add_argument('--survivors-of', metavar='TIER', help='only mutants that survived this tier')
     command.add_argument('--folder', default=os.path.join(ROOT, 'build/mutants'))
     command.add_argument('--jobs', type=int, default=os.cpu_count())

@@ -170,5 +170,24 @@ SCHEDULERS = [
                  Line("fiber, join", "boost_scheduler", "spawn", n, impl=BOOST_TASK),
                  Line("spawn, await", "tokio", "spawn", n, impl=TOKIO), params={"tasks": n})
       for n, text, limit in ((1, "", 0.10), (50, ", 50 at once", None), (1000, ", 1000 at once", None))),
+    NativeCase("scheduler_group", "scheduler: group of 1000 (Boost.Fiber has no groups: bare fibers)",
+               Line("aco_spawn, aco_join", "scheduler", "spawn", 1000),
+               Line("aco_group_spawn, aco_group_end", "scheduler", "group", 1000, limit=1.15),
+               Line("fiber, join", "boost_scheduler", "spawn", 1000, impl=BOOST_TASK),
+               Line("WaitGroup and context, as errgroup", "go", "group", 1000, impl=GO),
+               Line("JoinSet", "tokio", "group", 1000, impl=TOKIO), params={"tasks": 1000}),
+    *(NativeCase("scheduler_cancel", f"scheduler: spawn, sleep and cancel a group of {n} (Boost.Fiber cannot cancel)",
+                 Line("WaitGroup and context, as errgroup", "go", "cancel", n, impl=GO),
+                 Line("aco_scope_cancel", "scheduler", "cancel", n),
+                 Line("aco_scope_cancel, on a share stack", "scheduler", "cancel_shared", n),
+                 Line("JoinSet::abort_all", "tokio", "cancel", n, impl=TOKIO), params={"tasks": n})
+      for n in (1000, 10000)),
+    NativeCase("scheduler_timeout", "scheduler: channel ping-pong, with a time limit for what comes back",
+               Line("unbuffered channels, no limit", "scheduler", "ping_pong"),
+               Line("aco_scope_begin, aco_scope_end", "scheduler", "timeout_scope"),
+               Line("aco_channel_receive_until", "scheduler", "timeout"),
+               Line("context.WithTimeout", "go", "timeout", impl=GO),
+               Line("pop_wait_for", "boost_scheduler", "timeout", impl=BOOST_TASK),
+               Line("time::timeout", "tokio", "timeout", impl=TOKIO)),
 ]
 NATIVE = SWITCHES + GENERATORS + SCHEDULERS

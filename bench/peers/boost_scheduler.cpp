@@ -74,6 +74,20 @@ BENCH_INLINE void ping_pong_run(void *made, size_t rounds)
 }
 NATIVE_RUN(ping_pong_run)
 
+// ---- The same, with a time limit for each value that comes back ----
+
+BENCH_INLINE void timeout_run(void *made, size_t rounds)
+{
+    pair_t &pair = *static_cast<pair_t *>(made);
+    uintptr_t value = 0;
+    for (size_t n = rounds; n; n--) {
+        pair.there.push(value);
+        pair.back.pop_wait_for(value, std::chrono::hours(1));
+    }
+    native_must(value == rounds, "other values came back");
+}
+NATIVE_RUN(timeout_run)
+
 // ---- Fibers that do nothing: makes `number` at once, on stacks from a pool, and waits for all ----
 
 typedef struct spawning {
@@ -109,6 +123,7 @@ int main(int argc, char **argv)
     static const native_case_t cases[] = {
         {"ring", ring_make, NATIVE_ALL(ring_run)},
         {"ping_pong", ping_pong_make, NATIVE_ALL(ping_pong_run)},
+        {"timeout", ping_pong_make, NATIVE_ALL(timeout_run)},
         {"spawn", spawn_make, NATIVE_ALL(spawn_run)},
         {NULL, NULL, {NULL, NULL, NULL, NULL}},
     };

@@ -107,7 +107,8 @@ ACO_API ssize_t aco_io_read_exactly_at(int fd, void *p, size_t n, size_t *done, 
 
 /* Networks:
  *   "tcp", "tcp4", "tcp6"             host: a numeric address, IPv6 with or without brackets; "localhost"; NULL: any
- *                                     address (to listen), this machine (to dial). port: decimal; "0": any free one
+ *                                     address (to listen), this machine (to dial); a name (to dial). port: decimal;
+ *                                     "0": any free one
  *   "udp", "udp4", "udp6"             the same, for datagrams
  *   "unix", "unixpacket", "unixgram"  stream, seqpacket and datagrams. host: a path, or @NAME for an abstract name;
  *                                     port: NULL
@@ -137,8 +138,12 @@ ACO_API int aco_io_bind(const char *network, const char *host, const char *port,
 ACO_API int aco_io_accept_at(int fd, const char *location);
 #define aco_io_accept(fd) aco_io_accept_at(fd, ACO_PLACE)
 
-/* A connected socket. -1 and errno: EINVAL (as above), those of connect(). "localhost" and NULL try ::1, then
- * 127.0.0.1. A datagram socket has one peer then, from which nothing need come; "localhost" is 127.0.0.1 for it. */
+/* A connected socket. A name is looked up (aco/names.h) in the process's cache, or by the system on another thread while
+ * the task waits. Its addresses, IPv6 and IPv4 in turns, are tried one after the other: the next one when one has
+ * failed or after 250 ms, while those before go on. The first connection is returned, the others are closed.
+ * "localhost" and NULL are ::1 and 127.0.0.1. A datagram socket has one peer then, from which nothing need come;
+ * "localhost" is 127.0.0.1 for it. -1 and errno: EINVAL (as above), those of connect(), for a name of the address whose
+ * failure tells most, and those of aco_io_look_up(). */
 ACO_API int aco_io_dial_at(const char *network, const char *host, const char *port, const aco_io_options_t *opts,
                            const char *location);
 #define aco_io_dial(network, host, port, opts) aco_io_dial_at(network, host, port, opts, ACO_PLACE)

@@ -1,4 +1,4 @@
-/* Addresses of sockets from text, and as text. Names are not looked up here: that would block the thread. */
+/* Addresses of sockets from text, and as text. */
 #define _GNU_SOURCE /* struct ucred, for sys/socket.h */
 #include "io/io.h"
 
@@ -147,6 +147,27 @@ int aco__io_parse(aco__io_address_t *address, const char *network, const char *h
     return set_ip(address, host, number, known->family, passive, choice);
 }
 
+/* The last label of a name is no number (the URL standard): what looks like one is an address that is wrong. */
+static int has_numeric_end(const char *host)
+{
+    size_t n = strlen(host), label;
+    if (n && host[n - 1] == '.')
+        n--;
+    for (label = n; label && host[label - 1] != '.'; label--)
+        continue;
+    return n - label == strspn(host + label, "0123456789") ||
+           (strncmp(host + label, "0x", 2) == 0 && n - label == 2 + strspn(host + label + 2, "0123456789abcdefABCDEF"));
+}
+
+int aco__io_families_of_name(const char *network, const char *host)
+{
+    const struct network *known = network_of(network);
+    return known && known->family != UNIX && host && host[0] && strcmp(host, "localhost") != 0 &&
+                   !strpbrk(host, ":[]/% ") && !has_numeric_end(host)
+               ? known->family
+               : -1;
+}
+
 /* ---- As text ---- */
 
 static int format_unix(const struct sockaddr_un *un, socklen_t length, char *text, size_t size)
@@ -197,4 +218,16 @@ int aco__io_format(const struct sockaddr *address, socklen_t length, char *text,
         return 0;
     errno = ENOSPC;
     return -1;
+}
+
+int aco__io_fail_address(const char *call, const char *network, const char *host, const char *port,
+                         const char *problem)
+{
+    char reason[256];
+    int error = errno;
+    if (error == ETIMEDOUT || error == ECANCELED)
+        return -1;
+    snprintf(reason, sizeof reason, "%s %s%s%s: %s", network ? network : "(no network)", host ? host : "*",
+             port ? ":" : "", port ? port : "", problem ? problem : strerror(error));
+    return aco__poller_fail(error, call, reason);
 }

@@ -292,8 +292,8 @@ int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int direction, int64_t deadline
     if (is_first)
         d->wait_is_used = 1;
     io->spender = NULL;
-    result = aco__poller_wait(&io->base, call, wait, &d->queues[direction == IO_WRITE], d->fd, direction == IO_WRITE,
-                              deadline, location);
+    result = aco__poller_wait(&io->base, call, wait, &d->queues[direction == IO_WRITE], NULL, d->fd,
+                              direction == IO_WRITE, deadline, location);
     error = errno;
     if (is_first)
         d->wait_is_used = 0;
@@ -303,6 +303,19 @@ int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int direction, int64_t deadline
         error = ECANCELED;
     errno = error;
     return result == 0 && !d->closed ? 0 : -1;
+}
+
+int aco__io_park_any(aco__io_t *io, aco__io_fd_t *const *ds, aco__waiter_t *places, size_t n, aco__wait_t *wait,
+                     int64_t deadline, const char *call, const char *location)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (arm(io, ds[i], IO_WRITE) != 0)
+            return aco__io_fail(call, ds[i]->fd);
+        places[i].queue = &ds[i]->queues[IO_WRITE];
+        places[i].other = i + 1 < n ? &places[i + 1] : NULL;
+    }
+    io->spender = NULL;
+    return aco__poller_wait(&io->base, call, wait, places[0].queue, places[0].other, ds[0]->fd, 1, deadline, location);
 }
 
 int aco__io_pause(aco__io_t *io, aco__io_fd_t *d, int64_t *ns, const char *call, const char *location)

@@ -97,6 +97,10 @@ ACO__HIDDEN int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int what, int64_t d
 ACO__HIDDEN int aco__io_pause(aco__io_t *io, aco__io_fd_t *d, int64_t *ns, const char *call, const char *location);
 /* poll() for POLL… without waiting: 1: ready or in error, 0: not; -1 and errno. */
 ACO__HIDDEN int aco__io_look(int fd, int events);
+/* Waits until an event tells that one of the `n` descriptors, at least 1, may be written to. Nobody else may close them
+ * meanwhile. `places` and `wait` are for the call's use, and not on the task's stack. 0, or -1 and errno. */
+ACO__HIDDEN int aco__io_park_any(aco__io_t *io, aco__io_fd_t *const *ds, aco__waiter_t *places, size_t n,
+                                 aco__wait_t *wait, int64_t deadline, const char *call, const char *location);
 /* Fails with errno: -1. Without a message if the failure is an expected answer. */
 ACO__HIDDEN int aco__io_fail(const char *call, int fd);
 
@@ -117,6 +121,10 @@ ACO__HIDDEN int aco__io_pool_add(aco__io_job_t *job);
  * that it had. */
 ACO__HIDDEN int aco__io_pool_give_up(aco__io_job_t *job, int may_run_on);
 
+/* The pool's lock also protects what threads share besides. */
+ACO__HIDDEN void aco__io_pool_lock(void);
+ACO__HIDDEN void aco__io_pool_unlock(void);
+
 /* ---- offload.c ---- */
 /* aco_offload() for a call with this name. */
 ACO__HIDDEN int aco__io_offload(const char *call, void *(*fn)(void *arg), void *arg, void **result,
@@ -132,15 +140,40 @@ typedef struct aco__io_address {
     int type;   /* SOCK_… */
     const char *problem; /* what is wrong, after EINVAL */
 } aco__io_address_t;
-/* Understands an address of aco_io_listen(), aco_io_bind() or aco_io_dial(). `choice`: 0, or 1 for the second address that is meant.
- * 0; or -1 with errno: EINVAL, ENOENT (there is no such choice). */
+/* Understands an address of aco_io_listen(), aco_io_bind() or aco_io_dial(), other than a name. `choice`: 0, or 1 for
+ * the second address that is meant. 0; or -1 with errno: EINVAL, ENOENT (there is no such choice). */
 ACO__HIDDEN int aco__io_parse(aco__io_address_t *address, const char *network, const char *host, const char *port,
                               int passive, int choice);
+/* Whether the host is a name that must be looked up: the addresses that the network takes, IPv4 (4), IPv6 (6) or all
+ * (0). Else -1. */
+ACO__HIDDEN int aco__io_families_of_name(const char *network, const char *host);
 static inline int aco__io_is_tcp(const aco__io_address_t *address)
 {
     return address->type == SOCK_STREAM && address->is.any.sa_family != AF_UNIX;
 }
 /* Writes an address as text. 0, or -1 and errno. */
 ACO__HIDDEN int aco__io_format(const struct sockaddr *address, socklen_t length, char *text, size_t size);
+/* Fails with errno and a message that has the address, and what is wrong; NULL: errno tells. Scopes' errors have no
+ * message. */
+ACO__HIDDEN int aco__io_fail_address(const char *call, const char *network, const char *host, const char *port,
+                                     const char *problem);
+
+/* ---- names.c ---- */
+enum { IO_MOST_TARGETS = 16 };
+typedef struct aco__io_targets {
+    size_t n, sz;           /* sz: of this record, as allocated */
+    aco__io_address_t at[]; /* in the order in which to try them */
+} aco__io_targets_t;
+/* All addresses that a call of aco_io_dial() means; waits for a name to be looked up. The caller frees the record. NULL
+ * after a failure. */
+ACO__HIDDEN aco__io_targets_t *aco__io_targets(const char *call, const char *network, const char *host,
+                                               const char *port, const char *location);
+
+/* ---- socket.c ---- */
+ACO__HIDDEN int aco__io_check_options(const char *call, const aco_io_options_t *opts);
+/* A socket for this address, with the options of `flags`. -1 and errno. */
+ACO__HIDDEN int aco__io_socket_for(const aco__io_address_t *address, unsigned flags, int listens);
+/* Closes a socket after a failure: -1, with the failure's errno. */
+ACO__HIDDEN int aco__io_give_up(int fd);
 
 #endif

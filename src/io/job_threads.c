@@ -207,12 +207,12 @@ int aco__io_pool_give_up(aco__io_job_t *job, int may_run_on)
 static unsigned forks;
 static int fork_error;
 
-static void before_fork(void)
+void aco__io_pool_lock(void)
 {
     pthread_mutex_lock(&pool_lock);
 }
 
-static void after_fork(void)
+void aco__io_pool_unlock(void)
 {
     pthread_mutex_unlock(&pool_lock);
 }
@@ -231,7 +231,7 @@ static void after_fork_in_child(void)
 
 static void handle_forks(void)
 {
-    fork_error = pthread_atfork(before_fork, after_fork, after_fork_in_child);
+    fork_error = pthread_atfork(aco__io_pool_lock, aco__io_pool_unlock, after_fork_in_child);
 }
 
 int aco__io_pool_ready(void)

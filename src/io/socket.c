@@ -1,30 +1,17 @@
-/* Listening, accepting, dialling; addresses of sockets. */
+/* Listening, binding, accepting; options and addresses of sockets. */
 #define _GNU_SOURCE /* accept4() */
 #include "io/io.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <stdio.h>
 #include <unistd.h>
 
 enum { LARGEST_BACKLOG = 65535 };
 
-/* Fails with errno and a message that has the address, and what is wrong with it; NULL: errno tells. */
-static int fail_address(const char *call, const char *network, const char *host, const char *port, const char *problem)
-{
-    char reason[256];
-    int error = errno;
-    if (error == ETIMEDOUT || error == ECANCELED)
-        return -1;
-    snprintf(reason, sizeof reason, "%s %s%s%s: %s", network ? network : "(no network)", host ? host : "*",
-             port ? ":" : "", port ? port : "", problem ? problem : strerror(error));
-    return aco__poller_fail(error, call, reason);
-}
-
 /* ---- Options ---- */
 
-static int check_options(const char *call, const aco_io_options_t *opts)
+int aco__io_check_options(const char *call, const aco_io_options_t *opts)
 {
     const unsigned known = ACO_IO_REUSEPORT | ACO_IO_KEEPALIVE | ACO_IO_DELAY | ACO_IO_ONLY_IPV6;
     if (!opts || (!(opts->flags & ~known) && opts->backlog >= 0))
@@ -54,8 +41,7 @@ static int set_options(int fd, const aco__io_address_t *address, unsigned flags,
                : 0;
 }
 
-/* Closes a socket after a failure: -1, with the failure's errno. */
-static int give_up(int fd)
+int aco__io_give_up(int fd)
 {
     int error = errno;
     (void)aco_io_close(fd);
@@ -63,10 +49,10 @@ static int give_up(int fd)
     return -1;
 }
 
-static int socket_for(const aco__io_address_t *address, unsigned flags, int passive)
+int aco__io_socket_for(const aco__io_address_t *address, unsigned flags, int passive)
 {
     int fd = socket(address->is.any.sa_family, address->type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    return fd >= 0 && set_options(fd, address, flags, passive) != 0 ? give_up(fd) : fd;
+    return fd >= 0 && set_options(fd, address, flags, passive) != 0 ? aco__io_give_up(fd) : fd;
 }
 
 /* The address of this choice (aco__io_parse()). 0; or -1 and errno: if there is no such choice, `before`, the failure
@@ -78,21 +64,21 @@ static int address_for(const char *call, aco__io_address_t *address, const char 
         return 0;
     if (errno == ENOENT)
         errno = before;
-    return fail_address(call, network, host, port, address->problem);
+    return aco__io_fail_address(call, network, host, port, address->problem);
 }
 
 /* ---- Listening ---- */
 
 static int listen_at(const aco__io_address_t *address, const aco_io_options_t *opts)
 {
-    int fd = socket_for(address, opts ? opts->flags : 0, 1);
+    int fd = aco__io_socket_for(address, opts ? opts->flags : 0, 1);
     if (fd < 0)
         return -1;
     return bind(fd, &address->is.any, address->length) == 0 &&
                    (address->type == SOCK_DGRAM ||
                     listen(fd, opts && opts->backlog ? opts->backlog : LARGEST_BACKLOG) == 0)
                ? fd
-               : give_up(fd);
+               : aco__io_give_up(fd);
 }
 
 /* A socket that is bound, and listens if it is for connections. */
@@ -102,19 +88,19 @@ static int bound_socket(const char *call, const char *network, const char *host,
     aco__io_t *io = aco__io_get(call);
     aco__io_address_t address;
     int fd = -1;
-    if (!io || check_options(call, opts) != 0)
+    if (!io || aco__io_check_options(call, opts) != 0)
         return -1;
     for (int choice = 0; fd < 0; choice++) {
         if (address_for(call, &address, network, host, port, 1, choice, errno) != 0)
             return -1;
         if ((address.type == SOCK_DGRAM) != datagrams) {
             errno = EINVAL;
-            return fail_address(call, network, host, port,
+            return aco__io_fail_address(call, network, host, port,
                                 datagrams ? "the network is for connections" : "the network is for datagrams");
         }
         fd = listen_at(&address, opts);
         if (fd < 0 && errno != EAFNOSUPPORT && errno != EADDRNOTAVAIL) /* not for want of IPv6 */
-            return fail_address(call, network, host, port, NULL);
+            return aco__io_fail_address(call, network, host, port, NULL);
     }
     (void)aco__io_own(io, fd, 1, aco__io_is_tcp(&address), call);
     return fd;
@@ -173,90 +159,6 @@ int aco_io_accept_at(int fd, const char *location)
     if (connection >= 0)
         (void)aco__io_own(io, connection, 1, is_tcp, call);
     return connection;
-}
-
-/* ---- Dialling ---- */
-
-/* A connection was begun: waits for its outcome. 0, or -1 and errno. */
-static int await_connection(aco__io_t *io, aco__io_fd_t *d, const char *call, const char *location)
-{
-    int error = 0, is_ready;
-    socklen_t length = sizeof error;
-    do {
-        if (aco__io_park(io, d, IO_WRITE, ACO_FOREVER, call, location) != 0)
-            return -1;
-        is_ready = aco__io_look(d->fd, POLLOUT);
-    } while (is_ready == 0);
-    if (is_ready < 0 || getsockopt(d->fd, SOL_SOCKET, SO_ERROR, &error, &length) != 0)
-        return -1;
-    errno = error;
-    return error ? -1 : 0;
-}
-
-static int connect_to(aco__io_t *io, aco__io_fd_t *d, const struct sockaddr *address, socklen_t length,
-                      const char *call, const char *location)
-{
-    int64_t ns = 0;
-    while (connect(d->fd, address, length) != 0) {
-        if (errno == EINPROGRESS || errno == EALREADY || errno == EINTR)
-            return await_connection(io, d, call, location);
-        if (errno != EAGAIN || address->sa_family != AF_UNIX) /* EAGAIN: a full backlog; no event will tell of room */
-            return -1;
-        if (aco__io_pause(io, d, &ns, call, location) != 0)
-            return -1;
-    }
-    return 0;
-}
-
-int aco_io_connect_at(int fd, const struct sockaddr *address, socklen_t length, const char *location)
-{
-    static const char call[] = "aco_io_connect";
-    aco__io_t *io = aco__io_get(call);
-    aco__io_fd_t *d = io ? aco__io_enter(io, fd, call) : NULL;
-    int result;
-    if (!d)
-        return -1;
-    result = connect_to(io, d, address, length, call, location);
-    aco__io_leave(d);
-    return result == 0 ? 0 : aco__io_fail(call, fd);
-}
-
-/* A connected socket, or -1 and errno. */
-static int dial_address(aco__io_t *io, const aco__io_address_t *address, unsigned flags, const char *call,
-                        const char *location)
-{
-    int fd = socket_for(address, flags, 0);
-    aco__io_fd_t *d;
-    if (fd < 0)
-        return -1;
-    (void)aco__io_own(io, fd, 1, aco__io_is_tcp(address), call);
-    d = aco__io_enter(io, fd, call);
-    if (d) {
-        int result = connect_to(io, d, &address->is.any, address->length, call, location);
-        aco__io_leave(d);
-        if (result == 0)
-            return fd;
-    }
-    return give_up(fd);
-}
-
-int aco_io_dial_at(const char *network, const char *host, const char *port, const aco_io_options_t *opts,
-                   const char *location)
-{
-    static const char call[] = "aco_io_dial";
-    aco__io_t *io = aco__io_get(call);
-    aco__io_address_t address;
-    int fd = -1;
-    if (!io || check_options(call, opts) != 0)
-        return -1;
-    for (int choice = 0; fd < 0; choice++) {
-        if (address_for(call, &address, network, host, port, 0, choice, errno) != 0)
-            return -1;
-        fd = dial_address(io, &address, opts ? opts->flags : 0, call, location);
-        if (fd < 0 && (errno == ETIMEDOUT || errno == ECANCELED) && aco_get_co() && aco_check_cancelled() != 0)
-            return -1;
-    }
-    return fd;
 }
 
 /* ---- Addresses ---- */

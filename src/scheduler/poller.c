@@ -9,8 +9,8 @@ aco__poller_t *aco__poller(void)
     return self->scheduler ? aco__tasks(self)->poller : NULL;
 }
 
-int aco__poller_wait(aco__poller_t *poller, const char *call, aco__wait_t *wait, aco__queue_t *queue, int fd,
-                     int writes, int64_t deadline, const char *location)
+int aco__poller_wait(aco__poller_t *poller, const char *call, aco__wait_t *wait, aco__queue_t *queue,
+                     aco__waiter_t *more, int fd, int writes, int64_t deadline, const char *location)
 {
     aco__thread_t *self = aco__self();
     const void *object = (const void *)(uintptr_t)(unsigned)fd;
@@ -20,6 +20,11 @@ int aco__poller_wait(aco__poller_t *poller, const char *call, aco__wait_t *wait,
         aco__wait_prepare(self, wait, writes ? ACO__WAIT_WRITABLE : ACO__WAIT_READABLE, object, location) != 0)
         return -1;
     aco__wait_in(queue, wait);
+    wait->waiter.other = more;
+    for (; more; more = more->other) {
+        more->wait = wait;
+        aco__enqueue(more->queue, more);
+    }
     if (deadline != ACO_FOREVER)
         aco__wait_limit(wait, deadline);
     (void)aco__wait_start(self, wait);

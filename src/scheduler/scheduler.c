@@ -568,22 +568,39 @@ static inline int check_joinable(const char *call, const aco_t *task)
                : fail_joinable(call, task);
 }
 
-int aco__join(aco_t *task, void **result, aco__wait_t *wait, const char *location)
+static const char join_call[] = "aco_join";
+
+/* What is not the common case. */
+static __attribute__((noinline)) int join_slowly(aco__thread_t *self, aco_t *task, void **result, aco__wait_t *wait,
+                                                 const char *location)
 {
-    static const char call[] = "aco_join";
-    aco__thread_t *self = aco__self();
     if (has_ended(task)) {
         if (result)
             *result = aco__result(task);
         destroy(task);
         return 0;
     }
-    if (check_task(self, call, task) != 0 || check_joinable(call, task) != 0 || aco__check_waiting(self, call) != 0)
+    if (check_task(self, join_call, task) != 0 || check_joinable(join_call, task) != 0 ||
+        aco__check_waiting(self, join_call) != 0)
         return -1;
     if (task == self->task)
-        return aco__fail(0, EDEADLK, call, task, "joins itself");
+        return aco__fail(0, EDEADLK, join_call, task, "joins itself");
     if (aco__wait_prepare(self, wait, ACO__WAIT_JOIN, task, location) != 0)
         return -1;
+    *aco__task_joiner(task) = wait->task;
+    return aco__wait_start(self, wait);
+}
+
+/* The common case is a live task on a private stack. It calls nothing, so it need not save registers. */
+int aco__join(aco_t *task, void **result, aco__wait_t *wait, const char *location)
+{
+    aco__thread_t *self = aco__self();
+    if (aco_unlikely(!task || !aco__is_task(task) || task->share_stack->aco__thread != self ||
+                     !aco__is_on_private(task) || *aco__task_joiner(task) ||
+                     (*aco__task_flags(task) & TASK_DETACHED) || !aco__is_in_task(self) || task == self->task ||
+                     self->scoped_tasks))
+        return join_slowly(self, task, result, wait, location);
+    aco__wait_fill(self, wait, ACO__WAIT_JOIN, task, location);
     *aco__task_joiner(task) = wait->task;
     return aco__wait_start(self, wait);
 }

@@ -205,14 +205,10 @@ aco__task_record_t *aco__scope_record(aco__thread_t *self, const aco_t *task)
     return record;
 }
 
-static inline int begin_in(aco__thread_t *self, aco_t *task, aco_scope_t *scope, int64_t deadline, unsigned flags,
-                           const char *location)
+static inline void begin_in(aco_t *task, aco__task_record_t *record, aco_scope_t *scope, int64_t deadline,
+                            unsigned flags, const char *location)
 {
-    aco__task_record_t *record = aco__scope_record(self, task);
-    aco_scope_t *outer;
-    if (aco_unlikely(!record))
-        return aco__fail_memory(0, "aco_scope_begin", sizeof *record);
-    outer = record->scope;
+    aco_scope_t *outer = record->scope;
     record->scope = scope;
     scope->error = 0;
     scope->aco__flags = flags;
@@ -227,30 +223,36 @@ static inline int begin_in(aco__thread_t *self, aco_t *task, aco_scope_t *scope,
     scope->aco__limit = outer ? outer->aco__limit : NULL;
     if (deadline != ACO_FOREVER && (!scope->aco__limit || deadline < scope->aco__limit->aco__deadline))
         scope->aco__limit = scope;
-    return 0;
 }
 
-/* In an inner coroutine, or nothing is right. */
-ACO__COLD static int begin_slowly(aco__thread_t *self, const char *call, aco_scope_t *scope, int64_t deadline,
-                                  unsigned flags, const char *location)
+/* The first scope of a task; or on a share stack, or in an inner coroutine; or nothing is right. */
+static __attribute__((noinline)) int begin_slowly(aco__thread_t *self, const char *call, aco_scope_t *scope,
+                                                  int64_t deadline, unsigned flags, const char *location)
 {
     aco_t *task = aco__current(self);
+    aco__task_record_t *record;
     if (!scope)
         return aco__fail(0, EINVAL, call, NULL, "the scope is NULL");
     if (!task)
         return fail_no_task(self, call);
-    if (!aco__stack_is_kept(self->running) && aco__is_on_its_stack(self->running, scope))
+    if (self->running != task && !aco__stack_is_kept(self->running) && aco__is_on_its_stack(self->running, scope))
         return aco__fail(0, EINVAL, call, self->running, "is on a share stack, and so is its scope");
-    return begin_in(self, task, scope, deadline, flags, location);
+    record = aco__scope_record(self, task);
+    if (!record)
+        return aco__fail_memory(0, "aco_scope_begin", sizeof *record);
+    begin_in(task, record, scope, deadline, flags, location);
+    return 0;
 }
 
 int aco__scope_begin(const char *call, aco_scope_t *scope, int64_t deadline, unsigned flags, const char *location)
 {
     aco__thread_t *self = aco__self();
     aco_t *task = self->running;
-    if (aco_unlikely(!scope || !task || task != self->task))
+    if (aco_unlikely(!scope || !task || task != self->task || !aco__is_on_private(task) ||
+                     !(*aco__task_flags(task) & TASK_SCOPED)))
         return begin_slowly(self, call, scope, deadline, flags, location);
-    return begin_in(self, task, scope, deadline, flags, location);
+    begin_in(task, aco__task_record(task), scope, deadline, flags, location);
+    return 0;
 }
 
 int aco_scope_begin_at(aco_scope_t *scope, int64_t deadline, const char *location)

@@ -15,7 +15,8 @@ static int check_owner(const aco__thread_t *self, const char *call, const aco_mu
     return 0;
 }
 
-/* Apart, so that a lock without waiting need not save registers for it. */
+/* The calls of the fast paths below are at their ends, so that these need not save registers. */
+
 static __attribute__((noinline)) int wait_for_mutex(aco__thread_t *self, aco_mutex_t *mutex, aco__wait_t *wait,
                                                     const char *location)
 {
@@ -29,15 +30,29 @@ static __attribute__((noinline)) int wait_for_mutex(aco__thread_t *self, aco_mut
     return aco__wait_start(self, wait);
 }
 
+ACO__FORCE_INLINE int lock_mutex(aco__thread_t *self, aco_mutex_t *mutex, aco__wait_t *wait, const char *location)
+{
+    if (aco_likely(!mutex->owner)) {
+        mutex->owner = self->task;
+        return 0;
+    }
+    if (aco_unlikely(mutex->owner == self->task || mutex->aco__waiters.thread != self || self->scoped_tasks))
+        return wait_for_mutex(self, mutex, wait, location);
+    aco__wait_fill(self, wait, ACO__WAIT_MUTEX, mutex, location);
+    aco__wait_in(&mutex->aco__waiters, wait);
+    return aco__wait_start(self, wait);
+}
+
+ACO__COLD static int lock_inside(aco__thread_t *self, aco_mutex_t *mutex, aco__wait_t *wait, const char *location)
+{
+    return aco__check_inner(self, "aco_mutex_lock") != 0 ? -1 : lock_mutex(self, mutex, wait, location);
+}
+
 int aco__mutex_lock(aco_mutex_t *mutex, aco__wait_t *wait, const char *location)
 {
     aco__thread_t *self = aco__self();
-    if (aco__check_waiting(self, "aco_mutex_lock") != 0)
-        return -1;
-    if (aco_unlikely(mutex->owner != NULL))
-        return wait_for_mutex(self, mutex, wait, location);
-    mutex->owner = self->task;
-    return 0;
+    return aco_likely(aco__is_in_task(self)) ? lock_mutex(self, mutex, wait, location)
+                                             : lock_inside(self, mutex, wait, location);
 }
 
 /* std::lock() has failed to get one of its mutexes: it will unlock those that it has, and wait for this one. */
@@ -111,7 +126,8 @@ static void leave_free(aco__thread_t *self, aco_mutex_t *mutex, aco__waiter_t *f
     run_queued(self, first);
 }
 
-int aco__mutex_again(aco__wait_t *wait)
+/* A task runs that was to have a mutex if it were free: takes it, or waits on. As aco_mutex_lock(). */
+ACO__COLD static int lock_again(aco__wait_t *wait)
 {
     aco__thread_t *self = aco__self();
     aco_mutex_t *mutex = (aco_mutex_t *)(uintptr_t)wait->object;
@@ -132,6 +148,14 @@ int aco__mutex_again(aco__wait_t *wait)
         return -1;
     mutex->owner = task;
     return 0;
+}
+
+int aco__wait_failed(const aco__wait_t *wait)
+{
+    if (wait->error < 0)
+        return lock_again((aco__wait_t *)(uintptr_t)wait);
+    errno = wait->error;
+    return -1;
 }
 
 /* What is not the common case: `holder` backs off, or a task that is runnable already gets the mutex. */
@@ -155,7 +179,7 @@ ACO__COLD static void hand_over_slowly(aco__thread_t *self, aco_mutex_t *mutex, 
     run_early(self, next);
 }
 
-static void hand_over(aco__thread_t *self, aco_mutex_t *mutex, const aco_t *holder)
+ACO__FORCE_INLINE void hand_over(aco__thread_t *self, aco_mutex_t *mutex, const aco_t *holder)
 {
     aco__waiter_t *first = mutex->aco__waiters.first;
     mutex->owner = first ? first->wait->task : NULL;
@@ -168,12 +192,21 @@ static void hand_over(aco__thread_t *self, aco_mutex_t *mutex, const aco_t *hold
         hand_over_slowly(self, mutex, holder, first);
 }
 
-int aco_mutex_unlock(aco_mutex_t *mutex)
+ACO__COLD static int unlock_inside(aco__thread_t *self, aco_mutex_t *mutex)
 {
-    aco__thread_t *self = aco__self();
     if (check_owner(self, "aco_mutex_unlock", mutex) != 0)
         return -1;
     hand_over(self, mutex, mutex->owner);
+    return 0;
+}
+
+int aco_mutex_unlock(aco_mutex_t *mutex)
+{
+    aco__thread_t *self = aco__self();
+    const aco_t *task = self->running;
+    if (aco_unlikely(!task || task != self->task || task != mutex->owner))
+        return unlock_inside(self, mutex);
+    hand_over(self, mutex, task);
     return 0;
 }
 

@@ -50,14 +50,6 @@ void aco__use_check(aco__queue_t *queue, const void *object, const char *call)
     aco__use_by(&queue->thread, aco__self(), object, queue->first != NULL, call);
 }
 
-int aco__wait_failed(const aco__wait_t *wait)
-{
-    if (wait->error < 0)
-        return aco__mutex_again((aco__wait_t *)(uintptr_t)wait);
-    errno = wait->error;
-    return -1;
-}
-
 /* Ends a wait for a condition: it becomes a wait for the mutex, which nothing interrupts. Several such waits are often
  * behind each other in the mutex's queue, after a broadcast; sync.c makes all of them runnable at once. */
 static void relock(aco__thread_t *self, aco__wait_t *wait, int error)

@@ -183,12 +183,17 @@ static inline __attribute__((always_inline)) aco_t *aco__current(const aco__thre
     return aco_likely(self->running && self->running == self->task) ? self->task : aco__task_around(self);
 }
 
-/* 0 if the caller may wait: then it runs in self->task. Else -1. A task has a resumer other than aco_run() only while
- * it cleans up; then it may not wait. */
+/* Whether the caller is a task that may wait, and not an inner coroutine. A task has a resumer other than aco_run() only
+ * while it cleans up; then it may not wait. */
+static inline __attribute__((always_inline)) int aco__is_in_task(const aco__thread_t *self)
+{
+    return self->running && self->running == self->task && !self->resuming;
+}
+
+/* 0 if the caller may wait: then it runs in self->task. Else -1. */
 static inline __attribute__((always_inline)) int aco__check_waiting(aco__thread_t *self, const char *call)
 {
-    return aco_likely(self->running && self->running == self->task && !self->resuming) ? 0
-                                                                                       : aco__check_inner(self, call);
+    return aco_likely(aco__is_in_task(self)) ? 0 : aco__check_inner(self, call);
 }
 
 /* The caller is about to wait. For an inner coroutine it forbids the inline switch, until aco__task_leave(). */
@@ -263,10 +268,6 @@ static inline int aco__wait_start(aco__thread_t *self, aco__wait_t *wait)
 ACO__HIDDEN void aco__interrupt(aco__thread_t *self, aco__wait_t *wait, int error);
 /* Gives the lock to the first in its queue that can have it now: a writer, or all readers before the next writer. */
 ACO__HIDDEN void aco__rwlock_pass(aco__thread_t *self, aco_rwlock_t *lock);
-
-/* ---- sync.c ---- */
-/* A task runs that was to have a mutex if it were free: takes it, or waits on. As aco_mutex_lock(). */
-ACO__HIDDEN ACO__COLD int aco__mutex_again(aco__wait_t *wait);
 
 /* ---- timer.c ---- */
 /* Allocates what `count` more timers need. 0, or -1 and errno. */

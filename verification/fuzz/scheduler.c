@@ -1,23 +1,26 @@
 /* Programs of tasks against what aco/scheduler.h promises. The input's bytes are what tasks do with mutexes,
- * conditions, semaphores, wait groups, channels, selections, timers, scopes, each other and coroutines that are no
- * tasks, until all have ended; at a deadlock the root context helps. This program checks the promises: a mutex has one
- * owner, the task that waited first; no unit and no value is lost or comes twice; no task sleeps too short or times out
- * too early; results reach the joiner; aco_run() sees a deadlock only when all tasks wait. (tests/scheduler_model.c
- * predicts the order of everything, without time.)
+ * conditions, semaphores, wait groups, channels, selections, timers, scopes, groups, each other, coroutines that are no
+ * tasks, and another thread, until all have ended; at a deadlock the root context helps. This program checks the
+ * promises: a mutex has one owner, the task that waited first; no unit and no value is lost or comes twice; no task
+ * sleeps too short or times out too early; results reach the joiner; a group ends after its members, and has their
+ * results; aco_run() sees a deadlock only when all tasks wait. (tests/scheduler_model.c predicts the order of
+ * everything, without time.)
  *
  * The input controls time (own_clock.h). */
 #define _GNU_SOURCE
 #include "aco.h"
-#include "aco/scope.h"
+#include "aco/group.h"
 #define FUZZ_NAME "scheduler"
 #include "fuzz.h"
 #include "own_clock.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <unistd.h>
 
 enum { TASKS = 10, MAIN = -1, MUTEXES = 2, CONDITIONS = 2, SEMAPHORES = 2, GROUPS = 2, CHANNELS = 3, CASES = 4,
-       VALUES = 4096, DEPTH = 4, MOST_RUNS = 2000 };
+       VALUES = 4096, DEPTH = 4, MOST_RUNS = 2000, TEAMS = 3,
+       MEMBERS = 5, MEMBER = -2 };
 
 /* ---- The clock, and what the library prints ---- */
 
@@ -35,16 +38,22 @@ void aco__os_sleep_until(int64_t then)
     wakes_early = 0;
 }
 
-void aco__os_wait(uint32_t *word, uint32_t value, int64_t then) /* of an open scheduler: there is none */
+static void nothing_goes_on(void);
+
+/* Of an open scheduler. */
+void aco__os_wait(uint32_t *word, uint32_t value, int64_t then)
 {
-    (void)word, (void)value, (void)then;
-    abort();
+    if (*word != value)
+        return;
+    if (then < 0)
+        nothing_goes_on();
+    else
+        aco__os_sleep_until(then);
 }
 
 void aco__os_wake(uint32_t *word)
 {
     (void)word;
-    abort();
 }
 
 /* Linked with --wrap=write: reports of deadlocks, of which there are thousands, are not printed. */
@@ -58,11 +67,14 @@ ssize_t __wrap_write(int file, const void *text, size_t sz)
 
 /* ---- The model ---- */
 
-typedef enum waits { NOT, TIMED, PARKED, JOINING, LOCKING, ON_CONDITION, ACQUIRING, ON_GROUP, ON_CHANNEL } waits_t;
+typedef enum waits {
+    NOT, TIMED, PARKED, JOINING, LOCKING, ON_CONDITION, ACQUIRING, ON_GROUP, ON_CHANNEL, ON_TEAM
+} waits_t;
 
 static struct task {
     aco_t *co;
     int is_live, is_detached, is_joined, unparked, permit, depth, helper_runs;
+    int from_afar; /* the other thread has unparked it: when that arrives is not known */
     int joins; /* JOINING: whom */
     waits_t waits;
     void *result;
@@ -341,12 +353,19 @@ OUTLINE void op_afterlife(void)
     aco_destroy(co);
 }
 
+static void was_unparked(int me)
+{
+    int *why = tasks[me].permit ? &tasks[me].permit : &tasks[me].unparked;
+    EXPECT(*why || tasks[me].from_afar);
+    *why = 0;
+}
+
 OUTLINE void op_park(int me)
 {
-    int *why = tasks[me].permit ? &tasks[me].permit : &tasks[me].unparked, got;
+    int got;
     WAITING(me, PARKED, got, aco_park("the fuzzer"));
-    EXPECT(got == 0 && *why);
-    *why = 0;
+    EXPECT(got == 0);
+    was_unparked(me);
 }
 
 OUTLINE void unpark(int k)
@@ -388,9 +407,7 @@ OUTLINE void op_scope(int me, unsigned how)
     case 1:
         WAITING(me, PARKED, got, aco_park("the fuzzer, in a scope"));
         if (got == 0) {
-            int *why = tasks[me].permit ? &tasks[me].permit : &tasks[me].unparked;
-            EXPECT(*why);
-            *why = 0;
+            was_unparked(me);
         } else if (tasks[me].unparked) { /* after it had failed, before it ran */
             tasks[me].unparked = 0;
             tasks[me].permit = 1;
@@ -412,6 +429,192 @@ OUTLINE void op_scope(int me, unsigned how)
     EXPECT(!inner.error || clock_ns >= begun + limits[1]);
     EXPECT(!outer.error || clock_ns >= begun + limits[0]);
     EXPECT(aco_check_cancelled() == 0);
+}
+
+/* ---- Groups ---- */
+
+static struct team {
+    aco_group_t *group; /* NULL: none now */
+    int begun, ended, is_cancelled, first_error;
+    int64_t deadline;
+    void *first_result;
+    struct member {
+        struct team *team;
+        unsigned how;
+        int64_t ns;
+        void *result;
+    } members[MEMBERS];
+} teams[TEAMS];
+
+/* A member of a group waits for something, which may end early with the group, and succeeds or fails. */
+static void *member(void *arg)
+{
+    struct member *m = arg;
+    struct team *t = m->team;
+    int64_t begun = clock_ns;
+    int got = 0, error;
+    if (m->how & 3)
+        running = MAIN;
+    switch (m->how & 3) {
+    case 0: break;
+    case 1: got = aco_sleep(m->ns); break;
+    case 2: got = aco_park("a member"); break;
+    default: got = aco_wait_group_wait(&groups[0]); break;
+    }
+    error = errno;
+    running = MEMBER;
+    EXPECT(aco_get_co() == aco_current_task());
+    if (got != 0) { /* the group has ended, and each later wait says so too */
+        const aco_scope_t *by = aco_scope_ended_by(&t->group->scope);
+        EXPECT(got == -1 && by && error == by->error && (error == ECANCELED || clock_ns >= t->deadline));
+        EXPECT(aco_sleep(1) == -1 && errno == error && aco_check_cancelled() == -1);
+    } else {
+        EXPECT((m->how & 3) != 2); /* nobody unparks it */
+        EXPECT((m->how & 3) != 1 || clock_ns >= begun + m->ns);
+    }
+    t->ended++;
+    m->result = got != 0 || m->how & 4 ? ACO_ERROR : m;
+    if (m->result == ACO_ERROR && !t->first_error)
+        t->first_error = got != 0 ? error : EIO;
+    else if (m->result != ACO_ERROR && !t->first_result)
+        t->first_result = m;
+    errno = got != 0 ? error : EIO;
+    running = MAIN;
+    return m->result;
+}
+
+static void check_team(const struct team *t, const aco_group_t *group, int got, int error)
+{
+    size_t failed = 0;
+    int ends;
+    for (int i = 0; i < t->begun; i++)
+        failed += t->members[i].result == ACO_ERROR;
+    EXPECT(t->ended == t->begun && group->running == 0);
+    EXPECT(group->failed == failed && group->succeeded == (size_t)t->begun - failed);
+    EXPECT(group->error == t->first_error && group->result == t->first_result);
+    EXPECT(got == (failed && !(group->policy == ACO_FIRST_SUCCESS && group->succeeded) ? -1 : 0));
+    EXPECT(got == 0 || error == t->first_error);
+    ends = group->policy == ACO_CANCEL_ON_FAILURE ? failed != 0 : group->policy == ACO_FIRST_SUCCESS &&
+                                                                     group->succeeded;
+    EXPECT(group->scope.error == 0 || (group->scope.error == ECANCELED && (t->is_cancelled || ends)));
+    EXPECT(!ends || aco_scope_ended_by(&group->scope));
+}
+
+/* A group in a scope with a deadline. Other tasks, the root context and the other thread may cancel it. */
+OUTLINE void op_team(int me, unsigned how)
+{
+    struct team *t = teams;
+    aco_group_t group;
+    aco_scope_t around;
+    int got, n = 1 + (int)(how >> 5) % MEMBERS, error;
+    while (t < teams + TEAMS && t->group)
+        t++;
+    if (t == teams + TEAMS)
+        return;
+    memset(t, 0, sizeof *t);
+    t->deadline = clock_ns + a_time();
+    EXPECT_INT(aco_scope_begin, (&around, how & 16 ? t->deadline : ACO_FOREVER), 0);
+    EXPECT_INT(aco_group_begin, (&group, (aco_policy_t)(how % 3)), 0);
+    t->group = &group;
+    group.limit = how >> 2 & 3;
+    for (int i = 0; i < n; i++) {
+        struct member *m = &t->members[t->begun];
+        aco_t *co;
+        m->team = t;
+        m->how = next();
+        m->ns = a_time();
+        stops(me, ON_TEAM);
+        errno = 0;
+        co = aco_group_spawn_result(&group, member, m, NULL, &m->result);
+        error = errno;
+        goes_on(me);
+        t->begun += co != NULL;
+        EXPECT(co || (aco_scope_ended_by(&group.scope) && error == aco_scope_ended_by(&group.scope)->error));
+        EXPECT(!group.limit || group.running <= group.limit);
+    }
+    if (next() & 1) {
+        t->is_cancelled = 1;
+        EXPECT_INT(aco_scope_cancel, (&group.scope), 0);
+    }
+    WAITING(me, ON_TEAM, got, aco_group_end(&group));
+    error = errno;
+    check_team(t, &group, got, error);
+    t->group = NULL;
+    EXPECT_INT(aco_scope_end, (&around), 0);
+}
+
+static void cancel_team(struct team *t)
+{
+    if (!t->group)
+        return;
+    t->is_cancelled = 1;
+    EXPECT_INT(aco_scope_cancel, (&t->group->scope), 0);
+    EXPECT(aco_scope_ended_by(&t->group->scope));
+}
+
+/* ---- Another thread ---- */
+
+static aco_scheduler_t *scheduler; /* NULL: it is not open */
+static int posted, calls_made;
+
+static void call(void *task)
+{
+    EXPECT(running == MAIN && !aco_get_co());
+    calls_made++;
+    unpark((int)((struct task *)task - tasks));
+}
+
+static void call_from_afar(void *task)
+{
+    EXPECT(aco_post(scheduler, call, task) == 0);
+}
+
+static void unpark_from_afar(void *task)
+{
+    EXPECT(aco_unpark(((struct task *)task)->co) == 0);
+}
+
+static void cancel_from_afar(void *team)
+{
+    EXPECT(aco_scope_cancel(&((struct team *)team)->group->scope) == 0);
+}
+
+static struct errand {
+    void (*what)(void *arg);
+    void *arg;
+} errand;
+
+static void *runs_errand(void *unused)
+{
+    errand.what(errand.arg);
+    return unused;
+}
+
+/* Has another thread do something; returns when it has. */
+static void from_afar(void (*what)(void *arg), void *arg)
+{
+    pthread_t thread;
+    errand.what = what;
+    errand.arg = arg;
+    EXPECT(pthread_create(&thread, NULL, runs_errand, NULL) == 0 && pthread_join(thread, NULL) == 0);
+}
+
+OUTLINE void op_from_afar(unsigned how)
+{
+    struct task *t = &tasks[how / 4 % TASKS];
+    struct team *team = &teams[how / 4 % TEAMS];
+    if (!scheduler)
+        return;
+    if (how % 4 == 0) {
+        posted++;
+        from_afar(call_from_afar, t);
+    } else if (how % 4 == 1 && team->group) {
+        team->is_cancelled = 1;
+        from_afar(cancel_from_afar, team);
+    } else if (how % 4 > 1 && t->co && t->is_live) {
+        t->from_afar = 1;
+        from_afar(unpark_from_afar, t);
+    }
 }
 
 /* ---- Mutexes and conditions ---- */
@@ -730,12 +933,15 @@ static int operate(int me, unsigned op)
     if (me == MAIN) {
         if (op % 32 == 13)
             op_channel(me, next());
+        if (op % 32 == 14)
+            op_from_afar(next());
         return op % 32 < 20;
     }
     how = next();
     switch (op % 32) {
     case 13: case 14: case 15: case 16: op_channel(me, how); break;
-    case 17: case 18: op_select(me); break;
+    case 17: op_select(me); break;
+    case 18: op_team(me, how); break;
     case 19: case 20: op_mutex(me, how); break;
     case 21: op_wait(me, how); break;
     case 22: op_semaphore(me, how); break;
@@ -743,7 +949,14 @@ static int operate(int me, unsigned op)
     case 24: op_park(me); break;
     case 25: op_sleep(me); break;
     case 26: op_helper(me); break;
-    case 27: deeper(me); break;
+    case 27:
+        if (how & 3)
+            deeper(me);
+        else if (how & 4)
+            op_from_afar(next());
+        else
+            cancel_team(&teams[how / 8 % TEAMS]);
+        break;
     case 29: op_afterlife(); break;
     case 30: op_scope(me, how); break;
     case 28:
@@ -787,6 +1000,8 @@ static void resolve(void)
             EXPECT(tasks[k].waits != NOT && tasks[k].waits != TIMED);
     for (int k = 0; k < TASKS; k++)
         unpark(k);
+    for (int i = 0; i < TEAMS; i++)
+        cancel_team(&teams[i]);
     for (int s = 0; s < SEMAPHORES; s++)
         release(s);
     for (int c = 0; c < CONDITIONS; c++)
@@ -801,6 +1016,18 @@ static void resolve(void)
             EXPECT_INT(aco_channel_close, (channels[i].real), 0);
             channels[i].closed = 1;
         }
+}
+
+static void resolve_posted(void *unused)
+{
+    (void)unused;
+    EXPECT(running == MAIN);
+    resolve();
+}
+
+static void nothing_goes_on(void)
+{
+    EXPECT(aco_post(scheduler, resolve_posted, NULL) == 0);
 }
 
 static int visited(aco_t *co, void *arg)
@@ -824,12 +1051,16 @@ static void fuzz_input(void)
     memset(acquired, 0, sizeof acquired);
     memset(released, 0, sizeof released);
     memset(zeros, 0, sizeof zeros);
+    memset(teams, 0, sizeof teams);
     for (int m = 0; m < MUTEXES; m++)
         inside[m] = MAIN;
     values_n = hook_calls = wakes_early = 0;
     running = MAIN;
     is_muted = !tracing;
     EXPECT(aco_on_idle(how & 1 ? on_idle : NULL, NULL) == 0);
+    scheduler = how & 2 ? aco_scheduler_open() : NULL;
+    EXPECT(scheduler || !(how & 2));
+    posted = calls_made = 0;
     do {
         interpret(MAIN);
         errno = 0;
@@ -840,6 +1071,9 @@ static void fuzz_input(void)
             resolve();
     } while ((!is_over() || got != 0) && ++runs < MOST_RUNS);
     EXPECT(runs < MOST_RUNS);
+    EXPECT(calls_made == posted);
+    if (scheduler)
+        EXPECT(aco_scheduler_close() == 0);
     for (int k = 0; k < TASKS; k++)
         if (tasks[k].co && !tasks[k].is_live && !tasks[k].is_detached && !tasks[k].is_joined)
             EXPECT(aco_join(tasks[k].co, NULL) == 0);

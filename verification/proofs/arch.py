@@ -70,6 +70,7 @@ class Arch(NamedTuple):
     flags: tuple = ("",)  # options to compile with, one set after the other
     lto: bool = False
     in_stack: dict = {}   # where it is not `swap`
+    goes_to: dict = {}    # the register of the other side's resume address before a switch, if it is not that after
     pops: bool = False    # in a swap the resume address stands at the stack pointer, not in a register
     # the register that holds a function's address as it is entered, and the resume address on arrival
     goes_by: str = ""
@@ -123,7 +124,7 @@ X86_STATUS = ("DF",) + tuple("ST%d" % n for n in range(8))
 X86_64 = Arch(
     name="x86_64", table="x86_64", language="x86:LE:64:default", word=8, sp="RSP", thread_pointer="FS_OFFSET",
     carried=("RDI", "RSI", "RCX"), leaving="R8", entered="RDX", frame="RBP", base="RBX",
-    swap={"pc": "RDI", "bp": "RSI", "sp": "RCX", "base": "R8", "value": "RDX"},
+    swap={"pc": "RDI", "bp": "RSI", "sp": "RCX", "base": "R8", "value": "RDX"}, goes_to={"PEER_SWAP": "RAX"},
     controls=(Control("MXCSR", 0xffffffc0, 32, 4), Control("FPUControlWord", 0xffff, 36, 2)),
     arguments=("RDI", "RSI", "RDX", "RCX", "R8", "R9"), entry=8, return_address="", tls_offset=x86_tls,
     thread_relocations=(18,), status=X86_STATUS,

@@ -770,7 +770,8 @@ class Leave:
 
     def passed(self, what):
         """Before the switch, what the other side handed over."""
-        return self.at_begin(self.arch.peer(self.site.kind)[what])
+        register = self.arch.peer(self.site.kind)[what]
+        return self.at_begin(self.arch.goes_to.get(self.site.kind, register) if what == "pc" else register)
 
     def pushed(self):
         """What may be written at the stack pointer: the word below it; registers that have no other location."""

@@ -2,11 +2,13 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"runtime"
 	"strconv"
 	"sync"
+	"time"
 
 	"acorn/bench"
 )
@@ -87,6 +89,114 @@ func spawn(number int) (run, func()) {
 			ended.Wait()
 		}
 		bench.Must(done == rounds*number, "not every goroutine ran")
+		return done
+	}, func() {}
+}
+
+// ---- The ping-pong, with a time limit for each value that comes back ----
+
+func timeout(int) (run, func()) {
+	there, back := make(chan uintptr), make(chan uintptr)
+	go func() {
+		for value := range there {
+			back <- value + 1
+		}
+	}()
+	return func(rounds int) int {
+		var value uintptr
+		for i := 0; i < rounds; i++ {
+			there <- value
+			limit, cancel := context.WithTimeout(context.Background(), time.Hour)
+			select {
+			case value = <-back:
+			case <-limit.Done():
+			}
+			cancel()
+		}
+		bench.Must(value == uintptr(rounds), "other values came back")
+		return rounds
+	}, func() { close(there) }
+}
+
+// ---- A group that a context cancels, as errgroup has: goroutines that do nothing, or sleep and are cancelled ----
+
+type group struct {
+	sync.WaitGroup
+	once    sync.Once
+	err     error
+	context context.Context
+	cancel  context.CancelFunc
+}
+
+func newGroup() *group {
+	var g group
+	g.context, g.cancel = context.WithCancel(context.Background())
+	return &g
+}
+
+func (g *group) spawn(f func() error) {
+	g.Add(1)
+	go func() {
+		defer g.Done()
+		if err := f(); err != nil {
+			g.once.Do(func() {
+				g.err = err
+				g.cancel()
+			})
+		}
+	}()
+}
+
+func (g *group) wait() error {
+	g.Wait()
+	g.cancel()
+	return g.err
+}
+
+func grouped(number int) (run, func()) {
+	return func(rounds int) int {
+		done := 0
+		for i := 0; i < rounds; i++ {
+			g := newGroup()
+			for j := 0; j < number; j++ {
+				g.spawn(func() error {
+					done++
+					return nil
+				})
+			}
+			bench.Must(g.wait() == nil, "a goroutine failed")
+		}
+		bench.Must(done == rounds*number, "not every goroutine ran")
+		return done
+	}, func() {}
+}
+
+func cancelled(number int) (run, func()) {
+	return func(rounds int) int {
+		done := 0
+		for i := 0; i < rounds; i++ {
+			g := newGroup()
+			asleep := 0
+			for j := 0; j < number; j++ {
+				g.spawn(func() error {
+					timer := time.NewTimer(time.Hour)
+					defer timer.Stop()
+					asleep++
+					select {
+					case <-timer.C:
+					case <-g.context.Done():
+						done++
+					}
+					return nil
+				})
+			}
+			for asleep < number {
+				runtime.Gosched()
+			}
+			g.cancel()
+			bench.Must(g.wait() == nil, "a goroutine failed")
+		}
+		bench.Must(done == rounds*number, "not every goroutine was cancelled")
 		return done
 	}, func() {}
 }
@@ -174,10 +284,11 @@ func measure(begin func(int) (run, func()), number, samples int, ns float64) {
 func main() {
 	runtime.GOMAXPROCS(1)
 	cases := map[string]func(int) (run, func()){
-		"ring": ring, "ping_pong": pingPong, "spawn": spawn, "write_fully": sending,
+		"ring": ring, "ping_pong": pingPong, "timeout": timeout, "spawn": spawn, "group": grouped, "cancel": cancelled,
+		"write_fully": sending,
 	}
 	if len(os.Args) != 7 || cases[os.Args[1]] == nil {
-		fmt.Fprintf(os.Stderr, "usage: %s ring|ping_pong|spawn|write_fully NUMBER - SAMPLES MILLISECONDS SEED\n", os.Args[0])
+		fmt.Fprintf(os.Stderr, "usage: %s CASE NUMBER - SAMPLES MILLISECONDS SEED\n", os.Args[0])
 		os.Exit(2)
 	}
 	number := func(i int) int {

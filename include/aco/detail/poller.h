@@ -25,10 +25,11 @@ ACO_API aco__poller_t *aco__poller(void);
 /* Gives the calling thread its poller, once. 0, or -1 and errno. */
 ACO_API int aco__poller_install(aco__poller_t *poller, const char *call);
 
-/* The calling task waits in `queue`, at most until `deadline`. `wait` must stay valid until the call returns; it need
- * not be on the task's stack. `fd` and `writes` tell reports what it waits for. 0, or -1 and errno. */
-ACO_API int aco__poller_wait(aco__poller_t *poller, const char *call, aco__wait_t *wait, aco__queue_t *queue, int fd,
-                             int writes, int64_t deadline, const char *location);
+/* The calling task waits in `queue`, at most until `deadline`. It also waits in the queues of `more`: places that are
+ * linked by `other`, each with its `queue`; NULL: none. `wait` and the places must stay valid until the call returns;
+ * they need not be on the task's stack. `fd` and `writes` tell reports what it waits for. 0, or -1 and errno. */
+ACO_API int aco__poller_wait(aco__poller_t *poller, const char *call, aco__wait_t *wait, aco__queue_t *queue,
+                             aco__waiter_t *more, int fd, int writes, int64_t deadline, const char *location);
 /* Ends the waits in the queue with `error`; 0: with success. */
 ACO_API void aco__poller_wake(aco__queue_t *queue, int error);
 

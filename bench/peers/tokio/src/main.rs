@@ -5,7 +5,9 @@ use std::process::exit;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{channel, Receiver, Sender};
-use tokio::task::{spawn, yield_now, JoinHandle};
+use std::time::Duration;
+use tokio::task::{spawn, yield_now, JoinHandle, JoinSet};
+use tokio::time::{sleep, timeout};
 
 #[path = "../../sending.rs"]
 mod sending;
@@ -34,6 +36,7 @@ impl Counter {
     }
 }
 
+const HOUR: Duration = Duration::from_secs(3600);
 static COUNT: Counter = Counter(AtomicUsize::new(0));
 static STOP: AtomicBool = AtomicBool::new(false);
 
@@ -41,7 +44,10 @@ static STOP: AtomicBool = AtomicBool::new(false);
 enum Made {
     Ring(Vec<JoinHandle<()>>),
     PingPong(Sender<usize>, Receiver<usize>),
+    Timeout(Sender<usize>, Receiver<usize>),
     Spawn(usize),
+    Group(usize),
+    Cancel(usize),
     WriteFully(usize),
 }
 
@@ -86,11 +92,17 @@ fn make(name: &str, number: usize) -> Made {
             STOP.store(false, Relaxed);
             Made::Ring((1..number).map(|_| spawn(yielding())).collect())
         }
-        "ping_pong" => {
+        "ping_pong" | "timeout" => {
             let ((there, receiver), (sender, back)) = (channel(1), channel(1));
             spawn(replying(receiver, sender));
-            Made::PingPong(there, back)
+            if name == "timeout" {
+                Made::Timeout(there, back)
+            } else {
+                Made::PingPong(there, back)
+            }
         }
+        "group" => Made::Group(number),
+        "cancel" => Made::Cancel(number),
         _ => Made::Spawn(number),
     }
 }
@@ -114,6 +126,51 @@ async fn run(made: &mut Made, rounds: usize) -> usize {
             }
             assert_eq!(value, rounds, "other values came back");
             rounds
+        }
+        Made::Timeout(there, back) => {
+            let mut value = 0;
+            for _ in 0..rounds {
+                there.send(value).await.expect("a receiver");
+                value = timeout(HOUR, back.recv()).await.expect("no timeout").expect("a value");
+            }
+            assert_eq!(value, rounds, "other values came back");
+            rounds
+        }
+        Made::Group(number) => {
+            let before = COUNT.get();
+            for _ in 0..rounds {
+                let mut set = JoinSet::new();
+                for _ in 0..*number {
+                    set.spawn(async { COUNT.add() });
+                }
+                while let Some(result) = set.join_next().await {
+                    result.expect("a result");
+                }
+            }
+            assert_eq!(COUNT.get() - before, rounds * *number, "not every task ran");
+            rounds * *number
+        }
+        Made::Cancel(number) => {
+            let mut cancelled = 0;
+            for _ in 0..rounds {
+                let mut set = JoinSet::new();
+                for _ in 0..*number {
+                    set.spawn(async {
+                        COUNT.add();
+                        sleep(HOUR).await
+                    });
+                }
+                let all = COUNT.get() + *number;
+                while COUNT.get() < all {
+                    yield_now().await;
+                }
+                set.abort_all();
+                while let Some(result) = set.join_next().await {
+                    cancelled += result.expect_err("no result").is_cancelled() as usize;
+                }
+            }
+            assert_eq!(cancelled, rounds * *number, "not every task was cancelled");
+            cancelled
         }
         Made::WriteFully(number) => {
             for _ in 0..rounds {
@@ -180,12 +237,13 @@ async fn measure(name: String, number: usize, samples: usize, ns: f64) {
 
 fn main() {
     let args: Vec<String> = env::args().collect();
-    if args.len() != 7 || !["ring", "ping_pong", "spawn", "write_fully"].contains(&args[1].as_str()) {
-        eprintln!("usage: {} ring|ping_pong|spawn|write_fully NUMBER - SAMPLES MILLISECONDS SEED", args[0]);
+    let cases = ["ring", "ping_pong", "timeout", "spawn", "group", "cancel", "write_fully"];
+    if args.len() != 7 || !cases.contains(&args[1].as_str()) {
+        eprintln!("usage: {} CASE NUMBER - SAMPLES MILLISECONDS SEED", args[0]);
         exit(2);
     }
     let number = |i: usize| args[i].parse::<usize>().expect("a number");
     let (name, n, samples, ns) = (args[1].clone(), number(2), number(4), number(5) as f64 * 1e6);
-    let runtime = Builder::new_current_thread().build().expect("a runtime");
+    let runtime = Builder::new_current_thread().enable_time().build().expect("a runtime");
     runtime.block_on(async move { spawn(measure(name, n, samples, ns)).await.expect("the measurement") });
 }
