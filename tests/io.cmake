@@ -1,6 +1,6 @@
 # Descriptors (src/io): Linux only.
 foreach(variant debug release)
-  foreach(subject io io_names io_offload io_process io_sockets)
+  foreach(subject io io_names io_offload io_sockets)
     acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 60)
     target_link_libraries(test_${subject}_${variant} PRIVATE acorn_io_static Threads::Threads)
   endforeach()
@@ -18,6 +18,10 @@ if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
     acorn_test(io_buffer.${variant} io_buffer.c DEFINE ${define_${variant}} TIMEOUT 60)
     target_link_libraries(test_io_buffer_${variant} PRIVATE acorn_io_static Threads::Threads)
     target_link_options(test_io_buffer_${variant} PRIVATE -Wl,--wrap=read,--wrap=write,--wrap=send)
+    acorn_test(io_process.${variant} io_process.c DEFINE ${define_${variant}} TIMEOUT 60)
+    target_link_libraries(test_io_process_${variant} PRIVATE acorn_io_static Threads::Threads)
+    target_link_options(test_io_process_${variant} PRIVATE -Wl,--wrap=signalfd,--wrap=pipe2,--wrap=fcntl
+        -Wl,--wrap=posix_spawnp,--wrap=syscall)
   endforeach()
 endif()
 

@@ -1,11 +1,75 @@
-/* Signals as values, children and standard descriptors (include/aco/process.h). */
+/* Signals as values, children and standard descriptors (include/aco/process.h). Linked with --wrap for the system calls
+ * below, which fail on demand. */
 #define _GNU_SOURCE
 #include "io_tests.h"
 
 #include <aco/io_buffer.h>
 #include <aco/process.h>
 #include <signal.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+
+/* ---- The system ---- */
+
+static const char *failing; /* this function's call number `position` fails */
+static int position;
+
+static int fails(const char *name)
+{
+    if (!failing || strcmp(failing, name) != 0 || --position != 0)
+        return 0;
+    errno = ENFILE;
+    return 1;
+}
+
+#define WRAP(type, name, parameters, arguments)                                                                        \
+    type __real_##name parameters;                                                                                     \
+    type __wrap_##name parameters;                                                                                     \
+    type __wrap_##name parameters { return fails(#name) ? -1 : __real_##name arguments; }
+WRAP(int, signalfd, (int fd, const sigset_t *set, int flags), (fd, set, flags))
+WRAP(int, pipe2, (int ends[2], int flags), (ends, flags))
+
+int __real_fcntl(int fd, int command, ...);
+int __wrap_fcntl(int fd, int command, ...);
+int __wrap_fcntl(int fd, int command, ...)
+{
+    va_list arguments;
+    int argument;
+    va_start(arguments, command);
+    argument = command == F_GETFL || command == F_GETFD ? 0 : va_arg(arguments, int);
+    va_end(arguments);
+    return fails("fcntl") ? -1 : __real_fcntl(fd, command, argument);
+}
+
+int __real_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+                        const posix_spawnattr_t *attributes, char *const argv[], char *const environment[]);
+int __wrap_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+                        const posix_spawnattr_t *attributes, char *const argv[], char *const environment[]);
+int __wrap_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+                        const posix_spawnattr_t *attributes, char *const argv[], char *const environment[])
+{
+    return fails("posix_spawnp") ? ENFILE : __real_posix_spawnp(pid, file, actions, attributes, argv, environment);
+}
+
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, ...);
+long __wrap_syscall(long number, ...)
+{
+    va_list list;
+    long a[6];
+    va_start(list, number);
+    for (int i = 0; i < 6; i++)
+        a[i] = va_arg(list, long);
+    va_end(list);
+#ifdef SYS_pidfd_open
+    if (number == SYS_pidfd_open && fails("pidfd_open"))
+        return -1;
+#endif
+    return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
 
 /* ---- Signals ---- */
 
@@ -182,6 +246,42 @@ static void root_context(void)
     CHECK(WIFSIGNALED(child.status) && WTERMSIG(child.status) == SIGKILL);
 }
 
+/* Whatever fails, nothing is left: no descriptor, no child, no blocked signal. */
+static void *failures(void *unused)
+{
+    static const char *const functions[] = {"pipe2", "fcntl", "posix_spawnp", "pidfd_open"};
+    aco_process_t child;
+    aco_interrupt_t interrupt;
+    sigset_t before, after;
+    int result, total = 0;
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        for (int place = 1;; place++) {
+            failing = functions[i];
+            position = place;
+            result = aco_process_start(&child, ARGV("cat"), ACO_PROCESS_IN | ACO_PROCESS_OUT | ACO_PROCESS_ERR, NULL);
+            if (result == 0) {
+                CHECK(position > 0);
+                failing = NULL;
+                aco_process_end(&child, 20 * ACO_SECOND);
+                break;
+            }
+            CHECK_EQ(errno, ENFILE);
+            CHECK(child.in == -1 && child.out == -1 && child.err == -1);
+            total++;
+        }
+    CHECK(total >= 3 + 8 + 1 + 1);
+    FAILS_WITH(waitpid(-1, NULL, WNOHANG), ECHILD);
+    CHECK_EQ(pthread_sigmask(SIG_SETMASK, NULL, &before), 0);
+    failing = "signalfd";
+    position = 1;
+    FAILS_WITH(aco_interrupt_begin(&interrupt, (const int[]){SIGINT}, 1), ENFILE);
+    failing = NULL;
+    CHECK_EQ(pthread_sigmask(SIG_SETMASK, NULL, &after), 0);
+    CHECK_EQ(sigismember(&after, SIGINT), sigismember(&before, SIGINT));
+    CHECK_EQ(aco_check_cancelled(), 0);
+    return unused;
+}
+
 /* ---- Standard descriptors ---- */
 
 static void use_as_input(int fd)
@@ -236,7 +336,7 @@ static void *standard(void *unused)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {signals, interrupts, children, ends_of_children, standard};
+    static const aco_function_t tests[] = {signals, interrupts, children, ends_of_children, failures, standard};
     aco_process_t child;
     CHECK(aco_io_poll_fd() >= 0);
     signal(SIGUSR1, handler);
