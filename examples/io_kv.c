@@ -113,7 +113,7 @@ static int read_command(aco_io_reader_t *in, char **words, char *room, const cha
 
 static void *serve_one(void *connection)
 {
-    int fd = (int)(intptr_t)connection, n;
+    int fd = (int)(intptr_t)connection, n = 0;
     char *words[MOST_WORDS], *room = malloc(LONGEST);
     aco_io_reader_t in;
     aco_io_writer_t out;
