@@ -4,6 +4,7 @@
  * left. Linked with --wrap for the functions below. */
 #define _GNU_SOURCE
 #include <aco/group.h>
+#include <aco/file.h>
 #include <aco/io.h>
 #include <aco/offload.h>
 #include "check.h"
@@ -38,7 +39,8 @@ typedef struct failure {
     X(epoll_create1) X(eventfd) X(epoll_ctl) X(epoll_wait) X(read) X(write) X(readv) X(writev) X(recv) X(send)         \
     X(recvmsg) X(sendmsg) X(sendfile) X(splice) X(accept4) X(connect) X(socket) X(bind) X(listen) X(setsockopt)        \
     X(getsockopt) X(fcntl) X(fstat) X(poll) X(getsockname) X(getpeername) X(shutdown) X(close) X(pthread_create)       \
-    X(recvfrom) X(sendto)
+    X(recvfrom) X(sendto) \
+    X(open) X(pread) X(pwrite) X(fsync) X(rename) X(opendir) X(readdir)
 #define NUMBER(name) F_##name,
 enum { FUNCTIONS(NUMBER) F_COUNT };
 
@@ -81,6 +83,13 @@ static const struct function {
     {"pthread_create", {{EAGAIN, EITHER}}}, /* one_thread_is_enough() has more */
     {"recvfrom", BYTES},
     {"sendto", MOVES},
+    {"open", {{EINTR, UNNOTICED}, {EACCES, NOTICED}, {EMFILE, NOTICED}}},
+    {"pread", {{EINTR, UNNOTICED}, {EIO, NOTICED}}},
+    {"pwrite", {{EINTR, UNNOTICED}, {EIO, NOTICED}, {ENOSPC, NOTICED}}},
+    {"fsync", {{EINTR, UNNOTICED}, {EIO, NOTICED}}},
+    {"rename", {{EXDEV, NOTICED}}},
+    {"opendir", {{EMFILE, NOTICED}, {ENOMEM, NOTICED}}},
+    {"readdir", {{EIO, NOTICED}}},
 };
 _Static_assert(sizeof functions / sizeof *functions == F_COUNT, "each function has failures");
 
@@ -92,11 +101,11 @@ static int is_over;                 /* the thread ends: nobody is there to notic
 static __thread int is_scenario;    /* only this thread's calls fail, not those of the pool's threads */
 static int counts[F_COUNT];
 
-static int fails(int function)
+static int fails_now(int function)
 {
     const failure_t *first = &functions[function].failures[0];
     int call;
-    if (!is_scenario || is_over)
+    if (is_over)
         return 0;
     call = ++counts[function];
     if (storms && first->error == EINTR && first->effect == UNNOTICED && call % 2) {
@@ -107,6 +116,11 @@ static int fails(int function)
         return 0;
     errno = error;
     return 1;
+}
+
+static int fails(int function)
+{
+    return is_scenario && fails_now(function);
 }
 
 /* How many of n bytes a write may take. */
@@ -160,6 +174,45 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, s
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, start_t start, void *arg)
 {
     return fails(F_pthread_create) ? errno : __real_pthread_create(thread, attributes, start, arg);
+}
+
+/* Calls for files come from the pool's threads while the scenario's thread waits for them. */
+static int is_in_files;
+
+#define WRAP_FILE(type, failed, name, system_name, parameters, arguments)                                              \
+    type __real_##system_name parameters;                                                                              \
+    type __wrap_##system_name parameters;                                                                              \
+    type __wrap_##system_name parameters                                                                               \
+    {                                                                                                                  \
+        return is_in_files && fails_now(F_##name) ? failed : __real_##system_name arguments;                           \
+    }
+#ifdef __GLIBC__ /* its names for 64-bit offsets */
+#define LARGE(name) name##64
+#define PREADV2 __wrap_preadv64v2
+#else
+#define LARGE(name) name
+#define PREADV2 __wrap_preadv2
+#endif
+#define WRAP_LARGE(type, failed, name, system_name, parameters, arguments)                                             \
+    WRAP_FILE(type, failed, name, system_name, parameters, arguments)
+WRAP_LARGE(ssize_t, -1, pread, LARGE(pread), (int fd, void *p, size_t n, int64_t offset), (fd, p, n, offset))
+WRAP_LARGE(ssize_t, -1, pwrite, LARGE(pwrite), (int fd, const void *p, size_t n, int64_t offset), (fd, p, n, offset))
+WRAP_LARGE(int, -1, open, LARGE(open), (const char *path, int flags, unsigned mode), (path, flags, mode))
+WRAP_LARGE(void *, NULL, readdir, LARGE(readdir), (void *dir), (dir))
+WRAP_FILE(void *, NULL, opendir, opendir, (const char *path), (path))
+WRAP_FILE(int, -1, fsync, fsync, (int fd), (fd))
+WRAP_FILE(int, -1, rename, rename, (const char *from, const char *to), (from, to))
+
+/* Nothing is known to be in memory: all reads are done by the pool. */
+ssize_t PREADV2(int fd, const struct iovec *parts, int count, int64_t offset, int flags);
+ssize_t PREADV2(int fd, const struct iovec *parts, int count, int64_t offset, int flags)
+{
+    (void)parts;
+    (void)count;
+    (void)offset;
+    (void)flags;
+    errno = fd < 0 ? EBADF : EOPNOTSUPP;
+    return -1;
 }
 
 /* An interrupted connect() goes on, and a close() that fails has closed. */
@@ -429,6 +482,45 @@ static void datagrams(void)
     close_it(b);
 }
 
+/* ---- Files ---- */
+
+static void uses_file(int fd, const char *from, const char *to)
+{
+    char text[10];
+    aco_dir_entry_t entry;
+    aco_dir_t *dir;
+    if (is_bad(aco_file_pwrite(fd, "0123456789", 10, 0)) || is_bad(aco_file_pread(fd, text, 10, 0)) ||
+        is_bad(aco_file_sync(fd)) || is_bad(aco_file_rename(from, to)))
+        return;
+    CHECK(memcmp(text, "0123456789", 10) == 0);
+    dir = aco_dir_open("/proc/self");
+    if (!dir) {
+        (void)is_bad(-1);
+        return;
+    }
+    while (aco_dir_read(dir, &entry) == 1)
+        continue;
+    (void)is_bad(aco_dir_read(dir, &entry)); /* a failure stays */
+    CHECK_EQ(aco_dir_close(dir), 0);
+}
+
+static void use_files(void)
+{
+    char from[64], to[80];
+    int fd;
+    snprintf(from, sizeof from, "/tmp/acorn-io-failure-%d", (int)getpid());
+    snprintf(to, sizeof to, "%s-renamed", from);
+    is_in_files = 1;
+    fd = aco_file_open(from, O_RDWR | O_CREAT, 0600);
+    if (!is_bad(fd)) {
+        uses_file(fd, from, to);
+        close_it(fd);
+    }
+    is_in_files = 0;
+    unlink(from);
+    unlink(to);
+}
+
 static void *scenario(void *host)
 {
     aco_scope_t scope;
@@ -437,6 +529,7 @@ static void *scenario(void *host)
     client("unix", host);
     client("tcp4", "127.0.0.1");
     use_pool();
+    use_files();
     datagrams();
     aco_scope_end(&scope);
     return NULL;

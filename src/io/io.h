@@ -63,6 +63,7 @@ typedef struct aco__io {
     unsigned budget;        /* calls that it has left before it yields */
     aco__io_job_t *jobs;    /* for which tasks wait */
     unsigned posting;       /* threads of the pool that use this record. Atomic */
+    unsigned file_reads;    /* for fairness */
     unsigned forks;         /* that lay behind the process at the first job */
     void (*jobs_end)(struct aco__io *io); /* the thread ends: its jobs are nobody's. NULL: there was none */
     size_t sz;              /* of this record, as allocated */
@@ -129,6 +130,10 @@ ACO__HIDDEN void aco__io_pool_unlock(void);
 /* aco_offload() for a call with this name. */
 ACO__HIDDEN int aco__io_offload(const char *call, void *(*fn)(void *arg), void *arg, void **result,
                                 void (*release)(void *arg, void *result), const char *location);
+
+/* ---- file.c ---- */
+/* Fails with errno and a message that has the path. Scopes' errors have no message. */
+ACO__HIDDEN int aco__io_fail_path(const char *call, const char *path);
 
 /* ---- address.c ---- */
 typedef struct aco__io_address {

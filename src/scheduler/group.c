@@ -48,17 +48,9 @@ static void add_member(aco_group_t *group, aco__task_record_t *record)
     group->aco__last = record;
 }
 
-/* `p` is on a share stack on which the running coroutine is. */
-static int is_shared(const aco__thread_t *self, const void *p)
-{
-    const aco_t *task = aco__current(self);
-    return (self->running && !aco__stack_is_kept(self->running) && aco__is_on_its_stack(self->running, p)) ||
-           (task && !aco__stack_is_kept(task) && aco__is_on_its_stack(task, p));
-}
-
 static int check_result(const aco__thread_t *self, const void *result)
 {
-    return aco_likely(!result || !is_shared(self, result))
+    return aco_likely(!result || !aco__poller_moves(result))
                ? 0
                : aco__fail(0, EINVAL, "aco_group_spawn", self->running, "is on a share stack, and so is the result");
 }
@@ -102,7 +94,7 @@ static int check_stack(const char *call, const aco_group_t *group)
     const aco_scope_t *scope;
     if (aco_likely(!task || aco__stack_is_kept(task)))
         return 0;
-    if (is_shared(self, group))
+    if (aco__poller_moves(group))
         return aco__fail(0, EINVAL, call, task, "is on a share stack, and so is its group");
     scope = *aco__task_flags(task) & TASK_SCOPED ? aco__task_record(task)->scope : NULL;
     for (; scope && scope->aco__task == task; scope = scope->aco__outer)

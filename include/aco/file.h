@@ -1,0 +1,83 @@
+/* Files and directories: only the task waits for the disk. In the library acorn_io, beside acorn.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ *   int fd = aco_file_open("data", O_RDONLY, 0);
+ *   ssize_t n = aco_file_pread(fd, block, sizeof block, 0);
+ *   aco_io_close(fd);
+ *
+ * The calls do what the system calls with these names do, on threads of the pool (aco/offload.h): the system has no way
+ * to wait for a file. Reads of what is in memory already are done at once, without the pool. EINTR does not occur.
+ * Memory on a share stack is copied, at most 256 KiB for each call, so it cannot be aligned as O_DIRECT needs it.
+ *
+ * Scopes. Reads, writes and aco_dir_read() use the caller's memory: once begun they are waited for, as aco_offload()
+ * does without `release`. The others fail as soon as the scope ends. What they do may happen all the same (a rename),
+ * but leaves nothing open. Each plain form is a macro for the form with `_at`. A caller that cannot wait gets EPERM,
+ * except from reads that need not.
+ *
+ * Errors are the system's, and those of aco_offload(). The message has the call and the path or descriptor. */
+#ifndef ACO_FILE_H
+#define ACO_FILE_H
+
+#include "scope.h"
+
+#include <sys/types.h>
+
+ACO__BEGIN_C
+
+/* A descriptor, close-on-exec: any call of the system's may use it, and aco_io_close() (aco/io.h) or close() closes
+ * it. `flags` and `mode` as for open(). A FIFO waits for its other end. */
+ACO_API int aco_file_open_at(const char *path, int flags, unsigned mode, const char *location);
+#define aco_file_open(path, flags, mode) aco_file_open_at(path, flags, mode, ACO_PLACE)
+
+ACO_API ssize_t aco_file_read_at(int fd, void *p, size_t n, const char *location);
+ACO_API ssize_t aco_file_write_at(int fd, const void *p, size_t n, const char *location);
+ACO_API ssize_t aco_file_pread_at(int fd, void *p, size_t n, int64_t offset, const char *location);
+ACO_API ssize_t aco_file_pwrite_at(int fd, const void *p, size_t n, int64_t offset, const char *location);
+#define aco_file_read(fd, p, n) aco_file_read_at(fd, p, n, ACO_PLACE)
+#define aco_file_write(fd, p, n) aco_file_write_at(fd, p, n, ACO_PLACE)
+#define aco_file_pread(fd, p, n, offset) aco_file_pread_at(fd, p, n, offset, ACO_PLACE)
+#define aco_file_pwrite(fd, p, n, offset) aco_file_pwrite_at(fd, p, n, offset, ACO_PLACE)
+
+/* fsync(). */
+ACO_API int aco_file_sync_at(int fd, const char *location);
+#define aco_file_sync(fd) aco_file_sync_at(fd, ACO_PLACE)
+
+typedef struct aco_file_status_s { /* as struct stat, the same on all systems */
+    uint64_t device, inode, links, size, blocks; /* blocks: of 512 bytes */
+    uint32_t mode, user, group, block_size;
+    int64_t accessed_ns, modified_ns, changed_ns; /* since 1970 */
+} aco_file_status_t;
+
+/* stat() of a path; fstat() of a descriptor. */
+ACO_API int aco_file_stat_at(const char *path, aco_file_status_t *status, const char *location);
+ACO_API int aco_file_fstat_at(int fd, aco_file_status_t *status, const char *location);
+#define aco_file_stat(path, status) aco_file_stat_at(path, status, ACO_PLACE)
+#define aco_file_fstat(fd, status) aco_file_fstat_at(fd, status, ACO_PLACE)
+
+ACO_API int aco_file_rename_at(const char *from, const char *to, const char *location);
+#define aco_file_rename(from, to) aco_file_rename_at(from, to, ACO_PLACE)
+
+/* ---- Directories ------------------------------------------------------------------------------------------------- */
+
+typedef struct aco_dir_s aco_dir_t;
+
+typedef struct aco_dir_entry_s {
+    const char *name;   /* until the next call for the directory */
+    uint64_t inode;
+    unsigned char type; /* DT_… of <dirent.h>; 0: the file system does not tell */
+} aco_dir_entry_t;
+
+/* Opens a directory. NULL and errno. The caller owns it. */
+ACO_API aco_dir_t *aco_dir_open_at(const char *path, const char *location);
+#define aco_dir_open(path) aco_dir_open_at(path, ACO_PLACE)
+/* Reads the next entry; "." and ".." are left out. 1; 0: there is none; -1 and errno: also EBUSY (another task reads).
+ * Entries are read some hundreds at a time. */
+ACO_API int aco_dir_read_at(aco_dir_t *dir, aco_dir_entry_t *entry, const char *location);
+#define aco_dir_read(dir, entry) aco_dir_read_at(dir, entry, ACO_PLACE)
+/* 0, or -1 and errno: EBUSY (a task reads it), EINVAL (NULL). */
+ACO_API int aco_dir_close(aco_dir_t *dir);
+
+ACO__END_C
+
+#endif

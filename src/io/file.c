@@ -1,0 +1,330 @@
+/* Files: each call is a record that a thread of the pool works on. Paths are copied into it, so that a call whose scope
+ * has ended can be abandoned. Reads and writes use the caller's memory, and are waited for. */
+#define _GNU_SOURCE /* preadv2() */
+#define _FILE_OFFSET_BITS 64
+#include "io/io.h"
+
+#include "aco/file.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#if defined(__has_feature)
+#if __has_feature(memory_sanitizer) /* it does not know preadv2() */
+#undef RWF_NOWAIT
+#endif
+#endif
+
+enum { LARGEST_COPY = 256 * 1024, FILE_BUDGET = 64 };
+
+typedef enum operation { FILE_OPEN, FILE_READ, FILE_WRITE, FILE_SYNC, FILE_STAT, FILE_RENAME } operation_t;
+
+typedef struct file_call {
+    operation_t operation;
+    int fd;             /* -1: of a path */
+    int flags;
+    unsigned mode;
+    int64_t offset;     /* -1: the file's own */
+    void *p;
+    size_t n;
+    struct stat status;
+    ssize_t result;
+    int error;          /* errno, if the result is -1 */
+    char *path, *other; /* behind the record */
+    size_t sz;
+} file_call_t;
+
+/* ---- On a thread of the pool ---- */
+
+static ssize_t perform_once(file_call_t *c)
+{
+    switch (c->operation) {
+    case FILE_OPEN:
+        return open(c->path, c->flags | O_CLOEXEC, (mode_t)c->mode);
+    case FILE_READ:
+        return c->offset < 0 ? read(c->fd, c->p, c->n) : pread(c->fd, c->p, c->n, c->offset);
+    case FILE_WRITE:
+        return c->offset < 0 ? write(c->fd, c->p, c->n) : pwrite(c->fd, c->p, c->n, c->offset);
+    case FILE_SYNC:
+        return fsync(c->fd);
+    case FILE_STAT:
+        return c->path ? stat(c->path, &c->status) : fstat(c->fd, &c->status);
+    default: /* FILE_RENAME */
+        return rename(c->path, c->other);
+    }
+}
+
+static void *perform(void *arg)
+{
+    file_call_t *c = arg;
+    do
+        c->result = perform_once(c);
+    while (c->result < 0 && errno == EINTR);
+    c->error = errno;
+    return arg;
+}
+
+/* ---- Calls ---- */
+
+static void call_free(file_call_t *c)
+{
+    int error = errno;
+    aco__poller_free(c, c->sz);
+    errno = error;
+}
+
+/* Its task has abandoned it. */
+static void release_call(void *arg, void *result)
+{
+    file_call_t *c = arg;
+    if (result && c->operation == FILE_OPEN && c->result >= 0)
+        close((int)c->result);
+    call_free(c);
+}
+
+int aco__io_fail_path(const char *call, const char *path)
+{
+    char reason[300];
+    int error = errno;
+    if (error == ETIMEDOUT || error == ECANCELED)
+        return -1;
+    snprintf(reason, sizeof reason, "%.200s: %s", path, strerror(error));
+    return aco__poller_fail(error, call, reason);
+}
+
+static char *copy_path(char **room, const char *path)
+{
+    char *copy = *room;
+    size_t n = strlen(path) + 1;
+    memcpy(copy, path, n);
+    *room += n;
+    return copy;
+}
+
+/* `path` NULL: for a descriptor; `other` NULL: there is one path. NULL after a failure. */
+static file_call_t *call_new(const char *call, operation_t operation, int fd, const char *path, const char *other)
+{
+    size_t sz = sizeof(file_call_t) + (path ? strlen(path) + 1 : 0) + (other ? strlen(other) + 1 : 0);
+    file_call_t *c = aco__poller_allocate(&sz, call);
+    char *room = (char *)(c + 1);
+    if (!c)
+        return NULL;
+    memset(c, 0, sizeof *c);
+    c->operation = operation;
+    c->fd = fd;
+    c->sz = sz;
+    if (path)
+        c->path = copy_path(&room, path);
+    if (other)
+        c->other = copy_path(&room, other);
+    return c;
+}
+
+/* The pool has done it: its result, or -1 with errno. Frees the record; *status, unless `status` is NULL, gets what was
+ * found out. */
+static ssize_t result_of(file_call_t *c, const char *call, struct stat *status)
+{
+    ssize_t result = c->result;
+    if (status)
+        *status = c->status;
+    errno = c->error;
+    if (result < 0 && c->path)
+        aco__io_fail_path(call, c->path);
+    else if (result < 0)
+        aco__io_fail(call, c->fd);
+    call_free(c);
+    return result;
+}
+
+/* For all calls but reads and writes: the end of a scope ends the wait. */
+static ssize_t have_performed(file_call_t *c, const char *call, struct stat *status, const char *location)
+{
+    return aco__io_offload(call, perform, c, NULL, release_call, location) == 0 ? result_of(c, call, status) : -1;
+}
+
+static int fail_null(const char *call)
+{
+    return aco__poller_fail(EINVAL, call, "a pointer is NULL");
+}
+
+int aco_file_open_at(const char *path, int flags, unsigned mode, const char *location)
+{
+    static const char call[] = "aco_file_open";
+    file_call_t *c = path ? call_new(call, FILE_OPEN, -1, path, NULL) : NULL;
+    if (!c)
+        return path ? -1 : fail_null(call);
+    c->flags = flags;
+    c->mode = mode;
+    return (int)have_performed(c, call, NULL, location);
+}
+
+int aco_file_sync_at(int fd, const char *location)
+{
+    static const char call[] = "aco_file_sync";
+    file_call_t *c = call_new(call, FILE_SYNC, fd, NULL, NULL);
+    return c ? (int)have_performed(c, call, NULL, location) : -1;
+}
+
+int aco_file_rename_at(const char *from, const char *to, const char *location)
+{
+    static const char call[] = "aco_file_rename";
+    file_call_t *c = from && to ? call_new(call, FILE_RENAME, -1, from, to) : NULL;
+    if (!c)
+        return from && to ? -1 : fail_null(call);
+    return (int)have_performed(c, call, NULL, location);
+}
+
+static int64_t ns_of(const struct timespec *time)
+{
+    return (int64_t)time->tv_sec * ACO_SECOND + time->tv_nsec;
+}
+
+static int status_of(int fd, const char *path, aco_file_status_t *status, const char *call, const char *location)
+{
+    struct stat s;
+    file_call_t *c = call_new(call, FILE_STAT, fd, path, NULL);
+    if (!c || have_performed(c, call, &s, location) != 0)
+        return -1;
+    memset(status, 0, sizeof *status);
+    status->device = s.st_dev;
+    status->inode = s.st_ino;
+    status->links = s.st_nlink;
+    status->size = (uint64_t)s.st_size;
+    status->blocks = (uint64_t)s.st_blocks;
+    status->mode = s.st_mode;
+    status->user = s.st_uid;
+    status->group = s.st_gid;
+    status->block_size = (uint32_t)s.st_blksize;
+    status->accessed_ns = ns_of(&s.st_atim);
+    status->modified_ns = ns_of(&s.st_mtim);
+    status->changed_ns = ns_of(&s.st_ctim);
+    return 0;
+}
+
+int aco_file_stat_at(const char *path, aco_file_status_t *status, const char *location)
+{
+    static const char call[] = "aco_file_stat";
+    return path && status ? status_of(-1, path, status, call, location) : fail_null(call);
+}
+
+int aco_file_fstat_at(int fd, aco_file_status_t *status, const char *location)
+{
+    static const char call[] = "aco_file_fstat";
+    return status ? status_of(fd, NULL, status, call, location) : fail_null(call);
+}
+
+/* ---- Reads and writes ---- */
+
+static ssize_t have_moved(const char *call, operation_t operation, int fd, void *p, size_t n, int64_t offset,
+                          const char *location)
+{
+    file_call_t *c = call_new(call, operation, fd, NULL, NULL);
+    if (!c)
+        return -1;
+    c->p = p;
+    c->n = n;
+    c->offset = offset;
+    if (aco__io_offload(call, perform, c, NULL, NULL, location) == 0)
+        return result_of(c, call, NULL);
+    call_free(c);
+    return -1;
+}
+
+/* The same for memory of a share stack, where other tasks' frames are during the wait. */
+static ssize_t have_moved_by_copy(const char *call, operation_t operation, int fd, void *p, size_t n, int64_t offset,
+                                  const char *location)
+{
+    size_t part = n < LARGEST_COPY ? n : LARGEST_COPY, sz = part;
+    void *copy = aco__poller_allocate(&sz, call);
+    ssize_t moved;
+    int error;
+    if (!copy)
+        return -1;
+    if (operation == FILE_WRITE)
+        memcpy(copy, p, part);
+    moved = have_moved(call, operation, fd, copy, part, offset, location);
+    error = errno;
+    if (operation == FILE_READ && moved > 0)
+        memcpy(p, copy, (size_t)moved);
+    aco__poller_free(copy, sz);
+    errno = error;
+    return moved;
+}
+
+static ssize_t move_bytes(const char *call, operation_t operation, int fd, void *p, size_t n, int64_t offset,
+                          const char *location)
+{
+    return aco__poller_moves(p) ? have_moved_by_copy(call, operation, fd, p, n, offset, location)
+                                : have_moved(call, operation, fd, p, n, offset, location);
+}
+
+/* What is in memory: the number of bytes, or -1 if it is not known to be. */
+static ssize_t read_cached(int fd, void *p, size_t n, int64_t offset)
+{
+#ifdef RWF_NOWAIT
+    struct iovec part = {p, n};
+    return preadv2(fd, &part, 1, offset, RWF_NOWAIT);
+#else
+    (void)fd;
+    (void)p;
+    (void)n;
+    (void)offset;
+    return -1;
+#endif
+}
+
+/* Tasks whose reads never wait let the others run. */
+static int spend_file_budget(const char *call)
+{
+    aco__io_t *io = aco__io_get(call);
+    if (!io)
+        return -1;
+    if (++io->file_reads % FILE_BUDGET == 0)
+        aco__poller_yield();
+    return 0;
+}
+
+static ssize_t read_at(const char *call, int fd, void *p, size_t n, int64_t offset, const char *location)
+{
+    ssize_t cached, rest;
+    if (spend_file_budget(call) != 0)
+        return -1;
+    cached = read_cached(fd, p, n, offset);
+    if (cached == 0 || cached == (ssize_t)n)
+        return cached;
+    if (cached < 0)
+        return move_bytes(call, FILE_READ, fd, p, n, offset, location);
+    rest = move_bytes(call, FILE_READ, fd, (char *)p + cached, n - (size_t)cached, offset < 0 ? -1 : offset + cached,
+                      location);
+    return rest > 0 ? cached + rest : cached;
+}
+
+static int fail_offset(const char *call)
+{
+    return aco__poller_fail(EINVAL, call, "the offset is negative");
+}
+
+ssize_t aco_file_read_at(int fd, void *p, size_t n, const char *location)
+{
+    return read_at("aco_file_read", fd, p, n, -1, location);
+}
+
+ssize_t aco_file_write_at(int fd, const void *p, size_t n, const char *location)
+{
+    return move_bytes("aco_file_write", FILE_WRITE, fd, (void *)(uintptr_t)p, n, -1, location);
+}
+
+ssize_t aco_file_pread_at(int fd, void *p, size_t n, int64_t offset, const char *location)
+{
+    static const char call[] = "aco_file_pread";
+    return offset < 0 ? fail_offset(call) : read_at(call, fd, p, n, offset, location);
+}
+
+ssize_t aco_file_pwrite_at(int fd, const void *p, size_t n, int64_t offset, const char *location)
+{
+    static const char call[] = "aco_file_pwrite";
+    return offset < 0 ? fail_offset(call)
+                      : move_bytes(call, FILE_WRITE, fd, (void *)(uintptr_t)p, n, offset, location);
+}

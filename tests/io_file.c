@@ -1,0 +1,366 @@
+/* Files and directories (include/aco/file.h): results, messages, scopes, share stacks, fairness. io_failure.c has the
+ * system's failures. */
+#define _GNU_SOURCE
+#include <aco/file.h>
+#include <aco/offload.h>
+#include "io_tests.h"
+
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+static char folder[64];
+
+static const char *in_folder(const char *name)
+{
+    static char paths[4][400];
+    static unsigned next;
+    char *path = paths[next++ % 4];
+    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+    return path;
+}
+
+static int begins(const char *text, const char *start)
+{
+    return strncmp(text, start, strlen(start)) == 0;
+}
+
+static void check_errors(int fd)
+{
+    char byte, message[200];
+    aco_file_status_t status;
+    const char *none = in_folder("none");
+    FAILS_WITH(aco_file_open(none, O_RDONLY, 0), ENOENT);
+    snprintf(message, sizeof message, "aco_file_open: %s: %s", none, strerror(ENOENT));
+    CHECK(strcmp(aco_error_message(), message) == 0);
+    FAILS_WITH(aco_file_stat(none, &status), ENOENT);
+    CHECK(begins(aco_error_message(), "aco_file_stat: /"));
+    FAILS_WITH(aco_file_rename(none, in_folder("other")), ENOENT);
+    FAILS_WITH(aco_file_sync(9999), EBADF);
+    CHECK(begins(aco_error_message(), "aco_file_sync: descriptor 9999: "));
+    FAILS_WITH(aco_file_read(9999, &byte, 1), EBADF);
+    FAILS_WITH(aco_file_pread(fd, &byte, 1, -1), EINVAL);
+    FAILS_WITH(aco_file_pwrite(fd, &byte, 1, -1), EINVAL);
+    FAILS_WITH(aco_file_fstat(9999, &status), EBADF);
+    FAILS_WITH(aco_file_open(NULL, O_RDONLY, 0), EINVAL);
+    FAILS_WITH(aco_file_stat(NULL, &status), EINVAL);
+    FAILS_WITH(aco_file_fstat(fd, NULL), EINVAL);
+    FAILS_WITH(aco_file_rename(none, NULL), EINVAL);
+    errno = 0;
+    CHECK(!aco_dir_open(none) && errno == ENOENT);
+    CHECK(begins(aco_error_message(), "aco_dir_open: /"));
+    CHECK(!aco_dir_open(NULL) && errno == EINVAL);
+    FAILS_WITH(aco_dir_read(NULL, NULL), EINVAL);
+    FAILS_WITH(aco_dir_close(NULL), EINVAL);
+}
+
+static void *files(void *unused)
+{
+    char text[16] = "";
+    aco_file_status_t status;
+    struct stat known;
+    const char *path = in_folder("file"), *renamed = in_folder("renamed");
+    int fd = aco_file_open(path, O_RDWR | O_CREAT | O_EXCL, 0640);
+    CHECK(fd >= 0);
+    CHECK_EQ(fcntl(fd, F_GETFD), FD_CLOEXEC);
+    CHECK_EQ(aco_file_write(fd, "0123456789", 10), 10);
+    CHECK_EQ(aco_file_pwrite(fd, "ab", 2, 4), 2);
+    CHECK_EQ(aco_file_sync(fd), 0);
+    CHECK_EQ(aco_file_pread(fd, text, 6, 2), 6);
+    CHECK(memcmp(text, "23ab67", 6) == 0);
+    CHECK_EQ(aco_file_pread(fd, text, 6, 7), 3);
+    CHECK_EQ(aco_file_pread(fd, text, 6, 100), 0);
+    CHECK_EQ(aco_file_read(fd, text, 6), 0); /* behind what was written */
+    CHECK_EQ(lseek(fd, 8, SEEK_SET), 8);
+    CHECK_EQ(aco_file_read(fd, text, 6), 2);
+    CHECK(memcmp(text, "89", 2) == 0);
+    CHECK_EQ(aco_file_rename(path, renamed), 0);
+    CHECK_EQ(aco_file_stat(renamed, &status), 0);
+    CHECK_EQ(stat(renamed, &known), 0);
+    CHECK(status.size == 10 && status.mode == known.st_mode && status.inode == known.st_ino && status.links == 1);
+    CHECK(status.modified_ns == (int64_t)known.st_mtim.tv_sec * ACO_SECOND + known.st_mtim.tv_nsec);
+    CHECK(status.user == known.st_uid && status.device == known.st_dev);
+    CHECK_EQ(aco_file_pwrite(fd, "ab", 2, 20), 2);
+    CHECK_EQ(aco_file_fstat(fd, &status), 0);
+    CHECK_EQ(status.size, 22);
+    check_errors(fd);
+    CHECK_EQ(aco_io_close(fd), 0);
+    fd = aco_file_open(renamed, O_WRONLY, 0);
+    FAILS_WITH(aco_file_read(fd, text, 1), EBADF);
+    CHECK_EQ(aco_io_close(fd), 0);
+    return unused;
+}
+
+static void *direct(void *unused)
+{
+    enum { BLOCK = 4096 };
+    char *block = NULL;
+    int fd = aco_file_open(in_folder("direct"), O_RDWR | O_CREAT | O_DIRECT, 0600);
+    CHECK(posix_memalign((void **)&block, BLOCK, BLOCK) == 0);
+    memset(block, 'd', BLOCK);
+    if (fd < 0 || aco_file_pwrite(fd, block, BLOCK, 0) != BLOCK) {
+        printf("skipped: O_DIRECT: not on this file system\n");
+    } else {
+        memset(block, 0, BLOCK);
+        CHECK_EQ(aco_file_pread(fd, block, BLOCK, 0), BLOCK);
+        CHECK(block[0] == 'd' && block[BLOCK - 1] == 'd');
+    }
+    if (fd >= 0)
+        CHECK_EQ(aco_io_close(fd), 0);
+    free(block);
+    return unused;
+}
+
+static void *directories(void *unused)
+{
+    enum { FILES = 1000 };
+    static char seen[FILES];
+    char name[256];
+    aco_dir_entry_t entry;
+    aco_dir_t *dir;
+    int n = 0, folders = 0, result;
+    CHECK_EQ(mkdir(in_folder("dir"), 0700), 0);
+    CHECK_EQ(mkdir(in_folder("dir/inner"), 0700), 0);
+    dir = aco_dir_open(in_folder("dir/inner"));
+    CHECK_EQ(aco_dir_read(dir, &entry), 0); /* empty */
+    CHECK_EQ(aco_dir_read(dir, &entry), 0);
+    CHECK_EQ(aco_dir_close(dir), 0);
+    for (int i = 0; i < FILES; i++) {
+        snprintf(name, sizeof name, "dir/a-file-with-a-long-name-so-that-there-are-several-batches-%d", i);
+        close(open(in_folder(name), O_WRONLY | O_CREAT, 0600));
+    }
+    dir = aco_dir_open(in_folder("dir"));
+    CHECK(dir != NULL);
+    while ((result = aco_dir_read(dir, &entry)) == 1) {
+        if (strcmp(entry.name, "inner") == 0) {
+            CHECK(entry.type == DT_DIR || entry.type == DT_UNKNOWN);
+            folders++;
+        } else {
+            int i = atoi(strrchr(entry.name, '-') + 1);
+            CHECK(i >= 0 && i < FILES && !seen[i] && entry.inode);
+            seen[i] = 1;
+            n++;
+        }
+    }
+    CHECK_EQ(result, 0);
+    CHECK_EQ(n, FILES);
+    CHECK_EQ(folders, 1);
+    CHECK_EQ(aco_dir_close(dir), 0);
+    return unused;
+}
+
+/* ---- Scopes; a FIFO is a file that can make a thread wait ---- */
+
+static void *opens_writer(void *path)
+{
+    int fd = aco_file_open(path, O_WRONLY, 0);
+    CHECK(fd >= 0);
+    CHECK_EQ(aco_file_write(fd, "f", 1), 1);
+    CHECK_EQ(aco_io_close(fd), 0);
+    return NULL;
+}
+
+static void wait_for_pool(void)
+{
+    aco_offload_stats_t stats;
+    do {
+        aco_sleep(ACO_MILLISECOND / 10);
+        CHECK_EQ(aco_offload_stats(&stats), 0);
+    } while (stats.idle != stats.threads || stats.queued);
+}
+
+static void *writes_after_the_end(void *arg)
+{
+    void **both = arg;
+    aco_offload_stats_t stats;
+    do { /* the read has begun */
+        aco_sleep(ACO_MILLISECOND / 10);
+        CHECK_EQ(aco_offload_stats(&stats), 0);
+    } while (stats.idle == stats.threads);
+    CHECK_EQ(aco_scope_cancel(both[0]), 0);
+    aco_task_yield();
+    CHECK_EQ(write(*(int *)both[1], "late", 4), 4);
+    return NULL;
+}
+
+static void *scopes(void *unused)
+{
+    char *path = strdup(in_folder("fifo")), text[8] = "";
+    int fd, writer, before;
+    void *both[2];
+    aco_scope_t scope;
+    aco_group_t group;
+    CHECK_EQ(mkfifo(path, 0600), 0);
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, opens_writer, path);
+    fd = aco_file_open(path, O_RDONLY, 0); /* both wait for each other, each on its thread */
+    CHECK(fd >= 0);
+    CHECK_EQ(aco_file_read(fd, text, 1), 1);
+    aco_group_end(&group);
+    CHECK_EQ(aco_io_close(fd), 0);
+
+    wait_for_pool();
+    before = count_descriptors();
+    aco_scope_begin(&scope, aco_after(2 * ACO_MILLISECOND)); /* nobody writes */
+    FAILS_WITH(aco_file_open(path, O_RDONLY, 0), ETIMEDOUT);
+    aco_scope_end(&scope);
+    fd = open(path, O_RDWR | O_CLOEXEC); /* lets the abandoned call go on */
+    wait_for_pool();
+    CHECK_EQ(count_descriptors(), before + 1); /* it has closed what it opened */
+
+    writer = fd;
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    both[0] = &scope;
+    both[1] = &writer;
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    aco_scope_begin(&scope, ACO_FOREVER);
+    member(&group, writes_after_the_end, both);
+    CHECK_EQ(aco_file_read(fd, text, sizeof text), 4); /* uses this memory: waits in spite of the scope's end */
+    CHECK(memcmp(text, "late", 4) == 0);
+    FAILS_WITH(aco_check_cancelled(), ECANCELED);
+    FAILS_WITH(aco_file_sync(fd), ECANCELED);
+    aco_scope_end(&scope);
+    aco_group_end(&group);
+    close(fd);
+    close(writer);
+    free(path);
+    return unused;
+}
+
+/* ---- Callers ---- */
+
+/* Several of these on one stack: their frames move while they wait. */
+static void *on_share_stack(void *number)
+{
+    char mine[600], back[600], name[32];
+    int fd;
+    snprintf(name, sizeof name, "shared-%d", (int)(intptr_t)number);
+    memset(mine, 'a' + (int)(intptr_t)number, sizeof mine);
+    fd = aco_file_open(in_folder(name), O_RDWR | O_CREAT, 0600);
+    CHECK(fd >= 0);
+    for (int i = 0; i < 5; i++) {
+        memset(back, 0, sizeof back);
+        CHECK_EQ(aco_file_pwrite(fd, mine, sizeof mine, i * 600), 600);
+        CHECK_EQ(aco_file_pread(fd, back, sizeof back, i * 600), 600);
+        CHECK(memcmp(mine, back, sizeof mine) == 0);
+    }
+    CHECK_EQ(aco_io_close(fd), 0);
+    return NULL;
+}
+
+static void *share_stack(void *unused)
+{
+    aco_options_t shared = {0};
+    aco_group_t group;
+    shared.stack = aco_share_stack_new(0);
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    for (intptr_t i = 0; i < 4; i++)
+        CHECK(aco_group_spawn(&group, on_share_stack, (void *)i, &shared) != NULL);
+    CHECK_EQ(aco_group_end(&group), 0);
+    aco_share_stack_destroy(shared.stack);
+    return unused;
+}
+
+/* A fresh pipe of blocking ends: what is read from it is on the share stack during the wait. */
+static void *reads_pipe(void *fd)
+{
+    char text[64];
+    memset(text, '?', sizeof text);
+    CHECK_EQ(aco_file_read((int)(intptr_t)fd, text, sizeof text), 5);
+    CHECK(memcmp(text, "moved????", 9) == 0);
+    return NULL;
+}
+
+static void *overwrites_and_writes(void *fd)
+{
+    char frames[3000];
+    memset(frames, '!', sizeof frames);
+    CHECK_EQ(aco_sleep(2 * ACO_MILLISECOND), 0);
+    CHECK_EQ(write((int)(intptr_t)fd, "moved", 5), 5);
+    CHECK_EQ(aco_sleep(5 * ACO_MILLISECOND), 0); /* the bytes come while these frames are there */
+    for (size_t i = 0; i < sizeof frames; i++)
+        if (frames[i] != '!') {
+            CHECK(!"the frames of another task were written to");
+            break;
+        }
+    return NULL;
+}
+
+static void *moving_frames(void *unused)
+{
+    int ends[2];
+    aco_options_t shared = {0};
+    aco_group_t group;
+    CHECK_EQ(pipe2(ends, O_CLOEXEC), 0);
+    shared.stack = aco_share_stack_new(0);
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    CHECK(aco_group_spawn(&group, reads_pipe, (void *)(intptr_t)ends[0], &shared) != NULL);
+    CHECK(aco_group_spawn(&group, overwrites_and_writes, (void *)(intptr_t)ends[1], &shared) != NULL);
+    CHECK_EQ(aco_group_end(&group), 0);
+    aco_share_stack_destroy(shared.stack);
+    close(ends[0]);
+    close(ends[1]);
+    return unused;
+}
+
+static int turns, has_read;
+
+static void *counts_turns(void *unused)
+{
+    for (; !has_read; turns++)
+        aco_task_yield();
+    return unused;
+}
+
+/* A task whose reads never wait, because the file is in memory, lets others run. */
+static void *fairness(void *unused)
+{
+    char byte = 'x';
+    int fd = aco_file_open(in_folder("fair"), O_RDWR | O_CREAT, 0600);
+    aco_group_t group;
+    CHECK_EQ(aco_file_write(fd, &byte, 1), 1);
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, counts_turns, NULL);
+    for (int i = 0; i < 1000; i++)
+        CHECK_EQ(aco_file_pread(fd, &byte, 1, 0), 1);
+    has_read = 1;
+    CHECK(turns >= 10);
+    aco_group_end(&group);
+    CHECK_EQ(aco_io_close(fd), 0);
+    return unused;
+}
+
+static void root_context(void)
+{
+    int fd = open(in_folder("root"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    aco_file_status_t status;
+    FAILS_WITH(aco_file_open(in_folder("root"), O_RDONLY, 0), EPERM);
+    FAILS_WITH(aco_file_write(fd, "r", 1), EPERM);
+    FAILS_WITH(aco_file_fstat(fd, &status), EPERM);
+    errno = 0;
+    CHECK(!aco_dir_open(folder) && errno == EPERM);
+    close(fd);
+}
+
+static void remove_folder(void)
+{
+    pid_t pid = vfork();
+    if (pid == 0) {
+        execlp("rm", "rm", "-rf", folder, (char *)NULL);
+        _exit(1);
+    }
+    CHECK(waitpid(pid, NULL, 0) == pid);
+}
+
+int main(void)
+{
+    static const aco_function_t tests[] = {files,       direct,        directories, scopes,
+                                           share_stack, moving_frames, fairness};
+    const char *parent = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%.40s/acorn-io-file-XXXXXX", parent && strlen(parent) < 40 ? parent : "/tmp");
+    CHECK(mkdtemp(folder) != NULL);
+    CHECK(aco_io_poll_fd() >= 0);
+    root_context();
+    run_tests(tests, sizeof tests / sizeof *tests, count_descriptors());
+    remove_folder();
+    return check_result("io_file");
+}
