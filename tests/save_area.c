@@ -274,8 +274,8 @@ static void every_size(int extra)
     aco_share_stack_destroy(stack);
 }
 
-/* Promise: each number of bytes is copied whole, also if it is no multiple of 4 because a frame is written by hand. Here
- * the bytes below a suspended coroutine's frames stand for one. */
+/* Promise: each number of bytes is copied whole, also one that is no multiple of 4, as of frames written by hand. Here
+ * the bytes below a suspended coroutine's frames stand for such a frame. */
 static void each_byte(void)
 {
     enum { MOST = 1100 };

@@ -3,6 +3,7 @@
 #include "tasks.h"
 #include "child.h"
 #include "fails.h"
+#include "single_steps.h"
 
 #include <aco/backtrace.h>
 #include <aco/scope.h>
@@ -11,8 +12,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 enum { THREADS = 3, MANY = 3000 };
@@ -133,63 +132,32 @@ static void unparks_late(void)
     }
 }
 
-/* The same, wherever the unpark is when the task ends: it runs by single steps, and rests at one of them meanwhile. */
-#if defined(__GLIBC__) && (defined(__x86_64__) || defined(__i386__)) && !UNDER_TSAN
-enum { TRAP_FLAG = 0x100 };
-static int step, rest_at, rests, has_ended; /* rests, has_ended: atomic */
-static int unpark_is_over;
-
-static void on_step(int signal, siginfo_t *info, void *context)
-{
-    ucontext_t *at = context;
-    (void)signal, (void)info;
-    if (step++ == rest_at) {
-        __atomic_store_n(&rests, 1, __ATOMIC_RELEASE);
-        for (int i = 0; i < 100 && !load(&has_ended); i++) /* not for ever: the end waits for one that is half done */
-            usleep(100);
-    }
-    if (step > rest_at || unpark_is_over)
-        at->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)TRAP_FLAG;
-    else
-        at->uc_mcontext.gregs[REG_EFL] |= TRAP_FLAG;
-}
-
+#if SINGLE_STEPS
 static void *unparks_by_steps(void *task)
 {
-    step = unpark_is_over = 0;
-    raise(SIGTRAP);
+    begin_steps();
     aco_unpark(task);
-    unpark_is_over = 1;
-    __atomic_store_n(&rests, 1, __ATOMIC_RELEASE);
+    end_steps();
     return NULL;
 }
 
+/* The same, wherever the unpark is when the task ends. */
 static void unparks_by_and_by(void)
 {
-    struct sigaction trap = {0}, before;
-    trap.sa_sigaction = on_step;
-    trap.sa_flags = SA_SIGINFO;
-    CHECK_EQ(sigaction(SIGTRAP, &trap, &before), 0);
-    for (rest_at = 1; rest_at < 2000; rest_at++) {
+    int at = 0;
+    do {
         aco_t *task = spawn(returns, NULL);
-        rests = has_ended = 0;
+        plan_rest(++at);
         start(unparks_by_steps, task, 1);
-        while (!load(&rests))
-            sched_yield();
+        await_rest();
         run();
-        __atomic_store_n(&has_ended, 1, __ATOMIC_RELEASE);
+        end_rest();
         join_threads(1);
         CHECK_EQ(aco_join(task, NULL), 0);
         spawn_detached(parks_in_vain, NULL);
         run();
-        if (step <= rest_at)
-            break;
-    }
-    CHECK((rest_at == 1 && "an emulator without single steps") || (rest_at > 20 && rest_at < 2000));
-    CHECK_EQ(sigaction(SIGTRAP, &before, NULL), 0);
+    } while (has_rested());
 }
-#else
-static void unparks_by_and_by(void) {}
 #endif
 
 /* ---- Post ---- */
@@ -845,11 +813,13 @@ static void share_stack_moves_on(void)
 
 int main(void)
 {
-    static void (*const tests[])(void) = {unparks, unparks_late, unparks_by_and_by, posts_arrive, scopes, end_with_news,
-                                          NULL};
+    static void (*const tests[])(void) = {unparks, unparks_late, posts_arrive, scopes, end_with_news, NULL};
     scheduler = aco_scheduler_open();
     CHECK(scheduler != NULL);
     with_all_kinds(tests);
+#if SINGLE_STEPS
+    unparks_by_and_by();
+#endif
     with_hook();
     closed();
     start(ends_with_posts, NULL, 1);

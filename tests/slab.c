@@ -6,6 +6,7 @@
 #include "base/slab.h"
 #include "check.h"
 #include "sanitizers.h"
+#include "single_steps.h"
 
 #include <pthread.h>
 #include <stddef.h>
@@ -411,6 +412,36 @@ static void ended_threads_memory_goes_back(void)
     }
 }
 
+#if SINGLE_STEPS
+static struct aco__heap *given_up;
+
+static void *gives_up_heap(void *unused)
+{
+    left[0] = object_new(400, 1);
+    given_up = aco__self()->heap;
+    begin_steps();
+    aco__thread_exits.heap(aco__self()); /* as at the thread's end */
+    end_steps();
+    return unused;
+}
+
+/* Promise: what is freed while its thread gives up the heap, whenever that is, is taken back by one of the two. */
+static void freed_while_thread_ends(void)
+{
+    int at = 0;
+    do {
+        pthread_t thread;
+        plan_rest(++at);
+        pthread_create(&thread, NULL, gives_up_heap, NULL);
+        await_rest();
+        object_free(left[0]);
+        end_rest();
+        pthread_join(thread, NULL);
+        CHECK(given_up->remote == NULL);
+    } while (has_rested());
+}
+#endif
+
 enum { PASSED_ON = 20000 };
 
 static void *free_all(void *objects)
@@ -486,6 +517,9 @@ int main(int argc, char **argv)
     }
     if (!UNDER_TSAN) /* it has memory of its own for each byte */
         ended_threads_memory_goes_back();
+#if SINGLE_STEPS
+    freed_while_thread_ends();
+#endif
     many_threads();
     if (threads_only)
         heaps_are_taken_over();
