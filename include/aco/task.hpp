@@ -51,9 +51,12 @@
 #error "acorn: <aco/task.hpp> needs exceptions; without them use the C calls"
 #endif
 
-#include <condition_variable> /* and durations: <chrono> has more, and <functional> much more, to compile */
+#include <condition_variable>
 #include <cxxabi.h>
 #include <mutex>
+#ifndef __GLIBCXX__ /* there the two have durations, clocks and literals, which take less time to compile */
+#include <chrono>
+#endif
 
 #define ACO__CALLER __builtin_FILE() /* as a default argument: the caller's file */
 
