@@ -26,7 +26,8 @@ endif()
 set(generator ${CMAKE_CURRENT_SOURCE_DIR}/generator)
 set(generator_generated ${CMAKE_CURRENT_BINARY_DIR}/generator_generated.c)
 add_custom_command(OUTPUT ${generator_generated}
-                   COMMAND ${PROBE_PYTHON} ${generator}/generate.py 1 ${generator_random_programs} > ${generator_generated}
+                   COMMAND ${PROBE_PYTHON} ${generator}/generate.py 1 ${generator_random_programs}
+                       > ${generator_generated}
                    DEPENDS ${generator}/generate.py VERBATIM)
 acorn_test(generator.random ${generator_generated} generator/run.c TIMEOUT 120)
 target_include_directories(test_generator_random PRIVATE ${generator})

@@ -107,7 +107,7 @@ static int set_unix(aco__io_address_t *address, const char *path, int passive)
     return 0;
 }
 
-enum { ANY_IP, IPV4 = 4, IPV6 = 6, UNIX };
+enum { ANY_IP = 0, IPV4 = 4, IPV6 = 6, UNIX = 1 };
 static const struct network {
     const char *name;
     int family, type;

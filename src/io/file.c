@@ -108,9 +108,10 @@ static file_call_t *call_new(const char *call, operation_t operation, int fd, co
 {
     size_t sz = sizeof(file_call_t) + (path ? strlen(path) + 1 : 0) + (other ? strlen(other) + 1 : 0);
     file_call_t *c = aco__poller_allocate(&sz, call);
-    char *room = (char *)(c + 1);
+    char *room;
     if (!c)
         return NULL;
+    room = (char *)(c + 1);
     memset(c, 0, sizeof *c);
     c->operation = operation;
     c->fd = fd;

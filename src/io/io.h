@@ -9,7 +9,7 @@
 #include "aco/io.h"
 #include "aco/offload.h"
 
-enum { IO_READ, IO_WRITE, IO_PAUSE, IO_QUEUES = IO_PAUSE }; /* what a task waits for; a pause: a time, or the close */
+enum { IO_READ, IO_WRITE, IO_PAUSE }; /* what a task waits for; a pause: a time, or the close, without a queue */
 enum { IO_READS = 1, IO_WRITES = 2, IO_ALWAYS_READS = 4 }; /* sets of them; the last: there may be no further event */
 
 /* A descriptor as its thread knows it. */
@@ -26,7 +26,7 @@ typedef struct aco__io_fd {
     unsigned char wait_is_used;
     unsigned users;         /* tasks that wait for it or use this record */
     unsigned pairs;         /* those of them that use another descriptor, too */
-    aco__queue_t queues[IO_QUEUES];
+    aco__queue_t queues[IO_PAUSE];
     aco__wait_t wait;       /* of the first task that waits. Not on its stack, which may be a shared one */
 } aco__io_fd_t;
 
@@ -85,8 +85,8 @@ ACO__HIDDEN aco__io_t *aco__io_get(const char *call);
  * aco__io_leave(). NULL after a failure. */
 ACO__HIDDEN aco__io_fd_t *aco__io_enter(aco__io_t *io, int fd, const char *call);
 ACO__HIDDEN void aco__io_leave(aco__io_fd_t *d);
-/* The same for a call that uses two descriptors: 0; or -1 and errno, then there is nothing to release. If one of them is
- * closed, tasks that wait for the other in such a call are woken, with success. */
+/* The same for a call that uses two descriptors: 0; or -1 and errno, then there is nothing to release. If one of them
+ * is closed, tasks that wait for the other in such a call are woken, with success. */
 ACO__HIDDEN int aco__io_enter_both(aco__io_t *io, const int fds[2], aco__io_fd_t *d[2], const char *call);
 ACO__HIDDEN void aco__io_leave_both(aco__io_fd_t *const d[2]);
 /* Makes a descriptor owned, with a new record. 0; or -1 and errno: then it can be used like one that is not owned. */

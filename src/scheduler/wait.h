@@ -183,8 +183,8 @@ static inline __attribute__((always_inline)) aco_t *aco__current(const aco__thre
     return aco_likely(self->running && self->running == self->task) ? self->task : aco__task_around(self);
 }
 
-/* Whether the caller is a task that may wait, and not an inner coroutine. A task has a resumer other than aco_run() only
- * while it cleans up; then it may not wait. */
+/* Whether the caller is a task that may wait, and not an inner coroutine. A task has a resumer other than aco_run()
+ * only while it cleans up; then it may not wait. */
 static inline __attribute__((always_inline)) int aco__is_in_task(const aco__thread_t *self)
 {
     return self->running && self->running == self->task && !self->resuming;
