@@ -1,5 +1,5 @@
-// Promises of <aco/task.hpp>: locks, channels, select, threads and share stacks in C++. Compiled as C++17 to C++23, with
-// ACO_DEBUG 0 and 1.
+// Promises of <aco/task.hpp>: locks, channels, select, threads and share stacks in C++. Compiled as C++17 to C++23,
+// with ACO_DEBUG 0 and 1.
 #include "cpp_task.h"
 #include "death.h"
 #include "sanitizers.h"

@@ -183,8 +183,8 @@ static inline __attribute__((always_inline)) aco_t *aco__current(const aco__thre
     return aco_likely(self->running && self->running == self->task) ? self->task : aco__task_around(self);
 }
 
-/* Whether the caller is a task that may wait, and not an inner coroutine. A task has a resumer other than aco_run() only
- * while it cleans up; then it may not wait. */
+/* Whether the caller is a task that may wait, and not an inner coroutine. A task has a resumer other than aco_run()
+ * only while it cleans up; then it may not wait. */
 static inline __attribute__((always_inline)) int aco__is_in_task(const aco__thread_t *self)
 {
     return self->running && self->running == self->task && !self->resuming;
@@ -271,9 +271,9 @@ ACO__HIDDEN void aco__rwlock_pass(aco__thread_t *self, aco_rwlock_t *lock);
 /* Locks it for this wait, if it is free for that: whether it is. */
 ACO__HIDDEN int aco__rwlock_take(aco_rwlock_t *lock, const aco__wait_t *wait);
 
-/* Several locks at once. Tasks in std::lock() wait for one lock, try the others, and unlock all if one is taken. If each
- * unlock handed over, three tasks could go round for ever: each finds a lock taken by one that has not run since it was
- * handed it. So a task that backs off leaves its locks free. The first in a lock's queue becomes runnable and keeps its
+/* Several locks at once. Tasks in std::lock() wait for one lock, try the others, and unlock all if one is taken. If
+ * each unlock handed over, three tasks could go round for ever: each finds a lock taken by one that has not run since
+ * it was handed it. So a task that backs off leaves its locks free. The first in a lock's queue becomes runnable and keeps its
  * place; it gets the lock when it runs, unless a task before it has taken it. Then a lock that is not free is one that
  * is used, or that was handed over after use, and one of the tasks gets all that it wants. Waits with a deadline of
  * their own are handed over to as always. */
