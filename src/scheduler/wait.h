@@ -273,10 +273,10 @@ ACO__HIDDEN int aco__rwlock_take(aco_rwlock_t *lock, const aco__wait_t *wait);
 
 /* Several locks at once. Tasks in std::lock() wait for one lock, try the others, and unlock all if one is taken. If
  * each unlock handed over, three tasks could go round for ever: each finds a lock taken by one that has not run since
- * it was handed it. So a task that backs off leaves its locks free. The first in a lock's queue becomes runnable and keeps its
- * place; it gets the lock when it runs, unless a task before it has taken it. Then a lock that is not free is one that
- * is used, or that was handed over after use, and one of the tasks gets all that it wants. Waits with a deadline of
- * their own are handed over to as always. */
+ * it was handed it. So a task that backs off leaves its locks free. The first in a lock's queue becomes runnable and
+ * keeps its place; it gets the lock when it runs, unless a task before it has taken it. Then a lock that is not free is
+ * one that is used, or that was handed over after use, and one of the tasks gets all that it wants. Waits with a
+ * deadline of their own are handed over to as always. */
 enum { ACO__LEFT_FREE = -1 }; /* the `error` of such a wait, until its task runs or is handed the lock */
 
 static inline int aco__may_leave_free(const aco__wait_t *first)
