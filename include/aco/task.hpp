@@ -845,7 +845,8 @@ private:
     aco_cond_t cond_ = ACO_COND_INIT;
 };
 
-/* A reader-writer lock, for std::shared_lock and std::unique_lock. Fair: a reader waits behind a writer that waits. */
+/* A reader-writer lock, for std::shared_lock and std::unique_lock. Fair: a reader waits behind a writer that waits. An
+ * unlock hands over as that of a mutex. */
 class shared_mutex {
 public:
     constexpr shared_mutex() noexcept = default;
@@ -858,7 +859,7 @@ public:
     }
     bool try_lock()
     {
-        return detail::tried(aco_rwlock_trywrlock(&lock_));
+        return detail::tried(aco__rwlock_trylock_or_back_off(&lock_, 1));
     }
     template<class Rep, class Period>
     bool try_lock_for(const std::chrono::duration<Rep, Period> &limit, const char *location = ACO__CALLER)
@@ -878,7 +879,7 @@ public:
     }
     bool try_lock_shared()
     {
-        return detail::tried(aco_rwlock_tryrdlock(&lock_));
+        return detail::tried(aco__rwlock_trylock_or_back_off(&lock_, 0));
     }
     template<class Rep, class Period>
     bool try_lock_shared_for(const std::chrono::duration<Rep, Period> &limit, const char *location = ACO__CALLER)

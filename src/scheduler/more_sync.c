@@ -12,7 +12,8 @@ static int fail_busy(void)
 /* Locks without waiting, if nobody is before the caller: whether it did. */
 static int take(aco_t *task, aco_rwlock_t *lock, int writes)
 {
-    if (lock->writer || lock->aco__waiters.first || (writes && lock->readers))
+    const aco__waiter_t *first = lock->aco__waiters.first;
+    if (lock->writer || (first && first->wait->error != ACO__LEFT_FREE) || (writes && lock->readers))
         return 0;
     if (writes)
         lock->writer = task;
@@ -48,6 +49,35 @@ static int try_lock(aco_rwlock_t *lock, int writes, const char *call)
     return take(task, lock, writes) ? 0 : fail_busy();
 }
 
+int aco__rwlock_trylock_or_back_off(aco_rwlock_t *lock, int writes)
+{
+    aco__thread_t *self = aco__self();
+    int result = writes ? aco_rwlock_trywrlock(lock) : aco_rwlock_tryrdlock(lock);
+    if (self->scheduler)
+        aco__tasks(self)->backs_off = result != 0 ? aco__current(self) : NULL;
+    return result;
+}
+
+int aco__rwlock_again(aco__wait_t *wait)
+{
+    aco__thread_t *self = aco__self();
+    aco_rwlock_t *lock = (aco_rwlock_t *)(uintptr_t)wait->object;
+    do {
+        int failed = 0;
+        *aco__task_flags(wait->task) &= ~(size_t)TASK_EARLY;
+        aco__tasks(self)->backs_off = NULL;
+        wait->error = 0;
+        if (aco__rwlock_take(lock, wait) || (self->scoped_tasks && (failed = aco__scope_admit(self, wait)) != 0)) {
+            aco__dequeue(&wait->waiter);
+            aco__rwlock_pass(self, lock); /* readers behind this one */
+            return failed;
+        }
+        aco__wait_start(self, wait);
+        aco__task_leave(wait->task);
+    } while (wait->error == ACO__LEFT_FREE);
+    return aco__wait_result(wait);
+}
+
 int aco_rwlock_tryrdlock(aco_rwlock_t *lock)
 {
     return try_lock(lock, 0, "aco_rwlock_tryrdlock");
@@ -63,6 +93,7 @@ int aco_rwlock_unlock(aco_rwlock_t *lock)
     static const char call[] = "aco_rwlock_unlock";
     aco__thread_t *self = aco__self();
     const aco_t *task = aco__current(self);
+    aco__waiter_t *first;
     if (!task)
         return aco__fail_waiting(call);
     if (lock->writer ? lock->writer != task : !lock->readers)
@@ -72,7 +103,11 @@ int aco_rwlock_unlock(aco_rwlock_t *lock)
         lock->writer = NULL;
     else
         lock->readers--;
-    aco__rwlock_pass(self, lock);
+    first = lock->aco__waiters.first;
+    if (first && aco__tasks(self)->backs_off == task && aco__may_leave_free(first->wait))
+        aco__leave_free(self, first);
+    else
+        aco__rwlock_pass(self, lock);
     return 0;
 }
 

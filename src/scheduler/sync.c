@@ -80,17 +80,6 @@ int aco_mutex_trylock(aco_mutex_t *mutex)
     return 0;
 }
 
-/* Makes a task runnable that stays in the queue. */
-static void run_queued(aco__thread_t *self, aco__waiter_t *waiter)
-{
-    aco_t *task = waiter->wait->task;
-    if (!aco__is_on_private(task)) {
-        *aco__task_flags(task) |= TASK_EARLY;
-        aco__annex(task)->wait = waiter->wait;
-    }
-    aco__ring_append(self, task);
-}
-
 /* The tasks of these waits were woken by a broadcast. They become runnable now, in one round, instead of one after the
  * other as each unlocks the mutex. They stay in the queue, and the mutex is handed to them in its order; one that has
  * its turn without the mutex waits again (aco__cond_again()). */
@@ -98,64 +87,57 @@ static void run_early(aco__thread_t *self, aco__waiter_t *waiter)
 {
     for (; waiter && waiter->wait->kind == ACO__WAIT_RELOCK && aco__task_wait(waiter->wait->task);
          waiter = waiter->next)
-        run_queued(self, waiter);
+        aco__run_queued(self, waiter);
 }
 
-/* Several locks at once. Tasks in std::lock() wait for one mutex, try the others, and unlock all if one is taken. If
- * each unlock handed over, three tasks could go round for ever: each finds a mutex taken by one that has not run since
- * it was handed it. So a task that backs off leaves its mutexes free. The first in a mutex's queue becomes runnable and
- * keeps its place; it gets the mutex when it runs, unless a task before it has taken it. Then a mutex that is not free
- * is one that is used, or that was handed over after use, and one of the tasks gets all that it wants. Waits with a
- * deadline of their own are handed over to as always. */
-enum { LEFT_FREE = -1 }; /* the `error` of such a wait, until its task runs */
-
+/* See ACO__LEFT_FREE. A wait for a condition keeps its error. */
 static int may_leave_free(const aco__thread_t *self, const aco_t *holder, const aco__wait_t *first)
 {
-    return aco__tasks(self)->backs_off == holder &&
-           (first->error == LEFT_FREE ||
-            (first->kind == ACO__WAIT_MUTEX && !first->value && !first->timer.index));
+    return aco__tasks(self)->backs_off == holder && aco__may_leave_free(first) &&
+           (first->error == ACO__LEFT_FREE || (first->kind == ACO__WAIT_MUTEX && !first->value));
 }
 
 static void leave_free(aco__thread_t *self, aco_mutex_t *mutex, aco__waiter_t *first)
 {
     mutex->owner = NULL;
-    if (first->wait->error == LEFT_FREE) /* it is runnable already */
-        return;
-    first->wait->error = LEFT_FREE;
     first->wait->kind = ACO__WAIT_RELOCK; /* nothing wakes it again */
-    run_queued(self, first);
+    aco__leave_free(self, first);
 }
 
-/* A task runs that was to have a mutex if it were free: takes it, or waits on. As aco_mutex_lock(). */
+/* The task of such a wait runs: takes the mutex, or waits on. 0, or -1 and errno. */
 ACO__COLD static int lock_again(aco__wait_t *wait)
 {
     aco__thread_t *self = aco__self();
     aco_mutex_t *mutex = (aco_mutex_t *)(uintptr_t)wait->object;
     aco_t *task = wait->task;
-    *aco__task_flags(task) &= ~(size_t)TASK_EARLY;
-    aco__tasks(self)->backs_off = NULL;
-    wait->error = 0;
-    wait->kind = ACO__WAIT_MUTEX;
-    if (mutex->owner == task)
-        return 0;
-    if (mutex->owner && (!self->scoped_tasks || aco__scope_admit(self, wait) == 0)) {
+    do {
+        *aco__task_flags(task) &= ~(size_t)TASK_EARLY;
+        aco__tasks(self)->backs_off = NULL;
+        wait->error = 0;
+        wait->kind = ACO__WAIT_MUTEX;
+        if (mutex->owner == task)
+            return 0;
+        if (!mutex->owner) {
+            aco__dequeue(&wait->waiter);
+            mutex->owner = task;
+            return 0;
+        }
+        if (self->scoped_tasks && aco__scope_admit(self, wait) != 0) {
+            aco__dequeue(&wait->waiter);
+            return -1;
+        }
         aco__wait_start(self, wait);
         aco__task_leave(task);
-        return wait->error ? aco__wait_failed(wait) : 0;
-    }
-    aco__dequeue(&wait->waiter);
-    if (mutex->owner)
-        return -1;
-    mutex->owner = task;
-    return 0;
+    } while (wait->error == ACO__LEFT_FREE);
+    return aco__wait_result(wait);
 }
 
 int aco__wait_failed(const aco__wait_t *wait)
 {
-    if (wait->error < 0)
-        return lock_again((aco__wait_t *)(uintptr_t)wait);
-    errno = wait->error;
-    return -1;
+    aco__wait_t *own = (aco__wait_t *)(uintptr_t)wait;
+    if (wait->error != ACO__LEFT_FREE)
+        return aco__wait_result(wait);
+    return wait->kind == ACO__WAIT_RELOCK ? lock_again(own) : aco__rwlock_again(own);
 }
 
 /* What is not the common case: `holder` backs off, or a task that is runnable already gets the mutex. */

@@ -22,7 +22,7 @@ typedef struct aco__tasks {
     char poll_task_is_queued;
     unsigned rounds;     /* turns of the poll task */
     unsigned selections;
-    const aco_t *backs_off; /* sync.c: it unlocks several mutexes because it could not get one more; or NULL */
+    const aco_t *backs_off; /* wait.h: it unlocks several locks because it could not get one more; or NULL */
     int (*idle)(void *ctx, int64_t timeout_ns);
     void *idle_ctx;
     aco__poller_t *poller; /* NULL: none. Posters read it: atomic */

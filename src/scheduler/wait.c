@@ -69,18 +69,29 @@ static void relock(aco__thread_t *self, aco__wait_t *wait, int error)
     aco__enqueue(&mutex->aco__waiters, &wait->waiter);
 }
 
+int aco__rwlock_take(aco_rwlock_t *lock, const aco__wait_t *wait)
+{
+    int writes = wait->kind == ACO__WAIT_WRLOCK;
+    if (lock->writer || (writes && lock->readers))
+        return 0;
+    if (writes)
+        lock->writer = wait->task;
+    else
+        lock->readers++;
+    return 1;
+}
+
 void aco__rwlock_pass(aco__thread_t *self, aco_rwlock_t *lock)
 {
     aco__waiter_t *first;
-    while ((first = lock->aco__waiters.first) != NULL && !lock->writer) {
-        if (first->wait->kind == ACO__WAIT_WRLOCK) {
-            if (lock->readers)
-                return;
-            lock->writer = first->wait->task;
-        } else {
-            lock->readers++;
+    while ((first = lock->aco__waiters.first) != NULL && aco__rwlock_take(lock, first->wait)) {
+        if (aco_likely(first->wait->error != ACO__LEFT_FREE)) {
+            aco__wake(self, first->wait, 0);
+            continue;
         }
-        aco__wake(self, first->wait, 0);
+        aco__dequeue(first); /* its task is runnable already */
+        first->wait->error = 0;
+        *aco__task_flags(first->wait->task) &= ~(size_t)TASK_EARLY;
     }
 }
 

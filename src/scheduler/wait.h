@@ -268,6 +268,53 @@ static inline int aco__wait_start(aco__thread_t *self, aco__wait_t *wait)
 ACO__HIDDEN void aco__interrupt(aco__thread_t *self, aco__wait_t *wait, int error);
 /* Gives the lock to the first in its queue that can have it now: a writer, or all readers before the next writer. */
 ACO__HIDDEN void aco__rwlock_pass(aco__thread_t *self, aco_rwlock_t *lock);
+/* Locks it for this wait, if it is free for that: whether it is. */
+ACO__HIDDEN int aco__rwlock_take(aco_rwlock_t *lock, const aco__wait_t *wait);
+
+/* Several locks at once. Tasks in std::lock() wait for one lock, try the others, and unlock all if one is taken. If
+ * each unlock handed over, three tasks could go round for ever: each finds a lock taken by one that has not run since
+ * it was handed it. So a task that backs off leaves its locks free. The first in a lock's queue becomes runnable and
+ * keeps its place; it gets the lock when it runs, unless a task before it has taken it. Then a lock that is not free is
+ * one that is used, or that was handed over after use, and one of the tasks gets all that it wants. Waits with a
+ * deadline of their own are handed over to as always. */
+enum { ACO__LEFT_FREE = -1 }; /* the `error` of such a wait, until its task runs or is handed the lock */
+
+static inline int aco__may_leave_free(const aco__wait_t *first)
+{
+    return first->error == ACO__LEFT_FREE || !first->timer.index;
+}
+
+/* Makes a task runnable that stays in the queue. */
+static inline void aco__run_queued(aco__thread_t *self, aco__waiter_t *waiter)
+{
+    aco_t *task = waiter->wait->task;
+    if (!aco__is_on_private(task)) {
+        *aco__task_flags(task) |= TASK_EARLY;
+        aco__annex(task)->wait = waiter->wait;
+    }
+    aco__ring_append(self, task);
+}
+
+static inline void aco__leave_free(aco__thread_t *self, aco__waiter_t *first)
+{
+    if (first->wait->error == ACO__LEFT_FREE) /* it is runnable already */
+        return;
+    first->wait->error = ACO__LEFT_FREE;
+    aco__run_queued(self, first);
+}
+
+/* The result of a wait that has ended. */
+static inline int aco__wait_result(const aco__wait_t *wait)
+{
+    if (!wait->error)
+        return 0;
+    errno = wait->error;
+    return -1;
+}
+
+/* ---- more_sync.c ---- */
+/* The task of a wait with ACO__LEFT_FREE runs: takes the lock, or waits on. 0, or -1 and errno. */
+ACO__HIDDEN ACO__COLD int aco__rwlock_again(aco__wait_t *wait);
 
 /* ---- timer.c ---- */
 /* Allocates what `count` more timers need. 0, or -1 and errno. */

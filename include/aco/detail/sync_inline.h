@@ -2,9 +2,12 @@
 #ifndef ACO_DETAIL_SYNC_INLINE_H
 #define ACO_DETAIL_SYNC_INLINE_H
 
-#ifndef ACO_CONFIG_NO_INLINE
-
 ACO__BEGIN_C
+
+/* As aco__mutex_trylock_or_back_off(), for reading or for writing. */
+ACO_API int aco__rwlock_trylock_or_back_off(aco_rwlock_t *lock, int writes);
+
+#ifndef ACO_CONFIG_NO_INLINE
 
 /* First halves, as in scheduler_inline.h. */
 ACO_API int aco__rwlock_lock(aco_rwlock_t *lock, int writes, aco__wait_t *wait, const char *location);
@@ -44,8 +47,8 @@ ACO__FORCE_INLINE int ACO__BODY_OF(aco_once_at)(aco_once_t *once, int (*fn)(void
     return entered > 0 ? 0 : -1;
 }
 
-ACO__END_C
-
 #endif
+
+ACO__END_C
 
 #endif
