@@ -138,8 +138,8 @@ ACO_API int aco_io_bind(const char *network, const char *host, const char *port,
 ACO_API int aco_io_accept_at(int fd, const char *location);
 #define aco_io_accept(fd) aco_io_accept_at(fd, ACO_PLACE)
 
-/* A connected socket. A name is looked up (aco/names.h) in the process's cache, or by the system on another thread while
- * the task waits. Its addresses, IPv6 and IPv4 in turns, are tried one after the other: the next one when one has
+/* A connected socket. A name is looked up (aco/names.h) in the process's cache, or by the system on another thread
+ * while the task waits. Its addresses, IPv6 and IPv4 in turns, are tried one after the other: the next one when one has
  * failed or after 250 ms, while those before go on. The first connection is returned, the others are closed.
  * "localhost" and NULL are ::1 and 127.0.0.1. A datagram socket has one peer then, from which nothing need come;
  * "localhost" is 127.0.0.1 for it. -1 and errno: EINVAL (as above), those of connect(), for a name of the address whose

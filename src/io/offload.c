@@ -58,7 +58,8 @@ static void job_free(aco__io_job_t *job)
     errno = error;
 }
 
-/* The thread ends: its tasks never run again, none of them waits any more. After fork() the child leaves all as it is. */
+/* The thread ends: its tasks never run again, none of them waits any more. After fork() the child leaves all as it
+ * is. */
 static void jobs_end(aco__io_t *io)
 {
     aco__io_job_t *job, *done = NULL;
