@@ -9,7 +9,8 @@
 #include "aco/io.h"
 #include "aco/offload.h"
 
-enum { IO_READ, IO_WRITE, IO_PAUSE, IO_QUEUES = IO_PAUSE }; /* what a task waits for; a pause: a time, or the close */
+enum { IO_READ, IO_WRITE, IO_PAUSE }; /* what a task waits for; a pause: a time, or the close */
+enum { IO_QUEUES = 2 };               /* a pause is in that of readers */
 enum { IO_READS = 1, IO_WRITES = 2, IO_ALWAYS_READS = 4 }; /* sets of them; the last: there may be no further event */
 
 /* A descriptor as its thread knows it. */

@@ -14,8 +14,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
-
 /* ---- Starting ---- */
 
 static int pidfd_of(pid_t pid)
