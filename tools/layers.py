@@ -35,6 +35,7 @@ SYSTEM_HEADERS = [  # the file or folder, the header, the reason
     ('include/aco/io.h', 'sys/socket.h', "struct msghdr and sockaddr, which its calls take"),
     ('include/aco/io.h', 'sys/types.h', 'ssize_t'),
     ('include/aco/io.h', 'sys/uio.h', 'struct iovec'),
+    ('include/aco/process.h', 'signal.h', 'the numbers of signals, which its calls take'),
     ('include/aco.h', 'time.h', "libaco's aco.h includes it"),
     ('include/aco.h', 'sys/mman.h', "libaco's aco.h includes it"),
     ('include/aco.h', 'unistd.h', "libaco's aco.h includes it"),
