@@ -135,7 +135,7 @@ static aco__io_fd_t *record_of(const aco__io_t *io, int fd)
 static void wake_pairs(const aco__io_t *io)
 {
     for (size_t i = 0; i < io->room; i++)
-        for (int queue = 0; io->table[i] && io->table[i]->pairs && queue < IO_PAUSE; queue++)
+        for (int queue = 0; io->table[i] && io->table[i]->pairs && queue < IO_QUEUES; queue++)
             aco__poller_wake(&io->table[i]->queues[queue], 0);
 }
 
@@ -146,7 +146,7 @@ static void retire(aco__io_t *io, aco__io_fd_t *d)
     d->closed = 1;
     if (d->armed)
         aco__io_events_forget(io, d->fd);
-    for (int i = 0; i < IO_PAUSE; i++)
+    for (int i = 0; i < IO_QUEUES; i++)
         aco__poller_wake(&d->queues[i], ECANCELED);
     if (d->pairs)
         wake_pairs(io);

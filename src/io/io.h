@@ -9,7 +9,8 @@
 #include "aco/io.h"
 #include "aco/offload.h"
 
-enum { IO_READ, IO_WRITE, IO_PAUSE }; /* what a task waits for; a pause: a time, or the close, without a queue */
+enum { IO_READ, IO_WRITE, IO_PAUSE }; /* what a task waits for; a pause: a time, or the close */
+enum { IO_QUEUES = 2 };               /* a pause is in that of readers */
 enum { IO_READS = 1, IO_WRITES = 2, IO_ALWAYS_READS = 4 }; /* sets of them; the last: there may be no further event */
 
 /* A descriptor as its thread knows it. */
@@ -26,7 +27,7 @@ typedef struct aco__io_fd {
     unsigned char wait_is_used;
     unsigned users;         /* tasks that wait for it or use this record */
     unsigned pairs;         /* those of them that use another descriptor, too */
-    aco__queue_t queues[IO_PAUSE];
+    aco__queue_t queues[IO_QUEUES];
     aco__wait_t wait;       /* of the first task that waits. Not on its stack, which may be a shared one */
 } aco__io_fd_t;
 
