@@ -346,6 +346,33 @@ TEST(Scopes, CancelAndShield)
     EXPECT_EQ(thrown_by([] { aco::scope outside; }), "error " + std::to_string(EPERM));
 }
 
+// Promise: so do coroutines of a task: what one handled while it waited is not there after the block.
+TEST(Tasks, WaitInsideCatchBlocksOfCoroutines)
+{
+    int seen = 0;
+    for (void (*wait)() : {+[] { aco::yield(); }, +[] { aco_sleep(0); }, +[] { aco_sleep(1000); }})
+        aco::spawn([wait, &seen] {
+            aco::coroutine<> c([wait, &seen](auto &self) {
+                for (int i = 0; i < 2; ++i) {
+                    try {
+                        throw i;
+                    } catch (int caught) {
+                        wait();
+                        seen += std::current_exception() && caught == i;
+                    }
+                    EXPECT_FALSE(std::current_exception());
+                    self.yield();
+                    EXPECT_FALSE(std::current_exception());
+                    EXPECT_EQ(std::uncaught_exceptions(), 0);
+                }
+            });
+            while (c.resume())
+                aco::yield();
+        });
+    EXPECT_EQ(aco_run(), 0) << aco_error_message();
+    EXPECT_EQ(seen, 6);
+}
+
 // Promise: try_for() catches the end of its own scope, and of no other.
 TEST(Scopes, TryFor)
 {

@@ -275,10 +275,8 @@ int aco__task_yield(void)
     next_turn(self);
     if (self->task == task)
         return 0;
-    if (self->running != task)
-        aco__inner_leave(self, task);
-    else
-        aco__task_leave(task);
+    self->slow_switch_tasks += self->running != task; /* as aco__wait_slowly_inside() */
+    aco__task_leave(task);
     return 0;
 }
 

@@ -170,9 +170,6 @@ ACO__HIDDEN void aco__scoped_task_ends(aco__thread_t *self, aco_t *task, void *r
 ACO__HIDDEN ACO__COLD aco_t *aco__task_around(const aco__thread_t *self);
 /* 0 if the caller is an inner coroutine that may wait; else -1. */
 ACO__HIDDEN ACO__COLD int aco__check_inner(aco__thread_t *self, const char *call);
-/* The inner coroutine that runs leaves, and its task with it, which is no longer self->task. Returns when the task has
- * its turn again. */
-ACO__HIDDEN ACO__COLD void aco__inner_leave(aco__thread_t *self, aco_t *task);
 
 /* Fails with the reason why the caller cannot wait: -1. */
 ACO__HIDDEN ACO__COLD int aco__fail_waiting(const char *call);
