@@ -76,6 +76,35 @@ TEST(Locks, SeveralAtOnce)
     several_at_once<aco::shared_mutex, std::shared_lock<aco::shared_mutex>>();
 }
 
+// Promise: a task whose try_lock() of something else fails each time does not keep the lock from others for ever.
+template <class Mutex> void pass_over()
+{
+    in_task([] {
+        Mutex held, wanted;
+        int turns = 0, had_at = 0;
+        std::lock_guard<Mutex> lock(held);
+        auto keeper = aco::spawn([&] {
+            for (; turns < 1000 && !had_at; ++turns) {
+                std::lock_guard<Mutex> mine(wanted);
+                aco::yield();
+                EXPECT_FALSE(held.try_lock());
+            }
+        });
+        auto other = aco::spawn([&] {
+            std::lock_guard<Mutex> mine(wanted);
+            had_at = turns;
+        });
+        other.join();
+        keeper.join();
+        EXPECT_LT(had_at, 100);
+    });
+}
+TEST(Locks, PassedOver)
+{
+    pass_over<aco::mutex>();
+    pass_over<aco::shared_mutex>();
+}
+
 // Promise: an unlock hands over. After a failed try_lock() another task may be faster; a task that waits can be
 // cancelled then too.
 TEST(Locks, BacksOff)

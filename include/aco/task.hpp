@@ -747,7 +747,7 @@ void in_group(F &&f, aco_policy_t how = ACO_CANCEL_ON_FAILURE, const char *locat
 
 /* For std::lock_guard, std::unique_lock, std::lock() and std::scoped_lock. lock() throws aco::error with EDEADLK if the
  * task has it. An unlock hands the mutex over, unless the task's last try_lock() failed, as in std::lock() of several:
- * then another task may take it before the one that has waited longest. */
+ * then another task may take it before the one that has waited longest, up to 64 times. */
 class mutex {
 public:
     constexpr mutex() noexcept = default;

@@ -102,8 +102,8 @@ ACO__NO_SANITIZE static __attribute__((noinline)) void leave_chain(aco__thread_t
 }
 
 /* The inner coroutine that runs leaves, and its task with it, which is no longer self->task. Returns when the task has
- * its turn again. */
-ACO__COLD ACO__NO_SANITIZE ACO__SHADOW_NOINLINE static void inner_leave(aco__thread_t *self, aco_t *task)
+ * its turn again. By its name debuggers know that it is the library's. */
+ACO__COLD ACO__NO_SANITIZE ACO__SHADOW_NOINLINE static void aco__inner_leave(aco__thread_t *self, aco_t *task)
 {
     aco_t *co = self->running, *resumer = self->resuming;
     const aco__exceptions_t *here = aco__exceptions_here();
@@ -156,7 +156,7 @@ void aco__task_leave(aco_t *task)
         aco__exceptions_swap(&own, NULL);
     if (aco_unlikely(self->running != task)) {
         self->slow_switch_tasks--; /* aco__wait_slowly_inside() */
-        inner_leave(self, task);
+        aco__inner_leave(self, task);
     } else {
         tagged = aco__switch_yield(aco__tls_ref(), task, &value, 1);
         ACO__CHECK_INTERRUPT(tagged);

@@ -62,6 +62,7 @@ int aco__rwlock_again(aco__wait_t *wait)
 {
     aco__thread_t *self = aco__self();
     aco_rwlock_t *lock = (aco_rwlock_t *)(uintptr_t)wait->object;
+    int passes = 0;
     do {
         int failed = 0;
         *aco__task_flags(wait->task) &= ~(size_t)TASK_EARLY;
@@ -72,8 +73,7 @@ int aco__rwlock_again(aco__wait_t *wait)
             aco__rwlock_pass(self, lock); /* readers behind this one */
             return failed;
         }
-        aco__wait_start(self, wait);
-        aco__task_leave(wait->task);
+        aco__wait_on(self, wait, ++passes);
     } while (wait->error == ACO__LEFT_FREE);
     return aco__wait_result(wait);
 }

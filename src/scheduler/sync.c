@@ -110,6 +110,7 @@ ACO__COLD static int lock_again(aco__wait_t *wait)
     aco__thread_t *self = aco__self();
     aco_mutex_t *mutex = (aco_mutex_t *)(uintptr_t)wait->object;
     aco_t *task = wait->task;
+    int passes = 0;
     do {
         *aco__task_flags(task) &= ~(size_t)TASK_EARLY;
         aco__tasks(self)->backs_off = NULL;
@@ -126,8 +127,7 @@ ACO__COLD static int lock_again(aco__wait_t *wait)
             aco__dequeue(&wait->waiter);
             return -1;
         }
-        aco__wait_start(self, wait);
-        aco__task_leave(task);
+        aco__wait_on(self, wait, ++passes);
     } while (wait->error == ACO__LEFT_FREE);
     return aco__wait_result(wait);
 }

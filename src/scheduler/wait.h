@@ -43,9 +43,10 @@ enum { /* aco__wait_t.kind; the comments say what `object` is */
 enum {
     TASK_DETACHED = 1,
     TASK_PERMIT = 2,
-    TASK_SCOPED = 4,   /* its aco__task_record_t is valid */
-    TASK_EARLY = 8,    /* on a share stack: it is runnable, and still in a mutex's queue */
-    TASK_SELECTION = 16 /* and the bits above: the number of its selects */
+    TASK_SCOPED = 4,       /* its aco__task_record_t is valid */
+    TASK_EARLY = 8,        /* on a share stack: it is runnable, and still in a mutex's queue */
+    TASK_PASSED_OVER = 16, /* it waits for a lock that must be handed to it */
+    TASK_SELECTION = 32    /* and the bits above: the number of its selects */
 };
 
 static inline __attribute__((always_inline)) size_t *aco__task_flags(const aco_t *task)
@@ -273,12 +274,27 @@ ACO__HIDDEN int aco__rwlock_take(aco_rwlock_t *lock, const aco__wait_t *wait);
  * it was handed it. So a task that backs off leaves its locks free. The first in a lock's queue becomes runnable and
  * keeps its place; it gets the lock when it runs, unless a task before it has taken it. Then a lock that is not free is
  * one that is used, or that was handed over after use, and one of the tasks gets all that it wants. Waits with a
- * deadline of their own are handed over to as always. */
-enum { ACO__LEFT_FREE = -1 }; /* the `error` of such a wait, until its task runs or is handed the lock */
+ * deadline of their own are handed over to as always, and one that has been passed over often is from then on: a task
+ * that fails to lock something else each time would keep the lock for ever. */
+enum {
+    ACO__LEFT_FREE = -1, /* the `error` of such a wait, until its task runs or is handed the lock */
+    ACO__MOST_PASSES = 64
+};
 
 static inline int aco__may_leave_free(const aco__wait_t *first)
 {
-    return first->error == ACO__LEFT_FREE || !first->timer.index;
+    return first->error == ACO__LEFT_FREE ||
+           (!first->timer.index && !(*aco__task_flags(first->task) & TASK_PASSED_OVER));
+}
+
+/* The task waits on: the lock was taken before its turn, for the nth time. */
+static inline void aco__wait_on(aco__thread_t *self, aco__wait_t *wait, int n)
+{
+    if (n == ACO__MOST_PASSES)
+        *aco__task_flags(wait->task) |= TASK_PASSED_OVER;
+    aco__wait_start(self, wait);
+    aco__task_leave(wait->task);
+    *aco__task_flags(wait->task) &= ~(size_t)TASK_PASSED_OVER;
 }
 
 /* Makes a task runnable that stays in the queue. */
