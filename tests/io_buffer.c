@@ -223,6 +223,7 @@ static void writing(void)
     CHECK_EQ(aco_io_writer_write(&w, "1234567890123456", 16), 0); /* fills it */
     CHECK_EQ(w.end, 16);
     FAILS_WITH(aco_io_writer_print(&w, "%s", "1234567890123456"), ENOBUFS);
+    CHECK(given || !w.buffer);
     CHECK_EQ(aco_io_writer_write(&w, "01234567890123456789", 20), 0); /* too large: at once */
     CHECK_EQ(w.end, 0);
     CHECK_EQ(aco_io_writer_write(&w, "xy", 2), 0);
@@ -242,6 +243,13 @@ static void writing(void)
 static void *reads_a_line(void *arg)
 {
     is_line(arg, "later");
+    return NULL;
+}
+
+static void *reads_much(void *arg)
+{
+    char all[SIZE];
+    CHECK_EQ(aco_io_reader_read(arg, all, SIZE), 4); /* as much as the buffer has: not by way of it */
     return NULL;
 }
 
@@ -275,6 +283,12 @@ static void ended_scopes(void)
     aco_sleep(ACO_MILLISECOND);
     CHECK(r.buffer == given);
     CHECK_EQ(aco_io_write_all(tcp[1], "later\n", 6), 6);
+    aco_group_end(&group);
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, reads_much, &r);
+    aco_sleep(ACO_MILLISECOND);
+    CHECK(r.buffer == given);
+    CHECK_EQ(aco_io_write_all(tcp[1], "much", 4), 4);
     aco_group_end(&group);
     aco_io_reader_close(&r);
 

@@ -160,8 +160,12 @@ static size_t take(aco_io_reader_t *r, void *p, size_t n)
 static ssize_t read_some(aco_io_reader_t *r, void *p, size_t n, const char *call, const char *location)
 {
     ssize_t came = 1;
-    if (r->begin == r->end && n >= r->size)
+    if (r->begin == r->end && n >= r->size) {
+        if (r->aco__is_lent) /* not kept while this waits */
+            take_back(&r->buffer, r->size);
+        r->begin = r->end = 0;
         return aco_io_read_at(r->fd, p, n, location);
+    }
     if (r->begin == r->end && n > 0)
         came = fill(r, call, location);
     return came > 0 ? (ssize_t)take(r, p, n) : came;
@@ -256,6 +260,8 @@ int aco_io_writer_print(aco_io_writer_t *writer, const char *format, ...)
             writer->end += (size_t)n;
             return 0;
         }
+        if (writer->end == 0 && writer->aco__is_lent)
+            take_back(&writer->buffer, writer->size);
         if (n < 0)
             return aco__poller_fail(errno, call, strerror(errno));
         if (writer->end == 0)
