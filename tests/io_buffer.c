@@ -248,8 +248,8 @@ static void *reads_a_line(void *arg)
 
 static void *reads_much(void *arg)
 {
-    char all[SIZE];
-    CHECK_EQ(aco_io_reader_read(arg, all, SIZE), 4); /* as much as the buffer has: not by way of it */
+    char bytes[SIZE];
+    CHECK_EQ(aco_io_reader_read(arg, bytes, SIZE), 4); /* as much as the buffer has: not by way of it */
     return NULL;
 }
 
