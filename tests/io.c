@@ -1,6 +1,5 @@
-/* Descriptors (include/aco/io.h): each call, what ends its waits, closing and numbers used again, fairness, other
- * threads, an idle hook. Everything is on this machine: pipes, socket pairs, the loopback. io_sockets.c has sockets by
- * text. */
+/* Descriptors (include/aco/io.h): each call, what ends its waits, closing and numbers used again. Everything is on this
+ * machine: pipes, socket pairs, the loopback. io_sockets.c has sockets by text, io_tasks.c what has to do with tasks. */
 #define _GNU_SOURCE
 #include "io_tests.h"
 #include "sanitizers.h"
@@ -28,13 +27,6 @@ static int count_registered(void)
 }
 
 /* ---- Waiting ---- */
-
-static void *writes_later(void *fd)
-{
-    CHECK_EQ(aco_sleep(2 * ACO_MILLISECOND), 0);
-    CHECK_EQ(write((int)(intptr_t)fd, "x", 1), 1);
-    return NULL;
-}
 
 static void *waits(void *unused)
 {
@@ -397,20 +389,6 @@ static void *error_queue(void *unused)
 
 /* ---- What ends waits ---- */
 
-typedef struct wait_ends {
-    int fd, error;
-    ssize_t result;
-    char byte;
-} wait_ends_t;
-
-static void *reads_one(void *arg)
-{
-    wait_ends_t *w = arg;
-    w->result = aco_io_read(w->fd, &w->byte, 1);
-    w->error = errno;
-    return NULL;
-}
-
 static void *writes_much(void *arg)
 {
     wait_ends_t *w = arg;
@@ -546,8 +524,6 @@ static void *closing_the_other(void *unused)
     CHECK_EQ(aco_io_close(ends[1]), 0);
     return unused;
 }
-
-static aco_t *sleeper;
 
 /* Wakes in the round in which the poller has woken the reader, and before it: closes. */
 static void *closes_in_between(void *arg)
@@ -786,250 +762,6 @@ static void *resets(void *unused)
     return unused;
 }
 
-/* ---- Fairness ---- */
-
-typedef struct fair {
-    int fds[2], is_over;
-    long turns;
-} fair_t;
-
-static void *never_waits(void *arg)
-{
-    fair_t *f = arg;
-    char byte;
-    for (long i = 0; i < 3200 && !f->is_over; i++) {
-        CHECK_EQ(aco_io_write(f->fds[1], "b", 1), 1);
-        CHECK_EQ(aco_io_read(f->fds[0], &byte, 1), 1);
-    }
-    f->is_over = 1;
-    return NULL;
-}
-
-static void *reads_in_turn(void *arg)
-{
-    const fair_t *f = arg;
-    char byte;
-    while (!f->is_over) {
-        CHECK_EQ(aco_io_read(f->fds[0], &byte, 1), 1);
-        aco_yield();
-    }
-    return NULL;
-}
-
-static void *never_waits_inside(void *arg) /* calls in an inner coroutine, in turn with the task's */
-{
-    fair_t *f = arg;
-    aco_t *co = aco_new(reads_in_turn, arg, NULL);
-    for (long i = 0; i <= 3200; i++) {
-        CHECK_EQ(aco_io_write(f->fds[1], "b", 1), 1);
-        f->is_over = i == 3200;
-        (void)aco_send(co, NULL);
-    }
-    CHECK(co->is_end);
-    aco_destroy(co);
-    return NULL;
-}
-
-static void *counts_turns(void *arg)
-{
-    fair_t *f = arg;
-    for (; !f->is_over; f->turns++)
-        aco_task_yield();
-    return NULL;
-}
-
-static void *hogs_until_over(void *arg)
-{
-    fair_t *f = arg;
-    char byte;
-    while (!f->is_over) {
-        CHECK_EQ(aco_io_write(f->fds[1], "b", 1), 1);
-        CHECK_EQ(aco_io_read(f->fds[0], &byte, 1), 1);
-    }
-    return NULL;
-}
-
-static void *fairness(void *unused)
-{
-    fair_t f = {{0, 0}, 0, 0};
-    int ends[2];
-    char byte;
-    aco_group_t group;
-    make_pair(f.fds, SOCK_STREAM);
-    make_pipe(ends);
-    aco_group_begin(&group, ACO_KEEP_GOING);
-    member(&group, never_waits, &f);
-    member(&group, counts_turns, &f);
-    aco_group_end(&group);
-    CHECK(f.turns >= 50); /* 6400 calls */
-    f.turns = f.is_over = 0;
-    aco_group_begin(&group, ACO_KEEP_GOING);
-    member(&group, never_waits_inside, &f);
-    member(&group, counts_turns, &f);
-    aco_group_end(&group);
-    CHECK(f.turns >= 50);
-    /* Neither a timer nor another descriptor starves, beside I/O that never waits and a task that only yields. */
-    aco_group_begin(&group, ACO_KEEP_GOING);
-    f.is_over = 0;
-    member(&group, hogs_until_over, &f);
-    member(&group, counts_turns, &f);
-    CHECK_EQ(aco_sleep(ACO_MILLISECOND), 0);
-    member(&group, writes_later, (void *)(intptr_t)ends[1]);
-    CHECK_EQ(aco_io_read(ends[0], &byte, 1), 1);
-    f.is_over = 1;
-    aco_group_end(&group);
-    close_both(f.fds);
-    close_both(ends);
-    return unused;
-}
-
-/* ---- Tasks on a share stack, and a coroutine inside a task ---- */
-
-enum { SHARING = 3, ROUNDS = 20 };
-
-static void *echoes_on_share_stack(void *fd)
-{
-    char text[64];
-    ssize_t n;
-    while ((n = aco_io_read((int)(intptr_t)fd, text, sizeof text)) > 0)
-        CHECK_EQ(aco_io_write_all((int)(intptr_t)fd, text, (size_t)n), n);
-    CHECK_EQ(n, 0);
-    return NULL;
-}
-
-static void *share_stack(void *unused)
-{
-    int pairs[SHARING][2];
-    aco_t *tasks[SHARING];
-    aco_options_t o = {0};
-    char text[64];
-    o.stack = aco_share_stack_new(65536);
-    for (int i = 0; i < SHARING; i++) {
-        make_tcp(pairs[i]);
-        tasks[i] = aco_spawn(echoes_on_share_stack, (void *)(intptr_t)pairs[i][1], &o);
-        CHECK(tasks[i] != NULL);
-    }
-    for (int round = 0; round < ROUNDS; round++)
-        for (int i = 0; i < SHARING; i++) {
-            int length = snprintf(text, sizeof text, "round %d of connection %d", round, i);
-            CHECK_EQ(aco_io_write_all(pairs[i][0], text, (size_t)length), length);
-            CHECK_EQ(aco_io_read_exactly(pairs[i][0], received, (size_t)length), length);
-            CHECK(memcmp(received, text, (size_t)length) == 0);
-        }
-    for (int i = 0; i < SHARING; i++) {
-        CHECK_EQ(aco_io_shutdown(pairs[i][0], SHUT_WR), 0);
-        CHECK_EQ(aco_join(tasks[i], NULL), 0);
-        close_both(pairs[i]);
-    }
-    memset(received, 0, sizeof text);
-    aco_share_stack_destroy(o.stack);
-    return unused;
-}
-
-static void *reads_inside(void *fd)
-{
-    char byte = 0;
-    CHECK_EQ(aco_io_read((int)(intptr_t)fd, &byte, 1), 1);
-    return byte == 'x' ? fd : NULL;
-}
-
-static void *inner_coroutine(void *unused)
-{
-    int ends[2];
-    aco_t *co;
-    aco_group_t group;
-    make_pipe(ends);
-    aco_group_begin(&group, ACO_KEEP_GOING);
-    member(&group, writes_later, (void *)(intptr_t)ends[1]);
-    co = aco_new(reads_inside, (void *)(intptr_t)ends[0], NULL);
-    CHECK(aco_send(co, NULL) == (void *)(intptr_t)ends[0]); /* the task waits with it */
-    CHECK(co->is_end);
-    aco_destroy(co);
-    aco_group_end(&group);
-    close_both(ends);
-    return unused;
-}
-
-/* ---- Outside of tasks ---- */
-
-static void root_context(void)
-{
-    int pair[2];
-    char byte;
-    make_pair(pair, SOCK_STREAM);
-    FAILS_WITH(aco_io_read(pair[0], &byte, 1), EPERM);
-    CHECK_EQ(aco_io_write(pair[1], "r", 1), 1);
-    CHECK_EQ(aco_io_wait_readable(pair[0]), 0);
-    CHECK_EQ(aco_io_read(pair[0], &byte, 1), 1);
-    for (int i = 0; i < 100; i++) /* a spent budget does not matter here */
-        CHECK_EQ(aco_io_write(pair[1], "r", 1), 1);
-    close_both(pair);
-}
-
-/* ---- Other threads ---- */
-
-static void *waits_for_both(void *fd)
-{
-    char byte;
-    sleeper = aco_get_co();
-    CHECK_EQ(aco_io_read((int)(intptr_t)fd, &byte, 1), 1);
-    CHECK_EQ(aco_park("the other thread"), 0);
-    return NULL;
-}
-
-typedef struct other_thread {
-    aco_scheduler_t *scheduler;
-    aco_t *task;
-    int fd;
-} other_thread_t;
-
-static void note(void *task)
-{
-    CHECK_EQ(aco_unpark(task), 0);
-}
-
-static void *wakes_from_afar(void *arg)
-{
-    other_thread_t *other = arg;
-    struct timespec while_it_sleeps = {0, 2000000};
-    nanosleep(&while_it_sleeps, NULL);
-    CHECK_EQ(write(other->fd, "w", 1), 1);
-    nanosleep(&while_it_sleeps, NULL);
-    CHECK_EQ(aco_unpark(sleeper), 0);
-    nanosleep(&while_it_sleeps, NULL);
-    CHECK_EQ(aco_post(other->scheduler, note, other->task), 0);
-    return NULL;
-}
-
-/* Only the poller and its wakes can go on here: there is no timer. */
-static void *other_threads(void *unused)
-{
-    int pair[2], ends[2];
-    other_thread_t other;
-    pthread_t thread;
-    aco_group_t group;
-    wait_ends_t w = {0, 0, 0, 0};
-    make_pair(pair, SOCK_STREAM);
-    make_pipe(ends);
-    other.scheduler = aco_scheduler_open();
-    other.fd = pair[1];
-    other.task = aco_get_co();
-    aco_group_begin(&group, ACO_KEEP_GOING);
-    member(&group, waits_for_both, (void *)(intptr_t)pair[0]);
-    w.fd = ends[0];
-    member(&group, reads_one, &w); /* somebody waits in the poller all the time */
-    aco_task_yield();
-    CHECK_EQ(pthread_create(&thread, NULL, wakes_from_afar, &other), 0);
-    CHECK_EQ(aco_park("the post"), 0);
-    CHECK_EQ(aco_io_write(ends[1], "e", 1), 1);
-    aco_group_end(&group);
-    CHECK_EQ(pthread_join(thread, NULL), 0);
-    CHECK_EQ(aco_scheduler_close(), 0);
-    close_both(pair);
-    close_both(ends);
-    return unused;
-}
-
 /* A thread of its own with a poller: what it has is closed when it ends. */
 static void *thread_with_io(void *unused)
 {
@@ -1049,70 +781,6 @@ static void threads_end(void)
     CHECK_EQ(count_descriptors(), before);
 }
 
-/* ---- An event loop of the program's own ---- */
-
-static int hook_calls, hook_fd;
-static aco_t *hook_wakes;
-
-static int hook(void *ctx, int64_t timeout_ns)
-{
-    struct pollfd look = {hook_fd, POLLIN, 0};
-    (void)ctx;
-    hook_calls += timeout_ns != 0;
-    if (hook_wakes && timeout_ns != 0) {
-        CHECK_EQ(aco_unpark(hook_wakes), 0);
-        hook_wakes = NULL;
-        return 1;
-    }
-    CHECK(poll(&look, 1, timeout_ns < 0 ? 5000 : (int)(timeout_ns / 1000000) + 1) >= 0);
-    return 1;
-}
-
-static void *writes_and_reads(void *unused)
-{
-    int ends[2];
-    char byte;
-    aco_group_t group;
-    make_pipe(ends);
-    aco_group_begin(&group, ACO_KEEP_GOING);
-    member(&group, writes_later, (void *)(intptr_t)ends[1]);
-    CHECK_EQ(aco_io_read(ends[0], &byte, 1), 1);
-    aco_group_end(&group);
-    close_both(ends);
-    return unused;
-}
-
-/* The hook wakes this task while another one waits for a descriptor. */
-static void *is_woken_by_hook(void *unused)
-{
-    int ends[2];
-    wait_ends_t w = {0, 0, 0, 0};
-    aco_group_t group;
-    make_pipe(ends);
-    w.fd = ends[0];
-    aco_group_begin(&group, ACO_KEEP_GOING);
-    member(&group, reads_one, &w);
-    aco_task_yield();
-    hook_wakes = aco_get_co();
-    CHECK_EQ(aco_park("the hook"), 0);
-    CHECK_EQ(aco_io_write(ends[1], "h", 1), 1);
-    aco_group_end(&group);
-    CHECK_EQ(w.result, 1);
-    close_both(ends);
-    return unused;
-}
-
-static void idle_hook(void)
-{
-    hook_fd = aco_io_poll_fd();
-    CHECK(hook_fd >= 0);
-    CHECK_EQ(aco_on_idle(hook, NULL), 0);
-    run_task(writes_and_reads, NULL);
-    CHECK(hook_calls > 0);
-    run_task(is_woken_by_hook, NULL);
-    CHECK_EQ(aco_on_idle(NULL, NULL), 0);
-}
-
 int main(void)
 {
     int before;
@@ -1130,21 +798,12 @@ int main(void)
                                            numbers_of_another_kind,
                                            scopes,
                                            half_close,
-                                           resets,
-                                           fairness,
-                                           inner_coroutine,
-                                           other_threads,
-                                           writes_and_reads};
+                                           resets};
     for (int i = 0; i < LARGE; i++)
         sent[i] = (char)(i * 7 + i / 251);
     CHECK(aco_io_poll_fd() >= 0);
     before = count_descriptors();
-    root_context();
     run_tests(tests, sizeof tests / sizeof *tests, before);
-    if (!UNDER_ASAN && !UNDER_TSAN) /* they know no share stacks */
-        run_task(share_stack, NULL);
-    idle_hook();
     threads_end();
-    CHECK_EQ(count_descriptors(), before);
     return check_result("io");
 }

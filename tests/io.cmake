@@ -1,6 +1,6 @@
 # Descriptors (src/io): Linux only.
 foreach(variant debug release)
-  foreach(subject io io_file io_names io_offload io_sockets)
+  foreach(subject io io_file io_names io_offload io_sockets io_tasks)
     acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 60)
     target_link_libraries(test_${subject}_${variant} PRIVATE acorn_io_static Threads::Threads)
   endforeach()

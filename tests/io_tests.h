@@ -77,6 +77,29 @@ static inline void make_tcp(int pair[2])
     CHECK_EQ(aco_io_close(listener), 0);
 }
 
+/* ---- Tasks ---- */
+
+static inline void *writes_later(void *fd)
+{
+    CHECK_EQ(aco_sleep(2 * ACO_MILLISECOND), 0);
+    CHECK_EQ(write((int)(intptr_t)fd, "x", 1), 1);
+    return NULL;
+}
+
+typedef struct wait_ends {
+    int fd, error;
+    ssize_t result;
+    char byte;
+} wait_ends_t;
+
+static inline void *reads_one(void *arg)
+{
+    wait_ends_t *w = arg;
+    w->result = aco_io_read(w->fd, &w->byte, 1);
+    w->error = errno;
+    return NULL;
+}
+
 /* Runs these tests as tasks. Each must leave as many descriptors as there were. */
 static inline void run_tests(const aco_function_t *tests, size_t n, int before)
 {
