@@ -1,5 +1,6 @@
 /* Descriptors (include/aco/io.h): each call, what ends its waits, closing and numbers used again. Everything is on this
- * machine: pipes, socket pairs, the loopback. io_sockets.c has sockets by text, io_tasks.c what has to do with tasks. */
+ * machine: pipes, socket pairs, the loopback. io_sockets.c has sockets by text, io_tasks.c what has to do with
+ * tasks. */
 #define _GNU_SOURCE
 #include "io_tests.h"
 #include "sanitizers.h"

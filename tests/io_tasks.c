@@ -1,5 +1,5 @@
-/* Descriptors (include/aco/io.h) and tasks: fairness, share stacks, inner coroutines, the root context, other threads, an
- * event loop of the program's own. */
+/* Descriptors (include/aco/io.h) and tasks: fairness, share stacks, inner coroutines, the root context, other threads,
+ * an event loop of the program's own. */
 #define _GNU_SOURCE
 #include "io_tests.h"
 #include "sanitizers.h"
@@ -144,7 +144,6 @@ static void *share_stack(void *unused)
         CHECK_EQ(aco_join(tasks[i], NULL), 0);
         close_both(pairs[i]);
     }
-    memset(came, 0, sizeof text);
     aco_share_stack_destroy(o.stack);
     return unused;
 }
