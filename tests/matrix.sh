@@ -42,14 +42,14 @@ gcc-m32-long   gcc       long       -           -m32 -O2 -g
 '
 
 # `ci` has a row once where one compiler tests it as well as the other: -O0, LTO and wide vectors by gcc or clang; -m32
-# with PIC, where registers are scarcest; the sanitizers with the compiler that `test` does not use. Rows whose subject is an option run the fast tests only.
-# coverage is in `nightly`.
+# with PIC, where registers are scarcest; the sanitizers with the compiler that `test` does not use. Rows whose subject is an option run
+# the fast tests only. coverage is in `nightly`.
 tier_rows() { # TIER
     case $1 in
     check) echo gcc-O2:check ;;
     test) echo gcc-O2:check clang-O2:sample gcc-ubsan:sample gcc-asan:sample clang-tsan:sample lint ;;
-    ci) echo gcc-O2 clang-O2:medium gcc-O0 clang-O3-lto:sample gcc-hardened:sample gcc-m32-pic:narrow clang14-avx:sample \
-        clang-asan gcc-tsan clang-msan apn clang-apn:sample valgrind platforms prove fuzz ;;
+    ci) echo gcc-O2 clang-O2:medium gcc-O0 clang-O3-lto:sample gcc-hardened:sample gcc-m32-pic:narrow \
+        clang14-avx:sample clang-asan gcc-tsan clang-msan apn clang-apn:sample valgrind platforms prove fuzz ;;
     all) echo "$suite_rows" | sed -n '/^[^ ]*-\(long\|apn\) /d; s/^\([^ ]\{1,\}\) .*/\1:full/p'
         echo lint apn clang-apn:full valgrind-whole platforms prove fuzz ;;
     nightly) echo gcc-long clang-long gcc-m32-long apn-whole valgrind-whole platforms-whole prove-whole fuzz-long soak \

@@ -154,7 +154,7 @@ static int has_numeric_end(const char *host)
     if (n && host[n - 1] == '.')
         n--;
     for (label = n; label && host[label - 1] != '.'; label--)
-        continue;
+        ;
     return n - label == strspn(host + label, "0123456789") ||
            (strncmp(host + label, "0x", 2) == 0 && n - label == 2 + strspn(host + label + 2, "0123456789abcdefABCDEF"));
 }

@@ -126,7 +126,7 @@ static void destroy_child(aco_process_t *process)
 {
     signal_child(process, SIGKILL);
     while (waitpid(process->pid, &process->status, 0) < 0 && errno == EINTR)
-        continue;
+        ;
 }
 
 /* 0, or -1 and errno. */

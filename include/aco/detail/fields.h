@@ -105,7 +105,7 @@ ACO__FORCE_INLINE void aco__set_function(aco_t *co, aco_function_t fn)
 ACO__FORCE_INLINE aco_t *aco__task_next(const aco_t *task)
 {
     aco_t *next;
-    memcpy(&next, &task->fp, sizeof next);
+    memcpy(&next, &task->fp, sizeof next); /* NOLINT(clang-analyzer-core.NonNullParamChecker): not NULL */
     return next;
 }
 
