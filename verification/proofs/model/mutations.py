@@ -75,7 +75,8 @@ LIBRARY = [  # (what is wrong, file in src/, the text, the text instead): for th
      "    copy(co->aco__self.sp, co->save_stack.ptr, co->save_stack.valid_sz);\n"
      "    if (stack->owner && save(stack, stack->owner) != 0) {"),
     ("a resume is accepted while the coroutine resumes another", "coroutine/query.c",
-     '        return aco__fail(fatal, EBUSY, call, co, "is resuming another coroutine, or waits in a task");', "        break;"),
+     '        return aco__fail(fatal, EBUSY, call, co, "is resuming another coroutine, or waits in a task");',
+     "        break;"),
     ("the outer resumer is not saved", "coroutine/resume.c",
      "    aco__save_resumer(self);\n    self->resuming = waiting;", "    self->resuming = waiting;"),
     ("one that runs for the first time counts as new", "coroutine/query.c", " && co != aco__running());", ");"),
