@@ -295,6 +295,9 @@ static void *queued(void *unused)
     aco_task_yield();
     CHECK_EQ(stats().queued, 1);
     CHECK_EQ(stats().threads, 1);
+    CHECK_EQ(aco_offload_limits(2, ACO_SECOND), 0); /* the one in the queue gets a thread now */
+    UNTIL(load(&last.begun));
+    CHECK_EQ(stats().threads, 2);
     add(&last.open);
     add(&first.open);
     aco_group_end(&group);

@@ -44,7 +44,8 @@ ACO_API int aco_offload_at(void *(*fn)(void *arg), void *arg, void **result,
 #define aco_offload(fn, arg, result, release) aco_offload_at(fn, arg, result, release, ACO_PLACE)
 
 /* Sets the pool's bound, at least 1 (64 if never set), and how long a thread without work lives (10 seconds). Threads
- * above a smaller bound end when their function has. 0, or -1 and errno EINVAL. Any thread. */
+ * above a smaller bound end when their function has; under a larger one, functions in the queue get threads. 0, or -1
+ * and errno EINVAL. Any thread. */
 ACO_API int aco_offload_limits(unsigned threads, int64_t idle_ns);
 
 typedef struct aco_offload_stats_s {

@@ -258,6 +258,8 @@ int aco_offload_limits(unsigned most, int64_t idle_ns)
     idle_limit = idle_ns;
     while (idle_threads) /* so that the limits count for them, too */
         call_idle();
+    while (queued > threads - busy_threads && threads < most_threads && start_thread() == 0)
+        ;
     pthread_mutex_unlock(&pool_lock);
     return 0;
 }
