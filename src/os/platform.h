@@ -116,13 +116,13 @@
 #endif
 
 /* Rounds up to a multiple of `to`, a power of two. */
-static inline size_t aco__round_up(size_t sz, size_t to)
+static inline __attribute__((unused)) size_t aco__round_up(size_t sz, size_t to)
 {
     return (sz + to - 1) & ~(to - 1);
 }
 
 /* Loads these control words unless the same ones are in force. It ignores the status bits, like the switch. */
-static inline void aco__fp_change(const uint32_t *wanted, const uint16_t *wanted2)
+static inline __attribute__((unused)) void aco__fp_change(const uint32_t *wanted, const uint16_t *wanted2)
 {
     uint32_t control;
     uint16_t control2;
