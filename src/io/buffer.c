@@ -18,11 +18,9 @@ static char *lend(size_t size, const char *call)
 
 static void take_back(char **buffer, size_t size)
 {
-    int error = errno;
     if (*buffer)
         aco__poller_free(*buffer, size);
     *buffer = NULL;
-    errno = error;
 }
 
 static int fail_for_size(const char *call, size_t size)

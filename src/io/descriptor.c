@@ -216,11 +216,8 @@ aco__io_fd_t *aco__io_enter(aco__io_t *io, int fd, const char *call)
 
 void aco__io_leave(aco__io_fd_t *d)
 {
-    if (--d->users == 0 && aco_unlikely(d->closed)) {
-        int error = errno;
+    if (--d->users == 0 && aco_unlikely(d->closed))
         aco__poller_free(d, sizeof *d);
-        errno = error;
-    }
 }
 
 int aco__io_enter_both(aco__io_t *io, const int fds[2], aco__io_fd_t *d[2], const char *call)
@@ -284,7 +281,7 @@ int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int direction, int64_t deadline
 {
     aco__wait_t *wait = &d->wait;
     size_t sz = sizeof *wait;
-    int is_first = !d->wait_is_used, result, error;
+    int is_first = !d->wait_is_used, result;
     if (arm(io, d, direction) != 0)
         return aco__io_fail(call, d->fd);
     if (!is_first && !(wait = aco__poller_allocate(&sz, call)))
@@ -294,14 +291,12 @@ int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int direction, int64_t deadline
     io->spender = NULL;
     result = aco__poller_wait(&io->base, call, wait, &d->queues[direction == IO_WRITE], NULL, d->fd,
                               direction == IO_WRITE, deadline, location);
-    error = errno;
     if (is_first)
         d->wait_is_used = 0;
     else
         aco__poller_free(wait, sz);
     if (d->closed) /* also if it was closed after the wait's time was over, before this task ran */
-        error = ECANCELED;
-    errno = error;
+        errno = ECANCELED;
     return result == 0 && !d->closed ? 0 : -1;
 }
 

@@ -254,7 +254,7 @@ int aco_io_dial_at(const char *network, const char *host, const char *port, cons
     const aco__io_address_t *failed = NULL;
     aco__io_targets_t *targets;
     unsigned flags = opts ? opts->flags : 0;
-    int fd, error;
+    int fd;
     if (!io || aco__io_check_options(call, opts) != 0)
         return -1;
     targets = aco__io_targets(call, network, host, port, location);
@@ -267,8 +267,6 @@ int aco_io_dial_at(const char *network, const char *host, const char *port, cons
             failed = failed ? failed : &targets->at[0];
         fail_dial(network, host, port, failed, call);
     }
-    error = errno;
     aco__poller_free(targets, targets->sz);
-    errno = error;
     return fd;
 }

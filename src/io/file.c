@@ -68,20 +68,13 @@ static void *perform(void *arg)
 
 /* ---- Calls ---- */
 
-static void call_free(file_call_t *c)
-{
-    int error = errno;
-    aco__poller_free(c, c->sz);
-    errno = error;
-}
-
 /* Its task has abandoned it. */
 static void release_call(void *arg, void *result)
 {
     file_call_t *c = arg;
     if (result && c->operation == FILE_OPEN && c->result >= 0)
         close((int)c->result);
-    call_free(c);
+    aco__poller_free(c, c->sz);
 }
 
 int aco__io_fail_path(const char *call, const char *path)
@@ -135,7 +128,7 @@ static ssize_t result_of(file_call_t *c, const char *call, struct stat *status)
         aco__io_fail_path(call, c->path);
     else if (result < 0)
         aco__io_fail(call, c->fd);
-    call_free(c);
+    aco__poller_free(c, c->sz);
     return result;
 }
 
@@ -229,7 +222,7 @@ static ssize_t have_moved(const char *call, operation_t operation, int fd, void 
     c->offset = offset;
     if (aco__io_offload(call, perform, c, NULL, NULL, location) == 0)
         return result_of(c, call, NULL);
-    call_free(c);
+    aco__poller_free(c, c->sz);
     return -1;
 }
 
@@ -240,17 +233,14 @@ static ssize_t have_moved_by_copy(const char *call, operation_t operation, int f
     size_t part = n < LARGEST_COPY ? n : LARGEST_COPY, sz = part;
     void *copy = aco__poller_allocate(&sz, call);
     ssize_t moved;
-    int error;
     if (!copy)
         return -1;
     if (operation == FILE_WRITE)
         memcpy(copy, p, part);
     moved = have_moved(call, operation, fd, copy, part, offset, location);
-    error = errno;
     if (operation == FILE_READ && moved > 0)
         memcpy(p, copy, (size_t)moved);
     aco__poller_free(copy, sz);
-    errno = error;
     return moved;
 }
 

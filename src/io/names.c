@@ -240,9 +240,7 @@ static aco__io_targets_t *targets_new(const char *call)
 
 static aco__io_targets_t *no_targets(aco__io_targets_t *targets)
 {
-    int error = errno;
     aco__poller_free(targets, targets->sz);
-    errno = error;
     return NULL;
 }
 

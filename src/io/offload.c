@@ -51,13 +51,6 @@ static void release_arg(void *arg, void (*release)(void *arg, void *result))
     errno = error;
 }
 
-static void job_free(aco__io_job_t *job)
-{
-    int error = errno;
-    aco__poller_free(job, job->sz);
-    errno = error;
-}
-
 /* The thread ends: its tasks never run again, none of them waits any more. After fork() the child leaves all as it
  * is. */
 static void jobs_end(aco__io_t *io)
@@ -74,7 +67,7 @@ static void jobs_end(aco__io_t *io)
             done = job;
         } else if (state != IO_RUNS) {
             release_arg(job->arg, job->release);
-            job_free(job);
+            aco__poller_free(job, job->sz);
         }
     }
     while (__atomic_load_n(&io->posting, __ATOMIC_ACQUIRE))
@@ -84,7 +77,7 @@ static void jobs_end(aco__io_t *io)
         aco__poller_forget(&io->base, &job->post);
         if (job->release)
             job->release(job->arg, job->result);
-        job_free(job);
+        aco__poller_free(job, job->sz);
     }
 }
 
@@ -132,7 +125,7 @@ static int is_done_all_the_same(aco__io_t *io, aco__io_job_t *job, const char *c
     }
     if (state != IO_RUNS) {
         release_arg(job->arg, job->release);
-        job_free(job);
+        aco__poller_free(job, job->sz);
     }
     return 0;
 }
@@ -152,7 +145,7 @@ int aco__io_offload(const char *call, void *(*fn)(void *arg), void *arg, void **
         *result = job->result;
     errno = job->error;
     unlink_job(io, job);
-    job_free(job);
+    aco__poller_free(job, job->sz);
     return 0;
 }
 

@@ -101,7 +101,9 @@ void *aco__poller_allocate(size_t *sz, const char *call)
 
 void aco__poller_free(void *p, size_t sz)
 {
+    int error = errno;
     aco__memory_free(p, sz);
+    errno = error;
 }
 
 int aco__poller_fail(int error, const char *call, const char *reason)

@@ -48,7 +48,8 @@ ACO_API void aco__poller_yield(void);
 /* Whether `p` is on a share stack on which the caller runs: another task's frames are there while it waits. */
 ACO_API int aco__poller_moves(const void *p);
 
-/* Memory of the library's allocator: at least *sz bytes; *sz becomes the actual size. NULL and errno. */
+/* Memory of the library's allocator: at least *sz bytes; *sz becomes the actual size. NULL and errno.
+ * aco__poller_free() keeps errno. */
 ACO_API void *aco__poller_allocate(size_t *sz, const char *call);
 ACO_API void aco__poller_free(void *p, size_t sz);
 /* Stores "call: reason" for aco_error_message(), sets errno and returns -1. */
