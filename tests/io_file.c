@@ -175,7 +175,7 @@ static void *writes_after_the_end(void *arg)
     do { /* the read has begun */
         aco_sleep(ACO_MILLISECOND / 10);
         CHECK_EQ(aco_offload_stats(&stats), 0);
-    } while (stats.idle == stats.threads);
+    } while (stats.idle == stats.threads || stats.queued);
     CHECK_EQ(aco_scope_cancel(both[0]), 0);
     aco_task_yield();
     CHECK_EQ(write(*(int *)both[1], "late", 4), 4);

@@ -258,12 +258,11 @@ int aco_io_writer_print(aco_io_writer_t *writer, const char *format, ...)
             writer->end += (size_t)n;
             return 0;
         }
-        if (writer->end == 0 && writer->aco__is_lent)
-            take_back(&writer->buffer, writer->size);
-        if (n < 0)
-            return aco__poller_fail(errno, call, strerror(errno));
-        if (writer->end == 0)
-            return fail_for_size(call, writer->size);
+        if (n < 0 || writer->end == 0) {
+            if (writer->end == 0 && writer->aco__is_lent)
+                take_back(&writer->buffer, writer->size);
+            return n < 0 ? aco__poller_fail(errno, call, strerror(errno)) : fail_for_size(call, writer->size);
+        }
         if (aco_io_writer_flush_at(writer, call) != 0)
             return -1;
     }
