@@ -243,7 +243,7 @@ ACO_IN_STACK_GENERATOR(waits_in_stack, y, arg)
 
 __attribute__((noinline)) void consume(aco_generator_function_t *fn)
 {
-    __attribute__((cleanup(aco_generator_close))) aco_generator_t g;
+    __attribute__((cleanup(aco_generator_close))) aco_generator_t g = {};
     CHECK_EQ(aco_generator_open(&g, fn, nullptr, nullptr), 0);
     aco_generator_next(&g);
 }
@@ -251,7 +251,7 @@ __attribute__((noinline)) void consume(aco_generator_function_t *fn)
 
 __attribute__((noinline)) void consume_in_stack()
 {
-    __attribute__((cleanup(aco_in_stack_close))) aco_in_stack_t g;
+    __attribute__((cleanup(aco_in_stack_close))) aco_in_stack_t g = {};
     aco_in_stack_open(&g, waits_in_stack, nullptr);
     aco_in_stack_next(&g);
 }
