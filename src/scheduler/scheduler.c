@@ -359,14 +359,16 @@ static int wait_idle(aco__thread_t *self, scheduler_t *s)
 /* The poll task's turn. 0, or -1. */
 static int poll_turn(aco__thread_t *self, scheduler_t *s)
 {
+    int64_t now;
     aco__poll_task_stop(self);
     if (aco__inbox_is_used(s))
         aco__inbox_run(self, s);
     if (s->dumps)
         self->looked_at = aco__os_milliseconds();
-    aco__timers_expire(self);
+    now = aco__timers_expire(self);
     if (s->poller && self->task) { /* without a task that can run, wait_idle() comes next */
-        int64_t now = aco__os_now();
+        if (!now)
+            now = aco__os_now();
         if (now - s->polled_at >= POLL_NS) {
             s->polled_at = now;
             if (poll_events(s, 0, 0) < 0)

@@ -104,7 +104,7 @@ static void note_lateness(aco__tasks_t *s, int64_t now, int64_t deadline)
         s->stats.latest_wake_ns = late;
 }
 
-void aco__timers_expire(aco__thread_t *self)
+int64_t aco__timers_expire(aco__thread_t *self)
 {
     aco__tasks_t *s = aco__tasks(self);
     int64_t now = s->timers_count ? aco__os_now() : 0;
@@ -118,4 +118,5 @@ void aco__timers_expire(aco__thread_t *self)
         s->looked_at = now;
         self->looked_at = (uint32_t)(now / ACO_MILLISECOND);
     }
+    return now;
 }

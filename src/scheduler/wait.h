@@ -337,8 +337,8 @@ ACO__HIDDEN int aco__timers_reserve(aco__thread_t *self, size_t count, const cha
 ACO__HIDDEN void aco__timer_set(aco__thread_t *self, aco__timed_t *timed, int64_t deadline,
                                 void (*due)(aco__thread_t *self, aco__timed_t *timed));
 ACO__HIDDEN void aco__timer_cancel(aco__tasks_t *s, aco__timed_t *timed);
-/* Removes the timers with a deadline in the past and calls their due(). */
-ACO__HIDDEN void aco__timers_expire(aco__thread_t *self);
+/* Removes the timers with a deadline in the past and calls their due(). The time of that; 0: there is none. */
+ACO__HIDDEN int64_t aco__timers_expire(aco__thread_t *self);
 
 /* Ends a wait: removes it from its queues and makes the task runnable. */
 static inline void aco__wake(aco__thread_t *self, aco__wait_t *wait, int error)
