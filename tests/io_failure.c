@@ -446,6 +446,11 @@ static void *one_thread_is_enough(void *unused)
 {
     int exotic = EXFULL;
     aco_t *first;
+    aco_offload_stats_t stats;
+    do /* those of before end */
+        CHECK_EQ(aco_offload_stats(&stats), 0);
+    while (stats.threads);
+    CHECK_EQ(aco_offload_limits(64, 10 * ACO_SECOND), 0);
     counts[F_pthread_create] = 0;
     target = F_pthread_create;
     position = 1;
@@ -683,7 +688,6 @@ int main(int argc, char **argv)
     printf("io_failure: %d failures\n", injected);
     is_scenario = 1;
     is_over = 0;
-    CHECK_EQ(aco_offload_limits(64, 10 * ACO_SECOND), 0);
     aco_spawn(one_thread_is_enough, NULL, &(aco_options_t){.flags = ACO_DETACHED});
     CHECK_EQ(aco_run(), 0);
     return check_result("io_failure");

@@ -360,16 +360,25 @@ static void *idle_ends(void *unused)
 
 /* ---- Reports ---- */
 
+static void *waits_readable(void *fd)
+{
+    CHECK_EQ(aco_io_wait_readable(*(int *)fd), 0);
+    return fd;
+}
+
 static void *reports(void *unused)
 {
     gate_t gate = {0};
-    char text[4096];
-    int ends[2];
+    char text[4096], descriptor[40];
+    int ends[2], others[2];
     ssize_t n;
     aco_group_t group;
     make_pipe(ends);
+    make_pipe(others);
+    snprintf(descriptor, sizeof descriptor, " for readable fd %d", others[0]);
     aco_group_begin(&group, ACO_KEEP_GOING);
     member(&group, passes, &gate);
+    member(&group, waits_readable, &others[0]);
     aco_task_yield();
     CHECK_EQ(aco_tasks_dump(ends[1]), 0);
     n = read(ends[0], text, sizeof text - 1);
@@ -377,9 +386,12 @@ static void *reports(void *unused)
     text[n > 0 ? n : 0] = 0;
     CHECK(strstr(text, "tests/io_offload.c:") != NULL);
     CHECK(strstr(text, " for another thread to run ") != NULL);
+    CHECK(strstr(text, descriptor) != NULL);
     add(&gate.open);
+    CHECK_EQ(write(others[1], "x", 1), 1);
     aco_group_end(&group);
     close_both(ends);
+    close_both(others);
     return unused;
 }
 

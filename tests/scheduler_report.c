@@ -66,7 +66,8 @@ enum { LONG = 100 }; /* seconds: longer than the test may take */
 static aco_event_t over;
 static aco_scope_t sleeps_in;
 static aco_group_t members;
-static aco_t *yielding, *sleeping, *timed, *scoped, *in_group, *grouping, *dumping, *new_one;
+static aco_rwlock_t readers;
+static aco_t *yielding, *sleeping, *timed, *scoped, *in_group, *grouping, *writing, *dumping, *new_one;
 
 static void *yields(void *arg)
 {
@@ -112,6 +113,13 @@ static void *has_group(void *arg)
     return arg;
 }
 
+static void *waits_to_write(void *arg)
+{
+    CHECK_EQ(aco_rwlock_wrlock(&readers), 0);
+    CHECK_EQ(aco_rwlock_unlock(&readers), 0);
+    return arg;
+}
+
 static void *returns(void *arg)
 {
     return arg;
@@ -120,6 +128,7 @@ static void *returns(void *arg)
 static void *dumps(void *arg)
 {
     char group[60], cancelled[60];
+    CHECK_EQ(aco_rwlock_rdlock(&readers), 0);
     aco_task_yield();
     aco_task_yield();
     new_one = spawn_detached(returns, NULL);
@@ -134,9 +143,11 @@ static void *dumps(void *arg)
     HAS(line_of(scoped), "in a scope:1 for event ", "; its scope ends in 99.");
     HAS(line_of(in_group), ": waits at ", " for event ", "; member ", group);
     HAS(line_of(grouping), "in a group:1 for 1 member(s) ", group);
+    HAS(line_of(writing), " for reader-writer lock ", ", held by 1 reader(s); ");
     HAS(line_of(new_one), ": has not begun; entry ");
-    HAS("acorn: aco_tasks_dump: 8 task(s)", "of this thread");
-    CHECK_EQ(lines(text), 9);
+    HAS("acorn: aco_tasks_dump: 9 task(s)", "of this thread");
+    CHECK_EQ(lines(text), 10);
+    CHECK_EQ(aco_rwlock_unlock(&readers), 0);
     CHECK_EQ(aco_scope_cancel(&members.scope), 0);
     dump();
     HAS(line_of(in_group), ": can run at ", cancelled);
@@ -156,6 +167,7 @@ static void each_state(void)
     scoped = spawn_detached(waits_in_scope, NULL);
     grouping = spawn_detached(has_group, NULL);
     dumping = spawn_as(dumps, NULL, ACO_DETACHED, "Dora");
+    writing = spawn_detached(waits_to_write, NULL);
     run();
     dump();
     CHECK(strcmp(text, "acorn: aco_tasks_dump: 0 task(s) of this thread\n") == 0);
