@@ -102,8 +102,8 @@ def count(platform, compiler, directory):
     results = []
     for impl, sources, options in programs(platform):
         program = str(directory / f"{platform}-{compiler}-{impl}")
-        command = [*cc, *target_option(extra), *result["flags"].split(), *options, f"-I{ROOT}/include", *sources,
-                   "-o", program, "-lpthread"]
+        command = [*cc, *target_option(extra), *result["flags"].split(), *options, f"-I{ROOT}/include", f"-I{ROOT}/src",
+                   *sources, "-o", program, "-lpthread"]
         if compiler == "clang":
             command.append("-fuse-ld=lld")
         built = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT)
