@@ -201,8 +201,8 @@ def tail(command):
 
 class Files(http.server.BaseHTTPRequestHandler):
     """/N has N bytes, /none does not exist, /cut ends early, /never has no end. The first answers wait until `wanted`
-    requests are here at once."""
-    wanted = at_once = most = 0
+    requests are here at once, and a moment for more."""
+    wanted = at_once = most = answered = 0
     full = threading.Condition()
 
     def do_GET(self):  # pylint: disable=invalid-name
@@ -211,6 +211,8 @@ class Files(http.server.BaseHTTPRequestHandler):
             Files.most = max(Files.most, Files.at_once)
             self.full.notify_all()
             self.full.wait_for(lambda: Files.most >= Files.wanted, LIMIT_S)
+            self.full.wait_for(lambda: Files.answered or Files.most > Files.wanted, 0.1)
+            Files.answered += 1
         with contextlib.suppress(ConnectionError):
             self.answer(self.path[1:])
         with self.full:
@@ -239,7 +241,7 @@ def download(command):
         site = f'http://127.0.0.1:{server.server_port}'
 
         def get(seconds, at_once, names, wanted):
-            Files.most, Files.wanted = 0, wanted
+            Files.most, Files.answered, Files.wanted = 0, 0, wanted
             ended = subprocess.run([*command, seconds, str(at_once), *(f'{site}/{name}' for name in names)], cwd=folder,
                                    capture_output=True, text=True, timeout=LIMIT_S, check=True)
             return sorted(ended.stdout.splitlines()), ended.stderr.replace(site, '')
