@@ -23,7 +23,7 @@
 #   make bench-paper   the experiments of the paper on the switch, beside its numbers (docs/paper.md);
 #                BENCH='--quick --json FILE'
 #   make bench-memory   memory at scale, up to ten million coroutines; BENCH='--quick --max 100000 --json FILE'
-#   make bench-io   an echo server beside a hand-written epoll loop; BENCH='--requests 100000 --rounds 5'
+#   make bench-io   servers, files and timers beside other ways to write them; BENCH='--quick --rounds 5 --json FILE'
 #   make bench-compare BEFORE=PATH   the speed of this checkout beside the checkout PATH (bench/README.md);
 #                BENCH='--quick'
 TEXT ?=
@@ -132,12 +132,9 @@ bench-memory: | build
 	@sh tools/setup.sh demo bench
 	@$(PYTHON) bench/run_memory.py --svg build/plots $(BENCH)
 
-bench-io: | build
+bench-io:
 	@sh tools/setup.sh bench
-	@{ cmake -S . -B build/bench-io -G Ninja -DCMAKE_BUILD_TYPE=Release -DACORN_TESTS=OFF -DACORN_BENCH=ON && \
-		cmake --build build/bench-io --target io-echo-acorn io-echo-loop io-client; } > build/bench-io.log 2>&1 || \
-		{ tail -n 20 build/bench-io.log; exit 1; }
-	@$(PYTHON) bench/run_io.py build/bench-io $(BENCH)
+	@$(PYTHON) bench/run_io.py $(BENCH)
 
 bench-paper: apn
 	@sh tools/setup.sh demo bench paper

@@ -1,59 +1,66 @@
 #!/usr/bin/env python3
-"""run_io.py [--requests N] [--rounds N] BUILD: the echo server of examples/io_echo.c beside a hand-written epoll loop.
-Server on one core, client on the other. CPU of the server for each request (user and system), by its own time in
-/proc; rounds alternate between the servers, and the median counts."""
-import argparse
+"""Builds and runs the benchmarks of descriptors: acorn_io beside other ways to write the same server.
+
+The server has one core, the client another. A round measures all contenders of a case one after the other; numbers are
+medians of the rounds, and ratios are medians of each round's ratio.
+
+    bench/run_io.py [--quick] [--rounds N] [--only TEXT] [--json FILE] [--build DIR]
+
+A case is a module harness/io_*.py with a function cases(bench), which yields io_running.Case objects.
+"""
 import os
-import re
 import resource
-import statistics
-import subprocess
+import sys
+import time
 
-TICK_S = 1e-9
+from harness import building, command, io_echo, io_servers
 
-
-def cpu_seconds(pid):
-    """The processor time of a process, from its scheduler statistics, in nanoseconds there."""
-    with open(f'/proc/{pid}/schedstat', encoding='ascii') as file:
-        return int(file.read().split()[0]) * TICK_S
+MODULES = (io_echo,)
+TARGETS = ('io-server-acorn', 'io-server-loop', 'io-client')
 
 
-def measure(server, client, connections, requests, cores):
-    with subprocess.Popen(['taskset', '-c', str(cores[0]), server, '0'], stderr=subprocess.PIPE, text=True) as process:
-        try:
-            port = re.search(r':(\d+)$', process.stderr.readline().strip())[1]
-            command = ['taskset', '-c', str(cores[-1]), client, port, str(connections)]
-            began = cpu_seconds(process.pid)
-            subprocess.run([*command, str(connections)], check=True, capture_output=True)  # what connecting costs
-            between = cpu_seconds(process.pid)
-            ended = subprocess.run([*command, str(requests + connections)], check=True, capture_output=True, text=True)
-            cpu = (cpu_seconds(process.pid) - between) - (between - began)
-            return cpu / requests * 1e6, float(ended.stdout) / requests * 1e6
-        finally:
-            process.terminate()
+class Bench:
+    """What a case needs to know."""
+    cpu_ns = staticmethod(io_servers.cpu_ns)
+
+    def __init__(self, args):
+        self.directory = args.build / 'gcc'
+        self.is_quick = args.quick
+        self.servers = io_servers.find_servers(self.directory)
+        self.client = self.directory / 'bench' / 'io-client'
+        self.connections = [1, 100] if args.quick else [1, 100, 10000]
+        self.requests = 20000 if args.quick else 100000
+
+
+def build(directory):
+    wanted = building.configure('gcc', directory)
+    if not wanted:
+        known = building.known_targets(directory)
+        wanted = building.build_targets(directory, *(target for target in TARGETS if target in known))
+    if wanted:
+        sys.exit(f'bench-io: {wanted}')
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('build')
-    parser.add_argument('--requests', type=int, default=100000)
+    started = time.monotonic()
+    parser = command.options(__doc__.splitlines()[0], '1 and 100 connections, 1 round')
     parser.add_argument('--rounds', type=int, default=5)
-    parser.add_argument('--connections', type=int, nargs='*', default=[1, 100, 10000])
-    args = parser.parse_args()
+    parser.add_argument('--only', metavar='TEXT', default='', help='the cases whose names contain it')
+    args = command.parsed(parser, svg=False)
+    rounds = 1 if args.quick else args.rounds
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    cores = sorted(os.sched_getaffinity(0))
-    servers = {'tasks': f'{args.build}/bench/io-echo-acorn', 'epoll loop': f'{args.build}/bench/io-echo-loop'}
-    print(f'load before: {os.getloadavg()[0]:.1f}')
-    print('connections  server       CPU for a request, us   time for a request, us   ratio of CPU')
-    for connections in args.connections:
-        rounds = [{name: measure(server, f'{args.build}/bench/io-client', connections, args.requests, cores)
-                   for name, server in servers.items()} for _ in range(args.rounds)]
-        for name in servers:
-            cpu = statistics.median(r[name][0] for r in rounds)
-            time = statistics.median(r[name][1] for r in rounds)
-            ratio = statistics.median(r[name][0] / r['epoll loop'][0] for r in rounds)
-            print(f'{connections:11}  {name:11}  {cpu:21.2f}   {time:22.2f}   {ratio:12.2f}')
+    build(args.build / 'gcc')
+    bench = Bench(args)
+    machine = command.machine()
+    command.print_heading('Descriptors (make bench-io)', machine)
+    print(f'  load before    {os.getloadavg()[0]:.1f}\n  rounds         {rounds}')
+    chosen = [case for module in MODULES for case in module.cases(bench) if args.only in case.name]
+    for case in chosen:
+        case.run(rounds)
+        case.print()
+    command.write_json(args.json, [machine, *(item for case in chosen for item in case.objects())])
+    command.print_end(started)
 
 
 if __name__ == '__main__':

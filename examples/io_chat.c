@@ -17,7 +17,7 @@ typedef struct line {
 
 typedef struct client {
     struct client *next, **link;
-    int fd;
+    int fd, is_open;
     aco_channel_t *lines; /* line_t * for it */
 } client_t;
 
@@ -43,25 +43,36 @@ static void say(const client_t *from, const char *name, const char *what)
     drop(line);
 }
 
+/* What has collected is one write. */
+static int write_lines(client_t *c, line_t *line)
+{
+    aco_io_writer_t out;
+    int result = 0;
+    aco_io_writer_open(&out, c->fd, NULL, 4096);
+    do {
+        if (result == 0 && c->is_open)
+            result = aco_io_writer_write(&out, line->text, (size_t)line->length);
+        drop(line);
+    } while (aco_channel_try_receive(c->lines, &line) == 0);
+    if (result == 0 && c->is_open)
+        result = aco_io_writer_flush(&out);
+    aco_io_writer_close(&out);
+    return result;
+}
+
 static void *writes(void *arg)
 {
     client_t *c = arg;
     line_t *line;
-    int is_alive = 1;
-    while (aco_channel_receive(c->lines, &line) == 0) {
-        if (is_alive && aco_io_write_all(c->fd, line->text, (size_t)line->length) < 0) {
-            is_alive = 0;
+    while (aco_channel_receive(c->lines, &line) == 0)
+        if (write_lines(c, line) != 0 && c->is_open)
             aco_io_shutdown(c->fd, SHUT_RDWR); /* its reader ends, too */
-        }
-        drop(line);
-    }
     return NULL;
 }
 
 static void *reads(void *connection)
 {
-    client_t c = {NULL, &clients, (int)(intptr_t)connection, aco_channel_new(WAITING, sizeof(line_t *))};
-    int fd = c.fd;
+    client_t c = {NULL, &clients, (int)(intptr_t)connection, 1, aco_channel_new(WAITING, sizeof(line_t *))};
     aco_io_reader_t in;
     aco_t *writer = c.lines ? aco_spawn(writes, &c, NULL) : NULL;
     char *text, *name = NULL;
@@ -82,8 +93,8 @@ static void *reads(void *connection)
     aco_io_reader_close(&in);
     if (c.lines)
         aco_channel_close(c.lines);
-    c.fd = -1; /* the number may be another client's soon */
-    aco_io_close(fd); /* ends a write of the writer */
+    c.is_open = 0;      /* the number may be another client's soon */
+    aco_io_close(c.fd); /* ends a write of the writer */
     if (writer) {
         aco_scope_t shield;
         aco_shield_begin(&shield, ACO_FOREVER);

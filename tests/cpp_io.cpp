@@ -1,13 +1,19 @@
-// Promises of <aco/io.hpp>: owning descriptors, sockets by text, readers and writers, failures and cancelling as
-// exceptions. Compiled as C++17 to C++23, with ACO_DEBUG 0 and 1.
-#include "aco/io.hpp"
+// Promises of <aco/io.hpp>, <aco/file.hpp> and <aco/offload.hpp>: owning descriptors and files, sockets by text,
+// readers and writers, names, callables on other threads, failures and cancelling as exceptions. Compiled as C++17 to
+// C++23, with ACO_DEBUG 0 and 1.
+#include "aco/file.hpp"
+#include "aco/offload.hpp"
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <dirent.h>
 #include <fcntl.h>
 #include <memory>
+#include <set>
+#include <stdexcept>
 #include <string>
+#include <thread>
 #include <type_traits>
 #include <unistd.h>
 
@@ -221,6 +227,210 @@ TEST(Io, Cancelling)
                      }),
                      EPIPE, "aco::descriptor::write_all: Broken pipe");
     });
+}
+
+// Promise: names are looked up, numeric addresses too, and addresses have names.
+TEST(Io, Names)
+{
+    in_task([] {
+        const std::vector<aco::address> numeric = aco::look_up("tcp", "127.0.0.1", "80");
+        ASSERT_EQ(numeric.size(), 1u);
+        EXPECT_EQ(numeric[0].text(), "127.0.0.1:80");
+        EXPECT_EQ(numeric[0].size(), sizeof(sockaddr_in));
+        EXPECT_EQ(aco::look_up("tcp", "[::1]", "80").at(0).text(), "[::1]:80");
+        EXPECT_NE(aco::look_up("tcp", "localhost", "80").size(), 0u);
+        EXPECT_EQ(aco::look_up("unix", "@name", nullptr).at(0).text(), "@name");
+        EXPECT_NE(aco::name_of(numeric[0]), "");
+        expect_error(thrown_by([] { aco::look_up("tcp", "127.0.0.1", "x"); }), EINVAL, "the port");
+        expect_error(thrown_by([] { aco::name_of(aco::address()); }), EAFNOSUPPORT, "aco_io_name_of");
+        aco::scope scope;
+        scope.cancel();
+        EXPECT_EQ(thrown_by([] { aco::look_up("tcp", "no-such-name.invalid", "80"); }), by_hand);
+        EXPECT_EQ(thrown_by([&] { aco::name_of(numeric[0]); }), by_hand);
+    });
+}
+
+// A directory of the test's own, empty at last.
+struct folder {
+    std::string path;
+    folder()
+    {
+        char name[] = "/tmp/cpp_io.XXXXXX";
+        path = mkdtemp(name);
+    }
+    ~folder() { EXPECT_EQ(rmdir(path.c_str()), 0); }
+    std::string operator/(const char *name) const { return path + "/" + name; }
+};
+
+// Promise: a file is owned; its bytes, its status, and its name can be changed.
+TEST(File, Calls)
+{
+    static_assert(!std::is_copy_constructible_v<aco::file> && std::is_nothrow_move_constructible_v<aco::file>);
+    static_assert(!std::is_convertible_v<aco::file &, aco::descriptor &>);
+    folder in;
+    in_task([&] {
+        const std::string path = in / "a", other = in / "b";
+        aco::file file(path.c_str(), O_RDWR | O_CREAT, 0600);
+        EXPECT_EQ(file.write("hello"), 5u);
+        EXPECT_EQ(file.pwrite("J", 1, 0), 1u);
+        file.sync();
+        char text[8];
+        EXPECT_EQ(file.read(text, sizeof text), 0u);
+        EXPECT_EQ(file.pread(text, 4, 1), 4u);
+        EXPECT_EQ(std::string(text, 4), "ello");
+        EXPECT_EQ(file.stat().size, 5u);
+        EXPECT_EQ(file.stat().mode & 0777u, 0600u);
+        aco::file::rename(path.c_str(), other.c_str());
+        EXPECT_EQ(aco::file::stat_path(other.c_str()).inode, file.stat().inode);
+        expect_error(thrown_by([&] { aco::file(path.c_str(), O_RDONLY); }), ENOENT, path);
+        expect_error(thrown_by([&] { aco::file::stat_path(path.c_str()); }), ENOENT, path);
+        expect_error(thrown_by([&] { aco::file::rename(path.c_str(), other.c_str()); }), ENOENT, path);
+        expect_error(thrown_by([&] { file.pread(text, 1, -1); }), EINVAL, "the offset is negative");
+        aco::file moved = std::move(file);
+        EXPECT_FALSE(file);
+        expect_error(thrown_by([&] { file.read(text, 1); }), EBADF, "aco_file_read");
+        moved.close();
+        {
+            aco::scope scope;
+            scope.cancel();
+            EXPECT_EQ(thrown_by([&] { aco::file(other.c_str(), O_RDONLY); }), by_hand);
+        }
+        EXPECT_EQ(unlink(other.c_str()), 0);
+    });
+}
+
+// Promise: a range-for has each entry of a directory once; it may be left early, and a failure throws.
+TEST(File, Directory)
+{
+    folder in;
+    in_task([&] {
+        const std::set<std::string> made = {"one", "two", "three"};
+        for (const std::string &name : made)
+            aco::file((in / name.c_str()).c_str(), O_WRONLY | O_CREAT);
+        std::multiset<std::string> found;
+        for (const aco_dir_entry_t &entry : aco::directory(in.path.c_str()))
+            found.insert(entry.name);
+        EXPECT_EQ(found, std::multiset<std::string>(made.begin(), made.end()));
+        for (const aco_dir_entry_t &entry : aco::directory(in.path.c_str())) {
+            EXPECT_EQ(made.count(entry.name), 1u);
+            break;
+        }
+        aco::directory dir(in.path.c_str()), moved = std::move(dir);
+        for (std::size_t i = 0; i < made.size(); i++)
+            EXPECT_NE(moved.next(), nullptr);
+        EXPECT_EQ(moved.next(), nullptr);
+        EXPECT_TRUE(moved.begin() == moved.end());
+        expect_error(thrown_by([&] { dir.next(); }), EINVAL, "aco_dir_read");
+        expect_error(thrown_by([&] { aco::directory((in / "none").c_str()); }), ENOENT, in / "none");
+        for (const std::string &name : made)
+            EXPECT_EQ(unlink((in / name.c_str()).c_str()), 0);
+    });
+}
+
+// Counts its objects.
+struct counted {
+    static std::atomic<int> alive;
+    counted() { alive++; }
+    counted(const counted &) { alive++; }
+    ~counted() { alive--; }
+};
+std::atomic<int> counted::alive{0};
+
+// Promise: a callable runs on another thread; what it captures is destroyed there; its result is moved, and its
+// exception comes to the task.
+TEST(Offload, Results)
+{
+    in_task([] {
+        const std::thread::id here = std::this_thread::get_id();
+        std::thread::id ran, destroyed;
+        struct notes {
+            std::thread::id *where;
+            explicit notes(std::thread::id *w) : where(w) {}
+            notes(const notes &) = delete;
+            ~notes() { *where = std::this_thread::get_id(); }
+        };
+        auto owned = std::make_unique<notes>(&destroyed);
+        std::unique_ptr<int> answer = aco::offload([&ran, owned = std::move(owned)]() mutable {
+            ran = std::this_thread::get_id();
+            return std::make_unique<int>(42);
+        });
+        EXPECT_EQ(*answer, 42);
+        EXPECT_TRUE(ran != here && destroyed == ran);
+        int seen = 0;
+        aco::offload([&seen] { seen = 1; });
+        aco::offload_or_abandon([&seen, c = counted()] { seen++; });
+        EXPECT_EQ(seen, 2);
+        EXPECT_EQ(aco::offload_or_abandon([s = std::string(100, 'x')] { return s + "y"; }).size(), 101u);
+        for (auto call : {+[] { aco::offload([c = counted()] { throw std::runtime_error("as it is"); }); },
+                          +[] { aco::offload_or_abandon([c = counted()] { throw std::runtime_error("as it is"); }); }})
+            try {
+                call();
+                ADD_FAILURE();
+            } catch (const std::runtime_error &e) {
+                EXPECT_STREQ(e.what(), "as it is");
+            }
+        EXPECT_EQ(counted::alive, 0);
+    });
+    expect_error(thrown_by([] { aco::offload([c = counted()] {}); }), EPERM, "aco_offload");
+    expect_error(thrown_by([] { aco::offload_or_abandon([c = counted()] {}); }), EPERM, "aco_offload");
+    EXPECT_EQ(counted::alive, 0);
+}
+
+// Promise: the end of a scope leaves a callable that runs, if it may be abandoned: it runs to its end, and what it
+// owns, returns or throws is destroyed. Else it is waited for. One that was not called is never called.
+TEST(Offload, Scopes)
+{
+    static std::atomic<int> begun, may_end;
+    const auto blocks = [] {
+        begun++;
+        while (!may_end)
+            std::this_thread::yield();
+    };
+    in_task([&] {
+        for (const bool is_thrown : {false, true}) {
+            begun = may_end = 0;
+            aco::scope scope;
+            aco::task<> canceller = aco::spawn([&] {
+                while (!begun)
+                    aco::yield();
+                scope.cancel();
+            });
+            EXPECT_EQ(thrown_by([&] {
+                          aco::offload_or_abandon([=, c = counted()] {
+                              blocks();
+                              if (is_thrown)
+                                  throw counted();
+                              return c;
+                          });
+                      }),
+                      by_hand);
+            EXPECT_EQ(thrown_by([&] { aco::offload([&, c = counted()] { begun = 99; }); }), by_hand);
+            EXPECT_EQ(thrown_by([&] { aco::offload_or_abandon([&, c = counted()] { begun = 99; }); }), by_hand);
+            EXPECT_EQ(begun, 1);
+            EXPECT_GE(counted::alive, 1);
+            may_end = 1;
+            while (counted::alive)
+                std::this_thread::yield();
+        }
+    });
+    in_task([&] {
+        begun = may_end = 0;
+        aco::scope scope;
+        aco::task<> canceller = aco::spawn([&] {
+            while (!begun)
+                aco::yield();
+            scope.cancel();
+            aco::yield();
+            may_end = 1;
+        });
+        EXPECT_EQ(aco::offload([&, c = counted()] {
+                      blocks();
+                      return 7;
+                  }),
+                  7);
+        EXPECT_EQ(thrown_by([] { aco::sleep_for(1ms); }), by_hand);
+    });
+    EXPECT_EQ(counted::alive, 0);
 }
 
 // Promise: outside of tasks a call that would have to wait throws.

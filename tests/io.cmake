@@ -41,13 +41,17 @@ else()
   if(NOT CMAKE_CROSSCOMPILING AND NOT CMAKE_C_FLAGS MATCHES "-fsanitize=thread")
     list(APPEND crowds 10000)
   endif()
-  foreach(crowd IN LISTS crowds)
-    add_test(NAME example.io_echo.${crowd}
+  function(io_echo_test name crowd)
+    add_test(NAME example.${name}.${crowd}
              COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/io/echo_client.py ${CMAKE_CROSSCOMPILING_EMULATOR}
-                 $<TARGET_FILE:example_io_echo> ${crowd})
-    set_tests_properties(example.io_echo.${crowd} PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77)
+                 $<TARGET_FILE:example_${name}> ${crowd})
+    set_tests_properties(example.${name}.${crowd} PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77)
+  endfunction()
+  foreach(crowd IN LISTS crowds)
+    io_echo_test(io_echo ${crowd})
   endforeach()
-  foreach(name time kv chat forward supervise tail)
+  io_echo_test(io_echo_cpp 500)
+  foreach(name time kv chat forward supervise tail download shutdown)
     add_test(NAME example.io_${name}
              COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/io/examples.py ${name} ${CMAKE_CROSSCOMPILING_EMULATOR}
                  $<TARGET_FILE:example_io_${name}>)

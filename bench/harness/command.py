@@ -20,10 +20,11 @@ def options(description, quick):
     return parser
 
 
-def parsed(parser):
+def parsed(parser, svg=True):
     """The command line; these options come last in the help."""
     parser.add_argument("--json", metavar="FILE", type=Path, help="write all results, one JSON object per line")
-    parser.add_argument("--svg", metavar="DIR", type=Path, help="write the plots")
+    if svg:
+        parser.add_argument("--svg", metavar="DIR", type=Path, help="write the plots")
     parser.add_argument("--build", metavar="DIR", type=Path, default=ROOT / "build" / "bench", help="where to build")
     return parser.parse_args()
 

@@ -1,17 +1,31 @@
-/* The load of bench-io: client PORT CONNECTIONS REQUESTS. Each connection sends 64 bytes, waits for them to come back,
- * and again. It prints the seconds that all requests took. */
+/* The load of bench-io: client PORT CONNECTIONS echo|stream. It connects, has each connection served once, and prints a
+ * line; then for each number that it reads from its input it prints what the next so many requests, or bytes, took.
+ *   echo    each connection sends 64 bytes, waits for them to come back, and again
+ *   stream  each connection asks for its part of the bytes, by their number, and reads them */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST = 256, SIZE = 64 };
+enum { MOST = 256, SIZE = 64, ROOM = 256 * 1024, LIMIT_MS = 10000 };
+
+typedef struct connection {
+    int fd;
+    double sent_at;
+    uint64_t left; /* bytes of its part */
+} connection_t;
+
+static connection_t *all;
+static int count, events;
+static char bytes[ROOM];
 
 static double now(void)
 {
@@ -39,36 +53,104 @@ static int connect_to(int port)
     return fd;
 }
 
-int main(int argc, char **argv)
+static int wait_for_events(struct epoll_event *found)
 {
-    static char bytes[SIZE];
-    int port = argc > 3 ? atoi(argv[1]) : 0, connections = argc > 3 ? atoi(argv[2]) : 0, events = epoll_create1(0);
-    long sent = 0, received = 0, requests = argc > 3 ? atol(argv[3]) : 0;
-    int *fds = calloc((size_t)connections + 1, sizeof *fds);
-    struct epoll_event event = {0}, found[MOST];
-    double began;
-    for (int i = 0; i < connections; i++) {
-        fds[i] = event.data.fd = connect_to(port);
-        event.events = EPOLLIN;
-        epoll_ctl(events, EPOLL_CTL_ADD, fds[i], &event);
-    }
-    began = now();
-    for (; sent < connections && sent < requests; sent++)
-        if (write(fds[sent], bytes, SIZE) != SIZE)
-            fail("write");
+    int n = epoll_wait(events, found, MOST, LIMIT_MS);
+    if (n <= 0)
+        fail("epoll_wait");
+    return n;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+static void send_request(connection_t *c)
+{
+    c->sent_at = now();
+    if (send(c->fd, bytes, SIZE, MSG_NOSIGNAL) != SIZE)
+        fail("send");
+}
+
+static void echo(long requests)
+{
+    float *took = malloc((size_t)requests * sizeof *took);
+    struct epoll_event found[MOST];
+    long sent = 0, received = 0;
+    double began = now(), all_took;
+    if (!took)
+        fail("malloc");
+    for (; sent < count && sent < requests; sent++)
+        send_request(&all[sent]);
     while (received < requests) {
-        int n = epoll_wait(events, found, MOST, 10000);
-        if (n <= 0)
-            fail("epoll_wait");
+        int n = wait_for_events(found);
         for (int i = 0; i < n; i++) {
-            if (recv(found[i].data.fd, bytes, SIZE, MSG_WAITALL) != SIZE)
+            connection_t *c = found[i].data.ptr;
+            if (recv(c->fd, bytes, SIZE, MSG_WAITALL) != SIZE)
                 fail("recv");
-            received++;
-            if (sent < requests && ++sent && write(found[i].data.fd, bytes, SIZE) != SIZE)
-                fail("write");
+            took[received++] = (float)(now() - c->sent_at);
+            if (sent < requests) {
+                send_request(c);
+                sent++;
+            }
         }
     }
-    printf("%.6f\n", now() - began);
-    free(fds);
+    all_took = now() - began;
+    qsort(took, (size_t)requests, sizeof *took, by_size);
+    printf("seconds=%.6f p50=%.9f p99=%.9f\n", all_took, (double)took[requests / 2],
+           (double)took[requests * 99 / 100]);
+    free(took);
+}
+
+static void stream(uint64_t wanted)
+{
+    struct epoll_event found[MOST];
+    int open = count;
+    uint64_t part = wanted / (uint64_t)count + 1;
+    double began = now();
+    for (int i = 0; i < count; i++) {
+        all[i].left = part;
+        if (send(all[i].fd, &part, sizeof part, MSG_NOSIGNAL) != sizeof part)
+            fail("send");
+    }
+    while (open > 0) {
+        int n = wait_for_events(found);
+        for (int i = 0; i < n; i++) {
+            connection_t *c = found[i].data.ptr;
+            ssize_t got = recv(c->fd, bytes, c->left < ROOM ? c->left : ROOM, 0);
+            if (got <= 0)
+                fail("recv");
+            c->left -= (uint64_t)got;
+            open -= c->left == 0;
+        }
+    }
+    printf("seconds=%.6f\n", now() - began);
+}
+
+int main(int argc, char **argv)
+{
+    int is_stream = argc > 3 && strcmp(argv[3], "stream") == 0;
+    char line[32];
+    if (argc != 4 || (count = atoi(argv[2])) < 1 || !(all = calloc((size_t)count, sizeof *all)))
+        return fprintf(stderr, "client PORT CONNECTIONS echo|stream\n"), 2;
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    events = epoll_create1(0);
+    for (int i = 0; i < count; i++) {
+        struct epoll_event event = {EPOLLIN, {.ptr = &all[i]}};
+        all[i].fd = connect_to(atoi(argv[1]));
+        epoll_ctl(events, EPOLL_CTL_ADD, all[i].fd, &event);
+    }
+    if (is_stream)
+        stream((uint64_t)count);
+    else
+        echo(count);
+    while (fgets(line, sizeof line, stdin)) {
+        if (is_stream)
+            stream(strtoull(line, NULL, 10));
+        else
+            echo(atol(line));
+    }
     return 0;
 }

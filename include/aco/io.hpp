@@ -1,4 +1,5 @@
-/* Descriptors for C++17 and later, on top of <aco/io.h> and <aco/io_buffer.h>. Header only; link acorn_io.
+/* Descriptors and names of hosts for C++17 and later, on top of <aco/io.h>, <aco/io_buffer.h> and <aco/names.h>. Header
+ * only; link acorn_io. Files are in <aco/file.hpp>.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -25,12 +26,15 @@
 #define ACO_IO_HPP
 
 #include "io_buffer.h"
+#include "names.h"
 #include "task.hpp"
 
+#include <netinet/in.h>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace aco {
 inline namespace ACO__CPP_KIND {
@@ -166,9 +170,36 @@ public:
 
 private:
     friend class socket;
+    friend std::vector<address> look_up(const char *, const char *, const char *, const char *);
+    explicit address(const sockaddr_storage &found) noexcept
+        : storage_(found), length_(found.ss_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in))
+    {
+    }
     sockaddr_storage storage_{};
     socklen_t length_ = 0;
 };
+
+/* The addresses that dial() would try, in its order: aco_io_look_up(). */
+inline std::vector<address> look_up(const char *network, const char *host, const char *port,
+                                    const char *location = ACO__CALLER)
+{
+    sockaddr_storage found[16];
+    const int n = aco_io_look_up_at(network, host, port, found, 16, location);
+    detail::check(n < 0 ? -1 : 0);
+    if (n > 0 && found[0].ss_family == AF_UNIX)
+        return {address(network, host, port)};
+    std::vector<address> all;
+    for (int i = 0; i < n; i++)
+        all.push_back(address(found[i]));
+    return all;
+}
+/* The name of its host: aco_io_name_of(). */
+inline std::string name_of(const address &of, const char *location = ACO__CALLER)
+{
+    char name[ACO_IO_NAME_SIZE];
+    detail::check(aco_io_name_of_at(of.data(), of.size(), name, sizeof name, location));
+    return name;
+}
 
 /* A socket: a connection, or for datagrams. */
 class socket : public descriptor {

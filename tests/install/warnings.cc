@@ -3,7 +3,9 @@
 #include "aco/task.hpp"
 
 #ifdef __linux__
-#include "aco/io.hpp"
+#include "aco/file.hpp"
+#include "aco/offload.hpp"
+#include "aco/process.h"
 #endif
 
 #include "aco/in_stack_generator.h"

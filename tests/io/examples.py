@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """examples.py NAME PROGRAM: runs the example examples/io_NAME.c on this machine, uses it as its first comment says, and
 ends it by its process id. Exit 77: a program that the test needs is not here."""
-import asyncio
 import contextlib
 import datetime
+import http.server
 import os
 import re
 import resource
@@ -74,30 +74,35 @@ def kv(command):
         idle.close()
 
 
-async def chat_with(port, count):
-    async def enter(name):
-        reader, writer = await asyncio.open_connection('127.0.0.1', port)
-        writer.write(name + b'\n')
-        return reader, writer
+def chat_with(port, count):
+    def enter(name):
+        client = socket.create_connection(('127.0.0.1', port), timeout=LIMIT_S)
+        client.sendall(name + b'\n')
+        return client
 
-    async def until(reader, text):
-        while await reader.readline() != text:
-            assert not reader.at_eof()
+    def read_until(client, *wanted):
+        got = b'\n'
+        while not all(b'\n' + line in got for line in wanted):
+            piece = client.recv(65536)
+            assert piece, (got[-200:], wanted)
+            got += piece
+        return got
 
-    ann = await enter(b'ann')
+    ann = enter(b'ann')
     crowd = []
-    for n in range(count):
-        crowd.append(await enter(b'%d' % n))
-        await until(ann[0], b'%d: is here\n' % n)
-    ann[1].write(b'hello\nall\n')
-    for reader, _ in crowd:
-        await until(reader, b'ann: hello\n')
-        assert await reader.readline() == b'ann: all\n'
-    crowd[7][1].write(b'bye\n')
-    crowd[7][1].close()
-    await until(ann[0], b'7: bye\n')
-    assert await ann[0].readline() == b'7: is gone\n'
-    await until(crowd[8][0], b'7: is gone\n')
+    while len(crowd) < count:  # fewer at a time than lines wait for a client
+        some = range(len(crowd), min(len(crowd) + 40, count))
+        crowd += [enter(b'%d' % n) for n in some]
+        read_until(ann, *(b'%d: is here\n' % n for n in some))
+    ann.sendall(b'hello\nall\n')
+    for n, client in enumerate(crowd):
+        got = read_until(client, b'ann: all\n')
+        assert got.endswith(b'\nann: hello\nann: all\n') and got.count(b'is here') >= count - 1 - n, got[-200:]
+    crowd[7].sendall(b'bye\n')
+    crowd[7].close()
+    assert read_until(ann, b'7: is gone\n').endswith(b'\n7: bye\n7: is gone\n')
+    read_until(crowd[8], b'7: is gone\n')
+    return ann, crowd
 
 
 def chat(command):
@@ -110,9 +115,10 @@ def chat(command):
             loud.sendall(b'loud\n' + (b'x' * 500 + b'\n') * 40000)  # more than all buffers; nobody waits for it
             loud.shutdown(socket.SHUT_WR)
             assert loud.makefile('rb').read() in (b'', b'deaf: is here\n')
-        asyncio.run(asyncio.wait_for(chat_with(port, 100), LIMIT_S))
+        clients = chat_with(port, 1000 if len(command) == 1 else 100)  # an emulator is slow
         end_by_signal(process)
         deaf.close()
+        del clients
 
 
 def forward(command):
@@ -191,6 +197,107 @@ def tail(command):
             process.send_signal(signal.SIGINT)
             assert process.stdout.read() == 'ended\n' and process.wait(LIMIT_S) == 0
             assert 'none: No such file' in process.stderr.read()
+
+
+class Files(http.server.BaseHTTPRequestHandler):
+    """/N has N bytes, /none does not exist, /cut ends early, /never has no end. The first answers wait until `wanted`
+    requests are here at once, and a moment for more."""
+    wanted = at_once = most = answered = 0
+    full = threading.Condition()
+
+    def do_GET(self):  # pylint: disable=invalid-name
+        with self.full:
+            Files.at_once += 1
+            Files.most = max(Files.most, Files.at_once)
+            self.full.notify_all()
+            self.full.wait_for(lambda: Files.most >= Files.wanted, LIMIT_S)
+            self.full.wait_for(lambda: Files.answered or Files.most > Files.wanted, 0.1)
+            Files.answered += 1
+        with contextlib.suppress(ConnectionError):
+            self.answer(self.path[1:])
+        with self.full:
+            Files.at_once -= 1
+
+    def answer(self, name):
+        if name == 'none':
+            self.send_error(404)
+            return
+        self.send_response(200)
+        self.send_header('Content-Length', name if name.isdigit() else '1000000')
+        self.end_headers()
+        self.wfile.write(bytes(n % 251 for n in range(int(name))) if name.isdigit() else b'part')
+        self.wfile.flush()
+        if name == 'never':
+            self.connection.settimeout(LIMIT_S)
+            self.connection.recv(1)  # until the client goes
+
+    def log_message(self, *_):  # pylint: disable=arguments-differ
+        pass
+
+
+def download(command):
+    with http.server.ThreadingHTTPServer(('127.0.0.1', 0), Files) as server, tempfile.TemporaryDirectory() as folder:
+        threading.Thread(target=server.serve_forever).start()
+        site = f'http://127.0.0.1:{server.server_port}'
+
+        def get(seconds, at_once, names, wanted):
+            Files.most, Files.answered, Files.wanted = 0, 0, wanted
+            ended = subprocess.run([*command, seconds, str(at_once), *(f'{site}/{name}' for name in names)], cwd=folder,
+                                   capture_output=True, text=True, timeout=LIMIT_S, check=True)
+            return sorted(ended.stdout.splitlines()), ended.stderr.replace(site, '')
+
+        try:
+            sizes = [0, 1, 100000, *range(1000, 1040)]
+            printed, problems = get('100', 7, sizes, 7)
+            assert printed == sorted([f'{n}: {n} bytes' for n in sizes] + [f'{len(sizes)} files']), printed
+            assert problems == '' and Files.most == 7, (problems, Files.most)
+            for n in sizes:
+                with open(os.path.join(folder, str(n)), 'rb') as file:
+                    assert file.read() == bytes(i % 251 for i in range(n))
+            printed, problems = get('100', 2, ['none', 'cut', '5'], 2)
+            assert printed == ['1 files', '5: 5 bytes']
+            assert '/none: No such file' in problems and '/cut: Broken pipe' in problems, problems
+            printed, problems = get('0.2', 2, ['never'] * 3, 0)
+            assert printed == ['0 files'] and problems == '/never: no time left\n' * 3, problems
+            assert sorted(os.listdir(folder)) == sorted(map(str, [*sizes, 5]))
+        finally:
+            server.shutdown()
+        problems = subprocess.run([*command, '100', '1', 'ftp://x/y', 'http://127.0.0.1:1/z'], cwd=folder, check=True,
+                                  capture_output=True, text=True, timeout=LIMIT_S).stderr
+        assert problems == 'ftp://x/y: no such URL\nhttp://127.0.0.1:1/z: Connection refused\n', problems
+
+
+def shutdown(command):
+    def client_of(port):
+        client = socket.create_connection(('127.0.0.1', port), timeout=LIMIT_S)
+        return client, client.makefile('rb')
+
+    def ask(client, ms):
+        client[0].sendall(b'%d\n' % ms)
+
+    with started(command, '0', '100000', '300') as (process, port):
+        idle, slow, late = (client_of(port) for _ in range(3))
+        ask(slow, 100)
+        ask(late, 90000)
+        ask(idle, 0)
+        assert idle[1].readline() == b'0 done\n'  # so the two were read before
+        process.send_signal(signal.SIGINT)
+        assert idle[1].read() == b''
+        with contextlib.suppress(ConnectionError), socket.create_connection(('127.0.0.1', port)) as refused:
+            assert refused.recv(1) == b''
+        assert slow[1].read() == b'100 done\n'  # within the time to drain
+        assert late[1].read() == b'90000 shut down\n'  # after it
+        assert process.stderr.read() == 'ended\n' and process.wait(LIMIT_S) == 0
+    with started(command, '0', '50', '100000') as (process, port):
+        idle, busy = client_of(port), client_of(port)
+        ask(idle, 90000)
+        assert idle[1].readline() == b'90000 too long\n'  # the request's limit
+        ask(busy, 20)
+        ask(idle, 0)
+        assert idle[1].readline() == b'0 done\n'
+        process.terminate()
+        assert busy[1].read() == b'20 done\n'
+        assert process.stderr.read() == 'ended\n' and process.wait(LIMIT_S) == 0  # it does not wait longer
 
 
 if __name__ == '__main__':
