@@ -1,5 +1,5 @@
-/* Files and directories (include/aco/file.h): results, messages, scopes, share stacks, fairness. io_failure.c has the
- * system's failures. */
+/* Files and directories (include/aco/file.h): results, messages, scopes, share stacks, fairness. It runs twice: ACO_FILES
+ * says whether io_uring or the pool is used. io_failure.c and io_uring.c have the system's failures. */
 #define _GNU_SOURCE
 #include <aco/file.h>
 #include <aco/offload.h>
@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 static char folder[64];
+static int by_ring; /* io_uring is used */
 
 static const char *in_folder(const char *name)
 {
@@ -168,16 +169,16 @@ static void wait_for_pool(void)
     } while (stats.idle != stats.threads || stats.queued);
 }
 
-static void *writes_after_the_end(void *arg)
+static void *cancels_begun_read(void *arg)
 {
     void **both = arg;
     aco_offload_stats_t stats;
-    do { /* the read has begun */
+    do { /* the read has begun: a thread has it, or it was submitted before this thread slept */
         aco_sleep(ACO_MILLISECOND / 10);
         CHECK_EQ(aco_offload_stats(&stats), 0);
-    } while (stats.idle == stats.threads || stats.queued);
+    } while (!by_ring && (stats.idle == stats.threads || stats.queued));
     CHECK_EQ(aco_scope_cancel(both[0]), 0);
-    aco_task_yield();
+    aco_sleep(ACO_MILLISECOND);
     CHECK_EQ(write(*(int *)both[1], "late", 4), 4);
     return NULL;
 }
@@ -205,6 +206,7 @@ static void *scopes(void *unused)
     aco_scope_end(&scope);
     fd = open(path, O_RDWR | O_CLOEXEC); /* lets the abandoned call go on */
     wait_for_pool();
+    aco_sleep(by_ring ? 5 * ACO_MILLISECOND : 0);
     CHECK_EQ(count_descriptors(), before + 1); /* it has closed what it opened */
 
     writer = fd;
@@ -213,16 +215,89 @@ static void *scopes(void *unused)
     both[1] = &writer;
     aco_group_begin(&group, ACO_KEEP_GOING);
     aco_scope_begin(&scope, ACO_FOREVER);
-    member(&group, writes_after_the_end, both);
-    CHECK_EQ(aco_file_read(fd, text, sizeof text), 4); /* uses this memory: waits in spite of the scope's end */
-    CHECK(memcmp(text, "late", 4) == 0);
+    member(&group, cancels_begun_read, both);
+    if (by_ring) {
+        FAILS_WITH(aco_file_read(fd, text, sizeof text), ECANCELED);
+    } else {
+        CHECK_EQ(aco_file_read(fd, text, sizeof text), 4); /* uses this memory: waits in spite of the scope's end */
+        CHECK(memcmp(text, "late", 4) == 0);
+    }
     FAILS_WITH(aco_check_cancelled(), ECANCELED);
     FAILS_WITH(aco_file_sync(fd), ECANCELED);
     aco_scope_end(&scope);
     aco_group_end(&group);
+    if (by_ring) { /* what came after the cancelling was not lost */
+        CHECK_EQ(aco_file_read(fd, text, sizeof text), 4);
+        CHECK(memcmp(text, "late", 4) == 0);
+    }
     close(fd);
     close(writer);
     free(path);
+    return unused;
+}
+
+/* ---- Many at once ---- */
+
+enum { RECORDS = 300, RECORD = 512 };
+static int shared_fd;
+
+static void *appends(void *number)
+{
+    char record[RECORD];
+    memset(record, (int)(intptr_t)number, RECORD);
+    CHECK_EQ(aco_file_write(shared_fd, record, RECORD), RECORD);
+    return NULL;
+}
+
+static unsigned char seen_records[RECORDS];
+static int reads_next; /* and not at a given position */
+
+static void *reads_record(void *number)
+{
+    unsigned char record[RECORD] __attribute__((aligned(RECORD))); /* for O_DIRECT */
+    CHECK_EQ(reads_next ? aco_file_read(shared_fd, record, RECORD)
+                        : aco_file_pread(shared_fd, record, RECORD, (intptr_t)number * RECORD), RECORD);
+    for (int i = 1; i < RECORD; i++)
+        CHECK_EQ(record[i], record[0]);
+    seen_records[(int)(intptr_t)number] = record[0];
+    return NULL;
+}
+
+static void check_many_reads(void)
+{
+    aco_group_t group;
+    int counts[256] = {0};
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    for (intptr_t i = 0; i < RECORDS; i++)
+        member(&group, reads_record, (void *)i);
+    CHECK_EQ(aco_group_end(&group), 0);
+    for (int i = 0; i < RECORDS; i++)
+        counts[seen_records[i]]++;
+    for (int i = 0; i < 256; i++)
+        CHECK_EQ(counts[i], i < RECORDS - 256 ? 2 : 1);
+}
+
+/* Many tasks move bytes, also at the file's own position: each record once. */
+static void *many(void *unused)
+{
+    aco_group_t group;
+    shared_fd = aco_file_open(in_folder("many"), O_RDWR | O_CREAT, 0600);
+    CHECK(shared_fd >= 0);
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    for (intptr_t i = 0; i < RECORDS; i++)
+        member(&group, appends, (void *)i);
+    CHECK_EQ(aco_group_end(&group), 0);
+    CHECK_EQ(lseek(shared_fd, 0, SEEK_CUR), RECORDS * RECORD);
+    CHECK_EQ(aco_file_sync(shared_fd), 0);
+    CHECK_EQ(aco_io_close(shared_fd), 0);
+    shared_fd = aco_file_open(in_folder("many"), O_RDONLY | O_DIRECT, 0); /* nothing is in memory */
+    if (shared_fd < 0)
+        shared_fd = aco_file_open(in_folder("many"), O_RDONLY, 0);
+    check_many_reads();
+    CHECK_EQ(lseek(shared_fd, 0, SEEK_CUR), 0);
+    reads_next = 1;
+    check_many_reads();
+    CHECK_EQ(aco_io_close(shared_fd), 0);
     return unused;
 }
 
@@ -341,6 +416,19 @@ static void root_context(void)
     close(fd);
 }
 
+/* Not in this build, or not allowed here. */
+static void *needs_ring(void *unused)
+{
+    int fd = aco_file_open(folder, O_RDONLY, 0);
+    if (fd < 0) {
+        printf("skipped: %s\n", aco_error_message());
+        CHECK_EQ(rmdir(folder), 0);
+        exit(77);
+    }
+    CHECK_EQ(aco_io_close(fd), 0);
+    return unused;
+}
+
 static void remove_folder(void)
 {
     pid_t pid = vfork();
@@ -353,12 +441,15 @@ static void remove_folder(void)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {files,       direct,        directories, scopes,
-                                           share_stack, moving_frames, fairness};
-    const char *parent = getenv("TMPDIR");
+    static const aco_function_t tests[] = {files,       direct,        directories,   scopes,
+                                           many,        share_stack,   moving_frames, fairness};
+    const char *parent = getenv("TMPDIR"), *wanted = getenv("ACO_FILES");
     snprintf(folder, sizeof folder, "%.40s/acorn-io-file-XXXXXX", parent && strlen(parent) < 40 ? parent : "/tmp");
     CHECK(mkdtemp(folder) != NULL);
     CHECK(aco_io_poll_fd() >= 0);
+    by_ring = wanted && strcmp(wanted, "uring") == 0;
+    if (by_ring)
+        run_task(needs_ring, NULL);
     root_context();
     run_tests(tests, sizeof tests / sizeof *tests, count_descriptors());
     remove_folder();

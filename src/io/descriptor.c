@@ -48,6 +48,8 @@ static void ready(aco__io_t *io, int fd, uint32_t generation, unsigned what)
 static void close_io(aco__poller_t *poller)
 {
     aco__io_t *io = (aco__io_t *)(void *)poller;
+    if (io->ring)
+        io->ring_close(io);
     if (io->jobs_end)
         io->jobs_end(io);
     for (size_t i = 0; i < io->room; i++)
@@ -121,7 +123,7 @@ static aco__io_fd_t *record_new(aco__io_t *io, int fd, const char *call)
         return NULL;
     memset(d, 0, sizeof *d);
     d->fd = fd;
-    d->generation = ++io->generations;
+    d->generation = ++io->generations ? io->generations : ++io->generations;
     io->table[fd] = d;
     return d;
 }
@@ -410,6 +412,9 @@ int aco_io_close(int fd)
 
 int aco_io_poll_fd(void)
 {
-    const aco__io_t *io = aco__io_get("aco_io_poll_fd");
-    return io ? io->events : -1;
+    aco__io_t *io = aco__io_get("aco_io_poll_fd");
+    if (!io)
+        return -1;
+    io->has_poll_fd = 1;
+    return io->events;
 }

@@ -54,15 +54,22 @@ static unsigned meaning(uint32_t events)
 static int poll_epoll(aco__poller_t *poller, int64_t deadline)
 {
     aco__io_t *io = (aco__io_t *)(void *)poller;
+    int64_t looks_only = 0;
     struct epoll_event found[MOST_EVENTS];
-    int n = wait_until(io->events, found, deadline);
+    int n, is_for_ring = 0, polled = io->ring ? io->ring_turn(io, &deadline) : 0;
+    if (polled)
+        return polled < 0 ? -1 : 0;
+    n = wait_until(io->events, found, deadline);
     if (n < 0)
         return errno == EINTR ? 0 : -1;
-    for (int i = 0; i < n; i++)
-        if (found[i].data.u64 != WAKE_KEY)
-            io->ready(io, (int)(found[i].data.u64 & INT32_MAX), (uint32_t)(found[i].data.u64 >> 32),
-                      meaning(found[i].events));
-    return 0;
+    for (int i = 0; i < n; i++) {
+        uint32_t generation = (uint32_t)(found[i].data.u64 >> 32);
+        if (!generation)
+            is_for_ring = 1;
+        else if (found[i].data.u64 != WAKE_KEY)
+            io->ready(io, (int)(found[i].data.u64 & INT32_MAX), generation, meaning(found[i].events));
+    }
+    return is_for_ring && io->ring_turn(io, &looks_only) < 0 ? -1 : 0;
 }
 
 /* Each write is an edge, so nobody reads the eventfd. Its counter lasts for 2^64 wakes. */

@@ -1,10 +1,9 @@
-/* Files: each call is a record that a thread of the pool works on. Paths are copied into it, so that a call whose scope
- * has ended can be abandoned. Reads and writes use the caller's memory, and are waited for. */
+/* Files: each call is a record that io_uring (file_uring.c) or a thread of the pool works on. Paths are copied into it,
+ * so that a call whose scope has ended can be abandoned. Reads and writes use the caller's memory, and are waited
+ * for. */
 #define _GNU_SOURCE /* preadv2() */
 #define _FILE_OFFSET_BITS 64
-#include "io/io.h"
-
-#include "aco/file.h"
+#include "io/file.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,28 +16,37 @@
 #endif
 #endif
 
-enum { LARGEST_COPY = 256 * 1024, FILE_BUDGET = 64 };
-
-typedef enum operation { FILE_OPEN, FILE_READ, FILE_WRITE, FILE_SYNC, FILE_STAT, FILE_RENAME } operation_t;
-
-typedef struct file_call {
-    operation_t operation;
-    int fd;             /* -1: of a path */
-    int flags;
-    unsigned mode;
-    int64_t offset;     /* -1: the file's own */
-    void *p;
-    size_t n;
-    struct stat status;
-    ssize_t result;
-    int error;          /* errno, if the result is -1 */
-    char *path, *other; /* behind the record */
-    size_t sz;
-} file_call_t;
+enum { LARGEST_COPY = 256 * 1024, FILE_BUDGET = 64, LEAST_BLOCK = 512 };
 
 /* ---- On a thread of the pool ---- */
 
-static ssize_t perform_once(file_call_t *c)
+static int64_t ns_of(const struct timespec *time)
+{
+    return (int64_t)time->tv_sec * ACO_SECOND + time->tv_nsec;
+}
+
+static int perform_stat(const file_call_t *c)
+{
+    aco_file_status_t *status = c->status;
+    struct stat s;
+    if ((c->path ? stat(c->path, &s) : fstat(c->fd, &s)) != 0)
+        return -1;
+    status->device = s.st_dev;
+    status->inode = s.st_ino;
+    status->links = s.st_nlink;
+    status->size = (uint64_t)s.st_size;
+    status->blocks = (uint64_t)s.st_blocks;
+    status->mode = s.st_mode;
+    status->user = s.st_uid;
+    status->group = s.st_gid;
+    status->block_size = (uint32_t)s.st_blksize;
+    status->accessed_ns = ns_of(&s.st_atim);
+    status->modified_ns = ns_of(&s.st_mtim);
+    status->changed_ns = ns_of(&s.st_ctim);
+    return 0;
+}
+
+static ssize_t perform_once(const file_call_t *c)
 {
     switch (c->operation) {
     case FILE_OPEN:
@@ -50,7 +58,7 @@ static ssize_t perform_once(file_call_t *c)
     case FILE_SYNC:
         return fsync(c->fd);
     case FILE_STAT:
-        return c->path ? stat(c->path, &c->status) : fstat(c->fd, &c->status);
+        return perform_stat(c);
     default: /* FILE_RENAME */
         return rename(c->path, c->other);
     }
@@ -97,18 +105,24 @@ static char *copy_path(char **room, const char *path)
 }
 
 /* `path` NULL: for a descriptor; `other` NULL: there is one path. NULL after a failure. */
-static file_call_t *call_new(const char *call, operation_t operation, int fd, const char *path, const char *other)
+static file_call_t *call_new(const char *call, file_operation_t operation, int fd, const char *path, const char *other)
 {
-    size_t sz = sizeof(file_call_t) + (path ? strlen(path) + 1 : 0) + (other ? strlen(other) + 1 : 0);
+    size_t status_sz = operation == FILE_STAT ? sizeof(aco_file_status_t) + LARGEST_STATX : 0;
+    size_t sz = sizeof(file_call_t) + status_sz + (path ? strlen(path) + 1 : 0) + (other ? strlen(other) + 1 : 0);
     file_call_t *c = aco__poller_allocate(&sz, call);
     char *room;
     if (!c)
         return NULL;
     room = (char *)(c + 1);
-    memset(c, 0, sizeof *c);
+    memset(c, 0, sizeof *c + status_sz);
     c->operation = operation;
     c->fd = fd;
     c->sz = sz;
+    if (status_sz) {
+        c->status = (aco_file_status_t *)(void *)room;
+        c->p = c->status + 1;
+        room += status_sz;
+    }
     if (path)
         c->path = copy_path(&room, path);
     if (other)
@@ -118,11 +132,11 @@ static file_call_t *call_new(const char *call, operation_t operation, int fd, co
 
 /* The pool has done it: its result, or -1 with errno. Frees the record; *status, unless `status` is NULL, gets what was
  * found out. */
-static ssize_t result_of(file_call_t *c, const char *call, struct stat *status)
+static ssize_t result_of(file_call_t *c, const char *call, aco_file_status_t *status)
 {
     ssize_t result = c->result;
-    if (status)
-        *status = c->status;
+    if (status && result == 0)
+        *status = *c->status;
     errno = c->error;
     if (result < 0 && c->path)
         aco__io_fail_path(call, c->path);
@@ -132,10 +146,37 @@ static ssize_t result_of(file_call_t *c, const char *call, struct stat *status)
     return result;
 }
 
-/* For all calls but reads and writes: the end of a scope ends the wait. */
-static ssize_t have_performed(file_call_t *c, const char *call, struct stat *status, const char *location)
+#ifdef ACO_CONFIG_URING
+/* Whether io_uring can do it. It would not lock the file's own position, so two calls could use the same one. */
+static int suits_ring(const file_call_t *c)
 {
-    return aco__io_offload(call, perform, c, NULL, release_call, location) == 0 ? result_of(c, call, status) : -1;
+    return (c->operation != FILE_READ && c->operation != FILE_WRITE) || c->offset >= 0 ||
+           lseek(c->fd, 0, SEEK_CUR) < 0;
+}
+#endif
+
+/* 0: it has been done. Or -1 and errno: then c->release, if there is one, has the record. */
+static int perform_elsewhere(file_call_t *c, const char *call, const char *location)
+{
+    aco__io_t *io = aco__io_get(call);
+    int has_ring = io ? aco__io_ring(io, call) : -1;
+    if (has_ring < 0) {
+        if (c->release)
+            c->release(c, NULL);
+        return -1;
+    }
+#ifdef ACO_CONFIG_URING
+    if (has_ring && suits_ring(c))
+        return aco__file_by_ring(io, c, call, location);
+#endif
+    return aco__io_offload(call, perform, c, NULL, c->release, location);
+}
+
+/* For all calls but reads and writes: the end of a scope ends the wait. */
+static ssize_t have_performed(file_call_t *c, const char *call, aco_file_status_t *status, const char *location)
+{
+    c->release = release_call;
+    return perform_elsewhere(c, call, location) == 0 ? result_of(c, call, status) : -1;
 }
 
 static int fail_null(const char *call)
@@ -170,31 +211,10 @@ int aco_file_rename_at(const char *from, const char *to, const char *location)
     return (int)have_performed(c, call, NULL, location);
 }
 
-static int64_t ns_of(const struct timespec *time)
-{
-    return (int64_t)time->tv_sec * ACO_SECOND + time->tv_nsec;
-}
-
 static int status_of(int fd, const char *path, aco_file_status_t *status, const char *call, const char *location)
 {
-    struct stat s;
     file_call_t *c = call_new(call, FILE_STAT, fd, path, NULL);
-    if (!c || have_performed(c, call, &s, location) != 0)
-        return -1;
-    memset(status, 0, sizeof *status);
-    status->device = s.st_dev;
-    status->inode = s.st_ino;
-    status->links = s.st_nlink;
-    status->size = (uint64_t)s.st_size;
-    status->blocks = (uint64_t)s.st_blocks;
-    status->mode = s.st_mode;
-    status->user = s.st_uid;
-    status->group = s.st_gid;
-    status->block_size = (uint32_t)s.st_blksize;
-    status->accessed_ns = ns_of(&s.st_atim);
-    status->modified_ns = ns_of(&s.st_mtim);
-    status->changed_ns = ns_of(&s.st_ctim);
-    return 0;
+    return c ? (int)have_performed(c, call, status, location) : -1;
 }
 
 int aco_file_stat_at(const char *path, aco_file_status_t *status, const char *location)
@@ -211,7 +231,7 @@ int aco_file_fstat_at(int fd, aco_file_status_t *status, const char *location)
 
 /* ---- Reads and writes ---- */
 
-static ssize_t have_moved(const char *call, operation_t operation, int fd, void *p, size_t n, int64_t offset,
+static ssize_t have_moved(const char *call, file_operation_t operation, int fd, void *p, size_t n, int64_t offset,
                           const char *location)
 {
     file_call_t *c = call_new(call, operation, fd, NULL, NULL);
@@ -220,15 +240,15 @@ static ssize_t have_moved(const char *call, operation_t operation, int fd, void 
     c->p = p;
     c->n = n;
     c->offset = offset;
-    if (aco__io_offload(call, perform, c, NULL, NULL, location) == 0)
+    if (perform_elsewhere(c, call, location) == 0)
         return result_of(c, call, NULL);
     aco__poller_free(c, c->sz);
     return -1;
 }
 
 /* The same for memory of a share stack, where other tasks' frames are during the wait. */
-static ssize_t have_moved_by_copy(const char *call, operation_t operation, int fd, void *p, size_t n, int64_t offset,
-                                  const char *location)
+static ssize_t have_moved_by_copy(const char *call, file_operation_t operation, int fd, void *p, size_t n,
+                                  int64_t offset, const char *location)
 {
     size_t part = n < LARGEST_COPY ? n : LARGEST_COPY, sz = part;
     void *copy = aco__poller_allocate(&sz, call);
@@ -244,11 +264,17 @@ static ssize_t have_moved_by_copy(const char *call, operation_t operation, int f
     return moved;
 }
 
-static ssize_t move_bytes(const char *call, operation_t operation, int fd, void *p, size_t n, int64_t offset,
+static ssize_t move_bytes(const char *call, file_operation_t operation, int fd, void *p, size_t n, int64_t offset,
                           const char *location)
 {
     return aco__poller_moves(p) ? have_moved_by_copy(call, operation, fd, p, n, offset, location)
                                 : have_moved(call, operation, fd, p, n, offset, location);
+}
+
+/* Whether reads may go past the cache: those wait for the disk in spite of RWF_NOWAIT. O_DIRECT wants whole blocks. */
+static int may_be_direct(int fd, size_t n, int64_t offset)
+{
+    return n % LEAST_BLOCK == 0 && (offset < 0 || offset % LEAST_BLOCK == 0) && fcntl(fd, F_GETFL) & O_DIRECT;
 }
 
 /* What is in memory: the number of bytes, or -1 if it is not known to be. */
@@ -256,8 +282,9 @@ static ssize_t read_cached(int fd, void *p, size_t n, int64_t offset)
 {
 #ifdef RWF_NOWAIT
     struct iovec part = {p, n};
-    return preadv2(fd, &part, 1, offset, RWF_NOWAIT);
+    return may_be_direct(fd, n, offset) ? -1 : preadv2(fd, &part, 1, offset, RWF_NOWAIT);
 #else
+    (void)may_be_direct;
     (void)fd;
     (void)p;
     (void)n;

@@ -9,6 +9,13 @@
 #include "aco/io.h"
 #include "aco/offload.h"
 
+/* ACO_CONFIG_URING: liburing is there. MemorySanitizer does not see what the kernel writes through io_uring. */
+#if defined(__has_feature)
+#if __has_feature(memory_sanitizer)
+#undef ACO_CONFIG_URING
+#endif
+#endif
+
 enum { IO_READ, IO_WRITE, IO_PAUSE }; /* what a task waits for; a pause: a time, or the close */
 enum { IO_QUEUES = 2 };               /* a pause is in that of readers */
 enum { IO_READS = 1, IO_WRITES = 2, IO_ALWAYS_READS = 4 }; /* sets of them; the last: there may be no further event */
@@ -16,7 +23,7 @@ enum { IO_READS = 1, IO_WRITES = 2, IO_ALWAYS_READS = 4 }; /* sets of them; the 
 /* A descriptor as its thread knows it. */
 typedef struct aco__io_fd {
     int fd;
-    uint32_t generation;    /* of this use of the number; events carry it */
+    uint32_t generation;    /* of this use of the number; events carry it. 0 is the ring's */
     unsigned char owned;    /* only aco_io_close() ends its registration */
     unsigned char is_socket; /* or may be one, if it is not owned */
     unsigned char is_tcp;
@@ -52,6 +59,25 @@ typedef struct aco__io_job {
     size_t sz;                  /* of this record, as allocated */
 } aco__io_job_t;
 
+/* The states of an operation of io_uring. A cancelled one is queued a second time, for its cancelling. */
+enum { IO_OP_NEW, IO_OP_QUEUED, IO_OP_SUBMITTED, IO_OP_CANCELLED };
+
+struct io_uring_sqe;
+
+/* An operation of io_uring, and the task that waits for it. */
+typedef struct aco__io_op {
+    struct aco__io *io;
+    void (*prepare)(struct aco__io_op *op, struct io_uring_sqe *entry); /* fills in all but the user data */
+    void (*done)(struct aco__io *io, struct aco__io_op *op, int result); /* the result is an errno if it is negative */
+    struct aco__io_op *next, *before; /* in a list of the ring's */
+    unsigned char state;        /* IO_OP_… */
+    unsigned char is_done;
+    unsigned char is_given_up;  /* its scope has ended */
+    unsigned char is_abandoned; /* no task waits for it any more: done() frees it */
+    aco__queue_t queue;
+    aco__wait_t wait;
+} aco__io_op_t;
+
 /* What a thread has for I/O. */
 typedef struct aco__io {
     aco__poller_t base;
@@ -65,6 +91,13 @@ typedef struct aco__io {
     aco__io_job_t *jobs;    /* for which tasks wait */
     unsigned posting;       /* threads of the pool that use this record. Atomic */
     unsigned file_reads;    /* for fairness */
+    unsigned char files_by_pool; /* the thread has no ring and will not have one */
+    unsigned char has_poll_fd;   /* a foreign loop may wait for the thread's events */
+    struct aco__io_ring *ring;   /* NULL: none so far. With it these two: */
+    /* Before a wait for events, and when there are some for the ring: wakes the tasks that have their answer. Sets
+     * *deadline to an earlier time if the wait must not be so long. 1: it has waited itself; 0; -1 and errno. */
+    int (*ring_turn)(struct aco__io *io, int64_t *deadline);
+    void (*ring_close)(struct aco__io *io); /* the thread ends */
     unsigned forks;         /* that lay behind the process at the first job */
     void (*jobs_end)(struct aco__io *io); /* the thread ends: its jobs are nobody's. NULL: there was none */
     size_t sz;              /* of this record, as allocated */
@@ -131,6 +164,21 @@ ACO__HIDDEN void aco__io_pool_unlock(void);
 /* aco_offload() for a call with this name. */
 ACO__HIDDEN int aco__io_offload(const char *call, void *(*fn)(void *arg), void *arg, void **result,
                                 void (*release)(void *arg, void *result), const char *location);
+
+/* ---- uring.c ---- */
+/* Whether the thread has a ring; made if needed. 1; 0: use the pool; -1 and errno. */
+ACO__HIDDEN int aco__io_ring(aco__io_t *io, const char *call);
+#ifdef ACO_CONFIG_URING
+/* Has the operation submitted when the scheduler polls. */
+ACO__HIDDEN void aco__io_ring_add(aco__io_t *io, aco__io_op_t *op);
+/* 1: the operation is being cancelled: its end will be told. 0: it never was submitted, or has ended. */
+ACO__HIDDEN int aco__io_ring_cancel(aco__io_t *io, aco__io_op_t *op);
+/* The end of an operation that is being cancelled will concern no task. */
+ACO__HIDDEN void aco__io_ring_abandon(aco__io_t *io, aco__io_op_t *op);
+/* The calling task waits in op->queue; if `begins`, for an operation that it adds. Else no scope ends the wait. 0, or
+ * -1 and errno. */
+ACO__HIDDEN int aco__io_ring_wait(aco__io_t *io, aco__io_op_t *op, const char *call, int begins, const char *location);
+#endif
 
 /* ---- file.c ---- */
 /* Fails with errno and a message that has the path. Scopes' errors have no message. */

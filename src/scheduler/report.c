@@ -188,6 +188,10 @@ static void describe(report_t *report, const aco__wait_t *wait, char text[TEXT])
                  (int)(uintptr_t)wait->object);
         break;
     case ACO__WAIT_ANSWER:
+        if (!wait->object) {
+            snprintf(text, TEXT, "for the system to answer");
+            break;
+        }
         aco__os_describe_code(wait->object, name, sizeof name);
         snprintf(text, TEXT, "for another thread to run %.200s", name);
         break;

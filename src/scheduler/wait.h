@@ -37,7 +37,7 @@ enum { /* aco__wait_t.kind; the comments say what `object` is */
     ACO__WAIT_EVENT,
     ACO__WAIT_READABLE,   /* the descriptor, as an integer; likewise below */
     ACO__WAIT_WRITABLE,
-    ACO__WAIT_ANSWER      /* the function whose end another thread will tell */
+    ACO__WAIT_ANSWER      /* the function whose end another thread will tell; NULL: the system will */
 };
 
 enum {

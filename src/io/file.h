@@ -1,0 +1,36 @@
+/* A call for a file: file.c makes it, and has it performed by the thread's io_uring or by a thread of the pool. */
+#ifndef ACO_IO_FILE_H
+#define ACO_IO_FILE_H
+
+#include "io/io.h"
+
+#include "aco/file.h"
+
+typedef enum file_operation { FILE_OPEN, FILE_READ, FILE_WRITE, FILE_SYNC, FILE_STAT, FILE_RENAME } file_operation_t;
+
+typedef struct file_call {
+    file_operation_t operation;
+    int fd;             /* -1: of a path */
+    int flags;
+    unsigned mode;
+    int64_t offset;     /* -1: the file's own */
+    void *p;            /* of a stat(): where the kernel writes, for io_uring */
+    size_t n;
+    aco_file_status_t *status; /* for a stat(). This and the next two are behind the record */
+    char *path, *other;
+    ssize_t result;
+    int error;          /* errno, if the result is -1 */
+    void (*release)(void *call, void *result);
+    size_t sz;
+    aco__io_op_t op;
+} file_call_t;
+
+enum { LARGEST_STATX = 256 }; /* struct statx has this size for ever */
+
+#ifdef ACO_CONFIG_URING
+/* Performs the call; the thread has a ring. 0: it is done. Or -1 and errno, if a scope ended or the caller cannot wait:
+ * then, if the call has a `release`, it is not the caller's any more. */
+ACO__HIDDEN int aco__file_by_ring(aco__io_t *io, file_call_t *c, const char *call, const char *location);
+#endif
+
+#endif

@@ -1,0 +1,383 @@
+/* A thread's io_uring: operations that the kernel does while their tasks wait. They are collected and submitted
+ * together when the scheduler is about to poll. If all tasks that wait for events wait for the ring, the thread waits
+ * in it: one system call submits and waits. Else it waits in epoll, which watches the ring's descriptor.
+ *
+ * The ring is made at the first operation. If the kernel refuses that once, no thread of the process tries again. */
+#define _GNU_SOURCE
+#include "io/io.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#ifdef ACO_CONFIG_URING
+#include <liburing.h>
+#include <poll.h>
+#if __has_include(<valgrind/valgrind.h>)
+#include <valgrind/valgrind.h>
+#else
+#define RUNNING_ON_VALGRIND 0
+#endif
+
+enum {
+    RING_ENTRIES = 128,
+    RING_COMPLETIONS = 1024, /* the kernel keeps those above */
+    RING_WORKERS = 64,       /* the kernel's threads for calls that block: as many as the pool has */
+    RETRY_NS = 1000000,
+    SECOND_NS = 1000000000
+};
+
+static const uint64_t NOBODY_KEY = 0, AWAKE_KEY = 1; /* instead of the address of an operation */
+
+typedef struct op_list {
+    aco__io_op_t *first, *last;
+} op_list_t;
+
+struct aco__io_ring {
+    struct io_uring uring;
+    op_list_t queued;    /* to be submitted, or to be cancelled */
+    op_list_t submitted; /* the kernel has them */
+    size_t waiters;      /* tasks that wait for operations */
+    unsigned forks;      /* that lay behind the process when the ring was made */
+    char watches_wake;   /* the ring tells of the eventfd of aco__io_t */
+    char cannot_wait;    /* it cannot: an old kernel */
+    size_t sz;           /* of this record, as allocated */
+};
+typedef struct aco__io_ring ring_t;
+
+/* ---- Lists of operations ---- */
+
+static void append_op(op_list_t *list, aco__io_op_t *op)
+{
+    op->next = NULL;
+    op->before = list->last;
+    *(list->last ? &list->last->next : &list->first) = op;
+    list->last = op;
+}
+
+static void remove_op(op_list_t *list, const aco__io_op_t *op)
+{
+    *(op->before ? &op->before->next : &list->first) = op->next;
+    *(op->next ? &op->next->before : &list->last) = op->before;
+}
+
+/* A task, or an abandoned operation, for which the scheduler must poll. */
+static void count_waiter(aco__io_t *io, int n)
+{
+    io->base.waiters += (size_t)n;
+    io->ring->waiters += (size_t)n;
+}
+
+/* ---- Submitting ---- */
+
+/* Moves queued operations to the kernel's queue, as many as fit there. */
+static void fill_queue(ring_t *ring)
+{
+    struct io_uring_sqe *entry;
+    aco__io_op_t *op;
+    while ((op = ring->queued.first) != NULL && (entry = io_uring_get_sqe(&ring->uring)) != NULL) {
+        remove_op(&ring->queued, op);
+        append_op(&ring->submitted, op);
+        if (op->state == IO_OP_CANCELLED) {
+            io_uring_prep_cancel64(entry, (uintptr_t)op, 0);
+            io_uring_sqe_set_data64(entry, NOBODY_KEY);
+        } else {
+            op->prepare(op, entry);
+            io_uring_sqe_set_data(entry, op);
+        }
+        op->state = IO_OP_SUBMITTED;
+    }
+}
+
+/* Tells the operations that have ended. Returns how many events there were. */
+static unsigned reap_ring(aco__io_t *io)
+{
+    ring_t *ring = io->ring;
+    struct io_uring_cqe *event;
+    unsigned head, n = 0;
+    io_uring_for_each_cqe(&ring->uring, head, event) {
+        aco__io_op_t *op = io_uring_cqe_get_data(event);
+        n++;
+        if (event->user_data == AWAKE_KEY) {
+            ring->watches_wake = (event->flags & IORING_CQE_F_MORE) != 0;
+            ring->cannot_wait = event->res < 0;
+        } else if (event->user_data != NOBODY_KEY) {
+            remove_op(op->state == IO_OP_CANCELLED ? &ring->queued : &ring->submitted, op);
+            op->state = IO_OP_NEW;
+            if (op->is_abandoned)
+                count_waiter(io, -1);
+            op->done(io, op, event->res);
+        }
+    }
+    io_uring_cq_advance(&ring->uring, n);
+    return n;
+}
+
+static int needs_kernel(const ring_t *ring)
+{
+    return io_uring_sq_ready(&ring->uring) ||
+           IO_URING_READ_ONCE(*ring->uring.sq.kflags) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW);
+}
+
+/* Submits what is queued, and has the kernel tell what has ended. 1: all is submitted; 0: the kernel cannot take more
+ * now; -1 and errno. */
+static int submit_ring(ring_t *ring)
+{
+    int n = 0;
+    fill_queue(ring);
+    while (n >= 0 && needs_kernel(ring)) {
+        n = io_uring_submit_and_get_events(&ring->uring);
+        fill_queue(ring);
+        if (n == 0)
+            break;
+    }
+    if (n < 0 && n != -EINTR && n != -EAGAIN && n != -EBUSY) {
+        errno = -n;
+        return -1;
+    }
+    return !ring->queued.first && !io_uring_sq_ready(&ring->uring);
+}
+
+/* The same, and waits. */
+static int wait_in_ring(const aco__io_t *io, int64_t deadline)
+{
+    ring_t *ring = io->ring;
+    struct io_uring_cqe *event;
+    struct io_uring_sqe *entry;
+    struct __kernel_timespec limit = {0, 0};
+    int64_t left = deadline > 0 ? deadline - aco_now() : 0;
+    int n;
+    if (!ring->watches_wake && (entry = io_uring_get_sqe(&ring->uring)) != NULL) {
+        io_uring_prep_poll_multishot(entry, io->wake, POLLIN);
+        io_uring_sqe_set_data64(entry, AWAKE_KEY);
+        ring->watches_wake = 1;
+    }
+    if (left > 0) {
+        limit.tv_sec = left / SECOND_NS;
+        limit.tv_nsec = left % SECOND_NS;
+    }
+    n = io_uring_submit_and_wait_timeout(&ring->uring, &event, 1, deadline < 0 ? NULL : &limit, NULL);
+    if (n >= 0 || n == -EINTR || n == -ETIME || n == -EAGAIN || n == -EBUSY)
+        return 0;
+    errno = -n;
+    return -1;
+}
+
+static int ring_turn(aco__io_t *io, int64_t *deadline)
+{
+    ring_t *ring = io->ring;
+    int waits_only_here = io->base.waiters == ring->waiters, submitted;
+    if (reap_ring(io))
+        *deadline = 0;
+    fill_queue(ring);
+    if (*deadline != 0 && ring->waiters && waits_only_here && !ring->cannot_wait && !ring->queued.first) {
+        if (wait_in_ring(io, *deadline) != 0)
+            return -1;
+        reap_ring(io);
+        return 1;
+    }
+    submitted = submit_ring(ring);
+    if (submitted < 0)
+        return -1;
+    if (reap_ring(io))
+        *deadline = 0;
+    else if (!submitted && (*deadline < 0 || *deadline > aco_after(RETRY_NS)))
+        *deadline = aco_after(RETRY_NS);
+    return *deadline == 0 && waits_only_here;
+}
+
+/* ---- The ring's life ---- */
+
+/* The thread ends. The kernel lets go of the operations' memory before it is freed. */
+static void ring_close(aco__io_t *io)
+{
+    ring_t *ring = io->ring;
+    aco__io_op_t *op;
+    int n = 0;
+    if (ring->forks == aco__io_pool_forks()) {
+        while ((op = ring->submitted.first) != NULL)
+            (void)aco__io_ring_cancel(io, op);
+        for (aco__io_op_t *next = ring->queued.first; (op = next) != NULL;) {
+            next = op->next;
+            op->is_given_up = 1;
+            aco__io_ring_abandon(io, op);
+            if (op->state == IO_OP_QUEUED) {
+                remove_op(&ring->queued, op);
+                op->done(io, op, -ECANCELED);
+            }
+        }
+        while ((ring->queued.first || ring->submitted.first) && (n >= 0 || n == -EINTR)) {
+            fill_queue(ring);
+            n = io_uring_submit_and_wait(&ring->uring, 1);
+            reap_ring(io);
+        }
+    }
+    io_uring_queue_exit(&ring->uring);
+    aco__poller_free(ring, ring->sz);
+    io->ring = NULL;
+}
+
+/* Whether the kernel has all operations that are used. */
+static int knows_operations(struct io_uring *uring)
+{
+    static const int used[] = {IORING_OP_READ,  IORING_OP_WRITE,    IORING_OP_FSYNC,        IORING_OP_OPENAT,
+                               IORING_OP_STATX, IORING_OP_RENAMEAT, IORING_OP_ASYNC_CANCEL, IORING_OP_POLL_ADD};
+    struct io_uring_probe *known = io_uring_get_probe_ring(uring);
+    int all = known != NULL;
+    for (size_t i = 0; all && i < sizeof used / sizeof *used; i++)
+        all = io_uring_opcode_supported(known, used[i]);
+    if (known)
+        io_uring_free_probe(known);
+    return all;
+}
+
+/* Makes the ring with the flags that this kernel knows. 0, or an errno. */
+static int setup_ring(struct io_uring *uring)
+{
+    static const unsigned flags[] = {IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
+                                         IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_SUBMIT_ALL,
+                                     IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_SUBMIT_ALL,
+                                     0};
+    unsigned workers[2] = {RING_WORKERS, 0};
+    struct io_uring_params params;
+    int error = EINVAL;
+    if (RUNNING_ON_VALGRIND) /* it does not see what the kernel writes */
+        return ENOSYS;
+    for (size_t i = 0; error == EINVAL && i < sizeof flags / sizeof *flags; i++) {
+        memset(&params, 0, sizeof params);
+        params.flags = flags[i] | IORING_SETUP_CLAMP | IORING_SETUP_CQSIZE;
+        params.cq_entries = RING_COMPLETIONS;
+        error = -io_uring_queue_init_params(RING_ENTRIES, uring, &params);
+    }
+    if (error)
+        return error;
+    if (params.features & IORING_FEAT_NODROP && params.features & IORING_FEAT_EXT_ARG &&
+        params.features & IORING_FEAT_RW_CUR_POS && knows_operations(uring)) {
+        (void)io_uring_register_iowq_max_workers(uring, workers); /* a kernel without this call has other bounds */
+        return 0;
+    }
+    io_uring_queue_exit(uring);
+    return ENOSYS;
+}
+
+/* 0, or an errno. */
+static int open_ring(aco__io_t *io, const char *call)
+{
+    size_t sz = sizeof(ring_t);
+    ring_t *ring = aco__poller_allocate(&sz, call);
+    int error;
+    if (!ring)
+        return ENOMEM;
+    memset(ring, 0, sizeof *ring);
+    error = setup_ring(&ring->uring);
+    if (!error && aco__io_events_watch(io, ring->uring.ring_fd, 0, IO_READS, 0) != 0) {
+        error = errno;
+        io_uring_queue_exit(&ring->uring);
+    }
+    if (error) {
+        aco__poller_free(ring, sz);
+        return error;
+    }
+    ring->forks = aco__io_pool_forks();
+    ring->sz = sz;
+    io->ring_turn = ring_turn;
+    io->ring_close = ring_close;
+    io->ring = ring;
+    return 0;
+}
+
+/* ---- Operations ---- */
+
+void aco__io_ring_add(aco__io_t *io, aco__io_op_t *op)
+{
+    op->state = IO_OP_QUEUED;
+    append_op(&io->ring->queued, op);
+}
+
+int aco__io_ring_cancel(aco__io_t *io, aco__io_op_t *op)
+{
+    if (op->state == IO_OP_SUBMITTED) {
+        remove_op(&io->ring->submitted, op);
+        append_op(&io->ring->queued, op);
+        op->state = IO_OP_CANCELLED;
+    } else if (op->state == IO_OP_QUEUED) {
+        remove_op(&io->ring->queued, op);
+        op->state = IO_OP_NEW;
+    }
+    return op->state == IO_OP_CANCELLED;
+}
+
+void aco__io_ring_abandon(aco__io_t *io, aco__io_op_t *op)
+{
+    if (!op->is_abandoned)
+        count_waiter(io, 1);
+    op->is_abandoned = 1;
+}
+
+static void add_op(void *arg)
+{
+    aco__io_op_t *op = arg;
+    aco__io_ring_add(op->io, op);
+    if (op->io->has_poll_fd) /* whoever waits for it does not submit */
+        (void)submit_ring(op->io->ring); /* what it does not take is submitted later */
+}
+
+int aco__io_ring_wait(aco__io_t *io, aco__io_op_t *op, const char *call, int begins, const char *location)
+{
+    int result;
+    op->io = io;
+    count_waiter(io, 1);
+    result = aco__poller_ask(&io->base, call, &op->wait, &op->queue, NULL, begins ? add_op : NULL, op, location);
+    count_waiter(io, -1);
+    return result;
+}
+#else
+static int open_ring(const aco__io_t *io, const char *call)
+{
+    (void)io;
+    (void)call;
+    return ENOTSUP;
+}
+#endif
+
+/* ---- Ring or pool ---- */
+
+/* Whether the kernel will say so again; it may only lack descriptors or memory now. */
+static int is_final(int error)
+{
+    return error == EPERM || error == EACCES || error == ENOSYS || error == EINVAL || error == ENOTSUP;
+}
+
+/* The thread's first operation for a file. */
+static int choose_way(aco__io_t *io, const char *call)
+{
+    static int refusal; /* the kernel's, for the whole process; under the pool's lock */
+    const char *wanted = secure_getenv("ACO_FILES");
+    int is_forced = wanted && strcmp(wanted, "uring") == 0, error;
+    char reason[160];
+    if (wanted && strcmp(wanted, "pool") == 0) {
+        io->files_by_pool = 1;
+        return 0;
+    }
+    if (wanted && *wanted && !is_forced)
+        return aco__poller_fail(EINVAL, call, "the environment variable ACO_FILES is neither uring nor pool");
+    if (aco__io_pool_ready() != 0)
+        return -1;
+    aco__io_pool_lock();
+    error = refusal ? refusal : open_ring(io, call);
+    if (is_final(error))
+        refusal = error;
+    aco__io_pool_unlock();
+    if (!error)
+        return 1;
+    if (!is_forced) {
+        io->files_by_pool = 1;
+        return 0;
+    }
+    snprintf(reason, sizeof reason, "ACO_FILES is uring, but io_uring cannot be had: %s", strerror(error));
+    return aco__poller_fail(error, call, reason);
+}
+
+int aco__io_ring(aco__io_t *io, const char *call)
+{
+    return io->ring ? 1 : io->files_by_pool ? 0 : choose_way(io, call);
+}
