@@ -6,7 +6,8 @@ set(acorn_slow
   "^redzone\\.(check|sweep|seeded|vzeroupper)|^probe\\.abi-seeded|^generator\\.(matrix|code)|^soak|^slab\\.default"
   "^migration\\.release\\.scale|\\.long$"
   "^install\\.(headers|old|warnings|amalgamation|cmake|subdirectory|libaco_only|rust)"
-  "^hardening\\.(options|ibt|bti|shadow(-all)?)$" "^example\\.io_echo\\.10000")
+  "^hardening\\.(options|ibt|bti|shadow(-all)?)$" "^example\\.io_echo\\.10000"
+  "^io_failure|^(layers\\.self_test|files\\.seeded)$|^debugger\\.(lldb|gdb\\.O0)$|^trace\\.debug\\.dies$")
 string(REPLACE ";" "|" acorn_slow "${acorn_slow}")
 
 set(acorn_subject_coroutine
