@@ -30,10 +30,18 @@ int count_descriptors()
     return n;
 }
 
+// The thread's poller, and its ring for files.
+void make_descriptors()
+{
+    ASSERT_GE(aco_io_poll_fd(), 0);
+    aco::spawn([] { aco::file("/", O_RDONLY); });
+    ASSERT_EQ(aco_run(), 0) << aco_error_message();
+}
+
 // Runs f() in a task. Afterwards there are as many descriptors as before.
 template <class F> void in_task(F f)
 {
-    ASSERT_GE(aco_io_poll_fd(), 0);
+    make_descriptors();
     const int before = count_descriptors();
     aco::spawn([&f] { f(); });
     EXPECT_EQ(aco_run(), 0) << aco_error_message();

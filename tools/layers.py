@@ -35,6 +35,7 @@ SYSTEM_HEADERS = [  # the file or folder, the header, the reason
     ('include/aco/io.h', 'sys/socket.h', "struct msghdr and sockaddr, which its calls take"),
     ('include/aco/io.h', 'sys/types.h', 'ssize_t'),
     ('include/aco/io.h', 'sys/uio.h', 'struct iovec'),
+    ('include/aco/io.hpp', 'netinet/in.h', 'the sizes of the two kinds of internet addresses'),
     ('include/aco/file.h', 'sys/types.h', 'off_t, mode_t'),
     ('include/aco/process.h', 'signal.h', 'the numbers of signals, pid_t'),
     ('include/aco.h', 'time.h', "libaco's aco.h includes it"),
