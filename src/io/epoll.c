@@ -56,6 +56,7 @@ static int poll_epoll(aco__poller_t *poller, int64_t deadline)
     aco__io_t *io = (aco__io_t *)(void *)poller;
     struct epoll_event found[MOST_EVENTS];
     int n = wait_until(io->events, found, deadline);
+    io->stats.polls++;
     if (n < 0)
         return errno == EINTR ? 0 : -1;
     for (int i = 0; i < n; i++)

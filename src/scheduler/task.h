@@ -49,7 +49,7 @@ typedef struct aco__tasks {
     char measures_runs;
     int8_t is_watched;   /* by the watchdog */
     aco__watch_t watch;
-    uint32_t turns;      /* of tasks and of aco_run(), modulo 2^32: odd while tasks run. The watchdog reads it: atomic */
+    uint32_t turns;      /* of tasks and of aco_run(), modulo 2^32: odd while tasks run. Written atomically */
     unsigned open;       /* how often aco_scheduler_open() was called; atomic, like the next two */
     char opened;         /* it was open once: its tasks and posts may still be known to other threads */
     uint32_t is_asleep;  /* the thread waits for events: a poster wakes it */
