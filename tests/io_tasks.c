@@ -188,6 +188,45 @@ static void root_context(void)
     close_both(pair);
 }
 
+/* ---- Statistics ---- */
+
+static void *statistics(void *unused)
+{
+    aco_io_stats_t before, now;
+    aco_group_t group;
+    char bytes[8];
+    wait_ends_t w = {0, 0, 0, 0};
+    int pair[2];
+    FAILS_WITH(aco_io_stats(NULL), EINVAL);
+    make_pair(pair, SOCK_STREAM);
+    CHECK_EQ(aco_io_adopt(pair[0]), 0);
+    CHECK_EQ(aco_io_stats(&before), 0);
+    CHECK_EQ(aco_io_write(pair[1], "12345", 5), 5);
+    CHECK_EQ(aco_io_recv(pair[0], bytes, 3, 0), 3);
+    CHECK_EQ(aco_io_recv(pair[0], bytes, 3, MSG_DONTWAIT), 2);
+    CHECK_EQ(aco_io_stats(&now), 0);
+    CHECK_EQ(now.calls - before.calls, 3);
+    CHECK_EQ(now.bytes_read - before.bytes_read, 5);
+    CHECK_EQ(now.bytes_written - before.bytes_written, 5);
+    CHECK_EQ(now.waits - before.waits, 0);
+    CHECK_EQ(now.registrations - before.registrations, 0);
+    w.fd = pair[0];
+    for (int i = 1; i <= 2; i++) { /* the descriptor is registered once */
+        aco_group_begin(&group, ACO_KEEP_GOING);
+        member(&group, reads_one, &w);
+        member(&group, writes_later, (void *)(intptr_t)pair[1]);
+        aco_group_end(&group);
+        CHECK_EQ(w.result, 1);
+        CHECK_EQ(aco_io_stats(&now), 0);
+        CHECK_EQ(now.waits - before.waits, i);
+        CHECK_EQ(now.registrations - before.registrations, 1);
+        CHECK(now.events - before.events >= (uint64_t)i && now.polls - before.polls >= (uint64_t)i);
+        CHECK_EQ(now.bytes_read - before.bytes_read, 5 + i);
+    }
+    close_both(pair);
+    return unused;
+}
+
 /* ---- Other threads ---- */
 
 static void *waits_for_both(void *fd)
@@ -319,7 +358,8 @@ static void idle_hook(void)
 int main(void)
 {
     int before;
-    static const aco_function_t tests[] = {fairness, inner_coroutine, other_threads, writes_and_reads};
+    static const aco_function_t tests[] = {fairness, inner_coroutine, statistics, other_threads,
+                                            writes_and_reads};
     CHECK(aco_io_poll_fd() >= 0);
     before = count_descriptors();
     root_context();

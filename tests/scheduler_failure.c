@@ -179,6 +179,7 @@ int main(void)
 {
     const aco_allocator_t allocator = {map, unmap, allocate, release, NULL};
     setenv("ACO_EXPLAIN_OVERFLOW", "0", 1); /* else a debug build has made the scratch stack before */
+    setenv("ACO_WATCHDOG", "0", 1); /* likewise */
     setenv("ACO_EXPLAIN_OVERFLOW", "0", 1); /* else threads of debug builds allocate what must fail to allocate below */
     setenv("ACO_EXPLAIN_OVERFLOW", "0", 1); /* else threads of debug builds allocate what must fail to allocate below */
     CHECK_EQ(aco_set_allocator(&allocator), 0);

@@ -481,6 +481,7 @@ static void statistics(void)
     CHECK_EQ(stats.late_wakes - before.late_wakes, 1);
     CHECK(stats.latest_wake_ns >= 20000000);
     CHECK_EQ(stats.runs, before.runs); /* not measured */
+    (void)aco_watchdog(0);             /* it lets aco_run() count each turn of a task that is alone */
     CHECK_EQ(aco_run_measure(1), 0);
     CHECK_EQ(aco_run_measure(1), 0);
     spawn_detached(three_turns, "s");

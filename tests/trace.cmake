@@ -22,3 +22,8 @@ foreach(variant debug release)
     set_tests_properties(trace.${variant}.${part} PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77)
   endforeach()
 endforeach()
+if(TARGET test_io_tasks_release)
+  add_test(NAME trace.waits COMMAND ${PROBE_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/trace/check.py
+           $<TARGET_FILE:test_io_tasks_release> waits)
+  set_tests_properties(trace.waits PROPERTIES TIMEOUT 60)
+endif()

@@ -179,6 +179,20 @@ ACO_API int aco_io_adopt(int fd);
 /* Forgets the descriptor, as aco_io_close() does, without closing it. 0, or -1 and errno EBADF (not known here). */
 ACO_API int aco_io_release(int fd);
 
+/* What the calls of this thread have done so far. Many waits for few calls: peers are slow, or the tasks wait for each
+ * other. Few events for each poll: the thread is idle. As many registrations as calls: descriptors that aco_io_adopt()
+ * should own. */
+typedef struct aco_io_stats_s {
+    uint64_t calls;         /* for descriptors that found one; aco_io_write_all() and the like: for each part */
+    uint64_t waits;         /* of tasks for descriptors; a call that does not wait is done at once */
+    uint64_t polls;         /* how often aco_run() has asked the system for events */
+    uint64_t events;        /* of descriptors, that it was told */
+    uint64_t registrations; /* of descriptors with the system, and changes of them */
+    uint64_t bytes_read, bytes_written; /* sendfile and splice count for both */
+} aco_io_stats_t;
+/* 0, or -1 and errno EINVAL (NULL). */
+ACO_API int aco_io_stats(aco_io_stats_t *stats);
+
 /* For an idle hook (aco_on_idle()) that waits in an event loop of its own: a descriptor that is readable when a task
  * can be woken here. The loop must wait for it, too. It belongs to the library. -1 and errno: ENOMEM, EMFILE,
  * ENFILE. */

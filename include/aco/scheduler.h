@@ -128,6 +128,21 @@ ACO_API int aco_tasks_dump(int fd);
  * threads have it), ENOMEM, ENOSYS (Windows). */
 ACO_API int aco_tasks_dump_on(int signal, int fd);
 
+/* The watchdog of the process: a thread that notices a task that has run for longer than `limit_ns` nanoseconds without
+ * yielding or waiting, and has it named on stderr while it still runs: address, name, entry function, for how long, and
+ * its backtrace as of aco_backtrace_print(), where that exists. It does so once for each such run, and for 16 at most;
+ * a call starts the count again. 0 ends it. It watches the calling thread from now on, and any other from its next
+ * aco_run(). In a program with a debug unit the limit is a second by default; the environment variable ACO_WATCHDOG
+ * sets the default of any program in milliseconds, 0 for none. A child of fork() has no watchdog until it calls this.
+ * Times during which the whole process was stopped do not count.
+ *
+ * The task's thread prints the report, in a handler of the signal SIGURG, which ends the system calls that signals end
+ * (sleep(), epoll_wait(); not read()). A line without name and backtrace is printed if the program has a handler of its
+ * own for the signal, has given the thread a signal stack below 32 KiB, or blocks the signal. A watched thread pays one
+ * way to aco_run() and back in each round of the queue. 0, or -1 and errno: EINVAL (less than 0), ENOMEM, EAGAIN (no
+ * thread could be made), ENOSYS (Windows). */
+ACO_API int aco_watchdog(int64_t limit_ns);
+
 /* Gives every other runnable task its turn. 0, or -1 and errno EPERM (the caller is not a task). In a task, aco_yield()
  * does the same, slower. */
 ACO__CALL int aco_task_yield(void);

@@ -12,7 +12,7 @@
 static const char backtrace_call[] = "aco_backtrace";
 
 #ifdef ACO__UNWINDS_TO_RESUMER
-enum { MOST_FRAMES = 1 << 16, PRINTED_FRAMES = 256, FRAME_LINE = 512 };
+enum { MOST_FRAMES = 1 << 16, PRINTED_FRAMES = 256, INTERRUPTED_FRAMES = 32, FRAME_LINE = 512 };
 
 /* In memory of its own: the caller's array may be on a share stack, from which the walk evicts the caller. */
 typedef struct frames {
@@ -154,6 +154,16 @@ static int backtrace_of(const aco_t *co, void **at, int n, const void *caller)
     return n;
 }
 
+/* Prints "PREFIX#0 ADDRESS in …". `into`: 1 for a return address: the call lies before it. 0, or -1 and errno. */
+static int print_frame(int fd, const char *prefix, int number, const char *at, int into, char line[FRAME_LINE])
+{
+    size_t length = (size_t)snprintf(line, FRAME_LINE, "%s#%-2d %p in ", prefix, number, (const void *)at);
+    aco__os_describe_code(at - into, line + length, FRAME_LINE - length - 1);
+    length += strlen(line + length);
+    line[length] = '\n';
+    return aco__os_write(fd, line, length + 1);
+}
+
 /* Where these two return to is in the caller, which an inlined one (LTO) would not know. */
 __attribute__((noinline)) int aco_backtrace(const aco_t *co, void **frames, int n)
 {
@@ -172,19 +182,55 @@ __attribute__((noinline)) int aco_backtrace_print(const aco_t *co, int fd)
     line = (char *)(at + PRINTED_FRAMES);
     n = backtrace_of(co, at, PRINTED_FRAMES, caller);
     into = n > 0 && aco_state(co) != ACO_STATE_READY; /* the call lies before its return address */
-    for (int i = 0; i < n && !failed; i++) {
-        size_t length = (size_t)snprintf(line, FRAME_LINE, "#%-2d %p in ", i, at[i]);
-        aco__os_describe_code((char *)at[i] - into, line + length, FRAME_LINE - length - 1);
-        length += strlen(line + length);
-        line[length] = '\n';
-        failed = aco__os_write(fd, line, length + 1) != 0;
-    }
+    for (int i = 0; i < n && !failed; i++)
+        failed = print_frame(fd, "", i, at[i], into, line) != 0;
     error = errno;
     aco__memory_free(at, sz);
     errno = error;
     return n < 0 || failed ? -1 : 0;
 }
+
+/* ---- For the watchdog ---- */
+
+static const aco__unwinder_t *prepared; /* atomic. In the handler aco__unwinder_loaded() might wait for a lock */
+
+void aco__backtrace_prepare(void)
+{
+    __atomic_store_n(&prepared, aco__unwinder_loaded(), __ATOMIC_RELEASE);
+}
+
+void aco__backtrace_interrupted(const char *call, const void *handler_returns)
+{
+    union {
+        frames_t frames;
+        char room[sizeof(frames_t) + INTERRUPTED_FRAMES * sizeof(void *)];
+    } memory;
+    frames_t *frames = &memory.frames;
+    const aco__unwinder_t *unwinder = __atomic_load_n(&prepared, __ATOMIC_ACQUIRE);
+    char line[FRAME_LINE], prefix[64];
+    if (!unwinder || !unwinder->Backtrace)
+        return;
+    frames->co = aco__running();
+    frames->unwinder = unwinder;
+    frames->from = handler_returns;
+    frames->after = 1;
+    frames->n = 0;
+    frames->room = INTERRUPTED_FRAMES;
+    unwinder->Backtrace(add_frame, frames);
+    snprintf(prefix, sizeof prefix, "acorn: %s: ", call);
+    for (int i = 0; i < frames->n; i++)
+        print_frame(2, prefix, i, frames->at[i], i > 0, line);
+}
 #else
+void aco__backtrace_prepare(void)
+{
+}
+
+void aco__backtrace_interrupted(const char *call, const void *handler_returns)
+{
+    (void)call, (void)handler_returns;
+}
+
 int aco_backtrace(const aco_t *co, void **frames, int n)
 {
     (void)frames, (void)n;

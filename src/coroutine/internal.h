@@ -55,6 +55,13 @@ ACO__HIDDEN void aco__load_resumer_environment(void);
 /* Assembly calls this after an entry function of aco_create() has returned, which is an error. */
 ACO__HIDDEN __attribute__((noreturn, used)) void aco__entry_returned(void);
 
+/* ---- backtrace.c ---- */
+/* In a signal handler that interrupted a coroutine: prints its frames on stderr, at most 32, as "acorn: CALL: #0 …".
+ * `handler_returns`: the return address of the handler's first function. Another thread has called the second function
+ * before. */
+ACO__HIDDEN void aco__backtrace_interrupted(const char *call, const void *handler_returns);
+ACO__HIDDEN void aco__backtrace_prepare(void);
+
 /* ---- resume.c: functions that run on the scratch stack ---- */
 ACO__HIDDEN aco__arrival_t aco__on_scratch, aco__restore_trampoline, aco__trapped;
 

@@ -237,6 +237,39 @@ void aco__trace_stops(const aco_t *co)
     event('E', shown_name(co, json), NULL);
 }
 
+/* Waits are spans apart from the threads' runs: "async" events with the coroutine's number as id. */
+enum { WAIT_NAME = 48 };
+
+static const char *name_of_wait(int fd, int writes, char name[WAIT_NAME])
+{
+    if (fd < 0)
+        return "waits for a thread";
+    snprintf(name, WAIT_NAME, "waits for %s fd %d", writes ? "writable" : "readable", fd);
+    return name;
+}
+
+void aco__trace_waits(const aco_t *co, int fd, int writes, const char *location)
+{
+    char name[WAIT_NAME], place[ACO_NAME_SIZE] = "", json[NAME_IN_JSON];
+    const char *slash = location ? strrchr(location, '/') : NULL;
+    if (!is_traced(co))
+        return;
+    if (location)
+        snprintf(place, sizeof place, "%s", slash ? slash + 1 : location);
+    event('b', name_of_wait(fd, writes, name),
+          ",\"cat\":\"io\",\"id\":%" PRIu32 ",\"args\":{\"coroutine\":%" PRIu32 ",\"at\":\"%s\"}",
+          aco__cold(co)->number, aco__cold(co)->number, in_json(place, json));
+}
+
+void aco__trace_waited(const aco_t *co, int fd, int writes, int error)
+{
+    char name[WAIT_NAME];
+    if (!is_traced(co))
+        return;
+    event('e', name_of_wait(fd, writes, name), ",\"cat\":\"io\",\"id\":%" PRIu32 ",\"args\":{\"errno\":%d}",
+          aco__cold(co)->number, error);
+}
+
 /* ---- The process ---- */
 
 static __attribute__((destructor)) void ends(void)

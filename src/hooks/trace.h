@@ -14,6 +14,9 @@ ACO__HIDDEN void aco__trace_new(aco_t *co);
 ACO__HIDDEN void aco__trace_runs(const aco_t *co);
 ACO__HIDDEN void aco__trace_ended(const aco_t *co);
 ACO__HIDDEN void aco__trace_stops(const aco_t *co);
+/* A task begins, and ends, to wait for I/O: a descriptor; -1: for another thread. */
+ACO__HIDDEN void aco__trace_waits(const aco_t *co, int fd, int writes, const char *location);
+ACO__HIDDEN void aco__trace_waited(const aco_t *co, int fd, int writes, int error);
 
 #else
 
@@ -32,6 +35,14 @@ static inline void aco__trace_ended(const aco_t *co)
 static inline void aco__trace_stops(const aco_t *co)
 {
     (void)co;
+}
+static inline void aco__trace_waits(const aco_t *co, int fd, int writes, const char *location)
+{
+    (void)co, (void)fd, (void)writes, (void)location;
+}
+static inline void aco__trace_waited(const aco_t *co, int fd, int writes, int error)
+{
+    (void)co, (void)fd, (void)writes, (void)error;
 }
 
 #endif

@@ -32,6 +32,7 @@ int aco__io_fail(const char *call, int fd)
 static void ready(aco__io_t *io, int fd, uint32_t generation, unsigned what)
 {
     aco__io_fd_t *d = (size_t)fd < io->room ? io->table[fd] : NULL;
+    io->stats.events++;
     if (!d || d->generation != generation)
         return;
     if (what & IO_ALWAYS_READS)
@@ -209,6 +210,7 @@ aco__io_fd_t *aco__io_enter(aco__io_t *io, int fd, const char *call)
         d->is_socket = 1; /* until it says that it is none */
     }
     d->users++;
+    io->stats.calls++;
     if (aco_unlikely(spend(io, d) != 0)) {
         aco__io_leave(d);
         return NULL;
@@ -267,13 +269,14 @@ int aco__io_own(aco__io_t *io, int fd, int is_socket, int is_tcp, const char *ca
 
 /* Makes sure that an event comes when the descriptor is ready. The registration of one that is not owned may have gone
  * with its file, so it is made again; that is an event, too, if the descriptor is ready by now. 0, or -1 and errno. */
-static int arm(const aco__io_t *io, aco__io_fd_t *d, int direction)
+static int arm(aco__io_t *io, aco__io_fd_t *d, int direction)
 {
     unsigned what = d->armed | 1u << direction;
     if (direction == IO_PAUSE || (d->owned && what == d->armed))
         return 0;
     if (aco__io_events_watch(io, d->fd, d->generation, what, d->armed) != 0)
         return -1;
+    io->stats.registrations++;
     d->armed = (unsigned char)what;
     return 0;
 }
@@ -291,6 +294,7 @@ int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int direction, int64_t deadline
     if (is_first)
         d->wait_is_used = 1;
     io->spender = NULL;
+    io->stats.waits++;
     result = aco__poller_wait(&io->base, call, wait, &d->queues[direction == IO_WRITE], NULL, d->fd,
                               direction == IO_WRITE, deadline, location);
     if (is_first)
@@ -312,6 +316,7 @@ int aco__io_park_any(aco__io_t *io, aco__io_fd_t *const *ds, aco__waiter_t *plac
         places[i].other = i + 1 < n ? &places[i + 1] : NULL;
     }
     io->spender = NULL;
+    io->stats.waits++;
     return aco__poller_wait(&io->base, call, wait, places[0].queue, places[0].other, ds[0]->fd, 1, deadline, location);
 }
 
@@ -408,6 +413,16 @@ int aco_io_close(int fd)
     if (d)
         retire(io, d);
     return close(fd) == 0 || errno == EINTR ? 0 : aco__io_fail("aco_io_close", fd);
+}
+
+int aco_io_stats(aco_io_stats_t *stats)
+{
+    static const aco_io_stats_t none;
+    const aco__io_t *io = (aco__io_t *)(void *)aco__poller();
+    if (!stats)
+        return aco__poller_fail(EINVAL, "aco_io_stats", "the pointer to the statistics is NULL");
+    *stats = io ? io->stats : none;
+    return 0;
 }
 
 int aco_io_poll_fd(void)

@@ -57,6 +57,7 @@ static int poll_epoll(aco__poller_t *poller, int64_t deadline)
     int64_t looks_only = 0;
     struct epoll_event found[MOST_EVENTS];
     int n, is_for_ring = 0, polled = io->ring ? io->ring_turn(io, &deadline) : 0;
+    io->stats.polls++;
     if (polled)
         return polled < 0 ? -1 : 0;
     n = wait_until(io->events, found, deadline);

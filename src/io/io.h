@@ -100,11 +100,13 @@ typedef struct aco__io {
     void (*ring_close)(struct aco__io *io); /* the thread ends */
     unsigned forks;         /* that lay behind the process at the first job */
     void (*jobs_end)(struct aco__io *io); /* the thread ends: its jobs are nobody's. NULL: there was none */
+    aco_io_stats_t stats;
     size_t sz;              /* of this record, as allocated */
 } aco__io_t;
 
-/* ---- epoll.c: the system's events. Another system has another file with these ---- */
-/* Fills in base, events and wake. `ready` is called for each event of a descriptor. 0, or -1 and errno. */
+/* ---- The system's events: epoll.c. Another system has another file with these four ---- */
+/* Fills in base.poll, base.wake, events and wake. `ready` is called for each event of a descriptor, and base.poll
+ * counts itself in the statistics. 0, or -1 and errno. */
 ACO__HIDDEN int aco__io_events_open(aco__io_t *io);
 ACO__HIDDEN void aco__io_events_close(const aco__io_t *io);
 /* Watches the directions `what`, edge-triggered; if one of them is ready now, that is an event too. `before`: those

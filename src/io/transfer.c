@@ -12,6 +12,14 @@
 
 typedef ssize_t (*once_t)(aco__io_fd_t *d, void *args);
 
+/* A call has this result. */
+static inline ssize_t counted(aco__io_t *io, int direction, ssize_t n)
+{
+    if (n > 0)
+        *(direction == IO_READ ? &io->stats.bytes_read : &io->stats.bytes_written) += (uint64_t)n;
+    return n;
+}
+
 /* A wait for what a drained descriptor will bring has failed. What has come meanwhile is not lost for that. */
 static ssize_t last_attempt(aco__io_fd_t *d, once_t once, void *args)
 {
@@ -52,7 +60,7 @@ ssize_t aco__io_transfer(const char *call, int fd, int direction, size_t wanted,
         return -1;
     n = attempts(io, d, call, direction, wanted, once, args, location);
     aco__io_leave(d);
-    return n;
+    return counted(io, direction, n);
 }
 
 /* The same for a call with flags. With MSG_DONTWAIT it does not wait, nor for errors (MSG_ERRQUEUE), for which the
@@ -75,7 +83,7 @@ static ssize_t transfer_with(int flags, const char *call, int fd, int direction,
     if (n < 0)
         aco__io_fail(call, fd);
     aco__io_leave(d);
-    return n;
+    return counted(io, direction, n);
 }
 
 /* A message to an address, or to a peer. EAGAIN may mean that the receiver has no room, of which no event tells. */
@@ -110,7 +118,7 @@ static ssize_t send_to(int flags, const char *call, int fd, once_t once, void *a
         return -1;
     n = send_attempts(io, d, call, once, args, location);
     aco__io_leave(d);
-    return n;
+    return counted(io, IO_WRITE, n);
 }
 
 /* ---- Bytes ---- */
@@ -416,7 +424,7 @@ static ssize_t between(const char *call, ssize_t (*once)(const move_t *move), co
         return -1;
     n = move_attempts(io, d, once, move, call, location);
     aco__io_leave_both(d);
-    return n;
+    return counted(io, IO_READ, counted(io, IO_WRITE, n));
 }
 
 ssize_t aco_io_sendfile_at(int to, int from, int64_t *offset, size_t n, const char *location)

@@ -112,6 +112,24 @@ ACO__HIDDEN void aco__os_outermost_calls(void (*returned)(void), void (*landed)(
 ACO__HIDDEN void aco__os_at_unload(void (*fn)(void));
 #else
 
+/* ---- The watchdog's thread and its signal: posix_watchdog.c ---- */
+
+/* Protects what the watchdog uses. Not held in a child of fork(). */
+ACO__HIDDEN void aco__os_watch_lock(void);
+ACO__HIDDEN void aco__os_watch_unlock(void);
+/* Has the watchdog's thread call tick() every `interval` nanoseconds, with the lock, and starts it if it does not run.
+ * A child of fork(), which does not have the thread, calls in_child(). The caller holds the lock. 0, or an error
+ * number. */
+ACO__HIDDEN int aco__os_watch_start(void (*tick)(void), int64_t interval, void (*in_child)(void));
+/* Ends the thread, waits for that, and releases the lock, which the caller holds. */
+ACO__HIDDEN void aco__os_watch_stop(void);
+/* Prepares for the watchdog's signal to the calling thread: a handler, on its alternate signal stack, calls
+ * handler(address), where `address` is that to which the signal's handler returns. Returns the thread for the next
+ * function; 0: the program uses the signal itself, or has a small signal stack. */
+ACO__HIDDEN uintptr_t aco__os_watch_this_thread(void (*handler)(const void *handler_returns));
+/* Sends the signal. 0, or -1: not possible. */
+ACO__HIDDEN int aco__os_watch_signal(uintptr_t thread);
+
 /* ---- For traces: posix_trace.c ---- */
 
 ACO__HIDDEN long aco__os_process_number(void);

@@ -2,11 +2,18 @@
 #include "scheduler/wait.h"
 
 #include "aco/detail/poller.h"
+#include "hooks/trace.h"
 
 aco__poller_t *aco__poller(void)
 {
     const aco__thread_t *self = aco__self();
     return self->scheduler ? aco__tasks(self)->poller : NULL;
+}
+
+/* Whether the process may be traced. */
+static inline int is_traced_here(const aco_t *task)
+{
+    return (task->aco__state & ACO__INSTRUMENTED) != 0;
 }
 
 int aco__poller_wait(aco__poller_t *poller, const char *call, aco__wait_t *wait, aco__queue_t *queue,
@@ -29,8 +36,12 @@ int aco__poller_wait(aco__poller_t *poller, const char *call, aco__wait_t *wait,
         aco__wait_limit(wait, deadline);
     (void)aco__wait_start(self, wait);
     poller->waiters++;
+    if (aco_unlikely(is_traced_here(wait->task)))
+        aco__trace_waits(wait->task, fd, writes, location);
     aco__task_leave(wait->task); /* by way of aco_run(), which gives the poller turns from now on */
     poller->waiters--;
+    if (aco_unlikely(is_traced_here(wait->task)))
+        aco__trace_waited(wait->task, fd, writes, wait->error);
     return aco_unlikely(wait->error != 0) ? aco__wait_failed(wait) : 0;
 }
 
@@ -51,10 +62,14 @@ int aco__poller_ask(aco__poller_t *poller, const char *call, aco__wait_t *wait, 
     aco__wait_in(queue, wait);
     (void)aco__wait_start(self, wait);
     poller->askers++;
+    if (aco_unlikely(is_traced_here(wait->task)))
+        aco__trace_waits(wait->task, -1, 0, location);
     if (ask)
         ask(arg);
     aco__task_leave(wait->task);
     poller->askers--;
+    if (aco_unlikely(is_traced_here(wait->task)))
+        aco__trace_waited(wait->task, -1, 0, wait->error);
     return wait->error ? aco__wait_failed(wait) : 0;
 }
 

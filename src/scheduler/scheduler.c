@@ -100,6 +100,7 @@ static void scheduler_ends(aco__thread_t *self)
     aco__blocks_each(forget, self);
     reap(&s->base);
     aco__dump_signal_stop(s);
+    aco__unwatch(s);
     if (s->ended_tasks)
         aco__memory_free(s->ended_tasks, s->ended_tasks_sz);
     if (s->poller)
@@ -391,7 +392,8 @@ static int choose_task(aco__thread_t *self, scheduler_t *s)
             if (poll_turn(self, s) != 0)
                 return -1;
         } else {
-            if (s->timers_count || s->idle || aco__inbox_is_used(s) || (s->poller && s->poller->waiters))
+            if (s->timers_count || s->idle || s->is_watched || aco__inbox_is_used(s) ||
+                (s->poller && s->poller->waiters))
                 aco__poll_task_start(self); /* cannot fail: its memory was allocated with what it is for */
             return 1;
         }
@@ -437,9 +439,9 @@ ACO__NO_SANITIZE ACO__SHADOW_NOINLINE static void run(aco__thread_t *self, sched
         aco__instrument_enter(task, &resumer_state);
         aco__shadow_enter(task, &resumer_state);
     }
-    s->in_turn = 1;
+    aco__next_turn(s);
     tagged = aco__switch_resume(aco__tls_ref(), task, &value, 1);
-    s->in_turn = 0;
+    aco__next_turn(s);
     if (instrumented) {
         aco__shadow_leave(task, &resumer_state);
         aco__instrument_leave(task, &resumer_state);
@@ -464,6 +466,7 @@ int aco_run(void)
         return 0;
     if (s->base.is_running)
         return aco__fail(0, EBUSY, "aco_run", NULL, "is called by the idle hook");
+    aco__watch_if_wanted(self, s);
     s->base.is_running = 1;
     if (exceptions)
         s->exceptions = *exceptions;
@@ -503,6 +506,18 @@ int aco_run_measure(int on)
         self->slow_switch_tasks--;
     s->measures_runs = on != 0;
     return 0;
+}
+
+int aco_watchdog(int64_t limit_ns)
+{
+    static const char call[] = "aco_watchdog";
+    aco__thread_t *self = aco__self();
+    scheduler_t *s = limit_ns > 0 ? polling_scheduler_of(self, call) : aco__tasks(self);
+    if (limit_ns < 0)
+        return aco__fail(0, EINVAL, call, NULL, "the limit is negative");
+    if (limit_ns > 0 && !s)
+        return -1;
+    return aco__watch_limit(self, s, limit_ns, call);
 }
 
 int aco_tasks_dump_on(int signal, int fd)

@@ -104,7 +104,7 @@ static void task_moved(aco_t *task, const void *from, size_t sz, void *to)
     }
     if (*aco__task_flags(task) & TASK_SCOPED)
         move_scopes(&move, task);
-    if (from == task->aco__self.sp && !(self->task == task && aco__tasks(self)->in_turn)) /* no resumer */
+    if (from == task->aco__self.sp && !(self->task == task && aco__in_turn(aco__tasks(self)))) /* no resumer */
         set_aside(self, task);
 }
 

@@ -15,6 +15,19 @@ typedef struct aco__timer {
     aco__timed_t *timed;
 } aco__timer_t;
 
+/* What the watchdog knows of a scheduler, under its lock; what a handler reads is atomic. */
+typedef struct aco__watch {
+    struct aco__tasks *next, **link; /* the list of watched schedulers */
+    aco__thread_t *of;
+    uintptr_t thread;    /* for signals; 0: it gets none */
+    const aco_t *task;   /* as seen last, like `turns`; atomic, like the next three */
+    uint32_t turns;
+    uint32_t since;      /* when this was seen first, in milliseconds modulo 2^32 */
+    uint32_t pending;    /* a handler is wanted to report this */
+    unsigned looks;      /* that have found the same since then */
+    char is_told;        /* of this, a report was wanted */
+} aco__watch_t;
+
 /* What the thread record does not hold. */
 typedef struct aco__tasks {
     struct aco__scheduler base; /* what lower layers use */
@@ -34,7 +47,9 @@ typedef struct aco__tasks {
     aco_run_stats_t stats;
     aco__exceptions_t exceptions; /* the thread's own, those of the caller of aco_run() */
     char measures_runs;
-    char in_turn;        /* a task runs, or a coroutine inside it */
+    int8_t is_watched;   /* by the watchdog */
+    aco__watch_t watch;
+    uint32_t turns;      /* of tasks and of aco_run(), modulo 2^32: odd while tasks run. Written atomically */
     unsigned open;       /* how often aco_scheduler_open() was called; atomic, like the next two */
     char opened;         /* it was open once: its tasks and posts may still be known to other threads */
     uint32_t is_asleep;  /* the thread waits for events: a poster wakes it */
@@ -105,6 +120,17 @@ static inline aco__post_t *aco__task_post(const aco_t *task)
 {
     return aco__has(task, ACO__PRIVATE) ? &((aco__task_record_t *)aco__stack_task_record(task->share_stack))->post
                                         : &aco__annex(task)->post;
+}
+
+/* Whether a task runs, or a coroutine inside it. */
+static inline int aco__in_turn(const aco__tasks_t *s)
+{
+    return s->turns & 1;
+}
+
+static inline void aco__next_turn(aco__tasks_t *s)
+{
+    __atomic_store_n(&s->turns, s->turns + 1, __ATOMIC_RELAXED);
 }
 
 /* NULL until the thread spawns a task. */

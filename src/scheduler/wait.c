@@ -6,7 +6,7 @@
 aco_t *aco__task_around(const aco__thread_t *self)
 {
     aco_t *task = self->task;
-    return self->running && task && task != self->running && aco__tasks(self)->in_turn && aco__is_task(task) ? task
+    return self->running && task && task != self->running && aco__in_turn(aco__tasks(self)) && aco__is_task(task) ? task
                                                                                                              : NULL;
 }
 

@@ -378,4 +378,18 @@ ACO__HIDDEN ACO__COLD void aco__remember_name(aco__thread_t *self, const aco_t *
 ACO__HIDDEN int aco__dump_signal_start(aco__tasks_t *s, int signal, int fd, const char *call);
 ACO__HIDDEN void aco__dump_signal_stop(aco__tasks_t *s);
 
+/* ---- watchdog.c ---- */
+ACO__HIDDEN_EXTERN int8_t aco__watchdog_is_on; /* 1; or 0; -1: not decided. Atomic */
+/* Begins or ends to watch the thread, as aco__watchdog_is_on has it. */
+ACO__HIDDEN ACO__COLD void aco__watch_change(aco__thread_t *self, aco__tasks_t *s);
+static inline void aco__watch_if_wanted(aco__thread_t *self, aco__tasks_t *s)
+{
+    if (aco_unlikely(__atomic_load_n(&aco__watchdog_is_on, __ATOMIC_RELAXED) != s->is_watched))
+        aco__watch_change(self, s);
+}
+/* Sets the limit, 0: none, and watches the thread, if it has one. 0, or -1 and errno. */
+ACO__HIDDEN int aco__watch_limit(aco__thread_t *self, aco__tasks_t *s, int64_t limit_ns, const char *call);
+/* The thread ends. */
+ACO__HIDDEN void aco__unwatch(aco__tasks_t *s);
+
 #endif

@@ -63,29 +63,33 @@ static void explain_fault(const void *address)
         explain(co, co->share_stack->aco__private ? "private" : "share", co->share_stack, address);
 }
 
-int aco_explain_overflow(void)
+int aco__signal_stack(void)
 {
-    static const char call[] = "aco_explain_overflow";
     aco__scratch_t *scratch = aco__scratch();
     void *stack = NULL;
-    int taken, failed = 0;
+    int taken;
     if (!scratch || (!scratch->signal_stack && !(stack = aco__map(ACO__SIGNAL_STACK))))
-        return aco__fail_memory(0, call, ACO__SIGNAL_STACK);
+        return -1;
     taken = stack ? aco__os_signal_stack(stack, ACO__SIGNAL_STACK) : 0;
     if (taken == 1)
         scratch->signal_stack = stack;
     else if (stack)
         aco__unmap(stack, ACO__SIGNAL_STACK);
-    if (taken < 0 && errno == ENOSYS)
+    return taken < 0 ? -1 : 0;
+}
+
+int aco_explain_overflow(void)
+{
+    static const char call[] = "aco_explain_overflow";
+    int failed = aco__signal_stack();
+    if (failed && errno == ENOSYS)
         return aco__fail(0, ENOSYS, call, NULL, "the system has no alternate signal stacks");
-    if (taken >= 0) {
+    if (!failed) {
         aco__lock();
         failed = aco__os_explain_faults(explain_fault);
         aco__unlock();
     }
-    if (taken < 0 || failed)
-        return aco__fail_memory(0, call, ACO__SIGNAL_STACK);
-    return 0;
+    return failed ? aco__fail_memory(0, call, ACO__SIGNAL_STACK) : 0;
 }
 
 /* By default in a program with a debug build; ACO_EXPLAIN_OVERFLOW=1 and =0 decide for any. */

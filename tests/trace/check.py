@@ -2,6 +2,8 @@
 """check.py PROGRAM PART: runs tests/trace/program.c's PART traced, and compares the trace with what the program says
 that ran.
 
+check.py PROGRAM waits: the same for the waits for I/O of tests/io_tasks.c.
+
 check.py PROGRAM probes LIBRARY: the USDT probes in LIBRARY's notes, and met by gdb in PROGRAM."""
 import collections
 import json
@@ -191,6 +193,23 @@ def forks(directory):
     path = os.path.join(directory, "trace.json")
     run("forks", trace=path)
     assert [r[0] for r in Threads(load(path)).runs] == ["before", "before"]
+
+
+def waits(directory):
+    """PROGRAM is tests/io_tasks.c. A task has one wait at a time, which ends; descriptors and places are named."""
+    path = os.path.join(directory, "trace.json")
+    run(trace=path)
+    open_waits = {}
+    all_waits = [(e["ph"], e["name"], e["id"], e["args"]) for e in load(path) if e.get("cat") == "io"]
+    for phase, name, co, args in all_waits:
+        if phase == "b":
+            assert co not in open_waits and args["coroutine"] == co, (name, co)
+            open_waits[co] = name
+        else:
+            assert phase == "e" and open_waits.pop(co) == name and args["errno"] == 0, (phase, name, args)
+    assert not open_waits, open_waits
+    assert any(name.startswith("waits for readable fd ") and args.get("at", "").startswith("io_tasks.c:")
+               for _, name, _, args in all_waits), all_waits
 
 
 def skip(why):

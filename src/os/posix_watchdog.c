@@ -1,0 +1,183 @@
+/* The watchdog's thread and its signal on POSIX systems (a part of os.h). */
+#if !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* pthread_condattr_setclock under -std=c11 */
+#endif
+#include "os/os.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+/* Ignored where a program has no handler for it, and used by hardly any. */
+enum { WATCH_SIGNAL = SIGURG, WATCH_STACK = 256 << 10, LEAST_SIGNAL_STACK = 32 << 10, NS_IN_SECOND = 1000000000 };
+
+static pthread_mutex_t watch_mutex = PTHREAD_MUTEX_INITIALIZER; /* protects all below */
+static pthread_cond_t watch_changed;
+static pthread_t watch_thread;
+static int watch_is_ready, watch_runs;
+static unsigned watch_number; /* of the thread: an earlier one ends */
+static void (*watch_tick)(void);
+static int64_t watch_interval;
+static void (*watch_handler)(const void *handler_returns);
+
+void aco__os_watch_lock(void)
+{
+    pthread_mutex_lock(&watch_mutex);
+}
+
+void aco__os_watch_unlock(void)
+{
+    pthread_mutex_unlock(&watch_mutex);
+}
+
+#ifdef __APPLE__ /* condition variables have only this clock there */
+enum { WATCH_CLOCK = CLOCK_REALTIME };
+static int make_condition(void)
+{
+    return pthread_cond_init(&watch_changed, NULL);
+}
+#else
+enum { WATCH_CLOCK = CLOCK_MONOTONIC };
+static int make_condition(void)
+{
+    pthread_condattr_t clock;
+    int error = pthread_condattr_init(&clock);
+    if (error)
+        return error;
+    error = pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    if (!error)
+        error = pthread_cond_init(&watch_changed, &clock);
+    pthread_condattr_destroy(&clock);
+    return error;
+}
+#endif
+
+static void *watch(void *number)
+{
+    pthread_mutex_lock(&watch_mutex);
+    while ((uintptr_t)number == watch_number) {
+        struct timespec until;
+        int64_t ns;
+        clock_gettime(WATCH_CLOCK, &until);
+        ns = until.tv_nsec + watch_interval;
+        until.tv_sec += (time_t)(ns / NS_IN_SECOND);
+        until.tv_nsec = (long)(ns % NS_IN_SECOND);
+        if (pthread_cond_timedwait(&watch_changed, &watch_mutex, &until) == ETIMEDOUT &&
+            (uintptr_t)number == watch_number)
+            watch_tick();
+    }
+    pthread_mutex_unlock(&watch_mutex);
+    return NULL;
+}
+
+/* The thread gets no signals: those of the process are for the program's threads. */
+static int start_thread(void)
+{
+    pthread_attr_t attributes;
+    sigset_t all, before;
+    int error = pthread_attr_init(&attributes);
+    if (error)
+        return error;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_attr_setstacksize(&attributes, WATCH_STACK);
+    error = pthread_create(&watch_thread, &attributes, watch, (void *)(uintptr_t)watch_number);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    return error;
+}
+
+static void (*watch_child)(void);
+
+static void watch_in_child(void)
+{
+    watch_mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    watch_is_ready = make_condition() == 0;
+    watch_runs = 0;
+    watch_number++;
+    watch_child();
+}
+
+int aco__os_watch_start(void (*tick)(void), int64_t interval, void (*in_child)(void))
+{
+    int error;
+    watch_tick = tick;
+    watch_interval = interval;
+    if (watch_runs) {
+        pthread_cond_signal(&watch_changed);
+        return 0;
+    }
+    if (!watch_is_ready) {
+        error = make_condition();
+        if (!error && !watch_child)
+            error = aco__os_at_fork(NULL, NULL, watch_in_child);
+        if (error)
+            return error;
+        watch_child = in_child;
+        watch_is_ready = 1;
+    }
+    error = start_thread();
+    watch_runs = !error;
+    return error;
+}
+
+void aco__os_watch_stop(void)
+{
+    pthread_t thread = watch_thread;
+    int runs = watch_runs;
+    watch_runs = 0;
+    watch_number++;
+    if (runs)
+        pthread_cond_signal(&watch_changed);
+    pthread_mutex_unlock(&watch_mutex);
+    if (runs)
+        pthread_join(thread, NULL);
+}
+
+/* The process ends: by exit(), perhaps in a signal handler of a thread that has the lock. */
+static __attribute__((destructor)) void watch_ends(void)
+{
+    if (watch_child && pthread_mutex_trylock(&watch_mutex) == 0)
+        aco__os_watch_stop();
+}
+
+/* ---- The signal ---- */
+
+static void on_watch_signal(int signal)
+{
+    int error = errno;
+    (void)signal;
+    watch_handler(__builtin_extract_return_addr(__builtin_return_address(0)));
+    errno = error;
+}
+
+static int is_ours(const struct sigaction *now)
+{
+    return !(now->sa_flags & SA_SIGINFO) && now->sa_handler == on_watch_signal;
+}
+
+uintptr_t aco__os_watch_this_thread(void (*handler)(const void *handler_returns))
+{
+    struct sigaction ours = {0}, now;
+    stack_t stack;
+    if (sigaltstack(NULL, &stack) != 0 || stack.ss_flags & SS_DISABLE || stack.ss_size < LEAST_SIGNAL_STACK ||
+        sigaction(WATCH_SIGNAL, NULL, &now) != 0)
+        return 0;
+    if (!is_ours(&now) && ((now.sa_flags & SA_SIGINFO) || now.sa_handler != SIG_DFL))
+        return 0;
+    watch_handler = handler;
+    ours.sa_handler = on_watch_signal;
+    ours.sa_flags = SA_RESTART | SA_ONSTACK;
+    sigemptyset(&ours.sa_mask);
+    return sigaction(WATCH_SIGNAL, &ours, NULL) == 0 ? (uintptr_t)pthread_self() : 0;
+}
+
+int aco__os_watch_signal(uintptr_t thread)
+{
+    struct sigaction now;
+    return thread && sigaction(WATCH_SIGNAL, NULL, &now) == 0 && is_ours(&now) &&
+                   pthread_kill((pthread_t)thread, WATCH_SIGNAL) == 0
+               ? 0
+               : -1;
+}

@@ -1,0 +1,416 @@
+/* Promises about the watchdog (aco_watchdog() of include/aco/scheduler.h): a task that does not give way is named once,
+ * a well-behaved program is left alone. The program runs itself, for the environment's variable and the default. */
+#define _GNU_SOURCE
+#include "tasks.h"
+#include "fails.h"
+
+#include <aco/backtrace.h>
+
+#include <dirent.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { LIMIT_MS = 20, PATIENCE_S = 30 };
+static const int64_t limit = LIMIT_MS * ACO_MILLISECOND;
+
+/* ---- What is on stderr ---- */
+
+static int real_stderr, captured;
+
+static void capture(void)
+{
+    char path[] = "/tmp/acorn_watchdog_XXXXXX";
+    fflush(stderr);
+    real_stderr = dup(2);
+    captured = mkstemp(path);
+    unlink(path);
+    dup2(captured, 2);
+}
+
+static off_t captured_bytes(void)
+{
+    struct stat status;
+    return fstat(captured, &status) == 0 ? status.st_size : 0;
+}
+
+static char text[1 << 16];
+
+static const char *release(void)
+{
+    ssize_t n;
+    fflush(stderr);
+    dup2(real_stderr, 2);
+    n = pread(captured, text, sizeof text - 1, 0);
+    text[n > 0 ? n : 0] = 0;
+    close(captured);
+    close(real_stderr);
+    return text;
+}
+
+static int count(const char *what)
+{
+    int n = 0;
+    for (const char *at = strstr(text, what); at; at = strstr(at + 1, what))
+        n++;
+    return n;
+}
+
+/* ---- Tasks that do not give way ---- */
+
+static int64_t longest_gap; /* of the well-behaved tasks' turns */
+
+static int waits_for(off_t bytes)
+{
+    int64_t end = aco_after(PATIENCE_S * ACO_SECOND);
+    while (captured_bytes() <= bytes && aco_now() < end) {
+    }
+    return captured_bytes() > bytes;
+}
+
+static void spin(int64_t ns)
+{
+    int64_t end = aco_after(ns);
+    while (aco_now() < end) {
+    }
+}
+
+static __attribute__((noinline)) void *hogs(void *arg)
+{
+    CHECK(waits_for(captured_bytes()));
+    spin(4 * limit); /* it is not named again */
+    return arg;
+}
+
+static void *hogs_twice(void *arg)
+{
+    hogs(arg);
+    aco_task_yield();
+    hogs(arg);
+    return arg;
+}
+
+static void *hogs_inside(void *arg)
+{
+    aco_t *inner = aco_new(hogs, arg, NULL);
+    CHECK(inner != NULL);
+    aco_resume(inner);
+    aco_destroy(inner);
+    return arg;
+}
+
+static int threads(void)
+{
+    int n = -2; /* "." and ".." */
+    DIR *directory = opendir("/proc/self/task");
+    if (!directory)
+        return 1;
+    while (readdir(directory))
+        n++;
+    closedir(directory);
+    return n;
+}
+
+/* Whether a frame of the report is in hogs(), or just called by it. */
+static int has_frame(void)
+{
+    for (const char *at = strstr(text, ": #"); at; at = strstr(at + 1, ": #")) {
+        uintptr_t pc = (uintptr_t)strtoull(strchr(at, 'x') + 1, NULL, 16), from = (uintptr_t)hogs;
+        if (pc > from && pc < from + 1024)
+            return 1;
+    }
+    return 0;
+}
+
+static void *tries_backtrace(void *arg)
+{
+    void *frame;
+    *(int *)arg = aco_backtrace(aco_current_task(), &frame, 1) > 0;
+    return NULL;
+}
+
+static void test_hogs(void)
+{
+    int has_backtraces = 0;
+    CHECK_EQ(aco_watchdog(limit), 0);
+    spawn_detached(tries_backtrace, &has_backtraces);
+    run();
+    capture();
+    spawn_as(hogs, NULL, ACO_DETACHED, "Hannah");
+    run();
+    release();
+    CHECK_EQ(count("acorn: watchdog: coroutine "), 1);
+    CHECK_EQ(count("without yielding or waiting; its name is \"Hannah\"; entry "), 1);
+    CHECK(!has_backtraces || has_frame());
+
+    capture();
+    spawn_detached(hogs_twice, NULL);
+    run();
+    release();
+    CHECK_EQ(count("acorn: watchdog: coroutine "), 2);
+
+    capture();
+    spawn_as(hogs_inside, NULL, ACO_DETACHED, "Ines");
+    run();
+    release();
+    CHECK_EQ(count("\"Ines\""), 1);
+    CHECK(!has_backtraces || has_frame());
+    CHECK_EQ(aco_watchdog(0), 0);
+    for (int i = 0; threads() > 1 && i < 1000; i++) /* the kernel takes a moment after pthread_join() */
+        usleep(1000);
+    CHECK(UNDER_TSAN || threads() == 1); /* it has threads of its own */
+}
+
+/* ---- Tasks that do ---- */
+
+/* Yields for some limits. The machine may have stopped the thread so long that it was named with reason. */
+static void *yields(void *arg)
+{
+    int64_t end = aco_after(8 * limit), before = aco_now(), now;
+    do {
+        aco_task_yield();
+        now = aco_now();
+        if (now - before > longest_gap)
+            longest_gap = now - before;
+        before = now;
+    } while (now < end);
+    return arg;
+}
+
+static void *sleeps(void *arg)
+{
+    CHECK_EQ(aco_sleep(6 * limit), 0);
+    return arg;
+}
+
+/* Short-lived tasks, whose addresses are used again. */
+static void *spawns(void *arg)
+{
+    int64_t end = aco_after(6 * limit);
+    while (aco_now() < end) {
+        aco_t *task = spawn(tries_backtrace, &(int){0});
+        if (aco_join(task, NULL) != 0)
+            return NULL;
+    }
+    return arg;
+}
+
+static void check_well_behaved(const aco_function_t others[], int n)
+{
+    CHECK_EQ(aco_watchdog(limit), 0);
+    longest_gap = 0;
+    capture();
+    for (int i = 0; i < n; i++)
+        spawn_detached(others[i], NULL);
+    spawn_detached(yields, NULL);
+    run();
+    release();
+    CHECK(count("watchdog") == 0 || longest_gap > limit / 2);
+    CHECK_EQ(aco_watchdog(0), 0);
+}
+
+static void test_well_behaved(void)
+{
+    static const aco_function_t all[] = {yields, sleeps, spawns, sleeps};
+    check_well_behaved(NULL, 0); /* a task alone with the watchdog */
+    check_well_behaved(all, 4);
+}
+
+/* ---- Bounds, failures ---- */
+
+/* Until several turns in a row are not reported. */
+static void *hogs_often(void *arg)
+{
+    for (int silent = 0; silent < 8;) {
+        off_t bytes = captured_bytes();
+        int64_t end = aco_after(20 * ACO_MILLISECOND);
+        while (captured_bytes() == bytes && aco_now() < end) {
+        }
+        silent = captured_bytes() == bytes ? silent + 1 : 0;
+        aco_task_yield();
+    }
+    return arg;
+}
+
+static void test_bounds(void)
+{
+    FAILS(aco_watchdog(-1), -1, EINVAL, "aco_watchdog", NULL, "negative");
+    CHECK_EQ(aco_watchdog(2 * ACO_MILLISECOND), 0);
+    capture();
+    spawn_detached(hogs_often, NULL);
+    run();
+    release();
+    CHECK(count("acorn: watchdog: coroutine ") <= 16); /* fewer, if turns were over before the handler came */
+    CHECK(count("acorn: watchdog: coroutine ") > 4 && count("; this is the last report\n") <= 1);
+    CHECK_EQ(aco_watchdog(0), 0);
+}
+
+/* Without its signal the watchdog says less. */
+static void test_no_signal(void)
+{
+    sigset_t urgent;
+    struct sigaction ours = {0}, before;
+    CHECK_EQ(aco_watchdog(limit), 0);
+    sigemptyset(&urgent);
+    sigaddset(&urgent, SIGURG);
+    pthread_sigmask(SIG_BLOCK, &urgent, NULL);
+    capture();
+    spawn_as(hogs, NULL, ACO_DETACHED, "Hannah");
+    run();
+    release();
+    CHECK_EQ(count("without yielding or waiting, and its thread takes no signal"), 1);
+    CHECK_EQ(count("acorn: watchdog: "), 1);
+    pthread_sigmask(SIG_UNBLOCK, &urgent, NULL);
+    ours.sa_handler = SIG_IGN;
+    CHECK_EQ(sigaction(SIGURG, &ours, &before), 0);
+    capture();
+    spawn_detached(hogs, NULL);
+    run();
+    release();
+    CHECK_EQ(count("without yielding or waiting\n"), 1);
+    CHECK_EQ(sigaction(SIGURG, &before, NULL), 0);
+    CHECK_EQ(aco_watchdog(0), 0);
+}
+
+/* ---- Threads, fork ---- */
+
+static int64_t thread_gap;
+
+static void *well_behaved_thread(void *arg)
+{
+    longest_gap = 0;
+    while (!__atomic_load_n((int *)arg, __ATOMIC_ACQUIRE)) {
+        spawn_detached(yields, NULL);
+        run();
+    }
+    thread_gap = longest_gap;
+    return NULL;
+}
+
+static void *hogging_thread(void *name)
+{
+    spawn_as(hogs, NULL, ACO_DETACHED, name);
+    run();
+    return NULL;
+}
+
+static void test_threads(void)
+{
+    pthread_t a, b, c;
+    int is_over = 0;
+    CHECK_EQ(aco_watchdog(limit), 0);
+    capture();
+    CHECK_EQ(pthread_create(&a, NULL, well_behaved_thread, &is_over), 0);
+    CHECK_EQ(pthread_create(&b, NULL, hogging_thread, (void *)(uintptr_t)"Bob"), 0);
+    CHECK_EQ(pthread_join(b, NULL), 0);
+    CHECK_EQ(pthread_create(&c, NULL, hogging_thread, (void *)(uintptr_t)"Carol"), 0);
+    CHECK_EQ(pthread_join(c, NULL), 0);
+    __atomic_store_n(&is_over, 1, __ATOMIC_RELEASE);
+    CHECK_EQ(pthread_join(a, NULL), 0);
+    release();
+    CHECK_EQ(count("\"Bob\""), 1);
+    CHECK_EQ(count("\"Carol\""), 1);
+    CHECK(count("acorn: watchdog: coroutine ") == 2 || thread_gap > limit / 2);
+    CHECK_EQ(aco_watchdog(0), 0);
+}
+
+static void *spins(void *arg)
+{
+    spin(4 * limit);
+    return arg;
+}
+
+static void test_fork(void)
+{
+    int status = -1;
+    pid_t child;
+    CHECK_EQ(aco_watchdog(limit), 0);
+    spawn_detached(tries_backtrace, &status);
+    run();
+    capture();
+    child = fork();
+    CHECK(child >= 0);
+    if (!child) {
+        spawn_as(spins, NULL, ACO_DETACHED, "nobody");
+        run();
+        if (!UNDER_TSAN) { /* which allows a child no threads */
+            CHECK_EQ(aco_watchdog(limit), 0);
+            spawn_as(hogs, NULL, ACO_DETACHED, "child");
+            run();
+        }
+        _exit(check_failures != 0);
+    }
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    spawn_as(hogs, NULL, ACO_DETACHED, "parent");
+    run();
+    release();
+    CHECK_EQ(count("\"nobody\""), 0);
+    CHECK_EQ(count("\"child\""), !UNDER_TSAN);
+    CHECK_EQ(count("\"parent\""), 1);
+    CHECK_EQ(aco_watchdog(0), 0);
+}
+
+/* ---- The default and the environment: in a process of its own ---- */
+
+static void *hogs_until_named(void *ms)
+{
+    int64_t end = aco_after((intptr_t)ms * ACO_MILLISECOND);
+    while (captured_bytes() == 0 && aco_now() < end) {
+    }
+    return NULL;
+}
+
+/* Returns 0 if the watchdog has spoken. */
+static int be_hog(const char *ms)
+{
+    capture();
+    spawn_detached(hogs_until_named, (void *)(intptr_t)atoi(ms));
+    run();
+    release();
+    return count("acorn: watchdog: coroutine ") != 1;
+}
+
+static pid_t start_hog(const char *wanted, const char *ms)
+{
+    pid_t child = fork();
+    if (child != 0)
+        return child;
+    if (wanted)
+        setenv("ACO_WATCHDOG", wanted, 1);
+    else
+        unsetenv("ACO_WATCHDOG");
+    execl("/proc/self/exe", "scheduler_watchdog", "hog", ms, (char *)NULL);
+    _exit(2);
+}
+
+static int result_of(pid_t child)
+{
+    int status = -1;
+    CHECK(waitpid(child, &status, 0) == child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 3;
+}
+
+int main(int argc, char **argv)
+{
+    enum { IN_DEBUG = ACO_DEBUG };
+    pid_t at_default, off, on, wrong;
+    if (argc == 3)
+        return be_hog(argv[2]);
+    at_default = start_hog(NULL, IN_DEBUG ? "30000" : "1500"); /* these run meanwhile */
+    off = start_hog("0", "1500");
+    on = start_hog("20", "30000");
+    wrong = start_hog("often", "100");
+    test_hogs();
+    test_well_behaved();
+    test_bounds();
+    test_no_signal();
+    test_threads();
+    test_fork();
+    CHECK_EQ(result_of(on), 0);
+    CHECK_EQ(result_of(wrong), 1);
+    CHECK_EQ(result_of(at_default), !IN_DEBUG);
+    CHECK_EQ(result_of(off), 1);
+    return check_result("scheduler_watchdog");
+}
