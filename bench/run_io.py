@@ -13,10 +13,11 @@ import resource
 import sys
 import time
 
-from harness import building, command, io_echo, io_servers
+from harness import building, command, io_echo, io_idle, io_servers, io_stream, io_timers
 
-MODULES = (io_echo,)
-TARGETS = ('io-server-acorn', 'io-server-loop', 'io-client')
+MODULES = (io_echo, io_stream, io_idle, io_timers)
+TARGETS = ('io-server-acorn', 'io-server-loop', 'io-server-uv', 'io-server-asio', 'io-server-asio-coroutines',
+           'io-client', 'io-timers')
 
 
 class Bench:
@@ -29,7 +30,10 @@ class Bench:
         self.servers = io_servers.find_servers(self.directory)
         self.client = self.directory / 'bench' / 'io-client'
         self.connections = [1, 100] if args.quick else [1, 100, 10000]
-        self.requests = 20000 if args.quick else 100000
+        self.requests = 20000 if args.quick else 50000
+        self.stream_mib = 256 if args.quick else 512
+        self.idle = 1000 if args.quick else 4000
+        self.armed = 100000
 
 
 def build(directory):

@@ -90,14 +90,14 @@ def known_targets(directory):
     return set(re.findall(r"[\w.+-]+", output_of("cmake", "--build", str(directory), "--target", "help")))
 
 
-def build_with_cargo(crate, directory):
-    return run_tool("cargo", ["cargo", "build", "--release", "--locked"], directory.parent / f"cargo-{crate}.log",
-                    cwd=BENCH / "peers" / crate, env={**os.environ, "CARGO_TARGET_DIR": str(directory)})
+def build_with_cargo(crate, directory, peers=BENCH / "peers"):
+    return run_tool("cargo", ["cargo", "build", "--release", "--locked"], directory.parent / f"{directory.name}-{crate}.log",
+                    cwd=peers / crate, env={**os.environ, "CARGO_TARGET_DIR": str(directory)})
 
 
-def build_with_go(program, package):
+def build_with_go(program, package, module=BENCH / "peers" / "go"):
     return run_tool("go", ["go", "build", "-buildvcs=false", "-o", program, package], program.with_suffix(".log"),
-                    cwd=BENCH / "peers" / "go")
+                    cwd=module)
 
 
 def build_with_mono(program):

@@ -1,21 +1,28 @@
 """The servers that bench/run_io.py compares, and the client that loads them. A server is PROGRAM 0 MODE; it says on
-stderr where it listens. It runs on the first core of this machine, the client on the last."""
+stderr where it listens. It has one thread that serves, and runs on the first core of this machine, the client on the
+last."""
 import contextlib
 import os
 import re
 import subprocess
 
+from . import building
 from .io_running import Missing
 
-LIMIT_S = 60
 CORES = sorted(os.sched_getaffinity(0))
-ACORN, LOOP = 'acorn', 'epoll loop'
+ACORN, LOOP, GO, TOKIO, UV = 'acorn', 'epoll loop', 'Go', 'tokio', 'libuv'
+ASIO, ASIO_COROUTINES = 'Asio, callbacks', 'Asio, C++20 coroutines'
+PEERS = (GO, TOKIO, UV, ASIO, ASIO_COROUTINES)
+SOURCES = building.BENCH / 'io' / 'peers'
 
 
 class Server:
-    def __init__(self, path, missing=None, environment=None):
+    """`missing`: why there is none. `needs`: what its build needs."""
+    def __init__(self, path, missing=None, needs=None, environment=None):
         self.path, self.environment = path, {**os.environ, **(environment or {})}
-        self.missing = missing or (None if path.exists() else 'was not built')
+        self.missing = missing
+        if not missing and not path.exists():
+            self.missing = f'{needs} is not installed' if needs else 'was not built'
 
 
 def cpu_ns(pid):
@@ -86,8 +93,18 @@ def loaded(server, mode, client_program, connections, load):
 
 
 def find_servers(directory):
-    """The servers by name, of which `directory` has those that CMake builds."""
+    """The servers by name. CMake has built in `directory`; cargo and go build now."""
+    def by_cmake(name, needs=None):
+        return Server(directory / 'bench' / f'io-server-{name}', None, needs)
+
+    cargo, go = directory.parent / 'cargo-io', directory.parent / 'io-server-go'
     return {
-        ACORN: Server(directory / 'bench' / 'io-server-acorn'),
-        LOOP: Server(directory / 'bench' / 'io-server-loop'),
+        ACORN: by_cmake('acorn'),
+        LOOP: by_cmake('loop'),
+        GO: Server(go, building.build_with_go(go, '.', SOURCES / 'go'), environment={'GOMAXPROCS': '1'}),
+        TOKIO: Server(cargo / 'release' / 'io-server-tokio', building.build_with_cargo('tokio', cargo, SOURCES)),
+        UV: by_cmake('uv', 'libuv1-dev'),
+        ASIO: by_cmake('asio', 'libasio-dev'),
+        ASIO_COROUTINES: by_cmake('asio-coroutines', 'libasio-dev'),
+        'Photon': Server(None, 'its package is in no registry here'),
     }

@@ -1,0 +1,3 @@
+module io-server-go
+
+go 1.19
