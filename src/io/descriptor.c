@@ -413,8 +413,11 @@ int aco_io_close(int fd)
 int aco_io_poll_fd(void)
 {
     aco__io_t *io = aco__io_get("aco_io_poll_fd");
+    int64_t looks_only = 0;
     if (!io)
         return -1;
     io->has_poll_fd = 1;
+    if (io->ring && io->ring_turn(io, &looks_only) < 0)
+        return aco__io_fail("aco_io_poll_fd", io->events);
     return io->events;
 }
