@@ -14,8 +14,8 @@ packages() {
     apn) echo cmake ninja-build clang-19 lld-19 llvm-19-dev llvm-19-tools python3 ;;
     fuzz) echo gcc g++ make cmake ninja-build clang-19 libclang-rt-19-dev ;;
     bench) echo gcc g++ make cmake ninja-build python3 python3-matplotlib clang-19 lld-19 libboost-context-dev \
-        libboost-coroutine-dev libboost-fiber-dev golang-go libgoogle-perftools-dev libjemalloc-dev \
-        libasio-dev libuv1-dev ;;
+        libboost-coroutine-dev libboost-fiber-dev golang-go libgoogle-perftools-dev libjemalloc-dev liburing-dev \
+        libasio-dev libuv1-dev fio ;;
     paper) packages apn; echo node-llhttp valgrind mono-mcs mono-runtime ;; # node-llhttp: C sources of an HTTP parser
     # A cross compiler for C++ brings the one for C and both libraries. ziglang, from PyPI, is tools/platforms/run.py's
     # business.

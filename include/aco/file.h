@@ -6,14 +6,16 @@
  *   ssize_t n = aco_file_pread(fd, block, sizeof block, 0);
  *   aco_io_close(fd);
  *
- * The calls do what the system calls with these names do, on threads of the pool (aco/offload.h): the system has no way
- * to wait for a file. Reads of what is in memory already are done at once, without the pool. EINTR does not occur.
- * Memory on a share stack is copied, at most 256 KiB for each call, so it cannot be aligned as O_DIRECT needs it.
+ * The calls do what the system calls with these names do, by io_uring where the kernel allows it, else on threads of
+ * the pool (aco/offload.h); docs/io.md says how to choose. Reads of what is in memory already are done at once. EINTR
+ * does not occur. Memory on a share stack is copied, at most 256 KiB for each call, so it cannot be aligned as O_DIRECT
+ * needs it.
  *
- * Scopes. Reads, writes and aco_dir_read() use the caller's memory: once begun they are waited for, as aco_offload()
- * does without `release`. The others fail as soon as the scope ends. What they do may happen all the same (a rename),
- * but leaves nothing open. Each plain form is a macro for the form with `_at`. A caller that cannot wait gets EPERM,
- * except from reads that need not.
+ * Scopes. Reads, writes and aco_dir_read() use the caller's memory: after the end of a scope they return when nobody
+ * uses it any more. io_uring stops what can be stopped (a read from a FIFO): then the call fails. The pool cannot, so
+ * the call waits for its result. A result that was obtained is returned. The other calls fail as soon as the scope ends.
+ * What they do may happen all the same (a rename), but leaves nothing open. Each plain form is a macro for the form with
+ * `_at`. A caller that cannot wait gets EPERM, except from reads that need not.
  *
  * Errors are the system's, and those of aco_offload(). The message has the call and the path or descriptor. */
 #ifndef ACO_FILE_H

@@ -428,8 +428,11 @@ int aco_io_stats(aco_io_stats_t *stats)
 int aco_io_poll_fd(void)
 {
     aco__io_t *io = aco__io_get("aco_io_poll_fd");
+    int64_t looks_only = 0;
     if (!io)
         return -1;
     io->has_poll_fd = 1;
+    if (io->ring && io->ring_turn(io, &looks_only) < 0)
+        return aco__io_fail("aco_io_poll_fd", io->events);
     return io->events;
 }

@@ -1,6 +1,7 @@
 /* A thread's io_uring: operations that the kernel does while their tasks wait. They are collected and submitted
  * together when the scheduler is about to poll. If all tasks that wait for events wait for the ring, the thread waits
- * in it: one system call submits and waits. Else it waits in epoll, which watches the ring's descriptor.
+ * in it: one system call submits and waits. Else it waits in epoll, and the kernel tells of ends by an eventfd. (It does
+ * not wake who polls the descriptor of a ring whose work is deferred.)
  *
  * The ring is made at the first operation. If the kernel refuses that once, no thread of the process tries again. */
 #define _GNU_SOURCE
@@ -12,6 +13,8 @@
 #ifdef ACO_CONFIG_URING
 #include <liburing.h>
 #include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 #if __has_include(<valgrind/valgrind.h>)
 #include <valgrind/valgrind.h>
 #else
@@ -38,6 +41,7 @@ struct aco__io_ring {
     op_list_t submitted; /* the kernel has them */
     size_t waiters;      /* tasks that wait for operations */
     unsigned forks;      /* that lay behind the process when the ring was made */
+    int told;            /* an eventfd in epoll, to which the kernel writes when an operation ends */
     char watches_wake;   /* the ring tells of the eventfd of aco__io_t */
     char cannot_wait;    /* it cannot: an old kernel */
     size_t sz;           /* of this record, as allocated */
@@ -146,6 +150,8 @@ static int wait_in_ring(const aco__io_t *io, int64_t deadline)
     struct __kernel_timespec limit = {0, 0};
     int64_t left = deadline > 0 ? deadline - aco_now() : 0;
     int n;
+    if (!io->has_poll_fd)
+        io_uring_cq_eventfd_toggle(&ring->uring, 0);
     if (!ring->watches_wake && (entry = io_uring_get_sqe(&ring->uring)) != NULL) {
         io_uring_prep_poll_multishot(entry, io->wake, POLLIN);
         io_uring_sqe_set_data64(entry, AWAKE_KEY);
@@ -162,6 +168,14 @@ static int wait_in_ring(const aco__io_t *io, int64_t deadline)
     return -1;
 }
 
+/* From now on the eventfd tells. Whether something has ended meanwhile. */
+static int tell_by_eventfd(ring_t *ring)
+{
+    io_uring_cq_eventfd_toggle(&ring->uring, 1);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    return io_uring_cq_ready(&ring->uring) || IO_URING_READ_ONCE(*ring->uring.sq.kflags) & IORING_SQ_TASKRUN;
+}
+
 static int ring_turn(aco__io_t *io, int64_t *deadline)
 {
     ring_t *ring = io->ring;
@@ -175,12 +189,14 @@ static int ring_turn(aco__io_t *io, int64_t *deadline)
         reap_ring(io);
         return 1;
     }
-    submitted = submit_ring(ring);
-    if (submitted < 0)
-        return -1;
-    if (reap_ring(io))
-        *deadline = 0;
-    else if (!submitted && (*deadline < 0 || *deadline > aco_after(RETRY_NS)))
+    do {
+        submitted = submit_ring(ring);
+        if (submitted < 0)
+            return -1;
+        if (reap_ring(io))
+            *deadline = 0;
+    } while ((*deadline != 0 || io->has_poll_fd) && tell_by_eventfd(ring));
+    if (!submitted && (*deadline < 0 || *deadline > aco_after(RETRY_NS)))
         *deadline = aco_after(RETRY_NS);
     return *deadline == 0 && waits_only_here;
 }
@@ -212,6 +228,7 @@ static void ring_close(aco__io_t *io)
         }
     }
     io_uring_queue_exit(&ring->uring);
+    close(ring->told);
     aco__poller_free(ring, ring->sz);
     io->ring = NULL;
 }
@@ -259,6 +276,21 @@ static int setup_ring(struct io_uring *uring)
     return ENOSYS;
 }
 
+/* Has the kernel tell of ends by an eventfd, and epoll of that. 0, or an errno. */
+static int watch_ring(const aco__io_t *io, ring_t *ring)
+{
+    int error;
+    ring->told = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (ring->told < 0)
+        return errno;
+    error = -io_uring_register_eventfd(&ring->uring, ring->told);
+    if (!error && aco__io_events_watch(io, ring->told, 0, IO_READS, 0) != 0)
+        error = errno;
+    if (error)
+        close(ring->told);
+    return error;
+}
+
 /* 0, or an errno. */
 static int open_ring(aco__io_t *io, const char *call)
 {
@@ -269,10 +301,8 @@ static int open_ring(aco__io_t *io, const char *call)
         return ENOMEM;
     memset(ring, 0, sizeof *ring);
     error = setup_ring(&ring->uring);
-    if (!error && aco__io_events_watch(io, ring->uring.ring_fd, 0, IO_READS, 0) != 0) {
-        error = errno;
+    if (!error && (error = watch_ring(io, ring)) != 0)
         io_uring_queue_exit(&ring->uring);
-    }
     if (error) {
         aco__poller_free(ring, sz);
         return error;
@@ -317,8 +347,8 @@ static void add_op(void *arg)
 {
     aco__io_op_t *op = arg;
     aco__io_ring_add(op->io, op);
-    if (op->io->has_poll_fd) /* whoever waits for it does not submit */
-        (void)submit_ring(op->io->ring); /* what it does not take is submitted later */
+    if (op->io->has_poll_fd) /* whoever waits for that does not submit */
+        (void)submit_ring(op->io->ring); /* after a failure the next turn does */
 }
 
 int aco__io_ring_wait(aco__io_t *io, aco__io_op_t *op, const char *call, int begins, const char *location)

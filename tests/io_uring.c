@@ -1,0 +1,721 @@
+/* Files by io_uring, where tests/io_file.c does not look: refusals, batches, every failure of the ring and of its
+ * operations, cancelling, threads that end and processes that fork meanwhile, foreign loops. Linked with --wrap for
+ * liburing's calls. */
+#define _GNU_SOURCE
+#include <aco/file.h>
+#include <aco/offload.h>
+#include "io_tests.h"
+
+#include <liburing.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+/* ---- The system ---- */
+
+static int setups, setup_error; /* calls, and what they fail with; 0: nothing */
+static unsigned unknown_flags;  /* of io_uring_setup(), on an old kernel */
+static int lacks_probe;
+static int enters;              /* calls that submit or wait */
+static int failing_enter, enter_error;         /* this one fails so */
+static int submitted;           /* operations for files, those for cancelling not counted */
+static int failing_operation, operation_error; /* this one fails so */
+static uint64_t failing_data;   /* its user data, while the kernel has it */
+
+int __real_io_uring_queue_init_params(unsigned entries, struct io_uring *ring, struct io_uring_params *params);
+int __wrap_io_uring_queue_init_params(unsigned entries, struct io_uring *ring, struct io_uring_params *params);
+int __wrap_io_uring_queue_init_params(unsigned entries, struct io_uring *ring, struct io_uring_params *params)
+{
+    setups++;
+    if (setup_error || params->flags & unknown_flags)
+        return setup_error ? -setup_error : -EINVAL;
+    return __real_io_uring_queue_init_params(entries, ring, params);
+}
+
+struct io_uring_probe *__real_io_uring_get_probe_ring(struct io_uring *ring);
+struct io_uring_probe *__wrap_io_uring_get_probe_ring(struct io_uring *ring);
+struct io_uring_probe *__wrap_io_uring_get_probe_ring(struct io_uring *ring)
+{
+    return lacks_probe ? NULL : __real_io_uring_get_probe_ring(ring);
+}
+
+static int enter_fails(void)
+{
+    return ++enters == failing_enter;
+}
+
+/* An operation that is to fail becomes one that does nothing. */
+static void spoil_operation(struct io_uring *ring)
+{
+    for (unsigned i = ring->sq.sqe_head; i != ring->sq.sqe_tail; i++) {
+        struct io_uring_sqe *entry = &ring->sq.sqes[i & *ring->sq.kring_mask];
+        uint64_t data = entry->user_data;
+        if (data <= 1 || ++submitted != failing_operation)
+            continue;
+        memset(entry, 0, sizeof *entry);
+        entry->opcode = IORING_OP_NOP;
+        failing_data = entry->user_data = data;
+    }
+}
+
+static void spoil_result(struct io_uring *ring)
+{
+    struct io_uring_cqe *event;
+    unsigned head;
+    io_uring_for_each_cqe(ring, head, event)
+        if (failing_data && event->user_data == failing_data) {
+            event->res = -operation_error;
+            failing_data = 0;
+        }
+}
+
+#define WRAP_ENTER(name, parameters, arguments)                                                                        \
+    int __real_##name parameters;                                                                                      \
+    int __wrap_##name parameters;                                                                                      \
+    int __wrap_##name parameters                                                                                       \
+    {                                                                                                                  \
+        int n;                                                                                                         \
+        if (enter_fails())                                                                                             \
+            return -enter_error;                                                                                       \
+        spoil_operation(ring);                                                                                         \
+        n = __real_##name arguments;                                                                                   \
+        spoil_result(ring);                                                                                            \
+        return n;                                                                                                      \
+    }
+WRAP_ENTER(io_uring_submit_and_get_events, (struct io_uring *ring), (ring))
+WRAP_ENTER(io_uring_submit_and_wait, (struct io_uring *ring, unsigned n_waited), (ring, n_waited))
+WRAP_ENTER(io_uring_submit_and_wait_timeout,
+           (struct io_uring *ring, struct io_uring_cqe **event, unsigned n_waited, struct __kernel_timespec *limit,
+            sigset_t *mask),
+           (ring, event, n_waited, limit, mask))
+
+/* Nothing is known to be in memory. */
+#ifdef __GLIBC__
+#define PREADV2 __wrap_preadv64v2
+#else
+#define PREADV2 __wrap_preadv2
+#endif
+ssize_t PREADV2(int fd, const struct iovec *parts, int count, int64_t offset, int flags);
+ssize_t PREADV2(int fd, const struct iovec *parts, int count, int64_t offset, int flags)
+{
+    (void)fd;
+    (void)parts;
+    (void)count;
+    (void)offset;
+    (void)flags;
+    errno = EOPNOTSUPP;
+    return -1;
+}
+
+/* ---- A folder, a FIFO, threads and processes ---- */
+
+static char folder[64], path[96], renamed[96], fifo[96];
+
+static void *thread_runs(void *fn)
+{
+    union {
+        void *p;
+        aco_function_t fn;
+    } task = {fn};
+    run_task(task.fn, NULL);
+    return NULL;
+}
+
+/* Runs the task on a thread of its own, which leaves no descriptors. */
+static void in_thread(aco_function_t fn)
+{
+    union {
+        aco_function_t fn;
+        void *p;
+    } task = {fn};
+    pthread_t thread;
+    int before = count_descriptors();
+    CHECK_EQ(pthread_create(&thread, NULL, thread_runs, task.p), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(count_descriptors(), before);
+}
+
+/* Runs the test in a process of its own: refusals last as long as the process. */
+static void in_child(void (*test)(void))
+{
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        test();
+        fflush(NULL);
+        _exit(check_result("io_uring: a child"));
+    }
+    CHECK(waitpid(pid, &status, 0) == pid);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static unsigned pool_threads(void)
+{
+    aco_offload_stats_t stats;
+    CHECK_EQ(aco_offload_stats(&stats), 0);
+    return stats.threads;
+}
+
+/* ---- Refusals ---- */
+
+static void *uses_file(void *unused)
+{
+    char text[8] = "";
+    int fd = aco_file_open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    CHECK(fd >= 0);
+    CHECK_EQ(aco_file_pwrite(fd, "words", 5, 0), 5);
+    CHECK_EQ(aco_file_pread(fd, text, 8, 0), 5);
+    CHECK(memcmp(text, "words", 5) == 0);
+    CHECK_EQ(aco_io_close(fd), 0);
+    return unused;
+}
+
+static void *fails_to_use(void *error)
+{
+    FAILS_WITH(aco_file_open(path, O_RDWR | O_CREAT, 0600), (int)(intptr_t)error);
+    CHECK(strstr(aco_error_message(), "aco_file_open: ") == aco_error_message());
+    CHECK(strstr(aco_error_message(), "ACO_FILES") != NULL);
+    return NULL;
+}
+
+/* One thread asks, the others know; the pool does the work. */
+static void refused_once(void)
+{
+    int asked;
+    in_thread(uses_file);
+    asked = setups;
+    CHECK(pool_threads() > 0);
+    in_thread(uses_file);
+    run_task(uses_file, NULL);
+    run_task(uses_file, NULL);
+    CHECK_EQ(setups, asked);
+    CHECK_EQ(setenv("ACO_FILES", "uring", 1), 0);
+}
+
+static void *fails_with_eperm(void *unused)
+{
+    (void)unused;
+    return fails_to_use((void *)(intptr_t)EPERM);
+}
+
+static void refused(void)
+{
+    setup_error = EPERM;
+    refused_once();
+    CHECK_EQ(setups, 1);
+    in_thread(fails_with_eperm);
+    CHECK(strstr(strerror(EPERM), "not permitted") != NULL);
+}
+
+static void refused_by_seccomp(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 425, 0, 1), /* io_uring_setup() */
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof code / sizeof *code, code};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+        printf("skipped: seccomp: %s\n", strerror(errno));
+        return;
+    }
+    refused_once();
+    CHECK_EQ(setups, 1);
+    in_thread(fails_with_eperm);
+}
+
+static void *fails_with_enosys(void *unused)
+{
+    (void)unused;
+    return fails_to_use((void *)(intptr_t)ENOSYS);
+}
+
+static void lacks_operations(void)
+{
+    lacks_probe = 1;
+    refused_once();
+    in_thread(fails_with_enosys);
+}
+
+static void *fails_with_einval(void *unused)
+{
+    (void)unused;
+    return fails_to_use((void *)(intptr_t)EINVAL);
+}
+
+static void wrong_variable(void)
+{
+    CHECK_EQ(setenv("ACO_FILES", "disk", 1), 0);
+    in_thread(fails_with_einval);
+    CHECK_EQ(setups, 0);
+    CHECK_EQ(setenv("ACO_FILES", "", 1), 0);
+    in_thread(uses_file);
+    CHECK_EQ(pool_threads(), 0);
+    CHECK_EQ(setenv("ACO_FILES", "pool", 1), 0);
+    setups = 0;
+    in_thread(uses_file);
+    CHECK_EQ(setups, 0);
+    CHECK(pool_threads() > 0);
+}
+
+/* Without memory one thread goes by the pool, the next one tries again. */
+static void lacks_memory(void)
+{
+    setup_error = ENOMEM;
+    in_thread(uses_file);
+    CHECK(pool_threads() > 0);
+    setup_error = 0;
+    enters = 0;
+    in_thread(uses_file);
+    CHECK(enters > 0);
+}
+
+/* ---- Every failure ---- */
+
+static int first_error, is_used;
+
+static int is_bad(ssize_t result)
+{
+    if (result < 0 && !first_error)
+        first_error = errno;
+    return result < 0;
+}
+
+/* Each operation, one after the other. */
+static void *uses_all(void *unused)
+{
+    aco_file_status_t status;
+    char text[16] = "";
+    int fd = aco_file_open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    if (is_bad(fd))
+        return unused;
+    if (!is_bad(aco_file_pwrite(fd, "0123456789", 10, 0)) && !is_bad(aco_file_sync(fd)) &&
+        !is_bad(aco_file_pread(fd, text, 16, 4)) && !is_bad(aco_file_fstat(fd, &status)) &&
+        !is_bad(aco_file_stat(path, &status)) && !is_bad(aco_file_rename(path, renamed)))
+        is_used = memcmp(text, "456789", 7) == 0 && status.size == 10;
+    close(fd);
+    return unused;
+}
+
+static void *runs_all(void *run_error)
+{
+    aco_t *task = aco_spawn(uses_all, NULL, NULL);
+    *(int *)run_error = aco_run() == 0 ? 0 : errno;
+    if (*(int *)run_error)
+        CHECK_EQ(aco_run(), 0);
+    CHECK_EQ(aco_join(task, NULL), 0);
+    return NULL;
+}
+
+static void run_all(int *run_error)
+{
+    pthread_t thread;
+    int before = count_descriptors();
+    first_error = is_used = enters = submitted = 0;
+    failing_data = 0;
+    CHECK_EQ(pthread_create(&thread, NULL, runs_all, run_error), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(count_descriptors(), before);
+}
+
+static int fail_operations(int error)
+{
+    int run_error, place;
+    operation_error = error;
+    for (place = 1;; place++) {
+        failing_operation = place;
+        run_all(&run_error);
+        failing_operation = 0;
+        if (submitted < place)
+            return place - 1;
+        CHECK_EQ(run_error, 0);
+        CHECK_EQ(first_error, error == EINTR ? 0 : error);
+        CHECK_EQ(is_used, error == EINTR);
+    }
+}
+
+static int fail_enters(int error)
+{
+    int run_error, place, is_passing = error == EINTR || error == EAGAIN || error == EBUSY;
+    enter_error = error;
+    for (place = 1;; place++) {
+        failing_enter = place;
+        run_all(&run_error);
+        failing_enter = 0;
+        if (enters < place)
+            return place - 1;
+        CHECK_EQ(run_error, is_passing ? 0 : error);
+        CHECK(!first_error && is_used);
+    }
+}
+
+static void every_failure(void)
+{
+    static const int of_operations[] = {EINTR, EIO, ENOSPC}, of_enters[] = {EINTR, EAGAIN, EBUSY, EBADF, EPERM};
+    int run_error;
+    run_all(&run_error);
+    CHECK(is_used && !run_error && !first_error);
+    CHECK_EQ(submitted, 7);
+    for (size_t i = 0; i < sizeof of_operations / sizeof *of_operations; i++)
+        CHECK(fail_operations(of_operations[i]) >= 7);
+    for (size_t i = 0; i < sizeof of_enters / sizeof *of_enters; i++)
+        CHECK(fail_enters(of_enters[i]) >= 7);
+}
+
+/* ---- Many at once ---- */
+
+enum { MANY = 1500, PART = 64 };
+static int many_fd, many_done;
+
+static void *reads_part(void *number)
+{
+    char part[PART];
+    CHECK_EQ(aco_file_pread(many_fd, part, PART, (intptr_t)number * PART), PART);
+    CHECK_EQ(part[0], (char)(intptr_t)number);
+    CHECK_EQ(part[PART - 1], (char)(intptr_t)number);
+    many_done++;
+    return NULL;
+}
+
+static void *many(void *unused)
+{
+    static char parts[MANY][PART];
+    aco_group_t group;
+    many_fd = aco_file_open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    for (int i = 0; i < MANY; i++)
+        memset(parts[i], i, PART);
+    CHECK_EQ(aco_file_pwrite(many_fd, parts, sizeof parts, 0), (ssize_t)sizeof parts);
+    enters = many_done = 0;
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    for (intptr_t i = 0; i < MANY; i++)
+        member(&group, reads_part, (void *)i);
+    CHECK_EQ(aco_group_end(&group), 0);
+    CHECK_EQ(many_done, MANY);
+    CHECK(enters > 0 && enters < MANY / 10);
+    CHECK_EQ(aco_io_close(many_fd), 0);
+    return unused;
+}
+
+/* ---- What never ends by itself: a FIFO ---- */
+
+static void *times_out(void *fd)
+{
+    aco_scope_t scope;
+    char text[4];
+    aco_scope_begin(&scope, aco_after(ACO_MILLISECOND));
+    FAILS_WITH(aco_file_read((int)(intptr_t)fd, text, 4), ETIMEDOUT);
+    aco_scope_end(&scope);
+    aco_scope_begin(&scope, aco_after(ACO_MILLISECOND));
+    FAILS_WITH(aco_file_open(fifo, O_WRONLY, 0), ETIMEDOUT); /* nobody reads this one */
+    aco_scope_end(&scope);
+    return NULL;
+}
+
+/* A result that came before its task ran is returned, although its scope was cancelled after it. */
+static void *reads_in_time(void *fd)
+{
+    char text[4];
+    CHECK_EQ(aco_file_read((int)(intptr_t)fd, text, 4), 2);
+    CHECK(memcmp(text, "ab", 2) == 0);
+    FAILS_WITH(aco_check_cancelled(), ECANCELED);
+    return NULL;
+}
+
+static void *cancelling(void *unused)
+{
+    int ends[2];
+    char block[4096] = "", text[4];
+    aco_group_t group;
+    aco_scope_t scope;
+    CHECK_EQ(pipe2(ends, O_CLOEXEC), 0); /* blocking ends */
+    times_out((void *)(intptr_t)ends[0]);
+    aco_scope_begin(&scope, aco_after(ACO_MILLISECOND)); /* ends while it waits for room */
+    while (aco_file_write(ends[1], block, sizeof block) == (ssize_t)sizeof block)
+        continue;
+    CHECK_EQ(errno, ETIMEDOUT);
+    aco_scope_end(&scope);
+    CHECK_EQ(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
+    while (read(ends[0], block, sizeof block) > 0)
+        continue;
+    CHECK_EQ(fcntl(ends[0], F_SETFL, 0), 0);
+
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, reads_in_time, (void *)(intptr_t)ends[0]);
+    aco_sleep(ACO_MILLISECOND);
+    CHECK_EQ(write(ends[1], "ab", 2), 2);
+    CHECK_EQ(aco_scope_cancel(&group.scope), 0); /* the kernel has the bytes for it already */
+    CHECK_EQ(aco_group_end(&group), 0);
+
+    aco_scope_begin(&scope, ACO_FOREVER); /* one that was not begun */
+    CHECK_EQ(aco_scope_cancel(&scope), 0);
+    FAILS_WITH(aco_file_read(ends[0], text, 1), ECANCELED);
+    aco_scope_end(&scope);
+    close(ends[0]);
+    close(ends[1]);
+    return unused;
+}
+
+/* ---- Other events meanwhile ---- */
+
+static int slow_fifo[2], slow_pipe[2], has_read;
+
+static void *writes_slowly(void *unused)
+{
+    usleep(2000);
+    CHECK_EQ(write(slow_fifo[1], "1", 1), 1);
+    while (!__atomic_exchange_n(&has_read, 0, __ATOMIC_ACQUIRE))
+        usleep(100);
+    CHECK_EQ(write(slow_pipe[1], "2", 1), 1);
+    usleep(2000);
+    CHECK_EQ(write(slow_fifo[1], "3", 1), 1);
+    return unused;
+}
+
+static void *reads_pipe(void *unused)
+{
+    char byte;
+    CHECK_EQ(aco_io_read(slow_pipe[0], &byte, 1), 1);
+    CHECK_EQ(byte, '2');
+    return unused;
+}
+
+static void *offloads(void *unused)
+{
+    CHECK_EQ(aco_offload(writes_slowly, NULL, NULL, NULL), 0);
+    return unused;
+}
+
+/* The ring's events come although the thread waits for a descriptor, and a post although it waits for the ring. */
+static void *mixed(void *unused)
+{
+    char byte, report[2000];
+    int text[2];
+    ssize_t n;
+    aco_group_t group;
+    CHECK_EQ(pipe2(slow_fifo, O_CLOEXEC), 0);
+    make_pipe(slow_pipe);
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, reads_pipe, NULL);
+    member(&group, offloads, NULL);
+    CHECK_EQ(aco_file_read(slow_fifo[0], &byte, 1), 1);
+    CHECK_EQ(byte, '1');
+    __atomic_store_n(&has_read, 1, __ATOMIC_RELEASE);
+    CHECK_EQ(aco_file_read(slow_fifo[0], &byte, 1), 1);
+    CHECK_EQ(byte, '3');
+    CHECK_EQ(aco_group_end(&group), 0);
+    close_both(slow_pipe);
+    make_pipe(slow_pipe);
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, offloads, NULL);
+    CHECK_EQ(aco_file_read(slow_fifo[0], &byte, 1), 1);
+    __atomic_store_n(&has_read, 1, __ATOMIC_RELEASE);
+    CHECK_EQ(aco_file_read(slow_fifo[0], &byte, 1), 1);
+    CHECK_EQ(aco_group_end(&group), 0);
+
+    CHECK_EQ(pipe2(text, O_CLOEXEC), 0);
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, times_out, (void *)(intptr_t)slow_fifo[0]);
+    aco_task_yield();
+    CHECK_EQ(aco_tasks_dump(text[1]), 0);
+    CHECK_EQ(aco_group_end(&group), 0);
+    n = read(text[0], report, sizeof report - 1);
+    report[n > 0 ? n : 0] = 0;
+    CHECK(strstr(report, "for the system to answer") != NULL);
+    close_both(text);
+    close_both(slow_fifo);
+    close_both(slow_pipe);
+    return unused;
+}
+
+/* ---- A foreign loop ---- */
+
+static int waits_outside(void *fd, int64_t timeout_ns)
+{
+    struct pollfd what = {(int)(intptr_t)fd, POLLIN, 0};
+    CHECK(poll(&what, 1, timeout_ns < 0 ? 10000 : (int)(timeout_ns / 1000000)) >= 0);
+    CHECK(timeout_ns >= 0 || what.revents); /* what was not submitted never comes */
+    return 1;
+}
+
+static void *in_foreign_loop(void *unused)
+{
+    uses_file(unused);
+    CHECK_EQ(aco_on_idle(NULL, NULL), 0);
+    return unused;
+}
+
+static void *foreign_loop(void *unused)
+{
+    int fd = aco_io_poll_fd();
+    CHECK_EQ(aco_on_idle(waits_outside, (void *)(intptr_t)fd), 0);
+    run_task(in_foreign_loop, NULL);
+    return unused;
+}
+
+/* ---- Ends of threads, forks ---- */
+
+static int endless[2];
+static char *into_freed;
+
+static void *reads_endlessly(void *unused)
+{
+    aco_file_read(endless[0], into_freed, 8);
+    CHECK(!"it came back");
+    return unused;
+}
+
+static void *opens_endlessly(void *unused)
+{
+    aco_file_open(fifo, O_RDONLY, 0);
+    CHECK(!"it came back");
+    return unused;
+}
+
+static void *sleeps(void *unused)
+{
+    CHECK_EQ(aco_sleep(ACO_MILLISECOND), 0);
+    return unused;
+}
+
+/* aco_run() fails while operations are under way, and the thread ends. */
+static void *ends_early(void *unused)
+{
+    static const aco_function_t fns[] = {reads_endlessly, opens_endlessly, sleeps};
+    for (int i = 0; i < 3; i++)
+        CHECK(aco_spawn(fns[i], NULL, NULL) != NULL);
+    enters = 0;
+    enter_error = EBADF;
+    failing_enter = 2;
+    while (aco_run() == 0)
+        continue;
+    CHECK_EQ(errno, EBADF);
+    failing_enter = 0;
+    return unused;
+}
+
+/* A thread that ends lets the kernel write nowhere afterwards. */
+static void thread_ends(void)
+{
+    pthread_t thread;
+    int before = count_descriptors();
+    into_freed = malloc(8);
+    CHECK_EQ(pipe2(endless, O_CLOEXEC), 0);
+    CHECK_EQ(pthread_create(&thread, NULL, ends_early, NULL), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    memset(into_freed, '?', 8);
+    CHECK_EQ(write(endless[1], "late", 4), 4);
+    usleep(2000);
+    CHECK(memcmp(into_freed, "????????", 8) == 0);
+    free(into_freed);
+    close(endless[0]);
+    close(endless[1]);
+    CHECK_EQ(count_descriptors(), before);
+}
+
+static void *forks(void *unused)
+{
+    pthread_t thread;
+    union {
+        aco_function_t fn;
+        void *p;
+    } task = {uses_file};
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        enters = 0;
+        if (pthread_create(&thread, NULL, thread_runs, task.p) != 0 || pthread_join(thread, NULL) != 0)
+            _exit(2);
+        CHECK(enters > 0); /* a ring of its own */
+        _exit(check_result("io_uring: after fork()"));
+    }
+    CHECK(waitpid(pid, &status, 0) == pid);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    CHECK_EQ(write(endless[1], "yes", 3), 3);
+    return unused;
+}
+
+static void *forking(void *unused)
+{
+    char text[8];
+    aco_group_t group;
+    CHECK_EQ(pipe2(endless, O_CLOEXEC), 0);
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, forks, NULL);
+    CHECK_EQ(aco_file_read(endless[0], text, 8), 3);
+    CHECK_EQ(aco_group_end(&group), 0);
+    close(endless[0]);
+    close(endless[1]);
+    return unused;
+}
+
+/* ---- ---- */
+
+static void by_ring(void)
+{
+    static const aco_function_t tests[] = {uses_file, many, cancelling, mixed};
+    enters = 0;
+    for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
+        in_thread(tests[i]);
+    CHECK(enters > 0);
+}
+
+static void by_older_kernels(void)
+{
+    unknown_flags = IORING_SETUP_DEFER_TASKRUN;
+    by_ring();
+    unknown_flags |= IORING_SETUP_COOP_TASKRUN | IORING_SETUP_SUBMIT_ALL;
+    by_ring();
+    unknown_flags = 0;
+}
+
+/* The kernel has no io_uring for this process. */
+static int is_refused_here(void)
+{
+    struct io_uring ring;
+    int error = -__real_io_uring_queue_init_params(8, &ring, &(struct io_uring_params){0});
+    if (!error) {
+        io_uring_queue_exit(&ring);
+        return 0;
+    }
+    printf("skipped: io_uring: %s\n", strerror(error));
+    unlink(fifo);
+    rmdir(folder);
+    return 1;
+}
+
+int main(void)
+{
+    static void (*const in_children[])(void) = {refused,      refused_by_seccomp, lacks_operations, wrong_variable,
+                                                lacks_memory, by_older_kernels};
+    const char *parent = getenv("TMPDIR");
+    pthread_t thread;
+    CHECK_EQ(unsetenv("ACO_FILES"), 0);
+    snprintf(folder, sizeof folder, "%.40s/acorn-io-uring-XXXXXX", parent && strlen(parent) < 40 ? parent : "/tmp");
+    CHECK(mkdtemp(folder) != NULL);
+    snprintf(path, sizeof path, "%s/file", folder);
+    snprintf(renamed, sizeof renamed, "%s/renamed", folder);
+    snprintf(fifo, sizeof fifo, "%s/fifo", folder);
+    CHECK_EQ(mkfifo(fifo, 0600), 0);
+    if (is_refused_here())
+        return 77;
+    for (size_t i = 0; i < sizeof in_children / sizeof *in_children; i++)
+        in_child(in_children[i]);
+    CHECK_EQ(setenv("ACO_FILES", "uring", 1), 0);
+    by_ring();
+    every_failure();
+    CHECK_EQ(pthread_create(&thread, NULL, foreign_loop, NULL), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    thread_ends();
+    in_thread(forking);
+    unlink(path);
+    unlink(renamed);
+    unlink(fifo);
+    CHECK_EQ(rmdir(folder), 0);
+    return check_result("io_uring");
+}
