@@ -5,6 +5,8 @@
 #include "fails.h"
 
 #include <aco/backtrace.h>
+#include <aco/group.h>
+#include <aco/sync.h>
 
 #include <dirent.h>
 #include <pthread.h>
@@ -274,6 +276,112 @@ static void test_no_signal(void)
     CHECK_EQ(aco_watchdog(0), 0);
 }
 
+/* ---- Tasks that wait for each other while others go on ---- */
+
+static aco_mutex_t left, right, held;
+static aco_group_t family;
+static aco_event_t all_over;
+
+static void *locks_left_first(void *is_left)
+{
+    CHECK_EQ(aco_mutex_lock(is_left ? &left : &right), 0);
+    aco_task_yield();
+    CHECK_EQ(aco_mutex_lock_at(is_left ? &right : &left, "table:1"), -1);
+    aco_mutex_unlock(is_left ? &left : &right);
+    return NULL;
+}
+
+static void *needs_held(void *arg)
+{
+    if (aco_mutex_lock_at(&held, "table:2") == 0)
+        aco_mutex_unlock(&held);
+    return arg;
+}
+
+/* Ends a group with a member that needs what it has. */
+static void *joins_held(void *arg)
+{
+    CHECK_EQ(aco_mutex_lock(&held), 0);
+    CHECK_EQ(aco_group_begin(&family, ACO_KEEP_GOING), 0);
+    CHECK(aco_group_spawn(&family, needs_held, NULL, NULL) != NULL);
+    aco_group_end_at(&family, "table:3");
+    aco_mutex_unlock(&held);
+    return arg;
+}
+
+/* These are not stuck: a deadline ends the wait; the holder sleeps; anybody may set an event. */
+static void *waits_with_limit(void *arg)
+{
+    if (aco_mutex_lock_until_at(&left, aco_after(PATIENCE_S * ACO_SECOND), "fine:1") == 0)
+        aco_mutex_unlock(&left);
+    return arg;
+}
+
+static void *sleeps_with_lock(void *lock)
+{
+    CHECK_EQ(aco_mutex_lock(lock), 0);
+    CHECK_EQ(aco_sleep(12 * limit), 0);
+    CHECK_EQ(aco_mutex_unlock(lock), 0);
+    return lock;
+}
+
+static void *waits_for_sleeper(void *lock)
+{
+    CHECK_EQ(aco_mutex_lock_at(lock, "fine:2"), 0);
+    CHECK_EQ(aco_mutex_unlock(lock), 0);
+    return lock;
+}
+
+static void *waits_for_event(void *arg)
+{
+    CHECK_EQ(aco_event_wait_at(&all_over, "fine:3"), 0);
+    return arg;
+}
+
+static void *dines(void *arg)
+{
+    aco_mutex_t other = ACO_MUTEX_INIT;
+    aco_group_t group;
+    off_t bytes = captured_bytes();
+    int64_t end = aco_after(PATIENCE_S * ACO_SECOND);
+    CHECK_EQ(aco_group_begin(&group, ACO_KEEP_GOING), 0);
+    aco_group_spawn(&group, waits_for_event, NULL, NULL);
+    aco_group_spawn(&group, sleeps_with_lock, &other, NULL);
+    aco_group_spawn(&group, waits_for_sleeper, &other, NULL);
+    CHECK_EQ(aco_group_begin((aco_group_t *)arg, ACO_KEEP_GOING), 0);
+    aco_group_spawn(arg, locks_left_first, NULL, NULL);
+    aco_group_spawn(arg, locks_left_first, &left, NULL);
+    aco_group_spawn(arg, joins_held, NULL, NULL);
+    aco_task_yield();
+    aco_group_spawn(&group, waits_with_limit, NULL, NULL);
+    do
+        CHECK_EQ(aco_sleep(limit), 0); /* the loop goes on, and is idle most of the time */
+    while (captured_bytes() == bytes && aco_now() < end);
+    CHECK_EQ(aco_sleep(4 * limit), 0); /* it is said once */
+    CHECK_EQ(aco_scope_cancel(&((aco_group_t *)arg)->scope), 0);
+    aco_group_end(arg);
+    aco_event_set(&all_over);
+    aco_group_end(&group);
+    return arg;
+}
+
+static void test_stuck(void)
+{
+    static aco_group_t table;
+    CHECK_EQ(aco_watchdog(limit), 0);
+    capture();
+    spawn_detached(dines, &table);
+    run();
+    release();
+    CHECK_EQ(count("acorn: watchdog: deadlock: 4 task(s) wait for each other, while others go on\n"), 1);
+    CHECK_EQ(count("deadlock:"), 1);
+    CHECK_EQ(count("waits at table:1 for mutex"), 2);
+    CHECK_EQ(count("waits at table:2 for mutex"), 1);
+    CHECK_EQ(count("waits at table:3 for 1 member(s)"), 1);
+    CHECK_EQ(count("fine:"), 0);
+    CHECK_EQ(aco_watchdog(0), 0);
+}
+
 /* ---- Threads, fork ---- */
 
 static int64_t thread_gap;
@@ -406,6 +514,7 @@ int main(int argc, char **argv)
     test_well_behaved();
     test_bounds();
     test_no_signal();
+    test_stuck();
     test_threads();
     test_fork();
     CHECK_EQ(result_of(on), 0);

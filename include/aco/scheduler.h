@@ -136,6 +136,10 @@ ACO_API int aco_tasks_dump_on(int signal, int fd);
  * sets the default of any program in milliseconds, 0 for none. A child of fork() has no watchdog until it calls this.
  * Times during which the whole process was stopped do not count.
  *
+ * aco_run() of a watched thread also reports tasks that wait for each other for ever while others go on: each waits,
+ * without a time limit, for a lock, a join, an aco_once() or a group's members of another one. It looks for them once
+ * in a limit at most, and reports them once; 16 such groups for each thread. It goes on.
+ *
  * The task's thread prints the report, in a handler of the signal SIGURG, which ends the system calls that signals end
  * (sleep(), epoll_wait(); not read()). A line without name and backtrace is printed if the program has a handler of its
  * own for the signal, has given the thread a signal stack below 32 KiB, or blocks the signal. A watched thread pays one

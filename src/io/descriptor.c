@@ -417,7 +417,7 @@ int aco_io_close(int fd)
 
 int aco_io_stats(aco_io_stats_t *stats)
 {
-    static const aco_io_stats_t none;
+    static const aco_io_stats_t none = {0};
     const aco__io_t *io = (aco__io_t *)(void *)aco__poller();
     if (!stats)
         return aco__poller_fail(EINVAL, "aco_io_stats", "the pointer to the statistics is NULL");

@@ -316,7 +316,7 @@ static void trim_some(aco__thread_t *self, scheduler_t *s, int64_t deadline)
 /* No task can run: waits until one may. 0, or -1 if none ever will or the hook failed. */
 static int wait_idle(aco__thread_t *self, scheduler_t *s)
 {
-    int64_t deadline, left = -1;
+    int64_t deadline, until, left = -1;
     int more = 0, open = aco__expects_news(s), listens = aco__inbox_is_used(s);
     if (s->opened && !open && aco__inbox_run(self, s)) /* posted before it was closed */
         return 0;
@@ -324,26 +324,27 @@ static int wait_idle(aco__thread_t *self, scheduler_t *s)
         aco__scope_timers_refresh(self);
     deadline = s->timers_count ? s->timers[0].deadline : -1;
     trim_some(self, s, deadline);
+    until = aco_unlikely(s->is_watched) ? aco__stuck_check(self, s, deadline) : deadline;
     if (listens && !aco__inbox_sleeps(s)) { /* something is there already */
         aco__inbox_run(self, s);
         return 0;
     }
     if (s->idle) {
-        if (deadline >= 0)
-            left = deadline - aco__os_now();
-        more = call_idle_hook(s, deadline >= 0 && left < 0 ? 0 : left);
+        if (until >= 0)
+            left = until - aco__os_now();
+        more = call_idle_hook(s, until >= 0 && left < 0 ? 0 : left);
     }
     if (more >= 0) {
-        int polled = poll_events(s, open, more || self->task ? 0 : deadline);
+        int polled = poll_events(s, open, more || self->task ? 0 : until);
         more = polled ? polled : more;
     }
     if (!more && !self->task) {
         if (deadline < 0 && !open)
             more = aco__fail_deadlock(self);
         else if (listens)
-            aco__os_wait(&s->is_asleep, 1, deadline);
+            aco__os_wait(&s->is_asleep, 1, until);
         else
-            aco__os_sleep_until(deadline);
+            aco__os_sleep_until(until);
     }
     if (listens)
         aco__inbox_awake(s);
@@ -367,6 +368,8 @@ static int poll_turn(aco__thread_t *self, scheduler_t *s)
     if (s->dumps)
         self->looked_at = aco__os_milliseconds();
     now = aco__timers_expire(self);
+    if (aco_unlikely(s->is_watched))
+        (void)aco__stuck_check(self, s, 0);
     if (s->poller && self->task) { /* without a task that can run, wait_idle() comes next */
         if (!now)
             now = aco__os_now();

@@ -62,6 +62,10 @@ typedef struct aco__tasks {
     aco__post_t dump_post;
     struct aco__ended_task *ended_tasks; /* names: report.c. NULL: none yet */
     size_t ended_tasks_sz;
+    int64_t stuck_at;    /* when tasks were looked for that never wake, on the clock of aco_now() */
+    uint32_t stuck_turns; /* `turns` then */
+    unsigned stuck_reports;
+    uintptr_t stuck_mark; /* of those that were found */
     int64_t trimmed_at;  /* on the clock of aco_now() */
     size_t trim_from;
 } aco__tasks_t;

@@ -378,7 +378,17 @@ ACO__HIDDEN ACO__COLD void aco__remember_name(aco__thread_t *self, const aco_t *
 ACO__HIDDEN int aco__dump_signal_start(aco__tasks_t *s, int signal, int fd, const char *call);
 ACO__HIDDEN void aco__dump_signal_stop(aco__tasks_t *s);
 
+/* ---- stuck.c ---- */
+enum { ACO__MOST_STUCK_REPORTS = 16 }; /* of a thread */
+/* For a watched thread, which is about to wait until `deadline`, or runs tasks (0): reports tasks that wait for each
+ * other, from time to time. Returns until when to wait. */
+ACO__HIDDEN int64_t aco__stuck_check(const aco__thread_t *self, aco__tasks_t *s, int64_t deadline);
+/* report.c: says what these tasks, sorted by address, wait for. */
+ACO__HIDDEN void aco__report_stuck(const aco__thread_t *self, const aco_t *const *tasks, size_t n);
+
 /* ---- watchdog.c ---- */
+/* How often watched threads look for tasks that wait for each other, in nanoseconds. */
+ACO__HIDDEN int64_t aco__watch_interval(void);
 ACO__HIDDEN_EXTERN int8_t aco__watchdog_is_on; /* 1; or 0; -1: not decided. Atomic */
 /* Begins or ends to watch the thread, as aco__watchdog_is_on has it. */
 ACO__HIDDEN ACO__COLD void aco__watch_change(aco__thread_t *self, aco__tasks_t *s);

@@ -22,6 +22,11 @@ void aco__watch_change(aco__thread_t *self, aco__tasks_t *s)
     aco__watchdog_is_on = 0;
 }
 
+int64_t aco__watch_interval(void)
+{
+    return 0;
+}
+
 int aco__watch_limit(aco__thread_t *self, aco__tasks_t *s, int64_t limit_ns, const char *call)
 {
     (void)self, (void)s, (void)limit_ns;
@@ -46,6 +51,12 @@ static aco__tasks_t *watched; /* these are protected by the watchdog's lock */
 static int64_t watch_limit;   /* 0: none */
 static unsigned looks;        /* in a limit */
 static int reports;           /* atomic */
+static uint32_t interval_ms;  /* the limit in milliseconds; atomic */
+
+int64_t aco__watch_interval(void)
+{
+    return __atomic_load_n(&interval_ms, __ATOMIC_RELAXED) * ACO_MILLISECOND;
+}
 
 /* Prints what any thread may know, and `text`. */
 static void report_turn(const aco__watch_t *watch, const char *text)
@@ -167,6 +178,7 @@ static int64_t default_limit(void)
 static int start_watching(void)
 {
     int64_t interval = watch_limit / LOOKS > ACO_MILLISECOND ? watch_limit / LOOKS : ACO_MILLISECOND;
+    __atomic_store_n(&interval_ms, (uint32_t)(watch_limit / ACO_MILLISECOND), __ATOMIC_RELAXED);
     looks = (unsigned)((watch_limit + interval - 1) / interval);
     return aco__os_watch_start(look, interval, watch_in_child);
 }
