@@ -355,6 +355,97 @@ static void idle_hook(void)
     CHECK_EQ(aco_on_idle(NULL, NULL), 0);
 }
 
+/* ---- Inside a loop of the program's own ---- */
+
+static int64_t turns_of_busy;
+static int loop_is_over;
+
+static void *is_busy(void *unused)
+{
+    while (!loop_is_over) {
+        aco_task_yield();
+        turns_of_busy++;
+    }
+    return unused;
+}
+
+static void *runs_ready(void *fd)
+{
+    int64_t next;
+    FAILS_WITH(aco_run_ready(&next), EPERM);
+    return reads_inside(fd);
+}
+
+static void *sleeps_once(void *unused)
+{
+    CHECK_EQ(aco_sleep(2 * ACO_MILLISECOND), 0);
+    return unused;
+}
+
+static void spawns_sleeper(void *unused)
+{
+    CHECK(aco_spawn(sleeps_once, unused, &(aco_options_t){.flags = ACO_DETACHED}) != NULL);
+}
+
+static void *posts(void *scheduler)
+{
+    struct timespec while_it_waits = {0, 3000000};
+    nanosleep(&while_it_waits, NULL);
+    CHECK_EQ(aco_post(scheduler, spawns_sleeper, NULL), 0);
+    return NULL;
+}
+
+/* Until aco_run_ready() says that no tasks are left. Returns how often it was called. */
+static int loop(void)
+{
+    int64_t next;
+    int calls = 1, more;
+    while ((more = aco_run_ready(&next)) > 0 && calls++ < 1000) {
+        struct pollfd look = {aco_io_poll_fd(), POLLIN, 0};
+        int64_t left = next == ACO_FOREVER ? 5 * ACO_SECOND : next - aco_now();
+        CHECK(poll(&look, 1, left > 0 ? (int)((left + 999999) / 1000000) : 0) >= 0);
+        CHECK(next != ACO_FOREVER || look.revents); /* it was worth waiting for */
+    }
+    CHECK_EQ(more, 0);
+    return calls;
+}
+
+static void run_ready(void)
+{
+    int64_t next;
+    int ends[2];
+    aco_options_t detached = {.flags = ACO_DETACHED};
+    pthread_t thread;
+    aco_scheduler_t *scheduler;
+    struct pollfd look = {aco_io_poll_fd(), POLLIN, 0};
+    FAILS_WITH(aco_run_ready(NULL), EINVAL);
+    CHECK(aco_run_ready(&next) == 0 && next == ACO_FOREVER);
+    make_pipe(ends);
+    aco_spawn(runs_ready, (void *)(intptr_t)ends[0], &detached);
+    aco_spawn(writes_later, (void *)(intptr_t)ends[1], &detached);
+    CHECK(loop() > 1); /* it has waited for the deadline */
+
+    aco_spawn(reads_inside, (void *)(intptr_t)ends[0], &detached); /* a task without end is no end of the call */
+    aco_spawn(is_busy, NULL, &detached);
+    CHECK_EQ(aco_run_ready(&next), 1);
+    CHECK(next <= aco_now() && turns_of_busy > 0);
+    CHECK_EQ(write(ends[1], "x", 1), 1);
+    CHECK_EQ(aco_run_ready(&next), 1);
+    loop_is_over = 1;
+    CHECK_EQ(loop(), 1);
+
+    scheduler = aco_scheduler_open(); /* news come to a loop that waits */
+    CHECK(aco_run_ready(&next) == 0 && next == ACO_FOREVER);
+    CHECK_EQ(pthread_create(&thread, NULL, posts, scheduler), 0);
+    CHECK_EQ(poll(&look, 1, 5000), 1);
+    CHECK_EQ(aco_run_ready(&next), 1);
+    CHECK(next != ACO_FOREVER);
+    loop();
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(aco_scheduler_close(), 0);
+    close_both(ends);
+}
+
 int main(void)
 {
     int before;
@@ -367,6 +458,7 @@ int main(void)
     if (!UNDER_ASAN && !UNDER_TSAN) /* they know no share stacks */
         run_task(share_stack, NULL);
     idle_hook();
+    run_ready();
     CHECK_EQ(count_descriptors(), before);
     return check_result("io_tasks");
 }

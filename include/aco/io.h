@@ -193,9 +193,9 @@ typedef struct aco_io_stats_s {
 /* 0, or -1 and errno EINVAL (NULL). */
 ACO_API int aco_io_stats(aco_io_stats_t *stats);
 
-/* For an idle hook (aco_on_idle()) that waits in an event loop of its own: a descriptor that is readable when a task
- * can be woken here. The loop must wait for it, too. It belongs to the library. -1 and errno: ENOMEM, EMFILE,
- * ENFILE. */
+/* For another event loop, which calls aco_run_ready() (aco/scheduler.h), or in which an idle hook (aco_on_idle())
+ * waits: a descriptor that is readable when a task can be woken here, or another thread has news. The loop must wait
+ * for it, too. It belongs to the library. -1 and errno: ENOMEM, EMFILE, ENFILE. */
 ACO_API int aco_io_poll_fd(void);
 
 ACO__END_C

@@ -203,7 +203,7 @@ void aco__backtrace_interrupted(const char *call, const void *handler_returns)
 {
     union {
         frames_t frames;
-        char room[sizeof(frames_t) + INTERRUPTED_FRAMES * sizeof(void *)];
+        char room[sizeof(frames_t) + INTERRUPTED_FRAMES * sizeof(void *)]; // cppcheck-suppress unusedStructMember
     } memory;
     frames_t *frames = &memory.frames;
     const aco__unwinder_t *unwinder = __atomic_load_n(&prepared, __ATOMIC_ACQUIRE);

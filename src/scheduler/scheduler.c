@@ -17,6 +17,7 @@ typedef aco__tasks_t scheduler_t;
 enum {
     ROUNDS_PER_POLL = 61,
     POLL_NS = 50000, /* while tasks run, the poller gets a turn so often */
+    READY_NS = 1000000, /* aco_run_ready() runs tasks for so long */
     TRIM_NS = 100000000, /* the least time between two trims of tasks' stacks */
     TRIM_TASKS = 64, /* control blocks that one trim looks at */
     TRIM_BEFORE_LONG = 1024 /* the same before a wait longer than TRIM_NS */
@@ -330,9 +331,9 @@ static int wait_idle(aco__thread_t *self, scheduler_t *s)
         return 0;
     }
     if (s->idle) {
-        if (until >= 0)
-            left = until - aco__os_now();
-        more = call_idle_hook(s, until >= 0 && left < 0 ? 0 : left);
+        if (deadline >= 0)
+            left = deadline - aco__os_now();
+        more = call_idle_hook(s, deadline >= 0 && left < 0 ? 0 : left);
     }
     if (more >= 0) {
         int polled = poll_events(s, open, more || self->task ? 0 : until);
@@ -356,6 +357,22 @@ static int wait_idle(aco__thread_t *self, scheduler_t *s)
         self->looked_at = aco__os_milliseconds();
     aco__timers_expire(self);
     return 0;
+}
+
+/* For aco_run_ready(): no task can run. Looks for events: 1, or 0 if there are none; -1 on failure. */
+static int look_around(aco__thread_t *self, scheduler_t *s)
+{
+    int listens = aco__inbox_is_used(s);
+    if (self->scoped_tasks)
+        aco__scope_timers_refresh(self);
+    if (poll_events(s, aco__expects_news(s), 0) < 0)
+        return -1;
+    if (listens)
+        aco__inbox_run(self, s);
+    aco__timers_expire(self);
+    if (s->is_watched && !self->task)
+        (void)aco__stuck_check(self, s, 0);
+    return self->task != NULL;
 }
 
 /* The poll task's turn. 0, or -1. */
@@ -382,20 +399,27 @@ static int poll_turn(aco__thread_t *self, scheduler_t *s)
     return s->idle && ++s->rounds % ROUNDS_PER_POLL == 0 && call_idle_hook(s, 0) < 0 ? -1 : 0;
 }
 
-/* Makes sure that self->task can run: 1. Returns 0 if no tasks are left, -1 if none can ever run or the hook failed. */
+/* Makes sure that self->task can run: 1. Returns 0 if no tasks are left, -1 if none can ever run or the hook failed.
+ * With s->until, also 0 when none can run now, and after that time. */
 static int choose_task(aco__thread_t *self, scheduler_t *s)
 {
     while (self->tasks || (s->opened && aco__inbox_run(self, s))) {
         if (!self->tasks) {
             continue; /* look again */
+        } else if (!self->task && s->until) {
+            int found = look_around(self, s);
+            if (found <= 0)
+                return found;
         } else if (!self->task) {
             if (wait_idle(self, s) != 0)
                 return -1;
         } else if (self->task == &s->poll_task) {
             if (poll_turn(self, s) != 0)
                 return -1;
+            if (s->until && self->task && aco__os_now() >= s->until)
+                return 0;
         } else {
-            if (s->timers_count || s->idle || s->is_watched || aco__inbox_is_used(s) ||
+            if (s->until || s->timers_count || s->idle || s->is_watched || aco__inbox_is_used(s) ||
                 (s->poller && s->poller->waiters))
                 aco__poll_task_start(self); /* cannot fail: its memory was allocated with what it is for */
             return 1;
@@ -457,26 +481,57 @@ ACO__NO_SANITIZE ACO__SHADOW_NOINLINE static void run(aco__thread_t *self, sched
         next_turn(self);
 }
 
-int aco_run(void)
+/* aco_run(), or aco_run_ready() with a time limit. */
+static int run_tasks(aco__thread_t *self, scheduler_t *s, int64_t until, const char *call)
 {
-    aco__thread_t *self = aco__self();
-    scheduler_t *s = aco__tasks(self);
     const aco__exceptions_t *exceptions = aco__exceptions_here();
     int more;
     if (self->running)
-        return aco__fail(0, EPERM, "aco_run", self->running, "is a coroutine: only the root context runs the tasks");
+        return aco__fail(0, EPERM, call, self->running, "is a coroutine: only the root context runs the tasks");
     if (!s)
         return 0;
     if (s->base.is_running)
-        return aco__fail(0, EBUSY, "aco_run", NULL, "is called by the idle hook");
+        return aco__fail(0, EBUSY, call, NULL, "is called by the idle hook");
     aco__watch_if_wanted(self, s);
     s->base.is_running = 1;
+    s->until = until;
     if (exceptions)
         s->exceptions = *exceptions;
     while ((more = choose_task(self, s)) > 0)
         run(self, s);
     s->base.is_running = 0;
+    s->until = 0;
     return more;
+}
+
+int aco_run(void)
+{
+    aco__thread_t *self = aco__self();
+    return run_tasks(self, aco__tasks(self), 0, "aco_run");
+}
+
+int aco_run_ready(int64_t *next)
+{
+    static const char call[] = "aco_run_ready";
+    aco__thread_t *self = aco__self();
+    scheduler_t *s = aco__tasks(self);
+    if (!next)
+        return aco__fail(0, EINVAL, call, NULL, "the pointer to the deadline is NULL");
+    *next = ACO_FOREVER;
+    if (s && !self->running && !s->base.is_running) {
+        if (!polling_scheduler_of(self, call))
+            return -1;
+        aco__inbox_awake(s);
+    }
+    if (run_tasks(self, s, aco__os_now() + READY_NS, call) != 0)
+        return -1;
+    if (!s)
+        return 0;
+    if (self->task || (aco__inbox_is_used(s) && !aco__inbox_sleeps(s)))
+        *next = aco__os_now();
+    else if (s->timers_count)
+        *next = s->timers[0].deadline;
+    return self->tasks != 0;
 }
 
 /* ---- Statistics ---- */

@@ -128,8 +128,8 @@ int64_t aco__stuck_check(const aco__thread_t *self, aco__tasks_t *s, int64_t dea
         return deadline;
     now = aco__os_now();
     next = s->stuck_at + aco__watch_interval();
-    if (now < next)
-        return deadline >= 0 && deadline < next ? deadline : next;
+    if (now < next) /* a hook is to be asked for no other time than the program's */
+        return s->idle || (deadline >= 0 && deadline < next) ? deadline : next;
     s->stuck_at = now;
     s->stuck_turns = s->turns;
     find_stuck(self, s);

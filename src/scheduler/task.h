@@ -40,6 +40,7 @@ typedef struct aco__tasks {
     void *idle_ctx;
     aco__poller_t *poller; /* NULL: none. Posters read it: atomic */
     int64_t polled_at;   /* on the clock of aco_now() */
+    int64_t until;       /* when aco_run_ready() returns, at the latest; 0: aco_run() */
     aco__timer_t *timers; /* a heap */
     size_t timers_count, timers_sz; /* timers_sz: bytes */
     uint64_t timers_set;
