@@ -13,11 +13,11 @@ import resource
 import sys
 import time
 
-from harness import building, command, io_echo, io_idle, io_servers, io_stream, io_timers
+from harness import building, command, io_echo, io_files, io_idle, io_servers, io_stream, io_timers
 
-MODULES = (io_echo, io_stream, io_idle, io_timers)
+MODULES = (io_echo, io_stream, io_idle, io_timers, io_files)
 TARGETS = ('io-server-acorn', 'io-server-loop', 'io-server-uv', 'io-server-asio', 'io-server-asio-coroutines',
-           'io-client', 'io-timers')
+           'io-client', 'io-timers', 'io-file-reads')
 
 
 class Bench:

@@ -1,5 +1,5 @@
-/* Files and directories (include/aco/file.h): results, messages, scopes, share stacks, fairness. It runs twice: by
- * io_uring and by the pool (ACO_FILES). io_failure.c and io_uring.c have the system's failures. */
+/* Files and directories (include/aco/file.h): results, messages, scopes, share stacks, fairness. It runs twice:
+ * ACO_FILES says whether io_uring or the pool is used. io_failure.c and io_uring.c have the system's failures. */
 #define _GNU_SOURCE
 #include <aco/file.h>
 #include <aco/offload.h>

@@ -5,6 +5,7 @@
 #include <aco/file.h>
 #include <aco/offload.h>
 #include "io_tests.h"
+#include "sanitizers.h"
 
 #include <liburing.h>
 #include <linux/filter.h>
@@ -618,6 +619,7 @@ static void thread_ends(void)
     CHECK_EQ(count_descriptors(), before);
 }
 
+#if !UNDER_TSAN /* it allows a forked process no new threads */
 static void *forks(void *unused)
 {
     pthread_t thread;
@@ -654,7 +656,9 @@ static void *forking(void *unused)
     return unused;
 }
 
-/* ---- ---- */
+#endif
+
+/* ---- All ---- */
 
 static void by_ring(void)
 {
@@ -712,7 +716,9 @@ int main(void)
     CHECK_EQ(pthread_create(&thread, NULL, foreign_loop, NULL), 0);
     CHECK_EQ(pthread_join(thread, NULL), 0);
     thread_ends();
+#if !UNDER_TSAN
     in_thread(forking);
+#endif
     unlink(path);
     unlink(renamed);
     unlink(fifo);

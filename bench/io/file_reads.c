@@ -1,6 +1,6 @@
-/* Random reads of a file by tasks, for bench-io: file_reads FILE TASKS SECONDS. Past the cache (O_DIRECT) where
- * the file system allows it. ACO_FILES says by which way. It prints the reads per second, and the processor time of each
- * in microseconds, that of the pool's and the kernel's threads included. */
+/* Random reads of a file by tasks, for bench-io: file_reads FILE TASKS SECONDS. Past the cache (O_DIRECT) where the
+ * file system allows it. ACO_FILES says by which way. It prints the reads per second, and the processor time of each in
+ * microseconds, that of the pool's and the kernel's threads included. */
 #define _GNU_SOURCE
 #include <aco/file.h>
 #include <aco/group.h>

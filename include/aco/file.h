@@ -13,9 +13,9 @@
  *
  * Scopes. Reads, writes and aco_dir_read() use the caller's memory: after the end of a scope they return when nobody
  * uses it any more. io_uring stops what can be stopped (a read from a FIFO): then the call fails. The pool cannot, so
- * the call waits for its result. A result that was obtained is returned. The other calls fail as soon as the scope ends.
- * What they do may happen all the same (a rename), but leaves nothing open. Each plain form is a macro for the form with
- * `_at`. A caller that cannot wait gets EPERM, except from reads that need not.
+ * the call waits for its result. A result that was obtained is returned. The other calls fail as soon as the scope
+ * ends. What they do may happen all the same (a rename), but leaves nothing open. Each plain form is a macro for the
+ * form with `_at`. A caller that cannot wait gets EPERM, except from reads that need not.
  *
  * Errors are the system's, and those of aco_offload(). The message has the call and the path or descriptor. */
 #ifndef ACO_FILE_H

@@ -1,7 +1,7 @@
 /* A thread's io_uring: operations that the kernel does while their tasks wait. They are collected and submitted
  * together when the scheduler is about to poll. If all tasks that wait for events wait for the ring, the thread waits
- * in it: one system call submits and waits. Else it waits in epoll, and the kernel tells of ends by an eventfd. (It does
- * not wake who polls the descriptor of a ring whose work is deferred.)
+ * in it: one system call submits and waits. Else it waits in epoll, and the kernel tells of ends by an eventfd. (A ring
+ * whose work is deferred does not wake who polls its descriptor.)
  *
  * The ring is made at the first operation. If the kernel refuses that once, no thread of the process tries again. */
 #define _GNU_SOURCE
@@ -171,9 +171,10 @@ static int wait_in_ring(const aco__io_t *io, int64_t deadline)
 /* From now on the eventfd tells. Whether something has ended meanwhile. */
 static int tell_by_eventfd(ring_t *ring)
 {
-    io_uring_cq_eventfd_toggle(&ring->uring, 1);
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    return io_uring_cq_ready(&ring->uring) || IO_URING_READ_ONCE(*ring->uring.sq.kflags) & IORING_SQ_TASKRUN;
+    const struct io_uring_cq *ends = &ring->uring.cq;
+    __atomic_fetch_and(ends->kflags, ~(unsigned)IORING_CQ_EVENTFD_DISABLED, __ATOMIC_SEQ_CST);
+    return __atomic_load_n(ends->ktail, __ATOMIC_SEQ_CST) != *ends->khead ||
+           __atomic_load_n(ring->uring.sq.kflags, __ATOMIC_SEQ_CST) & IORING_SQ_TASKRUN;
 }
 
 static int ring_turn(aco__io_t *io, int64_t *deadline)
