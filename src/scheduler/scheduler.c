@@ -17,6 +17,7 @@ typedef aco__tasks_t scheduler_t;
 enum {
     ROUNDS_PER_POLL = 61,
     POLL_NS = 50000, /* while tasks run, the poller gets a turn so often */
+    REFRESH_NS = 1000000000, /* with waits for events: timers of scopes are refreshed if due within that time */
     TRIM_NS = 100000000, /* the least time between two trims of tasks' stacks */
     TRIM_TASKS = 64, /* control blocks that one trim looks at */
     TRIM_BEFORE_LONG = 1024 /* the same before a wait longer than TRIM_NS */
@@ -302,9 +303,8 @@ static int poll_events(scheduler_t *s, int open, int64_t deadline)
 
 /* Returns unused stack pages of some tasks to the system: tasks that used a deep stack once and now wait with a shallow
  * one. */
-static void trim_some(aco__thread_t *self, scheduler_t *s, int64_t deadline)
+static void trim_some(aco__thread_t *self, scheduler_t *s, int64_t now, int64_t deadline)
 {
-    int64_t now = aco__os_now();
     int is_long;
     if (now - s->trimmed_at < TRIM_NS)
         return;
@@ -316,14 +316,16 @@ static void trim_some(aco__thread_t *self, scheduler_t *s, int64_t deadline)
 /* No task can run: waits until one may. 0, or -1 if none ever will or the hook failed. */
 static int wait_idle(aco__thread_t *self, scheduler_t *s)
 {
-    int64_t deadline, until, left = -1;
+    int64_t now, deadline, until, left = -1;
     int more = 0, open = aco__expects_news(s), listens = aco__inbox_is_used(s);
     if (s->opened && !open && aco__inbox_run(self, s)) /* posted before it was closed */
         return 0;
+    now = aco__os_now();
+    aco__timers_settle(s);
     if (self->scoped_tasks)
-        aco__scope_timers_refresh(self);
+        aco__scope_timers_refresh(self, s->poller && s->poller->waiters ? now + REFRESH_NS : ACO_FOREVER);
     deadline = s->timers_count ? s->timers[0].deadline : -1;
-    trim_some(self, s, deadline);
+    trim_some(self, s, now, deadline);
     until = aco_unlikely(s->is_watched) ? aco__stuck_check(self, s, deadline) : deadline;
     if (listens && !aco__inbox_sleeps(s)) { /* something is there already */
         aco__inbox_run(self, s);
