@@ -4,7 +4,8 @@
  *
  * Promises (include/aco/scheduler.h, scope.h, group.h): what happens first decides. What was handed over is not
  * dropped, and what a failed wait did not take is there for the next. News of other threads and deadlines come within
- * a round. Waits in an ended scope fail until the task leaves it. A group ends when all members have.
+ * a round. Waits in an ended scope fail until the task leaves it. A group ends when all members have. Of many waits
+ * with deadlines each ends when it is told to, or when it is due, and the thread sleeps until then.
  *
  * scheduler_interleavings [events in a sequence] */
 #define _GNU_SOURCE
@@ -23,9 +24,13 @@ uint32_t aco__os_milliseconds(void)
     return 0;
 }
 
+static void (*slept)(void); /* NULL, or called after each sleep */
+
 void aco__os_sleep_until(int64_t then)
 {
     clock_ns = then;
+    if (slept)
+        slept();
 }
 
 void aco__os_wait(uint32_t *word, uint32_t value, int64_t then) /* some task can always run */
@@ -470,10 +475,84 @@ static void each_sequence(int events, void (*act)(void))
     }
 }
 
+/* ---- Timers: each wait ends exactly when it is due, or when it is told to ---- */
+
+enum { TIMED = 200, TIMED_ROUNDS = 30, MOST_ROLLED = 1000 };
+static struct timed_task {
+    aco_event_t told;
+    int64_t due; /* 0: does not wait */
+} timed_tasks[TIMED];
+static int timed_left;
+static int64_t tells_at;
+static uint32_t dice = 1;
+
+static uint32_t roll(uint32_t sides)
+{
+    dice = dice * 1664525u + 1013904223u;
+    return (dice >> 8) % sides;
+}
+
+static void *waits_again_and_again(void *arg)
+{
+    struct timed_task *me = arg;
+    for (int i = 0; i < TIMED_ROUNDS; i++) {
+        int was_told;
+        me->due = clock_ns + 1 + roll(MOST_ROLLED) * (1 + roll(2) * 1000); /* near or far */
+        was_told = aco_event_wait_until(&me->told, me->due) == 0;
+        CHECK(was_told || (errno == ETIMEDOUT && clock_ns == me->due));
+        CHECK(clock_ns <= me->due);
+        me->due = 0;
+        aco_event_reset(&me->told);
+    }
+    timed_left--;
+    return NULL;
+}
+
+/* More are told at once than the heap keeps vacant entries. */
+static void *tells_many(void *unused)
+{
+    while (timed_left) {
+        for (uint32_t i = roll(3) ? roll(10) : roll(TIMED); i > 0; i--) {
+            struct timed_task *t = &timed_tasks[roll(TIMED)];
+            if (t->due)
+                aco_event_set(&t->told);
+        }
+        tells_at = clock_ns + 1 + roll(50);
+        CHECK_EQ(aco_sleep(tells_at - clock_ns), 0);
+    }
+    return unused;
+}
+
+/* The thread sleeps no longer than until the next one is due, and no shorter. */
+static void next_is_due(void)
+{
+    int64_t next = tells_at;
+    for (int i = 0; i < TIMED; i++)
+        if (timed_tasks[i].due && timed_tasks[i].due < next)
+            next = timed_tasks[i].due;
+    CHECK_EQ(clock_ns, next);
+}
+
+static void timers_are_exact(void)
+{
+    clock_ns = 0;
+    timed_left = TIMED;
+    for (int i = 0; i < TIMED; i++) {
+        timed_tasks[i].told = (aco_event_t)ACO_EVENT_INIT;
+        spawn_detached(waits_again_and_again, &timed_tasks[i]);
+    }
+    spawn_detached(tells_many, NULL);
+    slept = next_is_due;
+    run();
+    slept = NULL;
+    CHECK_EQ(timed_left, 0);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1)
         length = atoi(argv[1]);
+    timers_are_exact();
     scheduler = aco_scheduler_open();
     channel = aco_channel_new(0, sizeof sent);
     for (how = kinds; how < kinds + sizeof kinds / sizeof *kinds; how++)

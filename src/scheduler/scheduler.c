@@ -18,6 +18,7 @@ enum {
     ROUNDS_PER_POLL = 61,
     POLL_NS = 50000, /* while tasks run, the poller gets a turn so often */
     READY_NS = 1000000, /* aco_run_ready() runs tasks for so long */
+    REFRESH_NS = 1000000000, /* with waits for events: timers of scopes are refreshed if due within that time */
     TRIM_NS = 100000000, /* the least time between two trims of tasks' stacks */
     TRIM_TASKS = 64, /* control blocks that one trim looks at */
     TRIM_BEFORE_LONG = 1024 /* the same before a wait longer than TRIM_NS */
@@ -303,9 +304,8 @@ static int poll_events(scheduler_t *s, int open, int64_t deadline)
 
 /* Returns unused stack pages of some tasks to the system: tasks that used a deep stack once and now wait with a shallow
  * one. */
-static void trim_some(aco__thread_t *self, scheduler_t *s, int64_t deadline)
+static void trim_some(aco__thread_t *self, scheduler_t *s, int64_t now, int64_t deadline)
 {
-    int64_t now = aco__os_now();
     int is_long;
     if (now - s->trimmed_at < TRIM_NS)
         return;
@@ -314,17 +314,25 @@ static void trim_some(aco__thread_t *self, scheduler_t *s, int64_t deadline)
     aco__blocks_some(aco__task_trim, self, &s->trim_from, is_long ? TRIM_BEFORE_LONG : TRIM_TASKS);
 }
 
+/* The first deadline that counts, -1: none. Timers of scopes are refreshed if due before `until`. */
+static int64_t first_deadline(aco__thread_t *self, scheduler_t *s, int64_t until)
+{
+    aco__timers_settle(s);
+    if (self->scoped_tasks)
+        aco__scope_timers_refresh(self, until);
+    return s->timers_count ? s->timers[0].deadline : -1;
+}
+
 /* No task can run: waits until one may. 0, or -1 if none ever will or the hook failed. */
 static int wait_idle(aco__thread_t *self, scheduler_t *s)
 {
-    int64_t deadline, until, left = -1;
+    int64_t now, deadline, until, left = -1;
     int more = 0, open = aco__expects_news(s), listens = aco__inbox_is_used(s);
     if (s->opened && !open && aco__inbox_run(self, s)) /* posted before it was closed */
         return 0;
-    if (self->scoped_tasks)
-        aco__scope_timers_refresh(self);
-    deadline = s->timers_count ? s->timers[0].deadline : -1;
-    trim_some(self, s, deadline);
+    now = aco__os_now();
+    deadline = first_deadline(self, s, s->poller && s->poller->waiters ? now + REFRESH_NS : ACO_FOREVER);
+    trim_some(self, s, now, deadline);
     until = aco_unlikely(s->is_watched) ? aco__stuck_check(self, s, deadline) : deadline;
     if (listens && !aco__inbox_sleeps(s)) { /* something is there already */
         aco__inbox_run(self, s);
@@ -363,8 +371,6 @@ static int wait_idle(aco__thread_t *self, scheduler_t *s)
 static int look_around(aco__thread_t *self, scheduler_t *s)
 {
     int listens = aco__inbox_is_used(s);
-    if (self->scoped_tasks)
-        aco__scope_timers_refresh(self);
     if (poll_events(s, aco__expects_news(s), 0) < 0)
         return -1;
     if (listens)
@@ -515,6 +521,7 @@ int aco_run_ready(int64_t *next)
     static const char call[] = "aco_run_ready";
     aco__thread_t *self = aco__self();
     scheduler_t *s = aco__tasks(self);
+    int64_t deadline;
     if (!next)
         return aco__fail(0, EINVAL, call, NULL, "the pointer to the deadline is NULL");
     *next = ACO_FOREVER;
@@ -529,8 +536,8 @@ int aco_run_ready(int64_t *next)
         return 0;
     if (self->task || (aco__inbox_is_used(s) && !aco__inbox_sleeps(s)))
         *next = aco__os_now();
-    else if (s->timers_count)
-        *next = s->timers[0].deadline;
+    else if ((deadline = first_deadline(self, s, ACO_FOREVER)) >= 0)
+        *next = deadline;
     return self->tasks != 0;
 }
 

@@ -112,10 +112,11 @@ static void deadline_due(aco__thread_t *self, aco__timed_t *timed)
         limit_by(self, record, next); /* into the place of the timer that was due */
 }
 
-void aco__scope_timers_refresh(aco__thread_t *self)
+void aco__scope_timers_refresh(aco__thread_t *self, int64_t until)
 {
     aco__tasks_t *s = aco__tasks(self);
-    while (s->timers_count && s->timers[0].timed->due == deadline_due) {
+    for (; s->timers_count && s->timers[0].deadline < until && s->timers[0].timed->due == deadline_due;
+         aco__timers_settle(s)) {
         aco__task_record_t *record = record_of(s->timers[0].timed);
         int64_t next = next_deadline(task_of(record));
         if (next <= s->timers[0].deadline)

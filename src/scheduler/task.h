@@ -7,7 +7,10 @@
 #include "aco/detail/poller.h"
 #include "aco/group.h"
 
-enum { ACO__LATE_NS = 10000000 }; /* later wakes and longer runs are counted */
+enum {
+    ACO__LATE_NS = 10000000, /* later wakes and longer runs are counted */
+    ACO__VACANT_TIMERS = 64
+};
 
 typedef struct aco__timer {
     int64_t deadline;  /* on the clock of aco_now() */
@@ -44,6 +47,8 @@ typedef struct aco__tasks {
     aco__timer_t *timers; /* a heap */
     size_t timers_count, timers_sz; /* timers_sz: bytes */
     uint64_t timers_set;
+    size_t vacant_count;  /* entries of the heap without a timer; fewer than all, or 0 */
+    aco__timed_t vacant[ACO__VACANT_TIMERS]; /* what they are for: `due` is NULL. The last one vacated last */
     int64_t looked_at;   /* when timers were last looked for that are due; on the clock of aco_now() */
     aco_run_stats_t stats;
     aco__exceptions_t exceptions; /* the thread's own, those of the caller of aco_run() */

@@ -1,5 +1,11 @@
 /* Timers: a heap of deadlines. A node has four children, so that sifting reads few cache lines. What a timer is for
- * knows the timer's index, so that it can remove the timer earlier. */
+ * knows the timer's index, so that it can remove the timer earlier.
+ *
+ * Vacant entries. A timer that is cancelled leaves its entry in the heap, with its deadline, and the next timer that is
+ * set gets that entry. As a rule its deadline is near the old one, so it moves little. Think of a task that waits again
+ * and again for a second at most, among many that wait for minutes: otherwise each timer would move from the heap's end
+ * to its top, and its removal would sift another one down. A vacant entry is removed when its deadline passes, or when
+ * it is the first before the thread sleeps; and all are when there is no timer besides. */
 #include "os/clock.h"
 #include "scheduler/wait.h"
 
@@ -17,7 +23,7 @@ static void put(aco__tasks_t *s, size_t at, const aco__timer_t *timer)
     timer->timed->index = at + 1;
 }
 
-/* These move `timer` up, or down, from the vacant index `at` to its place in the order. */
+/* These move `timer` up, or down, from the free index `at` to its place in the order. */
 static void sift_up(aco__tasks_t *s, size_t at, const aco__timer_t *timer)
 {
     while (at > 0 && is_before(timer, &s->timers[(at - 1) / CHILDREN])) {
@@ -43,6 +49,55 @@ static void sift_down(aco__tasks_t *s, size_t at, const aco__timer_t *timer)
     }
     put(s, at, timer);
 }
+
+/* Puts `timer` into the free index `at`, or to its place in the order from there. */
+static void sift(aco__tasks_t *s, size_t at, const aco__timer_t *timer)
+{
+    if (at > 0 && is_before(timer, &s->timers[(at - 1) / CHILDREN]))
+        sift_up(s, at, timer);
+    else
+        sift_down(s, at, timer);
+}
+
+static void remove_at(aco__tasks_t *s, size_t at)
+{
+    aco__timer_t last = s->timers[--s->timers_count];
+    if (at != s->timers_count)
+        sift(s, at, &last);
+}
+
+/* ---- Vacant entries ---- */
+
+/* After a timer was removed. */
+static void forget_useless(aco__tasks_t *s)
+{
+    if (s->timers_count == s->vacant_count)
+        s->timers_count = s->vacant_count = 0;
+}
+
+static int is_vacant(const aco__timed_t *timed)
+{
+    return !timed->due;
+}
+
+static void remove_vacant(aco__tasks_t *s, aco__timed_t *vacant)
+{
+    const aco__timed_t *last = &s->vacant[s->vacant_count - 1];
+    remove_at(s, vacant->index - 1);
+    s->vacant_count--;
+    if (vacant != last) {
+        *vacant = *last;
+        s->timers[vacant->index - 1].timed = vacant;
+    }
+}
+
+void aco__timers_settle(aco__tasks_t *s)
+{
+    while (s->timers_count && is_vacant(s->timers[0].timed))
+        remove_vacant(s, s->timers[0].timed);
+}
+
+/* ---- Setting and cancelling ---- */
 
 /* Makes room for `count` more timers, a few. 0, or -1 and errno. */
 static int make_room(aco__tasks_t *s, size_t count)
@@ -79,20 +134,25 @@ void aco__timer_set(aco__thread_t *self, aco__timed_t *timed, int64_t deadline,
     timer.sequence = s->timers_set++;
     timer.timed = timed;
     timed->due = due;
-    sift_up(s, s->timers_count++, &timer);
+    if (s->vacant_count)
+        sift(s, s->vacant[--s->vacant_count].index - 1, &timer);
+    else
+        sift_up(s, s->timers_count++, &timer);
 }
 
 void aco__timer_cancel(aco__tasks_t *s, aco__timed_t *timed)
 {
     size_t at = timed->index - 1;
-    aco__timer_t last = s->timers[--s->timers_count];
     timed->index = 0;
-    if (at == s->timers_count)
-        return;
-    if (at > 0 && is_before(&last, &s->timers[(at - 1) / CHILDREN]))
-        sift_up(s, at, &last);
-    else
-        sift_down(s, at, &last);
+    if (s->vacant_count < ACO__VACANT_TIMERS) {
+        aco__timed_t *vacant = &s->vacant[s->vacant_count++];
+        vacant->due = NULL;
+        vacant->index = at + 1;
+        s->timers[at].timed = vacant;
+    } else {
+        remove_at(s, at);
+    }
+    forget_useless(s);
 }
 
 /* A deadline at or before the last look had passed when its timer was set: it is not late. */
@@ -110,8 +170,14 @@ int64_t aco__timers_expire(aco__thread_t *self)
     int64_t now = s->timers_count ? aco__os_now() : 0;
     while (s->timers_count && s->timers[0].deadline <= now) {
         aco__timed_t *timed = s->timers[0].timed;
+        if (is_vacant(timed)) {
+            remove_vacant(s, timed);
+            continue;
+        }
         note_lateness(s, now, s->timers[0].deadline);
-        aco__timer_cancel(s, timed);
+        timed->index = 0;
+        remove_at(s, 0);
+        forget_useless(s);
         timed->due(self, timed);
     }
     if (now) {

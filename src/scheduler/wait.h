@@ -152,8 +152,10 @@ ACO__HIDDEN void aco__scope_finish(aco__thread_t *self, aco_scope_t *scope, int 
 /* The running task, whose scopes are in use, is about to wait: 0; or -1 and errno if it must not, see
  * aco__wait_prepare(). */
 ACO__HIDDEN int aco__scope_admit(aco__thread_t *self, const aco__wait_t *wait);
-/* Before the thread sleeps: removes timers of scopes that were left, or moves them to the scopes' next deadlines. */
-ACO__HIDDEN void aco__scope_timers_refresh(aco__thread_t *self);
+/* Before the thread sleeps: removes timers of scopes that were left, or moves them to the scopes' next deadlines, as
+ * long as the first timer is such a one and due before `until`. ACO_FOREVER: so that a deadlock is noticed. Less: what
+ * stays in place at worst wakes the thread once. */
+ACO__HIDDEN void aco__scope_timers_refresh(aco__thread_t *self, int64_t until);
 /* The task of this record ends. */
 ACO__HIDDEN void aco__scopes_leave(aco__thread_t *self, aco__task_record_t *record);
 
@@ -337,6 +339,8 @@ ACO__HIDDEN int aco__timers_reserve(aco__thread_t *self, size_t count, const cha
 ACO__HIDDEN void aco__timer_set(aco__thread_t *self, aco__timed_t *timed, int64_t deadline,
                                 void (*due)(aco__thread_t *self, aco__timed_t *timed));
 ACO__HIDDEN void aco__timer_cancel(aco__tasks_t *s, aco__timed_t *timed);
+/* Has a timer first in the heap, if there is any. */
+ACO__HIDDEN void aco__timers_settle(aco__tasks_t *s);
 /* Removes the timers with a deadline in the past and calls their due(). The time of that; 0: there is none. */
 ACO__HIDDEN int64_t aco__timers_expire(aco__thread_t *self);
 
