@@ -1,7 +1,8 @@
 # Prints the files named on the command line with every #include "..." of this project's own files expanded, each file
 # once. `dirs`: where to look, separated by colons. Two kinds of files are not expanded, both given by names relative to
 # include/: the first #include of one of `have` becomes the line `core`, which brings in all of them; and one of `keep`
-# stays an #include, once. An argument that begins with # is printed as a line, its first _ as a space.
+# stays an #include, once, of a file beside this one. An argument that begins with # is printed as a line, its first _
+# as a space.
 function find(name, from,    i, n, dir, list, path, line) {
     sub(/[^\/]*$/, "", from)
     n = split(from ":" dirs, list, ":")
@@ -29,7 +30,7 @@ function include(line, from,    name, path, public) {
     if (public in had) {
         if (!core_printed++) print core
     } else if (public in kept) {
-        if (!kept[public]++) print line
+        if (!kept[public]++) print "#include \"" substr(public, length("aco/") + 1) "\""
     } else
         emit(path)
 }

@@ -6,7 +6,8 @@ one line for each violation, on:
   - an object that uses a symbol of a higher layer (weak references too)
   - a cycle of objects
   - an #include of a higher layer's file, and a cycle of includes
-  - an #include of a system header outside src/os and src/io, unless ISO C has it or SYSTEM_HEADERS below gives a reason
+  - an #include of a system header outside src/os, src/io and src/threads, unless ISO C has it or SYSTEM_HEADERS below
+    gives a reason
   - a folder of src/ or an object without a layer
 The objects are those of one build; the sources are read whole, for every platform and option.
 
@@ -19,13 +20,14 @@ import subprocess
 import sys
 import tempfile
 
-LAYERS = ['os', 'base', 'stack', 'hooks', 'coroutine', 'scheduler', 'io']  # the lowest first
+LAYERS = ['os', 'base', 'stack', 'hooks', 'coroutine', 'scheduler', 'threads', 'io']  # the lowest first
+BESIDE = {'threads', 'io'}  # neither uses the other
 PART_OF = {'entry': 'coroutine'}  # folders that hold a part of another folder's layer
 PUBLIC = 'include'  # the public headers stand below all layers
 
 ISO_C = {name + '.h' for name in ('errno', 'float', 'inttypes', 'limits', 'stdarg', 'stddef', 'stdint', 'stdio',
                                   'stdlib', 'string')}
-SYSTEM_FOLDERS = ('src/os/', 'src/io/')  # these may include any: waiting for the system's calls is all that src/io does
+SYSTEM_FOLDERS = ('src/os/', 'src/io/', 'src/threads/')  # may include any: io is system calls, threads makes threads
 SYSTEM_HEADERS = [  # the file or folder, the header, the reason
     ('src/', 'unwind.h', "the compiler's, not the system's"),
     ('src/hooks/', 'valgrind/memcheck.h', 'macros that tell Valgrind about stacks; no function is called'),
@@ -127,7 +129,9 @@ def write_dot(file, graph, nodes):
 
 def is_upward(user, used):
     layer, other = layer_of(user), layer_of(used)
-    return layer is not None and other is not None and rank(other) > rank(layer)
+    if layer is None or other is None or layer == other:
+        return False
+    return rank(other) > rank(layer) or {layer, other} <= BESIDE
 
 
 # ---- objects ----
@@ -329,6 +333,10 @@ CASES = [  # what, the files that differ from CLEAN, the violations that must be
         'src/scheduler/s.c': 'void io(void); void run(void); void run(void) { io(); }\n',
         'src/io/io.c': '#include <sys/epoll.h>\nvoid io(void) {}\n'},
      ['src/scheduler/s.c uses io of src/io/io.c: scheduler may not use io']),
+    ('uses between the libraries beside the scheduler', {
+        'src/threads/t.c': '#include <pthread.h>\nvoid threads(void) {}\n',
+        'src/io/io.c': 'void threads(void); void io(void); void io(void) { threads(); }\n'},
+     ['src/io/io.c uses threads of src/threads/t.c: io may not use threads']),
     ('an include of nothing', {'src/base/a.h': '#include "lost.h"\n'},
      ['src/base/a.h:1: includes "lost.h", which is no file of src/ or include/']),
     ('a folder without a layer', {'src/misc/m.c': 'void misc(void) {}\n'},

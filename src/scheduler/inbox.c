@@ -6,6 +6,7 @@
 #include "scheduler/wait.h"
 
 #include "os/clock.h"
+#include "os/os.h"
 
 static aco__post_t end_of_list; /* `next` of the last post; a claimed one has it too */
 
@@ -31,6 +32,7 @@ void aco__inbox_post(aco__tasks_t *s, aco__post_t *post)
     aco__poller_t *poller;
     if (!__atomic_compare_exchange_n(&post->next, &next, &end_of_list, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
         return;
+    __atomic_fetch_add(&s->posting, 1, __ATOMIC_RELAXED); /* once it is posted, the thread may end */
     next = __atomic_load_n(&s->inbox, __ATOMIC_RELAXED);
     do
         set_next(post, next ? next : &end_of_list);
@@ -42,6 +44,7 @@ void aco__inbox_post(aco__tasks_t *s, aco__post_t *post)
             poller->wake(poller);
         aco__os_wake(&s->is_asleep); /* also then: it may wait without the hook */
     }
+    __atomic_fetch_sub(&s->posting, 1, __ATOMIC_RELEASE);
 }
 
 /* Moves the inbox to the end of s->posts, in the order of posting. */
@@ -84,6 +87,8 @@ int aco__inbox_run(aco__thread_t *self, aco__tasks_t *s)
     aco__post_t *post;
     size_t left = 0;
     int any = 0;
+    if (aco_likely(!__atomic_load_n(&s->inbox, __ATOMIC_RELAXED) && (!s->posts || s->posts == &end_of_list)))
+        return 0;
     collect(s);
     for (post = s->posts; post && post != &end_of_list; post = next_of(post))
         left++;
@@ -141,4 +146,11 @@ int aco__inbox_sleeps(aco__tasks_t *s)
 void aco__inbox_awake(aco__tasks_t *s)
 {
     __atomic_store_n(&s->is_asleep, 0, __ATOMIC_SEQ_CST);
+}
+
+/* In a child of fork() there are no other threads, whatever the count says. */
+void aco__inbox_close(aco__tasks_t *s)
+{
+    while (__atomic_load_n(&s->posting, __ATOMIC_ACQUIRE) && s->process == aco__os_process_number())
+        aco__os_sleep_until(aco__os_now() + 1000);
 }

@@ -61,13 +61,13 @@ int aco__poller_ask(aco__poller_t *poller, const char *call, aco__wait_t *wait, 
     }
     aco__wait_in(queue, wait);
     (void)aco__wait_start(self, wait);
-    poller->askers++;
+    poller->scheduler->askers++;
     if (aco_unlikely(is_traced_here(wait->task)))
         aco__trace_waits(wait->task, -1, 0, location);
     if (ask)
         ask(arg);
     aco__task_leave(wait->task);
-    poller->askers--;
+    poller->scheduler->askers--;
     if (aco_unlikely(is_traced_here(wait->task)))
         aco__trace_waited(wait->task, -1, 0, wait->error);
     return wait->error ? aco__wait_failed(wait) : 0;

@@ -9,6 +9,7 @@
 
 #include "hooks/shadow_stack.h"
 #include "os/clock.h"
+#include "os/os.h"
 
 #include <string.h>
 
@@ -41,6 +42,7 @@ static scheduler_t *scheduler_of(aco__thread_t *self, const char *call)
         return NULL;
     }
     memset(s, 0, sizeof *s);
+    s->process = aco__os_process_number();
     s->base.reap = reap;
     s->base.thread_ends = scheduler_ends;
     s->base.end_task = end_running_task;
@@ -99,6 +101,9 @@ static void scheduler_ends(aco__thread_t *self)
 {
     scheduler_t *s = aco__tasks(self);
     aco__post_t *post;
+    if (s->worker)
+        s->worker->thread_ends(s->worker);
+    aco__inbox_close(s);
     aco__blocks_each(forget, self);
     reap(&s->base);
     aco__dump_signal_stop(s);
@@ -323,8 +328,8 @@ static int64_t first_deadline(aco__thread_t *self, scheduler_t *s, int64_t until
     return s->timers_count ? s->timers[0].deadline : -1;
 }
 
-/* No task can run: waits until one may. 0, or -1 if none ever will or the hook failed. */
-static int wait_idle(aco__thread_t *self, scheduler_t *s)
+/* Waits until a task may run. 0, or -1 if none ever will or the hook failed. */
+static int sleep_idle(aco__thread_t *self, scheduler_t *s)
 {
     int64_t now, deadline, until, left = -1;
     int more = 0, open = aco__expects_news(s), listens = aco__inbox_is_used(s);
@@ -367,6 +372,18 @@ static int wait_idle(aco__thread_t *self, scheduler_t *s)
     return 0;
 }
 
+/* No task can run. 0, or -1 as above. */
+static int wait_idle(aco__thread_t *self, scheduler_t *s)
+{
+    int slept;
+    if (s->worker && s->worker->idle(s->worker))
+        return 0;
+    slept = sleep_idle(self, s);
+    if (s->worker)
+        s->worker->awake(s->worker);
+    return slept;
+}
+
 /* For aco_run_ready(): no task can run. Looks for events: 1, or 0 if there are none; -1 on failure. */
 static int look_around(aco__thread_t *self, scheduler_t *s)
 {
@@ -393,6 +410,8 @@ static int poll_turn(aco__thread_t *self, scheduler_t *s)
     now = aco__timers_expire(self);
     if (aco_unlikely(s->is_watched))
         (void)aco__stuck_check(self, s, 0);
+    if (s->worker)
+        s->worker->round(s->worker);
     if (s->poller && self->task) { /* without a task that can run, wait_idle() comes next */
         if (!now)
             now = aco__os_now();
@@ -405,12 +424,18 @@ static int poll_turn(aco__thread_t *self, scheduler_t *s)
     return s->idle && ++s->rounds % ROUNDS_PER_POLL == 0 && call_idle_hook(s, 0) < 0 ? -1 : 0;
 }
 
+/* No task is left: whether the thread waits for more all the same. */
+static int stays(const scheduler_t *s)
+{
+    return s->worker && s->worker->stays(s->worker);
+}
+
 /* Makes sure that self->task can run: 1. Returns 0 if no tasks are left, -1 if none can ever run or the hook failed.
  * With s->until, also 0 when none can run now, and after that time. */
 static int choose_task(aco__thread_t *self, scheduler_t *s)
 {
-    while (self->tasks || (s->opened && aco__inbox_run(self, s))) {
-        if (!self->tasks) {
+    while (self->tasks || (s->opened && aco__inbox_run(self, s)) || stays(s)) {
+        if (!self->tasks && !stays(s)) {
             continue; /* look again */
         } else if (!self->task && s->until) {
             int found = look_around(self, s);
@@ -865,7 +890,7 @@ int aco__poller_install(aco__poller_t *poller, const char *call)
     if (!s)
         return -1;
     poller->scheduler = s;
-    poller->waiters = poller->askers = 0;
+    poller->waiters = 0;
     __atomic_store_n(&s->poller, poller, __ATOMIC_RELEASE);
     return 0;
 }

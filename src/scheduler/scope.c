@@ -56,6 +56,8 @@ void aco__scope_finish(aco__thread_t *self, aco_scope_t *scope, int error)
         if (ended->aco__flags & ACO__SCOPE_GROUP)
             for (aco__task_record_t *member = ((aco_group_t *)ended)->aco__first; member; member = member->next)
                 end_inside(self, scope, task_of(member), ended, &list);
+        else if (ended->aco__flags & ACO__SCOPE_SHARED)
+            aco__tasks(self)->worker->scope_ended(aco__tasks(self)->worker, ended);
     }
 }
 
@@ -133,8 +135,8 @@ static const char *name_of_call(unsigned kind)
         "aco_park", "aco_join", "aco_sleep", "aco_mutex_lock", "aco_cond_wait", "aco_semaphore_acquire",
         "aco_wait_group_wait", "aco_channel_send", "aco_channel_receive", "aco_select", "aco_group_spawn",
         "aco_group_end", "aco_cond_wait", "aco_rwlock_rdlock", "aco_rwlock_wrlock", "aco_once", "aco_barrier_wait",
-        "aco_event_wait", "aco_io_wait_readable", "aco_io_wait_writable", "aco_offload"};
-    _Static_assert(sizeof names / sizeof *names == ACO__WAIT_ANSWER + 1, "each kind has a name");
+        "aco_event_wait", "aco_io_wait_readable", "aco_io_wait_writable", "aco_offload", "a wait for another thread"};
+    _Static_assert(sizeof names / sizeof *names == ACO__WAIT_SHARED + 1, "each kind has a name");
     return names[kind];
 }
 
@@ -202,6 +204,7 @@ aco__task_record_t *aco__scope_record(aco__thread_t *self, const aco_t *task)
         record->scope = NULL;
         record->timer.index = 0;
         record->group = NULL;
+        record->member = NULL;
     }
     return record;
 }
@@ -304,7 +307,7 @@ ACO__COLD static int end_slowly(aco__thread_t *self, aco_scope_t *scope)
         return aco__fail(0, EINVAL, call, NULL, "the scope is NULL");
     if (aco__scope_check_end(self, call, scope) != 0)
         return -1;
-    if (scope->aco__flags & ACO__SCOPE_GROUP)
+    if (scope->aco__flags & (ACO__SCOPE_GROUP | ACO__SCOPE_SHARED))
         return aco__fail(0, EBUSY, call, scope->aco__task, "leaves the scope of a group without aco_group_end()");
     aco__scope_leave(self, scope);
     return 0;
@@ -315,7 +318,7 @@ int aco_scope_end(aco_scope_t *scope)
     aco__thread_t *self = aco__self();
     const aco_t *task = self->running;
     if (aco_unlikely(!scope || !task || task != self->task || innermost(task) != scope ||
-                     scope->aco__flags & ACO__SCOPE_GROUP || aco__is_posted(&scope->aco__post)))
+                     scope->aco__flags & (ACO__SCOPE_GROUP | ACO__SCOPE_SHARED) || aco__is_posted(&scope->aco__post)))
         return end_slowly(self, scope);
     aco__task_record(task)->scope = scope->aco__outer; /* its own: only a group's may be inherited */
     scope->aco__task = NULL;

@@ -5,6 +5,7 @@
 #include "coroutine/internal.h"
 
 #include "aco/detail/poller.h"
+#include "aco/detail/worker.h"
 #include "aco/group.h"
 
 enum {
@@ -42,6 +43,8 @@ typedef struct aco__tasks {
     int (*idle)(void *ctx, int64_t timeout_ns);
     void *idle_ctx;
     aco__poller_t *poller; /* NULL: none. Posters read it: atomic */
+    size_t askers;       /* tasks that wait for an answer of another thread */
+    aco__worker_t *worker; /* NULL: none */
     int64_t polled_at;   /* on the clock of aco_now() */
     int64_t until;       /* when aco_run_ready() returns, at the latest; 0: aco_run() */
     aco__timer_t *timers; /* a heap */
@@ -60,6 +63,8 @@ typedef struct aco__tasks {
     char opened;         /* it was open once: its tasks and posts may still be known to other threads */
     uint32_t is_asleep;  /* the thread waits for events: a poster wakes it */
     aco__post_t *inbox;  /* what other threads have posted, the last one first */
+    unsigned posting;    /* threads that use this record to post. Atomic */
+    long process;        /* whose threads they are */
     aco__post_t *posts;  /* what was taken out of the inbox, the first one first */
     void (*wake)(void *ctx);
     void *wake_ctx;
@@ -87,6 +92,7 @@ typedef struct aco__task_record {
     aco_group_t *group;  /* of which it is a member, or NULL; then: */
     struct aco__task_record *next, *previous; /* the other members */
     void **result;       /* where to store what it returns, or NULL */
+    aco__member_t *member; /* it runs submitted work, or NULL */
 } aco__task_record_t;
 _Static_assert(sizeof(aco__task_record_t) <= ACO__TASK_RECORD, "the stack has room for a task's record");
 

@@ -37,7 +37,8 @@ enum { /* aco__wait_t.kind; the comments say what `object` is */
     ACO__WAIT_EVENT,
     ACO__WAIT_READABLE,   /* the descriptor, as an integer; likewise below */
     ACO__WAIT_WRITABLE,
-    ACO__WAIT_ANSWER      /* the function whose end another thread will tell; NULL: the system will */
+    ACO__WAIT_ANSWER,     /* the function whose end another thread will tell; NULL: the system will */
+    ACO__WAIT_SHARED      /* a text: what another thread will give */
 };
 
 enum {
@@ -122,7 +123,7 @@ ACO__HIDDEN int aco__inbox_run(aco__thread_t *self, aco__tasks_t *s);
 /* Whether news of other threads may make a task runnable. */
 static inline int aco__expects_news(const aco__tasks_t *s)
 {
-    return s->open || (s->poller && s->poller->askers);
+    return s->open || s->askers;
 }
 /* Whether anything can be posted to the scheduler while it runs tasks. */
 static inline int aco__inbox_is_used(const aco__tasks_t *s)
@@ -132,13 +133,19 @@ static inline int aco__inbox_is_used(const aco__tasks_t *s)
 /* Says that the thread is about to wait for events, or has. The first returns 0 if something was posted before. */
 ACO__HIDDEN int aco__inbox_sleeps(aco__tasks_t *s);
 ACO__HIDDEN void aco__inbox_awake(aco__tasks_t *s);
+/* The thread ends: waits until nobody is about to post any more. */
+ACO__HIDDEN void aco__inbox_close(aco__tasks_t *s);
 static inline int aco__is_posted(const aco__post_t *post)
 {
     return __atomic_load_n(&post->next, __ATOMIC_RELAXED) != NULL;
 }
 
 /* ---- scope.c ---- */
-enum { ACO__SCOPE_SHIELD = 1, ACO__SCOPE_GROUP = 2 }; /* aco_scope_t.aco__flags. GROUP: it is the first field of one */
+enum { /* aco_scope_t.aco__flags */
+    ACO__SCOPE_SHIELD = 1,
+    ACO__SCOPE_GROUP = 2,  /* it is the first field of one */
+    ACO__SCOPE_SHARED = 4  /* the same of one that acorn_threads has */
+};
 /* The record of a task; it becomes valid. NULL and errno on failure; not for a task on a private stack. */
 ACO__HIDDEN aco__task_record_t *aco__scope_record(aco__thread_t *self, const aco_t *task);
 ACO__HIDDEN int aco__scope_begin(const char *call, aco_scope_t *scope, int64_t deadline, unsigned flags,

@@ -91,6 +91,11 @@ pkg-config)
     "$cc" $flags "$source/examples/io_echo.c" -o io $(pkg-config --cflags --libs acorn_io) -Wl,-rpath,"$library_dir"
     ldd io | grep -q 'libacorn_io.so.0'
     io_fails ./io
+    # shellcheck disable=SC2046,SC2086
+    "$cc" $flags "$source/examples/threads_tree.c" -o threads $(pkg-config --cflags --libs acorn_threads) \
+        -Wl,-rpath,"$library_dir"
+    ldd threads | grep -q 'libacorn_threads.so.0'
+    ./threads
     ;;
 cmake)
     cmake -S "$here" -B build -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$cc" -DCMAKE_CXX_COMPILER="$cxx" \
@@ -99,6 +104,7 @@ cmake)
     build/consumer_c
     build/consumer_cxx
     [ ! -e build/consumer_io ] || io_fails build/consumer_io
+    build/consumer_threads
     ;;
 subdirectory) # a project with this one inside: it keeps its build type, and installs what it wants
     mkdir parent fetching
@@ -149,6 +155,9 @@ amalgamation) # libaco's own build lines
         "$cc" $flags -O1 -std=c11 $strict -I. aco.c aco_io.c "$source/examples/io_echo.c" -o app
         io_fails ./app
     fi
+    # shellcheck disable=SC2086
+    "$cc" $flags -O1 -std=c11 $strict -I. aco.c aco_threads.c "$source/examples/threads_tree.c" -o app -pthread
+    ./app
     mkdir two # these two files are all that libaco's programs need
     cp aco.h aco.c two/
     printf '#include "aco.h"\nint main(void) { aco_thread_init(NULL); return aco_get_co() != NULL; }\n' > two/app.c

@@ -47,6 +47,24 @@ def end_by_signal(process):
     assert process.wait(LIMIT_S) == 0
 
 
+def threads_echo(command):
+    with started(command, '0', '4') as (process, port):
+        def connect():
+            return socket.create_connection(('127.0.0.1', port), LIMIT_S)
+
+        with contextlib.ExitStack() as stack:
+            clients = [stack.enter_context(connect()) for _ in range(40)]
+            for round_ in range(3):
+                for number, client in enumerate(clients):
+                    client.sendall(b'%d %d\n' % (round_, number))
+                for number, client in enumerate(clients):
+                    assert client.recv(100) == b'%d %d\n' % (round_, number)
+            listeners = subprocess.run(['ss', '-Hltn', f'sport = :{port}'], capture_output=True, text=True,
+                                       check=False).stdout if shutil.which('ss') else ''
+            assert not listeners or len(listeners.splitlines()) == 4, listeners
+            end_by_signal(process)
+
+
 def kv(command):
     if not shutil.which('redis-cli'):
         print('examples: skipped: redis-cli is not here')

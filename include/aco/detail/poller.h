@@ -7,10 +7,9 @@
 ACO__BEGIN_C
 
 /* A source of events. aco_run() calls poll() while no task can run, and often enough while tasks run. Tasks that wait
- * for a poller are no deadlock. aco__poller_install() sets the first three fields. */
+ * for a poller are no deadlock. aco__poller_install() sets the first two fields. */
 typedef struct aco__poller {
     size_t waiters; /* tasks that wait for its events */
-    size_t askers;  /* tasks that wait for an answer, see aco__poller_ask() */
     struct aco__tasks *scheduler;
     /* Waits for events until `deadline` on the clock of aco_now() (-1: without limit; 0: looks only), and wakes tasks.
      * It may return earlier. 0, or -1 and errno. */

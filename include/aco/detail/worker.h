@@ -1,0 +1,74 @@
+/* Between acorn and acorn_threads: threads that share work, and waits that another thread ends. Not for programs. */
+#ifndef ACO_DETAIL_WORKER_H
+#define ACO_DETAIL_WORKER_H
+
+#include "../scope.h"
+#include "poller.h"
+
+ACO__BEGIN_C
+
+/* A thread of a set of threads: what its aco_run() calls, on that thread and in the root context. */
+typedef struct aco__worker {
+    struct aco__tasks *scheduler;
+    void (*round)(struct aco__worker *worker); /* in each round of the queue. It may spawn tasks */
+    int (*idle)(struct aco__worker *worker);   /* no task can run. 1: it has spawned one; 0: the thread may sleep */
+    void (*awake)(struct aco__worker *worker); /* the thread has slept, after idle() returned 0 */
+    int (*stays)(struct aco__worker *worker);  /* no task is left: whether aco_run() waits for more */
+    void (*scope_ended)(struct aco__worker *worker, aco_scope_t *scope); /* of aco__shared_scope_begin() */
+    void (*thread_ends)(struct aco__worker *worker); /* without aco__worker_remove(): its tasks will never run again */
+} aco__worker_t;
+
+/* Makes the calling thread a worker, and opens its scheduler. 0, or -1 and errno: EPERM (a coroutine calls it), EBUSY
+ * (it is one, or its aco_run() runs), ENOMEM. */
+ACO_API int aco__worker_install(aco__worker_t *worker, const char *call);
+/* Undoes that, in two steps, on the worker's thread: first, other threads can post no more. */
+ACO_API void aco__worker_close(const aco__worker_t *worker);
+ACO_API void aco__worker_remove(aco__worker_t *worker);
+/* The calling thread's; NULL: it is none. */
+ACO_API aco__worker_t *aco__worker(void);
+/* The tasks of the calling thread. */
+ACO_API size_t aco__worker_tasks(void);
+
+/* What a task that runs submitted work has on its stack. */
+typedef struct aco__member {
+    aco_scope_t scope; /* its outermost */
+    void (*exits)(struct aco__member *member); /* the task calls aco_exit(), or dies */
+} aco__member_t;
+
+/* The calling task, on a private stack and without a scope, becomes a member, and no longer is one. */
+ACO_API void aco__member_begin(aco__member_t *member, int64_t deadline);
+ACO_API void aco__member_end(aco__member_t *member);
+/* The scope of a shared group: the worker is told when it ends early. As aco_scope_begin() and aco_scope_end(). */
+ACO_API int aco__shared_scope_begin(aco_scope_t *scope, const char *call, const char *location);
+ACO_API int aco__shared_scope_check(const aco_scope_t *scope, const char *call); /* 0: it is the innermost */
+ACO_API void aco__shared_scope_end(aco_scope_t *scope);
+
+/* aco_scope_cancel() with this error, for a scope of the calling thread. */
+ACO_API void aco__scope_end_early(aco_scope_t *scope, int error);
+
+/* A wait that another thread ends, by one call of aco__answer_tell(). Its record is not on a share stack. */
+typedef struct aco__answer {
+    aco__post_t post;
+    struct aco__tasks *scheduler; /* of the task that waits */
+    int is_told;
+    aco__queue_t queue;
+    aco__wait_t wait;
+} aco__answer_t;
+
+/* Prepares an answer for the calling task. 0, or -1 and errno EPERM: the caller cannot wait. */
+ACO_API int aco__answer_prepare(aco__answer_t *answer, const char *call);
+/* Waits until it is told. `what`, a static text, is for reports. 0, or -1 and errno: then it may still be told. */
+ACO_API int aco__answer_wait(aco__answer_t *answer, const char *call, const char *what, int64_t deadline,
+                             const char *location);
+/* The same for an answer that is sure to be told: nothing ends the wait early. */
+ACO_API void aco__answer_await(aco__answer_t *answer, const char *what, const char *location);
+/* Any thread. The answer may be gone when this returns. */
+ACO_API void aco__answer_tell(aco__answer_t *answer);
+/* Has aco_run() call post->run() on the scheduler's thread. Any thread; the scheduler's must not end before. */
+ACO_API void aco__answer_post(struct aco__tasks *scheduler, aco__post_t *post);
+/* The scheduler's thread, when nobody posts it any more: it is not under way. */
+ACO_API void aco__answer_forget(struct aco__tasks *scheduler, aco__post_t *post);
+
+ACO__END_C
+
+#endif

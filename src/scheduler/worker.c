@@ -1,0 +1,162 @@
+/* What threads that share work (aco/detail/worker.h) need of the scheduler. */
+#include "scheduler/wait.h"
+
+#include "aco/detail/worker.h"
+
+/* ---- Workers ---- */
+
+int aco__worker_install(aco__worker_t *worker, const char *call)
+{
+    const aco__thread_t *self = aco__self();
+    aco__tasks_t *s = aco__tasks(self);
+    if (self->running)
+        return aco__fail(0, EPERM, call, self->running, "is a coroutine: only the root context may call this");
+    if (s && (s->worker || s->base.is_running))
+        return aco__fail(0, EBUSY, call, NULL, "the thread runs tasks already");
+    s = (aco__tasks_t *)aco_scheduler_open();
+    if (!s)
+        return -1;
+    worker->scheduler = s;
+    s->worker = worker;
+    return 0;
+}
+
+void aco__worker_close(const aco__worker_t *worker)
+{
+    (void)worker;
+    (void)aco_scheduler_close();
+}
+
+void aco__worker_remove(aco__worker_t *worker)
+{
+    worker->scheduler->worker = NULL;
+}
+
+aco__worker_t *aco__worker(void)
+{
+    const aco__thread_t *self = aco__self();
+    return self->scheduler ? aco__tasks(self)->worker : NULL;
+}
+
+size_t aco__worker_tasks(void)
+{
+    return aco__self()->tasks;
+}
+
+/* ---- Members ---- */
+
+void aco__member_begin(aco__member_t *member, int64_t deadline)
+{
+    (void)aco__scope_begin("aco_submit", &member->scope, deadline, 0, NULL); /* fails in no task on a private stack */
+    aco__task_record(aco__self()->task)->member = member;
+}
+
+void aco__member_end(aco__member_t *member)
+{
+    aco__thread_t *self = aco__self();
+    aco__task_record(self->task)->member = NULL;
+    aco__scope_leave(self, &member->scope);
+}
+
+int aco__shared_scope_begin(aco_scope_t *scope, const char *call, const char *location)
+{
+    if (aco__scope_begin(call, scope, ACO_FOREVER, ACO__SCOPE_SHARED, location) != 0)
+        return -1;
+    aco__task_record(scope->aco__task)->groups++;
+    return 0;
+}
+
+int aco__shared_scope_check(const aco_scope_t *scope, const char *call)
+{
+    return aco__scope_check_end(aco__self(), call, scope);
+}
+
+void aco__shared_scope_end(aco_scope_t *scope)
+{
+    aco__task_record(scope->aco__task)->groups--;
+    aco__scope_leave(aco__self(), scope);
+}
+
+void aco__scope_end_early(aco_scope_t *scope, int error)
+{
+    aco__scope_finish(aco__self(), scope, error);
+}
+
+/* ---- Answers ---- */
+
+static void told(aco__thread_t *self, aco__post_t *post)
+{
+    aco__answer_t *answer = (aco__answer_t *)(void *)((char *)post - offsetof(aco__answer_t, post));
+    answer->is_told = 1;
+    while (answer->queue.first)
+        aco__wake(self, answer->queue.first->wait, 0);
+}
+
+int aco__answer_prepare(aco__answer_t *answer, const char *call)
+{
+    aco__thread_t *self = aco__self();
+    if (aco__check_waiting(self, call) != 0)
+        return -1;
+    answer->post.next = NULL;
+    answer->post.run = told;
+    answer->scheduler = aco__tasks(self);
+    answer->is_told = 0;
+    answer->queue.first = answer->queue.last = NULL;
+    answer->queue.thread = NULL;
+    return 0;
+}
+
+static void wait_in(aco__thread_t *self, aco__answer_t *answer)
+{
+    aco__tasks_t *s = answer->scheduler;
+    aco__wait_in(&answer->queue, &answer->wait);
+    (void)aco__wait_start(self, &answer->wait);
+    s->askers++;
+    aco__task_leave(answer->wait.task); /* by way of aco_run(), which looks for news from now on */
+    s->askers--;
+}
+
+int aco__answer_wait(aco__answer_t *answer, const char *call, const char *what, int64_t deadline, const char *location)
+{
+    aco__thread_t *self = aco__self();
+    aco__wait_t *wait = &answer->wait;
+    if (answer->is_told)
+        return 0;
+    if ((deadline != ACO_FOREVER && aco__timers_reserve(self, 2, call) != 0) ||
+        aco__wait_prepare(self, wait, ACO__WAIT_SHARED, what, location) != 0)
+        return -1;
+    if (deadline != ACO_FOREVER)
+        aco__wait_limit(wait, deadline);
+    wait_in(self, answer);
+    return wait->error ? aco__wait_failed(wait) : 0;
+}
+
+void aco__answer_await(aco__answer_t *answer, const char *what, const char *location)
+{
+    aco__thread_t *self = aco__self();
+    if (answer->is_told)
+        return;
+    aco__wait_fill(self, &answer->wait, ACO__WAIT_SHARED, what, location);
+    aco__wait_slowly_inside(self);
+    answer->wait.value = answer; /* nothing interrupts it */
+    wait_in(self, answer);
+}
+
+void aco__answer_tell(aco__answer_t *answer)
+{
+    aco__thread_t *self = aco__self();
+    if (self->scheduler == &answer->scheduler->base)
+        told(self, &answer->post);
+    else
+        aco__inbox_post(answer->scheduler, &answer->post);
+}
+
+void aco__answer_post(struct aco__tasks *scheduler, aco__post_t *post)
+{
+    aco__inbox_post(scheduler, post);
+}
+
+void aco__answer_forget(struct aco__tasks *scheduler, aco__post_t *post)
+{
+    aco__inbox_forget(scheduler, post);
+}

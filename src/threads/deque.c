@@ -1,0 +1,147 @@
+/* Items that one thread pushes and pops at the bottom, and others steal at the top: the deque of D. Chase and Y. Lev,
+ * "Dynamic circular work-stealing deque" (SPAA 2005), in the C11 form of N. M. Lê, A. Pop, A. Cohen and F. Zappa
+ * Nardelli, "Correct and efficient work-stealing for weak memory models" (PPoPP 2013). Where theirs has fences, this
+ * has sequentially consistent accesses of `top` and `bottom`: thread sanitizers understand these only.
+ *
+ * An item has several words, so a thief may read some of an older item and some of a newer one. That happens only after
+ * `top` has moved past the item that it wants, and then its compare-and-swap of `top` fails. docs/threads.md has the
+ * argument. */
+#include "threads/threads.h"
+
+enum { WORDS = 4, FIRST_COUNT = 64 };
+_Static_assert(sizeof(aco__item_t) == WORDS * sizeof(uintptr_t), "an item is copied word by word");
+
+typedef struct aco__items {
+    size_t mask;                /* their number is a power of two */
+    struct aco__items *before;  /* the smaller array that this one has replaced: thieves may still read there */
+    size_t sz;
+    uintptr_t words[][WORDS];
+} aco__items_t;
+
+static void put(aco__items_t *items, size_t at, const aco__item_t *item)
+{
+    uintptr_t words[WORDS];
+    memcpy(words, item, sizeof words);
+    for (int i = 0; i < WORDS; i++)
+        __atomic_store_n(&items->words[at & items->mask][i], words[i], __ATOMIC_RELAXED);
+}
+
+static void get(const aco__items_t *items, size_t at, aco__item_t *item)
+{
+    uintptr_t words[WORDS];
+    for (int i = 0; i < WORDS; i++)
+        words[i] = __atomic_load_n(&items->words[at & items->mask][i], __ATOMIC_RELAXED);
+    memcpy(item, words, sizeof words);
+}
+
+/* NULL and errno without memory. */
+static aco__items_t *new_items(size_t count)
+{
+    size_t sz = sizeof(aco__items_t) + count * sizeof(uintptr_t[WORDS]);
+    aco__items_t *items = aco__poller_allocate(&sz, "aco_submit");
+    if (!items)
+        return NULL;
+    items->mask = count - 1;
+    items->before = NULL;
+    items->sz = sz;
+    return items;
+}
+
+int aco__deque_open(aco__deque_t *deque)
+{
+    deque->items = new_items(FIRST_COUNT);
+    return deque->items ? 0 : -1;
+}
+
+/* Moves the items to an array of twice the size. NULL and errno without memory. */
+static aco__items_t *grow(aco__deque_t *deque, aco__items_t *old, size_t top, size_t bottom)
+{
+    aco__items_t *items = new_items(2 * (old->mask + 1));
+    aco__item_t item;
+    if (!items)
+        return NULL;
+    items->before = old;
+    for (size_t at = top; at != bottom; at++) {
+        get(old, at, &item);
+        put(items, at, &item);
+    }
+    __atomic_store_n(&deque->items, items, __ATOMIC_RELEASE);
+    return items;
+}
+
+int aco__deque_push(aco__deque_t *deque, const aco__item_t *item)
+{
+    size_t bottom = deque->bottom, top = __atomic_load_n(&deque->top, __ATOMIC_ACQUIRE);
+    aco__items_t *items = deque->items;
+    if (bottom - top > items->mask && !(items = grow(deque, items, top, bottom)))
+        return -1;
+    put(items, bottom, item);
+    __atomic_store_n(&deque->bottom, bottom + 1, __ATOMIC_SEQ_CST); /* see aco__threads_may_sleep() */
+    return 0;
+}
+
+int aco__deque_pop(aco__deque_t *deque, aco__item_t *item)
+{
+    size_t bottom = deque->bottom, top = __atomic_load_n(&deque->top, __ATOMIC_RELAXED);
+    int is_mine = 1;
+    if (bottom == top) /* `top` never moves past `bottom`, and only this thread moves `bottom` */
+        return 0;
+    bottom--;
+    __atomic_store_n(&deque->bottom, bottom, __ATOMIC_SEQ_CST);
+    top = __atomic_load_n(&deque->top, __ATOMIC_SEQ_CST);
+    if ((ptrdiff_t)(bottom - top) > 0) { /* thieves see the new `bottom` before they come to this item */
+        get(deque->items, bottom, item);
+        return 1;
+    }
+    if (bottom == top) { /* the last one: thieves may want it too */
+        get(deque->items, bottom, item);
+        is_mine = __atomic_compare_exchange_n(&deque->top, &top, top + 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+    } else {
+        is_mine = 0;
+    }
+    __atomic_store_n(&deque->bottom, bottom + 1, __ATOMIC_RELEASE);
+    return is_mine;
+}
+
+int aco__deque_steal(aco__deque_t *deque, aco__item_t *item)
+{
+    size_t top = __atomic_load_n(&deque->top, __ATOMIC_SEQ_CST);
+    size_t bottom = __atomic_load_n(&deque->bottom, __ATOMIC_SEQ_CST);
+    if ((ptrdiff_t)(bottom - top) <= 0)
+        return 0;
+    get(__atomic_load_n(&deque->items, __ATOMIC_ACQUIRE), top, item);
+    return __atomic_compare_exchange_n(&deque->top, &top, top + 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED) ? 1 : -1;
+}
+
+size_t aco__deque_count_of(const aco__deque_t *deque, const aco_shared_group_t *group)
+{
+    aco__item_t item;
+    size_t count = 0;
+    for (size_t at = deque->top; at != deque->bottom; at++) {
+        get(deque->items, at, &item);
+        count += item.group == group;
+    }
+    return count;
+}
+
+int aco__deque_has_room(const aco__deque_t *deque)
+{
+    size_t top = __atomic_load_n(&deque->top, __ATOMIC_ACQUIRE);
+    return deque->bottom - top <= deque->items->mask;
+}
+
+size_t aco__deque_count(const aco__deque_t *deque)
+{
+    size_t top = __atomic_load_n(&deque->top, __ATOMIC_SEQ_CST);
+    size_t bottom = __atomic_load_n(&deque->bottom, __ATOMIC_SEQ_CST);
+    return (ptrdiff_t)(bottom - top) > 0 ? bottom - top : 0;
+}
+
+void aco__deque_free(aco__deque_t *deque)
+{
+    while (deque->items) {
+        aco__items_t *items = deque->items;
+        deque->items = items->before;
+        aco__poller_free(items, items->sz);
+    }
+}

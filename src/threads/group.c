@@ -1,0 +1,438 @@
+/* Groups whose members run on several threads, and the tasks that run submitted items.
+ *
+ * The group's scope is that of its task and belongs to its thread. Each member has a scope of its own, its outermost,
+ * with the group's deadline. When the group's scope ends early, its thread notes that in the group and posts to each
+ * thread of the set, which then ends the scopes of those of its members whose groups have such a note. A member reads
+ * the note when it starts, after it stands in its thread's list: so it sees the note, or the post finds it. */
+#include "threads/threads.h"
+
+static const char what_group[] = "members of a shared group, perhaps on other threads";
+
+/* ---- The members' ends ---- */
+
+static void cancel(aco_shared_group_t *group)
+{
+    if (aco__threads_enter(group->aco__owner))
+        (void)aco_scope_cancel(&group->scope);
+    aco__threads_leave(group->aco__owner);
+}
+
+static void succeed(aco_shared_group_t *group, void *result)
+{
+    int none = 0;
+    if (!__atomic_compare_exchange_n(&group->succeeded, &none, 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        return;
+    group->result = result;
+    cancel(group);
+}
+
+static void fail_group(aco_shared_group_t *group, int error)
+{
+    int none = 0;
+    int is_first = __atomic_compare_exchange_n(&group->error, &none, error, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&group->failed, 1, __ATOMIC_RELAXED);
+    if (is_first && group->policy == ACO_CANCEL_ON_FAILURE)
+        cancel(group);
+}
+
+/* A member is no longer pending. The group may be gone when this returns. */
+static void finish(aco_shared_group_t *group)
+{
+    aco__crew_t *owner = group->aco__owner;
+    if (__atomic_fetch_sub(&group->aco__pending, 1, __ATOMIC_ACQ_REL) != 1)
+        return;
+    if (owner == aco__threads_self()) {
+        aco__answer_tell(&group->aco__answer);
+        return;
+    }
+    if (aco__threads_enter(owner))
+        aco__answer_tell(&group->aco__answer);
+    aco__threads_leave(owner);
+}
+
+static void complete(const aco__item_t *item, void *result, int error)
+{
+    if (item->result)
+        *item->result = result;
+    if (aco_unlikely(result == ACO_ERROR))
+        fail_group(item->group, error ? error : EINVAL);
+    else if (item->group->policy == ACO_FIRST_SUCCESS)
+        succeed(item->group, result);
+    finish(item->group);
+}
+
+void aco__threads_drop(const aco__item_t *item, int error)
+{
+    complete(item, ACO_ERROR, error);
+}
+
+/* ---- The members' tasks ---- */
+
+static void link_run(aco__run_t *run)
+{
+    aco__crew_t *worker = run->worker;
+    run->previous = NULL;
+    run->next = worker->runs;
+    if (run->next)
+        run->next->previous = run;
+    worker->runs = run;
+}
+
+static void unlink_run(const aco__run_t *run)
+{
+    *(run->previous ? &run->previous->next : &run->worker->runs) = run->next;
+    if (run->next)
+        run->next->previous = run->previous;
+}
+
+/* The task calls aco_exit(). */
+static void run_exits(aco__member_t *member)
+{
+    aco__run_t *run = (aco__run_t *)(void *)member;
+    unlink_run(run);
+    complete(&run->item, NULL, 0);
+}
+
+static void end_with_group(aco__run_t *run)
+{
+    int ended = __atomic_load_n(&run->item.group->aco__ended, __ATOMIC_SEQ_CST);
+    if (aco_unlikely(ended != 0))
+        aco__scope_end_early(&run->base.scope, ended);
+}
+
+/* The task: takes the item that was put aside for it. */
+static void *run_item(void *arg)
+{
+    aco__run_t run;
+    void *result;
+    int error;
+    run.worker = arg;
+    run.item = run.worker->starting[run.worker->begun++ % THREADS_AT_ONCE];
+    run.base.exits = run_exits;
+    aco__member_begin(&run.base, run.item.group->aco__deadline);
+    link_run(&run);
+    end_with_group(&run);
+    errno = 0;
+    result = run.item.fn(run.item.arg);
+    error = errno;
+    unlink_run(&run);
+    aco__member_end(&run.base);
+    complete(&run.item, result, error);
+    return NULL;
+}
+
+/* Spawns a task for the item. 0 without memory. */
+static int spawn_for(aco__crew_t *worker, const aco__item_t *item)
+{
+    aco_t *task = aco_spawn(run_item, worker, NULL);
+    if (!task)
+        return 0;
+    (void)aco_detach(task);
+    worker->starting[worker->started++ % THREADS_AT_ONCE] = *item;
+    return 1;
+}
+
+/* There is no memory for its task. If others run, one of them may end and leave its stack: it is tried again. */
+static void put_back(aco__crew_t *worker, const aco__item_t *item, int drops)
+{
+    if (drops || aco__deque_push(&worker->deque, item) != 0)
+        aco__threads_drop(item, ENOMEM);
+}
+
+/* All tasks spawned for items have run before the next call: they were the last in the queue. */
+int aco__threads_start(aco__crew_t *worker, int searches, int is_idle)
+{
+    aco__item_t item;
+    int any = 0;
+    while (worker->started - worker->begun < THREADS_AT_ONCE &&
+           (aco__threads_take(worker, &item) || (searches && !any && aco__threads_find(worker, &item)))) {
+        int started = spawn_for(worker, &item);
+        any |= started;
+        if (aco_unlikely(!started)) {
+            put_back(worker, &item, is_idle && !any);
+            if (any || !is_idle)
+                break;
+        }
+    }
+    aco__threads_end_search(worker);
+    return any;
+}
+
+/* ---- The group's end reaches its members ---- */
+
+void aco__threads_pass_ends(const aco__crew_t *worker)
+{
+    for (aco__run_t *run = worker->runs; run; run = run->next)
+        end_with_group(run);
+}
+
+static void post_cancel(aco__crew_t *worker)
+{
+    aco__threads_post(worker, &worker->cancel_post);
+}
+
+static void note_end(aco_shared_group_t *group, int error)
+{
+    __atomic_store_n(&group->aco__ended, error, __ATOMIC_SEQ_CST);
+    aco__threads_each(group->aco__owner->threads, post_cancel);
+}
+
+/* On the thread of the group's task. */
+void aco__threads_group_ended(aco__worker_t *worker, aco_scope_t *scope)
+{
+    aco_shared_group_t *group = (aco_shared_group_t *)(void *)scope;
+    (void)worker;
+    note_end(group, scope->aco__ended_by->error);
+}
+
+/* ---- What is lost ---- */
+
+static void append_nodes(aco__crew_t *worker, aco__node_t *list)
+{
+    aco__node_t **last = &worker->first;
+    while (*last)
+        last = &(*last)->next;
+    *last = list;
+}
+
+void aco__threads_abandon(aco__crew_t *worker)
+{
+    aco__node_t *node;
+    aco__run_t *run;
+    append_nodes(worker, aco__threads_receive(worker, 1)); /* first: once a group has ended, nothing more is taken */
+    while (worker->groups) {
+        aco_shared_group_t *group = worker->groups;
+        worker->groups = group->aco__next;
+        note_end(group, ECANCELED);
+    }
+    while (worker->begun != worker->started)
+        aco__threads_drop(&worker->starting[worker->begun++ % THREADS_AT_ONCE], ECANCELED);
+    while ((run = worker->runs) != NULL) {
+        worker->runs = run->next;
+        aco__threads_drop(&run->item, ECANCELED);
+    }
+    while ((node = worker->first) != NULL) {
+        worker->first = node->next;
+        aco__threads_drop(&node->item, ECANCELED);
+        aco__poller_free(node, node->sz);
+    }
+}
+
+/* How many members of the group only this thread runs, or will start. */
+static size_t count_own(const aco__crew_t *worker, const aco_shared_group_t *group, const aco__deque_t *deque)
+{
+    size_t count = 0;
+    for (const aco__run_t *run = worker->runs; run; run = run->next)
+        count += run->item.group == group;
+    for (unsigned i = worker->begun; i != worker->started; i++)
+        count += worker->starting[i % THREADS_AT_ONCE].group == group;
+    for (const aco__node_t *node = worker->first; node; node = node->next)
+        count += node->item.group == group;
+    return count + aco__deque_count_of(deque, group);
+}
+
+void aco__threads_forget_others(aco__crew_t *worker)
+{
+    append_nodes(worker, aco__threads_receive(worker, 0));
+    for (aco_shared_group_t *group = worker->groups, *next; group; group = next) {
+        size_t own = count_own(worker, group, &worker->deque) + group->aco__is_open;
+        size_t pending = group->aco__pending;
+        next = group->aco__next;
+        group->aco__pending = own;
+        if (pending == own)
+            continue;
+        group->failed += pending - own;
+        if (!group->error)
+            group->error = ECANCELED;
+        if (group->policy == ACO_CANCEL_ON_FAILURE)
+            cancel(group);
+        if (!own)
+            aco__answer_tell(&group->aco__answer);
+    }
+}
+
+/* ---- The calls ---- */
+
+static void link_group(aco__crew_t *worker, aco_shared_group_t *group)
+{
+    group->aco__previous = NULL;
+    group->aco__next = worker->groups;
+    if (group->aco__next)
+        group->aco__next->aco__previous = group;
+    worker->groups = group;
+}
+
+static void unlink_group(aco__crew_t *worker, const aco_shared_group_t *group)
+{
+    *(group->aco__previous ? &group->aco__previous->aco__next : &worker->groups) = group->aco__next;
+    if (group->aco__next)
+        group->aco__next->aco__previous = group->aco__previous;
+}
+
+int aco_shared_group_begin_at(aco_shared_group_t *group, aco_policy_t policy, const char *location)
+{
+    static const char call[] = "aco_shared_group_begin";
+    aco__crew_t *worker = aco__threads_self();
+    const aco_scope_t *ended_by;
+    if (!group || (unsigned)policy > ACO_FIRST_SUCCESS)
+        return aco__poller_fail(EINVAL, call, group ? "the policy is unknown" : "the group is NULL");
+    if (!worker)
+        return aco__poller_fail(EPERM, call, "the thread is in no set of threads");
+    if (aco__poller_moves(group))
+        return aco__poller_fail(EINVAL, call, "the group is on a share stack");
+    if (aco__shared_scope_begin(&group->scope, call, location) != 0)
+        return -1;
+    ended_by = aco_scope_ended_by(&group->scope);
+    group->policy = policy;
+    group->error = group->succeeded = 0;
+    group->failed = 0;
+    group->result = NULL;
+    group->aco__ended = ended_by ? ended_by->error : 0;
+    group->aco__pending = 1;
+    group->aco__is_open = 1;
+    group->aco__deadline = aco_deadline();
+    group->aco__owner = worker;
+    link_group(worker, group);
+    return 0;
+}
+
+int aco_shared_group_end_at(aco_shared_group_t *group, const char *location)
+{
+    static const char call[] = "aco_shared_group_end";
+    if (!group)
+        return aco__poller_fail(EINVAL, call, "the group is NULL");
+    if (aco__shared_scope_check(&group->scope, call) != 0 || aco__answer_prepare(&group->aco__answer, call) != 0)
+        return -1;
+    group->aco__is_open = 0;
+    if (__atomic_fetch_sub(&group->aco__pending, 1, __ATOMIC_ACQ_REL) != 1 &&
+        aco__answer_wait(&group->aco__answer, call, what_group, ACO_FOREVER, location) != 0)
+        aco__answer_await(&group->aco__answer, what_group, location); /* the members were told why */
+    unlink_group(group->aco__owner, group);
+    aco__shared_scope_end(&group->scope);
+    if (group->policy == ACO_FIRST_SUCCESS ? group->succeeded || !group->failed : !group->failed)
+        return 0;
+    errno = group->error;
+    return -1;
+}
+
+/* 0 if the group takes members; else -1. */
+static int check_submission(const char *call, const aco_shared_group_t *group, aco_function_t fn, const void *result)
+{
+    int ended;
+    if (!group || !fn)
+        return aco__poller_fail(EINVAL, call, group ? "the function is NULL" : "the group is NULL");
+    if (result && aco__poller_moves(result))
+        return aco__poller_fail(EINVAL, call, "the result is on a share stack");
+    ended = __atomic_load_n(&group->aco__ended, __ATOMIC_RELAXED);
+    if (aco_unlikely(ended != 0)) {
+        errno = ended;
+        return -1;
+    }
+    return 0;
+}
+
+/* A submission has failed: -1 and errno. */
+static int withdraw(aco_shared_group_t *group)
+{
+    int error = errno;
+    finish(group);
+    errno = error;
+    return -1;
+}
+
+int aco_submit_result(aco_shared_group_t *group, aco_function_t fn, void *arg, void **result)
+{
+    const aco__item_t item = {fn, arg, group, result};
+    aco__crew_t *worker;
+    if (check_submission("aco_submit", group, fn, result) != 0)
+        return -1;
+    __atomic_fetch_add(&group->aco__pending, 1, __ATOMIC_RELAXED);
+    worker = aco__threads_self();
+    if (aco_unlikely(!worker || worker->threads != group->aco__owner->threads))
+        return aco__threads_inject(group->aco__owner->threads, &item) == 0 ? 0 : withdraw(group);
+    if (aco__deque_push(&worker->deque, &item) != 0)
+        return withdraw(group);
+    aco__threads_wake_one(worker->threads);
+    return 0;
+}
+
+int aco_submit_to(int thread, aco_shared_group_t *group, aco_function_t fn, void *arg, void **result)
+{
+    static const char call[] = "aco_submit_to";
+    const aco__item_t item = {fn, arg, group, result};
+    aco__crew_t *worker;
+    if (check_submission(call, group, fn, result) != 0)
+        return -1;
+    worker = aco__threads_worker(group->aco__owner->threads, thread);
+    if (!worker)
+        return aco__poller_fail(ESRCH, call, "the set has no thread with this number");
+    __atomic_fetch_add(&group->aco__pending, 1, __ATOMIC_RELAXED);
+    return aco__threads_send(worker, &item) == 0 ? 0 : withdraw(group);
+}
+
+/* ---- aco_parallel_for() ---- */
+
+typedef struct loop {
+    size_t next, end, grain; /* next: atomic */
+    int (*fn)(size_t from, size_t to, void *arg);
+    void *arg;
+} loop_t;
+
+/* A member: makes calls as long as there are parts. */
+static void *run_parts(void *arg)
+{
+    loop_t *loop = arg;
+    for (;;) {
+        size_t from = __atomic_load_n(&loop->next, __ATOMIC_RELAXED), to;
+        do {
+            if (from == loop->end)
+                return NULL;
+            to = loop->end - from > loop->grain ? from + loop->grain : loop->end;
+        } while (!__atomic_compare_exchange_n(&loop->next, &from, to, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+        if (loop->fn(from, to, loop->arg) != 0) {
+            __atomic_store_n(&loop->next, loop->end, __ATOMIC_RELAXED);
+            return ACO_ERROR;
+        }
+        if (aco_check_cancelled() != 0 && errno != EPERM)
+            return ACO_ERROR;
+    }
+}
+
+/* Part of the caller's own work; the helpers' failures are the group's. */
+static int run_with_helpers(loop_t *loop, size_t helpers)
+{
+    aco_shared_group_t group;
+    void *own;
+    int error, ended;
+    if (aco_shared_group_begin(&group, ACO_CANCEL_ON_FAILURE) != 0)
+        return -1;
+    while (helpers-- && aco_submit(&group, run_parts, loop) == 0)
+        ;
+    own = run_parts(loop);
+    error = errno;
+    ended = aco_shared_group_end(&group);
+    if (own == ACO_ERROR && (ended == 0 || error != ECANCELED)) {
+        errno = error;
+        return -1;
+    }
+    return ended;
+}
+
+int aco_parallel_for(size_t begin, size_t end, size_t grain, int (*fn)(size_t from, size_t to, void *arg), void *arg)
+{
+    enum { PARTS_PER_THREAD = 8 };
+    static const char call[] = "aco_parallel_for";
+    const aco__crew_t *worker = aco__threads_self();
+    size_t threads = worker ? (size_t)worker->threads->n : 1, parts;
+    loop_t loop = {begin, end, grain, fn, arg};
+    if (!fn || begin > end)
+        return aco__poller_fail(EINVAL, call, fn ? "the end is before the beginning" : "the function is NULL");
+    if (!grain)
+        loop.grain = (end - begin) / (threads * PARTS_PER_THREAD) + 1;
+    parts = (end - begin) / loop.grain + ((end - begin) % loop.grain != 0);
+    if (threads == 1 || parts < 2 || !aco_current_task())
+        return run_parts(&loop) == ACO_ERROR ? -1 : 0;
+    if (aco__poller_moves(&loop))
+        return aco__poller_fail(EINVAL, call, "the caller is on a share stack");
+    return run_with_helpers(&loop, (parts < threads ? parts : threads) - 1);
+}

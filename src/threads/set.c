@@ -1,0 +1,567 @@
+/* Sets of threads: how they begin, what aco_run() calls on each of them, and how they end.
+ *
+ * The end. Each thread counts as busy as long as it has tasks. Whoever submits work, or has run it, is busy: so once
+ * nobody is, nobody can become busy, and the set is done. A thread that takes work counts itself before it runs it,
+ * and until then the task that waits for the work is on a thread that is busy. */
+#define _GNU_SOURCE
+#include "threads/threads.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+/* ---- Failures and cancelling ---- */
+
+static void post_cancel_all(aco__crew_t *worker)
+{
+    aco__threads_post(worker, &worker->cancel_post);
+}
+
+int aco_threads_cancel(aco_threads_t *threads)
+{
+    if (!threads)
+        return aco__poller_fail(EINVAL, "aco_threads_cancel", "the set is NULL");
+    __atomic_store_n(&threads->is_cancelled, 1, __ATOMIC_SEQ_CST);
+    aco__threads_each(threads, post_cancel_all);
+    return 0;
+}
+
+static void fail_set(aco_threads_t *threads, int error)
+{
+    int none = 0;
+    __atomic_compare_exchange_n(&threads->error, &none, error, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+    if (!(threads->flags & ACO_THREADS_KEEP_GOING))
+        (void)aco_threads_cancel(threads);
+}
+
+/* ---- What aco_run() calls ---- */
+
+static void set_is_done(aco_threads_t *threads)
+{
+    __atomic_store_n(&threads->is_done, 1, __ATOMIC_SEQ_CST);
+    aco__threads_each(threads, aco__threads_wake);
+}
+
+static void count(aco__crew_t *worker)
+{
+    if (aco_likely(worker->is_counted))
+        return;
+    __atomic_fetch_add(&worker->threads->busy, 1, __ATOMIC_SEQ_CST);
+    worker->is_counted = 1;
+}
+
+static void uncount(aco__crew_t *worker)
+{
+    if (!worker->is_counted)
+        return;
+    worker->is_counted = 0;
+    if (__atomic_fetch_sub(&worker->threads->busy, 1, __ATOMIC_SEQ_CST) == 1)
+        set_is_done(worker->threads);
+}
+
+static aco__crew_t *worker_of(aco__worker_t *base)
+{
+    return (aco__crew_t *)(void *)base;
+}
+
+static void on_round(aco__worker_t *base)
+{
+    aco__crew_t *worker = worker_of(base);
+    if (aco__threads_start(worker, 0, 0) || aco__worker_tasks())
+        count(worker);
+}
+
+static int on_idle(aco__worker_t *base)
+{
+    aco__crew_t *worker = worker_of(base);
+    if (aco__worker_tasks())
+        count(worker);
+    do
+        if (aco__threads_start(worker, 1, 1)) {
+            count(worker);
+            return 1;
+        }
+    while (!aco__threads_may_sleep(worker));
+    return 0;
+}
+
+static void on_awake(aco__worker_t *base)
+{
+    aco__crew_t *worker = worker_of(base);
+    aco__threads_slept(worker);
+    if (worker->is_searching && aco__threads_start(worker, 1, 0)) /* now: tasks that can run may do so for long */
+        count(worker);
+}
+
+static int on_no_tasks(aco__worker_t *base)
+{
+    aco__crew_t *worker = worker_of(base);
+    if (aco__threads_forked(worker->threads))
+        return 0;
+    if (worker->leaves && aco__threads_start(worker, 0, 0)) {
+        count(worker);
+        return 1;
+    }
+    uncount(worker);
+    return !worker->leaves && !__atomic_load_n(&worker->threads->is_done, __ATOMIC_SEQ_CST);
+}
+
+/* The thread takes no part any more. If it has tasks, they never run again. */
+static void leave_set(aco__crew_t *worker)
+{
+    aco__threads_close(worker);
+    aco__answer_forget(worker->base.scheduler, &worker->wake_post);
+    aco__answer_forget(worker->base.scheduler, &worker->cancel_post);
+    aco__threads_slept(worker);
+    aco__threads_end_search(worker);
+    aco__threads_abandon(worker);
+    aco__threads_wake_one(worker->threads); /* for what it had submitted */
+    uncount(worker);
+}
+
+/* For the next thread that joins. The set may be gone when this returns. */
+static void release_slot(aco__crew_t *worker)
+{
+    aco_threads_t *threads = worker->threads;
+    aco__threads_lock();
+    worker->is_used = 0;
+    threads->joined--;
+    pthread_cond_broadcast(&threads->changed);
+    aco__threads_unlock();
+}
+
+static void on_thread_end(aco__worker_t *base)
+{
+    aco__crew_t *worker = worker_of(base);
+    leave_set(worker);
+    if (worker->index >= worker->threads->n)
+        release_slot(worker);
+}
+
+/* ---- Workers ---- */
+
+static void woken(aco__thread_t *self, aco__post_t *post)
+{
+    (void)self;
+    (void)post; /* the thread is awake: that is all */
+}
+
+static void cancelled(aco__thread_t *self, aco__post_t *post)
+{
+    aco__crew_t *worker = (aco__crew_t *)(void *)((char *)post - offsetof(aco__crew_t, cancel_post));
+    (void)self;
+    aco__threads_pass_ends(worker);
+    if (worker->is_in_scope && __atomic_load_n(&worker->threads->is_cancelled, __ATOMIC_SEQ_CST))
+        aco__scope_end_early(&worker->root.scope, ECANCELED);
+}
+
+/* A new worker in the slot, or one that has left it. NULL and errno without memory. */
+static aco__crew_t *worker_in(aco_threads_t *threads, int slot, const char *call)
+{
+    aco__crew_t *worker = threads->workers[slot];
+    size_t sz = sizeof *worker;
+    if (!worker) {
+        worker = aco__poller_allocate(&sz, call);
+        if (!worker)
+            return NULL;
+        memset(worker, 0, sizeof *worker);
+        if (aco__deque_open(&worker->deque) != 0) {
+            aco__poller_free(worker, sizeof *worker);
+            return NULL;
+        }
+        worker->threads = threads;
+        worker->index = slot;
+        worker->is_gone = 1;
+        worker->base.round = on_round;
+        worker->base.idle = on_idle;
+        worker->base.awake = on_awake;
+        worker->base.stays = on_no_tasks;
+        worker->base.scope_ended = aco__threads_group_ended;
+        worker->base.thread_ends = on_thread_end;
+        worker->wake_post.run = woken;
+        worker->cancel_post.run = cancelled;
+        __atomic_store_n(&threads->workers[slot], worker, __ATOMIC_RELEASE);
+    }
+    return worker;
+}
+
+static void root_exits(aco__member_t *member)
+{
+    ((aco__crew_t *)(void *)((char *)member - offsetof(aco__crew_t, root)))->is_in_scope = 0;
+}
+
+/* The first task of a thread. */
+static void *run_root(void *arg)
+{
+    aco__crew_t *worker = arg;
+    void *result;
+    int error;
+    if (worker->threads->go < 0) /* another thread could not be made */
+        return NULL;
+    worker->root.exits = root_exits;
+    aco__member_begin(&worker->root, ACO_FOREVER);
+    worker->is_in_scope = 1;
+    if (__atomic_load_n(&worker->threads->is_cancelled, __ATOMIC_SEQ_CST))
+        aco__scope_end_early(&worker->root.scope, ECANCELED);
+    errno = 0;
+    result = worker->fn(worker->arg);
+    error = errno;
+    worker->is_in_scope = 0;
+    aco__member_end(&worker->root);
+    if (result == ACO_ERROR) {
+        worker->error = error ? error : EINVAL;
+        fail_set(worker->threads, worker->error);
+    }
+    return NULL;
+}
+
+/* The calling thread becomes the worker, with a task for fn, unless that is NULL. 0, or -1 and errno. */
+static int enter_set(aco__crew_t *worker, aco_function_t fn, void *arg, const char *call)
+{
+    aco_t *task = NULL;
+    worker->error = 0;
+    worker->is_in_scope = worker->leaves = 0;
+    worker->rounds = worker->started = worker->begun = 0;
+    worker->inbox = NULL;
+    worker->fn = fn;
+    worker->arg = arg;
+    if (aco__worker_install(&worker->base, call) != 0)
+        return -1;
+    if (fn && !(task = aco_spawn(run_root, worker, NULL))) {
+        int error = errno;
+        aco__worker_close(&worker->base);
+        aco__worker_remove(&worker->base);
+        errno = error;
+        return -1;
+    }
+    if (task)
+        (void)aco_detach(task);
+    __atomic_store_n(&worker->is_gone, 0, __ATOMIC_SEQ_CST);
+    return 0;
+}
+
+/* Runs the worker's tasks, and others' work. 0, or -1 and errno of aco_run(). */
+static int run_worker(aco__crew_t *worker)
+{
+    int failed = aco_run(), error;
+    aco__worker_close(&worker->base);
+    if (!failed)
+        failed = aco_run(); /* what was posted at the last moment */
+    error = errno;
+    if (failed)
+        fail_set(worker->threads, error);
+    leave_set(worker);
+    aco__worker_remove(&worker->base);
+    errno = error;
+    return failed;
+}
+
+/* ---- Threads ---- */
+
+/* Says that the thread is ready, or that it is not; waits until all are. Whether all are. */
+static int wait_for_all(aco_threads_t *threads, int is_ready)
+{
+    int go;
+    aco__threads_lock();
+    threads->waiting++;
+    if (!is_ready)
+        threads->go = -1;
+    else if (!threads->go && threads->waiting == threads->n)
+        threads->go = 1;
+    pthread_cond_broadcast(&threads->changed);
+    while (!threads->go)
+        aco__threads_wait(threads);
+    go = threads->go;
+    aco__threads_unlock();
+    return go > 0;
+}
+
+static void *thread_main(void *arg)
+{
+    aco__crew_t *worker = arg;
+    aco_threads_t *threads = worker->threads;
+    aco__processors_t allowed;
+    int is_ready;
+    if (threads->flags & ACO_THREADS_PIN && aco__threads_processors(&allowed) > worker->index)
+        aco__threads_pin(&allowed, worker->index);
+    is_ready = enter_set(worker, threads->flags & ACO_THREADS_FIRST_ONLY ? NULL : threads->fn, threads->arg,
+                         "aco_threads_run") == 0;
+    if (!is_ready)
+        fail_set(threads, errno);
+    worker->is_counted = 1;
+    (void)wait_for_all(threads, is_ready);
+    if (is_ready)
+        (void)run_worker(worker);
+    else
+        uncount(worker);
+    return NULL;
+}
+
+/* Starts the other threads. How many there are; less than wanted: errno tells why. */
+static int start_threads(aco_threads_t *threads)
+{
+    for (int i = 1; i < threads->n; i++) {
+        aco__crew_t *worker = worker_in(threads, i, "aco_threads_run");
+        int error = worker ? pthread_create(&worker->thread, NULL, thread_main, worker) : errno;
+        if (error) {
+            errno = error;
+            return i;
+        }
+    }
+    return threads->n;
+}
+
+/* ---- SIGINT and SIGTERM ---- */
+
+typedef struct watch {
+    aco_threads_t *threads;
+    sigset_t signals, before;
+    pthread_t thread;
+    int is_over;
+} watch_t;
+
+static void *watch_signals(void *arg)
+{
+    watch_t *watch = arg;
+    int number;
+    while (sigwait(&watch->signals, &number) == 0 && !__atomic_load_n(&watch->is_over, __ATOMIC_ACQUIRE)) {
+        int none = 0;
+        __atomic_compare_exchange_n(&watch->threads->error, &none, EINTR, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+        (void)aco_threads_cancel(watch->threads);
+    }
+    return NULL;
+}
+
+/* 0, or an errno. */
+static int begin_watch(watch_t *watch, aco_threads_t *threads)
+{
+    int error;
+    watch->threads = threads;
+    watch->is_over = 0;
+    sigemptyset(&watch->signals);
+    sigaddset(&watch->signals, SIGINT);
+    sigaddset(&watch->signals, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &watch->signals, &watch->before);
+    error = pthread_create(&watch->thread, NULL, watch_signals, watch);
+    if (error)
+        pthread_sigmask(SIG_SETMASK, &watch->before, NULL);
+    return error;
+}
+
+static void end_watch(watch_t *watch)
+{
+    __atomic_store_n(&watch->is_over, 1, __ATOMIC_RELEASE);
+    pthread_kill(watch->thread, SIGINT);
+    pthread_join(watch->thread, NULL);
+    pthread_sigmask(SIG_SETMASK, &watch->before, NULL);
+}
+
+/* ---- The calls ---- */
+
+static void in_child(void)
+{
+    aco__crew_t *worker = aco__threads_self();
+    if (!worker)
+        return;
+    worker->threads->first = NULL;
+    worker->threads->injected = 0;
+    aco__threads_forget_others(worker);
+}
+
+static aco_threads_t *new_set(int n, aco_function_t fn, void *arg, unsigned flags, const char *call)
+{
+    int forks = aco__threads_handle_forks(in_child);
+    size_t slots = (size_t)n + THREADS_JOINED, sz = sizeof(aco_threads_t) + slots * sizeof(aco__crew_t *);
+    aco_threads_t *threads = forks < 0 ? NULL : aco__poller_allocate(&sz, call);
+    if (!threads)
+        return NULL;
+    memset(threads, 0, sizeof *threads + slots * sizeof(aco__crew_t *));
+    threads->n = threads->slots = n;
+    threads->busy = (unsigned)n;
+    threads->fn = fn;
+    threads->arg = arg;
+    threads->flags = flags;
+    threads->forks = (unsigned)forks;
+    threads->sz = sz;
+    pthread_cond_init(&threads->changed, NULL);
+    return threads;
+}
+
+static void free_worker(aco__crew_t *worker)
+{
+    aco__deque_free(&worker->deque);
+    aco__poller_free(worker, sizeof *worker);
+}
+
+static void free_set(aco_threads_t *threads)
+{
+    aco__threads_each(threads, free_worker);
+    pthread_cond_destroy(&threads->changed);
+    aco__poller_free(threads, threads->sz);
+}
+
+/* Waits until the other threads, `made` with the calling one, have ended. */
+static void join_all(aco_threads_t *threads, int made)
+{
+    for (int i = 1; i < made; i++)
+        pthread_join(threads->workers[i]->thread, NULL);
+    aco__threads_lock();
+    while (threads->joined)
+        aco__threads_wait(threads);
+    aco__threads_unlock();
+}
+
+/* The calling thread is the first worker. 0, or an errno. */
+static int run_set(aco_threads_t *threads, aco__crew_t *worker)
+{
+    int made = start_threads(threads), error = 0;
+    if (made < threads->n)
+        error = errno;
+    if (!wait_for_all(threads, !error))
+        set_is_done(threads);
+    if (run_worker(worker) != 0 && !error)
+        error = errno;
+    if (aco__threads_forked(threads)) /* in the child: the others are not there */
+        return error ? error : threads->error;
+    join_all(threads, made);
+    if (!error)
+        error = threads->error;
+    free_set(threads);
+    return error;
+}
+
+static int run_watched(aco_threads_t *threads, aco__crew_t *worker)
+{
+    watch_t watch;
+    pid_t process = getpid();
+    int error = begin_watch(&watch, threads), failed;
+    if (error)
+        threads->go = -1;
+    failed = run_set(threads, worker);
+    if (!error && process == getpid())
+        end_watch(&watch);
+    return error ? error : failed;
+}
+
+static int fail_with(int error)
+{
+    errno = error;
+    return -1;
+}
+
+static int start_set(aco_threads_t *threads, const char *call)
+{
+    aco__crew_t *worker = worker_in(threads, 0, call);
+    aco__processors_t allowed;
+    int pins = threads->flags & ACO_THREADS_PIN && aco__threads_processors(&allowed) > 0, error;
+    if (!worker || enter_set(worker, threads->fn, threads->arg, call) != 0) {
+        error = errno;
+        free_set(threads);
+        return fail_with(error);
+    }
+    worker->is_counted = 1;
+    if (pins)
+        aco__threads_pin(&allowed, 0);
+    error = threads->flags & ACO_THREADS_INTERRUPTIBLE ? run_watched(threads, worker) : run_set(threads, worker);
+    if (pins)
+        aco__threads_unpin(&allowed);
+    return error ? fail_with(error) : 0;
+}
+
+int aco_threads_run_with(int n, aco_function_t fn, void *arg, const aco_threads_options_t *opts)
+{
+    static const char call[] = "aco_threads_run";
+    const unsigned all = ACO_THREADS_FIRST_ONLY | ACO_THREADS_PIN | ACO_THREADS_KEEP_GOING | ACO_THREADS_INTERRUPTIBLE;
+    unsigned flags = opts ? opts->flags : 0;
+    aco_threads_t *threads;
+    if (!fn || n < 0 || n > THREADS_MOST || flags & ~all)
+        return aco__poller_fail(EINVAL, call, !fn ? "the function is NULL"
+                                : flags & ~all    ? "unknown flags"
+                                                  : "not so many threads are possible");
+    threads = new_set(n ? n : aco_threads_usable(), fn, arg, flags, call);
+    return threads ? start_set(threads, call) : -1;
+}
+
+static void uncount_late(aco_threads_t *threads)
+{
+    if (__atomic_fetch_sub(&threads->busy, 1, __ATOMIC_SEQ_CST) == 1)
+        set_is_done(threads);
+}
+
+/* Counts one more thread as busy, unless the set is done. */
+static int count_late(aco_threads_t *threads)
+{
+    unsigned busy = __atomic_load_n(&threads->busy, __ATOMIC_SEQ_CST);
+    do
+        if (!busy)
+            return 0;
+    while (!__atomic_compare_exchange_n(&threads->busy, &busy, busy + 1, 1, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+    return 1;
+}
+
+/* A free slot, or NULL and errno. */
+static aco__crew_t *take_slot(aco_threads_t *threads, const char *call)
+{
+    aco__crew_t *worker = NULL;
+    int slot = threads->n, end = threads->n + THREADS_JOINED;
+    aco__threads_lock();
+    while (slot < end && threads->workers[slot] && threads->workers[slot]->is_used)
+        slot++;
+    if (slot == end) {
+        aco__poller_fail(EAGAIN, call, "too many threads have joined the set");
+    } else if ((worker = worker_in(threads, slot, call)) != NULL) {
+        worker->is_used = 1;
+        threads->joined++;
+        if (slot >= threads->slots)
+            __atomic_store_n(&threads->slots, slot + 1, __ATOMIC_RELEASE);
+    }
+    aco__threads_unlock();
+    return worker;
+}
+
+int aco_threads_join(aco_threads_t *threads, aco_function_t fn, void *arg)
+{
+    static const char call[] = "aco_threads_join";
+    aco__crew_t *worker;
+    int error;
+    if (!threads)
+        return aco__poller_fail(EINVAL, call, "the set is NULL");
+    if (!count_late(threads))
+        return aco__poller_fail(ESRCH, call, "the set has ended");
+    worker = take_slot(threads, call);
+    if (!worker || enter_set(worker, fn, arg, call) != 0) {
+        error = errno;
+        uncount_late(threads);
+        if (worker)
+            release_slot(worker);
+        return fail_with(error);
+    }
+    worker->is_counted = 1;
+    worker->leaves = fn != NULL;
+    error = run_worker(worker) != 0 ? errno : worker->error;
+    release_slot(worker);
+    return error ? fail_with(error) : 0;
+}
+
+/* ---- Questions ---- */
+
+aco_threads_t *aco_threads_current(void)
+{
+    const aco__crew_t *worker = aco__threads_self();
+    return worker ? worker->threads : NULL;
+}
+
+int aco_threads_index(void)
+{
+    const aco__crew_t *worker = aco__threads_self();
+    return worker ? worker->index : -1;
+}
+
+int aco_threads_count(const aco_threads_t *threads)
+{
+    return threads ? threads->n : 0;
+}
+
+int aco_threads_run(int n, aco_function_t fn, void *arg)
+{
+    return aco_threads_run_with(n, fn, arg, NULL);
+}

@@ -1,0 +1,139 @@
+/* What aco/threads.h does without memory or threads: each allocation of a program fails in turn, and from some on all
+ * do; each thread cannot be made in turn. Nothing may hang; what fails says so. The --wrap of pthread_create() is this
+ * file's. */
+#define _GNU_SOURCE
+#include "threads_tests.h"
+
+#include <sys/mman.h>
+
+static int calls, fail_at, fails_on; /* the nth allocation fails; with fails_on, all later ones too */
+static int threads_made, fail_thread;
+
+static int fails(void)
+{
+    int n = __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED), at = __atomic_load_n(&fail_at, __ATOMIC_RELAXED);
+    return at && (n == at || (n > at && fails_on));
+}
+
+static void *map(size_t sz, size_t align, void *ctx)
+{
+    char *p;
+    size_t before;
+    (void)ctx;
+    if (fails())
+        return NULL;
+    p = mmap(NULL, sz + align, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return NULL;
+    before = -(uintptr_t)p & (align - 1);
+    if (before)
+        munmap(p, before);
+    if (align - before)
+        munmap(p + before + sz, align - before);
+    return p + before;
+}
+
+static void unmap(void *p, size_t sz, void *ctx)
+{
+    (void)ctx;
+    munmap(p, sz);
+}
+
+static void *allocate(size_t sz, void *ctx)
+{
+    (void)ctx;
+    return fails() ? NULL : malloc(sz);
+}
+
+static void release(void *p, size_t sz, void *ctx)
+{
+    (void)sz;
+    (void)ctx;
+    free(p);
+}
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*fn)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*fn)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*fn)(void *), void *arg)
+{
+    return ++threads_made == fail_thread ? EAGAIN : __real_pthread_create(thread, attributes, fn, arg);
+}
+
+static int roots, leaves;
+
+static void *leaf(void *arg)
+{
+    add(&leaves, 1);
+    return aco_sleep(1000) == 0 ? arg : ACO_ERROR;
+}
+
+/* Submits as much as it can, to all. What was taken is called, or has failed with ENOMEM. */
+static void *inner(void *arg)
+{
+    aco_shared_group_t group;
+    int n = 0, ended;
+    if (aco_shared_group_begin(&group, ACO_KEEP_GOING) != 0)
+        return ACO_ERROR;
+    for (int i = 0; i < 100; i++)
+        if (i % 10 ? aco_submit(&group, leaf, NULL) == 0 : aco_submit_to(i / 10 % 2, &group, leaf, NULL, NULL) == 0)
+            n++;
+        else
+            CHECK_EQ(errno, ENOMEM);
+    ended = aco_shared_group_end(&group);
+    CHECK_EQ(ended, group.failed ? -1 : 0);
+    if (ended != 0)
+        CHECK_EQ(errno, ENOMEM);
+    CHECK(group.failed <= (size_t)n);
+    add(arg, n == 100 && ended == 0);
+    return NULL;
+}
+
+static void *root(void *arg)
+{
+    aco_shared_group_t group;
+    add(&roots, 1);
+    if (aco_shared_group_begin(&group, ACO_KEEP_GOING) != 0)
+        return ACO_ERROR;
+    for (int i = 0; i < 3; i++)
+        (void)aco_submit(&group, inner, arg);
+    (void)aco_shared_group_end(&group);
+    return NULL;
+}
+
+/* Whether anything failed. */
+static int run_once(void)
+{
+    int whole = 0;
+    roots = 0;
+    errno = 0;
+    if (aco_threads_run(2, root, &whole) != 0) {
+        CHECK(errno == ENOMEM || errno == EAGAIN);
+        return 1;
+    }
+    CHECK_EQ(roots, 2);
+    return whole != 6;
+}
+
+int main(void)
+{
+    const aco_allocator_t allocator = {map, unmap, allocate, release, NULL};
+    CHECK_EQ(aco_set_allocator(&allocator), 0);
+    for (fails_on = 0; fails_on < 2; fails_on++)
+        for (int at = 1, step = 1; at < 2000; at += step, step += step < 16 && at > 60) {
+            calls = 0;
+            __atomic_store_n(&fail_at, at, __ATOMIC_RELAXED);
+            run_once();
+            __atomic_store_n(&fail_at, 0, __ATOMIC_RELAXED);
+            if (calls < at)
+                break;
+        }
+    for (fail_thread = 1; fail_thread <= 3; fail_thread++) {
+        threads_made = roots = 0;
+        FAILS_WITH(aco_threads_run(4, root, &roots), EAGAIN);
+        CHECK_EQ(roots, 0);
+    }
+    fail_thread = 0;
+    CHECK_EQ(run_once(), 0);
+    CHECK(leaves > 0);
+    return check_result("threads_failure");
+}

@@ -1,0 +1,75 @@
+/* For the tests of aco/threads.h. */
+#ifndef THREADS_TESTS_H
+#define THREADS_TESTS_H
+
+#include <aco/threads.h>
+#include "check.h"
+#include "sanitizers.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { THREADS = 8 }; /* more than processors: threads are interrupted everywhere */
+
+/* `what` fails with this errno. */
+#define FAILS_WITH(what, error)                                                                                        \
+    do {                                                                                                               \
+        errno = 0;                                                                                                     \
+        CHECK_EQ(what, -1);                                                                                            \
+        CHECK_EQ(errno, error);                                                                                        \
+    } while (0)
+
+/* Waits in a task for what other threads will do. */
+#define UNTIL(what)                                                                                                    \
+    do {                                                                                                               \
+        int64_t until_end = aco_after(30 * ACO_SECOND);                                                                \
+        while (!(what) && aco_now() < until_end)                                                                       \
+            aco_sleep(ACO_MILLISECOND / 10);                                                                           \
+        CHECK(what);                                                                                                   \
+    } while (0)
+
+static inline int load(const int *p)
+{
+    return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+}
+
+static inline void add(int *p, int n)
+{
+    __atomic_fetch_add(p, n, __ATOMIC_ACQ_REL);
+}
+
+/* Runs fn(arg) on the first of n threads. */
+static inline int run_first(int n, aco_function_t fn, void *arg)
+{
+    aco_threads_options_t options = {0};
+    options.flags = ACO_THREADS_FIRST_ONLY;
+    return aco_threads_run_with(n, fn, arg, &options);
+}
+
+/* Runs a test with a set of threads, and checks that it succeeds. */
+static inline void run_on(int n, aco_function_t fn, void *arg)
+{
+    if (run_first(n, fn, arg) != 0) {
+        fprintf(stderr, "aco_threads_run: %s: %s\n", strerror(errno), aco_error_message());
+        CHECK(!"aco_threads_run");
+    }
+}
+
+static inline void begin(aco_shared_group_t *group, aco_policy_t policy)
+{
+    CHECK_EQ(aco_shared_group_begin(group, policy), 0);
+}
+
+static inline void submit(aco_shared_group_t *group, aco_function_t fn, void *arg)
+{
+    CHECK_EQ(aco_submit(group, fn, arg), 0);
+}
+
+static inline void submit_to(int thread, aco_shared_group_t *group, aco_function_t fn, void *arg)
+{
+    CHECK_EQ(aco_submit_to(thread, group, fn, arg, NULL), 0);
+}
+
+#endif
