@@ -92,7 +92,8 @@ def known_targets(directory):
 
 def build_with_cargo(crate, directory, peers=BENCH / "peers"):
     return run_tool("cargo", ["cargo", "build", "--release", "--locked"],
-                    directory.parent / f"{directory.name}-{crate}.log", cwd=peers / crate, env={**os.environ, "CARGO_TARGET_DIR": str(directory)})
+                    directory.parent / f"{directory.name}-{crate}.log", cwd=peers / crate,
+                    env={**os.environ, "CARGO_TARGET_DIR": str(directory)})
 
 
 def build_with_go(program, package, module=BENCH / "peers" / "go"):
