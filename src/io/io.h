@@ -113,8 +113,8 @@ typedef struct aco__io {
 } aco__io_t;
 
 /* ---- The system's events: epoll.c. Another system has another file with these four ---- */
-/* Fills in base.poll, base.wake, watch, forget, events and wake. `ready` is called for each event of a descriptor, and base.poll
- * counts itself in the statistics. 0, or -1 and errno. */
+/* Fills in base.poll, base.wake, watch, forget, events and wake. `ready` is called for each event of a descriptor, and
+ * base.poll counts itself in the statistics. 0, or -1 and errno. */
 ACO__HIDDEN int aco__io_events_open(aco__io_t *io);
 ACO__HIDDEN void aco__io_events_close(const aco__io_t *io);
 /* Watches the directions `what`, edge-triggered; if one of them is ready now, that is an event too. `before`: those

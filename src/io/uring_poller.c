@@ -1,9 +1,9 @@
-/* The watching of descriptors by the thread's io_uring: a poll for each direction that tells of each edge. The scheduler
- * then waits in the ring, where files are too, and what tasks ask for costs no system call of its own. ACO_POLLER=uring
- * chooses it; epoll is the default.
+/* The watching of descriptors by the thread's io_uring: a poll for each direction that tells of each edge. The
+ * scheduler then waits in the ring, where files are too, and a registration costs no system call of its own.
+ * ACO_POLLER=uring chooses it; epoll is the default.
  *
- * A watch keeps the file open, so it ends before the descriptor is closed, and for descriptors of a library's after each
- * wait. */
+ * A watch keeps the file open, so it ends before the descriptor is closed, and after each wait for a descriptor that is
+ * not owned. */
 #define _GNU_SOURCE
 #include "io/io.h"
 
