@@ -1,4 +1,5 @@
 # Descriptors (src/io): Linux only.
+include(CheckCSourceRuns)
 foreach(variant debug release)
   foreach(subject io io_file io_names io_offload io_sockets io_tasks)
     acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 60)
@@ -8,6 +9,19 @@ foreach(variant debug release)
   add_test(NAME io_file.${variant}.uring COMMAND test_io_file_${variant})
   set_tests_properties(io_file.${variant}.uring PROPERTIES ENVIRONMENT ACO_FILES=uring TIMEOUT 60 SKIP_RETURN_CODE 77)
 endforeach()
+# The same with io_uring instead of epoll, where this kernel allows it.
+if(ACORN_URING AND ACORN_HAS_LIBURING AND NOT CMAKE_CROSSCOMPILING)
+  set(CMAKE_REQUIRED_LIBRARIES uring)
+  check_c_source_runs("#include <liburing.h>
+    int main(void) { struct io_uring r; return io_uring_queue_init(8, &r, 0) != 0; }" ACORN_MAY_USE_URING)
+  unset(CMAKE_REQUIRED_LIBRARIES)
+endif()
+if(ACORN_MAY_USE_URING)
+  foreach(subject io io_offload io_sockets io_tasks)
+    add_test(NAME ${subject}.poll_uring COMMAND test_${subject}_release)
+    set_tests_properties(${subject}.poll_uring PROPERTIES ENVIRONMENT ACO_POLLER=uring TIMEOUT 60)
+  endforeach()
+endif()
 check_c_source_compiles("#include <features.h>\n#ifndef __GLIBC__\n#error\n#endif\nint main(void) { return 0; }"
                         ACORN_ON_GLIBC)
 set(file_calls fsync rename opendir open pread pwrite readdir preadv2)

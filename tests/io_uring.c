@@ -204,13 +204,22 @@ static void *fails_with_eperm(void *unused)
     return fails_to_use((void *)(intptr_t)EPERM);
 }
 
+static void *finds_no_ring(void *unused)
+{
+    FAILS_WITH(aco_io_poll_fd(), EPERM);
+    CHECK(strstr(aco_error_message(), "ACO_POLLER") != NULL);
+    return unused;
+}
+
 static void refused(void)
 {
     setup_error = EPERM;
+    CHECK_EQ(setenv("ACO_POLLER", "uring", 1), 0);
+    in_thread(finds_no_ring);
+    CHECK_EQ(unsetenv("ACO_POLLER"), 0);
     refused_once();
     CHECK_EQ(setups, 1);
     in_thread(fails_with_eperm);
-    CHECK(strstr(strerror(EPERM), "not permitted") != NULL);
 }
 
 static void refused_by_seccomp(void)
@@ -250,8 +259,18 @@ static void *fails_with_einval(void *unused)
     return fails_to_use((void *)(intptr_t)EINVAL);
 }
 
+static void *finds_wrong_poller(void *unused)
+{
+    FAILS_WITH(aco_io_poll_fd(), EINVAL);
+    CHECK(strstr(aco_error_message(), "ACO_POLLER") != NULL);
+    return unused;
+}
+
 static void wrong_variable(void)
 {
+    CHECK_EQ(setenv("ACO_POLLER", "kqueue", 1), 0);
+    in_thread(finds_wrong_poller);
+    CHECK_EQ(setenv("ACO_POLLER", "epoll", 1), 0);
     CHECK_EQ(setenv("ACO_FILES", "disk", 1), 0);
     in_thread(fails_with_einval);
     CHECK_EQ(setups, 0);
@@ -713,6 +732,10 @@ int main(void)
     CHECK_EQ(setenv("ACO_FILES", "uring", 1), 0);
     by_ring();
     every_failure();
+    CHECK_EQ(setenv("ACO_POLLER", "uring", 1), 0);
+    by_ring();
+    every_failure();
+    CHECK_EQ(unsetenv("ACO_POLLER"), 0);
     CHECK_EQ(pthread_create(&thread, NULL, foreign_loop, NULL), 0);
     CHECK_EQ(pthread_join(thread, NULL), 0);
     thread_ends();

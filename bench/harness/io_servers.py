@@ -10,7 +10,8 @@ from . import building
 from .io_running import Missing
 
 CORES = sorted(os.sched_getaffinity(0))
-ACORN, LOOP, GO, TOKIO, UV = 'acorn', 'epoll loop', 'Go', 'tokio', 'libuv'
+ACORN, ACORN_RING = 'acorn', 'acorn, io_uring'
+LOOP, GO, TOKIO, UV = 'epoll loop', 'Go', 'tokio', 'libuv'
 ASIO, ASIO_COROUTINES = 'Asio, callbacks', 'Asio, C++20 coroutines'
 PEERS = (GO, TOKIO, UV, ASIO, ASIO_COROUTINES)
 SOURCES = building.BENCH / 'io' / 'peers'
@@ -100,6 +101,7 @@ def find_servers(directory):
     cargo, go = directory.parent / 'cargo-io', directory.parent / 'io-server-go'
     return {
         ACORN: by_cmake('acorn'),
+        ACORN_RING: Server(directory / 'bench' / 'io-server-acorn', environment={'ACO_POLLER': 'uring'}),
         LOOP: by_cmake('loop'),
         GO: Server(go, building.build_with_go(go, '.', SOURCES / 'go'), environment={'GOMAXPROCS': '1'}),
         TOKIO: Server(cargo / 'release' / 'io-server-tokio', building.build_with_cargo('tokio', cargo, SOURCES)),

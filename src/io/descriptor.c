@@ -35,6 +35,7 @@ static void ready(aco__io_t *io, int fd, uint32_t generation, unsigned what)
     io->stats.events++;
     if (!d || d->generation != generation)
         return;
+    d->armed &= (unsigned char)~(what >> IO_UNWATCHED);
     if (what & IO_ALWAYS_READS)
         d->always = 1;
     if (what & IO_READS) {
@@ -80,7 +81,7 @@ aco__io_t *aco__io_get(const char *call)
         aco__poller_free(io, sz);
         return NULL;
     }
-    if (aco__poller_install(&io->base, call) != 0) {
+    if (aco__io_choose_poller(io, call) != 0 || aco__poller_install(&io->base, call) != 0) {
         int error = errno;
         close_io(&io->base);
         errno = error;
@@ -148,7 +149,7 @@ static void retire(aco__io_t *io, aco__io_fd_t *d)
     io->table[d->fd] = NULL;
     d->closed = 1;
     if (d->armed)
-        aco__io_events_forget(io, d->fd);
+        io->forget(io, d->fd, d->generation, d->armed);
     for (int i = 0; i < IO_QUEUES; i++)
         aco__poller_wake(&d->queues[i], ECANCELED);
     if (d->pairs)
@@ -274,11 +275,20 @@ static int arm(aco__io_t *io, aco__io_fd_t *d, int direction)
     unsigned what = d->armed | 1u << direction;
     if (direction == IO_PAUSE || (d->owned && what == d->armed))
         return 0;
-    if (aco__io_events_watch(io, d->fd, d->generation, what, d->armed) != 0)
+    if (io->watch(io, d->fd, d->generation, what, d->armed) != 0)
         return -1;
     io->stats.registrations++;
     d->armed = (unsigned char)what;
     return 0;
+}
+
+/* After a wait. The ring's watch would keep a library's descriptor open. */
+static void disarm(const aco__io_t *io, aco__io_fd_t *d)
+{
+    if (!io->watches_by_ring || d->owned || d->closed || d->users > 1 || !d->armed)
+        return;
+    io->forget(io, d->fd, d->generation, d->armed);
+    d->armed = 0;
 }
 
 int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int direction, int64_t deadline, const char *call,
@@ -301,6 +311,7 @@ int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int direction, int64_t deadline
         d->wait_is_used = 0;
     else
         aco__poller_free(wait, sz);
+    disarm(io, d);
     if (d->closed) /* also if it was closed after the wait's time was over, before this task ran */
         errno = ECANCELED;
     return result == 0 && !d->closed ? 0 : -1;

@@ -90,6 +90,8 @@ int aco__io_events_open(aco__io_t *io)
     int error;
     io->base.poll = poll_epoll;
     io->base.wake = wake_epoll;
+    io->watch = aco__io_events_watch;
+    io->forget = aco__io_events_forget;
     io->events = epoll_create1(EPOLL_CLOEXEC);
     if (io->events < 0)
         return -1;
@@ -125,8 +127,10 @@ int aco__io_events_watch(const aco__io_t *io, int fd, uint32_t generation, unsig
     return -1;
 }
 
-void aco__io_events_forget(const aco__io_t *io, int fd)
+void aco__io_events_forget(const aco__io_t *io, int fd, uint32_t generation, unsigned what)
 {
     struct epoll_event unused = {0, {.u64 = 0}};
+    (void)generation;
+    (void)what;
     (void)epoll_ctl(io->events, EPOLL_CTL_DEL, fd, &unused);
 }

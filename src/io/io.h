@@ -19,6 +19,7 @@
 enum { IO_READ, IO_WRITE, IO_PAUSE }; /* what a task waits for; a pause: a time, or the close */
 enum { IO_QUEUES = 2 };               /* a pause is in that of readers */
 enum { IO_READS = 1, IO_WRITES = 2, IO_ALWAYS_READS = 4 }; /* sets of them; the last: there may be no further event */
+enum { IO_UNWATCHED = 3 }; /* shifts IO_READS and IO_WRITES: the direction is not watched any more */
 
 /* A descriptor as its thread knows it. */
 typedef struct aco__io_fd {
@@ -91,9 +92,16 @@ typedef struct aco__io {
     aco__io_job_t *jobs;    /* for which tasks wait */
     unsigned posting;       /* threads of the pool that use this record. Atomic */
     unsigned file_reads;    /* for fairness */
-    unsigned char files_by_pool; /* the thread has no ring and will not have one */
+    unsigned char files_by_pool; /* although there may be a ring */
+    unsigned char files_by_ring;
+    unsigned char watches_by_ring; /* not by epoll. Then a watch keeps the file open */
     unsigned char has_poll_fd;   /* a foreign loop may wait for the thread's events */
-    struct aco__io_ring *ring;   /* NULL: none so far. With it these two: */
+    /* As aco__io_events_watch() and aco__io_events_forget(). */
+    int (*watch)(const struct aco__io *io, int fd, uint32_t generation, unsigned what, unsigned before);
+    void (*forget)(const struct aco__io *io, int fd, uint32_t generation, unsigned what);
+    struct aco__io_ring *ring;   /* NULL: none so far. With it these: */
+    /* An event of the ring for a watched descriptor. */
+    void (*ring_event)(struct aco__io *io, uint64_t key, int result, unsigned flags);
     /* Before a wait for events, and when there are some for the ring: wakes the tasks that have their answer. Sets
      * *deadline to an earlier time if the wait must not be so long. 1: it has waited itself; 0; -1 and errno. */
     int (*ring_turn)(struct aco__io *io, int64_t *deadline);
@@ -105,14 +113,15 @@ typedef struct aco__io {
 } aco__io_t;
 
 /* ---- The system's events: epoll.c. Another system has another file with these four ---- */
-/* Fills in base.poll, base.wake, events and wake. `ready` is called for each event of a descriptor, and base.poll
- * counts itself in the statistics. 0, or -1 and errno. */
+/* Fills in base.poll, base.wake, watch, forget, events and wake. `ready` is called for each event of a descriptor, and
+ * base.poll counts itself in the statistics. 0, or -1 and errno. */
 ACO__HIDDEN int aco__io_events_open(aco__io_t *io);
 ACO__HIDDEN void aco__io_events_close(const aco__io_t *io);
 /* Watches the directions `what`, edge-triggered; if one of them is ready now, that is an event too. `before`: those
  * watched so far. 0, or -1 and errno. */
 ACO__HIDDEN int aco__io_events_watch(const aco__io_t *io, int fd, uint32_t generation, unsigned what, unsigned before);
-ACO__HIDDEN void aco__io_events_forget(const aco__io_t *io, int fd);
+/* The end of watching the directions `what`, before the number is closed or given up. */
+ACO__HIDDEN void aco__io_events_forget(const aco__io_t *io, int fd, uint32_t generation, unsigned what);
 
 /* ---- descriptor.c ---- */
 /* The calling thread's; created if needed. NULL after a failure. */
@@ -168,9 +177,15 @@ ACO__HIDDEN int aco__io_offload(const char *call, void *(*fn)(void *arg), void *
                                 void (*release)(void *arg, void *result), const char *location);
 
 /* ---- uring.c ---- */
-/* Whether the thread has a ring; made if needed. 1; 0: use the pool; -1 and errno. */
+/* Whether files go by the thread's ring, which is made if needed. 1; 0: use the pool; -1 and errno. */
 ACO__HIDDEN int aco__io_ring(aco__io_t *io, const char *call);
+/* Makes the thread's ring for the value of an environment variable that wants it. 0, or -1 and errno. */
+ACO__HIDDEN int aco__io_ring_need(aco__io_t *io, const char *variable, const char *call);
 #ifdef ACO_CONFIG_URING
+/* An entry of the kernel's queue, to be filled in. Its user data: 0, then nobody is told of its end; or an odd number
+ * above 1, with which io->ring_event() is called. NULL and errno. */
+ACO__HIDDEN struct io_uring_sqe *aco__io_ring_entry(const aco__io_t *io);
+ACO__HIDDEN void aco__io_ring_submit(const aco__io_t *io);
 /* Has the operation submitted when the scheduler polls. */
 ACO__HIDDEN void aco__io_ring_add(aco__io_t *io, aco__io_op_t *op);
 /* 1: the operation is being cancelled: its end will be told. 0: it never was submitted, or has ended. */
@@ -181,6 +196,10 @@ ACO__HIDDEN void aco__io_ring_abandon(aco__io_t *io, aco__io_op_t *op);
  * -1 and errno. */
 ACO__HIDDEN int aco__io_ring_wait(aco__io_t *io, aco__io_op_t *op, const char *call, int begins, const char *location);
 #endif
+
+/* ---- uring_poller.c: ACO_POLLER ---- */
+/* Has the ring watch descriptors, if the environment wants that. 0, or -1 and errno. */
+ACO__HIDDEN int aco__io_choose_poller(aco__io_t *io, const char *call);
 
 /* ---- file.c ---- */
 /* Fails with errno and a message that has the path. Scopes' errors have no message. */

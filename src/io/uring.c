@@ -43,7 +43,6 @@ struct aco__io_ring {
     unsigned forks;      /* that lay behind the process when the ring was made */
     int told;            /* an eventfd in epoll, to which the kernel writes when an operation ends */
     char watches_wake;   /* the ring tells of the eventfd of aco__io_t */
-    char cannot_wait;    /* it cannot: an old kernel */
     size_t sz;           /* of this record, as allocated */
 };
 typedef struct aco__io_ring ring_t;
@@ -103,7 +102,8 @@ static unsigned reap_ring(aco__io_t *io)
         n++;
         if (event->user_data == AWAKE_KEY) {
             ring->watches_wake = (event->flags & IORING_CQE_F_MORE) != 0;
-            ring->cannot_wait = event->res < 0;
+        } else if (event->user_data & 1) {
+            io->ring_event(io, event->user_data, event->res, event->flags);
         } else if (event->user_data != NOBODY_KEY) {
             remove_op(op->state == IO_OP_CANCELLED ? &ring->queued : &ring->submitted, op);
             op->state = IO_OP_NEW;
@@ -180,11 +180,11 @@ static int tell_by_eventfd(ring_t *ring)
 static int ring_turn(aco__io_t *io, int64_t *deadline)
 {
     ring_t *ring = io->ring;
-    int waits_only_here = io->base.waiters == ring->waiters, submitted;
+    int waits_only_here = io->watches_by_ring || (ring->waiters && io->base.waiters == ring->waiters), submitted;
     if (reap_ring(io))
         *deadline = 0;
     fill_queue(ring);
-    if (*deadline != 0 && ring->waiters && waits_only_here && !ring->cannot_wait && !ring->queued.first) {
+    if (*deadline != 0 && waits_only_here && !ring->queued.first) {
         if (wait_in_ring(io, *deadline) != 0)
             return -1;
         reap_ring(io);
@@ -268,8 +268,7 @@ static int setup_ring(struct io_uring *uring)
     }
     if (error)
         return error;
-    if (params.features & IORING_FEAT_NODROP && params.features & IORING_FEAT_EXT_ARG &&
-        params.features & IORING_FEAT_RW_CUR_POS && knows_operations(uring)) {
+    if (params.features & IORING_FEAT_RSRC_TAGS && knows_operations(uring)) { /* 5.13: polls that tell of each edge */
         (void)io_uring_register_iowq_max_workers(uring, workers); /* a kernel without this call has other bounds */
         return 0;
     }
@@ -317,6 +316,21 @@ static int open_ring(aco__io_t *io, const char *call)
 }
 
 /* ---- Operations ---- */
+
+struct io_uring_sqe *aco__io_ring_entry(const aco__io_t *io)
+{
+    struct io_uring_sqe *entry = io_uring_get_sqe(&io->ring->uring);
+    if (!entry && submit_ring(io->ring) >= 0)
+        entry = io_uring_get_sqe(&io->ring->uring);
+    if (!entry)
+        errno = EAGAIN;
+    return entry;
+}
+
+void aco__io_ring_submit(const aco__io_t *io)
+{
+    (void)submit_ring(io->ring); /* after a failure the next turn does */
+}
 
 void aco__io_ring_add(aco__io_t *io, aco__io_op_t *op)
 {
@@ -378,37 +392,52 @@ static int is_final(int error)
     return error == EPERM || error == EACCES || error == ENOSYS || error == EINVAL || error == ENOTSUP;
 }
 
-/* The thread's first operation for a file. */
-static int choose_way(aco__io_t *io, const char *call)
+/* Makes the thread's ring. 0, or an errno. */
+static int try_ring(aco__io_t *io, const char *call)
 {
     static int refusal; /* the kernel's, for the whole process; under the pool's lock */
-    const char *wanted = secure_getenv("ACO_FILES");
-    int is_forced = wanted && strcmp(wanted, "uring") == 0, error;
-    char reason[160];
-    if (wanted && strcmp(wanted, "pool") == 0) {
-        io->files_by_pool = 1;
+    int error;
+    if (io->ring)
         return 0;
-    }
-    if (wanted && *wanted && !is_forced)
-        return aco__poller_fail(EINVAL, call, "the environment variable ACO_FILES is neither uring nor pool");
     if (aco__io_pool_ready() != 0)
-        return -1;
+        return errno;
     aco__io_pool_lock();
     error = refusal ? refusal : open_ring(io, call);
     if (is_final(error))
         refusal = error;
     aco__io_pool_unlock();
+    return error;
+}
+
+int aco__io_ring_need(aco__io_t *io, const char *variable, const char *call)
+{
+    char reason[160];
+    int error = try_ring(io, call);
     if (!error)
-        return 1;
-    if (!is_forced) {
-        io->files_by_pool = 1;
         return 0;
-    }
-    snprintf(reason, sizeof reason, "ACO_FILES is uring, but io_uring cannot be had: %s", strerror(error));
+    snprintf(reason, sizeof reason, "%s is uring, but io_uring cannot be had: %s", variable, strerror(error));
     return aco__poller_fail(error, call, reason);
+}
+
+/* The thread's first operation for a file. */
+static int choose_way(aco__io_t *io, const char *call)
+{
+    static const char variable[] = "ACO_FILES";
+    const char *wanted = secure_getenv(variable);
+    if (wanted && strcmp(wanted, "uring") == 0) {
+        if (aco__io_ring_need(io, variable, call) != 0)
+            return -1;
+        io->files_by_ring = 1;
+    } else if (wanted && *wanted && strcmp(wanted, "pool") != 0) {
+        return aco__poller_fail(EINVAL, call, "the environment variable ACO_FILES is neither uring nor pool");
+    } else if ((!wanted || !*wanted) && try_ring(io, call) == 0) {
+        io->files_by_ring = 1;
+    }
+    io->files_by_pool = !io->files_by_ring;
+    return io->files_by_ring;
 }
 
 int aco__io_ring(aco__io_t *io, const char *call)
 {
-    return io->ring ? 1 : io->files_by_pool ? 0 : choose_way(io, call);
+    return io->files_by_ring ? 1 : io->files_by_pool ? 0 : choose_way(io, call);
 }

@@ -1,0 +1,96 @@
+/* The watching of descriptors by the thread's io_uring: a poll for each direction that tells of each edge. The
+ * scheduler then waits in the ring, where files are too, and a registration costs no system call of its own.
+ * ACO_POLLER=uring chooses it; epoll is the default.
+ *
+ * A watch keeps the file open, so it ends before the descriptor is closed, and after each wait for a descriptor that is
+ * not owned. */
+#define _GNU_SOURCE
+#include "io/io.h"
+
+#include <stdlib.h>
+
+#ifdef ACO_CONFIG_URING
+#include <liburing.h>
+#include <poll.h>
+
+enum { READING = POLLIN | POLLPRI | POLLRDHUP, WRITING = POLLOUT, KEY_FD_SHIFT = 2 };
+
+/* The user data of a watch: odd, and not 1, since no generation is 0. */
+static uint64_t key_of(int fd, uint32_t generation, int direction)
+{
+    return (uint64_t)generation << 32 | (unsigned)fd << KEY_FD_SHIFT | (unsigned)direction << 1 | 1;
+}
+
+static void watch_event(aco__io_t *io, uint64_t key, int result, unsigned flags)
+{
+    unsigned direction = key >> 1 & 1, what = 1u << direction, mask = result < 0 ? POLLERR : (unsigned)result;
+    if (result == -ECANCELED) /* by forget_watch() */
+        return;
+    if (mask & (POLLPRI | POLLRDHUP | POLLHUP | POLLERR) && direction == IO_READ)
+        what |= IO_ALWAYS_READS;
+    if (mask & (POLLHUP | POLLERR))
+        what |= IO_READS | IO_WRITES;
+    if (!(flags & IORING_CQE_F_MORE))
+        what |= 1u << direction << IO_UNWATCHED;
+    io->ready(io, (int)((uint32_t)key >> KEY_FD_SHIFT), (uint32_t)(key >> 32), what);
+}
+
+static int end_watch(const aco__io_t *io, uint64_t key)
+{
+    struct io_uring_sqe *entry = aco__io_ring_entry(io);
+    if (!entry)
+        return -1;
+    io_uring_prep_poll_remove(entry, key);
+    entry->user_data = 0;
+    return 0;
+}
+
+static int begin_watch(const aco__io_t *io, int fd, uint64_t key, int direction)
+{
+    struct io_uring_sqe *entry = aco__io_ring_entry(io);
+    if (!entry)
+        return -1;
+    io_uring_prep_poll_multishot(entry, fd, direction == IO_READ ? READING : WRITING);
+    entry->user_data = key;
+    return 0;
+}
+
+static int watch_by_ring(const aco__io_t *io, int fd, uint32_t generation, unsigned what, unsigned before)
+{
+    for (int direction = IO_READ; direction <= IO_WRITE; direction++) {
+        uint64_t key = key_of(fd, generation, direction);
+        if (what & ~before & 1u << direction && begin_watch(io, fd, key, direction) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static void forget_by_ring(const aco__io_t *io, int fd, uint32_t generation, unsigned what)
+{
+    int error = errno;
+    for (int direction = IO_READ; direction <= IO_WRITE; direction++)
+        if (what & 1u << direction)
+            (void)end_watch(io, key_of(fd, generation, direction));
+    aco__io_ring_submit(io); /* so that close() closes */
+    errno = error;
+}
+#endif
+
+int aco__io_choose_poller(aco__io_t *io, const char *call)
+{
+    static const char variable[] = "ACO_POLLER";
+    const char *wanted = secure_getenv(variable);
+    if (!wanted || !*wanted || strcmp(wanted, "epoll") == 0)
+        return 0;
+    if (strcmp(wanted, "uring") != 0)
+        return aco__poller_fail(EINVAL, call, "the environment variable ACO_POLLER is neither epoll nor uring");
+    if (aco__io_ring_need(io, variable, call) != 0)
+        return -1;
+#ifdef ACO_CONFIG_URING
+    io->watch = watch_by_ring;
+    io->forget = forget_by_ring;
+    io->ring_event = watch_event;
+    io->watches_by_ring = 1;
+#endif
+    return 0;
+}
