@@ -381,7 +381,11 @@ static int is_final(int error)
 static int choose_way(aco__io_t *io, const char *call)
 {
     static int refusal; /* the kernel's, for the whole process; under the pool's lock */
+#ifdef __APPLE__
+    const char *wanted = getenv("ACO_FILES");
+#else
     const char *wanted = secure_getenv("ACO_FILES");
+#endif
     int is_forced = wanted && strcmp(wanted, "uring") == 0, error;
     char reason[160];
     if (wanted && strcmp(wanted, "pool") == 0) {
