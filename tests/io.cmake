@@ -77,6 +77,11 @@ else()
     io_echo_test(io_echo ${crowd})
   endforeach()
   io_echo_test(io_echo_cpp 500)
+  if(NOT CMAKE_CROSSCOMPILING AND NOT CMAKE_C_FLAGS MATCHES "-fsanitize") # the leak sanitizer cannot be traced
+    add_test(NAME io_blocking COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/io/blocking.py
+             $<TARGET_FILE:example_io_echo>)
+    set_tests_properties(io_blocking PROPERTIES TIMEOUT 100 SKIP_RETURN_CODE 77)
+  endif()
   foreach(name time kv chat forward supervise tail download shutdown)
     add_test(NAME example.io_${name}
              COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/io/examples.py ${name} ${CMAKE_CROSSCOMPILING_EMULATOR}

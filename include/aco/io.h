@@ -31,7 +31,8 @@
  * write to a socket whose peer is gone fails with EPIPE and raises no SIGPIPE; a write to a pipe, sendfile and splice
  * do raise it, as usual.
  *
- * Linux. The names of structures are the system's. */
+ * Linux; built for macOS and FreeBSD too, and not tested there (docs/platforms.md). The names of structures are the
+ * system's. */
 #ifndef ACO_IO_H
 #define ACO_IO_H
 

@@ -92,6 +92,10 @@ static int set_unix(aco__io_address_t *address, const char *path, int passive)
 {
     struct sockaddr_un *un = (struct sockaddr_un *)(void *)&address->is.storage;
     size_t length = path ? strlen(path) : 0;
+#ifndef __linux__
+    if (!path || path[0] == '@')
+        return invalid(address, path ? "the system has no abstract names" : "there is no path");
+#endif
     if (!path && passive && address->type == SOCK_DGRAM) { /* the system finds an abstract name */
         un->sun_family = AF_UNIX;
         address->length = sizeof un->sun_family;

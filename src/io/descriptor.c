@@ -6,10 +6,8 @@
  * is `drained`. A read from a TCP socket that got less than it asked for has emptied the socket: what comes later is an
  * edge, so the next read waits for it without trying. */
 #define _GNU_SOURCE /* struct ucred, for sys/socket.h */
-#include "io/io.h"
+#include "io/system.h"
 
-#include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -174,14 +172,6 @@ static int check_nonblocking(int fd, const char *call)
         return 0;
     snprintf(reason, sizeof reason, "descriptor %d is blocking: aco_io_adopt() makes it non-blocking", fd);
     return aco__poller_fail(EINVAL, call, reason);
-}
-
-/* The value of an integer option of a socket, or -1. */
-static int socket_option(int fd, int which)
-{
-    int value = -1;
-    socklen_t length = sizeof value;
-    return getsockopt(fd, SOL_SOCKET, which, &value, &length) == 0 ? value : -1;
 }
 
 /* A task whose calls never wait lets the others run from time to time. 0, or -1 if `d` was closed meanwhile. */
@@ -395,14 +385,13 @@ int aco_io_adopt(int fd)
 {
     static const char call[] = "aco_io_adopt";
     aco__io_t *io = aco__io_get(call);
-    int flags = fcntl(fd, F_GETFL), domain, is_tcp;
+    int flags = fcntl(fd, F_GETFL), is_tcp;
     if (!io)
         return -1;
     if (flags < 0 || (!(flags & O_NONBLOCK) && fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0))
         return aco__io_fail(call, fd);
-    domain = socket_option(fd, SO_DOMAIN);
-    is_tcp = (domain == AF_INET || domain == AF_INET6) && socket_option(fd, SO_PROTOCOL) == IPPROTO_TCP;
-    return aco__io_own(io, fd, domain >= 0, is_tcp, call);
+    is_tcp = aco__io_ask_tcp(fd);
+    return aco__io_own(io, fd, is_tcp >= 0, is_tcp > 0, call);
 }
 
 int aco_io_release(int fd)

@@ -40,9 +40,15 @@ static int perform_stat(const file_call_t *c)
     status->user = s.st_uid;
     status->group = s.st_gid;
     status->block_size = (uint32_t)s.st_blksize;
+#ifdef __APPLE__
+    status->accessed_ns = ns_of(&s.st_atimespec);
+    status->modified_ns = ns_of(&s.st_mtimespec);
+    status->changed_ns = ns_of(&s.st_ctimespec);
+#else
     status->accessed_ns = ns_of(&s.st_atim);
     status->modified_ns = ns_of(&s.st_mtim);
     status->changed_ns = ns_of(&s.st_ctim);
+#endif
     return 0;
 }
 
@@ -271,11 +277,13 @@ static ssize_t move_bytes(const char *call, file_operation_t operation, int fd, 
                                 : have_moved(call, operation, fd, p, n, offset, location);
 }
 
+#ifdef RWF_NOWAIT
 /* Whether reads may go past the cache: those wait for the disk in spite of RWF_NOWAIT. O_DIRECT wants whole blocks. */
 static int may_be_direct(int fd, size_t n, int64_t offset)
 {
     return n % LEAST_BLOCK == 0 && (offset < 0 || offset % LEAST_BLOCK == 0) && fcntl(fd, F_GETFL) & O_DIRECT;
 }
+#endif
 
 /* What is in memory: the number of bytes, or -1 if it is not known to be. */
 static ssize_t read_cached(int fd, void *p, size_t n, int64_t offset)
@@ -284,7 +292,6 @@ static ssize_t read_cached(int fd, void *p, size_t n, int64_t offset)
     struct iovec part = {p, n};
     return may_be_direct(fd, n, offset) ? -1 : preadv2(fd, &part, 1, offset, RWF_NOWAIT);
 #else
-    (void)may_be_direct;
     (void)fd;
     (void)p;
     (void)n;

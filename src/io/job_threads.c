@@ -74,20 +74,46 @@ static void call_idle(void)
     pthread_cond_signal(&thread->called);
 }
 
+/* pthread_cond_timedwait() with a time on the clock of aco_now(), and the condition for it. */
+#ifdef __APPLE__ /* conditions know only the time of day, or a time from now on */
+static void make_called(pthread_cond_t *called)
+{
+    pthread_cond_init(called, NULL);
+}
+
+static int wait_called_until(pthread_cond_t *called, int64_t ns)
+{
+    int64_t left = ns - aco_now();
+    struct timespec from_now = time_of(left > 0 ? left : 0);
+    return pthread_cond_timedwait_relative_np(called, &pool_lock, &from_now);
+}
+#else
+static void make_called(pthread_cond_t *called)
+{
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(called, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+static int wait_called_until(pthread_cond_t *called, int64_t ns)
+{
+    struct timespec end = time_of(ns);
+    return pthread_cond_timedwait(called, &pool_lock, &end);
+}
+#endif
+
 /* Waits to be called. 0 if that took too long. */
 static int is_called(void)
 {
     idle_thread_t self = {idle_threads, PTHREAD_COND_INITIALIZER, 0}, **link = &idle_threads;
-    struct timespec end = time_of(aco_after(idle_limit));
-    pthread_condattr_t attributes;
+    int64_t end = aco_after(idle_limit);
     int error = 0;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&self.called, &attributes);
-    pthread_condattr_destroy(&attributes);
+    make_called(&self.called);
     idle_threads = &self;
     while (!self.is_called && !error)
-        error = pthread_cond_timedwait(&self.called, &pool_lock, &end);
+        error = wait_called_until(&self.called, end);
     if (!self.is_called) {
         while (*link != &self)
             link = &(*link)->next;

@@ -1,6 +1,6 @@
 /* Listening, binding, accepting; options and addresses of sockets. */
 #define _GNU_SOURCE /* accept4() */
-#include "io/io.h"
+#include "io/system.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -51,7 +51,7 @@ int aco__io_give_up(int fd)
 
 int aco__io_socket_for(const aco__io_address_t *address, unsigned flags, int passive)
 {
-    int fd = socket(address->is.any.sa_family, address->type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int fd = aco__io_new_socket(address->is.any.sa_family, address->type);
     return fd >= 0 && set_options(fd, address, flags, passive) != 0 ? aco__io_give_up(fd) : fd;
 }
 
@@ -119,8 +119,12 @@ int aco_io_bind(const char *network, const char *host, const char *port, const a
 /* Whether a connection failed before it was accepted; its errors are reported by accept(). */
 static int is_of_connection(int error)
 {
+#ifdef ENONET /* Linux */
+    if (error == ENONET)
+        return 1;
+#endif
     return error == EINTR || error == ECONNABORTED || error == EPROTO || error == ENETDOWN || error == ENOPROTOOPT ||
-           error == EHOSTDOWN || error == ENONET || error == EHOSTUNREACH || error == ENETUNREACH;
+           error == EHOSTDOWN || error == EHOSTUNREACH || error == ENETUNREACH;
 }
 
 static int lacks_room(int error)
@@ -132,7 +136,7 @@ static int accept_one(aco__io_t *io, aco__io_fd_t *d, const char *call, const ch
 {
     int64_t ns = 0;
     for (;;) {
-        int fd = accept4(d->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int fd = aco__io_accept(d->fd);
         if (fd >= 0)
             return fd;
         if (is_of_connection(errno))

@@ -1,14 +1,11 @@
 /* Calls that move bytes: each is tried first, and again after each wait. */
 #define _GNU_SOURCE /* splice() */
 #define _FILE_OFFSET_BITS 64
-#include "io/io.h"
+#include "io/system.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <sys/ioctl.h>
-#include <sys/sendfile.h>
-#include <unistd.h>
 
 typedef ssize_t (*once_t)(aco__io_fd_t *d, void *args);
 
@@ -344,7 +341,7 @@ typedef struct move {
 static ssize_t sendfile_once(const move_t *move)
 {
     off_t offset = move->from_offset ? *move->from_offset : 0;
-    ssize_t n = sendfile(move->fds[1], move->fds[0], move->from_offset ? &offset : NULL, move->n);
+    ssize_t n = aco__io_sendfile(move->fds[1], move->fds[0], move->from_offset ? &offset : NULL, move->n);
     if (n > 0 && move->from_offset)
         *move->from_offset = offset;
     return n;
@@ -363,6 +360,7 @@ static ssize_t pass_urgent_mark(const int fds[2])
     return recv(fds[0], &byte, 1, MSG_DONTWAIT) == 1;
 }
 
+#ifdef __linux__
 static ssize_t splice_once(const move_t *move)
 {
     off_t from_offset = move->from_offset ? *move->from_offset : 0, to_offset = move->to_offset ? *move->to_offset : 0;
@@ -376,6 +374,15 @@ static ssize_t splice_once(const move_t *move)
         *move->to_offset = to_offset;
     return n;
 }
+
+#else
+static ssize_t splice_once(const move_t *move)
+{
+    (void)move;
+    errno = ENOSYS;
+    return -1;
+}
+#endif
 
 /* Waits after an EAGAIN, which does not tell which side is not ready. The number of bytes that were moved instead; -1
  * and errno. */

@@ -5,10 +5,9 @@
  *
  * The ring is made at the first operation. If the kernel refuses that once, no thread of the process tries again. */
 #define _GNU_SOURCE
-#include "io/io.h"
+#include "io/system.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #ifdef ACO_CONFIG_URING
 #include <liburing.h>

@@ -5,9 +5,7 @@
  * A watch keeps the file open, so it ends before the descriptor is closed, and after each wait for a descriptor that is
  * not owned. */
 #define _GNU_SOURCE
-#include "io/io.h"
-
-#include <stdlib.h>
+#include "io/system.h"
 
 #ifdef ACO_CONFIG_URING
 #include <liburing.h>

@@ -1,0 +1,116 @@
+/* Where system calls differ between Linux and the BSDs, macOS included. */
+#ifndef ACO_IO_SYSTEM_H
+#define ACO_IO_SYSTEM_H
+
+#include "io/io.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#ifdef __APPLE__
+#define secure_getenv getenv
+#endif
+
+/* Whether this is a TCP socket: 1, 0; or -1: it is no socket. */
+static inline int aco__io_ask_tcp(int fd)
+{
+    int type = 0;
+    socklen_t length = sizeof type;
+#ifdef __linux__
+    int domain = 0, protocol = 0;
+    if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) != 0)
+        return -1;
+    if (domain != AF_INET && domain != AF_INET6)
+        return 0;
+    (void)type;
+    length = sizeof protocol;
+    return getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &length) == 0 && protocol == IPPROTO_TCP;
+#else
+    struct sockaddr_storage address;
+    socklen_t address_length = sizeof address;
+    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) != 0)
+        return -1;
+    return type == SOCK_STREAM && getsockname(fd, (struct sockaddr *)&address, &address_length) == 0 &&
+           (address.ss_family == AF_INET || address.ss_family == AF_INET6);
+#endif
+}
+
+#ifdef __linux__
+#include <sys/sendfile.h>
+
+static inline int aco__io_new_socket(int family, int type)
+{
+    return socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+}
+
+static inline int aco__io_accept(int fd)
+{
+    return accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
+
+static inline ssize_t aco__io_sendfile(int to, int from, off_t *offset, size_t n)
+{
+    return sendfile(to, from, offset, n);
+}
+
+#else
+#include <sys/uio.h>
+
+#ifndef MSG_NOSIGNAL
+#define MSG_NOSIGNAL 0 /* the option below does it */
+#endif
+enum { MSG_ERRQUEUE = 0, SPLICE_F_NONBLOCK = 2 }; /* there is neither */
+
+/* A descriptor of socket() or accept(), or -1. */
+static inline int aco__io_prepare_socket(int fd)
+{
+    int error;
+#ifdef SO_NOSIGPIPE
+    int on = 1;
+    if (fd >= 0)
+        (void)setsockopt(fd, SOL_SOCKET, SO_NOSIGPIPE, &on, sizeof on);
+#endif
+    if (fd < 0 || (fcntl(fd, F_SETFL, O_NONBLOCK) == 0 && fcntl(fd, F_SETFD, FD_CLOEXEC) == 0))
+        return fd;
+    error = errno;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+static inline int aco__io_new_socket(int family, int type)
+{
+    return aco__io_prepare_socket(socket(family, type, 0));
+}
+
+static inline int aco__io_accept(int fd)
+{
+    return aco__io_prepare_socket(accept(fd, NULL, NULL));
+}
+
+/* With Linux's arguments. `to` must be a socket. */
+static inline ssize_t aco__io_sendfile(int to, int from, off_t *offset, size_t n)
+{
+    off_t at = offset ? *offset : lseek(from, 0, SEEK_CUR), sent = 0;
+    int failed;
+    if (at < 0 || !n) /* a length of 0 would mean all */
+        return at < 0 ? -1 : 0;
+#ifdef __APPLE__
+    sent = (off_t)n;
+    failed = sendfile(from, to, at, &sent, NULL, 0);
+#else
+    failed = sendfile(from, to, at, n, NULL, &sent, 0);
+#endif
+    if (failed && !sent)
+        return -1;
+    if (offset)
+        *offset = at + sent;
+    else if (lseek(from, at + sent, SEEK_SET) < 0)
+        return -1;
+    return (ssize_t)sent;
+}
+#endif
+
+#endif
