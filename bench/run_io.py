@@ -47,6 +47,7 @@ def build(directory):
 
 def main():
     started = time.monotonic()
+    sys.stdout.reconfigure(line_buffering=True)
     parser = command.options(__doc__.splitlines()[0], '1 and 100 connections, 1 round')
     parser.add_argument('--rounds', type=int, default=5)
     parser.add_argument('--only', metavar='TEXT', default='', help='the cases whose names contain it')

@@ -17,8 +17,8 @@ def cases(bench):
             with loaded(server, mode, bench.client, connections, 'echo') as (pid, client):
                 before = bench.cpu_ns(pid)
                 times = client.run(bench.requests)
-                return {'cpu_us': (bench.cpu_ns(pid) - before) / bench.requests / 1e3,
-                        'us': times['seconds'] / bench.requests * 1e6, 'p50_us': times['p50'] * 1e6,
+                return {'cpu_us': (bench.cpu_ns(pid) - before) / times['requests'] / 1e3,
+                        'us': times['seconds'] / times['requests'] * 1e6, 'p50_us': times['p50'] * 1e6,
                         'p99_us': times['p99'] * 1e6}
 
         yield Case(f'echo.{connections}', f'Echo of 64 bytes, connections: {connections}', [SCOPES, *bench.servers],
