@@ -42,10 +42,19 @@ static void *echo(void *fd)
     return NULL;
 }
 
+static gboolean on_timer(gpointer data)
+{
+    (void)data;
+    aco_unpark(parked);
+    run_tasks_soon();
+    return G_SOURCE_REMOVE;
+}
+
 static void *asks(void *fd)
 {
     char answer[6] = "";
     parked = aco_get_co();
+    g_timeout_add(2, on_timer, NULL);
     aco_park("the loop's timer");
     printf("woken by GLib's timer\n");
     aco_sleep(5 * ACO_MILLISECOND);
@@ -54,14 +63,6 @@ static void *asks(void *fd)
     printf("answer: %s\n", answer);
     aco_io_shutdown((int)(intptr_t)fd, SHUT_WR);
     return NULL;
-}
-
-static gboolean on_timer(gpointer data)
-{
-    (void)data;
-    aco_unpark(parked);
-    run_tasks_soon();
-    return G_SOURCE_REMOVE;
 }
 
 int main(void)
@@ -79,7 +80,6 @@ int main(void)
     g_source_add_unix_fd(tasks, aco_io_poll_fd(), G_IO_IN);
     g_source_attach(tasks, NULL);
     run_tasks_soon();
-    g_timeout_add(2, on_timer, NULL);
     g_main_loop_run(loop);
     printf("the loop has ended\n");
     g_source_unref(tasks);

@@ -52,10 +52,17 @@ static void *echo(void *fd)
     return NULL;
 }
 
+static void on_timer(uv_timer_t *handle)
+{
+    (void)handle;
+    aco_unpark(parked);
+}
+
 static void *asks(void *fd)
 {
     char answer[6] = "";
     parked = aco_get_co();
+    uv_timer_start(&ours, on_timer, 2, 0);
     aco_park("the loop's timer");
     printf("woken by libuv's timer\n");
     aco_sleep(5 * ACO_MILLISECOND);
@@ -64,12 +71,6 @@ static void *asks(void *fd)
     printf("answer: %s\n", answer);
     aco_io_shutdown((int)(intptr_t)fd, SHUT_WR);
     return NULL;
-}
-
-static void on_timer(uv_timer_t *handle)
-{
-    (void)handle;
-    aco_unpark(parked);
 }
 
 int main(void)
@@ -88,7 +89,6 @@ int main(void)
     uv_prepare_init(loop, &before_waiting);
     uv_prepare_start(&before_waiting, step);
     uv_timer_init(loop, &ours);
-    uv_timer_start(&ours, on_timer, 2, 0);
     uv_run(loop, UV_RUN_DEFAULT);
     printf("the loop has ended\n");
     aco_io_close(pair[0]);

@@ -97,7 +97,7 @@ static int target, position, error; /* this call of this function fails so. targ
 static int waits_in_vain;           /* the scenario must give up soon */
 static int storms;                  /* each other call of those that may is interrupted */
 static int is_short;                /* writes get few bytes out */
-static int is_over;                 /* the thread ends: nobody is there to notice */
+static int is_over;                 /* the thread ends: nobody is there to notice. Atomic, like is_in_files */
 static __thread int is_scenario;    /* only this thread's calls fail, not those of the pool's threads */
 static int counts[F_COUNT];
 
@@ -105,9 +105,9 @@ static int fails_now(int function)
 {
     const failure_t *first = &functions[function].failures[0];
     int call;
-    if (is_over)
+    if (__atomic_load_n(&is_over, __ATOMIC_RELAXED))
         return 0;
-    call = ++counts[function];
+    call = __atomic_add_fetch(&counts[function], 1, __ATOMIC_RELAXED);
     if (storms && first->error == EINTR && first->effect == UNNOTICED && call % 2) {
         errno = EINTR;
         return 1;
@@ -179,12 +179,17 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, s
 /* Calls for files come from the pool's threads while the scenario's thread waits for them. */
 static int is_in_files;
 
+static int fails_in_files(int function)
+{
+    return __atomic_load_n(&is_in_files, __ATOMIC_RELAXED) && fails_now(function);
+}
+
 #define WRAP_FILE(type, failed, name, system_name, parameters, arguments)                                              \
     type __real_##system_name parameters;                                                                              \
     type __wrap_##system_name parameters;                                                                              \
     type __wrap_##system_name parameters                                                                               \
     {                                                                                                                  \
-        return is_in_files && fails_now(F_##name) ? failed : __real_##system_name arguments;                           \
+        return fails_in_files(F_##name) ? failed : __real_##system_name arguments;                                     \
     }
 #ifdef __GLIBC__ /* its names for 64-bit offsets */
 #define LARGE(name) name##64
@@ -515,13 +520,13 @@ static void use_files(void)
     int fd;
     snprintf(from, sizeof from, "/tmp/acorn-io-failure-%d", (int)getpid());
     snprintf(to, sizeof to, "%s-renamed", from);
-    is_in_files = 1;
+    __atomic_store_n(&is_in_files, 1, __ATOMIC_RELAXED);
     fd = aco_file_open(from, O_RDWR | O_CREAT, 0600);
     if (!is_bad(fd)) {
         uses_file(fd, from, to);
         close_it(fd);
     }
-    is_in_files = 0;
+    __atomic_store_n(&is_in_files, 0, __ATOMIC_RELAXED);
     unlink(from);
     unlink(to);
 }
@@ -586,7 +591,7 @@ static void *run_scenario(void *arg)
     if (outcome->run_error)
         CHECK_EQ(aco_run(), 0);
     CHECK_EQ(aco_join(task, NULL), 0);
-    is_over = 1;
+    __atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);
     outcome->first_error = first_error;
     outcome->is_done = is_client_done == 2;
     return NULL;
@@ -608,7 +613,7 @@ static outcome_t in_a_thread(void)
     pthread_t thread;
     int before = count_descriptors();
     memset(counts, 0, sizeof counts);
-    is_over = 0;
+    __atomic_store_n(&is_over, 0, __ATOMIC_RELAXED);
     CHECK_EQ(pthread_create(&thread, NULL, run_scenario, &outcome), 0);
     CHECK_EQ(pthread_join(thread, NULL), 0);
     target = -1;
@@ -677,7 +682,8 @@ int main(int argc, char **argv)
             outcome = in_a_thread();
             CHECK(outcome.is_done && !outcome.first_error && !outcome.run_error);
         }
-    is_short = storms = is_over = 0;
+    is_short = storms = 0;
+    __atomic_store_n(&is_over, 0, __ATOMIC_RELAXED);
     is_scenario = 1;
     CHECK(aco_spawn(sends_to_full, NULL, &detached) != NULL);
     CHECK_EQ(aco_run(), 0);
@@ -688,7 +694,7 @@ int main(int argc, char **argv)
                 injected += fail_everywhere(function, &functions[function].failures[i]);
     printf("io_failure: %d failures\n", injected);
     is_scenario = 1;
-    is_over = 0;
+    __atomic_store_n(&is_over, 0, __ATOMIC_RELAXED);
     aco_spawn(one_thread_is_enough, NULL, &(aco_options_t){.flags = ACO_DETACHED});
     CHECK_EQ(aco_run(), 0);
     return check_result("io_failure");
