@@ -118,9 +118,9 @@ ACO__HIDDEN void aco__os_at_unload(void (*fn)(void));
 ACO__HIDDEN void aco__os_watch_lock(void);
 ACO__HIDDEN void aco__os_watch_unlock(void);
 /* Has the watchdog's thread call tick() every `interval` nanoseconds, with the lock, and starts it if it does not run.
- * A child of fork(), which does not have the thread, calls in_child(). The caller holds the lock. 0, or an error
+ * A child of fork(), which does not have the thread, calls child(). The caller holds the lock. 0, or an error
  * number. */
-ACO__HIDDEN int aco__os_watch_start(void (*tick)(void), int64_t interval, void (*in_child)(void));
+ACO__HIDDEN int aco__os_watch_start(void (*tick)(void), int64_t interval, void (*child)(void));
 /* Ends the thread, waits for that, and releases the lock, which the caller holds. */
 ACO__HIDDEN void aco__os_watch_stop(void);
 /* Prepares for the watchdog's signal to the calling thread: a handler, on its alternate signal stack, calls

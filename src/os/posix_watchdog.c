@@ -99,7 +99,7 @@ static void watch_in_child(void)
     watch_child();
 }
 
-int aco__os_watch_start(void (*tick)(void), int64_t interval, void (*in_child)(void))
+int aco__os_watch_start(void (*tick)(void), int64_t interval, void (*child)(void))
 {
     int error;
     watch_tick = tick;
@@ -114,7 +114,7 @@ int aco__os_watch_start(void (*tick)(void), int64_t interval, void (*in_child)(v
             error = aco__os_at_fork(NULL, NULL, watch_in_child);
         if (error)
             return error;
-        watch_child = in_child;
+        watch_child = child;
         watch_is_ready = 1;
     }
     error = start_thread();
@@ -152,7 +152,7 @@ static void on_watch_signal(int signal)
     errno = error;
 }
 
-static int is_ours(const struct sigaction *now)
+static int is_watch_handler(const struct sigaction *now)
 {
     return !(now->sa_flags & SA_SIGINFO) && now->sa_handler == on_watch_signal;
 }
@@ -164,7 +164,7 @@ uintptr_t aco__os_watch_this_thread(void (*handler)(const void *handler_returns)
     if (sigaltstack(NULL, &stack) != 0 || stack.ss_flags & SS_DISABLE || stack.ss_size < LEAST_SIGNAL_STACK ||
         sigaction(WATCH_SIGNAL, NULL, &now) != 0)
         return 0;
-    if (!is_ours(&now) && ((now.sa_flags & SA_SIGINFO) || now.sa_handler != SIG_DFL))
+    if (!is_watch_handler(&now) && ((now.sa_flags & SA_SIGINFO) || now.sa_handler != SIG_DFL))
         return 0;
     watch_handler = handler;
     ours.sa_handler = on_watch_signal;
@@ -176,7 +176,7 @@ uintptr_t aco__os_watch_this_thread(void (*handler)(const void *handler_returns)
 int aco__os_watch_signal(uintptr_t thread)
 {
     struct sigaction now;
-    return thread && sigaction(WATCH_SIGNAL, NULL, &now) == 0 && is_ours(&now) &&
+    return thread && sigaction(WATCH_SIGNAL, NULL, &now) == 0 && is_watch_handler(&now) &&
                    pthread_kill((pthread_t)thread, WATCH_SIGNAL) == 0
                ? 0
                : -1;

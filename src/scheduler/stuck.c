@@ -44,8 +44,8 @@ static int has_limit(const aco_t *task)
 static int note_candidate(aco_t *co, void *arg)
 {
     stuck_t *stuck = arg;
-    int is_ours = aco__is_task(co) && co->share_stack->aco__thread == stuck->self;
-    const aco__wait_t *wait = is_ours ? aco__task_wait(co) : NULL;
+    int is_own = aco__is_task(co) && co->share_stack->aco__thread == stuck->self;
+    const aco__wait_t *wait = is_own ? aco__task_wait(co) : NULL;
     if (!wait || !(wait->kind == ACO__WAIT_MEMBERS || awaited(wait)) || has_limit(co))
         return 0;
     if (stuck->at)
@@ -54,25 +54,25 @@ static int note_candidate(aco_t *co, void *arg)
     return stuck->at && stuck->n == stuck->room;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_tasks(const void *a, const void *b)
 {
     uintptr_t x = (uintptr_t)*(const aco_t *const *)a, y = (uintptr_t)*(const aco_t *const *)b;
     return x < y ? -1 : x > y;
 }
 
-static int has(const stuck_t *stuck, const aco_t *task)
+static int is_among(const stuck_t *stuck, const aco_t *task)
 {
-    return stuck->n && bsearch(&task, stuck->at, stuck->n, sizeof task, compare) != NULL;
+    return stuck->n && bsearch(&task, stuck->at, stuck->n, sizeof task, compare_tasks) != NULL;
 }
 
-static int stays(const stuck_t *stuck, const aco_t *task)
+static int is_still_stuck(const stuck_t *stuck, const aco_t *task)
 {
     const aco__wait_t *wait = aco__task_wait(task);
     const aco__task_record_t *member;
     if (wait->kind != ACO__WAIT_MEMBERS)
-        return has(stuck, awaited(wait));
+        return is_among(stuck, awaited(wait));
     member = ((const aco_group_t *)wait->object)->aco__first;
-    while (member && !has(stuck, member->task))
+    while (member && !is_among(stuck, member->task))
         member = member->next;
     return member != NULL;
 }
@@ -81,13 +81,13 @@ static int stays(const stuck_t *stuck, const aco_t *task)
 static void reduce(stuck_t *stuck)
 {
     size_t n;
-    qsort(stuck->at, stuck->n, sizeof *stuck->at, compare);
+    qsort(stuck->at, stuck->n, sizeof *stuck->at, compare_tasks);
     do {
         stuck_t next = *stuck; /* in the same array, which still has what was not looked at */
         n = stuck->n;
         next.n = 0;
         for (size_t i = 0; i < n; i++)
-            if (stays(stuck, stuck->at[i]))
+            if (is_still_stuck(stuck, stuck->at[i]))
                 stuck->at[n + next.n++] = stuck->at[i];
         memmove(stuck->at, stuck->at + n, next.n * sizeof *stuck->at);
         stuck->n = next.n;

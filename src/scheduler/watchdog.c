@@ -91,7 +91,7 @@ static void report_here(const void *handler_returns)
 }
 
 /* Reads what its thread writes without atomics: a value that it had. */
-ACO__NO_SANITIZE static const aco_t *task_of(const aco__thread_t *thread)
+ACO__NO_SANITIZE static const aco_t *watched_task(const aco__thread_t *thread)
 {
     return *(aco_t *const volatile *)&thread->task;
 }
@@ -114,11 +114,11 @@ static void have_reported(aco__watch_t *watch)
         report_turn(watch, "");
 }
 
-static void look_at(aco__tasks_t *s)
+static void watch_scheduler(aco__tasks_t *s)
 {
     aco__watch_t *watch = &s->watch;
     uint32_t turns = __atomic_load_n(&s->turns, __ATOMIC_RELAXED);
-    const aco_t *task = task_of(watch->of);
+    const aco_t *task = watched_task(watch->of);
     if (!(turns & 1) || turns != watch->turns || task != watch->task) {
         (void)is_pending(watch); /* a handler that comes from now on finds nothing to do */
         __atomic_store_n(&watch->turns, turns, __ATOMIC_RELAXED);
@@ -135,10 +135,10 @@ static void look_at(aco__tasks_t *s)
         report_turn(watch, ", and its thread takes no signal");
 }
 
-static void look(void)
+static void watch_all(void)
 {
     for (aco__tasks_t *s = watched; s; s = s->watch.next)
-        look_at(s);
+        watch_scheduler(s);
 }
 
 /* ---- Beginning and ending ---- */
@@ -149,7 +149,7 @@ static void turn_off(void)
     __atomic_store_n(&aco__watchdog_is_on, 0, __ATOMIC_RELAXED);
 }
 
-static void watch_in_child(void)
+static void forget_in_child(void)
 {
     aco__tasks_t *s = aco__tasks(aco__self());
     watched = NULL;
@@ -180,7 +180,7 @@ static int start_watching(void)
     int64_t interval = watch_limit / LOOKS > ACO_MILLISECOND ? watch_limit / LOOKS : ACO_MILLISECOND;
     __atomic_store_n(&interval_ms, (uint32_t)(watch_limit / ACO_MILLISECOND), __ATOMIC_RELAXED);
     looks = (unsigned)((watch_limit + interval - 1) / interval);
-    return aco__os_watch_start(look, interval, watch_in_child);
+    return aco__os_watch_start(watch_all, interval, forget_in_child);
 }
 
 static void watch_more(aco__thread_t *self, aco__tasks_t *s)
