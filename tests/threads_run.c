@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-static int crowd = UNDER_TSAN ? 300 : 2000;
+static int crowd = UNDER_TSAN ? 100 : 2000;
 
 /* ---- Sets ---- */
 
@@ -161,7 +161,7 @@ static void *sum_whole(void *arg)
 
 static void test_recursive_submission(void)
 {
-    tree_t tree = {4096, 6}, small = {256, 4};
+    tree_t tree = {UNDER_TSAN ? 256 : 4096, UNDER_TSAN ? 4 : 6}, small = {UNDER_TSAN ? 64 : 256, UNDER_TSAN ? 3 : 4};
     run_on(1, sum_whole, &tree);
     run_on(2, sum_whole, &tree);
     for (int i = 0; i < crowd / 100; i++)

@@ -47,6 +47,12 @@ void aco__inbox_post(aco__tasks_t *s, aco__post_t *post)
     __atomic_fetch_sub(&s->posting, 1, __ATOMIC_RELEASE);
 }
 
+/* What is posted at this moment may be missed. */
+static int is_empty(const aco__tasks_t *s)
+{
+    return !__atomic_load_n(&s->inbox, __ATOMIC_RELAXED) && (!s->posts || s->posts == &end_of_list);
+}
+
 /* Moves the inbox to the end of s->posts, in the order of posting. */
 static void collect(aco__tasks_t *s)
 {
@@ -87,7 +93,7 @@ int aco__inbox_run(aco__thread_t *self, aco__tasks_t *s)
     aco__post_t *post;
     size_t left = 0;
     int any = 0;
-    if (aco_likely(!__atomic_load_n(&s->inbox, __ATOMIC_RELAXED) && (!s->posts || s->posts == &end_of_list)))
+    if (aco_likely(is_empty(s)))
         return 0;
     collect(s);
     for (post = s->posts; post && post != &end_of_list; post = next_of(post))
@@ -119,6 +125,8 @@ void aco__inbox_forget(aco__tasks_t *s, aco__post_t *post)
 void aco__inbox_filter(aco__tasks_t *s, int (*unwanted)(const aco__post_t *post, const void *arg), const void *arg)
 {
     aco__post_t *before = NULL, *post, *next;
+    if (aco_likely(is_empty(s)))
+        return;
     collect(s);
     for (post = s->posts; post && post != &end_of_list; post = next) {
         next = next_of(post);

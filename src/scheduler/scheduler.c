@@ -425,7 +425,7 @@ static int poll_turn(aco__thread_t *self, scheduler_t *s)
 }
 
 /* No task is left: whether the thread waits for more all the same. */
-static int stays(const scheduler_t *s)
+static int worker_stays(const scheduler_t *s)
 {
     return s->worker && s->worker->stays(s->worker);
 }
@@ -434,8 +434,8 @@ static int stays(const scheduler_t *s)
  * With s->until, also 0 when none can run now, and after that time. */
 static int choose_task(aco__thread_t *self, scheduler_t *s)
 {
-    while (self->tasks || (s->opened && aco__inbox_run(self, s)) || stays(s)) {
-        if (!self->tasks && !stays(s)) {
+    while (self->tasks || (s->opened && aco__inbox_run(self, s)) || worker_stays(s)) {
+        if (!self->tasks && !worker_stays(s)) {
             continue; /* look again */
         } else if (!self->task && s->until) {
             int found = look_around(self, s);

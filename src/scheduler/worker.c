@@ -97,6 +97,8 @@ int aco__answer_prepare(aco__answer_t *answer, const char *call)
     aco__thread_t *self = aco__self();
     if (aco__check_waiting(self, call) != 0)
         return -1;
+    if (!aco__scratch()) /* for the poll task */
+        return aco__fail_memory(0, call, sizeof(aco__scratch_t));
     answer->post.next = NULL;
     answer->post.run = told;
     answer->scheduler = aco__tasks(self);

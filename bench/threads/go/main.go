@@ -1,0 +1,96 @@
+// threads-go THREADS CASE N: as ../acorn.c, with goroutines and a WaitGroup; skynet with a channel, as it is usual.
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"time"
+)
+
+const batch, children = 1000, 10
+
+//go:noinline
+func work(turns int) (x int) {
+	for i := 0; i < turns; i++ {
+		x ^= i
+	}
+	return x
+}
+
+var sink int
+
+func submitAll(n int, fn func()) {
+	for done := 0; done < n; done += batch {
+		var group sync.WaitGroup
+		group.Add(batch)
+		for i := 0; i < batch; i++ {
+			go func() {
+				fn()
+				group.Done()
+			}()
+		}
+		group.Wait()
+	}
+}
+
+func skynet(result chan int, from, count int) {
+	if count == 1 {
+		result <- from
+		return
+	}
+	sums := make(chan int)
+	for i := 0; i < children; i++ {
+		go skynet(sums, from+i*(count/children), count/children)
+	}
+	sum := 0
+	for i := 0; i < children; i++ {
+		sum += <-sums
+	}
+	result <- sum
+}
+
+func tree(from, count int) int {
+	if count == 1 {
+		return from
+	}
+	left := 0
+	var group sync.WaitGroup
+	group.Add(1)
+	go func() {
+		left = tree(from, count/2)
+		group.Done()
+	}()
+	right := tree(from+count/2, count-count/2)
+	group.Wait()
+	return left + right
+}
+
+func main() {
+	threads, _ := strconv.Atoi(os.Args[1])
+	n, _ := strconv.Atoi(os.Args[3])
+	runtime.GOMAXPROCS(threads)
+	begin := time.Now()
+	sink = work(100000000)
+	turns := int(100000000 * 1000.0 / float64(time.Since(begin).Nanoseconds()))
+	for round := 0; round < 5; round++ {
+		begin = time.Now()
+		switch os.Args[2] {
+		case "empty":
+			submitAll(n, func() {})
+		case "work":
+			submitAll(n, func() { work(turns) })
+		case "skynet":
+			result := make(chan int)
+			go skynet(result, 0, n)
+			<-result
+		case "tree":
+			if tree(0, n) != n*(n-1)/2 {
+				panic("sum")
+			}
+		}
+		fmt.Printf("%s %.1f\n", os.Args[2], float64(time.Since(begin).Nanoseconds())/float64(n))
+	}
+}
