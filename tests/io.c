@@ -27,6 +27,13 @@ static int count_registered(void)
     return n;
 }
 
+/* Those of the library: an eventfd, and with a ring another one. */
+static int own_registrations(void)
+{
+    const char *poller = getenv("ACO_POLLER");
+    return poller && strcmp(poller, "uring") == 0 ? 2 : 1;
+}
+
 /* ---- Waiting ---- */
 
 static void *waits(void *unused)
@@ -599,11 +606,25 @@ static void *numbers_again(void *unused)
     CHECK_EQ(aco_io_adopt(ends[0]), 0);
     CHECK_EQ(aco_io_release(ends[0]), 0);
     FAILS_WITH(aco_io_release(ends[0]), EBADF);
-    CHECK_EQ(count_registered(), getenv("ACO_POLLER") ? 2 : 1); /* its own, and no file that lives on in `kept` */
+    CHECK_EQ(count_registered(), own_registrations()); /* and no file that lives on in `kept` */
     CHECK_EQ(close(ends[0]), 0);
     CHECK_EQ(close(kept), 0);
     CHECK_EQ(aco_io_close(ends[1]), 0);
     CHECK_EQ(aco_io_close(other[1]), 0);
+    return unused;
+}
+
+/* A close closes at once what was waited for. */
+static void *closes_at_once(void *unused)
+{
+    int pair[2];
+    char byte;
+    make_pair(pair, SOCK_STREAM);
+    CHECK_EQ(aco_io_adopt(pair[0]), 0);
+    FAILS_WITH(aco_io_wait_readable_until(pair[0], aco_after(ACO_MILLISECOND)), ETIMEDOUT);
+    CHECK_EQ(aco_io_close(pair[0]), 0);
+    CHECK_EQ(recv(pair[1], &byte, 1, MSG_DONTWAIT), 0);
+    close(pair[1]);
     return unused;
 }
 
@@ -796,6 +817,7 @@ int main(void)
                                            closing_the_other,
                                            woken_and_closed,
                                            numbers_again,
+                                           closes_at_once,
                                            numbers_of_another_kind,
                                            scopes,
                                            half_close,

@@ -149,8 +149,7 @@ static int wait_in_ring(const aco__io_t *io, int64_t deadline)
     struct __kernel_timespec limit = {0, 0};
     int64_t left = deadline > 0 ? deadline - aco_now() : 0;
     int n;
-    if (!io->has_poll_fd)
-        io_uring_cq_eventfd_toggle(&ring->uring, 0);
+    io_uring_cq_eventfd_toggle(&ring->uring, 0);
     if (!ring->watches_wake && (entry = io_uring_get_sqe(&ring->uring)) != NULL) {
         io_uring_prep_poll_multishot(entry, io->wake, POLLIN);
         io_uring_sqe_set_data64(entry, AWAKE_KEY);
@@ -180,6 +179,8 @@ static int ring_turn(aco__io_t *io, int64_t *deadline)
 {
     ring_t *ring = io->ring;
     int waits_only_here = io->watches_by_ring || (ring->waiters && io->base.waiters == ring->waiters), submitted;
+    if (io->has_poll_fd) /* a foreign loop looks at epoll, so its events must be taken out */
+        waits_only_here = 0;
     if (reap_ring(io))
         *deadline = 0;
     fill_queue(ring);
