@@ -199,7 +199,7 @@ static int ring_turn(aco__io_t *io, int64_t *deadline)
     } while ((*deadline != 0 || io->has_poll_fd) && tell_by_eventfd(ring));
     if (!submitted && (*deadline < 0 || *deadline > aco_after(RETRY_NS)))
         *deadline = aco_after(RETRY_NS);
-    return *deadline == 0 && waits_only_here && !io->has_poll_fd; /* what a foreign loop waits for is emptied too */
+    return *deadline == 0 && waits_only_here;
 }
 
 /* ---- The ring's life ---- */
