@@ -214,12 +214,40 @@ static void *submit_and_hog(void *arg)
     return NULL;
 }
 
+static void *count_one(void *arg)
+{
+    add(arg, 1);
+    return NULL;
+}
+
+/* Each item is submitted when the other thread is about to sleep, and this one never gives its own back. */
+static void *submit_to_sleepers(void *arg)
+{
+    aco_shared_group_t group;
+    int done = 0;
+    begin(&group, ACO_KEEP_GOING);
+    for (int i = 0; i < crowd; i++) {
+        int64_t end = aco_after(10 * ACO_SECOND);
+        for (volatile int pause = i % 100 * 5; pause; pause = pause - 1)
+            ;
+        submit(&group, count_one, &done);
+        while (load(&done) == i && aco_now() < end)
+            ;
+        CHECK(load(&done) > i);
+        if (load(&done) == i)
+            break;
+    }
+    CHECK_EQ(aco_shared_group_end(&group), 0);
+    return arg;
+}
+
 static void test_stealing(void)
 {
     threads_seen = 0;
     run_on(4, submit_much, NULL);
     CHECK(threads_seen & (threads_seen - 1)); /* more than one thread */
     run_on(2, submit_and_hog, NULL);
+    run_on(2, submit_to_sleepers, NULL);
 }
 
 /* ---- For one thread ---- */
@@ -424,12 +452,6 @@ typedef struct plain {
     aco_threads_t *threads;
     int done, is_over, joined_ran, left;
 } plain_t;
-
-static void *count_one(void *arg)
-{
-    add(arg, 1);
-    return NULL;
-}
 
 static void *submit_from_outside(void *arg)
 {

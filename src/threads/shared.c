@@ -83,30 +83,64 @@ static void shared_wake(aco__sharer_t *sharer)
     pthread_mutex_unlock(&sharer->lock);
 }
 
+static struct timespec time_of_ns(int64_t ns)
+{
+    enum { NS_PER_SECOND = 1000000000 };
+    struct timespec time = {0, 0};
+    if (ns > 0) {
+        time.tv_sec = (time_t)(ns / NS_PER_SECOND);
+        time.tv_nsec = (long)(ns % NS_PER_SECOND);
+    }
+    return time;
+}
+
+/* A condition, and a wait for it until a time on the clock of aco_now(). */
+#ifdef __APPLE__ /* conditions know only the time of day, or a time from now on */
+static void make_changed(pthread_cond_t *changed)
+{
+    pthread_cond_init(changed, NULL);
+}
+
+static int wait_changed(aco__sharer_t *sharer, int64_t deadline)
+{
+    struct timespec from_now = time_of_ns(deadline - aco_now());
+    return pthread_cond_timedwait_relative_np(&sharer->changed, &sharer->lock, &from_now);
+}
+#else
+static void make_changed(pthread_cond_t *changed)
+{
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+static int wait_changed(aco__sharer_t *sharer, int64_t deadline)
+{
+    struct timespec end = time_of_ns(deadline);
+    return pthread_cond_timedwait(&sharer->changed, &sharer->lock, &end);
+}
+#endif
+
 /* Until the thread is woken: 0; or the deadline passes. */
 static int wait_in_root(aco__sharer_t *sharer, int64_t deadline)
 {
-    enum { NS = 1000000000 };
-    struct timespec end;
     int error = 0;
-    end.tv_sec = (time_t)(deadline / NS);
-    end.tv_nsec = (long)(deadline % NS);
     pthread_mutex_lock(&sharer->lock);
     while (!sharer->is_woken && !error)
         error = deadline == ACO_FOREVER ? pthread_cond_wait(&sharer->changed, &sharer->lock)
-                                        : pthread_cond_timedwait(&sharer->changed, &sharer->lock, &end);
+                                        : wait_changed(sharer, deadline);
+    if (sharer->is_woken)
+        error = 0;
     pthread_mutex_unlock(&sharer->lock);
     return error;
 }
 
 static void prepare_root(aco__sharer_t *sharer)
 {
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&sharer->lock, NULL);
-    pthread_cond_init(&sharer->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    make_changed(&sharer->changed);
     sharer->is_woken = 0;
 }
 
