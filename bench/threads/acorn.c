@@ -1,5 +1,5 @@
-/* threads-acorn THREADS CASE N: nanoseconds for each of N submissions. Cases: empty, work (1 us each), skynet (N leaves,
- * ten children each; N a power of ten), tree (a sum by halves down to one). threads/go/main.go has the same. */
+/* threads-acorn THREADS CASE N: nanoseconds for each of N submissions. Cases: empty, work (1 us each), skynet (N
+ * leaves, ten children each; N a power of ten), tree (a sum by halves down to one). threads/go/main.go has the same. */
 #include <aco/threads.h>
 
 #include <stdio.h>

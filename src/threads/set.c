@@ -219,7 +219,8 @@ static int enter_set(aco__crew_t *worker, aco_function_t fn, void *arg, const ch
 {
     aco_t *task = NULL;
     worker->error = 0;
-    worker->is_in_scope = worker->leaves = 0;
+    worker->is_in_scope = 0;
+    worker->leaves = 0;
     worker->rounds = worker->started = worker->begun = 0;
     worker->inbox = NULL;
     worker->fn = fn;

@@ -431,7 +431,7 @@ struct aco_shared_channel_s {
 
 static void copy_element(const aco_shared_channel_t *channel, void *to, const void *from)
 {
-    if (to && channel->element_size)
+    if (to && from) /* either may be NULL for elements without bytes; `to` also where a value is not wanted */
         memcpy(to, from, channel->element_size);
 }
 
@@ -575,8 +575,10 @@ int aco_shared_channel_close(aco_shared_channel_t *channel)
 /* 0, or -1 and errno. */
 static int check_element(const aco_shared_channel_t *channel, const void *element, int sends, const char *call)
 {
-    if (!channel || (sends && !element && channel->element_size))
-        return aco__poller_fail(EINVAL, call, channel ? "the element is NULL" : "the channel is NULL");
+    if (!channel || (sends && !element && channel->element_size)) {
+        aco__poller_fail(EINVAL, call, channel ? "the element is NULL" : "the channel is NULL");
+        return -1;
+    }
     if (element && aco__poller_moves(element))
         return aco__poller_fail(EINVAL, call, "the element is on a share stack");
     return 0;
