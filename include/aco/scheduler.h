@@ -96,8 +96,8 @@ ACO_API int aco_run(void);
  * millisecond, and returns: 1 if tasks are left, 0 if not. The loop calls it again at the time *next on the clock of
  * aco_now() (not after now: tasks can run already; ACO_FOREVER: none), when aco_io_poll_fd() (aco/io.h) is readable,
  * and after it has spawned or woken tasks itself. It finds no deadlocks: the loop may wake anybody. It does not call
- * the idle hook, except as aco_run() does while tasks run. -1 and errno: EINVAL (NULL), EPERM, EBUSY as aco_run(), ENOMEM,
- * or that of a poller or hook that failed. */
+ * the idle hook, except as aco_run() does while tasks run. -1 and errno: EINVAL (NULL), EPERM, EBUSY as aco_run(),
+ * ENOMEM, or that of a poller or hook that failed. */
 ACO_API int aco_run_ready(int64_t *next);
 
 /* What the calling thread's scheduler has seen. A task that neither yields nor waits lets all others starve: then wakes
