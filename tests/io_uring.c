@@ -578,6 +578,56 @@ static void *foreign_loop(void *unused)
     return unused;
 }
 
+/* ---- Wakes by other threads ---- */
+
+enum { RING_ENTRIES = 128 }; /* as in src/io/uring.c: so many operations leave no room for what tells of wakes */
+
+static aco_t *woken_task;
+static int was_woken;
+
+static void *opens_fifo(void *unused)
+{
+    int fd = aco_file_open(fifo, O_RDONLY, 0);
+    CHECK(fd >= 0);
+    close(fd);
+    return unused;
+}
+
+static void *is_woken(void *unused)
+{
+    __atomic_store_n(&woken_task, aco_get_co(), __ATOMIC_RELEASE);
+    CHECK_EQ(aco_park("for another thread"), 0);
+    __atomic_store_n(&was_woken, 1, __ATOMIC_RELEASE);
+    return unused;
+}
+
+static void *waits_with_full_queue(void *unused)
+{
+    aco_options_t detached = {.flags = ACO_DETACHED};
+    CHECK(aco_scheduler_open() != NULL);
+    CHECK(aco_spawn(is_woken, NULL, &detached) != NULL);
+    for (int i = 0; i < RING_ENTRIES; i++)
+        CHECK(aco_spawn(opens_fifo, NULL, &detached) != NULL);
+    CHECK_EQ(aco_run(), 0);
+    CHECK_EQ(aco_scheduler_close(), 0);
+    return unused;
+}
+
+static void full_queue(void)
+{
+    pthread_t thread;
+    int fd, ms = 0;
+    CHECK_EQ(pthread_create(&thread, NULL, waits_with_full_queue, NULL), 0);
+    usleep(50000); /* it sleeps in the ring */
+    CHECK_EQ(aco_unpark(__atomic_load_n(&woken_task, __ATOMIC_ACQUIRE)), 0);
+    while (!__atomic_load_n(&was_woken, __ATOMIC_ACQUIRE) && ms++ < 3000)
+        usleep(1000);
+    CHECK(was_woken);
+    fd = open(fifo, O_WRONLY | O_CLOEXEC); /* the ends of opening */
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    close(fd);
+}
+
 /* ---- Ends of threads, forks ---- */
 
 static int endless[2];
@@ -738,6 +788,7 @@ int main(void)
     CHECK_EQ(unsetenv("ACO_POLLER"), 0);
     CHECK_EQ(pthread_create(&thread, NULL, foreign_loop, NULL), 0);
     CHECK_EQ(pthread_join(thread, NULL), 0);
+    full_queue();
     thread_ends();
 #if !UNDER_TSAN
     in_thread(forking);

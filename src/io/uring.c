@@ -140,21 +140,28 @@ static int submit_ring(ring_t *ring)
     return !ring->queued.first && !io_uring_sq_ready(&ring->uring);
 }
 
-/* The same, and waits. */
-static int wait_in_ring(const aco__io_t *io, int64_t deadline)
+/* Whether the ring tells of wakes by other threads; it is asked to. Not if its queue is full. */
+static int tells_of_wakes(const aco__io_t *io)
 {
     ring_t *ring = io->ring;
-    struct io_uring_cqe *event;
-    struct io_uring_sqe *entry;
-    struct __kernel_timespec limit = {0, 0};
-    int64_t left = deadline > 0 ? deadline - aco_now() : 0;
-    int n;
-    io_uring_cq_eventfd_toggle(&ring->uring, 0);
-    if (!ring->watches_wake && (entry = io_uring_get_sqe(&ring->uring)) != NULL) {
+    struct io_uring_sqe *entry = ring->watches_wake ? NULL : io_uring_get_sqe(&ring->uring);
+    if (entry) {
         io_uring_prep_poll_multishot(entry, io->wake, POLLIN);
         io_uring_sqe_set_data64(entry, AWAKE_KEY);
         ring->watches_wake = 1;
     }
+    return ring->watches_wake;
+}
+
+/* As submit_ring(), and waits. */
+static int wait_in_ring(const aco__io_t *io, int64_t deadline)
+{
+    ring_t *ring = io->ring;
+    struct io_uring_cqe *event;
+    struct __kernel_timespec limit = {0, 0};
+    int64_t left = deadline > 0 ? deadline - aco_now() : 0;
+    int n;
+    io_uring_cq_eventfd_toggle(&ring->uring, 0);
     if (left > 0) {
         limit.tv_sec = left / SECOND_NS;
         limit.tv_nsec = left % SECOND_NS;
@@ -184,7 +191,7 @@ static int ring_turn(aco__io_t *io, int64_t *deadline)
     if (reap_ring(io))
         *deadline = 0;
     fill_queue(ring);
-    if (*deadline != 0 && waits_only_here && !ring->queued.first) {
+    if (*deadline != 0 && waits_only_here && !ring->queued.first && tells_of_wakes(io)) {
         if (wait_in_ring(io, *deadline) != 0)
             return -1;
         reap_ring(io);
