@@ -48,10 +48,9 @@ def has_avx2():
 
 
 def sources():
-    out = []
-    for folder, _, files in sorted(os.walk(ROOT + "/src")):
-        out += [os.path.join(folder, f) for f in sorted(files) if f.endswith(".c") and not f.startswith("windows")]
-    return out
+    """The C files of libacorn."""
+    listed = subprocess.run(["sh", ROOT + "/tools/sources.sh", "acorn"], stdout=subprocess.PIPE, text=True, check=True)
+    return [os.path.join(ROOT, name) for name in listed.stdout.split()]
 
 
 def build_library(folder, compiler, word):

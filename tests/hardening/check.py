@@ -89,13 +89,9 @@ def works(compiler, folder):
 
 
 def sources():
-    """Those that are compiled on Linux; of src/entry/ another one includes what it needs."""
-    names = [
-        os.path.join(folder, name) for folder, _, files in sorted(os.walk(ROOT + "/src")) for name in sorted(files)
-    ]
-    return [
-        n for n in names if n.endswith(".c") and not os.path.basename(n).startswith("windows") and "/entry/" not in n
-    ]
+    """The C files of libacorn."""
+    listed = subprocess.run(["sh", ROOT + "/tools/sources.sh", "acorn"], stdout=subprocess.PIPE, text=True, check=True)
+    return [os.path.join(ROOT, name) for name in listed.stdout.split()]
 
 
 def build_library(what, compiler, folder):

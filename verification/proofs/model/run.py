@@ -73,7 +73,6 @@ def not_inductive(change):
     return None
 
 
-OTHERS = re.compile(r"windows|ucontext")  # units for other systems
 CALLS_CONTEXT = re.compile(r"aco__(save|restore)_resumer\(")  # units that have a copy of base/context.h's functions
 
 
@@ -83,7 +82,8 @@ class Library:
 
     def __init__(self, at):
         self.at = pathlib.Path(at)
-        self.sources = sorted(p for p in (ROOT / "src").glob("*/*.c") if not OTHERS.match(p.name))
+        listed = subprocess.run(["sh", ROOT / "tools/sources.sh", "acorn"], capture_output=True, text=True, check=True)
+        self.sources = [ROOT / name for name in listed.stdout.split()]
 
     def compile(self, sources, into, src):
         into.mkdir(parents=True, exist_ok=True)
