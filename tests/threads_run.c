@@ -102,6 +102,7 @@ static void *nested(void *arg)
     FAILS_WITH(aco_submit(NULL, nested, NULL), EINVAL);
     FAILS_WITH(aco_submit_to(99, &group, nested, NULL, NULL), ESRCH);
     FAILS_WITH(aco_submit_to(-1, &group, nested, NULL, NULL), ESRCH);
+    FAILS_WITH(aco_submit_to(2, &group, nested, NULL, NULL), ESRCH); /* the thread that could not join */
     CHECK_EQ(aco_shared_group_end(&group), 0);
     FAILS_WITH(aco_shared_group_end(&group), EPERM);
     return NULL;
@@ -512,6 +513,11 @@ static void *with_joined_threads(void *arg)
         CHECK_EQ(pthread_create(&thread, NULL, join_and_leave, plain), 0);
         CHECK_EQ(pthread_detach(thread), 0);
     }
+    begin(&group, ACO_KEEP_GOING); /* while they join: what is sent arrives, or is refused */
+    for (int sent = 0; sent < 2; sent++)
+        while (aco_submit_to(2 + sent, &group, give, NULL, NULL) != 0)
+            CHECK_EQ(errno, ESRCH);
+    CHECK(aco_shared_group_end(&group) == 0 || errno == ECANCELED); /* it has just left */
     sum_whole(&tree);
     UNTIL(load(&plain->left) == 2);
     begin(&group, ACO_KEEP_GOING); /* both have joined again */

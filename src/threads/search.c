@@ -319,7 +319,7 @@ int aco__threads_inject(aco_threads_t *threads, const aco__item_t *item)
     return 0;
 }
 
-static aco__node_t closed_inbox; /* `inbox` of a worker that is gone */
+static aco__node_t closed_inbox; /* `inbox` of a worker that is gone, or not there yet */
 
 int aco__threads_send(aco__crew_t *worker, const aco__item_t *item)
 {
@@ -337,6 +337,12 @@ int aco__threads_send(aco__crew_t *worker, const aco__item_t *item)
     } while (!__atomic_compare_exchange_n(&worker->inbox, &next, node, 1, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
     aco__threads_wake(worker);
     return 0;
+}
+
+void aco__threads_open(aco__crew_t *worker)
+{
+    __atomic_store_n(&worker->inbox, NULL, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&worker->is_gone, 0, __ATOMIC_SEQ_CST); /* its first round looks at what was sent before this */
 }
 
 aco__node_t *aco__threads_receive(aco__crew_t *worker, int closes)

@@ -171,6 +171,7 @@ static aco__crew_t *worker_in(aco_threads_t *threads, int slot, const char *call
         worker->threads = threads;
         worker->index = slot;
         worker->is_gone = 1;
+        (void)aco__threads_receive(worker, 1); /* nothing can be sent before it has entered */
         worker->base.round = on_round;
         worker->base.idle = on_idle;
         worker->base.awake = on_awake;
@@ -222,7 +223,6 @@ static int enter_set(aco__crew_t *worker, aco_function_t fn, void *arg, const ch
     worker->is_in_scope = 0;
     worker->leaves = 0;
     worker->rounds = worker->started = worker->begun = 0;
-    worker->inbox = NULL;
     worker->fn = fn;
     worker->arg = arg;
     if (aco__worker_install(&worker->base, call) != 0)
@@ -236,7 +236,7 @@ static int enter_set(aco__crew_t *worker, aco_function_t fn, void *arg, const ch
     }
     if (task)
         (void)aco_detach(task);
-    __atomic_store_n(&worker->is_gone, 0, __ATOMIC_SEQ_CST);
+    aco__threads_open(worker);
     return 0;
 }
 

@@ -137,7 +137,8 @@ ACO__HIDDEN aco__crew_t *aco__threads_worker(aco_threads_t *threads, int number)
 /* Any thread: whether the worker's scheduler may be posted to, until aco__threads_leave(), which must follow. */
 ACO__HIDDEN int aco__threads_enter(aco__crew_t *worker);
 ACO__HIDDEN void aco__threads_leave(aco__crew_t *worker);
-/* The worker's thread: from now on nobody posts to it. */
+/* The worker's thread: from now on others may post and send to it; nobody may post to it. */
+ACO__HIDDEN void aco__threads_open(aco__crew_t *worker);
 ACO__HIDDEN void aco__threads_close(aco__crew_t *worker);
 /* Any thread: posts to a worker, and so wakes it. */
 ACO__HIDDEN void aco__threads_post(aco__crew_t *worker, aco__post_t *post);
