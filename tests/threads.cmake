@@ -9,7 +9,7 @@ endforeach()
 if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
   acorn_test(threads_failure.default threads_failure.c TIMEOUT 60)
   target_link_libraries(test_threads_failure_default PRIVATE acorn_threads_static)
-  target_link_options(test_threads_failure_default PRIVATE -Wl,--wrap=pthread_create)
+  target_link_options(test_threads_failure_default PRIVATE -Wl,--wrap=pthread_create,--wrap=aco__poller_free)
 endif()
 if(TARGET acorn_io AND IO_PYTHON)
   add_test(NAME example.threads_echo

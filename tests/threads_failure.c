@@ -1,18 +1,24 @@
 /* What aco/threads.h does without memory or threads: each allocation of a program fails in turn, and from some on all
- * do; each thread cannot be made in turn. Nothing may hang; what fails says so. The --wrap of pthread_create() is this
- * file's. */
+ * do; each thread cannot be made in turn. Nothing may hang; what fails says so. The --wrap of pthread_create() and
+ * aco__poller_free() is this file's. */
 #define _GNU_SOURCE
 #include "threads_tests.h"
 
+#include <signal.h>
 #include <sys/mman.h>
 
 static int calls, fail_at, fails_on; /* the nth allocation fails; with fails_on, all later ones too */
 static int threads_made, fail_thread;
+static void *watched_set;       /* whoever frees it notes whether signals are blocked */
+static int is_still_watched = -1, is_over;
+static __thread int is_refused; /* the thread gets no memory, and that only when the set has nothing else to do */
 
 static int fails(void)
 {
     int n = __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED), at = __atomic_load_n(&fail_at, __ATOMIC_RELAXED);
-    return at && (n == at || (n > at && fails_on));
+    while (is_refused && !load(&is_over))
+        usleep(1000);
+    return is_refused || (at && (n == at || (n > at && fails_on)));
 }
 
 static void *map(size_t sz, size_t align, void *ctx)
@@ -57,6 +63,19 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*fn)(void *), void *arg)
 {
     return ++threads_made == fail_thread ? EAGAIN : __real_pthread_create(thread, attributes, fn, arg);
+}
+
+void __real_aco__poller_free(void *p, size_t sz);
+void __wrap_aco__poller_free(void *p, size_t sz);
+void __wrap_aco__poller_free(void *p, size_t sz)
+{
+    sigset_t blocked;
+    if (p && p == watched_set) {
+        pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+        is_still_watched = sigismember(&blocked, SIGINT);
+        memset(p, 0, sz); /* sanitizers see who still uses it */
+    }
+    __real_aco__poller_free(p, sz);
 }
 
 static int roots, leaves;
@@ -114,10 +133,59 @@ static int run_once(void)
     return whole != 6;
 }
 
+static void *note_set(void *arg)
+{
+    watched_set = aco_threads_current();
+    return arg;
+}
+
+static void test_watcher_ends_first(void)
+{
+    aco_threads_options_t options = {0};
+    options.flags = ACO_THREADS_INTERRUPTIBLE;
+    CHECK_EQ(aco_threads_run_with(1, note_set, NULL, &options), 0);
+    CHECK_EQ(is_still_watched, 0);
+    watched_set = NULL;
+}
+
+static int is_joining;
+
+static void *join_without_memory(void *threads)
+{
+    is_refused = 1;
+    add(&is_joining, 1);
+    FAILS_WITH(aco_threads_join(threads, note_set, NULL), ENOMEM);
+    is_refused = 0;
+    return NULL;
+}
+
+static void *leave_to_a_join(void *arg)
+{
+    CHECK_EQ(pthread_create(arg, NULL, join_without_memory, aco_threads_current()), 0);
+    (void)note_set(NULL);
+    UNTIL(load(&is_joining));
+    aco_sleep(5 * ACO_MILLISECOND);
+    add(&is_over, 1);
+    return NULL;
+}
+
+/* The thread that could not join was the last busy one: it ends the set, which must not be freed under it. */
+static void test_failed_join_is_last(void)
+{
+    pthread_t thread;
+    is_still_watched = -1;
+    run_on(1, leave_to_a_join, &thread);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(is_still_watched, 0);
+    watched_set = NULL;
+}
+
 int main(void)
 {
     const aco_allocator_t allocator = {map, unmap, allocate, release, NULL};
     CHECK_EQ(aco_set_allocator(&allocator), 0);
+    test_watcher_ends_first();
+    test_failed_join_is_last();
     for (fails_on = 0; fails_on < 2; fails_on++)
         for (int at = 1, step = 1; at < 2000; at += step, step += step < 16 && at > 60) {
             calls = 0;

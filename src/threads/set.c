@@ -118,12 +118,12 @@ static void leave_set(aco__crew_t *worker)
     uncount(worker);
 }
 
-/* For the next thread that joins. The set may be gone when this returns. */
-static void release_slot(aco__crew_t *worker)
+/* The thread leaves its slot, if it has one (else NULL), to the next that joins. The set may be gone afterwards. */
+static void release_slot(aco_threads_t *threads, aco__crew_t *worker)
 {
-    aco_threads_t *threads = worker->threads;
     aco__threads_lock();
-    worker->is_used = 0;
+    if (worker)
+        worker->is_used = 0;
     threads->joined--;
     pthread_cond_broadcast(&threads->changed);
     aco__threads_unlock();
@@ -134,7 +134,7 @@ static void on_thread_end(aco__worker_t *base)
     aco__crew_t *worker = worker_of(base);
     leave_set(worker);
     if (worker->index >= worker->threads->n)
-        release_slot(worker);
+        release_slot(worker->threads, worker);
 }
 
 /* ---- Workers ---- */
@@ -424,10 +424,7 @@ static int run_set(aco_threads_t *threads, aco__crew_t *worker)
     if (aco__threads_forked(threads)) /* in the child: the others are not there */
         return error ? error : threads->error;
     join_all(threads, made);
-    if (!error)
-        error = threads->error;
-    free_set(threads);
-    return error;
+    return error ? error : threads->error;
 }
 
 static int run_watched(aco_threads_t *threads, aco__crew_t *worker)
@@ -465,6 +462,8 @@ static int start_set(aco_threads_t *threads, const char *call)
     error = threads->flags & ACO_THREADS_INTERRUPTIBLE ? run_watched(threads, worker) : run_set(threads, worker);
     if (pins)
         aco__threads_unpin(&allowed);
+    if (!aco__threads_forked(threads)) /* a child leaves it as it is */
+        free_set(threads);
     return error ? fail_with(error) : 0;
 }
 
@@ -499,19 +498,19 @@ static int count_late(aco_threads_t *threads)
     return 1;
 }
 
-/* A free slot, or NULL and errno. */
+/* A free slot, or NULL and errno. The set stays until release_slot(), in both cases. */
 static aco__crew_t *take_slot(aco_threads_t *threads, const char *call)
 {
     aco__crew_t *worker = NULL;
     int slot = threads->n, end = threads->n + THREADS_JOINED;
     aco__threads_lock();
+    threads->joined++;
     while (slot < end && threads->workers[slot] && threads->workers[slot]->is_used)
         slot++;
     if (slot == end) {
         aco__poller_fail(EAGAIN, call, "too many threads have joined the set");
     } else if ((worker = worker_in(threads, slot, call)) != NULL) {
         worker->is_used = 1;
-        threads->joined++;
         if (slot >= threads->slots)
             __atomic_store_n(&threads->slots, slot + 1, __ATOMIC_RELEASE);
     }
@@ -532,14 +531,13 @@ int aco_threads_join(aco_threads_t *threads, aco_function_t fn, void *arg)
     if (!worker || enter_set(worker, fn, arg, call) != 0) {
         error = errno;
         uncount_late(threads);
-        if (worker)
-            release_slot(worker);
+        release_slot(threads, worker);
         return fail_with(error);
     }
     worker->is_counted = 1;
     worker->leaves = fn != NULL;
     error = run_worker(worker) != 0 ? errno : worker->error;
-    release_slot(worker);
+    release_slot(threads, worker);
     return error ? fail_with(error) : 0;
 }
 

@@ -107,7 +107,7 @@ struct aco_threads_s {
     void *arg;
     int go;                  /* 1: all threads have been made; -1: one could not. Under the lock, like the next two */
     int waiting;             /* threads that wait for `go` */
-    int joined;              /* threads that have joined and not left */
+    int joined;              /* threads in aco_threads_join() */
     pthread_cond_t changed;
     aco__node_t *first, *last; /* what threads that are not of the set have submitted */
     size_t injected;         /* how many. Atomic, like all below */
