@@ -100,6 +100,8 @@ ACO__HIDDEN void aco__os_unlock(void);
 /* Calls these functions around each fork(); does nothing on systems without fork(). 0, or an error number. */
 ACO__HIDDEN int aco__os_at_fork(void (*before)(void), void (*parent)(void), void (*child)(void));
 
+ACO__HIDDEN long aco__os_process_number(void);
+
 #ifdef ACO_CONFIG_UCONTEXT
 /* ---- ucontext.c: the fallback's switches ---- */
 ACO__HIDDEN void aco__outermost(void); /* the first function of every stack */
@@ -132,7 +134,6 @@ ACO__HIDDEN int aco__os_watch_signal(uintptr_t thread);
 
 /* ---- For traces: posix_trace.c ---- */
 
-ACO__HIDDEN long aco__os_process_number(void);
 ACO__HIDDEN long aco__os_thread_number(void);
 /* The calling thread's name, or "". */
 ACO__HIDDEN void aco__os_thread_name(char *name, size_t sz);

@@ -496,6 +496,11 @@ void aco__os_unlock(void)
     pthread_mutex_unlock(&process_lock);
 }
 
+long aco__os_process_number(void)
+{
+    return (long)getpid();
+}
+
 int aco__os_at_fork(void (*before)(void), void (*parent)(void), void (*child)(void))
 {
     return pthread_atfork(before, parent, child);

@@ -16,11 +16,6 @@
 #include <sys/syscall.h>
 #endif
 
-long aco__os_process_number(void)
-{
-    return (long)getpid();
-}
-
 long aco__os_thread_number(void)
 {
 #ifdef __linux__

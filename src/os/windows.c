@@ -304,6 +304,11 @@ void aco__os_unlock(void)
     ReleaseSRWLockExclusive(&process_lock);
 }
 
+long aco__os_process_number(void)
+{
+    return (long)GetCurrentProcessId();
+}
+
 int aco__os_at_fork(void (*before)(void), void (*parent)(void), void (*child)(void))
 {
     (void)before, (void)parent, (void)child;
