@@ -134,7 +134,8 @@ ACO_API int aco_shared_group_end_at(aco_shared_group_t *group, const char *locat
 ACO_API int aco_submit_result(aco_shared_group_t *group, aco_function_t fn, void *arg, void **result);
 #define aco_submit(group, fn, arg) aco_submit_result(group, fn, arg, NULL)
 
-/* The same for the thread with this number, and no other. Also ESRCH: there is none. */
+/* The same for the thread with this number; another one may run it only if there is no memory for its stack. Also
+ * ESRCH: there is no such thread. */
 ACO_API int aco_submit_to(int thread, aco_shared_group_t *group, aco_function_t fn, void *arg, void **result);
 
 /* Calls fn(from, to, arg) for parts of [begin, end) that cover it, on all threads of the calling task's set, and
