@@ -61,7 +61,7 @@ static void *sum(void *arg)
 int main(void)
 {
     long next = 0;
-    node_t *tree = grow(16, &next);
+    node_t *tree = grow(15, &next);
     part_t whole = {tree, 8, 0};
     aco_threads_options_t options = {0};
     options.flags = ACO_THREADS_FIRST_ONLY;
