@@ -616,10 +616,13 @@ static void *waits_with_full_queue(void *unused)
 static void full_queue(void)
 {
     pthread_t thread;
+    aco_t *task;
     int fd, ms = 0;
     CHECK_EQ(pthread_create(&thread, NULL, waits_with_full_queue, NULL), 0);
+    while ((task = __atomic_load_n(&woken_task, __ATOMIC_ACQUIRE)) == NULL)
+        usleep(1000);
     usleep(50000); /* it sleeps in the ring */
-    CHECK_EQ(aco_unpark(__atomic_load_n(&woken_task, __ATOMIC_ACQUIRE)), 0);
+    CHECK_EQ(aco_unpark(task), 0);
     while (!__atomic_load_n(&was_woken, __ATOMIC_ACQUIRE) && ms++ < 3000)
         usleep(1000);
     CHECK(was_woken);
