@@ -41,6 +41,14 @@ static void check_failed_at(const char *file, int line, const char *function)
         }                                                                                                              \
     } while (0)
 
+/* The call fails with -1 and this errno; for programs that include errno.h. */
+#define FAILS_WITH(what, error)                                                                                        \
+    do {                                                                                                               \
+        errno = 0;                                                                                                     \
+        CHECK_EQ(what, -1);                                                                                            \
+        CHECK_EQ(errno, error);                                                                                        \
+    } while (0)
+
 /* What main() returns: the verdict, also printed. */
 static inline int check_result(const char *name)
 {

@@ -4,18 +4,10 @@
 #include <aco/offload.h>
 #include "io_tests.h"
 #include "sanitizers.h"
+#include "until.h"
 
 #include <pthread.h>
 #include <sys/wait.h>
-
-/* Waits in a task for what other threads will do. */
-#define UNTIL(what)                                                                                                    \
-    do {                                                                                                               \
-        int64_t until_end = aco_after(30 * ACO_SECOND);                                                                \
-        while (!(what) && aco_now() < until_end)                                                                       \
-            aco_sleep(ACO_MILLISECOND / 10);                                                                           \
-        CHECK(what);                                                                                                   \
-    } while (0)
 
 static unsigned load(const unsigned *p)
 {

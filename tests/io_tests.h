@@ -11,14 +11,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/* `what` fails with this errno. */
-#define FAILS_WITH(what, error)                                                                                        \
-    do {                                                                                                               \
-        errno = 0;                                                                                                     \
-        CHECK_EQ(what, -1);                                                                                            \
-        CHECK_EQ(errno, error);                                                                                        \
-    } while (0)
-
 static inline void run_task(aco_function_t fn, void *arg)
 {
     aco_t *task = aco_spawn(fn, arg, NULL);

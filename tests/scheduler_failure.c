@@ -4,7 +4,6 @@
 #define _GNU_SOURCE
 #include <aco/group.h>
 #include "check.h"
-#include "map_aligned.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -18,29 +17,7 @@ static int fails(void)
     return ++requests == fail_at;
 }
 
-static void *map(size_t sz, size_t align, void *ctx)
-{
-    (void)ctx;
-    return fails() ? NULL : map_aligned(sz, align);
-}
-
-static void unmap(void *p, size_t sz, void *ctx)
-{
-    (void)ctx;
-    munmap(p, sz);
-}
-
-static void *allocate(size_t sz, void *ctx)
-{
-    (void)ctx;
-    return fails() ? NULL : malloc(sz);
-}
-
-static void release(void *p, size_t sz, void *ctx)
-{
-    (void)ctx, (void)sz;
-    free(p);
-}
+#include "failing_allocator.h"
 
 static void check_refused(int line, const char *call)
 {

@@ -5,7 +5,6 @@
 #include "threads_tests.h"
 
 #include <signal.h>
-#include <sys/mman.h>
 
 static int calls, fail_at, fails_on; /* the nth allocation fails; with fails_on, all later ones too */
 static int threads_made, fail_thread;
@@ -21,42 +20,7 @@ static int fails(void)
     return is_refused || (at && (n == at || (n > at && fails_on)));
 }
 
-static void *map(size_t sz, size_t align, void *ctx)
-{
-    char *p;
-    size_t before;
-    (void)ctx;
-    if (fails())
-        return NULL;
-    p = mmap(NULL, sz + align, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED)
-        return NULL;
-    before = -(uintptr_t)p & (align - 1);
-    if (before)
-        munmap(p, before);
-    if (align - before)
-        munmap(p + before + sz, align - before);
-    return p + before;
-}
-
-static void unmap(void *p, size_t sz, void *ctx)
-{
-    (void)ctx;
-    munmap(p, sz);
-}
-
-static void *allocate(size_t sz, void *ctx)
-{
-    (void)ctx;
-    return fails() ? NULL : malloc(sz);
-}
-
-static void release(void *p, size_t sz, void *ctx)
-{
-    (void)sz;
-    (void)ctx;
-    free(p);
-}
+#include "failing_allocator.h"
 
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*fn)(void *), void *arg);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*fn)(void *), void *arg);

@@ -5,6 +5,7 @@
 #include <aco/threads.h>
 #include "check.h"
 #include "sanitizers.h"
+#include "until.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -12,23 +13,6 @@
 #include <unistd.h>
 
 enum { THREADS = 8 }; /* more than processors: threads are interrupted everywhere */
-
-/* `what` fails with this errno. */
-#define FAILS_WITH(what, error)                                                                                        \
-    do {                                                                                                               \
-        errno = 0;                                                                                                     \
-        CHECK_EQ(what, -1);                                                                                            \
-        CHECK_EQ(errno, error);                                                                                        \
-    } while (0)
-
-/* Waits in a task for what other threads will do. */
-#define UNTIL(what)                                                                                                    \
-    do {                                                                                                               \
-        int64_t until_end = aco_after(30 * ACO_SECOND);                                                                \
-        while (!(what) && aco_now() < until_end)                                                                       \
-            aco_sleep(ACO_MILLISECOND / 10);                                                                           \
-        CHECK(what);                                                                                                   \
-    } while (0)
 
 static inline int load(const int *p)
 {
