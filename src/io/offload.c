@@ -105,8 +105,7 @@ static aco__io_job_t *job_new(aco__io_t *io, const char *call, void *(*fn)(void 
 
 static int wait_for_job(aco__io_job_t *job, const char *call, void (*ask)(void *arg), const char *location)
 {
-    return aco__poller_ask(&job->io->base, call, &job->wait, &job->queue, (const void *)(uintptr_t)job->fn, ask, job,
-                           location);
+    return aco__poller_ask(call, &job->wait, &job->queue, (const void *)(uintptr_t)job->fn, ask, job, location);
 }
 
 /* The wait for the job has failed with errno. Returns 1 if its function has returned all the same, perhaps after

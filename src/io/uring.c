@@ -378,7 +378,7 @@ int aco__io_ring_wait(aco__io_t *io, aco__io_op_t *op, const char *call, int beg
     int result;
     op->io = io;
     count_waiter(io, 1);
-    result = aco__poller_ask(&io->base, call, &op->wait, &op->queue, NULL, begins ? add_op : NULL, op, location);
+    result = aco__poller_ask(call, &op->wait, &op->queue, NULL, begins ? add_op : NULL, op, location);
     count_waiter(io, -1);
     return result;
 }

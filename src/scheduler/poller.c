@@ -10,12 +10,6 @@ aco__poller_t *aco__poller(void)
     return self->scheduler ? aco__tasks(self)->poller : NULL;
 }
 
-/* Whether the process may be traced. */
-static inline int is_traced_here(const aco_t *task)
-{
-    return (task->aco__state & ACO__INSTRUMENTED) != 0;
-}
-
 int aco__poller_wait(aco__poller_t *poller, const char *call, aco__wait_t *wait, aco__queue_t *queue,
                      aco__waiter_t *more, int fd, int writes, int64_t deadline, const char *location)
 {
@@ -36,17 +30,30 @@ int aco__poller_wait(aco__poller_t *poller, const char *call, aco__wait_t *wait,
         aco__wait_limit(wait, deadline);
     (void)aco__wait_start(self, wait);
     poller->waiters++;
-    if (aco_unlikely(is_traced_here(wait->task)))
+    if (aco_unlikely(aco__has(wait->task, ACO__INSTRUMENTED)))
         aco__trace_waits(wait->task, fd, writes, location);
     aco__task_leave(wait->task); /* by way of aco_run(), which gives the poller turns from now on */
     poller->waiters--;
-    if (aco_unlikely(is_traced_here(wait->task)))
+    if (aco_unlikely(aco__has(wait->task, ACO__INSTRUMENTED)))
         aco__trace_waited(wait->task, fd, writes, wait->error);
     return aco_unlikely(wait->error != 0) ? aco__wait_failed(wait) : 0;
 }
 
-int aco__poller_ask(aco__poller_t *poller, const char *call, aco__wait_t *wait, aco__queue_t *queue, const void *fn,
-                    void (*ask)(void *arg), void *arg, const char *location)
+void aco__wait_for_answer(aco__thread_t *self, aco__queue_t *queue, aco__wait_t *wait, void (*ask)(void *arg),
+                          void *arg)
+{
+    aco__tasks_t *s = aco__tasks(self);
+    aco__wait_in(queue, wait);
+    (void)aco__wait_start(self, wait);
+    s->askers++;
+    if (ask)
+        ask(arg);
+    aco__task_leave(wait->task); /* by way of aco_run(), which looks for news from now on */
+    s->askers--;
+}
+
+int aco__poller_ask(const char *call, aco__wait_t *wait, aco__queue_t *queue, const void *fn, void (*ask)(void *arg),
+                    void *arg, const char *location)
 {
     aco__thread_t *self = aco__self();
     if (aco__check_waiting(self, call) != 0)
@@ -59,16 +66,10 @@ int aco__poller_ask(aco__poller_t *poller, const char *call, aco__wait_t *wait, 
         aco__wait_slowly_inside(self);
         wait->value = wait;
     }
-    aco__wait_in(queue, wait);
-    (void)aco__wait_start(self, wait);
-    poller->scheduler->askers++;
-    if (aco_unlikely(is_traced_here(wait->task)))
+    if (aco_unlikely(aco__has(wait->task, ACO__INSTRUMENTED)))
         aco__trace_waits(wait->task, -1, 0, location);
-    if (ask)
-        ask(arg);
-    aco__task_leave(wait->task);
-    poller->scheduler->askers--;
-    if (aco_unlikely(is_traced_here(wait->task)))
+    aco__wait_for_answer(self, queue, wait, ask, arg);
+    if (aco_unlikely(aco__has(wait->task, ACO__INSTRUMENTED)))
         aco__trace_waited(wait->task, -1, 0, wait->error);
     return wait->error ? aco__wait_failed(wait) : 0;
 }

@@ -29,8 +29,8 @@ typedef struct task_report {
     int failed;             /* the errno of a write, or 0 */
     int64_t now;
     const aco_t *known;     /* a task that is known to be alive */
-    const aco_t *const *only; /* NULL: all tasks. Sorted by address */
-    size_t only_n;
+    int (*is_chosen)(const aco_t *task, const void *chosen); /* NULL: all tasks */
+    const void *chosen;
     size_t tasks, elsewhere, places_n; /* elsewhere: tasks at places for which there was no room */
     wait_place_t places[MOST_PLACES];
 } report_t;
@@ -235,28 +235,12 @@ static int is_same(const wait_place_t *a, const wait_place_t *b)
            (a->location || a->state != CAN_RUN ? 1 : a->address == b->address);
 }
 
-/* Whether the task is to be reported. */
-static int is_chosen(const report_t *report, const aco_t *task)
-{
-    size_t low = 0, high = report->only_n;
-    if (!report->only)
-        return 1;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if ((uintptr_t)report->only[middle] < (uintptr_t)task)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < report->only_n && report->only[low] == task;
-}
-
 static int note_task(aco_t *co, void *arg)
 {
     report_t *report = arg;
     const aco__wait_t *wait;
     wait_place_t new_place = {RUNS, 0, NULL, NULL, 0, {NULL}}, *place = report->places;
-    if (!is_ours(co, report->self) || !is_chosen(report, co))
+    if (!is_ours(co, report->self) || (report->is_chosen && !report->is_chosen(co, report->chosen)))
         return 0;
     report->tasks++;
     wait = aco__task_wait(co);
@@ -403,14 +387,15 @@ int aco__fail_deadlock(const aco__thread_t *self)
                      "deadlock: %zu task(s) wait, and nothing is left that could wake them", report.tasks);
 }
 
-void aco__report_stuck(const aco__thread_t *self, const aco_t *const *tasks, size_t n)
+void aco__report_stuck(const aco__thread_t *self, int (*is_stuck)(const aco_t *task, const void *arg), const void *arg,
+                       size_t n)
 {
     report_t report = {0};
     report.self = self;
     report.call = "watchdog";
     report.file = 2 /* stderr */;
-    report.only = tasks;
-    report.only_n = n;
+    report.is_chosen = is_stuck;
+    report.chosen = arg;
     print_report(&report);
     aco__warn("watchdog", NULL, "deadlock: %zu task(s) wait for each other, while others go on", n);
 }

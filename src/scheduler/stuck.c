@@ -60,8 +60,9 @@ static int compare_tasks(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static int is_among(const stuck_t *stuck, const aco_t *task)
+static int is_among(const aco_t *task, const void *tasks)
 {
+    const stuck_t *stuck = tasks;
     return stuck->n && bsearch(&task, stuck->at, stuck->n, sizeof task, compare_tasks) != NULL;
 }
 
@@ -70,9 +71,9 @@ static int is_still_stuck(const stuck_t *stuck, const aco_t *task)
     const aco__wait_t *wait = aco__task_wait(task);
     const aco__task_record_t *member;
     if (wait->kind != ACO__WAIT_MEMBERS)
-        return is_among(stuck, awaited(wait));
+        return is_among(awaited(wait), stuck);
     member = ((const aco_group_t *)wait->object)->aco__first;
-    while (member && !is_among(stuck, member->task))
+    while (member && !is_among(member->task, stuck))
         member = member->next;
     return member != NULL;
 }
@@ -114,7 +115,7 @@ static void find_stuck(const aco__thread_t *self, aco__tasks_t *s)
         mark = mark * 31 + (uintptr_t)stuck.at[i] + (uintptr_t)aco__task_wait(stuck.at[i]);
     if (stuck.n && mark != s->stuck_mark && s->stuck_reports < ACO__MOST_STUCK_REPORTS) {
         s->stuck_reports++;
-        aco__report_stuck(self, stuck.at, stuck.n);
+        aco__report_stuck(self, is_among, &stuck, stuck.n);
     }
     s->stuck_mark = mark;
     aco__memory_free(stuck.at, sz);

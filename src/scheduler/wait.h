@@ -389,13 +389,20 @@ ACO__HIDDEN ACO__COLD void aco__remember_name(aco__thread_t *self, const aco_t *
 ACO__HIDDEN int aco__dump_signal_start(aco__tasks_t *s, int signal, int fd, const char *call);
 ACO__HIDDEN void aco__dump_signal_stop(aco__tasks_t *s);
 
+/* ---- poller.c ---- */
+/* The wait, which is prepared, lasts until another thread has answered: by a post that wakes the queue. `ask`, unless
+ * NULL, is called when it has begun. */
+ACO__HIDDEN void aco__wait_for_answer(aco__thread_t *self, aco__queue_t *queue, aco__wait_t *wait,
+                                      void (*ask)(void *arg), void *arg);
+
 /* ---- stuck.c ---- */
 enum { ACO__MOST_STUCK_REPORTS = 16 }; /* of a thread */
 /* For a watched thread, which is about to wait until `deadline`, or runs tasks (0): reports tasks that wait for each
  * other, from time to time. Returns until when to wait. */
 ACO__HIDDEN int64_t aco__stuck_check(const aco__thread_t *self, aco__tasks_t *s, int64_t deadline);
-/* report.c: says what these tasks, sorted by address, wait for. */
-ACO__HIDDEN void aco__report_stuck(const aco__thread_t *self, const aco_t *const *tasks, size_t n);
+/* report.c: says what those tasks, `n` of them, wait for that is_stuck(task, arg) names. */
+ACO__HIDDEN void aco__report_stuck(const aco__thread_t *self, int (*is_stuck)(const aco_t *task, const void *arg),
+                                   const void *arg, size_t n);
 
 /* ---- watchdog.c ---- */
 /* How often watched threads look for tasks that wait for each other, in nanoseconds. */

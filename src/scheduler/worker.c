@@ -21,9 +21,8 @@ int aco__worker_install(aco__worker_t *worker, const char *call)
     return 0;
 }
 
-void aco__worker_close(const aco__worker_t *worker)
+void aco__worker_close(void)
 {
-    (void)worker;
     (void)aco_scheduler_close();
 }
 
@@ -108,16 +107,6 @@ int aco__answer_prepare(aco__answer_t *answer, const char *call)
     return 0;
 }
 
-static void wait_in(aco__thread_t *self, aco__answer_t *answer)
-{
-    aco__tasks_t *s = answer->scheduler;
-    aco__wait_in(&answer->queue, &answer->wait);
-    (void)aco__wait_start(self, &answer->wait);
-    s->askers++;
-    aco__task_leave(answer->wait.task); /* by way of aco_run(), which looks for news from now on */
-    s->askers--;
-}
-
 int aco__answer_wait(aco__answer_t *answer, const char *call, const char *what, int64_t deadline, const char *location)
 {
     aco__thread_t *self = aco__self();
@@ -129,7 +118,7 @@ int aco__answer_wait(aco__answer_t *answer, const char *call, const char *what, 
         return -1;
     if (deadline != ACO_FOREVER)
         aco__wait_limit(wait, deadline);
-    wait_in(self, answer);
+    aco__wait_for_answer(self, &answer->queue, &answer->wait, NULL, NULL);
     return wait->error ? aco__wait_failed(wait) : 0;
 }
 
@@ -141,7 +130,7 @@ void aco__answer_await(aco__answer_t *answer, const char *what, const char *loca
     aco__wait_fill(self, &answer->wait, ACO__WAIT_SHARED, what, location);
     aco__wait_slowly_inside(self);
     answer->wait.value = answer; /* nothing interrupts it */
-    wait_in(self, answer);
+    aco__wait_for_answer(self, &answer->queue, &answer->wait, NULL, NULL);
 }
 
 void aco__answer_tell(aco__answer_t *answer)

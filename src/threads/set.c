@@ -229,7 +229,7 @@ static int enter_set(aco__crew_t *worker, aco_function_t fn, void *arg, const ch
         return -1;
     if (fn && !(task = aco_spawn(run_root, worker, NULL))) {
         int error = errno;
-        aco__worker_close(&worker->base);
+        aco__worker_close();
         aco__worker_remove(&worker->base);
         errno = error;
         return -1;
@@ -244,7 +244,7 @@ static int enter_set(aco__crew_t *worker, aco_function_t fn, void *arg, const ch
 static int run_worker(aco__crew_t *worker)
 {
     int failed = aco_run(), error;
-    aco__worker_close(&worker->base);
+    aco__worker_close();
     if (!failed)
         failed = aco_run(); /* what was posted at the last moment */
     error = errno;

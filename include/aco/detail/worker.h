@@ -22,7 +22,7 @@ typedef struct aco__worker {
  * (it is one, or its aco_run() runs), ENOMEM. */
 ACO_API int aco__worker_install(aco__worker_t *worker, const char *call);
 /* Undoes that, in two steps, on the worker's thread: first, other threads can post no more. */
-ACO_API void aco__worker_close(const aco__worker_t *worker);
+ACO_API void aco__worker_close(void);
 ACO_API void aco__worker_remove(aco__worker_t *worker);
 /* The calling thread's; NULL: it is none. */
 ACO_API aco__worker_t *aco__worker(void);
