@@ -108,9 +108,9 @@
 #endif
 
 /* A function of the program's run time that may be missing; its address is then NULL. macOS's linkers need a definition
- * of every name, so there all of them are missing. */
+ * of every name, so there all of them are missing. In aco.c a name may come twice. */
 #ifdef __APPLE__
-#define ACO__OPTIONAL(result, name, parameters) static result(*const name) parameters = NULL
+#define ACO__OPTIONAL(result, name, parameters) static result(*const name) parameters
 #else
 #define ACO__OPTIONAL(result, name, parameters) __attribute__((weak)) extern result name parameters
 #endif
