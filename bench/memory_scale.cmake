@@ -5,7 +5,7 @@ set(scale_contender MEMORY_SCALE ${share_fp})
 bench_program(scale-acorn SOURCES memory_scale.c LIBRARIES acorn_static DEFINITIONS ${share_fp})
 bench_program(scale-acorn-entry SOURCES memory_scale.c LIBRARIES acorn_static
               DEFINITIONS ${share_fp} SCALE_ACO_ENTRY)
-bench_program(memory-tasks SOURCES memory_tasks.c LIBRARIES acorn_static DEFINITIONS ${share_fp})
+bench_program(scale-tasks SOURCES memory_tasks.c LIBRARIES acorn_static DEFINITIONS ${share_fp})
 bench_program(scale-private SOURCES memory_private.c LIBRARIES acorn_static DEFINITIONS ${share_fp})
 bench_program(scale-malloc-glibc SOURCES malloc_contender.c
               DEFINITIONS ${scale_contender} "IMPL=\"malloc blocks, glibc\"")

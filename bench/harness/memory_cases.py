@@ -8,7 +8,7 @@ PROGRAMS = {  # impl -> program, compilers that build it, what else its build ne
     ACORN: ("scale-acorn", BOTH, None),
     ENTRY: ("scale-acorn-entry", BOTH, None),
     PRIVATE: ("scale-private", ("gcc",), None),
-    TASKS: ("memory-tasks", ("gcc",), None),
+    TASKS: ("scale-tasks", ("gcc",), None),
     GLIBC: ("scale-malloc-glibc", BOTH, None),
     TCMALLOC: ("scale-malloc-tcmalloc", ("gcc",), "libgoogle-perftools-dev"),
     JEMALLOC: ("scale-malloc-jemalloc", ("gcc",), "libjemalloc-dev"),
