@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Puts tables of measurements between their markers, from the JSON file of a command of bench/:
-bench/run.py's into README.md, bench/run_memory.py's into docs/memory.md, bench/run_paper.py's into docs/paper.md.
+bench/run.py's into README.md, bench/run_memory.py's into docs/memory.md, bench/run_io.py's into docs/io.md,
+bench/run_paper.py's into docs/paper.md.
 
     python3 bench/readme.py [--check] bench/results/FILE.json
 
@@ -13,12 +14,13 @@ import re
 import sys
 from pathlib import Path
 
-from harness import memory_markdown, paper_markdown, readme_markdown
+from harness import io_markdown, memory_markdown, paper_markdown, readme_markdown
 from harness.building import ROOT
 
 DOCUMENTS = [  # a case of the file, the document, its markers' name, its tables
     ("write_fully", ROOT / "docs/paper.md", "paper", paper_markdown.tables),
     ("scale_create", ROOT / "docs/memory.md", "memory", memory_markdown.tables),
+    ("echo.1", ROOT / "docs/io.md", "io", io_markdown.tables),
     ("flat", ROOT / "README.md", "bench", readme_markdown.tables),
 ]
 

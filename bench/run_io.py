@@ -64,7 +64,7 @@ def main():
     for case in chosen:
         case.run(rounds)
         case.print()
-    command.write_json(args.json, [machine, *(item for case in chosen for item in case.objects())])
+    command.write_json(args.json, [{'machine': machine}, *(item for case in chosen for item in case.objects())])
     command.print_end(started)
 
 
