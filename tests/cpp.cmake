@@ -46,6 +46,8 @@ foreach(standard 17 20 23)
       acorn_cpp_test(cpp_io.${standard} cpp_io.cpp ${standard} DEFINE ACO_DEBUG=0 LINK GTest::gtest_main
           acorn_io_static)
     endif()
+    acorn_cpp_test(cpp_threads.${standard} cpp_threads.cpp ${standard} DEFINE ACO_DEBUG=0 LINK GTest::gtest_main
+        acorn_threads_static)
   endif()
   acorn_cpp_test(cpp_plain.${standard} cpp_plain.cpp ${standard})
   acorn_cpp_test(cpp_handlers.${standard} cpp_handlers.cpp ${standard})
@@ -69,4 +71,5 @@ if(ACORN_CXX_FULL AND ACORN_CXX_DEBUG AND "debug" IN_LIST ACORN_VARIANTS AND GTe
   if(TARGET acorn_io_static)
     acorn_cpp_test(cpp_io.debug cpp_io.cpp 20 DEFINE ACO_DEBUG=1 LINK GTest::gtest_main acorn_io_static)
   endif()
+  acorn_cpp_test(cpp_threads.debug cpp_threads.cpp 20 DEFINE ACO_DEBUG=1 LINK GTest::gtest_main acorn_threads_static)
 endif()

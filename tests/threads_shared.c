@@ -1,8 +1,10 @@
-/* Locks and channels between threads (include/aco/shared.h): tasks of several schedulers, in sets and without, and
- * plain threads, on the same objects; deadlines and scopes that end waits while these are being served. With an
- * argument, all of it lasts longer. */
+/* Locks and channels between threads (include/aco/shared.h; select: threads_select.c): tasks of several schedulers, in
+ * sets and without, and plain threads, on the same objects; deadlines and scopes that end waits while these are being
+ * served. With an argument, all of it lasts longer. */
 #define _GNU_SOURCE
 #include "threads_tests.h"
+
+#include "cancelled_at_random.h"
 
 #include <aco/shared.h>
 
@@ -13,6 +15,11 @@ static int rounds = UNDER_TSAN ? 200 : 2000;
 static aco_shared_mutex_t mutex;
 static aco_shared_semaphore_t units = ACO_SHARED_SEMAPHORE_INIT(2);
 static aco_shared_event_t event;
+static aco_shared_rwlock_t rwlock;
+static aco_shared_mutex_t tokens_mutex;
+static aco_shared_cond_t tokens_added;
+static int tokens, made, used, in_tokens; /* under that mutex */
+static int readers, writers;
 static aco_shared_channel_t *channel, *answers;
 static int inside, in_units, counter, obtained, timed_out, sent, received;
 static long sum_sent, sum_received;
@@ -75,12 +82,67 @@ static void use_channel(int i)
     }
 }
 
+static void use_rwlock(int i)
+{
+    int writes = i % 4 == 0, *kind = writes ? &writers : &readers;
+    int result = writes ? aco_shared_rwlock_wrlock_until(&rwlock, soon(i))
+                        : aco_shared_rwlock_rdlock_until(&rwlock, soon(i));
+    if (result != 0) {
+        CHECK_EQ(errno, ETIMEDOUT);
+        return;
+    }
+    add(kind, 1);
+    CHECK(load(&writers) == writes && (!writes || !load(&readers)));
+    pause_sometimes(i);
+    add(kind, -1);
+    CHECK_EQ(aco_shared_rwlock_unlock(&rwlock), 0);
+}
+
+/* Whoever returns from a wait has the mutex again, and no signal is lost: a token that was added while others wait is
+ * used by one of them, or is seen by one that has timed out. */
+static void wait_for_token(int64_t deadline)
+{
+    while (!tokens) {
+        int waited;
+        CHECK_EQ(--in_tokens, 0);
+        waited = aco_shared_cond_wait_until(&tokens_added, &tokens_mutex, deadline);
+        CHECK_EQ(in_tokens++, 0);
+        if (waited == 0)
+            continue;
+        CHECK_EQ(errno, ETIMEDOUT);
+        break;
+    }
+    if (tokens)
+        tokens--, used++;
+}
+
+static void use_cond(int i)
+{
+    CHECK_EQ(aco_shared_mutex_lock(&tokens_mutex), 0);
+    CHECK_EQ(in_tokens++, 0);
+    if (i & 1)
+        wait_for_token(aco_after(i % 7 * 3000));
+    else {
+        tokens++, made++;
+        if (i % 8)
+            aco_shared_cond_signal(&tokens_added);
+        else
+            aco_shared_cond_broadcast(&tokens_added);
+        pause_sometimes(i);
+    }
+    CHECK_EQ(--in_tokens, 0);
+    CHECK_EQ(aco_shared_mutex_unlock(&tokens_mutex), 0);
+}
+
 static void *use_all(void *arg)
 {
+    int first = (int)(intptr_t)arg;
     for (int i = 0; i < rounds; i++) {
-        use_mutex(i + (int)(intptr_t)arg);
+        use_mutex(i + first);
         use_units(i);
-        use_channel(i + (int)(intptr_t)arg);
+        use_channel(i + first);
+        use_rwlock(i + 3 * first);
+        use_cond(i + first);
     }
     return NULL;
 }
@@ -108,7 +170,7 @@ static void test_all_at_once(size_t capacity)
 {
     pthread_t plain, scheduler;
     long element;
-    counter = obtained = timed_out = sent = received = 0;
+    counter = obtained = timed_out = sent = received = tokens = made = used = 0;
     sum_sent = sum_received = 0;
     channel = aco_shared_channel_new(capacity, sizeof(long));
     CHECK_EQ(pthread_create(&plain, NULL, use_all, (void *)1), 0);
@@ -116,6 +178,12 @@ static void test_all_at_once(size_t capacity)
     CHECK_EQ(aco_threads_run(THREADS_HERE, use_in_set, NULL), 0);
     CHECK_EQ(pthread_join(plain, NULL), 0);
     CHECK_EQ(pthread_join(scheduler, NULL), 0);
+    CHECK_EQ(made, used + tokens);
+    CHECK(used > 0);
+    CHECK_EQ(aco_shared_rwlock_trywrlock(&rwlock), 0);
+    FAILS_WITH(aco_shared_rwlock_tryrdlock(&rwlock), EBUSY);
+    CHECK_EQ(aco_shared_rwlock_unlock(&rwlock), 0);
+    FAILS_WITH(aco_shared_rwlock_unlock(&rwlock), EPERM);
     CHECK_EQ(counter, obtained);
     CHECK_EQ(obtained + timed_out, rounds * (THREADS_HERE * TASKS + TASKS + 1));
     while (aco_shared_channel_try_receive(channel, &element) == 0) {
@@ -270,6 +338,341 @@ static void *events(void *arg)
     return arg;
 }
 
+/* ---- Scopes that end at any moment, also while something is handed over ---- */
+
+static int got, lost;
+
+/* In a scope that another thread may cancel. What was obtained is given back. */
+static void wait_in_scope(int i)
+{
+    long element = 1;
+    int result = 0;
+    switch (i % 6) {
+    case 0:
+        if ((result = aco_shared_mutex_lock(&mutex)) == 0) {
+            CHECK_EQ(inside++, 0);
+            pause_sometimes(i);
+            CHECK_EQ(--inside, 0);
+            CHECK_EQ(aco_shared_mutex_unlock(&mutex), 0);
+        }
+        break;
+    case 1:
+        if ((result = aco_shared_semaphore_acquire(&units)) == 0) {
+            pause_sometimes(i);
+            aco_shared_semaphore_release(&units);
+        }
+        break;
+    case 2:
+        if ((result = aco_shared_channel_send(channel, &element)) == 0)
+            add(&sent, 1);
+        break;
+    case 3:
+        if ((result = aco_shared_channel_receive(channel, &element)) == 0)
+            add(&received, 1);
+        break;
+    case 4:
+        if ((result = i & 8 ? aco_shared_rwlock_wrlock(&rwlock) : aco_shared_rwlock_rdlock(&rwlock)) == 0) {
+            pause_sometimes(i);
+            CHECK_EQ(aco_shared_rwlock_unlock(&rwlock), 0);
+        }
+        break;
+    default:
+        if ((result = aco_shared_mutex_lock(&tokens_mutex)) != 0)
+            break;
+        CHECK_EQ(in_tokens++, 0);
+        if (i & 8)
+            aco_shared_cond_broadcast(&tokens_added);
+        else {
+            CHECK_EQ(--in_tokens, 0);
+            result = aco_shared_cond_wait(&tokens_added, &tokens_mutex);
+            CHECK_EQ(in_tokens++, 0);
+        }
+        CHECK_EQ(--in_tokens, 0);
+        CHECK_EQ(aco_shared_mutex_unlock(&tokens_mutex), 0);
+    }
+    if (result != 0)
+        CHECK_EQ(errno, ECANCELED);
+    add(result == 0 ? &got : &lost, 1);
+}
+
+static void wait_for_ever(int i)
+{
+    (void)i;
+    FAILS_WITH(aco_shared_event_wait(&event), ECANCELED);
+}
+
+static void *wait_cancelled(void *arg)
+{
+    int slot = (int)(intptr_t)arg;
+    for (int i = 0; i < rounds / 2; i++)
+        in_cancelled_scope(slot, wait_in_scope, i + slot);
+    in_cancelled_scope(slot, wait_for_ever, 0);
+    return NULL;
+}
+
+static void *cancel_at_random(void *arg)
+{
+    aco_shared_group_t group;
+    pthread_t canceller;
+    long element;
+    sent = received = got = lost = 0;
+    channel = aco_shared_channel_new(1, sizeof(long));
+    start_cancelling(&canceller);
+    begin(&group, ACO_KEEP_GOING);
+    for (intptr_t i = 0; i < 4 * TASKS; i++)
+        submit_to((int)i % THREADS_HERE, &group, wait_cancelled, (void *)i);
+    CHECK_EQ(aco_shared_group_end(&group), 0);
+    stop_cancelling(canceller);
+    while (aco_shared_channel_try_receive(channel, &element) == 0)
+        received++;
+    CHECK_EQ(sent, received);
+    CHECK(got > 0);
+    CHECK_EQ(got + lost, 4 * TASKS * (rounds / 2));
+    CHECK_EQ(aco_shared_mutex_trylock(&mutex), 0);
+    CHECK_EQ(aco_shared_mutex_unlock(&mutex), 0);
+    CHECK_EQ(aco_shared_rwlock_trywrlock(&rwlock), 0);
+    CHECK_EQ(aco_shared_rwlock_unlock(&rwlock), 0);
+    CHECK_EQ(aco_shared_semaphore_try_acquire(&units), 0);
+    CHECK_EQ(aco_shared_semaphore_try_acquire(&units), 0);
+    FAILS_WITH(aco_shared_semaphore_try_acquire(&units), EAGAIN);
+    aco_shared_semaphore_release(&units);
+    aco_shared_semaphore_release(&units);
+    aco_shared_channel_destroy(channel);
+    return arg;
+}
+
+/* ---- Conditions: a broadcast is no convoy ---- */
+
+static int waiting_now, is_round_over, round_now, first_round, last_round, cond_woken;
+
+/* Without others in between, those of the broadcasting thread have the mutex in one round of its queue. */
+static void *wait_for_broadcast(void *arg)
+{
+    CHECK_EQ(aco_shared_mutex_lock(&mutex), 0);
+    add(&waiting_now, 1);
+    CHECK_EQ(aco_shared_cond_wait(&tokens_added, &mutex), 0);
+    CHECK_EQ(inside++, 0);
+    cond_woken++;
+    if (aco_threads_index() == 0) {
+        first_round = first_round ? first_round : round_now;
+        last_round = round_now;
+    }
+    CHECK_EQ(--inside, 0);
+    CHECK_EQ(aco_shared_mutex_unlock(&mutex), 0);
+    return arg;
+}
+
+static void *count_rounds(void *arg)
+{
+    while (!is_round_over) {
+        round_now++;
+        aco_task_yield();
+    }
+    return arg;
+}
+
+static void *conditions(void *arg)
+{
+    enum { WAITERS = 20 };
+    aco_shared_group_t group;
+    pthread_t plain;
+    FAILS_WITH(aco_shared_cond_wait(&tokens_added, &mutex), EPERM);
+    CHECK_EQ(aco_shared_mutex_lock(&mutex), 0);
+    FAILS_WITH(aco_shared_cond_wait_until(&tokens_added, &mutex, aco_after(ACO_MILLISECOND)), ETIMEDOUT);
+    FAILS_WITH(aco_shared_mutex_trylock(&mutex), EBUSY);
+    CHECK_EQ(aco_shared_mutex_unlock(&mutex), 0);
+
+    begin(&group, ACO_KEEP_GOING);
+    for (int i = 0; i < WAITERS; i++) {
+        submit_to(i % 2, &group, wait_for_broadcast, NULL); /* the threads take turns in the queue */
+        UNTIL(load(&waiting_now) == i + 1);
+    }
+    CHECK_EQ(pthread_create(&plain, NULL, wait_for_broadcast, NULL), 0);
+    UNTIL(load(&waiting_now) == WAITERS + 1);
+    CHECK_EQ(aco_detach(aco_spawn(count_rounds, NULL, NULL)), 0);
+    aco_task_yield();
+    CHECK_EQ(aco_shared_mutex_lock(&mutex), 0);
+    aco_shared_cond_broadcast(&tokens_added);
+    aco_task_yield();
+    CHECK_EQ(cond_woken, 0);
+    CHECK_EQ(aco_shared_mutex_unlock(&mutex), 0);
+    CHECK_EQ(aco_shared_group_end(&group), 0);
+    is_round_over = 1;
+    CHECK_EQ(pthread_join(plain, NULL), 0);
+    CHECK_EQ(cond_woken, WAITERS + 1);
+    CHECK(first_round > 0 && last_round - first_round <= 1);
+    return arg;
+}
+
+/* A signal wakes the one that has waited longest, whichever thread it is on. */
+static int order[8], ordered;
+
+static void *note_order(void *arg)
+{
+    CHECK_EQ(aco_shared_mutex_lock(&mutex), 0);
+    add(&waiting_now, 1);
+    CHECK_EQ(aco_shared_cond_wait(&tokens_added, &mutex), 0);
+    order[ordered++] = (int)(intptr_t)arg;
+    CHECK_EQ(aco_shared_mutex_unlock(&mutex), 0);
+    return NULL;
+}
+
+static void *signals(void *arg)
+{
+    aco_shared_group_t group;
+    waiting_now = 0;
+    begin(&group, ACO_KEEP_GOING);
+    for (intptr_t i = 0; i < 8; i++) {
+        submit_to((int)i % 3, &group, note_order, (void *)i);
+        UNTIL(load(&waiting_now) == i + 1);
+    }
+    for (int i = 0; i < 8; i++) {
+        CHECK_EQ(aco_shared_mutex_lock(&mutex), 0);
+        CHECK_EQ(ordered, i);
+        aco_shared_cond_signal(&tokens_added);
+        CHECK_EQ(aco_shared_mutex_unlock(&mutex), 0); /* hands it to the one that was woken */
+    }
+    CHECK_EQ(aco_shared_group_end(&group), 0);
+    for (int i = 0; i < 8; i++)
+        CHECK_EQ(order[i], i);
+    return arg;
+}
+
+/* ---- Reader-writer locks, wait groups, once ---- */
+
+static int has_lock;
+
+static void *read_until(void *arg)
+{
+    int result = aco_shared_rwlock_rdlock_until(&rwlock, aco_after(30 * ACO_SECOND));
+    CHECK_EQ(result, 0);
+    add(&has_lock, 1);
+    CHECK_EQ(aco_shared_rwlock_unlock(&rwlock), 0);
+    return arg;
+}
+
+static void *write_too_late(void *arg)
+{
+    FAILS_WITH(aco_shared_rwlock_wrlock_until(&rwlock, aco_after(20 * ACO_MILLISECOND)), ETIMEDOUT);
+    return arg;
+}
+
+/* A reader waits behind a writer that waits, and has the lock when the writer gives up. */
+static void *fairness(void *arg)
+{
+    aco_t *writer, *reader;
+    CHECK_EQ(aco_shared_rwlock_rdlock(&rwlock), 0);
+    CHECK_EQ(aco_shared_rwlock_tryrdlock(&rwlock), 0);
+    writer = aco_spawn(write_too_late, NULL, NULL);
+    aco_task_yield();
+    FAILS_WITH(aco_shared_rwlock_tryrdlock(&rwlock), EBUSY);
+    reader = aco_spawn(read_until, NULL, NULL);
+    aco_task_yield();
+    CHECK_EQ(has_lock, 0);
+    CHECK_EQ(aco_join(writer, NULL), 0);
+    CHECK_EQ(aco_join(reader, NULL), 0);
+    CHECK_EQ(has_lock, 1);
+    CHECK_EQ(aco_shared_rwlock_unlock(&rwlock), 0);
+    CHECK_EQ(aco_shared_rwlock_unlock(&rwlock), 0);
+    return arg;
+}
+
+static aco_shared_wait_group_t wait_group;
+static int worked;
+
+static void *work(void *arg)
+{
+    add(&worked, 1);
+    CHECK_EQ(aco_shared_wait_group_done(&wait_group), 0);
+    return arg;
+}
+
+static void *wait_for_work(void *arg)
+{
+    CHECK_EQ(aco_shared_wait_group_wait(&wait_group), 0);
+    CHECK_EQ(load(&worked), 40);
+    return arg;
+}
+
+static void *wait_groups(void *arg)
+{
+    aco_shared_group_t group;
+    pthread_t plain;
+    CHECK_EQ(aco_shared_wait_group_wait(&wait_group), 0);
+    CHECK_EQ(aco_shared_wait_group_add(&wait_group, 40), 0);
+    FAILS_WITH(aco_shared_wait_group_add(&wait_group, -41), ERANGE);
+    FAILS_WITH(aco_shared_wait_group_wait_until(&wait_group, aco_after(ACO_MILLISECOND)), ETIMEDOUT);
+    CHECK_EQ(pthread_create(&plain, NULL, wait_for_work, NULL), 0);
+    begin(&group, ACO_KEEP_GOING);
+    for (int i = 0; i < 5; i++)
+        submit(&group, wait_for_work, NULL);
+    for (int i = 0; i < 40; i++)
+        submit(&group, work, NULL);
+    (void)wait_for_work(NULL);
+    CHECK_EQ(aco_shared_group_end(&group), 0);
+    CHECK_EQ(pthread_join(plain, NULL), 0);
+    FAILS_WITH(aco_shared_wait_group_done(&wait_group), ERANGE);
+    return arg;
+}
+
+static aco_shared_once_t once;
+static int calls, in_call, failed_calls;
+
+static int fail_three_times(void *arg)
+{
+    CHECK_EQ(in_call++, 0);
+    FAILS_WITH(aco_shared_once(&once, fail_three_times, arg), EDEADLK);
+    pause_sometimes(0);
+    CHECK_EQ(--in_call, 0);
+    errno = ERANGE;
+    return ++calls > 3 ? 0 : -1;
+}
+
+static void *call_once(void *arg)
+{
+    while (aco_shared_once(&once, fail_three_times, arg) != 0) {
+        CHECK_EQ(errno, ERANGE);
+        add(&failed_calls, 1);
+    }
+    return NULL;
+}
+
+static int wait_inside(void *arg)
+{
+    (void)arg;
+    UNTIL(load(&ended) == 1);
+    return 0;
+}
+
+static void *call_too_late(void *arg)
+{
+    FAILS_WITH(aco_shared_once_until(arg, wait_inside, NULL, aco_after(ACO_MILLISECOND)), ETIMEDOUT);
+    add(&ended, 1);
+    return NULL;
+}
+
+static void *calls_once(void *arg)
+{
+    aco_shared_group_t group;
+    aco_shared_once_t slow = {0};
+    pthread_t plain[2];
+    begin(&group, ACO_KEEP_GOING);
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(pthread_create(&plain[i], NULL, call_once, NULL), 0);
+    for (int i = 0; i < 20; i++)
+        submit_to(i % THREADS_HERE, &group, call_once, NULL);
+    CHECK_EQ(aco_shared_group_end(&group), 0);
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(pthread_join(plain[i], NULL), 0);
+    CHECK_EQ(calls, 4);
+    CHECK_EQ(failed_calls, 3);
+    CHECK(once.done);
+    ended = 0;
+    CHECK_EQ(aco_detach(aco_spawn(call_too_late, &slow, NULL)), 0);
+    CHECK_EQ(aco_shared_once(&slow, wait_inside, NULL), 0);
+    return arg;
+}
+
 /* ---- Share stacks; the root context ---- */
 
 static void *on_share_stack(void *arg)
@@ -280,6 +683,10 @@ static void *on_share_stack(void *arg)
         CHECK_EQ(inside++, 0);
         aco_task_yield();
         CHECK_EQ(--inside, 0);
+        aco_shared_cond_broadcast(&tokens_added);
+        if (aco_shared_cond_wait_until(&tokens_added, &mutex, aco_after(i % 3 * 10000)) != 0)
+            CHECK_EQ(errno, ETIMEDOUT);
+        CHECK_EQ(inside, 0);
         CHECK_EQ(aco_shared_mutex_unlock(&mutex), 0);
     }
 #if !UNDER_ASAN
@@ -320,7 +727,13 @@ int main(int argc, char **argv)
     run_on(2, unbounded, NULL);
     run_on(2, ping, NULL);
     run_on(THREADS_HERE, events, NULL);
+    run_on(2, conditions, NULL);
+    run_on(3, signals, NULL);
+    run_on(1, fairness, NULL);
+    run_on(THREADS_HERE, wait_groups, NULL);
+    run_on(THREADS_HERE, calls_once, NULL);
     rounds /= 4;
+    run_on(THREADS_HERE, cancel_at_random, NULL);
     test_all_at_once(4);
     test_all_at_once(0);
     return check_result("threads_shared");

@@ -1,4 +1,5 @@
-/* Locks and channels between threads: for tasks of any scheduler, and for threads that have none (acorn_threads).
+/* Locks, channels and the like between threads: for tasks of any scheduler, and for threads that have none
+ * (acorn_threads). C++: aco/threads.hpp.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -19,9 +20,16 @@
 
 ACO__BEGIN_C
 
+typedef struct aco__shared_place { /* of one that waits */
+    struct aco__shared_place *next, *previous;
+    struct aco__sharer *sharer;
+    void *element;
+    int is_queued;
+} aco__shared_place_t;
+
 typedef struct aco__shared {
     uint32_t lock; /* held for a few instructions */
-    struct aco__sharer *first, *last; /* those that wait */
+    aco__shared_place_t *first, *last;
 } aco__shared_t;
 
 /* ---- Mutex ------------------------------------------------------------------------------------------------------- */
@@ -39,6 +47,47 @@ ACO_API int aco_shared_mutex_lock_until_at(aco_shared_mutex_t *mutex, int64_t de
 ACO_API int aco_shared_mutex_trylock(aco_shared_mutex_t *mutex);
 /* Any task or thread may unlock it. 0, or -1 and errno EPERM (it is not locked). */
 ACO_API int aco_shared_mutex_unlock(aco_shared_mutex_t *mutex);
+
+/* ---- Condition --------------------------------------------------------------------------------------------------- */
+
+typedef struct aco_shared_cond_s {
+    aco__shared_t aco__waiters;
+} aco_shared_cond_t;
+
+/* As aco_cond_wait(), with a mutex that the caller has locked. Whatever ends the wait, the mutex is locked again then:
+ * nothing ends the wait for that. 0; or -1 and errno: EPERM (the mutex is not locked, or the caller cannot wait), and
+ * ENOMEM on a share stack: then it was never unlocked. */
+ACO_API int aco_shared_cond_wait_until_at(aco_shared_cond_t *cond, aco_shared_mutex_t *mutex, int64_t deadline,
+                                          const char *location);
+#define aco_shared_cond_wait_until(cond, mutex, deadline)                                                              \
+    aco_shared_cond_wait_until_at(cond, mutex, deadline, ACO_PLACE)
+#define aco_shared_cond_wait(cond, mutex) aco_shared_cond_wait_until_at(cond, mutex, ACO_FOREVER, ACO_PLACE)
+/* Wakes the one that has waited longest, or all. Those that are woken queue for the mutex; of a broadcast, those of one
+ * thread behind each other: they run in one round of its queue, unless one of them waits with the mutex locked. */
+ACO_API void aco_shared_cond_signal(aco_shared_cond_t *cond);
+ACO_API void aco_shared_cond_broadcast(aco_shared_cond_t *cond);
+
+/* ---- Reader-writer lock: many readers or one writer -------------------------------------------------------------- */
+
+/* Fair, as aco_rwlock_t: a reader waits behind a writer that waits. It does not know its owners. */
+typedef struct aco_shared_rwlock_s {
+    aco__shared_t aco__waiters;
+    int aco__is_writing;
+    size_t aco__readers;
+} aco_shared_rwlock_t;
+
+/* Locks for reading, or for writing. 0, or -1 and errno. */
+ACO_API int aco_shared_rwlock_rdlock_until_at(aco_shared_rwlock_t *lock, int64_t deadline, const char *location);
+#define aco_shared_rwlock_rdlock_until(lock, deadline) aco_shared_rwlock_rdlock_until_at(lock, deadline, ACO_PLACE)
+#define aco_shared_rwlock_rdlock(lock) aco_shared_rwlock_rdlock_until_at(lock, ACO_FOREVER, ACO_PLACE)
+ACO_API int aco_shared_rwlock_wrlock_until_at(aco_shared_rwlock_t *lock, int64_t deadline, const char *location);
+#define aco_shared_rwlock_wrlock_until(lock, deadline) aco_shared_rwlock_wrlock_until_at(lock, deadline, ACO_PLACE)
+#define aco_shared_rwlock_wrlock(lock) aco_shared_rwlock_wrlock_until_at(lock, ACO_FOREVER, ACO_PLACE)
+/* 0, or -1 and errno EBUSY. */
+ACO_API int aco_shared_rwlock_tryrdlock(aco_shared_rwlock_t *lock);
+ACO_API int aco_shared_rwlock_trywrlock(aco_shared_rwlock_t *lock);
+/* Any task or thread may unlock it, for the writer or for one reader. 0, or -1 and errno EPERM (nobody has it). */
+ACO_API int aco_shared_rwlock_unlock(aco_shared_rwlock_t *lock);
 
 /* ---- Semaphore --------------------------------------------------------------------------------------------------- */
 
@@ -59,6 +108,25 @@ ACO_API int aco_shared_semaphore_acquire_until_at(aco_shared_semaphore_t *semaph
 ACO_API int aco_shared_semaphore_try_acquire(aco_shared_semaphore_t *semaphore);
 ACO_API void aco_shared_semaphore_release(aco_shared_semaphore_t *semaphore);
 
+/* ---- Wait group -------------------------------------------------------------------------------------------------- */
+
+typedef struct aco_shared_wait_group_s {
+    aco__shared_t aco__waiters;
+    size_t aco__count;
+} aco_shared_wait_group_t;
+
+/* Adds `n`, which may be negative, to the count; at zero all that wait go on. 0, or -1 and errno ERANGE (the count
+ * would be less than zero, or too large). */
+ACO_API int aco_shared_wait_group_add(aco_shared_wait_group_t *group, ptrdiff_t n);
+/* aco_shared_wait_group_add(group, -1) */
+ACO_API int aco_shared_wait_group_done(aco_shared_wait_group_t *group);
+/* Waits until the count is zero. 0, or -1 and errno. */
+ACO_API int aco_shared_wait_group_wait_until_at(aco_shared_wait_group_t *group, int64_t deadline,
+                                                const char *location);
+#define aco_shared_wait_group_wait_until(group, deadline)                                                              \
+    aco_shared_wait_group_wait_until_at(group, deadline, ACO_PLACE)
+#define aco_shared_wait_group_wait(group) aco_shared_wait_group_wait_until_at(group, ACO_FOREVER, ACO_PLACE)
+
 /* ---- Event ------------------------------------------------------------------------------------------------------- */
 
 /* Something that has happened, or not yet. */
@@ -74,6 +142,23 @@ ACO_API void aco_shared_event_reset(aco_shared_event_t *event);
 ACO_API int aco_shared_event_wait_until_at(aco_shared_event_t *event, int64_t deadline, const char *location);
 #define aco_shared_event_wait_until(event, deadline) aco_shared_event_wait_until_at(event, deadline, ACO_PLACE)
 #define aco_shared_event_wait(event) aco_shared_event_wait_until_at(event, ACO_FOREVER, ACO_PLACE)
+
+/* ---- Once -------------------------------------------------------------------------------------------------------- */
+
+typedef struct aco_shared_once_s {
+    aco__shared_t aco__waiters;
+    int done; /* atomic, read-only */
+    const void *aco__runner;
+} aco_shared_once_t;
+
+/* Runs fn(arg), unless a call for this `once` has run its function with success. Waits while another task or thread
+ * runs it; the deadline is for that wait. `fn` returns 0 for success; else the one that has waited longest, or the next
+ * caller, runs its own. It may wait; it must neither throw nor end the task. 0; or -1 and errno: what `fn` left there
+ * if it did not return 0; EDEADLK (`fn` calls this). */
+ACO_API int aco_shared_once_until_at(aco_shared_once_t *once, int (*fn)(void *arg), void *arg, int64_t deadline,
+                                     const char *location);
+#define aco_shared_once_until(once, fn, arg, deadline) aco_shared_once_until_at(once, fn, arg, deadline, ACO_PLACE)
+#define aco_shared_once(once, fn, arg) aco_shared_once_until_at(once, fn, arg, ACO_FOREVER, ACO_PLACE)
 
 /* ---- Channel ----------------------------------------------------------------------------------------------------- */
 
@@ -105,6 +190,31 @@ ACO_API int aco_shared_channel_receive_until_at(aco_shared_channel_t *channel, v
 /* The same without waiting: also EAGAIN. */
 ACO_API int aco_shared_channel_try_send(aco_shared_channel_t *channel, const void *element);
 ACO_API int aco_shared_channel_try_receive(aco_shared_channel_t *channel, void *element);
+
+/* ---- Select ------------------------------------------------------------------------------------------------------ */
+
+/* One of the operations that aco_shared_select() chooses from: on a shared channel, or on one of the calling task's
+ * thread. */
+typedef struct aco_shared_select_case_s {
+    aco_shared_channel_t *channel; /* NULL: `local` counts */
+    void *element;                 /* to send from, or receive into, as in aco_select_case_t */
+    aco_select_operation_t operation;
+    int error;                     /* of the chosen case: 0, or EPIPE: the channel is closed, nothing was done */
+    aco_channel_t *local;          /* NULL, and no `channel`: never ready. With `channel`: EINVAL */
+    struct aco_shared_select_case_s *aco__next;
+    aco__shared_place_t aco__place;
+    aco__waiter_t aco__waiter;
+} aco_shared_select_case_t;
+
+/* As aco_select(): does one of the `n` cases, the first that is ready, beginning its search at another one each time.
+ * The cases must stay as they are until it returns, and must not be on a share stack (EINVAL). Without waiting
+ * (timeout_ns 0) any thread may call it, else a task; or a thread, if all channels are shared (EPERM). Its time grows
+ * with the square of `n`. A channel in `local` is a little slower from then on. ENOMEM of an unbounded channel: nothing
+ * was done. */
+ACO_API int aco_shared_select_at(aco_shared_select_case_t *cases, int n, int64_t timeout_ns, const char *location);
+#define aco_shared_select(cases, n, timeout_ns) aco_shared_select_at(cases, n, timeout_ns, ACO_PLACE)
+ACO_API int aco_shared_select_until_at(aco_shared_select_case_t *cases, int n, int64_t deadline, const char *location);
+#define aco_shared_select_until(cases, n, deadline) aco_shared_select_until_at(cases, n, deadline, ACO_PLACE)
 
 ACO__END_C
 

@@ -102,7 +102,7 @@ ACO__FORCE_INLINE_MEMBER void check(int result)
 /* After a wait with a time limit has failed: returns if it was that limit, and throws if it was the task's scope. */
 ACO__COLD inline void check_timed_out()
 {
-    if (errno != ETIMEDOUT || aco_check_cancelled() != 0)
+    if (errno != ETIMEDOUT || (aco_current_task() && aco_check_cancelled() != 0))
         wait_failed();
 }
 
@@ -987,16 +987,16 @@ private:
     aco_once_t once_ = ACO_ONCE_INIT;
 };
 
-/* Calls f() unless a call for this flag has returned. What f() throws comes out here, and another call tries again. */
-template<class F>
-void call_once(once_flag &once, F &&f, const char *location = ACO__CALLER)
+namespace detail {
+/* once(fn, arg) is the C call. */
+template<class F, class Once>
+void call_once(F &f, Once once)
 {
     struct call {
-        std::remove_reference_t<F> &f;
+        F &f;
         std::exception_ptr error;
     } c{f, nullptr};
-    const int result = aco_once_at(
-        once.native_handle(),
+    const int result = once(
         [](void *arg) {
             call *mine = static_cast<call *>(arg);
             try {
@@ -1007,10 +1007,20 @@ void call_once(once_flag &once, F &&f, const char *location = ACO__CALLER)
                 return -1;
             }
         },
-        &c, location);
+        &c);
     if (c.error)
         std::rethrow_exception(std::move(c.error));
-    detail::check(result);
+    check(result);
+}
+} // namespace detail
+
+/* Calls f() unless a call for this flag has returned. What f() throws comes out here, and another call tries again. */
+template<class F>
+void call_once(once_flag &once, F &&f, const char *location = ACO__CALLER)
+{
+    detail::call_once(f, [&](int (*fn)(void *), void *arg) {
+        return aco_once_at(once.native_handle(), fn, arg, location);
+    });
 }
 
 /* ---- Channels ---------------------------------------------------------------------------------------------------- */
@@ -1128,38 +1138,61 @@ ACO__FORCE_INLINE_MEMBER status status_of(int result)
     return status::timed_out;
 }
 
-} // namespace detail
+/* The calls of a kind of channel. */
+struct local_channel {
+    using handle = aco_channel_t;
+    using select_case = aco_select_case_t;
+    static handle *make(std::size_t capacity, std::size_t size) { return aco_channel_new(capacity, size); }
+    static void destroy(handle *c) noexcept { must(aco_channel_destroy(c)); }
+    static int close(handle *c) { return aco_channel_close(c); }
+    static bool has_waiters(const handle *c) { return aco__channel_has_waiters(c) != 0; }
+    ACO__FORCE_INLINE_MEMBER static int send(handle *c, const void *element, const char *location)
+    {
+        return aco_channel_send_at(c, element, location);
+    }
+    ACO__FORCE_INLINE_MEMBER static int receive(handle *c, void *element, const char *location)
+    {
+        return aco_channel_receive_at(c, element, location);
+    }
+    static int try_send(handle *c, const void *element) { return aco_channel_try_send(c, element); }
+    static int try_receive(handle *c, void *element) { return aco_channel_try_receive(c, element); }
+    static int send_until(handle *c, const void *element, std::int64_t deadline, const char *location)
+    {
+        return aco_channel_send_until_at(c, element, deadline, location);
+    }
+    static int receive_until(handle *c, void *element, std::int64_t deadline, const char *location)
+    {
+        return aco_channel_receive_until_at(c, element, deadline, location);
+    }
+};
 
-/* A channel for elements of type T, which can be moved without exceptions: aco_channel_t. The object owns it: its
- * destructor destroys the elements inside, and aborts if tasks wait for the channel. An empty one (moved from) fails
- * with EINVAL. */
-template<class T>
-class channel {
+template<class T, class Api>
+class any_channel {
     static_assert(std::is_object_v<T> && std::is_nothrow_move_constructible_v<T> &&
                       std::is_nothrow_move_assignable_v<T>,
                   "a channel moves its elements, and must not fail while it does");
 
-    using carried = detail::carried<T>;
+    using handle = typename Api::handle;
 
 public:
     /* With a capacity of 0 a sender waits for a receiver. Throws aco::error. */
-    explicit channel(std::size_t capacity = 0) : channel_(aco_channel_new(capacity, sizeof carried::bytes))
+    explicit any_channel(std::size_t capacity = 0) : channel_(Api::make(capacity, sizeof carried<T>::bytes))
     {
         if (!channel_)
-            detail::refused();
+            refused();
     }
 
     /* Waits while the channel is full. False: the channel is closed. An element that was not sent, for that or another
      * reason, is still in `element`. */
     ACO__FORCE_INLINE_MEMBER bool send(T &&element, const char *location = ACO__CALLER)
     {
-        detail::sending<T> e(std::move(element));
-        return e.was_sent = detail::is_open(aco_channel_send_at(channel_.get(), e.bytes(), location));
+        sending<T> e(std::move(element));
+        return e.was_sent = is_open(Api::send(channel_.get(), e.bytes(), location));
     }
     ACO__FORCE_INLINE_MEMBER bool send(const T &element, const char *location = ACO__CALLER)
     {
         if constexpr (std::is_trivially_copyable_v<T>)
-            return detail::is_open(aco_channel_send_at(channel_.get(), detail::erase(element), location));
+            return is_open(Api::send(channel_.get(), erase(element), location));
         else
             return send(T(element), location);
     }
@@ -1167,18 +1200,18 @@ public:
     /* Waits while the channel is empty. Empty result, or false: the channel is closed and empty. */
     ACO__FORCE_INLINE_MEMBER std::optional<T> receive(const char *location = ACO__CALLER)
     {
-        detail::received<T> e;
-        if (aco_likely(e.is_full = detail::is_open(aco_channel_receive_at(channel_.get(), &e.bytes, location))))
+        received<T> e;
+        if (aco_likely(e.is_full = is_open(Api::receive(channel_.get(), &e.bytes, location))))
             return std::optional<T>(std::move(e.element()));
         return std::nullopt;
     }
     ACO__FORCE_INLINE_MEMBER bool receive(T &element, const char *location = ACO__CALLER)
     {
         if constexpr (std::is_trivially_copyable_v<T>) {
-            return detail::is_open(aco_channel_receive_at(channel_.get(), detail::erase(element), location));
+            return is_open(Api::receive(channel_.get(), erase(element), location));
         } else {
-            detail::received<T> e;
-            if (aco_likely(e.is_full = detail::is_open(aco_channel_receive_at(channel_.get(), &e.bytes, location))))
+            received<T> e;
+            if (aco_likely(e.is_full = is_open(Api::receive(channel_.get(), &e.bytes, location))))
                 element = std::move(e.element());
             return e.is_full;
         }
@@ -1187,40 +1220,40 @@ public:
     /* Without waiting, and with a limit: done, closed, would_wait or timed_out. */
     status try_send(T &&element)
     {
-        detail::sending<T> e(std::move(element));
-        return sent(e, aco_channel_try_send(channel_.get(), e.bytes()));
+        sending<T> e(std::move(element));
+        return sent(e, Api::try_send(channel_.get(), e.bytes()));
     }
     template<class Rep, class Period>
     status send_for(T &&element, const std::chrono::duration<Rep, Period> &limit, const char *location = ACO__CALLER)
     {
-        return send_until_(std::move(element), detail::deadline_in(limit), location);
+        return send_until_(std::move(element), deadline_in(limit), location);
     }
     template<class Clock, class Duration>
     status send_until(T &&element, const std::chrono::time_point<Clock, Duration> &when,
                       const char *location = ACO__CALLER)
     {
-        return send_until_(std::move(element), detail::deadline_at(when), location);
+        return send_until_(std::move(element), deadline_at(when), location);
     }
     status try_receive(T &element)
     {
-        detail::received<T> e;
-        return took(element, e, aco_channel_try_receive(channel_.get(), &e.bytes));
+        received<T> e;
+        return took(element, e, Api::try_receive(channel_.get(), &e.bytes));
     }
     template<class Rep, class Period>
     status receive_for(T &element, const std::chrono::duration<Rep, Period> &limit, const char *location = ACO__CALLER)
     {
-        return receive_until_(element, detail::deadline_in(limit), location);
+        return receive_until_(element, deadline_in(limit), location);
     }
     template<class Clock, class Duration>
     status receive_until(T &element, const std::chrono::time_point<Clock, Duration> &when,
                          const char *location = ACO__CALLER)
     {
-        return receive_until_(element, detail::deadline_at(when), location);
+        return receive_until_(element, deadline_at(when), location);
     }
 
     /* False: it was closed before. */
-    bool close() { return detail::is_open(aco_channel_close(channel_.get())); }
-    aco_channel_t *native_handle() const noexcept { return channel_.get(); }
+    bool close() { return is_open(Api::close(channel_.get())); }
+    handle *native_handle() const noexcept { return channel_.get(); }
 
     /* for (T &element : channel): receives until the channel is closed and empty. */
     struct sentinel {};
@@ -1247,18 +1280,18 @@ public:
         friend bool operator!=(const iterator &i, const sentinel &) noexcept { return i.element_.is_full; }
 
     private:
-        friend class channel;
-        ACO__FORCE_INLINE_MEMBER iterator(aco_channel_t *from, const char *location) : from_(from), location_(location)
+        friend class any_channel;
+        ACO__FORCE_INLINE_MEMBER iterator(handle *from, const char *location) : from_(from), location_(location)
         {
             next();
         }
         ACO__FORCE_INLINE_MEMBER void next()
         {
-            element_.is_full = detail::is_open(aco_channel_receive_at(from_, &element_.bytes, location_));
+            element_.is_full = is_open(Api::receive(from_, &element_.bytes, location_));
         }
-        aco_channel_t *from_;
+        handle *from_;
         const char *location_;
-        detail::received<T> element_;
+        received<T> element_;
     };
     ACO__FORCE_INLINE_MEMBER iterator begin(const char *location = ACO__CALLER)
     {
@@ -1267,15 +1300,15 @@ public:
     sentinel end() const noexcept { return {}; }
 
 private:
-    static status sent(detail::sending<T> &e, int result)
+    static status sent(sending<T> &e, int result)
     {
-        status s = detail::status_of(result);
+        status s = status_of(result);
         e.was_sent = s == status::done;
         return s;
     }
-    static status took(T &element, detail::received<T> &e, int result)
+    static status took(T &element, received<T> &e, int result)
     {
-        status s = detail::status_of(result);
+        status s = status_of(result);
         e.is_full = s == status::done;
         if (e.is_full)
             element = std::move(e.element());
@@ -1283,39 +1316,77 @@ private:
     }
     status send_until_(T &&element, std::int64_t deadline, const char *location)
     {
-        detail::sending<T> e(std::move(element));
-        return sent(e, aco_channel_send_until_at(channel_.get(), e.bytes(), deadline, location));
+        sending<T> e(std::move(element));
+        return sent(e, Api::send_until(channel_.get(), e.bytes(), deadline, location));
     }
     status receive_until_(T &element, std::int64_t deadline, const char *location)
     {
-        detail::received<T> e;
-        return took(element, e, aco_channel_receive_until_at(channel_.get(), &e.bytes, deadline, location));
+        received<T> e;
+        return took(element, e, Api::receive_until(channel_.get(), &e.bytes, deadline, location));
     }
 
     struct destroy {
-        void operator()(aco_channel_t *c) const noexcept
+        void operator()(handle *c) const noexcept
         {
-            carried e;
+            carried<T> e;
             if constexpr (!std::is_trivially_copyable_v<T>)
-                while (!aco__channel_has_waiters(c) && aco_channel_try_receive(c, &e.bytes) == 0)
+                while (!Api::has_waiters(c) && Api::try_receive(c, &e.bytes) == 0)
                     e.drop();
-            detail::must(aco_channel_destroy(c));
+            Api::destroy(c);
         }
     };
-    std::unique_ptr<aco_channel_t, destroy> channel_;
+    std::unique_ptr<handle, destroy> channel_;
+};
+
+} // namespace detail
+
+/* A channel for elements of type T, which can be moved without exceptions: aco_channel_t. The object owns it: its
+ * destructor destroys the elements inside, and aborts if tasks wait for the channel. An empty one (moved from) fails
+ * with EINVAL. */
+template<class T>
+class channel : public detail::any_channel<T, detail::local_channel> {
+public:
+    using detail::any_channel<T, detail::local_channel>::any_channel;
 };
 
 /* ---- Select ------------------------------------------------------------------------------------------------------ */
 
 namespace detail {
 
-template<class T, class F>
+/* The C call of a select whose cases have this type. */
+template<class Case>
+struct select_calls;
+template<>
+struct select_calls<aco_select_case_t> {
+    static void set(aco_select_case_t &c, aco_channel_t *channel) { c.channel = channel; }
+    static int select(aco_select_case_t *c, int n, std::int64_t timeout_ns, const char *location)
+    {
+        return aco_select_at(c, n, timeout_ns, location);
+    }
+    static int select_until(aco_select_case_t *c, int n, std::int64_t deadline, const char *location)
+    {
+        return aco_select_until_at(c, n, deadline, location);
+    }
+};
+
+/* The type of the cases: that of local channels if all are local. */
+template<class First, class... Rest>
+struct common_case : std::conditional_t<std::is_same_v<typename First::c_case, aco_select_case_t>,
+                                        common_case<Rest...>, common_case<First>> {};
+template<class Last>
+struct common_case<Last> {
+    using type = typename Last::c_case;
+};
+
+template<class T, class F, class Api>
 class receive_case {
 public:
-    receive_case(channel<T> &from, F &&f) : from_(from), f_(std::forward<F>(f)) {}
-    void prepare(aco_select_case_t &c)
+    using c_case = typename Api::select_case;
+    receive_case(any_channel<T, Api> &from, F &&f) : from_(from), f_(std::forward<F>(f)) {}
+    template<class Case>
+    void prepare(Case &c)
     {
-        c.channel = from_.native_handle();
+        select_calls<Case>::set(c, from_.native_handle());
         c.element = &element_.bytes;
         c.operation = ACO_SELECT_RECEIVE;
     }
@@ -1329,20 +1400,23 @@ public:
     }
 
 private:
-    channel<T> &from_;
+    any_channel<T, Api> &from_;
     F f_;
     received<T> element_;
 };
 
-template<class T, class F>
+template<class T, class F, class Api>
 class send_case {
 public:
-    send_case(channel<T> &to, T &&element, F &&f) : to_(to), f_(std::forward<F>(f)), element_(std::move(element)) {}
-    send_case(channel<T> &to, const T &element, F &&f)
+    using c_case = typename Api::select_case;
+    send_case(any_channel<T, Api> &to, T &&element, F &&f)
+        : to_(to), f_(std::forward<F>(f)), element_(std::move(element)) {}
+    send_case(any_channel<T, Api> &to, const T &element, F &&f)
         : to_(to), f_(std::forward<F>(f)), copy_(element), element_(std::move(*copy_)) {}
-    void prepare(aco_select_case_t &c)
+    template<class Case>
+    void prepare(Case &c)
     {
-        c.channel = to_.native_handle();
+        select_calls<Case>::set(c, to_.native_handle());
         c.element = element_.bytes();
         c.operation = ACO_SELECT_SEND;
     }
@@ -1350,7 +1424,7 @@ public:
     void call(bool done) { static_cast<void>(f_(done)); }
 
 private:
-    channel<T> &to_;
+    any_channel<T, Api> &to_;
     F f_;
     std::optional<T> copy_;
     sending<T> element_;
@@ -1362,10 +1436,12 @@ template<std::size_t... I, class... Cases>
 int select(std::index_sequence<I...>, bool tries, std::int64_t deadline, Cases &...cases)
 {
     static const char location[] = "aco::select";
-    aco_select_case_t c[sizeof...(Cases)] = {};
+    using c_case = typename common_case<Cases...>::type;
+    using calls = select_calls<c_case>;
+    c_case c[sizeof...(Cases)] = {};
     (cases.prepare(c[I]), ...);
-    const int chosen = tries ? aco_select_at(c, sizeof...(Cases), 0, location)
-                             : aco_select_until_at(c, sizeof...(Cases), deadline, location);
+    const int chosen = tries ? calls::select(c, sizeof...(Cases), 0, location)
+                             : calls::select_until(c, sizeof...(Cases), deadline, location);
     const int error = errno;
     const bool done = chosen >= 0 && c[chosen].error == 0;
     (cases.settle(done && chosen == static_cast<int>(I)), ...);
@@ -1386,21 +1462,21 @@ using case_index = std::enable_if_t<(!std::is_lvalue_reference_v<Cases> && ...),
 
 /* A case of select(): receives from the channel. Then f(std::optional<T>) is called, with nullopt if the channel is
  * closed and empty. */
-template<class T, class F>
-detail::receive_case<T, F> on_receive(channel<T> &from, F &&f)
+template<class T, class F, class Api>
+detail::receive_case<T, F, Api> on_receive(detail::any_channel<T, Api> &from, F &&f)
 {
     return {from, std::forward<F>(f)};
 }
 
 /* A case of select(): sends the element. Then f(bool) is called, with false if the channel is closed. An element that
  * was not sent is still in `element`. */
-template<class T, class F>
-detail::send_case<T, F> on_send(channel<T> &to, std::common_type_t<T> &&element, F &&f)
+template<class T, class F, class Api>
+detail::send_case<T, F, Api> on_send(detail::any_channel<T, Api> &to, std::common_type_t<T> &&element, F &&f)
 {
     return {to, std::move(element), std::forward<F>(f)};
 }
-template<class T, class F>
-detail::send_case<T, F> on_send(channel<T> &to, const std::common_type_t<T> &element, F &&f)
+template<class T, class F, class Api>
+detail::send_case<T, F, Api> on_send(detail::any_channel<T, Api> &to, const std::common_type_t<T> &element, F &&f)
 {
     return {to, element, std::forward<F>(f)};
 }

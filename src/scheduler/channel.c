@@ -2,6 +2,8 @@
  * directly from a waiting sender: the one that arrives serves the one that waits. */
 #include "scheduler/wait.h"
 
+#include "aco/detail/worker.h"
+
 #include <stdio.h>
 
 struct aco_channel_s {
@@ -12,7 +14,8 @@ struct aco_channel_s {
     aco__queue_t senders, receivers; /* waiting tasks: not in both, except a select for both at capacity 0 */
     int closed;
     aco__thread_t *thread;        /* that uses it; NULL: not known yet */
-    aco__thread_t *open_for;      /* the same until it is closed, then NULL: one comparison for both */
+    aco__thread_t *open_for;      /* the same until it is closed, or is_mixed: then NULL. One comparison for all */
+    int is_mixed;                 /* a task has waited for it and for other threads at once: claim_first() */
 };
 
 /* Either may be NULL: the receiver does not want the element, or it has no bytes. */
@@ -78,16 +81,35 @@ ACO__FORCE_INLINE void serve(aco__thread_t *self, aco__waiter_t *waiter, int err
     aco__wake(self, waiter->wait, error);
 }
 
-/* The channel is closed, or not the thread's, or new. */
+/* The first in the queue, which is going to be served. If it waits for other threads too, it must be claimed first; one
+ * that has been claimed by another thread leaves the queue. */
+ACO__COLD static aco__waiter_t *claim_first(aco__queue_t *queue)
+{
+    aco__waiter_t *first;
+    while ((first = queue->first) != NULL && first->wait->kind == ACO__WAIT_SHARED &&
+           !aco__answer_claim((aco__answer_t *)(void *)((char *)first->wait - offsetof(aco__answer_t, wait))))
+        aco__dequeue(first);
+    return first;
+}
+
+aco__queue_t *aco__channel_queue(aco_channel_t *channel, int sends)
+{
+    channel->is_mixed = 1;
+    channel->open_for = NULL;
+    return sends ? &channel->senders : &channel->receivers;
+}
+
+/* The channel is closed, or not the thread's, or new, or is_mixed. */
 static __attribute__((noinline)) void check_thread(aco__thread_t *self, aco_channel_t *channel, const char *call)
 {
     aco__use_by(&channel->thread, self, channel, channel->senders.first || channel->receivers.first, call);
-    channel->open_for = channel->closed ? NULL : self;
+    channel->open_for = channel->closed || channel->is_mixed ? NULL : self;
 }
 
 int aco_channel_close(aco_channel_t *channel)
 {
     aco__thread_t *self = aco__self();
+    aco__waiter_t *waiter;
     if (!channel)
         return aco__fail(0, EINVAL, "aco_channel_close", NULL, "the channel is NULL");
     if (channel->closed)
@@ -95,10 +117,10 @@ int aco_channel_close(aco_channel_t *channel)
     check_thread(self, channel, "aco_channel_close");
     channel->closed = 1;
     channel->open_for = NULL;
-    while (channel->senders.first)
-        serve(self, channel->senders.first, EPIPE);
-    while (channel->receivers.first)
-        serve(self, channel->receivers.first, EPIPE);
+    while ((waiter = claim_first(&channel->senders)) != NULL)
+        serve(self, waiter, EPIPE);
+    while ((waiter = claim_first(&channel->receivers)) != NULL)
+        serve(self, waiter, EPIPE);
     return 0;
 }
 
@@ -110,6 +132,7 @@ ACO__FORCE_INLINE int send(aco__thread_t *self, aco_channel_t *channel, const vo
         check_thread(self, channel, "aco_channel_send");
         if (channel->closed)
             return EPIPE;
+        receiver = claim_first(&channel->receivers);
     }
     if (receiver) {
         copy_element(channel, receiver->element, from);
@@ -126,8 +149,10 @@ ACO__FORCE_INLINE int send(aco__thread_t *self, aco_channel_t *channel, const vo
 ACO__FORCE_INLINE int receive(aco__thread_t *self, aco_channel_t *channel, void *to)
 {
     aco__waiter_t *sender = channel->senders.first;
-    if (aco_unlikely(channel->open_for != self))
+    if (aco_unlikely(channel->open_for != self)) {
         check_thread(self, channel, "aco_channel_receive");
+        sender = claim_first(&channel->senders);
+    }
     if (channel->count) {
         copy_element(channel, to, element(channel, 0));
         channel->head = channel->head + 1 == channel->capacity ? 0 : channel->head + 1;

@@ -21,11 +21,7 @@ int aco__poller_wait(aco__poller_t *poller, const char *call, aco__wait_t *wait,
         aco__wait_prepare(self, wait, writes ? ACO__WAIT_WRITABLE : ACO__WAIT_READABLE, object, location) != 0)
         return -1;
     aco__wait_in(queue, wait);
-    wait->waiter.other = more;
-    for (; more; more = more->other) {
-        more->wait = wait;
-        aco__enqueue(more->queue, more);
-    }
+    aco__wait_in_more(wait, more);
     if (deadline != ACO_FOREVER)
         aco__wait_limit(wait, deadline);
     (void)aco__wait_start(self, wait);
@@ -39,11 +35,9 @@ int aco__poller_wait(aco__poller_t *poller, const char *call, aco__wait_t *wait,
     return aco_unlikely(wait->error != 0) ? aco__wait_failed(wait) : 0;
 }
 
-void aco__wait_for_answer(aco__thread_t *self, aco__queue_t *queue, aco__wait_t *wait, void (*ask)(void *arg),
-                          void *arg)
+void aco__wait_for_answer(aco__thread_t *self, aco__wait_t *wait, void (*ask)(void *arg), void *arg)
 {
     aco__tasks_t *s = aco__tasks(self);
-    aco__wait_in(queue, wait);
     (void)aco__wait_start(self, wait);
     s->askers++;
     if (ask)
@@ -68,7 +62,8 @@ int aco__poller_ask(const char *call, aco__wait_t *wait, aco__queue_t *queue, co
     }
     if (aco_unlikely(aco__has(wait->task, ACO__INSTRUMENTED)))
         aco__trace_waits(wait->task, -1, 0, location);
-    aco__wait_for_answer(self, queue, wait, ask, arg);
+    aco__wait_in(queue, wait);
+    aco__wait_for_answer(self, wait, ask, arg);
     if (aco_unlikely(aco__has(wait->task, ACO__INSTRUMENTED)))
         aco__trace_waited(wait->task, -1, 0, wait->error);
     return wait->error ? aco__wait_failed(wait) : 0;

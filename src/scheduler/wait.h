@@ -263,6 +263,16 @@ static inline void aco__wait_in(aco__queue_t *queue, aco__wait_t *wait)
     aco__enqueue(queue, &wait->waiter);
 }
 
+/* Puts it into the queues of more places, which are linked by `other`; NULL: none. */
+static inline void aco__wait_in_more(aco__wait_t *wait, aco__waiter_t *more)
+{
+    wait->waiter.other = more;
+    for (; more; more = more->other) {
+        more->wait = wait;
+        aco__enqueue(more->queue, more);
+    }
+}
+
 /* Removes the running task from the ring: it waits now. Returns what the first half of a waiting call returns. */
 static inline int aco__wait_start(aco__thread_t *self, aco__wait_t *wait)
 {
@@ -390,10 +400,9 @@ ACO__HIDDEN int aco__dump_signal_start(aco__tasks_t *s, int signal, int fd, cons
 ACO__HIDDEN void aco__dump_signal_stop(aco__tasks_t *s);
 
 /* ---- poller.c ---- */
-/* The wait, which is prepared, lasts until another thread has answered: by a post that wakes the queue. `ask`, unless
- * NULL, is called when it has begun. */
-ACO__HIDDEN void aco__wait_for_answer(aco__thread_t *self, aco__queue_t *queue, aco__wait_t *wait,
-                                      void (*ask)(void *arg), void *arg);
+/* The wait, which is in its queue, lasts until another thread has answered: by a post that wakes the queue. `ask`,
+ * unless NULL, is called when it has begun. */
+ACO__HIDDEN void aco__wait_for_answer(aco__thread_t *self, aco__wait_t *wait, void (*ask)(void *arg), void *arg);
 
 /* ---- stuck.c ---- */
 enum { ACO__MOST_STUCK_REPORTS = 16 }; /* of a thread */

@@ -101,13 +101,15 @@ int aco__answer_prepare(aco__answer_t *answer, const char *call)
     answer->post.next = NULL;
     answer->post.run = told;
     answer->scheduler = aco__tasks(self);
-    answer->is_told = 0;
+    answer->is_told = answer->is_claimed = 0;
+    answer->wait.woken = NULL;
     answer->queue.first = answer->queue.last = NULL;
     answer->queue.thread = NULL;
     return 0;
 }
 
-int aco__answer_wait(aco__answer_t *answer, const char *call, const char *what, int64_t deadline, const char *location)
+int aco__answer_wait(aco__answer_t *answer, const char *call, const char *what, int64_t deadline, const char *location,
+                     aco__waiter_t *more)
 {
     aco__thread_t *self = aco__self();
     aco__wait_t *wait = &answer->wait;
@@ -118,7 +120,9 @@ int aco__answer_wait(aco__answer_t *answer, const char *call, const char *what, 
         return -1;
     if (deadline != ACO_FOREVER)
         aco__wait_limit(wait, deadline);
-    aco__wait_for_answer(self, &answer->queue, &answer->wait, NULL, NULL);
+    aco__wait_in(&answer->queue, wait);
+    aco__wait_in_more(wait, more);
+    aco__wait_for_answer(self, wait, NULL, NULL);
     return wait->error ? aco__wait_failed(wait) : 0;
 }
 
@@ -130,7 +134,8 @@ void aco__answer_await(aco__answer_t *answer, const char *what, const char *loca
     aco__wait_fill(self, &answer->wait, ACO__WAIT_SHARED, what, location);
     aco__wait_slowly_inside(self);
     answer->wait.value = answer; /* nothing interrupts it */
-    aco__wait_for_answer(self, &answer->queue, &answer->wait, NULL, NULL);
+    aco__wait_in(&answer->queue, &answer->wait);
+    aco__wait_for_answer(self, &answer->wait, NULL, NULL);
 }
 
 void aco__answer_tell(aco__answer_t *answer)

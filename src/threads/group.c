@@ -305,7 +305,7 @@ int aco_shared_group_end_at(aco_shared_group_t *group, const char *location)
         return -1;
     group->aco__is_open = 0;
     if (__atomic_fetch_sub(&group->aco__pending, 1, __ATOMIC_ACQ_REL) != 1 &&
-        aco__answer_wait(&group->aco__answer, call, what_group, ACO_FOREVER, location) != 0)
+        aco__answer_wait(&group->aco__answer, call, what_group, ACO_FOREVER, location, NULL) != 0)
         aco__answer_await(&group->aco__answer, what_group, location); /* the members were told why */
     unlink_group(group->aco__owner, group);
     aco__shared_scope_end(&group->scope);

@@ -1,78 +1,15 @@
-/* Locks and channels between threads. Each object has a lock for a few instructions and a queue of those that wait.
- *
- * Whoever gives something to one that waits takes it out of the queue under the lock, and wakes it after that. One
- * whose wait has failed looks under the lock whether it is still in the queue. If it is not, it has been given what it
- * waited for: it waits on until it is woken, which is sure to happen, and succeeds. */
+/* Waiting for what other threads give (threads/shared.h), and the objects other than channels. */
 #define _GNU_SOURCE
-#include "threads/threads.h"
+#include "threads/shared.h"
 
-#include "aco/shared.h"
-
-#include <sched.h>
 #include <time.h>
 
-/* One that waits: a task, or a thread in its root context. */
-typedef struct aco__sharer {
-    struct aco__sharer *next, *previous;
-    void *element;     /* of a channel */
-    int is_queued;
-    int is_closed;     /* the channel was closed: nothing was given */
-    int is_task;
-    aco__answer_t answer; /* of a task; of a thread the rest: */
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    int is_woken;
-} aco__sharer_t;
-
-/* ---- The lock of an object ---- */
-
-static void shared_lock(aco__shared_t *shared)
-{
-    enum { SPINS = 100 };
-    for (int spins = 0; __atomic_exchange_n(&shared->lock, 1, __ATOMIC_ACQUIRE); spins++)
-        while (__atomic_load_n(&shared->lock, __ATOMIC_RELAXED))
-            if (++spins > SPINS)
-                sched_yield(); /* its holder does not run */
-}
-
-static void shared_unlock(aco__shared_t *shared)
-{
-    __atomic_store_n(&shared->lock, 0, __ATOMIC_RELEASE);
-}
-
-/* ---- The queue; with the lock ---- */
-
-static void shared_append(aco__shared_t *shared, aco__sharer_t *sharer)
-{
-    sharer->is_queued = 1;
-    sharer->next = NULL;
-    sharer->previous = shared->last;
-    *(shared->last ? &shared->last->next : &shared->first) = sharer;
-    shared->last = sharer;
-}
-
-static void shared_remove(aco__shared_t *shared, aco__sharer_t *sharer)
-{
-    sharer->is_queued = 0;
-    *(sharer->previous ? &sharer->previous->next : &shared->first) = sharer->next;
-    *(sharer->next ? &sharer->next->previous : &shared->last) = sharer->previous;
-}
-
-static aco__sharer_t *shared_take(aco__shared_t *shared)
-{
-    aco__sharer_t *sharer = shared->first;
-    if (sharer)
-        shared_remove(shared, sharer);
-    return sharer;
-}
+enum { RAN_NOT = 0, RAN_EARLY, RAN_IN_VAIN }; /* aco__sharer_t.early */
 
 /* ---- Waiting ---- */
 
-/* Without the lock. NULL: nothing happens. */
-static void shared_wake(aco__sharer_t *sharer)
+static void wake(aco__sharer_t *sharer)
 {
-    if (!sharer)
-        return;
     if (sharer->is_task) {
         aco__answer_tell(&sharer->answer);
         return;
@@ -81,6 +18,14 @@ static void shared_wake(aco__sharer_t *sharer)
     sharer->is_woken = 1;
     pthread_cond_signal(&sharer->changed);
     pthread_mutex_unlock(&sharer->lock);
+}
+
+void aco__shared_wake(const aco__woken_t *woken)
+{
+    for (aco__sharer_t *sharer = woken->first, *next; sharer; sharer = next) {
+        next = sharer->next_woken; /* the waiter may be gone once it is woken */
+        wake(sharer);
+    }
 }
 
 static struct timespec time_of_ns(int64_t ns)
@@ -137,147 +82,146 @@ static int wait_in_root(aco__sharer_t *sharer, int64_t deadline)
     return error;
 }
 
-static void prepare_root(aco__sharer_t *sharer)
-{
-    pthread_mutex_init(&sharer->lock, NULL);
-    make_changed(&sharer->changed);
-    sharer->is_woken = 0;
-}
-
 /* 0, or -1 and errno: the caller cannot wait. */
-static int prepare_sharer(aco__sharer_t *sharer, void *element, const char *call)
+static int prepare(aco__sharer_t *sharer, const char *call)
 {
-    sharer->element = element;
     sharer->is_closed = 0;
+    sharer->given = NULL;
+    sharer->early = RAN_NOT;
+    sharer->place.is_queued = sharer->relock.is_queued = 0;
     sharer->is_task = aco_get_co() != NULL; /* perhaps a coroutine in no task: that fails */
     if (sharer->is_task)
         return aco__answer_prepare(&sharer->answer, call);
-    prepare_root(sharer);
+    sharer->answer.is_claimed = 0;
+    sharer->is_woken = 0;
+    pthread_mutex_init(&sharer->lock, NULL);
+    make_changed(&sharer->changed);
     return 0;
 }
 
-static int wait_once(aco__sharer_t *sharer, const char *call, const char *what, int64_t deadline, const char *location)
+aco__sharer_t *aco__sharer_open(aco__sharer_t *on_stack, const char *call)
 {
-    int error;
-    if (sharer->is_task)
-        return aco__answer_wait(&sharer->answer, call, what, deadline, location);
-    error = wait_in_root(sharer, deadline);
-    if (error)
-        errno = error;
-    return error ? -1 : 0;
+    size_t sz = sizeof *on_stack;
+    aco__sharer_t *sharer = aco__poller_moves(on_stack) ? aco__poller_allocate(&sz, call) : on_stack;
+    if (!sharer || prepare(sharer, call) == 0)
+        return sharer;
+    if (sharer != on_stack)
+        aco__poller_free(sharer, sz);
+    return NULL;
 }
 
-static void release_sharer(aco__sharer_t *sharer)
+void aco__sharer_close(aco__sharer_t *sharer, const aco__sharer_t *on_stack)
 {
     if (!sharer->is_task) {
         pthread_cond_destroy(&sharer->changed);
         pthread_mutex_destroy(&sharer->lock);
     }
+    if (sharer != on_stack)
+        aco__poller_free(sharer, sizeof *sharer);
 }
 
-/* What a call waits for. `take` is called with the lock: whether the caller has got it now, or the errno of a failure
- * as a negative number. */
-typedef struct request {
-    aco__shared_t *shared; /* has the lock */
-    aco__shared_t *queue;  /* to wait in */
-    int (*take)(const struct request *request, aco__sharer_t **woken);
-    void *object, *element;
-    const char *call, *what, *location;
-    int64_t deadline;
-} request_t;
-
-/* Tries without waiting: 1, 0, or -1 and errno. */
-static int shared_try(const request_t *request)
+/* The waiter is claimed: it will be woken. */
+static void await(aco__sharer_t *sharer, const aco__waiting_t *waiting)
 {
-    aco__sharer_t *woken = NULL;
+    if (sharer->is_task)
+        aco__answer_await(&sharer->answer, waiting->what, waiting->location);
+    else
+        (void)wait_in_root(sharer, ACO_FOREVER);
+}
+
+int aco__sharer_wait(aco__sharer_t *sharer, const aco__waiting_t *waiting, aco__waiter_t *more)
+{
+    int error = 0;
+    if (!sharer->is_task)
+        error = wait_in_root(sharer, waiting->deadline);
+    else if (aco__answer_wait(&sharer->answer, waiting->call, waiting->what, waiting->deadline, waiting->location,
+                              more) != 0)
+        error = errno;
+    if (!error || (sharer->is_task && sharer->answer.wait.woken)) /* that was claimed, and is over */
+        return 0;
+    if (!aco__answer_claim(&sharer->answer)) {
+        await(sharer, waiting);
+        return 0;
+    }
+    errno = error;
+    return -1;
+}
+
+/* ---- Waiting for one thing ---- */
+
+/* 1, 0, or -1 and errno. */
+static int try_now(const aco__request_t *request)
+{
+    aco__woken_t woken = {NULL, NULL};
     int taken;
-    shared_lock(request->shared);
+    aco__shared_lock(request->shared);
     taken = request->take(request, &woken);
-    shared_unlock(request->shared);
-    shared_wake(woken);
+    aco__shared_unlock(request->shared);
+    aco__shared_wake(&woken);
     if (taken < 0)
         errno = -taken;
     return taken < 0 ? -1 : taken;
 }
 
-/* The caller, which stands in the queue, waits. Called with the lock, returns without it. */
-static int shared_wait(const request_t *request, aco__sharer_t *sharer)
+int aco__shared_try(const aco__request_t *request, int error)
 {
-    int error, is_queued;
-    shared_unlock(request->shared);
-    if (wait_once(sharer, request->call, request->what, request->deadline, request->location) == 0)
-        return 0;
-    error = errno;
-    shared_lock(request->shared);
-    is_queued = sharer->is_queued;
-    if (is_queued)
-        shared_remove(request->queue, sharer);
-    shared_unlock(request->shared);
-    errno = error;
-    if (is_queued)
-        return -1;
-    if (sharer->is_task)
-        aco__answer_await(&sharer->answer, request->what, request->location);
-    else
-        (void)wait_in_root(sharer, ACO_FOREVER);
-    return 0;
-}
-
-static int wait_with(const request_t *request, aco__sharer_t *sharer)
-{
-    aco__sharer_t *woken = NULL;
-    int taken;
-    if (prepare_sharer(sharer, request->element, request->call) != 0)
-        return -1;
-    shared_lock(request->shared);
-    taken = request->take(request, &woken);
-    if (taken) {
-        shared_unlock(request->shared);
-        shared_wake(woken);
-        if (taken < 0)
-            errno = -taken;
-        taken = taken < 0 ? -1 : 0;
-    } else {
-        shared_append(request->queue, sharer);
-        taken = shared_wait(request, sharer);
-    }
-    release_sharer(sharer);
-    if (taken == 0 && sharer->is_closed) {
-        errno = EPIPE;
-        taken = -1;
-    }
-    return taken;
-}
-
-/* On a share stack the record must stand elsewhere. */
-static int shared_request(const request_t *request)
-{
-    aco__sharer_t on_stack, *sharer = &on_stack;
-    size_t sz = sizeof *sharer;
-    int taken = shared_try(request), moves;
-    if (taken)
-        return taken > 0 ? 0 : -1;
-    moves = aco__poller_moves(&on_stack);
-    if (moves && !(sharer = aco__poller_allocate(&sz, request->call)))
-        return -1;
-    taken = wait_with(request, sharer);
-    if (moves)
-        aco__poller_free(sharer, sz);
-    return taken;
-}
-
-static int expect(int taken, int error)
-{
-    if (taken > 0)
-        return 0;
+    int taken = try_now(request);
     if (!taken)
         errno = error;
-    return -1;
+    return taken > 0 ? 0 : -1;
+}
+
+/* The wait has failed. */
+static void give_up(const aco__request_t *request, aco__shared_place_t *place)
+{
+    aco__woken_t woken = {NULL, NULL};
+    int error = errno;
+    aco__shared_lock(request->shared);
+    aco__shared_remove(request->queue, place);
+    if (request->left)
+        request->left(request, &woken);
+    aco__shared_unlock(request->shared);
+    aco__shared_wake(&woken);
+    errno = error;
+}
+
+static int wait_with(const aco__request_t *request, aco__sharer_t *sharer)
+{
+    aco__woken_t woken = {NULL, NULL};
+    int taken;
+    sharer->place.element = request->element;
+    aco__shared_lock(request->shared);
+    taken = request->take(request, &woken);
+    if (!taken)
+        aco__shared_append(request->queue, &sharer->place, sharer);
+    aco__shared_unlock(request->shared);
+    aco__shared_wake(&woken);
+    if (!taken && aco__sharer_wait(sharer, &request->waiting, NULL) != 0) {
+        give_up(request, &sharer->place);
+        return -1;
+    }
+    if (taken < 0 || sharer->is_closed)
+        errno = taken < 0 ? -taken : EPIPE;
+    return taken < 0 || sharer->is_closed ? -1 : 0;
+}
+
+int aco__shared_request(const aco__request_t *request)
+{
+    aco__sharer_t on_stack, *sharer;
+    int taken = try_now(request);
+    if (taken)
+        return taken > 0 ? 0 : -1;
+    sharer = aco__sharer_open(&on_stack, request->waiting.call);
+    if (!sharer)
+        return -1;
+    taken = wait_with(request, sharer);
+    aco__sharer_close(sharer, &on_stack);
+    return taken;
 }
 
 /* ---- Mutex ---- */
 
-static int take_mutex(const request_t *request, aco__sharer_t **woken)
+static int take_mutex(const aco__request_t *request, aco__woken_t *woken)
 {
     aco_shared_mutex_t *mutex = request->object;
     (void)woken;
@@ -287,43 +231,183 @@ static int take_mutex(const request_t *request, aco__sharer_t **woken)
     return 1;
 }
 
-static request_t for_mutex(aco_shared_mutex_t *mutex, int64_t deadline, const char *location)
+static aco__request_t for_mutex(aco_shared_mutex_t *mutex, int64_t deadline, const char *location)
 {
-    const request_t request = {&mutex->aco__waiters, &mutex->aco__waiters, take_mutex, mutex, NULL,
-                               "aco_shared_mutex_lock",
-                               "a shared mutex", location, deadline};
+    const aco__request_t request = {&mutex->aco__waiters, &mutex->aco__waiters, take_mutex, NULL, mutex, NULL,
+                                    {"aco_shared_mutex_lock", "a shared mutex", location, deadline}};
     return request;
 }
 
 int aco_shared_mutex_lock_until_at(aco_shared_mutex_t *mutex, int64_t deadline, const char *location)
 {
-    const request_t request = for_mutex(mutex, deadline, location);
-    return shared_request(&request);
+    const aco__request_t request = for_mutex(mutex, deadline, location);
+    return aco__shared_request(&request);
 }
 
 int aco_shared_mutex_trylock(aco_shared_mutex_t *mutex)
 {
-    const request_t request = for_mutex(mutex, 0, NULL);
-    return expect(shared_try(&request), EBUSY);
+    const aco__request_t request = for_mutex(mutex, 0, NULL);
+    return aco__shared_try(&request, EBUSY);
+}
+
+static int is_same_thread(const aco__sharer_t *a, const aco__sharer_t *b)
+{
+    return a->is_task && b->is_task && a->answer.scheduler == b->answer.scheduler;
+}
+
+/* Under its lock: the mutex, which is free, is given to the first in its queue. If that one has waited for a condition,
+ * those behind it that have too, on the same thread, are woken with it and run in one round: each has the mutex by then
+ * if those before it do not wait inside. One that has its turn without the mutex waits on, see get_mutex(). */
+static void pass_mutex(aco_shared_mutex_t *mutex, aco__woken_t *woken)
+{
+    aco__shared_place_t *place = aco__shared_claim(&mutex->aco__waiters);
+    aco__sharer_t *sharer;
+    mutex->aco__is_locked = place != NULL;
+    if (!place)
+        return;
+    sharer = place->sharer;
+    if (sharer->early != RAN_EARLY)
+        aco__woken_add(woken, sharer);
+    if (place != &sharer->relock)
+        return;
+    for (place = mutex->aco__waiters.first; place; place = place->next) {
+        if (place != &place->sharer->relock || place->sharer->early || !is_same_thread(place->sharer, sharer))
+            break;
+        place->sharer->early = RAN_EARLY;
+        aco__woken_add(woken, place->sharer);
+    }
 }
 
 int aco_shared_mutex_unlock(aco_shared_mutex_t *mutex)
 {
-    aco__sharer_t *next;
+    aco__woken_t woken = {NULL, NULL};
     int was_locked;
-    shared_lock(&mutex->aco__waiters);
+    aco__shared_lock(&mutex->aco__waiters);
     was_locked = mutex->aco__is_locked;
-    next = shared_take(&mutex->aco__waiters);
-    if (!next) /* else it has the mutex from now on */
-        mutex->aco__is_locked = 0;
-    shared_unlock(&mutex->aco__waiters);
-    shared_wake(next);
+    if (was_locked)
+        pass_mutex(mutex, &woken);
+    aco__shared_unlock(&mutex->aco__waiters);
+    aco__shared_wake(&woken);
     return was_locked ? 0 : aco__poller_fail(EPERM, "aco_shared_mutex_unlock", "the mutex is not locked");
+}
+
+/* ---- Condition ---- */
+
+/* `sharer` was woken: waits until it has the mutex. */
+static void get_mutex(aco__sharer_t *sharer, const aco__waiting_t *waiting)
+{
+    int has_mutex = 1;
+    if (sharer->early != RAN_EARLY) /* woken with the mutex */
+        return;
+    aco__shared_lock(&sharer->mutex->aco__waiters);
+    if (sharer->relock.is_queued) {
+        sharer->early = RAN_IN_VAIN; /* from now on it is woken with the mutex only */
+        sharer->answer.is_told = has_mutex = 0;
+    }
+    aco__shared_unlock(&sharer->mutex->aco__waiters);
+    if (!has_mutex)
+        await(sharer, waiting);
+}
+
+/* The first in this list, which are all claimed, waits for its mutex from now on, and with it those that wait for the
+ * same mutex on its thread: side by side in the queue they cost one round. The others are left in the list. */
+static void wait_for_mutex(aco__woken_t *list)
+{
+    aco__woken_t others = {NULL, NULL}, woken = {NULL, NULL};
+    aco__sharer_t *first = list->first, *next;
+    aco_shared_mutex_t *mutex = first->mutex;
+    aco__shared_lock(&mutex->aco__waiters);
+    for (aco__sharer_t *sharer = first; sharer; sharer = next) {
+        next = sharer->next_woken;
+        if (sharer == first || (sharer->mutex == mutex && is_same_thread(sharer, first)))
+            aco__shared_append(&mutex->aco__waiters, &sharer->relock, sharer);
+        else
+            aco__woken_add(&others, sharer);
+    }
+    if (!mutex->aco__is_locked)
+        pass_mutex(mutex, &woken);
+    aco__shared_unlock(&mutex->aco__waiters);
+    aco__shared_wake(&woken);
+    *list = others;
+}
+
+/* Joins the queue and unlocks the mutex. Whether that was locked. */
+static int leave_mutex(aco_shared_cond_t *cond, aco__sharer_t *sharer)
+{
+    aco__woken_t woken = {NULL, NULL};
+    int was_locked;
+    aco__shared_lock(&cond->aco__waiters);
+    aco__shared_lock(&sharer->mutex->aco__waiters);
+    was_locked = sharer->mutex->aco__is_locked;
+    if (was_locked) {
+        aco__shared_append(&cond->aco__waiters, &sharer->place, sharer);
+        pass_mutex(sharer->mutex, &woken);
+    }
+    aco__shared_unlock(&sharer->mutex->aco__waiters);
+    aco__shared_unlock(&cond->aco__waiters);
+    aco__shared_wake(&woken);
+    return was_locked;
+}
+
+static int wait_for_cond(aco_shared_cond_t *cond, aco__sharer_t *sharer, const aco__waiting_t *waiting)
+{
+    aco__woken_t itself = {NULL, NULL};
+    int error;
+    if (!leave_mutex(cond, sharer))
+        return aco__poller_fail(EPERM, waiting->call, "the mutex is not locked");
+    if (aco__sharer_wait(sharer, waiting, NULL) == 0) {
+        get_mutex(sharer, waiting);
+        return 0;
+    }
+    error = errno;
+    aco__shared_lock(&cond->aco__waiters);
+    aco__shared_remove(&cond->aco__waiters, &sharer->place);
+    aco__shared_unlock(&cond->aco__waiters);
+    aco__woken_add(&itself, sharer);
+    wait_for_mutex(&itself);
+    await(sharer, waiting);
+    get_mutex(sharer, waiting);
+    errno = error;
+    return -1;
+}
+
+int aco_shared_cond_wait_until_at(aco_shared_cond_t *cond, aco_shared_mutex_t *mutex, int64_t deadline,
+                                  const char *location)
+{
+    const aco__waiting_t waiting = {"aco_shared_cond_wait", "a shared condition, or its mutex", location, deadline};
+    aco__sharer_t on_stack, *sharer = aco__sharer_open(&on_stack, waiting.call);
+    int result;
+    if (!sharer)
+        return -1;
+    sharer->mutex = mutex;
+    result = wait_for_cond(cond, sharer, &waiting);
+    aco__sharer_close(sharer, &on_stack);
+    return result;
+}
+
+void aco_shared_cond_signal(aco_shared_cond_t *cond)
+{
+    aco__woken_t list = {NULL, NULL};
+    aco__shared_lock(&cond->aco__waiters);
+    (void)aco__shared_give(&cond->aco__waiters, &list);
+    aco__shared_unlock(&cond->aco__waiters);
+    if (list.first)
+        wait_for_mutex(&list);
+}
+
+void aco_shared_cond_broadcast(aco_shared_cond_t *cond)
+{
+    aco__woken_t list = {NULL, NULL};
+    aco__shared_lock(&cond->aco__waiters);
+    aco__shared_give_all(&cond->aco__waiters, &list);
+    aco__shared_unlock(&cond->aco__waiters);
+    while (list.first)
+        wait_for_mutex(&list);
 }
 
 /* ---- Semaphore ---- */
 
-static int take_unit(const request_t *request, aco__sharer_t **woken)
+static int take_unit(const aco__request_t *request, aco__woken_t *woken)
 {
     aco_shared_semaphore_t *semaphore = request->object;
     (void)woken;
@@ -333,291 +417,240 @@ static int take_unit(const request_t *request, aco__sharer_t **woken)
     return 1;
 }
 
-static request_t for_unit(aco_shared_semaphore_t *semaphore, int64_t deadline, const char *location)
+static aco__request_t for_unit(aco_shared_semaphore_t *semaphore, int64_t deadline, const char *location)
 {
-    const request_t request = {&semaphore->aco__waiters, &semaphore->aco__waiters, take_unit, semaphore, NULL,
-                               "aco_shared_semaphore_acquire",
-                               "a unit of a shared semaphore", location, deadline};
+    const aco__request_t request = {
+        &semaphore->aco__waiters, &semaphore->aco__waiters, take_unit, NULL, semaphore, NULL,
+        {"aco_shared_semaphore_acquire", "a unit of a shared semaphore", location, deadline}};
     return request;
 }
 
 int aco_shared_semaphore_acquire_until_at(aco_shared_semaphore_t *semaphore, int64_t deadline, const char *location)
 {
-    const request_t request = for_unit(semaphore, deadline, location);
-    return shared_request(&request);
+    const aco__request_t request = for_unit(semaphore, deadline, location);
+    return aco__shared_request(&request);
 }
 
 int aco_shared_semaphore_try_acquire(aco_shared_semaphore_t *semaphore)
 {
-    const request_t request = for_unit(semaphore, 0, NULL);
-    return expect(shared_try(&request), EAGAIN);
+    const aco__request_t request = for_unit(semaphore, 0, NULL);
+    return aco__shared_try(&request, EAGAIN);
 }
 
 void aco_shared_semaphore_release(aco_shared_semaphore_t *semaphore)
 {
-    aco__sharer_t *next;
-    shared_lock(&semaphore->aco__waiters);
-    next = shared_take(&semaphore->aco__waiters);
-    semaphore->aco__value += !next;
-    shared_unlock(&semaphore->aco__waiters);
-    shared_wake(next);
+    aco__woken_t woken = {NULL, NULL};
+    aco__shared_lock(&semaphore->aco__waiters);
+    semaphore->aco__value += !aco__shared_give(&semaphore->aco__waiters, &woken);
+    aco__shared_unlock(&semaphore->aco__waiters);
+    aco__shared_wake(&woken);
+}
+
+/* ---- Wait group ---- */
+
+static int take_zero(const aco__request_t *request, aco__woken_t *woken)
+{
+    (void)woken;
+    return !((const aco_shared_wait_group_t *)request->object)->aco__count;
+}
+
+int aco_shared_wait_group_add(aco_shared_wait_group_t *group, ptrdiff_t n)
+{
+    aco__woken_t woken = {NULL, NULL};
+    size_t more = (size_t)n, less = 0 - more;
+    int fits;
+    aco__shared_lock(&group->aco__waiters);
+    fits = n < 0 ? less <= group->aco__count : more <= SIZE_MAX - group->aco__count;
+    if (fits && !(group->aco__count += more))
+        aco__shared_give_all(&group->aco__waiters, &woken);
+    aco__shared_unlock(&group->aco__waiters);
+    aco__shared_wake(&woken);
+    return fits ? 0 : aco__poller_fail(ERANGE, "aco_shared_wait_group_add", "the count would be out of range");
+}
+
+int aco_shared_wait_group_done(aco_shared_wait_group_t *group)
+{
+    return aco_shared_wait_group_add(group, -1);
+}
+
+int aco_shared_wait_group_wait_until_at(aco_shared_wait_group_t *group, int64_t deadline, const char *location)
+{
+    const aco__request_t request = {&group->aco__waiters, &group->aco__waiters, take_zero, NULL, group, NULL,
+                                    {"aco_shared_wait_group_wait", "a shared wait group", location, deadline}};
+    return aco__shared_request(&request);
 }
 
 /* ---- Event ---- */
 
-static int take_event(const request_t *request, aco__sharer_t **woken)
+static int take_event(const aco__request_t *request, aco__woken_t *woken)
 {
     (void)woken;
     return ((const aco_shared_event_t *)request->object)->aco__is_set;
 }
 
-/* Takes all out of the queue: a list by `next`. */
-static aco__sharer_t *take_all(aco__shared_t *shared)
-{
-    aco__sharer_t *list = shared->first;
-    for (aco__sharer_t *sharer = list; sharer; sharer = sharer->next)
-        sharer->is_queued = 0;
-    shared->first = shared->last = NULL;
-    return list;
-}
-
-static void wake_all(aco__sharer_t *list)
-{
-    while (list) {
-        aco__sharer_t *sharer = list;
-        list = sharer->next; /* it may be gone once it is woken */
-        shared_wake(sharer);
-    }
-}
-
 void aco_shared_event_set(aco_shared_event_t *event)
 {
-    aco__sharer_t *list;
-    shared_lock(&event->aco__waiters);
+    aco__woken_t woken = {NULL, NULL};
+    aco__shared_lock(&event->aco__waiters);
     event->aco__is_set = 1;
-    list = take_all(&event->aco__waiters);
-    shared_unlock(&event->aco__waiters);
-    wake_all(list);
+    aco__shared_give_all(&event->aco__waiters, &woken);
+    aco__shared_unlock(&event->aco__waiters);
+    aco__shared_wake(&woken);
 }
 
 void aco_shared_event_reset(aco_shared_event_t *event)
 {
-    shared_lock(&event->aco__waiters);
+    aco__shared_lock(&event->aco__waiters);
     event->aco__is_set = 0;
-    shared_unlock(&event->aco__waiters);
+    aco__shared_unlock(&event->aco__waiters);
 }
 
 int aco_shared_event_wait_until_at(aco_shared_event_t *event, int64_t deadline, const char *location)
 {
-    const request_t request = {&event->aco__waiters, &event->aco__waiters, take_event, event, NULL,
-                               "aco_shared_event_wait",
-                               "a shared event", location, deadline};
-    return shared_request(&request);
+    const aco__request_t request = {&event->aco__waiters, &event->aco__waiters, take_event, NULL, event, NULL,
+                                    {"aco_shared_event_wait", "a shared event", location, deadline}};
+    return aco__shared_request(&request);
 }
 
-/* ---- Channel ---- */
+/* ---- Once ---- */
 
-enum { FIRST_ELEMENTS = 16 };
-
-struct aco_shared_channel_s {
-    aco__shared_t senders;   /* its lock is that of the whole channel */
-    aco__shared_t receivers; /* the queue only */
-    size_t capacity, element_size;
-    size_t first, count, room; /* of the ring of elements */
-    char *elements;
-    size_t elements_sz;
-    int is_closed;
-};
-
-static void copy_element(const aco_shared_channel_t *channel, void *to, const void *from)
+/* The caller's name in aco__runner. */
+static const void *caller(void)
 {
-    if (to && from) /* either may be NULL for elements without bytes; `to` also where a value is not wanted */
-        memcpy(to, from, channel->element_size);
+    const aco_t *task = aco_current_task();
+    return task ? (const void *)task : (const void *)aco__self();
 }
 
-static char *element_at(const aco_shared_channel_t *channel, size_t i)
+static int take_once(const aco__request_t *request, aco__woken_t *woken)
 {
-    size_t at = channel->first + i;
-    return channel->elements + (at < channel->room ? at : at - channel->room) * channel->element_size;
-}
-
-/* Room for at least one more, if the capacity allows it. 0, or -1 without memory. */
-static int make_room(aco_shared_channel_t *channel)
-{
-    size_t room = channel->room ? 2 * channel->room : FIRST_ELEMENTS, sz;
-    char *elements;
-    if (channel->count < channel->room)
-        return 0;
-    if (room > channel->capacity)
-        room = channel->capacity;
-    if (__builtin_mul_overflow(room, channel->element_size ? channel->element_size : 1, &sz))
-        return -1;
-    elements = aco__poller_allocate(&sz, "aco_shared_channel_send");
-    if (!elements)
-        return -1;
-    for (size_t i = 0; i < channel->count; i++)
-        copy_element(channel, elements + i * channel->element_size, element_at(channel, i));
-    if (channel->elements)
-        aco__poller_free(channel->elements, channel->elements_sz);
-    channel->elements = elements;
-    channel->elements_sz = sz;
-    channel->room = room;
-    channel->first = 0;
-    return 0;
-}
-
-static int put_element(aco_shared_channel_t *channel, const void *element)
-{
-    if (channel->count == channel->capacity)
-        return 0;
-    if (make_room(channel) != 0)
-        return -ENOMEM;
-    copy_element(channel, element_at(channel, channel->count), element);
-    channel->count++;
-    return 1;
-}
-
-static int send_element(const request_t *request, aco__sharer_t **woken)
-{
-    aco_shared_channel_t *channel = request->object;
-    if (channel->is_closed)
-        return -EPIPE;
-    *woken = shared_take(&channel->receivers);
-    if (!*woken)
-        return put_element(channel, request->element);
-    copy_element(channel, (*woken)->element, request->element);
-    return 1;
-}
-
-static int receive_element(const request_t *request, aco__sharer_t **woken)
-{
-    aco_shared_channel_t *channel = request->object;
-    const void *from;
-    if (channel->count) {
-        copy_element(channel, request->element, element_at(channel, 0));
-        channel->first = channel->first + 1 < channel->room ? channel->first + 1 : 0;
-        channel->count--;
-        *woken = shared_take(&channel->senders);
-        if (*woken) /* its element takes the place: there is room */
-            (void)put_element(channel, (*woken)->element);
+    aco_shared_once_t *once = request->object;
+    (void)woken;
+    if (once->done)
         return 1;
-    }
-    *woken = shared_take(&channel->senders);
-    if (!*woken)
-        return channel->is_closed ? -EPIPE : 0;
-    from = (*woken)->element;
-    copy_element(channel, request->element, from);
+    if (once->aco__runner)
+        return once->aco__runner == caller() ? -EDEADLK : 0;
+    once->aco__runner = caller();
     return 1;
 }
 
-static const char send_call[] = "aco_shared_channel_send", receive_call[] = "aco_shared_channel_receive";
+/* The caller has run its function. If that failed, the one that has waited longest runs its own. */
+static int leave_once(aco_shared_once_t *once, int result)
+{
+    aco__woken_t woken = {NULL, NULL};
+    int error = errno;
+    aco__shared_lock(&once->aco__waiters);
+    if (result == 0) {
+        __atomic_store_n(&once->done, 1, __ATOMIC_RELEASE);
+        aco__shared_give_all(&once->aco__waiters, &woken);
+    } else
+        once->aco__runner = aco__shared_give(&once->aco__waiters, &woken) ? once : NULL; /* it will say who it is */
+    aco__shared_unlock(&once->aco__waiters);
+    aco__shared_wake(&woken);
+    errno = error;
+    return result == 0 ? 0 : -1;
+}
 
-static request_t for_channel(aco_shared_channel_t *channel, void *element, int sends, int64_t deadline,
+int aco_shared_once_until_at(aco_shared_once_t *once, int (*fn)(void *arg), void *arg, int64_t deadline,
                              const char *location)
 {
-    const request_t request = {&channel->senders, sends ? &channel->senders : &channel->receivers,
-                               sends ? send_element : receive_element, channel, element,
-                               sends ? send_call : receive_call,
-                               sends ? "room in a shared channel" : "an element of a shared channel", location,
-                               deadline};
+    const aco__request_t request = {&once->aco__waiters, &once->aco__waiters, take_once, NULL, once, NULL,
+                                    {"aco_shared_once", "a function that runs once", location, deadline}};
+    if (__atomic_load_n(&once->done, __ATOMIC_ACQUIRE))
+        return 0;
+    if (aco__shared_request(&request) != 0)
+        return errno == EDEADLK ? aco__poller_fail(EDEADLK, request.waiting.call, "is called by its own function") : -1;
+    if (__atomic_load_n(&once->done, __ATOMIC_ACQUIRE))
+        return 0;
+    aco__shared_lock(&once->aco__waiters);
+    once->aco__runner = caller();
+    aco__shared_unlock(&once->aco__waiters);
+    return leave_once(once, fn(arg));
+}
+
+/* ---- Reader-writer lock: the place of a writer has an element that is not NULL ---- */
+
+static int take_rwlock(aco_shared_rwlock_t *lock, int writes)
+{
+    if (lock->aco__is_writing || (writes && lock->aco__readers))
+        return 0;
+    lock->aco__is_writing = writes;
+    lock->aco__readers += !writes;
+    return 1;
+}
+
+/* A reader waits behind a writer that waits, perhaps behind one that has just given up: then that one passes on. */
+static int take_rwlock_now(const aco__request_t *request, aco__woken_t *woken)
+{
+    (void)woken;
+    return !request->queue->first && take_rwlock(request->object, request->element != NULL);
+}
+
+/* Gives the lock to the first in its queue that can have it: a writer, or all readers before the next writer. */
+static void pass_rwlock(aco_shared_rwlock_t *lock, aco__woken_t *woken)
+{
+    aco__shared_place_t *first;
+    while ((first = lock->aco__waiters.first) != NULL) {
+        int writes = first->element != NULL;
+        if (lock->aco__is_writing || (writes && lock->aco__readers))
+            return;
+        aco__shared_remove(&lock->aco__waiters, first);
+        if (!aco__answer_claim(&first->sharer->answer))
+            continue;
+        (void)take_rwlock(lock, writes);
+        aco__woken_add(woken, first->sharer);
+    }
+}
+
+static void left_rwlock(const aco__request_t *request, aco__woken_t *woken)
+{
+    pass_rwlock(request->object, woken);
+}
+
+static aco__request_t for_rwlock(aco_shared_rwlock_t *lock, int writes, int64_t deadline, const char *location)
+{
+    const aco__request_t request = {
+        &lock->aco__waiters, &lock->aco__waiters, take_rwlock_now, left_rwlock, lock, writes ? lock : NULL,
+        {writes ? "aco_shared_rwlock_wrlock" : "aco_shared_rwlock_rdlock", "a shared reader-writer lock", location,
+         deadline}};
     return request;
 }
 
-aco_shared_channel_t *aco_shared_channel_new(size_t capacity, size_t element_size)
+int aco_shared_rwlock_rdlock_until_at(aco_shared_rwlock_t *lock, int64_t deadline, const char *location)
 {
-    static const char call[] = "aco_shared_channel_new";
-    aco_shared_channel_t *channel;
-    size_t sz = sizeof *channel;
-    if (capacity != ACO_UNBOUNDED && element_size && capacity > SIZE_MAX / 2 / element_size) {
-        aco__poller_fail(EINVAL, call, "the channel is too large");
-        return NULL;
-    }
-    channel = aco__poller_allocate(&sz, call);
-    if (!channel)
-        return NULL;
-    memset(channel, 0, sizeof *channel);
-    channel->capacity = capacity;
-    channel->element_size = element_size;
-    return channel;
+    const aco__request_t request = for_rwlock(lock, 0, deadline, location);
+    return aco__shared_request(&request);
 }
 
-void aco_shared_channel_destroy(aco_shared_channel_t *channel)
+int aco_shared_rwlock_wrlock_until_at(aco_shared_rwlock_t *lock, int64_t deadline, const char *location)
 {
-    if (!channel)
-        return;
-    if (channel->elements)
-        aco__poller_free(channel->elements, channel->elements_sz);
-    aco__poller_free(channel, sizeof *channel);
+    const aco__request_t request = for_rwlock(lock, 1, deadline, location);
+    return aco__shared_request(&request);
 }
 
-int aco_shared_channel_close(aco_shared_channel_t *channel)
+int aco_shared_rwlock_tryrdlock(aco_shared_rwlock_t *lock)
 {
-    aco__sharer_t *senders, *receivers;
-    int was_closed;
-    if (!channel)
-        return aco__poller_fail(EINVAL, "aco_shared_channel_close", "the channel is NULL");
-    shared_lock(&channel->senders);
-    was_closed = channel->is_closed;
-    channel->is_closed = 1;
-    senders = take_all(&channel->senders);
-    receivers = take_all(&channel->receivers);
-    for (aco__sharer_t *sharer = senders; sharer; sharer = sharer->next)
-        sharer->is_closed = 1;
-    for (aco__sharer_t *sharer = receivers; sharer; sharer = sharer->next)
-        sharer->is_closed = 1;
-    shared_unlock(&channel->senders);
-    wake_all(senders);
-    wake_all(receivers);
-    errno = was_closed ? EPIPE : errno;
-    return was_closed ? -1 : 0;
+    const aco__request_t request = for_rwlock(lock, 0, 0, NULL);
+    return aco__shared_try(&request, EBUSY);
 }
 
-/* 0, or -1 and errno. */
-static int check_element(const aco_shared_channel_t *channel, const void *element, int sends, const char *call)
+int aco_shared_rwlock_trywrlock(aco_shared_rwlock_t *lock)
 {
-    if (!channel || (sends && !element && channel->element_size)) {
-        aco__poller_fail(EINVAL, call, channel ? "the element is NULL" : "the channel is NULL");
-        return -1;
-    }
-    if (element && aco__poller_moves(element))
-        return aco__poller_fail(EINVAL, call, "the element is on a share stack");
-    return 0;
+    const aco__request_t request = for_rwlock(lock, 1, 0, NULL);
+    return aco__shared_try(&request, EBUSY);
 }
 
-int aco_shared_channel_send_until_at(aco_shared_channel_t *channel, const void *element, int64_t deadline,
-                                     const char *location)
+int aco_shared_rwlock_unlock(aco_shared_rwlock_t *lock)
 {
-    request_t request;
-    if (check_element(channel, element, 1, send_call) != 0)
-        return -1;
-    request = for_channel(channel, (void *)(uintptr_t)element, 1, deadline, location);
-    return shared_request(&request);
-}
-
-int aco_shared_channel_receive_until_at(aco_shared_channel_t *channel, void *element, int64_t deadline,
-                                        const char *location)
-{
-    request_t request;
-    if (check_element(channel, element, 0, receive_call) != 0)
-        return -1;
-    request = for_channel(channel, element, 0, deadline, location);
-    return shared_request(&request);
-}
-
-int aco_shared_channel_try_send(aco_shared_channel_t *channel, const void *element)
-{
-    request_t request;
-    if (check_element(channel, element, 1, send_call) != 0)
-        return -1;
-    request = for_channel(channel, (void *)(uintptr_t)element, 1, 0, NULL);
-    return expect(shared_try(&request), EAGAIN);
-}
-
-int aco_shared_channel_try_receive(aco_shared_channel_t *channel, void *element)
-{
-    request_t request;
-    if (check_element(channel, element, 0, receive_call) != 0)
-        return -1;
-    request = for_channel(channel, element, 0, 0, NULL);
-    return expect(shared_try(&request), EAGAIN);
+    aco__woken_t woken = {NULL, NULL};
+    int was_locked;
+    aco__shared_lock(&lock->aco__waiters);
+    was_locked = lock->aco__is_writing || lock->aco__readers;
+    if (lock->aco__is_writing)
+        lock->aco__is_writing = 0;
+    else if (was_locked)
+        lock->aco__readers--;
+    pass_rwlock(lock, &woken);
+    aco__shared_unlock(&lock->aco__waiters);
+    aco__shared_wake(&woken);
+    return was_locked ? 0 : aco__poller_fail(EPERM, "aco_shared_rwlock_unlock", "nobody has locked it");
 }

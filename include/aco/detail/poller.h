@@ -8,15 +8,15 @@ ACO__BEGIN_C
 
 /* A source of events. aco_run() calls poll() while no task can run, and often enough while tasks run. Tasks that wait
  * for a poller are no deadlock. aco__poller_install() sets the first two fields. */
-typedef struct aco__poller {
+typedef struct aco__poller_s {
     size_t waiters; /* tasks that wait for its events */
     struct aco__tasks *scheduler;
     /* Waits for events until `deadline` on the clock of aco_now() (-1: without limit; 0: looks only), and wakes tasks.
      * It may return earlier. 0, or -1 and errno. */
-    int (*poll)(struct aco__poller *poller, int64_t deadline);
+    int (*poll)(struct aco__poller_s *poller, int64_t deadline);
     /* Ends a poll() that waits. Other threads call it; async-signal-safe. */
-    void (*wake)(struct aco__poller *poller);
-    void (*close)(struct aco__poller *poller); /* the thread ends */
+    void (*wake)(struct aco__poller_s *poller);
+    void (*close)(struct aco__poller_s *poller); /* the thread ends */
 } aco__poller_t;
 
 /* The calling thread's poller; NULL: none. */

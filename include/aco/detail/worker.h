@@ -8,14 +8,14 @@
 ACO__BEGIN_C
 
 /* A thread of a set of threads: what its aco_run() calls, on that thread and in the root context. */
-typedef struct aco__worker {
+typedef struct aco__worker_s {
     struct aco__tasks *scheduler;
-    void (*round)(struct aco__worker *worker); /* in each round of the queue. It may spawn tasks */
-    int (*idle)(struct aco__worker *worker);   /* no task can run. 1: it has spawned one; 0: the thread may sleep */
-    void (*awake)(struct aco__worker *worker); /* the thread has slept, after idle() returned 0 */
-    int (*stays)(struct aco__worker *worker);  /* no task is left: whether aco_run() waits for more */
-    void (*scope_ended)(struct aco__worker *worker, aco_scope_t *scope); /* of aco__shared_scope_begin() */
-    void (*thread_ends)(struct aco__worker *worker); /* without aco__worker_remove(): its tasks will never run again */
+    void (*round)(struct aco__worker_s *worker); /* in each round of the queue. It may spawn tasks */
+    int (*idle)(struct aco__worker_s *worker);   /* no task can run. 1: it has spawned one; 0: the thread may sleep */
+    void (*awake)(struct aco__worker_s *worker); /* the thread has slept, after idle() returned 0 */
+    int (*stays)(struct aco__worker_s *worker);  /* no task is left: whether aco_run() waits for more */
+    void (*scope_ended)(struct aco__worker_s *worker, aco_scope_t *scope); /* of aco__shared_scope_begin() */
+    void (*thread_ends)(struct aco__worker_s *worker); /* without aco__worker_remove(): its tasks will never run again */
 } aco__worker_t;
 
 /* Makes the calling thread a worker, and opens its scheduler. 0, or -1 and errno: EPERM (a coroutine calls it), EBUSY
@@ -51,15 +51,25 @@ typedef struct aco__answer {
     aco__post_t post;
     struct aco__tasks *scheduler; /* of the task that waits */
     int is_told;
+    int is_claimed;               /* somebody is going to tell it, or the task has given up. Atomic */
     aco__queue_t queue;
     aco__wait_t wait;
 } aco__answer_t;
 
 /* Prepares an answer for the calling task. 0, or -1 and errno EPERM: the caller cannot wait. */
 ACO_API int aco__answer_prepare(aco__answer_t *answer, const char *call);
-/* Waits until it is told. `what`, a static text, is for reports. 0, or -1 and errno: then it may still be told. */
+/* Waits until it is told. `what`, a static text, is for reports. 0, or -1 and errno: then it may still be told. The
+ * task also waits in the queues of `more`: places of channels, linked by `other`; NULL: none. If one of them is served,
+ * that claims the answer and ends the wait: the place is in answer->wait.woken then. */
 ACO_API int aco__answer_wait(aco__answer_t *answer, const char *call, const char *what, int64_t deadline,
-                             const char *location);
+                             const char *location, aco__waiter_t *more);
+/* The queue of a channel of the calling thread, for such a place, which may wait until the channel is destroyed. */
+ACO_API aco__queue_t *aco__channel_queue(aco_channel_t *channel, int sends);
+/* If several may tell an answer: whether the caller is the first to claim it. Any thread. */
+ACO__FORCE_INLINE int aco__answer_claim(aco__answer_t *answer)
+{
+    return !__atomic_exchange_n(&answer->is_claimed, 1, __ATOMIC_ACQ_REL);
+}
 /* The same for an answer that is sure to be told: nothing ends the wait early. */
 ACO_API void aco__answer_await(aco__answer_t *answer, const char *what, const char *location);
 /* Any thread. The answer may be gone when this returns. */

@@ -1,0 +1,596 @@
+/* Every core, and what threads share, for C++17 and later, on top of <aco/threads.h> and <aco/shared.h>. Header only;
+ * link acorn_threads.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ *   std::size_t count(const tree &t)
+ *   {
+ *       std::atomic<std::size_t> n{1};
+ *       aco::shared::task_group group;
+ *       for (const tree &child : t.children)
+ *           group.submit([&] { n += count(child); }); // on whichever thread is idle first
+ *       group.wait();                                 // throws what the first failing member threw
+ *       return n;
+ *   }
+ *   ...
+ *   aco::threads::run(0, [&] { std::cout << count(root); }, ACO_THREADS_FIRST_ONLY);
+ *
+ * The C headers say what all of this does; <aco/task.hpp> what C++ adds: failures, cancelling, callables. The types of
+ * namespace aco::shared have the names and members of those for one thread, as far as both exist. Tasks of any thread,
+ * and threads in their root context, may use them, and wait for them. aco::select() takes channels of both kinds.
+ *
+ * The task that runs a member or a part of a loop is on another thread than the caller's: what the callables share must
+ * be fit for that. An exception that leaves one is thrown again on the thread of the call or group. */
+#ifndef ACO_THREADS_HPP
+#define ACO_THREADS_HPP
+
+#include "shared.h"
+#include "task.hpp"
+#include "threads.h"
+
+#include <atomic>
+
+namespace aco {
+inline namespace ACO__CPP_KIND {
+
+namespace detail {
+
+/* The first exception of several threads. */
+class first_exception {
+public:
+    void keep() noexcept /* in a handler */
+    {
+        if (!is_taken_.exchange(true))
+            error_ = std::current_exception();
+    }
+    void rethrow() /* when the others have ended */
+    {
+        if (error_)
+            std::rethrow_exception(std::exchange(error_, nullptr));
+    }
+
+private:
+    std::atomic<bool> is_taken_{false};
+    std::exception_ptr error_;
+};
+
+/* A callable that several threads call, and how that ended. */
+template<class F>
+struct called_by_all {
+    F &f;
+    first_exception first;
+
+    /* 0, or -1 and errno. */
+    template<class... Args>
+    int call(Args... args) noexcept
+    {
+        int error = EINVAL;
+        try {
+            static_cast<void>(f(args...));
+            return 0;
+        } catch (const cancelled &c) {
+            error = c.error();
+        } catch (...) {
+            first.keep();
+        }
+        errno = error;
+        return -1;
+    }
+    void end(int result)
+    {
+        first.rethrow();
+        check(result);
+    }
+};
+
+} // namespace detail
+
+/* ---- Sets of threads --------------------------------------------------------------------------------------------- */
+
+namespace threads {
+
+/* Runs f() as a task on each of `n` threads, or, with ACO_THREADS_FIRST_ONLY, on the first: aco_threads_run_with() with
+ * these flags. Throws what the first f() that failed threw; aco::cancelled if the set was cancelled; aco::error. */
+template<class F>
+void run(int n, F &&f, unsigned flags = 0)
+{
+    using all = detail::called_by_all<std::remove_reference_t<F>>;
+    all calls{f, {}};
+    aco_threads_options_t options = {};
+    options.flags = flags;
+    calls.end(aco_threads_run_with(
+        n, [](void *arg) { return static_cast<all *>(arg)->call() == 0 ? nullptr : ACO_ERROR; }, &calls, &options));
+}
+
+inline int usable() { return aco_threads_usable(); }
+inline int index() { return aco_threads_index(); }
+
+} // namespace threads
+
+/* Calls f(i) for each i in [begin, end), or f(from, to) for parts that cover it, on all threads of the calling task's
+ * set: aco_parallel_for(). After an exception parts that have not begun are left out; it is thrown when the others have
+ * ended. */
+template<class F>
+void parallel_for(std::size_t begin, std::size_t end, F &&f, std::size_t grain = 0)
+{
+    constexpr bool takes_parts = std::is_invocable_v<F &, std::size_t, std::size_t>;
+    auto part = [&f](std::size_t from, std::size_t to) {
+        if constexpr (takes_parts)
+            f(from, to);
+        else
+            for (; from < to; from++)
+                f(from);
+    };
+    using all = detail::called_by_all<decltype(part)>;
+    all calls{part, {}};
+    calls.end(aco_parallel_for(
+        begin, end, grain,
+        [](std::size_t from, std::size_t to, void *arg) { return static_cast<all *>(arg)->call(from, to); }, &calls));
+}
+
+namespace detail {
+
+/* The forms with a limit of what has lock_until_(), and of what has wait_until_(). */
+template<class Lock>
+class timed_lock {
+public:
+    template<class Rep, class Period>
+    bool try_lock_for(const std::chrono::duration<Rep, Period> &limit, const char *location = ACO__CALLER)
+    {
+        return in_time(static_cast<Lock *>(this)->lock_until_(deadline_in(limit), location));
+    }
+    template<class Clock, class Duration>
+    bool try_lock_until(const std::chrono::time_point<Clock, Duration> &when, const char *location = ACO__CALLER)
+    {
+        return in_time(static_cast<Lock *>(this)->lock_until_(deadline_at(when), location));
+    }
+};
+template<class Object>
+class timed_wait {
+public:
+    void wait(const char *location = ACO__CALLER)
+    {
+        check(static_cast<Object *>(this)->wait_until_(ACO_FOREVER, location));
+    }
+    template<class Rep, class Period>
+    bool wait_for(const std::chrono::duration<Rep, Period> &limit, const char *location = ACO__CALLER)
+    {
+        return in_time(static_cast<Object *>(this)->wait_until_(deadline_in(limit), location));
+    }
+    template<class Clock, class Duration>
+    bool wait_until(const std::chrono::time_point<Clock, Duration> &when, const char *location = ACO__CALLER)
+    {
+        return in_time(static_cast<Object *>(this)->wait_until_(deadline_at(when), location));
+    }
+};
+
+} // namespace detail
+
+namespace shared {
+
+/* ---- Groups ------------------------------------------------------------------------------------------------------ */
+
+/* A group of a task of a set's thread, with members on all threads of the set: a local variable, and a scope from
+ * construction to wait(). Fails and ends as aco::task_group. Each member is allocated. A function that could not be
+ * started (aco/threads.h, Shared groups and Ends) is not destroyed; then wait() throws aco::error. */
+class task_group : aco_shared_group_t {
+public:
+    /* Throws aco::error, with EPERM outside tasks of a set. */
+    explicit task_group(aco_policy_t how = ACO_CANCEL_ON_FAILURE, const char *location = ACO__CALLER)
+    {
+        if (aco_unlikely(aco_shared_group_begin_at(this, how, location) != 0))
+            detail::refused();
+    }
+    task_group(const task_group &) = delete;
+    task_group &operator=(const task_group &) = delete;
+    ~task_group()
+    {
+        if (aco_unlikely(is_open()))
+            leave();
+    }
+
+    /* Has whichever thread is idle first, or the one with this number, run f() as a member. What f() returns is
+     * dropped. False: the group or a scope around it has ended, and f() will not run; wait() tells why. Any thread may
+     * call these before wait(), then members may. Throws aco::error (ENOMEM, ESRCH), std::bad_alloc, and what moving
+     * `f` throws. */
+    template<class F>
+    bool submit(F &&f)
+    {
+        return submit_with(std::forward<F>(f), [this](aco_function_t fn, void *arg) {
+            return aco_submit(this, fn, arg);
+        });
+    }
+    template<class F>
+    bool submit_to(int thread, F &&f)
+    {
+        return submit_with(std::forward<F>(f), [this, thread](aco_function_t fn, void *arg) {
+            return aco_submit_to(thread, this, fn, arg, nullptr);
+        });
+    }
+
+    /* Waits until all members have ended, and ends the group. Throws as aco::task_group::wait(). */
+    void wait(const char *location = ACO__CALLER)
+    {
+        const int ended = aco_shared_group_end_at(this, location);
+        if (aco_unlikely(is_open()))
+            detail::refused();
+        if (aco_unlikely(ended != 0 || was_cancelled_))
+            end();
+    }
+
+    void cancel() { detail::check(aco_scope_cancel(&scope)); } /* any thread */
+    aco_shared_group_t *native_handle() noexcept { return this; }
+
+private:
+    bool is_open() const noexcept { return scope.aco__task != nullptr; }
+    bool has_ended() const noexcept { return __atomic_load_n(&aco__ended, __ATOMIC_RELAXED) != 0; }
+
+    ACO__COLD void end()
+    {
+        if (policy == ACO_FIRST_SUCCESS && succeeded)
+            return;
+        first_.rethrow();
+        const aco_scope_t *by = aco_scope_ended_by(&scope);
+        if (by && by != &scope)
+            throw cancelled(by->error);
+        if (failed > threw_)
+            detail::refused(error, "aco::shared::task_group", nullptr, "members could not be started, or were lost");
+    }
+
+    ACO__COLD void leave() noexcept
+    {
+        if (std::uncaught_exceptions() > exceptions_)
+            detail::must(aco_scope_cancel(&scope));
+        else if (has_members_)
+            detail::die("aco::shared::task_group: its block is left without wait()");
+        aco_shared_group_end(this);
+        if (is_open())
+            detail::die(aco_error_message());
+    }
+
+    template<class F>
+    struct member {
+        task_group *group;
+        F f;
+        static void *run(void *itself)
+        {
+            std::unique_ptr<member> m(static_cast<member *>(itself));
+            int error = EINVAL;
+            try {
+                static_cast<void>(std::move(m->f)());
+                return nullptr;
+            } catch (const cancelled &c) {
+                error = c.error();
+                m->group->member_failed(true);
+            } catch (...) {
+                m->group->member_failed(false);
+            }
+            m.reset();
+            errno = error;
+            return ACO_ERROR;
+        }
+    };
+
+    /* In a member's handler. */
+    ACO__COLD void member_failed(bool by_cancelling) noexcept
+    {
+        threw_++;
+        if (by_cancelling && has_ended())
+            was_cancelled_ = true;
+        else
+            first_.keep();
+    }
+
+    template<class F, class Submit>
+    bool submit_with(F &&f, Submit &&how)
+    {
+        using mine = member<std::decay_t<F>>;
+        std::unique_ptr<mine> m(new mine{this, std::forward<F>(f)});
+        has_members_ = true;
+        if (aco_likely(how(mine::run, m.get()) == 0)) {
+            static_cast<void>(m.release()); /* perhaps it has ended already */
+            return true;
+        }
+        if ((errno != ECANCELED && errno != ETIMEDOUT) || !has_ended())
+            detail::refused();
+        was_cancelled_ = true;
+        return false;
+    }
+
+    detail::first_exception first_;
+    std::atomic<std::size_t> threw_{0};
+    std::atomic<bool> was_cancelled_{false}; /* a member was, or could not be submitted */
+    std::atomic<bool> has_members_{false};
+    int exceptions_ = std::uncaught_exceptions();
+};
+
+/* ---- Locks and the like ------------------------------------------------------------------------------------------ */
+
+/* For std::lock_guard and the like. It does not know its owner. An unlock hands it over: so tasks that lock several at
+ * once by std::lock() may go round for ever; lock several in one order instead. */
+class mutex : public detail::timed_lock<mutex> {
+public:
+    constexpr mutex() noexcept = default;
+    mutex(const mutex &) = delete;
+    mutex &operator=(const mutex &) = delete;
+
+    void lock(const char *location = ACO__CALLER) { detail::check(lock_until_(ACO_FOREVER, location)); }
+    bool try_lock() { return detail::tried(aco_shared_mutex_trylock(&mutex_)); }
+    void unlock() noexcept { detail::must(aco_shared_mutex_unlock(&mutex_)); } /* aborts if it is not locked */
+    aco_shared_mutex_t *native_handle() noexcept { return &mutex_; }
+
+private:
+    friend class detail::timed_lock<mutex>;
+    int lock_until_(std::int64_t deadline, const char *location)
+    {
+        return aco_shared_mutex_lock_until_at(&mutex_, deadline, location);
+    }
+    aco_shared_mutex_t mutex_ = {};
+};
+
+/* As std::condition_variable, without spurious wakes. A wait that throws has locked the mutex again. */
+class condition_variable {
+public:
+    constexpr condition_variable() noexcept = default;
+    condition_variable(const condition_variable &) = delete;
+    condition_variable &operator=(const condition_variable &) = delete;
+
+    void wait(std::unique_lock<mutex> &lock, const char *location = ACO__CALLER)
+    {
+        detail::check(wait_until_(lock, ACO_FOREVER, location));
+    }
+    template<class Predicate, class = std::enable_if_t<std::is_invocable_v<Predicate &>>>
+    void wait(std::unique_lock<mutex> &lock, Predicate is_true, const char *location = ACO__CALLER)
+    {
+        while (!is_true())
+            wait(lock, location);
+    }
+    template<class Rep, class Period>
+    std::cv_status wait_for(std::unique_lock<mutex> &lock, const std::chrono::duration<Rep, Period> &limit,
+                            const char *location = ACO__CALLER)
+    {
+        return status_of(wait_until_(lock, detail::deadline_in(limit), location));
+    }
+    template<class Clock, class Duration>
+    std::cv_status wait_until(std::unique_lock<mutex> &lock, const std::chrono::time_point<Clock, Duration> &when,
+                              const char *location = ACO__CALLER)
+    {
+        return status_of(wait_until_(lock, detail::deadline_at(when), location));
+    }
+    /* Return whether the predicate is true. */
+    template<class Rep, class Period, class Predicate, class = std::enable_if_t<std::is_invocable_v<Predicate &>>>
+    bool wait_for(std::unique_lock<mutex> &lock, const std::chrono::duration<Rep, Period> &limit, Predicate is_true,
+                  const char *location = ACO__CALLER)
+    {
+        return wait_until_true(lock, detail::deadline_in(limit), is_true, location);
+    }
+    template<class Clock, class Duration, class Predicate, class = std::enable_if_t<std::is_invocable_v<Predicate &>>>
+    bool wait_until(std::unique_lock<mutex> &lock, const std::chrono::time_point<Clock, Duration> &when,
+                    Predicate is_true, const char *location = ACO__CALLER)
+    {
+        return wait_until_true(lock, detail::deadline_at(when), is_true, location);
+    }
+
+    void notify_one() noexcept { aco_shared_cond_signal(&cond_); }
+    void notify_all() noexcept { aco_shared_cond_broadcast(&cond_); }
+    aco_shared_cond_t *native_handle() noexcept { return &cond_; }
+
+private:
+    int wait_until_(std::unique_lock<mutex> &lock, std::int64_t deadline, const char *location)
+    {
+        return aco_shared_cond_wait_until_at(&cond_, lock.mutex()->native_handle(), deadline, location);
+    }
+    static std::cv_status status_of(int result)
+    {
+        return detail::in_time(result) ? std::cv_status::no_timeout : std::cv_status::timeout;
+    }
+    template<class Predicate>
+    bool wait_until_true(std::unique_lock<mutex> &lock, std::int64_t deadline, Predicate &is_true, const char *location)
+    {
+        while (!is_true())
+            if (!detail::in_time(wait_until_(lock, deadline, location)))
+                return is_true();
+        return true;
+    }
+
+    aco_shared_cond_t cond_ = {};
+};
+
+/* A reader-writer lock, for std::shared_lock and std::unique_lock. Fair: a reader waits behind a writer that waits. */
+class shared_mutex : public detail::timed_lock<shared_mutex> {
+public:
+    constexpr shared_mutex() noexcept = default;
+    shared_mutex(const shared_mutex &) = delete;
+    shared_mutex &operator=(const shared_mutex &) = delete;
+
+    void lock(const char *location = ACO__CALLER) { detail::check(lock_until_(ACO_FOREVER, location)); }
+    bool try_lock() { return detail::tried(aco_shared_rwlock_trywrlock(&lock_)); }
+    void unlock() noexcept { detail::must(aco_shared_rwlock_unlock(&lock_)); }
+
+    void lock_shared(const char *location = ACO__CALLER)
+    {
+        detail::check(aco_shared_rwlock_rdlock_until_at(&lock_, ACO_FOREVER, location));
+    }
+    bool try_lock_shared() { return detail::tried(aco_shared_rwlock_tryrdlock(&lock_)); }
+    template<class Rep, class Period>
+    bool try_lock_shared_for(const std::chrono::duration<Rep, Period> &limit, const char *location = ACO__CALLER)
+    {
+        return detail::in_time(aco_shared_rwlock_rdlock_until_at(&lock_, detail::deadline_in(limit), location));
+    }
+    template<class Clock, class Duration>
+    bool try_lock_shared_until(const std::chrono::time_point<Clock, Duration> &when, const char *location = ACO__CALLER)
+    {
+        return detail::in_time(aco_shared_rwlock_rdlock_until_at(&lock_, detail::deadline_at(when), location));
+    }
+    void unlock_shared() noexcept { unlock(); }
+    aco_shared_rwlock_t *native_handle() noexcept { return &lock_; }
+
+private:
+    friend class detail::timed_lock<shared_mutex>;
+    int lock_until_(std::int64_t deadline, const char *location)
+    {
+        return aco_shared_rwlock_wrlock_until_at(&lock_, deadline, location);
+    }
+    aco_shared_rwlock_t lock_ = {};
+};
+
+/* A number of units, as std::counting_semaphore. */
+class semaphore {
+public:
+    explicit constexpr semaphore(std::size_t value) noexcept : semaphore_ ACO_SHARED_SEMAPHORE_INIT(value) {}
+    semaphore(const semaphore &) = delete;
+    semaphore &operator=(const semaphore &) = delete;
+
+    void acquire(const char *location = ACO__CALLER)
+    {
+        detail::check(aco_shared_semaphore_acquire_until_at(&semaphore_, ACO_FOREVER, location));
+    }
+    bool try_acquire() noexcept { return aco_shared_semaphore_try_acquire(&semaphore_) == 0; }
+    template<class Rep, class Period>
+    bool try_acquire_for(const std::chrono::duration<Rep, Period> &limit, const char *location = ACO__CALLER)
+    {
+        return detail::in_time(
+            aco_shared_semaphore_acquire_until_at(&semaphore_, detail::deadline_in(limit), location));
+    }
+    template<class Clock, class Duration>
+    bool try_acquire_until(const std::chrono::time_point<Clock, Duration> &when, const char *location = ACO__CALLER)
+    {
+        return detail::in_time(aco_shared_semaphore_acquire_until_at(&semaphore_, detail::deadline_at(when), location));
+    }
+    void release(std::size_t units = 1) noexcept
+    {
+        for (; units; units--)
+            aco_shared_semaphore_release(&semaphore_);
+    }
+    aco_shared_semaphore_t *native_handle() noexcept { return &semaphore_; }
+
+private:
+    aco_shared_semaphore_t semaphore_;
+};
+
+/* Something that has happened, or not. */
+class event : public detail::timed_wait<event> {
+public:
+    constexpr event() noexcept = default;
+    event(const event &) = delete;
+    event &operator=(const event &) = delete;
+
+    void set() noexcept { aco_shared_event_set(&event_); } /* wakes all that wait */
+    void reset() noexcept { aco_shared_event_reset(&event_); }
+
+private:
+    friend class detail::timed_wait<event>;
+    int wait_until_(std::int64_t deadline, const char *location)
+    {
+        return aco_shared_event_wait_until_at(&event_, deadline, location);
+    }
+    aco_shared_event_t event_ = {};
+};
+
+/* wait() lasts until the count is zero. */
+class wait_group : public detail::timed_wait<wait_group> {
+public:
+    constexpr wait_group() noexcept = default;
+    wait_group(const wait_group &) = delete;
+    wait_group &operator=(const wait_group &) = delete;
+
+    void add(std::ptrdiff_t n = 1) /* throws aco::error with ERANGE */
+    {
+        if (aco_shared_wait_group_add(&group_, n) != 0)
+            detail::refused();
+    }
+    void done() { add(-1); }
+
+private:
+    friend class detail::timed_wait<wait_group>;
+    int wait_until_(std::int64_t deadline, const char *location)
+    {
+        return aco_shared_wait_group_wait_until_at(&group_, deadline, location);
+    }
+    aco_shared_wait_group_t group_ = {};
+};
+
+class once_flag {
+public:
+    constexpr once_flag() noexcept = default;
+    once_flag(const once_flag &) = delete;
+    once_flag &operator=(const once_flag &) = delete;
+    aco_shared_once_t *native_handle() noexcept { return &once_; }
+
+private:
+    aco_shared_once_t once_ = {};
+};
+
+/* Calls f() unless a call for this flag has returned. What f() throws comes out here, and another call tries again. */
+template<class F>
+void call_once(once_flag &once, F &&f, const char *location = ACO__CALLER)
+{
+    detail::call_once(f, [&](int (*fn)(void *), void *arg) {
+        return aco_shared_once_until_at(once.native_handle(), fn, arg, ACO_FOREVER, location);
+    });
+}
+
+} // namespace shared
+
+/* ---- Channels ---------------------------------------------------------------------------------------------------- */
+
+namespace detail {
+
+struct shared_channel {
+    using handle = aco_shared_channel_t;
+    using select_case = aco_shared_select_case_t;
+    static handle *make(std::size_t capacity, std::size_t size) { return aco_shared_channel_new(capacity, size); }
+    static void destroy(handle *c) noexcept { aco_shared_channel_destroy(c); }
+    static int close(handle *c) { return aco_shared_channel_close(c); }
+    static bool has_waiters(const handle *) { return false; } /* the contract */
+    static int send(handle *c, const void *element, const char *location)
+    {
+        return aco_shared_channel_send_until_at(c, element, ACO_FOREVER, location);
+    }
+    static int receive(handle *c, void *element, const char *location)
+    {
+        return aco_shared_channel_receive_until_at(c, element, ACO_FOREVER, location);
+    }
+    static int try_send(handle *c, const void *element) { return aco_shared_channel_try_send(c, element); }
+    static int try_receive(handle *c, void *element) { return aco_shared_channel_try_receive(c, element); }
+    static int send_until(handle *c, const void *element, std::int64_t deadline, const char *location)
+    {
+        return aco_shared_channel_send_until_at(c, element, deadline, location);
+    }
+    static int receive_until(handle *c, void *element, std::int64_t deadline, const char *location)
+    {
+        return aco_shared_channel_receive_until_at(c, element, deadline, location);
+    }
+};
+
+template<>
+struct select_calls<aco_shared_select_case_t> {
+    static void set(aco_shared_select_case_t &c, aco_channel_t *channel) { c.local = channel; }
+    static void set(aco_shared_select_case_t &c, aco_shared_channel_t *channel) { c.channel = channel; }
+    static int select(aco_shared_select_case_t *c, int n, std::int64_t timeout_ns, const char *location)
+    {
+        return aco_shared_select_at(c, n, timeout_ns, location);
+    }
+    static int select_until(aco_shared_select_case_t *c, int n, std::int64_t deadline, const char *location)
+    {
+        return aco_shared_select_until_at(c, n, deadline, location);
+    }
+};
+
+} // namespace detail
+
+namespace shared {
+
+/* As aco::channel, from any threads to any threads: aco_shared_channel_t. Nobody may use it when it is destroyed. */
+template<class T>
+class channel : public detail::any_channel<T, detail::shared_channel> {
+public:
+    using detail::any_channel<T, detail::shared_channel>::any_channel;
+};
+
+} // namespace shared
+
+} // namespace ACO__CPP_KIND
+} // namespace aco
+
+#endif
