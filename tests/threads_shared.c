@@ -538,6 +538,69 @@ static void *signals(void *arg)
     return arg;
 }
 
+/* Without deadlines: a signal that is lost hangs the test. Each waits for its turn at a condition of its own. */
+enum { PLAYERS = 4 };
+static aco_shared_cond_t turn_of[PLAYERS];
+static int turn;
+
+static void *take_turns(void *arg)
+{
+    int me = (int)(intptr_t)arg, next = (me + 1) % PLAYERS;
+    for (int i = 0; i < rounds; i++) {
+        CHECK_EQ(aco_shared_mutex_lock(&mutex), 0);
+        while (turn != me)
+            CHECK_EQ(aco_shared_cond_wait(&turn_of[me], &mutex), 0);
+        CHECK_EQ(inside++, 0);
+        turn = next;
+        if (i % 3)
+            aco_shared_cond_signal(&turn_of[next]);
+        CHECK_EQ(--inside, 0);
+        CHECK_EQ(aco_shared_mutex_unlock(&mutex), 0);
+        if (i % 3 == 0) /* also with the mutex unlocked */
+            aco_shared_cond_broadcast(&turn_of[next]);
+    }
+    return NULL;
+}
+
+static void *turns(void *arg)
+{
+    aco_shared_group_t group;
+    pthread_t plain;
+    begin(&group, ACO_KEEP_GOING);
+    CHECK_EQ(pthread_create(&plain, NULL, take_turns, NULL), 0);
+    for (intptr_t i = 1; i < PLAYERS; i++)
+        submit_to((int)i % 3, &group, take_turns, (void *)i);
+    CHECK_EQ(aco_shared_group_end(&group), 0);
+    CHECK_EQ(pthread_join(plain, NULL), 0);
+    return arg;
+}
+
+/* A broadcast whose tasks wait with the mutex locked: the others wait on. */
+static void *hold_mutex(void *arg)
+{
+    CHECK_EQ(aco_shared_mutex_lock(&mutex), 0);
+    CHECK_EQ(aco_shared_cond_wait(&tokens_added, &mutex), 0);
+    CHECK_EQ(inside++, 0);
+    aco_task_yield();
+    aco_task_yield();
+    CHECK_EQ(--inside, 0);
+    CHECK_EQ(aco_shared_mutex_unlock(&mutex), 0);
+    return arg;
+}
+
+static void *holders(void *arg)
+{
+    enum { HOLDERS = 8 };
+    aco_t *tasks[HOLDERS];
+    for (int i = 0; i < HOLDERS; i++)
+        tasks[i] = aco_spawn(hold_mutex, NULL, NULL);
+    aco_task_yield();
+    aco_shared_cond_broadcast(&tokens_added); /* the mutex is free */
+    for (int i = 0; i < HOLDERS; i++)
+        CHECK_EQ(aco_join(tasks[i], NULL), 0);
+    return arg;
+}
+
 /* ---- Reader-writer locks, wait groups, once ---- */
 
 static int has_lock;
@@ -630,9 +693,11 @@ static int fail_three_times(void *arg)
 
 static void *call_once(void *arg)
 {
-    while (aco_shared_once(&once, fail_three_times, arg) != 0) {
+    while (aco_shared_once(&once, fail_three_times, NULL) != 0) {
         CHECK_EQ(errno, ERANGE);
         add(&failed_calls, 1);
+        if (arg) /* one that waits runs its own */
+            break;
     }
     return NULL;
 }
@@ -655,7 +720,16 @@ static void *calls_once(void *arg)
 {
     aco_shared_group_t group;
     aco_shared_once_t slow = {0};
+    aco_t *tasks[4];
     pthread_t plain[2];
+    for (int i = 0; i < 4; i++)
+        tasks[i] = aco_spawn(call_once, &slow, NULL);
+    for (int i = 0; i < 4; i++) /* the others wait while the first runs its function */
+        CHECK_EQ(aco_join(tasks[i], NULL), 0);
+    CHECK_EQ(calls, 4);
+    CHECK_EQ(failed_calls, 3);
+    memset(&once, 0, sizeof once);
+    calls = failed_calls = 0;
     begin(&group, ACO_KEEP_GOING);
     for (int i = 0; i < 2; i++)
         CHECK_EQ(pthread_create(&plain[i], NULL, call_once, NULL), 0);
@@ -729,6 +803,8 @@ int main(int argc, char **argv)
     run_on(THREADS_HERE, events, NULL);
     run_on(2, conditions, NULL);
     run_on(3, signals, NULL);
+    run_on(3, turns, NULL);
+    run_on(1, holders, NULL);
     run_on(1, fairness, NULL);
     run_on(THREADS_HERE, wait_groups, NULL);
     run_on(THREADS_HERE, calls_once, NULL);
