@@ -1,9 +1,9 @@
 #!/bin/sh
-# amalgamate.sh SOURCE_DIR OUT_DIR SOURCE... --own SOURCE... [--io SOURCE...] [--threads SOURCE...]: writes to OUT_DIR
-# what `cc acosw.S aco.c app.c` needs to build a program with nothing else at hand, as with libaco: aco.h, aco.c and an
+# amalgamate.sh SOURCE_DIR OUT_DIR SOURCE... --own SOURCE... [--io SOURCE...] [--threads SOURCE...] [--tls SOURCE...]:
+# writes to OUT_DIR what `cc acosw.S aco.c app.c` needs to build a program with nothing else at hand, as with libaco: aco.h, aco.c and an
 # empty acosw.S. Beside them, for programs that include them: aco_assert_override.h, aco.hpp, and the other public
 # headers under aco/. The sources after --own are left out under ACO_CONFIG_LIBACO_ONLY; those after --io become
-# aco_io.c, for programs that use aco/io.h; those after --threads likewise aco_threads.c, for aco/threads.h.
+# aco_io.c, for programs that use aco/io.h; those after --threads and --tls likewise.
 set -eu
 root=$1 out=$2
 shift 2
@@ -38,7 +38,7 @@ done
     files=
     for source; do
         case $source in
-        --io | --threads) break ;;
+        --io | --threads | --tls) break ;;
         --own) files="$files #ifndef_ACO_CONFIG_LIBACO_ONLY" ;;
         *) files="$files $root/$source" ;;
         esac
@@ -47,7 +47,7 @@ done
     $expand -v dirs="$root/include:$root/src" -v have="$have" -v core='#include "aco.h"' -- $files
     printf '#endif\n#endif\n'
 } > "$out/aco.c"
-for library in io threads; do
+for library in io threads tls; do
     files=
     for source; do
         case $source in

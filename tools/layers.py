@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 
-LAYERS = ['os', 'base', 'stack', 'hooks', 'coroutine', 'scheduler', 'threads', 'io']  # the lowest first
+LAYERS = ['os', 'base', 'stack', 'hooks', 'coroutine', 'scheduler', 'threads', 'io', 'tls']  # the lowest first
 BESIDE = {'threads', 'io'}  # neither uses the other
 PART_OF = {'entry': 'coroutine'}  # folders that hold a part of another folder's layer
 PUBLIC = 'include'  # the public headers stand below all layers
@@ -28,12 +28,15 @@ PUBLIC = 'include'  # the public headers stand below all layers
 ISO_C = {name + '.h' for name in ('errno', 'float', 'inttypes', 'limits', 'stdarg', 'stddef', 'stdint', 'stdio',
                                   'stdlib', 'string')}
 SYSTEM_FOLDERS = ('src/os/', 'src/io/', 'src/threads/')  # may include any: io is system calls, threads makes threads
-SYSTEM_HEADERS = [  # the file or folder, the header, the reason
+SYSTEM_HEADERS = [  # the file or folder, the header or folder of headers, the reason
     ('src/', 'unwind.h', "the compiler's, not the system's"),
     ('src/hooks/', 'valgrind/memcheck.h', 'macros that tell Valgrind about stacks; no function is called'),
     ('src/hooks/', 'sys/sdt.h', 'macros that make probes; no function is called'),
     ('include/aco/detail/generator_inline.h', 'cxxabi.h', "the C++ run time's, not the system's; for C++ only"),
     ('include/aco/task.hpp', 'cxxabi.h', 'the same'),
+    ('src/tls/', 'openssl/', 'OpenSSL, which it is made of'),
+    ('src/tls/', 'sys/socket.h', 'send() and recv(), called by OpenSSL'),
+    ('src/tls/', 'arpa/inet.h', 'which hosts are addresses'),
     ('include/aco/io.h', 'sys/socket.h', "struct msghdr and sockaddr, which its calls take"),
     ('include/aco/io.h', 'sys/types.h', 'ssize_t'),
     ('include/aco/io.h', 'sys/uio.h', 'struct iovec'),
@@ -250,7 +253,8 @@ def resolve(path, name, files):
 def may_include(path, header):
     is_cpp = path.startswith(PUBLIC) and '.' not in header  # <optional>: ISO C++ has it
     return path.startswith(SYSTEM_FOLDERS) or header in ISO_C or is_cpp or any(
-        path.startswith(where) and header == name for where, name, _ in SYSTEM_HEADERS)
+        path.startswith(where) and (header.startswith(name) if name.endswith('/') else header == name)
+        for where, name, _ in SYSTEM_HEADERS)
 
 
 def check_sources(root):

@@ -8,9 +8,10 @@ packages() {
     demo) echo gcc g++ make cmake ninja-build ;;
     test) echo gcc g++ make cmake ninja-build python3 binutils pkg-config libgtest-dev valgrind gdb systemtap-sdt-dev \
         clang-19 lld-19 llvm-19 libclang-rt-19-dev libc++-19-dev libc++abi-19-dev lldb-19 python3-lldb-19 node-llhttp \
-        socat redis-tools liburing-dev libuv1-dev libglib2.0-dev strace ;;
+        socat redis-tools liburing-dev libuv1-dev libglib2.0-dev strace \
+        libssl-dev openssl curl ;;
     matrix) echo gcc-12-multilib g++-12-multilib clang-14 ;; # the matrix's other rows
-    lint) echo gcc clang-tidy-19 clang-format-19 cppcheck ;;
+    lint) echo gcc clang-tidy-19 clang-format-19 cppcheck libssl-dev ;;
     apn) echo cmake ninja-build clang-19 lld-19 llvm-19-dev llvm-19-tools python3 ;;
     fuzz) echo gcc g++ make cmake ninja-build clang-19 libclang-rt-19-dev ;;
     bench) echo gcc g++ make cmake ninja-build python3 python3-matplotlib clang-19 lld-19 libboost-context-dev \

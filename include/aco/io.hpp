@@ -103,6 +103,8 @@ public:
             (void)aco_io_release(fd_);
         return std::exchange(fd_, -1);
     }
+    /* Gives it up to whoever closes it by aco_io_close(). */
+    int detach() noexcept { return std::exchange(fd_, -1); }
     /* Wakes the tasks that wait for it. */
     void close() { detail::io_check(aco_io_close(std::exchange(fd_, -1)), "aco::descriptor::close"); }
 

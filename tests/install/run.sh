@@ -21,6 +21,11 @@ io_fails() { # the echo server ends with a message for a port that is none: it w
     grep -q 'the port is no number' io.txt
 }
 
+tls_fails() { # the same for the server of TLS, without arguments
+    "$@" 2>tls.txt || :
+    grep -q 'tls_hello PORT CHAIN KEY' tls.txt
+}
+
 case $case in
 headers) # every standard, release and debug, each option
     for options in "" "-DACO_DEBUG=1" "-DACO_CONFIG_SHARE_FPU_MXCSR_ENV" "-DACO_CONFIG_NO_INLINE" \
@@ -96,6 +101,12 @@ pkg-config)
         -Wl,-rpath,"$library_dir"
     ldd threads | grep -q 'libacorn_threads.so.0'
     ./threads
+    pkg-config --exists acorn_tls || exit 0
+    # shellcheck disable=SC2046,SC2086
+    "$cc" $flags "$source/examples/tls_hello.c" -o tls $(pkg-config --cflags --libs acorn_tls) \
+        -Wl,-rpath,"$library_dir"
+    ldd tls | grep -q 'libacorn_tls.so.0'
+    tls_fails ./tls
     ;;
 cmake)
     cmake -S "$here" -B build -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$cc" -DCMAKE_CXX_COMPILER="$cxx" \
@@ -105,6 +116,9 @@ cmake)
     build/consumer_cxx
     [ ! -e build/consumer_io ] || io_fails build/consumer_io
     build/consumer_threads
+    for lib in acorn_tls acorn_tls_static; do
+        [ ! -e build/consumer_$lib ] || tls_fails build/consumer_$lib
+    done
     ;;
 subdirectory) # a project with this one inside: it keeps its build type, and installs what it wants
     mkdir parent fetching
@@ -159,6 +173,12 @@ amalgamation) # libaco's own build lines
     # shellcheck disable=SC2086
     "$cc" $flags -O1 -std=c11 $strict -I. aco.c aco_threads.c "$source/examples/threads_tree.c" -o app -pthread
     ./app
+    if [ -e aco_tls.c ]; then
+        # shellcheck disable=SC2086
+        "$cc" $flags -O1 -std=c11 $strict -I. aco.c aco_io.c aco_tls.c "$source/examples/tls_hello.c" -o app -lssl \
+            -lcrypto
+        tls_fails ./app
+    fi
     mkdir two # these two files are all that libaco's programs need
     cp aco.h aco.c two/
     printf '#include "aco.h"\nint main(void) { aco_thread_init(NULL); return aco_get_co() != NULL; }\n' > two/app.c

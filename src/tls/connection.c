@@ -1,0 +1,484 @@
+/* Connections: each call has OpenSSL try, and waits for what it asks for, until it succeeds or fails. */
+#define _GNU_SOURCE
+#include "tls/tls.h"
+
+#include <arpa/inet.h>
+#include <limits.h>
+#include <openssl/x509v3.h>
+#include <stdio.h>
+
+enum {
+    BUDGET = 64,
+    LARGEST_RECORD = 16384,
+    HANDSHAKE_NEEDS = 20 << 10 /* bytes of stack; measured: docs/tls.md */
+};
+
+/* What OpenSSL is to do with which bytes; returns what OpenSSL does. */
+typedef struct bytes {
+    void *to;
+    const void *from;
+    int n;
+} bytes_t;
+typedef int (*step_t)(SSL *ssl, const bytes_t *bytes);
+
+/* ---- Waiting ---- */
+
+/* A task whose calls never wait lets the others run from time to time. 0, or -1: the connection was closed. */
+static int spend(aco_tls_t *tls)
+{
+    if (--tls->budget > 0)
+        return 0;
+    tls->budget = BUDGET;
+    aco__poller_yield();
+    if (!tls->is_closed)
+        return 0;
+    errno = ECANCELED;
+    return -1;
+}
+
+/* 0: `why` is that OpenSSL waits for the descriptor, which is ready now. -1 and errno. */
+static int await(aco_tls_t *tls, int why, const char *location)
+{
+    tls->budget = BUDGET;
+    return why == SSL_ERROR_WANT_READ ? aco_io_wait_readable_at(tls->fd, location)
+                                      : aco_io_wait_writable_at(tls->fd, location);
+}
+
+/* It has failed for good. What OpenSSL notices itself ends both directions, a failed system call only its own. */
+static int fail_for_good(aco_tls_t *tls, const char *call, int direction, int why)
+{
+    tls->has_failed[direction] = 1;
+    if (why != SSL_ERROR_SYSCALL)
+        tls->has_failed[TLS_READ] = tls->has_failed[TLS_WRITE] = 1;
+    return aco__tls_fail(tls, call, why);
+}
+
+/* The result of the step if it is positive, 0 after the peer's end, -1 and errno. */
+static int attempts(aco_tls_t *tls, const char *call, int direction, step_t step, const bytes_t *bytes,
+                    const char *location)
+{
+    for (;;) {
+        int n, why;
+        ERR_clear_error();
+        tls->system_error = 0;
+        n = step(tls->ssl, bytes);
+        if (n > 0)
+            return n;
+        why = SSL_get_error(tls->ssl, n);
+        if (why == SSL_ERROR_ZERO_RETURN)
+            return 0;
+        if (why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE)
+            return fail_for_good(tls, call, direction, why);
+        if (await(tls, why, location) != 0)
+            return -1;
+    }
+}
+
+/* ---- Using a connection ---- */
+
+static void drop(aco_tls_t *tls)
+{
+    int error = errno;
+    if (--tls->users == 0) {
+        SSL_free(tls->ssl);
+        aco__tls_config_leave(tls->config);
+        OPENSSL_free(tls->host);
+        OPENSSL_free(tls);
+    }
+    errno = error;
+}
+
+static void leave(aco_tls_t *tls, int direction)
+{
+    aco_semaphore_release(&tls->turn[direction]);
+    drop(tls);
+}
+
+/* Waits for the caller's turn in this direction, until leave(). 0, or -1 and errno. */
+static int enter(aco_tls_t *tls, const char *call, int direction, const char *location)
+{
+    if (!tls)
+        return aco__poller_fail(EINVAL, call, "the connection is NULL");
+    tls->users++;
+    if (aco_semaphore_acquire_at(&tls->turn[direction], location) != 0) {
+        drop(tls);
+        return -1;
+    }
+    if (tls->is_closed)
+        errno = ECANCELED;
+    else if (tls->has_failed[direction])
+        aco__tls_fail_with(tls, call, ECONNABORTED, "it has failed before");
+    else if (spend(tls) == 0)
+        return 0;
+    leave(tls, direction);
+    return -1;
+}
+
+/* ---- Handshakes ---- */
+
+static int do_handshake(SSL *ssl, const bytes_t *unused)
+{
+    (void)unused;
+    return SSL_do_handshake(ssl);
+}
+
+static int check_stack(const char *call)
+{
+    const aco_t *co = aco_is_in_main_co() ? NULL : aco_get_co();
+    const char *here = __builtin_frame_address(0);
+    char reason[96];
+    void *lo, *hi;
+    if (!co || aco_stack_bounds(co, &lo, &hi) != 0 || here < (char *)lo || here >= (char *)hi ||
+        here - (char *)lo >= HANDSHAKE_NEEDS)
+        return 0;
+    snprintf(reason, sizeof reason, "%td bytes of stack are left, too few for a handshake: stack_size ACO_TLS_STACK",
+             here - (char *)lo);
+    return aco__poller_fail(EOVERFLOW, call, reason);
+}
+
+/* 0, or -1 and errno. */
+static int check_arguments(const char *call, const char *host, const aco_tls_config_t *config, int is_server)
+{
+    const char *problem = NULL;
+    if (!config || ((config->flags & ACO_TLS_SERVER) != 0) != is_server)
+        problem = config ? "the configuration is of the other side" : "the configuration is NULL";
+    else if (is_server && !SSL_CTX_get0_certificate(config->context))
+        problem = "the server has no certificate";
+    else if (!is_server && !host && !(config->flags & ACO_TLS_NO_VERIFY))
+        problem = "the host is NULL";
+    else if (host && (!*host || strlen(host) > 255))
+        problem = "the host is no name";
+    return problem ? aco__poller_fail(EINVAL, call, problem) : 0;
+}
+
+/* The certificate must be for this host. 1, or 0: no memory, or no name. */
+static int expect_host(SSL *ssl, char *host)
+{
+    X509_VERIFY_PARAM *parameters = SSL_get0_param(ssl);
+    size_t length = strlen(host);
+    unsigned char address[16];
+    int is_bracketed = host[0] == '[' && host[length - 1] == ']', is_v6;
+    if (is_bracketed) { /* as aco_io_dial() takes them */
+        memmove(host, host + 1, length - 2);
+        host[length - 2] = 0;
+    } else if (host[length - 1] == '.')
+        host[length - 1] = 0;
+    is_v6 = inet_pton(AF_INET6, host, address) == 1;
+    if (is_v6 || inet_pton(AF_INET, host, address) == 1)
+        return X509_VERIFY_PARAM_set1_ip(parameters, address, is_v6 ? 16 : 4);
+    X509_VERIFY_PARAM_set_hostflags(parameters,
+                                    X509_CHECK_FLAG_NEVER_CHECK_SUBJECT | X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    return *host && X509_VERIFY_PARAM_set1_host(parameters, host, 0) && SSL_set_tlsext_host_name(ssl, host);
+}
+
+static int set_up_client(aco_tls_t *tls, const char *host)
+{
+    SSL_SESSION *session;
+    if (host && (!(tls->host = OPENSSL_strdup(host)) || !expect_host(tls->ssl, tls->host)))
+        return 0;
+    session = aco__tls_take_session(tls->config, tls->host);
+    if (session) {
+        (void)SSL_set_session(tls->ssl, session); /* without it, the handshake is a full one */
+        SSL_SESSION_free(session);
+    }
+    SSL_set_connect_state(tls->ssl);
+    return 1;
+}
+
+/* A connection before its handshake. NULL and errno; the descriptor stays open. */
+static aco_tls_t *connection_new(const char *call, int fd, const char *host, aco_tls_config_t *config)
+{
+    static const aco_semaphore_t one = ACO_SEMAPHORE_INIT(1);
+    aco_tls_t *tls = OPENSSL_zalloc(sizeof *tls);
+    BIO *bio = NULL;
+    ERR_clear_error();
+    if (!tls) {
+        aco__poller_fail(ENOMEM, call, "no memory");
+        return NULL;
+    }
+    __atomic_add_fetch(&config->users, 1, __ATOMIC_RELAXED);
+    tls->config = config;
+    tls->fd = fd;
+    tls->users = 1;
+    tls->budget = BUDGET;
+    tls->turn[TLS_READ] = tls->turn[TLS_WRITE] = one;
+    tls->ssl = SSL_new(config->context);
+    bio = tls->ssl ? aco__tls_bio_new(tls) : NULL;
+    if (bio) {
+        SSL_set_bio(tls->ssl, bio, bio);
+        SSL_clear_options(tls->ssl, SSL_OP_ENABLE_KTLS); /* the kernel would need a BIO of OpenSSL's */
+        if (config->flags & ACO_TLS_SERVER)
+            SSL_set_accept_state(tls->ssl);
+        if (config->flags & ACO_TLS_SERVER || set_up_client(tls, host))
+            return tls;
+    }
+    aco__tls_fail_config(call, host);
+    drop(tls);
+    return NULL;
+}
+
+/* A session of TLS 1.2 goes on: nobody tells of it. One of TLS 1.3 is followed by others. */
+static void keep_resumed(aco_tls_t *tls)
+{
+    SSL_SESSION *session;
+    if (!tls->host || !SSL_session_reused(tls->ssl) || SSL_version(tls->ssl) >= TLS1_3_VERSION)
+        return;
+    session = SSL_get1_session(tls->ssl);
+    if (session && !aco__tls_keep_session(tls->config, tls->host, session))
+        SSL_SESSION_free(session);
+}
+
+static void note_agreement(aco_tls_t *tls)
+{
+    const unsigned char *protocol;
+    unsigned length;
+    tls->is_connected = 1;
+    SSL_get0_alpn_selected(tls->ssl, &protocol, &length);
+    if (length)
+        memcpy(tls->alpn, protocol, length); /* at most 255 bytes */
+    keep_resumed(tls);
+}
+
+static int close_keeping_errno(int fd)
+{
+    int error = errno;
+    (void)aco_io_close(fd);
+    errno = error;
+    return -1;
+}
+
+static aco_tls_t *handshake(const char *call, int fd, const char *host, aco_tls_config_t *config, int is_server,
+                            const char *location)
+{
+    aco_tls_t *tls = NULL;
+    int n = -1;
+    if (fd < 0)
+        return NULL;
+    if (check_arguments(call, host, config, is_server) == 0 && check_stack(call) == 0)
+        tls = connection_new(call, fd, host, config);
+    if (tls)
+        n = attempts(tls, call, TLS_READ, do_handshake, NULL, location);
+    if (n > 0) {
+        note_agreement(tls);
+        return tls;
+    }
+    if (n == 0)
+        aco__tls_fail_with(tls, call, ECONNRESET, "the peer has sent its end");
+    close_keeping_errno(fd);
+    if (tls)
+        drop(tls);
+    return NULL;
+}
+
+aco_tls_t *aco_tls_connect_at(int fd, const char *host, aco_tls_config_t *config, const char *location)
+{
+    return handshake("aco_tls_connect", fd, host, config, 0, location);
+}
+
+aco_tls_t *aco_tls_accept_at(int fd, aco_tls_config_t *config, const char *location)
+{
+    return handshake("aco_tls_accept", fd, NULL, config, 1, location);
+}
+
+/* ---- Bytes ---- */
+
+static int read_step(SSL *ssl, const bytes_t *bytes)
+{
+    return SSL_read(ssl, bytes->to, bytes->n);
+}
+
+static int peek_step(SSL *ssl, const bytes_t *bytes)
+{
+    return SSL_peek(ssl, bytes->to, bytes->n);
+}
+
+static int write_step(SSL *ssl, const bytes_t *bytes)
+{
+    return SSL_write(ssl, bytes->from, bytes->n);
+}
+
+static ssize_t read_by(step_t step, aco_tls_t *tls, const char *call, void *p, size_t n, const char *location)
+{
+    bytes_t bytes = {p, NULL, n < INT_MAX ? (int)n : INT_MAX};
+    int got = 0;
+    if (enter(tls, call, TLS_READ, location) != 0)
+        return -1;
+    if (n)
+        got = attempts(tls, call, TLS_READ, step, &bytes, location);
+    leave(tls, TLS_READ);
+    return got;
+}
+
+ssize_t aco_tls_read_at(aco_tls_t *tls, void *p, size_t n, const char *location)
+{
+    return read_by(read_step, tls, "aco_tls_read", p, n, location);
+}
+
+int aco_tls_wait_readable_at(aco_tls_t *tls, const char *location)
+{
+    char byte;
+    return read_by(peek_step, tls, "aco_tls_wait_readable", &byte, 1, location) < 0 ? -1 : 0;
+}
+
+/* In the caller's turn. */
+static int write_record(aco_tls_t *tls, const char *call, const void *p, size_t n, const char *location)
+{
+    bytes_t bytes = {NULL, p, n < LARGEST_RECORD ? (int)n : LARGEST_RECORD};
+    int put;
+    if (!n)
+        return 0;
+    if (SSL_get_shutdown(tls->ssl) & SSL_SENT_SHUTDOWN) {
+        errno = EPIPE;
+        return -1;
+    }
+    put = attempts(tls, call, TLS_WRITE, write_step, &bytes, location);
+    if (put < 0) /* also after a wait that was ended: OpenSSL has a part of the record left */
+        tls->has_failed[TLS_WRITE] = 1;
+    return put;
+}
+
+ssize_t aco_tls_write_at(aco_tls_t *tls, const void *p, size_t n, const char *location)
+{
+    static const char call[] = "aco_tls_write";
+    ssize_t put;
+    if (enter(tls, call, TLS_WRITE, location) != 0)
+        return -1;
+    put = write_record(tls, call, p, n, location);
+    leave(tls, TLS_WRITE);
+    return put;
+}
+
+ssize_t aco_tls_write_all_at(aco_tls_t *tls, const void *p, size_t n, size_t *done, const char *location)
+{
+    static const char call[] = "aco_tls_write_all";
+    size_t sent = 0;
+    int put = 0;
+    if (done)
+        *done = 0;
+    if (enter(tls, call, TLS_WRITE, location) != 0)
+        return -1;
+    while (sent < n && put >= 0) {
+        put = sent && spend(tls) != 0 ? -1 : write_record(tls, call, (const char *)p + sent, n - sent, location);
+        if (put > 0)
+            sent += (size_t)put;
+    }
+    leave(tls, TLS_WRITE);
+    if (done)
+        *done = sent;
+    return put < 0 ? -1 : (ssize_t)n;
+}
+
+/* ---- Ends ---- */
+
+/* 1: the end is sent. SSL_shutdown() returns 0 then, if the peer's end has not come. */
+static int end_step(SSL *ssl, const bytes_t *unused)
+{
+    int n = SSL_shutdown(ssl);
+    (void)unused;
+    return n == 0 ? 1 : n;
+}
+
+static int send_end(aco_tls_t *tls, const char *call, const char *location)
+{
+    int n;
+    if (enter(tls, call, TLS_WRITE, location) != 0)
+        return -1;
+    n = attempts(tls, call, TLS_WRITE, end_step, NULL, location);
+    leave(tls, TLS_WRITE);
+    return n < 0 ? -1 : 0;
+}
+
+static int await_end(aco_tls_t *tls, const char *call, const char *location)
+{
+    char dropped[1024];
+    bytes_t bytes = {dropped, NULL, sizeof dropped};
+    int n = 1;
+    if (enter(tls, call, TLS_READ, location) != 0)
+        return -1;
+    while (n > 0)
+        n = spend(tls) != 0 ? -1 : attempts(tls, call, TLS_READ, read_step, &bytes, location);
+    leave(tls, TLS_READ);
+    return n;
+}
+
+int aco_tls_shutdown_at(aco_tls_t *tls, int how, const char *location)
+{
+    static const char call[] = "aco_tls_shutdown";
+    int n;
+    if (how != SHUT_WR && how != SHUT_RDWR)
+        return aco__poller_fail(EINVAL, call, "neither SHUT_WR nor SHUT_RDWR");
+    n = send_end(tls, call, location);
+    return n == 0 && how == SHUT_RDWR ? await_end(tls, call, location) : n;
+}
+
+int aco_tls_close(aco_tls_t *tls)
+{
+    int result;
+    if (!tls)
+        return aco__poller_fail(EINVAL, "aco_tls_close", "the connection is NULL");
+    /* A task that waits in a write has a part of a record left. */
+    if (!tls->has_failed[TLS_READ] && !tls->has_failed[TLS_WRITE] &&
+        aco_semaphore_try_acquire(&tls->turn[TLS_WRITE]) == 0) {
+        ERR_clear_error();
+        (void)SSL_shutdown(tls->ssl);
+        ERR_clear_error();
+        aco_semaphore_release(&tls->turn[TLS_WRITE]);
+    }
+    tls->is_closed = 1;
+    result = aco_io_close(tls->fd);
+    drop(tls);
+    return result;
+}
+
+/* ---- What it is ---- */
+
+static const char *text_or_none(const char *text)
+{
+    return text ? text : "";
+}
+
+int aco_tls_info(const aco_tls_t *tls, aco_tls_info_t *info)
+{
+    if (!tls || !info)
+        return aco__poller_fail(EINVAL, "aco_tls_info", "an argument is NULL");
+    info->protocol = text_or_none(SSL_get_version(tls->ssl));
+    info->cipher = text_or_none(SSL_get_cipher_name(tls->ssl));
+    info->alpn = tls->alpn;
+    info->server_name = text_or_none(SSL_get_servername(tls->ssl, TLSEXT_NAMETYPE_host_name));
+    info->is_resumed = SSL_session_reused(tls->ssl) != 0;
+    return 0;
+}
+
+int aco_tls_peer_name(const aco_tls_t *tls, char *text, size_t size)
+{
+    static const char call[] = "aco_tls_peer_name";
+    const X509 *certificate = tls ? SSL_get0_peer_certificate(tls->ssl) : NULL;
+    BIO *bio;
+    char *name;
+    long length = -1;
+    if (!tls || !text)
+        return aco__poller_fail(EINVAL, call, "an argument is NULL");
+    if (!certificate)
+        return aco__tls_fail_with(tls, call, ENOENT, "the peer has no certificate");
+    bio = BIO_new(BIO_s_mem());
+    if (bio && X509_NAME_print_ex(bio, X509_get_subject_name(certificate), 0, XN_FLAG_RFC2253) >= 0)
+        length = BIO_get_mem_data(bio, &name);
+    if (length >= 0 && (size_t)length < size) {
+        memcpy(text, name, (size_t)length);
+        text[length] = 0;
+    }
+    BIO_free(bio);
+    if (length < 0)
+        return aco__poller_fail(ENOMEM, call, "no memory");
+    return (size_t)length < size ? 0 : aco__tls_fail_with(tls, call, ENOSPC, "the name is longer");
+}
+
+int aco_tls_fd(const aco_tls_t *tls)
+{
+    return tls->fd;
+}
+
+SSL *aco_tls_ssl(const aco_tls_t *tls)
+{
+    return tls->ssl;
+}
