@@ -13,7 +13,7 @@ jobs=$(nproc 2>/dev/null || echo 2)
 log=build/lint
 mkdir -p $log
 status=0
-flags="-std=c11 -I$PWD/include -I$PWD/src -fexceptions -O2 -DACO_DEBUG=0"
+flags="-std=c11 -I$PWD/include -I$PWD/src -isystem $PWD/third_party -fexceptions -O2 -DACO_DEBUG=0"
 
 found() { # TOOL FILE: its findings, if there are any
     if [ -s "$2" ]; then
@@ -35,7 +35,7 @@ has() {
 start=$(date +%s)
 if has clang-tidy-19; then
     # shellcheck disable=SC2086
-    sh tools/sources.sh | xargs -P "$jobs" -I{} clang-tidy-19 --quiet {} -- $flags >$log/tidy.c 2>/dev/null ||
+    sh tools/sources.sh all | xargs -P "$jobs" -I{} clang-tidy-19 --quiet {} -- $flags >$log/tidy.c 2>/dev/null ||
         [ -s $log/tidy.c ] || echo 'error: did not run' >$log/tidy.c
     # It stands for aco.hpp. A release build, as above: in a debug build some conditions are constant.
     clang-tidy-19 --quiet examples/tree_iterator.cpp -- -std=c++20 "-I$PWD/include" -DACO_DEBUG=0 \
@@ -49,13 +49,13 @@ if has cppcheck; then
     cppcheck -j "$jobs" --quiet --std=c11 --enable=warning,style,performance,portability \
         --inline-suppr --suppressions-list=tools/lint/cppcheck "-I$PWD/include" "-I$PWD/src" \
         -D__GNUC__=12 -D__linux__ -D__ELF__ -D__x86_64__ -D__SIZEOF_POINTER__=8 -D__STDC_VERSION__=201112L \
-        $(sh tools/sources.sh | sed "s,^,$PWD/,") >$log/cppcheck 2>&1
+        $(sh tools/sources.sh all | sed "s,^,$PWD/,") >$log/cppcheck 2>&1
     found cppcheck $log/cppcheck
 fi
 
 if has gcc; then
     # shellcheck disable=SC2086
-    sh tools/sources.sh | xargs -P "$jobs" -I{} gcc -fanalyzer $flags -c {} -o /dev/null 2>&1 |
+    sh tools/sources.sh all | xargs -P "$jobs" -I{} gcc -fanalyzer $flags -c {} -o /dev/null 2>&1 |
         sed "s,^$PWD/,," >$log/fanalyzer.all
     sed -n 's/^\([^: ]*\):[0-9]*:[0-9]*\(: warning: \)/\1\2/p' $log/fanalyzer.all | sort -u >$log/fanalyzer.lines
     sed '/^#/d; /^$/d' tools/lint/fanalyzer | sort -u >$log/fanalyzer.known
@@ -76,7 +76,8 @@ fi
 # Each file with the number of its lines that are wider, in characters. Of Markdown, only text counts: no tables, links,
 # code or generated parts.
 wide() {
-    git ls-files '*.[ch]' '*.cpp' '*.hpp' '*.inc' '*.py' '*.sh' '*.cmake' '*.md' '*CMakeLists.txt' >$log/files
+    git ls-files '*.[ch]' '*.cpp' '*.hpp' '*.inc' '*.py' '*.sh' '*.cmake' '*.md' '*CMakeLists.txt' \
+        ':!third_party' >$log/files
     while read -r file; do
         awk -v width=$width -v file="$file" -v text="${file##*.}" '
             text == "md" && /^ *```/ { code = !code }

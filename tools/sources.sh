@@ -1,6 +1,8 @@
 #!/bin/sh
-# sources.sh [acorn]: prints the libraries' C sources for Linux on x86-64, as paths from the root of the tree: for tools
-# that compile them without CMake. acorn: those of libacorn alone.
-other=no-such-folder
-[ "${1:-}" = acorn ] && other='src/io/ -e src/threads/'
+# sources.sh [acorn|all]: prints the libraries' C sources for Linux on x86-64, as paths from the root of the tree: for
+# tools that compile them without CMake. acorn: those of libacorn alone. all: also those of acorn_http, which need
+# -Ithird_party and the two files third_party/llhttp/renamed_*.c.
+other='src/http/'
+[ "${1:-}" != acorn ] || other='src/http/ -e src/io/ -e src/threads/'
+[ "${1:-}" != all ] || other=no-such-folder
 cd "$(dirname "$0")/.." && ls src/*/*.c | grep -v -e src/os/windows -e src/os/ucontext -e src/io/kqueue -e $other
