@@ -1,9 +1,9 @@
 #!/bin/sh
-# amalgamate.sh SOURCE_DIR OUT_DIR SOURCE... --own SOURCE... [--io SOURCE...] [--threads SOURCE...] [--tls SOURCE...]:
-# writes to OUT_DIR what `cc acosw.S aco.c app.c` needs to build a program with nothing else at hand, as with libaco: aco.h, aco.c and an
-# empty acosw.S. Beside them, for programs that include them: aco_assert_override.h, aco.hpp, and the other public
-# headers under aco/. The sources after --own are left out under ACO_CONFIG_LIBACO_ONLY; those after --io become
-# aco_io.c, for programs that use aco/io.h; those after --threads and --tls likewise.
+# amalgamate.sh SOURCE_DIR OUT_DIR SOURCE... --own SOURCE... [--LIBRARY SOURCE...]...: writes to OUT_DIR what
+# `cc acosw.S aco.c app.c` needs to build a program with nothing else at hand, as with libaco: aco.h, aco.c and an empty
+# acosw.S. Beside them, for programs that include them: aco_assert_override.h, aco.hpp, and the other public headers
+# under aco/. The sources after --own are left out under ACO_CONFIG_LIBACO_ONLY; those after --io become aco_io.c, for
+# programs that use aco/io.h; those after --threads, --http and --tls likewise. aco_http.c needs llhttp/renamed_*.c.
 set -eu
 root=$1 out=$2
 shift 2
@@ -38,7 +38,7 @@ done
     files=
     for source; do
         case $source in
-        --io | --threads | --tls) break ;;
+        --io | --threads | --http | --tls) break ;;
         --own) files="$files #ifndef_ACO_CONFIG_LIBACO_ONLY" ;;
         *) files="$files $root/$source" ;;
         esac
@@ -47,7 +47,7 @@ done
     $expand -v dirs="$root/include:$root/src" -v have="$have" -v core='#include "aco.h"' -- $files
     printf '#endif\n#endif\n'
 } > "$out/aco.c"
-for library in io threads tls; do
+for library in io threads http tls; do
     files=
     for source; do
         case $source in
@@ -61,9 +61,10 @@ for library in io threads tls; do
         notice
         printf '#ifndef _GNU_SOURCE\n#define _GNU_SOURCE\n#endif\n#define _FILE_OFFSET_BITS 64\n'
         # shellcheck disable=SC2086
-        $expand -v dirs="$root/include:$root/src" -v have="$have" -v core='#include "aco.h"' -- ${files#:}
+        $expand -v dirs="$root/include:$root/src:$root/third_party" -v have="$have" -v core='#include "aco.h"' -- ${files#:}
     } > "$out/aco_$library.c"
 done
+[ ! -e "$out/aco_http.c" ] || cp -r "$root/third_party/llhttp" "$out/"
 cp include/aco_assert_override.h include/aco.hpp "$out/"
 cp include/aco/*.hpp "$out/aco/"
 mkdir -p "$out/aco/compat"

@@ -96,6 +96,13 @@ pkg-config)
     "$cc" $flags "$source/examples/io_echo.c" -o io $(pkg-config --cflags --libs acorn_io) -Wl,-rpath,"$library_dir"
     ldd io | grep -q 'libacorn_io.so.0'
     io_fails ./io
+    if pkg-config --exists acorn_http; then
+        # shellcheck disable=SC2046,SC2086
+        "$cc" $flags "$source/examples/http_hello.c" -o http $(pkg-config --cflags --libs acorn_http) \
+            -Wl,-rpath,"$library_dir"
+        ldd http | grep -q 'libacorn_http.so.0'
+        io_fails ./http
+    fi
     # shellcheck disable=SC2046,SC2086
     "$cc" $flags "$source/examples/threads_tree.c" -o threads $(pkg-config --cflags --libs acorn_threads) \
         -Wl,-rpath,"$library_dir"
@@ -115,6 +122,7 @@ cmake)
     build/consumer_c
     build/consumer_cxx
     [ ! -e build/consumer_io ] || io_fails build/consumer_io
+    [ ! -e build/consumer_http ] || io_fails build/consumer_http
     build/consumer_threads
     for lib in acorn_tls acorn_tls_static; do
         [ ! -e build/consumer_$lib ] || tls_fails build/consumer_$lib
@@ -168,6 +176,14 @@ amalgamation) # libaco's own build lines
     if [ -e aco_io.c ]; then
         # shellcheck disable=SC2086
         "$cc" $flags -O1 -std=c11 $strict -I. aco.c aco_io.c "$source/examples/io_echo.c" -o app
+        io_fails ./app
+    fi
+    if [ -e aco_http.c ]; then
+        # shellcheck disable=SC2086
+        "$cc" $flags -O1 -w -c llhttp/renamed_api.c llhttp/renamed_llhttp.c
+        # shellcheck disable=SC2086
+        "$cc" $flags -O1 -std=c11 $strict -I. aco.c aco_io.c aco_http.c renamed_*.o "$source/examples/http_hello.c" \
+            -o app
         io_fails ./app
     fi
     # shellcheck disable=SC2086

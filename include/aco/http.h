@@ -1,0 +1,176 @@
+/* HTTP/1.1: servers and clients whose connections wait only for their task. In the library acorn_http, beside acorn_io.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ *   static void hello(aco_http_request_t *request, void *arg)
+ *   {
+ *       aco_http_reply(request, 200, "text/plain", "hello\n", 6);
+ *   }
+ *   ...
+ *   static const aco_http_route_t routes[] = {{"GET", "/", hello, NULL}, {NULL, NULL, NULL, NULL}};
+ *   aco_http_server_t server = {0};
+ *   server.routes = routes;
+ *   aco_http_serve(aco_io_listen("tcp", NULL, "8080", NULL), &server);
+ *
+ * Server. Each connection is a task. It reads a request, calls the handler of its route, and sends what the handler
+ * replies; then it waits for the next request. Handlers may wait: only their connection does. Requests that a client
+ * has sent one behind the other (pipelining) are handled in turn, and their replies are sent together where no handler
+ * waits in between.
+ *
+ * What is refused. Requests whose end two programs could see at different places: with a Content-Length and a
+ * Transfer-Encoding, with several lengths, with folded lines, bare line ends, NULs, spaces before a colon, without one
+ * Host; also paths with "." or ".." as a segment. The answer is an error and the end of the connection.
+ *
+ * Waits obey scopes (aco/scope.h): -1 with ETIMEDOUT or ECANCELED. Each plain form below is a macro for the form with
+ * `_at`. Errors are those of aco/io.h, and those named here. Texts end with a 0.
+ *
+ * Memory. A connection without a request has no buffers, only its task and 0.6 kB. What a request's fields and the
+ * calls for it return is valid until its handler returns.
+ *
+ * Threads. All calls for a server, request or client are made on one thread, that of their descriptors. A program that
+ * uses several threads serves on each of them, with a listener of its own (ACO_IO_REUSEPORT). */
+#ifndef ACO_HTTP_H
+#define ACO_HTTP_H
+
+#include "io.h"
+
+ACO__BEGIN_C
+
+typedef struct aco_http_header_s {
+    const char *name, *value;
+} aco_http_header_t;
+
+/* ---- Requests ---------------------------------------------------------------------------------------------------- */
+
+/* A request that a server has received. Read-only. */
+typedef struct aco_http_request_s {
+    const char *method;               /* "GET" */
+    const char *target;               /* as it was sent: "/a%20b?c=d", "http://host/a", "*" */
+    const char *path;                 /* decoded: "/a b"; "*" */
+    const char *query;                /* what is behind the "?", as it was sent; "": nothing */
+    const char *host;                 /* of the target, or of the header; "": none */
+    const aco_http_header_t *headers; /* names as they were sent */
+    size_t header_count;
+    int minor;                        /* of the version: 1 for HTTP/1.1, or 0 */
+    int fd;                           /* the connection's descriptor: to ask for addresses */
+    int64_t length;                   /* of the body, in bytes; -1: its end is not known yet */
+    int64_t began;                    /* when its first bytes were read, on the clock of aco_now() */
+    /* For the log: */
+    int status;                       /* of the reply; 0: there was none */
+    uint64_t sent;                    /* bytes of the reply's body */
+} aco_http_request_t;
+
+/* The value of the first header with this name, in any case of letters; NULL: none. */
+ACO_API const char *aco_http_header(const aco_http_request_t *request, const char *name);
+/* The text that stands in the path for {name} of the route; "*": for its end. NULL: the route has no such name. */
+ACO_API const char *aco_http_param(aco_http_request_t *request, const char *name);
+/* The decoded value of the first `name=value` of the query, "+" as a space; "" if there is no "=". NULL: none; or the
+ * value has a wrong escape or a NUL (EINVAL), ENOMEM. */
+ACO_API const char *aco_http_query(aco_http_request_t *request, const char *name);
+/* Memory that is freed when the request is done. NULL and errno ENOMEM. */
+ACO_API void *aco_http_allocate(aco_http_request_t *request, size_t n);
+
+/* Reads of the body what has come, at most `n` bytes; waits if there is nothing. 0: the end. A client that expects
+ * "100 Continue" gets it at the first call. -1 and errno: EFBIG (more than max_body), EBADMSG (wrong chunks),
+ * ECONNRESET (the connection ended before the body), ETIMEDOUT (body_time is over; aco_check_cancelled() tells). Unless
+ * the handler has replied, the server then answers 413, 400 or 408 when it returns. */
+ACO_API ssize_t aco_http_read_at(aco_http_request_t *request, void *p, size_t n, const char *location);
+#define aco_http_read(request, p, n) aco_http_read_at(request, p, n, ACO_PLACE)
+/* The whole body, at most `most` bytes, with a 0 behind it; *n becomes its length (`n` may be NULL). NULL and errno: as
+ * above, EFBIG also for more than `most`; ENOMEM. */
+ACO_API char *aco_http_read_all_at(aco_http_request_t *request, size_t most, size_t *n, const char *location);
+#define aco_http_read_all(request, most, n) aco_http_read_all_at(request, most, n, ACO_PLACE)
+
+/* ---- Replies ----------------------------------------------------------------------------------------------------- */
+
+/* Adds a header to the reply, before it begins; several may have the same name. The server itself sends Date,
+ * Content-Length, Transfer-Encoding and Connection: the last three fail with EINVAL. -1 and errno: EINVAL (also a name
+ * or value that HTTP does not allow, such as one with a line end), EBUSY (the reply has begun), ENOMEM. */
+ACO_API int aco_http_add_header(aco_http_request_t *request, const char *name, const char *value);
+
+/* The whole reply, with `n` bytes as its body; `type`: its Content-Type, or NULL. A handler may call it once; after
+ * that nothing of the body is used. The bytes are sent when the handler has returned and no further request is there,
+ * or earlier if they are many. `status`: 200 to 599. 0; or -1 and errno: EINVAL, EBUSY (the reply has begun), ENOMEM, and
+ * those of writing: then the connection will end. */
+ACO_API int aco_http_reply_at(aco_http_request_t *request, int status, const char *type, const void *body, size_t n,
+                              const char *location);
+#define aco_http_reply(request, status, type, body, n) aco_http_reply_at(request, status, type, body, n, ACO_PLACE)
+
+/* A reply in parts: begun, written, and ended by the handler's return. `length`: the bytes that will be written; less
+ * than 0: it is not known, and the reply is sent in chunks (to HTTP/1.0: up to the connection's end). */
+ACO_API int aco_http_begin_at(aco_http_request_t *request, int status, const char *type, int64_t length,
+                              const char *location);
+#define aco_http_begin(request, status, type, length) aco_http_begin_at(request, status, type, length, ACO_PLACE)
+/* Writes the next `n` bytes; few are collected. 0; or -1 and errno: EPIPE (the client is gone), EINVAL (not begun),
+ * EMSGSIZE (more than `length`). Of a reply without a body (to HEAD, 204, 304) nothing is sent. */
+ACO_API int aco_http_write_at(aco_http_request_t *request, const void *p, size_t n, const char *location);
+#define aco_http_write(request, p, n) aco_http_write_at(request, p, n, ACO_PLACE)
+/* Sends what was collected so far. */
+ACO_API int aco_http_flush_at(aco_http_request_t *request, const char *location);
+#define aco_http_flush(request) aco_http_flush_at(request, ACO_PLACE)
+/* Writes `n` bytes of a file from `offset` on, by sendfile() where that is possible. -1 and errno: also EIO (the file
+ * is shorter). */
+ACO_API int aco_http_write_file_at(aco_http_request_t *request, int fd, int64_t offset, int64_t n,
+                                   const char *location);
+#define aco_http_write_file(request, fd, offset, n) aco_http_write_file_at(request, fd, offset, n, ACO_PLACE)
+
+/* The whole reply: the file root/path, or index.html there if `path` is "" or ends with "/". Answers GET and HEAD;
+ * conditions (If-None-Match, If-Modified-Since, If-Range) and single ranges; 404 for what is no file of the root or
+ * cannot be read, for names with "." or ".." as a segment, and for names that begin with ".". Symbolic links are
+ * followed. The type is told by the name's end. 0, or -1 and errno as aco_http_reply(). */
+ACO_API int aco_http_serve_file_at(aco_http_request_t *request, const char *root, const char *path,
+                                   const char *location);
+#define aco_http_serve_file(request, root, path) aco_http_serve_file_at(request, root, path, ACO_PLACE)
+
+/* ---- Servers ----------------------------------------------------------------------------------------------------- */
+
+typedef void (*aco_http_handler_t)(aco_http_request_t *request, void *arg);
+
+/* Which requests a handler gets. The first route of the table that fits is taken. The path is compared segment by
+ * segment: {name} stands for any one that is not empty, a "*" at the end for all that is left, also nothing. A route
+ * for GET takes HEAD too. If only the method does not fit, the answer is 405; if no path does, 404. */
+typedef struct aco_http_route_s {
+    const char *method; /* NULL: any */
+    const char *path;   /* "/users/{id}", "/files/" with "*" behind it; NULL: the end of the table */
+    aco_http_handler_t handler;
+    void *arg;
+} aco_http_route_t;
+
+/* What carries a connection if its descriptor alone does not: TLS. The functions are those of aco/io.h for `stream`. */
+typedef struct aco_http_transport_s {
+    ssize_t (*read)(void *stream, void *p, size_t n, const char *location);
+    ssize_t (*write)(void *stream, const void *p, size_t n, const char *location);
+    void (*close)(void *stream); /* ends the stream; the descriptor is closed afterwards */
+} aco_http_transport_t;
+
+/* A server. Zeros are the defaults. Limits: less than 0: none. */
+typedef struct aco_http_server_s {
+    const aco_http_route_t *routes;
+    int max_head;           /* bytes of the request line and the headers: 15 KiB; at most 1 MiB */
+    int max_headers;        /* how many: 100; at most 1000 */
+    int max_connections;    /* at once: 10000; more wait to be accepted */
+    int64_t max_body;       /* bytes: 1 MiB */
+    int64_t head_time;      /* ns, from the first byte of a request to the end of its headers: 10 s */
+    int64_t idle_time;      /* ns without a request: 60 s */
+    int64_t body_time;      /* ns for a body, from the first call that reads it: 60 s */
+    int64_t write_time;     /* ns in which a client takes nothing of what is sent: 30 s */
+    int64_t drain_time;     /* ns that requests have to end when the server is stopped: 10 s */
+    void (*log)(const aco_http_request_t *request, void *log_arg); /* called after each reply. NULL: none */
+    void *log_arg;
+    const aco_options_t *task; /* of the connections' tasks; NULL: the defaults */
+    /* Called in the connection's task: makes the stream of a new connection (a TLS handshake) and stores its functions.
+     * NULL: it failed. If `open` itself is NULL, connections are plain. */
+    void *(*open)(int fd, const aco_http_transport_t **transport, void *open_arg);
+    void *open_arg;
+} aco_http_server_t;
+
+/* Serves connections of `listener`, an aco_io_listen(), until a scope of the caller ends or accepting fails. Then it
+ * closes the listener and idle connections, waits for requests under way, for drain_time at most, cancels those that
+ * are left, and returns -1 with the errno of accepting: ECANCELED or ETIMEDOUT if a scope has ended. Also EINVAL,
+ * ENOMEM, and that of aco_io_listen() for a listener less than 0. `server` must not change meanwhile. */
+ACO_API int aco_http_serve_at(int listener, const aco_http_server_t *server, const char *location);
+#define aco_http_serve(listener, server) aco_http_serve_at(listener, server, ACO_PLACE)
+
+ACO__END_C
+
+#endif

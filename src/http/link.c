@@ -1,0 +1,680 @@
+/* A connection's bytes: input that llhttp parses in place, and output that is collected.
+ *
+ * The input buffer is lent (aco/io_buffer.h) while a message is there. A message's head stays where it was parsed until
+ * the message is done, so the fields of a request point into the buffer; its body passes behind the head. Output is
+ * sent before the link waits for input, so several replies to pipelined requests need one system call. */
+#define _GNU_SOURCE
+#define _FILE_OFFSET_BITS 64
+#include "http/http.h"
+
+#include "aco/file.h"
+
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/sendfile.h>
+#endif
+
+/* ---- What llhttp tells ---- */
+
+static aco__http_link_t *link_of(const llhttp_t *parser)
+{
+    return parser->data;
+}
+
+/* In the buffer, which llhttp only reads. */
+static char *in_buffer(const char *p)
+{
+    return (char *)(uintptr_t)p;
+}
+
+static int refuse(aco__http_head_t *head, int status)
+{
+    if (!head->refusal)
+        head->refusal = status;
+    return HPE_USER;
+}
+
+static int on_url(llhttp_t *parser, const char *p, size_t n)
+{
+    aco__http_head_t *head = link_of(parser)->head;
+    if (!head->target)
+        head->target = in_buffer(p);
+    head->target_end = in_buffer(p) + n;
+    return 0;
+}
+
+static void count(unsigned char *times)
+{
+    if (*times < 2)
+        ++*times;
+}
+
+/* Remembers what the glue itself needs of a header. */
+static void look_at(aco__http_head_t *head, const char *name, size_t name_n, const char *value, size_t value_n)
+{
+    switch (name_n) {
+    case 4:
+        if (aco__http_is(name, name_n, "host")) {
+            count(&head->hosts);
+            head->host = value;
+        }
+        break;
+    case 6:
+        if (aco__http_is(name, name_n, "expect")) {
+            count(&head->expects);
+            head->expects_continue = (unsigned char)aco__http_is(value, value_n, "100-continue");
+        }
+        break;
+    case 14:
+        if (aco__http_is(name, name_n, "content-length"))
+            count(&head->lengths);
+        break;
+    case 17:
+        if (aco__http_is(name, name_n, "transfer-encoding")) {
+            count(&head->encodings);
+            head->is_chunked = (unsigned char)aco__http_is(value, value_n, "chunked");
+        }
+        break;
+    default:
+        break;
+    }
+}
+
+/* The last header is complete: its texts get their ends. */
+static void end_header(aco__http_head_t *head)
+{
+    aco_http_header_t *header;
+    char *end;
+    if (head->part == HTTP_NOTHING)
+        return;
+    header = &head->headers[head->count - 1];
+    if (head->part == HTTP_NAME) /* no value: the name's end does for it */
+        header->value = head->value_end = head->name_end;
+    *head->name_end = 0;
+    for (end = head->value_end; end > header->value && (end[-1] == ' ' || end[-1] == '\t');)
+        end--;
+    *end = 0;
+    head->part = HTTP_NOTHING;
+    look_at(head, header->name, (size_t)(head->name_end - header->name), header->value, (size_t)(end - header->value));
+}
+
+/* What a body may have besides its bytes: trailers and extensions of chunks. They are dropped. */
+static int on_overhead(llhttp_t *parser, const char *p, size_t n)
+{
+    aco__http_link_t *link = link_of(parser);
+    (void)p;
+    link->overhead += n + 1;
+    if (link->overhead <= HTTP_OVERHEAD)
+        return 0;
+    link->body_error = EFBIG;
+    return HPE_USER;
+}
+
+static int on_header_field(llhttp_t *parser, const char *p, size_t n)
+{
+    aco__http_link_t *link = link_of(parser);
+    aco__http_head_t *head = link->head;
+    if (link->has_head)
+        return on_overhead(parser, p, n);
+    if (head->part != HTTP_NAME) {
+        end_header(head);
+        if (head->count == head->most)
+            return refuse(head, 431);
+        head->headers[head->count].name = p;
+        head->headers[head->count++].value = NULL;
+        head->part = HTTP_NAME;
+    }
+    head->name_end = in_buffer(p) + n;
+    return 0;
+}
+
+static int on_header_value(llhttp_t *parser, const char *p, size_t n)
+{
+    aco__http_link_t *link = link_of(parser);
+    aco__http_head_t *head = link->head;
+    if (link->has_head)
+        return on_overhead(parser, p, n);
+    if (head->part == HTTP_NAME) {
+        head->headers[head->count - 1].value = p;
+        head->part = HTTP_VALUE;
+    }
+    head->value_end = in_buffer(p) + n;
+    return 0;
+}
+
+/* A message without a body is parsed to its end at once. Before a body the parser stops. */
+static int on_headers_complete(llhttp_t *parser)
+{
+    aco__http_link_t *link = link_of(parser);
+    aco__http_head_t *head = link->head;
+    end_header(head);
+    link->has_head = 1;
+    link->is_persistent = (unsigned char)llhttp_should_keep_alive(parser);
+    if (parser->type == HTTP_RESPONSE)
+        return link->gets_no_body ? 1 : HPE_PAUSED;
+    parser->upgrade = 0; /* no other protocol is spoken here */
+    if (parser->method == HTTP_CONNECT)
+        return refuse(head, 501);
+    /* Of what two programs could understand differently, llhttp refuses most. */
+    if (head->lengths > 1 || head->encodings > 1 || (head->lengths && head->encodings))
+        return refuse(head, 400);
+    if (head->encodings && parser->http_minor == 0)
+        return refuse(head, 400);
+    if (head->encodings && !head->is_chunked)
+        return refuse(head, parser->flags & F_CHUNKED ? 501 : 400);
+    return parser->flags & F_CHUNKED || parser->content_length > 0 ? HPE_PAUSED : 0;
+}
+
+static int on_body(llhttp_t *parser, const char *p, size_t n)
+{
+    aco__http_link_t *link = link_of(parser);
+    link->body += n;
+    if (link->body > link->most_body) {
+        link->body_error = EFBIG;
+        return HPE_USER;
+    }
+    if (link->sink + link->sunk != p)
+        memmove(link->sink + link->sunk, p, n);
+    link->sunk += n;
+    return 0;
+}
+
+static int on_message_complete(llhttp_t *parser)
+{
+    link_of(parser)->has_all = 1;
+    return HPE_PAUSED;
+}
+
+static const llhttp_settings_t settings = {
+    .on_url = on_url,
+    .on_header_field = on_header_field,
+    .on_header_value = on_header_value,
+    .on_headers_complete = on_headers_complete,
+    .on_chunk_extension_name = on_overhead,
+    .on_chunk_extension_value = on_overhead,
+    .on_body = on_body,
+    .on_message_complete = on_message_complete,
+};
+
+/* ---- Opening, closing ---- */
+
+void aco__http_link_open(aco__http_link_t *link, int fd, llhttp_type_t type, size_t in_size)
+{
+    memset(link, 0, sizeof *link);
+    link->fd = fd;
+    aco_io_reader_open(&link->in, fd, NULL, in_size);
+    llhttp_init(&link->parser, type, &settings);
+    link->parser.data = link;
+}
+
+void aco__http_link_close(aco__http_link_t *link)
+{
+    aco_io_reader_close(&link->in);
+    if (link->transport)
+        link->transport->close(link->stream);
+    (void)aco_io_close(link->fd);
+}
+
+/* ---- Input ---- */
+
+/* Reads behind what is there. */
+static ssize_t append(aco__http_link_t *link, const char *location)
+{
+    aco_io_reader_t *in = &link->in;
+    char *to = in->buffer + in->end;
+    size_t room = in->size - in->end;
+    ssize_t n = link->transport ? link->transport->read(link->stream, to, room, location)
+                                : aco_io_read_at(link->fd, to, room, location);
+    if (n > 0)
+        in->end += (size_t)n;
+    return n;
+}
+
+ssize_t aco__http_await(aco__http_link_t *link, const char *location)
+{
+    aco_io_reader_t *in = &link->in;
+    const char *bytes;
+    size_t sz = in->size;
+    if (!link->transport)
+        return aco_io_reader_peek_at(in, 1, &bytes, location);
+    if (!in->buffer && !(in->buffer = aco__poller_allocate(&sz, "aco_http_serve")))
+        return -1;
+    return append(link, location);
+}
+
+void aco__http_message_begin(aco__http_link_t *link, aco__http_head_t *head)
+{
+    link->head = head;
+    link->at = link->in.begin;
+    link->body = 0;
+    link->overhead = 0;
+    link->has_head = link->has_all = 0;
+    link->body_error = 0;
+}
+
+/* Feeds the parser `n` bytes that stand at link->at. 0, or -1: they are wrong. */
+static int feed(aco__http_link_t *link, size_t n)
+{
+    llhttp_errno_t error = llhttp_execute(&link->parser, link->in.buffer + link->at, n);
+    if (aco_likely(error == HPE_PAUSED)) {
+        link->at = (size_t)(llhttp_get_error_pos(&link->parser) - link->in.buffer);
+        llhttp_resume(&link->parser);
+        return 0;
+    }
+    if (error != HPE_OK)
+        return -1;
+    link->at += n;
+    return 0;
+}
+
+/* The status for a head that llhttp does not accept. */
+static int status_of_error(const aco__http_link_t *link)
+{
+    llhttp_errno_t error = llhttp_get_errno(&link->parser);
+    const char *word = link->in.buffer + link->in.begin, *reason = llhttp_get_error_reason(&link->parser);
+    const char *end = word, *limit = link->in.buffer + link->in.end;
+    while (end < limit && aco__http_is_token(end, 1))
+        end++;
+    if (error == HPE_PAUSED_H2_UPGRADE || (reason && strcmp(reason, "Invalid HTTP version") == 0))
+        return 505;
+    return error == HPE_INVALID_METHOD && end > word && (end == limit || *end == ' ') ? 501 : 400;
+}
+
+static void shift_text(const char **text, size_t by)
+{
+    if (*text)
+        *text -= by;
+}
+
+static void shift(char **text, size_t by)
+{
+    if (*text)
+        *text -= by;
+}
+
+/* Moves a message to the buffer's start, before anybody else has pointers to its head. */
+static void move_head(aco__http_link_t *link)
+{
+    aco_io_reader_t *in = &link->in;
+    aco__http_head_t *head = link->head;
+    size_t by = in->begin;
+    memmove(in->buffer, in->buffer + by, in->end - by);
+    for (size_t i = 0; i < head->count; i++) {
+        shift_text(&head->headers[i].name, by);
+        shift_text(&head->headers[i].value, by);
+    }
+    shift(&head->target, by);
+    shift(&head->target_end, by);
+    shift(&head->name_end, by);
+    shift(&head->value_end, by);
+    shift_text(&head->host, by);
+    in->begin = 0;
+    in->end -= by;
+    link->at -= by;
+    link->keep -= by;
+}
+
+int aco__http_parse_head(aco__http_link_t *link)
+{
+    size_t n = link->in.end - link->at;
+    if (n && feed(link, n) != 0) {
+        if (!link->head->refusal)
+            link->head->refusal = status_of_error(link);
+        return -1;
+    }
+    link->keep = link->at;
+    if (link->has_head && !link->has_all && link->in.size - link->keep < HTTP_BEHIND_HEAD)
+        move_head(link); /* for its body */
+    return link->has_head;
+}
+
+ssize_t aco__http_more_head(aco__http_link_t *link, const char *location)
+{
+    if (link->in.begin > 0)
+        move_head(link);
+    if (link->out_n && aco__http_send(link, NULL, 0, 0, location) != 0)
+        return -1;
+    return append(link, location);
+}
+
+static ssize_t body_fails(aco__http_link_t *link, int error, const char *call, const char *reason)
+{
+    link->body_error = error;
+    link->is_persistent = 0;
+    return aco__http_fail(error, call, reason);
+}
+
+/* Reads more of the body behind the head. If `direct`, into the caller's memory: of a body of known length only.
+ * The number of bytes, 0 at the stream's end; -1 and errno. */
+static ssize_t more_body(aco__http_link_t *link, char *direct, size_t n, const char *location)
+{
+    if (link->out_n && aco__http_send(link, NULL, 0, 0, location) != 0)
+        return -1;
+    if (direct)
+        return link->transport ? link->transport->read(link->stream, direct, n, location)
+                               : aco_io_read_at(link->fd, direct, n, location);
+    link->at = link->in.end = link->keep;
+    return append(link, location);
+}
+
+/* The end of the stream, which may be the end of a response. */
+static ssize_t end_of_stream(aco__http_link_t *link, const char *call)
+{
+    link->is_persistent = 0;
+    if (link->parser.type == HTTP_RESPONSE && llhttp_finish(&link->parser) == HPE_OK && link->has_all)
+        return 0;
+    if (link->has_all)
+        return 0;
+    return body_fails(link, ECONNRESET, call, "the connection ended before the body");
+}
+
+ssize_t aco__http_read_body(aco__http_link_t *link, void *p, size_t n, const char *call, const char *location)
+{
+    link->sink = p;
+    link->sunk = 0;
+    while (!link->has_all && link->sunk == 0 && n > 0) {
+        size_t have = link->in.end - link->at;
+        /* A body with a length has nothing but its bytes. */
+        int is_direct = !have && link->parser.flags & F_CONTENT_LENGTH && n >= link->in.size - link->keep;
+        ssize_t came = (ssize_t)have;
+        if (link->body_error) {
+            errno = link->body_error;
+            return -1;
+        }
+        if (is_direct && n > link->parser.content_length)
+            n = (size_t)link->parser.content_length;
+        if (!have)
+            came = more_body(link, is_direct ? p : NULL, n, location);
+        if (came < 0) {
+            link->body_error = errno;
+            return -1;
+        }
+        if (came == 0)
+            return end_of_stream(link, call);
+        if (is_direct) {
+            llhttp_errno_t error = llhttp_execute(&link->parser, p, (size_t)came);
+            if (error == HPE_PAUSED)
+                llhttp_resume(&link->parser);
+            else if (error != HPE_OK)
+                return body_fails(link, link->body_error ? link->body_error : EBADMSG, call, "the body is too long");
+        } else if (feed(link, (size_t)came < n ? (size_t)came : n) != 0) {
+            return link->body_error ? body_fails(link, link->body_error, call, "the body is too long")
+                                    : body_fails(link, EBADMSG, call, llhttp_get_error_reason(&link->parser));
+        }
+    }
+    return (ssize_t)link->sunk;
+}
+
+void aco__http_message_end(aco__http_link_t *link)
+{
+    aco_io_reader_t *in = &link->in;
+    in->begin = link->at;
+    if (in->begin == in->end)
+        in->begin = in->end = 0;
+}
+
+/* ---- Output ---- */
+
+static ssize_t put_out(aco__http_link_t *link, struct iovec *parts, int n, int flags, const char *location)
+{
+    struct msghdr message;
+    if (link->transport)
+        return link->transport->write(link->stream, parts[0].iov_base, parts[0].iov_len, location);
+    if (n == 1)
+        return aco_io_send_at(link->fd, parts[0].iov_base, parts[0].iov_len, flags, location);
+    memset(&message, 0, sizeof message);
+    message.msg_iov = parts;
+    message.msg_iovlen = (size_t)n;
+    return aco_io_sendmsg_at(link->fd, &message, flags, location);
+}
+
+/* With a limit for the case that the peer takes nothing. */
+static ssize_t put_out_waiting(aco__http_link_t *link, struct iovec *parts, int n, int flags, const char *location)
+{
+    aco_scope_t scope;
+    ssize_t sent;
+    if (aco_scope_begin_at(&scope, aco_after(link->write_time), location) != 0)
+        return -1;
+    sent = put_out(link, parts, n, flags, location);
+    (void)aco_scope_end(&scope);
+    return sent;
+}
+
+int aco__http_send(aco__http_link_t *link, const void *p, size_t n, int is_more, const char *location)
+{
+    struct iovec parts[2], *first = parts;
+    int left = 0, may_wait = link->transport != NULL;
+#ifdef MSG_MORE
+    int flags = is_more ? MSG_MORE : 0;
+#else
+    int flags = 0;
+    (void)is_more;
+#endif
+    if (link->out_n) {
+        parts[left].iov_base = link->out;
+        parts[left++].iov_len = link->out_n;
+    }
+    if (n) {
+        parts[left].iov_base = (void *)(uintptr_t)p;
+        parts[left++].iov_len = n;
+    }
+    link->out_n = 0;
+    while (left > 0 && !link->is_broken) {
+        ssize_t sent = may_wait ? put_out_waiting(link, first, left, flags, location)
+                                : put_out(link, first, left, flags | MSG_DONTWAIT, location);
+        if (sent < 0 && errno == EAGAIN && !may_wait) {
+            may_wait = 1;
+            continue;
+        }
+        if (sent < 0)
+            link->is_broken = 1;
+        while (sent > 0) {
+            size_t part = (size_t)sent < first->iov_len ? (size_t)sent : first->iov_len;
+            first->iov_base = (char *)first->iov_base + part;
+            first->iov_len -= part;
+            sent -= (ssize_t)part;
+            if (first->iov_len == 0) {
+                first++;
+                left--;
+            }
+        }
+    }
+    if (left > 0 && errno == 0)
+        errno = EPIPE;
+    return left > 0 ? -1 : 0;
+}
+
+void aco__http_try_send(aco__http_link_t *link)
+{
+    ssize_t sent;
+    if (link->transport || link->is_broken || !link->out_n)
+        return;
+    sent = aco_io_send(link->fd, link->out, link->out_n, MSG_DONTWAIT);
+    if (sent <= 0)
+        return;
+    link->out_n -= (size_t)sent;
+    memmove(link->out, link->out + sent, link->out_n);
+}
+
+char *aco__http_room(aco__http_link_t *link, size_t n, const char *location)
+{
+    if (n > HTTP_OUT - link->out_n && aco__http_send(link, NULL, 0, 0, location) != 0)
+        return NULL;
+    if (link->is_broken) {
+        errno = EPIPE;
+        return NULL;
+    }
+    return link->out + link->out_n;
+}
+
+char *aco__http_put_number(char *at, uint64_t number)
+{
+    char digits[20];
+    size_t n = 0;
+    do
+        digits[n++] = (char)('0' + number % 10);
+    while ((number /= 10) != 0);
+    while (n > 0)
+        *at++ = digits[--n];
+    return at;
+}
+
+/* ---- The outgoing body ---- */
+
+/* "5A\r\n" */
+static char *put_chunk_size(char *at, size_t n)
+{
+    char digits[16];
+    size_t count_of = 0;
+    do
+        digits[count_of++] = "0123456789ABCDEF"[n % 16];
+    while ((n /= 16) != 0);
+    while (count_of > 0)
+        *at++ = digits[--count_of];
+    return aco__http_put(at, "\r\n", 2);
+}
+
+enum { CHUNK_AROUND = 20 }; /* the size, and two line ends */
+
+int aco__http_write_body(aco__http_link_t *link, const void *p, size_t n, const char *call, const char *location)
+{
+    int is_small = n <= HTTP_OUT / 2;
+    char *begin, *at;
+    if (link->left >= 0 && n > (uint64_t)link->left)
+        return aco__http_fail(EMSGSIZE, call, "more bytes than were announced");
+    if (link->left >= 0)
+        link->left -= (int64_t)n;
+    if (link->is_bodiless || n == 0)
+        return 0;
+    begin = aco__http_room(link, (is_small ? n : 0) + CHUNK_AROUND, location);
+    if (!begin)
+        return -1;
+    at = link->is_chunked ? put_chunk_size(begin, n) : begin;
+    if (is_small)
+        at = aco__http_put(at, p, n);
+    else {
+        link->out_n += (size_t)(at - begin);
+        if (aco__http_send(link, p, n, 0, location) != 0)
+            return -1;
+        begin = at = link->out;
+    }
+    if (link->is_chunked)
+        at = aco__http_put(at, "\r\n", 2);
+    link->out_n += (size_t)(at - begin);
+    return 0;
+}
+
+int aco__http_end_body(aco__http_link_t *link, const char *location)
+{
+    char *at;
+    if (link->left > 0 && !link->is_bodiless) {
+        errno = EMSGSIZE;
+        return -1;
+    }
+    if (!link->is_chunked || link->is_bodiless)
+        return 0;
+    at = aco__http_room(link, 5, location);
+    if (!at)
+        return -1;
+    aco__http_put(at, "0\r\n\r\n", 5);
+    link->out_n += 5;
+    return 0;
+}
+
+/* ---- Files ---- */
+
+#ifdef __linux__
+/* sendfile() that raises no SIGPIPE: it has no MSG_NOSIGNAL. The signal is blocked meanwhile, and taken if it came. */
+static ssize_t quiet_sendfile(int to, int from, off_t *offset, size_t n)
+{
+    static const struct timespec at_once = {0, 0};
+    sigset_t pipe_signal, before, pending;
+    ssize_t sent;
+    int error;
+    sigemptyset(&pipe_signal);
+    sigaddset(&pipe_signal, SIGPIPE);
+    sigpending(&pending);
+    pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
+    sent = sendfile(to, from, offset, n);
+    error = errno;
+    if (sent < 0 && error == EPIPE && !sigismember(&pending, SIGPIPE))
+        while (sigtimedwait(&pipe_signal, NULL, &at_once) < 0 && errno == EINTR)
+            ;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = error;
+    return sent;
+}
+
+/* 0; 1: the file has no sendfile(); -1 and errno. */
+static int send_file(aco__http_link_t *link, int fd, int64_t offset, int64_t n, const char *location)
+{
+    enum { AT_ONCE = 1 << 20 }; /* so that others run in between */
+    off_t at = (off_t)offset;
+    aco_scope_t scope;
+    while (n > 0) {
+        ssize_t sent = quiet_sendfile(link->fd, fd, &at, n < AT_ONCE ? (size_t)n : AT_ONCE);
+        int result = 0;
+        if (sent > 0) {
+            n -= sent;
+            link->left -= sent;
+            aco__poller_yield();
+            continue;
+        }
+        if (sent < 0 && (errno == EINVAL || errno == ENOSYS) && at == (off_t)offset)
+            return 1;
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent == 0)
+            errno = EIO;
+        if (sent == 0 || errno != EAGAIN)
+            return -1;
+        if (aco_scope_begin_at(&scope, aco_after(link->write_time), location) != 0)
+            return -1;
+        result = aco_io_wait_writable_at(link->fd, location);
+        (void)aco_scope_end(&scope);
+        if (result != 0)
+            return -1;
+    }
+    return 0;
+}
+#endif
+
+int aco__http_write_file(aco__http_link_t *link, int fd, int64_t offset, int64_t n, const char *call,
+                         const char *location)
+{
+    enum { SMALL = 16384 }; /* a copy costs less than the calls around sendfile() */
+    size_t sz = n < SMALL ? (size_t)n : SMALL;
+    char *buffer;
+    int result = 0;
+    if (n < 0 || offset < 0 || (link->left >= 0 && n > link->left))
+        return aco__http_fail(n < 0 || offset < 0 ? EINVAL : EMSGSIZE, call, "the number of bytes");
+    if (link->is_bodiless || n == 0) {
+        if (link->left >= 0)
+            link->left -= n;
+        return 0;
+    }
+#ifdef __linux__
+    if (n > SMALL && !link->transport && link->left >= 0) {
+        if (aco__http_send(link, NULL, 0, 1, location) != 0)
+            return -1;
+        result = send_file(link, fd, offset, n, location);
+        if (result <= 0)
+            return result;
+    }
+#endif
+    buffer = aco__poller_allocate(&sz, call);
+    if (!buffer)
+        return -1;
+    for (result = 0; n > 0 && result == 0;) {
+        ssize_t got = aco_file_pread_at(fd, buffer, (uint64_t)n < sz ? (size_t)n : sz, offset, location);
+        if (got == 0)
+            errno = EIO;
+        result = got <= 0 ? -1 : aco__http_write_body(link, buffer, (size_t)got, call, location);
+        offset += got;
+        n -= got;
+    }
+    aco__poller_free(buffer, sz);
+    return result;
+}

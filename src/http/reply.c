@@ -1,0 +1,175 @@
+/* Replies: their heads, and the calls by which handlers send them. */
+#define _GNU_SOURCE /* clock_gettime() */
+#include "http/http.h"
+
+#include <stdio.h>
+#include <time.h>
+
+/* ---- Headers ---- */
+
+int aco_http_add_header(aco_http_request_t *request, const char *name, const char *value)
+{
+    static const char call[] = "aco_http_add_header";
+    aco__http_exchange_t *x = aco__http_exchange_of(request);
+    size_t name_n = name ? strlen(name) : 0, value_n = value ? strlen(value) : 0, n = name_n + value_n + 4;
+    char *at;
+    if (!value || !aco__http_is_token(name, name_n) || !aco__http_is_value(value, value_n))
+        return aco__http_fail(EINVAL, call, "HTTP does not allow this name or value");
+    if (aco__http_same(name, "content-length") || aco__http_same(name, "transfer-encoding") ||
+        aco__http_same(name, "connection"))
+        return aco__http_fail(EINVAL, call, "the server sends this header itself");
+    if (x->has_begun)
+        return aco__http_fail(EBUSY, call, "the reply has begun");
+    if (n > HTTP_MOST_FIELDS - x->fields_n)
+        return aco__http_fail(ENOMEM, call, "the headers of a reply have 6 KiB");
+    if (n > x->fields_room - x->fields_n) {
+        size_t room = 2 * x->fields_room + n + 128;
+        char *fields = aco_http_allocate(request, room);
+        if (!fields)
+            return -1;
+        if (x->fields_n)
+            memcpy(fields, x->fields, x->fields_n);
+        x->fields = fields;
+        x->fields_room = room;
+    }
+    at = aco__http_put(x->fields + x->fields_n, name, name_n);
+    at = aco__http_put(at, ": ", 2);
+    at = aco__http_put(at, value, value_n);
+    aco__http_put(at, "\r\n", 2);
+    x->fields_n += n;
+    return 0;
+}
+
+/* The text of the Date header, made once a second. */
+static const char *date_of(aco__http_server_t *server, int64_t now)
+{
+    if (aco_unlikely(now >= server->date_until)) {
+        struct timespec wall;
+        clock_gettime(CLOCK_REALTIME, &wall);
+        aco__http_put_date(server->date, wall.tv_sec);
+        server->date_until = now + ACO_SECOND - wall.tv_nsec;
+    }
+    return server->date;
+}
+
+#define PUT(at, text) aco__http_put(at, text, sizeof(text) - 1)
+
+/* How the end of the reply is told. `length`: of its body; less than 0: not known. */
+static char *put_framing(aco__http_exchange_t *x, char *at, int status, int64_t length)
+{
+    aco__http_link_t *link = &x->connection->link;
+    link->left = length;
+    link->is_chunked = length < 0 && x->is.minor > 0;
+    link->is_bodiless = x->is_head || status == 204 || status == 304;
+    if (length < 0 && !link->is_chunked && !link->is_bodiless)
+        x->will_close = 1;
+    if (status != 204 && !(status == 304 && length <= 0)) {
+        if (length >= 0)
+            at = PUT(aco__http_put_number(PUT(at, "Content-Length: "), (uint64_t)length), "\r\n");
+        else if (link->is_chunked)
+            at = PUT(at, "Transfer-Encoding: chunked\r\n");
+    }
+    if (x->will_close)
+        return PUT(at, "Connection: close\r\n");
+    return x->is.minor > 0 ? at : PUT(at, "Connection: keep-alive\r\n");
+}
+
+/* Puts the head of the reply into the output. 0, or -1 and errno. */
+static int begin_reply(aco__http_exchange_t *x, int status, const char *type, int64_t length, const char *call,
+                       const char *location)
+{
+    aco__http_link_t *link = &x->connection->link;
+    size_t line_n = 0, type_n = type ? strlen(type) : 0;
+    const char *line = aco__http_status_line(status, &line_n);
+    char *begins, *at, other[32];
+    if (x->has_begun)
+        return aco__http_fail(EBUSY, call, "the reply has begun");
+    if (status < 200 || status > 599 || type_n > 1024 || !aco__http_is_value(type, type_n))
+        return aco__http_fail(EINVAL, call, "the status, or the content type");
+    if (!line) {
+        line = other;
+        line_n = (size_t)snprintf(other, sizeof other, "HTTP/1.1 %d \r\n", status);
+    }
+    if (!link->is_persistent || x->may_continue || x->connection->server->is_ending ||
+        (!link->has_all && x->is.length > HTTP_DISCARDED && link->body == 0)) /* nobody is going to read that */
+        x->will_close = 1;
+    begins = at = aco__http_room(link, line_n + type_n + x->fields_n + 160, location);
+    if (!at)
+        return -1;
+    at = aco__http_put(at, line, line_n);
+    at = PUT(at, "Date: ");
+    at = aco__http_put(at, date_of(x->connection->server, x->is.began), HTTP_DATE);
+    at = PUT(at, "\r\n");
+    if (type_n)
+        at = PUT(aco__http_put(PUT(at, "Content-Type: "), type, type_n), "\r\n");
+    if (x->fields_n)
+        at = aco__http_put(at, x->fields, x->fields_n);
+    at = put_framing(x, at, status, length);
+    at = PUT(at, "\r\n");
+    link->out_n += (size_t)(at - begins);
+    x->has_begun = 1;
+    x->is.status = status;
+    return 0;
+}
+
+/* ---- The calls ---- */
+
+int aco_http_reply_at(aco_http_request_t *request, int status, const char *type, const void *body, size_t n,
+                      const char *location)
+{
+    static const char call[] = "aco_http_reply";
+    aco__http_exchange_t *x = aco__http_exchange_of(request);
+    if (n > INT64_MAX || begin_reply(x, status, type, (int64_t)n, call, location) != 0)
+        return -1;
+    if (!x->connection->link.is_bodiless)
+        request->sent = n;
+    return aco__http_write_body(&x->connection->link, body, n, call, location);
+}
+
+int aco_http_begin_at(aco_http_request_t *request, int status, const char *type, int64_t length, const char *location)
+{
+    return begin_reply(aco__http_exchange_of(request), status, type, length, "aco_http_begin", location);
+}
+
+static int check_begun(const aco__http_exchange_t *x, const char *call)
+{
+    return x->has_begun ? 0 : aco__http_fail(EINVAL, call, "the reply has not begun");
+}
+
+int aco_http_write_at(aco_http_request_t *request, const void *p, size_t n, const char *location)
+{
+    static const char call[] = "aco_http_write";
+    aco__http_exchange_t *x = aco__http_exchange_of(request);
+    if (check_begun(x, call) != 0 || aco__http_write_body(&x->connection->link, p, n, call, location) != 0)
+        return -1;
+    if (!x->connection->link.is_bodiless)
+        request->sent += n;
+    return 0;
+}
+
+int aco_http_flush_at(aco_http_request_t *request, const char *location)
+{
+    return aco__http_send(&aco__http_exchange_of(request)->connection->link, NULL, 0, 0, location);
+}
+
+int aco_http_write_file_at(aco_http_request_t *request, int fd, int64_t offset, int64_t n, const char *location)
+{
+    static const char call[] = "aco_http_write_file";
+    aco__http_exchange_t *x = aco__http_exchange_of(request);
+    if (check_begun(x, call) != 0 || aco__http_write_file(&x->connection->link, fd, offset, n, call, location) != 0)
+        return -1;
+    if (!x->connection->link.is_bodiless)
+        request->sent += (uint64_t)n;
+    return 0;
+}
+
+int aco__http_answer(aco__http_exchange_t *x, int status, const char *location)
+{
+    size_t n = 0;
+    const char *line = aco__http_status_line(status, &n) + sizeof "HTTP/1.1 " - 1;
+    char text[64];
+    n -= sizeof "HTTP/1.1 " - 1;
+    aco__http_put(text, line, n);
+    text[n - 2] = '\n';
+    return aco_http_reply_at(&x->is, status, "text/plain", text, n - 1, location);
+}

@@ -1,0 +1,269 @@
+/* Requests: what their heads mean, and the calls by which handlers look at them. */
+#include "http/http.h"
+
+#include <stdio.h>
+
+/* ---- Memory ---- */
+
+void aco__http_free_blocks(aco__http_exchange_t *x)
+{
+    while (x->blocks) {
+        aco__http_block_t *block = x->blocks;
+        x->blocks = block->next;
+        aco__poller_free(block, block->sz);
+    }
+}
+
+static void *allocate(aco__http_exchange_t *x, size_t n, const char *call)
+{
+    const size_t align = sizeof(void *) * 2;
+    size_t sz;
+    aco__http_block_t *block;
+    char *p = x->at + (-(uintptr_t)x->at & (align - 1));
+    if (p <= x->end && n <= (size_t)(x->end - p)) {
+        x->at = p + n;
+        return p;
+    }
+    sz = n + 2 * align;
+    if (sz < n) {
+        aco__http_fail(ENOMEM, call, "more bytes than there can be");
+        return NULL;
+    }
+    block = aco__poller_allocate(&sz, call);
+    if (!block)
+        return NULL;
+    block->next = x->blocks;
+    block->sz = sz;
+    x->blocks = block;
+    return (char *)block + 2 * align;
+}
+
+void *aco_http_allocate(aco_http_request_t *request, size_t n)
+{
+    return allocate(aco__http_exchange_of(request), n, "aco_http_allocate");
+}
+
+/* ---- The head ---- */
+
+/* The target up to its path: "", or "http://host". Stores the host. The path; NULL: the target is wrong. */
+static const char *after_authority(aco__http_exchange_t *x, const char *target)
+{
+    size_t scheme = aco__http_is(target, strlen(target) < 7 ? 0 : 7, "http://")    ? 7
+                    : aco__http_is(target, strlen(target) < 8 ? 0 : 8, "https://") ? 8
+                                                                                   : 0;
+    const char *host = target + scheme;
+    size_t n = strcspn(host, "/?");
+    char *copy;
+    if (!scheme || !n || !aco__http_is_host(host, n))
+        return NULL;
+    copy = allocate(x, n + 1, "aco_http_serve");
+    if (!copy)
+        return NULL;
+    *aco__http_put(copy, host, n) = 0;
+    x->is.host = copy;
+    return host + n;
+}
+
+static int understand_target(aco__http_exchange_t *x)
+{
+    const char *target = x->is.target, *at;
+    size_t n;
+    ptrdiff_t decoded;
+    char *path;
+    for (at = target; *at; at++)
+        if ((unsigned char)*at <= ' ' || (unsigned char)*at >= 0x7f || *at == '#')
+            return 400;
+    if (strcmp(target, "*") == 0) {
+        x->is.path = target;
+        x->is.query = "";
+        return strcmp(x->is.method, "OPTIONS") == 0 ? 0 : 400;
+    }
+    if (*target != '/' && !(target = after_authority(x, target)))
+        return 400;
+    n = strcspn(target, "?");
+    x->is.query = target[n] ? target + n + 1 : "";
+    path = allocate(x, n + 2, "aco_http_serve");
+    if (!path)
+        return 500;
+    if (n == 0) { /* "http://host" */
+        x->is.path = strcpy(path, "/");
+        return 0;
+    }
+    decoded = aco__http_decode(path, target, n, 0);
+    if (decoded < 0)
+        return 400;
+    path[decoded] = 0;
+    x->is.path = path;
+    return aco__http_has_dots(path) ? 400 : 0;
+}
+
+int aco__http_understand(aco__http_exchange_t *x)
+{
+    const aco__http_head_t *head = &x->head;
+    const aco__http_link_t *link = &x->connection->link;
+    const llhttp_t *parser = &link->parser;
+    if (parser->http_major != 1 || parser->http_minor > 1)
+        return 505;
+    /* llhttp takes several spaces, and other protocols' names. */
+    if (!head->target || head->target[-2] == ' ' || memcmp(head->target_end, " HTTP/", 6) != 0)
+        return 400;
+    *head->target_end = 0;
+    x->is.method = llhttp_method_name((llhttp_method_t)parser->method);
+    x->is.target = head->target;
+    x->is.minor = parser->http_minor;
+    x->is.headers = head->headers;
+    x->is.header_count = head->count;
+    x->is.length = head->is_chunked && !link->has_all ? -1 : link->has_all ? 0 : (int64_t)parser->content_length;
+    x->is.host = head->host ? head->host : "";
+    x->is_head = parser->method == HTTP_HEAD;
+    if (head->hosts > 1 || (!head->hosts && x->is.minor > 0))
+        return 400;
+    if (!aco__http_is_host(x->is.host, strlen(x->is.host)))
+        return 400;
+    if (x->is.length > 0 && (uint64_t)x->is.length > link->most_body)
+        return 413;
+    if (head->expects && (head->expects > 1 || !head->expects_continue) && x->is.minor > 0)
+        return 417;
+    x->may_continue = head->expects && x->is.minor > 0 && !link->has_all;
+    return understand_target(x);
+}
+
+/* ---- For handlers ---- */
+
+const char *aco_http_header(const aco_http_request_t *request, const char *name)
+{
+    for (size_t i = 0; i < request->header_count; i++)
+        if (aco__http_same(request->headers[i].name, name))
+            return request->headers[i].value;
+    return NULL;
+}
+
+const char *aco_http_param(aco_http_request_t *request, const char *name)
+{
+    aco__http_exchange_t *x = aco__http_exchange_of(request);
+    size_t n = strlen(name);
+    for (size_t i = 0; i < x->param_count; i++)
+        if (x->params[i].name_n == n && memcmp(x->params[i].name, name, n) == 0)
+            return x->params[i].value;
+    return NULL;
+}
+
+const char *aco_http_query(aco_http_request_t *request, const char *name)
+{
+    static const char call[] = "aco_http_query";
+    aco__http_exchange_t *x = aco__http_exchange_of(request);
+    size_t name_n = strlen(name), n;
+    for (const char *at = request->query; *at; at += n + (at[n] != 0)) {
+        size_t key = strcspn(at, "=&");
+        char *value;
+        ptrdiff_t decoded;
+        n = strcspn(at, "&");
+        value = key >= name_n ? allocate(x, n + 1, call) : NULL;
+        if (key >= name_n && !value)
+            return NULL;
+        if (!value || aco__http_decode(value, at, key, 1) != (ptrdiff_t)name_n || memcmp(value, name, name_n) != 0)
+            continue;
+        decoded = key < n ? aco__http_decode(value, at + key + 1, n - key - 1, 1) : 0;
+        if (decoded < 0) {
+            aco__http_fail(EINVAL, call, "the value has a wrong escape");
+            return NULL;
+        }
+        value[decoded] = 0;
+        return value;
+    }
+    return NULL;
+}
+
+/* ---- The body ---- */
+
+/* The client waits to be told that it may send the body. */
+static int send_continue(aco__http_exchange_t *x, const char *location)
+{
+    static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    aco__http_link_t *link = &x->connection->link;
+    char *at;
+    x->may_continue = 0;
+    if (x->has_begun || link->in.end > link->at) /* it did not wait */
+        return 0;
+    at = aco__http_room(link, sizeof text - 1, location);
+    if (!at)
+        return -1;
+    aco__http_put(at, text, sizeof text - 1);
+    link->out_n += sizeof text - 1;
+    return 0;
+}
+
+static ssize_t read_in_time(aco__http_exchange_t *x, void *p, size_t n, const char *call, const char *location)
+{
+    aco__http_link_t *link = &x->connection->link;
+    aco_scope_t scope;
+    ssize_t got;
+    if (link->has_all)
+        return 0;
+    if (x->may_continue && send_continue(x, location) != 0)
+        return -1;
+    if (link->in.end > link->at && link->in.end - link->at >= n) /* it need not wait */
+        return aco__http_read_body(link, p, n, call, location);
+    if (!x->body_until)
+        x->body_until = aco_after(x->connection->server->options.body_time);
+    if (aco_scope_begin_at(&scope, x->body_until, location) != 0)
+        return -1;
+    got = aco__http_read_body(link, p, n, call, location);
+    (void)aco_scope_end(&scope);
+    return got;
+}
+
+ssize_t aco_http_read_at(aco_http_request_t *request, void *p, size_t n, const char *location)
+{
+    return read_in_time(aco__http_exchange_of(request), p, n, "aco_http_read", location);
+}
+
+/* Makes the text larger. NULL and errno. */
+static char *grow(aco__http_exchange_t *x, char *text, size_t n, size_t *room, size_t most, const char *call)
+{
+    size_t wanted = *room ? *room < most / 2 ? 2 * *room : most : most < 4096 ? most : 4096;
+    char *larger = allocate(x, wanted + 1, call);
+    if (larger && n)
+        memcpy(larger, text, n);
+    *room = wanted;
+    return larger;
+}
+
+char *aco_http_read_all_at(aco_http_request_t *request, size_t most, size_t *n, const char *location)
+{
+    static const char call[] = "aco_http_read_all";
+    aco__http_exchange_t *x = aco__http_exchange_of(request);
+    aco__http_link_t *link = &x->connection->link;
+    size_t got = 0, room = 0;
+    char *text = NULL, beyond;
+    ssize_t part = 1;
+    if (request->length > 0 && (uint64_t)request->length > most)
+        part = -1;
+    else if (request->length >= 0)
+        text = allocate(x, (room = (size_t)request->length) + 1, call);
+    else
+        text = grow(x, NULL, 0, &room, most, call);
+    while (part > 0 && text) {
+        if (got == room && room < most && request->length < 0 && !(text = grow(x, text, got, &room, most, call)))
+            break;
+        part = read_in_time(x, got < room ? text + got : &beyond, got < room ? room - got : 1, call, location);
+        if (part > 0 && got == room) {
+            part = -1;
+            break;
+        }
+        if (part < 0)
+            return NULL;
+        got += (size_t)part;
+    }
+    if (part < 0) {
+        link->body_error = EFBIG;
+        aco__http_fail(EFBIG, call, "the body is too long");
+        return NULL;
+    }
+    if (!text)
+        return NULL;
+    text[got] = 0;
+    if (n)
+        *n = got;
+    return text;
+}

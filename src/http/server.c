@@ -1,0 +1,514 @@
+/* Servers: a task for each connection, and routes.
+ *
+ * The server's own task accepts. Another one, the keeper, has the group of the connections, which the end of a scope
+ * around the server must not end at once: their requests get time to end. The keeper also sends the replies to
+ * pipelined requests that wait for the reply of a handler that waits. */
+#define _GNU_SOURCE
+#include "http/http.h"
+
+#include <stdio.h>
+#include <sys/socket.h>
+
+enum { LINGER_BYTES = 1 << 20, LINGER_MS = 1000 };
+
+/* ---- Exchanges ---- */
+
+static aco__http_exchange_t *new_exchange(aco__http_server_t *server)
+{
+    aco__http_exchange_t *x = server->spare;
+    size_t headers = (size_t)server->options.max_headers * sizeof(aco_http_header_t);
+    size_t sz = sizeof *x + headers + HTTP_ARENA + HTTP_OUT;
+    if (aco_likely(x != NULL)) {
+        server->spare = x->next;
+        return x;
+    }
+    x = aco__poller_allocate(&sz, "aco_http_serve");
+    if (!x)
+        return NULL;
+    x->sz = sz;
+    x->blocks = NULL;
+    x->head.headers = (aco_http_header_t *)(void *)(x + 1);
+    x->head.most = (size_t)server->options.max_headers;
+    return x;
+}
+
+/* Begins a request: all but what stays, the headers' memory and the size. */
+static void reset(aco__http_connection_t *c)
+{
+    aco__http_exchange_t *x = c->x;
+    aco_http_header_t *headers = x->head.headers;
+    size_t most = x->head.most;
+    memset(&x->is, 0, sizeof x->is);
+    memset(&x->head, 0, sizeof x->head);
+    x->head.headers = headers;
+    x->head.most = most;
+    x->at = (char *)(headers + most);
+    x->end = x->at + HTTP_ARENA;
+    x->fields_n = x->fields_room = x->param_count = x->allow_count = 0;
+    x->has_begun = x->may_continue = x->is_head = x->will_close = 0;
+    x->body_until = 0;
+    x->is.method = x->is.target = x->is.path = x->is.query = x->is.host = "";
+    x->is.fd = c->link.fd;
+    x->is.began = aco_now();
+    c->link.left = 0;
+    c->link.is_chunked = c->link.is_bodiless = 0;
+}
+
+/* 0, or -1 and errno. */
+static int take_exchange(aco__http_connection_t *c)
+{
+    if (!c->x) {
+        c->x = new_exchange(c->server);
+        if (!c->x)
+            return -1;
+        c->x->connection = c;
+        c->link.out = (char *)(c->x->head.headers + c->x->head.most) + HTTP_ARENA;
+    }
+    reset(c);
+    return 0;
+}
+
+static void give_exchange(aco__http_connection_t *c)
+{
+    if (!c->x)
+        return;
+    c->link.out = NULL;
+    c->link.out_n = 0;
+    c->x->next = c->server->spare;
+    c->server->spare = c->x;
+    c->x = NULL;
+}
+
+/* ---- Routes ---- */
+
+static void add_param(aco__http_exchange_t *x, const char *name, size_t name_n, const char *value)
+{
+    x->params[x->param_count].name = name;
+    x->params[x->param_count].name_n = name_n;
+    x->params[x->param_count++].value = value;
+}
+
+/* Whether a path fits a route's, and its parts that have names. 1, 0; -1 and errno. */
+static int fits(aco__http_exchange_t *x, const char *pattern)
+{
+    const char *path = x->is.path;
+    x->param_count = 0;
+    while (*pattern) {
+        size_t name_n = *pattern == '{' ? strcspn(pattern, "}") : 0, n;
+        char *value;
+        if (*pattern == '*' && !pattern[1]) {
+            add_param(x, "*", 1, path);
+            return 1;
+        }
+        if (!name_n) {
+            if (*pattern++ != *path++)
+                return 0;
+            continue;
+        }
+        n = strcspn(path, "/");
+        value = n ? aco_http_allocate(&x->is, n + 1) : NULL;
+        if (!value)
+            return n ? -1 : 0;
+        *aco__http_put(value, path, n) = 0;
+        add_param(x, pattern + 1, name_n - 1, value);
+        path += n;
+        pattern += name_n + 1;
+    }
+    return !*path;
+}
+
+static int takes_method(const char *wanted, const aco__http_exchange_t *x)
+{
+    return !wanted || strcmp(wanted, x->is.method) == 0 || (x->is_head && strcmp(wanted, "GET") == 0);
+}
+
+/* Calls the handler of the first route that fits. 0; or the status to answer. */
+static int call_handler(aco__http_exchange_t *x)
+{
+    const aco_http_route_t *route = x->connection->server->options.routes;
+    for (; route && route->path; route++) {
+        int fit = fits(x, route->path);
+        if (fit < 0)
+            return 500;
+        if (!fit)
+            continue;
+        if (takes_method(route->method, x)) {
+            route->handler(&x->is, route->arg);
+            return 0;
+        }
+        if (x->allow_count < sizeof x->allow / sizeof x->allow[0])
+            x->allow[x->allow_count++] = route->method;
+    }
+    return x->allow_count ? 405 : 404;
+}
+
+static void add_allow(aco__http_exchange_t *x)
+{
+    char text[128];
+    size_t n = 0;
+    for (size_t i = 0; i < x->allow_count; i++) {
+        int has_head = strcmp(x->allow[i], "GET") == 0;
+        int part = snprintf(text + n, sizeof text - n, "%s%s%s", i ? ", " : "", x->allow[i], has_head ? ", HEAD" : "");
+        if (part < 0 || (size_t)part >= sizeof text - n)
+            break;
+        n += (size_t)part;
+    }
+    text[n] = 0;
+    (void)aco_http_add_header(&x->is, "Allow", text);
+}
+
+/* ---- Output of earlier replies, while a handler runs ---- */
+
+static void unlist_unflushed(aco__http_connection_t *c)
+{
+    if (!c->place_unflushed)
+        return;
+    *c->place_unflushed = c->next_unflushed;
+    if (c->next_unflushed)
+        c->next_unflushed->place_unflushed = c->place_unflushed;
+    c->place_unflushed = NULL;
+}
+
+static void list_unflushed(aco__http_connection_t *c)
+{
+    aco__http_server_t *server = c->server;
+    c->next_unflushed = server->unflushed;
+    if (c->next_unflushed)
+        c->next_unflushed->place_unflushed = &c->next_unflushed;
+    c->place_unflushed = &server->unflushed;
+    server->unflushed = c;
+    (void)aco_unpark(server->keeper);
+}
+
+/* The keeper's turn comes when the handlers wait. */
+static void *keep(void *arg)
+{
+    aco__http_server_t *server = arg;
+    aco_group_begin(&server->group, ACO_KEEP_GOING);
+    server->group.limit = (size_t)server->options.max_connections;
+    while (!server->is_ending) {
+        (void)aco_park("an HTTP server");
+        while (server->unflushed) {
+            aco__http_connection_t *c = server->unflushed;
+            unlist_unflushed(c);
+            aco__http_try_send(&c->link);
+        }
+    }
+    (void)aco_group_end(&server->group);
+    return NULL;
+}
+
+/* ---- Connections ---- */
+
+/* Reads a head. 0; a status with which to refuse it; -1: there is none. */
+static int read_head(aco__http_connection_t *c, const char *location)
+{
+    aco__http_link_t *link = &c->link;
+    size_t most = (size_t)c->server->options.max_head;
+    aco_scope_t scope;
+    int parsed = aco__http_parse_head(link), status = 0;
+    if (parsed == 0) {
+        if (aco_scope_begin_at(&scope, aco_after(c->server->options.head_time), location) != 0)
+            return -1;
+        while (parsed == 0 && link->at - link->in.begin <= most && status == 0) {
+            ssize_t n = aco__http_more_head(link, location);
+            if (n > 0)
+                parsed = aco__http_parse_head(link);
+            else
+                status = n < 0 && scope.error == ETIMEDOUT && c->x->head.target ? 408 : -1;
+        }
+        (void)aco_scope_end(&scope);
+    }
+    if (status)
+        return status;
+    if (parsed < 0)
+        return c->x->head.refusal;
+    if (link->keep - link->in.begin > most)
+        return !c->x->head.count || c->x->head.target_end > link->in.buffer + link->in.begin + most ? 414 : 431;
+    return aco__http_understand(c->x);
+}
+
+/* Reads what a handler left of the body, if it is not much. Whether the connection can go on. */
+static int discard_body(aco__http_connection_t *c, const char *location)
+{
+    aco__http_exchange_t *x = c->x;
+    char bytes[1024];
+    uint64_t limit = c->link.body + HTTP_DISCARDED;
+    if (x->may_continue || x->is.length > HTTP_DISCARDED)
+        return 0;
+    while (!c->link.has_all) {
+        if (c->link.body_error || c->link.body > limit || aco_http_read_at(&x->is, bytes, sizeof bytes, location) < 0)
+            return 0;
+    }
+    return 1;
+}
+
+static int status_of_body(int error)
+{
+    return error == EFBIG ? 413 : error == EBADMSG ? 400 : error == ETIMEDOUT ? 408 : 500;
+}
+
+/* Answers a request whose head is there. */
+static void handle(aco__http_connection_t *c, const char *location)
+{
+    aco__http_exchange_t *x = c->x;
+    int status;
+    if (c->link.out_n && c->link.transport)
+        (void)aco__http_send(&c->link, NULL, 0, 0, location);
+    else if (c->link.out_n)
+        list_unflushed(c);
+    status = call_handler(x);
+    unlist_unflushed(c);
+    if (!status && !x->has_begun)
+        status = status_of_body(c->link.body_error);
+    if (status && !x->has_begun && !c->link.is_broken) {
+        if (status == 405)
+            add_allow(x);
+        (void)aco__http_answer(x, status, location);
+    }
+    if (x->has_begun && aco__http_end_body(&c->link, location) != 0) {
+        (void)aco__http_send(&c->link, NULL, 0, 0, location);
+        c->link.is_broken = 1; /* the client sees that bytes are missing */
+    }
+}
+
+static void log_exchange(aco__http_exchange_t *x)
+{
+    const aco_http_server_t *options = &x->connection->server->options;
+    if (options->log)
+        options->log(&x->is, options->log_arg);
+    if (x->blocks)
+        aco__http_free_blocks(x);
+}
+
+/* After a reply that ends the connection although the client may still send: bytes that arrive at a closed socket would
+ * make the system drop what the client has not read of the reply. */
+static void linger(aco__http_connection_t *c, const char *location)
+{
+    char bytes[1024];
+    aco_scope_t scope;
+    size_t left = LINGER_BYTES;
+    if (c->link.is_broken || c->link.transport || aco_io_shutdown(c->link.fd, SHUT_WR) != 0 ||
+        aco_scope_begin_at(&scope, aco_after(LINGER_MS * ACO_MILLISECOND), location) != 0)
+        return;
+    for (ssize_t n = 1; n > 0 && left > sizeof bytes; left -= n > 0 ? (size_t)n : 0)
+        n = aco_io_read_at(c->link.fd, bytes, sizeof bytes, location);
+    (void)aco_scope_end(&scope);
+}
+
+/* Whether the connection goes on. */
+static int serve_request(aco__http_connection_t *c, const char *location)
+{
+    aco__http_link_t *link = &c->link;
+    int status;
+    if (take_exchange(c) != 0)
+        return 0;
+    aco__http_message_begin(link, &c->x->head);
+    status = read_head(c, location);
+    if (status < 0)
+        return 0;
+    if (status > 0) {
+        link->is_persistent = 0;
+        if (aco__http_answer(c->x, status, location) == 0)
+            (void)aco__http_send(link, NULL, 0, 0, location);
+        log_exchange(c->x);
+        linger(c, location);
+        return 0;
+    }
+    handle(c, location);
+    if (link->is_broken || !c->x->has_begun) {
+        log_exchange(c->x);
+        return 0;
+    }
+    if (!link->has_all && (c->x->will_close || !discard_body(c, location))) {
+        (void)aco__http_send(link, NULL, 0, 0, location);
+        log_exchange(c->x);
+        linger(c, location);
+        return 0;
+    }
+    log_exchange(c->x);
+    aco__http_message_end(link);
+    return !c->x->will_close;
+}
+
+/* Waits for a request without holding buffers. 0, or -1. */
+static int await_request(aco__http_connection_t *c, int64_t limit, const char *location)
+{
+    ssize_t n;
+    if (c->link.out_n && aco__http_send(&c->link, NULL, 0, 0, location) != 0)
+        return -1;
+    give_exchange(c);
+    if (c->server->is_ending || aco_scope_begin_at(&c->idle, aco_after(limit), location) != 0)
+        return -1;
+    c->is_idle = 1;
+    n = aco__http_await(&c->link, location);
+    c->is_idle = 0;
+    (void)aco_scope_end(&c->idle);
+    return n > 0 ? 0 : -1;
+}
+
+static void serve_connection(aco__http_connection_t *c, const char *location)
+{
+    const aco_http_server_t *options = &c->server->options;
+    int64_t limit = options->head_time; /* for the first request */
+    if (options->open) {
+        c->link.stream = options->open(c->link.fd, &c->link.transport, options->open_arg);
+        if (!c->link.stream) {
+            c->link.transport = NULL;
+            return;
+        }
+    }
+    do {
+        if (c->link.in.begin == c->link.in.end && await_request(c, limit, location) != 0)
+            return;
+        limit = options->idle_time;
+    } while (serve_request(c, location));
+    if (c->link.out_n)
+        (void)aco__http_send(&c->link, NULL, 0, 0, location);
+    if (c->link.in.end > c->link.in.begin)
+        linger(c, location);
+}
+
+static void *connection(void *arg)
+{
+    aco__http_connection_t *c = arg;
+    serve_connection(c, "an HTTP connection");
+    if (c->x && c->x->blocks)
+        aco__http_free_blocks(c->x);
+    give_exchange(c);
+    *c->place = c->next;
+    if (c->next)
+        c->next->place = c->place;
+    aco__http_link_close(&c->link);
+    aco__poller_free(c, sizeof *c);
+    return NULL;
+}
+
+/* A new connection gets its task. 0; or -1: it is closed. */
+static int add_connection(aco__http_server_t *server, int fd, const char *location)
+{
+    size_t sz = sizeof(aco__http_connection_t);
+    aco__http_connection_t *c = aco__poller_allocate(&sz, "aco_http_serve");
+    if (!c) {
+        (void)aco_io_close(fd);
+        return -1;
+    }
+    memset(c, 0, sizeof *c);
+    aco__http_link_open(&c->link, fd, HTTP_REQUEST, (size_t)server->options.max_head + HTTP_BEHIND_HEAD);
+    c->link.most_body = server->options.max_body < 0 ? UINT64_MAX : (uint64_t)server->options.max_body;
+    c->link.write_time = server->options.write_time;
+    c->server = server;
+    c->next = server->first;
+    c->place = &server->first;
+    if (c->next)
+        c->next->place = &c->next;
+    server->first = c;
+    if (aco_group_spawn_at(&server->group, connection, c, server->options.task, NULL, location))
+        return 0;
+    *c->place = c->next;
+    if (c->next)
+        c->next->place = c->place;
+    aco__http_link_close(&c->link);
+    aco__poller_free(c, sizeof *c);
+    return -1;
+}
+
+/* ---- Serving ---- */
+
+static void set_time(int64_t *time, int64_t seconds)
+{
+    *time = *time < 0 ? ACO_FOREVER : *time ? *time : seconds * ACO_SECOND;
+}
+
+/* Fills in the defaults. 0, or -1 and errno. */
+static int set_options(aco_http_server_t *options)
+{
+    options->max_head = options->max_head ? options->max_head : 15 << 10;
+    options->max_headers = options->max_headers ? options->max_headers : 100;
+    options->max_connections = options->max_connections < 0 ? 0
+                               : options->max_connections   ? options->max_connections
+                                                            : 10000;
+    options->max_body = options->max_body ? options->max_body : 1 << 20;
+    set_time(&options->head_time, 10);
+    set_time(&options->idle_time, 60);
+    set_time(&options->body_time, 60);
+    set_time(&options->write_time, 30);
+    set_time(&options->drain_time, 10);
+    if (options->max_head < 64 || options->max_head > 1 << 20 || options->max_headers < 1 ||
+        options->max_headers > 1000)
+        return aco__http_fail(EINVAL, "aco_http_serve", "the limits of headers");
+    for (const aco_http_route_t *route = options->routes; route && route->path; route++) {
+        size_t params = 0;
+        for (const char *at = route->path; *at; at++) {
+            if (*at == '{' && (!strchr(at, '}') || strchr(at, '}') == at + 1))
+                return aco__http_fail(EINVAL, "aco_http_serve", "a route has a name without an end");
+            params += *at == '{' || *at == '*';
+        }
+        if (params > HTTP_PARAMS || !route->handler)
+            return aco__http_fail(EINVAL, "aco_http_serve", "a route has no handler, or more than 8 names");
+    }
+    return 0;
+}
+
+/* Lets requests end in their time, then cancels them. */
+static void drain(aco__http_server_t *server, const char *location)
+{
+    aco_scope_t shield;
+    server->is_ending = 1;
+    for (aco__http_connection_t *c = server->first; c; c = c->next)
+        if (c->is_idle)
+            (void)aco_scope_cancel(&c->idle);
+    (void)aco_unpark(server->keeper);
+    (void)aco_shield_begin_at(&shield, ACO_FOREVER, location);
+    if (aco_join_until_at(server->keeper, NULL, aco_after(server->options.drain_time), location) != 0) {
+        (void)aco_scope_cancel(&server->group.scope);
+        (void)aco_join_at(server->keeper, NULL, location);
+    }
+    (void)aco_scope_end(&shield);
+}
+
+static void accept_all(aco__http_server_t *server, int listener, const char *location)
+{
+    for (;;) {
+        int fd = aco_io_accept_at(listener, location);
+        if (fd < 0)
+            return;
+        if (add_connection(server, fd, location) != 0 && aco_check_cancelled() != 0)
+            return;
+    }
+}
+
+int aco_http_serve_at(int listener, const aco_http_server_t *options, const char *location)
+{
+    static const char call[] = "aco_http_serve";
+    aco__http_server_t *server;
+    size_t sz = sizeof *server;
+    int error;
+    if (listener < 0)
+        return -1; /* with what aco_io_listen() left */
+    server = options ? aco__poller_allocate(&sz, call) : NULL;
+    if (!server)
+        return options ? -1 : aco__http_fail(EINVAL, call, "the pointer to the server is NULL");
+    memset(server, 0, sizeof *server);
+    server->options = *options;
+    if (set_options(&server->options) == 0)
+        server->keeper = aco_spawn(keep, server, NULL);
+    error = errno;
+    if (server->keeper) {
+        (void)aco_task_yield(); /* the keeper begins the group */
+        accept_all(server, listener, location);
+        error = errno;
+        (void)aco_io_close(listener);
+        drain(server, location);
+        while (server->spare) {
+            aco__http_exchange_t *x = server->spare;
+            server->spare = x->next;
+            aco__poller_free(x, x->sz);
+        }
+    } else {
+        (void)aco_io_close(listener);
+    }
+    aco__poller_free(server, sz);
+    errno = error;
+    return -1;
+}

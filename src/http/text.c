@@ -1,0 +1,199 @@
+/* HTTP's texts: status lines, tokens, escapes, dates. */
+#include "http/http.h"
+
+#include <stdio.h>
+
+const char *aco__http_status_line(int status, size_t *n)
+{
+#define LINE(code, reason) \
+    case code: \
+        *n = sizeof("HTTP/1.1 " #code " " reason "\r\n") - 1; \
+        return "HTTP/1.1 " #code " " reason "\r\n"
+    switch (status) {
+        LINE(200, "OK");
+        LINE(201, "Created");
+        LINE(202, "Accepted");
+        LINE(203, "Non-Authoritative Information");
+        LINE(204, "No Content");
+        LINE(205, "Reset Content");
+        LINE(206, "Partial Content");
+        LINE(300, "Multiple Choices");
+        LINE(301, "Moved Permanently");
+        LINE(302, "Found");
+        LINE(303, "See Other");
+        LINE(304, "Not Modified");
+        LINE(307, "Temporary Redirect");
+        LINE(308, "Permanent Redirect");
+        LINE(400, "Bad Request");
+        LINE(401, "Unauthorized");
+        LINE(402, "Payment Required");
+        LINE(403, "Forbidden");
+        LINE(404, "Not Found");
+        LINE(405, "Method Not Allowed");
+        LINE(406, "Not Acceptable");
+        LINE(408, "Request Timeout");
+        LINE(409, "Conflict");
+        LINE(410, "Gone");
+        LINE(411, "Length Required");
+        LINE(412, "Precondition Failed");
+        LINE(413, "Content Too Large");
+        LINE(414, "URI Too Long");
+        LINE(415, "Unsupported Media Type");
+        LINE(416, "Range Not Satisfiable");
+        LINE(417, "Expectation Failed");
+        LINE(421, "Misdirected Request");
+        LINE(422, "Unprocessable Content");
+        LINE(426, "Upgrade Required");
+        LINE(429, "Too Many Requests");
+        LINE(431, "Request Header Fields Too Large");
+        LINE(500, "Internal Server Error");
+        LINE(501, "Not Implemented");
+        LINE(502, "Bad Gateway");
+        LINE(503, "Service Unavailable");
+        LINE(504, "Gateway Timeout");
+        LINE(505, "HTTP Version Not Supported");
+        LINE(507, "Insufficient Storage");
+    default:
+        return NULL;
+    }
+#undef LINE
+}
+
+static unsigned char lower(char c)
+{
+    return (unsigned char)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
+}
+
+int aco__http_is(const char *text, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (lower(text[i]) != (unsigned char)name[i] || !name[i])
+            return 0;
+    return name[n] == 0;
+}
+
+int aco__http_same(const char *a, const char *b)
+{
+    while (*a && lower(*a) == lower(*b))
+        a++, b++;
+    return *a == *b;
+}
+
+static int is_alnum(char c)
+{
+    return (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'z');
+}
+
+int aco__http_is_token(const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!is_alnum(text[i]) && (!text[i] || !strchr("!#$%&'*+-.^_`|~", text[i])))
+            return 0;
+    return n > 0;
+}
+
+int aco__http_is_value(const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (((unsigned char)text[i] < ' ' && text[i] != '\t') || text[i] == 0x7f)
+            return 0;
+    return 1;
+}
+
+int aco__http_is_host(const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!is_alnum(text[i]) && (!text[i] || !strchr("-._~!$&'()*+;=:[]%", text[i])))
+            return 0;
+    return 1;
+}
+
+static int digit_of(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : lower(c) >= 'a' && lower(c) <= 'f' ? lower(c) - 'a' + 10 : -1;
+}
+
+ptrdiff_t aco__http_decode(char *to, const char *from, size_t n, int plus_is_space)
+{
+    char *at = to;
+    for (size_t i = 0; i < n; i++) {
+        char c = from[i];
+        if (c == '%') {
+            int high = n - i > 2 ? digit_of(from[i + 1]) : -1, low = high >= 0 ? digit_of(from[i + 2]) : -1;
+            if (low < 0 || high + low == 0)
+                return -1;
+            c = (char)(high * 16 + low);
+            i += 2;
+        } else if (c == '+' && plus_is_space) {
+            c = ' ';
+        }
+        *at++ = c;
+    }
+    return at - to;
+}
+
+int aco__http_has_dots(const char *path)
+{
+    for (const char *at = path; (at = strchr(at, '.')) != NULL; at++)
+        if ((at == path || at[-1] == '/') && (!at[1] || at[1] == '/' || (at[1] == '.' && (!at[2] || at[2] == '/'))))
+            return 1;
+    return 0;
+}
+
+/* ---- Dates: the proleptic Gregorian calendar, days counted from 1 March of year 0 ---- */
+
+static const char days_of_week[] = "SunMonTueWedThuFriSat", months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+
+static char *two_digits(char *at, int number)
+{
+    at[0] = (char)('0' + number / 10 % 10);
+    at[1] = (char)('0' + number % 10);
+    return at + 2;
+}
+
+void aco__http_put_date(char *at, int64_t seconds)
+{
+    int64_t days = seconds / 86400, second = seconds % 86400, since = days + 719468, era = since / 146097;
+    int64_t day_of_era = since % 146097;
+    int64_t year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
+    int day_of_year = (int)(day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100));
+    int shifted = (5 * day_of_year + 2) / 153, day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    int month = shifted < 10 ? shifted + 2 : shifted - 10; /* from 0 */
+    int year = (int)(year_of_era + era * 400 + (month < 2));
+    at = aco__http_put(at, days_of_week + (days + 4) % 7 * 3, 3);
+    at = two_digits(aco__http_put(at, ", ", 2), day);
+    *at++ = ' ';
+    at = aco__http_put(at, months + (size_t)month * 3, 3);
+    *at++ = ' ';
+    at = two_digits(two_digits(at, year / 100), year % 100);
+    *at++ = ' ';
+    at = two_digits(at, (int)(second / 3600));
+    *at++ = ':';
+    at = two_digits(at, (int)(second / 60 % 60));
+    *at++ = ':';
+    at = two_digits(at, (int)(second % 60));
+    aco__http_put(at, " GMT", 4);
+}
+
+int64_t aco__http_date_of(const char *text)
+{
+    int day, year, hour, minute, second, used = 0, month = 0;
+    char name[4], wanted[HTTP_DATE + 1];
+    int64_t y, era, day_of_era, shifted, seconds;
+    if (sscanf(text, "%*3c, %2d %3s %4d %2d:%2d:%2d GMT%n", &day, name, &year, &hour, &minute, &second, &used) != 6 ||
+        used != HTTP_DATE || text[used] || year < 1970)
+        return -1;
+    while (month < 12 && memcmp(months + (size_t)month * 3, name, 3) != 0)
+        month++;
+    if (month == 12)
+        return -1;
+    y = year - (month < 2);
+    era = y / 400;
+    shifted = month < 2 ? month + 10 : month - 2;
+    day_of_era = (y % 400) * 365 + (y % 400) / 4 - (y % 400) / 100 + (153 * shifted + 2) / 5 + day - 1;
+    seconds = (era * 146097 + day_of_era - 719468) * 86400 + hour * 3600 + minute * 60 + second;
+    if (seconds < 0)
+        return -1;
+    aco__http_put_date(wanted, seconds); /* what is no date, such as 31 Feb, is written otherwise */
+    return memcmp(wanted, text, HTTP_DATE) == 0 ? seconds : -1;
+}
