@@ -171,7 +171,7 @@ static int expect_host(SSL *ssl, char *host)
     return *host && X509_VERIFY_PARAM_set1_host(parameters, host, 0) && SSL_set_tlsext_host_name(ssl, host);
 }
 
-static int set_up_client(aco_tls_t *tls, const char *host)
+static int check_peer_as_client(aco_tls_t *tls, const char *host)
 {
     SSL_SESSION *session;
     if (host && (!(tls->host = OPENSSL_strdup(host)) || !expect_host(tls->ssl, tls->host)))
@@ -209,7 +209,7 @@ static aco_tls_t *connection_new(const char *call, int fd, const char *host, aco
         SSL_clear_options(tls->ssl, SSL_OP_ENABLE_KTLS); /* the kernel would need a BIO of OpenSSL's */
         if (config->flags & ACO_TLS_SERVER)
             SSL_set_accept_state(tls->ssl);
-        if (config->flags & ACO_TLS_SERVER || set_up_client(tls, host))
+        if (config->flags & ACO_TLS_SERVER || check_peer_as_client(tls, host))
             return tls;
     }
     aco__tls_fail_config(call, host);
@@ -297,7 +297,7 @@ static int write_step(SSL *ssl, const bytes_t *bytes)
     return SSL_write(ssl, bytes->from, bytes->n);
 }
 
-static ssize_t read_by(step_t step, aco_tls_t *tls, const char *call, void *p, size_t n, const char *location)
+static ssize_t read_with(step_t step, aco_tls_t *tls, const char *call, void *p, size_t n, const char *location)
 {
     bytes_t bytes = {p, NULL, n < INT_MAX ? (int)n : INT_MAX};
     int got = 0;
@@ -311,13 +311,13 @@ static ssize_t read_by(step_t step, aco_tls_t *tls, const char *call, void *p, s
 
 ssize_t aco_tls_read_at(aco_tls_t *tls, void *p, size_t n, const char *location)
 {
-    return read_by(read_step, tls, "aco_tls_read", p, n, location);
+    return read_with(read_step, tls, "aco_tls_read", p, n, location);
 }
 
 int aco_tls_wait_readable_at(aco_tls_t *tls, const char *location)
 {
     char byte;
-    return read_by(peek_step, tls, "aco_tls_wait_readable", &byte, 1, location) < 0 ? -1 : 0;
+    return read_with(peek_step, tls, "aco_tls_wait_readable", &byte, 1, location) < 0 ? -1 : 0;
 }
 
 /* In the caller's turn. */
