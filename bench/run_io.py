@@ -6,18 +6,19 @@ medians of the rounds, and ratios are medians of each round's ratio.
 
     bench/run_io.py [--quick] [--rounds N] [--only TEXT] [--json FILE] [--build DIR]
 
-A case is a module harness/io_*.py with a function cases(bench), which yields io_running.Case objects.
+A case is a module of harness/ with a function cases(bench), which yields io_running.Case objects.
 """
 import os
 import resource
 import sys
 import time
 
-from harness import building, command, io_echo, io_files, io_idle, io_servers, io_stream, io_timers
+from harness import (building, command, io_echo, io_files, io_idle, io_servers, io_stream, io_timers,
+                     threads_balance)
 
-MODULES = (io_echo, io_stream, io_idle, io_timers, io_files)
+MODULES = (io_echo, io_stream, io_idle, io_timers, io_files, threads_balance)
 TARGETS = ('io-server-acorn', 'io-server-loop', 'io-server-uv', 'io-server-asio', 'io-server-asio-coroutines',
-           'io-client', 'io-timers', 'io-file-reads')
+           'io-client', 'io-timers', 'io-file-reads', 'io-server-threads')
 
 
 class Bench:

@@ -1,69 +1,111 @@
-/* An echo server on every core: threads_echo [PORT [THREADS]]. Each thread has a listener of its own, all on one port
- * (SO_REUSEPORT): the kernel spreads the connections, and each stays on its thread. Ctrl-C ends it. */
-#include <aco/io.h>
+/* An echo server on every core, for lines: threads_echo [PORT [THREADS [DRAIN_MS [one]]]].
+ *
+ * Each thread has a listener of its own, all on one port (SO_REUSEPORT): the kernel spreads the connections by a hash
+ * of their addresses, and each stays on its thread. Few of them may be spread badly. So with "one" there is one
+ * listener, and each connection goes to the thread that has the fewest.
+ *
+ * Ctrl-C: no connection is accepted any more, those without a line under way are closed at once, and the others when
+ * their line was answered; what is left after DRAIN_MS milliseconds, or after another Ctrl-C, is cancelled. */
+#include <aco/io_buffer.h>
 #include <aco/threads.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+static aco_shared_group_t connections;
+static int has_one_listener;
+
+/* Between lines, also a stop ends the wait. */
+static int has_request(aco_io_reader_t *in)
+{
+    const char *bytes;
+    aco_stop_t idle;
+    ssize_t n;
+    aco_stop_begin(&idle, ACO_FOREVER);
+    n = aco_io_reader_peek(in, 1, &bytes);
+    aco_stop_end(&idle);
+    return n > 0;
+}
+
 static void *echo(void *connection)
 {
     int fd = (int)(intptr_t)connection;
-    char bytes[4096];
+    aco_io_reader_t in;
+    char *line;
     ssize_t n;
-    while ((n = aco_io_read(fd, bytes, sizeof bytes)) > 0)
-        if (aco_io_write_all(fd, bytes, (size_t)n) < 0)
+    aco_io_adopt(fd); /* from now on it is this thread's */
+    aco_io_reader_open(&in, fd, NULL, 4096);
+    while (has_request(&in) && (n = aco_io_reader_until(&in, '\n', &line)) > 0)
+        if (aco_io_write_all(fd, line, (size_t)n) < 0)
             break;
+    aco_io_reader_close(&in);
     aco_io_close(fd);
     return NULL;
+}
+
+static int give_away(int fd)
+{
+    void *connection = (void *)(intptr_t)fd;
+    aco_io_release(fd);
+    return has_one_listener ? aco_submit_evenly(&connections, echo, connection, NULL)
+                            : aco_submit_to(aco_threads_index(), &connections, echo, connection, NULL);
+}
+
+static void accept_all(int listener)
+{
+    aco_stop_t accepting;
+    int fd;
+    aco_stop_begin(&accepting, ACO_FOREVER);
+    while ((fd = aco_io_accept(listener)) >= 0)
+        if (give_away(fd) != 0)
+            aco_io_close(fd);
+    aco_stop_end(&accepting);
+    aco_io_close(listener);
 }
 
 static int listen_on(const char *port)
 {
     aco_io_options_t options = {0};
-    options.flags = ACO_IO_REUSEPORT;
+    options.flags = has_one_listener ? 0 : ACO_IO_REUSEPORT;
     return aco_io_listen("tcp", "127.0.0.1", port, &options);
 }
 
-static void *serve(void *arg)
+static void *listen_too(void *port)
 {
-    int listener = (int)(intptr_t)arg, fd;
-    aco_group_t connections; /* of this thread */
-    aco_group_begin(&connections, ACO_KEEP_GOING);
-    while ((fd = aco_io_accept(listener)) >= 0)
-        if (!aco_group_spawn(&connections, echo, (void *)(intptr_t)fd, NULL))
-            aco_io_close(fd);
-    aco_group_end(&connections); /* Ctrl-C has ended all waits inside */
-    aco_io_close(listener);
+    int listener = listen_on(port);
+    if (listener < 0)
+        return ACO_ERROR;
+    accept_all(listener);
     return NULL;
 }
 
-static void *serve_too(void *port)
-{
-    int listener = listen_on(port);
-    return listener < 0 ? ACO_ERROR : serve((void *)(intptr_t)listener);
-}
-
-static void *begin(void *port)
+static void *serve(void *port)
 {
     char address[ACO_IO_ADDRESS_SIZE];
-    int listener = listen_on(port);
-    aco_shared_group_t threads;
+    int listener = listen_on(port), threads = aco_threads_count(aco_threads_current()), failed;
+    aco_shared_group_t listeners;
     if (listener < 0 || aco_io_local_address(listener, address, sizeof address) != 0)
         return fprintf(stderr, "%s\n", aco_error_message()), ACO_ERROR;
-    aco_shared_group_begin(&threads, ACO_CANCEL_ON_FAILURE);
-    for (int i = 1; i < aco_threads_count(aco_threads_current()); i++)
-        aco_submit_to(i, &threads, serve_too, strrchr(address, ':') + 1, NULL);
+    aco_shared_group_begin(&connections, ACO_KEEP_GOING);
+    aco_shared_group_begin(&listeners, ACO_CANCEL_ON_FAILURE);
+    for (int i = 1; i < threads && !has_one_listener; i++)
+        aco_submit_to(i, &listeners, listen_too, strrchr(address, ':') + 1, NULL);
     fprintf(stderr, "listening on %s\n", address);
-    serve((void *)(intptr_t)listener);
-    return aco_shared_group_end(&threads) == 0 ? NULL : ACO_ERROR;
+    accept_all(listener);
+    failed = aco_shared_group_end(&listeners);
+    aco_shared_group_end(&connections);
+    return failed ? ACO_ERROR : NULL;
 }
 
 int main(int argc, char **argv)
 {
     aco_threads_options_t options = {0};
+    int failed;
     options.flags = ACO_THREADS_FIRST_ONLY | ACO_THREADS_INTERRUPTIBLE;
-    aco_threads_run_with(argc > 2 ? atoi(argv[2]) : 0, begin, argc > 1 ? argv[1] : "7000", &options);
+    options.drain_ns = (argc > 3 ? atoll(argv[3]) : 5000) * ACO_MILLISECOND;
+    has_one_listener = argc > 4 && strcmp(argv[4], "one") == 0;
+    failed = aco_threads_run_with(argc > 2 ? atoi(argv[2]) : 0, serve, argc > 1 ? argv[1] : "7000", &options);
     fprintf(stderr, "ended\n");
-    return 0;
+    return failed && errno != EINTR;
 }

@@ -2,6 +2,7 @@
  * a well-behaved program is left alone. The program runs itself, for the environment's variable and the default. */
 #define _GNU_SOURCE
 #include "tasks.h"
+#include "capture.h"
 #include "fails.h"
 
 #include <aco/backtrace.h>
@@ -18,44 +19,10 @@
 enum { LIMIT_MS = 20, PATIENCE_S = 30 };
 static const int64_t limit = LIMIT_MS * ACO_MILLISECOND;
 
-/* ---- What is on stderr ---- */
-
-static int real_stderr, captured;
-
-static void capture(void)
-{
-    char path[] = "/tmp/acorn_watchdog_XXXXXX";
-    fflush(stderr);
-    real_stderr = dup(2);
-    captured = mkstemp(path);
-    unlink(path);
-    dup2(captured, 2);
-}
-
-static off_t captured_bytes(void)
-{
-    struct stat status;
-    return fstat(captured, &status) == 0 ? status.st_size : 0;
-}
-
-static char text[1 << 16];
-
-static const char *release(void)
-{
-    ssize_t n;
-    fflush(stderr);
-    dup2(real_stderr, 2);
-    n = pread(captured, text, sizeof text - 1, 0);
-    text[n > 0 ? n : 0] = 0;
-    close(captured);
-    close(real_stderr);
-    return text;
-}
-
 static int count(const char *what)
 {
     int n = 0;
-    for (const char *at = strstr(text, what); at; at = strstr(at + 1, what))
+    for (const char *at = strstr(captured_text, what); at; at = strstr(at + 1, what))
         n++;
     return n;
 }
@@ -118,7 +85,7 @@ static int threads(void)
 /* Whether a frame of the report is in hogs(), or just called by it. */
 static int has_frame(void)
 {
-    for (const char *at = strstr(text, ": #"); at; at = strstr(at + 1, ": #")) {
+    for (const char *at = strstr(captured_text, ": #"); at; at = strstr(at + 1, ": #")) {
         uintptr_t pc = (uintptr_t)strtoull(strchr(at, 'x') + 1, NULL, 16), from = (uintptr_t)hogs;
         if (pc > from && pc < from + 1024)
             return 1;

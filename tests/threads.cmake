@@ -11,6 +11,7 @@ if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
   target_link_libraries(test_threads_failure_default PRIVATE acorn_threads_static)
   target_link_options(test_threads_failure_default PRIVATE -Wl,--wrap=pthread_create,--wrap=aco__poller_free)
 endif()
+add_test(NAME threads_run.exit COMMAND test_threads_run_release exit)
 if(TARGET acorn_io AND IO_PYTHON)
   add_test(NAME example.threads_echo
            COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/io/examples.py threads_echo ${CMAKE_CROSSCOMPILING_EMULATOR}

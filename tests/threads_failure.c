@@ -4,6 +4,8 @@
 #define _GNU_SOURCE
 #include "threads_tests.h"
 
+#include <aco/sync.h>
+
 #include <signal.h>
 
 static int calls, fail_at, fails_on; /* the nth allocation fails; with fails_on, all later ones too */
@@ -11,13 +13,17 @@ static int threads_made, fail_thread;
 static void *watched_set;       /* whoever frees it notes whether signals are blocked */
 static int is_still_watched = -1, is_over;
 static __thread int is_refused; /* the thread gets no memory, and that only when the set has nothing else to do */
+static __thread int is_refused_now; /* the same, at once */
+static int refusals;
 
 static int fails(void)
 {
     int n = __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED), at = __atomic_load_n(&fail_at, __ATOMIC_RELAXED);
     while (is_refused && !load(&is_over))
         usleep(1000);
-    return is_refused || (at && (n == at || (n > at && fails_on)));
+    if (is_refused_now)
+        add(&refusals, 1);
+    return is_refused || is_refused_now || (at && (n == at || (n > at && fails_on)));
 }
 
 #include "failing_allocator.h"
@@ -144,12 +150,61 @@ static void test_failed_join_is_last(void)
     watched_set = NULL;
 }
 
+/* ---- Work for one thread that gets no stacks ---- */
+
+static int is_full, looks, ran_on = -1;
+
+static void *await(void *event)
+{
+    CHECK_EQ(aco_event_wait(event), 0);
+    return NULL;
+}
+
+static void *note_thread(void *arg)
+{
+    __atomic_store_n((int *)arg, aco_threads_index(), __ATOMIC_RELEASE);
+    return NULL;
+}
+
+/* Until it has been tried in vain to start what was submitted, and the other thread has looked for work. */
+static void *use_all_stacks(void *arg)
+{
+    aco_event_t event = ACO_EVENT_INIT;
+    aco_t *task;
+    is_refused_now = 1;
+    while ((task = aco_spawn(await, &event, NULL)) != NULL) /* what is cached */
+        CHECK_EQ(aco_detach(task), 0);
+    CHECK_EQ(errno, ENOMEM);
+    refusals = 0;
+    add(&is_full, 1);
+    while (load(&ran_on) < 0 && (load(&refusals) < 3 || load(&looks) < 20))
+        aco_task_yield();
+    is_refused_now = 0;
+    aco_event_set(&event);
+    return arg;
+}
+
+static void *send_without_stacks(void *arg)
+{
+    aco_shared_group_t group;
+    begin(&group, ACO_KEEP_GOING);
+    submit_to(1, &group, use_all_stacks, NULL);
+    UNTIL(load(&is_full));
+    submit_to(1, &group, note_thread, &ran_on);
+    for (; load(&ran_on) < 0 && looks < 20; add(&looks, 1))
+        aco_sleep(ACO_MILLISECOND / 10);
+    CHECK_EQ(aco_shared_group_end(&group), 0);
+    CHECK_EQ(ran_on, 1);
+    return arg;
+}
+
 int main(void)
 {
     const aco_allocator_t allocator = {map, unmap, allocate, release, NULL};
     CHECK_EQ(aco_set_allocator(&allocator), 0);
     test_watcher_ends_first();
     test_failed_join_is_last();
+    run_on(2, send_without_stacks, NULL);
     for (fails_on = 0; fails_on < 2; fails_on++)
         for (int at = 1, step = 1; at < 2000; at += step, step += step < 16 && at > 60) {
             calls = 0;

@@ -1,10 +1,13 @@
 /* Sets of threads and submitted work (include/aco/threads.h): beginning, joining, ending, failing; groups, stealing,
  * results, ends of scopes on other threads; deaths of threads, fork(), exit(); quotas; the deque by itself.
- * threads_failure.c has what fails for want of memory or threads. With an argument, the crowds are larger. */
+ * threads_failure.c has what fails for want of memory or threads. With the argument "exit" the program only exits while other threads run;
+ * with another one, the crowds are larger. */
 #define _GNU_SOURCE
 #include "threads/threads.h"
+#include "capture.h"
 #include "threads_tests.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -39,6 +42,35 @@ static void test_each_thread_runs(void)
     CHECK_EQ(aco_threads_run(0, note_thread, &usable), 0);
     CHECK(!aco_threads_current());
     CHECK_EQ(aco_threads_index(), -1);
+}
+
+/* Thread-local values of the threads that the set has made are destroyed when they end. */
+static pthread_key_t local_key;
+static int locals_destroyed;
+
+static void destroy_local(void *value)
+{
+    CHECK(!aco_threads_current());
+    CHECK_EQ(aco_threads_index(), -1);
+    add(&locals_destroyed, *(int *)value);
+    free(value);
+}
+
+static void *set_local(void *arg)
+{
+    int *value = malloc(sizeof *value);
+    *value = aco_threads_index();
+    CHECK_EQ(pthread_setspecific(local_key, value), 0);
+    return arg;
+}
+
+static void test_thread_locals(void)
+{
+    CHECK_EQ(pthread_key_create(&local_key, destroy_local), 0);
+    CHECK_EQ(aco_threads_run(4, set_local, NULL), 0);
+    CHECK_EQ(locals_destroyed, 1 + 2 + 3); /* all but the calling thread's */
+    free(pthread_getspecific(local_key));
+    CHECK_EQ(pthread_key_delete(local_key), 0);
 }
 
 static void *fail_or_wait(void *arg)
@@ -221,6 +253,43 @@ static void *count_one(void *arg)
     return NULL;
 }
 
+/* The watchdog names it; meanwhile the other thread runs what this one has submitted. */
+static void *hog_and_be_named(void *arg)
+{
+    int64_t end = aco_after(30 * ACO_SECOND);
+    aco_shared_group_t group;
+    int done = 0;
+    CHECK_EQ(aco_set_name(aco_current_task(), "Hugo"), 0);
+    begin(&group, ACO_KEEP_GOING);
+    for (int i = 0; i < 20; i++)
+        submit(&group, count_one, &done);
+    while (!(load(&done) == 20 && strstr(look_at_captured(), "\"Hugo\"")) && aco_now() < end)
+        sched_yield();
+    add(arg, load(&done));
+    CHECK_EQ(aco_shared_group_end(&group), 0);
+    return NULL;
+}
+
+static void *send_hog(void *arg)
+{
+    aco_shared_group_t group;
+    begin(&group, ACO_KEEP_GOING);
+    submit_to(1, &group, hog_and_be_named, arg);
+    CHECK_EQ(aco_shared_group_end(&group), 0);
+    return NULL;
+}
+
+static void test_watchdog(void)
+{
+    int done = 0;
+    CHECK_EQ(aco_watchdog(50 * ACO_MILLISECOND), 0);
+    capture();
+    run_on(2, send_hog, &done);
+    CHECK(strstr(release(), "without yielding or waiting; its name is \"Hugo\"") != NULL);
+    CHECK_EQ(done, 20);
+    CHECK_EQ(aco_watchdog(0), 0);
+}
+
 /* Each item is submitted when the other thread is about to sleep, and this one never gives its own back. */
 static void *submit_to_sleepers(void *arg)
 {
@@ -249,6 +318,57 @@ static void test_stealing(void)
     CHECK(threads_seen & (threads_seen - 1)); /* more than one thread */
     run_on(2, submit_and_hog, NULL);
     run_on(2, submit_to_sleepers, NULL);
+    test_watchdog();
+}
+
+/* ---- For the thread with the fewest ---- */
+
+static int releases[2];
+
+typedef struct held {
+    int is_late, ran_on;
+} held_t;
+
+static void *hold(void *arg)
+{
+    held_t *held = arg;
+    held->ran_on = aco_threads_index();
+    add(&total, 1);
+    UNTIL(load(&releases[held->is_late]));
+    return NULL;
+}
+
+/* Of twelve members, three for each thread, those of thread 2 end. So it gets the next three. */
+static void *submit_evenly(void *arg)
+{
+    aco_shared_group_t last, brief;
+    held_t held[15];
+    total = 0;
+    begin(&last, ACO_KEEP_GOING);
+    begin(&brief, ACO_KEEP_GOING);
+    FAILS_WITH(aco_submit_evenly(&brief, NULL, NULL, NULL), EINVAL);
+    for (int i = 0; i < 15; i++) {
+        held[i].is_late = i >= 12 || i % 4 != 2;
+        if (i == 12) {
+            UNTIL(load(&total) == 12);
+            add(&releases[0], 1);
+            CHECK_EQ(aco_shared_group_end(&brief), 0);
+        }
+        CHECK_EQ(aco_submit_evenly(held[i].is_late ? &last : &brief, hold, &held[i], NULL), 0);
+    }
+    UNTIL(load(&total) == 15);
+    add(&releases[1], 1);
+    CHECK_EQ(aco_shared_group_end(&last), 0);
+    for (int i = 0; i < 15; i++)
+        CHECK_EQ(held[i].ran_on, i < 12 ? i % 4 : 2);
+    for (int i = 0; i < 4; i++) { /* one after the other: in turn, as all have as few */
+        held[i].is_late = 0;
+        begin(&brief, ACO_KEEP_GOING);
+        CHECK_EQ(aco_submit_evenly(&brief, hold, &held[i], NULL), 0);
+        CHECK_EQ(aco_shared_group_end(&brief), 0);
+        CHECK_EQ(held[i].ran_on, (held[0].ran_on + i) % 4);
+    }
+    return arg;
 }
 
 /* ---- For one thread ---- */
@@ -442,6 +562,7 @@ static void test_groups(void)
     int done = 0;
     run_on(4, results, NULL);
     run_on(4, submit_to_each, NULL);
+    run_on(4, submit_evenly, NULL);
     run_on(4, ends, NULL);
     CHECK_EQ(aco_threads_run(THREADS, cancel_at_random, &done), 0);
 }
@@ -653,12 +774,45 @@ static void *around_a_broken_scheduler(void *arg)
     return NULL;
 }
 
+static aco_threads_t *fork_parent;
+
+static void check_child(pid_t child)
+{
+    int status = -1;
+    CHECK(child > 0);
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 5);
+}
+
+static void end_child(void)
+{
+    _exit(check_failures ? 6 : 5);
+}
+
+/* On a thread that is in no set: in the child, none of the set is here. */
+static void *fork_outside(void *arg)
+{
+    aco_shared_group_t *group = arg;
+    pid_t child = fork();
+    if (child == 0) {
+        int done = 0;
+        FAILS_WITH(aco_submit(group, count_one, &done), ECANCELED);
+        FAILS_WITH(aco_submit_to(0, group, count_one, &done, NULL), ESRCH);
+        FAILS_WITH(aco_threads_join(fork_parent, give, NULL), ESRCH);
+        end_child();
+    }
+    check_child(child);
+    return NULL;
+}
+
 static void *fork_inside(void *arg)
 {
     aco_shared_group_t group;
+    pthread_t thread;
     pid_t child;
-    int status = -1, done = 0;
+    int done = 0;
     (void)arg;
+    fork_parent = aco_threads_current();
     begin(&group, ACO_KEEP_GOING);
     for (int i = 0; i < 4; i++)
         submit_to(i, &group, wait_long, (void *)(intptr_t)ECANCELED);
@@ -666,12 +820,17 @@ static void *fork_inside(void *arg)
     child = fork();
     if (child == 0) { /* the members on other threads are not here */
         submit(&group, count_one, &done);
+        submit_to(0, &group, count_one, &done);
+        FAILS_WITH(aco_submit_to(1, &group, count_one, &done, NULL), ESRCH);
         aco_scope_cancel(&group.scope);
-        _exit(aco_shared_group_end(&group) == -1 && errno == ECANCELED && done == 1 && group.failed == 4 ? 5 : 6);
+        FAILS_WITH(aco_shared_group_end(&group), ECANCELED);
+        CHECK_EQ(done, 2);
+        CHECK_EQ(group.failed, 4);
+        end_child();
     }
-    CHECK(child > 0);
-    CHECK_EQ(waitpid(child, &status, 0), child);
-    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 5);
+    check_child(child);
+    CHECK_EQ(pthread_create(&thread, NULL, fork_outside, &group), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
     CHECK_EQ(aco_scope_cancel(&group.scope), 0);
     FAILS_WITH(aco_shared_group_end(&group), ECANCELED);
     CHECK_EQ(group.failed, 4);
@@ -702,10 +861,12 @@ static void test_fork(void)
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+static int exit_status = 7;
+
 static void *exit_from_here(void *arg)
 {
     aco_sleep(ACO_MILLISECOND);
-    exit(7);
+    exit(exit_status);
     return arg;
 }
 
@@ -718,6 +879,15 @@ static void *exit_while_others_run(void *arg)
     submit_to(2, &group, exit_from_here, NULL);
     aco_shared_group_end(&group);
     return NULL;
+}
+
+/* The program itself ends well only so. */
+static int exit_at_once(void)
+{
+    int done = 0;
+    exit_status = 0;
+    run_first(4, exit_while_others_run, &done);
+    return 1;
 }
 
 static void test_exit(void)
@@ -739,6 +909,65 @@ static void *interrupt(void *arg)
         kill(getpid(), SIGTERM);
     FAILS_WITH(aco_sleep(60 * ACO_SECOND), ECANCELED);
     return NULL;
+}
+
+/* ---- Stopping ---- */
+
+static int ready_to_stop, sends_signals;
+
+/* All wait in a scope that a stop ends. What comes after it goes on, if `arg` is NULL. */
+static void *wait_for_stop(void *arg)
+{
+    aco_scope_t shield;
+    aco_stop_t stop;
+    CHECK_EQ(aco_stop_begin(&stop, aco_after(ACO_MILLISECOND)), 0);
+    FAILS_WITH(aco_sleep(60 * ACO_SECOND), ETIMEDOUT);
+    FAILS_WITH(aco_scope_end(&stop.scope), EBUSY);
+    CHECK_EQ(aco_stop_end(&stop), 0);
+    FAILS_WITH(aco_stop_end(&stop), EPERM);
+    CHECK_EQ(aco_shield_begin(&shield, ACO_FOREVER), 0);
+    add(&ready_to_stop, 1);
+    if (aco_threads_index() == 1) {
+        UNTIL(load(&ready_to_stop) == 4);
+        CHECK_EQ(sends_signals ? kill(getpid(), SIGTERM) : aco_threads_stop(aco_threads_current()), 0);
+    }
+    CHECK_EQ(aco_stop_begin(&stop, ACO_FOREVER), 0);
+    FAILS_WITH(aco_sleep(60 * ACO_SECOND), ECANCELED);
+    CHECK_EQ(aco_stop_end(&stop), 0);
+    CHECK_EQ(aco_sleep(1000), 0);
+    CHECK_EQ(aco_stop_begin(&stop, ACO_FOREVER), 0); /* too late */
+    FAILS_WITH(aco_sleep(60 * ACO_SECOND), ECANCELED);
+    CHECK_EQ(aco_stop_end(&stop), 0);
+    CHECK_EQ(aco_scope_end(&shield), 0);
+    if (arg && aco_threads_index() == 1)
+        kill(getpid(), *(int *)arg);
+    if (arg)
+        FAILS_WITH(aco_sleep(60 * ACO_SECOND), ECANCELED);
+    return NULL;
+}
+
+static void test_stop(void)
+{
+    aco_threads_options_t options = {0};
+    int again = SIGINT, none = 0;
+    aco_stop_t stop;
+    FAILS_WITH(aco_threads_stop(NULL), EINVAL);
+    FAILS_WITH(aco_stop_begin(NULL, ACO_FOREVER), EINVAL);
+    FAILS_WITH(aco_stop_begin(&stop, ACO_FOREVER), EPERM);
+    FAILS_WITH(aco_stop_end(NULL), EINVAL);
+    options.drain_ns = -1;
+    FAILS_WITH(aco_threads_run_with(1, wait_for_stop, NULL, &options), EINVAL);
+    CHECK_EQ(aco_threads_run(4, wait_for_stop, NULL), 0);
+    sends_signals = 1;
+    options.flags = ACO_THREADS_INTERRUPTIBLE;
+    options.drain_ns = 60 * ACO_SECOND;
+    ready_to_stop = 0;
+    CHECK_EQ(aco_threads_run_with(4, wait_for_stop, NULL, &options), 0);
+    ready_to_stop = 0;
+    FAILS_WITH(aco_threads_run_with(4, wait_for_stop, &again, &options), EINTR);
+    ready_to_stop = 0;
+    options.drain_ns = ACO_MILLISECOND; /* the deadline; the signal 0 does nothing */
+    FAILS_WITH(aco_threads_run_with(4, wait_for_stop, &none, &options), EINTR);
 }
 
 static void test_signals(void)
@@ -891,6 +1120,145 @@ static void test_quota(void)
     CHECK_EQ(system(command), 0);
 }
 
+/* ---- A machine with two nodes of four processors, pairs of which share a cache ---- */
+
+enum { CPUS = 8, THIEF = 5 };
+
+static struct {
+    const char *root;
+    int ready, submitted, stolen, from[CPUS];
+} machine;
+
+static void make_machine(const char *root)
+{
+    for (int i = 0; i < CPUS; i++) {
+        char folder[128], list[16];
+        snprintf(folder, sizeof folder, "/sys/devices/system/cpu/cpu%d", i);
+        write_file(root, folder, "nodes", "not a node\n");
+        snprintf(list, sizeof list, "node%d/x", i / 4);
+        write_file(root, folder, list, "");
+        snprintf(list, sizeof list, "%d-%d\n", i / 2 * 2, i / 2 * 2 + 1);
+        write_file(root, folder, "cache/index0/level", "1\n");
+        write_file(root, folder, "cache/index0/shared_cpu_list", "0-7\n");
+        write_file(root, folder, "cache/index2/level", "3\n");
+        write_file(root, folder, "cache/index2/shared_cpu_list", list);
+        write_file(root, folder, "cache/index3/level", "2\n");
+    }
+}
+
+static void *note_owner(void *arg)
+{
+    CHECK_EQ(aco_threads_index(), THIEF);
+    machine.from[machine.stolen] = (int)(intptr_t)arg;
+    add(&machine.stolen, 1);
+    return NULL;
+}
+
+/* The thief has nothing to do; the others have an item each, and keep their threads until it is stolen. */
+static void *be_robbed(void *arg)
+{
+    aco__crew_t *self = (aco__crew_t *)(void *)aco__worker();
+    aco_shared_group_t group;
+    self->place = aco__threads_place(machine.root, self->index);
+    CHECK_EQ(self->place.node, self->index / 4);
+    CHECK_EQ(self->place.cache, self->index / 2 * 2);
+    add(&machine.ready, 1);
+    while (load(&machine.ready) < CPUS)
+        sched_yield();
+    aco__threads_find_near(self);
+    if (self->index == THIEF) {
+        while (load(&machine.submitted) < CPUS - 1)
+            sched_yield();
+        return arg;
+    }
+    begin(&group, ACO_KEEP_GOING);
+    submit(&group, note_owner, (void *)(intptr_t)self->index);
+    add(&machine.submitted, 1);
+    while (load(&machine.stolen) < CPUS - 1)
+        sched_yield();
+    CHECK_EQ(aco_shared_group_end(&group), 0);
+    return arg;
+}
+
+static void test_near_first(void)
+{
+    static const int wanted[CPUS - 1] = {4, 6, 7, 0, 1, 2, 3};
+    char root[] = "/tmp/acorn-machine-XXXXXX", command[64];
+    CHECK(mkdtemp(root) != NULL);
+    CHECK_EQ(aco__threads_place(root, 0).node, -1);
+    CHECK_EQ(aco__threads_place(root, 0).cache, -1);
+    make_machine(root);
+    machine.root = root;
+    CHECK_EQ(aco_threads_run(CPUS, be_robbed, NULL), 0);
+    CHECK_EQ(machine.stolen, CPUS - 1);
+    for (int i = 0; i < CPUS - 1; i++)
+        CHECK_EQ(machine.from[i], wanted[i]);
+    snprintf(command, sizeof command, "rm -r %s", root);
+    CHECK_EQ(system(command), 0);
+}
+
+/* Of all that sleep, a near one is woken. The set is made up. */
+static void test_wakes_near(void)
+{
+    static uint16_t order[CPUS - 1] = {4, 6, 7, 0, 1, 2, 3};
+    static aco__crew_t workers[CPUS];
+    aco_threads_t *threads = calloc(1, sizeof *threads + CPUS * sizeof *threads->workers);
+    threads->n = threads->slots = CPUS;
+    threads->sleeping = CPUS - 1;
+    for (int i = 0; i < CPUS; i++) {
+        threads->workers[i] = &workers[i];
+        workers[i].threads = threads;
+        workers[i].is_gone = 1;
+        workers[i].is_sleeping = i != THIEF;
+    }
+    workers[THIEF].order = order;
+    for (int i = 0; i < CPUS - 1; i++) {
+        aco__threads_wake_one(threads, &workers[THIEF]);
+        CHECK(!workers[order[i]].is_sleeping);
+        CHECK_EQ(threads->sleeping, CPUS - 2 - i);
+        threads->searching = 0; /* that was the woken one */
+    }
+    workers[1].is_sleeping = workers[2].is_sleeping = 1;
+    threads->sleeping = 2;
+    aco__threads_wake_one(threads, NULL);
+    CHECK(!workers[1].is_sleeping && workers[2].is_sleeping);
+    free(threads);
+}
+
+/* ---- Pinning ---- */
+
+#ifdef __linux__
+static int pinned[CPU_SETSIZE];
+
+static void *note_processor(void *arg)
+{
+    cpu_set_t allowed;
+    CHECK_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    CHECK_EQ(CPU_COUNT(&allowed), 1);
+    for (int i = 0; i < CPU_SETSIZE; i++)
+        if (CPU_ISSET(i, &allowed))
+            add(&pinned[i], 1);
+    return arg;
+}
+
+static void test_pinning(void)
+{
+    aco_threads_options_t options = {0};
+    cpu_set_t before, after;
+    CHECK_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+    options.flags = ACO_THREADS_PIN;
+    CHECK_EQ(aco_threads_run_with(CPU_COUNT(&before), note_processor, NULL, &options), 0);
+    for (int i = 0; i < CPU_SETSIZE; i++)
+        CHECK_EQ(pinned[i], CPU_ISSET(i, &before) != 0);
+    CHECK_EQ(sched_getaffinity(0, sizeof after, &after), 0);
+    CHECK(CPU_EQUAL(&before, &after));
+}
+#else
+static void test_pinning(void)
+{
+}
+#endif
+
 /* ---- The deque ---- */
 
 enum { ITEMS = 20000, THIEVES = 3 };
@@ -950,11 +1318,16 @@ static void test_deque(void)
 
 int main(int argc, char **argv)
 {
-    (void)argv;
+    if (argc > 1 && strcmp(argv[1], "exit") == 0)
+        return exit_at_once();
     crowd *= argc > 1 ? 20 : 1;
     test_deque();
     test_quota();
+    test_near_first();
+    test_wakes_near();
     test_each_thread_runs();
+    test_thread_locals();
+    test_pinning();
     test_failures();
     test_misuse();
     test_recursive_submission();
@@ -966,6 +1339,7 @@ int main(int argc, char **argv)
     loops(NULL);
     run_on(2, with_share_stacks, NULL);
     test_signals();
+    test_stop();
     if (!SANITIZED) /* they do not follow threads that end on another stack */
         run_on(4, around_dead_threads, NULL);
     if (!UNDER_TSAN) { /* nor that one a child that makes threads */

@@ -35,7 +35,8 @@
  *
  * Ends. If a thread of the set ends although it has tasks, or its aco_run() fails, its members count as failed with
  * ECANCELED and its groups are cancelled; the others go on. In the child of fork(), only the thread that called it is
- * there: its groups go on without the members that other threads were to run, which count as failed with ECANCELED.
+ * there: its groups go on without the members that other threads were to run, which count as failed with ECANCELED. It
+ * takes all that it submits; if it was in no set, aco_submit() fails with ECANCELED.
  *
  * Errors are those of aco/scheduler.h. Linux and other POSIX systems. */
 #ifndef ACO_THREADS_H
@@ -55,13 +56,15 @@ enum { /* aco_threads_options_t.flags */
     ACO_THREADS_PIN = 2,         /* each thread stays on a processor of its own, while there are enough. Linux */
     ACO_THREADS_KEEP_GOING = 4,  /* a failure does not cancel the others */
     ACO_THREADS_INTERRUPTIBLE = 8 /* SIGINT and SIGTERM cancel the set: aco_threads_run() then fails with EINTR. Only
-                                     while other threads of the program block these signals */
+                                     while other threads of the program block these signals. See `drain_ns` */
 };
 
 /* Zero in a field, and NULL for the whole, stands for the default. */
 typedef struct aco_threads_options_s {
     unsigned flags;
-    void *aco__reserved[4]; /* reserved fields are 0 */
+    int64_t drain_ns; /* nanoseconds. If not 0, the first of these signals only stops the set, see aco_threads_stop();
+                         if it has not ended so much later, or with the next signal, it is cancelled */
+    void *aco__reserved[3]; /* reserved fields are 0 */
 } aco_threads_options_t;
 
 /* Runs fn(arg) as a task on each of `n` threads (0: aco_threads_usable()), and returns when all tasks of all threads
@@ -89,6 +92,25 @@ ACO_API int aco_threads_count(const aco_threads_t *threads);
 /* Cancels the scopes in which each thread runs its first task, those of aco_threads_run() and aco_threads_join(): it is
  * as if aco_scope_cancel() were called for them. Any thread; not async-signal-safe. 0, or -1 and errno EINVAL. */
 ACO_API int aco_threads_cancel(aco_threads_t *threads);
+
+/* Stops the set: the scopes of aco_stop_begin() end on all its threads. The rest goes on. Any thread; not
+ * async-signal-safe. 0, or -1 and errno EINVAL. */
+ACO_API int aco_threads_stop(aco_threads_t *threads);
+
+/* A scope (aco/scope.h) that ends with ECANCELED also when the set of its thread is stopped or cancelled, wherever the
+ * task is: a server accepts connections and waits for requests in one, and answers outside. */
+typedef struct aco_stop_s {
+    aco_scope_t scope;
+    struct aco_stop_s *aco__next, *aco__previous;
+} aco_stop_t;
+
+/* As aco_scope_begin(), with such a scope. If the set has been stopped, it has ended. 0, or -1 and errno: EPERM (the
+ * caller is not a task of a set's thread), EINVAL (NULL, on a share stack). */
+ACO_API int aco_stop_begin_at(aco_stop_t *stop, int64_t deadline, const char *location);
+#define aco_stop_begin(stop, deadline) aco_stop_begin_at(stop, deadline, ACO_PLACE)
+/* Leaves it. The task must not end before. 0, with errno unchanged; or -1 and errno: EPERM (it is not the innermost
+ * scope of the calling task), EINVAL (NULL). */
+ACO_API int aco_stop_end(aco_stop_t *stop);
 
 /* A thread of the program joins the set: it runs fn(arg) as a task, and submitted work, until no tasks are left on it;
  * with NULL for `fn`, until all tasks of the set have ended. The set must not end before the call has begun. 0; or -1
@@ -134,9 +156,13 @@ ACO_API int aco_shared_group_end_at(aco_shared_group_t *group, const char *locat
 ACO_API int aco_submit_result(aco_shared_group_t *group, aco_function_t fn, void *arg, void **result);
 #define aco_submit(group, fn, arg) aco_submit_result(group, fn, arg, NULL)
 
-/* The same for the thread with this number; another one may run it only if there is no memory for its stack. Also
- * ESRCH: there is no such thread. */
+/* The same for the thread with this number; no other runs it. Also ESRCH: there is no such thread. */
 ACO_API int aco_submit_to(int thread, aco_shared_group_t *group, aco_function_t fn, void *arg, void **result);
+
+/* The same for the thread with the fewest members that this call and aco_submit_to() have given it and that have not
+ * ended; of several, for each in turn. For what lasts, such as connections: aco_submit() goes to whoever is idle at
+ * that moment. Threads that have joined get none. ESRCH: all others have ended. */
+ACO_API int aco_submit_evenly(aco_shared_group_t *group, aco_function_t fn, void *arg, void **result);
 
 /* Calls fn(from, to, arg) for parts of [begin, end) that cover it, on all threads of the calling task's set, and
  * returns when all calls have returned. A part has `grain` elements or, the last one, fewer; 0: chosen by the size.

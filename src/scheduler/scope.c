@@ -56,7 +56,7 @@ void aco__scope_finish(aco__thread_t *self, aco_scope_t *scope, int error)
         if (ended->aco__flags & ACO__SCOPE_GROUP)
             for (aco__task_record_t *member = ((aco_group_t *)ended)->aco__first; member; member = member->next)
                 end_inside(self, scope, task_of(member), ended, &list);
-        else if (ended->aco__flags & ACO__SCOPE_SHARED)
+        else if (ended->aco__flags & ACO__SCOPE_TOLD)
             aco__tasks(self)->worker->scope_ended(aco__tasks(self)->worker, ended);
     }
 }

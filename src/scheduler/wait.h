@@ -144,7 +144,8 @@ static inline int aco__is_posted(const aco__post_t *post)
 enum { /* aco_scope_t.aco__flags */
     ACO__SCOPE_SHIELD = 1,
     ACO__SCOPE_GROUP = 2,  /* it is the first field of one */
-    ACO__SCOPE_SHARED = 4  /* the same of one that acorn_threads has */
+    ACO__SCOPE_SHARED = 4, /* acorn_threads began it and must end it */
+    ACO__SCOPE_TOLD = 8    /* and is told when it ends early */
 };
 /* The record of a task; it becomes valid. NULL and errno on failure; not for a task on a private stack. */
 ACO__HIDDEN aco__task_record_t *aco__scope_record(aco__thread_t *self, const aco_t *task);

@@ -57,9 +57,10 @@ void aco__member_end(aco__member_t *member)
     aco__scope_leave(self, &member->scope);
 }
 
-int aco__shared_scope_begin(aco_scope_t *scope, const char *call, const char *location)
+int aco__shared_scope_begin(aco_scope_t *scope, int64_t deadline, int is_told, const char *call, const char *location)
 {
-    if (aco__scope_begin(call, scope, ACO_FOREVER, ACO__SCOPE_SHARED, location) != 0)
+    unsigned flags = ACO__SCOPE_SHARED | (is_told ? ACO__SCOPE_TOLD : 0);
+    if (aco__scope_begin(call, scope, deadline, flags, location) != 0)
         return -1;
     aco__task_record(scope->aco__task)->groups++;
     return 0;

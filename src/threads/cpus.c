@@ -1,7 +1,8 @@
-/* The processors that the process may use: its affinity, and the quota of its cgroup. */
+/* The processors that the process may use: its affinity, and the quota of its cgroup; which of them are near. */
 #define _GNU_SOURCE
 #include "threads/threads.h"
 
+#include <dirent.h>
 #include <limits.h>
 #include <sched.h>
 #include <stdio.h>
@@ -10,21 +11,23 @@
 
 enum { PATH = 4096 };
 
-/* ---- The quota ---- */
-
 /* The first line of a file. 0: it cannot be read. */
-static int read_line(const char *root, const char *folder, const char *name, char *line, int sz)
+static int read_first_line(const char *path, char *line, int sz)
 {
-    char path[2 * PATH];
-    FILE *file;
-    int is_read;
-    if (snprintf(path, sizeof path, "%s/sys/fs/cgroup%s/%s", root, folder, name) >= (int)sizeof path)
-        return 0;
-    file = fopen(path, "re");
-    is_read = file && fgets(line, sz, file);
+    FILE *file = fopen(path, "re");
+    int is_read = file && fgets(line, sz, file);
     if (file)
         fclose(file);
     return is_read;
+}
+
+/* ---- The quota ---- */
+
+static int read_line(const char *root, const char *folder, const char *name, char *line, int sz)
+{
+    char path[2 * PATH];
+    return snprintf(path, sizeof path, "%s/sys/fs/cgroup%s/%s", root, folder, name) < (int)sizeof path &&
+           read_first_line(path, line, sz);
 }
 
 /* `quota` of `period`, both in microseconds, rounded up. 0: no limit. */
@@ -121,6 +124,59 @@ int aco__threads_quota(const char *root)
     return least;
 }
 
+/* ---- Places ---- */
+
+static void path_of_processor(const char *root, int processor, char *path)
+{
+    snprintf(path, PATH, "%s/sys/devices/system/cpu/cpu%d", root, processor);
+}
+
+/* The processor's folder has an entry "node3". */
+static int node_of(const char *root, int processor)
+{
+    char path[PATH];
+    const struct dirent *entry;
+    int node = -1;
+    DIR *folder;
+    path_of_processor(root, processor, path);
+    folder = opendir(path);
+    while (folder && node < 0 && (entry = readdir(folder)) != NULL)
+        if (strncmp(entry->d_name, "node", 4) == 0 && entry->d_name[4] >= '0' && entry->d_name[4] <= '9')
+            node = atoi(entry->d_name + 4);
+    if (folder)
+        closedir(folder);
+    return node;
+}
+
+/* A number in a file of one of the processor's caches; of a list like "4-7" the first. -1: there is none. */
+static int number_of_cache(const char *root, int processor, int cache, const char *name)
+{
+    char path[PATH + 64], line[64];
+    size_t length;
+    path_of_processor(root, processor, path);
+    length = strlen(path);
+    snprintf(path + length, sizeof path - length, "/cache/index%d/%s", cache, name);
+    return read_first_line(path, line, sizeof line) ? atoi(line) : -1;
+}
+
+aco__place_t aco__threads_place(const char *root, int processor)
+{
+    enum { CACHES = 16 };
+    aco__place_t place = {-1, -1};
+    int highest = 0;
+    if (processor < 0)
+        return place;
+    place.node = node_of(root, processor);
+    for (int i = 0; i < CACHES; i++) {
+        int level = number_of_cache(root, processor, i, "level");
+        if (level > highest) {
+            highest = level;
+            place.cache = number_of_cache(root, processor, i, "shared_cpu_list");
+        }
+    }
+    return place;
+}
+
 /* ---- Processors ---- */
 
 #ifdef __linux__
@@ -136,7 +192,7 @@ int aco__threads_processors(aco__processors_t *allowed)
     return count;
 }
 
-void aco__threads_pin(const aco__processors_t *allowed, int n)
+int aco__threads_pin(const aco__processors_t *allowed, int n)
 {
     enum { BITS = CHAR_BIT * sizeof(unsigned long) };
     aco__processors_t one;
@@ -144,9 +200,9 @@ void aco__threads_pin(const aco__processors_t *allowed, int n)
     for (size_t i = 0; i < sizeof allowed->bits * CHAR_BIT; i++)
         if (allowed->bits[i / BITS] >> i % BITS & 1 && n-- == 0) {
             one.bits[i / BITS] = 1UL << i % BITS;
-            (void)sched_setaffinity(0, sizeof one.bits, (const cpu_set_t *)(const void *)one.bits);
-            return;
+            return sched_setaffinity(0, sizeof one.bits, (const cpu_set_t *)(const void *)one.bits) == 0 ? (int)i : -1;
         }
+    return -1;
 }
 
 void aco__threads_unpin(const aco__processors_t *allowed)
@@ -162,10 +218,11 @@ int aco__threads_processors(aco__processors_t *allowed)
     return (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-void aco__threads_pin(const aco__processors_t *allowed, int n)
+int aco__threads_pin(const aco__processors_t *allowed, int n)
 {
     (void)allowed;
     (void)n;
+    return -1;
 }
 
 void aco__threads_unpin(const aco__processors_t *allowed)

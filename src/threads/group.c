@@ -85,10 +85,17 @@ static void unlink_run(const aco__run_t *run)
         run->next->previous = run->previous;
 }
 
+static void uncount_sent(aco__crew_t *worker)
+{
+    __atomic_fetch_sub(&worker->sent, 1, __ATOMIC_RELAXED);
+}
+
 /* The task calls aco_exit(). */
 static void run_exits(aco__member_t *member)
 {
     aco__run_t *run = (aco__run_t *)(void *)member;
+    if (run->is_sent)
+        uncount_sent(run->worker);
     unlink_run(run);
     complete(&run->item, NULL, 0);
 }
@@ -101,12 +108,13 @@ static void end_with_group(aco__run_t *run)
 }
 
 /* The task: takes the item that was put aside for it. */
-static void *run_item(void *arg)
+static inline void *run_next(aco__crew_t *worker, int is_sent)
 {
     aco__run_t run;
     void *result;
     int error;
-    run.worker = arg;
+    run.worker = worker;
+    run.is_sent = is_sent;
     run.item = run.worker->starting[run.worker->begun++ % THREADS_AT_ONCE];
     run.base.exits = run_exits;
     aco__member_begin(&run.base, run.item.group->aco__deadline);
@@ -115,16 +123,28 @@ static void *run_item(void *arg)
     errno = 0;
     result = run.item.fn(run.item.arg);
     error = errno;
+    if (is_sent)
+        uncount_sent(run.worker);
     unlink_run(&run);
     aco__member_end(&run.base);
     complete(&run.item, result, error);
     return NULL;
 }
 
-/* Spawns a task for the item. 0 without memory. */
-static int spawn_for(aco__crew_t *worker, const aco__item_t *item)
+static void *run_item(void *worker)
 {
-    aco_t *task = aco_spawn(run_item, worker, NULL);
+    return run_next(worker, 0);
+}
+
+static void *run_sent_item(void *worker)
+{
+    return run_next(worker, 1);
+}
+
+/* Spawns a task for the item. 0 without memory. */
+static int spawn_for(aco__crew_t *worker, const aco__item_t *item, aco_function_t runs)
+{
+    aco_t *task = aco_spawn(runs, worker, NULL);
     if (!task)
         return 0;
     (void)aco_detach(task);
@@ -132,27 +152,55 @@ static int spawn_for(aco__crew_t *worker, const aco__item_t *item)
     return 1;
 }
 
-/* There is no memory for its task. If others run, one of them may end and leave its stack: it is tried again. */
-static void put_back(aco__crew_t *worker, const aco__item_t *item, int drops)
+/* Without memory for its task an item stays: if others run, one of them may end and leave its stack. With `drops`, it
+ * counts as failed. */
+enum { NONE_LEFT, STARTED, NO_MEMORY };
+
+static int start_sent(aco__crew_t *worker, int drops)
 {
-    if (drops || aco__deque_push(&worker->deque, item) != 0)
-        aco__threads_drop(item, ENOMEM);
+    aco__node_t *node = aco__threads_sent(worker);
+    aco__item_t item;
+    int started;
+    if (!node)
+        return NONE_LEFT;
+    item = node->item;
+    started = spawn_for(worker, &item, run_sent_item);
+    if (started || drops) {
+        worker->first = node->next;
+        aco__poller_free(node, node->sz);
+    }
+    if (!started && drops) {
+        uncount_sent(worker);
+        aco__threads_drop(&item, ENOMEM);
+    }
+    return started ? STARTED : NO_MEMORY;
+}
+
+static int start_any(aco__crew_t *worker, int searches, int drops)
+{
+    aco__item_t item;
+    if (!aco__threads_take(worker, &item) && !(searches && aco__threads_find(worker, &item)))
+        return NONE_LEFT;
+    if (aco_likely(spawn_for(worker, &item, run_item)))
+        return STARTED;
+    if (drops || aco__deque_push(&worker->deque, &item) != 0)
+        aco__threads_drop(&item, ENOMEM);
+    return NO_MEMORY;
 }
 
 /* All tasks spawned for items have run before the next call: they were the last in the queue. */
 int aco__threads_start(aco__crew_t *worker, int searches, int is_idle)
 {
-    aco__item_t item;
-    int any = 0;
-    while (worker->started - worker->begun < THREADS_AT_ONCE &&
-           (aco__threads_take(worker, &item) || (searches && !any && aco__threads_find(worker, &item)))) {
-        int started = spawn_for(worker, &item);
-        any |= started;
-        if (aco_unlikely(!started)) {
-            put_back(worker, &item, is_idle && !any);
-            if (any || !is_idle)
-                break;
-        }
+    int any = 0, found = STARTED;
+    while (worker->started - worker->begun < THREADS_AT_ONCE && (found == STARTED || (is_idle && !any))) {
+        found = NONE_LEFT;
+        if (aco_unlikely(aco__threads_has_sent(worker)))
+            found = start_sent(worker, is_idle && !any);
+        if (found == NONE_LEFT)
+            found = start_any(worker, searches && !any, is_idle && !any);
+        if (found == NONE_LEFT)
+            break;
+        any |= found == STARTED;
     }
     aco__threads_end_search(worker);
     return any;
@@ -280,7 +328,7 @@ int aco_shared_group_begin_at(aco_shared_group_t *group, aco_policy_t policy, co
         return aco__poller_fail(EPERM, call, "the thread is in no set of threads");
     if (aco__poller_moves(group))
         return aco__poller_fail(EINVAL, call, "the group is on a share stack");
-    if (aco__shared_scope_begin(&group->scope, call, location) != 0)
+    if (aco__shared_scope_begin(&group->scope, ACO_FOREVER, 1, call, location) != 0)
         return -1;
     ended_by = aco_scope_ended_by(&group->scope);
     group->policy = policy;
@@ -352,7 +400,7 @@ int aco_submit_result(aco_shared_group_t *group, aco_function_t fn, void *arg, v
         return aco__threads_inject(group->aco__owner->threads, &item) == 0 ? 0 : withdraw(group);
     if (aco__deque_push(&worker->deque, &item) != 0)
         return withdraw(group);
-    aco__threads_wake_one(worker->threads);
+    aco__threads_wake_one(worker->threads, worker);
     return 0;
 }
 
@@ -368,6 +416,24 @@ int aco_submit_to(int thread, aco_shared_group_t *group, aco_function_t fn, void
         return aco__poller_fail(ESRCH, call, "the set has no thread with this number");
     __atomic_fetch_add(&group->aco__pending, 1, __ATOMIC_RELAXED);
     return aco__threads_send(worker, &item) == 0 ? 0 : withdraw(group);
+}
+
+int aco_submit_evenly(aco_shared_group_t *group, aco_function_t fn, void *arg, void **result)
+{
+    static const char call[] = "aco_submit_evenly";
+    const aco__item_t item = {fn, arg, group, result};
+    aco__crew_t *worker;
+    if (check_submission(call, group, fn, result) != 0)
+        return -1;
+    __atomic_fetch_add(&group->aco__pending, 1, __ATOMIC_RELAXED);
+    while ((worker = aco__threads_least_sent(group->aco__owner->threads)) != NULL) {
+        if (aco__threads_send(worker, &item) == 0)
+            return 0;
+        if (errno != ESRCH) /* it has ended just now */
+            return withdraw(group);
+    }
+    aco__poller_fail(ESRCH, call, "all threads of the set have ended");
+    return withdraw(group);
 }
 
 /* ---- aco_parallel_for() ---- */

@@ -89,12 +89,16 @@ aco__crew_t *aco__threads_worker(aco_threads_t *threads, int number)
     return number >= 0 && number < slots_of(threads) ? worker_at(threads, number) : NULL;
 }
 
+/* Not so in a child of fork() that does not have the worker's thread. */
+static int is_here(const aco__crew_t *worker)
+{
+    return !aco__threads_forked(worker->threads) || worker == aco__threads_self();
+}
+
 int aco__threads_enter(aco__crew_t *worker)
 {
     __atomic_fetch_add(&worker->posting, 1, __ATOMIC_SEQ_CST);
-    if (aco__threads_forked(worker->threads) && worker != aco__threads_self()) /* the child does not have it */
-        return 0;
-    return !__atomic_load_n(&worker->is_gone, __ATOMIC_SEQ_CST);
+    return is_here(worker) && !__atomic_load_n(&worker->is_gone, __ATOMIC_SEQ_CST);
 }
 
 void aco__threads_leave(aco__crew_t *worker)
@@ -133,18 +137,32 @@ static int claim_sleeper(aco_threads_t *threads, aco__crew_t *worker)
     return 1;
 }
 
-void aco__threads_wake_one(aco_threads_t *threads)
+/* Of those that sleep; NULL: none does. */
+static aco__crew_t *claim_one(aco_threads_t *threads, const aco__crew_t *near)
 {
+    if (near && near->order)
+        for (int i = 0; i < threads->n - 1; i++)
+            if (claim_sleeper(threads, worker_at(threads, near->order[i])))
+                return worker_at(threads, near->order[i]);
+    for (int i = 0; i < slots_of(threads); i++)
+        if (claim_sleeper(threads, worker_at(threads, i)))
+            return worker_at(threads, i);
+    return NULL;
+}
+
+void aco__threads_wake_one(aco_threads_t *threads, const aco__crew_t *near)
+{
+    aco__crew_t *sleeper;
     while (__atomic_load_n(&threads->sleeping, __ATOMIC_SEQ_CST) && !aco__threads_forked(threads)) {
         unsigned none = 0;
         if (__atomic_load_n(&threads->searching, __ATOMIC_SEQ_CST) ||
             !__atomic_compare_exchange_n(&threads->searching, &none, 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
             return; /* it will look at all queues before it sleeps */
-        for (int i = 0; i < slots_of(threads); i++)
-            if (claim_sleeper(threads, worker_at(threads, i))) {
-                aco__threads_wake(worker_at(threads, i)); /* it is the searcher now */
-                return;
-            }
+        sleeper = claim_one(threads, near);
+        if (sleeper) {
+            aco__threads_wake(sleeper); /* it is the searcher now */
+            return;
+        }
         __atomic_fetch_sub(&threads->searching, 1, __ATOMIC_SEQ_CST);
     }
 }
@@ -175,29 +193,53 @@ static int open_node(aco__node_t *node, aco__item_t *item)
     return 1;
 }
 
-static int has_inbox(const aco__crew_t *worker)
+aco__node_t *aco__threads_sent(aco__crew_t *worker)
 {
-    return worker->first || __atomic_load_n(&worker->inbox, __ATOMIC_SEQ_CST);
-}
-
-static aco__node_t *take_sent(aco__crew_t *worker)
-{
-    aco__node_t *node = worker->first;
-    if (!node)
-        node = aco__threads_receive(worker, 0);
-    if (node)
-        worker->first = node->next;
-    return node;
+    if (!worker->first)
+        worker->first = aco__threads_receive(worker, 0);
+    return worker->first;
 }
 
 int aco__threads_take(aco__crew_t *worker, aco__item_t *item)
 {
     enum { ROUNDS_PER_INJECTED = 64 };
-    if (aco_unlikely(has_inbox(worker)) && open_node(take_sent(worker), item))
-        return 1;
     if (aco_unlikely(++worker->rounds % ROUNDS_PER_INJECTED == 0) && open_node(take_injected(worker->threads), item))
         return 1;
     return aco__deque_pop(&worker->deque, item);
+}
+
+/* 0: they share their largest cache; 1: their node; 2: neither. */
+static int distance_between(const aco__crew_t *a, const aco__crew_t *b)
+{
+    return a->place.node != b->place.node ? 2 : a->place.cache != b->place.cache;
+}
+
+void aco__threads_find_near(aco__crew_t *worker)
+{
+    const aco_threads_t *threads = worker->threads;
+    int n = threads->n, count = 0, has_far = 0;
+    for (int i = 0; i < n; i++)
+        has_far |= distance_between(worker, threads->workers[i]);
+    if (!has_far)
+        return;
+    worker->order_sz = (size_t)n * sizeof *worker->order;
+    worker->order = aco__poller_allocate(&worker->order_sz, "aco_threads_run");
+    if (!worker->order) /* it can do without */
+        return;
+    for (int distance = 0; distance <= 2; distance++)
+        for (int i = 1; i < n; i++) {
+            int other = (worker->index + i) % n;
+            if (distance_between(worker, threads->workers[other]) == distance)
+                worker->order[count++] = (uint16_t)other;
+        }
+}
+
+/* At which thread the worker looks as the nth, from 1 on. */
+static int nth_victim(const aco__crew_t *worker, int n, int slots)
+{
+    if (aco_likely(!worker->order))
+        return (worker->index + n) % slots;
+    return n < worker->threads->n ? worker->order[n - 1] : n;
 }
 
 /* Steals half of what the victim has. The first item is for now, the others go to the worker's own deque. */
@@ -230,7 +272,7 @@ int aco__threads_find(aco__crew_t *worker, aco__item_t *item)
         if (open_node(take_injected(threads), item))
             return 1;
         for (int i = 1; i < slots; i++) {
-            aco__crew_t *victim = worker_at(threads, (worker->index + i) % slots);
+            aco__crew_t *victim = worker_at(threads, nth_victim(worker, i, slots));
             if (victim && victim != worker && steal_from(worker, victim, item))
                 return 1;
         }
@@ -255,7 +297,7 @@ static void stop_searching(aco__crew_t *worker)
     aco_threads_t *threads = worker->threads;
     worker->is_searching = 0;
     if (__atomic_fetch_sub(&threads->searching, 1, __ATOMIC_SEQ_CST) == 1 && is_anything_left(threads))
-        aco__threads_wake_one(threads); /* items added meanwhile have woken nobody */
+        aco__threads_wake_one(threads, worker); /* items added meanwhile have woken nobody */
 }
 
 void aco__threads_end_search(aco__crew_t *worker)
@@ -276,7 +318,7 @@ int aco__threads_may_sleep(aco__crew_t *worker)
         worker->is_searching = 0;
         __atomic_fetch_sub(&threads->searching, 1, __ATOMIC_SEQ_CST);
     }
-    if (!is_anything_left(threads) && !has_inbox(worker))
+    if (!is_anything_left(threads) && !aco__threads_has_sent(worker))
         return 1;
     aco__threads_slept(worker);
     return 0;
@@ -307,7 +349,12 @@ static aco__node_t *new_node(const aco__item_t *item)
 
 int aco__threads_inject(aco_threads_t *threads, const aco__item_t *item)
 {
-    aco__node_t *node = new_node(item);
+    aco__node_t *node;
+    if (aco__threads_forked(threads)) { /* the calling thread is not of the set, so none of the set is here */
+        errno = ECANCELED;
+        return -1;
+    }
+    node = new_node(item);
     if (!node)
         return -1;
     aco__threads_lock();
@@ -315,8 +362,23 @@ int aco__threads_inject(aco_threads_t *threads, const aco__item_t *item)
     threads->last = node;
     __atomic_fetch_add(&threads->injected, 1, __ATOMIC_SEQ_CST);
     aco__threads_unlock();
-    aco__threads_wake_one(threads);
+    aco__threads_wake_one(threads, NULL);
     return 0;
+}
+
+aco__crew_t *aco__threads_least_sent(aco_threads_t *threads)
+{
+    unsigned turn = __atomic_fetch_add(&threads->turn, 1, __ATOMIC_RELAXED), least = 0;
+    aco__crew_t *found = NULL;
+    for (int i = 0; i < threads->n; i++) { /* of several with as few, the one whose turn it is */
+        aco__crew_t *worker = worker_at(threads, (int)((turn + (unsigned)i) % (unsigned)threads->n));
+        unsigned sent = __atomic_load_n(&worker->sent, __ATOMIC_RELAXED);
+        if (__atomic_load_n(&worker->is_gone, __ATOMIC_SEQ_CST) || !is_here(worker) || (found && sent >= least))
+            continue;
+        found = worker;
+        least = sent;
+    }
+    return found;
 }
 
 static aco__node_t closed_inbox; /* `inbox` of a worker that is gone, or not there yet */
@@ -326,9 +388,11 @@ int aco__threads_send(aco__crew_t *worker, const aco__item_t *item)
     aco__node_t *node = new_node(item), *next;
     if (!node)
         return -1;
+    __atomic_fetch_add(&worker->sent, 1, __ATOMIC_RELAXED);
     next = __atomic_load_n(&worker->inbox, __ATOMIC_RELAXED);
     do {
-        if (next == &closed_inbox) {
+        if (next == &closed_inbox || !is_here(worker)) {
+            __atomic_fetch_sub(&worker->sent, 1, __ATOMIC_RELAXED);
             aco__poller_free(node, node->sz);
             errno = ESRCH;
             return -1;

@@ -6,24 +6,8 @@
 #define _GNU_SOURCE
 #include "threads/threads.h"
 
-#include <signal.h>
-#include <unistd.h>
 
-/* ---- Failures and cancelling ---- */
-
-static void post_cancel_all(aco__crew_t *worker)
-{
-    aco__threads_post(worker, &worker->cancel_post);
-}
-
-int aco_threads_cancel(aco_threads_t *threads)
-{
-    if (!threads)
-        return aco__poller_fail(EINVAL, "aco_threads_cancel", "the set is NULL");
-    __atomic_store_n(&threads->is_cancelled, 1, __ATOMIC_SEQ_CST);
-    aco__threads_each(threads, post_cancel_all);
-    return 0;
-}
+/* ---- What aco_run() calls ---- */
 
 static void fail_set(aco_threads_t *threads, int error)
 {
@@ -32,8 +16,6 @@ static void fail_set(aco_threads_t *threads, int error)
     if (!(threads->flags & ACO_THREADS_KEEP_GOING))
         (void)aco_threads_cancel(threads);
 }
-
-/* ---- What aco_run() calls ---- */
 
 static void set_is_done(aco_threads_t *threads)
 {
@@ -114,7 +96,7 @@ static void leave_set(aco__crew_t *worker)
     aco__threads_slept(worker);
     aco__threads_end_search(worker);
     aco__threads_abandon(worker);
-    aco__threads_wake_one(worker->threads); /* for what it had submitted */
+    aco__threads_wake_one(worker->threads, worker); /* for what it had submitted */
     uncount(worker);
 }
 
@@ -150,6 +132,7 @@ static void cancelled(aco__thread_t *self, aco__post_t *post)
     aco__crew_t *worker = (aco__crew_t *)(void *)((char *)post - offsetof(aco__crew_t, cancel_post));
     (void)self;
     aco__threads_pass_ends(worker);
+    aco__threads_end_stops(worker);
     if (worker->is_in_scope && __atomic_load_n(&worker->threads->is_cancelled, __ATOMIC_SEQ_CST))
         aco__scope_end_early(&worker->root.scope, ECANCELED);
 }
@@ -170,6 +153,7 @@ static aco__crew_t *worker_in(aco_threads_t *threads, int slot, const char *call
         }
         worker->threads = threads;
         worker->index = slot;
+        worker->place.node = worker->place.cache = -1;
         worker->is_gone = 1;
         (void)aco__threads_receive(worker, 1); /* nothing can be sent before it has entered */
         worker->base.round = on_round;
@@ -222,6 +206,7 @@ static int enter_set(aco__crew_t *worker, aco_function_t fn, void *arg, const ch
     worker->error = 0;
     worker->is_in_scope = 0;
     worker->leaves = 0;
+    worker->stops = NULL;
     worker->rounds = worker->started = worker->begun = 0;
     worker->fn = fn;
     worker->arg = arg;
@@ -283,13 +268,14 @@ static void *thread_main(void *arg)
     aco__processors_t allowed;
     int is_ready;
     if (threads->flags & ACO_THREADS_PIN && aco__threads_processors(&allowed) > worker->index)
-        aco__threads_pin(&allowed, worker->index);
+        worker->place = aco__threads_place("", aco__threads_pin(&allowed, worker->index));
     is_ready = enter_set(worker, threads->flags & ACO_THREADS_FIRST_ONLY ? NULL : threads->fn, threads->arg,
                          "aco_threads_run") == 0;
     if (!is_ready)
         fail_set(threads, errno);
     worker->is_counted = 1;
-    (void)wait_for_all(threads, is_ready);
+    if (wait_for_all(threads, is_ready) && threads->flags & ACO_THREADS_PIN)
+        aco__threads_find_near(worker);
     if (is_ready)
         (void)run_worker(worker);
     else
@@ -311,51 +297,6 @@ static int start_threads(aco_threads_t *threads)
     return threads->n;
 }
 
-/* ---- SIGINT and SIGTERM ---- */
-
-typedef struct watch {
-    aco_threads_t *threads;
-    sigset_t signals, before;
-    pthread_t thread;
-    int is_over;
-} watch_t;
-
-static void *watch_signals(void *arg)
-{
-    watch_t *watch = arg;
-    int number;
-    while (sigwait(&watch->signals, &number) == 0 && !__atomic_load_n(&watch->is_over, __ATOMIC_ACQUIRE)) {
-        int none = 0;
-        __atomic_compare_exchange_n(&watch->threads->error, &none, EINTR, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
-        (void)aco_threads_cancel(watch->threads);
-    }
-    return NULL;
-}
-
-/* 0, or an errno. */
-static int begin_watch(watch_t *watch, aco_threads_t *threads)
-{
-    int error;
-    watch->threads = threads;
-    watch->is_over = 0;
-    sigemptyset(&watch->signals);
-    sigaddset(&watch->signals, SIGINT);
-    sigaddset(&watch->signals, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &watch->signals, &watch->before);
-    error = pthread_create(&watch->thread, NULL, watch_signals, watch);
-    if (error)
-        pthread_sigmask(SIG_SETMASK, &watch->before, NULL);
-    return error;
-}
-
-static void end_watch(watch_t *watch)
-{
-    __atomic_store_n(&watch->is_over, 1, __ATOMIC_RELEASE);
-    pthread_kill(watch->thread, SIGINT);
-    pthread_join(watch->thread, NULL);
-    pthread_sigmask(SIG_SETMASK, &watch->before, NULL);
-}
-
 /* ---- The calls ---- */
 
 static void in_child(void)
@@ -368,7 +309,7 @@ static void in_child(void)
     aco__threads_forget_others(worker);
 }
 
-static aco_threads_t *new_set(int n, aco_function_t fn, void *arg, unsigned flags, const char *call)
+static aco_threads_t *new_set(int n, aco_function_t fn, void *arg, const aco_threads_options_t *opts, const char *call)
 {
     int forks = aco__threads_handle_forks(in_child);
     size_t slots = (size_t)n + THREADS_JOINED, sz = sizeof(aco_threads_t) + slots * sizeof(aco__crew_t *);
@@ -380,7 +321,8 @@ static aco_threads_t *new_set(int n, aco_function_t fn, void *arg, unsigned flag
     threads->busy = (unsigned)n;
     threads->fn = fn;
     threads->arg = arg;
-    threads->flags = flags;
+    threads->flags = opts ? opts->flags : 0;
+    threads->drain_ns = opts ? opts->drain_ns : 0;
     threads->forks = (unsigned)forks;
     threads->sz = sz;
     pthread_cond_init(&threads->changed, NULL);
@@ -389,6 +331,8 @@ static aco_threads_t *new_set(int n, aco_function_t fn, void *arg, unsigned flag
 
 static void free_worker(aco__crew_t *worker)
 {
+    if (worker->order)
+        aco__poller_free(worker->order, worker->order_sz);
     aco__deque_free(&worker->deque);
     aco__poller_free(worker, sizeof *worker);
 }
@@ -414,30 +358,22 @@ static void join_all(aco_threads_t *threads, int made)
 /* The calling thread is the first worker. 0, or an errno. */
 static int run_set(aco_threads_t *threads, aco__crew_t *worker)
 {
-    int made = start_threads(threads), error = 0;
-    if (made < threads->n)
-        error = errno;
+    aco__processors_t allowed;
+    int pins = threads->flags & ACO_THREADS_PIN && aco__threads_processors(&allowed) > 0;
+    int made = start_threads(threads), error = made < threads->n ? errno : 0;
+    if (pins) /* only now: the others have inherited what was allowed before */
+        worker->place = aco__threads_place("", aco__threads_pin(&allowed, 0));
     if (!wait_for_all(threads, !error))
         set_is_done(threads);
+    else if (pins)
+        aco__threads_find_near(worker);
     if (run_worker(worker) != 0 && !error)
         error = errno;
-    if (aco__threads_forked(threads)) /* in the child: the others are not there */
-        return error ? error : threads->error;
-    join_all(threads, made);
+    if (!aco__threads_forked(threads)) /* in a child, the others are not there */
+        join_all(threads, made);
+    if (pins)
+        aco__threads_unpin(&allowed);
     return error ? error : threads->error;
-}
-
-static int run_watched(aco_threads_t *threads, aco__crew_t *worker)
-{
-    watch_t watch;
-    pid_t process = getpid();
-    int error = begin_watch(&watch, threads), failed;
-    if (error)
-        threads->go = -1;
-    failed = run_set(threads, worker);
-    if (!error && process == getpid())
-        end_watch(&watch);
-    return error ? error : failed;
 }
 
 static int fail_with(int error)
@@ -449,19 +385,15 @@ static int fail_with(int error)
 static int start_set(aco_threads_t *threads, const char *call)
 {
     aco__crew_t *worker = worker_in(threads, 0, call);
-    aco__processors_t allowed;
-    int pins = threads->flags & ACO_THREADS_PIN && aco__threads_processors(&allowed) > 0, error;
+    int error;
     if (!worker || enter_set(worker, threads->fn, threads->arg, call) != 0) {
         error = errno;
         free_set(threads);
         return fail_with(error);
     }
     worker->is_counted = 1;
-    if (pins)
-        aco__threads_pin(&allowed, 0);
-    error = threads->flags & ACO_THREADS_INTERRUPTIBLE ? run_watched(threads, worker) : run_set(threads, worker);
-    if (pins)
-        aco__threads_unpin(&allowed);
+    error = threads->flags & ACO_THREADS_INTERRUPTIBLE ? aco__threads_run_watched(threads, worker, run_set)
+                                                       : run_set(threads, worker);
     if (!aco__threads_forked(threads)) /* a child leaves it as it is */
         free_set(threads);
     return error ? fail_with(error) : 0;
@@ -473,11 +405,12 @@ int aco_threads_run_with(int n, aco_function_t fn, void *arg, const aco_threads_
     const unsigned all = ACO_THREADS_FIRST_ONLY | ACO_THREADS_PIN | ACO_THREADS_KEEP_GOING | ACO_THREADS_INTERRUPTIBLE;
     unsigned flags = opts ? opts->flags : 0;
     aco_threads_t *threads;
-    if (!fn || n < 0 || n > THREADS_MOST || flags & ~all)
-        return aco__poller_fail(EINVAL, call, !fn ? "the function is NULL"
-                                : flags & ~all    ? "unknown flags"
-                                                  : "not so many threads are possible");
-    threads = new_set(n ? n : aco_threads_usable(), fn, arg, flags, call);
+    if (!fn || n < 0 || n > THREADS_MOST || flags & ~all || (opts && opts->drain_ns < 0))
+        return aco__poller_fail(EINVAL, call, !fn                       ? "the function is NULL"
+                                : flags & ~all                          ? "unknown flags"
+                                : opts && opts->drain_ns < 0            ? "the time to drain is negative"
+                                                                        : "not so many threads are possible");
+    threads = new_set(n ? n : aco_threads_usable(), fn, arg, opts, call);
     return threads ? start_set(threads, call) : -1;
 }
 
@@ -525,7 +458,7 @@ int aco_threads_join(aco_threads_t *threads, aco_function_t fn, void *arg)
     int error;
     if (!threads)
         return aco__poller_fail(EINVAL, call, "the set is NULL");
-    if (!count_late(threads))
+    if (aco__threads_forked(threads) || !count_late(threads))
         return aco__poller_fail(ESRCH, call, "the set has ended");
     worker = take_slot(threads, call);
     if (!worker || enter_set(worker, fn, arg, call) != 0) {

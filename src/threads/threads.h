@@ -63,8 +63,15 @@ typedef struct aco__run {
     aco__member_t base;
     aco__item_t item;
     struct aco__crew *worker;
+    int is_sent;
     struct aco__run *next, *previous; /* others of the same thread */
 } aco__run_t;
+
+/* Where a thread runs. -1: not known, or the machine does not say. */
+typedef struct aco__place {
+    int node;  /* of memory */
+    int cache; /* the largest: the first processor that has it */
+} aco__place_t;
 
 /* A thread of a set. */
 typedef struct aco__crew {
@@ -78,6 +85,7 @@ typedef struct aco__crew {
     char is_used;            /* of a slot for threads that join: under the lock */
     aco__run_t *runs;        /* its members that have not ended */
     aco_shared_group_t *groups; /* that its tasks began and have not ended */
+    aco_stop_t *stops;       /* likewise */
     aco__item_t starting[THREADS_AT_ONCE]; /* for tasks that were spawned and have not run */
     unsigned started, begun; /* items put there and taken out */
     aco__node_t *first;      /* for this thread alone, in order */
@@ -88,11 +96,15 @@ typedef struct aco__crew {
     void *arg;
     int error;               /* with which fn, or aco_run(), failed */
     pthread_t thread;
+    aco__place_t place;
+    uint16_t *order;         /* the other threads that the set has made, near ones first; NULL: as they are numbered */
+    size_t order_sz;
     char padding[THREADS_LINE];
     aco__deque_t deque;
     int is_sleeping;         /* whoever sets it to 0 wakes the thread. Atomic, like all below */
     int is_gone;             /* nobody may post to it any more */
     unsigned posting;        /* threads that do */
+    unsigned sent;           /* members sent to this thread that have not ended */
     aco__node_t *inbox;      /* for this thread alone, the last one first */
     aco__post_t wake_post, cancel_post;
     char more_padding[THREADS_LINE];
@@ -101,6 +113,7 @@ typedef struct aco__crew {
 struct aco_threads_s {
     int n;                   /* that the set has made, and the calling one */
     unsigned flags;
+    int64_t drain_ns;
     unsigned forks;          /* that lay behind the process when it began */
     size_t sz;
     aco_function_t fn;
@@ -113,9 +126,10 @@ struct aco_threads_s {
     size_t injected;         /* how many. Atomic, like all below */
     int slots;               /* of `workers` that have been used */
     int error;               /* the first failure */
-    int is_cancelled, is_done;
+    int is_stopped, is_cancelled, is_done;
     unsigned busy;           /* threads that have tasks */
     unsigned sleeping, searching;
+    unsigned turn;           /* whose it is to be sent something */
     aco__crew_t *workers[];  /* n + THREADS_JOINED; NULL: not used yet */
 };
 
@@ -143,9 +157,17 @@ ACO__HIDDEN void aco__threads_close(aco__crew_t *worker);
 /* Any thread: posts to a worker, and so wakes it. */
 ACO__HIDDEN void aco__threads_post(aco__crew_t *worker, aco__post_t *post);
 ACO__HIDDEN void aco__threads_wake(aco__crew_t *worker);
-/* There is new work for any thread. */
-ACO__HIDDEN void aco__threads_wake_one(aco_threads_t *threads);
-/* The worker's thread: the next item that it may start. 0: none; of its own alone; else, of others too. */
+/* There is new work for any thread; `near`, the worker that has it, or NULL. */
+ACO__HIDDEN void aco__threads_wake_one(aco_threads_t *threads, const aco__crew_t *near);
+/* The worker's thread, when all threads that the set has made know their places: finds out which are near. */
+ACO__HIDDEN void aco__threads_find_near(aco__crew_t *worker);
+/* The worker's thread: the next item that was sent to it, or NULL. It stays `first` in the list. */
+static inline int aco__threads_has_sent(const aco__crew_t *worker)
+{
+    return worker->first || __atomic_load_n(&worker->inbox, __ATOMIC_SEQ_CST);
+}
+ACO__HIDDEN aco__node_t *aco__threads_sent(aco__crew_t *worker);
+/* The worker's thread: the next item that any thread may start. 0: none; of its own alone; else, of others too. */
 ACO__HIDDEN int aco__threads_take(aco__crew_t *worker, aco__item_t *item);
 ACO__HIDDEN int aco__threads_find(aco__crew_t *worker, aco__item_t *item);
 /* There is nothing to do: 1, the thread may sleep; 0, there is something after all. */
@@ -153,6 +175,8 @@ ACO__HIDDEN int aco__threads_may_sleep(aco__crew_t *worker);
 ACO__HIDDEN void aco__threads_slept(aco__crew_t *worker);
 /* The worker has found something, or has other things to do. */
 ACO__HIDDEN void aco__threads_end_search(aco__crew_t *worker);
+/* The worker that the set has made to which the fewest members were sent; NULL: all are gone. */
+ACO__HIDDEN aco__crew_t *aco__threads_least_sent(aco_threads_t *threads);
 /* Adds work: of a thread that is not of the set; of any thread for one. 0, or -1 and errno. */
 ACO__HIDDEN int aco__threads_inject(aco_threads_t *threads, const aco__item_t *item);
 ACO__HIDDEN int aco__threads_send(aco__crew_t *worker, const aco__item_t *item);
@@ -172,6 +196,13 @@ ACO__HIDDEN void aco__threads_abandon(aco__crew_t *worker);
 /* In the child of fork(), on the thread that called it. */
 ACO__HIDDEN void aco__threads_forget_others(aco__crew_t *worker);
 
+/* ---- stop.c ---- */
+/* The worker's thread: ends the scopes that end when the set is stopped, if it is. */
+ACO__HIDDEN void aco__threads_end_stops(const aco__crew_t *worker);
+/* Returns run(threads, worker), during which a thread waits for SIGINT and SIGTERM; or an errno. */
+ACO__HIDDEN int aco__threads_run_watched(aco_threads_t *threads, aco__crew_t *worker,
+                                         int (*run)(aco_threads_t *threads, aco__crew_t *worker));
+
 /* ---- cpus.c ---- */
 /* How many processors the cgroup files below `root` ("": the system's) allow; 0: no limit. */
 ACO__HIDDEN int aco__threads_quota(const char *root);
@@ -180,8 +211,11 @@ typedef struct aco__processors {
 } aco__processors_t;
 /* The processors that the calling thread may use: how many. */
 ACO__HIDDEN int aco__threads_processors(aco__processors_t *allowed);
-/* Binds the calling thread to the nth of them, from 0 on, if there is one; and to all. */
-ACO__HIDDEN void aco__threads_pin(const aco__processors_t *allowed, int n);
+/* Binds the calling thread to the nth of them, from 0 on, if there is one: its number, else -1; and to all. */
+ACO__HIDDEN int aco__threads_pin(const aco__processors_t *allowed, int n);
 ACO__HIDDEN void aco__threads_unpin(const aco__processors_t *allowed);
+
+/* Where a processor is, from the files below `root`. */
+ACO__HIDDEN aco__place_t aco__threads_place(const char *root, int processor);
 
 #endif

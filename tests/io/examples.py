@@ -47,22 +47,57 @@ def end_by_signal(process):
     assert process.wait(LIMIT_S) == 0
 
 
-def threads_echo(command):
-    with started(command, '0', '4') as (process, port):
-        def connect():
-            return socket.create_connection(('127.0.0.1', port), LIMIT_S)
+class Peer:
+    """A connection whose lines come back."""
+    def __init__(self, port):
+        self.socket = socket.create_connection(('127.0.0.1', port), LIMIT_S)
+        self.file = self.socket.makefile('rb')
 
-        with contextlib.ExitStack() as stack:
-            clients = [stack.enter_context(connect()) for _ in range(40)]
-            for round_ in range(3):
-                for number, client in enumerate(clients):
-                    client.sendall(b'%d %d\n' % (round_, number))
-                for number, client in enumerate(clients):
-                    assert client.recv(100) == b'%d %d\n' % (round_, number)
-            listeners = subprocess.run(['ss', '-Hltn', f'sport = :{port}'], capture_output=True, text=True,
-                                       check=False).stdout if shutil.which('ss') else ''
-            assert not listeners or len(listeners.splitlines()) == 4, listeners
-            end_by_signal(process)
+    def ask(self, sent, wanted):
+        self.socket.sendall(sent)
+        assert self.file.readline() == wanted
+
+    def is_closed(self):
+        return self.file.read() == b''
+
+
+def wait_until_refused(port):
+    """Until no connection is accepted: those that came a moment before have an end."""
+    with contextlib.suppress(ConnectionRefusedError):
+        while True:
+            with contextlib.suppress(ConnectionResetError):
+                assert Peer(port).is_closed()
+
+
+def threads_echo_with(command, drain_ms, *mode):
+    with started(command, '0', '4', drain_ms, *mode) as (process, port):
+        peers = [Peer(port) for _ in range(40)]
+        for round_ in range(3):
+            for number, peer in enumerate(peers):
+                peer.socket.sendall(b'%d %d\n' % (round_, number))
+            for number, peer in enumerate(peers):
+                assert peer.file.readline() == b'%d %d\n' % (round_, number)
+        listeners = subprocess.run(['ss', '-Hltn', f'sport = :{port}'], capture_output=True, text=True,
+                                   check=False).stdout if shutil.which('ss') else ''
+        assert not listeners or len(listeners.splitlines()) == (1 if mode else 4), listeners
+        finishes, stalls = Peer(port), Peer(port)
+        finishes.ask(b'one\ntw', b'one\n')  # the next line has come in part, too
+        stalls.ask(b'one\ntw', b'one\n')
+        process.send_signal(signal.SIGINT)
+        assert all(peer.is_closed() for peer in peers)
+        wait_until_refused(port)
+        if int(drain_ms) > 1000:
+            finishes.ask(b'o\n', b'two\n')
+            assert finishes.is_closed()
+            process.send_signal(signal.SIGINT)  # without it, the other is waited for
+        assert stalls.is_closed()
+        assert process.stderr.read() == 'ended\n' and process.wait(LIMIT_S) == 0
+
+
+def threads_echo(command):
+    threads_echo_with(command, '100000')
+    threads_echo_with(command, '300', 'one')
+    threads_echo_with(command, '100000', 'one')
 
 
 def kv(command):

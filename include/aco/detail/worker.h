@@ -14,7 +14,7 @@ typedef struct aco__worker_s {
     int (*idle)(struct aco__worker_s *worker);   /* no task can run. 1: it has spawned one; 0: the thread may sleep */
     void (*awake)(struct aco__worker_s *worker); /* the thread has slept, after idle() returned 0 */
     int (*stays)(struct aco__worker_s *worker);  /* no task is left: whether aco_run() waits for more */
-    void (*scope_ended)(struct aco__worker_s *worker, aco_scope_t *scope); /* of aco__shared_scope_begin() */
+    void (*scope_ended)(struct aco__worker_s *worker, aco_scope_t *scope); /* of which it wants to be told */
     void (*thread_ends)(struct aco__worker_s *worker); /* without aco__worker_remove(): its tasks will never run again */
 } aco__worker_t;
 
@@ -38,8 +38,10 @@ typedef struct aco__member {
 /* The calling task, on a private stack and without a scope, becomes a member, and no longer is one. */
 ACO_API void aco__member_begin(aco__member_t *member, int64_t deadline);
 ACO_API void aco__member_end(aco__member_t *member);
-/* The scope of a shared group: the worker is told when it ends early. As aco_scope_begin() and aco_scope_end(). */
-ACO_API int aco__shared_scope_begin(aco_scope_t *scope, const char *call, const char *location);
+/* A scope that only aco__shared_scope_end() ends. The worker may be told when it ends early. Else as aco_scope_begin()
+ * and aco_scope_end(). */
+ACO_API int aco__shared_scope_begin(aco_scope_t *scope, int64_t deadline, int is_told, const char *call,
+                                    const char *location);
 ACO_API int aco__shared_scope_check(const aco_scope_t *scope, const char *call); /* 0: it is the innermost */
 ACO_API void aco__shared_scope_end(aco_scope_t *scope);
 
