@@ -149,6 +149,31 @@ static void *directories(void *unused)
     return unused;
 }
 
+/* Only if the read below waits for more, so that it ends then. */
+static void *writes_more(void *fd)
+{
+    if (aco_sleep(5 * ACO_SECOND) == 0)
+        CHECK_EQ(write((int)(intptr_t)fd, "more", 4), 4);
+    return NULL;
+}
+
+/* What there is: the kernel can read a pipe without waiting, as it does what it has of a file in memory. */
+static void *part_of_pipe(void *unused)
+{
+    char text[64];
+    int ends[2];
+    aco_group_t group;
+    CHECK_EQ(pipe2(ends, O_CLOEXEC), 0);
+    CHECK_EQ(write(ends[1], "first", 5), 5);
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, writes_more, (void *)(intptr_t)ends[1]);
+    CHECK_EQ(aco_file_read(ends[0], text, sizeof text), 5);
+    aco_scope_cancel(&group.scope);
+    CHECK_EQ(aco_group_end(&group), 0);
+    close_both(ends);
+    return unused;
+}
+
 /* ---- Scopes; a FIFO is a file that can make a thread wait ---- */
 
 static void *opens_writer(void *path)
@@ -441,8 +466,8 @@ static void remove_folder(void)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {files,       direct,        directories,   scopes,
-                                           many,        share_stack,   moving_frames, fairness};
+    static const aco_function_t tests[] = {files, direct,      directories,   part_of_pipe, scopes,
+                                           many,  share_stack, moving_frames, fairness};
     const char *parent = getenv("TMPDIR"), *wanted = getenv("ACO_FILES");
     snprintf(folder, sizeof folder, "%.40s/acorn-io-file-XXXXXX", parent && strlen(parent) < 40 ? parent : "/tmp");
     CHECK(mkdtemp(folder) != NULL);

@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/resource.h>
+#include <sys/un.h>
 
 static void *dials(void *arg) /* {network, host, port} */
 {
@@ -272,6 +273,24 @@ static void send_to_a_slow_one(int by_message, int is_connected)
     CHECK_EQ(aco_io_close(other), 0);
 }
 
+/* What the system returns for the longest path, whose 0 it counts although there is no room for it, and for a sender
+ * without a name. */
+static void unusual_lengths(void)
+{
+    struct {
+        struct sockaddr_un address;
+        char behind[8];
+    } from;
+    char text[ACO_IO_ADDRESS_SIZE];
+    memset(&from, 'x', sizeof from);
+    from.address.sun_family = AF_UNIX;
+    CHECK_EQ(aco_io_text_of_address((struct sockaddr *)&from, sizeof from.address + 1, text, sizeof text), 0);
+    CHECK_EQ(strlen(text), sizeof from.address.sun_path);
+    from.address.sun_family = AF_INET; /* nothing was written */
+    CHECK_EQ(aco_io_text_of_address((struct sockaddr *)&from, 0, text, sizeof text), 0);
+    CHECK_EQ(strlen(text), 0);
+}
+
 static void *datagrams(void *unused)
 {
     char address[ACO_IO_ADDRESS_SIZE], text[8];
@@ -312,6 +331,7 @@ static void *datagrams(void *unused)
         CHECK_EQ(aco_io_close(client), 0);
         CHECK_EQ(aco_io_close(server), 0);
     }
+    unusual_lengths();
     for (int i = 0; i < 4; i++)
         send_to_a_slow_one(i % 2, i / 2);
     FAILS_WITH(aco_io_listen("udp", NULL, "0", NULL), EINVAL);

@@ -422,6 +422,44 @@ static void *many(void *unused)
     return unused;
 }
 
+/* ---- Closing while calls are queued ---- */
+
+static void *writes_old(void *fd)
+{
+    CHECK_EQ(aco_file_pwrite((int)(intptr_t)fd, "old", 3, 0), 3);
+    return NULL;
+}
+
+static void *reads_old(void *fd)
+{
+    char byte = 0;
+    CHECK_EQ(aco_file_pread((int)(intptr_t)fd, &byte, 1, 3), 1);
+    CHECK_EQ(byte, '!');
+    return NULL;
+}
+
+/* A number is used again: what was asked for before is done with the file that was asked. */
+static void *closing(void *unused)
+{
+    aco_file_status_t status;
+    for (int i = 0; i < 20; i++) {
+        aco_group_t group;
+        int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), next;
+        CHECK_EQ(pwrite(fd, "new!", 4, 0), 4);
+        aco_group_begin(&group, ACO_KEEP_GOING);
+        member(&group, writes_old, (void *)(intptr_t)fd);
+        member(&group, reads_old, (void *)(intptr_t)fd);
+        CHECK_EQ(aco_task_yield(), 0);
+        CHECK_EQ(aco_io_close(fd), 0);
+        next = open(renamed, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        CHECK_EQ(next, fd);
+        CHECK_EQ(aco_group_end(&group), 0);
+        CHECK(aco_file_fstat(next, &status) == 0 && status.size == 0);
+        CHECK_EQ(aco_io_close(next), 0);
+    }
+    return unused;
+}
+
 /* ---- What never ends by itself: a FIFO ---- */
 
 static void *times_out(void *fd)
@@ -734,7 +772,7 @@ static void *forking(void *unused)
 
 static void by_ring(void)
 {
-    static const aco_function_t tests[] = {uses_file, many, cancelling, mixed};
+    static const aco_function_t tests[] = {uses_file, many, closing, cancelling, mixed};
     enters = 0;
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
         in_thread(tests[i]);

@@ -17,6 +17,10 @@
  * ends. What they do may happen all the same (a rename), but leaves nothing open. Each plain form is a macro for the
  * form with `_at`. A caller that cannot wait gets EPERM, except from reads that need not.
  *
+ * Closing. What other tasks have asked of a descriptor must be done before it is closed. With io_uring aco_io_close()
+ * may come earlier: what has been asked for is done with the old file. On the pool, or with close(), it could be done
+ * with the file that gets the number next.
+ *
  * Errors are the system's, and those of aco_offload(). The message has the call and the path or descriptor. */
 #ifndef ACO_FILE_H
 #define ACO_FILE_H

@@ -161,7 +161,8 @@ ACO_API int aco_io_local_address(int fd, char *text, size_t size);
 ACO_API int aco_io_peer_address(int fd, char *text, size_t size);
 
 /* Between addresses and text, without a look-up of names. The first is for aco_io_sendto() and the like: what
- * aco_io_dial() would understand, of several addresses its first. 0, or -1 and errno: EINVAL; ENOSPC, EAFNOSUPPORT. */
+ * aco_io_dial() would understand, of several addresses its first. For the second a length of 0 is a unix socket without
+ * a name, as aco_io_recvfrom() tells of one. 0, or -1 and errno: EINVAL; ENOSPC, EAFNOSUPPORT. */
 ACO_API int aco_io_address_of_text(const char *network, const char *host, const char *port,
                                    struct sockaddr_storage *address, socklen_t *length);
 ACO_API int aco_io_text_of_address(const struct sockaddr *address, socklen_t length, char *text, size_t size);

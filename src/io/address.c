@@ -177,6 +177,8 @@ int aco__io_families_of_name(const char *network, const char *host)
 static int format_unix(const struct sockaddr_un *un, socklen_t length, char *text, size_t size)
 {
     size_t n = length > offsetof(struct sockaddr_un, sun_path) ? length - offsetof(struct sockaddr_un, sun_path) : 0;
+    if (n > sizeof un->sun_path) /* Linux counts a 0 after the longest path, too */
+        n = sizeof un->sun_path;
     if (n && un->sun_path[0])
         n = strnlen(un->sun_path, n);
     if (n + 1 > size) {
@@ -204,7 +206,7 @@ int aco__io_format(const struct sockaddr *address, socklen_t length, char *text,
     const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)address;
     char host[INET_ADDRSTRLEN];
     int n;
-    switch (address->sa_family) {
+    switch (length ? address->sa_family : AF_UNIX) { /* no address: of a datagram from a unix socket without a name */
     case AF_UNIX:
         return format_unix((const struct sockaddr_un *)(const void *)address, length, text, size);
     case AF_INET:

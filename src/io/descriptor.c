@@ -412,6 +412,10 @@ int aco_io_close(int fd)
     aco__io_fd_t *d = io ? record_of(io, fd) : NULL;
     if (d)
         retire(io, d);
+#ifdef ACO_CONFIG_URING
+    if (io && io->ring)
+        aco__io_ring_settle(io, fd);
+#endif
     return close(fd) == 0 || errno == EINTR ? 0 : aco__io_fail("aco_io_close", fd);
 }
 

@@ -300,6 +300,13 @@ static ssize_t read_cached(int fd, void *p, size_t n, int64_t offset)
 #endif
 }
 
+/* Whether a read of less than was asked for is the end of it, as in a pipe: there the rest has not come yet. */
+static int may_be_short(int fd, int64_t offset)
+{
+    struct stat s;
+    return offset < 0 && fstat(fd, &s) == 0 && !S_ISREG(s.st_mode) && !S_ISBLK(s.st_mode);
+}
+
 /* Tasks whose reads never wait let the others run. */
 static int spend_file_budget(const char *call)
 {
@@ -321,6 +328,8 @@ static ssize_t read_at(const char *call, int fd, void *p, size_t n, int64_t offs
         return cached;
     if (cached < 0)
         return move_bytes(call, FILE_READ, fd, p, n, offset, location);
+    if (may_be_short(fd, offset))
+        return cached;
     rest = move_bytes(call, FILE_READ, fd, (char *)p + cached, n - (size_t)cached, offset < 0 ? -1 : offset + cached,
                       location);
     return rest > 0 ? cached + rest : cached;

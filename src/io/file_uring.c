@@ -89,6 +89,7 @@ int aco__file_by_ring(aco__io_t *io, file_call_t *c, const char *call, const cha
 {
     aco__io_op_t *op = &c->op;
     int error;
+    op->fd = c->fd;
     op->prepare = prepare_call;
     op->done = call_is_done;
     if (aco__io_ring_wait(io, op, call, 1, location) == 0 || op->is_done)

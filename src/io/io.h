@@ -71,6 +71,7 @@ typedef struct aco__io_op {
     void (*prepare)(struct aco__io_op *op, struct io_uring_sqe *entry); /* fills in all but the user data */
     void (*done)(struct aco__io *io, struct aco__io_op *op, int result); /* the result is an errno if it is negative */
     struct aco__io_op *next, *before; /* in a list of the ring's */
+    int fd;                     /* the descriptor that it is for; -1: none */
     unsigned char state;        /* IO_OP_… */
     unsigned char is_done;
     unsigned char is_given_up;  /* its scope has ended */
@@ -186,6 +187,8 @@ ACO__HIDDEN int aco__io_ring_need(aco__io_t *io, const char *variable, const cha
  * above 1, with which io->ring_event() is called. NULL and errno. */
 ACO__HIDDEN struct io_uring_sqe *aco__io_ring_entry(const aco__io_t *io);
 ACO__HIDDEN void aco__io_ring_submit(const aco__io_t *io);
+/* Before the number is closed: what tasks have asked for of it is submitted, for the file that it is now. */
+ACO__HIDDEN void aco__io_ring_settle(const aco__io_t *io, int fd);
 /* Has the operation submitted when the scheduler polls. */
 ACO__HIDDEN void aco__io_ring_add(aco__io_t *io, aco__io_op_t *op);
 /* 1: the operation is being cancelled: its end will be told. 0: it never was submitted, or has ended. */

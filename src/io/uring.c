@@ -339,6 +339,17 @@ void aco__io_ring_submit(const aco__io_t *io)
     (void)submit_ring(io->ring); /* after a failure the next turn does */
 }
 
+void aco__io_ring_settle(const aco__io_t *io, int fd)
+{
+    const aco__io_op_t *op = io->ring->queued.first;
+    int error = errno;
+    while (op && op->fd != fd)
+        op = op->next;
+    if (op || io_uring_sq_ready(&io->ring->uring))
+        (void)submit_ring(io->ring);
+    errno = error;
+}
+
 void aco__io_ring_add(aco__io_t *io, aco__io_op_t *op)
 {
     op->state = IO_OP_QUEUED;
