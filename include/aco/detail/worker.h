@@ -15,7 +15,7 @@ typedef struct aco__worker_s {
     void (*awake)(struct aco__worker_s *worker); /* the thread has slept, after idle() returned 0 */
     int (*stays)(struct aco__worker_s *worker);  /* no task is left: whether aco_run() waits for more */
     void (*scope_ended)(struct aco__worker_s *worker, aco_scope_t *scope); /* of aco__shared_scope_begin() */
-    void (*thread_ends)(struct aco__worker_s *worker); /* without aco__worker_remove(): its tasks will never run again */
+    void (*thread_ends)(struct aco__worker_s *worker); /* without aco__worker_remove(): its tasks never run again */
 } aco__worker_t;
 
 /* Makes the calling thread a worker, and opens its scheduler. 0, or -1 and errno: EPERM (a coroutine calls it), EBUSY
