@@ -103,6 +103,7 @@ static inline void aco__dequeue(aco__waiter_t *waiter)
     aco__queue_t *queue = waiter->queue;
     // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it is in a queue
     *(waiter->previous ? &waiter->previous->next : &queue->first) = waiter->next;
+    // NOLINTNEXTLINE(clang-analyzer-core.NullDereference)
     *(waiter->next ? &waiter->next->previous : &queue->last) = waiter->previous;
     waiter->queue = NULL;
 }
