@@ -6,6 +6,7 @@
 #include "aco/file.hpp"
 #include "aco/offload.hpp"
 #include "aco/process.h"
+#include "aco/tls.hpp"
 #endif
 
 #include "aco/in_stack_generator.h"
