@@ -42,6 +42,10 @@ foreach(standard 17 20 23)
     foreach(subject IN LISTS cpp_full)
       acorn_cpp_test(${subject}.${standard} ${subject}.cpp ${standard} DEFINE ACO_DEBUG=0 LINK GTest::gtest_main)
     endforeach()
+    if(TARGET acorn_tls_static)
+      acorn_cpp_test(cpp_tls.${standard} cpp_tls.cpp ${standard} DEFINE ACO_DEBUG=0 LINK GTest::gtest_main
+          acorn_tls_static OpenSSL::SSL)
+    endif()
     if(TARGET acorn_io_static)
       acorn_cpp_test(cpp_io.${standard} cpp_io.cpp ${standard} DEFINE ACO_DEBUG=0 LINK GTest::gtest_main
           acorn_io_static)

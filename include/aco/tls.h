@@ -17,7 +17,7 @@
  *
  * Waiting is as in aco/io.h: the task waits, scopes end the wait, a caller that cannot wait gets EPERM instead. OpenSSL
  * never waits and never switches: it is called, it asks for the descriptor to become ready, and then the task waits.
- * So a handshake occupies the thread while it computes, a millisecond or so.
+ * So a handshake occupies the thread while it computes.
  *
  * Errors of connections:
  *   - EACCES: the peer's certificate is refused, or there is none. The message (aco_error_message()) says why, by one

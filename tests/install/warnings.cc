@@ -7,6 +7,7 @@
 #include "aco/offload.hpp"
 #include "aco/process.h"
 #include "aco/threads.hpp"
+#include "aco/tls.hpp"
 #endif
 
 #include "aco/in_stack_generator.h"
