@@ -441,9 +441,227 @@ static void *cancel_at_random(void *arg)
     return arg;
 }
 
+/* ---- One wait, which another thread serves and cancels at the same time ---- */
+
+enum { RACES = 9 };
+static int race, served, raced; /* the number of the race that has begun, and that is over; of each kind so many */
+static int race_kind, is_given, waited;
+static aco_scope_t *race_scope;
+static aco_shared_rwlock_t race_lock;
+static aco_channel_t *race_local;
+
+static int is_round_over, round_now;
+
+static void *count_rounds(void *arg)
+{
+    while (!is_round_over) {
+        round_now++;
+        sched_yield();
+        aco_task_yield();
+    }
+    return arg;
+}
+
+static void hold(unsigned spins)
+{
+    for (volatile unsigned i = 0; i < spins; i++)
+        ;
+}
+
+static pthread_mutex_t race_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t race_begins = PTHREAD_COND_INITIALIZER;
+
+static void await_race(int n)
+{
+    pthread_mutex_lock(&race_mutex);
+    while (race < n)
+        pthread_cond_wait(&race_begins, &race_mutex);
+    pthread_mutex_unlock(&race_mutex);
+}
+
+/* What the waiter is given. */
+static void serve_race(void)
+{
+    long element = race;
+    switch (race_kind) {
+    case 0:
+        CHECK_EQ(aco_shared_mutex_unlock(&mutex), 0);
+        break;
+    case 1:
+        aco_shared_semaphore_release(&units);
+        break;
+    case 2:
+    case 6:
+    case 7:
+        CHECK_EQ(aco_shared_channel_send(channel, &element), 0);
+        break;
+    case 3:
+    case 8:
+        CHECK_EQ(aco_shared_channel_receive(channel, &element), 0);
+        CHECK_EQ(element, -race);
+        break;
+    case 4:
+        CHECK_EQ(aco_shared_rwlock_unlock(&race_lock), 0);
+        break;
+    default:
+        CHECK_EQ(aco_shared_mutex_lock(&mutex), 0);
+        is_given = 1;
+        aco_shared_cond_signal(&tokens_added);
+        CHECK_EQ(aco_shared_mutex_unlock(&mutex), 0);
+    }
+}
+
+/* The one directly after the other, in either order: the waiter's thread hears of the first while the second begins.
+ * Sometimes the cancelled wait is over before. */
+static void *serve_and_cancel(void *arg)
+{
+    random_t random = {2};
+    for (int i = 1; i <= RACES * raced; i++) {
+        int cancels = (int)below(&random, 3);
+        await_race(i);
+        if (cancels)
+            CHECK_EQ(aco_scope_cancel(race_scope), 0);
+        while (cancels == 2 && load(&waited) != i)
+            sched_yield();
+        hold(below(&random, 500));
+        serve_race();
+        if (!cancels)
+            CHECK_EQ(aco_scope_cancel(race_scope), 0);
+        __atomic_store_n(&served, i, __ATOMIC_RELEASE);
+    }
+    return arg;
+}
+
+/* What must be so before the race: the waiter has to wait. */
+static void prepare_race(void)
+{
+    long element = -race - 1;
+    is_given = 0;
+    if (race_kind == 0 || race_kind == 5)
+        CHECK_EQ(aco_shared_mutex_lock(&mutex), 0);
+    if (race_kind == 3 || race_kind == 8)
+        CHECK_EQ(aco_shared_channel_try_send(channel, &element), 0);
+    if (race_kind == 4)
+        CHECK_EQ(aco_shared_rwlock_wrlock(&race_lock), 0);
+}
+
+/* 0, or -1 and errno. */
+static int wait_in_race(long *element)
+{
+    aco_shared_select_case_t cases[3] = {{0}};
+    switch (race_kind) {
+    case 0:
+        return aco_shared_mutex_lock(&mutex);
+    case 1:
+        return aco_shared_semaphore_acquire(&units);
+    case 2:
+        return aco_shared_channel_receive(channel, element);
+    case 3:
+        return aco_shared_channel_send(channel, element);
+    case 4:
+        return aco_shared_rwlock_rdlock(&race_lock);
+    case 5:
+        return aco_shared_cond_wait(&tokens_added, &mutex);
+    default:
+        cases[0].channel = channel;
+        cases[1].channel = answers; /* nobody uses it */
+        cases[2].local = race_kind == 7 ? race_local : NULL;
+        for (int i = 0; i < 3; i++) {
+            cases[i].element = element;
+            cases[i].operation = i == 0 && race_kind == 8 ? ACO_SELECT_SEND : ACO_SELECT_RECEIVE;
+        }
+        return aco_shared_select(cases, 3, -1) == 0 ? 0 : -1;
+    }
+}
+
+/* After it: what was given is either here, if the wait succeeded, or where it was left. */
+static void check_race(int result, long element)
+{
+    long left = 0;
+    switch (race_kind) {
+    case 0:
+        CHECK_EQ(aco_shared_mutex_trylock(&mutex), result ? 0 : -1);
+        CHECK_EQ(aco_shared_mutex_unlock(&mutex), 0);
+        break;
+    case 1:
+        CHECK_EQ(aco_shared_semaphore_try_acquire(&units), result ? 0 : -1);
+        break;
+    case 2:
+    case 6:
+    case 7:
+        CHECK_EQ(aco_shared_channel_try_receive(channel, &left), result ? 0 : -1);
+        CHECK_EQ(result ? left : element, race);
+        break;
+    case 3:
+    case 8:
+        CHECK_EQ(aco_shared_channel_try_receive(channel, &left), result);
+        break;
+    case 4:
+        CHECK_EQ(aco_shared_rwlock_trywrlock(&race_lock), result ? 0 : -1);
+        CHECK_EQ(aco_shared_rwlock_unlock(&race_lock), 0);
+        break;
+    default:
+        CHECK_EQ(is_given || result, 1);
+        break;
+    }
+}
+
+static void run_race(void)
+{
+    aco_scope_t scope;
+    long element = 0;
+    int result, n = race + 1;
+    prepare_race();
+    CHECK_EQ(aco_scope_begin(&scope, ACO_FOREVER), 0);
+    race_scope = &scope;
+    pthread_mutex_lock(&race_mutex);
+    race = n;
+    pthread_cond_broadcast(&race_begins);
+    pthread_mutex_unlock(&race_mutex);
+    result = wait_in_race(&element);
+    if (result != 0)
+        CHECK_EQ(errno, ECANCELED);
+    add(result ? &lost : &got, 1);
+    __atomic_store_n(&waited, n, __ATOMIC_RELEASE);
+    if (race_kind == 5) /* locked again, whatever ended the wait */
+        CHECK_EQ(aco_shared_mutex_unlock(&mutex), 0);
+    while (load(&served) != n) {
+        sched_yield();
+        aco_task_yield();
+    }
+    CHECK_EQ(aco_scope_end(&scope), 0);
+    check_race(result, element);
+}
+
+static void *races(void *arg)
+{
+    pthread_t server;
+    got = lost = 0;
+    raced = rounds / 100;
+    channel = aco_shared_channel_new(1, sizeof(long));
+    answers = aco_shared_channel_new(1, sizeof(long));
+    race_local = aco_channel_new(0, sizeof(long));
+    CHECK_EQ(aco_shared_semaphore_try_acquire(&units), 0);
+    CHECK_EQ(aco_shared_semaphore_try_acquire(&units), 0);
+    CHECK_EQ(pthread_create(&server, NULL, serve_and_cancel, NULL), 0);
+    CHECK_EQ(aco_detach(aco_spawn(count_rounds, NULL, NULL)), 0); /* the thread does not sleep: it hears at once */
+    for (race_kind = 0; race_kind < RACES; race_kind++)
+        for (int i = 0; i < raced; i++)
+            run_race();
+    is_round_over = 1;
+    CHECK(got > 0 && lost > 0);
+    CHECK_EQ(pthread_join(server, NULL), 0);
+    aco_shared_semaphore_release(&units);
+    aco_shared_semaphore_release(&units);
+    aco_shared_channel_destroy(channel);
+    aco_shared_channel_destroy(answers);
+    CHECK_EQ(aco_channel_destroy(race_local), 0);
+    return arg;
+}
+
 /* ---- Conditions: a broadcast is no convoy ---- */
 
-static int waiting_now, is_round_over, round_now, first_round, last_round, cond_woken;
+static int waiting_now, first_round, last_round, cond_woken;
 
 /* Without others in between, those of the broadcasting thread have the mutex in one round of its queue. */
 static void *wait_for_broadcast(void *arg)
@@ -459,15 +677,6 @@ static void *wait_for_broadcast(void *arg)
     }
     CHECK_EQ(--inside, 0);
     CHECK_EQ(aco_shared_mutex_unlock(&mutex), 0);
-    return arg;
-}
-
-static void *count_rounds(void *arg)
-{
-    while (!is_round_over) {
-        round_now++;
-        aco_task_yield();
-    }
     return arg;
 }
 
@@ -489,6 +698,7 @@ static void *conditions(void *arg)
     }
     CHECK_EQ(pthread_create(&plain, NULL, wait_for_broadcast, NULL), 0);
     UNTIL(load(&waiting_now) == WAITERS + 1);
+    is_round_over = 0;
     CHECK_EQ(aco_detach(aco_spawn(count_rounds, NULL, NULL)), 0);
     aco_task_yield();
     CHECK_EQ(aco_shared_mutex_lock(&mutex), 0);
@@ -801,6 +1011,7 @@ int main(int argc, char **argv)
     run_on(2, unbounded, NULL);
     run_on(2, ping, NULL);
     run_on(THREADS_HERE, events, NULL);
+    run_on(1, races, NULL);
     run_on(2, conditions, NULL);
     run_on(3, signals, NULL);
     run_on(3, turns, NULL);
