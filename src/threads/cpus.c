@@ -142,7 +142,7 @@ static int node_of(const char *root, int processor)
     folder = opendir(path);
     while (folder && node < 0 && (entry = readdir(folder)) != NULL)
         if (strncmp(entry->d_name, "node", 4) == 0 && entry->d_name[4] >= '0' && entry->d_name[4] <= '9')
-            node = atoi(entry->d_name + 4);
+            node = (int)strtol(entry->d_name + 4, NULL, 10);
     if (folder)
         closedir(folder);
     return node;
@@ -156,7 +156,7 @@ static int number_of_cache(const char *root, int processor, int cache, const cha
     path_of_processor(root, processor, path);
     length = strlen(path);
     snprintf(path + length, sizeof path - length, "/cache/index%d/%s", cache, name);
-    return read_first_line(path, line, sizeof line) ? atoi(line) : -1;
+    return read_first_line(path, line, sizeof line) ? (int)strtol(line, NULL, 10) : -1;
 }
 
 aco__place_t aco__threads_place(const char *root, int processor)

@@ -113,9 +113,9 @@ static inline void *run_next(aco__crew_t *worker, int is_sent)
     aco__run_t run;
     void *result;
     int error;
+    run.item = worker->starting[worker->begun++ % THREADS_AT_ONCE];
     run.worker = worker;
     run.is_sent = is_sent;
-    run.item = run.worker->starting[run.worker->begun++ % THREADS_AT_ONCE];
     run.base.exits = run_exits;
     aco__member_begin(&run.base, run.item.group->aco__deadline);
     link_run(&run);
@@ -124,7 +124,7 @@ static inline void *run_next(aco__crew_t *worker, int is_sent)
     result = run.item.fn(run.item.arg);
     error = errno;
     if (is_sent)
-        uncount_sent(run.worker);
+        uncount_sent(worker);
     unlink_run(&run);
     aco__member_end(&run.base);
     complete(&run.item, result, error);

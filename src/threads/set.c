@@ -6,7 +6,6 @@
 #define _GNU_SOURCE
 #include "threads/threads.h"
 
-
 /* ---- What aco_run() calls ---- */
 
 static void fail_set(aco_threads_t *threads, int error)
@@ -406,10 +405,11 @@ int aco_threads_run_with(int n, aco_function_t fn, void *arg, const aco_threads_
     unsigned flags = opts ? opts->flags : 0;
     aco_threads_t *threads;
     if (!fn || n < 0 || n > THREADS_MOST || flags & ~all || (opts && opts->drain_ns < 0))
-        return aco__poller_fail(EINVAL, call, !fn                       ? "the function is NULL"
-                                : flags & ~all                          ? "unknown flags"
-                                : opts && opts->drain_ns < 0            ? "the time to drain is negative"
-                                                                        : "not so many threads are possible");
+        return aco__poller_fail(EINVAL, call,
+                                !fn                          ? "the function is NULL"
+                                : flags & ~all               ? "unknown flags"
+                                : opts && opts->drain_ns < 0 ? "the time to drain is negative"
+                                                             : "not so many threads are possible");
     threads = new_set(n ? n : aco_threads_usable(), fn, arg, opts, call);
     return threads ? start_set(threads, call) : -1;
 }
