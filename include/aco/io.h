@@ -61,7 +61,7 @@ ACO_API int aco_io_wait_writable_until_at(int fd, int64_t deadline, const char *
 
 /* As the system calls. Another call for the same descriptor may run in another task; if two read, or two write, each
  * gets or puts a part. With MSG_DONTWAIT, MSG_ERRQUEUE or SPLICE_F_NONBLOCK in the flags a call does not wait: EAGAIN.
- * aco_io_wait_readable() also waits for what MSG_ERRQUEUE gets. */
+ * aco_io_wait_readable() also waits for what MSG_ERRQUEUE gets. MSG_WAITALL has no effect: aco_io_read_exactly(). */
 ACO_API ssize_t aco_io_read_at(int fd, void *p, size_t n, const char *location);
 ACO_API ssize_t aco_io_write_at(int fd, const void *p, size_t n, const char *location);
 ACO_API ssize_t aco_io_readv_at(int fd, const struct iovec *parts, int count, const char *location);

@@ -73,7 +73,8 @@ typedef struct aco_process_s {
 
 /* Starts the program argv[0], looked for in PATH if it has no slash. The other standard descriptors are the caller's,
  * signals as at a program's start, and `environment` NULL is the caller's. The child must be ended by
- * aco_process_end(). The thread waits until the program was loaded. 0, or -1 and errno: those of posix_spawnp()
+ * aco_process_end(). The thread waits until the program was loaded. Nothing else may take the child's end: SIGCHLD must
+ * not be ignored, and no other code wait for any child (waitpid(-1)). 0, or -1 and errno: those of posix_spawnp()
  * (ENOENT, EACCES) and pipe2(), EINVAL (flags), ENOSYS (Linux before 5.3). */
 ACO_API int aco_process_start(aco_process_t *process, const char *const argv[], unsigned flags,
                               const char *const environment[]);
@@ -98,7 +99,8 @@ ACO_API void aco_process_end_at(aco_process_t *process, int64_t grace_ns, const 
 
 /* An owned descriptor for the caller's standard input (0), output (1) or error (2), of whatever kind: a terminal, pipe
  * or device is opened once more, so that it does not become non-blocking for others that share it, and of a file the
- * offset stays shared. Only a socket becomes non-blocking for all. -1 and errno: EBADF, EMFILE. */
+ * offset stays shared. Only a socket, and what may not be opened again (another user's terminal), becomes non-blocking
+ * for all. -1 and errno: EBADF, EMFILE. */
 ACO_API int aco_io_standard(int number);
 
 ACO__END_C
