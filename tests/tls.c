@@ -13,7 +13,7 @@
 
 /* ---- Certificates, made once ---- */
 
-static certificate_t root, other_root, middle, good, second, expired, early, revoked, weak, weak_signed, self, client;
+static certificate_t root, other_root, middle, good, second, expired, early, revoked, weak, weak_signed, self, client, unnamed;
 static char crl_file[64], short_crl_file[64], old_crl_file[64], locked_key_file[64], empty_file[64];
 
 static void make_locked_key(void)
@@ -54,6 +54,7 @@ static void make_certificates(void)
     make_certificate(&weak_signed, "weak_signed", &(how_t){names, .issuer = &middle, .has_chain = 1, .is_sha1 = 1});
     make_certificate(&self, "self", &(how_t){.names = names});
     make_certificate(&client, "client", &(how_t){"DNS:worker", .issuer = &middle, .has_chain = 1});
+    make_certificate(&unnamed, "cn.test", &(how_t){"", .issuer = &root});
     make_crls();
     make_locked_key();
 }
@@ -61,7 +62,8 @@ static void make_certificates(void)
 static void free_certificates(void)
 {
     certificate_t *const all[] = {&root,    &other_root, &middle, &good,        &second, &expired,
-                                  &early,   &revoked,    &weak,   &weak_signed, &self,   &client};
+                                  &early,   &revoked,    &weak,   &weak_signed, &self,   &client,
+                                  &unnamed};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free_certificate(all[i]);
 }
@@ -298,7 +300,7 @@ static void *refusals(void *unused)
     refuse(&expired, "a.test", &root, NULL, "certificate refused, expired: ");
     refuse(&early, "a.test", &root, NULL, "certificate refused, not valid yet: ");
     refuse(&good, "c.test", &root, NULL, "certificate refused, wrong host: ");
-    refuse(&good, "good", &root, NULL, "certificate refused, wrong host: "); /* its common name */
+    refuse(&unnamed, "cn.test", &root, NULL, "certificate refused, wrong host: "); /* by its common name only */
     refuse(&good, "x.y.wild.test", &root, NULL, "certificate refused, wrong host: ");
     refuse(&good, "127.0.0.2", &root, NULL, "certificate refused, wrong host: ");
     refuse(&good, "127.0.0.1.c.test", &root, NULL, "certificate refused, wrong host: "); /* no address */
@@ -655,7 +657,7 @@ typedef struct use {
     size_t n;
 } use_t;
 
-enum { PIECE = 40000, PIECES = 5 };
+enum { PIECE = 40000, PIECES = 20 }; /* more than the buffers of a socket */
 
 static void *writes_pieces(void *arg)
 {
@@ -972,10 +974,11 @@ static void is_asked(aco_tls_t *tls)
     CHECK_EQ(SSL_get_fd(aco_tls_ssl(tls)), aco_tls_fd(tls));
     CHECK_EQ(SSL_get_security_level(aco_tls_ssl(tls)), 2);
     CHECK(SSL_get_options(aco_tls_ssl(tls)) & SSL_OP_NO_COMPRESSION);
+    ERR_raise(ERR_LIB_USER, ERR_R_INTERNAL_ERROR); /* what others leave in the queue is not taken for its own */
     reads_end(tls);
 }
 
-/* A server does not renegotiate. */
+/* The peer does not. */
 static void renegotiates(aco_tls_t *tls)
 {
     SSL_clear_options(aco_tls_ssl(tls), SSL_OP_NO_RENEGOTIATION);
@@ -991,6 +994,23 @@ static void reads_what_comes(aco_tls_t *tls)
     CHECK_EQ(use.n, 0);
 }
 
+static void asks_for_renegotiation(aco_tls_t *tls)
+{
+    char byte;
+    SSL_clear_options(aco_tls_ssl(tls), SSL_OP_NO_RENEGOTIATION);
+    CHECK_EQ(SSL_renegotiate(aco_tls_ssl(tls)), 1);
+    CHECK_EQ(aco_tls_write(tls, "x", 1), 1);
+    FAILS_WITH(aco_tls_read(tls, &byte, 1), EPROTO);
+    CHECK(strstr(aco_error_message(), "no renegotiation") != NULL);
+}
+
+static void reads_one_byte(aco_tls_t *tls)
+{
+    char byte;
+    CHECK_EQ(aco_tls_read(tls, &byte, 1), 1);
+    FAILS_WITH(aco_tls_read(tls, &byte, 1), EPROTO);
+}
+
 static void *defaults(void *unused)
 {
     end_t c = {.host = "a.test", .config = client_that_trusts(&root), .act = is_asked};
@@ -1000,6 +1020,9 @@ static void *defaults(void *unused)
     only_version(c.config, TLS1_2_VERSION);
     c.act = renegotiates;
     s.act = reads_what_comes;
+    succeed(&c, &s);
+    c.act = reads_one_byte;
+    s.act = asks_for_renegotiation;
     succeed(&c, &s);
     CHECK(SSL_CTX_set_min_proto_version(aco_tls_config_context(c.config), TLS1_1_VERSION));
     CHECK(SSL_CTX_set_max_proto_version(aco_tls_config_context(c.config), TLS1_1_VERSION));
