@@ -16,6 +16,8 @@
 #   make soak    everything at once, for ten minutes (SOAK_SECONDS=…)
 #   make prove-model   the proof that any interleaving keeps every coroutine whole (MODEL='--states 3000';
 #                verification/proofs/README.md)
+#   make litmus   what threads share, in every order of a few threads' operations (verification/litmus/README.md;
+#                LITMUS='--only TEXT -v')
 #   make prove   the theorems about the compiled switches, on every processor, compiler and level
 #                (PROVE='--only REGEX --verbose')
 #   make prove-quick   on x86-64 alone, and that seeded faults are found; what CI runs
@@ -24,6 +26,7 @@
 #                BENCH='--quick --json FILE'
 #   make bench-memory   memory at scale, up to ten million coroutines; BENCH='--quick --max 100000 --json FILE'
 #   make bench-io   servers, files and timers beside other ways to write them; BENCH='--quick --rounds 5 --json FILE'
+#   make bench-threads   several threads beside other ways to use them; BENCH='--quick --rounds 5 --json FILE'
 #   make bench-compare BEFORE=PATH   the speed of this checkout beside the checkout PATH (bench/README.md);
 #                BENCH='--quick'
 TEXT ?=
@@ -32,6 +35,7 @@ ROWS ?=
 FUZZ_SECONDS ?= 3600
 SOAK_SECONDS ?= 600
 PROVE ?=
+LITMUS ?=
 # Debian's own Python, where there is one: the packages that set-up installs are for it.
 PYTHON = $$(test -x /usr/bin/python3 && echo /usr/bin/python3 || echo python3)
 
@@ -115,6 +119,10 @@ build/prove-model/done: | build
 	@build/prove-model/bin/pip install -q z3-solver==5.4.0.0 pycparser==3.0
 	@touch $@
 
+litmus: | build
+	@sh tools/setup.sh litmus
+	@$(PYTHON) verification/litmus/run.py $(LITMUS)
+
 prove: | build
 	@sh tools/setup.sh prove
 	@build/prove/venv/bin/python verification/proofs/prove.py $(PROVE)
@@ -136,6 +144,10 @@ bench-io:
 	@sh tools/setup.sh bench
 	@$(PYTHON) bench/run_io.py $(BENCH)
 
+bench-threads:
+	@sh tools/setup.sh bench
+	@$(PYTHON) bench/run_threads.py $(BENCH)
+
 bench-paper: apn
 	@sh tools/setup.sh demo bench paper
 	@$(PYTHON) bench/run_paper.py --svg build/plots $(BENCH)
@@ -151,5 +163,5 @@ build:
 clean:
 	rm -rf build
 
-.PHONY: demo check test test-ci test-all nightly lint coverage fuzz soak prove prove-quick prove-model \
-	test-platforms test-platforms-quick apn bench bench-io bench-memory bench-paper bench-compare clean
+.PHONY: demo check test test-ci test-all nightly lint coverage fuzz soak litmus prove prove-quick prove-model \
+	test-platforms test-platforms-quick apn bench bench-io bench-threads bench-memory bench-paper bench-compare clean

@@ -49,10 +49,10 @@ tier_rows() { # TIER
     check) echo gcc-O2:check ;;
     test) echo gcc-O2:check clang-O2:sample gcc-ubsan:sample gcc-asan:sample clang-tsan:sample lint ;;
     ci) echo gcc-O2 clang-O2:medium gcc-O0 clang-O3-lto:sample gcc-hardened:sample gcc-m32-pic:narrow \
-        clang14-avx:sample clang-asan gcc-tsan clang-msan apn clang-apn:sample valgrind platforms prove fuzz ;;
+        clang14-avx:sample clang-asan gcc-tsan clang-msan apn clang-apn:sample valgrind platforms litmus prove fuzz ;;
     all) echo "$suite_rows" | sed -n '/^[^ ]*-\(long\|apn\) /d; s/^\([^ ]\{1,\}\) .*/\1:full/p'
-        echo lint apn clang-apn:full valgrind-whole platforms prove fuzz ;;
-    nightly) echo gcc-long clang-long gcc-m32-long apn-whole valgrind-whole platforms-whole prove-whole fuzz-long soak \
+        echo lint apn clang-apn:full valgrind-whole platforms litmus prove fuzz ;;
+    nightly) echo gcc-long clang-long gcc-m32-long apn-whole valgrind-whole platforms-whole prove-whole litmus-long fuzz-long soak \
         coverage mutants ;;
     *) echo "$1" ;;
     esac
@@ -312,6 +312,8 @@ run_other() { # ROW
         step platforms '^[^s]|^s[^e]' quiet_make test-platforms-quick
         grep -E "^[a-z0-9_-]+ .*skipped" build/test/platforms.log ;;
     platforms-whole) step platforms-whole '^[^s]|^s[^e]' quiet_make test-platforms ;;
+    litmus) step litmus 'FAILED|NOT FOUND|rror:' quiet_make litmus ;;
+    litmus-long) step litmus-long 'FAILED|NOT FOUND|rror:' quiet_make litmus LITMUS="--chance 300 --limit 600" ;;
     prove) step prove 'FAILED|NOT FOUND|ERROR|rror:' quiet_make prove-quick prove-model ;;
     prove-whole) step prove-whole 'FAILED|NOT FOUND|ERROR|rror:' quiet_make prove prove-model MODEL="--states 3000" ;;
     fuzz) ! has fuzz clang-19 || step fuzz . sh verification/fuzz/run.sh 60 ;;

@@ -16,7 +16,7 @@ packages() {
     fuzz) echo gcc g++ make cmake ninja-build clang-19 libclang-rt-19-dev ;;
     bench) echo gcc g++ make cmake ninja-build python3 python3-matplotlib clang-19 lld-19 libboost-context-dev \
         libboost-coroutine-dev libboost-fiber-dev golang-go libgoogle-perftools-dev libjemalloc-dev liburing-dev \
-        libasio-dev libuv1-dev fio ;;
+        libasio-dev libuv1-dev libtbb-dev fio ;;
     paper) packages apn; echo node-llhttp valgrind mono-mcs mono-runtime ;; # node-llhttp: C sources of an HTTP parser
     # A cross compiler for C++ brings the one for C and both libraries. ziglang, from PyPI, is tools/platforms/run.py's
     # business.
@@ -24,6 +24,7 @@ packages() {
         g++-mingw-w64-x86-64-posix \
         g++-12-aarch64-linux-gnu g++-12-arm-linux-gnueabihf g++-12-riscv64-linux-gnu g++-12-powerpc64le-linux-gnu \
         g++-12-s390x-linux-gnu ;;
+    litmus) echo gcc python3 ;;
     prove-model) echo gcc python3 python3-venv ;; # and from PyPI what the Makefile says
     # What the provers import is from PyPI, into build/prove/venv (below).
     prove-quick) echo gcc g++ python3 python3-venv clang-19 lld-19 llvm-19 gcc-12-multilib g++-12-multilib ;;

@@ -1,0 +1,150 @@
+/* src/threads/shared.c: what a lock or a channel gives to one whose wait fails at that moment is not lost, and is given
+ * once; and what is written before is seen after. The small lock of an object is the checker's here (run.py); lock.c has
+ * the real one. */
+#include "threads/shared.c"
+
+#include "litmus.h"
+
+enum { MOST = 2 };
+
+static aco_shared_mutex_t mutex;
+static aco_shared_semaphore_t semaphore;
+static aco_shared_channel_t *channel;
+static int data[MOST], inside, got;
+
+/* ---- Answers: a wait is told; or it fails at any time before, or while it is being told ---- */
+
+int aco__answer_prepare(aco__answer_t *answer, const char *call)
+{
+    (void)call;
+    answer->is_told = 0;
+    return 0;
+}
+
+int aco__answer_wait(aco__answer_t *answer, const char *call, const char *what, int64_t deadline, const char *location)
+{
+    (void)call;
+    if (deadline == ACO_FOREVER) {
+        aco__answer_await(answer, what, location);
+        return 0;
+    }
+    if (__atomic_load_n(&answer->is_told, __ATOMIC_ACQUIRE))
+        return 0;
+    errno = ETIMEDOUT;
+    return -1;
+}
+
+void aco__answer_await(aco__answer_t *answer, const char *what, const char *location)
+{
+    (void)what;
+    (void)location;
+    litmus_wait((const uint32_t *)(const void *)&answer->is_told);
+}
+
+void aco__answer_tell(aco__answer_t *answer)
+{
+    litmus_assert(__atomic_exchange_n(&answer->is_told, 1, __ATOMIC_RELEASE) == 0);
+}
+
+aco_t *aco_get_co(void)
+{
+    return (aco_t *)(void *)&mutex; /* the callers are tasks */
+}
+
+int aco__poller_moves(const void *p) { (void)p; return 0; }
+
+void *aco__poller_allocate(size_t *sz, const char *call)
+{
+    (void)call;
+    return litmus_allocate(*sz);
+}
+
+void aco__poller_free(void *p, size_t sz)
+{
+    (void)p;
+    (void)sz;
+}
+
+int aco__poller_fail(int error, const char *call, const char *reason)
+{
+    (void)error;
+    (void)call;
+    litmus_fail(reason);
+    return -1;
+}
+
+/* ---- The cases ---- */
+
+static void begin(void)
+{
+    memset(&mutex, 0, sizeof mutex);
+    memset(&semaphore, 0, sizeof semaphore);
+    memset(data, 0, sizeof data);
+    inside = got = 0;
+    channel = aco_shared_channel_new(0, sizeof(int));
+}
+
+static void use_mutex(int64_t deadline)
+{
+    if (aco_shared_mutex_lock_until_at(&mutex, deadline, NULL) != 0)
+        return;
+    litmus_assert(inside++ == 0);
+    litmus_write(&data[0], litmus_read(&data[0]) + 1);
+    inside--;
+    got++;
+    litmus_assert(aco_shared_mutex_unlock(&mutex) == 0);
+}
+
+/* The second thread's wait may fail. */
+static void lock(int t)
+{
+    use_mutex(t == 1 ? 1 : ACO_FOREVER);
+}
+
+static void end_lock(void)
+{
+    litmus_assert(!mutex.aco__is_locked && !mutex.aco__waiters.first);
+    litmus_assert(data[0] == got);
+    litmus_outcome((uint64_t)got);
+}
+
+/* Two wait, one may fail; one unit is given. */
+static void units(int t)
+{
+    if (t == 0) {
+        aco_shared_semaphore_release(&semaphore);
+    } else if (aco_shared_semaphore_acquire_until_at(&semaphore, 1, NULL) == 0) {
+        got++;
+    }
+}
+
+static void end_units(void)
+{
+    litmus_assert(got + (int)semaphore.aco__value == 1 && !semaphore.aco__waiters.first);
+    litmus_outcome((uint64_t)got);
+}
+
+/* Both sides' waits may fail: either both have success, or none. */
+static void elements(int t)
+{
+    int element = 7;
+    if (t == 0) {
+        litmus_write(&data[0], 1);
+        data[1] += aco_shared_channel_send_until_at(channel, &element, 1, NULL) == 0;
+    } else if (element = 0, aco_shared_channel_receive_until_at(channel, &element, 1, NULL) == 0) {
+        litmus_assert(element == 7 && litmus_read(&data[0]) == 1);
+        got++;
+    }
+}
+
+static void end_elements(void)
+{
+    litmus_assert(got == data[1]);
+    litmus_outcome((uint64_t)got);
+}
+
+const litmus_case_t litmus_cases[] = {
+    {"shared.mutex", 3, begin, lock, end_lock},
+    {"shared.semaphore", 3, begin, units, end_units},
+    {"shared.channel", 2, begin, elements, end_elements},
+    {0}};
