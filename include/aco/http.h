@@ -90,8 +90,8 @@ ACO_API int aco_http_add_header(aco_http_request_t *request, const char *name, c
 
 /* The whole reply, with `n` bytes as its body; `type`: its Content-Type, or NULL. A handler may call it once; after
  * that nothing of the body is used. The bytes are sent when the handler has returned and no further request is there,
- * or earlier if they are many. `status`: 200 to 599. 0; or -1 and errno: EINVAL, EBUSY (the reply has begun), ENOMEM, and
- * those of writing: then the connection will end. */
+ * or earlier if they are many. `status`: 200 to 599. 0; or -1 and errno: EINVAL, EBUSY (the reply has begun), ENOMEM,
+ * and those of writing: then the connection will end. */
 ACO_API int aco_http_reply_at(aco_http_request_t *request, int status, const char *type, const void *body, size_t n,
                               const char *location);
 #define aco_http_reply(request, status, type, body, n) aco_http_reply_at(request, status, type, body, n, ACO_PLACE)
@@ -170,6 +170,67 @@ typedef struct aco_http_server_s {
  * ENOMEM, and that of aco_io_listen() for a listener less than 0. `server` must not change meanwhile. */
 ACO_API int aco_http_serve_at(int listener, const aco_http_server_t *server, const char *location);
 #define aco_http_serve(listener, server) aco_http_serve_at(listener, server, ACO_PLACE)
+
+/* ---- Clients ----------------------------------------------------------------------------------------------------- */
+
+/* A client: connections that are kept for further requests, a few for each host. */
+typedef struct aco_http_client_s aco_http_client_t;
+
+/* Zeros are the defaults. */
+typedef struct aco_http_client_options_s {
+    int max_idle;           /* connections that are kept: 16. Less than 0: none */
+    int max_redirects;      /* that are followed: 10. Less than 0: none */
+    int max_head, max_headers; /* of responses, as above: 31 KiB, 200 */
+    const char *proxy_host, *proxy_port; /* an HTTP proxy for all requests; NULL: none */
+} aco_http_client_options_t;
+
+/* NULL options: the defaults. They must stay valid. NULL and errno ENOMEM, EINVAL. */
+ACO_API aco_http_client_t *aco_http_client_new(const aco_http_client_options_t *options);
+/* Closes the connections that are kept. All responses must have been ended. */
+ACO_API void aco_http_client_destroy(aco_http_client_t *client);
+
+/* What is asked. Zeros: no headers and no body. */
+typedef struct aco_http_call_s {
+    const char *method;               /* NULL: "GET" */
+    const char *url;                  /* "http://host:port/path?query", in ASCII, with escapes */
+    const aco_http_header_t *headers; /* besides Host and those of the body's length, which the client sends */
+    size_t header_count;
+    const void *body;
+    int64_t length;                   /* of the body; with read_body, less than 0: not known, it is sent in chunks */
+    /* Instead of `body`: the next bytes, 0: the end; -1 and errno. */
+    ssize_t (*read_body)(void *arg, void *p, size_t n);
+    void *read_arg;
+} aco_http_call_t;
+
+/* Read-only. Valid until aco_http_end(). */
+typedef struct aco_http_response_s {
+    int status;
+    int minor;                        /* of the version */
+    int redirects;                    /* that were followed */
+    const aco_http_header_t *headers;
+    size_t header_count;
+    int64_t length;                   /* of the body; -1: not known */
+} aco_http_response_t;
+
+/* Sends a request and waits for the response's head, on a kept connection if there is one. If that turns out to be
+ * closed before anything has come, a request of an idempotent method without read_body is sent once more. Redirects are
+ * followed: 303, and 301 and 302 of a POST, by GET; 307 and 308 by the same method unless there is a read_body. To
+ * another host no Authorization and Cookie go. The caller ends the response. NULL and errno: EINVAL (the URL, a header,
+ * the method), EBADMSG (no HTTP, or limits), ECONNRESET (no response), ELOOP (too many redirects), ENOMEM, those of
+ * aco_io_dial(), of reading and writing. */
+ACO_API aco_http_response_t *aco_http_call_at(aco_http_client_t *client, const aco_http_call_t *call,
+                                              const char *location);
+#define aco_http_call(client, call) aco_http_call_at(client, call, ACO_PLACE)
+/* The same for a GET. */
+ACO_API aco_http_response_t *aco_http_get_at(aco_http_client_t *client, const char *url, const char *location);
+#define aco_http_get(client, url) aco_http_get_at(client, url, ACO_PLACE)
+
+ACO_API const char *aco_http_response_header(const aco_http_response_t *response, const char *name);
+/* As aco_io_read(), of the body. -1 and errno: also EBADMSG, ECONNRESET (it is not complete). */
+ACO_API ssize_t aco_http_response_read_at(aco_http_response_t *response, void *p, size_t n, const char *location);
+#define aco_http_response_read(response, p, n) aco_http_response_read_at(response, p, n, ACO_PLACE)
+/* Ends a response. Its connection is kept if the whole body was read, or is there already. */
+ACO_API void aco_http_end(aco_http_response_t *response);
 
 ACO__END_C
 

@@ -63,6 +63,7 @@ typedef struct aco__http_link {
     unsigned char gets_no_body; /* the next message answers a HEAD request */
     unsigned char is_persistent; /* the peer keeps the connection after this message */
     unsigned char is_broken; /* nothing can be read or written any more */
+    unsigned char must_not_wait; /* for more of the body: EAGAIN */
     int body_error; /* why the body cannot be read any more: EFBIG, EBADMSG… */
     /* Output: bytes that were not sent yet, HTTP_OUT at most. */
     char *out;

@@ -144,6 +144,14 @@ static int on_header_value(llhttp_t *parser, const char *p, size_t n)
     return 0;
 }
 
+static int has_body(const llhttp_t *response)
+{
+    int status = response->status_code;
+    if (response->flags & F_SKIPBODY || status < 200 || status == 204 || status == 304)
+        return 0;
+    return response->flags & F_CHUNKED || !(response->flags & F_CONTENT_LENGTH) || response->content_length > 0;
+}
+
 /* A message without a body is parsed to its end at once. Before a body the parser stops. */
 static int on_headers_complete(llhttp_t *parser)
 {
@@ -151,9 +159,11 @@ static int on_headers_complete(llhttp_t *parser)
     aco__http_head_t *head = link->head;
     end_header(head);
     link->has_head = 1;
+    if (link->gets_no_body)
+        parser->flags |= F_SKIPBODY;
     link->is_persistent = (unsigned char)llhttp_should_keep_alive(parser);
     if (parser->type == HTTP_RESPONSE)
-        return link->gets_no_body ? 1 : HPE_PAUSED;
+        return has_body(parser) ? HPE_PAUSED : 0;
     parser->upgrade = 0; /* no other protocol is spoken here */
     if (parser->method == HTTP_CONNECT)
         return refuse(head, 501);
@@ -352,6 +362,10 @@ static ssize_t more_body(aco__http_link_t *link, char *direct, size_t n, const c
 {
     if (link->out_n && aco__http_send(link, NULL, 0, 0, location) != 0)
         return -1;
+    if (link->must_not_wait) {
+        errno = EAGAIN;
+        return -1;
+    }
     if (direct)
         return link->transport ? link->transport->read(link->stream, direct, n, location)
                                : aco_io_read_at(link->fd, direct, n, location);

@@ -79,33 +79,45 @@ int aco__http_same(const char *a, const char *b)
     return *a == *b;
 }
 
-static int is_alnum(char c)
+/* What a character may be in. */
+enum { IN_TOKEN = 1, IN_HOST = 2, IN_VALUE = 4 };
+#define CLASS(c) \
+    (((c) >= '0' && (c) <= '9') || ((c) >= 'a' && (c) <= 'z') || ((c) >= 'A' && (c) <= 'Z') \
+         ? IN_TOKEN | IN_HOST | IN_VALUE \
+     : (c) == '!' || (c) == '$' || (c) == '%' || (c) == '&' || (c) == '\'' || (c) == '*' || (c) == '+' || \
+             (c) == '-' || (c) == '.' || (c) == '_' || (c) == '~' \
+         ? IN_TOKEN | IN_HOST | IN_VALUE \
+     : (c) == '#' || (c) == '^' || (c) == '`' || (c) == '|' ? IN_TOKEN | IN_VALUE \
+     : (c) == '(' || (c) == ')' || (c) == ';' || (c) == '=' || (c) == ':' || (c) == '[' || (c) == ']' \
+         ? IN_HOST | IN_VALUE \
+     : ((c) >= ' ' && (c) != 0x7f) || (c) == '\t' ? IN_VALUE \
+                                                  : 0)
+#define CLASS4(c) CLASS(c), CLASS((c) + 1), CLASS((c) + 2), CLASS((c) + 3)
+#define CLASS16(c) CLASS4(c), CLASS4((c) + 4), CLASS4((c) + 8), CLASS4((c) + 12)
+#define CLASS64(c) CLASS16(c), CLASS16((c) + 16), CLASS16((c) + 32), CLASS16((c) + 48)
+static const unsigned char classes[256] = {CLASS64(0), CLASS64(64), CLASS64(128), CLASS64(192)};
+
+static int all_in(const char *text, size_t n, unsigned char class_of)
 {
-    return (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'z');
+    for (size_t i = 0; i < n; i++)
+        if (!(classes[(unsigned char)text[i]] & class_of))
+            return 0;
+    return 1;
 }
 
 int aco__http_is_token(const char *text, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        if (!is_alnum(text[i]) && (!text[i] || !strchr("!#$%&'*+-.^_`|~", text[i])))
-            return 0;
-    return n > 0;
+    return n > 0 && all_in(text, n, IN_TOKEN);
 }
 
 int aco__http_is_value(const char *text, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        if (((unsigned char)text[i] < ' ' && text[i] != '\t') || text[i] == 0x7f)
-            return 0;
-    return 1;
+    return all_in(text, n, IN_VALUE);
 }
 
 int aco__http_is_host(const char *text, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        if (!is_alnum(text[i]) && (!text[i] || !strchr("-._~!$&'()*+;=:[]%", text[i])))
-            return 0;
-    return 1;
+    return all_in(text, n, IN_HOST);
 }
 
 static int digit_of(char c)
