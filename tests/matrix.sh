@@ -52,8 +52,8 @@ tier_rows() { # TIER
         clang14-avx:sample clang-asan gcc-tsan clang-msan apn clang-apn:sample valgrind platforms litmus prove fuzz ;;
     all) echo "$suite_rows" | sed -n '/^[^ ]*-\(long\|apn\) /d; s/^\([^ ]\{1,\}\) .*/\1:full/p'
         echo lint apn clang-apn:full valgrind-whole platforms litmus prove fuzz ;;
-    nightly) echo gcc-long clang-long gcc-m32-long apn-whole valgrind-whole platforms-whole prove-whole litmus-long fuzz-long soak \
-        coverage mutants ;;
+    nightly) echo gcc-long clang-long gcc-m32-long apn-whole valgrind-whole platforms-whole prove-whole litmus-long \
+        fuzz-long soak coverage mutants ;;
     *) echo "$1" ;;
     esac
 }

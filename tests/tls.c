@@ -13,7 +13,8 @@
 
 /* ---- Certificates, made once ---- */
 
-static certificate_t root, other_root, middle, good, second, expired, early, revoked, weak, weak_signed, self, client, unnamed;
+static certificate_t root, other_root, middle, good, second, expired, early, revoked, weak, weak_signed, self, client,
+    unnamed;
 static char crl_file[64], short_crl_file[64], old_crl_file[64], locked_key_file[64], empty_file[64];
 
 static void make_locked_key(void)

@@ -61,7 +61,8 @@ for library in io threads http tls; do
         notice
         printf '#ifndef _GNU_SOURCE\n#define _GNU_SOURCE\n#endif\n#define _FILE_OFFSET_BITS 64\n'
         # shellcheck disable=SC2086
-        $expand -v dirs="$root/include:$root/src:$root/third_party" -v have="$have" -v core='#include "aco.h"' -- ${files#:}
+        $expand -v dirs="$root/include:$root/src:$root/third_party" -v have="$have" -v core='#include "aco.h"' -- \
+            ${files#:}
     } > "$out/aco_$library.c"
 done
 [ ! -e "$out/aco_http.c" ] || cp -r "$root/third_party/llhttp" "$out/"

@@ -6,8 +6,8 @@ one line for each violation, on:
   - an object that uses a symbol of a higher layer (weak references too)
   - a cycle of objects
   - an #include of a higher layer's file, and a cycle of includes
-  - an #include of a system header outside src/os, src/io, src/http and src/threads, unless ISO C has it or SYSTEM_HEADERS below
-    gives a reason
+  - an #include of a system header outside src/os, src/io, src/http and src/threads, unless ISO C has it or
+    SYSTEM_HEADERS below gives a reason
   - a folder of src/ or an object without a layer
 The objects are those of one build; the sources are read whole, for every platform and option.
 

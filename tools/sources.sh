@@ -1,7 +1,7 @@
 #!/bin/sh
 # sources.sh [acorn|all]: prints the libraries' C sources for Linux on x86-64, as paths from the root of the tree: for
-# tools that compile them without CMake. acorn: those of libacorn alone. all: also those that need OpenSSL's headers, and
-# those of acorn_http, which need -Ithird_party and the two files third_party/llhttp/renamed_*.c.
+# tools that compile them without CMake. acorn: those of libacorn alone. all: also those that need OpenSSL's headers,
+# and those of acorn_http, which need -Ithird_party and the two files third_party/llhttp/renamed_*.c.
 other='src/tls/ -e src/http/'
 case ${1:-} in
 acorn) other='src/tls/ -e src/http/ -e src/io/ -e src/threads/' ;;

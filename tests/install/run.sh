@@ -166,7 +166,9 @@ amalgamation) # libaco's own build lines
     done
     for std in c99 c2x c11; do
         # shellcheck disable=SC2086
-        "$cc" $flags -O1 -std=$std $strict -I. -c aco.c && "$cc" $flags -O1 -std=$std $strict -I. aco.o consumer.c -o app
+        "$cc" $flags -O1 -std=$std $strict -I. -c aco.c
+        # shellcheck disable=SC2086
+        "$cc" $flags -O1 -std=$std $strict -I. aco.o consumer.c -o app
         ./app
     done
     for library in io http threads tls; do

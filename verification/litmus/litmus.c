@@ -829,7 +829,8 @@ static int check_case(const litmus_case_t *the_case, double limit)
 }
 
 /* PROGRAM [-a] [-r SEED] [-v] [-l SECONDS] [CASE ...]: -a: all orders, without reduction; -r: by chance, for that time;
- * -v: prints outcomes; -l: the most time for a case. The exit status is 1 if a case fails, else 2 if one is not finished. */
+ * -v: prints outcomes; -l: the most time for a case. The exit status is 1 if a case fails, else 2 if one is not
+ * finished. */
 int main(int argc, char **argv)
 {
     double limit = 3600;
