@@ -1,7 +1,7 @@
 /* Sets of threads and submitted work (include/aco/threads.h): beginning, joining, stopping, ending, failing; groups,
  * stealing, near threads, results, ends of scopes on other threads; hogs, deaths of threads, fork(), exit(); quotas;
- * the deque by itself. threads_failure.c has what fails for want of memory or threads. With the argument "exit" the program
- * only exits while other threads run; with another one, the crowds are larger. */
+ * the deque by itself. threads_failure.c has what fails for want of memory or threads. With the argument "exit" the
+ * program only exits while other threads run; with another one, the crowds are larger. */
 #define _GNU_SOURCE
 #include "threads/threads.h"
 #include "capture.h"
