@@ -1,4 +1,4 @@
-"""What the cases of bench/run_io.py share: rounds, tables with ratios, goals, JSON objects."""
+"""What the cases of bench/run_io.py and run_threads.py share: rounds, tables with ratios, goals, JSON objects."""
 import statistics
 
 from .running import progress

@@ -1,12 +1,18 @@
-/* threads-acorn THREADS CASE N: nanoseconds for each of N submissions. Cases: empty, work (1 us each), skynet (N
- * leaves, ten children each; N a power of ten), tree (a sum by halves down to one). threads/go/main.go has the same. */
+/* threads-acorn THREADS CASE N: nanoseconds for each of N, in five rounds. The peers in this folder have the same:
+ *   empty, work  N submissions, which do nothing, or work for 1 us; a thousand are joined at a time
+ *   skynet       N leaves, ten children each; N is a power of ten
+ *   tree         a sum by halves, down to one
+ *   pingpong     N messages between two tasks on two threads, through channels with room for one
+ *   many         N messages from four tasks to four others on all threads, through a channel with room for 64
+ *   yields       Acorn only: N turns of two tasks on the first thread; the others are idle */
+#include <aco/shared.h>
 #include <aco/threads.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCH = 1000, CHILDREN = 10, TURNS = 100000000 };
+enum { BATCH = 1000, CHILDREN = 10, TURNS = 100000000, PAIRS = 4, ROOM = 64, ROUNDS = 5 };
 
 static size_t n;
 static const char *name;
@@ -87,23 +93,136 @@ static void *tree(void *arg)
     return (void *)((size_t)sums[0] + (size_t)sums[1]);
 }
 
-static void *measure(void *arg)
+/* ---- Channels ---- */
+
+static aco_shared_channel_t *there, *back;
+
+static int thread_of(int i)
+{
+    return i % aco_threads_count(aco_threads_current());
+}
+
+static void *answer(void *arg)
+{
+    size_t value;
+    while (aco_shared_channel_receive(there, &value) == 0)
+        aco_shared_channel_send(back, &value);
+    return arg;
+}
+
+static void ping_pong(void)
+{
+    aco_shared_group_t group;
+    size_t value = 0;
+    there = aco_shared_channel_new(1, sizeof value);
+    back = aco_shared_channel_new(1, sizeof value);
+    aco_shared_group_begin(&group, ACO_KEEP_GOING);
+    aco_submit_to(thread_of(1), &group, answer, NULL, NULL);
+    for (; value < n / 2; value++) {
+        size_t got;
+        aco_shared_channel_send(there, &value);
+        if (aco_shared_channel_receive(back, &got) != 0 || got != value)
+            abort();
+    }
+    aco_shared_channel_close(there);
+    aco_shared_group_end(&group);
+    aco_shared_channel_destroy(there);
+    aco_shared_channel_destroy(back);
+}
+
+static void *send_part(void *arg)
+{
+    for (size_t value = 0; value < n / PAIRS; value++)
+        aco_shared_channel_send(there, &value);
+    return arg;
+}
+
+static void *receive_part(void *arg)
+{
+    size_t value;
+    for (size_t i = 0; i < n / PAIRS; i++)
+        aco_shared_channel_receive(there, &value);
+    return arg;
+}
+
+static void many_to_many(void)
+{
+    aco_shared_group_t group;
+    there = aco_shared_channel_new(ROOM, sizeof(size_t));
+    aco_shared_group_begin(&group, ACO_KEEP_GOING);
+    for (int i = 0; i < PAIRS; i++) {
+        aco_submit_to(thread_of(i), &group, send_part, NULL, NULL);
+        aco_submit_to(thread_of(i + 1), &group, receive_part, NULL, NULL);
+    }
+    aco_shared_group_end(&group);
+    aco_shared_channel_destroy(there);
+}
+
+/* ---- A busy thread beside idle ones ---- */
+
+static void *yield_often(void *arg)
+{
+    for (size_t i = 0; i < n / 2; i++)
+        aco_task_yield();
+    return arg;
+}
+
+static void yields(void)
+{
+    aco_t *task = aco_spawn(yield_often, NULL, NULL);
+    yield_often(NULL);
+    aco_join(task, NULL);
+}
+
+/* ---- Measuring ---- */
+
+static void submit_empty(void)
+{
+    submit_all(empty);
+}
+
+static void submit_work(void)
+{
+    submit_all(work_1us);
+}
+
+static void sum_all(aco_function_t fn)
 {
     range_t all = {0, n};
-    aco_function_t fn = strcmp(name, "skynet") == 0 ? skynet : tree;
-    int64_t begin;
+    if ((size_t)fn(&all) != n / 2 * (n - 1) + (n % 2 ? (n - 1) / 2 : 0))
+        abort();
+}
+
+static void sum_skynet(void)
+{
+    sum_all(skynet);
+}
+
+static void sum_tree(void)
+{
+    sum_all(tree);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} cases[] = {{"empty", submit_empty}, {"work", submit_work},  {"skynet", sum_skynet}, {"tree", sum_tree},
+             {"pingpong", ping_pong}, {"many", many_to_many}, {"yields", yields}};
+
+static void *measure(void *arg)
+{
+    size_t chosen = 0;
+    int64_t begin = aco_now();
     (void)arg;
-    begin = aco_now();
+    while (chosen < sizeof cases / sizeof *cases && strcmp(name, cases[chosen].name) != 0)
+        chosen++;
+    if (chosen == sizeof cases / sizeof *cases)
+        return fprintf(stderr, "no case %s\n", name), ACO_ERROR;
     work(strcmp(name, "work") == 0 ? TURNS : 0);
     turns_per_us = (unsigned)(TURNS * 1000.0 / (double)(aco_now() - begin));
-    for (int round = 0; round < 5; round++) {
+    for (int round = 0; round < ROUNDS; round++) {
         begin = aco_now();
-        if (strcmp(name, "empty") == 0)
-            submit_all(empty);
-        else if (strcmp(name, "work") == 0)
-            submit_all(work_1us);
-        else if ((size_t)fn(&all) != n / 2 * (n - 1) + (n % 2 ? (n - 1) / 2 : 0))
-            abort();
+        cases[chosen].run();
         printf("%s %.1f\n", name, (double)(aco_now() - begin) / (double)n);
     }
     return NULL;
@@ -113,7 +232,7 @@ int main(int argc, char **argv)
 {
     aco_threads_options_t options = {0};
     if (argc != 4)
-        return fprintf(stderr, "usage: %s THREADS empty|work|skynet|tree N\n", argv[0]), 2;
+        return fprintf(stderr, "usage: %s THREADS CASE N\n", argv[0]), 2;
     name = argv[2];
     n = strtoul(argv[3], NULL, 10);
     options.flags = ACO_THREADS_FIRST_ONLY;

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-const batch, children = 1000, 10
+const batch, children, pairs, room = 1000, 10, 4, 64
 
 //go:noinline
 func work(turns int) (x int) {
@@ -68,6 +68,41 @@ func tree(from, count int) int {
 	return left + right
 }
 
+func pingPong(n int) {
+	there, back := make(chan int, 1), make(chan int, 1)
+	go func() {
+		for value := range there {
+			back <- value
+		}
+	}()
+	for i := 0; i < n/2; i++ {
+		there <- i
+		<-back
+	}
+	close(there)
+}
+
+func manyToMany(n int) {
+	messages := make(chan int, room)
+	var group sync.WaitGroup
+	group.Add(2 * pairs)
+	for i := 0; i < pairs; i++ {
+		go func() {
+			for i := 0; i < n/pairs; i++ {
+				messages <- i
+			}
+			group.Done()
+		}()
+		go func() {
+			for i := 0; i < n/pairs; i++ {
+				<-messages
+			}
+			group.Done()
+		}()
+	}
+	group.Wait()
+}
+
 func main() {
 	threads, _ := strconv.Atoi(os.Args[1])
 	n, _ := strconv.Atoi(os.Args[3])
@@ -90,6 +125,10 @@ func main() {
 			if tree(0, n) != n*(n-1)/2 {
 				panic("sum")
 			}
+		case "pingpong":
+			pingPong(n)
+		case "many":
+			manyToMany(n)
 		}
 		fmt.Printf("%s %.1f\n", os.Args[2], float64(time.Since(begin).Nanoseconds())/float64(n))
 	}

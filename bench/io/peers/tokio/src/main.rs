@@ -1,4 +1,4 @@
-// The server of bench-io by tokio, on one thread. main PORT echo|stream
+// The server of bench-io by tokio, on one thread, or as many as the variable THREADS says. main PORT echo|stream
 use std::io;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -27,7 +27,12 @@ async fn stream(mut peer: TcpStream) -> io::Result<()> {
 
 fn main() -> io::Result<()> {
     let words: Vec<String> = std::env::args().collect();
-    tokio::runtime::Builder::new_current_thread().enable_io().build()?.block_on(async {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    if let Ok(threads) = std::env::var("THREADS") {
+        builder = tokio::runtime::Builder::new_multi_thread();
+        builder.worker_threads(threads.parse().unwrap());
+    }
+    builder.enable_io().build()?.block_on(async {
         let socket = tokio::net::TcpSocket::new_v4()?;
         socket.bind(format!("127.0.0.1:{}", words[1]).parse().unwrap())?;
         let door: TcpListener = socket.listen(65535)?;
