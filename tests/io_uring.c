@@ -95,20 +95,23 @@ WRAP_ENTER(io_uring_submit_and_wait_timeout,
             sigset_t *mask),
            (ring, event, n_waited, limit, mask))
 
-/* Nothing is known to be in memory. */
+/* What is known to be in memory. */
 #ifdef __GLIBC__
 #define PREADV2 __wrap_preadv64v2
+#define REAL_PREADV2 __real_preadv64v2
 #else
 #define PREADV2 __wrap_preadv2
+#define REAL_PREADV2 __real_preadv2
 #endif
+static size_t in_memory; /* so many bytes of any read; 0: nothing */
+ssize_t REAL_PREADV2(int fd, const struct iovec *parts, int count, int64_t offset, int flags);
 ssize_t PREADV2(int fd, const struct iovec *parts, int count, int64_t offset, int flags);
 ssize_t PREADV2(int fd, const struct iovec *parts, int count, int64_t offset, int flags)
 {
-    (void)fd;
-    (void)parts;
-    (void)count;
-    (void)offset;
-    (void)flags;
+    struct iovec part = {parts[0].iov_base, in_memory};
+    CHECK(count == 1 && flags);
+    if (in_memory)
+        return REAL_PREADV2(fd, &part, 1, offset, 0);
     errno = EOPNOTSUPP;
     return -1;
 }
@@ -418,6 +421,38 @@ static void *many(void *unused)
     CHECK_EQ(aco_group_end(&group), 0);
     CHECK_EQ(many_done, MANY);
     CHECK(enters > 0 && enters < MANY / 10);
+    CHECK_EQ(aco_io_close(many_fd), 0);
+    return unused;
+}
+
+/* ---- At the file's own position ---- */
+
+static void *reads_next(void *unused)
+{
+    char part[PART];
+    CHECK_EQ(aco_file_read(many_fd, part, PART), PART);
+    CHECK(memcmp(part, part + 1, PART - 1) == 0);
+    return unused;
+}
+
+/* Of each part only half is in memory. */
+static void *in_halves(void *unused)
+{
+    aco_group_t group;
+    char part[PART];
+    many_fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    for (int i = 0; i < 100; i++) {
+        memset(part, i, PART);
+        CHECK_EQ(write(many_fd, part, PART), PART);
+    }
+    CHECK_EQ(lseek(many_fd, 0, SEEK_SET), 0);
+    in_memory = PART / 2;
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    for (int i = 0; i < 100; i++)
+        member(&group, reads_next, NULL);
+    CHECK_EQ(aco_group_end(&group), 0);
+    in_memory = 0;
+    CHECK_EQ(aco_file_read(many_fd, part, PART), 0);
     CHECK_EQ(aco_io_close(many_fd), 0);
     return unused;
 }
@@ -772,7 +807,7 @@ static void *forking(void *unused)
 
 static void by_ring(void)
 {
-    static const aco_function_t tests[] = {uses_file, many, closing, cancelling, mixed};
+    static const aco_function_t tests[] = {uses_file, many, in_halves, closing, cancelling, mixed};
     enters = 0;
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
         in_thread(tests[i]);

@@ -237,6 +237,27 @@ int aco_file_fstat_at(int fd, aco_file_status_t *status, const char *location)
 
 /* ---- Reads and writes ---- */
 
+static void leave_list(aco__io_t *io, const file_call_t *c)
+{
+    file_call_t **link = &io->at_own_position;
+    while (*link != c)
+        link = &(*link)->next;
+    *link = c->next;
+}
+
+static int perform_at_own_position(file_call_t *c, const char *call, const char *location)
+{
+    aco__io_t *io = aco__io_get(call);
+    int result;
+    if (!io)
+        return -1;
+    c->next = io->at_own_position;
+    io->at_own_position = c;
+    result = perform_elsewhere(c, call, location);
+    leave_list(io, c);
+    return result;
+}
+
 static ssize_t have_moved(const char *call, file_operation_t operation, int fd, void *p, size_t n, int64_t offset,
                           const char *location)
 {
@@ -246,7 +267,7 @@ static ssize_t have_moved(const char *call, file_operation_t operation, int fd, 
     c->p = p;
     c->n = n;
     c->offset = offset;
-    if (perform_elsewhere(c, call, location) == 0)
+    if ((offset < 0 ? perform_at_own_position : perform_elsewhere)(c, call, location) == 0)
         return result_of(c, call, NULL);
     aco__poller_free(c, c->sz);
     return -1;
@@ -300,11 +321,11 @@ static ssize_t read_cached(int fd, void *p, size_t n, int64_t offset)
 #endif
 }
 
-/* Whether a read of less than was asked for is the end of it, as in a pipe: there the rest has not come yet. */
-static int may_be_short(int fd, int64_t offset)
+/* Whether a read of less than was asked for is all there is, as in a pipe: the rest has not come yet. */
+static int is_stream(int fd)
 {
     struct stat s;
-    return offset < 0 && fstat(fd, &s) == 0 && !S_ISREG(s.st_mode) && !S_ISBLK(s.st_mode);
+    return fstat(fd, &s) == 0 && !S_ISREG(s.st_mode) && !S_ISBLK(s.st_mode);
 }
 
 /* Tasks whose reads never wait let the others run. */
@@ -328,11 +349,38 @@ static ssize_t read_at(const char *call, int fd, void *p, size_t n, int64_t offs
         return cached;
     if (cached < 0)
         return move_bytes(call, FILE_READ, fd, p, n, offset, location);
-    if (may_be_short(fd, offset))
-        return cached;
-    rest = move_bytes(call, FILE_READ, fd, (char *)p + cached, n - (size_t)cached, offset < 0 ? -1 : offset + cached,
-                      location);
+    rest = move_bytes(call, FILE_READ, fd, (char *)p + cached, n - (size_t)cached, offset + cached, location);
     return rest > 0 ? cached + rest : cached;
+}
+
+static int is_at_own_position(const aco__io_t *io, int fd)
+{
+    const file_call_t *c = io->at_own_position;
+    while (c && c->fd != fd)
+        c = c->next;
+    return c != NULL;
+}
+
+/* At the file's own position each read gets bytes that follow each other, whatever other tasks read meanwhile. So a
+ * part that is in memory is given back, and all of it read by one system call. Nobody moves the position in between:
+ * if a call of another task is under way, this one does not try. */
+static ssize_t read_on(const char *call, int fd, void *p, size_t n, const char *location)
+{
+    ssize_t cached = -1, all;
+    if (spend_file_budget(call) != 0)
+        return -1;
+    if (!is_at_own_position(aco__io_get(call), fd))
+        cached = read_cached(fd, p, n, -1);
+    if (cached == 0 || cached == (ssize_t)n || (cached > 0 && (is_stream(fd) || lseek(fd, -cached, SEEK_CUR) < 0)))
+        return cached;
+    all = move_bytes(call, FILE_READ, fd, p, n, -1, location);
+    if (all < 0 && cached > 0) { /* the caller cannot wait, or not any more */
+        int error = errno;
+        cached = is_at_own_position(aco__io_get(call), fd) ? -1 : read_cached(fd, p, n, -1);
+        errno = error;
+        return cached > 0 ? cached : -1;
+    }
+    return all;
 }
 
 static int fail_offset(const char *call)
@@ -342,7 +390,7 @@ static int fail_offset(const char *call)
 
 ssize_t aco_file_read_at(int fd, void *p, size_t n, const char *location)
 {
-    return read_at("aco_file_read", fd, p, n, -1, location);
+    return read_on("aco_file_read", fd, p, n, location);
 }
 
 ssize_t aco_file_write_at(int fd, const void *p, size_t n, const char *location)

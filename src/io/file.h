@@ -21,6 +21,7 @@ typedef struct file_call {
     ssize_t result;
     int error;          /* errno, if the result is -1 */
     void (*release)(void *call, void *result);
+    struct file_call *next; /* in aco__io_t's list */
     size_t sz;
     aco__io_op_t op;
 } file_call_t;

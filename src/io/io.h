@@ -93,6 +93,7 @@ typedef struct aco__io {
     aco__io_job_t *jobs;    /* for which tasks wait */
     unsigned posting;       /* threads of the pool that use this record. Atomic */
     unsigned file_reads;    /* for fairness */
+    struct file_call *at_own_position; /* reads and writes that are under way there */
     unsigned char files_by_pool; /* although there may be a ring */
     unsigned char files_by_ring;
     unsigned char watches_by_ring; /* not by epoll. Then a watch keeps the file open */
