@@ -54,7 +54,7 @@ if(GDB)
                    -iex "set auto-load scripts-directory ${install_dir}/share/gdb/auto-load" -ex "break stop_here" -ex
                        run -ex "aco list"
                    $<TARGET_FILE:test_debugger_shared>)
-  set_tests_properties(debugger.installed PROPERTIES TIMEOUT 60 FIXTURES_REQUIRED installed PASS_REGULAR_EXPRESSION
+  set_tests_properties(debugger.installed PROPERTIES TIMEOUT 200 FIXTURES_REQUIRED installed PASS_REGULAR_EXPRESSION
       "8 coroutines"
                        SKIP_REGULAR_EXPRESSION "ptrace|not permitted" ENVIRONMENT
                            "LD_LIBRARY_PATH=${install_dir}/${CMAKE_INSTALL_LIBDIR}")
@@ -67,5 +67,5 @@ if(GDB)
   target_compile_options(test_debugger_steps PRIVATE -g -O2)
   add_test(NAME debugger.steps COMMAND ${GDB} -q -batch -nx -iex "set debuginfod enabled off" -iex "set auto-load off"
            -x ${CMAKE_CURRENT_SOURCE_DIR}/debugger/steps.py $<TARGET_FILE:test_debugger_steps>)
-  set_tests_properties(debugger.steps PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77)
+  set_tests_properties(debugger.steps PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
 endif()

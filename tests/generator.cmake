@@ -4,14 +4,14 @@ foreach(variant IN LISTS ACORN_VARIANTS)
   if(variant STREQUAL "no_inline")
     continue()
   endif()
-  acorn_test(generator.${variant} generator.c DEFINE ${define_${variant}} TIMEOUT 120)
+  acorn_test(generator.${variant} generator.c DEFINE ${define_${variant}} TIMEOUT 300)
   target_link_libraries(test_generator_${variant} PRIVATE m)
 endforeach()
 acorn_test(generator.frame-pointer generator.c DEFINE ${define_release} FLAGS -fno-omit-frame-pointer
-    -fstack-protector-strong TIMEOUT 120)
+    -fstack-protector-strong TIMEOUT 300)
 target_link_libraries(test_generator_frame-pointer PRIVATE m)
-acorn_test(generator_failure.default generator_failure.c TIMEOUT 60)
-acorn_test(generator_signals.release generator_signals.c DEFINE ${define_release} ARGS 2 TIMEOUT 60)
+acorn_test(generator_failure.default generator_failure.c TIMEOUT 200)
+acorn_test(generator_signals.release generator_signals.c DEFINE ${define_release} ARGS 2 TIMEOUT 200)
 
 if(NOT PROBE_PYTHON)
   message(STATUS "skipped: generator.random, generator.code, generator.matrix: python3 is not installed")
@@ -29,7 +29,7 @@ add_custom_command(OUTPUT ${generator_generated}
                    COMMAND ${PROBE_PYTHON} ${generator}/generate.py 1 ${generator_random_programs}
                        > ${generator_generated}
                    DEPENDS ${generator}/generate.py VERBATIM)
-acorn_test(generator.random ${generator_generated} generator/run.c TIMEOUT 120)
+acorn_test(generator.random ${generator_generated} generator/run.c TIMEOUT 300)
 target_include_directories(test_generator_random PRIVATE ${generator})
 
 # These run every compiler there is by themselves: one build of many needs them.

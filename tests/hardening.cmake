@@ -17,10 +17,10 @@ if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND NOT CMAKE_C_FLAGS MATCHES "-flto")
   endif()
   add_test(NAME hardening.library
            COMMAND ${hardening} library ${hardening_marked} $<TARGET_FILE:acorn> $<TARGET_FILE:acorn_static>)
-  set_tests_properties(hardening.library PROPERTIES TIMEOUT 60 SKIP_RETURN_CODE 77)
+  set_tests_properties(hardening.library PROPERTIES TIMEOUT 200 SKIP_RETURN_CODE 77)
 endif()
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND NOT CMAKE_C_FLAGS MATCHES "-flto") # which resolves what --wrap should see
-  acorn_test(hardening.shadow-stack hardening/shadow_stack.c TIMEOUT 60)
+  acorn_test(hardening.shadow-stack hardening/shadow_stack.c TIMEOUT 200)
   target_link_options(test_hardening_shadow-stack PRIVATE -Wl,--wrap=aco__has_shadow_stack)
 endif()
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "^(-O2 -g)?$" AND NOT CMAKE_CROSSCOMPILING)

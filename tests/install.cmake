@@ -6,7 +6,7 @@ if(CMAKE_CROSSCOMPILING)
 endif()
 set(install_dir ${CMAKE_CURRENT_BINARY_DIR}/installed)
 add_test(NAME install.prefix COMMAND ${CMAKE_COMMAND} --install ${PROJECT_BINARY_DIR} --prefix ${install_dir})
-set_tests_properties(install.prefix PROPERTIES FIXTURES_SETUP installed TIMEOUT 60)
+set_tests_properties(install.prefix PROPERTIES FIXTURES_SETUP installed TIMEOUT 200)
 foreach(case headers old warnings pkg-config cmake subdirectory amalgamation libaco_only plugin ffi rust)
   # The longest: once; two of them also where the processor or the switch is another.
   if(case MATCHES "old|warnings|subdirectory" AND NOT ACORN_TESTS_ONCE)

@@ -1,13 +1,13 @@
 # Pools of private stacks: what is promised of them, random schedules, and a system that has no memory.
 foreach(variant debug release)
   foreach(subject pool pool_guards)
-    acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 120)
+    acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 300)
   endforeach()
   add_test(NAME pool_guards.${variant}.mappings COMMAND test_pool_guards_${variant} mappings)
-  acorn_test(pool_model.${variant}.1 pool_model.c DEFINE ${define_${variant}} ARGS 1 TIMEOUT 120)
+  acorn_test(pool_model.${variant}.1 pool_model.c DEFINE ${define_${variant}} ARGS 1 TIMEOUT 300)
   add_test(NAME pool_model.${variant}.2 COMMAND test_pool_model_${variant}_1 2 30000)
-  set_tests_properties(pool_model.${variant}.2 PROPERTIES TIMEOUT 120)
-  set_tests_properties(pool_guards.${variant}.mappings PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77)
+  set_tests_properties(pool_model.${variant}.2 PROPERTIES TIMEOUT 300)
+  set_tests_properties(pool_guards.${variant}.mappings PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
 endforeach()
 if(ACORN_NIGHTLY)
   add_test(NAME pool_model.release.long COMMAND test_pool_model_release_1 3 10000000)
@@ -18,11 +18,11 @@ endif()
 if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto") AND NOT CMAKE_C_FLAGS MATCHES
     "-fsanitize=thread")
   # a debug build says that suspended ones are destroyed
-  acorn_test(pool_failure.release pool_failure.c DEFINE ${define_release} TIMEOUT 120)
+  acorn_test(pool_failure.release pool_failure.c DEFINE ${define_release} TIMEOUT 300)
   target_link_options(test_pool_failure_release PRIVATE
       -Wl,--wrap=syscall,--wrap=mmap,--wrap=munmap,--wrap=madvise,--wrap=mprotect)
   if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND NOT CMAKE_C_FLAGS MATCHES "-fsanitize=[a-z,]*address") # no share stacks
     add_test(NAME pool_failure.release.room COMMAND test_pool_failure_release room)
-    set_tests_properties(pool_failure.release.room PROPERTIES TIMEOUT 60)
+    set_tests_properties(pool_failure.release.room PROPERTIES TIMEOUT 200)
   endif()
 endif()

@@ -3,16 +3,16 @@ set(probe_sources probe.c probe.S)
 enable_language(ASM)
 set(CMAKE_ASM_FLAGS "${CMAKE_C_FLAGS}")
 
-acorn_test(probe.own-fp ${probe_sources} TIMEOUT 60)
-acorn_test(probe.shared-fp ${probe_sources} DEFINE ACO_CONFIG_SHARE_FPU_MXCSR_ENV TIMEOUT 60)
-acorn_test(probe.pic-frame-pointer ${probe_sources} FLAGS -fPIC -fno-omit-frame-pointer TIMEOUT 60)
+acorn_test(probe.own-fp ${probe_sources} TIMEOUT 200)
+acorn_test(probe.shared-fp ${probe_sources} DEFINE ACO_CONFIG_SHARE_FPU_MXCSR_ENV TIMEOUT 200)
+acorn_test(probe.pic-frame-pointer ${probe_sources} FLAGS -fPIC -fno-omit-frame-pointer TIMEOUT 200)
 
-acorn_test(probe.live abi/live.c TIMEOUT 60)
-acorn_test(probe.live-shared-fp abi/live.c DEFINE ACO_CONFIG_SHARE_FPU_MXCSR_ENV TIMEOUT 60)
-acorn_test(probe.live-pic-frame-pointer abi/live.c FLAGS -fPIC -fno-omit-frame-pointer TIMEOUT 60)
+acorn_test(probe.live abi/live.c TIMEOUT 200)
+acorn_test(probe.live-shared-fp abi/live.c DEFINE ACO_CONFIG_SHARE_FPU_MXCSR_ENV TIMEOUT 200)
+acorn_test(probe.live-pic-frame-pointer abi/live.c FLAGS -fPIC -fno-omit-frame-pointer TIMEOUT 200)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|i.86")
-  acorn_test(probe.live-avx2 abi/live.c FLAGS -mavx2 TIMEOUT 60)
-  acorn_test(probe.live-avx512 abi/live.c FLAGS -mavx512f -mavx512bw TIMEOUT 60)
+  acorn_test(probe.live-avx2 abi/live.c FLAGS -mavx2 TIMEOUT 200)
+  acorn_test(probe.live-avx512 abi/live.c FLAGS -mavx512f -mavx512bw TIMEOUT 200)
   set_tests_properties(probe.live-avx2 probe.live-avx512 PROPERTIES SKIP_RETURN_CODE 77)
 endif()
 
@@ -56,7 +56,7 @@ set(redzone_generated ${CMAKE_CURRENT_BINARY_DIR}/redzone_generated.c)
 add_custom_command(OUTPUT ${redzone_generated}
                    COMMAND ${PROBE_PYTHON} ${redzone}/generate.py 1 40 > ${redzone_generated}
                    DEPENDS ${redzone}/generate.py VERBATIM)
-acorn_test(redzone.run ${redzone_generated} redzone/run.c TIMEOUT 60)
+acorn_test(redzone.run ${redzone_generated} redzone/run.c TIMEOUT 200)
 target_include_directories(test_redzone_run PRIVATE ${redzone})
 
 # There is a red zone on x86-64 only.

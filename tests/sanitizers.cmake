@@ -1,6 +1,6 @@
 # What sanitizers and Valgrind must find in coroutines of every kind, and what they must not report
 # (sanitizers/seeded.c).
-acorn_test(sanitizers.lives sanitizers/seeded.c ARGS lives TIMEOUT 120)
+acorn_test(sanitizers.lives sanitizers/seeded.c ARGS lives TIMEOUT 300)
 set(seeded test_sanitizers_lives)
 target_compile_options(${seeded} PRIVATE -Wno-unused-but-set-variable $<$<C_COMPILER_ID:GNU>:-Wno-use-after-free>)
 add_test(NAME sanitizers.roots COMMAND ${seeded} roots)
@@ -11,7 +11,7 @@ function(seeded tool bug regex)
   foreach(kind IN LISTS arg_UNPARSED_ARGUMENTS)
     set(name sanitizers.${tool}.${bug}.${kind})
     add_test(NAME ${name} COMMAND ${arg_BY} $<TARGET_FILE:${seeded}> ${bug} ${kind})
-    set_tests_properties(${name} PROPERTIES PASS_REGULAR_EXPRESSION "${regex}" TIMEOUT 120
+    set_tests_properties(${name} PROPERTIES PASS_REGULAR_EXPRESSION "${regex}" TIMEOUT 300
                          ENVIRONMENT
                              "ASAN_OPTIONS=detect_stack_use_after_return=1;LSAN_OPTIONS=fast_unwind_on_malloc=0")
   endforeach()

@@ -1,13 +1,13 @@
 # Sets of threads (src/threads): POSIX.
 foreach(variant debug release)
   foreach(subject threads_run threads_shared threads_select)
-    acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 60)
+    acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 200)
     target_link_libraries(test_${subject}_${variant} PRIVATE acorn_threads_static)
   endforeach()
 endforeach()
 # gcc's link-time optimisation resolves some references before the linker's --wrap sees them.
 if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
-  acorn_test(threads_failure.default threads_failure.c TIMEOUT 60)
+  acorn_test(threads_failure.default threads_failure.c TIMEOUT 200)
   target_link_libraries(test_threads_failure_default PRIVATE acorn_threads_static)
   target_link_options(test_threads_failure_default PRIVATE -Wl,--wrap=pthread_create,--wrap=aco__poller_free)
 endif()
@@ -16,7 +16,7 @@ if(TARGET acorn_io AND IO_PYTHON)
   add_test(NAME example.threads_echo
            COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/io/examples.py threads_echo ${CMAKE_CROSSCOMPILING_EMULATOR}
                $<TARGET_FILE:example_threads_echo>)
-  set_tests_properties(example.threads_echo PROPERTIES TIMEOUT 60 SKIP_RETURN_CODE 77)
+  set_tests_properties(example.threads_echo PROPERTIES TIMEOUT 200 SKIP_RETURN_CODE 77)
 endif()
 if(ACORN_NIGHTLY)
   foreach(subject threads_run threads_shared threads_select)

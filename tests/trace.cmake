@@ -19,11 +19,11 @@ foreach(variant debug release)
     add_test(NAME trace.${variant}.${part}
              COMMAND ${PROBE_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/trace/check.py $<TARGET_FILE:${trace_program}> ${part}
                  $<TARGET_FILE:acorn>)
-    set_tests_properties(trace.${variant}.${part} PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77)
+    set_tests_properties(trace.${variant}.${part} PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
   endforeach()
 endforeach()
 if(TARGET test_io_tasks_release)
   add_test(NAME trace.waits COMMAND ${PROBE_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/trace/check.py
            $<TARGET_FILE:test_io_tasks_release> waits)
-  set_tests_properties(trace.waits PROPERTIES TIMEOUT 60)
+  set_tests_properties(trace.waits PROPERTIES TIMEOUT 200)
 endif()
