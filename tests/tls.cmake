@@ -1,10 +1,10 @@
 # TLS (src/tls).
 foreach(variant debug release)
-  acorn_test(tls.${variant} tls.c DEFINE ${define_${variant}} TIMEOUT 60)
+  acorn_test(tls.${variant} tls.c DEFINE ${define_${variant}} TIMEOUT 120)
   target_link_libraries(test_tls_${variant} PRIVATE acorn_tls_static OpenSSL::SSL)
 endforeach()
 if(IO_PYTHON AND NOT CMAKE_CROSSCOMPILING)
   add_test(NAME example.tls_peers COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/io/tls.py
            $<TARGET_FILE:example_tls_hello> $<TARGET_FILE:example_tls_get>)
-  set_tests_properties(example.tls_peers PROPERTIES TIMEOUT 100 SKIP_RETURN_CODE 77)
+  set_tests_properties(example.tls_peers PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77)
 endif()
