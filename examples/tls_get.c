@@ -13,7 +13,7 @@ static void *get(void *arguments)
     aco_tls_t *tls = NULL;
     ssize_t n = -1;
     aco_scope_t limit;
-    aco_scope_begin(&limit, aco_after(30 * ACO_SECOND)); /* looking up the name, connecting, all of it */
+    aco_scope_begin(&limit, aco_after(60 * ACO_SECOND)); /* looking up the name, connecting, all of it */
     if (config && (!authorities || aco_tls_config_trust(config, authorities) == 0))
         tls = aco_tls_connect(aco_io_dial("tcp", host, port, NULL), host, config);
     if (tls) {

@@ -36,7 +36,7 @@ static void *serve_one(void *connection)
 {
     aco_tls_t *tls;
     aco_scope_t limit;
-    aco_scope_begin(&limit, aco_after(10 * ACO_SECOND)); /* for all of it, the handshake too */
+    aco_scope_begin(&limit, aco_after(60 * ACO_SECOND)); /* for all of it, the handshake too */
     tls = aco_tls_accept((int)(intptr_t)connection, config);
     if (!tls)
         fprintf(stderr, "%s\n", limit.error ? "a client is too slow" : aco_error_message());

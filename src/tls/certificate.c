@@ -71,7 +71,7 @@ aco__tls_certificate_t *aco__tls_read_certificate(const char *call, const char *
     }
     if (read_by(read_chain, c, chain_file, call) == 0 && read_by(read_key, c, key_file, call) == 0)
         return c;
-    aco__tls_free_certificates(c);
+    free_certificate(c);
     return NULL;
 }
 
@@ -84,7 +84,7 @@ int aco__tls_choose_certificate(SSL *ssl, void *arg)
 {
     const aco_tls_config_t *config = arg;
     const char *name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
-    const aco__tls_certificate_t *first = NULL;
+    const aco__tls_certificate_t *first = config->certificates;
     int found = 0;
     if (!config->certificates || !config->certificates->next)
         return 1; /* the context has it */

@@ -316,7 +316,7 @@ ssize_t aco_tls_read_at(aco_tls_t *tls, void *p, size_t n, const char *location)
 
 int aco_tls_wait_readable_at(aco_tls_t *tls, const char *location)
 {
-    char byte;
+    char byte = 0;
     return read_with(peek_step, tls, "aco_tls_wait_readable", &byte, 1, location) < 0 ? -1 : 0;
 }
 

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 
-LIMIT_S = 30
+LIMIT_S = 60
 ANSWER = re.compile(r'hello (.*): (TLSv1\.[23]), (\S+), (new|resumed)\n')
 
 
@@ -100,21 +100,15 @@ def get(command, *arguments):
     return result.returncode, result.stdout, result.stderr
 
 
-def free_port():
-    with socket.create_server(('127.0.0.1', 0)) as server:
-        return str(server.getsockname()[1])
-
-
 @contextlib.contextmanager
 def s_server(*options):
-    port = free_port()
-    with subprocess.Popen(['openssl', 's_server', '-accept', f'127.0.0.1:{port}', '-www', *options],
+    with subprocess.Popen(['openssl', 's_server', '-accept', '127.0.0.1:0', '-www', *options],
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True) as process:
         try:
-            while not process.stdout.readline().startswith('ACCEPT'):
-                assert process.poll() is None
-            yield port
+            while not (told := re.fullmatch(r'ACCEPT .*:(\d+)\n', line := process.stdout.readline())):
+                assert line, 'openssl s_server ended'
+            yield told[1]
         finally:
             process.kill()
 
