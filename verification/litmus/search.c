@@ -94,7 +94,7 @@ static void submit(aco__crew_t *worker, int i)
 {
     aco__item_t item = item_of(i);
     litmus_assert(aco__deque_push(&worker->deque, &item) == 0);
-    aco__threads_wake_one(threads);
+    aco__threads_wake_one(threads, NULL);
 }
 
 /* One item, one thread that must find it. */

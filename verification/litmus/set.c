@@ -9,6 +9,7 @@
 #include "threads/search.c"
 #include "threads/group.c"
 #include "threads/set.c"
+#include "threads/stop.c"
 #include "threads/cpus.c"
 
 #include "litmus.h"
@@ -136,8 +137,10 @@ int aco__shared_scope_check(const aco_scope_t *scope, const char *call) { (void)
 void aco__shared_scope_end(aco_scope_t *scope) { (void)scope; }
 int aco__poller_moves(const void *p) { (void)p; return 0; }
 
-int aco__shared_scope_begin(aco_scope_t *scope, const char *call, const char *location)
+int aco__shared_scope_begin(aco_scope_t *scope, int64_t deadline, int is_told, const char *call, const char *location)
 {
+    (void)deadline;
+    (void)is_told;
     (void)call;
     (void)location;
     memset(scope, 0, sizeof *scope);
