@@ -584,8 +584,6 @@ static void *run_scenario(void *arg)
     snprintf(host, sizeof host, "@acorn-io-%d-%u", (int)getpid(), __atomic_fetch_add(&number, 1, __ATOMIC_RELAXED));
     first_error = 0;
     is_scenario = 1;
-    while (pool_threads()) /* of the scenario before */
-        usleep(50);
     task = aco_spawn(scenario, host, NULL);
     outcome->run_error = aco_run() == 0 ? 0 : errno;
     if (outcome->run_error)
@@ -616,6 +614,8 @@ static outcome_t in_a_thread(void)
     __atomic_store_n(&is_over, 0, __ATOMIC_RELAXED);
     CHECK_EQ(pthread_create(&thread, NULL, run_scenario, &outcome), 0);
     CHECK_EQ(pthread_join(thread, NULL), 0);
+    while (pool_threads()) /* one may still do what nobody waits for any more, and looks at `target` */
+        usleep(50);
     target = -1;
     CHECK_EQ(count_descriptors(), before);
     return outcome;
