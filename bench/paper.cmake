@@ -37,27 +37,25 @@ bench_program(native-scheduler-uncoloured SOURCES scheduler.c LIBRARIES acorn_un
 include(${PROJECT_SOURCE_DIR}/cmake/llhttp.cmake)
 set(ACORN_COROSENSEI "" CACHE FILEPATH "libcorosensei_tasks.a, which cargo builds from peers/corosensei")
 set(ACORN_APN ${PROJECT_SOURCE_DIR}/build/apn/apn.so CACHE FILEPATH "The compiler helper (make apn)")
-if(TARGET llhttp)
-  bench_program(native-clients SOURCES clients/clients.c LIBRARIES acorn_static llhttp)
-  bench_program(native-clients_classic SOURCES clients/clients.c LIBRARIES llhttp DEFINITIONS TASKS_CLASSIC)
-  bench_program(native-clients_classic_ret SOURCES clients/clients.c LIBRARIES llhttp
-                DEFINITIONS TASKS_CLASSIC CLASSIC_RET)
-  if(Boost_FOUND AND boost_context_library)
-    bench_program(native-clients_boost SOURCES peers/boost_clients.cpp
-                  LIBRARIES llhttp Boost::boost ${boost_context_library})
-  endif()
-  if(ACORN_COROSENSEI AND EXISTS "${ACORN_COROSENSEI}")
-    bench_program(native-clients_corosensei SOURCES clients/clients.c LIBRARIES llhttp ${ACORN_COROSENSEI} gcc_s
-                  DEFINITIONS TASKS_COROSENSEI)
-  endif()
-  if(EXISTS "${ACORN_APN}" AND CMAKE_C_COMPILER_ID STREQUAL "Clang"
-     AND CMAKE_C_COMPILER_VERSION VERSION_GREATER_EQUAL 19)
-    bench_program(native-clients-apn SOURCES clients/clients.c LIBRARIES acorn_static llhttp)
-    target_compile_options(native-clients-apn PRIVATE -fpass-plugin=${ACORN_APN})
-    set(CMAKE_REQUIRED_LINK_OPTIONS -fuse-ld=lld)
-    check_c_source_compiles("int main(void) { return 0; }" ACORN_HAS_LLD)
-    unset(CMAKE_REQUIRED_LINK_OPTIONS)
-  endif()
+bench_program(native-clients SOURCES clients/clients.c LIBRARIES acorn_static llhttp)
+bench_program(native-clients_classic SOURCES clients/clients.c LIBRARIES llhttp DEFINITIONS TASKS_CLASSIC)
+bench_program(native-clients_classic_ret SOURCES clients/clients.c LIBRARIES llhttp
+              DEFINITIONS TASKS_CLASSIC CLASSIC_RET)
+if(Boost_FOUND AND boost_context_library)
+  bench_program(native-clients_boost SOURCES peers/boost_clients.cpp
+                LIBRARIES llhttp Boost::boost ${boost_context_library})
+endif()
+if(ACORN_COROSENSEI AND EXISTS "${ACORN_COROSENSEI}")
+  bench_program(native-clients_corosensei SOURCES clients/clients.c LIBRARIES llhttp ${ACORN_COROSENSEI} gcc_s
+                DEFINITIONS TASKS_COROSENSEI)
+endif()
+if(EXISTS "${ACORN_APN}" AND CMAKE_C_COMPILER_ID STREQUAL "Clang"
+   AND CMAKE_C_COMPILER_VERSION VERSION_GREATER_EQUAL 19)
+  bench_program(native-clients-apn SOURCES clients/clients.c LIBRARIES acorn_static llhttp)
+  target_compile_options(native-clients-apn PRIVATE -fpass-plugin=${ACORN_APN})
+  set(CMAKE_REQUIRED_LINK_OPTIONS -fuse-ld=lld)
+  check_c_source_compiles("int main(void) { return 0; }" ACORN_HAS_LLD)
+  unset(CMAKE_REQUIRED_LINK_OPTIONS)
 endif()
 
 # The clients, the parser and the library as one program at link time, without the helper and with it.

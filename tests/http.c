@@ -993,11 +993,13 @@ static void *has_files(void *arg)
     snprintf(date, sizeof date, "%.29s", strstr(got, "Last-Modified: ") + 15);
     ask_file(&stage, "large.bin", "", "200");
     CHECK_EQ(got_n - (size_t)(body() - got), 3 << 20);
-    for (size_t i = 0; i < 3 << 20; i++)
-        if (body()[i] != (char)('a' + i % 26)) {
-            CHECK(!"the large file's bytes");
-            break;
-        }
+    {
+        const char *bytes = body();
+        size_t same = 0;
+        while (same < 3 << 20 && bytes[same] == (char)('a' + same % 26))
+            same++;
+        CHECK_EQ(same, 3 << 20);
+    }
     ask_file(&stage, "", "", "200");
     CHECK_TEXT("the index", body(), "abcde");
     ask_file(&stage, "none", "", "404");

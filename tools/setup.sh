@@ -7,7 +7,7 @@ packages() {
     case $1 in
     demo) echo gcc g++ make cmake ninja-build ;;
     test) echo gcc g++ make cmake ninja-build python3 binutils pkg-config libgtest-dev valgrind gdb systemtap-sdt-dev \
-        clang-19 lld-19 llvm-19 libclang-rt-19-dev libc++-19-dev libc++abi-19-dev lldb-19 python3-lldb-19 node-llhttp \
+        clang-19 lld-19 llvm-19 libclang-rt-19-dev libc++-19-dev libc++abi-19-dev lldb-19 python3-lldb-19 \
         socat redis-tools liburing-dev libuv1-dev libglib2.0-dev strace \
         libssl-dev openssl curl ;;
     matrix) echo gcc-12-multilib g++-12-multilib clang-14 ;; # the matrix's other rows
@@ -17,7 +17,7 @@ packages() {
     bench) echo gcc g++ make cmake ninja-build python3 python3-matplotlib clang-19 lld-19 libboost-context-dev \
         libboost-coroutine-dev libboost-fiber-dev golang-go libgoogle-perftools-dev libjemalloc-dev liburing-dev \
         libasio-dev libuv1-dev libtbb-dev fio ;;
-    paper) packages apn; echo node-llhttp valgrind mono-mcs mono-runtime ;; # node-llhttp: C sources of an HTTP parser
+    paper) packages apn; echo valgrind mono-mcs mono-runtime ;;
     # A cross compiler for C++ brings the one for C and both libraries. ziglang, from PyPI, is tools/platforms/run.py's
     # business.
     platforms-quick) echo gcc g++ cmake ninja-build python3 python3-venv llvm-19 qemu-user wine64 \

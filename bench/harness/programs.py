@@ -76,7 +76,6 @@ def matrix_programs(name, compiler, directory, failure):
 
 # ---- Native cases: bench/native.h ----
 
-LLHTTP = "node-llhttp as cmake/llhttp.cmake names it"
 NATIVE_PROGRAMS = {  # program -> the compilers that build it, what else its build needs
     "acorn": (BOTH, None),
     "cpp": (BOTH, None),
@@ -97,14 +96,14 @@ NATIVE_PROGRAMS = {  # program -> the compilers that build it, what else its bui
     "paper_yield": (BOTH, None),
     "scheduler-uncoloured": (BOTH, None),
     "scheduler-small": (BOTH, None),
-    "clients": (BOTH, LLHTTP),
-    "clients_classic": (BOTH, LLHTTP),
-    "clients_classic_ret": (BOTH, LLHTTP),
-    "clients_boost": (BOTH, f"{LLHTTP}, or libboost-context-dev,"),
-    "clients_corosensei": (BOTH, f"{LLHTTP}, or cargo,"),
-    "clients-apn": (("clang",), f"{LLHTTP}, or the compiler helper (make apn),"),
-    "clients-lto": (("clang",), f"{LLHTTP}, the compiler helper (make apn), or lld"),
-    "clients-apn-lto": (("clang",), f"{LLHTTP}, the compiler helper (make apn), or lld"),
+    "clients": (BOTH, None),
+    "clients_classic": (BOTH, None),
+    "clients_classic_ret": (BOTH, None),
+    "clients_boost": (BOTH, "libboost-context-dev"),
+    "clients_corosensei": (BOTH, "cargo"),
+    "clients-apn": (("clang",), "the compiler helper (make apn)"),
+    "clients-lto": (("clang",), "the compiler helper (make apn), or lld"),
+    "clients-apn-lto": (("clang",), "the compiler helper (make apn), or lld"),
 }
 
 
