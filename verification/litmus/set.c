@@ -9,6 +9,7 @@
 #include "threads/search.c"
 #include "threads/group.c"
 #include "threads/set.c"
+#include "threads/stop.c"
 #include "threads/cpus.c"
 
 #include "litmus.h"
@@ -136,8 +137,10 @@ int aco__shared_scope_check(const aco_scope_t *scope, const char *call) { (void)
 void aco__shared_scope_end(aco_scope_t *scope) { (void)scope; }
 int aco__poller_moves(const void *p) { (void)p; return 0; }
 
-int aco__shared_scope_begin(aco_scope_t *scope, const char *call, const char *location)
+int aco__shared_scope_begin(aco_scope_t *scope, int64_t deadline, int is_told, const char *call, const char *location)
 {
+    (void)deadline;
+    (void)is_told;
     (void)call;
     (void)location;
     memset(scope, 0, sizeof *scope);
@@ -167,13 +170,15 @@ int aco__poller_fail(int error, const char *call, const char *reason)
 int aco__answer_prepare(aco__answer_t *answer, const char *call)
 {
     (void)call;
-    answer->is_told = 0;
+    answer->is_told = answer->is_claimed = 0;
     answer->scheduler = (struct aco__tasks *)(void *)fake();
     return 0;
 }
 
-int aco__answer_wait(aco__answer_t *answer, const char *call, const char *what, int64_t deadline, const char *location)
+int aco__answer_wait(aco__answer_t *answer, const char *call, const char *what, int64_t deadline, const char *location,
+                     aco__waiter_t *more)
 {
+    (void)more;
     (void)call;
     (void)what;
     (void)deadline;
@@ -185,7 +190,7 @@ int aco__answer_wait(aco__answer_t *answer, const char *call, const char *what, 
 
 void aco__answer_await(aco__answer_t *answer, const char *what, const char *location)
 {
-    aco__answer_wait(answer, NULL, what, 0, location);
+    aco__answer_wait(answer, NULL, what, 0, location, NULL);
 }
 
 void aco__answer_tell(aco__answer_t *answer)
