@@ -8,6 +8,7 @@ import argparse
 import concurrent.futures
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -117,7 +118,8 @@ def build(test, fault=None):
     """The program's path."""
     name = test if not fault else f'{test}-{re.sub("[^a-z0-9]+", "-", fault.name.lower())}'
     folder = BUILD / name
-    folder.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)  # files that were changed for an earlier run
+    folder.mkdir(parents=True)
     changed = {}
     for file, old, new in SIZES.get(test, ()):
         text = changed.get(file, (ROOT / 'src' / file).read_text())
