@@ -15,9 +15,9 @@ static void begin(void)
 static void add(int t)
 {
     (void)t;
-    shared_lock(&shared);
+    aco__shared_lock(&shared);
     litmus_write(&data, litmus_read(&data) + 1);
-    shared_unlock(&shared);
+    aco__shared_unlock(&shared);
 }
 
 static void end_two(void)

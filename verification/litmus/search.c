@@ -94,7 +94,7 @@ static void submit(aco__crew_t *worker, int i)
 {
     aco__item_t item = item_of(i);
     litmus_assert(aco__deque_push(&worker->deque, &item) == 0);
-    aco__threads_wake_one(threads, NULL);
+    aco__threads_wake_one(threads, worker);
 }
 
 /* One item, one thread that must find it. */
@@ -131,18 +131,6 @@ static void inject(int t)
     litmus_assert(aco__threads_inject(threads, &item) == 0);
 }
 
-/* For one thread. */
-static void send(int t)
-{
-    aco__item_t item;
-    if (t) {
-        find(t, 1);
-        return;
-    }
-    item = item_of(0);
-    litmus_assert(aco__threads_send(threads->workers[1], &item) == 0);
-}
-
 static void end(void)
 {
     litmus_assert(count == items);
@@ -152,6 +140,5 @@ static void end(void)
 const litmus_case_t litmus_cases[] = {
     {"search.one", 2, begin_one, one, end},
     {"search.inject", 2, begin_one, inject, end},
-    {"search.send", 2, begin_one, send, end},
     {"search.two", 3, begin_two, two, end},
     {0}};

@@ -170,13 +170,15 @@ int aco__poller_fail(int error, const char *call, const char *reason)
 int aco__answer_prepare(aco__answer_t *answer, const char *call)
 {
     (void)call;
-    answer->is_told = 0;
+    answer->is_told = answer->is_claimed = 0;
     answer->scheduler = (struct aco__tasks *)(void *)fake();
     return 0;
 }
 
-int aco__answer_wait(aco__answer_t *answer, const char *call, const char *what, int64_t deadline, const char *location)
+int aco__answer_wait(aco__answer_t *answer, const char *call, const char *what, int64_t deadline, const char *location,
+                     aco__waiter_t *more)
 {
+    (void)more;
     (void)call;
     (void)what;
     (void)deadline;
@@ -188,7 +190,7 @@ int aco__answer_wait(aco__answer_t *answer, const char *call, const char *what, 
 
 void aco__answer_await(aco__answer_t *answer, const char *what, const char *location)
 {
-    aco__answer_wait(answer, NULL, what, 0, location);
+    aco__answer_wait(answer, NULL, what, 0, location, NULL);
 }
 
 void aco__answer_tell(aco__answer_t *answer)
