@@ -34,7 +34,8 @@ SEARCH_SIZES = [
      r'for (int spins = 0; \1; spins++) {\n        if (spins == 2)\n            litmus_give_up();')]
 SIZES = {'deque': [('threads/deque.c', r'FIRST_COUNT = 64', 'FIRST_COUNT = 2')],
          'search': SEARCH_SIZES, 'set': SEARCH_SIZES,
-         'shared': [('threads/shared.h', r'(?s)(static inline void aco__shared_lock\(aco__shared_t \*shared\)\n){.*?\n}\n',
+         'shared': [('threads/shared.h',
+                     r'(?s)(static inline void aco__shared_lock\(aco__shared_t \*shared\)\n){.*?\n}\n',
                      r'\1{\n    litmus_lock(&shared->lock);\n}\n')]}
 
 
