@@ -171,9 +171,13 @@ WRAP(int, fstat, (int fd, struct stat *status), (fd, status))
 typedef void *(*start_t)(void *);
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, start_t start, void *arg);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, start_t start, void *arg);
+static unsigned lets_go; /* for blocks() */
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, start_t start, void *arg)
 {
-    return fails(F_pthread_create) ? errno : __real_pthread_create(thread, attributes, start, arg);
+    int failure = fails(F_pthread_create) ? errno : 0;
+    if (failure)
+        __atomic_store_n(&lets_go, 1, __ATOMIC_RELEASE);
+    return failure ? failure : __real_pthread_create(thread, attributes, start, arg);
 }
 
 /* Calls for files come from the pool's threads while the scenario's thread waits for them. */
@@ -430,7 +434,7 @@ static void use_pool(void)
         CHECK_EQ(errno, EXFULL);
 }
 
-static unsigned lets_go, has_begun;
+static unsigned has_begun;
 
 static void *blocks(void *unused)
 {
@@ -446,7 +450,7 @@ static void *offloads_blocks(void *unused)
     return unused;
 }
 
-/* If the pool has a thread, a second one that cannot be started does no harm. */
+/* If the pool has a thread, a second one that cannot be started does no harm. The first goes on only then. */
 static void *one_thread_is_enough(void *unused)
 {
     int exotic = EXFULL;
@@ -466,10 +470,10 @@ static void *one_thread_is_enough(void *unused)
     CHECK_EQ(released, 1);
     CHECK(strstr(aco_error_message(), "aco_offload: ") != NULL);
     position = 3;
+    __atomic_store_n(&lets_go, 0, __ATOMIC_RELAXED);
     first = aco_spawn(offloads_blocks, NULL, NULL);
     while (!__atomic_load_n(&has_begun, __ATOMIC_ACQUIRE))
         aco_sleep(ACO_MILLISECOND / 10);
-    __atomic_store_n(&lets_go, 1, __ATOMIC_RELEASE);
     CHECK_EQ(aco_offload(tell_errno, &exotic, NULL, NULL), 0);
     CHECK_EQ(errno, EXFULL);
     CHECK_EQ(aco_join(first, NULL), 0);
