@@ -23,7 +23,7 @@ gcc-m32-O0     gcc       narrow     -           -m32 -O0 -g -msse2
 gcc-m32-pic    gcc       medium     -           -m32 -O2 -g -fPIC
 gcc-ubsan      gcc       sanitized  -           -O1 -g -fsanitize=undefined -fno-sanitize-recover=all
 gcc-tsan       gcc       sanitized  tsan_gcc    -O1 -g -fsanitize=thread
-gcc-asan       gcc       sanitized  asan_gcc    -O1 -g -fsanitize=address
+gcc-asan       gcc       sanitized  asan_gcc    -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined
 clang-O2       clang-19  wide       -           -O2 -g
 clang-O0       clang-19  medium     -           -O0 -g
 clang-O3-lto   clang-19  narrow     -           -O3 -flto
@@ -47,7 +47,7 @@ gcc-m32-long   gcc       long       -           -m32 -O2 -g
 tier_rows() { # TIER
     case $1 in
     check) echo gcc-O2:check ;;
-    test) echo gcc-O2:check clang-O2:sample gcc-ubsan:sample gcc-asan:sample clang-tsan:sample lint ;;
+    test) echo gcc-O2:check clang-O2:sample gcc-asan:sample clang-tsan:sample lint ;;
     ci) echo gcc-O2 clang-O2:medium gcc-O0 clang-O3-lto:sample gcc-hardened:sample gcc-m32-pic:narrow \
         clang14-avx:sample clang-asan gcc-tsan clang-msan apn clang-apn:sample valgrind platforms litmus prove fuzz ;;
     all) echo "$suite_rows" | sed -n '/^[^ ]*-\(long\|apn\) /d; s/^\([^ ]\{1,\}\) .*/\1:full/p'
