@@ -24,7 +24,7 @@
  * Waits obey scopes (aco/scope.h): -1 with ETIMEDOUT or ECANCELED. Each plain form below is a macro for the form with
  * `_at`. Errors are those of aco/io.h, and those named here. Texts end with a 0.
  *
- * Memory. A connection without a request has no buffers, only its task and 0.6 kB. What a request's fields and the
+ * Memory. A connection without a request has no buffers, only its task and a small record. What a request's fields and the
  * calls for it return is valid until its handler returns.
  *
  * Threads. All calls for a server, request or client are made on one thread, that of their descriptors. A program that
