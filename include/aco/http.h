@@ -24,8 +24,8 @@
  * Waits obey scopes (aco/scope.h): -1 with ETIMEDOUT or ECANCELED. Each plain form below is a macro for the form with
  * `_at`. Errors are those of aco/io.h, and those named here. Texts end with a 0.
  *
- * Memory. A connection without a request has no buffers, only its task and a small record. What a request's fields and the
- * calls for it return is valid until its handler returns.
+ * Memory. A connection without a request has no buffers, only its task and a small record. What a request's fields and
+ * the calls for it return is valid until its handler returns.
  *
  * Threads. All calls for a server, request or client are made on one thread, that of their descriptors. A program that
  * uses several threads serves on each of them, with a listener of its own (ACO_IO_REUSEPORT). */
