@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What steals and wakes would do with more threads than this machine has: a discrete-event simulation of
-src/threads/search.c and group.c, with assumed costs, or those that bench/threads/costs.c measures. A model, not a measurement: it knows
-cache lines that one thread has at a time, and nothing of memory, frequency or other processes.
+src/threads/search.c and group.c, with assumed costs, or those that bench/threads/costs.c measures. A model, not a
+measurement: it knows cache lines that one thread has at a time, and nothing of memory, frequency or other processes.
 
     bench/threads/simulate.py [--costs PROGRAM] [--threads N,N,...] [--only TEXT] [--markdown]
 
@@ -15,7 +15,8 @@ import heapq
 import random
 import subprocess
 
-# Nanoseconds: assumed. bench/threads/costs.c measures the last three, which --costs takes; `task` is a task's start and end, `submit` a push.
+# Nanoseconds: assumed. bench/threads/costs.c measures the last three, which --costs takes; `task` is a task's start and
+# end, `submit` a push.
 COSTS = {'task': 60, 'submit': 20, 'line': 60, 'wake': 1500, 'latency': 20000}
 STOLEN, ATTEMPTS, CHILDREN = 32, 4, 10
 

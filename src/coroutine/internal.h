@@ -16,7 +16,7 @@ static inline int aco__owns_fp(const aco_t *co)
 }
 
 /* Sets the floating-point environment that `co` begins with, if it has its own. */
-static inline void aco__begin_environment(const aco__thread_t *self, aco_t *co)
+ACO__FORCE_INLINE void aco__begin_environment(const aco__thread_t *self, aco_t *co)
 {
     co->aco__fp_control = self->new_fp_control;
     co->aco__fp_control2 = self->new_fp_control2;

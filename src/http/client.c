@@ -155,8 +155,8 @@ static peer_t *new_peer(aco_http_client_t *client, const char *host, const char 
     peer->link.out = (char *)(peer + 1) + headers;
     peer->link.most_body = UINT64_MAX;
     peer->link.write_time = ACO_FOREVER;
-    strcpy(peer->host, host);
-    strcpy(peer->port, port);
+    memcpy(peer->host, host, strlen(host) + 1);
+    memcpy(peer->port, port, strlen(port) + 1);
     return peer;
 }
 
@@ -256,7 +256,7 @@ static int read_response(peer_t *peer, int is_head, const char *location)
     aco__http_link_t *link = &peer->link;
     size_t most = (size_t)peer->client->options.max_head;
     ssize_t n = aco__http_await(link, location);
-    int parsed = 0;
+    int parsed;
     if (n <= 0 && (n == 0 || errno == ECONNRESET || errno == EPIPE))
         return 1;
     if (n < 0)
@@ -292,9 +292,11 @@ static void fill_in(peer_t *peer)
     peer->is.minor = link->parser.http_minor;
     peer->is.headers = peer->head.headers;
     peer->is.header_count = peer->head.count;
-    peer->is.length = link->has_all                           ? 0
-                      : link->parser.flags & F_CONTENT_LENGTH ? (int64_t)link->parser.content_length
-                                                              : -1;
+    peer->is.length = -1;
+    if (link->has_all)
+        peer->is.length = 0;
+    else if (link->parser.flags & F_CONTENT_LENGTH)
+        peer->is.length = (int64_t)link->parser.content_length;
 }
 
 static int is_idempotent(const char *method)
@@ -395,7 +397,7 @@ static aco_http_response_t *follow(aco_http_client_t *client, const aco_http_cal
     const char *method = call->method ? call->method : "GET", *to;
     char first_host[CLIENT_HOST];
     int has_body = call->read_body || call->length > 0, is_elsewhere = 0;
-    strcpy(first_host, url->host);
+    memcpy(first_host, url->host, strlen(url->host) + 1);
     for (int redirects = 0;; redirects++) {
         peer_t *peer = exchange(client, call, method, url, has_body, is_elsewhere, location);
         int status = peer ? peer->is.status : 0, keeps_method = status == 307 || status == 308, failed;

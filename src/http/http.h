@@ -112,7 +112,8 @@ static inline int aco__http_fail(int error, const char *call, const char *reason
 
 static inline char *aco__http_put(char *at, const void *p, size_t n)
 {
-    memcpy(at, p, n);
+    if (n)
+        memcpy(at, p, n);
     return at + n;
 }
 

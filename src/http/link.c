@@ -173,7 +173,7 @@ static int on_headers_complete(llhttp_t *parser)
     if (head->encodings && parser->http_minor == 0)
         return refuse(head, 400);
     if (head->encodings && !head->is_chunked)
-        return refuse(head, parser->flags & F_CHUNKED ? 501 : 400);
+        return refuse(head, (parser->flags & F_CHUNKED) != 0 ? 501 : 400);
     return parser->flags & F_CHUNKED || parser->content_length > 0 ? HPE_PAUSED : 0;
 }
 
@@ -484,7 +484,7 @@ int aco__http_send(aco__http_link_t *link, const void *p, size_t n, int is_more,
         }
         if (sent < 0)
             link->is_broken = 1;
-        while (sent > 0) {
+        while (sent > 0 && left > 0) {
             size_t part = (size_t)sent < first->iov_len ? (size_t)sent : first->iov_len;
             first->iov_base = (char *)first->iov_base + part;
             first->iov_len -= part;

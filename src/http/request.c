@@ -24,11 +24,11 @@ static void *allocate(aco__http_exchange_t *x, size_t n, const char *call)
         x->at = p + n;
         return p;
     }
-    sz = n + 2 * align;
-    if (sz < n) {
+    if (n > SIZE_MAX - 2 * align) {
         aco__http_fail(ENOMEM, call, "more bytes than there can be");
         return NULL;
     }
+    sz = n + 2 * align;
     block = aco__poller_allocate(&sz, call);
     if (!block)
         return NULL;
@@ -86,7 +86,8 @@ static int understand_target(aco__http_exchange_t *x)
     if (!path)
         return 500;
     if (n == 0) { /* "http://host" */
-        x->is.path = strcpy(path, "/");
+        memcpy(path, "/", 2);
+        x->is.path = path;
         return 0;
     }
     decoded = aco__http_decode(path, target, n, 0);

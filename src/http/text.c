@@ -192,6 +192,7 @@ int64_t aco__http_date_of(const char *text)
     int day, year, hour, minute, second, used = 0, month = 0;
     char name[4], wanted[HTTP_DATE + 1];
     int64_t y, era, day_of_era, shifted, seconds;
+    // NOLINTNEXTLINE(cert-err34-c): the widths keep the numbers small
     if (sscanf(text, "%*3c, %2d %3s %4d %2d:%2d:%2d GMT%n", &day, name, &year, &hour, &minute, &second, &used) != 6 ||
         used != HTTP_DATE || text[used] || year < 1970)
         return -1;
