@@ -1132,7 +1132,7 @@ static struct {
 static void make_machine(const char *root)
 {
     for (int i = 0; i < CPUS; i++) {
-        char folder[128], list[16];
+        char folder[128], list[32];
         snprintf(folder, sizeof folder, "/sys/devices/system/cpu/cpu%d", i);
         write_file(root, folder, "nodes", "not a node\n");
         snprintf(list, sizeof list, "node%d/x", i / 4);
