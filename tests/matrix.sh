@@ -23,7 +23,7 @@ gcc-m32-O0     gcc       narrow     -           -m32 -O0 -g -msse2
 gcc-m32-pic    gcc       medium     -           -m32 -O2 -g -fPIC
 gcc-ubsan      gcc       sanitized  -           -O1 -g -fsanitize=undefined -fno-sanitize-recover=all
 gcc-tsan       gcc       sanitized  tsan_gcc    -O1 -g -fsanitize=thread
-gcc-asan       gcc       sanitized  asan_gcc    -O1 -g GCC_ASAN
+gcc-asan       gcc       sanitized  asan_gcc    GCC_ASAN
 clang-O2       clang-19  wide       -           -O2 -g
 clang-O0       clang-19  medium     -           -O0 -g
 clang-O3-lto   clang-19  narrow     -           -O3 -flto
@@ -139,7 +139,7 @@ read_row() { # ROW WIDTH
     done
     case $cc in gcc) cxx=g++ ;; *) cxx="clang++${cc#clang}" ;; esac
     case $flags in
-    *GCC_ASAN) # without the check that would find first what tests of ASan do
+    GCC_ASAN) # without the check that would find first what tests of ASan do
         flags="-O1 -g -fsanitize=address,undefined -fno-sanitize=object-size -fno-sanitize-recover=undefined" ;;
     FRAMES) flags="-O1 -g -fno-omit-frame-pointer -fstack-protector-all" ;;
     HARDENED)
