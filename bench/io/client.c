@@ -1,7 +1,7 @@
 /* The load of bench-io: client PORT CONNECTIONS echo|stream. It connects, has each connection served once, and prints a
  * line; then for each number that it reads from its input it prints what the next so many requests, or bytes, took;
  * requests only as many as it could send within two seconds.
- *   echo    each connection sends 64 bytes, waits for them to come back, and again
+ *   echo    each connection sends a line of 64 bytes, waits for them to come back, and again
  *   stream  each connection asks for its part of the bytes, by their number, and reads them */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -137,6 +137,7 @@ int main(int argc, char **argv)
     if (argc != 4 || (count = atoi(argv[2])) < 1 || !(all = calloc((size_t)count, sizeof *all)))
         return fprintf(stderr, "client PORT CONNECTIONS echo|stream\n"), 2;
     setvbuf(stdout, NULL, _IOLBF, 0);
+    bytes[SIZE - 1] = '\n'; /* a line, for servers that echo lines */
     events = epoll_create1(0);
     for (int i = 0; i < count; i++) {
         struct epoll_event event = {EPOLLIN, {.ptr = &all[i]}};
