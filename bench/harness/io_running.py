@@ -1,6 +1,11 @@
-"""What the cases of bench/run_io.py and run_threads.py share: rounds, tables with ratios, goals, JSON objects."""
+"""What bench/run_io.py and bench/run_threads.py share: the command line, rounds, tables with ratios, goals, JSON."""
+import os
+import resource
 import statistics
+import sys
+import time
 
+from . import building, command
 from .running import progress
 from .tables import print_columns
 
@@ -81,3 +86,39 @@ class Case:
                 rounds = self.samples[contender]
                 yield {**head, **{column: round(self.median(contender, column), 4) for column in self.columns},
                        'rounds': [{column: round(sample[column], 4) for column in self.columns} for sample in rounds]}
+
+
+# ---- The command ----
+
+def build(directory, targets, name):
+    failure = building.configure('gcc', directory)
+    if not failure:
+        known = building.known_targets(directory)
+        failure = building.build_targets(directory, *(target for target in targets if target in known))
+    if failure:
+        sys.exit(f'{name}: {failure}')
+
+
+def run_cases(name, title, quick, targets, modules, about):
+    """The command `make NAME`: builds the CMake targets that there are, and runs the cases of the modules. `about`
+    makes from the command line what the cases need to know; `quick`: what --quick does."""
+    started = time.monotonic()
+    sys.stdout.reconfigure(line_buffering=True)
+    parser = command.options(title, quick)
+    parser.add_argument('--rounds', type=int, default=5)
+    parser.add_argument('--only', metavar='TEXT', default='', help='the cases whose names contain it')
+    args = command.parsed(parser, svg=False)
+    rounds = 1 if args.quick else args.rounds
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    build(args.build / 'gcc', targets, name)
+    bench = about(args)
+    machine = command.machine()
+    command.print_heading(f'{title} (make {name})', machine)
+    print(f'  load before    {os.getloadavg()[0]:.1f}\n  rounds         {rounds}')
+    chosen = [case for module in modules for case in module.cases(bench) if args.only in case.name]
+    for case in chosen:
+        case.run(rounds)
+        case.print()
+    command.write_json(args.json, [{'machine': machine}, *(item for case in chosen for item in case.objects())])
+    command.print_end(started)

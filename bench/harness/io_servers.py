@@ -26,13 +26,17 @@ class Server:
             self.missing = f'{needs} is not installed' if needs else 'was not built'
 
 
-def cpu_ns(pid):
-    """The processor time of a process' threads, of those that have not ended."""
-    total = 0
+def cpu_by_thread(pid):
+    """Nanoseconds that each of a process' threads has run for, of those that have not ended."""
+    found = {}
     for thread in os.listdir(f'/proc/{pid}/task'):
         with contextlib.suppress(FileNotFoundError), open(f'/proc/{pid}/task/{thread}/schedstat', 'rb') as file:
-            total += int(file.read().split()[0])
-    return total
+            found[thread] = int(file.read().split()[0])
+    return found
+
+
+def cpu_ns(pid):
+    return sum(cpu_by_thread(pid).values())
 
 
 def anonymous_bytes(pid):
@@ -42,11 +46,11 @@ def anonymous_bytes(pid):
 
 
 @contextlib.contextmanager
-def started(server, mode):
-    """The process and its port."""
+def started(server, *arguments, on=()):
+    """The process and its port. `on`: a command that it runs under."""
     if server.missing:
         raise Missing(server.missing)
-    command = ['taskset', '-c', str(CORES[0]), server.path, '0', mode]
+    command = [*on, server.path, '0', *arguments]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=server.environment) as process:
         try:
             said = process.stderr.readline().strip()
@@ -89,7 +93,8 @@ class Client:
 @contextlib.contextmanager
 def loaded(server, mode, client_program, connections, load):
     """A server with a client: the server's process id and the client."""
-    with started(server, mode) as (pid, port), Client(client_program, port, connections, load) as client:
+    on_first = ['taskset', '-c', str(CORES[0])]
+    with started(server, mode, on=on_first) as (pid, port), Client(client_program, port, connections, load) as client:
         yield pid, client
 
 

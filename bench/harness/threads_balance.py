@@ -6,14 +6,13 @@ The server is examples/threads_echo.c. bench/run_io.py has this as a case; alone
     python3 -m harness.threads_balance SERVER [ROUNDS]
 """
 import contextlib
-import os
-import re
 import socket
 import statistics
-import subprocess
 import sys
+from pathlib import Path
 
-from .io_running import Case, Goal, Missing
+from .io_running import Case, Goal
+from .io_servers import Server, cpu_by_thread, started
 
 EACH, ONE = 'a listener for each thread', 'one listener, connections given away'
 MODES = {EACH: [], ONE: ['one']}
@@ -21,33 +20,9 @@ COLUMNS = {'connections': 'connections of the busier thread, share', 'cpu': 'its
 THREADS, SERVERS, TRIES, REQUESTS, LIMIT_S = 2, 8, 20, 200, 10
 
 
-def cpu_by_thread(pid):
-    """Nanoseconds that each of a process' threads has run for."""
-    found = {}
-    for thread in os.listdir(f'/proc/{pid}/task'):
-        with open(f'/proc/{pid}/task/{thread}/schedstat', 'rb') as file:
-            found[thread] = int(file.read().split()[0])
-    return found
-
-
 def spent(pid, before):
     """What each thread has run for since then, the most first."""
     return sorted(((ns - before.get(thread, 0), thread) for thread, ns in cpu_by_thread(pid).items()), reverse=True)
-
-
-@contextlib.contextmanager
-def started(server, mode):
-    """The process id and the port of a server with this mode."""
-    command = [server, '0', str(THREADS), '0', *MODES[mode]]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            said = process.stderr.readline().strip()
-            port = re.search(r':(\d+)$', said)
-            if not port:
-                raise Missing(said or 'did not start')
-            yield process.pid, int(port[1])
-        finally:
-            process.kill()
 
 
 def ask(connections):
@@ -67,8 +42,8 @@ def thread_of(pid, connection):
 
 def spread(server, mode, number):
     """The share of the thread with the most connections, and that of the thread with the most processor time."""
-    with started(server, mode) as (pid, port), contextlib.ExitStack() as stack:
-        connections = [stack.enter_context(socket.create_connection(('127.0.0.1', port), LIMIT_S))
+    with started(server, str(THREADS), '0', *MODES[mode]) as (pid, port), contextlib.ExitStack() as stack:
+        connections = [stack.enter_context(socket.create_connection(('127.0.0.1', int(port)), LIMIT_S))
                        for _ in range(number)]
         ask(connections)  # all have been accepted
         threads = [thread_of(pid, connection) for connection in connections]
@@ -82,8 +57,6 @@ def spread(server, mode, number):
 def cases_of(server, numbers):
     for number in numbers:
         def measure(mode, number=number):
-            if not os.path.exists(server):
-                raise Missing('was not built')
             shares = [spread(server, mode, number) for _ in range(SERVERS)]
             return {column: statistics.mean(values) for column, values in zip(COLUMNS, zip(*shares))}
 
@@ -92,12 +65,12 @@ def cases_of(server, numbers):
 
 
 def cases(bench):
-    return cases_of(bench.directory / 'bench' / 'io-server-threads', [4, 16] if bench.is_quick else [4, 16, 64])
+    return cases_of(Server(bench.directory / 'bench' / 'io-server-threads'), [4, 16] if bench.is_quick else [4, 16, 64])
 
 
 def main():
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 1
-    for case in cases_of(sys.argv[1], [4, 16, 64]):
+    for case in cases_of(Server(Path(sys.argv[1])), [4, 16, 64]):
         case.run(rounds)
         case.print()
 

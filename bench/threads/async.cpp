@@ -15,18 +15,9 @@ template<typename F> static void submit_all(size_t n, F f)
     }
 }
 
-static void empty(size_t n)
-{
-    submit_all(n, [] {});
-}
-
-static void work_1us(size_t n)
-{
-    submit_all(n, [] { work(turns_per_us); });
-}
-
 int main(int argc, char **argv)
 {
-    const peer_case cases[] = {{"empty", empty}, {"work", work_1us}};
+    const peer_case cases[] = {{"empty", [](size_t n) { submit_all(n, [] {}); }},
+                               {"work", [](size_t n) { submit_all(n, work_1us); }}};
     return argc == 4 ? measure(cases, argv) : 2;
 }

@@ -18,6 +18,8 @@ inline void work(unsigned turns)
         __asm__ volatile("" : "+r"(x));
 }
 
+inline void work_1us() { work(turns_per_us); }
+
 struct peer_case {
     const char *name;
     void (*run)(size_t n);

@@ -15,16 +15,6 @@ template<typename F> static void submit_all(size_t n, F f)
     }
 }
 
-static void empty(size_t n)
-{
-    submit_all(n, [] {});
-}
-
-static void work_1us(size_t n)
-{
-    submit_all(n, [] { work(turns_per_us); });
-}
-
 static size_t skynet(size_t from, size_t count)
 {
     size_t sums[CHILDREN], sum = 0;
@@ -55,8 +45,8 @@ static size_t tree(size_t from, size_t count)
 
 int main(int argc, char **argv)
 {
-    const peer_case cases[] = {{"empty", empty},
-                               {"work", work_1us},
+    const peer_case cases[] = {{"empty", [](size_t n) { submit_all(n, [] {}); }},
+                               {"work", [](size_t n) { submit_all(n, work_1us); }},
                                {"skynet", [](size_t n) { check_sum(skynet(0, n), n); }},
                                {"tree", [](size_t n) { check_sum(tree(0, n), n); }}};
     if (argc != 4)
