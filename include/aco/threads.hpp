@@ -130,21 +130,7 @@ void parallel_for(std::size_t begin, std::size_t end, F &&f, std::size_t grain =
 
 namespace detail {
 
-/* The forms with a limit of what has lock_until_(), and of what has wait_until_(). */
-template<class Lock>
-class timed_lock {
-public:
-    template<class Rep, class Period>
-    bool try_lock_for(const std::chrono::duration<Rep, Period> &limit, const char *location = ACO__CALLER)
-    {
-        return in_time(static_cast<Lock *>(this)->lock_until_(deadline_in(limit), location));
-    }
-    template<class Clock, class Duration>
-    bool try_lock_until(const std::chrono::time_point<Clock, Duration> &when, const char *location = ACO__CALLER)
-    {
-        return in_time(static_cast<Lock *>(this)->lock_until_(deadline_at(when), location));
-    }
-};
+/* What has wait_until_(). */
 template<class Object>
 class timed_wait {
 public:
@@ -329,75 +315,28 @@ private:
 };
 
 /* As std::condition_variable, without spurious wakes. A wait that throws has locked the mutex again. */
-class condition_variable {
+class condition_variable : public detail::any_condition<condition_variable, mutex> {
 public:
     constexpr condition_variable() noexcept = default;
     condition_variable(const condition_variable &) = delete;
     condition_variable &operator=(const condition_variable &) = delete;
-
-    void wait(std::unique_lock<mutex> &lock, const char *location = ACO__CALLER)
-    {
-        detail::check(wait_until_(lock, ACO_FOREVER, location));
-    }
-    template<class Predicate, class = std::enable_if_t<std::is_invocable_v<Predicate &>>>
-    void wait(std::unique_lock<mutex> &lock, Predicate is_true, const char *location = ACO__CALLER)
-    {
-        while (!is_true())
-            wait(lock, location);
-    }
-    template<class Rep, class Period>
-    std::cv_status wait_for(std::unique_lock<mutex> &lock, const std::chrono::duration<Rep, Period> &limit,
-                            const char *location = ACO__CALLER)
-    {
-        return status_of(wait_until_(lock, detail::deadline_in(limit), location));
-    }
-    template<class Clock, class Duration>
-    std::cv_status wait_until(std::unique_lock<mutex> &lock, const std::chrono::time_point<Clock, Duration> &when,
-                              const char *location = ACO__CALLER)
-    {
-        return status_of(wait_until_(lock, detail::deadline_at(when), location));
-    }
-    /* Return whether the predicate is true. */
-    template<class Rep, class Period, class Predicate, class = std::enable_if_t<std::is_invocable_v<Predicate &>>>
-    bool wait_for(std::unique_lock<mutex> &lock, const std::chrono::duration<Rep, Period> &limit, Predicate is_true,
-                  const char *location = ACO__CALLER)
-    {
-        return wait_until_true(lock, detail::deadline_in(limit), is_true, location);
-    }
-    template<class Clock, class Duration, class Predicate, class = std::enable_if_t<std::is_invocable_v<Predicate &>>>
-    bool wait_until(std::unique_lock<mutex> &lock, const std::chrono::time_point<Clock, Duration> &when,
-                    Predicate is_true, const char *location = ACO__CALLER)
-    {
-        return wait_until_true(lock, detail::deadline_at(when), is_true, location);
-    }
 
     void notify_one() noexcept { aco_shared_cond_signal(&cond_); }
     void notify_all() noexcept { aco_shared_cond_broadcast(&cond_); }
     aco_shared_cond_t *native_handle() noexcept { return &cond_; }
 
 private:
-    int wait_until_(std::unique_lock<mutex> &lock, std::int64_t deadline, const char *location)
+    friend class detail::any_condition<condition_variable, mutex>;
+    int wait_(aco_shared_mutex_t *locked, const char *location) { return wait_until_(locked, ACO_FOREVER, location); }
+    int wait_until_(aco_shared_mutex_t *locked, std::int64_t deadline, const char *location)
     {
-        return aco_shared_cond_wait_until_at(&cond_, lock.mutex()->native_handle(), deadline, location);
+        return aco_shared_cond_wait_until_at(&cond_, locked, deadline, location);
     }
-    static std::cv_status status_of(int result)
-    {
-        return detail::in_time(result) ? std::cv_status::no_timeout : std::cv_status::timeout;
-    }
-    template<class Predicate>
-    bool wait_until_true(std::unique_lock<mutex> &lock, std::int64_t deadline, Predicate &is_true, const char *location)
-    {
-        while (!is_true())
-            if (!detail::in_time(wait_until_(lock, deadline, location)))
-                return is_true();
-        return true;
-    }
-
     aco_shared_cond_t cond_ = {};
 };
 
 /* A reader-writer lock, for std::shared_lock and std::unique_lock. Fair: a reader waits behind a writer that waits. */
-class shared_mutex : public detail::timed_lock<shared_mutex> {
+class shared_mutex : public detail::timed_shared_lock<shared_mutex> {
 public:
     constexpr shared_mutex() noexcept = default;
     shared_mutex(const shared_mutex &) = delete;
@@ -407,26 +346,18 @@ public:
     bool try_lock() { return detail::tried(aco_shared_rwlock_trywrlock(&lock_)); }
     void unlock() noexcept { detail::must(aco_shared_rwlock_unlock(&lock_)); }
 
-    void lock_shared(const char *location = ACO__CALLER)
-    {
-        detail::check(aco_shared_rwlock_rdlock_until_at(&lock_, ACO_FOREVER, location));
-    }
+    void lock_shared(const char *location = ACO__CALLER) { detail::check(lock_shared_until_(ACO_FOREVER, location)); }
     bool try_lock_shared() { return detail::tried(aco_shared_rwlock_tryrdlock(&lock_)); }
-    template<class Rep, class Period>
-    bool try_lock_shared_for(const std::chrono::duration<Rep, Period> &limit, const char *location = ACO__CALLER)
-    {
-        return detail::in_time(aco_shared_rwlock_rdlock_until_at(&lock_, detail::deadline_in(limit), location));
-    }
-    template<class Clock, class Duration>
-    bool try_lock_shared_until(const std::chrono::time_point<Clock, Duration> &when, const char *location = ACO__CALLER)
-    {
-        return detail::in_time(aco_shared_rwlock_rdlock_until_at(&lock_, detail::deadline_at(when), location));
-    }
     void unlock_shared() noexcept { unlock(); }
     aco_shared_rwlock_t *native_handle() noexcept { return &lock_; }
 
 private:
     friend class detail::timed_lock<shared_mutex>;
+    friend class detail::timed_shared_lock<shared_mutex>;
+    int lock_shared_until_(std::int64_t deadline, const char *location)
+    {
+        return aco_shared_rwlock_rdlock_until_at(&lock_, deadline, location);
+    }
     int lock_until_(std::int64_t deadline, const char *location)
     {
         return aco_shared_rwlock_wrlock_until_at(&lock_, deadline, location);
@@ -435,7 +366,7 @@ private:
 };
 
 /* A number of units, as std::counting_semaphore. */
-class semaphore {
+class semaphore : public detail::timed_semaphore<semaphore> {
 public:
     explicit constexpr semaphore(std::size_t value) noexcept : semaphore_ ACO_SHARED_SEMAPHORE_INIT(value) {}
     semaphore(const semaphore &) = delete;
@@ -443,20 +374,9 @@ public:
 
     void acquire(const char *location = ACO__CALLER)
     {
-        detail::check(aco_shared_semaphore_acquire_until_at(&semaphore_, ACO_FOREVER, location));
+        detail::check(acquire_until_(ACO_FOREVER, location));
     }
     bool try_acquire() noexcept { return aco_shared_semaphore_try_acquire(&semaphore_) == 0; }
-    template<class Rep, class Period>
-    bool try_acquire_for(const std::chrono::duration<Rep, Period> &limit, const char *location = ACO__CALLER)
-    {
-        return detail::in_time(
-            aco_shared_semaphore_acquire_until_at(&semaphore_, detail::deadline_in(limit), location));
-    }
-    template<class Clock, class Duration>
-    bool try_acquire_until(const std::chrono::time_point<Clock, Duration> &when, const char *location = ACO__CALLER)
-    {
-        return detail::in_time(aco_shared_semaphore_acquire_until_at(&semaphore_, detail::deadline_at(when), location));
-    }
     void release(std::size_t units = 1) noexcept
     {
         for (; units; units--)
@@ -465,6 +385,11 @@ public:
     aco_shared_semaphore_t *native_handle() noexcept { return &semaphore_; }
 
 private:
+    friend class detail::timed_semaphore<semaphore>;
+    int acquire_until_(std::int64_t deadline, const char *location)
+    {
+        return aco_shared_semaphore_acquire_until_at(&semaphore_, deadline, location);
+    }
     aco_shared_semaphore_t semaphore_;
 };
 

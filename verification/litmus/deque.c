@@ -2,24 +2,12 @@
  * a first array of two items (run.py), so that three grow it or use a slot again. */
 #include "threads/deque.c"
 
-#include "litmus.h"
+#include "fakes.c"
 
 enum { MOST = 4 };
 
 static aco__deque_t deque;
 static int data[MOST], taken[MOST], pushes, pops, steals;
-
-void *aco__poller_allocate(size_t *sz, const char *call)
-{
-    (void)call;
-    return litmus_allocate(*sz);
-}
-
-void aco__poller_free(void *p, size_t sz)
-{
-    (void)p;
-    (void)sz;
-}
 
 static void begin(void)
 {

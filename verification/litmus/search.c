@@ -3,7 +3,7 @@
 #include "threads/deque.c"
 #include "threads/search.c"
 
-#include "litmus.h"
+#include "fakes.c"
 
 enum { WORKERS = 3, MOST = 2 };
 
@@ -20,18 +20,6 @@ void aco__answer_post(struct aco__tasks *scheduler, aco__post_t *post)
 {
     (void)post;
     __atomic_fetch_or((uint32_t *)(void *)scheduler, 1, __ATOMIC_ACQ_REL);
-}
-
-void *aco__poller_allocate(size_t *sz, const char *call)
-{
-    (void)call;
-    return litmus_allocate(*sz);
-}
-
-void aco__poller_free(void *p, size_t sz)
-{
-    (void)p;
-    (void)sz;
 }
 
 static void begin_with(int workers, int submitted)

@@ -12,7 +12,7 @@
 #include "threads/stop.c"
 #include "threads/cpus.c"
 
-#include "litmus.h"
+#include "fakes.c"
 
 enum { WORKERS = 3, SPAWNED = 16, WAKE = 1, CANCEL = 2, ANSWER = 4, MOST = 4 };
 
@@ -135,7 +135,6 @@ const aco_scope_t *aco_scope_ended_by(const aco_scope_t *scope) { (void)scope; r
 int64_t aco_deadline(void) { return ACO_FOREVER; }
 int aco__shared_scope_check(const aco_scope_t *scope, const char *call) { (void)scope; (void)call; return 0; }
 void aco__shared_scope_end(aco_scope_t *scope) { (void)scope; }
-int aco__poller_moves(const void *p) { (void)p; return 0; }
 
 int aco__shared_scope_begin(aco_scope_t *scope, int64_t deadline, int is_told, const char *call, const char *location)
 {
@@ -145,26 +144,6 @@ int aco__shared_scope_begin(aco_scope_t *scope, int64_t deadline, int is_told, c
     (void)location;
     memset(scope, 0, sizeof *scope);
     return 0;
-}
-
-void *aco__poller_allocate(size_t *sz, const char *call)
-{
-    (void)call;
-    return litmus_allocate(*sz);
-}
-
-void aco__poller_free(void *p, size_t sz)
-{
-    (void)p;
-    (void)sz;
-}
-
-int aco__poller_fail(int error, const char *call, const char *reason)
-{
-    (void)error;
-    (void)call;
-    litmus_fail(reason);
-    return -1;
 }
 
 int aco__answer_prepare(aco__answer_t *answer, const char *call)

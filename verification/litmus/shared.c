@@ -4,7 +4,7 @@
 #include "threads/shared.c"
 #include "threads/shared_channel.c"
 
-#include "litmus.h"
+#include "fakes.c"
 
 enum { MOST = 2 };
 
@@ -52,28 +52,6 @@ void aco__answer_tell(aco__answer_t *answer)
 aco_t *aco_get_co(void)
 {
     return (aco_t *)(void *)&mutex; /* the callers are tasks */
-}
-
-int aco__poller_moves(const void *p) { (void)p; return 0; }
-
-void *aco__poller_allocate(size_t *sz, const char *call)
-{
-    (void)call;
-    return litmus_allocate(*sz);
-}
-
-void aco__poller_free(void *p, size_t sz)
-{
-    (void)p;
-    (void)sz;
-}
-
-int aco__poller_fail(int error, const char *call, const char *reason)
-{
-    (void)error;
-    (void)call;
-    litmus_fail(reason);
-    return -1;
 }
 
 /* ---- The cases ---- */
