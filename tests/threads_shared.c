@@ -166,6 +166,15 @@ static void *use_in_scheduler(void *arg) /* a thread that is in no set */
     return arg;
 }
 
+static void check_units(void) /* that both are free */
+{
+    CHECK_EQ(aco_shared_semaphore_try_acquire(&units), 0);
+    CHECK_EQ(aco_shared_semaphore_try_acquire(&units), 0);
+    FAILS_WITH(aco_shared_semaphore_try_acquire(&units), EAGAIN);
+    aco_shared_semaphore_release(&units);
+    aco_shared_semaphore_release(&units);
+}
+
 static void test_all_at_once(size_t capacity)
 {
     pthread_t plain, scheduler;
@@ -198,11 +207,7 @@ static void test_all_at_once(size_t capacity)
     FAILS_WITH(aco_shared_mutex_trylock(&mutex), EBUSY);
     CHECK_EQ(aco_shared_mutex_unlock(&mutex), 0);
     FAILS_WITH(aco_shared_mutex_unlock(&mutex), EPERM);
-    CHECK_EQ(aco_shared_semaphore_try_acquire(&units), 0);
-    CHECK_EQ(aco_shared_semaphore_try_acquire(&units), 0);
-    FAILS_WITH(aco_shared_semaphore_try_acquire(&units), EAGAIN);
-    aco_shared_semaphore_release(&units);
-    aco_shared_semaphore_release(&units);
+    check_units();
     aco_shared_channel_destroy(channel);
 }
 
@@ -432,11 +437,7 @@ static void *cancel_at_random(void *arg)
     CHECK_EQ(aco_shared_mutex_unlock(&mutex), 0);
     CHECK_EQ(aco_shared_rwlock_trywrlock(&rwlock), 0);
     CHECK_EQ(aco_shared_rwlock_unlock(&rwlock), 0);
-    CHECK_EQ(aco_shared_semaphore_try_acquire(&units), 0);
-    CHECK_EQ(aco_shared_semaphore_try_acquire(&units), 0);
-    FAILS_WITH(aco_shared_semaphore_try_acquire(&units), EAGAIN);
-    aco_shared_semaphore_release(&units);
-    aco_shared_semaphore_release(&units);
+    check_units();
     aco_shared_channel_destroy(channel);
     return arg;
 }
