@@ -1,6 +1,6 @@
 # The front door. CMake is the build definition; this only installs what is missing, builds, and runs.
 #   make demo    the main job on real text (TEXT='FILE ...'), and what a switch costs beside others
-#   make check   the inner loop, under 3 minutes: gcc, release and debug; no installation
+#   make check   the inner loop, 4 minutes: gcc, release and debug; no installation
 #                (docs/testing.md has all tiers)
 #   make test    a newcomer's: what is missing is installed; both compilers, sanitizers, lint
 #   make test-ci   what CI runs besides: a fixed part of the matrix
@@ -9,8 +9,13 @@
 #   make test-platforms   every other processor and system, emulated (ROWS='NAME ...': some rows of
 #                tools/platforms/rows.py)
 #   make test-platforms-quick   what CI runs of it
+#   make test-languages   bindings/: Python, Rust, Lua, Go
 #   make lint    clang-tidy, cppcheck, gcc -fanalyzer; clang-format of what is not committed
 #   make coverage   the lines of the core that no test runs (gcov), under 95 % of which it fails
+#   make dist    the release tarball and its checksum, in build/dist: the same bytes from the same commit
+#   make packages   Debian packages, Conan, Meson and vcpkg, each with a program that uses it; and the ABI
+#   make site    the documents and the reference as a site, build/site/index.html
+#   make abi     records the ABI of this version (CONTRIBUTING.md, "Versions and ABI")
 #   make apn     the compiler helper, build/apn/apn.so (tools/apn/README.md)
 #   make fuzz    all fuzz targets, for an hour each (FUZZ_SECONDS=…)
 #   make soak    everything at once, for ten minutes (SOAK_SECONDS=…)
@@ -27,6 +32,7 @@
 #   make bench-memory   memory at scale, up to ten million coroutines; BENCH='--quick --max 100000 --json FILE'
 #   make bench-io   servers, files and timers beside other ways to write them; BENCH='--quick --rounds 5 --json FILE'
 #   make bench-threads   several threads beside other ways to use them; BENCH='--quick --rounds 5 --json FILE'
+#   make bench-http   HTTP servers beside others, loaded by wrk and h2load; BENCH='--quick --rounds 5 --json FILE'
 #   make bench-compare BEFORE=PATH   the speed of this checkout beside the checkout PATH (bench/README.md);
 #                BENCH='--quick'
 TEXT ?=
@@ -60,11 +66,11 @@ test-ci: | build
 	@sh tests/matrix.sh ci
 
 test-all: | build
-	@sh tools/setup.sh test matrix lint
+	@sh tools/setup.sh test matrix lint clients
 	@sh tests/matrix.sh all
 
 nightly: | build
-	@sh tools/setup.sh test matrix
+	@sh tools/setup.sh test matrix clients
 	@sh tests/matrix.sh nightly
 
 fuzz: | build
@@ -85,6 +91,13 @@ test-platforms-quick: | build
 	@sh tools/setup.sh platforms-quick
 	@$(PYTHON) tools/platforms/run.py --cut
 
+test-languages: | build
+	@sh tools/setup.sh languages
+	@cmake -S . -B build/languages -G Ninja -DCMAKE_BUILD_TYPE=Release -DACORN_LANGUAGES=ON >build/languages.log 2>&1 && \
+		cmake --build build/languages --target acorn acorn_static >>build/languages.log 2>&1 || \
+		{ tail -n 20 build/languages.log; exit 1; }
+	@ctest --test-dir build/languages -R '^bindings\.' --output-on-failure
+
 lint: | build
 	@sh tools/setup.sh lint
 	@sh tools/lint.sh
@@ -103,6 +116,25 @@ coverage: | build
 		-E '^(redzone|unwind\.(steps|libunwind)|install|debugger\.installed|soak|trace\..*\.signals|pool_guards\..*\.mappings)' > ctest.log 2>&1 || \
 		{ sed -n '/\*\*\*/,/^ *Start\|^$$/p' ctest.log | head -n 60; tail -n 20 ctest.log; exit 1; }
 	@$(PYTHON) tools/coverage.py build/coverage
+
+dist: | build
+	@sh tools/dist.sh
+
+packages: | build
+	@sh tools/setup.sh packages
+	@sh tests/packages/run.sh
+
+site: | build
+	@sh tools/setup.sh site
+	@build/site-tools/venv/bin/python site/build.py build/site build/site-src
+
+abi: | build
+	@sh tools/setup.sh packages
+	@cmake -S . -B build/abi -G Ninja -DCMAKE_C_COMPILER=gcc -DCMAKE_C_FLAGS="-O2 -g" -DCMAKE_BUILD_TYPE=None \
+		-DACORN_TESTS=OFF -DACORN_TLS=ON > build/abi.log 2>&1 && cmake --build build/abi >> build/abi.log 2>&1 || \
+		{ tail -n 20 build/abi.log; exit 1; }
+	@$(PYTHON) tools/abi.py record build/abi
+	@git diff --stat -- packaging
 
 apn: | build
 	@sh tools/setup.sh apn
@@ -148,6 +180,10 @@ bench-threads:
 	@sh tools/setup.sh bench
 	@$(PYTHON) bench/run_threads.py $(BENCH)
 
+bench-http:
+	@sh tools/setup.sh bench bench-http
+	@$(PYTHON) bench/run_http.py $(BENCH)
+
 bench-paper: apn
 	@sh tools/setup.sh demo bench paper
 	@$(PYTHON) bench/run_paper.py --svg build/plots $(BENCH)
@@ -163,5 +199,6 @@ build:
 clean:
 	rm -rf build
 
-.PHONY: demo check test test-ci test-all nightly lint coverage fuzz soak litmus prove prove-quick prove-model \
-	test-platforms test-platforms-quick apn bench bench-io bench-threads bench-memory bench-paper bench-compare clean
+.PHONY: demo check test test-ci test-all nightly lint coverage dist packages abi site fuzz soak litmus prove \
+	prove-quick prove-model test-languages test-platforms test-platforms-quick apn bench bench-io bench-threads \
+	bench-http bench-memory bench-paper bench-compare clean

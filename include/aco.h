@@ -89,9 +89,9 @@
 
 /* This library's own version. */
 #define ACORN_VERSION_MAJOR 0
-#define ACORN_VERSION_MINOR 1
+#define ACORN_VERSION_MINOR 2
 #define ACORN_VERSION_PATCH 0
-#define ACORN_VERSION_STRING "0.1.0"
+#define ACORN_VERSION_STRING "0.2.0"
 
 ACO__BEGIN_C
 

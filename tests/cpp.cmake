@@ -46,6 +46,14 @@ foreach(standard 17 20 23)
       acorn_cpp_test(cpp_tls.${standard} cpp_tls.cpp ${standard} DEFINE ACO_DEBUG=0 LINK GTest::gtest_main
           acorn_tls_static OpenSSL::SSL)
     endif()
+    if(TARGET acorn_http_static)
+      set(tls_of_http)
+      if(TARGET acorn_tls_static)
+        set(tls_of_http acorn_tls_static OpenSSL::SSL)
+      endif()
+      acorn_cpp_test(cpp_http.${standard} cpp_http.cpp ${standard} DEFINE ACO_DEBUG=0
+          $<$<BOOL:${tls_of_http}>:HTTP_WITH_TLS> LINK GTest::gtest_main acorn_http_static ${tls_of_http})
+    endif()
     if(TARGET acorn_io_static)
       acorn_cpp_test(cpp_io.${standard} cpp_io.cpp ${standard} DEFINE ACO_DEBUG=0 LINK GTest::gtest_main
           acorn_io_static)

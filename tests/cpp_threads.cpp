@@ -12,6 +12,10 @@
 #include <stdexcept>
 #include <thread>
 
+#include <csignal>
+#include <pthread.h>
+#include <unistd.h>
+
 namespace {
 
 constexpr int threads_here = 3;
@@ -57,10 +61,6 @@ TEST(Threads, Run)
               "one");
     EXPECT_EQ(cancelled, threads_here - 1);
     EXPECT_EQ(thrown_by([] { aco::threads::run(-1, [] {}); }), "error " + std::to_string(EINVAL));
-    EXPECT_EQ(thrown_by([] {
-                  in_set([] { aco_threads_cancel(aco_threads_current()), aco::sleep_for(30s); });
-              }),
-              "cancelled " + std::to_string(ECANCELED));
 }
 
 int sum_of_tree(int depth)
@@ -142,6 +142,74 @@ TEST(Threads, Groups)
         first.wait();
     });
     EXPECT_EQ(thrown_by([] { aco::shared::task_group group; }), "error " + std::to_string(EPERM));
+}
+
+extern "C" void *end_thread(void *may_end)
+{
+    while (!static_cast<std::atomic<bool> *>(may_end)->load())
+        std::this_thread::yield(); // nothing else starts on this thread
+    pthread_exit(nullptr);
+}
+
+// Promise: a function that its thread has not started when it ends is destroyed, and the group fails.
+TEST(Threads, UnrunMembers)
+{
+    if (UNDER_TSAN)
+        GTEST_SKIP() << "its pthread_exit() does not know tasks";
+    in_set([] {
+        auto token = std::make_shared<int>();
+        std::atomic<bool> may_end{false};
+        aco::shared::task_group group(ACO_KEEP_GOING);
+        ASSERT_EQ(aco_submit_to(1, group.native_handle(), end_thread, &may_end, nullptr), 0);
+        for (int i = 0; i < 10; ++i)
+            EXPECT_TRUE(group.submit_to(1, [token] { FAIL(); }));
+        EXPECT_EQ(token.use_count(), 11);
+        may_end = true;
+        EXPECT_EQ(thrown_by([&] { group.wait(); }), "error " + std::to_string(ECANCELED));
+        EXPECT_EQ(token.use_count(), 1);
+    });
+}
+
+// Promise: stop() ends the stop_scopes of all threads, those that begin later too, and nothing else; with time to
+// drain, a signal does the same first.
+TEST(Threads, Stop)
+{
+    auto serve = [](std::atomic<int> &stopped, auto stop) {
+        return [&stopped, stop] {
+            EXPECT_TRUE(aco::threads::try_until_stopped([] { aco::yield(); }));
+            if (aco::threads::index() == 0)
+                stop();
+            stopped += !aco::threads::try_until_stopped([] { aco::sleep_for(30s); });
+            aco::sleep_for(1ms); // goes on
+            stopped += thrown_by([] {
+                           aco::threads::stop_scope late(30s);
+                           EXPECT_TRUE(late.ended());
+                           EXPECT_EQ(late.error(), ECANCELED);
+                           aco::sleep_for(30s);
+                       }) == "cancelled " + std::to_string(ECANCELED);
+        };
+    };
+    std::atomic<int> stopped{0};
+    aco::threads::run(threads_here, serve(stopped, [] { aco::threads::stop(); }));
+    EXPECT_EQ(stopped, 2 * threads_here);
+    stopped = 0;
+    aco::threads::run(threads_here, serve(stopped, [] { kill(getpid(), SIGTERM); }), ACO_THREADS_INTERRUPTIBLE, 30s);
+    EXPECT_EQ(stopped, 2 * threads_here);
+    in_set([] {
+        aco::threads::stop_scope scope;
+        EXPECT_FALSE(scope.ended());
+        EXPECT_EQ(thrown_by([] {
+                      aco::threads::stop_scope limited(1ms);
+                      aco::sleep_for(30s);
+                  }),
+                  "cancelled " + std::to_string(ETIMEDOUT));
+        scope.cancel();
+        EXPECT_EQ(scope.error(), ECANCELED);
+    });
+    EXPECT_EQ(thrown_by([] { in_set([] { aco::threads::cancel(), aco::sleep_for(30s); }); }),
+              "cancelled " + std::to_string(ECANCELED));
+    EXPECT_EQ(thrown_by([] { aco::threads::stop(); }), "error " + std::to_string(EINVAL));
+    EXPECT_EQ(thrown_by([] { aco::threads::stop_scope scope; }), "error " + std::to_string(EPERM));
 }
 
 // Promise: a loop over indices or parts runs on all threads; an exception ends it.

@@ -147,7 +147,7 @@ def seeded():
                                 ignore=shutil.ignore_patterns("corpus"))
             for name in ("Makefile", "CMakeLists.txt"):
                 shutil.copy(os.path.join(ROOT, name), root)
-            for folder in ("cmake", "tools"):
+            for folder in ("bench", "bindings", "cmake", "tools"):
                 shutil.copytree(os.path.join(ROOT, folder), os.path.join(root, folder))
             act(root)
             errors = check(root)

@@ -235,6 +235,20 @@ static const struct {
     CASE(POST("Content-Length: \r\n", "abc") SECRET, "400"),
     CASE(POST("Content-Length: 99999999999999999999999\r\n", "abc") SECRET, "400"),
     CASE(POST("Content-Length: 18446744073709551616\r\n", "abc") SECRET, "400"),
+    CASE(POST("Content-Length: 18446744073709551615\r\n", "abc") SECRET, "413"),
+    CASE(POST("Content-Length: 9223372036854775808\r\n", "abc") SECRET, "413"),
+    CASE(POST("Content-Length: 3\r\nContent_Length: 9\r\n", "abc") GET(""), "200 200"),
+    CASE(POST("Content-Length\t: 3\r\n", "abc") SECRET, "400"),
+    CASE(POST("Content-Length: 3;\r\n", "abc") SECRET, "400"),
+    CASE(POST("Content-Length: 3\x0b\r\n", "abc") SECRET, "400"),
+    CASE(POST("Content-Length: \"3\"\r\n", "abc") SECRET, "400"),
+    CASE(POST("Content-Length: 003\r\n", "abc") GET(""), "200 200"),
+    CASE(POST("Transfer-Encoding: chunked\t\r\n", "0\r\n\r\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: chunked,\r\n", "0\r\n\r\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: , chunked\r\n", "0\r\n\r\n") SECRET, "501"),
+    CASE(POST("Transfer-Encoding: chunked;a=b\r\n", "0\r\n\r\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: chunked\r\n chunked\r\n", "0\r\n\r\n") SECRET, "400"),
+    CASE(POST("X: y\r\nTransfer-Encoding\r\n: chunked\r\n", "0\r\n\r\n") SECRET, "400"),
     CASE(POST("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n") SECRET, "400"),
     CASE(POST("Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n", "0\r\n\r\n") SECRET, "400"),
     CASE(POST("Transfer-Encoding: chunked, identity\r\n", "0\r\n\r\n") SECRET, "400"),
@@ -271,6 +285,13 @@ static const struct {
     CASE(POST("Transfer-Encoding: chunked\r\n", "0\r\nTrailer : x\r\n\r\n") SECRET, "400"),
     CASE(POST("Transfer-Encoding: chunked\r\n", "0\r\n folded\r\n\r\n") SECRET, "400"),
     CASE(POST("Transfer-Encoding: chunked\r\n", "3\r\nab"), "500"),
+    CASE(POST("Transfer-Encoding: chunked\r\n", "03\r\nabc\r\n000\r\n\r\n") GET(""), "200 200"),
+    CASE(POST("Transfer-Encoding: chunked\r\n", "3;a=\"\r\nabc\r\n0\r\n\r\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: chunked\r\n", "3;a=\"b\"\r\nabc\r\n0\r\n\r\n") GET(""), "200 200"),
+    CASE(POST("Transfer-Encoding: chunked\r\n", "3\r\nabc\r\n0\r\nContent-Length: 9\r\n\r\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: chunked\r\n", "3\r\nabc\r\n0\r\n\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: chunked\r\n", "3\r\nabc0\r\n\r\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: chunked\r\n", "3\r\r\nabc\r\n0\r\n\r\n") SECRET, "400"),
     /* Lines and fields */
     CASE("GET / HTTP/1.1\n" HOST "\r\n" SECRET, "400"),
     CASE("GET / HTTP/1.1\r\nHost: a\n\r\n" SECRET, "400"),
@@ -527,15 +548,34 @@ static void *continues(void *arg)
 
 /* ---- Limits ---- */
 
-static void ask_long(const stage_t *stage, const char *begin, size_t n, const char *end, const char *wanted)
+static void ask_of(const stage_t *stage, const char *begin, int letter, size_t n, const char *end, const char *wanted)
 {
     size_t begin_n = strlen(begin), end_n = strlen(end);
     char *text = malloc(begin_n + n + end_n);
     memcpy(text, begin, begin_n);
-    memset(text + begin_n, 'a', n);
+    memset(text + begin_n, letter, n);
     memcpy(text + begin_n + n, end, end_n);
     talk(stage, text, begin_n + n + end_n, IN_ONE_PIECE);
     CHECK_TEXT("a long head", statuses(), wanted);
+    free(text);
+}
+
+static void ask_long(const stage_t *stage, const char *begin, size_t n, const char *end, const char *wanted)
+{
+    ask_of(stage, begin, 'a', n, end, wanted);
+}
+
+/* Chunks with extensions as storage services use them: together many, but few for each byte. */
+static void ask_signed_chunks(const stage_t *stage)
+{
+    enum { CHUNKS = 300 };
+    char *text = malloc(CHUNKS * 200 + 200);
+    size_t n = (size_t)sprintf(text, POST("Transfer-Encoding: chunked\r\n", ""));
+    for (int i = 0; i < CHUNKS; i++)
+        n += (size_t)sprintf(text + n, "40;chunk-signature=%064d\r\n%064d\r\n", i, i);
+    n += (size_t)sprintf(text + n, "0\r\n\r\n");
+    talk(stage, text, n, IN_ONE_PIECE);
+    CHECK_TEXT("signed chunks", statuses(), "200");
     free(text);
 }
 
@@ -554,6 +594,8 @@ static void *limits_heads(void *arg)
     ask_long(&stage, POST("Transfer-Encoding: chunked\r\n", "3;"), 100, "\r\nabc\r\n0\r\n\r\n", "200");
     ask_long(&stage, POST("Transfer-Encoding: chunked\r\n", "3;"), 20000, "\r\nabc\r\n0\r\n\r\n", "413");
     ask_long(&stage, POST("Transfer-Encoding: chunked\r\n", "0\r\nX: "), 20000, "\r\n\r\n", "413");
+    ask_of(&stage, POST("Transfer-Encoding: chunked\r\n", ""), '0', 20000, "3\r\nabc\r\n0\r\n\r\n", "413");
+    ask_signed_chunks(&stage);
     /* A request that begins anywhere in the buffer, with a head as long as it may be and a body. */
     for (size_t n = 14000; n < 16500; n += 300) {
         char *text = malloc(n + 15500 + 200);
@@ -618,6 +660,7 @@ static void floods(aco_http_request_t *request, void *ended)
         ;
     CHECK_EQ(errno, ETIMEDOUT);
     FAILS_WITH(aco_http_write(request, bytes, sizeof bytes), EPIPE);
+    FAILS_WITH(aco_http_flush(request), EPIPE);
     *(int *)ended = 1;
 }
 
@@ -678,6 +721,13 @@ static void replies_short(aco_http_request_t *request, void *arg)
     CHECK_EQ(aco_http_write(request, "short", 5), 0);
 }
 
+static void gives_up(aco_http_request_t *request, void *length)
+{
+    CHECK_EQ(aco_http_begin(request, 200, NULL, (intptr_t)length), 0);
+    CHECK_EQ(aco_http_write(request, "part", 4), 0);
+    aco_http_abort(request);
+}
+
 static void has_no_body(aco_http_request_t *request, void *arg)
 {
     (void)arg;
@@ -710,12 +760,16 @@ static void *replies(void *arg)
 {
     static const aco_http_route_t wrong[] = {{"GET", "/", replies_wrongly, NULL},
                                              {"GET", "/short", replies_short, NULL},
+                                             {"GET", "/up", gives_up, (void *)-1},
+                                             {"GET", "/up4", gives_up, (void *)4},
                                              {"GET", "/none", has_no_body, NULL},
                                              {"GET", "/text", streams_text, NULL},
                                              {NULL, NULL, NULL, NULL}};
     static const aco_http_route_t bad[] = {{"GET", "/{a", says_nothing, NULL}, {NULL, NULL, NULL, NULL}};
     logged_t logged = {0};
     stage_t stage = {0};
+    ssize_t n;
+    int fd;
     (void)arg;
     stage.server.log = logs;
     stage.server.log_arg = &logged;
@@ -726,6 +780,17 @@ static void *replies(void *arg)
     CHECK_TEXT("the last body", got + got_n - 3, "abc");
     ask(&stage, "GET /short HTTP/1.1\r\n" HOST "\r\n" GET(""));
     CHECK_TEXT("a reply that lacks bytes ends the connection", body(), "short");
+    ask(&stage, "GET /up HTTP/1.1\r\n" HOST "\r\n" GET(""));
+    CHECK_TEXT("one without a length, too", body(), "4\r\npart\r\n");
+    ask(&stage, "GET /up4 HTTP/1.1\r\n" HOST "\r\n" GET(""));
+    CHECK_TEXT("and one that is whole", body(), "part");
+    fd = dial(&stage);
+    aco_io_write_all(fd, "GET /up HTTP/1.0\r\n\r\n", 20);
+    CHECK_EQ(aco_io_wait_readable(fd), 0);
+    while ((n = aco_io_read(fd, got, 100)) > 0)
+        ;
+    CHECK(n < 0 && errno == ECONNRESET); /* not: the end of the stream */
+    aco_io_close(fd);
     ask(&stage, "GET /none HTTP/1.1\r\n" HOST "\r\n" GET(""));
     CHECK_TEXT("no body", statuses(), "204 299");
     CHECK(strstr(got, "Content-Length: 0") == NULL);
@@ -737,9 +802,9 @@ static void *replies(void *arg)
     ask(&stage, "HEAD /text HTTP/1.1\r\n" HOST "\r\n");
     CHECK_TEXT("HEAD", body(), "");
     ask(&stage, "nonsense\r\n\r\n");
-    CHECK_EQ(logged.n, 9);
-    CHECK_EQ(logged.statuses[8], 400);
-    CHECK_EQ(logged.statuses[3], 204);
+    CHECK_EQ(logged.n, 12);
+    CHECK_EQ(logged.statuses[11], 400);
+    CHECK_EQ(logged.statuses[6], 204);
     stop(&stage);
     stage.server.routes = bad;
     stage.listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL);
@@ -879,17 +944,19 @@ static int masks;
 static void mask_close(void *stream)
 {
     masks--;
+    aco_io_close(((mask_t *)stream)->fd);
     free(stream);
 }
 
 static void *mask_open(int fd, const aco_http_transport_t **transport, void *arg)
 {
-    static const aco_http_transport_t functions = {mask_read, mask_write, mask_close};
+    static const aco_http_transport_t functions = {mask_read, mask_write, mask_close, NULL, NULL, NULL};
     mask_t *mask = malloc(sizeof *mask);
     char hello;
     (void)arg;
     mask->fd = fd;
     if (aco_io_read(fd, &hello, 1) != 1 || hello != '!') {
+        aco_io_close(fd);
         free(mask);
         return NULL;
     }
@@ -904,6 +971,7 @@ static void *uses_transports(void *arg)
     stage_t stage = {0};
     char text[sizeof request + 5000 + sizeof GET("")];
     size_t n = 1;
+    int fd;
     (void)arg;
     stage.server.open = mask_open;
     start(&stage, routes);
@@ -922,6 +990,20 @@ static void *uses_transports(void *arg)
     CHECK_EQ(got_n, 0);
     stop(&stage);
     CHECK_EQ(masks, 0);
+    /* A peer that does not even begin: the server ends without it, and it has a limit. */
+    stage.server.drain_time = stage.server.head_time = -1;
+    start(&stage, routes);
+    fd = dial(&stage);
+    aco_sleep(ACO_MILLISECOND);
+    stop(&stage);
+    aco_io_close(fd);
+    stage.server.head_time = 10 * ACO_MILLISECOND;
+    start(&stage, routes);
+    fd = dial(&stage);
+    read_to_end(fd);
+    CHECK_EQ(got_n, 0);
+    aco_io_close(fd);
+    stop(&stage);
     return NULL;
 }
 
@@ -1028,6 +1110,15 @@ static void *has_files(void *arg)
     ask_file(&stage, "small.txt", header, "304");
     CHECK_TEXT("unchanged", body(), "");
     ask_file(&stage, "small.txt", "If-None-Match: \"x\"\r\n", "200");
+    snprintf(header, sizeof header, "If-Match: \"x\", %s\r\n", tag);
+    ask_file(&stage, "small.txt", header, "200");
+    snprintf(header, sizeof header, "If-Match: W/%s\r\n", tag);
+    ask_file(&stage, "small.txt", header, "412");
+    ask_file(&stage, "small.txt", "If-Match: \"x\"\r\nRange: bytes=0-1\r\n", "412");
+    ask_file(&stage, "small.txt", "If-Match: *\r\n", "200");
+    snprintf(header, sizeof header, "If-Unmodified-Since: %s\r\n", date);
+    ask_file(&stage, "small.txt", header, "200");
+    ask_file(&stage, "small.txt", "If-Unmodified-Since: Thu, 01 Jan 1970 00:00:00 GMT\r\n", "412");
     ask_file(&stage, "small.txt", "If-None-Match: *\r\n", "304");
     snprintf(header, sizeof header, "If-Modified-Since: %s\r\n", date);
     ask_file(&stage, "small.txt", header, "304");
@@ -1149,6 +1240,8 @@ static void *calls(void *arg)
                                        "http://a:b/",
                                        "http://a:123456/",
                                        "http://[::1/",
+                                       "http://[a]/",
+                                       "http://a/\x80",
                                        "http://a/ b",
                                        "ftp://a"};
     aco_http_client_options_t options = {0};
@@ -1203,6 +1296,15 @@ static void *calls(void *arg)
     CHECK_TEXT("301 gets, a relative path", strstr(got, "|/any/x|") ? "yes" : got, "yes");
     memset(&call, 0, sizeof call);
     FAILS_WITH(call_url(client, &stage, &call, "/loop"), ELOOP);
+    CHECK_EQ(call_url(client, &stage, &call, "/303?to=/any/x?y%3dhttp://z"), 200);
+    CHECK_TEXT("a URL in the query", strstr(got, "|/any/x|y=http://z|") ? "yes" : got, "yes");
+    CHECK_EQ(call_url(client, &stage, &call, "/303?to=any/../any/b/./c/../../d/..?../e"), 200);
+    CHECK_TEXT("dots", strstr(got, "|/any/|../e|") ? "yes" : got, "yes");
+    CHECK_EQ(call_url(client, &stage, &call, "/303?to=../../any/."), 200);
+    CHECK_TEXT("dots beyond the root", strstr(got, "|/any/||") ? "yes" : got, "yes");
+    FAILS_WITH(call_url(client, &stage, &call, "/303?to=https://127.0.0.1/"), EINVAL);
+    FAILS_WITH(call_url(client, &stage, &call, "/303?to=file:/etc/passwd"), EINVAL);
+    FAILS_WITH(call_url(client, &stage, &call, "/303?to=%2e%C3%B6"), EINVAL);
     call.headers = headers;
     call.header_count = 2;
     CHECK_EQ(call_url(client, &stage, &call, "/303?to=/cookie"), 200);
@@ -1210,6 +1312,14 @@ static void *calls(void *arg)
     snprintf(text, sizeof text, "/303?to=http://localhost:%s/cookie", stage.port);
     CHECK_EQ(call_url(client, &stage, &call, text), 200);
     CHECK_TEXT("another host", got, "none");
+    {
+        stage_t other = {0};
+        start(&other, called);
+        snprintf(text, sizeof text, "/303?to=http://127.0.0.1:%s/cookie", other.port);
+        CHECK_EQ(call_url(client, &stage, &call, text), 200);
+        CHECK_TEXT("another port", got, "none");
+        stop(&other);
+    }
     call.headers = wrong;
     call.header_count = 1;
     FAILS_WITH(call_url(client, &stage, &call, "/"), EINVAL);
@@ -1252,11 +1362,65 @@ static void *answers_raw(void *arg)
     return NULL;
 }
 
+#define INTERIM "HTTP/1.1 102 Processing\r\n\r\n"
+#define TEN_INTERIM INTERIM INTERIM INTERIM INTERIM INTERIM INTERIM INTERIM INTERIM INTERIM INTERIM
+
+/* Two connections answer, then both end at their next request. The third answers. */
+static void *answers_third(void *listener)
+{
+    static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    char head[512];
+    int fds[3];
+    for (int i = 0; i < 3; i++) {
+        fds[i] = aco_io_accept(*(const int *)listener);
+        CHECK(fds[i] >= 0 && aco_io_read(fds[i], head, sizeof head) > 0);
+        aco_io_write_all(fds[i], answer, sizeof answer - 1);
+        if (i == 1) { /* the one of the two that was kept last is used again */
+            CHECK(aco_io_wait_readable_until(fds[1], aco_after(10 * ACO_SECOND)) == 0);
+            aco_io_close(fds[1]);
+        }
+    }
+    aco_io_close(fds[0]);
+    aco_io_close(fds[2]);
+    return NULL;
+}
+
+static void *repeats_once(void *arg)
+{
+    int listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL);
+    char address[ACO_IO_ADDRESS_SIZE], url[160];
+    aco_http_client_t *client = aco_http_client_new(NULL);
+    aco_http_response_t *responses[2];
+    aco_scope_t scope;
+    aco_group_t group;
+    (void)arg;
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, answers_third, &listener);
+    CHECK_EQ(aco_io_local_address(listener, address, sizeof address), 0);
+    snprintf(url, sizeof url, "http://%s", address);
+    for (int i = 0; i < 2; i++) {
+        responses[i] = aco_http_get(client, url);
+        CHECK(responses[i] != NULL);
+        CHECK_EQ(aco_http_response_read(responses[i], got, 2), 2);
+    }
+    aco_http_end(responses[0]);
+    aco_http_end(responses[1]);
+    aco_scope_begin(&scope, aco_after(10 * ACO_SECOND)); /* of the two, the one that does not end says nothing */
+    responses[0] = aco_http_get(client, url);
+    aco_scope_end(&scope);
+    CHECK(responses[0] && responses[0]->status == 200);
+    aco_http_end(responses[0]);
+    aco_group_end(&group);
+    CHECK_EQ(aco_io_close(listener), 0);
+    aco_http_client_destroy(client);
+    return NULL;
+}
+
 static void *gets_wrong_responses(void *arg)
 {
     static const struct {
         const char *text;
-        int error; /* of the call, or of reading; 0: the body is "ok" */
+        int error; /* of the call, or of reading; 0: the body is "ok"; -1: there is none */
     } responses[] = {
         {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", 0},
         {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nA: b\r\n\r\nHTTP/1.1 200 OK\r\n\r\nok", 0},
@@ -1269,6 +1433,23 @@ static void *gets_wrong_responses(void *arg)
         {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n2\r\nok\r\n0\r\n\r\n", EBADMSG},
         {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nok", EBADMSG},
         {"HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\nok", EBADMSG},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551615\r\n\r\nok", EBADMSG},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", EBADMSG},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nok", EBADMSG},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\nok", EBADMSG},
+        {"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", EBADMSG},
+        {"HTTP/1.1 000 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\nok", EBADMSG},
+        {"HTTP/1.1 20 OK\r\n\r\nok", EBADMSG},
+        {"HTTP/1.1 2000 OK\r\n\r\nok", EBADMSG},
+        {"HTTP/1.1 200 OK\nContent-Length: 2\n\nok", EBADMSG},
+        {"HTTP/1.1 200 OK\r\nA : b\r\n\r\nok", EBADMSG},
+        {TEN_INTERIM TEN_INTERIM "HTTP/1.1 200 OK\r\n\r\nok", EBADMSG},
+        {TEN_INTERIM "HTTP/1.1 200 OK\r\n\r\nok", 0},
+        {"HTTP/1.1 103 Early\r\nContent-Length: 9\r\n\r\nHTTP/1.1 200 OK\r\n\r\nok", 0},
+        {"HTTP/1.1 103 Early\r\nTransfer-Encoding: chunked\r\n\r\nHTTP/1.1 200 OK\r\n\r\nok", 0},
+        {"HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\nmalice", -1},
+        {"HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\nmalice", -1},
+        {"HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n6\r\nmalice\r\n0\r\n\r\n", -1},
         {"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\nok", EBADMSG},
         {"HTTP/2.0 200 OK\r\n\r\nok", EBADMSG},
         {"nonsense\r\n\r\n", EBADMSG},
@@ -1292,6 +1473,8 @@ static void *gets_wrong_responses(void *arg)
             n = aco_http_response_read(response, got + got_n, 100);
             error = n < 0 ? errno : 0;
         }
+        if (!error && got_n == 0)
+            error = -1;
         if (error != responses[i].error || (!error && (got_n != 2 || memcmp(got, "ok", 2) != 0)))
             fprintf(stderr, "response %zu: errno %d and not %d: %s\n", i, error, responses[i].error, responses[i].text);
         CHECK_EQ(error, responses[i].error);
@@ -1307,7 +1490,8 @@ int main(void)
 {
     static const aco_function_t tests[] = {
         refuses, answers,   passes_bodies, continues,       limits_heads, limits_times, limits_writing,
-        replies, pipelines, drains,        uses_transports, has_files,    calls,        gets_wrong_responses};
+        replies, pipelines, drains,        uses_transports, has_files,    calls,        repeats_once,
+        gets_wrong_responses};
     int before;
     run_task(begins, NULL);
     before = count_descriptors();

@@ -3,3 +3,33 @@ foreach(variant debug release)
   acorn_test(http.${variant} http.c DEFINE ${define_${variant}} TIMEOUT 200)
   target_link_libraries(test_http_${variant} PRIVATE acorn_http_static Threads::Threads)
 endforeach()
+# gcc's link-time optimisation resolves some references before the linker's --wrap sees them.
+if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
+  acorn_test(http_failure.default http_failure.c TIMEOUT 300)
+  target_link_libraries(test_http_failure_default PRIVATE acorn_http_static Threads::Threads)
+  foreach(call aco__poller_allocate read recv send sendmsg sendfile sendfile64 accept4 epoll_ctl connect socket
+          setsockopt shutdown pread pread64)
+    target_link_options(test_http_failure_default PRIVATE -Wl,--wrap=${call})
+  endforeach()
+  if(TARGET acorn_tls)
+    target_compile_definitions(test_http_failure_default PRIVATE HTTP_WITH_TLS)
+    target_link_libraries(test_http_failure_default PRIVATE acorn_tls_static OpenSSL::SSL OpenSSL::Crypto)
+  endif()
+endif()
+if(IO_PYTHON AND ACORN_TESTS_ONCE AND NOT CMAKE_CROSSCOMPILING)
+  add_test(NAME http.peers COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/io/http_peers.py
+           $<TARGET_FILE:example_http_files> $<TARGET_FILE:example_http_hello_cpp>)
+  set_tests_properties(http.peers PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
+endif()
+
+# The proxy of examples/proxy among backends that fail: once is enough, it takes long.
+if(TARGET example_proxy AND NOT CMAKE_CROSSCOMPILING)
+  add_executable(test_proxy_backend proxy/backend.c)
+  set_target_properties(test_proxy_backend PROPERTIES C_STANDARD 11)
+  target_link_libraries(test_proxy_backend PRIVATE acorn_http_static acorn_warnings)
+  if(IO_PYTHON AND ACORN_TESTS_ONCE)
+    add_test(NAME http.proxy COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/proxy/faults.py
+             $<TARGET_FILE:example_proxy> $<TARGET_FILE:test_proxy_backend> 20000)
+    set_tests_properties(http.proxy PROPERTIES TIMEOUT 600)
+  endif()
+endif()

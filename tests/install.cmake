@@ -9,7 +9,7 @@ add_test(NAME install.prefix COMMAND ${CMAKE_COMMAND} --install ${PROJECT_BINARY
 set_tests_properties(install.prefix PROPERTIES FIXTURES_SETUP installed TIMEOUT 200)
 foreach(case headers old warnings pkg-config cmake subdirectory amalgamation libaco_only plugin ffi rust)
   # The longest: once; two of them also where the processor or the switch is another.
-  if(case MATCHES "old|warnings|subdirectory" AND NOT ACORN_TESTS_ONCE)
+  if(case MATCHES "old|warnings|subdirectory|libaco_only" AND NOT ACORN_TESTS_ONCE)
     continue()
   endif()
   if(case MATCHES "headers|amalgamation" AND NOT (ACORN_TESTS_ONCE OR ACORN_UCONTEXT OR
@@ -29,3 +29,14 @@ foreach(case headers old warnings pkg-config cmake subdirectory amalgamation lib
                    ${CMAKE_C_COMPILER} ${CMAKE_CXX_COMPILER} "${flags}" ${PROJECT_SOURCE_DIR})
   set_tests_properties(install.${case} PROPERTIES FIXTURES_REQUIRED installed TIMEOUT 300 SKIP_RETURN_CODE 77)
 endforeach()
+
+# The exported symbols against the recorded ones. Types are compared by row `packages`.
+find_package(Python3 COMPONENTS Interpreter)
+if(Python3_FOUND AND CMAKE_SYSTEM_NAME STREQUAL "Linux" AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND
+   CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "^(-O2 -g)?$")
+  foreach(case symbols seeded)
+    add_test(NAME install.abi_${case} COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/abi.py ${case}
+                                              ${PROJECT_BINARY_DIR})
+    set_tests_properties(install.abi_${case} PROPERTIES TIMEOUT 100)
+  endforeach()
+endif()

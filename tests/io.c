@@ -766,6 +766,9 @@ static void *resets(void *unused)
     struct linger reset = {1, 0};
     wait_ends_t w = {0, 0, 0, 0};
     struct iovec part = {sent, 1};
+    sigset_t mask, pending;
+    int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    int64_t offset = 0;
     aco_group_t group;
     aco_group_begin(&group, ACO_KEEP_GOING);
     make_tcp(tcp);
@@ -780,6 +783,14 @@ static void *resets(void *unused)
     FAILS_WITH(aco_io_write(tcp[0], "x", 1), EPIPE); /* and no SIGPIPE, which would end this process */
     FAILS_WITH(aco_io_writev(tcp[0], &part, 1), EPIPE);
     FAILS_WITH(aco_io_send(tcp[0], "x", 1, 0), EPIPE);
+    FAILS_WITH(aco_io_sendfile(tcp[0], file, &offset, 1), EPIPE);
+    CHECK(sigpending(&pending) == 0 && !sigismember(&pending, SIGPIPE));
+    CHECK(sigemptyset(&mask) == 0 && sigaddset(&mask, SIGPIPE) == 0);
+    CHECK_EQ(sigprocmask(SIG_BLOCK, &mask, NULL), 0);
+    FAILS_WITH(aco_io_sendfile(tcp[0], file, &offset, 1), EPIPE);
+    CHECK(sigpending(&pending) == 0 && !sigismember(&pending, SIGPIPE));
+    CHECK_EQ(sigprocmask(SIG_UNBLOCK, &mask, NULL), 0);
+    close(file);
     CHECK_EQ(aco_io_close(tcp[0]), 0);
     return unused;
 }

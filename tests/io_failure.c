@@ -668,7 +668,7 @@ int main(int argc, char **argv)
     int injected = 0;
     aco_options_t detached = {0};
     detached.flags = ACO_DETACHED;
-    signal(SIGPIPE, SIG_IGN); /* sendfile() and splice() raise it */
+    signal(SIGPIPE, SIG_IGN); /* splice() raises it */
     CHECK_EQ(setenv("ACO_FILES", "pool", 1), 0); /* io_uring.c has the failures of the other way */
     target = -1;
     CHECK_EQ(aco_offload_limits(64, 0), 0); /* each job starts a thread */

@@ -6,9 +6,9 @@ set(acorn_slow
   "^redzone\\.(check|sweep|seeded|vzeroupper)|^probe\\.abi-seeded|^generator\\.(matrix|code)|^soak|^slab\\.default"
   "^migration\\.release\\.scale|\\.long$"
   "^install\\.(headers|old|warnings|amalgamation|cmake|subdirectory|libaco_only|rust)"
-  "^hardening\\.(options|ibt|bti|shadow(-all)?)$" "^example\\.io_echo\\.10000"
-  "^io_failure|^(layers\\.self_test|files\\.seeded)$|^debugger\\.(lldb|gdb\\.O0)$|^trace\\.debug\\.dies$")
-string(REPLACE ";" "|" acorn_slow "${acorn_slow}")
+  "^(pages|bindings)\\." "^hardening\\.(options|ibt|bti|shadow(-all)?)$" "^example\\.io_echo\\.10000"
+  "^(io|http)_failure|^http\\.p|^(layers\\.self_test|files\\.seeded|documents\\.(code|seeded))$"
+  "^hook\\.(redis|postgres|mariadb|curl|sqlite)$" "^debugger\\.(lldb|gdb\\.O0)$|^trace\\.debug\\.dies$")
 
 set(acorn_subject_coroutine
     "^(api|assertions|load_order|allocator|backtrace|cancel|coroutine|forgotten|found|local|misuse|model)[._]|^compat_")
@@ -19,12 +19,13 @@ set(acorn_subject_failure "failure\\.")
 set(acorn_subject_switch "^(probe|redzone|unwind)\\.")
 set(acorn_subject_scheduler "^scheduler[._]")
 set(acorn_subject_io "^(io[._]|tls[._]|cpp_(io|tls)\\.|example\\.(io|tls)_)")
+set(acorn_subject_hook "^(hook[._]|example\\.hook_)")
 set(acorn_subject_http "^(http[._]|example\\.http_)")
 set(acorn_subject_generator "^generator[._]")
 set(acorn_subject_cpp "^cpp[._]")
 set(acorn_subject_hooks "^(sanitizers|hardening|trace|profile|profile_model)\\.")
-set(acorn_subject_tools "^(debugger|install|files|layers|mutate|paper_clients|soak|trace)")
-set(acorn_subject_examples "^example\\.")
+set(acorn_subject_tools "^(bindings|debugger|documents|install|files|layers|mutate|paper_clients|soak|trace)")
+set(acorn_subject_examples "^(example|pages)\\.")
 set(acorn_subject_fuzz "^fuzz\\.")
 set(acorn_subject_windows "^(exceptions|dll|unload|amalgamation)\\.")
 get_cmake_property(acorn_subjects VARIABLES)
@@ -35,9 +36,11 @@ function(acorn_label_tests)
   get_property(tests DIRECTORY PROPERTY TESTS)
   foreach(test IN LISTS tests)
     set(labels fast)
-    if(test MATCHES "${acorn_slow}")
-      set(labels slow)
-    endif()
+    foreach(pattern IN LISTS acorn_slow)
+      if(test MATCHES "${pattern}")
+        set(labels slow)
+      endif()
+    endforeach()
     foreach(subject IN LISTS acorn_subjects)
       if(test MATCHES "${${subject}}")
         string(REPLACE acorn_subject_ "" label ${subject})

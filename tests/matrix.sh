@@ -51,9 +51,9 @@ tier_rows() { # TIER
     ci) echo gcc-O2 clang-O2:medium gcc-O0 clang-O3-lto:sample gcc-hardened:sample gcc-m32-pic:narrow \
         clang14-avx:sample clang-asan gcc-tsan clang-msan apn clang-apn:sample valgrind platforms litmus prove fuzz ;;
     all) echo "$suite_rows" | sed -n '/^[^ ]*-\(long\|apn\) /d; s/^\([^ ]\{1,\}\) .*/\1:full/p'
-        echo lint apn clang-apn:full valgrind-whole platforms litmus prove fuzz ;;
-    nightly) echo gcc-long clang-long gcc-m32-long apn-whole valgrind-whole platforms-whole prove-whole litmus-long \
-        fuzz-long soak coverage mutants ;;
+        echo lint apn clang-apn:full languages valgrind-whole platforms litmus prove fuzz ;;
+    nightly) echo gcc-long clang-long gcc-m32-long apn-whole languages valgrind-whole platforms-whole prove-whole \
+        litmus-long fuzz-long soak coverage packages site mutants ;;
     *) echo "$1" ;;
     esac
 }
@@ -307,6 +307,7 @@ run_other() { # ROW
             skip "lint.$tool" "it is not here"
         done ;;
     apn) ! has apn clang-19 || step apn . apn_tests 8 ;;
+    languages) step languages 'FAIL|rror|panicked' quiet_make test-languages ;;
     apn-whole) ! has apn-whole clang-19 || step apn-whole . apn_tests 1 ;;
     valgrind) ! has valgrind valgrind || valgrind_programs "$1" memcheck $(valgrind_sample) ;;
     valgrind-whole) ! has valgrind-whole valgrind || valgrind_programs "$1" "memcheck helgrind" $(valgrind_whole) ;;
@@ -324,6 +325,8 @@ run_other() { # ROW
     mutants) # of each commit others: 200 of some ten thousand
         step mutants '^survived|FAILED|rror' python3 tools/mutate.py run --tier check --count 200 --at-least 85 \
             --seed "$(git rev-parse HEAD 2>/dev/null || echo 1)" --results build/test/mutants.jsonl ;;
+    packages) step packages '^(FAILED|error)|rror:' quiet_make packages ;;
+    site) step site 'WARNING|rror' quiet_make site ;;
     coverage) step coverage 'not run|run or gone|without a reason|FAILED|rror' quiet_make coverage ;;
     *) failed=$((failed + 1)) failures="$failures $1(no such row)" ;;
     esac

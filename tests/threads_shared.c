@@ -1,7 +1,8 @@
 /* Locks and channels between threads (include/aco/shared.h; select: threads_select.c): tasks of several schedulers, in
  * sets and without, and plain threads, on the same objects; deadlines and scopes that end waits while these are being
- * served. With an argument, all of it lasts longer. */
+ * served; when threads spin before they sleep. With an argument, all of it lasts longer. */
 #define _GNU_SOURCE
+#include "scheduler/spin.h"
 #include "threads_tests.h"
 
 #include "cancelled_at_random.h"
@@ -1003,10 +1004,70 @@ static void test_root_context(void)
     CHECK_EQ(aco_shared_mutex_unlock(&mutex), 0);
 }
 
+/* ---- Spinning before sleep ---- */
+
+static int has_looked(const void *looks)
+{
+    return ++*(int *)(uintptr_t)looks > 1000000000; /* never */
+}
+
+static int is_over_at_once(const void *looks)
+{
+    return ++*(int *)(uintptr_t)looks > 0;
+}
+
+static int spins(aco__spin_t *spin, int (*is_over)(const void *looks), int64_t ns)
+{
+    int looks = 0;
+    CHECK_EQ(aco__spin_until(spin, is_over, &looks, aco_now, aco_now(), aco_after(ns)),
+             looks && is_over == is_over_at_once);
+    return looks > 0;
+}
+
+static int chances_until_it_spins(aco__spin_t *spin)
+{
+    int chances = 0;
+    for (; !spins(spin, has_looked, ACO_SECOND); chances++) {
+        unsigned before = spin->chances;
+        do
+            aco__spin_woken(spin, aco_now(), aco_now()); /* none, if the thread is interrupted meanwhile */
+        while (spin->chances == before);
+    }
+    return chances;
+}
+
+/* A thread spins after it was told soon. If that is in vain, it waits for more and more such chances. */
+static void test_spins(void)
+{
+    aco__spin_t spin = {0, 0};
+    int64_t begin = aco_now();
+    CHECK_EQ(chances_until_it_spins(&spin), 1);
+    CHECK(aco_now() - begin >= ACO__SPIN_NS);
+    aco__spin_woken(&spin, aco_now() - ACO_SECOND, aco_now()); /* a long sleep is no chance */
+    CHECK_EQ(chances_until_it_spins(&spin), 2);
+    for (unsigned chances = 4; chances <= ACO__SPIN_MOST_LOST; chances *= 2)
+        CHECK_EQ(chances_until_it_spins(&spin), chances);
+    CHECK_EQ(chances_until_it_spins(&spin), ACO__SPIN_MOST_LOST + 1);
+    CHECK_EQ(chances_until_it_spins(&spin), ACO__SPIN_MOST_LOST + 1);
+    CHECK(!spins(&spin, is_over_at_once, ACO_SECOND));
+    do {
+        spin.chances = 2;
+        spin.lost = 1;
+        CHECK(spins(&spin, has_looked, 0)); /* a timer is due: no time to spin, and nothing in vain */
+    } while (spin.lost != 1); /* it was interrupted */
+    spin.lost = ACO__SPIN_MOST_LOST;
+    for (int i = 0; i < 1000 && spin.lost; i++) { /* until it was not interrupted */
+        spin.chances = ACO__SPIN_MOST_LOST + 1;
+        CHECK(spins(&spin, is_over_at_once, ACO_SECOND));
+    }
+    CHECK_EQ(spin.lost, 0);
+}
+
 int main(int argc, char **argv)
 {
     (void)argv;
     rounds *= argc > 1 ? 20 : 1;
+    test_spins();
     test_root_context();
     test_share_stacks();
     run_on(2, unbounded, NULL);

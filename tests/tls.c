@@ -824,6 +824,87 @@ static void *fairness(void *unused)
     return NULL;
 }
 
+/* ---- Records without bytes ---- */
+
+/* So many new keys, or their requests, in one piece: the first bytes of `much` follow. */
+static void sends_keys(aco_tls_t *tls, int n, int kind)
+{
+    SSL *ssl = aco_tls_ssl(tls);
+    BIO *to_fd = SSL_get_wbio(ssl), *memory = BIO_new(BIO_s_mem());
+    char *bytes;
+    long length;
+    CHECK(BIO_up_ref(to_fd));
+    SSL_set0_wbio(ssl, memory);
+    for (int i = 0; i < n; i++)
+        CHECK(SSL_key_update(ssl, kind) == 1 && SSL_do_handshake(ssl) == 1);
+    CHECK_EQ(SSL_write(ssl, much, 10), 10);
+    length = BIO_get_mem_data(memory, &bytes);
+    CHECK_EQ(aco_io_write_all(aco_tls_fd(tls), bytes, (size_t)length), length);
+    SSL_set0_wbio(ssl, to_fd);
+}
+
+static void floods_with_keys(aco_tls_t *tls)
+{
+    sends_keys(tls, 10000, SSL_KEY_UPDATE_NOT_REQUESTED);
+    CHECK_EQ(aco_tls_read(tls, got_much, 1), 0);
+}
+
+static void is_flooded(aco_tls_t *tls)
+{
+    size_t turns = 0;
+    aco_t *counter;
+    CHECK_EQ(aco_io_wait_readable(aco_tls_fd(tls)), 0);
+    counter = aco_spawn(counts_turns, &turns, NULL);
+    CHECK_EQ(aco_tls_read(tls, got_much, 10), 10);
+    CHECK(turns >= 5);
+    turns = SIZE_MAX / 2;
+    CHECK_EQ(aco_join(counter, NULL), 0);
+}
+
+/* A request for new keys comes while a record is half written: the answer must wait. */
+static void asks_for_keys(aco_tls_t *tls)
+{
+    size_t got = 0;
+    ssize_t n = 1;
+    aco_sleep(2 * ACO_MILLISECOND); /* the other end's writer waits */
+    sends_keys(tls, 2, SSL_KEY_UPDATE_REQUESTED);
+    while (n > 0) {
+        n = aco_tls_read(tls, got_much + got, MUCH - got);
+        got += n > 0 ? (size_t)n : 0;
+    }
+    CHECK(n == 0 && got == MUCH && memcmp(much, got_much, MUCH) == 0);
+}
+
+static void *writes_much(void *tls)
+{
+    CHECK_EQ(aco_tls_write_all(tls, much, MUCH), MUCH);
+    return NULL;
+}
+
+static void is_asked_for_keys(aco_tls_t *tls)
+{
+    char bytes[20];
+    aco_group_t group;
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, writes_much, tls);
+    CHECK_EQ(aco_tls_read(tls, bytes, sizeof bytes), 10);
+    CHECK(memcmp(bytes, much, 10) == 0);
+    CHECK_EQ(aco_group_end(&group), 0);
+}
+
+static void *new_keys(void *unused)
+{
+    end_t c = {.host = "a.test", .config = client_that_trusts(&root), .act = floods_with_keys};
+    end_t s = {.config = server_with(0, &good), .act = is_flooded};
+    (void)unused;
+    succeed(&c, &s);
+    c.act = asks_for_keys;
+    s.act = is_asked_for_keys;
+    succeed(&c, &s);
+    destroy_configs(&c, &s);
+    return NULL;
+}
+
 /* ---- Many at once ---- */
 
 enum { CROWD = 200 };
@@ -947,6 +1028,9 @@ static void *misuse(void *unused)
     make_pipe(pair);
     FAILS_WITH(aco_tls_connect(pair[1], "a.test", c) ? 0 : -1, ENOTSOCK);
     FAILS_WITH(aco_tls_connect(pair[0], "", c) ? 0 : -1, EINVAL);
+    make_pair(pair, SOCK_STREAM);
+    FAILS_WITH(aco_tls_connect(pair[0], ".test", c) ? 0 : -1, EINVAL); /* not: any name that ends so */
+    FAILS_WITH(aco_tls_connect(pair[1], ".", c) ? 0 : -1, EINVAL);
     CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0); /* blocking */
     FAILS_WITH(aco_tls_connect(pair[0], "a.test", c) ? 0 : -1, EINVAL);
     CHECK(strstr(aco_error_message(), "is blocking") != NULL);
@@ -1052,7 +1136,7 @@ int main(void)
     static const aco_function_t tests[] = {
         handshakes, protocols, names,    refusals, accepted_all_the_same, clients_certificates, resumption,
         ends,       strangers, reset,    scopes_in_handshakes, scopes, shared_use, fairness,
-        crowd,      stacks,    small_stacks, misuse, defaults};
+        new_keys,   crowd,     stacks,   small_stacks, misuse, defaults};
     for (int i = 0; i < MUCH; i++)
         much[i] = (char)(i * 7 + i / 1000);
     make_certificates();

@@ -6,7 +6,7 @@ one line for each violation, on:
   - an object that uses a symbol of a higher layer (weak references too)
   - a cycle of objects
   - an #include of a higher layer's file, and a cycle of includes
-  - an #include of a system header outside src/os, src/io, src/http and src/threads, unless ISO C has it or
+  - an #include of a system header outside src/os, src/io, src/hook, src/http and src/threads, unless ISO C has it or
     SYSTEM_HEADERS below gives a reason
   - a folder of src/ or an object without a layer
 The objects are those of one build; the sources are read whole, for every platform and option.
@@ -21,14 +21,14 @@ import sys
 import tempfile
 
 # The lowest first.
-LAYERS = ['os', 'base', 'stack', 'hooks', 'coroutine', 'scheduler', 'threads', 'io', 'http', 'tls']
-BESIDE = {'threads', 'io'}  # neither uses the other
+LAYERS = ['os', 'base', 'stack', 'hooks', 'coroutine', 'scheduler', 'threads', 'io', 'hook', 'http', 'tls']
+BESIDE = [{'threads', 'io'}, {'hook', 'http'}, {'hook', 'tls'}]  # neither uses the other
 PART_OF = {'entry': 'coroutine'}  # folders that hold a part of another folder's layer
 PUBLIC = 'include'  # the public headers stand below all layers
 
 ISO_C = {name + '.h' for name in ('errno', 'float', 'inttypes', 'limits', 'stdarg', 'stddef', 'stdint', 'stdio',
                                   'stdlib', 'string')}
-SYSTEM_FOLDERS = ('src/os/', 'src/io/', 'src/http/', 'src/threads/')  # may include any: they are system calls
+SYSTEM_FOLDERS = ('src/os/', 'src/io/', 'src/hook/', 'src/http/', 'src/threads/')  # may include any
 SYSTEM_HEADERS = [  # the file or folder, the header or folder of headers, the reason
     ('src/', 'unwind.h', "the compiler's, not the system's"),
     ('src/hooks/', 'valgrind/memcheck.h', 'macros that tell Valgrind about stacks; no function is called'),
@@ -135,7 +135,7 @@ def is_upward(user, used):
     layer, other = layer_of(user), layer_of(used)
     if layer is None or other is None or layer == other:
         return False
-    return rank(other) > rank(layer) or {layer, other} <= BESIDE
+    return rank(other) > rank(layer) or {layer, other} in BESIDE
 
 
 # ---- objects ----
@@ -166,8 +166,9 @@ def symbols(nm, path):
     pairs = [(words[0], words[1]) for words in lines if len(words) > 1 and len(words[1]) == 1]
     with open(path, 'rb') as file:
         magic = file.read(4)
+    by_the_compiler = ('.refptr.', '.weak.', '__gnu_lto', 'DW.ref.')
     return [(plain(name, magic), kind) for name, kind in pairs
-            if kind in DEFINED + WEAK + UNDEFINED and not name.startswith(('.refptr.', '.weak.', '__gnu_lto'))]
+            if kind in DEFINED + WEAK + UNDEFINED and not name.startswith(by_the_compiler)]
 
 
 def read_objects(paths, nms):
@@ -187,6 +188,8 @@ def definers(read):
     strong, weak = {}, {}
     for source, pairs in read.items():
         for name, kind in pairs:
+            if source.startswith('src/hook/') and not name.startswith('aco'):
+                continue  # libc's: whoever uses it means libc
             if kind in DEFINED + WEAK:
                 (strong if kind in DEFINED else weak).setdefault(name, []).append(source)
     return {**weak, **strong}

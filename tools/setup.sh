@@ -8,8 +8,12 @@ packages() {
     demo) echo gcc g++ make cmake ninja-build ;;
     test) echo gcc g++ make cmake ninja-build python3 binutils pkg-config libgtest-dev valgrind gdb systemtap-sdt-dev \
         clang-19 lld-19 llvm-19 libclang-rt-19-dev libc++-19-dev libc++abi-19-dev lldb-19 python3-lldb-19 \
-        socat redis-tools liburing-dev libuv1-dev libglib2.0-dev strace \
+        socat redis-tools liburing-dev libuv1-dev libglib2.0-dev libexpat1-dev strace \
         libssl-dev openssl curl ;;
+    languages) echo gcc g++ make cmake ninja-build python3 cargo golang-go lua5.4 liblua5.4-dev ;;
+    # What hooks on libc are tested with (tests/hook.cmake); without them those tests are skipped.
+    clients) echo gcc redis-server libhiredis-dev postgresql libpq-dev mariadb-server libmariadb-dev \
+        libcurl4-openssl-dev libsqlite3-dev strace ;;
     matrix) echo gcc-12-multilib g++-12-multilib clang-14 ;; # the matrix's other rows
     lint) echo gcc clang-tidy-19 clang-format-19 cppcheck libssl-dev ;;
     apn) echo cmake ninja-build clang-19 lld-19 llvm-19-dev llvm-19-tools python3 ;;
@@ -17,6 +21,7 @@ packages() {
     bench) echo gcc g++ make cmake ninja-build python3 python3-matplotlib clang-19 lld-19 libboost-context-dev \
         libboost-coroutine-dev libboost-fiber-dev golang-go libgoogle-perftools-dev libjemalloc-dev liburing-dev \
         libasio-dev libuv1-dev libtbb-dev fio ;;
+    bench-http) echo nginx-light wrk nghttp2-client openssl libssl-dev nodejs ;;
     paper) packages apn; echo valgrind mono-mcs mono-runtime ;;
     # A cross compiler for C++ brings the one for C and both libraries. ziglang, from PyPI, is tools/platforms/run.py's
     # business.
@@ -24,6 +29,9 @@ packages() {
         g++-mingw-w64-x86-64-posix \
         g++-12-aarch64-linux-gnu g++-12-arm-linux-gnueabihf g++-12-riscv64-linux-gnu g++-12-powerpc64le-linux-gnu \
         g++-12-s390x-linux-gnu ;;
+    packages) echo gcc cmake ninja-build python3 python3-venv binutils pkg-config git libssl-dev liburing-dev \
+        dpkg-dev debhelper lintian fakeroot abigail-tools ;; # and from PyPI packaging/requirements.txt
+    site) echo python3 python3-venv ;; # and from PyPI site/requirements.txt
     litmus) echo gcc python3 ;;
     prove-model) echo gcc python3 python3-venv ;; # and from PyPI what the Makefile says
     # What the provers import is from PyPI, into build/prove/venv (below).
@@ -42,6 +50,7 @@ have() {
     ninja-build) command -v ninja >/dev/null ;;
     cargo) command -v cargo >/dev/null ;;
     golang-go) command -v go >/dev/null ;;
+    nodejs) command -v node >/dev/null ;;
     *) dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'ok installed' ;;
     esac
 }
@@ -59,17 +68,17 @@ link_asm() {
     [ -e /usr/include/asm ] || [ ! -d /usr/include/x86_64-linux-gnu/asm ] ||
         ln -s x86_64-linux-gnu/asm /usr/include/asm 2>/dev/null || :
 }
-# verification/proofs/requirements.txt, once for each state of that file.
-python_packages() {
-    folder=build/prove/venv wanted=verification/proofs/requirements.txt
+# A list of PyPI's packages into FOLDER/venv, once for each state of the list.
+python_packages() { # FOLDER LIST
+    folder=$1/venv wanted=$2
     cmp -s $wanted $folder/installed && return
     python=$(test -x /usr/bin/python3 && echo /usr/bin/python3 || echo python3)
-    mkdir -p build/prove
-    if $python -m venv $folder >build/prove/setup.log 2>&1 &&
-        $folder/bin/python -m pip install -r $wanted >>build/prove/setup.log 2>&1; then
+    mkdir -p "$1"
+    if $python -m venv $folder >$1/setup.log 2>&1 &&
+        $folder/bin/python -m pip install -r $wanted >>$1/setup.log 2>&1; then
         cp $wanted $folder/installed
     else
-        echo "setup: could not install what $wanted names (log: build/prove/setup.log)" >&2
+        echo "setup: could not install what $wanted names (log: $1/setup.log)" >&2
     fi
 }
 # libunwind, for the tests that walk by it, is unpacked and not installed: its package and the unwinder of libc++-19-dev
@@ -85,7 +94,10 @@ unpack_libunwind() {
 at_end() {
     link_asm
     case " $groups " in *" test "*) unpack_libunwind ;; esac
-    case " $groups " in *" prove"*) python_packages ;; esac
+    case " $groups " in *" prove-quick "* | *" prove "*)
+        python_packages build/prove verification/proofs/requirements.txt ;; esac
+    case " $groups " in *" packages "*) python_packages build/packages packaging/requirements.txt ;; esac
+    case " $groups " in *" site "*) python_packages build/site-tools site/requirements.txt ;; esac
 }
 groups=$*
 trap at_end EXIT

@@ -1,10 +1,10 @@
 #!/bin/sh
 # sources.sh [acorn|all]: prints the libraries' C sources for Linux on x86-64, as paths from the root of the tree: for
 # tools that compile them without CMake. acorn: those of libacorn alone. all: also those that need OpenSSL's headers,
-# and those of acorn_http, which need -Ithird_party and the two files third_party/llhttp/renamed_*.c.
-other='src/tls/ -e src/http/'
+# those of acorn_hook, and those of acorn_http, which need -Ithird_party and third_party/llhttp/renamed_*.c.
+other='src/tls/ -e src/http/ -e src/hook/'
 case ${1:-} in
-acorn) other='src/tls/ -e src/http/ -e src/io/ -e src/threads/' ;;
+acorn) other='src/tls/ -e src/http/ -e src/io/ -e src/threads/ -e src/hook/' ;;
 all) other=no-such-folder ;;
 esac
 cd "$(dirname "$0")/.." && ls src/*/*.c | grep -v -e src/os/windows -e src/os/ucontext -e src/io/kqueue -e $other

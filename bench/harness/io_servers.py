@@ -35,14 +35,25 @@ def cpu_by_thread(pid):
     return found
 
 
+def with_children(pid):
+    """A process and its children, and theirs."""
+    yield pid
+    with open(f'/proc/{pid}/task/{pid}/children', encoding='ascii') as file:
+        for child in file.read().split():
+            yield from with_children(child)
+
+
 def cpu_ns(pid):
-    return sum(cpu_by_thread(pid).values())
+    return sum(sum(cpu_by_thread(process).values()) for process in with_children(pid))
 
 
 def anonymous_bytes(pid):
-    """The user memory of a process that is its own."""
-    with open(f'/proc/{pid}/smaps_rollup', encoding='ascii') as file:
-        return int(re.search(r'^Anonymous: *(\d+) kB', file.read(), re.MULTILINE)[1]) * 1024
+    """The user memory of a process and its children that is their own."""
+    total = 0
+    for process in with_children(pid):
+        with open(f'/proc/{process}/smaps_rollup', encoding='ascii') as file:
+            total += int(re.search(r'^Anonymous: *(\d+) kB', file.read(), re.MULTILINE)[1]) * 1024
+    return total
 
 
 @contextlib.contextmanager
@@ -59,7 +70,7 @@ def started(server, *arguments, on=()):
                 raise Missing(said or 'did not start')
             yield process.pid, port[1]
         finally:
-            process.kill()
+            process.terminate()  # by which those with children end these, too
 
 
 class Client:

@@ -15,8 +15,7 @@ import heapq
 import random
 import subprocess
 
-# Nanoseconds: assumed. bench/threads/costs.c measures the last three, which --costs takes; `task` is a task's start and
-# end, `submit` a push.
+# Nanoseconds: assumed. bench/threads/costs.c measures them, which --costs takes; `task` is a task's start and end.
 COSTS = {'task': 60, 'submit': 20, 'line': 60, 'wake': 1500, 'latency': 20000}
 STOLEN, ATTEMPTS, CHILDREN = 32, 4, 10
 

@@ -114,10 +114,14 @@ ACO_API int aco_http_write_file_at(aco_http_request_t *request, int fd, int64_t 
                                    const char *location);
 #define aco_http_write_file(request, fd, offset, n) aco_http_write_file_at(request, fd, offset, n, ACO_PLACE)
 
+/* A reply that has begun cannot be completed: when the handler has returned, the connection ends, so that the client
+ * sees that bytes are missing. (A handler that returns without a reply has the server answer 500.) */
+ACO_API void aco_http_abort(aco_http_request_t *request);
+
 /* The whole reply: the file root/path, or index.html there if `path` is "" or ends with "/". Answers GET and HEAD;
- * conditions (If-None-Match, If-Modified-Since, If-Range) and single ranges; 404 for what is no file of the root or
- * cannot be read, for names with "." or ".." as a segment, and for names that begin with ".". Symbolic links are
- * followed. The type is told by the name's end. 0, or -1 and errno as aco_http_reply(). */
+ * conditions (If-Match, If-None-Match, their forms with dates, If-Range) and single ranges; 404 for what is no file of
+ * the root or cannot be read, for names with "." or ".." as a segment, and for names that begin with ".". Symbolic
+ * links are followed. The type is told by the name's end. 0, or -1 and errno as aco_http_reply(). */
 ACO_API int aco_http_serve_file_at(aco_http_request_t *request, const char *root, const char *path,
                                    const char *location);
 #define aco_http_serve_file(request, root, path) aco_http_serve_file_at(request, root, path, ACO_PLACE)
@@ -136,11 +140,16 @@ typedef struct aco_http_route_s {
     void *arg;
 } aco_http_route_t;
 
-/* What carries a connection if its descriptor alone does not: TLS. The functions are those of aco/io.h for `stream`. */
+/* What carries a connection if its descriptor alone does not: TLS (aco_tls_http_accept(), aco_tls_http_connect()). The
+ * functions are those of aco/io.h for `stream`. */
 typedef struct aco_http_transport_s {
     ssize_t (*read)(void *stream, void *p, size_t n, const char *location);
     ssize_t (*write)(void *stream, const void *p, size_t n, const char *location);
-    void (*close)(void *stream); /* ends the stream; the descriptor is closed afterwards */
+    void (*close)(void *stream); /* ends the stream, and closes the descriptor */
+    /* These may be NULL: */
+    int (*shutdown)(void *stream, const char *location);      /* tells the peer that nothing follows. 0, or -1 */
+    int (*wait_readable)(void *stream, const char *location); /* waits without a buffer. 0, or -1 */
+    int (*has_input)(void *stream); /* whether bytes have come from the descriptor that were not read */
 } aco_http_transport_t;
 
 /* A server. Zeros are the defaults. Limits: less than 0: none. */
@@ -158,8 +167,9 @@ typedef struct aco_http_server_s {
     void (*log)(const aco_http_request_t *request, void *log_arg); /* called after each reply. NULL: none */
     void *log_arg;
     const aco_options_t *task; /* of the connections' tasks; NULL: the defaults */
-    /* Called in the connection's task: makes the stream of a new connection (a TLS handshake) and stores its functions.
-     * NULL: it failed. If `open` itself is NULL, connections are plain. */
+    /* Called in the connection's task, with head_time as its limit: makes the stream of a new connection (a TLS
+     * handshake) and stores its functions. NULL: it failed, and has closed the descriptor. If `open` itself is NULL,
+     * connections are plain. */
     void *(*open)(int fd, const aco_http_transport_t **transport, void *open_arg);
     void *open_arg;
 } aco_http_server_t;
@@ -182,6 +192,9 @@ typedef struct aco_http_client_options_s {
     int max_redirects;      /* that are followed: 10. Less than 0: none */
     int max_head, max_headers; /* of responses, as above: 31 KiB, 200 */
     const char *proxy_host, *proxy_port; /* an HTTP proxy for all requests; NULL: none */
+    /* For https:// URLs, as a server's `open`: makes the stream to this host. NULL: there are no such URLs. */
+    void *(*open)(int fd, const char *host, const aco_http_transport_t **transport, void *open_arg);
+    void *open_arg;
 } aco_http_client_options_t;
 
 /* NULL options: the defaults. They must stay valid. NULL and errno ENOMEM, EINVAL. */
@@ -215,9 +228,10 @@ typedef struct aco_http_response_s {
 /* Sends a request and waits for the response's head, on a kept connection if there is one. If that turns out to be
  * closed before anything has come, a request of an idempotent method without read_body is sent once more. Redirects are
  * followed: 303, and 301 and 302 of a POST, by GET; 307 and 308 by the same method unless there is a read_body. To
- * another host no Authorization and Cookie go. The caller ends the response. NULL and errno: EINVAL (the URL, a header,
- * the method), EBADMSG (no HTTP, or limits), ECONNRESET (no response), ELOOP (too many redirects), ENOMEM, those of
- * aco_io_dial(), of reading and writing. */
+ * another host, port or scheme no Authorization, Proxy-Authorization and Cookie go. The caller ends the response. NULL
+ * and errno: EINVAL (the URL, a header, the method), EBADMSG (no HTTP, or limits), ECONNRESET (no response), ELOOP (too
+ * many redirects), ECONNREFUSED (also: the proxy makes no tunnel for https://), ENOMEM, those of aco_io_dial(), `open`,
+ * of reading and writing. */
 ACO_API aco_http_response_t *aco_http_call_at(aco_http_client_t *client, const aco_http_call_t *call,
                                               const char *location);
 #define aco_http_call(client, call) aco_http_call_at(client, call, ACO_PLACE)

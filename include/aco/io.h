@@ -28,7 +28,7 @@
  * there. After fork() the child may not use these calls.
  *
  * Errors are the system's, besides those named here. ETIMEDOUT may be TCP's, too: aco_check_cancelled() tells. A
- * write to a socket whose peer is gone fails with EPIPE and raises no SIGPIPE; a write to a pipe, sendfile and splice
+ * write or sendfile to a socket whose peer is gone fails with EPIPE and raises no SIGPIPE; a write to a pipe and splice
  * do raise it, as usual.
  *
  * Linux; built for macOS and FreeBSD too, and not tested there (docs/platforms.md). The names of structures are the

@@ -574,8 +574,8 @@ public:
 };
 
 namespace detail {
-template<class F>
-bool try_within(deadline &&limit, F &&f)
+template<class Limit, class F>
+bool try_within(Limit &&limit, F &&f)
 {
     try {
         static_cast<void>(std::forward<F>(f)());

@@ -130,9 +130,12 @@ typedef struct aco_shared_group_s {
     void *result;           /* with ACO_FIRST_SUCCESS, what the first member that succeeded returned */
     int succeeded;          /* with ACO_FIRST_SUCCESS, whether a member has */
     int aco__ended;         /* the errno with which the members' waits fail; 0: they do not. Atomic */
-    size_t aco__pending;    /* members that have not ended, and 1 until aco_shared_group_end(). Atomic */
     int64_t aco__deadline;
     struct aco__crew *aco__owner; /* the thread of its task */
+    char aco__padding[64];  /* what other threads write and what that thread does are in cache lines of their own */
+    size_t aco__pending;    /* members that have not ended: src/threads/group.c says which. Atomic */
+    char aco__more_padding[64];
+    size_t aco__own;        /* the other ones, counted by the thread of its task */
     int aco__is_open;       /* it has not come to its end */
     struct aco_shared_group_s *aco__next, *aco__previous; /* others that this thread's tasks began */
     aco__answer_t aco__answer;
@@ -163,6 +166,14 @@ ACO_API int aco_submit_to(int thread, aco_shared_group_t *group, aco_function_t 
  * ended; of several, for each in turn. For what lasts, such as connections: aco_submit() goes to whoever is idle at
  * that moment. Threads that have joined get none. ESRCH: all others have ended. */
 ACO_API int aco_submit_evenly(aco_shared_group_t *group, aco_function_t fn, void *arg, void **result);
+
+/* Not for programs: as `result`, says that *arg begins with a function, a void (*)(void *arg), that frees it. It is
+ * called if `fn` will not be: on any thread, before the group ends. */
+#ifdef __cplusplus
+#define ACO__FREED_UNRUN reinterpret_cast<void **>(static_cast<uintptr_t>(1))
+#else
+#define ACO__FREED_UNRUN ((void **)(uintptr_t)1)
+#endif
 
 /* Calls fn(from, to, arg) for parts of [begin, end) that cover it, on all threads of the calling task's set, and
  * returns when all calls have returned. A part has `grain` elements or, the last one, fewer; 0: chosen by the size.

@@ -90,20 +90,64 @@ struct called_by_all {
 namespace threads {
 
 /* Runs f() as a task on each of `n` threads, or, with ACO_THREADS_FIRST_ONLY, on the first: aco_threads_run_with() with
- * these flags. Throws what the first f() that failed threw; aco::cancelled if the set was cancelled; aco::error. */
+ * these flags and `drain_ns`. Throws what the first f() that failed threw; aco::cancelled if the set was cancelled;
+ * aco::error. */
 template<class F>
-void run(int n, F &&f, unsigned flags = 0)
+void run(int n, F &&f, unsigned flags = 0, std::chrono::nanoseconds drain = std::chrono::nanoseconds(0))
 {
     using all = detail::called_by_all<std::remove_reference_t<F>>;
     all calls{f, {}};
     aco_threads_options_t options = {};
     options.flags = flags;
+    options.drain_ns = drain.count();
     calls.end(aco_threads_run_with(
         n, [](void *arg) { return static_cast<all *>(arg)->call() == 0 ? nullptr : ACO_ERROR; }, &calls, &options));
 }
 
 inline int usable() { return aco_threads_usable(); }
 inline int index() { return aco_threads_index(); }
+inline aco_threads_t *current() noexcept { return aco_threads_current(); } /* nullptr: the thread is in no set */
+
+/* Stops the set, or cancels it: aco_threads_stop(), aco_threads_cancel(). Any thread. They throw aco::error (EINVAL) if
+ * `set` is nullptr. */
+inline void stop(aco_threads_t *set = current()) { detail::check(aco_threads_stop(set)); }
+inline void cancel(aco_threads_t *set = current()) { detail::check(aco_threads_cancel(set)); }
+
+/* An aco::scope that ends also when the set of its thread is stopped: aco_stop_t. The constructors throw aco::error
+ * with EPERM outside tasks of a set. */
+class stop_scope {
+public:
+    explicit stop_scope(const char *location = ACO__CALLER) : stop_scope(ACO_FOREVER, location) {}
+    template<class Rep, class Period>
+    explicit stop_scope(const std::chrono::duration<Rep, Period> &limit, const char *location = ACO__CALLER)
+        : stop_scope(detail::deadline_in(limit), location) {}
+    template<class Clock, class Duration>
+    explicit stop_scope(const std::chrono::time_point<Clock, Duration> &when, const char *location = ACO__CALLER)
+        : stop_scope(detail::deadline_at(when), location) {}
+    stop_scope(const stop_scope &) = delete;
+    stop_scope &operator=(const stop_scope &) = delete;
+    ~stop_scope() { detail::must(aco_stop_end(&stop_)); }
+
+    void cancel() { detail::check(aco_scope_cancel(&stop_.scope)); }
+    int error() const noexcept { return stop_.scope.error; } /* why it ended early, as scope::error() */
+    bool ended() const noexcept { return aco_scope_ended_by(&stop_.scope) == &stop_.scope; }
+    aco_stop_t *native_handle() noexcept { return &stop_; }
+
+private:
+    stop_scope(std::int64_t deadline, const char *location)
+    {
+        if (aco_unlikely(aco_stop_begin_at(&stop_, deadline, location) != 0))
+            detail::refused();
+    }
+    aco_stop_t stop_;
+};
+
+/* Calls f() in a stop_scope. False: f() was left because the set was stopped. */
+template<class F>
+bool try_until_stopped(F &&f, const char *location = ACO__CALLER)
+{
+    return detail::try_within(stop_scope(location), std::forward<F>(f));
+}
 
 } // namespace threads
 
@@ -158,7 +202,7 @@ namespace shared {
 
 /* A group of a task of a set's thread, with members on all threads of the set: a local variable, and a scope from
  * construction to wait(). Fails and ends as aco::task_group. Each member is allocated. A function that could not be
- * started (aco/threads.h, Shared groups and Ends) is not destroyed; then wait() throws aco::error. */
+ * started (aco/threads.h, Shared groups and Ends) is destroyed, by any thread; then wait() throws aco::error. */
 class task_group : aco_shared_group_t {
 public:
     /* Throws aco::error, with EPERM outside tasks of a set. */
@@ -183,14 +227,14 @@ public:
     bool submit(F &&f)
     {
         return submit_with(std::forward<F>(f), [this](aco_function_t fn, void *arg) {
-            return aco_submit(this, fn, arg);
+            return aco_submit_result(this, fn, arg, ACO__FREED_UNRUN);
         });
     }
     template<class F>
     bool submit_to(int thread, F &&f)
     {
         return submit_with(std::forward<F>(f), [this, thread](aco_function_t fn, void *arg) {
-            return aco_submit_to(thread, this, fn, arg, nullptr);
+            return aco_submit_to(thread, this, fn, arg, ACO__FREED_UNRUN);
         });
     }
 
@@ -234,13 +278,20 @@ private:
             detail::die(aco_error_message());
     }
 
-    template<class F>
-    struct member {
+    struct any_member {
+        void (*free_unrun)(void *itself); /* ACO__FREED_UNRUN */
         task_group *group;
+    };
+    template<class F>
+    struct member : any_member {
         F f;
+        template<class G>
+        member(task_group *of, G &&g) : any_member{free, of}, f(std::forward<G>(g)) {}
+        static member *from(void *itself) { return static_cast<member *>(static_cast<any_member *>(itself)); }
+        static void free(void *itself) { delete from(itself); }
         static void *run(void *itself)
         {
-            std::unique_ptr<member> m(static_cast<member *>(itself));
+            std::unique_ptr<member> m(from(itself));
             int error = EINVAL;
             try {
                 static_cast<void>(std::move(m->f)());
@@ -271,9 +322,9 @@ private:
     bool submit_with(F &&f, Submit &&how)
     {
         using mine = member<std::decay_t<F>>;
-        std::unique_ptr<mine> m(new mine{this, std::forward<F>(f)});
+        std::unique_ptr<mine> m(new mine(this, std::forward<F>(f)));
         has_members_ = true;
-        if (aco_likely(how(mine::run, m.get()) == 0)) {
+        if (aco_likely(how(mine::run, static_cast<any_member *>(m.get())) == 0)) {
             static_cast<void>(m.release()); /* perhaps it has ended already */
             return true;
         }

@@ -150,6 +150,14 @@ ACO_API int aco_tls_info(const aco_tls_t *tls, aco_tls_info_t *info);
  * 0, or -1 and errno: ENOENT (it has sent none), ENOSPC, ENOMEM. */
 ACO_API int aco_tls_peer_name(const aco_tls_t *tls, char *text, size_t size);
 
+/* HTTP over TLS (aco/http.h): `open` of a server and of a client's options, with the configuration as open_arg. They
+ * speak HTTP/1 only: let the configuration have just that: aco_tls_config_alpn(config, "http/1.1,http/1.0"). NULL and
+ * errno: as the handshakes; EPROTO: ALPN chose another protocol. */
+struct aco_http_transport_s;
+ACO_API void *aco_tls_http_accept(int fd, const struct aco_http_transport_s **transport, void *config);
+ACO_API void *aco_tls_http_connect(int fd, const char *host, const struct aco_http_transport_s **transport,
+                                   void *config);
+
 ACO_API int aco_tls_fd(const aco_tls_t *tls);             /* its descriptor; still its own */
 ACO_API struct ssl_st *aco_tls_ssl(const aco_tls_t *tls); /* OpenSSL's part of it, to ask; not to read, write or free */
 

@@ -131,10 +131,15 @@ static aco__value_t *value_of_key(aco__cold_t *cold, uint32_t index)
     return cold && index < cold->values_sz / sizeof *cold->values ? &cold->values[index] : NULL;
 }
 
+void *aco__local_of(const aco_t *co, aco_key_t key)
+{
+    aco__value_t *value = value_of_key(aco__cold(data_owner(co)), key.index);
+    return value && value->generation == key.generation && is_key(key) ? value->value : NULL;
+}
+
 void *aco_get_local(aco_key_t key)
 {
-    aco__value_t *value = value_of_key(aco__cold(data_owner(NULL)), key.index);
-    return value && value->generation == key.generation && is_key(key) ? value->value : NULL;
+    return aco__local_of(NULL, key);
 }
 
 /* The same, created if needed. NULL and errno without memory. */

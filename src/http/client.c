@@ -4,9 +4,10 @@
 
 #include <stdio.h>
 
-enum { CLIENT_HOST = 256, CLIENT_PORT = 6, CLIENT_TARGET = 4096 };
+enum { CLIENT_HOST = 256, CLIENT_PORT = 6, CLIENT_TARGET = 4096, CLIENT_INTERIM = 16 };
 
 typedef struct url {
+    int is_tls;
     char host[CLIENT_HOST]; /* without brackets */
     char port[CLIENT_PORT];
     char target[CLIENT_TARGET];
@@ -18,7 +19,8 @@ typedef struct peer { /* a connection, and the response that comes on it */
     struct peer *next;      /* that is kept */
     aco__http_link_t link;
     aco__http_head_t head;
-    char host[CLIENT_HOST], port[CLIENT_PORT];
+    int is_tls;
+    char host[CLIENT_HOST], port[CLIENT_PORT]; /* the server's; without TLS, the proxy's if there is one */
     size_t sz;              /* of this record, the headers and the output behind it */
 } peer_t;
 
@@ -37,17 +39,28 @@ static int wrong_url(const char *reason)
     return aco__http_fail(EINVAL, call_name, reason);
 }
 
-/* 0, or -1 and errno. */
-static int parse_url(url_t *url, const char *text)
+static int check_target(const url_t *url)
 {
-    const char *host = text + 7, *end, *port;
+    for (const char *at = url->target; *at; at++)
+        if ((unsigned char)*at <= ' ' || (unsigned char)*at >= 0x7f)
+            return wrong_url("the URL has a character that needs an escape");
+    return 0;
+}
+
+/* 0, or -1 and errno. */
+static int parse_url(url_t *url, const char *text, int may_be_tls)
+{
+    int is_tls = may_be_tls && strlen(text) > 8 && aco__http_is(text, 8, "https://");
+    const char *host = text + 7 + is_tls, *end, *port;
     size_t host_n, n;
-    if (strlen(text) < 8 || !aco__http_is(text, 7, "http://"))
-        return wrong_url("the URL does not begin with http://");
+    if (!is_tls && (strlen(text) < 8 || !aco__http_is(text, 7, "http://")))
+        return wrong_url(may_be_tls ? "the URL begins neither with http:// nor with https://"
+                                    : "the URL does not begin with http://");
+    url->is_tls = is_tls;
     end = host + strcspn(host, "/?#");
     if (*host == '[') {
         const char *bracket = memchr(host, ']', (size_t)(end - host));
-        if (!bracket)
+        if (!bracket || !memchr(host, ':', (size_t)(bracket - host)))
             return wrong_url("the URL's host");
         host++;
         host_n = (size_t)(bracket - host);
@@ -64,7 +77,7 @@ static int parse_url(url_t *url, const char *text)
     n = (size_t)(end - port);
     if (n >= sizeof url->port || strspn(port, "0123456789") < n)
         return wrong_url("the URL's port");
-    strcpy(url->port, "80");
+    memcpy(url->port, is_tls ? "443" : "80", is_tls ? 4 : 3);
     if (n)
         *aco__http_put(url->port, port, n) = 0;
     n = strcspn(end, "#");
@@ -72,22 +85,50 @@ static int parse_url(url_t *url, const char *text)
         return wrong_url("the URL is too long");
     url->target[0] = '/';
     *aco__http_put(url->target + (*end != '/'), end, n) = 0;
-    for (const char *at = url->target; *at; at++)
-        if (*at <= ' ' || *at == 0x7f)
-            return wrong_url("the URL has a character that needs an escape");
-    return 0;
+    return check_target(url);
+}
+
+/* Whether a reference begins with a scheme: "https:". */
+static int has_scheme(const char *reference)
+{
+    size_t n = strcspn(reference, ":/?#");
+    return n > 0 && reference[n] == ':' && aco__http_is_token(reference, n);
+}
+
+/* Takes "." and ".." out of the path, as RFC 3986 (5.2.4) does. */
+static void remove_dots(char *target)
+{
+    char *to = target, *from = target, *end = target + strcspn(target, "?");
+    while (from < end) {
+        size_t n = 1 + strcspn(from + 1, "/?");
+        int is_one = n == 2 && from[1] == '.', is_two = n == 3 && from[1] == '.' && from[2] == '.';
+        while (is_two && to > target) {
+            to--;
+            if (*to == '/')
+                break;
+        }
+        if (!is_one && !is_two) {
+            memmove(to, from, n);
+            to += n;
+        } else if (from + n == end) {
+            *to++ = '/';
+        }
+        from += n;
+    }
+    memmove(to, end, strlen(end) + 1);
 }
 
 /* Where a redirect leads: the whole of it, or another path of the same host. */
-static int redirect(url_t *url, const char *location_header)
+static int redirect(url_t *url, const char *location_header, int may_be_tls)
 {
     url_t before = *url;
     size_t n, before_n;
     char *slash;
-    if (strncmp(location_header, "//", 2) == 0 || strstr(location_header, "://")) {
+    if (strncmp(location_header, "//", 2) == 0 || has_scheme(location_header)) {
         char text[CLIENT_TARGET];
-        int whole = snprintf(text, sizeof text, "%s%s", *location_header == '/' ? "http:" : "", location_header);
-        return whole < (int)sizeof text ? parse_url(url, text) : wrong_url("the redirect is too long");
+        const char *scheme = *location_header != '/' ? "" : url->is_tls ? "https:" : "http:";
+        int whole = snprintf(text, sizeof text, "%s%s", scheme, location_header);
+        return whole < (int)sizeof text ? parse_url(url, text, may_be_tls) : wrong_url("the redirect is too long");
     }
     before.target[strcspn(before.target, "?")] = 0;
     slash = strrchr(before.target, '/');
@@ -98,10 +139,8 @@ static int redirect(url_t *url, const char *location_header)
     if (n >= sizeof url->target - before_n)
         return wrong_url("the redirect is too long");
     *aco__http_put(aco__http_put(url->target, before.target, before_n), location_header, n) = 0;
-    for (const char *at = url->target; *at; at++)
-        if (*at <= ' ' || *at == 0x7f)
-            return wrong_url("the redirect has a character that needs an escape");
-    return 0;
+    remove_dots(url->target);
+    return check_target(url);
 }
 
 /* ---- Connections ---- */
@@ -115,16 +154,31 @@ static void close_peer(peer_t *peer)
 /* Whether nothing has come on a kept connection, not even its end. */
 static int is_quiet(const peer_t *peer)
 {
+    const aco__http_link_t *link = &peer->link;
     char byte;
-    return aco_io_recv(peer->link.fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK) < 0 && errno == EAGAIN;
+    if (link->transport && link->transport->has_input && link->transport->has_input(link->stream))
+        return 0;
+    return aco_io_recv(link->fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK) < 0 && errno == EAGAIN;
 }
 
-/* A connection that was kept for this host; NULL: none. */
-static peer_t *kept_peer(aco_http_client_t *client, const char *host, const char *port)
+/* Where a connection for this URL leads. */
+static const char *host_of(const aco_http_client_t *client, const url_t *url)
 {
+    return client->options.proxy_host && !url->is_tls ? client->options.proxy_host : url->host;
+}
+
+static const char *port_of(const aco_http_client_t *client, const url_t *url)
+{
+    return client->options.proxy_host && !url->is_tls ? client->options.proxy_port : url->port;
+}
+
+/* A connection that was kept for this URL's host; NULL: none. */
+static peer_t *kept_peer(aco_http_client_t *client, const url_t *url)
+{
+    const char *host = host_of(client, url), *port = port_of(client, url);
     for (peer_t **place = &client->kept; *place;) {
         peer_t *peer = *place;
-        if (strcmp(peer->host, host) != 0 || strcmp(peer->port, port) != 0) {
+        if (peer->is_tls != url->is_tls || strcmp(peer->host, host) != 0 || strcmp(peer->port, port) != 0) {
             place = &peer->next;
             continue;
         }
@@ -137,11 +191,15 @@ static peer_t *kept_peer(aco_http_client_t *client, const char *host, const char
     return NULL;
 }
 
-static peer_t *new_peer(aco_http_client_t *client, const char *host, const char *port, const char *location)
+/* A connection to the host, or to the proxy. NULL and errno. */
+static peer_t *dial_peer(aco_http_client_t *client, const url_t *url, const char *location)
 {
-    size_t headers = (size_t)client->options.max_headers * sizeof(aco_http_header_t);
+    const aco_http_client_options_t *options = &client->options;
+    size_t headers = (size_t)options->max_headers * sizeof(aco_http_header_t);
     size_t sz = sizeof(peer_t) + headers + HTTP_OUT;
-    int fd = aco_io_dial_at("tcp", host, port, NULL, location);
+    const char *host = host_of(client, url), *port = port_of(client, url);
+    int fd = aco_io_dial_at("tcp", options->proxy_host ? options->proxy_host : host,
+                            options->proxy_host ? options->proxy_port : port, NULL, location);
     peer_t *peer = fd >= 0 ? aco__poller_allocate(&sz, call_name) : NULL;
     if (!peer) {
         if (fd >= 0)
@@ -151,10 +209,11 @@ static peer_t *new_peer(aco_http_client_t *client, const char *host, const char 
     memset(peer, 0, sizeof *peer);
     peer->client = client;
     peer->sz = sz;
-    aco__http_link_open(&peer->link, fd, HTTP_RESPONSE, (size_t)client->options.max_head + HTTP_BEHIND_HEAD);
+    aco__http_link_open(&peer->link, fd, HTTP_RESPONSE, (size_t)options->max_head + HTTP_BEHIND_HEAD);
     peer->link.out = (char *)(peer + 1) + headers;
     peer->link.most_body = UINT64_MAX;
     peer->link.write_time = ACO_FOREVER;
+    peer->is_tls = url->is_tls;
     memcpy(peer->host, host, strlen(host) + 1);
     memcpy(peer->port, port, strlen(port) + 1);
     return peer;
@@ -164,13 +223,15 @@ static peer_t *new_peer(aco_http_client_t *client, const char *host, const char 
 
 static int is_private(const char *name)
 {
-    return aco__http_same(name, "authorization") || aco__http_same(name, "cookie");
+    return aco__http_same(name, "authorization") || aco__http_same(name, "cookie") ||
+           aco__http_same(name, "proxy-authorization");
 }
 
 static int check_call(const aco_http_call_t *call)
 {
     const char *method = call->method ? call->method : "GET";
-    if (!call->url || !aco__http_is_token(method, strlen(method)) || strlen(method) > 32)
+    if (!call->url || !aco__http_is_token(method, strlen(method)) || strlen(method) > 32 ||
+        strcmp(method, "CONNECT") == 0)
         return aco__http_fail(EINVAL, call_name, "the method or the URL");
     if (!call->read_body && call->length < 0)
         return aco__http_fail(EINVAL, call_name, "the body's length");
@@ -205,20 +266,27 @@ static int put_texts(aco__http_link_t *link, const char *const *texts, const cha
     return 0;
 }
 
+/* "host:port"; the port only if it is needed. */
+static int put_authority(aco__http_link_t *link, const url_t *url, int with_port, const char *location)
+{
+    int is_ip6 = strchr(url->host, ':') != NULL;
+    int has_port = with_port || strcmp(url->port, url->is_tls ? "443" : "80") != 0;
+    const char *const authority[] = {is_ip6 ? "[" : "",         url->host, is_ip6 ? "]" : "", has_port ? ":" : "",
+                                     has_port ? url->port : "", NULL};
+    return put_texts(link, authority, location);
+}
+
 /* 0, or -1 and errno. */
 static int send_head(peer_t *peer, const aco_http_call_t *call, const char *method, const url_t *url, int has_body,
                      int is_elsewhere, const char *location)
 {
     aco__http_link_t *link = &peer->link;
-    int is_ip6 = strchr(url->host, ':') != NULL, has_port = strcmp(url->port, "80") != 0;
-    int by_proxy = peer->client->options.proxy_host != NULL;
-    const char *const authority[] = {is_ip6 ? "[" : "",         url->host, is_ip6 ? "]" : "", has_port ? ":" : "",
-                                     has_port ? url->port : "", NULL};
+    int by_proxy = peer->client->options.proxy_host != NULL && !url->is_tls;
     const char *const begin[] = {method, by_proxy ? " http://" : " ", NULL};
     const char *const middle[] = {url->target, " HTTP/1.1\r\nHost: ", NULL};
     char framing[64] = "";
-    if (put_texts(link, begin, location) != 0 || (by_proxy && put_texts(link, authority, location) != 0) ||
-        put_texts(link, middle, location) != 0 || put_texts(link, authority, location) != 0 ||
+    if (put_texts(link, begin, location) != 0 || (by_proxy && put_authority(link, url, 0, location) != 0) ||
+        put_texts(link, middle, location) != 0 || put_authority(link, url, 0, location) != 0 ||
         put_text(link, "\r\n", location) != 0)
         return -1;
     for (size_t i = 0; i < call->header_count; i++) {
@@ -256,7 +324,7 @@ static int read_response(peer_t *peer, int is_head, const char *location)
     aco__http_link_t *link = &peer->link;
     size_t most = (size_t)peer->client->options.max_head;
     ssize_t n = aco__http_await(link, location);
-    int parsed;
+    int parsed, left = CLIENT_INTERIM;
     if (n <= 0 && (n == 0 || errno == ECONNRESET || errno == EPIPE))
         return 1;
     if (n < 0)
@@ -275,14 +343,64 @@ static int read_response(peer_t *peer, int is_head, const char *location)
             return aco__http_fail(EBADMSG, call_name, "this is no response of HTTP/1, or its head is too long");
         if (peer->head.lengths > 1 || (peer->head.lengths && peer->head.encodings))
             return aco__http_fail(EBADMSG, call_name, "the response has two ends");
+        if (link->parser.content_length > INT64_MAX && link->parser.flags & F_CONTENT_LENGTH)
+            return aco__http_fail(EBADMSG, call_name, "the response's length");
+        if (peer->head.encodings && (!peer->head.is_chunked || peer->head.encodings > 1 || !link->parser.http_minor))
+            return aco__http_fail(EBADMSG, call_name, "the response's Transfer-Encoding");
         if (link->parser.status_code < 200) {
             char byte;
             if (!link->has_all && aco__http_read_body(link, &byte, 1, call_name, location) != 0)
                 return aco__http_fail(EBADMSG, call_name, "an interim response has a body");
             aco__http_message_end(link);
         }
-    } while (link->parser.status_code < 200);
+    } while (link->parser.status_code < 200 && --left > 0);
+    return left > 0 ? 0 : aco__http_fail(EBADMSG, call_name, "too many interim responses");
+}
+
+/* Asks the proxy for a tunnel to the URL's host. 0, or -1 and errno. */
+static int open_tunnel(peer_t *peer, const url_t *url, const char *location)
+{
+    aco__http_link_t *link = &peer->link;
+    int result;
+    if (put_text(link, "CONNECT ", location) != 0 || put_authority(link, url, 1, location) != 0 ||
+        put_text(link, " HTTP/1.1\r\nHost: ", location) != 0 || put_authority(link, url, 1, location) != 0 ||
+        put_text(link, "\r\n\r\n", location) != 0 || aco__http_send(link, NULL, 0, 0, location) != 0)
+        return -1;
+    result = read_response(peer, 1, location);
+    if (result > 0)
+        return aco__http_fail(ECONNRESET, call_name, "the proxy has ended the connection");
+    if (result == 0 && (link->parser.status_code < 200 || link->parser.status_code > 299))
+        return aco__http_fail(ECONNREFUSED, call_name, "the proxy makes no tunnel");
+    if (result < 0)
+        return -1;
+    aco__http_message_end(link);
+    if (link->in.end > 0) /* before the handshake nobody may say anything */
+        return aco__http_fail(EBADMSG, call_name, "the proxy has sent more than its response");
+    aco_io_reader_close(&link->in);
+    aco__http_link_reset(link);
     return 0;
+}
+
+/* A new connection for this URL. NULL and errno. */
+static peer_t *new_peer(aco_http_client_t *client, const url_t *url, const char *location)
+{
+    const aco_http_client_options_t *options = &client->options;
+    peer_t *peer = dial_peer(client, url, location);
+    aco__http_link_t *link = peer ? &peer->link : NULL;
+    int error;
+    if (!peer || !url->is_tls)
+        return peer;
+    if (!options->proxy_host || open_tunnel(peer, url, location) == 0) {
+        link->stream = options->open(link->fd, url->host, &link->transport, options->open_arg);
+        if (link->stream)
+            return peer;
+        link->transport = NULL;
+        link->fd = -1;
+    }
+    error = errno;
+    close_peer(peer);
+    errno = error;
+    return NULL;
 }
 
 static void fill_in(peer_t *peer)
@@ -312,13 +430,11 @@ static int is_idempotent(const char *method)
 static peer_t *exchange(aco_http_client_t *client, const aco_http_call_t *call, const char *method, const url_t *url,
                         int has_body, int is_elsewhere, const char *location)
 {
-    const char *host = client->options.proxy_host ? client->options.proxy_host : url->host;
-    const char *port = client->options.proxy_host ? client->options.proxy_port : url->port;
-    int may_repeat = is_idempotent(method) && !call->read_body, result, error;
-    for (;; may_repeat = 0) {
-        peer_t *peer = kept_peer(client, host, port);
+    int may_repeat = is_idempotent(method) && !call->read_body, is_again = 0, result, error;
+    for (;; is_again = 1) {
+        peer_t *peer = is_again ? NULL : kept_peer(client, url);
         int was_kept = peer != NULL;
-        if (!peer && !(peer = new_peer(client, host, port, location)))
+        if (!peer && !(peer = new_peer(client, url, location)))
             return NULL;
         result = send_head(peer, call, method, url, has_body, is_elsewhere, location);
         if (result == 0 && has_body)
@@ -395,9 +511,11 @@ static aco_http_response_t *follow(aco_http_client_t *client, const aco_http_cal
                                    const char *location)
 {
     const char *method = call->method ? call->method : "GET", *to;
-    char first_host[CLIENT_HOST];
-    int has_body = call->read_body || call->length > 0, is_elsewhere = 0;
+    char first_host[CLIENT_HOST], first_port[CLIENT_PORT];
+    int has_body = call->read_body || call->length > 0, is_elsewhere = 0, may_be_tls = client->options.open != NULL;
+    int was_tls = url->is_tls;
     memcpy(first_host, url->host, strlen(url->host) + 1);
+    memcpy(first_port, url->port, strlen(url->port) + 1);
     for (int redirects = 0;; redirects++) {
         peer_t *peer = exchange(client, call, method, url, has_body, is_elsewhere, location);
         int status = peer ? peer->is.status : 0, keeps_method = status == 307 || status == 308, failed;
@@ -408,7 +526,7 @@ static aco_http_response_t *follow(aco_http_client_t *client, const aco_http_cal
         if (!to || client->options.max_redirects < 0 || (keeps_method && has_body && call->read_body))
             return &peer->is;
         failed = redirects == client->options.max_redirects ? aco__http_fail(ELOOP, call_name, "too many redirects")
-                                                            : redirect(url, to);
+                                                            : redirect(url, to, may_be_tls);
         if (failed) {
             int error = errno;
             aco_http_end(&peer->is);
@@ -420,7 +538,7 @@ static aco_http_response_t *follow(aco_http_client_t *client, const aco_http_cal
             method = "GET";
             has_body = 0;
         }
-        if (strcmp(first_host, url->host) != 0)
+        if (strcmp(first_host, url->host) != 0 || strcmp(first_port, url->port) != 0 || was_tls != url->is_tls)
             is_elsewhere = 1;
     }
 }
@@ -438,7 +556,7 @@ aco_http_response_t *aco_http_call_at(aco_http_client_t *client, const aco_http_
     url = aco__poller_allocate(&sz, call_name); /* too large for a small stack */
     if (!url)
         return NULL;
-    if (parse_url(url, call->url) == 0)
+    if (parse_url(url, call->url, client->options.open != NULL) == 0)
         response = follow(client, call, url, location);
     aco__poller_free(url, sz);
     return response;

@@ -20,7 +20,8 @@ enum {
     HTTP_BEHIND_HEAD = 1024, /* room in the input buffer for a part of the body */
     HTTP_ARENA = 1024, /* bytes of a request's memory before it needs more */
     HTTP_PARAMS = 8, /* of a route */
-    HTTP_OVERHEAD = 16384, /* bytes of extensions of chunks and trailers that a body may have */
+    HTTP_FRAMING = 16384, /* bytes of chunks' sizes, their extensions and trailers that a body may have, */
+    HTTP_FRAMING_RATIO = 8, /* and besides, so many for each byte */
     HTTP_DISCARDED = 65536 /* bytes of an unread body that are read to keep the connection */
 };
 
@@ -57,7 +58,7 @@ typedef struct aco__http_link {
     size_t sunk;
     uint64_t body; /* bytes of the body so far */
     uint64_t most_body;
-    size_t overhead;
+    uint64_t framing; /* bytes that were sent for the body and are not its own */
     unsigned char has_head; /* the head is complete */
     unsigned char has_all; /* the message is complete */
     unsigned char gets_no_body; /* the next message answers a HEAD request */
@@ -75,8 +76,13 @@ typedef struct aco__http_link {
 } aco__http_link_t;
 
 ACO__HIDDEN void aco__http_link_open(aco__http_link_t *link, int fd, llhttp_type_t type, size_t in_size);
+/* The next message is the first one of the connection. */
+ACO__HIDDEN void aco__http_link_reset(aco__http_link_t *link);
 /* Closes the descriptor too. */
 ACO__HIDDEN void aco__http_link_close(aco__http_link_t *link);
+/* As aco_io_read(), and aco_io_shutdown() with SHUT_WR. */
+ACO__HIDDEN ssize_t aco__http_link_read(aco__http_link_t *link, void *p, size_t n, const char *location);
+ACO__HIDDEN int aco__http_link_shutdown(aco__http_link_t *link, const char *location);
 /* Waits for the first bytes of a message, without a buffer. How many there are; 0 at the end; -1 and errno. */
 ACO__HIDDEN ssize_t aco__http_await(aco__http_link_t *link, const char *location);
 /* Begins to parse the next message. */
@@ -170,6 +176,7 @@ typedef struct aco__http_exchange {
     unsigned char may_continue; /* the client waits for "100 Continue" */
     unsigned char is_head; /* the method is HEAD */
     unsigned char will_close;
+    unsigned char is_aborted;
     int64_t body_until; /* 0: not read yet */
     size_t sz; /* of this record and what follows it: headers, memory, output */
 } aco__http_exchange_t;

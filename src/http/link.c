@@ -9,13 +9,6 @@
 
 #include "aco/file.h"
 
-#include <signal.h>
-#include <time.h>
-#include <unistd.h>
-#ifdef __linux__
-#include <sys/sendfile.h>
-#endif
-
 /* ---- What llhttp tells ---- */
 
 static aco__http_link_t *link_of(const llhttp_t *parser)
@@ -100,24 +93,12 @@ static void end_header(aco__http_head_t *head)
     look_at(head, header->name, (size_t)(head->name_end - header->name), header->value, (size_t)(end - header->value));
 }
 
-/* What a body may have besides its bytes: trailers and extensions of chunks. They are dropped. */
-static int on_overhead(llhttp_t *parser, const char *p, size_t n)
-{
-    aco__http_link_t *link = link_of(parser);
-    (void)p;
-    link->overhead += n + 1;
-    if (link->overhead <= HTTP_OVERHEAD)
-        return 0;
-    link->body_error = EFBIG;
-    return HPE_USER;
-}
-
 static int on_header_field(llhttp_t *parser, const char *p, size_t n)
 {
     aco__http_link_t *link = link_of(parser);
     aco__http_head_t *head = link->head;
-    if (link->has_head)
-        return on_overhead(parser, p, n);
+    if (link->has_head) /* a trailer: dropped */
+        return 0;
     if (head->part != HTTP_NAME) {
         end_header(head);
         if (head->count == head->most)
@@ -135,7 +116,7 @@ static int on_header_value(llhttp_t *parser, const char *p, size_t n)
     aco__http_link_t *link = link_of(parser);
     aco__http_head_t *head = link->head;
     if (link->has_head)
-        return on_overhead(parser, p, n);
+        return 0;
     if (head->part == HTTP_NAME) {
         head->headers[head->count - 1].value = p;
         head->part = HTTP_VALUE;
@@ -159,8 +140,10 @@ static int on_headers_complete(llhttp_t *parser)
     aco__http_head_t *head = link->head;
     end_header(head);
     link->has_head = 1;
-    if (link->gets_no_body)
-        parser->flags |= F_SKIPBODY;
+    if (parser->type == HTTP_RESPONSE && parser->status_code < 100)
+        return refuse(head, 400);
+    if (link->gets_no_body || (parser->type == HTTP_RESPONSE && !has_body(parser)))
+        parser->flags |= F_SKIPBODY; /* llhttp would wait for one with a length, also of 304 */
     link->is_persistent = (unsigned char)llhttp_should_keep_alive(parser);
     if (parser->type == HTTP_RESPONSE)
         return has_body(parser) ? HPE_PAUSED : 0;
@@ -174,12 +157,16 @@ static int on_headers_complete(llhttp_t *parser)
         return refuse(head, 400);
     if (head->encodings && !head->is_chunked)
         return refuse(head, (parser->flags & F_CHUNKED) != 0 ? 501 : 400);
+    if (parser->content_length > INT64_MAX)
+        return refuse(head, 413);
     return parser->flags & F_CHUNKED || parser->content_length > 0 ? HPE_PAUSED : 0;
 }
 
 static int on_body(llhttp_t *parser, const char *p, size_t n)
 {
     aco__http_link_t *link = link_of(parser);
+    if (!link->sink) /* nobody reads a body */
+        return HPE_USER;
     link->body += n;
     if (link->body > link->most_body) {
         link->body_error = EFBIG;
@@ -202,8 +189,6 @@ static const llhttp_settings_t settings = {
     .on_header_field = on_header_field,
     .on_header_value = on_header_value,
     .on_headers_complete = on_headers_complete,
-    .on_chunk_extension_name = on_overhead,
-    .on_chunk_extension_value = on_overhead,
     .on_body = on_body,
     .on_message_complete = on_message_complete,
 };
@@ -215,7 +200,13 @@ void aco__http_link_open(aco__http_link_t *link, int fd, llhttp_type_t type, siz
     memset(link, 0, sizeof *link);
     link->fd = fd;
     aco_io_reader_open(&link->in, fd, NULL, in_size);
-    llhttp_init(&link->parser, type, &settings);
+    link->parser.type = (uint8_t)type;
+    aco__http_link_reset(link);
+}
+
+void aco__http_link_reset(aco__http_link_t *link)
+{
+    llhttp_init(&link->parser, (llhttp_type_t)link->parser.type, &settings);
     link->parser.data = link;
 }
 
@@ -224,19 +215,30 @@ void aco__http_link_close(aco__http_link_t *link)
     aco_io_reader_close(&link->in);
     if (link->transport)
         link->transport->close(link->stream);
-    (void)aco_io_close(link->fd);
+    else if (link->fd >= 0)
+        (void)aco_io_close(link->fd);
 }
 
 /* ---- Input ---- */
+
+ssize_t aco__http_link_read(aco__http_link_t *link, void *p, size_t n, const char *location)
+{
+    return link->transport ? link->transport->read(link->stream, p, n, location)
+                           : aco_io_read_at(link->fd, p, n, location);
+}
+
+int aco__http_link_shutdown(aco__http_link_t *link, const char *location)
+{
+    if (!link->transport)
+        return aco_io_shutdown(link->fd, SHUT_WR);
+    return link->transport->shutdown ? link->transport->shutdown(link->stream, location) : -1;
+}
 
 /* Reads behind what is there. */
 static ssize_t append(aco__http_link_t *link, const char *location)
 {
     aco_io_reader_t *in = &link->in;
-    char *to = in->buffer + in->end;
-    size_t room = in->size - in->end;
-    ssize_t n = link->transport ? link->transport->read(link->stream, to, room, location)
-                                : aco_io_read_at(link->fd, to, room, location);
+    ssize_t n = aco__http_link_read(link, in->buffer + in->end, in->size - in->end, location);
     if (n > 0)
         in->end += (size_t)n;
     return n;
@@ -249,6 +251,11 @@ ssize_t aco__http_await(aco__http_link_t *link, const char *location)
     size_t sz = in->size;
     if (!link->transport)
         return aco_io_reader_peek_at(in, 1, &bytes, location);
+    if (link->transport->wait_readable && in->end == 0) {
+        aco_io_reader_close(in);
+        if (link->transport->wait_readable(link->stream, location) != 0)
+            return -1;
+    }
     if (!in->buffer && !(in->buffer = aco__poller_allocate(&sz, "aco_http_serve")))
         return -1;
     return append(link, location);
@@ -257,9 +264,9 @@ ssize_t aco__http_await(aco__http_link_t *link, const char *location)
 void aco__http_message_begin(aco__http_link_t *link, aco__http_head_t *head)
 {
     link->head = head;
+    link->sink = NULL;
     link->at = link->in.begin;
-    link->body = 0;
-    link->overhead = 0;
+    link->body = link->framing = 0;
     link->has_head = link->has_all = 0;
     link->body_error = 0;
 }
@@ -367,8 +374,7 @@ static ssize_t more_body(aco__http_link_t *link, char *direct, size_t n, const c
         return -1;
     }
     if (direct)
-        return link->transport ? link->transport->read(link->stream, direct, n, location)
-                               : aco_io_read_at(link->fd, direct, n, location);
+        return aco__http_link_read(link, direct, n, location);
     link->at = link->in.end = link->keep;
     return append(link, location);
 }
@@ -384,10 +390,21 @@ static ssize_t end_of_stream(aco__http_link_t *link, const char *call)
     return body_fails(link, ECONNRESET, call, "the connection ended before the body");
 }
 
-ssize_t aco__http_read_body(aco__http_link_t *link, void *p, size_t n, const char *call, const char *location)
+/* The same as feed(), for a body. What is sent around it has a limit, too: it would cost time for nothing. */
+static int feed_body(aco__http_link_t *link, size_t n)
 {
-    link->sink = p;
-    link->sunk = 0;
+    size_t before = link->at, sunk = link->sunk;
+    if (feed(link, n) != 0)
+        return -1;
+    link->framing += link->at - before - (link->sunk - sunk);
+    if (link->framing <= HTTP_FRAMING || (link->framing - HTTP_FRAMING) / HTTP_FRAMING_RATIO <= link->body)
+        return 0;
+    link->body_error = link->parser.type == HTTP_REQUEST ? EFBIG : EBADMSG;
+    return -1;
+}
+
+static ssize_t read_body(aco__http_link_t *link, void *p, size_t n, const char *call, const char *location)
+{
     while (!link->has_all && link->sunk == 0 && n > 0) {
         size_t have = link->in.end - link->at;
         /* A body with a length has nothing but its bytes. */
@@ -413,12 +430,22 @@ ssize_t aco__http_read_body(aco__http_link_t *link, void *p, size_t n, const cha
                 llhttp_resume(&link->parser);
             else if (error != HPE_OK)
                 return body_fails(link, link->body_error ? link->body_error : EBADMSG, call, "the body is too long");
-        } else if (feed(link, (size_t)came < n ? (size_t)came : n) != 0) {
+        } else if (feed_body(link, (size_t)came < n ? (size_t)came : n) != 0) {
             return link->body_error ? body_fails(link, link->body_error, call, "the body is too long")
                                     : body_fails(link, EBADMSG, call, llhttp_get_error_reason(&link->parser));
         }
     }
     return (ssize_t)link->sunk;
+}
+
+ssize_t aco__http_read_body(aco__http_link_t *link, void *p, size_t n, const char *call, const char *location)
+{
+    ssize_t got;
+    link->sink = p;
+    link->sunk = 0;
+    got = read_body(link, p, n, call, location);
+    link->sink = NULL; /* the caller's memory may go */
+    return got;
 }
 
 void aco__http_message_end(aco__http_link_t *link)
@@ -475,6 +502,10 @@ int aco__http_send(aco__http_link_t *link, const void *p, size_t n, int is_more,
         parts[left++].iov_len = n;
     }
     link->out_n = 0;
+    if (link->is_broken) {
+        errno = EPIPE;
+        return -1;
+    }
     while (left > 0 && !link->is_broken) {
         ssize_t sent = may_wait ? put_out_waiting(link, first, left, flags, location)
                                 : put_out(link, first, left, flags | MSG_DONTWAIT, location);
@@ -495,8 +526,6 @@ int aco__http_send(aco__http_link_t *link, const void *p, size_t n, int is_more,
             }
         }
     }
-    if (left > 0 && errno == 0)
-        errno = EPIPE;
     return left > 0 ? -1 : 0;
 }
 
@@ -599,61 +628,29 @@ int aco__http_end_body(aco__http_link_t *link, const char *location)
 
 /* ---- Files ---- */
 
-#ifdef __linux__
-/* sendfile() that raises no SIGPIPE: it has no MSG_NOSIGNAL. The signal is blocked meanwhile, and taken if it came. */
-static ssize_t quiet_sendfile(int to, int from, off_t *offset, size_t n)
-{
-    static const struct timespec at_once = {0, 0};
-    sigset_t pipe_signal, before, pending;
-    ssize_t sent;
-    int error;
-    sigemptyset(&pipe_signal);
-    sigaddset(&pipe_signal, SIGPIPE);
-    sigpending(&pending);
-    pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
-    sent = sendfile(to, from, offset, n);
-    error = errno;
-    if (sent < 0 && error == EPIPE && !sigismember(&pending, SIGPIPE))
-        while (sigtimedwait(&pipe_signal, NULL, &at_once) < 0 && errno == EINTR)
-            ;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    errno = error;
-    return sent;
-}
-
 /* 0; 1: the file has no sendfile(); -1 and errno. */
 static int send_file(aco__http_link_t *link, int fd, int64_t offset, int64_t n, const char *location)
 {
     enum { AT_ONCE = 1 << 20 }; /* so that others run in between */
-    off_t at = (off_t)offset;
-    aco_scope_t scope;
-    while (n > 0) {
-        ssize_t sent = quiet_sendfile(link->fd, fd, &at, n < AT_ONCE ? (size_t)n : AT_ONCE);
-        int result = 0;
-        if (sent > 0) {
-            n -= sent;
-            link->left -= sent;
-            aco__poller_yield();
-            continue;
-        }
-        if (sent < 0 && (errno == EINVAL || errno == ENOSYS) && at == (off_t)offset)
-            return 1;
-        if (sent < 0 && errno == EINTR)
-            continue;
-        if (sent == 0)
-            errno = EIO;
-        if (sent == 0 || errno != EAGAIN)
-            return -1;
+    int64_t at = offset, end = offset + n;
+    while (at < end) {
+        aco_scope_t scope;
+        ssize_t sent;
         if (aco_scope_begin_at(&scope, aco_after(link->write_time), location) != 0)
             return -1;
-        result = aco_io_wait_writable_at(link->fd, location);
+        sent = aco_io_sendfile_at(link->fd, fd, &at, end - at < AT_ONCE ? (size_t)(end - at) : AT_ONCE, location);
         (void)aco_scope_end(&scope);
-        if (result != 0)
+        if (sent < 0 && (errno == EINVAL || errno == ENOSYS) && at == offset)
+            return 1;
+        if (sent == 0)
+            errno = EIO;
+        if (sent <= 0)
             return -1;
+        link->left -= sent;
+        aco__poller_yield();
     }
     return 0;
 }
-#endif
 
 int aco__http_write_file(aco__http_link_t *link, int fd, int64_t offset, int64_t n, const char *call,
                          const char *location)
@@ -669,7 +666,6 @@ int aco__http_write_file(aco__http_link_t *link, int fd, int64_t offset, int64_t
             link->left -= n;
         return 0;
     }
-#ifdef __linux__
     if (n > SMALL && !link->transport && link->left >= 0) {
         if (aco__http_send(link, NULL, 0, 1, location) != 0)
             return -1;
@@ -677,7 +673,6 @@ int aco__http_write_file(aco__http_link_t *link, int fd, int64_t offset, int64_t
         if (result <= 0)
             return result;
     }
-#endif
     buffer = aco__poller_allocate(&sz, call);
     if (!buffer)
         return -1;

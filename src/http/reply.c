@@ -163,6 +163,11 @@ int aco_http_write_file_at(aco_http_request_t *request, int fd, int64_t offset, 
     return 0;
 }
 
+void aco_http_abort(aco_http_request_t *request)
+{
+    aco__http_exchange_of(request)->is_aborted = 1;
+}
+
 int aco__http_answer(aco__http_exchange_t *x, int status, const char *location)
 {
     size_t n = 0;

@@ -154,15 +154,16 @@ const char *aco_http_query(aco_http_request_t *request, const char *name)
     static const char call[] = "aco_http_query";
     aco__http_exchange_t *x = aco__http_exchange_of(request);
     size_t name_n = strlen(name), n;
+    char *value = NULL;
     for (const char *at = request->query; *at; at += n + (at[n] != 0)) {
         size_t key = strcspn(at, "=&");
-        char *value;
         ptrdiff_t decoded;
         n = strcspn(at, "&");
-        value = key >= name_n ? allocate(x, n + 1, call) : NULL;
-        if (key >= name_n && !value)
+        if (key < name_n)
+            continue;
+        if (!value && !(value = allocate(x, strlen(at) + 1, call)))
             return NULL;
-        if (!value || aco__http_decode(value, at, key, 1) != (ptrdiff_t)name_n || memcmp(value, name, name_n) != 0)
+        if (aco__http_decode(value, at, key, 1) != (ptrdiff_t)name_n || memcmp(value, name, name_n) != 0)
             continue;
         decoded = key < n ? aco__http_decode(value, at + key + 1, n - key - 1, 1) : 0;
         if (decoded < 0) {

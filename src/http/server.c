@@ -45,7 +45,7 @@ static void reset(aco__http_connection_t *c)
     x->at = (char *)(headers + most);
     x->end = x->at + HTTP_ARENA;
     x->fields_n = x->fields_room = x->param_count = x->allow_count = 0;
-    x->has_begun = x->may_continue = x->is_head = x->will_close = 0;
+    x->has_begun = x->may_continue = x->is_head = x->will_close = x->is_aborted = 0;
     x->body_until = 0;
     x->is.method = x->is.target = x->is.path = x->is.query = x->is.host = "";
     x->is.fd = c->link.fd;
@@ -248,6 +248,16 @@ static int status_of_body(int error)
     return error == EFBIG ? 413 : error == EBADMSG ? 400 : error == ETIMEDOUT ? 408 : 500;
 }
 
+/* Ends the connection so that the client sees that bytes are missing. */
+static void break_off(aco__http_connection_t *c, const char *location)
+{
+    static const struct linger reset = {1, 0};
+    (void)aco__http_send(&c->link, NULL, 0, 0, location);
+    if (c->link.left < 0 && !c->link.is_chunked) /* the end of the stream would be the reply's end */
+        (void)setsockopt(c->link.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    c->link.is_broken = 1;
+}
+
 /* Answers a request whose head is there. */
 static void handle(aco__http_connection_t *c, const char *location)
 {
@@ -266,10 +276,8 @@ static void handle(aco__http_connection_t *c, const char *location)
             add_allow(x);
         (void)aco__http_answer(x, status, location);
     }
-    if (x->has_begun && aco__http_end_body(&c->link, location) != 0) {
-        (void)aco__http_send(&c->link, NULL, 0, 0, location);
-        c->link.is_broken = 1; /* the client sees that bytes are missing */
-    }
+    if (x->has_begun && (x->is_aborted || aco__http_end_body(&c->link, location) != 0))
+        break_off(c, location);
 }
 
 static void log_exchange(aco__http_exchange_t *x)
@@ -288,11 +296,11 @@ static void linger(aco__http_connection_t *c, const char *location)
     char bytes[1024];
     aco_scope_t scope;
     size_t left = LINGER_BYTES;
-    if (c->link.is_broken || c->link.transport || aco_io_shutdown(c->link.fd, SHUT_WR) != 0 ||
-        aco_scope_begin_at(&scope, aco_after(LINGER_MS * ACO_MILLISECOND), location) != 0)
+    if (c->link.is_broken || aco_scope_begin_at(&scope, aco_after(LINGER_MS * ACO_MILLISECOND), location) != 0)
         return;
-    for (ssize_t n = 1; n > 0 && left > sizeof bytes; left -= n > 0 ? (size_t)n : 0)
-        n = aco_io_read_at(c->link.fd, bytes, sizeof bytes, location);
+    if (aco__http_link_shutdown(&c->link, location) == 0)
+        for (ssize_t n = 1; n > 0 && left > sizeof bytes; left -= n > 0 ? (size_t)n : 0)
+            n = aco__http_link_read(&c->link, bytes, sizeof bytes, location);
     (void)aco_scope_end(&scope);
 }
 
@@ -331,6 +339,21 @@ static int serve_request(aco__http_connection_t *c, const char *location)
     return !c->x->will_close;
 }
 
+/* While nothing is requested: for this time at most, and not when the server ends. 0, or -1. */
+static int begin_idle(aco__http_connection_t *c, int64_t limit, const char *location)
+{
+    if (c->server->is_ending || aco_scope_begin_at(&c->idle, aco_after(limit), location) != 0)
+        return -1;
+    c->is_idle = 1;
+    return 0;
+}
+
+static void end_idle(aco__http_connection_t *c)
+{
+    c->is_idle = 0;
+    (void)aco_scope_end(&c->idle);
+}
+
 /* Waits for a request without holding buffers. 0, or -1. */
 static int await_request(aco__http_connection_t *c, int64_t limit, const char *location)
 {
@@ -338,26 +361,34 @@ static int await_request(aco__http_connection_t *c, int64_t limit, const char *l
     if (c->link.out_n && aco__http_send(&c->link, NULL, 0, 0, location) != 0)
         return -1;
     give_exchange(c);
-    if (c->server->is_ending || aco_scope_begin_at(&c->idle, aco_after(limit), location) != 0)
+    if (begin_idle(c, limit, location) != 0)
         return -1;
-    c->is_idle = 1;
     n = aco__http_await(&c->link, location);
-    c->is_idle = 0;
-    (void)aco_scope_end(&c->idle);
+    end_idle(c);
     return n > 0 ? 0 : -1;
+}
+
+/* Makes the stream on the descriptor. 0, or -1. */
+static int open_stream(aco__http_connection_t *c, const char *location)
+{
+    const aco_http_server_t *options = &c->server->options;
+    if (begin_idle(c, options->head_time, location) != 0)
+        return -1;
+    c->link.stream = options->open(c->link.fd, &c->link.transport, options->open_arg);
+    end_idle(c);
+    if (c->link.stream)
+        return 0;
+    c->link.transport = NULL;
+    c->link.fd = -1;
+    return -1;
 }
 
 static void serve_connection(aco__http_connection_t *c, const char *location)
 {
     const aco_http_server_t *options = &c->server->options;
     int64_t limit = options->head_time; /* for the first request */
-    if (options->open) {
-        c->link.stream = options->open(c->link.fd, &c->link.transport, options->open_arg);
-        if (!c->link.stream) {
-            c->link.transport = NULL;
-            return;
-        }
-    }
+    if (options->open && open_stream(c, location) != 0)
+        return;
     do {
         if (c->link.in.begin == c->link.in.end && await_request(c, limit, location) != 0)
             return;
@@ -487,8 +518,12 @@ int aco_http_serve_at(int listener, const aco_http_server_t *options, const char
     if (listener < 0)
         return -1; /* with what aco_io_listen() left */
     server = options ? aco__poller_allocate(&sz, call) : NULL;
-    if (!server)
+    if (!server) {
+        error = options ? errno : EINVAL;
+        (void)aco_io_close(listener);
+        errno = error;
         return options ? -1 : aco__http_fail(EINVAL, call, "the pointer to the server is NULL");
+    }
     memset(server, 0, sizeof *server);
     server->options = *options;
     if (set_options(&server->options) == 0)

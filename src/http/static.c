@@ -87,15 +87,15 @@ static void set_version(version_t *version, const aco_file_status_t *status)
     version->date[HTTP_DATE] = 0;
 }
 
-/* Whether one of a list of tags is this one, or the list is "*". Weak ones count too. */
-static int has_tag(const char *list, const char *tag)
+/* Whether one of a list of tags is this one, or the list is "*". */
+static int has_tag(const char *list, const char *tag, int weak_ones_too)
 {
     size_t n = strlen(tag);
     for (const char *at = list; *at;) {
         at += strspn(at, " \t,");
         if (*at == '*')
             return 1;
-        if (strncmp(at, "W/", 2) == 0)
+        if (weak_ones_too && strncmp(at, "W/", 2) == 0)
             at += 2;
         if (strncmp(at, tag, n) == 0)
             return 1;
@@ -109,8 +109,17 @@ static int is_unchanged(const aco_http_request_t *request, const version_t *vers
     const char *tags = aco_http_header(request, "If-None-Match");
     const char *since = tags ? NULL : aco_http_header(request, "If-Modified-Since");
     if (tags)
-        return has_tag(tags, version->tag);
+        return has_tag(tags, version->tag, 1);
     return since && aco__http_date_of(since) >= version->seconds;
+}
+
+/* Whether the client wants another version than this one. */
+static int is_other(const aco_http_request_t *request, const version_t *version)
+{
+    const char *tags = aco_http_header(request, "If-Match");
+    const char *since = tags ? NULL : aco_http_header(request, "If-Unmodified-Since");
+    int64_t date = since ? aco__http_date_of(since) : -1;
+    return tags ? !has_tag(tags, version->tag, 0) : date >= 0 && date < version->seconds;
 }
 
 /* ---- Ranges ---- */
@@ -169,6 +178,8 @@ static int reply_with(aco_http_request_t *request, int fd, const aco_file_status
         aco_http_add_header(request, "Last-Modified", version.date) != 0 ||
         aco_http_add_header(request, "Accept-Ranges", "bytes") != 0)
         return -1;
+    if (is_other(request, &version))
+        return aco__http_answer(aco__http_exchange_of(request), 412, location);
     if (is_unchanged(request, &version))
         return aco_http_reply_at(request, 304, NULL, NULL, 0, location);
     is_range = strcmp(request->method, "GET") == 0 ? range_of(request, &version, size, &first, &n) : 0;

@@ -8,6 +8,8 @@
 #define _GNU_SOURCE /* struct ucred, for sys/socket.h */
 #include "io/system.h"
 
+#include "aco/detail/descriptors.h"
+
 #include <poll.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -192,15 +194,27 @@ static int spend(aco__io_t *io, const aco__io_fd_t *d)
     return -1;
 }
 
+aco__io_fd_t *aco__io_enter_to_wait(aco__io_t *io, int fd, const char *call)
+{
+    aco__io_fd_t *d = record_of(io, fd);
+    if (d || (d = record_new(io, fd, call)) != NULL)
+        d->users++;
+    return d;
+}
+
 aco__io_fd_t *aco__io_enter(aco__io_t *io, int fd, const char *call)
 {
     aco__io_fd_t *d = record_of(io, fd);
     if (aco_unlikely(!d || (!d->owned && !d->users))) { /* the number may be another file's than the last time */
-        if (check_nonblocking(fd, call) != 0 || (!d && !(d = record_new(io, fd, call))))
+        if (check_nonblocking(fd, call) != 0)
+            return NULL;
+        d = aco__io_enter_to_wait(io, fd, call);
+        if (!d)
             return NULL;
         d->is_socket = 1; /* until it says that it is none */
+    } else {
+        d->users++;
     }
-    d->users++;
     io->stats.calls++;
     if (aco_unlikely(spend(io, d) != 0)) {
         aco__io_leave(d);
@@ -307,18 +321,24 @@ int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int direction, int64_t deadline
     return result == 0 && !d->closed ? 0 : -1;
 }
 
-int aco__io_park_any(aco__io_t *io, aco__io_fd_t *const *ds, aco__waiter_t *places, size_t n, aco__wait_t *wait,
-                     int64_t deadline, const char *call, const char *location)
+int aco__io_park_any(aco__io_t *io, aco__io_fd_t *const *ds, const unsigned char *directions, aco__waiter_t *places,
+                     size_t n, aco__wait_t *wait, int64_t deadline, const char *call, const char *location)
 {
+    int writes = !directions || directions[0] == IO_WRITE, result;
     for (size_t i = 0; i < n; i++) {
-        if (arm(io, ds[i], IO_WRITE) != 0)
+        int direction = directions ? directions[i] : IO_WRITE;
+        if (arm(io, ds[i], direction) != 0)
             return aco__io_fail(call, ds[i]->fd);
-        places[i].queue = &ds[i]->queues[IO_WRITE];
+        places[i].queue = &ds[i]->queues[direction];
         places[i].other = i + 1 < n ? &places[i + 1] : NULL;
     }
     io->spender = NULL;
     io->stats.waits++;
-    return aco__poller_wait(&io->base, call, wait, places[0].queue, places[0].other, ds[0]->fd, 1, deadline, location);
+    result = aco__poller_wait(&io->base, call, wait, places[0].queue, places[0].other, ds[0]->fd, writes, deadline,
+                              location);
+    for (size_t i = 0; i < n; i++)
+        disarm(io, ds[i]);
+    return result;
 }
 
 int aco__io_pause(aco__io_t *io, aco__io_fd_t *d, int64_t *ns, const char *call, const char *location)
@@ -406,7 +426,7 @@ int aco_io_release(int fd)
     return 0;
 }
 
-int aco_io_close(int fd)
+void aco__io_forget(int fd)
 {
     aco__io_t *io = (aco__io_t *)(void *)aco__poller();
     aco__io_fd_t *d = io ? record_of(io, fd) : NULL;
@@ -416,6 +436,11 @@ int aco_io_close(int fd)
     if (io && io->ring)
         aco__io_ring_settle(io, fd);
 #endif
+}
+
+int aco_io_close(int fd)
+{
+    aco__io_forget(fd);
     return close(fd) == 0 || errno == EINTR ? 0 : aco__io_fail("aco_io_close", fd);
 }
 

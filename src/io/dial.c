@@ -173,7 +173,7 @@ static int look_at_attempts(race_t *race)
 static int wait_for_attempts(race_t *race)
 {
     int64_t until = race->next < race->targets->n ? race->next_at : ACO_FOREVER;
-    if (aco__io_park_any(race->io, race->attempts, race->places, race->n, &race->wait, until, race->call,
+    if (aco__io_park_any(race->io, race->attempts, NULL, race->places, race->n, &race->wait, until, race->call,
                          race->location) == 0)
         return 0;
     return errno == ETIMEDOUT && until != ACO_FOREVER && aco_check_cancelled() == 0 ? 0 : -1;

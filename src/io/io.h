@@ -145,10 +145,14 @@ ACO__HIDDEN int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int what, int64_t d
 ACO__HIDDEN int aco__io_pause(aco__io_t *io, aco__io_fd_t *d, int64_t *ns, const char *call, const char *location);
 /* poll() for POLL… without waiting: 1: ready or in error, 0: not; -1 and errno. */
 ACO__HIDDEN int aco__io_look(int fd, int events);
-/* Waits until an event tells that one of the `n` descriptors, at least 1, may be written to. Nobody else may close them
- * meanwhile. `places` and `wait` are for the call's use, and not on the task's stack. 0, or -1 and errno. */
-ACO__HIDDEN int aco__io_park_any(aco__io_t *io, aco__io_fd_t *const *ds, aco__waiter_t *places, size_t n,
-                                 aco__wait_t *wait, int64_t deadline, const char *call, const char *location);
+/* Waits until an event tells that one of the `n` descriptors, at least 1, may be ready in its direction; NULL: all
+ * wait to be written to. If one is closed meanwhile, it fails with ECANCELED. `places` and `wait` are for the call's
+ * use, and not on the task's stack. 0, or -1 and errno. */
+ACO__HIDDEN int aco__io_park_any(aco__io_t *io, aco__io_fd_t *const *ds, const unsigned char *directions,
+                                 aco__waiter_t *places, size_t n, aco__wait_t *wait, int64_t deadline,
+                                 const char *call, const char *location);
+/* As aco__io_enter(), for a wait only: the descriptor may be a blocking one. */
+ACO__HIDDEN aco__io_fd_t *aco__io_enter_to_wait(aco__io_t *io, int fd, const char *call);
 /* Fails with errno: -1. Without a message if the failure is an expected answer. */
 ACO__HIDDEN int aco__io_fail(const char *call, int fd);
 

@@ -38,7 +38,9 @@ static inline int aco__io_ask_tcp(int fd)
 }
 
 #ifdef __linux__
+#include <signal.h>
 #include <sys/sendfile.h>
+#include <time.h>
 
 static inline int aco__io_new_socket(int family, int type)
 {
@@ -50,9 +52,27 @@ static inline int aco__io_accept(int fd)
     return accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 }
 
+/* sendfile() has no MSG_NOSIGNAL: SIGPIPE is blocked meanwhile, and taken if it came. One that the caller has blocked
+ * and that was pending before stays. */
 static inline ssize_t aco__io_sendfile(int to, int from, off_t *offset, size_t n)
 {
-    return sendfile(to, from, offset, n);
+    static const struct timespec at_once = {0, 0};
+    sigset_t pipe_signal, before, pending;
+    ssize_t sent;
+    int error, was_pending;
+    sigemptyset(&pipe_signal);
+    sigaddset(&pipe_signal, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
+    was_pending = sigismember(&before, SIGPIPE) && sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE);
+    sent = sendfile(to, from, offset, n);
+    error = errno;
+    /* It also comes when the peer has gone after the first bytes. */
+    if (!was_pending && (sent < 0 ? error == EPIPE : (size_t)sent < n))
+        while (sigtimedwait(&pipe_signal, NULL, &at_once) < 0 && errno == EINTR)
+            ;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = error;
+    return sent;
 }
 
 #else

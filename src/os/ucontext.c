@@ -37,7 +37,7 @@ typedef struct record {
 
 static __thread record_t the_record;
 
-/* The empty asm keeps a compiler that sees this body from merging two calls into one (docs/switch.md, 8). */
+/* The empty asm keeps a compiler that sees this body from merging two calls into one (docs/switch.md, rule 8). */
 __attribute__((noinline)) aco__tls_ref_t aco__tls_ref_read(void)
 {
     aco__tls_ref_t tls = (aco__tls_ref_t)&the_record;

@@ -142,6 +142,16 @@ void aco__inbox_filter(aco__tasks_t *s, int (*unwanted)(const aco__post_t *post,
     }
 }
 
+static int has_posts(const void *s)
+{
+    return !is_empty(s);
+}
+
+int aco__inbox_spin(aco__tasks_t *s, int64_t now, int64_t until)
+{
+    return aco__spin_until(&s->spin, has_posts, s, aco__os_now, now, until);
+}
+
 int aco__inbox_sleeps(aco__tasks_t *s)
 {
     __atomic_store_n(&s->is_asleep, 1, __ATOMIC_SEQ_CST);

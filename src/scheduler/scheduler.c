@@ -328,6 +328,12 @@ static int64_t first_deadline(aco__thread_t *self, scheduler_t *s, int64_t until
     return s->timers_count ? s->timers[0].deadline : -1;
 }
 
+/* Whether only other threads and timers can make a task runnable. */
+static int waits_for_posts_only(const scheduler_t *s)
+{
+    return aco__expects_news(s) && !s->idle && !(s->poller && s->poller->waiters);
+}
+
 /* Waits until a task may run. 0, or -1 if none ever will or the hook failed. */
 static int sleep_idle(aco__thread_t *self, scheduler_t *s)
 {
@@ -339,7 +345,8 @@ static int sleep_idle(aco__thread_t *self, scheduler_t *s)
     deadline = first_deadline(self, s, s->poller && s->poller->waiters ? now + REFRESH_NS : ACO_FOREVER);
     trim_some(self, s, now, deadline);
     until = aco_unlikely(s->is_watched) ? aco__stuck_check(self, s, deadline) : deadline;
-    if (listens && !aco__inbox_sleeps(s)) { /* something is there already */
+    if (listens && ((waits_for_posts_only(s) && aco__inbox_spin(s, now, until < 0 ? ACO_FOREVER : until)) ||
+                    !aco__inbox_sleeps(s))) { /* something is there already */
         aco__inbox_run(self, s);
         return 0;
     }
@@ -360,8 +367,11 @@ static int sleep_idle(aco__thread_t *self, scheduler_t *s)
         else
             aco__os_sleep_until(until);
     }
-    if (listens)
+    if (listens) {
+        if (!__atomic_load_n(&s->is_asleep, __ATOMIC_RELAXED))
+            aco__spin_woken(&s->spin, now, aco__os_now());
         aco__inbox_awake(s);
+    }
     if (more < 0)
         return -1;
     if (listens)

@@ -3,6 +3,7 @@
 #define ACO_TASK_H
 
 #include "coroutine/internal.h"
+#include "scheduler/spin.h"
 
 #include "aco/detail/poller.h"
 #include "aco/detail/worker.h"
@@ -64,6 +65,7 @@ typedef struct aco__tasks {
     uint32_t is_asleep;  /* the thread waits for events: a poster wakes it */
     aco__post_t *inbox;  /* what other threads have posted, the last one first */
     unsigned posting;    /* threads that use this record to post. Atomic */
+    aco__spin_t spin;    /* before the thread sleeps */
     long process;        /* whose threads they are */
     aco__post_t *posts;  /* what was taken out of the inbox, the first one first */
     void (*wake)(void *ctx);

@@ -131,6 +131,9 @@ static inline int aco__inbox_is_used(const aco__tasks_t *s)
 {
     return s->dumps || aco__expects_news(s);
 }
+/* The thread has nothing else to do until that time: spins, if that is likely to pay (scheduler/spin.h). Whether
+ * something was posted. `now` is the time. */
+ACO__HIDDEN int aco__inbox_spin(aco__tasks_t *s, int64_t now, int64_t until);
 /* Says that the thread is about to wait for events, or has. The first returns 0 if something was posted before. */
 ACO__HIDDEN int aco__inbox_sleeps(aco__tasks_t *s);
 ACO__HIDDEN void aco__inbox_awake(aco__tasks_t *s);

@@ -57,6 +57,16 @@ void aco__member_end(aco__member_t *member)
     aco__scope_leave(self, &member->scope);
 }
 
+int aco__member_is_like_new(void)
+{
+    const aco__thread_t *self = aco__self();
+    const aco_t *task = self->task;
+    const aco__task_record_t *record = aco__task_record(task);
+    return !record->scope && !record->groups && !(task->aco__state & (ACO__HAS_COLD | ACO__INSTRUMENTED)) &&
+           !*aco__task_joiner(task) && *aco__task_flags(task) == (TASK_DETACHED | TASK_SCOPED) &&
+           !aco__is_posted(aco__task_post(task));
+}
+
 int aco__shared_scope_begin(aco_scope_t *scope, int64_t deadline, int is_told, const char *call, const char *location)
 {
     unsigned flags = ACO__SCOPE_SHARED | (is_told ? ACO__SCOPE_TOLD : 0);

@@ -71,10 +71,13 @@ static aco__items_t *grow(aco__deque_t *deque, aco__items_t *old, size_t top, si
 
 int aco__deque_push(aco__deque_t *deque, const aco__item_t *item)
 {
-    size_t bottom = deque->bottom, top = __atomic_load_n(&deque->top, __ATOMIC_ACQUIRE);
+    size_t bottom = deque->bottom;
     aco__items_t *items = deque->items;
-    if (bottom - top > items->mask && !(items = grow(deque, items, top, bottom)))
-        return -1;
+    if (aco_unlikely(bottom - deque->seen_top > items->mask)) { /* `top` itself is in a line that thieves write */
+        size_t top = deque->seen_top = __atomic_load_n(&deque->top, __ATOMIC_ACQUIRE);
+        if (bottom - top > items->mask && !(items = grow(deque, items, top, bottom)))
+            return -1;
+    }
     put(items, bottom, item);
     __atomic_store_n(&deque->bottom, bottom + 1, __ATOMIC_SEQ_CST); /* see aco__threads_may_sleep() */
     return 0;

@@ -3,10 +3,31 @@
  * The group's scope is that of its task and belongs to its thread. Each member has a scope of its own, its outermost,
  * with the group's deadline. When the group's scope ends early, its thread notes that in the group and posts to each
  * thread of the set, which then ends the scopes of those of its members whose groups have such a note. A member reads
- * the note when it starts, after it stands in its thread's list: so it sees the note, or the post finds it. */
+ * the note when it starts, after it stands in its thread's list: so it sees the note, or the post finds it.
+ *
+ * Members that have not ended are counted. Until its task comes to aco_shared_group_end(), the group's thread counts
+ * what begins and ends there in `aco__own`, without atomics. The other threads use `aco__pending`, which therefore may
+ * fall: it begins at COUNT_OPEN, so that nobody takes it for 0. At the end `aco__own` is added and COUNT_OPEN taken
+ * away; from then on all use `aco__pending`, and whoever makes it 0 tells the task. */
 #include "threads/threads.h"
 
 static const char what_group[] = "members of a shared group, perhaps on other threads";
+
+#define COUNT_OPEN (SIZE_MAX / 2)
+
+static int counts_apart(const aco_shared_group_t *group, const aco__crew_t *worker)
+{
+    return worker == group->aco__owner && group->aco__is_open;
+}
+
+/* A member is submitted by this worker; NULL: by another thread. */
+static inline void count_member(aco_shared_group_t *group, const aco__crew_t *worker)
+{
+    if (counts_apart(group, worker))
+        group->aco__own++;
+    else
+        __atomic_fetch_add(&group->aco__pending, 1, __ATOMIC_RELAXED);
+}
 
 /* ---- The members' ends ---- */
 
@@ -39,9 +60,14 @@ static void fail_group(aco_shared_group_t *group, int error)
 static void finish(aco_shared_group_t *group)
 {
     aco__crew_t *owner = group->aco__owner;
+    const aco__crew_t *self = aco__threads_self();
+    if (counts_apart(group, self)) {
+        group->aco__own--;
+        return;
+    }
     if (__atomic_fetch_sub(&group->aco__pending, 1, __ATOMIC_ACQ_REL) != 1)
         return;
-    if (owner == aco__threads_self()) {
+    if (owner == self) {
         aco__answer_tell(&group->aco__answer);
         return;
     }
@@ -52,7 +78,7 @@ static void finish(aco_shared_group_t *group)
 
 static void complete(const aco__item_t *item, void *result, int error)
 {
-    if (item->result)
+    if (item->result && item->result != ACO__FREED_UNRUN)
         *item->result = result;
     if (aco_unlikely(result == ACO_ERROR))
         fail_group(item->group, error ? error : EINVAL);
@@ -63,6 +89,8 @@ static void complete(const aco__item_t *item, void *result, int error)
 
 void aco__threads_drop(const aco__item_t *item, int error)
 {
+    if (item->result == ACO__FREED_UNRUN)
+        (*(void (**)(void *))item->arg)(item->arg);
     complete(item, ACO_ERROR, error);
 }
 
@@ -107,13 +135,13 @@ static void end_with_group(aco__run_t *run)
         aco__scope_end_early(&run->base.scope, ended);
 }
 
-/* The task: takes the item that was put aside for it. */
-static inline void *run_next(aco__crew_t *worker, int is_sent)
+static inline void run_member(aco__crew_t *worker, const aco__item_t *item, int is_sent)
 {
     aco__run_t run;
     void *result;
+    unsigned starts = worker->starts;
     int error;
-    run.item = worker->starting[worker->begun++ % THREADS_AT_ONCE];
+    run.item = *item;
     run.worker = worker;
     run.is_sent = is_sent;
     run.base.exits = run_exits;
@@ -128,17 +156,34 @@ static inline void *run_next(aco__crew_t *worker, int is_sent)
     unlink_run(&run);
     aco__member_end(&run.base);
     complete(&run.item, result, error);
-    return NULL;
+    worker->is_quick = worker->starts == starts;
 }
 
-static void *run_item(void *worker)
+/* The item that was put aside for the task. */
+static inline aco__item_t next_item(aco__crew_t *worker)
 {
-    return run_next(worker, 0);
+    return worker->starting[worker->begun++ % THREADS_AT_ONCE];
+}
+
+/* The task. Most of what a short function costs is its task: so one that is like new afterwards runs the next item too,
+ * up to THREADS_AT_ONCE in a round. */
+static void *run_item(void *arg)
+{
+    aco__crew_t *worker = arg;
+    aco__item_t item = next_item(worker);
+    run_member(worker, &item, 0);
+    while (worker->more && aco__member_is_like_new() && aco__threads_take(worker, &item)) {
+        worker->more--;
+        run_member(worker, &item, 0);
+    }
+    return NULL;
 }
 
 static void *run_sent_item(void *worker)
 {
-    return run_next(worker, 1);
+    aco__item_t item = next_item(worker);
+    run_member(worker, &item, 1);
+    return NULL;
 }
 
 /* Spawns a task for the item. 0 without memory. */
@@ -188,15 +233,18 @@ static int start_any(aco__crew_t *worker, int searches, int drops)
     return NO_MEMORY;
 }
 
-/* All tasks spawned for items have run before the next call: they were the last in the queue. */
+/* All tasks spawned for items have run before the next call: they were the last in the queue. If items end without
+ * waiting, there is one such task in a round. */
 int aco__threads_start(aco__crew_t *worker, int searches, int is_idle)
 {
-    int any = 0, found = STARTED;
+    int any = 0, found = STARTED, tasks = worker->is_quick ? 1 : THREADS_AT_ONCE;
+    worker->starts++;
+    worker->more = THREADS_AT_ONCE - tasks;
     while (worker->started - worker->begun < THREADS_AT_ONCE && (found == STARTED || (is_idle && !any))) {
         found = NONE_LEFT;
         if (aco_unlikely(aco__threads_has_sent(worker)))
             found = start_sent(worker, is_idle && !any);
-        if (found == NONE_LEFT)
+        if (found == NONE_LEFT && tasks-- > 0)
             found = start_any(worker, searches && !any, is_idle && !any);
         if (found == NONE_LEFT)
             break;
@@ -257,7 +305,7 @@ void aco__threads_abandon(aco__crew_t *worker)
         aco__threads_drop(&worker->starting[worker->begun++ % THREADS_AT_ONCE], ECANCELED);
     while ((run = worker->runs) != NULL) {
         worker->runs = run->next;
-        aco__threads_drop(&run->item, ECANCELED);
+        complete(&run->item, ACO_ERROR, ECANCELED); /* its frames stay as they are, with what they use */
     }
     while ((node = worker->first) != NULL) {
         worker->first = node->next;
@@ -283,18 +331,22 @@ void aco__threads_forget_others(aco__crew_t *worker)
 {
     append_nodes(worker, aco__threads_receive(worker, 0));
     for (aco_shared_group_t *group = worker->groups, *next; group; group = next) {
-        size_t own = count_own(worker, group, &worker->deque) + group->aco__is_open;
-        size_t pending = group->aco__pending;
+        size_t own = count_own(worker, group, &worker->deque), lost = group->aco__pending - own;
         next = group->aco__next;
         group->aco__pending = own;
-        if (pending == own)
+        if (group->aco__is_open) {
+            lost += group->aco__own - COUNT_OPEN;
+            group->aco__own = own;
+            group->aco__pending = COUNT_OPEN;
+        }
+        if (!lost)
             continue;
-        group->failed += pending - own;
+        group->failed += lost;
         if (!group->error)
             group->error = ECANCELED;
         if (group->policy == ACO_CANCEL_ON_FAILURE)
             cancel(group);
-        if (!own)
+        if (!group->aco__pending)
             aco__answer_tell(&group->aco__answer);
     }
 }
@@ -336,7 +388,8 @@ int aco_shared_group_begin_at(aco_shared_group_t *group, aco_policy_t policy, co
     group->failed = 0;
     group->result = NULL;
     group->aco__ended = ended_by ? ended_by->error : 0;
-    group->aco__pending = 1;
+    group->aco__pending = COUNT_OPEN;
+    group->aco__own = 0;
     group->aco__is_open = 1;
     group->aco__deadline = aco_deadline();
     group->aco__owner = worker;
@@ -347,12 +400,14 @@ int aco_shared_group_begin_at(aco_shared_group_t *group, aco_policy_t policy, co
 int aco_shared_group_end_at(aco_shared_group_t *group, const char *location)
 {
     static const char call[] = "aco_shared_group_end";
+    size_t others; /* what `aco__pending` is if nobody is left */
     if (!group)
         return aco__poller_fail(EINVAL, call, "the group is NULL");
     if (aco__shared_scope_check(&group->scope, call) != 0 || aco__answer_prepare(&group->aco__answer, call) != 0)
         return -1;
     group->aco__is_open = 0;
-    if (__atomic_fetch_sub(&group->aco__pending, 1, __ATOMIC_ACQ_REL) != 1 &&
+    others = COUNT_OPEN - group->aco__own;
+    if (__atomic_fetch_sub(&group->aco__pending, others, __ATOMIC_ACQ_REL) != others &&
         aco__answer_wait(&group->aco__answer, call, what_group, ACO_FOREVER, location, NULL) != 0)
         aco__answer_await(&group->aco__answer, what_group, location); /* the members were told why */
     unlink_group(group->aco__owner, group);
@@ -394,8 +449,8 @@ int aco_submit_result(aco_shared_group_t *group, aco_function_t fn, void *arg, v
     aco__crew_t *worker;
     if (check_submission("aco_submit", group, fn, result) != 0)
         return -1;
-    __atomic_fetch_add(&group->aco__pending, 1, __ATOMIC_RELAXED);
     worker = aco__threads_self();
+    count_member(group, worker);
     if (aco_unlikely(!worker || worker->threads != group->aco__owner->threads))
         return aco__threads_inject(group->aco__owner->threads, &item) == 0 ? 0 : withdraw(group);
     if (aco__deque_push(&worker->deque, &item) != 0)
@@ -414,7 +469,7 @@ int aco_submit_to(int thread, aco_shared_group_t *group, aco_function_t fn, void
     worker = aco__threads_worker(group->aco__owner->threads, thread);
     if (!worker)
         return aco__poller_fail(ESRCH, call, "the set has no thread with this number");
-    __atomic_fetch_add(&group->aco__pending, 1, __ATOMIC_RELAXED);
+    count_member(group, aco__threads_self());
     return aco__threads_send(worker, &item) == 0 ? 0 : withdraw(group);
 }
 
@@ -425,7 +480,7 @@ int aco_submit_evenly(aco_shared_group_t *group, aco_function_t fn, void *arg, v
     aco__crew_t *worker;
     if (check_submission(call, group, fn, result) != 0)
         return -1;
-    __atomic_fetch_add(&group->aco__pending, 1, __ATOMIC_RELAXED);
+    count_member(group, aco__threads_self());
     while ((worker = aco__threads_least_sent(group->aco__owner->threads)) != NULL) {
         if (aco__threads_send(worker, &item) == 0)
             return 0;

@@ -152,7 +152,9 @@ static aco__crew_t *claim_one(aco_threads_t *threads, const aco__crew_t *near)
 
 void aco__threads_wake_one(aco_threads_t *threads, const aco__crew_t *near)
 {
+    enum { SPINS = 10 };
     aco__crew_t *sleeper;
+    int spins = 0;
     while (__atomic_load_n(&threads->sleeping, __ATOMIC_SEQ_CST) && !aco__threads_forked(threads)) {
         unsigned none = 0;
         if (__atomic_load_n(&threads->searching, __ATOMIC_SEQ_CST) ||
@@ -164,6 +166,8 @@ void aco__threads_wake_one(aco_threads_t *threads, const aco__crew_t *near)
             return;
         }
         __atomic_fetch_sub(&threads->searching, 1, __ATOMIC_SEQ_CST);
+        if (++spins > SPINS)
+            sched_yield(); /* a thread that is between the two steps of claim_sleeper() does not run */
     }
 }
 

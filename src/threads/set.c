@@ -207,6 +207,7 @@ static int enter_set(aco__crew_t *worker, aco_function_t fn, void *arg, const ch
     worker->leaves = 0;
     worker->stops = NULL;
     worker->rounds = worker->started = worker->begun = 0;
+    worker->is_quick = 1;
     worker->fn = fn;
     worker->arg = arg;
     if (aco__worker_install(&worker->base, call) != 0)

@@ -15,7 +15,7 @@ static void wake(aco__sharer_t *sharer)
         return;
     }
     pthread_mutex_lock(&sharer->lock);
-    sharer->is_woken = 1;
+    __atomic_store_n(&sharer->is_woken, 1, __ATOMIC_RELAXED);
     pthread_cond_signal(&sharer->changed);
     pthread_mutex_unlock(&sharer->lock);
 }
@@ -68,17 +68,26 @@ static int wait_changed(aco__sharer_t *sharer, int64_t deadline)
 }
 #endif
 
+static int is_root_woken(const void *sharer)
+{
+    return __atomic_load_n(&((const aco__sharer_t *)sharer)->is_woken, __ATOMIC_RELAXED);
+}
+
 /* Until the thread is woken: 0; or the deadline passes. */
 static int wait_in_root(aco__sharer_t *sharer, int64_t deadline)
 {
-    int error = 0;
-    pthread_mutex_lock(&sharer->lock);
-    while (!sharer->is_woken && !error)
+    static __thread aco__spin_t spin;
+    int64_t began = aco_now();
+    int error = 0, has_spun = aco__spin_until(&spin, is_root_woken, sharer, aco_now, began, deadline);
+    pthread_mutex_lock(&sharer->lock); /* also after a spin: the waker may still hold it */
+    while (!is_root_woken(sharer) && !error)
         error = deadline == ACO_FOREVER ? pthread_cond_wait(&sharer->changed, &sharer->lock)
                                         : wait_changed(sharer, deadline);
-    if (sharer->is_woken)
+    if (is_root_woken(sharer))
         error = 0;
     pthread_mutex_unlock(&sharer->lock);
+    if (!error && !has_spun)
+        aco__spin_woken(&spin, began, aco_now());
     return error;
 }
 

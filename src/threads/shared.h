@@ -8,6 +8,7 @@
 #ifndef ACO_THREADS_SHARED_H
 #define ACO_THREADS_SHARED_H
 
+#include "scheduler/spin.h"
 #include "threads/threads.h"
 
 #include "aco/shared.h"
@@ -27,7 +28,7 @@ typedef struct aco__sharer {
     int early;                   /* under the mutex's lock: RAN_… */
     pthread_mutex_t lock;        /* of a thread, like the next two */
     pthread_cond_t changed;
-    int is_woken;
+    int is_woken;                /* atomic */
 } aco__sharer_t;
 
 /* Waiters that are given something. They are woken when no lock is held any more. */
@@ -51,6 +52,8 @@ static inline void aco__shared_lock(aco__shared_t *shared)
         while (__atomic_load_n(&shared->lock, __ATOMIC_RELAXED))
             if (++spins > SPINS)
                 sched_yield(); /* its holder does not run */
+            else
+                aco__spin_pause();
 }
 
 /* The last that the caller does with the object: another thread may free it as soon as it gets the lock. */

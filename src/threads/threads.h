@@ -14,7 +14,7 @@ enum {
     THREADS_LINE = 64,     /* what one thread writes often and others read stands in a cache line of its own */
     THREADS_JOINED = 64,   /* at most so many threads of the program join a set */
     THREADS_MOST = 4096,
-    THREADS_AT_ONCE = 4,   /* submitted functions that a thread starts in one round of its queue */
+    THREADS_AT_ONCE = 4,   /* submitted functions that a thread starts in one round of its queue, see group.c */
     THREADS_STOLEN = 32    /* at most so many are stolen at a time */
 };
 
@@ -29,6 +29,7 @@ typedef struct aco__item {
 typedef struct aco__deque {
     size_t bottom;              /* the owner pushes and pops here */
     struct aco__items *items;
+    size_t seen_top;            /* `top` as the owner saw it last, no higher than it is */
     char padding[THREADS_LINE];
     size_t top;                 /* other threads steal here */
     char more_padding[THREADS_LINE];
@@ -88,6 +89,9 @@ typedef struct aco__crew {
     aco_stop_t *stops;       /* likewise */
     aco__item_t starting[THREADS_AT_ONCE]; /* for tasks that were spawned and have not run */
     unsigned started, begun; /* items put there and taken out */
+    unsigned starts;         /* rounds in which the thread looked for items to start */
+    char is_quick;           /* the item that ended last had not waited */
+    int more;                /* items that tasks which have run one may go on with in this round */
     aco__node_t *first;      /* for this thread alone, in order */
     unsigned rounds;
     aco__member_t root;      /* its first task */

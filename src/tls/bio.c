@@ -1,6 +1,9 @@
 /* OpenSSL's way to the descriptor. SSL_set_fd() would give it a BIO that calls write(), which raises SIGPIPE when the
  * peer is gone. Blocking that signal around each call would cost two system calls, and is not known to other threads'
- * handlers. So this BIO calls send() with MSG_NOSIGNAL. It never blocks, also on a blocking descriptor. */
+ * handlers. So this BIO calls send() with MSG_NOSIGNAL. It never blocks, also on a blocking descriptor.
+ *
+ * What the descriptor does not take is kept here, so OpenSSL never has a part of a record left. It could not answer a
+ * request for new keys then (KeyUpdate): a read would fail because another task's write waits. */
 #define _GNU_SOURCE
 #include "tls/tls.h"
 
@@ -9,6 +12,8 @@
 #ifndef MSG_NOSIGNAL
 #define MSG_NOSIGNAL 0 /* macOS: aco/io.h has set an option of the socket */
 #endif
+
+enum { MOST_UNSENT = 64 << 10 }; /* a record has 16 KiB */
 
 /* After a system call: the result for OpenSSL. */
 static int result_of(BIO *bio, ssize_t n, int direction_flag)
@@ -25,8 +30,14 @@ static int result_of(BIO *bio, ssize_t n, int direction_flag)
 
 static int bio_read(BIO *bio, char *p, int n)
 {
-    const aco_tls_t *tls = BIO_get_data(bio);
+    aco_tls_t *tls = BIO_get_data(bio);
     ssize_t got;
+    if (tls->reads == 0) {
+        tls->is_cut_short = 1;
+        errno = EAGAIN;
+        return result_of(bio, -1, BIO_FLAGS_READ);
+    }
+    tls->reads--;
     do
         got = recv(tls->fd, p, (size_t)n, MSG_DONTWAIT);
     while (got < 0 && errno == EINTR);
@@ -35,13 +46,59 @@ static int bio_read(BIO *bio, char *p, int n)
     return result_of(bio, got, BIO_FLAGS_READ);
 }
 
-static int bio_write(BIO *bio, const char *p, int n)
+static ssize_t send_now(aco_tls_t *tls, const char *p, size_t n)
 {
-    const aco_tls_t *tls = BIO_get_data(bio);
     ssize_t put;
     do
-        put = send(tls->fd, p, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
+        put = send(tls->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
     while (put < 0 && errno == EINTR);
+    if (put < 0)
+        tls->system_error = errno == EWOULDBLOCK ? EAGAIN : errno;
+    return put;
+}
+
+int aco__tls_flush(aco_tls_t *tls)
+{
+    while (tls->unsent_n) {
+        ssize_t put = send_now(tls, tls->unsent + tls->unsent_at, tls->unsent_n);
+        if (put < 0)
+            return -1;
+        tls->unsent_at += (size_t)put;
+        tls->unsent_n -= (size_t)put;
+    }
+    OPENSSL_free(tls->unsent);
+    tls->unsent = NULL;
+    tls->unsent_at = 0;
+    return 0;
+}
+
+/* 1, or 0: no memory, or too much: a peer could ask for keys and never read the answers. */
+static int keep_unsent(aco_tls_t *tls, const char *p, size_t n)
+{
+    char *larger = n > MOST_UNSENT - tls->unsent_n ? NULL : OPENSSL_malloc(tls->unsent_n + n);
+    if (!larger)
+        return 0;
+    if (tls->unsent_n)
+        memcpy(larger, tls->unsent + tls->unsent_at, tls->unsent_n);
+    memcpy(larger + tls->unsent_n, p, n);
+    OPENSSL_free(tls->unsent);
+    tls->unsent = larger;
+    tls->unsent_at = 0;
+    tls->unsent_n += n;
+    return 1;
+}
+
+static int bio_write(BIO *bio, const char *p, int n)
+{
+    aco_tls_t *tls = BIO_get_data(bio);
+    ssize_t put = aco__tls_flush(tls) == 0 ? send_now(tls, p, (size_t)n) : -1;
+    if (put < n && (put >= 0 || tls->system_error == EAGAIN)) {
+        size_t sent = put > 0 ? (size_t)put : 0;
+        if (keep_unsent(tls, p + sent, (size_t)n - sent))
+            put = n;
+    }
+    if (put < 0)
+        errno = tls->system_error;
     return result_of(bio, put, BIO_FLAGS_WRITE);
 }
 

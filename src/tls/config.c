@@ -98,8 +98,10 @@ aco_tls_config_t *aco_tls_config_new(unsigned flags)
     if (config) {
         config->flags = flags;
         config->users = 1;
-        if (set_up(config))
+        if (set_up(config)) {
+            ERR_clear_error();
             return config;
+        }
         aco__tls_config_leave(config);
     }
     aco__tls_fail_config(call, NULL);
@@ -128,6 +130,13 @@ static int begin(const aco_tls_config_t *config, const char *text, const char *c
     return config && text ? 0 : aco__poller_fail(EINVAL, call, "an argument is NULL");
 }
 
+/* OpenSSL may have failed on the way and gone on. */
+static int succeeded(void)
+{
+    ERR_clear_error();
+    return 0;
+}
+
 int aco_tls_config_certificate(aco_tls_config_t *config, const char *chain_file, const char *key_file)
 {
     static const char call[] = "aco_tls_config_certificate";
@@ -144,7 +153,7 @@ int aco_tls_config_certificate(aco_tls_config_t *config, const char *chain_file,
     }
     c->next = config->certificates;
     config->certificates = c;
-    return 0;
+    return succeeded();
 }
 
 /* The names of these authorities are sent to clients, which choose their certificate by them. */
@@ -168,7 +177,7 @@ int aco_tls_config_trust(aco_tls_config_t *config, const char *file)
     if (!SSL_CTX_load_verify_file(config->context, file) ||
         (config->flags & ACO_TLS_VERIFY_CLIENT && !name_to_clients(config, file)))
         return aco__tls_fail_config(call, file);
-    return 0;
+    return succeeded();
 }
 
 int aco_tls_config_crl(aco_tls_config_t *config, const char *file)
@@ -183,7 +192,7 @@ int aco_tls_config_crl(aco_tls_config_t *config, const char *file)
     if (!lookup || X509_load_crl_file(lookup, file, X509_FILETYPE_PEM) <= 0 ||
         !X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL))
         return aco__tls_fail_config(call, file);
-    return 0;
+    return succeeded();
 }
 
 /* "a,b" as TLS has it: a length before each. NULL: a name is empty or too long, or no memory. */
@@ -223,7 +232,7 @@ int aco_tls_config_alpn(aco_tls_config_t *config, const char *protocols)
         SSL_CTX_set_alpn_select_cb(config->context, choose_protocol, config);
     else if (SSL_CTX_set_alpn_protos(config->context, wire, config->protocols_length) != 0) /* 0 is success */
         return aco__tls_fail_config(call, NULL);
-    return 0;
+    return succeeded();
 }
 
 int aco_tls_config_sessions(aco_tls_config_t *config, size_t hosts)
@@ -231,5 +240,5 @@ int aco_tls_config_sessions(aco_tls_config_t *config, size_t hosts)
     if (!config || config->flags & ACO_TLS_SERVER)
         return aco__poller_fail(EINVAL, "aco_tls_config_sessions", "no configuration of a client");
     config->most_sessions = hosts;
-    return 0;
+    return succeeded();
 }

@@ -10,6 +10,7 @@
 enum {
     BUDGET = 64,
     LARGEST_RECORD = 16384,
+    READS_AT_ONCE = 2, /* a record comes by one or two */
     HANDSHAKE_NEEDS = 20 << 10 /* bytes of stack; measured: docs/tls.md */
 };
 
@@ -23,17 +24,21 @@ typedef int (*step_t)(SSL *ssl, const bytes_t *bytes);
 
 /* ---- Waiting ---- */
 
-/* A task whose calls never wait lets the others run from time to time. 0, or -1: the connection was closed. */
-static int spend(aco_tls_t *tls)
+/* 0, or -1: the connection was closed. */
+static int let_others_run(aco_tls_t *tls)
 {
-    if (--tls->budget > 0)
-        return 0;
     tls->budget = BUDGET;
     aco__poller_yield();
     if (!tls->is_closed)
         return 0;
     errno = ECANCELED;
     return -1;
+}
+
+/* A task whose calls never wait lets the others run from time to time. 0, or -1: the connection was closed. */
+static int spend(aco_tls_t *tls)
+{
+    return --tls->budget > 0 ? 0 : let_others_run(tls);
 }
 
 /* 0: `why` is that OpenSSL waits for the descriptor, which is ready now. -1 and errno. */
@@ -53,23 +58,44 @@ static int fail_for_good(aco_tls_t *tls, const char *call, int direction, int wh
     return aco__tls_fail(tls, call, why);
 }
 
-/* The result of the step if it is positive, 0 after the peer's end, -1 and errno. */
+/* Sends what OpenSSL has written. 0, or -1 and errno. */
+static int flush(aco_tls_t *tls, const char *call, int direction, const char *location)
+{
+    while (aco__tls_flush(tls) != 0) {
+        if (tls->system_error != EAGAIN)
+            return fail_for_good(tls, call, direction, SSL_ERROR_SYSCALL);
+        if (await(tls, SSL_ERROR_WANT_WRITE, location) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* OpenSSL itself goes on as long as the peer sends records that have no bytes for the caller. So its BIO lets it read a
+ * little, and then others run.
+ * The result of the step if it is positive, 0 after the peer's end, -1 and errno. */
 static int attempts(aco_tls_t *tls, const char *call, int direction, step_t step, const bytes_t *bytes,
                     const char *location)
 {
     for (;;) {
-        int n, why;
+        int n, why = SSL_ERROR_NONE;
         ERR_clear_error();
         tls->system_error = 0;
+        tls->reads = READS_AT_ONCE;
+        tls->is_cut_short = 0;
         n = step(tls->ssl, bytes);
-        if (n > 0)
-            return n;
-        why = SSL_get_error(tls->ssl, n);
+        if (n <= 0)
+            why = SSL_get_error(tls->ssl, n);
         if (why == SSL_ERROR_ZERO_RETURN)
             return 0;
-        if (why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE)
+        if (n <= 0 && why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE)
             return fail_for_good(tls, call, direction, why);
-        if (await(tls, why, location) != 0)
+        /* A reader leaves what is unsent to the next writer: nobody waits for it. */
+        if (tls->unsent_n && (direction == TLS_WRITE || !tls->is_connected) &&
+            flush(tls, call, direction, location) != 0)
+            return -1;
+        if (n > 0)
+            return n;
+        if (tls->is_cut_short ? let_others_run(tls) != 0 || aco_check_cancelled() != 0 : await(tls, why, location) != 0)
             return -1;
     }
 }
@@ -83,6 +109,7 @@ static void drop(aco_tls_t *tls)
         SSL_free(tls->ssl);
         aco__tls_config_leave(tls->config);
         OPENSSL_free(tls->host);
+        OPENSSL_free(tls->unsent);
         OPENSSL_free(tls);
     }
     errno = error;
@@ -146,7 +173,7 @@ static int check_arguments(const char *call, const char *host, const aco_tls_con
         problem = "the server has no certificate";
     else if (!is_server && !host && !(config->flags & ACO_TLS_NO_VERIFY))
         problem = "the host is NULL";
-    else if (host && (!*host || strlen(host) > 255))
+    else if (host && (!*host || *host == '.' || strlen(host) > 255)) /* OpenSSL takes ".a" for all names below "a" */
         problem = "the host is no name";
     return problem ? aco__poller_fail(EINVAL, call, problem) : 0;
 }
@@ -233,6 +260,7 @@ static void note_agreement(aco_tls_t *tls)
     const unsigned char *protocol;
     unsigned length;
     tls->is_connected = 1;
+    ERR_clear_error();
     SSL_get0_alpn_selected(tls->ssl, &protocol, &length);
     if (length)
         memcpy(tls->alpn, protocol, length); /* at most 255 bytes */

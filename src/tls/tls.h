@@ -48,7 +48,11 @@ struct aco_tls_s {
     unsigned char is_closed;
     unsigned char has_failed[TLS_DIRECTIONS]; /* for good */
     unsigned budget;     /* calls without a wait that are left before it yields */
+    unsigned char reads; /* system calls that are left for one of OpenSSL's */
+    unsigned char is_cut_short; /* there were none left */
     int system_error;    /* of the last system call that failed */
+    char *unsent;        /* what the descriptor has not taken of OpenSSL's bytes; or NULL */
+    size_t unsent_at, unsent_n;
     aco_semaphore_t turn[TLS_DIRECTIONS]; /* one task reads, one writes */
     char *host;          /* a client's; or NULL */
     char alpn[256];
@@ -83,6 +87,8 @@ ACO__HIDDEN void aco__tls_config_leave(aco_tls_config_t *config); /* one user le
 /* ---- bio.c ---- */
 /* How OpenSSL reads and writes the connection's descriptor. NULL: no memory. */
 ACO__HIDDEN BIO *aco__tls_bio_new(aco_tls_t *tls);
+/* Sends what is unsent. 0; or -1 and system_error: EAGAIN and others. */
+ACO__HIDDEN int aco__tls_flush(aco_tls_t *tls);
 ACO__HIDDEN aco_tls_t *aco__tls_of(const SSL *ssl); /* whose BIO it has */
 
 #endif

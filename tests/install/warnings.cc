@@ -7,6 +7,7 @@
 #include "aco/offload.hpp"
 #include "aco/process.h"
 #include "aco/threads.hpp"
+#include "aco/http.hpp"
 #include "aco/tls.hpp"
 #endif
 

@@ -93,6 +93,10 @@ typedef struct aco__local_s {
     uint32_t index, generation, made;
 } aco__local_t;
 ACO_API void *aco__local(aco__local_t *local, const char *name);
+#ifndef ACO_CONFIG_LIBACO_ONLY
+/* aco_get_local() for another coroutine; NULL: the running one. */
+ACO_API void *aco__local_of(const struct aco_s *co, struct aco_key_s key);
+#endif
 
 ACO__END_C
 

@@ -1,5 +1,5 @@
-"""README's tables, from a JSON file of bench/run.py."""
-from .markdown import cell, each, heading, line, numbers
+"""The tables of docs/benchmarks.md, and README's few of these numbers, from a JSON file of bench/run.py."""
+from .markdown import cell, each, heading, line, numbers, rounded
 
 SWITCH_ROWS = [  # label, impl, form, floating-point environment
     ("**acorn**, inline", "acorn", "inline", "shared FP"),
@@ -48,6 +48,40 @@ MEMORY_ROWS = [  # label, impl, save area
     ("**acorn**, default save area", "acorn", "default"),
     ("block and save area from malloc, classic switch", "malloc_blocks", "fit"),
 ]
+
+
+SUMMARY = [  # label, case, parameters, (label, impl, more parameters) of each contender
+    ("a resume and yield, 64 coroutines in turn", "flat", {"coroutines": 64, "order": "round robin"},
+     [("Acorn", "acorn", {"form": "inline", "fp": "shared FP"}), ("corosensei", "corosensei", {}),
+      ("Boost.Context", "Boost.Context fiber", {}), ("ucontext", "ucontext", {}),
+      ("C++20", "C++20 generator", {})]),
+    ("a yield to the next of 10 000 tasks", "scheduler_ring", {"tasks": 10000},
+     [("Acorn", "acorn", {"what": "aco_task_yield"}), ("tokio", "tokio", {}), ("Boost.Fiber", "Boost.Fiber", {}),
+      ("Go", "Go", {})]),
+    ("spawn, run and join a task", "scheduler_spawn", {"tasks": 1},
+     [("Acorn", "acorn", {"what": "aco_spawn, aco_join"}), ("tokio", "tokio", {}), ("Boost.Fiber", "Boost.Fiber", {}),
+      ("Go", "Go", {})]),
+]
+
+
+CHINESE = {
+    "nanoseconds, gcc": "纳秒，gcc",
+    "others": "其他",
+    "a resume and yield, 64 coroutines in turn": "一次 resume 加 yield，64 个协程轮流",
+    "a yield to the next of 10 000 tasks": "yield 到下一个任务，共一万个",
+    "spawn, run and join a task": "创建、运行并 join 一个任务",
+}
+
+
+def summary(rows, words=None):
+    def say(text):
+        return words[text] if words else text
+
+    yield from heading(say("nanoseconds, gcc"), "Acorn", say("others"))
+    for label, case, wanted, contenders in SUMMARY:
+        (_, first), *others = [(name, rounded(numbers(rows, case, impl, {**wanted, **more})[0]))
+                               for name, impl, more in contenders]
+        yield line(say(label), f"**{first}**", ", ".join(f"{name} {number}" for name, number in others))
 
 
 def switch_table(rows):

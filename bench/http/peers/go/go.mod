@@ -1,0 +1,3 @@
+module acorn/bench/http
+
+go 1.19

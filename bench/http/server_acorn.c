@@ -1,0 +1,78 @@
+/* The server of bench-http: server_acorn PORT ROOT [CHAIN KEY]
+ *   /hello, /4k, /1m   so many bytes of memory
+ *   /files/NAME        ROOT/NAME
+ * With CHAIN and KEY it speaks TLS. The variable THREADS has the number of its threads, and SHARED puts connections on
+ * a share stack. */
+#include <aco/http.h>
+#include <aco/threads.h>
+#include <aco/tls.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char block[1 << 20];
+static aco_tls_config_t *config;
+static char port[8];
+static const char *root;
+
+static void hello(aco_http_request_t *request, void *arg)
+{
+    (void)arg;
+    aco_http_reply(request, 200, "text/plain", "Hello, world", 12);
+}
+
+static void reply_bytes(aco_http_request_t *request, void *number)
+{
+    aco_http_reply(request, 200, "application/octet-stream", block, (size_t)(uintptr_t)number);
+}
+
+static void reply_file(aco_http_request_t *request, void *arg)
+{
+    (void)arg;
+    aco_http_serve_file(request, root, aco_http_param(request, "*"));
+}
+
+static int listen_here(void)
+{
+    aco_io_options_t options = {.flags = ACO_IO_REUSEPORT};
+    return aco_io_listen("tcp", "127.0.0.1", port, &options);
+}
+
+static void *serve(void *listener)
+{
+    static const aco_http_route_t routes[] = {{"GET", "/hello", hello, NULL},
+                                              {"GET", "/4k", reply_bytes, (void *)(uintptr_t)4096},
+                                              {"GET", "/1m", reply_bytes, (void *)(uintptr_t)sizeof block},
+                                              {"GET", "/files/*", reply_file, NULL},
+                                              {NULL, NULL, NULL, NULL}};
+    aco_options_t how = {.stack = getenv("SHARED") ? aco_share_stack_new(0) : NULL};
+    aco_http_server_t server = {.routes = routes, .task = &how};
+    int is_first = aco_threads_index() <= 0;
+    if (config) {
+        server.open = aco_tls_http_accept;
+        server.open_arg = config;
+    }
+    aco_http_serve(is_first ? (int)(intptr_t)listener : listen_here(), &server);
+    return fprintf(stderr, "%s\n", aco_error_message()), ACO_ERROR;
+}
+
+int main(int argc, char **argv)
+{
+    char address[ACO_IO_ADDRESS_SIZE];
+    int threads = getenv("THREADS") ? atoi(getenv("THREADS")) : 1, listener;
+    snprintf(port, sizeof port, "%s", argc > 1 ? argv[1] : "8080");
+    root = argc > 2 ? argv[2] : ".";
+    if (argc > 4) {
+        config = aco_tls_config_new(ACO_TLS_SERVER);
+        if (!config || aco_tls_config_certificate(config, argv[3], argv[4]) != 0)
+            return fprintf(stderr, "%s\n", aco_error_message()), 1;
+    }
+    listener = listen_here();
+    if (listener < 0 || aco_io_local_address(listener, address, sizeof address) != 0)
+        return fprintf(stderr, "%s\n", aco_error_message()), 1;
+    snprintf(port, sizeof port, "%s", strrchr(address, ':') + 1);
+    fprintf(stderr, "listening on %s\n", address);
+    if (threads > 1)
+        return aco_threads_run(threads, serve, (void *)(intptr_t)listener) != 0;
+    return aco_spawn(serve, (void *)(intptr_t)listener, NULL) && aco_run() == 0 ? 0 : 1;
+}

@@ -1,0 +1,23 @@
+/* Between acorn_io and acorn_hook: waiting for a library's descriptors. Not for programs. */
+#ifndef ACO_DETAIL_DESCRIPTORS_H
+#define ACO_DETAIL_DESCRIPTORS_H
+
+#include "../io.h"
+
+ACO__BEGIN_C
+
+struct pollfd;
+
+/* poll() that waits only for the task, until `deadline` on the clock of aco_now(). The descriptors may be blocking
+ * ones, and `fds` on a share stack. Returns what poll() does. A descriptor that is closed meanwhile by aco_io_close()
+ * or aco__io_forget() has POLLNVAL. -1 and errno: also EPERM (the caller cannot wait), ETIMEDOUT and ECANCELED (of a
+ * scope). */
+ACO_API int aco__io_poll(struct pollfd *fds, unsigned long n, int64_t deadline, const char *call,
+                         const char *location);
+
+/* What aco_io_close() does before it closes the number. */
+ACO_API void aco__io_forget(int fd);
+
+ACO__END_C
+
+#endif

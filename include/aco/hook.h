@@ -1,0 +1,90 @@
+/* libc's blocking calls park the task: for libraries that know nothing of tasks (libpq, libcurl, hiredis, a MariaDB
+ * client, sqlite). In the library acorn_hook, beside acorn_io; for Linux with glibc.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ *   static void *query(void *arg)
+ *   {
+ *       if (aco_hook_begin() != 0) // from here on this task waits where libc would block the thread
+ *           return NULL;
+ *       PGconn *connection = PQconnectdb(arg);
+ *       PGresult *result = PQexec(connection, "SELECT pg_sleep(0.1)");
+ *       ...
+ *       aco_hook_end();
+ *       return NULL;
+ *   }
+ *
+ * How. The library defines functions with libc's names, which the dynamic linker finds before libc's, also for shared
+ * libraries that are linked or loaded later. A call of a task that is not hooked, and of any other code, goes straight
+ * on to libc (dlsym(RTLD_NEXT)); that costs a thread-local load and a branch. In a hooked task a call that would block
+ * is tried without blocking, and then the task waits by acorn_io, and the thread's other tasks run.
+ *
+ * Calls that are hooked:
+ *   - bytes: read, write, readv, writev, recv, recvfrom, recvmsg, send, sendto, sendmsg; connect, accept, accept4
+ *   - waiting: poll, ppoll, select, pselect, epoll_wait, epoll_pwait
+ *   - time: sleep, usleep, nanosleep, clock_nanosleep; sched_yield
+ *   - files, by io_uring or the pool (aco/file.h): read, write and the like of files and block devices, pread, pwrite,
+ *     fsync, fdatasync; open, openat and creat; flock, tried again and again
+ *   - names, by the pool: getaddrinfo, getnameinfo
+ *   - close, dup2, dup3: they wake tasks that wait for the number
+ *   - pthread_mutex_lock of a mutex that another task of the same thread holds: the task waits (below)
+ * and their names with 64, and those of _FORTIFY_SOURCE. Not hooked: what libc itself calls inside, above all stdio
+ * (fread, printf, …), gethostbyname, system; wait and waitpid; fcntl's locks; stat, unlink, readdir and the like;
+ * pthread_cond_wait, pthread_join, sem_wait; recvmmsg, sendfile, splice; io_uring; system calls that are made directly.
+ * They block the thread, as without this library. The watchdog (aco_watchdog()) names tasks that do.
+ *
+ * Descriptors stay as the client made them: their flags are never changed but for the time of one connect() or accept()
+ * on a blocking descriptor, in which no other task runs. Calls on a non-blocking descriptor, with MSG_DONTWAIT or with
+ * a time limit of 0 do not wait. SO_RCVTIMEO and SO_SNDTIMEO count, and a write to a blocking descriptor ends when all
+ * is written, as the system's do. Descriptors belong to one thread's tasks at a time (aco/io.h).
+ *
+ * Errors are the system's, and errno is unchanged by success. In a scope that has ended (aco/scope.h) a call that would
+ * wait fails with ETIMEDOUT or ECANCELED; what was moved before is returned. getaddrinfo() gives EAI_SYSTEM then.
+ * sleep() returns the seconds that are left. A descriptor that is closed while the task waits for it: EBADF. Without
+ * memory: ENOMEM. EINTR does not occur, and signals do not end waits: ppoll()'s and pselect()'s mask is applied every
+ * 10 ms.
+ *
+ * Where a call must block the thread: a caller that cannot wait (in cleanup, in a generator with its own stack on a
+ * share stack, …: aco/scheduler.h), and a child of fork() or vfork(). aco_hook_stats() counts them.
+ *
+ * Locks. A library that holds a lock of its own during a call that waits can have that lock wanted by another task of
+ * the thread. If that is a pthread mutex, it works: the other task waits until the mutex is free. A recursive mutex
+ * counts for tasks, not threads, while they are hooked. Any other lock (a condition, a semaphore, a spin lock, a mutex
+ * of C11 or of a statically linked library) is a deadlock of the thread. For this reason nothing is hooked that holds
+ * libc's own locks.
+ *
+ * Signal handlers that interrupt a hooked task are the task, for the hooks: they must not make calls that would wait. A
+ * task may be hooked on a share stack.
+ *
+ * Threads. Hooks are for the tasks of any thread; each task begins them for itself. */
+#ifndef ACO_HOOK_H
+#define ACO_HOOK_H
+
+#include "io.h"
+
+ACO__BEGIN_C
+
+/* From now on the calls of the calling task are hooked, those in inner coroutines that it resumes too, until
+ * aco_hook_end() or the end of the task. Calls nest. 0, or -1 and errno: EPERM (the caller is not a task, or an inner
+ * coroutine of one; or the process is a child of fork()), ENOTSUP (libc's functions are found before these: the message
+ * tells what to do), ENOMEM. */
+ACO_API int aco_hook_begin(void);
+
+/* Ends what the last aco_hook_begin() began; errno is unchanged. 0, or -1 and errno EPERM (the calling task is not
+ * hooked). */
+ACO_API int aco_hook_end(void);
+
+/* Whether the calling task is hooked. */
+ACO_API int aco_hook_active(void);
+
+/* What the hooks of the calling thread have done. */
+typedef struct aco_hook_stats_s {
+    uint64_t waits;   /* calls that had to wait, and let other tasks run; for each part of a transfer */
+    uint64_t blocked; /* calls of hooked tasks that blocked the thread, because the caller cannot wait */
+} aco_hook_stats_t;
+/* 0, or -1 and errno EINVAL (NULL). */
+ACO_API int aco_hook_stats(aco_hook_stats_t *stats);
+
+ACO__END_C
+
+#endif

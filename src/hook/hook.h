@@ -1,0 +1,161 @@
+/* The layer of hooks on libc, in the library acorn_hook: functions with libc's names. It is above io.
+ *
+ * In C each hook has another name, ACO__HOOK() gives it libc's for the linker: headers declare some of libc's functions
+ * as inline (_FORTIFY_SOURCE), under other names (_FILE_OFFSET_BITS) or with unions as parameters. What a hook calls in
+ * libc it calls through aco__libc; calls of acorn_io come back to hooks, where nothing is left to wait for. */
+#ifndef ACO_HOOK_INTERNAL_H
+#define ACO_HOOK_INTERNAL_H
+
+#undef _FORTIFY_SOURCE
+#undef _FILE_OFFSET_BITS
+#undef _TIME_BITS
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "os/platform.h"
+
+#include "aco/hook.h"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/select.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* libc's functions that have hooks, or are called by some. */
+#define ACO__LIBC_CALLS(X)                                                                                             \
+    X(read) X(write) X(readv) X(writev) X(pread) X(pread64) X(pwrite) X(pwrite64)                                      \
+    X(recv) X(recvfrom) X(recvmsg) X(send) X(sendto) X(sendmsg) X(connect) X(accept) X(accept4)                        \
+    X(poll) X(ppoll) X(select) X(pselect) X(epoll_wait) X(epoll_pwait)                                                 \
+    X(sleep) X(usleep) X(nanosleep) X(clock_nanosleep) X(sched_yield)                                                  \
+    X(open) X(open64) X(openat) X(openat64) X(creat) X(creat64) X(fsync) X(fdatasync) X(flock)                         \
+    X(getaddrinfo) X(getnameinfo) X(close) X(dup2) X(dup3) X(pthread_mutex_lock) X(pthread_mutex_unlock)
+
+typedef struct aco__libc_calls {
+#define ACO__LIBC_POINTER(name) __typeof__(&(name)) name;
+    ACO__LIBC_CALLS(ACO__LIBC_POINTER)
+#undef ACO__LIBC_POINTER
+} aco__libc_calls_t;
+
+/* ACO__HOOK(result, name, parameters): the head of a hook. */
+#define ACO__HOOK(result, name, parameters)                                                                            \
+    result aco__as_##name parameters __asm__(#name) __attribute__((visibility("default"), used));                      \
+    result aco__as_##name parameters
+
+/* ---- libc.c ---- */
+/* NULL until the constructor of the library has run, or a call came before it: to be reached by aco__libc(). */
+ACO__HIDDEN_EXTERN aco__libc_calls_t aco__libc_found;
+ACO__HIDDEN void aco__libc_find(void);
+static inline const aco__libc_calls_t *aco__libc(void)
+{
+    if (aco_unlikely(!aco__libc_found.pthread_mutex_unlock)) /* found last */
+        aco__libc_find();
+    return &aco__libc_found;
+}
+
+/* ---- task.c: which tasks are hooked, and how they wait ---- */
+typedef struct aco__hook_thread {
+    unsigned tasks;         /* of this thread that are hooked */
+    unsigned calls;         /* for fairness */
+    int probe;              /* 1: a hook is to be reached; 2: it has been */
+    pid_t process, thread;  /* in which tasks were hooked */
+    aco_hook_stats_t stats;
+} aco__hook_thread_t;
+ACO__HIDDEN_EXTERN __thread aco__hook_thread_t aco__hook_self __attribute__((tls_model("initial-exec")));
+
+ACO__HIDDEN ACO__COLD int aco__hook_is_on(void);
+/* Whether the calling task is hooked. */
+static inline int aco__hooked(void)
+{
+    return aco_unlikely(aco__hook_self.tasks != 0) && aco__hook_is_on();
+}
+/* 0, or -1 and errno. */
+ACO__HIDDEN int aco__hook_task_begin(const char *call);
+ACO__HIDDEN int aco__hook_task_end(const char *call);
+/* Whether this is still the process in which tasks were hooked: no child of fork() or vfork(). */
+ACO__HIDDEN int aco__hook_is_own_process(void);
+/* A call that did not have to wait: from time to time it lets other tasks run. */
+ACO__HIDDEN void aco__hook_spend(void);
+
+/* What a call does after a failure to do it at once. */
+enum { HOOK_GIVES_UP, HOOK_TRIES_AGAIN, HOOK_BLOCKS }; /* the last: libc is to do it, and block */
+typedef struct aco__hook_wait {
+    int64_t deadline;
+    int is_known;        /* the deadline */
+    unsigned vain;       /* attempts that failed although the descriptor was ready */
+    int64_t nap_ns;
+} aco__hook_wait_t;
+/* poll() that waits only for the task: what that returns; HOOK_CANNOT_WAIT: libc is to do it, and block. */
+enum { HOOK_CANNOT_WAIT = -2 };
+ACO__HIDDEN int aco__hook_poll(struct pollfd *fds, nfds_t n, int64_t deadline, const char *location);
+/* The same after EAGAIN of a call that must not wait: HOOK_GIVES_UP with EAGAIN if the descriptor is non-blocking or
+ * its time limit, the socket option `limit` (SO_RCVTIMEO or SO_SNDTIMEO), is over. */
+ACO__HIDDEN int aco__hook_again(aco__hook_wait_t *wait, int fd, short events, int limit, const char *location);
+/* Sleeps 1 ms, longer at each call, within wait->deadline. After that HOOK_GIVES_UP with EAGAIN. */
+ACO__HIDDEN int aco__hook_nap(aco__hook_wait_t *wait, const char *location);
+/* The task sleeps: 0; -1 and errno; HOOK_CANNOT_WAIT. */
+ACO__HIDDEN int aco__hook_sleep(int64_t deadline, const char *location);
+/* Has a thread of the pool call fn(arg), as aco_offload(): if that fails, release(arg) is called. HOOK_TRIES_AGAIN: it
+ * has returned. */
+ACO__HIDDEN int aco__hook_offload(void *(*fn)(void *arg), void *arg, void (*release)(void *arg, void *result),
+                                  const char *location);
+
+/* errno is unchanged by success. */
+static inline ssize_t aco__hook_result(ssize_t result, int error)
+{
+    if (result >= 0)
+        errno = error;
+    return result;
+}
+
+/* What is left of a vector of memory. */
+typedef struct aco__parts {
+    const struct iovec *parts;
+    size_t count;
+    size_t done; /* bytes of the first part */
+    struct iovec first; /* the rest of it */
+} aco__parts_t;
+static inline void aco__parts_skip(aco__parts_t *rest, size_t n)
+{
+    for (n += rest->done; rest->count && n >= rest->parts->iov_len; rest->parts++, rest->count--)
+        n -= rest->parts->iov_len;
+    rest->done = rest->count ? n : 0;
+}
+/* The parts to go on with: how many. */
+static inline size_t aco__parts_next(aco__parts_t *rest, struct iovec **parts)
+{
+    *parts = (struct iovec *)(uintptr_t)rest->parts;
+    if (!rest->done)
+        return rest->count;
+    rest->first.iov_base = (char *)rest->parts->iov_base + rest->done;
+    rest->first.iov_len = rest->parts->iov_len - rest->done;
+    *parts = &rest->first;
+    return 1;
+}
+static inline size_t aco__parts_size(const struct iovec *parts, size_t count)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++)
+        n += parts[i].iov_len;
+    return n;
+}
+
+/* ---- files.c ---- */
+/* readv() and writev() of a file or block device. */
+ACO__HIDDEN ssize_t aco__hook_move_file(int fd, const struct iovec *parts, size_t count, int is_write);
+
+/* ---- streams.c: descriptors that are no sockets ---- */
+ACO__HIDDEN ssize_t aco__hook_read_other(int fd, const struct iovec *parts, size_t count);
+ACO__HIDDEN ssize_t aco__hook_write_other(int fd, const struct iovec *parts, size_t count);
+
+/* So that a static library brings the objects of all hooks. */
+ACO__HIDDEN_EXTERN const char aco__hooks_of_sockets, aco__hooks_of_files, aco__hooks_of_polls, aco__hooks_of_time,
+    aco__hooks_of_names, aco__hooks_of_locks;
+
+#endif

@@ -1,0 +1,287 @@
+/* Hooks of calls that wait for several descriptors. */
+#include "hook/hook.h"
+
+#include "aco/detail/poller.h"
+
+#include <limits.h>
+#include <signal.h>
+#include <sys/time.h>
+
+const char aco__hooks_of_polls = 1;
+
+extern void __chk_fail(void) __attribute__((noreturn));
+
+enum { MASKED_NAP_NS = 10000000, NS_OF_MS = 1000000 };
+
+static const struct timespec no_time = {0, 0};
+
+/* The deadline of a time limit; NULL: none. -1: it is not valid. */
+static int64_t deadline_of(const struct timespec *limit)
+{
+    int64_t seconds;
+    if (!limit)
+        return ACO_FOREVER;
+    if (limit->tv_sec < 0 || limit->tv_nsec < 0 || limit->tv_nsec >= ACO_SECOND)
+        return -1;
+    seconds = limit->tv_sec;
+    return seconds > INT64_MAX / ACO_SECOND - 1 ? ACO_FOREVER : aco_after(seconds * ACO_SECOND + limit->tv_nsec);
+}
+
+static int64_t deadline_of_ms(int ms)
+{
+    return ms < 0 ? ACO_FOREVER : aco_after((int64_t)ms * NS_OF_MS);
+}
+
+static int ms_until(int64_t deadline)
+{
+    int64_t ms = (deadline - aco_now() + NS_OF_MS - 1) / NS_OF_MS;
+    return deadline == ACO_FOREVER ? -1 : ms < 0 ? 0 : ms < INT_MAX ? (int)ms : INT_MAX;
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- poll() ---- */
+
+/* With a mask, which only a system call can apply: a signal that it lets through is noticed at the next look. */
+static int poll_masked(struct pollfd *fds, nfds_t n, int64_t deadline, const sigset_t *mask)
+{
+    for (;;) {
+        int ready = aco__libc()->ppoll(fds, n, &no_time, mask);
+        if (ready != 0 || aco_now() >= deadline)
+            return ready;
+        ready = aco__hook_poll(fds, n, earlier(deadline, aco_after(MASKED_NAP_NS)), "libc's ppoll()");
+        if (ready != 0)
+            return ready;
+    }
+}
+
+ACO__HOOK(int, poll, (struct pollfd *fds, nfds_t n, int ms))
+{
+    int error = errno, ready;
+    if (ms == 0 || !aco__hooked())
+        return aco__libc()->poll(fds, n, ms);
+    ready = aco__hook_poll(fds, n, deadline_of_ms(ms), "libc's poll()");
+    return ready == HOOK_CANNOT_WAIT ? aco__libc()->poll(fds, n, ms) : (int)aco__hook_result(ready, error);
+}
+
+ACO__HOOK(int, ppoll, (struct pollfd *fds, nfds_t n, const struct timespec *limit, const sigset_t *mask))
+{
+    int error = errno, ready;
+    int64_t deadline = aco__hooked() ? deadline_of(limit) : -1;
+    if (deadline < 0)
+        return aco__libc()->ppoll(fds, n, limit, mask);
+    ready = mask ? poll_masked(fds, n, deadline, mask) : aco__hook_poll(fds, n, deadline, "libc's ppoll()");
+    return ready == HOOK_CANNOT_WAIT ? aco__libc()->ppoll(fds, n, limit, mask) : (int)aco__hook_result(ready, error);
+}
+
+ACO__HOOK(int, __poll_chk, (struct pollfd *fds, nfds_t n, int ms, size_t size))
+{
+    if (size / sizeof *fds < n)
+        __chk_fail();
+    return aco__as_poll(fds, n, ms);
+}
+
+ACO__HOOK(int, __ppoll_chk,
+          (struct pollfd *fds, nfds_t n, const struct timespec *limit, const sigset_t *mask, size_t size))
+{
+    if (size / sizeof *fds < n)
+        __chk_fail();
+    return aco__as_ppoll(fds, n, limit, mask);
+}
+
+/* ---- select() ---- */
+
+/* A set of descriptors, which may be larger than FD_SETSIZE. */
+enum { WORD_BITS = sizeof(unsigned long) * CHAR_BIT };
+static int is_in(const fd_set *set, int fd)
+{
+    return set && ((const unsigned long *)(const void *)set)[fd / WORD_BITS] >> fd % WORD_BITS & 1;
+}
+
+static void put_in(fd_set *set, int fd)
+{
+    ((unsigned long *)(void *)set)[fd / WORD_BITS] |= 1UL << fd % WORD_BITS;
+}
+
+static void empty(fd_set *set, int n)
+{
+    if (set)
+        memset(set, 0, ((size_t)n + WORD_BITS - 1) / WORD_BITS * sizeof(long));
+}
+
+enum { SETS = 3 };
+static const short asked[SETS] = {POLLIN, POLLOUT, POLLPRI};
+static const short answers[SETS] = {POLLIN | POLLRDNORM | POLLRDBAND | POLLHUP | POLLERR,
+                                    POLLOUT | POLLWRNORM | POLLWRBAND | POLLERR, POLLPRI};
+
+static nfds_t polls_of_sets(struct pollfd *fds, int n, fd_set *const sets[SETS])
+{
+    nfds_t used = 0;
+    for (int fd = 0; fd < n; fd++) {
+        short events = 0;
+        for (int i = 0; i < SETS; i++)
+            if (is_in(sets[i], fd))
+                events |= asked[i];
+        if (!events)
+            continue;
+        fds[used].fd = fd;
+        fds[used].events = events;
+        fds[used++].revents = 0;
+    }
+    return used;
+}
+
+/* Whether any descriptor has what its sets are for; -1 and errno: one is none. */
+static int have_answers(const struct pollfd *fds, nfds_t used)
+{
+    int found = 0;
+    for (nfds_t i = 0; i < used; i++) {
+        if (fds[i].revents & POLLNVAL) {
+            errno = EBADF;
+            return -1;
+        }
+        for (int set = 0; set < SETS; set++)
+            found |= fds[i].events & asked[set] && fds[i].revents & answers[set];
+    }
+    return found;
+}
+
+static int answer_sets(const struct pollfd *fds, nfds_t used, int n, fd_set *const sets[SETS])
+{
+    int found = 0;
+    for (int set = 0; set < SETS; set++)
+        empty(sets[set], n);
+    for (nfds_t i = 0; i < used; i++)
+        for (int set = 0; set < SETS; set++)
+            if (fds[i].events & asked[set] && fds[i].revents & answers[set]) {
+                put_in(sets[set], fds[i].fd);
+                found++;
+            }
+    return found;
+}
+
+/* Polls until a descriptor has an answer: as aco__hook_poll(). */
+static int poll_for_sets(struct pollfd *fds, nfds_t used, int64_t deadline, const sigset_t *mask)
+{
+    aco__hook_wait_t wait = {deadline, 1, 0, 0};
+    for (;;) {
+        int ready = mask ? poll_masked(fds, used, deadline, mask)
+                         : aco__hook_poll(fds, used, deadline, "libc's select()");
+        if (ready > 0)
+            ready = have_answers(fds, used);
+        else if (ready == 0)
+            return 0;
+        if (ready)
+            return ready;
+        switch (aco__hook_nap(&wait, "libc's select()")) { /* only hung up, say, and nobody asked for that */
+        case HOOK_BLOCKS:
+            return HOOK_CANNOT_WAIT;
+        case HOOK_GIVES_UP:
+            return errno == EAGAIN ? 0 : -1;
+        default:
+            break;
+        }
+    }
+}
+
+static int select_by_poll(int n, fd_set *const sets[SETS], int64_t deadline, const sigset_t *mask)
+{
+    size_t sz = ((size_t)n + 1) * sizeof(struct pollfd);
+    struct pollfd *fds = aco__poller_allocate(&sz, "acorn_hook");
+    int result = -1, error;
+    nfds_t used;
+    if (!fds)
+        return -1;
+    used = polls_of_sets(fds, n, sets);
+    result = poll_for_sets(fds, used, deadline, mask);
+    if (result >= 0)
+        result = answer_sets(fds, used, n, sets);
+    error = errno;
+    aco__poller_free(fds, sz);
+    errno = error;
+    return result;
+}
+
+ACO__HOOK(int, select, (int n, fd_set *reads, fd_set *writes, fd_set *exceptions, struct timeval *limit))
+{
+    fd_set *const sets[SETS] = {reads, writes, exceptions};
+    int error = errno, result;
+    struct timespec time = {0, 0};
+    int64_t deadline, left;
+    if (limit) {
+        time.tv_sec = limit->tv_sec + limit->tv_usec / 1000000;
+        time.tv_nsec = limit->tv_usec % 1000000 * 1000;
+    }
+    if (n < 0 || (limit && !limit->tv_sec && !limit->tv_usec) || !aco__hooked() ||
+        (deadline = deadline_of(limit ? &time : NULL)) < 0)
+        return aco__libc()->select(n, reads, writes, exceptions, limit);
+    result = select_by_poll(n, sets, deadline, NULL);
+    if (result == HOOK_CANNOT_WAIT)
+        return aco__libc()->select(n, reads, writes, exceptions, limit);
+    if (limit && deadline != ACO_FOREVER) { /* as Linux does */
+        left = deadline - aco_now();
+        limit->tv_sec = left > 0 ? (time_t)(left / ACO_SECOND) : 0;
+        limit->tv_usec = left > 0 ? (suseconds_t)(left % ACO_SECOND / 1000) : 0;
+    }
+    return (int)aco__hook_result(result, error);
+}
+
+ACO__HOOK(int, pselect,
+          (int n, fd_set *reads, fd_set *writes, fd_set *exceptions, const struct timespec *limit,
+           const sigset_t *mask))
+{
+    fd_set *const sets[SETS] = {reads, writes, exceptions};
+    int error = errno, result;
+    int64_t deadline;
+    if (n < 0 || !aco__hooked() || (deadline = deadline_of(limit)) < 0)
+        return aco__libc()->pselect(n, reads, writes, exceptions, limit, mask);
+    result = select_by_poll(n, sets, deadline, mask);
+    return result == HOOK_CANNOT_WAIT ? aco__libc()->pselect(n, reads, writes, exceptions, limit, mask)
+                                      : (int)aco__hook_result(result, error);
+}
+
+/* ---- epoll ---- */
+
+static int wait_for_epoll(int epoll, struct epoll_event *events, int room, int ms, const sigset_t *mask)
+{
+    aco__hook_wait_t wait = {deadline_of_ms(ms), 1, 0, 0};
+    for (;;) {
+        struct pollfd p = {epoll, POLLIN, 0};
+        int n = aco__libc()->epoll_wait(epoll, events, room, 0), action;
+        if (n != 0 || aco_now() >= wait.deadline)
+            return n;
+        n = mask ? poll_masked(&p, 1, wait.deadline, mask)
+                 : aco__hook_poll(&p, 1, wait.deadline, "libc's epoll_wait()");
+        if (n == HOOK_CANNOT_WAIT)
+            return aco__libc()->epoll_pwait(epoll, events, room, ms_until(wait.deadline), mask);
+        if (n < 0)
+            return -1;
+        if (n > 0 && p.revents & POLLNVAL) {
+            errno = EBADF;
+            return -1;
+        }
+        /* Others may take the events, again and again. */
+        action = n > 0 && wait.vain++ > 8 ? aco__hook_nap(&wait, "libc's epoll_wait()") : HOOK_TRIES_AGAIN;
+        if (action == HOOK_GIVES_UP && errno != EAGAIN)
+            return -1;
+    }
+}
+
+ACO__HOOK(int, epoll_wait, (int epoll, struct epoll_event *events, int room, int ms))
+{
+    int error = errno;
+    return ms == 0 || !aco__hooked()
+               ? aco__libc()->epoll_wait(epoll, events, room, ms)
+               : (int)aco__hook_result(wait_for_epoll(epoll, events, room, ms, NULL), error);
+}
+
+ACO__HOOK(int, epoll_pwait, (int epoll, struct epoll_event *events, int room, int ms, const sigset_t *mask))
+{
+    int error = errno;
+    return ms == 0 || !aco__hooked()
+               ? aco__libc()->epoll_pwait(epoll, events, room, ms, mask)
+               : (int)aco__hook_result(wait_for_epoll(epoll, events, room, ms, mask), error);
+}

@@ -1,0 +1,338 @@
+/* Hooks of calls that move bytes, and of connections. A socket's call is made with MSG_DONTWAIT, which leaves the
+ * descriptor as it is, and again after each wait. What is no socket fails so with ENOTSOCK: streams.c. */
+#include "hook/hook.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+
+#pragma GCC diagnostic ignored "-Wpedantic" /* addresses are a union in libc's declarations */
+
+const char aco__hooks_of_sockets = 1;
+
+extern void __chk_fail(void) __attribute__((noreturn)); /* libc's end of a process that overflows a buffer */
+
+static int is_stream(int fd)
+{
+    int type = 0;
+    socklen_t length = sizeof type;
+    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && type == SOCK_STREAM;
+}
+
+static ssize_t receive_once(int fd, struct msghdr *message, int flags, const char *location)
+{
+    aco__hook_wait_t wait = {0, 0, 0, 0};
+    ssize_t n;
+    while ((n = aco__libc()->recvmsg(fd, message, flags | MSG_DONTWAIT)) < 0 && errno == EAGAIN) {
+        int next = aco__hook_again(&wait, fd, POLLIN, SO_RCVTIMEO, location);
+        if (next == HOOK_BLOCKS)
+            return aco__libc()->recvmsg(fd, message, flags);
+        if (next == HOOK_GIVES_UP)
+            return -1;
+    }
+    if (n >= 0)
+        aco__hook_spend();
+    return n;
+}
+
+/* recvmsg(). A call with MSG_WAITALL gets the rest, too, as far as it comes. */
+static ssize_t receive(int fd, struct msghdr *message, int flags, const char *location)
+{
+    ssize_t n = receive_once(fd, message, flags, location), all = n;
+    aco__parts_t rest = {message->msg_iov, message->msg_iovlen, 0, {NULL, 0}};
+    size_t size;
+    if (n <= 0 || !(flags & MSG_WAITALL) || flags & MSG_PEEK)
+        return n;
+    size = aco__parts_size(rest.parts, rest.count);
+    if ((size_t)n >= size || !is_stream(fd))
+        return n;
+    do {
+        struct msghdr next = {0};
+        aco__parts_skip(&rest, (size_t)n);
+        next.msg_iovlen = aco__parts_next(&rest, &next.msg_iov);
+        n = receive_once(fd, &next, flags, location);
+        all += n > 0 ? n : 0;
+    } while (n > 0 && (size_t)all < size);
+    return all;
+}
+
+/* sendmsg(). To a blocking stream all is sent, unless it fails in between. */
+static ssize_t send_all(int fd, const struct msghdr *message, int flags, const char *location)
+{
+    aco__parts_t rest = {message->msg_iov, message->msg_iovlen, 0, {NULL, 0}};
+    size_t size = aco__parts_size(rest.parts, rest.count), sent = 0;
+    struct msghdr next = *message;
+    aco__hook_wait_t wait = {0, 0, 0, 0};
+    for (;;) {
+        ssize_t n = aco__libc()->sendmsg(fd, &next, flags | MSG_DONTWAIT);
+        if (n < 0 && errno == EAGAIN) {
+            int action = aco__hook_again(&wait, fd, POLLOUT, SO_SNDTIMEO, location);
+            if (action == HOOK_TRIES_AGAIN)
+                continue;
+            if (action == HOOK_BLOCKS)
+                n = aco__libc()->sendmsg(fd, &next, flags);
+        }
+        if (n > 0)
+            sent += (size_t)n;
+        if (n <= 0 || sent >= size)
+            return n < 0 && !sent ? -1 : (ssize_t)sent;
+        aco__parts_skip(&rest, (size_t)n);
+        next.msg_iovlen = aco__parts_next(&rest, &next.msg_iov);
+        next.msg_control = NULL;
+        next.msg_controllen = 0;
+        next.msg_name = NULL;
+        next.msg_namelen = 0;
+        flags = (flags | MSG_NOSIGNAL) & ~MSG_FASTOPEN; /* a call that has sent something raises no SIGPIPE */
+        wait.vain = 0;
+    }
+}
+
+static struct msghdr message_of(const struct iovec *parts, size_t count)
+{
+    struct msghdr message = {0};
+    message.msg_iov = (struct iovec *)(uintptr_t)parts;
+    message.msg_iovlen = count;
+    return message;
+}
+
+/* ---- Any descriptor ---- */
+
+static ssize_t read_parts(int fd, const struct iovec *parts, size_t count, const char *location)
+{
+    struct msghdr message = message_of(parts, count);
+    int error = errno;
+    ssize_t n = receive(fd, &message, 0, location);
+    if (n < 0 && errno == ENOTSOCK)
+        n = aco__hook_read_other(fd, parts, count);
+    return aco__hook_result(n, error);
+}
+
+static ssize_t write_parts(int fd, const struct iovec *parts, size_t count, const char *location)
+{
+    struct msghdr message = message_of(parts, count);
+    int error = errno;
+    ssize_t n = send_all(fd, &message, 0, location);
+    if (n < 0 && errno == ENOTSOCK)
+        n = aco__hook_write_other(fd, parts, count);
+    return aco__hook_result(n, error);
+}
+
+ACO__HOOK(ssize_t, read, (int fd, void *p, size_t n))
+{
+    struct iovec part = {p, n};
+    return aco__hooked() && n ? read_parts(fd, &part, 1, "libc's read()") : aco__libc()->read(fd, p, n);
+}
+
+ACO__HOOK(ssize_t, write, (int fd, const void *p, size_t n))
+{
+    struct iovec part = {(void *)(uintptr_t)p, n};
+    return aco__hooked() && n ? write_parts(fd, &part, 1, "libc's write()") : aco__libc()->write(fd, p, n);
+}
+
+/* Whether the vector is one that the system takes. */
+static int is_vector(const struct iovec *parts, int count)
+{
+    return count > 0 && count <= 1024 && aco__parts_size(parts, (size_t)count) != 0;
+}
+
+ACO__HOOK(ssize_t, readv, (int fd, const struct iovec *parts, int count))
+{
+    return aco__hooked() && is_vector(parts, count) ? read_parts(fd, parts, (size_t)count, "libc's readv()")
+                                                    : aco__libc()->readv(fd, parts, count);
+}
+
+ACO__HOOK(ssize_t, writev, (int fd, const struct iovec *parts, int count))
+{
+    return aco__hooked() && is_vector(parts, count) ? write_parts(fd, parts, (size_t)count, "libc's writev()")
+                                                    : aco__libc()->writev(fd, parts, count);
+}
+
+/* ---- Sockets ---- */
+
+/* Whether a call of a hooked task would wait with these flags. */
+static int may_wait(int flags)
+{
+    return !(flags & (MSG_DONTWAIT | MSG_ERRQUEUE | MSG_OOB)) && aco__hooked();
+}
+
+ACO__HOOK(ssize_t, recvmsg, (int fd, struct msghdr *message, int flags))
+{
+    int error = errno;
+    return may_wait(flags) ? aco__hook_result(receive(fd, message, flags, "libc's recvmsg()"), error)
+                           : aco__libc()->recvmsg(fd, message, flags);
+}
+
+static ssize_t receive_from(int fd, void *p, size_t n, int flags, struct sockaddr *from, socklen_t *length,
+                            const char *location)
+{
+    struct iovec part = {p, n};
+    struct msghdr message = message_of(&part, 1);
+    int error = errno;
+    ssize_t result;
+    message.msg_name = from;
+    message.msg_namelen = from && length ? *length : 0;
+    result = receive(fd, &message, flags, location);
+    if (result >= 0 && from && length)
+        *length = message.msg_namelen;
+    return aco__hook_result(result, error);
+}
+
+ACO__HOOK(ssize_t, recv, (int fd, void *p, size_t n, int flags))
+{
+    return may_wait(flags) ? receive_from(fd, p, n, flags, NULL, NULL, "libc's recv()")
+                           : aco__libc()->recv(fd, p, n, flags);
+}
+
+ACO__HOOK(ssize_t, recvfrom,
+          (int fd, void *p, size_t n, int flags, struct sockaddr *from, socklen_t *length))
+{
+    return may_wait(flags) ? receive_from(fd, p, n, flags, from, length, "libc's recvfrom()")
+                           : aco__libc()->recvfrom(fd, p, n, flags, from, length);
+}
+
+ACO__HOOK(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags))
+{
+    int error = errno;
+    return may_wait(flags) ? aco__hook_result(send_all(fd, message, flags, "libc's sendmsg()"), error)
+                           : aco__libc()->sendmsg(fd, message, flags);
+}
+
+static ssize_t send_to(int fd, const void *p, size_t n, int flags, const struct sockaddr *to, socklen_t length,
+                       const char *location)
+{
+    struct iovec part = {(void *)(uintptr_t)p, n};
+    struct msghdr message = message_of(&part, 1);
+    int error = errno;
+    message.msg_name = (void *)(uintptr_t)to;
+    message.msg_namelen = to ? length : 0;
+    return aco__hook_result(send_all(fd, &message, flags, location), error);
+}
+
+ACO__HOOK(ssize_t, send, (int fd, const void *p, size_t n, int flags))
+{
+    return may_wait(flags) ? send_to(fd, p, n, flags, NULL, 0, "libc's send()") : aco__libc()->send(fd, p, n, flags);
+}
+
+ACO__HOOK(ssize_t, sendto,
+          (int fd, const void *p, size_t n, int flags, const struct sockaddr *to, socklen_t length))
+{
+    return may_wait(flags) ? send_to(fd, p, n, flags, to, length, "libc's sendto()")
+                           : aco__libc()->sendto(fd, p, n, flags, to, length);
+}
+
+/* ---- _FORTIFY_SOURCE ---- */
+
+static void check_room(size_t n, size_t room)
+{
+    if (n > room)
+        __chk_fail();
+}
+
+ACO__HOOK(ssize_t, __read_chk, (int fd, void *p, size_t n, size_t room))
+{
+    check_room(n, room);
+    return aco__as_read(fd, p, n);
+}
+
+ACO__HOOK(ssize_t, __recv_chk, (int fd, void *p, size_t n, size_t room, int flags))
+{
+    check_room(n, room);
+    return aco__as_recv(fd, p, n, flags);
+}
+
+ACO__HOOK(ssize_t, __recvfrom_chk,
+          (int fd, void *p, size_t n, size_t room, int flags, struct sockaddr *from, socklen_t *length))
+{
+    check_room(n, room);
+    return aco__as_recvfrom(fd, p, n, flags, from, length);
+}
+
+/* ---- Connections ---- */
+
+/* connect() and accept() know no MSG_DONTWAIT: the descriptor is non-blocking during the system call. Whoever shares it
+ * with the task, another thread or process, can see that. */
+static int connect_now(int fd, int flags, const struct sockaddr *address, socklen_t length)
+{
+    int result, error;
+    (void)fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+    result = aco__libc()->connect(fd, address, length);
+    error = errno;
+    (void)fcntl(fd, F_SETFL, flags);
+    errno = error;
+    return result;
+}
+
+static int accept_now(int fd, int flags, struct sockaddr *address, socklen_t *length, int options)
+{
+    int connection, error;
+    (void)fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+    connection = aco__libc()->accept4(fd, address, length, options);
+    error = errno;
+    (void)fcntl(fd, F_SETFL, flags);
+    errno = error;
+    return connection;
+}
+
+/* Calls again after each wait: that also tells how the connection ended that was being made, and ends its making. */
+static int connect_and_wait(int fd, int flags, const struct sockaddr *address, socklen_t length)
+{
+    aco__hook_wait_t wait = {0, 0, 0, 0};
+    while (connect_now(fd, flags, address, length) != 0) {
+        int is_in_progress = errno == EINPROGRESS || errno == EALREADY, action;
+        if (!is_in_progress && !(errno == EAGAIN && address->sa_family == AF_UNIX))
+            return -1;
+        action = aco__hook_again(&wait, fd, POLLOUT, SO_SNDTIMEO, "libc's connect()");
+        if (action == HOOK_BLOCKS)
+            return aco__libc()->connect(fd, address, length);
+        if (action == HOOK_GIVES_UP) {
+            if (is_in_progress && errno == EAGAIN)
+                errno = EINPROGRESS; /* as the system's after SO_SNDTIMEO */
+            return -1;
+        }
+    }
+    return 0;
+}
+
+ACO__HOOK(int, connect, (int fd, const struct sockaddr *address, socklen_t length))
+{
+    int flags = aco__hooked() ? fcntl(fd, F_GETFL) : O_NONBLOCK, error = errno;
+    if (flags < 0 || flags & O_NONBLOCK)
+        return aco__libc()->connect(fd, address, length);
+    return (int)aco__hook_result(connect_and_wait(fd, flags, address, length), error);
+}
+
+static int accept_and_wait(int fd, int flags, struct sockaddr *address, socklen_t *length, int options,
+                           const char *location)
+{
+    aco__hook_wait_t wait = {0, 0, 0, 0};
+    socklen_t room = length ? *length : 0;
+    int connection;
+    while ((connection = accept_now(fd, flags, address, length, options)) < 0 && errno == EAGAIN) {
+        int action = aco__hook_again(&wait, fd, POLLIN, SO_RCVTIMEO, location);
+        if (action == HOOK_GIVES_UP)
+            return -1;
+        if (length)
+            *length = room;
+        if (action == HOOK_BLOCKS)
+            return aco__libc()->accept4(fd, address, length, options);
+    }
+    return connection;
+}
+
+static int accept_with(int fd, struct sockaddr *address, socklen_t *length, int options, const char *location)
+{
+    int flags = aco__hooked() ? fcntl(fd, F_GETFL) : O_NONBLOCK, error = errno;
+    if (flags < 0 || flags & O_NONBLOCK)
+        return options ? aco__libc()->accept4(fd, address, length, options) : aco__libc()->accept(fd, address, length);
+    return (int)aco__hook_result(accept_and_wait(fd, flags, address, length, options, location), error);
+}
+
+ACO__HOOK(int, accept, (int fd, struct sockaddr *address, socklen_t *length))
+{
+    return accept_with(fd, address, length, 0, "libc's accept()");
+}
+
+ACO__HOOK(int, accept4, (int fd, struct sockaddr *address, socklen_t *length, int options))
+{
+    return accept_with(fd, address, length, options, "libc's accept4()");
+}

@@ -1,0 +1,188 @@
+/* Which tasks are hooked, and how they wait. A coroutine-local value of the task counts its aco_hook_begin(). */
+#include "hook/hook.h"
+
+#include "aco/detail/descriptors.h"
+#include "aco/detail/poller.h"
+#include "aco/offload.h"
+
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+
+enum { CALLS_IN_A_ROW = 64, VAIN_ATTEMPTS = 8, FIRST_NAP_NS = 1000000, LONGEST_NAP_NS = 100000000 };
+
+__thread aco__hook_thread_t aco__hook_self __attribute__((tls_model("initial-exec")));
+
+static aco_key_t depth_key;
+static int key_error;
+
+/* A hooked task ends. */
+static void forget_task(void *depth)
+{
+    (void)depth;
+    aco__hook_self.tasks--;
+}
+
+static void make_key(void)
+{
+    key_error = aco_key_create(&depth_key, forget_task) == 0 ? 0 : errno;
+}
+
+static uintptr_t depth_of(const aco_t *task)
+{
+    return (uintptr_t)aco__local_of(task, depth_key);
+}
+
+int aco__hook_is_on(void)
+{
+    const aco_t *task;
+    if (aco__hook_self.probe) {
+        aco__hook_self.probe = 2;
+        return 0;
+    }
+    task = aco_current_task();
+    return task && depth_of(task) != 0;
+}
+
+int aco__hook_task_begin(const char *call)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    aco__hook_thread_t *self = &aco__hook_self;
+    const aco_t *task = aco_current_task();
+    uintptr_t depth;
+    if (!task || aco_get_co() != task)
+        return aco__poller_fail(EPERM, call, "the caller is not a task");
+    if (!self->process) {
+        self->thread = (pid_t)syscall(SYS_gettid);
+        self->process = getpid();
+    }
+    if (!aco__hook_is_own_process())
+        return aco__poller_fail(EPERM, call, "in a child of fork()");
+    pthread_once(&once, make_key);
+    if (key_error)
+        return aco__poller_fail(key_error, call, "no key for values of tasks");
+    depth = depth_of(task);
+    if (aco_set_local(depth_key, (void *)(depth + 1)) != 0)
+        return -1;
+    self->tasks += depth == 0;
+    return 0;
+}
+
+int aco__hook_task_end(const char *call)
+{
+    const aco_t *task = aco_current_task();
+    uintptr_t depth = aco__hook_self.tasks && task && aco_get_co() == task ? depth_of(task) : 0;
+    if (!depth)
+        return aco__poller_fail(EPERM, call, "the caller is not a hooked task");
+    (void)aco_set_local(depth_key, (void *)(depth - 1)); /* there is memory for it already */
+    aco__hook_self.tasks -= depth == 1;
+    return 0;
+}
+
+int aco__hook_is_own_process(void)
+{
+    return aco__hook_self.process == getpid();
+}
+
+/* ---- Waiting ---- */
+
+/* Counts a wait that has ended with this result, and errno. */
+static int waited(int result)
+{
+    if (result < 0 && errno == EPERM) {
+        aco__hook_self.stats.blocked++;
+        return HOOK_CANNOT_WAIT;
+    }
+    aco__hook_self.stats.waits++;
+    return result;
+}
+
+static int cannot_wait_here(void)
+{
+    errno = EPERM;
+    return waited(-1);
+}
+
+int aco__hook_poll(struct pollfd *fds, nfds_t n, int64_t deadline, const char *location)
+{
+    return aco__hook_is_own_process() ? waited(aco__io_poll(fds, n, deadline, location, location))
+                                      : cannot_wait_here();
+}
+
+int aco__hook_sleep(int64_t deadline, const char *location)
+{
+    return aco__hook_is_own_process() ? waited(aco_sleep_until_at(deadline, location)) : cannot_wait_here();
+}
+
+int aco__hook_offload(void *(*fn)(void *arg), void *arg, void (*release)(void *arg, void *result),
+                      const char *location)
+{
+    if (!aco__hook_is_own_process()) {
+        release(arg, NULL);
+        return cannot_wait_here() == HOOK_CANNOT_WAIT ? HOOK_BLOCKS : HOOK_GIVES_UP;
+    }
+    if (aco_offload_at(fn, arg, NULL, release, location) == 0) {
+        aco__hook_self.stats.waits++;
+        return HOOK_TRIES_AGAIN;
+    }
+    if (errno != EPERM && errno != EAGAIN) /* EAGAIN: the pool has no thread */
+        return HOOK_GIVES_UP;
+    aco__hook_self.stats.blocked++;
+    return HOOK_BLOCKS;
+}
+
+void aco__hook_spend(void)
+{
+    if (++aco__hook_self.calls % CALLS_IN_A_ROW == 0 && aco__hook_is_own_process())
+        aco__poller_yield();
+}
+
+/* When the time limit of a socket ends that begins now. */
+static int64_t end_of(int fd, int option)
+{
+    struct timeval limit = {0, 0};
+    socklen_t length = sizeof limit;
+    if (!option || getsockopt(fd, SOL_SOCKET, option, &limit, &length) != 0 || (!limit.tv_sec && !limit.tv_usec))
+        return ACO_FOREVER;
+    return aco_after((int64_t)limit.tv_sec * ACO_SECOND + (int64_t)limit.tv_usec * 1000);
+}
+
+static int of_result(int result)
+{
+    return result >= 0 ? HOOK_TRIES_AGAIN : result == HOOK_CANNOT_WAIT ? HOOK_BLOCKS : HOOK_GIVES_UP;
+}
+
+int aco__hook_nap(aco__hook_wait_t *wait, const char *location)
+{
+    int64_t now = aco_now(), until;
+    if (now >= wait->deadline) {
+        errno = EAGAIN;
+        return HOOK_GIVES_UP;
+    }
+    wait->nap_ns = !wait->nap_ns ? FIRST_NAP_NS : wait->nap_ns < LONGEST_NAP_NS / 2 ? 2 * wait->nap_ns : LONGEST_NAP_NS;
+    until = now + wait->nap_ns;
+    return of_result(aco__hook_sleep(until < wait->deadline ? until : wait->deadline, location));
+}
+
+int aco__hook_again(aco__hook_wait_t *wait, int fd, short events, int option, const char *location)
+{
+    struct pollfd p = {fd, events, 0};
+    int result;
+    if (!wait->is_known) {
+        int flags = fcntl(fd, F_GETFL);
+        if (flags < 0 || flags & O_NONBLOCK) {
+            errno = flags < 0 ? errno : EAGAIN;
+            return HOOK_GIVES_UP;
+        }
+        wait->deadline = end_of(fd, option);
+        wait->is_known = 1;
+    }
+    if (wait->vain++ >= VAIN_ATTEMPTS)
+        return aco__hook_nap(wait, location);
+    result = aco__hook_poll(&p, 1, wait->deadline, location);
+    if (result > 0 && !(p.revents & POLLNVAL))
+        return HOOK_TRIES_AGAIN;
+    if (result >= 0)
+        errno = result ? EBADF : EAGAIN;
+    return result == HOOK_CANNOT_WAIT ? HOOK_BLOCKS : HOOK_GIVES_UP;
+}

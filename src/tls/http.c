@@ -1,0 +1,59 @@
+/* HTTP over TLS: the functions by which acorn_http uses a connection. Only its header is used: it is not linked. */
+#include "tls/tls.h"
+
+#include "aco/http.h"
+
+static ssize_t stream_read(void *stream, void *p, size_t n, const char *location)
+{
+    return aco_tls_read_at(stream, p, n, location);
+}
+
+static ssize_t stream_write(void *stream, const void *p, size_t n, const char *location)
+{
+    return aco_tls_write_at(stream, p, n, location);
+}
+
+static void stream_close(void *stream)
+{
+    (void)aco_tls_close(stream);
+}
+
+static int stream_shutdown(void *stream, const char *location)
+{
+    return aco_tls_shutdown_at(stream, SHUT_WR, location);
+}
+
+static int stream_wait_readable(void *stream, const char *location)
+{
+    return aco_tls_wait_readable_at(stream, location);
+}
+
+static int stream_has_input(void *stream)
+{
+    return SSL_has_pending(((const aco_tls_t *)stream)->ssl);
+}
+
+/* The connection, unless the two agreed upon another protocol; NULL: it is closed, errno EPROTO, or as it was. */
+static void *stream_of(aco_tls_t *tls, const char *call, const aco_http_transport_t **transport)
+{
+    static const aco_http_transport_t functions = {stream_read,     stream_write,         stream_close,
+                                                   stream_shutdown, stream_wait_readable, stream_has_input};
+    if (!tls)
+        return NULL;
+    *transport = &functions;
+    if (!*tls->alpn || strcmp(tls->alpn, "http/1.1") == 0 || strcmp(tls->alpn, "http/1.0") == 0)
+        return tls;
+    (void)aco_tls_close(tls);
+    aco__poller_fail(EPROTO, call, "the protocol that was agreed upon is not HTTP/1");
+    return NULL;
+}
+
+void *aco_tls_http_accept(int fd, const aco_http_transport_t **transport, void *config)
+{
+    return stream_of(aco_tls_accept_at(fd, config, "an HTTP connection"), "aco_tls_http_accept", transport);
+}
+
+void *aco_tls_http_connect(int fd, const char *host, const aco_http_transport_t **transport, void *config)
+{
+    return stream_of(aco_tls_connect_at(fd, host, config, "an HTTP connection"), "aco_tls_http_connect", transport);
+}

@@ -1,0 +1,148 @@
+// Promises of <aco/http.hpp>: servers with callables as handlers, clients, exceptions out of handlers; over TLS too.
+#include "aco/http.hpp"
+#ifdef HTTP_WITH_TLS
+#include "aco/tls.hpp"
+#include "tls_certificates.h"
+#endif
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+namespace {
+
+std::vector<std::string> failures;
+
+struct no_exception {};
+
+void add_routes(aco::http_server &server)
+{
+    server.route("GET", "/hello/{name}", [](aco::http_request &request) {
+        EXPECT_EQ(request.method(), "GET");
+        EXPECT_FALSE(request.param("none") || request.header("none") || request.query("none"));
+        request.add_header("X-Query", std::string(request.query("q").value_or("-")));
+        request.reply(200, "text/plain", "hello " + std::string(*request.param("name")));
+    });
+    server.route("POST", "/echo", [](aco::http_request &request) {
+        const std::string_view body = request.read_all(100);
+        request.begin(200, nullptr);
+        request.write(body.substr(0, 1));
+        request.flush();
+        request.write(body.substr(1));
+    });
+    server.route(nullptr, "/throw", [](aco::http_request &) { throw std::runtime_error("it broke"); });
+    server.route("GET", "/throw/late", [](aco::http_request &request) {
+        request.begin(200, nullptr);
+        request.write("half");
+        throw no_exception();
+    });
+    server.route("GET", "/nul", [](aco::http_request &request) {
+        request.add_header("X", std::string("a\0b", 3));
+    });
+    server.on_failure([](const aco::http_request &request, const std::exception *e) {
+        failures.push_back(std::string(request.path()) + ": " + (e ? e->what() : "?"));
+    });
+}
+
+// What f() throws: the code of aco::error.
+template <class F> int thrown_by(F &&f)
+{
+    try {
+        f();
+    } catch (const aco::error &e) {
+        return e.code().value();
+    }
+    return 0;
+}
+
+void use_server(aco::http_client &client, const std::string &site)
+{
+    char byte;
+    aco::http_response hello = client.get(site + "/hello/you?q=a+b");
+    EXPECT_EQ(hello.status(), 200);
+    EXPECT_EQ(hello.header("x-query").value_or(""), "a b");
+    EXPECT_EQ(hello.length(), 9);
+    EXPECT_EQ(hello.read_all(), "hello you");
+    EXPECT_EQ(hello.read(&byte, 1), 0u);
+    EXPECT_EQ(thrown_by([&] { client.get(site + "/hello/you").read_all(5); }), EFBIG);
+    EXPECT_EQ(client.post(site + "/echo", "text/plain", "body").read_all(), "body");
+    EXPECT_EQ(client.post(site + "/echo", nullptr, std::string(101, 'x')).status(), 413);
+    EXPECT_EQ(client.get(site + "/throw").status(), 500);
+    EXPECT_EQ(client.get(site + "/nul").status(), 500);
+    EXPECT_EQ(client.get(site + "/hello/you?q=%zz").status(), 500);
+    aco::http_response late = client.get(site + "/throw/late");
+    EXPECT_EQ(late.status(), 200);
+    EXPECT_NE(thrown_by([&] { late.read_all(); }), 0);
+    EXPECT_EQ(client.get(site + "/hello/again").read_all(), "hello again");
+    EXPECT_EQ(thrown_by([&] { client.get("gopher://a/"); }), EINVAL);
+    ASSERT_EQ(failures.size(), 5u);
+    EXPECT_NE(failures[0].find("/echo: aco_http_read_all"), std::string::npos) << failures[0];
+    EXPECT_EQ(failures[1], "/throw: it broke");
+    EXPECT_NE(failures[2].find("NUL"), std::string::npos);
+    EXPECT_EQ(failures[4], "/throw/late: ?");
+    failures.clear();
+}
+
+void serve_and_use(const aco_http_server_t &server_options, const aco_http_client_options_t *client_options,
+                   const std::string &scheme)
+{
+    bool was_cancelled = false;
+    aco::spawn([&] {
+        aco::http_server server(server_options);
+        add_routes(server);
+        aco::listener door("tcp4", "127.0.0.1", "0");
+        const std::string address = door.local_address();
+        aco::task_group group;
+        group.spawn([&] {
+            try {
+                server.serve(std::move(door));
+            } catch (const aco::cancelled &) {
+                was_cancelled = true;
+                throw;
+            }
+        });
+        group.spawn([&] {
+            {
+                aco::http_client client(client_options);
+                use_server(client, scheme + "localhost" + address.substr(address.rfind(':')));
+            }
+            group.cancel();
+        });
+        group.wait();
+    });
+    EXPECT_EQ(aco_run(), 0) << aco_error_message();
+    EXPECT_TRUE(was_cancelled);
+}
+
+TEST(http, plain)
+{
+    serve_and_use(aco_http_server_t(), nullptr, "http://");
+}
+
+#ifdef HTTP_WITH_TLS
+TEST(http, tls)
+{
+    certificate_t root, leaf;
+    how_t how = {};
+    make_certificate(&root, "root", &how);
+    how.names = "DNS:localhost";
+    how.issuer = &root;
+    make_certificate(&leaf, "leaf", &how);
+    {
+        aco::tls_config of_server(ACO_TLS_SERVER), of_client(ACO_TLS_NO_SYSTEM_STORE);
+        of_server.certificate(leaf.file, leaf.key_file).alpn("http/1.1");
+        of_client.trust(root.file).alpn("http/1.1").sessions(1);
+        aco_http_server_t server = {};
+        server.open = aco_tls_http_accept;
+        server.open_arg = of_server.native_handle();
+        aco_http_client_options_t client = {};
+        client.open = aco_tls_http_connect;
+        client.open_arg = of_client.native_handle();
+        serve_and_use(server, &client, "https://");
+    }
+    free_certificate(&root);
+    free_certificate(&leaf);
+}
+#endif
+
+} // namespace

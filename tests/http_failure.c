@@ -1,0 +1,351 @@
+/* Every failure of memory and of system calls in acorn_http and acorn_tls, at every place: the first, second, … call of
+ * one function fails, until none is left, while a client of aco/http.h uses a server, plain and by TLS. Whatever it
+ * does: nothing hangs, no descriptor is left, OpenSSL's error queue is empty, and the next run succeeds. Linked with
+ * --wrap for the functions below; OpenSSL's memory fails through its own hooks. */
+#define _GNU_SOURCE
+#include <aco/file.h>
+#include <aco/http.h>
+#include "io_tests.h"
+#ifdef HTTP_WITH_TLS
+#include <aco/tls.h>
+#include "tls_certificates.h"
+
+#include <openssl/crypto.h>
+#include <openssl/err.h>
+#endif
+
+#include <stdlib.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+
+/* ---- What fails ---- */
+
+#define FUNCTIONS(X)                                                                                                   \
+    X(aco__poller_allocate, ENOMEM, 0, 0)                                                                              \
+    X(openssl_malloc, ENOMEM, 0, 0)                                                                                    \
+    X(read, ECONNRESET, EIO, EINTR)                                                                                    \
+    X(recv, ECONNRESET, EIO, EINTR)                                                                                    \
+    X(send, ENOBUFS, EIO, EINTR)                                                                                       \
+    X(sendmsg, EIO, EINTR, 0)                                                                                          \
+    X(sendfile, EPIPE, EINVAL, EINTR)                                                                                  \
+    X(accept4, EMFILE, ECONNABORTED, EINVAL)                                                                           \
+    X(epoll_ctl, ENOMEM, 0, 0)                                                                                         \
+    X(connect, ECONNREFUSED, 0, 0)                                                                                     \
+    X(socket, EMFILE, 0, 0)                                                                                            \
+    X(setsockopt, ENOMEM, 0, 0)                                                                                        \
+    X(shutdown, ENOTCONN, 0, 0)                                                                                        \
+    X(pread, EIO, 0, 0)
+enum {
+#define NUMBER(name, a, b, c) F_##name,
+    FUNCTIONS(NUMBER) F_COUNT
+};
+static const struct {
+    const char *name;
+    int errors[4];
+} functions[] = {
+#define ENTRY(name, a, b, c) {#name, {a, b, c, 0}},
+    FUNCTIONS(ENTRY)};
+
+static int counts[F_COUNT], target = -1, position, error; /* calls on the pool's threads count, too: atomic */
+
+static int fails(int which)
+{
+    int call = __atomic_add_fetch(&counts[which], 1, __ATOMIC_RELAXED);
+    if (which != __atomic_load_n(&target, __ATOMIC_RELAXED) || call != position)
+        return 0;
+    errno = error;
+    return 1;
+}
+
+#define WRAP(type, name, as, parameters, arguments, failed)                                                            \
+    type __real_##name parameters;                                                                                     \
+    type __wrap_##name parameters;                                                                                     \
+    type __wrap_##name parameters { return fails(F_##as) ? (failed) : __real_##name arguments; }
+WRAP(void *, aco__poller_allocate, aco__poller_allocate, (size_t *sz, const char *call), (sz, call), NULL)
+WRAP(ssize_t, read, read, (int fd, void *p, size_t n), (fd, p, n), -1)
+WRAP(ssize_t, recv, recv, (int fd, void *p, size_t n, int flags), (fd, p, n, flags), -1)
+WRAP(ssize_t, send, send, (int fd, const void *p, size_t n, int flags), (fd, p, n, flags), -1)
+WRAP(ssize_t, sendmsg, sendmsg, (int fd, const struct msghdr *m, int flags), (fd, m, flags), -1)
+WRAP(ssize_t, sendfile, sendfile, (int to, int from, off_t *at, size_t n), (to, from, at, n), -1)
+WRAP(ssize_t, sendfile64, sendfile, (int to, int from, off64_t *at, size_t n), (to, from, at, n), -1)
+WRAP(int, accept4, accept4, (int fd, struct sockaddr *a, socklen_t *n, int flags), (fd, a, n, flags), -1)
+WRAP(int, epoll_ctl, epoll_ctl, (int e, int what, int fd, void *event), (e, what, fd, event), -1)
+WRAP(int, connect, connect, (int fd, const struct sockaddr *a, socklen_t n), (fd, a, n), -1)
+WRAP(int, socket, socket, (int domain, int type, int protocol), (domain, type, protocol), -1)
+WRAP(int, setsockopt, setsockopt, (int fd, int l, int o, const void *p, socklen_t n), (fd, l, o, p, n), -1)
+WRAP(int, shutdown, shutdown, (int fd, int how), (fd, how), -1)
+WRAP(ssize_t, pread, pread, (int fd, void *p, size_t n, off_t at), (fd, p, n, at), -1)
+WRAP(ssize_t, pread64, pread, (int fd, void *p, size_t n, off64_t at), (fd, p, n, at), -1)
+
+/* ---- The scenario ---- */
+
+enum { LARGE = 100000 };
+static char root[64], large[LARGE];
+static aco_http_server_t server;
+static aco_http_client_options_t client_options;
+static const char *scheme;
+static int is_done; /* all went well */
+
+static void gives_file(aco_http_request_t *request, void *unused)
+{
+    (void)unused;
+    (void)aco_http_serve_file(request, root, aco_http_param(request, "*"));
+}
+
+static void gives_back(aco_http_request_t *request, void *unused)
+{
+    size_t n;
+    char *body = aco_http_read_all(request, LARGE, &n);
+    (void)unused;
+    if (body && aco_http_add_header(request, "X", large + LARGE - 2000) == 0)
+        (void)aco_http_reply(request, 200, "text/plain", body, n);
+}
+
+typedef struct service {
+    int listener;
+    aco_scope_t scope;
+} service_t;
+
+static void *serves(void *arg)
+{
+    service_t *s = arg;
+    aco_scope_begin(&s->scope, ACO_FOREVER);
+    (void)aco_http_serve(s->listener, &server);
+    aco_scope_end(&s->scope);
+    return NULL;
+}
+
+/* 1 if the body is the first `n` bytes of `large`. */
+static int gets(aco_http_client_t *client, const char *site, const char *method, const char *path, size_t n,
+                int has_body)
+{
+    static char got[LARGE + 1];
+    char url[128];
+    aco_http_call_t call = {0};
+    aco_http_response_t *response;
+    size_t have = 0;
+    ssize_t part = 1;
+    snprintf(url, sizeof url, "%s%s", site, path);
+    call.method = method;
+    call.url = url;
+    call.body = has_body ? large : NULL;
+    call.length = has_body ? (int64_t)n : 0;
+    response = aco_http_call(client, &call);
+    if (!response)
+        return 0;
+    while (part > 0 && have < sizeof got) {
+        part = aco_http_response_read(response, got + have, sizeof got - have);
+        have += part > 0 ? (size_t)part : 0;
+    }
+    n = response->status == 200 && part == 0 && have == n && memcmp(got, large, n) == 0;
+    aco_http_end(response);
+    return (int)n;
+}
+
+static void *uses(void *unused)
+{
+    char address[ACO_IO_ADDRESS_SIZE], site[128];
+    aco_http_client_t *client = aco_http_client_new(&client_options);
+    service_t s = {aco_io_listen("tcp4", "127.0.0.1", "0", NULL), {0}};
+    aco_t *task;
+    aco_scope_t limit;
+    is_done = 0;
+    if (!client || s.listener < 0 || aco_io_local_address(s.listener, address, sizeof address) != 0) {
+        if (s.listener >= 0)
+            aco_io_close(s.listener);
+        aco_http_client_destroy(client);
+        return unused;
+    }
+    snprintf(site, sizeof site, "%s://localhost%s", scheme, strchr(address, ':'));
+    task = aco_spawn(serves, &s, NULL);
+    CHECK(task != NULL);
+    aco_task_yield();
+    aco_scope_begin(&limit, aco_after(20 * ACO_SECOND));
+    is_done = gets(client, site, "GET", "/files/large", LARGE, 0);
+    is_done &= gets(client, site, "POST", "/echo", 5000, 1);
+    is_done &= gets(client, site, "GET", "/files/small", 10, 0);
+    if (aco_check_cancelled() != 0)
+        fprintf(stderr, "%s, %s: call %d fails with %d: waits in vain\n", site,
+                target < 0 ? "" : functions[target].name, position, error);
+    CHECK_EQ(aco_check_cancelled(), 0);
+    aco_scope_end(&limit);
+    aco_http_client_destroy(client);
+    aco_scope_cancel(&s.scope);
+    CHECK_EQ(aco_join(task, NULL), 0);
+#ifdef HTTP_WITH_TLS
+    CHECK_EQ(ERR_peek_error(), 0);
+#endif
+    return unused;
+}
+
+static void run_scenario(void)
+{
+    aco_t *task = aco_spawn(uses, NULL, NULL);
+    int before = count_descriptors();
+    memset(counts, 0, sizeof counts);
+    CHECK(task != NULL);
+    CHECK_EQ(aco_run(), 0);
+    __atomic_store_n(&target, -1, __ATOMIC_RELAXED);
+    CHECK_EQ(aco_join(task, NULL), 0);
+    CHECK_EQ(count_descriptors(), before);
+}
+
+/* The next call to fail. OpenSSL allocates thousands of times: of later calls, some. */
+static int after(int which)
+{
+    return position + 1 + (which == F_openssl_malloc ? position / 20 : 0);
+}
+
+static int fail_everywhere(void)
+{
+    int injected = 0;
+    for (int which = 0; which < F_COUNT; which++)
+        for (const int *e = functions[which].errors; *e; e++)
+            for (position = 1;; position = after(which), injected++) {
+                error = *e;
+                target = which;
+                run_scenario();
+                if (counts[which] < position)
+                    break;
+                if (*e == EINTR && !is_done)
+                    fprintf(stderr, "%s, call %d: EINTR was noticed\n", functions[which].name, position);
+                CHECK(is_done || *e != EINTR);
+            }
+    run_scenario();
+    CHECK(is_done);
+    return injected;
+}
+
+/* ---- OpenSSL's memory ---- */
+
+#ifdef HTTP_WITH_TLS
+static void *ssl_malloc(size_t n, const char *file, int line)
+{
+    (void)file, (void)line;
+    return fails(F_openssl_malloc) ? NULL : malloc(n);
+}
+
+static void *ssl_realloc(void *p, size_t n, const char *file, int line)
+{
+    (void)file, (void)line;
+    return fails(F_openssl_malloc) ? NULL : realloc(p, n);
+}
+
+static void ssl_free(void *p, const char *file, int line)
+{
+    (void)file, (void)line;
+    free(p);
+}
+
+static certificate_t authority, leaf;
+
+static aco_tls_config_t *make_config(unsigned flags)
+{
+    aco_tls_config_t *config = aco_tls_config_new(flags);
+    int failed = !config || aco_tls_config_alpn(config, "http/1.1") != 0;
+    if (!failed)
+        failed = flags & ACO_TLS_SERVER ? aco_tls_config_certificate(config, leaf.file, leaf.key_file) != 0
+                                        : aco_tls_config_trust(config, authority.file) != 0;
+    CHECK_EQ(ERR_peek_error(), 0);
+    if (!failed)
+        return config;
+    if (config)
+        CHECK_EQ(aco_tls_config_destroy(config), 0);
+    return NULL;
+}
+
+static int fail_configs(void)
+{
+    int injected = 0;
+    for (unsigned flags = ACO_TLS_SERVER; flags <= ACO_TLS_NO_SYSTEM_STORE; flags++)
+        for (position = 1;; position = after(F_openssl_malloc), injected++) {
+            aco_tls_config_t *config;
+            memset(counts, 0, sizeof counts);
+            error = ENOMEM;
+            target = F_openssl_malloc;
+            config = make_config(flags);
+            target = -1;
+            if (config)
+                CHECK_EQ(aco_tls_config_destroy(config), 0);
+            if (counts[F_openssl_malloc] < position) {
+                CHECK(config != NULL);
+                break;
+            }
+        }
+    return injected;
+}
+
+static int fail_tls(void)
+{
+    aco_tls_config_t *of_server, *of_client;
+    int injected;
+    make_certificate(&authority, "root", &(how_t){0});
+    make_certificate(&leaf, "leaf", &(how_t){"DNS:localhost", .issuer = &authority});
+    injected = fail_configs();
+    of_server = make_config(ACO_TLS_SERVER);
+    of_client = make_config(ACO_TLS_NO_SYSTEM_STORE);
+    CHECK(of_server && of_client && aco_tls_config_sessions(of_client, 1) == 0);
+    server.open = aco_tls_http_accept;
+    server.open_arg = of_server;
+    client_options.open = aco_tls_http_connect;
+    client_options.open_arg = of_client;
+    scheme = "https";
+    run_scenario();
+    CHECK(is_done);
+    injected += fail_everywhere();
+    aco_tls_config_destroy(of_server);
+    aco_tls_config_destroy(of_client);
+    free_certificate(&authority);
+    free_certificate(&leaf);
+    return injected;
+}
+#endif
+
+static void *begins(void *unused) /* makes what a thread has for I/O and files: descriptors */
+{
+    aco_file_status_t status;
+    CHECK_EQ(aco_file_stat("/", &status), 0);
+    CHECK_EQ(aco_io_close(aco_io_listen("tcp4", "127.0.0.1", "0", NULL)), 0);
+    return unused;
+}
+
+static void make_file(const char *name, size_t n)
+{
+    char path[128];
+    FILE *file;
+    snprintf(path, sizeof path, "%s/%s", root, name);
+    file = fopen(path, "w");
+    CHECK(file && fwrite(large, 1, n, file) == n && fclose(file) == 0);
+}
+
+int main(void)
+{
+    static const aco_http_route_t routes[] = {
+        {"GET", "/files/*", gives_file, NULL}, {"POST", "/echo", gives_back, NULL}, {NULL, NULL, NULL, NULL}};
+    char command[80];
+    int injected;
+#ifdef HTTP_WITH_TLS
+    CHECK_EQ(CRYPTO_set_mem_functions(ssl_malloc, ssl_realloc, ssl_free), 1);
+#endif
+    CHECK_EQ(setenv("ACO_FILES", "pool", 1), 0);
+    for (int i = 0; i < LARGE; i++)
+        large[i] = (char)('a' + i % 26);
+    large[LARGE - 1] = 0;
+    strcpy(root, "/tmp/acorn-http-XXXXXX");
+    CHECK(mkdtemp(root) != NULL);
+    make_file("large", LARGE);
+    make_file("small", 10);
+    server.routes = routes;
+    scheme = "http";
+    run_task(begins, NULL);
+    run_scenario();
+    CHECK(is_done);
+    injected = fail_everywhere();
+    printf("plain: %d failures\n", injected);
+#ifdef HTTP_WITH_TLS
+    printf("by TLS: %d failures\n", fail_tls());
+#endif
+    snprintf(command, sizeof command, "rm -r %s", root);
+    CHECK_EQ(system(command), 0);
+    return check_result("http_failure");
+}

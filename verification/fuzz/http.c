@@ -1,0 +1,237 @@
+/* HTTP: an input's bytes are requests to a server, or a response to a client, of acorn_http. Each input is sent twice,
+ * in pieces of two sizes. The first byte tells which side is tested, and the sizes.
+ *
+ * The property: what the handlers see, or the caller of the client, does not depend on the pieces: which requests there
+ * were, with which fields and bodies, how reading them ended. Where two ways to cut the same bytes differ, so would two
+ * programs. And nobody hangs: all ends in time. */
+#define _GNU_SOURCE
+#define FUZZ_NAME "http"
+#include "aco/group.h"
+#include "aco/http.h"
+#include "fuzz.h"
+
+enum { LOG = 1 << 16, LIMIT_S = 15 };
+
+static char logs[2][LOG], *log_at;
+static size_t log_n;
+static const uint8_t *bytes;
+static size_t bytes_n, piece;
+static int listener;
+static char port[8];
+
+static int fuzz_actor(void)
+{
+    return 0;
+}
+
+__attribute__((format(printf, 1, 2))) OUTLINE void note(const char *format, ...)
+{
+    va_list args;
+    int n;
+    va_start(args, format);
+    n = vsnprintf(log_at + log_n, LOG - log_n, format, args);
+    va_end(args);
+    log_n += n > 0 && (size_t)n < LOG - log_n ? (size_t)n : 0;
+}
+
+static void note_bytes(const char *p, size_t n)
+{
+    uint32_t hash = 2166136261u;
+    for (size_t i = 0; i < n; i++)
+        hash = (hash ^ (unsigned char)p[i]) * 16777619u;
+    note(" %zu:%08x", n, hash);
+}
+
+/* ---- The server ---- */
+
+static void handle(aco_http_request_t *request, void *how)
+{
+    const char *rest = aco_http_param(request, "*"), *a = aco_http_query(request, "a");
+    size_t n = 0;
+    char *body, part[7];
+    ssize_t got = 0;
+    note("%s %s %s ? %s @ %s %d %lld *%s a=%s", request->method, request->target, request->path, request->query,
+         request->host, request->minor, (long long)request->length, rest ? rest : "-", a ? a : "-");
+    for (size_t i = 0; i < request->header_count; i++)
+        note(" [%s:%s]", request->headers[i].name, request->headers[i].value);
+    EXPECT(strchr(request->path, '/') == request->path || strcmp(request->path, "*") == 0);
+    EXPECT(!strstr(request->path, "/../") && !strpbrk(request->host, " /@,\r\n"));
+    switch ((intptr_t)how) {
+    case 0: /* all at once */
+        body = aco_http_read_all(request, 600, &n);
+        if (body)
+            note_bytes(body, n);
+        else
+            note(" error %d", errno);
+        if (body)
+            EXPECT(aco_http_reply(request, 200, NULL, body, n) == 0);
+        break;
+    case 1: /* both ways at the same time */
+        aco_http_begin(request, 200, NULL, -1);
+        while ((got = aco_http_read(request, part, sizeof part)) > 0) {
+            n += (size_t)got;
+            aco_http_write(request, part, (size_t)got);
+        }
+        note(" %zu bytes, %zd", n, got);
+        break;
+    default: /* without the body */
+        aco_http_reply(request, 200, "text/plain", "hello", 5);
+        break;
+    }
+    note("\n");
+}
+
+static void *serve(void *scope)
+{
+    static const aco_http_route_t routes[] = {{"POST", "/b/*", handle, (void *)1},
+                                              {"GET", "/{name}/c", handle, (void *)2},
+                                              {NULL, "/*", handle, NULL},
+                                              {NULL, "*", handle, NULL},
+                                              {NULL, NULL, NULL, NULL}};
+    aco_http_server_t server;
+    memset(&server, 0, sizeof server);
+    server.routes = routes;
+    server.max_head = 256;
+    server.max_headers = 6;
+    server.max_body = 500;
+    aco_scope_begin(scope, ACO_FOREVER);
+    aco_http_serve(listener, &server);
+    aco_scope_end(scope);
+    return NULL;
+}
+
+static void send_pieces(int fd)
+{
+    for (size_t sent = 0; sent < bytes_n; sent += piece) {
+        size_t n = piece < bytes_n - sent ? piece : bytes_n - sent;
+        if (aco_io_write_all(fd, bytes + sent, n) < 0)
+            break;
+        for (int i = 0; i < 4 && piece < bytes_n; i++) /* the other side reads it before the next one comes */
+            aco_task_yield();
+    }
+}
+
+static void *ask_server(void *unused)
+{
+    char reply[512], begin[10] = "";
+    size_t n = 0;
+    ssize_t got;
+    int fd = aco_io_dial("tcp4", "127.0.0.1", port, NULL);
+    EXPECT(fd >= 0);
+    send_pieces(fd);
+    aco_io_shutdown(fd, SHUT_WR);
+    while ((got = aco_io_read(fd, reply, sizeof reply)) > 0) {
+        for (ssize_t i = 0; i < got && n < 9; i++)
+            begin[n++] = reply[i];
+    }
+    EXPECT(aco_check_cancelled() == 0);
+    EXPECT(n == 0 || strcmp(begin, "HTTP/1.1 ") == 0);
+    aco_io_close(fd);
+    return unused;
+}
+
+static void *test_server(void *unused)
+{
+    aco_scope_t scope, limit;
+    aco_t *server = aco_spawn(serve, &scope, NULL);
+    EXPECT(server != NULL);
+    aco_task_yield();
+    aco_scope_begin(&limit, aco_after(LIMIT_S * ACO_SECOND));
+    ask_server(NULL);
+    aco_scope_end(&limit);
+    aco_scope_cancel(&scope);
+    EXPECT(aco_join(server, NULL) == 0);
+    return unused;
+}
+
+/* ---- The client ---- */
+
+static void *answer(void *unused)
+{
+    char head[512];
+    int fd = aco_io_accept(listener);
+    EXPECT(fd >= 0 && aco_io_read(fd, head, sizeof head) > 0);
+    send_pieces(fd);
+    aco_io_close(fd);
+    return unused;
+}
+
+static void *test_client(void *how)
+{
+    char url[64], part[300];
+    aco_http_client_options_t options;
+    aco_http_client_t *client;
+    aco_http_response_t *response;
+    aco_http_call_t call;
+    aco_scope_t limit;
+    aco_t *server = aco_spawn(answer, NULL, NULL);
+    uint64_t n = 0;
+    ssize_t got = 0;
+    memset(&options, 0, sizeof options);
+    memset(&call, 0, sizeof call);
+    options.max_head = 256;
+    options.max_headers = 6;
+    options.max_redirects = -1;
+    client = aco_http_client_new(&options);
+    snprintf(url, sizeof url, "http://127.0.0.1:%s/a", port);
+    call.url = url;
+    call.method = how ? "HEAD" : "GET";
+    aco_scope_begin(&limit, aco_after(LIMIT_S * ACO_SECOND));
+    response = aco_http_call(client, &call);
+    EXPECT(response || errno == EBADMSG || errno == ECONNRESET);
+    if (!response)
+        note("error %d", errno);
+    else {
+        note("%d %d %lld", response->status, response->minor, (long long)response->length);
+        EXPECT(response->status >= 200);
+        for (size_t i = 0; i < response->header_count; i++)
+            note(" [%s:%s]", response->headers[i].name, response->headers[i].value);
+        while ((got = aco_http_response_read(response, part, sizeof part)) > 0)
+            n += (uint64_t)got;
+        EXPECT(response->length < 0 || got < 0 || n == (uint64_t)response->length || how);
+        note(" %llu bytes, %zd", (unsigned long long)n, got);
+        aco_http_end(response);
+    }
+    EXPECT(aco_check_cancelled() == 0);
+    aco_scope_end(&limit);
+    aco_http_client_destroy(client);
+    EXPECT(aco_join(server, NULL) == 0);
+    aco_io_close(listener);
+    return NULL;
+}
+
+/* ---- Both ---- */
+
+static void run_once(int which, aco_function_t test, void *arg)
+{
+    char address[ACO_IO_ADDRESS_SIZE];
+    aco_t *task;
+    log_at = logs[which];
+    log_n = 0;
+    *log_at = 0;
+    listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL);
+    EXPECT(listener >= 0 && aco_io_local_address(listener, address, sizeof address) == 0);
+    snprintf(port, sizeof port, "%.7s", strchr(address, ':') + 1);
+    task = aco_spawn(test, arg, NULL);
+    EXPECT(task != NULL && aco_run() == 0 && aco_join(task, NULL) == 0);
+}
+
+static void fuzz_input(void)
+{
+    static const size_t pieces[] = {1, 2, 3, 5, 7, 16, 31, 100};
+    unsigned first = next();
+    aco_function_t test = first & 1 ? test_client : test_server;
+    void *arg = first & 2 ? (void *)1 : NULL;
+    if (is_over())
+        return;
+    bytes = input + at;
+    bytes_n = input_sz - at;
+    piece = bytes_n;
+    run_once(0, test, arg);
+    if (tracing)
+        fprintf(stderr, "%s\n", logs[0]);
+    piece = pieces[first >> 2 & 7];
+    run_once(1, test, arg);
+    if (strcmp(logs[0], logs[1]) != 0)
+        fail(__LINE__, "in pieces of %zu bytes:\n%s\nand in one:\n%s", piece, logs[1], logs[0]);
+}
