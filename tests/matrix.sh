@@ -49,7 +49,7 @@ tier_rows() { # TIER
     check) echo gcc-O2:check ;;
     test) echo gcc-O2:check clang-O2:sample gcc-asan:sample clang-tsan:sample lint ;;
     ci) echo gcc-O2 clang-O2:medium gcc-O0 clang-O3-lto:sample gcc-hardened:sample gcc-m32-pic:narrow \
-        clang14-avx:sample clang-asan gcc-tsan clang-msan apn clang-apn:sample valgrind platforms litmus prove fuzz ;;
+        clang14-avx:sample clang-asan clang-msan apn clang-apn:sample valgrind platforms litmus prove fuzz ;;
     all) echo "$suite_rows" | sed -n '/^[^ ]*-\(long\|apn\) /d; s/^\([^ ]\{1,\}\) .*/\1:full/p'
         echo lint apn clang-apn:full languages valgrind-whole platforms litmus prove fuzz ;;
     nightly) echo gcc-long clang-long gcc-m32-long apn-whole languages valgrind-whole platforms-whole prove-whole \

@@ -8,15 +8,18 @@ import tempfile
 
 CALLS = ('execve,read,write,readv,writev,pread64,pwrite64,preadv,pwritev,recvfrom,recvmsg,sendto,sendmsg,connect,'
          'accept,accept4,socket,socketpair,fcntl,poll,ppoll,select,pselect6,epoll_wait,epoll_pwait,epoll_pwait2,pause,'
-         'nanosleep,clock_nanosleep,flock,fsync,fdatasync,openat,futex,wait4,waitid,rt_sigtimedwait')
-# The scheduler itself sleeps while nothing is polled: by clock_nanosleep() until a time.
-WAITS = re.compile(r'(clock_nanosleep\((?!CLOCK_MONOTONIC, TIMER_ABSTIME)|nanosleep|pause|'
-                   r'rt_sigtimedwait|wait4|waitid|futex\([^)]*FUTEX_WAIT)')
-POLLS = re.compile(r'(poll|ppoll)\(.*, (-?\d+|NULL|\{[^}]*\})(, NULL, \d+)?\) +=')
-SELECTS = re.compile(r'p?select6?\(')
+         'nanosleep,clock_nanosleep,flock,fsync,fdatasync,openat,futex,wait4,waitid,rt_sigtimedwait,'
+         # the same calls of 32-bit programs
+         '?fcntl64,?_newselect,?ppoll_time64,?pselect6_time64,?clock_nanosleep_time64,?futex_time64')
+# The scheduler itself sleeps while nothing is polled: by clock_nanosleep() until a time. FUTEX_WAIT with 2 is a mutex of
+# the C library that another thread holds: the pool's, which nobody holds while he waits for something else.
+WAITS = re.compile(r'(clock_nanosleep(?:_time64)?\((?!CLOCK_MONOTONIC, TIMER_ABSTIME)|nanosleep|pause|'
+                   r'rt_sigtimedwait|wait4|waitid|futex(?:_time64)?\([^)]*FUTEX_WAIT(?!_PRIVATE, 2, NULL))')
+POLLS = re.compile(r'(poll|ppoll(?:_time64)?)\(.*, (-?\d+|NULL|\{[^}]*\})(, NULL, \d+)?\) +=')
+SELECTS = re.compile(r'(p?select6?(_time64)?|_newselect)\(')
 NEW = re.compile(r'(socket|accept4?)\(.* = \d+<([^>]*)>')
 PAIR = re.compile(r'socketpair\(.*<([^>]*)>, \d+<([^>]*)>\]')
-FLAGS = re.compile(r'fcntl\(\d+<([^>]*)>, F_SETFL, (.*)\) += 0')
+FLAGS = re.compile(r'fcntl(?:64)?\(\d+<([^>]*)>, F_SETFL, (.*)\) += 0')
 MOVES = re.compile(r'(read|write|readv|writev|recvfrom|recvmsg|sendto|sendmsg|connect|accept4?)\(\d+<([^>]*)>')
 NO_WAIT = re.compile(r'MSG_DONTWAIT|MSG_ERRQUEUE|MSG_OOB')
 

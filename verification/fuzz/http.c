@@ -42,6 +42,15 @@ static void note_bytes(const char *p, size_t n)
     note(" %zu:%08x", n, hash);
 }
 
+/* How much of a body was read, and how that ended. How much comes before an error depends on the pieces. */
+static void note_body(uint64_t n, ssize_t end)
+{
+    if (end < 0)
+        note(" a broken body");
+    else
+        note(" %llu bytes", (unsigned long long)n);
+}
+
 /* ---- The server ---- */
 
 static void handle(aco_http_request_t *request, void *how)
@@ -72,7 +81,7 @@ static void handle(aco_http_request_t *request, void *how)
             n += (size_t)got;
             aco_http_write(request, part, (size_t)got);
         }
-        note(" %zu bytes, %zd", n, got);
+        note_body(n, got);
         break;
     default: /* without the body */
         aco_http_reply(request, 200, "text/plain", "hello", 5);
@@ -189,7 +198,7 @@ static void *test_client(void *how)
         while ((got = aco_http_response_read(response, part, sizeof part)) > 0)
             n += (uint64_t)got;
         EXPECT(response->length < 0 || got < 0 || n == (uint64_t)response->length || how);
-        note(" %llu bytes, %zd", (unsigned long long)n, got);
+        note_body(n, got);
         aco_http_end(response);
     }
     EXPECT(aco_check_cancelled() == 0);
