@@ -42,8 +42,8 @@ gcc-m32-long   gcc       long       -           -m32 -O2 -g
 '
 
 # `ci` has a row once where one compiler tests it as well as the other: -O0, LTO and wide vectors by gcc or clang; -m32
-# with PIC, where registers are scarcest; the sanitizers with the compiler that `test` does not use. Rows whose subject
-# is an option run the fast tests only. coverage is in `nightly`.
+# with PIC, where registers are scarcest; ASan with the compiler that `test` does not use (TSan stays with `test`'s).
+# Rows whose subject is an option run the fast tests only. coverage is in `nightly`.
 tier_rows() { # TIER
     case $1 in
     check) echo gcc-O2:check ;;
