@@ -11,8 +11,8 @@ CALLS = ('execve,read,write,readv,writev,pread64,pwrite64,preadv,pwritev,recvfro
          'nanosleep,clock_nanosleep,flock,fsync,fdatasync,openat,futex,wait4,waitid,rt_sigtimedwait,'
          # the same calls of 32-bit programs
          '?fcntl64,?_newselect,?ppoll_time64,?pselect6_time64,?clock_nanosleep_time64,?futex_time64')
-# The scheduler itself sleeps while nothing is polled: by clock_nanosleep() until a time. FUTEX_WAIT with 2 is a mutex of
-# the C library that another thread holds: the pool's, which nobody holds while he waits for something else.
+# The scheduler itself sleeps while nothing is polled: by clock_nanosleep() until a time. FUTEX_WAIT with 2 waits for a
+# mutex of the C library: the pool's, which no thread holds while it waits for something else.
 WAITS = re.compile(r'(clock_nanosleep(?:_time64)?\((?!CLOCK_MONOTONIC, TIMER_ABSTIME)|nanosleep|pause|'
                    r'rt_sigtimedwait|wait4|waitid|futex(?:_time64)?\([^)]*FUTEX_WAIT(?!_PRIVATE, 2, NULL))')
 POLLS = re.compile(r'(poll|ppoll(?:_time64)?)\(.*, (-?\d+|NULL|\{[^}]*\})(, NULL, \d+)?\) +=')
