@@ -68,7 +68,8 @@ def mariadb(folder, port):
                    stdout=subprocess.DEVNULL, cwd=folder)
     return [*prefix, server, '--no-defaults', '--datadir=' + folder + '/data', '--port=' + port,
             '--bind-address=127.0.0.1', '--socket=' + folder + '/socket', '--skip-grant-tables', '--skip-networking=0',
-            '--max-connections=1100', '--skip-name-resolve', '--log-error=' + folder + '/log']
+            '--max-connections=1100', '--back-log=1100', '--skip-name-resolve',
+            '--log-error=' + folder + '/log']
 
 
 def await_server(server, port):
