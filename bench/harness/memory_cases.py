@@ -2,6 +2,7 @@
 from .programs import BOTH, Program, build_compilers, go_program, why_missing
 
 ACORN, ENTRY, PRIVATE, BARE, TASKS = "acorn", "acorn, ACO_ENTRY", "acorn, private", "bare pages", "acorn, tasks"
+SHARED = "acorn, share stack"
 GLIBC, TCMALLOC, JEMALLOC = (f"malloc blocks, {allocator}" for allocator in ("glibc", "tcmalloc", "jemalloc"))
 CPP20, BOOST, GO = "C++20 coroutine", "Boost.Context fiber", "Go"
 PROGRAMS = {  # impl -> program, compilers that build it, what else its build needs

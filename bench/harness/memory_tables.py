@@ -1,6 +1,6 @@
 """The tables of bench/run_memory.py, and its numbers to reach."""
 from .memory_cases import ACORN, AREAS, AREAS_NUMBER, BARE, COUNTED, ENTRY, FALLBACK_NUMBER, GLIBC, KIB, LIVE, LIVES, \
-    PRIVATE, PRIVATES, TRIM_NUMBER
+    PRIVATE, PRIVATES, SHARED, TRIM_NUMBER
 from .tables import number, print_columns, print_missing
 from .targets import verdict
 
@@ -19,10 +19,10 @@ class Table:
         return None
 
     def contenders(self, *cases):
-        """(impl, compiler) of each measured contender, in the order of COUNTED."""
+        """(impl, compiler) of each measured contender, those of COUNTED first."""
         pairs = {(item["impl"], item["params"]["compiler"]) for item in self.items
                  if item["case"] in cases and "missing" not in item}
-        order = [*COUNTED, PRIVATE, BARE]
+        order = [*COUNTED, PRIVATE, SHARED, BARE]
         return sorted(pairs, key=lambda pair: (order.index(pair[0]), pair[1].startswith("clang"), pair[1]))
 
     def values(self, case, param, **fixed):
