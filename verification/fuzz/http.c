@@ -9,6 +9,7 @@
 #include "aco/group.h"
 #include "aco/http.h"
 #include "fuzz.h"
+#include <netinet/in.h>
 
 enum { LOG = 1 << 16, LIMIT_S = 15 };
 
@@ -17,7 +18,7 @@ static size_t log_n;
 static const uint8_t *bytes;
 static size_t bytes_n, piece;
 static int listener;
-static char port[8];
+static char host[16], port[8];
 
 static int fuzz_actor(void)
 {
@@ -120,13 +121,26 @@ static void send_pieces(int fd)
     }
 }
 
+/* From the listener's address: the side that closes first keeps its port for a minute, and 127.0.0.1 is for others. */
+static int dial(void)
+{
+    struct sockaddr_in to, from;
+    socklen_t length = sizeof to;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    EXPECT(fd >= 0 && getsockname(listener, (struct sockaddr *)&to, &length) == 0);
+    from = to;
+    from.sin_port = 0;
+    EXPECT(bind(fd, (struct sockaddr *)&from, sizeof from) == 0);
+    EXPECT(aco_io_connect(fd, (struct sockaddr *)&to, length) == 0);
+    return fd;
+}
+
 static void *ask_server(void *unused)
 {
     char reply[512], begin[10] = "";
     size_t n = 0;
     ssize_t got;
-    int fd = aco_io_dial("tcp4", "127.0.0.1", port, NULL);
-    EXPECT(fd >= 0);
+    int fd = dial();
     send_pieces(fd);
     aco_io_shutdown(fd, SHUT_WR);
     while ((got = aco_io_read(fd, reply, sizeof reply)) > 0) {
@@ -182,7 +196,7 @@ static void *test_client(void *how)
     options.max_headers = 6;
     options.max_redirects = -1;
     client = aco_http_client_new(&options);
-    snprintf(url, sizeof url, "http://127.0.0.1:%s/a", port);
+    snprintf(url, sizeof url, "http://%s:%s/a", host, port);
     call.url = url;
     call.method = how ? "HEAD" : "GET";
     aco_scope_begin(&limit, aco_after(LIMIT_S * ACO_SECOND));
@@ -213,13 +227,19 @@ static void *test_client(void *how)
 
 static void run_once(int which, aco_function_t test, void *arg)
 {
+    static unsigned runs;
     char address[ACO_IO_ADDRESS_SIZE];
     aco_t *task;
     log_at = logs[which];
     log_n = 0;
     *log_at = 0;
-    listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL);
-    EXPECT(listener >= 0 && aco_io_local_address(listener, address, sizeof address) == 0);
+    /* An address for each run: closed connections are kept for a minute and use up the ports of a single one. */
+    runs++;
+    snprintf(host, sizeof host, "127.%u.%u.%u", 1 + runs / 65536 % 250, runs / 256 % 256, runs % 256);
+    listener = aco_io_listen("tcp4", host, "0", NULL);
+    if (listener < 0)
+        fail(__LINE__, "aco_io_listen: %s", aco_error_message());
+    EXPECT(aco_io_local_address(listener, address, sizeof address) == 0);
     snprintf(port, sizeof port, "%.7s", strchr(address, ':') + 1);
     task = aco_spawn(test, arg, NULL);
     EXPECT(task != NULL && aco_run() == 0 && aco_join(task, NULL) == 0);
