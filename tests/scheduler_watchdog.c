@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -82,9 +83,12 @@ static int threads(void)
     return n;
 }
 
-/* Whether a frame of the report is in hogs(), or just called by it. */
+/* Whether a frame of the report is in hogs(), or just called by it. Linux's 32-bit vdso has no unwind tables: a report
+ * that begins in its clock ends there. */
 static int has_frame(void)
 {
+    if (sizeof(void *) == 4 && strstr(captured_text, " in linux-gate.so"))
+        return 1;
     for (const char *at = strstr(captured_text, ": #"); at; at = strstr(at + 1, ": #")) {
         uintptr_t pc = (uintptr_t)strtoull(strchr(at, 'x') + 1, NULL, 16), from = (uintptr_t)hogs;
         if (pc > from && pc < from + 1024)
@@ -185,6 +189,53 @@ static void test_well_behaved(void)
     static const aco_function_t all[] = {yields, sleeps, spawns, sleeps};
     check_well_behaved(NULL, 0); /* a task alone with the watchdog */
     check_well_behaved(all, 4);
+}
+
+/* A thread that the system stops between two tasks. The signal that stops it here comes at any place. */
+static aco_t *volatile alone;
+static char alone_text[64];
+static volatile int stops;
+
+static void stop_between_tasks(int signal)
+{
+    const aco_t *task = aco_current_task();
+    (void)signal;
+    if (stops < 3 && alone && task && task != alone) {
+        stops++;
+        spin(4 * limit);
+    }
+}
+
+static void *yields_alone(void *arg)
+{
+    int64_t end = aco_after(PATIENCE_S * ACO_SECOND);
+    snprintf(alone_text, sizeof alone_text, "coroutine %p: ", (void *)aco_current_task());
+    alone = aco_current_task();
+    while (stops < 3 && aco_now() < end)
+        aco_task_yield();
+    alone = NULL;
+    return arg;
+}
+
+static void test_between_tasks(void)
+{
+    static const struct itimerval often = {{0, 1000}, {0, 1000}}, never;
+    struct sigaction stop = {0}, before;
+    stop.sa_handler = stop_between_tasks;
+    stop.sa_flags = SA_RESTART | SA_ONSTACK;
+    CHECK_EQ(aco_watchdog(limit), 0);
+    CHECK_EQ(sigaction(SIGALRM, &stop, &before), 0);
+    stops = 0;
+    capture();
+    CHECK_EQ(setitimer(ITIMER_REAL, &often, NULL), 0);
+    spawn_detached(yields_alone, NULL);
+    run();
+    CHECK_EQ(setitimer(ITIMER_REAL, &never, NULL), 0);
+    release();
+    CHECK(UNDER_TSAN || stops == 3); /* it calls handlers later */
+    CHECK_EQ(count("coroutine "), count(alone_text)); /* the machine may have stopped the thread in the task */
+    CHECK_EQ(sigaction(SIGALRM, &before, NULL), 0);
+    CHECK_EQ(aco_watchdog(0), 0);
 }
 
 /* ---- Bounds, failures ---- */
@@ -479,6 +530,7 @@ int main(int argc, char **argv)
     wrong = start_hog("often", "100");
     test_hogs();
     test_well_behaved();
+    test_between_tasks();
     test_bounds();
     test_no_signal();
     test_stuck();

@@ -3,7 +3,8 @@
  *
  * The ring of a watched scheduler always has the poll task, so aco_run() gets control in each round, which changes
  * `turns`. So if neither `turns` nor the thread's task is different from the last look, it is still the same turn of
- * the same task. The thread counts looks, not time: a process that was stopped for long, in a debugger, has had one.
+ * the same task, unless it is the poll task, where the system may have stopped the thread. The thread counts looks, not
+ * time: a process that was stopped for long, in a debugger, has had one.
  *
  * The watched thread pays nothing else. It is sent a signal, and the handler, which may read what belongs to the
  * thread, reports. If the handler does not come, the watchdog reports what it knows. */
@@ -119,7 +120,7 @@ static void watch_scheduler(aco__tasks_t *s)
     aco__watch_t *watch = &s->watch;
     uint32_t turns = __atomic_load_n(&s->turns, __ATOMIC_RELAXED);
     const aco_t *task = watched_task(watch->of);
-    if (!(turns & 1) || turns != watch->turns || task != watch->task) {
+    if (!(turns & 1) || task == &s->poll_task || turns != watch->turns || task != watch->task) {
         (void)is_pending(watch); /* a handler that comes from now on finds nothing to do */
         __atomic_store_n(&watch->turns, turns, __ATOMIC_RELAXED);
         __atomic_store_n(&watch->task, task, __ATOMIC_RELAXED);
