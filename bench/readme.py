@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Puts tables of measurements between their markers, from the JSON file of a command of bench/:
 bench/run.py's into README.md, README.zh.md and docs/benchmarks.md, bench/run_memory.py's into docs/memory.md,
-bench/run_io.py's into docs/io.md, bench/run_http.py's into docs/http.md, bench/run_paper.py's into docs/paper.md.
+bench/run_io.py's into docs/io.md, bench/run_threads.py's into docs/threads.md, bench/run_http.py's into docs/http.md,
+bench/run_paper.py's into docs/paper.md.
 
     python3 bench/readme.py [--check] bench/results/FILE.json...
 
@@ -14,13 +15,15 @@ import re
 import sys
 from pathlib import Path
 
-from harness import http_markdown, io_markdown, memory_markdown, paper_markdown, switch_markdown
+from harness import (http_markdown, io_markdown, memory_markdown, paper_markdown, switch_markdown,
+                     threads_markdown)
 from harness.building import ROOT
 
 DOCUMENTS = [  # a case of the file; document, its markers' name, its tables
     ("write_fully", [("docs/paper.md", "paper", paper_markdown.tables)]),
     ("scale_create", [("docs/memory.md", "memory", memory_markdown.tables)]),
     ("echo.1", [("docs/io.md", "io", io_markdown.tables)]),
+    ("skynet", [("docs/threads.md", "threads", threads_markdown.tables)]),
     ("hello.64", [("docs/http.md", "http", http_markdown.tables)]),
     ("flat", [("docs/benchmarks.md", "bench", switch_markdown.tables),
               ("README.md", "numbers", lambda rows: [switch_markdown.summary(rows)]),

@@ -1,0 +1,31 @@
+"""The tables of docs/threads.md, from a JSON file of bench/run_threads.py."""
+from .io_markdown import three_digits
+from .markdown import NOTHING, heading, line
+
+CASES = {"empty": "submit + join", "work": "1 µs of work", "skynet": "skynet, a leaf", "tree": "sum of a tree, a leaf",
+         "pingpong": "ping-pong", "many": "4 to 4, a value"}
+ECHO = {"cpu_us": "CPU for an echo, µs", "us": "an echo, µs", "p99_us": "p99, µs"}
+
+
+def computing(rows):
+    """A row for each contender, in a cell its numbers with one and two threads."""
+    measured = {(row["case"], *row["impl"].split(", ")): row["ns"] for row in rows if ", " in row.get("impl", "")
+                and "ns" in row}
+    yield from heading("1 / 2 threads, ns", *CASES.values())
+    for impl in dict.fromkeys(impl for _, impl, _ in measured):
+        cells = [[three_digits(measured[case, impl, threads]) if (case, impl, threads) in measured else NOTHING
+                  for threads in ("1 thread", "2 threads")] for case in CASES]
+        yield line(impl.replace("acorn", "**acorn**"),
+                   *(NOTHING if set(cell) == {NOTHING} else " / ".join(cell) for cell in cells))
+
+
+def echo(rows):
+    yield from heading("echo server on 2 threads, the client on the same processors", *ECHO.values())
+    for row in rows:
+        if row.get("case") == "echo" and "missing" not in row:
+            yield line(row["impl"].replace("acorn", "**acorn**"), *(three_digits(row[field]) for field in ECHO))
+
+
+def tables(rows):
+    yield computing(rows)
+    yield echo(rows)
