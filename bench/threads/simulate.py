@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """What steals and wakes would do with more threads than this machine has: a discrete-event simulation of
-src/threads/search.c and group.c, with assumed costs, or those that bench/threads/costs.c measures. A model, not a
+src/threads/search.c and group.c, with costs that bench/threads/costs.c measured once, or measures now. A model, not a
 measurement: it knows cache lines that one thread has at a time, and nothing of memory, frequency or other processes.
 
-    bench/threads/simulate.py [--costs PROGRAM] [--threads N,N,...] [--only TEXT] [--markdown]
+    bench/threads/simulate.py [--costs PROGRAM] [--threads N,N,...] [--only TEXT]
 
 Simulated are: a thread's own deque, scans of all others' from the next one on, steals of half of what there is, 32 at
 most, the counts of sleepers and searchers, one wake for each submission while none searches, wakes by a searcher that
@@ -15,8 +15,9 @@ import heapq
 import random
 import subprocess
 
-# Nanoseconds: assumed. bench/threads/costs.c measures them, which --costs takes; `task` is a task's start and end.
-COSTS = {'task': 60, 'submit': 20, 'line': 60, 'wake': 1500, 'latency': 20000}
+# Nanoseconds, medians of five runs of bench/threads/costs.c: two processors of a virtual machine (Rocket Lake), where a
+# wake leaves the machine. `task` is a task's start and end. Without virtual machines, 'wake' and 'latency' are less.
+COSTS = {'task': 30, 'submit': 13, 'line': 64, 'wake': 12562, 'latency': 37775}
 STOLEN, ATTEMPTS, CHILDREN = 32, 4, 10
 
 
