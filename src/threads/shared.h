@@ -45,15 +45,21 @@ static inline void aco__woken_add(aco__woken_t *woken, aco__sharer_t *sharer)
 
 /* ---- The lock of an object ---- */
 
+/* Who waits looks more and more seldom: each look takes the cache line from the holder, who needs it back to unlock. A
+ * holder also gets the lock again before others look. With a look after each pause, a busy channel took twice the time. */
 static inline void aco__shared_lock(aco__shared_t *shared)
 {
-    enum { SPINS = 100 };
-    for (int spins = 0; __atomic_exchange_n(&shared->lock, 1, __ATOMIC_ACQUIRE); spins++)
-        while (__atomic_load_n(&shared->lock, __ATOMIC_RELAXED))
-            if (++spins > SPINS)
-                sched_yield(); /* its holder does not run */
-            else
+    enum { MOST_PAUSES = 64, LOOKS = 16 };
+    int pauses = 1, looks = 0;
+    while (__atomic_exchange_n(&shared->lock, 1, __ATOMIC_ACQUIRE))
+        do {
+            for (int i = 0; i < pauses; i++)
                 aco__spin_pause();
+            if (pauses < MOST_PAUSES)
+                pauses *= 2;
+            if (++looks > LOOKS)
+                sched_yield(); /* its holder does not run */
+        } while (__atomic_load_n(&shared->lock, __ATOMIC_RELAXED));
 }
 
 /* The last that the caller does with the object: another thread may free it as soon as it gets the lock. */
