@@ -46,7 +46,7 @@ static inline void aco__woken_add(aco__woken_t *woken, aco__sharer_t *sharer)
 /* ---- The lock of an object ---- */
 
 /* Who waits looks more and more seldom: each look takes the cache line from the holder, who needs it back to unlock. A
- * holder also gets the lock again before others look. With a look after each pause a busy channel took twice as long. */
+ * holder also gets the lock again before others look. A look after each pause made a busy channel twice as slow. */
 static inline void aco__shared_lock(aco__shared_t *shared)
 {
     enum { MOST_PAUSES = 64, LOOKS = 16 };
