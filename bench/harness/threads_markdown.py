@@ -1,10 +1,11 @@
 """The tables of docs/threads.md, from a JSON file of bench/run_threads.py."""
-from .io_markdown import three_digits
+from .io_markdown import table, three_digits
 from .markdown import NOTHING, heading, line
 
 CASES = {"empty": "submit + join", "work": "1 µs of work", "skynet": "skynet, a leaf", "tree": "sum of a tree, a leaf",
          "pingpong": "ping-pong", "many": "4 to 4, a value"}
-ECHO = {"cpu_us": "CPU for an echo, µs", "us": "an echo, µs", "p99_us": "p99, µs"}
+ECHO = [("CPU for an echo, µs", ("echo",), "cpu_us", 1), ("an echo, µs", ("echo",), "us", 1),
+        ("p99, µs", ("echo",), "p99_us", 1)]
 
 
 def computing(rows):
@@ -19,13 +20,6 @@ def computing(rows):
                    *(NOTHING if set(cell) == {NOTHING} else " / ".join(cell) for cell in cells))
 
 
-def echo(rows):
-    yield from heading("echo server on 2 threads, the client on the same processors", *ECHO.values())
-    for row in rows:
-        if row.get("case") == "echo" and "missing" not in row:
-            yield line(row["impl"].replace("acorn", "**acorn**"), *(three_digits(row[field]) for field in ECHO))
-
-
 def tables(rows):
     yield computing(rows)
-    yield echo(rows)
+    yield table(rows, "echo server on 2 threads, the client on the same processors", ECHO)
