@@ -15,8 +15,8 @@ import heapq
 import random
 import subprocess
 
-# Nanoseconds, medians of five runs of bench/threads/costs.c on two processors of a virtual machine (Rocket Lake). `task`
-# is a task's start and end.
+# Nanoseconds, medians of five runs of bench/threads/costs.c on two processors of a virtual machine (Rocket Lake).
+# `task` is a task's start and end.
 COSTS = {'task': 30, 'submit': 13, 'line': 64, 'wake': 12562, 'latency': 37775}
 STOLEN, ATTEMPTS, CHILDREN = 32, 4, 10
 
