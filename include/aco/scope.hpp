@@ -1,0 +1,199 @@
+/* How waits of tasks fail, and scopes, in C++17 and later: <aco/scope.h>. <aco/task.hpp> includes this header, and says
+ * what C++ adds to the C calls.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef ACO_SCOPE_HPP
+#define ACO_SCOPE_HPP
+
+#include "../aco.hpp"
+#include "scope.h"
+
+#if !ACO__CPP_EXCEPTIONS
+#error "acorn: tasks in C++ need exceptions; without them use the C calls"
+#endif
+
+#ifdef __GLIBCXX__ /* there the two have durations, clocks and literals, and take less time to compile than <chrono> */
+#include <condition_variable>
+#include <mutex>
+#else
+#include <chrono>
+#endif
+
+#define ACO__CALLER __builtin_FILE() /* as a default argument: the caller's file */
+
+namespace aco {
+inline namespace ACO__CPP_KIND {
+
+/* A wait was ended by its scope. */
+class cancelled {
+public:
+    explicit cancelled(int error) noexcept : error_(error) {}
+    int error() const noexcept { return error_; } /* ETIMEDOUT: its deadline; ECANCELED: it was cancelled */
+    const char *what() const noexcept { return error_ == ETIMEDOUT ? "the deadline has passed" : "cancelled"; }
+
+private:
+    int error_;
+};
+
+/* How a call ended that does not wait for ever. */
+enum class status {
+    done,
+    timed_out,
+    closed,    /* the channel is */
+    would_wait /* of a try_… call */
+};
+
+namespace detail {
+
+[[noreturn]] ACO__COLD inline void wait_failed()
+{
+    if (errno == ECANCELED || errno == ETIMEDOUT)
+        throw cancelled(errno);
+    refused();
+}
+
+ACO__FORCE_INLINE_MEMBER void check(int result)
+{
+    if (aco_unlikely(result != 0))
+        wait_failed();
+}
+
+/* After a wait with a time limit has failed: returns if it was that limit, and throws if it was the task's scope. */
+ACO__COLD inline void check_timed_out()
+{
+    if (errno != ETIMEDOUT || (aco_current_task() && aco_check_cancelled() != 0))
+        wait_failed();
+}
+
+ACO__FORCE_INLINE_MEMBER bool in_time(int result)
+{
+    if (aco_likely(result == 0))
+        return true;
+    check_timed_out();
+    return false;
+}
+
+/* Whether a lock was got that would have had to be waited for otherwise. */
+inline bool tried(int result)
+{
+    if (result != 0 && errno != EBUSY)
+        refused();
+    return result == 0;
+}
+
+/* For calls that cannot fail in a correct program and must not throw. */
+ACO__FORCE_INLINE_MEMBER void must(int result) noexcept
+{
+    if (aco_unlikely(result != 0))
+        die(aco_error_message());
+}
+
+/* A duration as a deadline. */
+template<class Rep, class Period>
+std::int64_t deadline_in(const std::chrono::duration<Rep, Period> &d)
+{
+    using namespace std::chrono;
+    const double ns = duration<double, std::nano>(d).count();
+    if (!(ns < 9.2e18))
+        return ACO_FOREVER;
+    return aco_after(ns > 0 ? ceil<nanoseconds>(d).count() : 0);
+}
+
+template<class Clock, class Duration>
+std::int64_t deadline_at(const std::chrono::time_point<Clock, Duration> &when)
+{
+    const auto now = Clock::now();
+    return when <= now ? aco_now() : deadline_in(when - now);
+}
+
+/* Room for an object. */
+template<class T>
+struct raw {
+    alignas(T) unsigned char byte[sizeof(T)];
+};
+
+} // namespace detail
+
+/* A scope of the running task, from construction to destruction: a local variable. Destruction in another order than
+ * that of local variables aborts. The constructors throw aco::error with EPERM outside tasks. */
+class scope {
+public:
+    explicit scope(const char *location = ACO__CALLER) : scope(ACO_FOREVER, location) {}
+    scope(const scope &) = delete;
+    scope &operator=(const scope &) = delete;
+    ~scope() { detail::must(aco_scope_end(&scope_)); }
+
+    void cancel() { detail::check(aco_scope_cancel(&scope_)); }
+    int error() const noexcept { return scope_.error; } /* why it ended early: ETIMEDOUT, ECANCELED; 0: it has not */
+    /* Whether it, and no scope around it, is why waits inside fail. */
+    bool ended() const noexcept { return aco_scope_ended_by(&scope_) == &scope_; }
+    aco_scope_t *native_handle() noexcept { return &scope_; }
+
+protected:
+    scope(std::int64_t deadline, const char *location)
+    {
+        if (aco_unlikely(aco_scope_begin_at(&scope_, deadline, location) != 0))
+            detail::refused();
+    }
+    struct shielded {};
+    scope(shielded, std::int64_t deadline, const char *location)
+    {
+        if (aco_unlikely(aco_shield_begin_at(&scope_, deadline, location) != 0))
+            detail::refused();
+    }
+
+private:
+    aco_scope_t scope_;
+};
+
+/* A scope with a deadline. */
+class deadline : public scope {
+public:
+    template<class Rep, class Period>
+    explicit deadline(const std::chrono::duration<Rep, Period> &limit, const char *location = ACO__CALLER)
+        : scope(detail::deadline_in(limit), location) {}
+    template<class Clock, class Duration>
+    explicit deadline(const std::chrono::time_point<Clock, Duration> &when, const char *location = ACO__CALLER)
+        : scope(detail::deadline_at(when), location) {}
+};
+
+/* A scope that the end of the scopes around it does not reach. */
+class shield : public scope {
+public:
+    explicit shield(const char *location = ACO__CALLER) : scope(shielded(), ACO_FOREVER, location) {}
+    template<class Rep, class Period>
+    explicit shield(const std::chrono::duration<Rep, Period> &limit, const char *location = ACO__CALLER)
+        : scope(shielded(), detail::deadline_in(limit), location) {}
+};
+
+namespace detail {
+template<class Limit, class F>
+bool try_within(Limit &&limit, F &&f)
+{
+    try {
+        static_cast<void>(std::forward<F>(f)());
+        return true;
+    } catch (const cancelled &) {
+        if (!limit.ended())
+            throw;
+        return false;
+    }
+}
+} // namespace detail
+
+/* Calls f() in a scope with a deadline. False: f() was left because the deadline had passed. */
+template<class Rep, class Period, class F>
+bool try_for(const std::chrono::duration<Rep, Period> &limit, F &&f, const char *location = ACO__CALLER)
+{
+    return detail::try_within(deadline(limit, location), std::forward<F>(f));
+}
+template<class Clock, class Duration, class F>
+bool try_until(const std::chrono::time_point<Clock, Duration> &when, F &&f, const char *location = ACO__CALLER)
+{
+    return detail::try_within(deadline(when, location), std::forward<F>(f));
+}
+
+} // namespace ACO__CPP_KIND
+} // namespace aco
+
+#endif

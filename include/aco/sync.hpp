@@ -1,0 +1,343 @@
+/* Locks, conditions, semaphores, events, barriers and once, between the tasks of one thread, in C++17 and later:
+ * <aco/sync.h>. <aco/task.hpp> includes this header, and says what C++ adds to the C calls. <aco/threads.hpp> has those
+ * between threads.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef ACO_SYNC_HPP
+#define ACO_SYNC_HPP
+
+#include "scope.hpp"
+#include "sync.h"
+
+#include <condition_variable>
+#include <mutex>
+
+namespace aco {
+inline namespace ACO__CPP_KIND {
+
+namespace detail {
+
+/* The forms with a limit, of what has lock_until_(), lock_shared_until_(), acquire_until_(), wait_until_(); also for
+ * aco/threads.hpp. They return 0, or -1 and errno. */
+template<class Lock>
+class timed_lock {
+public:
+    template<class Rep, class Period>
+    bool try_lock_for(const std::chrono::duration<Rep, Period> &limit, const char *location = ACO__CALLER)
+    {
+        return in_time(static_cast<Lock *>(this)->lock_until_(deadline_in(limit), location));
+    }
+    template<class Clock, class Duration>
+    bool try_lock_until(const std::chrono::time_point<Clock, Duration> &when, const char *location = ACO__CALLER)
+    {
+        return in_time(static_cast<Lock *>(this)->lock_until_(deadline_at(when), location));
+    }
+};
+template<class Lock>
+class timed_shared_lock : public timed_lock<Lock> {
+public:
+    template<class Rep, class Period>
+    bool try_lock_shared_for(const std::chrono::duration<Rep, Period> &limit, const char *location = ACO__CALLER)
+    {
+        return in_time(static_cast<Lock *>(this)->lock_shared_until_(deadline_in(limit), location));
+    }
+    template<class Clock, class Duration>
+    bool try_lock_shared_until(const std::chrono::time_point<Clock, Duration> &when, const char *location = ACO__CALLER)
+    {
+        return in_time(static_cast<Lock *>(this)->lock_shared_until_(deadline_at(when), location));
+    }
+};
+template<class Semaphore>
+class timed_semaphore {
+public:
+    template<class Rep, class Period>
+    bool try_acquire_for(const std::chrono::duration<Rep, Period> &limit, const char *location = ACO__CALLER)
+    {
+        return in_time(static_cast<Semaphore *>(this)->acquire_until_(deadline_in(limit), location));
+    }
+    template<class Clock, class Duration>
+    bool try_acquire_until(const std::chrono::time_point<Clock, Duration> &when, const char *location = ACO__CALLER)
+    {
+        return in_time(static_cast<Semaphore *>(this)->acquire_until_(deadline_at(when), location));
+    }
+};
+
+/* A condition for `Mutex`; `Condition` has wait_() and wait_until_(). */
+template<class Condition, class Mutex>
+class any_condition {
+public:
+    ACO__FORCE_INLINE_MEMBER void wait(std::unique_lock<Mutex> &lock, const char *location = ACO__CALLER)
+    {
+        check(itself().wait_(lock.mutex()->native_handle(), location));
+    }
+    template<class Predicate, class = std::enable_if_t<std::is_invocable_v<Predicate &>>>
+    void wait(std::unique_lock<Mutex> &lock, Predicate is_true, const char *location = ACO__CALLER)
+    {
+        while (!is_true())
+            wait(lock, location);
+    }
+    template<class Rep, class Period>
+    std::cv_status wait_for(std::unique_lock<Mutex> &lock, const std::chrono::duration<Rep, Period> &limit,
+                            const char *location = ACO__CALLER)
+    {
+        return wait_in_time(lock, deadline_in(limit), location);
+    }
+    template<class Clock, class Duration>
+    std::cv_status wait_until(std::unique_lock<Mutex> &lock, const std::chrono::time_point<Clock, Duration> &when,
+                              const char *location = ACO__CALLER)
+    {
+        return wait_in_time(lock, deadline_at(when), location);
+    }
+    /* Return whether the predicate is true. */
+    template<class Rep, class Period, class Predicate, class = std::enable_if_t<std::is_invocable_v<Predicate &>>>
+    bool wait_for(std::unique_lock<Mutex> &lock, const std::chrono::duration<Rep, Period> &limit, Predicate is_true,
+                  const char *location = ACO__CALLER)
+    {
+        return wait_until_true(lock, deadline_in(limit), is_true, location);
+    }
+    template<class Clock, class Duration, class Predicate, class = std::enable_if_t<std::is_invocable_v<Predicate &>>>
+    bool wait_until(std::unique_lock<Mutex> &lock, const std::chrono::time_point<Clock, Duration> &when,
+                    Predicate is_true, const char *location = ACO__CALLER)
+    {
+        return wait_until_true(lock, deadline_at(when), is_true, location);
+    }
+
+private:
+    Condition &itself() { return *static_cast<Condition *>(this); }
+    std::cv_status wait_in_time(std::unique_lock<Mutex> &lock, std::int64_t deadline, const char *location)
+    {
+        return in_time(itself().wait_until_(lock.mutex()->native_handle(), deadline, location))
+                   ? std::cv_status::no_timeout
+                   : std::cv_status::timeout;
+    }
+    template<class Predicate>
+    bool wait_until_true(std::unique_lock<Mutex> &lock, std::int64_t deadline, Predicate &is_true, const char *location)
+    {
+        while (!is_true())
+            if (wait_in_time(lock, deadline, location) == std::cv_status::timeout)
+                return is_true();
+        return true;
+    }
+};
+
+} // namespace detail
+
+/* For std::lock_guard, std::unique_lock, std::lock() and std::scoped_lock. lock() throws aco::error with EDEADLK if the
+ * task has it. An unlock hands the mutex over, unless the task's last try_lock() failed, as in std::lock() of several:
+ * then another task may take it before the one that has waited longest, up to 64 times. */
+class mutex : public detail::timed_lock<mutex> {
+public:
+    constexpr mutex() noexcept = default;
+    mutex(const mutex &) = delete;
+    mutex &operator=(const mutex &) = delete;
+
+    ACO__FORCE_INLINE_MEMBER void lock(const char *location = ACO__CALLER)
+    {
+        detail::check(aco_mutex_lock_at(&mutex_, location));
+    }
+    bool try_lock()
+    {
+        return detail::tried(aco__mutex_trylock_or_back_off(&mutex_));
+    }
+    void unlock() noexcept { detail::must(aco_mutex_unlock(&mutex_)); } /* aborts if the task does not have it */
+    aco_mutex_t *native_handle() noexcept { return &mutex_; }
+
+private:
+    friend class detail::timed_lock<mutex>;
+    int lock_until_(std::int64_t deadline, const char *location)
+    {
+        return aco_mutex_lock_until_at(&mutex_, deadline, location);
+    }
+    aco_mutex_t mutex_ = ACO_MUTEX_INIT;
+};
+
+/* As std::condition_variable, without spurious wakes. A wait that throws has locked the mutex again. */
+class condition_variable : public detail::any_condition<condition_variable, mutex> {
+public:
+    constexpr condition_variable() noexcept = default;
+    condition_variable(const condition_variable &) = delete;
+    condition_variable &operator=(const condition_variable &) = delete;
+
+    void notify_one() noexcept { aco_cond_signal(&cond_); }
+    void notify_all() noexcept { aco_cond_broadcast(&cond_); }
+    aco_cond_t *native_handle() noexcept { return &cond_; }
+
+private:
+    friend class detail::any_condition<condition_variable, mutex>;
+    ACO__FORCE_INLINE_MEMBER int wait_(aco_mutex_t *locked, const char *location)
+    {
+        return aco_cond_wait_at(&cond_, locked, location);
+    }
+    int wait_until_(aco_mutex_t *locked, std::int64_t deadline, const char *location)
+    {
+        return aco_cond_wait_until_at(&cond_, locked, deadline, location);
+    }
+    aco_cond_t cond_ = ACO_COND_INIT;
+};
+
+/* A reader-writer lock, for std::shared_lock and std::unique_lock. Fair: a reader waits behind a writer that waits. An
+ * unlock hands over as that of a mutex. */
+class shared_mutex : public detail::timed_shared_lock<shared_mutex> {
+public:
+    constexpr shared_mutex() noexcept = default;
+    shared_mutex(const shared_mutex &) = delete;
+    shared_mutex &operator=(const shared_mutex &) = delete;
+
+    ACO__FORCE_INLINE_MEMBER void lock(const char *location = ACO__CALLER)
+    {
+        detail::check(aco_rwlock_wrlock_at(&lock_, location));
+    }
+    bool try_lock()
+    {
+        return detail::tried(aco__rwlock_trylock_or_back_off(&lock_, 1));
+    }
+    void unlock() noexcept { detail::must(aco_rwlock_unlock(&lock_)); }
+
+    ACO__FORCE_INLINE_MEMBER void lock_shared(const char *location = ACO__CALLER)
+    {
+        detail::check(aco_rwlock_rdlock_at(&lock_, location));
+    }
+    bool try_lock_shared()
+    {
+        return detail::tried(aco__rwlock_trylock_or_back_off(&lock_, 0));
+    }
+    void unlock_shared() noexcept { unlock(); }
+    aco_rwlock_t *native_handle() noexcept { return &lock_; }
+
+private:
+    friend class detail::timed_lock<shared_mutex>;
+    friend class detail::timed_shared_lock<shared_mutex>;
+    int lock_until_(std::int64_t deadline, const char *location)
+    {
+        return aco_rwlock_wrlock_until_at(&lock_, deadline, location);
+    }
+    int lock_shared_until_(std::int64_t deadline, const char *location)
+    {
+        return aco_rwlock_rdlock_until_at(&lock_, deadline, location);
+    }
+    aco_rwlock_t lock_ = ACO_RWLOCK_INIT;
+};
+
+/* A number of units, as std::counting_semaphore. */
+class semaphore : public detail::timed_semaphore<semaphore> {
+public:
+    explicit constexpr semaphore(std::size_t value) noexcept : semaphore_ ACO_SEMAPHORE_INIT(value) {}
+    semaphore(const semaphore &) = delete;
+    semaphore &operator=(const semaphore &) = delete;
+
+    ACO__FORCE_INLINE_MEMBER void acquire(const char *location = ACO__CALLER)
+    {
+        detail::check(aco_semaphore_acquire_at(&semaphore_, location));
+    }
+    bool try_acquire() noexcept { return aco_semaphore_try_acquire(&semaphore_) == 0; }
+    void release(std::size_t units = 1) noexcept
+    {
+        for (; units; units--)
+            aco_semaphore_release(&semaphore_);
+    }
+    std::size_t value() const noexcept { return semaphore_.value; } /* free units */
+    aco_semaphore_t *native_handle() noexcept { return &semaphore_; }
+
+private:
+    friend class detail::timed_semaphore<semaphore>;
+    int acquire_until_(std::int64_t deadline, const char *location)
+    {
+        return aco_semaphore_acquire_until_at(&semaphore_, deadline, location);
+    }
+    aco_semaphore_t semaphore_;
+};
+
+/* Something that has happened, or not. */
+class event {
+public:
+    constexpr event() noexcept = default;
+    event(const event &) = delete;
+    event &operator=(const event &) = delete;
+
+    void set() noexcept { aco_event_set(&event_); } /* wakes all that wait */
+    void reset() noexcept { aco_event_reset(&event_); }
+    bool is_set() const noexcept { return event_.is_set != 0; }
+    ACO__FORCE_INLINE_MEMBER void wait(const char *location = ACO__CALLER)
+    {
+        detail::check(aco_event_wait_at(&event_, location));
+    }
+    template<class Rep, class Period>
+    bool wait_for(const std::chrono::duration<Rep, Period> &limit, const char *location = ACO__CALLER)
+    {
+        return detail::in_time(aco_event_wait_until_at(&event_, detail::deadline_in(limit), location));
+    }
+
+private:
+    aco_event_t event_ = ACO_EVENT_INIT;
+};
+
+/* So many tasks meet. */
+class barrier {
+public:
+    explicit constexpr barrier(std::size_t count) noexcept : barrier_ ACO_BARRIER_INIT(count) {}
+    barrier(const barrier &) = delete;
+    barrier &operator=(const barrier &) = delete;
+
+    /* Returns true in the task that came last. */
+    bool arrive_and_wait(const char *location = ACO__CALLER)
+    {
+        const int result = aco_barrier_wait_at(&barrier_, location);
+        detail::check(result < 0);
+        return result != 0;
+    }
+
+private:
+    aco_barrier_t barrier_;
+};
+
+class once_flag {
+public:
+    constexpr once_flag() noexcept = default;
+    once_flag(const once_flag &) = delete;
+    once_flag &operator=(const once_flag &) = delete;
+    aco_once_t *native_handle() noexcept { return &once_; }
+
+private:
+    aco_once_t once_ = ACO_ONCE_INIT;
+};
+
+namespace detail {
+/* once(fn, arg) is the C call. */
+template<class F, class Once>
+void call_once(F &f, Once once)
+{
+    struct call {
+        F &f;
+        std::exception_ptr error;
+    } c{f, nullptr};
+    const int result = once(
+        [](void *arg) {
+            call *mine = static_cast<call *>(arg);
+            try {
+                static_cast<void>(mine->f());
+                return 0;
+            } catch (...) {
+                mine->error = std::current_exception();
+                return -1;
+            }
+        },
+        &c);
+    if (c.error)
+        std::rethrow_exception(std::move(c.error));
+    check(result);
+}
+} // namespace detail
+
+/* Calls f() unless a call for this flag has returned. What f() throws comes out here, and another call tries again. */
+template<class F>
+void call_once(once_flag &once, F &&f, const char *location = ACO__CALLER)
+{
+    detail::call_once(f, [&](int (*fn)(void *), void *arg) {
+        return aco_once_at(once.native_handle(), fn, arg, location);
+    });
+}
+
+} // namespace ACO__CPP_KIND
+} // namespace aco
+
+#endif
