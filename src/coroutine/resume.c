@@ -50,6 +50,10 @@ static inline void *resume_chained(aco__thread_t *self, aco_t *waiting, aco_t *c
     return value;
 }
 
+/* noipa: gcc knows that this calls nothing, and on i386 it would call this with an unaligned stack. */
+#if ACO__HAS_ATTRIBUTE(noipa)
+__attribute__((noipa))
+#endif
 void aco__chain_was_evicted(aco_t *waiting, aco_t *resumer)
 {
     end_waiting(aco__self(), waiting, resumer);
