@@ -187,7 +187,7 @@ RISCV64 = Arch(
     arguments=tuple("a%d" % n for n in range(8)), entry=0, return_address="ra",
     tls_offset=lambda value, size, align: value,
     thread_relocations=(11,), room=128,
-    entry_below_top=16, traps=("ebreak", "unimp", "c.unimp"), lto=True, zero="zero",
+    entry_below_top=16, traps=("ebreak", "c.ebreak", "unimp", "c.unimp"), lto=True, zero="zero",
     begin_pad=bytes.fromhex("17000000"),
     targets={"gcc": ["riscv64-linux-gnu-gcc-12"],
              "clang": ["clang-19", "--target=riscv64-linux-gnu", "-march=rv64gc", "-mabi=lp64d"]})

@@ -15,7 +15,7 @@ from terms import (Term, add, apply, bit_of, const, fresh, is_const, is_poisoned
 # FPSCR.
 WITHOUT_EFFECT = {"LOCK", "UNLOCK", "ShadowStackPush8B", "Hint_Prefetch", "setISAMode", "DataMemoryBarrier",
                   "HintPreloadData",
-                  "ClearExclusiveLocal", "ExclusiveAccess", "dbar", "sync", "instructionSynchronize",
+                  "ClearExclusiveLocal", "ExclusiveAccess", "dbar", "sync", "fence", "instructionSynchronize",
                   "dataCacheBlockTouch",
                   "dataCacheBlockTouchForStore", "MoveToFPSCRFields", "trapWord", "ebreak", "trap"}
 
@@ -119,7 +119,7 @@ class Program:
                 raise NotUnderstood("no code at %#x" % at)
             if self.lifter:
                 try:
-                    self.cache[at] = self.lifter.instruction(data, at)
+                    self.cache[at] = self.lifter.instruction(data, at, self.bytes_at)
                 except self.lifter.NotLifted as error:
                     raise NotUnderstood("%#x: %s" % (at, error))
                 return self.cache[at]
@@ -153,8 +153,9 @@ class Program:
         return [op for op in operations if op.name != "CALLOTHER"]
 
     def only_decides(self, at):
-        """Whether the instruction there computes in registers, and perhaps branches by what it finds."""
-        return all(op.name not in ("LOAD", "STORE", "CALL", "CALLIND", "CALLOTHER", "BRANCHIND", "RETURN", "BRANCH") and
+        """Whether the instruction there computes in registers, from memory too, and perhaps branches by what it
+        finds."""
+        return all(op.name not in ("STORE", "CALL", "CALLIND", "CALLOTHER", "BRANCHIND", "RETURN", "BRANCH") and
                    all(space in ("const", "register", "unique") for space, *_ in op.inputs[op.name == "CBRANCH":])
                    for op in self.instruction(at)[1])
 
@@ -347,6 +348,8 @@ class Machine:
                     client.store(state, address, self.value(state, unique, op.inputs[2]))
                 elif name == "CALLOTHER":
                     self.other(state, unique, op)
+                elif name == "moves":
+                    client.moves(state, client.settled(self.value(state, unique, op.inputs[0])))
                 else:
                     arguments = [self.value(state, unique, v) for v in op.inputs]
                     self.set_value(state, unique, op.output, apply(name, op.output[2], *arguments))
@@ -402,6 +405,11 @@ class Join:
                 return a
         if (a, b) in self.pairs:
             return self.pairs[a, b]
+        client = self.client
+        # bits that are set and read one by one
+        if client.narrow and a.size == 1 and 1 < may_be_set(a) | may_be_set(b) <= 15:
+            self.pairs[a, b] = of_bits([self.term(bit_of(a, n), bit_of(b, n)) for n in range(4)])
+            return self.pairs[a, b]
         (x, c), (y, d) = split(a), split(b)
         if c == d and c != 0 and x is not None and y is not None and a is not b:
             return add(self.term(x, y), c)
@@ -416,10 +424,11 @@ class Join:
         if a.op == b.op == "PIECE" and a.args[1].size == b.args[1].size:
             self.pairs[a, b] = joined(*map(self.term, a.args, b.args))
             return self.pairs[a, b]
-        client = self.client
-        # bits that are set and read one by one
-        if client.narrow and a.size == 1 and 1 < may_be_set(a) | may_be_set(b) <= 15:
-            self.pairs[a, b] = of_bits([self.term(bit_of(a, n), bit_of(b, n)) for n in range(4)])
+        # and that nobody brought one half says nothing of the other
+        if (a.op == "PIECE") != (b.op == "PIECE") and (is_poisoned(a) or is_poisoned(b)):
+            low = (a if a.op == "PIECE" else b).args[1].size
+            self.pairs[a, b] = joined(*(self.term(piece_of(a, at, size), piece_of(b, at, size))
+                                        for at, size in ((low, a.size - low), (0, low))))
             return self.pairs[a, b]
         aligned, or_zero = client.alignment(a) == client.alignment(b) == 0, client.both_or_zero(a, b)
         bit = a.size == 1 and may_be_set(a) | may_be_set(b) == 1

@@ -13,6 +13,7 @@ of other sources."""
 import argparse
 import collections
 import functools
+import gc
 import json
 import multiprocessing
 import os
@@ -303,7 +304,8 @@ def main():
     absent = [c for c in wanted if not c.is_here()]
     wanted = [c for c in wanted if c.is_here()]
     begun, failed, sites, claims = time.monotonic(), 0, 0, 0
-    with multiprocessing.Pool(options.jobs, maxtasksperchild=1) as pool:
+    # A process for each configuration. Collecting garbage took a quarter of its time, for some 500 MB.
+    with multiprocessing.Pool(options.jobs, initializer=gc.disable, maxtasksperchild=1) as pool:
         for outcome in pool.imap(prove, wanted, chunksize=1):
             report(outcome, options.verbose)
             if options.record:

@@ -269,6 +269,8 @@ def may_be_set(term):
         return 1
     if term.op in COMPARE or term.op.startswith("BOOL_"):
         return 1
+    if term.op == "piece" and term.args[0].op == "INT_AND" and is_const(term.args[0].args[1]):
+        return term.args[0].args[1].args[0] >> 8 * term.args[1] & 0xff
     if term.op == "INT_OR":
         return may_be_set(term.args[0]) | may_be_set(term.args[1])
     if term.op in ("INT_LEFT", "INT_RIGHT", "INT_AND") and is_const(term.args[1]):

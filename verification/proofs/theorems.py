@@ -215,6 +215,19 @@ class Function:
             self.escape(term)
         State.write(self.cells(state, base), offset, term)
 
+    def moves(self, state, address, most=256):
+        """Up to so many bytes are copied there: what is known afterwards is what is known when a function that was
+        given the address has returned."""
+        if self.sequence is not None:
+            raise NotUnderstood("%s: %#x: %s" % (self.name, self.at, self.program.text(self.at)))
+        base, offset = split(address)
+        self.access(state, "write", address, base, offset, 1)
+        if base in self.stack_bases:
+            self.escape(address, most // self.arch.word)
+        else:
+            state.memory = {b: cells for b, cells in state.memory.items() if b in self.stack_bases}
+        self.forget_escaped(state)
+
     def uses(self, state, term, what):
         if self.sequence is None and is_poisoned(term):
             self.stale("%s depends on a register that nobody brought" % what, self.at)
@@ -378,18 +391,18 @@ class Function:
                     break
 
     def decided(self, at, state):
-        """Where this path goes on behind a branch just here, that goes one way alone after what it has passed:
-        compilers test again what they join. Else None."""
+        """Where this path goes on behind a branch or conditional instruction just here, that goes one way alone after
+        what it has passed: compilers test again what they join, and the instructions of Arm's sequences without
+        branches test the same flags one after the other. Else None."""
         for _ in range(3):
             if at in self.at_begin or not self.program.only_decides(at):
                 return None
-            lasting = [op.name for op in self.program.instruction(at)[1] if not op.output or op.output[0] != "unique"]
-            branch = lasting[-1:] == ["CBRANCH"]  # VEX has an unused operation after it
+            decides = any(op.name == "CBRANCH" for op in self.program.instruction(at)[1])
             ends = self.step(state.copy(), at)
             if len(ends) != 1 or isinstance(ends[0][0], tuple):
                 return None
             at, state = ends[0]
-            if branch:
+            if decides:
                 return at, state
         return None
 

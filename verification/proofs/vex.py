@@ -9,7 +9,7 @@ import re
 import archinfo
 import pyvex
 
-MVC, XC = 0xd2, 0xd7
+MVC, XC, EXRL = 0xd2, 0xd7, 0xc6
 TO_DOUBLE = (b"\xb3\x91", b"\xb3\xa1")  # of unsigned numbers, for which pyvex's processor is too old
 SIZES = {"Ity_I1": 1, "Ity_I8": 1, "Ity_I16": 2, "Ity_I32": 4, "Ity_I64": 8, "Ity_I128": 16, "Ity_F32": 4, "Ity_F64": 8,
          "Ity_F128": 16,
@@ -50,9 +50,13 @@ class Lifter:
     def length(data):
         return (2, 4, 4, 6)[data[0] >> 6]
 
-    def instruction(self, data, at):
+    def instruction(self, data, at, bytes_at):
         """(length, operations)"""
         length = self.length(data)
+        if data[0] == EXRL and data[1] & 15 == 0:
+            return length, self.moves(bytes_at(at + 2 * int.from_bytes(data[2:6], "big", signed=True), 6))
+        if data[:2] == bytes((MVC, 255)):
+            return length, self.moves(data)
         if self.is_trap(data):
             return length, [Operation("CALLOTHER", None, other="trap()")]
         if data[0] == MVC or data[0] == XC and data[2:4] == data[4:6]:
@@ -74,12 +78,21 @@ class Lifter:
     def text(self, data):
         return "trap" if self.is_trap(data) else "instruction " + data[:self.length(data)].hex()
 
+    @staticmethod
+    def location(high, low):
+        base, offset = high >> 4, (high & 15) << 8 | low
+        return ("register", REGISTERS["r%d" % base][0], 8) if base else const(0), offset
+
+    def moves(self, data):
+        """A copy of unknown length: an mvc of 256 bytes in a loop, and one that exrl gives the length of the rest."""
+        if data is None or data[0] != MVC:
+            raise NotLifted("exrl of what is no mvc")
+        (to, at), address = self.location(data[2], data[3]), ("unique", 0, 8)
+        return [Operation("INT_ADD", address, to, const(at)), Operation("moves", None, address)]
+
     def characters(self, data):
         """mvc, or xc of something with itself: byte after byte, as they are defined."""
-        def location(high, low):
-            base, offset = high >> 4, (high & 15) << 8 | low
-            return ("register", REGISTERS["r%d" % base][0], 8) if base else const(0), offset
-        (to, at), (source, begin) = location(data[2], data[3]), location(data[4], data[5])
+        (to, at), (source, begin) = self.location(data[2], data[3]), self.location(data[4], data[5])
         out, address, byte = [], ("unique", 0, 8), ("unique", 8, 1)
         for k in range(data[1] + 1):
             if data[0] == MVC:
