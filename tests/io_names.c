@@ -1,9 +1,11 @@
 /* Names (include/aco/names.h), and dialling several addresses. The program has its own getaddrinfo() and getnameinfo(),
  * which the library calls instead of the system's. All connections are on the loopback. */
 #define _GNU_SOURCE
+#include <aco/file.h>
 #include <aco/names.h>
 #include <aco/offload.h>
 #include "io_tests.h"
+#include "until.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>
@@ -35,7 +37,7 @@ static struct {
     {"full.test", EAI_MEMORY, 0, {NULL}},
     {"system.test", EAI_SYSTEM, EMFILE, {NULL}},
 };
-static unsigned lookups, lists, gate_is_closed, waits_at_gate;
+static unsigned lookups, lists, gate_is_closed, at_gate, came_to_gate;
 
 static unsigned load(const unsigned *p)
 {
@@ -61,16 +63,23 @@ static struct addrinfo *info_of(const char *text)
     return &both->info;
 }
 
+static void wait_at_gate(void)
+{
+    __atomic_fetch_add(&at_gate, 1, __ATOMIC_ACQ_REL);
+    __atomic_fetch_add(&came_to_gate, 1, __ATOMIC_ACQ_REL);
+    while (load(&gate_is_closed))
+        usleep(100);
+    __atomic_fetch_sub(&at_gate, 1, __ATOMIC_ACQ_REL);
+}
+
 int getaddrinfo(const char *host, const char *service, const struct addrinfo *hints, struct addrinfo **found)
 {
     struct addrinfo **end = found;
     size_t i = 0;
     CHECK(service == NULL && hints->ai_socktype == SOCK_STREAM);
     __atomic_fetch_add(&lookups, 1, __ATOMIC_ACQ_REL);
-    while (strcmp(host, "blocked.test") == 0 && load(&gate_is_closed)) {
-        __atomic_store_n(&waits_at_gate, 1, __ATOMIC_RELEASE);
-        usleep(100);
-    }
+    if (strcmp(host, "blocked.test") == 0 && load(&gate_is_closed))
+        wait_at_gate();
     while (i < sizeof hosts / sizeof *hosts && strcasecmp(hosts[i].host, host) != 0)
         i++;
     if (i == sizeof hosts / sizeof *hosts)
@@ -250,7 +259,50 @@ static void *abandoned(void *unused)
         aco_sleep(ACO_MILLISECOND);
         CHECK_EQ(aco_offload_stats(&stats), 0);
     } while (stats.idle != stats.threads || stats.queued);
-    CHECK_EQ(costs("tcp", "blocked.test"), !load(&waits_at_gate)); /* unless the time was over before it began */
+    CHECK_EQ(costs("tcp", "blocked.test"), !load(&came_to_gate)); /* unless the time was over before it began */
+    return unused;
+}
+
+static void *looks_up_blocked(void *unused)
+{
+    struct sockaddr_storage address;
+    CHECK_EQ(aco_io_look_up("tcp", "blocked.test", "80", &address, 1), 1);
+    return unused;
+}
+
+static void *number_at_gate(void *number)
+{
+    *(unsigned *)number = load(&at_gate);
+    return NULL;
+}
+
+/* Name servers that do not answer leave half of the pool to files and functions. */
+static void *half_of_the_pool(void *unused)
+{
+    aco_offload_stats_t stats = {0, 0, 0};
+    aco_group_t group;
+    unsigned number = 0;
+    int fd;
+    CHECK_EQ(aco_io_name_cache(64, 100 * ACO_SECOND), 0);
+    CHECK_EQ(aco_offload_limits(4, 10 * ACO_SECOND), 0);
+    __atomic_store_n(&gate_is_closed, 1, __ATOMIC_RELEASE);
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    for (int i = 0; i < 10; i++)
+        member(&group, looks_up_blocked, NULL);
+    UNTIL(load(&at_gate) == 2);
+    fd = aco_file_open("/dev/null", O_RDONLY, 0);
+    CHECK(fd >= 0);
+    CHECK_EQ(aco_io_close(fd), 0);
+    CHECK_EQ(aco_offload(number_at_gate, &number, NULL, NULL), 0);
+    CHECK_EQ(number, 2);
+    CHECK_EQ(aco_offload_stats(&stats), 0);
+    CHECK_EQ(stats.queued, 8);
+    CHECK_EQ(aco_offload_limits(6, 10 * ACO_SECOND), 0); /* room for one more */
+    UNTIL(load(&at_gate) == 3);
+    CHECK_EQ(aco_offload_limits(1, 10 * ACO_SECOND), 0); /* as soon as those that run have ended, one after the other */
+    __atomic_store_n(&gate_is_closed, 0, __ATOMIC_RELEASE);
+    CHECK_EQ(aco_group_end(&group), 0);
+    CHECK_EQ(aco_offload_limits(64, 10 * ACO_SECOND), 0);
     return unused;
 }
 
@@ -423,7 +475,8 @@ static void *share_stack(void *unused)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {look_ups, reverse, cache, abandoned, dials, share_stack};
+    static const aco_function_t tests[] = {look_ups, reverse, cache, abandoned, half_of_the_pool, dials, share_stack};
+    CHECK_EQ(setenv("ACO_FILES", "pool", 1), 0);
     root_context();
     CHECK(aco_io_poll_fd() >= 0);
     run_tests(tests, sizeof tests / sizeof *tests, count_descriptors());
