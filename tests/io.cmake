@@ -82,6 +82,14 @@ else()
              $<TARGET_FILE:example_io_echo>)
     set_tests_properties(io_blocking PROPERTIES TIMEOUT 200 SKIP_RETURN_CODE 77)
   endif()
+  if(NOT CMAKE_CROSSCOMPILING)
+    add_executable(test_io_resolver io_resolver.c)
+    set_target_properties(test_io_resolver PROPERTIES C_STANDARD 11)
+    target_link_libraries(test_io_resolver PRIVATE acorn_tests acorn_io_static Threads::Threads)
+    add_test(NAME io_resolver COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/io/resolver.py
+             $<TARGET_FILE:test_io_resolver>)
+    set_tests_properties(io_resolver PROPERTIES TIMEOUT 200 SKIP_RETURN_CODE 77)
+  endif()
   foreach(name time kv chat forward supervise tail download shutdown)
     add_test(NAME example.io_${name}
              COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/io/examples.py ${name} ${CMAKE_CROSSCOMPILING_EMULATOR}

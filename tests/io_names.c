@@ -1,11 +1,12 @@
 /* Names (include/aco/names.h), and dialling several addresses. The program has its own getaddrinfo() and getnameinfo(),
  * which the library calls instead of the system's. All connections are on the loopback. */
 #define _GNU_SOURCE
+#include <aco/file.h>
 #include <aco/names.h>
 #include <aco/offload.h>
-#include "io_tests.h"
+#include "io_dials.h"
+#include "until.h"
 
-#include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
 
@@ -35,7 +36,7 @@ static struct {
     {"full.test", EAI_MEMORY, 0, {NULL}},
     {"system.test", EAI_SYSTEM, EMFILE, {NULL}},
 };
-static unsigned lookups, lists, gate_is_closed, waits_at_gate;
+static unsigned lookups, lists, gate_is_closed, at_gate, came_to_gate;
 
 static unsigned load(const unsigned *p)
 {
@@ -61,16 +62,23 @@ static struct addrinfo *info_of(const char *text)
     return &both->info;
 }
 
+static void wait_at_gate(void)
+{
+    __atomic_fetch_add(&at_gate, 1, __ATOMIC_ACQ_REL);
+    __atomic_fetch_add(&came_to_gate, 1, __ATOMIC_ACQ_REL);
+    while (load(&gate_is_closed))
+        usleep(100);
+    __atomic_fetch_sub(&at_gate, 1, __ATOMIC_ACQ_REL);
+}
+
 int getaddrinfo(const char *host, const char *service, const struct addrinfo *hints, struct addrinfo **found)
 {
     struct addrinfo **end = found;
     size_t i = 0;
     CHECK(service == NULL && hints->ai_socktype == SOCK_STREAM);
     __atomic_fetch_add(&lookups, 1, __ATOMIC_ACQ_REL);
-    while (strcmp(host, "blocked.test") == 0 && load(&gate_is_closed)) {
-        __atomic_store_n(&waits_at_gate, 1, __ATOMIC_RELEASE);
-        usleep(100);
-    }
+    if (strcmp(host, "blocked.test") == 0 && load(&gate_is_closed))
+        wait_at_gate();
     while (i < sizeof hosts / sizeof *hosts && strcasecmp(hosts[i].host, host) != 0)
         i++;
     if (i == sizeof hosts / sizeof *hosts)
@@ -115,28 +123,6 @@ int getnameinfo(const struct sockaddr *address, socklen_t length, char *host, so
 }
 
 /* ---- Looking up ---- */
-
-/* The addresses as text, like "127.0.0.1 ::1 ". */
-static void list(const char *network, const char *host, int wanted, const char *text)
-{
-    struct sockaddr_storage addresses[16];
-    char all[1024] = "", one[INET6_ADDRSTRLEN];
-    int n = aco_io_look_up(network, host, "80", addresses, 16);
-    CHECK_EQ(n, wanted);
-    for (int i = 0; i < n; i++) {
-        const struct sockaddr_in *in = (struct sockaddr_in *)&addresses[i];
-        const struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&addresses[i];
-        int is_ipv4 = addresses[i].ss_family == AF_INET;
-        CHECK(inet_ntop(addresses[i].ss_family, is_ipv4 ? (const void *)&in->sin_addr : &in6->sin6_addr, one,
-                        sizeof one) != NULL);
-        CHECK_EQ(ntohs(is_ipv4 ? in->sin_port : in6->sin6_port), 80);
-        snprintf(all + strlen(all), sizeof all - strlen(all), "%s ", one);
-    }
-    if (text && strcmp(all, text) != 0) {
-        fprintf(stderr, "%s: %s\n", host, all);
-        CHECK(!"the addresses");
-    }
-}
 
 static void fails(const char *host, int error, const char *message)
 {
@@ -250,7 +236,50 @@ static void *abandoned(void *unused)
         aco_sleep(ACO_MILLISECOND);
         CHECK_EQ(aco_offload_stats(&stats), 0);
     } while (stats.idle != stats.threads || stats.queued);
-    CHECK_EQ(costs("tcp", "blocked.test"), !load(&waits_at_gate)); /* unless the time was over before it began */
+    CHECK_EQ(costs("tcp", "blocked.test"), !load(&came_to_gate)); /* unless the time was over before it began */
+    return unused;
+}
+
+static void *looks_up_blocked(void *unused)
+{
+    struct sockaddr_storage address;
+    CHECK_EQ(aco_io_look_up("tcp", "blocked.test", "80", &address, 1), 1);
+    return unused;
+}
+
+static void *number_at_gate(void *number)
+{
+    *(unsigned *)number = load(&at_gate);
+    return NULL;
+}
+
+/* Name servers that do not answer leave half of the pool to files and functions. */
+static void *half_of_the_pool(void *unused)
+{
+    aco_offload_stats_t stats = {0, 0, 0};
+    aco_group_t group;
+    unsigned number = 0;
+    int fd;
+    CHECK_EQ(aco_io_name_cache(64, 100 * ACO_SECOND), 0);
+    CHECK_EQ(aco_offload_limits(4, 10 * ACO_SECOND), 0);
+    __atomic_store_n(&gate_is_closed, 1, __ATOMIC_RELEASE);
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    for (int i = 0; i < 10; i++)
+        member(&group, looks_up_blocked, NULL);
+    UNTIL(load(&at_gate) == 2);
+    fd = aco_file_open("/dev/null", O_RDONLY, 0);
+    CHECK(fd >= 0);
+    CHECK_EQ(aco_io_close(fd), 0);
+    CHECK_EQ(aco_offload(number_at_gate, &number, NULL, NULL), 0);
+    CHECK_EQ(number, 2);
+    CHECK_EQ(aco_offload_stats(&stats), 0);
+    CHECK_EQ(stats.queued, 8);
+    CHECK_EQ(aco_offload_limits(6, 10 * ACO_SECOND), 0); /* room for one more */
+    UNTIL(load(&at_gate) == 3);
+    CHECK_EQ(aco_offload_limits(1, 10 * ACO_SECOND), 0); /* as soon as those that run have ended, one after the other */
+    __atomic_store_n(&gate_is_closed, 0, __ATOMIC_RELEASE);
+    CHECK_EQ(aco_group_end(&group), 0);
+    CHECK_EQ(aco_offload_limits(64, 10 * ACO_SECOND), 0);
     return unused;
 }
 
@@ -262,64 +291,6 @@ static void root_context(void)
 }
 
 /* ---- Dialling ---- */
-
-static int listen_on(const char *host, const char *port, int backlog)
-{
-    aco_io_options_t o = {0, backlog};
-    return aco_io_listen("tcp4", host, port, &o);
-}
-
-/* Two listeners on one port: 127.0.0.1 takes connections, 127.0.0.2 has a full backlog and does not answer. */
-typedef struct net {
-    int listener, full, fillers[2];
-    char port[8];
-} net_t;
-
-static void net_open(net_t *net)
-{
-    char address[ACO_IO_ADDRESS_SIZE];
-    struct sockaddr_in to;
-    socklen_t length = sizeof to;
-    do {
-        net->listener = listen_on("127.0.0.1", "0", 16);
-        CHECK_EQ(aco_io_local_address(net->listener, address, sizeof address), 0);
-        strcpy(net->port, strrchr(address, ':') + 1);
-        net->full = listen_on("127.0.0.2", net->port, 1);
-        if (net->full < 0)
-            aco_io_close(net->listener);
-    } while (net->full < 0);
-    CHECK_EQ(getsockname(net->full, (struct sockaddr *)&to, &length), 0);
-    for (int i = 0; i < 2; i++) {
-        net->fillers[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-        CHECK_EQ(aco_io_connect(net->fillers[i], (struct sockaddr *)&to, length), 0);
-    }
-}
-
-static void net_close(net_t *net)
-{
-    CHECK_EQ(aco_io_close(net->listener), 0);
-    CHECK_EQ(aco_io_close(net->full), 0);
-    close_both(net->fillers);
-}
-
-/* Dials, and has the connection from 127.0.0.1. */
-static void connects(net_t *net, const char *network, const char *host)
-{
-    char peer[ACO_IO_ADDRESS_SIZE] = "", byte = 0;
-    int before = count_descriptors(), fd = aco_io_dial(network, host, net->port, NULL), accepted;
-    if (fd < 0)
-        fprintf(stderr, "%s\n", aco_error_message());
-    CHECK(fd >= 0);
-    CHECK_EQ(count_descriptors(), before + 1); /* the losers are closed */
-    CHECK_EQ(aco_io_peer_address(fd, peer, sizeof peer), 0);
-    CHECK(strncmp(peer, "127.0.0.1:", 10) == 0);
-    accepted = aco_io_accept(net->listener);
-    CHECK_EQ(aco_io_write(fd, "n", 1), 1);
-    CHECK_EQ(aco_io_read(accepted, &byte, 1), 1);
-    CHECK_EQ(byte, 'n');
-    CHECK_EQ(aco_io_close(fd), 0);
-    CHECK_EQ(aco_io_close(accepted), 0);
-}
 
 static void dial_fails(net_t *net, const char *host, int error, const char *message)
 {
@@ -356,7 +327,7 @@ static void *dials(void *unused)
     char message[120];
     aco_scope_t scope;
     aco_group_t group;
-    net_open(&net);
+    net_open(&net, "127.0.0.2");
     connects(&net, "tcp", "one.test");
     connects(&net, "tcp4", "one.test");
     connects(&net, "tcp", "refused.test"); /* two refuse, and the third is tried at once */
@@ -410,7 +381,7 @@ static void *share_stack(void *unused)
     aco_options_t shared = {0};
     aco_group_t group;
     shared.stack = aco_share_stack_new(0);
-    net_open(&net);
+    net_open(&net, "127.0.0.2");
     CHECK_EQ(aco_io_name_cache(64, 100 * ACO_SECOND), 0);
     aco_group_begin(&group, ACO_KEEP_GOING);
     CHECK(aco_group_spawn(&group, connects_on_share_stack, &net, &shared) != NULL);
@@ -423,7 +394,8 @@ static void *share_stack(void *unused)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {look_ups, reverse, cache, abandoned, dials, share_stack};
+    static const aco_function_t tests[] = {look_ups, reverse, cache, abandoned, half_of_the_pool, dials, share_stack};
+    CHECK_EQ(setenv("ACO_FILES", "pool", 1), 0);
     root_context();
     CHECK(aco_io_poll_fd() >= 0);
     run_tests(tests, sizeof tests / sizeof *tests, count_descriptors());

@@ -3,8 +3,9 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * The system's getaddrinfo() and getnameinfo() do it, on threads of the pool (aco/offload.h), as its configuration says
- * (/etc/nsswitch.conf, /etc/hosts, DNS). The task waits; if its scope ends, the call fails at once. Calls need a task,
- * except for numeric addresses and names in the cache: else EPERM. Any thread with tasks may call. */
+ * (/etc/nsswitch.conf, /etc/hosts, DNS). At most half of the pool's threads do it at once, so name servers that do not
+ * answer leave the other half to files and functions. The task waits; if its scope ends, the call fails at once. Calls
+ * need a task, except for numeric addresses and names in the cache: else EPERM. Any thread with tasks may call. */
 #ifndef ACO_NAMES_H
 #define ACO_NAMES_H
 

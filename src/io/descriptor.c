@@ -17,7 +17,8 @@
 
 enum { BUDGET = 64, FIRST_ROOM = 64, FIRST_PAUSE_NS = 1000000, LONGEST_PAUSE_NS = 100000000 };
 
-int aco__io_fail(const char *call, int fd)
+/* Its buffer must not be in the frames of tasks that wait: share stacks copy those. */
+ACO__COLD int aco__io_fail(const char *call, int fd)
 {
     char reason[160];
     int error = errno;
@@ -295,26 +296,48 @@ static void disarm(const aco__io_t *io, aco__io_fd_t *d)
     d->armed = 0;
 }
 
+/* A record for a wait beside another one for the same descriptor. */
+typedef struct own_wait {
+    aco__wait_t wait; /* first */
+    size_t sz;
+} own_wait_t;
+
+static ACO__COLD aco__wait_t *wait_new(const char *call)
+{
+    size_t sz = sizeof(own_wait_t);
+    own_wait_t *own = aco__poller_allocate(&sz, call);
+    if (!own)
+        return NULL;
+    own->sz = sz;
+    return &own->wait;
+}
+
+static ACO__COLD void wait_free(aco__wait_t *wait)
+{
+    aco__poller_free(wait, ((own_wait_t *)(void *)wait)->sz);
+}
+
 int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int direction, int64_t deadline, const char *call,
                  const char *location)
 {
-    aco__wait_t *wait = &d->wait;
-    size_t sz = sizeof *wait;
-    int is_first = !d->wait_is_used, result;
+    aco__wait_t *wait;
+    int result;
     if (arm(io, d, direction) != 0)
         return aco__io_fail(call, d->fd);
-    if (!is_first && !(wait = aco__poller_allocate(&sz, call)))
+    wait = d->wait_is_used ? wait_new(call) : &d->wait;
+    if (!wait)
         return -1;
-    if (is_first)
-        d->wait_is_used = 1;
+    d->wait_is_used |= wait == &d->wait;
     io->spender = NULL;
     io->stats.waits++;
-    result = aco__poller_wait(&io->base, call, wait, &d->queues[direction == IO_WRITE], NULL, d->fd,
-                              direction == IO_WRITE, deadline, location);
-    if (is_first)
+    result = aco__poller_wait_begin(call, wait, &d->queues[direction == IO_WRITE], NULL, d->fd,
+                                    direction == IO_WRITE, deadline, location);
+    if (result == 0)
+        result = aco__poller_wait_end(&io->base, wait);
+    if (wait == &d->wait)
         d->wait_is_used = 0;
     else
-        aco__poller_free(wait, sz);
+        wait_free(wait);
     disarm(io, d);
     if (d->closed) /* also if it was closed after the wait's time was over, before this task ran */
         errno = ECANCELED;
@@ -334,8 +357,10 @@ int aco__io_park_any(aco__io_t *io, aco__io_fd_t *const *ds, const unsigned char
     }
     io->spender = NULL;
     io->stats.waits++;
-    result = aco__poller_wait(&io->base, call, wait, places[0].queue, places[0].other, ds[0]->fd, writes, deadline,
-                              location);
+    result = aco__poller_wait_begin(call, wait, places[0].queue, places[0].other, ds[0]->fd, writes, deadline,
+                                    location);
+    if (result == 0)
+        result = aco__poller_wait_end(&io->base, wait);
     for (size_t i = 0; i < n; i++)
         disarm(io, ds[i]);
     return result;

@@ -50,6 +50,7 @@ typedef struct aco__io_job {
     void (*release)(void *arg, void *result);
     struct aco__io *io;         /* of the task's thread */
     int state;
+    int is_look_up;             /* of a name: those have a bound of their own */
     int error;                  /* the errno that fn left */
     int is_told;                /* the thread has got the post */
     struct aco__io_job *next;   /* in the pool's queue */
@@ -181,6 +182,9 @@ ACO__HIDDEN void aco__io_pool_unlock(void);
 /* aco_offload() for a call with this name. */
 ACO__HIDDEN int aco__io_offload(const char *call, void *(*fn)(void *arg), void *arg, void **result,
                                 void (*release)(void *arg, void *result), const char *location);
+/* The same for a look-up of a name. */
+ACO__HIDDEN int aco__io_offload_look_up(const char *call, void *(*fn)(void *arg), void *arg,
+                                        void (*release)(void *arg, void *result), const char *location);
 
 /* ---- uring.c ---- */
 /* Whether files go by the thread's ring, which is made if needed. 1; 0: use the pool; -1 and errno. */

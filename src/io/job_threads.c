@@ -1,5 +1,8 @@
-/* The pool: threads that run jobs. One lock protects the queue, the list of idle threads and the states of jobs. The
- * thread that became idle last is woken first, so those that are not needed stay idle and end. */
+/* The pool: threads that run jobs. One lock protects the queues, the list of idle threads and the states of jobs. The
+ * thread that became idle last is woken first, so those that are not needed stay idle and end.
+ *
+ * Look-ups of names have a queue of their own and at most half of the threads: name servers that do not answer hold a
+ * thread for many seconds, and files must not wait for them. */
 #define _GNU_SOURCE
 #include "io/io.h"
 
@@ -16,44 +19,66 @@ typedef struct idle_thread {
 } idle_thread_t;
 
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
-static aco__io_job_t *first_job, *last_job;
+static struct job_queue {
+    aco__io_job_t *first, *last;
+    size_t n;
+} work_queue, look_up_queue;
 static idle_thread_t *idle_threads;
-static size_t queued;
-static unsigned threads, most_threads = THREADS;
+static unsigned threads, most_threads = THREADS, look_ups; /* look_ups: busy threads that look a name up */
 static unsigned busy_threads; /* that run a function, or release its result. The others are free, or about to be */
 static int64_t idle_limit = 10 * ACO_SECOND;
 
-/* ---- The queue ---- */
+/* ---- The queues ---- */
+
+static struct job_queue *queue_of(const aco__io_job_t *job)
+{
+    return job->is_look_up ? &look_up_queue : &work_queue;
+}
 
 static void append(aco__io_job_t *job)
 {
+    struct job_queue *queue = queue_of(job);
     job->state = IO_QUEUED;
     job->next = NULL;
-    *(first_job ? &last_job->next : &first_job) = job;
-    last_job = job;
-    queued++;
-}
-
-static aco__io_job_t *take_job(void)
-{
-    aco__io_job_t *job = first_job;
-    if (job) {
-        first_job = job->next;
-        queued--;
-    }
-    return job;
+    *(queue->first ? &queue->last->next : &queue->first) = job;
+    queue->last = job;
+    queue->n++;
 }
 
 static void remove_job(aco__io_job_t *job)
 {
-    aco__io_job_t **link = &first_job, *before = NULL;
+    struct job_queue *queue = queue_of(job);
+    aco__io_job_t **link = &queue->first, *before = NULL;
     for (; *link != job; link = &before->next)
         before = *link;
     *link = job->next;
-    if (last_job == job)
-        last_job = before;
-    queued--;
+    if (queue->last == job)
+        queue->last = before;
+    queue->n--;
     job->state = IO_NEW;
+}
+
+/* How many more look-ups may run. */
+static size_t room_for_look_ups(void)
+{
+    unsigned most = most_threads > 1 ? most_threads / 2 : 1;
+    return look_ups < most ? most - look_ups : 0;
+}
+
+/* How many jobs of the queues may run if there are threads. */
+static size_t runnable(void)
+{
+    size_t room = room_for_look_ups();
+    return work_queue.n + (look_up_queue.n < room ? look_up_queue.n : room);
+}
+
+/* Look-ups first: they leave threads to the others, who would leave none to them. */
+static aco__io_job_t *take_job(void)
+{
+    aco__io_job_t *job = look_up_queue.first && room_for_look_ups() ? look_up_queue.first : work_queue.first;
+    if (job)
+        remove_job(job);
+    return job;
 }
 
 /* ---- Threads ---- */
@@ -123,12 +148,19 @@ static int is_called(void)
     return self.is_called; // NOLINT(clang-analyzer-core.StackAddressEscape): out of the list, by call_idle() or here
 }
 
+/* The calling thread can take another job. */
+static void is_free(int after_look_up)
+{
+    busy_threads--;
+    look_ups -= after_look_up != 0;
+}
+
 /* The function has returned. Called with the lock. */
 static void tell(aco__io_job_t *job)
 {
     aco__io_t *io = job->io;
     job->state = IO_DONE;
-    busy_threads--; /* by now: the task's next job needs no other thread */
+    is_free(job->is_look_up); /* by now: the task's next job needs no other thread */
     __atomic_fetch_add(&io->posting, 1, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&pool_lock);
     aco__poller_post(&io->base, &job->post);
@@ -139,18 +171,20 @@ static void tell(aco__io_job_t *job)
 /* The same, and nobody waits. */
 static void clear_away(aco__io_job_t *job)
 {
+    int is_look_up = job->is_look_up;
     pthread_mutex_unlock(&pool_lock);
     if (job->release)
         job->release(job->arg, job->result);
     aco__poller_free(job, job->sz);
     pthread_mutex_lock(&pool_lock);
-    busy_threads--;
+    is_free(is_look_up);
 }
 
 static void run_job(aco__io_job_t *job)
 {
     job->state = IO_RUNS;
     busy_threads++;
+    look_ups += job->is_look_up;
     pthread_mutex_unlock(&pool_lock);
     errno = 0;
     job->result = job->fn(job->arg);
@@ -203,11 +237,13 @@ int aco__io_pool_add(aco__io_job_t *job)
 {
     int error = 0;
     pthread_mutex_lock(&pool_lock);
-    if (queued >= threads - busy_threads && threads < most_threads)
+    append(job);
+    if (runnable() > threads - busy_threads && threads < most_threads)
         error = start_thread();
-    if (threads) { /* else there is an error */
-        append(job);
-        if (idle_threads)
+    if (!threads) { /* for that error */
+        remove_job(job);
+    } else {
+        if (idle_threads && runnable())
             call_idle();
         error = 0;
     }
@@ -246,10 +282,10 @@ void aco__io_pool_unlock(void)
 /* The child has none of the threads. */
 static void after_fork_in_child(void)
 {
-    first_job = NULL;
+    memset(&work_queue, 0, sizeof work_queue);
+    memset(&look_up_queue, 0, sizeof look_up_queue);
     idle_threads = NULL;
-    queued = 0;
-    threads = busy_threads = 0;
+    threads = busy_threads = look_ups = 0;
     forks++;
     pthread_mutex_unlock(&pool_lock);
 }
@@ -284,7 +320,7 @@ int aco_offload_limits(unsigned most, int64_t idle_ns)
     idle_limit = idle_ns;
     while (idle_threads) /* so that the limits count for them, too */
         call_idle();
-    while (queued > threads - busy_threads && threads < most_threads && start_thread() == 0)
+    while (runnable() > threads - busy_threads && threads < most_threads && start_thread() == 0)
         ;
     pthread_mutex_unlock(&pool_lock);
     return 0;
@@ -299,7 +335,7 @@ int aco_offload_stats(aco_offload_stats_t *stats)
     stats->threads = threads;
     for (const idle_thread_t *thread = idle_threads; thread; thread = thread->next)
         stats->idle++;
-    stats->queued = queued;
+    stats->queued = work_queue.n + look_up_queue.n;
     pthread_mutex_unlock(&pool_lock);
     return 0;
 }

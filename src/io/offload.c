@@ -129,8 +129,8 @@ static int is_done_all_the_same(aco__io_t *io, aco__io_job_t *job, const char *c
     return 0;
 }
 
-int aco__io_offload(const char *call, void *(*fn)(void *arg), void *arg, void **result,
-                    void (*release)(void *arg, void *result), const char *location)
+static int offload(const char *call, int is_look_up, void *(*fn)(void *arg), void *arg, void **result,
+                   void (*release)(void *arg, void *result), const char *location)
 {
     aco__io_t *io = aco__io_pool_ready() == 0 ? aco__io_get(call) : NULL;
     aco__io_job_t *job = io ? job_new(io, call, fn, arg, release) : NULL;
@@ -138,6 +138,7 @@ int aco__io_offload(const char *call, void *(*fn)(void *arg), void *arg, void **
         release_arg(arg, release);
         return -1;
     }
+    job->is_look_up = is_look_up;
     if (wait_for_job(job, call, queue_job, location) != 0 && !is_done_all_the_same(io, job, call, location))
         return errno == EAGAIN ? aco__poller_fail(EAGAIN, call, "the pool has no thread, and none can be started") : -1;
     if (result)
@@ -146,6 +147,18 @@ int aco__io_offload(const char *call, void *(*fn)(void *arg), void *arg, void **
     unlink_job(io, job);
     aco__poller_free(job, job->sz);
     return 0;
+}
+
+int aco__io_offload(const char *call, void *(*fn)(void *arg), void *arg, void **result,
+                    void (*release)(void *arg, void *result), const char *location)
+{
+    return offload(call, 0, fn, arg, result, release, location);
+}
+
+int aco__io_offload_look_up(const char *call, void *(*fn)(void *arg), void *arg,
+                            void (*release)(void *arg, void *result), const char *location)
+{
+    return offload(call, 1, fn, arg, NULL, release, location);
 }
 
 int aco_offload_at(void *(*fn)(void *arg), void *arg, void **result, void (*release)(void *arg, void *result),

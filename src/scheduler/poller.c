@@ -10,8 +10,8 @@ aco__poller_t *aco__poller(void)
     return self->scheduler ? aco__tasks(self)->poller : NULL;
 }
 
-int aco__poller_wait(aco__poller_t *poller, const char *call, aco__wait_t *wait, aco__queue_t *queue,
-                     aco__waiter_t *more, int fd, int writes, int64_t deadline, const char *location)
+int aco__poller_wait_begin(const char *call, aco__wait_t *wait, aco__queue_t *queue, aco__waiter_t *more, int fd,
+                           int writes, int64_t deadline, const char *location)
 {
     aco__thread_t *self = aco__self();
     const void *object = (const void *)(uintptr_t)(unsigned)fd;
@@ -25,13 +25,18 @@ int aco__poller_wait(aco__poller_t *poller, const char *call, aco__wait_t *wait,
     if (deadline != ACO_FOREVER)
         aco__wait_limit(wait, deadline);
     (void)aco__wait_start(self, wait);
-    poller->waiters++;
     if (aco_unlikely(aco__has(wait->task, ACO__INSTRUMENTED)))
         aco__trace_waits(wait->task, fd, writes, location);
+    return 0;
+}
+
+int aco__poller_wait_end(aco__poller_t *poller, aco__wait_t *wait)
+{
+    poller->waiters++;
     aco__task_leave(wait->task); /* by way of aco_run(), which gives the poller turns from now on */
     poller->waiters--;
     if (aco_unlikely(aco__has(wait->task, ACO__INSTRUMENTED)))
-        aco__trace_waited(wait->task, fd, writes, wait->error);
+        aco__trace_waited(wait->task, (int)(uintptr_t)wait->object, wait->kind == ACO__WAIT_WRITABLE, wait->error);
     return aco_unlikely(wait->error != 0) ? aco__wait_failed(wait) : 0;
 }
 
