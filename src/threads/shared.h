@@ -45,9 +45,9 @@ static inline void aco__woken_add(aco__woken_t *woken, aco__sharer_t *sharer)
 
 /* ---- The lock of an object ---- */
 
-/* Who waits looks seldom, every 2 us or so. Each look takes the cache line from the holder, who needs it back to unlock,
- * and while nobody looks, one thread can lock again and again. Looks that begin often and become rare made a busy
- * channel half as fast. */
+/* Who waits looks seldom, every 2 us or so. Each look takes the cache line from the holder, who needs it back to
+ * unlock, and while nobody looks, one thread can lock again and again. Looks that begin often and become rare made a
+ * busy channel half as fast. */
 static inline void aco__shared_lock(aco__shared_t *shared)
 {
     enum { PAUSES = 64, LOOKS = 16 };
