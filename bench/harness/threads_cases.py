@@ -3,6 +3,7 @@ from .io_running import Case, Goal
 from .threads_programs import ACORN, ASYNC, BOOST, GO, TBB, TOKIO, with_threads
 
 TASKS = (ACORN, GO, TOKIO, BOOST)
+BOUND = (ACORN, GO, TOKIO)  # with a way to give a task a thread
 LEAST = 1000  # of one thread's submissions that are joined together
 
 
@@ -19,6 +20,7 @@ TABLES = (  # case, title, what is counted, how many, contenders, goals
     ('skynet', 'Skynet, ten children each', 'ns for a leaf', 1000000, (*TASKS, TBB), goals(0.5)),
     ('tree', 'A sum by halves', 'ns for a number', 1000000, (*TASKS, TBB), ()),
     ('pingpong', 'Ping-pong through channels', 'ns for a message', 200000, TASKS, goals(1.0)),
+    ('across', 'Ping-pong between two threads', 'ns for a message', 100000, BOUND, goals(1.0)),
     ('many', 'A channel with four senders and four receivers', 'ns for a message', 1000000, TASKS, goals(1.0)))
 PARTS = {ASYNC: 0.01, BOOST: 0.1}  # of the work, where all of it takes too long or too much memory
 
@@ -26,7 +28,7 @@ PARTS = {ASYNC: 0.01, BOOST: 0.1}  # of the work, where all of it takes too long
 def cases(programs):
     for case, title, unit, number, peers, wanted in TABLES:
         contenders = {with_threads(peer, threads): (peer, threads) for peer in peers
-                      for threads in ((1, 2) if peer != ASYNC else (2,))}
+                      for threads in ((1, 2) if peer != ASYNC and case != 'across' else (2,))}
 
         def measure(name, contenders=contenders, case=case, number=number):
             peer, threads = contenders[name]

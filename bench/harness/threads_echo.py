@@ -13,7 +13,7 @@ COLUMNS = {'cpu_us': 'CPU of the server for a request, us', 'us': 'time for a re
 def cases(programs):
     cargo, go = programs.directory.parent / 'cargo-io', programs.directory.parent / 'io-server-go'
     servers = {  # and what follows its port on the command line
-        ACORN: (Server(programs.directory / 'bench' / 'io-server-threads'), str(THREADS)),
+        ACORN: (Server(programs.directory / 'bench' / 'threads-echo'), str(THREADS)),
         GO: (Server(go, building.build_with_go(go, '.', SOURCES / 'go'), environment={'GOMAXPROCS': str(THREADS)}),
              'echo'),
         TOKIO: (Server(cargo / 'release' / 'io-server-tokio', building.build_with_cargo('tokio', cargo, SOURCES),

@@ -8,7 +8,7 @@ from .io_running import Missing
 ACORN, GO, TOKIO, BOOST = 'acorn', 'Go', 'tokio', 'Boost.Fiber'
 TBB, ASYNC = 'oneTBB', 'std::async'
 SOURCES = building.BENCH / 'threads'
-TARGETS = ('threads-acorn', 'io-server-threads', 'threads-async', 'threads-tbb', 'threads-boost', 'io-client')
+TARGETS = ('threads-acorn', 'threads-echo', 'threads-async', 'threads-tbb', 'threads-boost', 'io-client')
 LIMIT_S = 300
 
 

@@ -2,8 +2,9 @@
  *   empty, work  N submissions, which do nothing, or work for 1 us; a thousand are joined at a time
  *   skynet       N leaves, ten children each; N is a power of ten
  *   tree         a sum by halves, down to one
- *   pingpong     N messages between two tasks on two threads, through channels with room for one
- *   many         N messages from four tasks to four others on all threads, through a channel with room for 64
+ *   pingpong     N messages between two tasks, through channels with room for one
+ *   across       the same with each task on a thread of its own, where the runtime would rather have both on one
+ *   many         N messages from four tasks to four others, through a channel with room for 64
  *   yields       Acorn only: N turns of two tasks on the first thread; the others are idle */
 #include <aco/shared.h>
 #include <aco/threads.h>
@@ -97,11 +98,6 @@ static void *tree(void *arg)
 
 static aco_shared_channel_t *there, *back;
 
-static int thread_of(int i)
-{
-    return i % aco_threads_count(aco_threads_current());
-}
-
 static void *answer(void *arg)
 {
     size_t value;
@@ -110,14 +106,17 @@ static void *answer(void *arg)
     return arg;
 }
 
-static void ping_pong(void)
+static void ping_pong_with(int is_on_last)
 {
     aco_shared_group_t group;
     size_t value = 0;
     there = aco_shared_channel_new(1, sizeof value);
     back = aco_shared_channel_new(1, sizeof value);
     aco_shared_group_begin(&group, ACO_KEEP_GOING);
-    aco_submit_to(thread_of(1), &group, answer, NULL, NULL);
+    if (is_on_last)
+        aco_submit_to(aco_threads_count(aco_threads_current()) - 1, &group, answer, NULL, NULL);
+    else
+        aco_submit(&group, answer, NULL);
     for (; value < n / 2; value++) {
         size_t got;
         aco_shared_channel_send(there, &value);
@@ -128,6 +127,16 @@ static void ping_pong(void)
     aco_shared_group_end(&group);
     aco_shared_channel_destroy(there);
     aco_shared_channel_destroy(back);
+}
+
+static void ping_pong(void)
+{
+    ping_pong_with(0);
+}
+
+static void ping_pong_across(void)
+{
+    ping_pong_with(1);
 }
 
 static void *send_part(void *arg)
@@ -151,8 +160,8 @@ static void many_to_many(void)
     there = aco_shared_channel_new(ROOM, sizeof(size_t));
     aco_shared_group_begin(&group, ACO_KEEP_GOING);
     for (int i = 0; i < PAIRS; i++) {
-        aco_submit_to(thread_of(i), &group, send_part, NULL, NULL);
-        aco_submit_to(thread_of(i + 1), &group, receive_part, NULL, NULL);
+        aco_submit(&group, send_part, NULL);
+        aco_submit(&group, receive_part, NULL);
     }
     aco_shared_group_end(&group);
     aco_shared_channel_destroy(there);
@@ -206,8 +215,8 @@ static void sum_tree(void)
 static const struct {
     const char *name;
     void (*run)(void);
-} cases[] = {{"empty", submit_empty}, {"work", submit_work},  {"skynet", sum_skynet}, {"tree", sum_tree},
-             {"pingpong", ping_pong}, {"many", many_to_many}, {"yields", yields}};
+} cases[] = {{"empty", submit_empty}, {"work", submit_work}, {"skynet", sum_skynet}, {"tree", sum_tree},
+             {"pingpong", ping_pong}, {"across", ping_pong_across}, {"many", many_to_many}, {"yields", yields}};
 
 static void *measure(void *arg)
 {

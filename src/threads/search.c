@@ -5,6 +5,7 @@
  * sleeps, unless one searches. All of that is sequentially consistent. So if an item is added after the last look of a
  * searcher, the adder sees the searcher asleep and no longer searching; if before, the searcher sees the item. Each
  * added item wakes at most one thread, which wakes the next one when it has found something and more is left. */
+#include "scheduler/spin.h"
 #include "threads/threads.h"
 
 #include <sched.h>
@@ -246,42 +247,19 @@ static int nth_victim(const aco__crew_t *worker, int n, int slots)
     return n < worker->threads->n ? worker->order[n - 1] : n;
 }
 
-/* Steals half of what the victim has. The first item is for now, the others go to the worker's own deque. */
-static int steal_from(aco__crew_t *worker, aco__crew_t *victim, aco__item_t *item)
+/* Steals half of what the victim has, if that is at least so many items. The first one is for now, the others go to the
+ * worker's own deque. */
+static int steal_from(aco__crew_t *worker, aco__crew_t *victim, size_t least, aco__item_t *item)
 {
     aco__item_t more;
-    size_t wanted = (aco__deque_count(&victim->deque) + 1) / 2;
-    int found = aco__deque_steal(&victim->deque, item);
-    if (found <= 0)
+    size_t count = aco__deque_count(&victim->deque), wanted = (count + 1) / 2;
+    if (count < least || aco__deque_steal(&victim->deque, item) <= 0)
         return 0;
     if (wanted > THREADS_STOLEN)
         wanted = THREADS_STOLEN;
     while (--wanted && aco__deque_has_room(&worker->deque) && aco__deque_steal(&victim->deque, &more) > 0)
         (void)aco__deque_push(&worker->deque, &more);
     return 1;
-}
-
-int aco__threads_find(aco__crew_t *worker, aco__item_t *item)
-{
-    enum { ATTEMPTS = 4 };
-    aco_threads_t *threads = worker->threads;
-    int slots = slots_of(threads);
-    if (aco__threads_forked(threads)) /* what others had is forgotten */
-        return 0;
-    if (!worker->is_searching) {
-        worker->is_searching = 1;
-        __atomic_fetch_add(&threads->searching, 1, __ATOMIC_SEQ_CST);
-    }
-    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-        if (open_node(take_injected(threads), item))
-            return 1;
-        for (int i = 1; i < slots; i++) {
-            aco__crew_t *victim = worker_at(threads, nth_victim(worker, i, slots));
-            if (victim && victim != worker && steal_from(worker, victim, item))
-                return 1;
-        }
-    }
-    return 0;
 }
 
 static int is_anything_left(aco_threads_t *threads)
@@ -291,6 +269,42 @@ static int is_anything_left(aco_threads_t *threads)
     for (int i = 0; i < slots_of(threads); i++)
         if (worker_at(threads, i) && aco__deque_count(&worker_at(threads, i)->deque))
             return 1;
+    return 0;
+}
+
+/* Time for a thread to start what it submitted last: a task that submits one and then waits for it, as for an answer
+ * through a channel, has it on its own thread. */
+static void leave_the_last(void)
+{
+    enum { LEFT_NS = 5000 };
+    int64_t end = aco_now() + LEFT_NS;
+    do
+        aco__spin_pause();
+    while (aco_now() < end);
+}
+
+int aco__threads_find(aco__crew_t *worker, aco__item_t *item)
+{
+    enum { ATTEMPTS = 4, LEAST_AT_FIRST = 2 };
+    aco_threads_t *threads = worker->threads;
+    int slots = slots_of(threads);
+    if (aco__threads_forked(threads)) /* what others had is forgotten */
+        return 0;
+    if (!worker->is_searching) {
+        worker->is_searching = 1;
+        __atomic_fetch_add(&threads->searching, 1, __ATOMIC_SEQ_CST);
+    }
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        if (attempt == 1 && is_anything_left(threads))
+            leave_the_last();
+        if (open_node(take_injected(threads), item))
+            return 1;
+        for (int i = 1; i < slots; i++) {
+            aco__crew_t *victim = worker_at(threads, nth_victim(worker, i, slots));
+            if (victim && victim != worker && steal_from(worker, victim, attempt ? 1 : LEAST_AT_FIRST, item))
+                return 1;
+        }
+    }
     return 0;
 }
 

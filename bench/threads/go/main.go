@@ -68,9 +68,17 @@ func tree(from, count int) int {
 	return left + right
 }
 
-func pingPong(n int) {
+// With isBound, each goroutine has a thread of the system for itself.
+func pingPong(n int, isBound bool) {
 	there, back := make(chan int, 1), make(chan int, 1)
+	if isBound {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+	}
 	go func() {
+		if isBound {
+			runtime.LockOSThread()
+		}
 		for value := range there {
 			back <- value
 		}
@@ -126,7 +134,9 @@ func main() {
 				panic("sum")
 			}
 		case "pingpong":
-			pingPong(n)
+			pingPong(n, false)
+		case "across":
+			pingPong(n, true)
 		case "many":
 			manyToMany(n)
 		}

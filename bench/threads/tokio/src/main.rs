@@ -71,6 +71,28 @@ async fn ping_pong(n: usize) {
     other.await.unwrap();
 }
 
+/// Each side on a thread with a runtime of its own.
+fn ping_pong_across(n: usize) {
+    let (there, mut answers) = mpsc::channel(1);
+    let (back, mut got) = mpsc::channel(1);
+    let runtime = || tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let other = std::thread::spawn(move || {
+        runtime().block_on(async {
+            while let Some(value) = answers.recv().await {
+                back.send(value).await.unwrap();
+            }
+        })
+    });
+    runtime().block_on(async {
+        for i in 0..n / 2 {
+            there.send(i).await.unwrap();
+            got.recv().await.unwrap();
+        }
+        drop(there);
+    });
+    other.join().unwrap();
+}
+
 async fn many_to_many(n: usize) {
     let (sender, receiver) = mpsc::channel(ROOM);
     let receiver = Arc::new(Mutex::new(receiver));
@@ -105,6 +127,7 @@ async fn measure(name: String, n: usize) {
             "skynet" => assert_eq!(skynet(0, n).await, n * (n - 1) / 2),
             "tree" => assert_eq!(tree(0, n).await, n * (n - 1) / 2),
             "pingpong" => ping_pong(n).await,
+            "across" => tokio::task::block_in_place(|| ping_pong_across(n)),
             "many" => many_to_many(n).await,
             _ => panic!("it has no {name}"),
         }
