@@ -50,6 +50,14 @@ ACO__HIDDEN int aco__pool_has(size_t sz);
 /* A stack of at least `sz` bytes with its record written. NULL and errno on failure; EDQUOT is the pool's own limit. */
 ACO__HIDDEN aco_share_stack_t *aco__pool_acquire(aco_pool_t *pool, size_t sz);
 ACO__HIDDEN void aco__pool_release(aco_share_stack_t *stack);
+/* Pools with more idle stacks than they shall keep, because these were released while aco_run() ran. Any thread may
+ * reclaim them: about `most`. */
+ACO__HIDDEN_EXTERN aco_pool_t *aco__crowded_pools; /* atomic */
+static inline int aco__pools_are_crowded(void)
+{
+    return __atomic_load_n(&aco__crowded_pools, __ATOMIC_RELAXED) != NULL;
+}
+ACO__HIDDEN void aco__pools_relieve(size_t most);
 
 /* ---- stacks.c ---- */
 /* A stack in a mapping of its own. `sz` 0 means 2 MiB. NULL and errno on failure. */
@@ -133,6 +141,9 @@ ACO__HIDDEN void aco__block_free(aco_t *co);
 /* Restores the frames of `co` to its stack and first saves those of the stack's owner. `co` is ready or has
  * its frames saved; the caller runs on another stack. Returns 1, or 0 after a failure that changed nothing. */
 ACO__HIDDEN int aco__stack_restore(aco_t *co, int fatal, const char *call);
+/* The common case of that for a task: the stack's owner is a task too and waits, and both have frames. The owner; or
+ * NULL: something is not common, nothing was done. task_moved (base/upcalls.h) is not called. */
+ACO__HIDDEN aco_t *aco__stack_swap_tasks(aco_t *task);
 /* `co`, which was never resumed, counts as started from now on. 0, or -1 with EPERM: another thread uses its stack. */
 ACO__HIDDEN int aco__stack_start(aco_t *co, const char *call);
 /* Saves the frames of the stack's owner, which neither runs nor is the resumer of the running coroutine. 0, or -1 and
