@@ -52,8 +52,8 @@ tier_rows() { # TIER
         clang14-avx:sample clang-asan clang-msan apn clang-apn:sample valgrind platforms litmus prove fuzz ;;
     all) echo "$suite_rows" | sed -n '/^[^ ]*-\(long\|apn\) /d; s/^\([^ ]\{1,\}\) .*/\1:full/p'
         echo lint apn clang-apn:full languages valgrind-whole platforms litmus prove fuzz ;;
-    nightly) echo gcc-long clang-long gcc-m32-long apn-whole languages valgrind-whole platforms-whole prove-whole \
-        litmus-long fuzz-long soak coverage packages site mutants ;;
+    nightly) echo gcc-long clang-long gcc-m32-long clang-tsan:stress apn-whole languages valgrind-whole \
+        platforms-whole prove-whole litmus-long fuzz-long soak coverage packages site mutants ;;
     *) echo "$1" ;;
     esac
 }
@@ -67,12 +67,14 @@ width_options() { # WIDTH
     sanitized) echo "-DACORN_VARIANTS=release" && width_options medium ;;
     sample | msan) width_options sanitized && echo -DACORN_CXX_FULL=OFF ;;
     long) echo -DACORN_NIGHTLY=ON ;;
+    stress) width_options sample && echo -DACORN_NIGHTLY=ON ;;
     esac
 }
 # ... and which of its tests run.
 width_tests() { # WIDTH
     case $1 in
     check | sample) echo -L ^fast$ ;;
+    stress) echo -R "^threads_[a-z]*\.long$" ;;
     esac
 }
 
@@ -81,7 +83,7 @@ width_tests() { # WIDTH
 #          slab.threads)
 #   TSan   what goes on in a child process: fork. Handlers, which it calls later: generator_signals, found.stacks. 8128
 #          fibers: model.*.scale. Minutes: other seeds of model.*. Too slow for the time limits: threads,
-#          cpp_coroutine, cpp_generator and fuzz.random with gcc, slab.threads with clang
+#          threads_failure, cpp_coroutine, cpp_generator and fuzz.random with gcc, slab.threads with clang
 #   ASan   what is copied, or looks at what was: copying, model, misuse, unwind, alloc_failure, probe.live, redzone.run,
 #          example.tutorial_1. What nothing may stand on stderr beside: example.synopsis, example.tutorial_5. Its own
 #          handler of SIGSEGV, and signals on its own stack: overflow, signals. A fork in a signal handler, where
@@ -94,7 +96,7 @@ tests_left_out() { # SET
     asan='probe slab\.threads example\.s(ynopsis|izes) example\.tutorial_[15] copying model\. misuse unwind'
     asan="$asan alloc_failure redzone\\.run overflow signals"
     case $1 in
-    tsan_gcc) echo "$tsan threads cpp_(coroutine|generator) fuzz\\.random" ;;
+    tsan_gcc) echo "$tsan threads\\. threads_failure cpp_(coroutine|generator) fuzz\\.random" ;;
     tsan_clang) echo "$tsan slab\\.threads" ;;
     asan_gcc) echo "$asan" ;;
     asan_clang) echo "$asan found\\.stacks" ;;

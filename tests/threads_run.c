@@ -849,11 +849,14 @@ static void *fork_and_return(void *arg)
 static void test_fork(void)
 {
     tree_t tree = {256, 4};
-    int child = -1, status;
+    int child = -1, status, threads = 4;
+#ifdef NO_THREADS_AFTER_FORK
+    threads = 1;
+#endif
     run_on(4, fork_inside, NULL);
     run_on(4, fork_and_return, &child);
     if (child == 0) {
-        run_on(4, sum_whole, &tree);
+        run_on(threads, sum_whole, &tree);
         _exit(check_failures != 0);
     }
     CHECK(child > 0);
@@ -1320,7 +1323,7 @@ int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "exit") == 0)
         return exit_at_once();
-    crowd *= argc > 1 ? 20 : 1;
+    crowd *= argc > 1 ? 100 : 1;
     test_deque();
     test_quota();
     test_near_first();

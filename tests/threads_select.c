@@ -398,7 +398,7 @@ static void test_root_context(void)
 int main(int argc, char **argv)
 {
     (void)argv;
-    rounds *= argc > 1 ? 20 : 1;
+    rounds *= argc > 1 ? 100 : 1;
     test_root_context();
     run_on(1, alone, NULL);
     run_on(1, both_kinds, NULL);

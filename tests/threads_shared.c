@@ -1066,7 +1066,7 @@ static void test_spins(void)
 int main(int argc, char **argv)
 {
     (void)argv;
-    rounds *= argc > 1 ? 20 : 1;
+    rounds *= argc > 1 ? 100 : 1;
     test_spins();
     test_root_context();
     test_share_stacks();
