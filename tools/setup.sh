@@ -9,7 +9,7 @@ packages() {
     test) echo gcc g++ make cmake ninja-build python3 binutils pkg-config libgtest-dev valgrind gdb systemtap-sdt-dev \
         clang-19 lld-19 llvm-19 libclang-rt-19-dev libc++-19-dev libc++abi-19-dev lldb-19 python3-lldb-19 \
         socat redis-tools liburing-dev libuv1-dev libglib2.0-dev libexpat1-dev strace \
-        libssl-dev openssl curl ;;
+        libssl-dev openssl curl tinyproxy-bin python3-websockets python3-websocket ;;
     languages) echo gcc g++ make cmake ninja-build python3 cargo golang-go lua5.4 liblua5.4-dev ;;
     # What hooks on libc are tested with (tests/hook.cmake); without them those tests are skipped.
     clients) echo gcc redis-server libhiredis-dev postgresql libpq-dev mariadb-server libmariadb-dev \
@@ -17,7 +17,7 @@ packages() {
     matrix) echo gcc-12-multilib g++-12-multilib clang-14 ;; # the matrix's other rows
     lint) echo gcc clang-tidy-19 clang-format-19 cppcheck libssl-dev ;;
     apn) echo cmake ninja-build clang-19 lld-19 llvm-19-dev llvm-19-tools python3 ;;
-    fuzz) echo gcc g++ make cmake ninja-build clang-19 libclang-rt-19-dev ;;
+    fuzz) echo gcc g++ make cmake ninja-build clang-19 libclang-rt-19-dev libssl-dev ;;
     bench) echo gcc g++ make cmake ninja-build python3 python3-matplotlib clang-19 lld-19 libboost-context-dev \
         libboost-coroutine-dev libboost-fiber-dev golang-go libgoogle-perftools-dev libjemalloc-dev liburing-dev \
         libasio-dev libuv1-dev libtbb-dev fio ;;

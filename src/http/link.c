@@ -147,7 +147,8 @@ static int on_headers_complete(llhttp_t *parser)
     link->is_persistent = (unsigned char)llhttp_should_keep_alive(parser);
     if (parser->type == HTTP_RESPONSE)
         return has_body(parser) ? HPE_PAUSED : 0;
-    parser->upgrade = 0; /* no other protocol is spoken here */
+    link->may_switch = parser->upgrade;
+    parser->upgrade = 0; /* the parser itself goes on */
     if (parser->method == HTTP_CONNECT)
         return refuse(head, 501);
     /* Of what two programs could understand differently, llhttp refuses most. */
@@ -244,21 +245,34 @@ static ssize_t append(aco__http_link_t *link, const char *location)
     return n;
 }
 
+/* Waits until something has come, without a buffer. 0, or -1 and errno. */
+static int await_input(aco__http_link_t *link, const char *location)
+{
+    aco_io_reader_close(&link->in);
+    if (!link->transport)
+        return aco__io_await_input(link->fd, location);
+    return link->transport->wait_readable ? link->transport->wait_readable(link->stream, location) : 0;
+}
+
 ssize_t aco__http_await(aco__http_link_t *link, const char *location)
 {
     aco_io_reader_t *in = &link->in;
-    const char *bytes;
-    size_t sz = in->size;
-    if (!link->transport)
-        return aco_io_reader_peek_at(in, 1, &bytes, location);
-    if (link->transport->wait_readable && in->end == 0) {
-        aco_io_reader_close(in);
-        if (link->transport->wait_readable(link->stream, location) != 0)
+    int is_first = !link->has_all && !link->transport; /* something may have come already */
+    for (;; is_first = 0) {
+        size_t sz = in->size;
+        ssize_t n;
+        if (!is_first && await_input(link, location) != 0)
             return -1;
+        if (!in->buffer && !(in->buffer = aco__poller_allocate(&sz, "aco_http_serve")))
+            return -1;
+        if (link->transport)
+            return append(link, location);
+        n = aco__io_recv_now(link->fd, in->buffer, in->size);
+        if (n > 0)
+            in->end = (size_t)n;
+        if (n >= 0 || errno != EAGAIN)
+            return n;
     }
-    if (!in->buffer && !(in->buffer = aco__poller_allocate(&sz, "aco_http_serve")))
-        return -1;
-    return append(link, location);
 }
 
 void aco__http_message_begin(aco__http_link_t *link, aco__http_head_t *head)
@@ -267,7 +281,7 @@ void aco__http_message_begin(aco__http_link_t *link, aco__http_head_t *head)
     link->sink = NULL;
     link->at = link->in.begin;
     link->body = link->framing = 0;
-    link->has_head = link->has_all = 0;
+    link->has_head = link->has_all = link->may_switch = 0;
     link->body_error = 0;
 }
 
@@ -342,8 +356,8 @@ int aco__http_parse_head(aco__http_link_t *link)
         return -1;
     }
     link->keep = link->at;
-    if (link->has_head && !link->has_all && link->in.size - link->keep < HTTP_BEHIND_HEAD)
-        move_head(link); /* for its body */
+    if (link->has_head && (!link->has_all || link->may_switch) && link->in.size - link->keep < HTTP_BEHIND_HEAD)
+        move_head(link); /* for its body, or the other protocol */
     return link->has_head;
 }
 
@@ -353,6 +367,16 @@ ssize_t aco__http_more_head(aco__http_link_t *link, const char *location)
         move_head(link);
     if (link->out_n && aco__http_send(link, NULL, 0, 0, location) != 0)
         return -1;
+    return append(link, location);
+}
+
+ssize_t aco__http_more_input(aco__http_link_t *link, const char *location)
+{
+    aco_io_reader_t *in = &link->in;
+    size_t n = in->end - link->at;
+    memmove(in->buffer + link->keep, in->buffer + link->at, n);
+    link->at = link->keep;
+    in->end = link->keep + n;
     return append(link, location);
 }
 
@@ -375,8 +399,7 @@ static ssize_t more_body(aco__http_link_t *link, char *direct, size_t n, const c
     }
     if (direct)
         return aco__http_link_read(link, direct, n, location);
-    link->at = link->in.end = link->keep;
-    return append(link, location);
+    return aco__http_more_input(link, location);
 }
 
 /* The end of the stream, which may be the end of a response. */
