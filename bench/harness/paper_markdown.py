@@ -22,10 +22,6 @@ def of_same_compiler(found, row):
     return found.get(compiler_of(row)) or next(iter(found.values()))
 
 
-def label(impl, what):
-    return f"{impl}, {what}"
-
-
 def ratio(value):
     return format(value, ".2f") if value else NOTHING
 
@@ -55,6 +51,15 @@ CLAIMS = [  # case, the claim's subject, what it is compared with, the paper's r
         (INLINE, RING, None), (HELPED, RING, None), (INLINE, RING_RET, None), (HELPED, INLINE, helped))),
     *((f"{case}_counted", HELPED, INLINE, None) for case in ("http", "rpc")),
 ]
+LABELS = {
+    (ACORN, "in-stack generator"): "Acorn, in-stack generator", OWN_STACK: "Acorn, generator", SCHEDULER: "Acorn",
+    INLINE: "Acorn", HELPED: "Acorn with the helper", (ACORN, "aco_task_yield"): "Acorn", CPP20_FOR: "C++20, `for`",
+    (CPP20, "while loop"): "C++20, `while`", (CPP20, "a generator for each call"): "C++20",
+    (CPP23, "std::generator, elements_of"): "`std::generator`", CALL_BACK: "callback", PULL_TYPE: "Boost",
+    CPP20_NEW: "C++20", CPP20_POOL: "C++20, pooled frames", (BOOST, "fiber"): "Boost", SENSEI: "corosensei",
+    RING: "classic", RING_RET: "classic, by ret", ("plain ring", "classic"): "classic ring",
+    ("plain ring", "small"): "the paper's last step",
+}
 CASE_NAMES = {"hanoi": "Hanoi(20)", "write_fully": "`write_fully()`", "write_fully_mixed": "`write_fully()`, two ways",
               "yield": "`yield()`", "http": "HTTP", "rpc": "RPC", "http_counted": "HTTP, instructions",
               "rpc_counted": "RPC, instructions"}
@@ -76,7 +81,7 @@ def claims_table(rows):
             continue
         said = said or (PAPER.get((case, *of)) if to == next(iter(found)) else None)
         field = "instructions" if case.endswith("_counted") else "ns"
-        yield line(CASE_NAMES.get(case, case) if case != shown else "", label(*of), label(*to),
+        yield line(CASE_NAMES.get(case, case) if case != shown else "", LABELS[of], LABELS[to],
                    claim_cell(found[of], found[to], field), ratio(said))
         shown = case
 
