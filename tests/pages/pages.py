@@ -219,7 +219,8 @@ def check_block(page, block, source, command):
         return
     got = run([program])
     prints = re.search(r"prints\s+`([^`]*)`", block.after)
-    assert not prints or prints[1].split() == got.split(), f"{where}: says that it prints `{prints[1]}`, and prints\n{got}"
+    assert not prints or prints[1].split() == got.split(), (
+        f"{where}: says that it prints `{prints[1]}`, and prints\n{got}")
 
 
 def test_blocks(folder, command, root=ROOT):

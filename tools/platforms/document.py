@@ -77,7 +77,8 @@ def results(found):
     compilers = sorted({short(result["compiler"]) for result in shown.values() if result and "compiler" in result})
     if dates:
         yield (f"Run {' to '.join(dict.fromkeys((dates[0], dates[-1])))} by {', '.join(compilers)}: tests passed "
-               "(skipped), of each row. results.json has options, commits, and why tests were skipped.")
+               "(skipped), of each row. [results.json](../tools/platforms/results.json) has options, commits, and why "
+               "tests were skipped.")
         yield ""
     yield "| platform | run by | rows |"
     yield "| --- | --- | --- |"
@@ -86,8 +87,8 @@ def results(found):
         emulators = dict.fromkeys(short(result["emulator"]).split(" `")[0] for result in rows.values()
                                   if result and "emulator" in result and row_ran(result))
         ran = any(result and row_ran(result) for result in rows.values())
-        cells = [f"{name_of(row)[len(platform) + 1:]} " + "; ".join([numbers(result), *(wrong(result) if result else [])])
-                 for row, result in rows.items()]
+        cells = [f"{name_of(row)[len(platform) + 1:]} " +
+                 "; ".join([numbers(result), *(wrong(result) if result else [])]) for row, result in rows.items()]
         yield f"| {platform} | {', '.join(emulators) or ('this machine' if ran else '–')} | {', '.join(cells)} |"
 
 
