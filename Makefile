@@ -9,7 +9,7 @@
 #   make test-platforms   every other processor and system, emulated (ROWS='NAME ...': some rows of
 #                tools/platforms/rows.py)
 #   make test-platforms-quick   what CI runs of it
-#   make test-languages   bindings/: Python, Rust, Lua, Go
+#   make test-languages   bindings/: Python, Rust, Lua, Zig, Go
 #   make lint    clang-tidy, cppcheck, gcc -fanalyzer; clang-format of what is not committed
 #   make coverage   the lines of the core that no test runs (gcov), under 95 % of which it fails
 #   make dist    the release tarball and its checksum, in build/dist: the same bytes from the same commit

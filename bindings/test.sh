@@ -47,6 +47,19 @@ lua)
     shared "$here/lua/acorn.c" "$work/acorn.so" -I/usr/include/lua5.4
     LUA_CPATH="$work/?.so" lua5.4 "$here/lua/test.lua"
     ;;
+zig) # the first time, zig compiles its translator: a minute
+    python=$root/build/zig/venv/bin/python
+    [ -x "$python" ] || { echo "skipped: no ziglang (tools/setup.sh languages)"; exit 77; }
+    ZIG_GLOBAL_CACHE_DIR=$root/build/zig/cache ZIG_LOCAL_CACHE_DIR=$work/cache
+    export ZIG_GLOBAL_CACHE_DIR ZIG_LOCAL_CACHE_DIR
+    cp "$here/zig/main.zig" "$work"
+    "$python" -m ziglang translate-c -DACO_CONFIG_NO_INLINE -lc -I"$root/include" "$root/include/aco.h" >"$work/aco.zig"
+    for mode in Debug ReleaseFast; do
+        "$python" -m ziglang build-exe "$work/main.zig" -O $mode -lc -L"$libraries" -lacorn -rpath "$libraries" \
+            -femit-bin="$work/$mode"
+        "$work/$mode"
+    done
+    ;;
 go)
     need go
     cd "$here/go"

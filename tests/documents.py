@@ -1,42 +1,19 @@
 #!/usr/bin/env python3
-"""The documents: their links, and their code.
+"""The documents: their links, README.zh.md, and that the tests of documents find faults. Their code: pages/pages.py.
 
-  documents.py links                 every link to a file or a heading leads there; so does what sources name:
-                                     docs/PAGE.md, or "docs/PAGE.md, Heading)" or "docs/PAGE.md, rule 3"
-  documents.py code FOLDER CC CXX FLAGS LIBRARY...   every block of C or C++ in README.md and docs/ is compiled, and
-                                     every program is run
-  documents.py seeded                the same finds faults that are put into a copy
-
-A block with main() is a program. If the next text says: prints `WORDS`, its output must be these words. Other blocks
-are compiled inside of what a comment right before them has, where it says `...`:
-
-  <!-- within
-  void f(void) {
-  ...
-  }
-  -->
-
-`<!-- echoes at PORT -->` before a program: it is a server, which must send back what it gets. The pages in OTHERS have
-tests of their own."""
-import concurrent.futures
-import contextlib
+  documents.py links     every link to a file or a heading leads there; so does what sources name: docs/PAGE.md, or
+                         "docs/PAGE.md, Heading)" or "docs/PAGE.md, rule 3"
+  documents.py chinese   README.zh.md has what README.md has
+  documents.py seeded    both find faults that are put into a copy"""
+import collections
 import os
-import random
 import re
-import shutil
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-OTHERS = re.compile(r"docs/(tutorial-.*|cookbook)\.md$")
-LIMIT_S = 100
-BLOCK = re.compile(r"(?:<!-- (?P<how>within|echoes at)\s(?P<what>(?:(?!-->).)*)-->\n+)?"
-                   r"^(?P<indent> *)```(?P<language>c|cpp)\n(?P<text>.*?)^ *```\n"
-                   r"(?=(?P<after>\s*[^\n]+(?:\n[^\n]+)*)?)",
-                   re.M | re.S)
+sys.path.insert(0, os.path.join(ROOT, "tests/pages"))
 
 
 def read(root, path):
@@ -102,89 +79,32 @@ def links(root):
     assert not wrong, "\n".join(wrong)
 
 
-# ---- code ----
+# ---- README.zh.md ----
 
-def blocks(root):
-    pages = ["README.md", *sorted(p for p in files(root) if re.match(r"docs/[^/]*\.md$", p) and not OTHERS.match(p))]
-    for page in pages:
-        text = read(root, page)
-        for n, block in enumerate(BLOCK.finditer(text)):
-            line = text.count("\n", 0, block.start("text")) + 1
-            yield f"{page}:{line}", f"{os.path.basename(page)[:-3]}-{n}", block
-
-
-def free_port():
-    """Below the ports that the system gives to others meanwhile."""
-    for port in random.sample(range(20000, 30000), 100):
-        with socket.socket() as found, contextlib.suppress(OSError):
-            found.bind(("127.0.0.1", port))
-            return str(port)
-    raise OSError("no free port")
+def facts(text):
+    """What is the same in every language: code, names, links, numbers, which cells of tables are bold."""
+    text = re.sub(r"(?s)<!-- numbers:begin.*?numbers:end -->", "", text)  # bench/readme.py checks them
+    plain = re.sub(r"(?ms)^```.*?^```", "", text)
+    words = re.sub(r"`[^`\n]+`|\]\([^)]*\)", "", plain)
+    return {
+        "code": re.findall(r"(?ms)^```(?:c|cpp)\n.*?^```", text),
+        "commands": [re.split(r"\s+#", line)[0] for line in re.findall(r"(?m)^    .*", plain)],
+        "tables": [[[cell.count("**") for cell in row.split("|")] for row in table.splitlines()]
+                   for table in re.findall(r"(?m)(?:^\|.*\n)+", plain)],
+        "names": set(re.findall(r"`[^`\n]+`", plain)),
+        "links": set(re.findall(r"\]\(([^)\s]+)\)", plain)) - {"README.zh.md"},
+        "numbers": collections.Counter(re.findall(r"(?<![\w.-])\d[\d.]*", words)),
+    }
 
 
-def is_echo(program, port):
-    with subprocess.Popen([program]) as server:
-        try:
-            for _ in range(LIMIT_S * 10):
-                try:
-                    with socket.create_connection(("127.0.0.1", int(port)), LIMIT_S) as peer:
-                        peer.sendall(b"hello")
-                        return peer.recv(5, socket.MSG_WAITALL) == b"hello"
-                except ConnectionRefusedError:
-                    if server.poll() is not None:
-                        return False
-                    time.sleep(0.1)
-            return False
-        finally:
-            server.kill()
-
-
-def try_block(where, name, block, folder, compilers, flags, libraries):
-    """What is wrong, or None."""
-    text = re.sub(rf"(?m)^{block['indent']}", "", block["text"])
-    is_program, port = re.search(r"\bint main\(", text), None
-    if block["how"] == "echoes at":
-        port = free_port()
-        text = text.replace(block["what"].strip(), port)
-    text = f'#line {where.rpartition(":")[2]} "{where.rpartition(":")[0]}"\n{text}'
-    if not is_program:
-        if block["how"] != "within":
-            return f"{where}: neither a program nor after a comment <!-- within"
-        before, _, after = block["what"].partition("...\n")
-        text = before + text + after
-    source = os.path.join(folder, f"{name}.{block['language']}")
-    with open(source, "w", encoding="utf-8") as file:
-        file.write(text)
-    program = source + ".run"
-    standard = "-std=c++20" if block["language"] == "cpp" else "-std=gnu11"
-    wanted = [*libraries, "-pthread", "-o", program] if is_program else ["-fsyntax-only"]
-    made = subprocess.run([compilers[block["language"]], standard, "-O1", "-fexceptions", "-Wall", "-Wextra", "-Werror",
-                           *([] if is_program else ["-Wno-unused", "-Wno-unused-parameter"]), *flags, source, *wanted],
-                          capture_output=True, text=True, check=False)
-    if made.returncode != 0:
-        return made.stderr or made.stdout
-    if port:
-        return None if is_echo(program, port) else f"{where}: no echo"
-    if is_program:
-        ran = subprocess.run([program], capture_output=True, text=True, timeout=LIMIT_S, check=False)
-        prints = re.search(r"prints\s+`([^`]*)`", block["after"] or "")
-        if ran.returncode != 0:
-            return f"{where}: ends with {ran.returncode}: {ran.stderr}"
-        if prints and prints[1].split() != ran.stdout.split():
-            return f"{where}: says that it prints `{prints[1]}`, and prints\n{ran.stdout}"
-    return None
-
-
-def code(root, folder, cc, cxx, flags, *libraries):
-    shutil.rmtree(folder, ignore_errors=True)
-    os.makedirs(folder)
-    flags = [*flags.split(), "-I", os.path.join(root, "include")]
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        tries = [pool.submit(try_block, where, name, block, folder, {"c": cc, "cpp": cxx}, flags, libraries)
-                 for where, name, block in blocks(root)]
-        wrong = [found for found in (t.result() for t in tries) if found]
-    assert tries and not wrong, "\n".join(wrong)
-    print(f"{len(tries)} blocks of code compiled, programs run")
+def chinese():
+    """README.zh.md is not README.md word for word: it may have more. What README.md says it has, too."""
+    wanted, got = facts(read(ROOT, "README.md")), facts(read(ROOT, "README.zh.md"))
+    for kind, value in wanted.items():
+        if isinstance(value, (set, collections.Counter)):
+            assert value <= got[kind], f"README.zh.md lacks these {kind}: {value - got[kind]}"
+        else:
+            assert value == got[kind], f"README.zh.md has other {kind} than README.md: {got[kind]}\nwanted: {value}"
 
 
 # ---- faults that must be found ----
@@ -205,6 +125,7 @@ FAULTS = [  # a page that is added, what is said of it
 
 
 def seeded():
+    import pages  # pylint: disable=import-outside-toplevel
     for page, text, says in FAULTS:
         with tempfile.TemporaryDirectory() as root:
             for path in ("docs/seeded.md", page):
@@ -215,7 +136,7 @@ def seeded():
                 file.write("```c\nint main(void) { return 0; }\n```\n")
             try:
                 links(root)
-                code(root, os.path.join(root, "build"), "cc", "c++", "")
+                pages.test_blocks(root, ["cc", "%%"], root)
             except AssertionError as error:
                 assert says in str(error), f"{says!r} was expected, it says: {error}"
             else:
@@ -223,10 +144,4 @@ def seeded():
 
 
 if __name__ == "__main__":
-    command, *arguments = sys.argv[1:]
-    if command == "seeded":
-        seeded()
-    elif command == "links":
-        links(ROOT)
-    else:
-        code(ROOT, *arguments)
+    {"links": lambda: links(ROOT), "chinese": chinese, "seeded": seeded}[sys.argv[1]]()

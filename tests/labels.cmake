@@ -7,7 +7,7 @@ set(acorn_slow
   "^migration\\.release\\.scale|\\.long$"
   "^install\\.(headers|old|warnings|amalgamation|cmake|subdirectory|libaco_only|rust)"
   "^(pages|bindings)\\." "^hardening\\.(options|ibt|bti|shadow(-all)?)$" "^example\\.io_echo\\.10000"
-  "^(io|http)_failure|^http\\.p|^(layers\\.self_test|files\\.seeded|documents\\.(code|seeded))$"
+  "^(io|http)_failure|^http\\.p|^(layers\\.self_test|files\\.seeded|documents\\.seeded)$"
   "^hook\\.(redis|postgres|mariadb|curl|sqlite)$" "^debugger\\.(lldb|gdb\\.O0)$|^trace\\.debug\\.dies$")
 
 set(acorn_subject_coroutine

@@ -10,7 +10,8 @@ packages() {
         clang-19 lld-19 llvm-19 libclang-rt-19-dev libc++-19-dev libc++abi-19-dev lldb-19 python3-lldb-19 \
         socat redis-tools liburing-dev libuv1-dev libglib2.0-dev libexpat1-dev strace \
         libssl-dev openssl curl tinyproxy-bin python3-websockets python3-websocket ;;
-    languages) echo gcc g++ make cmake ninja-build python3 cargo golang-go lua5.4 liblua5.4-dev ;;
+    # and from PyPI bindings/zig/requirements.txt
+    languages) echo gcc g++ make cmake ninja-build python3 python3-venv cargo golang-go lua5.4 liblua5.4-dev ;;
     # What hooks on libc are tested with (tests/hook.cmake); without them those tests are skipped.
     clients) echo gcc redis-server libhiredis-dev postgresql libpq-dev mariadb-server libmariadb-dev \
         libcurl4-openssl-dev libsqlite3-dev strace ;;
@@ -97,6 +98,7 @@ at_end() {
     case " $groups " in *" prove-quick "* | *" prove "*)
         python_packages build/prove verification/proofs/requirements.txt ;; esac
     case " $groups " in *" packages "*) python_packages build/packages packaging/requirements.txt ;; esac
+    case " $groups " in *" languages "*) python_packages build/zig bindings/zig/requirements.txt ;; esac
     case " $groups " in *" site "*) python_packages build/site-tools site/requirements.txt ;; esac
 }
 groups=$*

@@ -46,7 +46,7 @@ typedef struct aco_http_header_s {
 typedef struct aco_http_request_s {
     const char *method;               /* "GET" */
     const char *target;               /* as it was sent: "/a%20b?c=d", "http://host/a", "*" */
-    const char *path;                 /* decoded: "/a b"; "*" */
+    const char *path;                 /* decoded, "%2F" too: "/a b"; "*" */
     const char *query;                /* what is behind the "?", as it was sent; "": nothing */
     const char *host;                 /* of the target, or of the header; "": none */
     const aco_http_header_t *headers; /* names as they were sent */

@@ -224,8 +224,9 @@ typedef struct aco_scheduler_s aco_scheduler_t; /* a thread's scheduler, for cal
 
 /* Opens the calling thread's scheduler for other threads: they may call aco_post(), aco_unpark() and aco_scope_cancel()
  * (aco/scope.h) for it. Then aco_run() looks for their news in each round, which costs one way to aco_run() and back,
- * and waits for news where it would report a deadlock. It still returns when no task is left. The scheduler is valid
- * until the thread ends; the other threads must stop before. NULL and errno ENOMEM. */
+ * and waits for news where it would report a deadlock; without futexes (not Linux) it looks every millisecond. It still
+ * returns when no task is left. The scheduler is valid until the thread ends; the other threads must stop before. NULL
+ * and errno ENOMEM. */
 ACO_API aco_scheduler_t *aco_scheduler_open(void);
 /* Undoes one aco_scheduler_open(), on the same thread. 0, or -1 and errno EINVAL (it is not open). */
 ACO_API int aco_scheduler_close(void);

@@ -4,8 +4,12 @@
  * has sequentially consistent accesses of `top` and `bottom`: thread sanitizers understand these only.
  *
  * An item has several words, so a thief may read some of an older item and some of a newer one. That happens only after
- * `top` has moved past the item that it wants, and then its compare-and-swap of `top` fails. docs/threads.md has the
- * argument. */
+ * `top` has moved past the item that it wants, and then its compare-and-swap of `top` fails.
+ *
+ * pop() stores `bottom - 1` and then loads `top`; steal() loads `top` and then `bottom`. If two threads want the last
+ * item, either the thief's load of `bottom` comes after the owner's store, and it sees an empty deque, or the owner's
+ * load of `top` comes after the thief's, and one of them wins the compare-and-swap of `top`. The owner overwrites a
+ * slot only when it has seen `top` move past the item. Outgrown arrays are kept until the set ends. */
 #include "threads/threads.h"
 
 enum { WORDS = 4, FIRST_COUNT = 64 };

@@ -4,7 +4,8 @@
  * searching, and then looks at all queues once more. Whoever adds an item does so first and then wakes a thread that
  * sleeps, unless one searches. All of that is sequentially consistent. So if an item is added after the last look of a
  * searcher, the adder sees the searcher asleep and no longer searching; if before, the searcher sees the item. Each
- * added item wakes at most one thread, which wakes the next one when it has found something and more is left. */
+ * added item wakes at most one thread, which wakes the next one when it has found something and more is left. A
+ * searcher that leaves a lone item to its thread still counts as a searcher, and then steals it or finds it gone. */
 #include "scheduler/spin.h"
 #include "threads/threads.h"
 

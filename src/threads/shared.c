@@ -1,4 +1,10 @@
-/* Waiting for what other threads give (threads/shared.h), and the objects other than channels. */
+/* Waiting for what other threads give (threads/shared.h), and the objects other than channels.
+ *
+ * A wait for a condition puts its place into the condition's queue before it unlocks the mutex, both under the two
+ * locks: a signal sent with the mutex locked, or after, finds it. A signal claims the waiter and moves it into the
+ * mutex's queue. A broadcast moves the waiters thread by thread: when the mutex goes to the first of a thread's, all of
+ * them are woken and marked. One that has the mark and not the mutex when it runs takes the mark away and waits on. So
+ * each is told exactly as often as it waits. */
 #define _GNU_SOURCE
 #include "threads/shared.h"
 

@@ -4,7 +4,8 @@
  * queues. Whoever gives something to a waiter takes one of its places out of a queue and claims the waiter, both under
  * the lock, and wakes it after that. A place of a waiter that is claimed already leaves the queue and gets nothing. A
  * waiter whose wait has failed claims itself. If another one was faster, it has been given something: it waits on until
- * it is woken, which is sure to happen, and succeeds. A waiter takes its places out of the queues before it returns. */
+ * it is woken, which is sure to happen, and succeeds. A waiter takes its places out of the queues before it returns.
+ * After it has released an object's lock a giver does not touch the object: whoever returns from a wait may free it. */
 #ifndef ACO_THREADS_SHARED_H
 #define ACO_THREADS_SHARED_H
 

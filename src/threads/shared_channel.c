@@ -1,4 +1,10 @@
-/* Channels between threads, and selecting among several of them and channels of the caller's thread. */
+/* Channels between threads, and selecting among several of them and channels of the caller's thread.
+ *
+ * A select locks all its shared channels, each once, in the order of their addresses. With all locks it tries its
+ * cases; if none is ready, it puts its places into all queues, and releases the locks. So nothing is slept over: what
+ * came before is seen by the tries, what comes later finds the places. Two selects that meet need one claim: the later
+ * one serves the one that waits. A channel of the task's own thread is tried between the locks; whoever sends there
+ * claims the waiter first, like any other giver. */
 #define _GNU_SOURCE
 #include "threads/shared.h"
 

@@ -11,9 +11,11 @@ A tutorial builds one program. Each of its sections that has code adds definitio
 A block ```console shows how the program is run after its section, and what it prints: `$ ./NAME ARGUMENTS` and the
 output, in which a line `...` stands for any lines."""
 import collections
+import concurrent.futures
 import contextlib
 import http.server
 import os
+import random
 import re
 import shutil
 import signal
@@ -21,30 +23,31 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LIMIT_S = 100
 
 # ---- pages ----
 
-Block = collections.namedtuple("Block", "language text line section")
+Block = collections.namedtuple("Block", "language text line section how what after")
+FENCE = re.compile(r"(?:<!-- (?P<how>within|echoes at)\s(?P<what>(?:(?!-->).)*)-->\n+)?"
+                   r"^(?P<indent> *)```(?P<language>[^\n]*)\n(?P<text>.*?)^ *```\n"
+                   r"(?=(?P<after>\s*[^\n]+(?:\n[^\n]+)*)?)", re.M | re.S)
 
 
-def blocks(page):
-    """The fenced blocks of a page, each with the title of the section in which it stands."""
-    found, language, text, section = [], None, [], ""
-    with open(os.path.join(ROOT, page), encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
-            if language is None and line.startswith("```"):
-                language, text, begin = line[3:].strip(), [], number + 1
-            elif line.startswith("```"):
-                found.append(Block(language, "".join(text), begin, section))
-                language = None
-            elif language is not None:
-                text.append(line)
-            elif line.startswith("## "):
-                section = line[3:].strip()
-    assert language is None, f"{page}: a block has no end"
+def blocks(page, root=ROOT):
+    """The fenced blocks of a page: each with the title of its section, the comment before it, the text after it."""
+    with open(os.path.join(root, page), encoding="utf-8") as file:
+        text = file.read()
+    found, section, end = [], "", 0
+    for fence in FENCE.finditer(text):
+        section = (re.findall(r"(?m)^## (.*)$", text[end:fence.start()]) or [section])[-1].strip()
+        end = fence.end()
+        found.append(Block(fence["language"].strip(), re.sub(rf"(?m)^{fence['indent']}", "", fence["text"]),
+                           text.count("\n", 0, fence.start("text")) + 1, section, fence["how"], fence["what"],
+                           fence["after"] or ""))
+    assert 2 * len(found) == len(re.findall(r"(?m)^ *```", text)), f"{page}: a block has no end"
     return found
 
 
@@ -138,17 +141,25 @@ def programs(page):
 
 # ---- programs ----
 
-def build(source, text, command):
+def build(source, text, command, *more):
+    """COMMAND compiles C; CXX compiles C++ with the same options. Of what is no program only the syntax is checked."""
     with open(source, "w", encoding="utf-8") as file:
         file.write(text)
     program = os.path.splitext(source)[0]
-    subprocess.run([source if word == "%%" else word for word in command] + ["-o", program], check=True, cwd=ROOT)
+    if source.endswith(".cpp"):
+        command = [os.environ.get("CXX", "c++"), *command[1:]]
+    if not re.search(r"\bint main\(", text):
+        command, more = command[:command.index("%%") + 1], [*more, "-fsyntax-only"]
+    words = [source if word == "%%" else word for word in command]
+    made = subprocess.run([words[0], *more, *words[1:], "-o", program], cwd=ROOT, capture_output=True, text=True,
+                          check=False)
+    assert made.returncode == 0, f"{' '.join(made.args)}\n{made.stdout}{made.stderr}"
     return program
 
 
 def run(command, **more):
     ended = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False, **more)
-    assert ended.returncode == 0, (command, ended.returncode, ended.stdout, ended.stderr)
+    assert ended.returncode == 0, f"{command} ends with {ended.returncode}: {ended.stdout}{ended.stderr}"
     return ended.stdout
 
 
@@ -160,6 +171,82 @@ def check_run(block, program, **more):
     pattern = "".join("(?:.*\n)*" if line == "..." else re.escape(line) + "\n" for line in wanted)
     assert re.fullmatch(pattern, got), f"{block.section}, line {block.line}: the page shows\n{block.text}\nit is\n{got}"
 
+
+# ---- pages without a test of their own ----
+
+def free_port():
+    """Below the ports that the system gives to others meanwhile."""
+    for port in random.sample(range(20000, 30000), 100):
+        with socket.socket() as found, contextlib.suppress(OSError):
+            found.bind(("127.0.0.1", port))
+            return str(port)
+    raise OSError("no free port")
+
+
+def is_echo(program, port):
+    with subprocess.Popen([program]) as process:
+        try:
+            for _ in range(LIMIT_S * 10):
+                try:
+                    with socket.create_connection(("127.0.0.1", int(port)), LIMIT_S) as peer:
+                        peer.sendall(b"hello")
+                        return peer.recv(5, socket.MSG_WAITALL) == b"hello"
+                except ConnectionRefusedError:
+                    if process.poll() is not None:
+                        return False
+                    time.sleep(0.1)
+            return False
+        finally:
+            process.kill()
+
+
+def check_block(page, block, source, command):
+    where, text, port = f"{page}:{block.line}", block.text, None
+    more = ["-std=c++20" if block.language == "cpp" else "-std=gnu11", "-fexceptions"]
+    if block.how == "echoes at":
+        port = free_port()
+        text = text.replace(block.what.strip(), port)
+    text = f'#line {block.line} "{page}"\n{text}'
+    if not re.search(r"\bint main\(", text):
+        assert block.how == "within", f"{where}: neither a program nor after a comment <!-- within"
+        before, _, after = block.what.partition("...\n")
+        build(source, before + text + after, command, *more, "-Wno-unused", "-Wno-unused-parameter")
+        return
+    program = build(source, text, command, *more)
+    if port:
+        assert is_echo(program, port), f"{where}: no echo"
+        return
+    got = run([program])
+    prints = re.search(r"prints\s+`([^`]*)`", block.after)
+    assert not prints or prints[1].split() == got.split(), (
+        f"{where}: says that it prints `{prints[1]}`, and prints\n{got}")
+
+
+def test_blocks(folder, command, root=ROOT):
+    """Every block of C and C++ in README.md and docs/. One with main() is a program; if the next text says: prints
+    `WORDS`, its output must be these words. Any other is compiled inside of what a comment right before it has, where
+    it says `...`:  <!-- within
+                    void f(void) {
+                    ...
+                    }
+                    -->
+    `<!-- echoes at PORT -->` before a program: it is a server, which must send back what it gets."""
+    pages = sorted(f"docs/{name}" for name in os.listdir(f"{root}/docs") if name.endswith(".md"))
+    todo = [(page, block, f"{folder}/{os.path.basename(page)[:-3]}-{n}.{block.language}")
+            for page in ["README.md", *pages] if not re.match(r"docs/(tutorial-.*|cookbook)\.md$", page)
+            for n, block in enumerate(blocks(page, root)) if block.language in ("c", "cpp")]
+    wrong = []
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for tried in [pool.submit(check_block, *each, command) for each in todo]:
+            try:
+                tried.result()
+            except AssertionError as error:
+                wrong.append(str(error))
+    assert todo and not wrong, "\n".join(wrong)
+    print(f"{len(todo)} blocks of code compiled, programs run")
+
+
+# ---- tutorials ----
 
 def steps(page, folder, command):
     """Builds what the tutorial has after each section."""
@@ -345,40 +432,9 @@ def test_cookbook(folder, command):
         with open(source, encoding="utf-8") as file:
             text = file.read()
         recipes = [name for name in recipes if f'#include "{name}"' not in text]
-        compiler = [os.environ.get("CXX", "c++"), "-std=c++17"] if harness.endswith("cpp") else command[:1]
-        words = [source if w == "%%" else w for w in command[1:]]
-        subprocess.run([*compiler, *words, "-I", folder, "-o", f"{folder}/{harness}.run"], check=True)
-        print(run([f"{folder}/{harness}.run"]), flush=True)
+        print(run([build(f"{folder}/{harness}", f'#line 1 "{source}"\n{text}', command,
+                         *(["-std=c++17"] if harness.endswith("cpp") else []), "-I", folder)]), flush=True)
     assert not recipes, f"no test includes {recipes}"
-
-
-# ---- README.zh.md ----
-
-def facts(text):
-    """What is the same in every language: code, names, links, numbers, which cells of tables are bold."""
-    text = re.sub(r"(?s)<!-- numbers:begin.*?numbers:end -->", "", text)  # bench/readme.py checks them
-    plain = re.sub(r"(?ms)^```.*?^```", "", text)
-    words = re.sub(r"`[^`\n]+`|\]\([^)]*\)", "", plain)
-    return {
-        "code": re.findall(r"(?ms)^```(?:c|cpp)\n.*?^```", text),
-        "commands": [re.split(r"\s+#", line)[0] for line in re.findall(r"(?m)^    .*", plain)],
-        "tables": [[[cell.count("**") for cell in row.split("|")] for row in table.splitlines()]
-                   for table in re.findall(r"(?m)(?:^\|.*\n)+", plain)],
-        "names": set(re.findall(r"`[^`\n]+`", plain)),
-        "links": set(re.findall(r"\]\(([^)\s]+)\)", plain)) - {"README.zh.md"},
-        "numbers": collections.Counter(re.findall(r"(?<![\w.-])\d[\d.]*", words)),
-    }
-
-
-def test_chinese(*_):
-    """README.zh.md is not README.md word for word: it may have more. What README.md says it has, too."""
-    with open(f"{ROOT}/README.md", encoding="utf-8") as english, open(f"{ROOT}/README.zh.md", encoding="utf-8") as ours:
-        wanted, got = facts(english.read()), facts(ours.read())
-    for kind, value in wanted.items():
-        if isinstance(value, (set, collections.Counter)):
-            assert value <= got[kind], f"README.zh.md lacks these {kind}: {value - got[kind]}"
-        else:
-            assert value == got[kind], f"README.zh.md has other {kind} than README.md: {got[kind]}\nwanted: {value}"
 
 
 if __name__ == "__main__":

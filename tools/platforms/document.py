@@ -41,64 +41,55 @@ def short(version):
     number = re.search(r"\d+\.\d+(\.\d+)?|\b\d+\b", version)
     kind = next((kind for kind in ("zig", "clang", "qemu", "wine") if kind in version), "gcc")
     options = re.search(r" (-cpu .*)", version)
-    said = f"{kind} {number.group(0) if number else '?'}"
-    if kind == "zig":
-        clang = re.search(r"clang version (\d+\.\d+\.\d+)", version)
-        said += f" (clang {clang.group(1)})" if clang else ""
-    return said + (f" `{options.group(1)}`" if options else "")
+    return f"{kind} {number.group(0) if number else '?'}" + (f" `{options.group(1)}`" if options else "")
 
 
-def outcome(result):
-    said = [f"**{result['status']}**" if result["status"] == "failed" else result["status"]]
+def wrong(result):
+    """What a row's result has besides passed and skipped tests."""
+    said = [f"**{result['status']}**"] if result["status"] == "failed" else []
     if result["what"] == "cut":
-        said[0] += ", of a few tests (`--cut`)"
-    if result.get("variants"):
-        said[0] += f", C tests as {result['variants'].replace(' ', ', ')}"
-    if "why" in result:
-        said.append(result["why"])
+        said.append("a few tests (`--cut`)")
+    said += [result["why"]] if "why" in result else []
     for kind in ("failed", "not_built"):
         if result.get(kind):
             some = result[kind][:8]
             more = len(result[kind]) - len(some)
             said.append(f"{kind.replace('_', ' ')}: {', '.join(f'`{name}`' for name in some)}" +
                         (f" and {more} more" if more else ""))
-    if result.get("objects"):
-        said.append("object code: " + ", ".join(result["objects"]))
-    return "; ".join(said)
+    return said + (["object code: " + ", ".join(result["objects"])] if result.get("objects") else [])
+
+
+def row_ran(result):
+    return result["what"] != "built" and "passed" in result
+
+
+def numbers(result):
+    if not result:
+        return "not run yet"
+    if "linked" in result:
+        return f"{result['linked']} of {result['programs']} programs linked, not run"
+    return f"{result.get('passed', 0)}" + (f" ({len(result['skipped'])})" if result.get("skipped") else "")
 
 
 def results(found):
-    yield "| row | compiler | options | run by | date, commit | passed | failed | skipped | |"
-    yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
-    for row in ROWS:
-        result = found.get((name_of(row), row.what)) or found.get((name_of(row), "cut"))
-        if not result:
-            yield f"| {name_of(row)} | {row.compiler} | `{options_of(row)}` | | | | | | not run yet |"
-            continue
-        run_by = (short(result["emulator"]) if "emulator" in result else
-                  "–" if row.what == "built" or "passed" not in result else "this machine")
-        numbers = ["–"] * 3
-        if "passed" in result:
-            numbers = [str(result["passed"]), str(len(result["failed"]) + len(result["not_built"])),
-                       str(len(result["skipped"]))]
-        elif "linked" in result:
-            numbers[0] = f"{result['linked']} of {result['programs']} programs linked"
-        yield (f"| {result['row']} | {short(result['compiler']) if 'compiler' in result else row.compiler} "
-               f"| `{result['flags']}` | {run_by} | "
-               f"{result['date']}, {result['commit']} | {' | '.join(numbers)} | {outcome(result)} |")
-    reasons = {}
-    for result in found.values():
-        for test, reason in result.get("skipped", {}).items() if result["what"] == "suite" else ():
-            reasons.setdefault(reason, (set(), set()))
-            reasons[reason][0].add(test)
-            reasons[reason][1].add(result["row"])
-    yield ""
-    suites = any(result["what"] == "suite" and "passed" in result for result in found.values())
-    yield ("Skipped, and why:" if reasons else "No test was skipped." if suites else
-           "No row has run its whole suite yet.")
-    yield ""
-    for reason, (tests, rows) in sorted(reasons.items()):
-        yield f"- {', '.join(f'`{test}`' for test in sorted(tests))} ({', '.join(sorted(rows))}): {reason}"
+    shown = {row: found.get((name_of(row), row.what)) or found.get((name_of(row), "cut")) for row in ROWS}
+    dates = sorted(result["date"] for result in shown.values() if result)
+    compilers = sorted({short(result["compiler"]) for result in shown.values() if result and "compiler" in result})
+    if dates:
+        yield (f"Run {' to '.join(dict.fromkeys((dates[0], dates[-1])))} by {', '.join(compilers)}: tests passed "
+               "(skipped), of each row. [results.json](../tools/platforms/results.json) has options, commits, and why "
+               "tests were skipped.")
+        yield ""
+    yield "| platform | run by | rows |"
+    yield "| --- | --- | --- |"
+    for platform in dict.fromkeys(row.platform for row in ROWS):
+        rows = {row: result for row, result in shown.items() if row.platform == platform}
+        emulators = dict.fromkeys(short(result["emulator"]).split(" `")[0] for result in rows.values()
+                                  if result and "emulator" in result and row_ran(result))
+        ran = any(result and row_ran(result) for result in rows.values())
+        cells = [f"{name_of(row)[len(platform) + 1:]} " +
+                 "; ".join([numbers(result), *(wrong(result) if result else [])]) for row, result in rows.items()]
+        yield f"| {platform} | {', '.join(emulators) or ('this machine' if ran else '–')} | {', '.join(cells)} |"
 
 
 def counts(found):

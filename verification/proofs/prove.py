@@ -254,25 +254,16 @@ def record(outcome):
     tabulate(results)
 
 
-def cell(result):
-    if not result:
-        return "not run"
-    if result["failed"]:
-        return "**%d failed**" % result["failed"]
-    return "%d, %d s" % (result["claims"], result["seconds"])
-
-
 def tabulate(results):
-    """A row for each processor and compiler, a column for the options added to the processor's own."""
-    rows, columns = collections.defaultdict(dict), []
+    """A row for each processor and compiler."""
+    rows = collections.defaultdict(list)
     for c in configurations():
-        options = [f for f in c.name.split()[2:] if f not in " ".join(c.arch.flags).split()]
-        column = " ".join({"-DACO_CONFIG_SHARE_FPU_MXCSR_ENV": "shared FP", c.arch.pads: "landing pads"}.get(f, f)
-                          for f in options)
-        columns += [column] if column not in columns else []
-        rows["%s, %s" % (c.arch_name, c.compiler)][column] = cell(results.get(c.name))
-    lines = ["| | " + " | ".join(columns) + " |", "| --- " * (len(columns) + 1) + "|"]
-    lines += ["| %s | %s |" % (row, " | ".join(cells.get(c, "–") for c in columns)) for row, cells in rows.items()]
+        rows["%s, %s" % (c.arch_name, c.compiler)].append((c.name, results.get(c.name)))
+    lines = ["| | configurations | claims | seconds | failed, or not run |", "| --- " * 5 + "|"]
+    for row, of in rows.items():
+        wrong = ", ".join("`%s`" % name for name, result in of if not result or result["failed"])
+        claims, seconds = (sum(result[what] for _, result in of if result) for what in ("claims", "seconds"))
+        lines.append("| %s | %d | %d | %d | %s |" % (row, len(of), claims, seconds, wrong or "–"))
     known = [results[c.name] for c in configurations() if c.name in results]
     sums = [sum(r[what] for r in known) for what in ("switches", "claims", "failed")]
     commits = ", ".join(sorted({r["sources"] for r in known}))
