@@ -97,7 +97,8 @@ ACO__FORCE_INLINE int aco__came_back_otherwise(const aco__exceptions_t *here, co
 ACO__FORCE_INLINE int aco__is_common_chain(const aco__thread_t *self, const aco_t *waiting, const aco_t *co)
 {
     const aco_t *resumer = self->resuming;
-    return waiting != NULL && co != NULL && co != waiting && (co->aco__state & ACO__FAST_MASK) == 0 &&
+    const volatile aco_t *again = co; /* else gcc keeps the state that the fast path read: an instruction more there */
+    return waiting != NULL && co != NULL && co != waiting && (again->aco__state & ACO__FAST_MASK) == 0 &&
            (waiting->aco__state & (ACO__STATUS | ACO__SHARES_FP)) == ACO__SHARES_FP &&
            (resumer == NULL || (resumer->aco__state & ACO__STATUS) == ACO__RESUMING);
 }
