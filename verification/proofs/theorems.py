@@ -220,12 +220,12 @@ class Function:
         given the address has returned."""
         if self.sequence is not None:
             raise NotUnderstood("%s: %#x: %s" % (self.name, self.at, self.program.text(self.at)))
-        base, offset = split(address)
-        self.access(state, "write", address, base, offset, 1)
+        self.store(state, address, fresh(1, "moved"))
+        base, _ = split(address)
         if base in self.stack_bases:
             self.escape(address, most // self.arch.word)
         else:
-            state.memory = {b: cells for b, cells in state.memory.items() if b in self.stack_bases}
+            state.memory.pop(base, None)
         self.forget_escaped(state)
 
     def uses(self, state, term, what):
