@@ -18,7 +18,7 @@ if(ACORN_NIGHTLY)
 endif()
 acorn_test(found.release found.c DEFINE ${define_release} TIMEOUT 200)
 acorn_test(found.stacks found_stacks.c DEFINE ${define_release} TIMEOUT 200)
-foreach(variant debug release)
+foreach(variant IN LISTS acorn_two_variants)
   acorn_test(allocator.${variant} allocator.c DEFINE ${define_${variant}} TIMEOUT 200)
   acorn_test(coroutine_failure.${variant} coroutine_failure.c DEFINE ${define_${variant}} TIMEOUT 300)
   if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND NOT CMAKE_C_FLAGS MATCHES "-fsanitize=[a-z,]*address") # no share stacks

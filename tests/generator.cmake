@@ -7,9 +7,11 @@ foreach(variant IN LISTS ACORN_VARIANTS)
   acorn_test(generator.${variant} generator.c DEFINE ${define_${variant}} TIMEOUT 300)
   target_link_libraries(test_generator_${variant} PRIVATE m)
 endforeach()
-acorn_test(generator.frame-pointer generator.c DEFINE ${define_release} FLAGS -fno-omit-frame-pointer
-    -fstack-protector-strong TIMEOUT 300)
-target_link_libraries(test_generator_frame-pointer PRIVATE m)
+if(NOT ACORN_QUICK)
+  acorn_test(generator.frame-pointer generator.c DEFINE ${define_release} FLAGS -fno-omit-frame-pointer
+      -fstack-protector-strong TIMEOUT 300)
+  target_link_libraries(test_generator_frame-pointer PRIVATE m)
+endif()
 acorn_test(generator_failure.default generator_failure.c TIMEOUT 200)
 acorn_test(generator_signals.release generator_signals.c DEFINE ${define_release} ARGS 2 TIMEOUT 200)
 
@@ -20,6 +22,9 @@ endif()
 
 # Generated programs, compiled as this build compiles.
 set(generator_random_programs 16)
+if(ACORN_QUICK)
+  set(generator_random_programs 8)
+endif()
 if(ACORN_NIGHTLY)
   set(generator_random_programs 40)
 endif()

@@ -1,5 +1,5 @@
 # Hooks on libc (src/hook), where acorn_hook is.
-foreach(variant debug release)
+foreach(variant IN LISTS acorn_two_variants)
   acorn_test(hook.${variant} hook.c DEFINE ${define_${variant}} TIMEOUT 200)
   target_link_libraries(test_hook_${variant} PRIVATE acorn_hook_static Threads::Threads)
 endforeach()

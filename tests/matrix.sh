@@ -53,7 +53,7 @@ tier_rows() { # TIER
     all) echo "$suite_rows" | sed -n '/^[^ ]*-\(long\|apn\) /d; s/^\([^ ]\{1,\}\) .*/\1:full/p'
         echo lint apn clang-apn:full languages valgrind-whole platforms litmus prove fuzz ;;
     nightly) echo gcc-long clang-long gcc-m32-long clang-tsan:stress apn-whole languages valgrind-whole \
-        platforms-whole prove-whole litmus-long fuzz-long soak coverage packages site mutants ;;
+        platforms-whole prove-whole litmus-long fuzz-long soak coverage lint-deep packages site mutants ;;
     *) echo "$1" ;;
     esac
 }
@@ -61,11 +61,12 @@ tier_rows() { # TIER
 # How much of the suite is built (tests/CMakeLists.txt) ...
 width_options() { # WIDTH
     case $1 in
-    check) echo "-DACORN_VARIANTS=release;debug -DACORN_STANDARDS=20 -DACORN_CXX_DEBUG=OFF" ;;
+    check) echo "-DACORN_VARIANTS=release;debug -DACORN_STANDARDS=20 -DACORN_CXX_DEBUG=OFF -DACORN_QUICK=ON" ;;
     medium) echo "-DACORN_STANDARDS=20 -DACORN_TESTS_ONCE=OFF -DACORN_CXX_DEBUG=OFF" ;;
     narrow) echo "-DACORN_VARIANTS=release;shared_fp" && width_options medium && echo -DACORN_CXX_FULL=OFF ;;
     sanitized) echo "-DACORN_VARIANTS=release" && width_options medium ;;
-    sample | msan) width_options sanitized && echo -DACORN_CXX_FULL=OFF ;;
+    sample) width_options msan && echo -DACORN_QUICK=ON ;;
+    msan) width_options sanitized && echo -DACORN_CXX_FULL=OFF ;;
     long) echo -DACORN_NIGHTLY=ON ;;
     stress) width_options sample && echo -DACORN_NIGHTLY=ON ;;
     esac
@@ -170,7 +171,7 @@ build_row() {
     esac
     cxx_flags=$flags # C++ tests take longest to compile: lines are enough, and `check` is in a hurry
     case $flags in *-g*) cxx_flags="$flags -g1" ;; esac
-    [ "$width" != check ] || cxx_flags="$cxx_flags -O1"
+    [ "$width" != check ] || cxx_flags="$cxx_flags -O0 -g0"
     # Options of an earlier, wider or narrower build of the row shall not stay.
     # shellcheck disable=SC2046
     cmake -S . -B "$dir" -G Ninja -DCMAKE_BUILD_TYPE=None -DCMAKE_C_COMPILER="$cc" -DCMAKE_CXX_COMPILER="$cxx" \
@@ -178,7 +179,7 @@ build_row() {
         -DCMAKE_EXE_LINKER_FLAGS="$linker" -DCMAKE_SHARED_LINKER_FLAGS="$linker" \
         -DCMAKE_AR="$(command -v $ar || command -v ar)" -DCMAKE_RANLIB=/bin/true -DACORN_WERROR=ON \
         -UACORN_VARIANTS -UACORN_STANDARDS -UACORN_TESTS_ONCE -UACORN_CXX_FULL -UACORN_CXX_DEBUG \
-        -UACORN_NIGHTLY $options $(width_options "$width") &&
+        -UACORN_QUICK -UACORN_NIGHTLY $options $(width_options "$width") &&
         cmake --build "$dir" -j "$jobs"
 }
 
@@ -210,7 +211,7 @@ $missing"
     [ -z "$words" ] || set -- "$@" -E "$(either "$words")"
     [ "$left_out" != msan ] || set -- "$@" -R "$(either "$msan_tests")" -E "_failure|migration.*scale"
     set +f
-    (cd "$dir" && ctest -j "$jobs" --output-on-failure "$@") >"$dir/ctest.log" 2>&1
+    (cd "$dir" && ctest -j $((2 * jobs)) --output-on-failure "$@") >"$dir/ctest.log" 2>&1 # many wait
     status=$?
     count_row
     times="built in $((built - start)) s, run in $(($(date +%s) - built)) s"
@@ -308,6 +309,8 @@ run_other() { # ROW
         for tool in $(sed -n 's/^lint: \(.*\): skipped.*/\1/p' build/test/lint.log); do
             skip "lint.$tool" "it is not here"
         done ;;
+    lint-deep) step lint-deep ': (warning|error|style|performance|portability):|^stale|^lint:' \
+        quiet_make lint LINT_NODES=225000 ;;
     apn) ! has apn clang-19 || step apn . apn_tests 8 ;;
     languages) step languages 'FAIL|rror|panicked' quiet_make test-languages ;;
     apn-whole) ! has apn-whole clang-19 || step apn-whole . apn_tests 1 ;;

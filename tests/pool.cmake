@@ -1,5 +1,5 @@
 # Pools of private stacks: what is promised of them, random schedules, and a system that has no memory.
-foreach(variant debug release)
+foreach(variant IN LISTS acorn_two_variants)
   foreach(subject pool pool_guards)
     acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 300)
   endforeach()

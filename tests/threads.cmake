@@ -1,5 +1,5 @@
 # Sets of threads (src/threads): POSIX.
-foreach(variant debug release)
+foreach(variant IN LISTS acorn_two_variants)
   foreach(subject threads_run threads_shared threads_select)
     acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 200)
     target_link_libraries(test_${subject}_${variant} PRIVATE acorn_threads_static)
@@ -15,6 +15,12 @@ if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
   target_link_options(test_threads_failure_default PRIVATE -Wl,--wrap=pthread_create,--wrap=aco__poller_free)
 endif()
 add_test(NAME threads_run.exit COMMAND test_threads_run_release exit)
+if(NOT "debug" IN_LIST ACORN_VARIANTS) # where the watchdog's thread is on
+  foreach(subject threads_run threads_shared threads_select)
+    add_test(NAME ${subject}.watched COMMAND test_${subject}_release)
+    set_tests_properties(${subject}.watched PROPERTIES TIMEOUT 200 ENVIRONMENT ACO_WATCHDOG=1000)
+  endforeach()
+endif()
 if(TARGET acorn_io AND IO_PYTHON)
   add_test(NAME example.threads_echo
            COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/io/examples.py threads_echo ${CMAKE_CROSSCOMPILING_EMULATOR}

@@ -1,5 +1,5 @@
 # TLS (src/tls).
-foreach(variant debug release)
+foreach(variant IN LISTS acorn_two_variants)
   acorn_test(tls.${variant} tls.c DEFINE ${define_${variant}} TIMEOUT 200)
   target_link_libraries(test_tls_${variant} PRIVATE acorn_tls_static OpenSSL::SSL)
 endforeach()

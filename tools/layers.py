@@ -159,23 +159,30 @@ def plain(name, magic):
     return name[1:] if decorated and name.startswith('_') else name
 
 
-def symbols(nm, path):
-    """[(name, type)] of an object's global and undefined symbols."""
-    result = subprocess.run([nm, '-P', path], capture_output=True, text=True, check=False)
-    lines = (line.split() for line in result.stdout.splitlines())
-    pairs = [(words[0], words[1]) for words in lines if len(words) > 1 and len(words[1]) == 1]
-    with open(path, 'rb') as file:
-        magic = file.read(4)
+def symbols(nm, paths):
+    """{path: [(name, type)] of the object's global and undefined symbols}"""
+    result = subprocess.run([nm, '-A', '-P', *paths], capture_output=True, text=True, check=False)
+    found = {path: [] for path in paths}
+    magics = {}
+    for path in paths:
+        with open(path, 'rb') as file:
+            magics[path] = file.read(4)
     by_the_compiler = ('.refptr.', '.weak.', '__gnu_lto', 'DW.ref.')
-    return [(plain(name, magic), kind) for name, kind in pairs
-            if kind in DEFINED + WEAK + UNDEFINED and not name.startswith(by_the_compiler)]
+    for line in result.stdout.splitlines():
+        path, _, rest = line.partition(': ')
+        name, kind = (rest.split() + ['', ''])[:2]
+        if path not in found or len(kind) != 1 or name.startswith(by_the_compiler):
+            continue
+        if kind in DEFINED + WEAK + UNDEFINED:
+            found[path].append((plain(name, magics[path]), kind))
+    return found
 
 
 def read_objects(paths, nms):
     """{path: symbols} by the first nm that reads any; {} if none does."""
     for nm in nms:
         try:
-            read = {path: symbols(nm, path) for path in paths}
+            read = symbols(nm, paths)
         except FileNotFoundError:
             continue
         if any(read.values()):
