@@ -1,7 +1,8 @@
 /* Hooks on libc (aco/hook.h): in a hooked task each blocking call lets other tasks run, gives what libc would, and
  * leaves the descriptors as the client made them. Each test would hang if a call blocked the thread: the one who ends
  * its wait is a task of the same thread. With the argument "watched" only those run that never block, for
- * tests/io/hook_blocking.py; with "unhooked" one of these without hooks, so that it blocks. */
+ * tests/hook/blocking.py; with "unhooked" one of these without hooks, so that it blocks; with "seeded" what sanitizers
+ * must find. */
 #define _GNU_SOURCE
 #include <aco/hook.h>
 #include "io_tests.h"
@@ -13,12 +14,15 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
+#include <spawn.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/select.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -300,6 +304,113 @@ static void *test_peer_gone(void *unused)
     FAILS_WITH(write(pair[0], large, LARGE), EPIPE);
     join(other);
     CHECK_EQ(close(pair[0]), 0);
+    return unused;
+}
+
+/* ---- Several messages, files to sockets ---- */
+
+static void *sends_one_by_one(void *fd)
+{
+    begin();
+    for (int i = 0; i < 3; i++) {
+        let_wait();
+        CHECK_EQ(send((int)(intptr_t)fd, "abc", (size_t)i + 1, 0), i + 1);
+    }
+    return NULL;
+}
+
+static void *test_recvmmsg(void *unused)
+{
+    char bytes[4][4];
+    struct iovec parts[4];
+    struct mmsghdr messages[4] = {{{0}, 0}};
+    struct timespec limit = {0, 1};
+    struct timeval time = {0, 3000};
+    int pair[2], n;
+    aco_t *other;
+    begin();
+    for (int i = 0; i < 4; i++) {
+        parts[i] = (struct iovec){bytes[i], 4};
+        messages[i].msg_hdr.msg_iov = &parts[i];
+        messages[i].msg_hdr.msg_iovlen = 1;
+    }
+    blocking_pair(pair, SOCK_DGRAM);
+    other = beside(sends_one_by_one, (void *)(intptr_t)pair[1]);
+    CHECK_EQ(recvmmsg(pair[0], messages, 3, 0, NULL), 3);
+    for (unsigned i = 0; i < 3; i++)
+        CHECK_EQ(messages[i].msg_len, i + 1);
+    join(other);
+    other = beside(sends_one_by_one, (void *)(intptr_t)pair[1]);
+    n = recvmmsg(pair[0], messages, 4, MSG_WAITFORONE, NULL);
+    CHECK(n > 0 && n <= 3);
+    join(other);
+    while (n < 3)
+        n += recvmmsg(pair[0], messages, 4, MSG_DONTWAIT, NULL);
+    CHECK_EQ(send(pair[1], "x", 1, 0), 1);
+    CHECK_EQ(recvmmsg(pair[0], messages, 3, 0, &limit), 1); /* the limit ends what has begun */
+    FAILS_WITH(recvmmsg(pair[0], messages, 3, MSG_DONTWAIT, NULL), EAGAIN);
+    CHECK_EQ(setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time), 0);
+    FAILS_WITH(recvmmsg(pair[0], messages, 3, 0, NULL), EAGAIN);
+    CHECK_EQ(send(pair[1], "x", 1, 0), 1);
+    CHECK_EQ(recvmmsg(pair[0], messages, 3, 0, NULL), 1);
+    close_two(pair);
+    return unused;
+}
+
+static void *test_sendmmsg(void *unused)
+{
+    struct iovec parts[2] = {{large, LARGE / 2}, {large + LARGE / 2, LARGE / 2}};
+    struct mmsghdr messages[2] = {{{0}, 0}};
+    int pair[2];
+    drain_t drain;
+    aco_t *other;
+    begin();
+    for (int i = 0; i < 2; i++) {
+        messages[i].msg_hdr.msg_iov = &parts[i];
+        messages[i].msg_hdr.msg_iovlen = 1;
+    }
+    blocking_pair(pair, SOCK_STREAM);
+    drain = (drain_t){pair[1], 0};
+    other = beside(drains, &drain);
+    CHECK_EQ(sendmmsg(pair[0], messages, 2, 0), 2);
+    CHECK_EQ(messages[0].msg_len, LARGE / 2);
+    CHECK_EQ(messages[1].msg_len, LARGE / 2);
+    join(other);
+    CHECK_EQ(drain.got, LARGE);
+    CHECK_EQ(close(pair[1]), 0);
+    FAILS_WITH(sendmmsg(pair[0], messages, 2, MSG_NOSIGNAL), EPIPE);
+    CHECK_EQ(close(pair[0]), 0);
+    return unused;
+}
+
+static void *test_sendfile(void *unused)
+{
+    char path[] = "/tmp/acorn_hook_XXXXXX";
+    int file = mkstemp(path), pair[2];
+    struct timeval limit = {0, 3000};
+    off_t offset = 0;
+    begin();
+    CHECK_EQ(unlink(path), 0);
+    CHECK_EQ(write(file, large, LARGE), LARGE);
+    blocking_pair(pair, SOCK_STREAM);
+    for (int way = 0; way < 2; way++) {
+        drain_t drain = {pair[1], 0};
+        aco_t *other = beside(drains, &drain);
+        CHECK_EQ(lseek(file, 0, SEEK_SET), 0);
+        /* More than there is: it ends with the file. */
+        CHECK_EQ(sendfile(pair[0], file, way ? &offset : NULL, LARGE + 5), LARGE);
+        CHECK_EQ(way ? offset : lseek(file, 0, SEEK_CUR), LARGE);
+        join(other);
+        CHECK_EQ(drain.got, LARGE);
+        is_blocking(pair[0]);
+    }
+    offset = 0;
+    CHECK_EQ(setsockopt(pair[0], SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit), 0);
+    CHECK(sendfile(pair[0], file, &offset, LARGE) == offset && offset > 0 && offset < LARGE);
+    FAILS_WITH(sendfile(pair[0], file, &offset, LARGE), EAGAIN);
+    FAILS_WITH(sendfile(pair[0], -1, NULL, 1), EBADF);
+    close_two(pair);
+    CHECK_EQ(close(file), 0);
     return unused;
 }
 
@@ -813,10 +924,15 @@ static void *test_epoll(void *unused)
     CHECK_EQ(epoll_ctl(epoll, EPOLL_CTL_ADD, pair[0], &event), 0);
     CHECK_EQ(epoll_wait(epoll, &event, 1, 0), 0);
     CHECK_EQ(epoll_wait(epoll, &event, 1, 3), 0);
-    for (int way = 0; way < 2; way++) {
+    for (int way = 0; way < 3; way++) {
         other = beside(writes_a_byte, (void *)(intptr_t)pair[1]);
         event.data.fd = 0;
-        CHECK_EQ(way ? epoll_wait(epoll, &event, 1, -1) : epoll_pwait(epoll, &event, 1, 100000, NULL), 1);
+#if __GLIBC_PREREQ(2, 35)
+        if (way == 2)
+            CHECK_EQ(epoll_pwait2(epoll, &event, 1, NULL, NULL), 1);
+        else
+#endif
+            CHECK_EQ(way ? epoll_wait(epoll, &event, 1, -1) : epoll_pwait(epoll, &event, 1, 100000, NULL), 1);
         CHECK_EQ(event.data.fd, 3);
         CHECK_EQ(read(pair[0], &byte, 1), 1);
         join(other);
@@ -902,6 +1018,8 @@ static void *test_files(void *unused)
     char folder[] = "/tmp/acorn_hook_XXXXXX", path[64], bytes[16] = "";
     struct iovec parts[2] = {{bytes, 3}, {bytes + 3, 8}};
     struct iovec sent[2] = {{large, 5}, {large + 5, 6}};
+    char two[] = "AB";
+    struct iovec changed = {two, 2};
     int fd, folder_fd;
     aco_t *other;
     CHECK(mkdtemp(folder) != NULL);
@@ -918,6 +1036,12 @@ static void *test_files(void *unused)
     CHECK_EQ(fsync(fd), 0);
     CHECK_EQ(fdatasync(fd), 0);
     CHECK_EQ(errno, 77);
+    CHECK_EQ(pwritev(fd, sent, 2, 0), 11);
+    CHECK_EQ(pwritev64(fd, &changed, 1, 1), 2);
+    CHECK_EQ(preadv(fd, parts, 2, 1), 10);
+    CHECK(memcmp(bytes, "AB", 2) == 0 && memcmp(bytes + 3, large + 4, 7) == 0);
+    FAILS_WITH(preadv(fd, parts, 2, -1), EINVAL);
+    CHECK_EQ(preadv64(fd, parts, 2, 11), 0);
     CHECK_EQ(pread(fd, bytes, 2, 1), 2);
     CHECK(memcmp(bytes, "AB", 2) == 0);
     CHECK_EQ(lseek(fd, 0, SEEK_SET), 0);
@@ -968,6 +1092,40 @@ static void *test_flock(void *unused)
     other = beside(unlocks_later, (void *)(intptr_t)first);
     CHECK_EQ(flock(second, LOCK_EX), 0);
     join(other);
+    CHECK_EQ(unlink(path), 0);
+    CHECK_EQ(close(first), 0);
+    CHECK_EQ(close(second), 0);
+    return unused;
+}
+
+/* Locks of open descriptions conflict within a process, too. */
+static void *unlocks_range_later(void *fd)
+{
+    struct flock lock = {0};
+    let_wait();
+    lock.l_type = F_UNLCK;
+    CHECK_EQ(fcntl((int)(intptr_t)fd, F_OFD_SETLK, &lock), 0);
+    return NULL;
+}
+
+static void *test_range_locks(void *unused)
+{
+    char path[] = "/tmp/acorn_hook_XXXXXX";
+    int first = mkstemp(path), second = open(path, O_RDWR | O_CLOEXEC);
+    struct flock lock = {0};
+    aco_scope_t scope;
+    aco_t *other;
+    begin();
+    lock.l_type = F_WRLCK;
+    CHECK_EQ(fcntl(first, F_OFD_SETLKW, &lock), 0);
+    CHECK_EQ(fcntl(second, F_OFD_SETLK, &lock), -1);
+    CHECK_EQ(aco_scope_begin(&scope, aco_after(5 * ACO_MILLISECOND)), 0);
+    FAILS_WITH(fcntl(second, F_OFD_SETLKW, &lock), ETIMEDOUT);
+    CHECK_EQ(aco_scope_end(&scope), 0);
+    other = beside(unlocks_range_later, (void *)(intptr_t)first);
+    CHECK_EQ(fcntl(second, F_OFD_SETLKW, &lock), 0);
+    join(other);
+    FAILS_WITH(fcntl(-1, F_SETLKW, &lock), EBADF);
     CHECK_EQ(unlink(path), 0);
     CHECK_EQ(close(first), 0);
     CHECK_EQ(close(second), 0);
@@ -1042,6 +1200,73 @@ static void *test_locks(void *unused)
         CHECK_EQ(locked.count, 15);
         CHECK_EQ(pthread_mutex_destroy(&locked.mutex), 0);
     }
+    return unused;
+}
+
+typedef struct shared_locks {
+    pthread_mutex_t mutex;
+    pthread_rwlock_t rw;
+    sem_t semaphore;
+    int inside;
+} shared_locks_t;
+
+static void *holds_for_a_while(void *arg)
+{
+    shared_locks_t *locks = arg;
+    begin();
+    CHECK_EQ(pthread_mutex_trylock(&locks->mutex), 0);
+    CHECK_EQ(pthread_mutex_lock(&locks->mutex), 0);
+    CHECK_EQ(pthread_rwlock_wrlock(&locks->rw), 0);
+    locks->inside = 1;
+    CHECK_EQ(usleep(20000), 0);
+    locks->inside = 0;
+    CHECK_EQ(pthread_rwlock_unlock(&locks->rw), 0);
+    CHECK_EQ(pthread_mutex_unlock(&locks->mutex), 0);
+    CHECK_EQ(pthread_mutex_unlock(&locks->mutex), 0);
+    let_wait();
+    CHECK_EQ(sem_post(&locks->semaphore), 0);
+    return NULL;
+}
+
+/* Another task's locks: the thread, which holds them, would be granted the recursive mutex. */
+static void *test_other_locks(void *unused)
+{
+    shared_locks_t locks = {.rw = PTHREAD_RWLOCK_INITIALIZER};
+    struct timespec time;
+    pthread_mutexattr_t attributes;
+    aco_scope_t scope;
+    aco_t *other;
+    begin();
+    pthread_mutexattr_init(&attributes);
+    CHECK_EQ(pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE), 0);
+    CHECK_EQ(pthread_mutex_init(&locks.mutex, &attributes), 0);
+    CHECK_EQ(sem_init(&locks.semaphore, 0, 0), 0);
+    other = beside(holds_for_a_while, &locks);
+    while (!locks.inside)
+        aco_task_yield();
+    CHECK_EQ(pthread_mutex_trylock(&locks.mutex), EBUSY);
+    clock_gettime(CLOCK_REALTIME, &time);
+    CHECK_EQ(pthread_mutex_timedlock(&locks.mutex, &time), ETIMEDOUT);
+    CHECK_EQ(pthread_rwlock_rdlock(&locks.rw), 0);
+    CHECK(!locks.inside);
+    CHECK_EQ(pthread_rwlock_unlock(&locks.rw), 0);
+    time.tv_sec += 100;
+    CHECK_EQ(pthread_mutex_timedlock(&locks.mutex, &time), 0);
+    CHECK_EQ(pthread_mutex_unlock(&locks.mutex), 0);
+    errno = 77;
+    CHECK_EQ(sem_wait(&locks.semaphore), 0);
+    CHECK_EQ(errno, 77);
+    join(other);
+    time.tv_sec -= 200;
+    FAILS_WITH(sem_timedwait(&locks.semaphore, &time), ETIMEDOUT);
+    time.tv_nsec = -1;
+    FAILS_WITH(sem_timedwait(&locks.semaphore, &time), EINVAL);
+    CHECK_EQ(aco_scope_begin(&scope, ACO_FOREVER), 0);
+    CHECK_EQ(aco_scope_cancel(&scope), 0);
+    FAILS_WITH(sem_wait(&locks.semaphore), ECANCELED);
+    CHECK_EQ(aco_scope_end(&scope), 0);
+    CHECK_EQ(sem_destroy(&locks.semaphore), 0);
+    CHECK_EQ(pthread_mutex_destroy(&locks.mutex), 0);
     return unused;
 }
 
@@ -1223,6 +1448,158 @@ static void *test_fork(void *unused)
     return unused;
 }
 
+/* vfork(): the child has the parent's memory, and its calls go to libc, too. */
+static void *test_vfork(void *unused)
+{
+    static char *const command[] = {(char *)(uintptr_t)"sh", (char *)(uintptr_t)"-c", (char *)(uintptr_t)"exit 5",
+                                    NULL};
+    int pair[2], own[2], status = -1;
+    waiter_t waiter;
+    aco_t *task;
+    pid_t child;
+    char byte = 0;
+    begin();
+    blocking_pair(pair, SOCK_STREAM);
+    CHECK_EQ(pipe2(own, O_CLOEXEC), 0);
+    waiter = (waiter_t){pair[0], 0, 0};
+    task = beside(reads_until_closed, &waiter);
+    let_wait();
+    child = vfork();
+    if (child == 0) {
+        if (usleep(1000) != 0 || write(own[1], "v", 1) != 1 || read(own[0], &byte, 1) != 1)
+            _exit(3);
+        if (close(pair[0]) != 0 || dup2(own[0], pair[0]) != pair[0])
+            _exit(4);
+        execv("/bin/sh", command);
+        _exit(6);
+    }
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status));
+    CHECK_EQ(WEXITSTATUS(status), 5);
+    let_wait();
+    CHECK(!waiter.is_over);
+    CHECK_EQ(close(pair[0]), 0);
+    join(task);
+    CHECK_EQ(waiter.error, EBADF);
+    CHECK_EQ(close(pair[1]), 0);
+    close_two(own);
+    return unused;
+}
+
+/* A shell command that ends when another task has written a line to it. */
+typedef struct ends_later {
+    int pipe[2];
+    char command[64];
+} ends_later_t;
+
+static void *writes_line(void *arg)
+{
+    ends_later_t *later = arg;
+    begin();
+    usleep(3000);
+    CHECK_EQ(write(later->pipe[1], "line\n", 5), 5);
+    return NULL;
+}
+
+static pid_t spawned(ends_later_t *later)
+{
+    char *command[] = {(char *)(uintptr_t)"sh", (char *)(uintptr_t)"-c", later->command, NULL};
+    pid_t child = -1;
+    CHECK_EQ(posix_spawn(&child, "/bin/sh", NULL, NULL, command, environ), 0);
+    return child;
+}
+
+static int ended_by(int way, ends_later_t *later)
+{
+    struct rusage usage;
+    pid_t child = way < 4 ? spawned(later) : 0;
+    int status = -1;
+    switch (way) {
+    case 0:
+        CHECK_EQ(waitpid(child, &status, 0), child);
+        return status;
+    case 1:
+        CHECK_EQ(wait(&status), child);
+        return status;
+    case 2:
+        CHECK_EQ(wait4(child, &status, 0, &usage), child);
+        return status;
+    case 3:
+        CHECK_EQ(waitpid(-1, &status, WUNTRACED), child);
+        return status;
+    case 4:
+        return system(later->command);
+    default:
+        return pclose(popen(later->command, "w"));
+    }
+}
+
+static void *test_children(void *unused)
+{
+    aco_scope_t scope;
+    ends_later_t later;
+    pid_t child;
+    int status;
+    CHECK_EQ(pipe(later.pipe), 0);
+    snprintf(later.command, sizeof later.command, "read x </dev/fd/%d; exit 7", later.pipe[0]);
+    begin();
+    for (int way = 0; way < 6; way++) {
+        aco_t *other = beside(writes_line, &later);
+        errno = 77;
+        status = ended_by(way, &later);
+        CHECK(WIFEXITED(status));
+        CHECK_EQ(WEXITSTATUS(status), 7);
+        CHECK_EQ(errno, 77);
+        join(other);
+    }
+    FAILS_WITH(waitpid(-1, &status, 0), ECHILD);
+    FAILS_WITH(wait(NULL), ECHILD);
+    status = system("kill -TERM $$"); /* nothing is blocked that the caller did not block */
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+    CHECK(system(NULL) != 0);
+    child = spawned(&later);
+    CHECK_EQ(waitpid(child, &status, WNOHANG), 0);
+    CHECK_EQ(aco_scope_begin(&scope, aco_after(5 * ACO_MILLISECOND)), 0);
+    FAILS_WITH(waitpid(child, &status, 0), ETIMEDOUT);
+    FAILS_WITH(wait(&status), ETIMEDOUT);
+    CHECK_EQ(aco_scope_end(&scope), 0);
+    CHECK_EQ(write(later.pipe[1], "line\n", 5), 5);
+    CHECK_EQ(waitpid(child, NULL, 0), child);
+    close_two(later.pipe);
+    return unused;
+}
+
+/* Locks of a process, which a child of it holds. */
+static void *test_locks_of_child(void *unused)
+{
+    char path[] = "/tmp/acorn_hook_XXXXXX", byte;
+    int file = mkstemp(path), from[2], to[2];
+    struct flock lock = {0};
+    begin();
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    for (int way = 0; way < 2; way++) {
+        aco_t *other;
+        pid_t child;
+        CHECK_EQ(pipe(from), 0);
+        CHECK_EQ(pipe(to), 0);
+        child = fork();
+        if (child == 0)
+            _exit(fcntl(file, F_SETLKW, &lock) == 0 && write(from[1], "l", 1) == 1 && read(to[0], &byte, 1) == 1 ? 0
+                                                                                                                 : 1);
+        CHECK_EQ(read(from[0], &byte, 1), 1);
+        other = beside(writes_a_byte, (void *)(intptr_t)to[1]);
+        CHECK_EQ(way ? lockf(file, F_LOCK, 10) : fcntl(file, F_SETLKW, &lock), 0);
+        join(other);
+        CHECK_EQ(lockf(file, F_ULOCK, 0), 0);
+        CHECK_EQ(waitpid(child, NULL, 0), child);
+        close_two(from);
+        close_two(to);
+    }
+    CHECK_EQ(unlink(path), 0);
+    CHECK_EQ(close(file), 0);
+    return unused;
+}
+
 /* Outside of hooked tasks all goes to libc, in other threads too. */
 static void *other_thread(void *fd)
 {
@@ -1231,6 +1608,19 @@ static void *other_thread(void *fd)
     CHECK_EQ(usleep(10), 0);
     CHECK_EQ(aco_hook_active(), 0);
     return NULL;
+}
+
+/* Sanitizers see what goes through the hooks: no race where a mutex is. */
+static pthread_mutex_t counter_mutex = PTHREAD_MUTEX_INITIALIZER;
+static int counter;
+static void *counts(void *unused)
+{
+    for (int i = 0; i < 100; i++) {
+        CHECK_EQ(pthread_mutex_lock(&counter_mutex), 0);
+        counter++;
+        CHECK_EQ(pthread_mutex_unlock(&counter_mutex), 0);
+    }
+    return unused;
 }
 
 static void *test_threads(void *unused)
@@ -1244,6 +1634,45 @@ static void *test_threads(void *unused)
     CHECK_EQ(write(pair[1], "t", 1), 1);
     CHECK_EQ(pthread_join(thread, NULL), 0);
     close_two(pair);
+    CHECK_EQ(pthread_create(&thread, NULL, counts, NULL), 0);
+    counts(NULL);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(counter, 200);
+    return unused;
+}
+
+/* What sanitizers must report: a call that waited writes behind its buffer, or what a thread reads without order. */
+static char unordered;
+static void *reads_unordered(void *fd)
+{
+    char byte;
+    CHECK_EQ(aco_hook_active(), 0);
+    CHECK_EQ(read((int)(intptr_t)fd, &byte, 1), 1);
+    CHECK(unordered != 'z');
+    return NULL;
+}
+
+static void *seeded(void *unused)
+{
+    volatile size_t size = 4;
+    char *room = malloc(size);
+    int pair[2], others[2];
+    pthread_t thread;
+    aco_t *other;
+    begin();
+    CHECK(room != NULL);
+    CHECK_EQ(pipe(pair), 0);
+    CHECK_EQ(pipe(others), 0);
+    CHECK_EQ(pthread_create(&thread, NULL, reads_unordered, (void *)(intptr_t)others[0]), 0);
+    CHECK_EQ(write(others[1], "t", 1), 1);
+    usleep(100000);
+    other = beside(writes_a_byte, (void *)(intptr_t)pair[1]);
+    CHECK_EQ(read(pair[0], &unordered, 1), 1);
+    join(other);
+    other = beside(writes_a_byte, (void *)(intptr_t)pair[1]);
+    CHECK_EQ(read(pair[0], room + size, 1), 1);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    free(room);
     return unused;
 }
 
@@ -1282,11 +1711,15 @@ static void *test_fortified(void *unused)
 
 /* ---- ---- */
 
-static const aco_function_t watched[] = {test_reads, test_eventfd, test_waitall, test_writes, test_peer_gone,
-    test_nonblocking, test_dup, test_timeouts, test_scopes, test_sleeps, test_connections, test_backlog,
-    test_datagrams, test_polls, test_poll_both, test_selects, test_high_numbers, test_epoll, test_close, test_files,
-    test_flock, test_names, test_locks, test_crowd, test_fortified, test_begin};
-static const aco_function_t others[] = {test_masks, test_share_stack, test_cleanup, test_fork, test_threads};
+static const aco_function_t watched[] = {
+    test_reads,    test_eventfd,   test_waitall,     test_writes,       test_peer_gone,   test_recvmmsg,
+    test_sendmmsg, test_sendfile,  test_range_locks, test_other_locks,  test_nonblocking, test_dup,
+    test_timeouts, test_scopes,    test_sleeps,      test_connections,  test_backlog,     test_datagrams,
+    test_polls,    test_poll_both, test_selects,     test_high_numbers, test_epoll,       test_close,
+    test_files,    test_flock,     test_names,       test_locks,        test_crowd,       test_fortified,
+    test_begin};
+static const aco_function_t others[] = {test_masks,   test_share_stack, test_cleanup,  test_fork,
+                                        test_threads, test_vfork,       test_children, test_locks_of_child};
 
 int main(int argc, char **argv)
 {
@@ -1304,6 +1737,10 @@ int main(int argc, char **argv)
         is_hooked = 0;
         alarm(2);
         run_tests(watched, 1, before);
+        return 0;
+    }
+    if (argc > 1 && strcmp(argv[1], "seeded") == 0) {
+        run_task(seeded, NULL);
         return 0;
     }
     run_tests(watched, sizeof watched / sizeof *watched, before);

@@ -27,14 +27,20 @@ static int hooks_are_found(void)
 
 int aco_hook_begin(void)
 {
-    static const char *const here[] = {&aco__hooks_of_sockets, &aco__hooks_of_files, &aco__hooks_of_polls,
-                                       &aco__hooks_of_time, &aco__hooks_of_names, &aco__hooks_of_locks};
+    static const char *const here[] = {&aco__hooks_of_sockets,    &aco__hooks_of_files,     &aco__hooks_of_polls,
+                                       &aco__hooks_of_time,       &aco__hooks_of_names,     &aco__hooks_of_locks,
+                                       &aco__hooks_of_file_locks, &aco__hooks_of_processes, &aco__hooks_of_batches};
     static const char call[] = "aco_hook_begin";
     for (size_t i = 0; i < sizeof here / sizeof *here; i++)
         if (!*here[i] || !hooks_are_found())
-            return aco__poller_fail(ENOTSUP, call, "the program finds libc's functions before acorn_hook's: link it "
+            return aco__poller_fail(ENOTSUP, call,
+                                    "the program finds libc's functions before acorn_hook's: link it "
                                     "with the program, before other libraries, or name libacorn_hook.so in "
                                     "LD_PRELOAD");
+    if (aco__hook_is_sanitized() && !aco__hook_is_first())
+        return aco__poller_fail(ENOTSUP, call,
+                                "the program finds a sanitizer's functions before acorn_hook's: link the "
+                                "static library");
     return aco__hook_task_begin(call);
 }
 

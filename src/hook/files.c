@@ -41,13 +41,17 @@ static void gather(char *to, const struct iovec *parts, size_t count)
     }
 }
 
-static ssize_t move_block(int fd, void *p, size_t n, int is_write)
+/* `offset` -1: the descriptor's. */
+static ssize_t move_block(int fd, void *p, size_t n, int64_t offset, int is_write)
 {
+    if (offset != -1)
+        return is_write ? aco_file_pwrite_at(fd, p, n, offset, "libc's pwrite()")
+                        : aco_file_pread_at(fd, p, n, offset, "libc's pread()");
     return is_write ? aco_file_write_at(fd, p, n, "libc's write()") : aco_file_read_at(fd, p, n, "libc's read()");
 }
 
 /* Several parts are moved as one, so that nobody else's bytes come in between. */
-static ssize_t move_several(int fd, const struct iovec *parts, size_t count, int is_write)
+static ssize_t move_several(int fd, const struct iovec *parts, size_t count, int64_t offset, int is_write)
 {
     size_t n = aco__parts_size(parts, count), sz = n;
     char *all = aco__poller_allocate(&sz, "acorn_hook");
@@ -56,7 +60,7 @@ static ssize_t move_several(int fd, const struct iovec *parts, size_t count, int
         return -1;
     if (is_write)
         gather(all, parts, count);
-    moved = move_block(fd, all, n, is_write);
+    moved = move_block(fd, all, n, offset, is_write);
     if (!is_write && moved > 0)
         scatter(parts, all, (size_t)moved);
     aco__poller_free(all, sz);
@@ -68,22 +72,24 @@ ssize_t aco__hook_move_file(int fd, const struct iovec *parts, size_t count, int
     ssize_t n = -1;
     errno = EPERM;
     if (aco__hook_is_own_process())
-        n = count == 1 ? move_block(fd, parts->iov_base, parts->iov_len, is_write)
-                       : move_several(fd, parts, count, is_write);
+        n = count == 1 ? move_block(fd, parts->iov_base, parts->iov_len, -1, is_write)
+                       : move_several(fd, parts, count, -1, is_write);
     if (is_done(n))
         return n;
     return is_write ? aco__libc()->writev(fd, parts, (int)count) : aco__libc()->readv(fd, parts, (int)count);
 }
 
 /* A call with an offset; *is_over becomes 1 if it has been made. */
-static ssize_t move_at(int fd, void *p, size_t n, int64_t offset, int is_write, int *is_over)
+static ssize_t move_at(int fd, const struct iovec *parts, size_t count, int64_t offset, int is_write, int *is_over)
 {
     int error = errno;
     ssize_t moved = -1;
+    if (offset < 0)
+        return 0;
     errno = EPERM;
     if (aco__hook_is_own_process())
-        moved = is_write ? aco_file_pwrite_at(fd, p, n, offset, "libc's pwrite()")
-                         : aco_file_pread_at(fd, p, n, offset, "libc's pread()");
+        moved = count == 1 ? move_block(fd, parts->iov_base, parts->iov_len, offset, is_write)
+                           : move_several(fd, parts, count, offset, is_write);
     *is_over = is_done(moved);
     return aco__hook_result(moved, error);
 }
@@ -92,26 +98,39 @@ static ssize_t move_at(int fd, void *p, size_t n, int64_t offset, int is_write, 
     ACO__HOOK(ssize_t, name, (int fd, void *p, size_t n, offset_type offset))                                          \
     {                                                                                                                  \
         int is_over = 0;                                                                                               \
-        ssize_t moved = aco__hooked() ? move_at(fd, p, n, offset, 0, &is_over) : 0;                                    \
+        struct iovec part = {p, n};                                                                                    \
+        ssize_t moved = aco__hooked() ? move_at(fd, &part, 1, offset, 0, &is_over) : 0;                                \
         return is_over ? moved : aco__libc()->name(fd, p, n, offset);                                                  \
     }                                                                                                                  \
     ACO__HOOK(ssize_t, __##name##_chk, (int fd, void *p, size_t n, offset_type offset, size_t room))                   \
     {                                                                                                                  \
         if (n > room)                                                                                                  \
             __chk_fail();                                                                                              \
-        return aco__as_##name(fd, p, n, offset);                                                                     \
+        return aco__as_##name(fd, p, n, offset);                                                                       \
     }
 #define ACO__WRITE_HOOK(name, offset_type)                                                                             \
     ACO__HOOK(ssize_t, name, (int fd, const void *p, size_t n, offset_type offset))                                    \
     {                                                                                                                  \
         int is_over = 0;                                                                                               \
-        ssize_t moved = aco__hooked() ? move_at(fd, (void *)(uintptr_t)p, n, offset, 1, &is_over) : 0;                 \
+        struct iovec part = {(void *)(uintptr_t)p, n};                                                                 \
+        ssize_t moved = aco__hooked() ? move_at(fd, &part, 1, offset, 1, &is_over) : 0;                                \
         return is_over ? moved : aco__libc()->name(fd, p, n, offset);                                                  \
+    }
+#define ACO__VECTOR_HOOK(name, offset_type, is_write)                                                                  \
+    ACO__HOOK(ssize_t, name, (int fd, const struct iovec *parts, int count, offset_type offset))                       \
+    {                                                                                                                  \
+        int is_over = 0, is_to_wait = aco__hooked() && aco__is_vector(parts, count);                                   \
+        ssize_t moved = is_to_wait ? move_at(fd, parts, (size_t)count, offset, is_write, &is_over) : 0;                \
+        return is_over ? moved : aco__libc()->name(fd, parts, count, offset);                                          \
     }
 ACO__READ_HOOK(pread, off_t)
 ACO__READ_HOOK(pread64, off64_t)
 ACO__WRITE_HOOK(pwrite, off_t)
 ACO__WRITE_HOOK(pwrite64, off64_t)
+ACO__VECTOR_HOOK(preadv, off_t, 0)
+ACO__VECTOR_HOOK(preadv64, off64_t, 0)
+ACO__VECTOR_HOOK(pwritev, off_t, 1)
+ACO__VECTOR_HOOK(pwritev64, off64_t, 1)
 
 /* ---- Calls without a form of acorn_io's ---- */
 
@@ -171,10 +190,10 @@ static int have_done(void *(*fn)(void *arg), int fd, const char *path, int flags
     return action;
 }
 
-static int open_at(int folder, const char *path, int flags, mode_t mode)
+static int open_at(int folder, const char *path, int flags, mode_t mode, const void *caller)
 {
     int fd = -1, action = HOOK_BLOCKS;
-    if (aco__hooked())
+    if (aco__hooked() && !aco__hook_is_sanitizers(caller))
         action = have_done(open_file, folder, path, flags, mode, &fd, "libc's open()");
     return action == HOOK_BLOCKS ? aco__libc()->openat(folder, path, flags, mode) : fd;
 }
@@ -193,13 +212,13 @@ static int has_mode(int flags)
         if (has_mode(flags))                                                                                           \
             mode = va_arg(list, mode_t);                                                                               \
         va_end(list);                                                                                                  \
-        return open_at(folder, path, flags | (large), mode);                                                           \
+        return open_at(folder, path, flags | (large), mode, __builtin_return_address(0));                              \
     }                                                                                                                  \
     ACO__HOOK(int, __##name##_2, (__VA_ARGS__, int flags))                                                             \
     {                                                                                                                  \
         if (has_mode(flags))                                                                                           \
             __chk_fail();                                                                                              \
-        return open_at(folder, path, flags | (large), 0);                                                              \
+        return open_at(folder, path, flags | (large), 0, __builtin_return_address(0));                                 \
     }
 ACO__OPEN_HOOK(open, 0, AT_FDCWD, const char *path)
 ACO__OPEN_HOOK(open64, O_LARGEFILE, AT_FDCWD, const char *path)
@@ -208,12 +227,12 @@ ACO__OPEN_HOOK(openat64, O_LARGEFILE, folder, int folder, const char *path)
 
 ACO__HOOK(int, creat, (const char *path, mode_t mode))
 {
-    return open_at(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode);
+    return open_at(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode, __builtin_return_address(0));
 }
 
 ACO__HOOK(int, creat64, (const char *path, mode_t mode))
 {
-    return open_at(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC | O_LARGEFILE, mode);
+    return open_at(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC | O_LARGEFILE, mode, __builtin_return_address(0));
 }
 
 ACO__HOOK(int, fsync, (int fd))
@@ -233,22 +252,6 @@ ACO__HOOK(int, fdatasync, (int fd))
     if (aco__hooked())
         action = have_done(sync_data, fd, "", 0, 0, &result, "libc's fdatasync()");
     return action == HOOK_BLOCKS ? aco__libc()->fdatasync(fd) : result;
-}
-
-/* No event tells that a lock is free. */
-ACO__HOOK(int, flock, (int fd, int operation))
-{
-    aco__hook_wait_t wait = {ACO_FOREVER, 1, 0, 0};
-    int error = errno, action = HOOK_TRIES_AGAIN;
-    if (operation & LOCK_NB || operation & LOCK_UN || !aco__hooked())
-        return aco__libc()->flock(fd, operation);
-    while (action == HOOK_TRIES_AGAIN) {
-        int result = aco__libc()->flock(fd, operation | LOCK_NB);
-        if (result == 0 || errno != EWOULDBLOCK)
-            return (int)aco__hook_result(result, error);
-        action = aco__hook_nap(&wait, "libc's flock()");
-    }
-    return action == HOOK_BLOCKS ? aco__libc()->flock(fd, operation) : -1;
 }
 
 /* ---- Ends of descriptors ---- */

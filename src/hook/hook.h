@@ -21,21 +21,33 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/select.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#if __GLIBC_PREREQ(2, 35)
+#define ACO__NEWER_LIBC_CALLS(X) X(epoll_pwait2)
+#else
+#define ACO__NEWER_LIBC_CALLS(X)
+#endif
 /* libc's functions that have hooks, or are called by some. */
 #define ACO__LIBC_CALLS(X)                                                                                             \
     X(read) X(write) X(readv) X(writev) X(pread) X(pread64) X(pwrite) X(pwrite64)                                      \
-    X(recv) X(recvfrom) X(recvmsg) X(send) X(sendto) X(sendmsg) X(connect) X(accept) X(accept4)                        \
-    X(poll) X(ppoll) X(select) X(pselect) X(epoll_wait) X(epoll_pwait)                                                 \
+    X(preadv) X(preadv64) X(pwritev) X(pwritev64) X(sendfile) X(sendfile64)                                            \
+    X(recv) X(recvfrom) X(recvmsg) X(recvmmsg) X(send) X(sendto) X(sendmsg) X(sendmmsg)                                \
+    X(connect) X(accept) X(accept4)                                                                                    \
+    X(poll) X(ppoll) X(select) X(pselect) X(epoll_wait) X(epoll_pwait) ACO__NEWER_LIBC_CALLS(X)                        \
     X(sleep) X(usleep) X(nanosleep) X(clock_nanosleep) X(sched_yield)                                                  \
-    X(open) X(open64) X(openat) X(openat64) X(creat) X(creat64) X(fsync) X(fdatasync) X(flock)                         \
-    X(getaddrinfo) X(getnameinfo) X(close) X(dup2) X(dup3) X(pthread_mutex_lock) X(pthread_mutex_unlock)
+    X(open) X(open64) X(openat) X(openat64) X(creat) X(creat64) X(fsync) X(fdatasync) X(close) X(dup2) X(dup3)         \
+    X(flock) X(fcntl) X(fcntl64) X(lockf) X(lockf64) X(wait) X(waitpid) X(wait4) X(system) X(pclose)                   \
+    X(getaddrinfo) X(getnameinfo) X(sem_wait) X(sem_timedwait) X(pthread_rwlock_rdlock) X(pthread_rwlock_wrlock)       \
+    X(pthread_mutex_lock) X(pthread_mutex_trylock) X(pthread_mutex_timedlock) X(pthread_mutex_unlock)
 
 typedef struct aco__libc_calls {
 #define ACO__LIBC_POINTER(name) __typeof__(&(name)) name;
@@ -58,6 +70,12 @@ static inline const aco__libc_calls_t *aco__libc(void)
         aco__libc_find();
     return &aco__libc_found;
 }
+
+/* Whether the program has a sanitizer's functions; whether the hooks are found before them and libc's. */
+ACO__HIDDEN int aco__hook_is_sanitized(void);
+ACO__HIDDEN int aco__hook_is_first(void);
+/* Whether the caller is the sanitizer's library. gcc's opens files while it reports, with locks held. */
+ACO__HIDDEN int aco__hook_is_sanitizers(const void *caller);
 
 /* ---- task.c: which tasks are hooked, and how they wait ---- */
 typedef struct aco__hook_thread {
@@ -146,6 +164,12 @@ static inline size_t aco__parts_size(const struct iovec *parts, size_t count)
     return n;
 }
 
+/* Whether the vector is one that the system takes. */
+static inline int aco__is_vector(const struct iovec *parts, int count)
+{
+    return count > 0 && count <= 1024 && aco__parts_size(parts, (size_t)count) != 0;
+}
+
 /* ---- files.c ---- */
 /* readv() and writev() of a file or block device. */
 ACO__HIDDEN ssize_t aco__hook_move_file(int fd, const struct iovec *parts, size_t count, int is_write);
@@ -156,6 +180,6 @@ ACO__HIDDEN ssize_t aco__hook_write_other(int fd, const struct iovec *parts, siz
 
 /* So that a static library brings the objects of all hooks. */
 ACO__HIDDEN_EXTERN const char aco__hooks_of_sockets, aco__hooks_of_files, aco__hooks_of_polls, aco__hooks_of_time,
-    aco__hooks_of_names, aco__hooks_of_locks;
+    aco__hooks_of_names, aco__hooks_of_locks, aco__hooks_of_file_locks, aco__hooks_of_processes, aco__hooks_of_batches;
 
 #endif

@@ -1,9 +1,10 @@
-/* Mutexes that a hooked task holds while it waits. Another task of its thread that locks one would block the thread,
- * and with it the holder: a deadlock. Or it would be granted a recursive mutex, which takes it for the holder. So such
- * a task waits here, and looks again and again.
+/* Locks that a hooked task holds while it waits. Another task of its thread that wants one would block the thread, and
+ * with it the holder: a deadlock. Or it would be granted a recursive mutex, which takes it for the holder. So such a
+ * task waits here, and looks again and again.
  *
- * Only mutexes that the thread itself holds are waited for: what another thread holds, it releases. Acorn's own locks
- * are never held by a task that waits, so no switch comes where acorn does not expect it. */
+ * Of mutexes it waits only for those that the thread itself holds: what another thread holds, it releases. Read-write
+ * locks and semaphores do not tell who holds them: any is waited for. Acorn's own locks are never held by a task that
+ * waits, so no switch comes where acorn does not expect it. */
 #include "hook/hook.h"
 
 #include "aco/scope.h"
@@ -53,38 +54,59 @@ static int is_another_tasks(const pthread_mutex_t *mutex, const aco_t *task)
     return is_held_here(mutex);
 }
 
-static void report(const pthread_mutex_t *mutex, const char *why)
+static void report(const char *location, const void *lock, const char *why)
 {
-    fprintf(stderr, "acorn: pthread_mutex_lock: a hooked task wants the mutex %p, which its own thread holds: %s\n",
-            (const void *)mutex, why);
+    fprintf(stderr, "acorn: %s: a hooked task wants the lock %p, which its own thread may hold: %s\n", location, lock,
+            why);
 }
 
-/* Sleeps; a lock cannot fail, so no scope ends it. 0, or -1: the caller cannot wait. */
-static int nap_for_lock(int64_t ns)
+typedef struct naps {
+    const char *location;
+    const void *lock;
+    int64_t ns;
+    unsigned count;
+} naps_t;
+
+/* Sleeps, longer each time; a lock cannot fail, so no scope ends it. 0, or -1: the caller cannot wait. */
+static int nap_for_lock(naps_t *naps)
 {
     aco_scope_t shield;
     int result;
     if (aco_shield_begin(&shield, ACO_FOREVER) != 0)
         return -1;
-    result = aco__hook_sleep(aco_after(ns), "libc's pthread_mutex_lock()");
+    result = aco__hook_sleep(aco_after(naps->ns), naps->location);
     (void)aco_scope_end(&shield);
+    naps->ns = naps->ns < LONGEST_LOCK_NAP_NS / 2 ? 2 * naps->ns : LONGEST_LOCK_NAP_NS;
+    if (result != 0)
+        report(naps->location, naps->lock, "a deadlock, as the task cannot wait");
+    else if (naps->count++ == NAPS_BEFORE_REPORT)
+        report(naps->location, naps->lock, "it has waited for ten seconds");
     return result == 0 ? 0 : -1;
 }
 
-/* Waits until no other task of the thread has it. */
-static void wait_for_holder(const pthread_mutex_t *mutex)
+/* The deadline of a time of the clock CLOCK_REALTIME, which may be set meanwhile. */
+static int64_t deadline_of(const struct timespec *until)
+{
+    struct timespec now;
+    int64_t seconds, ns;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    seconds = (int64_t)until->tv_sec - now.tv_sec;
+    if (seconds > INT64_MAX / ACO_SECOND / 2)
+        return ACO_FOREVER;
+    ns = seconds < 0 ? 0 : seconds * ACO_SECOND + until->tv_nsec - now.tv_nsec;
+    return aco_after(ns > 0 ? ns : 0);
+}
+
+/* Waits until no other task of the thread has it, or the deadline has come. */
+static void wait_for_holder(const pthread_mutex_t *mutex, int64_t deadline)
 {
     const aco_t *task = aco_current_task();
-    int64_t ns = SHORTEST_NAP_NS;
-    for (unsigned naps = 0; is_another_tasks(mutex, task); naps++) {
-        if (nap_for_lock(ns) != 0) {
-            report(mutex, "a deadlock, as the task cannot wait");
-            return;
-        }
-        if (naps == NAPS_BEFORE_REPORT)
-            report(mutex, "it has waited for ten seconds");
-        ns = ns < LONGEST_LOCK_NAP_NS / 2 ? 2 * ns : LONGEST_LOCK_NAP_NS;
-    }
+    naps_t naps = {"libc's pthread_mutex_lock()", mutex, SHORTEST_NAP_NS, 0};
+    int error = errno;
+    while (is_another_tasks(mutex, task) && (deadline == ACO_FOREVER || aco_now() < deadline))
+        if (nap_for_lock(&naps) != 0)
+            break;
+    errno = error;
 }
 
 /* A hooked task has locked a recursive mutex. Without memory it counts for the thread, as without hooks. */
@@ -113,19 +135,38 @@ static void note_unlocked(const pthread_mutex_t *mutex)
     free(held);
 }
 
-ACO__HOOK(int, pthread_mutex_lock, (pthread_mutex_t *mutex))
+static int locked(const pthread_mutex_t *mutex, int result)
 {
-    int error, result;
-    if (!aco__hooked())
-        return aco__libc()->pthread_mutex_lock(mutex);
-    error = errno;
-    if (is_another_tasks(mutex, aco_current_task()))
-        wait_for_holder(mutex);
-    errno = error;
-    result = aco__libc()->pthread_mutex_lock(mutex);
     if (result == 0 && is_recursive(mutex))
         note_locked(mutex);
     return result;
+}
+
+ACO__HOOK(int, pthread_mutex_lock, (pthread_mutex_t *mutex))
+{
+    if (!aco__hooked())
+        return aco__libc()->pthread_mutex_lock(mutex);
+    wait_for_holder(mutex, ACO_FOREVER);
+    return locked(mutex, aco__libc()->pthread_mutex_lock(mutex));
+}
+
+ACO__HOOK(int, pthread_mutex_timedlock, (pthread_mutex_t *mutex, const struct timespec *until))
+{
+    if (!aco__hooked())
+        return aco__libc()->pthread_mutex_timedlock(mutex, until);
+    wait_for_holder(mutex, deadline_of(until));
+    return is_recursive(mutex) && is_another_tasks(mutex, aco_current_task())
+               ? ETIMEDOUT
+               : locked(mutex, aco__libc()->pthread_mutex_timedlock(mutex, until));
+}
+
+ACO__HOOK(int, pthread_mutex_trylock, (pthread_mutex_t *mutex))
+{
+    if (!aco__hooked())
+        return aco__libc()->pthread_mutex_trylock(mutex);
+    return is_recursive(mutex) && is_another_tasks(mutex, aco_current_task())
+               ? EBUSY
+               : locked(mutex, aco__libc()->pthread_mutex_trylock(mutex));
 }
 
 /* Also by a task that is not hooked any more. */
@@ -134,4 +175,75 @@ ACO__HOOK(int, pthread_mutex_unlock, (pthread_mutex_t *mutex))
     if (aco_unlikely(aco__hook_self.tasks != 0) && held_mutexes)
         note_unlocked(mutex);
     return aco__libc()->pthread_mutex_unlock(mutex);
+}
+
+/* ---- Read-write locks ---- */
+
+static int lock_by_trying(int (*try_lock)(pthread_rwlock_t *lock), int (*wait_for_lock)(pthread_rwlock_t *lock),
+                          pthread_rwlock_t *lock, const char *location)
+{
+    naps_t naps = {location, lock, SHORTEST_NAP_NS, 0};
+    int error = errno, result;
+    if (!aco__hooked())
+        return wait_for_lock(lock);
+    while ((result = try_lock(lock)) == EBUSY)
+        if (nap_for_lock(&naps) != 0) {
+            result = wait_for_lock(lock);
+            break;
+        }
+    errno = error;
+    return result;
+}
+
+ACO__HOOK(int, pthread_rwlock_rdlock, (pthread_rwlock_t *lock))
+{
+    return lock_by_trying(pthread_rwlock_tryrdlock, aco__libc()->pthread_rwlock_rdlock, lock,
+                          "libc's pthread_rwlock_rdlock()");
+}
+
+ACO__HOOK(int, pthread_rwlock_wrlock, (pthread_rwlock_t *lock))
+{
+    return lock_by_trying(pthread_rwlock_trywrlock, aco__libc()->pthread_rwlock_wrlock, lock,
+                          "libc's pthread_rwlock_wrlock()");
+}
+
+/* ---- Semaphores ---- */
+
+/* Tries until the deadline: HOOK_TRIES_AGAIN if it has it, HOOK_BLOCKS; HOOK_GIVES_UP with errno. */
+static int get_by_trying(sem_t *semaphore, int64_t deadline, const char *location)
+{
+    int64_t ns = SHORTEST_NAP_NS;
+    int result;
+    while (sem_trywait(semaphore) != 0) {
+        int64_t now = aco_now(), until = now + ns;
+        if (errno != EAGAIN)
+            return HOOK_GIVES_UP;
+        if (now >= deadline) {
+            errno = ETIMEDOUT;
+            return HOOK_GIVES_UP;
+        }
+        result = aco__hook_sleep(until < deadline ? until : deadline, location);
+        if (result != 0)
+            return result == HOOK_CANNOT_WAIT ? HOOK_BLOCKS : HOOK_GIVES_UP;
+        ns = ns < LONGEST_LOCK_NAP_NS / 2 ? 2 * ns : LONGEST_LOCK_NAP_NS;
+    }
+    return HOOK_TRIES_AGAIN;
+}
+
+ACO__HOOK(int, sem_wait, (sem_t *semaphore))
+{
+    int error = errno, action = HOOK_BLOCKS;
+    if (aco__hooked())
+        action = get_by_trying(semaphore, ACO_FOREVER, "libc's sem_wait()");
+    return action == HOOK_BLOCKS ? aco__libc()->sem_wait(semaphore)
+                                 : (int)aco__hook_result(action == HOOK_TRIES_AGAIN ? 0 : -1, error);
+}
+
+ACO__HOOK(int, sem_timedwait, (sem_t *semaphore, const struct timespec *until))
+{
+    int error = errno, action = HOOK_BLOCKS;
+    if (until->tv_nsec >= 0 && until->tv_nsec < ACO_SECOND && aco__hooked())
+        action = get_by_trying(semaphore, deadline_of(until), "libc's sem_timedwait()");
+    return action == HOOK_BLOCKS ? aco__libc()->sem_timedwait(semaphore, until)
+                                 : (int)aco__hook_result(action == HOOK_TRIES_AGAIN ? 0 : -1, error);
 }

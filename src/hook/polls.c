@@ -58,7 +58,7 @@ static int poll_masked(struct pollfd *fds, nfds_t n, int64_t deadline, const sig
     }
 }
 
-ACO__HOOK(int, poll, (struct pollfd *fds, nfds_t n, int ms))
+ACO__HOOK(int, poll, (struct pollfd * fds, nfds_t n, int ms))
 {
     int error = errno, ready;
     if (ms == 0 || !aco__hooked())
@@ -67,7 +67,7 @@ ACO__HOOK(int, poll, (struct pollfd *fds, nfds_t n, int ms))
     return ready == HOOK_CANNOT_WAIT ? aco__libc()->poll(fds, n, ms) : (int)aco__hook_result(ready, error);
 }
 
-ACO__HOOK(int, ppoll, (struct pollfd *fds, nfds_t n, const struct timespec *limit, const sigset_t *mask))
+ACO__HOOK(int, ppoll, (struct pollfd * fds, nfds_t n, const struct timespec *limit, const sigset_t *mask))
 {
     int error = errno, ready;
     int64_t deadline = aco__hooked() ? deadline_of(limit) : -1;
@@ -77,7 +77,7 @@ ACO__HOOK(int, ppoll, (struct pollfd *fds, nfds_t n, const struct timespec *limi
     return ready == HOOK_CANNOT_WAIT ? aco__libc()->ppoll(fds, n, limit, mask) : (int)aco__hook_result(ready, error);
 }
 
-ACO__HOOK(int, __poll_chk, (struct pollfd *fds, nfds_t n, int ms, size_t size))
+ACO__HOOK(int, __poll_chk, (struct pollfd * fds, nfds_t n, int ms, size_t size))
 {
     if (size / sizeof *fds < n)
         __chk_fail();
@@ -85,7 +85,7 @@ ACO__HOOK(int, __poll_chk, (struct pollfd *fds, nfds_t n, int ms, size_t size))
 }
 
 ACO__HOOK(int, __ppoll_chk,
-          (struct pollfd *fds, nfds_t n, const struct timespec *limit, const sigset_t *mask, size_t size))
+          (struct pollfd * fds, nfds_t n, const struct timespec *limit, const sigset_t *mask, size_t size))
 {
     if (size / sizeof *fds < n)
         __chk_fail();
@@ -168,8 +168,8 @@ static int poll_for_sets(struct pollfd *fds, nfds_t used, int64_t deadline, cons
 {
     aco__hook_wait_t wait = {deadline, 1, 0, 0};
     for (;;) {
-        int ready = mask ? poll_masked(fds, used, deadline, mask)
-                         : aco__hook_poll(fds, used, deadline, "libc's select()");
+        int ready =
+            mask ? poll_masked(fds, used, deadline, mask) : aco__hook_poll(fds, used, deadline, "libc's select()");
         if (ready > 0)
             ready = have_answers(fds, used);
         else if (ready == 0)
@@ -245,9 +245,9 @@ ACO__HOOK(int, pselect,
 
 /* ---- epoll ---- */
 
-static int wait_for_epoll(int epoll, struct epoll_event *events, int room, int ms, const sigset_t *mask)
+static int wait_for_epoll(int epoll, struct epoll_event *events, int room, int64_t deadline, const sigset_t *mask)
 {
-    aco__hook_wait_t wait = {deadline_of_ms(ms), 1, 0, 0};
+    aco__hook_wait_t wait = {deadline, 1, 0, 0};
     for (;;) {
         struct pollfd p = {epoll, POLLIN, 0};
         int n = aco__libc()->epoll_wait(epoll, events, room, 0), action;
@@ -275,7 +275,7 @@ ACO__HOOK(int, epoll_wait, (int epoll, struct epoll_event *events, int room, int
     int error = errno;
     return ms == 0 || !aco__hooked()
                ? aco__libc()->epoll_wait(epoll, events, room, ms)
-               : (int)aco__hook_result(wait_for_epoll(epoll, events, room, ms, NULL), error);
+               : (int)aco__hook_result(wait_for_epoll(epoll, events, room, deadline_of_ms(ms), NULL), error);
 }
 
 ACO__HOOK(int, epoll_pwait, (int epoll, struct epoll_event *events, int room, int ms, const sigset_t *mask))
@@ -283,5 +283,16 @@ ACO__HOOK(int, epoll_pwait, (int epoll, struct epoll_event *events, int room, in
     int error = errno;
     return ms == 0 || !aco__hooked()
                ? aco__libc()->epoll_pwait(epoll, events, room, ms, mask)
-               : (int)aco__hook_result(wait_for_epoll(epoll, events, room, ms, mask), error);
+               : (int)aco__hook_result(wait_for_epoll(epoll, events, room, deadline_of_ms(ms), mask), error);
 }
+
+#if __GLIBC_PREREQ(2, 35)
+ACO__HOOK(int, epoll_pwait2,
+          (int epoll, struct epoll_event *events, int room, const struct timespec *limit, const sigset_t *mask))
+{
+    int error = errno;
+    int64_t deadline = aco__hooked() ? deadline_of(limit) : -1;
+    return deadline < 0 ? aco__libc()->epoll_pwait2(epoll, events, room, limit, mask)
+                        : (int)aco__hook_result(wait_for_epoll(epoll, events, room, deadline, mask), error);
+}
+#endif

@@ -19,12 +19,12 @@ static int is_stream(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && type == SOCK_STREAM;
 }
 
-static ssize_t receive_once(int fd, struct msghdr *message, int flags, const char *location)
+static ssize_t receive_once(int fd, struct msghdr *message, int flags, aco__hook_wait_t *wait, const char *location)
 {
-    aco__hook_wait_t wait = {0, 0, 0, 0};
     ssize_t n;
+    wait->vain = 0;
     while ((n = aco__libc()->recvmsg(fd, message, flags | MSG_DONTWAIT)) < 0 && errno == EAGAIN) {
-        int next = aco__hook_again(&wait, fd, POLLIN, SO_RCVTIMEO, location);
+        int next = aco__hook_again(wait, fd, POLLIN, SO_RCVTIMEO, location);
         if (next == HOOK_BLOCKS)
             return aco__libc()->recvmsg(fd, message, flags);
         if (next == HOOK_GIVES_UP)
@@ -38,7 +38,8 @@ static ssize_t receive_once(int fd, struct msghdr *message, int flags, const cha
 /* recvmsg(). A call with MSG_WAITALL gets the rest, too, as far as it comes. */
 static ssize_t receive(int fd, struct msghdr *message, int flags, const char *location)
 {
-    ssize_t n = receive_once(fd, message, flags, location), all = n;
+    aco__hook_wait_t wait = {0, 0, 0, 0}; /* a time limit is for all of it */
+    ssize_t n = receive_once(fd, message, flags, &wait, location), all = n;
     aco__parts_t rest = {message->msg_iov, message->msg_iovlen, 0, {NULL, 0}};
     size_t size;
     if (n <= 0 || !(flags & MSG_WAITALL) || flags & MSG_PEEK)
@@ -50,7 +51,7 @@ static ssize_t receive(int fd, struct msghdr *message, int flags, const char *lo
         struct msghdr next = {0};
         aco__parts_skip(&rest, (size_t)n);
         next.msg_iovlen = aco__parts_next(&rest, &next.msg_iov);
-        n = receive_once(fd, &next, flags, location);
+        n = receive_once(fd, &next, flags, &wait, location);
         all += n > 0 ? n : 0;
     } while (n > 0 && (size_t)all < size);
     return all;
@@ -129,22 +130,16 @@ ACO__HOOK(ssize_t, write, (int fd, const void *p, size_t n))
     return aco__hooked() && n ? write_parts(fd, &part, 1, "libc's write()") : aco__libc()->write(fd, p, n);
 }
 
-/* Whether the vector is one that the system takes. */
-static int is_vector(const struct iovec *parts, int count)
-{
-    return count > 0 && count <= 1024 && aco__parts_size(parts, (size_t)count) != 0;
-}
-
 ACO__HOOK(ssize_t, readv, (int fd, const struct iovec *parts, int count))
 {
-    return aco__hooked() && is_vector(parts, count) ? read_parts(fd, parts, (size_t)count, "libc's readv()")
-                                                    : aco__libc()->readv(fd, parts, count);
+    return aco__hooked() && aco__is_vector(parts, count) ? read_parts(fd, parts, (size_t)count, "libc's readv()")
+                                                         : aco__libc()->readv(fd, parts, count);
 }
 
 ACO__HOOK(ssize_t, writev, (int fd, const struct iovec *parts, int count))
 {
-    return aco__hooked() && is_vector(parts, count) ? write_parts(fd, parts, (size_t)count, "libc's writev()")
-                                                    : aco__libc()->writev(fd, parts, count);
+    return aco__hooked() && aco__is_vector(parts, count) ? write_parts(fd, parts, (size_t)count, "libc's writev()")
+                                                         : aco__libc()->writev(fd, parts, count);
 }
 
 /* ---- Sockets ---- */
@@ -183,8 +178,7 @@ ACO__HOOK(ssize_t, recv, (int fd, void *p, size_t n, int flags))
                            : aco__libc()->recv(fd, p, n, flags);
 }
 
-ACO__HOOK(ssize_t, recvfrom,
-          (int fd, void *p, size_t n, int flags, struct sockaddr *from, socklen_t *length))
+ACO__HOOK(ssize_t, recvfrom, (int fd, void *p, size_t n, int flags, struct sockaddr *from, socklen_t *length))
 {
     return may_wait(flags) ? receive_from(fd, p, n, flags, from, length, "libc's recvfrom()")
                            : aco__libc()->recvfrom(fd, p, n, flags, from, length);
@@ -213,8 +207,7 @@ ACO__HOOK(ssize_t, send, (int fd, const void *p, size_t n, int flags))
     return may_wait(flags) ? send_to(fd, p, n, flags, NULL, 0, "libc's send()") : aco__libc()->send(fd, p, n, flags);
 }
 
-ACO__HOOK(ssize_t, sendto,
-          (int fd, const void *p, size_t n, int flags, const struct sockaddr *to, socklen_t length))
+ACO__HOOK(ssize_t, sendto, (int fd, const void *p, size_t n, int flags, const struct sockaddr *to, socklen_t length))
 {
     return may_wait(flags) ? send_to(fd, p, n, flags, to, length, "libc's sendto()")
                            : aco__libc()->sendto(fd, p, n, flags, to, length);

@@ -13,6 +13,31 @@ static int is_file(const struct stat *status)
     return S_ISREG(status->st_mode) || S_ISBLK(status->st_mode);
 }
 
+/* For sanitizers, which know neither preadv2() nor pwritev2(): a descriptor that is non-blocking during the call. */
+static ssize_t move_nonblocking(int fd, const struct iovec *parts, size_t count, int is_write)
+{
+    int flags = fcntl(fd, F_GETFL), error;
+    ssize_t n;
+    (void)fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+    n = is_write ? aco__libc()->writev(fd, parts, (int)count) : aco__libc()->readv(fd, parts, (int)count);
+    error = errno;
+    (void)fcntl(fd, F_SETFL, flags);
+    errno = error;
+    return n;
+}
+
+static ssize_t read_nowait(int fd, const struct iovec *parts, size_t count)
+{
+    return aco__hook_is_sanitized() ? move_nonblocking(fd, parts, count, 0)
+                                    : preadv2(fd, parts, (int)count, -1, RWF_NOWAIT);
+}
+
+static ssize_t write_nowait(int fd, const struct iovec *parts, size_t count)
+{
+    return aco__hook_is_sanitized() ? move_nonblocking(fd, parts, count, 1)
+                                    : pwritev2(fd, parts, (int)count, -1, RWF_NOWAIT);
+}
+
 static int lacks_nowait(int error)
 {
     return error == EOPNOTSUPP || error == ENOSYS;
@@ -49,7 +74,7 @@ ssize_t aco__hook_read_other(int fd, const struct iovec *parts, size_t count)
         return -1;
     if (is_file(&status))
         return aco__hook_move_file(fd, parts, count, 0);
-    while ((n = preadv2(fd, parts, (int)count, -1, RWF_NOWAIT)) < 0 && errno == EAGAIN) {
+    while ((n = read_nowait(fd, parts, count)) < 0 && errno == EAGAIN) {
         action = aco__hook_again(&wait, fd, POLLIN, 0, read_location);
         if (action == HOOK_GIVES_UP)
             return -1;
@@ -77,7 +102,7 @@ static ssize_t write_part(int fd, const struct iovec *parts, size_t count)
 {
     aco__hook_wait_t wait = {0, 0, 0, 0};
     ssize_t n;
-    while ((n = pwritev2(fd, parts, (int)count, -1, RWF_NOWAIT)) < 0 && errno == EAGAIN) {
+    while ((n = write_nowait(fd, parts, count)) < 0 && errno == EAGAIN) {
         int action = aco__hook_again(&wait, fd, POLLOUT, 0, write_location);
         if (action == HOOK_GIVES_UP)
             return -1;

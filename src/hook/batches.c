@@ -1,0 +1,116 @@
+/* Hooks of calls that move several messages, or a file to a socket. */
+#include "hook/hook.h"
+
+#include <sys/socket.h>
+
+const char aco__hooks_of_batches = 1;
+
+/* The kernel looks at the time limit only when a message has come. */
+static int64_t end_of_limit(const struct timespec *limit)
+{
+    return limit ? aco_after((int64_t)limit->tv_sec * ACO_SECOND + limit->tv_nsec) : ACO_FOREVER;
+}
+
+static int receive_several(int fd, struct mmsghdr *messages, unsigned count, int flags, const struct timespec *limit)
+{
+    int64_t deadline = end_of_limit(limit);
+    aco__hook_wait_t wait = {0, 0, 0, 0};
+    unsigned done = 0;
+    while (done < count) {
+        int n = aco__libc()->recvmmsg(fd, messages + done, count - done, flags | MSG_DONTWAIT, NULL), action;
+        done += n > 0 ? (unsigned)n : 0;
+        if (done == count || (done && flags & MSG_WAITFORONE) || (n > 0 && aco_now() >= deadline))
+            break;
+        if (n >= 0)
+            continue;
+        action = errno == EAGAIN ? aco__hook_again(&wait, fd, POLLIN, SO_RCVTIMEO, "libc's recvmmsg()") : HOOK_GIVES_UP;
+        if (action == HOOK_BLOCKS && !done)
+            return aco__libc()->recvmmsg(fd, messages, count, flags, (struct timespec *)(uintptr_t)limit);
+        if (action != HOOK_TRIES_AGAIN)
+            return done ? (int)done : -1;
+    }
+    return (int)done;
+}
+
+ACO__HOOK(int, recvmmsg, (int fd, struct mmsghdr *messages, unsigned count, int flags, struct timespec *limit))
+{
+    int error = errno;
+    if (flags & (MSG_DONTWAIT | MSG_ERRQUEUE | MSG_OOB) || !count || !aco__hooked())
+        return aco__libc()->recvmmsg(fd, messages, count, flags, limit);
+    return (int)aco__hook_result(receive_several(fd, messages, count, flags, limit), error);
+}
+
+/* Each by the hook of sendmsg(), which sends all of it. */
+ACO__HOOK(int, sendmmsg, (int fd, struct mmsghdr *messages, unsigned count, int flags))
+{
+    int error = errno;
+    if (flags & (MSG_DONTWAIT | MSG_OOB) || !count || !aco__hooked())
+        return aco__libc()->sendmmsg(fd, messages, count, flags);
+    for (unsigned i = 0; i < count; i++) {
+        ssize_t n = sendmsg(fd, &messages[i].msg_hdr, flags);
+        if (n < 0 && !i)
+            return -1;
+        if (n < 0) {
+            errno = error;
+            return (int)i;
+        }
+        messages[i].msg_len = (unsigned)n;
+    }
+    return (int)count;
+}
+
+/* ---- sendfile() ---- */
+
+/* There is no MSG_DONTWAIT for it: the descriptor is non-blocking during the system call, as for connect(). */
+static ssize_t send_now(int to, int flags, int from, off64_t *offset, size_t n)
+{
+    ssize_t sent;
+    int error;
+    (void)fcntl(to, F_SETFL, flags | O_NONBLOCK);
+    sent = aco__libc()->sendfile64(to, from, offset, n);
+    error = errno;
+    (void)fcntl(to, F_SETFL, flags);
+    errno = error;
+    return sent;
+}
+
+static ssize_t send_file(int to, int from, off64_t *offset, size_t n)
+{
+    aco__hook_wait_t wait = {0, 0, 0, 0};
+    int error = errno, flags = fcntl(to, F_GETFL);
+    size_t sent = 0;
+    if (flags < 0 || flags & O_NONBLOCK)
+        return aco__libc()->sendfile64(to, from, offset, n);
+    while (sent < n) {
+        ssize_t part = send_now(to, flags, from, offset, n - sent);
+        if (part < 0 && errno == EAGAIN) {
+            int action = aco__hook_again(&wait, to, POLLOUT, SO_SNDTIMEO, "libc's sendfile()");
+            if (action == HOOK_TRIES_AGAIN)
+                continue;
+            if (action == HOOK_BLOCKS)
+                part = aco__libc()->sendfile64(to, from, offset, n - sent);
+        }
+        if (part <= 0) /* a failure, or the end of the file */
+            return part < 0 && !sent ? -1 : aco__hook_result((ssize_t)sent, error);
+        sent += (size_t)part;
+        wait.vain = 0;
+    }
+    return aco__hook_result((ssize_t)sent, error);
+}
+
+ACO__HOOK(ssize_t, sendfile64, (int to, int from, off64_t *offset, size_t n))
+{
+    return n && aco__hooked() ? send_file(to, from, offset, n) : aco__libc()->sendfile64(to, from, offset, n);
+}
+
+ACO__HOOK(ssize_t, sendfile, (int to, int from, off_t *offset, size_t n))
+{
+    off64_t large = offset ? *offset : 0;
+    ssize_t sent;
+    if (!n || !aco__hooked())
+        return aco__libc()->sendfile(to, from, offset, n);
+    sent = send_file(to, from, offset ? &large : NULL, n);
+    if (offset)
+        *offset = (off_t)large;
+    return sent;
+}
