@@ -363,6 +363,7 @@ static void *test_sendmmsg(void *unused)
     struct mmsghdr messages[2] = {{{0}, 0}};
     int pair[2];
     drain_t drain;
+    aco_scope_t scope;
     aco_t *other;
     begin();
     for (int i = 0; i < 2; i++) {
@@ -377,6 +378,10 @@ static void *test_sendmmsg(void *unused)
     CHECK_EQ(messages[1].msg_len, LARGE / 2);
     join(other);
     CHECK_EQ(drain.got, LARGE);
+    CHECK_EQ(aco_scope_begin(&scope, aco_after(5 * ACO_MILLISECOND)), 0);
+    CHECK_EQ(sendmmsg(pair[0], messages, 2, 0), 1); /* a part of the first is the last that was sent */
+    CHECK(messages[0].msg_len > 0 && messages[0].msg_len < LARGE / 2);
+    CHECK_EQ(aco_scope_end(&scope), 0);
     CHECK_EQ(close(pair[1]), 0);
     FAILS_WITH(sendmmsg(pair[0], messages, 2, MSG_NOSIGNAL), EPIPE);
     CHECK_EQ(close(pair[0]), 0);
