@@ -6,22 +6,22 @@ import shutil
 import subprocess
 import tempfile
 
-# What never waits for another process, the network or a lock. Calls that are neither here nor judged below are reported,
-# so that none is forgotten. Those on names of files are here: the hooks leave them to libc.
+# What never waits for another process, the network or a lock. Calls that are neither here nor judged below are
+# reported, so that none is forgotten. Those on names of files are here: the hooks leave them to libc.
 HARMLESS = set("""
     access alarm arch_prctl bind brk chmod clone clone3 close dup dup2 dup3 epoll_create1 epoll_ctl eventfd2 exit_group
-    faccessat2 fchmod fchown fstat fstatfs ftruncate getcwd getdents64 getegid geteuid getgid getpeername getpgrp getpid
-    getppid getrandom getrlimit getrusage getsockname getsockopt gettid getuid ioctl io_uring_register io_uring_setup kill
-    listen lseek madvise mincore mkdir mknod mknodat mmap mprotect mremap munmap newfstatat pipe pipe2 prctl prlimit64
-    process_madvise readlink rename rmdir rseq rt_sigaction rt_sigprocmask rt_sigreturn sched_getaffinity sched_yield
-    set_robust_list set_tid_address setitimer setsockopt shutdown sigaltstack statx sysinfo tgkill times umask uname
-    unlink
-    _llseek fcntl64 fstat64 fstatat64 ftruncate64 getegid32 geteuid32 getgid32 getuid32 fchown32 mmap2 set_thread_area
+    faccessat2 fchmod fchown fstat fstatfs ftruncate getcwd getdents64 getegid geteuid getgid getpeername getpgrp
+    getpid getppid getrandom getrlimit getrusage getsockname getsockopt gettid getuid ioctl io_uring_register
+    io_uring_setup kill listen lseek madvise mincore mkdir mknod mknodat mmap mprotect mremap munmap newfstatat pipe
+    pipe2 prctl prlimit64 process_madvise readlink rename rmdir rseq rt_sigaction rt_sigprocmask rt_sigreturn
+    sched_getaffinity sched_yield set_robust_list set_tid_address setitimer setsockopt shutdown sigaltstack statx
+    sysinfo tgkill times umask uname unlink
+    _llseek fstat64 fstatat64 ftruncate64 getegid32 geteuid32 getgid32 getuid32 fchown32 mmap2 set_thread_area
     sigreturn stat64 lstat64 ugetrlimit statfs64 fstatfs64""".split())
 # The poller's, and the scheduler's, which sleeps until a time while nothing is polled.
 POLLER = re.compile(r'epoll_p?wait2?\(|io_uring_enter\(|clock_nanosleep(_time64)?\(CLOCK_MONOTONIC, TIMER_ABSTIME')
-# Calls that wait only if their arguments say so. FUTEX_WAIT with 2 waits for a mutex of the C library: the pool's, which
-# no thread holds while it waits for something else.
+# Calls that wait only if their arguments say so. FUTEX_WAIT with 2 waits for a mutex of the C library: the pool's,
+# which no thread holds while it waits for something else.
 TRIES = re.compile(r'futex(_time64)?\(.*(FUTEX_WAKE|FUTEX_WAIT_PRIVATE, 2, NULL)|fcntl(64)?\((?!.*SETLKW)|'
                    r'flock\(.*LOCK_(NB|UN)|wait(4|id)\(.*WNOHANG|p(read|write)v2\(.*RWF_NOWAIT')
 POLLS = re.compile(r'(poll|ppoll(?:_time64)?)\(.*, (-?\d+|NULL|\{[^}]*\})(, NULL, \d+)?\) +=')
@@ -29,8 +29,8 @@ SELECTS = re.compile(r'(p?select6?(_time64)?|_newselect)\(')
 NEW = re.compile(r'(socket|accept4?)\(.* = \d+<([^>]*)>')
 PAIR = re.compile(r'(?:socketpair|pipe2)\(.*<([^>]*)>, \d+<([^>]*)>\]')
 FLAGS = re.compile(r'fcntl(?:64)?\(\d+<([^>]*)>, F_SETFL, (.*)\) += 0')
-MOVES = re.compile(r'(?:p?readv?(?:64)?|p?writev?(?:64)?|recvfrom|recvm?msg|sendto|sendm?msg|sendfile(?:64)?|connect|'
-                   r'accept4?|f(?:data)?sync)\(\d+<([^>]*)>')
+MOVES = re.compile(r'(?:p?readv?(?:64)?|p?writev?(?:64)?|recv(?:from)?|recvm?msg(?:_time64)?|send(?:to)?|sendm?msg|'
+                   r'sendfile(?:64)?|connect|accept4?|f(?:data)?sync)\(\d+<([^>]*)>')
 OPENS = re.compile(r'open(at)?\(')
 NO_CALL = re.compile(r'(?![a-z_]\w*\()|execve\(|write\([12]<') # or one of the test itself
 NO_WAIT = re.compile(r'MSG_DONTWAIT|MSG_ERRQUEUE|MSG_OOB')
@@ -88,7 +88,7 @@ def can_block(line, descriptors, path):
 
 
 def blocking(lines, path=None):
-    """The calls that could block, and how often the thread polled. `path`: files there must be left to other threads."""
+    """The calls that could block, and how often the thread polled. `path`: files there are other threads' business."""
     found, descriptors = [], Descriptors()
     for line in lines:
         if NO_CALL.match(line) or ' = -1 EINVAL ' in line or ' = -1 EBADF ' in line:
