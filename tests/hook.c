@@ -487,13 +487,23 @@ static void *test_dup(void *unused)
 
 /* ---- Time limits ---- */
 
+static void *sends_slowly(void *fd)
+{
+    for (int i = 0; i < 10; i++) {
+        CHECK_EQ(aco_sleep(10 * ACO_MILLISECOND), 0);
+        CHECK_EQ(send((int)(intptr_t)fd, "abc", 3, MSG_DONTWAIT), 3);
+    }
+    return NULL;
+}
+
 static void *test_timeouts(void *unused)
 {
     struct timeval limit = {0, 20000};
     struct sockaddr_un path = {AF_UNIX, ""};
-    char byte;
+    char byte, bytes[30];
     int pair[2], listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int64_t start;
+    aco_t *other;
     begin();
     blocking_pair(pair, SOCK_STREAM);
     CHECK_EQ(setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit), 0);
@@ -503,6 +513,9 @@ static void *test_timeouts(void *unused)
     CHECK(aco_now() - start >= 20 * ACO_MILLISECOND);
     CHECK(send(pair[0], large, LARGE, 0) < LARGE); /* as much as there is room for */
     FAILS_WITH(send(pair[0], large, LARGE, 0), EAGAIN);
+    other = beside(sends_slowly, (void *)(intptr_t)pair[1]);
+    CHECK(recv(pair[0], bytes, sizeof bytes, MSG_WAITALL) < 30); /* the limit is for all of it */
+    join(other);
     close_two(pair);
     CHECK_EQ(bind(listener, (struct sockaddr *)&path, sizeof(sa_family_t)), 0); /* an abstract name */
     CHECK_EQ(listen(listener, 1), 0);
