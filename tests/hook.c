@@ -363,6 +363,7 @@ static void *test_sendmmsg(void *unused)
     struct mmsghdr messages[2] = {{{0}, 0}};
     int pair[2];
     drain_t drain;
+    aco_scope_t scope;
     aco_t *other;
     begin();
     for (int i = 0; i < 2; i++) {
@@ -377,6 +378,10 @@ static void *test_sendmmsg(void *unused)
     CHECK_EQ(messages[1].msg_len, LARGE / 2);
     join(other);
     CHECK_EQ(drain.got, LARGE);
+    CHECK_EQ(aco_scope_begin(&scope, aco_after(5 * ACO_MILLISECOND)), 0);
+    CHECK_EQ(sendmmsg(pair[0], messages, 2, 0), 1); /* a part of the first is the last that was sent */
+    CHECK(messages[0].msg_len > 0 && messages[0].msg_len < LARGE / 2);
+    CHECK_EQ(aco_scope_end(&scope), 0);
     CHECK_EQ(close(pair[1]), 0);
     FAILS_WITH(sendmmsg(pair[0], messages, 2, MSG_NOSIGNAL), EPIPE);
     CHECK_EQ(close(pair[0]), 0);
@@ -482,13 +487,23 @@ static void *test_dup(void *unused)
 
 /* ---- Time limits ---- */
 
+static void *sends_slowly(void *fd)
+{
+    for (int i = 0; i < 10; i++) {
+        CHECK_EQ(aco_sleep(10 * ACO_MILLISECOND), 0);
+        CHECK_EQ(send((int)(intptr_t)fd, "abc", 3, MSG_DONTWAIT), 3);
+    }
+    return NULL;
+}
+
 static void *test_timeouts(void *unused)
 {
     struct timeval limit = {0, 20000};
     struct sockaddr_un path = {AF_UNIX, ""};
-    char byte;
+    char byte, bytes[30];
     int pair[2], listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int64_t start;
+    aco_t *other;
     begin();
     blocking_pair(pair, SOCK_STREAM);
     CHECK_EQ(setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit), 0);
@@ -498,6 +513,9 @@ static void *test_timeouts(void *unused)
     CHECK(aco_now() - start >= 20 * ACO_MILLISECOND);
     CHECK(send(pair[0], large, LARGE, 0) < LARGE); /* as much as there is room for */
     FAILS_WITH(send(pair[0], large, LARGE, 0), EAGAIN);
+    other = beside(sends_slowly, (void *)(intptr_t)pair[1]);
+    CHECK(recv(pair[0], bytes, sizeof bytes, MSG_WAITALL) < 30); /* the limit is for all of it */
+    join(other);
     close_two(pair);
     CHECK_EQ(bind(listener, (struct sockaddr *)&path, sizeof(sa_family_t)), 0); /* an abstract name */
     CHECK_EQ(listen(listener, 1), 0);

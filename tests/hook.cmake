@@ -35,6 +35,13 @@ foreach(mode hooked deepbind late none)
   endif()
 endforeach()
 set_tests_properties(hook.preload.late PROPERTIES PASS_REGULAR_EXPRESSION "LD_PRELOAD.*passed")
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "^(-O2 -g)?$")
+  add_test(NAME hook.static
+           COMMAND sh -c "$0 -static -I \"$1\" \"$2\" \"$3\" \"$4\" \"$5\" -o hook_static -lpthread && ./hook_static"
+               ${CMAKE_C_COMPILER} ${PROJECT_SOURCE_DIR}/include ${CMAKE_CURRENT_SOURCE_DIR}/install/hook.c
+               $<TARGET_FILE:acorn_hook_static> $<TARGET_FILE:acorn_io_static> $<TARGET_FILE:acorn_static>)
+  set_tests_properties(hook.static PROPERTIES PASS_REGULAR_EXPRESSION "multiple definition|statically linked program")
+endif()
 if(NOT IO_PYTHON OR CMAKE_CROSSCOMPILING)
   return()
 endif()

@@ -1,7 +1,7 @@
-/* A thousand connections to PostgreSQL ask for SELECT pg_sleep(0.1) at once: by hooked tasks, by a poll() loop on libpq's
- * asynchronous calls, by a thread for each. One line for each time: from the first question to the last answer, and the
- * CPU time of the client and of the server's processes in it. Each way has new connections, made before that, and asks
- * twice: only the first time the server's processes load their catalogs.
+/* A thousand connections to PostgreSQL ask for SELECT pg_sleep(0.1) at once: by hooked tasks, by a poll() loop on
+ * libpq's asynchronous calls, by a thread for each. One line for each time: from the first question to the last answer,
+ * and the CPU time of the client and of the server's processes in it. Each way has new connections, made before that,
+ * and asks twice: only the first time the server's processes load their catalogs.
  *
  *   cc -O2 -Iinclude bench/lab/pg_sleep.c $(pkg-config --cflags --libs libpq) \
  *       build/dev/libacorn_hook.a build/dev/libacorn_io.a build/dev/libacorn.a -luring -lpthread -o pg_sleep

@@ -20,38 +20,44 @@
  * is tried without blocking, and then the task waits by acorn_io, and the thread's other tasks run.
  *
  * Calls that are hooked:
- *   - bytes: read, write, readv, writev, recv, recvfrom, recvmsg, send, sendto, sendmsg; connect, accept, accept4
- *   - waiting: poll, ppoll, select, pselect, epoll_wait, epoll_pwait
+ *   - bytes: read, write, readv, writev, recv, recvfrom, recvmsg, recvmmsg, send, sendto, sendmsg, sendmmsg,
+ *     sendfile; connect, accept, accept4
+ *   - waiting: poll, ppoll, select, pselect, epoll_wait, epoll_pwait, epoll_pwait2
  *   - time: sleep, usleep, nanosleep, clock_nanosleep; sched_yield
  *   - files, by io_uring or the pool (aco/file.h): read, write and the like of files and block devices, pread, pwrite,
- *     fsync, fdatasync; open, openat and creat; flock, tried again and again
+ *     preadv, pwritev, fsync, fdatasync; open, openat and creat
+ *   - locks of files, tried again after 1 ms, 2 ms, and so on to 100 ms: flock, lockf, F_SETLKW and F_OFD_SETLKW
  *   - names, by the pool: getaddrinfo, getnameinfo
+ *   - children: waitpid and wait4 of one child; wait, and the two for others, tried again as above; by the pool: system,
+ *     pclose
  *   - close, dup2, dup3: they wake tasks that wait for the number
- *   - pthread_mutex_lock of a mutex that another task of the same thread holds: the task waits (below)
- * and their names with 64, and those of _FORTIFY_SOURCE. Not hooked: what libc itself calls inside, above all stdio
- * (fread, printf, …), gethostbyname, system; wait and waitpid; fcntl's locks; stat, unlink, readdir and the like;
- * pthread_cond_wait, pthread_join, sem_wait; recvmmsg, sendfile, splice; io_uring; system calls that are made directly.
- * They block the thread, as without this library. The watchdog (aco_watchdog()) names tasks that do.
+ *   - locks that another task of the same thread may hold (below): pthread_mutex_lock, …_trylock and …_timedlock,
+ *     pthread_rwlock_rdlock and …_wrlock, sem_wait, sem_timedwait
+ * and their names with 64, and those of _FORTIFY_SOURCE. Anything else blocks the thread, as without this library; the
+ * watchdog (aco_watchdog()) names tasks that do. docs/hook.md lists what there is, and why it is not hooked.
  *
- * Descriptors stay as the client made them: their flags are never changed but for the time of one connect() or accept()
- * on a blocking descriptor, in which no other task runs. Calls on a non-blocking descriptor, with MSG_DONTWAIT or with
- * a time limit of 0 do not wait. SO_RCVTIMEO and SO_SNDTIMEO count, and a write to a blocking descriptor ends when all
- * is written, as the system's do. Descriptors belong to one thread's tasks at a time (aco/io.h).
+ * Descriptors stay as the client made them: their flags are never changed but for the time of one connect(), accept()
+ * or sendfile() on a blocking descriptor, in which no other task runs. Calls on a non-blocking descriptor, with
+ * MSG_DONTWAIT or with a time limit of 0 do not wait. SO_RCVTIMEO and SO_SNDTIMEO count, and a write to a blocking
+ * descriptor ends when all is written, as the system's do. Descriptors belong to one thread's tasks at a time
+ * (aco/io.h).
  *
  * Errors are the system's, and errno is unchanged by success. In a scope that has ended (aco/scope.h) a call that would
  * wait fails with ETIMEDOUT or ECANCELED; what was moved before is returned. getaddrinfo() gives EAI_SYSTEM then.
  * sleep() returns the seconds that are left. A descriptor that is closed while the task waits for it: EBADF. Without
  * memory: ENOMEM. EINTR does not occur, and signals do not end waits: ppoll()'s and pselect()'s mask is applied every
- * 10 ms.
+ * 10 ms. fcntl() notices no deadlock (EDEADLK). system() and pclose() whose scope ends go on without the caller.
  *
  * Where a call must block the thread: a caller that cannot wait (in cleanup, in a generator with its own stack on a
- * share stack, …: aco/scheduler.h), and a child of fork() or vfork(). aco_hook_stats() counts them.
+ * share stack, …: aco/scheduler.h), and a child of fork() or vfork(), which may use descriptors and exec as usual.
+ * aco_hook_stats() counts them.
  *
  * Locks. A library that holds a lock of its own during a call that waits can have that lock wanted by another task of
- * the thread. If that is a pthread mutex, it works: the other task waits until the mutex is free. A recursive mutex
- * counts for tasks, not threads, while they are hooked. Any other lock (a condition, a semaphore, a spin lock, a mutex
- * of C11 or of a statically linked library) is a deadlock of the thread. For this reason nothing is hooked that holds
- * libc's own locks.
+ * the thread. If that is a pthread mutex or read-write lock, it works: the other task waits until it is free, and looks
+ * every 0.05 to 10 ms. So it waits for any read-write lock and semaphore, but for a mutex of another thread the thread
+ * blocks. A recursive mutex counts for tasks, not threads, while they are hooked. Any other lock (a condition, a spin
+ * lock, a mutex of C11 or of a statically linked library) is a deadlock of the thread. For this reason nothing is
+ * hooked that holds libc's own locks.
  *
  * Signal handlers that interrupt a hooked task are the task, for the hooks: they must not make calls that would wait. A
  * task may be hooked on a share stack.
@@ -66,8 +72,8 @@ ACO__BEGIN_C
 
 /* From now on the calls of the calling task are hooked, those in inner coroutines that it resumes too, until
  * aco_hook_end() or the end of the task. Calls nest. 0, or -1 and errno: EPERM (the caller is not a task, or an inner
- * coroutine of one; or the process is a child of fork()), ENOTSUP (libc's functions are found before these: the message
- * tells what to do), ENOMEM. */
+ * coroutine of one; or the process is a child of fork()), ENOTSUP (libc's functions, or a sanitizer's, are found before
+ * these: the message tells what to do), ENOMEM. */
 ACO_API int aco_hook_begin(void);
 
 /* Ends what the last aco_hook_begin() began; errno is unchanged. 0, or -1 and errno EPERM (the calling task is not

@@ -40,23 +40,23 @@ ACO__HOOK(int, recvmmsg, (int fd, struct mmsghdr *messages, unsigned count, int 
     return (int)aco__hook_result(receive_several(fd, messages, count, flags, limit), error);
 }
 
-/* Each by the hook of sendmsg(), which sends all of it. */
+/* Each by the hook of sendmsg(). One that could not be sent as a whole is the last. */
 ACO__HOOK(int, sendmmsg, (int fd, struct mmsghdr *messages, unsigned count, int flags))
 {
     int error = errno;
+    unsigned done = 0;
     if (flags & (MSG_DONTWAIT | MSG_OOB) || !count || !aco__hooked())
         return aco__libc()->sendmmsg(fd, messages, count, flags);
-    for (unsigned i = 0; i < count; i++) {
-        ssize_t n = sendmsg(fd, &messages[i].msg_hdr, flags);
-        if (n < 0 && !i)
-            return -1;
-        if (n < 0) {
-            errno = error;
-            return (int)i;
-        }
-        messages[i].msg_len = (unsigned)n;
+    while (done < count) {
+        const struct msghdr *message = &messages[done].msg_hdr;
+        ssize_t n = sendmsg(fd, message, flags);
+        if (n < 0)
+            return done ? (int)aco__hook_result((ssize_t)done, error) : -1;
+        messages[done++].msg_len = (unsigned)n;
+        if ((size_t)n < aco__parts_size(message->msg_iov, message->msg_iovlen))
+            break;
     }
-    return (int)count;
+    return (int)done;
 }
 
 /* ---- sendfile() ---- */

@@ -4,6 +4,7 @@
 #include "hook/hook.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <sys/syscall.h>
 
 aco__libc_calls_t aco__libc_found;
@@ -23,8 +24,8 @@ static void die(const char *name)
 /* clang's form of the function for a sanitizer; NULL: there is none. */
 static void *sanitizers_form(const char *name)
 {
-    char interceptor[64] = "__interceptor_";
-    strcat(interceptor, name);
+    char interceptor[64];
+    (void)snprintf(interceptor, sizeof interceptor, "__interceptor_%s", name);
     return dlsym(RTLD_DEFAULT, interceptor);
 }
 

@@ -85,7 +85,7 @@ static int nap_for_lock(naps_t *naps)
 }
 
 /* The deadline of a time of the clock CLOCK_REALTIME, which may be set meanwhile. */
-static int64_t deadline_of(const struct timespec *until)
+static int64_t deadline_of_real_time(const struct timespec *until)
 {
     struct timespec now;
     int64_t seconds, ns;
@@ -154,7 +154,7 @@ ACO__HOOK(int, pthread_mutex_timedlock, (pthread_mutex_t *mutex, const struct ti
 {
     if (!aco__hooked())
         return aco__libc()->pthread_mutex_timedlock(mutex, until);
-    wait_for_holder(mutex, deadline_of(until));
+    wait_for_holder(mutex, deadline_of_real_time(until));
     return is_recursive(mutex) && is_another_tasks(mutex, aco_current_task())
                ? ETIMEDOUT
                : locked(mutex, aco__libc()->pthread_mutex_timedlock(mutex, until));
@@ -243,7 +243,7 @@ ACO__HOOK(int, sem_timedwait, (sem_t *semaphore, const struct timespec *until))
 {
     int error = errno, action = HOOK_BLOCKS;
     if (until->tv_nsec >= 0 && until->tv_nsec < ACO_SECOND && aco__hooked())
-        action = get_by_trying(semaphore, deadline_of(until), "libc's sem_timedwait()");
+        action = get_by_trying(semaphore, deadline_of_real_time(until), "libc's sem_timedwait()");
     return action == HOOK_BLOCKS ? aco__libc()->sem_timedwait(semaphore, until)
                                  : (int)aco__hook_result(action == HOOK_TRIES_AGAIN ? 0 : -1, error);
 }

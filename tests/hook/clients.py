@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """clients.py PROGRAM TASKS CLIENT [EXAMPLE...]: starts the server of a client library on this machine, has TASKS tasks
-of one thread use it (clients.c), and looks at the system calls of fewer: none may block but the poller's.
+of one thread use it (clients.c), and looks at the system calls of fewer: none may block but the poller's. Without hooks
+some do.
 CLIENT: redis, postgres, mariadb, curl (whose server is the first EXAMPLE) or sqlite. The other EXAMPLEs must use the
 server, too, and print "answer: hello". Servers are ended by their process ids. Exit 77: a server, strace or library is
 missing."""
@@ -91,11 +92,12 @@ def use(program, tasks, client, address, examples, folder):
     assert status == 0, status
     if not trace.available():
         raise Missing('strace is not installed, or may not trace here')
-    watched = address + '-watched' if client == 'sqlite' else address
-    status, lines = trace.run([program, client, watched, str(WATCHED_TASKS)], LIMIT_S)
-    found, _ = trace.blocking(lines, folder if client == 'sqlite' else None)
-    assert status == 0, status
-    assert not found, f'{len(found)} calls could block: {found[:10]}'
+    for watched_tasks, unhooked in (WATCHED_TASKS, []), (1, ['unhooked']):
+        used = address + ''.join(['-watched', *unhooked]) if client == 'sqlite' else address
+        status, lines = trace.run([program, client, used, str(watched_tasks), *unhooked], LIMIT_S)
+        found, _ = trace.blocking(lines, folder if client == 'sqlite' else None)
+        assert status == 0, status
+        assert bool(found) == bool(unhooked), f'{len(found)} calls could block: {found[:10]}'
     for example in examples:
         answer = subprocess.run([example, address], check=False, timeout=LIMIT_S, capture_output=True, text=True)
         assert answer.returncode == 0 and 'answer: hello' in answer.stdout, answer
