@@ -60,6 +60,7 @@ static inline void add_extension(X509 *x, X509 *issuer, int nid, const char *val
 typedef struct how {
     const char *names; /* "DNS:a.test,IP:127.0.0.1"; NULL: an authority's, without */
     int from, to;      /* seconds from now; 0, 0: an hour ago, in a day */
+    time_t *now;       /* NULL: the clock's time */
     int rsa_bits;      /* 0: ECDSA */
     int is_sha1;
     const certificate_t *issuer; /* NULL: itself */
@@ -82,8 +83,8 @@ static inline void make_certificate(certificate_t *c, const char *name, const ho
     ASN1_INTEGER_set(X509_get_serialNumber(c->x), serial++);
     X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC, (const unsigned char *)name, -1, -1, 0);
     X509_set_issuer_name(c->x, X509_get_subject_name(issuer->x));
-    X509_gmtime_adj(X509_getm_notBefore(c->x), how->from ? how->from : -3600);
-    X509_gmtime_adj(X509_getm_notAfter(c->x), how->to ? how->to : DAY);
+    X509_time_adj(X509_getm_notBefore(c->x), how->from ? how->from : -3600, how->now);
+    X509_time_adj(X509_getm_notAfter(c->x), how->to ? how->to : DAY, how->now);
     X509_set_pubkey(c->x, c->key);
     add_extension(c->x, issuer->x, NID_basic_constraints, how->names ? "CA:FALSE" : "critical,CA:TRUE");
     add_extension(c->x, issuer->x, NID_subject_key_identifier, "hash");

@@ -17,7 +17,7 @@ packages() {
     matrix) echo gcc-12-multilib g++-12-multilib clang-14 ;; # the matrix's other rows
     lint) echo gcc clang-tidy-19 clang-format-19 cppcheck libssl-dev ;;
     apn) echo cmake ninja-build clang-19 lld-19 llvm-19-dev llvm-19-tools python3 ;;
-    fuzz) echo gcc g++ make cmake ninja-build clang-19 libclang-rt-19-dev ;;
+    fuzz) echo gcc g++ make cmake ninja-build clang-19 libclang-rt-19-dev libssl-dev ;;
     bench) echo gcc g++ make cmake ninja-build python3 python3-matplotlib clang-19 lld-19 libboost-context-dev \
         libboost-coroutine-dev libboost-fiber-dev golang-go libgoogle-perftools-dev libjemalloc-dev liburing-dev \
         libasio-dev libuv1-dev libtbb-dev fio ;;

@@ -13,13 +13,12 @@ set -u
 cd "$(dirname "$0")/../.."
 CC=${CC:-clang-19} CXX=${CXX:-clang++-19}
 dir=build/fuzz
-all="api cpp sizes scheduler http"
-sources="$(sh tools/sources.sh) $(ls src/http/*.c third_party/llhttp/renamed_*.c)"
-longest=500
+all="api cpp sizes scheduler http tls"
+sources="$(sh tools/sources.sh) $(ls src/http/*.c src/tls/*.c third_party/llhttp/renamed_*.c)"
 jobs=$(nproc 2>/dev/null || echo 2)
 
 if ! command -v "$CC" >/dev/null || ! command -v "$CXX" >/dev/null; then
-    echo "fuzz: skipped: no $CC (Debian: apt-get install clang-19 libclang-rt-19-dev)"
+    echo "fuzz: skipped: no $CC (Debian: apt-get install clang-19 libclang-rt-19-dev libssl-dev)"
     exit 0
 fi
 mkdir -p $dir
@@ -39,6 +38,13 @@ flags_of() { # BUILD
     release) echo -fsanitize=fuzzer,undefined -DACO_DEBUG=0 ;;
     debug) echo -fsanitize=fuzzer,undefined -DACO_DEBUG=1 ;;
     address) echo -fsanitize=fuzzer,address,undefined -DACO_DEBUG=0 ;;
+    esac
+}
+
+longest_of() { # TARGET
+    case $1 in
+    tls) echo 2000 ;; # recorded handshakes
+    *) echo 500 ;;
     esac
 }
 
@@ -62,10 +68,11 @@ build() { # BUILD
         cpp) "$CXX" $flags -std=gnu++17 verification/fuzz/cpp.cpp "$dir/$1/library.a" -o "$dir/$target-$1" $link ||
             return 1 ;;
         *)
-            wrap=
-            [ $target != scheduler ] || wrap=-Wl,--wrap=write
+            more=
+            [ $target != scheduler ] || more=-Wl,--wrap=write
+            [ $target != tls ] || more="-lssl -lcrypto"
             "$CC" $flags -std=gnu11 verification/fuzz/$target.c "$dir/$1/library.a" \
-                -o "$dir/$target-$1" $link -lm $wrap || return 1
+                -o "$dir/$target-$1" $link -lm $more || return 1
             ;;
         esac
     done
@@ -85,7 +92,7 @@ build_all() { # BUILD...
 }
 
 fuzz() { # TARGET BUILD SECONDS
-    "$dir/$1-$2" -max_total_time="$3" -max_len=$longest -timeout=20 -rss_limit_mb=4096 \
+    "$dir/$1-$2" -max_total_time="$3" -max_len="$(longest_of "$1")" -timeout=20 -rss_limit_mb=4096 \
         -artifact_prefix="$dir/$1-$2-" -print_final_stats=1 \
         "$dir/corpus/$1" "verification/fuzz/corpus/$1" >"$dir/$1-$2.log" 2>&1
     status=$?
@@ -110,7 +117,7 @@ if [ "${1:-}" = --minimise ]; then
     build_all release
     for target in ${*:-$all}; do
         rm -rf $dir/minimised && mkdir -p $dir/minimised "$dir/corpus/$target" "verification/fuzz/corpus/$target"
-        "$dir/$target-release" -set_cover_merge=1 -use_counters=0 -max_len=$longest \
+        "$dir/$target-release" -set_cover_merge=1 -use_counters=0 -max_len="$(longest_of "$target")" \
             $dir/minimised "verification/fuzz/corpus/$target" "$dir/corpus/$target" >$dir/minimise.log 2>&1 ||
             { tail $dir/minimise.log; exit 1; }
         rm -rf "verification/fuzz/corpus/$target" && cp -R $dir/minimised "verification/fuzz/corpus/$target"
