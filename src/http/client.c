@@ -369,10 +369,13 @@ static int open_tunnel(peer_t *peer, const url_t *url, const char *location)
     result = read_response(peer, 1, location);
     if (result > 0)
         return aco__http_fail(ECONNRESET, call_name, "the proxy has ended the connection");
-    if (result == 0 && (link->parser.status_code < 200 || link->parser.status_code > 299))
-        return aco__http_fail(ECONNREFUSED, call_name, "the proxy makes no tunnel");
     if (result < 0)
         return -1;
+    if (link->parser.status_code < 200 || link->parser.status_code > 299) {
+        char reason[48];
+        snprintf(reason, sizeof reason, "the proxy makes no tunnel: status %d", (int)link->parser.status_code);
+        return aco__http_fail(ECONNREFUSED, call_name, reason);
+    }
     aco__http_message_end(link);
     if (link->in.end > 0) /* before the handshake nobody may say anything */
         return aco__http_fail(EBADMSG, call_name, "the proxy has sent more than its response");

@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
-"""http.py FILES HELLO_CPP [EMULATOR...]: acorn_http with other implementations. curl asks examples/http_files.c, plain
-and by TLS, for what curl can do; h2load, where it is installed, asks it many times. Exit 77: curl is not here."""
+"""http_peers.py FILES HELLO_CPP TUNNEL [EMULATOR...]: acorn_http with other implementations. curl asks
+examples/http_files.c, plain and by TLS, for what curl can do; h2load asks it many times; tests/http_tunnel.c, the
+program TUNNEL, if there is one, asks it by TLS through tinyproxy. Where one of the last two is not installed, the test
+says so. Exit 77: curl is not here."""
 import contextlib
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 LIMIT_S = 60
 LENGTH = 3000000
@@ -104,12 +108,46 @@ def test_load(site, folder_of_h2load):
     has(r'2000 succeeded, 0 failed, 0 errored', told)
 
 
+def test_tunnel(program, port, tinyproxy):
+    """By a proxy that makes tunnels, by one that wants a password, and by one that cannot reach the server."""
+    url = f'https://localhost:{port}/files/small'
+    for more, url_of_all, answer in (
+            ('', url, 'small'),
+            ('BasicAuth user word', url, 'aco_http_call: the proxy makes no tunnel: status 407'),
+            (f'ConnectPort {port + 1}', url, 'aco_http_call: the proxy makes no tunnel: status 403'),
+            ('', f'https://127.0.0.1:{port}/files/small', 'aco_tls_connect: 127.0.0.1: certificate refused, wrong host'),
+            ('', 'https://localhost:1/', 'aco_http_call: the proxy makes no tunnel: status 50')):
+        with socket.create_server(('127.0.0.1', 0)) as free:
+            proxy_port = free.getsockname()[1]
+        with open('tinyproxy.conf', 'w', encoding='ascii') as file:
+            file.write(f'Port {proxy_port}\nListen 127.0.0.1\nAllow 127.0.0.1\nTimeout {LIMIT_S}\n{more}\n')
+        with subprocess.Popen([tinyproxy, '-d', '-c', 'tinyproxy.conf'], stdout=subprocess.DEVNULL) as proxy:
+            try:
+                wait_for_port(proxy_port)
+                told = subprocess.run([*program, '127.0.0.1', str(proxy_port), 'root.pem', url_of_all, url_of_all],
+                                      capture_output=True, text=True, timeout=LIMIT_S, check=True).stdout.splitlines()
+            finally:
+                proxy.kill()
+        assert len(told) == 2 and all(line.startswith(answer) for line in told), (more, told)
+
+
+def wait_for_port(port):
+    limit = time.monotonic() + LIMIT_S
+    while True:
+        try:
+            socket.create_connection(('127.0.0.1', port)).close()
+            return
+        except ConnectionRefusedError:
+            assert time.monotonic() < limit, 'tinyproxy does not listen'
+            time.sleep(0.02)
+
+
 def main():
     if not shutil.which('curl') or not shutil.which('openssl'):
         print('http: skipped: curl or openssl is not here')
         sys.exit(77)
-    files, hello = ([*sys.argv[3:], os.path.abspath(path)] for path in sys.argv[1:3])
-    h2load = shutil.which('h2load')
+    files, hello, tunnel = ([*sys.argv[4:], os.path.abspath(path)] for path in sys.argv[1:4])
+    h2load, tinyproxy = shutil.which('h2load'), shutil.which('tinyproxy')
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         os.mkdir('folder')
@@ -129,12 +167,14 @@ def main():
                 test_uploads(site)
                 if h2load:
                     test_load(f'{scheme}://127.0.0.1:{port}', h2load)
+                if words and tinyproxy and os.path.exists(tunnel[-1]):
+                    test_tunnel(tunnel, port, tinyproxy)
                 if not words:
                     assert ask('-x', f'127.0.0.1:{port}', 'http://example.org/files/small')[0] == b'small'
         with serving(hello, '0') as port:
             assert ask(f'http://127.0.0.1:{port}/hello/you')[0] == b'hello you\n'
         os.chdir('/')
-    print('http: passed' + ('' if h2load else ', without h2load'))
+    print('http: passed' + ('' if h2load else ', without h2load') + ('' if tinyproxy else ', without tinyproxy'))
 
 
 if __name__ == '__main__':
