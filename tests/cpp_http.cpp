@@ -9,11 +9,13 @@
 
 #include <stdexcept>
 
-namespace {
+namespace
+{
 
 std::vector<std::string> failures;
 
-struct no_exception {};
+struct no_exception {
+};
 
 void add_routes(aco::http_server &server)
 {
@@ -36,12 +38,44 @@ void add_routes(aco::http_server &server)
         request.write("half");
         throw no_exception();
     });
-    server.route("GET", "/nul", [](aco::http_request &request) {
-        request.add_header("X", std::string("a\0b", 3));
+    server.route("GET", "/nul", [](aco::http_request &request) { request.add_header("X", std::string("a\0b", 3)); });
+    server.route("GET", "/socket", [](aco::http_request &request) {
+        aco::websocket socket(request);
+        while (auto message = socket.receive())
+            socket.send(std::string(message->data) + "!", message->type);
+        EXPECT_EQ(aco_websocket_code(socket.native_handle()), 1000);
     });
     server.on_failure([](const aco::http_request &request, const std::exception *e) {
         failures.push_back(std::string(request.path()) + ": " + (e ? e->what() : "?"));
     });
+}
+
+// A WebSocket's client. What comes behind the reply's head.
+template <class Stream> std::string use_socket(Stream &stream, const std::string &frames)
+{
+    std::string got;
+    char part[100];
+    stream.write_all("GET /socket HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n" +
+                     frames);
+    while (const std::size_t n = stream.read(part, sizeof part))
+        got.append(part, n);
+    return got.substr(got.find("\r\n\r\n") + 4);
+}
+
+template <class Connect> void use_sockets(Connect &&connect)
+{
+    const std::string close("\x88\x82\0\0\0\0\x03\xe8", 8), large(3000, 'x');
+    auto first = connect();
+    EXPECT_EQ(use_socket(first, std::string("\x81\x82\0\0\0\0hi", 8) + close), "\x81\3hi!\x88\2\x03\xe8");
+    auto second = connect();
+    EXPECT_EQ(use_socket(second, std::string("\x82\xfe\x0b\xb8\0\0\0\0", 8) + large + close),
+              "\x82\x7e\x0b\xb9" + large + "!\x88\2\x03\xe8");
+    auto third = connect();
+    EXPECT_EQ(use_socket(third, std::string("\x81\x81\0\0\0\0\xff", 7)).substr(2, 2), "\x03\xef");
+    ASSERT_EQ(failures.size(), 1u);
+    EXPECT_NE(failures[0].find("/socket: aco_websocket_receive: the text"), std::string::npos) << failures[0];
+    failures.clear();
 }
 
 // What f() throws: the code of aco::error.
@@ -104,7 +138,18 @@ void serve_and_use(const aco_http_server_t &server_options, const aco_http_clien
         group.spawn([&] {
             {
                 aco::http_client client(client_options);
-                use_server(client, scheme + "localhost" + address.substr(address.rfind(':')));
+                const std::string port = address.substr(address.rfind(':') + 1);
+                use_server(client, scheme + "localhost:" + port);
+                if (!client_options)
+                    use_sockets([&] { return aco::dial("tcp", "127.0.0.1", port.c_str()); });
+#ifdef HTTP_WITH_TLS
+                else
+                    use_sockets([&] {
+                        auto *config = static_cast<aco_tls_config_t *>(client_options->open_arg);
+                        return aco::tls(aco_tls_connect(aco_io_dial("tcp", "127.0.0.1", port.c_str(), nullptr),
+                                                        "localhost", config));
+                    });
+#endif
             }
             group.cancel();
         });

@@ -3,6 +3,10 @@ foreach(variant debug release)
   acorn_test(http.${variant} http.c DEFINE ${define_${variant}} TIMEOUT 200)
   target_link_libraries(test_http_${variant} PRIVATE acorn_http_static Threads::Threads)
 endforeach()
+foreach(variant debug release)
+  acorn_test(http_websocket.${variant} http_websocket.c DEFINE ${define_${variant}} TIMEOUT 200)
+  target_link_libraries(test_http_websocket_${variant} PRIVATE acorn_http_static Threads::Threads)
+endforeach()
 set(http_tunnel none)
 if(TARGET acorn_tls)
   set(http_tunnel $<TARGET_FILE:test_http_tunnel_default>)
@@ -25,7 +29,9 @@ endif()
 if(IO_PYTHON AND ACORN_TESTS_ONCE AND NOT CMAKE_CROSSCOMPILING)
   add_test(NAME http.peers COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/io/http_peers.py
            $<TARGET_FILE:example_http_files> $<TARGET_FILE:example_http_hello_cpp> ${http_tunnel})
-  set_tests_properties(http.peers PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
+  add_test(NAME http.websocket_peers COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/io/websocket_peers.py
+           $<TARGET_FILE:test_http_websocket_release> $<TARGET_FILE:example_websocket_chat>)
+  set_tests_properties(http.peers http.websocket_peers PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
 endif()
 
 # The proxy of examples/proxy among backends that fail: once is enough, it takes long.

@@ -9,7 +9,7 @@ packages() {
     test) echo gcc g++ make cmake ninja-build python3 binutils pkg-config libgtest-dev valgrind gdb systemtap-sdt-dev \
         clang-19 lld-19 llvm-19 libclang-rt-19-dev libc++-19-dev libc++abi-19-dev lldb-19 python3-lldb-19 \
         socat redis-tools liburing-dev libuv1-dev libglib2.0-dev libexpat1-dev strace \
-        libssl-dev openssl curl tinyproxy-bin ;;
+        libssl-dev openssl curl tinyproxy-bin python3-websockets python3-websocket ;;
     languages) echo gcc g++ make cmake ninja-build python3 cargo golang-go lua5.4 liblua5.4-dev ;;
     # What hooks on libc are tested with (tests/hook.cmake); without them those tests are skipped.
     clients) echo gcc redis-server libhiredis-dev postgresql libpq-dev mariadb-server libmariadb-dev \

@@ -11,15 +11,21 @@
  *   aco::http_client client;
  *   std::string page = client.get("http://localhost:8080/users/7").read_all();
  *
- * The C header says what all of this does. Failures are exceptions, as in <aco/io.hpp>: aco::error and aco::cancelled.
+ *   server.route("GET", "/echo", [](aco::http_request &request) {
+ *       aco::websocket socket(request);
+ *       while (auto message = socket.receive())
+ *           socket.send(message->data, message->type);
+ *   });
+ *
+ * The C headers say what all of this does. Failures are exceptions, as in <aco/io.hpp>: aco::error and aco::cancelled.
  *
  * An exception that leaves a handler is logged. The server answers 500; or what the failed read of the body calls for,
  * 413, 400 or 408. If the reply has begun, the connection ends without the rest. */
 #ifndef ACO_HTTP_HPP
 #define ACO_HTTP_HPP
 
-#include "http.h"
 #include "io.hpp"
+#include "websocket.h"
 
 #include <cstdio>
 #include <deque>
@@ -113,6 +119,48 @@ public:
 
 private:
     aco_http_request_t *request_;
+};
+
+/* A connection of messages that a request becomes, until its handler returns. Several tasks may send. */
+class websocket {
+public:
+    struct message {
+        int type;              /* ACO_WEBSOCKET_TEXT, ACO_WEBSOCKET_BINARY */
+        std::string_view data; /* valid until the next one is received */
+    };
+
+    /* Throws if the request is no right handshake; it has been answered then. */
+    explicit websocket(http_request &request, const aco_websocket_options_t &options = {},
+                       const char *location = ACO__CALLER)
+        : socket_(aco_websocket_accept_at(request.native_handle(), &options, location))
+    {
+        detail::io_check(socket_ ? 0 : -1, "aco::websocket");
+    }
+    websocket(const websocket &) = delete;
+    websocket &operator=(const websocket &) = delete;
+
+    /* Nothing: the peer has closed. */
+    std::optional<message> receive(const char *location = ACO__CALLER)
+    {
+        const char *data = nullptr;
+        std::size_t n = 0;
+        const int type = aco_websocket_receive_at(socket_, &data, &n, location);
+        detail::io_check(type < 0 ? -1 : 0, "aco::websocket::receive");
+        return type ? std::optional<message>({type, std::string_view(data, n)}) : std::nullopt;
+    }
+    void send(std::string_view data, int type = ACO_WEBSOCKET_TEXT, const char *location = ACO__CALLER)
+    {
+        detail::io_check(aco_websocket_send_at(socket_, type, data.data(), data.size(), location),
+                         "aco::websocket::send");
+    }
+    void close(int code = 1000, const char *reason = nullptr, const char *location = ACO__CALLER)
+    {
+        detail::io_check(aco_websocket_close_at(socket_, code, reason, location), "aco::websocket::close");
+    }
+    aco_websocket_t *native_handle() const noexcept { return socket_; }
+
+private:
+    aco_websocket_t *socket_;
 };
 
 /* A server and its routes. It must not change while it serves. */

@@ -62,6 +62,7 @@ typedef struct aco__http_link {
     unsigned char has_head; /* the head is complete */
     unsigned char has_all; /* the message is complete */
     unsigned char gets_no_body; /* the next message answers a HEAD request */
+    unsigned char may_switch; /* the message asks for another protocol */
     unsigned char is_persistent; /* the peer keeps the connection after this message */
     unsigned char is_broken; /* nothing can be read or written any more */
     unsigned char must_not_wait; /* for more of the body: EAGAIN */
@@ -91,6 +92,8 @@ ACO__HIDDEN void aco__http_message_begin(aco__http_link_t *link, aco__http_head_
 ACO__HIDDEN int aco__http_parse_head(aco__http_link_t *link);
 /* Reads what comes next of the head. The number of bytes; 0 at the end of the stream; -1 and errno. */
 ACO__HIDDEN ssize_t aco__http_more_head(aco__http_link_t *link, const char *location);
+/* Reads behind what was not parsed, which moves to the head's end for it. */
+ACO__HIDDEN ssize_t aco__http_more_input(aco__http_link_t *link, const char *location);
 /* Reads the body, as aco_http_read(). */
 ACO__HIDDEN ssize_t aco__http_read_body(aco__http_link_t *link, void *p, size_t n, const char *call,
                                         const char *location);
@@ -177,6 +180,7 @@ typedef struct aco__http_exchange {
     unsigned char is_head; /* the method is HEAD */
     unsigned char will_close;
     unsigned char is_aborted;
+    struct aco_websocket_s *websocket; /* that the connection has become; or NULL */
     int64_t body_until; /* 0: not read yet */
     size_t sz; /* of this record and what follows it: headers, memory, output */
 } aco__http_exchange_t;
@@ -188,6 +192,10 @@ ACO__HIDDEN void aco__http_free_blocks(aco__http_exchange_t *x);
 /* ---- reply.c ---- */
 /* A reply that the server itself makes, with a short text. 0, or -1 and errno. */
 ACO__HIDDEN int aco__http_answer(aco__http_exchange_t *x, int status, const char *location);
+
+/* ---- websocket.c ---- */
+/* The handler has returned. */
+ACO__HIDDEN void aco__http_end_websocket(aco__http_exchange_t *x, const char *location);
 
 /* ---- server.c ---- */
 typedef struct aco__http_server {

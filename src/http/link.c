@@ -147,7 +147,8 @@ static int on_headers_complete(llhttp_t *parser)
     link->is_persistent = (unsigned char)llhttp_should_keep_alive(parser);
     if (parser->type == HTTP_RESPONSE)
         return has_body(parser) ? HPE_PAUSED : 0;
-    parser->upgrade = 0; /* no other protocol is spoken here */
+    link->may_switch = parser->upgrade;
+    parser->upgrade = 0; /* the parser itself goes on */
     if (parser->method == HTTP_CONNECT)
         return refuse(head, 501);
     /* Of what two programs could understand differently, llhttp refuses most. */
@@ -267,7 +268,7 @@ void aco__http_message_begin(aco__http_link_t *link, aco__http_head_t *head)
     link->sink = NULL;
     link->at = link->in.begin;
     link->body = link->framing = 0;
-    link->has_head = link->has_all = 0;
+    link->has_head = link->has_all = link->may_switch = 0;
     link->body_error = 0;
 }
 
@@ -342,8 +343,8 @@ int aco__http_parse_head(aco__http_link_t *link)
         return -1;
     }
     link->keep = link->at;
-    if (link->has_head && !link->has_all && link->in.size - link->keep < HTTP_BEHIND_HEAD)
-        move_head(link); /* for its body */
+    if (link->has_head && (!link->has_all || link->may_switch) && link->in.size - link->keep < HTTP_BEHIND_HEAD)
+        move_head(link); /* for its body, or the other protocol */
     return link->has_head;
 }
 
@@ -353,6 +354,16 @@ ssize_t aco__http_more_head(aco__http_link_t *link, const char *location)
         move_head(link);
     if (link->out_n && aco__http_send(link, NULL, 0, 0, location) != 0)
         return -1;
+    return append(link, location);
+}
+
+ssize_t aco__http_more_input(aco__http_link_t *link, const char *location)
+{
+    aco_io_reader_t *in = &link->in;
+    size_t n = in->end - link->at;
+    memmove(in->buffer + link->keep, in->buffer + link->at, n);
+    link->at = link->keep;
+    in->end = link->keep + n;
     return append(link, location);
 }
 
@@ -375,8 +386,7 @@ static ssize_t more_body(aco__http_link_t *link, char *direct, size_t n, const c
     }
     if (direct)
         return aco__http_link_read(link, direct, n, location);
-    link->at = link->in.end = link->keep;
-    return append(link, location);
+    return aco__http_more_input(link, location);
 }
 
 /* The end of the stream, which may be the end of a response. */

@@ -46,6 +46,7 @@ static void reset(aco__http_connection_t *c)
     x->end = x->at + HTTP_ARENA;
     x->fields_n = x->fields_room = x->param_count = x->allow_count = 0;
     x->has_begun = x->may_continue = x->is_head = x->will_close = x->is_aborted = 0;
+    x->websocket = NULL;
     x->body_until = 0;
     x->is.method = x->is.target = x->is.path = x->is.query = x->is.host = "";
     x->is.fd = c->link.fd;
@@ -269,6 +270,8 @@ static void handle(aco__http_connection_t *c, const char *location)
         list_unflushed(c);
     status = call_handler(x);
     unlist_unflushed(c);
+    if (x->websocket)
+        aco__http_end_websocket(x, location);
     if (!status && !x->has_begun)
         status = status_of_body(c->link.body_error);
     if (status && !x->has_begun && !c->link.is_broken) {
@@ -396,7 +399,7 @@ static void serve_connection(aco__http_connection_t *c, const char *location)
     } while (serve_request(c, location));
     if (c->link.out_n)
         (void)aco__http_send(&c->link, NULL, 0, 0, location);
-    if (c->link.in.end > c->link.in.begin)
+    if (c->link.in.end > c->link.in.begin || c->link.may_switch)
         linger(c, location);
 }
 

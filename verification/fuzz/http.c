@@ -7,7 +7,7 @@
 #define _GNU_SOURCE
 #define FUZZ_NAME "http"
 #include "aco/group.h"
-#include "aco/http.h"
+#include "aco/websocket.h"
 #include "fuzz.h"
 #include <netinet/in.h>
 
@@ -91,9 +91,29 @@ static void handle(aco_http_request_t *request, void *how)
     note("\n");
 }
 
+static void handle_websocket(aco_http_request_t *request, void *unused)
+{
+    static const aco_websocket_options_t options = {.max_message = 300};
+    aco_websocket_t *socket = aco_websocket_accept(request, &options);
+    const char *data;
+    size_t n;
+    int type;
+    (void)unused;
+    note("websocket %s", socket ? "" : "refused");
+    while (socket && (type = aco_websocket_receive(socket, &data, &n)) > 0) {
+        note(" %d", type);
+        note_bytes(data, n);
+        EXPECT(n <= 300 && !data[n] && aco_websocket_send(socket, type, data, n) == 0); /* so it is UTF-8 */
+    }
+    if (socket)
+        note(" end %d, code %d", type < 0 ? errno : 0, aco_websocket_code(socket));
+    note("\n");
+}
+
 static void *serve(void *scope)
 {
-    static const aco_http_route_t routes[] = {{"POST", "/b/*", handle, (void *)1},
+    static const aco_http_route_t routes[] = {{"GET", "/w", handle_websocket, NULL},
+                                              {"POST", "/b/*", handle, (void *)1},
                                               {"GET", "/{name}/c", handle, (void *)2},
                                               {NULL, "/*", handle, NULL},
                                               {NULL, "*", handle, NULL},
