@@ -14,6 +14,7 @@
 #include <openssl/err.h>
 #endif
 
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -77,6 +78,15 @@ WRAP(int, shutdown, shutdown, (int fd, int how), (fd, how), -1)
 WRAP(ssize_t, pread, pread, (int fd, void *p, size_t n, off_t at), (fd, p, n, at), -1)
 WRAP(ssize_t, pread64, pread, (int fd, void *p, size_t n, off64_t at), (fd, p, n, at), -1)
 
+static int polls;
+int __real_poll(struct pollfd *fds, nfds_t n, int timeout);
+int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout);
+int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout)
+{
+    __atomic_fetch_add(&polls, 1, __ATOMIC_RELAXED);
+    return __real_poll(fds, n, timeout);
+}
+
 /* ---- The scenario ---- */
 
 enum { LARGE = 100000 };
@@ -85,6 +95,7 @@ static aco_http_server_t server;
 static aco_http_client_options_t client_options;
 static const char *scheme;
 static int is_done; /* all went well */
+static int looks; /* calls of recv() and poll() for the last exchange */
 
 static void gives_file(aco_http_request_t *request, void *unused)
 {
@@ -164,6 +175,9 @@ static void *uses(void *unused)
     is_done = gets(client, site, "GET", "/files/large", LARGE, 0);
     is_done &= gets(client, site, "POST", "/echo", 5000, 1);
     is_done &= gets(client, site, "GET", "/files/small", 10, 0);
+    looks = -counts[F_recv] - polls;
+    is_done &= gets(client, site, "GET", "/files/small", 10, 0);
+    looks += counts[F_recv] + polls;
     if (aco_check_cancelled() != 0)
         fprintf(stderr, "%s, %s: call %d fails with %d: waits in vain\n", site,
                 target < 0 ? "" : functions[target].name, position, error);
@@ -292,6 +306,7 @@ static int fail_tls(void)
     scheme = "https";
     run_scenario();
     CHECK(is_done);
+    CHECK_EQ(looks, 3); /* the two sides read once, and the client looks whether its connection is still there */
     injected += fail_everywhere();
     aco_tls_config_destroy(of_server);
     aco_tls_config_destroy(of_client);

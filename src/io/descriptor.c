@@ -388,16 +388,22 @@ int aco__io_look(int fd, int events)
     return n;
 }
 
-static int wait_for(int fd, int direction, int64_t deadline, const char *call, const char *location)
+/* `trusts_event`: the event that ends the wait of a drained descriptor is enough; else the system is asked after it. */
+static int wait_for(int fd, int direction, int64_t deadline, int trusts_event, const char *call, const char *location)
 {
     aco__io_t *io = aco__io_get(call);
     aco__io_fd_t *d = io ? aco__io_enter(io, fd, call) : NULL;
-    int n;
+    int n, is_drained = d && direction == IO_READ && d->drained;
     if (!d)
         return -1;
-    while ((n = aco__io_look(fd, direction == IO_READ ? POLLIN | POLLPRI : POLLOUT)) == 0)
-        if (aco__io_park(io, d, direction, deadline, call, location) != 0)
+    for (;; is_drained = 0) {
+        n = is_drained ? 0 : aco__io_look(fd, direction == IO_READ ? POLLIN | POLLPRI : POLLOUT);
+        if (n != 0 || aco__io_park(io, d, direction, deadline, call, location) != 0)
             break;
+        n = is_drained && trusts_event;
+        if (n)
+            break;
+    }
     if (n < 0)
         aco__io_fail(call, fd);
     aco__io_leave(d);
@@ -406,22 +412,40 @@ static int wait_for(int fd, int direction, int64_t deadline, const char *call, c
 
 int aco_io_wait_readable_at(int fd, const char *location)
 {
-    return wait_for(fd, IO_READ, ACO_FOREVER, "aco_io_wait_readable", location);
+    return wait_for(fd, IO_READ, ACO_FOREVER, 0, "aco_io_wait_readable", location);
 }
 
 int aco_io_wait_writable_at(int fd, const char *location)
 {
-    return wait_for(fd, IO_WRITE, ACO_FOREVER, "aco_io_wait_writable", location);
+    return wait_for(fd, IO_WRITE, ACO_FOREVER, 0, "aco_io_wait_writable", location);
 }
 
 int aco_io_wait_readable_until_at(int fd, int64_t deadline, const char *location)
 {
-    return wait_for(fd, IO_READ, deadline, "aco_io_wait_readable", location);
+    return wait_for(fd, IO_READ, deadline, 0, "aco_io_wait_readable", location);
 }
 
 int aco_io_wait_writable_until_at(int fd, int64_t deadline, const char *location)
 {
-    return wait_for(fd, IO_WRITE, deadline, "aco_io_wait_writable", location);
+    return wait_for(fd, IO_WRITE, deadline, 0, "aco_io_wait_writable", location);
+}
+
+int aco__io_await_input(int fd, const char *location)
+{
+    return wait_for(fd, IO_READ, ACO_FOREVER, 1, "aco_io_wait_readable", location);
+}
+
+ssize_t aco__io_recv_now(int fd, void *p, size_t n)
+{
+    aco__io_t *io = (aco__io_t *)(void *)aco__poller();
+    aco__io_fd_t *d = io ? record_of(io, fd) : NULL;
+    ssize_t got;
+    do
+        got = recv(fd, p, n, MSG_DONTWAIT);
+    while (got < 0 && errno == EINTR);
+    if (d)
+        aco__io_note_read(d, got, n);
+    return got;
 }
 
 /* ---- Owning, closing ---- */

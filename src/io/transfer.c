@@ -34,8 +34,7 @@ static ssize_t attempts(aco__io_t *io, aco__io_fd_t *d, const char *call, int di
     for (;; is_drained = 0) {
         ssize_t n = is_drained ? -1 : once(d, args);
         if (n >= 0) {
-            if (n > 0 && (size_t)n < wanted && d->is_tcp && !d->always && d->armed & IO_READS)
-                d->drained = 1;
+            aco__io_note_read(d, n, wanted);
             return n;
         }
         if (!is_drained && errno == EINTR)

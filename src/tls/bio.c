@@ -38,9 +38,7 @@ static int bio_read(BIO *bio, char *p, int n)
         return result_of(bio, -1, BIO_FLAGS_READ);
     }
     tls->reads--;
-    do
-        got = recv(tls->fd, p, (size_t)n, MSG_DONTWAIT);
-    while (got < 0 && errno == EINTR);
+    got = aco__io_recv_now(tls->fd, p, (size_t)n);
     if (got == 0)
         BIO_set_flags(bio, BIO_FLAGS_IN_EOF);
     return result_of(bio, got, BIO_FLAGS_READ);

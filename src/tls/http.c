@@ -25,7 +25,7 @@ static int stream_shutdown(void *stream, const char *location)
 
 static int stream_wait_readable(void *stream, const char *location)
 {
-    return aco_tls_wait_readable_at(stream, location);
+    return aco__tls_await_input(stream, "aco_tls_wait_readable", location);
 }
 
 static int stream_has_input(void *stream)

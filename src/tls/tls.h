@@ -5,6 +5,7 @@
 
 #include "os/platform.h"
 
+#include "aco/detail/descriptors.h"
 #include "aco/detail/poller.h"
 #include "aco/tls.h"
 
@@ -80,6 +81,10 @@ ACO__HIDDEN int aco__tls_keep_session(aco_tls_config_t *config, const char *host
 /* The session with a host, which is kept no longer; NULL: there is none. */
 ACO__HIDDEN SSL_SESSION *aco__tls_take_session(aco_tls_config_t *config, const char *host);
 ACO__HIDDEN void aco__tls_free_sessions(aco__tls_session_t *sessions);
+
+/* ---- connection.c ---- */
+/* Waits until there are bytes, which may be none of the program's: TLS has messages of its own. 0, or -1 and errno. */
+ACO__HIDDEN int aco__tls_await_input(aco_tls_t *tls, const char *call, const char *location);
 
 /* ---- config.c ---- */
 ACO__HIDDEN void aco__tls_config_leave(aco_tls_config_t *config); /* one user less; the last one frees it */
