@@ -5,6 +5,7 @@
 
 #include "os/platform.h"
 
+#include "aco/detail/descriptors.h"
 #include "aco/detail/poller.h"
 #include "aco/group.h"
 #include "aco/http.h"

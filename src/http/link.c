@@ -245,21 +245,34 @@ static ssize_t append(aco__http_link_t *link, const char *location)
     return n;
 }
 
+/* Waits until something has come, without a buffer. 0, or -1 and errno. */
+static int await_input(aco__http_link_t *link, const char *location)
+{
+    aco_io_reader_close(&link->in);
+    if (!link->transport)
+        return aco__io_await_input(link->fd, location);
+    return link->transport->wait_readable ? link->transport->wait_readable(link->stream, location) : 0;
+}
+
 ssize_t aco__http_await(aco__http_link_t *link, const char *location)
 {
     aco_io_reader_t *in = &link->in;
-    const char *bytes;
-    size_t sz = in->size;
-    if (!link->transport)
-        return aco_io_reader_peek_at(in, 1, &bytes, location);
-    if (link->transport->wait_readable && in->end == 0) {
-        aco_io_reader_close(in);
-        if (link->transport->wait_readable(link->stream, location) != 0)
+    int is_first = !link->has_all && !link->transport; /* something may have come already */
+    for (;; is_first = 0) {
+        size_t sz = in->size;
+        ssize_t n;
+        if (!is_first && await_input(link, location) != 0)
             return -1;
+        if (!in->buffer && !(in->buffer = aco__poller_allocate(&sz, "aco_http_serve")))
+            return -1;
+        if (link->transport)
+            return append(link, location);
+        n = aco__io_recv_now(link->fd, in->buffer, in->size);
+        if (n > 0)
+            in->end = (size_t)n;
+        if (n >= 0 || errno != EAGAIN)
+            return n;
     }
-    if (!in->buffer && !(in->buffer = aco__poller_allocate(&sz, "aco_http_serve")))
-        return -1;
-    return append(link, location);
 }
 
 void aco__http_message_begin(aco__http_link_t *link, aco__http_head_t *head)

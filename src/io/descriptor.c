@@ -388,19 +388,21 @@ int aco__io_look(int fd, int events)
     return n;
 }
 
-/* `trusts_event`: the event that ends the wait of a drained descriptor is enough; else the system is asked after it. */
-static int wait_for(int fd, int direction, int64_t deadline, int trusts_event, const char *call, const char *location)
+/* `after_read`: aco__io_recv_now() has just told that nothing is there. To watch a descriptor anew gives an event if
+ * something has come since, and a drained one gets one. */
+static int wait_for(int fd, int direction, int64_t deadline, int after_read, const char *call, const char *location)
 {
     aco__io_t *io = aco__io_get(call);
     aco__io_fd_t *d = io ? aco__io_enter(io, fd, call) : NULL;
-    int n, is_drained = d && direction == IO_READ && d->drained;
+    int n, will_hear;
     if (!d)
         return -1;
-    for (;; is_drained = 0) {
-        n = is_drained ? 0 : aco__io_look(fd, direction == IO_READ ? POLLIN | POLLPRI : POLLOUT);
+    will_hear = direction == IO_READ && (d->drained || (after_read && !(d->armed & IO_READS)));
+    for (;; will_hear = 0) {
+        n = will_hear ? 0 : aco__io_look(fd, direction == IO_READ ? POLLIN | POLLPRI : POLLOUT);
         if (n != 0 || aco__io_park(io, d, direction, deadline, call, location) != 0)
             break;
-        n = is_drained && trusts_event;
+        n = will_hear && after_read;
         if (n)
             break;
     }
@@ -443,8 +445,12 @@ ssize_t aco__io_recv_now(int fd, void *p, size_t n)
     do
         got = recv(fd, p, n, MSG_DONTWAIT);
     while (got < 0 && errno == EINTR);
-    if (d)
-        aco__io_note_read(d, got, n);
+    if (d && (got < 0 ? errno == EAGAIN : got > 0 && (size_t)got < n))
+        aco__io_note_drained(d);
+    if (io) {
+        io->stats.calls++;
+        io->stats.bytes_read += got > 0 ? (uint64_t)got : 0;
+    }
     return got;
 }
 

@@ -39,10 +39,10 @@ typedef struct aco__io_fd {
     aco__wait_t wait;       /* of the first task that waits. Not on its stack, which may be a shared one */
 } aco__io_fd_t;
 
-/* A read that wanted so many bytes got `n`. */
-static inline void aco__io_note_read(aco__io_fd_t *d, ssize_t n, size_t wanted)
+/* A read has left the socket empty. */
+static inline void aco__io_note_drained(aco__io_fd_t *d)
 {
-    if (n > 0 && (size_t)n < wanted && d->is_tcp && !d->always && d->armed & IO_READS)
+    if (d->is_tcp && !d->always && d->armed & IO_READS)
         d->drained = 1;
 }
 

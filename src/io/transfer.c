@@ -34,7 +34,8 @@ static ssize_t attempts(aco__io_t *io, aco__io_fd_t *d, const char *call, int di
     for (;; is_drained = 0) {
         ssize_t n = is_drained ? -1 : once(d, args);
         if (n >= 0) {
-            aco__io_note_read(d, n, wanted);
+            if (n > 0 && (size_t)n < wanted)
+                aco__io_note_drained(d);
             return n;
         }
         if (!is_drained && errno == EINTR)

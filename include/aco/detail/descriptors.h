@@ -1,4 +1,4 @@
-/* Between acorn_io and acorn_hook, acorn_tls: descriptors that a library reads. Not for programs. */
+/* Between acorn_io and the libraries above it. Not for programs. */
 #ifndef ACO_DETAIL_DESCRIPTORS_H
 #define ACO_DETAIL_DESCRIPTORS_H
 
@@ -15,10 +15,10 @@ struct pollfd;
 ACO_API int aco__io_poll(struct pollfd *fds, unsigned long n, int64_t deadline, const char *call,
                          const char *location);
 
-/* recv() for callers that must not switch, now. */
+/* recv() without a wait or a yield. */
 ACO_API ssize_t aco__io_recv_now(int fd, void *p, size_t n);
-/* As aco_io_wait_readable(), after aco__io_recv_now(), without asking the system where that has told enough. It may
- * return early: an event that comes late. */
+/* As aco_io_wait_readable(), after aco__io_recv_now() got less than it asked for, or EAGAIN: with fewer system calls.
+ * An event that comes late may end it although nothing is there. */
 ACO_API int aco__io_await_input(int fd, const char *location);
 
 /* What aco_io_close() does before it closes the number. */
