@@ -91,7 +91,7 @@ static int begin_reply(aco__http_exchange_t *x, int status, const char *type, in
         line_n = (size_t)snprintf(other, sizeof other, "HTTP/1.1 %d \r\n", status);
     }
     if (!link->is_persistent || x->may_continue || x->connection->server->is_ending ||
-        (!link->has_all && x->is.length > HTTP_DISCARDED && link->body == 0)) /* nobody is going to read that */
+        (!link->has_all && x->is.length > HTTP_DISCARDED && link->head->body == 0)) /* nobody is going to read that */
         x->will_close = 1;
     begins = at = aco__http_room(link, line_n + type_n + x->fields_n + 160, location);
     if (!at)

@@ -63,6 +63,7 @@ static int take_exchange(aco__http_connection_t *c)
         if (!c->x)
             return -1;
         c->x->connection = c;
+        aco__http_link_parse_by(&c->link, &c->x->parser, HTTP_REQUEST);
         c->link.out = (char *)(c->x->head.headers + c->x->head.most) + HTTP_ARENA;
     }
     reset(c);
@@ -234,11 +235,12 @@ static int discard_body(aco__http_connection_t *c, const char *location)
 {
     aco__http_exchange_t *x = c->x;
     char bytes[1024];
-    uint64_t limit = c->link.body + HTTP_DISCARDED;
+    uint64_t limit = c->link.head->body + HTTP_DISCARDED;
     if (x->may_continue || x->is.length > HTTP_DISCARDED)
         return 0;
     while (!c->link.has_all) {
-        if (c->link.body_error || c->link.body > limit || aco_http_read_at(&x->is, bytes, sizeof bytes, location) < 0)
+        if (c->link.body_error || c->link.head->body > limit ||
+            aco_http_read_at(&x->is, bytes, sizeof bytes, location) < 0)
             return 0;
     }
     return 1;
@@ -413,7 +415,7 @@ static void run_connection(aco__http_connection_t *c, newcomer_t *newcomer)
 {
     aco__http_server_t *server = newcomer->server;
     memset(c, 0, sizeof *c);
-    aco__http_link_open(&c->link, newcomer->fd, HTTP_REQUEST, (size_t)server->options.max_head + HTTP_BEHIND_HEAD);
+    aco__http_link_open(&c->link, newcomer->fd, (size_t)server->options.max_head + HTTP_BEHIND_HEAD);
     aco__poller_free(newcomer, sizeof *newcomer);
     c->link.most_body = server->options.max_body < 0 ? UINT64_MAX : (uint64_t)server->options.max_body;
     c->link.write_time = server->options.write_time;
