@@ -128,6 +128,8 @@ static inline char *aco__http_put(char *at, const void *p, size_t n)
     return at + n;
 }
 
+#define HTTP_PUT(at, text) aco__http_put(at, text, sizeof(text) - 1)
+
 /* The digits of a number. */
 ACO__HIDDEN char *aco__http_put_number(char *at, uint64_t number);
 
