@@ -206,7 +206,7 @@ static int send_answer(const aco_websocket_t *socket, aco__http_exchange_t *x, c
     if (!begin)
         return -1;
     at = HTTP_PUT(begin, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-                    "Sec-WebSocket-Accept: ");
+                         "Sec-WebSocket-Accept: ");
     at = HTTP_PUT(put_accepted(at, only_header(&x->is, "Sec-WebSocket-Key")), "\r\n");
     if (*socket->protocol) {
         at = HTTP_PUT(at, "Sec-WebSocket-Protocol: ");
