@@ -233,8 +233,7 @@ static void write_data(size_t n)
     int put;
     for (size_t i = 0; i < n; i++)
         data[i] = pattern(written + i);
-    if (!SSL_is_init_finished(peer) || SSL_get_shutdown(peer) & SSL_SENT_SHUTDOWN || !n ||
-        written + n > MOST_WRITTEN)
+    if (!SSL_is_init_finished(peer) || SSL_get_shutdown(peer) & SSL_SENT_SHUTDOWN || !n || written + n > MOST_WRITTEN)
         return;
     put = SSL_write(peer, data, (int)n);
     written += put > 0 ? (size_t)put : 0;
