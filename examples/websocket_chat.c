@@ -1,5 +1,5 @@
-/* A chat for browsers: websocket_chat [PORT]. The page at / connects to /chat; what one sends, all get. A client that is
- * slow misses messages, and nobody waits for it. */
+/* A chat for browsers: websocket_chat [PORT]. The page at / connects to /chat; what one sends, all get. A client that
+ * is slow misses messages, and nobody waits for it. */
 #include <aco/websocket.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* https:// by a proxy (aco_http_client_options_t): the tunnel that CONNECT asks for, proxies that refuse it or fail, and
- * the certificate behind it. Server, proxy and client are tasks of one thread.
+/* https:// by a proxy (aco_http_client_options_t): the tunnel that CONNECT asks for, proxies that refuse it or fail,
+ * and the certificate behind it. Server, proxy and client are tasks of one thread.
  *
  * http_tunnel PROXY_HOST PROXY_PORT CA URL...: gets the URLs by that proxy instead (tests/io/http_peers.py). */
 #define _GNU_SOURCE

@@ -18,6 +18,7 @@ typedef struct peer { /* a connection, and the response that comes on it */
     aco_http_client_t *client;
     struct peer *next;      /* that is kept */
     aco__http_link_t link;
+    llhttp_t parser;
     aco__http_head_t head;
     int is_tls;
     char host[CLIENT_HOST], port[CLIENT_PORT]; /* the server's; without TLS, the proxy's if there is one */
@@ -209,7 +210,8 @@ static peer_t *dial_peer(aco_http_client_t *client, const url_t *url, const char
     memset(peer, 0, sizeof *peer);
     peer->client = client;
     peer->sz = sz;
-    aco__http_link_open(&peer->link, fd, HTTP_RESPONSE, (size_t)options->max_head + HTTP_BEHIND_HEAD);
+    aco__http_link_open(&peer->link, fd, (size_t)options->max_head + HTTP_BEHIND_HEAD);
+    aco__http_link_parse_by(&peer->link, &peer->parser, HTTP_RESPONSE);
     peer->link.out = (char *)(peer + 1) + headers;
     peer->link.most_body = UINT64_MAX;
     peer->link.write_time = ACO_FOREVER;
@@ -338,22 +340,22 @@ static int read_response(peer_t *peer, int is_head, const char *location)
         while ((parsed = aco__http_parse_head(link)) == 0 && link->at - link->in.begin <= most)
             if ((n = aco__http_more_head(link, location)) <= 0)
                 return n < 0 ? -1 : aco__http_fail(ECONNRESET, call_name, "the connection ended before the response");
-        if (parsed <= 0 || link->keep - link->in.begin > most || link->parser.status_code == 101 ||
-            link->parser.http_major != 1)
+        if (parsed <= 0 || link->keep - link->in.begin > most || link->parser->status_code == 101 ||
+            link->parser->http_major != 1)
             return aco__http_fail(EBADMSG, call_name, "this is no response of HTTP/1, or its head is too long");
         if (peer->head.lengths > 1 || (peer->head.lengths && peer->head.encodings))
             return aco__http_fail(EBADMSG, call_name, "the response has two ends");
-        if (link->parser.content_length > INT64_MAX && link->parser.flags & F_CONTENT_LENGTH)
+        if (link->parser->content_length > INT64_MAX && link->parser->flags & F_CONTENT_LENGTH)
             return aco__http_fail(EBADMSG, call_name, "the response's length");
-        if (peer->head.encodings && (!peer->head.is_chunked || peer->head.encodings > 1 || !link->parser.http_minor))
+        if (peer->head.encodings && (!peer->head.is_chunked || peer->head.encodings > 1 || !link->parser->http_minor))
             return aco__http_fail(EBADMSG, call_name, "the response's Transfer-Encoding");
-        if (link->parser.status_code < 200) {
+        if (link->parser->status_code < 200) {
             char byte;
             if (!link->has_all && aco__http_read_body(link, &byte, 1, call_name, location) != 0)
                 return aco__http_fail(EBADMSG, call_name, "an interim response has a body");
             aco__http_message_end(link);
         }
-    } while (link->parser.status_code < 200 && --left > 0);
+    } while (link->parser->status_code < 200 && --left > 0);
     return left > 0 ? 0 : aco__http_fail(EBADMSG, call_name, "too many interim responses");
 }
 
@@ -371,16 +373,16 @@ static int open_tunnel(peer_t *peer, const url_t *url, const char *location)
         return aco__http_fail(ECONNRESET, call_name, "the proxy has ended the connection");
     if (result < 0)
         return -1;
-    if (link->parser.status_code < 200 || link->parser.status_code > 299) {
+    if (link->parser->status_code < 200 || link->parser->status_code > 299) {
         char reason[48];
-        snprintf(reason, sizeof reason, "the proxy makes no tunnel: status %d", (int)link->parser.status_code);
+        snprintf(reason, sizeof reason, "the proxy makes no tunnel: status %d", (int)link->parser->status_code);
         return aco__http_fail(ECONNREFUSED, call_name, reason);
     }
     aco__http_message_end(link);
     if (link->in.end > 0) /* before the handshake nobody may say anything */
         return aco__http_fail(EBADMSG, call_name, "the proxy has sent more than its response");
     aco_io_reader_close(&link->in);
-    aco__http_link_reset(link);
+    aco__http_link_parse_by(link, &peer->parser, HTTP_RESPONSE);
     return 0;
 }
 
@@ -409,15 +411,15 @@ static peer_t *new_peer(aco_http_client_t *client, const url_t *url, const char 
 static void fill_in(peer_t *peer)
 {
     const aco__http_link_t *link = &peer->link;
-    peer->is.status = link->parser.status_code;
-    peer->is.minor = link->parser.http_minor;
+    peer->is.status = link->parser->status_code;
+    peer->is.minor = link->parser->http_minor;
     peer->is.headers = peer->head.headers;
     peer->is.header_count = peer->head.count;
     peer->is.length = -1;
     if (link->has_all)
         peer->is.length = 0;
-    else if (link->parser.flags & F_CONTENT_LENGTH)
-        peer->is.length = (int64_t)link->parser.content_length;
+    else if (link->parser->flags & F_CONTENT_LENGTH)
+        peer->is.length = (int64_t)link->parser->content_length;
 }
 
 static int is_idempotent(const char *method)

@@ -28,7 +28,7 @@ enum {
 
 /* ---- link.c: a connection's input and output ---- */
 
-/* How a message's parts are told: those of a head, while it is parsed. */
+/* What is known of a message that comes in: the head's parts, while it is parsed, then how far its body was read. */
 typedef struct aco__http_head {
     char *target; /* of a request; NULL: not yet */
     char *target_end;
@@ -41,6 +41,11 @@ typedef struct aco__http_head {
     unsigned char expects_continue;
     const char *host;
     int refusal; /* the status with which to refuse the message; 0: none */
+    /* The body: */
+    char *sink; /* where its next bytes go */
+    size_t sunk;
+    uint64_t body; /* its bytes so far */
+    uint64_t framing; /* bytes that were sent for it and are not its own */
 } aco__http_head_t;
 enum { HTTP_NOTHING, HTTP_NAME, HTTP_VALUE };
 
@@ -53,13 +58,9 @@ typedef struct aco__http_link {
     /*   begin: the message    keep: its body    at: not parsed    end */
     aco_io_reader_t in;
     size_t keep, at;
-    llhttp_t parser;
-    aco__http_head_t *head;
-    char *sink; /* where the next bytes of the body go */
-    size_t sunk;
-    uint64_t body; /* bytes of the body so far */
+    llhttp_t *parser;
+    aco__http_head_t *head; /* of this message */
     uint64_t most_body;
-    uint64_t framing; /* bytes that were sent for the body and are not its own */
     unsigned char has_head; /* the head is complete */
     unsigned char has_all; /* the message is complete */
     unsigned char gets_no_body; /* the next message answers a HEAD request */
@@ -77,9 +78,9 @@ typedef struct aco__http_link {
     unsigned char is_bodiless; /* what is written of the body is not sent */
 } aco__http_link_t;
 
-ACO__HIDDEN void aco__http_link_open(aco__http_link_t *link, int fd, llhttp_type_t type, size_t in_size);
-/* The next message is the first one of the connection. */
-ACO__HIDDEN void aco__http_link_reset(aco__http_link_t *link);
+ACO__HIDDEN void aco__http_link_open(aco__http_link_t *link, int fd, size_t in_size);
+/* Parses the next messages by this parser, the first one as the first of a connection. */
+ACO__HIDDEN void aco__http_link_parse_by(aco__http_link_t *link, llhttp_t *parser, llhttp_type_t type);
 /* Closes the descriptor too. */
 ACO__HIDDEN void aco__http_link_close(aco__http_link_t *link);
 /* As aco_io_read(), and aco_io_shutdown() with SHUT_WR. */
@@ -127,6 +128,8 @@ static inline char *aco__http_put(char *at, const void *p, size_t n)
     return at + n;
 }
 
+#define HTTP_PUT(at, text) aco__http_put(at, text, sizeof(text) - 1)
+
 /* The digits of a number. */
 ACO__HIDDEN char *aco__http_put_number(char *at, uint64_t number);
 
@@ -167,6 +170,7 @@ typedef struct aco__http_exchange {
     aco_http_request_t is; /* what handlers see */
     struct aco__http_connection *connection;
     struct aco__http_exchange *next; /* that nobody uses */
+    llhttp_t parser;
     aco__http_head_t head;
     char *at, *end; /* memory of the request */
     aco__http_block_t *blocks; /* more of it */

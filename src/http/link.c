@@ -166,16 +166,16 @@ static int on_headers_complete(llhttp_t *parser)
 static int on_body(llhttp_t *parser, const char *p, size_t n)
 {
     aco__http_link_t *link = link_of(parser);
-    if (!link->sink) /* nobody reads a body */
+    if (!link->head->sink) /* nobody reads a body */
         return HPE_USER;
-    link->body += n;
-    if (link->body > link->most_body) {
+    link->head->body += n;
+    if (link->head->body > link->most_body) {
         link->body_error = EFBIG;
         return HPE_USER;
     }
-    if (link->sink + link->sunk != p)
-        memmove(link->sink + link->sunk, p, n);
-    link->sunk += n;
+    if (link->head->sink + link->head->sunk != p)
+        memmove(link->head->sink + link->head->sunk, p, n);
+    link->head->sunk += n;
     return 0;
 }
 
@@ -196,19 +196,18 @@ static const llhttp_settings_t settings = {
 
 /* ---- Opening, closing ---- */
 
-void aco__http_link_open(aco__http_link_t *link, int fd, llhttp_type_t type, size_t in_size)
+void aco__http_link_open(aco__http_link_t *link, int fd, size_t in_size)
 {
     memset(link, 0, sizeof *link);
     link->fd = fd;
     aco_io_reader_open(&link->in, fd, NULL, in_size);
-    link->parser.type = (uint8_t)type;
-    aco__http_link_reset(link);
 }
 
-void aco__http_link_reset(aco__http_link_t *link)
+void aco__http_link_parse_by(aco__http_link_t *link, llhttp_t *parser, llhttp_type_t type)
 {
-    llhttp_init(&link->parser, (llhttp_type_t)link->parser.type, &settings);
-    link->parser.data = link;
+    link->parser = parser;
+    llhttp_init(parser, type, &settings);
+    link->parser->data = link;
 }
 
 void aco__http_link_close(aco__http_link_t *link)
@@ -278,9 +277,9 @@ ssize_t aco__http_await(aco__http_link_t *link, const char *location)
 void aco__http_message_begin(aco__http_link_t *link, aco__http_head_t *head)
 {
     link->head = head;
-    link->sink = NULL;
+    link->head->sink = NULL;
     link->at = link->in.begin;
-    link->body = link->framing = 0;
+    link->head->body = link->head->framing = 0;
     link->has_head = link->has_all = link->may_switch = 0;
     link->body_error = 0;
 }
@@ -288,10 +287,10 @@ void aco__http_message_begin(aco__http_link_t *link, aco__http_head_t *head)
 /* Feeds the parser `n` bytes that stand at link->at. 0, or -1: they are wrong. */
 static int feed(aco__http_link_t *link, size_t n)
 {
-    llhttp_errno_t error = llhttp_execute(&link->parser, link->in.buffer + link->at, n);
+    llhttp_errno_t error = llhttp_execute(link->parser, link->in.buffer + link->at, n);
     if (aco_likely(error == HPE_PAUSED)) {
-        link->at = (size_t)(llhttp_get_error_pos(&link->parser) - link->in.buffer);
-        llhttp_resume(&link->parser);
+        link->at = (size_t)(llhttp_get_error_pos(link->parser) - link->in.buffer);
+        llhttp_resume(link->parser);
         return 0;
     }
     if (error != HPE_OK)
@@ -303,8 +302,8 @@ static int feed(aco__http_link_t *link, size_t n)
 /* The status for a head that llhttp does not accept. */
 static int status_of_error(const aco__http_link_t *link)
 {
-    llhttp_errno_t error = llhttp_get_errno(&link->parser);
-    const char *word = link->in.buffer + link->in.begin, *reason = llhttp_get_error_reason(&link->parser);
+    llhttp_errno_t error = llhttp_get_errno(link->parser);
+    const char *word = link->in.buffer + link->in.begin, *reason = llhttp_get_error_reason(link->parser);
     const char *end = word, *limit = link->in.buffer + link->in.end;
     while (end < limit && aco__http_is_token(end, 1))
         end++;
@@ -406,7 +405,7 @@ static ssize_t more_body(aco__http_link_t *link, char *direct, size_t n, const c
 static ssize_t end_of_stream(aco__http_link_t *link, const char *call)
 {
     link->is_persistent = 0;
-    if (link->parser.type == HTTP_RESPONSE && llhttp_finish(&link->parser) == HPE_OK && link->has_all)
+    if (link->parser->type == HTTP_RESPONSE && llhttp_finish(link->parser) == HPE_OK && link->has_all)
         return 0;
     if (link->has_all)
         return 0;
@@ -416,29 +415,30 @@ static ssize_t end_of_stream(aco__http_link_t *link, const char *call)
 /* The same as feed(), for a body. What is sent around it has a limit, too: it would cost time for nothing. */
 static int feed_body(aco__http_link_t *link, size_t n)
 {
-    size_t before = link->at, sunk = link->sunk;
+    size_t before = link->at, sunk = link->head->sunk;
     if (feed(link, n) != 0)
         return -1;
-    link->framing += link->at - before - (link->sunk - sunk);
-    if (link->framing <= HTTP_FRAMING || (link->framing - HTTP_FRAMING) / HTTP_FRAMING_RATIO <= link->body)
+    link->head->framing += link->at - before - (link->head->sunk - sunk);
+    if (link->head->framing <= HTTP_FRAMING ||
+        (link->head->framing - HTTP_FRAMING) / HTTP_FRAMING_RATIO <= link->head->body)
         return 0;
-    link->body_error = link->parser.type == HTTP_REQUEST ? EFBIG : EBADMSG;
+    link->body_error = link->parser->type == HTTP_REQUEST ? EFBIG : EBADMSG;
     return -1;
 }
 
 static ssize_t read_body(aco__http_link_t *link, void *p, size_t n, const char *call, const char *location)
 {
-    while (!link->has_all && link->sunk == 0 && n > 0) {
+    while (!link->has_all && link->head->sunk == 0 && n > 0) {
         size_t have = link->in.end - link->at;
         /* A body with a length has nothing but its bytes. */
-        int is_direct = !have && link->parser.flags & F_CONTENT_LENGTH && n >= link->in.size - link->keep;
+        int is_direct = !have && link->parser->flags & F_CONTENT_LENGTH && n >= link->in.size - link->keep;
         ssize_t came = (ssize_t)have;
         if (link->body_error) {
             errno = link->body_error;
             return -1;
         }
-        if (is_direct && n > link->parser.content_length)
-            n = (size_t)link->parser.content_length;
+        if (is_direct && n > link->parser->content_length)
+            n = (size_t)link->parser->content_length;
         if (!have)
             came = more_body(link, is_direct ? p : NULL, n, location);
         if (came < 0) {
@@ -448,26 +448,26 @@ static ssize_t read_body(aco__http_link_t *link, void *p, size_t n, const char *
         if (came == 0)
             return end_of_stream(link, call);
         if (is_direct) {
-            llhttp_errno_t error = llhttp_execute(&link->parser, p, (size_t)came);
+            llhttp_errno_t error = llhttp_execute(link->parser, p, (size_t)came);
             if (error == HPE_PAUSED)
-                llhttp_resume(&link->parser);
+                llhttp_resume(link->parser);
             else if (error != HPE_OK)
                 return body_fails(link, link->body_error ? link->body_error : EBADMSG, call, "the body is too long");
         } else if (feed_body(link, (size_t)came < n ? (size_t)came : n) != 0) {
             return link->body_error ? body_fails(link, link->body_error, call, "the body is too long")
-                                    : body_fails(link, EBADMSG, call, llhttp_get_error_reason(&link->parser));
+                                    : body_fails(link, EBADMSG, call, llhttp_get_error_reason(link->parser));
         }
     }
-    return (ssize_t)link->sunk;
+    return (ssize_t)link->head->sunk;
 }
 
 ssize_t aco__http_read_body(aco__http_link_t *link, void *p, size_t n, const char *call, const char *location)
 {
     ssize_t got;
-    link->sink = p;
-    link->sunk = 0;
+    link->head->sink = p;
+    link->head->sunk = 0;
     got = read_body(link, p, n, call, location);
-    link->sink = NULL; /* the caller's memory may go */
+    link->head->sink = NULL; /* the caller's memory may go */
     return got;
 }
 

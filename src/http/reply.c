@@ -52,8 +52,6 @@ static const char *date_of(aco__http_server_t *server, int64_t now)
     return server->date;
 }
 
-#define PUT(at, text) aco__http_put(at, text, sizeof(text) - 1)
-
 /* How the end of the reply is told. `length`: of its body; less than 0: not known. */
 static char *put_framing(aco__http_exchange_t *x, char *at, int status, int64_t length)
 {
@@ -65,13 +63,13 @@ static char *put_framing(aco__http_exchange_t *x, char *at, int status, int64_t 
         x->will_close = 1;
     if (status != 204 && !(status == 304 && length <= 0)) {
         if (length >= 0)
-            at = PUT(aco__http_put_number(PUT(at, "Content-Length: "), (uint64_t)length), "\r\n");
+            at = HTTP_PUT(aco__http_put_number(HTTP_PUT(at, "Content-Length: "), (uint64_t)length), "\r\n");
         else if (link->is_chunked)
-            at = PUT(at, "Transfer-Encoding: chunked\r\n");
+            at = HTTP_PUT(at, "Transfer-Encoding: chunked\r\n");
     }
     if (x->will_close)
-        return PUT(at, "Connection: close\r\n");
-    return x->is.minor > 0 ? at : PUT(at, "Connection: keep-alive\r\n");
+        return HTTP_PUT(at, "Connection: close\r\n");
+    return x->is.minor > 0 ? at : HTTP_PUT(at, "Connection: keep-alive\r\n");
 }
 
 /* Puts the head of the reply into the output. 0, or -1 and errno. */
@@ -91,21 +89,21 @@ static int begin_reply(aco__http_exchange_t *x, int status, const char *type, in
         line_n = (size_t)snprintf(other, sizeof other, "HTTP/1.1 %d \r\n", status);
     }
     if (!link->is_persistent || x->may_continue || x->connection->server->is_ending ||
-        (!link->has_all && x->is.length > HTTP_DISCARDED && link->body == 0)) /* nobody is going to read that */
+        (!link->has_all && x->is.length > HTTP_DISCARDED && link->head->body == 0)) /* nobody is going to read that */
         x->will_close = 1;
     begins = at = aco__http_room(link, line_n + type_n + x->fields_n + 160, location);
     if (!at)
         return -1;
     at = aco__http_put(at, line, line_n);
-    at = PUT(at, "Date: ");
+    at = HTTP_PUT(at, "Date: ");
     at = aco__http_put(at, date_of(x->connection->server, x->is.began), HTTP_DATE);
-    at = PUT(at, "\r\n");
+    at = HTTP_PUT(at, "\r\n");
     if (type_n)
-        at = PUT(aco__http_put(PUT(at, "Content-Type: "), type, type_n), "\r\n");
+        at = HTTP_PUT(aco__http_put(HTTP_PUT(at, "Content-Type: "), type, type_n), "\r\n");
     if (x->fields_n)
         at = aco__http_put(at, x->fields, x->fields_n);
     at = put_framing(x, at, status, length);
-    at = PUT(at, "\r\n");
+    at = HTTP_PUT(at, "\r\n");
     link->out_n += (size_t)(at - begins);
     x->has_begun = 1;
     x->is.status = status;

@@ -102,7 +102,7 @@ int aco__http_understand(aco__http_exchange_t *x)
 {
     const aco__http_head_t *head = &x->head;
     const aco__http_link_t *link = &x->connection->link;
-    const llhttp_t *parser = &link->parser;
+    const llhttp_t *parser = link->parser;
     if (parser->http_major != 1 || parser->http_minor > 1)
         return 505;
     /* llhttp takes several spaces, and other protocols' names. */

@@ -63,6 +63,7 @@ static int take_exchange(aco__http_connection_t *c)
         if (!c->x)
             return -1;
         c->x->connection = c;
+        aco__http_link_parse_by(&c->link, &c->x->parser, HTTP_REQUEST);
         c->link.out = (char *)(c->x->head.headers + c->x->head.most) + HTTP_ARENA;
     }
     reset(c);
@@ -234,11 +235,12 @@ static int discard_body(aco__http_connection_t *c, const char *location)
 {
     aco__http_exchange_t *x = c->x;
     char bytes[1024];
-    uint64_t limit = c->link.body + HTTP_DISCARDED;
+    uint64_t limit = c->link.head->body + HTTP_DISCARDED;
     if (x->may_continue || x->is.length > HTTP_DISCARDED)
         return 0;
     while (!c->link.has_all) {
-        if (c->link.body_error || c->link.body > limit || aco_http_read_at(&x->is, bytes, sizeof bytes, location) < 0)
+        if (c->link.body_error || c->link.head->body > limit ||
+            aco_http_read_at(&x->is, bytes, sizeof bytes, location) < 0)
             return 0;
     }
     return 1;
@@ -307,8 +309,8 @@ static void linger(aco__http_connection_t *c, const char *location)
     (void)aco_scope_end(&scope);
 }
 
-/* Whether the connection goes on. */
-static int serve_request(aco__http_connection_t *c, const char *location)
+/* Whether the connection goes on. Not inline: an idle connection holds the frames of what calls it. */
+static __attribute__((noinline)) int serve_request(aco__http_connection_t *c, const char *location)
 {
     aco__http_link_t *link = &c->link;
     int status;
@@ -403,32 +405,18 @@ static void serve_connection(aco__http_connection_t *c, const char *location)
         linger(c, location);
 }
 
-static void *connection(void *arg)
-{
-    aco__http_connection_t *c = arg;
-    serve_connection(c, "an HTTP connection");
-    if (c->x && c->x->blocks)
-        aco__http_free_blocks(c->x);
-    give_exchange(c);
-    *c->place = c->next;
-    if (c->next)
-        c->next->place = c->place;
-    aco__http_link_close(&c->link);
-    aco__poller_free(c, sizeof *c);
-    return NULL;
-}
+/* A connection that has no task yet. */
+typedef struct newcomer {
+    aco__http_server_t *server;
+    int fd;
+} newcomer_t;
 
-/* A new connection gets its task. 0; or -1: it is closed. */
-static int add_connection(aco__http_server_t *server, int fd, const char *location)
+static void run_connection(aco__http_connection_t *c, newcomer_t *newcomer)
 {
-    size_t sz = sizeof(aco__http_connection_t);
-    aco__http_connection_t *c = aco__poller_allocate(&sz, "aco_http_serve");
-    if (!c) {
-        (void)aco_io_close(fd);
-        return -1;
-    }
+    aco__http_server_t *server = newcomer->server;
     memset(c, 0, sizeof *c);
-    aco__http_link_open(&c->link, fd, HTTP_REQUEST, (size_t)server->options.max_head + HTTP_BEHIND_HEAD);
+    aco__http_link_open(&c->link, newcomer->fd, (size_t)server->options.max_head + HTTP_BEHIND_HEAD);
+    aco__poller_free(newcomer, sizeof *newcomer);
     c->link.most_body = server->options.max_body < 0 ? UINT64_MAX : (uint64_t)server->options.max_body;
     c->link.write_time = server->options.write_time;
     c->server = server;
@@ -437,13 +425,55 @@ static int add_connection(aco__http_server_t *server, int fd, const char *locati
     if (c->next)
         c->next->place = &c->next;
     server->first = c;
-    if (aco_group_spawn_at(&server->group, connection, c, server->options.task, NULL, location))
-        return 0;
+    serve_connection(c, "an HTTP connection");
+    if (c->x && c->x->blocks)
+        aco__http_free_blocks(c->x);
+    give_exchange(c);
     *c->place = c->next;
     if (c->next)
         c->next->place = c->place;
     aco__http_link_close(&c->link);
-    aco__poller_free(c, sizeof *c);
+}
+
+/* The record is on the stack: the first page, which an idle connection holds anyway, has room for it. */
+static void *connection(void *newcomer)
+{
+    aco__http_connection_t record;
+    run_connection(&record, newcomer);
+    return NULL;
+}
+
+/* Others use the record while a share stack has another task's frames. */
+static void *connection_on_share_stack(void *arg)
+{
+    newcomer_t *newcomer = arg;
+    size_t sz = sizeof(aco__http_connection_t);
+    aco__http_connection_t *record = aco__poller_allocate(&sz, "aco_http_serve");
+    if (!record) {
+        (void)aco_io_close(newcomer->fd);
+        aco__poller_free(newcomer, sizeof *newcomer);
+        return NULL;
+    }
+    run_connection(record, newcomer);
+    aco__poller_free(record, sizeof *record);
+    return NULL;
+}
+
+/* A new connection gets its task. 0; or -1: it is closed. */
+static int add_connection(aco__http_server_t *server, int fd, const char *location)
+{
+    const aco_options_t *task = server->options.task;
+    aco_function_t run = task && task->stack ? connection_on_share_stack : connection;
+    size_t sz = sizeof(newcomer_t);
+    newcomer_t *newcomer = aco__poller_allocate(&sz, "aco_http_serve");
+    if (newcomer) {
+        newcomer->server = server;
+        newcomer->fd = fd;
+        if (aco_group_spawn_at(&server->group, run, newcomer, task, NULL, location))
+            return 0;
+        aco__poller_free(newcomer, sizeof *newcomer);
+    }
+    (void)aco_io_close(fd);
     return -1;
 }
 

@@ -128,6 +128,10 @@ static int digit_of(char c)
 ptrdiff_t aco__http_decode(char *to, const char *from, size_t n, int plus_is_space)
 {
     char *at = to;
+    if (!plus_is_space && !memchr(from, '%', n)) {
+        memmove(to, from, n);
+        return (ptrdiff_t)n;
+    }
     for (size_t i = 0; i < n; i++) {
         char c = from[i];
         if (c == '%') {

@@ -100,8 +100,8 @@ static int is_utf8(const unsigned char *p, size_t n)
             return 0;
         low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : low;
         high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : high;
-        for (; more > 0; more--, low = 0x80, high = 0xbf)
-            if (*p < low || *p++ > high)
+        for (; more > 0; more--, p++, low = 0x80, high = 0xbf)
+            if (*p < low || *p > high)
                 return 0;
     }
     return 1;
@@ -188,7 +188,7 @@ static int check_handshake(const aco__http_exchange_t *x, const aco_websocket_op
     return may_connect(request, options->origins) ? 0 : 403;
 }
 
-static int refuse(aco_http_request_t *request, int status, const char *call, const char *location)
+static int refuse_handshake(aco_http_request_t *request, int status, const char *call, const char *location)
 {
     if (status == 426) {
         (void)aco_http_add_header(request, "Upgrade", "websocket");
@@ -199,22 +199,20 @@ static int refuse(aco_http_request_t *request, int status, const char *call, con
                          : aco__http_fail(EPROTO, call, "this is no handshake of WebSocket");
 }
 
-#define PUT(at, text) aco__http_put(at, text, sizeof(text) - 1)
-
 static int send_answer(const aco_websocket_t *socket, aco__http_exchange_t *x, const char *location)
 {
     aco__http_link_t *link = socket->link;
     char *begin = aco__http_room(link, 256 + x->fields_n, location), *at;
     if (!begin)
         return -1;
-    at = PUT(begin, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-                    "Sec-WebSocket-Accept: ");
-    at = PUT(put_accepted(at, only_header(&x->is, "Sec-WebSocket-Key")), "\r\n");
+    at = HTTP_PUT(begin, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                         "Sec-WebSocket-Accept: ");
+    at = HTTP_PUT(put_accepted(at, only_header(&x->is, "Sec-WebSocket-Key")), "\r\n");
     if (*socket->protocol) {
-        at = PUT(at, "Sec-WebSocket-Protocol: ");
-        at = PUT(aco__http_put(at, socket->protocol, strlen(socket->protocol)), "\r\n");
+        at = HTTP_PUT(at, "Sec-WebSocket-Protocol: ");
+        at = HTTP_PUT(aco__http_put(at, socket->protocol, strlen(socket->protocol)), "\r\n");
     }
-    at = PUT(aco__http_put(at, x->fields, x->fields_n), "\r\n");
+    at = HTTP_PUT(aco__http_put(at, x->fields, x->fields_n), "\r\n");
     link->out_n += (size_t)(at - begin);
     x->has_begun = x->will_close = 1;
     x->is.status = 101;
@@ -244,7 +242,7 @@ aco_websocket_t *aco_websocket_accept_at(aco_http_request_t *request, const aco_
     }
     status = check_handshake(x, options);
     if (status) {
-        refuse(request, status, call, location);
+        refuse_handshake(request, status, call, location);
         return NULL;
     }
     socket = aco__poller_allocate(&sz, call);

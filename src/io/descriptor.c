@@ -442,6 +442,10 @@ ssize_t aco__io_recv_now(int fd, void *p, size_t n)
     aco__io_t *io = (aco__io_t *)(void *)aco__poller();
     aco__io_fd_t *d = io ? record_of(io, fd) : NULL;
     ssize_t got;
+    if (fd < 0) {
+        errno = EBADF;
+        return -1;
+    }
     do
         got = recv(fd, p, n, MSG_DONTWAIT);
     while (got < 0 && errno == EINTR);

@@ -115,7 +115,8 @@ def test_tunnel(program, port, tinyproxy):
             ('', url, 'small'),
             ('BasicAuth user word', url, 'aco_http_call: the proxy makes no tunnel: status 407'),
             (f'ConnectPort {port + 1}', url, 'aco_http_call: the proxy makes no tunnel: status 403'),
-            ('', f'https://127.0.0.1:{port}/files/small', 'aco_tls_connect: 127.0.0.1: certificate refused, wrong host'),
+            ('', f'https://127.0.0.1:{port}/files/small',
+             'aco_tls_connect: 127.0.0.1: certificate refused, wrong host'),
             ('', 'https://localhost:1/', 'aco_http_call: the proxy makes no tunnel: status 50')):
         with socket.create_server(('127.0.0.1', 0)) as free:
             proxy_port = free.getsockname()[1]

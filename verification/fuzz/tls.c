@@ -19,7 +19,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-enum { LIMIT_S = 15, CONNECTIONS = 3, PENDING = 1 << 17, LONGEST_WRITE = 20000 };
+enum { LIMIT_S = 60, CONNECTIONS = 3, PENDING = 1 << 17, LONGEST_WRITE = 20000, MOST_WRITTEN = 40000 };
 enum { IS_CLIENT = 1, ONLY_1_2 = 2, WITH_CLIENT_CERTIFICATE = 4, WRONG_CERTIFICATE = 8, IS_RECORDED = 16 };
 
 static unsigned how;
@@ -233,7 +233,7 @@ static void write_data(size_t n)
     int put;
     for (size_t i = 0; i < n; i++)
         data[i] = pattern(written + i);
-    if (!SSL_is_init_finished(peer) || SSL_get_shutdown(peer) & SSL_SENT_SHUTDOWN || !n)
+    if (!SSL_is_init_finished(peer) || SSL_get_shutdown(peer) & SSL_SENT_SHUTDOWN || !n || written + n > MOST_WRITTEN)
         return;
     put = SSL_write(peer, data, (int)n);
     written += put > 0 ? (size_t)put : 0;
