@@ -952,9 +952,58 @@ static void many(void)
     CHECK_EQ(sum, CHAINS * 20);
 }
 
+/* ---- A save area that moves between the end of a wait and the task's turn ---- */
+
+static aco_channel_t *moved_channels[2];
+
+static void *selects_on_shared(void *chosen)
+{
+    int got[2] = {0};
+    aco_select_case_t cases[] = {
+        {.channel = moved_channels[0], .element = &got[0], .operation = ACO_SELECT_RECEIVE},
+        {.channel = moved_channels[1], .element = &got[1], .operation = ACO_SELECT_RECEIVE},
+    };
+    *(int *)chosen = aco_select(cases, 2, -1);
+    CHECK_EQ(cases[1].error, 0);
+    CHECK_EQ(got[1], 4711);
+    return NULL;
+}
+
+static void *takes_stack(void *unused)
+{
+    aco_task_yield();
+    return unused;
+}
+
+static void *sends_and_names(void *task)
+{
+    int n = 4711;
+    aco_task_yield(); /* the frames of the task are saved */
+    CHECK_EQ(aco_channel_send(moved_channels[1], &n), 0);
+    CHECK_EQ(aco_set_name(task, "with a larger area"), 0);
+    return NULL;
+}
+
+static void moved_after_wake(void)
+{
+    const aco_options_t shared = {.stack = stack}, detached = {.flags = ACO_DETACHED},
+                        others = {.stack = stack, .flags = ACO_DETACHED};
+    int chosen = -1;
+    aco_t *task;
+    for (int i = 0; i < 2; i++)
+        moved_channels[i] = aco_channel_new(0, sizeof(int));
+    task = aco_spawn(selects_on_shared, &chosen, &shared);
+    CHECK(task && aco_spawn(takes_stack, NULL, &others) && aco_spawn(sends_and_names, task, &detached));
+    CHECK_EQ(aco_run(), 0);
+    CHECK_EQ(chosen, 1);
+    CHECK_EQ(aco_join(task, NULL), 0);
+    for (int i = 0; i < 2; i++)
+        aco_channel_destroy(moved_channels[i]);
+}
+
 int main(void)
 {
-    static void (*const tests[])(void) = {all_waits, others_cannot, refused, on_shared, many, NULL};
+    static void (*const tests[])(void) = {all_waits, others_cannot, refused, on_shared, many, moved_after_wake, NULL};
     stack = aco_share_stack_new(0);
     s.channel = aco_channel_new(0, ELEMENT);
     s.other = aco_channel_new(0, ELEMENT);

@@ -70,42 +70,67 @@ static void move_scopes(const move_t *move, const aco_t *task)
     }
 }
 
-/* Runs on the scratch stack: a switch to the task, which has its frames saved. */
-ACO__NO_SANITIZE ACO__ARRIVAL_ABI static void arrives(ACO__ARRIVAL_PARAMETERS)
-{
-    aco_t *task = (aco_t *)(tagged & ~(uintptr_t)1), *next = aco__task_next(task);
-    const char *slot = aco__slot(next);
-    if (slot)
-        for (int i = 0; i < 4; i++)
-            __builtin_prefetch(slot + i * ACO__CACHE_LINE);
-    task->aco__self = aco__annex(task)->context;
-    aco__stack_restore(task, 1, "aco_run");
-    aco__switch_enter(aco__tls_ref(), task, tagged, value);
-}
+static ACO__ARRIVAL_ABI void arrives(ACO__ARRIVAL_PARAMETERS);
 
 /* The task's context is in its block: it becomes that of arrives(). */
-static void set_aside(const aco__thread_t *self, aco_t *task)
+static inline void set_aside(const aco__thread_t *self, aco_t *task)
 {
     aco__annex(task)->context = task->aco__self;
     aco__begin_in(&task->aco__self, self->scratch->runner.aco__self.sp, arrives);
 }
 
+/* The frames of a task were moved from its stack or from its save area. */
+static inline __attribute__((always_inline)) void follow(const move_t *move, aco_t *task, int is_from_stack)
+{
+    aco__annex_t *annex = aco__annex(task);
+    if (aco__task_wait(task) || aco_unlikely(annex->flags & TASK_EARLY)) {
+        move_wait(move, task);
+    } else if (!is_from_stack) {
+        aco__wait_t *wait = moved(move, annex->wait);
+        if (wait != annex->wait) { /* it is over: only this is still read */
+            wait->woken = moved(move, wait->woken);
+            annex->wait = wait;
+        }
+    }
+    if (annex->flags & TASK_SCOPED)
+        move_scopes(move, task);
+}
+
 static void task_moved(aco_t *task, const void *from, size_t sz, void *to)
 {
     const aco__thread_t *self = aco__self();
-    aco__annex_t *annex = aco__annex(task);
-    move_t move = {(uintptr_t)from, sz, (uintptr_t)to};
-    int is_early = (*aco__task_flags(task) & TASK_EARLY) != 0, is_saved = aco__is_on_its_stack(task, from);
-    if (is_early || aco__task_wait(task))
-        move_wait(&move, task);
-    else if (!is_saved && moved(&move, annex->wait) != annex->wait) { /* it is over: only this is still read */
-        aco__wait_t *wait = moved(&move, annex->wait);
-        wait->woken = moved(&move, wait->woken);
-    }
-    if (*aco__task_flags(task) & TASK_SCOPED)
-        move_scopes(&move, task);
+    const move_t move = {(uintptr_t)from, sz, (uintptr_t)to};
+    follow(&move, task, aco__is_on_its_stack(task, from));
     if (from == task->aco__self.sp && !(self->task == task && aco__in_turn(aco__tasks(self)))) /* no resumer */
         set_aside(self, task);
+}
+
+/* Runs on the scratch stack: a switch to the task, which has its frames saved. */
+ACO__NO_SANITIZE ACO__ARRIVAL_ABI static void arrives(ACO__ARRIVAL_PARAMETERS)
+{
+    aco_t *task = (aco_t *)(tagged & ~(uintptr_t)1), *owner;
+    const aco__annex_t *annex = aco__annex(task);
+    const aco_t *next = aco__task_next(task);
+    const char *slot = aco__slot(next);
+    const void *area = task->save_stack.ptr;
+    size_t sz = task->save_stack.valid_sz;
+    if (slot)
+        for (int i = 0; i < 4; i++)
+            __builtin_prefetch(slot + i * ACO__CACHE_LINE);
+    task->aco__self = annex->context;
+    /* One with TASK_EARLY may stand beside the owner in a queue: both must be moved one after the other. */
+    owner = aco_likely(!(annex->flags & TASK_EARLY)) ? aco__stack_swap_tasks(task) : NULL;
+    if (aco_likely(owner != NULL)) {
+        const move_t out = {(uintptr_t)owner->aco__self.sp, owner->save_stack.valid_sz,
+                            (uintptr_t)owner->save_stack.ptr};
+        const move_t in = {(uintptr_t)area, sz, (uintptr_t)task->aco__self.sp};
+        follow(&out, owner, 1); /* what task_moved() does, for both */
+        set_aside(aco__self(), owner);
+        follow(&in, task, 0);
+    } else {
+        aco__stack_restore(task, 1, "aco_run");
+    }
+    aco__switch_enter(aco__tls_ref(), task, tagged, value);
 }
 
 int aco__shared_prepare(aco_t *co, aco__arrival_t *first, aco_function_t fn)

@@ -114,20 +114,20 @@ static inline size_t live_bytes(const aco_share_stack_t *stack, const aco_t *own
 /* ---- Saving and restoring ---- */
 
 /* These update the control block after a save, and after a restore. */
-static inline void saved(aco_t *co, size_t sz)
+static inline void saved(aco_t *co, size_t sz, unsigned status)
 {
     co->save_stack.valid_sz = sz;
     co->save_stack.ct_save += sz != 0;
     if (co->save_stack.max_cpsz < sz)
         co->save_stack.max_cpsz = sz;
-    aco__set_status(co, ACO__SAVED);
+    aco__set_status(co, status);
 }
 
-static inline void restored(aco_t *co, size_t sz)
+static inline void restored(aco_t *co, size_t sz, unsigned status)
 {
     co->save_stack.valid_sz = 0;
     co->save_stack.ct_restore += sz != 0;
-    aco__set_status(co, ACO__SUSPENDED);
+    aco__set_status(co, status);
 }
 
 /* The frames of `co` have been saved. One of the waiting coroutines was resumed by `co` and refers to its context for
@@ -168,7 +168,7 @@ static int save(aco_share_stack_t *stack, aco_t *co)
     if (sz > co->save_stack.sz && aco__area_grow(co, sz) != 0)
         return -1;
     copy(co->save_stack.ptr, sp, sz);
-    saved(co, sz);
+    saved(co, sz, ACO__SAVED);
     if (!aco__area_is_inside(co))
         aco__area_look(co);
     if (waits) {
@@ -238,31 +238,46 @@ static __attribute__((noinline)) int restore_any(aco_t *co, int fatal, const cha
         ACO__UPCALL(frames_restored, (co));
     sz = co->save_stack.valid_sz;
     copy(co->aco__self.sp, co->save_stack.ptr, sz);
-    restored(co, sz);
-    if (waits) {
-        aco__set_status(co, ACO__RESUMING);
-        if (aco_unlikely(aco__is_shared_task(co)))
-            ACO__UPCALL(task_moved, (co, co->save_stack.ptr, sz, co->aco__self.sp));
-    }
+    restored(co, sz, waits ? ACO__RESUMING : ACO__SUSPENDED);
+    if (waits && aco_unlikely(aco__is_shared_task(co)))
+        ACO__UPCALL(task_moved, (co, co->save_stack.ptr, sz, co->aco__self.sp));
     return 1;
 }
 
-/* The common case with many live bytes. */
-static __attribute__((noinline)) int restore_many(aco_t *co, aco_t *owner, size_t in, size_t out)
+/* ---- The common case, without calls if both have few live bytes: `co` takes the stack from its owner ---- */
+
+/* Whether the owner's `sz` live bytes can be saved without a closer look. restore_any() reports a stack pointer outside
+ * the stack. */
+static inline int can_save(const aco_share_stack_t *stack, const aco_t *owner, size_t sz)
+{
+    return aco_likely(sz <= owner->save_stack.sz && sz <= (size_t)((char *)stack->aco__top - (char *)stack->ptr) &&
+                      owner->save_stack.ct_save % ACO__SAVES_PER_LOOK != ACO__SAVES_PER_LOOK - 1 &&
+                      stack->aco__thread == aco__self() && stack->guard_page_enabled &&
+                      !__atomic_load_n(&stack->aco__link.destroyed, __ATOMIC_RELAXED));
+}
+
+static __attribute__((noinline)) void swap_many(aco_t *co, aco_t *owner, size_t in, size_t out)
 {
     memcpy(owner->save_stack.ptr, owner->aco__self.sp, out);
-    saved(owner, out);
+    memcpy(co->aco__self.sp, co->save_stack.ptr, in);
     if (!aco__area_is_inside(owner))
         aco__area_look(owner);
-    co->share_stack->owner = co;
-    memcpy(co->aco__self.sp, co->save_stack.ptr, in);
-    restored(co, in);
-    return 1;
 }
 
-/* The common case of restore_any(), in a function without calls if both have few live bytes: `co` and the owner have
- * both started, the stack belongs to this thread and has a guard page, and `co` is not instrumented. restore_any()
- * reports a stack pointer outside the stack. */
+/* `status` is what the owner has afterwards, and `co` has had. */
+static inline __attribute__((always_inline)) void swap(aco_t *co, aco_t *owner, size_t in, size_t out, unsigned status)
+{
+    saved(owner, out, status);
+    co->share_stack->owner = co;
+    if (aco_unlikely(!is_short(out | in))) {
+        swap_many(co, owner, in, out);
+    } else {
+        copy_short(owner->save_stack.ptr, owner->aco__self.sp, out);
+        copy_short(co->aco__self.sp, co->save_stack.ptr, in);
+    }
+    restored(co, in, status == ACO__SAVED ? ACO__SUSPENDED : ACO__RESUMING);
+}
+
 int aco__stack_restore(aco_t *co, int fatal, const char *call)
 {
     enum { SLOT_LINES = 3 };
@@ -273,20 +288,28 @@ int aco__stack_restore(aco_t *co, int fatal, const char *call)
     if (slot) /* fetched at the same time as the block, which has not been read yet */
         for (int i = 0; i < SLOT_LINES; i++)
             __builtin_prefetch(slot + i * ACO__CACHE_LINE);
-    if (aco_unlikely(!owner || (co->aco__state & ACO__FAST_MASK) != ACO__SAVED ||
-                     aco__status(owner) != ACO__SUSPENDED || stack->aco__thread != aco__self() ||
-                     !stack->guard_page_enabled || __atomic_load_n(&stack->aco__link.destroyed, __ATOMIC_RELAXED)))
+    if (aco_unlikely(!owner || (co->aco__state & ACO__FAST_MASK) != ACO__SAVED || aco__status(owner) != ACO__SUSPENDED))
         return restore_any(co, fatal, call);
     out = live_bytes(stack, owner);
-    if (aco_unlikely(out > owner->save_stack.sz || out > (size_t)((char *)stack->aco__top - (char *)stack->ptr) ||
-                     owner->save_stack.ct_save % ACO__SAVES_PER_LOOK == ACO__SAVES_PER_LOOK - 1))
+    if (!can_save(stack, owner, out))
         return restore_any(co, fatal, call);
-    if (aco_unlikely(!is_short(out | in)))
-        return restore_many(co, owner, in, out);
-    copy_short(owner->save_stack.ptr, owner->aco__self.sp, out);
-    saved(owner, out);
-    stack->owner = co;
-    copy_short(co->aco__self.sp, co->save_stack.ptr, in);
-    restored(co, in);
+    swap(co, owner, in, out, ACO__SAVED);
     return 1;
+}
+
+aco_t *aco__stack_swap_tasks(aco_t *co)
+{
+    aco_share_stack_t *stack = co->share_stack;
+    aco_t *owner = stack->owner;
+    size_t out;
+    if (aco_unlikely(!owner || (co->aco__state & ACO__FAST_MASK) != ACO__RESUMING_SAVED ||
+                     (owner->aco__state & ACO__FAST_MASK) != ACO__RESUMING || aco__self()->resuming ||
+                     !aco__is_shared_task(owner)))
+        return NULL;
+    out = live_bytes(stack, owner);
+    if (!can_save(stack, owner, out))
+        return NULL;
+    swap(co, owner, co->save_stack.valid_sz, out, ACO__RESUMING_SAVED);
+    stack->aco__resumer_context = &aco__no_context; /* it named the resumer of the owner */
+    return owner;
 }

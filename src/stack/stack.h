@@ -133,6 +133,9 @@ ACO__HIDDEN void aco__block_free(aco_t *co);
 /* Restores the frames of `co` to its stack and first saves those of the stack's owner. `co` is ready or has
  * its frames saved; the caller runs on another stack. Returns 1, or 0 after a failure that changed nothing. */
 ACO__HIDDEN int aco__stack_restore(aco_t *co, int fatal, const char *call);
+/* The common case of that for a task: the stack's owner is a task too and waits, and both have frames. The owner; or
+ * NULL: something is not common, nothing was done. task_moved (base/upcalls.h) is not called. */
+ACO__HIDDEN aco_t *aco__stack_swap_tasks(aco_t *task);
 /* `co`, which was never resumed, counts as started from now on. 0, or -1 with EPERM: another thread uses its stack. */
 ACO__HIDDEN int aco__stack_start(aco_t *co, const char *call);
 /* Saves the frames of the stack's owner, which neither runs nor is the resumer of the running coroutine. 0, or -1 and
