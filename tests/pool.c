@@ -543,6 +543,109 @@ static void tasks(void)
     CHECK_EQ(aco_pool_destroy(pool), 0);
 }
 
+enum { CROWD = 600, CROWD_KEPT = 3 }; /* more than a scheduler reclaims at once */
+
+static aco_pool_t *crowd_pool;
+static char *crowd_low[CROWD], *crowd_high[CROWD];
+
+static void *crowd_member(void *number)
+{
+    crowd_low[(size_t)number] = low(aco_co());
+    crowd_high[(size_t)number] = high(aco_co());
+    aco_task_yield();
+    return NULL;
+}
+
+/* Has many tasks run and end, while the calling one never waits. */
+static void crowd(void)
+{
+    const aco_options_t how = {.pool = crowd_pool, .stack_size = SMALL, .flags = ACO_DETACHED};
+    for (size_t i = 0; i < CROWD; i++)
+        CHECK(aco_spawn(crowd_member, (void *)i, &how) != NULL);
+    for (int i = 0; i < 4; i++)
+        aco_task_yield();
+    COUNTS(crowd_pool, 0, CROWD, 0);
+}
+
+static void check_relieved(size_t times, unsigned flags)
+{
+    int known = residency_is_known() && !(flags & ACO_POOL_LAZY), pages = 0;
+    COUNTS(crowd_pool, 0, CROWD_KEPT, CROWD - CROWD_KEPT);
+    CHECK_EQ(stats(crowd_pool).reclaimed, times * (CROWD - CROWD_KEPT));
+    for (size_t i = 0; i < CROWD; i++)
+        pages += known && resident(crowd_low[i], crowd_high[i]) > 0;
+    CHECK_EQ(pages, known ? CROWD_KEPT : 0);
+}
+
+static aco_t *crowding;
+
+static int wake_crowding(void *unused, int64_t timeout)
+{
+    (void)unused;
+    if (timeout != 0) /* there is nothing else to do */
+        aco_unpark(crowding);
+    return 1;
+}
+
+static void *crowds(void *flags)
+{
+    crowd();
+    CHECK_EQ(stats(crowd_pool).reclaimed, 0);
+    aco_park("an idle scheduler");
+    check_relieved(1, *(unsigned *)flags);
+    crowd();
+    return flags;
+}
+
+static void overflow_after_crowd(void)
+{
+    aco_t *co = new_in(crowd_pool, SMALL, yields, NULL);
+    ((volatile char *)low(co))[-1] = 1;
+}
+
+/* Promise: while aco_run() runs, the pages of idle stacks beyond idle_stacks return when no task can run, and when it
+ * returns; with guards in place. */
+static void crowded(unsigned flags)
+{
+    crowd_pool = pool_with(flags, CROWD_KEPT, NEVER);
+    crowding = aco_spawn(crowds, &flags, NULL);
+    CHECK(crowding != NULL);
+    CHECK_EQ(aco_on_idle(wake_crowding, NULL), 0);
+    CHECK_EQ(aco_run(), 0);
+    CHECK_EQ(aco_on_idle(NULL, NULL), 0);
+    CHECK_EQ(aco_join(crowding, NULL), 0);
+    check_relieved(2, flags);
+    DIES_OF(overflow_after_crowd, SIGSEGV);
+    CHECK_EQ(aco_pool_destroy(crowd_pool), 0);
+}
+
+static void *crowds_once(void *unused)
+{
+    crowd();
+    aco_park("the end");
+    return unused;
+}
+
+/* Promise: the same for aco_run_ready(), which wants to be called again at once until that is done. */
+static void crowded_in_a_loop(void)
+{
+    int64_t next;
+    int calls = 0;
+    crowd_pool = pool_with(0, CROWD_KEPT, NEVER);
+    crowding = aco_spawn(crowds_once, NULL, NULL);
+    CHECK(crowding != NULL);
+    do {
+        CHECK_EQ(aco_run_ready(&next), 1);
+        calls++;
+    } while (next <= aco_now());
+    CHECK(calls >= 3);
+    check_relieved(1, 0);
+    aco_unpark(crowding);
+    CHECK_EQ(aco_run(), 0);
+    CHECK_EQ(aco_join(crowding, NULL), 0);
+    CHECK_EQ(aco_pool_destroy(crowd_pool), 0);
+}
+
 #ifndef ACO_CONFIG_NO_INLINE
 ACO_GENERATOR(counts, y, arg)
 {
@@ -597,6 +700,10 @@ int main(void)
     reused(ACO_POOL_CANARIES | ACO_POOL_LAZY);
     many_threads();
     tasks();
+    crowded(0);
+    crowded(ACO_POOL_MPROTECT);
+    crowded(ACO_POOL_LAZY);
+    crowded_in_a_loop();
 #ifndef ACO_CONFIG_NO_INLINE
     generators();
 #endif

@@ -29,7 +29,9 @@
  * NUMA node of the thread that touched it first.
  *
  * Reclaim. The pages of idle stacks return to the system, those of the coldest stack first,
- *   - by pressure: at once, when more than `idle_stacks` stacks of a size are idle with their pages;
+ *   - by pressure: when more than `idle_stacks` stacks of a size are idle with their pages. At once; but for stacks
+ *     that are released while aco_run() runs on the thread, when no task can run or aco_run() returns: so that the end
+ *     of many tasks waits for no system call, and their stacks still have their pages for the next ones;
  *   - by time: those idle for `idle_ms`, when another stack of their size is released, at most eight at a time;
  *   - by request: aco_pool_trim().
  * A coroutine that went deep once and is suspended higher up no longer needs the pages below. They return by request,

@@ -22,7 +22,8 @@ enum {
     REFRESH_NS = 1000000000, /* with waits for events: timers of scopes are refreshed if due within that time */
     TRIM_NS = 100000000, /* the least time between two trims of tasks' stacks */
     TRIM_TASKS = 64, /* control blocks that one trim looks at */
-    TRIM_BEFORE_LONG = 1024 /* the same before a wait longer than TRIM_NS */
+    TRIM_BEFORE_LONG = 1024, /* the same before a wait longer than TRIM_NS */
+    STACKS_AT_ONCE = 256 /* idle stacks whose pages go back before the thread looks for events again */
 };
 
 static void scheduler_ends(aco__thread_t *self);
@@ -382,19 +383,7 @@ static int sleep_idle(aco__thread_t *self, scheduler_t *s)
     return 0;
 }
 
-/* No task can run. 0, or -1 as above. */
-static int wait_idle(aco__thread_t *self, scheduler_t *s)
-{
-    int slept;
-    if (s->worker && s->worker->idle(s->worker))
-        return 0;
-    slept = sleep_idle(self, s);
-    if (s->worker)
-        s->worker->awake(s->worker);
-    return slept;
-}
-
-/* For aco_run_ready(): no task can run. Looks for events: 1, or 0 if there are none; -1 on failure. */
+/* No task can run. Looks for events without waiting: 1, or 0 if there are none; -1 on failure. */
 static int look_around(aco__thread_t *self, scheduler_t *s)
 {
     int listens = aco__inbox_is_used(s);
@@ -406,6 +395,30 @@ static int look_around(aco__thread_t *self, scheduler_t *s)
     if (s->is_watched && !self->task)
         (void)aco__stuck_check(self, s, 0);
     return self->task != NULL;
+}
+
+/* No task can run, and pools are crowded: does something about that and looks for events, without waiting. 0, or -1 as
+ * above. */
+static int relieve_pools(aco__thread_t *self, scheduler_t *s)
+{
+    aco__pools_relieve(STACKS_AT_ONCE);
+    if (s->idle && call_idle_hook(s, 0) < 0)
+        return -1;
+    return look_around(self, s) < 0 ? -1 : 0;
+}
+
+/* No task can run. 0, or -1 as above. */
+static int wait_idle(aco__thread_t *self, scheduler_t *s)
+{
+    int slept;
+    if (aco_unlikely(aco__pools_are_crowded()))
+        return relieve_pools(self, s);
+    if (s->worker && s->worker->idle(s->worker))
+        return 0;
+    slept = sleep_idle(self, s);
+    if (s->worker)
+        s->worker->awake(s->worker);
+    return slept;
 }
 
 /* The poll task's turn. 0, or -1. */
@@ -542,6 +555,8 @@ static int run_tasks(aco__thread_t *self, scheduler_t *s, int64_t until, const c
         run(self, s);
     s->base.is_running = 0;
     s->until = 0;
+    if (aco_unlikely(aco__pools_are_crowded()))
+        aco__pools_relieve(until && self->tasks ? STACKS_AT_ONCE : SIZE_MAX);
     return more;
 }
 
@@ -569,7 +584,7 @@ int aco_run_ready(int64_t *next)
         return -1;
     if (!s)
         return 0;
-    if (self->task || (aco__inbox_is_used(s) && !aco__inbox_sleeps(s)))
+    if (self->task || aco__pools_are_crowded() || (aco__inbox_is_used(s) && !aco__inbox_sleeps(s)))
         *next = aco__os_now();
     else if ((deadline = first_deadline(self, s, ACO_FOREVER)) >= 0)
         *next = deadline;

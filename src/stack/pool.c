@@ -21,7 +21,8 @@ enum {
     IDLE_STACKS = 4096,
     IDLE_MS = 1000,
     MOST_SLOTS = 1 << 29, /* in one region */
-    BATCH = 8, /* stacks that are reclaimed at once */
+    BATCH = 8, /* stacks that are reclaimed at once, */
+    IDLE_BATCH = 32, /* and by an idle scheduler */
     GUARDS_AHEAD = 32, /* guards that are set at once in a region; saves a fifth of the time for each stack */
     FIRST_REGION = 4 << 20,
     LARGEST_REGION = sizeof(void *) > 4 ? 1 << 30 : 16 << 20,
@@ -48,6 +49,8 @@ struct aco_pool_s {
     aco_pool_options_t options;
     class_t classes[SIZES];
     size_t in_use, reserved, regions, canaries, reclaimed;
+    aco_pool_t *next_crowded;
+    int is_crowded;
 };
 
 typedef struct aco__region {
@@ -66,6 +69,7 @@ typedef struct aco__region {
  * size. Code that frees pages or sets a single guard does not hold the lock; the stack is then on no list. */
 static aco_pool_t default_pool;
 static size_t guard_mappings; /* guards of all pools that are mappings of their own */
+aco_pool_t *aco__crowded_pools;
 
 /* ---- Lists ---- */
 
@@ -271,12 +275,12 @@ static uint32_t age(const slot_t *slot, uint32_t now)
     return now - slot->idle_since;
 }
 
-/* Takes up to BATCH of the coldest idle slots off the class's list: those that have been idle for `ms` at `now`, and
+/* Takes up to `most` of the coldest idle slots off the class's list: those that have been idle for `ms` at `now`, and
  * those beyond `keep`. Returns how many. */
-static int choose_cold(class_t *class, uint32_t now, uint32_t ms, size_t keep, slot_t *chosen[BATCH])
+static int choose_cold(class_t *class, uint32_t now, uint32_t ms, size_t keep, slot_t *chosen[], int most)
 {
     int n = 0;
-    while (n < BATCH && class->idle_count && (class->idle_count > keep || age(class->idle.before, now) >= ms)) {
+    while (n < most && class->idle_count && (class->idle_count > keep || age(class->idle.before, now) >= ms)) {
         chosen[n] = unlink_slot(class->idle.before);
         region_of(chosen[n])->used++;
         class->idle_count--;
@@ -285,24 +289,45 @@ static int choose_cold(class_t *class, uint32_t now, uint32_t ms, size_t keep, s
     return n;
 }
 
-/* The caller does not hold the process lock. */
-static void discard_pages(const aco_pool_t *pool, const class_t *class, slot_t *slot)
+/* Whether `b` lies next to `a`, so that one system call can discard both. */
+static int are_neighbours(const slot_t *a, const slot_t *b)
 {
-    size_t page = aco__os_page_size(), skip = slot->guard == NO_GUARD ? 0 : page;
-    aco__os_discard(map_of(slot) + skip, stride(class) - skip, (pool->options.flags & ACO_POOL_LAZY) != 0);
+    return (b == a + 1 || b == a - 1) && a->guard != GUARD_MAPPING && b->guard != GUARD_MAPPING;
 }
 
-static void reclaim(aco_pool_t *pool, class_t *class, slot_t *chosen[], int n)
+static void discard_pages(const aco_pool_t *pool, const class_t *class, slot_t *chosen[], int n)
 {
-    for (int i = 0; i < n; i++)
-        discard_pages(pool, class, chosen[i]);
-    aco__lock();
+    size_t page = aco__os_page_size();
+    for (int i = 0, end; i < n; i = end) {
+        slot_t *first = chosen[i], *last = chosen[i];
+        size_t skip;
+        for (end = i + 1; end < n && are_neighbours(chosen[end - 1], chosen[end]); end++) {
+            first = chosen[end] < first ? chosen[end] : first;
+            last = chosen[end] > last ? chosen[end] : last;
+        }
+        skip = first->guard == NO_GUARD ? 0 : page;
+        aco__os_discard(map_of(first) + skip, (size_t)(last - first + 1) * stride(class) - skip,
+                        (pool->options.flags & ACO_POOL_LAZY) != 0);
+    }
+}
+
+/* The caller holds the process lock. */
+static void now_empty(aco_pool_t *pool, class_t *class, slot_t *chosen[], int n)
+{
     for (int i = 0; i < n; i++) {
         region_of(chosen[i])->used--;
         push(&class->empty, chosen[i]);
     }
     class->empty_count += (size_t)n;
     pool->reclaimed += (size_t)n;
+}
+
+/* The caller does not hold the process lock. */
+static void reclaim(aco_pool_t *pool, class_t *class, slot_t *chosen[], int n)
+{
+    discard_pages(pool, class, chosen, n);
+    aco__lock();
+    now_empty(pool, class, chosen, n);
     aco__unlock();
 }
 
@@ -314,7 +339,7 @@ static size_t trim_pool(aco_pool_t *pool)
     pool = pool_of(pool);
     for (class_t *class = pool->classes; class < pool->classes + SIZES; class++) {
         size_t most = class->idle_count; /* other threads may release more meanwhile */
-        for (int n; most && (n = choose_cold(class, 0, 0, 0, chosen)) > 0;) { /* of any age */
+        for (int n; most && (n = choose_cold(class, 0, 0, 0, chosen, BATCH)) > 0;) { /* of any age */
             most -= most < (size_t)n ? most : (size_t)n;
             trimmed += (size_t)n;
             aco__unlock();
@@ -329,6 +354,58 @@ static size_t trim_pool(aco_pool_t *pool)
     }
     aco__unlock();
     return trimmed;
+}
+
+/* ---- Reclaim by idle schedulers ----
+ *
+ * The end of a task shall not wait for a system call, and often another task uses its stack soon. So what is released
+ * while aco_run() runs makes the pool crowded, and an idle scheduler reclaims it. The list of crowded pools is under
+ * the process lock, which is held meanwhile: nobody destroys the pool. */
+
+static void note_crowded(aco_pool_t *pool, const class_t *class)
+{
+    if (pool->is_crowded || class->idle_count <= pool->options.idle_stacks)
+        return;
+    pool->is_crowded = 1;
+    pool->next_crowded = aco__crowded_pools;
+    __atomic_store_n(&aco__crowded_pools, pool, __ATOMIC_RELAXED);
+}
+
+static void forget_crowded(aco_pool_t *pool)
+{
+    aco_pool_t **link = &aco__crowded_pools;
+    if (!pool->is_crowded)
+        return;
+    while (*link != pool)
+        link = &(*link)->next_crowded;
+    __atomic_store_n(link, pool->next_crowded, __ATOMIC_RELAXED);
+    pool->is_crowded = 0;
+}
+
+/* Reclaims up to IDLE_BATCH stacks of the pool, or finds that it is crowded no more. */
+static size_t relieve(aco_pool_t *pool)
+{
+    slot_t *chosen[IDLE_BATCH];
+    int n = 0;
+    for (class_t *class = pool->classes; class < pool->classes + SIZES && !n; class++) {
+        n = choose_cold(class, 0, UINT32_MAX, pool->options.idle_stacks, chosen, IDLE_BATCH);
+        discard_pages(pool, class, chosen, n);
+        now_empty(pool, class, chosen, n);
+    }
+    if (!n)
+        forget_crowded(pool);
+    return (size_t)n;
+}
+
+void aco__pools_relieve(size_t most)
+{
+    size_t n = 0;
+    while (n < most && aco__pools_are_crowded()) {
+        aco__lock();
+        if (aco__crowded_pools)
+            n += relieve(aco__crowded_pools);
+        aco__unlock();
+    }
 }
 
 size_t aco_pool_trim(aco_pool_t *pool)
@@ -455,15 +532,18 @@ void aco__pool_release(aco_share_stack_t *stack)
     aco_pool_t *pool = region->pool;
     class_t *class = region->class;
     slot_t *slot = &region->slot[(size_t)((char *)stack->aco__map - region->stacks) / stride(class)], *chosen[BATCH];
+    const struct aco__scheduler *scheduler = aco__self()->scheduler;
+    int runs = scheduler && scheduler->is_running, n;
     uint32_t now;
-    int n;
     aco__lock();
     slot->idle_since = now = aco__os_milliseconds();
     region->used--;
     pool->in_use--;
     push(&class->idle, slot);
     class->idle_count++;
-    n = choose_cold(class, now, pool->options.idle_ms, pool->options.idle_stacks, chosen);
+    n = choose_cold(class, now, pool->options.idle_ms, runs ? SIZE_MAX : pool->options.idle_stacks, chosen, BATCH);
+    if (runs)
+        note_crowded(pool, class);
     aco__unlock();
     if (n)
         reclaim(pool, class, chosen, n);
@@ -481,6 +561,9 @@ int aco_pool_destroy(aco_pool_t *pool)
     if (in_use)
         return aco__fail(0, EBUSY, "aco_pool_destroy", NULL, "%zu of its stacks are in use", in_use);
     aco_pool_trim(pool);
+    aco__lock();
+    forget_crowded(pool);
+    aco__unlock();
     aco__release(pool, sizeof *pool);
     return 0;
 }

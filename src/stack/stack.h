@@ -50,6 +50,14 @@ ACO__HIDDEN int aco__pool_has(size_t sz);
 /* A stack of at least `sz` bytes with its record written. NULL and errno on failure; EDQUOT is the pool's own limit. */
 ACO__HIDDEN aco_share_stack_t *aco__pool_acquire(aco_pool_t *pool, size_t sz);
 ACO__HIDDEN void aco__pool_release(aco_share_stack_t *stack);
+/* Pools with more idle stacks than they shall keep, because these were released while aco_run() ran. Any thread may
+ * reclaim them: about `most`. */
+ACO__HIDDEN_EXTERN aco_pool_t *aco__crowded_pools; /* atomic */
+static inline int aco__pools_are_crowded(void)
+{
+    return __atomic_load_n(&aco__crowded_pools, __ATOMIC_RELAXED) != NULL;
+}
+ACO__HIDDEN void aco__pools_relieve(size_t most);
 
 /* ---- stacks.c ---- */
 /* A stack in a mapping of its own. `sz` 0 means 2 MiB. NULL and errno on failure. */
