@@ -51,8 +51,9 @@ typedef struct aco__tasks {
     aco__timer_t *timers; /* a heap */
     size_t timers_count, timers_sz; /* timers_sz: bytes */
     uint64_t timers_set;
-    size_t vacant_count;  /* entries of the heap without a timer; fewer than all, or 0 */
+    size_t vacant_count, lost_count; /* entries of the heap without a timer; fewer than all, or 0 */
     aco__timed_t vacant[ACO__VACANT_TIMERS]; /* what they are for: `due` is NULL. The last one vacated last */
+    aco__timed_t lost;    /* what all lost entries are for, the same */
     int64_t looked_at;   /* when timers were last looked for that are due; on the clock of aco_now() */
     aco_run_stats_t stats;
     aco__exceptions_t exceptions; /* the thread's own, those of the caller of aco_run() */

@@ -5,10 +5,14 @@
  * set gets that entry. As a rule its deadline is near the old one, so it moves little. Think of a task that waits again
  * and again for a second at most, among many that wait for minutes: otherwise each timer would move from the heap's end
  * to its top, and its removal would sift another one down. A vacant entry is removed when its deadline passes, or when
- * it is the first before the thread sleeps; and all are when there is no timer besides. */
+ * it is the first before the thread sleeps; and all are when there is no timer besides.
+ *
+ * Lost entries. Of many timers that are cancelled at once (a group of sleepers) only the last ones' entries are
+ * remembered as vacant. Others are lost: nobody knows where they are. Removing one would sift timers of other tasks,
+ * and write into each of these tasks' stacks. Lost entries go as vacant ones do, and all of them when the heap is full
+ * and half of it is lost. */
 #include "os/clock.h"
 #include "scheduler/wait.h"
-
 
 enum { CHILDREN = 4, FIRST_ROOM = 16 };
 
@@ -71,8 +75,8 @@ static void remove_at(aco__tasks_t *s, size_t at)
 /* After a timer was removed. */
 static void forget_useless(aco__tasks_t *s)
 {
-    if (s->timers_count == s->vacant_count)
-        s->timers_count = s->vacant_count = 0;
+    if (s->timers_count == s->vacant_count + s->lost_count)
+        s->timers_count = s->vacant_count = s->lost_count = 0;
 }
 
 static int is_vacant(const aco__timed_t *timed)
@@ -80,11 +84,17 @@ static int is_vacant(const aco__timed_t *timed)
     return !timed->due;
 }
 
-static void remove_vacant(aco__tasks_t *s, aco__timed_t *vacant)
+/* The first entry of the heap is vacant or lost. */
+static void remove_first(aco__tasks_t *s)
 {
-    const aco__timed_t *last = &s->vacant[s->vacant_count - 1];
-    remove_at(s, vacant->index - 1);
-    s->vacant_count--;
+    aco__timed_t *vacant = s->timers[0].timed;
+    const aco__timed_t *last;
+    remove_at(s, 0);
+    if (vacant == &s->lost) {
+        s->lost_count--;
+        return;
+    }
+    last = &s->vacant[--s->vacant_count];
     if (vacant != last) {
         *vacant = *last;
         s->timers[vacant->index - 1].timed = vacant;
@@ -94,17 +104,40 @@ static void remove_vacant(aco__tasks_t *s, aco__timed_t *vacant)
 void aco__timers_settle(aco__tasks_t *s)
 {
     while (s->timers_count && is_vacant(s->timers[0].timed))
-        remove_vacant(s, s->timers[0].timed);
+        remove_first(s);
 }
 
 /* ---- Setting and cancelling ---- */
+
+static int has_room(const aco__tasks_t *s, size_t count)
+{
+    return (s->timers_count + count) * sizeof(aco__timer_t) <= s->timers_sz;
+}
+
+static void remove_lost(aco__tasks_t *s)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < s->timers_count; i++)
+        if (s->timers[i].timed != &s->lost)
+            s->timers[count++] = s->timers[i];
+    s->timers_count = count;
+    s->lost_count = 0;
+    for (size_t i = count; i-- > 0;) {
+        aco__timer_t timer = s->timers[i];
+        sift_down(s, i, &timer);
+    }
+}
 
 /* Makes room for `count` more timers, a few. 0, or -1 and errno. */
 static int make_room(aco__tasks_t *s, size_t count)
 {
     size_t sz = s->timers_sz ? 2 * s->timers_sz : FIRST_ROOM * sizeof(aco__timer_t);
     aco__timer_t *timers;
-    if ((s->timers_count + count) * sizeof(aco__timer_t) <= s->timers_sz)
+    if (has_room(s, count))
+        return 0;
+    if (s->lost_count >= s->timers_count / 2)
+        remove_lost(s);
+    if (has_room(s, count))
         return 0;
     timers = aco__memory_new(&sz);
     if (!timers)
@@ -150,7 +183,8 @@ void aco__timer_cancel(aco__tasks_t *s, aco__timed_t *timed)
         vacant->index = at + 1;
         s->timers[at].timed = vacant;
     } else {
-        remove_at(s, at);
+        s->timers[at].timed = &s->lost;
+        s->lost_count++;
     }
     forget_useless(s);
 }
@@ -171,7 +205,7 @@ int64_t aco__timers_expire(aco__thread_t *self)
     while (s->timers_count && s->timers[0].deadline <= now) {
         aco__timed_t *timed = s->timers[0].timed;
         if (is_vacant(timed)) {
-            remove_vacant(s, timed);
+            remove_first(s);
             continue;
         }
         note_lateness(s, now, s->timers[0].deadline);
