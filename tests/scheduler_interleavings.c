@@ -548,11 +548,52 @@ static void timers_are_exact(void)
     CHECK_EQ(timed_left, 0);
 }
 
+/* ---- Timers while tasks run: a deadline that has passed is noticed within one round, the next one or a far one ---- */
+
+enum { SLEEPERS = 5, BUSY_ROUNDS = 20000, BUSY_MS = 1000000 };
+static int64_t sleeps_until[SLEEPERS]; /* 0: does not sleep */
+
+static void *sleeps_again_and_again(void *until)
+{
+    int64_t *mine = until;
+    while (timed_left) {
+        *mine = clock_ns + 1 + roll(roll(2) ? 100 : 1) * (int64_t)BUSY_MS + roll(BUSY_MS);
+        CHECK_EQ(aco_sleep_until(*mine), 0);
+        CHECK(clock_ns >= *mine);
+        *mine = 0;
+        if (!roll(4))
+            aco_task_yield();
+    }
+    return NULL;
+}
+
+static void *is_busy(void *unused)
+{
+    for (timed_left = BUSY_ROUNDS; timed_left; timed_left--) {
+        int64_t before = clock_ns += roll(3) * roll(roll(10) ? BUSY_MS : 40 * BUSY_MS);
+        aco_task_yield(); /* looks for deadlines */
+        aco_task_yield(); /* and those who are woken run */
+        for (int i = 0; i < SLEEPERS; i++)
+            CHECK(!sleeps_until[i] || sleeps_until[i] > before);
+    }
+    return unused;
+}
+
+static void timers_while_busy(void)
+{
+    timed_left = BUSY_ROUNDS;
+    for (int i = 0; i < SLEEPERS; i++)
+        spawn_detached(sleeps_again_and_again, &sleeps_until[i]);
+    spawn_detached(is_busy, NULL);
+    run();
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1)
         length = atoi(argv[1]);
     timers_are_exact();
+    timers_while_busy();
     scheduler = aco_scheduler_open();
     channel = aco_channel_new(0, sizeof sent);
     for (how = kinds; how < kinds + sizeof kinds / sizeof *kinds; how++)

@@ -7,6 +7,10 @@
 /* Nanoseconds on a clock that never goes back. */
 ACO__HIDDEN int64_t aco__os_now(void);
 
+/* The same up to 10 ms late, cheaper where the system has that. */
+ACO__HIDDEN int64_t aco__os_now_coarse(void);
+enum { ACO__COARSE_NS = 20000000 }; /* more than it is late */
+
 /* Milliseconds on a cheaper, coarse clock. The number wraps. */
 ACO__HIDDEN uint32_t aco__os_milliseconds(void);
 

@@ -19,19 +19,31 @@ static struct timespec read_clock(clockid_t which)
     return now;
 }
 
+static int64_t nanoseconds(clockid_t which)
+{
+    struct timespec now = read_clock(which);
+    return (int64_t)now.tv_sec * NS_PER_SECOND + now.tv_nsec;
+}
+
 int64_t aco__os_now(void)
 {
-    struct timespec now = read_clock(CLOCK_MONOTONIC);
-    return (int64_t)now.tv_sec * NS_PER_SECOND + now.tv_nsec;
+    return nanoseconds(CLOCK_MONOTONIC);
+}
+
+#ifdef CLOCK_MONOTONIC_COARSE
+enum { COARSE = CLOCK_MONOTONIC_COARSE };
+#else
+enum { COARSE = CLOCK_MONOTONIC };
+#endif
+
+int64_t aco__os_now_coarse(void)
+{
+    return nanoseconds(COARSE);
 }
 
 uint32_t aco__os_milliseconds(void)
 {
-#ifdef CLOCK_MONOTONIC_COARSE
-    struct timespec now = read_clock(CLOCK_MONOTONIC_COARSE);
-#else
-    struct timespec now = read_clock(CLOCK_MONOTONIC);
-#endif
+    struct timespec now = read_clock(COARSE);
     return (uint32_t)now.tv_sec * 1000u + (uint32_t)(now.tv_nsec / 1000000);
 }
 

@@ -19,6 +19,11 @@ int64_t aco__os_now(void)
         ticks.QuadPart % frequency.QuadPart * NS_PER_SECOND / frequency.QuadPart;
 }
 
+int64_t aco__os_now_coarse(void)
+{
+    return aco__os_now();
+}
+
 uint32_t aco__os_milliseconds(void)
 {
     return GetTickCount();

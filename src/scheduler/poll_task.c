@@ -1,10 +1,32 @@
 /* The poll task: a member of the ring that gives aco_run() a turn in each round, for timers and the idle hook. */
+#include "os/clock.h"
 #include "scheduler/wait.h"
+
+/* Whether aco_run() would find nothing to do in this round: there are only timers, and none is due soon. */
+static int is_quiet(aco__thread_t *self, aco__tasks_t *s)
+{
+    int64_t now;
+    if (!s->timers_count || s->until || s->idle || s->worker || s->is_watched || aco__inbox_is_used(s) ||
+        (s->poller && s->poller->waiters) || self->slow_switch_tasks || aco__task_next(&s->poll_task) == &s->poll_task)
+        return 0;
+    now = aco__os_now_coarse();
+    if (s->timers[0].deadline - now <= ACO__COARSE_NS)
+        return 0;
+    s->looked_at = now;
+    self->looked_at = (uint32_t)(now / ACO_MILLISECOND);
+    return 1;
+}
 
 /* Runs on the scratch stack: the task before it in the ring switches to it. */
 ACO__NO_SANITIZE ACO__ARRIVAL_ABI static void poll_task_turn(ACO__ARRIVAL_PARAMETERS)
 {
-    aco__switch_exit(aco__tls_ref(), 0, NULL);
+    aco__thread_t *self = aco__self();
+    if (!is_quiet(self, aco__tasks(self)))
+        aco__switch_exit(aco__tls_ref(), 0, NULL);
+    self->last_task = self->task;
+    self->task = aco__task_next(self->task);
+    self->running = self->task;
+    aco__switch_enter(aco__tls_ref(), self->task, (uintptr_t)self->task, NULL);
 }
 
 int aco__poll_task_start(aco__thread_t *self)
