@@ -13,12 +13,6 @@ static aco_t *task_of(aco__task_record_t *record)
     return record->task;
 }
 
-/* The innermost scope of a task; NULL: none. */
-static inline aco_scope_t *innermost(const aco_t *task)
-{
-    return *aco__task_flags(task) & TASK_SCOPED ? aco__task_record(task)->scope : NULL;
-}
-
 /* ---- The end of a scope ---- */
 
 /* `cause` has ended. Passes that on to the scopes of `task` inside `outer`, except those in a shield, and links those
@@ -67,7 +61,7 @@ void aco__scope_finish(aco__thread_t *self, aco_scope_t *scope, int error)
 static int64_t next_deadline(const aco_t *task)
 {
     int64_t first = ACO_FOREVER;
-    for (const aco_scope_t *scope = innermost(task); scope && scope->aco__task == task; scope = scope->aco__outer)
+    for (const aco_scope_t *scope = aco__innermost(task); scope && scope->aco__task == task; scope = scope->aco__outer)
         if (!scope->aco__ended_by && scope->aco__deadline < first)
             first = scope->aco__deadline;
     return first;
@@ -96,7 +90,7 @@ static aco__task_record_t *record_of(aco__timed_t *timed)
  * counts, and of equals the outer one: that is each scope's limit. */
 static void end_those_due(aco__thread_t *self, const aco_t *task, int64_t now)
 {
-    for (aco_scope_t *scope = innermost(task); scope && scope->aco__task == task; scope = scope->aco__outer) {
+    for (aco_scope_t *scope = aco__innermost(task); scope && scope->aco__task == task; scope = scope->aco__outer) {
         aco_scope_t *limit = scope->aco__limit;
         if (limit && limit->aco__deadline <= now)
             aco__scope_finish(self, limit, ETIMEDOUT);
@@ -142,7 +136,7 @@ static const char *name_of_call(unsigned kind)
 
 static inline int admit(aco__thread_t *self, const aco__wait_t *wait)
 {
-    const aco_scope_t *scope = innermost(wait->task), *limit;
+    const aco_scope_t *scope = aco__innermost(wait->task), *limit;
     aco__task_record_t *record;
     if (!aco__is_on_private(wait->task) && self->running == wait->task &&
         !aco__is_on_its_stack(wait->task, __builtin_frame_address(0)))
@@ -275,7 +269,7 @@ ACO__COLD static int fail_end(const aco__thread_t *self, const char *call, const
     const aco_scope_t *inner;
     if (!task)
         return fail_no_task(self, call);
-    inner = innermost(task);
+    inner = aco__innermost(task);
     return aco__fail(0, EPERM, call, task,
                      "is not inside the scope %p; its innermost %s is %p, begun at %s", (const void *)scope,
                      inner && inner->aco__flags & ACO__SCOPE_GROUP ? "scope is a group's and" : "scope",
@@ -286,7 +280,7 @@ ACO__COLD static int fail_end(const aco__thread_t *self, const char *call, const
 int aco__scope_check_end(const aco__thread_t *self, const char *call, const aco_scope_t *scope)
 {
     const aco_t *task = aco__current(self);
-    if (aco_likely(task && innermost(task) == scope && scope->aco__task == task))
+    if (aco_likely(task && aco__innermost(task) == scope && scope->aco__task == task))
         return 0;
     return fail_end(self, call, scope);
 }
@@ -317,7 +311,7 @@ int aco_scope_end(aco_scope_t *scope)
 {
     aco__thread_t *self = aco__self();
     const aco_t *task = self->running;
-    if (aco_unlikely(!scope || !task || task != self->task || innermost(task) != scope ||
+    if (aco_unlikely(!scope || !task || task != self->task || aco__innermost(task) != scope ||
                      scope->aco__flags & (ACO__SCOPE_GROUP | ACO__SCOPE_SHARED) || aco__is_posted(&scope->aco__post)))
         return end_slowly(self, scope);
     aco__task_record(task)->scope = scope->aco__outer; /* its own: only a group's may be inherited */
@@ -362,7 +356,7 @@ int aco_check_cancelled(void)
     const aco_scope_t *scope;
     if (!task)
         return fail_no_task(self, "aco_check_cancelled");
-    scope = innermost(task);
+    scope = aco__innermost(task);
     if (!scope)
         return 0;
     if (!scope->aco__ended_by && scope->aco__limit) {
@@ -380,7 +374,7 @@ int64_t aco_deadline(void)
 {
     const aco__thread_t *self = aco__self();
     const aco_t *task = aco__current(self);
-    const aco_scope_t *scope = task ? innermost(task) : NULL;
+    const aco_scope_t *scope = task ? aco__innermost(task) : NULL;
     return scope && scope->aco__limit ? scope->aco__limit->aco__deadline : ACO_FOREVER;
 }
 
