@@ -62,6 +62,37 @@ public:
     }
 };
 
+/* These lock. The switch stands apart: so compilers inline the constructors of std::lock_guard and the like. */
+#if ACO_DEBUG
+inline void lock(aco_mutex_t *mutex, const char *location)
+{
+    check(aco_mutex_lock_at(mutex, location));
+}
+inline void lock(aco_rwlock_t *lock, bool writes, const char *location)
+{
+    check(writes ? aco_rwlock_wrlock_at(lock, location) : aco_rwlock_rdlock_at(lock, location));
+}
+#else
+__attribute__((noinline)) inline void wait_for_lock(int half, const aco__wait_t &wait)
+{
+    check(aco__wait_end(half, &wait));
+}
+ACO__FORCE_INLINE_MEMBER void lock(aco_mutex_t *mutex, const char *location)
+{
+    aco__wait_t wait;
+    const int half = aco__mutex_lock(mutex, &wait, location);
+    if (aco_unlikely(half != 0))
+        wait_for_lock(half, wait);
+}
+ACO__FORCE_INLINE_MEMBER void lock(aco_rwlock_t *lock, bool writes, const char *location)
+{
+    aco__wait_t wait;
+    const int half = aco__rwlock_lock(lock, writes, &wait, location);
+    if (aco_unlikely(half != 0))
+        wait_for_lock(half, wait);
+}
+#endif
+
 /* A condition for `Mutex`; `Condition` has wait_() and wait_until_(). */
 template<class Condition, class Mutex>
 class any_condition {
@@ -133,7 +164,7 @@ public:
 
     ACO__FORCE_INLINE_MEMBER void lock(const char *location = ACO__CALLER)
     {
-        detail::check(aco_mutex_lock_at(&mutex_, location));
+        detail::lock(&mutex_, location);
     }
     bool try_lock()
     {
@@ -185,7 +216,7 @@ public:
 
     ACO__FORCE_INLINE_MEMBER void lock(const char *location = ACO__CALLER)
     {
-        detail::check(aco_rwlock_wrlock_at(&lock_, location));
+        detail::lock(&lock_, true, location);
     }
     bool try_lock()
     {
@@ -195,7 +226,7 @@ public:
 
     ACO__FORCE_INLINE_MEMBER void lock_shared(const char *location = ACO__CALLER)
     {
-        detail::check(aco_rwlock_rdlock_at(&lock_, location));
+        detail::lock(&lock_, false, location);
     }
     bool try_lock_shared()
     {

@@ -411,11 +411,9 @@ static int relieve_pools(aco__thread_t *self, scheduler_t *s)
 static int wait_idle(aco__thread_t *self, scheduler_t *s)
 {
     int slept;
-    if (aco_unlikely(aco__pools_are_crowded()))
-        return relieve_pools(self, s);
     if (s->worker && s->worker->idle(s->worker))
         return 0;
-    slept = sleep_idle(self, s);
+    slept = aco_unlikely(aco__pools_are_crowded()) ? relieve_pools(self, s) : sleep_idle(self, s);
     if (s->worker)
         s->worker->awake(s->worker);
     return slept;

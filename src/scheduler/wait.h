@@ -236,14 +236,15 @@ static inline aco_scope_t *aco__innermost(const aco_t *task)
     return *aco__task_flags(task) & TASK_SCOPED ? aco__task_record(task)->scope : NULL;
 }
 
-/* Whether the running task may wait, in the common case: it is on a private stack and waits itself, and its scopes have
+/* Whether the running task may wait, in the common case: it waits itself and not in a generator, and its scopes have
  * neither ended nor a deadline. */
-static inline int aco__may_wait(const aco__thread_t *self)
+static inline int aco__may_wait(const aco__thread_t *self, const aco__wait_t *wait)
 {
     const aco_scope_t *scope;
     if (aco_likely(!self->scoped_tasks))
         return 1;
-    if (aco_unlikely(self->running != self->task || !aco__is_on_private(self->task)))
+    if (aco_unlikely(self->running != self->task ||
+                     !(aco__is_on_private(self->task) || aco__is_on_its_stack(self->task, wait))))
         return 0;
     scope = aco__innermost(self->task);
     return !scope || (!scope->aco__ended_by && !scope->aco__limit);
@@ -255,7 +256,7 @@ static inline int aco__wait_prepare(aco__thread_t *self, aco__wait_t *wait, unsi
                                     const char *location)
 {
     aco__wait_fill(self, wait, kind, object, location);
-    return aco_likely(aco__may_wait(self)) ? 0 : aco__scope_admit(self, wait);
+    return aco_likely(aco__may_wait(self, wait)) ? 0 : aco__scope_admit(self, wait);
 }
 
 /* ---- Objects belong to the thread that uses them first ---- */
