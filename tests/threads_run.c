@@ -987,6 +987,39 @@ static void test_signals(void)
     CHECK_EQ(sigismember(&before, SIGINT), sigismember(&after, SIGINT));
 }
 
+static void *end_first(void *arg)
+{
+    if (aco_threads_index() == 0)
+        pthread_exit(NULL);
+    return arg;
+}
+
+static void *run_and_end(void *options)
+{
+    aco_threads_run_with(2, end_first, NULL, options);
+    CHECK(!"the thread has ended");
+    return NULL;
+}
+
+/* A set's thread for signals ends with the first one. */
+static void test_signals_of_dead_threads(void)
+{
+    static const struct timespec now = {0, 0};
+    aco_threads_options_t options = {0};
+    sigset_t signals, before;
+    pthread_t first;
+    options.flags = ACO_THREADS_INTERRUPTIBLE;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &signals, &before);
+    CHECK_EQ(pthread_create(&first, NULL, run_and_end, &options), 0);
+    CHECK_EQ(pthread_join(first, NULL), 0);
+    kill(getpid(), SIGTERM);
+    usleep(50000); /* time for whoever else waits for it */
+    CHECK_EQ(sigtimedwait(&signals, NULL, &now), SIGTERM);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 /* ---- aco_parallel_for() ---- */
 
 typedef struct marks {
@@ -1343,8 +1376,10 @@ int main(int argc, char **argv)
     run_on(2, with_share_stacks, NULL);
     test_signals();
     test_stop();
-    if (!SANITIZED) /* they do not follow threads that end on another stack */
+    if (!SANITIZED) { /* they do not follow threads that end on another stack */
         run_on(4, around_dead_threads, NULL);
+        test_signals_of_dead_threads();
+    }
     if (!UNDER_TSAN) { /* nor that one a child that makes threads */
         test_fork();
         test_exit();

@@ -56,7 +56,8 @@ enum { /* aco_threads_options_t.flags */
     ACO_THREADS_PIN = 2,         /* each thread stays on a processor of its own, while there are enough. Linux */
     ACO_THREADS_KEEP_GOING = 4,  /* a failure does not cancel the others */
     ACO_THREADS_INTERRUPTIBLE = 8 /* SIGINT and SIGTERM cancel the set: aco_threads_run() then fails with EINTR. Only
-                                     while other threads of the program block these signals. See `drain_ns` */
+                                     while other threads of the program block these signals, and until the calling
+                                     thread ends, also in a task. See `drain_ns` */
 };
 
 /* Zero in a field, and NULL for the whole, stands for the default. */

@@ -116,6 +116,8 @@ static void on_thread_end(aco__worker_t *base)
     leave_set(worker);
     if (worker->index >= worker->threads->n)
         release_slot(worker->threads, worker);
+    else if (worker->index == 0)
+        aco__threads_end_watch(worker->threads);
 }
 
 /* ---- Workers ---- */

@@ -79,8 +79,10 @@ void aco__threads_end_stops(const aco__crew_t *worker)
 
 /* ---- SIGINT and SIGTERM ---- */
 
-typedef struct watcher {
+/* Not on the stack of the set's first thread: if that ends in a task, its stack has ended before. */
+typedef struct aco__watcher {
     aco_threads_t *threads;
+    pid_t process;
     sigset_t signals, before;
     pthread_t thread;
     int is_over;
@@ -142,39 +144,50 @@ static void *watch_signals(void *arg)
 }
 
 /* 0, or an errno. */
-static int begin_watch(watcher_t *watcher, aco_threads_t *threads)
+static int begin_watch(aco_threads_t *threads)
 {
+    size_t sz = sizeof(watcher_t);
+    watcher_t *watcher = aco__poller_allocate(&sz, "aco_threads_run");
     int error;
+    if (!watcher)
+        return errno;
     watcher->threads = threads;
+    watcher->process = getpid();
     watcher->is_over = 0;
     sigemptyset(&watcher->signals);
     sigaddset(&watcher->signals, SIGINT);
     sigaddset(&watcher->signals, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &watcher->signals, &watcher->before); /* the threads that are made inherit it */
     error = pthread_create(&watcher->thread, NULL, watch_signals, watcher);
-    if (error)
-        pthread_sigmask(SIG_SETMASK, &watcher->before, NULL);
+    if (!error) {
+        threads->watcher = watcher;
+        return 0;
+    }
+    pthread_sigmask(SIG_SETMASK, &watcher->before, NULL);
+    aco__poller_free(watcher, sizeof *watcher);
     return error;
 }
 
-static void end_watch(watcher_t *watcher)
+void aco__threads_end_watch(aco_threads_t *threads)
 {
+    watcher_t *watcher = threads->watcher;
+    threads->watcher = NULL;
+    if (!watcher || watcher->process != getpid()) /* in a child it is not there */
+        return;
     __atomic_store_n(&watcher->is_over, 1, __ATOMIC_RELEASE);
     pthread_kill(watcher->thread, SIGINT);
     pthread_join(watcher->thread, NULL);
     pthread_sigmask(SIG_SETMASK, &watcher->before, NULL);
+    aco__poller_free(watcher, sizeof *watcher);
 }
 
 int aco__threads_run_watched(aco_threads_t *threads, aco__crew_t *worker,
                              int (*run)(aco_threads_t *threads, aco__crew_t *worker))
 {
-    watcher_t watcher;
-    pid_t process = getpid();
-    int error = begin_watch(&watcher, threads), failed;
+    int error = begin_watch(threads), failed;
     if (error)
         threads->go = -1;
     failed = run(threads, worker);
-    if (!error && process == getpid())
-        end_watch(&watcher);
+    aco__threads_end_watch(threads);
     return error ? error : failed;
 }

@@ -126,6 +126,7 @@ struct aco_threads_s {
     int waiting;             /* threads that wait for `go` */
     int joined;              /* threads in aco_threads_join() */
     pthread_cond_t changed;
+    struct aco__watcher *watcher; /* for SIGINT and SIGTERM; NULL: none, or it has ended */
     aco__node_t *first, *last; /* what threads that are not of the set have submitted */
     size_t injected;         /* how many. Atomic, like all below */
     int slots;               /* of `workers` that have been used */
@@ -206,6 +207,8 @@ ACO__HIDDEN void aco__threads_end_stops(const aco__crew_t *worker);
 /* Returns run(threads, worker), during which a thread waits for SIGINT and SIGTERM; or an errno. */
 ACO__HIDDEN int aco__threads_run_watched(aco_threads_t *threads, aco__crew_t *worker,
                                          int (*run)(aco_threads_t *threads, aco__crew_t *worker));
+/* The first worker's thread: ends that thread, if there is one. */
+ACO__HIDDEN void aco__threads_end_watch(aco_threads_t *threads);
 
 /* ---- cpus.c ---- */
 /* How many processors the cgroup files below `root` ("": the system's) allow; 0: no limit. */
