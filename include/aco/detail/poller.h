@@ -24,10 +24,10 @@ ACO_API aco__poller_t *aco__poller(void);
 /* Gives the calling thread its poller, once. 0, or -1 and errno. */
 ACO_API int aco__poller_install(aco__poller_t *poller, const char *call);
 
-/* The calling task waits in `queue` from now on, at most until `deadline`. It also waits in the queues of `more`: places
- * that are linked by `other`, each with its `queue`; NULL: none. `fd` and `writes` tell reports what it waits for. 0: the
- * caller calls aco__poller_wait_end() next; -1 and errno. These are two calls so that no frame of this one is copied
- * while a task on a share stack waits. */
+/* The calling task waits in `queue` from now on, at most until `deadline`. It also waits in the queues of `more`:
+ * places that are linked by `other`, each with its `queue`; NULL: none. `fd` and `writes` tell reports what it waits
+ * for. 0: the caller calls aco__poller_wait_end() next; -1 and errno. These are two calls so that no frame of this one
+ * is copied while a task on a share stack waits. */
 ACO_API int aco__poller_wait_begin(const char *call, aco__wait_t *wait, aco__queue_t *queue, aco__waiter_t *more,
                                    int fd, int writes, int64_t deadline, const char *location);
 /* Lets other tasks run until the wait is over. `wait` and the places must be valid until then; they need not be on the
