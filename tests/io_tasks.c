@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "io_tests.h"
 #include "sanitizers.h"
+#include "stack_depth.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -169,6 +170,59 @@ static void *inner_coroutine(void *unused)
     aco_destroy(co);
     aco_group_end(&group);
     close_both(ends);
+    return unused;
+}
+
+/* ---- Stacks that were deep ---- */
+
+enum { DIVERS = 500, DEPTH = 40000, PER_TRIM = 64 };
+static const int64_t BETWEEN_TRIMS = 100 * ACO_MILLISECOND;
+
+static void *dives_and_waits(void *end)
+{
+    size_t lowest;
+    dive(DEPTH, &lowest);
+    CHECK_EQ(aco_io_wait_readable((int)(intptr_t)end), 0);
+    return NULL;
+}
+
+static void *answers(void *fd)
+{
+    char byte;
+    while (aco_io_read((int)(intptr_t)fd, &byte, 1) == 1)
+        CHECK_EQ(aco_io_write((int)(intptr_t)fd, &byte, 1), 1);
+    return NULL;
+}
+
+/* While there is always an event, the thread gives back few stacks' pages at a time. */
+static void *busy_thread_trims_few(void *unused)
+{
+    static aco_t *divers[DIVERS];
+    int pair[2], ends[2], trimmed = 0;
+    char byte = 'b';
+    aco_group_t group;
+    int64_t began = aco_now(), took;
+    make_pair(pair, SOCK_STREAM);
+    make_pipe(ends);
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    for (int i = 0; i < DIVERS; i++) {
+        divers[i] = aco_group_spawn(&group, dives_and_waits, (void *)(intptr_t)ends[0], NULL);
+        CHECK(divers[i] != NULL);
+    }
+    member(&group, answers, (void *)(intptr_t)pair[1]);
+    do {
+        CHECK_EQ(aco_io_write(pair[0], &byte, 1), 1);
+        CHECK_EQ(aco_io_read(pair[0], &byte, 1), 1);
+        took = aco_now() - began;
+    } while (took < 2 * BETWEEN_TRIMS);
+    for (int i = 0; i < DIVERS; i++)
+        trimmed += aco_stack_high_water(divers[i]) < DEPTH / 2;
+    CHECK(trimmed <= PER_TRIM * (took / BETWEEN_TRIMS + 2));
+    CHECK_EQ(aco_io_close(ends[1]), 0); /* wakes the divers */
+    CHECK_EQ(aco_io_shutdown(pair[0], SHUT_WR), 0);
+    CHECK_EQ(aco_group_end(&group), 0);
+    CHECK_EQ(aco_io_close(ends[0]), 0);
+    close_both(pair);
     return unused;
 }
 
@@ -450,8 +504,8 @@ static void run_ready(void)
 int main(void)
 {
     int before;
-    static const aco_function_t tests[] = {fairness, inner_coroutine, statistics, other_threads,
-                                            writes_and_reads};
+    static const aco_function_t tests[] = {fairness,      inner_coroutine,  statistics,
+                                            other_threads, writes_and_reads, busy_thread_trims_few};
     CHECK(aco_io_poll_fd() >= 0);
     before = count_descriptors();
     root_context();

@@ -6,7 +6,14 @@
  *   poll     the ring watches (multishot poll); recv() and send(): what ACO_POLLER=uring does
  *   receive  multishot receive into provided buffers, and a copy; send()
  *   both     the same; sends go by the ring, too, submitted together
- * The ring's forms also accept by multishot. */
+ * The ring's forms also accept by multishot.
+ *
+ * AMD EPYC, a virtual machine with 2 processors that was busy with other work, Linux 6.18: processor time of the server
+ * for an echo of 64 bytes, microseconds, and the median of its ratio to epoll in 11 alternating runs:
+ *   connections   epoll   poll          receive       both
+ *   1             26.6    27.2 (1.00)   27.7 (1.02)   27.9 (1.03)
+ *   100           6.67    7.08 (1.05)   7.11 (1.09)   6.87 (1.05)
+ *   10 000        8.27    8.28 (1.00)   8.26 (1.01)   8.10 (0.98) */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>

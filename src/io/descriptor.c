@@ -330,8 +330,8 @@ int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int direction, int64_t deadline
     d->wait_is_used |= wait == &d->wait;
     io->spender = NULL;
     io->stats.waits++;
-    result = aco__poller_wait_begin(call, wait, &d->queues[direction == IO_WRITE], NULL, d->fd,
-                                    direction == IO_WRITE, deadline, location);
+    result = aco__poller_wait_begin(call, wait, &d->queues[direction == IO_WRITE], NULL, d->fd, direction == IO_WRITE,
+                                    deadline, location);
     if (result == 0)
         result = aco__poller_wait_end(&io->base, wait);
     if (wait == &d->wait)
@@ -357,8 +357,8 @@ int aco__io_park_any(aco__io_t *io, aco__io_fd_t *const *ds, const unsigned char
     }
     io->spender = NULL;
     io->stats.waits++;
-    result = aco__poller_wait_begin(call, wait, places[0].queue, places[0].other, ds[0]->fd, writes, deadline,
-                                    location);
+    result =
+        aco__poller_wait_begin(call, wait, places[0].queue, places[0].other, ds[0]->fd, writes, deadline, location);
     if (result == 0)
         result = aco__poller_wait_end(&io->base, wait);
     for (size_t i = 0; i < n; i++)

@@ -309,15 +309,19 @@ static int poll_events(scheduler_t *s, int open, int64_t deadline)
 }
 
 /* Returns unused stack pages of some tasks to the system: tasks that used a deep stack once and now wait with a shallow
- * one. */
-static void trim_some(aco__thread_t *self, scheduler_t *s, int64_t now, int64_t deadline)
+ * one. Before a long sleep, of many tasks; so it first looks whether the poller has woken tasks by now. 0, or -1 if the
+ * poller failed. */
+static int trim_some(aco__thread_t *self, scheduler_t *s, int64_t now, int open, int64_t deadline)
 {
     int is_long;
     if (now - s->trimmed_at < TRIM_NS)
-        return;
-    is_long = deadline < 0 || deadline - now > TRIM_NS;
+        return 0;
     s->trimmed_at = now;
+    if (poll_events(s, open, 0) < 0)
+        return -1;
+    is_long = !self->task && (deadline < 0 || deadline - now > TRIM_NS);
     aco__blocks_some(aco__task_trim, self, &s->trim_from, is_long ? TRIM_BEFORE_LONG : TRIM_TASKS);
+    return 0;
 }
 
 /* The first deadline that counts, -1: none. Timers of scopes are refreshed if due before `until`. */
@@ -344,7 +348,10 @@ static int sleep_idle(aco__thread_t *self, scheduler_t *s)
         return 0;
     now = aco__os_now();
     deadline = first_deadline(self, s, s->poller && s->poller->waiters ? now + REFRESH_NS : ACO_FOREVER);
-    trim_some(self, s, now, deadline);
+    if (trim_some(self, s, now, open, deadline) != 0)
+        return -1;
+    if (self->task)
+        return 0;
     until = aco_unlikely(s->is_watched) ? aco__stuck_check(self, s, deadline) : deadline;
     if (listens && ((waits_for_posts_only(s) && aco__inbox_spin(s, now, until < 0 ? ACO_FOREVER : until)) ||
                     !aco__inbox_sleeps(s))) { /* something is there already */
