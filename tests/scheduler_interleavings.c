@@ -548,7 +548,7 @@ static void timers_are_exact(void)
     CHECK_EQ(timed_left, 0);
 }
 
-/* ---- Timers while tasks run: a deadline that has passed is noticed within one round, the next one or a far one ---- */
+/* ---- Timers while tasks run: a deadline that has passed is noticed within one round, the next or a far one ---- */
 
 enum { SLEEPERS = 5, BUSY_ROUNDS = 20000, BUSY_MS = 1000000 };
 static int64_t sleeps_until[SLEEPERS]; /* 0: does not sleep */

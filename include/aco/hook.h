@@ -28,8 +28,8 @@
  *     preadv, pwritev, fsync, fdatasync; open, openat and creat
  *   - locks of files, tried again after 1 ms, 2 ms, and so on to 100 ms: flock, lockf, F_SETLKW and F_OFD_SETLKW
  *   - names, by the pool: getaddrinfo, getnameinfo
- *   - children: waitpid and wait4 of one child; wait, and the two for others, tried again as above; by the pool: system,
- *     pclose
+ *   - children: waitpid and wait4 of one child; wait, and the two for others, tried again as above; by the pool:
+ *     system, pclose
  *   - close, dup2, dup3: they wake tasks that wait for the number
  *   - locks that another task of the same thread may hold (below): pthread_mutex_lock, …_trylock and …_timedlock,
  *     pthread_rwlock_rdlock and …_wrlock, sem_wait, sem_timedwait

@@ -16,8 +16,8 @@
  * It lives until the handler returns. If the handler has not closed it, the peer is told then that it is going away
  * (1001). One task receives; any tasks of the thread send, each message as a whole.
  *
- * Pings are answered, and fragments joined, inside of aco_websocket_receive(): call it all the time. Extensions, such as
- * compression, are not offered.
+ * Pings are answered, and fragments joined, inside of aco_websocket_receive(): call it all the time. Extensions, such
+ * as compression, are not offered.
  *
  * Waits obey scopes, as in aco/io.h. When the server stops, WebSockets have its drain_time to end, as requests do.
  *
