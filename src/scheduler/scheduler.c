@@ -560,7 +560,7 @@ static int run_tasks(aco__thread_t *self, scheduler_t *s, int64_t until, const c
         run(self, s);
     s->base.is_running = 0;
     s->until = 0;
-    if (aco_unlikely(aco__pools_are_crowded()))
+    if (aco_unlikely(aco__pools_are_crowded()) && !(until && self->task))
         aco__pools_relieve(until && self->tasks ? STACKS_AT_ONCE : SIZE_MAX);
     return more;
 }
