@@ -321,7 +321,7 @@ run_other() { # ROW
         grep -E "^[a-z0-9_-]+ .*skipped" build/test/platforms.log ;;
     platforms-whole) step platforms-whole '^[^s]|^s[^e]' quiet_make test-platforms ;;
     litmus) step litmus 'FAILED|NOT FOUND|rror:' quiet_make litmus ;;
-    litmus-long) step litmus-long 'FAILED|NOT FOUND|rror:' quiet_make litmus LITMUS="--chance 300 --limit 600" ;;
+    litmus-long) step litmus-long 'FAILED|NOT FOUND|rror:' quiet_make litmus LITMUS="--chance 150 --limit 600" ;;
     prove) step prove 'FAILED|NOT FOUND|ERROR|rror:' quiet_make prove-quick prove-model ;;
     prove-whole) step prove-whole 'FAILED|NOT FOUND|ERROR|rror:' quiet_make prove prove-model MODEL="--states 3000" ;;
     fuzz) ! has fuzz clang-19 || step fuzz . sh verification/fuzz/run.sh 60 ;;
