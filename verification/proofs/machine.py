@@ -8,7 +8,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 
 from terms import (Term, add, apply, bit_of, const, fresh, is_const, is_poisoned, joined, make, may_be_set, of_bits,
-                   piece_of, signed, split)
+                   piece_of, signed, split, where)
 
 
 # Sleigh's names for what changes nothing that is looked at: barriers, hints, traps, what the next instruction set is,
@@ -153,10 +153,9 @@ class Program:
         return [op for op in operations if op.name != "CALLOTHER"]
 
     def only_decides(self, at):
-        """Whether the instruction there computes in registers, from memory too, and perhaps branches by what it
-        finds."""
-        return all(op.name not in ("STORE", "CALL", "CALLIND", "CALLOTHER", "BRANCHIND", "RETURN", "BRANCH") and
-                   all(space in ("const", "register", "unique") for space, *_ in op.inputs[op.name == "CBRANCH":])
+        """Whether the instruction there computes in registers, from memory too, and perhaps jumps by what it finds."""
+        return all(op.name not in ("STORE", "CALL", "CALLIND", "CALLOTHER", "BRANCHIND", "RETURN") and
+                   all(space in ("const", "register", "unique") for space, *_ in op.inputs["BRANCH" in op.name:])
                    for op in self.instruction(at)[1])
 
     def text(self, at):
@@ -243,6 +242,14 @@ class State:
         at = State.lowest(at, term.size)
         for i in range(term.size):
             cells[at + i] = (term, i)
+
+    def learn(self, condition, holds):
+        """Each register is what it is where the condition holds, or not: compilers select a value without a branch and
+        then branch by what they selected by."""
+        for term in {term for term, _ in self.registers.values()}:
+            known = where(term, condition, const(1, holds))
+            if known is not term:
+                self.replace(term, known)
 
     def replace(self, term, by):
         for cells in (self.registers, *self.memory.values()):

@@ -261,6 +261,20 @@ def apply(op, size, *args):
     return make(op, size, *args)
 
 
+def where(term, condition, value):
+    """The term where `condition`, which may be a part of it, has this value."""
+    if term is condition:
+        return value
+    if not any(isinstance(a, Term) for a in term.args) or not condition.free <= term.free:
+        return term
+    args = [where(a, condition, value) if isinstance(a, Term) else a for a in term.args]
+    if all(a is b for a, b in zip(args, term.args)):
+        return term
+    if term.op in ("add", "piece"):
+        return add(*args) if term.op == "add" else piece_of(*args, term.size)
+    return make(term.op, term.size, *args) if term.op == "mixed" else apply(term.op, term.size, *args)
+
+
 def may_be_set(term):
     """The bits of a byte that may be 1."""
     if term.op == "const":

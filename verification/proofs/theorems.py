@@ -271,6 +271,7 @@ class Function:
 
     def learns(self, state, condition, holds):
         state.facts[condition] = holds
+        state.learn(condition, holds)
         term = condition.args[0] if condition.args else None
         if condition.op == "INT_EQUAL" and term in self.or_zero and condition.args[1] is const(term.size, 0):
             state.replace(term, condition.args[1] if holds else self.or_zero[term])
@@ -394,7 +395,7 @@ class Function:
         """Where this path goes on behind a branch or conditional instruction just here, that goes one way alone after
         what it has passed: compilers test again what they join, and the instructions of Arm's sequences without
         branches test the same flags one after the other. Else None."""
-        for _ in range(3):
+        for _ in range(16):
             if at in self.at_begin or not self.program.only_decides(at):
                 return None
             decides = any(op.name == "CBRANCH" for op in self.program.instruction(at)[1])
