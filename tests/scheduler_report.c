@@ -137,7 +137,7 @@ static void *dumps(void *arg)
     snprintf(cancelled, sizeof cancelled, "; its scope %p was cancelled; entry ", (void *)&members);
     HAS(line_of(yielding), "(Yvonne) can run at ", "; entry ");
     HAS(line_of(dumping), "(Dora) runs; entry ");
-    HAS(line_of(sleeping), ": waits at ", "scheduler_report.c:", " for time to pass; for at most ", ", ends in 99",
+    HAS(line_of(sleeping), ": waits at ", "scheduler_report.c:", " for time to pass; has waited up to ", ", ends in 99",
         "; in scope ");
     HAS(line_of(timed), " for event ", ", ends in 99");
     HAS(line_of(scoped), "in a scope:1 for event ", "; its scope ends in 99");
@@ -285,7 +285,7 @@ static void elsewhere(void)
     check_deadlock(text, sizeof text);
     CHECK_EQ(pthread_create(&thread, NULL, locks_too, NULL), 0);
     CHECK_EQ(pthread_join(thread, NULL), 0);
-    HAS("acorn: aco_run: coroutine ", " (which has ended, or is another thread's); for at most ");
+    HAS("acorn: aco_run: coroutine ", " (which has ended, or is another thread's); has waited up to ");
     memset(&mutex.aco__waiters, 0, sizeof mutex.aco__waiters);
     CHECK_EQ(aco_unpark(holder), 0);
     run();

@@ -302,7 +302,7 @@ static int append_wait(report_t *report, const aco__wait_t *wait, char line[LINE
     char text[TEXT];
     describe(report, wait, text);
     n = add_text(line, n, " %s", text);
-    n = append_time(line, n, "; for at most",
+    n = append_time(line, n, "; has waited up to",
                  (int64_t)((uint32_t)(report->now / ACO_MILLISECOND) - wait->since) * ACO_MILLISECOND);
     if (wait->timer.index)
         n = append_time(line, n, ", ends in",

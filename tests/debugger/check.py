@@ -159,7 +159,7 @@ def check_suspended(answers):
     expect("share stack", order("in_place_inner ()", "in_place ()"), answers["aco bt 2"])
     expect("private stack", order("inner (depth=", "inner (depth=", "inner (depth=", ARGUMENT, "aco__begin"),
            answers["aco bt worker"])
-    expect("a saved variable", r"saved_inner.*precious = 4711", answers["up 3"] + answers["info locals"])
+    expect("a saved variable", r"saved_inner.*precious = 4711", answers["aco frame 1"] + answers["info locals"])
 
 
 def check_gcore(directory):
@@ -178,7 +178,7 @@ def check_gcore(directory):
     expect("a stack that is missing", r"this core file lacks its stack|no coroutine 3", answers["aco bt 3"])
 
 
-QUESTIONS = ["aco list", "aco bt 1", "aco bt 2", "aco bt worker", "aco frame 1", "up 3", "info locals", "aco frame"]
+QUESTIONS = ["aco list", "aco bt 1", "aco bt 2", "aco bt worker", "aco frame 1", "info locals", "aco frame"]
 
 def check_gdb_odd(directory):
     questions = [
@@ -217,7 +217,7 @@ def check_gdb(directory):
     if re.search(r"ptrace|Couldn't get registers|not permitted", live):
         skip("processes may not be traced here")
     check_suspended(answers)
-    expect("list: running", r"5 +0x\w+ +running +runner +thread 1", answers["aco list"])
+    expect("list: running", r"5 +0x\w+ +running +runner +thread 1, began in runs\n", answers["aco list"])
     expect("list: resuming", r"6 +0x\w+ +resuming +resumes program.c:\d+\n", answers["aco list"])
     expect("running, and linked", order("stop_here ()", "runs_inner ()", "runs (", "resumes (", "main ()"),
            answers["aco bt runner"])

@@ -280,7 +280,8 @@ def doing(co):
     if co.state == "done":
         return ""
     if co.state == "running":
-        return f"thread {co.on_thread}" if co.on_thread else ""
+        thread = f"thread {co.on_thread}" if co.on_thread else ""
+        return ", ".join(filter(None, (thread, f"began in {where(co.entry)}" if co.entry else "")))
     return where(co.entry if co.state == "ready" and co.entry else co.pc)
 
 
@@ -356,6 +357,15 @@ def select_innermost():
         frame.select()
 
 
+def select_shown():
+    """The first frame that `bt` shows, if there is one: the library's own are left out."""
+    frame = gdb.selected_frame()
+    while frame and is_internal(frame):
+        frame = frame.older()
+    if frame:
+        frame.select()
+
+
 class Backtrace(gdb.Command):
     """The frames of one coroutine: aco bt N; N is its number, address or name. Options of bt may follow."""
 
@@ -404,6 +414,7 @@ class Frame(gdb.Command):
             raise gdb.GdbError(f"coroutine {co.number} is {co.state}")
         borrowed.begin(co)
         select_innermost()
+        select_shown()
         gdb.execute("frame")
 
 
