@@ -1023,7 +1023,7 @@ static void test_signals_of_dead_threads(void)
 /* ---- aco_parallel_for() ---- */
 
 typedef struct marks {
-    unsigned char of[10007];
+    unsigned of[10007];
     size_t most, fails_at;
     int waits;
 } marks_t;
@@ -1046,7 +1046,7 @@ static int mark(size_t from, size_t to, void *arg)
 static void *loops(void *arg)
 {
     static marks_t marks;
-    const size_t n = sizeof marks.of;
+    const size_t n = sizeof marks.of / sizeof *marks.of;
     size_t marked = 0;
     (void)arg;
     memset(&marks, 0, sizeof marks);
@@ -1300,7 +1300,7 @@ static void test_pinning(void)
 enum { ITEMS = 20000, THIEVES = 3 };
 
 static aco__deque_t deque;
-static unsigned char taken[ITEMS];
+static unsigned taken[ITEMS];
 static int owner_is_done;
 
 static void take(const aco__item_t *item)
