@@ -225,17 +225,17 @@ def apply(op, size, *args):
             if op in ("INT_LEFT", "INT_RIGHT") and value >= 8 * size:
                 return const(size, 0)
             if op == "INT_AND" and size == 1:  # bit by bit, as processors write their flags: what is replaced goes
-                if may_be_set(a) & ~value == 0:
-                    return a
                 if may_be_set(a) & value == 0:
                     return const(1, 0)
+                if a.op == "INT_RIGHT" and is_const(a.args[1]) and a.args[1].args[0] < 8:
+                    return apply("INT_RIGHT", size, apply(op, size, a.args[0], const(size, value << a.args[1].args[0])),
+                                 a.args[1])
+                if may_be_set(a) & ~value == 0:
+                    return a
                 if a.op == op and is_const(a.args[1]):
                     return apply(op, size, a.args[0], const(size, value & a.args[1].args[0]))
                 if a.op == "INT_OR":
                     return apply("INT_OR", size, apply(op, size, a.args[0], b), apply(op, size, a.args[1], b))
-                if a.op == "INT_RIGHT" and is_const(a.args[1]) and a.args[1].args[0] < 8:
-                    return apply("INT_RIGHT", size, apply(op, size, a.args[0], const(size, value << a.args[1].args[0])),
-                                 a.args[1])
             if op == "INT_RIGHT" and size == 1 and a.op == "INT_LEFT" and is_const(a.args[1]) and \
                     a.args[1].args[0] == value and \
                     may_be_set(a.args[0]) << value <= 0xff:
