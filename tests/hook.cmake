@@ -2,6 +2,10 @@
 foreach(variant IN LISTS acorn_two_variants)
   acorn_test(hook.${variant} hook.c DEFINE ${define_${variant}} TIMEOUT 200)
   target_link_libraries(test_hook_${variant} PRIVATE acorn_hook_static Threads::Threads)
+  foreach(subject locks)
+    acorn_test(hook.${subject}.${variant} hook_${subject}.c DEFINE ${define_${variant}} TIMEOUT 100)
+    target_link_libraries(test_hook_${subject}_${variant} PRIVATE acorn_hook_static Threads::Threads)
+  endforeach()
 endforeach()
 
 # Programs that are not linked with acorn_hook, and the shared library behind a sanitizer.

@@ -47,6 +47,7 @@
     X(open) X(open64) X(openat) X(openat64) X(creat) X(creat64) X(fsync) X(fdatasync) X(close) X(dup2) X(dup3)         \
     X(flock) X(fcntl) X(fcntl64) X(lockf) X(lockf64) X(wait) X(waitpid) X(wait4) X(system) X(pclose)                   \
     X(getaddrinfo) X(getnameinfo) X(sem_wait) X(sem_timedwait) X(pthread_rwlock_rdlock) X(pthread_rwlock_wrlock)       \
+    X(pthread_rwlock_unlock)                                                                                           \
     X(pthread_mutex_lock) X(pthread_mutex_trylock) X(pthread_mutex_timedlock) X(pthread_mutex_unlock)
 
 typedef struct aco__libc_calls {

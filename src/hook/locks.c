@@ -9,49 +9,85 @@
 
 #include "aco/scope.h"
 
+#include <limits.h>
+#include <linux/futex.h>
 #include <stdio.h>
 
 const char aco__hooks_of_locks = 1;
 
-enum { SHORTEST_NAP_NS = 50000, LONGEST_LOCK_NAP_NS = 10000000, KINDS = 127, NAPS_BEFORE_REPORT = 1000 };
+enum { SHORTEST_NAP_NS = 50000, LONGEST_LOCK_NAP_NS = 10000000, NAPS_BEFORE_REPORT = 1000 };
+enum { KINDS = 3, INCONSISTENT = INT_MAX }; /* in glibc's pthread_mutex_t */
 
-/* A recursive mutex that a hooked task has locked. */
+/* A lock whose holder libc treats differently from others, and the hooked task that has locked it: a recursive or
+ * error-checking mutex, or a read-write lock locked for writing. */
 typedef struct held {
     struct held *next;
-    const pthread_mutex_t *mutex;
+    const void *lock;
     const aco_t *task;
-    unsigned depth;
 } held_t;
-static __thread held_t *held_mutexes __attribute__((tls_model("initial-exec")));
+static __thread held_t *held_locks __attribute__((tls_model("initial-exec")));
 
-static int is_recursive(const pthread_mutex_t *mutex)
+static held_t **find_held(const void *lock)
 {
-    int kind = mutex->__data.__kind & KINDS;
-    return (kind & 3) == PTHREAD_MUTEX_RECURSIVE;
-}
-
-/* Whether the calling thread holds it. glibc stores the holder in all kinds of mutexes. */
-static int is_held_here(const pthread_mutex_t *mutex)
-{
-    return __atomic_load_n(&mutex->__data.__owner, __ATOMIC_RELAXED) == aco__hook_self.thread;
-}
-
-static held_t **find_held(const pthread_mutex_t *mutex)
-{
-    held_t **link = &held_mutexes;
-    while (*link && (*link)->mutex != mutex)
+    held_t **link = &held_locks;
+    while (*link && (*link)->lock != lock)
         link = &(*link)->next;
     return link;
 }
 
-/* Whether another task of this thread has it: of a recursive one, a hooked task. */
+/* The calling task has locked it. Without memory nobody knows the task, only the thread. */
+static void note_locked(const void *lock)
+{
+    held_t **link = find_held(lock);
+    if (!*link) {
+        held_t *held = malloc(sizeof *held);
+        if (!held)
+            return;
+        held->next = NULL;
+        held->lock = lock;
+        *link = held;
+    }
+    (*link)->task = aco_current_task();
+}
+
+static void note_unlocked(const void *lock)
+{
+    held_t **link = find_held(lock), *held = *link;
+    if (!held)
+        return;
+    *link = held->next;
+    free(held);
+}
+
+static int kind_of(const pthread_mutex_t *mutex)
+{
+    return mutex->__data.__kind & KINDS;
+}
+
+static int knows_holder(const pthread_mutex_t *mutex)
+{
+    return kind_of(mutex) == PTHREAD_MUTEX_RECURSIVE || kind_of(mutex) == PTHREAD_MUTEX_ERRORCHECK;
+}
+
+/* Whether the calling thread holds it. glibc stores the holder in all kinds of mutexes; of a robust one that is
+ * inconsistent, only in its futex. */
+static int is_held_here(const pthread_mutex_t *mutex)
+{
+    int owner = __atomic_load_n(&mutex->__data.__owner, __ATOMIC_RELAXED);
+    if (owner == INCONSISTENT)
+        owner = __atomic_load_n(&mutex->__data.__lock, __ATOMIC_RELAXED) & FUTEX_TID_MASK;
+    return owner == aco__hook_self.thread;
+}
+
+/* Whether another task of this thread has it. If the one that has it was not hooked: yes, except if it is recursive,
+ * as then only the thread counts. */
 static int is_another_tasks(const pthread_mutex_t *mutex, const aco_t *task)
 {
-    if (is_recursive(mutex)) {
-        const held_t *held = *find_held(mutex);
-        return held && held->task != task;
-    }
-    return is_held_here(mutex);
+    const held_t *held;
+    if (!is_held_here(mutex))
+        return 0;
+    held = *find_held(mutex);
+    return held ? held->task != task : kind_of(mutex) != PTHREAD_MUTEX_RECURSIVE;
 }
 
 static void report(const char *location, const void *lock, const char *why)
@@ -63,19 +99,22 @@ static void report(const char *location, const void *lock, const char *why)
 typedef struct naps {
     const char *location;
     const void *lock;
-    int64_t ns;
+    int64_t deadline, ns;
     unsigned count;
 } naps_t;
 
 /* Sleeps, longer each time; a lock cannot fail, so no scope ends it. 0, or -1: the caller cannot wait. */
 static int nap_for_lock(naps_t *naps)
 {
+    int64_t until = aco_after(naps->ns);
     aco_scope_t shield;
-    int result;
-    if (aco_shield_begin(&shield, ACO_FOREVER) != 0)
-        return -1;
-    result = aco__hook_sleep(aco_after(naps->ns), naps->location);
-    (void)aco_scope_end(&shield);
+    int result = -1;
+    if (aco_shield_begin(&shield, ACO_FOREVER) == 0) {
+        result = aco__hook_sleep(until < naps->deadline ? until : naps->deadline, naps->location);
+        (void)aco_scope_end(&shield);
+    } else {
+        aco__hook_self.stats.blocked++;
+    }
     naps->ns = naps->ns < LONGEST_LOCK_NAP_NS / 2 ? 2 * naps->ns : LONGEST_LOCK_NAP_NS;
     if (result != 0)
         report(naps->location, naps->lock, "a deadlock, as the task cannot wait");
@@ -101,7 +140,7 @@ static int64_t deadline_of_real_time(const struct timespec *until)
 static void wait_for_holder(const pthread_mutex_t *mutex, int64_t deadline)
 {
     const aco_t *task = aco_current_task();
-    naps_t naps = {"libc's pthread_mutex_lock()", mutex, SHORTEST_NAP_NS, 0};
+    naps_t naps = {"libc's pthread_mutex_lock()", mutex, deadline, SHORTEST_NAP_NS, 0};
     int error = errno;
     while (is_another_tasks(mutex, task) && (deadline == ACO_FOREVER || aco_now() < deadline))
         if (nap_for_lock(&naps) != 0)
@@ -109,35 +148,9 @@ static void wait_for_holder(const pthread_mutex_t *mutex, int64_t deadline)
     errno = error;
 }
 
-/* A hooked task has locked a recursive mutex. Without memory it counts for the thread, as without hooks. */
-static void note_locked(const pthread_mutex_t *mutex)
-{
-    held_t **link = find_held(mutex), *held = *link;
-    if (!held) {
-        held = malloc(sizeof *held);
-        if (!held)
-            return;
-        held->next = NULL;
-        held->mutex = mutex;
-        held->task = aco_current_task();
-        held->depth = 0;
-        *link = held;
-    }
-    held->depth++;
-}
-
-static void note_unlocked(const pthread_mutex_t *mutex)
-{
-    held_t **link = find_held(mutex), *held = *link;
-    if (!held || --held->depth)
-        return;
-    *link = held->next;
-    free(held);
-}
-
 static int locked(const pthread_mutex_t *mutex, int result)
 {
-    if (result == 0 && is_recursive(mutex))
+    if ((result == 0 || result == EOWNERDEAD) && knows_holder(mutex))
         note_locked(mutex);
     return result;
 }
@@ -155,7 +168,7 @@ ACO__HOOK(int, pthread_mutex_timedlock, (pthread_mutex_t *mutex, const struct ti
     if (!aco__hooked())
         return aco__libc()->pthread_mutex_timedlock(mutex, until);
     wait_for_holder(mutex, deadline_of_real_time(until));
-    return is_recursive(mutex) && is_another_tasks(mutex, aco_current_task())
+    return knows_holder(mutex) && is_another_tasks(mutex, aco_current_task())
                ? ETIMEDOUT
                : locked(mutex, aco__libc()->pthread_mutex_timedlock(mutex, until));
 }
@@ -164,7 +177,7 @@ ACO__HOOK(int, pthread_mutex_trylock, (pthread_mutex_t *mutex))
 {
     if (!aco__hooked())
         return aco__libc()->pthread_mutex_trylock(mutex);
-    return is_recursive(mutex) && is_another_tasks(mutex, aco_current_task())
+    return knows_holder(mutex) && is_another_tasks(mutex, aco_current_task())
                ? EBUSY
                : locked(mutex, aco__libc()->pthread_mutex_trylock(mutex));
 }
@@ -172,22 +185,30 @@ ACO__HOOK(int, pthread_mutex_trylock, (pthread_mutex_t *mutex))
 /* Also by a task that is not hooked any more. */
 ACO__HOOK(int, pthread_mutex_unlock, (pthread_mutex_t *mutex))
 {
-    if (aco_unlikely(aco__hook_self.tasks != 0) && held_mutexes)
+    if (aco_unlikely(held_locks != NULL) && mutex->__data.__count <= 1)
         note_unlocked(mutex);
     return aco__libc()->pthread_mutex_unlock(mutex);
 }
 
 /* ---- Read-write locks ---- */
 
+/* Whether the calling task has locked it for writing: libc answers EDEADLK. */
+static int is_own(const pthread_rwlock_t *lock)
+{
+    const held_t *held = *find_held(lock);
+    return held && held->task == aco_current_task() &&
+           __atomic_load_n(&lock->__data.__cur_writer, __ATOMIC_RELAXED) == aco__hook_self.thread;
+}
+
 static int lock_by_trying(int (*try_lock)(pthread_rwlock_t *lock), int (*wait_for_lock)(pthread_rwlock_t *lock),
                           pthread_rwlock_t *lock, const char *location)
 {
-    naps_t naps = {location, lock, SHORTEST_NAP_NS, 0};
+    naps_t naps = {location, lock, ACO_FOREVER, SHORTEST_NAP_NS, 0};
     int error = errno, result;
     if (!aco__hooked())
         return wait_for_lock(lock);
     while ((result = try_lock(lock)) == EBUSY)
-        if (nap_for_lock(&naps) != 0) {
+        if (is_own(lock) || nap_for_lock(&naps) != 0) {
             result = wait_for_lock(lock);
             break;
         }
@@ -203,8 +224,19 @@ ACO__HOOK(int, pthread_rwlock_rdlock, (pthread_rwlock_t *lock))
 
 ACO__HOOK(int, pthread_rwlock_wrlock, (pthread_rwlock_t *lock))
 {
-    return lock_by_trying(pthread_rwlock_trywrlock, aco__libc()->pthread_rwlock_wrlock, lock,
-                          "libc's pthread_rwlock_wrlock()");
+    int result = lock_by_trying(pthread_rwlock_trywrlock, aco__libc()->pthread_rwlock_wrlock, lock,
+                                "libc's pthread_rwlock_wrlock()");
+    if (result == 0 && aco__hooked())
+        note_locked(lock);
+    return result;
+}
+
+/* Also by a task that is not hooked any more. */
+ACO__HOOK(int, pthread_rwlock_unlock, (pthread_rwlock_t *lock))
+{
+    if (aco_unlikely(held_locks != NULL))
+        note_unlocked(lock);
+    return aco__libc()->pthread_rwlock_unlock(lock);
 }
 
 /* ---- Semaphores ---- */

@@ -1,0 +1,259 @@
+/* Locks of hooked tasks (aco/hook.h): to its tasks a thread's mutexes and read-write locks answer what libc answers
+ * threads. */
+#define _GNU_SOURCE
+#include <aco/hook.h>
+#include <aco/scope.h>
+#include "io_tests.h"
+
+#include <pthread.h>
+#include <time.h>
+
+static pthread_mutex_t mutex;
+static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
+
+static void begin(void)
+{
+    CHECK_EQ(aco_hook_begin(), 0);
+}
+
+static uint64_t count_blocked(void)
+{
+    aco_hook_stats_t stats;
+    CHECK_EQ(aco_hook_stats(&stats), 0);
+    return stats.blocked;
+}
+
+/* Runs fn(arg) as a task to its end. */
+static void beside(aco_function_t fn, void *arg)
+{
+    aco_t *task = aco_spawn(fn, arg, NULL);
+    CHECK(task != NULL);
+    CHECK_EQ(aco_join(task, NULL), 0);
+}
+
+static void make_mutex(int type, int robust)
+{
+    pthread_mutexattr_t attributes;
+    CHECK_EQ(pthread_mutexattr_init(&attributes), 0);
+    CHECK_EQ(pthread_mutexattr_settype(&attributes, type), 0);
+    CHECK_EQ(pthread_mutexattr_setrobust(&attributes, robust), 0);
+    CHECK_EQ(pthread_mutex_init(&mutex, &attributes), 0);
+    CHECK_EQ(pthread_mutexattr_destroy(&attributes), 0);
+}
+
+static int lock_for(int64_t ns)
+{
+    struct timespec until;
+    CHECK_EQ(clock_gettime(CLOCK_REALTIME, &until), 0);
+    ns += until.tv_nsec;
+    until.tv_sec += (time_t)(ns / ACO_SECOND);
+    until.tv_nsec = (long)(ns % ACO_SECOND);
+    return pthread_mutex_timedlock(&mutex, &until);
+}
+
+/* ---- Which task holds it ---- */
+
+static void *finds_it_free(void *unused)
+{
+    begin();
+    CHECK_EQ(pthread_mutex_trylock(&mutex), 0);
+    CHECK_EQ(pthread_mutex_unlock(&mutex), 0);
+    return unused;
+}
+
+static void *finds_it_locked(void *unused)
+{
+    begin();
+    CHECK_EQ(pthread_mutex_trylock(&mutex), EBUSY);
+    CHECK_EQ(lock_for(1000), ETIMEDOUT);
+    return unused;
+}
+
+static const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK};
+
+/* A hooked task locks, and unlocks when it is not hooked any more. */
+static void *test_unlock_unhooked(void *unused)
+{
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        make_mutex(types[i], PTHREAD_MUTEX_STALLED);
+        begin();
+        CHECK_EQ(pthread_mutex_lock(&mutex), 0);
+        CHECK_EQ(aco_hook_end(), 0);
+        beside(finds_it_locked, NULL);
+        CHECK_EQ(pthread_mutex_unlock(&mutex), 0);
+        beside(finds_it_free, NULL);
+        CHECK_EQ(pthread_mutex_destroy(&mutex), 0);
+    }
+    return unused;
+}
+
+/* Locks of the recursive mutex while the task is hooked, and while it is not, add up. */
+static void *test_recursive_depth(void *unused)
+{
+    make_mutex(PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_STALLED);
+    begin();
+    CHECK_EQ(pthread_mutex_lock(&mutex), 0);
+    CHECK_EQ(pthread_mutex_lock(&mutex), 0);
+    CHECK_EQ(aco_hook_end(), 0);
+    CHECK_EQ(pthread_mutex_lock(&mutex), 0);
+    for (int i = 0; i < 3; i++) {
+        beside(finds_it_locked, NULL);
+        CHECK_EQ(pthread_mutex_unlock(&mutex), 0);
+    }
+    beside(finds_it_free, NULL);
+    CHECK_EQ(pthread_mutex_destroy(&mutex), 0);
+    return unused;
+}
+
+static void *test_relock(void *unused)
+{
+    make_mutex(PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_STALLED);
+    begin();
+    CHECK_EQ(pthread_mutex_lock(&mutex), 0);
+    CHECK_EQ(pthread_mutex_lock(&mutex), EDEADLK);
+    CHECK_EQ(lock_for(ACO_SECOND), EDEADLK);
+    CHECK_EQ(pthread_mutex_trylock(&mutex), EBUSY);
+    beside(finds_it_locked, NULL);
+    CHECK_EQ(pthread_mutex_unlock(&mutex), 0);
+    CHECK_EQ(pthread_mutex_unlock(&mutex), EPERM);
+    beside(finds_it_free, NULL);
+    CHECK_EQ(pthread_mutex_destroy(&mutex), 0);
+    return unused;
+}
+
+static void *write_locks(void *order)
+{
+    begin();
+    CHECK_EQ(pthread_rwlock_wrlock(&rwlock), 0);
+    CHECK_EQ(*(int *)order, 1);
+    CHECK_EQ(pthread_rwlock_unlock(&rwlock), 0);
+    return NULL;
+}
+
+static void *test_relock_of_writer(void *unused)
+{
+    int order = 0;
+    aco_t *other;
+    begin();
+    CHECK_EQ(pthread_rwlock_wrlock(&rwlock), 0);
+    CHECK_EQ(pthread_rwlock_wrlock(&rwlock), EDEADLK);
+    CHECK_EQ(pthread_rwlock_rdlock(&rwlock), EDEADLK);
+    other = aco_spawn(write_locks, &order, NULL);
+    CHECK_EQ(aco_sleep(ACO_MILLISECOND), 0);
+    order = 1;
+    CHECK_EQ(aco_hook_end(), 0);
+    CHECK_EQ(pthread_rwlock_unlock(&rwlock), 0);
+    CHECK_EQ(aco_join(other, NULL), 0);
+    return unused;
+}
+
+/* ---- A robust mutex whose holder has died ---- */
+
+static void *dies_with_it(void *unused)
+{
+    CHECK_EQ(pthread_mutex_lock(&mutex), 0);
+    return unused;
+}
+
+static void *test_owner_dead(void *unused)
+{
+    begin();
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        pthread_t thread;
+        make_mutex(types[i], PTHREAD_MUTEX_ROBUST);
+        CHECK_EQ(pthread_create(&thread, NULL, dies_with_it, NULL), 0);
+        CHECK_EQ(pthread_join(thread, NULL), 0);
+        CHECK_EQ(pthread_mutex_lock(&mutex), EOWNERDEAD);
+        beside(finds_it_locked, NULL);
+        CHECK_EQ(pthread_mutex_consistent(&mutex), 0);
+        beside(finds_it_locked, NULL);
+        CHECK_EQ(pthread_mutex_unlock(&mutex), 0);
+        beside(finds_it_free, NULL);
+        CHECK_EQ(pthread_mutex_destroy(&mutex), 0);
+    }
+    return unused;
+}
+
+/* ---- Waits ---- */
+
+static void *is_woken_later(void *is_over)
+{
+    CHECK_EQ(aco_sleep(28 * ACO_MILLISECOND), 0);
+    CHECK(*(int *)is_over);
+    return NULL;
+}
+
+static void *wants_it_in_time(void *is_over)
+{
+    begin();
+    CHECK_EQ(lock_for(23500 * ACO_MICROSECOND), ETIMEDOUT);
+    *(int *)is_over = 1;
+    return NULL;
+}
+
+/* The wait ends at its deadline, not at the next look at the lock. The other task's time, which begins later, ends
+ * later: however late the thread is, that task runs after the one that wants the lock. */
+static void *test_deadline(void *unused)
+{
+    int is_over = 0;
+    aco_t *wants, *later;
+    make_mutex(PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_STALLED);
+    begin();
+    CHECK_EQ(pthread_mutex_lock(&mutex), 0);
+    wants = aco_spawn(wants_it_in_time, &is_over, NULL);
+    later = aco_spawn(is_woken_later, &is_over, NULL);
+    CHECK_EQ(aco_join(wants, NULL), 0);
+    CHECK_EQ(aco_join(later, NULL), 0);
+    CHECK_EQ(pthread_mutex_unlock(&mutex), 0);
+    CHECK_EQ(pthread_mutex_destroy(&mutex), 0);
+    return unused;
+}
+
+static void *wants_it_inside(void *result)
+{
+    *(int *)result = lock_for(ACO_MILLISECOND);
+    return NULL;
+}
+
+static void *cannot_wait(void *unused)
+{
+    aco_options_t opts = {0};
+    aco_t *inner;
+    uint64_t before;
+    int result = 0;
+    opts.stack = aco_share_stack_new(0);
+    inner = aco_new(wants_it_inside, &result, &opts);
+    CHECK(inner != NULL);
+    begin();
+    before = count_blocked();
+    (void)aco_resume(inner);
+    CHECK_EQ(result, ETIMEDOUT);
+    CHECK_EQ(count_blocked() - before, 1);
+    aco_destroy(inner);
+    aco_share_stack_destroy(opts.stack);
+    return unused;
+}
+
+/* An inner coroutine on a share stack cannot wait: it blocks the thread, and that is counted. */
+static void *test_cannot_wait(void *unused)
+{
+    make_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_STALLED);
+    CHECK_EQ(pthread_mutex_lock(&mutex), 0);
+    beside(cannot_wait, NULL);
+    CHECK_EQ(pthread_mutex_unlock(&mutex), 0);
+    CHECK_EQ(pthread_mutex_destroy(&mutex), 0);
+    return unused;
+}
+
+static const aco_function_t tests[] = {test_unlock_unhooked,  test_recursive_depth, test_relock,     test_owner_dead,
+                                       test_relock_of_writer, test_deadline,        test_cannot_wait};
+
+/* With an argument only that test runs. */
+int main(int argc, char **argv)
+{
+    int first = argc > 1 ? atoi(argv[1]) : 0;
+    alarm(60);
+    CHECK(aco_io_poll_fd() >= 0);
+    run_tests(tests + first, argc > 1 ? 1 : sizeof tests / sizeof *tests, count_descriptors());
+    return check_result("hook_locks");
+}
