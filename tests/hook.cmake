@@ -2,7 +2,7 @@
 foreach(variant IN LISTS acorn_two_variants)
   acorn_test(hook.${variant} hook.c DEFINE ${define_${variant}} TIMEOUT 200)
   target_link_libraries(test_hook_${variant} PRIVATE acorn_hook_static Threads::Threads)
-  foreach(subject locks)
+  foreach(subject errno locks)
     acorn_test(hook.${subject}.${variant} hook_${subject}.c DEFINE ${define_${variant}} TIMEOUT 100)
     target_link_libraries(test_hook_${subject}_${variant} PRIVATE acorn_hook_static Threads::Threads)
   endforeach()

@@ -17,7 +17,7 @@ ACO__HOOK(int, flock, (int fd, int operation))
             return (int)aco__hook_result(result, error);
         action = aco__hook_nap(&wait, "libc's flock()");
     }
-    return action == HOOK_BLOCKS ? aco__libc()->flock(fd, operation) : -1;
+    return action == HOOK_BLOCKS ? (int)aco__hook_result(aco__libc()->flock(fd, operation), error) : -1;
 }
 
 /* ---- Locks of ranges ---- */
@@ -50,7 +50,7 @@ static int lock_range(int (*call)(int fd, int command, ...), int fd, int command
             return (int)aco__hook_result(result, error);
         action = aco__hook_nap(&wait, location);
     }
-    return action == HOOK_BLOCKS ? call(fd, command, lock) : -1;
+    return action == HOOK_BLOCKS ? (int)aco__hook_result(call(fd, command, lock), error) : -1;
 }
 
 /* An argument that was not passed is garbage here, and the system does not look at it. */

@@ -1,5 +1,5 @@
-/* Hooks of files' calls: by acorn_io, which asks io_uring or a thread of the pool. What that fails to do with EPERM,
- * because the caller cannot wait, libc does. And of the ends of descriptors. */
+/* Hooks of files' calls: by acorn_io, which asks io_uring or a thread of the pool. What fails there with EPERM, as when
+ * the caller cannot wait, libc does; the system's own EPERM just fails again. And hooks of the ends of descriptors. */
 #include "hook/hook.h"
 
 #include "aco/detail/descriptors.h"
@@ -7,18 +7,22 @@
 #include "aco/file.h"
 
 #include <stdarg.h>
+#include <sys/resource.h>
 #include <sys/uio.h>
 
 const char aco__hooks_of_files = 1;
 
 extern void __chk_fail(void) __attribute__((noreturn));
 
-/* Whether acorn_io has done it: no, if the caller cannot wait. */
-static int is_done(ssize_t result)
+/* Counts a call of acorn_io's that has returned this, and errno. 1: it stands. 0: the caller cannot wait, so libc is to
+ * do it. Then, and after success, errno is what it was before. */
+static int take_result(ssize_t result, int error_before)
 {
-    int is = result >= 0 || errno != EPERM;
-    *(is ? &aco__hook_self.stats.waits : &aco__hook_self.stats.blocked) += 1;
-    return is;
+    int stands = result >= 0 || errno != EPERM;
+    *(stands ? &aco__hook_self.stats.waits : &aco__hook_self.stats.blocked) += 1;
+    if (result >= 0 || !stands)
+        errno = error_before;
+    return stands;
 }
 
 /* ---- Bytes ---- */
@@ -69,12 +73,13 @@ static ssize_t move_several(int fd, const struct iovec *parts, size_t count, int
 
 ssize_t aco__hook_move_file(int fd, const struct iovec *parts, size_t count, int is_write)
 {
+    int error = errno;
     ssize_t n = -1;
     errno = EPERM;
     if (aco__hook_is_own_process())
         n = count == 1 ? move_block(fd, parts->iov_base, parts->iov_len, -1, is_write)
                        : move_several(fd, parts, count, -1, is_write);
-    if (is_done(n))
+    if (take_result(n, error))
         return n;
     return is_write ? aco__libc()->writev(fd, parts, (int)count) : aco__libc()->readv(fd, parts, (int)count);
 }
@@ -90,8 +95,8 @@ static ssize_t move_at(int fd, const struct iovec *parts, size_t count, int64_t 
     if (aco__hook_is_own_process())
         moved = count == 1 ? move_block(fd, parts->iov_base, parts->iov_len, offset, is_write)
                            : move_several(fd, parts, count, offset, is_write);
-    *is_over = is_done(moved);
-    return aco__hook_result(moved, error);
+    *is_over = take_result(moved, error);
+    return moved;
 }
 
 #define ACO__READ_HOOK(name, offset_type)                                                                              \
@@ -166,7 +171,7 @@ static void free_file_job(void *arg, void *result)
     aco__poller_free(job, job->sz);
 }
 
-/* Has it done: HOOK_TRIES_AGAIN with *result and errno. */
+/* Runs fn on the pool: HOOK_IS_DONE with *result and errno. */
 static int have_done(void *(*fn)(void *arg), int fd, const char *path, int flags, mode_t mode, int *result,
                      const char *location)
 {
@@ -182,7 +187,7 @@ static int have_done(void *(*fn)(void *arg), int fd, const char *path, int flags
     job->sz = sz;
     memcpy(job->path, path, length);
     action = aco__hook_offload(fn, job, free_file_job, location);
-    if (action != HOOK_TRIES_AGAIN)
+    if (action != HOOK_IS_DONE)
         return action;
     *result = job->result;
     errno = job->result < 0 ? job->error : error;
@@ -193,7 +198,7 @@ static int have_done(void *(*fn)(void *arg), int fd, const char *path, int flags
 static int open_at(int folder, const char *path, int flags, mode_t mode, const void *caller)
 {
     int fd = -1, action = HOOK_BLOCKS;
-    if (aco__hooked() && !aco__hook_is_sanitizers(caller))
+    if (path && aco__hooked() && !aco__hook_is_sanitizers(caller))
         action = have_done(open_file, folder, path, flags, mode, &fd, "libc's open()");
     return action == HOOK_BLOCKS ? aco__libc()->openat(folder, path, flags, mode) : fd;
 }
@@ -243,7 +248,7 @@ ACO__HOOK(int, fsync, (int fd))
     errno = EPERM;
     if (aco__hook_is_own_process())
         result = aco_file_sync_at(fd, "libc's fsync()");
-    return is_done(result) ? (int)aco__hook_result(result, error) : aco__libc()->fsync(fd);
+    return take_result(result, error) ? result : aco__libc()->fsync(fd);
 }
 
 ACO__HOOK(int, fdatasync, (int fd))
@@ -271,21 +276,24 @@ ACO__HOOK(int, close, (int fd))
     return aco__libc()->close(fd);
 }
 
-/* `to` is closed if `from` can be duplicated. */
-static void end_use_before(int from, int to)
+/* Whether dup3() will succeed, and so close `to`. */
+static int is_replaced(int from, int to, int flags)
 {
-    if (aco_unlikely(aco__hook_self.tasks != 0) && from != to && fcntl(from, F_GETFD) >= 0)
-        end_use_of(to);
+    struct rlimit limit;
+    return from != to && !(flags & ~O_CLOEXEC) && fcntl(from, F_GETFD) >= 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+           (rlim_t)to < limit.rlim_cur;
 }
 
 ACO__HOOK(int, dup2, (int from, int to))
 {
-    end_use_before(from, to);
+    if (aco_unlikely(aco__hook_self.tasks != 0) && is_replaced(from, to, 0))
+        end_use_of(to);
     return aco__libc()->dup2(from, to);
 }
 
 ACO__HOOK(int, dup3, (int from, int to, int flags))
 {
-    end_use_before(from, to);
+    if (aco_unlikely(aco__hook_self.tasks != 0) && is_replaced(from, to, flags))
+        end_use_of(to);
     return aco__libc()->dup3(from, to, flags);
 }

@@ -17,6 +17,7 @@
 #include "aco/hook.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
@@ -102,15 +103,16 @@ ACO__HIDDEN int aco__hook_is_own_process(void);
 /* A call that did not have to wait: from time to time it lets other tasks run. */
 ACO__HIDDEN void aco__hook_spend(void);
 
-/* What a call does after a failure to do it at once. */
-enum { HOOK_GIVES_UP, HOOK_TRIES_AGAIN, HOOK_BLOCKS }; /* the last: libc is to do it, and block */
+/* What a call does after a failure to do it at once. HOOK_BLOCKS: libc is to do it, and block. HOOK_IS_DONE: nothing. */
+enum { HOOK_GIVES_UP, HOOK_TRIES_AGAIN, HOOK_BLOCKS, HOOK_IS_DONE };
 typedef struct aco__hook_wait {
     int64_t deadline;
     int is_known;        /* the deadline */
     unsigned vain;       /* attempts that failed although the descriptor was ready */
     int64_t nap_ns;
 } aco__hook_wait_t;
-/* poll() that waits only for the task: what that returns; HOOK_CANNOT_WAIT: libc is to do it, and block. */
+/* poll() that waits only for the task: what that returns; HOOK_CANNOT_WAIT with errno unchanged: libc is to do it, and
+ * block. */
 enum { HOOK_CANNOT_WAIT = -2 };
 ACO__HIDDEN int aco__hook_poll(struct pollfd *fds, nfds_t n, int64_t deadline, const char *location);
 /* The same after EAGAIN of a call that must not wait: HOOK_GIVES_UP with EAGAIN if the descriptor is non-blocking or
@@ -120,8 +122,8 @@ ACO__HIDDEN int aco__hook_again(aco__hook_wait_t *wait, int fd, short events, in
 ACO__HIDDEN int aco__hook_nap(aco__hook_wait_t *wait, const char *location);
 /* The task sleeps: 0; -1 and errno; HOOK_CANNOT_WAIT. */
 ACO__HIDDEN int aco__hook_sleep(int64_t deadline, const char *location);
-/* Has a thread of the pool call fn(arg), as aco_offload(): if that fails, release(arg) is called. HOOK_TRIES_AGAIN: it
- * has returned. */
+/* Has a thread of the pool call fn(arg), as aco_offload(): if that fails, release(arg) is called. HOOK_IS_DONE: it has
+ * returned. HOOK_BLOCKS: errno is unchanged. HOOK_GIVES_UP: with errno. */
 ACO__HIDDEN int aco__hook_offload(void *(*fn)(void *arg), void *arg, void (*release)(void *arg, void *result),
                                   const char *location);
 
@@ -165,10 +167,18 @@ static inline size_t aco__parts_size(const struct iovec *parts, size_t count)
     return n;
 }
 
-/* Whether the vector is one that the system takes. */
+/* Whether the vector is one that the system takes, and not empty. */
 static inline int aco__is_vector(const struct iovec *parts, int count)
 {
-    return count > 0 && count <= 1024 && aco__parts_size(parts, (size_t)count) != 0;
+    size_t room = SSIZE_MAX;
+    if (!parts || count <= 0 || count > 1024)
+        return 0;
+    for (int i = 0; i < count; i++) {
+        if (parts[i].iov_len > room)
+            return 0;
+        room -= parts[i].iov_len;
+    }
+    return room != SSIZE_MAX;
 }
 
 /* ---- files.c ---- */

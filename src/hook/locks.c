@@ -9,7 +9,6 @@
 
 #include "aco/scope.h"
 
-#include <limits.h>
 #include <linux/futex.h>
 #include <stdio.h>
 
@@ -241,7 +240,7 @@ ACO__HOOK(int, pthread_rwlock_unlock, (pthread_rwlock_t *lock))
 
 /* ---- Semaphores ---- */
 
-/* Tries until the deadline: HOOK_TRIES_AGAIN if it has it, HOOK_BLOCKS; HOOK_GIVES_UP with errno. */
+/* Tries until the deadline: HOOK_IS_DONE if it has it, HOOK_BLOCKS; HOOK_GIVES_UP with errno. */
 static int get_by_trying(sem_t *semaphore, int64_t deadline, const char *location)
 {
     int64_t ns = SHORTEST_NAP_NS;
@@ -259,23 +258,23 @@ static int get_by_trying(sem_t *semaphore, int64_t deadline, const char *locatio
             return result == HOOK_CANNOT_WAIT ? HOOK_BLOCKS : HOOK_GIVES_UP;
         ns = ns < LONGEST_LOCK_NAP_NS / 2 ? 2 * ns : LONGEST_LOCK_NAP_NS;
     }
-    return HOOK_TRIES_AGAIN;
+    return HOOK_IS_DONE;
 }
 
 ACO__HOOK(int, sem_wait, (sem_t *semaphore))
 {
-    int error = errno, action = HOOK_BLOCKS;
+    int error = errno, action = HOOK_BLOCKS, result;
     if (aco__hooked())
         action = get_by_trying(semaphore, ACO_FOREVER, "libc's sem_wait()");
-    return action == HOOK_BLOCKS ? aco__libc()->sem_wait(semaphore)
-                                 : (int)aco__hook_result(action == HOOK_TRIES_AGAIN ? 0 : -1, error);
+    result = action == HOOK_BLOCKS ? aco__libc()->sem_wait(semaphore) : action == HOOK_IS_DONE ? 0 : -1;
+    return (int)aco__hook_result(result, error);
 }
 
 ACO__HOOK(int, sem_timedwait, (sem_t *semaphore, const struct timespec *until))
 {
-    int error = errno, action = HOOK_BLOCKS;
+    int error = errno, action = HOOK_BLOCKS, result;
     if (until->tv_nsec >= 0 && until->tv_nsec < ACO_SECOND && aco__hooked())
         action = get_by_trying(semaphore, deadline_of_real_time(until), "libc's sem_timedwait()");
-    return action == HOOK_BLOCKS ? aco__libc()->sem_timedwait(semaphore, until)
-                                 : (int)aco__hook_result(action == HOOK_TRIES_AGAIN ? 0 : -1, error);
+    result = action == HOOK_BLOCKS ? aco__libc()->sem_timedwait(semaphore, until) : action == HOOK_IS_DONE ? 0 : -1;
+    return (int)aco__hook_result(result, error);
 }

@@ -86,11 +86,13 @@ int aco__hook_is_own_process(void)
 
 /* ---- Waiting ---- */
 
-/* Counts a wait that has ended with this result, and errno. */
-static int waited(int result)
+/* Counts a wait that has ended with this result and errno. If the caller cannot wait, errno is again what it was before
+ * the call: libc may succeed, which leaves it. */
+static int waited(int result, int error_before)
 {
     if (result < 0 && errno == EPERM) {
         aco__hook_self.stats.blocked++;
+        errno = error_before;
         return HOOK_CANNOT_WAIT;
     }
     aco__hook_self.stats.waits++;
@@ -99,35 +101,40 @@ static int waited(int result)
 
 static int cannot_wait_here(void)
 {
+    int error = errno;
     errno = EPERM;
-    return waited(-1);
+    return waited(-1, error);
 }
 
 int aco__hook_poll(struct pollfd *fds, nfds_t n, int64_t deadline, const char *location)
 {
-    return aco__hook_is_own_process() ? waited(aco__io_poll(fds, n, deadline, location, location))
+    int error = errno;
+    return aco__hook_is_own_process() ? waited(aco__io_poll(fds, n, deadline, location, location), error)
                                       : cannot_wait_here();
 }
 
 int aco__hook_sleep(int64_t deadline, const char *location)
 {
-    return aco__hook_is_own_process() ? waited(aco_sleep_until_at(deadline, location)) : cannot_wait_here();
+    int error = errno;
+    return aco__hook_is_own_process() ? waited(aco_sleep_until_at(deadline, location), error) : cannot_wait_here();
 }
 
 int aco__hook_offload(void *(*fn)(void *arg), void *arg, void (*release)(void *arg, void *result),
                       const char *location)
 {
+    int error = errno;
     if (!aco__hook_is_own_process()) {
         release(arg, NULL);
         return cannot_wait_here() == HOOK_CANNOT_WAIT ? HOOK_BLOCKS : HOOK_GIVES_UP;
     }
     if (aco_offload_at(fn, arg, NULL, release, location) == 0) {
         aco__hook_self.stats.waits++;
-        return HOOK_TRIES_AGAIN;
+        return HOOK_IS_DONE;
     }
     if (errno != EPERM && errno != EAGAIN) /* EAGAIN: the pool has no thread */
         return HOOK_GIVES_UP;
     aco__hook_self.stats.blocked++;
+    errno = error;
     return HOOK_BLOCKS;
 }
 
