@@ -8,6 +8,11 @@ foreach(variant IN LISTS acorn_two_variants)
   endforeach()
 endforeach()
 
+# Look-ups that wait for the test, in a library that comes before libc.
+add_library(hook_resolver SHARED hook/resolver.c)
+acorn_test(hook.names hook_names.c DEFINE ${define_release} TIMEOUT 100)
+target_link_libraries(test_hook_names PRIVATE acorn_hook_static hook_resolver Threads::Threads)
+
 # Programs that are not linked with acorn_hook, and the shared library behind a sanitizer.
 add_executable(test_hook_preload hook/preload.c)
 set_target_properties(test_hook_preload PROPERTIES C_STANDARD 11)

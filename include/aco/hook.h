@@ -27,7 +27,7 @@
  *   - files, by io_uring or the pool (aco/file.h): read, write and the like of files and block devices, pread, pwrite,
  *     preadv, pwritev, fsync, fdatasync; open, openat and creat
  *   - locks of files, tried again after 1 ms, 2 ms, and so on to 100 ms: flock, lockf, F_SETLKW and F_OFD_SETLKW
- *   - names, by the pool: getaddrinfo, getnameinfo
+ *   - names, by the pool, at most half of its threads at once (aco/names.h): getaddrinfo, getnameinfo
  *   - children: waitpid and wait4 of one child; wait, and the two for others, tried again as above; by the pool:
  *     system, pclose
  *   - close, dup2, dup3: they wake tasks that wait for the number

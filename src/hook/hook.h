@@ -126,6 +126,9 @@ ACO__HIDDEN int aco__hook_sleep(int64_t deadline, const char *location);
  * returned. HOOK_BLOCKS: errno is unchanged. HOOK_GIVES_UP: with errno. */
 ACO__HIDDEN int aco__hook_offload(void *(*fn)(void *arg), void *arg, void (*release)(void *arg, void *result),
                                   const char *location);
+/* The same for a look-up of a name: at most half of the pool's threads do that at once. */
+ACO__HIDDEN int aco__hook_look_up(void *(*fn)(void *arg), void *arg, void (*release)(void *arg, void *result),
+                                  const char *location);
 
 /* errno is unchanged by success. */
 static inline ssize_t aco__hook_result(ssize_t result, int error)

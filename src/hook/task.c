@@ -119,23 +119,40 @@ int aco__hook_sleep(int64_t deadline, const char *location)
     return aco__hook_is_own_process() ? waited(aco_sleep_until_at(deadline, location), error) : cannot_wait_here();
 }
 
-int aco__hook_offload(void *(*fn)(void *arg), void *arg, void (*release)(void *arg, void *result),
-                      const char *location)
+/* Of a call of acorn_io's for the pool, which has returned this, and errno. */
+static int offloaded(int result, int error_before)
 {
-    int error = errno;
-    if (!aco__hook_is_own_process()) {
-        release(arg, NULL);
-        return cannot_wait_here() == HOOK_CANNOT_WAIT ? HOOK_BLOCKS : HOOK_GIVES_UP;
-    }
-    if (aco_offload_at(fn, arg, NULL, release, location) == 0) {
+    if (result == 0) {
         aco__hook_self.stats.waits++;
         return HOOK_IS_DONE;
     }
     if (errno != EPERM && errno != EAGAIN) /* EAGAIN: the pool has no thread */
         return HOOK_GIVES_UP;
     aco__hook_self.stats.blocked++;
-    errno = error;
+    errno = error_before;
     return HOOK_BLOCKS;
+}
+
+static int cannot_offload(void *arg, void (*release)(void *arg, void *result))
+{
+    int error = errno;
+    release(arg, NULL);
+    errno = EPERM;
+    return offloaded(-1, error);
+}
+
+int aco__hook_offload(void *(*fn)(void *arg), void *arg, void (*release)(void *arg, void *result), const char *location)
+{
+    int error = errno;
+    return aco__hook_is_own_process() ? offloaded(aco_offload_at(fn, arg, NULL, release, location), error)
+                                      : cannot_offload(arg, release);
+}
+
+int aco__hook_look_up(void *(*fn)(void *arg), void *arg, void (*release)(void *arg, void *result), const char *location)
+{
+    int error = errno;
+    return aco__hook_is_own_process() ? offloaded(aco__io_offload_look_up(location, fn, arg, release, location), error)
+                                      : cannot_offload(arg, release);
 }
 
 void aco__hook_spend(void)

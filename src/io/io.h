@@ -189,9 +189,6 @@ ACO__HIDDEN void aco__io_pool_unlock(void);
 /* aco_offload() for a call with this name. */
 ACO__HIDDEN int aco__io_offload(const char *call, void *(*fn)(void *arg), void *arg, void **result,
                                 void (*release)(void *arg, void *result), const char *location);
-/* The same for a look-up of a name. */
-ACO__HIDDEN int aco__io_offload_look_up(const char *call, void *(*fn)(void *arg), void *arg,
-                                        void (*release)(void *arg, void *result), const char *location);
 
 /* ---- uring.c ---- */
 /* Whether files go by the thread's ring, which is made if needed. 1; 0: use the pool; -1 and errno. */

@@ -72,7 +72,7 @@ static size_t runnable(void)
     return work_queue.n + (look_up_queue.n < room ? look_up_queue.n : room);
 }
 
-/* Look-ups first: they leave threads to the others, who would leave none to them. */
+/* Look-ups first: their bound leaves threads for other jobs, while other jobs could take all. */
 static aco__io_job_t *take_job(void)
 {
     aco__io_job_t *job = look_up_queue.first && room_for_look_ups() ? look_up_queue.first : work_queue.first;
@@ -289,7 +289,6 @@ static void after_fork_in_child(void)
     forks++;
     pthread_mutex_unlock(&pool_lock);
 }
-
 
 static void handle_forks(void)
 {

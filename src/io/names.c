@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* EAI_NODATA */
 #include "io/io.h"
 
+#include "aco/detail/descriptors.h"
 #include "aco/names.h"
 
 #include <netdb.h>

@@ -1,6 +1,8 @@
 /* A task has the pool run a function and waits. The answer comes as a post to the scheduler of the task's thread. */
 #include "io/io.h"
 
+#include "aco/detail/descriptors.h"
+
 #include <sched.h>
 
 static void link_job(aco__io_t *io, aco__io_job_t *job)
