@@ -21,6 +21,10 @@ if(NOT "debug" IN_LIST ACORN_VARIANTS) # where the watchdog's thread is on
     set_tests_properties(${subject}.watched PROPERTIES TIMEOUT 200 ENVIRONMENT ACO_WATCHDOG=1000)
   endforeach()
 endif()
+if(TARGET acorn_io AND CMAKE_SYSTEM_NAME STREQUAL "Linux")
+  acorn_test(threads_offload threads_offload.c DEFINE ${define_release})
+  target_link_libraries(test_threads_offload PRIVATE acorn_threads_static acorn_io_static)
+endif()
 if(TARGET acorn_io AND IO_PYTHON)
   add_test(NAME example.threads_echo
            COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/io/examples.py threads_echo ${CMAKE_CROSSCOMPILING_EMULATOR}

@@ -6,6 +6,8 @@
 #define _GNU_SOURCE
 #include "io/io.h"
 
+#include "aco/detail/worker.h"
+
 #include <pthread.h>
 #include <signal.h>
 #include <time.h>
@@ -215,6 +217,7 @@ static void *work(void *unused)
 static int start_thread(void)
 {
     static const int kept[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGPROF};
+    aco__worker_t *worker = aco__worker();
     sigset_t blocked, before;
     pthread_attr_t attributes;
     pthread_t thread;
@@ -226,7 +229,11 @@ static int start_thread(void)
         return error;
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     pthread_sigmask(SIG_SETMASK, &blocked, &before);
+    if (worker && worker->pin)
+        worker->pin(worker, 0); /* the new thread inherits the processors that are allowed */
     error = pthread_create(&thread, &attributes, work, NULL);
+    if (worker && worker->pin)
+        worker->pin(worker, 1);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     threads += error == 0;

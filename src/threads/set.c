@@ -263,20 +263,36 @@ static int wait_for_all(aco_threads_t *threads, int is_ready)
     return go > 0;
 }
 
+static void on_pin(aco__worker_t *base, int is_pinned)
+{
+    const aco__crew_t *worker = (aco__crew_t *)(void *)base;
+    if (is_pinned)
+        (void)aco__threads_pin(&worker->threads->allowed, worker->index);
+    else
+        aco__threads_unpin(&worker->threads->allowed);
+}
+
+/* Binds the calling thread to a processor of its own, if there is one. */
+static void pin(aco__crew_t *worker)
+{
+    int processor =
+        worker->index < worker->threads->processors ? aco__threads_pin(&worker->threads->allowed, worker->index) : -1;
+    worker->place = aco__threads_place("", processor);
+    worker->base.pin = processor >= 0 ? on_pin : NULL;
+}
+
 static void *thread_main(void *arg)
 {
     aco__crew_t *worker = arg;
     aco_threads_t *threads = worker->threads;
-    aco__processors_t allowed;
     int is_ready;
-    if (threads->flags & ACO_THREADS_PIN && aco__threads_processors(&allowed) > worker->index)
-        worker->place = aco__threads_place("", aco__threads_pin(&allowed, worker->index));
+    pin(worker);
     is_ready = enter_set(worker, threads->flags & ACO_THREADS_FIRST_ONLY ? NULL : threads->fn, threads->arg,
                          "aco_threads_run") == 0;
     if (!is_ready)
         fail_set(threads, errno);
     worker->is_counted = 1;
-    if (wait_for_all(threads, is_ready) && threads->flags & ACO_THREADS_PIN)
+    if (wait_for_all(threads, is_ready) && threads->processors)
         aco__threads_find_near(worker);
     if (is_ready)
         (void)run_worker(worker);
@@ -360,21 +376,21 @@ static void join_all(aco_threads_t *threads, int made)
 /* The calling thread is the first worker. 0, or an errno. */
 static int run_set(aco_threads_t *threads, aco__crew_t *worker)
 {
-    aco__processors_t allowed;
-    int pins = threads->flags & ACO_THREADS_PIN && aco__threads_processors(&allowed) > 0;
-    int made = start_threads(threads), error = made < threads->n ? errno : 0;
-    if (pins) /* only now: the others have inherited what was allowed before */
-        worker->place = aco__threads_place("", aco__threads_pin(&allowed, 0));
+    int made, error;
+    threads->processors = threads->flags & ACO_THREADS_PIN ? aco__threads_processors(&threads->allowed) : 0;
+    made = start_threads(threads);
+    error = made < threads->n ? errno : 0;
+    pin(worker);
     if (!wait_for_all(threads, !error))
         set_is_done(threads);
-    else if (pins)
+    else if (threads->processors)
         aco__threads_find_near(worker);
     if (run_worker(worker) != 0 && !error)
         error = errno;
     if (!aco__threads_forked(threads)) /* in a child, the others are not there */
         join_all(threads, made);
-    if (pins)
-        aco__threads_unpin(&allowed);
+    if (worker->base.pin)
+        aco__threads_unpin(&threads->allowed);
     return error ? error : threads->error;
 }
 

@@ -114,6 +114,10 @@ typedef struct aco__crew {
     char more_padding[THREADS_LINE];
 } aco__crew_t;
 
+typedef struct aco__processors {
+    unsigned long bits[128];
+} aco__processors_t;
+
 struct aco_threads_s {
     int n;                   /* that the set has made, and the calling one */
     unsigned flags;
@@ -126,6 +130,8 @@ struct aco_threads_s {
     int waiting;             /* threads that wait for `go` */
     int joined;              /* threads in aco_threads_join() */
     pthread_cond_t changed;
+    int processors; /* that its threads are bound to, one to each; 0: ACO_THREADS_PIN is not set */
+    aco__processors_t allowed; /* these */
     struct aco__watcher *watcher; /* for SIGINT and SIGTERM; NULL: none, or it has ended */
     aco__node_t *first, *last; /* what threads that are not of the set have submitted */
     size_t injected;         /* how many. Atomic, like all below */
@@ -213,9 +219,6 @@ ACO__HIDDEN void aco__threads_end_watch(aco_threads_t *threads);
 /* ---- cpus.c ---- */
 /* How many processors the cgroup files below `root` ("": the system's) allow; 0: no limit. */
 ACO__HIDDEN int aco__threads_quota(const char *root);
-typedef struct aco__processors {
-    unsigned long bits[128];
-} aco__processors_t;
 /* The processors that the calling thread may use: how many. */
 ACO__HIDDEN int aco__threads_processors(aco__processors_t *allowed);
 /* Binds the calling thread to the nth of them, from 0 on, if there is one: its number, else -1; and to all. */

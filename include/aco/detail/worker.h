@@ -16,6 +16,9 @@ typedef struct aco__worker_s {
     int (*stays)(struct aco__worker_s *worker);  /* no task is left: whether aco_run() waits for more */
     void (*scope_ended)(struct aco__worker_s *worker, aco_scope_t *scope); /* of which it wants to be told */
     void (*thread_ends)(struct aco__worker_s *worker); /* without aco__worker_remove(): its tasks never run again */
+    /* The thread is bound to a processor: lets it go (0) while it starts a thread that shall inherit no bond, and binds
+     * it again (1). NULL: it is not bound. */
+    void (*pin)(struct aco__worker_s *worker, int is_pinned);
 } aco__worker_t;
 
 /* Makes the calling thread a worker, and opens its scheduler. 0, or -1 and errno: EPERM (a coroutine calls it), EBUSY
