@@ -15,6 +15,10 @@ if(TARGET acorn_tls)
 endif()
 # gcc's link-time optimisation resolves some references before the linker's --wrap sees them.
 if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
+  foreach(variant IN LISTS acorn_two_variants)
+    target_compile_definitions(test_http_websocket_${variant} PRIVATE WRAPS_ALLOCATE)
+    target_link_options(test_http_websocket_${variant} PRIVATE -Wl,--wrap=aco__poller_allocate)
+  endforeach()
   acorn_test(http_failure.default http_failure.c TIMEOUT 300)
   target_link_libraries(test_http_failure_default PRIVATE acorn_http_static Threads::Threads)
   foreach(call aco__poller_allocate read recv send sendmsg sendfile sendfile64 accept4 epoll_ctl connect socket

@@ -69,6 +69,8 @@ static void misuse(aco_http_request_t *request, void *unused)
     FAILS_WITH(aco_websocket_send(socket, ACO_WEBSOCKET_TEXT, "\xff", 1), EINVAL);
     FAILS_WITH(aco_websocket_close(socket, 1005, NULL), EINVAL);
     FAILS_WITH(aco_websocket_close(socket, 999, NULL), EINVAL);
+    FAILS_WITH(aco_websocket_close(socket, 1016, NULL), EINVAL);
+    FAILS_WITH(aco_websocket_close(socket, 2999, NULL), EINVAL);
     FAILS_WITH(aco_websocket_close(socket, 1000, long_reason), EINVAL);
     FAILS_WITH(aco_websocket_close(socket, 1000, "\xc0\x80"), EINVAL);
     CHECK_EQ(aco_websocket_code(socket), 1006);
@@ -458,9 +460,56 @@ static void *limits_times(void *unused)
     exchange("/echo", "", "\1\x81\0\0\0\0x", 7, 4096);
     CHECK_EQ(last_error, ETIMEDOUT);
     CHECK(memcmp(frames() + 2, "\x03\xe9", 2) == 0);
+    options.message_time = ACO_FOREVER - 1; /* ends with time itself */
+    exchange("/echo", "", "\1\x81\0\0\0\0x\x80\x81\0\0\0\0y\x88\x80\0\0\0\0", 20, 1);
+    CHECK_EQ(last_error, 0);
     options.message_time = options.idle_time = 0;
     return unused;
 }
+
+#ifdef WRAPS_ALLOCATE
+static int lacks_memory; /* for messages */
+void *__real_aco__poller_allocate(size_t *sz, const char *call);
+void *__wrap_aco__poller_allocate(size_t *sz, const char *call);
+void *__wrap_aco__poller_allocate(size_t *sz, const char *call)
+{
+    if (!lacks_memory || strcmp(call, "aco_websocket_receive") != 0)
+        return __real_aco__poller_allocate(sz, call);
+    errno = ENOMEM;
+    return NULL;
+}
+
+/* A message for which there is no memory, even an empty one, is the last: it is not skipped. */
+static void starve(aco_http_request_t *request, void *unused)
+{
+    aco_websocket_t *socket = aco_websocket_accept(request, &options);
+    const char *data;
+    size_t n;
+    (void)unused;
+    lacks_memory = 1;
+    FAILS_WITH(aco_websocket_receive(socket, &data, &n), ENOMEM);
+    lacks_memory = 0;
+    FAILS_WITH(aco_websocket_receive(socket, &data, &n), ENOMEM);
+}
+
+static void *lacks_room(void *unused)
+{
+    static const struct {
+        const char *bytes;
+        size_t n;
+    } messages[] = {{"\x81\x80\0\0\0\0\x81\x81\0\0\0\0x", 13}, {"\x81\x81\0\0\0\0x\x81\x81\0\0\0\0x", 14}};
+    for (size_t i = 0; i < 2; i++) {
+        exchange("/starve", "", messages[i].bytes, messages[i].n, 4096);
+        CHECK(frames()[0] == (char)0x88 && memcmp(frames() + 2, "\x03\xf3", 2) == 0); /* 1011 */
+    }
+    return unused;
+}
+#else
+static void *lacks_room(void *unused)
+{
+    return unused;
+}
+#endif
 
 /* Behind another request, so that the two fill the server's buffer. */
 static void *follows_requests(void *unused)
@@ -502,10 +551,13 @@ static void plain(aco_http_request_t *request, void *unused)
 
 static void *serve(void *listener)
 {
-    static const aco_http_route_t routes[] = {{NULL, "/any", echo, NULL},     {"GET", "/echo", echo, NULL},
-                                              {"GET", "/ask", ask, NULL},     {"GET", "/misuse", misuse, NULL},
-                                              {"GET", "/plain", plain, NULL}, {"GET", "/at-once", sends_at_once, NULL},
-                                              {NULL, NULL, NULL, NULL}};
+    static const aco_http_route_t routes[] = {
+        {NULL, "/any", echo, NULL},       {"GET", "/echo", echo, NULL},   {"GET", "/ask", ask, NULL},
+        {"GET", "/misuse", misuse, NULL}, {"GET", "/plain", plain, NULL}, {"GET", "/at-once", sends_at_once, NULL},
+#ifdef WRAPS_ALLOCATE
+        {"GET", "/starve", starve, NULL},
+#endif
+        {NULL, NULL, NULL, NULL}};
     server.routes = routes;
     aco_http_serve(*(int *)listener, &server);
     return NULL;
@@ -513,8 +565,9 @@ static void *serve(void *listener)
 
 static void *run_all(void *unused)
 {
-    static const aco_function_t tests[] = {shakes_hands, checks_origins, takes_frames, takes_more_frames,
-                                           passes_sizes, ends,           limits_times, follows_requests};
+    static const aco_function_t tests[] = {shakes_hands,      checks_origins,   takes_frames,
+                                           takes_more_frames, passes_sizes,     ends,
+                                           limits_times,      follows_requests, lacks_room};
     int listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL), little = 8192;
     aco_group_t group;
     CHECK_EQ(setsockopt(listener, SOL_SOCKET, SO_SNDBUF, &little, sizeof little), 0); /* so that sends wait */

@@ -24,7 +24,7 @@ struct aco_websocket_s {
     size_t control_n;
     /* The message: */
     int type; /* 0: none has begun */
-    int64_t began;
+    int64_t deadline; /* of the message, if `type` tells that one has begun */
     char *bytes;
     size_t n, room;
 };
@@ -327,10 +327,8 @@ static ssize_t more(aco_websocket_t *socket, char *direct, size_t n, const char 
     const aco_websocket_options_t *options = &socket->options;
     for (;;) {
         aco_scope_t scope;
-        int64_t until = socket->type ? socket->began + options->message_time : aco_after(options->idle_time);
+        int64_t until = socket->type ? socket->deadline : aco_after(options->idle_time);
         ssize_t got;
-        if (socket->type && options->message_time == ACO_FOREVER)
-            until = ACO_FOREVER;
         if (aco_scope_begin_at(&scope, until, location) != 0)
             return -1;
         got = direct ? aco__http_link_read(socket->link, direct, n, location)
@@ -416,13 +414,13 @@ static int begin_frame(aco_websocket_t *socket, const char *location)
         socket->control_n = 0;
     else if (socket->opcode != CONTINUATION) {
         socket->type = socket->opcode;
-        socket->began = aco_now();
+        socket->deadline = aco_after(socket->options.message_time);
     }
     return 0;
 }
 
 /* Room for `n` more bytes of the message, and a 0. 0, or -1 and errno. */
-static int make_room(aco_websocket_t *socket, size_t n)
+static int make_room(aco_websocket_t *socket, size_t n, const char *location)
 {
     size_t sz = 2 * socket->room > socket->n + n + 1 ? 2 * socket->room : socket->n + n + 1;
     char *larger;
@@ -430,7 +428,7 @@ static int make_room(aco_websocket_t *socket, size_t n)
         return 0;
     larger = aco__poller_allocate(&sz, receive_call);
     if (!larger)
-        return -1;
+        return fail(socket, 1011, ENOMEM, "no memory for the message", location);
     aco__http_put(larger, socket->bytes, socket->n);
     if (socket->bytes)
         aco__poller_free(socket->bytes, socket->room);
@@ -461,7 +459,7 @@ static int read_payload(aco_websocket_t *socket, const char *location)
         return more(socket, NULL, 0, location) < 0 ? -1 : 0;
     if (have == 0)
         n = socket->left < 4 * DIRECT ? (size_t)socket->left : 4 * DIRECT; /* memory for what comes, not for what may */
-    if (!is_control && make_room(socket, n) != 0)
+    if (!is_control && make_room(socket, n, location) != 0)
         return -1;
     to = is_control ? socket->control + socket->control_n : (unsigned char *)socket->bytes + socket->n;
     if (have == 0) {
@@ -478,12 +476,17 @@ static int read_payload(aco_websocket_t *socket, const char *location)
     return 0;
 }
 
+/* Whether it may be sent. */
+static int is_close_code(int code)
+{
+    return (code >= 1000 && code <= 1003) || (code >= 1007 && code <= 1014) || (code >= 3000 && code <= 4999);
+}
+
 /* The peer closes. 0, or -1 and errno. */
 static int answer_close(aco_websocket_t *socket, const char *location)
 {
     int code = socket->control_n < 2 ? 1005 : socket->control[0] << 8 | socket->control[1];
-    int is_known = (code >= 1000 && code <= 1003) || (code >= 1007 && code <= 1014) || (code >= 3000 && code <= 4999);
-    if (socket->control_n == 1 || (socket->control_n > 1 && !is_known))
+    if (socket->control_n == 1 || (socket->control_n > 1 && !is_close_code(code)))
         return breaks_protocol(socket, "the close code", location);
     if (socket->control_n > 2 && !is_utf8(socket->control + 2, socket->control_n - 2))
         return fail(socket, 1007, EBADMSG, "the reason is no UTF-8", location);
@@ -493,7 +496,7 @@ static int answer_close(aco_websocket_t *socket, const char *location)
     return 0;
 }
 
-/* 1: the frame was none that ends; 0: the peer has closed; -1 and errno. */
+/* 1: go on; 0: the peer has closed; -1 and errno. */
 static int end_control(aco_websocket_t *socket, const char *location)
 {
     if (socket->opcode == CLOSE)
@@ -521,7 +524,7 @@ static int receive(aco_websocket_t *socket, const char *location)
         } else if (socket->is_final) {
             int type = socket->type;
             socket->type = 0;
-            if (make_room(socket, 0) != 0)
+            if (make_room(socket, 0, location) != 0)
                 return -1;
             socket->bytes[socket->n] = 0;
             if (type == TEXT && !is_utf8((unsigned char *)socket->bytes, socket->n))
@@ -567,7 +570,7 @@ int aco_websocket_close_at(aco_websocket_t *socket, int code, const char *reason
     const char *dropped;
     aco_scope_t scope;
     int result;
-    if (code < 1000 || code > 4999 || (code >= 1004 && code <= 1006) || code == 1015)
+    if (!is_close_code(code))
         return aco__http_fail(EINVAL, call, "the code");
     if (n > MOST_CONTROL - 2 || !is_utf8((const unsigned char *)reason, n))
         return aco__http_fail(EINVAL, call, "the reason is too long, or no UTF-8");
