@@ -421,6 +421,7 @@ static void *has_cleanup(void *unused)
 
 static void refusals(void)
 {
+    void *memory = malloc(1 << 20);
     static const struct {
         unsigned flags;
         const char *reason;
@@ -449,6 +450,13 @@ static void refusals(void)
     o.stack_memory = &o;
     o.stack_size = 1 << 20;
     FAILS(aco_spawn(give_back, NULL, &o), NULL, EINVAL, "aco_spawn", NULL, "stack_memory");
+    o.flags = 0;
+    o.stack_memory = memory;
+    task = aco_spawn(give_back, NULL, &o);
+    FAILS(aco_detach(task), -1, EINVAL, "aco_detach", task, "stack_memory");
+    run();
+    CHECK_EQ(aco_detach(task), 0); /* it has ended */
+    free(memory);
     CHECK_EQ(living(), 0);
 }
 

@@ -216,6 +216,8 @@ ACO__FOREIGN_ENTRY ACO__ARRIVAL_ABI static void begin(ACO__ARRIVAL_PARAMETERS)
     end_task(task, aco__entry_of_task(task)(task->arg));
 }
 
+static const char no_end[] = "a detached task has no stack_memory: its end is not known";
+
 /* A new task that does not come from the cache. NULL after a failure. */
 static __attribute__((noinline)) aco_t *task_new(aco__thread_t *self, aco_function_t fn, void *arg,
                                                  const aco_options_t *opts)
@@ -225,7 +227,7 @@ static __attribute__((noinline)) aco_t *task_new(aco__thread_t *self, aco_functi
     if (opts)
         o = *opts;
     if (o.stack_memory && (o.flags & ACO_DETACHED)) {
-        aco__fail(0, EINVAL, "aco_spawn", NULL, "a detached task has no stack_memory: its end is not known");
+        aco__fail(0, EINVAL, "aco_spawn", NULL, no_end);
         return NULL;
     }
     if (!scheduler_of(self, "aco_spawn"))
@@ -749,6 +751,8 @@ int aco_detach(aco_t *task)
     }
     if (check_task(aco__self(), call, task) != 0 || check_joinable(call, task) != 0)
         return -1;
+    if (aco__stack_is_callers(task->share_stack))
+        return aco__fail(0, EINVAL, call, task, no_end);
     *aco__task_flags(task) |= TASK_DETACHED;
     return 0;
 }
