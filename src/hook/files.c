@@ -12,8 +12,6 @@
 
 const char aco__hooks_of_files = 1;
 
-extern void __chk_fail(void) __attribute__((noreturn));
-
 /* Counts a call of acorn_io's that has returned this, and errno. 1: it stands. 0: the caller cannot wait, so libc is to
  * do it. Then, and after success, errno is what it was before. */
 static int take_result(ssize_t result, int error_before)

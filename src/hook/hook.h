@@ -62,6 +62,8 @@ typedef struct aco__libc_calls {
     result aco__as_##name parameters __asm__(#name) __attribute__((visibility("default"), used));                      \
     result aco__as_##name parameters
 
+extern void __chk_fail(void) __attribute__((noreturn)); /* libc's end of a process that overflows a buffer */
+
 /* ---- libc.c ---- */
 /* NULL until the constructor of the library has run, or a call came before it: to be reached by aco__libc(). */
 ACO__HIDDEN_EXTERN aco__libc_calls_t aco__libc_found;
@@ -103,7 +105,7 @@ ACO__HIDDEN int aco__hook_is_own_process(void);
 /* A call that did not have to wait: from time to time it lets other tasks run. */
 ACO__HIDDEN void aco__hook_spend(void);
 
-/* What a call does after a failure to do it at once. HOOK_BLOCKS: libc is to do it, and block. HOOK_IS_DONE: nothing. */
+/* What a call does next. HOOK_BLOCKS: libc is to do it, and block. HOOK_IS_DONE: nothing. */
 enum { HOOK_GIVES_UP, HOOK_TRIES_AGAIN, HOOK_BLOCKS, HOOK_IS_DONE };
 typedef struct aco__hook_wait {
     int64_t deadline;

@@ -10,8 +10,6 @@
 
 const char aco__hooks_of_sockets = 1;
 
-extern void __chk_fail(void) __attribute__((noreturn)); /* libc's end of a process that overflows a buffer */
-
 static int is_stream(int fd)
 {
     int type = 0;

@@ -353,14 +353,14 @@ static ssize_t more(aco_websocket_t *socket, char *direct, size_t n, const char 
     }
 }
 
-/* Whether `n` bytes of a frame's head are there, which may need a wait. */
-static int has_input(aco_websocket_t *socket, size_t n, const char *location)
+/* Waits until `n` bytes of a frame's head are there. 0, or -1 and errno. */
+static int await_head(aco_websocket_t *socket, size_t n, const char *location)
 {
     aco__http_link_t *link = socket->link;
     while (link->in.end - link->at < n)
         if (more(socket, NULL, 0, location) < 0)
-            return 0;
-    return 1;
+            return -1;
+    return 0;
 }
 
 static const char *fault_of(const aco_websocket_t *socket, unsigned first, unsigned second, uint64_t length)
@@ -389,11 +389,11 @@ static int begin_frame(aco_websocket_t *socket, const char *location)
     const char *fault;
     uint64_t length;
     size_t head;
-    if (!has_input(socket, 2, location))
+    if (await_head(socket, 2, location) != 0)
         return -1;
     p = (const unsigned char *)link->in.buffer + link->at;
     head = (p[1] & 127) < 126 ? 2 : (p[1] & 127) == 126 ? 4 : 10;
-    if (p[1] & 0x80 && !has_input(socket, head + 4, location))
+    if (p[1] & 0x80 && await_head(socket, head + 4, location) != 0)
         return -1;
     p = (const unsigned char *)link->in.buffer + link->at;
     length = head == 2 ? p[1] & 127 : 0;

@@ -132,7 +132,7 @@ static int wait_called_until(pthread_cond_t *called, int64_t ns)
 #endif
 
 /* Waits to be called. 0 if that took too long. */
-static int is_called(void)
+static int wait_for_call(void)
 {
     idle_thread_t self = {idle_threads, PTHREAD_COND_INITIALIZER, 0}, **link = &idle_threads;
     int64_t end = aco_after(idle_limit);
@@ -151,7 +151,7 @@ static int is_called(void)
 }
 
 /* The calling thread can take another job. */
-static void is_free(int after_look_up)
+static void become_free(int after_look_up)
 {
     busy_threads--;
     look_ups -= after_look_up != 0;
@@ -162,7 +162,7 @@ static void tell(aco__io_job_t *job)
 {
     aco__io_t *io = job->io;
     job->state = IO_DONE;
-    is_free(job->is_look_up); /* by now: the task's next job needs no other thread */
+    become_free(job->is_look_up); /* by now: the task's next job needs no other thread */
     __atomic_fetch_add(&io->posting, 1, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&pool_lock);
     aco__poller_post(&io->base, &job->post);
@@ -179,7 +179,7 @@ static void clear_away(aco__io_job_t *job)
         job->release(job->arg, job->result);
     aco__poller_free(job, job->sz);
     pthread_mutex_lock(&pool_lock);
-    is_free(is_look_up);
+    become_free(is_look_up);
 }
 
 static void run_job(aco__io_job_t *job)
@@ -205,7 +205,7 @@ static void *work(void *unused)
         aco__io_job_t *job = take_job();
         if (job)
             run_job(job);
-        else if (!is_called())
+        else if (!wait_for_call())
             break;
     }
     threads--;

@@ -5,7 +5,7 @@
  * set gets that entry. As a rule its deadline is near the old one, so it moves little. Think of a task that waits again
  * and again for a second at most, among many that wait for minutes: otherwise each timer would move from the heap's end
  * to its top, and its removal would sift another one down. A vacant entry is removed when its deadline passes, or when
- * it is the first before the thread sleeps; and all are when there is no timer besides.
+ * it is the first before the thread sleeps. When only vacant and lost entries remain, all go at once.
  *
  * Lost entries. Of many timers that are cancelled at once (a group of sleepers) only the last ones' entries are
  * remembered as vacant. Others are lost: nobody knows where they are. Removing one would sift timers of other tasks,

@@ -358,9 +358,9 @@ static size_t trim_pool(aco_pool_t *pool)
 
 /* ---- Reclaim by idle schedulers ----
  *
- * The end of a task shall not wait for a system call, and often another task uses its stack soon. So what is released
- * while aco_run() runs makes the pool crowded, and an idle scheduler reclaims it. The list of crowded pools is under
- * the process lock, which is held meanwhile: nobody destroys the pool. */
+ * The end of a task reclaims stacks that have been idle for long, but none because too many are idle: often another
+ * task uses its stack soon. So what is released while aco_run() runs makes the pool crowded, and an idle scheduler
+ * reclaims it. The list of crowded pools is under the process lock. It is held meanwhile: nobody destroys a pool. */
 
 static void note_crowded(aco_pool_t *pool, const class_t *class)
 {

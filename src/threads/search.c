@@ -5,7 +5,8 @@
  * sleeps, unless one searches. All of that is sequentially consistent. So if an item is added after the last look of a
  * searcher, the adder sees the searcher asleep and no longer searching; if before, the searcher sees the item. Each
  * added item wakes at most one thread, which wakes the next one when it has found something and more is left. A
- * searcher that leaves a lone item to its thread still counts as a searcher, and then steals it or finds it gone. */
+ * searcher leaves a lone item to the thread that has it, for a while. It still counts as a searcher then; later it
+ * steals the item or finds it gone. */
 #include "scheduler/spin.h"
 #include "threads/threads.h"
 
@@ -91,7 +92,7 @@ aco__crew_t *aco__threads_worker(aco_threads_t *threads, int number)
     return number >= 0 && number < slots_of(threads) ? worker_at(threads, number) : NULL;
 }
 
-/* Not so in a child of fork() that does not have the worker's thread. */
+/* Whether the worker's thread exists in this process: fork() keeps only its caller. */
 static int is_here(const aco__crew_t *worker)
 {
     return !aco__threads_forked(worker->threads) || worker == aco__threads_self();
@@ -139,7 +140,7 @@ static int claim_sleeper(aco_threads_t *threads, aco__crew_t *worker)
     return 1;
 }
 
-/* Of those that sleep; NULL: none does. */
+/* Claims one sleeper, near ones first; NULL if none sleeps. */
 static aco__crew_t *claim_one(aco_threads_t *threads, const aco__crew_t *near)
 {
     if (near && near->order)
@@ -275,7 +276,7 @@ static int is_anything_left(aco_threads_t *threads)
 
 /* Time for a thread to start what it submitted last: a task that submits one and then waits for it, as for an answer
  * through a channel, has it on its own thread. */
-static void leave_the_last(void)
+static void pause_for_submitter(void)
 {
     enum { LEFT_NS = 5000 };
     int64_t end = aco_now() + LEFT_NS;
@@ -297,7 +298,7 @@ int aco__threads_find(aco__crew_t *worker, aco__item_t *item)
     }
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         if (attempt == 1 && is_anything_left(threads))
-            leave_the_last();
+            pause_for_submitter();
         if (open_node(take_injected(threads), item))
             return 1;
         for (int i = 1; i < slots; i++) {

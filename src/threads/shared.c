@@ -3,8 +3,8 @@
  * A wait for a condition puts its place into the condition's queue before it unlocks the mutex, both under the two
  * locks: a signal sent with the mutex locked, or after, finds it. A signal claims the waiter and moves it into the
  * mutex's queue. A broadcast moves the waiters thread by thread: when the mutex goes to the first of a thread's, all of
- * them are woken and marked. One that has the mark and not the mutex when it runs takes the mark away and waits on. So
- * each is told exactly as often as it waits. */
+ * them are woken, the others early. One that runs before it gets the mutex is not woken early again: it waits until the
+ * mutex is handed to it. So each is told exactly as often as it waits. */
 #define _GNU_SOURCE
 #include "threads/shared.h"
 
@@ -324,9 +324,9 @@ static void get_mutex(aco__sharer_t *sharer, const aco__waiting_t *waiting)
         await(sharer, waiting);
 }
 
-/* The first in this list, which are all claimed, waits for its mutex from now on, and with it those that wait for the
- * same mutex on its thread: side by side in the queue they cost one round. The others are left in the list. */
-static void wait_for_mutex(aco__woken_t *list)
+/* Moves the first of these claimed waiters, and those of its thread, into the mutex's queue: side by side there they
+ * cost one round. Waiters of other threads, or for another mutex, are left in the list. */
+static void requeue_on_mutex(aco__woken_t *list)
 {
     aco__woken_t others = {NULL, NULL}, woken = {NULL, NULL};
     aco__sharer_t *first = list->first, *next;
@@ -379,7 +379,7 @@ static int wait_for_cond(aco_shared_cond_t *cond, aco__sharer_t *sharer, const a
     aco__shared_remove(&cond->aco__waiters, &sharer->place);
     aco__shared_unlock(&cond->aco__waiters);
     aco__woken_add(&itself, sharer);
-    wait_for_mutex(&itself);
+    requeue_on_mutex(&itself);
     await(sharer, waiting);
     get_mutex(sharer, waiting);
     errno = error;
@@ -407,7 +407,7 @@ void aco_shared_cond_signal(aco_shared_cond_t *cond)
     (void)aco__shared_give(&cond->aco__waiters, &list);
     aco__shared_unlock(&cond->aco__waiters);
     if (list.first)
-        wait_for_mutex(&list);
+        requeue_on_mutex(&list);
 }
 
 void aco_shared_cond_broadcast(aco_shared_cond_t *cond)
@@ -417,7 +417,7 @@ void aco_shared_cond_broadcast(aco_shared_cond_t *cond)
     aco__shared_give_all(&cond->aco__waiters, &list);
     aco__shared_unlock(&cond->aco__waiters);
     while (list.first)
-        wait_for_mutex(&list);
+        requeue_on_mutex(&list);
 }
 
 /* ---- Semaphore ---- */

@@ -2,8 +2,9 @@
  * peer is gone. Blocking that signal around each call would cost two system calls, and is not known to other threads'
  * handlers. So this BIO calls send() with MSG_NOSIGNAL. It never blocks, also on a blocking descriptor.
  *
- * What the descriptor does not take is kept here, so OpenSSL never has a part of a record left. It could not answer a
- * request for new keys then (KeyUpdate): a read would fail because another task's write waits. */
+ * What the descriptor does not take is kept here. OpenSSL itself keeps a part of a record only when 64 KiB are unsent
+ * already or memory is short: with a part left it cannot answer a request for new keys (KeyUpdate), so a read would
+ * fail because another task's write waits. */
 #define _GNU_SOURCE
 #include "tls/tls.h"
 

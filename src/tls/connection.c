@@ -375,7 +375,7 @@ static int write_record(aco_tls_t *tls, const char *call, const void *p, size_t 
         return -1;
     }
     put = attempts(tls, call, TLS_WRITE, write_step, &bytes, location);
-    if (put < 0) /* also after a wait that was ended: OpenSSL has a part of the record left */
+    if (put < 0) /* also after a wait that was ended: OpenSSL can have a part of the record left */
         tls->has_failed[TLS_WRITE] = 1;
     return put;
 }
@@ -459,7 +459,7 @@ int aco_tls_close(aco_tls_t *tls)
     int result;
     if (!tls)
         return aco__poller_fail(EINVAL, "aco_tls_close", "the connection is NULL");
-    /* A task that waits in a write has a part of a record left. */
+    /* While a task waits in a write, OpenSSL can have a part of a record left. */
     if (!tls->has_failed[TLS_READ] && !tls->has_failed[TLS_WRITE] &&
         aco_semaphore_try_acquire(&tls->turn[TLS_WRITE]) == 0) {
         ERR_clear_error();
