@@ -196,7 +196,11 @@ static int have_done(void *(*fn)(void *arg), int fd, const char *path, int flags
 static int open_at(int folder, const char *path, int flags, mode_t mode, const void *caller)
 {
     int fd = -1, action = HOOK_BLOCKS;
-    if (path && aco__hooked() && !aco__hook_is_sanitizers(caller))
+    if (!path) {
+        errno = EFAULT;
+        return -1;
+    }
+    if (aco__hooked() && !aco__hook_is_sanitizers(caller))
         action = have_done(open_file, folder, path, flags, mode, &fd, "libc's open()");
     return action == HOOK_BLOCKS ? aco__libc()->openat(folder, path, flags, mode) : fd;
 }
