@@ -2,16 +2,16 @@
 foreach(variant IN LISTS acorn_two_variants)
   acorn_test(hook.${variant} hook.c DEFINE ${define_${variant}} TIMEOUT 200)
   target_link_libraries(test_hook_${variant} PRIVATE acorn_hook_static Threads::Threads)
-  foreach(subject errno locks)
-    acorn_test(hook.${subject}.${variant} hook_${subject}.c DEFINE ${define_${variant}} TIMEOUT 100)
-    target_link_libraries(test_hook_${subject}_${variant} PRIVATE acorn_hook_static Threads::Threads)
+  foreach(subject hook_errno hook_locks)
+    acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 100)
+    target_link_libraries(test_${subject}_${variant} PRIVATE acorn_hook_static Threads::Threads)
   endforeach()
 endforeach()
 
 # Look-ups that wait for the test, in a library that comes before libc.
 add_library(hook_resolver SHARED hook/resolver.c)
-acorn_test(hook.names hook_names.c DEFINE ${define_release} TIMEOUT 100)
-target_link_libraries(test_hook_names PRIVATE acorn_hook_static hook_resolver Threads::Threads)
+acorn_test(hook_names.release hook_names.c DEFINE ${define_release} TIMEOUT 100)
+target_link_libraries(test_hook_names_release PRIVATE acorn_hook_static hook_resolver Threads::Threads)
 
 # Programs that are not linked with acorn_hook, and the shared library behind a sanitizer.
 add_executable(test_hook_preload hook/preload.c)

@@ -22,8 +22,8 @@ if(NOT "debug" IN_LIST ACORN_VARIANTS) # where the watchdog's thread is on
   endforeach()
 endif()
 if(TARGET acorn_io AND CMAKE_SYSTEM_NAME STREQUAL "Linux")
-  acorn_test(threads_offload threads_offload.c DEFINE ${define_release})
-  target_link_libraries(test_threads_offload PRIVATE acorn_threads_static acorn_io_static)
+  acorn_test(threads_offload.release threads_offload.c DEFINE ${define_release})
+  target_link_libraries(test_threads_offload_release PRIVATE acorn_threads_static acorn_io_static)
 endif()
 if(TARGET acorn_io AND IO_PYTHON)
   add_test(NAME example.threads_echo
