@@ -55,10 +55,10 @@
  * Locks. A library that holds a lock of its own during a call that waits can have that lock wanted by another task of
  * the thread. If that is a pthread mutex or read-write lock, it works: the other task waits until it is free, and looks
  * every 0.05 to 10 ms. So it waits for any read-write lock and semaphore, but for a mutex of another thread the thread
- * blocks. Recursive and error-checking mutexes, and read-write locks locked for writing, belong to the hooked task that
- * locked them, not to its thread: only that task locks the mutex again, or gets EDEADLK. Any other lock (a condition, a
- * spin lock, a mutex of C11 or of a statically linked library) is a deadlock of the thread. For this reason nothing is
- * hooked that holds libc's own locks.
+ * blocks. Recursive and error-checking mutexes, and read-write locks that pthread_rwlock_wrlock() locked, belong to
+ * the hooked task that locked them, not to its thread: only that task locks the mutex again, or gets EDEADLK. Any
+ * other lock (a condition, a spin lock, a mutex of C11 or of a statically linked library) is a deadlock of the
+ * thread. For this reason nothing is hooked that holds libc's own locks.
  *
  * Signal handlers that interrupt a hooked task are the task, for the hooks: they must not make calls that would wait. A
  * task may be hooked on a share stack.

@@ -198,6 +198,11 @@ ACO__HIDDEN void aco__http_free_blocks(aco__http_exchange_t *x);
 /* A reply that the server itself makes, with a short text. 0, or -1 and errno. */
 ACO__HIDDEN int aco__http_answer(aco__http_exchange_t *x, int status, const char *location);
 
+/* ---- websocket_key.c ---- */
+enum { HTTP_WEBSOCKET_KEY = 24 }; /* characters */
+/* Writes the answer to the key of a handshake: the end of what is written. */
+ACO__HIDDEN char *aco__http_put_accepted(char *at, const char *key);
+
 /* ---- websocket.c ---- */
 /* The handler has returned. */
 ACO__HIDDEN void aco__http_end_websocket(aco__http_exchange_t *x, const char *location);

@@ -33,63 +33,6 @@ static const char receive_call[] = "aco_websocket_receive";
 
 /* ---- Texts ---- */
 
-static uint32_t rotated(uint32_t x, int by)
-{
-    return x << by | x >> (32 - by);
-}
-
-static void add_block(uint32_t h[5], const unsigned char *p)
-{
-    uint32_t w[80], v[5];
-    memcpy(v, h, sizeof v);
-    for (int i = 0; i < 16; i++)
-        w[i] = (uint32_t)p[4 * i] << 24 | (uint32_t)p[4 * i + 1] << 16 | (uint32_t)p[4 * i + 2] << 8 | p[4 * i + 3];
-    for (int i = 16; i < 80; i++)
-        w[i] = rotated(w[i - 3] ^ w[i - 8] ^ w[i - 14] ^ w[i - 16], 1);
-    for (int i = 0; i < 80; i++) {
-        uint32_t f = i < 20   ? ((v[1] & v[2]) | (~v[1] & v[3])) + 0x5a827999
-                     : i < 40 ? (v[1] ^ v[2] ^ v[3]) + 0x6ed9eba1
-                     : i < 60 ? ((v[1] & v[2]) | (v[1] & v[3]) | (v[2] & v[3])) + 0x8f1bbcdc
-                              : (v[1] ^ v[2] ^ v[3]) + 0xca62c1d6;
-        uint32_t next = rotated(v[0], 5) + f + v[4] + w[i];
-        v[4] = v[3];
-        v[3] = v[2];
-        v[2] = rotated(v[1], 30);
-        v[1] = v[0];
-        v[0] = next;
-    }
-    for (int i = 0; i < 5; i++)
-        h[i] += v[i];
-}
-
-enum { KEY = 24, ACCEPTED = 28 };
-
-/* The answer to a key: base64 of the SHA-1 of it and a text of the standard. */
-static char *put_accepted(char *at, const char *key)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    static const char guid[] = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-    uint32_t h[5] = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0};
-    unsigned char text[128] = {0}, hash[21] = {0};
-    size_t n = KEY + sizeof guid - 1;
-    memcpy(text, key, KEY);
-    memcpy(text + KEY, guid, sizeof guid - 1);
-    text[n] = 0x80;
-    text[126] = (unsigned char)(n * 8 >> 8);
-    text[127] = (unsigned char)(n * 8);
-    add_block(h, text);
-    add_block(h, text + 64);
-    for (size_t i = 0; i < 20; i++)
-        hash[i] = (unsigned char)(h[i / 4] >> (24 - i % 4 * 8));
-    for (size_t i = 0; i < 21; i += 3) {
-        uint32_t bits = (uint32_t)hash[i] << 16 | (uint32_t)hash[i + 1] << 8 | hash[i + 2];
-        for (int shift = 18; shift >= 0; shift -= 6)
-            *at++ = digits[bits >> shift & 63];
-    }
-    at[-1] = '='; /* 20 bytes are no multiple of three */
-    return at;
-}
-
 /* Whether it is UTF-8: no surrogates, nothing longer than need be. */
 static int is_utf8(const unsigned char *p, size_t n)
 {
@@ -147,7 +90,7 @@ static const char *only_header(const aco_http_request_t *request, const char *na
 static int is_key(const char *key)
 {
     size_t n = key ? strspn(key, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/") : 0;
-    return n == KEY - 2 && strcmp(key + n, "==") == 0;
+    return n == HTTP_WEBSOCKET_KEY - 2 && strcmp(key + n, "==") == 0;
 }
 
 static int may_connect(const aco_http_request_t *request, const char *origins)
@@ -207,7 +150,7 @@ static int send_answer(const aco_websocket_t *socket, aco__http_exchange_t *x, c
         return -1;
     at = HTTP_PUT(begin, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
                          "Sec-WebSocket-Accept: ");
-    at = HTTP_PUT(put_accepted(at, only_header(&x->is, "Sec-WebSocket-Key")), "\r\n");
+    at = HTTP_PUT(aco__http_put_accepted(at, only_header(&x->is, "Sec-WebSocket-Key")), "\r\n");
     if (*socket->protocol) {
         at = HTTP_PUT(at, "Sec-WebSocket-Protocol: ");
         at = HTTP_PUT(aco__http_put(at, socket->protocol, strlen(socket->protocol)), "\r\n");
