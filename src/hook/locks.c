@@ -102,19 +102,25 @@ typedef struct naps {
     unsigned count;
 } naps_t;
 
-/* Sleeps, longer each time; a lock cannot fail, so no scope ends it. 0, or -1: the caller cannot wait. */
-static int nap_for_lock(naps_t *naps)
+/* Sleeps, longer each time, within the deadline: as aco__hook_sleep(). */
+static int nap(naps_t *naps)
 {
     int64_t until = aco_after(naps->ns);
+    naps->ns = naps->ns < LONGEST_LOCK_NAP_NS / 2 ? 2 * naps->ns : LONGEST_LOCK_NAP_NS;
+    return aco__hook_sleep(until < naps->deadline ? until : naps->deadline, naps->location);
+}
+
+/* The same for a lock, which cannot fail: no scope ends it. 0, or -1: the caller cannot wait. */
+static int nap_for_lock(naps_t *naps)
+{
     aco_scope_t shield;
     int result = -1;
     if (aco_shield_begin(&shield, ACO_FOREVER) == 0) {
-        result = aco__hook_sleep(until < naps->deadline ? until : naps->deadline, naps->location);
+        result = nap(naps);
         (void)aco_scope_end(&shield);
     } else {
         aco__hook_self.stats.blocked++;
     }
-    naps->ns = naps->ns < LONGEST_LOCK_NAP_NS / 2 ? 2 * naps->ns : LONGEST_LOCK_NAP_NS;
     if (result != 0)
         report(naps->location, naps->lock, "a deadlock, as the task cannot wait");
     else if (naps->count++ == NAPS_BEFORE_REPORT)
@@ -243,20 +249,18 @@ ACO__HOOK(int, pthread_rwlock_unlock, (pthread_rwlock_t *lock))
 /* Tries until the deadline: HOOK_IS_DONE if it has it, HOOK_BLOCKS; HOOK_GIVES_UP with errno. */
 static int get_by_trying(sem_t *semaphore, int64_t deadline, const char *location)
 {
-    int64_t ns = SHORTEST_NAP_NS;
-    int result;
+    naps_t naps = {location, semaphore, deadline, SHORTEST_NAP_NS, 0};
     while (sem_trywait(semaphore) != 0) {
-        int64_t now = aco_now(), until = now + ns;
+        int result;
         if (errno != EAGAIN)
             return HOOK_GIVES_UP;
-        if (now >= deadline) {
+        if (aco_now() >= deadline) {
             errno = ETIMEDOUT;
             return HOOK_GIVES_UP;
         }
-        result = aco__hook_sleep(until < deadline ? until : deadline, location);
+        result = nap(&naps);
         if (result != 0)
             return result == HOOK_CANNOT_WAIT ? HOOK_BLOCKS : HOOK_GIVES_UP;
-        ns = ns < LONGEST_LOCK_NAP_NS / 2 ? 2 * ns : LONGEST_LOCK_NAP_NS;
     }
     return HOOK_IS_DONE;
 }
