@@ -26,7 +26,7 @@ tls_fails() { # the same for the server of TLS, without arguments
     grep -q 'tls_hello PORT CHAIN KEY' tls.txt
 }
 
-# A program's own path does not serve what acorn_hook needs. Under a sanitizer that has libc's names, too, it is refused.
+# A program's own path does not serve what acorn_hook needs. It is refused under sanitizers that have libc's names, too.
 shared_hook_runs() {
     case $flags in
     *-fsanitize=*address* | *-fsanitize=*thread*)
