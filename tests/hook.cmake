@@ -1,9 +1,7 @@
 # Hooks on libc (src/hook), where acorn_hook is.
 foreach(variant IN LISTS acorn_two_variants)
-  acorn_test(hook.${variant} hook.c DEFINE ${define_${variant}} TIMEOUT 200)
-  target_link_libraries(test_hook_${variant} PRIVATE acorn_hook_static Threads::Threads)
-  foreach(subject hook_errno hook_locks)
-    acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 100)
+  foreach(subject hook_streams hook_sockets hook_files hook_tasks hook_errno hook_locks)
+    acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 200)
     target_link_libraries(test_${subject}_${variant} PRIVATE acorn_hook_static Threads::Threads)
   endforeach()
 endforeach()
@@ -23,7 +21,7 @@ if(CMAKE_C_FLAGS MATCHES "-fsanitize=(address|thread)")
   add_test(NAME hook.preload.refused COMMAND test_hook_preload refused)
   set_tests_properties(hook.preload.refused PROPERTIES
                        PASS_REGULAR_EXPRESSION "sanitizer's functions before acorn_hook's: link the static.*passed")
-  add_test(NAME hook.seeded COMMAND test_hook_release seeded)
+  add_test(NAME hook.seeded COMMAND test_hook_tasks_release seeded)
   set_tests_properties(hook.seeded PROPERTIES PASS_REGULAR_EXPRESSION
                        "heap-buffer-overflow|data race")
   message(STATUS "left out: hook.blocking, hook.preload.*: sanitizers make system calls of their own and come first")
@@ -55,7 +53,9 @@ if(NOT IO_PYTHON OR CMAKE_CROSSCOMPILING)
   return()
 endif()
 add_test(NAME hook.blocking
-         COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/hook/blocking.py $<TARGET_FILE:test_hook_release>)
+         COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/hook/blocking.py $<TARGET_FILE:test_hook_streams_release>
+             $<TARGET_FILE:test_hook_sockets_release> $<TARGET_FILE:test_hook_files_release>
+             $<TARGET_FILE:test_hook_tasks_release>)
 set_tests_properties(hook.blocking PROPERTIES TIMEOUT 200 SKIP_RETURN_CODE 77)
 
 # Client libraries and their servers: once.

@@ -1,7 +1,6 @@
 /* Arguments that libc refuses, and errno, in hooked tasks (aco/hook.h): as without hooks. */
 #define _GNU_SOURCE
-#include <aco/hook.h>
-#include "io_tests.h"
+#include "hook_tests.h"
 
 #include <limits.h>
 #include <poll.h>
@@ -11,11 +10,6 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <time.h>
-
-static void begin(void)
-{
-    CHECK_EQ(aco_hook_begin(), 0);
-}
 
 static int temporary_file(void)
 {
@@ -80,8 +74,8 @@ static void *test_dup_fails(void *unused)
     int pair[2];
     aco_t *reader;
     begin();
-    CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-    reader = aco_spawn(reads_a_byte, (void *)(intptr_t)pair[0], NULL);
+    blocking_pair(pair, SOCK_STREAM);
+    reader = beside(reads_a_byte, (void *)(intptr_t)pair[0]);
     CHECK_EQ(aco_sleep(ACO_MILLISECOND), 0);
     FAILS_WITH(dup3(pair[1], pair[0], O_APPEND), EINVAL);
     CHECK_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -92,9 +86,8 @@ static void *test_dup_fails(void *unused)
     FAILS_WITH(dup3(pair[1], pair[0], O_CLOEXEC), EBADF);
     CHECK_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
     CHECK_EQ(write(pair[1], "x", 1), 1);
-    CHECK_EQ(aco_join(reader, NULL), 0);
-    CHECK_EQ(close(pair[0]), 0);
-    CHECK_EQ(close(pair[1]), 0);
+    join(reader);
+    close_two(pair);
     return unused;
 }
 
@@ -155,15 +148,12 @@ static void *ends(void *file)
 static void *test_success(void *unused)
 {
     int fd = temporary_file();
-    aco_hook_stats_t before, after;
-    aco_t *task;
+    uint64_t before;
     begin();
     succeeds((void *)(intptr_t)fd);
-    CHECK_EQ(aco_hook_stats(&before), 0);
-    task = aco_spawn(ends, (void *)(intptr_t)fd, NULL);
-    CHECK_EQ(aco_join(task, NULL), 0);
-    CHECK_EQ(aco_hook_stats(&after), 0);
-    CHECK(after.blocked - before.blocked >= 11);
+    before = count_blocked();
+    join(beside(ends, (void *)(intptr_t)fd));
+    CHECK(count_blocked() - before >= 11);
     CHECK_EQ(close(fd), 0);
     return unused;
 }

@@ -1,9 +1,8 @@
 /* Locks of hooked tasks (aco/hook.h): to its tasks a thread's mutexes and read-write locks answer what libc answers
  * threads. */
 #define _GNU_SOURCE
-#include <aco/hook.h>
 #include <aco/scope.h>
-#include "io_tests.h"
+#include "hook_tests.h"
 #include "sanitizers.h"
 
 #include <pthread.h>
@@ -11,26 +10,6 @@
 
 static pthread_mutex_t mutex;
 static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
-
-static void begin(void)
-{
-    CHECK_EQ(aco_hook_begin(), 0);
-}
-
-static uint64_t count_blocked(void)
-{
-    aco_hook_stats_t stats;
-    CHECK_EQ(aco_hook_stats(&stats), 0);
-    return stats.blocked;
-}
-
-/* Runs fn(arg) as a task to its end. */
-static void beside(aco_function_t fn, void *arg)
-{
-    aco_t *task = aco_spawn(fn, arg, NULL);
-    CHECK(task != NULL);
-    CHECK_EQ(aco_join(task, NULL), 0);
-}
 
 static void make_mutex(int type, int robust)
 {
@@ -80,9 +59,9 @@ static void *test_unlock_unhooked(void *unused)
         begin();
         CHECK_EQ(pthread_mutex_lock(&mutex), 0);
         CHECK_EQ(aco_hook_end(), 0);
-        beside(finds_it_locked, NULL);
+        join(beside(finds_it_locked, NULL));
         CHECK_EQ(pthread_mutex_unlock(&mutex), 0);
-        beside(finds_it_free, NULL);
+        join(beside(finds_it_free, NULL));
         CHECK_EQ(pthread_mutex_destroy(&mutex), 0);
     }
     return unused;
@@ -98,10 +77,10 @@ static void *test_recursive_depth(void *unused)
     CHECK_EQ(aco_hook_end(), 0);
     CHECK_EQ(pthread_mutex_lock(&mutex), 0);
     for (int i = 0; i < 3; i++) {
-        beside(finds_it_locked, NULL);
+        join(beside(finds_it_locked, NULL));
         CHECK_EQ(pthread_mutex_unlock(&mutex), 0);
     }
-    beside(finds_it_free, NULL);
+    join(beside(finds_it_free, NULL));
     CHECK_EQ(pthread_mutex_destroy(&mutex), 0);
     return unused;
 }
@@ -114,9 +93,9 @@ static void *test_relock(void *unused)
     CHECK_EQ(pthread_mutex_lock(&mutex), EDEADLK);
     CHECK_EQ(lock_for(ACO_SECOND), EDEADLK);
     CHECK_EQ(pthread_mutex_trylock(&mutex), EBUSY);
-    beside(finds_it_locked, NULL);
+    join(beside(finds_it_locked, NULL));
     CHECK_EQ(pthread_mutex_unlock(&mutex), 0);
-    beside(finds_it_free, NULL);
+    join(beside(finds_it_free, NULL));
     CHECK_EQ(pthread_mutex_destroy(&mutex), 0);
     return unused;
 }
@@ -138,12 +117,12 @@ static void *test_relock_of_writer(void *unused)
     CHECK_EQ(pthread_rwlock_wrlock(&rwlock), 0);
     CHECK_EQ(pthread_rwlock_wrlock(&rwlock), EDEADLK);
     CHECK_EQ(pthread_rwlock_rdlock(&rwlock), EDEADLK);
-    other = aco_spawn(write_locks, &order, NULL);
+    other = beside(write_locks, &order);
     CHECK_EQ(aco_sleep(ACO_MILLISECOND), 0);
     order = 1;
     CHECK_EQ(aco_hook_end(), 0);
     CHECK_EQ(pthread_rwlock_unlock(&rwlock), 0);
-    CHECK_EQ(aco_join(other, NULL), 0);
+    join(other);
     return unused;
 }
 
@@ -164,11 +143,11 @@ static void *test_owner_dead(void *unused)
         CHECK_EQ(pthread_create(&thread, NULL, dies_with_it, NULL), 0);
         CHECK_EQ(pthread_join(thread, NULL), 0);
         CHECK_EQ(pthread_mutex_lock(&mutex), EOWNERDEAD);
-        beside(finds_it_locked, NULL);
+        join(beside(finds_it_locked, NULL));
         CHECK_EQ(pthread_mutex_consistent(&mutex), 0);
-        beside(finds_it_locked, NULL);
+        join(beside(finds_it_locked, NULL));
         CHECK_EQ(pthread_mutex_unlock(&mutex), 0);
-        beside(finds_it_free, NULL);
+        join(beside(finds_it_free, NULL));
         CHECK_EQ(pthread_mutex_destroy(&mutex), 0);
     }
     return unused;
@@ -200,10 +179,10 @@ static void *test_deadline(void *unused)
     make_mutex(PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_STALLED);
     begin();
     CHECK_EQ(pthread_mutex_lock(&mutex), 0);
-    wants = aco_spawn(wants_it_in_time, &is_over, NULL);
-    later = aco_spawn(is_woken_later, &is_over, NULL);
-    CHECK_EQ(aco_join(wants, NULL), 0);
-    CHECK_EQ(aco_join(later, NULL), 0);
+    wants = beside(wants_it_in_time, &is_over);
+    later = beside(is_woken_later, &is_over);
+    join(wants);
+    join(later);
     CHECK_EQ(pthread_mutex_unlock(&mutex), 0);
     CHECK_EQ(pthread_mutex_destroy(&mutex), 0);
     return unused;
@@ -239,7 +218,7 @@ static void *test_cannot_wait(void *unused)
 {
     make_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_STALLED);
     CHECK_EQ(pthread_mutex_lock(&mutex), 0);
-    beside(cannot_wait, NULL);
+    join(beside(cannot_wait, NULL));
     CHECK_EQ(pthread_mutex_unlock(&mutex), 0);
     CHECK_EQ(pthread_mutex_destroy(&mutex), 0);
     return unused;

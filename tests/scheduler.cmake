@@ -1,7 +1,7 @@
 # The scheduler's promises, in the variants of api.cmake, which comes first.
 foreach(variant IN LISTS ACORN_VARIANTS)
   foreach(subject scheduler_tasks scheduler_wait scheduler_sync scheduler_ends scheduler_scope
-          scheduler_group scheduler_order scheduler_locks scheduler_places)
+          scheduler_group scheduler_order scheduler_locks scheduler_places scheduler_inner)
     acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 300)
   endforeach()
   target_link_libraries(test_scheduler_tasks_${variant} PRIVATE m)

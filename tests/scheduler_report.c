@@ -252,7 +252,7 @@ static void ended(void)
         check_deadlock(text, sizeof text);
         CHECK(strstr(text, " for mutex ") && strstr(text, " for reader-writer lock "));
         CHECK_EQ(lines(text), 2);
-        HAS("acorn: aco_run: coroutine ", " for mutex ", " (which has ended; one there was named Hannah); has waited up");
+        HAS("acorn: aco_run: coroutine ", " for mutex ", " (which has ended; one there was named Hannah); has waited");
         HAS("acorn: aco_run: coroutine ", " for reader-writer lock ", " (which has ended; one there was named Hannah)");
         spawn_detached(inherits, NULL);
         run();

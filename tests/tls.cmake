@@ -1,7 +1,9 @@
 # TLS (src/tls).
 foreach(variant IN LISTS acorn_two_variants)
-  acorn_test(tls.${variant} tls.c DEFINE ${define_${variant}} TIMEOUT 200)
-  target_link_libraries(test_tls_${variant} PRIVATE acorn_tls_static OpenSSL::SSL)
+  foreach(subject tls_handshakes tls_streams)
+    acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 200)
+    target_link_libraries(test_${subject}_${variant} PRIVATE acorn_tls_static OpenSSL::SSL)
+  endforeach()
 endforeach()
 if(IO_PYTHON AND NOT CMAKE_CROSSCOMPILING)
   add_test(NAME example.tls_peers COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/io/tls.py

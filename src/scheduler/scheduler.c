@@ -1,32 +1,13 @@
-/* Spawns tasks, runs them in turn and ends them; also joining, detaching, parking, sleeping. sync.c and channel.c have
- * the other ways to wait.
- *
- * Tasks switch to each other directly. aco_run() is the resumer of all of them and gets control back in three cases:
- * when no task can run, when it has a turn itself (the poll task), and when a task calls plain aco_yield(). A
- * slow-switch task is one that no inline switch may enter or leave, because it has its own floating-point environment
- * or is instrumented (hooks/hooks.h). While one exists, every switch between tasks goes through aco_run(). The same is
- * true while runs are measured (aco_run_measure()), a task is cleaned up, or an inner coroutine waits: all of these
- * raise the count `slow_switch_tasks`. */
+/* The scheduler of a thread. It spawns tasks and ends them; also joining, detaching, parking, sleeping, statistics, and
+ * calls by other threads. run.c runs the tasks in turn; sync.c and channel.c have the other ways to wait. */
 #include "scheduler/wait.h"
 
-#include "hooks/shadow_stack.h"
 #include "os/clock.h"
 #include "os/os.h"
 
 #include <string.h>
 
 typedef aco__tasks_t scheduler_t;
-
-enum {
-    ROUNDS_PER_POLL = 61,
-    POLL_NS = 50000, /* while tasks run, the poller gets a turn so often */
-    READY_NS = 1000000, /* aco_run_ready() runs tasks for so long */
-    REFRESH_NS = 1000000000, /* with waits for events: timers of scopes are refreshed if due within that time */
-    TRIM_NS = 100000000, /* the least time between two trims of tasks' stacks */
-    TRIM_TASKS = 64, /* control blocks that one trim looks at */
-    TRIM_BEFORE_LONG = 1024, /* the same before a wait longer than TRIM_NS */
-    STACKS_AT_ONCE = 256 /* idle stacks whose pages go back before the thread looks for events again */
-};
 
 static void scheduler_ends(aco__thread_t *self);
 static void reap(struct aco__scheduler *s);
@@ -51,14 +32,13 @@ static scheduler_t *scheduler_of(aco__thread_t *self, const char *call)
     s->base.end_task = end_running_task;
     s->looked_at = aco__os_now();
     self->looked_at = (uint32_t)(s->looked_at / ACO_MILLISECOND);
-    s->trimmed_at = s->looked_at - TRIM_NS;
+    s->trimmed_at = s->looked_at - ACO__TRIM_NS;
     self->scheduler = &s->base;
     aco__exceptions_here(); /* from now on the thread's record has its address */
     return s;
 }
 
-/* The same, with the memory that the poll task needs. */
-static scheduler_t *polling_scheduler_of(aco__thread_t *self, const char *call)
+scheduler_t *aco__polling_scheduler_of(aco__thread_t *self, const char *call)
 {
     scheduler_t *s = scheduler_of(self, call);
     if (s && !aco__scratch()) {
@@ -273,331 +253,18 @@ aco_t *aco_spawn(aco_function_t fn, void *arg, const aco_options_t *opts)
 
 /* ---- The tasks' turns ---- */
 
-static void next_turn(aco__thread_t *self)
-{
-    self->last_task = self->task;
-    self->task = aco__task_next(self->task);
-}
-
 int aco__task_yield(void)
 {
     aco__thread_t *self = aco__self();
     aco_t *task = self->task;
     if (aco__check_waiting(self, "aco_task_yield") != 0)
         return -1;
-    next_turn(self);
+    aco__ring_turn(self);
     if (self->task == task)
         return 0;
     self->slow_switch_tasks += self->running != task; /* as aco__wait_slowly_inside() */
     aco__task_leave(task);
     return 0;
-}
-
-/* ---- aco_run() ---- */
-
-/* Calls the idle hook. Returns its result, or -1 if it failed. */
-static int call_idle_hook(scheduler_t *s, int64_t timeout_ns)
-{
-    int answer = s->idle(s->idle_ctx, timeout_ns);
-    return answer < 0 ? aco__fail(0, errno, "aco_run", NULL, "the idle hook failed: %s", strerror(errno)) : answer;
-}
-
-/* Gives the poller a turn, if tasks or other threads may need it: 1, or -1 if it failed. Else 0. */
-static int poll_events(scheduler_t *s, int open, int64_t deadline)
-{
-    if (!s->poller || !(s->poller->waiters || open))
-        return 0;
-    if (s->poller->poll(s->poller, deadline) == 0)
-        return 1;
-    return aco__fail(0, errno, "aco_run", NULL, "the poller failed: %s", strerror(errno));
-}
-
-/* Returns unused stack pages of some tasks to the system: tasks that used a deep stack once and now wait with a shallow
- * one. Before a long sleep, of many tasks; so it first looks whether the poller has woken tasks by now. 0, or -1 if the
- * poller failed. */
-static int trim_some(aco__thread_t *self, scheduler_t *s, int64_t now, int open, int64_t deadline)
-{
-    int is_long;
-    if (now - s->trimmed_at < TRIM_NS)
-        return 0;
-    s->trimmed_at = now;
-    if (poll_events(s, open, 0) < 0)
-        return -1;
-    is_long = !self->task && (deadline < 0 || deadline - now > TRIM_NS);
-    aco__blocks_some(aco__task_trim, self, &s->trim_from, is_long ? TRIM_BEFORE_LONG : TRIM_TASKS);
-    return 0;
-}
-
-/* The first deadline that counts, -1: none. Timers of scopes are refreshed if due before `until`. */
-static int64_t first_deadline(aco__thread_t *self, scheduler_t *s, int64_t until)
-{
-    aco__timers_settle(s);
-    if (self->scoped_tasks)
-        aco__scope_timers_refresh(self, until);
-    return s->timers_count ? s->timers[0].deadline : -1;
-}
-
-/* Whether only other threads and timers can make a task runnable. */
-static int waits_for_posts_only(const scheduler_t *s)
-{
-    return aco__expects_news(s) && !s->idle && !(s->poller && s->poller->waiters);
-}
-
-/* Waits until a task may run. 0, or -1 if none ever will or the hook failed. */
-static int sleep_idle(aco__thread_t *self, scheduler_t *s)
-{
-    int64_t now, deadline, until, left = -1;
-    int more = 0, open = aco__expects_news(s), listens = aco__inbox_is_used(s);
-    if (s->opened && !open && aco__inbox_run(self, s)) /* posted before it was closed */
-        return 0;
-    now = aco__os_now();
-    deadline = first_deadline(self, s, s->poller && s->poller->waiters ? now + REFRESH_NS : ACO_FOREVER);
-    if (trim_some(self, s, now, open, deadline) != 0)
-        return -1;
-    if (self->task)
-        return 0;
-    until = aco_unlikely(s->is_watched) ? aco__stuck_check(self, s, deadline) : deadline;
-    if (listens && ((waits_for_posts_only(s) && aco__inbox_spin(s, now, until < 0 ? ACO_FOREVER : until)) ||
-                    !aco__inbox_sleeps(s))) { /* something is there already */
-        aco__inbox_run(self, s);
-        return 0;
-    }
-    if (s->idle) {
-        if (deadline >= 0)
-            left = deadline - aco__os_now();
-        more = call_idle_hook(s, deadline >= 0 && left < 0 ? 0 : left);
-    }
-    if (more >= 0) {
-        int polled = poll_events(s, open, more || self->task ? 0 : until);
-        more = polled ? polled : more;
-    }
-    if (!more && !self->task) {
-        if (deadline < 0 && !open)
-            more = aco__fail_deadlock(self);
-        else if (listens)
-            aco__os_wait(&s->is_asleep, 1, until);
-        else
-            aco__os_sleep_until(until);
-    }
-    if (listens) {
-        if (!__atomic_load_n(&s->is_asleep, __ATOMIC_RELAXED))
-            aco__spin_woken(&s->spin, now, aco__os_now());
-        aco__inbox_awake(s);
-    }
-    if (more < 0)
-        return -1;
-    if (listens)
-        aco__inbox_run(self, s);
-    if (s->dumps)
-        self->looked_at = aco__os_milliseconds();
-    aco__timers_expire(self);
-    return 0;
-}
-
-/* No task can run. Looks for events without waiting: 1, or 0 if there are none; -1 on failure. */
-static int look_around(aco__thread_t *self, scheduler_t *s)
-{
-    int listens = aco__inbox_is_used(s);
-    if (poll_events(s, aco__expects_news(s), 0) < 0)
-        return -1;
-    if (listens)
-        aco__inbox_run(self, s);
-    aco__timers_expire(self);
-    if (s->is_watched && !self->task)
-        (void)aco__stuck_check(self, s, 0);
-    return self->task != NULL;
-}
-
-/* No task can run, and pools are crowded: does something about that and looks for events, without waiting. 0, or -1 as
- * above. */
-static int relieve_pools(aco__thread_t *self, scheduler_t *s)
-{
-    aco__pools_relieve(STACKS_AT_ONCE);
-    if (s->idle && call_idle_hook(s, 0) < 0)
-        return -1;
-    return look_around(self, s) < 0 ? -1 : 0;
-}
-
-/* No task can run. 0, or -1 as above. */
-static int wait_idle(aco__thread_t *self, scheduler_t *s)
-{
-    int slept;
-    if (s->worker && s->worker->idle(s->worker))
-        return 0;
-    slept = aco_unlikely(aco__pools_are_crowded()) ? relieve_pools(self, s) : sleep_idle(self, s);
-    if (s->worker)
-        s->worker->awake(s->worker);
-    return slept;
-}
-
-/* The poll task's turn. 0, or -1. */
-static int poll_turn(aco__thread_t *self, scheduler_t *s)
-{
-    int64_t now;
-    aco__poll_task_stop(self);
-    if (aco__inbox_is_used(s))
-        aco__inbox_run(self, s);
-    if (s->dumps)
-        self->looked_at = aco__os_milliseconds();
-    now = aco__timers_expire(self);
-    if (aco_unlikely(s->is_watched))
-        (void)aco__stuck_check(self, s, 0);
-    if (s->worker)
-        s->worker->round(s->worker);
-    if (s->poller && self->task) { /* without a task that can run, wait_idle() comes next */
-        if (!now)
-            now = aco__os_now();
-        if (now - s->polled_at >= POLL_NS) {
-            s->polled_at = now;
-            if (poll_events(s, 0, 0) < 0)
-                return -1;
-        }
-    }
-    return s->idle && ++s->rounds % ROUNDS_PER_POLL == 0 && call_idle_hook(s, 0) < 0 ? -1 : 0;
-}
-
-/* No task is left: whether the thread waits for more all the same. */
-static int worker_stays(const scheduler_t *s)
-{
-    return s->worker && s->worker->stays(s->worker);
-}
-
-/* Makes sure that self->task can run: 1. Returns 0 if no tasks are left, -1 if none can ever run or the hook failed.
- * With s->until, also 0 when none can run now, and after that time. */
-static int choose_task(aco__thread_t *self, scheduler_t *s)
-{
-    while (self->tasks || (s->opened && aco__inbox_run(self, s)) || worker_stays(s)) {
-        if (!self->tasks && !worker_stays(s)) {
-            continue; /* look again */
-        } else if (!self->task && s->until) {
-            int found = look_around(self, s);
-            if (found <= 0)
-                return found;
-        } else if (!self->task) {
-            if (wait_idle(self, s) != 0)
-                return -1;
-        } else if (self->task == &s->poll_task) {
-            if (poll_turn(self, s) != 0)
-                return -1;
-            if (s->until && self->task && aco__os_now() >= s->until)
-                return 0;
-        } else {
-            if (s->until || s->timers_count || s->idle || s->is_watched || aco__inbox_is_used(s) ||
-                (s->poller && s->poller->waiters))
-                aco__poll_task_start(self); /* cannot fail: its memory was allocated with what it is for */
-            return 1;
-        }
-    }
-    if (self->task)
-        aco__poll_task_stop(self);
-    return 0;
-}
-
-/* A task that began to run at `began` has stopped. It may be gone: `name` is a copy. */
-static void run_measured(scheduler_t *s, int64_t began, const char *name)
-{
-    int64_t ns = aco__os_now() - began;
-    s->stats.runs++;
-    s->stats.long_runs += ns > ACO__LATE_NS;
-    if (ns > s->stats.longest_run_ns) {
-        s->stats.longest_run_ns = ns;
-        memcpy(s->stats.longest_run_name, name, ACO_NAME_SIZE);
-    }
-}
-
-static void name_of_task(const aco_t *task, char name[ACO_NAME_SIZE])
-{
-    const char *its = aco_name(task);
-    memcpy(name, its, strlen(its) + 1);
-}
-
-/* Resumes self->task. Tasks then run until one of them switches back to here. */
-ACO__NO_SANITIZE ACO__SHADOW_NOINLINE static void run(aco__thread_t *self, scheduler_t *s)
-{
-    aco_t *task = self->task;
-    int instrumented = (task->aco__state & ACO__INSTRUMENTED) != 0;
-    aco__resumer_state_t resumer_state;
-    void *value = NULL;
-    uintptr_t tagged;
-    char name[ACO_NAME_SIZE];
-    int64_t began = 0;
-    if (aco_unlikely(s->measures_runs)) {
-        name_of_task(task, name);
-        began = aco__os_now();
-    }
-    if (instrumented) {
-        aco__instrument_enter(task, &resumer_state);
-        aco__shadow_enter(task, &resumer_state);
-    }
-    aco__next_turn(s);
-    tagged = aco__switch_resume(aco__tls_ref(), task, &value, 1);
-    aco__next_turn(s);
-    if (instrumented) {
-        aco__shadow_leave(task, &resumer_state);
-        aco__instrument_leave(task, &resumer_state);
-    }
-    ACO__CHECK_INTERRUPT(tagged);
-    if (aco_unlikely(began != 0 && s->measures_runs))
-        run_measured(s, began, name);
-    reap(&s->base);
-    if (tagged && (aco_t *)tagged == self->task) /* the task with the turn left by plain aco_yield() */
-        next_turn(self);
-}
-
-/* aco_run(), or aco_run_ready() with a time limit. */
-static int run_tasks(aco__thread_t *self, scheduler_t *s, int64_t until, const char *call)
-{
-    const aco__exceptions_t *exceptions = aco__exceptions_here();
-    int more;
-    if (self->running)
-        return aco__fail(0, EPERM, call, self->running, "is a coroutine: only the root context runs the tasks");
-    if (!s)
-        return 0;
-    if (s->base.is_running)
-        return aco__fail(0, EBUSY, call, NULL, "is called by the idle hook");
-    aco__watch_if_wanted(self, s);
-    s->base.is_running = 1;
-    s->until = until;
-    if (exceptions)
-        s->exceptions = *exceptions;
-    while ((more = choose_task(self, s)) > 0)
-        run(self, s);
-    s->base.is_running = 0;
-    s->until = 0;
-    if (aco_unlikely(aco__pools_are_crowded()) && !(until && self->task))
-        aco__pools_relieve(until && self->tasks ? STACKS_AT_ONCE : SIZE_MAX);
-    return more;
-}
-
-int aco_run(void)
-{
-    aco__thread_t *self = aco__self();
-    return run_tasks(self, aco__tasks(self), 0, "aco_run");
-}
-
-int aco_run_ready(int64_t *next)
-{
-    static const char call[] = "aco_run_ready";
-    aco__thread_t *self = aco__self();
-    scheduler_t *s = aco__tasks(self);
-    int64_t deadline;
-    if (!next)
-        return aco__fail(0, EINVAL, call, NULL, "the pointer to the deadline is NULL");
-    *next = ACO_FOREVER;
-    if (s && !self->running && !s->base.is_running) {
-        if (!polling_scheduler_of(self, call))
-            return -1;
-        aco__inbox_awake(s);
-    }
-    if (run_tasks(self, s, aco__os_now() + READY_NS, call) != 0)
-        return -1;
-    if (!s)
-        return 0;
-    if (self->task || aco__pools_are_crowded() || (aco__inbox_is_used(s) && !aco__inbox_sleeps(s)))
-        *next = aco__os_now();
-    else if ((deadline = first_deadline(self, s, ACO_FOREVER)) >= 0)
-        *next = deadline;
-    return self->tasks != 0;
 }
 
 /* ---- Statistics ---- */
@@ -636,7 +303,7 @@ int aco_watchdog(int64_t limit_ns)
 {
     static const char call[] = "aco_watchdog";
     aco__thread_t *self = aco__self();
-    scheduler_t *s = limit_ns > 0 ? polling_scheduler_of(self, call) : aco__tasks(self);
+    scheduler_t *s = limit_ns > 0 ? aco__polling_scheduler_of(self, call) : aco__tasks(self);
     if (limit_ns < 0)
         return aco__fail(0, EINVAL, call, NULL, "the limit is negative");
     if (limit_ns > 0 && !s)
@@ -647,7 +314,7 @@ int aco_watchdog(int64_t limit_ns)
 int aco_tasks_dump_on(int signal, int fd)
 {
     static const char call[] = "aco_tasks_dump_on";
-    scheduler_t *s = signal ? polling_scheduler_of(aco__self(), call) : scheduler_of(aco__self(), call);
+    scheduler_t *s = signal ? aco__polling_scheduler_of(aco__self(), call) : scheduler_of(aco__self(), call);
     if (!s)
         return -1;
     if (!signal) {
@@ -827,7 +494,7 @@ int aco_unpark(aco_t *task)
 aco_scheduler_t *aco_scheduler_open(void)
 {
     aco__thread_t *self = aco__self();
-    scheduler_t *s = polling_scheduler_of(self, "aco_scheduler_open");
+    scheduler_t *s = aco__polling_scheduler_of(self, "aco_scheduler_open");
     if (!s)
         return NULL;
     __atomic_store_n(&s->open, s->open + 1, __ATOMIC_RELEASE);
@@ -922,7 +589,7 @@ int aco_on_idle(int (*idle)(void *ctx, int64_t timeout_ns), void *ctx)
 
 int aco__poller_install(aco__poller_t *poller, const char *call)
 {
-    scheduler_t *s = polling_scheduler_of(aco__self(), call);
+    scheduler_t *s = aco__polling_scheduler_of(aco__self(), call);
     if (!s)
         return -1;
     poller->scheduler = s;

@@ -11,6 +11,7 @@
 
 enum {
     ACO__LATE_NS = 10000000, /* later wakes and longer runs are counted */
+    ACO__TRIM_NS = 100000000, /* the least time between two trims of tasks' stacks */
     ACO__VACANT_TIMERS = 64
 };
 

@@ -75,6 +75,13 @@ static inline void aco__ring_append(aco__thread_t *self, aco_t *task)
     self->last_task = task;
 }
 
+/* The next task has its turn. */
+static inline void aco__ring_turn(aco__thread_t *self)
+{
+    self->last_task = self->task;
+    self->task = aco__task_next(self->task);
+}
+
 /* Removes the task that has its turn. */
 static inline void aco__ring_remove(aco__thread_t *self)
 {
@@ -403,6 +410,10 @@ static inline void aco__wake(aco__thread_t *self, aco__wait_t *wait, int error)
 ACO__HIDDEN int aco__shared_prepare(aco_t *co, aco__arrival_t *first, aco_function_t fn);
 /* One ends, and still runs on the stack. */
 ACO__HIDDEN void aco__shared_ends(aco__thread_t *self, aco_t *task);
+
+/* ---- scheduler.c ---- */
+/* The thread's scheduler, created if needed, with the memory that the poll task needs. NULL after a failure. */
+ACO__HIDDEN aco__tasks_t *aco__polling_scheduler_of(aco__thread_t *self, const char *call);
 
 /* ---- poll_task.c ---- */
 /* Gives aco_run() a turn in each round of the ring. 0, or -1 and errno. aco__poll_task_stop() undoes it. */

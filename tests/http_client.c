@@ -1,0 +1,337 @@
+/* HTTP clients (include/aco/http.h): connections that are kept, bodies, redirects, proxies, and wrong responses. */
+#define _GNU_SOURCE
+#include "http_tests.h"
+
+static void redirects(aco_http_request_t *request, void *status)
+{
+    const char *to = aco_http_query(request, "to");
+    CHECK_EQ(aco_http_add_header(request, "Location", to ? to : request->path), 0);
+    CHECK_EQ(aco_http_reply(request, (int)(intptr_t)status, NULL, "moved", 5), 0);
+}
+
+static void tells_credentials(aco_http_request_t *request, void *arg)
+{
+    const char *cookie = aco_http_header(request, "Cookie");
+    (void)arg;
+    cookie = cookie ? cookie : "none";
+    CHECK_EQ(aco_http_reply(request, 200, NULL, cookie, strlen(cookie)), 0);
+}
+
+static int connections; /* descriptors by which requests came, as a set */
+
+static void counts(const aco_http_request_t *request, void *arg)
+{
+    (void)arg;
+    if (request->fd < 31)
+        connections |= 1 << request->fd;
+}
+
+/* The status, and the body in `got`; -1 and errno. */
+static int call_url(aco_http_client_t *client, const stage_t *stage, aco_http_call_t *call, const char *path)
+{
+    char url[512];
+    aco_http_response_t *response;
+    ssize_t n = 1;
+    int status;
+    snprintf(url, sizeof url, "http://127.0.0.1:%s%s", stage->port, path);
+    call->url = url;
+    response = aco_http_call(client, call);
+    got_n = 0;
+    got[0] = 0;
+    if (!response)
+        return -1;
+    while (n > 0 && got_n < sizeof got - 1) {
+        n = aco_http_response_read(response, got + got_n, sizeof got - 1 - got_n);
+        got_n += n > 0 ? (size_t)n : 0;
+    }
+    CHECK_EQ(n, 0);
+    got[got_n] = 0;
+    status = response->status;
+    aco_http_end(response);
+    return status;
+}
+
+static ssize_t makes_body(void *left, void *p, size_t n)
+{
+    size_t part = *(size_t *)left < n ? *(size_t *)left : n;
+    memset(p, 'b', part);
+    *(size_t *)left -= part;
+    return (ssize_t)part;
+}
+
+static void *calls(void *arg)
+{
+    static const aco_http_route_t called[] = {{"GET", "/", tells, "hello\n"},
+                                              {NULL, "/echo", echoes, NULL},
+                                              {NULL, "/stream", streams, NULL},
+                                              {"GET", "/text", streams_text, NULL},
+                                              {NULL, "/301", redirects, (void *)301},
+                                              {NULL, "/303", redirects, (void *)303},
+                                              {NULL, "/307", redirects, (void *)307},
+                                              {"GET", "/none", has_no_body, NULL},
+                                              {"GET", "/cookie", tells_credentials, NULL},
+                                              {"GET", "/loop", redirects, (void *)302},
+                                              {"GET", "/any/*", describes, NULL},
+                                              {NULL, NULL, NULL, NULL}};
+    static const aco_http_header_t headers[] = {{"Cookie", "secret"}, {"X-Test", "x"}};
+    static const aco_http_header_t wrong[] = {{"A", "b\r\nC: d"}};
+    static const char *const urls[] = {"",
+                                       "https://a/",
+                                       "http://",
+                                       "http:///",
+                                       "http://u@a/",
+                                       "http://a:b/",
+                                       "http://a:123456/",
+                                       "http://[::1/",
+                                       "http://[a]/",
+                                       "http://a/\x80",
+                                       "http://a/ b",
+                                       "ftp://a"};
+    aco_http_client_options_t options = {0};
+    aco_http_client_t *client = aco_http_client_new(NULL);
+    aco_http_call_t call = {0};
+    stage_t stage = {0};
+    size_t left;
+    char text[128];
+    (void)arg;
+    stage.server.log = counts;
+    start(&stage, called);
+    connections = 0;
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(call_url(client, &stage, &call, "/"), 200);
+        CHECK_TEXT("GET", got, "hello\n");
+        CHECK_EQ(call_url(client, &stage, &call, "/text#x"), 200);
+        CHECK_TEXT("chunks", got, "abc");
+        CHECK_EQ(call_url(client, &stage, &call, "/none"), 204);
+        CHECK_EQ(call_url(client, &stage, &call, "/missing"), 404);
+        call.method = "HEAD";
+        CHECK_EQ(call_url(client, &stage, &call, "/"), 200);
+        CHECK_EQ(call_url(client, &stage, &call, "/text"), 200);
+        call.method = NULL;
+    }
+    CHECK(connections && (connections & (connections - 1)) == 0); /* all by one connection */
+    /* Bodies */
+    call.method = "POST";
+    call.body = "body";
+    call.length = 4;
+    CHECK_EQ(call_url(client, &stage, &call, "/echo"), 200);
+    CHECK_TEXT("a body", got, "body");
+    call.read_body = makes_body;
+    call.read_arg = &left;
+    call.length = -1;
+    left = 100000;
+    CHECK_EQ(call_url(client, &stage, &call, "/echo"), 200);
+    CHECK_EQ(got_n, 100000);
+    call.length = left = 30000;
+    CHECK_EQ(call_url(client, &stage, &call, "/stream"), 200);
+    CHECK_EQ(got_n, 30000);
+    call.length = 10;
+    left = 5;
+    FAILS_WITH(call_url(client, &stage, &call, "/echo"), EMSGSIZE);
+    call.read_body = NULL;
+    call.length = 4;
+    /* Redirects */
+    CHECK_EQ(call_url(client, &stage, &call, "/307?to=/echo"), 200);
+    CHECK_TEXT("307 repeats the body", got, "body");
+    CHECK_EQ(call_url(client, &stage, &call, "/303?to=/"), 200);
+    CHECK_TEXT("303 gets", got, "hello\n");
+    CHECK_EQ(call_url(client, &stage, &call, "/301?to=any/x%3fa=1"), 200);
+    CHECK_TEXT("301 gets, a relative path", strstr(got, "|/any/x|") ? "yes" : got, "yes");
+    memset(&call, 0, sizeof call);
+    FAILS_WITH(call_url(client, &stage, &call, "/loop"), ELOOP);
+    CHECK_EQ(call_url(client, &stage, &call, "/303?to=/any/x?y%3dhttp://z"), 200);
+    CHECK_TEXT("a URL in the query", strstr(got, "|/any/x|y=http://z|") ? "yes" : got, "yes");
+    CHECK_EQ(call_url(client, &stage, &call, "/303?to=any/../any/b/./c/../../d/..?../e"), 200);
+    CHECK_TEXT("dots", strstr(got, "|/any/|../e|") ? "yes" : got, "yes");
+    CHECK_EQ(call_url(client, &stage, &call, "/303?to=../../any/."), 200);
+    CHECK_TEXT("dots beyond the root", strstr(got, "|/any/||") ? "yes" : got, "yes");
+    FAILS_WITH(call_url(client, &stage, &call, "/303?to=https://127.0.0.1/"), EINVAL);
+    FAILS_WITH(call_url(client, &stage, &call, "/303?to=file:/etc/passwd"), EINVAL);
+    FAILS_WITH(call_url(client, &stage, &call, "/303?to=%2e%C3%B6"), EINVAL);
+    call.headers = headers;
+    call.header_count = 2;
+    CHECK_EQ(call_url(client, &stage, &call, "/303?to=/cookie"), 200);
+    CHECK_TEXT("the same host", got, "secret");
+    snprintf(text, sizeof text, "/303?to=http://localhost:%s/cookie", stage.port);
+    CHECK_EQ(call_url(client, &stage, &call, text), 200);
+    CHECK_TEXT("another host", got, "none");
+    {
+        stage_t other = {0};
+        start(&other, called);
+        snprintf(text, sizeof text, "/303?to=http://127.0.0.1:%s/cookie", other.port);
+        CHECK_EQ(call_url(client, &stage, &call, text), 200);
+        CHECK_TEXT("another port", got, "none");
+        stop(&other);
+    }
+    call.headers = wrong;
+    call.header_count = 1;
+    FAILS_WITH(call_url(client, &stage, &call, "/"), EINVAL);
+    for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
+        errno = 0;
+        CHECK(aco_http_get(client, urls[i]) == NULL);
+        CHECK_EQ(errno, EINVAL);
+    }
+    /* A kept connection that the server has closed meanwhile */
+    memset(&call, 0, sizeof call);
+    stop(&stage);
+    FAILS_WITH(call_url(client, &stage, &call, "/"), ECONNREFUSED);
+    aco_http_client_destroy(client);
+    /* By a proxy: the server gets the whole URL */
+    start(&stage, called);
+    options.proxy_host = "127.0.0.1";
+    options.proxy_port = stage.port;
+    client = aco_http_client_new(&options);
+    {
+        aco_http_response_t *response = aco_http_get(client, "http://example.org:81/any/a?b");
+        ssize_t n = response ? aco_http_response_read(response, got, 200) : 0;
+        got[n > 0 ? n : 0] = 0;
+        CHECK_TEXT("by a proxy", got, "GET|http://example.org:81/any/a?b|/any/a|b|example.org:81|1|-|a|-|-|0");
+        aco_http_end(response);
+    }
+    aco_http_client_destroy(client);
+    stop(&stage);
+    return NULL;
+}
+
+/* A server that answers what is in `text`, and closes. */
+static void *answers_raw(void *arg)
+{
+    const void *const *what = arg; /* the listener, the text */
+    int fd = aco_io_accept(*(const int *)what[0]);
+    char head[512];
+    CHECK(fd >= 0 && aco_io_read(fd, head, sizeof head) > 0);
+    aco_io_write_all(fd, what[1], strlen(what[1]));
+    aco_io_close(fd);
+    return NULL;
+}
+
+#define INTERIM "HTTP/1.1 102 Processing\r\n\r\n"
+#define TEN_INTERIM INTERIM INTERIM INTERIM INTERIM INTERIM INTERIM INTERIM INTERIM INTERIM INTERIM
+
+/* Two connections answer, then both end at their next request. The third answers. */
+static void *answers_third(void *listener)
+{
+    static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    char head[512];
+    int fds[3];
+    for (int i = 0; i < 3; i++) {
+        fds[i] = aco_io_accept(*(const int *)listener);
+        CHECK(fds[i] >= 0 && aco_io_read(fds[i], head, sizeof head) > 0);
+        aco_io_write_all(fds[i], answer, sizeof answer - 1);
+        if (i == 1) { /* the one of the two that was kept last is used again */
+            CHECK(aco_io_wait_readable_until(fds[1], aco_after(10 * ACO_SECOND)) == 0);
+            aco_io_close(fds[1]);
+        }
+    }
+    aco_io_close(fds[0]);
+    aco_io_close(fds[2]);
+    return NULL;
+}
+
+static void *repeats_once(void *arg)
+{
+    int listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL);
+    char address[ACO_IO_ADDRESS_SIZE], url[160];
+    aco_http_client_t *client = aco_http_client_new(NULL);
+    aco_http_response_t *responses[2];
+    aco_scope_t scope;
+    aco_group_t group;
+    (void)arg;
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, answers_third, &listener);
+    CHECK_EQ(aco_io_local_address(listener, address, sizeof address), 0);
+    snprintf(url, sizeof url, "http://%s", address);
+    for (int i = 0; i < 2; i++) {
+        responses[i] = aco_http_get(client, url);
+        CHECK(responses[i] != NULL);
+        CHECK_EQ(aco_http_response_read(responses[i], got, 2), 2);
+    }
+    aco_http_end(responses[0]);
+    aco_http_end(responses[1]);
+    aco_scope_begin(&scope, aco_after(10 * ACO_SECOND)); /* of the two, the one that does not end says nothing */
+    responses[0] = aco_http_get(client, url);
+    aco_scope_end(&scope);
+    CHECK(responses[0] && responses[0]->status == 200);
+    aco_http_end(responses[0]);
+    aco_group_end(&group);
+    CHECK_EQ(aco_io_close(listener), 0);
+    aco_http_client_destroy(client);
+    return NULL;
+}
+
+static void *gets_wrong_responses(void *arg)
+{
+    static const struct {
+        const char *text;
+        int error; /* of the call, or of reading; 0: the body is "ok"; -1: there is none */
+    } responses[] = {
+        {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", 0},
+        {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nA: b\r\n\r\nHTTP/1.1 200 OK\r\n\r\nok", 0},
+        {"HTTP/1.0 200 OK\r\n\r\nok", 0},
+        {"", ECONNRESET},
+        {"HTTP/1.1 200 OK\r\nCont", ECONNRESET},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok", ECONNRESET},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n", ECONNRESET},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nokk\r\n0\r\n\r\n", EBADMSG},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n2\r\nok\r\n0\r\n\r\n", EBADMSG},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nok", EBADMSG},
+        {"HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\nok", EBADMSG},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551615\r\n\r\nok", EBADMSG},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", EBADMSG},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nok", EBADMSG},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\nok", EBADMSG},
+        {"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", EBADMSG},
+        {"HTTP/1.1 000 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\nok", EBADMSG},
+        {"HTTP/1.1 20 OK\r\n\r\nok", EBADMSG},
+        {"HTTP/1.1 2000 OK\r\n\r\nok", EBADMSG},
+        {"HTTP/1.1 200 OK\nContent-Length: 2\n\nok", EBADMSG},
+        {"HTTP/1.1 200 OK\r\nA : b\r\n\r\nok", EBADMSG},
+        {TEN_INTERIM TEN_INTERIM "HTTP/1.1 200 OK\r\n\r\nok", EBADMSG},
+        {TEN_INTERIM "HTTP/1.1 200 OK\r\n\r\nok", 0},
+        {"HTTP/1.1 103 Early\r\nContent-Length: 9\r\n\r\nHTTP/1.1 200 OK\r\n\r\nok", 0},
+        {"HTTP/1.1 103 Early\r\nTransfer-Encoding: chunked\r\n\r\nHTTP/1.1 200 OK\r\n\r\nok", 0},
+        {"HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\nmalice", -1},
+        {"HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\nmalice", -1},
+        {"HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n6\r\nmalice\r\n0\r\n\r\n", -1},
+        {"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\nok", EBADMSG},
+        {"HTTP/2.0 200 OK\r\n\r\nok", EBADMSG},
+        {"nonsense\r\n\r\n", EBADMSG},
+    };
+    aco_http_client_t *client = aco_http_client_new(NULL);
+    (void)arg;
+    for (size_t i = 0; i < sizeof responses / sizeof responses[0]; i++) {
+        int listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL), error = 0;
+        char address[ACO_IO_ADDRESS_SIZE], url[160];
+        const void *what[2] = {&listener, responses[i].text};
+        aco_http_response_t *response;
+        aco_group_t group;
+        aco_group_begin(&group, ACO_KEEP_GOING);
+        member(&group, answers_raw, what);
+        CHECK_EQ(aco_io_local_address(listener, address, sizeof address), 0);
+        snprintf(url, sizeof url, "http://%s", address);
+        response = aco_http_get(client, url);
+        got_n = 0;
+        error = errno;
+        for (ssize_t n = 1; response && n > 0; got_n += n > 0 ? (size_t)n : 0) {
+            n = aco_http_response_read(response, got + got_n, 100);
+            error = n < 0 ? errno : 0;
+        }
+        if (!error && got_n == 0)
+            error = -1;
+        if (error != responses[i].error || (!error && (got_n != 2 || memcmp(got, "ok", 2) != 0)))
+            fprintf(stderr, "response %zu: errno %d and not %d: %s\n", i, error, responses[i].error, responses[i].text);
+        CHECK_EQ(error, responses[i].error);
+        aco_http_end(response);
+        aco_group_end(&group);
+        CHECK_EQ(aco_io_close(listener), 0);
+    }
+    aco_http_client_destroy(client);
+    return NULL;
+}
+
+int main(void)
+{
+    static const aco_function_t tests[] = {calls, repeats_once, gets_wrong_responses};
+    run_http_tests(tests, sizeof tests / sizeof tests[0]);
+    return check_result("http_client");
+}

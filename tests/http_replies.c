@@ -1,0 +1,366 @@
+/* Replies of an HTTP server (include/aco/http.h): what a handler may say and when, pipelining, shutdown, files. */
+#define _GNU_SOURCE
+#include "http_tests.h"
+
+#include <sys/stat.h>
+
+/* ---- Replies ---- */
+
+static void replies_wrongly(aco_http_request_t *request, void *arg)
+{
+    (void)arg;
+    FAILS_WITH(aco_http_add_header(request, "A B", "c"), EINVAL);
+    FAILS_WITH(aco_http_add_header(request, "", "c"), EINVAL);
+    FAILS_WITH(aco_http_add_header(request, "A", "c\r\nB: d"), EINVAL);
+    FAILS_WITH(aco_http_add_header(request, "A", "c\n"), EINVAL);
+    FAILS_WITH(aco_http_add_header(request, "content-Length", "1"), EINVAL);
+    FAILS_WITH(aco_http_add_header(request, "Connection", "close"), EINVAL);
+    FAILS_WITH(aco_http_write(request, "a", 1), EINVAL);
+    FAILS_WITH(aco_http_begin(request, 199, NULL, 0), EINVAL);
+    FAILS_WITH(aco_http_begin(request, 600, NULL, 0), EINVAL);
+    FAILS_WITH(aco_http_begin(request, 200, "a\r\nb", 0), EINVAL);
+    for (int i = 0; i < 100; i++) /* more than the first memory for them */
+        CHECK_EQ(aco_http_add_header(request, "Set-Cookie", "0123456789012345678901234567890123456789"), 0);
+    {
+        char *large = aco_http_allocate(request, 8000);
+        memset(large, 'x', 7999);
+        large[7999] = 0;
+        FAILS_WITH(aco_http_add_header(request, "A", large), ENOMEM);
+    }
+    CHECK_EQ(aco_http_begin(request, 299, "a/b", 3), 0);
+    FAILS_WITH(aco_http_begin(request, 200, NULL, 3), EBUSY);
+    FAILS_WITH(aco_http_reply(request, 200, NULL, "", 0), EBUSY);
+    FAILS_WITH(aco_http_add_header(request, "A", "b"), EBUSY);
+    CHECK_EQ(aco_http_write(request, "ab", 2), 0);
+    FAILS_WITH(aco_http_write(request, "cd", 2), EMSGSIZE);
+    CHECK_EQ(aco_http_flush(request), 0);
+    CHECK_EQ(aco_http_write(request, "c", 1), 0);
+}
+
+static void replies_short(aco_http_request_t *request, void *arg)
+{
+    (void)arg;
+    CHECK_EQ(aco_http_begin(request, 200, NULL, 10), 0);
+    CHECK_EQ(aco_http_write(request, "short", 5), 0);
+}
+
+static void gives_up(aco_http_request_t *request, void *length)
+{
+    CHECK_EQ(aco_http_begin(request, 200, NULL, (intptr_t)length), 0);
+    CHECK_EQ(aco_http_write(request, "part", 4), 0);
+    aco_http_abort(request);
+}
+
+typedef struct logged {
+    int n, statuses[64];
+    uint64_t sent;
+} logged_t;
+
+static void logs(const aco_http_request_t *request, void *arg)
+{
+    logged_t *logged = arg;
+    logged->statuses[logged->n++ % 64] = request->status;
+    logged->sent += request->sent;
+    CHECK(request->method != NULL && request->target != NULL && request->fd >= 0 && request->began > 0);
+}
+
+static void *replies(void *arg)
+{
+    static const aco_http_route_t wrong[] = {{"GET", "/", replies_wrongly, NULL},
+                                             {"GET", "/short", replies_short, NULL},
+                                             {"GET", "/up", gives_up, (void *)-1},
+                                             {"GET", "/up4", gives_up, (void *)4},
+                                             {"GET", "/none", has_no_body, NULL},
+                                             {"GET", "/text", streams_text, NULL},
+                                             {NULL, NULL, NULL, NULL}};
+    static const aco_http_route_t bad[] = {{"GET", "/{a", says_nothing, NULL}, {NULL, NULL, NULL, NULL}};
+    logged_t logged = {0};
+    stage_t stage = {0};
+    ssize_t n;
+    int fd;
+    (void)arg;
+    stage.server.log = logs;
+    stage.server.log_arg = &logged;
+    start(&stage, wrong);
+    ask(&stage, GET("") GET(""));
+    CHECK_TEXT("two", statuses(), "299 299");
+    CHECK_HAS("HTTP/1.1 299 \r\n");
+    CHECK_TEXT("the last body", got + got_n - 3, "abc");
+    ask(&stage, "GET /short HTTP/1.1\r\n" HOST "\r\n" GET(""));
+    CHECK_TEXT("a reply that lacks bytes ends the connection", body(), "short");
+    ask(&stage, "GET /up HTTP/1.1\r\n" HOST "\r\n" GET(""));
+    CHECK_TEXT("one without a length, too", body(), "4\r\npart\r\n");
+    ask(&stage, "GET /up4 HTTP/1.1\r\n" HOST "\r\n" GET(""));
+    CHECK_TEXT("and one that is whole", body(), "part");
+    fd = dial(&stage);
+    aco_io_write_all(fd, "GET /up HTTP/1.0\r\n\r\n", 20);
+    CHECK_EQ(aco_io_wait_readable(fd), 0);
+    while ((n = aco_io_read(fd, got, 100)) > 0)
+        ;
+    CHECK(n < 0 && errno == ECONNRESET); /* not: the end of the stream */
+    aco_io_close(fd);
+    ask(&stage, "GET /none HTTP/1.1\r\n" HOST "\r\n" GET(""));
+    CHECK_TEXT("no body", statuses(), "204 299");
+    CHECK(strstr(got, "Content-Length: 0") == NULL);
+    ask(&stage, "GET /text HTTP/1.1\r\n" HOST "\r\n");
+    CHECK_TEXT("chunks", body(), "2\r\nab\r\n1\r\nc\r\n0\r\n\r\n");
+    ask(&stage, "GET /text HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+    CHECK_TEXT("to HTTP/1.0", body(), "abc");
+    CHECK_HAS("Connection: close");
+    ask(&stage, "HEAD /text HTTP/1.1\r\n" HOST "\r\n");
+    CHECK_TEXT("HEAD", body(), "");
+    ask(&stage, "nonsense\r\n\r\n");
+    CHECK_EQ(logged.n, 12);
+    CHECK_EQ(logged.statuses[11], 400);
+    CHECK_EQ(logged.statuses[6], 204);
+    stop(&stage);
+    stage.server.routes = bad;
+    stage.listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL);
+    FAILS_WITH(aco_http_serve(stage.listener, &stage.server), EINVAL);
+    return NULL;
+}
+
+/* ---- Pipelining, and a handler that waits ---- */
+
+static aco_semaphore_t gate;
+static int at_gate;
+
+static void waits(aco_http_request_t *request, void *arg)
+{
+    at_gate++;
+    aco_semaphore_acquire(&gate);
+    at_gate--;
+    tells(request, arg);
+}
+
+static const aco_http_route_t waiting[] = {
+    {"GET", "/", tells, "hello\n"}, {"GET", "/wait", waits, "waited"}, {NULL, NULL, NULL, NULL}};
+
+#define WAIT "GET /wait HTTP/1.1\r\n" HOST "\r\n"
+
+static void *pipelines(void *arg)
+{
+    static const char one[] = GET("");
+    enum { MANY = 1000 };
+    stage_t stage = {0};
+    char *all = malloc(MANY * sizeof one), bytes[16];
+    aco_io_stats_t before, after;
+    int fd;
+    (void)arg;
+    start(&stage, waiting);
+    for (int i = 0; i < MANY; i++)
+        memcpy(all + (size_t)i * (sizeof one - 1), one, sizeof one - 1);
+    talk(&stage, all, MANY * (sizeof one - 1), IN_ONE_PIECE);
+    {
+        int n = 0;
+        for (const char *at = got; (at = strstr(at, "HTTP/1.1 200 OK")) != NULL; at++)
+            n++;
+        CHECK_EQ(n, MANY);
+    }
+    /* The replies to ten requests go out together. */
+    fd = dial(&stage);
+    aco_io_stats(&before);
+    aco_io_write_all(fd, all, 10 * (sizeof one - 1));
+    CHECK_EQ(aco_io_read_exactly(fd, got, 1), 1);
+    aco_io_stats(&after);
+    CHECK(after.calls - before.calls <= 8);
+    aco_io_close(fd);
+    /* A reply does not wait for the next one's handler. */
+    fd = dial(&stage);
+    aco_io_write_all(fd, GET("") WAIT, sizeof(GET("") WAIT) - 1);
+    CHECK_EQ(aco_io_read_exactly(fd, bytes, 15), 15);
+    CHECK(memcmp(bytes, "HTTP/1.1 200 OK", 15) == 0);
+    aco_semaphore_release(&gate);
+    aco_io_shutdown(fd, SHUT_WR);
+    read_to_end(fd);
+    CHECK_TEXT("the second reply", got + got_n - 6, "waited");
+    aco_io_close(fd);
+    free(all);
+    stop(&stage);
+    return NULL;
+}
+
+/* ---- Shutdown ---- */
+
+static void *drains(void *arg)
+{
+    stage_t stage = {0};
+    int idle, busy, hung;
+    (void)arg;
+    stage.server.drain_time = -1;
+    start(&stage, waiting);
+    idle = dial(&stage);
+    busy = dial(&stage);
+    aco_io_write_all(idle, GET(""), sizeof GET("") - 1);
+    aco_io_write_all(busy, WAIT, sizeof WAIT - 1);
+    CHECK_EQ(aco_io_read_exactly(idle, got, 16), 16);
+    while (!at_gate)
+        aco_task_yield();
+    aco_scope_cancel(&stage.scope);
+    read_to_end(idle); /* is closed at once */
+    aco_io_close(idle);
+    FAILS_WITH(aco_io_dial("tcp4", "127.0.0.1", stage.port, NULL), ECONNREFUSED);
+    aco_semaphore_release(&gate);
+    read_to_end(busy);
+    CHECK_TEXT("a request under way", body(), "waited");
+    CHECK_HAS("Connection: close");
+    aco_io_close(busy);
+    CHECK_EQ(aco_join(stage.task, NULL), 0);
+    CHECK_EQ(stage.error, ECANCELED);
+    /* What does not end in its time is cancelled. */
+    stage.server.drain_time = ACO_MILLISECOND;
+    start(&stage, waiting);
+    hung = dial(&stage);
+    aco_io_write_all(hung, WAIT, sizeof WAIT - 1);
+    while (!at_gate)
+        aco_task_yield();
+    stop(&stage);
+    aco_io_close(hung);
+    return NULL;
+}
+
+/* ---- Files ---- */
+
+static char root[] = "/tmp/acorn-http-XXXXXX";
+
+static void make_file(const char *name, size_t n)
+{
+    char path[128];
+    FILE *file;
+    snprintf(path, sizeof path, "%s/%s", root, name);
+    file = fopen(path, "w");
+    CHECK(file != NULL);
+    for (size_t i = 0; i < n; i++)
+        fputc('a' + (int)(i % 26), file);
+    fclose(file);
+}
+
+static void serves_files(aco_http_request_t *request, void *arg)
+{
+    (void)arg;
+    CHECK_EQ(aco_http_serve_file(request, root, aco_http_param(request, "*")), 0);
+}
+
+static void ask_file(const stage_t *stage, const char *path, const char *headers, const char *wanted)
+{
+    char text[512];
+    snprintf(text, sizeof text, "GET /files/%s HTTP/1.1\r\n" HOST "%s\r\n", path, headers);
+    ask(stage, text);
+    CHECK_TEXT(path, statuses(), wanted);
+}
+
+static void *has_files(void *arg)
+{
+    static const aco_http_route_t files[] = {{NULL, "/files/*", serves_files, NULL}, {NULL, NULL, NULL, NULL}};
+    static const char *const ranges[][3] = {{"bytes=0-3", "206", "abcd"},
+                                            {"bytes=2-", "206", "cdefghij"},
+                                            {"bytes=-2", "206", "ij"},
+                                            {"bytes=8-99", "206", "ij"},
+                                            {"bytes=-99", "206", "abcdefghij"},
+                                            {"bytes=3-3", "206", "d"},
+                                            {"bytes=10-", "416", ""},
+                                            {"bytes=-0", "416", ""},
+                                            {"bytes=4-3", "200", "abcdefghij"},
+                                            {"bytes=0-1,3-4", "200", "abcdefghij"},
+                                            {"bytes=x", "200", "abcdefghij"},
+                                            {"lines=0-1", "200", "abcdefghij"},
+                                            {"bytes=99999999999999999999-", "416", ""},
+                                            {"bytes=-", "200", "abcdefghij"}};
+    stage_t stage = {0};
+    char header[160], tag[80], date[40], path[64];
+    (void)arg;
+    CHECK(mkdtemp(root) != NULL);
+    make_file("small.txt", 10);
+    make_file("large.bin", 3 << 20);
+    make_file("index.html", 5);
+    make_file(".hidden", 5);
+    snprintf(path, sizeof path, "%s/folder", root);
+    CHECK_EQ(mkdir(path, 0700), 0);
+    snprintf(path, sizeof path, "%s/fifo", root);
+    CHECK_EQ(mkfifo(path, 0600), 0);
+    start(&stage, files);
+    ask_file(&stage, "small.txt", "", "200");
+    CHECK_TEXT("a small file", body(), "abcdefghij");
+    CHECK_HAS("Content-Type: text/plain; charset=utf-8\r\n");
+    CHECK_HAS("Accept-Ranges: bytes\r\n");
+    snprintf(tag, sizeof tag, "%.*s", (int)strcspn(strstr(got, "ETag: ") + 6, "\r"), strstr(got, "ETag: ") + 6);
+    snprintf(date, sizeof date, "%.29s", strstr(got, "Last-Modified: ") + 15);
+    ask_file(&stage, "large.bin", "", "200");
+    CHECK_EQ(got_n - (size_t)(body() - got), 3 << 20);
+    {
+        const char *bytes = body();
+        size_t same = 0;
+        while (same < 3 << 20 && bytes[same] == (char)('a' + same % 26))
+            same++;
+        CHECK_EQ(same, 3 << 20);
+    }
+    ask_file(&stage, "", "", "200");
+    CHECK_TEXT("the index", body(), "abcde");
+    ask_file(&stage, "none", "", "404");
+    ask_file(&stage, "folder", "", "404");
+    ask_file(&stage, "fifo", "", "404");
+    ask_file(&stage, ".hidden", "", "404");
+    ask_file(&stage, "folder//small.txt", "", "404");
+    ask_file(&stage, "/small.txt", "", "404");
+    ask_file(&stage, "../small.txt", "", "400");
+    ask_file(&stage, "%2e%2e/small.txt", "", "400");
+    ask_file(&stage, "folder/%2e%2e/small.txt", "", "400");
+    ask_file(&stage, "..%2fsmall.txt", "", "400");
+    ask_file(&stage, "small.txt%00.html", "", "400");
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
+        snprintf(header, sizeof header, "Range: %s\r\n", ranges[i][0]);
+        ask_file(&stage, "small.txt", header, ranges[i][1]);
+        CHECK_TEXT(ranges[i][0], body(), ranges[i][2]);
+    }
+    ask_file(&stage, "small.txt", "Range: bytes=2-3\r\n", "206");
+    CHECK_HAS("Content-Range: bytes 2-3/10\r\n");
+    ask_file(&stage, "small.txt", "Range: bytes=12-13\r\n", "416");
+    CHECK_HAS("Content-Range: bytes */10\r\n");
+    ask_file(&stage, "large.bin", "Range: bytes=1048570-2097160\r\n", "206");
+    CHECK_EQ(got_n - (size_t)(body() - got), 2097160 - 1048570 + 1);
+    snprintf(header, sizeof header, "If-None-Match: \"x\", W/%s\r\n", tag);
+    ask_file(&stage, "small.txt", header, "304");
+    CHECK_TEXT("unchanged", body(), "");
+    ask_file(&stage, "small.txt", "If-None-Match: \"x\"\r\n", "200");
+    snprintf(header, sizeof header, "If-Match: \"x\", %s\r\n", tag);
+    ask_file(&stage, "small.txt", header, "200");
+    snprintf(header, sizeof header, "If-Match: W/%s\r\n", tag);
+    ask_file(&stage, "small.txt", header, "412");
+    ask_file(&stage, "small.txt", "If-Match: \"x\"\r\nRange: bytes=0-1\r\n", "412");
+    ask_file(&stage, "small.txt", "If-Match: *\r\n", "200");
+    snprintf(header, sizeof header, "If-Unmodified-Since: %s\r\n", date);
+    ask_file(&stage, "small.txt", header, "200");
+    ask_file(&stage, "small.txt", "If-Unmodified-Since: Thu, 01 Jan 1970 00:00:00 GMT\r\n", "412");
+    ask_file(&stage, "small.txt", "If-None-Match: *\r\n", "304");
+    snprintf(header, sizeof header, "If-Modified-Since: %s\r\n", date);
+    ask_file(&stage, "small.txt", header, "304");
+    ask_file(&stage, "small.txt", "If-Modified-Since: Thu, 01 Jan 1970 00:00:00 GMT\r\n", "200");
+    ask_file(&stage, "small.txt", "If-Modified-Since: Fri, 31 Feb 2090 00:00:00 GMT\r\n", "200");
+    ask_file(&stage, "small.txt", "If-Modified-Since: Tue, 01 Jan 2099 00:00:00 GMT\r\n", "200"); /* a Thursday */
+    ask_file(&stage, "small.txt", "If-Modified-Since: Thu, 01 Jan 2099 00:00:00 GMT\r\n", "304");
+    snprintf(header, sizeof header, "Range: bytes=0-1\r\nIf-Range: %s\r\n", tag);
+    ask_file(&stage, "small.txt", header, "206");
+    ask_file(&stage, "small.txt", "Range: bytes=0-1\r\nIf-Range: \"x\"\r\n", "200");
+    ask(&stage, "HEAD /files/large.bin HTTP/1.1\r\n" HOST "\r\n");
+    CHECK_HAS("Content-Length: 3145728\r\n");
+    CHECK_TEXT("HEAD", body(), "");
+    ask(&stage, "POST /files/small.txt HTTP/1.1\r\n" HOST "\r\n");
+    CHECK_TEXT("POST", statuses(), "405");
+    CHECK_HAS("Allow: GET, HEAD\r\n");
+    { /* a client that is gone while a file is sent: no SIGPIPE */
+        int fd = dial(&stage);
+        aco_io_write_all(fd, "GET /files/large.bin HTTP/1.1\r\n" HOST "\r\n", 41);
+        aco_io_close(fd);
+    }
+    stop(&stage);
+    snprintf(header, sizeof header, "rm -r %s", root);
+    CHECK_EQ(system(header), 0);
+    return NULL;
+}
+
+int main(void)
+{
+    static const aco_function_t tests[] = {replies, pipelines, drains, has_files};
+    run_http_tests(tests, sizeof tests / sizeof tests[0]);
+    return check_result("http_replies");
+}

@@ -1,0 +1,602 @@
+/* Requests to an HTTP server (include/aco/http.h) by raw bytes over loopback: what is refused and with which status, in
+ * one piece and byte by byte; routes, bodies, limits, other transports. */
+#define _GNU_SOURCE
+#include <aco/io_buffer.h>
+#include "http_tests.h"
+
+/* ---- What is refused ---- */
+
+#define SECRET "GET /secret HTTP/1.1\r\n" HOST "\r\n" /* what a smuggler would like to be understood as a request */
+#define CASE(bytes, wanted) {bytes, sizeof(bytes) - 1, wanted}
+
+static const struct {
+    const char *bytes;
+    size_t n;
+    const char *statuses; /* "": the connection ends without a reply */
+} cases[] = {
+    /* Plain ones */
+    CASE(GET(""), "200"),
+    CASE(GET("") GET(""), "200 200"),
+    CASE("\r\n\r\n" GET(""), "200"),
+    CASE("GET / HTTP/1.0\r\n\r\n" SECRET, "200"),
+    CASE("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n" GET(""), "200 200"),
+    CASE(GET("Connection: close\r\n") SECRET, "200"),
+    CASE("GET http://b/ HTTP/1.1\r\n" HOST "\r\n", "200"),
+    CASE("GET http://b HTTP/1.1\r\n" HOST "\r\n", "200"),
+    CASE("get / HTTP/1.1\r\n" HOST "\r\n", "501"),
+    CASE(GET("Empty:\r\nX:   y  \r\n"), "200"),
+    CASE("OPTIONS * HTTP/1.1\r\n" HOST "\r\n", "404"),
+    CASE("DELETE / HTTP/1.1\r\n" HOST "\r\n", "405"),
+    CASE("GET /none HTTP/1.1\r\n" HOST "\r\n", "404"),
+    CASE("GET /nothing HTTP/1.1\r\n" HOST "\r\n", "500"),
+    CASE("", ""),
+    CASE("GET / HTTP/1.1\r\nHos", ""),
+    CASE(POST("Content-Length: 3\r\n", "abc") GET(""), "200 200"),
+    CASE(POST("Transfer-Encoding: chunked\r\n", "3\r\nabc\r\n0\r\n\r\n") GET(""), "200 200"),
+    CASE(POST("Transfer-Encoding: Chunked\r\n", "3;a=b\r\nabc\r\n0\r\nTrailer: x\r\n\r\n") GET(""), "200 200"),
+    CASE(POST("Content-Length: 5\r\n", "GET /") GET(""), "200 200"),
+    CASE(POST("Content-Length: 0\r\n", "") GET(""), "200 200"),
+    CASE("GET / HTTP/1.1\r\n" HOST "Upgrade: h2c\r\nConnection: Upgrade\r\n\r\n" GET(""), "200 200"),
+    CASE(GET("Content-Length: 2\r\n") "xy" GET(""), "200 200"), /* a body that nobody reads */
+    /* Two ends */
+    CASE(POST("Content-Length: 6\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\nX") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: chunked\r\nContent-Length: 6\r\n", "0\r\n\r\nX") SECRET, "400"),
+    CASE(POST("Content-Length: 3\r\nContent-Length: 4\r\n", "abcd") SECRET, "400"),
+    CASE(POST("Content-Length: 3\r\nContent-Length: 3\r\n", "abc") SECRET, "400"),
+    CASE(POST("Content-Length: 3, 3\r\n", "abc") SECRET, "400"),
+    CASE(POST("Content-Length: +3\r\n", "abc") SECRET, "400"),
+    CASE(POST("Content-Length: -3\r\n", "abc") SECRET, "400"),
+    CASE(POST("Content-Length: 0x3\r\n", "abc") SECRET, "400"),
+    CASE(POST("Content-Length: 3 3\r\n", "abc") SECRET, "400"),
+    CASE(POST("Content-Length: \r\n", "abc") SECRET, "400"),
+    CASE(POST("Content-Length: 99999999999999999999999\r\n", "abc") SECRET, "400"),
+    CASE(POST("Content-Length: 18446744073709551616\r\n", "abc") SECRET, "400"),
+    CASE(POST("Content-Length: 18446744073709551615\r\n", "abc") SECRET, "413"),
+    CASE(POST("Content-Length: 9223372036854775808\r\n", "abc") SECRET, "413"),
+    CASE(POST("Content-Length: 3\r\nContent_Length: 9\r\n", "abc") GET(""), "200 200"),
+    CASE(POST("Content-Length\t: 3\r\n", "abc") SECRET, "400"),
+    CASE(POST("Content-Length: 3;\r\n", "abc") SECRET, "400"),
+    CASE(POST("Content-Length: 3\x0b\r\n", "abc") SECRET, "400"),
+    CASE(POST("Content-Length: \"3\"\r\n", "abc") SECRET, "400"),
+    CASE(POST("Content-Length: 003\r\n", "abc") GET(""), "200 200"),
+    CASE(POST("Transfer-Encoding: chunked\t\r\n", "0\r\n\r\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: chunked,\r\n", "0\r\n\r\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: , chunked\r\n", "0\r\n\r\n") SECRET, "501"),
+    CASE(POST("Transfer-Encoding: chunked;a=b\r\n", "0\r\n\r\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: chunked\r\n chunked\r\n", "0\r\n\r\n") SECRET, "400"),
+    CASE(POST("X: y\r\nTransfer-Encoding\r\n: chunked\r\n", "0\r\n\r\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n", "0\r\n\r\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: chunked, identity\r\n", "0\r\n\r\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: identity\r\n", "") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: gzip, chunked\r\n", "0\r\n\r\n") SECRET, "501"),
+    CASE(POST("Transfer-Encoding: xchunked\r\n", "0\r\n\r\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: \"chunked\"\r\n", "0\r\n\r\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: chunk\r\n", "0\r\n\r\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding:\r\n", "0\r\n\r\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding:\x0b"
+              "chunked\r\n",
+              "0\r\n\r\n") SECRET,
+         "400"),
+    CASE(POST("Transfer-Encoding : chunked\r\n", "0\r\n\r\n") SECRET, "400"),
+    CASE(POST("Transfer_Encoding: chunked\r\nContent-Length: 5\r\n", "0\r\n\r\n") GET(""), "200 200"),
+    CASE("POST /echo HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" SECRET, "400"),
+    /* Bad chunks */
+    CASE(POST("Transfer-Encoding: chunked\r\n", "3\r\nabcd\r\n0\r\n\r\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: chunked\r\n", "3\nabc\n0\n\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: chunked\r\n", "3\r\nabc\n0\r\n\r\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: chunked\r\n", "3 \r\nabc\r\n0\r\n\r\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: chunked\r\n", " 3\r\nabc\r\n0\r\n\r\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: chunked\r\n", "0x3\r\nabc\r\n0\r\n\r\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: chunked\r\n", "+3\r\nabc\r\n0\r\n\r\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: chunked\r\n", "-3\r\nabc\r\n0\r\n\r\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: chunked\r\n", "3_0\r\nabc\r\n0\r\n\r\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: chunked\r\n", "\r\nabc\r\n0\r\n\r\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: chunked\r\n", "g\r\nabc\r\n0\r\n\r\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: chunked\r\n", "fffffffffffffffff\r\nabc\r\n0\r\n\r\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: chunked\r\n", "10000000000000003\r\nabc\r\n0\r\n\r\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: chunked\r\n", "3;a\nb\r\nabc\r\n0\r\n\r\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: chunked\r\n", "3;\0\r\nabc\r\n0\r\n\r\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: chunked\r\n", "3\rXabc\r\n0\r\n\r\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: chunked\r\n", "0\r\nTrailer : x\r\n\r\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: chunked\r\n", "0\r\n folded\r\n\r\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: chunked\r\n", "3\r\nab"), "500"),
+    CASE(POST("Transfer-Encoding: chunked\r\n", "03\r\nabc\r\n000\r\n\r\n") GET(""), "200 200"),
+    CASE(POST("Transfer-Encoding: chunked\r\n", "3;a=\"\r\nabc\r\n0\r\n\r\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: chunked\r\n", "3;a=\"b\"\r\nabc\r\n0\r\n\r\n") GET(""), "200 200"),
+    CASE(POST("Transfer-Encoding: chunked\r\n", "3\r\nabc\r\n0\r\nContent-Length: 9\r\n\r\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: chunked\r\n", "3\r\nabc\r\n0\r\n\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: chunked\r\n", "3\r\nabc0\r\n\r\n") SECRET, "400"),
+    CASE(POST("Transfer-Encoding: chunked\r\n", "3\r\r\nabc\r\n0\r\n\r\n") SECRET, "400"),
+    /* Lines and fields */
+    CASE("GET / HTTP/1.1\n" HOST "\r\n" SECRET, "400"),
+    CASE("GET / HTTP/1.1\r\nHost: a\n\r\n" SECRET, "400"),
+    CASE("GET / HTTP/1.1\r\nHost: a\r\n\n" SECRET, "400"),
+    CASE("GET / HTTP/1.1\r\nHost: a\r\r\n\r\n" SECRET, "400"),
+    CASE("GET / HTTP/1.1\r\nHost: a\rX: b\r\n\r\n" SECRET, "400"),
+    CASE("GET / HTTP/1.1\rHost: a\r\n\r\n" SECRET, "400"),
+    CASE(GET("X: y\r\n folded\r\n"), "400"),
+    CASE(GET("X: y\r\n\tfolded\r\n"), "400"),
+    CASE("GET / HTTP/1.1\r\n " HOST "\r\n", "400"),
+    CASE(GET("X : y\r\n"), "400"),
+    CASE(GET("X\t: y\r\n"), "400"),
+    CASE(GET(" X: y\r\n"), "400"),
+    CASE(GET(": y\r\n"), "400"),
+    CASE(GET("X\r\n"), "400"),
+    CASE(GET("X y\r\n"), "400"),
+    CASE(GET("X\0: y\r\n"), "400"),
+    CASE(GET("X: \0\r\n"), "400"),
+    CASE(GET("X: a\x01"
+             "b\r\n"),
+         "400"),
+    CASE(GET("X: a\x7f"
+             "b\r\n"),
+         "400"),
+    CASE(GET("X(: y\r\n"), "400"),
+    CASE(GET("\xc3\xa4: y\r\n"), "400"),
+    CASE("GET /\0 HTTP/1.1\r\n" HOST "\r\n", "400"),
+    CASE("GET /\x80 HTTP/1.1\r\n" HOST "\r\n", "400"),
+    CASE("GET /\t HTTP/1.1\r\n" HOST "\r\n", "400"),
+    CASE("GET / / HTTP/1.1\r\n" HOST "\r\n", "400"),
+    CASE("GET  / HTTP/1.1\r\n" HOST "\r\n", "400"),
+    CASE("GET /  HTTP/1.1\r\n" HOST "\r\n", "400"),
+    CASE("GET / HTTP/1.1 \r\n" HOST "\r\n", "400"),
+    CASE("GET\t/ HTTP/1.1\r\n" HOST "\r\n", "400"),
+    CASE(" GET / HTTP/1.1\r\n" HOST "\r\n", "400"),
+    CASE("GET /#a HTTP/1.1\r\n" HOST "\r\n", "400"),
+    CASE("GET a HTTP/1.1\r\n" HOST "\r\n", "400"),
+    CASE("GET ftp://a/ HTTP/1.1\r\n" HOST "\r\n", "400"),
+    CASE("GET http:///x HTTP/1.1\r\n" HOST "\r\n", "400"),
+    CASE("GET http://u@a/x HTTP/1.1\r\n" HOST "\r\n", "400"),
+    CASE("GET * HTTP/1.1\r\n" HOST "\r\n", "400"),
+    CASE("GET /%zz HTTP/1.1\r\n" HOST "\r\n", "400"),
+    CASE("GET /%0 HTTP/1.1\r\n" HOST "\r\n", "400"),
+    CASE("GET /%00 HTTP/1.1\r\n" HOST "\r\n", "400"),
+    CASE("GET /a/../secret HTTP/1.1\r\n" HOST "\r\n", "400"),
+    CASE("GET /a/%2e%2E/secret HTTP/1.1\r\n" HOST "\r\n", "400"),
+    CASE("GET /a%2f..%2fsecret HTTP/1.1\r\n" HOST "\r\n", "400"),
+    CASE("GET /. HTTP/1.1\r\n" HOST "\r\n", "400"),
+    /* Hosts */
+    CASE("GET / HTTP/1.1\r\n\r\n", "400"),
+    CASE("GET / HTTP/1.1\r\n" HOST HOST "\r\n", "400"),
+    CASE("GET / HTTP/1.1\r\n" HOST "Host: b\r\n\r\n", "400"),
+    CASE("GET / HTTP/1.1\r\nHost: a b\r\n\r\n", "400"),
+    CASE("GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", "400"),
+    CASE("GET / HTTP/1.1\r\nHost: a@b\r\n\r\n", "400"),
+    CASE("GET / HTTP/1.1\r\nHost: a,b\r\n\r\n", "400"),
+    CASE("GET / HTTP/1.1\r\nHost:\r\n\r\n", "200"),
+    CASE("GET / HTTP/1.1\r\nHost: [::1]:80\r\n\r\n", "200"),
+    /* Methods and versions */
+    CASE("GET /\r\n", ""),
+    CASE("GET /\r\n\r\n", "505"),
+    CASE("GET / HTTP/0.9\r\n\r\n", "505"),
+    CASE("GET / HTTP/1.2\r\n" HOST "\r\n", "505"),
+    CASE("GET / HTTP/2.0\r\n" HOST "\r\n", "505"),
+    CASE("GET / HTTP/3.7\r\n" HOST "\r\n", "505"),
+    CASE("GET / HTTP/x.y\r\n" HOST "\r\n", "400"),
+    CASE("GET / HTTP/1\r\n" HOST "\r\n", "400"),
+    CASE("GET / HTTP/11\r\n" HOST "\r\n", "400"),
+    CASE("GET / http/1.1\r\n" HOST "\r\n", "400"),
+    CASE("GET / HTP/1.1\r\n" HOST "\r\n", "400"),
+    CASE("GET / RTSP/1.0\r\n" HOST "\r\n", "400"),
+    CASE("FLY / HTTP/1.1\r\n" HOST "\r\n", "501"),
+    CASE("G@T / HTTP/1.1\r\n" HOST "\r\n", "400"),
+    CASE("CONNECT a:80 HTTP/1.1\r\n" HOST "\r\n", "501"),
+    CASE("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "505"),
+    CASE("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "400"), /* TLS */
+    CASE(POST("Expect: 200-ok\r\nContent-Length: 3\r\n", "abc") SECRET, "417"),
+    CASE(POST("Content-Length: 2000000\r\n", "") SECRET, "413"),
+    CASE(POST("Transfer-Encoding: chunked\r\n", "fffff\r\n") SECRET, "500"),
+};
+
+static int secrets;
+
+static void gives_secret(aco_http_request_t *request, void *arg)
+{
+    secrets++;
+    tells(request, arg);
+}
+
+static const aco_http_route_t routes[] = {
+    {"GET", "/", tells, "hello\n"},          {"GET", "/secret", gives_secret, "secret"},
+    {"GET", "/users/{id}", describes, NULL}, {"GET", "/users/{id}/posts/*", describes, NULL},
+    {"GET", "/any/*", describes, NULL},      {"POST", "/echo", echoes, NULL},
+    {"PUT", "/echo", echoes, NULL},          {NULL, "/stream", streams, NULL},
+    {NULL, "/nothing", says_nothing, NULL},  {NULL, NULL, NULL, NULL},
+};
+
+static void *refuses(void *arg)
+{
+    stage_t stage = {0};
+    (void)arg;
+    start(&stage, routes);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int how = IN_ONE_PIECE; how <= BYTE_BY_BYTE; how++) {
+            const char *is;
+            talk(&stage, cases[i].bytes, cases[i].n, how);
+            is = statuses();
+            if (strcmp(is, cases[i].statuses) != 0)
+                fprintf(stderr, "case %zu, %s: \"%s\" and not \"%s\":\n%s\n", i, how ? "byte by byte" : "whole", is,
+                        cases[i].statuses, cases[i].bytes);
+            CHECK(strcmp(is, cases[i].statuses) == 0);
+        }
+    CHECK_EQ(secrets, 0);
+    stop(&stage);
+    return NULL;
+}
+
+/* ---- What is answered ---- */
+
+static void *answers(void *arg)
+{
+    stage_t stage = {0};
+    (void)arg;
+    start(&stage, routes);
+    ask(&stage, GET(""));
+    CHECK_HAS("HTTP/1.1 200 OK\r\nDate: ");
+    CHECK_HAS(" GMT\r\nContent-Type: text/plain\r\nContent-Length: 6\r\n\r\nhello\n");
+    ask(&stage, "HEAD / HTTP/1.1\r\n" HOST "\r\n");
+    CHECK_HAS("\r\nContent-Length: 6\r\n");
+    CHECK_TEXT("the body of HEAD", body(), "");
+    ask(&stage, "GET / HTTP/1.0\r\n\r\n");
+    CHECK_HAS("\r\nConnection: close\r\n");
+    ask(&stage, "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+    CHECK_HAS("\r\nConnection: keep-alive\r\n");
+    ask(&stage, "PATCH /echo HTTP/1.1\r\n" HOST "\r\n");
+    CHECK_HAS("HTTP/1.1 405 Method Not Allowed\r\n");
+    CHECK_HAS("\r\nAllow: POST, PUT\r\n");
+    ask(&stage, "GET /users/J%C3%B6%2b?b=1&a=x+%26y&a=z HTTP/1.1\r\nhost: h:1\r\nx-TEST:  a b \r\n\r\n");
+    CHECK_TEXT(
+        "a route with a name", body(),
+        "GET|/users/J%C3%B6%2b?b=1&a=x+%26y&a=z|/users/J\xc3\xb6+|b=1&a=x+%26y&a=z|h:1|1|J\xc3\xb6+|-|x &y|a b|0");
+    ask(&stage, "GET http://h/users/7/posts/a/b?a HTTP/1.1\r\nHost: x\r\nX-Test:\r\n\r\n");
+    CHECK_TEXT("two names", body(), "GET|http://h/users/7/posts/a/b?a|/users/7/posts/a/b|a|h|1|7|a/b|||0");
+    ask(&stage, "GET /users/ HTTP/1.1\r\n" HOST "\r\n");
+    CHECK_TEXT("an empty name", statuses(), "404");
+    ask(&stage, "GET /any/?x=%zz&a=%zz HTTP/1.0\r\n\r\n");
+    CHECK_TEXT("an empty end", body(), "GET|/any/?x=%zz&a=%zz|/any/|x=%zz&a=%zz||0|-||-|-|0");
+    stop(&stage);
+    return NULL;
+}
+
+/* ---- Bodies ---- */
+
+/* Sends a body of `n` bytes in chunks of `chunk`, or whole for 0, and checks that it comes back. */
+static void send_body(const stage_t *stage, const char *path, size_t n, size_t chunk)
+{
+    char *bytes = malloc(n + 1), head[256];
+    int fd = dial(stage), length;
+    aco_io_writer_t out;
+    size_t back = 0;
+    for (size_t i = 0; i < n; i++)
+        bytes[i] = (char)(i * 31 >> 3);
+    length = snprintf(head, sizeof head,
+                      chunk ? "POST %s HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n"
+                            : "POST %s HTTP/1.1\r\n" HOST "Content-Length: %zu\r\n\r\n",
+                      path, n);
+    aco_io_writer_open(&out, fd, NULL, 8192);
+    CHECK_EQ(aco_io_writer_write(&out, head, (size_t)length), 0);
+    for (size_t sent = 0, part; sent < n; sent += part) {
+        part = chunk && chunk < n - sent ? chunk : n - sent;
+        if (chunk)
+            CHECK_EQ(aco_io_writer_print(&out, "%zx\r\n", part), 0);
+        CHECK_EQ(aco_io_writer_write(&out, bytes + sent, part), 0);
+        if (chunk)
+            CHECK_EQ(aco_io_writer_write(&out, "\r\n", 2), 0);
+    }
+    if (chunk)
+        CHECK_EQ(aco_io_writer_write(&out, "0\r\n\r\n", 5), 0);
+    CHECK_EQ(aco_io_writer_flush(&out), 0);
+    aco_io_writer_close(&out);
+    aco_io_shutdown(fd, SHUT_WR);
+    read_to_end(fd);
+    CHECK_EQ(aco_io_close(fd), 0);
+    if (!strstr(got, "Transfer-Encoding: chunked")) {
+        back = got_n - (size_t)(body() - got);
+        CHECK(back == n && memcmp(body(), bytes, n) == 0);
+    } else {
+        const char *at = body();
+        for (size_t part; (part = (size_t)strtoul(at, NULL, 16)) != 0; at += part + 2) {
+            at = strstr(at, "\r\n") + 2;
+            CHECK(back + part <= n && memcmp(at, bytes + back, part) == 0);
+            back += part;
+        }
+        CHECK_EQ(back, n);
+        CHECK(strcmp(at, "0\r\n\r\n") == 0);
+    }
+    free(bytes);
+}
+
+static void *passes_bodies(void *arg)
+{
+    static const size_t sizes[] = {1, 5000, 16383, 70000, 1 << 20};
+    stage_t stage = {0};
+    (void)arg;
+    start(&stage, routes);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        send_body(&stage, "/echo", sizes[i], 0);
+        send_body(&stage, "/echo", sizes[i], sizes[i] / 7 + 1);
+        if (sizes[i] <= 70000) /* this peer does not read before it has sent all */
+            send_body(&stage, "/stream", sizes[i], 1000);
+    }
+    /* More than the limit: by length, and in chunks. */
+    ask(&stage, POST("Content-Length: 1048577\r\n", ""));
+    CHECK_TEXT("too long", statuses(), "413");
+    CHECK_HAS("Connection: close");
+    stop(&stage);
+    stage.server.max_body = 10;
+    start(&stage, routes);
+    ask(&stage, POST("Transfer-Encoding: chunked\r\n", "8\r\n12345678\r\n3\r\n123\r\n0\r\n\r\n"));
+    CHECK_TEXT("too long in chunks", statuses(), "413");
+    ask(&stage, POST("Transfer-Encoding: chunked\r\n", "8\r\n12345678\r\n2\r\n12\r\n0\r\n\r\n"));
+    CHECK_TEXT("as long as it may be", body(), "1234567812");
+    stop(&stage);
+    return NULL;
+}
+
+/* "100 Continue" comes when the handler reads, and only then. */
+static void *continues(void *arg)
+{
+    static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    stage_t stage = {0};
+    char bytes[sizeof text];
+    int fd;
+    (void)arg;
+    start(&stage, routes);
+    fd = dial(&stage);
+    aco_io_write_all(fd, POST("Expect: 100-continue\r\nContent-Length: 3\r\n", ""),
+                     sizeof POST("Expect: 100-continue\r\nContent-Length: 3\r\n", "") - 1);
+    CHECK_EQ(aco_io_read_exactly(fd, bytes, sizeof text - 1), sizeof text - 1);
+    CHECK(memcmp(bytes, text, sizeof text - 1) == 0);
+    aco_io_write_all(fd, "abc" GET(""), 3 + sizeof GET("") - 1);
+    aco_io_shutdown(fd, SHUT_WR);
+    read_to_end(fd);
+    CHECK_TEXT("after it", statuses(), "200 200");
+    aco_io_close(fd);
+    ask(&stage, "GET / HTTP/1.1\r\n" HOST "Expect: 100-continue\r\nContent-Length: 3\r\n\r\n");
+    CHECK_TEXT("nobody reads", statuses(), "200");
+    CHECK_HAS("Connection: close");
+    ask(&stage, POST("Expect: 100-continue\r\nContent-Length: 3\r\n", "abc"));
+    CHECK_TEXT("it did not wait", statuses(), "200");
+    stop(&stage);
+    return NULL;
+}
+
+/* ---- Limits ---- */
+
+static void ask_of(const stage_t *stage, const char *begin, int letter, size_t n, const char *end, const char *wanted)
+{
+    size_t begin_n = strlen(begin), end_n = strlen(end);
+    char *text = malloc(begin_n + n + end_n);
+    memcpy(text, begin, begin_n);
+    memset(text + begin_n, letter, n);
+    memcpy(text + begin_n + n, end, end_n);
+    talk(stage, text, begin_n + n + end_n, IN_ONE_PIECE);
+    CHECK_TEXT("a long head", statuses(), wanted);
+    free(text);
+}
+
+static void ask_long(const stage_t *stage, const char *begin, size_t n, const char *end, const char *wanted)
+{
+    ask_of(stage, begin, 'a', n, end, wanted);
+}
+
+/* Chunks with extensions as storage services use them: together many, but few for each byte. */
+static void ask_signed_chunks(const stage_t *stage)
+{
+    enum { CHUNKS = 300 };
+    char *text = malloc(CHUNKS * 200 + 200);
+    size_t n = (size_t)sprintf(text, POST("Transfer-Encoding: chunked\r\n", ""));
+    for (int i = 0; i < CHUNKS; i++)
+        n += (size_t)sprintf(text + n, "40;chunk-signature=%064d\r\n%064d\r\n", i, i);
+    n += (size_t)sprintf(text + n, "0\r\n\r\n");
+    talk(stage, text, n, IN_ONE_PIECE);
+    CHECK_TEXT("signed chunks", statuses(), "200");
+    free(text);
+}
+
+static void *limits_heads(void *arg)
+{
+    stage_t stage = {0};
+    char many[101 * 5 + 64];
+    (void)arg;
+    start(&stage, routes);
+    ask_long(&stage, "GET /any/", 15000, " HTTP/1.1\r\n" HOST "\r\n", "200");
+    ask_long(&stage, "GET /any/", 15 << 10, " HTTP/1.1\r\n" HOST "\r\n", "414");
+    ask_long(&stage, "GET /any/", 100 << 10, " HTTP/1.1\r\n" HOST "\r\n", "414");
+    ask_long(&stage, "GET / HTTP/1.1\r\n" HOST "X: ", 15000, "\r\n\r\n", "200");
+    ask_long(&stage, "GET / HTTP/1.1\r\n" HOST "X: ", 15 << 10, "\r\n\r\n", "431");
+    ask_long(&stage, "GET / HTTP/1.1\r\n" HOST, 100 << 10, ": X\r\n\r\n", "431");
+    ask_long(&stage, POST("Transfer-Encoding: chunked\r\n", "3;"), 100, "\r\nabc\r\n0\r\n\r\n", "200");
+    ask_long(&stage, POST("Transfer-Encoding: chunked\r\n", "3;"), 20000, "\r\nabc\r\n0\r\n\r\n", "413");
+    ask_long(&stage, POST("Transfer-Encoding: chunked\r\n", "0\r\nX: "), 20000, "\r\n\r\n", "413");
+    ask_of(&stage, POST("Transfer-Encoding: chunked\r\n", ""), '0', 20000, "3\r\nabc\r\n0\r\n\r\n", "413");
+    ask_signed_chunks(&stage);
+    /* A request that begins anywhere in the buffer, with a head as long as it may be and a body. */
+    for (size_t n = 14000; n < 16500; n += 300) {
+        char *text = malloc(n + 15500 + 200);
+        size_t at = (size_t)snprintf(text, n + 200, "GET /any/%0*d HTTP/1.1\r\n" HOST "\r\n", (int)n / 2, 0);
+        at += (size_t)sprintf(text + at, "GET /any/%0*d HTTP/1.1\r\n" HOST "\r\n", (int)(n - n / 2), 0);
+        at += (size_t)sprintf(text + at, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 4\r\nX: %015000d\r\n\r\nbody",
+                              0);
+        talk(&stage, text, at, IN_ONE_PIECE);
+        CHECK_TEXT("a pipeline", statuses(), "200 200 200");
+        CHECK(got_n > 4 && strcmp(got + got_n - 4, "body") == 0);
+        free(text);
+    }
+    strcpy(many, "GET / HTTP/1.1\r\n" HOST);
+    for (int i = 0; i < 99; i++)
+        strcat(many, "A:\r\n");
+    strcat(many, "\r\n");
+    ask(&stage, many);
+    CHECK_TEXT("100 headers", statuses(), "200");
+    strcpy(many + strlen(many) - 2, "A:\r\n\r\n");
+    ask(&stage, many);
+    CHECK_TEXT("101 headers", statuses(), "431");
+    stop(&stage);
+    return NULL;
+}
+
+static void *limits_times(void *arg)
+{
+    stage_t stage = {0};
+    int fd;
+    (void)arg;
+    stage.server.head_time = stage.server.idle_time = stage.server.body_time = 10 * ACO_MILLISECOND;
+    start(&stage, routes);
+    fd = dial(&stage); /* no request */
+    read_to_end(fd);
+    CHECK_EQ(got_n, 0);
+    aco_io_close(fd);
+    fd = dial(&stage); /* a part of one */
+    aco_io_write_all(fd, "GET / HTT", 9);
+    read_to_end(fd);
+    CHECK_TEXT("half a head", statuses(), "408");
+    aco_io_close(fd);
+    fd = dial(&stage); /* a part of a body */
+    aco_io_write_all(fd, POST("Content-Length: 9\r\n", "abc"), sizeof POST("Content-Length: 9\r\n", "abc") - 1);
+    read_to_end(fd);
+    CHECK_TEXT("half a body", statuses(), "408");
+    aco_io_close(fd);
+    fd = dial(&stage); /* no second one */
+    aco_io_write_all(fd, GET(""), sizeof GET("") - 1);
+    read_to_end(fd);
+    CHECK_TEXT("one request", statuses(), "200");
+    aco_io_close(fd);
+    stop(&stage);
+    return NULL;
+}
+
+/* A peer that takes nothing. */
+static void floods(aco_http_request_t *request, void *ended)
+{
+    static const char bytes[1 << 16];
+    CHECK_EQ(aco_http_begin(request, 200, NULL, -1), 0);
+    while (aco_http_write(request, bytes, sizeof bytes) == 0)
+        ;
+    CHECK_EQ(errno, ETIMEDOUT);
+    FAILS_WITH(aco_http_write(request, bytes, sizeof bytes), EPIPE);
+    FAILS_WITH(aco_http_flush(request), EPIPE);
+    *(int *)ended = 1;
+}
+
+static void *limits_writing(void *arg)
+{
+    int ended = 0, fd;
+    const aco_http_route_t flooding[] = {{"GET", "/", floods, &ended}, {NULL, NULL, NULL, NULL}};
+    stage_t stage = {0};
+    (void)arg;
+    stage.server.write_time = 10 * ACO_MILLISECOND;
+    start(&stage, flooding);
+    fd = dial(&stage);
+    aco_io_write_all(fd, GET(""), sizeof GET("") - 1);
+    while (!ended)
+        aco_sleep(ACO_MILLISECOND);
+    aco_io_close(fd);
+    stop(&stage);
+    return NULL;
+}
+
+/* ---- Another transport ---- */
+
+typedef struct mask {
+    int fd;
+} mask_t;
+
+static void flip(char *p, ssize_t n)
+{
+    for (ssize_t i = 0; i < n; i++)
+        p[i] ^= 0x55;
+}
+
+static ssize_t mask_read(void *stream, void *p, size_t n, const char *location)
+{
+    ssize_t came = aco_io_read_at(((mask_t *)stream)->fd, p, n, location);
+    flip(p, came);
+    return came;
+}
+
+static ssize_t mask_write(void *stream, const void *p, size_t n, const char *location)
+{
+    char part[100];
+    n = n < sizeof part ? n : sizeof part;
+    memcpy(part, p, n);
+    flip(part, (ssize_t)n);
+    return aco_io_write_at(((mask_t *)stream)->fd, part, n, location);
+}
+
+static int masks;
+
+static void mask_close(void *stream)
+{
+    masks--;
+    aco_io_close(((mask_t *)stream)->fd);
+    free(stream);
+}
+
+static void *mask_open(int fd, const aco_http_transport_t **transport, void *arg)
+{
+    static const aco_http_transport_t functions = {mask_read, mask_write, mask_close, NULL, NULL, NULL};
+    mask_t *mask = malloc(sizeof *mask);
+    char hello;
+    (void)arg;
+    mask->fd = fd;
+    if (aco_io_read(fd, &hello, 1) != 1 || hello != '!') {
+        aco_io_close(fd);
+        free(mask);
+        return NULL;
+    }
+    masks++;
+    *transport = &functions;
+    return mask;
+}
+
+static void *uses_transports(void *arg)
+{
+    static const char request[] = POST("Content-Length: 5000\r\n", "");
+    stage_t stage = {0};
+    char text[sizeof request + 5000 + sizeof GET("")];
+    size_t n = 1;
+    int fd;
+    (void)arg;
+    stage.server.open = mask_open;
+    start(&stage, routes);
+    text[0] = '!';
+    memcpy(text + n, request, sizeof request - 1);
+    n += sizeof request - 1;
+    memset(text + n, 'x', 5000);
+    n += 5000;
+    memcpy(text + n, GET(""), sizeof GET("") - 1);
+    n += sizeof GET("") - 1;
+    flip(text + 1, (ssize_t)n - 1);
+    talk(&stage, text, n, IN_ONE_PIECE);
+    flip(got, (ssize_t)got_n);
+    CHECK_TEXT("by a transport", statuses(), "200 200");
+    talk(&stage, "?", 1, IN_ONE_PIECE);
+    CHECK_EQ(got_n, 0);
+    stop(&stage);
+    CHECK_EQ(masks, 0);
+    /* A peer that does not even begin: the server ends without it, and it has a limit. */
+    stage.server.drain_time = stage.server.head_time = -1;
+    start(&stage, routes);
+    fd = dial(&stage);
+    aco_sleep(ACO_MILLISECOND);
+    stop(&stage);
+    aco_io_close(fd);
+    stage.server.head_time = 10 * ACO_MILLISECOND;
+    start(&stage, routes);
+    fd = dial(&stage);
+    read_to_end(fd);
+    CHECK_EQ(got_n, 0);
+    aco_io_close(fd);
+    stop(&stage);
+    return NULL;
+}
+
+int main(void)
+{
+    static const aco_function_t tests[] = {refuses,      answers,      passes_bodies,  continues,
+                                           limits_heads, limits_times, limits_writing, uses_transports};
+    run_http_tests(tests, sizeof tests / sizeof tests[0]);
+    return check_result("http_requests");
+}
