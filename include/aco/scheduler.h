@@ -172,7 +172,8 @@ ACO__CALL int aco_join_until_at(aco_t *task, void **result, int64_t deadline, co
 ACO_API aco_t *aco_current_task(void);
 
 /* Says that nobody will join `task`: it is destroyed when it ends; at once if it has ended. 0, or -1 and errno: EINVAL
- * (NULL, not a task, detached before, it runs on stack_memory), ESRCH (joined before), EBUSY (a task joins it), EPERM (another thread's). */
+ * (NULL, not a task, detached before, it runs on stack_memory), ESRCH (joined before), EBUSY (a task joins it), EPERM
+ * (another thread's). */
 ACO_API int aco_detach(aco_t *task);
 
 /* Waits until aco_unpark() is called for the calling task. Returns at once if that has happened since the task's last

@@ -65,8 +65,8 @@ ACO_API int aco_websocket_send_at(aco_websocket_t *socket, int type, const void 
 #define aco_websocket_send(socket, type, p, n) aco_websocket_send_at(socket, type, p, n, ACO_PLACE)
 
 /* Closes: tells the peer the code (1000: done; 1001 to 1003, 1007 to 1014: RFC 6455's; 3000 to 4999: the program's) and
- * a reason of up to 123 bytes or NULL, and waits for its answer for 5 s at most; messages that come before it are dropped. For the task that receives. 0; or
- * -1 and errno: EINVAL, as sending and receiving. */
+ * a reason of up to 123 bytes or NULL, and waits for its answer for 5 s at most; messages that come before it are
+ * dropped. For the task that receives. 0; or -1 and errno: EINVAL, as sending and receiving. */
 ACO_API int aco_websocket_close_at(aco_websocket_t *socket, int code, const char *reason, const char *location);
 #define aco_websocket_close(socket, code, reason) aco_websocket_close_at(socket, code, reason, ACO_PLACE)
 
