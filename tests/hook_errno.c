@@ -47,10 +47,12 @@ static void *test_vectors(void *unused)
     int fd = temporary_file();
     begin();
     is_refused(pwritev(fd, too_large, 2, 0));
-    is_refused(pwritev(fd, larger, 2, 0));
     is_refused(preadv(fd, too_large, 2, 0));
     is_refused(writev(fd, too_large, 2));
-    is_refused(readv(fd, larger, 2));
+    if (sizeof(size_t) > 4) { /* of a 32-bit program a 64-bit kernel takes these, and moves what is there */
+        is_refused(pwritev(fd, larger, 2, 0));
+        is_refused(readv(fd, larger, 2));
+    }
     FAILS_WITH(pwritev(fd, none, 2, 0), EFAULT);
     FAILS_WITH(opens(NULL, O_RDONLY), EFAULT);
     CHECK_EQ(close(fd), 0);
