@@ -36,7 +36,7 @@ static const char receive_call[] = "aco_websocket_receive";
 /* Whether it is UTF-8: no surrogates, nothing longer than need be. */
 static int is_utf8(const unsigned char *p, size_t n)
 {
-    for (const unsigned char *end = p + n; p < end;) {
+    for (const unsigned char *end = n ? p + n : p; p < end;) { /* an empty text may be NULL */
         unsigned first = *p++, low = 0x80, high = 0xbf;
         int more = first < 0x80 ? 0 : first < 0xc2 ? -1 : first < 0xe0 ? 1 : first < 0xf0 ? 2 : first < 0xf5 ? 3 : -1;
         if (more < 0 || end - p < more)
