@@ -22,11 +22,14 @@ static void *moved(const move_t *move, const void *p)
 
 static void move_waiters(const move_t *move, aco__wait_t *wait)
 {
+    int has_elements =
+        (wait->kind >= ACO__WAIT_SEND && wait->kind <= ACO__WAIT_SELECT) || wait->kind == ACO__WAIT_SHARED;
     aco__waiter_t *waiter;
     for (aco__waiter_t **link = &wait->first; *link; link = &waiter->other) {
         waiter = *link = moved(move, *link);
         waiter->wait = wait;
-        waiter->element = moved(move, waiter->element);
+        if (has_elements)
+            waiter->element = moved(move, waiter->element);
         if (!waiter->queue)
             continue;
         waiter->queue = moved(move, waiter->queue);

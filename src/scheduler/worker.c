@@ -115,6 +115,7 @@ int aco__answer_prepare(aco__answer_t *answer, const char *call)
     answer->is_told = answer->is_claimed = 0;
     answer->wait.woken = NULL;
     answer->queue.first = answer->queue.last = NULL;
+    answer->wait.waiter.element = NULL;
     answer->queue.thread = NULL;
     return 0;
 }
