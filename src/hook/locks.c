@@ -37,16 +37,16 @@ static held_t **find_held(const void *lock)
 /* The calling task has locked it. Without memory nobody knows the task, only the thread. */
 static void note_locked(const void *lock)
 {
-    held_t **link = find_held(lock);
-    if (!*link) {
-        held_t *held = malloc(sizeof *held);
+    held_t *held = *find_held(lock);
+    if (!held) {
+        held = malloc(sizeof *held);
         if (!held)
             return;
-        held->next = NULL;
+        held->next = held_locks;
         held->lock = lock;
-        *link = held;
+        held_locks = held;
     }
-    (*link)->task = aco_current_task();
+    held->task = aco_current_task();
 }
 
 static void note_unlocked(const void *lock)

@@ -9,8 +9,6 @@
 
 const char aco__hooks_of_polls = 1;
 
-extern void __chk_fail(void) __attribute__((noreturn));
-
 enum { MASKED_NAP_NS = 10000000, NS_OF_MS = 1000000 };
 
 static const struct timespec no_time = {0, 0};
