@@ -14,8 +14,6 @@
 
 #include <string.h>
 
-typedef aco__tasks_t scheduler_t;
-
 enum {
     ROUNDS_PER_POLL = 61,
     POLL_NS = 50000, /* while tasks run, the poller gets a turn so often */
@@ -27,14 +25,14 @@ enum {
 };
 
 /* Calls the idle hook. Returns its result, or -1 if it failed. */
-static int call_idle_hook(scheduler_t *s, int64_t timeout_ns)
+static int call_idle_hook(aco__tasks_t *s, int64_t timeout_ns)
 {
     int answer = s->idle(s->idle_ctx, timeout_ns);
     return answer < 0 ? aco__fail(0, errno, "aco_run", NULL, "the idle hook failed: %s", strerror(errno)) : answer;
 }
 
 /* Gives the poller a turn, if tasks or other threads may need it: 1, or -1 if it failed. Else 0. */
-static int poll_events(scheduler_t *s, int open, int64_t deadline)
+static int poll_events(aco__tasks_t *s, int open, int64_t deadline)
 {
     if (!s->poller || !(s->poller->waiters || open))
         return 0;
@@ -46,7 +44,7 @@ static int poll_events(scheduler_t *s, int open, int64_t deadline)
 /* Returns unused stack pages of some tasks to the system: tasks that used a deep stack once and now wait with a shallow
  * one. Before a long sleep, of many tasks; so it first looks whether the poller has woken tasks by now. 0, or -1 if the
  * poller failed. */
-static int trim_some(aco__thread_t *self, scheduler_t *s, int64_t now, int open, int64_t deadline)
+static int trim_some(aco__thread_t *self, aco__tasks_t *s, int64_t now, int open, int64_t deadline)
 {
     int is_long;
     if (now - s->trimmed_at < ACO__TRIM_NS)
@@ -60,7 +58,7 @@ static int trim_some(aco__thread_t *self, scheduler_t *s, int64_t now, int open,
 }
 
 /* The first deadline that counts, -1: none. Timers of scopes are refreshed if due before `until`. */
-static int64_t first_deadline(aco__thread_t *self, scheduler_t *s, int64_t until)
+static int64_t first_deadline(aco__thread_t *self, aco__tasks_t *s, int64_t until)
 {
     aco__timers_settle(s);
     if (self->scoped_tasks)
@@ -69,13 +67,13 @@ static int64_t first_deadline(aco__thread_t *self, scheduler_t *s, int64_t until
 }
 
 /* Whether only other threads and timers can make a task runnable. */
-static int waits_for_posts_only(const scheduler_t *s)
+static int waits_for_posts_only(const aco__tasks_t *s)
 {
     return aco__expects_news(s) && !s->idle && !(s->poller && s->poller->waiters);
 }
 
 /* Waits until a task may run. 0, or -1 if none ever will or the hook failed. */
-static int sleep_idle(aco__thread_t *self, scheduler_t *s)
+static int sleep_idle(aco__thread_t *self, aco__tasks_t *s)
 {
     int64_t now, deadline, until, left = -1;
     int more = 0, open = aco__expects_news(s), listens = aco__inbox_is_used(s);
@@ -126,7 +124,7 @@ static int sleep_idle(aco__thread_t *self, scheduler_t *s)
 }
 
 /* No task can run. Looks for events without waiting: 1, or 0 if there are none; -1 on failure. */
-static int look_around(aco__thread_t *self, scheduler_t *s)
+static int look_around(aco__thread_t *self, aco__tasks_t *s)
 {
     int listens = aco__inbox_is_used(s);
     if (poll_events(s, aco__expects_news(s), 0) < 0)
@@ -141,7 +139,7 @@ static int look_around(aco__thread_t *self, scheduler_t *s)
 
 /* No task can run, and pools are crowded: does something about that and looks for events, without waiting. 0, or -1 as
  * above. */
-static int relieve_pools(aco__thread_t *self, scheduler_t *s)
+static int relieve_pools(aco__thread_t *self, aco__tasks_t *s)
 {
     aco__pools_relieve(STACKS_AT_ONCE);
     if (s->idle && call_idle_hook(s, 0) < 0)
@@ -150,7 +148,7 @@ static int relieve_pools(aco__thread_t *self, scheduler_t *s)
 }
 
 /* No task can run. 0, or -1 as above. */
-static int wait_idle(aco__thread_t *self, scheduler_t *s)
+static int wait_idle(aco__thread_t *self, aco__tasks_t *s)
 {
     int slept;
     if (s->worker && s->worker->idle(s->worker))
@@ -162,7 +160,7 @@ static int wait_idle(aco__thread_t *self, scheduler_t *s)
 }
 
 /* The poll task's turn. 0, or -1. */
-static int poll_turn(aco__thread_t *self, scheduler_t *s)
+static int poll_turn(aco__thread_t *self, aco__tasks_t *s)
 {
     int64_t now;
     aco__poll_task_stop(self);
@@ -188,14 +186,14 @@ static int poll_turn(aco__thread_t *self, scheduler_t *s)
 }
 
 /* No task is left: whether the thread waits for more all the same. */
-static int worker_stays(const scheduler_t *s)
+static int worker_stays(const aco__tasks_t *s)
 {
     return s->worker && s->worker->stays(s->worker);
 }
 
 /* Makes sure that self->task can run: 1. Returns 0 if no tasks are left, -1 if none can ever run or the hook failed.
  * With s->until, also 0 when none can run now, and after that time. */
-static int choose_task(aco__thread_t *self, scheduler_t *s)
+static int choose_task(aco__thread_t *self, aco__tasks_t *s)
 {
     while (self->tasks || (s->opened && aco__inbox_run(self, s)) || worker_stays(s)) {
         if (!self->tasks && !worker_stays(s)) {
@@ -225,7 +223,7 @@ static int choose_task(aco__thread_t *self, scheduler_t *s)
 }
 
 /* A task that began to run at `began` has stopped. It may be gone: `name` is a copy. */
-static void run_measured(scheduler_t *s, int64_t began, const char *name)
+static void run_measured(aco__tasks_t *s, int64_t began, const char *name)
 {
     int64_t ns = aco__os_now() - began;
     s->stats.runs++;
@@ -243,7 +241,7 @@ static void name_of_task(const aco_t *task, char name[ACO_NAME_SIZE])
 }
 
 /* Resumes self->task. Tasks then run until one of them switches back to here. */
-ACO__NO_SANITIZE ACO__SHADOW_NOINLINE static void run(aco__thread_t *self, scheduler_t *s)
+ACO__NO_SANITIZE ACO__SHADOW_NOINLINE static void run(aco__thread_t *self, aco__tasks_t *s)
 {
     aco_t *task = self->task;
     int instrumented = (task->aco__state & ACO__INSTRUMENTED) != 0;
@@ -277,7 +275,7 @@ ACO__NO_SANITIZE ACO__SHADOW_NOINLINE static void run(aco__thread_t *self, sched
 }
 
 /* aco_run(), or aco_run_ready() with a time limit. */
-static int run_tasks(aco__thread_t *self, scheduler_t *s, int64_t until, const char *call)
+static int run_tasks(aco__thread_t *self, aco__tasks_t *s, int64_t until, const char *call)
 {
     const aco__exceptions_t *exceptions = aco__exceptions_here();
     int more;
@@ -311,7 +309,7 @@ int aco_run_ready(int64_t *next)
 {
     static const char call[] = "aco_run_ready";
     aco__thread_t *self = aco__self();
-    scheduler_t *s = aco__tasks(self);
+    aco__tasks_t *s = aco__tasks(self);
     int64_t deadline;
     if (!next)
         return aco__fail(0, EINVAL, call, NULL, "the pointer to the deadline is NULL");
