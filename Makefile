@@ -1,6 +1,6 @@
 # The front door. CMake is the build definition; this only installs what is missing, builds, and runs.
 #   make demo    the main job on real text (TEXT='FILE ...'), and what a switch costs beside others
-#   make check   the inner loop, 2 to 4 minutes: gcc, release and debug; no installation
+#   make check   the inner loop, 2 minutes: gcc, release and debug; no installation
 #                (docs/testing.md has all tiers)
 #   make test    a newcomer's: what is missing is installed; both compilers, sanitizers, lint
 #   make test-ci   what CI runs besides: a fixed part of the matrix
