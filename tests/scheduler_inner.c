@@ -17,21 +17,6 @@
 static aco_share_stack_t *stack;
 static char mark; /* its address is a value */
 
-static void *parks_then_says(void *unused)
-{
-    CHECK_EQ(aco_park(NULL), 0);
-    return unused;
-}
-
-static void *uses_stack(void *unused)
-{
-    volatile char room[2000];
-    for (size_t i = 0; i < sizeof room; i++)
-        room[i] = (char)0xee;
-    aco_yield();
-    return unused;
-}
-
 /* ---- A coroutine inside a task ---- */
 
 static aco_t *inner;
@@ -164,7 +149,7 @@ static void *refuses_on_shared(void *unused)
     FAILS(aco_group_begin(&elsewhere, ACO_KEEP_GOING), -1, EINVAL, "aco_group_begin", me, "so is a scope around");
     CHECK_EQ(aco_scope_end(&scope), 0);
     CHECK_EQ(aco_group_begin(&elsewhere, ACO_KEEP_GOING), 0);
-    FAILS(aco_group_spawn_result(&elsewhere, parks_then_says, NULL, NULL, &result), NULL, EINVAL, "aco_group_spawn", me,
+    FAILS(aco_group_spawn_result(&elsewhere, parks, NULL, NULL, &result), NULL, EINVAL, "aco_group_spawn", me,
           "so is the result");
     CHECK_EQ(aco_group_end(&elsewhere), 0);
     FAILS(aco_send(me, NULL), ACO_ERROR, EPERM, "aco_send", me, "is a task");

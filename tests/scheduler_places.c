@@ -478,15 +478,6 @@ static void *waiter(void *unused)
 
 /* ---- One wait ---- */
 
-static void *uses_stack(void *unused)
-{
-    volatile char room[2000];
-    for (size_t i = 0; i < sizeof room; i++)
-        room[i] = (char)0xee;
-    aco_yield();
-    return unused;
-}
-
 /* Meanwhile. Another task's rounding must be the usual one. */
 static void *others(void *unused)
 {
