@@ -15,6 +15,8 @@ enum {
     STEP = ACO__SLAB_STEP,
     SMALL = ACO__SLAB_SMALL,
     CLASSES = ACO__SLAB_CLASSES,
+    FINE = ACO__SLAB_FINE,
+    LOG_SMALL = 10,
     SLABS_BEFORE_LARGE_PAGES = 3,
     KEEP_TOUCHED = 64 << 10, /* bytes of an empty, kept slab that stay resident */
     SLOT_LARGEST = 512, /* bytes */
@@ -33,7 +35,7 @@ static unsigned class_of(size_t sz)
     if (sz <= SMALL)
         return (unsigned)((sz - 1) / STEP);
     unsigned log = (unsigned)(sizeof(long) * 8 - 1) - (unsigned)__builtin_clzl(sz - 1);
-    return SMALL / STEP + (log - 10) * 8 + (unsigned)((sz - 1) >> (log - 3)) - 8;
+    return SMALL / STEP + ((log - LOG_SMALL) << FINE) + (unsigned)((sz - 1) >> (log - FINE)) - (1U << FINE);
 }
 
 static size_t size_of_class(unsigned class)
@@ -42,7 +44,7 @@ static size_t size_of_class(unsigned class)
     if (class < SMALL / STEP)
         return (class + 1) * STEP;
     class -= SMALL / STEP;
-    return (size_t)(class % 8 + 9) << (class / 8 + 7);
+    return (size_t)((class & ((1U << FINE) - 1)) + (1U << FINE) + 1) << ((class >> FINE) + LOG_SMALL - FINE);
 }
 
 /* ---- A class's list of slabs with room ---- */
