@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -163,6 +164,31 @@ BENCH_FUNCTION void *bench_map(size_t sz)
         exit(1);
     }
     return p;
+}
+
+/* Calls measure(arg, result) in a child process, whose heap nobody has used yet. Copies the result's `sz` bytes back,
+ * at most PIPE_BUF. A failure ends the program. */
+BENCH_FUNCTION void bench_in_child(void (*measure)(const void *arg, void *result), const void *arg, void *result,
+                                   size_t sz)
+{
+    int channel[2], status;
+    fflush(stdout);
+    pid_t child = pipe(channel) == 0 ? fork() : -1;
+    if (child == 0) {
+        measure(arg, result);
+        _exit(write(channel[1], result, sz) == (ssize_t)sz ? 0 : 1);
+    }
+    if (child < 0) {
+        perror("bench: pipe or fork");
+        exit(1);
+    }
+    close(channel[1]);
+    ssize_t got = read(channel[0], result, sz);
+    close(channel[0]);
+    if (waitpid(child, &status, 0) != child || status != 0 || got != (ssize_t)sz) {
+        fprintf(stderr, "bench: a measurement in a child process failed, status %d\n", status);
+        exit(1);
+    }
 }
 
 /* ---- Output ---- */

@@ -1,12 +1,16 @@
 /* libaco's benchmark table for Acorn: makes coroutines that hold a number of live bytes, resumes them round robin and
- * destroys them. The rows are those of libaco's README. The single coroutine of the first row has a stack to itself; in
- * the other rows all coroutines share one stack.
+ * destroys them. The rows are those of libaco's README, and larger frames. The single coroutine of the first row has a
+ * stack to itself; in the other rows all coroutines share one stack.
  *
- *   PROGRAM [--json] [--quick] [--fit]
+ *   PROGRAM [--json] [--quick] [--fit] [--only N]
  *
  * --fit gives save areas the measured size instead of the default, 0. A yield copies more than the live bytes (saved
- * registers, alignment); `copied` is the number. Each repetition makes all coroutines anew. The first resume enters the
- * coroutine, and the save before it needs an area, so it is a row of its own: "first_resume". */
+ * registers, alignment); `copied` is the number. --only measures the rows of N coroutines. Each repetition is a process
+ * of its own, so that every page is touched for the first time. The first resume enters the coroutine, and the save
+ * before it needs an area, so it is a row of its own: "first_resume".
+ *
+ * libaco's header fits, too: cc -O2 -Ibench -ILIBACO bench/libaco_table.c LIBACO/aco.c LIBACO/acosw.S, where
+ * -DACO_CONFIG_SHARE_FPU_MXCSR_ENV gives all coroutines one floating-point environment. */
 #include "copying.h"
 
 #include <aco.h>
@@ -42,6 +46,9 @@ COPYING_HOLDER(1000)
 COPYING_HOLDER(2024)
 COPYING_HOLDER(4072)
 COPYING_HOLDER(7992)
+COPYING_HOLDER(16376)
+COPYING_HOLDER(32760)
+COPYING_HOLDER(57336)
 
 enum { M = 1000000, MOST_REPETITIONS = 8 };
 
@@ -69,17 +76,39 @@ static const row_t rows[] = {
     {2 * M, 488, 10 * M, hold_488, 1},
     {1 * M, 1000, 5 * M, hold_1000, 0},
     {100000, 8, 5 * M, hold_8, 1},
+    {100000, 24, 5 * M, hold_24, 0},
+    {100000, 56, 5 * M, hold_56, 0},
+    {100000, 120, 5 * M, hold_120, 0},
+    {100000, 152, 5 * M, hold_152, 0},
+    {100000, 232, 5 * M, hold_232, 0},
+    {100000, 488, 5 * M, hold_488, 0},
     {100000, 1000, 5 * M, hold_1000, 1},
     {100000, 2024, 3 * M, hold_2024, 0},
     {100000, 4072, 2 * M, hold_4072, 0},
     {100000, 7992, 1 * M, hold_7992, 1},
+    {20000, 16376, 400000, hold_16376, 0},
+    {10000, 32760, 200000, hold_32760, 0},
+    {10000, 57336, 100000, hold_57336, 0},
 };
+
+typedef struct sample {
+    double create, first, resume, destroy; /* nanoseconds each */
+    double bytes;                          /* resident per coroutine */
+    size_t copied;
+} sample_t;
 
 typedef struct result {
     double create[MOST_REPETITIONS], first[MOST_REPETITIONS], resume[MOST_REPETITIONS], destroy[MOST_REPETITIONS];
-    double bytes;  /* resident per coroutine */
+    double bytes;
     size_t copied;
 } result_t;
+
+typedef struct request {
+    const row_t *row;
+    size_t save_sz;
+} request_t;
+
+enum { STACK = 128 << 10 };
 
 static aco_t *main_co;
 
@@ -101,44 +130,50 @@ static size_t most_copied(aco_t *const *co, size_t n)
     return most;
 }
 
-static void repetition(const row_t *row, size_t save_sz, aco_t **co, result_t *result, unsigned k)
+static void begin(void)
 {
+    aco_thread_init(NULL);
+    main_co = aco_create(NULL, NULL, 0, NULL, NULL);
+}
+
+static void measure(const void *arg, void *sample)
+{
+    const request_t *wanted = arg;
+    const row_t *row = wanted->row;
+    sample_t *s = sample;
     size_t n = row->n, rounds = row->resumes / n;
-    aco_share_stack_t *stack = aco_share_stack_new(64 << 10);
+    aco_t **co = bench_alloc(n * sizeof *co);
+    memset(co, 1, n * sizeof *co); /* makes it resident before the baseline is read */
+    begin();
+    aco_share_stack_t *stack = aco_share_stack_new(STACK);
     size_t baseline = bench_rss();
     double start = bench_thread_now();
     for (size_t i = 0; i < n; i++)
-        co[i] = aco_create(main_co, stack, save_sz, row->entry, (void *)i);
-    result->create[k] = (bench_thread_now() - start) / (double)n;
-    result->first[k] = resume_rounds(co, n, 1);
-    result->bytes = ((double)bench_rss() - (double)baseline) / (double)n;
-    result->resume[k] = resume_rounds(co, n, rounds);
+        co[i] = aco_create(main_co, stack, wanted->save_sz, row->entry, (void *)i);
+    s->create = (bench_thread_now() - start) / (double)n;
+    s->first = resume_rounds(co, n, 1);
+    s->bytes = ((double)bench_rss() - (double)baseline) / (double)n;
+    s->resume = resume_rounds(co, n, rounds);
     copying_check_all = 1;
-    copying_checked = 0;
     resume_rounds(co, n, 1);
-    copying_check_all = 0;
     copying_must_be_right(n);
-    result->copied = most_copied(co, n);
+    s->copied = most_copied(co, n);
     start = bench_thread_now();
     for (size_t i = 0; i < n; i++)
         aco_destroy(co[i]);
-    result->destroy[k] = (bench_thread_now() - start) / (double)n;
-    aco_share_stack_destroy(stack);
+    s->destroy = (bench_thread_now() - start) / (double)n;
 }
 
 /* The number of bytes that two such coroutines copy. */
-static size_t fitting(const row_t *row)
+static void measure_two(const void *row, void *copied)
 {
-    aco_share_stack_t *stack = aco_share_stack_new(64 << 10);
     aco_t *co[2];
+    begin();
+    aco_share_stack_t *stack = aco_share_stack_new(STACK);
     for (size_t i = 0; i < 2; i++)
-        co[i] = aco_create(main_co, stack, 0, row->entry, (void *)i);
+        co[i] = aco_create(main_co, stack, 0, ((const row_t *)row)->entry, (void *)i);
     resume_rounds(co, 2, 2);
-    size_t copied = most_copied(co, 2);
-    aco_destroy(co[0]);
-    aco_destroy(co[1]);
-    aco_share_stack_destroy(stack);
-    return copied;
+    *(size_t *)copied = most_copied(co, 2);
 }
 
 static void report_json(const row_t *row, size_t save_sz, result_t *r, unsigned repetitions)
@@ -189,37 +224,47 @@ static void run_row(const row_t *row, int fit, unsigned repetitions, int json)
             printf("%10zu %7zu  skipped: %s\n", row->n, row->live, reason);
         return;
     }
-    size_t save_sz = fit ? fitting(row) : 0;
-    aco_t **co = bench_alloc(row->n * sizeof *co);
-    memset(co, 1, row->n * sizeof *co); /* makes it resident before the baseline is read */
-    for (unsigned k = 0; k < repetitions; k++)
-        repetition(row, save_sz, co, &result, k);
-    free(co);
-    (json ? report_json : report_text)(row, save_sz, &result, repetitions);
+    request_t wanted = {row, 0};
+    if (fit)
+        bench_in_child(measure_two, row, &wanted.save_sz, sizeof wanted.save_sz);
+    for (unsigned k = 0; k < repetitions; k++) {
+        sample_t s;
+        bench_in_child(measure, &wanted, &s, sizeof s);
+        result.create[k] = s.create;
+        result.first[k] = s.first;
+        result.resume[k] = s.resume;
+        result.destroy[k] = s.destroy;
+        result.bytes = s.bytes;
+        result.copied = s.copied;
+    }
+    (json ? report_json : report_text)(row, wanted.save_sz, &result, repetitions);
 }
 
 int main(int argc, char **argv)
 {
     int json = 0, quick = 0, fit = 0;
+    size_t only = 0;
     for (int i = 1; i < argc; i++) {
-        json |= strcmp(argv[i], "--json") == 0;
-        quick |= strcmp(argv[i], "--quick") == 0;
-        fit |= strcmp(argv[i], "--fit") == 0;
-        if (strcmp(argv[i], "--json") && strcmp(argv[i], "--quick") && strcmp(argv[i], "--fit")) {
-            fprintf(stderr, "usage: %s [--json] [--quick] [--fit]\n", argv[0]);
+        if (strcmp(argv[i], "--json") == 0)
+            json = 1;
+        else if (strcmp(argv[i], "--quick") == 0)
+            quick = 1;
+        else if (strcmp(argv[i], "--fit") == 0)
+            fit = 1;
+        else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc)
+            only = strtoul(argv[++i], NULL, 10);
+        else {
+            fprintf(stderr, "usage: %s [--json] [--quick] [--fit] [--only N]\n", argv[0]);
             return 2;
         }
     }
-    aco_thread_init(NULL);
-    main_co = aco_create(NULL, NULL, 0, NULL, NULL);
     if (!json)
         printf("sizeof(aco_t) = %zu; nanoseconds per operation, medians of %d; resume also with min and max\n\n"
                "%10s %7s %7s %7s %9s %9s %9s %8s %8s %9s %9s\n",
                sizeof(aco_t), quick ? 1 : 3, "coroutines", "live B", "copied", "save_sz", "create", "1st resume",
                "resume", "min", "max", "destroy", "RSS B/co");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (!quick || rows[i].quick)
+        if ((!quick || rows[i].quick) && (!only || rows[i].n == only))
             run_row(&rows[i], fit, quick ? 1 : 3, json);
-    aco_destroy(main_co);
     return 0;
 }

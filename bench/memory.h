@@ -18,8 +18,6 @@
 #define MEMORY_H
 #include "copying.h"
 
-#include <sys/wait.h>
-
 COPYING_HOLDER(48)
 COPYING_HOLDER(96)
 
@@ -50,8 +48,17 @@ static const setting_t settings[] = {
     {"rss_96_live_bytes_1M", hold_96, 96, 0, 0},
 };
 
-static sample_t measure(size_t n, size_t save_sz, void (*entry)(void), int shuffled, unsigned rounds)
+typedef struct request {
+    size_t n, save_sz;
+    void (*entry)(void);
+    int shuffled;
+    unsigned rounds;
+} request_t;
+
+static void measure(const void *arg, void *result)
 {
+    const request_t *wanted = arg;
+    size_t n = wanted->n;
     uint64_t seed = 1;
     sample_t s = {0, 0, 0};
     co_t **co = bench_alloc(n * sizeof *co);
@@ -59,8 +66,8 @@ static sample_t measure(size_t n, size_t save_sz, void (*entry)(void), int shuff
     co_prepare();
     size_t baseline = bench_rss();
     for (size_t i = 0; i < n; i++)
-        co[i] = co_new(save_sz, entry, i);
-    if (shuffled)
+        co[i] = co_new(wanted->save_sz, wanted->entry, i);
+    if (wanted->shuffled)
         bench_shuffle((void **)co, n, &seed);
     for (size_t i = 0; i < n; i++)
         co_resume(co[i]);
@@ -68,10 +75,10 @@ static sample_t measure(size_t n, size_t save_sz, void (*entry)(void), int shuff
     for (size_t i = 0; i < n; i++) /* the first restore is not measured */
         co_resume(co[i]);
     double start = bench_thread_now();
-    for (unsigned r = 0; r < rounds; r++)
+    for (unsigned r = 0; r < wanted->rounds; r++)
         for (size_t i = 0; i < n; i++)
             co_resume(co[i]);
-    s.ns = (bench_thread_now() - start) / (double)rounds / (double)n;
+    s.ns = (bench_thread_now() - start) / (double)wanted->rounds / (double)n;
     copying_check_all = 1;
     for (size_t i = 0; i < n; i++)
         co_resume(co[i]);
@@ -82,30 +89,14 @@ static sample_t measure(size_t n, size_t save_sz, void (*entry)(void), int shuff
     for (size_t i = 0; i < n; i++)
         co_destroy(co[i]);
     free(co);
-    return s;
+    memcpy(result, &s, sizeof s);
 }
 
-static sample_t measure_in_child(size_t n, size_t save_sz, void (*entry)(void), int shuffled, unsigned rounds)
+static sample_t measure_in_child(size_t n, size_t save_sz, const setting_t *set, int shuffled, unsigned rounds)
 {
+    request_t wanted = {n, save_sz, set->entry, shuffled, rounds};
     sample_t s;
-    int channel[2], status;
-    fflush(stdout);
-    pid_t child = pipe(channel) == 0 ? fork() : -1;
-    if (child == 0) {
-        s = measure(n, save_sz, entry, shuffled, rounds);
-        _exit(write(channel[1], &s, sizeof s) == (ssize_t)sizeof s ? 0 : 1);
-    }
-    if (child < 0) {
-        perror("bench: pipe or fork");
-        exit(1);
-    }
-    close(channel[1]);
-    ssize_t got = read(channel[0], &s, sizeof s);
-    close(channel[0]);
-    if (waitpid(child, &status, 0) != child || status != 0 || got != (ssize_t)sizeof s) {
-        fprintf(stderr, "bench: a measurement failed, status %d\n", status);
-        exit(1);
-    }
+    bench_in_child(measure, &wanted, &s, sizeof s);
     return s;
 }
 
@@ -129,9 +120,9 @@ static void run_case(int json, const setting_t *set, size_t n, unsigned samples)
 {
     enum { MOST = 16, ROUNDS = 6 };
     double ns[MOST], bytes[MOST];
-    size_t copied = measure_in_child(2, 0, set->entry, 0, 1).copied;
+    size_t copied = measure_in_child(2, 0, set, 0, 1).copied;
     for (unsigned i = 0; i < samples; i++) {
-        sample_t s = measure_in_child(n, set->fit ? copied : 0, set->entry, set->shuffled, ROUNDS);
+        sample_t s = measure_in_child(n, set->fit ? copied : 0, set, set->shuffled, ROUNDS);
         ns[i] = s.ns;
         bytes[i] = s.bytes;
         copied = s.copied;

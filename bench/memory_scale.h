@@ -24,7 +24,6 @@
 #define MEMORY_SCALE_H
 #include "copying.h"
 
-#include <sys/wait.h>
 
 #define SCALE_LIVE(X) X(8) X(40) X(96) X(104) X(232) X(488) X(1000) X(4000)
 
@@ -195,33 +194,20 @@ typedef struct scale_kind {
     int in_turn;    /* each is resumed before the next is made */
 } scale_kind_t;
 
-/* Runs in a child process, so that the measurement begins without any coroutine. */
+static void copied_by_two(const void *kind, void *result)
+{
+    co_t *co[2];
+    co_prepare();
+    create_all(co, 2, 0, ((const scale_kind_t *)kind)->entry, 0);
+    for (int i = 0; i < 3; i++)
+        resume_all(co, 2);
+    *(size_t *)result = co_copied(co[0]);
+}
+
 static scale_kind_t scale_fit(size_t live)
 {
     scale_kind_t kind = {scale_entry(live), 0, 0};
-    int channel[2], status;
-    fflush(stdout);
-    pid_t child = pipe(channel) == 0 ? fork() : -1;
-    if (child == 0) {
-        co_t *co[2];
-        co_prepare();
-        create_all(co, 2, 0, kind.entry, 0);
-        for (int i = 0; i < 3; i++)
-            resume_all(co, 2);
-        size_t copied = co_copied(co[0]);
-        _exit(write(channel[1], &copied, sizeof copied) == (ssize_t)sizeof copied ? 0 : 1);
-    }
-    if (child < 0) {
-        perror("bench: pipe or fork");
-        exit(1);
-    }
-    close(channel[1]);
-    ssize_t got = read(channel[0], &kind.save_sz, sizeof kind.save_sz);
-    close(channel[0]);
-    if (waitpid(child, &status, 0) != child || status != 0 || got != (ssize_t)sizeof kind.save_sz) {
-        fprintf(stderr, "bench: two coroutines could not be measured, status %d\n", status);
-        exit(1);
-    }
+    bench_in_child(copied_by_two, &kind, &kind.save_sz, sizeof kind.save_sz);
     return kind;
 }
 
