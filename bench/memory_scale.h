@@ -24,7 +24,6 @@
 #define MEMORY_SCALE_H
 #include "copying.h"
 
-
 #define SCALE_LIVE(X) X(8) X(40) X(96) X(104) X(232) X(488) X(1000) X(4000)
 
 #ifndef SCALE_HOLDER
