@@ -5,7 +5,12 @@
  *                          and frame, which is a wait, a wake and two switches
  *
  * KIND is private or shared. The bytes are those that become resident between the first spawn and the time when all
- * wait. `live` is the part of them that is frames, with the wait record of 120 bytes. */
+ * wait. `live` is the part of them that is frames, with the wait record of 120 bytes.
+ *
+ * Frames of 100 000 tasks on a Zen 5 (gcc 12): 42 ns on a share stack, 216 on private ones; of 1000 tasks, all in the
+ * cache, 33. A wait, a wake, a copy each way and mending the pointers into the wait are 619 instructions. The wake
+ * touches each saved wait once more: 19 %. Tried without gain: prefetching the next task's block and annex, or the
+ * waiter after next in the broadcast; copying in words of 8 bytes. */
 #include "bench.h"
 
 #include <aco/sync.h>

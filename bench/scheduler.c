@@ -229,7 +229,10 @@ BENCH_INLINE void group_run(void *made, size_t rounds)
 }
 NATIVE_RUN(group_run)
 
-/* ---- Members that sleep are cancelled: their whole lives ---- */
+/* ---- Members that sleep are cancelled: their whole lives ----
+ * 10 000 of them on a Zen 5 (gcc 12), ns each: aco_scope_cancel() 73, or 7 on a share stack; to the end of
+ * aco_group_end() 300, or 43. Tried without gain: stacks of 16 KiB; prefetching the next task's frame and record as
+ * tasks end. */
 
 static const int64_t hour = 3600 * ACO_SECOND;
 

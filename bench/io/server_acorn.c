@@ -2,7 +2,8 @@
  *   echo, stream  as server_loop.c
  *   scope         echo with a deadline for each request
  *   lent          echo with a reader, which has a buffer only while there are bytes in it
- *   shared        echo on a share stack, with a buffer only while there are bytes to read */
+ *   shared        echo on a share stack, with a buffer only while there are bytes to read
+ * Tried without gain: loading the descriptor's record and the task's frames while epoll's events are handed out. */
 #include <aco/group.h>
 #include <aco/io_buffer.h>
 #include <stdio.h>

@@ -9,6 +9,10 @@ Simulated are: a thread's own deque, scans of all others' from the next one on, 
 most, the counts of sleepers and searchers, one wake for each submission while none searches, wakes by a searcher that
 has found something, sleep and its latency, and the count of a group's members. Each of these shared words is a line:
 who uses it waits for those before, and pays a transfer if another thread had it last.
+
+Speed against one thread, with the costs below:             8 threads     64     256
+    one thread submits 20 000 times 1 us of work                  6.5   11.0     9.0
+    skynet, 100 000 leaves                                        6.1    7.2     6.1
 """
 import argparse
 import heapq
