@@ -1,5 +1,9 @@
 /* The switch matrix: Acorn's coroutines as aco_new() makes them, with the flags BENCH_FLAGS. ACO_CONFIG_NO_INLINE works
- * as in any program. */
+ * as in any program.
+ *
+ * Instructions, by callgrind, gcc 12.2: a resume and yield 46, with ACO_OWN_EXCEPTIONS 116; new, send, return, destroy
+ * 104; restart, send, return 79; a chained resume 102; an element of aco::generator 54; aco::coroutine with a value
+ * 68. */
 #include "bench.h"
 
 #include <aco.h>

@@ -1,6 +1,8 @@
 """The induction: z3 shows that every call, made in any state in which the invariants hold, keeps them and meets its
 theorems. For any number of coroutines, threads, stacks and calls: all of them are elements of uninterpreted sorts.
 
+    prove.py [CALL...]     for these calls, or for all
+
 A call is run once for every path through its text that z3 does not refute. No formula has a quantifier: an invariant is
 assumed of the finitely many coroutines, threads and stacks that the path comes across, so what is proved needs no
 more."""
