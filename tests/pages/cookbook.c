@@ -357,8 +357,7 @@ static void *nothing(void *unused)
 static void coroutines(void)
 {
     int before = alive();
-    aco_t *co;
-    co = aco_new(nothing, NULL, NULL);
+    aco_t *co = aco_new(nothing, NULL, NULL);
     CHECK(alive() == before + 1);
     aco_send(co, NULL);
     aco_send(co, NULL);
