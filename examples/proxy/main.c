@@ -8,7 +8,9 @@
  * Each thread has a listener, connections to the backends, and a task for each client. A request goes to the backend
  * with the fewest requests. If that fails before its answer has begun, another one is asked: always if it could not be
  * reached, else for idempotent methods only, and not with bodies beyond 64 KiB. An answer that breaks off in the middle
- * breaks off for the client, too. Ctrl-C or SIGTERM: no connection is accepted any more, requests may end. */
+ * breaks off for the client, too. At most three backends are asked: the request may be what kills them. Without an
+ * answer the client gets 503 (none could be reached), 504 (none began in time) or 502. Ctrl-C or SIGTERM: no connection
+ * is accepted any more, requests may end. */
 #define _GNU_SOURCE /* getopt() */
 #include "proxy.h"
 
