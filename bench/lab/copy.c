@@ -8,7 +8,11 @@
  *   memcpy   libc's
  *   chunks   16 bytes at a time, then 8: the same offsets both ways, no overlap
  *   overlap  16 bytes at a time, the last 16 overlapping the ones before
- *   one pass as chunks, but saves and overwrites each chunk of the stack in turn (both have as many bytes) */
+ *   one pass as chunks, but saves and overwrites each chunk of the stack in turn (both have as many bytes)
+ * In the library the switch stands between both copies and hides most of it. Zen 5, gcc 12, 152 bytes, nanoseconds for
+ * a resume with chunks both ways / memcpy to save / memcpy both ways: 64 coroutines 11.9 / 11.9 / 13.3; a million in
+ * turn 12.2 / 12.3 / 13.5; a million in random order 176 / 139 / 109 (malloc_contender.c: 135). 1064 bytes, 100 000 in
+ * turn: 48 / 43 / 60. The library keeps chunks: the common case makes no call. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
