@@ -18,7 +18,7 @@ PRIVATE_COLUMNS = [("create", "create"), ("round robin", "round_robin"), ("rando
 
 
 def scale_table(rows, n):
-    yield from heading(f"{spaced(n)} coroutines, 96 live bytes; nanoseconds, gcc / clang",
+    yield from heading(f"{spaced(n)} coroutines, 96 bytes of locals; nanoseconds, gcc / clang",
                        *(title for title, _ in SCALE_COLUMNS), "bytes each")
     wanted = {"n": n, "live": 96}
     for label, impl in SCALE_ROWS:

@@ -1,4 +1,4 @@
-/* Descriptors: I/O that waits only for the task. In the library acorn_io, beside acorn.
+/* Descriptors: I/O in which only the calling task waits. In the library acorn_io, beside acorn.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
