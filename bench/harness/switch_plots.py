@@ -30,7 +30,7 @@ def contenders(results, case, programs):
 
 def draw_bars(plt, results, programs):
     bars = sorted(contenders(results, ONE, programs), key=lambda bar: bar[2], reverse=True)
-    figure, axes = plt.subplots(figsize=(8, 0.42 * len(bars) + 1.2))
+    figure, axes = plt.subplots(figsize=(8, 0.42 * len(bars) + 1.4))
     if not bars:
         return figure, False
     values = sorted(ns for _, _, ns in bars)
@@ -45,8 +45,8 @@ def draw_bars(plt, results, programs):
         else:
             axes.text(ns + edge * 0.008, i, number(ns), va="center")
     axes.set_xlim(0, edge)
-    axes.set_xlabel("nanoseconds for one resume and yield (median), one coroutine in a flat loop, -O2, "
-                    "gcc where it builds it")
+    axes.set_xlabel("nanoseconds for one resume and yield (median),\n"
+                    "one coroutine in a flat loop, -O2, gcc where it builds it")
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
     figure.tight_layout()
