@@ -7,15 +7,13 @@
  *       build/dev/libacorn_hook.a build/dev/libacorn_io.a build/dev/libacorn.a -luring -lpthread -o pg_sleep
  *   pg_sleep PORT CONNECTIONS ROUNDS     (a server as in tests/hook/clients.py)
  *
- * 1000 connections, PostgreSQL 15, 2 virtual cores of an AMD EPYC for client and server, beside other builds with a
- * load of 30 to 40, 2026-11-25; seconds, median (least) of 5:
+ * 1000 connections, PostgreSQL 15, 2 virtual cores of a Zen 5 for client and server, 2026-11-26; seconds, median
+ * (least) of 5:
  *
  *               first question   CPU of client, server   second question   CPU of client, server
- *   hooks       0.320 (0.274)    0.028   0.263           0.220 (0.207)     0.029   0.088
- *   poll()      0.313 (0.259)    0.022   0.262           0.192 (0.185)     0.027   0.085
- *   threads     0.386 (0.284)    0.057   0.271           0.260 (0.201)     0.056   0.093
- *
- * The server sets the time: its thousand processes need 0.26 s of two cores for their first query. */
+ *   hooks       0.224 (0.207)    0.026   0.234           0.136 (0.131)     0.023   0.077
+ *   poll()      0.218 (0.203)    0.069   0.227           0.131 (0.129)     0.021   0.076
+ *   threads     0.256 (0.218)    0.052   0.248           0.152 (0.146)     0.055   0.081 */
 #define _GNU_SOURCE
 #include <aco/hook.h>
 #include <aco/sync.h>
