@@ -73,8 +73,10 @@ static ssize_t send_all(int fd, const struct msghdr *message, int flags, const c
         }
         if (n > 0)
             sent += (size_t)n;
-        if (n <= 0 || sent >= size)
+        if (n <= 0 || sent >= size) {
+            aco__hook_spend();
             return n < 0 && !sent ? -1 : (ssize_t)sent;
+        }
         aco__parts_skip(&rest, (size_t)n);
         next.msg_iovlen = aco__parts_next(&rest, &next.msg_iov);
         next.msg_control = NULL;
@@ -101,8 +103,10 @@ static ssize_t read_parts(int fd, const struct iovec *parts, size_t count, const
     struct msghdr message = message_of(parts, count);
     int error = errno;
     ssize_t n = receive(fd, &message, 0, location);
-    if (n < 0 && errno == ENOTSOCK)
+    if (n < 0 && errno == ENOTSOCK) {
         n = aco__hook_read_other(fd, parts, count);
+        aco__hook_spend();
+    }
     return aco__hook_result(n, error);
 }
 
@@ -112,7 +116,7 @@ static ssize_t write_parts(int fd, const struct iovec *parts, size_t count, cons
     int error = errno;
     ssize_t n = send_all(fd, &message, 0, location);
     if (n < 0 && errno == ENOTSOCK)
-        n = aco__hook_write_other(fd, parts, count);
+        n = aco__hook_write_other(fd, parts, count); /* the attempt before has spent */
     return aco__hook_result(n, error);
 }
 
