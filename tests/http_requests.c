@@ -307,6 +307,21 @@ static void send_body(const stage_t *stage, const char *path, size_t n, size_t c
     free(bytes);
 }
 
+/* A chunked body that the handler does not read, and a request behind it. */
+static void leave_body(const stage_t *stage, int chunks, const char *wanted)
+{
+    enum { AROUND = 256, CHUNK = 1000 + 7 };
+    static const char head[] = "GET / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n";
+    char *bytes = malloc(AROUND + (size_t)chunks * CHUNK);
+    int n = sprintf(bytes, "%s", head);
+    for (int i = 0; i < chunks; i++)
+        n += sprintf(bytes + n, "3e8\r\n%0*d\r\n", 1000, i);
+    n += sprintf(bytes + n, "0\r\n\r\n%s", GET(""));
+    talk(stage, bytes, (size_t)n, IN_ONE_PIECE);
+    CHECK_TEXT("a body that was left", statuses(), wanted);
+    free(bytes);
+}
+
 static void *passes_bodies(void *arg)
 {
     static const size_t sizes[] = {1, 5000, 16383, 70000, 1 << 20};
@@ -319,6 +334,8 @@ static void *passes_bodies(void *arg)
         if (sizes[i] <= 70000) /* this peer does not read before it has sent all */
             send_body(&stage, "/stream", sizes[i], 1000);
     }
+    leave_body(&stage, 50, "200 200");
+    leave_body(&stage, 200, "200"); /* too much to read for nothing */
     /* More than the limit: by length, and in chunks. */
     ask(&stage, POST("Content-Length: 1048577\r\n", ""));
     CHECK_TEXT("too long", statuses(), "413");

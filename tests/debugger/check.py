@@ -171,7 +171,7 @@ def check_gcore(directory):
     if "Exception" in output or "Traceback" in output:
         expect("no exception", "$^", output)
     if "suspended   worker " in answers["aco list"]:
-        expect("all is there", r"\n6 coroutines", answers["aco list"])
+        expect("all is there", r"\n8 coroutines", answers["aco list"])
         return
     expect("what is missing", r"acorn: this core file lacks (the stack of coroutine \d|control blocks)",
            answers["aco list"])
