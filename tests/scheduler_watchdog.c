@@ -83,18 +83,34 @@ static int threads(void)
     return n;
 }
 
-/* Whether a frame of the report is in hogs(), or just called by it. The vdso of 32-bit x86 has no unwind tables: a
- * report that begins in its clock ends there. */
+#if defined(__GLIBC__) && (defined(__i386__) || defined(__s390__)) /* src/coroutine/backtrace.c says why */
+enum { REPORTS_FRAMES = 0 };
+#else
+enum { REPORTS_FRAMES = 1 };
+#endif
+
+/* Whether a frame of the report is in hogs(), or just called by it. */
 static int has_frame(void)
 {
-    if (strstr(captured_text, " in linux-gate.so"))
-        return 1;
+    if (!REPORTS_FRAMES)
+        return !strstr(captured_text, ": #");
     for (const char *at = strstr(captured_text, ": #"); at; at = strstr(at + 1, ": #")) {
         uintptr_t pc = (uintptr_t)strtoull(strchr(at, 'x') + 1, NULL, 16), from = (uintptr_t)hogs;
         if (pc > from && pc < from + 1024)
             return 1;
     }
+    fprintf(stderr, "no frame in hogs(), %p:\n%s", (void *)(uintptr_t)hogs, captured_text);
     return 0;
+}
+
+/* Hogs in the unwinder, where a report must not wait for a lock that it has. */
+static void *hogs_unwinding(void *arg)
+{
+    int64_t end = aco_after(3 * limit);
+    void *frame;
+    while (aco_now() < end)
+        (void)aco_backtrace(aco_current_task(), &frame, 1);
+    return arg;
 }
 
 static void *tries_backtrace(void *arg)
@@ -123,6 +139,12 @@ static void test_hogs(void)
     run();
     release();
     CHECK_EQ(count("acorn: watchdog: coroutine "), 2);
+
+    capture();
+    spawn_as(hogs_unwinding, NULL, ACO_DETACHED, "Uwe");
+    run();
+    release();
+    CHECK_EQ(count("\"Uwe\""), 1);
 
     capture();
     spawn_as(hogs_inside, NULL, ACO_DETACHED, "Ines");
