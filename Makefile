@@ -62,7 +62,7 @@ test: | build
 	@sh tests/matrix.sh test
 
 test-ci: | build
-	@sh tools/setup.sh test matrix
+	@sh tools/setup.sh test matrix clients
 	@sh tests/matrix.sh ci
 
 test-all: | build

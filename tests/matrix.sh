@@ -326,7 +326,7 @@ run_other() { # ROW
     prove-whole) step prove-whole 'FAILED|NOT FOUND|ERROR|rror:' quiet_make prove prove-model MODEL="--states 3000" ;;
     fuzz) ! has fuzz clang-19 || step fuzz . sh verification/fuzz/run.sh 60 ;;
     fuzz-long) ! has fuzz-long clang-19 || step fuzz-long . sh verification/fuzz/run.sh 3600 ;;
-    soak) step soak . sh tests/soak.sh 600 ;;
+    soak) step soak . sh tests/soak.sh 3600 ;;
     mutants) # of each commit others: 200 of some ten thousand
         step mutants '^survived|FAILED|rror' python3 tools/mutate.py run --tier check --count 200 --at-least 85 \
             --seed "$(git rev-parse HEAD 2>/dev/null || echo 1)" --results build/test/mutants.jsonl ;;

@@ -141,7 +141,7 @@ static const char page_begins[] =
     "table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}th,td{padding:.5rem .75rem;"
     "border-bottom:1px solid var(--line);text-align:right}th{color:var(--soft);font-weight:600;font-size:.85rem}"
     "th:first-child,td:first-child{text-align:left}.up{color:var(--good)}.down{color:var(--bad);font-weight:600}"
-    "p{color:var(--soft)}a{color:inherit}</style>\n<h1>Reverse proxy</h1>\n<dl>";
+    ".wide{overflow-x:auto}p{color:var(--soft)}a{color:inherit}</style>\n<h1>Reverse proxy</h1>\n<dl>";
 
 static void print_number(aco_http_request_t *request, const char *name, unsigned long long number)
 {
@@ -161,7 +161,7 @@ void show_status(aco_http_request_t *request, void *arg)
     print_number(request, "retries", value(&proxy.retries));
     print_number(request, "in flight", (unsigned long long)atomic_load(&proxy.in_flight));
     print_number(request, "memory, MiB", resident_bytes() >> 20);
-    print(request, "</dl>\n<table><tr><th>backend<th>state<th>for, s<th>in flight<th>requests<th>failed"
+    print(request, "</dl>\n<div class=wide><table><tr><th>backend<th>state<th>for, s<th>in flight<th>requests<th>failed"
                    "<th>failed checks\n");
     for (int i = 0; i < proxy.count; i++) {
         const backend_t *b = &proxy.backends[i];
@@ -172,6 +172,6 @@ void show_status(aco_http_request_t *request, void *arg)
               (long long)((now - (since ? since : proxy.began)) / ACO_SECOND), in_flight_of(b), tries_of(b),
               failed_of(b), failed_checks_of(b), (unsigned long long)value(&b->checks));
     }
-    print(request, "</table>\n<p>Up for %lld s. The same as numbers: <a href=/metrics>/metrics</a></p>\n",
+    print(request, "</table></div>\n<p>Up for %lld s. The same as numbers: <a href=/metrics>/metrics</a></p>\n",
           (long long)((now - proxy.began) / ACO_SECOND));
 }

@@ -150,9 +150,9 @@ ACO_API int aco_tasks_dump_on(int signal, int fd);
  *
  * The task's thread prints the report, in a handler of the signal SIGURG, which ends the system calls that signals end
  * (sleep(), epoll_wait(); not read()). A line without name and backtrace is printed if the program has a handler of its
- * own for the signal, has given the thread a signal stack below 32 KiB, or blocks the signal. A watched thread pays one
- * way to aco_run() and back in each round of the queue. 0, or -1 and errno: EINVAL (less than 0), ENOMEM, EAGAIN (no
- * thread could be made), ENOSYS (Windows). */
+ * own for the signal, has given the thread a signal stack below 32 KiB, or blocks the signal; with glibc on i386 and
+ * s390x there is never a backtrace. A watched thread pays one way to aco_run() and back in each round of the queue. 0,
+ * or -1 and errno: EINVAL (less than 0), ENOMEM, EAGAIN (no thread could be made), ENOSYS (Windows). */
 ACO_API int aco_watchdog(int64_t limit_ns);
 
 /* Gives every other runnable task its turn. 0, or -1 and errno EPERM (the caller is not a task). In a task, aco_yield()
