@@ -194,7 +194,7 @@ __attribute__((noinline)) int aco_backtrace_print(const aco_t *co, int fd)
 
 static const aco__unwinder_t *prepared; /* atomic. In the handler aco__unwinder_loaded() might wait for a lock */
 
-/* Here glibc itself looks up unwind tables, behind a lock: a handler that interrupts that would wait for it for ever. */
+/* Here glibc itself looks up unwind tables, behind a lock: a handler that interrupts that would wait for ever. */
 #if defined(__GLIBC__) && (defined(__i386__) || defined(__s390__))
 enum { LOOKS_UP_BEHIND_A_LOCK = 1 };
 #else
