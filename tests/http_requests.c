@@ -484,6 +484,43 @@ static void *limits_times(void *arg)
     return NULL;
 }
 
+static void notes_path(const aco_http_request_t *request, void *paths)
+{
+    strcat(paths, request->path);
+}
+
+/* With one connection at most, a second one is served when the first has ended. */
+static void *limits_connections(void *arg)
+{
+    enum { ROUNDS = 10 }; /* enough to accept and serve the second one, if nothing holds it back */
+    static const char request[] = "GET /any/1 HTTP/1.1\r\n" HOST "\r\n";
+    static const char other[] = "GET /any/2 HTTP/1.1\r\n" HOST "\r\n";
+    stage_t stage = {0};
+    char paths[(ROUNDS + 2) * sizeof "/any/1"] = "", wanted[sizeof paths] = "";
+    int first, second;
+    (void)arg;
+    stage.server.max_connections = 1;
+    stage.server.log = notes_path;
+    stage.server.log_arg = paths;
+    start(&stage, routes);
+    first = dial(&stage);
+    second = dial(&stage);
+    aco_io_write_all(second, other, sizeof other - 1);
+    for (int i = 0; i < ROUNDS; i++) {
+        aco_io_write_all(first, request, sizeof request - 1);
+        CHECK(aco_io_read(first, got, 1000) > 0);
+        strcat(wanted, "/any/1");
+    }
+    aco_io_close(first);
+    aco_io_shutdown(second, SHUT_WR);
+    read_to_end(second);
+    CHECK_TEXT("the second connection", statuses(), "200");
+    CHECK_TEXT("in turn", paths, strcat(wanted, "/any/2"));
+    aco_io_close(second);
+    stop(&stage);
+    return NULL;
+}
+
 /* A peer that takes nothing. */
 static void floods(aco_http_request_t *request, void *ended)
 {
@@ -610,10 +647,82 @@ static void *uses_transports(void *arg)
     return NULL;
 }
 
+/* ---- The times that zeros stand for: a transport sees them as deadlines ---- */
+
+static int64_t connected; /* when */
+static char limits[256]; /* "read 10, write 30, " */
+
+/* Which of the header's default times is the limit here; 0: none. Repeated ones stand there once. */
+static void note_limit(const char *what)
+{
+    static const int seconds[] = {10, 30, 60};
+    int64_t deadline = aco_deadline(), now = aco_now();
+    char text[32];
+    size_t n, limits_n = strlen(limits);
+    int limit = 0;
+    for (size_t i = 0; i < sizeof seconds / sizeof seconds[0]; i++)
+        if (deadline >= connected + seconds[i] * ACO_SECOND && deadline <= now + seconds[i] * ACO_SECOND)
+            limit = seconds[i];
+    n = (size_t)snprintf(text, sizeof text, "%s %d, ", what, limit);
+    if ((limits_n < n || strcmp(limits + limits_n - n, text) != 0) && limits_n + n < sizeof limits)
+        strcpy(limits + limits_n, text);
+}
+
+static ssize_t noting_read(void *stream, void *p, size_t n, const char *location)
+{
+    note_limit("read");
+    return aco_io_read_at(*(int *)stream, p, n < 10 ? n : 10, location); /* so that heads and bodies need several */
+}
+
+static ssize_t noting_write(void *stream, const void *p, size_t n, const char *location)
+{
+    note_limit("write");
+    return aco_io_write_at(*(int *)stream, p, n, location);
+}
+
+static void noting_close(void *stream)
+{
+    aco_io_close(*(int *)stream);
+}
+
+static void *noting_open(int fd, const aco_http_transport_t **transport, void *stream)
+{
+    static const aco_http_transport_t functions = {noting_read, noting_write, noting_close, NULL, NULL, NULL};
+    note_limit("open");
+    *transport = &functions;
+    *(int *)stream = fd;
+    return stream;
+}
+
+static void *limits_times_by_default(void *arg)
+{
+    stage_t stage = {0};
+    int stream;
+    (void)arg;
+    stage.server.open = noting_open;
+    stage.server.open_arg = &stream;
+    start(&stage, routes);
+    connected = aco_now();
+    ask(&stage, POST("Content-Length: 40\r\n", "0123456789012345678901234567890123456789"));
+    CHECK_TEXT("by a transport", statuses(), "200");
+    /* The head, the body, the reply, and no further request. */
+    CHECK_TEXT("limits", limits, "open 10, read 10, read 60, write 30, read 60, ");
+    stop(&stage);
+    return NULL;
+}
+
 int main(void)
 {
-    static const aco_function_t tests[] = {refuses,      answers,      passes_bodies,  continues,
-                                           limits_heads, limits_times, limits_writing, uses_transports};
+    static const aco_function_t tests[] = {refuses,
+                                           answers,
+                                           passes_bodies,
+                                           continues,
+                                           limits_heads,
+                                           limits_times,
+                                           limits_connections,
+                                           limits_writing,
+                                           uses_transports,
+                                           limits_times_by_default};
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     return check_result("http_requests");
 }
