@@ -205,6 +205,31 @@ static void *answers_raw(void *arg)
     return NULL;
 }
 
+/* What a client makes of this answer: 0, and the body is in `got`; or the errno of the call or of reading. */
+static int get_raw(aco_http_client_t *client, const char *text)
+{
+    int listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL), error;
+    char address[ACO_IO_ADDRESS_SIZE], url[160];
+    const void *what[2] = {&listener, text};
+    aco_http_response_t *response;
+    aco_group_t group;
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, answers_raw, what);
+    CHECK_EQ(aco_io_local_address(listener, address, sizeof address), 0);
+    snprintf(url, sizeof url, "http://%s", address);
+    response = aco_http_get(client, url);
+    got_n = 0;
+    error = errno;
+    for (ssize_t n = 1; response && n > 0; got_n += n > 0 ? (size_t)n : 0) {
+        n = aco_http_response_read(response, got + got_n, 100);
+        error = n < 0 ? errno : 0;
+    }
+    aco_http_end(response);
+    aco_group_end(&group);
+    CHECK_EQ(aco_io_close(listener), 0);
+    return error;
+}
+
 #define INTERIM "HTTP/1.1 102 Processing\r\n\r\n"
 #define TEN_INTERIM INTERIM INTERIM INTERIM INTERIM INTERIM INTERIM INTERIM INTERIM INTERIM INTERIM
 
@@ -300,38 +325,179 @@ static void *gets_wrong_responses(void *arg)
     aco_http_client_t *client = aco_http_client_new(NULL);
     (void)arg;
     for (size_t i = 0; i < sizeof responses / sizeof responses[0]; i++) {
-        int listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL), error = 0;
-        char address[ACO_IO_ADDRESS_SIZE], url[160];
-        const void *what[2] = {&listener, responses[i].text};
-        aco_http_response_t *response;
-        aco_group_t group;
-        aco_group_begin(&group, ACO_KEEP_GOING);
-        member(&group, answers_raw, what);
-        CHECK_EQ(aco_io_local_address(listener, address, sizeof address), 0);
-        snprintf(url, sizeof url, "http://%s", address);
-        response = aco_http_get(client, url);
-        got_n = 0;
-        error = errno;
-        for (ssize_t n = 1; response && n > 0; got_n += n > 0 ? (size_t)n : 0) {
-            n = aco_http_response_read(response, got + got_n, 100);
-            error = n < 0 ? errno : 0;
-        }
+        int error = get_raw(client, responses[i].text);
         if (!error && got_n == 0)
             error = -1;
         if (error != responses[i].error || (!error && (got_n != 2 || memcmp(got, "ok", 2) != 0)))
             fprintf(stderr, "response %zu: errno %d and not %d: %s\n", i, error, responses[i].error, responses[i].text);
         CHECK_EQ(error, responses[i].error);
+    }
+    aco_http_client_destroy(client);
+    return NULL;
+}
+
+/* ---- Limits ---- */
+
+/* "/count/3" leads to "/count/0" by three redirects. */
+static void counts_down(aco_http_request_t *request, void *arg)
+{
+    char to[16];
+    int n = atoi(aco_http_param(request, "n"));
+    (void)arg;
+    snprintf(to, sizeof to, "%d", n - 1);
+    if (n)
+        CHECK_EQ(aco_http_add_header(request, "Location", to), 0);
+    CHECK_EQ(aco_http_reply(request, n ? 302 : 204, NULL, NULL, 0), 0);
+}
+
+static const aco_http_route_t limited[] = {
+    {"GET", "/count/{n}", counts_down, NULL}, {"GET", "/none", has_no_body, NULL}, {NULL, NULL, NULL, NULL}};
+
+static void *limits_redirects(void *arg)
+{
+    static const struct {
+        int max_redirects;
+        const char *path;
+        int status; /* or an errno */
+    } cases[] = {{0, "/count/10", 204},  {0, "/count/11", ELOOP}, {2, "/count/2", 204},
+                 {2, "/count/3", ELOOP}, {12, "/count/12", 204},  {-1, "/count/1", 302}};
+    stage_t stage = {0};
+    (void)arg;
+    start(&stage, limited);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        aco_http_client_options_t options = {.max_redirects = cases[i].max_redirects};
+        aco_http_client_t *client = aco_http_client_new(&options);
+        aco_http_call_t call = {0};
+        int status = call_url(client, &stage, &call, cases[i].path);
+        CHECK_EQ(status < 0 ? errno : status, cases[i].status);
+        aco_http_client_destroy(client);
+    }
+    stop(&stage);
+    return NULL;
+}
+
+static void *limits_heads(void *arg)
+{
+    static const struct {
+        int max_head, max_headers;
+        int n, size; /* of headers, of each one's value */
+        int error;
+    } cases[] = {{0, 0, 1, 31 * 1024 - 100, 0}, {0, 0, 1, 31 * 1024, EBADMSG},
+                 {1000, 0, 1, 900, 0},          {1000, 0, 1, 1000, EBADMSG},
+                 {100000, 0, 1, 99900, 0},      {0, 0, 200, 1, 0},
+                 {0, 0, 201, 1, EBADMSG},       {0, 5, 5, 1, 0},
+                 {0, 5, 6, 1, EBADMSG},         {0, 300, 300, 1, 0}};
+    static const char begin[] = "HTTP/1.1 204 No Content\r\n";
+    (void)arg;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        aco_http_client_options_t options = {.max_head = cases[i].max_head, .max_headers = cases[i].max_headers};
+        aco_http_client_t *client = aco_http_client_new(&options);
+        char *text = malloc(sizeof begin + (size_t)cases[i].n * ((size_t)cases[i].size + sizeof "X: \r\n") + 3);
+        int at = sprintf(text, "%s", begin);
+        for (int k = 0; k < cases[i].n; k++)
+            at += sprintf(text + at, "X: %0*d\r\n", cases[i].size, 0);
+        sprintf(text + at, "\r\n");
+        CHECK_EQ(get_raw(client, text), cases[i].error);
+        free(text);
+        aco_http_client_destroy(client);
+    }
+    return NULL;
+}
+
+/* Of one response more than may be kept, one connection is closed. */
+static void *limits_kept(void *arg)
+{
+    enum { DEFAULT = 16 };
+    static const struct {
+        int max_idle, kept;
+    } cases[] = {{0, DEFAULT}, {-1, 0}, {1, 1}, {DEFAULT + 1, DEFAULT + 1}};
+    stage_t stage = {0};
+    char url[64];
+    (void)arg;
+    start(&stage, limited);
+    snprintf(url, sizeof url, "http://127.0.0.1:%s/none", stage.port);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        aco_http_client_options_t options = {.max_idle = cases[i].max_idle};
+        aco_http_client_t *client = aco_http_client_new(&options);
+        aco_http_response_t *responses[DEFAULT + 2];
+        int n, before;
+        for (n = 0; n <= cases[i].kept; n++) {
+            responses[n] = aco_http_get(client, url);
+            CHECK(responses[n] != NULL);
+        }
+        before = count_descriptors();
+        while (n > 0)
+            aco_http_end(responses[--n]);
+        CHECK_EQ(before - count_descriptors(), 1);
+        aco_http_client_destroy(client);
+    }
+    stop(&stage);
+    return NULL;
+}
+
+typedef struct stall {
+    int listener, fd;
+    const char *text;
+} stall_t;
+
+/* Accepts, sends the text, and no more. Its caller closes the connection. */
+static void *stalls(void *arg)
+{
+    stall_t *stall = arg;
+    stall->fd = aco_io_accept(stall->listener);
+    CHECK(stall->fd >= 0);
+    aco_io_write_all(stall->fd, stall->text, strlen(stall->text));
+    return NULL;
+}
+
+/* A scope ends the wait for a head, for the rest of a head, for a body, and the sending of an endless one. */
+static void *obeys_deadlines(void *arg)
+{
+    static const char *const texts[] = {"", "HTTP/1.1 200 OK\r\nCont", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok",
+                                        ""};
+    enum { CASES = sizeof texts / sizeof texts[0] };
+    aco_http_client_t *client = aco_http_client_new(NULL);
+    stall_t stall = {aco_io_listen("tcp4", "127.0.0.1", "0", NULL), -1, NULL};
+    char address[ACO_IO_ADDRESS_SIZE], url[160];
+    (void)arg;
+    CHECK_EQ(aco_io_local_address(stall.listener, address, sizeof address), 0);
+    snprintf(url, sizeof url, "http://%s", address);
+    for (int i = 0; i < CASES; i++) {
+        size_t left = SIZE_MAX;
+        aco_http_call_t call = {.url = url};
+        aco_http_response_t *response;
+        aco_scope_t scope;
+        aco_group_t group;
+        ssize_t n = 1;
+        stall.text = texts[i];
+        if (i == CASES - 1) {
+            call.method = "POST";
+            call.read_body = makes_body;
+            call.read_arg = &left;
+            call.length = -1;
+        }
+        aco_group_begin(&group, ACO_KEEP_GOING);
+        member(&group, stalls, &stall);
+        aco_scope_begin(&scope, aco_after(10 * ACO_MILLISECOND));
+        errno = 0;
+        response = aco_http_call(client, &call);
+        while (response && n > 0)
+            n = aco_http_response_read(response, got, 100);
+        CHECK_EQ(errno, ETIMEDOUT);
+        aco_scope_end(&scope);
         aco_http_end(response);
         aco_group_end(&group);
-        CHECK_EQ(aco_io_close(listener), 0);
+        aco_io_close(stall.fd);
     }
+    aco_io_close(stall.listener);
     aco_http_client_destroy(client);
     return NULL;
 }
 
 int main(void)
 {
-    static const aco_function_t tests[] = {calls, repeats_once, gets_wrong_responses};
+    static const aco_function_t tests[] = {calls,        repeats_once, gets_wrong_responses, limits_redirects,
+                                           limits_heads, limits_kept,  obeys_deadlines};
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     return check_result("http_client");
 }
