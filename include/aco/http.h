@@ -85,7 +85,8 @@ ACO_API char *aco_http_read_all_at(aco_http_request_t *request, size_t most, siz
 
 /* Adds a header to the reply, before it begins; several may have the same name. The server itself sends Date,
  * Content-Length, Transfer-Encoding and Connection: the last three fail with EINVAL. -1 and errno: EINVAL (also a name
- * or value that HTTP does not allow, such as one with a line end), EBUSY (the reply has begun), ENOMEM. */
+ * or value that HTTP does not allow, such as one with a line end), EBUSY (the reply has begun), ENOMEM (also beyond 6
+ * KiB of headers). */
 ACO_API int aco_http_add_header(aco_http_request_t *request, const char *name, const char *value);
 
 /* The whole reply, with `n` bytes as its body; `type`: its Content-Type, or NULL. A handler may call it once; after
