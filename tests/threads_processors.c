@@ -1,4 +1,4 @@
-/* What sets of threads (include/aco/threads.h) know of the machine: quotas of processors, near threads, pinning. */
+/* What sets of threads (include/aco/threads.h) know of the machine: quota and affinity, near threads, pinning. */
 #define _GNU_SOURCE
 #include "threads/threads.h"
 #include "threads_tests.h"
@@ -29,16 +29,20 @@ static void write_file(const char *root, const char *folder, const char *name, c
 static void test_quota(void)
 {
     char root[] = "/tmp/acorn-quota-XXXXXX", command[64];
+    int processors;
     CHECK(mkdtemp(root) != NULL);
     CHECK_EQ(aco__threads_quota(root), 0);
     write_file(root, "/proc/self", "cgroup", "0::/a/b\n");
     CHECK_EQ(aco__threads_quota(root), 0);
     write_file(root, "/sys/fs/cgroup/a/b", "cpu.max", "max 100000\n");
     CHECK_EQ(aco__threads_quota(root), 0);
+    processors = aco__threads_usable(root);
     write_file(root, "/sys/fs/cgroup/a", "cpu.max", "250000 100000\n"); /* the parent's counts, rounded up */
     CHECK_EQ(aco__threads_quota(root), 3);
+    CHECK_EQ(aco__threads_usable(root), processors < 3 ? processors : 3);
     write_file(root, "/sys/fs/cgroup", "cpu.max", "100000 100000\n");
     CHECK_EQ(aco__threads_quota(root), 1);
+    CHECK_EQ(aco__threads_usable(root), 1);
     write_file(root, "/proc/self", "cgroup", "5:cpuset:/x\n4:cpuacct,cpu:/y/z\n1:name=systemd:/\n");
     CHECK_EQ(aco__threads_quota(root), 0);
     write_file(root, "/sys/fs/cgroup/cpu/y", "cpu.cfs_quota_us", "-1\n");
@@ -156,9 +160,22 @@ static void test_wakes_near(void)
     free(threads);
 }
 
-/* ---- Pinning ---- */
+/* ---- The affinity, and pinning ---- */
 
 #ifdef __linux__
+static void test_affinity(void)
+{
+    cpu_set_t before, some;
+    CHECK_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+    CHECK_EQ(aco__threads_usable("/none"), CPU_COUNT(&before));
+    some = before;
+    for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&some) > 1; i++)
+        CPU_CLR(i, &some);
+    CHECK_EQ(sched_setaffinity(0, sizeof some, &some), 0);
+    CHECK_EQ(aco_threads_usable(), 1);
+    CHECK_EQ(sched_setaffinity(0, sizeof before, &before), 0);
+}
+
 static int pinned[CPU_SETSIZE];
 
 static void *note_processor(void *arg)
@@ -185,6 +202,10 @@ static void test_pinning(void)
     CHECK(CPU_EQUAL(&before, &after));
 }
 #else
+static void test_affinity(void)
+{
+}
+
 static void test_pinning(void)
 {
 }
@@ -195,6 +216,7 @@ int main(void)
     test_quota();
     test_near_first();
     test_wakes_near();
+    test_affinity();
     test_pinning();
     return check_result("threads_processors");
 }

@@ -242,6 +242,40 @@ static void test_plain_threads(void)
     CHECK_EQ(plain.joined_ran, 2);
 }
 
+/* ---- Too many of them ---- */
+
+enum { MOST_JOINED = 64 };
+
+static int refused;
+
+/* Until the set ends. */
+static void *stay(void *threads)
+{
+    errno = 0;
+    if (aco_threads_join(threads, NULL, NULL) != 0) {
+        CHECK_EQ(errno, EAGAIN);
+        add(&refused, 1);
+    }
+    return NULL;
+}
+
+static void *with_one_too_many(void *joining)
+{
+    for (int i = 0; i <= MOST_JOINED; i++)
+        CHECK_EQ(pthread_create((pthread_t *)joining + i, NULL, stay, aco_threads_current()), 0);
+    UNTIL(load(&refused)); /* all others are there */
+    return NULL;
+}
+
+static void test_too_many_join(void)
+{
+    pthread_t joining[MOST_JOINED + 1];
+    run_on(1, with_one_too_many, joining);
+    for (int i = 0; i <= MOST_JOINED; i++)
+        CHECK_EQ(pthread_join(joining[i], NULL), 0);
+    CHECK_EQ(refused, 1);
+}
+
 /* ---- Posts to threads that have nothing to do ---- */
 
 static aco_scheduler_t *idle_scheduler;
@@ -613,6 +647,7 @@ int main(int argc, char **argv)
     test_failures();
     test_misuse();
     test_plain_threads();
+    test_too_many_join();
     test_last_post();
     test_signals();
     test_stop();

@@ -104,6 +104,7 @@ static void *refusals(void *unused)
     refuse(&weak, "a.test", &root, NULL, "certificate refused, weak: ");
     refuse(&weak_signed, "a.test", &root, NULL, "certificate refused, weak: ");
     refuse(&revoked, "a.test", &root, crl_file, "certificate refused, revoked: ");
+    refuse(&good, "a.test", &root, middle_crl_file, "certificate refused, revoked: ");
     refuse(&good, "a.test", &root, short_crl_file, "certificate refused, no CRL: ");
     refuse(&good, "a.test", &root, old_crl_file, "certificate refused, no CRL: ");
     return NULL;
@@ -127,11 +128,24 @@ static void *accepted_all_the_same(void *unused)
     s.config = server_with(0, &expired);
     succeed(&c, &s);
     destroy_configs(&c, &s);
-    c.config = new_config(0); /* the system's store does not have ours */
-    s.config = server_with(0, &good);
-    meet(&c, &s);
-    CHECK_EQ(c.error, EACCES);
-    destroy_configs(&c, &s);
+    return NULL;
+}
+
+/* OpenSSL takes SSL_CERT_FILE for the system's authorities. */
+static void *systems_authorities(void *unused)
+{
+    static const unsigned flags[] = {0, 0, ACO_TLS_NO_SYSTEM_STORE};
+    const char *const files[] = {root.file, other_root.file, root.file};
+    (void)unused;
+    for (size_t i = 0; i < 3; i++) {
+        end_t c = {.host = "a.test", .act = reads_end}, s = {.config = server_with(0, &good)};
+        CHECK_EQ(setenv("SSL_CERT_FILE", files[i], 1), 0);
+        c.config = new_config(flags[i]);
+        meet(&c, &s);
+        CHECK_EQ(c.error, i == 0 ? 0 : EACCES);
+        destroy_configs(&c, &s);
+    }
+    CHECK_EQ(unsetenv("SSL_CERT_FILE"), 0);
     return NULL;
 }
 
@@ -358,8 +372,8 @@ static void without_task(void)
 int main(void)
 {
     static const aco_function_t tests[] = {
-        handshakes, protocols, names,        refusals, accepted_all_the_same, clients_certificates, resumption,
-        crowd,      stacks,    small_stacks, misuse};
+        handshakes,           protocols,  names, refusals, accepted_all_the_same, systems_authorities,
+        clients_certificates, resumption, crowd, stacks,   small_stacks,          misuse};
     run_tls_tests(tests, sizeof tests / sizeof *tests);
     without_task();
     free_certificates();

@@ -12,7 +12,8 @@
 
 static certificate_t root, other_root, middle, good, second, expired, early, revoked, weak, weak_signed, self, client,
     unnamed;
-static char crl_file[64], short_crl_file[64], old_crl_file[64], locked_key_file[64], empty_file[64];
+static char crl_file[64], short_crl_file[64], old_crl_file[64], middle_crl_file[64], locked_key_file[64],
+    empty_file[64];
 
 static inline void make_locked_key(void)
 {
@@ -34,6 +35,10 @@ static inline void make_crls(void)
     file = new_file(old_crl_file, "old_crl.pem");
     write_crl(file, &root, NULL, DAY);
     write_crl(file, &middle, NULL, -60);
+    fclose(file);
+    file = new_file(middle_crl_file, "middle_crl.pem"); /* the intermediate authority itself is revoked */
+    write_crl(file, &root, &middle, DAY);
+    write_crl(file, &middle, NULL, DAY);
     fclose(file);
 }
 

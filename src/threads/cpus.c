@@ -233,12 +233,17 @@ void aco__threads_unpin(const aco__processors_t *allowed)
 
 #endif
 
-int aco_threads_usable(void)
+int aco__threads_usable(const char *root)
 {
     aco__processors_t allowed;
-    int error = errno, n = aco__threads_processors(&allowed), quota = aco__threads_quota("");
+    int error = errno, n = aco__threads_processors(&allowed), quota = aco__threads_quota(root);
     if (quota && quota < n)
         n = quota;
     errno = error;
     return n < 1 ? 1 : n < THREADS_MOST ? n : THREADS_MOST;
+}
+
+int aco_threads_usable(void)
+{
+    return aco__threads_usable("");
 }

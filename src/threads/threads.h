@@ -221,6 +221,8 @@ ACO__HIDDEN void aco__threads_end_watch(aco_threads_t *threads);
 ACO__HIDDEN int aco__threads_quota(const char *root);
 /* The processors that the calling thread may use: how many. */
 ACO__HIDDEN int aco__threads_processors(aco__processors_t *allowed);
+/* aco_threads_usable(), with the cgroup files below `root`. */
+ACO__HIDDEN int aco__threads_usable(const char *root);
 /* Binds the calling thread to the nth of them, from 0 on, if there is one: its number, else -1; and to all. */
 ACO__HIDDEN int aco__threads_pin(const aco__processors_t *allowed, int n);
 ACO__HIDDEN void aco__threads_unpin(const aco__processors_t *allowed);
