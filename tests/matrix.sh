@@ -49,7 +49,8 @@ tier_rows() { # TIER
     check) echo gcc-O2:check ;;
     test) echo gcc-O2:check clang-O2:sample gcc-asan:sample clang-tsan:sample lint ;;
     ci) echo gcc-O2 clang-O2:medium gcc-O0 clang-O3-lto:sample gcc-hardened:sample gcc-m32-pic:narrow \
-        clang14-avx:sample clang-asan clang-msan apn clang-apn:sample valgrind platforms litmus prove fuzz ;;
+        clang14-avx:sample clang-asan clang-msan apn clang-apn:sample valgrind platforms litmus prove fuzz \
+        mutants-sample ;;
     all) echo "$suite_rows" | sed -n '/^[^ ]*-\(long\|apn\) /d; s/^\([^ ]\{1,\}\) .*/\1:full/p'
         echo lint apn clang-apn:full languages valgrind-whole platforms litmus prove fuzz ;;
     nightly) echo gcc-long clang-long gcc-m32-long clang-tsan:stress apn-whole languages valgrind-whole \
@@ -327,6 +328,9 @@ run_other() { # ROW
     fuzz) ! has fuzz clang-19 || step fuzz . sh verification/fuzz/run.sh 60 ;;
     fuzz-long) ! has fuzz-long clang-19 || step fuzz-long . sh verification/fuzz/run.sh 3600 ;;
     soak) step soak . sh tests/soak.sh 3600 ;;
+    mutants-sample) # the same few each time
+        step mutants-sample '^survived|FAILED|rror' python3 tools/mutate.py run --tier check --count 5 --seed 1 \
+            --at-least 100 --results build/test/mutants-sample.jsonl ;;
     mutants) # of each commit others: 200 of some ten thousand
         step mutants '^survived|FAILED|rror' python3 tools/mutate.py run --tier check --count 200 --at-least 85 \
             --seed "$(git rev-parse HEAD 2>/dev/null || echo 1)" --results build/test/mutants.jsonl ;;
