@@ -16,7 +16,7 @@ enum {
     SMALL = ACO__SLAB_SMALL,
     CLASSES = ACO__SLAB_CLASSES,
     FINE = ACO__SLAB_FINE,
-    LOG_SMALL = 10,
+    LOG_SMALL = ACO__SLAB_LOG_SMALL,
     SLABS_BEFORE_LARGE_PAGES = 3,
     KEEP_TOUCHED = 64 << 10, /* bytes of an empty, kept slab that stay resident */
     SLOT_LARGEST = 512, /* bytes */

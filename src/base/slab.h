@@ -6,7 +6,8 @@
 
 enum {
     ACO__SLAB_STEP = 8,   /* size classes: one for each 8 bytes up to ACO__SLAB_SMALL, */
-    ACO__SLAB_SMALL = 1024,
+    ACO__SLAB_LOG_SMALL = 10,
+    ACO__SLAB_SMALL = 1 << ACO__SLAB_LOG_SMALL,
     ACO__SLAB_FINE = 5,   /* then 32 (1 << 5) a doubling, up to ACO__SLAB_LARGEST */
     ACO__SLAB_CLASSES = ACO__SLAB_SMALL / ACO__SLAB_STEP + (4 << ACO__SLAB_FINE)
 };

@@ -102,7 +102,7 @@ ACO__HIDDEN int aco__hook_task_begin(const char *call);
 ACO__HIDDEN int aco__hook_task_end(const char *call);
 /* Whether this is still the process in which tasks were hooked: no child of fork() or vfork(). */
 ACO__HIDDEN int aco__hook_is_own_process(void);
-/* A call that did not have to wait: from time to time it lets other tasks run. */
+/* A call that did not have to wait: from time to time it lets other tasks run. Keeps errno. */
 ACO__HIDDEN void aco__hook_spend(void);
 
 /* What a call does next. HOOK_BLOCKS: libc is to do it, and block. HOOK_IS_DONE: nothing. */

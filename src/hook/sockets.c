@@ -28,8 +28,7 @@ static ssize_t receive_once(int fd, struct msghdr *message, int flags, aco__hook
         if (next == HOOK_GIVES_UP)
             return -1;
     }
-    if (n >= 0)
-        aco__hook_spend();
+    aco__hook_spend();
     return n;
 }
 
@@ -103,10 +102,8 @@ static ssize_t read_parts(int fd, const struct iovec *parts, size_t count, const
     struct msghdr message = message_of(parts, count);
     int error = errno;
     ssize_t n = receive(fd, &message, 0, location);
-    if (n < 0 && errno == ENOTSOCK) {
+    if (n < 0 && errno == ENOTSOCK)
         n = aco__hook_read_other(fd, parts, count);
-        aco__hook_spend();
-    }
     return aco__hook_result(n, error);
 }
 
@@ -116,7 +113,7 @@ static ssize_t write_parts(int fd, const struct iovec *parts, size_t count, cons
     int error = errno;
     ssize_t n = send_all(fd, &message, 0, location);
     if (n < 0 && errno == ENOTSOCK)
-        n = aco__hook_write_other(fd, parts, count); /* the attempt before has spent */
+        n = aco__hook_write_other(fd, parts, count);
     return aco__hook_result(n, error);
 }
 
