@@ -30,7 +30,7 @@ void aco__dump_signal_stop(aco__tasks_t *s)
         return;
     for (int i = 0; i < MOST_DUMPERS; i++)
         if (__atomic_load_n(&dumpers[i], __ATOMIC_RELAXED) == s)
-            __atomic_store_n(&dumpers[i], NULL, __ATOMIC_SEQ_CST);
+            aco__store_then_load(&dumpers[i], NULL);
     while (__atomic_load_n(&handlers, __ATOMIC_SEQ_CST)) { /* on another thread: it may have seen `s` */
     }
     aco__inbox_forget(s, &s->dump_post);

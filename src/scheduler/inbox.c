@@ -23,7 +23,7 @@ static void set_next(aco__post_t *post, aco__post_t *next)
 /* The post is no longer under way: what is posted from now on counts anew. */
 static void release(aco__post_t *post)
 {
-    __atomic_store_n(&post->next, NULL, __ATOMIC_SEQ_CST);
+    aco__store_then_load(&post->next, NULL);
 }
 
 void aco__inbox_post(aco__tasks_t *s, aco__post_t *post)
@@ -154,7 +154,7 @@ int aco__inbox_spin(aco__tasks_t *s, int64_t now, int64_t until)
 
 int aco__inbox_sleeps(aco__tasks_t *s)
 {
-    __atomic_store_n(&s->is_asleep, 1, __ATOMIC_SEQ_CST);
+    aco__store_then_load(&s->is_asleep, 1);
     if (!__atomic_load_n(&s->inbox, __ATOMIC_SEQ_CST) && (!s->posts || s->posts == &end_of_list))
         return 1;
     aco__inbox_awake(s);

@@ -83,7 +83,7 @@ int aco__deque_push(aco__deque_t *deque, const aco__item_t *item)
             return -1;
     }
     put(items, bottom, item);
-    __atomic_store_n(&deque->bottom, bottom + 1, __ATOMIC_SEQ_CST); /* see aco__threads_may_sleep() */
+    aco__store_then_load(&deque->bottom, bottom + 1); /* see aco__threads_may_sleep() */
     return 0;
 }
 
@@ -94,7 +94,7 @@ int aco__deque_pop(aco__deque_t *deque, aco__item_t *item)
     if (bottom == top) /* `top` never moves past `bottom`, and only this thread moves `bottom` */
         return 0;
     bottom--;
-    __atomic_store_n(&deque->bottom, bottom, __ATOMIC_SEQ_CST);
+    aco__store_then_load(&deque->bottom, bottom);
     top = __atomic_load_n(&deque->top, __ATOMIC_SEQ_CST);
     if ((ptrdiff_t)(bottom - top) > 0) { /* thieves see the new `bottom` before they come to this item */
         get(deque->items, bottom, item);

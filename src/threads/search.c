@@ -111,7 +111,7 @@ void aco__threads_leave(aco__crew_t *worker)
 
 void aco__threads_close(aco__crew_t *worker)
 {
-    __atomic_store_n(&worker->is_gone, 1, __ATOMIC_SEQ_CST);
+    aco__store_then_load(&worker->is_gone, 1);
     while (__atomic_load_n(&worker->posting, __ATOMIC_SEQ_CST) && !aco__threads_forked(worker->threads))
         sched_yield();
 }

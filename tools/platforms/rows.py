@@ -113,13 +113,13 @@ ROWS = [
     Row("aarch64-freebsd", "zig", O2, link="-lunwind", what="built"),
 ]
 
-# What CI runs of the rows marked `cut`: these programs, and the tests that run them. Not threads_sync: it hung once on
-# qemu-aarch64 7.2, all its threads asleep; whether the emulator lost an order or the library a wake is open.
+# What CI runs of the rows marked `cut`: these programs, and the tests that run them.
 CUT_PROGRAMS = ["test_probe_shared-fp", "test_probe_own-fp", "test_api_release", "test_coroutine_switch_release",
                 "test_generator_release", "test_cancel_release", "test_model_release_1", "test_signals_release",
-                "test_cpp_plain_20", "test_threads_processors_release"]
+                "test_cpp_plain_20", "test_threads_processors_release", "test_threads_shared_release",
+                "test_threads_sync_release"]
 CUT_TESTS = (r"^(probe\.(own|shared)-fp|(api|coroutine_switch|generator|cancel|signals)\.release|model\.release\.1|"
-             r"threads_processors\.release|cpp_plain\.20)$")
+             r"threads_(processors|shared|sync)\.release|cpp_plain\.20)$")
 
 
 class Left(NamedTuple):

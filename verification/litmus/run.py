@@ -59,17 +59,23 @@ def weaker(name, test, cases, file, after, access, order):
     return Fault(name, test, cases, file, after, access, access.replace(pattern[0], f'ATOMIC_{order}'))
 
 
+def unordered(name, test, cases, file, after, place, value, order='RELEASE'):
+    """A store that later loads overtake."""
+    return Fault(name, test, cases, file, after, f'aco__store_then_load({place}, {value})',
+                 f'__atomic_store_n({place}, {value}, __ATOMIC_{order})')
+
+
 DEQUE, SEARCH, SET, GROUP = 'threads/deque.c', 'threads/search.c', 'threads/set.c', 'threads/group.c'
 INBOX, SHARED = 'scheduler/inbox.c', 'threads/shared.c'
 FAULTS = [
-    weaker('deque: pop stores bottom with release', 'deque', 'deque.last deque.two', DEQUE, 'int aco__deque_pop',
-           'store_n(&deque->bottom, bottom, __ATOMIC_SEQ_CST', 'RELEASE'),
+    unordered('deque: pop stores bottom with release', 'deque', 'deque.last deque.two', DEQUE, 'int aco__deque_pop',
+              '&deque->bottom', 'bottom'),
     weaker('deque: pop loads top with acquire', 'deque', 'deque.two', DEQUE, 'int aco__deque_pop',
            'load_n(&deque->top, __ATOMIC_SEQ_CST', 'ACQUIRE'),
     weaker('deque: steal loads bottom with acquire', 'deque', 'deque.two', DEQUE, 'int aco__deque_steal',
            'load_n(&deque->bottom, __ATOMIC_SEQ_CST', 'ACQUIRE'),
-    weaker('deque: push stores bottom relaxed', 'deque', 'deque.last', DEQUE, 'int aco__deque_push',
-           'store_n(&deque->bottom, bottom + 1, __ATOMIC_SEQ_CST', 'RELAXED'),
+    unordered('deque: push stores bottom relaxed', 'deque', 'deque.last', DEQUE, 'int aco__deque_push',
+              '&deque->bottom', 'bottom + 1', 'RELAXED'),
     weaker('deque: the larger array is stored relaxed', 'deque', 'deque.grows deque.again', DEQUE, '*grow(',
            'store_n(&deque->items, items, __ATOMIC_RELEASE', 'RELAXED'),
     weaker('deque: steal loads the array relaxed', 'deque', 'deque.grows deque.again', DEQUE, 'int aco__deque_steal',
@@ -77,16 +83,16 @@ FAULTS = [
     Fault('deque: pop takes the last item without asking', 'deque', 'deque.last', DEQUE, 'int aco__deque_pop',
           'is_mine = __atomic_compare_exchange_n(&deque->top, &top, top + 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);',
           'is_mine = 1;'),
-    weaker('inbox: the thread says with release that it sleeps', 'inbox', 'inbox.own', INBOX, 'int aco__inbox_sleeps',
-           'store_n(&s->is_asleep, 1, __ATOMIC_SEQ_CST', 'RELEASE'),
+    unordered('inbox: the thread says with release that it sleeps', 'inbox', 'inbox.own', INBOX, 'int aco__inbox_sleeps',
+              '&s->is_asleep', '1'),
     weaker('inbox: the thread looks with acquire before it sleeps', 'inbox', 'inbox.own', INBOX,
            'int aco__inbox_sleeps', 'load_n(&s->inbox, __ATOMIC_SEQ_CST', 'ACQUIRE'),
     weaker('inbox: the poster looks with acquire whether the thread sleeps', 'inbox', 'inbox.own', INBOX,
            'void aco__inbox_post', 'load_n(&s->is_asleep, __ATOMIC_SEQ_CST', 'ACQUIRE'),
     weaker('inbox: the inbox is emptied relaxed', 'inbox', 'inbox.own', INBOX, 'static void collect',
            'exchange_n(&s->inbox, NULL, __ATOMIC_SEQ_CST', 'RELAXED'),
-    weaker('inbox: a post is released with release', 'inbox', 'inbox.same', INBOX, 'static void release',
-           'store_n(&post->next, NULL, __ATOMIC_SEQ_CST', 'RELEASE'),
+    unordered('inbox: a post is released with release', 'inbox', 'inbox.same', INBOX, 'static void release',
+              '&post->next', 'NULL'),
     weaker('inbox: the poster leaves relaxed', 'inbox', 'inbox.closes', INBOX, 'void aco__inbox_post',
            'fetch_sub(&s->posting, 1, __ATOMIC_RELEASE', 'RELAXED'),
     Fault('inbox: the thread does not look again', 'inbox', 'inbox.own', INBOX, 'int aco__inbox_sleeps',
@@ -95,8 +101,8 @@ FAULTS = [
           'if (!is_anything_left(threads) && !aco__threads_has_sent(worker))', 'if (1)'),
     Fault('search: the last item is left for ever', 'search', 'search.one', SEARCH, 'int aco__threads_find',
           'attempt ? 1 : LEAST_AT_FIRST', 'LEAST_AT_FIRST'),
-    weaker('search: push stores bottom with release', 'search', 'search.one', DEQUE, 'int aco__deque_push',
-           'store_n(&deque->bottom, bottom + 1, __ATOMIC_SEQ_CST', 'RELEASE'),
+    unordered('search: push stores bottom with release', 'search', 'search.one', DEQUE, 'int aco__deque_push',
+              '&deque->bottom', 'bottom + 1'),
     weaker('search: a submitter looks with acquire for sleepers', 'search', 'search.one', SEARCH,
            'void aco__threads_wake_one', 'load_n(&threads->sleeping, __ATOMIC_SEQ_CST', 'ACQUIRE'),
     weaker('set: a member ends relaxed', 'set', 'set.one', GROUP, 'static void finish',
