@@ -6,6 +6,7 @@
 
 #include "aco/threads.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <numeric>
 #include <shared_mutex>
@@ -236,6 +237,34 @@ TEST(Threads, ParallelFor)
     in_set(loops);
     loops();
     EXPECT_EQ(thrown_by([] { aco::parallel_for(2, 1, [](std::size_t) {}); }), "error " + std::to_string(EINVAL));
+}
+
+// Promise: results of indices or parts are combined, each once; with no index the first value is the result.
+TEST(Threads, ParallelReduce)
+{
+    auto reduces = [] {
+        const std::size_t n = 1000;
+        auto plus = [](std::size_t a, std::size_t b) { return a + b; };
+        EXPECT_EQ(aco::parallel_reduce(0, n, std::size_t{7}, [](std::size_t i) { return i; }, plus),
+                  7 + n * (n - 1) / 2);
+        EXPECT_EQ(aco::parallel_reduce(
+                      0, n, std::size_t{}, [](std::size_t from, std::size_t to) { return (to - from) * 3; }, plus, 7),
+                  3 * n);
+        EXPECT_EQ(aco::parallel_reduce(4, 4, std::size_t{7}, [](std::size_t i) { return i; }, plus), 7u);
+        auto letters = aco::parallel_reduce(
+            0, 26, std::string(), [](std::size_t i) { return std::string(1, static_cast<char>('a' + i)); },
+            [](std::string a, const std::string &b) { return std::move(a) + b; }, 3);
+        std::sort(letters.begin(), letters.end());
+        EXPECT_EQ(letters, "abcdefghijklmnopqrstuvwxyz");
+        EXPECT_EQ(thrown_by([&] {
+                      aco::parallel_reduce(
+                          0, n, 0, [](std::size_t) { return 1; },
+                          [](int, int) -> int { throw std::runtime_error("combined"); });
+                  }),
+                  "combined");
+    };
+    in_set(reduces);
+    reduces();
 }
 
 // ---- What threads share ----

@@ -29,6 +29,7 @@
 #include "threads.h"
 
 #include <atomic>
+#include <mutex>
 
 namespace aco {
 inline namespace ACO__CPP_KIND {
@@ -565,6 +566,32 @@ public:
 };
 
 } // namespace shared
+
+/* Map and reduce: combine(a, b) of `first` and of map(i) for each i in [begin, end), or of map(from, to) for parts that
+ * cover it, by parallel_for(). It calls combine in any order and grouping, on several threads at once. */
+template<class T, class Map, class Combine>
+T parallel_reduce(std::size_t begin, std::size_t end, T first, Map &&map, Combine &&combine, std::size_t grain = 0)
+{
+    constexpr bool takes_parts = std::is_invocable_v<Map &, std::size_t, std::size_t>;
+    shared::mutex mutex;
+    auto part = [&](std::size_t from, std::size_t to) {
+        const auto all_of_part = [&]() -> T {
+            if constexpr (takes_parts) {
+                return map(from, to);
+            } else {
+                T sum = map(from);
+                while (++from < to)
+                    sum = combine(std::move(sum), map(from));
+                return sum;
+            }
+        };
+        T sum = all_of_part();
+        const std::lock_guard<shared::mutex> lock(mutex);
+        first = combine(std::move(first), std::move(sum));
+    };
+    parallel_for(begin, end, part, grain);
+    return first;
+}
 
 } // namespace ACO__CPP_KIND
 } // namespace aco
