@@ -245,8 +245,8 @@ TEST(Threads, ParallelReduce)
     auto reduces = [] {
         const std::size_t n = 1000;
         auto plus = [](std::size_t a, std::size_t b) { return a + b; };
-        EXPECT_EQ(aco::parallel_reduce(0, n, std::size_t{7}, [](std::size_t i) { return i; }, plus),
-                  7 + n * (n - 1) / 2);
+        EXPECT_EQ(
+            aco::parallel_reduce(0, n, std::size_t{7}, [](std::size_t i) { return i; }, plus), 7 + n * (n - 1) / 2);
         EXPECT_EQ(aco::parallel_reduce(
                       0, n, std::size_t{}, [](std::size_t from, std::size_t to) { return (to - from) * 3; }, plus, 7),
                   3 * n);
