@@ -1,6 +1,6 @@
 /* What aco/threads.h does without memory or threads: each allocation of a program fails in turn, and from some on all
- * do; each thread cannot be made in turn. Nothing may hang; what fails says so. The --wrap of pthread_create() and
- * aco__poller_free() is this file's. */
+ * do; each thread cannot be made in turn. Nothing may hang; what fails says so. Nor may a set be freed under a thread
+ * that is not of it. The linker's --wrap is this file's. */
 #define _GNU_SOURCE
 #include "threads_tests.h"
 
@@ -15,6 +15,8 @@ static int is_still_watched = -1, is_over;
 static __thread int is_refused; /* the thread gets no memory, and that only when the set has nothing else to do */
 static __thread int is_refused_now; /* the same, at once */
 static int refusals;
+enum { QUICK, SLOW_AFTER_UNLOCKING, SLOW_AFTER_POSTING };
+static __thread int pace; /* for once */
 
 static int fails(void)
 {
@@ -46,6 +48,32 @@ void __wrap_aco__poller_free(void *p, size_t sz)
         memset(p, 0, sz); /* sanitizers see who still uses it */
     }
     __real_aco__poller_free(p, sz);
+}
+
+static void dawdle(int when)
+{
+    if (pace != when)
+        return;
+    pace = QUICK;
+    usleep(20000);
+    CHECK_EQ(is_still_watched, -1);
+}
+
+int __real_pthread_mutex_unlock(pthread_mutex_t *mutex);
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex);
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex)
+{
+    int error = __real_pthread_mutex_unlock(mutex);
+    dawdle(SLOW_AFTER_UNLOCKING);
+    return error;
+}
+
+void __real_aco__threads_each(aco_threads_t *threads, void (*fn)(void *worker));
+void __wrap_aco__threads_each(aco_threads_t *threads, void (*fn)(void *worker));
+void __wrap_aco__threads_each(aco_threads_t *threads, void (*fn)(void *worker))
+{
+    __real_aco__threads_each(threads, fn);
+    dawdle(SLOW_AFTER_POSTING);
 }
 
 static int roots, leaves;
@@ -150,6 +178,61 @@ static void test_failed_join_is_last(void)
     watched_set = NULL;
 }
 
+/* ---- A thread that is not of the set ends it, and is slow ---- */
+
+static int is_told;
+
+static void *tell(void *arg)
+{
+    add(&is_told, 1);
+    return arg;
+}
+
+static void *submit_slowly(void *group)
+{
+    submit(group, leaf, NULL); /* now it has memory for the next */
+    pace = SLOW_AFTER_UNLOCKING;
+    submit(group, tell, NULL);
+    return NULL;
+}
+
+static void *end_when_told(void *thread)
+{
+    aco_shared_group_t group;
+    (void)note_set(NULL);
+    begin(&group, ACO_KEEP_GOING);
+    CHECK_EQ(pthread_create(thread, NULL, submit_slowly, &group), 0);
+    while (!load(&is_told))
+        aco_task_yield();
+    CHECK_EQ(aco_shared_group_end(&group), 0);
+    return NULL;
+}
+
+static void *cancel_slowly(void *threads)
+{
+    pace = SLOW_AFTER_POSTING;
+    CHECK_EQ(aco_threads_cancel(threads), 0);
+    return NULL;
+}
+
+static void *end_when_cancelled(void *thread)
+{
+    (void)note_set(NULL);
+    CHECK_EQ(pthread_create(thread, NULL, cancel_slowly, aco_threads_current()), 0);
+    FAILS_WITH(aco_sleep(60 * ACO_SECOND), ECANCELED);
+    return NULL;
+}
+
+static void test_set_outlives_calls(aco_function_t first)
+{
+    pthread_t thread;
+    is_still_watched = -1;
+    run_on(2, first, &thread);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(is_still_watched, 0);
+    watched_set = NULL;
+}
+
 /* ---- Work for one thread that gets no stacks ---- */
 
 static int is_full, looks, ran_on = -1;
@@ -204,6 +287,8 @@ int main(void)
     CHECK_EQ(aco_set_allocator(&allocator), 0);
     test_watcher_ends_first();
     test_failed_join_is_last();
+    test_set_outlives_calls(end_when_told);
+    test_set_outlives_calls(end_when_cancelled);
     run_on(2, send_without_stacks, NULL);
     for (fails_on = 0; fails_on < 2; fails_on++)
         for (int at = 1, step = 1; at < 2000; at += step, step += step < 16 && at > 60) {

@@ -295,7 +295,7 @@ void aco__threads_abandon(aco__crew_t *worker)
 {
     aco__node_t *node;
     aco__run_t *run;
-    append_nodes(worker, aco__threads_receive(worker, 1)); /* first: once a group has ended, nothing more is taken */
+    append_nodes(worker, aco__threads_receive(worker)); /* first: once a group has ended, nothing more is taken */
     while (worker->groups) {
         aco_shared_group_t *group = worker->groups;
         worker->groups = group->aco__next;
@@ -329,7 +329,7 @@ static size_t count_own(const aco__crew_t *worker, const aco_shared_group_t *gro
 
 void aco__threads_forget_others(aco__crew_t *worker)
 {
-    append_nodes(worker, aco__threads_receive(worker, 0));
+    append_nodes(worker, aco__threads_receive(worker));
     for (aco_shared_group_t *group = worker->groups, *next; group; group = next) {
         size_t own = count_own(worker, group, &worker->deque), lost = group->aco__pending - own;
         next = group->aco__next;

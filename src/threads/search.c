@@ -29,6 +29,21 @@ void aco__threads_wait(aco_threads_t *threads)
     pthread_cond_wait(&threads->changed, &threads_lock);
 }
 
+void aco__threads_hold(aco_threads_t *threads)
+{
+    aco__threads_lock();
+    threads->held++;
+    aco__threads_unlock();
+}
+
+void aco__threads_release(aco_threads_t *threads)
+{
+    aco__threads_lock();
+    threads->held--;
+    pthread_cond_broadcast(&threads->changed);
+    aco__threads_unlock();
+}
+
 /* ---- fork() ---- */
 
 static unsigned threads_forks;
@@ -203,7 +218,7 @@ static int open_node(aco__node_t *node, aco__item_t *item)
 aco__node_t *aco__threads_sent(aco__crew_t *worker)
 {
     if (!worker->first)
-        worker->first = aco__threads_receive(worker, 0);
+        worker->first = aco__threads_receive(worker);
     return worker->first;
 }
 
@@ -381,8 +396,10 @@ int aco__threads_inject(aco_threads_t *threads, const aco__item_t *item)
     *(threads->first ? &threads->last->next : &threads->first) = node;
     threads->last = node;
     __atomic_fetch_add(&threads->injected, 1, __ATOMIC_SEQ_CST);
+    threads->held++; /* the work may end the set */
     aco__threads_unlock();
     aco__threads_wake_one(threads, NULL);
+    aco__threads_release(threads);
     return 0;
 }
 
@@ -401,40 +418,35 @@ aco__crew_t *aco__threads_least_sent(aco_threads_t *threads)
     return found;
 }
 
-static aco__node_t closed_inbox; /* `inbox` of a worker that is gone, or not there yet */
-
 int aco__threads_send(aco__crew_t *worker, const aco__item_t *item)
 {
     aco__node_t *node = new_node(item), *next;
     if (!node)
         return -1;
+    if (!aco__threads_enter(worker)) {
+        aco__threads_leave(worker);
+        aco__poller_free(node, node->sz);
+        errno = ESRCH;
+        return -1;
+    }
     __atomic_fetch_add(&worker->sent, 1, __ATOMIC_RELAXED);
     next = __atomic_load_n(&worker->inbox, __ATOMIC_RELAXED);
-    do {
-        if (next == &closed_inbox || !is_here(worker)) {
-            __atomic_fetch_sub(&worker->sent, 1, __ATOMIC_RELAXED);
-            aco__poller_free(node, node->sz);
-            errno = ESRCH;
-            return -1;
-        }
+    do
         node->next = next;
-    } while (!__atomic_compare_exchange_n(&worker->inbox, &next, node, 1, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
-    aco__threads_wake(worker);
+    while (!__atomic_compare_exchange_n(&worker->inbox, &next, node, 1, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+    aco__answer_post(worker->base.scheduler, &worker->wake_post);
+    aco__threads_leave(worker);
     return 0;
 }
 
 void aco__threads_open(aco__crew_t *worker)
 {
-    __atomic_store_n(&worker->inbox, NULL, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&worker->is_gone, 0, __ATOMIC_SEQ_CST); /* its first round looks at what was sent before this */
+    __atomic_store_n(&worker->is_gone, 0, __ATOMIC_SEQ_CST);
 }
 
-aco__node_t *aco__threads_receive(aco__crew_t *worker, int closes)
+aco__node_t *aco__threads_receive(aco__crew_t *worker)
 {
-    aco__node_t *node = __atomic_load_n(&worker->inbox, __ATOMIC_RELAXED), *list = NULL;
-    if (node == &closed_inbox)
-        return NULL;
-    node = __atomic_exchange_n(&worker->inbox, closes ? &closed_inbox : NULL, __ATOMIC_SEQ_CST);
+    aco__node_t *node = __atomic_exchange_n(&worker->inbox, NULL, __ATOMIC_SEQ_CST), *list = NULL;
     while (node) {
         aco__node_t *before = node->next;
         node->next = list;

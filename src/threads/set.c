@@ -105,9 +105,8 @@ static void release_slot(aco_threads_t *threads, aco__crew_t *worker)
     aco__threads_lock();
     if (worker)
         worker->is_used = 0;
-    threads->joined--;
-    pthread_cond_broadcast(&threads->changed);
     aco__threads_unlock();
+    aco__threads_release(threads);
 }
 
 static void on_thread_end(aco__worker_t *base)
@@ -156,7 +155,6 @@ static aco__crew_t *worker_in(aco_threads_t *threads, int slot, const char *call
         worker->index = slot;
         worker->place.node = worker->place.cache = -1;
         worker->is_gone = 1;
-        (void)aco__threads_receive(worker, 1); /* nothing can be sent before it has entered */
         worker->base.round = on_round;
         worker->base.idle = on_idle;
         worker->base.awake = on_awake;
@@ -368,7 +366,7 @@ static void join_all(aco_threads_t *threads, int made)
     for (int i = 1; i < made; i++)
         pthread_join(threads->workers[i]->thread, NULL);
     aco__threads_lock();
-    while (threads->joined)
+    while (threads->held)
         aco__threads_wait(threads);
     aco__threads_unlock();
 }
@@ -456,7 +454,7 @@ static aco__crew_t *take_slot(aco_threads_t *threads, const char *call)
     aco__crew_t *worker = NULL;
     int slot = threads->n, end = threads->n + THREADS_JOINED;
     aco__threads_lock();
-    threads->joined++;
+    threads->held++;
     while (slot < end && threads->workers[slot] && threads->workers[slot]->is_used)
         slot++;
     if (slot == end) {

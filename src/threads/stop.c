@@ -16,8 +16,10 @@ int aco_threads_stop(aco_threads_t *threads)
 {
     if (!threads)
         return aco__poller_fail(EINVAL, "aco_threads_stop", "the set is NULL");
+    aco__threads_hold(threads);
     __atomic_store_n(&threads->is_stopped, 1, __ATOMIC_SEQ_CST);
     aco__threads_each(threads, post_end);
+    aco__threads_release(threads);
     return 0;
 }
 

@@ -106,7 +106,7 @@ typedef struct aco__crew {
     char padding[THREADS_LINE];
     aco__deque_t deque;
     int is_sleeping;         /* whoever sets it to 0 wakes the thread. Atomic, like all below */
-    int is_gone;             /* nobody may post to it any more */
+    int is_gone;             /* nobody may post or send to it, any more or yet */
     unsigned posting;        /* threads that do */
     unsigned sent;           /* members sent to this thread that have not ended */
     aco__node_t *inbox;      /* for this thread alone, the last one first */
@@ -128,7 +128,7 @@ struct aco_threads_s {
     void *arg;
     int go;                  /* 1: all threads have been made; -1: one could not. Under the lock, like the next two */
     int waiting;             /* threads that wait for `go` */
-    int joined;              /* threads in aco_threads_join() */
+    int held;                /* how often it is held, see aco__threads_hold() */
     pthread_cond_t changed;
     int processors; /* that its threads are bound to, one to each; 0: ACO_THREADS_PIN is not set */
     aco__processors_t allowed; /* these */
@@ -149,6 +149,9 @@ struct aco_threads_s {
 ACO__HIDDEN void aco__threads_lock(void);
 ACO__HIDDEN void aco__threads_unlock(void);
 ACO__HIDDEN void aco__threads_wait(aco_threads_t *threads); /* for `changed` */
+/* Any thread, while the set is there: it stays until aco__threads_release(), even if what the caller does ends it. */
+ACO__HIDDEN void aco__threads_hold(aco_threads_t *threads);
+ACO__HIDDEN void aco__threads_release(aco_threads_t *threads);
 /* To be called before a set is made. How many forks lie behind the process; or -1 and errno. */
 ACO__HIDDEN int aco__threads_handle_forks(void (*in_child)(void));
 /* Whether the process is a child that does not have the set's threads. */
@@ -159,10 +162,10 @@ ACO__HIDDEN aco__crew_t *aco__threads_self(void);
 ACO__HIDDEN void aco__threads_each(aco_threads_t *threads, void (*fn)(aco__crew_t *worker));
 /* The worker with this number; NULL: there is none. */
 ACO__HIDDEN aco__crew_t *aco__threads_worker(aco_threads_t *threads, int number);
-/* Any thread: whether the worker's scheduler may be posted to, until aco__threads_leave(), which must follow. */
+/* Any thread: whether the worker may be posted and sent to, until aco__threads_leave(), which must follow. */
 ACO__HIDDEN int aco__threads_enter(aco__crew_t *worker);
 ACO__HIDDEN void aco__threads_leave(aco__crew_t *worker);
-/* The worker's thread: from now on others may post and send to it; nobody may post to it. */
+/* The worker's thread: from now on others may post and send to it; nobody may. */
 ACO__HIDDEN void aco__threads_open(aco__crew_t *worker);
 ACO__HIDDEN void aco__threads_close(aco__crew_t *worker);
 /* Any thread: posts to a worker, and so wakes it. */
@@ -188,11 +191,12 @@ ACO__HIDDEN void aco__threads_slept(aco__crew_t *worker);
 ACO__HIDDEN void aco__threads_end_search(aco__crew_t *worker);
 /* The worker that the set has made to which the fewest members were sent; NULL: all are gone. */
 ACO__HIDDEN aco__crew_t *aco__threads_least_sent(aco_threads_t *threads);
-/* Adds work: of a thread that is not of the set; of any thread for one. 0, or -1 and errno. */
+/* Adds work: of a thread that is not of the set; of any thread for one. 0, or -1 and errno. With 0 the set may be gone.
+ */
 ACO__HIDDEN int aco__threads_inject(aco_threads_t *threads, const aco__item_t *item);
 ACO__HIDDEN int aco__threads_send(aco__crew_t *worker, const aco__item_t *item);
-/* The worker's thread: what it was sent, in order; NULL: no more. With `closes`, nothing can be sent from now on. */
-ACO__HIDDEN aco__node_t *aco__threads_receive(aco__crew_t *worker, int closes);
+/* The worker's thread: what it was sent, in order; NULL: no more. */
+ACO__HIDDEN aco__node_t *aco__threads_receive(aco__crew_t *worker);
 
 /* ---- group.c: groups and their members ---- */
 /* The item has not been run, and never will be. */
