@@ -454,7 +454,7 @@ static void *fork_inside(void *arg)
     return NULL;
 }
 
-/* In the child, aco_threads_run() returns, and a new set can be made. */
+/* In the child, aco_threads_run() returns, signals are as before, and a new set can be made. */
 static void *fork_and_return(void *arg)
 {
     int *child = arg;
@@ -465,14 +465,19 @@ static void *fork_and_return(void *arg)
 
 static void test_fork(void)
 {
+    aco_threads_options_t options = {0};
     tree_t tree = {256, 4};
+    sigset_t blocked;
     int child = -1, status, threads = 4;
 #ifdef NO_THREADS_AFTER_FORK
     threads = 1;
 #endif
     run_on(4, fork_inside, NULL);
-    run_on(4, fork_and_return, &child);
+    options.flags = ACO_THREADS_FIRST_ONLY | ACO_THREADS_INTERRUPTIBLE;
+    CHECK_EQ(aco_threads_run_with(4, fork_and_return, &child, &options), 0);
     if (child == 0) {
+        pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+        CHECK(!sigismember(&blocked, SIGTERM));
         run_on(threads, sum_whole, &tree);
         _exit(check_failures != 0);
     }

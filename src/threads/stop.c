@@ -174,11 +174,13 @@ void aco__threads_end_watch(aco_threads_t *threads)
 {
     watcher_t *watcher = threads->watcher;
     threads->watcher = NULL;
-    if (!watcher || watcher->process != getpid()) /* in a child it is not there */
+    if (!watcher)
         return;
-    __atomic_store_n(&watcher->is_over, 1, __ATOMIC_RELEASE);
-    pthread_kill(watcher->thread, SIGINT);
-    pthread_join(watcher->thread, NULL);
+    if (watcher->process == getpid()) { /* in a child its thread is not there */
+        __atomic_store_n(&watcher->is_over, 1, __ATOMIC_RELEASE);
+        pthread_kill(watcher->thread, SIGINT);
+        pthread_join(watcher->thread, NULL);
+    }
     pthread_sigmask(SIG_SETMASK, &watcher->before, NULL);
     aco__poller_free(watcher, sizeof *watcher);
 }
