@@ -301,6 +301,34 @@ static void *calls_once(void *arg)
     return arg;
 }
 
+/* ---- pthread_cancel() ---- */
+
+static int begins_to_wait;
+
+static void *lock_and_unlock(void *arg)
+{
+    add(&begins_to_wait, 1);
+    CHECK_EQ(aco_shared_mutex_lock(arg), 0);
+    CHECK_EQ(aco_shared_mutex_unlock(arg), 0);
+    return arg;
+}
+
+/* A thread that was cancelled while it waited would leave its place in the queue. */
+static void cancel_waiting_thread(void)
+{
+    aco_shared_mutex_t held = {0};
+    pthread_t thread;
+    CHECK_EQ(aco_shared_mutex_lock(&held), 0);
+    CHECK_EQ(pthread_create(&thread, NULL, lock_and_unlock, &held), 0);
+    UNTIL(load(&begins_to_wait));
+    usleep(10000);
+    CHECK_EQ(pthread_cancel(thread), 0);
+    usleep(10000);
+    CHECK_EQ(aco_shared_mutex_unlock(&held), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(aco_shared_mutex_trylock(&held), 0);
+}
+
 int main(int argc, char **argv)
 {
     (void)argv;
@@ -312,5 +340,6 @@ int main(int argc, char **argv)
     run_on(1, fairness, NULL);
     run_on(THREADS_HERE, wait_groups, NULL);
     run_on(THREADS_HERE, calls_once, NULL);
+    cancel_waiting_thread();
     return check_result("threads_sync");
 }

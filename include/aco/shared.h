@@ -4,9 +4,9 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Any thread may use these objects, in a task or in its root context. A task waits alone, as with the objects of
- * aco/scheduler.h, which belong to one thread and are faster there. In the root context the thread waits; its tasks do
- * not run meanwhile. Tasks and threads wait in one queue, first come, first served: what becomes free is handed to the
- * one that has waited longest.
+ * aco/scheduler.h, which belong to one thread and are faster there. In the root context the thread waits, also if
+ * pthread_cancel() is called for it; its tasks do not run meanwhile. Tasks and threads wait in one queue, first come,
+ * first served: what becomes free is handed to the one that has waited longest.
  *
  * Scopes and deadlines count for tasks; a deadline also for threads. Waits fail as those of aco/scheduler.h do, with
  * ETIMEDOUT, ECANCELED, or ENOMEM before anything has changed, and what was obtained is never dropped. Waits for these

@@ -79,12 +79,13 @@ static int is_root_woken(const void *sharer)
     return __atomic_load_n(&((const aco__sharer_t *)sharer)->is_woken, __ATOMIC_RELAXED);
 }
 
-/* Until the thread is woken: 0; or the deadline passes. */
+/* Until the thread is woken: 0; or the deadline passes. No cancellation point: others know the thread's place. */
 static int wait_in_root(aco__sharer_t *sharer, int64_t deadline)
 {
     static __thread aco__spin_t spin;
     int64_t began = aco_now();
-    int error = 0, has_spun = aco__spin_until(&spin, is_root_woken, sharer, aco_now, began, deadline);
+    int error = 0, has_spun = aco__spin_until(&spin, is_root_woken, sharer, aco_now, began, deadline), is_cancellable;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &is_cancellable);
     pthread_mutex_lock(&sharer->lock); /* also after a spin: the waker may still hold it */
     while (!is_root_woken(sharer) && !error)
         error = deadline == ACO_FOREVER ? pthread_cond_wait(&sharer->changed, &sharer->lock)
@@ -92,6 +93,7 @@ static int wait_in_root(aco__sharer_t *sharer, int64_t deadline)
     if (is_root_woken(sharer))
         error = 0;
     pthread_mutex_unlock(&sharer->lock);
+    pthread_setcancelstate(is_cancellable, NULL);
     if (!error && !has_spun)
         aco__spin_woken(&spin, began, aco_now());
     return error;
