@@ -54,6 +54,29 @@ static void *submit_and_hog(void *arg)
     return NULL;
 }
 
+static void *rest(void *arg)
+{
+    CHECK_EQ(aco_sleep(ACO_MILLISECOND), 0);
+    return arg;
+}
+
+/* A thread whose members wait starts several in one round. Those behind a hog are stolen all the same. */
+static void *submit_hog(void *arg)
+{
+    aco_shared_group_t group;
+    int done = 0;
+    begin(&group, ACO_KEEP_GOING);
+    for (int i = 0; i < 20; i++)
+        submit(&group, rest, NULL);
+    CHECK_EQ(aco_shared_group_end(&group), 0);
+    begin(&group, ACO_KEEP_GOING);
+    for (int i = 0; i < 20; i++)
+        submit(&group, count_one, &done);
+    submit(&group, hog, &done);
+    CHECK_EQ(aco_shared_group_end(&group), 0);
+    return arg;
+}
+
 /* The watchdog names it; meanwhile the other thread runs what this one has submitted. */
 static void *hog_and_be_named(void *arg)
 {
@@ -118,6 +141,7 @@ static void test_stealing(void)
     run_on(4, submit_much, NULL);
     CHECK(threads_seen & (threads_seen - 1)); /* more than one thread */
     run_on(2, submit_and_hog, NULL);
+    run_on(2, submit_hog, NULL);
     run_on(2, submit_to_sleepers, NULL);
     test_watchdog();
 }

@@ -165,17 +165,32 @@ static inline aco__item_t next_item(aco__crew_t *worker)
     return worker->starting[worker->begun++ % THREADS_AT_ONCE];
 }
 
-/* The task. Most of what a short function costs is its task: so one that is like new afterwards runs the next item too,
- * up to THREADS_AT_ONCE in a round. */
-static void *run_item(void *arg)
+/* Most of what a short function costs is its task: so one that is like new afterwards runs the next item too, up to
+ * THREADS_AT_ONCE in a round. */
+static inline void run_items(aco__crew_t *worker, aco__item_t *item)
+{
+    run_member(worker, item, 0);
+    while (worker->more && aco__member_is_like_new() && aco__threads_take(worker, item)) {
+        worker->more--;
+        run_member(worker, item, 0);
+    }
+}
+
+/* The task for an item of the thread's own. Until it runs the item may be stolen: a task before it may run for long. */
+static void *run_own_item(void *arg)
+{
+    aco__crew_t *worker = arg;
+    aco__item_t item;
+    if (aco__threads_take(worker, &item))
+        run_items(worker, &item);
+    return NULL;
+}
+
+static void *run_found_item(void *arg)
 {
     aco__crew_t *worker = arg;
     aco__item_t item = next_item(worker);
-    run_member(worker, &item, 0);
-    while (worker->more && aco__member_is_like_new() && aco__threads_take(worker, &item)) {
-        worker->more--;
-        run_member(worker, &item, 0);
-    }
+    run_items(worker, &item);
     return NULL;
 }
 
@@ -186,13 +201,21 @@ static void *run_sent_item(void *worker)
     return NULL;
 }
 
-/* Spawns a task for the item. 0 without memory. */
-static int spawn_for(aco__crew_t *worker, const aco__item_t *item, aco_function_t runs)
+/* Spawns a task. 0 without memory. */
+static int spawn_task(aco__crew_t *worker, aco_function_t runs)
 {
     aco_t *task = aco_spawn(runs, worker, NULL);
     if (!task)
         return 0;
     (void)aco_detach(task);
+    return 1;
+}
+
+/* The same, for the item. */
+static int spawn_for(aco__crew_t *worker, const aco__item_t *item, aco_function_t runs)
+{
+    if (!spawn_task(worker, runs))
+        return 0;
     worker->starting[worker->started++ % THREADS_AT_ONCE] = *item;
     return 1;
 }
@@ -221,12 +244,23 @@ static int start_sent(aco__crew_t *worker, int drops)
     return started ? STARTED : NO_MEMORY;
 }
 
+static int start_own(aco__crew_t *worker, int drops)
+{
+    aco__item_t item;
+    if (aco_likely(spawn_task(worker, run_own_item)))
+        return STARTED;
+    if (drops && aco__threads_take(worker, &item))
+        aco__threads_drop(&item, ENOMEM);
+    return NO_MEMORY;
+}
+
+/* The worker has no items of its own. */
 static int start_any(aco__crew_t *worker, int searches, int drops)
 {
     aco__item_t item;
     if (!aco__threads_take(worker, &item) && !(searches && aco__threads_find(worker, &item)))
         return NONE_LEFT;
-    if (aco_likely(spawn_for(worker, &item, run_item)))
+    if (aco_likely(spawn_for(worker, &item, run_found_item)))
         return STARTED;
     if (drops || aco__deque_push(&worker->deque, &item) != 0)
         aco__threads_drop(&item, ENOMEM);
@@ -238,14 +272,20 @@ static int start_any(aco__crew_t *worker, int searches, int drops)
 int aco__threads_start(aco__crew_t *worker, int searches, int is_idle)
 {
     int any = 0, found = STARTED, tasks = worker->is_quick ? 1 : THREADS_AT_ONCE;
+    size_t own = 0;
     worker->starts++;
     worker->more = THREADS_AT_ONCE - tasks;
     while (worker->started - worker->begun < THREADS_AT_ONCE && (found == STARTED || (is_idle && !any))) {
         found = NONE_LEFT;
         if (aco_unlikely(aco__threads_has_sent(worker)))
             found = start_sent(worker, is_idle && !any);
-        if (found == NONE_LEFT && tasks-- > 0)
-            found = start_any(worker, searches && !any, is_idle && !any);
+        if (found == NONE_LEFT && tasks-- > 0) {
+            if (aco__deque_count(&worker->deque) > own) {
+                found = start_own(worker, is_idle && !any);
+                own += found == STARTED;
+            } else if (!own)
+                found = start_any(worker, searches && !any, is_idle && !any);
+        }
         if (found == NONE_LEFT)
             break;
         any |= found == STARTED;
