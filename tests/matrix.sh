@@ -87,16 +87,16 @@ width_tests() { # WIDTH
 #          fibers: model.*.scale. Minutes: other seeds of model.*. Too slow for the time limits: threads,
 #          threads_failure, cpp_coroutine, cpp_generator and fuzz.random with gcc, slab.threads with clang
 #   ASan   what is copied, or looks at what was: copying, model, misuse, unwind, alloc_failure, probe.live, redzone.run,
-#          example.tutorial_1. What nothing may stand on stderr beside: example.synopsis, example.tutorial_5. Its own
-#          handler of SIGSEGV, and signals on its own stack: overflow, signals. A fork in a signal handler, where
-#          clang's waits for a lock that it interrupted itself with: found.stacks
+#          example.tutorial_1. What nothing may stand on stderr beside: example.synopsis, example.tutorial_5. Signals
+#          on its own stack: signals. A fork in a signal handler, where clang's waits for a lock that it interrupted
+#          itself with: found.stacks
 #   MSan   C++: its library is not instrumented. Frames that overflow on purpose: misuse. ACO_ENTRY, which counts bytes.
 #          Here the words name what is run
 tests_left_out() { # SET
     tsan='probe\.(own-fp|shared-fp|pic-frame-pointer) fork\. found\.stacks model\..*\.[23s] slab\.default'
     tsan="$tsan generator_signals example\\.sizes"
     asan='probe slab\.threads example\.s(ynopsis|izes) example\.tutorial_[15] copying model\. misuse unwind'
-    asan="$asan alloc_failure redzone\\.run overflow signals"
+    asan="$asan alloc_failure redzone\\.run signals"
     case $1 in
     tsan_gcc) echo "$tsan threads\\. threads_failure cpp_(coroutine|generator) fuzz\\.random" ;;
     tsan_clang) echo "$tsan slab\\.threads" ;;

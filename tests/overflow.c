@@ -182,6 +182,33 @@ static void steps_over_the_guard(void)
     aco_send(co, NULL);
 }
 
+#if UNDER_ASAN
+static struct sigaction asan; /* its handler, which child_run() has taken away */
+
+static void before_asan(void)
+{
+    sigaction(SIGSEGV, &asan, NULL);
+    run(NULL);
+}
+
+static void large_frame_before_asan(void)
+{
+    sigaction(SIGSEGV, &asan, NULL);
+    steps_over_the_guard();
+}
+
+/* Acorn's line comes first, then the sanitizer's report. */
+static void asan_reports(void (*act)(void), const char *line)
+{
+    child_end_t child = child_run(act);
+    const char *end = strchr(child.text, '\n');
+    CHECK(WIFEXITED(child.status) && WEXITSTATUS(child.status) == 1);
+    CHECK(strncmp(child.text, "acorn: overflow: coroutine 0x", 29) == 0);
+    CHECK(end && strstr(child.text, line) && strstr(child.text, line) < end);
+    CHECK(end && strstr(end, "ERROR: AddressSanitizer: ") != NULL);
+}
+#endif
+
 /* The child dies of SIGSEGV. Its output begins with `begin` and ends with `end` (NULL: it writes nothing). */
 static void dies(int line, void (*act)(void), const char *begin, const char *end)
 {
@@ -203,6 +230,12 @@ int main(void)
 {
     static const char more[] = " has overflowed: increase stack_size in aco_options_t\n";
     child_end_t child;
+#if UNDER_ASAN
+    aco_options_t on_share_stack = {0};
+    sigaction(SIGSEGV, NULL, &asan);
+    asan_reports(before_asan, " has overflowed: increase stack_size in aco_options_t\n");
+    asan_reports(large_frame_before_asan, " has overflowed, probably by a large frame: address 0x");
+#endif
     if (ACO_DEBUG)
         DIES(by_default, "acorn: overflow: coroutine 0x", more);
     else
@@ -218,6 +251,10 @@ int main(void)
     child = child_run(in_named_one);
     CHECK(strstr(child.text, ": \"parser\": its private stack of 16384 bytes (0x") != NULL);
     share_stack = aco_share_stack_new(0);
+#if UNDER_ASAN /* which says once that it does without share stacks */
+    on_share_stack.stack = share_stack;
+    aco_destroy(aco_new(overflow, NULL, &on_share_stack));
+#endif
     DIES(in_share_stack, "acorn: overflow: coroutine 0x",
          " has overflowed: pass a larger size to aco_share_stack_new()\n");
     DIES(in_task, "acorn: overflow: coroutine 0x", more);
