@@ -17,7 +17,8 @@
  * iterator step that was running throws it again. A call that fails throws aco::error. When a coroutine is cancelled, a
  * catch (...) inside it must throw again, and no noexcept function may be suspended: both as with pthread_cancel(). A
  * coroutine or generator may be suspended inside a catch block: the exceptions that it is handling are its own. With
- * the flag ACO_SHARED_EXCEPTIONS a coroutine's are the thread's: then it must not yield there (debug builds check it).
+ * the flag ACO_SHARED_EXCEPTIONS a coroutine's are the thread's: then it must not yield there (debug builds check it),
+ * nor, while its resumer handles an exception, in a generator's function.
  * With -fno-exceptions, calls that fail abort instead, and a cancelled coroutine's frames have no destructors to run.
  *
  * A coroutine should suspend itself only by its self or yielder. If it does so in another way (aco_yield() in a C
@@ -291,8 +292,8 @@ struct frame_base : aco__guarded_t {
         if (aco_unlikely(shared) && passes_values && aco__is_on_stack_of(co))
             refused();
 #if ACO_DEBUG && ACO__CPP_EXCEPTIONS
-        if (shared_exceptions)
-            outside = std::current_exception();
+        if (shared_exceptions && (aco_state(co) == ACO_STATE_READY || aco_state(co) == ACO_STATE_SUSPENDED))
+            outside = std::current_exception(); /* else the resume fails */
 #endif
     }
     void check_yield() const noexcept

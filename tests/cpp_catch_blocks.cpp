@@ -487,6 +487,24 @@ TEST_F(CatchBlocksDeathTest, Shared)
 }
 #endif
 
+// Promise: no false alarm when somebody has tried to resume the coroutine while it ran.
+TEST_F(CatchBlocks, FailedResume)
+{
+    aco::coroutine<int> c;
+    aco::coroutine<> tries([&](auto &) { EXPECT_THROW(c.resume(), aco::error); });
+    c = aco::coroutine<int>(
+        [&](auto &self) {
+            EXPECT_FALSE(tries.resume());
+            self.yield(1);
+        },
+        aco::options().with(ACO_SHARED_EXCEPTIONS));
+    try {
+        throw problem(1, "resumer");
+    } catch (const problem &) {
+        EXPECT_TRUE(c.resume());
+    }
+}
+
 // Promise: no false alarm, and nothing disturbed, when it is the resumer that is inside a catch block.
 TEST_F(CatchBlocks, TheResumers)
 {

@@ -313,7 +313,7 @@ void through_generators()
     cancelled(generates_in_catch<3>, "qpkazl7b");
 }
 
-/* ---- Generators on stacks of their own that end by an exception ---- */
+/* ---- In-stack generators that end by an exception: with stacks of their own in row clang-tsan, on Windows ---- */
 
 ACO_IN_STACK_GENERATOR(throws_in_stack, y, arg)
 {

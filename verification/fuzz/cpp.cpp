@@ -1,21 +1,85 @@
 /* Sequences of calls of aco.hpp against a model of what it promises: coroutines yield, are sent and return ints, throw,
  * have exceptions raised in them, are cancelled, moved and destroyed; destructors of objects on their stacks act in
- * turn; generators have generators in them. The input's bytes are operations; whoever runs takes the next one. After
- * each call the model says what came back, or what was thrown; at the end every object must have been destroyed once.
- * */
+ * turn; generators of C++ and of C, and those on their consumer's stack, act in turn too; the program's memory runs
+ * out. The input's bytes are operations; whoever runs takes the next one. After each call the model says what came
+ * back, or what was thrown; at the end every object must have been destroyed once.
+ *
+ * FUZZ_MALLOC: malloc() can be replaced, so that the C++ run time's own memory runs out too. */
 #include "aco.hpp"
+#include "aco/in_stack_generator.h"
 #define FUZZ_NAME "cpp"
 #include "fuzz.h"
 
 #include <array>
+#include <new>
 #include <vector>
+
+/* ---- Memory ---- */
+
+static long allocations_left = -1; /* then they fail; -1: none fails */
+static int may_not_fail; /* the model allocates */
+static unsigned long failures;
+
+static bool fails()
+{
+    if (may_not_fail || allocations_left < 0 || allocations_left-- > 0)
+        return false;
+    allocations_left = 0;
+    failures++;
+    return true;
+}
+
+#ifdef FUZZ_MALLOC
+extern "C" void *__libc_malloc(size_t);
+extern "C" void *malloc(size_t sz)
+{
+    if (!fails())
+        return __libc_malloc(sz);
+    errno = ENOMEM;
+    return nullptr;
+}
+#define NEW_FAILS false /* malloc() says it */
+#else
+#define NEW_FAILS fails()
+#endif
+
+void *operator new(std::size_t sz)
+{
+    void *p = NEW_FAILS ? nullptr : std::malloc(sz);
+    if (!p)
+        throw std::bad_alloc();
+    return p;
+}
+void *operator new(std::size_t sz, const std::nothrow_t &) noexcept
+{
+    return NEW_FAILS ? nullptr : std::malloc(sz);
+}
+__attribute__((noinline)) void operator delete(void *p) noexcept /* inline, gcc warns of free() after new */
+{
+    std::free(p);
+}
+__attribute__((noinline)) void operator delete(void *p, std::size_t) noexcept
+{
+    std::free(p);
+}
 
 namespace {
 
 enum { SLOTS = 8, MAIN = -1, BUSY = -2, DEPTH = 5, LEVELS = 4, STACK = UNDER_ASAN ? 512 << 10 : 128 << 10 };
 
 struct thrown {
+    static inline int alive;
     int number;
+    explicit thrown(int n) : number(n) { alive++; }
+    thrown(const thrown &other) : number(other.number) { alive++; }
+    thrown &operator=(const thrown &) = delete;
+    ~thrown() { alive--; }
+};
+
+struct memory_for_model {
+    memory_for_model() { may_not_fail++; }
+    memory_for_model(const memory_for_model &) = delete;
+    ~memory_for_model() { may_not_fail--; }
 };
 
 enum state { READY, RUNNING, RESUMING, SUSPENDED, DONE };
@@ -43,11 +107,16 @@ struct slot {
 };
 std::array<slot, SLOTS> slots;
 aco_share_stack_t *stack;
-int running = MAIN, serial, generator_guards, main_depth;
+int running = MAIN, serial, main_guards, main_depth;
 
 int &depth_of(int me)
 {
     return me == MAIN ? main_depth : actors[me].depth;
+}
+
+int &guards_of(int me)
+{
+    return me == MAIN ? main_guards : actors[me].guards;
 }
 
 } // namespace
@@ -71,6 +140,19 @@ namespace {
 
 void interpret(int me, coroutine::self *self);
 
+void catches(int me, coroutine::self *self)
+{
+    int depth = depth_of(me);
+    if (depth >= DEPTH)
+        return;
+    try {
+        interpret(me, self);
+    } catch (const thrown &) {
+        EXPECT(running == me);
+        depth_of(me) = depth;
+    }
+}
+
 /* In a coroutine's function object: counts its copies. */
 struct token {
     int id;
@@ -86,15 +168,13 @@ struct guard {
     bool acts;
     guard(int whose, bool does) : me(whose), acts(does)
     {
-        if (me != MAIN)
-            actors[me].guards++;
+        guards_of(me)++;
     }
     guard(const guard &) = delete;
     ~guard()
     {
         EXPECT(running == me);
-        if (me != MAIN)
-            actors[me].guards--;
+        guards_of(me)--;
         if (acts && depth_of(me) < DEPTH && !is_over())
             interpret(me, nullptr);
     }
@@ -135,11 +215,15 @@ int resume_error(int me, int id, bool passes_values)
 template<class Call>
 void expect_error(int line, int error, Call call)
 {
+    unsigned long failed = failures;
     try {
         call();
     } catch (const aco::error &e) {
         if (e.code().value() != error)
             fail(line, "failed with errno %d, not %d: %s", e.code().value(), error, e.what());
+        return;
+    } catch (const std::bad_alloc &) {
+        EXPECT(failures > failed);
         return;
     }
     fail(line, "did not fail: errno %d expected", error);
@@ -308,9 +392,14 @@ void op_new(int me, int i)
     if (how & 8)
         options.named("fuzz");
     TRACE("new %d: actor %d%s%s", i, id, how & 1 ? ", shared" : "", how & 2 ? ", own exceptions" : "");
-    {
+    unsigned long failed = failures;
+    try {
         token t(id);
         slots[i].co = coroutine([t](coroutine::self &self, int first) { return begin(self, t.id, first); }, options);
+    } catch (const std::bad_alloc &) {
+        EXPECT(failures > failed && actors[id].functions == 0 && running == me);
+        actors[id].now = DONE;
+        return;
     }
     slots[i].id = id;
     EXPECT(actors[id].functions == 1 && !slots[i].co.done() && running == me);
@@ -360,6 +449,15 @@ void op_yield_in_catch(int me, coroutine::self *self)
 
 /* ---- Generators ---- */
 
+/* Whether a generator with a stack of its own may take operations. Not if its consumer is on a share stack, because
+ * they may switch to another coroutine there. */
+bool may_act(int me)
+{
+    return me == MAIN || !actors[me].is_shared;
+}
+
+/* ---- Generators of C++ ---- */
+
 /* The elements that a generator makes, its own and those of others, and whether it throws at the end. */
 struct plan {
     std::vector<std::pair<int, std::vector<plan>>> steps; /* an element; or 0 and one plan */
@@ -369,6 +467,7 @@ struct plan {
 
 plan draw_plan(int level)
 {
+    memory_for_model lasts;
     plan p;
     unsigned n = next() % 6;
     p.by_loop = next() & 1;
@@ -386,6 +485,7 @@ plan draw_plan(int level)
 /* Its elements; the exception that ends them, or 0. */
 int elements_of(const plan &p, std::vector<int> &elements)
 {
+    memory_for_model lasts;
     for (const auto &[element, inner] : p.steps) {
         int ended = 0;
         if (inner.empty())
@@ -398,20 +498,23 @@ int elements_of(const plan &p, std::vector<int> &elements)
     return p.throws;
 }
 
-struct generator_guard {
-    generator_guard() { generator_guards++; }
-    generator_guard(const generator_guard &) = delete;
-    ~generator_guard() { generator_guards--; }
+/* For whom a generator makes its elements. `self`: NULL too if the coroutine must not yield there. */
+struct consumer {
+    int me;
+    coroutine::self *self;
+    unsigned flags;
 };
 
-aco::generator<int> make(const plan &p, unsigned flags)
+aco::generator<int> make(const plan &p, const consumer &by)
 {
     aco::options options;
-    options.with_stack_size(STACK).with(flags);
+    options.with_stack_size(STACK).with(by.flags);
     return aco::generator<int>(
-        [&p, flags](aco::yielder<int> &yield) {
-            generator_guard there;
+        [&p, &by](aco::yielder<int> &yield) {
+            guard here(by.me, may_act(by.me) && next() % 4 == 3);
             for (const auto &[element, inner] : p.steps) {
+                if (may_act(by.me) && next() % 4 == 3)
+                    catches(by.me, by.self);
                 if (inner.empty() && element % 3 == 0) {
                     try {
                         throw thrown{element};
@@ -426,10 +529,10 @@ aco::generator<int> make(const plan &p, unsigned flags)
                 } else if (inner.empty()) {
                     yield(element);
                 } else if (p.by_loop) {
-                    for (int &handed_on : make(inner.front(), flags))
+                    for (int &handed_on : make(inner.front(), by))
                         yield(handed_on);
                 } else {
-                    yield.yield_from(make(inner.front(), flags));
+                    yield.yield_from(make(inner.front(), by));
                 }
             }
             if (p.throws)
@@ -440,17 +543,19 @@ aco::generator<int> make(const plan &p, unsigned flags)
 
 void op_generator(int me, coroutine::self *self)
 {
-    int before = generator_guards;
+    int before = guards_of(me);
+    unsigned long failed = failures;
     plan p = draw_plan(0);
     unsigned stop = next(), flags = next() % 4 == 0 ? ACO_OWN_EXCEPTIONS : 0;
+    consumer by = {me, me != MAIN && actors[me].own_exceptions ? self : nullptr, flags};
     std::vector<int> elements;
     size_t seen = 0;
     int ended = elements_of(p, elements);
     TRACE("generator of %zu elements", elements.size());
     try {
-        aco::generator<int> g = make(p, flags);
+        aco::generator<int> g = make(p, by);
         if (stop & 128)
-            g = make(p, flags);
+            g = make(p, by);
         for (int &element : g) {
             EXPECT(running == me && seen < elements.size() && element == elements[seen]);
             if (++seen == stop % 32)
@@ -461,10 +566,106 @@ void op_generator(int me, coroutine::self *self)
         EXPECT(seen == stop % 32 || (seen == elements.size() && !ended));
     } catch (const thrown &e) {
         EXPECT(e.number == ended && seen == elements.size());
+    } catch (const std::bad_alloc &) {
+        EXPECT(failures > failed);
     }
-    EXPECT(running == me);
-    if (me == MAIN)
-        EXPECT(generator_guards == before);
+    EXPECT(running == me && guards_of(me) == before);
+}
+
+/* ---- Generators of C: they have their consumer's exceptions ---- */
+
+struct numbers {
+    int me;
+    coroutine::self *self;
+    bool acts; /* its function takes operations */
+    unsigned count;
+    int ended; /* by this exception; or 0 */
+};
+
+/* The generator's function. generate(i) gives a number to the consumer. */
+template<class Generate>
+void make_numbers(numbers &n, Generate generate)
+{
+    guard here(n.me, n.acts && next() % 4 == 3);
+    for (unsigned i = 1; i <= n.count; i++) {
+        try {
+            if (n.acts && depth_of(n.me) < DEPTH)
+                interpret(n.me, n.self);
+        } catch (const thrown &e) {
+            n.ended = e.number;
+            throw;
+        }
+        generate(i);
+    }
+    if (n.ended)
+        throw thrown{n.ended};
+}
+
+ACO_GENERATOR(on_own_stack, y, arg)
+{
+    make_numbers(*static_cast<numbers *>(arg),
+                 [y](unsigned i) { aco_generate(y, reinterpret_cast<void *>(uintptr_t{i})); });
+}
+
+ACO_IN_STACK_GENERATOR(in_stack, y, arg)
+{
+    make_numbers(*static_cast<numbers *>(arg),
+                 [y](unsigned i) { aco_generate_in_stack(y, reinterpret_cast<void *>(uintptr_t{i})); });
+}
+
+/* After each number; whether it wants another. */
+bool take_number(const numbers &n, const void *value, unsigned i, unsigned stop)
+{
+    EXPECT(running == n.me && reinterpret_cast<uintptr_t>(value) == i && i <= n.count);
+    if (i == stop)
+        return false;
+    if (next() % 4 == 0)
+        op_yield(n.me, n.self, true);
+    return true;
+}
+
+__attribute__((noinline)) void consume_own_stack(numbers &n, unsigned stop)
+{
+    __attribute__((cleanup(aco_generator_close))) aco_generator_t g = {};
+    aco_options_t options = {};
+    unsigned i = 0;
+    options.stack_size = STACK;
+    n.acts = may_act(n.me);
+    EXPECT(aco_generator_open(&g, on_own_stack, &n, &options) == 0);
+    while (aco_generator_next(&g))
+        if (!take_number(n, g.value, ++i, stop))
+            return;
+    EXPECT(i == n.count && !n.ended);
+}
+
+__attribute__((noinline)) void consume_in_stack(numbers &n, unsigned stop)
+{
+    __attribute__((cleanup(aco_in_stack_close))) aco_in_stack_t g = {};
+    unsigned i = 0;
+    n.acts = true;
+    aco_in_stack_open(&g, in_stack, &n);
+    while (aco_in_stack_next(&g) > 0)
+        if (!take_number(n, g.value, ++i, stop))
+            return;
+    EXPECT(i == n.count && !n.ended);
+}
+
+void op_c_generator(int me, coroutine::self *self)
+{
+    int depth = depth_of(me), before = guards_of(me);
+    unsigned how = next(), stop = next() % 8;
+    numbers n = {me, self, false, how >> 2 & 7, how >> 5 ? 0 : ++serial};
+    TRACE("generator %s of %u numbers", how & 1 ? "on the stack" : "with a stack", n.count);
+    try {
+        if (how & 1)
+            consume_in_stack(n, stop);
+        else
+            consume_own_stack(n, stop);
+    } catch (const thrown &e) {
+        EXPECT(e.number == n.ended);
+        depth_of(me) = depth;
+    }
+    EXPECT(running == me && guards_of(me) == before);
 }
 
 /* ---- The interpreter ---- */
@@ -475,22 +676,47 @@ void op_throw(int me, coroutine::self *self)
         throw thrown{++serial};
 }
 
+void throws_on(int me, coroutine::self *self)
+{
+    try {
+        catches(me, self);
+    } catch (...) { /* a cancellation */
+        EXPECT(actors[me].is_ending && !std::current_exception());
+        throw;
+    }
+}
+
+/* Others act while an exception is being handled, which must be the same afterwards. */
+void in_catch(int me, coroutine::self *self)
+{
+    try {
+        throw thrown{++serial};
+    } catch (const thrown &) {
+        std::exception_ptr handled = std::current_exception();
+        throws_on(me, me != MAIN && actors[me].own_exceptions ? self : nullptr);
+        EXPECT(std::current_exception() == handled);
+    }
+}
+
 void deeper(int me, coroutine::self *self)
 {
+    switch (next() % 4) {
+    case 0: in_catch(me, self); break;
+    case 1: throws_on(me, self); break;
+    case 2:
+        if (depth_of(me) < DEPTH)
+            interpret(me, self);
+        break;
+    default: catches(me, self);
+    }
+}
+
+/* From now on some allocations succeed, and then none. Or all do again. */
+void op_memory()
+{
     unsigned how = next();
-    if (depth_of(me) >= DEPTH)
-        return;
-    if (!(how & 1)) {
-        interpret(me, self);
-        return;
-    }
-    int depth = depth_of(me);
-    try {
-        interpret(me, self);
-    } catch (const thrown &) {
-        EXPECT(running == me);
-        depth_of(me) = depth;
-    }
+    allocations_left = how & 1 ? static_cast<long>(how >> 4) : -1;
+    TRACE("memory for %ld allocations", allocations_left);
 }
 
 /* 0: the interpreter returns. */
@@ -512,11 +738,13 @@ bool operate(int me, coroutine::self *self)
     case 18: case 19: op_yield_in_catch(me, self); break;
     case 20: case 21: op_throw(me, self); break;
     case 22: case 23: case 24: case 25: deeper(me, self); break;
-    case 26: case 27: op_generator(me, self); break;
+    case 26: op_generator(me, self); break;
+    case 27: op_c_generator(me, self); break;
     case 28:
         if (slots[i].id >= 0)
             EXPECT(slots[i].co.done() == (actors[slots[i].id].now == DONE));
         break;
+    case 29: op_memory(); break;
     default: return false;
     }
     return true;
@@ -540,6 +768,7 @@ __attribute__((noinline)) void interpret(int me, coroutine::self *self)
 
 static void fuzz_input(void)
 {
+    allocations_left = -1;
     actors.clear();
     actors.reserve(256); /* references to them stay valid */
     serial = 0;
@@ -550,9 +779,13 @@ static void fuzz_input(void)
         interpret(MAIN, nullptr);
     for (int i = 0; i < SLOTS; i++)
         vacate(MAIN, i, 1);
+    allocations_left = -1;
     for (const actor &a : actors)
         EXPECT(a.now == DONE && a.guards == 0 && a.functions == 0);
-    EXPECT(generator_guards == 0);
+    EXPECT(main_guards == 0);
+    EXPECT(thrown::alive == 0);
+    EXPECT(!std::current_exception());
+    EXPECT(std::uncaught_exceptions() == 0);
     EXPECT(aco_each([](aco_t *, void *) { return 1; }, nullptr) == 0);
     aco_share_stack_destroy(stack);
 }

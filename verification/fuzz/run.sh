@@ -65,7 +65,10 @@ build() { # BUILD
     for target in $all; do
         # shellcheck disable=SC2086
         case $target in
-        cpp) "$CXX" $flags -std=gnu++17 verification/fuzz/cpp.cpp "$dir/$1/library.a" -o "$dir/$target-$1" $link ||
+        cpp)
+            malloc=
+            [ "$1" = address ] || malloc=-DFUZZ_MALLOC # it can be replaced
+            "$CXX" $flags $malloc -std=gnu++17 verification/fuzz/cpp.cpp "$dir/$1/library.a" -o "$dir/$target-$1" $link ||
             return 1 ;;
         *)
             more=
