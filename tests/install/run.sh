@@ -81,11 +81,16 @@ warnings) # about casts, which users may have on; the headers are no system head
         if accepts "$cxx" -Werror $option probe.cc; then casts="$casts $option"; fi
     done
     for include in "$prefix/include" "$prefix/share/acorn"; do
+        for ending in h hpp; do
+            (cd "$include" && find . -name "*.$ending" ! -path './aco/detail/*' ! -path './aco/arch/*' \
+                ! -path './llhttp/*' ! -name aco_assert_override.h) | sort | sed 's/.*/#include "&"/' > every.$ending
+        done
+        printf '#define MINICORO_IMPL\n#include "every.h"\n' > every.c
         for options in "" "-DACO_DEBUG=1"; do
             # shellcheck disable=SC2086
-            "$cxx" $flags -std=c++17 $strict -Wcast-qual $casts $options -O1 -I"$include" -c "$here/warnings.cc"
+            "$cxx" $flags -std=c++17 $strict -Wcast-qual $casts $options -O1 -I. -I"$include" -c "$here/warnings.cc"
             # shellcheck disable=SC2086
-            "$cc" $flags -std=c99 $strict -Wcast-qual $options -O1 -I"$include" -c "$here/consumer.c"
+            "$cc" $flags -std=c99 $strict -Wcast-qual $options -O1 -I"$include" -c every.c "$here/consumer.c"
         done
     done
     ;;
@@ -226,12 +231,29 @@ amalgamation) # libaco's own build lines
             -lcrypto
         tls_fails ./app
     fi
-    mkdir two # these two files are all that libaco's programs need
+    mkdir two # these two files are all that libaco's programs need; names of other headers are the program's
     cp aco.h aco.c two/
-    printf '#include "aco.h"\nint main(void) { aco_thread_init(NULL); return aco_get_co() != NULL; }\n' > two/app.c
+    cat > two/app.c <<'END'
+#include "aco.h"
+typedef struct aco_task { int x; } aco_task_t, aco_mutex_t, aco_channel_t, aco_generator_t;
+enum { aco_spawn, aco_select, aco_scope_begin, aco_io_read, aco_pool_new, aco_backtrace };
+static aco_task_t aco_sleep(int x)
+{
+    aco_task_t task = {x};
+    return task;
+}
+static int aco_run(void) { return aco_sleep(aco_spawn).x; }
+int main(void)
+{
+    aco_thread_init(NULL);
+    return aco_get_co() != NULL || aco_run();
+}
+END
     # shellcheck disable=SC2086
     "$cc" $flags -O1 -Itwo two/aco.c two/app.c -o app
     ./app
+    # shellcheck disable=SC2086
+    "$cxx" $flags -fsyntax-only -Itwo -x c++ two/app.c
     if "$cxx" $flags -c aco.c -o aco.o 2> as_cpp.txt; then
         echo "aco.c compiled as C++"
         exit 1
@@ -322,6 +344,15 @@ END
         "-O2 -DACO_CONFIG_UCONTEXT" "-O2 -DACO_DEBUG=1 -fPIC"; do
         # shellcheck disable=SC2086
         "$cc" $only $options -Wall -Wextra -Werror -I. aco.c own.c "$here/old.c" -pthread -o app
+        ./app
+    done
+    # shellcheck disable=SC2086
+    "$cc" $only -std=c99 $strict -Wcast-qual -I. -c aco.c
+    for std in gnu89 "c99 -Wpedantic" "gnu++98 -x c++"; do
+        case $std in *++*) compiler=$cxx ;; *) compiler=$cc ;; esac
+        # shellcheck disable=SC2086
+        "$compiler" $only -std=$std -Wall -Wextra -Wcast-qual -Werror -I. own.c "$here/old.c" -x none aco.o -pthread \
+            -o app
         ./app
     done
     case $flags in *-fsanitize*) exit 0 ;; esac # the whole of aco.c

@@ -1,19 +1,8 @@
 // A user's program that is compiled with warnings about casts: every public header, and every macro that expands to
 // code in a program. (It need not run.)
-#include "aco/task.hpp"
-
-#ifdef __linux__
-#include "aco/file.hpp"
-#include "aco/offload.hpp"
-#include "aco/process.h"
-#include "aco/threads.hpp"
-#include "aco/http.hpp"
-#include "aco/tls.hpp"
-#endif
-
-#include "aco/in_stack_generator.h"
-#include "aco/pool.h"
-#include "aco/scheduler.h"
+#define MINICORO_IMPL
+#include "every.h" // run.sh makes these two
+#include "every.hpp"
 
 #include <memory>
 #include <string>

@@ -68,8 +68,9 @@ build() { # BUILD
         cpp)
             malloc=
             [ "$1" = address ] || malloc=-DFUZZ_MALLOC # it can be replaced
-            "$CXX" $flags $malloc -std=gnu++17 verification/fuzz/cpp.cpp "$dir/$1/library.a" -o "$dir/$target-$1" $link ||
-            return 1 ;;
+            "$CXX" $flags $malloc -std=gnu++17 verification/fuzz/cpp.cpp "$dir/$1/library.a" \
+                -o "$dir/$target-$1" $link || return 1
+            ;;
         *)
             more=
             [ $target != scheduler ] || more=-Wl,--wrap=write
