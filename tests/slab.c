@@ -179,6 +179,33 @@ static void one_in_turn(void)
     }
 }
 
+/* Promise: memory is aligned to its size wherever the system puts mappings, and there is no more of it than was asked
+ * for. */
+static void aligned_mappings(void)
+{
+    enum { MANY = 200, SIZE = 64 << 10 };
+    static char *aligned[MANY], *between[MANY];
+    size_t odd = SIZE + aco__os_page_size();
+    usage_t before = usage(), after;
+    for (int i = 0; i < MANY; i++) {
+        between[i] = aco__os_map(odd); /* else the next one would be aligned by itself */
+        aligned[i] = aco__os_map_aligned(SIZE);
+        CHECK(aligned[i] && (uintptr_t)aligned[i] % SIZE == 0);
+    }
+    after = usage();
+    CHECK(after.mapped < before.mapped + MANY * (SIZE + odd) + 2 * MIB);
+    for (int i = 0; i < MANY; i++) {
+        memset(aligned[i], i, SIZE);
+        memset(between[i], MANY + i, odd);
+    }
+    for (int i = 0; i < MANY; i++) {
+        for (size_t at = 0; at < SIZE; at += 4096)
+            CHECK_EQ((unsigned char)aligned[i][at], i);
+        aco__os_unmap(aligned[i], SIZE);
+        aco__os_unmap(between[i], odd);
+    }
+}
+
 /* ---- The walk over control blocks ---- */
 
 /* Counts the visit in the block; stops when *left, of so many, comes to 0. */
@@ -511,6 +538,7 @@ int main(int argc, char **argv)
         for (int order = 0; order < 3; order++)
             memory_goes_back(order);
         one_in_turn();
+        aligned_mappings();
         walks();
         slots();
         made_here_freed_there();

@@ -146,8 +146,7 @@ void *aco__os_map_aligned(size_t sz)
     aligned = p + before;
     if (before)
         aco__os_unmap(p, before);
-    if (before < sz)
-        aco__os_unmap(aligned + sz, sz - before);
+    aco__os_unmap(aligned + sz, sz - before);
     return aligned;
 }
 
