@@ -598,48 +598,67 @@ static void floating_point_environment_of_new(unsigned flags)
 
 #if (defined(__x86_64__) || defined(__i386__)) && !defined(ACO_CONFIG_SHARE_FPU_MXCSR_ENV)
 #define HAS_X87
-static uint16_t x87_control(void)
+enum { STATUS = 0x3f, FLUSH_TO_ZERO = 0x8000, ONE_PRECISION_BIT = 0x100 };
+
+typedef struct words {
+    uint32_t mxcsr; /* without the status bits */
+    uint16_t x87;
+} words_t;
+
+static words_t get_words(void)
 {
-    uint16_t word;
-    __asm__ volatile("fnstcw %0" : "=m"(word));
-    return word;
+    words_t words = {0, 0};
+#ifdef __SSE__
+    __asm__ volatile("stmxcsr %0" : "=m"(words.mxcsr));
+#endif
+    __asm__ volatile("fnstcw %0" : "=m"(words.x87));
+    words.mxcsr &= ~(uint32_t)STATUS;
+    return words;
+}
+
+static void check_words(words_t wanted)
+{
+    words_t words = get_words();
+    CHECK_EQ(words.mxcsr, wanted.mxcsr);
+    CHECK_EQ(words.x87, wanted.x87);
 }
 
 typedef struct precise {
     aco_t *next;
-    uint16_t control;
+    words_t words;
 } precise_t;
 
-static void *keeps_precision(void *arg)
+static void *keeps_words(void *arg)
 {
     const precise_t *own = arg;
-    __asm__ volatile("fldcw %0" : : "m"(own->control));
+#ifdef __SSE__
+    __asm__ volatile("ldmxcsr %0" : : "m"(own->words.mxcsr));
+#endif
+    __asm__ volatile("fldcw %0" : : "m"(own->words.x87));
     for (int i = 0; i < 3; i++) {
         CHECK_EQ(aco_yield_to(own->next), 0);
-        CHECK_EQ(x87_control(), own->control);
+        check_words(own->words);
     }
     return NULL;
 }
 
-/* Promise: the x87 control word belongs to the environment, also where nothing else differs; whether the library or the
- * inline switch swaps it. */
-static void x87_is_swapped(aco_share_stack_t *stack)
+/* Promise: MXCSR and the x87 control word belong to the environment, also where only one of them differs; whether the
+ * library or the inline switch swaps it. */
+static void each_word_is_swapped(aco_share_stack_t *stack, uint32_t mxcsr_bit, uint16_t x87_bit)
 {
-    enum { ONE_PRECISION_BIT = 0x100 };
     const aco_options_t own = {.flags = ACO_OWN_FP, .stack = stack};
-    uint16_t control = x87_control();
-    precise_t all[2] = {{NULL, control}, {NULL, control ^ ONE_PRECISION_BIT}};
+    words_t words = get_words();
+    precise_t all[2] = {{NULL, words}, {NULL, {words.mxcsr ^ mxcsr_bit, words.x87 ^ x87_bit}}};
     aco_t *co[2];
     for (int i = 0; i < 2; i++)
-        co[i] = aco_new(keeps_precision, &all[i], &own);
+        co[i] = aco_new(keeps_words, &all[i], &own);
     for (int i = 0; i < 2; i++)
         all[i].next = co[!i];
-    aco_resume(co[0]);
-    CHECK_EQ(x87_control(), control);
-    CHECK_EQ(co[0]->is_end, 1);
-    aco_resume(co[1]);
-    CHECK_EQ(x87_control(), control);
-    CHECK_EQ(co[1]->is_end, 1);
+    for (int i = 0; i < 2; i++) {
+        aco_resume(co[i]);
+        check_words(words);
+        CHECK_EQ(co[i]->is_end, 1);
+    }
     for (int i = 0; i < 2; i++)
         aco_destroy(co[i]);
     if (stack)
@@ -698,8 +717,12 @@ int main(void)
     floating_point_environment_of_new(ACO_OWN_FP);
 #endif
 #ifdef HAS_X87
-    x87_is_swapped(NULL);
-    x87_is_swapped(aco_share_stack_new(0));
+    each_word_is_swapped(NULL, 0, ONE_PRECISION_BIT);
+    each_word_is_swapped(aco_share_stack_new(0), 0, ONE_PRECISION_BIT);
+#ifdef __SSE__
+    each_word_is_swapped(NULL, FLUSH_TO_ZERO, 0);
+    each_word_is_swapped(aco_share_stack_new(0), FLUSH_TO_ZERO, 0);
+#endif
     flags_are_not_inherited();
 #endif
     aco_destroy(main_co);
