@@ -1,10 +1,10 @@
 /* Pools on a failing system: every request of mmap, munmap, madvise and mprotect fails once, and from there on for
  * ever: the first, the second, … until none is left (linked with --wrap). A coroutine is made and works, or the result
- * is NULL with ENOMEM or EAGAIN; nothing leaks. With the argument "room": what fails at RLIMIT_AS. */
+ * is NULL with ENOMEM or EAGAIN; nothing leaks. With the argument "room": what fails at RLIMIT_AS and at
+ * RLIMIT_DATA. */
 #define _GNU_SOURCE
 #include "aco/pool.h"
 #include "child.h"
-#include "proc.h"
 #include "fails.h"
 
 #include <sys/mman.h>
@@ -365,33 +365,59 @@ static void ordinary_canaries(void)
     aco_pool_trim(NULL);
 }
 
-/* ---- RLIMIT_AS ---- */
+/* ---- RLIMIT_AS and RLIMIT_DATA ---- */
 
 #if SHARE_STACKS && defined(__linux__)
-static size_t address_space(void)
+/* Bytes of /proc/self/statm, in which the address space is word 0, and data is word 5. */
+static rlim_t in_use(int word)
 {
-    return proc_number("/proc/self/statm") * (size_t)sysconf(_SC_PAGESIZE);
+    size_t pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    while (word-- >= 0)
+        CHECK_EQ(fscanf(file, "%zu", &pages), 1);
+    fclose(file);
+    return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Promise: where there is no room for a large region a small one will do; the message of a failure names RLIMIT_AS, and
- * all goes on. */
-static void little_room(void)
+static int next_descriptor(void)
+{
+    int fd = dup(STDERR_FILENO);
+    close(fd);
+    return fd;
+}
+
+/* So many mappings: not as many as the kernel allows. */
+static void map_pages(size_t n)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *p = mmap(NULL, n * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    for (size_t i = 0; i < n; i += 2)
+        CHECK_EQ(mprotect(p + i * page, page, PROT_READ), 0);
+}
+
+/* Promise: where there is no room for a large region a small one will do; the message of a failure names the limit, and
+ * all goes on, in a process of many mappings and without standard input, too. */
+static void little_room_for(int resource, int word, const char *name)
 {
     enum { MOST = 100, ROOM = 3 << 20 };
     aco_pool_t *pool = aco_pool_new(NULL);
     aco_t *co[MOST], *before = new_in(NULL);
     struct rlimit limit;
-    int made = 0;
+    int made = 0, descriptor;
+    close(STDIN_FILENO);
+    descriptor = next_descriptor();
+    map_pages(4000);
     CHECK(aco_send(NULL, NULL) == ACO_ERROR); /* the thread has memory for messages */
-    CHECK_EQ(getrlimit(RLIMIT_AS, &limit), 0);
-    limit.rlim_cur = (rlim_t)(address_space() + ROOM);
-    CHECK_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+    CHECK_EQ(getrlimit(resource, &limit), 0);
+    limit.rlim_cur = in_use(word) + ROOM;
+    CHECK_EQ(setrlimit(resource, &limit), 0);
     while (made < MOST && (co[made] = new_in(pool)) != NULL)
         made++;
     CHECK(made >= 20 && made < MOST);
     CHECK_EQ(errno, ENOMEM);
-    CHECK(strncmp(aco_error_message(), "aco_new: ", 9) == 0 && strstr(aco_error_message(), "RLIMIT_AS"));
-    CHECK(stats(pool).reserved <= ROOM);
+    CHECK(strncmp(aco_error_message(), "aco_new: ", 9) == 0 && strstr(aco_error_message(), name));
+    CHECK_EQ(next_descriptor(), descriptor);
+    CHECK(stats(pool).reserved <= ROOM + (256 << 10)); /* statm counts the process's stack as data */
     CHECK_EQ(stats(pool).in_use, made);
     use_and_destroy(before, 2);
     use_and_destroy(co[--made], 3);
@@ -405,13 +431,24 @@ static void little_room(void)
     use_and_destroy(new_in(pool), 3);
     CHECK_EQ(aco_pool_destroy(pool), 0);
 }
+
+static void little_address_space(void)
+{
+    little_room_for(RLIMIT_AS, 0, "RLIMIT_AS");
+}
+
+static void little_data(void)
+{
+    little_room_for(RLIMIT_DATA, 5, "RLIMIT_DATA");
+}
 #endif
 
 int main(int argc, char **argv)
 {
 #if SHARE_STACKS && defined(__linux__)
     if (argc > 1 && strcmp(argv[1], "room") == 0) {
-        PASSES(little_room);
+        PASSES(little_address_space);
+        PASSES(little_data);
         return check_result("pool_failure room");
     }
 #else

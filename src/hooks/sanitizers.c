@@ -178,7 +178,7 @@ static void area_freed(const aco_t *co)
 
 void aco__sanitize_named(const aco__cold_t *cold)
 {
-    if (cold->fiber && __tsan_set_fiber_name)
+    if (cold->fiber)
         __tsan_set_fiber_name(cold->fiber, cold->name);
 }
 
