@@ -7,6 +7,7 @@
 #include <aco/sync.h>
 
 #include <signal.h>
+#include <sys/wait.h>
 
 static int calls, fail_at, fails_on; /* the nth allocation fails; with fails_on, all later ones too */
 static int threads_made, fail_thread;
@@ -15,7 +16,7 @@ static int is_still_watched = -1, is_over;
 static __thread int is_refused; /* the thread gets no memory, and that only when the set has nothing else to do */
 static __thread int is_refused_now; /* the same, at once */
 static int refusals;
-enum { QUICK, SLOW_AFTER_UNLOCKING, SLOW_AFTER_POSTING };
+enum { QUICK, SLOW_AFTER_UNLOCKING, SLOW_AFTER_POSTING, SLOW_TO_TELL };
 static __thread int pace; /* for once */
 
 static int fails(void)
@@ -233,6 +234,58 @@ static void test_set_outlives_calls(aco_function_t first)
     watched_set = NULL;
 }
 
+/* ---- A thread forks while another one is about to tell that a member has ended ---- */
+
+static int is_telling, has_forked;
+
+void __real_aco__answer_tell(aco__answer_t *answer);
+void __wrap_aco__answer_tell(aco__answer_t *answer);
+void __wrap_aco__answer_tell(aco__answer_t *answer)
+{
+    if (pace == SLOW_TO_TELL) {
+        pace = QUICK;
+        add(&is_telling, 1);
+        while (!load(&has_forked))
+            usleep(1000);
+    }
+    __real_aco__answer_tell(answer);
+}
+
+static void *tell_slowly(void *arg)
+{
+    pace = SLOW_TO_TELL;
+    return arg;
+}
+
+static pid_t forked = -1;
+
+static void *fork_when_it_tells(void *arg)
+{
+    UNTIL(load(&is_telling));
+    forked = fork();
+    if (forked == 0)
+        alarm(30);
+    add(&has_forked, 1);
+    return arg;
+}
+
+static void *end_while_forking(void *arg)
+{
+    aco_shared_group_t group;
+    int status = -1;
+    aco_t *task = aco_spawn(fork_when_it_tells, NULL, NULL);
+    begin(&group, ACO_KEEP_GOING);
+    submit_to(1, &group, tell_slowly, NULL);
+    CHECK_EQ(aco_shared_group_end(&group), 0);
+    if (forked == 0)
+        _exit(check_failures != 0);
+    CHECK_EQ(aco_join(task, NULL), 0);
+    CHECK(forked > 0);
+    CHECK_EQ(waitpid(forked, &status, 0), forked);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    return arg;
+}
+
 /* ---- Work for one thread that gets no stacks ---- */
 
 static int is_full, looks, ran_on = -1;
@@ -289,6 +342,8 @@ int main(void)
     test_failed_join_is_last();
     test_set_outlives_calls(end_when_told);
     test_set_outlives_calls(end_when_cancelled);
+    if (!UNDER_TSAN) /* does not follow a process with fibers through fork() */
+        run_on(2, end_while_forking, NULL);
     run_on(2, send_without_stacks, NULL);
     for (fails_on = 0; fails_on < 2; fails_on++)
         for (int at = 1, step = 1; at < 2000; at += step, step += step < 16 && at > 60) {

@@ -112,12 +112,12 @@ void aco__inbox_forget(aco__tasks_t *s, aco__post_t *post)
         collect(s);
         for (found = s->posts; found && found != &end_of_list && found != post; found = next_of(found))
             before = found;
-        if (found != post)
-            continue;
-        if (before)
+        if (found == post && before)
             set_next(before, next_of(post));
-        else
+        else if (found == post)
             s->posts = next_of(post);
+        else if (s->process == aco__os_process_number()) /* else the poster is not in this child of fork() */
+            continue;
         release(post);
     }
 }

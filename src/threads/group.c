@@ -367,6 +367,15 @@ static size_t count_own(const aco__crew_t *worker, const aco_shared_group_t *gro
     return count + aco__deque_count_of(deque, group);
 }
 
+static void lose_members(aco_shared_group_t *group, size_t lost)
+{
+    group->failed += lost;
+    if (!group->error)
+        group->error = ECANCELED;
+    if (group->policy == ACO_CANCEL_ON_FAILURE)
+        cancel(group);
+}
+
 void aco__threads_forget_others(aco__crew_t *worker)
 {
     append_nodes(worker, aco__threads_receive(worker));
@@ -379,15 +388,12 @@ void aco__threads_forget_others(aco__crew_t *worker)
             group->aco__own = own;
             group->aco__pending = COUNT_OPEN;
         }
-        if (!lost)
+        if (lost)
+            lose_members(group, lost);
+        if (group->aco__is_open || group->aco__pending)
             continue;
-        group->failed += lost;
-        if (!group->error)
-            group->error = ECANCELED;
-        if (group->policy == ACO_CANCEL_ON_FAILURE)
-            cancel(group);
-        if (!group->aco__pending)
-            aco__answer_tell(&group->aco__answer);
+        aco__answer_forget(worker->base.scheduler, &group->aco__answer.post); /* the last member was about to tell it */
+        aco__answer_tell(&group->aco__answer);
     }
 }
 
