@@ -2,6 +2,7 @@
  * exit(). threads_groups.c has the work submitted to them, threads_failure.c what fails for want of memory or threads.
  * With the argument "exit" the program only exits while other threads run; with another one, the crowds are larger. */
 #define _GNU_SOURCE
+#include <aco/shared.h>
 #include "threads_work.h"
 
 #include <signal.h>
@@ -340,6 +341,60 @@ static void *own_group_and_die(void *arg)
     pthread_exit(NULL);
 }
 
+enum { HEIRS = 4 };
+
+static int dead_waits, heirs_over, heirs;
+static aco_shared_event_t for_the_dead;
+
+static void *wait_and_never_return(void *arg)
+{
+    add(&dead_waits, 1);
+    aco_shared_event_wait(&for_the_dead);
+    CHECK(!"its thread has ended");
+    return arg;
+}
+
+static void *end_thread_of_waiters(void *arg)
+{
+    UNTIL(load(&dead_waits) == HEIRS);
+    pthread_exit(arg);
+}
+
+static void *await_end(void *arg)
+{
+    add(&heirs, 1);
+    UNTIL(load(&heirs_over));
+    return arg;
+}
+
+static void *join_as_heir(void *threads)
+{
+    CHECK_EQ(aco_threads_join(threads, await_end, NULL), 0);
+    return NULL;
+}
+
+/* Tasks of a dead thread stay as they are when they are given what they wait for, and new threads have its memory. */
+static void *wake_the_dead(void *arg)
+{
+    aco_shared_group_t group;
+    pthread_t threads[HEIRS];
+    begin(&group, ACO_KEEP_GOING);
+    for (int i = 0; i < HEIRS; i++)
+        submit_to(1, &group, wait_and_never_return, NULL);
+    submit_to(1, &group, end_thread_of_waiters, NULL);
+    FAILS_WITH(aco_shared_group_end(&group), ECANCELED);
+    aco_sleep(10 * ACO_MILLISECOND);
+    for (int i = 0; i < HEIRS; i++)
+        CHECK_EQ(pthread_create(&threads[i], NULL, join_as_heir, aco_threads_current()), 0);
+    UNTIL(load(&heirs) == HEIRS);
+    aco_shared_event_set(&for_the_dead);
+    aco_sleep(10 * ACO_MILLISECOND);
+    add(&heirs_over, 1);
+    for (int i = 0; i < HEIRS; i++)
+        CHECK_EQ(pthread_join(threads[i], NULL), 0);
+    return arg;
+}
+
 static void *around_dead_threads(void *arg)
 {
     static aco_shared_group_t lost;
@@ -658,6 +713,7 @@ int main(int argc, char **argv)
     test_stop();
     if (!SANITIZED) { /* they do not follow threads that end on another stack */
         run_on(4, around_dead_threads, NULL);
+        run_on(2, wake_the_dead, NULL);
         test_signals_of_dead_threads();
     }
     if (!UNDER_TSAN) { /* nor that one a child that makes threads */

@@ -102,8 +102,9 @@ static void scheduler_ends(aco__thread_t *self)
             aco__memory_free(post, sizeof(posted_call_t));
     self->scheduler = NULL;
     self->task = self->last_task = NULL;
+    if (!self->tasks) /* else other threads may still wake what a task waits for: they post to it in vain */
+        aco__memory_free(s, sizeof *s);
     self->tasks = self->slow_switch_tasks = self->scoped_tasks = 0;
-    aco__memory_free(s, sizeof *s);
 }
 
 /* ---- Ending ---- */
