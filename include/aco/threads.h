@@ -179,8 +179,8 @@ ACO_API int aco_submit_evenly(aco_shared_group_t *group, aco_function_t fn, void
 /* Calls fn(from, to, arg) for parts of [begin, end) that cover it, on all threads of the calling task's set, and
  * returns when all calls have returned. A part has `grain` elements or, the last one, fewer; 0: chosen by the size.
  * `fn` returns 0, or -1 with errno: then parts that have not begun are left out. In no set, the calling task or thread
- * makes all calls. 0, or -1 and errno: that of `fn`; ETIMEDOUT, ECANCELED; EINVAL (NULL, begin > end), EPERM, and on a
- * share stack EINVAL. */
+ * makes all calls. 0, or -1 and errno: that of `fn`; ETIMEDOUT, ECANCELED, ENOMEM; EINVAL (NULL, begin > end), EPERM,
+ * and on a share stack EINVAL. */
 ACO_API int aco_parallel_for(size_t begin, size_t end, size_t grain, int (*fn)(size_t from, size_t to, void *arg),
                              void *arg);
 
