@@ -322,7 +322,7 @@ static void in_child(void)
         return;
     worker->threads->first = NULL;
     worker->threads->injected = 0;
-    aco__answer_forget(worker->base.scheduler, &worker->cancel_post); /* a thread that is not here was about to post it */
+    aco__answer_forget(worker->base.scheduler, &worker->cancel_post); /* another thread was about to post it */
     cancelled(NULL, &worker->cancel_post);
     aco__threads_forget_others(worker);
 }
