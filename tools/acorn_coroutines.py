@@ -13,12 +13,20 @@ resuming outermost task_entry wait_object wait_location wait_kind""".split()
 PHASE, READY, SAVED, ENDED, MAIN, GONE, RESUMING, RESUMING_SAVED = 7, 1, 2, 3, 4, 5, 6, 7
 EXTRA, PRIVATE, FROM_NEW = 0x10, 0x20, 0x40
 LARGEST_PAGE = 65536
+# The library's own functions, which backtraces begin with and do not show.
+INTERNAL = ("aco_", "aco::")
+INTERNAL_STATIC = ("leave_chain", "leave_inner", "resume_apart", "resume_chained", "resume_common_chain",
+                   "resume_general", "resume_rest")
 # What a task waits for: src/scheduler/wait.h, in that order.
 WAITS = ("to be unparked", "to join {}", "for time to pass", "for mutex {}", "for condition {}", "for semaphore {}",
          "for wait group {}", "to send to channel {}", "to receive from channel {}", "for several channels",
          "for a place in group {}", "for the members of group {}", "for mutex {}", "to read under lock {}",
          "to write under lock {}", "for once {}", "at barrier {}", "for event {}", "for readable fd {}",
          "for writable fd {}")
+
+
+def is_internal(name):
+    return name.startswith(INTERNAL) or name.split(".")[0] in INTERNAL_STATIC
 
 
 class Memory:

@@ -74,6 +74,7 @@ def check_lldb_suspended(answers):
     expect("list: saved", r"1 +0x\w+ +suspended\+ +saved_inner", listed)
     expect("list: name", r"3 +0x\w+ +suspended +worker +inner", listed)
     expect("list: ready", r"4 +0x\w+ +ready +suspended", listed)
+    expect("the innermost is the program's", r"coroutine 1 [^\n]*: suspended\+?\n[^\n]*`saved_inner at", shown)
     expect("saved", order("saved_inner at", "saved at") + end + "coroutine 2", shown)
     expect("share stack", "coroutine 2 .*" + order("in_place_inner at", "in_place at") + end + "coroutine 3", shown)
     worker = order("inner(depth=0)", "inner(depth=1)", "inner(depth=2)", "suspended(arg=0x0000000000000007)",

@@ -234,14 +234,8 @@ class Filter:
         return group[real[-2] + 1:] if len(real) > 1 else group
 
 
-INTERNAL = ("aco_", "aco::")
-INTERNAL_STATIC = ("leave_chain", "leave_inner", "resume_apart", "resume_chained", "resume_common_chain",
-                   "resume_general", "resume_rest")
-
-
 def is_internal(frame):
-    name = frame.name() or ""
-    return frame.pc() != 0 and (name.startswith(INTERNAL) or name.split(".")[0] in INTERNAL_STATIC)
+    return frame.pc() != 0 and acorn_coroutines.is_internal(frame.name() or "")
 
 
 def place_of(co):
@@ -268,7 +262,7 @@ def place_of(co):
 def where(pc):
     """The function, without the library's own inline code."""
     block = gdb.current_progspace().block_for_pc(pc)
-    while block and not (block.function and not block.function.name.startswith(INTERNAL)):
+    while block and not (block.function and not block.function.name.startswith(acorn_coroutines.INTERNAL)):
         block = block.superblock
     if block:
         return block.function.name

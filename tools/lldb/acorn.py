@@ -10,6 +10,7 @@ Works on running processes, which it never writes to, and on core files. lldb le
 a process (a "scripted process"). This one makes a process with the coroutine as its only thread. Its memory is that of
 the real process, except that the coroutine's saved frames are back on its stack. lldb unwinds it like any other."""
 
+import itertools
 import os
 import re
 import signal
@@ -61,7 +62,7 @@ def coroutines(process):
 def where(target, pc):
     address = target.ResolveLoadAddress(pc)
     block = address.GetBlock()
-    while block.IsValid() and (not block.IsInlined() or (block.GetInlinedName() or "").startswith(("aco_", "aco::"))):
+    while block.IsValid() and (not block.IsInlined() or acorn_coroutines.is_internal(block.GetInlinedName() or "")):
         block = block.GetParent()
     if block.IsValid():
         return block.GetInlinedName()
@@ -209,13 +210,20 @@ def find(process, which):
     return found
 
 
+def is_internal(frame):
+    return acorn_coroutines.is_internal(frame.GetFunctionName() or "")
+
+
 def backtraces(process, which, result):
     for co in find(process, which):
         print(f"coroutine {co.number} ({co.block:#x}{', ' + co.name if co.name else ''}): "
               f"{co.state}{' on another stack' if co.state == 'running' and not co.on_thread else ''}", file=result)
-        thread = (viewed.open(process, co).GetThreadAtIndex(0) if co.has_frames()
-                  else process.GetThreadByIndexID(co.on_thread or 0))
-        for frame in thread:
+        if co.has_frames():
+            frames = list(viewed.open(process, co).GetThreadAtIndex(0))
+            frames = list(itertools.dropwhile(is_internal, frames)) or frames
+        else:
+            frames = process.GetThreadByIndexID(co.on_thread or 0)
+        for frame in frames:
             print(f"  {str(frame).rstrip()}", file=result)
         viewed.close()
 
