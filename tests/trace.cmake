@@ -1,4 +1,4 @@
-# Traces and probes: trace/program.c traced, and what it says that ran compared with the trace.
+# Traces and probes: trace/program.c traced, and what it says that ran compared with the trace; other tests, traced.
 if(NOT ACORN_TESTS_ONCE OR CMAKE_C_FLAGS MATCHES "-fsanitize=(thread|address)")
   return()
 endif()
@@ -17,6 +17,10 @@ foreach(variant IN LISTS acorn_two_variants)
              COMMAND ${PROBE_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/trace/check.py $<TARGET_FILE:${trace_program}> ${part}
                  $<TARGET_FILE:acorn>)
     set_tests_properties(trace.${variant}.${part} PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
+  endforeach()
+  foreach(subject copying local cancel) # a coroutine that is traced has cold data from its beginning
+    add_test(NAME trace.${variant}.${subject} COMMAND test_${subject}_${variant})
+    set_tests_properties(trace.${variant}.${subject} PROPERTIES TIMEOUT 200 ENVIRONMENT "ACO_TRACE=/dev/null")
   endforeach()
 endforeach()
 if(TARGET test_io_tasks_release)
