@@ -87,20 +87,32 @@ FAILING(fail_aco_assertalloc_ptr, aco_assertalloc_ptr(null))
         check_line(#name, name, says);                                                                                 \
     } while (0)
 
+static char long_text[2000];
+
 static void fail_at_length(void)
 {
-    char text[2000];
-    memset(text, 'x', sizeof text - 1);
-    text[sizeof text - 1] = 0;
-    aco__assert_failed(text, __FILE__, __LINE__, __func__);
+    aco__assert_failed(long_text, __FILE__, __LINE__, __func__);
+}
+
+/* The length of the line for an expression of `n` characters. */
+static size_t line_length(size_t n)
+{
+    child_end_t end;
+    memset(long_text, 'x', n);
+    long_text[n] = 0;
+    end = child_run(fail_at_length);
+    CHECK(WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGABRT);
+    CHECK(is_one_line(end.text) && strstr(end.text, "fail_at_length: assertion failed: xxx"));
+    return strlen(end.text);
 }
 
 /* Promise: what is too long for the line is cut off. */
 static void long_line(void)
 {
-    child_end_t end = child_run(fail_at_length);
-    CHECK(WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGABRT);
-    CHECK(is_one_line(end.text) && strlen(end.text) > 500 && strstr(end.text, "fail_at_length: assertion failed: xxx"));
+    size_t most = line_length(sizeof long_text - 1), fits = most - (line_length(100) - 100);
+    CHECK(most > 500);
+    for (size_t n = fits - 3; n < fits + 6; n++)
+        CHECK_EQ(line_length(n), n < fits ? most - (fits - n) : most);
 }
 
 int main(void)
