@@ -198,6 +198,26 @@ static void sizes(void)
     CHECK_EQ(aco_pool_destroy(growing), 0);
 }
 
+/* Promise: a region has at most 1 GiB. */
+static void largest_region(void)
+{
+    enum { MANY = 380, HIGH = 1 << 30 }; /* the 250th is the first in a second region of 1 GiB, the 377th in a third */
+    static aco_t *all[MANY];
+    aco_pool_t *pool = pool_with(0, 0, NEVER);
+    size_t before = 0, most = 0;
+    for (int i = 0; i < MANY; i++) {
+        size_t reserved;
+        all[i] = new_in(pool, 8 << 20, yields, NULL);
+        reserved = stats(pool).reserved;
+        most = reserved - before > most ? reserved - before : most;
+        before = reserved;
+    }
+    CHECK(most > HIGH / 2 && most <= (size_t)HIGH + page);
+    for (int i = 0; i < MANY; i++)
+        aco_destroy(all[i]);
+    CHECK_EQ(aco_pool_destroy(pool), 0);
+}
+
 /* ---- Where stacks lie ---- */
 
 static int by_address(const void *a, const void *b)
@@ -690,6 +710,8 @@ int main(void)
 #endif
     if (!SANITIZED)
         sizes();
+    if (!SANITIZED && sizeof(void *) > 4)
+        largest_region();
     colours(0);
     colours(ACO_POOL_MPROTECT);
     lifo();
