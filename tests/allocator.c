@@ -165,6 +165,33 @@ static void *works(void *arg)
     return arg;
 }
 
+static void use(const aco_options_t *options, size_t stack_size)
+{
+    aco_t *co = aco_new(needs_memory, &memory, options);
+    CHECK(co->share_stack->sz >= stack_size);
+    aco_resume(co);
+    CHECK(aco_send(co, NULL) == &memory);
+    aco_destroy(co);
+}
+
+/* Promise: stacks of the default size, and only these, are kept for the next coroutines, as without an allocator. */
+static void *keeps_stacks(void *arg)
+{
+    aco_options_t other = {.stack_size = 100000};
+    unsigned maps;
+    use(NULL, 256 << 10);
+    maps = memory.maps;
+    use(NULL, 256 << 10);
+    CHECK_EQ(memory.maps, maps);
+    use(&other, 100000);
+    CHECK_EQ(memory.maps, maps + 1);
+    use(&other, 100000);
+    CHECK_EQ(memory.maps, maps + 2);
+    use(NULL, 256 << 10);
+    CHECK_EQ(memory.maps, maps + 2);
+    return arg;
+}
+
 static void in_a_thread(void *(*fn)(void *), void *arg)
 {
     pthread_t thread;
@@ -266,6 +293,8 @@ int main(void)
         in_a_thread(makes_for_others, NULL);
         CHECK_EQ(kept(), first);
     }
+    in_a_thread(keeps_stacks, NULL);
+    CHECK_EQ(kept(), first);
     FAILS(aco_set_allocator(&good), -1, EBUSY, "aco_set_allocator", NULL, "already");
     return check_result("allocator");
 }

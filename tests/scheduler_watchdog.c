@@ -320,6 +320,45 @@ static void test_no_signal(void)
     CHECK_EQ(aco_watchdog(0), 0);
 }
 
+static volatile sig_atomic_t taken;
+
+static void takes(int signal)
+{
+    (void)signal;
+    taken = 1;
+}
+
+static void *signals_process(void *arg)
+{
+    sigset_t pending, mask;
+    CHECK(threads() > 1);
+    CHECK_EQ(kill(getpid(), SIGUSR1), 0);
+    CHECK_EQ(aco_sleep(limit), 0);
+    CHECK(sigpending(&pending) == 0 && sigismember(&pending, SIGUSR1));
+    CHECK(pthread_sigmask(SIG_BLOCK, NULL, &mask) == 0 && !sigismember(&mask, SIGUSR2));
+    return arg;
+}
+
+/* The program's signals are for the program's threads, whose masks stay. */
+static void test_process_signals(void)
+{
+    struct sigaction ours = {0}, before;
+    sigset_t user;
+    sigemptyset(&user);
+    sigaddset(&user, SIGUSR1);
+    ours.sa_handler = takes;
+    CHECK_EQ(sigaction(SIGUSR1, &ours, &before), 0);
+    pthread_sigmask(SIG_BLOCK, &user, NULL);
+    CHECK_EQ(aco_watchdog(limit), 0);
+    spawn_detached(signals_process, NULL);
+    run();
+    CHECK_EQ(taken, 0);
+    pthread_sigmask(SIG_UNBLOCK, &user, NULL);
+    CHECK_EQ(taken, 1);
+    CHECK_EQ(sigaction(SIGUSR1, &before, NULL), 0);
+    CHECK_EQ(aco_watchdog(0), 0);
+}
+
 /* ---- Tasks that wait for each other while others go on ---- */
 
 static aco_mutex_t left, right, held;
@@ -559,6 +598,7 @@ int main(int argc, char **argv)
     test_between_tasks();
     test_bounds();
     test_no_signal();
+    test_process_signals();
     test_stuck();
     test_threads();
     test_fork();
