@@ -135,6 +135,99 @@ static void *test_datagrams(void *unused)
     return unused;
 }
 
+/* A receiver gets the sender's address, also with an empty datagram. A call that fails, or does not ask for the address,
+ * leaves its length as it was. */
+static void *test_addresses(void *unused)
+{
+    struct sockaddr_un path[2] = {{AF_UNIX, ""}, {AF_UNIX, ""}}, from;
+    socklen_t length[2], room;
+    char bytes[4];
+    int fds[2];
+    begin();
+    for (int i = 0; i < 2; i++) {
+        fds[i] = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        CHECK_EQ(bind(fds[i], (struct sockaddr *)&path[i], sizeof(sa_family_t)), 0);
+        length[i] = sizeof path[i];
+        CHECK_EQ(getsockname(fds[i], (struct sockaddr *)&path[i], &length[i]), 0);
+    }
+    for (int n = 3; n >= 0; n -= 3) {
+        CHECK_EQ(sendto(fds[0], "abc", (size_t)n, 0, (struct sockaddr *)&path[1], length[1]), n);
+        room = sizeof from;
+        CHECK_EQ(recvfrom(fds[1], bytes, sizeof bytes, 0, (struct sockaddr *)&from, &room), n);
+        CHECK_EQ(room, length[0]);
+        CHECK(memcmp(&from, &path[0], room) == 0);
+    }
+    CHECK_EQ(sendto(fds[0], "a", 1, 0, (struct sockaddr *)&path[1], length[1]), 1);
+    room = 77;
+    CHECK_EQ(recvfrom(fds[1], bytes, sizeof bytes, 0, NULL, &room), 1);
+    CHECK_EQ(room, 77);
+    room = sizeof from;
+    FAILS_WITH(recvfrom(-1, bytes, sizeof bytes, 0, (struct sockaddr *)&from, &room), EBADF);
+    CHECK_EQ(room, sizeof from);
+    close_two(fds);
+    return unused;
+}
+
+static void *receives_rights(void *fd)
+{
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec part = {malloc(LARGE), LARGE};
+    size_t got = 0;
+    int rights = 0;
+    begin();
+    while (got < LARGE) {
+        struct msghdr message = {0};
+        ssize_t n;
+        message.msg_iov = &part;
+        message.msg_iovlen = 1;
+        message.msg_control = &control;
+        message.msg_controllen = sizeof control;
+        n = recvmsg((int)(intptr_t)fd, &message, 0);
+        CHECK(n > 0);
+        got += (size_t)n;
+        if (message.msg_controllen) {
+            int right;
+            memcpy(&right, CMSG_DATA(&control.header), sizeof right);
+            CHECK_EQ(close(right), 0);
+            rights++;
+        }
+    }
+    CHECK_EQ(rights, 1);
+    free(part.iov_base);
+    return NULL;
+}
+
+/* A message that goes out in pieces passes its descriptor once. */
+static void *test_rights(void *unused)
+{
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {{0}};
+    struct iovec part = {large, LARGE};
+    struct msghdr message = {0};
+    int pair[2];
+    aco_t *other;
+    begin();
+    blocking_pair(pair, SOCK_STREAM);
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = &control;
+    message.msg_controllen = sizeof control;
+    control.header.cmsg_level = SOL_SOCKET;
+    control.header.cmsg_type = SCM_RIGHTS;
+    control.header.cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(&control.header), &pair[0], sizeof(int));
+    other = beside(receives_rights, (void *)(intptr_t)pair[1]);
+    CHECK_EQ(sendmsg(pair[0], &message, 0), LARGE);
+    join(other);
+    close_two(pair);
+    return unused;
+}
+
 /* ---- poll(), select(), epoll ---- */
 
 static void *test_polls(void *unused)
@@ -414,9 +507,9 @@ static void *test_close(void *unused)
 
 int main(int argc, char **argv)
 {
-    static const aco_function_t watched[] = {test_connections, test_backlog, test_datagrams,    test_polls,
-                                             test_poll_both,   test_selects, test_high_numbers, test_epoll,
-                                             test_close,       NULL};
+    static const aco_function_t watched[] = {test_connections,  test_backlog, test_datagrams, test_addresses,
+                                             test_rights,       test_polls,   test_poll_both, test_selects,
+                                             test_high_numbers, test_epoll,   test_close,     NULL};
     static const aco_function_t others[] = {test_masks, NULL};
     return run_hook_tests(argc, argv, "hook_sockets", watched, others);
 }

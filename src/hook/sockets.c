@@ -77,11 +77,8 @@ static ssize_t send_all(int fd, const struct msghdr *message, int flags, const c
             return n < 0 && !sent ? -1 : (ssize_t)sent;
         }
         aco__parts_skip(&rest, (size_t)n);
+        memset(&next, 0, sizeof next); /* the address and the control data go with the first piece */
         next.msg_iovlen = aco__parts_next(&rest, &next.msg_iov);
-        next.msg_control = NULL;
-        next.msg_controllen = 0;
-        next.msg_name = NULL;
-        next.msg_namelen = 0;
         flags = (flags | MSG_NOSIGNAL) & ~MSG_FASTOPEN; /* a call that has sent something raises no SIGPIPE */
         wait.vain = 0;
     }
@@ -164,9 +161,9 @@ static ssize_t receive_from(int fd, void *p, size_t n, int flags, struct sockadd
     int error = errno;
     ssize_t result;
     message.msg_name = from;
-    message.msg_namelen = from && length ? *length : 0;
+    message.msg_namelen = length ? *length : 0;
     result = receive(fd, &message, flags, location);
-    if (result >= 0 && from && length)
+    if (length)
         *length = message.msg_namelen;
     return aco__hook_result(result, error);
 }
