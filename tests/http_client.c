@@ -171,6 +171,9 @@ static void *calls(void *arg)
         CHECK(aco_http_get(client, urls[i]) == NULL);
         CHECK_EQ(errno, EINVAL);
     }
+    FAILS_WITH(aco_http_call(client, NULL) ? 0 : -1, EINVAL);
+    CHECK_TEXT("no call", aco_error_message(), "aco_http_call: the client or the call is NULL");
+    FAILS_WITH(aco_http_call(NULL, &call) ? 0 : -1, EINVAL);
     /* A kept connection that the server has closed meanwhile */
     memset(&call, 0, sizeof call);
     stop(&stage);

@@ -120,6 +120,73 @@ static void *replies(void *arg)
     return NULL;
 }
 
+static void replies_status(aco_http_request_t *request, void *arg)
+{
+    (void)arg;
+    CHECK_EQ(aco_http_reply(request, atoi(request->query), NULL, NULL, 0), 0);
+}
+
+/* The reasons of RFC 9110 and RFC 6585. */
+static void *names_statuses(void *arg)
+{
+    static const char *const known[] = {"200 OK",
+                                        "201 Created",
+                                        "202 Accepted",
+                                        "203 Non-Authoritative Information",
+                                        "204 No Content",
+                                        "205 Reset Content",
+                                        "206 Partial Content",
+                                        "300 Multiple Choices",
+                                        "301 Moved Permanently",
+                                        "302 Found",
+                                        "303 See Other",
+                                        "304 Not Modified",
+                                        "307 Temporary Redirect",
+                                        "308 Permanent Redirect",
+                                        "400 Bad Request",
+                                        "401 Unauthorized",
+                                        "402 Payment Required",
+                                        "403 Forbidden",
+                                        "404 Not Found",
+                                        "405 Method Not Allowed",
+                                        "406 Not Acceptable",
+                                        "408 Request Timeout",
+                                        "409 Conflict",
+                                        "410 Gone",
+                                        "411 Length Required",
+                                        "412 Precondition Failed",
+                                        "413 Content Too Large",
+                                        "414 URI Too Long",
+                                        "415 Unsupported Media Type",
+                                        "416 Range Not Satisfiable",
+                                        "417 Expectation Failed",
+                                        "421 Misdirected Request",
+                                        "422 Unprocessable Content",
+                                        "426 Upgrade Required",
+                                        "429 Too Many Requests",
+                                        "431 Request Header Fields Too Large",
+                                        "500 Internal Server Error",
+                                        "501 Not Implemented",
+                                        "502 Bad Gateway",
+                                        "503 Service Unavailable",
+                                        "504 Gateway Timeout",
+                                        "505 HTTP Version Not Supported",
+                                        "507 Insufficient Storage"};
+    static const aco_http_route_t any[] = {{"GET", "/", replies_status, NULL}, {NULL, NULL, NULL, NULL}};
+    stage_t stage = {0};
+    (void)arg;
+    start(&stage, any);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        char request[64], line[64];
+        snprintf(request, sizeof request, "GET /?%.3s HTTP/1.1\r\n" HOST "\r\n", known[i]);
+        snprintf(line, sizeof line, "HTTP/1.1 %s\r\n", known[i]);
+        ask(&stage, request);
+        CHECK(strncmp(got, line, strlen(line)) == 0);
+    }
+    stop(&stage);
+    return NULL;
+}
+
 /* ---- Pipelining, and a handler that waits ---- */
 
 static aco_semaphore_t gate;
@@ -360,7 +427,7 @@ static void *has_files(void *arg)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {replies, pipelines, drains, has_files};
+    static const aco_function_t tests[] = {replies, names_statuses, pipelines, drains, has_files};
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     return check_result("http_replies");
 }

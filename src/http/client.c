@@ -553,11 +553,12 @@ aco_http_response_t *aco_http_call_at(aco_http_client_t *client, const aco_http_
     size_t sz = sizeof(url_t);
     url_t *url;
     aco_http_response_t *response = NULL;
-    if (!client || !call || check_call(call) != 0) {
-        if (!client || !call)
-            aco__http_fail(EINVAL, call_name, "the client or the call is NULL");
+    if (!client || !call) {
+        aco__http_fail(EINVAL, call_name, "the client or the call is NULL");
         return NULL;
     }
+    if (check_call(call) != 0)
+        return NULL;
     url = aco__poller_allocate(&sz, call_name); /* too large for a small stack */
     if (!url)
         return NULL;
