@@ -130,7 +130,6 @@ static name_job_t *name_job_new(const struct sockaddr *address, socklen_t length
     name_job_t *job = aco__poller_allocate(&sz, "libc's getnameinfo()");
     if (!job)
         return NULL;
-    memset(job, 0, sizeof *job);
     memcpy(&job->address, address, length);
     job->length = length;
     job->host_room = host_room < sizeof job->host ? host_room : (socklen_t)sizeof job->host;
