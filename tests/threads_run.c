@@ -323,11 +323,22 @@ static void test_last_post(void)
 
 /* ---- What goes wrong ---- */
 
+static int turns_begun, turns; /* of busy functions on a thread, and how many of them may end */
+
+/* Its thread looks at nothing that is sent meanwhile. */
+static void *be_busy(void *arg)
+{
+    int64_t end = aco_after(30 * ACO_SECOND);
+    int turn = load(&turns_begun) + 1;
+    add(&turns_begun, 1);
+    while (load(&turns) < turn && aco_now() < end)
+        ;
+    return arg;
+}
+
 static void *end_thread(void *arg)
 {
-    if (arg)
-        aco_sleep(ACO_MILLISECOND);
-    pthread_exit(NULL);
+    pthread_exit(be_busy(arg));
 }
 
 static void *own_group_and_die(void *arg)
@@ -403,9 +414,18 @@ static void *around_dead_threads(void *arg)
     begin(&group, ACO_KEEP_GOING);
     for (int i = 0; i < 10; i++)
         submit_to(1, &group, wait_long, NULL);
-    submit_to(1, &group, end_thread, &group);
+    submit_to(1, &group, be_busy, NULL);
+    UNTIL(load(&turns_begun) == 1);
+    submit_to(1, &group, end_thread, NULL); /* these are more than it starts in a round */
+    for (int i = 0; i < 20; i++)
+        submit_to(1, &group, give, NULL);
+    add(&turns, 1);
+    UNTIL(load(&turns_begun) == 2);
+    submit_to(1, &group, give, NULL); /* and it does not look for these any more */
+    submit_to(1, &group, give, NULL);
+    add(&turns, 1);
     FAILS_WITH(aco_shared_group_end(&group), ECANCELED);
-    CHECK_EQ(group.failed, 11);
+    CHECK_EQ(group.failed, 33);
     begin(&group, ACO_KEEP_GOING);
     FAILS_WITH(aco_submit_to(1, &group, give, NULL, NULL), ESRCH);
     for (int i = 0; i < crowd; i++)
@@ -489,14 +509,16 @@ static void *fork_inside(void *arg)
     for (int i = 0; i < 4; i++)
         submit_to(i, &group, wait_long, (void *)(intptr_t)ECANCELED);
     aco_sleep(ACO_MILLISECOND);
+    submit_to(0, &group, count_one, &done); /* it has not begun */
     child = fork();
     if (child == 0) { /* the members on other threads are not here */
+        CHECK_EQ(group.error, ECANCELED);
         submit(&group, count_one, &done);
         submit_to(0, &group, count_one, &done);
         FAILS_WITH(aco_submit_to(1, &group, count_one, &done, NULL), ESRCH);
         aco_scope_cancel(&group.scope);
         FAILS_WITH(aco_shared_group_end(&group), ECANCELED);
-        CHECK_EQ(done, 2);
+        CHECK_EQ(done, 3);
         CHECK_EQ(group.failed, 4);
         end_child();
     }
@@ -505,6 +527,7 @@ static void *fork_inside(void *arg)
     CHECK_EQ(pthread_join(thread, NULL), 0);
     CHECK_EQ(aco_scope_cancel(&group.scope), 0);
     FAILS_WITH(aco_shared_group_end(&group), ECANCELED);
+    CHECK_EQ(done, 1);
     CHECK_EQ(group.failed, 4);
     return NULL;
 }
