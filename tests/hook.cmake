@@ -4,6 +4,9 @@ foreach(variant IN LISTS acorn_two_variants)
     acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 200)
     target_link_libraries(test_${subject}_${variant} PRIVATE acorn_hook_static Threads::Threads)
   endforeach()
+  foreach(subject hook_streams hook_sockets hook_files)
+    acorn_counts_memory(test_${subject}_${variant})
+  endforeach()
 endforeach()
 
 # Look-ups that wait for the test, in a library that comes before libc.

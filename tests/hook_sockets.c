@@ -234,7 +234,7 @@ static void *test_polls(void *unused)
 {
     int pair[2];
     struct pollfd p[4];
-    struct timespec limit = {0, 3000000}, wrong = {0, -1};
+    struct timespec limit = {0, 3000000}, wrong = {0, -1}, almost_a_second = {0, 999999999};
     char byte;
     aco_t *other;
     begin();
@@ -260,6 +260,10 @@ static void *test_polls(void *unused)
     other = beside(writes_a_byte, (void *)(intptr_t)pair[1]);
     p[1].events = POLLIN;
     CHECK_EQ(ppoll(p, 4, NULL, NULL), 1);
+    join(other);
+    CHECK_EQ(read(pair[0], &byte, 1), 1);
+    other = beside(writes_a_byte, (void *)(intptr_t)pair[1]);
+    CHECK_EQ(ppoll(p, 4, &almost_a_second, NULL), 1);
     join(other);
     /* Something to read, of which nobody wants to know: no busy loop, and the time limit holds. */
     p[1].events = POLLPRI;
@@ -386,6 +390,12 @@ static void *test_selects(void *unused)
     CHECK_EQ(select(pair[0] + 1, &reads, NULL, NULL, &limit), 1);
     CHECK(FD_ISSET(pair[0], &reads));
     CHECK(limit.tv_sec >= 900 && limit.tv_sec < 1000);
+    join(other);
+    CHECK_EQ(read(pair[0], &byte, 1), 1);
+    other = beside(writes_a_byte, (void *)(intptr_t)pair[1]);
+    limit.tv_sec = 0;
+    limit.tv_usec = 1999999;
+    CHECK_EQ(select(pair[0] + 1, &reads, NULL, NULL, &limit), 1);
     join(other);
     FD_SET(pair[0], &writes);
     CHECK_EQ(select(pair[0] + 1, &reads, &writes, NULL, NULL), 2);

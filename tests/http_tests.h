@@ -2,7 +2,6 @@
 #ifndef HTTP_TESTS_H
 #define HTTP_TESTS_H
 
-#include <aco/file.h>
 #include <aco/http.h>
 #include "io_tests.h"
 
@@ -202,21 +201,10 @@ static inline void streams_text(aco_http_request_t *request, void *arg)
     CHECK_EQ(aco_http_write(request, "c", 1), 0);
 }
 
-static void *begins(void *arg) /* makes what a thread has for I/O and files: descriptors */
-{
-    aco_file_status_t status;
-    int pair[2];
-    (void)arg;
-    make_tcp(pair);
-    close_both(pair);
-    CHECK_EQ(aco_file_stat("/", &status), 0);
-    return NULL;
-}
-
 /* The tests of one program. */
 static inline void run_http_tests(const aco_function_t *tests, size_t n)
 {
-    run_task(begins, NULL);
+    run_task(warms_up, NULL);
     run_tests(tests, n, count_descriptors());
 }
 

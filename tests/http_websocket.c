@@ -467,18 +467,7 @@ static void *limits_times(void *unused)
     return unused;
 }
 
-#ifdef WRAPS_ALLOCATE
-static int lacks_memory; /* for messages */
-void *__real_aco__poller_allocate(size_t *sz, const char *call);
-void *__wrap_aco__poller_allocate(size_t *sz, const char *call);
-void *__wrap_aco__poller_allocate(size_t *sz, const char *call)
-{
-    if (!lacks_memory || strcmp(call, "aco_websocket_receive") != 0)
-        return __real_aco__poller_allocate(sz, call);
-    errno = ENOMEM;
-    return NULL;
-}
-
+#ifdef COUNTS_MEMORY
 /* A message for which there is no memory, even an empty one, is the last: it is not skipped. */
 static void starve(aco_http_request_t *request, void *unused)
 {
@@ -486,9 +475,9 @@ static void starve(aco_http_request_t *request, void *unused)
     const char *data;
     size_t n;
     (void)unused;
-    lacks_memory = 1;
+    lacks_memory = "aco_websocket_receive";
     FAILS_WITH(aco_websocket_receive(socket, &data, &n), ENOMEM);
-    lacks_memory = 0;
+    lacks_memory = NULL;
     FAILS_WITH(aco_websocket_receive(socket, &data, &n), ENOMEM);
 }
 
@@ -554,7 +543,7 @@ static void *serve(void *listener)
     static const aco_http_route_t routes[] = {
         {NULL, "/any", echo, NULL},       {"GET", "/echo", echo, NULL},   {"GET", "/ask", ask, NULL},
         {"GET", "/misuse", misuse, NULL}, {"GET", "/plain", plain, NULL}, {"GET", "/at-once", sends_at_once, NULL},
-#ifdef WRAPS_ALLOCATE
+#ifdef COUNTS_MEMORY
         {"GET", "/starve", starve, NULL},
 #endif
         {NULL, NULL, NULL, NULL}};
@@ -593,7 +582,11 @@ static void *serve_others(void *unused)
 
 int main(int argc, char **argv)
 {
+    int before;
     (void)argv;
+    run_task(warms_up, NULL);
+    before = count_blocks();
     run_task(argc > 1 ? serve_others : run_all, NULL);
+    CHECK_EQ(count_blocks(), before);
     return check_result("http_websocket");
 }

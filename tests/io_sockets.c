@@ -404,7 +404,7 @@ static void *exhausted(void *unused)
 int main(void)
 {
     static const aco_function_t tests[] = {sockets, datagrams};
-    CHECK(aco_io_poll_fd() >= 0);
+    run_task(warms_up, NULL);
     run_tests(tests, sizeof tests / sizeof *tests, count_descriptors());
     run_task(full_backlog, NULL); /* these leave descriptors */
     run_task(exhausted, NULL);

@@ -2,6 +2,7 @@
 #ifndef IO_TESTS_H
 #define IO_TESTS_H
 
+#include <aco/file.h>
 #include <aco/group.h>
 #include <aco/io.h>
 #include "check.h"
@@ -92,14 +93,72 @@ static inline void *reads_one(void *arg)
     return NULL;
 }
 
-/* Runs these tests as tasks. Each must leave as many descriptors as there were. */
+/* ---- Memory ---- */
+
+#ifdef COUNTS_MEMORY /* tests/CMakeLists.txt: the linker has the library call these */
+static int blocks;               /* that the library has now */
+static const char *lacks_memory; /* the call that gets none; NULL: all get some */
+void *__real_aco__poller_allocate(size_t *sz, const char *call);
+void *__wrap_aco__poller_allocate(size_t *sz, const char *call);
+void __real_aco__poller_free(void *p, size_t sz);
+void __wrap_aco__poller_free(void *p, size_t sz);
+
+void *__wrap_aco__poller_allocate(size_t *sz, const char *call)
+{
+    void *p = NULL;
+    if (lacks_memory && strcmp(call, lacks_memory) == 0)
+        errno = ENOMEM;
+    else if ((p = __real_aco__poller_allocate(sz, call)) != NULL)
+        __atomic_fetch_add(&blocks, 1, __ATOMIC_RELAXED);
+    return p;
+}
+
+void __wrap_aco__poller_free(void *p, size_t sz)
+{
+    if (p)
+        __atomic_fetch_sub(&blocks, 1, __ATOMIC_RELAXED);
+    __real_aco__poller_free(p, sz);
+}
+
+static inline int count_blocks(void)
+{
+    return __atomic_load_n(&blocks, __ATOMIC_RELAXED);
+}
+#else
+static inline int count_blocks(void)
+{
+    return 0;
+}
+#endif
+
+/* ---- All tests of a program ---- */
+
+/* Makes what a thread keeps for I/O and files: descriptors and memory. */
+static inline void *warms_up(void *unused)
+{
+    aco_file_status_t status;
+    int pair[2];
+    char byte;
+    make_tcp(pair);
+    CHECK_EQ(aco_io_write(pair[1], "x", 1), 1);
+    CHECK_EQ(aco_io_read(pair[0], &byte, 1), 1);
+    close_both(pair);
+    CHECK_EQ(aco_file_stat("/", &status), 0);
+    return unused;
+}
+
+/* Runs these tests as tasks. Each must leave as many descriptors and blocks of memory as there were. */
 static inline void run_tests(const aco_function_t *tests, size_t n, int before)
 {
     for (size_t i = 0; i < n; i++) {
+        int blocks_before = count_blocks();
         run_task(tests[i], NULL);
         if (count_descriptors() != before)
             fprintf(stderr, "test %zu leaves descriptors\n", i);
         CHECK_EQ(count_descriptors(), before);
+        if (count_blocks() != blocks_before)
+            fprintf(stderr, "test %zu leaves memory\n", i);
+        CHECK_EQ(count_blocks(), blocks_before);
     }
 }
 

@@ -803,11 +803,28 @@ static void *forking(void *unused)
 
 #endif
 
+/* ---- A time limit ---- */
+
+/* The kernel waits for all of it: the thread does not ask again and again. */
+static void *waits_once(void *unused)
+{
+    int ends[2], before = enters;
+    aco_scope_t scope;
+    char byte;
+    make_pipe(ends);
+    CHECK_EQ(aco_scope_begin(&scope, aco_after(50 * ACO_MILLISECOND)), 0);
+    FAILS_WITH(aco_io_read(ends[0], &byte, 1), ETIMEDOUT);
+    CHECK_EQ(aco_scope_end(&scope), 0);
+    CHECK(enters - before < 10);
+    close_both(ends);
+    return unused;
+}
+
 /* ---- All ---- */
 
 static void by_ring(void)
 {
-    static const aco_function_t tests[] = {uses_file, many, in_halves, closing, cancelling, mixed};
+    static const aco_function_t tests[] = {uses_file, many, in_halves, closing, cancelling, mixed, waits_once};
     enters = 0;
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
         in_thread(tests[i]);
