@@ -7,7 +7,10 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static unsigned long requests, fail_at;
 static int failures_seen, failed_sleeps, failed_hooks, failed_waits, failed_selects, failed_parks, failed_acquires;
@@ -126,15 +129,47 @@ static int idle(void *ctx, int64_t timeout_ns)
     return 0;
 }
 
-static void *scenario(void *with_hook)
+/* The thread's first call makes its scheduler, and what waits need. */
+enum { BY_SLEEP, BY_HOOK, BY_DUMP, BY_WATCHDOG, BY_OPENING };
+
+static int first_call(intptr_t way)
+{
+    switch (way) {
+    case BY_HOOK:
+        return aco_on_idle(idle, NULL);
+    case BY_DUMP:
+        return aco_tasks_dump_on(SIGUSR1, 2);
+    case BY_WATCHDOG:
+        return aco_watchdog(60 * ACO_SECOND);
+    case BY_OPENING:
+        return aco_scheduler_open() ? 0 : -1;
+    default:
+        return 0;
+    }
+}
+
+static void begin_by(intptr_t way)
+{
+    static const char *const names[] = {"", "aco_on_idle", "aco_tasks_dump_on", "aco_watchdog", "aco_scheduler_open"};
+    struct sigaction now;
+    int result = first_call(way);
+    if (result != 0) {
+        CHECK_EQ(result, -1);
+        check_refused(__LINE__, names[way]);
+        CHECK_EQ(first_call(way), 0);
+    }
+    CHECK_EQ(sigaction(SIGUSR1, NULL, &now), 0);
+    CHECK(way != BY_DUMP || now.sa_handler != SIG_DFL);
+}
+
+static void *scenario(void *way)
 {
     aco_options_t named = {0};
     aco_t *tasks[SLEEPERS], *task, *spawner;
     requests = 0;
     slept = 0;
     named.name = "named";
-    if (with_hook)
-        WORKS(aco_on_idle(idle, NULL), -1, "aco_on_idle"); /* else the first sleep makes what both need */
+    begin_by((intptr_t)way);
     WORKS(channel = aco_channel_new(2, 20000), NULL, "aco_channel_new");
     for (int i = 0; i < SLEEPERS; i++) {
         WORKS(task = aco_spawn(sleeps, NULL, i % 2 ? &named : NULL), NULL, "aco_spawn");
@@ -152,25 +187,44 @@ static void *scenario(void *with_hook)
     return NULL;
 }
 
+/* Each request for memory fails, one in each thread. */
+static void fail_each(intptr_t way)
+{
+    fail_at = 0;
+    do {
+        pthread_t thread;
+        fail_at++;
+        CHECK_EQ(pthread_create(&thread, NULL, scenario, (void *)way), 0);
+        pthread_join(thread, NULL);
+    } while (requests >= fail_at && !check_failures);
+}
+
+/* In a process without memory of the library's. */
+static void begin_process_by(intptr_t way)
+{
+    int status = -1;
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        fail_each(way);
+        _exit(check_failures != 0);
+    }
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK_EQ(status, 0);
+}
+
 int main(void)
 {
     const aco_allocator_t allocator = {map, unmap, allocate, release, NULL};
     setenv("ACO_EXPLAIN_OVERFLOW", "0", 1); /* else a debug build has made the scratch stack before */
     setenv("ACO_WATCHDOG", "0", 1); /* likewise */
-    setenv("ACO_EXPLAIN_OVERFLOW", "0", 1); /* else threads of debug builds allocate what must fail to allocate below */
-    setenv("ACO_EXPLAIN_OVERFLOW", "0", 1); /* else threads of debug builds allocate what must fail to allocate below */
     CHECK_EQ(aco_set_allocator(&allocator), 0);
+    for (intptr_t way = BY_DUMP; way <= BY_OPENING; way++)
+        begin_process_by(way);
     for (int round = 0; round < 2 + WAITS; round++) {
         /* First in a process without memory of the library's; then what a new thread needs besides. */
-        int with_hook = round < 2;
         waits_first = round > 2 ? round - 2 : 0;
-        fail_at = 0;
-        do {
-            pthread_t thread;
-            fail_at++;
-            CHECK_EQ(pthread_create(&thread, NULL, scenario, with_hook ? &mutex : NULL), 0);
-            pthread_join(thread, NULL);
-        } while (requests >= fail_at && !check_failures);
+        fail_each(round < 2 ? BY_HOOK : BY_SLEEP);
         CHECK(failures_seen > (round + 1) * SLEEPERS);
     }
     CHECK(failed_sleeps && failed_hooks && failed_waits && failed_selects && failed_parks && failed_acquires);
