@@ -18,9 +18,9 @@ int aco__fail(int fatal, int error, const char *call, const void *co, const char
 
 /* ---- memory.c: memory from the system or from the user's allocator ---- */
 /* Zeroed pages. NULL and errno on failure. */
-ACO__HIDDEN void *aco__map(size_t sz);
-ACO__HIDDEN void *aco__map_aligned(size_t sz); /* aligned to `sz`, a power of two */
-ACO__HIDDEN void aco__unmap(void *p, size_t sz);
+ACO__HIDDEN ACO__COLD void *aco__map(size_t sz);
+ACO__HIDDEN ACO__COLD void *aco__map_aligned(size_t sz); /* aligned to `sz`, a power of two */
+ACO__HIDDEN ACO__COLD void aco__unmap(void *p, size_t sz);
 ACO__HIDDEN void aco__unmap_guarded(void *p, size_t sz, size_t guard_sz); /* the first guard_sz bytes are a guard */
 ACO__HIDDEN void *aco__allocate(size_t sz);
 ACO__HIDDEN void aco__release(void *p, size_t sz);
@@ -32,8 +32,8 @@ ACO__HIDDEN ACO__COLD int aco__fail_memory(int fatal, const char *call, size_t s
 ACO__HIDDEN ACO__COLD __attribute__((noreturn)) void aco__die_of_memory(const char *call, size_t sz);
 
 /* ---- lock.c: one lock for the process, for work that happens rarely in a thread's life ---- */
-ACO__HIDDEN void aco__lock(void);
-ACO__HIDDEN void aco__unlock(void);
+ACO__HIDDEN __attribute__((noinline)) void aco__lock(void);
+ACO__HIDDEN __attribute__((noinline)) void aco__unlock(void);
 
 /* ---- slab.c: memory for control blocks and other small objects ---- */
 enum { ACO__SLAB_LARGEST = 16 << 10 };
@@ -63,7 +63,7 @@ ACO__HIDDEN aco__thread_t *aco__thread_ready(void);
 /* Whether a unit of the program is a debug build. */
 ACO__HIDDEN_EXTERN int aco__debug_units;
 /* Registers the calling thread's exit function, which frees what the thread has. */
-ACO__HIDDEN void aco__thread_will_end(void);
+ACO__HIDDEN ACO__COLD void aco__thread_will_end(void);
 /* Whether the calling thread has a shadow stack: the processor compares each return address with the one there. On such
  * a thread code that switches without switching the shadow stack must fail: the next return after such a switch would
  * kill the process. */

@@ -35,21 +35,27 @@ static inline void aco__save_resumer(aco__thread_t *self)
     *(co ? &co->aco__fp_control2 : &self->root_fp_control2) = self->fp_control2;
 }
 
-/* The reverse. `co` is the resumer, NULL for the root context. */
-static inline void aco__restore_resumer(aco__thread_t *self, aco_t *co)
+/* The reverse. `co` is the resumer, NULL for the root context. Its context is at `from`. */
+static inline void aco__load_resumer(aco__thread_t *self, aco_t *co, const volatile aco__context_t *from)
 {
-    volatile aco__context_t *to = &self->resumer, *from = co ? &co->aco__self : &self->root;
+    volatile aco__context_t *to = &self->resumer;
     self->resuming = co;
-    if (aco_unlikely(co && (co->aco__state & ACO__STATUS) == ACO__RESUMING_SAVED)) {
-        from = &self->scratch->restore_trampoline;
-        self->unwind_parent = &aco__no_context;
-    }
     to->sp = from->sp;
     to->pc = from->pc;
     to->bp = from->bp;
     to->base = from->base;
     self->fp_control = co ? co->aco__fp_control : self->root_fp_control;
     self->fp_control2 = co ? co->aco__fp_control2 : self->root_fp_control2;
+}
+
+static inline void aco__restore_resumer(aco__thread_t *self, aco_t *co)
+{
+    const volatile aco__context_t *from = co ? &co->aco__self : &self->root;
+    if (aco_unlikely(co && (co->aco__state & ACO__STATUS) == ACO__RESUMING_SAVED)) {
+        from = &self->scratch->restore_trampoline;
+        self->unwind_parent = &aco__no_context;
+    }
+    aco__load_resumer(self, co, from);
 }
 
 /* Prepares a context that begins with `fn` at `sp`. `fn` is a function that a switch can enter. */

@@ -54,27 +54,22 @@ void aco__warn(const char *call, const void *co, const char *reason, ...)
     va_end(args);
 }
 
-__attribute__((noreturn, format(ACO__PRINTF, 3, 0))) static void die(const char *call, const void *co,
-                                                                     const char *reason, va_list args)
-{
-    char line[MESSAGE];
-    line_out(line, prefixed(line, call, co, reason, args));
-}
-
 void aco__die(const char *call, const void *co, const char *reason, ...)
 {
+    char line[MESSAGE];
     va_list args;
     va_start(args, reason);
-    die(call, co, reason, args);
+    line_out(line, prefixed(line, call, co, reason, args));
 }
 
 int aco__fail(int fatal, int error, const char *call, const void *co, const char *reason, ...)
 {
     aco__thread_t *self = aco__self();
+    char line[MESSAGE];
     va_list args;
     va_start(args, reason);
     if (fatal)
-        die(call, co, reason, args);
+        line_out(line, prefixed(line, call, co, reason, args));
     format(self->message, sizeof self->message, call, co, reason, args);
     va_end(args);
     errno = error;

@@ -101,7 +101,7 @@ static size_t slots_room(const slab_t *slab)
     return room;
 }
 
-static void slots_new(slab_t *slab)
+ACO__COLD static void slots_new(slab_t *slab)
 {
     size_t room = slots_room(slab);
     int saved = errno; /* without slots the call still succeeds */

@@ -139,7 +139,7 @@ static void record_ends(aco__thread_t *self)
 
 /* ---- The end ---- */
 
-ACO__FOREIGN_ENTRY static void thread_ends(void *arg)
+ACO__COLD ACO__FOREIGN_ENTRY static void thread_ends(void *arg)
 {
     aco__thread_t *self = arg;
 #ifdef ACO__THREAD_SLOT

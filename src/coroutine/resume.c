@@ -140,7 +140,7 @@ ACO__NO_SANITIZE static __attribute__((noinline)) void *resume_general(aco_t *co
         on_this_stack = waiting && waiting->share_stack == co->share_stack;
     aco__resumer_state_t resumer_state;
     aco__scratch_t *scratch = NULL;
-    uintptr_t tagged;
+    uintptr_t tagged = 0;
     if (interrupt_flag || on_this_stack) {
         scratch = aco__scratch();
         if (!scratch) {
@@ -150,30 +150,26 @@ ACO__NO_SANITIZE static __attribute__((noinline)) void *resume_general(aco_t *co
     }
     if (waiting)
         resumer = begin_waiting(self, waiting);
-    if (!on_this_stack && aco__status(co) != ACO__SUSPENDED && !aco__stack_restore(co, fatal, call)) {
-        if (waiting)
-            end_waiting(self, waiting, resumer);
-        return ACO_ERROR;
-    }
-    if (instrumented) {
-        aco__instrument_enter(co, &resumer_state);
-        aco__shadow_enter(co, &resumer_state);
-    }
-    if (scratch) {
-        prepare_scratch(scratch, co, NULL, interrupt_flag, fatal ? NULL : call);
-        tagged = aco__switch_resume(aco__tls_ref(), &scratch->runner, &value, 0);
+    if (on_this_stack || aco__status(co) == ACO__SUSPENDED || aco__stack_restore(co, fatal, call)) {
+        if (instrumented) {
+            aco__instrument_enter(co, &resumer_state);
+            aco__shadow_enter(co, &resumer_state);
+        }
+        if (scratch)
+            prepare_scratch(scratch, co, NULL, interrupt_flag, fatal ? NULL : call);
+        /* The runner has no floating-point environment of its own: with it the switch swaps none. */
+        tagged = aco__switch_resume(aco__tls_ref(), scratch ? &scratch->runner : co, &value, 1);
+        if (instrumented) {
+            aco_t *left = (aco_t *)(tagged & ~(uintptr_t)1);
+            aco__shadow_empty_if_ended(left);
+            aco__shadow_leave(left, &resumer_state);
+            aco__instrument_leave(left, &resumer_state);
+        }
     } else {
-        tagged = aco__switch_resume(aco__tls_ref(), co, &value, 1);
-    }
-    self = aco__self();
-    if (instrumented) {
-        aco_t *left = (aco_t *)(tagged & ~(uintptr_t)1);
-        aco__shadow_empty_if_ended(left);
-        aco__shadow_leave(left, &resumer_state);
-        aco__instrument_leave(left, &resumer_state);
+        value = ACO_ERROR;
     }
     if (waiting)
-        end_waiting(self, waiting, resumer);
+        end_waiting(aco__self(), waiting, resumer);
     ACO__CHECK_INTERRUPT(tagged);
     return value;
 }
@@ -361,7 +357,7 @@ ACO__NO_SANITIZE ACO__ARRIVAL_ABI void aco__restore_trampoline(ACO__ARRIVAL_PARA
     aco__thread_t *self = aco__self();
     aco_t *resumer = self->resuming;
     aco__stack_restore(resumer, 1, "aco_yield");
-    aco__restore_resumer(self, resumer);
+    aco__load_resumer(self, resumer, &resumer->aco__self);
     self->unwind_parent = &self->resumer;
     aco__switch_exit(aco__tls_ref(), tagged, value);
 }

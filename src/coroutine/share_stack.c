@@ -1,7 +1,7 @@
 /* libaco's calls for share stacks. */
 #include "coroutine/internal.h"
 
-aco_share_stack_t *aco_share_stack_new2(size_t sz, char guard_page_enabled)
+ACO__COLD aco_share_stack_t *aco_share_stack_new2(size_t sz, char guard_page_enabled)
 {
     aco_share_stack_t *stack = aco__stack_new(sz, guard_page_enabled != 0);
     if (!stack)
@@ -15,7 +15,7 @@ aco_share_stack_t *aco_share_stack_new(size_t sz)
     return aco_share_stack_new2(sz, 1);
 }
 
-void aco_share_stack_destroy(aco_share_stack_t *stack)
+ACO__COLD void aco_share_stack_destroy(aco_share_stack_t *stack)
 {
     if (!stack)
         aco__die("aco_share_stack_destroy", NULL, "the share stack is NULL");

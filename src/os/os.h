@@ -6,7 +6,7 @@
 
 #include "os/platform.h"
 
-ACO__HIDDEN size_t aco__os_page_size(void);
+ACO__HIDDEN __attribute__((noinline)) size_t aco__os_page_size(void);
 
 /* The kernel's limit on the number of mappings of a process; SIZE_MAX if there is none. */
 ACO__HIDDEN size_t aco__os_mapping_limit(void);

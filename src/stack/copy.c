@@ -99,7 +99,7 @@ static inline void copy_short(void *to, const void *from, size_t sz)
         __builtin_memcpy(t, f, 4);
 }
 
-static void copy(void *to, const void *from, size_t sz)
+static __attribute__((noinline)) void copy(void *to, const void *from, size_t sz)
 {
     if (is_short(sz))
         copy_short(to, from, sz);
@@ -238,7 +238,8 @@ static __attribute__((noinline)) int restore_any(aco_t *co, int fatal, const cha
     if (aco_unlikely(aco__has(co, ACO__INSTRUMENTED)))
         ACO__UPCALL(frames_restored, (co));
     sz = co->save_stack.valid_sz;
-    copy(co->aco__self.sp, co->save_stack.ptr, sz);
+    if (sz)
+        copy(co->aco__self.sp, co->save_stack.ptr, sz);
     restored(co, sz, waits ? ACO__RESUMING : ACO__SUSPENDED);
     if (waits && aco_unlikely(aco__is_shared_task(co)))
         ACO__UPCALL(task_moved, (co, co->save_stack.ptr, sz, co->aco__self.sp));

@@ -18,15 +18,15 @@ static size_t bytes_behind(const aco_t *co)
     return aco__has(co, ACO__HAS_COLD) ? sizeof(void *) : 0;
 }
 
-/* Whether the area is the block's own: behind it, or in its slot. */
-static int is_own(const aco_t *co)
+/* Whether the area is the block's own: behind it, or in its slot. Not inlined, because the slot takes much code. */
+static __attribute__((noinline)) int is_own(const aco_t *co)
 {
     return aco__area_is_inside(co) || co->save_stack.ptr == aco__slot(co);
 }
 
 static int has_statistic(const aco_t *co)
 {
-    return !is_own(co) && co->save_stack.sz + bytes_behind(co) > SMALL_AREA;
+    return co->save_stack.sz + bytes_behind(co) > SMALL_AREA && !is_own(co);
 }
 
 static area_statistic_t *statistic(const aco_t *co)
@@ -36,9 +36,10 @@ static area_statistic_t *statistic(const aco_t *co)
 
 void aco__area_free(aco_t *co)
 {
-    if (co->save_stack.ptr && !is_own(co)) /* a main coroutine object has none */
-        aco__memory_free(co->save_stack.ptr, co->save_stack.sz + bytes_behind(co) +
-                                                 (has_statistic(co) ? sizeof(area_statistic_t) : 0));
+    if (co->save_stack.ptr && !is_own(co)) { /* a main coroutine object has none */
+        size_t bytes = co->save_stack.sz + bytes_behind(co);
+        aco__memory_free(co->save_stack.ptr, bytes + (bytes > SMALL_AREA ? sizeof(area_statistic_t) : 0));
+    }
 }
 
 /* Moves the area and what stands behind it to the `bytes` bytes at `p`. */
