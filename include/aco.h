@@ -57,7 +57,8 @@
  *                                    aco/arch/. The library must be built with it too. Slow, and frames become large
  *   ACO_CONFIG_NO_CFI                No unwind directives in the inline assembly (docs/debugging.md)
  *   ACO_CONFIG_LIBACO_ONLY           Declare libaco's names only: a program may then use all others itself. Compile the
- *                                    amalgamated aco.c with it too; it is then small, and defines no others either.
+ *                                    amalgamated aco.c with it too; it is then small, defines no others either, and
+ *                                    exports the inline calls only if it is compiled with ACO_CONFIG_NO_INLINE.
  *                                    (With a sanitizer aco.c is whole all the same: sanitizers need the rest)
  *   ACO_CONFIG_NO_INLINE             Call the exported functions instead of inline code; the header then has no
  *                                    assembly. They check what a release build checks and serve every coroutine, with a

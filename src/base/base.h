@@ -13,8 +13,12 @@ void aco__die(const char *call, const void *co, const char *reason, ...);
 ACO__HIDDEN ACO__COLD __attribute__((format(ACO__PRINTF, 3, 4)))
 void aco__warn(const char *call, const void *co, const char *reason, ...);
 /* If `fatal`, dies like aco__die(). Else stores the line for aco_error_message(), sets errno and returns -1. */
+#ifdef ACO_CONFIG_LIBACO_ONLY /* there every failure is fatal */
+#define aco__fail(fatal, error, ...) ((void)(fatal), (void)(error), aco__die(__VA_ARGS__), -1)
+#else
 ACO__HIDDEN ACO__COLD __attribute__((format(ACO__PRINTF, 5, 6)))
 int aco__fail(int fatal, int error, const char *call, const void *co, const char *reason, ...);
+#endif
 
 /* ---- memory.c: memory from the system or from the user's allocator ---- */
 /* Zeroed pages. NULL and errno on failure. */
@@ -90,9 +94,10 @@ static inline __attribute__((always_inline)) void aco__set_state_byte(aco_t *co,
     __atomic_store_n(&co->aco__state, (unsigned char)state, __ATOMIC_RELAXED);
 }
 
+/* Whether it has this flag. Not for ACO__SHARES_FP, the only flag that libaco's calls set. */
 static inline __attribute__((always_inline)) int aco__has(const aco_t *co, unsigned flag)
 {
-    return (__atomic_load_n(&co->aco__state, __ATOMIC_RELAXED) & flag) != 0;
+    return !ACO__LIBACO_ONLY && (__atomic_load_n(&co->aco__state, __ATOMIC_RELAXED) & flag) != 0;
 }
 
 static inline __attribute__((always_inline)) void aco__set_status(aco_t *co, unsigned status)
@@ -105,14 +110,15 @@ static inline __attribute__((always_inline)) void aco__set_status(aco_t *co, uns
 static inline int aco__is_shared_task(const aco_t *co)
 {
     const unsigned mask = ACO__PRIVATE | ACO__FROM_NEW | ACO__RESUMING;
-    return (__atomic_load_n(&co->aco__state, __ATOMIC_RELAXED) & mask) == (ACO__FROM_NEW | ACO__RESUMING) &&
+    return !ACO__LIBACO_ONLY &&
+           (__atomic_load_n(&co->aco__state, __ATOMIC_RELAXED) & mask) == (ACO__FROM_NEW | ACO__RESUMING) &&
            aco__task_annex(co);
 }
 
 static inline __attribute__((always_inline)) int aco__is_task(const aco_t *co)
 {
-    return (__atomic_load_n(&co->aco__state, __ATOMIC_RELAXED) & ACO__TASK_MASK) == ACO__TASK ||
-           aco_unlikely(aco__is_shared_task(co));
+    return !ACO__LIBACO_ONLY && ((__atomic_load_n(&co->aco__state, __ATOMIC_RELAXED) & ACO__TASK_MASK) == ACO__TASK ||
+                                 aco_unlikely(aco__is_shared_task(co)));
 }
 
 /* A task waits for a coroutine that it resumed: the task has its turn, but another coroutine runs. */

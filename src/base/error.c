@@ -62,6 +62,7 @@ void aco__die(const char *call, const void *co, const char *reason, ...)
     line_out(line, prefixed(line, call, co, reason, args));
 }
 
+#ifndef ACO_CONFIG_LIBACO_ONLY
 int aco__fail(int fatal, int error, const char *call, const void *co, const char *reason, ...)
 {
     aco__thread_t *self = aco__self();
@@ -76,7 +77,6 @@ int aco__fail(int fatal, int error, const char *call, const void *co, const char
     return -1;
 }
 
-#ifndef ACO_CONFIG_LIBACO_ONLY
 const char *aco_error_message(void)
 {
     return aco__self()->message;

@@ -96,12 +96,9 @@ void aco__release(void *p, size_t sz)
 int aco__fail_memory(int fatal, const char *call, size_t sz)
 {
     int error = errno;
+#ifndef ACO_CONFIG_LIBACO_ONLY
     char sentence[128] = "";
-#ifdef ACO_CONFIG_LIBACO_ONLY
-    int met = 0;
-#else
     int met = error == ENOMEM && aco__map_is_ours() ? aco__os_limit_met(sz, sentence, sizeof sentence) : 0;
-#endif
     if (error == EDQUOT)
         return aco__fail(fatal, EAGAIN, call, NULL,
                          "no stack of %zu bytes: as many of the pool's are in use as its most_stacks allows", sz);
@@ -110,6 +107,7 @@ int aco__fail_memory(int fatal, const char *call, size_t sz)
                          "no memory for %zu bytes: the process has reached RLIMIT_MEMLOCK (ulimit -l)", sz);
     if (met)
         return aco__fail(fatal, met == 1 ? EAGAIN : ENOMEM, call, NULL, "no memory for %zu bytes: %s", sz, sentence);
+#endif
     return aco__fail(fatal, error, call, NULL, "no memory for %zu bytes: %s", sz, strerror(error));
 }
 

@@ -47,7 +47,7 @@ void aco__yield_check(aco_t *co, int unit_own_fp)
     aco__stack_check_overflow("aco_yield", co->share_stack);
     /* On a private stack the caller is in a generator, which is allowed. ASan stores locals elsewhere, so this takes
      * the frame's address. */
-    if (!co->share_stack->aco__private && !aco__is_on_its_stack(co, __builtin_frame_address(0)))
+    if (!aco__stack_is_private(co->share_stack) && !aco__is_on_its_stack(co, __builtin_frame_address(0)))
         aco__die("aco_yield", co,
                  "yields outside its share stack of %zu bytes: it is in a generator, or has overflowed",
                  aco__stack_made_with(co->share_stack));
@@ -65,8 +65,8 @@ void aco__yields_in_catch(const aco_t *co)
 void aco__destroy_checked(aco_t *co)
 {
     static int warned; /* atomic */
-    if (co && (aco__status(co) == ACO__SUSPENDED || aco__status(co) == ACO__SAVED) && !aco__is_new(co) &&
-        co != aco__running() && !__atomic_exchange_n(&warned, 1, __ATOMIC_RELAXED))
+    if (!ACO__LIBACO_ONLY && co && (aco__status(co) == ACO__SUSPENDED || aco__status(co) == ACO__SAVED) &&
+        !aco__is_new(co) && co != aco__running() && !__atomic_exchange_n(&warned, 1, __ATOMIC_RELAXED))
         aco__warn("aco_destroy", co,
                   "is suspended: what its frames hold is not released, which aco_cancel() would do (said once)");
     aco__destroy(co);

@@ -96,7 +96,7 @@ aco_t *aco__create(aco_t *main_co, aco_share_stack_t *stack, size_t save_sz, aco
     if (!main_co || !stack || !fp)
         aco__die("aco_create", NULL, "%s is NULL",
                  !main_co ? "main_co" : !stack ? "share_stack" : "the entry function");
-    if (stack->aco__private)
+    if (aco__stack_is_private(stack))
         aco__die("aco_create", stack->owner, "owns the given stack, which is private");
     if (aco__status(main_co) != ACO__MAIN || aco__is_task(main_co))
         aco__die("aco_create", main_co, "is given as main_co, but is not a main coroutine");

@@ -2,6 +2,7 @@
 #include "entry/forms.h"
 #include "os/platform.h"
 
+#if !defined(ACO_CONFIG_LIBACO_ONLY) || defined(ACO__EXPORTS)
 #ifndef ACO_CONFIG_LIBACO_ONLY
 aco_t *aco_new(aco_function_t fn, void *arg, const aco_options_t *opts)
 {
@@ -116,3 +117,4 @@ int aco_is_main_co(const aco_t *co)
 {
     return aco_is_main_co_inline(co);
 }
+#endif

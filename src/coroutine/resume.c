@@ -34,6 +34,16 @@ static inline void end_waiting(aco__thread_t *self, aco_t *waiting, aco_t *resum
     waiting->share_stack->aco__resumer_context = &aco__no_context;
 }
 
+#ifndef ACO_CONFIG_LIBACO_ONLY /* there resume_general() does this too */
+/* noipa: gcc knows that this calls nothing, and on i386 it would call this with an unaligned stack. */
+#if ACO__HAS_ATTRIBUTE(noipa)
+__attribute__((noipa))
+#endif
+void aco__chain_was_evicted(aco_t *waiting, aco_t *resumer)
+{
+    end_waiting(aco__self(), waiting, resumer);
+}
+
 /* `waiting`, the running coroutine, may resume `co` at once, which is on another stack and not instrumented. */
 static inline int is_chain(const aco_t *waiting, const aco_t *co)
 {
@@ -50,22 +60,12 @@ static inline void *resume_chained(aco__thread_t *self, aco_t *waiting, aco_t *c
     return value;
 }
 
-/* noipa: gcc knows that this calls nothing, and on i386 it would call this with an unaligned stack. */
-#if ACO__HAS_ATTRIBUTE(noipa)
-__attribute__((noipa))
-#endif
-void aco__chain_was_evicted(aco_t *waiting, aco_t *resumer)
-{
-    end_waiting(aco__self(), waiting, resumer);
-}
-
 /* A function of its own, because it uses all registers, and a resume of an evicted coroutine should not save them. */
 static __attribute__((noinline)) void *resume_common_chain(aco__thread_t *self, aco_t *waiting, aco_t *co, void *value)
 {
     return aco__resume_chain(self, waiting, co, value, 1);
 }
 
-#ifndef ACO_CONFIG_LIBACO_ONLY
 /* The exceptions of a suspended coroutine on a private stack that is instrumented only because they are its own; else
  * NULL. aco__exceptions_of() says the same, for all coroutines. */
 static inline const aco__exceptions_t *exceptions_apart(const aco_t *co)
@@ -130,6 +130,12 @@ static void prepare_scratch(aco__scratch_t *scratch, aco_t *target, aco_t *from,
 
 /* ---- Resuming ---- */
 
+/* aco__stack_restore(). If every failure is fatal, it always returns 1. */
+static inline int restore(aco_t *co, int fatal, const char *call)
+{
+    return aco__stack_restore(co, fatal, call) || ACO__LIBACO_ONLY;
+}
+
 /* `interrupt_flag` is 1 if `co` has to make an injected call when it continues, else 0. */
 ACO__NO_SANITIZE static __attribute__((noinline)) void *resume_general(aco_t *co, void *value, uintptr_t interrupt_flag,
                                                                        int fatal, const char *call)
@@ -150,7 +156,7 @@ ACO__NO_SANITIZE static __attribute__((noinline)) void *resume_general(aco_t *co
     }
     if (waiting)
         resumer = begin_waiting(self, waiting);
-    if (on_this_stack || aco__status(co) == ACO__SUSPENDED || aco__stack_restore(co, fatal, call)) {
+    if (on_this_stack || aco__status(co) == ACO__SUSPENDED || restore(co, fatal, call)) {
         if (instrumented) {
             aco__instrument_enter(co, &resumer_state);
             aco__shadow_enter(co, &resumer_state);
@@ -179,11 +185,11 @@ ACO__NO_SANITIZE static __attribute__((noinline)) void *resume_general(aco_t *co
 static __attribute__((noinline)) int resume_rest(aco_t *co, void **value, int fatal, const char *call)
 {
     aco_t *running = aco__running();
+#ifndef ACO_CONFIG_LIBACO_ONLY
     if (running && is_chain(running, co)) {
         *value = resume_chained(aco__self(), running, co, *value);
         return 0;
     }
-#ifndef ACO_CONFIG_LIBACO_ONLY
     const aco__exceptions_t *own;
     if (co && co != running && (own = exceptions_apart(co)) != NULL) {
         *value = resume_apart(aco__self(), running, co, own, *value);
@@ -195,7 +201,7 @@ static __attribute__((noinline)) int resume_rest(aco_t *co, void **value, int fa
     } else if (running || (co->aco__state & ACO__INSTRUMENTED)) {
         *value = resume_general(co, *value, 0, fatal, call);
     } else {
-        if (aco__status(co) == ACO__SUSPENDED || aco__stack_restore(co, fatal, call))
+        if (aco__status(co) == ACO__SUSPENDED || restore(co, fatal, call))
             return 1;
         *value = ACO_ERROR;
     }
@@ -221,10 +227,10 @@ ACO__NAMED_BY_ASSEMBLY int aco__resume_slow(aco_t *co)
             resume_common_apart(self->exceptions, co, NULL);
             return 0;
         }
-#endif
     } else if (aco_likely(aco__is_common_chain(self, running, co))) {
         resume_common_chain(self, running, co, NULL);
         return 0;
+#endif
     }
     return resume_rest(co, &value, 1, "aco_resume");
 }
@@ -301,7 +307,7 @@ void *aco__inject(aco_t *co, void (*fn)(void *), void *arg, const char *call)
 ACO__NAMED_BY_ASSEMBLY void aco__interrupted(uintptr_t interrupt_flag)
 {
     aco__scratch_t *scratch = aco__self()->scratch;
-    void (*fn)(void *) = scratch ? scratch->injected : NULL;
+    void (*fn)(void *) = scratch && !ACO__LIBACO_ONLY ? scratch->injected : NULL;
     if (!fn)
         aco__die("switch", (void *)(interrupt_flag & ~(uintptr_t)1),
                  "the interrupt flag is set without an injected call");
@@ -337,9 +343,9 @@ ACO__NO_SANITIZE ACO__ARRIVAL_ABI void aco__on_scratch(ACO__ARRIVAL_PARAMETERS)
 {
     aco__thread_t *self = aco__self();
     aco__scratch_t *scratch = self->scratch;
-    aco_t *co = scratch->target, *from = scratch->from;
+    aco_t *co = scratch->target, *from = ACO__LIBACO_ONLY ? NULL : scratch->from; /* no transfers */
     if (aco__status(co) != ACO__SUSPENDED &&
-        !aco__stack_restore(co, scratch->call == NULL, scratch->call ? scratch->call : "aco_resume")) {
+        !restore(co, scratch->call == NULL, scratch->call ? scratch->call : "aco_resume")) {
         if (!from)
             aco__switch_exit(aco__tls_ref(), (uintptr_t)co, ACO_ERROR);
         self->running = from;

@@ -19,7 +19,7 @@ ACO__COLD void aco_share_stack_destroy(aco_share_stack_t *stack)
 {
     if (!stack)
         aco__die("aco_share_stack_destroy", NULL, "the share stack is NULL");
-    if (stack->aco__private)
+    if (aco__stack_is_private(stack))
         aco__die("aco_share_stack_destroy", stack->owner, "owns this stack, which is private: aco_destroy() frees it");
     aco__stack_free_remote(stack);
     aco__stack_check_overflow("aco_share_stack_destroy", stack);

@@ -10,9 +10,13 @@
 #ifndef ACO_PLATFORM_H
 #define ACO_PLATFORM_H
 
-/* Options of client code; the library serves clients with any of them. */
+/* Options of client code; the library serves clients with any of them. But if it has only libaco's calls, it exports
+ * the inline ones only under ACO_CONFIG_NO_INLINE. */
 #undef ACO_CONFIG_SHARE_FPU_MXCSR_ENV
+#ifdef ACO_CONFIG_NO_INLINE
 #undef ACO_CONFIG_NO_INLINE
+#define ACO__EXPORTS
+#endif
 #undef ACO_DEBUG
 #define ACO_DEBUG 0
 /* The inline calls are declared as exported functions, and their bodies have other names: aco/detail/config.h. */
@@ -52,7 +56,11 @@
 #define ACO__PRINTF printf
 #endif
 
-#ifdef ACO_CONFIG_LIBACO_ONLY
+/* 1: there are only libaco's calls, so no private stacks, tasks or transfers, and every failure is fatal. */
+#ifndef ACO_CONFIG_LIBACO_ONLY
+enum { ACO__LIBACO_ONLY = 0 };
+#else
+enum { ACO__LIBACO_ONLY = 1 };
 #undef ACO__HIDDEN
 #define ACO__HIDDEN static
 #undef ACO_ERROR

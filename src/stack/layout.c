@@ -58,7 +58,7 @@ ACO__COLD static void check_canary(const char *call, const aco_share_stack_t *st
     for (int i = 1; i <= ACO__CACHE_LINE / 8; i++)
         if (memcmp((char *)stack->ptr - 8 * i, &canary, sizeof canary) != 0)
             aco__die(call, stack->owner, "its %s stack of %zu bytes (%p to %p, no guard page) has overflowed",
-                     stack->aco__private ? "private" : "share", aco__stack_made_with(stack), stack->ptr,
+                     aco__stack_is_private(stack) ? "private" : "share", aco__stack_made_with(stack), stack->ptr,
                      stack->aco__top);
 }
 

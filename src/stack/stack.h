@@ -79,7 +79,12 @@ ACO__HIDDEN void aco__stack_free(aco_share_stack_t *stack);
 /* The share stack that the user passed. It counts the started coroutines and names their thread. */
 static inline aco_share_stack_t *aco__stack_given(aco_share_stack_t *stack)
 {
-    return aco_unlikely(stack->aco__instead_of != NULL) ? stack->aco__instead_of : stack;
+    return !ACO__LIBACO_ONLY && aco_unlikely(stack->aco__instead_of != NULL) ? stack->aco__instead_of : stack;
+}
+
+static inline int aco__stack_is_private(const aco_share_stack_t *stack)
+{
+    return !ACO__LIBACO_ONLY && stack->aco__private;
 }
 
 /* Whether the frames of `co` stay where they are, whoever runs. */

@@ -165,11 +165,13 @@ ACO__FORCE_INLINE void ACO__BODY_OF(aco_resume)(aco_t *co)
     aco__tls_ref_t tls = aco__tls_ref();
     void *value = NULL;
     if (ACO_DEBUG || ACO__NEEDS_SLOW_RESUME(tls, co)) {
+#ifndef ACO_CONFIG_LIBACO_ONLY /* libaco's coroutines hardly resume each other: smaller code */
         aco__thread_t *self = aco__self();
         if (!ACO_DEBUG && aco__is_common_chain(self, self->running, co)) {
             aco__resume_chain(self, self->running, co, NULL, ACO__OWN_FP);
             return;
         }
+#endif
         if (!(ACO_DEBUG ? aco__resume_check(co, ACO__OWN_FP) : aco__resume_slow(co)))
             return;
         tls = aco__tls_ref();
