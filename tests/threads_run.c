@@ -466,6 +466,36 @@ static void *around_a_broken_scheduler(void *arg)
     return NULL;
 }
 
+static void *break_own_scheduler(void *arg)
+{
+    aco_shared_group_t group;
+    begin(&group, ACO_KEEP_GOING);
+    submit_to(0, &group, wait_long, NULL);
+    submit_to(1, &group, give, NULL);
+    CHECK_EQ(aco_on_idle(idle_fails, NULL), 0);
+    (void)aco_shared_group_end(&group);
+    CHECK(!"it never returns");
+    return arg;
+}
+
+/* What is left on the thread refers to a set that is no more. */
+static void *lose_tasks(void *arg)
+{
+    FAILS_WITH(run_first(2, break_own_scheduler, NULL), ENOTTY);
+    CHECK_EQ(aco_on_idle(NULL, NULL), 0);
+    FAILS_WITH(aco_run(), EBUSY);
+    FAILS_WITH(run_first(2, give, NULL), EBUSY);
+    return arg;
+}
+
+static void test_broken_schedulers(void)
+{
+    pthread_t thread;
+    FAILS_WITH(run_first(2, around_a_broken_scheduler, NULL), ENOTTY);
+    CHECK_EQ(pthread_create(&thread, NULL, lose_tasks, NULL), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
 static aco_threads_t *fork_parent;
 
 static void check_child(pid_t child)
@@ -743,6 +773,6 @@ int main(int argc, char **argv)
         test_fork();
         test_exit();
     }
-    FAILS_WITH(run_first(2, around_a_broken_scheduler, NULL), ENOTTY);
+    test_broken_schedulers();
     return check_result("threads_run");
 }

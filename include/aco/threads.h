@@ -34,9 +34,10 @@
  * stack can be had, although all tasks of its thread wait, counts as failed with ENOMEM and is not called.
  *
  * Ends. If a thread of the set ends although it has tasks, or its aco_run() fails, its members count as failed with
- * ECANCELED and its groups are cancelled; the others go on. In the child of fork(), only the thread that called it is
- * there: its groups go on without the members that other threads were to run, which count as failed with ECANCELED. It
- * takes all that it submits; if it was in no set, aco_submit() fails with ECANCELED.
+ * ECANCELED and its groups are cancelled; the others go on. After such a failure the thread runs no tasks any more
+ * (EBUSY). In the child of fork(), only the thread that called it is there: its groups go on without the members that
+ * other threads were to run, which count as failed with ECANCELED. It takes all that it submits; if it was in no set,
+ * aco_submit() fails with ECANCELED.
  *
  * Errors are those of aco/scheduler.h. Linux and other POSIX systems. */
 #ifndef ACO_THREADS_H

@@ -283,8 +283,9 @@ static int run_tasks(aco__thread_t *self, aco__tasks_t *s, int64_t until, const 
         return aco__fail(0, EPERM, call, self->running, "is a coroutine: only the root context runs the tasks");
     if (!s)
         return 0;
-    if (s->base.is_running)
-        return aco__fail(0, EBUSY, call, NULL, "is called by the idle hook");
+    if (s->base.is_running || s->is_lost)
+        return aco__fail(0, EBUSY, call, NULL,
+                         s->is_lost ? "failed before in a set of threads" : "is called by the idle hook");
     aco__watch_if_wanted(self, s);
     s->base.is_running = 1;
     s->until = until;

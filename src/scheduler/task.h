@@ -64,6 +64,7 @@ typedef struct aco__tasks {
     uint32_t turns;      /* of tasks and of aco_run(), modulo 2^32: odd while tasks run. Written atomically */
     unsigned open;       /* how often aco_scheduler_open() was called; atomic, like the next two */
     char opened;         /* it was open once: its tasks and posts may still be known to other threads */
+    char is_lost;        /* its tasks never run again: they use a set of threads that it has left */
     uint32_t is_asleep;  /* the thread waits for events: a poster wakes it */
     aco__post_t *inbox;  /* what other threads have posted, the last one first */
     unsigned posting;    /* threads that use this record to post. Atomic */

@@ -11,7 +11,7 @@ int aco__worker_install(aco__worker_t *worker, const char *call)
     aco__tasks_t *s = aco__tasks(self);
     if (self->running)
         return aco__fail(0, EPERM, call, self->running, "is a coroutine: only the root context may call this");
-    if (s && (s->worker || s->base.is_running))
+    if (s && (s->worker || s->base.is_running || s->is_lost))
         return aco__fail(0, EBUSY, call, NULL, "the thread runs tasks already");
     s = (aco__tasks_t *)aco_scheduler_open();
     if (!s)
@@ -26,9 +26,10 @@ void aco__worker_close(void)
     (void)aco_scheduler_close();
 }
 
-void aco__worker_remove(aco__worker_t *worker)
+void aco__worker_remove(aco__worker_t *worker, int has_failed)
 {
     worker->scheduler->worker = NULL;
+    worker->scheduler->is_lost = has_failed && aco__self()->tasks;
 }
 
 aco__worker_t *aco__worker(void)

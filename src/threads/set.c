@@ -215,7 +215,7 @@ static int enter_set(aco__crew_t *worker, aco_function_t fn, void *arg, const ch
     if (fn && !(task = aco_spawn(run_root, worker, NULL))) {
         int error = errno;
         aco__worker_close();
-        aco__worker_remove(&worker->base);
+        aco__worker_remove(&worker->base, 0);
         errno = error;
         return -1;
     }
@@ -236,7 +236,7 @@ static int run_worker(aco__crew_t *worker)
     if (failed)
         fail_set(worker->threads, error);
     leave_set(worker);
-    aco__worker_remove(&worker->base);
+    aco__worker_remove(&worker->base, failed);
     errno = error;
     return failed;
 }

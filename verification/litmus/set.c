@@ -93,7 +93,7 @@ int aco__worker_install(aco__worker_t *worker, const char *call)
 }
 
 void aco__worker_close(void) {}
-void aco__worker_remove(aco__worker_t *worker) { (void)worker; }
+void aco__worker_remove(aco__worker_t *worker, int has_failed) { (void)worker, (void)has_failed; }
 aco__worker_t *aco__worker(void) { return fake()->worker; }
 size_t aco__worker_tasks(void) { return fake()->tasks; }
 
