@@ -91,7 +91,7 @@ struct called_by_all {
 namespace threads {
 
 /* Runs f() as a task on each of `n` threads, or, with ACO_THREADS_FIRST_ONLY, on the first: aco_threads_run_with() with
- * these flags and `drain_ns`. Throws what the first f() that failed threw; aco::cancelled if the set was cancelled;
+ * these flags and `drain_ns`. Throws what the first f() that failed threw; aco::cancelled if a cancelling ended one;
  * aco::error. */
 template<class F>
 void run(int n, F &&f, unsigned flags = 0, std::chrono::nanoseconds drain = std::chrono::nanoseconds(0))
