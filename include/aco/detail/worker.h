@@ -24,8 +24,8 @@ typedef struct aco__worker_s {
 /* Makes the calling thread a worker, and opens its scheduler. 0, or -1 and errno: EPERM (a coroutine calls it), EBUSY
  * (it is one, or its aco_run() runs), ENOMEM. */
 ACO_API int aco__worker_install(aco__worker_t *worker, const char *call);
-/* Undoes that, in two steps, on the worker's thread: first, other threads can post no more. If aco_run() has failed, the
- * tasks that are left never run again. */
+/* Undoes that, in two steps, on the worker's thread: first, other threads can post no more. If aco_run() has failed,
+ * the tasks that are left never run again. */
 ACO_API void aco__worker_close(void);
 ACO_API void aco__worker_remove(aco__worker_t *worker, int has_failed);
 /* The calling thread's; NULL: it is none. */
