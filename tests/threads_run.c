@@ -336,8 +336,22 @@ static void *be_busy(void *arg)
     return arg;
 }
 
+/* When pthread_exit() has unwound a member's frames, they are gone: a destructor writes there. */
+static pthread_key_t frames_key;
+static __thread size_t frames_sz;
+
+static void overwrite_frames(void *frames)
+{
+    memset(frames, 0x5a, frames_sz);
+}
+
 static void *end_thread(void *arg)
 {
+    char here;
+    void *low, *high;
+    CHECK_EQ(aco_stack_bounds(aco_get_co(), &low, &high), 0);
+    frames_sz = (size_t)((char *)high - &here) - 64; /* what every coroutine finds at the top stays */
+    pthread_setspecific(frames_key, &here);
     pthread_exit(be_busy(arg));
 }
 
@@ -754,6 +768,7 @@ int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "exit") == 0)
         return exit_at_once();
+    CHECK_EQ(pthread_key_create(&frames_key, overwrite_frames), 0); /* its destructor comes before the library's */
     crowd *= argc > 1 ? 100 : 1;
     test_each_thread_runs();
     test_thread_locals();

@@ -128,6 +128,17 @@ static void run_exits(aco__member_t *member)
     complete(&run->item, NULL, 0);
 }
 
+/* The frame of run_member() is left. pthread_exit() in the member has unwound it, if the run is still linked. */
+static inline void run_left(aco__run_t *run)
+{
+    if (aco_likely(!run->worker))
+        return;
+    if (run->is_sent)
+        uncount_sent(run->worker);
+    unlink_run(run);
+    complete(&run->item, ACO_ERROR, ECANCELED);
+}
+
 static void end_with_group(aco__run_t *run)
 {
     int ended = __atomic_load_n(&run->item.group->aco__ended, __ATOMIC_SEQ_CST);
@@ -135,9 +146,9 @@ static void end_with_group(aco__run_t *run)
         aco__scope_end_early(&run->base.scope, ended);
 }
 
-static inline void run_member(aco__crew_t *worker, const aco__item_t *item, int is_sent)
+ACO__FORCE_INLINE void run_member(aco__crew_t *worker, const aco__item_t *item, int is_sent)
 {
-    aco__run_t run;
+    __attribute__((cleanup(run_left))) aco__run_t run;
     void *result;
     unsigned starts = worker->starts;
     int error;
@@ -157,6 +168,7 @@ static inline void run_member(aco__crew_t *worker, const aco__item_t *item, int 
     aco__member_end(&run.base);
     complete(&run.item, result, error);
     worker->is_quick = worker->starts == starts;
+    run.worker = NULL;
 }
 
 /* The item that was put aside for the task. */
@@ -167,7 +179,7 @@ static inline aco__item_t next_item(aco__crew_t *worker)
 
 /* Most of what a short function costs is its task: so one that is like new afterwards runs the next item too, up to
  * THREADS_AT_ONCE in a round. */
-static inline void run_items(aco__crew_t *worker, aco__item_t *item)
+ACO__FORCE_INLINE void run_items(aco__crew_t *worker, aco__item_t *item)
 {
     run_member(worker, item, 0);
     while (worker->more && aco__member_is_like_new() && aco__threads_take(worker, item)) {
