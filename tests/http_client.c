@@ -497,10 +497,40 @@ static void *obeys_deadlines(void *arg)
     return NULL;
 }
 
+static void *refuses_options(void *arg)
+{
+    static char long_name[257];
+    const aco_http_client_options_t right[] = {{.max_head = 64},
+                                               {.max_head = 1 << 20},
+                                               {.max_headers = 1},
+                                               {.max_headers = 1000},
+                                               {.proxy_host = "h", .proxy_port = "65535"}};
+    const aco_http_client_options_t wrong[] = {{.max_head = 63},
+                                               {.max_head = -1},
+                                               {.max_head = (1 << 20) + 1},
+                                               {.max_headers = -1},
+                                               {.max_headers = 1001},
+                                               {.proxy_host = "h"},
+                                               {.proxy_host = long_name, .proxy_port = "1"},
+                                               {.proxy_host = "h", .proxy_port = "123456"}};
+    memset(long_name, 'h', sizeof long_name - 1);
+    for (size_t i = 0; i < sizeof right / sizeof right[0]; i++) {
+        aco_http_client_t *client = aco_http_client_new(&right[i]);
+        CHECK(client != NULL);
+        aco_http_client_destroy(client);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        errno = 0;
+        CHECK(!aco_http_client_new(&wrong[i]));
+        CHECK_EQ(errno, EINVAL);
+    }
+    return arg;
+}
+
 int main(void)
 {
     static const aco_function_t tests[] = {calls,        repeats_once, gets_wrong_responses, limits_redirects,
-                                           limits_heads, limits_kept,  obeys_deadlines};
+                                           limits_heads, limits_kept,  obeys_deadlines,      refuses_options};
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     return check_result("http_client");
 }
