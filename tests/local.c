@@ -355,7 +355,8 @@ static void *counts_in_own_flow(void *arg)
     return arg;
 }
 
-/* Promises: each coroutine, and each thread's root context, has its variable, zero at first. */
+/* Promises: each coroutine, and each thread's root context, has its variable, zero at first, also when it is
+ * restarted. */
 static void variables(void)
 {
     enum { N = 20 };
@@ -363,13 +364,20 @@ static void variables(void)
     *counter() = -1;
     for (int i = 0; i < N; i++)
         co[i] = aco_new(counts, (void *)(intptr_t)(i + 1), place);
-    for (int round = 0; round < 11; round++)
+    for (int run = 0; run < 3; run++) {
+        for (int i = 0; run && i < N; i++) {
+            aco_set_slot(co[i], &co[i]);
+            CHECK_EQ(aco_restart(co[i], counts, (void *)(intptr_t)(i + 1)), 0);
+            CHECK(aco_slot(co[i]) == NULL);
+        }
+        for (int round = 0; round < 11; round++)
+            for (int i = 0; i < N; i++)
+                aco_resume(co[i]);
         for (int i = 0; i < N; i++)
-            aco_resume(co[i]);
-    for (int i = 0; i < N; i++) {
-        CHECK_EQ(aco_state(co[i]), ACO_STATE_DONE);
-        aco_destroy(co[i]);
+            CHECK_EQ(aco_state(co[i]), ACO_STATE_DONE);
     }
+    for (int i = 0; i < N; i++)
+        aco_destroy(co[i]);
     for (int i = 0; i < N; i++) { /* perhaps in the same memory: destroyed when suspended, cancelled */
         co[i] = aco_new(counts, (void *)(intptr_t)(i + 1), place);
         aco_resume(co[i]);
