@@ -124,7 +124,8 @@ def names(directory):
     made = [name for kind, _, name in Threads(load(path)).instants if kind == "create"]
     assert made == [
         '"quoted\\"', "tab\tand\nline", "\x01\x1f\x7f", "na\u00efve \u20ac \U0001f43f", "bad \ufffd\ufffd",
-        "\ufffd\ufffd\ufffd\ufffd\ufffd", "0123456789012345678901234567890", "coroutine 8"
+        "\ufffd\ufffd\ufffd\ufffd\ufffd", "0123456789012345678901234567890",
+        "\u0080\u07ff\u0800\ud7ff\ue000\uffff", "\U00010000\U0010ffff", 9 * "\ufffd", 7 * "\ufffd", "coroutine 12"
     ], made
 
 
