@@ -320,6 +320,35 @@ static void test_no_signal(void)
     CHECK_EQ(aco_watchdog(0), 0);
 }
 
+static void *runs_a_scheduler(void *arg)
+{
+    spawn_detached(yields_alone, NULL);
+    run();
+    return arg;
+}
+
+static void *hogs_after_another_thread(void *arg)
+{
+    pthread_t thread;
+    CHECK(signal(SIGURG, SIG_DFL) == SIG_IGN);
+    CHECK_EQ(pthread_create(&thread, NULL, runs_a_scheduler, NULL), 0); /* it takes the signal from now on */
+    pthread_join(thread, NULL);
+    return hogs(arg);
+}
+
+/* A thread whose aco_run() began while the program had the signal gets none. */
+static void test_signal_was_programs(void)
+{
+    CHECK(signal(SIGURG, SIG_IGN) != SIG_ERR);
+    CHECK_EQ(aco_watchdog(limit), 0);
+    capture();
+    spawn_detached(hogs_after_another_thread, NULL);
+    run();
+    release();
+    CHECK_EQ(count("without yielding or waiting\n"), 1);
+    CHECK_EQ(aco_watchdog(0), 0);
+}
+
 static volatile sig_atomic_t taken;
 
 static void takes(int signal)
@@ -598,6 +627,7 @@ int main(int argc, char **argv)
     test_between_tasks();
     test_bounds();
     test_no_signal();
+    test_signal_was_programs();
     test_process_signals();
     test_stuck();
     test_threads();
