@@ -497,6 +497,7 @@ static void *obeys_deadlines(void *arg)
     return NULL;
 }
 
+/* The least and the most that options may be, and what is beyond. */
 static void *refuses_options(void *arg)
 {
     static char long_name[257];

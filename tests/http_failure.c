@@ -289,13 +289,32 @@ static int fail_configs(void)
     return injected;
 }
 
+/* Each of the first requests of a certificate: fail_configs() leaves some out. */
+static int fail_certificate(void)
+{
+    enum { FIRST = 20 };
+    static const char call[] = "aco_tls_config_certificate";
+    aco_tls_config_t *config = make_config(ACO_TLS_SERVER);
+    error = ENOMEM;
+    for (position = 1; position <= FIRST; position++) {
+        CHECK(aco_io_close(-1) != 0); /* so that the last message is another */
+        memset(counts, 0, sizeof counts);
+        target = F_openssl_malloc;
+        if (aco_tls_config_certificate(config, leaf.file, leaf.key_file) != 0)
+            CHECK(strncmp(aco_error_message(), call, sizeof call - 1) == 0);
+        target = -1;
+    }
+    CHECK_EQ(aco_tls_config_destroy(config), 0);
+    return FIRST;
+}
+
 static int fail_tls(void)
 {
     aco_tls_config_t *of_server, *of_client;
     int injected;
     make_certificate(&authority, "root", &(how_t){0});
     make_certificate(&leaf, "leaf", &(how_t){"DNS:localhost", .issuer = &authority});
-    injected = fail_configs();
+    injected = fail_configs() + fail_certificate();
     of_server = make_config(ACO_TLS_SERVER);
     of_client = make_config(ACO_TLS_NO_SYSTEM_STORE);
     CHECK(of_server && of_client && aco_tls_config_sessions(of_client, 1) == 0);

@@ -229,6 +229,9 @@ static void *refuses(void *arg)
 
 static void *answers(void *arg)
 {
+    enum { GOES_UP = 8 }; /* so many of these are refused */
+    static const char *const with_dots[] = {".",  "..",  "a/.", "a/..", "./a", "../a",  "a/./b", "a/../b",
+                                            ".a", "..a", "...", "a.",   "a..", "a../b", "a/..b", "a.b"};
     stage_t stage = {0};
     (void)arg;
     start(&stage, routes);
@@ -253,6 +256,12 @@ static void *answers(void *arg)
     CHECK_TEXT("two names", body(), "GET|http://h/users/7/posts/a/b?a|/users/7/posts/a/b|a|h|1|7|a/b|||0");
     ask(&stage, "GET /users/ HTTP/1.1\r\n" HOST "\r\n");
     CHECK_TEXT("an empty name", statuses(), "404");
+    for (size_t i = 0; i < sizeof with_dots / sizeof *with_dots; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "GET /any/%s HTTP/1.0\r\n\r\n", with_dots[i]);
+        ask(&stage, text);
+        CHECK_TEXT(with_dots[i], statuses(), i < GOES_UP ? "400" : "200");
+    }
     ask(&stage, "GET /any/?x=%zz&a=%zz HTTP/1.0\r\n\r\n");
     CHECK_TEXT("an empty end", body(), "GET|/any/?x=%zz&a=%zz|/any/|x=%zz&a=%zz||0|-||-|-|0");
     stop(&stage);
@@ -451,6 +460,27 @@ static void *limits_heads(void *arg)
     ask(&stage, many);
     CHECK_TEXT("101 headers", statuses(), "431");
     stop(&stage);
+    return NULL;
+}
+
+/* The least and the most that options may be, and what is beyond. */
+static void *limits_options(void *arg)
+{
+    static const struct {
+        int max_head, max_headers, error;
+    } bounds[] = {{64, 1, 0},      {1 << 20, 1000, 0}, {63, 0, EINVAL}, {-1, 0, EINVAL}, {(1 << 20) + 1, 0, EINVAL},
+                  {0, -1, EINVAL}, {0, 1001, EINVAL}};
+    (void)arg;
+    for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
+        stage_t stage = {.server = {.max_head = bounds[i].max_head, .max_headers = bounds[i].max_headers}};
+        start(&stage, routes);
+        if (bounds[i].error) {
+            CHECK_EQ(aco_join(stage.task, NULL), 0);
+            CHECK_EQ(stage.error, bounds[i].error);
+        } else {
+            stop(&stage);
+        }
+    }
     return NULL;
 }
 
@@ -713,16 +743,9 @@ static void *limits_times_by_default(void *arg)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {refuses,
-                                           answers,
-                                           passes_bodies,
-                                           continues,
-                                           limits_heads,
-                                           limits_times,
-                                           limits_connections,
-                                           limits_writing,
-                                           uses_transports,
-                                           limits_times_by_default};
+    static const aco_function_t tests[] = {refuses,        answers,         passes_bodies,          continues,
+                                           limits_heads,   limits_options,  limits_times,           limits_connections,
+                                           limits_writing, uses_transports, limits_times_by_default};
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     return check_result("http_requests");
 }
