@@ -197,12 +197,30 @@ static void gives_secret(aco_http_request_t *request, void *arg)
     tells(request, arg);
 }
 
+/* At most ten bytes. */
+static void takes_ten(aco_http_request_t *request, void *arg)
+{
+    size_t n;
+    char *text = aco_http_read_all(request, 10, &n);
+    (void)arg;
+    if (text)
+        CHECK_EQ(aco_http_reply(request, 200, NULL, text, n), 0);
+    else
+        CHECK_EQ(errno, EFBIG);
+}
+
 static const aco_http_route_t routes[] = {
-    {"GET", "/", tells, "hello\n"},          {"GET", "/secret", gives_secret, "secret"},
-    {"GET", "/users/{id}", describes, NULL}, {"GET", "/users/{id}/posts/*", describes, NULL},
-    {"GET", "/any/*", describes, NULL},      {"POST", "/echo", echoes, NULL},
-    {"PUT", "/echo", echoes, NULL},          {NULL, "/stream", streams, NULL},
-    {NULL, "/nothing", says_nothing, NULL},  {NULL, NULL, NULL, NULL},
+    {"GET", "/", tells, "hello\n"},
+    {"GET", "/secret", gives_secret, "secret"},
+    {"GET", "/users/{id}", describes, NULL},
+    {"GET", "/users/{id}/posts/*", describes, NULL},
+    {"GET", "/any/*", describes, NULL},
+    {"POST", "/echo", echoes, NULL},
+    {"PUT", "/echo", echoes, NULL},
+    {NULL, "/stream", streams, NULL},
+    {"POST", "/ten", takes_ten, NULL},
+    {NULL, "/nothing", says_nothing, NULL},
+    {NULL, NULL, NULL, NULL},
 };
 
 static void *refuses(void *arg)
@@ -349,6 +367,20 @@ static void *passes_bodies(void *arg)
     ask(&stage, POST("Content-Length: 1048577\r\n", ""));
     CHECK_TEXT("too long", statuses(), "413");
     CHECK_HAS("Connection: close");
+    /* More than the handler wants. */
+    for (int n = 10; n <= 12; n++) {
+        char text[200];
+        snprintf(text, sizeof text, "POST /ten HTTP/1.1\r\n" HOST "Content-Length: %d\r\n\r\n%.*s", n, n,
+                 "0123456789ab");
+        ask(&stage, text);
+        CHECK_TEXT("all of it", statuses(), n > 10 ? "413" : "200");
+        snprintf(text, sizeof text,
+                 "POST /ten HTTP/1.1\r\n" HOST
+                 "Transfer-Encoding: chunked\r\n\r\n8\r\n01234567\r\n%d\r\n%.*s\r\n0\r\n\r\n",
+                 n - 8, n - 8, "89ab");
+        ask(&stage, text);
+        CHECK_TEXT("all of it in chunks", statuses(), n > 10 ? "413" : "200");
+    }
     stop(&stage);
     stage.server.max_body = 10;
     start(&stage, routes);

@@ -401,9 +401,38 @@ static void *exhausted(void *unused)
     return unused;
 }
 
+/* A program without standard input: the descriptor 0 is one like others. */
+static void *number_zero(void *unused)
+{
+    char address[ACO_IO_ADDRESS_SIZE], byte = 0;
+    int input = fcntl(0, F_DUPFD_CLOEXEC, 3), ends[3]; /* a listener, a peer, what is accepted */
+    (void)close(0);
+    for (int zero = 0; zero < 3; zero++) {
+        int other = zero > 0 ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
+        ends[0] = aco_io_listen("tcp4", "127.0.0.1", "0", NULL);
+        CHECK_EQ(aco_io_local_address(ends[0], address, sizeof address), 0);
+        if (zero == 1)
+            (void)close(other);
+        ends[1] = aco_io_dial("tcp4", "127.0.0.1", strchr(address, ':') + 1, NULL);
+        if (zero == 2)
+            (void)close(other);
+        ends[2] = aco_io_accept(ends[0]);
+        CHECK_EQ(ends[zero], 0);
+        CHECK_EQ(aco_io_write(ends[1], "x", 1), 1);
+        CHECK_EQ(aco_io_read(ends[2], &byte, 1), 1);
+        for (int i = 0; i < 3; i++)
+            CHECK_EQ(aco_io_close(ends[i]), 0);
+    }
+    if (input >= 0) {
+        CHECK_EQ(dup2(input, 0), 0);
+        (void)close(input);
+    }
+    return unused;
+}
+
 int main(void)
 {
-    static const aco_function_t tests[] = {sockets, datagrams};
+    static const aco_function_t tests[] = {sockets, datagrams, number_zero};
     run_task(warms_up, NULL);
     run_tests(tests, sizeof tests / sizeof *tests, count_descriptors());
     run_task(full_backlog, NULL); /* these leave descriptors */

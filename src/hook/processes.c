@@ -13,7 +13,7 @@ const char aco__hooks_of_processes = 1;
 static int open_pidfd(pid_t pid, int options)
 {
 #ifdef SYS_pidfd_open
-    if (pid > 0 && !options)
+    if (!options) /* else, and if `pid` is for several children, there is none */
         return (int)syscall(SYS_pidfd_open, pid, 0);
 #endif
     (void)pid;
