@@ -285,6 +285,7 @@ END
     ;;
 libaco_only) # a program that uses the other names itself
     cp -r "$prefix"/share/acorn/* .
+    cp "$here/old.c" "$here/libaco_only.c" .
     cat > own.c <<'END'
 #include "aco.h"
 typedef struct aco_options { int x; } aco_options_t;
@@ -343,8 +344,12 @@ END
     for options in "-O0" "-O2" "-O2 -DACO_CONFIG_SHARE_FPU_MXCSR_ENV" "-O2 -DACO_CONFIG_NO_INLINE" \
         "-O2 -DACO_CONFIG_UCONTEXT" "-O2 -DACO_DEBUG=1 -fPIC"; do
         # shellcheck disable=SC2086
-        "$cc" $only $options -Wall -Wextra -Werror -I. aco.c own.c "$here/old.c" -pthread -o app
-        ./app
+        "$cc" $only $options -Wall -Wextra -Werror -c aco.c -o aco.o
+        for program in "own.c old.c" libaco_only.c; do
+            # shellcheck disable=SC2086
+            "$cc" $only $options -Wall -Wextra -Werror -I. $program aco.o -pthread -o app
+            ./app
+        done
     done
     # shellcheck disable=SC2086
     "$cc" $only -std=c99 $strict -Wcast-qual -I. -c aco.c
