@@ -81,6 +81,10 @@ ACO__HIDDEN __attribute__((used)) _Unwind_Reason_Code aco__outermost_personality
 _Unwind_Reason_Code aco__outermost_personality(_Unwind_State state, struct _Unwind_Exception *exception,
                                                struct _Unwind_Context *context)
 {
+#ifdef ACO_CONFIG_LIBACO_ONLY /* nothing is cancelled */
+    (void)exception, (void)context;
+    return state == (_US_VIRTUAL_UNWIND_FRAME | _US_FORCE_UNWIND) ? _URC_END_OF_STACK : _URC_FAILURE;
+#else
     uint32_t landing = (uint32_t)aco__cancel_landing, tagged = (uint32_t)exception, nowhere = 0;
     if (state == (_US_VIRTUAL_UNWIND_FRAME | _US_FORCE_UNWIND)) /* a backtrace: there is no exception */
         return _URC_END_OF_STACK;
@@ -100,6 +104,7 @@ _Unwind_Reason_Code aco__outermost_personality(_Unwind_State state, struct _Unwi
     aco__unwinder()->VRS_Set(context, _UVRSC_CORE, 0, _UVRSD_UINT32, &tagged);
     aco__unwinder()->VRS_Set(context, _UVRSC_CORE, 15, _UVRSD_UINT32, &landing);
     return _URC_INSTALL_CONTEXT;
+#endif
 }
 #else
 #ifdef ACO__UNWINDS_TO_RESUMER

@@ -101,6 +101,11 @@ ACO__FOREIGN_ENTRY ACO__BEGUN void aco__begun(ACO__ARRIVAL_PARAMETERS)
     aco__set_result(co, value);
     aco__switch_exit(aco__tls_ref(), (uintptr_t)co, value);
 }
+#elif defined(ACO__BEGINS_IN_ASSEMBLY) /* no coroutine begins at aco__begin, which names this function */
+ACO__HIDDEN ACO__NAMED_BY_ASSEMBLY void aco__begun(void)
+{
+    abort();
+}
 #endif
 
 /* ---- Ending by a call ---- */
