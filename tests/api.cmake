@@ -48,7 +48,8 @@ endforeach()
 
 acorn_test(slab.default slab.c TIMEOUT 300)
 add_test(NAME slab.threads COMMAND test_slab_default threads)
-set_tests_properties(slab.threads PROPERTIES TIMEOUT 300)
+add_test(NAME slab.quick COMMAND test_slab_default quick)
+set_tests_properties(slab.threads slab.quick PROPERTIES TIMEOUT 300)
 # gcc's link-time optimisation resolves some references before the linker's --wrap sees them.
 if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
   acorn_test(alloc_failure.default alloc_failure.c TIMEOUT 300)

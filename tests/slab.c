@@ -1,7 +1,7 @@
 /* Memory for control blocks and save areas (src/base/slab.c), from inside: sizes, alignment, no overlap, memory that
  * goes back to the system, walks over control blocks, and any thread freeing what another one made.
  *
- * slab [rounds | threads] */
+ * slab [rounds | threads | quick] */
 #define _GNU_SOURCE
 #include "base/slab.h"
 #include "check.h"
@@ -529,6 +529,13 @@ int main(int argc, char **argv)
 {
     int threads_only = argc > 1 && strcmp(argv[1], "threads") == 0;
     aco_thread_init(NULL); /* a static link finds core.o by it: the thread record alone is named by assembly only */
+    if (argc > 1 && strcmp(argv[1], "quick") == 0) {
+        one_in_turn();
+        aligned_mappings();
+        walks();
+        slots();
+        return check_result("slab quick");
+    }
     if (argc > 1 && !threads_only)
         rounds = atoi(argv[1]);
     if (!threads_only) {
@@ -537,10 +544,6 @@ int main(int argc, char **argv)
             random_order(seed);
         for (int order = 0; order < 3; order++)
             memory_goes_back(order);
-        one_in_turn();
-        aligned_mappings();
-        walks();
-        slots();
         made_here_freed_there();
     }
     if (!UNDER_TSAN) /* it has memory of its own for each byte */
