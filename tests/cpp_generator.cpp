@@ -1,6 +1,8 @@
 // Promises of <aco.hpp> about generators, except exceptions, and about threads. Compiled as C++17 to C++23.
 #include "errors.hpp"
 
+#include <aco/pool.h>
+
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -539,6 +541,26 @@ TEST(Generator, BeginsOnce)
     for (++i; i != g.end(); ++i)
         seen.push_back(*i);
     EXPECT_EQ(seen, (std::vector<int>{1, 2, 2, 3, 2, 3}));
+}
+
+std::size_t stacks_in_use()
+{
+    aco_pool_stats_t stats;
+    EXPECT_EQ(aco_pool_stats(nullptr, &stats), 0);
+    return stats.in_use;
+}
+
+// Promise: a generator gives its stack back, wherever it was; the thread keeps some.
+TEST(Generator, GivesItsStackBack)
+{
+    auto before = stacks_in_use();
+    for (int n = 0; n < 1000; ++n) {
+        auto g = count(0, 3);
+        auto i = g.begin();
+        for (int step = n % 5; step > 1 && i != g.end(); --step)
+            ++i;
+    }
+    EXPECT_LT(stacks_in_use(), before + 200);
 }
 
 // ---- Threads ----
