@@ -197,18 +197,12 @@ static void everything(void)
 
 static void strange_names(void)
 {
-    static const char *const names[] = {"\"quoted\\\"",
-                                        "tab\tand\nline",
-                                        "\x01\x1f\x7f",
-                                        "na\xc3\xafve \xe2\x82\xac \xf0\x9f\x90\xbf",
-                                        "bad \xff\xc3",
-                                        "\xc0\xaf\xed\xa0\x80",
-                                        "0123456789012345678901234567890\xc3\xaf",
-                                        /* the first and the last character of each length, and those just beyond */
-                                        "\xc2\x80\xdf\xbf\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xef\xbf\xbf",
-                                        "\xf0\x90\x80\x80\xf4\x8f\xbf\xbf",
-                                        "\xc1\xbf\xe0\x9f\xbf\xf0\x8f\xbf\xbf",
-                                        "\xf4\x90\x80\x80\xed\xbf\xbf"};
+    static const char *const names[] = {
+        "\"quoted\\\"", "tab\tand\nline", "\x01\x1f\x7f", "na\xc3\xafve \xe2\x82\xac \xf0\x9f\x90\xbf", "bad \xff\xc3",
+        "\xc0\xaf\xed\xa0\x80", "0123456789012345678901234567890\xc3\xaf",
+        /* the first and the last character of each length, and those just beyond */
+        "\xc2\x80\xdf\xbf\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xef\xbf\xbf", "\xf0\x90\x80\x80\xf4\x8f\xbf\xbf",
+        "\xc1\xbf\xe0\x9f\xbf\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80\xed\xbf\xbf"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         aco_t *co = made(yields_twice, NULL, names[i]);
         aco_resume(co);
