@@ -540,14 +540,27 @@ static void exits(void)
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+/* Without memory the function does not run, and the argument is released. */
+static void *lacks_job(void *unused)
+{
+#ifdef COUNTS_MEMORY
+    gate_t gate = {0};
+    lacks_memory = "aco_offload";
+    FAILS_WITH(aco_offload(pass, &gate, NULL, release_gate), ENOMEM);
+    lacks_memory = NULL;
+    CHECK(!gate.begun && gate.released == 1 && !gate.result);
+#endif
+    return unused;
+}
+
 int main(void)
 {
     const aco_function_t tests[] = {results, other_callers, abandoned, waits_to_the_end, keeps_a_result, queued, bound,
-                                    idle_ends, reports};
+                                    idle_ends, reports, lacks_job};
     if (!UNDER_TSAN) /* it does not allow threads after fork() */
         exits();
     outside_of_tasks();
-    CHECK(aco_io_poll_fd() >= 0);
+    run_task(warms_up, NULL);
     run_tests(tests, sizeof tests / sizeof *tests, count_descriptors());
     several_schedulers();
     threads_end();
