@@ -314,8 +314,10 @@ static void *misuse(void *unused)
     FAILS_WITH(aco_tls_config_certificate(s, NULL, good.key_file), EINVAL);
     FAILS_WITH(aco_tls_config_certificate(NULL, good.file, good.key_file), EINVAL);
     FAILS_WITH(aco_tls_config_trust(c, "/none"), ENOENT);
+    CHECK(strcmp(aco_error_message(), "aco_tls_config_trust: /none: No such file or directory") == 0);
     FAILS_WITH(aco_tls_config_trust(c, empty_file), EINVAL);
     FAILS_WITH(aco_tls_config_crl(c, "/none"), ENOENT);
+    CHECK(strcmp(aco_error_message(), "aco_tls_config_crl: /none: No such file or directory") == 0);
     FAILS_WITH(aco_tls_config_crl(c, empty_file), EINVAL);
     FAILS_WITH(aco_tls_config_crl(c, NULL), EINVAL);
     FAILS_WITH(aco_tls_config_alpn(c, ""), EINVAL);
