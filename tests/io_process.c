@@ -215,6 +215,15 @@ static void *ends_of_children(void *unused)
     CHECK_EQ(aco_process_wait(&child), 0);
     CHECK(WIFSIGNALED(child.status) && WTERMSIG(child.status) == SIGUSR1);
     aco_process_end(&child, 0);
+    signal(SIGUSR2, SIG_IGN); /* nor does it ignore what this program ignores */
+    CHECK_EQ(aco_process_start(&child, ARGV("sleep", "1000"), 0, NULL), 0);
+    CHECK_EQ(aco_process_signal(&child, SIGUSR2), 0);
+    aco_scope_begin(&scope, aco_after(20 * ACO_SECOND));
+    CHECK_EQ(aco_process_wait(&child), 0);
+    aco_scope_end(&scope);
+    CHECK(WIFSIGNALED(child.status) && WTERMSIG(child.status) == SIGUSR2);
+    aco_process_end(&child, 0);
+    signal(SIGUSR2, SIG_DFL);
     CHECK_EQ(aco_process_start(&child, ARGV("sleep", "1000"), 0, NULL), 0);
     aco_scope_begin(&scope, aco_after(2 * ACO_MILLISECOND));
     FAILS_WITH(aco_process_wait(&child), ETIMEDOUT);
