@@ -135,8 +135,8 @@ static void *test_datagrams(void *unused)
     return unused;
 }
 
-/* A receiver gets the sender's address, also with an empty datagram. A call that fails, or does not ask for the address,
- * leaves its length as it was. */
+/* A receiver gets the sender's address, also with an empty datagram. A call that fails, or does not ask for the
+ * address, leaves its length as it was. */
 static void *test_addresses(void *unused)
 {
     struct sockaddr_un path[2] = {{AF_UNIX, ""}, {AF_UNIX, ""}}, from;
