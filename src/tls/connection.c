@@ -462,7 +462,6 @@ int aco_tls_close(aco_tls_t *tls)
     /* While a task waits in a write, OpenSSL can have a part of a record left. */
     if (!tls->has_failed[TLS_READ] && !tls->has_failed[TLS_WRITE] &&
         aco_semaphore_try_acquire(&tls->turn[TLS_WRITE]) == 0) {
-        ERR_clear_error();
         (void)SSL_shutdown(tls->ssl);
         ERR_clear_error();
         aco_semaphore_release(&tls->turn[TLS_WRITE]);
