@@ -161,7 +161,7 @@ const char *aco_http_query(aco_http_request_t *request, const char *name)
         n = strcspn(at, "&");
         if (key < name_n)
             continue;
-        if (!value && !(value = allocate(x, strlen(at) + 1, call)))
+        if (!value && !(value = allocate(x, strlen(at), call))) /* for names, and then for the value and its end */
             return NULL;
         if (aco__http_decode(value, at, key, 1) != (ptrdiff_t)name_n || memcmp(value, name, name_n) != 0)
             continue;
