@@ -247,6 +247,42 @@ static void *pipelines(void *arg)
     return NULL;
 }
 
+/* ---- Connections whose tasks are on one share stack ---- */
+
+static void *take_turns(void *arg)
+{
+    enum { MANY = 3 };
+    aco_options_t task = {0};
+    stage_t stage = {0};
+    int fds[MANY];
+    task.stack = aco_share_stack_new(0);
+    stage.server.task = &task;
+    start(&stage, waiting);
+    for (int i = 0; i < MANY; i++) {
+        fds[i] = dial(&stage);
+        aco_io_write_all(fds[i], WAIT, sizeof WAIT - 1);
+        while (at_gate <= i)
+            aco_task_yield();
+    }
+    for (int i = 0; i < MANY; i++) {
+        aco_semaphore_release(&gate);
+        aco_io_shutdown(fds[i], SHUT_WR);
+        read_to_end(fds[i]);
+        CHECK_TEXT("its own reply", body(), "waited");
+        aco_io_close(fds[i]);
+    }
+    for (int i = 0; i < MANY; i++) {
+        fds[i] = dial(&stage);
+        aco_io_write_all(fds[i], GET(""), sizeof GET("") - 1);
+        CHECK_EQ(aco_io_read_exactly(fds[i], got, 16), 16);
+    }
+    stop(&stage); /* looks which ones are idle, without their frames */
+    for (int i = 0; i < MANY; i++)
+        aco_io_close(fds[i]);
+    aco_share_stack_destroy(task.stack);
+    return arg;
+}
+
 /* ---- Shutdown ---- */
 
 static void *drains(void *arg)
@@ -427,7 +463,7 @@ static void *has_files(void *arg)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {replies, names_statuses, pipelines, drains, has_files};
+    static const aco_function_t tests[] = {replies, names_statuses, pipelines, take_turns, drains, has_files};
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     return check_result("http_replies");
 }
