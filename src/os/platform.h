@@ -123,8 +123,8 @@ enum { ACO__LIBACO_ONLY = 1 };
 #define ACO__OPTIONAL(result, name, parameters) __attribute__((weak)) extern result name parameters
 #endif
 
-/* A store that no later sequentially consistent load of the thread may overtake. An exchange, because qemu (7.2, on x86)
- * lets AArch64's load-acquire overtake a store-release. For x86 the compilers make the same code of both. */
+/* A store that no later sequentially consistent load of the thread overtakes. It is an exchange, because qemu (7.2, on
+ * x86) lets AArch64's load-acquire overtake a store-release. For x86 compilers make the same of both. */
 #define aco__store_then_load(at, value) ((void)__atomic_exchange_n(at, value, __ATOMIC_SEQ_CST))
 
 /* Rounds up to a multiple of `to`, a power of two. */
