@@ -39,7 +39,10 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FLAGS = ['-DCMAKE_BUILD_TYPE=None', '-DCMAKE_C_FLAGS=-O2 -g', '-DCMAKE_CXX_FLAGS=-O2 -g']
-TIERS = {'check': ['-L', '^fast$'], 'wide': []}  # the arguments of ctest in a build with FLAGS
+Tier = collections.namedtuple('Tier', 'ctest options')  # the arguments of ctest, and of cmake besides FLAGS
+TIERS = {'check': Tier(['-L', '^fast$'], ['-DACORN_VARIANTS=release;debug', '-DACORN_STANDARDS=20',  # of `make check`
+                                          '-DACORN_CXX_DEBUG=OFF', '-DACORN_QUICK=ON']),
+         'wide': Tier([], ['-UACORN_VARIANTS', '-UACORN_STANDARDS', '-UACORN_CXX_DEBUG', '-UACORN_QUICK'])}
 BATCHES = [4, 12, 36]  # how many tests at once; then the last number again and again,
 BATCH_SECONDS = 10     # or fewer, since ctest begins with the slowest of a batch
 QUICK = 2              # seconds; quick tests that are named like the mutant's file come first
@@ -401,11 +404,11 @@ def restrict():
 class Workshop:
     """A copy of the tree with an incremental build, and what its tests do without a mutant."""
 
-    def __init__(self, root, folder, ctest, jobs):
+    def __init__(self, root, folder, ctest, options, jobs):
         self.tree, self.build = os.path.join(folder, 'tree'), os.path.join(folder, 'build')
         self.jobs, self.ctest = jobs, ctest
         self.copy_tree(root)
-        self.configure()
+        self.configure(options)
         if not self.builds(['all']):
             sys.exit('the tree does not build without a mutant')
         self.tests = {}  # name: seconds, the programs it runs
@@ -427,11 +430,11 @@ class Workshop:
                 if path not in files:
                     os.remove(os.path.join(self.tree, path))
 
-    def configure(self):
+    def configure(self, options):
         launcher = ['-DCMAKE_C_COMPILER_LAUNCHER=ccache', '-DCMAKE_CXX_COMPILER_LAUNCHER=ccache']
         launcher = launcher if shutil.which('ccache') else []
-        subprocess.run(['cmake', '-S', self.tree, '-B', self.build, '-G', 'Ninja', *FLAGS, *launcher], check=True,
-                       stdout=subprocess.DEVNULL)
+        subprocess.run(['cmake', '-S', self.tree, '-B', self.build, '-G', 'Ninja', *FLAGS, *options, *launcher],
+                       check=True, stdout=subprocess.DEVNULL)
 
     def ninja(self, arguments):
         return subprocess.run(['ninja', '-C', self.build, f'-j{self.jobs}', *arguments], capture_output=True, text=True,
@@ -595,8 +598,9 @@ def command_run(args):
     survivors = {record['id'] for record in results
                  if record['tier'] == args.survivors_of and record['verdict'] == 'survived'}
     reasons, counted, survived = equivalent(ROOT), 0, 0
-    ctest = args.ctest.split() if args.ctest is not None else TIERS[args.tier]
-    workshop = Workshop(ROOT, os.path.abspath(args.folder), ctest, args.jobs)
+    tier = TIERS.get(args.tier, TIERS['wide'])
+    ctest = args.ctest.split() if args.ctest is not None else tier.ctest
+    workshop = Workshop(ROOT, os.path.abspath(args.folder), ctest, tier.options, args.jobs)
     for mutant in chosen(args):
         if args.count and counted >= args.count:
             break
