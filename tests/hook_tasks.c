@@ -1,6 +1,7 @@
 /* Hooks on libc (hook_tests.h): which tasks are hooked, their locks, share stacks, cleanup; children, other threads,
  * the names that _FORTIFY_SOURCE calls. With the argument "seeded" what sanitizers must find. */
 #define _GNU_SOURCE
+#include <aco/offload.h>
 #include "hook_tests.h"
 
 #include <arpa/inet.h>
@@ -361,14 +362,19 @@ static int ended_by(int way, ends_later_t *later)
     }
 }
 
+static void make_later(ends_later_t *later)
+{
+    CHECK_EQ(pipe(later->pipe), 0);
+    snprintf(later->command, sizeof later->command, "read x </dev/fd/%d; exit 7", later->pipe[0]);
+}
+
 static void *test_children(void *unused)
 {
     aco_scope_t scope;
     ends_later_t later;
     pid_t child;
     int status;
-    CHECK_EQ(pipe(later.pipe), 0);
-    snprintf(later.command, sizeof later.command, "read x </dev/fd/%d; exit 7", later.pipe[0]);
+    make_later(&later);
     begin();
     for (int way = 0; way < 6; way++) {
         aco_t *other = beside(writes_line, &later);
@@ -392,6 +398,78 @@ static void *test_children(void *unused)
     CHECK_EQ(aco_scope_end(&scope), 0);
     CHECK_EQ(write(later.pipe[1], "line\n", 5), 5);
     CHECK_EQ(waitpid(child, NULL, 0), child);
+    close_two(later.pipe);
+    return unused;
+}
+
+static void *runs_command(void *arg)
+{
+    ends_later_t *later = arg;
+    begin();
+    CHECK_EQ(WEXITSTATUS(system(later->command)), 7);
+    return NULL;
+}
+
+typedef struct canceller {
+    aco_scope_t scope;
+    size_t queued;
+} canceller_t;
+
+/* Cancels the scope when the pool's one thread is busy, and so many functions wait for it. */
+static void *cancels(void *arg)
+{
+    canceller_t *canceller = arg;
+    aco_offload_stats_t stats;
+    begin();
+    do {
+        usleep(1000);
+        CHECK_EQ(aco_offload_stats(&stats), 0);
+    } while (stats.idle || stats.queued != canceller->queued);
+    CHECK_EQ(aco_scope_cancel(&canceller->scope), 0);
+    return NULL;
+}
+
+static void await_reaping(void)
+{
+    siginfo_t info;
+    while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0)
+        usleep(1000);
+    CHECK_EQ(errno, ECHILD);
+}
+
+/* pclose() closes its stream, and no child is left, when the scope ends before the call, or with the call in the pool's
+ * queue or on its thread. system() on the thread goes on. */
+static void *test_scope_ends(void *unused)
+{
+    enum { BEFORE, IN_QUEUE, ON_THREAD, SYSTEM_ON_THREAD, WAYS };
+    ends_later_t later;
+    make_later(&later);
+    begin();
+    CHECK_EQ(aco_offload_limits(1, 10 * ACO_SECOND), 0);
+    for (int way = BEFORE; way < WAYS; way++) {
+        canceller_t canceller = {.queued = way == IN_QUEUE};
+        FILE *stream = way != SYSTEM_ON_THREAD ? popen(later.command, "w") : NULL;
+        int fd = stream ? fileno(stream) : -1;
+        aco_t *holder = way == IN_QUEUE ? beside(runs_command, &later) : NULL, *other = NULL;
+        let_wait();
+        CHECK_EQ(aco_scope_begin(&canceller.scope, ACO_FOREVER), 0);
+        if (way == BEFORE) {
+            CHECK_EQ(aco_scope_cancel(&canceller.scope), 0);
+            FAILS_WITH(system(later.command), ECANCELED); /* it does not begin, or a line would lack */
+        } else {
+            other = beside(cancels, &canceller);
+        }
+        FAILS_WITH(stream ? pclose(stream) : system(later.command), ECANCELED);
+        CHECK_EQ(aco_scope_end(&canceller.scope), 0);
+        if (other)
+            join(other);
+        CHECK_EQ(write(later.pipe[1], "line\nline\n", holder ? 10 : 5), holder ? 10 : 5);
+        if (holder)
+            join(holder);
+        await_reaping();
+        FAILS_WITH(fcntl(fd, F_GETFD), EBADF);
+    }
+    CHECK_EQ(aco_offload_limits(64, 10 * ACO_SECOND), 0);
     close_two(later.pipe);
     return unused;
 }
@@ -508,8 +586,9 @@ static void *test_fortified(void *unused)
 int main(int argc, char **argv)
 {
     static const aco_function_t watched[] = {test_begin, test_locks, test_other_locks, test_fortified, NULL};
-    static const aco_function_t others[] = {test_share_stack, test_cleanup, test_fork, test_threads, test_children,
-                                            test_vfork, NULL}; /* the last one: gcov counts nothing after it */
+    /* test_vfork is the last: gcov counts nothing after it */
+    static const aco_function_t others[] = {test_share_stack, test_cleanup,    test_fork,  test_threads,
+                                            test_children,    test_scope_ends, test_vfork, NULL};
     if (argc > 1 && strcmp(argv[1], "seeded") == 0) {
         run_task(seeded, NULL);
         return 0;

@@ -46,11 +46,15 @@
  * wait fails with ETIMEDOUT or ECANCELED; what was moved before is returned. getaddrinfo() gives EAI_SYSTEM then.
  * sleep() returns the seconds that are left. A descriptor that is closed while the task waits for it: EBADF. Without
  * memory: ENOMEM. EINTR does not occur, and signals do not end waits: ppoll()'s and pselect()'s mask is applied every
- * 10 ms. fcntl() notices no deadlock (EDEADLK). system() and pclose() whose scope ends go on without the caller.
+ * 10 ms. fcntl() notices no deadlock (EDEADLK).
+ *
+ * Commands. When the caller's scope ends, a command of system() that runs goes on without the caller, and a thread of
+ * the pool waits for the child; one that has not begun is not run. pclose() closes its stream in any case: if it fails
+ * because of a scope, a thread of the pool closes the stream soon, and waits for the child.
  *
  * Where a call must block the thread: a caller that cannot wait (in cleanup, in a generator with its own stack on a
- * share stack, …: aco/scheduler.h), and a child of fork() or vfork(), which may use descriptors and exec as usual.
- * aco_hook_stats() counts them.
+ * share stack, …: aco/scheduler.h), a child of fork() or vfork(), which may use descriptors and exec as usual, and
+ * pclose() without memory. aco_hook_stats() counts them.
  *
  * Locks. A library that holds a lock of its own during a call that waits can have that lock wanted by another task of
  * the thread. If that is a pthread mutex or read-write lock, it works: the other task waits until it is free, and looks

@@ -184,7 +184,7 @@ static int have_done(void *(*fn)(void *arg), int fd, const char *path, int flags
     job->mode = mode;
     job->sz = sz;
     memcpy(job->path, path, length);
-    action = aco__hook_offload(fn, job, free_file_job, location);
+    action = aco__hook_offload(ACO__WORK, fn, job, NULL, free_file_job, location);
     if (action != HOOK_IS_DONE)
         return action;
     *result = job->result;

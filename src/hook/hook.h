@@ -124,13 +124,10 @@ ACO__HIDDEN int aco__hook_again(aco__hook_wait_t *wait, int fd, short events, in
 ACO__HIDDEN int aco__hook_nap(aco__hook_wait_t *wait, const char *location);
 /* The task sleeps: 0; -1 and errno; HOOK_CANNOT_WAIT. */
 ACO__HIDDEN int aco__hook_sleep(int64_t deadline, const char *location);
-/* Has a thread of the pool call fn(arg), as aco_offload(): if that fails, release(arg) is called. HOOK_IS_DONE: it has
- * returned. HOOK_BLOCKS: errno is unchanged. HOOK_GIVES_UP: with errno. */
-ACO__HIDDEN int aco__hook_offload(void *(*fn)(void *arg), void *arg, void (*release)(void *arg, void *result),
-                                  const char *location);
-/* The same for a look-up of a name: at most half of the pool's threads do that at once. */
-ACO__HIDDEN int aco__hook_look_up(void *(*fn)(void *arg), void *arg, void (*release)(void *arg, void *result),
-                                  const char *location);
+/* Has a thread of the pool call fn(arg), as aco__io_offload_as(): if that fails, release(arg) is called. HOOK_IS_DONE:
+ * it has returned. HOOK_BLOCKS: errno is unchanged. HOOK_GIVES_UP: with errno; ACO__MUST_RUN: the pool calls it. */
+ACO__HIDDEN int aco__hook_offload(int kind, void *(*fn)(void *arg), void *arg, void **result,
+                                  void (*release)(void *arg, void *result), const char *location);
 
 /* errno is unchanged by success. */
 static inline ssize_t aco__hook_result(ssize_t result, int error)

@@ -2,6 +2,7 @@
  * leaves its job behind. */
 #include "hook/hook.h"
 
+#include "aco/detail/descriptors.h"
 #include "aco/detail/poller.h"
 
 #include <arpa/inet.h>
@@ -84,7 +85,7 @@ ACO__HOOK(int, getaddrinfo,
     job = look_up_new(host, port, hints);
     if (!job)
         return EAI_MEMORY;
-    switch (aco__hook_look_up(look_up_name, job, free_look_up, "libc's getaddrinfo()")) {
+    switch (aco__hook_offload(ACO__LOOK_UP, look_up_name, job, NULL, free_look_up, "libc's getaddrinfo()")) {
     case HOOK_BLOCKS:
         return aco__libc()->getaddrinfo(host, port, hints, found);
     case HOOK_GIVES_UP:
@@ -157,7 +158,7 @@ ACO__HOOK(int, getnameinfo,
     job = name_job_new(address, length, host ? host_room : 0, port ? port_room : 0, flags);
     if (!job)
         return EAI_MEMORY;
-    switch (aco__hook_look_up(find_name, job, free_name_job, "libc's getnameinfo()")) {
+    switch (aco__hook_offload(ACO__LOOK_UP, find_name, job, NULL, free_name_job, "libc's getnameinfo()")) {
     case HOOK_BLOCKS:
         return aco__libc()->getnameinfo(address, length, host, host_room, port, port_room, flags);
     case HOOK_GIVES_UP:

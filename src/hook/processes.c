@@ -2,6 +2,7 @@
  * was stopped, no event tells. */
 #include "hook/hook.h"
 
+#include "aco/detail/descriptors.h"
 #include "aco/detail/poller.h"
 
 #include <signal.h>
@@ -73,7 +74,6 @@ ACO__HOOK(pid_t, wait4, (pid_t pid, int *status, int options, struct rusage *usa
 /* ---- Commands of the shell: libc's calls, on a thread of the pool ---- */
 
 typedef struct command_job {
-    FILE *stream; /* to be closed; NULL: a command is to be run */
     sigset_t mask; /* the caller's, which the command gets: the pool's threads block signals */
     int result, error;
     size_t sz;
@@ -85,7 +85,7 @@ static void *run_command(void *arg)
     command_job_t *job = arg;
     sigset_t mask;
     (void)pthread_sigmask(SIG_SETMASK, &job->mask, &mask);
-    job->result = job->stream ? aco__libc()->pclose(job->stream) : aco__libc()->system(job->command);
+    job->result = aco__libc()->system(job->command);
     job->error = errno;
     (void)pthread_sigmask(SIG_SETMASK, &mask, NULL);
     return job;
@@ -97,19 +97,19 @@ static void free_command_job(void *arg, void *result)
     aco__poller_free(arg, ((command_job_t *)arg)->sz);
 }
 
-/* As a call of libc's; HOOK_CANNOT_WAIT: libc is to do it, and block. */
-static int have_run(const char *command, FILE *stream, const char *location)
+/* As system(); HOOK_CANNOT_WAIT: libc is to do it, and block. */
+static int have_run(const char *command)
 {
+    static const char location[] = "libc's system()";
     size_t length = strlen(command) + 1, sz = sizeof(command_job_t) + length;
     command_job_t *job = aco__poller_allocate(&sz, location);
     int error = errno, result;
     if (!job)
         return -1;
-    job->stream = stream;
     job->sz = sz;
     memcpy(job->command, command, length);
     (void)pthread_sigmask(SIG_SETMASK, NULL, &job->mask);
-    switch (aco__hook_offload(run_command, job, free_command_job, location)) {
+    switch (aco__hook_offload(ACO__WORK, run_command, job, NULL, free_command_job, location)) {
     case HOOK_BLOCKS:
         return HOOK_CANNOT_WAIT;
     case HOOK_GIVES_UP:
@@ -125,13 +125,29 @@ static int have_run(const char *command, FILE *stream, const char *location)
 
 ACO__HOOK(int, system, (const char *command))
 {
-    int result = command && aco__hooked() ? have_run(command, NULL, "libc's system()") : HOOK_CANNOT_WAIT;
+    int result = command && aco__hooked() ? have_run(command) : HOOK_CANNOT_WAIT;
     return result == HOOK_CANNOT_WAIT ? aco__libc()->system(command) : result;
 }
 
-/* A caller whose scope ends leaves the stream to be closed by the pool. */
+static void *close_stream(void *stream)
+{
+    return (void *)(intptr_t)aco__libc()->pclose(stream);
+}
+
+static void keep_stream(void *stream, void *result)
+{
+    (void)stream;
+    (void)result;
+}
+
+/* The stream is closed in any case: a caller whose scope ends, or has ended, leaves that to the pool. */
 ACO__HOOK(int, pclose, (FILE * stream))
 {
-    int result = aco__hooked() ? have_run("", stream, "libc's pclose()") : HOOK_CANNOT_WAIT;
-    return result == HOOK_CANNOT_WAIT ? aco__libc()->pclose(stream) : result;
+    int error = errno, action = HOOK_BLOCKS;
+    void *result;
+    if (aco__hooked())
+        action = aco__hook_offload(ACO__MUST_RUN, close_stream, stream, &result, keep_stream, "libc's pclose()");
+    if (action == HOOK_BLOCKS)
+        return aco__libc()->pclose(stream);
+    return action == HOOK_GIVES_UP ? -1 : (int)aco__hook_result((intptr_t)result, error);
 }

@@ -3,7 +3,6 @@
 
 #include "aco/detail/descriptors.h"
 #include "aco/detail/poller.h"
-#include "aco/offload.h"
 
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -120,13 +119,14 @@ int aco__hook_sleep(int64_t deadline, const char *location)
 }
 
 /* Of a call of acorn_io's for the pool, which has returned this, and errno. */
-static int offloaded(int result, int error_before)
+static int offloaded(int kind, int result, int error_before)
 {
+    int is_ended = errno == ETIMEDOUT || errno == ECANCELED, has_no_thread = errno == EPERM || errno == EAGAIN;
     if (result == 0) {
         aco__hook_self.stats.waits++;
         return HOOK_IS_DONE;
     }
-    if (errno != EPERM && errno != EAGAIN) /* EAGAIN: the pool has no thread */
+    if (kind == ACO__MUST_RUN ? is_ended : !has_no_thread)
         return HOOK_GIVES_UP;
     aco__hook_self.stats.blocked++;
     errno = error_before;
@@ -138,21 +138,16 @@ static int cannot_offload(void *arg, void (*release)(void *arg, void *result))
     int error = errno;
     release(arg, NULL);
     errno = EPERM;
-    return offloaded(-1, error);
+    return offloaded(ACO__WORK, -1, error);
 }
 
-int aco__hook_offload(void *(*fn)(void *arg), void *arg, void (*release)(void *arg, void *result), const char *location)
+int aco__hook_offload(int kind, void *(*fn)(void *arg), void *arg, void **result,
+                      void (*release)(void *arg, void *result), const char *location)
 {
     int error = errno;
-    return aco__hook_is_own_process() ? offloaded(aco_offload_at(fn, arg, NULL, release, location), error)
-                                      : cannot_offload(arg, release);
-}
-
-int aco__hook_look_up(void *(*fn)(void *arg), void *arg, void (*release)(void *arg, void *result), const char *location)
-{
-    int error = errno;
-    return aco__hook_is_own_process() ? offloaded(aco__io_offload_look_up(location, fn, arg, release, location), error)
-                                      : cannot_offload(arg, release);
+    return aco__hook_is_own_process()
+               ? offloaded(kind, aco__io_offload_as(kind, location, fn, arg, result, release, location), error)
+               : cannot_offload(arg, release);
 }
 
 void aco__hook_spend(void)

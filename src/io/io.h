@@ -47,7 +47,7 @@ static inline void aco__io_note_drained(aco__io_fd_t *d)
 }
 
 /* The states of a job. They change under the pool's lock. */
-enum { IO_NEW, IO_QUEUED, IO_RUNS, IO_DONE, IO_ABANDONED };
+enum { IO_NEW, IO_QUEUED, IO_RUNS, IO_DONE };
 
 /* A function for the pool, and the task that waits for it. The task frees the record; the pool does if the task has
  * abandoned it. */
@@ -57,7 +57,8 @@ typedef struct aco__io_job {
     void (*release)(void *arg, void *result);
     struct aco__io *io;         /* of the task's thread */
     int state;
-    int is_look_up;             /* of a name: those have a bound of their own */
+    int is_abandoned;           /* by its task. Changes under the pool's lock */
+    int kind;                   /* ACO__WORK, … */
     int error;                  /* the errno that fn left */
     int is_told;                /* the thread has got the post */
     struct aco__io_job *next;   /* in the pool's queue */
@@ -178,7 +179,7 @@ ACO__HIDDEN unsigned aco__io_pool_forks(void);
 /* Queues a new job. 0; or the errno with which the first thread could not be started. */
 ACO__HIDDEN int aco__io_pool_add(aco__io_job_t *job);
 /* Its task gives the job up: a queued job is new again, a job that runs becomes abandoned if it may. Returns the state
- * that it had. */
+ * that it had; IO_RUNS also for a queued job that must run, which becomes abandoned too. */
 ACO__HIDDEN int aco__io_pool_give_up(aco__io_job_t *job, int may_run_on);
 
 /* The pool's lock also protects what threads share besides. */

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "io/io.h"
 
+#include "aco/detail/descriptors.h"
 #include "aco/detail/worker.h"
 
 #include <pthread.h>
@@ -34,7 +35,7 @@ static int64_t idle_limit = 10 * ACO_SECOND;
 
 static struct job_queue *queue_of(const aco__io_job_t *job)
 {
-    return job->is_look_up ? &look_up_queue : &work_queue;
+    return job->kind == ACO__LOOK_UP ? &look_up_queue : &work_queue;
 }
 
 static void append(aco__io_job_t *job)
@@ -151,10 +152,10 @@ static int wait_for_call(void)
 }
 
 /* The calling thread can take another job. */
-static void become_free(int after_look_up)
+static void become_free(int after_kind)
 {
     busy_threads--;
-    look_ups -= after_look_up != 0;
+    look_ups -= after_kind == ACO__LOOK_UP;
 }
 
 /* The function has returned. Called with the lock. */
@@ -162,7 +163,7 @@ static void tell(aco__io_job_t *job)
 {
     aco__io_t *io = job->io;
     job->state = IO_DONE;
-    become_free(job->is_look_up); /* by now: the task's next job needs no other thread */
+    become_free(job->kind); /* by now: the task's next job needs no other thread */
     __atomic_fetch_add(&io->posting, 1, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&pool_lock);
     aco__poller_post(&io->base, &job->post);
@@ -173,26 +174,26 @@ static void tell(aco__io_job_t *job)
 /* The same, and nobody waits. */
 static void clear_away(aco__io_job_t *job)
 {
-    int is_look_up = job->is_look_up;
+    int kind = job->kind;
     pthread_mutex_unlock(&pool_lock);
     if (job->release)
         job->release(job->arg, job->result);
     aco__poller_free(job, job->sz);
     pthread_mutex_lock(&pool_lock);
-    become_free(is_look_up);
+    become_free(kind);
 }
 
 static void run_job(aco__io_job_t *job)
 {
     job->state = IO_RUNS;
     busy_threads++;
-    look_ups += job->is_look_up;
+    look_ups += job->kind == ACO__LOOK_UP;
     pthread_mutex_unlock(&pool_lock);
     errno = 0;
     job->result = job->fn(job->arg);
     job->error = errno;
     pthread_mutex_lock(&pool_lock);
-    if (job->state == IO_ABANDONED)
+    if (job->is_abandoned)
         clear_away(job);
     else
         tell(job);
@@ -263,10 +264,12 @@ int aco__io_pool_give_up(aco__io_job_t *job, int may_run_on)
     int state;
     pthread_mutex_lock(&pool_lock);
     state = job->state;
+    if (state == IO_QUEUED && job->kind == ACO__MUST_RUN)
+        state = IO_RUNS;
     if (state == IO_QUEUED)
         remove_job(job);
     else if (state == IO_RUNS && may_run_on)
-        job->state = IO_ABANDONED;
+        job->is_abandoned = 1;
     pthread_mutex_unlock(&pool_lock);
     return state;
 }

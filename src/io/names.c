@@ -214,7 +214,7 @@ static int look_up_waiting(const name_t *name, ips_t *ips, const char **problem,
     memset(lookup, 0, sizeof *lookup);
     lookup->name = *name;
     lookup->sz = sz;
-    if (aco__io_offload_look_up(call, look_up, lookup, release_lookup, location) != 0)
+    if (aco__io_offload_as(ACO__LOOK_UP, call, look_up, lookup, NULL, release_lookup, location) != 0)
         return -1;
     *ips = lookup->ips;
     failure = lookup->failure;
@@ -379,7 +379,7 @@ int aco_io_name_of_at(const struct sockaddr *address, socklen_t length, char *na
     lookup->sz = sz;
     lookup->length = length < sizeof lookup->address ? length : sizeof lookup->address;
     memcpy(&lookup->address, address, lookup->length);
-    if (aco__io_offload_look_up(call, look_up_reverse, lookup, release_reverse, location) != 0)
+    if (aco__io_offload_as(ACO__LOOK_UP, call, look_up_reverse, lookup, NULL, release_reverse, location) != 0)
         return -1;
     if (lookup->failure) {
         errno = errno_of(lookup->failure);

@@ -110,6 +110,16 @@ static int wait_for_job(aco__io_job_t *job, const char *call, void (*ask)(void *
     return aco__poller_ask(call, &job->wait, &job->queue, (const void *)(uintptr_t)job->fn, ask, job, location);
 }
 
+/* The scope had ended before the job was queued. */
+static int leave_to_pool(aco__io_job_t *job)
+{
+    int error = errno, failure;
+    job->is_abandoned = 1;
+    failure = aco__io_pool_add(job);
+    errno = failure ? EAGAIN : error;
+    return failure ? IO_NEW : IO_RUNS;
+}
+
 /* The wait for the job has failed with errno. Returns 1 if its function has returned all the same, perhaps after
  * another wait. If not, the job is the pool's, or nobody's: then it is freed. */
 static int is_done_all_the_same(aco__io_t *io, aco__io_job_t *job, const char *call, const char *location)
@@ -118,6 +128,8 @@ static int is_done_all_the_same(aco__io_t *io, aco__io_job_t *job, const char *c
     unlink_job(io, job); /* an abandoned one must not be touched any more */
     state = aco__io_pool_give_up(job, may_run_on);
     errno = error;
+    if (state == IO_NEW && job->kind == ACO__MUST_RUN && (error == ETIMEDOUT || error == ECANCELED))
+        state = leave_to_pool(job);
     if (state == IO_DONE || (state == IO_RUNS && !may_run_on)) {
         link_job(io, job);
         if (!job->is_told)
@@ -131,8 +143,8 @@ static int is_done_all_the_same(aco__io_t *io, aco__io_job_t *job, const char *c
     return 0;
 }
 
-static int offload(const char *call, int is_look_up, void *(*fn)(void *arg), void *arg, void **result,
-                   void (*release)(void *arg, void *result), const char *location)
+int aco__io_offload_as(int kind, const char *call, void *(*fn)(void *arg), void *arg, void **result,
+                       void (*release)(void *arg, void *result), const char *location)
 {
     aco__io_t *io = aco__io_pool_ready() == 0 ? aco__io_get(call) : NULL;
     aco__io_job_t *job = io ? job_new(io, call, fn, arg, release) : NULL;
@@ -140,7 +152,7 @@ static int offload(const char *call, int is_look_up, void *(*fn)(void *arg), voi
         release_arg(arg, release);
         return -1;
     }
-    job->is_look_up = is_look_up;
+    job->kind = kind;
     if (wait_for_job(job, call, queue_job, location) != 0 && !is_done_all_the_same(io, job, call, location))
         return errno == EAGAIN ? aco__poller_fail(EAGAIN, call, "the pool has no thread, and none can be started") : -1;
     if (result)
@@ -154,13 +166,7 @@ static int offload(const char *call, int is_look_up, void *(*fn)(void *arg), voi
 int aco__io_offload(const char *call, void *(*fn)(void *arg), void *arg, void **result,
                     void (*release)(void *arg, void *result), const char *location)
 {
-    return offload(call, 0, fn, arg, result, release, location);
-}
-
-int aco__io_offload_look_up(const char *call, void *(*fn)(void *arg), void *arg,
-                            void (*release)(void *arg, void *result), const char *location)
-{
-    return offload(call, 1, fn, arg, NULL, release, location);
+    return aco__io_offload_as(ACO__WORK, call, fn, arg, result, release, location);
 }
 
 int aco_offload_at(void *(*fn)(void *arg), void *arg, void **result, void (*release)(void *arg, void *result),

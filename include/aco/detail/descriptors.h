@@ -21,9 +21,14 @@ ACO_API ssize_t aco__io_recv_now(int fd, void *p, size_t n);
  * An event that comes late may end it although nothing is there. */
 ACO_API int aco__io_await_input(int fd, const char *location);
 
-/* aco_offload() for a call with this name that looks up a name: at most half of the pool's threads do that at once. */
-ACO_API int aco__io_offload_look_up(const char *call, void *(*fn)(void *arg), void *arg,
-                                    void (*release)(void *arg, void *result), const char *location);
+enum {
+    ACO__WORK,
+    ACO__LOOK_UP,  /* of a name: at most half of the pool's threads do that at once */
+    ACO__MUST_RUN  /* also if the caller's scope ends before: whenever the call fails with ETIMEDOUT or ECANCELED */
+};
+/* aco_offload() of such a function for a call with this name. `release` is not NULL. */
+ACO_API int aco__io_offload_as(int kind, const char *call, void *(*fn)(void *arg), void *arg, void **result,
+                               void (*release)(void *arg, void *result), const char *location);
 
 /* What aco_io_close() does before it closes the number. */
 ACO_API void aco__io_forget(int fd);
