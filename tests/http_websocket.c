@@ -288,6 +288,7 @@ static const struct {
     FAILS("a reserved type", "\x83\1x"),
     FAILS("a reserved control", "\x8b\1x"),
     FAILS("a ping in two", "\x09\1x\x80\1y"),
+    FAILS("a close in two", "\x08\0\x80\0"),
     FAILS("a continuation of nothing", "\x80\1x"),
     FAILS("a message in a message", "\1\1x\x81\1y"),
     FAILS("a close of one byte", "\x88\1\x03"),
@@ -358,6 +359,7 @@ static void *takes_more_frames(void *unused)
                  {"\x81\xff\0\0\0\0\0\0\1\0\1\1\1\1", 14, 1002, EBADMSG},    /* the same */
                  {"\x81\xff\x80\0\0\0\0\0\0\0\1\1\1\1", 14, 1002, EBADMSG},  /* more than 2^63 */
                  {"\x89\xfe\0\x7e\1\1\1\1", 8, 1002, EBADMSG},               /* a long ping */
+                 {"\x88\xfe\0\x7e\1\1\1\1", 8, 1002, EBADMSG},               /* a long close */
                  {"\x82\xff\0\0\0\0\0\1\0\0\1\1\1\1", 14, 1009, EFBIG},      /* more than max_message */
                  {"\2\xff\0\0\0\0\xff\xff\xff\xff\1\1\1\1", 14, 1009, EFBIG}};
     options.max_message = 65535;
