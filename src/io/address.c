@@ -47,10 +47,11 @@ static int set_ipv6(aco__io_address_t *address, const char *host, int port)
     struct sockaddr_in6 *in = (struct sockaddr_in6 *)(void *)&address->is.storage;
     char text[INET6_ADDRSTRLEN + IF_NAMESIZE + 1], *zone;
     size_t length = strlen(host), skip = host[0] == '[' && host[length - 1] == ']';
-    if (length - 2 * skip >= sizeof text)
+    length -= 2 * skip;
+    if (length >= sizeof text)
         return invalid(address, "the host is too long");
-    memcpy(text, host + skip, length - 2 * skip);
-    text[length - 2 * skip] = 0;
+    memcpy(text, host + skip, length);
+    text[length] = 0;
     zone = strchr(text, '%');
     if (zone) {
         *zone++ = 0;
