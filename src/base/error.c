@@ -54,23 +54,29 @@ void aco__warn(const char *call, const void *co, const char *reason, ...)
     va_end(args);
 }
 
-void aco__die(const char *call, const void *co, const char *reason, ...)
+/* A function of its own: a call that fails, perhaps on a small stack, needs no room for the line. */
+__attribute__((noreturn, noinline, format(ACO__PRINTF, 3, 0))) static void die(const char *call, const void *co,
+                                                                               const char *reason, va_list args)
 {
     char line[MESSAGE];
+    line_out(line, prefixed(line, call, co, reason, args));
+}
+
+void aco__die(const char *call, const void *co, const char *reason, ...)
+{
     va_list args;
     va_start(args, reason);
-    line_out(line, prefixed(line, call, co, reason, args));
+    die(call, co, reason, args);
 }
 
 #ifndef ACO_CONFIG_LIBACO_ONLY
 int aco__fail(int fatal, int error, const char *call, const void *co, const char *reason, ...)
 {
     aco__thread_t *self = aco__self();
-    char line[MESSAGE];
     va_list args;
     va_start(args, reason);
     if (fatal)
-        line_out(line, prefixed(line, call, co, reason, args));
+        die(call, co, reason, args);
     format(self->message, sizeof self->message, call, co, reason, args);
     va_end(args);
     errno = error;
