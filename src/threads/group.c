@@ -118,25 +118,26 @@ static void uncount_sent(aco__crew_t *worker)
     __atomic_fetch_sub(&worker->sent, 1, __ATOMIC_RELAXED);
 }
 
-/* The task calls aco_exit(). */
-static void run_exits(aco__member_t *member)
+/* The member does not return to run_member(). */
+static void end_run(aco__run_t *run, void *result, int error)
 {
-    aco__run_t *run = (aco__run_t *)(void *)member;
     if (run->is_sent)
         uncount_sent(run->worker);
     unlink_run(run);
-    complete(&run->item, NULL, 0);
+    complete(&run->item, result, error);
+}
+
+/* The task calls aco_exit(). */
+static void run_exits(aco__member_t *member)
+{
+    end_run((aco__run_t *)(void *)member, NULL, 0);
 }
 
 /* The frame of run_member() is left. pthread_exit() in the member has unwound it, if the run is still linked. */
 static inline void run_left(aco__run_t *run)
 {
-    if (aco_likely(!run->worker))
-        return;
-    if (run->is_sent)
-        uncount_sent(run->worker);
-    unlink_run(run);
-    complete(&run->item, ACO_ERROR, ECANCELED);
+    if (aco_unlikely(run->worker != NULL))
+        end_run(run, ACO_ERROR, ECANCELED);
 }
 
 static void end_with_group(aco__run_t *run)

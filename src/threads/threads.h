@@ -191,8 +191,8 @@ ACO__HIDDEN void aco__threads_slept(aco__crew_t *worker);
 ACO__HIDDEN void aco__threads_end_search(aco__crew_t *worker);
 /* The worker that the set has made to which the fewest members were sent; NULL: all are gone. */
 ACO__HIDDEN aco__crew_t *aco__threads_least_sent(aco_threads_t *threads);
-/* Adds work: of a thread that is not of the set; of any thread for one. 0, or -1 and errno. With 0 the set may be gone.
- */
+/* Adds work: of a thread that is not of the set; of any thread for one. 0, or -1 and errno. The set may be
+ * gone then. */
 ACO__HIDDEN int aco__threads_inject(aco_threads_t *threads, const aco__item_t *item);
 ACO__HIDDEN int aco__threads_send(aco__crew_t *worker, const aco__item_t *item);
 /* The worker's thread: what it was sent, in order; NULL: no more. */
