@@ -170,21 +170,14 @@ static void *test_addresses(void *unused)
 
 static void *receives_rights(void *fd)
 {
-    union {
-        struct cmsghdr header;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control;
+    rights_t control;
     struct iovec part = {malloc(LARGE), LARGE};
     size_t got = 0;
     int rights = 0;
     begin();
     while (got < LARGE) {
-        struct msghdr message = {0};
+        struct msghdr message = message_with(&part, &control);
         ssize_t n;
-        message.msg_iov = &part;
-        message.msg_iovlen = 1;
-        message.msg_control = &control;
-        message.msg_controllen = sizeof control;
         n = recvmsg((int)(intptr_t)fd, &message, 0);
         CHECK(n > 0);
         got += (size_t)n;
@@ -203,24 +196,14 @@ static void *receives_rights(void *fd)
 /* A message that goes out in pieces passes its descriptor once. */
 static void *test_rights(void *unused)
 {
-    union {
-        struct cmsghdr header;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control = {{0}};
+    rights_t control;
     struct iovec part = {large, LARGE};
-    struct msghdr message = {0};
+    struct msghdr message = message_with(&part, &control);
     int pair[2];
     aco_t *other;
     begin();
     blocking_pair(pair, SOCK_STREAM);
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = &control;
-    message.msg_controllen = sizeof control;
-    control.header.cmsg_level = SOL_SOCKET;
-    control.header.cmsg_type = SCM_RIGHTS;
-    control.header.cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(&control.header), &pair[0], sizeof(int));
+    set_descriptor(&control, pair[0]);
     other = beside(receives_rights, (void *)(intptr_t)pair[1]);
     CHECK_EQ(sendmsg(pair[0], &message, 0), LARGE);
     join(other);

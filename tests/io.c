@@ -237,22 +237,11 @@ static void *passes_a_descriptor(void *unused)
     int pair[2], ends[2], got = -1;
     char byte = 'd';
     struct iovec part = {&byte, 1};
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof(int))];
-    } control;
-    struct msghdr message = {0};
-    memset(&control, 0, sizeof control);
+    rights_t control;
+    struct msghdr message = message_with(&part, &control);
     make_pair(pair, SOCK_SEQPACKET);
     make_pipe(ends);
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = &control;
-    message.msg_controllen = sizeof control;
-    control.header.cmsg_level = SOL_SOCKET;
-    control.header.cmsg_type = SCM_RIGHTS;
-    control.header.cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(&control.header), &ends[1], sizeof(int));
+    set_descriptor(&control, ends[1]);
     CHECK_EQ(aco_io_sendmsg(pair[0], &message, 0), 1);
     memset(&control, 0, sizeof control);
     CHECK_EQ(aco_io_recvmsg(pair[1], &message, MSG_CMSG_CLOEXEC), 1);

@@ -93,6 +93,32 @@ static inline void *reads_one(void *arg)
     return NULL;
 }
 
+/* ---- Messages with a descriptor ---- */
+
+typedef union rights {
+    struct cmsghdr header;
+    char bytes[CMSG_SPACE(sizeof(int))];
+} rights_t;
+
+static inline struct msghdr message_with(struct iovec *part, rights_t *rights)
+{
+    struct msghdr message = {0};
+    message.msg_iov = part;
+    message.msg_iovlen = 1;
+    message.msg_control = rights;
+    message.msg_controllen = sizeof *rights;
+    return message;
+}
+
+static inline void set_descriptor(rights_t *rights, int fd)
+{
+    memset(rights, 0, sizeof *rights);
+    rights->header.cmsg_level = SOL_SOCKET;
+    rights->header.cmsg_type = SCM_RIGHTS;
+    rights->header.cmsg_len = CMSG_LEN(sizeof fd);
+    memcpy(CMSG_DATA(&rights->header), &fd, sizeof fd);
+}
+
 /* ---- Memory ---- */
 
 #ifdef COUNTS_MEMORY /* tests/CMakeLists.txt: the linker has the library call these */

@@ -168,12 +168,12 @@ static void *leave_to_a_join(void *arg)
     return NULL;
 }
 
-/* The thread that could not join was the last busy one: it ends the set, which must not be freed under it. */
-static void test_failed_join_is_last(void)
+/* What another thread does last ends the set, which must not be freed under it. */
+static void test_set_outlives_calls(int threads, aco_function_t first)
 {
     pthread_t thread;
     is_still_watched = -1;
-    run_on(1, leave_to_a_join, &thread);
+    run_on(threads, first, &thread);
     CHECK_EQ(pthread_join(thread, NULL), 0);
     CHECK_EQ(is_still_watched, 0);
     watched_set = NULL;
@@ -222,16 +222,6 @@ static void *end_when_cancelled(void *thread)
     CHECK_EQ(pthread_create(thread, NULL, cancel_slowly, aco_threads_current()), 0);
     FAILS_WITH(aco_sleep(60 * ACO_SECOND), ECANCELED);
     return NULL;
-}
-
-static void test_set_outlives_calls(aco_function_t first)
-{
-    pthread_t thread;
-    is_still_watched = -1;
-    run_on(2, first, &thread);
-    CHECK_EQ(pthread_join(thread, NULL), 0);
-    CHECK_EQ(is_still_watched, 0);
-    watched_set = NULL;
 }
 
 /* ---- A thread forks while another one is about to tell that a member has ended ---- */
@@ -339,9 +329,9 @@ int main(void)
     const aco_allocator_t allocator = {map, unmap, allocate, release, NULL};
     CHECK_EQ(aco_set_allocator(&allocator), 0);
     test_watcher_ends_first();
-    test_failed_join_is_last();
-    test_set_outlives_calls(end_when_told);
-    test_set_outlives_calls(end_when_cancelled);
+    test_set_outlives_calls(1, leave_to_a_join);
+    test_set_outlives_calls(2, end_when_told);
+    test_set_outlives_calls(2, end_when_cancelled);
     if (!UNDER_TSAN) /* does not follow a process with fibers through fork() */
         run_on(2, end_while_forking, NULL);
     run_on(2, send_without_stacks, NULL);
