@@ -11,6 +11,7 @@ typedef struct aco__cancel {
     struct _Unwind_Exception exception;
     struct aco__cancel *enclosing; /* the cancellation with the destructor that caused this one */
     const char *call;
+    const aco__unwinder_t *unwinder;
     aco_t *co, *resumer;      /* co is NULL for a generator */
     aco__injected_t injected;       /* the call injected into the generator */
     aco__context_t consumer;  /* the generator's */
@@ -174,6 +175,7 @@ static cancel_t *cancel_new(const char *call, aco_t *co)
     memset(cancel, 0, sizeof *cancel);
     cancel->call = call;
     cancel->co = co;
+    cancel->unwinder = aco__unwinder(); /* here: looking for it takes the loader 9 kB of stack */
 #ifdef ACO_CONFIG_UCONTEXT /* its callers are the C library's and may have no unwind information */
     cancel->last = (uintptr_t)aco__outermost;
 #endif
@@ -187,13 +189,13 @@ __attribute__((noreturn)) static void unwind_callers(cancel_t *cancel)
 {
     aco_t *co = cancel->co;
     aco__cold_t *cold = co ? aco__cold(co) : NULL;
-    if (aco__unwinder()->ForcedUnwind) {
+    if (cancel->unwinder->ForcedUnwind) {
         if (cold && cold->deferred && aco__is_on_its_stack(co, __builtin_frame_address(0))) {
             assignment_t to = {cold->deferred, NULL};
-            aco__unwinder()->Backtrace(assign, &to);
+            cancel->unwinder->Backtrace(assign, &to);
         }
         aco__sanitize_unwind();
-        aco__unwinder()->ForcedUnwind(&cancel->exception, STOP_FUNCTION(at_frame), cancel);
+        cancel->unwinder->ForcedUnwind(&cancel->exception, STOP_FUNCTION(at_frame), cancel);
     }
     finish(cancel);
 }
