@@ -2,6 +2,7 @@
 #ifndef ACO_BASE_H
 #define ACO_BASE_H
 
+#include "base/invariants.h"
 #include "base/upcalls.h"
 #include "os/os.h"
 

@@ -29,10 +29,12 @@ void aco__lock(void)
     __atomic_store_n(&aco__self()->lock, LOCK_WANTED, __ATOMIC_RELAXED);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     aco__os_lock();
+    ACO__NO_SWITCH_BEGIN();
 }
 
 void aco__unlock(void)
 {
+    ACO__NO_SWITCH_END();
     aco__os_unlock();
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     __atomic_store_n(&aco__self()->lock, 0, __ATOMIC_RELAXED);

@@ -32,6 +32,7 @@ void aco__inbox_post(aco__tasks_t *s, aco__post_t *post)
     aco__poller_t *poller;
     if (!__atomic_compare_exchange_n(&post->next, &next, &end_of_list, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
         return;
+    ACO__NO_SWITCH_BEGIN(); /* a call that wakes does not wait, and the thread must not end in between */
     __atomic_fetch_add(&s->posting, 1, __ATOMIC_RELAXED); /* once it is posted, the thread may end */
     next = __atomic_load_n(&s->inbox, __ATOMIC_RELAXED);
     do
@@ -45,6 +46,7 @@ void aco__inbox_post(aco__tasks_t *s, aco__post_t *post)
         aco__os_wake(&s->is_asleep); /* also then: it may wait without the hook */
     }
     __atomic_fetch_sub(&s->posting, 1, __ATOMIC_RELEASE);
+    ACO__NO_SWITCH_END();
 }
 
 /* What is posted at this moment may be missed. */

@@ -94,6 +94,7 @@ void aco__poller_wake(aco__queue_t *queue, int error)
 void aco__poller_yield(void)
 {
     int error = errno;
+    ACO__MAY_SWITCH("a call that lets others run", NULL);
     if (aco__current(aco__self()))
         (void)aco__task_yield(); /* puts aside the exceptions that the caller handles, which the inline form does not */
     errno = error;

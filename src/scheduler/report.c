@@ -366,6 +366,7 @@ static void print_place(report_t *report, const wait_place_t *place)
 static void print_report(report_t *report)
 {
     char line[LINE];
+    ACO__NO_SWITCH_BEGIN(); /* a task that ran could end, and another one be noted */
     report->now = aco__os_now();
     aco__blocks_each(note_task, report);
     for (size_t i = 0; i < report->places_n; i++)
@@ -374,6 +375,7 @@ static void print_report(report_t *report)
         int n = add_text(line, 0, "%zu more, at other places", report->elsewhere);
         print_line(report, line, n);
     }
+    ACO__NO_SWITCH_END();
 }
 
 int aco__fail_deadlock(const aco__thread_t *self)

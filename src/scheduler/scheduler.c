@@ -258,6 +258,7 @@ int aco__task_yield(void)
 {
     aco__thread_t *self = aco__self();
     aco_t *task = self->task;
+    ACO__MAY_SWITCH("aco_task_yield()", NULL);
     if (aco__check_waiting(self, "aco_task_yield") != 0)
         return -1;
     aco__ring_turn(self);

@@ -40,6 +40,7 @@ void aco__scope_finish(aco__thread_t *self, aco_scope_t *scope, int error)
     aco_scope_t *list = scope;
     if (scope->aco__ended_by) /* by itself or by one around it: all inside know already */
         return;
+    ACO__NO_SWITCH_BEGIN(); /* the scopes in the list are on stacks of tasks that run next */
     scope->error = error;
     scope->aco__ended_by = scope;
     scope->aco__pending = NULL;
@@ -53,6 +54,7 @@ void aco__scope_finish(aco__thread_t *self, aco_scope_t *scope, int error)
         else if (ended->aco__flags & ACO__SCOPE_TOLD)
             aco__tasks(self)->worker->scope_ended(aco__tasks(self)->worker, ended);
     }
+    ACO__NO_SWITCH_END();
 }
 
 /* ---- Deadlines ---- */

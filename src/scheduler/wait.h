@@ -226,6 +226,7 @@ static inline void aco__wait_slowly_inside(aco__thread_t *self)
 static inline void aco__wait_fill(const aco__thread_t *self, aco__wait_t *wait, unsigned kind, const void *object,
                                   const char *location)
 {
+    ACO__MAY_SWITCH("a call that waits", location);
     wait->task = self->task;
     wait->kind = kind;
     wait->object = object;
