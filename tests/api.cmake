@@ -111,7 +111,7 @@ int main(void) { return 0; }" ACORN_CAN_STEP)
   if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND NOT CMAKE_CROSSCOMPILING AND ACORN_TESTS_ONCE AND
      NOT CMAKE_C_FLAGS MATCHES "-fsanitize=(thread|address)|FORTIFY")
     acorn_test(every_failure.release every_failure.c DEFINE ${define_release} TIMEOUT 300)
-    foreach(function mmap munmap mprotect madvise syscall mincore malloc open read close getrlimit sysconf uname write
+    foreach(function mmap munmap mprotect madvise syscall mincore malloc open64 read close getrlimit sysconf uname write
         sigaction sigaltstack
             pthread_key_create pthread_setspecific pthread_atfork clock_gettime clock_nanosleep)
       target_link_options(test_every_failure_release PRIVATE -Wl,--wrap=${function})

@@ -33,7 +33,7 @@
     F(syscall, ENOSYS, EPERM, ENOMEM)                                                                                  \
     F(mincore, ENOMEM, ENOSYS, 0)                                                                                      \
     F(malloc, ENOMEM, 0, 0)                                                                                            \
-    F(open, ENOENT, EMFILE, EACCES)                                                                                    \
+    F(open64, ENOENT, EMFILE, EACCES)                                                                                  \
     F(read, EIO, EINTR, 0)                                                                                             \
     F(close, EIO, EINTR, 0)                                                                                            \
     F(getrlimit, EPERM, 0, 0)                                                                                          \
@@ -96,11 +96,11 @@ void *__wrap_mmap(void *at, size_t sz, int prot, int flags, int fd, off_t offset
     return __real_mmap(at, sz, prot, flags, fd, offset);
 }
 
-int __real_open(const char *path, int flags, ...);
-int __wrap_open(const char *path, int flags, ...);
-int __wrap_open(const char *path, int flags, ...) /* the library makes no files */
+int __real_open64(const char *path, int flags, ...);
+int __wrap_open64(const char *path, int flags, ...);
+int __wrap_open64(const char *path, int flags, ...) /* the library makes no files */
 {
-    return fails(NUMBER_open) ? -1 : __real_open(path, flags);
+    return fails(NUMBER_open64) ? -1 : __real_open64(path, flags);
 }
 
 WRAP(int, munmap, (void *at, size_t sz), (at, sz), -1)

@@ -6,8 +6,10 @@ one line for each violation, on:
   - an object that uses a symbol of a higher layer (weak references too)
   - a cycle of objects
   - an #include of a higher layer's file, and a cycle of includes
-  - an #include of a system header outside src/os, src/io, src/hook, src/http and src/threads, unless ISO C has it or
-    SYSTEM_HEADERS below gives a reason
+  - an #include of a system header outside src/system, src/os, src/io, src/hook, src/http and src/threads, unless ISO C
+    has it or SYSTEM_HEADERS below gives a reason
+  - a call by name of a function of libc that has a hook (src/hook) outside src/hook and src/system: it would call the
+    hook, which may switch tasks; BY_NAME below gives reasons for some
   - a folder of src/ or an object without a layer
 The objects are those of one build; the sources are read whole, for every platform and option.
 
@@ -21,14 +23,15 @@ import sys
 import tempfile
 
 # The lowest first.
-LAYERS = ['os', 'base', 'stack', 'hooks', 'coroutine', 'scheduler', 'threads', 'io', 'hook', 'http', 'tls']
+LAYERS = ['system', 'os', 'base', 'stack', 'hooks', 'coroutine', 'scheduler', 'threads', 'io', 'hook', 'http', 'tls']
 BESIDE = [{'threads', 'io'}, {'hook', 'http'}, {'hook', 'tls'}]  # neither uses the other
 PART_OF = {'entry': 'coroutine'}  # folders that hold a part of another folder's layer
-PUBLIC = 'include'  # the public headers stand below all layers
+PUBLIC = 'include'  # the public headers stand below all layers,
+BELOW_ALL = ['src/os/platform.h']  # and so do these: what every file includes first
 
 ISO_C = {name + '.h' for name in ('errno', 'float', 'inttypes', 'limits', 'stdarg', 'stddef', 'stdint', 'stdio',
                                   'stdlib', 'string')}
-SYSTEM_FOLDERS = ('src/os/', 'src/io/', 'src/hook/', 'src/http/', 'src/threads/')  # may include any
+SYSTEM_FOLDERS = ('src/system/', 'src/os/', 'src/io/', 'src/hook/', 'src/http/', 'src/threads/')  # may include any
 SYSTEM_HEADERS = [  # the file or folder, the header or folder of headers, the reason
     ('src/', 'unwind.h', "the compiler's, not the system's"),
     ('src/hooks/', 'valgrind/memcheck.h', 'macros that tell Valgrind about stacks; no function is called'),
@@ -49,6 +52,11 @@ SYSTEM_HEADERS = [  # the file or folder, the header or folder of headers, the r
     ('include/aco.h', 'unistd.h', "libaco's aco.h includes it"),
 ]
 
+# Who may call a function of libc by name that has a hook: the file, the function, the reason.
+BY_NAME = [
+    ('src/io/names.c', ('getaddrinfo', 'getnameinfo'), 'called by threads of the pool, which have no tasks'),
+]
+
 
 def rank(layer):
     return -1 if layer == PUBLIC else LAYERS.index(layer)
@@ -57,7 +65,7 @@ def rank(layer):
 def layer_of(path):
     """The layer of a file of src/ or include/; None if it has none."""
     parts = path.split('/')
-    if parts[0] == PUBLIC:
+    if parts[0] == PUBLIC or path in BELOW_ALL:
         return PUBLIC
     folder = parts[1] if len(parts) > 2 else None
     folder = PART_OF.get(folder, folder)
@@ -217,9 +225,21 @@ def object_graph(read):
     return graph, uses
 
 
+def calls_by_name(read):
+    """Calls of libc's functions that go to the hooks, if there are some."""
+    hooks = {name for source, pairs in read.items() for name, kind in pairs
+             if source.startswith('src/hook/') and kind in DEFINED and not name.startswith('aco')}
+    for source, pairs in sorted(read.items()):
+        if source.startswith(('src/hook/', 'src/system/')):
+            continue
+        allowed = {name for where, names, _ in BY_NAME if where == source for name in names}
+        for name in sorted({name for name, kind in pairs if kind in UNDEFINED} & hooks - allowed):
+            yield f'{source} calls {name} by name, which may be a hook: aco__system has libc\'s'
+
+
 def check_objects(read):
     graph, uses = object_graph(read)
-    found = []
+    found = list(calls_by_name(read))
     for user, used in sorted(uses):
         if is_upward(user, used):
             found += [f'{user} uses {name} of {used}: {layer_of(user)} may not use {layer_of(used)}'
@@ -354,6 +374,13 @@ CASES = [  # what, the files that differ from CLEAN, the violations that must be
         'src/threads/t.c': '#include <pthread.h>\nvoid threads(void) {}\n',
         'src/io/io.c': 'void threads(void); void io(void); void io(void) { threads(); }\n'},
      ['src/io/io.c uses threads of src/threads/t.c: io may not use threads']),
+    ('a call of a hook', {
+        'src/system/system.c': 'int close(int); int (*table)(int) = close;\n',
+        'src/hook/hooks.c': 'int close(int fd); int close(int fd) { return fd; }\n',
+        'src/io/io.c': 'int close(int); int io(void); int io(void) { return close(0); }\n',
+        'src/io/names.c': 'int getaddrinfo(void); int names(void); int names(void) { return getaddrinfo(); }\n',
+        'src/hook/names.c': 'int getaddrinfo(void); int getaddrinfo(void) { return 1; }\n'},
+     ["src/io/io.c calls close by name, which may be a hook: aco__system has libc's"]),
     ('an include of nothing', {'src/base/a.h': '#include "lost.h"\n'},
      ['src/base/a.h:1: includes "lost.h", which is no file of src/ or include/']),
     ('a folder without a layer', {'src/misc/m.c': 'void misc(void) {}\n'},

@@ -42,6 +42,10 @@
  * descriptor ends when all is written, as the system's do. Descriptors belong to one thread's tasks at a time
  * (aco/io.h).
  *
+ * Turns. Of the calls that may wait, one in 64 that do not have to lets the thread's other tasks run, at its begin. So
+ * does each sched_yield(). Calls that cannot wait never do: on a non-blocking descriptor, with MSG_DONTWAIT or a time
+ * limit of 0. Acorn's own libraries call libc itself, not the hooks.
+ *
  * Errors are the system's, and errno is unchanged by success. In a scope that has ended (aco/scope.h) a call that would
  * wait fails with ETIMEDOUT or ECANCELED; what was moved before is returned. getaddrinfo() gives EAI_SYSTEM then.
  * sleep() returns the seconds that are left. A descriptor that is closed while the task waits for it: EBADF. Without

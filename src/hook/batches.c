@@ -16,6 +16,7 @@ static int receive_several(int fd, struct mmsghdr *messages, unsigned count, int
     int64_t deadline = end_of_limit(limit);
     aco__hook_wait_t wait = {0, 0, 0, 0};
     unsigned done = 0;
+    aco__hook_spend(fd, "libc's recvmmsg()");
     while (done < count) {
         int n = aco__libc()->recvmmsg(fd, messages + done, count - done, flags | MSG_DONTWAIT, NULL), action;
         done += n > 0 ? (unsigned)n : 0;
@@ -81,6 +82,7 @@ static ssize_t send_file(int to, int from, off64_t *offset, size_t n)
     size_t sent = 0;
     if (flags < 0 || flags & O_NONBLOCK)
         return aco__libc()->sendfile64(to, from, offset, n);
+    aco__hook_spend(-1, "libc's sendfile()");
     while (sent < n) {
         ssize_t part = send_now(to, flags, from, offset, n - sent);
         if (part < 0 && errno == EAGAIN) {

@@ -12,7 +12,8 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include "os/platform.h"
+#include "base/invariants.h"
+#include "system/system.h"
 
 #include "aco/hook.h"
 
@@ -102,8 +103,10 @@ ACO__HIDDEN int aco__hook_task_begin(const char *call);
 ACO__HIDDEN int aco__hook_task_end(const char *call);
 /* Whether this is still the process in which tasks were hooked: no child of fork() or vfork(). */
 ACO__HIDDEN int aco__hook_is_own_process(void);
-/* A call that did not have to wait: from time to time it lets other tasks run. Keeps errno. */
-ACO__HIDDEN void aco__hook_spend(void);
+/* A call that may wait begins: from time to time it lets other tasks run before it looks at anything, so that calls
+ * which never have to wait leave others their turns. No call waits for a non-blocking descriptor. `fd` less than 0: the
+ * call may wait whatever its descriptors are. Keeps errno. */
+ACO__HIDDEN void aco__hook_spend(int fd, const char *location);
 
 /* What a call does next. HOOK_BLOCKS: libc is to do it, and block. HOOK_IS_DONE: nothing. */
 enum { HOOK_GIVES_UP, HOOK_TRIES_AGAIN, HOOK_BLOCKS, HOOK_IS_DONE };

@@ -61,6 +61,44 @@ static void *find(const char *name)
     return found;
 }
 
+/* acorn's libraries call libc itself, not the hooks. Another thread may call it now, and have either. */
+static void publish(const aco__libc_calls_t *found)
+{
+#define ACO__PUBLISH(entry, name) __atomic_store_n(&aco__system.entry, found->name, __ATOMIC_RELAXED)
+#define ACO__PUBLISH_ADDRESS(name) \
+    __atomic_store_n(&aco__system.name, (__typeof__(aco__system.name))(void (*)(void))found->name, __ATOMIC_RELAXED)
+    ACO__PUBLISH(read, read);
+    ACO__PUBLISH(write, write);
+    ACO__PUBLISH(readv, readv);
+    ACO__PUBLISH(writev, writev);
+    ACO__PUBLISH(pread, pread64);
+    ACO__PUBLISH(pwrite, pwrite64);
+    ACO__PUBLISH(recv, recv);
+    ACO__PUBLISH_ADDRESS(recvfrom);
+    ACO__PUBLISH(recvmsg, recvmsg);
+    ACO__PUBLISH(send, send);
+    ACO__PUBLISH_ADDRESS(sendto);
+    ACO__PUBLISH(sendmsg, sendmsg);
+    ACO__PUBLISH_ADDRESS(connect);
+    ACO__PUBLISH(open, open64);
+    ACO__PUBLISH(close, close);
+    ACO__PUBLISH(fcntl, fcntl);
+    ACO__PUBLISH(fsync, fsync);
+    ACO__PUBLISH(poll, poll);
+    ACO__PUBLISH_ADDRESS(accept4);
+    ACO__PUBLISH(sendfile, sendfile64);
+    ACO__PUBLISH(epoll_wait, epoll_wait);
+    ACO__PUBLISH(nanosleep, nanosleep);
+    ACO__PUBLISH(sched_yield, sched_yield);
+    ACO__PUBLISH(pthread_mutex_lock, pthread_mutex_lock);
+    ACO__PUBLISH(pthread_mutex_trylock, pthread_mutex_trylock);
+    ACO__PUBLISH(pthread_mutex_unlock, pthread_mutex_unlock);
+    ACO__PUBLISH(waitpid, waitpid);
+    ACO__PUBLISH(clock_nanosleep, clock_nanosleep);
+#undef ACO__PUBLISH
+#undef ACO__PUBLISH_ADDRESS
+}
+
 void aco__libc_find(void)
 {
     aco__libc_calls_t found;
@@ -75,6 +113,7 @@ void aco__libc_find(void)
     ACO__LIBC_CALLS(ACO__LIBC_FIND)
 #undef ACO__LIBC_FIND
     aco__libc_found = found;
+    publish(&found);
 }
 
 ACO__AT_LOAD static void find_libc_at_load(void)

@@ -246,6 +246,7 @@ ACO__HOOK(int, pselect,
 static int wait_for_epoll(int epoll, struct epoll_event *events, int room, int64_t deadline, const sigset_t *mask)
 {
     aco__hook_wait_t wait = {deadline, 1, 0, 0};
+    aco__hook_spend(-1, "libc's epoll_wait()");
     for (;;) {
         struct pollfd p = {epoll, POLLIN, 0};
         int n = aco__libc()->epoll_wait(epoll, events, room, 0), action;

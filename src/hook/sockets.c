@@ -21,6 +21,7 @@ static ssize_t receive_once(int fd, struct msghdr *message, int flags, aco__hook
 {
     ssize_t n;
     wait->vain = 0;
+    aco__hook_spend(fd, location);
     while ((n = aco__libc()->recvmsg(fd, message, flags | MSG_DONTWAIT)) < 0 && errno == EAGAIN) {
         int next = aco__hook_again(wait, fd, POLLIN, SO_RCVTIMEO, location);
         if (next == HOOK_BLOCKS)
@@ -28,7 +29,6 @@ static ssize_t receive_once(int fd, struct msghdr *message, int flags, aco__hook
         if (next == HOOK_GIVES_UP)
             return -1;
     }
-    aco__hook_spend();
     return n;
 }
 
@@ -61,6 +61,7 @@ static ssize_t send_all(int fd, const struct msghdr *message, int flags, const c
     size_t size = aco__parts_size(rest.parts, rest.count), sent = 0;
     struct msghdr next = *message;
     aco__hook_wait_t wait = {0, 0, 0, 0};
+    aco__hook_spend(fd, location);
     for (;;) {
         ssize_t n = aco__libc()->sendmsg(fd, &next, flags | MSG_DONTWAIT);
         if (n < 0 && errno == EAGAIN) {
@@ -72,10 +73,8 @@ static ssize_t send_all(int fd, const struct msghdr *message, int flags, const c
         }
         if (n > 0)
             sent += (size_t)n;
-        if (n <= 0 || sent >= size) {
-            aco__hook_spend();
+        if (n <= 0 || sent >= size)
             return n < 0 && !sent ? -1 : (ssize_t)sent;
-        }
         aco__parts_skip(&rest, (size_t)n);
         memset(&next, 0, sizeof next); /* the address and the control data go with the first piece */
         next.msg_iovlen = aco__parts_next(&rest, &next.msg_iov);
@@ -266,6 +265,7 @@ static int accept_now(int fd, int flags, struct sockaddr *address, socklen_t *le
 static int connect_and_wait(int fd, int flags, const struct sockaddr *address, socklen_t length)
 {
     aco__hook_wait_t wait = {0, 0, 0, 0};
+    aco__hook_spend(-1, "libc's connect()");
     while (connect_now(fd, flags, address, length) != 0) {
         int is_in_progress = errno == EINPROGRESS || errno == EALREADY, action;
         if (!is_in_progress && !(errno == EAGAIN && address->sa_family == AF_UNIX))
@@ -296,6 +296,7 @@ static int accept_and_wait(int fd, int flags, struct sockaddr *address, socklen_
     aco__hook_wait_t wait = {0, 0, 0, 0};
     socklen_t room = length ? *length : 0;
     int connection;
+    aco__hook_spend(-1, location);
     while ((connection = accept_now(fd, flags, address, length, options)) < 0 && errno == EAGAIN) {
         int action = aco__hook_again(&wait, fd, POLLIN, SO_RCVTIMEO, location);
         if (action == HOOK_GIVES_UP)

@@ -40,7 +40,7 @@ int aco__hook_is_on(void)
         return 0;
     }
     task = aco_current_task();
-    return task && depth_of(task) != 0;
+    return task && depth_of(task) != 0 && !aco__hooks_are_held();
 }
 
 int aco__hook_task_begin(const char *call)
@@ -108,6 +108,7 @@ static int cannot_wait_here(void)
 int aco__hook_poll(struct pollfd *fds, nfds_t n, int64_t deadline, const char *location)
 {
     int error = errno;
+    aco__hook_spend(-1, location);
     return aco__hook_is_own_process() ? waited(aco__io_poll(fds, n, deadline, location, location), error)
                                       : cannot_wait_here();
 }
@@ -150,10 +151,18 @@ int aco__hook_offload(int kind, void *(*fn)(void *arg), void *arg, void **result
                : cannot_offload(arg, release);
 }
 
-void aco__hook_spend(void)
+void aco__hook_spend(int fd, const char *location)
 {
-    if (++aco__hook_self.calls % CALLS_IN_A_ROW == 0 && aco__hook_is_own_process())
+    int error = errno, flags = 0;
+    (void)location;
+    ACO__MAY_SWITCH(location, NULL);
+    if (++aco__hook_self.calls % CALLS_IN_A_ROW != 0 || !aco__hook_is_own_process())
+        return;
+    if (fd >= 0)
+        flags = aco__libc()->fcntl(fd, F_GETFL);
+    if (flags >= 0 && !(flags & O_NONBLOCK))
         aco__poller_yield();
+    errno = error;
 }
 
 /* When the time limit of a socket ends that begins now. */

@@ -164,7 +164,7 @@ static int check_nonblocking(int fd, const char *call)
 {
     struct stat status;
     char reason[96];
-    int flags = fcntl(fd, F_GETFL);
+    int flags = aco__system.fcntl(fd, F_GETFL);
     if (fd < 0 || flags < 0)
         return aco__io_fail(call, fd);
     if (flags & O_NONBLOCK)
@@ -177,8 +177,8 @@ static int check_nonblocking(int fd, const char *call)
     return aco__poller_fail(EINVAL, call, reason);
 }
 
-/* A task whose calls never wait lets the others run from time to time. 0, or -1 if `d` was closed meanwhile. */
-static int spend(aco__io_t *io, const aco__io_fd_t *d)
+/* A task whose calls could wait but never do lets the others run from time to time. */
+static void spend(aco__io_t *io)
 {
     const aco_t *caller = aco_get_co();
     if (aco_unlikely(caller != io->spender) && (caller = aco_current_task()) != io->spender) {
@@ -186,13 +186,18 @@ static int spend(aco__io_t *io, const aco__io_fd_t *d)
         io->budget = BUDGET;
     }
     if (aco_likely(--io->budget > 0))
-        return 0;
+        return;
     io->budget = BUDGET;
     aco__poller_yield();
-    if (aco_likely(!d->closed))
-        return 0;
-    errno = ECANCELED;
-    return -1;
+}
+
+void aco__io_spend(const char *call, const char *location)
+{
+    aco__io_t *io = (aco__io_t *)(void *)aco__poller();
+    (void)call, (void)location;
+    ACO__MAY_SWITCH(call, location);
+    if (io)
+        spend(io);
 }
 
 aco__io_fd_t *aco__io_enter_to_wait(aco__io_t *io, int fd, const char *call)
@@ -203,7 +208,7 @@ aco__io_fd_t *aco__io_enter_to_wait(aco__io_t *io, int fd, const char *call)
     return d;
 }
 
-aco__io_fd_t *aco__io_enter(aco__io_t *io, int fd, const char *call)
+aco__io_fd_t *aco__io_enter_now(aco__io_t *io, int fd, const char *call)
 {
     aco__io_fd_t *d = record_of(io, fd);
     if (aco_unlikely(!d || (!d->owned && !d->users))) { /* the number may be another file's than the last time */
@@ -217,11 +222,21 @@ aco__io_fd_t *aco__io_enter(aco__io_t *io, int fd, const char *call)
         d->users++;
     }
     io->stats.calls++;
-    if (aco_unlikely(spend(io, d) != 0)) {
-        aco__io_leave(d);
-        return NULL;
-    }
     return d;
+}
+
+aco__io_fd_t *aco__io_enter(aco__io_t *io, int fd, const char *call)
+{
+    aco__io_fd_t *d = aco__io_enter_now(io, fd, call);
+    ACO__MAY_SWITCH(call, NULL);
+    if (!d)
+        return NULL;
+    spend(io);
+    if (aco_likely(!d->closed))
+        return d;
+    aco__io_leave(d);
+    errno = ECANCELED;
+    return NULL;
 }
 
 void aco__io_leave(aco__io_fd_t *d)
@@ -230,12 +245,12 @@ void aco__io_leave(aco__io_fd_t *d)
         aco__poller_free(d, sizeof *d);
 }
 
-int aco__io_enter_both(aco__io_t *io, const int fds[2], aco__io_fd_t *d[2], const char *call)
+int aco__io_enter_both(aco__io_t *io, const int fds[2], aco__io_fd_t *d[2], int may_wait, const char *call)
 {
-    d[0] = aco__io_enter(io, fds[0], call);
+    d[0] = may_wait ? aco__io_enter(io, fds[0], call) : aco__io_enter_now(io, fds[0], call);
     if (!d[0])
         return -1;
-    d[1] = aco__io_enter(io, fds[1], call);
+    d[1] = may_wait ? aco__io_enter(io, fds[1], call) : aco__io_enter_now(io, fds[1], call);
     if (d[1] && !d[0]->closed) {
         d[0]->pairs++;
         d[1]->pairs++;
@@ -322,6 +337,8 @@ int aco__io_park(aco__io_t *io, aco__io_fd_t *d, int direction, int64_t deadline
 {
     aco__wait_t *wait;
     int result;
+    ACO__MAY_SWITCH(call, location);
+    ACO__ASSERT(!d->closed); /* its number may be another file's */
     if (arm(io, d, direction) != 0)
         return aco__io_fail(call, d->fd);
     wait = d->wait_is_used ? wait_new(call) : &d->wait;
@@ -379,7 +396,7 @@ int aco__io_look(int fd, int events)
     struct pollfd look = {fd, (short)events, 0};
     int n;
     do
-        n = poll(&look, 1, 0);
+        n = aco__system.poll(&look, 1, 0);
     while (n < 0 && (errno == EINTR || errno == EAGAIN));
     if (n > 0 && look.revents & POLLNVAL) {
         errno = EBADF;
@@ -447,7 +464,7 @@ ssize_t aco__io_recv_now(int fd, void *p, size_t n)
         return -1;
     }
     do
-        got = recv(fd, p, n, MSG_DONTWAIT);
+        got = aco__system.recv(fd, p, n, MSG_DONTWAIT);
     while (got < 0 && errno == EINTR);
     if (d && (got < 0 ? errno == EAGAIN : got > 0 && (size_t)got < n))
         aco__io_note_drained(d);
@@ -464,10 +481,10 @@ int aco_io_adopt(int fd)
 {
     static const char call[] = "aco_io_adopt";
     aco__io_t *io = aco__io_get(call);
-    int flags = fcntl(fd, F_GETFL), is_tcp;
+    int flags = aco__system.fcntl(fd, F_GETFL), is_tcp;
     if (!io)
         return -1;
-    if (flags < 0 || (!(flags & O_NONBLOCK) && fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0))
+    if (flags < 0 || (!(flags & O_NONBLOCK) && aco__system.fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0))
         return aco__io_fail(call, fd);
     is_tcp = aco__io_ask_tcp(fd);
     return aco__io_own(io, fd, is_tcp >= 0, is_tcp > 0, call);
@@ -500,7 +517,7 @@ void aco__io_forget(int fd)
 int aco_io_close(int fd)
 {
     aco__io_forget(fd);
-    return close(fd) == 0 || errno == EINTR ? 0 : aco__io_fail("aco_io_close", fd);
+    return aco__system.close(fd) == 0 || errno == EINTR ? 0 : aco__io_fail("aco_io_close", fd);
 }
 
 int aco_io_stats(aco_io_stats_t *stats)

@@ -28,7 +28,7 @@ static int connect_to(aco__io_t *io, aco__io_fd_t *d, const struct sockaddr *add
 {
     int64_t ns = 0;
     int result = 0;
-    while (connect(d->fd, address, length) != 0) {
+    while (aco__system.connect(d->fd, address, length) != 0) {
         if (errno == EINPROGRESS || errno == EALREADY || errno == EINTR) {
             while (result == 0)
                 result = aco__io_park(io, d, IO_WRITE, ACO_FOREVER, call, location) == 0 ? outcome(d->fd) : -1;
@@ -150,7 +150,7 @@ static int begin_attempt(race_t *race)
     race->next_at = aco_after(STAGGER_NS);
     race->attempts[race->n] = d;
     race->targets_of[race->n++] = address;
-    if (connect(d->fd, &address->is.any, address->length) == 0)
+    if (aco__system.connect(d->fd, &address->is.any, address->length) == 0)
         return end_attempt(race, race->n - 1, 1);
     return errno == EINPROGRESS || errno == EINTR ? -1 : end_attempt(race, race->n - 1, 0);
 }

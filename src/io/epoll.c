@@ -28,7 +28,7 @@ static int wait_within(int events, struct epoll_event *found, int64_t ns)
     }
 #endif
     ms = ns / NS_PER_MS + (ns % NS_PER_MS != 0);
-    return epoll_wait(events, found, MOST_EVENTS, ms < INT32_MAX ? (int)ms : INT32_MAX);
+    return aco__system.epoll_wait(events, found, MOST_EVENTS, ms < INT32_MAX ? (int)ms : INT32_MAX);
 }
 
 static int wait_until(int events, struct epoll_event *found, int64_t deadline)
@@ -36,7 +36,7 @@ static int wait_until(int events, struct epoll_event *found, int64_t deadline)
     int64_t left = deadline > 0 ? deadline - aco_now() : deadline;
     if (deadline > 0 && left > 0)
         return wait_within(events, found, left);
-    return epoll_wait(events, found, MOST_EVENTS, deadline < 0 ? -1 : 0);
+    return aco__system.epoll_wait(events, found, MOST_EVENTS, deadline < 0 ? -1 : 0);
 }
 
 static unsigned meaning(uint32_t events)
@@ -78,7 +78,7 @@ static void wake_epoll(aco__poller_t *poller)
 {
     static const uint64_t one = 1;
     int error = errno;
-    if (write(((aco__io_t *)(void *)poller)->wake, &one, sizeof one) < 0) {
+    if (aco__system.write(((aco__io_t *)(void *)poller)->wake, &one, sizeof one) < 0) {
         /* cannot fail */
     }
     errno = error;
@@ -107,8 +107,8 @@ int aco__io_events_open(aco__io_t *io)
 void aco__io_events_close(const aco__io_t *io)
 {
     if (io->wake >= 0)
-        close(io->wake);
-    close(io->events);
+        aco__system.close(io->wake);
+    aco__system.close(io->events);
 }
 
 int aco__io_events_watch(const aco__io_t *io, int fd, uint32_t generation, unsigned what, unsigned before)

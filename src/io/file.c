@@ -56,13 +56,13 @@ static ssize_t perform_once(const file_call_t *c)
 {
     switch (c->operation) {
     case FILE_OPEN:
-        return open(c->path, c->flags | O_CLOEXEC, (mode_t)c->mode);
+        return aco__system.open(c->path, c->flags | O_CLOEXEC, (mode_t)c->mode);
     case FILE_READ:
-        return c->offset < 0 ? read(c->fd, c->p, c->n) : pread(c->fd, c->p, c->n, c->offset);
+        return c->offset < 0 ? aco__system.read(c->fd, c->p, c->n) : aco__system.pread(c->fd, c->p, c->n, c->offset);
     case FILE_WRITE:
-        return c->offset < 0 ? write(c->fd, c->p, c->n) : pwrite(c->fd, c->p, c->n, c->offset);
+        return c->offset < 0 ? aco__system.write(c->fd, c->p, c->n) : aco__system.pwrite(c->fd, c->p, c->n, c->offset);
     case FILE_SYNC:
-        return fsync(c->fd);
+        return aco__system.fsync(c->fd);
     case FILE_STAT:
         return perform_stat(c);
     default: /* FILE_RENAME */
@@ -87,7 +87,7 @@ static void release_call(void *arg, void *result)
 {
     file_call_t *c = arg;
     if (result && c->operation == FILE_OPEN && c->result >= 0)
-        close((int)c->result);
+        aco__system.close((int)c->result);
     aco__poller_free(c, c->sz);
 }
 
@@ -302,7 +302,8 @@ static ssize_t move_bytes(const char *call, file_operation_t operation, int fd, 
 /* Whether reads may go past the cache: those wait for the disk in spite of RWF_NOWAIT. O_DIRECT wants whole blocks. */
 static int may_be_direct(int fd, size_t n, int64_t offset)
 {
-    return n % LEAST_BLOCK == 0 && (offset < 0 || offset % LEAST_BLOCK == 0) && fcntl(fd, F_GETFL) & O_DIRECT;
+    return n % LEAST_BLOCK == 0 && (offset < 0 || offset % LEAST_BLOCK == 0) &&
+           aco__system.fcntl(fd, F_GETFL) & O_DIRECT;
 }
 #endif
 

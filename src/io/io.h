@@ -3,7 +3,8 @@
 #ifndef ACO_IO_INTERNAL_H
 #define ACO_IO_INTERNAL_H
 
-#include "os/platform.h"
+#include "base/invariants.h"
+#include "system/system.h"
 
 #include "aco/detail/poller.h"
 #include "aco/io.h"
@@ -138,12 +139,16 @@ ACO__HIDDEN void aco__io_events_forget(const aco__io_t *io, int fd, uint32_t gen
 /* The calling thread's; created if needed. NULL after a failure. */
 ACO__HIDDEN aco__io_t *aco__io_get(const char *call);
 /* The record of a descriptor that the caller is going to use; created if needed. The caller releases it by
- * aco__io_leave(). NULL after a failure. */
+ * aco__io_leave(). NULL after a failure. For a call that may wait: from time to time it lets other tasks run, before
+ * the call looks at anything. */
 ACO__HIDDEN aco__io_fd_t *aco__io_enter(aco__io_t *io, int fd, const char *call);
+/* The same for a call that does not wait. It never switches. */
+ACO__HIDDEN aco__io_fd_t *aco__io_enter_now(aco__io_t *io, int fd, const char *call);
 ACO__HIDDEN void aco__io_leave(aco__io_fd_t *d);
 /* The same for a call that uses two descriptors: 0; or -1 and errno, then there is nothing to release. If one of them
  * is closed, tasks that wait for the other in such a call are woken, with success. */
-ACO__HIDDEN int aco__io_enter_both(aco__io_t *io, const int fds[2], aco__io_fd_t *d[2], const char *call);
+ACO__HIDDEN int aco__io_enter_both(aco__io_t *io, const int fds[2], aco__io_fd_t *d[2], int may_wait,
+                                   const char *call);
 ACO__HIDDEN void aco__io_leave_both(aco__io_fd_t *const d[2]);
 /* Makes a descriptor owned, with a new record. 0; or -1 and errno: then it can be used like one that is not owned. */
 ACO__HIDDEN int aco__io_own(aco__io_t *io, int fd, int is_socket, int is_tcp, const char *call);

@@ -31,6 +31,20 @@ static unsigned threads, most_threads = THREADS, look_ups; /* look_ups: busy thr
 static unsigned busy_threads; /* that run a function, or release its result. The others are free, or about to be */
 static int64_t idle_limit = 10 * ACO_SECOND;
 
+/* ---- The lock ---- */
+
+void aco__io_pool_lock(void)
+{
+    aco__system.pthread_mutex_lock(&pool_lock);
+    ACO__NO_SWITCH_BEGIN();
+}
+
+void aco__io_pool_unlock(void)
+{
+    ACO__NO_SWITCH_END();
+    aco__system.pthread_mutex_unlock(&pool_lock);
+}
+
 /* ---- The queues ---- */
 
 static struct job_queue *queue_of(const aco__io_job_t *job)
@@ -165,21 +179,21 @@ static void tell(aco__io_job_t *job)
     job->state = IO_DONE;
     become_free(job->kind); /* by now: the task's next job needs no other thread */
     __atomic_fetch_add(&io->posting, 1, __ATOMIC_RELAXED);
-    pthread_mutex_unlock(&pool_lock);
+    aco__io_pool_unlock();
     aco__poller_post(&io->base, &job->post);
     __atomic_fetch_sub(&io->posting, 1, __ATOMIC_RELEASE); /* from now on the scheduler's thread may end */
-    pthread_mutex_lock(&pool_lock);
+    aco__io_pool_lock();
 }
 
 /* The same, and nobody waits. */
 static void clear_away(aco__io_job_t *job)
 {
     int kind = job->kind;
-    pthread_mutex_unlock(&pool_lock);
+    aco__io_pool_unlock();
     if (job->release)
         job->release(job->arg, job->result);
     aco__poller_free(job, job->sz);
-    pthread_mutex_lock(&pool_lock);
+    aco__io_pool_lock();
     become_free(kind);
 }
 
@@ -188,11 +202,11 @@ static void run_job(aco__io_job_t *job)
     job->state = IO_RUNS;
     busy_threads++;
     look_ups += job->kind == ACO__LOOK_UP;
-    pthread_mutex_unlock(&pool_lock);
+    aco__io_pool_unlock();
     errno = 0;
     job->result = job->fn(job->arg);
     job->error = errno;
-    pthread_mutex_lock(&pool_lock);
+    aco__io_pool_lock();
     if (job->is_abandoned)
         clear_away(job);
     else
@@ -201,7 +215,7 @@ static void run_job(aco__io_job_t *job)
 
 static void *work(void *unused)
 {
-    pthread_mutex_lock(&pool_lock);
+    aco__io_pool_lock();
     while (threads <= most_threads) {
         aco__io_job_t *job = take_job();
         if (job)
@@ -210,7 +224,7 @@ static void *work(void *unused)
             break;
     }
     threads--;
-    pthread_mutex_unlock(&pool_lock);
+    aco__io_pool_unlock();
     return unused;
 }
 
@@ -244,7 +258,7 @@ static int start_thread(void)
 int aco__io_pool_add(aco__io_job_t *job)
 {
     int error = 0;
-    pthread_mutex_lock(&pool_lock);
+    aco__io_pool_lock();
     append(job);
     if (runnable() > threads - busy_threads && threads < most_threads)
         error = start_thread();
@@ -255,14 +269,14 @@ int aco__io_pool_add(aco__io_job_t *job)
             call_idle();
         error = 0;
     }
-    pthread_mutex_unlock(&pool_lock);
+    aco__io_pool_unlock();
     return error;
 }
 
 int aco__io_pool_give_up(aco__io_job_t *job, int may_run_on)
 {
     int state;
-    pthread_mutex_lock(&pool_lock);
+    aco__io_pool_lock();
     state = job->state;
     if (state == IO_QUEUED && job->kind == ACO__MUST_RUN)
         state = IO_RUNS;
@@ -270,7 +284,7 @@ int aco__io_pool_give_up(aco__io_job_t *job, int may_run_on)
         remove_job(job);
     else if (state == IO_RUNS && may_run_on)
         job->is_abandoned = 1;
-    pthread_mutex_unlock(&pool_lock);
+    aco__io_pool_unlock();
     return state;
 }
 
@@ -278,16 +292,6 @@ int aco__io_pool_give_up(aco__io_job_t *job, int may_run_on)
 
 static unsigned forks;
 static int fork_error;
-
-void aco__io_pool_lock(void)
-{
-    pthread_mutex_lock(&pool_lock);
-}
-
-void aco__io_pool_unlock(void)
-{
-    pthread_mutex_unlock(&pool_lock);
-}
 
 /* The child has none of the threads. */
 static void after_fork_in_child(void)
@@ -297,7 +301,7 @@ static void after_fork_in_child(void)
     idle_threads = NULL;
     threads = busy_threads = look_ups = 0;
     forks++;
-    pthread_mutex_unlock(&pool_lock);
+    aco__io_pool_unlock();
 }
 
 static void handle_forks(void)
@@ -324,14 +328,14 @@ int aco_offload_limits(unsigned most, int64_t idle_ns)
 {
     if (!most || idle_ns < 0)
         return aco__poller_fail(EINVAL, "aco_offload_limits", most ? "the time is negative" : "no thread is allowed");
-    pthread_mutex_lock(&pool_lock);
+    aco__io_pool_lock();
     most_threads = most;
     idle_limit = idle_ns;
     while (idle_threads) /* so that the limits count for them, too */
         call_idle();
     while (runnable() > threads - busy_threads && threads < most_threads && start_thread() == 0)
         ;
-    pthread_mutex_unlock(&pool_lock);
+    aco__io_pool_unlock();
     return 0;
 }
 
@@ -340,11 +344,11 @@ int aco_offload_stats(aco_offload_stats_t *stats)
     if (!stats)
         return aco__poller_fail(EINVAL, "aco_offload_stats", "the pointer to the statistics is NULL");
     memset(stats, 0, sizeof *stats);
-    pthread_mutex_lock(&pool_lock);
+    aco__io_pool_lock();
     stats->threads = threads;
     for (const idle_thread_t *thread = idle_threads; thread; thread = thread->next)
         stats->idle++;
     stats->queued = work_queue.n + look_up_queue.n;
-    pthread_mutex_unlock(&pool_lock);
+    aco__io_pool_unlock();
     return 0;
 }

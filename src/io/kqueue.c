@@ -59,7 +59,7 @@ int aco__io_events_open(aco__io_t *io)
     if (io->events < 0)
         return -1;
     EV_SET(&event, WAKE_IDENT, EVFILT_USER, EV_ADD | EV_CLEAR, 0, 0, NULL);
-    if (fcntl(io->events, F_SETFD, FD_CLOEXEC) == 0 && kevent(io->events, &event, 1, NULL, 0, NULL) == 0)
+    if (aco__system.fcntl(io->events, F_SETFD, FD_CLOEXEC) == 0 && kevent(io->events, &event, 1, NULL, 0, NULL) == 0)
         return 0;
     error = errno;
     aco__io_events_close(io);
@@ -69,7 +69,7 @@ int aco__io_events_open(aco__io_t *io)
 
 void aco__io_events_close(const aco__io_t *io)
 {
-    close(io->events);
+    aco__system.close(io->events);
 }
 
 /* Adding a filter that is there changes its user data, and tells again if the descriptor is ready. */

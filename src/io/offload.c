@@ -73,7 +73,7 @@ static void jobs_end(aco__io_t *io)
         }
     }
     while (__atomic_load_n(&io->posting, __ATOMIC_ACQUIRE))
-        sched_yield();
+        aco__system.sched_yield();
     while ((job = done) != NULL) {
         done = job->next;
         aco__poller_forget(&io->base, &job->post);

@@ -123,7 +123,7 @@ int aco__io_poll(struct pollfd *fds, unsigned long n, int64_t deadline, const ch
         return -1;
     for (;; waits++) {
         int64_t until = deadline;
-        ready = poll(fds, n, 0);
+        ready = aco__system.poll(fds, n, 0);
         if (ready < 0 && (errno == EINTR || errno == EAGAIN))
             continue;
         if (ready != 0 || (deadline != ACO_FOREVER && aco_now() >= deadline))

@@ -41,8 +41,8 @@ static int open_pipe(int ends[2], int ours)
         return -1;
     for (int i = 0; i < 2; i++)
         if (ends[i] <= 2) {
-            int fd = fcntl(ends[i], F_DUPFD_CLOEXEC, 3), error = errno;
-            close(ends[i]);
+            int fd = aco__system.fcntl(ends[i], F_DUPFD_CLOEXEC, 3), error = errno;
+            aco__system.close(ends[i]);
             ends[i] = fd;
             errno = error;
         }
@@ -125,7 +125,7 @@ static void signal_child(const aco_process_t *process, int signal)
 static void destroy_child(aco_process_t *process)
 {
     signal_child(process, SIGKILL);
-    while (waitpid(process->pid, &process->status, 0) < 0 && errno == EINTR)
+    while (aco__system.waitpid(process->pid, &process->status, 0) < 0 && errno == EINTR)
         ;
 }
 
@@ -155,7 +155,7 @@ int aco_process_start(aco_process_t *process, const char *const argv[], unsigned
     error = open_pipes(&s, flags) != 0 ? errno : spawn(&s, argv, flags, environment);
     for (int i = 0; i < 3; i++)
         if (s.theirs[i] >= 0)
-            close(s.theirs[i]);
+            aco__system.close(s.theirs[i]);
     if (!error && watch_child(process) != 0)
         error = errno;
     if (!error)
@@ -187,7 +187,7 @@ int aco_process_signal(aco_process_t *process, int signal)
 int aco_process_wait_at(aco_process_t *process, const char *location)
 {
     while (process->aco__fd >= 0) {
-        pid_t pid = waitpid(process->pid, &process->status, WNOHANG);
+        pid_t pid = aco__system.waitpid(process->pid, &process->status, WNOHANG);
         if (pid == process->pid)
             close_if(&process->aco__fd);
         else if (pid < 0 && errno != EINTR)
@@ -240,20 +240,20 @@ int aco_io_standard(int number)
     static const char call[] = "aco_io_standard";
     char path[32];
     struct stat status;
-    int flags = fcntl(number, F_GETFL), fd = -1;
+    int flags = aco__system.fcntl(number, F_GETFL), fd = -1;
     if (flags < 0 || fstat(number, &status) != 0)
         return aco__io_fail(call, number);
     snprintf(path, sizeof path, "/proc/self/fd/%d", number);
     if (!is_shared_for_good(status.st_mode))
-        fd = open(path, (flags & O_ACCMODE) | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+        fd = aco__system.open(path, (flags & O_ACCMODE) | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
     if (fd < 0)
-        fd = fcntl(number, F_DUPFD_CLOEXEC, 3);
+        fd = aco__system.fcntl(number, F_DUPFD_CLOEXEC, 3);
     if (fd < 0)
         return aco__io_fail(call, number);
     if (S_ISREG(status.st_mode) ? aco__io_own(aco__io_get(call), fd, 0, 0, call) == 0 : aco_io_adopt(fd) == 0)
         return fd;
     flags = errno;
-    close(fd);
+    aco__system.close(fd);
     errno = flags;
     return -1;
 }

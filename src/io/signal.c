@@ -31,7 +31,7 @@ static int open_signals(const int *signals, size_t n, sigset_t *before, const ch
     if (fd < 0)
         return aco__poller_fail(errno, call, strerror(errno));
     if (aco__io_own(io, fd, 0, 0, call) != 0) {
-        close(fd);
+        aco__system.close(fd);
         errno = ENOMEM;
         return -1;
     }

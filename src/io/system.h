@@ -39,7 +39,6 @@ static inline int aco__io_ask_tcp(int fd)
 
 #ifdef __linux__
 #include <signal.h>
-#include <sys/sendfile.h>
 #include <time.h>
 
 static inline int aco__io_new_socket(int family, int type)
@@ -49,12 +48,12 @@ static inline int aco__io_new_socket(int family, int type)
 
 static inline int aco__io_accept(int fd)
 {
-    return accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    return aco__system.accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 }
 
 /* sendfile() has no MSG_NOSIGNAL: SIGPIPE is blocked meanwhile, and taken if it came. One that the caller has blocked
  * and that was pending before stays. */
-static inline ssize_t aco__io_sendfile(int to, int from, off_t *offset, size_t n)
+static inline ssize_t aco__io_sendfile(int to, int from, int64_t *offset, size_t n)
 {
     static const struct timespec at_once = {0, 0};
     sigset_t pipe_signal, before, pending;
@@ -64,7 +63,7 @@ static inline ssize_t aco__io_sendfile(int to, int from, off_t *offset, size_t n
     sigaddset(&pipe_signal, SIGPIPE);
     pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
     was_pending = sigismember(&before, SIGPIPE) && sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE);
-    sent = sendfile(to, from, offset, n);
+    sent = aco__system.sendfile(to, from, offset, n);
     error = errno;
     /* It also comes when the peer has gone after the first bytes. */
     if (!was_pending && (sent < 0 ? error == EPIPE : (size_t)sent < n))
@@ -92,10 +91,10 @@ static inline int aco__io_prepare_socket(int fd)
     if (fd >= 0)
         (void)setsockopt(fd, SOL_SOCKET, SO_NOSIGPIPE, &on, sizeof on);
 #endif
-    if (fd < 0 || (fcntl(fd, F_SETFL, O_NONBLOCK) == 0 && fcntl(fd, F_SETFD, FD_CLOEXEC) == 0))
+    if (fd < 0 || (aco__system.fcntl(fd, F_SETFL, O_NONBLOCK) == 0 && aco__system.fcntl(fd, F_SETFD, FD_CLOEXEC) == 0))
         return fd;
     error = errno;
-    close(fd);
+    aco__system.close(fd);
     errno = error;
     return -1;
 }
@@ -107,11 +106,11 @@ static inline int aco__io_new_socket(int family, int type)
 
 static inline int aco__io_accept(int fd)
 {
-    return aco__io_prepare_socket(accept(fd, NULL, NULL));
+    return aco__io_prepare_socket(aco__system.accept(fd, NULL, NULL));
 }
 
 /* With Linux's arguments. `to` must be a socket. */
-static inline ssize_t aco__io_sendfile(int to, int from, off_t *offset, size_t n)
+static inline ssize_t aco__io_sendfile(int to, int from, int64_t *offset, size_t n)
 {
     off_t at = offset ? *offset : lseek(from, 0, SEEK_CUR), sent = 0;
     int failed;

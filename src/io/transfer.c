@@ -32,12 +32,14 @@ static ssize_t attempts(aco__io_t *io, aco__io_fd_t *d, const char *call, int di
 {
     int is_drained = wanted && d->drained;
     for (;; is_drained = 0) {
-        ssize_t n = is_drained ? -1 : once(d, args);
-        if (n >= 0) {
-            if (n > 0 && (size_t)n < wanted)
-                aco__io_note_drained(d);
+        ssize_t n;
+        ACO__NO_SWITCH_BEGIN(); /* or what comes meanwhile is not seen */
+        n = is_drained ? -1 : once(d, args);
+        if (n > 0 && (size_t)n < wanted)
+            aco__io_note_drained(d);
+        ACO__NO_SWITCH_END();
+        if (n >= 0)
             return n;
-        }
         if (!is_drained && errno == EINTR)
             continue;
         if (!is_drained && errno != EAGAIN)
@@ -71,7 +73,7 @@ static ssize_t transfer_with(int flags, const char *call, int fd, int direction,
     if (!(flags & (MSG_DONTWAIT | MSG_ERRQUEUE)))
         return aco__io_transfer(call, fd, direction, flags ? 0 : wanted, once, args, location);
     io = aco__io_get(call);
-    d = io ? aco__io_enter(io, fd, call) : NULL;
+    d = io ? aco__io_enter_now(io, fd, call) : NULL;
     if (!d)
         return -1;
     do
@@ -135,7 +137,7 @@ typedef struct bytes {
 static ssize_t read_once(aco__io_fd_t *d, void *args)
 {
     const bytes_t *bytes = args;
-    return read(d->fd, bytes->is.to, bytes->n);
+    return aco__system.read(d->fd, bytes->is.to, bytes->n);
 }
 
 /* Sockets are written to by send(), which can do it without SIGPIPE. */
@@ -143,18 +145,18 @@ static ssize_t write_once(aco__io_fd_t *d, void *args)
 {
     const bytes_t *bytes = args;
     if (d->is_socket) {
-        ssize_t n = send(d->fd, bytes->is.from, bytes->n, MSG_NOSIGNAL);
+        ssize_t n = aco__system.send(d->fd, bytes->is.from, bytes->n, MSG_NOSIGNAL);
         if (n >= 0 || errno != ENOTSOCK)
             return n;
         d->is_socket = 0;
     }
-    return write(d->fd, bytes->is.from, bytes->n);
+    return aco__system.write(d->fd, bytes->is.from, bytes->n);
 }
 
 static ssize_t readv_once(aco__io_fd_t *d, void *args)
 {
     const bytes_t *bytes = args;
-    return readv(d->fd, bytes->is.parts, (int)bytes->n);
+    return aco__system.readv(d->fd, bytes->is.parts, (int)bytes->n);
 }
 
 static ssize_t writev_once(aco__io_fd_t *d, void *args)
@@ -165,36 +167,36 @@ static ssize_t writev_once(aco__io_fd_t *d, void *args)
         ssize_t n;
         message.msg_iov = (struct iovec *)(uintptr_t)bytes->is.parts;
         message.msg_iovlen = bytes->n;
-        n = sendmsg(d->fd, &message, MSG_NOSIGNAL);
+        n = aco__system.sendmsg(d->fd, &message, MSG_NOSIGNAL);
         if (n >= 0 || errno != ENOTSOCK)
             return n;
         d->is_socket = 0;
     }
-    return writev(d->fd, bytes->is.parts, (int)bytes->n);
+    return aco__system.writev(d->fd, bytes->is.parts, (int)bytes->n);
 }
 
 static ssize_t recv_once(aco__io_fd_t *d, void *args)
 {
     const bytes_t *bytes = args;
-    return recv(d->fd, bytes->is.to, bytes->n, bytes->flags);
+    return aco__system.recv(d->fd, bytes->is.to, bytes->n, bytes->flags);
 }
 
 static ssize_t send_once(aco__io_fd_t *d, void *args)
 {
     const bytes_t *bytes = args;
-    return send(d->fd, bytes->is.from, bytes->n, bytes->flags | MSG_NOSIGNAL);
+    return aco__system.send(d->fd, bytes->is.from, bytes->n, bytes->flags | MSG_NOSIGNAL);
 }
 
 static ssize_t recvmsg_once(aco__io_fd_t *d, void *args)
 {
     const bytes_t *bytes = args;
-    return recvmsg(d->fd, bytes->is.message, bytes->flags);
+    return aco__system.recvmsg(d->fd, bytes->is.message, bytes->flags);
 }
 
 static ssize_t sendmsg_once(aco__io_fd_t *d, void *args)
 {
     const bytes_t *bytes = args;
-    return sendmsg(d->fd, bytes->is.sent, bytes->flags | MSG_NOSIGNAL);
+    return aco__system.sendmsg(d->fd, bytes->is.sent, bytes->flags | MSG_NOSIGNAL);
 }
 
 ssize_t aco_io_read_at(int fd, void *p, size_t n, const char *location)
@@ -273,14 +275,15 @@ typedef struct datagram {
 static ssize_t recvfrom_once(aco__io_fd_t *d, void *args)
 {
     const datagram_t *datagram = args;
-    return recvfrom(d->fd, datagram->is.to, datagram->n, datagram->flags, datagram->source, datagram->source_length);
+    return aco__system.recvfrom(d->fd, datagram->is.to, datagram->n, datagram->flags, datagram->source,
+                                datagram->source_length);
 }
 
 static ssize_t sendto_once(aco__io_fd_t *d, void *args)
 {
     const datagram_t *datagram = args;
-    return sendto(d->fd, datagram->is.from, datagram->n, datagram->flags | MSG_NOSIGNAL, datagram->target,
-                  datagram->target_length);
+    return aco__system.sendto(d->fd, datagram->is.from, datagram->n, datagram->flags | MSG_NOSIGNAL, datagram->target,
+                              datagram->target_length);
 }
 
 ssize_t aco_io_recvfrom_at(int fd, void *p, size_t n, int flags, struct sockaddr *from, socklen_t *length,
@@ -340,11 +343,7 @@ typedef struct move {
 
 static ssize_t sendfile_once(const move_t *move)
 {
-    off_t offset = move->from_offset ? *move->from_offset : 0;
-    ssize_t n = aco__io_sendfile(move->fds[1], move->fds[0], move->from_offset ? &offset : NULL, move->n);
-    if (n > 0 && move->from_offset)
-        *move->from_offset = offset;
-    return n;
+    return aco__io_sendfile(move->fds[1], move->fds[0], move->from_offset, move->n);
 }
 
 /* Urgent data of TCP stops a splice: the bytes after its mark can only be received. Moves one of them to the pipe,
@@ -355,9 +354,9 @@ static ssize_t pass_urgent_mark(const int fds[2])
     char byte;
     if (ioctl(fds[0], SIOCATMARK, &is_at_mark) != 0 || !is_at_mark)
         return 0;
-    if (recv(fds[0], &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 1 || write(fds[1], &byte, 1) != 1)
+    if (aco__system.recv(fds[0], &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 1 || aco__system.write(fds[1], &byte, 1) != 1)
         return 0;
-    return recv(fds[0], &byte, 1, MSG_DONTWAIT) == 1;
+    return aco__system.recv(fds[0], &byte, 1, MSG_DONTWAIT) == 1;
 }
 
 #ifdef __linux__
@@ -427,7 +426,7 @@ static ssize_t between(const char *call, ssize_t (*once)(const move_t *move), co
     aco__io_t *io = aco__io_get(call);
     aco__io_fd_t *d[2];
     ssize_t n;
-    if (!io || aco__io_enter_both(io, move->fds, d, call) != 0)
+    if (!io || aco__io_enter_both(io, move->fds, d, !(move->flags & SPLICE_F_NONBLOCK), call) != 0)
         return -1;
     n = move_attempts(io, d, once, move, call, location);
     aco__io_leave_both(d);

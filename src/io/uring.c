@@ -236,7 +236,7 @@ static void ring_close(aco__io_t *io)
         }
     }
     io_uring_queue_exit(&ring->uring);
-    close(ring->told);
+    aco__system.close(ring->told);
     aco__poller_free(ring, ring->sz);
     io->ring = NULL;
 }
@@ -294,7 +294,7 @@ static int watch_ring(const aco__io_t *io, ring_t *ring)
     if (!error && aco__io_events_watch(io, ring->told, 0, IO_READS, 0) != 0)
         error = errno;
     if (error)
-        close(ring->told);
+        aco__system.close(ring->told);
     return error;
 }
 

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* MAP_ANONYMOUS, MADV_*, secure_getenv under -std=c11 */
 #endif
 #include "os/os.h"
+#include "system/system.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -41,10 +42,10 @@ size_t aco__os_page_size(void)
 /* Reads a file's first bytes as a string. The caller passes the buffer, because no memory may be left. */
 static const char *read_file(const char *path, char *buffer, size_t sz)
 {
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = file < 0 ? 0 : read(file, buffer, sz - 1);
+    int file = aco__system.open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = file < 0 ? 0 : aco__system.read(file, buffer, sz - 1);
     if (file >= 0)
-        close(file);
+        aco__system.close(file);
     buffer[n < 0 ? 0 : n] = 0;
     return buffer;
 }
@@ -68,13 +69,13 @@ static size_t mappings(void)
     char buffer[4096];
     size_t count = 0;
     ssize_t n;
-    int file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    int file = aco__system.open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
     if (file < 0)
         return 0;
-    while ((n = read(file, buffer, sizeof buffer)) > 0)
+    while ((n = aco__system.read(file, buffer, sizeof buffer)) > 0)
         for (ssize_t i = 0; i < n; i++)
             count += buffer[i] == '\n';
-    close(file);
+    aco__system.close(file);
     return count;
 }
 #endif
@@ -302,7 +303,7 @@ const char *aco__os_environment(const char *name)
 int aco__os_write(int file, const char *text, size_t length)
 {
     while (length) {
-        ssize_t n = write(file, text, length);
+        ssize_t n = aco__system.write(file, text, length);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
@@ -487,12 +488,12 @@ static pthread_mutex_t process_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void aco__os_lock(void)
 {
-    pthread_mutex_lock(&process_lock);
+    aco__system.pthread_mutex_lock(&process_lock);
 }
 
 void aco__os_unlock(void)
 {
-    pthread_mutex_unlock(&process_lock);
+    aco__system.pthread_mutex_unlock(&process_lock);
 }
 
 long aco__os_process_number(void)

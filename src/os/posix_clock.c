@@ -4,6 +4,7 @@
 #endif
 #include "os/clock.h"
 #include "os/os.h"
+#include "system/system.h"
 
 #include <errno.h>
 #include <time.h>
@@ -60,9 +61,9 @@ void aco__os_sleep_until(int64_t then)
     until.tv_sec = (time_t)(then / NS_PER_SECOND);
     until.tv_nsec = (long)(then % NS_PER_SECOND);
     if (then > 0)
-        nanosleep(&until, NULL);
+        aco__system.nanosleep(&until, NULL);
 #else
-    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+    aco__system.clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
 #endif
 }
 

@@ -4,6 +4,7 @@
 #endif
 #include "os/clock.h"
 #include "os/os.h"
+#include "system/system.h"
 
 #ifndef ACO_CONFIG_NO_TRACE /* the whole file */
 
@@ -36,13 +37,13 @@ void aco__os_thread_name(char *name, size_t sz)
 
 int aco__os_file_new(const char *path)
 {
-    return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    return aco__system.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 }
 
 int aco__os_file_write(int file, const char *text, size_t sz, int64_t at)
 {
     while (sz) {
-        ssize_t n = pwrite(file, text, sz, (off_t)at);
+        ssize_t n = aco__system.pwrite(file, text, sz, (off_t)at);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
@@ -63,13 +64,13 @@ static pthread_mutex_t trace_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void aco__os_trace_lock(void)
 {
-    pthread_mutex_lock(&trace_lock);
+    aco__system.pthread_mutex_lock(&trace_lock);
 }
 
 int aco__os_trace_try_lock(int milliseconds)
 {
     enum { NS_PER_MS = 1000000 };
-    for (; pthread_mutex_trylock(&trace_lock) != 0; milliseconds--) {
+    for (; aco__system.pthread_mutex_trylock(&trace_lock) != 0; milliseconds--) {
         if (milliseconds <= 0)
             return 0;
         aco__os_sleep_until(aco__os_now() + NS_PER_MS);
@@ -79,7 +80,7 @@ int aco__os_trace_try_lock(int milliseconds)
 
 void aco__os_trace_unlock(void)
 {
-    pthread_mutex_unlock(&trace_lock);
+    aco__system.pthread_mutex_unlock(&trace_lock);
 }
 
 void aco__os_trace_lock_anew(void)

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* pthread_condattr_setclock under -std=c11 */
 #endif
 #include "os/os.h"
+#include "system/system.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -23,12 +24,12 @@ static void (*watch_handler)(const void *handler_returns);
 
 void aco__os_watch_lock(void)
 {
-    pthread_mutex_lock(&watch_mutex);
+    aco__system.pthread_mutex_lock(&watch_mutex);
 }
 
 void aco__os_watch_unlock(void)
 {
-    pthread_mutex_unlock(&watch_mutex);
+    aco__system.pthread_mutex_unlock(&watch_mutex);
 }
 
 #ifdef __APPLE__ /* condition variables have only this clock there */
@@ -55,7 +56,7 @@ static int make_condition(void)
 
 static void *watch(void *number)
 {
-    pthread_mutex_lock(&watch_mutex);
+    aco__system.pthread_mutex_lock(&watch_mutex);
     while ((uintptr_t)number == watch_number) {
         struct timespec until;
         int64_t ns;
@@ -67,7 +68,7 @@ static void *watch(void *number)
             (uintptr_t)number == watch_number)
             watch_tick();
     }
-    pthread_mutex_unlock(&watch_mutex);
+    aco__system.pthread_mutex_unlock(&watch_mutex);
     return NULL;
 }
 
@@ -130,7 +131,7 @@ void aco__os_watch_stop(void)
     watch_number++;
     if (runs)
         pthread_cond_signal(&watch_changed);
-    pthread_mutex_unlock(&watch_mutex);
+    aco__system.pthread_mutex_unlock(&watch_mutex);
     if (runs)
         pthread_join(thread, NULL);
 }
@@ -138,7 +139,7 @@ void aco__os_watch_stop(void)
 /* The process ends: by exit(), perhaps in a signal handler of a thread that has the lock. */
 static __attribute__((destructor)) void watch_ends(void)
 {
-    if (watch_child && pthread_mutex_trylock(&watch_mutex) == 0)
+    if (watch_child && aco__system.pthread_mutex_trylock(&watch_mutex) == 0)
         aco__os_watch_stop();
 }
 

@@ -16,12 +16,14 @@ static pthread_mutex_t threads_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void aco__threads_lock(void)
 {
-    pthread_mutex_lock(&threads_lock);
+    aco__system.pthread_mutex_lock(&threads_lock);
+    ACO__NO_SWITCH_BEGIN();
 }
 
 void aco__threads_unlock(void)
 {
-    pthread_mutex_unlock(&threads_lock);
+    ACO__NO_SWITCH_END();
+    aco__system.pthread_mutex_unlock(&threads_lock);
 }
 
 void aco__threads_wait(aco_threads_t *threads)
@@ -128,7 +130,7 @@ void aco__threads_close(aco__crew_t *worker)
 {
     aco__store_then_load(&worker->is_gone, 1);
     while (__atomic_load_n(&worker->posting, __ATOMIC_SEQ_CST) && !aco__threads_forked(worker->threads))
-        sched_yield();
+        aco__system.sched_yield();
 }
 
 void aco__threads_post(aco__crew_t *worker, aco__post_t *post)
@@ -185,7 +187,7 @@ void aco__threads_wake_one(aco_threads_t *threads, const aco__crew_t *near)
         }
         __atomic_fetch_sub(&threads->searching, 1, __ATOMIC_SEQ_CST);
         if (++spins > SPINS)
-            sched_yield(); /* a thread that is between the two steps of claim_sleeper() does not run */
+            aco__system.sched_yield(); /* a thread that is between the two steps of claim_sleeper() does not run */
     }
 }
 

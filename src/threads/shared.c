@@ -20,10 +20,12 @@ static void wake(aco__sharer_t *sharer)
         aco__answer_tell(&sharer->answer);
         return;
     }
-    pthread_mutex_lock(&sharer->lock);
+    ACO__NO_SWITCH_BEGIN();
+    aco__system.pthread_mutex_lock(&sharer->lock);
     __atomic_store_n(&sharer->is_woken, 1, __ATOMIC_RELAXED);
     pthread_cond_signal(&sharer->changed);
-    pthread_mutex_unlock(&sharer->lock);
+    aco__system.pthread_mutex_unlock(&sharer->lock);
+    ACO__NO_SWITCH_END();
 }
 
 void aco__shared_wake(const aco__woken_t *woken)
@@ -86,13 +88,13 @@ static int wait_in_root(aco__sharer_t *sharer, int64_t deadline)
     int64_t began = aco_now();
     int error = 0, has_spun = aco__spin_until(&spin, is_root_woken, sharer, aco_now, began, deadline), is_cancellable;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &is_cancellable);
-    pthread_mutex_lock(&sharer->lock); /* also after a spin: the waker may still hold it */
+    aco__system.pthread_mutex_lock(&sharer->lock); /* also after a spin: the waker may still hold it */
     while (!is_root_woken(sharer) && !error)
         error = deadline == ACO_FOREVER ? pthread_cond_wait(&sharer->changed, &sharer->lock)
                                         : wait_changed(sharer, deadline);
     if (is_root_woken(sharer))
         error = 0;
-    pthread_mutex_unlock(&sharer->lock);
+    aco__system.pthread_mutex_unlock(&sharer->lock);
     pthread_setcancelstate(is_cancellable, NULL);
     if (!error && !has_spun)
         aco__spin_woken(&spin, began, aco_now());

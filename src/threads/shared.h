@@ -53,12 +53,13 @@ static inline void aco__shared_lock(aco__shared_t *shared)
 {
     enum { PAUSES = 64, LOOKS = 16 };
     int looks = 0;
+    ACO__NO_SWITCH_BEGIN(); /* another task of the thread would spin for the lock for ever */
     while (__atomic_exchange_n(&shared->lock, 1, __ATOMIC_ACQUIRE))
         do {
             for (int i = 0; i < PAUSES; i++)
                 aco__spin_pause();
             if (++looks > LOOKS)
-                sched_yield(); /* its holder does not run */
+                aco__system.sched_yield(); /* its holder does not run */
         } while (__atomic_load_n(&shared->lock, __ATOMIC_RELAXED));
 }
 
@@ -66,6 +67,7 @@ static inline void aco__shared_lock(aco__shared_t *shared)
 static inline void aco__shared_unlock(aco__shared_t *shared)
 {
     __atomic_store_n(&shared->lock, 0, __ATOMIC_RELEASE);
+    ACO__NO_SWITCH_END();
 }
 
 /* ---- The queue; with the lock ---- */

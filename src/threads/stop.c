@@ -99,7 +99,7 @@ static void await_signal_until(const sigset_t *signals, int64_t until)
     while (sigpending(&pending) == 0 && !sigismember(&pending, SIGINT) && !sigismember(&pending, SIGTERM)) {
         if (aco_now() >= until)
             return;
-        nanosleep(&pause, NULL);
+        aco__system.nanosleep(&pause, NULL);
     }
     sigwait(signals, &number);
 }

@@ -3,7 +3,8 @@
 #ifndef ACO_THREADS_INTERNAL_H
 #define ACO_THREADS_INTERNAL_H
 
-#include "os/platform.h"
+#include "base/invariants.h"
+#include "system/system.h"
 
 #include "aco/threads.h"
 

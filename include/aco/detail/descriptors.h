@@ -30,6 +30,9 @@ enum {
 ACO_API int aco__io_offload_as(int kind, const char *call, void *(*fn)(void *arg), void *arg, void **result,
                                void (*release)(void *arg, void *result), const char *location);
 
+/* A call that could have waited did not: from time to time it lets other tasks run, before it looks at anything. */
+ACO_API void aco__io_spend(const char *call, const char *location);
+
 /* What aco_io_close() does before it closes the number. */
 ACO_API void aco__io_forget(int fd);
 
