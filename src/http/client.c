@@ -173,23 +173,30 @@ static const char *port_of(const aco_http_client_t *client, const url_t *url)
     return client->options.proxy_host && !url->is_tls ? client->options.proxy_port : url->port;
 }
 
-/* A connection that was kept for this URL's host; NULL: none. */
-static peer_t *kept_peer(aco_http_client_t *client, const url_t *url)
+/* Takes a connection for this URL's host out of the list; NULL: there is none. */
+static peer_t *take_kept(aco_http_client_t *client, const url_t *url)
 {
     const char *host = host_of(client, url), *port = port_of(client, url);
-    for (peer_t **place = &client->kept; *place;) {
-        peer_t *peer = *place;
-        if (peer->is_tls != url->is_tls || strcmp(peer->host, host) != 0 || strcmp(peer->port, port) != 0) {
-            place = &peer->next;
-            continue;
-        }
+    peer_t **place = &client->kept, *peer;
+    ACO__NO_SWITCH_BEGIN();
+    while ((peer = *place) != NULL &&
+           (peer->is_tls != url->is_tls || strcmp(peer->host, host) != 0 || strcmp(peer->port, port) != 0))
+        place = &peer->next;
+    if (peer) {
         *place = peer->next;
         client->kept_count--;
-        if (is_quiet(peer))
-            return peer;
-        close_peer(peer);
     }
-    return NULL;
+    ACO__NO_SWITCH_END();
+    return peer;
+}
+
+/* A connection that was kept for this URL's host; NULL: none. While one is closed, other tasks may use the list. */
+static peer_t *kept_peer(aco_http_client_t *client, const url_t *url)
+{
+    peer_t *peer;
+    while ((peer = take_kept(client, url)) != NULL && !is_quiet(peer))
+        close_peer(peer);
+    return peer;
 }
 
 /* A connection to the host, or to the proxy. NULL and errno. */

@@ -3,7 +3,7 @@
 #ifndef ACO_HTTP_INTERNAL_H
 #define ACO_HTTP_INTERNAL_H
 
-#include "os/platform.h"
+#include "base/invariants.h"
 
 #include "aco/detail/descriptors.h"
 #include "aco/detail/poller.h"
@@ -106,7 +106,7 @@ ACO__HIDDEN void aco__http_message_end(aco__http_link_t *link);
 ACO__HIDDEN char *aco__http_room(aco__http_link_t *link, size_t n, const char *location);
 /* Sends the output that was collected, and these bytes behind it. 0, or -1 and errno. */
 ACO__HIDDEN int aco__http_send(aco__http_link_t *link, const void *p, size_t n, int is_more, const char *location);
-/* Sends of the collected output what can be sent without waiting. */
+/* Sends of the collected output what can be sent without waiting. Does not switch. */
 ACO__HIDDEN void aco__http_try_send(aco__http_link_t *link);
 /* The next bytes of the outgoing body, as aco_http_write(). */
 ACO__HIDDEN int aco__http_write_body(aco__http_link_t *link, const void *p, size_t n, const char *call,

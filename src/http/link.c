@@ -516,6 +516,8 @@ int aco__http_send(aco__http_link_t *link, const void *p, size_t n, int is_more,
     int flags = 0;
     (void)is_more;
 #endif
+    if (!may_wait)
+        aco__io_spend("an HTTP connection", location); /* first: the keeper may send of the output meanwhile */
     if (link->out_n) {
         parts[left].iov_base = link->out;
         parts[left++].iov_len = link->out_n;
@@ -557,11 +559,14 @@ void aco__http_try_send(aco__http_link_t *link)
     ssize_t sent;
     if (link->transport || link->is_broken || !link->out_n)
         return;
+    ACO__NO_SWITCH_BEGIN(); /* the connection's task would add to the output */
     sent = aco_io_send(link->fd, link->out, link->out_n, MSG_DONTWAIT);
-    if (sent <= 0)
-        return;
-    link->out_n -= (size_t)sent;
-    memmove(link->out, link->out + sent, link->out_n);
+    if (sent > 0) {
+        ACO__ASSERT((size_t)sent <= link->out_n);
+        link->out_n -= (size_t)sent;
+        memmove(link->out, link->out + sent, link->out_n);
+    }
+    ACO__NO_SWITCH_END();
 }
 
 char *aco__http_room(aco__http_link_t *link, size_t n, const char *location)

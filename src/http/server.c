@@ -194,6 +194,7 @@ static void *keep(void *arg)
             aco__http_connection_t *c = server->unflushed;
             unlist_unflushed(c);
             aco__http_try_send(&c->link);
+            aco__io_spend("an HTTP server", NULL); /* there may be thousands of them */
         }
     }
     (void)aco_group_end(&server->group);
@@ -395,7 +396,9 @@ static void serve_connection(aco__http_connection_t *c, const char *location)
     if (options->open && open_stream(c, location) != 0)
         return;
     do {
-        if (c->link.in.begin == c->link.in.end && await_request(c, limit, location) != 0)
+        if (c->link.in.begin != c->link.in.end)
+            aco__io_spend("an HTTP connection", location); /* requests that have come at once */
+        else if (await_request(c, limit, location) != 0)
             return;
         limit = options->idle_time;
     } while (serve_request(c, location));
@@ -519,9 +522,11 @@ static void drain(aco__http_server_t *server, const char *location)
 {
     aco_scope_t shield;
     server->is_ending = 1;
+    ACO__NO_SWITCH_BEGIN(); /* connections would leave the list */
     for (aco__http_connection_t *c = server->first; c; c = c->next)
         if (c->is_idle)
             (void)aco_scope_cancel(&c->idle);
+    ACO__NO_SWITCH_END();
     (void)aco_unpark(server->keeper);
     (void)aco_shield_begin_at(&shield, ACO_FOREVER, location);
     if (aco_join_until_at(server->keeper, NULL, aco_after(server->options.drain_time), location) != 0) {
