@@ -49,7 +49,7 @@ static ssize_t send_now(aco_tls_t *tls, const char *p, size_t n)
 {
     ssize_t put;
     do
-        put = send(tls->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+        put = aco__system.send(tls->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
     while (put < 0 && errno == EINTR);
     if (put < 0)
         tls->system_error = errno == EWOULDBLOCK ? EAGAIN : errno;

@@ -35,7 +35,8 @@ static int let_others_run(aco_tls_t *tls)
     return -1;
 }
 
-/* A task whose calls never wait lets the others run from time to time. 0, or -1: the connection was closed. */
+/* A task whose calls could wait but never do lets the others run from time to time, before the call looks at anything.
+ * 0, or -1: the connection was closed. */
 static int spend(aco_tls_t *tls)
 {
     return --tls->budget > 0 ? 0 : let_others_run(tls);
@@ -58,6 +59,17 @@ static int fail_for_good(aco_tls_t *tls, const char *call, int direction, int wh
     return aco__tls_fail(tls, call, why);
 }
 
+/* 0, or -1 and errno: ECANCELED (the connection was closed), ECONNABORTED. */
+static int check_usable(const aco_tls_t *tls, const char *call, int direction)
+{
+    if (tls->has_failed[direction] && !tls->is_closed)
+        return aco__tls_fail_with(tls, call, ECONNABORTED, "it has failed before");
+    if (!tls->is_closed)
+        return 0;
+    errno = ECANCELED;
+    return -1;
+}
+
 /* Sends what OpenSSL has written. 0, or -1 and errno. */
 static int flush(aco_tls_t *tls, const char *call, int direction, const char *location)
 {
@@ -70,6 +82,34 @@ static int flush(aco_tls_t *tls, const char *call, int direction, const char *lo
     return 0;
 }
 
+/* OpenSSL is about to work on a connection that two tasks use, one for each direction: neither may run in the middle of
+ * the other's work. So what OpenSSL locks blocks the thread, in hooked tasks too. */
+static void begin_work(void)
+{
+    aco__hooks_hold();
+    ACO__NO_SWITCH_BEGIN();
+}
+
+static void end_work(void)
+{
+    ACO__NO_SWITCH_END();
+    aco__hooks_release();
+}
+
+/* A result of OpenSSL's, and why it is not positive. During a handshake the caller alone has the connection, and
+ * functions of the program may be called that wait. */
+static int make_step(aco_tls_t *tls, step_t step, const bytes_t *bytes, int *why)
+{
+    int is_shared = tls->is_connected, n;
+    if (is_shared)
+        begin_work();
+    n = step(tls->ssl, bytes);
+    *why = n <= 0 ? SSL_get_error(tls->ssl, n) : SSL_ERROR_NONE;
+    if (is_shared)
+        end_work();
+    return n;
+}
+
 /* OpenSSL itself goes on as long as the peer sends records that have no bytes for the caller. So its BIO lets it read a
  * little, and then others run.
  * The result of the step if it is positive, 0 after the peer's end, -1 and errno. */
@@ -77,15 +117,16 @@ static int attempts(aco_tls_t *tls, const char *call, int direction, step_t step
                     const char *location)
 {
     for (;;) {
-        int n, why = SSL_ERROR_NONE;
+        int n, why, is_cut_short;
+        if (check_usable(tls, call, direction) != 0) /* while this task waited the other direction may have failed */
+            return -1;
         if (ERR_peek_error()) /* to clear an empty queue costs three times as much */
             ERR_clear_error();
         tls->system_error = 0;
         tls->reads = READS_AT_ONCE;
         tls->is_cut_short = 0;
-        n = step(tls->ssl, bytes);
-        if (n <= 0)
-            why = SSL_get_error(tls->ssl, n);
+        n = make_step(tls, step, bytes, &why);
+        is_cut_short = tls->is_cut_short; /* before others run */
         if (why == SSL_ERROR_ZERO_RETURN)
             return 0;
         if (n <= 0 && why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE)
@@ -96,7 +137,7 @@ static int attempts(aco_tls_t *tls, const char *call, int direction, step_t step
             return -1;
         if (n > 0)
             return n;
-        if (tls->is_cut_short ? let_others_run(tls) != 0 || aco_check_cancelled() != 0 : await(tls, why, location) != 0)
+        if (is_cut_short ? let_others_run(tls) != 0 || aco_check_cancelled() != 0 : await(tls, why, location) != 0)
             return -1;
     }
 }
@@ -132,11 +173,7 @@ static int enter(aco_tls_t *tls, const char *call, int direction, const char *lo
         drop(tls);
         return -1;
     }
-    if (tls->is_closed)
-        errno = ECANCELED;
-    else if (tls->has_failed[direction])
-        aco__tls_fail_with(tls, call, ECONNABORTED, "it has failed before");
-    else if (spend(tls) == 0)
+    if (spend(tls) == 0 && check_usable(tls, call, direction) == 0)
         return 0;
     leave(tls, direction);
     return -1;
@@ -462,8 +499,10 @@ int aco_tls_close(aco_tls_t *tls)
     /* While a task waits in a write, OpenSSL can have a part of a record left. */
     if (!tls->has_failed[TLS_READ] && !tls->has_failed[TLS_WRITE] &&
         aco_semaphore_try_acquire(&tls->turn[TLS_WRITE]) == 0) {
+        begin_work();
         (void)SSL_shutdown(tls->ssl);
         ERR_clear_error();
+        end_work();
         aco_semaphore_release(&tls->turn[TLS_WRITE]);
     }
     tls->is_closed = 1;

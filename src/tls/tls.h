@@ -3,7 +3,8 @@
 #ifndef ACO_TLS_INTERNAL_H
 #define ACO_TLS_INTERNAL_H
 
-#include "os/platform.h"
+#include "base/invariants.h"
+#include "system/system.h"
 
 #include "aco/detail/descriptors.h"
 #include "aco/detail/poller.h"
