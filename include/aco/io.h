@@ -22,9 +22,9 @@
  * Closing. aco_io_close() wakes the tasks that wait for the descriptor: ECANCELED. They never touch the descriptor that
  * gets the number next.
  *
- * Fairness. Of the calls that may wait, one in 64 that do not have to lets the other tasks run, at its begin. A call that
- * does not wait by its contract never switches tasks: with MSG_DONTWAIT or SPLICE_F_NONBLOCK, closing, and what tells or
- * sets something. A loop of such calls alone must yield by itself.
+ * Fairness. Of the calls that may wait, one in 64 that do not have to lets the other tasks run, at its begin. A call
+ * that does not wait by its contract never switches tasks: with MSG_DONTWAIT or SPLICE_F_NONBLOCK, closing, and what
+ * tells or sets something. A loop of such calls alone must yield by itself.
  *
  * Threads. A descriptor belongs to the thread whose calls have waited for it, until aco_io_close() or aco_io_release()
  * there. After fork() the child may not use these calls.
