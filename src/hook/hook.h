@@ -24,11 +24,15 @@
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/select.h>
 #include <sys/sendfile.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -65,16 +69,18 @@ typedef struct aco__libc_calls {
 
 extern void __chk_fail(void) __attribute__((noreturn)); /* libc's end of a process that overflows a buffer */
 
-/* ---- libc.c ---- */
-/* NULL until the constructor of the library has run, or a call came before it: to be reached by aco__libc(). */
+/* ---- early.c and libc.c ---- */
+/* libc's functions, or the sanitizer's. Until the library's constructor has looked them up, those of early.c: each entry
+ * can be called at any time. */
 ACO__HIDDEN_EXTERN aco__libc_calls_t aco__libc_found;
-ACO__HIDDEN void aco__libc_find(void);
 static inline const aco__libc_calls_t *aco__libc(void)
 {
-    if (aco_unlikely(!aco__libc_found.pthread_mutex_unlock)) /* found last */
-        aco__libc_find();
     return &aco__libc_found;
 }
+/* The function for an early call, which takes the loader's lock. */
+ACO__HIDDEN void *aco__libc_look_up(const char *name);
+/* Whether a sanitizer's functions are linked with the hooks, or loaded with them: known without a look-up. */
+ACO__HIDDEN int aco__libc_is_intercepted(void);
 
 /* Whether the program has a sanitizer's functions; whether the hooks are found before them and libc's. */
 ACO__HIDDEN int aco__hook_is_sanitized(void);

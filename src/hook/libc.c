@@ -4,29 +4,45 @@
 #include "hook/hook.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
 #include <sys/syscall.h>
 
-aco__libc_calls_t aco__libc_found;
 static int is_sanitized, is_first;
 static const void *sanitizer; /* its library */
 
-/* In a static program there is no libc behind the hooks. */
-static void die(const char *name)
+extern __typeof__(read) __interceptor_read __attribute__((weak));
+
+int aco__libc_is_intercepted(void)
 {
-    static const char text[] = "acorn: acorn_hook cannot find libc's function in a statically linked program: ";
-    (void)syscall(SYS_write, 2, text, sizeof text - 1);
+    return __interceptor_read != NULL;
+}
+
+/* Without memory: the allocator may be the caller. */
+static void die(const char *why, const char *name)
+{
+    (void)syscall(SYS_write, 2, why, strlen(why));
     (void)syscall(SYS_write, 2, name, strlen(name));
     (void)syscall(SYS_write, 2, "\n", 1);
     abort();
 }
 
-/* clang's form of the function for a sanitizer; NULL: there is none. */
+static void *libcs_form(const char *name)
+{
+    void *found = dlsym(RTLD_NEXT, name);
+    if (!found) /* there is no libc behind the hooks */
+        die("acorn: acorn_hook cannot find libc's function in a statically linked program: ", name);
+    return found;
+}
+
+/* clang's form of the function for a sanitizer; NULL: there is none. Then dlsym() allocates, for dlerror(). */
 static void *sanitizers_form(const char *name)
 {
     char interceptor[64];
+    void *found;
     (void)snprintf(interceptor, sizeof interceptor, "__interceptor_%s", name);
-    return dlsym(RTLD_DEFAULT, interceptor);
+    found = dlsym(RTLD_DEFAULT, interceptor);
+    if (!found)
+        (void)dlerror(); /* nobody else's business */
+    return found;
 }
 
 /* The program or library that the address is in. */
@@ -51,18 +67,37 @@ int aco__hook_is_sanitizers(const void *caller)
     return aco_unlikely(sanitizer != NULL) && object_of(caller) == sanitizer;
 }
 
-static void *find(const char *name)
+static void find_sanitizer(void)
 {
-    void *found = is_first ? sanitizers_form(name) : NULL;
-    if (!found)
-        found = dlsym(RTLD_NEXT, name);
-    if (!found)
-        die(name);
+    const void *hooks = object_of(&aco__libc_found);
+    void *symbol = sanitizers_form("read");
+    is_sanitized = symbol != NULL;
+    is_first = object_of(dlsym(RTLD_DEFAULT, "read")) == hooks;
+    sanitizer = object_of(symbol) != hooks ? object_of(symbol) : NULL;
+}
+
+static void *sanitizers_or_libcs_form(const char *name)
+{
+    void *found = is_sanitized && is_first ? sanitizers_form(name) : NULL;
+    return found ? found : libcs_form(name);
+}
+
+void *aco__libc_look_up(const char *name)
+{
+    static __thread unsigned depth __attribute__((tls_model("initial-exec")));
+    void *found;
+    if (depth > 1) /* glibc before 2.34 allocates once */
+        die("acorn: acorn_hook: the allocator calls a function of libc that is being looked up: ", name);
+    depth++;
+    if (aco__libc_is_intercepted())
+        find_sanitizer();
+    found = sanitizers_or_libcs_form(name);
+    depth--;
     return found;
 }
 
-/* acorn's libraries call libc itself, not the hooks. Another thread may call it now, and have either. */
-static void publish(const aco__libc_calls_t *found)
+/* acorn's libraries call libc itself, not the hooks. */
+static void publish_to_acorn(const aco__libc_calls_t *found)
 {
 #define ACO__PUBLISH(entry, name) __atomic_store_n(&aco__system.entry, found->name, __ATOMIC_RELAXED)
 #define ACO__PUBLISH_ADDRESS(name) \
@@ -99,24 +134,32 @@ static void publish(const aco__libc_calls_t *found)
 #undef ACO__PUBLISH_ADDRESS
 }
 
-void aco__libc_find(void)
+/* Fills in the tables, each time more is known. Other threads may call by it meanwhile: the old entries work, too. */
+static void publish(const aco__libc_calls_t *found)
+{
+#define ACO__LIBC_STORE(name) __atomic_store_n(&aco__libc_found.name, found->name, __ATOMIC_RELAXED);
+    ACO__LIBC_CALLS(ACO__LIBC_STORE)
+#undef ACO__LIBC_STORE
+    publish_to_acorn(found);
+}
+
+static void find_all(void *(*find)(const char *name))
 {
     aco__libc_calls_t found;
-    const void *hooks = object_of(&aco__libc_found);
-    void *symbol = sanitizers_form("read");
-    is_sanitized = symbol != NULL;
-    is_first = object_of(dlsym(RTLD_DEFAULT, "read")) == hooks;
-    sanitizer = object_of(symbol) != hooks ? object_of(symbol) : NULL;
+    void *symbol;
 #define ACO__LIBC_FIND(name)                                                                                           \
     symbol = find(#name);                                                                                              \
     memcpy(&found.name, &symbol, sizeof symbol);
     ACO__LIBC_CALLS(ACO__LIBC_FIND)
 #undef ACO__LIBC_FIND
-    aco__libc_found = found;
     publish(&found);
 }
 
+/* The plain functions first: what comes then allocates. */
 ACO__AT_LOAD static void find_libc_at_load(void)
 {
-    aco__libc_find();
+    find_all(libcs_form);
+    find_sanitizer();
+    if (is_sanitized)
+        find_all(sanitizers_or_libcs_form);
 }
