@@ -196,31 +196,55 @@ static void *calls(void *arg)
     return NULL;
 }
 
+typedef struct raw {
+    int listener;
+    const char *text;
+    size_t piece; /* bytes that are sent at once; 0: all */
+} raw_t;
+
 /* A server that answers what is in `text`, and closes. */
 static void *answers_raw(void *arg)
 {
-    const void *const *what = arg; /* the listener, the text */
-    int fd = aco_io_accept(*(const int *)what[0]);
+    const raw_t *raw = arg;
+    size_t n = strlen(raw->text), piece = raw->piece ? raw->piece : n;
+    int fd = aco_io_accept(raw->listener);
     char head[512];
     CHECK(fd >= 0 && aco_io_read(fd, head, sizeof head) > 0);
-    aco_io_write_all(fd, what[1], strlen(what[1]));
+    for (size_t sent = 0; sent < n; sent += piece) {
+        if (aco_io_write_all(fd, raw->text + sent, piece) < 0)
+            break;
+        for (int i = 0; i < 4 && raw->piece; i++) /* the client reads it before the next one comes */
+            aco_task_yield();
+    }
     aco_io_close(fd);
     return NULL;
 }
 
+static char raw_fields[512]; /* of the last response: "[name:value]" for each */
+
+static void note_fields(const aco_http_response_t *response)
+{
+    size_t n = 0;
+    raw_fields[0] = 0;
+    for (size_t i = 0; response && i < response->header_count && n < sizeof raw_fields; i++)
+        n += (size_t)snprintf(raw_fields + n, sizeof raw_fields - n, "[%s:%s]", response->headers[i].name,
+                              response->headers[i].value);
+}
+
 /* What a client makes of this answer: 0, and the body is in `got`; or the errno of the call or of reading. */
-static int get_raw(aco_http_client_t *client, const char *text)
+static int get_pieces(aco_http_client_t *client, const char *text, size_t piece)
 {
     int listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL), error;
     char address[ACO_IO_ADDRESS_SIZE], url[160];
-    const void *what[2] = {&listener, text};
+    raw_t raw = {listener, text, piece};
     aco_http_response_t *response;
     aco_group_t group;
     aco_group_begin(&group, ACO_KEEP_GOING);
-    member(&group, answers_raw, what);
+    member(&group, answers_raw, &raw);
     CHECK_EQ(aco_io_local_address(listener, address, sizeof address), 0);
     snprintf(url, sizeof url, "http://%s", address);
     response = aco_http_get(client, url);
+    note_fields(response);
     got_n = 0;
     error = errno;
     for (ssize_t n = 1; response && n > 0; got_n += n > 0 ? (size_t)n : 0) {
@@ -231,6 +255,11 @@ static int get_raw(aco_http_client_t *client, const char *text)
     aco_group_end(&group);
     CHECK_EQ(aco_io_close(listener), 0);
     return error;
+}
+
+static int get_raw(aco_http_client_t *client, const char *text)
+{
+    return get_pieces(client, text, 0);
 }
 
 #define INTERIM "HTTP/1.1 102 Processing\r\n\r\n"
@@ -335,6 +364,39 @@ static void *gets_wrong_responses(void *arg)
             fprintf(stderr, "response %zu: errno %d and not %d: %s\n", i, error, responses[i].error, responses[i].text);
         CHECK_EQ(error, responses[i].error);
     }
+    aco_http_client_destroy(client);
+    return NULL;
+}
+
+/* A field behind one with an empty value is what it is. */
+static void *keeps_fields_apart(void *arg)
+{
+    static const struct {
+        const char *text, *fields;
+        int error; /* 0: the body is "ok" */
+    } cases[] = {
+        {"HTTP/1.1 200 OK\r\nX:\r\nContent-Length: 2\r\n\r\nokk", "[X:][Content-Length:2]", 0},
+        {"HTTP/1.1 200 OK\r\nX:\r\nY: \t\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nZ:\r\nA: b\r\n\r\n",
+         "[X:][Y:][Transfer-Encoding:chunked]", 0},
+        {"HTTP/1.1 200 OK\r\nX:\r\nConnection: close\r\nY:\r\n\r\nok", "[X:][Connection:close][Y:]", 0},
+        {"HTTP/1.1 200 OK\r\nX:\r\nLocation: /a\r\n\r\nok", "[X:][Location:/a]", 0},
+        {"HTTP/1.1 103 Early\r\nX:\r\n\r\nHTTP/1.1 200 OK\r\nX:\r\n\r\nok", "[X:]", 0},
+        {"HTTP/1.1 200 OK\r\nX:\r\nTransfer-Encoding: gzip, chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", "", EBADMSG},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX:\r\nContent-Length: 2\r\n\r\nok", "", EBADMSG},
+        {"HTTP/1.0 200 OK\r\nX:\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", "", EBADMSG},
+    };
+    aco_http_client_t *client = aco_http_client_new(NULL);
+    (void)arg;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (size_t piece = 0; piece <= 1; piece++) {
+            int error = get_pieces(client, cases[i].text, piece);
+            if (error != cases[i].error || (!error && (got_n != 2 || memcmp(got, "ok", 2) != 0)))
+                fprintf(stderr, "case %zu: errno %d and not %d: %s\n", i, error, cases[i].error, cases[i].text);
+            CHECK_EQ(error, cases[i].error);
+            CHECK(error || (got_n == 2 && memcmp(got, "ok", 2) == 0));
+            CHECK_TEXT(cases[i].text, raw_fields, cases[i].fields);
+        }
+    CHECK_EQ(get_raw(client, "HTTP/1.1 302 Found\r\nX:\r\nLocation: ftp://a\r\n\r\n"), EINVAL); /* it is followed */
     aco_http_client_destroy(client);
     return NULL;
 }
@@ -530,8 +592,9 @@ static void *refuses_options(void *arg)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {calls,        repeats_once, gets_wrong_responses, limits_redirects,
-                                           limits_heads, limits_kept,  obeys_deadlines,      refuses_options};
+    static const aco_function_t tests[] = {
+        calls,        repeats_once, gets_wrong_responses, keeps_fields_apart, limits_redirects,
+        limits_heads, limits_kept,  obeys_deadlines,      refuses_options};
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     return check_result("http_client");
 }

@@ -417,6 +417,8 @@ static void *has_files(void *arg)
     }
     ask_file(&stage, "small.txt", "Range: bytes=2-3\r\n", "206");
     CHECK_HAS("Content-Range: bytes 2-3/10\r\n");
+    ask_file(&stage, "small.txt", "X:\r\nRange: bytes=2-3\r\n", "206");
+    CHECK_TEXT("behind an empty field", body(), "cd");
     ask_file(&stage, "small.txt", "Range: bytes=12-13\r\n", "416");
     CHECK_HAS("Content-Range: bytes */10\r\n");
     ask_file(&stage, "large.bin", "Range: bytes=1048570-2097160\r\n", "206");

@@ -38,6 +38,26 @@ static const struct {
     CASE(POST("Content-Length: 0\r\n", "") GET(""), "200 200"),
     CASE("GET / HTTP/1.1\r\n" HOST "Upgrade: h2c\r\nConnection: Upgrade\r\n\r\n" GET(""), "200 200"),
     CASE(GET("Content-Length: 2\r\n") "xy" GET(""), "200 200"), /* a body that nobody reads */
+    /* Behind empty values, a field is what it is */
+    CASE("GET / HTTP/1.1\r\nX:\r\n" HOST "\r\n", "200"),
+    CASE("GET / HTTP/1.1\r\nHost:\r\nX: y\r\n\r\n", "200"),
+    CASE(GET("X:\r\n") GET("X: \t \r\nY:\r\nZ:\t\r\n") GET(""), "200 200 200"),
+    CASE(GET("X:\r\n" HOST), "400"),
+    CASE(GET("X: \r\nHost: b\r\n"), "400"),
+    CASE("GET / HTTP/1.1\r\nHost:\r\n" HOST "\r\n", "400"),
+    CASE(GET("X:\r\nConnection: close\r\n") SECRET, "200"),
+    CASE(POST("X:\r\nTransfer-Encoding: chunked\r\n", "3\r\nabc\r\n0\r\n\r\n") GET(""), "200 200"),
+    CASE(POST("X:\r\nTransfer-Encoding: chunked\r\n", "3\r\nabc\r\n0\r\nY:\r\nZ: a\r\n\r\n") GET(""), "200 200"),
+    CASE(POST("X:\r\nTransfer-Encoding: gzip, chunked\r\n", "0\r\n\r\n") SECRET, "501"),
+    CASE(POST("X:\r\nTransfer-Encoding: chunked\r\nY:\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n") SECRET, "400"),
+    CASE(POST("X:\r\nTransfer-Encoding:\r\n", "0\r\n\r\n") SECRET, "400"),
+    CASE("POST /echo HTTP/1.0\r\nX:\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" SECRET, "400"),
+    CASE(POST("X:\r\nContent-Length: 3\r\n", "abc") GET(""), "200 200"),
+    CASE(POST("X:\r\nContent-Length:\r\n", "") SECRET, "400"),
+    CASE(POST("X:\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n") SECRET, "400"),
+    CASE(POST("X:\r\nExpect: 200-ok\r\nContent-Length: 3\r\n", "abc") SECRET, "417"),
+    CASE(GET("X:\r\n folded\r\n"), "400"),
+    CASE(GET("X: \r\n\tfolded\r\n"), "400"),
     /* Two ends */
     CASE(POST("Content-Length: 6\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\nX") SECRET, "400"),
     CASE(POST("Transfer-Encoding: chunked\r\nContent-Length: 6\r\n", "0\r\n\r\nX") SECRET, "400"),
@@ -209,8 +229,22 @@ static void takes_ten(aco_http_request_t *request, void *arg)
         CHECK_EQ(errno, EFBIG);
 }
 
+/* All fields, and the body. */
+static void tells_fields(aco_http_request_t *request, void *arg)
+{
+    char text[1024], *bytes = aco_http_read_all(request, 100, NULL);
+    size_t n = 0;
+    (void)arg;
+    for (size_t i = 0; i < request->header_count; i++)
+        n +=
+            (size_t)snprintf(text + n, sizeof text - n, "[%s:%s]", request->headers[i].name, request->headers[i].value);
+    n += (size_t)snprintf(text + n, sizeof text - n, "%s", bytes ? bytes : "no body");
+    CHECK_EQ(aco_http_reply(request, 200, NULL, text, n), 0);
+}
+
 static const aco_http_route_t routes[] = {
     {"GET", "/", tells, "hello\n"},
+    {NULL, "/fields", tells_fields, NULL},
     {"GET", "/secret", gives_secret, "secret"},
     {"GET", "/users/{id}", describes, NULL},
     {"GET", "/users/{id}/posts/*", describes, NULL},
@@ -239,6 +273,41 @@ static void *refuses(void *arg)
             CHECK(strcmp(is, cases[i].statuses) == 0);
         }
     CHECK_EQ(secrets, 0);
+    stop(&stage);
+    return NULL;
+}
+
+/* ---- Fields with empty values ---- */
+
+#define FIELDS(headers) "POST /fields HTTP/1.1\r\n" headers "\r\n"
+
+/* Each field ends where its line ends, whatever is in it: [name:value] for each, then the body. */
+static void *keeps_fields_apart(void *arg)
+{
+    static const char *const fields[][2] = {
+        {FIELDS("A:\r\n" HOST), "[A:][Host:a]"},
+        {FIELDS(HOST "A:\r\n"), "[Host:a][A:]"},
+        {FIELDS("A:\r\nB:\r\nC:\r\n" HOST "D:\r\nE:\r\n"), "[A:][B:][C:][Host:a][D:][E:]"},
+        {FIELDS("A: \r\nB:\t\r\nC: \t  \r\n" HOST), "[A:][B:][C:][Host:a]"},
+        {FIELDS("A:\r\nHost: \t a \t \r\nB:  b c\t\r\n"), "[A:][Host:a][B:b c]"},
+        {FIELDS(HOST "X:\r\nOrigin: http://evil\r\n"), "[Host:a][X:][Origin:http://evil]"},
+        {FIELDS(HOST "X:\r\nX-Forwarded-For: 1.2.3.4\r\n"), "[Host:a][X:][X-Forwarded-For:1.2.3.4]"},
+        {FIELDS(HOST "Connection:\r\nUpgrade:\r\nX: y\r\n"), "[Host:a][Connection:][Upgrade:][X:y]"},
+        {FIELDS(HOST "X:\r\nContent-Length: 3\r\n") "abc", "[Host:a][X:][Content-Length:3]abc"},
+        {FIELDS(HOST "X:\r\nTransfer-Encoding: chunked\r\n") "3\r\nabc\r\n0\r\nA:\r\nHost: b\r\n\r\n",
+         "[Host:a][X:][Transfer-Encoding:chunked]abc"},
+        {FIELDS(HOST "A:\r\n") FIELDS("B:\r\n" HOST "C:\r\n"), "[Host:a][A:]"},
+    };
+    stage_t stage = {0};
+    (void)arg;
+    start(&stage, routes);
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        for (int how = IN_ONE_PIECE; how <= BYTE_BY_BYTE; how++) {
+            talk(&stage, fields[i][0], strlen(fields[i][0]), how);
+            CHECK(strncmp(body(), fields[i][1], strlen(fields[i][1])) == 0);
+            CHECK_TEXT(fields[i][0], statuses(), strstr(fields[i][0] + 1, "POST") ? "200 200" : "200");
+        }
+    CHECK_HAS("[B:][Host:a][C:]"); /* of the last case's second request */
     stop(&stage);
     return NULL;
 }
@@ -775,9 +844,10 @@ static void *limits_times_by_default(void *arg)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {refuses,        answers,         passes_bodies,          continues,
-                                           limits_heads,   limits_options,  limits_times,           limits_connections,
-                                           limits_writing, uses_transports, limits_times_by_default};
+    static const aco_function_t tests[] = {refuses,        keeps_fields_apart, answers,
+                                           passes_bodies,  continues,          limits_heads,
+                                           limits_options, limits_times,       limits_connections,
+                                           limits_writing, uses_transports,    limits_times_by_default};
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     return check_result("http_requests");
 }

@@ -257,6 +257,31 @@ static void *checks_origins(void *unused)
     return unused;
 }
 
+/* An empty field hides neither the key nor the origin. */
+static void *takes_empty_fields(void *unused)
+{
+    static const char begin[] = "GET /echo HTTP/1.1\r\nHost: a.test\r\nX:\r\nUpgrade: websocket\r\nY:\r\n"
+                                "Connection: Upgrade\r\nX: \r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+                                "Sec-WebSocket-Protocol:\r\nSec-WebSocket-Version: 13\r\n";
+    static const char *const origins[][2] = {
+        {"", "101"}, {"X:\r\nOrigin: http://a.test\r\n", "101"}, {"X:\r\nOrigin: http://evil.test\r\n", "403"}};
+    for (size_t i = 0; i < sizeof origins / sizeof *origins; i++)
+        for (int piecewise = 0; piecewise < 2; piecewise++) {
+            char request[sizeof begin + 64];
+            int n = snprintf(request, sizeof request, "%s%s\r\n", begin, origins[i][0]), fd = dial();
+            size_t piece = piecewise ? 1 : (size_t)n;
+            for (size_t sent = 0; sent < (size_t)n; sent += piece) {
+                CHECK(aco_io_write_all(fd, request + sent, piece) > 0);
+                aco_task_yield();
+            }
+            CHECK_EQ(aco_io_shutdown(fd, SHUT_WR), 0);
+            read_to_end(fd);
+            CHECK_EQ(aco_io_close(fd), 0);
+            CHECK(strncmp(got, "HTTP/1.1 ", 9) == 0 && strncmp(got + 9, origins[i][1], 3) == 0);
+        }
+    return unused;
+}
+
 /* ---- Frames ---- */
 
 /* What is sent, without masks and with lengths of a byte; it is sent with masks. */
@@ -556,9 +581,9 @@ static void *serve(void *listener)
 
 static void *run_all(void *unused)
 {
-    static const aco_function_t tests[] = {shakes_hands,      checks_origins,   takes_frames,
-                                           takes_more_frames, passes_sizes,     ends,
-                                           limits_times,      follows_requests, lacks_room};
+    static const aco_function_t tests[] = {
+        shakes_hands, checks_origins, takes_empty_fields, takes_frames,     takes_more_frames,
+        passes_sizes, ends,           limits_times,       follows_requests, lacks_room};
     int listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL), little = 8192;
     aco_group_t group;
     CHECK_EQ(setsockopt(listener, SOL_SOCKET, SO_SNDBUF, &little, sizeof little), 0); /* so that sends wait */

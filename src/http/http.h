@@ -35,7 +35,7 @@ typedef struct aco__http_head {
     aco_http_header_t *headers;
     size_t count, most;
     char *name_end, *value_end; /* of the last header */
-    unsigned char part; /* HTTP_NOTHING… */
+    unsigned char in_field; /* the last header is not complete */
     unsigned char hosts, lengths, encodings, expects; /* how many there were of these headers; at most 2 is told */
     unsigned char is_chunked; /* the one encoding is "chunked" */
     unsigned char expects_continue;
@@ -47,7 +47,6 @@ typedef struct aco__http_head {
     uint64_t body; /* its bytes so far */
     uint64_t framing; /* bytes that were sent for it and are not its own */
 } aco__http_head_t;
-enum { HTTP_NOTHING, HTTP_NAME, HTTP_VALUE };
 
 /* A connection: its streams of bytes, and the message that comes in and the one that goes out. */
 typedef struct aco__http_link {

@@ -75,53 +75,54 @@ static void look_at(aco__http_head_t *head, const char *name, size_t name_n, con
     }
 }
 
-/* The last header is complete: its texts get their ends. */
-static void end_header(aco__http_head_t *head)
-{
-    aco_http_header_t *header;
-    char *end;
-    if (head->part == HTTP_NOTHING)
-        return;
-    header = &head->headers[head->count - 1];
-    if (head->part == HTTP_NAME) /* no value: the name's end does for it */
-        header->value = head->value_end = head->name_end;
-    *head->name_end = 0;
-    for (end = head->value_end; end > header->value && (end[-1] == ' ' || end[-1] == '\t');)
-        end--;
-    *end = 0;
-    head->part = HTTP_NOTHING;
-    look_at(head, header->name, (size_t)(head->name_end - header->name), header->value, (size_t)(end - header->value));
-}
-
 static int on_header_field(llhttp_t *parser, const char *p, size_t n)
 {
     aco__http_link_t *link = link_of(parser);
     aco__http_head_t *head = link->head;
     if (link->has_head) /* a trailer: dropped */
         return 0;
-    if (head->part != HTTP_NAME) {
-        end_header(head);
+    if (!head->in_field) {
         if (head->count == head->most)
             return refuse(head, 431);
         head->headers[head->count].name = p;
         head->headers[head->count++].value = NULL;
-        head->part = HTTP_NAME;
+        head->in_field = 1;
     }
     head->name_end = in_buffer(p) + n;
     return 0;
 }
 
+/* llhttp tells of an empty value at the place where it notices that it is empty, which is in the next line. */
 static int on_header_value(llhttp_t *parser, const char *p, size_t n)
 {
     aco__http_link_t *link = link_of(parser);
     aco__http_head_t *head = link->head;
+    if (link->has_head || n == 0)
+        return 0;
+    if (!head->headers[head->count - 1].value)
+        head->headers[head->count - 1].value = p;
+    head->value_end = in_buffer(p) + n;
+    return 0;
+}
+
+/* The field is complete: its texts get their ends, in bytes of its own line, which llhttp has read. */
+static int on_header_value_complete(llhttp_t *parser)
+{
+    aco__http_link_t *link = link_of(parser);
+    aco__http_head_t *head = link->head;
+    aco_http_header_t *header;
+    char *end;
     if (link->has_head)
         return 0;
-    if (head->part == HTTP_NAME) {
-        head->headers[head->count - 1].value = p;
-        head->part = HTTP_VALUE;
-    }
-    head->value_end = in_buffer(p) + n;
+    header = &head->headers[head->count - 1];
+    if (!header->value) /* an empty one: the name's end does for it */
+        header->value = head->value_end = head->name_end;
+    *head->name_end = 0;
+    for (end = head->value_end; end > header->value && (end[-1] == ' ' || end[-1] == '\t');)
+        end--;
+    *end = 0;
+    head->in_field = 0;
+    look_at(head, header->name, (size_t)(head->name_end - header->name), header->value, (size_t)(end - header->value));
     return 0;
 }
 
@@ -138,7 +139,6 @@ static int on_headers_complete(llhttp_t *parser)
 {
     aco__http_link_t *link = link_of(parser);
     aco__http_head_t *head = link->head;
-    end_header(head);
     link->has_head = 1;
     if (parser->type == HTTP_RESPONSE && parser->status_code < 100)
         return refuse(head, 400);
@@ -189,6 +189,7 @@ static const llhttp_settings_t settings = {
     .on_url = on_url,
     .on_header_field = on_header_field,
     .on_header_value = on_header_value,
+    .on_header_value_complete = on_header_value_complete,
     .on_headers_complete = on_headers_complete,
     .on_body = on_body,
     .on_message_complete = on_message_complete,
