@@ -57,7 +57,7 @@ static void stop_counting(aco_t *task)
     join(task);
 }
 
-/* So many calls of a hook that need not wait. After 0, 1, … 63 of them each count of calls modulo 64 has been there. */
+/* So many calls of a hook that need not wait. After 0, 1, … 63 of them their number modulo 64 has had all values. */
 static void make_calls(int n)
 {
     int pair[2];
@@ -170,7 +170,8 @@ static void *holds_lock(void *arg)
  * want that lock, and spin for ever. A channel's first word is its lock. */
 static void *test_locks_of_shared(void *unused)
 {
-    aco_shared_channel_t *channels[2] = {aco_shared_channel_new(4, sizeof(int)), aco_shared_channel_new(4, sizeof(int))};
+    aco_shared_channel_t *channels[2] = {aco_shared_channel_new(4, sizeof(int)),
+                                         aco_shared_channel_new(4, sizeof(int))};
     aco_shared_select_case_t cases[2] = {{0}, {0}};
     int element = 0, last = (uintptr_t)channels[1] > (uintptr_t)channels[0];
     holder_t holder = {(uint32_t *)(void *)channels[last], CLOCK_MONOTONIC, 0};
