@@ -7,6 +7,7 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <sys/un.h>
 
 static aco_t *sleeper;
 
@@ -104,6 +105,237 @@ static void *fairness(void *unused)
     aco_group_end(&group);
     close_both(f.fds);
     close_both(ends);
+    return unused;
+}
+
+/* What the calls below use; they never have to wait. The other ends are used by system calls. */
+typedef struct ready {
+    int pair[2], pipe[2], listener, file;
+    struct sockaddr_un address;
+    socklen_t length;
+    struct iovec part;
+    struct msghdr message;
+    char byte;
+} ready_t;
+
+static void send_one(const ready_t *r)
+{
+    CHECK_EQ(send(r->pair[1], "b", 1, 0), 1);
+}
+
+static void take_one(const ready_t *r)
+{
+    char byte;
+    CHECK_EQ(recv(r->pair[1], &byte, 1, 0), 1);
+}
+
+static void reads(ready_t *r)
+{
+    send_one(r);
+    CHECK_EQ(aco_io_read(r->pair[0], &r->byte, 1), 1);
+}
+
+static void reads_parts(ready_t *r)
+{
+    send_one(r);
+    CHECK_EQ(aco_io_readv(r->pair[0], &r->part, 1), 1);
+}
+
+static void receives(ready_t *r, int flags)
+{
+    send_one(r);
+    CHECK_EQ(aco_io_recv(r->pair[0], &r->byte, 1, flags), 1);
+}
+
+static void receives_message(ready_t *r, int flags)
+{
+    send_one(r);
+    CHECK_EQ(aco_io_recvmsg(r->pair[0], &r->message, flags), 1);
+}
+
+static void receives_from(ready_t *r, int flags)
+{
+    struct sockaddr_storage from;
+    socklen_t length = sizeof from;
+    send_one(r);
+    CHECK_EQ(aco_io_recvfrom(r->pair[0], &r->byte, 1, flags, (struct sockaddr *)&from, &length), 1);
+}
+
+static void writes(ready_t *r)
+{
+    CHECK_EQ(aco_io_write(r->pair[0], "b", 1), 1);
+    take_one(r);
+}
+
+static void writes_parts(ready_t *r)
+{
+    CHECK_EQ(aco_io_writev(r->pair[0], &r->part, 1), 1);
+    take_one(r);
+}
+
+static void sends(ready_t *r, int flags)
+{
+    CHECK_EQ(aco_io_send(r->pair[0], "b", 1, flags), 1);
+    take_one(r);
+}
+
+static void sends_message(ready_t *r, int flags)
+{
+    CHECK_EQ(aco_io_sendmsg(r->pair[0], &r->message, flags), 1);
+    take_one(r);
+}
+
+static void sends_to(ready_t *r, int flags)
+{
+    CHECK_EQ(aco_io_sendto(r->pair[0], "b", 1, flags, NULL, 0), 1);
+    take_one(r);
+}
+
+static void splices(ready_t *r, int flags)
+{
+    CHECK_EQ(write(r->pipe[1], "b", 1), 1);
+    CHECK_EQ(aco_io_splice(r->pipe[0], NULL, r->pair[0], NULL, 1, flags ? SPLICE_F_NONBLOCK : 0), 1);
+    take_one(r);
+}
+
+static void sends_file(ready_t *r)
+{
+    int64_t offset = 0;
+    CHECK_EQ(aco_io_sendfile(r->pair[0], r->file, &offset, 1), 1);
+    take_one(r);
+}
+
+static void waits_to_read(ready_t *r)
+{
+    send_one(r);
+    CHECK_EQ(aco_io_wait_readable(r->pair[0]), 0);
+    CHECK_EQ(recv(r->pair[0], &r->byte, 1, 0), 1);
+}
+
+static void waits_to_write(ready_t *r)
+{
+    CHECK_EQ(aco_io_wait_writable(r->pair[0]), 0);
+}
+
+static void accepts(ready_t *r)
+{
+    int fds[2] = {socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), -1};
+    CHECK_EQ(connect(fds[0], (const struct sockaddr *)&r->address, r->length), 0);
+    fds[1] = aco_io_accept(r->listener);
+    CHECK(fds[1] >= 0);
+    close_both(fds);
+}
+
+static void connects(ready_t *r)
+{
+    int fds[2] = {socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), -1};
+    CHECK_EQ(aco_io_connect(fds[0], (const struct sockaddr *)&r->address, r->length), 0);
+    fds[1] = accept4(r->listener, NULL, NULL, SOCK_CLOEXEC);
+    CHECK(fds[1] >= 0);
+    close_both(fds);
+}
+
+static void reads_file(ready_t *r)
+{
+    CHECK_EQ(aco_file_pread(r->file, &r->byte, 1, 0), 1);
+}
+
+static void finds_nothing(ready_t *r, int flags)
+{
+    FAILS_WITH(aco_io_recv(r->pair[0], &r->byte, 1, flags), EAGAIN);
+}
+
+static void opens_and_closes(ready_t *r)
+{
+    int ends[2];
+    aco_io_stats_t stats;
+    (void)r;
+    make_pair(ends, SOCK_STREAM);
+    CHECK_EQ(aco_io_adopt(ends[0]), 0);
+    CHECK_EQ(aco_io_release(ends[0]), 0);
+    CHECK_EQ(aco_io_adopt(ends[0]), 0);
+    CHECK_EQ(aco_io_shutdown(ends[0], SHUT_RDWR), 0);
+    CHECK_EQ(aco_io_stats(&stats), 0);
+    close_both(ends);
+}
+
+static void open_ready(ready_t *r)
+{
+    memset(r, 0, sizeof *r);
+    make_pair(r->pair, SOCK_STREAM);
+    make_pipe(r->pipe);
+    r->file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    r->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    r->address.sun_family = AF_UNIX;
+    r->length = sizeof r->address;
+    CHECK_EQ(bind(r->listener, (struct sockaddr *)&r->address, sizeof(sa_family_t)), 0);
+    CHECK_EQ(getsockname(r->listener, (struct sockaddr *)&r->address, &r->length), 0);
+    CHECK_EQ(listen(r->listener, 10), 0);
+    r->part.iov_base = &r->byte;
+    r->part.iov_len = 1;
+    r->message.msg_iov = &r->part;
+    r->message.msg_iovlen = 1;
+}
+
+static void close_ready(const ready_t *r)
+{
+    close_both(r->pair);
+    close_both(r->pipe);
+    CHECK_EQ(aco_io_close(r->listener), 0);
+    CHECK_EQ(aco_io_close(r->file), 0);
+}
+
+enum { CALLS_IN_A_ROW = 1280 };
+
+/* Each call alone lets others run in 128 calls if it could have waited, and not at all with MSG_DONTWAIT. */
+static void *turns_of_calls(void *unused)
+{
+    static const struct {
+        const char *name;
+        void (*waiting)(ready_t *r);
+        void (*with_flags)(ready_t *r, int flags);
+    } calls[] = {{"read", reads, NULL},
+                 {"readv", reads_parts, NULL},
+                 {"recv", NULL, receives},
+                 {"recvmsg", NULL, receives_message},
+                 {"recvfrom", NULL, receives_from},
+                 {"write", writes, NULL},
+                 {"writev", writes_parts, NULL},
+                 {"send", NULL, sends},
+                 {"sendmsg", NULL, sends_message},
+                 {"sendto", NULL, sends_to},
+                 {"splice", NULL, splices},
+                 {"sendfile", sends_file, NULL},
+                 {"wait_readable", waits_to_read, NULL},
+                 {"wait_writable", waits_to_write, NULL},
+                 {"accept", accepts, NULL},
+                 {"connect", connects, NULL},
+                 {"pread", reads_file, NULL},
+                 {"EAGAIN", NULL, finds_nothing},
+                 {"open and close", opens_and_closes, NULL}};
+    enum { CALLS = sizeof calls / sizeof *calls };
+    ready_t r;
+    fair_t f = {{0, 0}, 0, 0};
+    aco_group_t group;
+    open_ready(&r);
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, counts_turns, &f);
+    for (int i = 0; i < 2 * CALLS; i++) {
+        int call = i / 2, flags = i % 2 ? MSG_DONTWAIT : 0, waits = !flags && calls[call].waiting != opens_and_closes;
+        if ((flags && !calls[call].with_flags) || (!flags && calls[call].with_flags == finds_nothing))
+            continue;
+        aco_task_yield();
+        f.turns = 0;
+        for (int n = 0; n < CALLS_IN_A_ROW; n++)
+            calls[call].waiting ? calls[call].waiting(&r) : calls[call].with_flags(&r, flags);
+        if (waits ? f.turns < CALLS_IN_A_ROW / 128 : f.turns > 0)
+            fprintf(stderr, "%s%s gives others %ld turns:\n", calls[call].name, flags ? " with MSG_DONTWAIT" : "",
+                    f.turns);
+        CHECK(waits ? f.turns >= CALLS_IN_A_ROW / 128 : f.turns == 0);
+    }
+    f.is_over = 1;
+    aco_group_end(&group);
+    close_ready(&r);
     return unused;
 }
 
@@ -504,7 +736,7 @@ static void run_ready(void)
 int main(void)
 {
     int before;
-    static const aco_function_t tests[] = {fairness,      inner_coroutine,  statistics,
+    static const aco_function_t tests[] = {fairness,      turns_of_calls, inner_coroutine,  statistics,
                                             other_threads, writes_and_reads, busy_thread_trims_few};
     CHECK(aco_io_poll_fd() >= 0);
     before = count_descriptors();

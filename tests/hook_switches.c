@@ -1,0 +1,652 @@
+/* Which calls of a hooked task (aco/hook.h) let other tasks run. Acorn's own calls that do not wait never do, although
+ * acorn_hook has hooks for what they call in libc: sched_yield() in a lock, write() to an eventfd, open() of a file in
+ * /proc. Calls that wait lose no event to a hook. And libc's calls that could have waited let others run from time to
+ * time, so that no client starves its thread.
+ *
+ * Others' turns are counted. Hooks count calls, and let others run at one of 64: so a test that wants this to happen at
+ * a certain place tries all 64 PHASES. */
+#define _GNU_SOURCE
+#include <aco/shared.h>
+#include "child.h"
+#include "hook_tests.h"
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/sendfile.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <time.h>
+
+enum { PHASES = 64, SOON = 1000 }; /* SOON: turns after which a wait is late */
+
+/* ---- Others' turns ---- */
+
+static int turns, is_counting; /* turns: atomic */
+
+static void *takes_turns(void *unused)
+{
+    while (is_counting) {
+        __atomic_fetch_add(&turns, 1, __ATOMIC_SEQ_CST);
+        aco_task_yield();
+    }
+    return unused;
+}
+
+static int turns_now(void)
+{
+    return __atomic_load_n(&turns, __ATOMIC_SEQ_CST);
+}
+
+/* From now on a task counts its turns, until stop_counting(). */
+static aco_t *start_counting(void)
+{
+    aco_t *task;
+    is_counting = 1;
+    task = beside(takes_turns, NULL);
+    aco_task_yield();
+    __atomic_store_n(&turns, 0, __ATOMIC_SEQ_CST);
+    return task;
+}
+
+static void stop_counting(aco_t *task)
+{
+    is_counting = 0;
+    join(task);
+}
+
+/* So many calls of a hook that need not wait. After 0, 1, … 63 of them their number modulo 64 has had all values. */
+static void make_calls(int n)
+{
+    int pair[2];
+    char byte;
+    blocking_pair(pair, SOCK_STREAM);
+    for (; n > 0; n--) {
+        CHECK_EQ(send(pair[1], "p", 1, MSG_DONTWAIT), 1);
+        CHECK_EQ(recv(pair[0], &byte, 1, 0), 1);
+    }
+    close_two(pair);
+}
+
+/* ---- Posts to a thread that sleeps ---- */
+
+typedef struct sleeper {
+    pthread_barrier_t is_asleep, is_posted;
+    aco_scheduler_t *scheduler;
+    aco_t *task;
+    int has_run, rounds;
+} sleeper_t;
+
+static void *parks_again(void *arg)
+{
+    sleeper_t *sleeper = arg;
+    while (sleeper->rounds > 0)
+        (void)aco_park("a post");
+    return NULL;
+}
+
+static void runs(void *arg)
+{
+    ((sleeper_t *)arg)->has_run++;
+}
+
+/* Its scheduler is asleep whenever it is between the two barriers. */
+static void *sleeps(void *arg)
+{
+    sleeper_t *sleeper = arg;
+    int64_t next;
+    sleeper->scheduler = aco_scheduler_open();
+    sleeper->task = aco_spawn(parks_again, sleeper, NULL);
+    CHECK(sleeper->scheduler && sleeper->task && aco_io_poll_fd() >= 0);
+    while (aco_run_ready(&next) > 0) {
+        pthread_barrier_wait(&sleeper->is_asleep);
+        pthread_barrier_wait(&sleeper->is_posted);
+    }
+    CHECK_EQ(aco_join(sleeper->task, NULL), 0);
+    CHECK_EQ(aco_scheduler_close(), 0);
+    return NULL;
+}
+
+/* aco_post() and aco_unpark() for another thread write to its eventfd. */
+static void *test_posts(void *unused)
+{
+    enum { ROUNDS = 200 };
+    sleeper_t sleeper = {.rounds = ROUNDS};
+    pthread_t thread;
+    aco_t *counter;
+    begin();
+    CHECK_EQ(pthread_barrier_init(&sleeper.is_asleep, NULL, 2), 0);
+    CHECK_EQ(pthread_barrier_init(&sleeper.is_posted, NULL, 2), 0);
+    CHECK_EQ(pthread_create(&thread, NULL, sleeps, &sleeper), 0);
+    counter = start_counting();
+    while (sleeper.rounds > 0) {
+        pthread_barrier_wait(&sleeper.is_asleep);
+        sleeper.rounds--;
+        CHECK_EQ(sleeper.rounds % 2 ? aco_post(sleeper.scheduler, runs, &sleeper) : aco_unpark(sleeper.task), 0);
+        pthread_barrier_wait(&sleeper.is_posted);
+    }
+    CHECK_EQ(turns_now(), 0);
+    stop_counting(counter);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(sleeper.has_run, ROUNDS / 2);
+    CHECK_EQ(pthread_barrier_destroy(&sleeper.is_asleep), 0);
+    CHECK_EQ(pthread_barrier_destroy(&sleeper.is_posted), 0);
+    return unused;
+}
+
+/* ---- Locks of objects between threads ---- */
+
+typedef struct holder {
+    uint32_t *lock;
+    clockid_t spinner; /* the clock of the time that the one who wants the lock has used */
+    int has_lock;      /* atomic */
+} holder_t;
+
+static int64_t time_of(clockid_t clock)
+{
+    struct timespec time = {0, 0};
+    CHECK_EQ(clock_gettime(clock, &time), 0);
+    return time.tv_sec * ACO_SECOND + time.tv_nsec;
+}
+
+/* Has the lock as if its thread were not running: until the other thread has looked at it many times, or lets its other
+ * tasks run. */
+static void *holds_lock(void *arg)
+{
+    holder_t *holder = arg;
+    int64_t began;
+    __atomic_store_n(holder->lock, 1, __ATOMIC_SEQ_CST);
+    began = time_of(holder->spinner);
+    __atomic_store_n(&holder->has_lock, 1, __ATOMIC_SEQ_CST);
+    while (!turns_now() && time_of(holder->spinner) < began + 20 * ACO_MILLISECOND)
+        ;
+    __atomic_store_n(holder->lock, 0, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+/* A hooked task that waits for the lock of one object, with the lock of another one: if others ran, one of them could
+ * want that lock, and spin for ever. A channel's first word is its lock. */
+static void *test_locks_of_shared(void *unused)
+{
+    aco_shared_channel_t *channels[2] = {aco_shared_channel_new(4, sizeof(int)),
+                                         aco_shared_channel_new(4, sizeof(int))};
+    aco_shared_select_case_t cases[2] = {{0}, {0}};
+    int element = 0, last = (uintptr_t)channels[1] > (uintptr_t)channels[0];
+    holder_t holder = {(uint32_t *)(void *)channels[last], CLOCK_MONOTONIC, 0};
+    pthread_t thread;
+    aco_t *counter;
+    begin();
+    for (int i = 0; i < 2; i++) {
+        cases[i].channel = channels[i];
+        cases[i].operation = ACO_SELECT_RECEIVE;
+        cases[i].element = &element;
+    }
+    CHECK_EQ(pthread_getcpuclockid(pthread_self(), &holder.spinner), 0);
+    counter = start_counting();
+    CHECK_EQ(pthread_create(&thread, NULL, holds_lock, &holder), 0);
+    while (!__atomic_load_n(&holder.has_lock, __ATOMIC_SEQ_CST))
+        ;
+    FAILS_WITH(aco_shared_select(cases, 2, 0), EAGAIN);
+    CHECK_EQ(turns_now(), 0);
+    stop_counting(counter);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    aco_shared_channel_destroy(channels[0]);
+    aco_shared_channel_destroy(channels[1]);
+    return unused;
+}
+
+/* ---- What acorn itself reads and writes ---- */
+
+/* A failing call finds out which limit was reached. */
+static void *test_failures(void *unused)
+{
+    aco_options_t opts = {.stack_size = SIZE_MAX / 4};
+    aco_t *counter;
+    begin();
+    counter = start_counting();
+    errno = 0;
+    CHECK(aco_spawn(takes_turns, NULL, &opts) == NULL);
+    CHECK_EQ(errno, ENOMEM);
+    CHECK_EQ(turns_now(), 0);
+    stop_counting(counter);
+    return unused;
+}
+
+/* A report walks the list of all tasks. */
+static void *test_reports(void *unused)
+{
+    int fd = open("/dev/null", O_WRONLY | O_CLOEXEC), lines = 0;
+    aco_t *counter;
+    begin();
+    counter = start_counting();
+    while (lines++ < 2 * PHASES)
+        CHECK_EQ(aco_tasks_dump(fd), 0);
+    CHECK_EQ(turns_now(), 0);
+    stop_counting(counter);
+    CHECK_EQ(close(fd), 0);
+    return unused;
+}
+
+static void *returns(void *arg)
+{
+    return arg;
+}
+
+/* The first stack that is made needs a guard: how many are possible is read with a lock. In a child of fork(), where no
+ * stack was made before, also not for these tasks. */
+static void *spawns_first(void *unused)
+{
+    aco_t *task;
+    begin();
+    __atomic_store_n(&turns, 0, __ATOMIC_SEQ_CST);
+    task = aco_spawn(returns, NULL, NULL);
+    CHECK(task != NULL);
+    CHECK_EQ(turns_now(), 0);
+    is_counting = 0;
+    join(task);
+    return unused;
+}
+
+static void makes_first_stack(void)
+{
+    static _Alignas(65536) char memory[2][1 << 18];
+    static const aco_function_t functions[2] = {takes_turns, spawns_first};
+    is_counting = 1;
+    for (int i = 0; i < 2; i++) {
+        aco_options_t opts = {.stack_memory = memory[i], .stack_size = sizeof memory[i]};
+        CHECK(aco_spawn(functions[i], NULL, &opts) != NULL);
+    }
+    CHECK_EQ(aco_run(), 0);
+}
+
+/* A trace is written while coroutines begin and end. Run with ACO_TRACE. */
+static void *test_trace(void *unused)
+{
+    aco_t *counter;
+    begin();
+    counter = start_counting();
+    for (int i = 0; i < 3000; i++)
+        aco_destroy(aco_new(returns, NULL, NULL));
+    CHECK_EQ(turns_now(), 0);
+    stop_counting(counter);
+    return unused;
+}
+
+/* ---- Calls of acorn_io that wait ---- */
+
+/* Another task that acts once for each wait that is counted in `due`. */
+typedef struct partner {
+    int pair[2];
+    void (*act)(const struct partner *partner);
+    int due, over, is_late; /* over: the last wait that is */
+    aco_t *waiter;     /* the one who waits; NULL: is not parked */
+    aco_scope_t scope; /* the waiter's */
+} partner_t;
+
+/* Longer than the scheduler puts off a look for events while tasks run. */
+static void let_time_pass(void)
+{
+    int64_t end = aco_after(ACO_MILLISECOND);
+    while (aco_now() < end)
+        ;
+}
+
+/* Acts, and lets the wait end. One that does not is cancelled. */
+static void act_for(partner_t *partner, int due)
+{
+    partner->act(partner);
+    let_time_pass();
+    for (int i = 0; partner->over != due && i < SOON; i++)
+        aco_task_yield();
+    if (partner->over == due)
+        return;
+    partner->is_late = 1;
+    CHECK_EQ(aco_scope_cancel(&partner->scope), 0);
+    while (partner->over != due)
+        aco_task_yield();
+}
+
+enum { IS_OVER = -1 };
+
+static void *acts(void *arg)
+{
+    partner_t *partner = arg;
+    for (int done = 0; partner->due != IS_OVER; aco_task_yield()) {
+        if (partner->waiter)
+            CHECK_EQ(aco_unpark(partner->waiter), 0);
+        partner->waiter = NULL;
+        if (partner->due != done) {
+            done = partner->due;
+            act_for(partner, done);
+        }
+    }
+    return NULL;
+}
+
+/* The next turns are the partner's, then the thread looks for events, and then they are the caller's. */
+static void arrange_turns(partner_t *partner)
+{
+    partner->waiter = aco_current_task();
+    CHECK_EQ(aco_park("its partner"), 0);
+}
+
+static void drains(const partner_t *partner)
+{
+    static char bytes[1 << 16];
+    while (recv(partner->pair[1], bytes, sizeof bytes, MSG_DONTWAIT) > 0)
+        ;
+}
+
+static void sends(const partner_t *partner)
+{
+    CHECK_EQ(send(partner->pair[1], "b", 1, MSG_DONTWAIT), 1);
+}
+
+static void closes(const partner_t *partner)
+{
+    CHECK_EQ(aco_io_close(partner->pair[0]), 0);
+}
+
+static void fill(int fd)
+{
+    while (send(fd, large, 4096, MSG_DONTWAIT) > 0)
+        ;
+    CHECK_EQ(errno, EAGAIN);
+}
+
+static void *waits_for_nothing(void *fd)
+{
+    char byte;
+    CHECK_EQ(aco_io_read((int)(intptr_t)fd, &byte, 1), 0);
+    return NULL;
+}
+
+/* Runs wait(partner, phase) in all phases. A third task has the thread look for events all the time. */
+static void in_all_phases(partner_t *partner, void (*wait)(partner_t *partner))
+{
+    int idle[2];
+    aco_t *waiter, *other;
+    begin();
+    make_pair(idle, SOCK_STREAM);
+    waiter = beside(waits_for_nothing, (void *)(intptr_t)idle[0]);
+    other = beside(acts, partner);
+    CHECK_EQ(aco_scope_begin(&partner->scope, ACO_FOREVER), 0);
+    for (int phase = 0; phase < PHASES && !partner->is_late; phase++) {
+        make_calls(phase);
+        wait(partner);
+        partner->over = partner->due;
+    }
+    CHECK_EQ(aco_scope_end(&partner->scope), 0);
+    CHECK(!partner->is_late);
+    partner->due = IS_OVER;
+    join(other);
+    CHECK_EQ(aco_io_close(idle[1]), 0);
+    join(waiter);
+    CHECK_EQ(aco_io_close(idle[0]), 0);
+}
+
+static void waits_to_write(partner_t *partner)
+{
+    arrange_turns(partner);
+    fill(partner->pair[0]);
+    partner->due++;
+    CHECK_EQ(aco_io_write(partner->pair[0], "w", 1), 1);
+}
+
+/* Between EAGAIN and the wait nobody runs, who would take the edge of the event. */
+static void *test_edge_of_writes(void *unused)
+{
+    partner_t partner = {.act = drains};
+    make_pair(partner.pair, SOCK_STREAM);
+    CHECK_EQ(aco_io_adopt(partner.pair[0]), 0);
+    in_all_phases(&partner, waits_to_write);
+    close_both(partner.pair);
+    return unused;
+}
+
+static void waits_to_read(partner_t *partner)
+{
+    char bytes[8];
+    CHECK_EQ(send(partner->pair[1], "a", 1, MSG_DONTWAIT), 1);
+    CHECK_EQ(aco_io_wait_readable(partner->pair[0]), 0);
+    arrange_turns(partner);
+    partner->due++;
+    for (ssize_t all = 0, n = 1; all < 2 && n > 0; all += n) {
+        n = aco_io_read(partner->pair[0], bytes, sizeof bytes);
+        CHECK(n > 0);
+    }
+}
+
+/* Nor between a short read and the note that the socket is empty. */
+static void *test_drained(void *unused)
+{
+    partner_t partner = {.act = sends};
+    make_tcp(partner.pair);
+    in_all_phases(&partner, waits_to_read);
+    close_both(partner.pair);
+    return unused;
+}
+
+static void waits_for_close(partner_t *partner)
+{
+    make_pair(partner->pair, SOCK_STREAM);
+    CHECK_EQ(aco_io_adopt(partner->pair[0]), 0);
+    arrange_turns(partner);
+    fill(partner->pair[0]);
+    partner->due++;
+    FAILS_WITH(aco_io_write(partner->pair[0], "w", 1), ECANCELED);
+    CHECK_EQ(aco_io_close(partner->pair[1]), 0);
+}
+
+/* Nor somebody who closes the descriptor. */
+static void *test_close(void *unused)
+{
+    partner_t partner = {.act = closes};
+    in_all_phases(&partner, waits_for_close);
+    return unused;
+}
+
+/* ---- Fairness ---- */
+
+/* What the calls below use: they never have to wait. */
+typedef struct ready {
+    int pair[2], pipe[2], listener, epoll, file;
+    struct sockaddr_un address;
+    socklen_t length;
+} ready_t;
+
+static void send_one(const ready_t *r)
+{
+    CHECK_EQ(send(r->pair[1], "b", 1, MSG_DONTWAIT), 1);
+}
+
+static void take_one(const ready_t *r)
+{
+    char byte;
+    CHECK_EQ(recv(r->pair[1], &byte, 1, MSG_DONTWAIT), 1);
+}
+
+static void reads(const ready_t *r)
+{
+    char byte;
+    send_one(r);
+    CHECK_EQ(read(r->pair[0], &byte, 1), 1);
+}
+
+static void receives(const ready_t *r)
+{
+    char byte;
+    send_one(r);
+    CHECK_EQ(recv(r->pair[0], &byte, 1, 0), 1);
+}
+
+static void receives_several(const ready_t *r)
+{
+    char byte;
+    struct iovec part = {&byte, 1};
+    struct mmsghdr message = {.msg_hdr = {.msg_iov = &part, .msg_iovlen = 1}};
+    send_one(r);
+    CHECK_EQ(recvmmsg(r->pair[0], &message, 1, 0, NULL), 1);
+}
+
+static void writes(const ready_t *r)
+{
+    CHECK_EQ(write(r->pair[0], "b", 1), 1);
+    take_one(r);
+}
+
+static void sends_bytes(const ready_t *r)
+{
+    CHECK_EQ(send(r->pair[0], "b", 1, 0), 1);
+    take_one(r);
+}
+
+static void sends_several(const ready_t *r)
+{
+    struct iovec part = {large, 1};
+    struct mmsghdr message = {.msg_hdr = {.msg_iov = &part, .msg_iovlen = 1}};
+    CHECK_EQ(sendmmsg(r->pair[0], &message, 1, 0), 1);
+    take_one(r);
+}
+
+static void sends_file(const ready_t *r)
+{
+    off_t offset = 0;
+    CHECK_EQ(sendfile(r->pair[0], r->file, &offset, 1), 1);
+    take_one(r);
+}
+
+static void uses_pipe(const ready_t *r)
+{
+    char byte;
+    CHECK_EQ(write(r->pipe[1], "b", 1), 1);
+    CHECK_EQ(read(r->pipe[0], &byte, 1), 1);
+}
+
+static void polls(const ready_t *r)
+{
+    struct pollfd p = {r->pair[0], POLLOUT, 0};
+    CHECK_EQ(poll(&p, 1, -1), 1);
+}
+
+static void selects(const ready_t *r)
+{
+    fd_set set;
+    FD_ZERO(&set);
+    FD_SET(r->pair[0], &set);
+    CHECK_EQ(select(r->pair[0] + 1, NULL, &set, NULL, NULL), 1);
+}
+
+static void waits_for_epoll(const ready_t *r)
+{
+    struct epoll_event event;
+    CHECK_EQ(epoll_wait(r->epoll, &event, 1, -1), 1);
+}
+
+static void accepts(const ready_t *r)
+{
+    int fds[2] = {socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), -1};
+    CHECK_EQ(connect(fds[0], (const struct sockaddr *)&r->address, r->length), 0);
+    fds[1] = accept(r->listener, NULL, NULL);
+    CHECK(fds[1] >= 0);
+    close_two(fds);
+}
+
+static void connects(const ready_t *r)
+{
+    int fds[2] = {socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), -1};
+    CHECK_EQ(connect(fds[0], (const struct sockaddr *)&r->address, r->length), 0);
+    fds[1] = accept4(r->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    CHECK(fds[1] >= 0);
+    close_two(fds);
+}
+
+static void open_ready(ready_t *r)
+{
+    struct epoll_event event = {EPOLLOUT, {.fd = 0}};
+    memset(r, 0, sizeof *r);
+    blocking_pair(r->pair, SOCK_STREAM);
+    CHECK_EQ(pipe2(r->pipe, O_CLOEXEC), 0);
+    r->file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    r->epoll = epoll_create1(EPOLL_CLOEXEC);
+    CHECK_EQ(epoll_ctl(r->epoll, EPOLL_CTL_ADD, r->pair[0], &event), 0);
+    r->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    r->address.sun_family = AF_UNIX;
+    r->length = sizeof r->address;
+    CHECK_EQ(bind(r->listener, (struct sockaddr *)&r->address, sizeof(sa_family_t)), 0);
+    CHECK_EQ(getsockname(r->listener, (struct sockaddr *)&r->address, &r->length), 0);
+    CHECK_EQ(listen(r->listener, 10), 0);
+}
+
+static void close_ready(const ready_t *r)
+{
+    close_two(r->pair);
+    close_two(r->pipe);
+    CHECK_EQ(close(r->listener), 0);
+    CHECK_EQ(close(r->epoll), 0);
+    CHECK_EQ(close(r->file), 0);
+}
+
+/* Each call alone gives others a turn in 128 calls. */
+static void *test_fairness(void *unused)
+{
+    static const struct {
+        const char *name;
+        void (*call)(const ready_t *r);
+    } calls[] = {{"read", reads},         {"recv", receives},     {"recvmmsg", receives_several},
+                 {"write", writes},       {"send", sends_bytes},  {"sendmmsg", sends_several},
+                 {"sendfile", sends_file}, {"a pipe", uses_pipe},  {"poll", polls},
+                 {"select", selects},     {"epoll", waits_for_epoll}, {"accept", accepts},
+                 {"connect", connects}};
+    ready_t ready;
+    begin();
+    open_ready(&ready);
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        aco_t *counter = start_counting();
+        for (int call = 0; call < 1280; call++)
+            calls[i].call(&ready);
+        if (turns_now() < 10)
+            fprintf(stderr, "%s gives others too few turns:\n", calls[i].name);
+        CHECK(turns_now() >= 10);
+        stop_counting(counter);
+    }
+    close_ready(&ready);
+    return unused;
+}
+
+/* Calls that must not wait give nobody a turn. */
+static void *test_dontwait(void *unused)
+{
+    int pair[2];
+    struct pollfd p;
+    aco_t *counter;
+    char byte;
+    begin();
+    blocking_pair(pair, SOCK_STREAM);
+    p = (struct pollfd){pair[0], POLLIN, 0};
+    counter = start_counting();
+    for (int i = 0; i < 4 * PHASES; i++) {
+        CHECK_EQ(poll(&p, 1, 0), 0);
+        FAILS_WITH(recv(pair[0], &byte, 1, MSG_DONTWAIT), EAGAIN);
+        CHECK_EQ(send(pair[1], "b", 1, MSG_DONTWAIT), 1);
+        CHECK_EQ(recv(pair[0], &byte, 1, MSG_DONTWAIT), 1);
+    }
+    CHECK_EQ(turns_now(), 0);
+    stop_counting(counter);
+    close_two(pair);
+    return unused;
+}
+
+int main(int argc, char **argv)
+{
+    static const aco_function_t watched[] = {test_edge_of_writes, test_drained, test_close, test_fairness, NULL};
+    static const aco_function_t others[] = {test_posts,   test_locks_of_shared, test_failures,
+                                            test_reports, test_dontwait,        NULL};
+    static const aco_function_t traced[] = {test_trace, NULL};
+    if (argc > 1 && strcmp(argv[1], "traced") == 0)
+        return run_hook_tests(1, argv, "hook_switches", traced, traced + 1);
+    PASSES(makes_first_stack);
+    return run_hook_tests(argc, argv, "hook_switches", watched, others);
+}
