@@ -152,47 +152,6 @@ static void *interrupts(void *unused)
     return unused;
 }
 
-/* Another task begins such a scope inside the time of this one, and ends it later. */
-static void *is_interrupted(void *pair)
-{
-    aco_interrupt_t interrupt;
-    char byte;
-    CHECK_EQ(aco_interrupt_begin(&interrupt, (const int[]){SIGHUP}, 1), 0);
-    FAILS_WITH(aco_io_read(((int *)pair)[0], &byte, 1), ECANCELED);
-    CHECK_EQ(interrupt.signal, SIGHUP);
-    CHECK_EQ(aco_interrupt_end(&interrupt), 0);
-    return NULL;
-}
-
-/* What a task blocks is not unblocked by the end of another task's scope. */
-static void *interrupts_of_two(void *unused)
-{
-    aco_interrupt_t interrupt;
-    aco_group_t group;
-    int pair[2];
-    make_pair(pair, SOCK_STREAM);
-    handled = 0;
-    signal(SIGHUP, handler);
-    aco_group_begin(&group, ACO_KEEP_GOING);
-    CHECK_EQ(aco_interrupt_begin(&interrupt, (const int[]){SIGQUIT}, 1), 0);
-    member(&group, is_interrupted, pair);
-    for (int i = 0; i < 5; i++)
-        aco_task_yield();
-    CHECK_EQ(aco_interrupt_end(&interrupt), 0);
-    CHECK_EQ(kill(getpid(), SIGHUP), 0);
-    CHECK_EQ(handled, 0);
-    if (handled) /* else the other task waits for ever */
-        aco_scope_cancel(&group.scope);
-    handled = 0;
-    aco_group_end(&group);
-    CHECK_EQ(kill(getpid(), SIGHUP), 0);
-    CHECK_EQ(handled, SIGHUP);
-    handled = 0;
-    signal(SIGHUP, SIG_DFL);
-    close_both(pair);
-    return unused;
-}
-
 /* ---- Children ---- */
 
 #define ARGV(...) ((const char *const[]){__VA_ARGS__, NULL})
@@ -386,8 +345,7 @@ static void *standard(void *unused)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {signals,          interrupts, interrupts_of_two, children,
-                                            ends_of_children, failures,   standard};
+    static const aco_function_t tests[] = {signals, interrupts, children, ends_of_children, failures, standard};
     aco_process_t child;
     CHECK(aco_io_poll_fd() >= 0);
     signal(SIGUSR1, handler);

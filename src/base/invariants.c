@@ -38,6 +38,7 @@ static ACO__COLD __attribute__((noreturn)) void die(const char *call, const char
     char text[512];
     snprintf(text, sizeof text, "%s may switch tasks (%s; called at %s) in the no-switch section that begins at %s",
              call, place, location ? location : "?", section.place);
+    section.depth = 0; /* what prints may be what is wrong */
     aco__os_die(text);
 }
 
