@@ -200,7 +200,7 @@ static int open_at(int folder, const char *path, int flags, mode_t mode, const v
         errno = EFAULT;
         return -1;
     }
-    if (aco__hooked() && !aco__hook_is_sanitizers(caller))
+    if (aco__hooked() && !aco__hook_is_sanitizers(caller) && !aco__hook_is_allocators(caller))
         action = have_done(open_file, folder, path, flags, mode, &fd, "libc's open()");
     return action == HOOK_BLOCKS ? aco__libc()->openat(folder, path, flags, mode) : fd;
 }

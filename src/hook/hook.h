@@ -88,6 +88,10 @@ ACO__HIDDEN int aco__hook_is_first(void);
 /* Whether the caller is the sanitizer's library. gcc's opens files while it reports, with locks held. */
 ACO__HIDDEN int aco__hook_is_sanitizers(const void *caller);
 
+/* Whether the caller is the library that malloc() is in, if that is neither libc nor the program. It calls with its own
+ * locks held, perhaps for a task that waits inside acorn. So it must not wait for the task, nor allocate. */
+ACO__HIDDEN int aco__hook_is_allocators(const void *caller);
+
 /* ---- task.c: which tasks are hooked, and how they wait ---- */
 typedef struct aco__hook_thread {
     unsigned tasks;         /* of this thread that are hooked */
@@ -98,11 +102,11 @@ typedef struct aco__hook_thread {
 } aco__hook_thread_t;
 ACO__HIDDEN_EXTERN __thread aco__hook_thread_t aco__hook_self __attribute__((tls_model("initial-exec")));
 
-ACO__HIDDEN ACO__COLD int aco__hook_is_on(void);
-/* Whether the calling task is hooked. */
-static inline int aco__hooked(void)
+ACO__HIDDEN ACO__COLD int aco__hook_is_on(const void *caller);
+/* Whether the calling task is hooked: in a hook's own function, as its caller counts. */
+static inline __attribute__((always_inline)) int aco__hooked(void)
 {
-    return aco_unlikely(aco__hook_self.tasks != 0) && aco__hook_is_on();
+    return aco_unlikely(aco__hook_self.tasks != 0) && aco__hook_is_on(__builtin_return_address(0));
 }
 /* 0, or -1 and errno. */
 ACO__HIDDEN int aco__hook_task_begin(const char *call);
@@ -195,6 +199,10 @@ static inline int aco__is_vector(const struct iovec *parts, int count)
 /* ---- files.c ---- */
 /* readv() and writev() of a file or block device. */
 ACO__HIDDEN ssize_t aco__hook_move_file(int fd, const struct iovec *parts, size_t count, int is_write);
+
+/* ---- locks.c ---- */
+/* The calling thread will have hooked tasks. */
+ACO__HIDDEN void aco__hook_locks_begin(void);
 
 /* ---- streams.c: descriptors that are no sockets ---- */
 ACO__HIDDEN ssize_t aco__hook_read_other(int fd, const struct iovec *parts, size_t count);

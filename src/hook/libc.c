@@ -4,6 +4,7 @@
 #include "hook/hook.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <sys/syscall.h>
 
 static int is_sanitized, is_first;
@@ -66,6 +67,64 @@ int aco__hook_is_sanitizers(const void *caller)
 {
     return aco_unlikely(sanitizer != NULL) && object_of(caller) == sanitizer;
 }
+
+/* ---- The allocator's library ---- */
+
+/* TBB's malloc() calls another library. */
+static const char *const allocators[] = {"malloc", "scalable_malloc"};
+enum { ALLOCATORS = sizeof allocators / sizeof *allocators };
+typedef struct range {
+    uintptr_t wanted, start, end;
+    int is_programs;
+} range_t;
+static uintptr_t allocator_start[ALLOCATORS], allocator_end[ALLOCATORS];
+
+int aco__hook_is_allocators(const void *caller)
+{
+    for (int i = 0; i < ALLOCATORS; i++)
+        if ((uintptr_t)caller >= allocator_start[i] && (uintptr_t)caller < allocator_end[i])
+            return 1;
+    return 0;
+}
+
+/* Sets the range of the program or library that `wanted` is in. The program comes first. */
+static int find_range(struct dl_phdr_info *object, size_t sz, void *arg)
+{
+    range_t *range = arg;
+    int is_wanted = 0;
+    (void)sz;
+    range->start = UINTPTR_MAX;
+    range->end = 0;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        uintptr_t start = object->dlpi_addr + object->dlpi_phdr[i].p_vaddr, end = start + object->dlpi_phdr[i].p_memsz;
+        if (object->dlpi_phdr[i].p_type != PT_LOAD)
+            continue;
+        is_wanted |= range->wanted >= start && range->wanted < end;
+        range->start = start < range->start ? start : range->start;
+        range->end = end > range->end ? end : range->end;
+    }
+    if (!is_wanted)
+        range->is_programs = 0;
+    return is_wanted;
+}
+
+static void find_allocators(void)
+{
+    uintptr_t libcs = (uintptr_t)dlsym(RTLD_NEXT, "read");
+    for (int i = 0; i < ALLOCATORS; i++) {
+        range_t range = {(uintptr_t)dlsym(RTLD_DEFAULT, allocators[i]), 0, 0, 1};
+        if (!range.wanted)
+            (void)dlerror();
+        if (!range.wanted || !dl_iterate_phdr(find_range, &range) || range.is_programs)
+            continue;
+        if (libcs >= range.start && libcs < range.end)
+            continue;
+        allocator_start[i] = range.start;
+        allocator_end[i] = range.end;
+    }
+}
+
+/* ---- Look-ups ---- */
 
 static void find_sanitizer(void)
 {
@@ -162,4 +221,6 @@ ACO__AT_LOAD static void find_libc_at_load(void)
     find_sanitizer();
     if (is_sanitized)
         find_all(sanitizers_or_libcs_form);
+    else
+        find_allocators();
 }

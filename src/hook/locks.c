@@ -10,7 +10,7 @@
 #include "aco/scope.h"
 
 #include <linux/futex.h>
-#include <stdio.h>
+#include <sys/mman.h>
 
 const char aco__hooks_of_locks = 1;
 
@@ -26,6 +26,53 @@ typedef struct held {
 } held_t;
 static __thread held_t *held_locks __attribute__((tls_model("initial-exec")));
 
+/* Their memory is not malloc()'s: an allocator may be what has locked. Pages are the thread's until it ends. */
+typedef struct held_page {
+    struct held_page *next;
+    held_t held[127];
+} held_page_t;
+static __thread held_t *spare_held __attribute__((tls_model("initial-exec")));
+static __thread held_page_t *held_pages __attribute__((tls_model("initial-exec")));
+static pthread_key_t pages_key;
+static int has_pages_key;
+
+static void free_pages(void *unused)
+{
+    (void)unused;
+    held_locks = spare_held = NULL;
+    while (held_pages) {
+        held_page_t *page = held_pages;
+        held_pages = page->next;
+        (void)munmap(page, sizeof *page);
+    }
+}
+
+static void make_pages_key(void)
+{
+    has_pages_key = pthread_key_create(&pages_key, free_pages) == 0;
+}
+
+void aco__hook_locks_begin(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_pages_key);
+    if (has_pages_key) /* else the pages stay until the process ends */
+        (void)pthread_setspecific(pages_key, &pages_key);
+}
+
+static void add_page(void)
+{
+    held_page_t *page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        return;
+    page->next = held_pages;
+    held_pages = page;
+    for (size_t i = 0; i < sizeof page->held / sizeof *page->held; i++) {
+        page->held[i].next = spare_held;
+        spare_held = &page->held[i];
+    }
+}
+
 static held_t **find_held(const void *lock)
 {
     held_t **link = &held_locks;
@@ -39,9 +86,12 @@ static void note_locked(const void *lock)
 {
     held_t *held = *find_held(lock);
     if (!held) {
-        held = malloc(sizeof *held);
+        if (!spare_held)
+            add_page();
+        held = spare_held;
         if (!held)
             return;
+        spare_held = held->next;
         held->next = held_locks;
         held->lock = lock;
         held_locks = held;
@@ -55,7 +105,8 @@ static void note_unlocked(const void *lock)
     if (!held)
         return;
     *link = held->next;
-    free(held);
+    held->next = spare_held;
+    spare_held = held;
 }
 
 static int kind_of(const pthread_mutex_t *mutex)
@@ -210,8 +261,6 @@ static int lock_by_trying(int (*try_lock)(pthread_rwlock_t *lock), int (*wait_fo
 {
     naps_t naps = {location, lock, ACO_FOREVER, SHORTEST_NAP_NS, 0};
     int error = errno, result;
-    if (!aco__hooked())
-        return wait_for_lock(lock);
     while ((result = try_lock(lock)) == EBUSY)
         if (is_own(lock) || nap_for_lock(&naps) != 0) {
             result = wait_for_lock(lock);
@@ -223,15 +272,20 @@ static int lock_by_trying(int (*try_lock)(pthread_rwlock_t *lock), int (*wait_fo
 
 ACO__HOOK(int, pthread_rwlock_rdlock, (pthread_rwlock_t *lock))
 {
+    if (!aco__hooked())
+        return aco__libc()->pthread_rwlock_rdlock(lock);
     return lock_by_trying(pthread_rwlock_tryrdlock, aco__libc()->pthread_rwlock_rdlock, lock,
                           "libc's pthread_rwlock_rdlock()");
 }
 
 ACO__HOOK(int, pthread_rwlock_wrlock, (pthread_rwlock_t *lock))
 {
-    int result = lock_by_trying(pthread_rwlock_trywrlock, aco__libc()->pthread_rwlock_wrlock, lock,
-                                "libc's pthread_rwlock_wrlock()");
-    if (result == 0 && aco__hooked())
+    int result;
+    if (!aco__hooked())
+        return aco__libc()->pthread_rwlock_wrlock(lock);
+    result = lock_by_trying(pthread_rwlock_trywrlock, aco__libc()->pthread_rwlock_wrlock, lock,
+                            "libc's pthread_rwlock_wrlock()");
+    if (result == 0)
         note_locked(lock);
     return result;
 }

@@ -32,9 +32,11 @@ static uintptr_t depth_of(const aco_t *task)
     return (uintptr_t)aco__local_of(task, depth_key);
 }
 
-int aco__hook_is_on(void)
+int aco__hook_is_on(const void *caller)
 {
     const aco_t *task;
+    if (aco__hook_is_allocators(caller))
+        return 0;
     if (aco__hook_self.probe) {
         aco__hook_self.probe = 2;
         return 0;
@@ -54,6 +56,7 @@ int aco__hook_task_begin(const char *call)
     if (!self->process) {
         self->thread = (pid_t)syscall(SYS_gettid);
         self->process = getpid();
+        aco__hook_locks_begin();
     }
     if (!aco__hook_is_own_process())
         return aco__poller_fail(EPERM, call, "in a child of fork()");
