@@ -93,6 +93,36 @@ static inline void *reads_one(void *arg)
     return NULL;
 }
 
+/* Counts its turns: how often the others let a task run. */
+typedef struct turns {
+    long n;
+    int is_over;
+    aco_t *task;
+} turns_t;
+
+static inline void *takes_turns(void *arg)
+{
+    turns_t *turns = arg;
+    for (; !turns->is_over; turns->n++)
+        aco_task_yield();
+    return NULL;
+}
+
+static inline void start_counting(turns_t *turns)
+{
+    turns->is_over = 0;
+    turns->task = aco_spawn(takes_turns, turns, NULL);
+    CHECK(turns->task != NULL);
+    aco_task_yield();
+    turns->n = 0;
+}
+
+static inline void stop_counting(turns_t *turns)
+{
+    turns->is_over = 1;
+    CHECK_EQ(aco_join(turns->task, NULL), 0);
+}
+
 /* ---- Messages with a descriptor ---- */
 
 typedef union rights {
@@ -141,8 +171,10 @@ void *__wrap_aco__poller_allocate(size_t *sz, const char *call)
 
 void __wrap_aco__poller_free(void *p, size_t sz)
 {
-    if (p)
+    if (p) {
         __atomic_fetch_sub(&blocks, 1, __ATOMIC_RELAXED);
+        memset(p, 0xdd, sz); /* who still uses it, sees that */
+    }
     __real_aco__poller_free(p, sz);
 }
 
