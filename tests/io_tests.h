@@ -93,28 +93,30 @@ static inline void *reads_one(void *arg)
     return NULL;
 }
 
-/* Counts its turns: how often the others let a task run. */
+/* A task counts its turns: how often the others let it run. */
 typedef struct turns {
-    long n;
+    long n; /* atomic, for other threads */
     int is_over;
     aco_t *task;
 } turns_t;
 
-static inline void *takes_turns(void *arg)
+static inline void *counts_own_turns(void *arg)
 {
     turns_t *turns = arg;
-    for (; !turns->is_over; turns->n++)
+    while (!turns->is_over) {
+        __atomic_fetch_add(&turns->n, 1, __ATOMIC_SEQ_CST);
         aco_task_yield();
+    }
     return NULL;
 }
 
 static inline void start_counting(turns_t *turns)
 {
     turns->is_over = 0;
-    turns->task = aco_spawn(takes_turns, turns, NULL);
+    turns->task = aco_spawn(counts_own_turns, turns, NULL);
     CHECK(turns->task != NULL);
     aco_task_yield();
-    turns->n = 0;
+    __atomic_store_n(&turns->n, 0, __ATOMIC_SEQ_CST);
 }
 
 static inline void stop_counting(turns_t *turns)
