@@ -22,39 +22,11 @@
 
 enum { PHASES = 64, SOON = 1000 }; /* SOON: turns after which a wait is late */
 
-/* ---- Others' turns ---- */
+static turns_t turns; /* of others */
 
-static int turns, is_counting; /* turns: atomic */
-
-static void *takes_turns(void *unused)
+static long turns_now(void)
 {
-    while (is_counting) {
-        __atomic_fetch_add(&turns, 1, __ATOMIC_SEQ_CST);
-        aco_task_yield();
-    }
-    return unused;
-}
-
-static int turns_now(void)
-{
-    return __atomic_load_n(&turns, __ATOMIC_SEQ_CST);
-}
-
-/* From now on a task counts its turns, until stop_counting(). */
-static aco_t *start_counting(void)
-{
-    aco_t *task;
-    is_counting = 1;
-    task = beside(takes_turns, NULL);
-    aco_task_yield();
-    __atomic_store_n(&turns, 0, __ATOMIC_SEQ_CST);
-    return task;
-}
-
-static void stop_counting(aco_t *task)
-{
-    is_counting = 0;
-    join(task);
+    return __atomic_load_n(&turns.n, __ATOMIC_SEQ_CST);
 }
 
 /* So many calls of a hook that need not wait. After 0, 1, … 63 of them their number modulo 64 has had all values. */
@@ -115,12 +87,11 @@ static void *test_posts(void *unused)
     enum { ROUNDS = 200 };
     sleeper_t sleeper = {.rounds = ROUNDS};
     pthread_t thread;
-    aco_t *counter;
     begin();
     CHECK_EQ(pthread_barrier_init(&sleeper.is_asleep, NULL, 2), 0);
     CHECK_EQ(pthread_barrier_init(&sleeper.is_posted, NULL, 2), 0);
     CHECK_EQ(pthread_create(&thread, NULL, sleeps, &sleeper), 0);
-    counter = start_counting();
+    start_counting(&turns);
     while (sleeper.rounds > 0) {
         pthread_barrier_wait(&sleeper.is_asleep);
         sleeper.rounds--;
@@ -128,7 +99,7 @@ static void *test_posts(void *unused)
         pthread_barrier_wait(&sleeper.is_posted);
     }
     CHECK_EQ(turns_now(), 0);
-    stop_counting(counter);
+    stop_counting(&turns);
     CHECK_EQ(pthread_join(thread, NULL), 0);
     CHECK_EQ(sleeper.has_run, ROUNDS / 2);
     CHECK_EQ(pthread_barrier_destroy(&sleeper.is_asleep), 0);
@@ -176,7 +147,6 @@ static void *test_locks_of_shared(void *unused)
     int element = 0, last = (uintptr_t)channels[1] > (uintptr_t)channels[0];
     holder_t holder = {(uint32_t *)(void *)channels[last], CLOCK_MONOTONIC, 0};
     pthread_t thread;
-    aco_t *counter;
     begin();
     for (int i = 0; i < 2; i++) {
         cases[i].channel = channels[i];
@@ -184,13 +154,13 @@ static void *test_locks_of_shared(void *unused)
         cases[i].element = &element;
     }
     CHECK_EQ(pthread_getcpuclockid(pthread_self(), &holder.spinner), 0);
-    counter = start_counting();
+    start_counting(&turns);
     CHECK_EQ(pthread_create(&thread, NULL, holds_lock, &holder), 0);
     while (!__atomic_load_n(&holder.has_lock, __ATOMIC_SEQ_CST))
         ;
     FAILS_WITH(aco_shared_select(cases, 2, 0), EAGAIN);
     CHECK_EQ(turns_now(), 0);
-    stop_counting(counter);
+    stop_counting(&turns);
     CHECK_EQ(pthread_join(thread, NULL), 0);
     aco_shared_channel_destroy(channels[0]);
     aco_shared_channel_destroy(channels[1]);
@@ -199,18 +169,22 @@ static void *test_locks_of_shared(void *unused)
 
 /* ---- What acorn itself reads and writes ---- */
 
+static void *returns(void *arg)
+{
+    return arg;
+}
+
 /* A failing call finds out which limit was reached. */
 static void *test_failures(void *unused)
 {
     aco_options_t opts = {.stack_size = SIZE_MAX / 4};
-    aco_t *counter;
     begin();
-    counter = start_counting();
+    start_counting(&turns);
     errno = 0;
-    CHECK(aco_spawn(takes_turns, NULL, &opts) == NULL);
+    CHECK(aco_spawn(returns, NULL, &opts) == NULL);
     CHECK_EQ(errno, ENOMEM);
     CHECK_EQ(turns_now(), 0);
-    stop_counting(counter);
+    stop_counting(&turns);
     return unused;
 }
 
@@ -218,20 +192,14 @@ static void *test_failures(void *unused)
 static void *test_reports(void *unused)
 {
     int fd = open("/dev/null", O_WRONLY | O_CLOEXEC), lines = 0;
-    aco_t *counter;
     begin();
-    counter = start_counting();
+    start_counting(&turns);
     while (lines++ < 2 * PHASES)
         CHECK_EQ(aco_tasks_dump(fd), 0);
     CHECK_EQ(turns_now(), 0);
-    stop_counting(counter);
+    stop_counting(&turns);
     CHECK_EQ(close(fd), 0);
     return unused;
-}
-
-static void *returns(void *arg)
-{
-    return arg;
 }
 
 /* The first stack that is made needs a guard: how many are possible is read with a lock. In a child of fork(), where no
@@ -240,11 +208,11 @@ static void *spawns_first(void *unused)
 {
     aco_t *task;
     begin();
-    __atomic_store_n(&turns, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&turns.n, 0, __ATOMIC_SEQ_CST);
     task = aco_spawn(returns, NULL, NULL);
     CHECK(task != NULL);
     CHECK_EQ(turns_now(), 0);
-    is_counting = 0;
+    turns.is_over = 1;
     join(task);
     return unused;
 }
@@ -252,11 +220,10 @@ static void *spawns_first(void *unused)
 static void makes_first_stack(void)
 {
     static _Alignas(65536) char memory[2][1 << 18];
-    static const aco_function_t functions[2] = {takes_turns, spawns_first};
-    is_counting = 1;
+    static const aco_function_t functions[2] = {counts_own_turns, spawns_first};
     for (int i = 0; i < 2; i++) {
         aco_options_t opts = {.stack_memory = memory[i], .stack_size = sizeof memory[i]};
-        CHECK(aco_spawn(functions[i], NULL, &opts) != NULL);
+        CHECK(aco_spawn(functions[i], &turns, &opts) != NULL);
     }
     CHECK_EQ(aco_run(), 0);
 }
@@ -264,13 +231,12 @@ static void makes_first_stack(void)
 /* A trace is written while coroutines begin and end. Run with ACO_TRACE. */
 static void *test_trace(void *unused)
 {
-    aco_t *counter;
     begin();
-    counter = start_counting();
+    start_counting(&turns);
     for (int i = 0; i < 3000; i++)
         aco_destroy(aco_new(returns, NULL, NULL));
     CHECK_EQ(turns_now(), 0);
-    stop_counting(counter);
+    stop_counting(&turns);
     return unused;
 }
 
@@ -604,13 +570,13 @@ static void *test_fairness(void *unused)
     begin();
     open_ready(&ready);
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-        aco_t *counter = start_counting();
+        start_counting(&turns);
         for (int call = 0; call < 1280; call++)
             calls[i].call(&ready);
         if (turns_now() < 10)
             fprintf(stderr, "%s gives others too few turns:\n", calls[i].name);
         CHECK(turns_now() >= 10);
-        stop_counting(counter);
+        stop_counting(&turns);
     }
     close_ready(&ready);
     return unused;
@@ -621,12 +587,11 @@ static void *test_dontwait(void *unused)
 {
     int pair[2];
     struct pollfd p;
-    aco_t *counter;
     char byte;
     begin();
     blocking_pair(pair, SOCK_STREAM);
     p = (struct pollfd){pair[0], POLLIN, 0};
-    counter = start_counting();
+    start_counting(&turns);
     for (int i = 0; i < 4 * PHASES; i++) {
         CHECK_EQ(poll(&p, 1, 0), 0);
         FAILS_WITH(recv(pair[0], &byte, 1, MSG_DONTWAIT), EAGAIN);
@@ -634,7 +599,7 @@ static void *test_dontwait(void *unused)
         CHECK_EQ(recv(pair[0], &byte, 1, MSG_DONTWAIT), 1);
     }
     CHECK_EQ(turns_now(), 0);
-    stop_counting(counter);
+    stop_counting(&turns);
     close_two(pair);
     return unused;
 }

@@ -500,6 +500,100 @@ static void *limits_kept(void *arg)
     return NULL;
 }
 
+/* ---- Connections that are kept, of two hosts ---- */
+
+typedef struct host {
+    int listener, n, fds[8];
+    char url[160];
+} host_t;
+
+/* Answers one request of each connection, and leaves it open. */
+static void *answers_once(void *arg)
+{
+    static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    host_t *host = arg;
+    char request[512];
+    int fd;
+    while ((fd = aco_io_accept(host->listener)) >= 0) {
+        CHECK(aco_io_read(fd, request, sizeof request) > 0);
+        CHECK_EQ(aco_io_write_all(fd, answer, sizeof answer - 1), sizeof answer - 1);
+        host->fds[host->n++ % 8] = fd;
+    }
+    return NULL;
+}
+
+static void gives_up_connections(host_t *host)
+{
+    while (host->n > 0)
+        CHECK_EQ(aco_io_close(host->fds[--host->n]), 0);
+}
+
+typedef struct two_hosts {
+    aco_http_client_t *client;
+    host_t hosts[2];
+} two_hosts_t;
+
+static aco_http_response_t *ask_host(two_hosts_t *two, int i)
+{
+    aco_http_response_t *response = aco_http_get(two->client, two->hosts[i].url);
+    CHECK(response && response->status == 200);
+    return response;
+}
+
+static void *asks_first_host(void *two)
+{
+    aco_http_end(ask_host(two, 0));
+    return NULL;
+}
+
+/* Two tasks find that the connections that were kept are over, while the first one has made this many calls of
+ * acorn_io in a row that did not wait. */
+static void finds_them_over(two_hosts_t *two, int calls, const int pair[2])
+{
+    aco_http_response_t *responses[2];
+    aco_group_t group;
+    char byte;
+    two->client = aco_http_client_new(NULL);
+    for (int i = 2; i-- > 0;)
+        responses[i] = ask_host(two, i);
+    for (int i = 2; i-- > 0;) /* the first host's connection is the first one in the list */
+        aco_http_end(responses[i]);
+    for (int i = 0; i < 2; i++)
+        gives_up_connections(&two->hosts[i]);
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, asks_first_host, two);
+    for (int i = 0; i < calls; i++)
+        FAILS_WITH(aco_io_recv(pair[0], &byte, 1, MSG_DONTWAIT), EAGAIN);
+    aco_http_end(ask_host(two, 1));
+    aco_group_end(&group);
+    aco_http_client_destroy(two->client);
+    for (int i = 0; i < 2; i++)
+        gives_up_connections(&two->hosts[i]);
+}
+
+static void *keeps_two_hosts(void *arg)
+{
+    two_hosts_t two = {0};
+    aco_group_t group;
+    int pair[2];
+    make_pair(pair, SOCK_STREAM);
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    for (int i = 0; i < 2; i++) {
+        char address[ACO_IO_ADDRESS_SIZE];
+        two.hosts[i].listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL);
+        CHECK_EQ(aco_io_local_address(two.hosts[i].listener, address, sizeof address), 0);
+        snprintf(two.hosts[i].url, sizeof two.hosts[i].url, "http://%s/", address);
+        member(&group, answers_once, &two.hosts[i]);
+    }
+    for (int calls = 0; calls < 64; calls++)
+        finds_them_over(&two, calls, pair);
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(aco_io_close(two.hosts[i].listener), 0);
+    aco_group_end(&group);
+    close_both(pair);
+    return arg;
+}
+
 typedef struct stall {
     int listener, fd;
     const char *text;
@@ -594,7 +688,7 @@ int main(void)
 {
     static const aco_function_t tests[] = {
         calls,        repeats_once, gets_wrong_responses, keeps_fields_apart, limits_redirects,
-        limits_heads, limits_kept,  obeys_deadlines,      refuses_options};
+        limits_heads, limits_kept,  obeys_deadlines,      refuses_options,    keeps_two_hosts};
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     return check_result("http_client");
 }

@@ -247,6 +247,108 @@ static void *pipelines(void *arg)
     return NULL;
 }
 
+static char large_body[3000];
+
+static void tells_much(aco_http_request_t *request, void *arg)
+{
+    (void)arg;
+    CHECK_EQ(aco_http_reply(request, 200, NULL, large_body, sizeof large_body), 0);
+}
+
+static void yields_twice(aco_http_request_t *request, void *text)
+{
+    aco_task_yield();
+    aco_task_yield();
+    tells(request, text);
+}
+
+/* The replies that wait for the next one's handler are sent for many connections in a row, while those handlers go
+ * on. */
+static void *pipelines_at_once(void *arg)
+{
+    enum { CLIENTS = 130 };
+    static const char both[] = "GET /much HTTP/1.1\r\n" HOST "\r\nGET /slow HTTP/1.1\r\n" HOST "\r\n";
+    static const aco_http_route_t routes[] = {{"GET", "/much", tells_much, NULL},
+                                              {"GET", "/slow", yields_twice, "slow"},
+                                              {NULL, NULL, NULL, NULL}};
+    stage_t stage = {0};
+    int fds[CLIENTS];
+    memset(large_body, 'm', sizeof large_body);
+    start(&stage, routes);
+    for (int i = 0; i < CLIENTS; i++) {
+        fds[i] = dial(&stage);
+        CHECK_EQ(aco_io_write_all(fds[i], both, strlen("GET /much HTTP/1.1\r\n" HOST "\r\n")), 31);
+        CHECK(aco_io_read(fds[i], got, 16) == 16);
+        while (aco_io_recv(fds[i], got, sizeof got, MSG_DONTWAIT) <= 0)
+            aco_task_yield();
+    }
+    for (int i = 0; i < CLIENTS; i++) /* nobody runs in between */
+        CHECK_EQ(send(fds[i], both, sizeof both - 1, MSG_DONTWAIT), sizeof both - 1);
+    for (int i = 0; i < CLIENTS; i++) {
+        aco_io_shutdown(fds[i], SHUT_WR);
+        read_to_end(fds[i]);
+        CHECK_TEXT("the statuses", statuses(), "200 200");
+        CHECK(got_n > sizeof large_body && strspn(body(), "m") == sizeof large_body);
+        CHECK_TEXT("the second body", got + got_n - 4, "slow");
+        aco_io_close(fds[i]);
+    }
+    stop(&stage);
+    return arg;
+}
+
+/* ---- Fairness ---- */
+
+enum { IN_A_ROW = 1280 };
+
+static turns_t turns;
+static int handled;
+
+/* A stream to a client that takes it at once. */
+static void streams_bytes(aco_http_request_t *request, void *arg)
+{
+    (void)arg;
+    CHECK_EQ(aco_http_begin(request, 200, NULL, IN_A_ROW), 0);
+    turns.n = 0;
+    for (int i = 0; i < IN_A_ROW; i++) {
+        CHECK_EQ(aco_http_write(request, "s", 1), 0);
+        CHECK_EQ(aco_http_flush(request), 0);
+    }
+    CHECK(turns.n >= IN_A_ROW / 128);
+}
+
+/* One of many requests that are there already. */
+static void counts_requests(aco_http_request_t *request, void *text)
+{
+    if (handled++ == 0)
+        turns.n = 0;
+    tells(request, text);
+    if (handled == IN_A_ROW)
+        CHECK(turns.n >= IN_A_ROW / 128);
+}
+
+static void *is_fair(void *arg)
+{
+    static const char one[] = "GET /many HTTP/1.1\r\n" HOST "\r\n";
+    static const aco_http_route_t routes[] = {{"GET", "/stream", streams_bytes, NULL},
+                                              {"GET", "/many", counts_requests, "x"},
+                                              {NULL, NULL, NULL, NULL}};
+    size_t n = sizeof one - 1;
+    char *all = malloc(IN_A_ROW * n);
+    stage_t stage = {0};
+    start(&stage, routes);
+    start_counting(&turns);
+    ask(&stage, "GET /stream HTTP/1.1\r\n" HOST "\r\n");
+    CHECK_EQ(strspn(body(), "s"), IN_A_ROW);
+    for (int i = 0; i < IN_A_ROW; i++)
+        memcpy(all + (size_t)i * n, one, n);
+    talk(&stage, all, IN_A_ROW * n, IN_ONE_PIECE);
+    CHECK_EQ(handled, IN_A_ROW);
+    stop_counting(&turns);
+    free(all);
+    stop(&stage);
+    return arg;
+}
+
 /* ---- Connections whose tasks are on one share stack ---- */
 
 static void *take_turns(void *arg)
@@ -465,7 +567,8 @@ static void *has_files(void *arg)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {replies, names_statuses, pipelines, take_turns, drains, has_files};
+    static const aco_function_t tests[] = {replies, names_statuses, pipelines, is_fair,
+                                           take_turns, drains, has_files, pipelines_at_once};
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     return check_result("http_replies");
 }

@@ -106,6 +106,22 @@ static void sends_at_once(aco_http_request_t *request, void *unused)
     CHECK_EQ(aco_websocket_close(shared.socket, 1000, NULL), 0);
 }
 
+static turns_t turns;
+
+/* To a client that takes all at once. Others have their turns all the same. */
+static void sends_in_a_row(aco_http_request_t *request, void *unused)
+{
+    enum { MESSAGES = 1280 };
+    aco_websocket_t *socket = aco_websocket_accept(request, &options);
+    int enough = 1 << 20;
+    (void)unused;
+    CHECK_EQ(setsockopt(request->fd, SOL_SOCKET, SO_SNDBUF, &enough, sizeof enough), 0);
+    turns.n = 0;
+    for (int i = 0; i < MESSAGES; i++)
+        CHECK_EQ(aco_websocket_send(socket, ACO_WEBSOCKET_TEXT, "m", 1), 0);
+    CHECK(turns.n >= MESSAGES / 128);
+}
+
 /* ---- The client ---- */
 
 static const char handshake[] =
@@ -565,11 +581,21 @@ static void plain(aco_http_request_t *request, void *unused)
 
 /* ---- All of it ---- */
 
+static void *is_fair(void *unused)
+{
+    start_counting(&turns);
+    exchange("/in-a-row", "", "", 0, 4096);
+    CHECK(frames_n() > 1280 * 3);
+    stop_counting(&turns);
+    return unused;
+}
+
 static void *serve(void *listener)
 {
     static const aco_http_route_t routes[] = {
         {NULL, "/any", echo, NULL},       {"GET", "/echo", echo, NULL},   {"GET", "/ask", ask, NULL},
         {"GET", "/misuse", misuse, NULL}, {"GET", "/plain", plain, NULL}, {"GET", "/at-once", sends_at_once, NULL},
+        {"GET", "/in-a-row", sends_in_a_row, NULL},
 #ifdef COUNTS_MEMORY
         {"GET", "/starve", starve, NULL},
 #endif
@@ -582,8 +608,8 @@ static void *serve(void *listener)
 static void *run_all(void *unused)
 {
     static const aco_function_t tests[] = {
-        shakes_hands, checks_origins, takes_empty_fields, takes_frames,     takes_more_frames,
-        passes_sizes, ends,           limits_times,       follows_requests, lacks_room};
+        shakes_hands, checks_origins, takes_empty_fields, takes_frames,     takes_more_frames, passes_sizes,
+        ends,         limits_times,   follows_requests,   lacks_room,       is_fair};
     int listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL), little = 8192;
     aco_group_t group;
     CHECK_EQ(setsockopt(listener, SOL_SOCKET, SO_SNDBUF, &little, sizeof little), 0); /* so that sends wait */
