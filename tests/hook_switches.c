@@ -6,6 +6,8 @@
  * Others' turns are counted. Hooks count calls, and let others run at one of 64: so a test that wants this to happen at
  * a certain place tries all 64 PHASES. */
 #define _GNU_SOURCE
+#include "scheduler/task.h"
+#include "threads/threads.h"
 #include <aco/shared.h>
 #include "child.h"
 #include "hook_tests.h"
@@ -105,6 +107,49 @@ static void *test_posts(void *unused)
     CHECK_EQ(pthread_barrier_destroy(&sleeper.is_asleep), 0);
     CHECK_EQ(pthread_barrier_destroy(&sleeper.is_posted), 0);
     return unused;
+}
+
+/* ---- Cancelling of what runs on several threads ---- */
+
+static void *has_poller(void *unused)
+{
+    CHECK(aco_io_poll_fd() >= 0);
+    return unused;
+}
+
+static void await_sleep(const aco__worker_t *worker)
+{
+    while (!__atomic_load_n(&worker->scheduler->is_asleep, __ATOMIC_SEQ_CST))
+        ;
+}
+
+/* The end of a scope is passed on from scope to scope and to the other threads: a task that ran in between could leave
+ * a scope that is next. */
+static void *cancels_groups(void *unused)
+{
+    const aco__worker_t *other = &aco__threads_worker(aco_threads_current(), 1)->base;
+    aco_shared_group_t group;
+    begin();
+    CHECK_EQ(aco_shared_group_begin(&group, ACO_KEEP_GOING), 0);
+    CHECK_EQ(aco_submit_to(1, &group, has_poller, NULL, NULL), 0);
+    CHECK_EQ(aco_shared_group_end(&group), 0);
+    start_counting(&turns);
+    for (int i = 0; i < 4 * PHASES; i++) {
+        CHECK_EQ(aco_shared_group_begin(&group, ACO_KEEP_GOING), 0);
+        await_sleep(other);
+        CHECK_EQ(aco_scope_cancel(&group.scope), 0);
+        CHECK_EQ(aco_shared_group_end(&group), 0);
+    }
+    CHECK_EQ(turns_now(), 0);
+    stop_counting(&turns);
+    return unused;
+}
+
+static void test_cancelling(void)
+{
+    aco_threads_options_t options = {.flags = ACO_THREADS_FIRST_ONLY};
+    alarm(150);
+    CHECK_EQ(aco_threads_run_with(2, cancels_groups, NULL, &options), 0);
 }
 
 /* ---- Locks of objects between threads ---- */
@@ -613,5 +658,6 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "traced") == 0)
         return run_hook_tests(1, argv, "hook_switches", traced, traced + 1);
     PASSES(makes_first_stack);
+    test_cancelling();
     return run_hook_tests(argc, argv, "hook_switches", watched, others);
 }
