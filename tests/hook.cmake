@@ -76,6 +76,34 @@ add_test(NAME hook.blocking
              $<TARGET_FILE:test_hook_tasks_release>)
 set_tests_properties(hook.blocking PROPERTIES TIMEOUT 200 SKIP_RETURN_CODE 77)
 
+# Other allocators, in each way in which they come to a program, and programs of Debian with jemalloc.
+add_library(hook_allocators OBJECT hook/allocators.c)
+add_executable(test_hook_allocators hook/allocators.c)
+foreach(target hook_allocators test_hook_allocators)
+  set_target_properties(${target} PROPERTIES C_STANDARD 11 POSITION_INDEPENDENT_CODE ON)
+  target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  target_link_libraries(${target} PRIVATE acorn_io acorn_warnings ${CMAKE_DL_LIBS} Threads::Threads)
+endforeach()
+target_compile_definitions(hook_allocators PRIVATE LINKED)
+add_library(hook_locking SHARED hook/locking.c)
+target_compile_definitions(hook_locking PRIVATE WAITS)
+add_library(hook_locking_static STATIC hook/locking.c)
+set_target_properties(hook_locking_static PROPERTIES OUTPUT_NAME hook_locking)
+target_compile_options(hook_locking_static PRIVATE -fno-builtin)
+add_dependencies(test_hook_allocators hook_allocators hook_locking hook_locking_static acorn_hook acorn_hook_static)
+set(allocators ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/hook/allocators.py)
+separate_arguments(hook_flags UNIX_COMMAND "${CMAKE_C_FLAGS}")
+foreach(allocator locking jemalloc tcmalloc tcmalloc_minimal tcmalloc_debug mimalloc tbbmalloc efence dmalloc scudo
+        glibc_debug)
+  add_test(NAME hook.allocators.${allocator}
+           COMMAND ${allocators} ${allocator} $<TARGET_FILE_DIR:acorn_hook> $<TARGET_FILE:test_hook_allocators>
+               $<TARGET_OBJECTS:hook_allocators> ${CMAKE_C_COMPILER} ${hook_flags})
+endforeach()
+add_test(NAME hook.allocators.programs COMMAND ${allocators} programs $<TARGET_FILE_DIR:acorn_hook>)
+get_property(hook_tests DIRECTORY PROPERTY TESTS)
+list(FILTER hook_tests INCLUDE REGEX "^hook\\.allocators\\.")
+set_tests_properties(${hook_tests} PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
+
 # Client libraries and their servers: once.
 find_package(PkgConfig)
 if(NOT ACORN_TESTS_ONCE OR NOT CMAKE_C_COMPILER_ID STREQUAL "GNU" OR CMAKE_C_FLAGS MATCHES "-m32" OR

@@ -9,7 +9,8 @@ set(acorn_slow
   "^pages\\.|^bindings\\.(python|rust|lua|zig|go)$"
   "^hardening\\.(options|ibt|bti|shadow(-all)?)$" "^example\\.io_echo\\.10000"
   "^(io|http)_failure|^http\\.p|^(layers\\.self_test|files\\.seeded|documents\\.seeded)$"
-  "^hook\\.(redis|postgres|mariadb|curl|sqlite)$" "^debugger\\.(lldb|gdb\\.O0)$|^trace\\.debug\\.dies$")
+  "^hook\\.(redis|postgres|mariadb|curl|sqlite)$" "^hook\\.allocators\\.efence$"
+  "^debugger\\.(lldb|gdb\\.O0)$|^trace\\.debug\\.dies$")
 
 set(acorn_subject_coroutine
     "^(api|assertions|load_order|allocator|backtrace|cancel|coroutine|forgotten|found|local|misuse|model)[._]|^compat_")

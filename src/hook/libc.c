@@ -10,6 +10,8 @@
 static int is_sanitized, is_first;
 static const void *sanitizer; /* its library */
 
+/* Of a sanitizer that the hooks are linked with. dlsym() of a name that is missing would allocate, with the loader's
+ * lock held: another thread may wait for that, in an early call with the allocator's lock held. */
 extern __typeof__(read) __interceptor_read __attribute__((weak));
 
 int aco__libc_is_intercepted(void)
@@ -70,58 +72,50 @@ int aco__hook_is_sanitizers(const void *caller)
 
 /* ---- The allocator's library ---- */
 
-/* TBB's malloc() calls another library. */
-static const char *const allocators[] = {"malloc", "scalable_malloc"};
-enum { ALLOCATORS = sizeof allocators / sizeof *allocators };
 typedef struct range {
-    uintptr_t wanted, start, end;
-    int is_programs;
+    uintptr_t start, end;
 } range_t;
-static uintptr_t allocator_start[ALLOCATORS], allocator_end[ALLOCATORS];
+static range_t allocators[2]; /* malloc()'s library and TBB's, which that of its malloc() calls */
 
 int aco__hook_is_allocators(const void *caller)
 {
-    for (int i = 0; i < ALLOCATORS; i++)
-        if ((uintptr_t)caller >= allocator_start[i] && (uintptr_t)caller < allocator_end[i])
-            return 1;
-    return 0;
+    uintptr_t address = (uintptr_t)caller;
+    return (address >= allocators[0].start && address < allocators[0].end) ||
+           (address >= allocators[1].start && address < allocators[1].end);
 }
 
-/* Sets the range of the program or library that `wanted` is in. The program comes first. */
-static int find_range(struct dl_phdr_info *object, size_t sz, void *arg)
+static range_t range_of(const struct dl_phdr_info *object)
 {
-    range_t *range = arg;
-    int is_wanted = 0;
-    (void)sz;
-    range->start = UINTPTR_MAX;
-    range->end = 0;
+    range_t range = {UINTPTR_MAX, 0};
     for (int i = 0; i < object->dlpi_phnum; i++) {
         uintptr_t start = object->dlpi_addr + object->dlpi_phdr[i].p_vaddr, end = start + object->dlpi_phdr[i].p_memsz;
         if (object->dlpi_phdr[i].p_type != PT_LOAD)
             continue;
-        is_wanted |= range->wanted >= start && range->wanted < end;
-        range->start = start < range->start ? start : range->start;
-        range->end = end > range->end ? end : range->end;
+        range.start = start < range.start ? start : range.start;
+        range.end = end > range.end ? end : range.end;
     }
-    if (!is_wanted)
-        range->is_programs = 0;
-    return is_wanted;
+    return range;
+}
+
+/* For each library; the program's name is empty. */
+static int note_allocator(struct dl_phdr_info *object, size_t sz, void *functions)
+{
+    const uintptr_t *libcs = functions, *mallocs = libcs + 1;
+    range_t range = range_of(object);
+    (void)sz;
+    if (!object->dlpi_name || !object->dlpi_name[0])
+        return 0;
+    if (*mallocs >= range.start && *mallocs < range.end && !(*libcs >= range.start && *libcs < range.end))
+        allocators[0] = range;
+    if (strstr(object->dlpi_name, "/libtbbmalloc.so"))
+        allocators[1] = range;
+    return 0;
 }
 
 static void find_allocators(void)
 {
-    uintptr_t libcs = (uintptr_t)dlsym(RTLD_NEXT, "read");
-    for (int i = 0; i < ALLOCATORS; i++) {
-        range_t range = {(uintptr_t)dlsym(RTLD_DEFAULT, allocators[i]), 0, 0, 1};
-        if (!range.wanted)
-            (void)dlerror();
-        if (!range.wanted || !dl_iterate_phdr(find_range, &range) || range.is_programs)
-            continue;
-        if (libcs >= range.start && libcs < range.end)
-            continue;
-        allocator_start[i] = range.start;
-        allocator_end[i] = range.end;
-    }
+    uintptr_t functions[] = {(uintptr_t)libcs_form("read"), (uintptr_t)dlsym(RTLD_DEFAULT, "malloc")};
+    (void)dl_iterate_phdr(note_allocator, functions);
 }
 
 /* ---- Look-ups ---- */
@@ -129,7 +123,7 @@ static void find_allocators(void)
 static void find_sanitizer(void)
 {
     const void *hooks = object_of(&aco__libc_found);
-    void *symbol = sanitizers_form("read");
+    void *symbol = aco__libc_is_intercepted() ? sanitizers_form("read") : NULL;
     is_sanitized = symbol != NULL;
     is_first = object_of(dlsym(RTLD_DEFAULT, "read")) == hooks;
     sanitizer = object_of(symbol) != hooks ? object_of(symbol) : NULL;
@@ -214,7 +208,7 @@ static void find_all(void *(*find)(const char *name))
     publish(&found);
 }
 
-/* The plain functions first: what comes then allocates. */
+/* The plain functions first: what comes then may allocate. */
 ACO__AT_LOAD static void find_libc_at_load(void)
 {
     find_all(libcs_form);
