@@ -41,6 +41,7 @@ int aco_hook_begin(void)
         return aco__poller_fail(ENOTSUP, call,
                                 "the program finds a sanitizer's functions before acorn_hook's: link the "
                                 "static library");
+    aco__hook_locks_begin();
     return aco__hook_task_begin(call);
 }
 

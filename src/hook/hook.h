@@ -69,6 +69,22 @@ typedef struct aco__libc_calls {
 
 extern void __chk_fail(void) __attribute__((noreturn)); /* libc's end of a process that overflows a buffer */
 
+/* ---- look_up.c ---- */
+/* libc's function behind the hooks; the same, or a sanitizer's that must see the calls. Both take the loader's lock. */
+ACO__HIDDEN void *aco__libc_plain(const char *name);
+ACO__HIDDEN void *aco__libc_seen(const char *name);
+/* The function for an early call. */
+ACO__HIDDEN void *aco__libc_look_up(const char *name);
+/* Whether a sanitizer's functions are linked with the hooks, or loaded with them: known without a look-up. */
+ACO__HIDDEN int aco__libc_is_intercepted(void);
+
+ACO__HIDDEN void aco__hook_find_sanitizer(void);
+/* Whether the program has a sanitizer's functions; whether the hooks are found before them and libc's. */
+ACO__HIDDEN int aco__hook_is_sanitized(void);
+ACO__HIDDEN int aco__hook_is_first(void);
+/* Whether the caller is the sanitizer's library. gcc's opens files while it reports, with locks held. */
+ACO__HIDDEN int aco__hook_is_sanitizers(const void *caller);
+
 /* ---- early.c and libc.c ---- */
 /* libc's functions, or the sanitizer's. Until the library's constructor has looked them up, those of early.c: each entry
  * can be called at any time. */
@@ -77,16 +93,6 @@ static inline const aco__libc_calls_t *aco__libc(void)
 {
     return &aco__libc_found;
 }
-/* The function for an early call, which takes the loader's lock. */
-ACO__HIDDEN void *aco__libc_look_up(const char *name);
-/* Whether a sanitizer's functions are linked with the hooks, or loaded with them: known without a look-up. */
-ACO__HIDDEN int aco__libc_is_intercepted(void);
-
-/* Whether the program has a sanitizer's functions; whether the hooks are found before them and libc's. */
-ACO__HIDDEN int aco__hook_is_sanitized(void);
-ACO__HIDDEN int aco__hook_is_first(void);
-/* Whether the caller is the sanitizer's library. gcc's opens files while it reports, with locks held. */
-ACO__HIDDEN int aco__hook_is_sanitizers(const void *caller);
 
 /* Whether the caller is the library that malloc() is in, if that is neither libc nor the program. It calls with its own
  * locks held, perhaps for a task that waits inside acorn. So it must not wait for the task, nor allocate. */

@@ -56,7 +56,6 @@ int aco__hook_task_begin(const char *call)
     if (!self->process) {
         self->thread = (pid_t)syscall(SYS_gettid);
         self->process = getpid();
-        aco__hook_locks_begin();
     }
     if (!aco__hook_is_own_process())
         return aco__poller_fail(EPERM, call, "in a child of fork()");
