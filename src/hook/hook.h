@@ -69,8 +69,8 @@ typedef struct aco__libc_calls {
 extern void __chk_fail(void) __attribute__((noreturn)); /* libc's end of a process that overflows a buffer */
 
 /* ---- early.c and libc.c ---- */
-/* libc's functions, or the sanitizer's. Until the library's constructor has looked them up, those of early.c: each entry
- * can be called at any time. */
+/* libc's functions, or the sanitizer's. Until the library's constructor has looked them up, those of early.c: each
+ * entry can be called at any time. */
 ACO__HIDDEN_EXTERN aco__libc_calls_t aco__libc_found;
 static inline const aco__libc_calls_t *aco__libc(void)
 {

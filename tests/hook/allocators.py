@@ -94,7 +94,8 @@ def test(name, folder, program, object_file, *compiler):
         for way, made, preload in ways(allocator, archive if archive and archive[0] else None, folder, program,
                                        object_file, compiler, scratch + '/program'):
             for environment in [{}, *environments]:
-                failed += run(way, [made, *['forks'] * (name in FORKS)], {**environment, **preload}, 'allocators: passed')
+                command = [made, 'forks'] if name in FORKS else [made]
+                failed += run(way, command, {**environment, **preload}, 'allocators: passed')
     return failed != 0
 
 
