@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <aco/scope.h>
 #include "hook_tests.h"
+#include "proc.h"
 #include "sanitizers.h"
 
 #include <pthread.h>
@@ -97,6 +98,62 @@ static void *test_relock(void *unused)
     CHECK_EQ(pthread_mutex_unlock(&mutex), 0);
     join(beside(finds_it_free, NULL));
     CHECK_EQ(pthread_mutex_destroy(&mutex), 0);
+    return unused;
+}
+
+/* ---- Many locks at once, in threads that end ---- */
+
+enum { LOCKS = UNDER_TSAN ? 50 : 1000 /* TSan knows 64 */, FIRST_THREADS = 2, MORE_THREADS = 20 };
+
+static void *finds_all_locked(void *arg)
+{
+    pthread_mutex_t *locks = arg;
+    begin();
+    for (int i = 0; i < LOCKS; i++)
+        CHECK_EQ(pthread_mutex_trylock(&locks[i]), EBUSY);
+    return NULL;
+}
+
+static void *holds_many(void *unused)
+{
+    static const pthread_mutex_t free_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+    pthread_mutex_t *locks = malloc(LOCKS * sizeof *locks);
+    begin();
+    for (int i = 0; i < LOCKS; i++) {
+        locks[i] = free_lock;
+        CHECK_EQ(pthread_mutex_lock(&locks[i]), 0);
+    }
+    join(beside(finds_all_locked, locks));
+    for (int i = 0; i < LOCKS; i++)
+        CHECK_EQ(pthread_mutex_unlock(&locks[i]), 0);
+    free(locks);
+    return unused;
+}
+
+static void *runs_a_holder(void *unused)
+{
+    run_task(holds_many, NULL);
+    return unused;
+}
+
+static void run_holders(int count)
+{
+    for (int i = 0; i < count; i++) {
+        pthread_t thread;
+        CHECK_EQ(pthread_create(&thread, NULL, runs_a_holder, NULL), 0);
+        CHECK_EQ(pthread_join(thread, NULL), 0);
+    }
+}
+
+/* What is noted of locks is freed with the thread. */
+static void *test_many_locks(void *unused)
+{
+    size_t before;
+    run_holders(FIRST_THREADS);
+    before = proc_number("/proc/self/statm");
+    run_holders(MORE_THREADS);
+    if (!UNDER_ASAN && !UNDER_TSAN) /* they keep memory of threads */
+        CHECK(proc_number("/proc/self/statm") < before + MORE_THREADS);
     return unused;
 }
 
@@ -225,7 +282,7 @@ static void *test_cannot_wait(void *unused)
 }
 
 static const aco_function_t tests[] = {test_unlock_unhooked,  test_recursive_depth, test_relock,     test_owner_dead,
-                                       test_relock_of_writer, test_deadline,        test_cannot_wait};
+                                       test_relock_of_writer, test_deadline,        test_cannot_wait, test_many_locks};
 
 /* With an argument only that test runs. */
 int main(int argc, char **argv)

@@ -68,6 +68,8 @@
  * other lock (a condition, a spin lock, a mutex of C11 or of a statically linked library) is a deadlock of the
  * thread. For this reason nothing is hooked that holds libc's own locks.
  *
+ * Allocators. What the shared library calls that malloc() is in goes straight to libc, as it holds locks of its own.
+ *
  * Signal handlers that interrupt a hooked task are the task, for the hooks: they must not make calls that would wait. A
  * task may be hooked on a share stack.
  *

@@ -86,8 +86,8 @@ ACO__HIDDEN int aco__hook_is_first(void);
 ACO__HIDDEN int aco__hook_is_sanitizers(const void *caller);
 
 /* ---- early.c and libc.c ---- */
-/* libc's functions, or the sanitizer's. Until the library's constructor has looked them up, those of early.c: each entry
- * can be called at any time. */
+/* libc's functions, or the sanitizer's. Until the library's constructor has looked them up, those of early.c: each
+ * entry can be called at any time. */
 ACO__HIDDEN_EXTERN aco__libc_calls_t aco__libc_found;
 static inline const aco__libc_calls_t *aco__libc(void)
 {

@@ -25,7 +25,7 @@ ALLOCATORS = {
     'tbbmalloc': (['libtbbmalloc_proxy.so.2'], [], []),
     'efence': (['libefence.so.0'], ['libefence.a'], []),
     'dmalloc': (['libdmallocth.so.5'], [], [{'DMALLOC_OPTIONS': 'debug=0x403,log=/dev/null,lockon=2'}]),
-    'scudo': (['libclang_rt.scudo_standalone-x86_64.so'], [], []),
+    'scudo': (['libclang_rt.scudo_standalone-x86_64.so', 'libclang_rt.scudo_standalone-i386.so'], [], []),
     'glibc_debug': (['libc_malloc_debug.so.0'], [], [{'GLIBC_TUNABLES': 'glibc.malloc.check=3'}]),
 }
 # Those whose locks a fork() takes first.
@@ -33,17 +33,27 @@ FORKS = ('jemalloc', 'tcmalloc', 'tcmalloc_minimal')
 PROGRAMS = (['redis-cli', '--version'], ['redis-server', '--version'], ['dig', '-v'], ['h2load', '--version'])
 
 
-def find(compiler, names, folder):
-    """The first of the libraries that the folder, the linker or clang has; None: there is none."""
+def machine(path):
+    """The kind of processor that a program or shared library is for."""
+    with open(path, 'rb') as file:
+        head = file.read(20)
+    return head[4], head[18:20]
+
+
+def candidates(compiler, name, folder):
+    yield folder + '/' + name
+    yield subprocess.run([*compiler, '-print-file-name=' + name], check=True, capture_output=True,
+                         text=True).stdout.strip()
+    yield from sorted(glob.glob('/usr/lib/llvm-*/lib/clang/*/lib/linux/' + name))
+
+
+def find(compiler, names, program):
+    """The first of the libraries that the program's folder, the linker or clang has for the program; None: no such."""
     for name in names:
-        if os.path.exists(folder + '/' + name):
-            return folder + '/' + name
-        found = subprocess.run([*compiler, '-print-file-name=' + name], check=True, capture_output=True,
-                               text=True).stdout.strip()
-        if os.path.isabs(found):
-            return found
-        for found in sorted(glob.glob('/usr/lib/llvm-*/lib/clang/*/lib/linux/' + name)):
-            return found
+        for path in candidates(compiler, name, os.path.dirname(program)):
+            if os.path.isabs(path) and os.path.exists(path) and (
+                    name.endswith('.a') or machine(path) == machine(program)):
+                return path
     return None
 
 
@@ -83,9 +93,8 @@ def ways(allocator, archive, folder, program, object_file, compiler, made):
 
 def test(name, folder, program, object_file, *compiler):
     names, archive, environments = ALLOCATORS[name]
-    own = os.path.dirname(program)
-    allocator = find(compiler, names, own)
-    archive = [find(compiler, archive[:1], own), *archive[1:]] if archive else []
+    allocator = find(compiler, names, program)
+    archive = [find(compiler, archive[:1], program), *archive[1:]] if archive else []
     if not allocator:
         print(f'skipped: {names[0]} is not installed')
         return SKIPPED
@@ -94,15 +103,17 @@ def test(name, folder, program, object_file, *compiler):
         for way, made, preload in ways(allocator, archive if archive and archive[0] else None, folder, program,
                                        object_file, compiler, scratch + '/program'):
             for environment in [{}, *environments]:
-                failed += run(way, [made, *['forks'] * (name in FORKS)], {**environment, **preload}, 'allocators: passed')
+                command = [made, 'forks'] if name in FORKS else [made]
+                failed += run(way, command, {**environment, **preload}, 'allocators: passed')
     return failed != 0
 
 
 def run_programs(folder):
     failed, ran = 0, 0
     for program in PROGRAMS:
-        if not shutil.which(program[0]):
-            print(f'skipped: {program[0]} is not installed')
+        path = shutil.which(program[0])
+        if not path or machine(path) != machine(folder + '/libacorn_hook.so'):
+            print(f'skipped: {program[0]} is not installed, or for another processor')
             continue
         ran += 1
         failed += run(' '.join(program), program, {'LD_PRELOAD': folder + '/libacorn_hook.so'}, '')
