@@ -6,6 +6,16 @@ foreach(variant IN LISTS acorn_two_variants)
     acorn_counts_memory(test_${subject}_${variant})
   endforeach()
 endforeach()
+
+# Against a second reader, which is not the library's: many random inputs at night.
+set(http_differential_count 20000)
+if(ACORN_NIGHTLY)
+  set(http_differential_count 5000000)
+endif()
+acorn_test(http_differential.release http_differential.c http_reader.c DEFINE ${define_release} TIMEOUT 3600 ARGS
+           ${PROJECT_SOURCE_DIR}/verification/fuzz/corpus/http ${http_differential_count} 1)
+target_link_libraries(test_http_differential_release PRIVATE acorn_http_static Threads::Threads)
+
 set(http_tunnel none)
 if(TARGET acorn_tls)
   set(http_tunnel $<TARGET_FILE:test_http_tunnel_default>)

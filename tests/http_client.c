@@ -352,12 +352,26 @@ static void *gets_wrong_responses(void *arg)
         {"HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n6\r\nmalice\r\n0\r\n\r\n", -1},
         {"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\nok", EBADMSG},
         {"HTTP/2.0 200 OK\r\n\r\nok", EBADMSG},
+        {"RTSP/1.0 200 OK\r\n\r\nok", EBADMSG},
+        {"ICE/1.0 200 OK\r\n\r\nok", EBADMSG},
+        {"\r\nHTTP/1.1 200 OK\r\n\r\nok", EBADMSG},
+        {"\nHTTP/1.1 200 OK\r\n\r\nok", EBADMSG},
+        {"HTTP/1.1 200 O\x01K\r\n\r\nok", EBADMSG},
+        {"HTTP/1.1 200 O\x7fK\r\n\r\nok", EBADMSG},
+        {"HTTP/1.1 200 \xc3\x96\tK\r\n\r\nok", 0},
+        {"HTTP/1.1 200\r\n\r\nok", 0},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\t\r\n\r\n2\r\nok\r\n0\r\n\r\n", EBADMSG},
+        {"HTTP/1.1 200 OK\r\n\r\n", -1},
+        {"HTTP/1.0 200 OK\r\nConnection: close\r\n\r\n", -1},
+        {"HTTP/1.1 103 Early\r\nConnection: close\r\n\r\nHTTP/1.1 200 OK\r\n\r\nok", 0},
+        {"HTTP/1.0 103 Early\r\n\r\nHTTP/1.1 200 OK\r\n\r\nok", 0},
         {"nonsense\r\n\r\n", EBADMSG},
     };
     aco_http_client_t *client = aco_http_client_new(NULL);
     (void)arg;
     for (size_t i = 0; i < sizeof responses / sizeof responses[0]; i++) {
-        int error = get_raw(client, responses[i].text);
+        int error = get_raw(client, responses[i].text), in_bytes = get_pieces(client, responses[i].text, 1);
+        CHECK_EQ(in_bytes, error);
         if (!error && got_n == 0)
             error = -1;
         if (error != responses[i].error || (!error && (got_n != 2 || memcmp(got, "ok", 2) != 0)))

@@ -134,17 +134,36 @@ static int has_body(const llhttp_t *response)
     return response->flags & F_CHUNKED || !(response->flags & F_CONTENT_LENGTH) || response->content_length > 0;
 }
 
+/* llhttp skips bare line ends before a message, takes other protocols' names, and lets a client skip line ends. */
+static int begins_well(const aco__http_link_t *link)
+{
+    const char *at = link->in.buffer + link->in.begin;
+    if (link->parser->type == HTTP_RESPONSE)
+        return memcmp(at, "HTTP/", 5) == 0;
+    while (at[0] == '\r' && at[1] == '\n')
+        at += 2;
+    return *at != '\r' && *at != '\n';
+}
+
+/* The reason of a response, or a part of it, of which llhttp checks nothing. */
+static int on_status(llhttp_t *parser, const char *p, size_t n)
+{
+    return aco__http_is_value(p, n) ? 0 : refuse(link_of(parser)->head, 400);
+}
+
 /* A message without a body is parsed to its end at once. Before a body the parser stops. */
 static int on_headers_complete(llhttp_t *parser)
 {
     aco__http_link_t *link = link_of(parser);
     aco__http_head_t *head = link->head;
     link->has_head = 1;
-    if (parser->type == HTTP_RESPONSE && parser->status_code < 100)
+    if (!begins_well(link) || (parser->type == HTTP_RESPONSE && parser->status_code < 100))
         return refuse(head, 400);
+    if (parser->type == HTTP_RESPONSE && head->encodings && !(parser->flags & F_CHUNKED))
+        return refuse(head, 400); /* llhttp would read up to the connection's end */
     if (link->gets_no_body || (parser->type == HTTP_RESPONSE && !has_body(parser)))
         parser->flags |= F_SKIPBODY; /* llhttp would wait for one with a length, also of 304 */
-    link->is_persistent = (unsigned char)llhttp_should_keep_alive(parser);
+    link->is_persistent = !(parser->flags & F_CONNECTION_CLOSE) && llhttp_should_keep_alive(parser);
     if (parser->type == HTTP_RESPONSE)
         return has_body(parser) ? HPE_PAUSED : 0;
     link->may_switch = parser->upgrade;
@@ -181,12 +200,18 @@ static int on_body(llhttp_t *parser, const char *p, size_t n)
 
 static int on_message_complete(llhttp_t *parser)
 {
-    link_of(parser)->has_all = 1;
+    aco__http_link_t *link = link_of(parser);
+    link->has_all = 1;
+    /* A trailer cannot end the connection, and behind an interim response the final one comes: llhttp must parse what
+     * follows. Nothing else reads these flags now. */
+    if (link->is_persistent || (parser->type == HTTP_RESPONSE && parser->status_code < 200))
+        parser->flags = (uint16_t)((parser->flags & ~F_CONNECTION_CLOSE) | F_CONNECTION_KEEP_ALIVE | F_SKIPBODY);
     return HPE_PAUSED;
 }
 
 static const llhttp_settings_t settings = {
     .on_url = on_url,
+    .on_status = on_status,
     .on_header_field = on_header_field,
     .on_header_value = on_header_value,
     .on_header_value_complete = on_header_value_complete,
@@ -406,6 +431,8 @@ static ssize_t more_body(aco__http_link_t *link, char *direct, size_t n, const c
 static ssize_t end_of_stream(aco__http_link_t *link, const char *call)
 {
     link->is_persistent = 0;
+    if (link->parser->type == HTTP_RESPONSE && !link->has_all)
+        (void)feed(link, 0); /* the parser goes on behind the head, even if no body has come */
     if (link->parser->type == HTTP_RESPONSE && llhttp_finish(link->parser) == HPE_OK && link->has_all)
         return 0;
     if (link->has_all)

@@ -54,7 +54,7 @@ static const char *after_authority(aco__http_exchange_t *x, const char *target)
     const char *host = target + scheme;
     size_t n = strcspn(host, "/?");
     char *copy;
-    if (!scheme || !n || !aco__http_is_host(host, n))
+    if (!scheme || !n || !aco__http_is_authority(host, n))
         return NULL;
     copy = allocate(x, n + 1, "aco_http_serve");
     if (!copy)
@@ -119,7 +119,7 @@ int aco__http_understand(aco__http_exchange_t *x)
     x->is_head = parser->method == HTTP_HEAD;
     if (head->hosts > 1 || (!head->hosts && x->is.minor > 0))
         return 400;
-    if (!aco__http_is_host(x->is.host, strlen(x->is.host)))
+    if (!aco__http_is_authority(x->is.host, strlen(x->is.host)))
         return 400;
     if (x->is.length > 0 && (uint64_t)x->is.length > link->most_body)
         return 413;

@@ -125,6 +125,28 @@ static int digit_of(char c)
     return c >= '0' && c <= '9' ? c - '0' : lower(c) >= 'a' && lower(c) <= 'f' ? lower(c) - 'a' + 10 : -1;
 }
 
+int aco__http_is_authority(const char *text, size_t n)
+{
+    const char *at = text, *end = text + n;
+    if (n && *at == '[') {
+        while (++at < end && *at != ']')
+            if (digit_of(*at) < 0 && *at != ':' && *at != '.')
+                return 0;
+        if (at == end || at - text < 3)
+            return 0;
+        at++;
+    }
+    for (; at < end && *text != '[' && *at != ':'; at++)
+        if (*at == '[' || *at == ']' || !aco__http_is_host(at, 1) ||
+            (*at == '%' && (end - at < 3 || digit_of(at[1]) < 0 || digit_of(at[2]) < 0)))
+            return 0;
+    if (at < end && *at++ != ':')
+        return 0;
+    while (at < end && *at >= '0' && *at <= '9')
+        at++;
+    return at == end;
+}
+
 ptrdiff_t aco__http_decode(char *to, const char *from, size_t n, int plus_is_space)
 {
     char *at = to;
