@@ -97,7 +97,7 @@ foreach(allocator locking jemalloc tcmalloc tcmalloc_minimal tcmalloc_debug mima
         glibc_debug)
   add_test(NAME hook.allocators.${allocator}
            COMMAND ${allocators} ${allocator} $<TARGET_FILE_DIR:acorn_hook> $<TARGET_FILE:test_hook_allocators>
-               $<TARGET_OBJECTS:hook_allocators> ${CMAKE_C_COMPILER} ${hook_flags})
+               $<TARGET_OBJECTS:hook_allocators> ${CMAKE_C_COMPILER} ${hook_flags} ${acorn_io_pc_libraries})
 endforeach()
 add_test(NAME hook.allocators.programs COMMAND ${allocators} programs $<TARGET_FILE_DIR:acorn_hook>)
 get_property(hook_tests DIRECTORY PROPERTY TESTS)

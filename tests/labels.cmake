@@ -9,7 +9,7 @@ set(acorn_slow
   "^pages\\.|^bindings\\.(python|rust|lua|zig|go)$"
   "^hardening\\.(options|ibt|bti|shadow(-all)?)$" "^example\\.io_echo\\.10000"
   "^(io|http)_failure|^http\\.p|^(layers\\.self_test|files\\.seeded|documents\\.seeded)$"
-  "^hook\\.(redis|postgres|mariadb|curl|sqlite)$" "^hook\\.allocators\\.efence$"
+  "^hook\\.(redis|postgres|mariadb|curl|sqlite)$" "^hook\\.allocators\\.efence$" "^http_differential\\."
   "^debugger\\.(lldb|gdb\\.O0)$|^trace\\.debug\\.dies$")
 
 set(acorn_subject_coroutine

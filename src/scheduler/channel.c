@@ -125,7 +125,7 @@ int aco_channel_close(aco_channel_t *channel)
 }
 
 /* These send and receive without waiting: 0, EPIPE, or EAGAIN. */
-ACO__FORCE_INLINE int send(aco__thread_t *self, aco_channel_t *channel, const void *from)
+ACO__FORCE_INLINE int send_element(aco__thread_t *self, aco_channel_t *channel, const void *from)
 {
     aco__waiter_t *receiver = channel->receivers.first;
     if (aco_unlikely(channel->open_for != self)) {
@@ -146,7 +146,7 @@ ACO__FORCE_INLINE int send(aco__thread_t *self, aco_channel_t *channel, const vo
     return 0;
 }
 
-ACO__FORCE_INLINE int receive(aco__thread_t *self, aco_channel_t *channel, void *to)
+ACO__FORCE_INLINE int receive_element(aco__thread_t *self, aco_channel_t *channel, void *to)
 {
     aco__waiter_t *sender = channel->senders.first;
     if (aco_unlikely(channel->open_for != self)) {
@@ -199,7 +199,7 @@ int aco__channel_send(aco_channel_t *channel, const void *from, aco__wait_t *wai
         return -1;
     if (aco__check_waiting(self, "aco_channel_send") != 0)
         return -1;
-    error = send(self, channel, from);
+    error = send_element(self, channel, from);
     if (error != EAGAIN)
         return result_of(error);
     if (aco__wait_prepare(self, wait, ACO__WAIT_SEND, channel, location) != 0)
@@ -215,7 +215,7 @@ int aco__channel_receive(aco_channel_t *channel, void *to, aco__wait_t *wait, co
     int error;
     if (check_receive("aco_channel_receive", channel) != 0 || aco__check_waiting(self, "aco_channel_receive") != 0)
         return -1;
-    error = receive(self, channel, to);
+    error = receive_element(self, channel, to);
     if (error != EAGAIN)
         return result_of(error);
     if (aco__wait_prepare(self, wait, ACO__WAIT_RECEIVE, channel, location) != 0)
@@ -227,12 +227,15 @@ int aco__channel_receive(aco_channel_t *channel, void *to, aco__wait_t *wait, co
 
 int aco_channel_try_send(aco_channel_t *channel, const void *from)
 {
-    return check_send("aco_channel_try_send", channel, from) != 0 ? -1 : result_of(send(aco__self(), channel, from));
+    return check_send("aco_channel_try_send", channel, from) != 0 ? -1
+                                                                  : result_of(send_element(aco__self(), channel, from));
 }
 
 int aco_channel_try_receive(aco_channel_t *channel, void *to)
 {
-    return check_receive("aco_channel_try_receive", channel) != 0 ? -1 : result_of(receive(aco__self(), channel, to));
+    return check_receive("aco_channel_try_receive", channel) != 0
+               ? -1
+               : result_of(receive_element(aco__self(), channel, to));
 }
 
 /* ---- Selecting ---- */
@@ -242,8 +245,8 @@ static int try_case(aco__thread_t *self, aco_select_case_t *c)
 {
     if (!c->channel)
         return 0;
-    c->error = c->operation == ACO_SELECT_SEND ? send(self, c->channel, c->element)
-                                              : receive(self, c->channel, c->element);
+    c->error = c->operation == ACO_SELECT_SEND ? send_element(self, c->channel, c->element)
+                                              : receive_element(self, c->channel, c->element);
     return c->error != EAGAIN;
 }
 

@@ -1,6 +1,6 @@
 /* An allocator that locks in malloc(): a recursive mutex and an error-checking one. With WAITS it also makes other
- * hooked calls meanwhile, at times. It aborts if a task that calls it lets another one run in the middle, or if a lock calls it
- * again. Its memory is libc's. */
+ * hooked calls meanwhile, at times. It aborts if a task that calls it lets another one run in the middle, or if a lock
+ * calls it again. Its memory is libc's. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -30,12 +30,12 @@ static void wait_inside(void)
     int fd = -1;
     if (calls == 0)
         (void)sem_init(&semaphore, 0, 1);
-    if (calls++ % 4 != 0)
+    if (calls++ % 64 != 0)
         return;
     if (pthread_rwlock_wrlock(&for_writing) != 0 || sem_wait(&semaphore) != 0)
         abort();
     (void)sched_yield();
-    if (calls % 64 == 1) {
+    if (calls % 512 == 1) {
         (void)usleep(1);
         fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
         if (fd >= 0 && (read(fd, &byte, 1) != 1 || close(fd) != 0))
