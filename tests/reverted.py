@@ -50,7 +50,8 @@ def replace(tree, before, after):
 
 def copy_tree(folder):
     """The files of git, or all of a release; what has not changed keeps its time, so that little is built anew."""
-    listed = subprocess.run(['git', 'ls-files', '-co', '--exclude-standard', '-z'], cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    listed = subprocess.run(['git', 'ls-files', '-co', '--exclude-standard', '-z'], cwd=ROOT, capture_output=True,
+                            text=True, check=False).stdout
     names = [name for name in listed.split('\0') if name] or [
         os.path.relpath(os.path.join(at, name), ROOT) for at, folders, files in os.walk(ROOT)
         for name in files if not at.startswith(os.path.join(ROOT, 'build'))]
