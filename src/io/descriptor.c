@@ -208,7 +208,7 @@ aco__io_fd_t *aco__io_enter_to_wait(aco__io_t *io, int fd, const char *call)
     return d;
 }
 
-aco__io_fd_t *aco__io_enter_now(aco__io_t *io, int fd, const char *call)
+static inline __attribute__((always_inline)) aco__io_fd_t *enter(aco__io_t *io, int fd, const char *call)
 {
     aco__io_fd_t *d = record_of(io, fd);
     if (aco_unlikely(!d || (!d->owned && !d->users))) { /* the number may be another file's than the last time */
@@ -225,9 +225,14 @@ aco__io_fd_t *aco__io_enter_now(aco__io_t *io, int fd, const char *call)
     return d;
 }
 
+aco__io_fd_t *aco__io_enter_now(aco__io_t *io, int fd, const char *call)
+{
+    return enter(io, fd, call);
+}
+
 aco__io_fd_t *aco__io_enter(aco__io_t *io, int fd, const char *call)
 {
-    aco__io_fd_t *d = aco__io_enter_now(io, fd, call);
+    aco__io_fd_t *d = enter(io, fd, call);
     ACO__MAY_SWITCH(call, NULL);
     if (!d)
         return NULL;
