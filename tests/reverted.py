@@ -18,11 +18,11 @@ SECONDS = 120
 
 
 def faults():
-    """(name, test, [(before, after)]) of each."""
+    """(name, [test, argument...], [(before, after)]) of each."""
     with open(os.path.join(ROOT, 'tests/reverted_faults.txt'), encoding='utf-8') as file:
-        blocks = re.split(r'^== (.*): (\w+)\n', file.read(), flags=re.M)[1:]
+        blocks = re.split(r'^== (.*): (\w[^:\n]*)\n', file.read(), flags=re.M)[1:]
     for name, test, text in zip(blocks[::3], blocks[1::3], blocks[2::3]):
-        yield name, test, [piece.split('\n=>\n') for piece in text.rstrip('\n').split('\n--\n')]
+        yield name, test.split(), [piece.split('\n=>\n') for piece in text.rstrip('\n').split('\n--\n')]
 
 
 def sources(tree):
@@ -67,21 +67,23 @@ def copy_tree(folder):
         shutil.copy(source, copy)
 
 
-def run(command, folder, seconds=None):
+def run(command, folder, seconds=None, environment=()):
     """The output and whether it has succeeded."""
     try:
-        done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        done = subprocess.run(command, cwd=folder, env={**os.environ, **dict(environment)}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               errors='replace', check=False, timeout=seconds)
         return done.stdout, done.returncode == 0
     except subprocess.TimeoutExpired as late:
         return (late.stdout or b'').decode(errors='replace') + f'\nit hangs: {seconds} s', False
 
 
-def build_and_run(build, test):
+def build_and_run(build, test, *arguments):
+    """Arguments with a "=" are for the environment."""
     output, good = run(['cmake', '--build', build, '--target', f'test_{test}_debug'], build)
     if not good:
         sys.exit(f'test_{test}_debug does not build:\n{output[-4000:]}')
-    return run([os.path.join(build, f'tests/test_{test}_debug')], os.path.join(build, 'tests'), SECONDS)
+    program = [os.path.join(build, f'tests/test_{test}_debug'), *(a for a in arguments if '=' not in a)]
+    return run(program, os.path.join(build, 'tests'), SECONDS, [a.split('=') for a in arguments if '=' in a])
 
 
 def main():
@@ -97,14 +99,14 @@ def main():
     if not good:
         sys.exit(output)
     wanted = [f for f in faults() if not args.texts or any(text in f[0] for text in args.texts)]
-    for test in sorted({test for _, test, _ in wanted}):
-        output, good = build_and_run(build, test)
+    for test in sorted({tuple(test) for _, test, _ in wanted}):
+        output, good = build_and_run(build, *test)
         if not good:
-            sys.exit(f'test_{test}_debug fails without a fault:\n{output[-4000:]}')
+            sys.exit(f'test_{test[0]}_debug fails without a fault:\n{output[-4000:]}')
     named = 0
     for name, test, pieces in wanted:
         changed = [replace(tree, before, after) for before, after in pieces]
-        output, good = build_and_run(build, test)
+        output, good = build_and_run(build, *test)
         for path, text in reversed(changed):
             with open(path, 'w', encoding='utf-8') as file:
                 file.write(text)

@@ -165,6 +165,7 @@ static void event(char phase, const char *name, const char *rest, ...)
     va_list args;
     long thread;
     aco__os_trace_lock();
+    ACO__NO_SWITCH_BEGIN();
     if (trace.is_open) {
         thread = known_thread();
         now = aco__os_now();
@@ -180,6 +181,7 @@ static void event(char phase, const char *name, const char *rest, ...)
         if (trace.used > sizeof trace.text - 2 * LONGEST_EVENT || now - trace.flushed > FLUSH_NS)
             flush(now);
     }
+    ACO__NO_SWITCH_END();
     aco__os_trace_unlock();
 }
 

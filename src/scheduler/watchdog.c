@@ -209,8 +209,15 @@ static void watch_less(aco__tasks_t *s)
     s->is_watched = 0;
 }
 
+static void lock(void)
+{
+    aco__os_watch_lock();
+    ACO__NO_SWITCH_BEGIN();
+}
+
 static void unlock_or_stop(void)
 {
+    ACO__NO_SWITCH_END();
     if (watched && watch_limit)
         aco__os_watch_unlock();
     else
@@ -234,7 +241,7 @@ static int begin_watching(aco__thread_t *self, aco__tasks_t *s)
 int aco__watch_limit(aco__thread_t *self, aco__tasks_t *s, int64_t limit_ns, const char *call)
 {
     int error = 0;
-    aco__os_watch_lock();
+    lock();
     watch_limit = limit_ns;
     __atomic_store_n(&reports, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&aco__watchdog_is_on, limit_ns != 0, __ATOMIC_RELAXED);
@@ -249,7 +256,7 @@ int aco__watch_limit(aco__thread_t *self, aco__tasks_t *s, int64_t limit_ns, con
 void aco__watch_change(aco__thread_t *self, aco__tasks_t *s)
 {
     int saved = errno;
-    aco__os_watch_lock();
+    lock();
     if (aco__watchdog_is_on < 0) {
         watch_limit = default_limit();
         __atomic_store_n(&aco__watchdog_is_on, watch_limit != 0, __ATOMIC_RELAXED);
@@ -266,7 +273,7 @@ void aco__unwatch(aco__tasks_t *s)
 {
     if (!s->is_watched)
         return;
-    aco__os_watch_lock();
+    lock();
     watch_less(s);
     unlock_or_stop();
 }
