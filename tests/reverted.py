@@ -70,8 +70,8 @@ def copy_tree(folder):
 def run(command, folder, seconds=None, environment=()):
     """The output and whether it has succeeded."""
     try:
-        done = subprocess.run(command, cwd=folder, env={**os.environ, **dict(environment)}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              errors='replace', check=False, timeout=seconds)
+        done = subprocess.run(command, cwd=folder, env={**os.environ, **dict(environment)}, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, errors='replace', check=False, timeout=seconds)
         return done.stdout, done.returncode == 0
     except subprocess.TimeoutExpired as late:
         return (late.stdout or b'').decode(errors='replace') + f'\nit hangs: {seconds} s', False

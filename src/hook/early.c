@@ -19,9 +19,10 @@ ACO__OTHER_NAME(int, __fcntl, (int fd, int command, ...));
 ACO__OTHER_NAME(int, __poll, (struct pollfd *fds, nfds_t n, int ms));
 ACO__OTHER_NAME(int, __nanosleep, (const struct timespec *time, struct timespec *rest));
 ACO__OTHER_NAME(int, __sched_yield, (void));
-extern __typeof__(mtx_lock) mtx_lock __attribute__((weak));
-extern __typeof__(mtx_trylock) mtx_trylock __attribute__((weak));
-extern __typeof__(mtx_unlock) mtx_unlock __attribute__((weak));
+#pragma weak mtx_lock
+#pragma weak mtx_trylock
+#pragma weak mtx_unlock
+// NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): glibc before 2.30 does not declare it
 ACO__OTHER_NAME(int, sem_clockwait, (sem_t *semaphore, clockid_t clock, const struct timespec *until));
 
 /* ---- Functions that other names can replace ---- */

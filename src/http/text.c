@@ -125,25 +125,38 @@ static int digit_of(char c)
     return c >= '0' && c <= '9' ? c - '0' : lower(c) >= 'a' && lower(c) <= 'f' ? lower(c) - 'a' + 10 : -1;
 }
 
-int aco__http_is_authority(const char *text, size_t n)
+/* Behind "[::1]", or at `text` if it begins otherwise; NULL: it is no address in brackets. */
+static const char *after_brackets(const char *text, const char *end)
 {
-    const char *at = text, *end = text + n;
-    if (n && *at == '[') {
-        while (++at < end && *at != ']')
-            if (digit_of(*at) < 0 && *at != ':' && *at != '.')
-                return 0;
-        if (at == end || at - text < 3)
-            return 0;
+    const char *at = text + 1;
+    if (text == end || *text != '[')
+        return text;
+    while (at < end && (digit_of(*at) >= 0 || *at == ':' || *at == '.'))
+        at++;
+    return at < end && *at == ']' && at - text > 2 ? at + 1 : NULL;
+}
+
+/* Behind a name or an address without brackets. */
+static const char *after_name(const char *at, const char *end)
+{
+    while (at < end && *at != ':' && *at != '[' && *at != ']' && aco__http_is_host(at, 1)) {
+        if (*at == '%' && (end - at < 3 || digit_of(at[1]) < 0 || digit_of(at[2]) < 0))
+            break;
         at++;
     }
-    for (; at < end && *text != '[' && *at != ':'; at++)
-        if (*at == '[' || *at == ']' || !aco__http_is_host(at, 1) ||
-            (*at == '%' && (end - at < 3 || digit_of(at[1]) < 0 || digit_of(at[2]) < 0)))
-            return 0;
-    if (at < end && *at++ != ':')
+    return at;
+}
+
+int aco__http_is_authority(const char *text, size_t n)
+{
+    const char *end = text + n, *at = after_brackets(text, end);
+    if (at == text)
+        at = after_name(text, end);
+    if (!at)
         return 0;
-    while (at < end && *at >= '0' && *at <= '9')
-        at++;
+    if (at < end && *at == ':')
+        for (at++; at < end && *at >= '0' && *at <= '9';)
+            at++;
     return at == end;
 }
 
