@@ -15,9 +15,12 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <sys/epoll.h>
+#include <sys/file.h>
 #include <sys/select.h>
 #include <sys/sendfile.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/un.h>
 #include <time.h>
@@ -462,6 +465,8 @@ static void *test_close(void *unused)
 /* ---- Fairness ---- */
 
 /* What the calls below use: they never have to wait. */
+static sem_t semaphore; /* 0 */
+
 typedef struct ready {
     int pair[2], pipe[2], listener, epoll, file;
     struct sockaddr_un address;
@@ -574,6 +579,24 @@ static void connects(const ready_t *r)
     close_two(fds);
 }
 
+static void locks_file(const ready_t *r)
+{
+    CHECK_EQ(flock(r->file, LOCK_SH), 0);
+}
+
+static void locks_range(const ready_t *r)
+{
+    struct flock range = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_len = 1};
+    CHECK_EQ(fcntl(r->file, F_SETLKW, &range), 0);
+}
+
+static void takes_semaphore(const ready_t *r)
+{
+    (void)r;
+    CHECK_EQ(sem_post(&semaphore), 0);
+    CHECK_EQ(sem_wait(&semaphore), 0);
+}
+
 static void open_ready(ready_t *r)
 {
     struct epoll_event event = {EPOLLOUT, {.fd = 0}};
@@ -589,6 +612,7 @@ static void open_ready(ready_t *r)
     CHECK_EQ(bind(r->listener, (struct sockaddr *)&r->address, sizeof(sa_family_t)), 0);
     CHECK_EQ(getsockname(r->listener, (struct sockaddr *)&r->address, &r->length), 0);
     CHECK_EQ(listen(r->listener, 10), 0);
+    CHECK_EQ(sem_init(&semaphore, 0, 0), 0);
 }
 
 static void close_ready(const ready_t *r)
@@ -610,7 +634,8 @@ static void *test_fairness(void *unused)
                  {"write", writes},       {"send", sends_bytes},  {"sendmmsg", sends_several},
                  {"sendfile", sends_file}, {"a pipe", uses_pipe},  {"poll", polls},
                  {"select", selects},     {"epoll", waits_for_epoll}, {"accept", accepts},
-                 {"connect", connects}};
+                 {"connect", connects},    {"flock", locks_file},   {"fcntl", locks_range},
+                 {"sem_wait", takes_semaphore}};
     ready_t ready;
     begin();
     open_ready(&ready);
@@ -630,22 +655,60 @@ static void *test_fairness(void *unused)
 /* Calls that must not wait give nobody a turn. */
 static void *test_dontwait(void *unused)
 {
-    int pair[2];
+    int pair[2], epoll;
+    struct timespec no_time = {0, 0};
+    struct epoll_event event;
     struct pollfd p;
     char byte;
     begin();
     blocking_pair(pair, SOCK_STREAM);
+    epoll = epoll_create1(EPOLL_CLOEXEC);
     p = (struct pollfd){pair[0], POLLIN, 0};
     start_counting(&turns);
     for (int i = 0; i < 4 * PHASES; i++) {
         CHECK_EQ(poll(&p, 1, 0), 0);
+        CHECK_EQ(ppoll(&p, 1, &no_time, NULL), 0);
+        CHECK_EQ(pselect(0, NULL, NULL, NULL, &no_time, NULL), 0);
+        CHECK_EQ(epoll_pwait(epoll, &event, 1, 0, NULL), 0);
+#if __GLIBC_PREREQ(2, 35)
+        CHECK_EQ(epoll_pwait2(epoll, &event, 1, &no_time, NULL), 0);
+#endif
         FAILS_WITH(recv(pair[0], &byte, 1, MSG_DONTWAIT), EAGAIN);
         CHECK_EQ(send(pair[1], "b", 1, MSG_DONTWAIT), 1);
         CHECK_EQ(recv(pair[0], &byte, 1, MSG_DONTWAIT), 1);
     }
     CHECK_EQ(turns_now(), 0);
     stop_counting(&turns);
+    CHECK_EQ(close(epoll), 0);
     close_two(pair);
+    return unused;
+}
+
+static void *makes_nonblocking(void *fd)
+{
+    CHECK_EQ(fcntl((int)(intptr_t)fd, F_SETFL, O_NONBLOCK), 0);
+    return NULL;
+}
+
+/* What another task makes of a descriptor in a call's turn stays. */
+static void *test_flags(void *unused)
+{
+    ready_t ready;
+    begin();
+    open_ready(&ready);
+    for (int phase = 0; phase < PHASES; phase++) {
+        int client = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), connection;
+        aco_t *other;
+        CHECK_EQ(syscall(SYS_connect, client, &ready.address, ready.length), 0);
+        make_calls(phase);
+        other = beside(makes_nonblocking, (void *)(intptr_t)ready.listener);
+        connection = accept(ready.listener, NULL, NULL);
+        join(other);
+        CHECK(fcntl(ready.listener, F_GETFL) & O_NONBLOCK);
+        CHECK_EQ(fcntl(ready.listener, F_SETFL, 0), 0);
+        close_two((int[]){client, connection});
+    }
+    close_ready(&ready);
     return unused;
 }
 
@@ -653,7 +716,8 @@ int main(int argc, char **argv)
 {
     static const aco_function_t watched[] = {test_edge_of_writes, test_drained, test_close, test_fairness, NULL};
     static const aco_function_t others[] = {test_posts,   test_locks_of_shared, test_failures,
-                                            test_reports, test_dontwait,        NULL};
+                                            test_reports, test_dontwait,        test_flags,
+                                            NULL};
     static const aco_function_t traced[] = {test_trace, NULL};
     if (argc > 1 && strcmp(argv[1], "traced") == 0)
         return run_hook_tests(1, argv, "hook_switches", traced, traced + 1);

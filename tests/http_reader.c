@@ -320,7 +320,7 @@ static void check_path(reader_t *r, span_t path)
     }
 }
 
-/* host [ ":" port ] (RFC 3986, 3.2.2 and 3.2.3) */
+/* host [ ":" port ] (RFC 3986, 3.2.2 and 3.2.3). The host is not empty (RFC 9110, 4.2.1) where there is anything. */
 static int is_authority(span_t text)
 {
     size_t i = 0;
@@ -339,7 +339,7 @@ static int is_authority(span_t text)
         } else if (!c || (!is_alpha(c) && !is_digit(c) && !strchr("-._~!$&'()*+,;=", c)))
             return 0;
     }
-    if (i < text.n && text.p[i++] != ':')
+    if ((i == 0 && text.n) || (i < text.n && text.p[i++] != ':'))
         return 0;
     while (i < text.n && is_digit(text.p[i]))
         i++;

@@ -195,6 +195,8 @@ static const struct {
     CASE("GET / HTTP/1.1\r\nHost: %41b:\r\n\r\n", "200"),
     CASE("GET / HTTP/1.1\r\nHost: a:b\r\n\r\n", "400"),
     CASE("GET / HTTP/1.1\r\nHost: a:1:2\r\n\r\n", "400"),
+    CASE("GET / HTTP/1.1\r\nHost: :80\r\n\r\n", "400"),
+    CASE("GET http://:80/ HTTP/1.1\r\nHost: a\r\n\r\n", "400"),
     CASE("GET / HTTP/1.1\r\nHost: [::1\r\n\r\n", "400"),
     CASE("GET / HTTP/1.1\r\nHost: []\r\n\r\n", "400"),
     CASE("GET / HTTP/1.1\r\nHost: [a.g]\r\n\r\n", "400"),

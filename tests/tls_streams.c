@@ -421,6 +421,56 @@ static void *fairness(void *unused)
     return NULL;
 }
 
+enum { CONNECTIONS = 8, ROUNDS = 40 };
+static aco_tls_t *connections[CONNECTIONS];
+static int connected, others_turns;
+
+/* The last one uses all the connections in turn; the others count their own turns meanwhile. */
+static void writes_in_turn(aco_tls_t *tls)
+{
+    connections[connected++] = tls;
+    while (connected < CONNECTIONS || (connected == CONNECTIONS && tls != connections[CONNECTIONS - 1])) {
+        others_turns++;
+        aco_task_yield();
+    }
+    if (connected > CONNECTIONS)
+        return;
+    others_turns = 0;
+    for (int i = 0; i < CONNECTIONS * ROUNDS; i++)
+        CHECK_EQ(aco_tls_write(connections[i % CONNECTIONS], "x", 1), 1);
+    CHECK(others_turns >= CONNECTIONS * ROUNDS / 128);
+    connected++;
+}
+
+static void reads_all(aco_tls_t *tls)
+{
+    char bytes[64];
+    while (aco_tls_read(tls, bytes, sizeof bytes) > 0)
+        ;
+}
+
+static void *meets(void *configs)
+{
+    end_t c = {.host = "a.test", .config = ((aco_tls_config_t **)configs)[0], .act = writes_in_turn};
+    end_t s = {.config = ((aco_tls_config_t **)configs)[1], .act = reads_all};
+    succeed(&c, &s);
+    return NULL;
+}
+
+/* A task that goes round many connections gives turns as one that uses one of them. */
+static void *fairness_of_many(void *unused)
+{
+    aco_tls_config_t *configs[] = {client_that_trusts(&root), server_with(0, &good)};
+    aco_group_t group;
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    for (int i = 0; i < CONNECTIONS; i++)
+        CHECK(aco_group_spawn(&group, meets, configs, NULL) != NULL);
+    CHECK_EQ(aco_group_end(&group), 0);
+    CHECK_EQ(aco_tls_config_destroy(configs[0]), 0);
+    CHECK_EQ(aco_tls_config_destroy(configs[1]), 0);
+    return unused;
+}
+
 /* ---- Records without bytes ---- */
 
 /* So many new keys, or their requests, in one piece: the first bytes of `much` follow. */
@@ -596,7 +646,7 @@ static void weaken_system(void)
 int main(void)
 {
     static const aco_function_t tests[] = {ends,     strangers, reset,   scopes_in_handshakes, scopes, shared_use,
-                                           fairness, new_keys,  defaults};
+                                           fairness, new_keys,  defaults, fairness_of_many};
     weaken_system();
     for (int i = 0; i < MUCH; i++)
         much[i] = (char)(i * 7 + i / 1000);

@@ -46,8 +46,17 @@ static int has_word(const char *list, const char *name)
     return 0;
 }
 
-/* Whether a header is for one connection only, or is written anew. */
-static int is_dropped(const char *name, const char *connection)
+/* Whether one of the headers with this name has the word in its list. */
+static int is_listed(const aco_http_header_t *headers, size_t n, const char *name, const char *word)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcasecmp(headers[i].name, name) == 0 && has_word(headers[i].value, word))
+            return 1;
+    return 0;
+}
+
+/* Whether a header is for one connection only, as the `headers` say, or is written anew. */
+static int is_dropped(const char *name, const aco_http_header_t *headers, size_t n)
 {
     static const char *const names[] = {"Connection",
                                         "Keep-Alive",
@@ -64,7 +73,7 @@ static int is_dropped(const char *name, const char *connection)
                                         "X-Forwarded-Host",
                                         "X-Forwarded-Proto",
                                         NULL};
-    return is_one_of(name, names) || has_word(connection, name);
+    return is_one_of(name, names) || is_listed(headers, n, "Connection", name);
 }
 
 static int is_idempotent(const char *method)
@@ -73,22 +82,34 @@ static int is_idempotent(const char *method)
     return is_one_of(method, methods);
 }
 
-static size_t request_headers(aco_http_request_t *request, aco_http_header_t *headers)
+/* The addresses of all X-Forwarded-For headers, and the client's. NULL: no memory, or the client has none. */
+static const char *forwarded_for(aco_http_request_t *request)
 {
-    const char *connection = aco_http_header(request, "Connection"),
-               *before = aco_http_header(request, "X-Forwarded-For");
-    size_t n = 0, room = (before ? strlen(before) : 0) + ACO_IO_ADDRESS_SIZE + 2;
-    char *from = aco_http_allocate(request, room), peer[ACO_IO_ADDRESS_SIZE] = "", *end;
-    for (size_t i = 0; i < request->header_count && n < MOST_HEADERS; i++)
-        if (!is_dropped(request->headers[i].name, connection))
-            headers[n++] = request->headers[i];
-    (void)aco_io_peer_address(request->fd, peer, sizeof peer);
+    char peer[ACO_IO_ADDRESS_SIZE] = "", *from, *at, *end;
+    size_t room = sizeof peer;
+    for (size_t i = 0; i < request->header_count; i++)
+        room += strlen(request->headers[i].value) + 2;
+    if (aco_io_peer_address(request->fd, peer, sizeof peer) != 0 || !(from = aco_http_allocate(request, room)))
+        return NULL;
     if ((end = strrchr(peer, ':')) != NULL)
         *end = 0;
-    if (from && *peer) {
-        snprintf(from, room, "%s%s%s", before ? before : "", before ? ", " : "", peer);
+    at = from;
+    for (size_t i = 0; i < request->header_count; i++)
+        if (strcasecmp(request->headers[i].name, "X-Forwarded-For") == 0 && *request->headers[i].value)
+            at += sprintf(at, "%s, ", request->headers[i].value);
+    sprintf(at, "%s", peer);
+    return *peer ? from : NULL;
+}
+
+static size_t request_headers(aco_http_request_t *request, aco_http_header_t *headers)
+{
+    const char *from = forwarded_for(request);
+    size_t n = 0;
+    for (size_t i = 0; i < request->header_count && n < MOST_HEADERS; i++)
+        if (!is_dropped(request->headers[i].name, request->headers, request->header_count))
+            headers[n++] = request->headers[i];
+    if (from)
         headers[n++] = (aco_http_header_t){"X-Forwarded-For", from};
-    }
     if (*request->host)
         headers[n++] = (aco_http_header_t){"X-Forwarded-Host", request->host};
     headers[n++] = (aco_http_header_t){"X-Forwarded-Proto", "http"};
@@ -213,12 +234,12 @@ static int reply_error(aco_http_request_t *request, int error)
 /* Sends the head. 0, or -1. */
 static int begin(aco_http_request_t *request, const aco_http_response_t *response)
 {
-    const char *connection = aco_http_response_header(response, "Connection");
     const char *length = aco_http_response_header(response, "Content-Length");
     int64_t n = response->length;
     for (size_t i = 0; i < response->header_count; i++) {
         const aco_http_header_t *header = &response->headers[i];
-        if (!is_dropped(header->name, connection) && strcasecmp(header->name, "Content-Type") != 0 &&
+        if (!is_dropped(header->name, response->headers, response->header_count) &&
+            strcasecmp(header->name, "Content-Type") != 0 &&
             aco_http_add_header(request, header->name, header->value) != 0)
             return -1;
     }

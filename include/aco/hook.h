@@ -43,8 +43,11 @@
  * (aco/io.h).
  *
  * Turns. Of the calls that may wait, one in 64 that do not have to lets the thread's other tasks run, at its begin. So
- * does each sched_yield(). Calls that cannot wait never do: on a non-blocking descriptor, with MSG_DONTWAIT or a time
- * limit of 0. Acorn's own libraries call libc itself, not the hooks.
+ * does each sched_yield(); a loop around it must read what it waits for as volatile or atomic, since glibc tells
+ * compilers that sched_yield() changes nothing. Calls that cannot wait never give turns: on a non-blocking descriptor
+ * (of sockets, pipes and the like), with MSG_DONTWAIT, a time limit of 0, LOCK_NB or WNOHANG. Nor do those for a mutex
+ * or read-write lock that is free. Acorn's own libraries call libc itself, or what a library before acorn_hook defines
+ * under its names, not the hooks.
  *
  * Errors are the system's, and errno is unchanged by success. In a scope that has ended (aco/scope.h) a call that would
  * wait fails with ETIMEDOUT or ECANCELED; what was moved before is returned. getaddrinfo() gives EAI_SYSTEM then.

@@ -24,7 +24,8 @@
  *
  * Fairness. Of the calls that may wait, one in 64 that do not have to lets the other tasks run, at its begin. A call
  * that does not wait by its contract never switches tasks: with MSG_DONTWAIT or SPLICE_F_NONBLOCK, closing, and what
- * tells or sets something. A loop of such calls alone must yield by itself.
+ * tells or sets something. A loop of such calls alone must yield by itself. What a buffer has already is no call here
+ * (aco/io_buffer.h, bodies of HTTP): the call that fills the buffer counts.
  *
  * Threads. A descriptor belongs to the thread whose calls have waited for it, until aco_io_close() or aco_io_release()
  * there. After fork() the child may not use these calls.

@@ -63,10 +63,12 @@ ACO__HOOK(int, sendmmsg, (int fd, struct mmsghdr *messages, unsigned count, int 
 /* ---- sendfile() ---- */
 
 /* There is no MSG_DONTWAIT for it: the descriptor is non-blocking during the system call, as for connect(). */
-static ssize_t send_now(int to, int flags, int from, off64_t *offset, size_t n)
+static ssize_t send_now(int to, int from, off64_t *offset, size_t n)
 {
+    int flags = fcntl(to, F_GETFL), error;
     ssize_t sent;
-    int error;
+    if (flags < 0)
+        return -1;
     (void)fcntl(to, F_SETFL, flags | O_NONBLOCK);
     sent = aco__libc()->sendfile64(to, from, offset, n);
     error = errno;
@@ -78,13 +80,14 @@ static ssize_t send_now(int to, int flags, int from, off64_t *offset, size_t n)
 static ssize_t send_file(int to, int from, off64_t *offset, size_t n)
 {
     aco__hook_wait_t wait = {0, 0, 0, 0};
-    int error = errno, flags = fcntl(to, F_GETFL);
+    int error = errno, flags;
     size_t sent = 0;
+    aco__hook_spend(to, "libc's sendfile()");
+    flags = fcntl(to, F_GETFL);
     if (flags < 0 || flags & O_NONBLOCK)
         return aco__libc()->sendfile64(to, from, offset, n);
-    aco__hook_spend(-1, "libc's sendfile()");
     while (sent < n) {
-        ssize_t part = send_now(to, flags, from, offset, n - sent);
+        ssize_t part = send_now(to, from, offset, n - sent);
         if (part < 0 && errno == EAGAIN) {
             int action = aco__hook_again(&wait, to, POLLOUT, SO_SNDTIMEO, "libc's sendfile()");
             if (action == HOOK_TRIES_AGAIN)

@@ -11,6 +11,7 @@ ACO__HOOK(int, flock, (int fd, int operation))
     int error = errno, action = HOOK_TRIES_AGAIN;
     if (operation & LOCK_NB || operation & LOCK_UN || !aco__hooked())
         return aco__libc()->flock(fd, operation);
+    aco__hook_spend(-1, "libc's flock()");
     while (action == HOOK_TRIES_AGAIN) {
         int result = aco__libc()->flock(fd, operation | LOCK_NB);
         if (result == 0 || errno != EWOULDBLOCK)
@@ -44,6 +45,7 @@ static int lock_range(int (*call)(int fd, int command, ...), int fd, int command
 {
     aco__hook_wait_t wait = {ACO_FOREVER, 1, 0, 0};
     int error = errno, action = HOOK_TRIES_AGAIN;
+    aco__hook_spend(-1, location);
     while (action == HOOK_TRIES_AGAIN) {
         int result = call(fd, trying_form(command), lock);
         if (result == 0 || (errno != EAGAIN && errno != EACCES))

@@ -73,6 +73,9 @@ extern void __chk_fail(void) __attribute__((noreturn)); /* libc's end of a proce
 /* libc's function behind the hooks; the same, or a sanitizer's that must see the calls. Both take the loader's lock. */
 ACO__HIDDEN void *aco__libc_plain(const char *name);
 ACO__HIDDEN void *aco__libc_seen(const char *name);
+/* The first definition in the dynamic linker's order, which calls by this name reach; whether it is a hook. */
+ACO__HIDDEN void *aco__libc_first(const char *name);
+ACO__HIDDEN int aco__libc_is_hooked(const char *name);
 /* The function for an early call. */
 ACO__HIDDEN void *aco__libc_look_up(const char *name);
 /* Whether a sanitizer's functions are linked with the hooks, or loaded with them: known without a look-up. */

@@ -49,18 +49,22 @@ static int note_allocator(struct dl_phdr_info *object, size_t sz, void *function
 
 static void find_allocators(void)
 {
-    uintptr_t functions[] = {(uintptr_t)aco__libc_plain("read"), (uintptr_t)dlsym(RTLD_DEFAULT, "malloc")};
+    uintptr_t functions[] = {(uintptr_t)aco__libc_plain("read"), (uintptr_t)aco__libc_first("malloc")};
     (void)dl_iterate_phdr(note_allocator, functions);
 }
 
 /* ---- The tables ---- */
 
-/* acorn's libraries call libc itself, not the hooks. */
+/* acorn's libraries call libc itself, not the hooks. Of what another library defines before the hooks, one that sends
+ * connections through a proxy, say, they call that. */
 static void publish_to_acorn(const aco__libc_calls_t *found)
 {
-#define ACO__PUBLISH(entry, name) __atomic_store_n(&aco__system.entry, found->name, __ATOMIC_RELAXED)
-#define ACO__PUBLISH_ADDRESS(name) \
-    __atomic_store_n(&aco__system.name, (__typeof__(aco__system.name))(void (*)(void))found->name, __ATOMIC_RELAXED)
+#define ACO__PUBLISH(entry, name)                                                                                      \
+    do {                                                                                                               \
+        if (aco__libc_is_hooked(#name))                                                                                \
+            __atomic_store_n(&aco__system.entry, (__typeof__(aco__system.entry))(void (*)(void))found->name,           \
+                             __ATOMIC_RELAXED);                                                                        \
+    } while (0)
     ACO__PUBLISH(read, read);
     ACO__PUBLISH(write, write);
     ACO__PUBLISH(readv, readv);
@@ -68,18 +72,18 @@ static void publish_to_acorn(const aco__libc_calls_t *found)
     ACO__PUBLISH(pread, pread64);
     ACO__PUBLISH(pwrite, pwrite64);
     ACO__PUBLISH(recv, recv);
-    ACO__PUBLISH_ADDRESS(recvfrom);
+    ACO__PUBLISH(recvfrom, recvfrom);
     ACO__PUBLISH(recvmsg, recvmsg);
     ACO__PUBLISH(send, send);
-    ACO__PUBLISH_ADDRESS(sendto);
+    ACO__PUBLISH(sendto, sendto);
     ACO__PUBLISH(sendmsg, sendmsg);
-    ACO__PUBLISH_ADDRESS(connect);
+    ACO__PUBLISH(connect, connect);
     ACO__PUBLISH(open, open64);
     ACO__PUBLISH(close, close);
     ACO__PUBLISH(fcntl, fcntl);
     ACO__PUBLISH(fsync, fsync);
     ACO__PUBLISH(poll, poll);
-    ACO__PUBLISH_ADDRESS(accept4);
+    ACO__PUBLISH(accept4, accept4);
     ACO__PUBLISH(sendfile, sendfile64);
     ACO__PUBLISH(epoll_wait, epoll_wait);
     ACO__PUBLISH(nanosleep, nanosleep);
@@ -90,7 +94,6 @@ static void publish_to_acorn(const aco__libc_calls_t *found)
     ACO__PUBLISH(waitpid, waitpid);
     ACO__PUBLISH(clock_nanosleep, clock_nanosleep);
 #undef ACO__PUBLISH
-#undef ACO__PUBLISH_ADDRESS
 }
 
 /* Fills in the tables, each time more is known. Other threads may call by it meanwhile: the old entries work, too. */

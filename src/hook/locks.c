@@ -304,6 +304,7 @@ ACO__HOOK(int, pthread_rwlock_unlock, (pthread_rwlock_t *lock))
 static int get_by_trying(sem_t *semaphore, int64_t deadline, const char *location)
 {
     naps_t naps = {location, semaphore, deadline, SHORTEST_NAP_NS, 0};
+    aco__hook_spend(-1, location);
     while (sem_trywait(semaphore) != 0) {
         int result;
         if (errno != EAGAIN)

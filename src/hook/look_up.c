@@ -4,6 +4,7 @@
 #include "hook/hook.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <sys/syscall.h>
 
 static int is_sanitized, is_first;
@@ -52,6 +53,48 @@ static const void *object_of(const void *address)
 {
     Dl_info found;
     return address && dladdr(address, &found) ? found.dli_fbase : NULL;
+}
+
+/* The address, if its object defines the function; NULL: it is the program's stub for one that a library defines, which
+ * a program that is not position-independent may have. */
+static void *definition_at(void *address)
+{
+    Dl_info found;
+    const ElfW(Sym) *symbol = NULL;
+    if (!address || !dladdr1(address, &found, (void **)&symbol, RTLD_DL_SYMENT))
+        return NULL;
+    return symbol && symbol->st_shndx == SHN_UNDEF ? NULL : address;
+}
+
+/* The same in the library itself, not in those that it needs. */
+static void *definition_in(const struct link_map *library, const char *name)
+{
+    struct link_map *where = NULL;
+    Dl_info found;
+    void *handle = strchr(library->l_name, '/') ? dlopen(library->l_name, RTLD_NOW | RTLD_NOLOAD) : NULL, *address;
+    if (!handle)
+        return NULL;
+    address = dlsym(handle, name);
+    (void)dlclose(handle);
+    return address && dladdr1(address, &found, (void **)&where, RTLD_DL_LINKMAP) && where == library ? address : NULL;
+}
+
+void *aco__libc_first(const char *name)
+{
+    void *program, *address = definition_at(dlsym(RTLD_DEFAULT, name));
+    struct link_map *library = NULL;
+    if (address || !(program = dlopen(NULL, RTLD_NOW)))
+        return address;
+    if (dlinfo(program, RTLD_DI_LINKMAP, &library) == 0)
+        for (library = library->l_next; library && !address; library = library->l_next)
+            address = definition_in(library, name);
+    (void)dlclose(program);
+    return address;
+}
+
+int aco__libc_is_hooked(const char *name)
+{
+    return object_of(aco__libc_first(name)) == object_of(&sanitizer);
 }
 
 int aco__hook_is_sanitized(void)

@@ -25,6 +25,12 @@ static int64_t deadline_of(const struct timespec *limit)
     return seconds > INT64_MAX / ACO_SECOND - 1 ? ACO_FOREVER : aco_after(seconds * ACO_SECOND + limit->tv_nsec);
 }
 
+/* Such a call does not wait. */
+static int is_zero(const struct timespec *limit)
+{
+    return limit && !limit->tv_sec && !limit->tv_nsec;
+}
+
 static int64_t deadline_of_ms(int ms)
 {
     return ms < 0 ? ACO_FOREVER : aco_after((int64_t)ms * NS_OF_MS);
@@ -68,7 +74,7 @@ ACO__HOOK(int, poll, (struct pollfd * fds, nfds_t n, int ms))
 ACO__HOOK(int, ppoll, (struct pollfd * fds, nfds_t n, const struct timespec *limit, const sigset_t *mask))
 {
     int error = errno, ready;
-    int64_t deadline = aco__hooked() ? deadline_of(limit) : -1;
+    int64_t deadline = !is_zero(limit) && aco__hooked() ? deadline_of(limit) : -1;
     if (deadline < 0)
         return aco__libc()->ppoll(fds, n, limit, mask);
     ready = mask ? poll_masked(fds, n, deadline, mask) : aco__hook_poll(fds, n, deadline, "libc's ppoll()");
@@ -234,7 +240,7 @@ ACO__HOOK(int, pselect,
     fd_set *const sets[SETS] = {reads, writes, exceptions};
     int error = errno, result;
     int64_t deadline;
-    if (n < 0 || !aco__hooked() || (deadline = deadline_of(limit)) < 0)
+    if (n < 0 || is_zero(limit) || !aco__hooked() || (deadline = deadline_of(limit)) < 0)
         return aco__libc()->pselect(n, reads, writes, exceptions, limit, mask);
     result = select_by_poll(n, sets, deadline, mask);
     return result == HOOK_CANNOT_WAIT ? aco__libc()->pselect(n, reads, writes, exceptions, limit, mask)
@@ -290,7 +296,7 @@ ACO__HOOK(int, epoll_pwait2,
           (int epoll, struct epoll_event *events, int room, const struct timespec *limit, const sigset_t *mask))
 {
     int error = errno;
-    int64_t deadline = aco__hooked() ? deadline_of(limit) : -1;
+    int64_t deadline = !is_zero(limit) && aco__hooked() ? deadline_of(limit) : -1;
     return deadline < 0 ? aco__libc()->epoll_pwait2(epoll, events, room, limit, mask)
                         : (int)aco__hook_result(wait_for_epoll(epoll, events, room, deadline, mask), error);
 }

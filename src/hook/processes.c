@@ -36,7 +36,9 @@ static pid_t wait_for(pid_t pid, int *status, int options, struct rusage *usage,
 {
     aco__hook_wait_t wait = {ACO_FOREVER, 1, 0, 0};
     int error = errno, pidfd = -1, action = HOOK_TRIES_AGAIN;
-    pid_t child = aco__libc()->wait4(pid, status, options | WNOHANG, usage);
+    pid_t child;
+    aco__hook_spend(-1, location);
+    child = aco__libc()->wait4(pid, status, options | WNOHANG, usage);
     if (child == 0)
         pidfd = open_pidfd(pid, options);
     while (child == 0 && action == HOOK_TRIES_AGAIN) {

@@ -140,7 +140,7 @@ ACO__HOOK(ssize_t, writev, (int fd, const struct iovec *parts, int count))
 /* ---- Sockets ---- */
 
 /* Whether a call of a hooked task would wait with these flags. */
-static int may_wait(int flags)
+static inline __attribute__((always_inline)) int may_wait(int flags) /* aco__hooked() wants the hook's caller */
 {
     return !(flags & (MSG_DONTWAIT | MSG_ERRQUEUE | MSG_OOB)) && aco__hooked();
 }
@@ -237,11 +237,22 @@ ACO__HOOK(ssize_t, __recvfrom_chk,
 
 /* ---- Connections ---- */
 
+/* Whether a call that begins now may wait: it gives a turn first, as the descriptor may be another file after that. */
+static int blocks(int fd, const char *location)
+{
+    int flags;
+    aco__hook_spend(fd, location);
+    flags = fcntl(fd, F_GETFL);
+    return flags >= 0 && !(flags & O_NONBLOCK);
+}
+
 /* connect() and accept() know no MSG_DONTWAIT: the descriptor is non-blocking during the system call. Whoever shares it
  * with the task, another thread or process, can see that. */
-static int connect_now(int fd, int flags, const struct sockaddr *address, socklen_t length)
+static int connect_now(int fd, const struct sockaddr *address, socklen_t length)
 {
-    int result, error;
+    int flags = fcntl(fd, F_GETFL), result, error;
+    if (flags < 0)
+        return -1;
     (void)fcntl(fd, F_SETFL, flags | O_NONBLOCK);
     result = aco__libc()->connect(fd, address, length);
     error = errno;
@@ -250,9 +261,11 @@ static int connect_now(int fd, int flags, const struct sockaddr *address, sockle
     return result;
 }
 
-static int accept_now(int fd, int flags, struct sockaddr *address, socklen_t *length, int options)
+static int accept_now(int fd, struct sockaddr *address, socklen_t *length, int options)
 {
-    int connection, error;
+    int flags = fcntl(fd, F_GETFL), connection, error;
+    if (flags < 0)
+        return -1;
     (void)fcntl(fd, F_SETFL, flags | O_NONBLOCK);
     connection = aco__libc()->accept4(fd, address, length, options);
     error = errno;
@@ -262,11 +275,10 @@ static int accept_now(int fd, int flags, struct sockaddr *address, socklen_t *le
 }
 
 /* Calls again after each wait: that also tells how the connection ended that was being made, and ends its making. */
-static int connect_and_wait(int fd, int flags, const struct sockaddr *address, socklen_t length)
+static int connect_and_wait(int fd, const struct sockaddr *address, socklen_t length)
 {
     aco__hook_wait_t wait = {0, 0, 0, 0};
-    aco__hook_spend(-1, "libc's connect()");
-    while (connect_now(fd, flags, address, length) != 0) {
+    while (connect_now(fd, address, length) != 0) {
         int is_in_progress = errno == EINPROGRESS || errno == EALREADY, action;
         if (!is_in_progress && !(errno == EAGAIN && address->sa_family == AF_UNIX))
             return -1;
@@ -284,20 +296,18 @@ static int connect_and_wait(int fd, int flags, const struct sockaddr *address, s
 
 ACO__HOOK(int, connect, (int fd, const struct sockaddr *address, socklen_t length))
 {
-    int flags = aco__hooked() ? fcntl(fd, F_GETFL) : O_NONBLOCK, error = errno;
-    if (flags < 0 || flags & O_NONBLOCK)
+    int error = errno;
+    if (!aco__hooked() || !blocks(fd, "libc's connect()"))
         return aco__libc()->connect(fd, address, length);
-    return (int)aco__hook_result(connect_and_wait(fd, flags, address, length), error);
+    return (int)aco__hook_result(connect_and_wait(fd, address, length), error);
 }
 
-static int accept_and_wait(int fd, int flags, struct sockaddr *address, socklen_t *length, int options,
-                           const char *location)
+static int accept_and_wait(int fd, struct sockaddr *address, socklen_t *length, int options, const char *location)
 {
     aco__hook_wait_t wait = {0, 0, 0, 0};
     socklen_t room = length ? *length : 0;
     int connection;
-    aco__hook_spend(-1, location);
-    while ((connection = accept_now(fd, flags, address, length, options)) < 0 && errno == EAGAIN) {
+    while ((connection = accept_now(fd, address, length, options)) < 0 && errno == EAGAIN) {
         int action = aco__hook_again(&wait, fd, POLLIN, SO_RCVTIMEO, location);
         if (action == HOOK_GIVES_UP)
             return -1;
@@ -309,20 +319,20 @@ static int accept_and_wait(int fd, int flags, struct sockaddr *address, socklen_
     return connection;
 }
 
-static int accept_with(int fd, struct sockaddr *address, socklen_t *length, int options, const char *location)
-{
-    int flags = aco__hooked() ? fcntl(fd, F_GETFL) : O_NONBLOCK, error = errno;
-    if (flags < 0 || flags & O_NONBLOCK)
-        return options ? aco__libc()->accept4(fd, address, length, options) : aco__libc()->accept(fd, address, length);
-    return (int)aco__hook_result(accept_and_wait(fd, flags, address, length, options, location), error);
-}
-
 ACO__HOOK(int, accept, (int fd, struct sockaddr *address, socklen_t *length))
 {
-    return accept_with(fd, address, length, 0, "libc's accept()");
+    static const char location[] = "libc's accept()";
+    int error = errno;
+    if (!aco__hooked() || !blocks(fd, location))
+        return aco__libc()->accept(fd, address, length);
+    return (int)aco__hook_result(accept_and_wait(fd, address, length, 0, location), error);
 }
 
 ACO__HOOK(int, accept4, (int fd, struct sockaddr *address, socklen_t *length, int options))
 {
-    return accept_with(fd, address, length, options, "libc's accept4()");
+    static const char location[] = "libc's accept4()";
+    int error = errno;
+    if (!aco__hooked() || !blocks(fd, location))
+        return aco__libc()->accept4(fd, address, length, options);
+    return (int)aco__hook_result(accept_and_wait(fd, address, length, options, location), error);
 }

@@ -152,7 +152,7 @@ int aco__http_is_authority(const char *text, size_t n)
     const char *end = text + n, *at = after_brackets(text, end);
     if (at == text)
         at = after_name(text, end);
-    if (!at)
+    if (!at || (at == text && n)) /* "http" has no empty host: RFC 9110, 4.2.1 */
         return 0;
     if (at < end && *at == ':')
         for (at++; at < end && *at >= '0' && *at <= '9';)

@@ -333,6 +333,7 @@ static int is_stream(int fd)
 static int spend_file_budget(const char *call)
 {
     aco__io_t *io = aco__io_get(call);
+    ACO__MAY_SWITCH(call, NULL);
     if (!io)
         return -1;
     if (++io->file_reads % FILE_BUDGET == 0)

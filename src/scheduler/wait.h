@@ -213,6 +213,7 @@ static inline __attribute__((always_inline)) int aco__is_in_task(const aco__thre
 /* 0 if the caller may wait: then it runs in self->task. Else -1. */
 static inline __attribute__((always_inline)) int aco__check_waiting(aco__thread_t *self, const char *call)
 {
+    ACO__MAY_SWITCH(call, NULL);
     return aco_likely(aco__is_in_task(self)) ? 0 : aco__check_inner(self, call);
 }
 

@@ -84,15 +84,9 @@ void aco__tls_config_leave(aco_tls_config_t *config)
     OPENSSL_free(config);
 }
 
-aco_tls_config_t *aco_tls_config_new(unsigned flags)
+static aco_tls_config_t *config_new(unsigned flags, const char *call)
 {
-    static const char call[] = "aco_tls_config_new";
-    const unsigned of_client = ACO_TLS_NO_SYSTEM_STORE | ACO_TLS_NO_VERIFY;
     aco_tls_config_t *config;
-    if (flags & ACO_TLS_SERVER ? flags & ~(unsigned)(ACO_TLS_SERVER | ACO_TLS_VERIFY_CLIENT) : flags & ~of_client) {
-        aco__poller_fail(EINVAL, call, "flags that are unknown, or not for this side");
-        return NULL;
-    }
     ERR_clear_error();
     config = OPENSSL_zalloc(sizeof *config);
     if (config) {
@@ -108,11 +102,28 @@ aco_tls_config_t *aco_tls_config_new(unsigned flags)
     return NULL;
 }
 
+aco_tls_config_t *aco_tls_config_new(unsigned flags)
+{
+    static const char call[] = "aco_tls_config_new";
+    const unsigned of_client = ACO_TLS_NO_SYSTEM_STORE | ACO_TLS_NO_VERIFY;
+    aco_tls_config_t *config;
+    if (flags & ACO_TLS_SERVER ? flags & ~(unsigned)(ACO_TLS_SERVER | ACO_TLS_VERIFY_CLIENT) : flags & ~of_client) {
+        aco__poller_fail(EINVAL, call, "flags that are unknown, or not for this side");
+        return NULL;
+    }
+    aco__tls_begin_work();
+    config = config_new(flags, call);
+    aco__tls_end_work();
+    return config;
+}
+
 int aco_tls_config_destroy(aco_tls_config_t *config)
 {
     if (!config)
         return aco__poller_fail(EINVAL, "aco_tls_config_destroy", "the configuration is NULL");
+    aco__tls_begin_work();
     aco__tls_config_leave(config);
+    aco__tls_end_work();
     return 0;
 }
 
@@ -137,7 +148,7 @@ static int succeeded(void)
     return 0;
 }
 
-int aco_tls_config_certificate(aco_tls_config_t *config, const char *chain_file, const char *key_file)
+static int add_certificate(aco_tls_config_t *config, const char *chain_file, const char *key_file)
 {
     static const char call[] = "aco_tls_config_certificate";
     aco__tls_certificate_t *c;
@@ -156,6 +167,15 @@ int aco_tls_config_certificate(aco_tls_config_t *config, const char *chain_file,
     return succeeded();
 }
 
+int aco_tls_config_certificate(aco_tls_config_t *config, const char *chain_file, const char *key_file)
+{
+    int result;
+    aco__tls_begin_work();
+    result = add_certificate(config, chain_file, key_file);
+    aco__tls_end_work();
+    return result;
+}
+
 /* The names of these authorities are sent to clients, which choose their certificate by them. */
 static int name_to_clients(const aco_tls_config_t *config, const char *file)
 {
@@ -169,7 +189,7 @@ static int name_to_clients(const aco_tls_config_t *config, const char *file)
     return 1;
 }
 
-int aco_tls_config_trust(aco_tls_config_t *config, const char *file)
+static int trust(aco_tls_config_t *config, const char *file)
 {
     static const char call[] = "aco_tls_config_trust";
     if (begin(config, file, call) != 0)
@@ -180,7 +200,16 @@ int aco_tls_config_trust(aco_tls_config_t *config, const char *file)
     return succeeded();
 }
 
-int aco_tls_config_crl(aco_tls_config_t *config, const char *file)
+int aco_tls_config_trust(aco_tls_config_t *config, const char *file)
+{
+    int result;
+    aco__tls_begin_work();
+    result = trust(config, file);
+    aco__tls_end_work();
+    return result;
+}
+
+static int add_crl(aco_tls_config_t *config, const char *file)
 {
     static const char call[] = "aco_tls_config_crl";
     X509_STORE *store;
@@ -193,6 +222,15 @@ int aco_tls_config_crl(aco_tls_config_t *config, const char *file)
         !X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL))
         return aco__tls_fail_config(call, file);
     return succeeded();
+}
+
+int aco_tls_config_crl(aco_tls_config_t *config, const char *file)
+{
+    int result;
+    aco__tls_begin_work();
+    result = add_crl(config, file);
+    aco__tls_end_work();
+    return result;
 }
 
 /* "a,b" as TLS has it: a length before each. NULL: a name is empty or too long, or no memory. */

@@ -8,7 +8,6 @@
 #include <stdio.h>
 
 enum {
-    BUDGET = 64,
     LARGEST_RECORD = 16384,
     READS_AT_ONCE = 2, /* a record comes by one or two */
     HANDSHAKE_NEEDS = 20 << 10 /* bytes of stack; measured: docs/tls.md */
@@ -24,28 +23,31 @@ typedef int (*step_t)(SSL *ssl, const bytes_t *bytes);
 
 /* ---- Waiting ---- */
 
-/* 0, or -1: the connection was closed. */
-static int let_others_run(aco_tls_t *tls)
+static int fail_if_closed(const aco_tls_t *tls)
 {
-    tls->budget = BUDGET;
-    aco__poller_yield();
     if (!tls->is_closed)
         return 0;
     errno = ECANCELED;
     return -1;
 }
 
-/* A task whose calls could wait but never do lets the others run from time to time, before the call looks at anything.
- * 0, or -1: the connection was closed. */
-static int spend(aco_tls_t *tls)
+/* OpenSSL was told to stop in the middle. 0, or -1: the connection was closed. */
+static int let_others_run(const aco_tls_t *tls)
 {
-    return --tls->budget > 0 ? 0 : let_others_run(tls);
+    aco__poller_yield();
+    return fail_if_closed(tls);
+}
+
+/* A call that may wait begins: aco__io_spend(). 0, or -1: the connection was closed. */
+static int spend(const aco_tls_t *tls, const char *call, const char *location)
+{
+    aco__io_spend(call, location);
+    return fail_if_closed(tls);
 }
 
 /* 0: `why` is that OpenSSL waits for the descriptor, which is ready now. -1 and errno. */
 static int await(aco_tls_t *tls, int why, const char *location)
 {
-    tls->budget = BUDGET;
     return why == SSL_ERROR_WANT_READ ? aco__io_await_input(tls->fd, location)
                                       : aco_io_wait_writable_at(tls->fd, location);
 }
@@ -62,12 +64,9 @@ static int fail_for_good(aco_tls_t *tls, const char *call, int direction, int wh
 /* 0, or -1 and errno: ECANCELED (the connection was closed), ECONNABORTED. */
 static int check_usable(const aco_tls_t *tls, const char *call, int direction)
 {
-    if (tls->has_failed[direction] && !tls->is_closed)
-        return aco__tls_fail_with(tls, call, ECONNABORTED, "it has failed before");
-    if (!tls->is_closed)
-        return 0;
-    errno = ECANCELED;
-    return -1;
+    if (fail_if_closed(tls) != 0)
+        return -1;
+    return tls->has_failed[direction] ? aco__tls_fail_with(tls, call, ECONNABORTED, "it has failed before") : 0;
 }
 
 /* Sends what OpenSSL has written. 0, or -1 and errno. */
@@ -82,31 +81,17 @@ static int flush(aco_tls_t *tls, const char *call, int direction, const char *lo
     return 0;
 }
 
-/* OpenSSL is about to work on a connection that two tasks use, one for each direction: neither may run in the middle of
- * the other's work. So what OpenSSL locks blocks the thread, in hooked tasks too. */
-static void begin_work(void)
-{
-    aco__hooks_hold();
-    ACO__NO_SWITCH_BEGIN();
-}
-
-static void end_work(void)
-{
-    ACO__NO_SWITCH_END();
-    aco__hooks_release();
-}
-
 /* A result of OpenSSL's, and why it is not positive. During a handshake the caller alone has the connection, and
  * functions of the program may be called that wait. */
 static int make_step(aco_tls_t *tls, step_t step, const bytes_t *bytes, int *why)
 {
     int is_shared = tls->is_connected, n;
     if (is_shared)
-        begin_work();
+        aco__tls_begin_work();
     n = step(tls->ssl, bytes);
     *why = n <= 0 ? SSL_get_error(tls->ssl, n) : SSL_ERROR_NONE;
     if (is_shared)
-        end_work();
+        aco__tls_end_work();
     return n;
 }
 
@@ -148,8 +133,10 @@ static void drop(aco_tls_t *tls)
 {
     int error = errno;
     if (--tls->users == 0) {
+        aco__tls_begin_work();
         SSL_free(tls->ssl);
         aco__tls_config_leave(tls->config);
+        aco__tls_end_work();
         OPENSSL_free(tls->host);
         OPENSSL_free(tls->unsent);
         OPENSSL_free(tls);
@@ -173,7 +160,7 @@ static int enter(aco_tls_t *tls, const char *call, int direction, const char *lo
         drop(tls);
         return -1;
     }
-    if (spend(tls) == 0 && check_usable(tls, call, direction) == 0)
+    if (spend(tls, call, location) == 0 && check_usable(tls, call, direction) == 0)
         return 0;
     leave(tls, direction);
     return -1;
@@ -265,7 +252,6 @@ static aco_tls_t *connection_new(const char *call, int fd, const char *host, aco
     tls->config = config;
     tls->fd = fd;
     tls->users = 1;
-    tls->budget = BUDGET;
     tls->turn[TLS_READ] = tls->turn[TLS_WRITE] = one;
     tls->ssl = SSL_new(config->context);
     bio = tls->ssl ? aco__tls_bio_new(tls) : NULL;
@@ -438,7 +424,9 @@ ssize_t aco_tls_write_all_at(aco_tls_t *tls, const void *p, size_t n, size_t *do
     if (enter(tls, call, TLS_WRITE, location) != 0)
         return -1;
     while (sent < n && put >= 0) {
-        put = sent && spend(tls) != 0 ? -1 : write_record(tls, call, (const char *)p + sent, n - sent, location);
+        put = sent && spend(tls, call, location) != 0
+                  ? -1
+                  : write_record(tls, call, (const char *)p + sent, n - sent, location);
         if (put > 0)
             sent += (size_t)put;
     }
@@ -476,7 +464,7 @@ static int await_end(aco_tls_t *tls, const char *call, const char *location)
     if (enter(tls, call, TLS_READ, location) != 0)
         return -1;
     while (n > 0)
-        n = spend(tls) != 0 ? -1 : attempts(tls, call, TLS_READ, read_step, &bytes, location);
+        n = spend(tls, call, location) != 0 ? -1 : attempts(tls, call, TLS_READ, read_step, &bytes, location);
     leave(tls, TLS_READ);
     return n;
 }
@@ -499,10 +487,10 @@ int aco_tls_close(aco_tls_t *tls)
     /* While a task waits in a write, OpenSSL can have a part of a record left. */
     if (!tls->has_failed[TLS_READ] && !tls->has_failed[TLS_WRITE] &&
         aco_semaphore_try_acquire(&tls->turn[TLS_WRITE]) == 0) {
-        begin_work();
+        aco__tls_begin_work();
         (void)SSL_shutdown(tls->ssl);
         ERR_clear_error();
-        end_work();
+        aco__tls_end_work();
         aco_semaphore_release(&tls->turn[TLS_WRITE]);
     }
     tls->is_closed = 1;

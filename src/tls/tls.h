@@ -49,7 +49,6 @@ struct aco_tls_s {
     unsigned char is_connected; /* the handshake is done */
     unsigned char is_closed;
     unsigned char has_failed[TLS_DIRECTIONS]; /* for good */
-    unsigned budget;     /* calls without a wait that are left before it yields */
     unsigned char reads; /* system calls that are left for one of OpenSSL's */
     unsigned char is_cut_short; /* there were none left */
     int system_error;    /* of the last system call that failed */
@@ -59,6 +58,21 @@ struct aco_tls_s {
     char *host;          /* a client's; or NULL */
     char alpn[256];
 };
+
+/* OpenSSL works from here to aco__tls_end_work() on what tasks share: a connection that two use, one for each
+ * direction, the errors of the thread, a configuration. None of them runs in the middle. So what OpenSSL locks blocks
+ * the thread, in hooked tasks too. */
+static inline void aco__tls_begin_work(void)
+{
+    aco__hooks_hold();
+    ACO__NO_SWITCH_BEGIN();
+}
+
+static inline void aco__tls_end_work(void)
+{
+    ACO__NO_SWITCH_END();
+    aco__hooks_release();
+}
 
 /* ---- error.c ---- */
 /* The call failed in the configuration, of this file or NULL: -1 and errno, with OpenSSL's reason. */

@@ -33,9 +33,10 @@ static void *shared_blocks[BLOCKS]; /* atomic */
 
 static void allocate_some(unsigned seed)
 {
+    void *(*volatile allocate)(size_t) = malloc; /* in a program at a fixed address a stub */
     for (unsigned i = 0; i < BLOCKS; i++) {
         size_t sz = (seed * 2654435761U + i * 40503U) % 4000 + 1;
-        char *block = i % 8 ? malloc(sz) : realloc(malloc(1), sz);
+        char *block = i % 8 ? allocate(sz) : realloc(malloc(1), sz);
         memset(block, (int)i, sz);
         free(__atomic_exchange_n(&shared_blocks[(seed + i) % BLOCKS], block, __ATOMIC_ACQ_REL));
     }

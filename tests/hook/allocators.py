@@ -77,6 +77,7 @@ def ways(allocator, archive, folder, program, object_file, compiler, made):
     preloaded = [allocator, folder + '/libacorn_hook.so']
     yield 'preloaded, allocator first', program, {'LD_PRELOAD': ':'.join(preloaded)}
     yield 'preloaded, hooks first', program, {'LD_PRELOAD': ':'.join(reversed(preloaded))}
+    yield 'preloaded, the program at a fixed address', program + '_fixed', {'LD_PRELOAD': ':'.join(preloaded)}
     system = [*(option for option in compiler if option.startswith('-l')), '-lpthread', '-ldl']
     shared = [folder + f'/lib{name}.so' for name in ('acorn_hook', 'acorn_io', 'acorn')]
     static = [folder + f'/lib{name}.a' for name in ('acorn_hook', 'acorn_io', 'acorn')]

@@ -1,11 +1,13 @@
 /* preload MODE [LIBRARY]: a program that is not linked with acorn_hook. The environment may name it in LD_PRELOAD.
  *   hooked LIBRARY    it does: the read() of LIBRARY (reader.c), which is loaded later, waits only for the task
  *   deepbind LIBRARY  it does: loaded with RTLD_DEEPBIND, LIBRARY finds libc's read() first
+ *   interposed        it does, behind interposer.c: acorn_io calls that one's connect(), which the program chose
  *   none              it does not
  *   late LIBRARY      it does not: LIBRARY, acorn_hook itself, is loaded later, and refuses
  *   refused           a sanitizer comes first: acorn_hook refuses */
 #define _GNU_SOURCE
 #include <aco/hook.h>
+#include <aco/io.h>
 #include "check.h"
 
 #include <dlfcn.h>
@@ -58,6 +60,22 @@ static void read_by_library(void)
     CHECK_EQ(aco_join(task, NULL), 0);
 }
 
+/* The count of interposer.c; NULL: it is not there. */
+static int *connects;
+
+static void *dials(void *unused)
+{
+    char address[ACO_IO_ADDRESS_SIZE];
+    int listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL), fd;
+    CHECK_EQ(aco_io_local_address(listener, address, sizeof address), 0);
+    CHECK_EQ(hook_begin(), 0);
+    fd = aco_io_dial("tcp4", "127.0.0.1", strrchr(address, ':') + 1, NULL);
+    CHECK(fd >= 0 && connects && *connects == 1);
+    CHECK_EQ(aco_io_close(fd), 0);
+    CHECK_EQ(aco_io_close(listener), 0);
+    return unused;
+}
+
 static void *begins(void *unused)
 {
     if (is_mode("late") || is_mode("refused")) {
@@ -66,6 +84,8 @@ static void *begins(void *unused)
         fprintf(stderr, "%s\n", aco_error_message());
         return unused;
     }
+    if (is_mode("interposed"))
+        return dials(unused);
     CHECK_EQ(hook_begin(), 0);
     read_by_library();
     return unused;
@@ -82,6 +102,7 @@ int main(int argc, char **argv)
         CHECK(library != NULL);
     }
     find(&hook_begin, RTLD_DEFAULT, "aco_hook_begin");
+    connects = dlsym(RTLD_DEFAULT, "interposed_connects");
     CHECK_EQ(hook_begin == NULL, is_mode("none"));
     if (!hook_begin)
         return check_result("preload");

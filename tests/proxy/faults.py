@@ -333,6 +333,35 @@ async def shuts_down(proxy, backends):
     assert status == 0 and said[-1] == 'ended\n', (status, said)
 
 
+async def passes_fields_on(program):
+    """No field that is empty or comes twice hides a later one, in requests and in answers."""
+    async def answer(reader, writer):
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while head := await reader.readuntil(b'\r\n\r\n'):
+                writer.write(b'HTTP/1.1 200 OK\r\nConnection:\r\nConnection: X-Drop\r\nX-Drop: 1\r\n'
+                             b'Content-Length: %d\r\n\r\n%s' % (len(head), head))
+        writer.close()
+
+    server = await asyncio.start_server(answer, '127.0.0.1', 0)
+    port = server.sockets[0].getsockname()[1]
+    proxy = Process([program, '-l', '0', '-s', '0', '-T', '5000', '-c', '60000', f'127.0.0.1:{port}'], 2)
+    try:
+        for fields, addresses in (('X-Forwarded-For:\r\nX-Forwarded-For: 203.0.113.9\r\n', '203.0.113.9, 127.0.0.1'),
+                                  ('X-Forwarded-For: 198.51.100.1\r\nX-Forwarded-For: 203.0.113.9\r\n',
+                                   '198.51.100.1, 203.0.113.9, 127.0.0.1'),
+                                  ('X:\r\nX-Forwarded-For: 203.0.113.9\r\n', '203.0.113.9, 127.0.0.1'),
+                                  ('Connection:\r\nConnection: X-Hop\r\nX-Hop: secret\r\n', '127.0.0.1'),
+                                  ('Connection: keep-alive\r\nConnection: X-Hop\r\nX-Hop: secret\r\n', '127.0.0.1')):
+            connection = Connection(proxy.port)
+            _, headers, body = await connection.ask('GET', '/ HTTP/1.1\r\n' + fields + 'X-Rest:')
+            connection.close()
+            assert f'\r\nX-Forwarded-For: {addresses}\r\n' in body.decode(), (fields, body)
+            assert b'X-Hop' not in body and 'x-drop' not in headers, (fields, body, headers)
+    finally:
+        proxy.kill()
+        server.close()
+
+
 async def test(program, backend_program, requests, seconds, directory):
     with contextlib.ExitStack() as stack:
         backends = []
@@ -351,6 +380,7 @@ async def test(program, backend_program, requests, seconds, directory):
         await notices_sickness(proxy, backends[0])
         await shows_itself(proxy, backends)
         await stalls(program, backends)
+        await passes_fields_on(program)
         backends[0].start_again()
         await shuts_down(proxy, backends)
 
