@@ -99,7 +99,8 @@ target_compile_definitions(hook_locking PRIVATE WAITS)
 add_library(hook_locking_static STATIC hook/locking.c)
 set_target_properties(hook_locking_static PROPERTIES OUTPUT_NAME hook_locking)
 target_compile_options(hook_locking_static PRIVATE -fno-builtin)
-add_dependencies(test_hook_allocators test_hook_allocators_fixed hook_allocators hook_locking hook_locking_static acorn_hook acorn_hook_static)
+add_dependencies(test_hook_allocators test_hook_allocators_fixed hook_allocators hook_locking hook_locking_static
+                 acorn_hook acorn_hook_static)
 set(allocators ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/hook/allocators.py)
 separate_arguments(hook_flags UNIX_COMMAND "${CMAKE_C_FLAGS}")
 foreach(allocator locking jemalloc tcmalloc tcmalloc_minimal tcmalloc_debug mimalloc tbbmalloc efence dmalloc scudo
