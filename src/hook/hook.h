@@ -2,7 +2,7 @@
  *
  * In C each hook has another name, ACO__HOOK() gives it libc's for the linker: headers declare some of libc's functions
  * as inline (_FORTIFY_SOURCE), under other names (_FILE_OFFSET_BITS) or with unions as parameters. What a hook calls in
- * libc it calls through aco__libc; calls of acorn_io come back to hooks, where nothing is left to wait for. */
+ * libc it calls through aco__libc; acorn's libraries call it through aco__system (src/system). */
 #ifndef ACO_HOOK_INTERNAL_H
 #define ACO_HOOK_INTERNAL_H
 
