@@ -226,13 +226,19 @@ static void *returns(void *arg)
 static void *test_failures(void *unused)
 {
     aco_options_t opts = {.stack_size = SIZE_MAX / 4};
+    aco_t *tasks[4]; /* a 32-bit process may have room for one or two */
+    int n = 0;
     begin();
     start_counting(&turns);
     errno = 0;
-    CHECK(aco_spawn(returns, NULL, &opts) == NULL);
+    while (n < 4 && (tasks[n] = aco_spawn(returns, NULL, &opts)) != NULL)
+        n++;
+    CHECK(n < 4);
     CHECK_EQ(errno, ENOMEM);
     CHECK_EQ(turns_now(), 0);
     stop_counting(&turns);
+    while (n > 0)
+        join(tasks[--n]);
     return unused;
 }
 
