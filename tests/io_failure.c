@@ -204,9 +204,24 @@ static int fails_in_files(int function)
 #endif
 #define WRAP_LARGE(type, failed, name, system_name, parameters, arguments)                                             \
     WRAP_FILE(type, failed, name, system_name, parameters, arguments)
+/* Variadic, as the library's pointer to it is. The library passes a mode where it may be needed. */
+#define WRAP_OPEN(system_name)                                                                                         \
+    int __real_##system_name(const char *path, int flags, ...);                                                        \
+    int __wrap_##system_name(const char *path, int flags, ...);                                                        \
+    int __wrap_##system_name(const char *path, int flags, ...)                                                         \
+    {                                                                                                                  \
+        va_list list;                                                                                                  \
+        unsigned mode = 0;                                                                                             \
+        va_start(list, flags);                                                                                         \
+        if (flags & O_CREAT)                                                                                           \
+            mode = va_arg(list, unsigned);                                                                             \
+        va_end(list);                                                                                                  \
+        return fails_in_files(F_open) ? -1 : __real_##system_name(path, flags, mode);                                  \
+    }
+#define WRAP_LARGE_OPEN(system_name) WRAP_OPEN(system_name)
 WRAP_LARGE(ssize_t, -1, pread, LARGE(pread), (int fd, void *p, size_t n, int64_t offset), (fd, p, n, offset))
 WRAP_LARGE(ssize_t, -1, pwrite, LARGE(pwrite), (int fd, const void *p, size_t n, int64_t offset), (fd, p, n, offset))
-WRAP_LARGE(int, -1, open, LARGE(open), (const char *path, int flags, unsigned mode), (path, flags, mode))
+WRAP_LARGE_OPEN(LARGE(open))
 WRAP_LARGE(void *, NULL, readdir, LARGE(readdir), (void *dir), (dir))
 WRAP_FILE(void *, NULL, opendir, opendir, (const char *path), (path))
 WRAP_FILE(int, -1, fsync, fsync, (int fd), (fd))
