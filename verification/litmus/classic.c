@@ -131,10 +131,10 @@ static void swaps(int t)
 /* A counter under a lock. */
 static void locks(int t)
 {
-    pthread_mutex_lock(&mutex);
+    litmus_lock(&mutex);
     litmus_write(&data, litmus_read(&data) + 1);
     seen[t] = (uint64_t)litmus_read(&data);
-    pthread_mutex_unlock(&mutex);
+    litmus_unlock(&mutex);
 }
 
 static void spins(int t)
@@ -144,7 +144,7 @@ static void spins(int t)
         STORE(&x, 1, RELEASE);
     } else {
         while (!LOAD(&x, ACQUIRE))
-            sched_yield();
+            litmus_yield();
         seen[1] = (uint64_t)litmus_read(&data);
     }
 }

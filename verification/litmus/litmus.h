@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 /* ---- What the sources under test use ---- */
 #define LITMUS_AT(p) (const volatile void *)(p), sizeof *(p), #p, __func__
@@ -38,9 +39,14 @@ void litmus_lock(void *mutex);
 void litmus_unlock(void *mutex);
 /* Goes on when what the thread has read last has changed. */
 int litmus_yield(void);
-#define pthread_mutex_lock(m) litmus_lock(m)
-#define pthread_mutex_unlock(m) litmus_unlock(m)
-#define sched_yield() litmus_yield()
+/* In place of src/system/system.h. */
+#define ACO_SYSTEM_H
+static const struct {
+    void (*pthread_mutex_lock)(void *mutex);
+    void (*pthread_mutex_unlock)(void *mutex);
+    int (*sched_yield)(void);
+    int (*nanosleep)(const struct timespec *time, struct timespec *rest);
+} aco__system __attribute__((unused)) = {litmus_lock, litmus_unlock, litmus_yield, nanosleep};
 
 /* ---- What a test uses ---- */
 typedef struct litmus_case {
