@@ -291,9 +291,9 @@ static void compare_requests(void)
 
 static char listener_name[64];
 
-static void ask_server(const bytes_t *bytes, size_t at_once)
+/* The next input, in pieces of this size. */
+static void give(const bytes_t *bytes, size_t at_once)
 {
-    int fd;
     if (bytes != &input)
         input = *bytes;
     input_at = replies_n = 0;
@@ -301,6 +301,12 @@ static void ask_server(const bytes_t *bytes, size_t at_once)
     seen_n = 0;
     piece = at_once;
     inputs++;
+}
+
+static void ask_server(const bytes_t *bytes, size_t at_once)
+{
+    int fd;
+    give(bytes, at_once);
     fd = aco_io_dial("unix", listener_name, NULL, NULL);
     CHECK(fd >= 0);
     aco_semaphore_acquire(&closed);
@@ -383,13 +389,7 @@ static void compare_responses(void)
 
 static void ask_client(const bytes_t *bytes, size_t at_once)
 {
-    if (bytes != &input)
-        input = *bytes;
-    input_at = replies_n = 0;
-    replies[0] = 0;
-    seen_n = 0;
-    piece = at_once;
-    inputs++;
+    give(bytes, at_once);
     call_once();
     compare_responses();
 }
