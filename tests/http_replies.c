@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "http_tests.h"
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 /* ---- Replies ---- */
@@ -565,10 +566,130 @@ static void *has_files(void *arg)
     return NULL;
 }
 
+/* Sends a request for the file, and reads its reply. */
+static void get_ten(int fd)
+{
+    static const char request[] = "GET /files/ten HTTP/1.1\r\n" HOST "\r\n";
+    CHECK_EQ(aco_io_write_all(fd, request, sizeof request - 1), sizeof request - 1);
+    for (got_n = 0; !strstr(got, "\r\n\r\n") || got[got_n - 1] != (strstr(got, " 200 ") ? 'j' : '\n');) {
+        ssize_t n = aco_io_read(fd, got + got_n, sizeof got - 1 - got_n);
+        CHECK(n > 0);
+        if (n <= 0)
+            return;
+        got[got_n += (size_t)n] = 0;
+    }
+}
+
+/* A file that cannot be opened because the server lacks something is not "not found", which caches keep. */
+static void lacks_descriptors(void)
+{
+    static const aco_http_route_t files[] = {{NULL, "/files/*", serves_files, NULL}, {NULL, NULL, NULL, NULL}};
+    stage_t stage = {0};
+    struct rlimit before, few;
+    int fd, free_one;
+    start(&stage, files);
+    fd = dial(&stage);
+    get_ten(fd); /* from now on no descriptor of this process is closed */
+    CHECK_TEXT("before", statuses(), "200");
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    free_one = dup(0);
+    CHECK(free_one >= 0 && close(free_one) == 0);
+    few.rlim_cur = (rlim_t)free_one;
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+    get_ten(fd);
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    CHECK_TEXT("no descriptor", statuses(), "503");
+    get_ten(fd);
+    CHECK_TEXT("after", statuses(), "200");
+    CHECK_EQ(aco_io_close(fd), 0);
+    stop(&stage);
+}
+
+/* Conditions of a file of Sun, 06 Nov 1994 08:49:37 GMT, whose tag is TAG. */
+static void *has_conditions(void *arg)
+{
+#define TAG "\"ae1b981bc490a00-a\""
+#define SINCE "If-Modified-Since: "
+    static const aco_http_route_t files[] = {{NULL, "/files/*", serves_files, NULL}, {NULL, NULL, NULL, NULL}};
+    static const struct {
+        const char *headers, *status;
+    } cases[] = {
+        /* Lists on several lines; quotes hold commas and "*" together. */
+        {"If-Match: \"x\"\r\nIf-Match: " TAG "\r\n", "200"},
+        {"If-Match: " TAG "\r\nIf-Match: \"x\"\r\n", "200"},
+        {"If-Match: \"x\"\r\nIf-Match: \"y\"\r\n", "412"},
+        {"If-None-Match: \"x\"\r\nIf-None-Match:\r\nif-none-match: \"y\" ,W/" TAG "\t\r\n", "304"},
+        {"If-Match: \"x,*\"\r\n", "412"},
+        {"If-None-Match: \"x,*\"\r\n", "200"},
+        {"If-None-Match: \"x, " TAG "\"\r\n", "200"},
+        {"If-None-Match: \"\\\", " TAG "\r\n", "304"}, /* a backslash escapes nothing in a tag */
+        {"If-Match: \"x\r\nIf-Match: " TAG "\r\n", "200"}, /* a quote ends with its line */
+        {"If-Match: " TAG "x\r\n", "412"},
+        {"If-Match: ,,\r\n", "412"},
+        {"If-Match: \"x\"\r\nIf-Match: *\r\n", "200"},
+        /* The three forms of dates */
+        {SINCE "Sun, 06 Nov 1994 08:49:37 GMT\r\n", "304"},
+        {SINCE "Sun, 06 Nov 1994 08:49:36 GMT\r\n", "200"},
+        {SINCE "Sunday, 06-Nov-94 08:49:37 GMT\r\n", "304"},
+        {SINCE "Sunday, 06-Nov-94 08:49:36 GMT\r\n", "200"},
+        {SINCE "Friday, 01-Jan-99 00:00:00 GMT\r\n", "304"},   /* 1999 */
+        {SINCE "Thursday, 01-Jan-60 00:00:00 GMT\r\n", "304"}, /* 2060 */
+        {SINCE "Monday, 06-Nov-94 08:49:37 GMT\r\n", "200"},
+        {SINCE "Sun, 06-Nov-94 08:49:37 GMT\r\n", "200"},
+        {SINCE "Sunday, 06-Nov-9: 08:49:37 GMT\r\n", "200"},
+        {SINCE "Sunday, 06-Nov-1994 08:49:37 GMT\r\n", "200"},
+        {SINCE "Sun Nov  6 08:49:37 1994\r\n", "304"},
+        {SINCE "Sun Nov  6 08:49:36 1994\r\n", "200"},
+        {SINCE "Wed Nov 16 08:49:37 1994\r\n", "304"},
+        {SINCE "Sun Nov  6 08:49:37 19945\r\n", "200"},
+        {SINCE "Sun Nov 6 08:49:37 1994\r\n", "200"},
+        {SINCE "Sun, 06 Nov 1994 08:49:37 CET\r\n", "200"},
+        {SINCE "Sun, 06 Nov 1994 08:4x:37 GMT\r\n", "200"},
+        {SINCE "Wed, 31 Dec 1969 23:59:59 GMT\r\n", "200"},
+        {SINCE "\r\n", "200"},
+        {"If-Unmodified-Since: Sat Nov  5 08:49:37 1994\r\n", "412"},
+        {"If-Unmodified-Since: Saturday, 05-Nov-94 08:49:37 GMT\r\n", "412"},
+        {"Range: bytes=0-1\r\nIf-Range: Sun Nov  6 08:49:37 1994\r\n", "206"},
+        {"Range: bytes=0-1\r\nIf-Range: Mon Nov  7 08:49:37 1994\r\n", "200"},
+        /* What may be there once counts for nothing if there are several. */
+        {SINCE "Sun, 06 Nov 1994 08:49:37 GMT\r\n" SINCE "Sun, 06 Nov 1994 08:49:37 GMT\r\n", "200"},
+        {"If-Unmodified-Since: Sat Nov  5 08:49:37 1994\r\nIf-Unmodified-Since: x\r\n", "200"},
+        {"Range: bytes=0-1\r\nRange: bytes=0-1\r\n", "200"},
+        {"Range: bytes=0-1\r\nIf-Range: " TAG "\r\nIf-Range: x\r\n", "200"},
+        {"Range: BYTES=0-1\r\n", "206"},
+    };
+    const struct timespec times[2] = {{784111777, 0}, {784111777, 0}};
+    stage_t stage = {0};
+    char path[64];
+    CHECK(mkdtemp(strcpy(root, "/tmp/acorn-http-XXXXXX")) != NULL);
+    make_file("ten", 10);
+    make_file("empty", 0);
+    snprintf(path, sizeof path, "%s/ten", root);
+    CHECK_EQ(utimensat(AT_FDCWD, path, times, 0), 0);
+    start(&stage, files);
+    ask_file(&stage, "ten", "", "200");
+    CHECK_HAS("ETag: " TAG "\r\n");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[512];
+        snprintf(text, sizeof text, "GET /files/ten HTTP/1.1\r\n" HOST "%s\r\n", cases[i].headers);
+        ask(&stage, text);
+        CHECK_TEXT(cases[i].headers, statuses(), cases[i].status);
+    }
+    ask_file(&stage, "empty", "Range: bytes=-5\r\n", "200"); /* all of it is the last five bytes */
+    ask_file(&stage, "empty", "Range: bytes=-0\r\n", "416");
+    ask_file(&stage, "empty", "Range: bytes=0-\r\n", "416");
+    stop(&stage);
+    lacks_descriptors();
+    snprintf(path, sizeof path, "rm -r %s", root);
+    CHECK_EQ(system(path), 0);
+    return arg;
+}
+
 int main(void)
 {
-    static const aco_function_t tests[] = {replies, names_statuses, pipelines, is_fair,
-                                           take_turns, drains, has_files, pipelines_at_once};
+    static const aco_function_t tests[] = {replies, names_statuses, pipelines, is_fair, take_turns,
+                                           drains, has_files, has_conditions, pipelines_at_once};
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     return check_result("http_replies");
 }

@@ -60,7 +60,8 @@ typedef struct aco_http_request_s {
     uint64_t sent;                    /* bytes of the reply's body */
 } aco_http_request_t;
 
-/* The value of the first header with this name, in any case of letters; NULL: none. */
+/* The value of the first header with this name, in any case of letters; NULL: none. There may be further ones, in
+ * `headers`: lists may have several lines, and what may stand there once only (Origin) says nothing if there are two. */
 ACO_API const char *aco_http_header(const aco_http_request_t *request, const char *name);
 /* The text that stands in the path for {name} of the route; "*": for its end. NULL: the route has no such name. */
 ACO_API const char *aco_http_param(aco_http_request_t *request, const char *name);
@@ -120,9 +121,11 @@ ACO_API int aco_http_write_file_at(aco_http_request_t *request, int fd, int64_t 
 ACO_API void aco_http_abort(aco_http_request_t *request);
 
 /* The whole reply: the file root/path, or index.html there if `path` is "" or ends with "/". Answers GET and HEAD;
- * conditions (If-Match, If-None-Match, their forms with dates, If-Range) and single ranges; 404 for what is no file of
- * the root or cannot be read, for names with "." or ".." as a segment, and for names that begin with ".". Symbolic
- * links are followed. The type is told by the name's end. 0, or -1 and errno as aco_http_reply(). */
+ * conditions (If-Match, If-None-Match, their forms with dates, If-Range) and single ranges. A date, a Range or an
+ * If-Range that stands there more than once is ignored, as one that is wrong. Symbolic links are followed. The type is
+ * told by the name's end. Answers 404 for what is no file of the root or may not be read, for names with "." or ".." as
+ * a segment, and for names that begin with "."; 503 if there is no descriptor or memory for the file, 500 for the
+ * system's other errors. Returns 0; on error -1 with errno as aco_http_reply(), ETIMEDOUT, ECANCELED. */
 ACO_API int aco_http_serve_file_at(aco_http_request_t *request, const char *root, const char *path,
                                    const char *location);
 #define aco_http_serve_file(request, root, path) aco_http_serve_file_at(request, root, path, ACO_PLACE)

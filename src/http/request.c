@@ -45,9 +45,10 @@ void *aco_http_allocate(aco_http_request_t *request, size_t n)
 
 /* ---- The head ---- */
 
-/* The target up to its path: "", or "http://host". Stores the host. The path; NULL: the target is wrong. */
-static const char *after_authority(aco__http_exchange_t *x, const char *target)
+/* Takes "http://host" off the target, and stores the host. 0; or the status with which to refuse the request. */
+static int take_authority(aco__http_exchange_t *x, const char **whole)
 {
+    const char *target = *whole;
     size_t scheme = aco__http_is(target, strlen(target) < 7 ? 0 : 7, "http://")    ? 7
                     : aco__http_is(target, strlen(target) < 8 ? 0 : 8, "https://") ? 8
                                                                                    : 0;
@@ -55,13 +56,14 @@ static const char *after_authority(aco__http_exchange_t *x, const char *target)
     size_t n = strcspn(host, "/?");
     char *copy;
     if (!scheme || !n || !aco__http_is_authority(host, n))
-        return NULL;
+        return 400;
     copy = allocate(x, n + 1, "aco_http_serve");
     if (!copy)
-        return NULL;
+        return 500;
     *aco__http_put(copy, host, n) = 0;
     x->is.host = copy;
-    return host + n;
+    *whole = host + n;
+    return 0;
 }
 
 static int understand_target(aco__http_exchange_t *x)
@@ -70,6 +72,7 @@ static int understand_target(aco__http_exchange_t *x)
     size_t n;
     ptrdiff_t decoded;
     char *path;
+    int status;
     for (at = target; *at; at++)
         if ((unsigned char)*at <= ' ' || (unsigned char)*at >= 0x7f || *at == '#')
             return 400;
@@ -78,8 +81,8 @@ static int understand_target(aco__http_exchange_t *x)
         x->is.query = "";
         return strcmp(x->is.method, "OPTIONS") == 0 ? 0 : 400;
     }
-    if (*target != '/' && !(target = after_authority(x, target)))
-        return 400;
+    if (*target != '/' && (status = take_authority(x, &target)) != 0)
+        return status;
     n = strcspn(target, "?");
     x->is.query = target[n] ? target + n + 1 : "";
     path = allocate(x, n + 2, "aco_http_serve");
@@ -133,10 +136,9 @@ int aco__http_understand(aco__http_exchange_t *x)
 
 const char *aco_http_header(const aco_http_request_t *request, const char *name)
 {
-    for (size_t i = 0; i < request->header_count; i++)
-        if (aco__http_same(request->headers[i].name, name))
-            return request->headers[i].value;
-    return NULL;
+    const char *value;
+    (void)aco__http_find(request->headers, request->header_count, name, &value);
+    return value;
 }
 
 const char *aco_http_param(aco_http_request_t *request, const char *name)

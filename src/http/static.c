@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <time.h>
 
 static const struct {
     const char *end, *type;
@@ -51,12 +52,17 @@ static int is_hidden(const char *path)
     return *path == '.' || *path == '/' || strstr(path, "/.") || strstr(path, "//");
 }
 
-/* root/path; NULL: there is no such file here, or no memory. */
+/* root/path. NULL and errno: ENOENT (there is no such file here), ENOMEM. */
 static char *full_path(aco_http_request_t *request, const char *root, const char *path)
 {
     static const char index_name[] = "index.html";
     size_t root_n = strlen(root), n = strlen(path);
-    char *full = is_hidden(path) ? NULL : aco_http_allocate(request, root_n + n + sizeof index_name + 1), *at;
+    char *full, *at;
+    if (is_hidden(path)) {
+        errno = ENOENT;
+        return NULL;
+    }
+    full = aco_http_allocate(request, root_n + n + sizeof index_name + 1);
     if (!full)
         return NULL;
     at = aco__http_put(full, root, root_n);
@@ -87,39 +93,60 @@ static void set_version(version_t *version, const aco_file_status_t *status)
     version->date[HTTP_DATE] = 0;
 }
 
-/* Whether one of a list of tags is this one, or the list is "*". */
-static int has_tag(const char *list, const char *tag, int weak_ones_too)
+/* The value of the only header with this name; NULL: there is none, or there are several. */
+static const char *only(const aco_http_request_t *request, const char *name)
 {
-    size_t n = strlen(tag);
-    for (const char *at = list; *at;) {
-        at += strspn(at, " \t,");
-        if (*at == '*')
+    const char *value;
+    return aco__http_find(request->headers, request->header_count, name, &value) == 1 ? value : NULL;
+}
+
+/* The seconds of the date in this header; -1: there is none. */
+static int64_t date_in(const aco_http_request_t *request, const char *name)
+{
+    const char *date = only(request, name);
+    return date ? aco__http_date_of(date, time(NULL)) : -1;
+}
+
+/* Whether a list of tags has this one, or "*". -1: there is no such header. */
+static int has_tag(const aco_http_request_t *request, const char *name, const char *tag, int weak_ones_too)
+{
+    aco__http_list_t list = {"", request->headers, request->header_count, name};
+    size_t n, tag_n = strlen(tag);
+    const char *at;
+    if (!aco_http_header(request, name))
+        return -1;
+    while ((at = aco__http_next(&list, &n)) != NULL) {
+        if (n == 1 && *at == '*')
             return 1;
-        if (weak_ones_too && strncmp(at, "W/", 2) == 0)
-            at += 2;
-        if (strncmp(at, tag, n) == 0)
+        if (weak_ones_too && n > 2 && memcmp(at, "W/", 2) == 0)
+            at += 2, n -= 2;
+        if (n == tag_n && memcmp(at, tag, n) == 0)
             return 1;
-        at += strcspn(at, ",");
     }
     return 0;
 }
 
 static int is_unchanged(const aco_http_request_t *request, const version_t *version)
 {
-    const char *tags = aco_http_header(request, "If-None-Match");
-    const char *since = tags ? NULL : aco_http_header(request, "If-Modified-Since");
-    if (tags)
-        return has_tag(tags, version->tag, 1);
-    return since && aco__http_date_of(since) >= version->seconds;
+    int has = has_tag(request, "If-None-Match", version->tag, 1);
+    return has < 0 ? date_in(request, "If-Modified-Since") >= version->seconds : has;
 }
 
 /* Whether the client wants another version than this one. */
 static int is_other(const aco_http_request_t *request, const version_t *version)
 {
-    const char *tags = aco_http_header(request, "If-Match");
-    const char *since = tags ? NULL : aco_http_header(request, "If-Unmodified-Since");
-    int64_t date = since ? aco__http_date_of(since) : -1;
-    return tags ? !has_tag(tags, version->tag, 0) : date >= 0 && date < version->seconds;
+    int has = has_tag(request, "If-Match", version->tag, 0);
+    int64_t date = has < 0 ? date_in(request, "If-Unmodified-Since") : -1;
+    return has < 0 ? date >= 0 && date < version->seconds : !has;
+}
+
+/* Whether parts of another version would do the client no good. */
+static int is_for_other(const aco_http_request_t *request, const version_t *version)
+{
+    const char *condition = only(request, "If-Range");
+    if (!condition)
+        return aco_http_header(request, "If-Range") != NULL;
+    return strcmp(condition, version->tag) != 0 && date_in(request, "If-Range") != version->seconds;
 }
 
 /* ---- Ranges ---- */
@@ -138,11 +165,9 @@ static int64_t parse_number(const char **at)
 static int range_of(const aco_http_request_t *request, const version_t *version, int64_t size, int64_t *first,
                     int64_t *n)
 {
-    const char *text = aco_http_header(request, "Range"), *condition = aco_http_header(request, "If-Range");
+    const char *text = only(request, "Range");
     int64_t from, to;
-    if (!text || strncmp(text, "bytes=", 6) != 0)
-        return 0;
-    if (condition && strcmp(condition, version->tag) != 0 && strcmp(condition, version->date) != 0)
+    if (!text || strlen(text) < 6 || !aco__http_is(text, 6, "bytes=") || is_for_other(request, version))
         return 0;
     text += 6;
     from = parse_number(&text);
@@ -150,6 +175,8 @@ static int range_of(const aco_http_request_t *request, const version_t *version,
         return 0;
     to = parse_number(&text);
     if (*text || (from < 0 && to < 0) || (from >= 0 && to >= 0 && to < from)) /* several ranges: all of it */
+        return 0;
+    if (from < 0 && to > 0 && size == 0) /* all of nothing, which no Content-Range can tell */
         return 0;
     if (from < 0) { /* the last bytes */
         from = to < size ? size - to : 0;
@@ -199,27 +226,67 @@ static int reply_with(aco_http_request_t *request, int fd, const aco_file_status
     return aco_http_write_file_at(request, fd, first, n, location);
 }
 
+/* The file root/path, if it is one. -1 and errno. */
+static int open_file(aco_http_request_t *request, const char *root, const char *path, aco_file_status_t *status,
+                     char **full, const char *location)
+{
+    int fd, error;
+    *full = full_path(request, root, path);
+    if (!*full)
+        return -1;
+    fd = aco_file_open_at(*full, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0, location); /* a FIFO does not wait */
+    if (fd < 0)
+        return -1;
+    error = aco_file_fstat_at(fd, status, location) != 0 ? errno : S_ISREG(status->mode) ? 0 : ENOENT;
+    if (error) {
+        (void)aco_io_close(fd);
+        errno = error;
+    }
+    return error ? -1 : fd;
+}
+
+/* For a file that could not be opened. Caches keep a 404: it is not for what the server lacks. */
+static int status_of_error(int error)
+{
+    switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+    case EACCES:
+    case EPERM:
+    case ELOOP:
+    case ENAMETOOLONG:
+    case EINVAL: /* the name, for this file system */
+    case EILSEQ:
+    case ENXIO: /* a socket, or a device */
+    case ENODEV:
+        return 404;
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case EAGAIN:
+        return 503;
+    default:
+        return 500;
+    }
+}
+
 int aco_http_serve_file_at(aco_http_request_t *request, const char *root, const char *path, const char *location)
 {
     aco__http_exchange_t *x = aco__http_exchange_of(request);
     aco_file_status_t status;
-    int fd = -1, result;
+    int fd, result;
     char *full;
     if (strcmp(request->method, "GET") != 0 && !x->is_head) {
         if (aco_http_add_header(request, "Allow", "GET, HEAD") != 0)
             return -1;
         return aco__http_answer(x, 405, location);
     }
-    full = full_path(request, root, path);
-    if (full)
-        fd = aco_file_open_at(full, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0, location); /* a FIFO does not wait */
-    if (fd < 0 && full && (errno == ETIMEDOUT || errno == ECANCELED))
+    fd = open_file(request, root, path, &status, &full, location);
+    if (fd < 0 && (errno == ETIMEDOUT || errno == ECANCELED))
         return -1;
-    if (fd < 0 || aco_file_fstat_at(fd, &status, location) != 0 || !S_ISREG(status.mode))
-        result = aco__http_answer(x, 404, location);
-    else
-        result = reply_with(request, fd, &status, full, location);
-    if (fd >= 0)
-        (void)aco_io_close(fd);
+    if (fd < 0)
+        return aco__http_answer(x, status_of_error(errno), location);
+    result = reply_with(request, fd, &status, full, location);
+    (void)aco_io_close(fd);
     return result;
 }

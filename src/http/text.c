@@ -1,7 +1,5 @@
-/* HTTP's texts: status lines, tokens, escapes, dates. */
+/* HTTP's texts: status lines, fields, tokens, escapes, dates. */
 #include "http/http.h"
-
-#include <stdio.h>
 
 const char *aco__http_status_line(int status, size_t *n)
 {
@@ -77,6 +75,58 @@ int aco__http_same(const char *a, const char *b)
     while (*a && lower(*a) == lower(*b))
         a++, b++;
     return *a == *b;
+}
+
+size_t aco__http_find(const aco_http_header_t *headers, size_t count, const char *name, const char **value)
+{
+    size_t found = 0;
+    *value = NULL;
+    for (size_t i = 0; i < count; i++)
+        if (aco__http_same(headers[i].name, name) && found++ == 0)
+            *value = headers[i].value;
+    return found;
+}
+
+/* The next line of the field, in list->at. 0: there is none. */
+static int next_line(aco__http_list_t *list)
+{
+    while (list->count > 0) {
+        const aco_http_header_t *header = list->headers++;
+        list->count--;
+        if (aco__http_same(header->name, list->name)) {
+            list->at = header->value;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+const char *aco__http_next(aco__http_list_t *list, size_t *n)
+{
+    const char *begin, *end;
+    int in_quotes = 0;
+    do
+        list->at += strspn(list->at, ", \t");
+    while (!*list->at && next_line(list));
+    if (!*list->at)
+        return NULL;
+    begin = end = list->at;
+    for (; *list->at && (in_quotes || *list->at != ','); list->at++) {
+        in_quotes ^= *list->at == '"';
+        if (*list->at != ' ' && *list->at != '\t')
+            end = list->at + 1;
+    }
+    *n = (size_t)(end - begin);
+    return begin;
+}
+
+int aco__http_has(aco__http_list_t list, const char *element, size_t n)
+{
+    const char *at;
+    for (size_t found; (at = aco__http_next(&list, &found)) != NULL;)
+        if (found == n && memcmp(at, element, n) == 0)
+            return 1;
+    return 0;
 }
 
 /* What a character may be in. */
@@ -226,26 +276,77 @@ void aco__http_put_date(char *at, int64_t seconds)
     aco__http_put(at, " GMT", 4);
 }
 
-int64_t aco__http_date_of(const char *text)
+static int number_of(const char *digits)
 {
-    int day, year, hour, minute, second, used = 0, month = 0;
-    char name[4], wanted[HTTP_DATE + 1];
+    return (digits[0] - '0') * 10 + digits[1] - '0';
+}
+
+/* "Sunday, 06-Nov-94 08:49:37 GMT"; `text` ends 24 bytes behind its comma. The year is at most 50 years from now. */
+static int from_rfc850(char *to, const char *text, const char *comma, int64_t now)
+{
+    static const char names[7][10] = {"Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"};
+    int this_year = (int)(1970 + now / 31556952), year = this_year / 100 * 100 + number_of(comma + 9), day = 0;
+    size_t n = (size_t)(comma - text);
+    while (day < 7 && (strlen(names[day]) != n || memcmp(names[day], text, n) != 0))
+        day++;
+    if (day == 7 || comma[1] != ' ' || comma[4] != '-' || comma[8] != '-' || strspn(comma + 9, "0123456789") != 2)
+        return 0;
+    year -= year > this_year + 50 ? 100 : 0;
+    to = HTTP_PUT(aco__http_put(to, text, 3), ", ");
+    to = HTTP_PUT(aco__http_put(to, comma + 2, 2), " ");
+    to = HTTP_PUT(aco__http_put(to, comma + 5, 3), " ");
+    aco__http_put(two_digits(two_digits(to, year / 100), year), comma + 11, 13);
+    return 1;
+}
+
+/* "Sun Nov  6 08:49:37 1994" */
+static int from_asctime(char *to, const char *text)
+{
+    if (text[3] != ' ' || text[7] != ' ' || text[10] != ' ' || text[19] != ' ')
+        return 0;
+    to = HTTP_PUT(aco__http_put(to, text, 3), ", ");
+    *to = text[8] == ' ' ? '0' : text[8];
+    to = HTTP_PUT(aco__http_put(to + 1, text + 9, 1), " ");
+    to = HTTP_PUT(aco__http_put(to, text + 4, 3), " ");
+    to = HTTP_PUT(aco__http_put(to, text + 20, 4), " ");
+    HTTP_PUT(aco__http_put(to, text + 11, 8), " GMT");
+    return 1;
+}
+
+/* Any of the three forms of RFC 9110 (5.6.7), as the first one. 0: it is none. */
+static int to_first_form(char *to, const char *text, int64_t now)
+{
+    const char *comma = strchr(text, ',');
+    size_t n = strlen(text);
+    if (n == HTTP_DATE && comma == text + 3) {
+        memcpy(to, text, n);
+        return 1;
+    }
+    if (comma)
+        return strlen(comma) == 24 && from_rfc850(to, text, comma, now);
+    return n == 24 && from_asctime(to, text);
+}
+
+int64_t aco__http_date_of(const char *text, int64_t now)
+{
+    char date[HTTP_DATE], wanted[HTTP_DATE];
+    int month = 0, year;
     int64_t y, era, day_of_era, shifted, seconds;
-    // NOLINTNEXTLINE(cert-err34-c): the widths keep the numbers small
-    if (sscanf(text, "%*3c, %2d %3s %4d %2d:%2d:%2d GMT%n", &day, name, &year, &hour, &minute, &second, &used) != 6 ||
-        used != HTTP_DATE || text[used] || year < 1970)
+    if (!to_first_form(date, text, now))
         return -1;
-    while (month < 12 && memcmp(months + (size_t)month * 3, name, 3) != 0)
+    while (month < 12 && memcmp(months + (size_t)month * 3, date + 8, 3) != 0)
         month++;
     if (month == 12)
         return -1;
+    year = number_of(date + 12) * 100 + number_of(date + 14);
     y = year - (month < 2);
     era = y / 400;
     shifted = month < 2 ? month + 10 : month - 2;
-    day_of_era = (y % 400) * 365 + (y % 400) / 4 - (y % 400) / 100 + (153 * shifted + 2) / 5 + day - 1;
-    seconds = (era * 146097 + day_of_era - 719468) * 86400 + hour * 3600 + minute * 60 + second;
-    if (seconds < 0)
+    day_of_era = (y % 400) * 365 + (y % 400) / 4 - (y % 400) / 100 + (153 * shifted + 2) / 5 + number_of(date + 5) - 1;
+    seconds = (era * 146097 + day_of_era - 719468) * 86400 + number_of(date + 17) * 3600 + number_of(date + 20) * 60 +
+              number_of(date + 23);
+    if (year < 1970 || seconds < 0)
         return -1;
     aco__http_put_date(wanted, seconds); /* what is no date, such as 31 Feb, is written otherwise */
-    return memcmp(wanted, text, HTTP_DATE) == 0 ? seconds : -1;
+    return memcmp(wanted, date, HTTP_DATE) == 0 ? seconds : -1;
 }
