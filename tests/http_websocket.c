@@ -217,6 +217,9 @@ static void *shakes_hands(void *unused)
          "1\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\nx",
          "400", EPROTO},
         {"GET /any HTTP/1.1\r\nHost: a.test\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: "
+         "dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Version: 13\r\n\r\n",
+         "400", EPROTO},
+        {"GET /any HTTP/1.1\r\nHost: a.test\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: "
          "dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 8\r\n\r\n",
          "426", EPROTO},
     };
@@ -270,6 +273,38 @@ static void *checks_origins(void *unused)
         CHECK(strncmp(got + 9, cases[i].is_allowed ? "101" : "403", 3) == 0);
     }
     options.origins = NULL;
+    return unused;
+}
+
+/* Of several origins none is taken. Upgrade and Connection are lists. */
+static void *reads_all_lines(void *unused)
+{
+    static const char begin[] = "GET /echo HTTP/1.1\r\nHost: a.test\r\nSec-WebSocket-Version: 13\r\n"
+                                "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    static const char upgrade[] = "Upgrade: websocket\r\nConnection: Upgrade\r\n";
+    static const char *const cases[][3] = {
+        {upgrade, "Origin: http://a.test\r\n", "101"},
+        {upgrade, "Origin: http://a.test\r\nOrigin: http://evil.test\r\n", "400"},
+        {upgrade, "Origin: http://evil.test\r\nOrigin: http://a.test\r\n", "400"},
+        {upgrade, "Origin: http://a.test\r\norigin: http://a.test\r\n", "400"},
+        {upgrade, "Origin:\r\nOrigin: http://a.test\r\n", "400"},
+        {upgrade, "Origin: http://a.test, http://a.test\r\n", "403"},
+        {"Upgrade: h2c, WebSocket\r\nConnection: Upgrade\r\n", "", "101"},
+        {"Upgrade: h2c\r\nUpgrade: websocket\r\nConnection: keep-alive\r\nConnection: upgrade\r\n", "", "101"},
+        {"Upgrade: h2c, websockets\r\nConnection: Upgrade\r\n", "", "400"},
+        {"Upgrade: \"websocket\"\r\nConnection: Upgrade\r\n", "", "400"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char request[512];
+        int n = snprintf(request, sizeof request, "%s%s%s\r\n", begin, cases[i][0], cases[i][1]), fd = dial();
+        CHECK_EQ(aco_io_write_all(fd, request, (size_t)n), n);
+        CHECK_EQ(aco_io_shutdown(fd, SHUT_WR), 0);
+        read_to_end(fd);
+        CHECK_EQ(aco_io_close(fd), 0);
+        if (strncmp(got + 9, cases[i][2], 3) != 0)
+            fprintf(stderr, "case %zu: %.40s\n", i, got);
+        CHECK(strncmp(got, "HTTP/1.1 ", 9) == 0 && strncmp(got + 9, cases[i][2], 3) == 0);
+    }
     return unused;
 }
 
@@ -608,8 +643,9 @@ static void *serve(void *listener)
 static void *run_all(void *unused)
 {
     static const aco_function_t tests[] = {
-        shakes_hands, checks_origins, takes_empty_fields, takes_frames,     takes_more_frames, passes_sizes,
-        ends,         limits_times,   follows_requests,   lacks_room,       is_fair};
+        shakes_hands,      checks_origins, reads_all_lines, takes_empty_fields, takes_frames,
+        takes_more_frames, passes_sizes,   ends,            limits_times,       follows_requests,
+        lacks_room,        is_fair};
     int listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL), little = 8192;
     aco_group_t group;
     CHECK_EQ(setsockopt(listener, SOL_SOCKET, SO_SNDBUF, &little, sizeof little), 0); /* so that sends wait */

@@ -44,7 +44,8 @@ typedef struct aco_websocket_options_s {
 
 /* Answers the handshake. NULL `options`: the defaults; what they point to must stay valid. Headers that were added to
  * the reply are sent. NULL and errno: EBUSY (the reply has begun), ENOMEM, those of writing; or the request is refused
- * and answered: EPROTO (no right handshake: 400, or 426 for another version), EACCES (the origin: 403). */
+ * and answered: EPROTO (no right handshake, or several keys, versions or origins: 400; another version: 426), EACCES
+ * (the origin: 403). */
 ACO_API aco_websocket_t *aco_websocket_accept_at(aco_http_request_t *request, const aco_websocket_options_t *options,
                                                  const char *location);
 #define aco_websocket_accept(request, options) aco_websocket_accept_at(request, options, ACO_PLACE)

@@ -50,41 +50,25 @@ static int is_utf8(const unsigned char *p, size_t n)
     return 1;
 }
 
-/* The next of the words that commas separate, without spaces around it; *list becomes what follows. 0 at the end. */
-static size_t next_word(const char **list, const char **word)
-{
-    size_t n;
-    *list += strspn(*list, ", \t");
-    *word = *list;
-    n = strcspn(*list, ",");
-    *list += n;
-    while (n > 0 && ((*word)[n - 1] == ' ' || (*word)[n - 1] == '\t'))
-        n--;
-    return n;
-}
-
-static int has_word(const char *list, const char *word, size_t n)
-{
-    const char *at;
-    for (size_t found; (found = next_word(&list, &at)) > 0;)
-        if (found == n && memcmp(at, word, n) == 0)
-            return 1;
-    return 0;
-}
-
 /* ---- The handshake ---- */
 
-/* The value of the only header with this name; NULL: there is none, or there are several. */
-static const char *only_header(const aco_http_request_t *request, const char *name)
+/* The header with this name, if there is only one; else NULL. *n: how many there are. */
+static const char *header_of(const aco_http_request_t *request, const char *name, size_t *n)
 {
-    const char *value = NULL;
-    for (size_t i = 0; i < request->header_count; i++)
-        if (aco__http_same(request->headers[i].name, name)) {
-            if (value)
-                return NULL;
-            value = request->headers[i].value;
-        }
-    return value;
+    const char *value;
+    *n = aco__http_find(request->headers, request->header_count, name, &value);
+    return *n == 1 ? value : NULL;
+}
+
+/* Whether the client wants to go on with WebSocket, perhaps among other protocols. */
+static int wants_websocket(const aco_http_request_t *request)
+{
+    aco__http_list_t list = {"", request->headers, request->header_count, "Upgrade"};
+    const char *at;
+    for (size_t n; (at = aco__http_next(&list, &n)) != NULL;)
+        if (aco__http_is(at, n, "websocket"))
+            return 1;
+    return 0;
 }
 
 static int is_key(const char *key)
@@ -93,42 +77,47 @@ static int is_key(const char *key)
     return n == HTTP_WEBSOCKET_KEY - 2 && strcmp(key + n, "==") == 0;
 }
 
-static int may_connect(const aco_http_request_t *request, const char *origins)
+static int may_connect(const char *origin, const char *origins, const char *host)
 {
-    const char *origin = aco_http_header(request, "Origin"), *host;
+    const aco__http_list_t list = {origins, NULL, 0, NULL};
+    const char *at;
     if (!origin || (origins && strcmp(origins, "*") == 0))
         return 1;
     if (origins)
-        return has_word(origins, origin, strlen(origin));
-    host = strstr(origin, "://");
-    return host && aco__http_same(host + 3, request->host);
+        return aco__http_has(list, origin, strlen(origin));
+    at = strstr(origin, "://");
+    return at && aco__http_same(at + 3, host);
 }
 
 /* The first of the server's subprotocols that the client speaks. */
 static void choose_protocol(aco_websocket_t *socket, const aco_http_request_t *request)
 {
-    const char *list = socket->options.protocols ? socket->options.protocols : "", *word;
-    for (size_t n; (n = next_word(&list, &word)) > 0;)
-        for (size_t i = 0; i < request->header_count && n < sizeof socket->protocol; i++)
-            if (aco__http_same(request->headers[i].name, "sec-websocket-protocol") &&
-                has_word(request->headers[i].value, word, n)) {
-                *aco__http_put(socket->protocol, word, n) = 0;
-                return;
-            }
+    const aco__http_list_t offered = {"", request->headers, request->header_count, "Sec-WebSocket-Protocol"};
+    aco__http_list_t list = {socket->options.protocols ? socket->options.protocols : "", NULL, 0, NULL};
+    const char *word;
+    for (size_t n; (word = aco__http_next(&list, &n)) != NULL;)
+        if (n < sizeof socket->protocol && aco__http_has(offered, word, n)) {
+            *aco__http_put(socket->protocol, word, n) = 0;
+            return;
+        }
 }
 
-/* 0; or the status with which to refuse the handshake. */
-static int check_handshake(const aco__http_exchange_t *x, const aco_websocket_options_t *options)
+/* 0; or the status with which to refuse the handshake. Of several keys, versions or origins none is taken: whatever
+ * stands before the server could have looked at another one. */
+static int check_handshake(const aco__http_exchange_t *x, const aco_websocket_options_t *options, const char **key)
 {
     const aco_http_request_t *request = &x->is;
     const aco__http_link_t *link = &x->connection->link;
-    const char *upgrade = only_header(request, "Upgrade"), *version = only_header(request, "Sec-WebSocket-Version");
-    if (strcmp(request->method, "GET") != 0 || !link->may_switch || !link->has_all || request->minor < 1 || !upgrade ||
-        !aco__http_same(upgrade, "websocket") || !is_key(only_header(request, "Sec-WebSocket-Key")))
+    size_t keys, versions, origins;
+    const char *version = header_of(request, "Sec-WebSocket-Version", &versions);
+    const char *origin = header_of(request, "Origin", &origins);
+    *key = header_of(request, "Sec-WebSocket-Key", &keys);
+    if (strcmp(request->method, "GET") != 0 || !link->may_switch || !link->has_all || request->minor < 1 ||
+        !wants_websocket(request) || !is_key(*key) || versions > 1 || origins > 1)
         return 400;
     if (!version || strcmp(version, "13") != 0)
         return 426;
-    return may_connect(request, options->origins) ? 0 : 403;
+    return may_connect(origin, options->origins, request->host) ? 0 : 403;
 }
 
 static int refuse_handshake(aco_http_request_t *request, int status, const char *call, const char *location)
@@ -142,7 +131,7 @@ static int refuse_handshake(aco_http_request_t *request, int status, const char 
                          : aco__http_fail(EPROTO, call, "this is no handshake of WebSocket");
 }
 
-static int send_answer(const aco_websocket_t *socket, aco__http_exchange_t *x, const char *location)
+static int send_answer(const aco_websocket_t *socket, aco__http_exchange_t *x, const char *key, const char *location)
 {
     aco__http_link_t *link = socket->link;
     char *begin = aco__http_room(link, 256 + x->fields_n, location), *at;
@@ -150,7 +139,7 @@ static int send_answer(const aco_websocket_t *socket, aco__http_exchange_t *x, c
         return -1;
     at = HTTP_PUT(begin, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
                          "Sec-WebSocket-Accept: ");
-    at = HTTP_PUT(aco__http_put_accepted(at, only_header(&x->is, "Sec-WebSocket-Key")), "\r\n");
+    at = HTTP_PUT(aco__http_put_accepted(at, key), "\r\n");
     if (*socket->protocol) {
         at = HTTP_PUT(at, "Sec-WebSocket-Protocol: ");
         at = HTTP_PUT(aco__http_put(at, socket->protocol, strlen(socket->protocol)), "\r\n");
@@ -177,13 +166,14 @@ aco_websocket_t *aco_websocket_accept_at(aco_http_request_t *request, const aco_
     aco__http_exchange_t *x = aco__http_exchange_of(request);
     aco_websocket_t *socket;
     size_t sz = sizeof *socket;
+    const char *key;
     int status;
     options = options ? options : &defaults;
     if (x->has_begun) {
         aco__http_fail(EBUSY, call, "the reply has begun");
         return NULL;
     }
-    status = check_handshake(x, options);
+    status = check_handshake(x, options, &key);
     if (status) {
         refuse_handshake(request, status, call, location);
         return NULL;
@@ -201,7 +191,7 @@ aco_websocket_t *aco_websocket_accept_at(aco_http_request_t *request, const aco_
     socket->code = 1006;
     choose_protocol(socket, request);
     x->websocket = socket; /* the handler's return frees it */
-    return send_answer(socket, x, location) == 0 ? socket : NULL;
+    return send_answer(socket, x, key, location) == 0 ? socket : NULL;
 }
 
 /* ---- Sending ---- */
