@@ -444,6 +444,7 @@ static const template_t templates[] = {
      "u\r\n\r\n",
      1},
     {"HTTP/1.0 404 No\r\nConnection: close\r\n\r\nbody", 1},
+    {"HTTP/1.1 200 OK\nA:\nB: \t c \nTransfer-Encoding: chunked\n\n2\r\nok\r\n0\r\n\r\n", 1},
 };
 enum { TEMPLATES = sizeof templates / sizeof *templates };
 
@@ -463,6 +464,11 @@ static const template_t others[] = {
     {"HTTP/1.1 204 No\r\nContent-Length: x\r\n\r\n", 1},
     {"HTTP/1.1 600 No\r\nContent-Length: 0\r\n\r\n", 1},
     {"HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n", 1},
+    {"HTTP/1.1 200 OK\nA:\nB: \t c \t\nContent-Length: 2\n\nok", 1},
+    {"HTTP/1.1 103\n\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\n\r\n2\r\nok\r\n0\r\nT: u\r\n\r\n", 1},
+    {"HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n2\nok\r\n0\r\n\r\n", 1},
+    {"HTTP/1.1 200 OK\nConnection: x,\n close\nContent-Length: 0\n\n", 1},
+    {"HTTP/1.1 200 OK\nContent-Length: 2\nContent-Length: 2\n\nok", 1},
 };
 
 /* What random inputs are made of besides. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 const reader_freedom_t reader_freedoms[FREEDOMS] = {
-    [FREE_BARE_LF] = {"2.2", "a recipient may take a bare LF for the end of a start line or a field line"},
+    [FREE_BARE_LF] = {"2.2", "a recipient may take a bare LF for a line's end; Acorn does so in responses' heads"},
     [FREE_FOLD] = {"5.2", "a server may refuse a folded line or put a space there; Acorn's client refuses it too"},
     [FREE_CONTROL] = {"RFC 9110 5.5", "a recipient may keep control characters in a value, but for CR, LF and NUL"},
     [FREE_METHOD] = {"RFC 9110 9.1", "a server answers 501 to methods that it does not know, and to CONNECT"},
@@ -34,6 +34,7 @@ const reader_freedom_t reader_freedoms[FREEDOMS] = {
 typedef struct reader {
     reader_message_t *m;
     const char *at, *end;
+    int in_response_head;
 } reader_t;
 
 typedef struct span {
@@ -152,10 +153,10 @@ static int next_line(reader_t *r, span_t *line, int may_be_bare)
     r->at = lf + 1;
     if (line->n && line->p[line->n - 1] == '\r')
         line->n--;
-    else if (may_be_bare)
-        use(r, FREE_BARE_LF);
-    else
+    else if (!may_be_bare)
         return wrong(r, "7.1: a line of the chunked coding ends with CRLF");
+    else if (!r->in_response_head)
+        use(r, FREE_BARE_LF);
     return memchr(line->p, '\r', line->n) ? wrong(r, "2.2: a bare CR") : 1;
 }
 
@@ -661,7 +662,7 @@ static int read_chunks(reader_t *r)
 
 static reader_t begin(reader_message_t *m, const char *p, size_t n)
 {
-    reader_t r = {m, p, p + n};
+    reader_t r = {m, p, p + n, 0};
     memset(m, 0, offsetof(reader_message_t, body));
     m->kind = READER_WHOLE;
     m->body_n = m->end = m->text_n = 0;
@@ -717,8 +718,10 @@ void reader_response(reader_message_t *m, const char *p, size_t n, int answers_h
     reader_t r = begin(m, p, n);
     framing_t framing;
     int has_body, has_end;
+    r.in_response_head = 1;
     if (!read_status_line(&r) || !read_fields(&r))
         return;
+    r.in_response_head = 0;
     has_body = !answers_head && m->status >= 200 && m->status != 204 && m->status != 304;
     if (!read_framing(&r, &framing)) {
         if (has_body)

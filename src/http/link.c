@@ -157,6 +157,7 @@ static int on_headers_complete(llhttp_t *parser)
     aco__http_link_t *link = link_of(parser);
     aco__http_head_t *head = link->head;
     link->has_head = 1;
+    llhttp_set_lenient_optional_cr_before_lf(parser, 0); /* chunks have no bare line feeds */
     if (!begins_well(link) || (parser->type == HTTP_RESPONSE && parser->status_code < 100))
         return refuse(head, 400);
     if (parser->type == HTTP_RESPONSE && head->encodings && !(parser->flags & F_CHUNKED))
@@ -308,6 +309,7 @@ void aco__http_message_begin(aco__http_link_t *link, aco__http_head_t *head)
     link->head->body = link->head->framing = 0;
     link->has_head = link->has_all = link->may_switch = 0;
     link->body_error = 0;
+    llhttp_set_lenient_optional_cr_before_lf(link->parser, link->parser->type == HTTP_RESPONSE);
 }
 
 /* Feeds the parser `n` bytes that stand at link->at. 0, or -1: they are wrong. */
