@@ -61,7 +61,7 @@ typedef struct aco_http_request_s {
 } aco_http_request_t;
 
 /* The value of the first header with this name, in any case of letters; NULL: none. There may be further ones, in
- * `headers`: lists may have several lines, and what may stand there once only (Origin) says nothing if there are two. */
+ * `headers`: lists may have several lines, and what may stand there only once (Origin) is worth nothing twice. */
 ACO_API const char *aco_http_header(const aco_http_request_t *request, const char *name);
 /* The text that stands in the path for {name} of the route; "*": for its end. NULL: the route has no such name. */
 ACO_API const char *aco_http_param(aco_http_request_t *request, const char *name);
@@ -153,7 +153,7 @@ typedef struct aco_http_transport_s {
     /* These may be NULL: */
     int (*shutdown)(void *stream, const char *location);      /* tells the peer that nothing follows. 0, or -1 */
     int (*wait_readable)(void *stream, const char *location); /* waits without a buffer. 0, or -1 */
-    int (*has_input)(void *stream); /* whether bytes have come from the descriptor that were not read */
+    int (*has_input)(void *stream); /* whether bytes have come from the descriptor that were not read. Does not wait */
 } aco_http_transport_t;
 
 /* A server. Zeros are the defaults. Limits: less than 0: none. */
@@ -192,13 +192,14 @@ typedef struct aco_http_client_s aco_http_client_t;
 
 /* Zeros are the defaults. */
 typedef struct aco_http_client_options_s {
-    int max_idle;           /* connections that are kept: 16. Less than 0: none */
+    int max_idle;           /* connections that are kept, the last used: 16. Less than 0: none */
     int max_redirects;      /* that are followed: 10. Less than 0: none */
     int max_head, max_headers; /* of responses, as above: 31 KiB, 200 */
     const char *proxy_host, *proxy_port; /* an HTTP proxy for all requests; NULL: none */
     /* For https:// URLs, as a server's `open`: makes the stream to this host. NULL: there are no such URLs. */
     void *(*open)(int fd, const char *host, const aco_http_transport_t **transport, void *open_arg);
     void *open_arg;
+    int sends_body_elsewhere; /* whether a redirect may take a request's body to another host, port or scheme. 0: no */
 } aco_http_client_options_t;
 
 /* NULL options: the defaults. They must stay valid. NULL and errno ENOMEM, EINVAL. */
@@ -209,7 +210,9 @@ ACO_API void aco_http_client_destroy(aco_http_client_t *client);
 /* What is asked. Zeros: no headers and no body. */
 typedef struct aco_http_call_s {
     const char *method;               /* NULL: "GET" */
-    const char *url;                  /* "http://host:port/path?query", in ASCII, with escapes */
+    /* "http://host:port/path?query", in ASCII, with escapes. An address of IPv6 may have a zone, which is not sent:
+     * "[fe80::1%25eth0]", as in RFC 6874, or "[fe80::1%eth0]". */
+    const char *url;
     const aco_http_header_t *headers; /* besides Host and those of the body's length, which the client sends */
     size_t header_count;
     const void *body;
@@ -230,12 +233,18 @@ typedef struct aco_http_response_s {
 } aco_http_response_t;
 
 /* Sends a request and waits for the response's head, on a kept connection if there is one. If that turns out to be
- * closed before anything has come, a request of an idempotent method without read_body is sent once more. Redirects are
- * followed: 303, and 301 and 302 of a POST, by GET; 307 and 308 by the same method unless there is a read_body. To
- * another host, port or scheme no Authorization, Proxy-Authorization and Cookie go. The caller ends the response. NULL
- * and errno: EINVAL (the URL, a header, the method), EBADMSG (no HTTP, or limits), ECONNRESET (no response), ELOOP (too
- * many redirects), ECONNREFUSED (also: the proxy makes no tunnel for https://), ENOMEM, those of aco_io_dial(), `open`,
- * of reading and writing. */
+ * closed before anything has come, a request of an idempotent method without read_body is sent once more.
+ *
+ * Redirects are followed: 303, and 301 and 302 of a POST, by GET (HEAD stays HEAD), without the body and the headers
+ * that tell of it (Content-…, Digest, Expect, Trailer, …); others by the same method and with the same body. Spaces and
+ * bytes beyond ASCII in a Location get escapes. To another host, port or scheme no Authorization, Proxy-Authorization
+ * and Cookie go, there and from there on. The caller gets a response that redirects if it has no Location or several;
+ * if a read_body would have to be sent again; or if another body would go elsewhere, unless sends_body_elsewhere allows
+ * that (a body may have secrets as well as a header).
+ *
+ * The caller ends the response. NULL and errno: EINVAL (the URL, also that of a redirect; a header; the method),
+ * EBADMSG (no HTTP, or limits), ECONNRESET (no response), ELOOP (too many redirects), ECONNREFUSED (also: the proxy makes no
+ * tunnel for https://), ENOMEM, those of aco_io_dial(), `open`, of reading and writing. */
 ACO_API aco_http_response_t *aco_http_call_at(aco_http_client_t *client, const aco_http_call_t *call,
                                               const char *location);
 #define aco_http_call(client, call) aco_http_call_at(client, call, ACO_PLACE)

@@ -8,7 +8,8 @@ enum { CLIENT_HOST = 256, CLIENT_PORT = 6, CLIENT_TARGET = 4096, CLIENT_INTERIM 
 
 typedef struct url {
     int is_tls;
-    char host[CLIENT_HOST]; /* without brackets */
+    char host[CLIENT_HOST];    /* without brackets, and without a zone, which means nothing to others */
+    char address[CLIENT_HOST]; /* what is dialed: the host, with its zone */
     char port[CLIENT_PORT];
     char target[CLIENT_TARGET];
 } url_t;
@@ -27,7 +28,7 @@ typedef struct peer { /* a connection, and the response that comes on it */
 
 struct aco_http_client_s {
     aco_http_client_options_t options;
-    peer_t *kept; /* the last one first */
+    peer_t *kept; /* the one that was used last first */
     int kept_count;
 };
 
@@ -40,40 +41,81 @@ static int wrong_url(const char *reason)
     return aco__http_fail(EINVAL, call_name, reason);
 }
 
-static int check_target(const url_t *url)
+/* Writes a path and its query, up to the fragment, into the target from `at` on. 0, or -1 and errno. */
+static int put_target(url_t *url, size_t at, const char *text, int may_escape)
 {
-    for (const char *at = url->target; *at; at++)
-        if ((unsigned char)*at <= ' ' || (unsigned char)*at >= 0x7f)
+    static const char digits[] = "0123456789ABCDEF";
+    for (; *text && *text != '#'; text++) {
+        unsigned char c = (unsigned char)*text;
+        int is_escaped = c <= ' ' || c >= 0x7f;
+        if (is_escaped && !may_escape)
             return wrong_url("the URL has a character that needs an escape");
+        if (at + (is_escaped ? 3 : 1) >= sizeof url->target)
+            return wrong_url("the URL is too long");
+        if (is_escaped) {
+            url->target[at++] = '%';
+            url->target[at++] = digits[c >> 4];
+            c = (unsigned char)digits[c & 15];
+        }
+        url->target[at++] = (char)c;
+    }
+    url->target[at] = 0;
     return 0;
 }
 
-/* 0, or -1 and errno. */
-static int parse_url(url_t *url, const char *text, int may_be_tls)
+/* An address of IPv6, perhaps with a zone: "%25eth0" (RFC 6874), or "%eth0" as it is written elsewhere. */
+static int set_ip6(url_t *url, const char *text, size_t n)
 {
-    int is_tls = may_be_tls && strlen(text) > 8 && aco__http_is(text, 8, "https://");
-    const char *host = text + 7 + is_tls, *end, *port;
-    size_t host_n, n;
-    if (!is_tls && (strlen(text) < 8 || !aco__http_is(text, 7, "http://")))
-        return wrong_url(may_be_tls ? "the URL begins neither with http:// nor with https://"
-                                    : "the URL does not begin with http://");
+    const char *zone = memchr(text, '%', n);
+    size_t host_n = zone ? (size_t)(zone - text) : n, zone_n;
+    ptrdiff_t decoded;
+    if (n >= sizeof url->address || !memchr(text, ':', host_n) || !aco__http_is_host(text, host_n))
+        return wrong_url("the URL's host");
+    *aco__http_put(url->host, text, host_n) = 0;
+    *aco__http_put(url->address, text, host_n) = 0;
+    if (!zone++)
+        return 0;
+    zone_n = n - host_n - 1;
+    if (zone_n > 2 && memcmp(zone, "25", 2) == 0)
+        zone += 2, zone_n -= 2;
+    url->address[host_n] = '%';
+    decoded = aco__http_decode(url->address + host_n + 1, zone, zone_n, 0);
+    if (decoded <= 0)
+        return wrong_url("the URL's zone");
+    url->address[host_n + 1 + (size_t)decoded] = 0;
+    return 0;
+}
+
+static int set_name(url_t *url, const char *text, size_t n)
+{
+    if (n == 0 || n >= sizeof url->host || !aco__http_is_host(text, n))
+        return wrong_url("the URL's host");
+    *aco__http_put(url->host, text, n) = 0;
+    memcpy(url->address, url->host, n + 1);
+    return 0;
+}
+
+/* What stands behind "http://" or "https://". 0, or -1 and errno. */
+static int parse_behind_scheme(url_t *url, int is_tls, const char *host, int may_escape)
+{
+    const char *end = host + strcspn(host, "/?#"), *port;
+    size_t n;
     url->is_tls = is_tls;
-    end = host + strcspn(host, "/?#");
     if (*host == '[') {
         const char *bracket = memchr(host, ']', (size_t)(end - host));
-        if (!bracket || !memchr(host, ':', (size_t)(bracket - host)))
+        if (!bracket)
             return wrong_url("the URL's host");
-        host++;
-        host_n = (size_t)(bracket - host);
         port = bracket + 1;
+        if (set_ip6(url, host + 1, (size_t)(bracket - host - 1)) != 0)
+            return -1;
     } else {
         port = memchr(host, ':', (size_t)(end - host));
         port = port ? port : end;
-        host_n = (size_t)(port - host);
+        if (set_name(url, host, (size_t)(port - host)) != 0)
+            return -1;
     }
-    if (host_n == 0 || host_n >= sizeof url->host || !aco__http_is_host(host, host_n) || (port < end && *port != ':'))
+    if (port < end && *port != ':')
         return wrong_url("the URL's host");
-    *aco__http_put(url->host, host, host_n) = 0;
     port += port < end;
     n = (size_t)(end - port);
     if (n >= sizeof url->port || strspn(port, "0123456789") < n)
@@ -81,12 +123,18 @@ static int parse_url(url_t *url, const char *text, int may_be_tls)
     memcpy(url->port, is_tls ? "443" : "80", is_tls ? 4 : 3);
     if (n)
         *aco__http_put(url->port, port, n) = 0;
-    n = strcspn(end, "#");
-    if (n + 2 > sizeof url->target)
-        return wrong_url("the URL is too long");
     url->target[0] = '/';
-    *aco__http_put(url->target + (*end != '/'), end, n) = 0;
-    return check_target(url);
+    return put_target(url, *end != '/', end, may_escape);
+}
+
+/* 0, or -1 and errno. */
+static int parse_url(url_t *url, const char *text, int may_be_tls, int may_escape)
+{
+    int is_tls = may_be_tls && strlen(text) > 8 && aco__http_is(text, 8, "https://");
+    if (!is_tls && (strlen(text) < 8 || !aco__http_is(text, 7, "http://")))
+        return wrong_url(may_be_tls ? "the URL begins neither with http:// nor with https://"
+                                    : "the URL does not begin with http://");
+    return parse_behind_scheme(url, is_tls, text + 7 + is_tls, may_escape);
 }
 
 /* Whether a reference begins with a scheme: "https:". */
@@ -119,29 +167,26 @@ static void remove_dots(char *target)
     memmove(to, end, strlen(end) + 1);
 }
 
-/* Where a redirect leads: the whole of it, or another path of the same host. */
-static int redirect(url_t *url, const char *location_header, int may_be_tls)
+/* Where a redirect leads (RFC 3986, 5.2): the whole of it, or another path of the same host. Servers send spaces and
+ * UTF-8 without escapes, and browsers follow: these get escapes. 0, or -1 and errno. */
+static int redirect(url_t *url, const char *to, int may_be_tls)
 {
-    url_t before = *url;
-    size_t n, before_n;
-    char *slash;
-    if (strncmp(location_header, "//", 2) == 0 || has_scheme(location_header)) {
-        char text[CLIENT_TARGET];
-        const char *scheme = *location_header != '/' ? "" : url->is_tls ? "https:" : "http:";
-        int whole = snprintf(text, sizeof text, "%s%s", scheme, location_header);
-        return whole < (int)sizeof text ? parse_url(url, text, may_be_tls) : wrong_url("the redirect is too long");
-    }
-    before.target[strcspn(before.target, "?")] = 0;
-    slash = strrchr(before.target, '/');
-    if (*location_header != '/' && *location_header != '?' && slash)
-        slash[1] = 0;
-    n = strcspn(location_header, "#");
-    before_n = *location_header == '/' ? 0 : strlen(before.target);
-    if (n >= sizeof url->target - before_n)
-        return wrong_url("the redirect is too long");
-    *aco__http_put(aco__http_put(url->target, before.target, before_n), location_header, n) = 0;
+    size_t at = *to == '/' ? 0 : strcspn(url->target, "?");
+    int failed;
+    if (!*to || *to == '#') /* the same document */
+        return 0;
+    while (at > 0 && *to != '?' && url->target[at - 1] != '/')
+        at--;
+    if (has_scheme(to))
+        failed = parse_url(url, to, may_be_tls, 1);
+    else if (strncmp(to, "//", 2) == 0)
+        failed = parse_behind_scheme(url, url->is_tls, to + 2, 1);
+    else
+        failed = put_target(url, at, to, 1);
+    if (failed)
+        return -1;
     remove_dots(url->target);
-    return check_target(url);
+    return 0;
 }
 
 /* ---- Connections ---- */
@@ -165,7 +210,7 @@ static int is_quiet(const peer_t *peer)
 /* Where a connection for this URL leads. */
 static const char *host_of(const aco_http_client_t *client, const url_t *url)
 {
-    return client->options.proxy_host && !url->is_tls ? client->options.proxy_host : url->host;
+    return client->options.proxy_host && !url->is_tls ? client->options.proxy_host : url->address;
 }
 
 static const char *port_of(const aco_http_client_t *client, const url_t *url)
@@ -180,7 +225,7 @@ static peer_t *take_kept(aco_http_client_t *client, const url_t *url)
     peer_t **place = &client->kept, *peer;
     ACO__NO_SWITCH_BEGIN();
     while ((peer = *place) != NULL &&
-           (peer->is_tls != url->is_tls || strcmp(peer->host, host) != 0 || strcmp(peer->port, port) != 0))
+           (peer->is_tls != url->is_tls || !aco__http_same(peer->host, host) || strcmp(peer->port, port) != 0))
         place = &peer->next;
     if (peer) {
         *place = peer->next;
@@ -197,6 +242,47 @@ static peer_t *kept_peer(aco_http_client_t *client, const url_t *url)
     while ((peer = take_kept(client, url)) != NULL && !is_quiet(peer))
         close_peer(peer);
     return peer;
+}
+
+/* Closes what has ended of the connections that are kept: their hosts may never be asked again. */
+static void close_ended(aco_http_client_t *client)
+{
+    peer_t **place = &client->kept, *ended = NULL, *peer;
+    ACO__NO_SWITCH_BEGIN();
+    while ((peer = *place) != NULL) {
+        if (is_quiet(peer)) {
+            place = &peer->next;
+            continue;
+        }
+        *place = peer->next;
+        client->kept_count--;
+        peer->next = ended;
+        ended = peer;
+    }
+    ACO__NO_SWITCH_END();
+    while ((peer = ended) != NULL) {
+        ended = peer->next;
+        close_peer(peer);
+    }
+}
+
+/* Keeps a connection for further requests; if they are too many, the one that was not used for longest is closed. */
+static void keep_peer(aco_http_client_t *client, peer_t *peer)
+{
+    peer_t **place = &client->kept, *last = NULL;
+    ACO__NO_SWITCH_BEGIN();
+    peer->next = client->kept;
+    client->kept = peer;
+    if (++client->kept_count > client->options.max_idle) {
+        while ((*place)->next)
+            place = &(*place)->next;
+        last = *place;
+        *place = NULL;
+        client->kept_count--;
+    }
+    ACO__NO_SWITCH_END();
+    if (last)
+        close_peer(last);
 }
 
 /* A connection to the host, or to the proxy. NULL and errno. */
@@ -230,10 +316,26 @@ static peer_t *dial_peer(aco_http_client_t *client, const url_t *url, const char
 
 /* ---- Requests ---- */
 
+typedef struct step { /* a request of a call, which redirects change */
+    const aco_http_call_t *call;
+    url_t *url;
+    const char *method;
+    unsigned char has_body, has_lost_body;
+    unsigned char is_elsewhere; /* a redirect has led to another origin, perhaps back again */
+} step_t;
+
 static int is_private(const char *name)
 {
     return aco__http_same(name, "authorization") || aco__http_same(name, "cookie") ||
            aco__http_same(name, "proxy-authorization");
+}
+
+/* Whether a header tells of the request's body (RFC 9110, 15.4). */
+static int is_of_body(const char *name)
+{
+    return (strlen(name) > 8 && aco__http_is(name, 8, "content-")) || aco__http_same(name, "digest") ||
+           aco__http_same(name, "repr-digest") || aco__http_same(name, "last-modified") ||
+           aco__http_same(name, "trailer") || aco__http_same(name, "expect");
 }
 
 static int check_call(const aco_http_call_t *call)
@@ -286,10 +388,12 @@ static int put_authority(aco__http_link_t *link, const url_t *url, int with_port
 }
 
 /* 0, or -1 and errno. */
-static int send_head(peer_t *peer, const aco_http_call_t *call, const char *method, const url_t *url, int has_body,
-                     int is_elsewhere, const char *location)
+static int send_head(peer_t *peer, const step_t *step, const char *location)
 {
     aco__http_link_t *link = &peer->link;
+    const aco_http_call_t *call = step->call;
+    const url_t *url = step->url;
+    const char *method = step->method;
     int by_proxy = peer->client->options.proxy_host != NULL && !url->is_tls;
     const char *const begin[] = {method, by_proxy ? " http://" : " ", NULL};
     const char *const middle[] = {url->target, " HTTP/1.1\r\nHost: ", NULL};
@@ -300,14 +404,16 @@ static int send_head(peer_t *peer, const aco_http_call_t *call, const char *meth
         return -1;
     for (size_t i = 0; i < call->header_count; i++) {
         const char *const header[] = {call->headers[i].name, ": ", call->headers[i].value, "\r\n", NULL};
-        if (!(is_elsewhere && is_private(header[0])) && put_texts(link, header, location) != 0)
+        if ((step->is_elsewhere && is_private(header[0])) || (step->has_lost_body && is_of_body(header[0])))
+            continue;
+        if (put_texts(link, header, location) != 0)
             return -1;
     }
-    link->left = has_body ? call->length : 0;
+    link->left = step->has_body ? call->length : 0;
     link->is_chunked = link->left < 0;
     if (link->is_chunked)
         strcpy(framing, "Transfer-Encoding: chunked\r\n");
-    else if (has_body || strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0)
+    else if (step->has_body || strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0)
         snprintf(framing, sizeof framing, "Content-Length: %lld\r\n", (long long)link->left);
     return put_text(link, framing, location) != 0 ? -1 : put_text(link, "\r\n", location);
 }
@@ -397,11 +503,14 @@ static int open_tunnel(peer_t *peer, const url_t *url, const char *location)
 static peer_t *new_peer(aco_http_client_t *client, const url_t *url, const char *location)
 {
     const aco_http_client_options_t *options = &client->options;
-    peer_t *peer = dial_peer(client, url, location);
-    aco__http_link_t *link = peer ? &peer->link : NULL;
+    peer_t *peer;
+    aco__http_link_t *link;
     int error;
+    close_ended(client);
+    peer = dial_peer(client, url, location);
     if (!peer || !url->is_tls)
         return peer;
+    link = &peer->link;
     if (!options->proxy_host || open_tunnel(peer, url, location) == 0) {
         link->stream = options->open(link->fd, url->host, &link->transport, options->open_arg);
         if (link->stream)
@@ -439,25 +548,25 @@ static int is_idempotent(const char *method)
 }
 
 /* One request and its response. NULL and errno. */
-static peer_t *exchange(aco_http_client_t *client, const aco_http_call_t *call, const char *method, const url_t *url,
-                        int has_body, int is_elsewhere, const char *location)
+static peer_t *exchange(aco_http_client_t *client, const step_t *step, const char *location)
 {
-    int may_repeat = is_idempotent(method) && !call->read_body, is_again = 0, result, error;
+    int may_repeat = is_idempotent(step->method) && !(step->has_body && step->call->read_body);
+    int is_again = 0, result, error;
     for (;; is_again = 1) {
-        peer_t *peer = is_again ? NULL : kept_peer(client, url);
+        peer_t *peer = is_again ? NULL : kept_peer(client, step->url);
         int was_kept = peer != NULL;
-        if (!peer && !(peer = new_peer(client, url, location)))
+        if (!peer && !(peer = new_peer(client, step->url, location)))
             return NULL;
-        result = send_head(peer, call, method, url, has_body, is_elsewhere, location);
-        if (result == 0 && has_body)
-            result = send_body(peer, call, location);
+        result = send_head(peer, step, location);
+        if (result == 0 && step->has_body)
+            result = send_body(peer, step->call, location);
         if (result == 0)
             result = aco__http_end_body(&peer->link, location);
         if (result == 0)
             result = aco__http_send(&peer->link, NULL, 0, 0, location);
         /* A server that refuses a body may have answered before it was sent. */
         if (result == 0 || (peer->link.is_broken && (errno == EPIPE || errno == ECONNRESET)))
-            result = read_response(peer, strcmp(method, "HEAD") == 0, location);
+            result = read_response(peer, strcmp(step->method, "HEAD") == 0, location);
         if (result == 0) {
             fill_in(peer);
             return peer;
@@ -519,46 +628,59 @@ static int is_redirect(int status)
     return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
-static aco_http_response_t *follow(aco_http_client_t *client, const aco_http_call_t *call, url_t *url,
-                                   const char *location)
+/* What a redirect makes of the request. 1: it is to be sent; 0: the caller gets the response; -1 and errno. */
+static int follow(const aco_http_client_t *client, step_t *step, const aco_http_response_t *response,
+                  const url_t *first)
 {
-    const char *method = call->method ? call->method : "GET", *to;
-    char first_host[CLIENT_HOST], first_port[CLIENT_PORT];
-    int has_body = call->read_body || call->length > 0, is_elsewhere = 0, may_be_tls = client->options.open != NULL;
-    int was_tls = url->is_tls;
-    memcpy(first_host, url->host, strlen(url->host) + 1);
-    memcpy(first_port, url->port, strlen(url->port) + 1);
+    const aco_http_client_options_t *options = &client->options;
+    const url_t *url = step->url;
+    int status = response->status;
+    const char *to;
+    if (!is_redirect(status) || options->max_redirects < 0 ||
+        aco__http_find(response->headers, response->header_count, "Location", &to) != 1)
+        return 0;
+    if (status == 303 || (status < 303 && strcmp(step->method, "POST") == 0)) {
+        step->method = strcmp(step->method, "HEAD") == 0 ? "HEAD" : "GET";
+        step->has_body = 0;
+        step->has_lost_body = 1;
+    }
+    if (step->has_body && step->call->read_body) /* it cannot be read once more */
+        return 0;
+    if (response->redirects == options->max_redirects)
+        return aco__http_fail(ELOOP, call_name, "too many redirects");
+    if (redirect(step->url, to, options->open != NULL) != 0)
+        return -1;
+    if (!aco__http_same(first->address, url->address) || strcmp(first->port, url->port) != 0 ||
+        first->is_tls != url->is_tls)
+        step->is_elsewhere = 1;
+    return !(step->has_body && step->is_elsewhere) || options->sends_body_elsewhere;
+}
+
+/* The response to the last of the requests. NULL and errno. */
+static aco_http_response_t *exchange_all(aco_http_client_t *client, step_t *step, const url_t *first,
+                                         const char *location)
+{
     for (int redirects = 0;; redirects++) {
-        peer_t *peer = exchange(client, call, method, url, has_body, is_elsewhere, location);
-        int status = peer ? peer->is.status : 0, keeps_method = status == 307 || status == 308, failed;
+        peer_t *peer = exchange(client, step, location);
+        int goes_on, error;
         if (!peer)
             return NULL;
         peer->is.redirects = redirects;
-        to = is_redirect(status) ? aco_http_response_header(&peer->is, "Location") : NULL;
-        if (!to || client->options.max_redirects < 0 || (keeps_method && has_body && call->read_body))
+        goes_on = follow(client, step, &peer->is, first);
+        if (goes_on == 0)
             return &peer->is;
-        failed = redirects == client->options.max_redirects ? aco__http_fail(ELOOP, call_name, "too many redirects")
-                                                            : redirect(url, to, may_be_tls);
-        if (failed) {
-            int error = errno;
-            aco_http_end(&peer->is);
-            errno = error;
-            return NULL;
-        }
+        error = errno;
         aco_http_end(&peer->is);
-        if (status == 303 ? strcmp(method, "HEAD") != 0 : !keeps_method && strcmp(method, "POST") == 0) {
-            method = "GET";
-            has_body = 0;
-        }
-        if (strcmp(first_host, url->host) != 0 || strcmp(first_port, url->port) != 0 || was_tls != url->is_tls)
-            is_elsewhere = 1;
+        errno = error;
+        if (goes_on < 0)
+            return NULL;
     }
 }
 
 aco_http_response_t *aco_http_call_at(aco_http_client_t *client, const aco_http_call_t *call, const char *location)
 {
-    size_t sz = sizeof(url_t);
-    url_t *url;
+    size_t sz = 2 * sizeof(url_t);
+    url_t *urls; /* the first one, and that of the request under way */
     aco_http_response_t *response = NULL;
     if (!client || !call) {
         aco__http_fail(EINVAL, call_name, "the client or the call is NULL");
@@ -566,12 +688,15 @@ aco_http_response_t *aco_http_call_at(aco_http_client_t *client, const aco_http_
     }
     if (check_call(call) != 0)
         return NULL;
-    url = aco__poller_allocate(&sz, call_name); /* too large for a small stack */
-    if (!url)
+    urls = aco__poller_allocate(&sz, call_name); /* too large for a small stack */
+    if (!urls)
         return NULL;
-    if (parse_url(url, call->url, client->options.open != NULL) == 0)
-        response = follow(client, call, url, location);
-    aco__poller_free(url, sz);
+    if (parse_url(urls, call->url, client->options.open != NULL, 0) == 0) {
+        step_t step = {call, &urls[1], call->method ? call->method : "GET", call->read_body || call->length > 0, 0, 0};
+        urls[1] = urls[0];
+        response = exchange_all(client, &step, urls, location);
+    }
+    aco__poller_free(urls, sz);
     return response;
 }
 
@@ -585,10 +710,9 @@ aco_http_response_t *aco_http_get_at(aco_http_client_t *client, const char *url,
 
 const char *aco_http_response_header(const aco_http_response_t *response, const char *name)
 {
-    for (size_t i = 0; i < response->header_count; i++)
-        if (aco__http_same(response->headers[i].name, name))
-            return response->headers[i].value;
-    return NULL;
+    const char *value;
+    (void)aco__http_find(response->headers, response->header_count, name, &value);
+    return value;
 }
 
 ssize_t aco_http_response_read_at(aco_http_response_t *response, void *p, size_t n, const char *location)
@@ -614,12 +738,10 @@ void aco_http_end(aco_http_response_t *response)
         return;
     }
     aco__http_message_end(&peer->link);
-    if (peer->link.in.end > 0 || client->kept_count >= client->options.max_idle) { /* bytes that nobody asked for */
+    if (peer->link.in.end > 0) { /* bytes that nobody asked for */
         close_peer(peer);
         return;
     }
     aco_io_reader_close(&peer->link.in);
-    peer->next = client->kept;
-    client->kept = peer;
-    client->kept_count++;
+    keep_peer(client, peer);
 }
