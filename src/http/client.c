@@ -73,8 +73,9 @@ static int set_ip6(url_t *url, const char *text, size_t n)
         return wrong_url("the URL's host");
     *aco__http_put(url->host, text, host_n) = 0;
     *aco__http_put(url->address, text, host_n) = 0;
-    if (!zone++)
+    if (!zone)
         return 0;
+    zone++;
     zone_n = n - host_n - 1;
     if (zone_n > 2 && memcmp(zone, "25", 2) == 0)
         zone += 2, zone_n -= 2;
