@@ -192,9 +192,46 @@ static void *uses(void *unused)
     return unused;
 }
 
+/* A request whose target needs memory of its own. If there is none, the client is not to blame. */
+static void *asks_long_host(void *unused)
+{
+    enum { HOST = 2000 };
+    static char request[HOST + 100], reply[1000];
+    char address[ACO_IO_ADDRESS_SIZE];
+    service_t s = {aco_io_listen("tcp4", "127.0.0.1", "0", NULL), {0}};
+    int status, begin = sprintf(request, "GET http://"), fd;
+    size_t n = 0;
+    ssize_t part = 1;
+    aco_t *task;
+    if (s.listener < 0)
+        return unused;
+    memset(request + begin, 'h', HOST);
+    strcpy(request + begin + HOST, "/files/small HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    task = aco_spawn(serves, &s, NULL);
+    CHECK(task != NULL);
+    aco_task_yield();
+    fd = aco_io_local_address(s.listener, address, sizeof address) == 0
+             ? aco_io_dial("tcp4", "127.0.0.1", strchr(address, ':') + 1, NULL)
+             : -1;
+    if (fd >= 0 && aco_io_write_all(fd, request, strlen(request)) > 0)
+        for (; part > 0; n += part > 0 ? (size_t)part : 0)
+            part = aco_io_read(fd, reply + n, sizeof reply - 1 - n);
+    reply[n] = 0;
+    status = n > 9 ? atoi(reply + 9) : 0;
+    is_done = status == 200;
+    CHECK(status == 0 || status == 200 || status >= 500);
+    if (fd >= 0)
+        aco_io_close(fd);
+    aco_scope_cancel(&s.scope);
+    CHECK_EQ(aco_join(task, NULL), 0);
+    return unused;
+}
+
+static aco_function_t scenario = uses;
+
 static void run_scenario(void)
 {
-    aco_t *task = aco_spawn(uses, NULL, NULL);
+    aco_t *task = aco_spawn(scenario, NULL, NULL);
     int before = count_descriptors();
     memset(counts, 0, sizeof counts);
     CHECK(task != NULL);
@@ -228,6 +265,21 @@ static int fail_everywhere(void)
     run_scenario();
     CHECK(is_done);
     return injected;
+}
+
+static int fail_memory(void)
+{
+    error = ENOMEM;
+    scenario = asks_long_host;
+    for (position = 1;; position++) {
+        target = F_aco__poller_allocate;
+        run_scenario();
+        if (counts[F_aco__poller_allocate] < position)
+            break;
+    }
+    CHECK(is_done);
+    scenario = uses;
+    return position - 1;
 }
 
 /* ---- OpenSSL's memory ---- */
@@ -374,7 +426,7 @@ int main(void)
     run_task(begins, NULL);
     run_scenario();
     CHECK(is_done);
-    injected = fail_everywhere();
+    injected = fail_everywhere() + fail_memory();
     printf("plain: %d failures\n", injected);
 #ifdef HTTP_WITH_TLS
     printf("by TLS: %d failures\n", fail_tls());
