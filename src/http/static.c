@@ -94,7 +94,7 @@ static void set_version(version_t *version, const aco_file_status_t *status)
 }
 
 /* The value of the only header with this name; NULL: there is none, or there are several. */
-static const char *only(const aco_http_request_t *request, const char *name)
+static const char *only_header(const aco_http_request_t *request, const char *name)
 {
     const char *value;
     return aco__http_find(request->headers, request->header_count, name, &value) == 1 ? value : NULL;
@@ -103,7 +103,7 @@ static const char *only(const aco_http_request_t *request, const char *name)
 /* The seconds of the date in this header; -1: there is none. */
 static int64_t date_in(const aco_http_request_t *request, const char *name)
 {
-    const char *date = only(request, name);
+    const char *date = only_header(request, name);
     return date ? aco__http_date_of(date, time(NULL)) : -1;
 }
 
@@ -143,7 +143,7 @@ static int is_other(const aco_http_request_t *request, const version_t *version)
 /* Whether parts of another version would do the client no good. */
 static int is_for_other(const aco_http_request_t *request, const version_t *version)
 {
-    const char *condition = only(request, "If-Range");
+    const char *condition = only_header(request, "If-Range");
     if (!condition)
         return aco_http_header(request, "If-Range") != NULL;
     return strcmp(condition, version->tag) != 0 && date_in(request, "If-Range") != version->seconds;
@@ -165,7 +165,7 @@ static int64_t parse_number(const char **at)
 static int range_of(const aco_http_request_t *request, const version_t *version, int64_t size, int64_t *first,
                     int64_t *n)
 {
-    const char *text = only(request, "Range");
+    const char *text = only_header(request, "Range");
     int64_t from, to;
     if (!text || strlen(text) < 6 || !aco__http_is(text, 6, "bytes=") || is_for_other(request, version))
         return 0;
@@ -246,7 +246,7 @@ static int open_file(aco_http_request_t *request, const char *root, const char *
 }
 
 /* For a file that could not be opened. Caches keep a 404: it is not for what the server lacks. */
-static int status_of_error(int error)
+static int status_of_open(int error)
 {
     switch (error) {
     case ENOENT:
@@ -285,7 +285,7 @@ int aco_http_serve_file_at(aco_http_request_t *request, const char *root, const 
     if (fd < 0 && (errno == ETIMEDOUT || errno == ECANCELED))
         return -1;
     if (fd < 0)
-        return aco__http_answer(x, status_of_error(errno), location);
+        return aco__http_answer(x, status_of_open(errno), location);
     result = reply_with(request, fd, &status, full, location);
     (void)aco_io_close(fd);
     return result;
