@@ -319,7 +319,7 @@ static int to_first_form(char *to, const char *text, int64_t now)
     const char *comma = strchr(text, ',');
     size_t n = strlen(text);
     if (n == HTTP_DATE && comma == text + 3) {
-        memcpy(to, text, n);
+        aco__http_put(to, text, n);
         return 1;
     }
     if (comma)
