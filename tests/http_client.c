@@ -523,8 +523,8 @@ static void *redirects_bodies(void *arg)
         const char *method;
         int status;
         const char *wanted; /* NULL: as it was */
-    } cases[] = {{"POST", 301, "GET"},  {"POST", 302, "GET"},  {"POST", 303, "GET"},  {"PUT", 303, "GET"},
-                 {"POST", 307, NULL},   {"POST", 308, NULL},   {"PUT", 302, NULL},    {"DELETE", 301, NULL}};
+    } cases[] = {{"POST", 301, "GET"}, {"POST", 302, "GET"}, {"POST", 303, "GET"}, {"PUT", 303, "GET"},
+                 {"POST", 307, NULL},  {"POST", 308, NULL},  {"PUT", 302, NULL},   {"DELETE", 301, NULL}};
     moved_t moved = {0};
     aco_http_client_t *client = aco_http_client_new(NULL);
     start_moved(&moved);
@@ -1039,9 +1039,9 @@ static void *refuses_options(void *arg)
 int main(void)
 {
     static const aco_function_t tests[] = {
-        calls,           repeats_once,     gets_wrong_responses, keeps_fields_apart, resolves_locations,
-        redirects_bodies, keeps_secrets,   names_hosts,          limits_redirects,   limits_heads,
-        limits_kept,     keeps_the_last,   obeys_deadlines,      refuses_options,    keeps_two_hosts};
+        calls,            repeats_once,   gets_wrong_responses, keeps_fields_apart, resolves_locations,
+        redirects_bodies, keeps_secrets,  names_hosts,          limits_redirects,   limits_heads,
+        limits_kept,      keeps_the_last, obeys_deadlines,      refuses_options,    keeps_two_hosts};
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     return check_result("http_client");
 }

@@ -139,8 +139,7 @@ ACO__HIDDEN const char *aco__http_status_line(int status, size_t *n);
 ACO__HIDDEN int aco__http_is(const char *text, size_t n, const char *lower);
 ACO__HIDDEN int aco__http_same(const char *a, const char *b);
 /* How many of the headers have this name. *value: that of the first one, or NULL. */
-ACO__HIDDEN size_t aco__http_find(const aco_http_header_t *headers, size_t count, const char *name,
-                                  const char **value);
+ACO__HIDDEN size_t aco__http_find(const aco_http_header_t *headers, size_t count, const char *name, const char **value);
 /* A list: what commas separate in all lines of a header (RFC 9110, 5.3). Or in `at` alone, which is "" otherwise. */
 typedef struct aco__http_list {
     const char *at;
