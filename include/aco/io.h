@@ -110,9 +110,9 @@ ACO_API ssize_t aco_io_read_exactly_at(int fd, void *p, size_t n, size_t *done, 
 /* ---- Sockets ----------------------------------------------------------------------------------------------------- */
 
 /* Networks:
- *   "tcp", "tcp4", "tcp6"             host: a numeric address, IPv6 with or without brackets; "localhost"; NULL: any
- *                                     address (to listen), this machine (to dial); a name (to dial). port: decimal;
- *                                     "0": any free one
+ *   "tcp", "tcp4", "tcp6"             host: a numeric address, IPv6 with or without brackets, and with %ZONE behind
+ *                                     it, an interface's name or number; "localhost"; NULL: any address (to listen),
+ *                                     this machine (to dial); a name (to dial). port: decimal; "0": any free one
  *   "udp", "udp4", "udp6"             the same, for datagrams
  *   "unix", "unixpacket", "unixgram"  stream, seqpacket and datagrams. host: a path, or @NAME for an abstract name;
  *                                     port: NULL
@@ -146,8 +146,9 @@ ACO_API int aco_io_accept_at(int fd, const char *location);
  * while the task waits. Its addresses, IPv6 and IPv4 in turns, are tried one after the other: the next one when one has
  * failed or after 250 ms, while those before go on. The first connection is returned, the others are closed.
  * "localhost" and NULL are ::1 and 127.0.0.1. A datagram socket has one peer then, from which nothing need come;
- * "localhost" is 127.0.0.1 for it. -1 and errno: EINVAL (as above), those of connect(), for a name of the address whose
- * failure tells most, and those of aco_io_look_up(). */
+ * "localhost" is 127.0.0.1 for it. A TCP socket that the system connects to itself, for want of a listener, is refused
+ * (ECONNREFUSED). -1 and errno: EINVAL (as above), those of connect(), for a name of the address whose failure tells
+ * most, and those of aco_io_look_up(). */
 ACO_API int aco_io_dial_at(const char *network, const char *host, const char *port, const aco_io_options_t *opts,
                            const char *location);
 #define aco_io_dial(network, host, port, opts) aco_io_dial_at(network, host, port, opts, ACO_PLACE)
@@ -165,7 +166,8 @@ ACO_API int aco_io_peer_address(int fd, char *text, size_t size);
 
 /* Between addresses and text, without a look-up of names. The first is for aco_io_sendto() and the like: what
  * aco_io_dial() would understand, of several addresses its first. For the second a length of 0 is a unix socket without
- * a name, as aco_io_recvfrom() tells of one. 0, or -1 and errno: EINVAL; ENOSPC, EAFNOSUPPORT. */
+ * a name, as aco_io_recvfrom() tells of one. The text of an interface without a name has its number. 0, or -1 and errno:
+ * EINVAL (also a length less than the family's); ENOSPC, EAFNOSUPPORT. */
 ACO_API int aco_io_address_of_text(const char *network, const char *host, const char *port,
                                    struct sockaddr_storage *address, socklen_t *length);
 ACO_API int aco_io_text_of_address(const struct sockaddr *address, socklen_t length, char *text, size_t size);

@@ -77,13 +77,31 @@ static int leave(aco__io_fd_t *d)
     return fd;
 }
 
+/* Whether a new connection leads to another socket; else errno is ECONNREFUSED, and the socket is to be closed. The
+ * system may give it the very port that it dials, if nobody listens there: its own SYN is then the answer
+ * ("simultaneous open", RFC 9293, 3.5). The close is a reset, or the port would not be free for a minute. */
+static int has_peer(const aco__io_fd_t *d)
+{
+    static const struct linger resets = {1, 0};
+    struct sockaddr_storage ends[2];
+    socklen_t lengths[2] = {sizeof *ends, sizeof *ends};
+    memset(ends, 0, sizeof ends);
+    if (!d->is_tcp || getsockname(d->fd, (struct sockaddr *)&ends[0], &lengths[0]) != 0 ||
+        getpeername(d->fd, (struct sockaddr *)&ends[1], &lengths[1]) != 0 || lengths[0] != lengths[1] ||
+        memcmp(&ends[0], &ends[1], lengths[0]) != 0)
+        return 1;
+    (void)setsockopt(d->fd, SOL_SOCKET, SO_LINGER, &resets, sizeof resets);
+    errno = ECONNREFUSED;
+    return 0;
+}
+
 static int dial_one(aco__io_t *io, const aco__io_address_t *address, unsigned flags, const char *call,
                     const char *location)
 {
     aco__io_fd_t *d = new_socket(io, address, flags, call);
     if (!d)
         return -1;
-    if (connect_to(io, d, &address->is.any, address->length, call, location) == 0)
+    if (connect_to(io, d, &address->is.any, address->length, call, location) == 0 && has_peer(d))
         return leave(d);
     return aco__io_give_up(leave(d));
 }
@@ -127,7 +145,9 @@ static void note_failure(race_t *race, const aco__io_address_t *address)
 static int end_attempt(race_t *race, size_t i, int has_won)
 {
     aco__io_address_t *address = race->targets_of[i];
-    int fd = leave(race->attempts[i]);
+    int fd;
+    has_won = has_won && has_peer(race->attempts[i]);
+    fd = leave(race->attempts[i]);
     race->n--;
     race->attempts[i] = race->attempts[race->n];
     race->targets_of[i] = race->targets_of[race->n];

@@ -382,8 +382,9 @@ int aco_io_name_of_at(const struct sockaddr *address, socklen_t length, char *na
     if (aco__io_offload_as(ACO__LOOK_UP, call, look_up_reverse, lookup, NULL, release_reverse, location) != 0)
         return -1;
     if (lookup->failure) {
-        errno = errno_of(lookup->failure);
+        int error = errno_of(lookup->failure);
         (void)aco__io_format(address, length, text, sizeof text);
+        errno = error;
         result = aco__io_fail_address(call, "address", text, NULL, gai_strerror(lookup->failure));
     } else if (strlen(lookup->host) >= size) {
         errno = ENOSPC;
