@@ -233,6 +233,29 @@ static void *own_peer(void *unused)
     return unused;
 }
 
+/* ---- In a scope that has ended ---- */
+
+/* A connection over the loopback is there at once, though connect() says that it is under way. */
+static void *in_ended_scope(void *unused)
+{
+    static const char *const hosts[] = {"127.0.0.1", "localhost"};
+    char address[ACO_IO_ADDRESS_SIZE];
+    int listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL);
+    aco_scope_t over;
+    CHECK_EQ(aco_io_local_address(listener, address, sizeof address), 0);
+    CHECK_EQ(aco_scope_begin(&over, aco_now()), 0);
+    FAILS_WITH(aco_io_accept(listener), ETIMEDOUT);
+    for (int i = 0; i < 2; i++) {
+        int dialled = aco_io_dial("tcp", hosts[i], address + 10, NULL), accepted = aco_io_accept(listener);
+        CHECK(dialled >= 0 && accepted >= 0);
+        CHECK_EQ(aco_io_close(dialled), 0);
+        CHECK_EQ(aco_io_close(accepted), 0);
+    }
+    aco_scope_end(&over);
+    CHECK_EQ(aco_io_close(listener), 0);
+    return unused;
+}
+
 static void *sockets(void *unused)
 {
     static const char *const wrong[][4] = {
@@ -558,7 +581,7 @@ static void *number_zero(void *unused)
 int main(void)
 {
     static const aco_function_t tests[] = {sockets,  zones,     short_addresses, longest_names,
-                                           own_peer, datagrams, number_zero};
+                                           own_peer, in_ended_scope, datagrams, number_zero};
     run_task(warms_up, NULL);
     run_tests(tests, sizeof tests / sizeof *tests, count_descriptors());
     run_task(full_backlog, NULL); /* these leave descriptors */

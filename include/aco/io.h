@@ -8,8 +8,8 @@
  *
  * Calls. A call with the name of a system call does what that call does. It tries first; if the system would block, the
  * calling task waits and the others run. Waits obey scopes (aco/scope.h): -1 with ETIMEDOUT or ECANCELED. What was
- * obtained is returned: a call that has moved bytes, or has a connection, does not fail because its scope ended
- * meanwhile. EINTR does not occur. A caller that cannot wait (aco/scheduler.h) may call everything too; a call that
+ * obtained is returned: a call that has moved bytes, or has a connection, does not fail because its scope ended. So in a
+ * scope that has ended a call still does what needs no wait, and fails where it would wait. EINTR does not occur. A caller that cannot wait (aco/scheduler.h) may call everything too; a call that
  * would have to wait fails with EPERM. Each plain form below is a macro for the form with `_at`, which takes a static
  * location string for reports.
  *

@@ -21,6 +21,15 @@ static int outcome(int fd)
     return error ? -1 : 1;
 }
 
+/* A wait for it has failed with errno, perhaps because the scope had ended before. 1: it is connected all the same; or
+ * -1 and that errno. */
+static int last_outcome(const aco__io_fd_t *d)
+{
+    int error = errno, result = d->closed ? -1 : outcome(d->fd);
+    errno = error;
+    return result > 0 ? 1 : -1;
+}
+
 /* ---- One address ---- */
 
 static int connect_to(aco__io_t *io, aco__io_fd_t *d, const struct sockaddr *address, socklen_t length,
@@ -31,7 +40,8 @@ static int connect_to(aco__io_t *io, aco__io_fd_t *d, const struct sockaddr *add
     while (aco__system.connect(d->fd, address, length) != 0) {
         if (errno == EINPROGRESS || errno == EALREADY || errno == EINTR) {
             while (result == 0)
-                result = aco__io_park(io, d, IO_WRITE, ACO_FOREVER, call, location) == 0 ? outcome(d->fd) : -1;
+                result = aco__io_park(io, d, IO_WRITE, ACO_FOREVER, call, location) == 0 ? outcome(d->fd)
+                                                                                         : last_outcome(d);
             return result > 0 ? 0 : -1;
         }
         if (errno != EAGAIN || address->sa_family != AF_UNIX) /* EAGAIN: a full backlog; no event will tell of room */
@@ -209,11 +219,15 @@ static int run_race(race_t *race)
         } else if (!race->n) {
             errno = race->error;
             return -1;
-        } else if (wait_for_attempts(race) != 0) {
-            race->failed = NULL; /* not for its sake */
-            return -1;
         } else {
+            int error = wait_for_attempts(race) == 0 ? 0 : errno;
+            size_t before = race->n;
             fd = look_at_attempts(race);
+            if (error && fd < 0 && race->n == before) {
+                race->failed = NULL; /* not for its sake */
+                errno = error;
+                return -1;
+            }
         }
     }
     return fd;
