@@ -7,8 +7,11 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
+#include <spawn.h>
 #include <sys/resource.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 
 static void *dials(void *arg) /* {network, host, port} */
 {
@@ -230,6 +233,102 @@ static void *own_peer(void *unused)
     listener = aco_io_listen("tcp4", "127.0.0.1", address + 10, NULL); /* the port is free at once */
     CHECK(listener >= 0);
     CHECK_EQ(aco_io_close(listener), 0);
+    return unused;
+}
+
+/* ---- One port, several threads and processes ---- */
+
+static const char *const both_kinds[2] = {"tcp4", "udp4"};
+
+static int open_shared(int is_udp, const char *host, const char *port, unsigned flags)
+{
+    aco_io_options_t o = {flags, 0};
+    return (is_udp ? aco_io_bind : aco_io_listen)(both_kinds[is_udp], host, port, &o);
+}
+
+/* What another process that is started with these arguments gets: 0, or errno. */
+static int second_start(int is_udp, const char *port, unsigned flags)
+{
+    char number[16], *const arguments[] = {"io_sockets", is_udp ? "udp" : "tcp", (char *)port, number, NULL};
+    pid_t pid;
+    int status = -1;
+    snprintf(number, sizeof number, "%u", flags);
+    CHECK_EQ(posix_spawn(&pid, "/proc/self/exe", NULL, NULL, arguments, environ), 0);
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static int be_second(char **arguments)
+{
+    int fd = open_shared(strcmp(arguments[1], "udp") == 0, "127.0.0.1", arguments[2], (unsigned)atoi(arguments[3]));
+    if (fd < 0)
+        return errno;
+    return aco_io_close(fd);
+}
+
+/* In a thread of its own, which has one listener. */
+static void *takes_shared(void *arg)
+{
+    const char *port = arg;
+    int fd = open_shared(0, "127.0.0.1", port, ACO_IO_REUSEPORT);
+    CHECK(fd >= 0);
+    CHECK_EQ(aco_io_close(fd), 0);
+    return NULL;
+}
+
+static int accept_waiting(int listener)
+{
+    int n = 0, fd;
+    while ((fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+        n++;
+        close(fd);
+    }
+    return n;
+}
+
+/* The connections are shared out by a hash: none for one of two listeners has odds of 1 to 2^63. */
+static void check_sharing(int first, int second, const char *port)
+{
+    enum { CLIENTS = 64 };
+    int clients[CLIENTS], at_first, at_second;
+    for (int i = 0; i < CLIENTS; i++) {
+        clients[i] = aco_io_dial("tcp4", "127.0.0.1", port, NULL);
+        CHECK(clients[i] >= 0);
+    }
+    at_first = accept_waiting(first);
+    at_second = accept_waiting(second);
+    CHECK_EQ(at_first + at_second, CLIENTS);
+    CHECK(at_first > 0 && at_second > 0);
+    for (int i = 0; i < CLIENTS; i++)
+        CHECK_EQ(aco_io_close(clients[i]), 0);
+}
+
+static void *one_port(void *unused)
+{
+    for (int is_udp = 0; is_udp < 2; is_udp++) {
+        char address[ACO_IO_ADDRESS_SIZE], *port;
+        int first = open_shared(is_udp, "127.0.0.1", "0", ACO_IO_REUSEPORT), second, any;
+        pthread_t thread;
+        CHECK_EQ(aco_io_local_address(first, address, sizeof address), 0);
+        port = strchr(address, ':') + 1;
+        CHECK_EQ(second_start(is_udp, port, ACO_IO_REUSEPORT), EADDRINUSE);
+        second = open_shared(is_udp, "127.0.0.1", port, ACO_IO_REUSEPORT);
+        any = open_shared(is_udp, NULL, port, ACO_IO_REUSEPORT);
+        CHECK(second >= 0 && any >= 0);
+        CHECK_EQ(aco_io_close(any), 0);
+        if (!is_udp) {
+            CHECK_EQ(pthread_create(&thread, NULL, takes_shared, port), 0);
+            CHECK_EQ(pthread_join(thread, NULL), 0);
+            check_sharing(first, second, port);
+        }
+        CHECK_EQ(second_start(is_udp, port, ACO_IO_REUSEPORT), EADDRINUSE);
+        CHECK_EQ(second_start(is_udp, port, 0), EADDRINUSE);
+        CHECK_EQ(second_start(is_udp, port, ACO_IO_REUSEPORT | ACO_IO_ALL_PROCESSES), 0);
+        CHECK_EQ(aco_io_close(first), 0);
+        CHECK_EQ(second_start(is_udp, port, ACO_IO_REUSEPORT), EADDRINUSE); /* while one is left */
+        CHECK_EQ(aco_io_close(second), 0);
+        CHECK_EQ(second_start(is_udp, port, ACO_IO_REUSEPORT), 0);
+    }
     return unused;
 }
 
@@ -578,10 +677,12 @@ static void *number_zero(void *unused)
     return unused;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     static const aco_function_t tests[] = {sockets,  zones,     short_addresses, longest_names,
-                                           own_peer, in_ended_scope, datagrams, number_zero};
+                                           own_peer, one_port, in_ended_scope, datagrams, number_zero};
+    if (argc == 4)
+        return be_second(argv);
     run_task(warms_up, NULL);
     run_tests(tests, sizeof tests / sizeof *tests, count_descriptors());
     run_task(full_backlog, NULL); /* these leave descriptors */
