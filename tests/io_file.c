@@ -92,6 +92,30 @@ static void *files(void *unused)
     return unused;
 }
 
+/* Times without a number of nanoseconds, as far as the file system and time_t know them. */
+static void *far_times(void *unused)
+{
+    static const int64_t seconds[] = {9223372035, 9223372037, 15000000000, -9223372037, -15000000000};
+    int fd = aco_file_open(in_folder("far"), O_RDWR | O_CREAT, 0600);
+    for (size_t i = 0; i < sizeof seconds / sizeof *seconds; i++) {
+        struct timespec times[2] = {{(time_t)seconds[i], 5}, {(time_t)seconds[i], 5}};
+        aco_file_status_t status;
+        struct stat known;
+        if (times[0].tv_sec != seconds[i] || futimens(fd, times) != 0)
+            continue;
+        CHECK_EQ(fstat(fd, &known), 0);
+        CHECK_EQ(aco_file_fstat(fd, &status), 0);
+        if (known.st_mtim.tv_sec > 9223372036)
+            CHECK_EQ(status.modified_ns, INT64_MAX);
+        else if (known.st_mtim.tv_sec < -9223372036)
+            CHECK_EQ(status.modified_ns, INT64_MIN);
+        else
+            CHECK_EQ(status.modified_ns, (int64_t)known.st_mtim.tv_sec * ACO_SECOND + known.st_mtim.tv_nsec);
+    }
+    CHECK_EQ(aco_io_close(fd), 0);
+    return unused;
+}
+
 static void *direct(void *unused)
 {
     enum { BLOCK = 4096 };
@@ -533,8 +557,9 @@ static void remove_folder(void)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {files,  direct, directories, part_of_pipe,  offsets_of_streams, old_kernel,
-                                           scopes, many,   share_stack, moving_frames, fairness};
+    static const aco_function_t tests[] = {files,        far_times,          direct,        directories,
+                                           part_of_pipe, offsets_of_streams, old_kernel,    scopes,
+                                           many,         share_stack,        moving_frames, fairness};
     const char *parent = getenv("TMPDIR"), *wanted = getenv("ACO_FILES");
     snprintf(folder, sizeof folder, "%.40s/acorn-io-file-XXXXXX", parent && strlen(parent) < 40 ? parent : "/tmp");
     CHECK(mkdtemp(folder) != NULL);

@@ -22,7 +22,7 @@ enum { LARGEST_COPY = 256 * 1024, FILE_BUDGET = 64, LEAST_BLOCK = 512 };
 
 static int64_t ns_of(const struct timespec *time)
 {
-    return (int64_t)time->tv_sec * ACO_SECOND + time->tv_nsec;
+    return aco__file_ns(time->tv_sec, time->tv_nsec);
 }
 
 static int perform_stat(const file_call_t *c)
