@@ -193,6 +193,13 @@ int aco__io_families_of_name(const char *network, const char *host)
                : -1;
 }
 
+uint16_t aco__io_port(const aco__io_address_t *address)
+{
+    return address->is.any.sa_family == AF_INET
+               ? ((const struct sockaddr_in *)(const void *)&address->is.storage)->sin_port
+               : ((const struct sockaddr_in6 *)(const void *)&address->is.storage)->sin6_port;
+}
+
 /* ---- As text ---- */
 
 static int format_unix(const struct sockaddr_un *un, socklen_t length, char *text, size_t size)

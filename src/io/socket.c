@@ -83,19 +83,12 @@ static int listen_with(const aco__io_address_t *address, unsigned flags, int bac
 }
 
 #ifdef __linux__
-_Static_assert(offsetof(struct sockaddr_in, sin_port) == offsetof(struct sockaddr_in6, sin6_port), "for both families");
-
-static in_port_t port_of(const struct sockaddr_storage *address)
+static int is_any_host(const aco__io_address_t *address)
 {
-    return ((const struct sockaddr_in *)(const void *)address)->sin_port;
-}
-
-static int is_any_host(const struct sockaddr_storage *address)
-{
-    const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)address;
-    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)address;
-    return address->ss_family == AF_INET ? in->sin_addr.s_addr == htonl(INADDR_ANY)
-                                         : IN6_IS_ADDR_UNSPECIFIED(&in6->sin6_addr);
+    const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)&address->is.storage;
+    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)&address->is.storage;
+    return address->is.any.sa_family == AF_INET ? in->sin_addr.s_addr == htonl(INADDR_ANY)
+                                                : IN6_IS_ADDR_UNSPECIFIED(&in6->sin6_addr);
 }
 
 /* 0 also on failure. */
@@ -106,17 +99,16 @@ static int option_of(int fd, int option)
     return getsockopt(fd, SOL_SOCKET, option, &value, &length) == 0 ? value : 0;
 }
 
-/* Whether this is a socket that keeps others from the address but for those with SO_REUSEPORT. */
+/* Whether this is a socket that holds the address, and lets others with SO_REUSEPORT have it. */
 static int shares(int fd, const aco__io_address_t *address)
 {
-    struct sockaddr_storage own;
-    socklen_t length = sizeof own;
+    aco__io_address_t own;
     memset(&own, 0, sizeof own);
+    own.length = sizeof own.is.storage;
     return option_of(fd, SO_REUSEPORT) && option_of(fd, SO_TYPE) == address->type &&
            (address->type == SOCK_DGRAM || option_of(fd, SO_ACCEPTCONN)) &&
-           getsockname(fd, (struct sockaddr *)&own, &length) == 0 && port_of(&own) == port_of(&address->is.storage) &&
-           (memcmp(&own, &address->is.storage, length) == 0 || is_any_host(&own) ||
-            is_any_host(&address->is.storage));
+           getsockname(fd, &own.is.any, &own.length) == 0 && aco__io_port(&own) == aco__io_port(address) &&
+           (memcmp(&own.is, &address->is, own.length) == 0 || is_any_host(&own) || is_any_host(address));
 }
 
 /* Whether the process has such a socket, of any thread and whoever made it. Without /proc nobody knows: 1. */
