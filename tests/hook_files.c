@@ -84,6 +84,30 @@ static void *test_files(void *unused)
     return unused;
 }
 
+/* Of what cannot seek: programs ask so whether it can. No byte is moved. */
+static void *test_offsets_of_streams(void *unused)
+{
+    int ends[2], pair[2];
+    char bytes[8];
+    struct iovec part = {bytes, 3};
+    CHECK_EQ(pipe(ends), 0);
+    CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    begin();
+    for (int i = 0; i < 2; i++) {
+        const int *both = i == 0 ? ends : pair;
+        CHECK_EQ(write(both[1], "all", 3), 3);
+        FAILS_WITH(pread(both[0], bytes, 3, 0), ESPIPE);
+        FAILS_WITH(pread64(both[0], bytes, 3, 1), ESPIPE);
+        FAILS_WITH(preadv(both[0], &part, 1, 0), ESPIPE);
+        FAILS_WITH(pwrite(both[1], "x", 1, 0), ESPIPE);
+        FAILS_WITH(pwritev(both[1], &part, 1, 2), ESPIPE);
+        CHECK_EQ(read(both[0], bytes, sizeof bytes), 3);
+        CHECK(memcmp(bytes, "all", 3) == 0);
+        close_two(both);
+    }
+    return unused;
+}
+
 static void *unlocks_later(void *fd)
 {
     let_wait();
@@ -202,7 +226,8 @@ static void *test_locks_of_child(void *unused)
 
 int main(int argc, char **argv)
 {
-    static const aco_function_t watched[] = {test_files, test_flock, test_range_locks, test_names, NULL};
+    static const aco_function_t watched[] = {test_files,       test_offsets_of_streams, test_flock,
+                                             test_range_locks, test_names,              NULL};
     static const aco_function_t others[] = {test_locks_of_child, NULL};
     return run_hook_tests(argc, argv, "hook_files", watched, others);
 }

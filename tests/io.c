@@ -700,7 +700,14 @@ static void *scopes(void *unused)
     CHECK_EQ(aco_io_read(tcp[0], text, 8), 1);
     CHECK_EQ(text[0], 'c');
     FAILS_WITH(aco_io_read(tcp[0], text, 8), ECANCELED);
+    FAILS_WITH(aco_io_wait_readable(tcp[0]), ECANCELED);
+    CHECK_EQ(aco_io_write(tcp[1], "c", 1), 1);
+    CHECK_EQ(aco_io_wait_readable(tcp[0]), 0); /* as a read does */
+    CHECK_EQ(aco_io_read(tcp[0], text, 8), 1);
     aco_scope_end(&scope);
+    CHECK_EQ(aco_io_write(tcp[1], "c", 1), 1);
+    CHECK_EQ(aco_io_wait_readable_until(tcp[0], aco_now()), 0);
+    CHECK_EQ(aco_io_read(tcp[0], text, 8), 1);
     w.fd = pair[0];
     member(&group, reads_one, &w); /* keeps the poller busy */
     CHECK_EQ(aco_io_write(tcp[1], "d", 1), 1);

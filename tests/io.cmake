@@ -57,7 +57,7 @@ if(NOT (CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_FLAGS MATCHES "-flto"))
     acorn_test(io_process.${variant} io_process.c DEFINE ${define_${variant}} TIMEOUT 200)
     target_link_libraries(test_io_process_${variant} PRIVATE acorn_io_static Threads::Threads)
     target_link_options(test_io_process_${variant} PRIVATE -Wl,--wrap=signalfd,--wrap=pipe2,--wrap=fcntl
-        -Wl,--wrap=posix_spawnp,--wrap=syscall)
+        -Wl,--wrap=posix_spawnp,--wrap=syscall,--wrap=epoll_create1)
   endforeach()
 endif()
 

@@ -6,6 +6,7 @@
 #include "io_tests.h"
 
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 static char folder[64];
@@ -91,6 +92,30 @@ static void *files(void *unused)
     return unused;
 }
 
+/* Times without a number of nanoseconds, as far as the file system and time_t know them. */
+static void *far_times(void *unused)
+{
+    static const int64_t seconds[] = {9223372035, 9223372037, 15000000000, -9223372037, -15000000000};
+    int fd = aco_file_open(in_folder("far"), O_RDWR | O_CREAT, 0600);
+    for (size_t i = 0; i < sizeof seconds / sizeof *seconds; i++) {
+        struct timespec times[2] = {{(time_t)seconds[i], 5}, {(time_t)seconds[i], 5}};
+        aco_file_status_t status;
+        struct stat known;
+        if (times[0].tv_sec != seconds[i] || futimens(fd, times) != 0)
+            continue;
+        CHECK_EQ(fstat(fd, &known), 0);
+        CHECK_EQ(aco_file_fstat(fd, &status), 0);
+        if (known.st_mtim.tv_sec > 9223372036)
+            CHECK_EQ(status.modified_ns, INT64_MAX);
+        else if (known.st_mtim.tv_sec < -9223372036)
+            CHECK_EQ(status.modified_ns, INT64_MIN);
+        else
+            CHECK_EQ(status.modified_ns, (int64_t)known.st_mtim.tv_sec * ACO_SECOND + known.st_mtim.tv_nsec);
+    }
+    CHECK_EQ(aco_io_close(fd), 0);
+    return unused;
+}
+
 static void *direct(void *unused)
 {
     enum { BLOCK = 4096 };
@@ -171,6 +196,71 @@ static void *part_of_pipe(void *unused)
     aco_scope_cancel(&group.scope);
     CHECK_EQ(aco_group_end(&group), 0);
     close_both(ends);
+    return unused;
+}
+
+/* What cannot seek has no offsets: no byte is moved there. */
+static void *offsets_of_streams(void *unused)
+{
+    int pipe_ends[2], pair[2];
+    char text[8];
+    CHECK_EQ(pipe2(pipe_ends, O_CLOEXEC), 0);
+    CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    for (int i = 0; i < 2; i++) {
+        const int *ends = i == 0 ? pipe_ends : pair;
+        CHECK_EQ(write(ends[1], "all", 3), 3);
+        FAILS_WITH(aco_file_pread(ends[0], text, 3, 0), ESPIPE);
+        FAILS_WITH(aco_file_pread(ends[0], text, 3, 1), ESPIPE);
+        FAILS_WITH(aco_file_pwrite(ends[1], "x", 1, 0), ESPIPE);
+        CHECK(begins(aco_error_message(), "aco_file_pwrite: descriptor "));
+        CHECK_EQ(aco_file_read(ends[0], text, sizeof text), 3);
+        CHECK(memcmp(text, "all", 3) == 0);
+        close_both(ends);
+    }
+    return unused;
+}
+
+/* ---- Reads that do not wait ---- */
+
+enum { FIRST_PAGE = 4096, PAGES = 5 };
+static int is_old; /* as Linux 5.9 and 5.10: where a file's next page is not in memory, such a read gets 0 */
+
+/* The program's own comes before libc's. */
+static ssize_t read_nowait(int fd, const struct iovec *parts, int count, int64_t offset, int flags)
+{
+    if (is_old && (offset < 0 ? lseek(fd, 0, SEEK_CUR) : offset) >= FIRST_PAGE)
+        return 0;
+    return syscall(SYS_preadv2, fd, parts, count, (long)offset, (long)(offset >> 32), flags);
+}
+
+#ifdef __GLIBC__
+ssize_t preadv64v2(int fd, const struct iovec *parts, int count, off64_t offset, int flags)
+{
+    return read_nowait(fd, parts, count, offset, flags);
+}
+#endif
+
+ssize_t preadv2(int fd, const struct iovec *parts, int count, off_t offset, int flags)
+{
+    return read_nowait(fd, parts, count, offset, flags);
+}
+
+static void *old_kernel(void *unused)
+{
+    char part[3000];
+    ssize_t n, at = 0, all = 0;
+    int fd = aco_file_open(in_folder("old"), O_RDWR | O_CREAT, 0600);
+    CHECK_EQ(aco_file_pread(fd, part, sizeof part, 0), 0);
+    CHECK_EQ(ftruncate(fd, PAGES * FIRST_PAGE), 0);
+    is_old = 1;
+    while ((n = aco_file_pread(fd, part, sizeof part, at)) > 0)
+        at += n;
+    while ((n = aco_file_read(fd, part, sizeof part)) > 0)
+        all += n;
+    is_old = 0;
+    CHECK_EQ(at, PAGES * FIRST_PAGE);
+    CHECK_EQ(all, PAGES * FIRST_PAGE);
+    CHECK_EQ(aco_io_close(fd), 0);
     return unused;
 }
 
@@ -436,6 +526,7 @@ static void root_context(void)
     FAILS_WITH(aco_file_open(in_folder("root"), O_RDONLY, 0), EPERM);
     FAILS_WITH(aco_file_write(fd, "r", 1), EPERM);
     FAILS_WITH(aco_file_fstat(fd, &status), EPERM);
+    CHECK_EQ(aco_file_pread(fd, &status, 1, 0), 0); /* the end needs no wait */
     errno = 0;
     CHECK(!aco_dir_open(folder) && errno == EPERM);
     close(fd);
@@ -466,8 +557,9 @@ static void remove_folder(void)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {files, direct,      directories,   part_of_pipe, scopes,
-                                           many,  share_stack, moving_frames, fairness};
+    static const aco_function_t tests[] = {files,        far_times,          direct,        directories,
+                                           part_of_pipe, offsets_of_streams, old_kernel,    scopes,
+                                           many,         share_stack,        moving_frames, fairness};
     const char *parent = getenv("TMPDIR"), *wanted = getenv("ACO_FILES");
     snprintf(folder, sizeof folder, "%.40s/acorn-io-file-XXXXXX", parent && strlen(parent) < 40 ? parent : "/tmp");
     CHECK(mkdtemp(folder) != NULL);

@@ -5,6 +5,7 @@
 
 #include <aco/io_buffer.h>
 #include <aco/process.h>
+#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -31,6 +32,7 @@ static int fails(const char *name)
     type __wrap_##name parameters { return fails(#name) ? -1 : __real_##name arguments; }
 WRAP(int, signalfd, (int fd, const sigset_t *set, int flags), (fd, set, flags))
 WRAP(int, pipe2, (int ends[2], int flags), (ends, flags))
+WRAP(int, epoll_create1, (int flags), (flags))
 
 int __real_fcntl(int fd, int command, ...);
 int __wrap_fcntl(int fd, int command, ...);
@@ -246,6 +248,71 @@ static void *ends_of_children(void *unused)
     return unused;
 }
 
+static void *waits_for_child(void *child)
+{
+    CHECK_EQ(aco_process_wait((aco_process_t *)child), 0);
+    CHECK(WIFEXITED(((aco_process_t *)child)->status) && WEXITSTATUS(((aco_process_t *)child)->status) == 7);
+    return NULL;
+}
+
+static void *waits_and_is_cancelled(void *child)
+{
+    FAILS_WITH(aco_process_wait((aco_process_t *)child), ECANCELED);
+    return NULL;
+}
+
+/* One of the tasks takes the status, for all. */
+static void *several_wait(void *unused)
+{
+    aco_process_t child;
+    aco_group_t waiters, cancelled;
+    aco_scope_t over;
+    CHECK_EQ(aco_process_start(&child, ARGV("sh", "-c", "read line; exit 7"), ACO_PROCESS_IN, NULL), 0);
+    aco_group_begin(&waiters, ACO_KEEP_GOING);
+    for (int i = 0; i < 3; i++)
+        member(&waiters, waits_for_child, &child);
+    aco_group_begin(&cancelled, ACO_KEEP_GOING);
+    member(&cancelled, waits_and_is_cancelled, &child);
+    aco_task_yield();
+    aco_scope_cancel(&cancelled.scope);
+    CHECK_EQ(aco_group_end(&cancelled), 0);
+    aco_process_close_input(&child);
+    CHECK_EQ(aco_group_end(&waiters), 0);
+    CHECK_EQ(aco_scope_begin(&over, aco_now()), 0);
+    CHECK_EQ(aco_process_wait(&child), 0); /* needs no wait any more */
+    aco_scope_end(&over);
+    aco_process_end(&child, 0);
+    return unused;
+}
+
+/* Other code has waited for the child, and its number is another process's. */
+static void *number_of_another(void *unused)
+{
+#ifdef SYS_pidfd_send_signal
+    for (unsigned flags = 0; flags <= ACO_PROCESS_GROUP; flags += ACO_PROCESS_GROUP) {
+        aco_process_t child, other, lost;
+        CHECK_EQ(aco_process_start(&child, ARGV("cat"), ACO_PROCESS_IN | flags, NULL), 0);
+        CHECK_EQ(aco_process_start(&other, ARGV("cat"), ACO_PROCESS_IN | flags, NULL), 0);
+        lost = child;
+        lost.pid = other.pid;
+        if (syscall(SYS_pidfd_send_signal, child.aco__fd, 0, NULL, flags ? 4 : 0) == 0) {
+            CHECK_EQ(aco_process_signal(&lost, SIGTERM), 0);
+            aco_process_close_input(&child);
+            CHECK_EQ(aco_process_wait(&child), 0);
+            CHECK(WIFSIGNALED(child.status) && WTERMSIG(child.status) == SIGTERM);
+        } else {
+            printf("skipped: signals to pidfds%s: %s\n", flags ? "' groups" : "", strerror(errno));
+        }
+        aco_process_close_input(&other);
+        CHECK_EQ(aco_process_wait(&other), 0);
+        CHECK_EQ(other.status, 0);
+        aco_process_end(&child, 0);
+        aco_process_end(&other, 0);
+    }
+#endif
+    return unused;
+}
+
 static void root_context(void)
 {
     aco_process_t child;
@@ -343,9 +410,40 @@ static void *standard(void *unused)
     return unused;
 }
 
+static void *lacks_poller(void *unused)
+{
+    failing = "epoll_create1";
+    position = 1;
+    FAILS_WITH(aco_io_standard(0), ENFILE);
+    failing = NULL;
+    return unused;
+}
+
+/* The first call of its thread, for a file: there the system would have no reason to fail. */
+static void *new_thread(void *unused)
+{
+    int kept = dup(0), file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    use_as_input(file);
+    run_task(lacks_poller, NULL);
+    use_as_input(kept);
+    close(kept);
+    close(file);
+    return unused;
+}
+
+static void *without_poller(void *unused)
+{
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, new_thread, NULL), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    return unused;
+}
+
 int main(void)
 {
-    static const aco_function_t tests[] = {signals, interrupts, children, ends_of_children, failures, standard};
+    static const aco_function_t tests[] = {signals,      interrupts,        children, ends_of_children,
+                                           several_wait, number_of_another, failures, standard,
+                                           without_poller};
     aco_process_t child;
     CHECK(aco_io_poll_fd() >= 0);
     signal(SIGUSR1, handler);

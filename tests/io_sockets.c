@@ -1,12 +1,17 @@
 /* Sockets by text (include/aco/io.h): listening, accepting and dialling, their options and addresses, a full backlog,
  * and accepting without free descriptors. */
 #define _GNU_SOURCE
+#include "system/system.h" /* first */
 #include "io_tests.h"
 
+#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
+#include <spawn.h>
 #include <sys/resource.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 
 static void *dials(void *arg) /* {network, host, port} */
 {
@@ -106,6 +111,248 @@ static void connect_own_socket(void)
     CHECK_EQ(aco_io_connect(fd, (struct sockaddr *)&address, length), 0);
     CHECK_EQ(aco_io_close(fd), 0);
     CHECK_EQ(aco_io_close(listener), 0);
+}
+
+/* ---- Text and addresses ---- */
+
+/* What is made of the text, back as text. */
+static void comes_back(const char *network, const char *host, const char *port, const char *wanted)
+{
+    struct sockaddr_storage address;
+    socklen_t length;
+    char text[ACO_IO_ADDRESS_SIZE];
+    CHECK_EQ(aco_io_address_of_text(network, host, port, &address, &length), 0);
+    CHECK_EQ(aco_io_text_of_address((struct sockaddr *)&address, length, text, sizeof text), 0);
+    if (strcmp(text, wanted) != 0)
+        fprintf(stderr, "%s is %s\n", host, text);
+    CHECK(strcmp(text, wanted) == 0);
+}
+
+static void *zones(void *unused)
+{
+    char loopback[IF_NAMESIZE], host[64], wanted[64];
+    unsigned number = 1;
+    struct sockaddr_storage address;
+    socklen_t length;
+    while (number < 100 && !if_indextoname(number, loopback)) /* any interface */
+        number++;
+    if (number < 100) {
+        snprintf(wanted, sizeof wanted, "[fe80::1%%%s]:80", loopback);
+        snprintf(host, sizeof host, "fe80::1%%%u", number);
+        comes_back("tcp6", host, "80", wanted);
+        snprintf(host, sizeof host, "[fe80::1%%%s]", loopback);
+        comes_back("udp", host, "80", wanted);
+    }
+    comes_back("tcp", "fe80::1%4294967295", "80", "[fe80::1%4294967295]:80"); /* no interface: the system's to refuse */
+    comes_back("tcp", "fe80::1%0", "80", "[fe80::1]:80");                     /* the default zone */
+    FAILS_WITH(aco_io_address_of_text("tcp", "fe80::1%4294967296", "80", &address, &length), EINVAL);
+    FAILS_WITH(aco_io_address_of_text("tcp", "fe80::1%1x", "80", &address, &length), EINVAL);
+    FAILS_WITH(aco_io_address_of_text("tcp", "fe80::1%", "80", &address, &length), EINVAL);
+    return unused;
+}
+
+/* An address is not read behind its length: it is in a block of that size, for the address sanitizer. */
+static void *short_addresses(void *unused)
+{
+    static const int families[] = {AF_INET, AF_INET6};
+    static const size_t sizes[] = {sizeof(struct sockaddr_in), sizeof(struct sockaddr_in6)};
+    struct sockaddr_storage whole;
+    char text[ACO_IO_ADDRESS_SIZE];
+    for (int i = 0; i < 2; i++)
+        for (socklen_t length = 1; length <= sizes[i]; length++) {
+            struct sockaddr *address = malloc(length);
+            memset(&whole, 0, sizeof whole);
+            whole.ss_family = (sa_family_t)families[i];
+            memcpy(address, &whole, length);
+            if (length == sizes[i])
+                CHECK_EQ(aco_io_text_of_address(address, length, text, sizeof text), 0);
+            else
+                FAILS_WITH(aco_io_text_of_address(address, length, text, sizeof text), EINVAL);
+            free(address);
+        }
+    return unused;
+}
+
+/* The longest names, of which one has a 0 before it and the other none behind it. */
+static void *longest_names(void *unused)
+{
+    enum { LONGEST = sizeof(((struct sockaddr_un *)0)->sun_path) };
+    char name[LONGEST + 2], folder[] = "/tmp/acorn-io-XXXXXX";
+    memset(name, 'n', LONGEST + 1);
+    name[LONGEST] = name[LONGEST + 1] = 0;
+    name[0] = '@';
+    snprintf(name + 1, 30, "acorn-io-%d", (int)getpid());
+    name[strlen(name)] = 'n';
+    serve_one("unix", name, name);
+    comes_back("unixgram", name, NULL, name);
+    CHECK(mkdtemp(folder) != NULL);
+    memcpy(name, folder, strlen(folder));
+    name[strlen(folder)] = '/';
+    for (char *rest = name + strlen(folder) + 1; *rest; rest++)
+        *rest = 'n';
+    serve_one("unixpacket", name, name);
+    CHECK_EQ(unlink(name), 0);
+    CHECK_EQ(rmdir(folder), 0);
+    name[LONGEST] = 'n';
+    FAILS_WITH(aco_io_listen("unix", name, NULL, NULL), EINVAL);
+    name[0] = '@';
+    FAILS_WITH(aco_io_listen("unix", name, NULL, NULL), EINVAL);
+    return unused;
+}
+
+/* ---- Connections of a socket with itself ---- */
+
+static int (*real_connect)(int fd, const struct sockaddr *address, socklen_t length);
+static int attempts;
+
+/* Gives the socket the port that it dials, as the system may with a free one. */
+static int connects_itself(int fd, const struct sockaddr *address, socklen_t length)
+{
+    attempts++;
+    CHECK_EQ(bind(fd, address, length), 0);
+    return real_connect(fd, address, length);
+}
+
+static void *own_peer(void *unused)
+{
+    char address[ACO_IO_ADDRESS_SIZE];
+    int listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL);
+    CHECK_EQ(aco_io_local_address(listener, address, sizeof address), 0);
+    CHECK_EQ(aco_io_close(listener), 0);
+    real_connect = aco__system.connect;
+    aco__system.connect = connects_itself;
+    attempts = 0;
+    FAILS_WITH(aco_io_dial("tcp", "127.0.0.1", address + 10, NULL), ECONNREFUSED);
+    CHECK(strstr(aco_error_message(), "aco_io_dial: tcp 127.0.0.1:") != NULL);
+    CHECK_EQ(attempts, 1);
+    if (has_ipv6()) {
+        FAILS_WITH(aco_io_dial("tcp", "localhost", address + 10, NULL), ECONNREFUSED); /* either address */
+        CHECK_EQ(attempts, 3);
+    }
+    aco__system.connect = real_connect;
+    listener = aco_io_listen("tcp4", "127.0.0.1", address + 10, NULL); /* the port is free at once */
+    CHECK(listener >= 0);
+    CHECK_EQ(aco_io_close(listener), 0);
+    return unused;
+}
+
+/* ---- One port, several threads and processes ---- */
+
+static const char *const both_kinds[2] = {"tcp4", "udp4"};
+
+static int open_shared(int is_udp, const char *host, const char *port, unsigned flags)
+{
+    aco_io_options_t o = {flags, 0};
+    return (is_udp ? aco_io_bind : aco_io_listen)(both_kinds[is_udp], host, port, &o);
+}
+
+/* What another process that is started with these arguments gets: 0, or errno. */
+static int second_start(int is_udp, const char *port, unsigned flags)
+{
+    char number[16], *const arguments[] = {"io_sockets", is_udp ? "udp" : "tcp", (char *)port, number, NULL};
+    pid_t pid;
+    int status = -1;
+    snprintf(number, sizeof number, "%u", flags);
+    CHECK_EQ(posix_spawn(&pid, "/proc/self/exe", NULL, NULL, arguments, environ), 0);
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static int be_second(char **arguments)
+{
+    int fd = open_shared(strcmp(arguments[1], "udp") == 0, "127.0.0.1", arguments[2], (unsigned)atoi(arguments[3]));
+    if (fd < 0)
+        return errno;
+    return aco_io_close(fd);
+}
+
+/* In a thread of its own, which has one listener. */
+static void *takes_shared(void *arg)
+{
+    const char *port = arg;
+    int fd = open_shared(0, "127.0.0.1", port, ACO_IO_REUSEPORT);
+    CHECK(fd >= 0);
+    CHECK_EQ(aco_io_close(fd), 0);
+    return NULL;
+}
+
+static int accept_waiting(int listener)
+{
+    int n = 0, fd;
+    while ((fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+        n++;
+        close(fd);
+    }
+    return n;
+}
+
+/* The connections are shared out by a hash: none for one of two listeners has odds of 1 to 2^63. */
+static void check_sharing(int first, int second, const char *port)
+{
+    enum { CLIENTS = 64 };
+    int clients[CLIENTS], at_first, at_second;
+    for (int i = 0; i < CLIENTS; i++) {
+        clients[i] = aco_io_dial("tcp4", "127.0.0.1", port, NULL);
+        CHECK(clients[i] >= 0);
+    }
+    at_first = accept_waiting(first);
+    at_second = accept_waiting(second);
+    CHECK_EQ(at_first + at_second, CLIENTS);
+    CHECK(at_first > 0 && at_second > 0);
+    for (int i = 0; i < CLIENTS; i++)
+        CHECK_EQ(aco_io_close(clients[i]), 0);
+}
+
+static void *one_port(void *unused)
+{
+    for (int is_udp = 0; is_udp < 2; is_udp++) {
+        char address[ACO_IO_ADDRESS_SIZE], *port;
+        int first = open_shared(is_udp, "127.0.0.1", "0", ACO_IO_REUSEPORT), second, any;
+        pthread_t thread;
+        CHECK_EQ(aco_io_local_address(first, address, sizeof address), 0);
+        port = strchr(address, ':') + 1;
+        CHECK_EQ(second_start(is_udp, port, ACO_IO_REUSEPORT), EADDRINUSE);
+        second = open_shared(is_udp, "127.0.0.1", port, ACO_IO_REUSEPORT);
+        any = open_shared(is_udp, NULL, port, ACO_IO_REUSEPORT);
+        CHECK(second >= 0 && any >= 0);
+        CHECK_EQ(aco_io_close(any), 0);
+        if (!is_udp) {
+            CHECK_EQ(pthread_create(&thread, NULL, takes_shared, port), 0);
+            CHECK_EQ(pthread_join(thread, NULL), 0);
+            check_sharing(first, second, port);
+        }
+        CHECK_EQ(second_start(is_udp, port, ACO_IO_REUSEPORT), EADDRINUSE);
+        CHECK_EQ(second_start(is_udp, port, 0), EADDRINUSE);
+        CHECK_EQ(second_start(is_udp, port, ACO_IO_REUSEPORT | ACO_IO_ALL_PROCESSES), 0);
+        CHECK_EQ(aco_io_close(first), 0);
+        CHECK_EQ(second_start(is_udp, port, ACO_IO_REUSEPORT), EADDRINUSE); /* while one is left */
+        CHECK_EQ(aco_io_close(second), 0);
+        CHECK_EQ(second_start(is_udp, port, ACO_IO_REUSEPORT), 0);
+    }
+    return unused;
+}
+
+/* ---- In a scope that has ended ---- */
+
+/* A connection over the loopback is there at once, though connect() says that it is under way. */
+static void *in_ended_scope(void *unused)
+{
+    static const char *const hosts[] = {"127.0.0.1", "localhost"};
+    char address[ACO_IO_ADDRESS_SIZE];
+    int listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL);
+    aco_scope_t over;
+    CHECK_EQ(aco_io_local_address(listener, address, sizeof address), 0);
+    CHECK_EQ(aco_scope_begin(&over, aco_now()), 0);
+    FAILS_WITH(aco_io_accept(listener), ETIMEDOUT);
+    for (int i = 0; i < 2; i++) {
+        int dialled = aco_io_dial("tcp", hosts[i], address + 10, NULL), accepted = aco_io_accept(listener);
+        CHECK(dialled >= 0 && accepted >= 0);
+        CHECK_EQ(aco_io_close(dialled), 0);
+        CHECK_EQ(aco_io_close(accepted), 0);
+    }
+    aco_scope_end(&over);
+    CHECK_EQ(aco_io_close(listener), 0);
+    return unused;
 }
 
 static void *sockets(void *unused)
@@ -430,9 +677,12 @@ static void *number_zero(void *unused)
     return unused;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    static const aco_function_t tests[] = {sockets, datagrams, number_zero};
+    static const aco_function_t tests[] = {sockets,  zones,     short_addresses, longest_names,
+                                           own_peer, one_port, in_ended_scope, datagrams, number_zero};
+    if (argc == 4)
+        return be_second(argv);
     run_task(warms_up, NULL);
     run_tests(tests, sizeof tests / sizeof *tests, count_descriptors());
     run_task(full_backlog, NULL); /* these leave descriptors */

@@ -287,33 +287,53 @@ static void close_ready(const ready_t *r)
 
 enum { CALLS_IN_A_ROW = 1280 };
 
+static const struct {
+    const char *name;
+    void (*waiting)(ready_t *r);
+    void (*with_flags)(ready_t *r, int flags);
+} ready_calls[] = {{"read", reads, NULL},
+                   {"readv", reads_parts, NULL},
+                   {"recv", NULL, receives},
+                   {"recvmsg", NULL, receives_message},
+                   {"recvfrom", NULL, receives_from},
+                   {"write", writes, NULL},
+                   {"writev", writes_parts, NULL},
+                   {"send", NULL, sends},
+                   {"sendmsg", NULL, sends_message},
+                   {"sendto", NULL, sends_to},
+                   {"splice", NULL, splices},
+                   {"sendfile", sends_file, NULL},
+                   {"wait_readable", waits_to_read, NULL},
+                   {"wait_writable", waits_to_write, NULL},
+                   {"accept", accepts, NULL},
+                   {"connect", connects, NULL},
+                   {"pread", reads_file, NULL},
+                   {"EAGAIN", NULL, finds_nothing},
+                   {"open and close", opens_and_closes, NULL}};
+enum { CALLS = sizeof ready_calls / sizeof *ready_calls };
+
+/* In a scope that has ended they do what needs no wait. */
+static void *calls_after_scope(void *unused)
+{
+    ready_t r;
+    aco_scope_t over;
+    open_ready(&r);
+    CHECK_EQ(aco_scope_begin(&over, aco_now()), 0);
+    for (int i = 0; i < 2 * CALLS; i++) { /* the second time the descriptors are known */
+        int call = i % CALLS;
+        if (ready_calls[call].waiting)
+            ready_calls[call].waiting(&r);
+        else if (ready_calls[call].with_flags != finds_nothing)
+            ready_calls[call].with_flags(&r, 0);
+    }
+    aco_scope_end(&over);
+    close_ready(&r);
+    return unused;
+}
+
 /* Each call alone lets others run in 128 calls if it could have waited, and not at all with MSG_DONTWAIT. */
 static void *turns_of_calls(void *unused)
 {
-    static const struct {
-        const char *name;
-        void (*waiting)(ready_t *r);
-        void (*with_flags)(ready_t *r, int flags);
-    } calls[] = {{"read", reads, NULL},
-                 {"readv", reads_parts, NULL},
-                 {"recv", NULL, receives},
-                 {"recvmsg", NULL, receives_message},
-                 {"recvfrom", NULL, receives_from},
-                 {"write", writes, NULL},
-                 {"writev", writes_parts, NULL},
-                 {"send", NULL, sends},
-                 {"sendmsg", NULL, sends_message},
-                 {"sendto", NULL, sends_to},
-                 {"splice", NULL, splices},
-                 {"sendfile", sends_file, NULL},
-                 {"wait_readable", waits_to_read, NULL},
-                 {"wait_writable", waits_to_write, NULL},
-                 {"accept", accepts, NULL},
-                 {"connect", connects, NULL},
-                 {"pread", reads_file, NULL},
-                 {"EAGAIN", NULL, finds_nothing},
-                 {"open and close", opens_and_closes, NULL}};
-    enum { CALLS = sizeof calls / sizeof *calls };
     ready_t r;
     fair_t f = {{0, 0}, 0, 0};
     aco_group_t group;
@@ -321,15 +341,16 @@ static void *turns_of_calls(void *unused)
     aco_group_begin(&group, ACO_KEEP_GOING);
     member(&group, counts_turns, &f);
     for (int i = 0; i < 2 * CALLS; i++) {
-        int call = i / 2, flags = i % 2 ? MSG_DONTWAIT : 0, waits = !flags && calls[call].waiting != opens_and_closes;
-        if ((flags && !calls[call].with_flags) || (!flags && calls[call].with_flags == finds_nothing))
+        int call = i / 2, flags = i % 2 ? MSG_DONTWAIT : 0;
+        int waits = !flags && ready_calls[call].waiting != opens_and_closes;
+        if ((flags && !ready_calls[call].with_flags) || (!flags && ready_calls[call].with_flags == finds_nothing))
             continue;
         aco_task_yield();
         f.turns = 0;
         for (int n = 0; n < CALLS_IN_A_ROW; n++)
-            calls[call].waiting ? calls[call].waiting(&r) : calls[call].with_flags(&r, flags);
+            ready_calls[call].waiting ? ready_calls[call].waiting(&r) : ready_calls[call].with_flags(&r, flags);
         if (waits ? f.turns < CALLS_IN_A_ROW / 128 : f.turns > 0)
-            fprintf(stderr, "%s%s gives others %ld turns:\n", calls[call].name, flags ? " with MSG_DONTWAIT" : "",
+            fprintf(stderr, "%s%s gives others %ld turns:\n", ready_calls[call].name, flags ? " with MSG_DONTWAIT" : "",
                     f.turns);
         CHECK(waits ? f.turns >= CALLS_IN_A_ROW / 128 : f.turns == 0);
     }
@@ -736,8 +757,8 @@ static void run_ready(void)
 int main(void)
 {
     int before;
-    static const aco_function_t tests[] = {fairness,      turns_of_calls, inner_coroutine,  statistics,
-                                            other_threads, writes_and_reads, busy_thread_trims_few};
+    static const aco_function_t tests[] = {fairness,   turns_of_calls, calls_after_scope, inner_coroutine,
+                                           statistics, other_threads,  writes_and_reads,  busy_thread_trims_few};
     CHECK(aco_io_poll_fd() >= 0);
     before = count_descriptors();
     root_context();

@@ -5,6 +5,8 @@
 #include "child.h"
 #include "fails.h"
 
+#include <aco/scope.h>
+
 /* ---- Parking ---- */
 
 static void *unparks(void *task)
@@ -119,6 +121,41 @@ static void *sleeps_no_time(void *unused)
     CHECK_EQ(aco_sleep(-5), 0);
     say('0');
     return unused;
+}
+
+/* A deadline that has long passed: the others' turns do not hold the sleeper up. */
+static void *sleeps_until_long_ago(void *arg)
+{
+    static const int64_t long_ago[] = {INT64_MIN, INT64_MIN + 1, -ACO_SECOND, -1, 0};
+    aco_scope_t scope;
+    for (size_t i = 0; i < sizeof long_ago / sizeof *long_ago; i++) {
+        CHECK_EQ(aco_sleep_until(long_ago[i]), 0);
+        CHECK_EQ(aco_scope_begin(&scope, long_ago[i]), 0);
+        CHECK(aco_park("an end") == -1 && errno == ETIMEDOUT);
+        CHECK_EQ(aco_scope_end(&scope), 0);
+    }
+    *(int *)arg = 1;
+    return NULL;
+}
+
+static void *yields_until_set(void *arg)
+{
+    for (int turns = 0; turns < 100000 && !*(int *)arg; turns++)
+        aco_task_yield();
+    CHECK_EQ(*(int *)arg, 1);
+    return NULL;
+}
+
+static void long_ago(void)
+{
+    int woke = 0;
+    spawn_detached(sleeps_until_long_ago, &woke);
+    spawn_detached(yields_until_set, &woke);
+    run();
+    woke = 0;
+    spawn_detached(sleeps_until_long_ago, &woke); /* alone: no deadlock */
+    run();
+    CHECK_EQ(woke, 1);
 }
 
 static void *naps_at_random(void *seed)
@@ -503,7 +540,7 @@ static void statistics(void)
 
 int main(void)
 {
-    void (*const tests[])(void) = {parking, time_passes, timers, events, statistics, NULL};
+    void (*const tests[])(void) = {parking, time_passes, long_ago, timers, events, statistics, NULL};
     with_all_kinds(tests);
     deadlock();
     return check_result("scheduler_wait");

@@ -47,6 +47,12 @@ static void spin(int64_t ns)
     }
 }
 
+static void *spins(void *arg)
+{
+    spin(4 * limit);
+    return arg;
+}
+
 static __attribute__((noinline)) void *hogs(void *arg)
 {
     CHECK(waits_for(captured_bytes()));
@@ -293,6 +299,14 @@ static void test_bounds(void)
     release();
     CHECK(count("acorn: watchdog: coroutine ") <= 16); /* fewer, if turns were over before the handler came */
     CHECK(count("acorn: watchdog: coroutine ") >= REPORTS_EXPECTED && count("; this is the last report\n") <= 1);
+    for (int i = 0; i < 2; i++) { /* the longest limits are limits: nobody is named */
+        CHECK_EQ(aco_watchdog(i == 0 ? INT64_MAX : (INT64_C(1) << 32) * ACO_MILLISECOND), 0);
+        capture();
+        spawn_detached(spins, NULL);
+        run();
+        release();
+        CHECK_EQ(count("acorn: watchdog: coroutine "), 0);
+    }
     CHECK_EQ(aco_watchdog(0), 0);
 }
 
@@ -549,12 +563,6 @@ static void test_threads(void)
     CHECK_EQ(aco_watchdog(0), 0);
 }
 
-static void *spins(void *arg)
-{
-    spin(4 * limit);
-    return arg;
-}
-
 static void test_fork(void)
 {
     int status = -1;
@@ -628,13 +636,15 @@ static int result_of(pid_t child)
 int main(int argc, char **argv)
 {
     enum { IN_DEBUG = ACO_DEBUG };
-    pid_t at_default, off, on, wrong;
+    pid_t at_default, off, on, wrong, huge[3];
     if (argc == 3)
         return be_hog(argv[2]);
     at_default = start_hog(NULL, IN_DEBUG ? "30000" : "1500"); /* these run meanwhile */
     off = start_hog("0", "1500");
     on = start_hog("20", "30000");
     wrong = start_hog("often", "100");
+    for (int i = 0; i < 3; i++) /* too large for nanoseconds; for 32 bits, of which 20 are left; for longs */
+        huge[i] = start_hog(((const char *const[]){"9223372036855", "4294967316", "99999999999999999999"})[i], "500");
     test_hogs();
     test_well_behaved();
     test_between_tasks();
@@ -649,5 +659,7 @@ int main(int argc, char **argv)
     CHECK_EQ(result_of(wrong), 1);
     CHECK_EQ(result_of(at_default), !IN_DEBUG);
     CHECK_EQ(result_of(off), 1);
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(result_of(huge[i]), 1);
     return check_result("scheduler_watchdog");
 }

@@ -52,7 +52,7 @@ ACO_API int aco_file_sync_at(int fd, const char *location);
 typedef struct aco_file_status_s { /* as struct stat, the same on all systems */
     uint64_t device, inode, links, size, blocks; /* blocks: of 512 bytes */
     uint32_t mode, user, group, block_size;
-    int64_t accessed_ns, modified_ns, changed_ns; /* since 1970 */
+    int64_t accessed_ns, modified_ns, changed_ns; /* since 1970; beyond int64_t its first or last */
 } aco_file_status_t;
 
 /* stat() of a path; fstat() of a descriptor. */

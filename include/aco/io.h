@@ -8,10 +8,10 @@
  *
  * Calls. A call with the name of a system call does what that call does. It tries first; if the system would block, the
  * calling task waits and the others run. Waits obey scopes (aco/scope.h): -1 with ETIMEDOUT or ECANCELED. What was
- * obtained is returned: a call that has moved bytes, or has a connection, does not fail because its scope ended
- * meanwhile. EINTR does not occur. A caller that cannot wait (aco/scheduler.h) may call everything too; a call that
- * would have to wait fails with EPERM. Each plain form below is a macro for the form with `_at`, which takes a static
- * location string for reports.
+ * obtained is returned: a call that has moved bytes, or has a connection, does not fail because its scope ended. So in
+ * a scope that has ended a call still does what needs no wait, and fails where it would wait. EINTR does not occur. A
+ * caller that cannot wait (aco/scheduler.h) may call everything too; a call that would have to wait fails with EPERM.
+ * Each plain form below is a macro for the form with `_at`, which takes a static location string for reports.
  *
  * Descriptors. Any non-blocking descriptor can be used, and files; a blocking one fails with EINVAL. Descriptors that
  * these calls make are non-blocking, close-on-exec and *owned*: aco_io_close() must close them, or aco_io_release()
@@ -110,18 +110,20 @@ ACO_API ssize_t aco_io_read_exactly_at(int fd, void *p, size_t n, size_t *done, 
 /* ---- Sockets ----------------------------------------------------------------------------------------------------- */
 
 /* Networks:
- *   "tcp", "tcp4", "tcp6"             host: a numeric address, IPv6 with or without brackets; "localhost"; NULL: any
- *                                     address (to listen), this machine (to dial); a name (to dial). port: decimal;
- *                                     "0": any free one
+ *   "tcp", "tcp4", "tcp6"             host: a numeric address, IPv6 with or without brackets, and with %ZONE behind
+ *                                     it, an interface's name or number; "localhost"; NULL: any address (to listen),
+ *                                     this machine (to dial); a name (to dial). port: decimal; "0": any free one
  *   "udp", "udp4", "udp6"             the same, for datagrams
  *   "unix", "unixpacket", "unixgram"  stream, seqpacket and datagrams. host: a path, or @NAME for an abstract name;
  *                                     port: NULL
  * TCP sockets send at once (TCP_NODELAY), and listeners have SO_REUSEADDR, unless `flags` says otherwise. */
 enum {
-    ACO_IO_REUSEPORT = 1, /* several listeners on one port share its connections */
+    ACO_IO_REUSEPORT = 1, /* several listeners on one port share its connections: one of each thread, for example. On
+                             Linux those of this process alone: a second start of the program fails with EADDRINUSE */
     ACO_IO_KEEPALIVE = 2, /* probes of the system find dead peers (SO_KEEPALIVE) */
     ACO_IO_DELAY = 4,     /* no TCP_NODELAY */
-    ACO_IO_ONLY_IPV6 = 8  /* a listener on an IPv6 address takes no IPv4 connections */
+    ACO_IO_ONLY_IPV6 = 8, /* a listener on an IPv6 address takes no IPv4 connections */
+    ACO_IO_ALL_PROCESSES = 16 /* with ACO_IO_REUSEPORT: the user's other processes may share the port, too */
 };
 typedef struct aco_io_options_s {
     unsigned flags; /* ACO_IO_… */
@@ -146,8 +148,9 @@ ACO_API int aco_io_accept_at(int fd, const char *location);
  * while the task waits. Its addresses, IPv6 and IPv4 in turns, are tried one after the other: the next one when one has
  * failed or after 250 ms, while those before go on. The first connection is returned, the others are closed.
  * "localhost" and NULL are ::1 and 127.0.0.1. A datagram socket has one peer then, from which nothing need come;
- * "localhost" is 127.0.0.1 for it. -1 and errno: EINVAL (as above), those of connect(), for a name of the address whose
- * failure tells most, and those of aco_io_look_up(). */
+ * "localhost" is 127.0.0.1 for it. A TCP socket that the system connects to itself, for want of a listener, is refused
+ * (ECONNREFUSED). -1 and errno: EINVAL (as above), those of connect(), for a name of the address whose failure tells
+ * most, and those of aco_io_look_up(). */
 ACO_API int aco_io_dial_at(const char *network, const char *host, const char *port, const aco_io_options_t *opts,
                            const char *location);
 #define aco_io_dial(network, host, port, opts) aco_io_dial_at(network, host, port, opts, ACO_PLACE)
@@ -165,7 +168,8 @@ ACO_API int aco_io_peer_address(int fd, char *text, size_t size);
 
 /* Between addresses and text, without a look-up of names. The first is for aco_io_sendto() and the like: what
  * aco_io_dial() would understand, of several addresses its first. For the second a length of 0 is a unix socket without
- * a name, as aco_io_recvfrom() tells of one. 0, or -1 and errno: EINVAL; ENOSPC, EAFNOSUPPORT. */
+ * a name, as aco_io_recvfrom() tells of one; an interface without a name has its number. 0, or -1 and errno: EINVAL
+ * (also a length less than the family's); ENOSPC, EAFNOSUPPORT. */
 ACO_API int aco_io_address_of_text(const char *network, const char *host, const char *port,
                                    struct sockaddr_storage *address, socklen_t *length);
 ACO_API int aco_io_text_of_address(const struct sockaddr *address, socklen_t length, char *text, size_t size);

@@ -85,7 +85,7 @@ ACO_API void aco_process_close_input(aco_process_t *process);
 /* Sends it a signal. 0, or -1 and errno: ESRCH (it was waited for), EINVAL. */
 ACO_API int aco_process_signal(aco_process_t *process, int signal);
 
-/* Waits until it has ended; then, and ever after, `status` is valid. 0, or -1 and errno. */
+/* Waits until it has ended; then, and ever after, `status` is valid. Several tasks may wait. 0, or -1 and errno. */
 ACO_API int aco_process_wait_at(aco_process_t *process, const char *location);
 #define aco_process_wait(process) aco_process_wait_at(process, ACO_PLACE)
 

@@ -141,8 +141,8 @@ ACO_API int aco_tasks_dump_on(int signal, int fd);
  * its backtrace as of aco_backtrace_print(), where that exists. It does so once for each such run, and for 16 at most;
  * a call starts the count again. 0 ends it. It watches the calling thread from now on, and any other from its next
  * aco_run(). In a program with a debug unit the limit is a second by default; the environment variable ACO_WATCHDOG
- * sets the default of any program in milliseconds, 0 for none. A child of fork() has no watchdog until it calls this.
- * Times during which the whole process was stopped do not count.
+ * sets the default of any program in milliseconds, 0 for none. The longest limit is 49 days. A child of fork() has no
+ * watchdog until it calls this. Times during which the whole process was stopped do not count.
  *
  * aco_run() of a watched thread also reports tasks that wait for each other for ever while others go on: each waits,
  * without a time limit, for a lock, a join, an aco_once() or a group's members of another one. It looks for them once

@@ -41,7 +41,18 @@ static int set_ipv4(aco__io_address_t *address, const char *host, int port)
     return inet_pton(AF_INET, host, &in->sin_addr) == 1 ? 0 : invalid(address, "the host is no IPv4 address");
 }
 
-/* With or without brackets, and with %INTERFACE after it. */
+/* The number of a zone, which is an interface's name or a number (RFC 4007, 11.2); -1: neither. */
+static int64_t zone_of(const char *text)
+{
+    int64_t zone = if_nametoindex(text);
+    if (zone)
+        return zone;
+    for (; *text >= '0' && *text <= '9' && zone <= UINT32_MAX; text++)
+        zone = zone * 10 + (*text - '0');
+    return *text || zone > UINT32_MAX ? -1 : zone;
+}
+
+/* With or without brackets, and with %ZONE after it. */
 static int set_ipv6(aco__io_address_t *address, const char *host, int port)
 {
     struct sockaddr_in6 *in = (struct sockaddr_in6 *)(void *)&address->is.storage;
@@ -54,10 +65,12 @@ static int set_ipv6(aco__io_address_t *address, const char *host, int port)
     text[length] = 0;
     zone = strchr(text, '%');
     if (zone) {
+        int64_t number;
         *zone++ = 0;
-        in->sin6_scope_id = if_nametoindex(zone);
-        if (!in->sin6_scope_id)
+        number = *zone ? zone_of(zone) : -1;
+        if (number < 0)
             return invalid(address, "the host's interface is unknown");
+        in->sin6_scope_id = (uint32_t)number;
     }
     in->sin6_family = AF_INET6;
     in->sin6_port = htons((uint16_t)port);
@@ -89,6 +102,12 @@ static int set_ip(aco__io_address_t *address, const char *host, int port, int fa
                        : set_ipv4(address, is_any ? "0.0.0.0" : "127.0.0.1", port);
 }
 
+#ifdef __linux__
+enum { LONGEST_PATH = sizeof(((struct sockaddr_un *)0)->sun_path) }; /* no 0 need follow */
+#else
+enum { LONGEST_PATH = sizeof(((struct sockaddr_un *)0)->sun_path) - 1 };
+#endif
+
 static int set_unix(aco__io_address_t *address, const char *path, int passive)
 {
     struct sockaddr_un *un = (struct sockaddr_un *)(void *)&address->is.storage;
@@ -102,13 +121,14 @@ static int set_unix(aco__io_address_t *address, const char *path, int passive)
         address->length = sizeof un->sun_family;
         return 0;
     }
-    if (length == 0 || length >= sizeof un->sun_path)
+    if (length == 0 || length > LONGEST_PATH)
         return invalid(address, length ? "the path is too long" : "there is no path");
     un->sun_family = AF_UNIX;
     memcpy(un->sun_path, path, length);
     if (path[0] == '@') /* an abstract name ends where the address does */
         un->sun_path[0] = 0;
-    address->length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length + (path[0] != '@'));
+    length += path[0] != '@' && length < sizeof un->sun_path;
+    address->length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
     return 0;
 }
 
@@ -173,6 +193,13 @@ int aco__io_families_of_name(const char *network, const char *host)
                : -1;
 }
 
+uint16_t aco__io_port(const aco__io_address_t *address)
+{
+    return address->is.any.sa_family == AF_INET
+               ? ((const struct sockaddr_in *)(const void *)&address->is.storage)->sin_port
+               : ((const struct sockaddr_in6 *)(const void *)&address->is.storage)->sin6_port;
+}
+
 /* ---- As text ---- */
 
 static int format_unix(const struct sockaddr_un *un, socklen_t length, char *text, size_t size)
@@ -196,10 +223,23 @@ static int format_unix(const struct sockaddr_un *un, socklen_t length, char *tex
 static int format_ipv6(const struct sockaddr_in6 *in, char *text, size_t size)
 {
     char host[INET6_ADDRSTRLEN], zone[IF_NAMESIZE];
-    int has_zone = in->sin6_scope_id && if_indextoname(in->sin6_scope_id, zone);
+    int has_zone = in->sin6_scope_id != 0;
+    if (has_zone && !if_indextoname(in->sin6_scope_id, zone))
+        snprintf(zone, sizeof zone, "%lu", (unsigned long)in->sin6_scope_id);
     inet_ntop(AF_INET6, &in->sin6_addr, host, sizeof host);
     return snprintf(text, size, "[%s%s%s]:%u", host, has_zone ? "%" : "", has_zone ? zone : "",
                     (unsigned)ntohs(in->sin6_port));
+}
+
+/* Whether the length, which is not 0, is less than what the family's addresses have. */
+static int is_cut(const struct sockaddr *address, socklen_t length)
+{
+    size_t least = offsetof(struct sockaddr, sa_family) + sizeof address->sa_family;
+    if (length >= least && address->sa_family == AF_INET)
+        least = sizeof(struct sockaddr_in);
+    else if (length >= least && address->sa_family == AF_INET6)
+        least = sizeof(struct sockaddr_in6);
+    return length < least;
 }
 
 int aco__io_format(const struct sockaddr *address, socklen_t length, char *text, size_t size)
@@ -207,6 +247,10 @@ int aco__io_format(const struct sockaddr *address, socklen_t length, char *text,
     const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)address;
     char host[INET_ADDRSTRLEN];
     int n;
+    if (length && is_cut(address, length)) {
+        errno = EINVAL;
+        return -1;
+    }
     switch (length ? address->sa_family : AF_UNIX) { /* no address: of a datagram from a unix socket without a name */
     case AF_UNIX:
         return format_unix((const struct sockaddr_un *)(const void *)address, length, text, size);

@@ -410,20 +410,32 @@ int aco__io_look(int fd, int events)
     return n;
 }
 
+/* A wait without a look before it has failed with errno. Whether what it was for is there all the same. */
+static int last_look(const aco__io_fd_t *d, int events)
+{
+    int error = errno, is_there = !d->closed && aco__io_look(d->fd, events) > 0;
+    errno = error;
+    return is_there;
+}
+
 /* `after_read`: aco__io_recv_now() has just told that nothing is there. To watch a descriptor anew gives an event if
  * something has come since, and a drained one gets one. */
 static int wait_for(int fd, int direction, int64_t deadline, int after_read, const char *call, const char *location)
 {
     aco__io_t *io = aco__io_get(call);
     aco__io_fd_t *d = io ? aco__io_enter(io, fd, call) : NULL;
-    int n, will_hear;
+    int n, will_hear, events = direction == IO_READ ? POLLIN | POLLPRI : POLLOUT;
     if (!d)
         return -1;
     will_hear = direction == IO_READ && (d->drained || (after_read && !(d->armed & IO_READS)));
     for (;; will_hear = 0) {
-        n = will_hear ? 0 : aco__io_look(fd, direction == IO_READ ? POLLIN | POLLPRI : POLLOUT);
-        if (n != 0 || aco__io_park(io, d, direction, deadline, call, location) != 0)
+        n = will_hear ? 0 : aco__io_look(fd, events);
+        if (n != 0)
             break;
+        if (aco__io_park(io, d, direction, deadline, call, location) != 0) {
+            n = will_hear && last_look(d, events);
+            break;
+        }
         n = will_hear && after_read;
         if (n)
             break;

@@ -21,6 +21,15 @@ static int outcome(int fd)
     return error ? -1 : 1;
 }
 
+/* A wait for it has failed with errno, perhaps because the scope had ended before. 1: it is connected all the same; or
+ * -1 and that errno. */
+static int last_outcome(const aco__io_fd_t *d)
+{
+    int error = errno, result = d->closed ? -1 : outcome(d->fd);
+    errno = error;
+    return result > 0 ? 1 : -1;
+}
+
 /* ---- One address ---- */
 
 static int connect_to(aco__io_t *io, aco__io_fd_t *d, const struct sockaddr *address, socklen_t length,
@@ -31,7 +40,8 @@ static int connect_to(aco__io_t *io, aco__io_fd_t *d, const struct sockaddr *add
     while (aco__system.connect(d->fd, address, length) != 0) {
         if (errno == EINPROGRESS || errno == EALREADY || errno == EINTR) {
             while (result == 0)
-                result = aco__io_park(io, d, IO_WRITE, ACO_FOREVER, call, location) == 0 ? outcome(d->fd) : -1;
+                result = aco__io_park(io, d, IO_WRITE, ACO_FOREVER, call, location) == 0 ? outcome(d->fd)
+                                                                                         : last_outcome(d);
             return result > 0 ? 0 : -1;
         }
         if (errno != EAGAIN || address->sa_family != AF_UNIX) /* EAGAIN: a full backlog; no event will tell of room */
@@ -77,13 +87,31 @@ static int leave(aco__io_fd_t *d)
     return fd;
 }
 
+/* Whether a new connection leads to another socket; else errno is ECONNREFUSED, and the socket is to be closed. The
+ * system may give it the very port that it dials, if nobody listens there: its own SYN is then the answer
+ * ("simultaneous open", RFC 9293, 3.5). The close is a reset, or the port would not be free for a minute. */
+static int has_peer(const aco__io_fd_t *d)
+{
+    static const struct linger resets = {1, 0};
+    struct sockaddr_storage ends[2];
+    socklen_t lengths[2] = {sizeof *ends, sizeof *ends};
+    memset(ends, 0, sizeof ends);
+    if (!d->is_tcp || getsockname(d->fd, (struct sockaddr *)&ends[0], &lengths[0]) != 0 ||
+        getpeername(d->fd, (struct sockaddr *)&ends[1], &lengths[1]) != 0 || lengths[0] != lengths[1] ||
+        memcmp(&ends[0], &ends[1], lengths[0]) != 0)
+        return 1;
+    (void)setsockopt(d->fd, SOL_SOCKET, SO_LINGER, &resets, sizeof resets);
+    errno = ECONNREFUSED;
+    return 0;
+}
+
 static int dial_one(aco__io_t *io, const aco__io_address_t *address, unsigned flags, const char *call,
                     const char *location)
 {
     aco__io_fd_t *d = new_socket(io, address, flags, call);
     if (!d)
         return -1;
-    if (connect_to(io, d, &address->is.any, address->length, call, location) == 0)
+    if (connect_to(io, d, &address->is.any, address->length, call, location) == 0 && has_peer(d))
         return leave(d);
     return aco__io_give_up(leave(d));
 }
@@ -127,7 +155,9 @@ static void note_failure(race_t *race, const aco__io_address_t *address)
 static int end_attempt(race_t *race, size_t i, int has_won)
 {
     aco__io_address_t *address = race->targets_of[i];
-    int fd = leave(race->attempts[i]);
+    int fd;
+    has_won = has_won && has_peer(race->attempts[i]);
+    fd = leave(race->attempts[i]);
     race->n--;
     race->attempts[i] = race->attempts[race->n];
     race->targets_of[i] = race->targets_of[race->n];
@@ -189,11 +219,15 @@ static int run_race(race_t *race)
         } else if (!race->n) {
             errno = race->error;
             return -1;
-        } else if (wait_for_attempts(race) != 0) {
-            race->failed = NULL; /* not for its sake */
-            return -1;
         } else {
+            int error = wait_for_attempts(race) == 0 ? 0 : errno;
+            size_t before = race->n;
             fd = look_at_attempts(race);
+            if (error && fd < 0 && race->n == before) {
+                race->failed = NULL; /* not for its sake */
+                errno = error;
+                return -1;
+            }
         }
     }
     return fd;

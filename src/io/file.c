@@ -22,7 +22,7 @@ enum { LARGEST_COPY = 256 * 1024, FILE_BUDGET = 64, LEAST_BLOCK = 512 };
 
 static int64_t ns_of(const struct timespec *time)
 {
-    return (int64_t)time->tv_sec * ACO_SECOND + time->tv_nsec;
+    return aco__file_ns(time->tv_sec, time->tv_nsec);
 }
 
 static int perform_stat(const file_call_t *c)
@@ -153,11 +153,12 @@ static ssize_t result_of(file_call_t *c, const char *call, aco_file_status_t *st
 }
 
 #ifdef ACO_CONFIG_URING
-/* Whether io_uring can do it. It would not lock the file's own position, so two calls could use the same one. */
+/* Whether io_uring does what the system call does. It would not lock the file's own position, so two calls could use
+ * the same one; and of a pipe or socket it ignores the offset, with which the system call fails. */
 static int suits_ring(const file_call_t *c)
 {
-    return (c->operation != FILE_READ && c->operation != FILE_WRITE) || c->offset >= 0 ||
-           lseek(c->fd, 0, SEEK_CUR) < 0;
+    return (c->operation != FILE_READ && c->operation != FILE_WRITE) ||
+           (c->offset >= 0) == (lseek(c->fd, 0, SEEK_CUR) >= 0);
 }
 #endif
 
@@ -307,12 +308,24 @@ static int may_be_direct(int fd, size_t n, int64_t offset)
 }
 #endif
 
-/* What is in memory: the number of bytes, or -1 if it is not known to be. */
+#ifdef RWF_NOWAIT
+/* Whether a read of nothing means the end: Linux 5.9 and 5.10 also answer so where the next page is not in memory. */
+static int is_at_end(int fd, int64_t offset)
+{
+    struct stat s;
+    if (fstat(fd, &s) != 0 || S_ISBLK(s.st_mode))
+        return 0;
+    return !S_ISREG(s.st_mode) || (offset < 0 ? lseek(fd, 0, SEEK_CUR) : offset) >= s.st_size;
+}
+#endif
+
+/* What is in memory: the number of bytes, 0 at the end, or -1 if it is not known to be. */
 static ssize_t read_cached(int fd, void *p, size_t n, int64_t offset)
 {
 #ifdef RWF_NOWAIT
     struct iovec part = {p, n};
-    return may_be_direct(fd, n, offset) ? -1 : preadv2(fd, &part, 1, offset, RWF_NOWAIT);
+    ssize_t cached = may_be_direct(fd, n, offset) ? -1 : preadv2(fd, &part, 1, offset, RWF_NOWAIT);
+    return cached == 0 && n && !is_at_end(fd, offset) ? -1 : cached;
 #else
     (void)fd;
     (void)p;

@@ -26,6 +26,14 @@ typedef struct file_call {
     aco__io_op_t op;
 } file_call_t;
 
+/* A time since 1970; one that has no number of nanoseconds (before 1677, after 2262) becomes the first or the last. */
+static inline int64_t aco__file_ns(int64_t seconds, int64_t ns)
+{
+    return seconds >= INT64_MAX / ACO_SECOND   ? INT64_MAX
+           : seconds <= INT64_MIN / ACO_SECOND ? INT64_MIN
+                                               : seconds * ACO_SECOND + ns;
+}
+
 enum { LARGEST_STATX = 256 }; /* struct statx has this size for ever */
 
 #ifdef ACO_CONFIG_URING

@@ -46,7 +46,7 @@ static void prepare_call(aco__io_op_t *op, struct io_uring_sqe *entry)
 
 static int64_t statx_ns(const struct statx_timestamp *time)
 {
-    return time->tv_sec * ACO_SECOND + time->tv_nsec;
+    return aco__file_ns(time->tv_sec, time->tv_nsec);
 }
 
 static void translate_statx(aco_file_status_t *status, const struct statx *s)

@@ -248,6 +248,8 @@ static inline int aco__io_is_tcp(const aco__io_address_t *address)
 {
     return address->type == SOCK_STREAM && address->is.any.sa_family != AF_UNIX;
 }
+/* The port of an internet address, in the network's order. */
+ACO__HIDDEN uint16_t aco__io_port(const aco__io_address_t *address);
 /* Writes an address as text. 0, or -1 and errno. */
 ACO__HIDDEN int aco__io_format(const struct sockaddr *address, socklen_t length, char *text, size_t size);
 /* Fails with errno and a message that has the address, and what is wrong; NULL: errno tells. Scopes' errors have no

@@ -5,6 +5,7 @@
  * thread for many seconds, and files must not wait for them. */
 #define _GNU_SOURCE
 #include "io/io.h"
+#include "os/clock.h"
 
 #include "aco/detail/descriptors.h"
 #include "aco/detail/worker.h"
@@ -13,7 +14,7 @@
 #include <signal.h>
 #include <time.h>
 
-enum { THREADS = 64, NS_OF_SECOND = 1000000000 };
+enum { THREADS = 64 };
 
 typedef struct idle_thread {
     struct idle_thread *next;
@@ -100,14 +101,6 @@ static aco__io_job_t *take_job(void)
 
 /* ---- Threads ---- */
 
-static struct timespec time_of(int64_t ns)
-{
-    struct timespec time;
-    time.tv_sec = (time_t)(ns / NS_OF_SECOND);
-    time.tv_nsec = (long)(ns % NS_OF_SECOND);
-    return time;
-}
-
 static void call_idle(void)
 {
     idle_thread_t *thread = idle_threads;
@@ -125,8 +118,7 @@ static void make_called(pthread_cond_t *called)
 
 static int wait_called_until(pthread_cond_t *called, int64_t ns)
 {
-    int64_t left = ns - aco_now();
-    struct timespec from_now = time_of(left > 0 ? left : 0);
+    struct timespec from_now = aco__os_timespec(ns - aco_now());
     return pthread_cond_timedwait_relative_np(called, &pool_lock, &from_now);
 }
 #else
@@ -141,7 +133,7 @@ static void make_called(pthread_cond_t *called)
 
 static int wait_called_until(pthread_cond_t *called, int64_t ns)
 {
-    struct timespec end = time_of(ns);
+    struct timespec end = aco__os_timespec(ns);
     return pthread_cond_timedwait(called, &pool_lock, &end);
 }
 #endif

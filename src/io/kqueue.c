@@ -4,23 +4,21 @@
  * Each direction is a filter of its own. EV_CLEAR makes events edges. The generation travels as the event's user
  * data. */
 #include "io/io.h"
+#include "os/clock.h"
 
 #include <fcntl.h>
 #include <sys/event.h>
 #include <sys/time.h>
 #include <unistd.h>
 
-enum { MOST_EVENTS = 256, NS_PER_S = 1000000000, WAKE_IDENT = 1 };
+enum { MOST_EVENTS = 256, WAKE_IDENT = 1 };
 
 static int poll_kqueue(aco__poller_t *poller, int64_t deadline)
 {
     aco__io_t *io = (aco__io_t *)(void *)poller;
     struct kevent found[MOST_EVENTS];
-    int64_t left = deadline > 0 ? deadline - aco_now() : 0;
-    struct timespec limit;
+    const struct timespec limit = aco__os_timespec(deadline > 0 ? deadline - aco_now() : 0);
     int n;
-    limit.tv_sec = (time_t)(left > 0 ? left / NS_PER_S : 0);
-    limit.tv_nsec = (long)(left > 0 ? left % NS_PER_S : 0);
     io->stats.polls++;
     n = kevent(io->events, NULL, 0, found, MOST_EVENTS, deadline < 0 ? NULL : &limit);
     if (n < 0)

@@ -279,13 +279,6 @@ static void add_in_turns(aco__io_targets_t *targets, const ips_t *ips, int type,
         }
 }
 
-static in_port_t port_in(const aco__io_address_t *address)
-{
-    return address->is.any.sa_family == AF_INET
-               ? ((const struct sockaddr_in *)(const void *)&address->is.storage)->sin_port
-               : ((const struct sockaddr_in6 *)(const void *)&address->is.storage)->sin6_port;
-}
-
 static int add_of_name(aco__io_targets_t *targets, const char *call, const char *network, const char *host,
                        const char *port, const char *location)
 {
@@ -307,7 +300,7 @@ static int add_of_name(aco__io_targets_t *targets, const char *call, const char 
     name.families = aco__io_families_of_name(network, host);
     if (!find_cached(&name, &ips) && look_up_waiting(&name, &ips, &problem, call, location) != 0)
         return problem || errno != EPERM ? aco__io_fail_address(call, network, host, port, problem) : -1;
-    add_in_turns(targets, &ips, any.type, port_in(&any));
+    add_in_turns(targets, &ips, any.type, aco__io_port(&any));
     return 0;
 }
 
@@ -382,8 +375,9 @@ int aco_io_name_of_at(const struct sockaddr *address, socklen_t length, char *na
     if (aco__io_offload_as(ACO__LOOK_UP, call, look_up_reverse, lookup, NULL, release_reverse, location) != 0)
         return -1;
     if (lookup->failure) {
-        errno = errno_of(lookup->failure);
+        int error = errno_of(lookup->failure);
         (void)aco__io_format(address, length, text, sizeof text);
+        errno = error;
         result = aco__io_fail_address(call, "address", text, NULL, gai_strerror(lookup->failure));
     } else if (strlen(lookup->host) >= size) {
         errno = ENOSPC;

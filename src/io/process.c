@@ -116,15 +116,36 @@ static int spawn(starting_t *s, const char *const argv[], unsigned flags, const 
     return error;
 }
 
-static void signal_child(const aco_process_t *process, int signal)
+static int signal_by_fd(int fd, int signal, unsigned flags)
 {
-    (void)kill(process->aco__is_group ? -process->pid : process->pid, signal);
+#ifdef SYS_pidfd_send_signal
+    return (int)syscall(SYS_pidfd_send_signal, fd, signal, NULL, flags);
+#else
+    (void)fd, (void)signal, (void)flags;
+    errno = ENOSYS;
+    return -1;
+#endif
+}
+
+/* By the pidfd where there is one: it means the child even if other code has waited for it, and another process has got
+ * its number. 0, or -1 and errno. */
+static int signal_child(const aco_process_t *process, int signal)
+{
+    enum { TO_GROUP = 4 }; /* PIDFD_SIGNAL_PROCESS_GROUP, since Linux 6.9 */
+    int fd = process->aco__fd, is_group = process->aco__is_group;
+    if (fd >= 0) {
+        if (signal_by_fd(fd, signal, is_group ? TO_GROUP : 0) == 0)
+            return 0;
+        if (errno != ENOSYS && !(errno == EINVAL && is_group && signal_by_fd(fd, 0, 0) == 0))
+            return -1;
+    }
+    return kill(is_group ? -process->pid : process->pid, signal);
 }
 
 /* Kills the child and blocks until it is gone. */
 static void destroy_child(aco_process_t *process)
 {
-    signal_child(process, SIGKILL);
+    (void)signal_child(process, SIGKILL);
     while (aco__system.waitpid(process->pid, &process->status, 0) < 0 && errno == EINTR)
         ;
 }
@@ -179,7 +200,7 @@ int aco_process_signal(aco_process_t *process, int signal)
     static const char call[] = "aco_process_signal";
     if (process->aco__fd < 0)
         return aco__poller_fail(ESRCH, call, "the child has ended");
-    if (kill(process->aco__is_group ? -process->pid : process->pid, signal) == 0)
+    if (signal_child(process, signal) == 0)
         return 0;
     return aco__poller_fail(errno, call, strerror(errno));
 }
@@ -192,8 +213,8 @@ int aco_process_wait_at(aco_process_t *process, const char *location)
             close_if(&process->aco__fd);
         else if (pid < 0 && errno != EINTR)
             return aco__poller_fail(errno, "aco_process_wait", strerror(errno));
-        else if (aco_io_wait_readable_at(process->aco__fd, location) != 0)
-            return -1;
+        else if (aco_io_wait_readable_at(process->aco__fd, location) != 0 && process->aco__fd >= 0)
+            return -1; /* and no other task has got the status meanwhile */
     }
     return 0;
 }
@@ -202,13 +223,13 @@ static void end_child(aco_process_t *process, int64_t grace_ns, const char *loca
 {
     aco_scope_t grace;
     if (aco_shield_begin_at(&grace, aco_after(grace_ns), location) == 0) {
-        signal_child(process, SIGTERM);
+        (void)signal_child(process, SIGTERM);
         (void)aco_process_wait_at(process, location);
         (void)aco_scope_end(&grace);
     }
     if (process->aco__fd < 0)
         return;
-    signal_child(process, SIGKILL);
+    (void)signal_child(process, SIGKILL);
     if (aco_shield_begin_at(&grace, ACO_FOREVER, location) == 0) {
         (void)aco_process_wait_at(process, location);
         (void)aco_scope_end(&grace);
@@ -238,9 +259,12 @@ static int is_shared_for_good(mode_t mode) /* a file, which needs no flag; a soc
 int aco_io_standard(int number)
 {
     static const char call[] = "aco_io_standard";
+    aco__io_t *io = aco__io_get(call);
     char path[32];
     struct stat status;
     int flags = aco__system.fcntl(number, F_GETFL), fd = -1;
+    if (!io)
+        return -1;
     if (flags < 0 || fstat(number, &status) != 0)
         return aco__io_fail(call, number);
     snprintf(path, sizeof path, "/proc/self/fd/%d", number);
@@ -250,7 +274,7 @@ int aco_io_standard(int number)
         fd = aco__system.fcntl(number, F_DUPFD_CLOEXEC, 3);
     if (fd < 0)
         return aco__io_fail(call, number);
-    if (S_ISREG(status.st_mode) ? aco__io_own(aco__io_get(call), fd, 0, 0, call) == 0 : aco_io_adopt(fd) == 0)
+    if (S_ISREG(status.st_mode) ? aco__io_own(io, fd, 0, 0, call) == 0 : aco_io_adopt(fd) == 0)
         return fd;
     flags = errno;
     aco__system.close(fd);

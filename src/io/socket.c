@@ -2,6 +2,7 @@
 #define _GNU_SOURCE /* accept4() */
 #include "io/system.h"
 
+#include <dirent.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -13,7 +14,8 @@ enum { LARGEST_BACKLOG = 65535 };
 
 int aco__io_check_options(const char *call, const aco_io_options_t *opts)
 {
-    const unsigned known = ACO_IO_REUSEPORT | ACO_IO_KEEPALIVE | ACO_IO_DELAY | ACO_IO_ONLY_IPV6;
+    const unsigned known =
+        ACO_IO_REUSEPORT | ACO_IO_KEEPALIVE | ACO_IO_DELAY | ACO_IO_ONLY_IPV6 | ACO_IO_ALL_PROCESSES;
     if (!opts || (!(opts->flags & ~known) && opts->backlog >= 0))
         return 0;
     return aco__poller_fail(EINVAL, call, opts->backlog < 0 ? "the backlog is negative" : "unknown flags");
@@ -69,16 +71,93 @@ static int address_for(const char *call, aco__io_address_t *address, const char 
 
 /* ---- Listening ---- */
 
-static int listen_at(const aco__io_address_t *address, const aco_io_options_t *opts)
+static int listen_with(const aco__io_address_t *address, unsigned flags, int backlog)
 {
-    int fd = aco__io_socket_for(address, opts ? opts->flags : 0, 1);
+    int fd = aco__io_socket_for(address, flags, 1);
     if (fd < 0)
         return -1;
     return bind(fd, &address->is.any, address->length) == 0 &&
-                   (address->type == SOCK_DGRAM ||
-                    listen(fd, opts && opts->backlog ? opts->backlog : LARGEST_BACKLOG) == 0)
+                   (address->type == SOCK_DGRAM || listen(fd, backlog ? backlog : LARGEST_BACKLOG) == 0)
                ? fd
                : aco__io_give_up(fd);
+}
+
+#ifdef __linux__
+static int is_any_host(const aco__io_address_t *address)
+{
+    const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)&address->is.storage;
+    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)&address->is.storage;
+    return address->is.any.sa_family == AF_INET ? in->sin_addr.s_addr == htonl(INADDR_ANY)
+                                                : IN6_IS_ADDR_UNSPECIFIED(&in6->sin6_addr);
+}
+
+/* 0 also on failure. */
+static int option_of(int fd, int option)
+{
+    int value = 0;
+    socklen_t length = sizeof value;
+    return getsockopt(fd, SOL_SOCKET, option, &value, &length) == 0 ? value : 0;
+}
+
+/* Whether this is a socket that holds the address, and lets others with SO_REUSEPORT have it. */
+static int shares(int fd, const aco__io_address_t *address)
+{
+    aco__io_address_t own;
+    memset(&own, 0, sizeof own);
+    own.length = sizeof own.is.storage;
+    return option_of(fd, SO_REUSEPORT) && option_of(fd, SO_TYPE) == address->type &&
+           (address->type == SOCK_DGRAM || option_of(fd, SO_ACCEPTCONN)) &&
+           getsockname(fd, &own.is.any, &own.length) == 0 && aco__io_port(&own) == aco__io_port(address) &&
+           (memcmp(&own.is, &address->is, own.length) == 0 || is_any_host(&own) || is_any_host(address));
+}
+
+/* Whether the process has such a socket, of any thread and whoever made it. Without /proc nobody knows: 1. */
+static int process_shares(const aco__io_address_t *address)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    const struct dirent *entry;
+    int found = !dir;
+    while (!found && (entry = readdir(dir)) != NULL)
+        found = entry->d_name[0] != '.' && shares(atoi(entry->d_name), address);
+    if (dir)
+        closedir(dir);
+    return found;
+}
+
+/* With SO_REUSEPORT the system lets any process of the user share the port. So the first listener of the process takes
+ * it alone, and may be shared from then on: a second start of the program fails. */
+static int listen_in_process(const aco__io_address_t *address, unsigned flags, int backlog)
+{
+    int fd;
+    if (aco__io_pool_ready() != 0)
+        return -1;
+    aco__io_pool_lock(); /* another thread may be on the way to be the first */
+    fd = listen_with(address, flags & ~(unsigned)ACO_IO_REUSEPORT, backlog);
+    if (fd >= 0 && set(fd, SOL_SOCKET, SO_REUSEPORT, 1) != 0) {
+        fd = aco__io_give_up(fd);
+    } else if (fd < 0 && errno == EADDRINUSE) {
+        if (process_shares(address))
+            fd = listen_with(address, flags, backlog);
+        else
+            errno = EADDRINUSE;
+    }
+    aco__io_pool_unlock();
+    return fd;
+}
+#else /* SO_REUSEPORT must be there before bind() */
+static int listen_in_process(const aco__io_address_t *address, unsigned flags, int backlog)
+{
+    return listen_with(address, flags, backlog);
+}
+#endif
+
+static int listen_at(const aco__io_address_t *address, const aco_io_options_t *opts)
+{
+    unsigned flags = opts ? opts->flags : 0;
+    int backlog = opts ? opts->backlog : 0, family = address->is.any.sa_family;
+    return flags & ACO_IO_REUSEPORT && !(flags & ACO_IO_ALL_PROCESSES) && family != AF_UNIX
+               ? listen_in_process(address, flags, backlog)
+               : listen_with(address, flags, backlog);
 }
 
 /* A socket that is bound, and listens if it is for connections. */

@@ -4,6 +4,8 @@
 
 #include "os/platform.h"
 
+#include <time.h>
+
 /* Nanoseconds on a clock that never goes back. */
 ACO__HIDDEN int64_t aco__os_now(void);
 
@@ -13,6 +15,20 @@ enum { ACO__COARSE_NS = 20000000 }; /* more than it is late */
 
 /* Milliseconds on a cheaper, coarse clock. The number wraps. */
 ACO__HIDDEN uint32_t aco__os_milliseconds(void);
+
+/* Nanoseconds as the system's structure: at least 0, and at most what it holds, so a wait may end early. */
+static inline struct timespec aco__os_timespec(int64_t ns)
+{
+    enum { NS_IN_SECOND = 1000000000 };
+    struct timespec time = {0, 0};
+    if (ns > 0) {
+        time.tv_sec = (time_t)(ns / NS_IN_SECOND);
+        if (time.tv_sec != ns / NS_IN_SECOND) /* a time_t of 32 bits */
+            time.tv_sec = INT32_MAX;
+        time.tv_nsec = (long)(ns % NS_IN_SECOND);
+    }
+    return time;
+}
 
 /* Sleeps until this time on the clock of aco__os_now(). A signal may end the sleep early. */
 ACO__HIDDEN void aco__os_sleep_until(int64_t then);

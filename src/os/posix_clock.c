@@ -50,19 +50,11 @@ uint32_t aco__os_milliseconds(void)
 
 void aco__os_sleep_until(int64_t then)
 {
-    struct timespec until;
-    int64_t seconds = then / NS_PER_SECOND;
-    until.tv_sec = (time_t)seconds;
-    if (until.tv_sec != seconds) /* a 32-bit time_t: sleep until its maximum; the caller checks the clock again */
-        until.tv_sec = INT32_MAX;
-    until.tv_nsec = (long)(then % NS_PER_SECOND);
 #ifdef __APPLE__ /* macOS has no absolute sleep */
-    then -= aco__os_now();
-    until.tv_sec = (time_t)(then / NS_PER_SECOND);
-    until.tv_nsec = (long)(then % NS_PER_SECOND);
-    if (then > 0)
-        aco__system.nanosleep(&until, NULL);
+    struct timespec left = aco__os_timespec(then > 0 ? then - aco__os_now() : 0);
+    aco__system.nanosleep(&left, NULL);
 #else
+    struct timespec until = aco__os_timespec(then);
     aco__system.clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
 #endif
 }

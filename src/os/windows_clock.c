@@ -32,7 +32,7 @@ uint32_t aco__os_milliseconds(void)
 /* Uses a timer of 100 ns if the system has one (since Windows 10 1803), else milliseconds. */
 void aco__os_sleep_until(int64_t then)
 {
-    int64_t left = then - aco__os_now();
+    int64_t left = then > 0 ? then - aco__os_now() : 0;
     LARGE_INTEGER units;
     HANDLE timer;
     if (left <= 0)

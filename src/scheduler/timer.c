@@ -163,7 +163,7 @@ void aco__timer_set(aco__thread_t *self, aco__timed_t *timed, int64_t deadline,
 {
     aco__tasks_t *s = aco__tasks(self);
     aco__timer_t timer;
-    timer.deadline = deadline;
+    timer.deadline = deadline > 0 ? deadline : 0; /* long past in any case; -1 means none elsewhere */
     timer.sequence = s->timers_set++;
     timer.timed = timed;
     timed->due = due;

@@ -48,6 +48,7 @@ enum {
 };
 
 static const char watchdog[] = "watchdog";
+static const int64_t LONGEST_MS = UINT32_MAX; /* a limit: turns are measured by a clock that wraps there */
 static aco__tasks_t *watched; /* these are protected by the watchdog's lock */
 static int64_t watch_limit;   /* 0: none */
 static unsigned looks;        /* in a limit */
@@ -172,7 +173,7 @@ static int64_t default_limit(void)
             ms = 0;
         }
     }
-    return ms * ACO_MILLISECOND;
+    return (ms < LONGEST_MS ? ms : LONGEST_MS) * ACO_MILLISECOND;
 }
 
 /* The caller holds the lock. 0, or an error number. */
@@ -242,7 +243,7 @@ int aco__watch_limit(aco__thread_t *self, aco__tasks_t *s, int64_t limit_ns, con
 {
     int error = 0;
     lock();
-    watch_limit = limit_ns;
+    watch_limit = limit_ns < LONGEST_MS * ACO_MILLISECOND ? limit_ns : LONGEST_MS * ACO_MILLISECOND;
     __atomic_store_n(&reports, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&aco__watchdog_is_on, limit_ns != 0, __ATOMIC_RELAXED);
     if (limit_ns)

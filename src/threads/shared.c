@@ -6,6 +6,7 @@
  * them are woken, the others early. One that runs before it gets the mutex is not woken early again: it waits until the
  * mutex is handed to it. So each is told exactly as often as it waits. */
 #define _GNU_SOURCE
+#include "os/clock.h"
 #include "threads/shared.h"
 
 #include <time.h>
@@ -36,17 +37,6 @@ void aco__shared_wake(const aco__woken_t *woken)
     }
 }
 
-static struct timespec time_of_ns(int64_t ns)
-{
-    enum { NS_PER_SECOND = 1000000000 };
-    struct timespec time = {0, 0};
-    if (ns > 0) {
-        time.tv_sec = (time_t)(ns / NS_PER_SECOND);
-        time.tv_nsec = (long)(ns % NS_PER_SECOND);
-    }
-    return time;
-}
-
 /* A condition, and a wait for it until a time on the clock of aco_now(). */
 #ifdef __APPLE__ /* conditions know only the time of day, or a time from now on */
 static void make_changed(pthread_cond_t *changed)
@@ -56,7 +46,7 @@ static void make_changed(pthread_cond_t *changed)
 
 static int wait_changed(aco__sharer_t *sharer, int64_t deadline)
 {
-    struct timespec from_now = time_of_ns(deadline - aco_now());
+    struct timespec from_now = aco__os_timespec(deadline > 0 ? deadline - aco_now() : 0);
     return pthread_cond_timedwait_relative_np(&sharer->changed, &sharer->lock, &from_now);
 }
 #else
@@ -71,7 +61,7 @@ static void make_changed(pthread_cond_t *changed)
 
 static int wait_changed(aco__sharer_t *sharer, int64_t deadline)
 {
-    struct timespec end = time_of_ns(deadline);
+    struct timespec end = aco__os_timespec(deadline);
     return pthread_cond_timedwait(&sharer->changed, &sharer->lock, &end);
 }
 #endif
