@@ -119,7 +119,8 @@ typedef struct aco_options_s {
     aco_pool_t *pool;         /* where its private stack comes from (aco/pool.h). NULL: the process's default pool */
     void *stack_memory;       /* where its private stack is: `stack_size` bytes of the caller's, at least 12 KiB, of
                                  which the library takes up to 4224. No guard page: an overflow is noticed as with
-                                 ACO_NO_GUARD. The caller frees them after the coroutine. NULL: memory of `pool` */
+                                 ACO_NO_GUARD. The caller frees them after the coroutine; a task's, when it has joined
+                                 the task or ended its group. NULL: memory of `pool` */
     void *aco__reserved[2];
 } aco_options_t;
 
