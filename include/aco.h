@@ -382,8 +382,8 @@ ACO_API void aco_thread_init(aco_cofuncp_t last_word);
 
 /* Makes a share stack of at least `sz` bytes; 0 means 2 MiB. Its `sz` is at least 4096 and at most a page larger than
  * `sz` rounded up: to pages with a guard page, and whole pages itself; else to 64 bytes. The guard page below it turns
- * an overflow into SIGSEGV. Without one, an overflow is detected when the stack's bytes are next copied. The caller owns the stack.
- * Aborts when the system has no memory or no mapping left. Any thread. */
+ * an overflow into SIGSEGV. Without one, an overflow is detected when the stack's bytes are next copied. The caller
+ * owns the stack. Aborts when the system has no memory or no mapping left. Any thread. */
 ACO_API aco_share_stack_t *aco_share_stack_new2(size_t sz, char guard_page_enabled);
 
 /* aco_share_stack_new2(sz, 1). */
