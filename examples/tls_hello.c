@@ -1,11 +1,43 @@
 /* A web page by HTTPS: tls_hello PORT CHAIN KEY [CA]. The files are PEM: the certificate and those above it, and its
- * key. With CA, clients need a certificate from there. The page says how the browser is connected. */
+ * key. With CA, clients need a certificate from there. The page says how the browser is connected. SIGHUP: reads the
+ * files again. */
 #include <aco/group.h>
+#include <aco/process.h>
 #include <aco/tls.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 static aco_tls_config_t *config;
+static const char *chain, *key, *authority; /* files */
+static int hangups;                         /* tells of SIGHUP */
+
+/* From the files as they are now. NULL: that failed. */
+static aco_tls_config_t *new_config(void)
+{
+    aco_tls_config_t *made = aco_tls_config_new(ACO_TLS_SERVER | (authority ? ACO_TLS_VERIFY_CLIENT : 0));
+    if (made && aco_tls_config_certificate(made, chain, key) == 0 && aco_tls_config_alpn(made, "http/1.1") == 0 &&
+        (!authority || aco_tls_config_trust(made, authority) == 0))
+        return made;
+    if (made)
+        aco_tls_config_destroy(made);
+    return NULL;
+}
+
+static void *reload(void *unused)
+{
+    while (aco_signal_wait(hangups, NULL) > 0) {
+        aco_tls_config_t *renewed = new_config();
+        if (renewed && aco_tls_config_replace(config, renewed) == 0) {
+            fprintf(stderr, "reloaded\n");
+            continue;
+        }
+        fprintf(stderr, "the certificates stay: %s\n", aco_error_message());
+        if (renewed)
+            aco_tls_config_destroy(renewed);
+    }
+    return unused;
+}
 
 /* Reads to the empty line after the headers. 0, or -1. */
 static int read_request(aco_tls_t *tls)
@@ -60,14 +92,21 @@ static void *serve(void *port)
     while ((fd = aco_io_accept(listener)) >= 0)
         if (!aco_group_spawn(&connections, serve_one, (void *)(intptr_t)fd, NULL))
             aco_io_close(fd);
+    aco_io_close(hangups); /* ends reload() */
     return aco_group_end(&connections), NULL;
 }
 
 int main(int argc, char **argv)
 {
-    config = aco_tls_config_new(ACO_TLS_SERVER | (argc > 4 ? ACO_TLS_VERIFY_CLIENT : 0));
-    if (argc < 4 || !config || aco_tls_config_certificate(config, argv[2], argv[3]) != 0 ||
-        aco_tls_config_alpn(config, "http/1.1") != 0 || (argc > 4 && aco_tls_config_trust(config, argv[4]) != 0))
-        return fprintf(stderr, "%s\n", argc < 4 ? "tls_hello PORT CHAIN KEY [CA]" : aco_error_message()), 1;
-    return aco_spawn(serve, argv[1], NULL) && aco_run() == 0 ? 0 : 1;
+    static const int hangup = SIGHUP;
+    if (argc < 4)
+        return fprintf(stderr, "tls_hello PORT CHAIN KEY [CA]\n"), 1;
+    chain = argv[2];
+    key = argv[3];
+    authority = argv[4];
+    config = new_config();
+    hangups = aco_signal_open(&hangup, 1);
+    if (!config || hangups < 0)
+        return fprintf(stderr, "%s\n", aco_error_message()), 1;
+    return aco_spawn(reload, NULL, NULL) && aco_spawn(serve, argv[1], NULL) && aco_run() == 0 ? 0 : 1;
 }

@@ -119,7 +119,8 @@ typedef struct aco_options_s {
     aco_pool_t *pool;         /* where its private stack comes from (aco/pool.h). NULL: the process's default pool */
     void *stack_memory;       /* where its private stack is: `stack_size` bytes of the caller's, at least 12 KiB, of
                                  which the library takes up to 4224. No guard page: an overflow is noticed as with
-                                 ACO_NO_GUARD. The caller frees them after the coroutine. NULL: memory of `pool` */
+                                 ACO_NO_GUARD. The caller frees them after the coroutine; a task's, when it has joined
+                                 the task or ended its group. NULL: memory of `pool` */
     void *aco__reserved[2];
 } aco_options_t;
 
@@ -316,8 +317,10 @@ ACO_API int aco_set_local(aco_key_t key, void *value);
  *   ACO_LOCAL(int, counter);
  *
  * *counter() is then the running coroutine's own counter, or the root context's, 0 at first. The name is local to the
- * unit. The memory is freed with the coroutine and aligned as malloc() aligns. Do not keep the address in another
- * coroutine. Aborts without memory. */
+ * unit: in a header this declares another variable in each unit. Units share one by a function of yours: one unit has
+ * the variable and `int *shared_counter(void) { return counter(); }`, a header that function's prototype. The memory is
+ * freed with the coroutine and aligned as malloc() aligns. Do not keep the address in another coroutine. Aborts without
+ * memory. */
 #define ACO_LOCAL(type, name)                                                                                          \
     static __attribute__((unused)) type *name(void)                                                                    \
     {                                                                                                                  \
@@ -378,9 +381,9 @@ typedef void (*aco_cofuncp_t)(void);
 ACO_API void aco_thread_init(aco_cofuncp_t last_word);
 
 /* Makes a share stack of at least `sz` bytes; 0 means 2 MiB. Its `sz` is at least 4096 and at most a page larger than
- * `sz` rounded up: to pages with a guard page, else to 64 bytes. The guard page below it turns an overflow into
- * SIGSEGV. Without one, an overflow is detected when the stack's bytes are next copied. The caller owns the stack.
- * Aborts when the system has no memory or no mapping left. Any thread. */
+ * `sz` rounded up: to pages with a guard page, and whole pages itself; else to 64 bytes. The guard page below it turns
+ * an overflow into SIGSEGV. Without one, an overflow is detected when the stack's bytes are next copied. The caller
+ * owns the stack. Aborts when the system has no memory or no mapping left. Any thread. */
 ACO_API aco_share_stack_t *aco_share_stack_new2(size_t sz, char guard_page_enabled);
 
 /* aco_share_stack_new2(sz, 1). */
@@ -443,7 +446,8 @@ typedef struct aco_save_stack_s {
 /* A stack, share or private: its record, which stands at the top of the stack. */
 struct aco_share_stack_s {
     void *ptr;               /* its lowest byte */
-    size_t sz;               /* its size in bytes: frames are from ptr up to ptr + sz */
+    size_t sz;               /* its size in bytes: frames are from ptr up to ptr + sz. A share stack with a guard page
+                                also has this record in there, at the end */
     aco_t *owner;            /* the coroutine that has its frames on it, or NULL */
     char guard_page_enabled; /* 1: an overflow is a SIGSEGV */
     /* internal */

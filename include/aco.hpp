@@ -22,8 +22,8 @@
  * With -fno-exceptions, calls that fail abort instead, and a cancelled coroutine's frames have no destructors to run.
  *
  * A coroutine should suspend itself only by its self or yielder. If it does so in another way (aco_yield() in a C
- * function, say), resume() returns false though the coroutine is not done, and a range ends. It must not call
- * pthread_exit().
+ * function, say), resume() returns false though the coroutine is not done, and a range ends. pthread_exit() and
+ * pthread_cancel() inside unwind its frames and end the thread; its object must not be destroyed then: it is running.
  *
  * Threads: as <aco.h>. The object that self.yield() or a generator's element refers to belongs to the coroutine: it is
  * valid until the coroutine is next resumed or ended, and on a share stack until another coroutine runs there. Values
@@ -118,6 +118,16 @@ namespace detail {
 }
 
 #if ACO__CPP_EXCEPTIONS
+/* In a handler of all exceptions: the exception. One that is not of C++ cannot be kept, and goes on from here: the
+ * unwinding of pthread_cancel() or pthread_exit(), and exceptions of other languages. */
+ACO__COLD inline std::exception_ptr caught()
+{
+    std::exception_ptr e = std::current_exception();
+    if (!e)
+        throw;
+    return e;
+}
+
 /* Whether the thread's record of exceptions may hold one. */
 ACO__FORCE_INLINE_MEMBER bool handles_exceptions() noexcept
 {
@@ -275,7 +285,7 @@ struct frame_base : aco__guarded_t {
     {
         if (aco__is_cancelled())
             throw;
-        error = std::current_exception();
+        error = detail::caught();
     }
 
     void rethrow()
@@ -590,7 +600,7 @@ std::invoke_result_t<F &> call_on_stack(F &&f, const options &how = {})
             } catch (...) {
                 if (aco__is_cancelled())
                     throw;
-                c->error = std::current_exception();
+                c->error = detail::caught();
             }
 #else
             c->run();

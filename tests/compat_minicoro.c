@@ -5,6 +5,7 @@
 #include "minicoro.h"
 
 #include "check.h"
+#include "sanitizers.h"
 
 #include <pthread.h>
 #include <stdint.h>
@@ -369,8 +370,31 @@ static void misuse(void)
     CHECK(strcmp(mco_result_description((mco_result)99), "Unknown error") == 0);
 }
 
+/* ---- What a collector scans ---- */
+
+static void holds(mco_coro *co)
+{
+    void *volatile held = mco_get_user_data(co);
+    mco_yield(co);
+    CHECK(held == mco_get_user_data(co));
+}
+
+static void a_collector(void)
+{
+    int object, found = 0;
+    mco_coro *co = make(holds, &object);
+    void **word = co->stack_base;
+    CHECK_EQ(mco_resume(co), MCO_SUCCESS);
+    for (size_t i = 0; i < co->stack_size / sizeof *word; i++)
+        found |= word[i] == &object;
+    CHECK(found || UNDER_ASAN); /* where local variables may be elsewhere */
+    CHECK_EQ(mco_resume(co), MCO_SUCCESS);
+    CHECK_EQ(mco_destroy(co), MCO_SUCCESS);
+}
+
 int main(void)
 {
+    a_collector();
     a_sequence();
     nesting();
     the_storage();

@@ -2,10 +2,14 @@
 // C++17 to C++23, with ACO_DEBUG 0 and 1.
 #include "cpp_task.h"
 #include "death.h"
+#include "sanitizers.h"
 
+#include <algorithm>
 #include <array>
 #include <shared_mutex>
 #include <stdexcept>
+
+#include <pthread.h>
 
 namespace {
 
@@ -254,6 +258,190 @@ TEST(Tasks, WaitWhileUnwinding)
     });
 }
 
+// Promise: the handle of a task on memory of the caller's waits for the task, also while an exception or a cancelling
+// passes by. Then nothing uses the memory any more.
+TEST(Tasks, OnMemory)
+{
+    in_task([] {
+        std::vector<char> memory(64 << 10);
+        const auto on_it = aco::options().in(memory.data(), memory.size());
+        const auto reuse = [&] { std::fill(memory.begin(), memory.end(), static_cast<char>(0xdd)); };
+        int ran = 0;
+        const auto turns = [&ran] {
+            aco::yield();
+            ++ran;
+        };
+        for (int i = 0; i < 3; ++i) {
+            aco::spawn(turns, on_it).join();
+            reuse();
+            aco::yield();
+        }
+        EXPECT_EQ(ran, 3);
+        { auto task = aco::spawn(turns, on_it); }
+        reuse();
+        EXPECT_EQ(ran, 4);
+        aco::spawn([p = pinned(5), turns]() -> std::string { return turns(), std::string(1000, 'x'); }, on_it).detach();
+        reuse();
+        EXPECT_EQ(ran, 5);
+        EXPECT_EQ(thrown_by([&] {
+                      auto task = aco::spawn(turns, on_it);
+                      throw std::runtime_error("passes");
+                  }),
+                  "passes");
+        reuse();
+        EXPECT_FALSE(aco::try_for(0s, [&] {
+            auto task = aco::spawn(turns, on_it);
+            aco::sleep_for(1h);
+        }));
+        reuse();
+        auto task = aco::spawn(turns, on_it);
+        task = aco::task<>();
+        reuse();
+        EXPECT_EQ(ran, 8);
+        aco::task_group group;
+        group.spawn(turns, on_it);
+        group.wait();
+        reuse();
+        aco::yield();
+    });
+}
+
+// A callable whose end changes errno and the message.
+struct noisy {
+    char large[32] = {};
+    noisy() = default;
+    noisy(noisy &&) noexcept {}
+    ~noisy()
+    {
+        aco_join(nullptr, nullptr);
+        errno = EBADF;
+    }
+};
+struct noisy_task : noisy {
+    void operator()() {}
+};
+struct noisy_with_result : noisy {
+    std::string operator()() { return ""; }
+};
+
+// Promise: why a call failed is told, whatever the callable's destructor does.
+TEST(Tasks, NoisyCallables)
+{
+    aco::options wrong;
+    wrong.flags = 1u << 30;
+    const auto expect_unknown_flags = [](call f) {
+        try {
+            f();
+            ADD_FAILURE();
+        } catch (const aco::error &e) {
+            EXPECT_EQ(e.code().value(), EINVAL);
+            EXPECT_NE(std::string(e.what()).find("unknown flags"), std::string::npos) << e.what();
+        }
+    };
+    const auto expect = [&](auto f) { expect_unknown_flags(call(&f)); };
+    expect([&] { aco::spawn(noisy_task(), wrong); });
+    expect([&] { aco::spawn(noisy_with_result(), wrong); });
+    in_task([&] {
+        aco::task_group group;
+        expect([&] { group.spawn(noisy_task(), wrong); });
+        group.cancel();
+        EXPECT_FALSE(group.spawn(noisy_task()));
+        group.wait();
+    });
+}
+
+// Promise: a member's errors in C are those in C++, whatever destructors leave in errno.
+TEST(Groups, ErrorsInC)
+{
+    in_task([] {
+        aco::task_group failing(ACO_KEEP_GOING), cancelling(ACO_KEEP_GOING);
+        cancelling.spawn([n = noisy()] { throw aco::cancelled(ETIMEDOUT); });
+        EXPECT_EQ(thrown_by([&] { cancelling.wait(); }), by_time);
+        EXPECT_EQ(cancelling.native_handle()->error, ETIMEDOUT);
+        failing.spawn([n = noisy()] { throw std::runtime_error("f"); });
+        EXPECT_EQ(thrown_by([&] { failing.wait(); }), "f");
+        EXPECT_EQ(failing.native_handle()->error, EINVAL);
+    });
+}
+
+#ifdef __GLIBC__ // elsewhere pthread_cancel() need not unwind
+struct leaves {
+    bool *left;
+    ~leaves() { *left = true; }
+};
+
+void end_this_thread()
+{
+    pthread_cancel(pthread_self());
+    pthread_testcancel();
+}
+
+// Runs f() on a thread. It must end by pthread_cancel(), and destroy a local variable of f() on the way.
+template <class F> void expect_cancelled(F f)
+{
+    struct arguments {
+        F &f;
+        bool left;
+    } a = {f, false};
+    pthread_t thread;
+    void *result = nullptr;
+    ASSERT_EQ(pthread_create(&thread, nullptr,
+                             [](void *arg) -> void * {
+                                 auto *mine = static_cast<arguments *>(arg);
+                                 mine->f(&mine->left);
+                                 return nullptr;
+                             },
+                             &a),
+              0);
+    ASSERT_EQ(pthread_join(thread, &result), 0);
+    EXPECT_EQ(result, PTHREAD_CANCELED);
+    EXPECT_TRUE(a.left);
+}
+
+// Promise: pthread_cancel() of a thread unwinds the frames of the task that runs there, and ends the thread.
+TEST(Tasks, ThreadCancelled)
+{
+    if (SANITIZED)
+        GTEST_SKIP() << "its pthread_exit() does not know tasks"; // ASan then takes the thread's old frames for live
+    expect_cancelled([](bool *left) {
+        aco::spawn([left] {
+            leaves l{left};
+            end_this_thread();
+        }).detach();
+        aco_run();
+    });
+    expect_cancelled([](bool *left) {
+        aco::options how;
+        static_cast<void>(aco_spawn(
+            [](void *arg) -> void * {
+                aco::task_group group;
+                group.spawn([arg] {
+                    leaves l{static_cast<bool *>(arg)};
+                    end_this_thread();
+                });
+                group.wait();
+                return nullptr;
+            },
+            left, &how));
+        aco_run();
+    });
+    expect_cancelled([](bool *left) {
+        aco::coroutine<> co([left](auto &) {
+            leaves l{left};
+            end_this_thread();
+        });
+        auto *kept = new aco::coroutine<>(std::move(co)); // its destructor would find it running
+        kept->resume();
+    });
+    expect_cancelled([](bool *left) {
+        aco::call_on_stack([left] {
+            leaves l{left};
+            end_this_thread();
+        });
+    });
+}
+#endif
+
 // ---- Scopes ----
 
 // Promise: each wait in an ended scope throws aco::cancelled, which runs destructors and is no std::exception.
@@ -402,7 +590,45 @@ TEST(Scopes, Durations)
     EXPECT_LE(soon, aco_now() + 1);
     const std::int64_t before = aco_now(), after = aco::detail::deadline_in(1h);
     EXPECT_GE(after - before, 3600 * ACO_SECOND);
-    EXPECT_EQ(aco::detail::deadline_at(std::chrono::steady_clock::time_point::max()), ACO_FOREVER);
+}
+
+// A clock that stands, at a time before its epoch.
+struct stands {
+    using duration = std::chrono::milliseconds;
+    using rep = duration::rep;
+    using period = duration::period;
+    using time_point = std::chrono::time_point<stands>;
+    static time_point now() { return time_point(-5s); }
+};
+
+template <class Clock, class Duration> void expect_limits()
+{
+    using time = std::chrono::time_point<Clock, Duration>;
+    EXPECT_EQ(aco::detail::deadline_at((time::max)()), ACO_FOREVER);
+    EXPECT_EQ(aco::detail::deadline_in((Duration::max)()), ACO_FOREVER);
+    const std::int64_t at_once = aco::detail::deadline_at((time::min)());
+    const std::int64_t in_no_time = aco::detail::deadline_in((Duration::min)());
+    EXPECT_LE(std::max(at_once, in_no_time), aco_now());
+}
+
+// Promise: the same of times, whatever their unit: max() is never, min() is over.
+TEST(Scopes, Times)
+{
+    using thirds = std::ratio<1, 3>;
+    expect_limits<std::chrono::steady_clock, std::chrono::nanoseconds>();
+    expect_limits<std::chrono::steady_clock, std::chrono::seconds>();
+    expect_limits<std::chrono::steady_clock, std::chrono::hours>();
+    expect_limits<std::chrono::system_clock, std::chrono::hours>();
+    expect_limits<std::chrono::system_clock, std::chrono::duration<double>>();
+    expect_limits<std::chrono::system_clock, std::chrono::duration<int, std::ratio<86400>>>();
+    expect_limits<std::chrono::steady_clock, std::chrono::duration<std::int64_t, thirds>>();
+    expect_limits<stands, std::chrono::hours>();
+    const std::int64_t before = aco_now(), at = aco::detail::deadline_at(std::chrono::time_point<stands>(1s));
+    EXPECT_GE(at - before, 6 * ACO_SECOND);
+    const std::int64_t now = aco::detail::deadline_at(std::chrono::time_point<stands>(-5s));
+    EXPECT_LE(now, aco_now());
+    const std::int64_t centuries = aco::detail::deadline_in(std::chrono::duration<std::int64_t, thirds>(18000000000));
+    EXPECT_GE(centuries - before, 6000000000 * ACO_SECOND); // which are 18e18 of their common unit
 }
 
 // ---- Groups ----
@@ -626,6 +852,14 @@ TEST(DeathTest, NobodyJoins)
                      task.detach();
                  }),
                  LAST_LINE("\\(five\\) ended with an exception that nobody joins: int\nterminated"));
+}
+
+// Promise: outside of tasks the handle of a live task on memory of the caller's cannot be left.
+TEST(DeathTest, LeftOnMemory)
+{
+    static char memory[64 << 10];
+    EXPECT_DEATH({ auto task = aco::spawn([] {}, aco::options().in(memory, sizeof memory)); },
+                 LAST_LINE("acorn: aco_shield_begin: .*"));
 }
 
 // Promise: a group that is left without wait() aborts with a message.

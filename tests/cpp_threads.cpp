@@ -46,6 +46,8 @@ TEST(Threads, Run)
     calls = 0;
     in_set([&] { ++calls; });
     EXPECT_EQ(calls, 1);
+    aco::threads::run(1, [&] { ++calls; }, 0, std::chrono::hours::max());
+    EXPECT_EQ(calls, 2);
     std::atomic<int> cancelled{0};
     EXPECT_EQ(thrown_by([&] {
                   aco::threads::run(threads_here, [&] {
@@ -170,6 +172,22 @@ TEST(Threads, UnrunMembers)
         EXPECT_EQ(token.use_count(), 1);
     });
 }
+
+#ifdef __GLIBC__ // elsewhere pthread_exit() need not unwind
+// Promise: a member that ends its thread is unwound, and the group fails, as with a C function.
+TEST(Threads, MemberEndsItsThread)
+{
+    if (UNDER_TSAN)
+        GTEST_SKIP() << "its pthread_exit() does not know tasks";
+    in_set([] {
+        auto token = std::make_shared<int>();
+        aco::shared::task_group group(ACO_KEEP_GOING);
+        group.submit_to(1, [token] { pthread_exit(nullptr); });
+        EXPECT_EQ(thrown_by([&] { group.wait(); }), "error " + std::to_string(ECANCELED));
+        EXPECT_EQ(token.use_count(), 1);
+    });
+}
+#endif
 
 // Promise: stop() ends the stop_scopes of all threads, those that begin later too, and nothing else; with time to
 // drain, a signal does the same first.

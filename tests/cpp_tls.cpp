@@ -54,6 +54,21 @@ template <class F> std::string thrown_by(F &&f)
     return "";
 }
 
+TEST(tls, replaced)
+{
+    certificates all;
+    aco::tls_config of_server(ACO_TLS_SERVER), of_client(ACO_TLS_NO_SYSTEM_STORE), renewed(ACO_TLS_SERVER);
+    of_client.trust(all.root.file);
+    of_server.certificate(all.leaf.file, all.leaf.key_file);
+    EXPECT_NE(thrown_by([&] { of_server.replace(std::move(renewed)); }), "");
+    renewed.certificate(all.leaf.file, all.leaf.key_file).alpn("h2");
+    of_server.replace(std::move(renewed));
+    EXPECT_EQ(renewed.native_handle(), nullptr);
+    of_client.alpn("h2");
+    meet([&](aco::socket &&peer) { EXPECT_STREQ(aco::tls_accept(std::move(peer), of_server).info().alpn, "h2"); },
+         [&](aco::socket &&peer) { aco::tls_connect(std::move(peer), "a.test", of_client); });
+}
+
 TEST(tls, ends_meet)
 {
     certificates all;

@@ -7,6 +7,8 @@
 #include "child.h"
 #include "fails.h"
 
+#include <aco/group.h>
+
 #include <fenv.h>
 #include <pthread.h>
 
@@ -281,6 +283,60 @@ static void belongings(void)
     CHECK_EQ(aco_join(a, NULL), 0);
     CHECK_EQ(aco_join(b, NULL), 0);
     CHECK_EQ(aco_key_delete(key), 0);
+}
+
+/* ---- Memory of the caller's ---- */
+
+enum { MEMORY = 64 << 10 };
+
+static void *yields_once(void *arg)
+{
+    aco_task_yield();
+    return arg;
+}
+
+/* Spawned on this memory, and waited for: by a join before its end, by one after its end, by a group. */
+static void use_memory(void *memory, int how)
+{
+    aco_options_t o = {0};
+    aco_group_t group;
+    aco_t *task;
+    void *result = NULL;
+    o.flags = kind;
+    o.stack_memory = memory;
+    o.stack_size = MEMORY;
+    if (how == 2) {
+        CHECK_EQ(aco_group_begin(&group, ACO_KEEP_GOING), 0);
+        CHECK(aco_group_spawn_result(&group, yields_once, memory, &o, &result) != NULL);
+        CHECK_EQ(aco_group_end(&group), 0);
+    } else {
+        task = aco_spawn(yields_once, memory, &o);
+        CHECK(task != NULL);
+        for (int i = 0; i < 2 * how; i++)
+            aco_task_yield();
+        CHECK_EQ(aco_join(task, &result), 0);
+    }
+    CHECK(result == memory);
+}
+
+static void *uses_memory(void *unused)
+{
+    void *memory = malloc(MEMORY);
+    for (int i = 0; i < 9; i++) {
+        use_memory(memory, i % 3);
+        memset(memory, 0xdd, MEMORY); /* it is the caller's again */
+        aco_task_yield();
+    }
+    free(memory);
+    return unused;
+}
+
+static void on_memory(void)
+{
+    spawn_detached(uses_memory, NULL);
+    spawn_detached(uses_memory, NULL);
+    run();
+    CHECK_EQ(living(), 0);
 }
 
 /* ---- Coroutines in tasks ---- */
@@ -616,7 +672,7 @@ static void threads(void)
 
 int main(int argc, char **argv)
 {
-    void (*const tests[])(void) = {turns, ends, joins_refused, belongings, nested, refusals, many, NULL};
+    void (*const tests[])(void) = {turns, ends, joins_refused, belongings, on_memory, nested, refusals, many, NULL};
     if (argc > 1 && strcmp(argv[1], "scale") == 0)
         return scale();
     with_all_kinds(tests);

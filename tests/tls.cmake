@@ -2,7 +2,7 @@
 foreach(variant IN LISTS acorn_two_variants)
   foreach(subject tls_handshakes tls_streams)
     acorn_test(${subject}.${variant} ${subject}.c DEFINE ${define_${variant}} TIMEOUT 200)
-    target_link_libraries(test_${subject}_${variant} PRIVATE acorn_tls_static OpenSSL::SSL)
+    target_link_libraries(test_${subject}_${variant} PRIVATE acorn_tls_static OpenSSL::SSL Threads::Threads)
     acorn_counts_memory(test_${subject}_${variant})
   endforeach()
 endforeach()

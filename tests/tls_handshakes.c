@@ -1,7 +1,9 @@
 /* TLS handshakes (include/aco/tls.h): versions, names, protocols, refused certificates, resumption, many at once, the
- * stack that they need, misuse. Both ends are this library's; tests/io/tls.py has other implementations. */
+ * stack that they need, renewed certificates, misuse. Both ends are this library's; tests/io/tls.py has other implementations. */
 #define _GNU_SOURCE
 #include "tls_tests.h"
+
+#include <pthread.h>
 
 /* ---- Handshakes ---- */
 
@@ -289,7 +291,86 @@ static void *small_stacks(void *unused)
     return NULL;
 }
 
+/* ---- Renewed certificates ---- */
+
+static aco_tls_config_t *renewed; /* a server's */
+
+static void replace_by(const certificate_t *c)
+{
+    CHECK_EQ(aco_tls_config_replace(renewed, server_with(0, c)), 0);
+}
+
+/* Its connection goes on. */
+static void renews_and_answers(aco_tls_t *tls)
+{
+    replace_by(&expired);
+    replace_by(&second);
+    answers_hello(tls);
+}
+
+static void *replaced(void *unused)
+{
+    end_t c = {.host = "a.test", .config = client_that_trusts(&root), .act = says_hello};
+    end_t s = {.config = renewed = server_with(0, &good), .act = renews_and_answers};
+    (void)unused;
+    succeed(&c, &s);
+    CHECK(strcmp(c.peer, "CN=good") == 0);
+    s.act = answers_hello;
+    c.host = "b.test";
+    succeed(&c, &s);
+    CHECK(strcmp(c.peer, "CN=second") == 0);
+    CHECK_EQ(aco_tls_config_replace(c.config, client_that_trusts(&other_root)), 0);
+    meet(&c, &s);
+    CHECK_EQ(c.error, EACCES);
+    destroy_configs(&c, &s);
+    return NULL;
+}
+
+enum { REPLACED = 20 };
+
+static void *replaces_often(void *from)
+{
+    aco_tls_config_t **next = from;
+    for (int i = 0; i < REPLACED; i++)
+        CHECK_EQ(aco_tls_config_replace(renewed, next[i]), 0);
+    return NULL;
+}
+
+/* Another thread replaces it while connections begin and end. */
+static void *replaced_meanwhile(void *unused)
+{
+    end_t c = {.host = "a.test", .config = client_that_trusts(&root), .act = reads_end};
+    end_t s = {.config = renewed = server_with(0, &good)};
+    aco_tls_config_t *next[REPLACED];
+    pthread_t thread;
+    (void)unused;
+    for (int i = 0; i < REPLACED; i++)
+        next[i] = server_with(0, &good);
+    CHECK_EQ(pthread_create(&thread, NULL, replaces_often, next), 0);
+    for (int i = 0; i < REPLACED; i++) {
+        succeed(&c, &s);
+        CHECK(strcmp(c.peer, "CN=good") == 0);
+    }
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    destroy_configs(&c, &s);
+    return NULL;
+}
+
 /* ---- Misuse ---- */
+
+static void wrong_replacements(aco_tls_config_t *of_client, aco_tls_config_t *of_server)
+{
+    aco_tls_config_t *whole = server_with(0, &good);
+    FAILS_WITH(aco_tls_config_replace(NULL, whole), EINVAL);
+    FAILS_WITH(aco_tls_config_replace(whole, NULL), EINVAL);
+    FAILS_WITH(aco_tls_config_replace(whole, whole), EINVAL);
+    FAILS_WITH(aco_tls_config_replace(of_client, whole), EINVAL);
+    FAILS_WITH(aco_tls_config_replace(whole, of_server), EINVAL);
+    CHECK(strstr(aco_error_message(), "the server has no certificate") != NULL);
+    CHECK_EQ(aco_tls_config_replace(whole, server_with(0, &good)), 0);
+    FAILS_WITH(aco_tls_config_replace(of_server, whole), EINVAL);
+    CHECK_EQ(aco_tls_config_destroy(whole), 0);
+}
 
 static void *misuse(void *unused)
 {
@@ -327,6 +408,7 @@ static void *misuse(void *unused)
     FAILS_WITH(aco_tls_config_sessions(s, 1), EINVAL);
     FAILS_WITH(aco_tls_config_destroy(NULL), EINVAL);
     CHECK(aco_tls_config_context(NULL) == NULL);
+    wrong_replacements(c, s);
 
     make_pair(pair, SOCK_STREAM);
     FAILS_WITH(aco_tls_connect(pair[0], NULL, c) ? 0 : -1, EINVAL);
@@ -375,7 +457,8 @@ int main(void)
 {
     static const aco_function_t tests[] = {
         handshakes,           protocols,  names, refusals, accepted_all_the_same, systems_authorities,
-        clients_certificates, resumption, crowd, stacks,   small_stacks,          misuse};
+        clients_certificates, resumption, crowd, stacks,   small_stacks,          replaced,
+        replaced_meanwhile,   misuse};
     run_tls_tests(tests, sizeof tests / sizeof *tests);
     without_task();
     free_certificates();

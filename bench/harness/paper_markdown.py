@@ -28,6 +28,7 @@ def ratio(value):
 
 CPP20_FOR, CALL_BACK = (CPP20, "for loop"), (CALLBACK, "recursion and callback")
 PULL_TYPE, OWN_STACK = (BOOST_COROUTINE, "pull_type"), (ACORN, "own-stack generator")
+YIELD_CALL = (ACORN, "aco_task_yield_call, preserve_none")
 SCHEDULER, SENSEI = (ACORN, "scheduler"), (COROSENSEI, "Coroutine, resumed in turn")
 RING, RING_RET = (CLASSIC, "next of the ring"), (CLASSIC, "next of the ring, by ret")
 INLINE, HELPED = (ACORN, "inline switch"), (ACORN, "inline switch and helper")
@@ -46,6 +47,7 @@ CLAIMS = [  # case, the claim's subject, what it is compared with, the paper's r
       for other in (CPP20_NEW, CPP20_POOL, (BOOST, "fiber"), SENSEI, RING, RING_RET)),
     *(("write_fully_mixed", SCHEDULER, other, None) for other in (CPP20_NEW, RING, RING_RET)),
     ("yield", (ACORN, "aco_task_yield"), ("plain ring", "classic"), None),
+    ("yield", YIELD_CALL, ("plain ring", "classic"), None),
     ("yield", ("plain ring", "small"), ("plain ring", "classic"), None),
     *((case, of, to, said) for case, helped in (("http", 1.112 / 1.188), ("rpc", 1.262 / 1.452)) for of, to, said in (
         (INLINE, RING, None), (HELPED, RING, None), (INLINE, RING_RET, None), (HELPED, INLINE, helped))),
@@ -54,6 +56,7 @@ CLAIMS = [  # case, the claim's subject, what it is compared with, the paper's r
 LABELS = {
     (ACORN, "in-stack generator"): "Acorn, in-stack generator", OWN_STACK: "Acorn, generator", SCHEDULER: "Acorn",
     INLINE: "Acorn", HELPED: "Acorn with the helper", (ACORN, "aco_task_yield"): "Acorn", CPP20_FOR: "C++20, `for`",
+    YIELD_CALL: "Acorn, `aco_task_yield_call()`",
     (CPP20, "while loop"): "C++20, `while`", (CPP20, "a generator for each call"): "C++20",
     (CPP23, "std::generator, elements_of"): "`std::generator`", CALL_BACK: "callback", PULL_TYPE: "Boost",
     CPP20_NEW: "C++20", CPP20_POOL: "C++20, pooled frames", (BOOST, "fiber"): "Boost", SENSEI: "corosensei",

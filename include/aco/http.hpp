@@ -213,15 +213,16 @@ private:
         std::fprintf(stderr, "%s %s: %s\n", request.native_handle()->method, request.native_handle()->target,
                      e ? e->what() : "an unknown exception");
     }
-    static void fail(http_request &request, const failure &failed, const std::exception *e) noexcept
+    static void fail(http_request &request, const failure &failed, const std::exception *e)
     {
         aco_http_abort(request.native_handle());
         try {
             failed ? failed(request, e) : log_failure(request, e);
-        } catch (...) { /* there is nobody to tell */
+        } catch (...) {
+            detail::caught(); /* there is nobody to tell */
         }
     }
-    static void run(aco_http_request_t *raw, void *arg) noexcept
+    static void run(aco_http_request_t *raw, void *arg)
     {
         const entry *e = static_cast<entry *>(arg);
         http_request request(raw);
@@ -232,6 +233,7 @@ private:
         } catch (const std::exception &left) {
             fail(request, *e->failed, &left);
         } catch (...) {
+            detail::caught();
             fail(request, *e->failed, nullptr);
         }
     }

@@ -44,7 +44,7 @@ struct offloaded {
             else
                 o->value.emplace(std::move(*o->f)());
         } catch (...) {
-            o->error = std::current_exception();
+            o->error = caught();
         }
         o->f.reset();
         return itself;

@@ -88,22 +88,43 @@ ACO__FORCE_INLINE_MEMBER void must(int result) noexcept
         die(aco_error_message());
 }
 
+/* A duration in nanoseconds, rounded up; what has more or fewer than an int64_t can hold gets its limit. <chrono>'s
+ * conversions and comparisons overflow instead: max() of a coarse type would be negative. */
+template<class Rep, class Period>
+std::int64_t nanoseconds_in(const std::chrono::duration<Rep, Period> &d)
+{
+    using namespace std::chrono;
+    using tick = std::ratio_divide<Period, std::nano>;
+    const double ns = duration<double, std::nano>(d).count();
+    if (!(ns < 9.2e18))
+        return INT64_MAX;
+    if (ns < -9.2e18)
+        return INT64_MIN;
+    if constexpr (tick::num == 1 || tick::den == 1) { /* else ceil() compares in a unit that is finer than both */
+        return ceil<nanoseconds>(d).count();
+    } else {
+        const auto whole = static_cast<std::int64_t>(ns);
+        return whole + (static_cast<double>(whole) < ns);
+    }
+}
+
 /* A duration as a deadline. */
 template<class Rep, class Period>
 std::int64_t deadline_in(const std::chrono::duration<Rep, Period> &d)
 {
-    using namespace std::chrono;
-    const double ns = duration<double, std::nano>(d).count();
-    if (!(ns < 9.2e18))
-        return ACO_FOREVER;
-    return aco_after(ns > 0 ? ceil<nanoseconds>(d).count() : 0);
+    const std::int64_t ns = nanoseconds_in(d);
+    return ns == INT64_MAX ? ACO_FOREVER : aco_after(ns);
 }
 
 template<class Clock, class Duration>
 std::int64_t deadline_at(const std::chrono::time_point<Clock, Duration> &when)
 {
-    const auto now = Clock::now();
-    return when <= now ? aco_now() : deadline_in(when - now);
+    const std::int64_t at = nanoseconds_in(when.time_since_epoch());
+    const std::int64_t now = nanoseconds_in(Clock::now().time_since_epoch());
+    const std::uint64_t left = static_cast<std::uint64_t>(at) - static_cast<std::uint64_t>(now);
+    if (at <= now)
+        return aco_now();
+    return at == INT64_MAX || left > INT64_MAX ? ACO_FOREVER : aco_after(static_cast<std::int64_t>(left));
 }
 
 /* Room for an object. */

@@ -348,7 +348,7 @@ void call_once(F &f, Once once)
                 static_cast<void>(mine->f());
                 return 0;
             } catch (...) {
-                mine->error = std::current_exception();
+                mine->error = caught();
                 return -1;
             }
         },

@@ -31,7 +31,9 @@
  * Exceptions that leave a task's function: join() throws them again, or the group's wait() does. If nobody can join the
  * task, std::terminate() is called after a line on stderr with the type and the text; but aco::cancelled then ends the
  * task quietly. The waits of C++ units, C calls included, may be in catch blocks and in destructors that an exception
- * runs; so may aco::yield(), but not aco_task_yield(). pthread_exit() and aco_exit() must not be called in these tasks.
+ * runs; so may aco::yield(), but not aco_task_yield(). aco_exit() must not be called in these tasks. An exception that
+ * is not of C++ is not kept: it goes on out of the task, as out of a C function. So pthread_exit() and pthread_cancel()
+ * in a task unwind its frames and end the thread, as in C; but inside a task_group's block they abort the process.
  *
  * Memory. A callable is moved into the task. It is allocated if it is larger than a pointer or not trivially copyable.
  * So is a result that is larger than half a pointer or not trivially copyable. Nothing else takes memory besides the C
@@ -91,24 +93,37 @@ ACO__FORCE_INLINE_MEMBER decltype(auto) call_packed(void *packed)
     }
 }
 
+/* Owns what pack() made, until a task does. A failure is thrown while it still does: the callable's destructor may
+ * change errno and the message. */
 template<class F>
-void drop_packed(void *packed) noexcept
-{
-    if constexpr (!fits_pointer<F>)
-        delete static_cast<F *>(packed);
-}
+class packed_callable {
+public:
+    template<class From>
+    ACO__FORCE_INLINE_MEMBER explicit packed_callable(From &&from) : packed_(pack<F>(std::forward<From>(from))) {}
+    packed_callable(const packed_callable &) = delete;
+    packed_callable &operator=(const packed_callable &) = delete;
+    ACO__FORCE_INLINE_MEMBER ~packed_callable()
+    {
+        if constexpr (!fits_pointer<F>)
+            if (aco_unlikely(packed_ != nullptr))
+                delete static_cast<F *>(packed_);
+    }
+    ACO__FORCE_INLINE_MEMBER void *get() const noexcept { return packed_; }
+    ACO__FORCE_INLINE_MEMBER void release() noexcept { packed_ = nullptr; }
+
+private:
+    void *packed_;
+};
 
 /* ---- Exceptions that leave a task ---- */
 
-/* The caller handles an exception of a task that nobody joins. */
-[[noreturn]] ACO__COLD inline void nobody_joins(const aco_t *task) noexcept
+/* The caller handles an exception of a task that nobody joins: the task had this address and name. */
+[[noreturn]] ACO__COLD inline void nobody_joins(const void *task, const char *name) noexcept
 {
-    const std::type_info *type = abi::__cxa_current_exception_type();
-    char *readable = type ? abi::__cxa_demangle(type->name(), nullptr, nullptr, nullptr) : nullptr;
-    const char *type_name = readable ? readable : type ? type->name() : "an exception of another language";
-    const char *name = aco_name(task);
-    std::fprintf(stderr, "acorn: coroutine %p:%s%s%s ended with an exception that nobody joins: %s",
-                 static_cast<const void *>(task), *name ? " (" : "", name, *name ? ")" : "", type_name);
+    const char *type = abi::__cxa_current_exception_type()->name();
+    char *readable = abi::__cxa_demangle(type, nullptr, nullptr, nullptr);
+    std::fprintf(stderr, "acorn: coroutine %p:%s%s%s ended with an exception that nobody joins: %s", task,
+                 *name ? " (" : "", name, *name ? ")" : "", readable ? readable : type);
     try {
         throw;
     } catch (const std::exception &e) {
@@ -121,13 +136,13 @@ void drop_packed(void *packed) noexcept
 }
 
 /* The same for an exception that was kept. */
-ACO__COLD inline void dropped(std::exception_ptr error, const aco_t *task) noexcept
+ACO__COLD inline void dropped(std::exception_ptr error, const void *task, const char *name) noexcept
 {
     try {
         std::rethrow_exception(std::move(error));
     } catch (const cancelled &) {
     } catch (...) {
-        nobody_joins(task);
+        nobody_joins(task, name);
     }
 }
 
@@ -140,11 +155,11 @@ inline constexpr bool is_small<void> = true;
 
 using half_word = std::conditional_t<sizeof(void *) == 8, std::uint32_t, std::uint16_t>;
 
-ACO__COLD inline void *keep_exception() noexcept
+ACO__COLD inline void *keep_exception(std::exception_ptr error) noexcept
 {
     if (aco_join(aco_co(), nullptr) != 0 && errno != EINVAL) /* EINVAL: detached */
-        return reinterpret_cast<char *>(new std::exception_ptr(std::current_exception())) + 1;
-    dropped(std::current_exception(), aco_co());
+        return reinterpret_cast<char *>(new std::exception_ptr(std::move(error))) + 1;
+    dropped(std::move(error), aco_co(), aco_name(aco_co()));
     return nullptr;
 }
 
@@ -171,7 +186,7 @@ void *run_task(void *packed)
             return reinterpret_cast<void *>(static_cast<std::uintptr_t>(half) << 1);
         }
     } catch (...) {
-        return keep_exception();
+        return keep_exception(caught());
     }
 }
 
@@ -212,16 +227,27 @@ struct job final : outcome<T> {
             j->f.reset();
         } catch (...) {
             j->f.reset();
-            j->error = std::current_exception();
+            j->error = caught();
         }
         if (aco_unlikely(j->is_detached)) {
             std::unique_ptr<job> last(j);
             if (j->error)
-                dropped(j->error, aco_co());
+                dropped(j->error, aco_co(), aco_name(aco_co()));
         }
         return nullptr;
     }
 };
+
+/* For the destructor of a handle: joins a live task, whatever scopes say. Returns its C result. */
+ACO__COLD inline void *join_shielded(aco_t *co) noexcept
+{
+    aco_scope_t shield;
+    void *left = nullptr;
+    must(aco_shield_begin(&shield, ACO_FOREVER));
+    must(aco_join(co, &left));
+    must(aco_scope_end(&shield));
+    return left;
+}
 
 /* The part of a handle that only these tasks have. */
 template<class T, bool = is_small<T>>
@@ -241,7 +267,8 @@ using result_of = std::invoke_result_t<std::decay_t<F>>;
 /* A handle of a task that returns a T. The task is joined, or it is detached by detach() or by the handle's destructor.
  * A detached task goes on by itself; if it ends, or has ended, with an exception, that terminates the process (see
  * above). So a task with references to local variables should be a group's: a block cannot be left before its group's
- * members have ended. */
+ * members have ended. A task on `stack_memory` cannot be left to itself: detach() and the destructor wait until it has
+ * ended, whatever scopes say. Outside of tasks that aborts the process. */
 template<class T = void>
 class task : detail::outcome_owner<T> {
 public:
@@ -338,21 +365,27 @@ private:
     void detach_() noexcept
     {
         aco_t *co = std::exchange(co_, nullptr);
-        if (!co->is_end) {
-            detail::must(aco_detach(co));
+        if (!co->is_end && aco_detach(co) == 0) {
             if constexpr (!detail::is_small<T>)
                 std::exchange(this->out, nullptr)->is_detached = true;
             return;
         }
-        void *left = aco_result(co);
+        char name[ACO_NAME_SIZE]; /* a copy: the task will be gone */
+        std::memcpy(name, aco_name(co), std::strlen(aco_name(co)) + 1);
+        void *left = nullptr;
+        if (co->is_end) {
+            left = aco_result(co);
+            detail::must(aco_join(co, nullptr));
+        } else {
+            left = detail::join_shielded(co);
+        }
         std::exception_ptr error;
         if constexpr (detail::is_small<T>)
             error = detail::exception_in(left);
         else
             error = std::unique_ptr<detail::outcome<T>>(std::exchange(this->out, nullptr))->error;
         if (aco_unlikely(error != nullptr))
-            detail::dropped(std::move(error), co);
-        detail::must(aco_join(co, nullptr));
+            detail::dropped(std::move(error), co, name);
     }
 
     aco_t *co_ = nullptr;
@@ -368,19 +401,19 @@ ACO__FORCE_INLINE_MEMBER task<detail::result_of<F>> spawn_with(F &&f, const aco_
     if (how && (how->flags & ACO_DETACHED))
         detail::refused(EINVAL, "aco::spawn", nullptr, "ACO_DETACHED: detach() the task instead");
     if constexpr (detail::is_small<result>) {
-        void *packed = detail::pack<function>(std::forward<F>(f));
-        made.co_ = aco_spawn(detail::run_task<function, result>, packed, how);
+        detail::packed_callable<function> packed(std::forward<F>(f));
+        made.co_ = aco_spawn(detail::run_task<function, result>, packed.get(), how);
         if (aco_unlikely(!made.co_))
-            detail::drop_packed<function>(packed);
+            detail::refused();
+        packed.release();
     } else {
         using job = detail::job<function, result>;
         auto j = std::make_unique<job>(std::forward<F>(f));
         made.co_ = aco_spawn(&job::run, j.get(), how);
-        if (aco_likely(made.co_ != nullptr))
-            made.out = j.release();
+        if (aco_unlikely(!made.co_))
+            detail::refused();
+        made.out = j.release();
     }
-    if (aco_unlikely(!made.co_))
-        detail::refused();
     return made;
 }
 
@@ -506,36 +539,39 @@ private:
     template<class F>
     static void *run_member(void *packed)
     {
+        int error = EINVAL;
         try {
             detail::call_packed<F>(packed);
             return nullptr;
-        } catch (const cancelled &) {
-            return static_cast<task_group *>(aco__own_group())->member_failed(true);
+        } catch (const cancelled &c) {
+            error = c.error();
+            static_cast<task_group *>(aco__own_group())->member_failed(std::current_exception(), true);
         } catch (...) {
-            return static_cast<task_group *>(aco__own_group())->member_failed(false);
+            static_cast<task_group *>(aco__own_group())->member_failed(detail::caught(), false);
         }
+        errno = error;
+        return ACO_ERROR;
     }
 
-    /* In a member's handler. */
-    ACO__COLD void *member_failed(bool by_cancelling) noexcept
+    ACO__COLD void member_failed(std::exception_ptr by, bool by_cancelling) noexcept
     {
         if (by_cancelling && aco_scope_ended_by(&scope))
             was_cancelled_ = true;
         else if (!error_)
-            error_ = std::current_exception();
-        return ACO_ERROR;
+            error_ = std::move(by);
     }
 
     template<class F>
     bool spawn_with(F &&f, const aco_options_t *how, const char *location)
     {
         using function = std::decay_t<F>;
-        void *packed = detail::pack<function>(std::forward<F>(f));
-        if (aco_likely(aco_group_spawn_at(this, run_member<function>, packed, how, nullptr, location) != nullptr))
-            return true;
-        detail::drop_packed<function>(packed);
-        not_spawned();
-        return false;
+        detail::packed_callable<function> packed(std::forward<F>(f));
+        if (aco_unlikely(!aco_group_spawn_at(this, run_member<function>, packed.get(), how, nullptr, location))) {
+            not_spawned();
+            return false;
+        }
+        packed.release();
+        return true;
     }
 
     ACO__COLD void not_spawned()

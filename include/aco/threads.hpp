@@ -39,10 +39,10 @@ namespace detail {
 /* The first exception of several threads. */
 class first_exception {
 public:
-    void keep() noexcept /* in a handler */
+    void keep(std::exception_ptr error) noexcept
     {
         if (!is_taken_.exchange(true))
-            error_ = std::current_exception();
+            error_ = std::move(error);
     }
     void rethrow() /* when the others have ended */
     {
@@ -63,7 +63,7 @@ struct called_by_all {
 
     /* 0, or -1 and errno. */
     template<class... Args>
-    int call(Args... args) noexcept
+    int call(Args... args)
     {
         int error = EINVAL;
         try {
@@ -72,7 +72,7 @@ struct called_by_all {
         } catch (const cancelled &c) {
             error = c.error();
         } catch (...) {
-            first.keep();
+            first.keep(caught());
         }
         errno = error;
         return -1;
@@ -93,14 +93,15 @@ namespace threads {
 /* Runs f() as a task on each of `n` threads, or, with ACO_THREADS_FIRST_ONLY, on the first: aco_threads_run_with() with
  * these flags and `drain_ns`. Throws what the first f() that failed threw; aco::cancelled if a cancelling ended one;
  * aco::error. */
-template<class F>
-void run(int n, F &&f, unsigned flags = 0, std::chrono::nanoseconds drain = std::chrono::nanoseconds(0))
+template<class F, class Rep = std::int64_t, class Period = std::nano>
+void run(int n, F &&f, unsigned flags = 0,
+         const std::chrono::duration<Rep, Period> &drain = std::chrono::duration<Rep, Period>::zero())
 {
     using all = detail::called_by_all<std::remove_reference_t<F>>;
     all calls{f, {}};
     aco_threads_options_t options = {};
     options.flags = flags;
-    options.drain_ns = drain.count();
+    options.drain_ns = detail::nanoseconds_in(drain);
     calls.end(aco_threads_run_with(
         n, [](void *arg) { return static_cast<all *>(arg)->call() == 0 ? nullptr : ACO_ERROR; }, &calls, &options));
 }
@@ -299,9 +300,9 @@ private:
                 return nullptr;
             } catch (const cancelled &c) {
                 error = c.error();
-                m->group->member_failed(true);
+                m->group->member_failed(std::current_exception(), true);
             } catch (...) {
-                m->group->member_failed(false);
+                m->group->member_failed(detail::caught(), false);
             }
             m.reset();
             errno = error;
@@ -309,14 +310,13 @@ private:
         }
     };
 
-    /* In a member's handler. */
-    ACO__COLD void member_failed(bool by_cancelling) noexcept
+    ACO__COLD void member_failed(std::exception_ptr by, bool by_cancelling) noexcept
     {
         threw_++;
         if (by_cancelling && has_ended())
             was_cancelled_ = true;
         else
-            first_.keep();
+            first_.keep(std::move(by));
     }
 
     template<class F, class Submit>

@@ -46,7 +46,7 @@ struct ssl_st;     /* OpenSSL's SSL */
 /* ---- Configurations ---------------------------------------------------------------------------------------------- */
 
 /* What connections have in common. It is complete when the first connection uses it; from then on any thread may use
- * it, and nobody may change it. The calls that change it return 0, or -1 and errno: EINVAL (NULL, what is in the file),
+ * it, and nobody may change it, but for aco_tls_config_replace(). The calls that change it return 0, or -1 and errno: EINVAL (NULL, what is in the file),
  * ENOMEM, or why the file cannot be read. They read files at once, without letting other tasks run. */
 typedef struct aco_tls_config_s aco_tls_config_t;
 
@@ -59,8 +59,16 @@ enum {
 
 /* NULL and errno: EINVAL (unknown flags), ENOMEM. */
 ACO_API aco_tls_config_t *aco_tls_config_new(unsigned flags);
-/* Connections that use it keep what they need. Any thread. */
+/* Connections that use it keep what they need. No connection may begin with it any more: an aco_tls_accept() or a server
+ * that has its address must be over. Any thread. */
 ACO_API int aco_tls_config_destroy(aco_tls_config_t *config);
+
+/* From now on connections that begin with `config` use `replacement`, another configuration of the same side: new
+ * certificates, for example. Those that have begun go on as they were. `replacement` belongs to `config` then; an
+ * earlier one goes with its last connection. Any thread, while others use `config`. 0, or -1 and errno: EINVAL (NULL,
+ * both are one, of the other side, a server without a certificate, `replacement` was replaced itself), ENOMEM; then
+ * nothing has changed. */
+ACO_API int aco_tls_config_replace(aco_tls_config_t *config, aco_tls_config_t *replacement);
 
 /* The own certificate: a PEM file with it and the intermediate ones after it, and one with its key, which must not be
  * encrypted. A server can have several: it takes those that have the name that the client asks for (SNI), or else the
@@ -81,7 +89,7 @@ ACO_API int aco_tls_config_alpn(aco_tls_config_t *config, const char *protocols)
  * the default: none. (A server lets clients resume by tickets; their key lives as long as the configuration.) */
 ACO_API int aco_tls_config_sessions(aco_tls_config_t *config, size_t hosts);
 
-/* OpenSSL's part of it. NULL: NULL. */
+/* OpenSSL's part of it, also after it was replaced. NULL: NULL. */
 ACO_API struct ssl_ctx_st *aco_tls_config_context(const aco_tls_config_t *config);
 
 /* ---- Connections ------------------------------------------------------------------------------------------------- */

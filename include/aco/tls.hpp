@@ -46,6 +46,12 @@ public:
     tls_config &crl(const char *file) { return done(aco_tls_config_crl(config_, file)); }
     tls_config &alpn(const char *protocols) { return done(aco_tls_config_alpn(config_, protocols)); }
     tls_config &sessions(std::size_t hosts) { return done(aco_tls_config_sessions(config_, hosts)); }
+    /* Any thread. If it throws, `replacement` is unchanged. */
+    void replace(tls_config &&replacement)
+    {
+        done(aco_tls_config_replace(config_, replacement.config_));
+        replacement.config_ = nullptr;
+    }
     aco_tls_config_t *native_handle() const noexcept { return config_; }
 
 private:

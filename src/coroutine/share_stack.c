@@ -7,6 +7,11 @@ ACO__COLD aco_share_stack_t *aco_share_stack_new2(size_t sz, char guard_page_ena
     if (!stack)
         aco__die_of_memory("aco_share_stack_new2", sz ? sz : (size_t)ACO__SHARE_SIZE);
     aco__stack_set_return(stack);
+    if (stack->guard_page_enabled) { /* whole pages, as libaco promises */
+        size_t whole = stack->aco__map_sz - aco__os_page_size();
+        stack->aco__colour += (unsigned)(whole - stack->sz);
+        stack->sz = whole;
+    }
     return stack;
 }
 

@@ -136,15 +136,17 @@ static inline void mark_ended(aco_t *task)
 }
 
 /* Gives up the ended task. The caller still runs on its stack. In the cache the stack is safe until another task runs;
- * otherwise the task becomes the zombie, and the next zombie or a reap frees it. */
-static inline void give_up(aco__thread_t *self, aco_t *task)
+ * otherwise the task becomes the zombie, and the next zombie or a reap frees it. Returns whether that must happen
+ * before another task runs: who joined the task, or ended its group, may free the stack's memory then. */
+static inline int give_up(aco__thread_t *self, aco_t *task)
 {
     const unsigned cacheable = ACO__FROM_NEW | ACO__PRIVATE | ACO__ENDED;
     if (aco_likely((task->aco__state & ~ACO__SHARES_FP) == cacheable) && aco__cache_put(self, task))
-        return;
+        return 0;
     reap(self->scheduler);
     aco__set_status(task, ACO__DESTROYED);
     self->scheduler->zombie = task;
+    return aco__stack_is_callers(task->share_stack);
 }
 
 /* Inline, so that a task ends with a jump and not with a call that never returns (docs/switch.md). */
@@ -177,7 +179,7 @@ __attribute__((noreturn, always_inline)) static inline void end_task(aco_t *task
     if (!(task->aco__state & ACO__SHARES_FP))
         aco__load_resumer_environment();
     if (joiner || (*aco__task_flags(task) & TASK_DETACHED))
-        give_up(self, task);
+        slow_switches |= (unsigned)give_up(self, task); /* aco_run() reaps before it resumes another task */
     if (aco_unlikely(slow_switches || !self->task))
         aco__switch_exit(aco__tls_ref(), 0, NULL);
     self->running = self->task;

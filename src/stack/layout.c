@@ -24,13 +24,14 @@ _Static_assert(sizeof(aco_share_stack_t) + sizeof(aco__cold_t) + ACO__TASK_RECOR
                "the records fit their place");
 _Static_assert((FIRST_COLOUR + COLOURS) * ACO__CACHE_LINE + ACO__RECORD == ACO__HEAD,
                "colour and records are the head page");
+_Static_assert(FIRST_COLOUR * ACO__CACHE_LINE + ACO__RECORD == ACO__LEAST_HEAD, "number 0 has the first colour");
 
 static const uint64_t canary = UINT64_C(0x6b63617473206f63); /* fills the 64 bytes below a stack without a guard page */
 
 aco_share_stack_t *aco__stack_lay_out(char *map, size_t below, size_t sz, unsigned number, int guarded)
 {
 #ifdef ACO_CONFIG_NO_COLOUR
-    size_t colour = FIRST_COLOUR + COLOURS - 1;
+    size_t colour = FIRST_COLOUR;
     (void)number;
 #else
     size_t colour = FIRST_COLOUR + number % COLOURS * 37u % COLOURS; /* all occur; neighbours are far apart */

@@ -10,6 +10,7 @@ enum { ACO__LEAST_STACK = 4096 }; /* bytes; verification/proofs/model/copying.py
 enum {
     ACO__HEAD = 4096, /* bytes of the head page: colour and records */
     ACO__RECORD = 6 * ACO__CACHE_LINE, /* bytes of the records, */
+    ACO__LEAST_HEAD = 16 * ACO__CACHE_LINE + ACO__RECORD, /* with the first colour */
     ACO__TASK_RECORD = 96,             /* of which the last are the scheduler's */
     ACO__TASK_ANNEX = 12 * sizeof(void *), /* bytes of the scheduler's record for a task on a share stack */
     ACO__PRIVATE_SIZE = 256 << 10,
@@ -18,7 +19,7 @@ enum {
 
 /* ---- layout.c ---- */
 /* Writes a stack's record. The stack lies in `map`: first `below` bytes for the guard page or the canary, then `sz`
- * bytes, then ACO__HEAD bytes. `number` selects the colour. The coroutine layer writes the first return address. */
+ * bytes, then ACO__HEAD bytes, or ACO__LEAST_HEAD if `number` is 0. `number` selects the colour. The coroutine layer writes the first return address. */
 ACO__HIDDEN aco_share_stack_t *aco__stack_lay_out(char *map, size_t below, size_t sz, unsigned number, int guarded);
 /* Aborts if a stack without a guard page has overflowed. */
 ACO__HIDDEN void aco__stack_check_overflow(const char *call, const aco_share_stack_t *stack);

@@ -6,16 +6,21 @@ static unsigned stacks_made; /* selects the colour of the next one; atomic */
 
 aco_share_stack_t *aco__stack_new(size_t sz, int guarded)
 {
-    size_t page = aco__os_page_size(), below = guarded ? page : ACO__CACHE_LINE, map_sz;
+    size_t page = aco__os_page_size(), below = guarded ? page : ACO__CACHE_LINE, pages, map_sz;
     aco_share_stack_t *stack;
+    int is_short; /* what rounding up to pages adds is enough for the head */
     char *map;
     if (sz > SIZE_MAX / 2) {
         errno = ENOMEM;
         return NULL;
     }
     sz = sz == 0 ? (size_t)ACO__SHARE_SIZE : sz < ACO__LEAST_STACK ? (size_t)ACO__LEAST_STACK : sz;
-    sz = aco__round_up(sz, guarded ? page : ACO__CACHE_LINE);
-    map_sz = aco__round_up(below + sz + ACO__HEAD, page);
+    sz = aco__round_up(sz, ACO__CACHE_LINE);
+    pages = aco__round_up(sz, page);
+    is_short = guarded && pages - sz >= ACO__LEAST_HEAD;
+    if (guarded && !is_short)
+        sz = pages;
+    map_sz = is_short ? below + pages : aco__round_up(below + sz + ACO__HEAD, page);
     map = aco__map(map_sz);
     if (!map)
         return NULL;
@@ -23,7 +28,8 @@ aco_share_stack_t *aco__stack_new(size_t sz, int guarded)
         aco__unmap(map, map_sz);
         return NULL;
     }
-    stack = aco__stack_lay_out(map, below, sz, __atomic_fetch_add(&stacks_made, 1, __ATOMIC_RELAXED), guarded);
+    stack = aco__stack_lay_out(map, below, sz,
+                               is_short ? 0 : __atomic_fetch_add(&stacks_made, 1, __ATOMIC_RELAXED), guarded);
     stack->aco__map_sz = map_sz;
     return stack;
 }
@@ -36,7 +42,7 @@ aco_share_stack_t *aco__stack_new_private(aco_pool_t *pool, size_t sz, int guard
     if (guarded && aco__pool_has(sz)) {
         stack = aco__pool_acquire(pool, sz);
     } else {
-        stack = aco__stack_new(sz, guarded);
+        stack = aco__stack_new(guarded ? aco__round_up(sz, aco__os_page_size()) : sz, guarded);
         if (stack)
             stack->aco__cacheable = guarded && !pool && sz == ACO__PRIVATE_SIZE;
     }

@@ -72,10 +72,23 @@ static int set_up(aco_tls_config_t *config)
     return is_server ? set_up_server(config) : set_up_client(config);
 }
 
+aco_tls_config_t *aco__tls_config_enter(aco_tls_config_t *config)
+{
+    aco_tls_config_t *used;
+    if (!CRYPTO_THREAD_read_lock(config->lock))
+        return NULL;
+    used = config->replacement ? config->replacement : config;
+    __atomic_add_fetch(&used->users, 1, __ATOMIC_RELAXED);
+    CRYPTO_THREAD_unlock(config->lock);
+    return used;
+}
+
 void aco__tls_config_leave(aco_tls_config_t *config)
 {
     if (__atomic_sub_fetch(&config->users, 1, __ATOMIC_ACQ_REL) != 0)
         return;
+    if (config->replacement)
+        aco__tls_config_leave(config->replacement);
     aco__tls_free_sessions(config->sessions);
     aco__tls_free_certificates(config->certificates);
     SSL_CTX_free(config->context);
@@ -125,6 +138,40 @@ int aco_tls_config_destroy(aco_tls_config_t *config)
     aco__tls_config_leave(config);
     aco__tls_end_work();
     return 0;
+}
+
+/* Exchanges the replacement. NULL, or the former one, of which the caller is a user then. */
+static aco_tls_config_t *exchange(aco_tls_config_t *config, aco_tls_config_t *replacement, int *is_done)
+{
+    aco_tls_config_t *former;
+    *is_done = CRYPTO_THREAD_write_lock(config->lock);
+    if (!*is_done)
+        return NULL;
+    former = config->replacement;
+    config->replacement = replacement;
+    CRYPTO_THREAD_unlock(config->lock);
+    return former;
+}
+
+int aco_tls_config_replace(aco_tls_config_t *config, aco_tls_config_t *replacement)
+{
+    static const char call[] = "aco_tls_config_replace";
+    aco_tls_config_t *former;
+    int is_done;
+    if (!config || !replacement || config == replacement)
+        return aco__poller_fail(EINVAL, call, "a configuration is NULL, or both are one");
+    if ((config->flags ^ replacement->flags) & ACO_TLS_SERVER || replacement->replacement)
+        return aco__poller_fail(EINVAL, call, "the new configuration is of the other side, or was replaced itself");
+    if (replacement->flags & ACO_TLS_SERVER && !SSL_CTX_get0_certificate(replacement->context))
+        return aco__poller_fail(EINVAL, call, "the server has no certificate");
+    aco__tls_begin_work();
+    former = exchange(config, replacement, &is_done);
+    if (former)
+        aco__tls_config_leave(former);
+    if (!is_done)
+        aco__tls_fail_config(call, NULL);
+    aco__tls_end_work();
+    return is_done ? 0 : -1;
 }
 
 SSL_CTX *aco_tls_config_context(const aco_tls_config_t *config)

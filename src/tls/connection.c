@@ -268,6 +268,31 @@ static aco_tls_t *connection_new(const char *call, int fd, const char *host, aco
     return NULL;
 }
 
+/* The same, by the configuration as it is now, if the arguments and the stack allow a handshake. */
+static aco_tls_t *connection_with(const char *call, int fd, const char *host, aco_tls_config_t *config, int is_server)
+{
+    aco_tls_t *tls = NULL;
+    aco_tls_config_t *used = NULL;
+    int error;
+    if (config) {
+        aco__tls_begin_work();
+        used = aco__tls_config_enter(config);
+        if (!used)
+            aco__tls_fail_config(call, NULL);
+        aco__tls_end_work();
+    }
+    if ((used || !config) && check_arguments(call, host, used, is_server) == 0 && check_stack(call) == 0)
+        tls = connection_new(call, fd, host, used);
+    error = errno;
+    if (used) {
+        aco__tls_begin_work();
+        aco__tls_config_leave(used);
+        aco__tls_end_work();
+    }
+    errno = error;
+    return tls;
+}
+
 /* A session of TLS 1.2 goes on: nobody tells of it. One of TLS 1.3 is followed by others. */
 static void keep_resumed(aco_tls_t *tls)
 {
@@ -302,12 +327,11 @@ static int close_keeping_errno(int fd)
 static aco_tls_t *handshake(const char *call, int fd, const char *host, aco_tls_config_t *config, int is_server,
                             const char *location)
 {
-    aco_tls_t *tls = NULL;
+    aco_tls_t *tls;
     int n = -1;
     if (fd < 0)
         return NULL;
-    if (check_arguments(call, host, config, is_server) == 0 && check_stack(call) == 0)
-        tls = connection_new(call, fd, host, config);
+    tls = connection_with(call, fd, host, config, is_server);
     if (tls)
         n = attempts(tls, call, TLS_READ, do_handshake, NULL, location);
     if (n > 0) {

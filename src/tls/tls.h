@@ -30,11 +30,12 @@ typedef struct aco__tls_session {
 struct aco_tls_config_s {
     SSL_CTX *context;
     unsigned flags;
-    unsigned users;     /* connections, and 1 until it is destroyed. Atomic */
+    unsigned users;     /* connections, and 1 until it is destroyed or what it replaces is. Atomic */
     unsigned char *protocols; /* ALPN, as they are sent */
     unsigned protocols_length;
     aco__tls_certificate_t *certificates;
     CRYPTO_RWLOCK *lock; /* of what follows */
+    struct aco_tls_config_s *replacement; /* new connections use it; or NULL */
     aco__tls_session_t *sessions; /* the newest first */
     size_t most_sessions;
 };
@@ -102,6 +103,9 @@ ACO__HIDDEN void aco__tls_free_sessions(aco__tls_session_t *sessions);
 ACO__HIDDEN int aco__tls_await_input(aco_tls_t *tls, const char *call, const char *location);
 
 /* ---- config.c ---- */
+/* The configuration that a new connection uses: this one or its replacement. The caller is its user then. NULL: OpenSSL
+ * has failed. */
+ACO__HIDDEN aco_tls_config_t *aco__tls_config_enter(aco_tls_config_t *config);
 ACO__HIDDEN void aco__tls_config_leave(aco_tls_config_t *config); /* one user less; the last one frees it */
 
 /* ---- bio.c ---- */

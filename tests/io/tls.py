@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """tls.py HELLO GET [EMULATOR...]: acorn_tls with other implementations. examples/tls_hello.c serves curl, openssl
-s_client and Python; examples/tls_get.c asks openssl s_server and Python. Certificates are made by openssl. Exit 77: a
-program that the test needs is not here."""
+s_client and Python, and reloads its certificates; examples/tls_get.c asks openssl s_server and Python. Certificates are
+made by openssl. Exit 77: a program that the test needs is not here."""
 import contextlib
 import os
 import re
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -72,12 +73,45 @@ def test_server(hello):
             assert process.stderr.readline().endswith('protocol: no shared cipher\n')
             assert process.stderr.readline().endswith('protocol: no shared cipher\n')
         with_python_client(port)
+        reloads(port, process)
     with serving(hello, 'good.pem', 'good.key', 'root.pem') as (port, process):
         status, page, problem = curl(port, '--cert', 'worker.pem', '--key', 'worker.key')
         assert status == 0 and ANSWER.findall(page)[0][0] == 'CN=worker', (page, problem)
         status, page, _ = curl(port)
         assert status != 0 and page == ''
         assert process.stderr.readline().endswith('the peer has no certificate\n')
+
+
+def shown_to(port, path='good.pem'):
+    """Whether the server shows this certificate."""
+    context = ssl.create_default_context(cafile='root.pem')
+    with socket.create_connection(('127.0.0.1', port), LIMIT_S) as plain:
+        with context.wrap_socket(plain, server_hostname='localhost') as client:
+            shown = client.getpeercert(binary_form=True)
+    with open(path, encoding='ascii') as file:
+        return ssl.PEM_cert_to_DER_cert(file.read()) == shown
+
+
+def reloads(port, process):
+    """SIGHUP: once with new files, once with a file that is none."""
+    context = ssl.create_default_context(cafile='root.pem')
+    assert shown_to(port)
+    with socket.create_connection(('127.0.0.1', port), LIMIT_S) as plain:
+        with context.wrap_socket(plain, server_hostname='localhost') as client:
+            for name in ('good.pem', 'good.key'):
+                shutil.copy(name.replace('good', 'renewed'), name)
+            process.send_signal(signal.SIGHUP)
+            while (told := process.stderr.readline()) != 'reloaded\n':
+                assert told
+            client.sendall(b'GET / HTTP/1.1\r\n\r\n')
+            assert ANSWER.search(client.recv(1000).decode())
+    assert shown_to(port, 'renewed.pem')
+    shutil.copy('good.pem', 'good.key')
+    process.send_signal(signal.SIGHUP)
+    while not (told := process.stderr.readline()).startswith('the certificates stay: '):
+        assert told
+    assert shown_to(port, 'renewed.pem')
+    shutil.copy('renewed.key', 'good.key')
 
 
 def with_python_client(port):
@@ -172,6 +206,7 @@ def main():
         leaf = ('-addext', 'basicConstraints=critical,CA:FALSE')
         make_certificate('root')
         make_certificate('good', *names, *leaf, of='root')
+        make_certificate('renewed', *names, *leaf, of='root')
         make_certificate('worker', *leaf, of='root')
         make_certificate('elsewhere', '-addext', 'subjectAltName=DNS:example.org', *leaf, of='root')
         make_certificate('alone', *names, *leaf)
