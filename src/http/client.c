@@ -600,13 +600,12 @@ void aco_http_end(aco_http_response_t *response)
 {
     peer_t *peer = (peer_t *)(void *)response;
     aco_http_client_t *client;
-    char bytes[1024];
     if (!peer)
         return;
     client = peer->client;
     peer->link.must_not_wait = 1;
     while (!peer->link.has_all)
-        if (aco__http_read_body(&peer->link, bytes, sizeof bytes, "aco_http_end", NULL) <= 0)
+        if (aco__http_skip_body(&peer->link, "aco_http_end", NULL) <= 0)
             break;
     peer->link.must_not_wait = 0;
     if (!peer->link.has_all || !peer->link.is_persistent || peer->link.is_broken || peer->link.body_error) {
