@@ -349,13 +349,13 @@ static int end_of(int fd)
     return n < 0 ? errno : 0;
 }
 
-static void *cuts_visibly(void *arg)
+static void cut_visibly(const aco_options_t *task)
 {
     static const char *const versions[] = {" HTTP/1.0\r\n\r\n", "?length HTTP/1.0\r\n\r\n",
                                            " HTTP/1.1\r\nHost: a\r\n\r\n", "?length HTTP/1.1\r\nHost: a\r\n\r\n"};
     enum { VERSIONS = sizeof versions / sizeof versions[0] };
     stage_t stage = {0};
-    (void)arg;
+    stage.server.task = task;
     stage.server.write_time = 10 * ACO_MILLISECOND;
     stage.server.drain_time = 1;
     start(&stage, cut);
@@ -387,6 +387,16 @@ static void *cuts_visibly(void *arg)
         aco_io_close(fd);
     }
     stop(&stage);
+}
+
+static void *cuts_visibly(void *arg)
+{
+    aco_options_t task = {0};
+    (void)arg;
+    cut_visibly(NULL);
+    task.stack = aco_share_stack_new(0);
+    cut_visibly(&task);
+    aco_share_stack_destroy(task.stack);
     return NULL;
 }
 
@@ -435,7 +445,71 @@ static void *clients_cut_visibly(void *arg)
 
 /* ---- Small stacks ---- */
 
-/* What a server does by itself needs no more than the least stack; without optimisation, the next size. */
+#ifdef __OPTIMIZE__
+enum { LEAST_STACK = SANITIZED || !SMALL_FRAMES ? 0 : 4096 };
+#else
+enum { LEAST_STACK = SANITIZED || !SMALL_FRAMES ? 0 : 8192 };
+#endif
+
+typedef struct question {
+    aco_http_client_t *client;
+    const char *port, *path, *body;
+    int status;
+} question_t;
+
+static ssize_t makes_body(void *left, void *p, size_t n)
+{
+    size_t *parts = left;
+    if (*parts == 0)
+        return 0;
+    --*parts;
+    memset(p, 'b', n);
+    return (ssize_t)n;
+}
+
+static void *asks(void *arg)
+{
+    question_t *q = arg;
+    size_t parts = 3;
+    aco_http_call_t call = {.url = text, .read_arg = &parts, .length = q->body ? -1 : 0};
+    aco_http_response_t *response;
+    char *at = stpcpy(stpcpy(stpcpy(text, "http://127.0.0.1:"), q->port), q->path);
+    CHECK(at < text + sizeof text);
+    call.method = q->body ? "POST" : NULL;
+    call.read_body = q->body ? makes_body : NULL;
+    response = aco_http_call(q->client, &call);
+    q->status = response ? response->status : errno;
+    aco_http_end(response); /* with the body unread */
+    return NULL;
+}
+
+/* Calls need no more than the least stack. */
+static void *asks_with_little_stack(void *arg)
+{
+    static const struct {
+        const char *path, *body;
+        int status;
+    } cases[] = {{"/", NULL, 200},        {"/text", NULL, 200}, {"/none", NULL, 404},
+                 {"/\x80", NULL, EINVAL}, {"/echo", "b", 200},  {"/stream", "b", 200}};
+    stage_t stage = {0};
+    aco_http_client_t *client = aco_http_client_new(NULL);
+    aco_options_t options = {.stack_size = LEAST_STACK};
+    (void)arg;
+    start(&stage, routes);
+    for (size_t i = 0; i < 16 * sizeof cases / sizeof cases[0]; i++) { /* stacks begin at different places */
+        size_t k = i % (sizeof cases / sizeof cases[0]);
+        question_t question = {client, stage.port, cases[k].path, cases[k].body, 0};
+        aco_t *task = aco_spawn(asks, &question, &options);
+        CHECK(task != NULL);
+        CHECK_EQ(aco_join(task, NULL), 0);
+        CHECK_EQ(question.status, cases[k].status);
+    }
+    aco_http_client_destroy(client);
+    stop(&stage);
+    return NULL;
+}
+
+/* What a server does by itself needs no more, either. */
 static void *needs_little_stack(void *arg)
 {
     static const char *const requests[] = {
@@ -455,12 +529,7 @@ static void *needs_little_stack(void *arg)
         "POST /none HTTP/1.1\r\n" HOST "Transfer-Encoding: gzip\r\n\r\n",
         "POST /none HTTP/1.1\r\n" HOST "Expect: wonders\r\nContent-Length: 5\r\n\r\n",
     };
-#ifdef __OPTIMIZE__
-    enum { LEAST = 4096 };
-#else
-    enum { LEAST = 8192 };
-#endif
-    aco_options_t task = {.stack_size = SANITIZED || !SMALL_FRAMES ? 0 : LEAST};
+    aco_options_t task = {.stack_size = LEAST_STACK};
     stage_t stage = {0};
     (void)arg;
     stage.server.task = &task;
@@ -477,8 +546,9 @@ static void *needs_little_stack(void *arg)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {limits_framing, limits_steady_peers, servers_read_on,   clients_read_on,
-                                           cuts_visibly,   clients_cut_visibly, needs_little_stack};
+    static const aco_function_t tests[] = {limits_framing,     limits_steady_peers,   servers_read_on,
+                                           clients_read_on,    cuts_visibly,          clients_cut_visibly,
+                                           needs_little_stack, asks_with_little_stack};
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     return check_result("http_ends");
 }

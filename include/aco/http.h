@@ -222,7 +222,7 @@ typedef struct aco_http_call_s {
     size_t header_count;
     const void *body;
     int64_t length;                   /* of the body; with read_body, less than 0: not known, it is sent in chunks */
-    /* Instead of `body`: the next bytes, 0: the end; -1 and errno. */
+    /* Instead of `body`: the next bytes, 0: the end; -1 and errno: the call fails, the server sees a cut request. */
     ssize_t (*read_body)(void *arg, void *p, size_t n);
     void *read_arg;
 } aco_http_call_t;
@@ -243,7 +243,7 @@ typedef struct aco_http_response_s {
  * another host, port or scheme no Authorization, Proxy-Authorization and Cookie go. The caller ends the response. NULL
  * and errno: EINVAL (the URL, a header, the method), EBADMSG (no HTTP, or limits), ECONNRESET (no response), ELOOP (too
  * many redirects), ECONNREFUSED (also: the proxy makes no tunnel for https://), ENOMEM, those of aco_io_dial(), `open`,
- * of reading and writing, and of `read_body`: then the server sees the request cut. */
+ * of reading and writing. */
 ACO_API aco_http_response_t *aco_http_call_at(aco_http_client_t *client, const aco_http_call_t *call,
                                               const char *location);
 #define aco_http_call(client, call) aco_http_call_at(client, call, ACO_PLACE)
