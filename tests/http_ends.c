@@ -3,6 +3,7 @@
  * stacks. */
 #define _GNU_SOURCE
 #include <aco/sync.h>
+#include <aco/websocket.h>
 #include "fails.h"
 #include "http_tests.h"
 
@@ -41,24 +42,33 @@ static void *limits_framing(void *arg)
     return NULL;
 }
 
-/* A peer whose bytes are always there: no read waits. The body's first byte takes longer than the time of all. */
-static int steady_reads;
+/* A peer whose bytes are always there: no read waits. After the head it sends the same again and again, up to a number
+ * that only a fault reaches; once that takes longer than the limit. */
+static const char *steady_head, *steady_part;
+static size_t steady_part_n;
+static int steady_reads, slow_read;
+
+static void be_steady(const char *head, const char *part, size_t n, int slow)
+{
+    steady_head = head;
+    steady_part = part;
+    steady_part_n = n;
+    steady_reads = 0;
+    slow_read = slow;
+}
 
 static ssize_t steady_read(void *stream, void *p, size_t n, const char *location)
 {
-    static const char head[] = "POST /count HTTP/1.1\r\n" HOST "Content-Length: 100\r\n\r\n";
     int64_t until = aco_now() + 2 * ACO_MILLISECOND;
+    const char *bytes = steady_reads++ ? steady_part : steady_head;
+    size_t bytes_n = bytes == steady_part ? steady_part_n : strlen(bytes);
     (void)stream;
     (void)location;
-    CHECK(n >= sizeof head);
-    if (steady_reads++ == 0) {
-        memcpy(p, head, sizeof head - 1);
-        return sizeof head - 1;
-    }
-    while (steady_reads == 2 && aco_now() < until)
+    while (steady_reads == slow_read && aco_now() < until)
         ;
-    *(char *)p = 'b';
-    return 1;
+    CHECK(n >= bytes_n);
+    memcpy(p, bytes, bytes_n);
+    return steady_reads < 1000 ? (ssize_t)bytes_n : 0;
 }
 
 static ssize_t steady_write(void *stream, const void *p, size_t n, const char *location)
@@ -104,10 +114,59 @@ static void *limits_steady_peers(void *arg)
     stage.server.body_time = ACO_MILLISECOND;
     stage.server.open = steady_open;
     start(&stage, counted);
+    be_steady("POST /count HTTP/1.1\r\n" HOST "Content-Length: 100\r\n\r\n", "b", 1, 2);
     fd = dial(&stage);
     CHECK(aco_io_read(fd, &byte, 1) <= 0); /* the end */
     aco_io_close(fd);
     CHECK_TEXT("a steady peer", statuses(), "408");
+    stop(&stage);
+    return NULL;
+}
+
+/* A message without an end; and, in a scope that has ended, a peer that always sends more. */
+static void receives(aco_http_request_t *request, void *how)
+{
+    aco_websocket_options_t options = {.message_time = how ? 0 : ACO_MILLISECOND};
+    aco_websocket_t *socket = aco_websocket_accept(request, &options);
+    aco_scope_t scope;
+    const char *data;
+    size_t n;
+    CHECK_EQ(aco_scope_begin(&scope, how ? aco_now() : ACO_FOREVER), 0);
+    if (how && strcmp(how, "close") == 0)
+        FAILS_WITH(aco_websocket_close(socket, 1000, NULL), ETIMEDOUT);
+    else
+        FAILS_WITH(aco_websocket_receive(socket, &data, &n), ETIMEDOUT);
+    CHECK_EQ(aco_scope_end(&scope), 0);
+    CHECK(steady_reads < 10);
+}
+
+static void *limits_steady_websockets(void *arg)
+{
+    static const aco_http_route_t received[] = {{"GET", "/fragments", receives, NULL},
+                                                {"GET", "/pings", receives, "receive"},
+                                                {"GET", "/messages", receives, "close"},
+                                                {NULL, NULL, NULL, NULL}};
+    static const char *const parts[] = {"\0\x80\0\0\0\0", "\x89\x80\0\0\0\0", "\x82\x80\0\0\0\0"};
+    stage_t stage = {0};
+    (void)arg;
+    stage.server.open = steady_open;
+    start(&stage, received);
+    for (int i = 0; i < 3; i++) {
+        char head[300], byte;
+        int fd;
+        snprintf(head, sizeof head,
+                 "GET %s HTTP/1.1\r\n" HOST "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: "
+                 "dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n%s",
+                 received[i].path,
+                 i == 0 ? "\1\x81"
+                          "1111"
+                          "b"
+                        : ""); /* a message begins */
+        be_steady(head, parts[i], 6, 2);
+        fd = dial(&stage);
+        CHECK(aco_io_read(fd, &byte, 1) <= 0); /* the end */
+        aco_io_close(fd);
+    }
     stop(&stage);
     return NULL;
 }
@@ -263,6 +322,55 @@ static void *clients_read_on(void *arg)
     }
     aco_io_close(peer.listener);
     return NULL;
+}
+
+static aco_http_client_t *root_client;
+static aco_http_response_t *root_response;
+static peer_t root_peer;
+static int root_fd;
+
+static void *begins_to_answer(void *arg)
+{
+    static const char reply[] = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfirst";
+    (void)arg;
+    root_fd = aco_io_accept(root_peer.listener);
+    CHECK(aco_io_write_all(root_fd, reply, sizeof reply - 1) > 0);
+    return NULL;
+}
+
+static void *begins_to_read(void *arg)
+{
+    aco_group_t group;
+    (void)arg;
+    listen_as_peer(&root_peer);
+    aco_group_begin(&group, 0);
+    member(&group, begins_to_answer, NULL);
+    root_client = aco_http_client_new(NULL);
+    root_response = aco_http_get(root_client, root_peer.url);
+    CHECK(root_response && aco_http_response_read(root_response, text, 5) == 5);
+    CHECK_EQ(aco_group_end(&group), 0);
+    return NULL;
+}
+
+static void *ends_reading(void *arg)
+{
+    (void)arg;
+    CHECK(aco_io_write_all(root_fd, "later", 5) > 0);
+    CHECK(aco_http_response_read(root_response, text, 5) == 5 && memcmp(text, "later", 5) == 0);
+    aco_http_end(root_response);
+    aco_http_client_destroy(root_client);
+    aco_io_close(root_fd);
+    aco_io_close(root_peer.listener);
+    return NULL;
+}
+
+/* Outside of tasks, where nothing can wait. */
+static void reads_on_after_root(void)
+{
+    run_task(begins_to_read, NULL);
+    for (int i = 0; i < 2; i++)
+        FAILS_WITH(aco_http_response_read(root_response, text, 5), EPERM);
+    run_task(ends_reading, NULL);
 }
 
 /* ---- Cut replies ---- */
@@ -546,9 +654,10 @@ static void *needs_little_stack(void *arg)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {limits_framing,     limits_steady_peers,   servers_read_on,
-                                           clients_read_on,    cuts_visibly,          clients_cut_visibly,
-                                           needs_little_stack, asks_with_little_stack};
+    static const aco_function_t tests[] = {limits_framing,      limits_steady_peers, limits_steady_websockets,
+                                           servers_read_on,     clients_read_on,     cuts_visibly,
+                                           clients_cut_visibly, needs_little_stack,  asks_with_little_stack};
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
+    reads_on_after_root();
     return check_result("http_ends");
 }
