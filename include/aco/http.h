@@ -74,8 +74,8 @@ ACO_API void *aco_http_allocate(aco_http_request_t *request, size_t n);
  * "100 Continue" gets it at the first call. -1 and errno: EFBIG (more than max_body), EBADMSG (wrong chunks),
  * ECONNRESET (the connection ended before the body), ETIMEDOUT (body_time is over; or a scope: aco_check_cancelled()
  * tells), ECANCELED, ENOMEM. After the end of a scope and after ENOMEM the next call goes on; after the others it fails
- * again. Unless the handler has replied, the server answers 413, 400 or 408 when it returns from a last call that has
- * failed. */
+ * again. If the last of these calls has failed and the handler returns without a reply, the server answers 413, 400 or
+ * 408. */
 ACO_API ssize_t aco_http_read_at(aco_http_request_t *request, void *p, size_t n, const char *location);
 #define aco_http_read(request, p, n) aco_http_read_at(request, p, n, ACO_PLACE)
 /* The whole body, at most `most` bytes, with a 0 behind it; *n becomes its length (`n` may be NULL). NULL and errno: as
@@ -109,7 +109,8 @@ ACO_API int aco_http_begin_at(aco_http_request_t *request, int status, const cha
  * HEAD, 204, 304) nothing is sent. */
 ACO_API int aco_http_write_at(aco_http_request_t *request, const void *p, size_t n, const char *location);
 #define aco_http_write(request, p, n) aco_http_write_at(request, p, n, ACO_PLACE)
-/* Sends what was collected so far. */
+/* Sends what was collected so far. 0; or -1 and errno as above: after the end of a scope the rest is sent later (not in
+ * TLS: there the reply is cut). */
 ACO_API int aco_http_flush_at(aco_http_request_t *request, const char *location);
 #define aco_http_flush(request) aco_http_flush_at(request, ACO_PLACE)
 /* Writes `n` bytes of a file from `offset` on, by sendfile() where that is possible. -1 and errno: also EIO (the file
@@ -124,7 +125,8 @@ ACO_API int aco_http_write_file_at(aco_http_request_t *request, int fd, int64_t 
  *   - has announced none and a write has failed, or its task was cancelled when it returns;
  *   - ends its task by aco_exit(), also before a reply.
  * To cut is to let the client see a failure: the connection is reset, in TLS without a close_notify, and no last chunk
- * is sent. (A handler that returns without a reply has the server answer 500.) */
+ * is sent. A Unix socket has no reset: there only a length or the lack of a last chunk tells. (A handler that returns
+ * without a reply has the server answer 500.) */
 ACO_API void aco_http_abort(aco_http_request_t *request);
 
 /* The whole reply: the file root/path, or index.html there if `path` is "" or ends with "/". Answers GET and HEAD;
@@ -195,7 +197,8 @@ ACO_API int aco_http_serve_at(int listener, const aco_http_server_t *server, con
 
 /* ---- Clients ----------------------------------------------------------------------------------------------------- */
 
-/* A client: connections that are kept for further requests, a few for each host. */
+/* A client: connections that are kept for further requests, a few for each host. Calls without TLS need 4 KiB of stack,
+ * or 8 KiB if the library was built without optimisation. */
 typedef struct aco_http_client_s aco_http_client_t;
 
 /* Zeros are the defaults. */
