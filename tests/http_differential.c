@@ -72,7 +72,7 @@ static int memory_has_input(void *stream)
 
 static void *server_open(int fd, const aco_http_transport_t **transport, void *arg)
 {
-    static const aco_http_transport_t functions = {memory_read, memory_write, server_close, NULL, NULL, NULL};
+    static const aco_http_transport_t functions = {memory_read, memory_write, server_close, NULL, NULL, NULL, NULL};
     (void)arg;
     *transport = &functions;
     return (void *)(intptr_t)(fd + 1);
@@ -398,7 +398,7 @@ static void ask_client(const bytes_t *bytes, size_t at_once)
 static void *client_open(int fd, const char *host, const aco_http_transport_t **transport, void *arg)
 {
     static const aco_http_transport_t functions = {memory_read, memory_write, memory_close,
-                                                   NULL,        NULL,         memory_has_input};
+                                                   NULL,        NULL,         memory_has_input, NULL};
     static const struct linger reset = {1, 0};
     (void)host;
     (void)arg;

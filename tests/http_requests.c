@@ -740,7 +740,7 @@ static void mask_close(void *stream)
 
 static void *mask_open(int fd, const aco_http_transport_t **transport, void *arg)
 {
-    static const aco_http_transport_t functions = {mask_read, mask_write, mask_close, NULL, NULL, NULL};
+    static const aco_http_transport_t functions = {mask_read, mask_write, mask_close, NULL, NULL, NULL, NULL};
     mask_t *mask = malloc(sizeof *mask);
     char hello;
     (void)arg;
@@ -837,7 +837,7 @@ static void noting_close(void *stream)
 
 static void *noting_open(int fd, const aco_http_transport_t **transport, void *stream)
 {
-    static const aco_http_transport_t functions = {noting_read, noting_write, noting_close, NULL, NULL, NULL};
+    static const aco_http_transport_t functions = {noting_read, noting_write, noting_close, NULL, NULL, NULL, NULL};
     note_limit("open");
     *transport = &functions;
     *(int *)stream = fd;

@@ -1,5 +1,6 @@
 /* https:// by a proxy (aco_http_client_options_t): the tunnel that CONNECT asks for, proxies that refuse it or fail,
- * and the certificate behind it. Server, proxy and client are tasks of one thread.
+ * and the certificate behind it. And, without a proxy, what ends a reply in TLS. Server, proxy and client are tasks of
+ * one thread.
  *
  * http_tunnel PROXY_HOST PROXY_PORT CA URL...: gets the URLs by that proxy instead (tests/io/http_peers.py). */
 #define _GNU_SOURCE
@@ -30,6 +31,14 @@ static void tell_path(aco_http_request_t *request, void *unused)
     (void)unused;
     CHECK(aco_http_header(request, "Authorization") != NULL);
     aco_http_reply(request, 200, "text/plain", request->path, strlen(request->path));
+}
+
+static void cut(aco_http_request_t *request, void *unused)
+{
+    (void)unused;
+    CHECK_EQ(aco_http_begin(request, 200, NULL, -1), 0);
+    CHECK_EQ(aco_http_write(request, "part", 4), 0);
+    aco_http_abort(request);
 }
 
 /* ---- The proxy ---- */
@@ -219,6 +228,20 @@ static void ends_in_time(void)
     aco_scope_end(&scope);
 }
 
+/* A reply up to the connection's end that lacks something: TLS tells no end. */
+static void cuts_visibly(void)
+{
+    int fd = aco_io_dial("tcp", "127.0.0.1", server_port, NULL);
+    aco_tls_t *tls = aco_tls_connect(fd, "127.0.0.1", options.open_arg);
+    char part[1000];
+    ssize_t n;
+    CHECK(tls && aco_tls_write_all(tls, "GET /cut HTTP/1.0\r\n\r\n", 21) == 21);
+    while ((n = aco_tls_read(tls, part, sizeof part)) > 0)
+        ;
+    CHECK(n < 0 && errno == ECONNRESET);
+    CHECK_EQ(aco_tls_close(tls), 0);
+}
+
 /* ---- All of it ---- */
 
 static void note_port(char port[8], int listener)
@@ -240,7 +263,8 @@ static aco_tls_config_t *make_config(unsigned flags)
 
 static void *run_all(void *unused)
 {
-    static const aco_http_route_t routes[] = {{"GET", "/*", tell_path, NULL}, {NULL, NULL, NULL, NULL}};
+    static const aco_http_route_t routes[] = {
+        {"GET", "/cut", cut, NULL}, {"GET", "/*", tell_path, NULL}, {NULL, NULL, NULL, NULL}};
     int listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL);
     int proxy = aco_io_listen("tcp4", "127.0.0.1", "0", NULL);
     aco_group_t group;
@@ -261,6 +285,7 @@ static void *run_all(void *unused)
     checks_hosts();
     is_refused();
     ends_in_time();
+    cuts_visibly();
     aco_scope_cancel(&group.scope);
     aco_group_end(&group);
     CHECK_EQ(aco_io_close(proxy), 0);

@@ -122,6 +122,31 @@ static void sends_in_a_row(aco_http_request_t *request, void *unused)
     CHECK(turns.n >= MESSAGES / 128);
 }
 
+static aco_semaphore_t has_stalled;
+static size_t sent_before; /* messages that were sent until the client's side was full */
+
+/* In a scope that has ended, to a client that takes nothing: what was not sent can be sent again, and the client's ping
+ * is answered later. */
+static void goes_on(aco_http_request_t *request, void *unused)
+{
+    aco_websocket_t *socket = aco_websocket_accept(request, &options);
+    aco_scope_t scope;
+    const char *data;
+    size_t n;
+    (void)unused;
+    CHECK_EQ(aco_scope_begin(&scope, aco_now()), 0);
+    for (sent_before = 0; aco_websocket_send(socket, ACO_WEBSOCKET_BINARY, "m", 1) == 0;)
+        sent_before++;
+    CHECK_EQ(errno, ETIMEDOUT);
+    FAILS_WITH(aco_websocket_send(socket, ACO_WEBSOCKET_BINARY, "m", 1), ETIMEDOUT);
+    for (int i = 0; i < 2; i++)
+        FAILS_WITH(aco_websocket_receive(socket, &data, &n), ETIMEDOUT);
+    CHECK_EQ(aco_scope_end(&scope), 0);
+    aco_semaphore_release(&has_stalled);
+    CHECK_EQ(aco_websocket_send(socket, ACO_WEBSOCKET_BINARY, "m", 1), 0);
+    CHECK_EQ(aco_websocket_receive(socket, &data, &n), 0);
+}
+
 /* ---- The client ---- */
 
 static const char handshake[] =
@@ -526,6 +551,35 @@ static void *ends(void *unused)
     return unused;
 }
 
+static void *serve(void *listener);
+
+/* By a socket of the host's own: there a small frame is sent whole or not at all. */
+static void *goes_on_after_scopes(void *unused)
+{
+    static const char ping_and_close[] = "\x89\x80\0\0\0\0\x88\x80\0\0\0\0";
+    char name[ACO_IO_ADDRESS_SIZE], request[512];
+    int listener, fd;
+    aco_group_t group;
+    int n = snprintf(request, sizeof request, "GET /on%s\r\n", handshake + strlen("GET /echo"));
+    memcpy(request + n, ping_and_close, sizeof ping_and_close - 1);
+    snprintf(name, sizeof name, "/tmp/acorn-websocket-%d", (int)getpid());
+    listener = aco_io_listen("unix", name, NULL, NULL);
+    CHECK(listener >= 0);
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, serve, &listener);
+    fd = aco_io_dial("unix", name, NULL, NULL);
+    CHECK(aco_io_write_all(fd, request, (size_t)n + sizeof ping_and_close - 1) > 0);
+    CHECK_EQ(aco_semaphore_acquire(&has_stalled), 0);
+    read_to_end(fd);
+    CHECK_EQ(aco_io_close(fd), 0);
+    CHECK_EQ(frames_n(), 3 * (sent_before + 1) + 4);
+    CHECK(memcmp(got + got_n - 7, "\x82\1m\x8a\0\x88\0", 7) == 0);
+    aco_scope_cancel(&group.scope);
+    aco_group_end(&group);
+    CHECK_EQ(unlink(name), 0);
+    return unused;
+}
+
 /* A silent peer gets a ping, and later a close; one whose message does not end, a close. */
 static void *limits_times(void *unused)
 {
@@ -627,14 +681,18 @@ static void *is_fair(void *unused)
 
 static void *serve(void *listener)
 {
-    static const aco_http_route_t routes[] = {
-        {NULL, "/any", echo, NULL},       {"GET", "/echo", echo, NULL},   {"GET", "/ask", ask, NULL},
-        {"GET", "/misuse", misuse, NULL}, {"GET", "/plain", plain, NULL}, {"GET", "/at-once", sends_at_once, NULL},
-        {"GET", "/in-a-row", sends_in_a_row, NULL},
+    static const aco_http_route_t routes[] = {{NULL, "/any", echo, NULL},
+                                              {"GET", "/echo", echo, NULL},
+                                              {"GET", "/ask", ask, NULL},
+                                              {"GET", "/misuse", misuse, NULL},
+                                              {"GET", "/plain", plain, NULL},
+                                              {"GET", "/at-once", sends_at_once, NULL},
+                                              {"GET", "/in-a-row", sends_in_a_row, NULL},
+                                              {"GET", "/on", goes_on, NULL},
 #ifdef COUNTS_MEMORY
-        {"GET", "/starve", starve, NULL},
+                                              {"GET", "/starve", starve, NULL},
 #endif
-        {NULL, NULL, NULL, NULL}};
+                                              {NULL, NULL, NULL, NULL}};
     server.routes = routes;
     aco_http_serve(*(int *)listener, &server);
     return NULL;
@@ -642,9 +700,9 @@ static void *serve(void *listener)
 
 static void *run_all(void *unused)
 {
-    static const aco_function_t tests[] = {shakes_hands, checks_origins,    reads_all_lines, takes_empty_fields,
-                                           takes_frames, takes_more_frames, passes_sizes,    ends,
-                                           limits_times, follows_requests,  lacks_room,      is_fair};
+    static const aco_function_t tests[] = {
+        shakes_hands, checks_origins, reads_all_lines, takes_empty_fields, takes_frames, takes_more_frames,   passes_sizes,
+        ends,         limits_times,   follows_requests, lacks_room,        is_fair,      goes_on_after_scopes};
     int listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL), little = 8192;
     aco_group_t group;
     CHECK_EQ(setsockopt(listener, SOL_SOCKET, SO_SNDBUF, &little, sizeof little), 0); /* so that sends wait */

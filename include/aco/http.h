@@ -73,12 +73,14 @@ ACO_API void *aco_http_allocate(aco_http_request_t *request, size_t n);
 
 /* Reads of the body what has come, at most `n` bytes; waits if there is nothing. 0: the end. A client that expects
  * "100 Continue" gets it at the first call. -1 and errno: EFBIG (more than max_body), EBADMSG (wrong chunks),
- * ECONNRESET (the connection ended before the body), ETIMEDOUT (body_time is over; aco_check_cancelled() tells). Unless
- * the handler has replied, the server then answers 413, 400 or 408 when it returns. */
+ * ECONNRESET (the connection ended before the body), ETIMEDOUT (body_time is over; or a scope: aco_check_cancelled()
+ * tells), ECANCELED, ENOMEM. After the end of a scope and after ENOMEM the next call goes on; after the others it fails
+ * again. If the last of these calls has failed and the handler returns without a reply, the server answers 413, 400 or
+ * 408. */
 ACO_API ssize_t aco_http_read_at(aco_http_request_t *request, void *p, size_t n, const char *location);
 #define aco_http_read(request, p, n) aco_http_read_at(request, p, n, ACO_PLACE)
 /* The whole body, at most `most` bytes, with a 0 behind it; *n becomes its length (`n` may be NULL). NULL and errno: as
- * above, EFBIG also for more than `most`; ENOMEM. */
+ * above, EFBIG also for more than `most`. What came before a failure is kept for the next call. */
 ACO_API char *aco_http_read_all_at(aco_http_request_t *request, size_t most, size_t *n, const char *location);
 #define aco_http_read_all(request, most, n) aco_http_read_all_at(request, most, n, ACO_PLACE)
 
@@ -104,10 +106,12 @@ ACO_API int aco_http_begin_at(aco_http_request_t *request, int status, const cha
                               const char *location);
 #define aco_http_begin(request, status, type, length) aco_http_begin_at(request, status, type, length, ACO_PLACE)
 /* Writes the next `n` bytes; few are collected. 0; or -1 and errno: EPIPE (the client is gone), EINVAL (not begun),
- * EMSGSIZE (more than `length`). Of a reply without a body (to HEAD, 204, 304) nothing is sent. */
+ * EMSGSIZE (more than `length`), ETIMEDOUT (write_time is over, or a scope), ECANCELED. Of a reply without a body (to
+ * HEAD, 204, 304) nothing is sent. */
 ACO_API int aco_http_write_at(aco_http_request_t *request, const void *p, size_t n, const char *location);
 #define aco_http_write(request, p, n) aco_http_write_at(request, p, n, ACO_PLACE)
-/* Sends what was collected so far. */
+/* Sends what was collected so far. 0; or -1 and errno as above: after the end of a scope the rest is sent later (not in
+ * TLS: there the reply is cut). */
 ACO_API int aco_http_flush_at(aco_http_request_t *request, const char *location);
 #define aco_http_flush(request) aco_http_flush_at(request, ACO_PLACE)
 /* Writes `n` bytes of a file from `offset` on, by sendfile() where that is possible. -1 and errno: also EIO (the file
@@ -116,8 +120,14 @@ ACO_API int aco_http_write_file_at(aco_http_request_t *request, int fd, int64_t 
                                    const char *location);
 #define aco_http_write_file(request, fd, offset, n) aco_http_write_file_at(request, fd, offset, n, ACO_PLACE)
 
-/* A reply that has begun cannot be completed: when the handler has returned, the connection ends, so that the client
- * sees that bytes are missing. (A handler that returns without a reply has the server answer 500.) */
+/* A reply that has begun cannot be completed: when the handler has returned, the connection is cut. So it is, without
+ * this call, if the handler
+ *   - returns before it has written the `length` that it announced;
+ *   - has announced none and a write has failed, or its task was cancelled when it returns;
+ *   - ends its task by aco_exit(), also before a reply.
+ * To cut is to let the client see a failure: the connection is reset, in TLS without a close_notify, and no last chunk
+ * is sent. A Unix socket has no reset: there only a length or the lack of a last chunk tells. (A handler that returns
+ * without a reply has the server answer 500.) */
 ACO_API void aco_http_abort(aco_http_request_t *request);
 
 /* The whole reply: the file root/path, or index.html there if `path` is "" or ends with "/". Answers GET and HEAD;
@@ -154,6 +164,7 @@ typedef struct aco_http_transport_s {
     int (*shutdown)(void *stream, const char *location);      /* tells the peer that nothing follows. 0, or -1 */
     int (*wait_readable)(void *stream, const char *location); /* waits without a buffer. 0, or -1 */
     int (*has_input)(void *stream); /* whether bytes have come from the descriptor that were not read. Does not wait */
+    void (*abort)(void *stream); /* as `close`, but the peer must see a failure and no end; else `close` does for it */
 } aco_http_transport_t;
 
 /* A server. Zeros are the defaults. Limits: less than 0: none. */
@@ -165,12 +176,14 @@ typedef struct aco_http_server_s {
     int64_t max_body;       /* bytes: 1 MiB */
     int64_t head_time;      /* ns, from the first byte of a request to the end of its headers: 10 s */
     int64_t idle_time;      /* ns without a request: 60 s */
-    int64_t body_time;      /* ns for a body, from the first call that reads it: 60 s */
+    int64_t body_time;      /* ns for a body, from the first wait for it, by a handler or the server itself: 60 s */
     int64_t write_time;     /* ns in which a client takes nothing of what is sent: 30 s */
     int64_t drain_time;     /* ns that requests have to end when the server is stopped: 10 s */
     void (*log)(const aco_http_request_t *request, void *log_arg); /* called after each reply. NULL: none */
     void *log_arg;
-    const aco_options_t *task; /* of the connections' tasks; NULL: the defaults */
+    /* Of the connections' tasks; NULL: the defaults. The least stack, 4 KiB, is enough for what the server does by
+     * itself (8 KiB without optimisation); handlers need more for theirs, files, WebSockets and TLS. */
+    const aco_options_t *task;
     /* Called in the connection's task, with head_time as its limit: makes the stream of a new connection (a TLS
      * handshake) and stores its functions. NULL: it failed, and has closed the descriptor. If `open` itself is NULL,
      * connections are plain. */
@@ -187,7 +200,8 @@ ACO_API int aco_http_serve_at(int listener, const aco_http_server_t *server, con
 
 /* ---- Clients ----------------------------------------------------------------------------------------------------- */
 
-/* A client: connections that are kept for further requests, a few for each host. */
+/* A client: connections that are kept for further requests, a few for each host. Calls without TLS need 4 KiB of stack,
+ * or 8 KiB if the library was built without optimisation. */
 typedef struct aco_http_client_s aco_http_client_t;
 
 /* Zeros are the defaults. */
@@ -217,7 +231,7 @@ typedef struct aco_http_call_s {
     size_t header_count;
     const void *body;
     int64_t length;                   /* of the body; with read_body, less than 0: not known, it is sent in chunks */
-    /* Instead of `body`: the next bytes, 0: the end; -1 and errno. */
+    /* Instead of `body`: the next bytes, 0: the end; -1 and errno: the call fails, the server sees a cut request. */
     ssize_t (*read_body)(void *arg, void *p, size_t n);
     void *read_arg;
 } aco_http_call_t;
@@ -253,7 +267,8 @@ ACO_API aco_http_response_t *aco_http_get_at(aco_http_client_t *client, const ch
 #define aco_http_get(client, url) aco_http_get_at(client, url, ACO_PLACE)
 
 ACO_API const char *aco_http_response_header(const aco_http_response_t *response, const char *name);
-/* As aco_io_read(), of the body. -1 and errno: also EBADMSG, ECONNRESET (it is not complete). */
+/* As aco_io_read(), of the body. -1 and errno: also EBADMSG, ECONNRESET (it is not complete). After the end of a scope,
+ * ENOMEM and EPERM (the caller cannot wait) the next call goes on. */
 ACO_API ssize_t aco_http_response_read_at(aco_http_response_t *response, void *p, size_t n, const char *location);
 #define aco_http_response_read(response, p, n) aco_http_response_read_at(response, p, n, ACO_PLACE)
 /* Ends a response. Its connection is kept if the whole body was read, or is there already. */

@@ -422,16 +422,21 @@ static int send_head(peer_t *peer, const step_t *step, const char *location)
 static int send_body(peer_t *peer, const aco_http_call_t *call, const char *location)
 {
     aco__http_link_t *link = &peer->link;
+    size_t sz = 4096;
+    char *part;
+    ssize_t n;
     if (!call->read_body)
         return aco__http_write_body(link, call->body, (size_t)call->length, call_name, location);
-    for (;;) {
-        char part[4096];
-        ssize_t n = call->read_body(call->read_arg, part, sizeof part);
-        if (n <= 0)
-            return n < 0 ? -1 : 0;
-        if (aco__http_write_body(link, part, (size_t)n, call_name, location) != 0)
-            return -1;
-    }
+    part = aco__poller_allocate(&sz, call_name); /* too large for a small stack */
+    if (!part)
+        return -1;
+    while ((n = call->read_body(call->read_arg, part, 4096)) > 0)
+        if (aco__http_write_body(link, part, (size_t)n, call_name, location) != 0) {
+            n = -1;
+            break;
+        }
+    aco__poller_free(part, sz);
+    return n < 0 ? -1 : 0;
 }
 
 /* Reads the head of the response; those of interim ones are dropped. 0; 1: nothing has come at all; -1 and errno. */
@@ -725,13 +730,12 @@ void aco_http_end(aco_http_response_t *response)
 {
     peer_t *peer = (peer_t *)(void *)response;
     aco_http_client_t *client;
-    char bytes[1024];
     if (!peer)
         return;
     client = peer->client;
     peer->link.must_not_wait = 1;
     while (!peer->link.has_all)
-        if (aco__http_read_body(&peer->link, bytes, sizeof bytes, "aco_http_end", NULL) <= 0)
+        if (aco__http_skip_body(&peer->link, "aco_http_end", NULL) <= 0)
             break;
     peer->link.must_not_wait = 0;
     if (!peer->link.has_all || !peer->link.is_persistent || peer->link.is_broken || peer->link.body_error) {

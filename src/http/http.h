@@ -68,11 +68,14 @@ typedef struct aco__http_link {
     unsigned char is_broken; /* nothing can be read or written any more */
     unsigned char must_not_wait; /* for more of the body: EAGAIN */
     int body_error; /* why the body cannot be read any more: EFBIG, EBADMSG… */
+    int read_error; /* with which the last read of the body failed; 0: it did not */
+    int64_t body_time; /* for a body, from the first wait for it */
+    int64_t body_until; /* 0: nobody has waited */
     /* Output: bytes that were not sent yet, HTTP_OUT at most. */
     char *out;
     size_t out_n;
     int64_t write_time;
-    int64_t left; /* bytes of the outgoing body that are to come; less than 0: not known */
+    int64_t left; /* bytes of the outgoing body that are to come; less than 0: not known; 0 at its end */
     unsigned char is_chunked;
     unsigned char is_bodiless; /* what is written of the body is not sent */
 } aco__http_link_t;
@@ -80,8 +83,16 @@ typedef struct aco__http_link {
 ACO__HIDDEN void aco__http_link_open(aco__http_link_t *link, int fd, size_t in_size);
 /* Parses the next messages by this parser, the first one as the first of a connection. */
 ACO__HIDDEN void aco__http_link_parse_by(aco__http_link_t *link, llhttp_t *parser, llhttp_type_t type);
-/* Closes the descriptor too. */
+/* Whether the peer lacks something of what was to be sent. */
+static inline int aco__http_is_cut(const aco__http_link_t *link)
+{
+    return link->is_broken || link->left != 0 || link->out_n > 0;
+}
+/* Closes the descriptor too. If something is lacking, the peer sees no end but a failure. Does not switch. */
 ACO__HIDDEN void aco__http_link_close(aco__http_link_t *link);
+/* Whether a failure, now in errno, is the caller's alone: a scope has ended, it cannot wait, there is no memory. Then
+ * the stream is as it was. */
+ACO__HIDDEN int aco__http_is_passing(void);
 /* As aco_io_read(), and aco_io_shutdown() with SHUT_WR. */
 ACO__HIDDEN ssize_t aco__http_link_read(aco__http_link_t *link, void *p, size_t n, const char *location);
 ACO__HIDDEN int aco__http_link_shutdown(aco__http_link_t *link, const char *location);
@@ -98,12 +109,15 @@ ACO__HIDDEN ssize_t aco__http_more_input(aco__http_link_t *link, const char *loc
 /* Reads the body, as aco_http_read(). */
 ACO__HIDDEN ssize_t aco__http_read_body(aco__http_link_t *link, void *p, size_t n, const char *call,
                                         const char *location);
+/* Reads the next bytes of the body and drops them. */
+ACO__HIDDEN ssize_t aco__http_skip_body(aco__http_link_t *link, const char *call, const char *location);
 /* The message is done: what follows it is the next one's. */
 ACO__HIDDEN void aco__http_message_end(aco__http_link_t *link);
 
 /* Room for `n` bytes in the output, at most HTTP_OUT. NULL and errno. */
 ACO__HIDDEN char *aco__http_room(aco__http_link_t *link, size_t n, const char *location);
-/* Sends the output that was collected, and these bytes behind it. 0, or -1 and errno. */
+/* Sends the output that was collected, and these bytes behind it. 0, or -1 and errno: nothing more can be sent, or,
+ * without further bytes, aco__http_is_passing() and the rest of the output is kept. */
 ACO__HIDDEN int aco__http_send(aco__http_link_t *link, const void *p, size_t n, int is_more, const char *location);
 /* Sends of the collected output what can be sent without waiting. Does not switch. */
 ACO__HIDDEN void aco__http_try_send(aco__http_link_t *link);
@@ -201,7 +215,8 @@ typedef struct aco__http_exchange {
     unsigned char will_close;
     unsigned char is_aborted;
     struct aco_websocket_s *websocket; /* that the connection has become; or NULL */
-    int64_t body_until; /* 0: not read yet */
+    char *all; /* what aco_http_read_all() has got */
+    size_t all_n, all_room;
     size_t sz; /* of this record and what follows it: headers, memory, output */
 } aco__http_exchange_t;
 
@@ -243,6 +258,8 @@ typedef struct aco__http_connection {
     struct aco__http_connection *next_unflushed, **place_unflushed; /* place: NULL: not there */
     aco_scope_t idle;
     unsigned char is_idle; /* in that scope */
+    unsigned char in_handler;
+    size_t sz; /* of this record, as allocated; 0: it is on the stack */
 } aco__http_connection_t;
 
 static inline aco__http_exchange_t *aco__http_exchange_of(aco_http_request_t *request)

@@ -227,6 +227,7 @@ void aco__http_link_open(aco__http_link_t *link, int fd, size_t in_size)
 {
     memset(link, 0, sizeof *link);
     link->fd = fd;
+    link->body_time = ACO_FOREVER;
     aco_io_reader_open(&link->in, fd, NULL, in_size);
 }
 
@@ -239,11 +240,25 @@ void aco__http_link_parse_by(aco__http_link_t *link, llhttp_t *parser, llhttp_ty
 
 void aco__http_link_close(aco__http_link_t *link)
 {
+    static const struct linger reset = {1, 0};
+    const aco_http_transport_t *transport = link->transport;
+    int is_cut = aco__http_is_cut(link);
     aco_io_reader_close(&link->in);
-    if (link->transport)
-        link->transport->close(link->stream);
+    if (is_cut && link->fd >= 0)
+        (void)setsockopt(link->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    if (transport)
+        (is_cut && transport->abort ? transport->abort : transport->close)(link->stream);
     else if (link->fd >= 0)
         (void)aco_io_close(link->fd);
+}
+
+int aco__http_is_passing(void)
+{
+    int error = errno, is_passing = error == ENOMEM || error == EPERM || error == EAGAIN;
+    if (error == ETIMEDOUT || error == ECANCELED) /* the system's, too, and a closed descriptor's */
+        is_passing = aco_check_cancelled() != 0;
+    errno = error;
+    return is_passing;
 }
 
 /* ---- Input ---- */
@@ -308,7 +323,8 @@ void aco__http_message_begin(aco__http_link_t *link, aco__http_head_t *head)
     link->at = link->in.begin;
     link->head->body = link->head->framing = 0;
     link->has_head = link->has_all = link->may_switch = 0;
-    link->body_error = 0;
+    link->body_error = link->read_error = 0;
+    link->body_until = 0;
     llhttp_set_lenient_optional_cr_before_lf(link->parser, link->parser->type == HTTP_RESPONSE);
 }
 
@@ -414,19 +430,50 @@ static ssize_t body_fails(aco__http_link_t *link, int error, const char *call, c
     return aco__http_fail(error, call, reason);
 }
 
-/* Reads more of the body behind the head. If `direct`, into the caller's memory: of a body of known length only.
- * The number of bytes, 0 at the stream's end; -1 and errno. */
 static ssize_t more_body(aco__http_link_t *link, char *direct, size_t n, const char *location)
 {
     if (link->out_n && aco__http_send(link, NULL, 0, 0, location) != 0)
         return -1;
+    if (direct)
+        return aco__http_link_read(link, direct, n, location);
+    return aco__http_more_input(link, location);
+}
+
+/* Within the body's time, which a peer can use up without a wait: a read that finds bytes succeeds also later. */
+static ssize_t more_body_in_time(aco__http_link_t *link, char *direct, size_t n, const char *location)
+{
+    aco_scope_t scope;
+    ssize_t got;
+    if (link->body_time == ACO_FOREVER)
+        return more_body(link, direct, n, location);
+    if (!link->body_until)
+        link->body_until = aco_after(link->body_time);
+    if (aco_now() >= link->body_until) {
+        errno = link->body_error = ETIMEDOUT;
+        return -1;
+    }
+    if (aco_scope_begin_at(&scope, link->body_until, location) != 0)
+        return -1;
+    got = more_body(link, direct, n, location);
+    (void)aco_scope_end(&scope);
+    if (got < 0 && scope.error == ETIMEDOUT)
+        link->body_error = ETIMEDOUT;
+    return got;
+}
+
+/* Reads more of the body behind the head. If `direct`, into the caller's memory: of a body of known length only.
+ * The number of bytes, 0 at the stream's end; -1 and errno: the next call can succeed if aco__http_is_passing(). */
+static ssize_t await_body(aco__http_link_t *link, char *direct, size_t n, const char *location)
+{
+    ssize_t got;
     if (link->must_not_wait) {
         errno = EAGAIN;
         return -1;
     }
-    if (direct)
-        return aco__http_link_read(link, direct, n, location);
-    return aco__http_more_input(link, location);
+    got = more_body_in_time(link, direct, n, location);
+    if (got < 0 && !link->body_error && !aco__http_is_passing())
+        link->body_error = errno;
+    return got;
 }
 
 /* The end of the stream, which may be the end of a response. */
@@ -470,11 +517,9 @@ static ssize_t read_body(aco__http_link_t *link, void *p, size_t n, const char *
         if (is_direct && n > link->parser->content_length)
             n = (size_t)link->parser->content_length;
         if (!have)
-            came = more_body(link, is_direct ? p : NULL, n, location);
-        if (came < 0) {
-            link->body_error = errno;
+            came = await_body(link, is_direct ? p : NULL, n, location);
+        if (came < 0)
             return -1;
-        }
         if (came == 0)
             return end_of_stream(link, call);
         if (is_direct) {
@@ -498,7 +543,14 @@ ssize_t aco__http_read_body(aco__http_link_t *link, void *p, size_t n, const cha
     link->head->sunk = 0;
     got = read_body(link, p, n, call, location);
     link->head->sink = NULL; /* the caller's memory may go */
+    link->read_error = got < 0 ? errno : 0;
     return got;
+}
+
+/* Bytes move to the front of where they come, which the caller has not seen yet. */
+ssize_t aco__http_skip_body(aco__http_link_t *link, const char *call, const char *location)
+{
+    return aco__http_read_body(link, link->in.buffer + link->keep, link->in.size - link->keep, call, location);
 }
 
 void aco__http_message_end(aco__http_link_t *link)
@@ -536,6 +588,14 @@ static ssize_t put_out_waiting(aco__http_link_t *link, struct iovec *parts, int 
     return sent;
 }
 
+/* What was not sent of the output. -1, as aco__http_send(). */
+static int keep_output(aco__http_link_t *link, const struct iovec *rest)
+{
+    memmove(link->out, rest->iov_base, rest->iov_len);
+    link->out_n = rest->iov_len;
+    return -1;
+}
+
 int aco__http_send(aco__http_link_t *link, const void *p, size_t n, int is_more, const char *location)
 {
     struct iovec parts[2], *first = parts;
@@ -568,6 +628,8 @@ int aco__http_send(aco__http_link_t *link, const void *p, size_t n, int is_more,
             may_wait = 1;
             continue;
         }
+        if (sent < 0 && !n && !link->transport && aco__http_is_passing())
+            return keep_output(link, first);
         if (sent < 0)
             link->is_broken = 1;
         while (sent > 0 && left > 0) {
@@ -645,10 +707,11 @@ int aco__http_write_body(aco__http_link_t *link, const void *p, size_t n, const 
     char *begin, *at;
     if (link->left >= 0 && n > (uint64_t)link->left)
         return aco__http_fail(EMSGSIZE, call, "more bytes than were announced");
-    if (link->left >= 0)
-        link->left -= (int64_t)n;
-    if (link->is_bodiless || n == 0)
+    if (link->is_bodiless || n == 0) {
+        if (link->left >= 0)
+            link->left -= (int64_t)n;
         return 0;
+    }
     begin = aco__http_room(link, (is_small ? n : 0) + CHUNK_AROUND, location);
     if (!begin)
         return -1;
@@ -664,6 +727,8 @@ int aco__http_write_body(aco__http_link_t *link, const void *p, size_t n, const 
     if (link->is_chunked)
         at = aco__http_put(at, "\r\n", 2);
     link->out_n += (size_t)(at - begin);
+    if (link->left >= 0)
+        link->left -= (int64_t)n;
     return 0;
 }
 
@@ -674,13 +739,14 @@ int aco__http_end_body(aco__http_link_t *link, const char *location)
         errno = EMSGSIZE;
         return -1;
     }
-    if (!link->is_chunked || link->is_bodiless)
-        return 0;
-    at = aco__http_room(link, 5, location);
-    if (!at)
-        return -1;
-    aco__http_put(at, "0\r\n\r\n", 5);
-    link->out_n += 5;
+    if (link->is_chunked && !link->is_bodiless) {
+        at = aco__http_room(link, 5, location);
+        if (!at)
+            return -1;
+        aco__http_put(at, "0\r\n\r\n", 5);
+        link->out_n += 5;
+    }
+    link->left = 0;
     return 0;
 }
 

@@ -134,12 +134,22 @@ static int check_begun(const aco__http_exchange_t *x, const char *call)
     return x->has_begun ? 0 : aco__http_fail(EINVAL, call, "the reply has not begun");
 }
 
+/* A part is lacking. Where a length was told, the client counts. */
+static int fail_to_write(aco__http_exchange_t *x)
+{
+    if (x->connection->link.left < 0)
+        x->is_aborted = 1;
+    return -1;
+}
+
 int aco_http_write_at(aco_http_request_t *request, const void *p, size_t n, const char *location)
 {
     static const char call[] = "aco_http_write";
     aco__http_exchange_t *x = aco__http_exchange_of(request);
-    if (check_begun(x, call) != 0 || aco__http_write_body(&x->connection->link, p, n, call, location) != 0)
+    if (check_begun(x, call) != 0)
         return -1;
+    if (aco__http_write_body(&x->connection->link, p, n, call, location) != 0)
+        return fail_to_write(x);
     if (!x->connection->link.is_bodiless)
         request->sent += n;
     return 0;
@@ -154,8 +164,10 @@ int aco_http_write_file_at(aco_http_request_t *request, int fd, int64_t offset, 
 {
     static const char call[] = "aco_http_write_file";
     aco__http_exchange_t *x = aco__http_exchange_of(request);
-    if (check_begun(x, call) != 0 || aco__http_write_file(&x->connection->link, fd, offset, n, call, location) != 0)
+    if (check_begun(x, call) != 0)
         return -1;
+    if (aco__http_write_file(&x->connection->link, fd, offset, n, call, location) != 0)
+        return fail_to_write(x);
     if (!x->connection->link.is_bodiless)
         request->sent += (uint64_t)n;
     return 0;

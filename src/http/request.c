@@ -186,88 +186,85 @@ static int send_continue(aco__http_exchange_t *x, const char *location)
     static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
     aco__http_link_t *link = &x->connection->link;
     char *at;
-    x->may_continue = 0;
-    if (x->has_begun || link->in.end > link->at) /* it did not wait */
+    if (x->has_begun || link->in.end > link->at) { /* it did not wait */
+        x->may_continue = 0;
         return 0;
+    }
     at = aco__http_room(link, sizeof text - 1, location);
     if (!at)
         return -1;
+    x->may_continue = 0;
     aco__http_put(at, text, sizeof text - 1);
     link->out_n += sizeof text - 1;
     return 0;
 }
 
-static ssize_t read_in_time(aco__http_exchange_t *x, void *p, size_t n, const char *call, const char *location)
+static ssize_t read_body(aco__http_exchange_t *x, void *p, size_t n, const char *call, const char *location)
 {
     aco__http_link_t *link = &x->connection->link;
-    aco_scope_t scope;
-    ssize_t got;
     if (link->has_all)
         return 0;
     if (x->may_continue && send_continue(x, location) != 0)
         return -1;
-    if (link->in.end > link->at && link->in.end - link->at >= n) /* it need not wait */
-        return aco__http_read_body(link, p, n, call, location);
-    if (!x->body_until)
-        x->body_until = aco_after(x->connection->server->options.body_time);
-    if (aco_scope_begin_at(&scope, x->body_until, location) != 0)
-        return -1;
-    got = aco__http_read_body(link, p, n, call, location);
-    (void)aco_scope_end(&scope);
-    return got;
+    return aco__http_read_body(link, p, n, call, location);
 }
 
 ssize_t aco_http_read_at(aco_http_request_t *request, void *p, size_t n, const char *location)
 {
-    return read_in_time(aco__http_exchange_of(request), p, n, "aco_http_read", location);
+    return read_body(aco__http_exchange_of(request), p, n, "aco_http_read", location);
 }
 
-/* Makes the text larger. NULL and errno. */
-static char *grow(aco__http_exchange_t *x, char *text, size_t n, size_t *room, size_t most, const char *call)
+/* Makes room for more of the text, or for all of it if its length is known. 0, or -1 and errno. */
+static int grow(aco__http_exchange_t *x, size_t most, const char *call)
 {
-    size_t wanted = *room ? *room < most / 2 ? 2 * *room : most : most < 4096 ? most : 4096;
-    char *larger = allocate(x, wanted + 1, call);
-    if (larger && n)
-        memcpy(larger, text, n);
-    *room = wanted;
-    return larger;
+    size_t room = x->all_room, wanted = room ? room < most / 2 ? 2 * room : most : most < 4096 ? most : 4096;
+    char *larger;
+    if (x->is.length >= 0)
+        wanted = (size_t)x->is.length;
+    larger = allocate(x, wanted + 1, call);
+    if (!larger)
+        return -1;
+    aco__http_put(larger, x->all, x->all_n);
+    x->all = larger;
+    x->all_room = wanted;
+    return 0;
+}
+
+/* Reads up to the end of the body, behind what an earlier call has got. 0; 1: it is too long; -1 and errno. */
+static int read_all(aco__http_exchange_t *x, size_t most, const char *call, const char *location)
+{
+    char beyond;
+    ssize_t part = 1;
+    if (x->all_n > most || (x->is.length > 0 && (uint64_t)x->is.length > most))
+        return 1;
+    while (part > 0) {
+        size_t room;
+        if ((!x->all || (x->all_n == x->all_room && x->all_room < most && x->is.length < 0)) &&
+            grow(x, most, call) != 0)
+            return -1;
+        room = (x->all_room < most ? x->all_room : most) - x->all_n;
+        part = read_body(x, room ? x->all + x->all_n : &beyond, room ? room : 1, call, location);
+        if (part > 0 && !room)
+            return 1;
+        if (part > 0)
+            x->all_n += (size_t)part;
+    }
+    return (int)part;
 }
 
 char *aco_http_read_all_at(aco_http_request_t *request, size_t most, size_t *n, const char *location)
 {
     static const char call[] = "aco_http_read_all";
     aco__http_exchange_t *x = aco__http_exchange_of(request);
-    aco__http_link_t *link = &x->connection->link;
-    size_t got = 0, room = 0;
-    char *text = NULL, beyond;
-    ssize_t part = 1;
-    if (request->length > 0 && (uint64_t)request->length > most)
-        part = -1;
-    else if (request->length >= 0)
-        text = allocate(x, (room = (size_t)request->length) + 1, call);
-    else
-        text = grow(x, NULL, 0, &room, most, call);
-    while (part > 0 && text) {
-        if (got == room && room < most && request->length < 0 && !(text = grow(x, text, got, &room, most, call)))
-            break;
-        part = read_in_time(x, got < room ? text + got : &beyond, got < room ? room - got : 1, call, location);
-        if (part > 0 && got == room) {
-            part = -1;
-            break;
-        }
-        if (part < 0)
-            return NULL;
-        got += (size_t)part;
-    }
-    if (part < 0) {
-        link->body_error = EFBIG;
+    int result = read_all(x, most, call, location);
+    if (result > 0) {
+        x->connection->link.body_error = EFBIG;
         aco__http_fail(EFBIG, call, "the body is too long");
-        return NULL;
     }
-    if (!text)
+    if (result != 0)
         return NULL;
-    text[got] = 0;
+    x->all[x->all_n] = 0;
     if (n)
-        *n = got;
-    return text;
+        *n = x->all_n;
+    return x->all;
 }

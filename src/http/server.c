@@ -47,7 +47,8 @@ static void reset(aco__http_connection_t *c)
     x->fields_n = x->fields_room = x->param_count = x->allow_count = 0;
     x->has_begun = x->may_continue = x->is_head = x->will_close = x->is_aborted = 0;
     x->websocket = NULL;
-    x->body_until = 0;
+    x->all = NULL;
+    x->all_n = x->all_room = 0;
     x->is.method = x->is.target = x->is.path = x->is.query = x->is.host = "";
     x->is.fd = c->link.fd;
     x->is.began = aco_now();
@@ -75,7 +76,6 @@ static void give_exchange(aco__http_connection_t *c)
     if (!c->x)
         return;
     c->link.out = NULL;
-    c->link.out_n = 0;
     c->x->next = c->server->spare;
     c->server->spare = c->x;
     c->x = NULL;
@@ -235,13 +235,12 @@ static int read_head(aco__http_connection_t *c, const char *location)
 static int discard_body(aco__http_connection_t *c, const char *location)
 {
     aco__http_exchange_t *x = c->x;
-    char bytes[1024];
     uint64_t limit = c->link.head->body + HTTP_DISCARDED;
     if (x->may_continue || x->is.length > HTTP_DISCARDED)
         return 0;
     while (!c->link.has_all) {
         if (c->link.body_error || c->link.head->body > limit ||
-            aco_http_read_at(&x->is, bytes, sizeof bytes, location) < 0)
+            aco__http_skip_body(&c->link, "aco_http_serve", location) < 0)
             return 0;
     }
     return 1;
@@ -252,13 +251,14 @@ static int status_of_body(int error)
     return error == EFBIG ? 413 : error == EBADMSG ? 400 : error == ETIMEDOUT ? 408 : 500;
 }
 
-/* Ends the connection so that the client sees that bytes are missing. */
-static void break_off(aco__http_connection_t *c, const char *location)
+/* Ends the reply, if it is whole. A handler whose end the length does not prove may have been cancelled. */
+static void end_reply(aco__http_connection_t *c, const char *location)
 {
-    static const struct linger reset = {1, 0};
+    if (c->link.left < 0 && aco_check_cancelled() != 0)
+        c->x->is_aborted = 1;
+    if (!c->x->is_aborted && aco__http_end_body(&c->link, location) == 0)
+        return;
     (void)aco__http_send(&c->link, NULL, 0, 0, location);
-    if (c->link.left < 0 && !c->link.is_chunked) /* the end of the stream would be the reply's end */
-        (void)setsockopt(c->link.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
     c->link.is_broken = 1;
 }
 
@@ -271,19 +271,21 @@ static void handle(aco__http_connection_t *c, const char *location)
         (void)aco__http_send(&c->link, NULL, 0, 0, location);
     else if (c->link.out_n)
         list_unflushed(c);
+    c->in_handler = 1;
     status = call_handler(x);
+    c->in_handler = 0;
     unlist_unflushed(c);
     if (x->websocket)
         aco__http_end_websocket(x, location);
     if (!status && !x->has_begun)
-        status = status_of_body(c->link.body_error);
+        status = status_of_body(c->link.body_error ? c->link.body_error : c->link.read_error);
     if (status && !x->has_begun && !c->link.is_broken) {
         if (status == 405)
             add_allow(x);
         (void)aco__http_answer(x, status, location);
     }
-    if (x->has_begun && (x->is_aborted || aco__http_end_body(&c->link, location) != 0))
-        break_off(c, location);
+    if (x->has_begun)
+        end_reply(c, location);
 }
 
 static void log_exchange(aco__http_exchange_t *x)
@@ -299,14 +301,15 @@ static void log_exchange(aco__http_exchange_t *x)
  * make the system drop what the client has not read of the reply. */
 static void linger(aco__http_connection_t *c, const char *location)
 {
-    char bytes[1024];
+    aco_io_reader_t *in = &c->link.in;
     aco_scope_t scope;
     size_t left = LINGER_BYTES;
-    if (c->link.is_broken || aco_scope_begin_at(&scope, aco_after(LINGER_MS * ACO_MILLISECOND), location) != 0)
+    if (aco__http_is_cut(&c->link) || !in->buffer ||
+        aco_scope_begin_at(&scope, aco_after(LINGER_MS * ACO_MILLISECOND), location) != 0)
         return;
     if (aco__http_link_shutdown(&c->link, location) == 0)
-        for (ssize_t n = 1; n > 0 && left > sizeof bytes; left -= n > 0 ? (size_t)n : 0)
-            n = aco__http_link_read(&c->link, bytes, sizeof bytes, location);
+        for (ssize_t n = 1; n > 0 && left > in->size; left -= n > 0 ? (size_t)n : 0)
+            n = aco__http_link_read(&c->link, in->buffer, in->size, location);
     (void)aco_scope_end(&scope);
 }
 
@@ -323,7 +326,7 @@ static __attribute__((noinline)) int serve_request(aco__http_connection_t *c, co
         return 0;
     if (status > 0) {
         link->is_persistent = 0;
-        if (aco__http_answer(c->x, status, location) == 0)
+        if (aco__http_answer(c->x, status, location) == 0 && aco__http_end_body(link, location) == 0)
             (void)aco__http_send(link, NULL, 0, 0, location);
         log_exchange(c->x);
         linger(c, location);
@@ -414,21 +417,18 @@ typedef struct newcomer {
     int fd;
 } newcomer_t;
 
-static void run_connection(aco__http_connection_t *c, newcomer_t *newcomer)
+/* The end of the connection's task, also by aco_exit() in a handler: then the reply lacks something. Nothing waits. */
+static void end_connection(void *arg)
 {
-    aco__http_server_t *server = newcomer->server;
-    memset(c, 0, sizeof *c);
-    aco__http_link_open(&c->link, newcomer->fd, (size_t)server->options.max_head + HTTP_BEHIND_HEAD);
-    aco__poller_free(newcomer, sizeof *newcomer);
-    c->link.most_body = server->options.max_body < 0 ? UINT64_MAX : (uint64_t)server->options.max_body;
-    c->link.write_time = server->options.write_time;
-    c->server = server;
-    c->next = server->first;
-    c->place = &server->first;
-    if (c->next)
-        c->next->place = &c->next;
-    server->first = c;
-    serve_connection(c, "an HTTP connection");
+    aco__http_connection_t *c = arg;
+    size_t sz = c->sz;
+    if (c->in_handler) {
+        aco__http_try_send(&c->link); /* earlier replies */
+        c->link.is_broken = 1;
+        if (c->x->websocket)
+            aco__http_end_websocket(c->x, NULL);
+    }
+    unlist_unflushed(c);
     if (c->x && c->x->blocks)
         aco__http_free_blocks(c->x);
     give_exchange(c);
@@ -436,13 +436,39 @@ static void run_connection(aco__http_connection_t *c, newcomer_t *newcomer)
     if (c->next)
         c->next->place = c->place;
     aco__http_link_close(&c->link);
+    if (sz)
+        aco__poller_free(c, sz);
+}
+
+static void run_connection(aco__http_connection_t *c, newcomer_t *newcomer, size_t sz)
+{
+    aco__http_server_t *server = newcomer->server;
+    memset(c, 0, sizeof *c);
+    c->sz = sz;
+    aco__http_link_open(&c->link, newcomer->fd, (size_t)server->options.max_head + HTTP_BEHIND_HEAD);
+    aco__poller_free(newcomer, sizeof *newcomer);
+    c->link.most_body = server->options.max_body < 0 ? UINT64_MAX : (uint64_t)server->options.max_body;
+    c->link.write_time = server->options.write_time;
+    c->link.body_time = server->options.body_time;
+    c->server = server;
+    c->next = server->first;
+    c->place = &server->first;
+    if (c->next)
+        c->next->place = &c->next;
+    server->first = c;
+    if (aco_defer(end_connection, c) != 0) {
+        end_connection(c);
+        return;
+    }
+    serve_connection(c, "an HTTP connection");
+    (void)aco_defer_pop(1);
 }
 
 /* The record is on the stack: the first page, which an idle connection holds anyway, has room for it. */
 static void *connection(void *newcomer)
 {
     aco__http_connection_t record;
-    run_connection(&record, newcomer);
+    run_connection(&record, newcomer, 0);
     return NULL;
 }
 
@@ -457,8 +483,7 @@ static void *connection_on_share_stack(void *arg)
         aco__poller_free(newcomer, sizeof *newcomer);
         return NULL;
     }
-    run_connection(record, newcomer);
-    aco__poller_free(record, sizeof *record);
+    run_connection(record, newcomer, sz);
     return NULL;
 }
 

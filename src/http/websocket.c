@@ -196,6 +196,21 @@ aco_websocket_t *aco_websocket_accept_at(aco_http_request_t *request, const aco_
 
 /* ---- Sending ---- */
 
+/* A scope has ended while the peer took nothing: the caller may send the frame again. The peer cannot do without the
+ * end of one of which it has the begin. */
+static void take_back(aco_websocket_t *socket, size_t frame, int opcode)
+{
+    aco__http_link_t *link = socket->link;
+    int error = errno;
+    if (link->out_n < frame)
+        link->is_broken = 1;
+    else {
+        link->out_n -= frame;
+        socket->has_sent_close &= opcode != CLOSE;
+    }
+    errno = error;
+}
+
 static int send_frame(aco_websocket_t *socket, int opcode, const void *p, size_t n, const char *location)
 {
     aco__http_link_t *link = socket->link;
@@ -216,6 +231,8 @@ static int send_frame(aco_websocket_t *socket, int opcode, const void *p, size_t
         link->out_n += head + small;
         socket->has_sent_close = opcode == CLOSE;
         result = aco__http_send(link, small ? NULL : p, small ? 0 : n, 0, location);
+        if (result != 0 && !link->is_broken)
+            take_back(socket, head + small, opcode);
     }
     aco_semaphore_release(&socket->turn);
     return result;
@@ -262,6 +279,8 @@ static ssize_t more(aco_websocket_t *socket, char *direct, size_t n, const char 
         aco_scope_t scope;
         int64_t until = socket->type ? socket->deadline : aco_after(options->idle_time);
         ssize_t got;
+        if (socket->type && aco_now() >= until) /* a read that finds bytes succeeds also later */
+            return fail(socket, 1001, ETIMEDOUT, "the message takes too long", location);
         if (aco_scope_begin_at(&scope, until, location) != 0)
             return -1;
         got = direct ? aco__http_link_read(socket->link, direct, n, location)
@@ -274,7 +293,7 @@ static ssize_t more(aco_websocket_t *socket, char *direct, size_t n, const char 
         if (got == 0)
             return fail(socket, 0, ECONNRESET, "the connection ended without a close", location);
         if (scope.error != ETIMEDOUT || aco_check_cancelled() != 0) {
-            if (errno != ETIMEDOUT && errno != ECANCELED)
+            if (!aco__http_is_passing())
                 socket->error = errno;
             return -1;
         }
@@ -440,31 +459,40 @@ static int end_control(aco_websocket_t *socket, const char *location)
     return 1;
 }
 
+/* The type of the message that has come, or -1 and errno. */
+static int end_message(aco_websocket_t *socket, const char *location)
+{
+    int type = socket->type;
+    socket->type = 0;
+    if (make_room(socket, 0, location) != 0)
+        return -1;
+    socket->bytes[socket->n] = 0;
+    if (type == TEXT && !is_utf8((unsigned char *)socket->bytes, socket->n))
+        return fail(socket, 1007, EBADMSG, "the text is no UTF-8", location);
+    return type;
+}
+
 /* The type of a message; 0: the peer has closed; -1 and errno. */
 static int receive(aco_websocket_t *socket, const char *location)
 {
-    for (;;) {
+    do {
+        int result = 1;
         if (!socket->in_frame && begin_frame(socket, location) != 0)
             return -1;
         while (socket->left > 0)
             if (read_payload(socket, location) != 0)
                 return -1;
+        if (socket->opcode >= CLOSE)
+            result = end_control(socket, location);
+        if (result < 0) /* the frame is there for the next call, which answers it */
+            return -1;
         socket->in_frame = 0;
-        if (socket->opcode >= CLOSE) {
-            int result = end_control(socket, location);
-            if (result != 1)
-                return result;
-        } else if (socket->is_final) {
-            int type = socket->type;
-            socket->type = 0;
-            if (make_room(socket, 0, location) != 0)
-                return -1;
-            socket->bytes[socket->n] = 0;
-            if (type == TEXT && !is_utf8((unsigned char *)socket->bytes, socket->n))
-                return fail(socket, 1007, EBADMSG, "the text is no UTF-8", location);
-            return type;
-        }
-    }
+        if (result == 0)
+            return 0;
+        if (socket->opcode < CLOSE && socket->is_final)
+            return end_message(socket, location);
+    } while (aco_check_cancelled() == 0); /* a peer can send pings and fragments for ever */
+    return -1;
 }
 
 static void drop_message(aco_websocket_t *socket)
@@ -513,9 +541,9 @@ int aco_websocket_close_at(aco_websocket_t *socket, int code, const char *reason
         return -1;
     do
         result = aco_websocket_receive_at(socket, &dropped, &dropped_n, location);
-    while (result > 0);
+    while (result > 0 && aco_check_cancelled() == 0);
     (void)aco_scope_end(&scope);
-    return result;
+    return result > 0 ? -1 : result;
 }
 
 void aco__http_end_websocket(aco__http_exchange_t *x, const char *location)

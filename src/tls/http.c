@@ -18,6 +18,13 @@ static void stream_close(void *stream)
     (void)aco_tls_close(stream);
 }
 
+static void stream_abort(void *stream)
+{
+    aco_tls_t *tls = stream;
+    tls->has_failed[TLS_WRITE] = 1; /* so the peer gets no close_notify */
+    (void)aco_tls_close(tls);
+}
+
 static int stream_shutdown(void *stream, const char *location)
 {
     return aco_tls_shutdown_at(stream, SHUT_WR, location);
@@ -36,8 +43,8 @@ static int stream_has_input(void *stream)
 /* The connection, unless the two agreed upon another protocol; NULL: it is closed, errno EPROTO, or as it was. */
 static void *stream_of(aco_tls_t *tls, const char *call, const aco_http_transport_t **transport)
 {
-    static const aco_http_transport_t functions = {stream_read,     stream_write,         stream_close,
-                                                   stream_shutdown, stream_wait_readable, stream_has_input};
+    static const aco_http_transport_t functions = {
+        stream_read, stream_write, stream_close, stream_shutdown, stream_wait_readable, stream_has_input, stream_abort};
     if (!tls)
         return NULL;
     *transport = &functions;
