@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #ifdef __linux__
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/utsname.h>
@@ -328,6 +329,38 @@ void aco__os_die(const char *what)
     abort();
 }
 
+/* Weak: a static program does not have them. */
+#pragma weak dlopen
+#pragma weak dlsym
+#pragma weak dladdr
+
+static int is_of_program(const Dl_info *own)
+{
+#ifdef __linux__
+    Dl_info program;
+    return dladdr((void *)(uintptr_t)getauxval(AT_PHDR), &program) && program.dli_fbase == own->dli_fbase;
+#else
+    (void)own;
+    return 0;
+#endif
+}
+
+/* Keeps the object that this code is in until the process ends: a plugin may contain the static library. Called before
+ * the system gets an address in it. Threads do not wait for each other here: one may be inside dlopen(), which the
+ * other needs. */
+static void stay_loaded(void)
+{
+    static int done; /* atomic */
+    int saved = errno;
+    Dl_info own;
+    if (__atomic_load_n(&done, __ATOMIC_RELAXED))
+        return;
+    if (dlopen && dladdr && dladdr(&done, &own) && own.dli_fname && !is_of_program(&own))
+        (void)!dlopen(own.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+    __atomic_store_n(&done, 1, __ATOMIC_RELAXED);
+    errno = saved;
+}
+
 static const int fault_signals[] = {SIGSEGV, SIGBUS};
 enum { FAULTS = sizeof fault_signals / sizeof *fault_signals };
 static struct sigaction previous[FAULTS];
@@ -379,6 +412,7 @@ static void on_signal(int signal)
 int aco__os_on_signal(int signal, void (*fn)(void))
 {
     struct sigaction ours = {0};
+    stay_loaded();
     signal_fn = fn;
     ours.sa_handler = on_signal;
     ours.sa_flags = SA_RESTART | SA_ONSTACK;
@@ -398,11 +432,6 @@ int aco__os_signal_stack(void *p, size_t sz)
     wanted.ss_flags = p ? 0 : SS_DISABLE;
     return sigaltstack(&wanted, NULL) == 0 ? 1 : -1;
 }
-
-/* Weak: a static program does not have them. */
-#pragma weak dlopen
-#pragma weak dlsym
-#pragma weak dladdr
 
 void aco__os_describe_code(const void *address, char *text, size_t sz)
 {
@@ -459,6 +488,7 @@ static void find_slot(const void *value)
 
 void aco__os_at_thread_exit(void (*fn)(void *), void *arg)
 {
+    stay_loaded();
     __atomic_store_n(&thread_exit_function, fn, __ATOMIC_RELEASE);
     pthread_once(&thread_exit_once, make_thread_exit_key);
     if (thread_exit_key_made)
