@@ -366,37 +366,61 @@ enum { FAULTS = sizeof fault_signals / sizeof *fault_signals };
 static struct sigaction previous[FAULTS];
 static void (*explainer)(const void *address);
 
+/* Ends the process by this signal, as if there were no handler. A fault repeats itself when the handler returns, and
+ * the core then shows it; a signal that was sent is sent again. */
+static void end_by(int signal, int was_sent)
+{
+    struct sigaction none = {0};
+    none.sa_handler = SIG_DFL;
+    sigaction(signal, &none, NULL);
+    if (was_sent)
+        raise(signal);
+}
+
 static void on_fault(int signal, siginfo_t *info, void *context)
 {
     const struct sigaction *next = &previous[signal == fault_signals[1]];
-    explainer(info->si_addr);
-    if (next->sa_flags & SA_SIGINFO) {
+    int was_sent = info->si_code <= 0; /* by kill() or the like: si_addr is no address */
+    if (!was_sent)
+        explainer(info->si_addr);
+    if (next->sa_flags & SA_SIGINFO)
         next->sa_sigaction(signal, info, context);
-    } else if (next->sa_handler != SIG_DFL && next->sa_handler != SIG_IGN) {
+    else if (next->sa_handler != SIG_DFL && next->sa_handler != SIG_IGN)
         next->sa_handler(signal);
-    } else { /* the access is repeated and ends the process */
-        struct sigaction none = {0};
-        none.sa_handler = SIG_DFL;
-        sigaction(signal, &none, NULL);
-    }
+    else if (next->sa_handler == SIG_DFL || !was_sent)
+        end_by(signal, was_sent);
 }
 
-int aco__os_explain_faults(void (*fn)(const void *address))
+static int is_explained(const struct sigaction *now)
 {
-    struct sigaction ours = {0}, now;
-    int failed = 0;
+    return (now->sa_flags & SA_SIGINFO) && now->sa_sigaction == on_fault;
+}
+
+/* A handler that is not made for an alternate stack may depend on the stack of its thread (Java's does); an ignored
+ * signal stays ignored in programs that this one executes. */
+static int is_sensitive(const struct sigaction *now)
+{
+    return ((now->sa_flags & SA_SIGINFO) || now->sa_handler != SIG_DFL) && !(now->sa_flags & SA_ONSTACK);
+}
+
+int aco__os_explain_faults(void (*fn)(const void *address), int politely)
+{
+    struct sigaction ours, now;
+    int failed = 0, installed = 0;
     explainer = fn;
-    ours.sa_sigaction = on_fault;
-    ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
-    sigemptyset(&ours.sa_mask);
-    for (int i = 0; i < FAULTS; i++) {
-        failed |= sigaction(fault_signals[i], NULL, &now);
-        if (failed || ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_fault))
+    for (int i = 0; i < FAULTS && !failed; i++) {
+        failed = sigaction(fault_signals[i], NULL, &now);
+        if (failed || (politely && is_sensitive(&now)))
             continue;
-        previous[i] = now;
-        failed |= sigaction(fault_signals[i], &ours, NULL);
+        installed = 1;
+        if (is_explained(&now))
+            continue;
+        previous[i] = ours = now; /* its mask and flags hold for it now as before */
+        ours.sa_sigaction = on_fault;
+        ours.sa_flags |= SA_SIGINFO | SA_ONSTACK;
+        failed = sigaction(fault_signals[i], &ours, NULL);
     }
-    return failed ? -1 : 0;
+    return failed ? -1 : installed;
 }
 
 static void (*signal_fn)(void);
@@ -425,12 +449,23 @@ int aco__os_signal_stack(void *p, size_t sz)
     stack_t now, wanted = {0};
     if (sigaltstack(NULL, &now) != 0)
         return -1;
-    if (p && !(now.ss_flags & SS_DISABLE))
+    if (!(now.ss_flags & SS_DISABLE))
         return 0;
     wanted.ss_sp = p;
     wanted.ss_size = sz;
-    wanted.ss_flags = p ? 0 : SS_DISABLE;
     return sigaltstack(&wanted, NULL) == 0 ? 1 : -1;
+}
+
+int aco__os_signal_stack_end(const void *p)
+{
+    stack_t now, none = {0};
+    if (sigaltstack(NULL, &now) != 0 || now.ss_flags & SS_DISABLE || now.ss_sp != p)
+        return 1;
+    if (now.ss_flags & SS_ONSTACK)
+        return 0;
+    none.ss_flags = SS_DISABLE;
+    sigaltstack(&none, NULL); /* it refuses only while a handler runs there */
+    return 1;
 }
 
 void aco__os_describe_code(const void *address, char *text, size_t sz)
