@@ -364,7 +364,7 @@ static void stay_loaded(void)
 static const int fault_signals[] = {SIGSEGV, SIGBUS};
 enum { FAULTS = sizeof fault_signals / sizeof *fault_signals };
 static struct sigaction previous[FAULTS];
-static void (*explainer)(const void *address);
+static void (*explainer)(const void *address); /* atomic: handlers of other threads read it */
 
 /* Ends the process by this signal, as if there were no handler. A fault repeats itself when the handler returns, and
  * the core then shows it; a signal that was sent is sent again. */
@@ -382,7 +382,7 @@ static void on_fault(int signal, siginfo_t *info, void *context)
     const struct sigaction *next = &previous[signal == fault_signals[1]];
     int was_sent = info->si_code <= 0; /* by kill() or the like: si_addr is no address */
     if (!was_sent)
-        explainer(info->si_addr);
+        __atomic_load_n(&explainer, __ATOMIC_RELAXED)(info->si_addr);
     if (next->sa_flags & SA_SIGINFO)
         next->sa_sigaction(signal, info, context);
     else if (next->sa_handler != SIG_DFL && next->sa_handler != SIG_IGN)
@@ -407,7 +407,7 @@ int aco__os_explain_faults(void (*fn)(const void *address), int politely)
 {
     struct sigaction ours, now;
     int failed = 0, installed = 0;
-    explainer = fn;
+    __atomic_store_n(&explainer, fn, __ATOMIC_RELAXED);
     for (int i = 0; i < FAULTS && !failed; i++) {
         failed = sigaction(fault_signals[i], NULL, &now);
         if (failed || (politely && is_sensitive(&now)))
@@ -423,13 +423,13 @@ int aco__os_explain_faults(void (*fn)(const void *address), int politely)
     return failed ? -1 : installed;
 }
 
-static void (*signal_fn)(void);
+static void (*signal_fn)(void); /* atomic, likewise */
 
 static void on_signal(int signal)
 {
     int error = errno;
     (void)signal;
-    signal_fn();
+    __atomic_load_n(&signal_fn, __ATOMIC_RELAXED)();
     errno = error;
 }
 
@@ -437,7 +437,7 @@ int aco__os_on_signal(int signal, void (*fn)(void))
 {
     struct sigaction ours = {0};
     stay_loaded();
-    signal_fn = fn;
+    __atomic_store_n(&signal_fn, fn, __ATOMIC_RELAXED);
     ours.sa_handler = on_signal;
     ours.sa_flags = SA_RESTART | SA_ONSTACK;
     sigemptyset(&ours.sa_mask);
