@@ -337,11 +337,17 @@ ACO_API const char *aco_error_message(void);
 
 /* Explains a stack overflow into a guard page before it ends the process: a line on stderr names the coroutine, the
  * bounds of its stack, and how to make it larger. A large frame can step over the guard page: a fault in the 1 MiB
- * below it is explained too. Then the signal (SIGSEGV, SIGBUS) does what it did before this call. Each thread that
- * runs coroutines calls it: the handler needs an alternate signal stack, which the call makes if the thread has none.
- * In a program with a debug unit, the library calls it itself in each thread that makes coroutines. The environment
- * variable ACO_EXPLAIN_OVERFLOW decides for all programs: 1, or 0: not. 0, or -1 and errno: ENOMEM, EAGAIN, ENOSYS
- * (Windows describes a fault on the stack where it happened, which has no room left). */
+ * below it is explained too. Then the signal (SIGSEGV, SIGBUS) does what it did before.
+ *
+ * The library does this by itself: its handler is installed when the process makes its first coroutine, and each thread
+ * that makes coroutines gets an alternate signal stack (64 KiB of address space) if it has none. It leaves a signal
+ * alone that the program ignores or handles without SA_ONSTACK, and it is installed only once: a handler that the
+ * program installs later takes its place, and may call it. The environment variable ACO_EXPLAIN_OVERFLOW decides
+ * otherwise: 0: never; 1: before whatever handler there is.
+ *
+ * This call installs it in any case, before the handler that is there, and gives the calling thread its signal stack. A
+ * handler that itself calls the one it replaced must not be installed in between. 0, or -1 and errno: ENOMEM, EAGAIN,
+ * ENOSYS (Windows describes a fault on the stack where it happened, which has no room left). */
 ACO_API int aco_explain_overflow(void);
 
 /* Where the library gets its memory; by default from mmap and malloc. Each function gets `ctx`. `map` returns `sz`

@@ -341,6 +341,7 @@ static void advice(void)
 
 int main(void)
 {
+    setenv("ACO_EXPLAIN_OVERFLOW", "0", 1); /* whose request for the heap may fail: the next one is tried */
     aco_thread_init(NULL);
     mappings(); /* first: a thread without a heap */
     main_co = aco_create(NULL, NULL, 0, NULL, NULL);

@@ -1,4 +1,5 @@
-/* Overflows that explain themselves: aco_explain_overflow(), which debug builds and the environment call. */
+/* Overflows that explain themselves, by default and by aco_explain_overflow(), and what they leave to the program: its
+ * handlers, its signal stacks. */
 #define _GNU_SOURCE
 #include "aco.h"
 #include "aco/generator.h"
@@ -115,13 +116,150 @@ static void own_handler(int signal)
     _exit(signal == SIGSEGV ? 42 : 43);
 }
 
-static void own_handler_before(void)
+static void install(void (*handler)(int), int flags)
 {
     struct sigaction ours = {0};
-    ours.sa_handler = own_handler;
-    ours.sa_flags = SA_ONSTACK;
+    ours.sa_handler = handler;
+    ours.sa_flags = flags;
     sigaction(SIGSEGV, &ours, NULL);
+}
+
+static int is_installed(void (*handler)(int))
+{
+    struct sigaction now;
+    return sigaction(SIGSEGV, NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == handler;
+}
+
+static void own_handler_before(void)
+{
+    install(own_handler, SA_ONSTACK);
     run(NULL);
+}
+
+static void own_handler_before_the_default(void)
+{
+    install(own_handler, SA_ONSTACK);
+    aco_send(aco_new(overflow, NULL, NULL), NULL);
+}
+
+static void *nothing(void *arg)
+{
+    return arg;
+}
+
+static void *begin_thread(void *arg)
+{
+    aco_t *co = aco_new(nothing, NULL, NULL);
+    aco_send(co, NULL);
+    aco_destroy(co);
+    return arg;
+}
+
+/* The default leaves alone: a handler that may need the thread's stack, an ignored signal, a handler that came later.
+ * What a program installs later may call what it replaced. */
+static void handlers_stay(void)
+{
+    pthread_t thread;
+    install(own_handler, 0);
+    begin_thread(NULL);
+    CHECK(is_installed(own_handler));
+    CHECK_EQ(pthread_create(&thread, NULL, begin_thread, NULL), 0);
+    pthread_join(thread, NULL);
+    CHECK(is_installed(own_handler));
+    _exit(check_failures != 0);
+}
+
+static void ignored_stays_ignored(void)
+{
+    install(SIG_IGN, 0);
+    begin_thread(NULL);
+    CHECK(is_installed(SIG_IGN));
+    _exit(check_failures != 0);
+}
+
+static void later_handler_stays(void)
+{
+    pthread_t thread;
+    begin_thread(NULL);
+    CHECK(!is_installed(SIG_DFL));
+    install(own_handler, SA_ONSTACK);
+    CHECK_EQ(pthread_create(&thread, NULL, begin_thread, NULL), 0);
+    pthread_join(thread, NULL);
+    CHECK(is_installed(own_handler));
+    _exit(check_failures != 0);
+}
+
+/* A signal that was sent ends the process as without a handler. */
+static void is_sent(void)
+{
+    CHECK_EQ(aco_explain_overflow(), 0);
+    raise(SIGSEGV);
+    _exit(0);
+}
+
+/* ---- Signal stacks ---- */
+
+static pthread_key_t last_look;
+static char own_signal_stack[256 << 10];
+static int rounds;
+
+/* Runs in two rounds of destructors; in the second one the library's has run. */
+static void look_at_signal_stack(void *arg)
+{
+    stack_t now;
+    if (rounds++ == 0) {
+        pthread_setspecific(last_look, arg);
+        return;
+    }
+    CHECK_EQ(sigaltstack(NULL, &now), 0);
+    CHECK(now.ss_sp == own_signal_stack);
+}
+
+static void *change_signal_stack(void *arg)
+{
+    stack_t own = {0};
+    own.ss_sp = own_signal_stack;
+    own.ss_size = sizeof own_signal_stack;
+    CHECK_EQ(pthread_setspecific(last_look, arg), 0);
+    begin_thread(NULL);
+    CHECK_EQ(sigaltstack(&own, NULL), 0);
+    return arg;
+}
+
+static void signal_stack_stays(void)
+{
+    pthread_t thread;
+    CHECK_EQ(pthread_key_create(&last_look, look_at_signal_stack), 0);
+    CHECK_EQ(pthread_create(&thread, NULL, change_signal_stack, &rounds), 0);
+    pthread_join(thread, NULL);
+    CHECK_EQ(rounds, 2);
+    _exit(check_failures != 0);
+}
+
+static void end_thread(int signal)
+{
+    (void)signal;
+    pthread_exit(NULL);
+}
+
+static void *end_on_signal_stack(void *arg)
+{
+    struct sigaction ours = {0};
+    ours.sa_handler = end_thread;
+    ours.sa_flags = SA_ONSTACK;
+    begin_thread(NULL);
+    sigaction(SIGUSR1, &ours, NULL);
+    raise(SIGUSR1);
+    return arg;
+}
+
+/* A thread that ends in a handler on the library's signal stack still needs it. */
+static void thread_ends_in_handler(void)
+{
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, end_on_signal_stack, NULL), 0);
+    pthread_join(thread, NULL);
+    _exit(check_failures != 0);
 }
 
 static void twice(void)
@@ -130,7 +268,7 @@ static void twice(void)
     run(NULL);
 }
 
-/* Without a call of aco_explain_overflow(): as the environment says, or if this is a debug build. */
+/* Without a call of aco_explain_overflow(): as the environment says. */
 static void just_overflows(const char *environment)
 {
     if (environment)
@@ -226,6 +364,14 @@ static void dies(int line, void (*act)(void), const char *begin, const char *end
 }
 #define DIES(act, begin, end) dies(__LINE__, act, begin, end)
 
+static void calls_own_handler(void (*act)(void))
+{
+    child_end_t child = child_run(act);
+    CHECK(WIFEXITED(child.status) && WEXITSTATUS(child.status) == 42);
+    CHECK(strncmp(child.text, "acorn: overflow: coroutine 0x", 29) == 0);
+    CHECK(strlen(child.text) > 5 && strcmp(child.text + strlen(child.text) - 5, "mine\n") == 0);
+}
+
 int main(void)
 {
     static const char more[] = " has overflowed: increase stack_size in aco_options_t\n";
@@ -236,10 +382,7 @@ int main(void)
     asan_reports(before_asan, " has overflowed: increase stack_size in aco_options_t\n");
     asan_reports(large_frame_before_asan, " has overflowed, probably by a large frame: address 0x");
 #endif
-    if (ACO_DEBUG)
-        DIES(by_default, "acorn: overflow: coroutine 0x", more);
-    else
-        DIES(by_default, NULL, NULL);
+    DIES(by_default, "acorn: overflow: coroutine 0x", more);
     DIES(by_environment, "acorn: overflow: coroutine 0x", more);
     DIES(not_by_environment, NULL, NULL);
     DIES(steps_over_the_guard, "acorn: overflow: coroutine 0x", ": increase stack_size in aco_options_t\n");
@@ -263,10 +406,14 @@ int main(void)
     DIES(twice, "acorn: overflow: coroutine 0x", more);
     DIES(not_an_overflow, NULL, NULL);
     DIES(not_an_overflow_in_a_coroutine, NULL, NULL);
-    child = child_run(own_handler_before);
-    CHECK(WIFEXITED(child.status) && WEXITSTATUS(child.status) == 42);
-    CHECK(strncmp(child.text, "acorn: overflow: coroutine 0x", 29) == 0);
-    CHECK(strlen(child.text) > 5 && strcmp(child.text + strlen(child.text) - 5, "mine\n") == 0);
+    calls_own_handler(own_handler_before);
+    calls_own_handler(own_handler_before_the_default);
+    DIES(is_sent, NULL, NULL);
+    PASSES(handlers_stay);
+    PASSES(ignored_stays_ignored);
+    PASSES(later_handler_stays);
+    PASSES(signal_stack_stays);
+    PASSES(thread_ends_in_handler);
     aco_share_stack_destroy(share_stack);
     return check_result("overflow");
 }

@@ -216,8 +216,7 @@ static void begin_process_by(intptr_t way)
 int main(void)
 {
     const aco_allocator_t allocator = {map, unmap, allocate, release, NULL};
-    setenv("ACO_EXPLAIN_OVERFLOW", "0", 1); /* else a debug build has made the scratch stack before */
-    setenv("ACO_WATCHDOG", "0", 1); /* likewise */
+    setenv("ACO_WATCHDOG", "0", 1); /* else a debug build has made the scratch stack before */
     CHECK_EQ(aco_set_allocator(&allocator), 0);
     for (intptr_t way = BY_DUMP; way <= BY_OPENING; way++)
         begin_process_by(way);

@@ -9,6 +9,7 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -447,6 +448,37 @@ static void signal_after_thread(void)
     signal_while_tasks_run();
 }
 
+enum { ASKERS = 4 };
+static int arrived; /* atomic; relaxed, to order nothing else */
+
+static void meet(int round)
+{
+    __atomic_add_fetch(&arrived, 1, __ATOMIC_RELAXED);
+    while (__atomic_load_n(&arrived, __ATOMIC_RELAXED) < round * ASKERS)
+        sched_yield();
+}
+
+static void *asks_and_raises(void *unused)
+{
+    aco_thread_init(NULL);
+    meet(1);
+    CHECK_EQ(aco_tasks_dump_on(SIGUSR1, ends[1]), 0);
+    CHECK_EQ(raise(SIGUSR1), 0); /* its handler looks at what the other threads' calls change */
+    meet(2);
+    CHECK_EQ(aco_tasks_dump_on(0, 0), 0);
+    return unused;
+}
+
+/* Promise: each thread may ask, while handlers run on others. */
+static void signal_on_several_threads(void)
+{
+    pthread_t threads[ASKERS];
+    for (int i = 0; i < ASKERS; i++)
+        CHECK_EQ(pthread_create(&threads[i], NULL, asks_and_raises, NULL), 0);
+    for (int i = 0; i < ASKERS; i++)
+        CHECK_EQ(pthread_join(threads[i], NULL), 0);
+}
+
 static void *ends_program(void *unused)
 {
     int result;
@@ -492,6 +524,7 @@ int main(void)
     signal_while_open();
     signal_in_hook();
     signal_after_thread();
+    signal_on_several_threads();
     signal_while_asleep();
 #endif
     return check_result("scheduler_report");

@@ -50,7 +50,6 @@ acorn_python_t *acorn_python_new(python_object_t *function, size_t stack_size)
         free(p);
         return NULL;
     }
-    aco_explain_overflow();
     p->own = PyThreadState_New(PyInterpreterState_Get());
     p->function = function;
     Py_IncRef(function);

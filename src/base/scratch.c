@@ -11,12 +11,6 @@ static void scratch_free(aco__thread_t *self)
 {
     aco__scratch_t *scratch = self->scratch;
     size_t page = aco__os_page_size();
-#ifndef ACO_CONFIG_LIBACO_ONLY
-    if (scratch->signal_stack) {
-        aco__os_signal_stack(NULL, 0);
-        aco__unmap(scratch->signal_stack, ACO__SIGNAL_STACK);
-    }
-#endif
     self->scratch = NULL;
     ACO__UPCALL(region_freed, (scratch, sizeof *scratch));
     ACO__UPCALL(deregister_stack, (scratch->registered));

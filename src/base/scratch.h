@@ -57,10 +57,9 @@ typedef struct aco__scratch {
     unsigned cleanups;       /* of the running coroutine and its resumers: how many clean up */
     unsigned registered;     /* Valgrind's number for the scratch stack, or 0 */
     long traced_as;          /* the thread's number in a trace; 0: no event yet */
-    void *signal_stack;      /* made by aco_explain_overflow(), or NULL */
 } aco__scratch_t;
 
-enum { ACO__SCRATCH_STACK = 64 << 10, ACO__SIGNAL_STACK = 64 << 10 }; /* bytes */
+enum { ACO__SCRATCH_STACK = 64 << 10 }; /* bytes */
 
 /* The calling thread's scratch state, created if needed. NULL and errno on failure. */
 ACO__HIDDEN aco__scratch_t *aco__scratch(void);

@@ -187,9 +187,25 @@ static void sweep(heap_t *heap)
 
 /* ---- Heaps ---- */
 
+static size_t mapping_size(void)
+{
+    return ACO__SIGNAL_STACK + aco__round_up(sizeof(heap_t), aco__os_page_size());
+}
+
+#ifndef ACO_CONFIG_LIBACO_ONLY
+static void *signal_stack_of(heap_t *heap)
+{
+    return (char *)heap - ACO__SIGNAL_STACK;
+}
+#endif
+
 static void heap_thread_ends(aco__thread_t *self)
 {
     heap_t *heap = self->heap;
+#ifndef ACO_CONFIG_LIBACO_ONLY
+    if (heap->signal_stack == 1)
+        heap->signal_stack = aco__os_signal_stack_end(signal_stack_of(heap)) ? 0 : -1;
+#endif
     self->heap = NULL;
     __atomic_store_n(&heap->thread, aco__nobody, __ATOMIC_RELAXED);
     aco__lock();
@@ -213,7 +229,7 @@ static void heaps_end(void)
                 if (!slab->used)
                     aco__unmap(slab, SLAB);
             }
-        aco__unmap(heap, aco__round_up(sizeof *heap, aco__os_page_size()));
+        aco__unmap((char *)heap - ACO__SIGNAL_STACK, mapping_size());
     }
 }
 #endif
@@ -245,9 +261,10 @@ static heap_t *heap_of_thread(void)
         return self->heap;
     heap_t *heap = heap_adopt();
     if (!heap) {
-        heap = aco__map(aco__round_up(sizeof *heap, aco__os_page_size()));
-        if (!heap)
+        char *map = aco__map(mapping_size());
+        if (!map)
             return NULL;
+        heap = (heap_t *)(void *)(map + ACO__SIGNAL_STACK);
         heap->next = __atomic_load_n(&aco__heaps, __ATOMIC_RELAXED);
         while (!__atomic_compare_exchange_n(&aco__heaps, &heap->next, heap, 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
             ;
@@ -259,6 +276,21 @@ static heap_t *heap_of_thread(void)
     aco__thread_will_end();
     return heap;
 }
+
+#ifndef ACO_CONFIG_LIBACO_ONLY
+int aco__signal_stack(void)
+{
+    heap_t *heap = heap_of_thread();
+    int taken = -1;
+    if (heap && heap->signal_stack < 0)
+        errno = ENOMEM;
+    else if (heap)
+        taken = aco__os_signal_stack(signal_stack_of(heap), ACO__SIGNAL_STACK);
+    if (taken == 1)
+        heap->signal_stack = 1;
+    return taken < 0 ? -1 : 0;
+}
+#endif
 
 static slab_t *slab_with_room(heap_t *heap, unsigned class)
 {

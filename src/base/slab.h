@@ -41,11 +41,22 @@ struct aco__heap {
     struct aco__heap *next_orphan;
     struct aco__heap *next; /* in the list of all heaps */
     int orphan; /* atomic */
+    int signal_stack; /* 0: nobody's, 1: the thread's, -1: a thread that has ended still runs a handler on it */
     aco__object_t *remote __attribute__((aligned(ACO__CACHE_LINE))); /* atomic; other threads write this line */
 };
 _Static_assert(offsetof(struct aco__heap, thread) == 0, "aco__begins_here() uses this offset");
 
+/* A heap's mapping begins with an alternate signal stack of this many bytes: address space only, until it is used. */
+#if defined(_WIN32) || defined(ACO_CONFIG_LIBACO_ONLY)
+enum { ACO__SIGNAL_STACK = 0 };
+#else
+enum { ACO__SIGNAL_STACK = 64 << 10 };
+#endif
+
 ACO__HIDDEN_EXTERN struct aco__heap *aco__heaps; /* atomic; the list of all heaps, orphans included */
+
+/* Gives the calling thread its heap's signal stack, unless it has one. 0, or -1 and errno. */
+ACO__HIDDEN int aco__signal_stack(void);
 
 static inline aco__slab_t *aco__slab_of(const void *p)
 {

@@ -65,15 +65,19 @@ ACO__HIDDEN void aco__os_message(const char *text, size_t length);
 ACO__HIDDEN ACO__COLD __attribute__((noreturn)) void aco__os_die(const char *what);
 
 /* Installs a handler of memory faults: it calls explain(address), then the handler that was installed before. It works
- * in threads that have an alternate signal stack. The caller holds the process lock. 0, or -1 and errno. */
-ACO__HIDDEN int aco__os_explain_faults(void (*explain)(const void *address));
+ * in threads that have an alternate signal stack. `politely`: not where a handler is installed that is not made for an
+ * alternate stack, or the signal is ignored. The caller holds the process lock. Returns 1 if the handler is there for a
+ * signal, 0 if not; -1 and errno on failure. */
+ACO__HIDDEN int aco__os_explain_faults(void (*explain)(const void *address), int politely);
 
 /* Installs a handler of this signal: it calls fn(), with errno kept. 0, or -1 and errno. */
 ACO__HIDDEN int aco__os_on_signal(int signal, void (*fn)(void));
 
 /* Makes the `sz` bytes at `p` the calling thread's alternate signal stack and returns 1. Returns 0 if the thread has
- * one already; -1 and errno on failure. With `p` NULL it removes the thread's alternate signal stack. */
+ * one already; -1 and errno on failure. */
 ACO__HIDDEN int aco__os_signal_stack(void *p, size_t sz);
+/* Takes that stack from the thread, if it is still the thread's. 1; 0: a handler runs on it. */
+ACO__HIDDEN int aco__os_signal_stack_end(const void *p);
 
 /* Looks up `n` functions of the C++ run time's unwinder. 1 if the process has loaded one that has them all, else 0.
  * `load`: loads one if it has not. */

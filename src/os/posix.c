@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #ifdef __linux__
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/utsname.h>
@@ -328,58 +329,115 @@ void aco__os_die(const char *what)
     abort();
 }
 
+/* Weak: a static program does not have them. */
+#pragma weak dlopen
+#pragma weak dlsym
+#pragma weak dladdr
+
+static int is_of_program(const Dl_info *own)
+{
+#ifdef __linux__
+    Dl_info program;
+    return dladdr((void *)(uintptr_t)getauxval(AT_PHDR), &program) && program.dli_fbase == own->dli_fbase;
+#else
+    (void)own;
+    return 0;
+#endif
+}
+
+/* Keeps the object that this code is in until the process ends: a plugin may contain the static library. Called before
+ * the system gets an address in it. Threads do not wait for each other here: one may be inside dlopen(), which the
+ * other needs. */
+static void stay_loaded(void)
+{
+    static int done; /* atomic */
+    int saved = errno;
+    Dl_info own;
+    if (__atomic_load_n(&done, __ATOMIC_RELAXED))
+        return;
+    if (dlopen && dladdr && dladdr(&done, &own) && own.dli_fname && !is_of_program(&own))
+        (void)!dlopen(own.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+    __atomic_store_n(&done, 1, __ATOMIC_RELAXED);
+    errno = saved;
+}
+
 static const int fault_signals[] = {SIGSEGV, SIGBUS};
 enum { FAULTS = sizeof fault_signals / sizeof *fault_signals };
 static struct sigaction previous[FAULTS];
-static void (*explainer)(const void *address);
+static void (*explainer)(const void *address); /* atomic: handlers of other threads read it */
+
+/* Ends the process by this signal, as if there were no handler. A fault repeats itself when the handler returns, and
+ * the core then shows it; a signal that was sent is sent again. */
+static void end_by(int signal, int was_sent)
+{
+    struct sigaction none = {0};
+    none.sa_handler = SIG_DFL;
+    sigaction(signal, &none, NULL);
+    if (was_sent)
+        raise(signal);
+}
 
 static void on_fault(int signal, siginfo_t *info, void *context)
 {
     const struct sigaction *next = &previous[signal == fault_signals[1]];
-    explainer(info->si_addr);
-    if (next->sa_flags & SA_SIGINFO) {
+    int was_sent = info->si_code <= 0; /* by kill() or the like: si_addr is no address */
+    if (!was_sent)
+        __atomic_load_n(&explainer, __ATOMIC_RELAXED)(info->si_addr);
+    if (next->sa_flags & SA_SIGINFO)
         next->sa_sigaction(signal, info, context);
-    } else if (next->sa_handler != SIG_DFL && next->sa_handler != SIG_IGN) {
+    else if (next->sa_handler != SIG_DFL && next->sa_handler != SIG_IGN)
         next->sa_handler(signal);
-    } else { /* the access is repeated and ends the process */
-        struct sigaction none = {0};
-        none.sa_handler = SIG_DFL;
-        sigaction(signal, &none, NULL);
-    }
+    else if (next->sa_handler == SIG_DFL || !was_sent)
+        end_by(signal, was_sent);
 }
 
-int aco__os_explain_faults(void (*fn)(const void *address))
+static int is_explained(const struct sigaction *now)
 {
-    struct sigaction ours = {0}, now;
-    int failed = 0;
-    explainer = fn;
-    ours.sa_sigaction = on_fault;
-    ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
-    sigemptyset(&ours.sa_mask);
-    for (int i = 0; i < FAULTS; i++) {
-        failed |= sigaction(fault_signals[i], NULL, &now);
-        if (failed || ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_fault))
-            continue;
-        previous[i] = now;
-        failed |= sigaction(fault_signals[i], &ours, NULL);
-    }
-    return failed ? -1 : 0;
+    return (now->sa_flags & SA_SIGINFO) && now->sa_sigaction == on_fault;
 }
 
-static void (*signal_fn)(void);
+/* A handler that is not made for an alternate stack may depend on the stack of its thread (Java's does); an ignored
+ * signal stays ignored in programs that this one executes. */
+static int is_sensitive(const struct sigaction *now)
+{
+    return ((now->sa_flags & SA_SIGINFO) || now->sa_handler != SIG_DFL) && !(now->sa_flags & SA_ONSTACK);
+}
+
+int aco__os_explain_faults(void (*fn)(const void *address), int politely)
+{
+    struct sigaction ours, now;
+    int failed = 0, installed = 0;
+    __atomic_store_n(&explainer, fn, __ATOMIC_RELAXED);
+    for (int i = 0; i < FAULTS && !failed; i++) {
+        failed = sigaction(fault_signals[i], NULL, &now);
+        if (failed || (politely && is_sensitive(&now)))
+            continue;
+        installed = 1;
+        if (is_explained(&now))
+            continue;
+        previous[i] = ours = now; /* its mask and flags hold for it now as before */
+        ours.sa_sigaction = on_fault;
+        ours.sa_flags |= SA_SIGINFO | SA_ONSTACK;
+        failed = sigaction(fault_signals[i], &ours, NULL);
+    }
+    return failed ? -1 : installed;
+}
+
+static void (*signal_fn)(void); /* atomic, likewise */
 
 static void on_signal(int signal)
 {
     int error = errno;
     (void)signal;
-    signal_fn();
+    __atomic_load_n(&signal_fn, __ATOMIC_RELAXED)();
     errno = error;
 }
 
 int aco__os_on_signal(int signal, void (*fn)(void))
 {
     struct sigaction ours = {0};
-    signal_fn = fn;
+    stay_loaded();
+    __atomic_store_n(&signal_fn, fn, __ATOMIC_RELAXED);
     ours.sa_handler = on_signal;
     ours.sa_flags = SA_RESTART | SA_ONSTACK;
     sigemptyset(&ours.sa_mask);
@@ -391,18 +449,24 @@ int aco__os_signal_stack(void *p, size_t sz)
     stack_t now, wanted = {0};
     if (sigaltstack(NULL, &now) != 0)
         return -1;
-    if (p && !(now.ss_flags & SS_DISABLE))
+    if (!(now.ss_flags & SS_DISABLE))
         return 0;
     wanted.ss_sp = p;
     wanted.ss_size = sz;
-    wanted.ss_flags = p ? 0 : SS_DISABLE;
     return sigaltstack(&wanted, NULL) == 0 ? 1 : -1;
 }
 
-/* Weak: a static program does not have them. */
-#pragma weak dlopen
-#pragma weak dlsym
-#pragma weak dladdr
+int aco__os_signal_stack_end(const void *p)
+{
+    stack_t now, none = {0};
+    if (sigaltstack(NULL, &now) != 0 || now.ss_flags & SS_DISABLE || now.ss_sp != p)
+        return 1;
+    if (now.ss_flags & SS_ONSTACK)
+        return 0;
+    none.ss_flags = SS_DISABLE;
+    sigaltstack(&none, NULL); /* it refuses only while a handler runs there */
+    return 1;
+}
 
 void aco__os_describe_code(const void *address, char *text, size_t sz)
 {
@@ -459,6 +523,7 @@ static void find_slot(const void *value)
 
 void aco__os_at_thread_exit(void (*fn)(void *), void *arg)
 {
+    stay_loaded();
     __atomic_store_n(&thread_exit_function, fn, __ATOMIC_RELEASE);
     pthread_once(&thread_exit_once, make_thread_exit_key);
     if (thread_exit_key_made)

@@ -20,7 +20,7 @@ static int watch_is_ready, watch_runs;
 static unsigned watch_number; /* of the thread: an earlier one ends */
 static void (*watch_tick)(void);
 static int64_t watch_interval;
-static void (*watch_handler)(const void *handler_returns);
+static void (*watch_handler)(const void *handler_returns); /* atomic: handlers of other threads read it */
 
 void aco__os_watch_lock(void)
 {
@@ -149,7 +149,7 @@ static void on_watch_signal(int signal)
 {
     int error = errno;
     (void)signal;
-    watch_handler(__builtin_extract_return_addr(__builtin_return_address(0)));
+    __atomic_load_n(&watch_handler, __ATOMIC_RELAXED)(__builtin_extract_return_addr(__builtin_return_address(0)));
     errno = error;
 }
 
@@ -167,7 +167,7 @@ uintptr_t aco__os_watch_this_thread(void (*handler)(const void *handler_returns)
         return 0;
     if (!is_watch_handler(&now) && ((now.sa_flags & SA_SIGINFO) || now.sa_handler != SIG_DFL))
         return 0;
-    watch_handler = handler;
+    __atomic_store_n(&watch_handler, handler, __ATOMIC_RELAXED);
     ours.sa_handler = on_watch_signal;
     ours.sa_flags = SA_RESTART | SA_ONSTACK;
     sigemptyset(&ours.sa_mask);

@@ -183,9 +183,9 @@ void aco__os_die(const char *what)
 }
 
 /* Windows describes an exception on the stack on which it happens. A stack without room ends the process at once. */
-int aco__os_explain_faults(void (*explain)(const void *address))
+int aco__os_explain_faults(void (*explain)(const void *address), int politely)
 {
-    (void)explain;
+    (void)explain, (void)politely;
     errno = ENOSYS;
     return -1;
 }
@@ -195,6 +195,12 @@ int aco__os_signal_stack(void *p, size_t sz)
     (void)p, (void)sz;
     errno = ENOSYS;
     return -1;
+}
+
+int aco__os_signal_stack_end(const void *p)
+{
+    (void)p;
+    return 1;
 }
 
 int aco__os_loaded_unwinder(const char *const names[], void *symbols[], int n, int load)

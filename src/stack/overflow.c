@@ -63,21 +63,6 @@ static void explain_fault(const void *address)
         explain(co, co->share_stack->aco__private ? "private" : "share", co->share_stack, address);
 }
 
-int aco__signal_stack(void)
-{
-    aco__scratch_t *scratch = aco__scratch();
-    void *stack = NULL;
-    int taken;
-    if (!scratch || (!scratch->signal_stack && !(stack = aco__map(ACO__SIGNAL_STACK))))
-        return -1;
-    taken = stack ? aco__os_signal_stack(stack, ACO__SIGNAL_STACK) : 0;
-    if (taken == 1)
-        scratch->signal_stack = stack;
-    else if (stack)
-        aco__unmap(stack, ACO__SIGNAL_STACK);
-    return taken < 0 ? -1 : 0;
-}
-
 int aco_explain_overflow(void)
 {
     static const char call[] = "aco_explain_overflow";
@@ -86,22 +71,36 @@ int aco_explain_overflow(void)
         return aco__fail(0, ENOSYS, call, NULL, "the system has no alternate signal stacks");
     if (!failed) {
         aco__lock();
-        failed = aco__os_explain_faults(explain_fault);
+        failed = aco__os_explain_faults(explain_fault, 0) < 0;
         aco__unlock();
     }
     return failed ? aco__fail_memory(0, call, ACO__SIGNAL_STACK) : 0;
 }
 
-/* By default in a program with a debug build; ACO_EXPLAIN_OVERFLOW=1 and =0 decide for any. */
+/* Decides once for the process, at its first thread: a handler that the program installs later may call this one, so
+ * this one must not come before it again. ACO_EXPLAIN_OVERFLOW=1: whatever handler is there; 0: not. */
+static int is_on_by_default(void)
+{
+    enum { UNDECIDED, OFF, ON };
+    static int decided; /* under the process lock */
+    int now;
+    aco__lock();
+    if (decided == UNDECIDED) {
+        const char *wanted = aco__os_environment("ACO_EXPLAIN_OVERFLOW");
+        int is_given = wanted && *wanted, is_refused = is_given && strcmp(wanted, "0") == 0;
+        decided = !is_refused && aco__os_explain_faults(explain_fault, !is_given) == 1 ? ON : OFF;
+    }
+    now = decided;
+    aco__unlock();
+    return now == ON;
+}
+
 static void explain_by_default(void)
 {
-    const char *wanted = aco__os_environment("ACO_EXPLAIN_OVERFLOW");
-    if (wanted && *wanted ? strcmp(wanted, "0") != 0 : aco__debug_units) {
-        int saved = errno;
-        if (aco_explain_overflow() != 0)
-            aco__self()->message[0] = 0; /* nobody has called it */
-        errno = saved;
-    }
+    int saved = errno;
+    if (is_on_by_default())
+        (void)aco__signal_stack(); /* without one, an overflow ends the process as it would have */
+    errno = saved;
 }
 
 ACO__AT_LOAD static void register_default(void)

@@ -23,8 +23,6 @@ enum {
 ACO__HIDDEN aco_share_stack_t *aco__stack_lay_out(char *map, size_t below, size_t sz, unsigned number, int guarded);
 /* Aborts if a stack without a guard page has overflowed. */
 ACO__HIDDEN void aco__stack_check_overflow(const char *call, const aco_share_stack_t *stack);
-/* overflow.c: makes sure that the calling thread has an alternate signal stack. 0, or -1 and errno. */
-ACO__HIDDEN int aco__signal_stack(void);
 /* The size that a stack was made with: `sz` without the colour. */
 static inline size_t aco__stack_made_with(const aco_share_stack_t *stack)
 {
