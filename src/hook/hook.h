@@ -142,6 +142,14 @@ ACO__HIDDEN int aco__hook_poll(struct pollfd *fds, nfds_t n, int64_t deadline, c
 /* The same after EAGAIN of a call that must not wait: HOOK_GIVES_UP with EAGAIN if the descriptor is non-blocking or
  * its time limit, the socket option `limit` (SO_RCVTIMEO or SO_SNDTIMEO), is over. */
 ACO__HIDDEN int aco__hook_again(aco__hook_wait_t *wait, int fd, short events, int limit, const char *location);
+/* The first part of that: 0 with the time limit in `wait`, or -1 and errno. */
+ACO__HIDDEN int aco__hook_begins_wait(aco__hook_wait_t *wait, int fd, int limit);
+/* What poll() says now; keeps errno. And whether the stream was reset, not only ended. A call would take the error
+ * away; a queue of errors (MSG_ERRQUEUE) does not count. */
+ACO__HIDDEN short aco__hook_look(int fd, short events);
+ACO__HIDDEN int aco__hook_is_reset(int fd);
+/* The time that is left; 0 when it is over. */
+ACO__HIDDEN struct timespec aco__hook_time_until(int64_t deadline);
 /* Sleeps 1 ms, longer at each call, within wait->deadline. After that HOOK_GIVES_UP with EAGAIN. */
 ACO__HIDDEN int aco__hook_nap(aco__hook_wait_t *wait, const char *location);
 /* The task sleeps: 0; -1 and errno; HOOK_CANNOT_WAIT. */
@@ -191,19 +199,17 @@ static inline size_t aco__parts_size(const struct iovec *parts, size_t count)
     return n;
 }
 
+/* ---- arguments.c: what callers pass ---- */
+/* Whether the memory is there, to be read: a system call for each page of it. */
+ACO__HIDDEN int aco__hook_can_read(const void *p, size_t n);
+/* The bytes of a text, with its end; 0: not all of it can be read. */
+ACO__HIDDEN size_t aco__hook_text_size(const char *text);
 /* Whether the vector is one that the system takes, and not empty. */
-static inline int aco__is_vector(const struct iovec *parts, int count)
-{
-    size_t room = SSIZE_MAX;
-    if (!parts || count <= 0 || count > 1024)
-        return 0;
-    for (int i = 0; i < count; i++) {
-        if (parts[i].iov_len > room)
-            return 0;
-        room -= parts[i].iov_len;
-    }
-    return room != SSIZE_MAX;
-}
+ACO__HIDDEN int aco__is_vector(const struct iovec *parts, int count);
+/* Whether the time is one that the system takes: it can be read, is not negative, and its fraction is less than 1 s. */
+ACO__HIDDEN int aco__hook_is_time(const struct timespec *time);
+/* A time that is not negative, for aco_after(). */
+ACO__HIDDEN int64_t aco__hook_ns(int64_t seconds, int64_t ns);
 
 /* ---- files.c ---- */
 /* readv() and writev() of a file or block device. */

@@ -179,17 +179,19 @@ static int nap_for_lock(naps_t *naps)
     return result == 0 ? 0 : -1;
 }
 
+static int is_fraction(const struct timespec *until)
+{
+    return until->tv_nsec >= 0 && until->tv_nsec < ACO_SECOND;
+}
+
 /* The deadline of a time of the clock CLOCK_REALTIME, which may be set meanwhile. */
 static int64_t deadline_of_real_time(const struct timespec *until)
 {
     struct timespec now;
-    int64_t seconds, ns;
+    int64_t ns;
     (void)clock_gettime(CLOCK_REALTIME, &now);
-    seconds = (int64_t)until->tv_sec - now.tv_sec;
-    if (seconds > INT64_MAX / ACO_SECOND / 2)
-        return ACO_FOREVER;
-    ns = seconds < 0 ? 0 : seconds * ACO_SECOND + until->tv_nsec - now.tv_nsec;
-    return aco_after(ns > 0 ? ns : 0);
+    ns = until->tv_sec < now.tv_sec ? 0 : aco__hook_ns((int64_t)until->tv_sec - now.tv_sec, until->tv_nsec);
+    return aco_after(ns == INT64_MAX ? ns : ns - now.tv_nsec);
 }
 
 /* Waits until no other task of the thread has it, or the deadline has come. */
@@ -223,7 +225,11 @@ ACO__HOOK(int, pthread_mutex_timedlock, (pthread_mutex_t *mutex, const struct ti
 {
     if (!aco__hooked())
         return aco__libc()->pthread_mutex_timedlock(mutex, until);
-    wait_for_holder(mutex, deadline_of_real_time(until));
+    if (is_another_tasks(mutex, aco_current_task())) { /* else libc looks at the time only if it waits */
+        if (!is_fraction(until))
+            return EINVAL;
+        wait_for_holder(mutex, deadline_of_real_time(until));
+    }
     return knows_holder(mutex) && is_another_tasks(mutex, aco_current_task())
                ? ETIMEDOUT
                : locked(mutex, aco__libc()->pthread_mutex_timedlock(mutex, until));
@@ -332,7 +338,7 @@ ACO__HOOK(int, sem_wait, (sem_t *semaphore))
 ACO__HOOK(int, sem_timedwait, (sem_t *semaphore, const struct timespec *until))
 {
     int error = errno, action = HOOK_BLOCKS, result;
-    if (until->tv_nsec >= 0 && until->tv_nsec < ACO_SECOND && aco__hooked())
+    if (aco__hooked() && is_fraction(until))
         action = get_by_trying(semaphore, deadline_of_real_time(until), "libc's sem_timedwait()");
     result = action == HOOK_BLOCKS ? aco__libc()->sem_timedwait(semaphore, until) : action == HOOK_IS_DONE ? 0 : -1;
     return (int)aco__hook_result(result, error);

@@ -174,7 +174,31 @@ static int64_t end_of(int fd, int option)
     socklen_t length = sizeof limit;
     if (!option || getsockopt(fd, SOL_SOCKET, option, &limit, &length) != 0 || (!limit.tv_sec && !limit.tv_usec))
         return ACO_FOREVER;
-    return aco_after((int64_t)limit.tv_sec * ACO_SECOND + (int64_t)limit.tv_usec * 1000);
+    return aco_after(aco__hook_ns(limit.tv_sec, (int64_t)limit.tv_usec * 1000));
+}
+
+struct timespec aco__hook_time_until(int64_t deadline)
+{
+    int64_t left = deadline - aco_now();
+    struct timespec time = {0, 0};
+    if (left > 0) {
+        time.tv_sec = (time_t)(left / ACO_SECOND);
+        time.tv_nsec = (long)(left % ACO_SECOND);
+    }
+    return time;
+}
+
+short aco__hook_look(int fd, short events)
+{
+    struct pollfd p = {fd, events, 0};
+    int error = errno, n = aco__libc()->poll(&p, 1, 0);
+    errno = error;
+    return n > 0 ? p.revents : 0;
+}
+
+int aco__hook_is_reset(int fd)
+{
+    return (aco__hook_look(fd, 0) & (POLLERR | POLLHUP)) == (POLLERR | POLLHUP);
 }
 
 static int of_result(int result)
@@ -194,19 +218,24 @@ int aco__hook_nap(aco__hook_wait_t *wait, const char *location)
     return of_result(aco__hook_sleep(until < wait->deadline ? until : wait->deadline, location));
 }
 
+int aco__hook_begins_wait(aco__hook_wait_t *wait, int fd, int option)
+{
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || flags & O_NONBLOCK) {
+        errno = flags < 0 ? errno : EAGAIN;
+        return -1;
+    }
+    wait->deadline = end_of(fd, option);
+    wait->is_known = 1;
+    return 0;
+}
+
 int aco__hook_again(aco__hook_wait_t *wait, int fd, short events, int option, const char *location)
 {
     struct pollfd p = {fd, events, 0};
     int result;
-    if (!wait->is_known) {
-        int flags = fcntl(fd, F_GETFL);
-        if (flags < 0 || flags & O_NONBLOCK) {
-            errno = flags < 0 ? errno : EAGAIN;
-            return HOOK_GIVES_UP;
-        }
-        wait->deadline = end_of(fd, option);
-        wait->is_known = 1;
-    }
+    if (!wait->is_known && aco__hook_begins_wait(wait, fd, option) != 0)
+        return HOOK_GIVES_UP;
     if (wait->vain++ >= VAIN_ATTEMPTS)
         return aco__hook_nap(wait, location);
     result = aco__hook_poll(&p, 1, wait->deadline, location);
