@@ -864,6 +864,291 @@ static void case_limits(void)
     CHECK_EQ(close(pair[1]), 0);
 }
 
+/* ---- Signals ---- */
+
+static volatile sig_atomic_t handled;
+static volatile int is_over; /* atomic */
+
+static void handles(int number)
+{
+    handled += number == SIGUSR1;
+}
+
+static void informs(int number, siginfo_t *info, void *context)
+{
+    handled += number == SIGUSR1 && info->si_signo == SIGUSR1 && context != NULL;
+}
+
+static void send_signal(void)
+{
+    CHECK_EQ(syscall(SYS_tgkill, getpid(), caller, SIGUSR1), 0);
+}
+
+/* One would not do: it may come before the call. */
+static void *signals_until_over(void *unused)
+{
+    while (!__atomic_load_n(&is_over, __ATOMIC_ACQUIRE)) {
+        until_asleep();
+        send_signal();
+    }
+    return unused;
+}
+
+typedef struct help {
+    void (*give)(void *what);
+    void *what;
+    int is_ignored;
+} help_t;
+
+static void *signals_then_helps(void *arg)
+{
+    const help_t *help = arg;
+    int before = handled;
+    until_asleep();
+    send_signal();
+    while (!help->is_ignored && handled == before)
+        usleep(300);
+    until_asleep();
+    help->give(help->what);
+    return NULL;
+}
+
+static void install(int flags)
+{
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = handles;
+    action.sa_flags = flags;
+    CHECK_EQ(sigaction(SIGUSR1, &action, NULL), 0);
+}
+
+/* The call ends by the signal. */
+#define INTERRUPTED(flags, call) \
+    do { \
+        pthread_t partner; \
+        install(flags); \
+        is_over = 0; \
+        partner = beside(signals_until_over, NULL); \
+        NOTE(call); \
+        __atomic_store_n(&is_over, 1, __ATOMIC_RELEASE); \
+        join(partner); \
+    } while (0)
+
+/* The call goes on after the signal, until it has what it waits for. */
+#define RESTARTED(flags, help, call) \
+    do { \
+        pthread_t partner; \
+        install(flags); \
+        partner = beside(signals_then_helps, &(help)); \
+        NOTE(call); \
+        join(partner); \
+    } while (0)
+
+static void case_waits_for_time(void)
+{
+    static const int ways[] = {0, SA_RESTART};
+    struct timespec long_time = {90, 0}, rest = {0, 0};
+    struct timeval limit = {90, 0};
+    struct epoll_event event;
+    struct pollfd p;
+    sigset_t none;
+    int pair[2], epoll = epoll_create1(EPOLL_CLOEXEC);
+    sigemptyset(&none);
+    tcp_pair(pair);
+    p.fd = pair[0];
+    p.events = POLLIN;
+    CHECK_EQ(setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit), 0);
+    for (int i = 0; i < 2; i++) {
+        fd_set set;
+        FD_ZERO(&set);
+        FD_SET(pair[0], &set);
+        INTERRUPTED(ways[i], poll(NULL, 0, -1));
+        INTERRUPTED(ways[i], poll(&p, 1, -1));
+        INTERRUPTED(ways[i], poll(&p, 1, 90000));
+        INTERRUPTED(ways[i], ppoll(&p, 1, NULL, NULL));
+        INTERRUPTED(ways[i], ppoll(&p, 1, &long_time, &none));
+        INTERRUPTED(ways[i], select(pair[0] + 1, &set, NULL, NULL, NULL));
+        INTERRUPTED(ways[i], pselect(pair[0] + 1, &set, NULL, NULL, &long_time, NULL));
+        INTERRUPTED(ways[i], epoll_wait(epoll, &event, 1, -1));
+        INTERRUPTED(ways[i], epoll_pwait(epoll, &event, 1, 90000, &none));
+        INTERRUPTED(ways[i], nanosleep(&long_time, &rest));
+        note("the rest", rest.tv_sec > 10);
+        INTERRUPTED(ways[i], clock_nanosleep(CLOCK_MONOTONIC, 0, &long_time, NULL));
+        INTERRUPTED(ways[i], clock_nanosleep(CLOCK_REALTIME, 0, &long_time, NULL));
+        INTERRUPTED(ways[i], usleep(90000000));
+        INTERRUPTED(ways[i], sleep(90) > 10);
+        INTERRUPTED(ways[i], recv(pair[0], room, 5, 0)); /* with a time limit */
+    }
+    CHECK_EQ(close(pair[0]), 0);
+    CHECK_EQ(close(pair[1]), 0);
+    CHECK_EQ(close(epoll), 0);
+}
+
+static void give_byte(void *fd)
+{
+    CHECK_EQ(write((int)(intptr_t)fd, "x", 1), 1);
+}
+
+static void give_post(void *semaphore)
+{
+    CHECK_EQ(sem_post(semaphore), 0);
+}
+
+static void give_file(void *fd)
+{
+    CHECK_EQ(flock((int)(intptr_t)fd, LOCK_UN), 0);
+}
+
+static void give_end(void *child)
+{
+    CHECK_EQ(kill((pid_t)(intptr_t)child, SIGKILL), 0);
+}
+
+static void give_connection(void *fd)
+{
+    struct sockaddr_in address;
+    socklen_t length = sizeof address;
+    int other = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK_EQ(getsockname((int)(intptr_t)fd, (struct sockaddr *)&address, &length), 0);
+    CHECK_EQ(connect(other, (struct sockaddr *)&address, length), 0);
+    CHECK_EQ(close(other), 0);
+}
+
+static void waits_for_bytes(int kind)
+{
+    struct iovec part = parts_of(room, 1);
+    struct mmsghdr message = {.msg_hdr = message_of(&part, 1)};
+    int pair[2];
+    help_t help = {give_byte, NULL, 0};
+    open_kind(kind, pair);
+    CHECK_EQ(read(pair[0], room, 11), 11);
+    help.what = (void *)(intptr_t)pair[1];
+    INTERRUPTED(0, read(pair[0], room, 5));
+    RESTARTED(SA_RESTART, help, read(pair[0], room, 5));
+    RESTARTED(SA_RESTART, help, readv(pair[0], &part, 1));
+    if (kind == TCP) {
+        INTERRUPTED(0, recv(pair[0], room, 5, 0));
+        RESTARTED(SA_RESTART, help, recv(pair[0], room, 5, 0));
+        give_byte(help.what);
+        INTERRUPTED(0, recv(pair[0], room, 5, MSG_WAITALL));
+        INTERRUPTED(0, recvmmsg(pair[0], &message, 1, 0, NULL));
+        RESTARTED(SA_RESTART, help, recvmmsg(pair[0], &message, 1, 0, NULL));
+    }
+    close_kind(kind, pair);
+}
+
+static pid_t child_that_stays(void)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        for (;;)
+            pause();
+    }
+    return child;
+}
+
+static void case_waits_for_others(void)
+{
+    char path[] = "/tmp/hook_differential.XXXXXX";
+    int pair[2], first = mkostemp(path, O_CLOEXEC), second = open(path, O_RDWR | O_CLOEXEC), status;
+    help_t post = {give_post, NULL, 0}, file = {give_file, (void *)(intptr_t)second, 0}, end = {give_end, NULL, 0},
+           connection = {give_connection, NULL, 0};
+    pid_t child;
+    sem_t semaphore;
+    CHECK_EQ(unlink(path), 0);
+    waits_for_bytes(PIPE_END);
+    waits_for_bytes(TCP);
+    waits_for_bytes(UDP);
+    CHECK_EQ(sem_init(&semaphore, 0, 0), 0);
+    post.what = &semaphore;
+    INTERRUPTED(0, sem_wait(&semaphore));
+    RESTARTED(SA_RESTART, post, sem_wait(&semaphore));
+    CHECK_EQ(flock(second, LOCK_EX), 0);
+    INTERRUPTED(0, flock(first, LOCK_EX));
+    RESTARTED(SA_RESTART, file, flock(first, LOCK_EX));
+    child = child_that_stays();
+    end.what = (void *)(intptr_t)child;
+    INTERRUPTED(0, waitpid(child, &status, 0));
+    RESTARTED(SA_RESTART, end, waitpid(child, &status, 0) == child);
+    child = child_that_stays();
+    end.what = (void *)(intptr_t)child;
+    INTERRUPTED(0, waitpid(-1, &status, 0));
+    RESTARTED(SA_RESTART, end, waitpid(-1, &status, 0) == child);
+    open_kind(LISTENER, pair);
+    connection.what = (void *)(intptr_t)pair[0];
+    INTERRUPTED(0, accept(pair[0], NULL, NULL));
+    RESTARTED(SA_RESTART, connection, close(accept(pair[0], NULL, NULL)));
+    CHECK_EQ(close(pair[0]), 0);
+    CHECK_EQ(close(first), 0);
+    CHECK_EQ(close(second), 0);
+    CHECK_EQ(sem_destroy(&semaphore), 0);
+}
+
+/* It ends no call. */
+static void case_ignored_signal(void)
+{
+    int pair[2];
+    help_t byte = {give_byte, NULL, 1};
+    pthread_t partner;
+    CHECK_EQ(pipe2(pair, O_CLOEXEC), 0);
+    byte.what = (void *)(intptr_t)pair[1];
+    signal(SIGUSR1, SIG_IGN);
+    partner = beside(signals_then_helps, &byte);
+    NOTE(read(pair[0], room, 5));
+    join(partner);
+    CHECK_EQ(close(pair[0]), 0);
+    CHECK_EQ(close(pair[1]), 0);
+}
+
+static void note_action(void)
+{
+    struct sigaction action;
+    NOTE(sigaction(SIGUSR1, NULL, &action));
+    note("handles", action.sa_handler == handles);
+    note("informs", action.sa_flags & SA_SIGINFO && action.sa_sigaction == informs);
+    note("default", action.sa_handler == SIG_DFL);
+    note("its flags", action.sa_flags & ~0x04000000 /* SA_RESTORER, libc's */);
+    note("its mask", sigismember(&action.sa_mask, SIGUSR1) + 2 * sigismember(&action.sa_mask, SIGUSR2));
+}
+
+/* What the program is told of its handlers. */
+static void case_actions(void)
+{
+    struct sigaction action, before;
+    note_action();
+    install(0);
+    note_action();
+    CHECK_EQ(raise(SIGUSR1), 0);
+    memset(&action, 0, sizeof action);
+    action.sa_sigaction = informs;
+    action.sa_flags = SA_SIGINFO | SA_RESETHAND | SA_RESTART;
+    sigaddset(&action.sa_mask, SIGUSR2);
+    NOTE(sigaction(SIGUSR1, &action, &before));
+    note("before", before.sa_handler == handles && !(before.sa_flags & SA_SIGINFO));
+    note_action();
+    CHECK_EQ(raise(SIGUSR1), 0);
+    note("handled", handled);
+    note_action(); /* the handler is no more */
+    note("signal()", signal(SIGUSR1, handles) == SIG_DFL);
+    note_action();
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+    NOTE(siginterrupt(SIGUSR1, 1));
+#pragma GCC diagnostic pop
+    note_action();
+    note("signal()", signal(SIGUSR1, SIG_IGN) == handles);
+    note("signal()", signal(SIGUSR1, handles) == SIG_IGN);
+    note_action();
+    note("signal()", signal(SIGUSR1, SIG_DFL) == handles);
+    note_action();
+    NOTE(sigaction(SIGKILL, &action, NULL));
+    NOTE(sigaction(0, &action, NULL));
+    NOTE(sigaction(9999, &action, NULL));
+    NOTE(sigaction(SIGKILL, NULL, &before));
+    note("signal()", signal(SIGKILL, handles) == SIG_ERR);
+    note("signal()", signal(9999, handles) == SIG_ERR);
+}
+
 /* ---- The table ---- */
 
 typedef struct test_case {
@@ -888,6 +1173,10 @@ static const test_case_t cases[] = {
     {"descriptors", case_descriptors, 0},
     {"resets", case_resets, 0},
     {"limits", case_limits, 0},
+    {"waits for time", case_waits_for_time, 0},
+    {"waits for others", case_waits_for_others, 0},
+    {"an ignored signal", case_ignored_signal, 0},
+    {"actions", case_actions, 0},
 };
 
 /* What hooks do otherwise, and why. */
@@ -910,6 +1199,7 @@ static int is_hooked;
 
 static void *runs_case(void *unused)
 {
+    CHECK(aco_io_poll_fd() >= 0); /* the numbers of descriptors are to be the same */
     CHECK(!is_hooked || aco_hook_begin() == 0);
     current->run();
     CHECK(!is_hooked || aco_hook_end() == 0);
@@ -924,6 +1214,7 @@ static int run_case(const test_case_t *test, int hooked, notes_t *notes)
     fflush(NULL);
     child = fork();
     if (child == 0) {
+        check_failures = 0;
         alarm(CHILD_SECONDS);
         current = test;
         is_hooked = hooked;

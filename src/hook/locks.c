@@ -151,6 +151,7 @@ typedef struct naps {
     const void *lock;
     int64_t deadline, ns;
     unsigned count;
+    aco__hook_call_t call;
 } naps_t;
 
 /* Sleeps, longer each time, within the deadline: as aco__hook_sleep(). */
@@ -158,7 +159,7 @@ static int nap(naps_t *naps)
 {
     int64_t until = aco_after(naps->ns);
     naps->ns = naps->ns < LONGEST_LOCK_NAP_NS / 2 ? 2 * naps->ns : LONGEST_LOCK_NAP_NS;
-    return aco__hook_sleep(until < naps->deadline ? until : naps->deadline, naps->location);
+    return aco__hook_sleep(until < naps->deadline ? until : naps->deadline, &naps->call, naps->location);
 }
 
 /* The same for a lock, which cannot fail: no scope ends it. 0, or -1: the caller cannot wait. */
@@ -198,7 +199,8 @@ static int64_t deadline_of_real_time(const struct timespec *until)
 static void wait_for_holder(const pthread_mutex_t *mutex, int64_t deadline)
 {
     const aco_t *task = aco_current_task();
-    naps_t naps = {"libc's pthread_mutex_lock()", mutex, deadline, SHORTEST_NAP_NS, 0};
+    naps_t naps = {"libc's pthread_mutex_lock()", mutex, deadline, SHORTEST_NAP_NS, 0,
+                   aco__hook_call(HOOK_IGNORES_SIGNALS)};
     int error = errno;
     while (is_another_tasks(mutex, task) && (deadline == ACO_FOREVER || aco_now() < deadline))
         if (nap_for_lock(&naps) != 0)
@@ -265,7 +267,7 @@ static int is_own(const pthread_rwlock_t *lock)
 static int lock_by_trying(int (*try_lock)(pthread_rwlock_t *lock), int (*wait_for_lock)(pthread_rwlock_t *lock),
                           pthread_rwlock_t *lock, const char *location)
 {
-    naps_t naps = {location, lock, ACO_FOREVER, SHORTEST_NAP_NS, 0};
+    naps_t naps = {location, lock, ACO_FOREVER, SHORTEST_NAP_NS, 0, aco__hook_call(HOOK_IGNORES_SIGNALS)};
     int error = errno, result;
     while ((result = try_lock(lock)) == EBUSY)
         if (is_own(lock) || nap_for_lock(&naps) != 0) {
@@ -309,7 +311,7 @@ ACO__HOOK(int, pthread_rwlock_unlock, (pthread_rwlock_t *lock))
 /* Tries until the deadline: HOOK_IS_DONE if it has it, HOOK_BLOCKS; HOOK_GIVES_UP with errno. */
 static int get_by_trying(sem_t *semaphore, int64_t deadline, const char *location)
 {
-    naps_t naps = {location, semaphore, deadline, SHORTEST_NAP_NS, 0};
+    naps_t naps = {location, semaphore, deadline, SHORTEST_NAP_NS, 0, aco__hook_call(HOOK_RESTARTS)};
     aco__hook_spend(-1, location);
     while (sem_trywait(semaphore) != 0) {
         int result;

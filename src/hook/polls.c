@@ -47,13 +47,14 @@ static int64_t earlier(int64_t a, int64_t b)
 /* ---- poll() ---- */
 
 /* With a mask, which only a system call can apply: a signal that it lets through is noticed at the next look. */
-static int poll_masked(struct pollfd *fds, nfds_t n, int64_t deadline, const sigset_t *mask)
+static int poll_masked(struct pollfd *fds, nfds_t n, int64_t deadline, const aco__hook_call_t *call,
+                       const sigset_t *mask)
 {
     for (;;) {
         int ready = aco__libc()->ppoll(fds, n, &no_time, mask);
         if (ready != 0 || aco_now() >= deadline)
             return ready;
-        ready = aco__hook_poll(fds, n, earlier(deadline, aco_after(MASKED_NAP_NS)), "libc's ppoll()");
+        ready = aco__hook_poll(fds, n, earlier(deadline, aco_after(MASKED_NAP_NS)), call, "libc's ppoll()");
         if (ready != 0)
             return ready;
     }
@@ -61,20 +62,23 @@ static int poll_masked(struct pollfd *fds, nfds_t n, int64_t deadline, const sig
 
 ACO__HOOK(int, poll, (struct pollfd * fds, nfds_t n, int ms))
 {
+    aco__hook_call_t call = aco__hook_call(HOOK_NEVER_RESTARTS);
     int error = errno, ready;
     if (ms == 0 || !aco__hooked())
         return aco__libc()->poll(fds, n, ms);
-    ready = aco__hook_poll(fds, n, deadline_of_ms(ms), "libc's poll()");
+    ready = aco__hook_poll(fds, n, deadline_of_ms(ms), &call, "libc's poll()");
     return ready == HOOK_CANNOT_WAIT ? aco__libc()->poll(fds, n, ms) : (int)aco__hook_result(ready, error);
 }
 
 ACO__HOOK(int, ppoll, (struct pollfd * fds, nfds_t n, const struct timespec *limit, const sigset_t *mask))
 {
+    aco__hook_call_t call = aco__hook_call(HOOK_NEVER_RESTARTS);
     int error = errno, ready;
     int64_t deadline = aco__hooked() ? deadline_of(limit) : -1;
     if (deadline < 0 || is_zero(limit))
         return aco__libc()->ppoll(fds, n, limit, mask);
-    ready = mask ? poll_masked(fds, n, deadline, mask) : aco__hook_poll(fds, n, deadline, "libc's ppoll()");
+    ready = mask ? poll_masked(fds, n, deadline, &call, mask)
+                 : aco__hook_poll(fds, n, deadline, &call, "libc's ppoll()");
     return ready == HOOK_CANNOT_WAIT ? aco__libc()->ppoll(fds, n, limit, mask) : (int)aco__hook_result(ready, error);
 }
 
@@ -172,10 +176,10 @@ static int answer_sets(const struct pollfd *fds, nfds_t used, int n, fd_set *con
 /* Polls until a descriptor has an answer: as aco__hook_poll(). */
 static int poll_for_sets(struct pollfd *fds, nfds_t used, int64_t deadline, const sigset_t *mask)
 {
-    aco__hook_wait_t wait = {deadline, 1, 0, 0};
+    aco__hook_wait_t wait = {deadline, 1, aco__hook_call(HOOK_NEVER_RESTARTS), 0, 0};
     for (;;) {
-        int ready =
-            mask ? poll_masked(fds, used, deadline, mask) : aco__hook_poll(fds, used, deadline, "libc's select()");
+        int ready = mask ? poll_masked(fds, used, deadline, &wait.call, mask)
+                         : aco__hook_poll(fds, used, deadline, &wait.call, "libc's select()");
         if (ready > 0)
             ready = have_answers(fds, used);
         else if (ready == 0)
@@ -310,15 +314,15 @@ ACO__HOOK(int, pselect,
 
 static int wait_for_epoll(int epoll, struct epoll_event *events, int room, int64_t deadline, const sigset_t *mask)
 {
-    aco__hook_wait_t wait = {deadline, 1, 0, 0};
+    aco__hook_wait_t wait = {deadline, 1, aco__hook_call(HOOK_NEVER_RESTARTS), 0, 0};
     aco__hook_spend(-1, "libc's epoll_wait()");
     for (;;) {
         struct pollfd p = {epoll, POLLIN, 0};
         int n = aco__libc()->epoll_wait(epoll, events, room, 0), action;
         if (n != 0 || aco_now() >= wait.deadline)
             return n;
-        n = mask ? poll_masked(&p, 1, wait.deadline, mask)
-                 : aco__hook_poll(&p, 1, wait.deadline, "libc's epoll_wait()");
+        n = mask ? poll_masked(&p, 1, wait.deadline, &wait.call, mask)
+                 : aco__hook_poll(&p, 1, wait.deadline, &wait.call, "libc's epoll_wait()");
         if (n == HOOK_CANNOT_WAIT)
             return aco__libc()->epoll_pwait(epoll, events, room, ms_until(wait.deadline), mask);
         if (n < 0)

@@ -28,13 +28,13 @@ static int await_change(int pidfd, aco__hook_wait_t *wait, const char *location)
     int result;
     if (pidfd < 0)
         return aco__hook_nap(wait, location);
-    result = aco__hook_poll(&p, 1, ACO_FOREVER, location);
+    result = aco__hook_poll(&p, 1, ACO_FOREVER, &wait->call, location);
     return result >= 0 ? HOOK_TRIES_AGAIN : result == HOOK_CANNOT_WAIT ? HOOK_BLOCKS : HOOK_GIVES_UP;
 }
 
 static pid_t wait_for(pid_t pid, int *status, int options, struct rusage *usage, const char *location)
 {
-    aco__hook_wait_t wait = {ACO_FOREVER, 1, 0, 0};
+    aco__hook_wait_t wait = {ACO_FOREVER, 1, aco__hook_call(HOOK_RESTARTS), 0, 0};
     int error = errno, pidfd = -1, action = HOOK_TRIES_AGAIN;
     pid_t child;
     aco__hook_spend(-1, location);

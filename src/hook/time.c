@@ -13,8 +13,9 @@ static int64_t ns_of_time(const struct timespec *time)
 /* Sleeps that long, at least once around the other tasks: as aco__hook_sleep(). */
 static int sleep_for(int64_t deadline, int64_t ns, const char *location)
 {
+    aco__hook_call_t call = aco__hook_call(HOOK_NEVER_RESTARTS);
     if (ns > 0)
-        return aco__hook_sleep(deadline, location);
+        return aco__hook_sleep(deadline, &call, location);
     if (aco__hook_is_own_process())
         aco__poller_yield();
     return 0;
@@ -40,6 +41,7 @@ ACO__HOOK(int, nanosleep, (const struct timespec *time, struct timespec *rest))
 /* Until a time on another clock, which may be set meanwhile: looks at it once a second. */
 static int sleep_until_time(clockid_t clock, const struct timespec *time)
 {
+    aco__hook_call_t call = aco__hook_call(HOOK_NEVER_RESTARTS);
     struct timespec now;
     int64_t ns;
     int result = 0;
@@ -49,7 +51,7 @@ static int sleep_until_time(clockid_t clock, const struct timespec *time)
         ns = ns_of_time(time) - ns_of_time(&now);
         if (ns <= 0)
             return 0;
-        result = aco__hook_sleep(aco_after(ns < ACO_SECOND ? ns : ACO_SECOND), "libc's clock_nanosleep()");
+        result = aco__hook_sleep(aco_after(ns < ACO_SECOND ? ns : ACO_SECOND), &call, "libc's clock_nanosleep()");
     }
     return result;
 }

@@ -344,7 +344,7 @@ static void on_fault(int signal, siginfo_t *info, void *context)
     } else { /* the access is repeated and ends the process */
         struct sigaction none = {0};
         none.sa_handler = SIG_DFL;
-        sigaction(signal, &none, NULL);
+        aco__system.sigaction(signal, &none, NULL);
     }
 }
 
@@ -357,11 +357,11 @@ int aco__os_explain_faults(void (*fn)(const void *address))
     ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
     sigemptyset(&ours.sa_mask);
     for (int i = 0; i < FAULTS; i++) {
-        failed |= sigaction(fault_signals[i], NULL, &now);
+        failed |= aco__system.sigaction(fault_signals[i], NULL, &now);
         if (failed || ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_fault))
             continue;
         previous[i] = now;
-        failed |= sigaction(fault_signals[i], &ours, NULL);
+        failed |= aco__system.sigaction(fault_signals[i], &ours, NULL);
     }
     return failed ? -1 : 0;
 }
@@ -383,7 +383,7 @@ int aco__os_on_signal(int signal, void (*fn)(void))
     ours.sa_handler = on_signal;
     ours.sa_flags = SA_RESTART | SA_ONSTACK;
     sigemptyset(&ours.sa_mask);
-    return sigaction(signal, &ours, NULL);
+    return aco__system.sigaction(signal, &ours, NULL);
 }
 
 int aco__os_signal_stack(void *p, size_t sz)
