@@ -82,6 +82,16 @@ add_test(NAME hook.blocking
              $<TARGET_FILE:test_hook_tasks_release>)
 set_tests_properties(hook.blocking PROPERTIES TIMEOUT 200 SKIP_RETURN_CODE 77)
 
+# Whole programs in a hooked task.
+add_library(hook_main_in_task SHARED hook/main_in_task.c)
+set_target_properties(hook_main_in_task PROPERTIES C_STANDARD 11)
+target_link_libraries(hook_main_in_task PRIVATE acorn_hook acorn_warnings ${CMAKE_DL_LIBS})
+if(NOT CMAKE_C_FLAGS MATCHES "-m32|-fsanitize=")
+  add_test(NAME hook.signals COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/hook/signals.py
+           $<TARGET_FILE:acorn_hook> $<TARGET_FILE:hook_main_in_task>)
+  set_tests_properties(hook.signals PROPERTIES TIMEOUT 300)
+endif()
+
 # Other allocators, in each way in which they come to a program, and programs of Debian with jemalloc.
 add_library(hook_allocators OBJECT hook/allocators.c)
 add_executable(test_hook_allocators hook/allocators.c)
