@@ -142,6 +142,12 @@ static inline __attribute__((always_inline)) int aco__hooked(void)
 {
     return aco_unlikely(aco__hook_self.tasks != 0) && aco__hook_is_on(__builtin_return_address(0));
 }
+/* Whether the caller is a task of a thread with hooked tasks, itself hooked or not. */
+ACO__HIDDEN ACO__COLD int aco__hook_is_beside(const void *caller);
+static inline __attribute__((always_inline)) int aco__beside_hooked(void)
+{
+    return aco_unlikely(aco__hook_self.tasks != 0) && aco__hook_is_beside(__builtin_return_address(0));
+}
 /* 0, or -1 and errno. */
 ACO__HIDDEN int aco__hook_task_begin(const char *call);
 ACO__HIDDEN int aco__hook_task_end(const char *call);

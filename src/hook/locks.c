@@ -2,6 +2,8 @@
  * with it the holder: a deadlock. Or it would be granted a recursive mutex, which takes it for the holder. So such a
  * task waits here, and looks again and again.
  *
+ * A task that is not hooked waits in the same way, on a thread with hooked ones: it too would block the holder.
+ *
  * Of mutexes it waits only for those that the thread itself holds: what another thread holds, it releases. Read-write
  * locks and semaphores do not tell who holds them: any is waited for. Acorn's own locks are never held by a task that
  * waits, so no switch comes where acorn does not expect it. */
@@ -142,7 +144,7 @@ static int is_another_tasks(const pthread_mutex_t *mutex, const aco_t *task)
 
 static void report(const char *location, const void *lock, const char *why)
 {
-    fprintf(stderr, "acorn: %s: a hooked task wants the lock %p, which its own thread may hold: %s\n", location, lock,
+    fprintf(stderr, "acorn: %s: a task wants the lock %p, which its own thread may hold: %s\n", location, lock,
             why);
 }
 
@@ -217,7 +219,7 @@ static int locked(const pthread_mutex_t *mutex, int result)
 
 ACO__HOOK(int, pthread_mutex_lock, (pthread_mutex_t *mutex))
 {
-    if (!aco__hooked())
+    if (!aco__beside_hooked())
         return aco__libc()->pthread_mutex_lock(mutex);
     wait_for_holder(mutex, ACO_FOREVER);
     return locked(mutex, aco__libc()->pthread_mutex_lock(mutex));
@@ -225,7 +227,7 @@ ACO__HOOK(int, pthread_mutex_lock, (pthread_mutex_t *mutex))
 
 ACO__HOOK(int, pthread_mutex_timedlock, (pthread_mutex_t *mutex, const struct timespec *until))
 {
-    if (!aco__hooked())
+    if (!aco__beside_hooked())
         return aco__libc()->pthread_mutex_timedlock(mutex, until);
     if (is_another_tasks(mutex, aco_current_task())) { /* else libc looks at the time only if it waits */
         if (!is_fraction(until))
@@ -239,7 +241,7 @@ ACO__HOOK(int, pthread_mutex_timedlock, (pthread_mutex_t *mutex, const struct ti
 
 ACO__HOOK(int, pthread_mutex_trylock, (pthread_mutex_t *mutex))
 {
-    if (!aco__hooked())
+    if (!aco__beside_hooked())
         return aco__libc()->pthread_mutex_trylock(mutex);
     return knows_holder(mutex) && is_another_tasks(mutex, aco_current_task())
                ? EBUSY
@@ -280,7 +282,7 @@ static int lock_by_trying(int (*try_lock)(pthread_rwlock_t *lock), int (*wait_fo
 
 ACO__HOOK(int, pthread_rwlock_rdlock, (pthread_rwlock_t *lock))
 {
-    if (!aco__hooked())
+    if (!aco__beside_hooked())
         return aco__libc()->pthread_rwlock_rdlock(lock);
     return lock_by_trying(pthread_rwlock_tryrdlock, aco__libc()->pthread_rwlock_rdlock, lock,
                           "libc's pthread_rwlock_rdlock()");
@@ -289,7 +291,7 @@ ACO__HOOK(int, pthread_rwlock_rdlock, (pthread_rwlock_t *lock))
 ACO__HOOK(int, pthread_rwlock_wrlock, (pthread_rwlock_t *lock))
 {
     int result;
-    if (!aco__hooked())
+    if (!aco__beside_hooked())
         return aco__libc()->pthread_rwlock_wrlock(lock);
     result = lock_by_trying(pthread_rwlock_trywrlock, aco__libc()->pthread_rwlock_wrlock, lock,
                             "libc's pthread_rwlock_wrlock()");

@@ -17,7 +17,7 @@ static int key_error;
 
 static void call_ends(aco__hook_task_t *task)
 {
-    if (!task->link)
+    if (!task || !task->link)
         return;
     *task->link = task->next;
     if (task->next)
@@ -74,6 +74,11 @@ int aco__hook_is_on(const void *caller)
     task = aco_current_task();
     record = task ? record_of(task) : NULL;
     return record && record->depth != 0 && !aco__hooks_are_held();
+}
+
+int aco__hook_is_beside(const void *caller)
+{
+    return !aco__hook_is_allocators(caller) && !aco__hook_self.probe && aco_current_task() && !aco__hooks_are_held();
 }
 
 int aco__hook_task_begin(const char *call)
@@ -143,6 +148,8 @@ static aco__hook_task_t *call_begins(const aco__hook_call_t *call)
 {
     aco__hook_thread_t *self = &aco__hook_self;
     aco__hook_task_t *record = record_of(aco_current_task());
+    if (!record) /* a task that is not hooked waits for a lock */
+        return NULL;
     record->call = *call;
     record->next = self->waiting;
     record->link = (aco__hook_task_t **)(uintptr_t)&self->waiting;
