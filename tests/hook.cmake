@@ -1,5 +1,6 @@
 # Hooks on libc (src/hook), where acorn_hook is.
-set(hook_subjects hook_streams hook_sockets hook_files hook_tasks hook_errno hook_locks hook_switches)
+set(hook_subjects hook_streams hook_sockets hook_files hook_tasks hook_errno hook_locks hook_switches
+                  hook_differential)
 if(TARGET acorn_tls)
   list(APPEND hook_subjects hook_tls)
 endif()
@@ -80,6 +81,16 @@ add_test(NAME hook.blocking
              $<TARGET_FILE:test_hook_sockets_release> $<TARGET_FILE:test_hook_files_release>
              $<TARGET_FILE:test_hook_tasks_release>)
 set_tests_properties(hook.blocking PROPERTIES TIMEOUT 200 SKIP_RETURN_CODE 77)
+
+# Whole programs in a hooked task.
+add_library(hook_main_in_task SHARED hook/main_in_task.c)
+set_target_properties(hook_main_in_task PROPERTIES C_STANDARD 11)
+target_link_libraries(hook_main_in_task PRIVATE acorn_hook acorn_warnings ${CMAKE_DL_LIBS})
+if(NOT CMAKE_C_FLAGS MATCHES "-m32|-fsanitize=")
+  add_test(NAME hook.signals COMMAND ${IO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/hook/signals.py
+           $<TARGET_FILE:acorn_hook> $<TARGET_FILE:hook_main_in_task>)
+  set_tests_properties(hook.signals PROPERTIES TIMEOUT 300)
+endif()
 
 # Other allocators, in each way in which they come to a program, and programs of Debian with jemalloc.
 add_library(hook_allocators OBJECT hook/allocators.c)

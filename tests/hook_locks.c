@@ -281,8 +281,49 @@ static void *test_cannot_wait(void *unused)
     return unused;
 }
 
-static const aco_function_t tests[] = {test_unlock_unhooked,  test_recursive_depth, test_relock,     test_owner_dead,
-                                       test_relock_of_writer, test_deadline,        test_cannot_wait, test_many_locks};
+/* ---- A task that is not hooked ---- */
+
+static pthread_rwlock_t shared_rwlock = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_mutex_t shared_mutexes[3] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP,
+                                            PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP};
+
+static void *locks_unhooked(void *is_free)
+{
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(pthread_mutex_trylock(&shared_mutexes[i]), EBUSY);
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(pthread_mutex_lock(&shared_mutexes[i]), 0);
+    CHECK_EQ(pthread_rwlock_rdlock(&shared_rwlock), 0);
+    CHECK(*(int *)is_free);
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(pthread_mutex_unlock(&shared_mutexes[i]), 0);
+    CHECK_EQ(pthread_rwlock_unlock(&shared_rwlock), 0);
+    return NULL;
+}
+
+/* It shares locks with a hooked task that waits while it has them: without a wait the thread would stop for ever. */
+static void *test_unhooked_waits(void *unused)
+{
+    const struct timespec time = {0, 3000000};
+    int is_free = 0;
+    aco_t *other;
+    begin();
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(pthread_mutex_lock(&shared_mutexes[i]), 0);
+    CHECK_EQ(pthread_rwlock_wrlock(&shared_rwlock), 0);
+    other = beside(locks_unhooked, &is_free);
+    CHECK_EQ(nanosleep(&time, NULL), 0);
+    is_free = 1;
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(pthread_mutex_unlock(&shared_mutexes[i]), 0);
+    CHECK_EQ(pthread_rwlock_unlock(&shared_rwlock), 0);
+    join(other);
+    return unused;
+}
+
+static const aco_function_t tests[] = {test_unlock_unhooked,  test_recursive_depth, test_relock,
+                                       test_owner_dead,       test_relock_of_writer, test_deadline,
+                                       test_cannot_wait,      test_many_locks,       test_unhooked_waits};
 
 /* With an argument only that test runs. */
 int main(int argc, char **argv)

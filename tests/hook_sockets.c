@@ -345,6 +345,68 @@ static void *test_masks(void *unused)
     return unused;
 }
 
+/* ---- A handler that runs while tasks wait ---- */
+
+typedef struct interruptible {
+    int fd, result, error, is_over;
+} interruptible_t;
+
+static void *polls_for_ever(void *arg)
+{
+    interruptible_t *call = arg;
+    begin();
+    call->result = poll(NULL, 0, -1);
+    call->error = errno;
+    call->is_over = 1;
+    return NULL;
+}
+
+static void *reads_once(void *arg)
+{
+    interruptible_t *call = arg;
+    char byte;
+    begin();
+    call->result = (int)read(call->fd, &byte, 1);
+    call->error = errno;
+    call->is_over = 1;
+    return NULL;
+}
+
+/* It runs on the caller's turn, not in a wait of the thread: all calls that waited then see it, and none that begins
+ * later. */
+static void *test_interrupts(void *unused)
+{
+    struct sigaction action = {0};
+    const struct timespec time = {0, 1000000};
+    begin();
+    action.sa_handler = on_signal;
+    for (int way = 0; way < 2; way++) {
+        int pair[2];
+        interruptible_t poller = {-1, 0, 0, 0}, reader = {-1, 0, 0, 0};
+        aco_t *tasks[2];
+        action.sa_flags = way ? SA_RESTART : 0;
+        CHECK_EQ(sigaction(SIGUSR2, &action, NULL), 0);
+        blocking_pair(pair, SOCK_STREAM);
+        reader.fd = pair[0];
+        tasks[0] = beside(polls_for_ever, &poller);
+        tasks[1] = beside(reads_once, &reader);
+        CHECK_EQ(aco_sleep(ACO_MILLISECOND), 0);
+        CHECK_EQ(raise(SIGUSR2), 0);
+        CHECK_EQ(nanosleep(&time, NULL), 0);
+        join(tasks[0]);
+        CHECK(poller.result == -1 && poller.error == EINTR);
+        if (way) {
+            CHECK_EQ(aco_sleep(ACO_MILLISECOND), 0);
+            CHECK(!reader.is_over);
+            CHECK_EQ(write(pair[1], "x", 1), 1);
+        }
+        join(tasks[1]);
+        CHECK(way ? reader.result == 1 : reader.result == -1 && reader.error == EINTR);
+        close_two(pair);
+    }
+    return unused;
+}
+
 static void *test_selects(void *unused)
 {
     int pair[2];
@@ -503,6 +565,6 @@ int main(int argc, char **argv)
     static const aco_function_t watched[] = {test_connections,  test_backlog, test_datagrams, test_addresses,
                                              test_rights,       test_polls,   test_poll_both, test_selects,
                                              test_high_numbers, test_epoll,   test_close,     NULL};
-    static const aco_function_t others[] = {test_masks, NULL};
+    static const aco_function_t others[] = {test_masks, test_interrupts, NULL};
     return run_hook_tests(argc, argv, "hook_sockets", watched, others);
 }

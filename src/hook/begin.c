@@ -29,7 +29,8 @@ int aco_hook_begin(void)
 {
     static const char *const here[] = {&aco__hooks_of_sockets,    &aco__hooks_of_files,     &aco__hooks_of_polls,
                                        &aco__hooks_of_time,       &aco__hooks_of_names,     &aco__hooks_of_locks,
-                                       &aco__hooks_of_file_locks, &aco__hooks_of_processes, &aco__hooks_of_batches};
+                                       &aco__hooks_of_file_locks, &aco__hooks_of_processes, &aco__hooks_of_batches,
+                                       &aco__hooks_of_signals};
     static const char call[] = "aco_hook_begin";
     for (size_t i = 0; i < sizeof here / sizeof *here; i++)
         if (!*here[i] || !hooks_are_found())
@@ -42,6 +43,7 @@ int aco_hook_begin(void)
                                 "the program finds a sanitizer's functions before acorn_hook's: link the "
                                 "static library");
     aco__hook_locks_begin();
+    aco__hook_signals_begin();
     return aco__hook_task_begin(call);
 }
 

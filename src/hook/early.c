@@ -181,6 +181,8 @@ ACO__EARLY(int, pthread_rwlock_wrlock, (pthread_rwlock_t *lock), (lock))
 ACO__EARLY(int, pthread_rwlock_unlock, (pthread_rwlock_t *lock), (lock))
 ACO__EARLY_AS(int, pthread_mutex_lock, (pthread_mutex_t *mutex), (mutex), , mtx_lock ? plain_lock : NULL)
 ACO__EARLY_AS(int, pthread_mutex_trylock, (pthread_mutex_t *mutex), (mutex), , mtx_trylock ? plain_trylock : NULL)
+ACO__EARLY(int, sigaction, (int number, const struct sigaction *wanted, struct sigaction *before),
+           (number, wanted, before))
 ACO__EARLY(int, pthread_mutex_timedlock, (pthread_mutex_t *mutex, const struct timespec *until), (mutex, until))
 ACO__EARLY_AS(int, pthread_mutex_unlock, (pthread_mutex_t *mutex), (mutex), , mtx_unlock ? plain_unlock : NULL)
 

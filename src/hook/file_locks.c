@@ -7,7 +7,7 @@ const char aco__hooks_of_file_locks = 1;
 
 ACO__HOOK(int, flock, (int fd, int operation))
 {
-    aco__hook_wait_t wait = {ACO_FOREVER, 1, 0, 0};
+    aco__hook_wait_t wait = {ACO_FOREVER, 1, aco__hook_call(HOOK_RESTARTS), 0, 0};
     int error = errno, action = HOOK_TRIES_AGAIN;
     if (operation & LOCK_NB || operation & LOCK_UN || !aco__hooked())
         return aco__libc()->flock(fd, operation);
@@ -43,7 +43,7 @@ static int trying_form(int command)
 /* `call`: that of libc's two with whose form of the lock the caller called. */
 static int lock_range(int (*call)(int fd, int command, ...), int fd, int command, void *lock, const char *location)
 {
-    aco__hook_wait_t wait = {ACO_FOREVER, 1, 0, 0};
+    aco__hook_wait_t wait = {ACO_FOREVER, 1, aco__hook_call(HOOK_RESTARTS), 0, 0};
     int error = errno, action = HOOK_TRIES_AGAIN;
     aco__hook_spend(-1, location);
     while (action == HOOK_TRIES_AGAIN) {

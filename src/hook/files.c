@@ -43,6 +43,28 @@ static void gather(char *to, const struct iovec *parts, size_t count)
     }
 }
 
+/* The system copies between the parts and `all`, n bytes, as some parts may not be there: how many it could. Where it
+ * may not (seccomp), or a sanitizer is to see it, the caller's memory is trusted. */
+static size_t copy_parts(char *all, const struct iovec *parts, size_t count, size_t n, int is_write)
+{
+    struct iovec one = {all, n};
+    int error = errno;
+    ssize_t copied = -1;
+    errno = ENOSYS;
+    if (!aco__hook_is_sanitized())
+        copied = is_write ? process_vm_readv(getpid(), &one, 1, parts, count, 0)
+                          : process_vm_writev(getpid(), &one, 1, parts, count, 0);
+    if (copied < 0 && errno != EFAULT) {
+        if (is_write)
+            gather(all, parts, count);
+        else
+            scatter(parts, all, n);
+        copied = (ssize_t)n;
+    }
+    errno = error;
+    return copied < 0 ? 0 : (size_t)copied;
+}
+
 /* `offset` -1: the descriptor's. */
 static ssize_t move_block(int fd, void *p, size_t n, int64_t offset, int is_write)
 {
@@ -52,19 +74,33 @@ static ssize_t move_block(int fd, void *p, size_t n, int64_t offset, int is_writ
     return is_write ? aco_file_write_at(fd, p, n, "libc's write()") : aco_file_read_at(fd, p, n, "libc's read()");
 }
 
+/* Of `moved` bytes only `kept` had a place in the caller's memory. */
+static ssize_t give_back(int fd, int64_t offset, size_t moved, size_t kept)
+{
+    if (kept < moved && offset == -1)
+        (void)lseek64(fd, -(off64_t)(moved - kept), SEEK_CUR);
+    if (kept)
+        return (ssize_t)kept;
+    errno = EFAULT;
+    return -1;
+}
+
 /* Several parts are moved as one, so that nobody else's bytes come in between. */
 static ssize_t move_several(int fd, const struct iovec *parts, size_t count, int64_t offset, int is_write)
 {
     size_t n = aco__parts_size(parts, count), sz = n;
     char *all = aco__poller_allocate(&sz, "acorn_hook");
-    ssize_t moved;
+    ssize_t moved = -1;
     if (!all)
         return -1;
     if (is_write)
-        gather(all, parts, count);
-    moved = move_block(fd, all, n, offset, is_write);
+        n = copy_parts(all, parts, count, n, 1);
+    if (n)
+        moved = move_block(fd, all, n, offset, is_write);
+    else
+        errno = EFAULT;
     if (!is_write && moved > 0)
-        scatter(parts, all, (size_t)moved);
+        moved = give_back(fd, offset, (size_t)moved, copy_parts(all, parts, count, (size_t)moved, 0));
     aco__poller_free(all, sz);
     return moved;
 }
@@ -196,11 +232,8 @@ static int have_done(void *(*fn)(void *arg), int fd, const char *path, int flags
 static int open_at(int folder, const char *path, int flags, mode_t mode, const void *caller)
 {
     int fd = -1, action = HOOK_BLOCKS;
-    if (!path) {
-        errno = EFAULT;
-        return -1;
-    }
-    if (aco__hooked() && !aco__hook_is_sanitizers(caller) && !aco__hook_is_allocators(caller))
+    if (aco__hooked() && !aco__hook_is_sanitizers(caller) && !aco__hook_is_allocators(caller) &&
+        aco__hook_text_size(path))
         action = have_done(open_file, folder, path, flags, mode, &fd, "libc's open()");
     return action == HOOK_BLOCKS ? aco__libc()->openat(folder, path, flags, mode) : fd;
 }

@@ -24,6 +24,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/epoll.h>
@@ -54,7 +55,8 @@
     X(flock) X(fcntl) X(fcntl64) X(lockf) X(lockf64) X(wait) X(waitpid) X(wait4) X(system) X(pclose)                   \
     X(getaddrinfo) X(getnameinfo) X(sem_wait) X(sem_timedwait) X(pthread_rwlock_rdlock) X(pthread_rwlock_wrlock)       \
     X(pthread_rwlock_unlock)                                                                                           \
-    X(pthread_mutex_lock) X(pthread_mutex_trylock) X(pthread_mutex_timedlock) X(pthread_mutex_unlock)
+    X(pthread_mutex_lock) X(pthread_mutex_trylock) X(pthread_mutex_timedlock) X(pthread_mutex_unlock)                  \
+    X(sigaction)
 
 typedef struct aco__libc_calls {
 #define ACO__LIBC_POINTER(name) __typeof__(&(name)) name;
@@ -102,12 +104,35 @@ static inline const aco__libc_calls_t *aco__libc(void)
 ACO__HIDDEN int aco__hook_is_allocators(const void *caller);
 
 /* ---- task.c: which tasks are hooked, and how they wait ---- */
+
+/* Which handlers of signals end a call that waits: all; those without SA_RESTART; none. */
+enum { HOOK_NEVER_RESTARTS, HOOK_RESTARTS, HOOK_IGNORES_SIGNALS, HOOK_CLASSES };
+/* A call, and how many such handlers had run on the thread when it began to wait. */
+typedef struct aco__hook_call {
+    int restarts;           /* HOOK_NEVER_RESTARTS, … */
+    unsigned handlers;
+} aco__hook_call_t;
+
+/* A task that is or was hooked. */
+typedef struct aco__hook_task {
+    unsigned depth;         /* of its aco_hook_begin() */
+    aco_t *task;
+    aco__hook_call_t call;  /* that waits */
+    struct aco__hook_task *next, **link; /* in the list of those that wait; link is NULL: it does not */
+    size_t sz;
+} aco__hook_task_t;
+
 typedef struct aco__hook_thread {
     unsigned tasks;         /* of this thread that are hooked */
     unsigned calls;         /* for fairness */
     int probe;              /* 1: a hook is to be reached; 2: it has been */
     pid_t process, thread;  /* in which tasks were hooked */
     aco_hook_stats_t stats;
+    volatile unsigned handlers[HOOK_CLASSES]; /* of signals that have run, by the calls that they end */
+    unsigned told;          /* of handlers: how many the waiting tasks have been told of */
+    aco__hook_task_t *volatile waiting;
+    struct aco__poller_s *volatile poller;
+    int (*poll)(struct aco__poller_s *poller, int64_t deadline); /* the poller's own */
 } aco__hook_thread_t;
 ACO__HIDDEN_EXTERN __thread aco__hook_thread_t aco__hook_self __attribute__((tls_model("initial-exec")));
 
@@ -116,6 +141,12 @@ ACO__HIDDEN ACO__COLD int aco__hook_is_on(const void *caller);
 static inline __attribute__((always_inline)) int aco__hooked(void)
 {
     return aco_unlikely(aco__hook_self.tasks != 0) && aco__hook_is_on(__builtin_return_address(0));
+}
+/* Whether the caller is a task of a thread with hooked tasks, itself hooked or not. */
+ACO__HIDDEN ACO__COLD int aco__hook_is_beside(const void *caller);
+static inline __attribute__((always_inline)) int aco__beside_hooked(void)
+{
+    return aco_unlikely(aco__hook_self.tasks != 0) && aco__hook_is_beside(__builtin_return_address(0));
 }
 /* 0, or -1 and errno. */
 ACO__HIDDEN int aco__hook_task_begin(const char *call);
@@ -131,21 +162,40 @@ ACO__HIDDEN void aco__hook_spend(int fd, const char *location);
 enum { HOOK_GIVES_UP, HOOK_TRIES_AGAIN, HOOK_BLOCKS, HOOK_IS_DONE };
 typedef struct aco__hook_wait {
     int64_t deadline;
-    int is_known;        /* the deadline */
+    int is_known;        /* the deadline, and what follows */
+    aco__hook_call_t call;
     unsigned vain;       /* attempts that failed although the descriptor was ready */
     int64_t nap_ns;
 } aco__hook_wait_t;
+static inline aco__hook_call_t aco__hook_call(int restarts)
+{
+    aco__hook_call_t call = {restarts, aco__hook_self.handlers[restarts]};
+    return call;
+}
+static inline int aco__hook_is_interrupted(const aco__hook_call_t *call)
+{
+    return aco__hook_self.handlers[call->restarts] != call->handlers;
+}
 /* poll() that waits only for the task: what that returns; HOOK_CANNOT_WAIT with errno unchanged: libc is to do it, and
  * block. */
 enum { HOOK_CANNOT_WAIT = -2 };
-ACO__HIDDEN int aco__hook_poll(struct pollfd *fds, nfds_t n, int64_t deadline, const char *location);
+ACO__HIDDEN int aco__hook_poll(struct pollfd *fds, nfds_t n, int64_t deadline, const aco__hook_call_t *call,
+                               const char *location);
 /* The same after EAGAIN of a call that must not wait: HOOK_GIVES_UP with EAGAIN if the descriptor is non-blocking or
  * its time limit, the socket option `limit` (SO_RCVTIMEO or SO_SNDTIMEO), is over. */
 ACO__HIDDEN int aco__hook_again(aco__hook_wait_t *wait, int fd, short events, int limit, const char *location);
+/* The first part of that: 0 with the time limit in `wait`, or -1 and errno. */
+ACO__HIDDEN int aco__hook_begins_wait(aco__hook_wait_t *wait, int fd, int limit);
+/* What poll() says now; keeps errno. And whether the stream was reset, not only ended. A call would take the error
+ * away; a queue of errors (MSG_ERRQUEUE) does not count. */
+ACO__HIDDEN short aco__hook_look(int fd, short events);
+ACO__HIDDEN int aco__hook_is_reset(int fd);
+/* The time that is left; 0 when it is over. */
+ACO__HIDDEN struct timespec aco__hook_time_until(int64_t deadline);
 /* Sleeps 1 ms, longer at each call, within wait->deadline. After that HOOK_GIVES_UP with EAGAIN. */
 ACO__HIDDEN int aco__hook_nap(aco__hook_wait_t *wait, const char *location);
 /* The task sleeps: 0; -1 and errno; HOOK_CANNOT_WAIT. */
-ACO__HIDDEN int aco__hook_sleep(int64_t deadline, const char *location);
+ACO__HIDDEN int aco__hook_sleep(int64_t deadline, const aco__hook_call_t *call, const char *location);
 /* Has a thread of the pool call fn(arg), as aco__io_offload_as(): if that fails, release(arg) is called. HOOK_IS_DONE:
  * it has returned. HOOK_BLOCKS: errno is unchanged. HOOK_GIVES_UP: with errno; ACO__MUST_RUN: the pool calls it. */
 ACO__HIDDEN int aco__hook_offload(int kind, void *(*fn)(void *arg), void *arg, void **result,
@@ -191,19 +241,17 @@ static inline size_t aco__parts_size(const struct iovec *parts, size_t count)
     return n;
 }
 
+/* ---- arguments.c: what callers pass ---- */
+/* Whether the memory is there, to be read: a system call for each page of it. */
+ACO__HIDDEN int aco__hook_can_read(const void *p, size_t n);
+/* The bytes of a text, with its end; 0: not all of it can be read. */
+ACO__HIDDEN size_t aco__hook_text_size(const char *text);
 /* Whether the vector is one that the system takes, and not empty. */
-static inline int aco__is_vector(const struct iovec *parts, int count)
-{
-    size_t room = SSIZE_MAX;
-    if (!parts || count <= 0 || count > 1024)
-        return 0;
-    for (int i = 0; i < count; i++) {
-        if (parts[i].iov_len > room)
-            return 0;
-        room -= parts[i].iov_len;
-    }
-    return room != SSIZE_MAX;
-}
+ACO__HIDDEN int aco__is_vector(const struct iovec *parts, int count);
+/* Whether the time is one that the system takes: it can be read, is not negative, and its fraction is less than 1 s. */
+ACO__HIDDEN int aco__hook_is_time(const struct timespec *time);
+/* A time that is not negative, for aco_after(). */
+ACO__HIDDEN int64_t aco__hook_ns(int64_t seconds, int64_t ns);
 
 /* ---- files.c ---- */
 /* readv() and writev() of a file or block device. */
@@ -213,12 +261,17 @@ ACO__HIDDEN ssize_t aco__hook_move_file(int fd, const struct iovec *parts, size_
 /* The calling thread will have hooked tasks. */
 ACO__HIDDEN void aco__hook_locks_begin(void);
 
+/* ---- signals.c ---- */
+/* From now on handlers of signals that run on the calling thread end its waits. */
+ACO__HIDDEN void aco__hook_signals_begin(void);
+
 /* ---- streams.c: descriptors that are no sockets ---- */
 ACO__HIDDEN ssize_t aco__hook_read_other(int fd, const struct iovec *parts, size_t count);
 ACO__HIDDEN ssize_t aco__hook_write_other(int fd, const struct iovec *parts, size_t count);
 
 /* So that a static library brings the objects of all hooks. */
 ACO__HIDDEN_EXTERN const char aco__hooks_of_sockets, aco__hooks_of_files, aco__hooks_of_polls, aco__hooks_of_time,
-    aco__hooks_of_names, aco__hooks_of_locks, aco__hooks_of_file_locks, aco__hooks_of_processes, aco__hooks_of_batches;
+    aco__hooks_of_names, aco__hooks_of_locks, aco__hooks_of_file_locks, aco__hooks_of_processes, aco__hooks_of_batches,
+    aco__hooks_of_signals;
 
 #endif

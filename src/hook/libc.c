@@ -93,6 +93,7 @@ static void publish_to_acorn(const aco__libc_calls_t *found)
     ACO__PUBLISH(pthread_mutex_unlock, pthread_mutex_unlock);
     ACO__PUBLISH(waitpid, waitpid);
     ACO__PUBLISH(clock_nanosleep, clock_nanosleep);
+    ACO__PUBLISH(sigaction, sigaction);
 #undef ACO__PUBLISH
 }
 

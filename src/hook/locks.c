@@ -2,6 +2,8 @@
  * with it the holder: a deadlock. Or it would be granted a recursive mutex, which takes it for the holder. So such a
  * task waits here, and looks again and again.
  *
+ * A task that is not hooked waits in the same way, on a thread with hooked ones: it too would block the holder.
+ *
  * Of mutexes it waits only for those that the thread itself holds: what another thread holds, it releases. Read-write
  * locks and semaphores do not tell who holds them: any is waited for. Acorn's own locks are never held by a task that
  * waits, so no switch comes where acorn does not expect it. */
@@ -142,7 +144,7 @@ static int is_another_tasks(const pthread_mutex_t *mutex, const aco_t *task)
 
 static void report(const char *location, const void *lock, const char *why)
 {
-    fprintf(stderr, "acorn: %s: a hooked task wants the lock %p, which its own thread may hold: %s\n", location, lock,
+    fprintf(stderr, "acorn: %s: a task wants the lock %p, which its own thread may hold: %s\n", location, lock,
             why);
 }
 
@@ -151,6 +153,7 @@ typedef struct naps {
     const void *lock;
     int64_t deadline, ns;
     unsigned count;
+    aco__hook_call_t call;
 } naps_t;
 
 /* Sleeps, longer each time, within the deadline: as aco__hook_sleep(). */
@@ -158,7 +161,7 @@ static int nap(naps_t *naps)
 {
     int64_t until = aco_after(naps->ns);
     naps->ns = naps->ns < LONGEST_LOCK_NAP_NS / 2 ? 2 * naps->ns : LONGEST_LOCK_NAP_NS;
-    return aco__hook_sleep(until < naps->deadline ? until : naps->deadline, naps->location);
+    return aco__hook_sleep(until < naps->deadline ? until : naps->deadline, &naps->call, naps->location);
 }
 
 /* The same for a lock, which cannot fail: no scope ends it. 0, or -1: the caller cannot wait. */
@@ -179,24 +182,27 @@ static int nap_for_lock(naps_t *naps)
     return result == 0 ? 0 : -1;
 }
 
+static int is_fraction(const struct timespec *until)
+{
+    return until->tv_nsec >= 0 && until->tv_nsec < ACO_SECOND;
+}
+
 /* The deadline of a time of the clock CLOCK_REALTIME, which may be set meanwhile. */
 static int64_t deadline_of_real_time(const struct timespec *until)
 {
     struct timespec now;
-    int64_t seconds, ns;
+    int64_t ns;
     (void)clock_gettime(CLOCK_REALTIME, &now);
-    seconds = (int64_t)until->tv_sec - now.tv_sec;
-    if (seconds > INT64_MAX / ACO_SECOND / 2)
-        return ACO_FOREVER;
-    ns = seconds < 0 ? 0 : seconds * ACO_SECOND + until->tv_nsec - now.tv_nsec;
-    return aco_after(ns > 0 ? ns : 0);
+    ns = until->tv_sec < now.tv_sec ? 0 : aco__hook_ns((int64_t)until->tv_sec - now.tv_sec, until->tv_nsec);
+    return aco_after(ns == INT64_MAX ? ns : ns - now.tv_nsec);
 }
 
 /* Waits until no other task of the thread has it, or the deadline has come. */
 static void wait_for_holder(const pthread_mutex_t *mutex, int64_t deadline)
 {
     const aco_t *task = aco_current_task();
-    naps_t naps = {"libc's pthread_mutex_lock()", mutex, deadline, SHORTEST_NAP_NS, 0};
+    naps_t naps = {"libc's pthread_mutex_lock()", mutex, deadline, SHORTEST_NAP_NS, 0,
+                   aco__hook_call(HOOK_IGNORES_SIGNALS)};
     int error = errno;
     while (is_another_tasks(mutex, task) && (deadline == ACO_FOREVER || aco_now() < deadline))
         if (nap_for_lock(&naps) != 0)
@@ -213,7 +219,7 @@ static int locked(const pthread_mutex_t *mutex, int result)
 
 ACO__HOOK(int, pthread_mutex_lock, (pthread_mutex_t *mutex))
 {
-    if (!aco__hooked())
+    if (!aco__beside_hooked())
         return aco__libc()->pthread_mutex_lock(mutex);
     wait_for_holder(mutex, ACO_FOREVER);
     return locked(mutex, aco__libc()->pthread_mutex_lock(mutex));
@@ -221,9 +227,13 @@ ACO__HOOK(int, pthread_mutex_lock, (pthread_mutex_t *mutex))
 
 ACO__HOOK(int, pthread_mutex_timedlock, (pthread_mutex_t *mutex, const struct timespec *until))
 {
-    if (!aco__hooked())
+    if (!aco__beside_hooked())
         return aco__libc()->pthread_mutex_timedlock(mutex, until);
-    wait_for_holder(mutex, deadline_of_real_time(until));
+    if (is_another_tasks(mutex, aco_current_task())) { /* else libc looks at the time only if it waits */
+        if (!is_fraction(until))
+            return EINVAL;
+        wait_for_holder(mutex, deadline_of_real_time(until));
+    }
     return knows_holder(mutex) && is_another_tasks(mutex, aco_current_task())
                ? ETIMEDOUT
                : locked(mutex, aco__libc()->pthread_mutex_timedlock(mutex, until));
@@ -231,7 +241,7 @@ ACO__HOOK(int, pthread_mutex_timedlock, (pthread_mutex_t *mutex, const struct ti
 
 ACO__HOOK(int, pthread_mutex_trylock, (pthread_mutex_t *mutex))
 {
-    if (!aco__hooked())
+    if (!aco__beside_hooked())
         return aco__libc()->pthread_mutex_trylock(mutex);
     return knows_holder(mutex) && is_another_tasks(mutex, aco_current_task())
                ? EBUSY
@@ -259,7 +269,7 @@ static int is_own(const pthread_rwlock_t *lock)
 static int lock_by_trying(int (*try_lock)(pthread_rwlock_t *lock), int (*wait_for_lock)(pthread_rwlock_t *lock),
                           pthread_rwlock_t *lock, const char *location)
 {
-    naps_t naps = {location, lock, ACO_FOREVER, SHORTEST_NAP_NS, 0};
+    naps_t naps = {location, lock, ACO_FOREVER, SHORTEST_NAP_NS, 0, aco__hook_call(HOOK_IGNORES_SIGNALS)};
     int error = errno, result;
     while ((result = try_lock(lock)) == EBUSY)
         if (is_own(lock) || nap_for_lock(&naps) != 0) {
@@ -272,7 +282,7 @@ static int lock_by_trying(int (*try_lock)(pthread_rwlock_t *lock), int (*wait_fo
 
 ACO__HOOK(int, pthread_rwlock_rdlock, (pthread_rwlock_t *lock))
 {
-    if (!aco__hooked())
+    if (!aco__beside_hooked())
         return aco__libc()->pthread_rwlock_rdlock(lock);
     return lock_by_trying(pthread_rwlock_tryrdlock, aco__libc()->pthread_rwlock_rdlock, lock,
                           "libc's pthread_rwlock_rdlock()");
@@ -281,7 +291,7 @@ ACO__HOOK(int, pthread_rwlock_rdlock, (pthread_rwlock_t *lock))
 ACO__HOOK(int, pthread_rwlock_wrlock, (pthread_rwlock_t *lock))
 {
     int result;
-    if (!aco__hooked())
+    if (!aco__beside_hooked())
         return aco__libc()->pthread_rwlock_wrlock(lock);
     result = lock_by_trying(pthread_rwlock_trywrlock, aco__libc()->pthread_rwlock_wrlock, lock,
                             "libc's pthread_rwlock_wrlock()");
@@ -303,7 +313,7 @@ ACO__HOOK(int, pthread_rwlock_unlock, (pthread_rwlock_t *lock))
 /* Tries until the deadline: HOOK_IS_DONE if it has it, HOOK_BLOCKS; HOOK_GIVES_UP with errno. */
 static int get_by_trying(sem_t *semaphore, int64_t deadline, const char *location)
 {
-    naps_t naps = {location, semaphore, deadline, SHORTEST_NAP_NS, 0};
+    naps_t naps = {location, semaphore, deadline, SHORTEST_NAP_NS, 0, aco__hook_call(HOOK_RESTARTS)};
     aco__hook_spend(-1, location);
     while (sem_trywait(semaphore) != 0) {
         int result;
@@ -332,7 +342,7 @@ ACO__HOOK(int, sem_wait, (sem_t *semaphore))
 ACO__HOOK(int, sem_timedwait, (sem_t *semaphore, const struct timespec *until))
 {
     int error = errno, action = HOOK_BLOCKS, result;
-    if (until->tv_nsec >= 0 && until->tv_nsec < ACO_SECOND && aco__hooked())
+    if (aco__hooked() && is_fraction(until))
         action = get_by_trying(semaphore, deadline_of_real_time(until), "libc's sem_timedwait()");
     result = action == HOOK_BLOCKS ? aco__libc()->sem_timedwait(semaphore, until) : action == HOOK_IS_DONE ? 0 : -1;
     return (int)aco__hook_result(result, error);

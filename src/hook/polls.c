@@ -9,6 +9,7 @@
 
 const char aco__hooks_of_polls = 1;
 
+enum { LEAST_TABLE = 64 /* of descriptors, in Linux */ };
 enum { MASKED_NAP_NS = 10000000, NS_OF_MS = 1000000 };
 
 static const struct timespec no_time = {0, 0};
@@ -16,13 +17,9 @@ static const struct timespec no_time = {0, 0};
 /* The deadline of a time limit; NULL: none. -1: it is not valid. */
 static int64_t deadline_of(const struct timespec *limit)
 {
-    int64_t seconds;
     if (!limit)
         return ACO_FOREVER;
-    if (limit->tv_sec < 0 || limit->tv_nsec < 0 || limit->tv_nsec >= ACO_SECOND)
-        return -1;
-    seconds = limit->tv_sec;
-    return seconds > INT64_MAX / ACO_SECOND - 1 ? ACO_FOREVER : aco_after(seconds * ACO_SECOND + limit->tv_nsec);
+    return aco__hook_is_time(limit) ? aco_after(aco__hook_ns(limit->tv_sec, limit->tv_nsec)) : -1;
 }
 
 /* Such a call does not wait. */
@@ -50,13 +47,14 @@ static int64_t earlier(int64_t a, int64_t b)
 /* ---- poll() ---- */
 
 /* With a mask, which only a system call can apply: a signal that it lets through is noticed at the next look. */
-static int poll_masked(struct pollfd *fds, nfds_t n, int64_t deadline, const sigset_t *mask)
+static int poll_masked(struct pollfd *fds, nfds_t n, int64_t deadline, const aco__hook_call_t *call,
+                       const sigset_t *mask)
 {
     for (;;) {
         int ready = aco__libc()->ppoll(fds, n, &no_time, mask);
         if (ready != 0 || aco_now() >= deadline)
             return ready;
-        ready = aco__hook_poll(fds, n, earlier(deadline, aco_after(MASKED_NAP_NS)), "libc's ppoll()");
+        ready = aco__hook_poll(fds, n, earlier(deadline, aco_after(MASKED_NAP_NS)), call, "libc's ppoll()");
         if (ready != 0)
             return ready;
     }
@@ -64,20 +62,23 @@ static int poll_masked(struct pollfd *fds, nfds_t n, int64_t deadline, const sig
 
 ACO__HOOK(int, poll, (struct pollfd * fds, nfds_t n, int ms))
 {
+    aco__hook_call_t call = aco__hook_call(HOOK_NEVER_RESTARTS);
     int error = errno, ready;
     if (ms == 0 || !aco__hooked())
         return aco__libc()->poll(fds, n, ms);
-    ready = aco__hook_poll(fds, n, deadline_of_ms(ms), "libc's poll()");
+    ready = aco__hook_poll(fds, n, deadline_of_ms(ms), &call, "libc's poll()");
     return ready == HOOK_CANNOT_WAIT ? aco__libc()->poll(fds, n, ms) : (int)aco__hook_result(ready, error);
 }
 
 ACO__HOOK(int, ppoll, (struct pollfd * fds, nfds_t n, const struct timespec *limit, const sigset_t *mask))
 {
+    aco__hook_call_t call = aco__hook_call(HOOK_NEVER_RESTARTS);
     int error = errno, ready;
-    int64_t deadline = !is_zero(limit) && aco__hooked() ? deadline_of(limit) : -1;
-    if (deadline < 0)
+    int64_t deadline = aco__hooked() ? deadline_of(limit) : -1;
+    if (deadline < 0 || is_zero(limit))
         return aco__libc()->ppoll(fds, n, limit, mask);
-    ready = mask ? poll_masked(fds, n, deadline, mask) : aco__hook_poll(fds, n, deadline, "libc's ppoll()");
+    ready = mask ? poll_masked(fds, n, deadline, &call, mask)
+                 : aco__hook_poll(fds, n, deadline, &call, "libc's ppoll()");
     return ready == HOOK_CANNOT_WAIT ? aco__libc()->ppoll(fds, n, limit, mask) : (int)aco__hook_result(ready, error);
 }
 
@@ -110,10 +111,15 @@ static void put_in(fd_set *set, int fd)
     ((unsigned long *)(void *)set)[fd / WORD_BITS] |= 1UL << fd % WORD_BITS;
 }
 
+static size_t size_of_set(int n)
+{
+    return ((size_t)n + WORD_BITS - 1) / WORD_BITS * sizeof(long);
+}
+
 static void empty(fd_set *set, int n)
 {
     if (set)
-        memset(set, 0, ((size_t)n + WORD_BITS - 1) / WORD_BITS * sizeof(long));
+        memset(set, 0, size_of_set(n));
 }
 
 enum { SETS = 3 };
@@ -170,10 +176,10 @@ static int answer_sets(const struct pollfd *fds, nfds_t used, int n, fd_set *con
 /* Polls until a descriptor has an answer: as aco__hook_poll(). */
 static int poll_for_sets(struct pollfd *fds, nfds_t used, int64_t deadline, const sigset_t *mask)
 {
-    aco__hook_wait_t wait = {deadline, 1, 0, 0};
+    aco__hook_wait_t wait = {deadline, 1, aco__hook_call(HOOK_NEVER_RESTARTS), 0, 0};
     for (;;) {
-        int ready =
-            mask ? poll_masked(fds, used, deadline, mask) : aco__hook_poll(fds, used, deadline, "libc's select()");
+        int ready = mask ? poll_masked(fds, used, deadline, &wait.call, mask)
+                         : aco__hook_poll(fds, used, deadline, &wait.call, "libc's select()");
         if (ready > 0)
             ready = have_answers(fds, used);
         else if (ready == 0)
@@ -191,12 +197,61 @@ static int poll_for_sets(struct pollfd *fds, nfds_t used, int64_t deadline, cons
     }
 }
 
+static int check_sets(int n, fd_set *const sets[SETS])
+{
+    for (int set = 0; set < SETS; set++)
+        if (sets[set] && !aco__hook_can_read(sets[set], size_of_set(n))) {
+            errno = EFAULT;
+            return -1;
+        }
+    return 0;
+}
+
+/* How many numbers the process's table of descriptors has room for; as far as that is known. */
+static int table_size(void)
+{
+    static const char name[] = "\nFDSize:";
+    char text[512];
+    const char *at = NULL;
+    int fd = aco__libc()->open("/proc/thread-self/status", O_RDONLY | O_CLOEXEC, 0);
+    ssize_t n = fd < 0 ? -1 : aco__libc()->read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        (void)aco__libc()->close(fd);
+    if (n > 0) {
+        text[n] = 0;
+        at = strstr(text, name);
+    }
+    return at ? atoi(at + sizeof name - 1) : FD_SETSIZE;
+}
+
+/* The system looks at no bits beyond the table, whatever n is: there, sets may end. */
+static int bits_that_count(int n, fd_set *const sets[SETS])
+{
+    static int least = LEAST_TABLE; /* atomic; tables grow only */
+    int known = __atomic_load_n(&least, __ATOMIC_RELAXED), is_needed = n > FD_SETSIZE, error = errno;
+    for (int fd = known; fd < n && fd < FD_SETSIZE; fd++)
+        is_needed |= is_in(sets[0], fd) | is_in(sets[1], fd) | is_in(sets[2], fd);
+    if (n <= known || !is_needed)
+        return n;
+    known = table_size();
+    __atomic_store_n(&least, known, __ATOMIC_RELAXED);
+    errno = error;
+    return n < known ? n : known;
+}
+
 static int select_by_poll(int n, fd_set *const sets[SETS], int64_t deadline, const sigset_t *mask)
 {
-    size_t sz = ((size_t)n + 1) * sizeof(struct pollfd);
-    struct pollfd *fds = aco__poller_allocate(&sz, "acorn_hook");
+    size_t sz;
+    struct pollfd *fds;
     int result = -1, error;
     nfds_t used;
+    if (check_sets(n < FD_SETSIZE ? n : FD_SETSIZE, sets) != 0)
+        return -1;
+    n = bits_that_count(n, sets);
+    if (n > FD_SETSIZE && check_sets(n, sets) != 0)
+        return -1;
+    sz = ((size_t)n + 1) * sizeof(struct pollfd);
+    fds = aco__poller_allocate(&sz, "acorn_hook");
     if (!fds)
         return -1;
     used = polls_of_sets(fds, n, sets);
@@ -209,26 +264,34 @@ static int select_by_poll(int n, fd_set *const sets[SETS], int64_t deadline, con
     return result;
 }
 
+/* -1: libc answers, without a wait. */
+static int64_t deadline_of_timeval(const struct timeval *limit)
+{
+    int64_t seconds;
+    if (!limit)
+        return ACO_FOREVER;
+    if (!aco__hook_can_read(limit, sizeof *limit) || limit->tv_sec < 0 || limit->tv_usec < 0 ||
+        (!limit->tv_sec && !limit->tv_usec))
+        return -1;
+    if (__builtin_add_overflow((int64_t)limit->tv_sec, (int64_t)limit->tv_usec / 1000000, &seconds))
+        return ACO_FOREVER;
+    return aco_after(aco__hook_ns(seconds, (int64_t)limit->tv_usec % 1000000 * 1000));
+}
+
 ACO__HOOK(int, select, (int n, fd_set *reads, fd_set *writes, fd_set *exceptions, struct timeval *limit))
 {
     fd_set *const sets[SETS] = {reads, writes, exceptions};
     int error = errno, result;
-    struct timespec time = {0, 0};
-    int64_t deadline, left;
-    if (limit) {
-        time.tv_sec = limit->tv_sec + limit->tv_usec / 1000000;
-        time.tv_nsec = limit->tv_usec % 1000000 * 1000;
-    }
-    if (n < 0 || (limit && !limit->tv_sec && !limit->tv_usec) || !aco__hooked() ||
-        (deadline = deadline_of(limit ? &time : NULL)) < 0)
+    int64_t deadline = n >= 0 && aco__hooked() ? deadline_of_timeval(limit) : -1;
+    if (deadline < 0)
         return aco__libc()->select(n, reads, writes, exceptions, limit);
     result = select_by_poll(n, sets, deadline, NULL);
     if (result == HOOK_CANNOT_WAIT)
         return aco__libc()->select(n, reads, writes, exceptions, limit);
     if (limit && deadline != ACO_FOREVER) { /* as Linux does */
-        left = deadline - aco_now();
-        limit->tv_sec = left > 0 ? (time_t)(left / ACO_SECOND) : 0;
-        limit->tv_usec = left > 0 ? (suseconds_t)(left % ACO_SECOND / 1000) : 0;
+        struct timespec left = aco__hook_time_until(deadline);
+        limit->tv_sec = left.tv_sec;
+        limit->tv_usec = (suseconds_t)(left.tv_nsec / 1000);
     }
     return (int)aco__hook_result(result, error);
 }
@@ -240,7 +303,7 @@ ACO__HOOK(int, pselect,
     fd_set *const sets[SETS] = {reads, writes, exceptions};
     int error = errno, result;
     int64_t deadline;
-    if (n < 0 || is_zero(limit) || !aco__hooked() || (deadline = deadline_of(limit)) < 0)
+    if (n < 0 || !aco__hooked() || (deadline = deadline_of(limit)) < 0 || is_zero(limit))
         return aco__libc()->pselect(n, reads, writes, exceptions, limit, mask);
     result = select_by_poll(n, sets, deadline, mask);
     return result == HOOK_CANNOT_WAIT ? aco__libc()->pselect(n, reads, writes, exceptions, limit, mask)
@@ -251,15 +314,15 @@ ACO__HOOK(int, pselect,
 
 static int wait_for_epoll(int epoll, struct epoll_event *events, int room, int64_t deadline, const sigset_t *mask)
 {
-    aco__hook_wait_t wait = {deadline, 1, 0, 0};
+    aco__hook_wait_t wait = {deadline, 1, aco__hook_call(HOOK_NEVER_RESTARTS), 0, 0};
     aco__hook_spend(-1, "libc's epoll_wait()");
     for (;;) {
         struct pollfd p = {epoll, POLLIN, 0};
         int n = aco__libc()->epoll_wait(epoll, events, room, 0), action;
         if (n != 0 || aco_now() >= wait.deadline)
             return n;
-        n = mask ? poll_masked(&p, 1, wait.deadline, mask)
-                 : aco__hook_poll(&p, 1, wait.deadline, "libc's epoll_wait()");
+        n = mask ? poll_masked(&p, 1, wait.deadline, &wait.call, mask)
+                 : aco__hook_poll(&p, 1, wait.deadline, &wait.call, "libc's epoll_wait()");
         if (n == HOOK_CANNOT_WAIT)
             return aco__libc()->epoll_pwait(epoll, events, room, ms_until(wait.deadline), mask);
         if (n < 0)
@@ -296,8 +359,8 @@ ACO__HOOK(int, epoll_pwait2,
           (int epoll, struct epoll_event *events, int room, const struct timespec *limit, const sigset_t *mask))
 {
     int error = errno;
-    int64_t deadline = !is_zero(limit) && aco__hooked() ? deadline_of(limit) : -1;
-    return deadline < 0 ? aco__libc()->epoll_pwait2(epoll, events, room, limit, mask)
+    int64_t deadline = aco__hooked() ? deadline_of(limit) : -1;
+    return deadline < 0 || is_zero(limit) ? aco__libc()->epoll_pwait2(epoll, events, room, limit, mask)
                         : (int)aco__hook_result(wait_for_epoll(epoll, events, room, deadline, mask), error);
 }
 #endif

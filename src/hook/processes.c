@@ -28,13 +28,13 @@ static int await_change(int pidfd, aco__hook_wait_t *wait, const char *location)
     int result;
     if (pidfd < 0)
         return aco__hook_nap(wait, location);
-    result = aco__hook_poll(&p, 1, ACO_FOREVER, location);
+    result = aco__hook_poll(&p, 1, ACO_FOREVER, &wait->call, location);
     return result >= 0 ? HOOK_TRIES_AGAIN : result == HOOK_CANNOT_WAIT ? HOOK_BLOCKS : HOOK_GIVES_UP;
 }
 
 static pid_t wait_for(pid_t pid, int *status, int options, struct rusage *usage, const char *location)
 {
-    aco__hook_wait_t wait = {ACO_FOREVER, 1, 0, 0};
+    aco__hook_wait_t wait = {ACO_FOREVER, 1, aco__hook_call(HOOK_RESTARTS), 0, 0};
     int error = errno, pidfd = -1, action = HOOK_TRIES_AGAIN;
     pid_t child;
     aco__hook_spend(-1, location);
@@ -100,10 +100,10 @@ static void free_command_job(void *arg, void *result)
 }
 
 /* As system(); HOOK_CANNOT_WAIT: libc is to do it, and block. */
-static int have_run(const char *command)
+static int have_run(const char *command, size_t length)
 {
     static const char location[] = "libc's system()";
-    size_t length = strlen(command) + 1, sz = sizeof(command_job_t) + length;
+    size_t sz = sizeof(command_job_t) + length;
     command_job_t *job = aco__poller_allocate(&sz, location);
     int error = errno, result;
     if (!job)
@@ -127,7 +127,8 @@ static int have_run(const char *command)
 
 ACO__HOOK(int, system, (const char *command))
 {
-    int result = command && aco__hooked() ? have_run(command) : HOOK_CANNOT_WAIT;
+    size_t length = aco__hooked() ? aco__hook_text_size(command) : 0;
+    int result = length ? have_run(command, length) : HOOK_CANNOT_WAIT;
     return result == HOOK_CANNOT_WAIT ? aco__libc()->system(command) : result;
 }
 

@@ -2,6 +2,8 @@
  * descriptor as it is, and again after each wait. What is no socket fails so with ENOTSOCK: streams.c. */
 #include "hook/hook.h"
 
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/un.h>
@@ -10,11 +12,11 @@
 
 const char aco__hooks_of_sockets = 1;
 
-static int is_stream(int fd)
+static int has_option(int fd, int option, int value)
 {
-    int type = 0;
-    socklen_t length = sizeof type;
-    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && type == SOCK_STREAM;
+    int is = -1;
+    socklen_t length = sizeof is;
+    return getsockopt(fd, SOL_SOCKET, option, &is, &length) == 0 && is == value;
 }
 
 static ssize_t receive_once(int fd, struct msghdr *message, int flags, aco__hook_wait_t *wait, const char *location)
@@ -32,52 +34,138 @@ static ssize_t receive_once(int fd, struct msghdr *message, int flags, aco__hook
     return n;
 }
 
-/* recvmsg(). A call with MSG_WAITALL gets the rest, too, as far as it comes. */
-static ssize_t receive(int fd, struct msghdr *message, int flags, const char *location)
+/* ---- MSG_WAITALL ---- */
+
+/* Whether the system's call, which has received this, would wait for more. */
+static int waits_for_more(int fd, const struct msghdr *message, int flags)
 {
-    aco__hook_wait_t wait = {0, 0, 0, 0}; /* a time limit is for all of it */
-    ssize_t n = receive_once(fd, message, flags, &wait, location), all = n;
+    int is_unix = has_option(fd, SO_DOMAIN, AF_UNIX), is_at_mark = 0;
+    if (!has_option(fd, SO_TYPE, SOCK_STREAM) || (is_unix && flags & MSG_PEEK))
+        return 0;
+    if (is_unix && (message->msg_controllen || message->msg_flags & MSG_CTRUNC)) /* descriptors or a sender's name */
+        return 0;
+    return ioctl(fd, SIOCATMARK, &is_at_mark) != 0 || !is_at_mark; /* of urgent data */
+}
+
+static int is_over(int fd)
+{
+    return (aco__hook_look(fd, POLLRDHUP) & (POLLRDHUP | POLLHUP | POLLNVAL)) != 0;
+}
+
+/* Waits for bytes. What a receive would take away, the error of a stream that was reset, is left to the next call:
+ * HOOK_IS_DONE. */
+static int await_bytes(int fd, aco__hook_wait_t *wait, const char *location)
+{
+    for (;;) {
+        int n = 1, ends = is_over(fd), action; /* what came before the end is there by now */
+        if (ioctl(fd, FIONREAD, &n) != 0 || n > 0)
+            return HOOK_TRIES_AGAIN;
+        if (ends)
+            return HOOK_IS_DONE;
+        action = aco__hook_again(wait, fd, POLLIN, SO_RCVTIMEO, location);
+        if (action != HOOK_TRIES_AGAIN)
+            return action;
+    }
+}
+
+/* After the first n bytes of `size`: how many came in all. `room`: for control data, in each part, as the system tells
+ * of the last. */
+static ssize_t receive_rest(int fd, struct msghdr *message, size_t room, ssize_t n, size_t size, int flags,
+                            aco__hook_wait_t *wait, const char *location)
+{
     aco__parts_t rest = {message->msg_iov, message->msg_iovlen, 0, {NULL, 0}};
-    size_t size;
-    if (n <= 0 || !(flags & MSG_WAITALL) || flags & MSG_PEEK)
-        return n;
-    size = aco__parts_size(rest.parts, rest.count);
-    if ((size_t)n >= size || !is_stream(fd))
-        return n;
-    do {
-        struct msghdr next = {0};
+    struct msghdr next = *message;
+    ssize_t all = n;
+    int action;
+    next.msg_name = NULL;
+    next.msg_namelen = 0;
+    while (n > 0 && (size_t)all < size && waits_for_more(fd, message, flags)) {
+        action = await_bytes(fd, wait, location);
+        if (action == HOOK_IS_DONE || action == HOOK_GIVES_UP)
+            break;
         aco__parts_skip(&rest, (size_t)n);
         next.msg_iovlen = aco__parts_next(&rest, &next.msg_iov);
-        n = receive_once(fd, &next, flags, &wait, location);
-        all += n > 0 ? n : 0;
-    } while (n > 0 && (size_t)all < size);
+        next.msg_controllen = room;
+        n = receive_once(fd, &next, flags, wait, location);
+        if (n <= 0)
+            break;
+        all += n;
+        message->msg_controllen = next.msg_controllen;
+        message->msg_flags = next.msg_flags;
+    }
     return all;
 }
 
-/* sendmsg(). To a blocking stream all is sent, unless it fails in between. */
+/* No event tells that there are more bytes than the n of the last look. */
+static ssize_t peek_at_rest(int fd, struct msghdr *message, size_t room, ssize_t n, size_t size, int flags,
+                            aco__hook_wait_t *wait, const char *location)
+{
+    if (!waits_for_more(fd, message, flags) || aco__hook_begins_wait(wait, fd, SO_RCVTIMEO) != 0)
+        return n;
+    while (n > 0 && (size_t)n < size) {
+        int ends = is_over(fd), action = ends ? HOOK_IS_DONE : aco__hook_nap(wait, location);
+        message->msg_controllen = room;
+        if (action == HOOK_BLOCKS)
+            return aco__libc()->recvmsg(fd, message, flags);
+        n = aco__libc()->recvmsg(fd, message, flags | MSG_DONTWAIT);
+        if (action != HOOK_TRIES_AGAIN)
+            break;
+    }
+    return n;
+}
+
+/* recvmsg(). The system reads the message before the hook does. */
+static ssize_t receive(int fd, struct msghdr *message, int flags, const char *location)
+{
+    aco__hook_wait_t wait = {0, 0, {0, 0}, 0, 0}; /* a time limit is for all of it */
+    int is_whole = flags & MSG_WAITALL && aco__hook_can_read(message, sizeof *message);
+    size_t room = is_whole ? message->msg_controllen : 0, size;
+    ssize_t n = receive_once(fd, message, flags, &wait, location);
+    if (n <= 0 || !is_whole)
+        return n;
+    size = aco__parts_size(message->msg_iov, message->msg_iovlen);
+    if ((size_t)n >= size)
+        return n;
+    return (flags & MSG_PEEK ? peek_at_rest : receive_rest)(fd, message, room, n, size, flags, &wait, location);
+}
+
+/* ---- Sends ---- */
+
+/* sendmsg(). To a blocking stream all is sent, unless it fails in between: that is left to the next call. */
 static ssize_t send_all(int fd, const struct msghdr *message, int flags, const char *location)
 {
-    aco__parts_t rest = {message->msg_iov, message->msg_iovlen, 0, {NULL, 0}};
-    size_t size = aco__parts_size(rest.parts, rest.count), sent = 0;
-    struct msghdr next = *message;
-    aco__hook_wait_t wait = {0, 0, 0, 0};
+    aco__parts_t rest = {NULL, 0, 0, {NULL, 0}};
+    size_t size = 0, sent = 0;
+    struct msghdr next;
+    const struct msghdr *now = message; /* the system reads it before the hook does */
+    aco__hook_wait_t wait = {0, 0, {0, 0}, 0, 0};
     aco__hook_spend(fd, location);
     for (;;) {
-        ssize_t n = aco__libc()->sendmsg(fd, &next, flags | MSG_DONTWAIT);
+        ssize_t n;
+        if (sent && aco__hook_is_reset(fd))
+            return (ssize_t)sent;
+        n = aco__libc()->sendmsg(fd, now, flags | MSG_DONTWAIT);
         if (n < 0 && errno == EAGAIN) {
             int action = aco__hook_again(&wait, fd, POLLOUT, SO_SNDTIMEO, location);
             if (action == HOOK_TRIES_AGAIN)
                 continue;
             if (action == HOOK_BLOCKS)
-                n = aco__libc()->sendmsg(fd, &next, flags);
+                n = aco__libc()->sendmsg(fd, now, flags);
         }
-        if (n > 0)
-            sent += (size_t)n;
-        if (n <= 0 || sent >= size)
+        if (n <= 0)
             return n < 0 && !sent ? -1 : (ssize_t)sent;
+        if (!sent) {
+            rest.parts = message->msg_iov;
+            rest.count = message->msg_iovlen;
+            size = aco__parts_size(rest.parts, rest.count);
+        }
+        sent += (size_t)n;
+        if (sent >= size)
+            return (ssize_t)sent;
         aco__parts_skip(&rest, (size_t)n);
         memset(&next, 0, sizeof next); /* the address and the control data go with the first piece */
         next.msg_iovlen = aco__parts_next(&rest, &next.msg_iov);
+        now = &next;
         flags = (flags | MSG_NOSIGNAL) & ~MSG_FASTOPEN; /* a call that has sent something raises no SIGPIPE */
         wait.vain = 0;
     }
@@ -152,6 +240,7 @@ ACO__HOOK(ssize_t, recvmsg, (int fd, struct msghdr *message, int flags))
                            : aco__libc()->recvmsg(fd, message, flags);
 }
 
+/* A length that the system would not take back costs no message here. */
 static ssize_t receive_from(int fd, void *p, size_t n, int flags, struct sockaddr *from, socklen_t *length,
                             const char *location)
 {
@@ -159,10 +248,14 @@ static ssize_t receive_from(int fd, void *p, size_t n, int flags, struct sockadd
     struct msghdr message = message_of(&part, 1);
     int error = errno;
     ssize_t result;
+    if (from && !aco__hook_can_read(length, sizeof *length)) {
+        errno = EFAULT;
+        return -1;
+    }
     message.msg_name = from;
-    message.msg_namelen = length ? *length : 0;
+    message.msg_namelen = from ? *length : 0;
     result = receive(fd, &message, flags, location);
-    if (length)
+    if (from && result >= 0)
         *length = message.msg_namelen;
     return aco__hook_result(result, error);
 }
@@ -204,8 +297,9 @@ ACO__HOOK(ssize_t, send, (int fd, const void *p, size_t n, int flags))
 
 ACO__HOOK(ssize_t, sendto, (int fd, const void *p, size_t n, int flags, const struct sockaddr *to, socklen_t length))
 {
-    return may_wait(flags) ? send_to(fd, p, n, flags, to, length, "libc's sendto()")
-                           : aco__libc()->sendto(fd, p, n, flags, to, length);
+    int is_too_long = to && length > sizeof(struct sockaddr_storage); /* sendmsg() would cut it */
+    return !is_too_long && may_wait(flags) ? send_to(fd, p, n, flags, to, length, "libc's sendto()")
+                                           : aco__libc()->sendto(fd, p, n, flags, to, length);
 }
 
 /* ---- _FORTIFY_SOURCE ---- */
@@ -277,7 +371,7 @@ static int accept_now(int fd, struct sockaddr *address, socklen_t *length, int o
 /* Calls again after each wait: that also tells how the connection ended that was being made, and ends its making. */
 static int connect_and_wait(int fd, const struct sockaddr *address, socklen_t length)
 {
-    aco__hook_wait_t wait = {0, 0, 0, 0};
+    aco__hook_wait_t wait = {0, 0, {0, 0}, 0, 0};
     while (connect_now(fd, address, length) != 0) {
         int is_in_progress = errno == EINPROGRESS || errno == EALREADY, action;
         if (!is_in_progress && !(errno == EAGAIN && address->sa_family == AF_UNIX))
@@ -304,15 +398,12 @@ ACO__HOOK(int, connect, (int fd, const struct sockaddr *address, socklen_t lengt
 
 static int accept_and_wait(int fd, struct sockaddr *address, socklen_t *length, int options, const char *location)
 {
-    aco__hook_wait_t wait = {0, 0, 0, 0};
-    socklen_t room = length ? *length : 0;
+    aco__hook_wait_t wait = {0, 0, {0, 0}, 0, 0};
     int connection;
     while ((connection = accept_now(fd, address, length, options)) < 0 && errno == EAGAIN) {
         int action = aco__hook_again(&wait, fd, POLLIN, SO_RCVTIMEO, location);
         if (action == HOOK_GIVES_UP)
             return -1;
-        if (length)
-            *length = room;
         if (action == HOOK_BLOCKS)
             return aco__libc()->accept4(fd, address, length, options);
     }

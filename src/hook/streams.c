@@ -46,11 +46,12 @@ static int lacks_nowait(int error)
 /* Waits for the descriptor unless it is non-blocking: 0, or -1 and errno. */
 static int poll_first(int fd, short events, const char *location)
 {
+    aco__hook_call_t call = aco__hook_call(HOOK_RESTARTS);
     struct pollfd p = {fd, events, 0};
     int flags = fcntl(fd, F_GETFL);
     if (flags < 0 || flags & O_NONBLOCK)
         return flags < 0 ? -1 : 0;
-    if (aco__hook_poll(&p, 1, ACO_FOREVER, location) == -1)
+    if (aco__hook_poll(&p, 1, ACO_FOREVER, &call, location) == -1)
         return -1;
     if (!(p.revents & POLLNVAL))
         return 0;
@@ -66,7 +67,7 @@ static ssize_t read_now(int fd, const struct iovec *parts, size_t count)
 
 ssize_t aco__hook_read_other(int fd, const struct iovec *parts, size_t count)
 {
-    aco__hook_wait_t wait = {0, 0, 0, 0};
+    aco__hook_wait_t wait = {0, 0, {0, 0}, 0, 0};
     struct stat status;
     ssize_t n;
     int action;
@@ -100,7 +101,7 @@ static ssize_t write_piece(int fd, const struct iovec *parts, size_t count)
 /* A part of it, at least. */
 static ssize_t write_part(int fd, const struct iovec *parts, size_t count)
 {
-    aco__hook_wait_t wait = {0, 0, 0, 0};
+    aco__hook_wait_t wait = {0, 0, {0, 0}, 0, 0};
     ssize_t n;
     while ((n = write_nowait(fd, parts, count)) < 0 && errno == EAGAIN) {
         int action = aco__hook_again(&wait, fd, POLLOUT, 0, write_location);

@@ -1,4 +1,4 @@
-/* Which tasks are hooked, and how they wait. A coroutine-local value of the task counts its aco_hook_begin(). */
+/* Which tasks are hooked, and how they wait. A coroutine-local value of the task has its record. */
 #include "hook/hook.h"
 
 #include "aco/detail/descriptors.h"
@@ -12,29 +12,59 @@ enum { CALLS_IN_A_ROW = 64, VAIN_ATTEMPTS = 8, FIRST_NAP_NS = 1000000, LONGEST_N
 
 __thread aco__hook_thread_t aco__hook_self __attribute__((tls_model("initial-exec")));
 
-static aco_key_t depth_key;
+static aco_key_t record_key;
 static int key_error;
 
-/* A hooked task ends. */
-static void forget_task(void *depth)
+static void call_ends(aco__hook_task_t *task)
 {
-    (void)depth;
-    aco__hook_self.tasks--;
+    if (!task || !task->link)
+        return;
+    *task->link = task->next;
+    if (task->next)
+        task->next->link = task->link;
+    task->link = NULL;
+    if (aco__hook_self.poller)
+        aco__hook_self.poller->waiters--;
+}
+
+/* A task ends that is or was hooked. */
+static void forget_task(void *record)
+{
+    aco__hook_task_t *task = record;
+    aco__hook_self.tasks -= task->depth != 0;
+    call_ends(task);
+    aco__poller_free(task, task->sz);
 }
 
 static void make_key(void)
 {
-    key_error = aco_key_create(&depth_key, forget_task) == 0 ? 0 : errno;
+    key_error = aco_key_create(&record_key, forget_task) == 0 ? 0 : errno;
 }
 
-static uintptr_t depth_of(const aco_t *task)
+static aco__hook_task_t *record_of(const aco_t *task)
 {
-    return (uintptr_t)aco__local_of(task, depth_key);
+    return aco__local_of(task, record_key);
+}
+
+static aco__hook_task_t *new_record(aco_t *task, const char *call)
+{
+    size_t sz = sizeof(aco__hook_task_t);
+    aco__hook_task_t *record = aco__poller_allocate(&sz, call);
+    if (!record)
+        return NULL;
+    memset(record, 0, sizeof *record);
+    record->task = task;
+    record->sz = sz;
+    if (aco_set_local(record_key, record) == 0)
+        return record;
+    aco__poller_free(record, sz);
+    return NULL;
 }
 
 int aco__hook_is_on(const void *caller)
 {
     const aco_t *task;
+    const aco__hook_task_t *record;
     if (aco__hook_is_allocators(caller))
         return 0;
     if (aco__hook_self.probe) {
@@ -42,15 +72,21 @@ int aco__hook_is_on(const void *caller)
         return 0;
     }
     task = aco_current_task();
-    return task && depth_of(task) != 0 && !aco__hooks_are_held();
+    record = task ? record_of(task) : NULL;
+    return record && record->depth != 0 && !aco__hooks_are_held();
+}
+
+int aco__hook_is_beside(const void *caller)
+{
+    return !aco__hook_is_allocators(caller) && !aco__hook_self.probe && aco_current_task() && !aco__hooks_are_held();
 }
 
 int aco__hook_task_begin(const char *call)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     aco__hook_thread_t *self = &aco__hook_self;
-    const aco_t *task = aco_current_task();
-    uintptr_t depth;
+    aco_t *task = aco_current_task();
+    aco__hook_task_t *record;
     if (!task || aco_get_co() != task)
         return aco__poller_fail(EPERM, call, "the caller is not a task");
     if (!self->process) {
@@ -62,21 +98,20 @@ int aco__hook_task_begin(const char *call)
     pthread_once(&once, make_key);
     if (key_error)
         return aco__poller_fail(key_error, call, "no key for values of tasks");
-    depth = depth_of(task);
-    if (aco_set_local(depth_key, (void *)(depth + 1)) != 0)
+    record = record_of(task);
+    if (!record && !(record = new_record(task, call)))
         return -1;
-    self->tasks += depth == 0;
+    self->tasks += record->depth++ == 0;
     return 0;
 }
 
 int aco__hook_task_end(const char *call)
 {
     const aco_t *task = aco_current_task();
-    uintptr_t depth = aco__hook_self.tasks && task && aco_get_co() == task ? depth_of(task) : 0;
-    if (!depth)
+    aco__hook_task_t *record = aco__hook_self.tasks && task && aco_get_co() == task ? record_of(task) : NULL;
+    if (!record || !record->depth)
         return aco__poller_fail(EPERM, call, "the caller is not a hooked task");
-    (void)aco_set_local(depth_key, (void *)(depth - 1)); /* there is memory for it already */
-    aco__hook_self.tasks -= depth == 1;
+    aco__hook_self.tasks -= --record->depth == 0;
     return 0;
 }
 
@@ -107,18 +142,60 @@ static int cannot_wait_here(void)
     return waited(-1, error);
 }
 
-int aco__hook_poll(struct pollfd *fds, nfds_t n, int64_t deadline, const char *location)
+/* The task's call waits from now on, where handlers of signals find it. It waits for the poller also where it has no
+ * descriptors, as they wake that. */
+static aco__hook_task_t *call_begins(const aco__hook_call_t *call)
 {
-    int error = errno;
-    aco__hook_spend(-1, location);
-    return aco__hook_is_own_process() ? waited(aco__io_poll(fds, n, deadline, location, location), error)
-                                      : cannot_wait_here();
+    aco__hook_thread_t *self = &aco__hook_self;
+    aco__hook_task_t *record = record_of(aco_current_task());
+    if (!record) /* a task that is not hooked waits for a lock */
+        return NULL;
+    record->call = *call;
+    record->next = self->waiting;
+    record->link = (aco__hook_task_t **)(uintptr_t)&self->waiting;
+    if (record->next)
+        record->next->link = &record->next;
+    self->waiting = record;
+    if (self->poller)
+        self->poller->waiters++;
+    return record;
 }
 
-int aco__hook_sleep(int64_t deadline, const char *location)
+static int interrupted(void)
 {
-    int error = errno;
-    return aco__hook_is_own_process() ? waited(aco_sleep_until_at(deadline, location), error) : cannot_wait_here();
+    errno = EINTR;
+    return -1;
+}
+
+int aco__hook_poll(struct pollfd *fds, nfds_t n, int64_t deadline, const aco__hook_call_t *call, const char *location)
+{
+    aco__hook_task_t *record;
+    int error = errno, result;
+    aco__hook_spend(-1, location);
+    if (!aco__hook_is_own_process())
+        return cannot_wait_here();
+    if (aco__hook_is_interrupted(call)) {
+        result = aco__libc()->poll(fds, n, 0);
+        return result ? result : interrupted();
+    }
+    record = call_begins(call);
+    result = aco__io_poll(fds, n, deadline, location, location);
+    call_ends(record);
+    return waited(result, error);
+}
+
+int aco__hook_sleep(int64_t deadline, const aco__hook_call_t *call, const char *location)
+{
+    aco__hook_task_t *record;
+    int error = errno, result;
+    if (!aco__hook_is_own_process())
+        return cannot_wait_here();
+    if (aco__hook_is_interrupted(call))
+        return interrupted();
+    record = call_begins(call);
+    result = aco_sleep_until_at(deadline, location);
+    call_ends(record);
+    return waited(result, error);
 }
 
 /* Of a call of acorn_io's for the pool, which has returned this, and errno. */
@@ -174,7 +251,31 @@ static int64_t end_of(int fd, int option)
     socklen_t length = sizeof limit;
     if (!option || getsockopt(fd, SOL_SOCKET, option, &limit, &length) != 0 || (!limit.tv_sec && !limit.tv_usec))
         return ACO_FOREVER;
-    return aco_after((int64_t)limit.tv_sec * ACO_SECOND + (int64_t)limit.tv_usec * 1000);
+    return aco_after(aco__hook_ns(limit.tv_sec, (int64_t)limit.tv_usec * 1000));
+}
+
+struct timespec aco__hook_time_until(int64_t deadline)
+{
+    int64_t left = deadline - aco_now();
+    struct timespec time = {0, 0};
+    if (left > 0) {
+        time.tv_sec = (time_t)(left / ACO_SECOND);
+        time.tv_nsec = (long)(left % ACO_SECOND);
+    }
+    return time;
+}
+
+short aco__hook_look(int fd, short events)
+{
+    struct pollfd p = {fd, events, 0};
+    int error = errno, n = aco__libc()->poll(&p, 1, 0);
+    errno = error;
+    return n > 0 ? p.revents : 0;
+}
+
+int aco__hook_is_reset(int fd)
+{
+    return (aco__hook_look(fd, 0) & (POLLERR | POLLHUP)) == (POLLERR | POLLHUP);
 }
 
 static int of_result(int result)
@@ -191,25 +292,31 @@ int aco__hook_nap(aco__hook_wait_t *wait, const char *location)
     }
     wait->nap_ns = !wait->nap_ns ? FIRST_NAP_NS : wait->nap_ns < LONGEST_NAP_NS / 2 ? 2 * wait->nap_ns : LONGEST_NAP_NS;
     until = now + wait->nap_ns;
-    return of_result(aco__hook_sleep(until < wait->deadline ? until : wait->deadline, location));
+    return of_result(aco__hook_sleep(until < wait->deadline ? until : wait->deadline, &wait->call, location));
+}
+
+int aco__hook_begins_wait(aco__hook_wait_t *wait, int fd, int option)
+{
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || flags & O_NONBLOCK) {
+        errno = flags < 0 ? errno : EAGAIN;
+        return -1;
+    }
+    wait->deadline = end_of(fd, option);
+    wait->call = aco__hook_call(wait->deadline == ACO_FOREVER ? HOOK_RESTARTS : HOOK_NEVER_RESTARTS);
+    wait->is_known = 1;
+    return 0;
 }
 
 int aco__hook_again(aco__hook_wait_t *wait, int fd, short events, int option, const char *location)
 {
     struct pollfd p = {fd, events, 0};
     int result;
-    if (!wait->is_known) {
-        int flags = fcntl(fd, F_GETFL);
-        if (flags < 0 || flags & O_NONBLOCK) {
-            errno = flags < 0 ? errno : EAGAIN;
-            return HOOK_GIVES_UP;
-        }
-        wait->deadline = end_of(fd, option);
-        wait->is_known = 1;
-    }
+    if (!wait->is_known && aco__hook_begins_wait(wait, fd, option) != 0)
+        return HOOK_GIVES_UP;
     if (wait->vain++ >= VAIN_ATTEMPTS)
         return aco__hook_nap(wait, location);
-    result = aco__hook_poll(&p, 1, wait->deadline, location);
+    result = aco__hook_poll(&p, 1, wait->deadline, &wait->call, location);
     if (result > 0 && !(p.revents & POLLNVAL))
         return HOOK_TRIES_AGAIN;
     if (result >= 0)

@@ -5,22 +5,17 @@
 
 const char aco__hooks_of_time = 1;
 
-static int is_time(const struct timespec *time)
-{
-    return time && time->tv_sec >= 0 && time->tv_nsec >= 0 && time->tv_nsec < ACO_SECOND;
-}
-
 static int64_t ns_of_time(const struct timespec *time)
 {
-    int64_t seconds = time->tv_sec;
-    return seconds > INT64_MAX / ACO_SECOND - 1 ? INT64_MAX : seconds * ACO_SECOND + time->tv_nsec;
+    return aco__hook_ns(time->tv_sec, time->tv_nsec);
 }
 
 /* Sleeps that long, at least once around the other tasks: as aco__hook_sleep(). */
 static int sleep_for(int64_t deadline, int64_t ns, const char *location)
 {
+    aco__hook_call_t call = aco__hook_call(HOOK_NEVER_RESTARTS);
     if (ns > 0)
-        return aco__hook_sleep(deadline, location);
+        return aco__hook_sleep(deadline, &call, location);
     if (aco__hook_is_own_process())
         aco__poller_yield();
     return 0;
@@ -28,20 +23,17 @@ static int sleep_for(int64_t deadline, int64_t ns, const char *location)
 
 static int sleep_and_tell(const struct timespec *time, struct timespec *rest, const char *location)
 {
-    int64_t ns = ns_of_time(time), deadline = aco_after(ns), left;
+    int64_t ns = ns_of_time(time), deadline = aco_after(ns);
     int result = sleep_for(deadline, ns, location);
-    if (result == -1 && rest) {
-        left = deadline - aco_now();
-        rest->tv_sec = (time_t)(left > 0 ? left / ACO_SECOND : 0);
-        rest->tv_nsec = (long)(left > 0 ? left % ACO_SECOND : 0);
-    }
+    if (result == -1 && rest)
+        *rest = aco__hook_time_until(deadline);
     return result;
 }
 
 ACO__HOOK(int, nanosleep, (const struct timespec *time, struct timespec *rest))
 {
     int error = errno, result = HOOK_CANNOT_WAIT;
-    if (aco__hooked() && is_time(time))
+    if (aco__hooked() && aco__hook_is_time(time))
         result = sleep_and_tell(time, rest, "libc's nanosleep()");
     return result == HOOK_CANNOT_WAIT ? aco__libc()->nanosleep(time, rest) : (int)aco__hook_result(result, error);
 }
@@ -49,6 +41,7 @@ ACO__HOOK(int, nanosleep, (const struct timespec *time, struct timespec *rest))
 /* Until a time on another clock, which may be set meanwhile: looks at it once a second. */
 static int sleep_until_time(clockid_t clock, const struct timespec *time)
 {
+    aco__hook_call_t call = aco__hook_call(HOOK_NEVER_RESTARTS);
     struct timespec now;
     int64_t ns;
     int result = 0;
@@ -58,7 +51,7 @@ static int sleep_until_time(clockid_t clock, const struct timespec *time)
         ns = ns_of_time(time) - ns_of_time(&now);
         if (ns <= 0)
             return 0;
-        result = aco__hook_sleep(aco_after(ns < ACO_SECOND ? ns : ACO_SECOND), "libc's clock_nanosleep()");
+        result = aco__hook_sleep(aco_after(ns < ACO_SECOND ? ns : ACO_SECOND), &call, "libc's clock_nanosleep()");
     }
     return result;
 }
@@ -68,7 +61,7 @@ ACO__HOOK(int, clock_nanosleep,
 {
     int error = errno, result = HOOK_CANNOT_WAIT;
     if ((clock == CLOCK_MONOTONIC || clock == CLOCK_REALTIME || clock == CLOCK_BOOTTIME || clock == CLOCK_TAI) &&
-        is_time(time) && aco__hooked())
+        aco__hooked() && aco__hook_is_time(time))
         result = (flags & TIMER_ABSTIME) ? sleep_until_time(clock, time)
                                          : sleep_and_tell(time, rest, "libc's clock_nanosleep()");
     if (result == HOOK_CANNOT_WAIT)

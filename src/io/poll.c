@@ -117,17 +117,18 @@ static int is_time_over(int64_t deadline)
 int aco__io_poll(struct pollfd *fds, unsigned long n, int64_t deadline, const char *call, const char *location)
 {
     aco__io_t *io = aco__io_get(call);
-    size_t places = places_for(fds, n);
     int waits = 0, ready;
     if (!io)
         return -1;
     for (;; waits++) {
         int64_t until = deadline;
+        size_t places;
         ready = aco__system.poll(fds, n, 0);
         if (ready < 0 && (errno == EINTR || errno == EAGAIN))
             continue;
         if (ready != 0 || (deadline != ACO_FOREVER && aco_now() >= deadline))
             return ready;
+        places = places_for(fds, n); /* the system has seen that `fds` can be read */
         if (places && waits < VAIN_WAITS) {
             ready = wait_for_events(io, fds, n, places, until, call, location);
             if (ready > 0)

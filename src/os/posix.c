@@ -372,7 +372,7 @@ static void end_by(int signal, int was_sent)
 {
     struct sigaction none = {0};
     none.sa_handler = SIG_DFL;
-    sigaction(signal, &none, NULL);
+    aco__system.sigaction(signal, &none, NULL);
     if (was_sent)
         raise(signal);
 }
@@ -409,7 +409,7 @@ int aco__os_explain_faults(void (*fn)(const void *address), int politely)
     int failed = 0, installed = 0;
     __atomic_store_n(&explainer, fn, __ATOMIC_RELAXED);
     for (int i = 0; i < FAULTS && !failed; i++) {
-        failed = sigaction(fault_signals[i], NULL, &now);
+        failed = aco__system.sigaction(fault_signals[i], NULL, &now);
         if (failed || (politely && is_sensitive(&now)))
             continue;
         installed = 1;
@@ -418,7 +418,7 @@ int aco__os_explain_faults(void (*fn)(const void *address), int politely)
         previous[i] = ours = now; /* its mask and flags hold for it now as before */
         ours.sa_sigaction = on_fault;
         ours.sa_flags |= SA_SIGINFO | SA_ONSTACK;
-        failed = sigaction(fault_signals[i], &ours, NULL);
+        failed = aco__system.sigaction(fault_signals[i], &ours, NULL);
     }
     return failed ? -1 : installed;
 }
@@ -441,7 +441,7 @@ int aco__os_on_signal(int signal, void (*fn)(void))
     ours.sa_handler = on_signal;
     ours.sa_flags = SA_RESTART | SA_ONSTACK;
     sigemptyset(&ours.sa_mask);
-    return sigaction(signal, &ours, NULL);
+    return aco__system.sigaction(signal, &ours, NULL);
 }
 
 int aco__os_signal_stack(void *p, size_t sz)

@@ -163,7 +163,7 @@ uintptr_t aco__os_watch_this_thread(void (*handler)(const void *handler_returns)
     struct sigaction ours = {0}, now;
     stack_t stack;
     if (sigaltstack(NULL, &stack) != 0 || stack.ss_flags & SS_DISABLE || stack.ss_size < LEAST_SIGNAL_STACK ||
-        sigaction(WATCH_SIGNAL, NULL, &now) != 0)
+        aco__system.sigaction(WATCH_SIGNAL, NULL, &now) != 0)
         return 0;
     if (!is_watch_handler(&now) && ((now.sa_flags & SA_SIGINFO) || now.sa_handler != SIG_DFL))
         return 0;
@@ -171,13 +171,13 @@ uintptr_t aco__os_watch_this_thread(void (*handler)(const void *handler_returns)
     ours.sa_handler = on_watch_signal;
     ours.sa_flags = SA_RESTART | SA_ONSTACK;
     sigemptyset(&ours.sa_mask);
-    return sigaction(WATCH_SIGNAL, &ours, NULL) == 0 ? (uintptr_t)pthread_self() : 0;
+    return aco__system.sigaction(WATCH_SIGNAL, &ours, NULL) == 0 ? (uintptr_t)pthread_self() : 0;
 }
 
 int aco__os_watch_signal(uintptr_t thread)
 {
     struct sigaction now;
-    return thread && sigaction(WATCH_SIGNAL, NULL, &now) == 0 && is_watch_handler(&now) &&
+    return thread && aco__system.sigaction(WATCH_SIGNAL, NULL, &now) == 0 && is_watch_handler(&now) &&
                    pthread_kill((pthread_t)thread, WATCH_SIGNAL) == 0
                ? 0
                : -1;

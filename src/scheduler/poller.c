@@ -91,6 +91,13 @@ void aco__poller_wake(aco__queue_t *queue, int error)
         aco__wake(self, queue->first->wait, error);
 }
 
+void aco__poller_interrupt(const aco_t *task, int error)
+{
+    aco__wait_t *wait = aco__task_wait(task);
+    if (wait)
+        aco__interrupt(aco__self(), wait, error);
+}
+
 void aco__poller_yield(void)
 {
     int error = errno;

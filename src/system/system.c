@@ -59,6 +59,7 @@ static const /* so that compilers see what is called */
 #ifndef __APPLE__
         .clock_nanosleep = clock_nanosleep,
 #endif
+        .sigaction = sigaction,
 };
 
 #ifndef ACO_CONFIG_LIBACO_ONLY

@@ -9,6 +9,7 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -57,6 +58,7 @@ typedef struct aco__system {
 #ifndef __APPLE__
     int (*clock_nanosleep)(clockid_t clock, int flags, const struct timespec *time, struct timespec *rest);
 #endif
+    int (*sigaction)(int signal, const struct sigaction *action, struct sigaction *before);
 } aco__system_t;
 
 #ifndef ACO_CONFIG_LIBACO_ONLY

@@ -35,6 +35,8 @@ ACO_API int aco__poller_wait_begin(const char *call, aco__wait_t *wait, aco__que
 ACO_API int aco__poller_wait_end(aco__poller_t *poller, aco__wait_t *wait);
 /* Ends the waits in the queue with `error`; 0: with success. */
 ACO_API void aco__poller_wake(aco__queue_t *queue, int error);
+/* Ends the wait of a task of the calling thread with `error`; nothing, if it does not wait. */
+ACO_API void aco__poller_interrupt(const aco_t *task, int error);
 
 /* The same as both calls for the answer of another thread, which calls aco__poller_post(). ask(arg) has it
  * called: when it is called, the wait has begun and nothing can fail. If `ask` is NULL, the answer is on its way, and
