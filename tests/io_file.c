@@ -101,16 +101,16 @@ static void *far_times(void *unused)
         struct timespec times[2] = {{(time_t)seconds[i], 5}, {(time_t)seconds[i], 5}};
         aco_file_status_t status;
         struct stat known;
+        int64_t at;
         if (times[0].tv_sec != seconds[i] || futimens(fd, times) != 0)
             continue;
         CHECK_EQ(fstat(fd, &known), 0);
         CHECK_EQ(aco_file_fstat(fd, &status), 0);
-        if (known.st_mtim.tv_sec > 9223372036)
-            CHECK_EQ(status.modified_ns, INT64_MAX);
-        else if (known.st_mtim.tv_sec < -9223372036)
-            CHECK_EQ(status.modified_ns, INT64_MIN);
+        at = known.st_mtim.tv_sec;
+        if (at > 9223372036 || at < -9223372036)
+            CHECK_EQ(status.modified_ns, at > 0 ? INT64_MAX : INT64_MIN);
         else
-            CHECK_EQ(status.modified_ns, (int64_t)known.st_mtim.tv_sec * ACO_SECOND + known.st_mtim.tv_nsec);
+            CHECK_EQ(status.modified_ns, at * ACO_SECOND + known.st_mtim.tv_nsec);
     }
     CHECK_EQ(aco_io_close(fd), 0);
     return unused;
