@@ -203,14 +203,16 @@ static void *part_of_pipe(void *unused)
 static void *offsets_of_streams(void *unused)
 {
     int pipe_ends[2], pair[2];
-    char text[8];
-    CHECK_EQ(pipe2(pipe_ends, O_CLOEXEC), 0);
+    char text[8], block[512];
+    CHECK_EQ(pipe2(pipe_ends, O_CLOEXEC | O_DIRECT), 0);
     CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
     for (int i = 0; i < 2; i++) {
         const int *ends = i == 0 ? pipe_ends : pair;
         CHECK_EQ(write(ends[1], "all", 3), 3);
         FAILS_WITH(aco_file_pread(ends[0], text, 3, 0), ESPIPE);
         FAILS_WITH(aco_file_pread(ends[0], text, 3, 1), ESPIPE);
+        FAILS_WITH(aco_file_pread(ends[0], block, sizeof block, 0), ESPIPE);
+        CHECK(begins(aco_error_message(), "aco_file_pread: descriptor "));
         FAILS_WITH(aco_file_pwrite(ends[1], "x", 1, 0), ESPIPE);
         CHECK(begins(aco_error_message(), "aco_file_pwrite: descriptor "));
         CHECK_EQ(aco_file_read(ends[0], text, sizeof text), 3);
