@@ -101,16 +101,16 @@ static void *far_times(void *unused)
         struct timespec times[2] = {{(time_t)seconds[i], 5}, {(time_t)seconds[i], 5}};
         aco_file_status_t status;
         struct stat known;
+        int64_t at;
         if (times[0].tv_sec != seconds[i] || futimens(fd, times) != 0)
             continue;
         CHECK_EQ(fstat(fd, &known), 0);
         CHECK_EQ(aco_file_fstat(fd, &status), 0);
-        if (known.st_mtim.tv_sec > 9223372036)
-            CHECK_EQ(status.modified_ns, INT64_MAX);
-        else if (known.st_mtim.tv_sec < -9223372036)
-            CHECK_EQ(status.modified_ns, INT64_MIN);
+        at = known.st_mtim.tv_sec;
+        if (at > 9223372036 || at < -9223372036)
+            CHECK_EQ(status.modified_ns, at > 0 ? INT64_MAX : INT64_MIN);
         else
-            CHECK_EQ(status.modified_ns, (int64_t)known.st_mtim.tv_sec * ACO_SECOND + known.st_mtim.tv_nsec);
+            CHECK_EQ(status.modified_ns, at * ACO_SECOND + known.st_mtim.tv_nsec);
     }
     CHECK_EQ(aco_io_close(fd), 0);
     return unused;
@@ -203,14 +203,16 @@ static void *part_of_pipe(void *unused)
 static void *offsets_of_streams(void *unused)
 {
     int pipe_ends[2], pair[2];
-    char text[8];
-    CHECK_EQ(pipe2(pipe_ends, O_CLOEXEC), 0);
+    char text[8], block[512];
+    CHECK_EQ(pipe2(pipe_ends, O_CLOEXEC | O_DIRECT), 0);
     CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
     for (int i = 0; i < 2; i++) {
         const int *ends = i == 0 ? pipe_ends : pair;
         CHECK_EQ(write(ends[1], "all", 3), 3);
         FAILS_WITH(aco_file_pread(ends[0], text, 3, 0), ESPIPE);
         FAILS_WITH(aco_file_pread(ends[0], text, 3, 1), ESPIPE);
+        FAILS_WITH(aco_file_pread(ends[0], block, sizeof block, 0), ESPIPE);
+        CHECK(begins(aco_error_message(), "aco_file_pread: descriptor "));
         FAILS_WITH(aco_file_pwrite(ends[1], "x", 1, 0), ESPIPE);
         CHECK(begins(aco_error_message(), "aco_file_pwrite: descriptor "));
         CHECK_EQ(aco_file_read(ends[0], text, sizeof text), 3);

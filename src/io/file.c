@@ -154,10 +154,12 @@ static ssize_t result_of(file_call_t *c, const char *call, aco_file_status_t *st
 
 #ifdef ACO_CONFIG_URING
 /* Whether io_uring does what the system call does. It would not lock the file's own position, so two calls could use
- * the same one; and of a pipe or socket it ignores the offset, with which the system call fails. */
+ * the same one; and of a pipe or socket it ignores the offset, with which the system call fails. read_at() has seen to
+ * that. */
 static int suits_ring(const file_call_t *c)
 {
     return (c->operation != FILE_READ && c->operation != FILE_WRITE) ||
+           (c->operation == FILE_READ && c->offset >= 0) ||
            (c->offset >= 0) == (lseek(c->fd, 0, SEEK_CUR) >= 0);
 }
 #endif
@@ -319,14 +321,21 @@ static int is_at_end(int fd, int64_t offset)
 }
 #endif
 
-/* What is in memory: the number of bytes, 0 at the end, or -1 if it is not known to be. */
+/* What is in memory: the number of bytes, 0 at the end; or -1 if it is not known to be, and ESPIPE if there are no
+ * offsets. */
 static ssize_t read_cached(int fd, void *p, size_t n, int64_t offset)
 {
 #ifdef RWF_NOWAIT
     struct iovec part = {p, n};
-    ssize_t cached = may_be_direct(fd, n, offset) ? -1 : preadv2(fd, &part, 1, offset, RWF_NOWAIT);
-    return cached == 0 && n && !is_at_end(fd, offset) ? -1 : cached;
+    int is_direct = may_be_direct(fd, n, offset);
+    ssize_t cached = is_direct ? -1 : preadv2(fd, &part, 1, offset, RWF_NOWAIT);
+    if ((is_direct && lseek(fd, 0, SEEK_CUR) >= 0) || (cached == 0 && n && !is_at_end(fd, offset))) {
+        errno = EAGAIN;
+        return -1;
+    }
+    return cached;
 #else
+    errno = EAGAIN;
     (void)fd;
     (void)p;
     (void)n;
@@ -363,7 +372,7 @@ static ssize_t read_at(const char *call, int fd, void *p, size_t n, int64_t offs
     if (cached == 0 || cached == (ssize_t)n)
         return cached;
     if (cached < 0)
-        return move_bytes(call, FILE_READ, fd, p, n, offset, location);
+        return errno == ESPIPE ? aco__io_fail(call, fd) : move_bytes(call, FILE_READ, fd, p, n, offset, location);
     rest = move_bytes(call, FILE_READ, fd, (char *)p + cached, n - (size_t)cached, offset + cached, location);
     return rest > 0 ? cached + rest : cached;
 }
