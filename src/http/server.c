@@ -417,11 +417,13 @@ typedef struct newcomer {
     int fd;
 } newcomer_t;
 
-/* The end of the connection's task, also by aco_exit() in a handler: then the reply lacks something. Nothing waits. */
+/* The end of the connection's task, also by aco_exit(): in a handler, the reply lacks something then. Nothing waits. */
 static void end_connection(void *arg)
 {
     aco__http_connection_t *c = arg;
     size_t sz = c->sz;
+    if (c->is_idle) /* aco_exit() in `open` */
+        end_idle(c);
     if (c->in_handler) {
         aco__http_try_send(&c->link); /* earlier replies */
         c->link.is_broken = 1;
