@@ -508,6 +508,34 @@ static void *cuts_visibly(void *arg)
     return NULL;
 }
 
+/* A connection's task that ends before its first request. */
+static void *exits(int fd, const aco_http_transport_t **transport, void *arg)
+{
+    (void)fd;
+    (void)transport;
+    (void)arg;
+    aco_exit();
+}
+
+static void *ends_before_requests(void *arg)
+{
+    aco_options_t task = {0};
+    stage_t stage = {.server = {.open = exits, .task = &task}};
+    (void)arg;
+    task.stack = aco_share_stack_new(0);
+    for (int i = 0; i < 2; i++) {
+        int fd;
+        start(&stage, routes);
+        fd = dial(&stage);
+        CHECK_EQ(end_of(fd), 0);
+        aco_io_close(fd);
+        stop(&stage);
+        stage.server.task = NULL;
+    }
+    aco_share_stack_destroy(task.stack);
+    return NULL;
+}
+
 /* A client whose body fails in the middle. */
 static ssize_t fails_later(void *left, void *p, size_t n)
 {
@@ -654,9 +682,9 @@ static void *needs_little_stack(void *arg)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {limits_framing,      limits_steady_peers, limits_steady_websockets,
-                                           servers_read_on,     clients_read_on,     cuts_visibly,
-                                           clients_cut_visibly, needs_little_stack,  asks_with_little_stack};
+    static const aco_function_t tests[] = {
+        limits_framing, limits_steady_peers,  limits_steady_websockets, servers_read_on,    clients_read_on,
+        cuts_visibly,   ends_before_requests, clients_cut_visibly,      needs_little_stack, asks_with_little_stack};
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     reads_on_after_root();
     return check_result("http_ends");

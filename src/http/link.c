@@ -448,7 +448,7 @@ static ssize_t more_body_in_time(aco__http_link_t *link, char *direct, size_t n,
         return more_body(link, direct, n, location);
     if (!link->body_until)
         link->body_until = aco_after(link->body_time);
-    if (aco_now() >= link->body_until) {
+    else if (aco_now() >= link->body_until) {
         errno = link->body_error = ETIMEDOUT;
         return -1;
     }

@@ -199,7 +199,7 @@ static int send_continue(aco__http_exchange_t *x, const char *location)
     return 0;
 }
 
-static ssize_t read_body(aco__http_exchange_t *x, void *p, size_t n, const char *call, const char *location)
+static ssize_t read_part(aco__http_exchange_t *x, void *p, size_t n, const char *call, const char *location)
 {
     aco__http_link_t *link = &x->connection->link;
     if (link->has_all)
@@ -211,7 +211,7 @@ static ssize_t read_body(aco__http_exchange_t *x, void *p, size_t n, const char 
 
 ssize_t aco_http_read_at(aco_http_request_t *request, void *p, size_t n, const char *location)
 {
-    return read_body(aco__http_exchange_of(request), p, n, "aco_http_read", location);
+    return read_part(aco__http_exchange_of(request), p, n, "aco_http_read", location);
 }
 
 /* Makes room for more of the text, or for all of it if its length is known. 0, or -1 and errno. */
@@ -243,7 +243,7 @@ static int read_all(aco__http_exchange_t *x, size_t most, const char *call, cons
             grow(x, most, call) != 0)
             return -1;
         room = (x->all_room < most ? x->all_room : most) - x->all_n;
-        part = read_body(x, room ? x->all + x->all_n : &beyond, room ? room : 1, call, location);
+        part = read_part(x, room ? x->all + x->all_n : &beyond, room ? room : 1, call, location);
         if (part > 0 && !room)
             return 1;
         if (part > 0)

@@ -417,12 +417,14 @@ typedef struct newcomer {
     int fd;
 } newcomer_t;
 
-/* The end of the connection's task, also by aco_exit() in a handler: then the reply lacks something. Nothing waits. */
+/* The end of the connection's task, also by aco_exit(). Nothing waits. */
 static void end_connection(void *arg)
 {
     aco__http_connection_t *c = arg;
     size_t sz = c->sz;
-    if (c->in_handler) {
+    if (c->is_idle) /* aco_exit() in `open` */
+        end_idle(c);
+    if (c->in_handler) { /* the same there: the reply lacks something */
         aco__http_try_send(&c->link); /* earlier replies */
         c->link.is_broken = 1;
         if (c->x->websocket)
