@@ -593,6 +593,12 @@ typedef struct question {
     int status;
 } question_t;
 
+static void leads_on(aco_http_request_t *request, void *to)
+{
+    CHECK_EQ(aco_http_add_header(request, "Location", to), 0);
+    CHECK_EQ(aco_http_reply(request, 302, NULL, NULL, 0), 0);
+}
+
 static ssize_t makes_body(void *left, void *p, size_t n)
 {
     size_t *parts = left;
@@ -622,16 +628,21 @@ static void *asks(void *arg)
 /* Calls need no more than the least stack. */
 static void *asks_with_little_stack(void *arg)
 {
+    static const aco_http_route_t redirects[] = {
+        {"GET", "/", tells, "hello\n"},   {"GET", "/text", streams_text, NULL},
+        {"POST", "/echo", echoes, NULL},  {"POST", "/stream", streams, NULL},
+        {"GET", "/to", leads_on, "text"}, {"GET", "/whole", leads_on, "ftp://a/"},
+        {NULL, NULL, NULL, NULL}};
     static const struct {
         const char *path, *body;
         int status;
-    } cases[] = {{"/", NULL, 200},        {"/text", NULL, 200}, {"/none", NULL, 404},
-                 {"/\x80", NULL, EINVAL}, {"/echo", "b", 200},  {"/stream", "b", 200}};
+    } cases[] = {{"/", NULL, 200},   {"/text", NULL, 200},     {"/none", NULL, 404}, {"/\x80", NULL, EINVAL},
+                 {"/to", NULL, 200}, {"/whole", NULL, EINVAL}, {"/echo", "b", 200},  {"/stream", "b", 200}};
     stage_t stage = {0};
     aco_http_client_t *client = aco_http_client_new(NULL);
     aco_options_t options = {.stack_size = LEAST_STACK};
     (void)arg;
-    start(&stage, routes);
+    start(&stage, redirects);
     for (size_t i = 0; i < 16 * sizeof cases / sizeof cases[0]; i++) { /* stacks begin at different places */
         size_t k = i % (sizeof cases / sizeof cases[0]);
         question_t question = {client, stage.port, cases[k].path, cases[k].body, 0};
