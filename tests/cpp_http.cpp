@@ -5,9 +5,13 @@
 #include "tls_certificates.h"
 #endif
 
+#include "sanitizers.h"
+
 #include <gtest/gtest.h>
 
 #include <stdexcept>
+
+#include <pthread.h>
 
 namespace
 {
@@ -158,6 +162,52 @@ void serve_and_use(const aco_http_server_t &server_options, const aco_http_clien
     EXPECT_EQ(aco_run(), 0) << aco_error_message();
     EXPECT_TRUE(was_cancelled);
 }
+
+#if defined(__GLIBC__) && defined(__GLIBCXX__) // elsewhere pthread_cancel() need not unwind
+struct cancelled_server {
+    pthread_barrier_t listens;
+    std::string address;
+};
+
+extern "C" void *serve_and_be_cancelled(void *arg)
+{
+    aco::spawn([shared = static_cast<cancelled_server *>(arg)] {
+        aco::http_server server;
+        aco::listener door("tcp4", "127.0.0.1", "0");
+        server.route(nullptr, "/", [](aco::http_request &) {
+            pthread_cancel(pthread_self());
+            pthread_testcancel();
+        });
+        shared->address = door.local_address();
+        pthread_barrier_wait(&shared->listens);
+        server.serve(std::move(door));
+    }).detach();
+    aco_run();
+    return nullptr;
+}
+
+// Promise: pthread_cancel() in a handler ends the thread; the handler's failure function is not called.
+TEST(http, thread_cancelled)
+{
+    if (SANITIZED)
+        GTEST_SKIP() << "its pthread_exit() does not know tasks";
+    cancelled_server shared;
+    pthread_t thread;
+    void *result = nullptr;
+    pthread_barrier_init(&shared.listens, nullptr, 2);
+    ASSERT_EQ(pthread_create(&thread, nullptr, serve_and_be_cancelled, &shared), 0);
+    pthread_barrier_wait(&shared.listens);
+    auto client = aco::spawn([&] {
+        const std::string port = shared.address.substr(shared.address.rfind(':') + 1);
+        aco::dial("tcp", "127.0.0.1", port.c_str()).write_all("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    });
+    EXPECT_EQ(aco_run(), 0) << aco_error_message();
+    client.join();
+    ASSERT_EQ(pthread_join(thread, &result), 0);
+    EXPECT_EQ(result, PTHREAD_CANCELED);
+    pthread_barrier_destroy(&shared.listens);
+}
+#endif
 
 TEST(http, plain)
 {

@@ -364,7 +364,7 @@ TEST(Groups, ErrorsInC)
     });
 }
 
-#ifdef __GLIBC__ // elsewhere pthread_cancel() need not unwind
+#if defined(__GLIBC__) && defined(__GLIBCXX__) // elsewhere pthread_cancel() need not unwind
 struct leaves {
     bool *left;
     ~leaves() { *left = true; }

@@ -173,7 +173,7 @@ TEST(Threads, UnrunMembers)
     });
 }
 
-#ifdef __GLIBC__ // elsewhere pthread_exit() need not unwind
+#if defined(__GLIBC__) && defined(__GLIBCXX__) // elsewhere pthread_exit() need not unwind
 // Promise: a member that ends its thread is unwound, and the group fails, as with a C function.
 TEST(Threads, MemberEndsItsThread)
 {
