@@ -186,7 +186,10 @@ class Coroutine:
         object_at = m.word_at(wait + m.wait_object)
         what = self.constant(object_at, "something shared") if kind == WAIT_SHARED else hex(object_at)
         text = WAITS[kind].format(what) if kind < len(WAITS) else "for something that this script does not know"
-        at = self.constant(place, "") if place else ""
+        # C++ has the line in the upper bits: include/aco/detail/config.h.
+        line = place >> 48
+        at = self.constant(place & (1 << 48) - 1, "") if place else ""
+        at += f":{line}" if at and line else ""
         return f"waits{at and ' at '}{at} {text}"
 
     def constant(self, address, otherwise):
