@@ -459,12 +459,15 @@ static int receive(aco_websocket_t *socket, const char *location)
         while (socket->left > 0)
             if (read_payload(socket, location) != 0)
                 return -1;
-        socket->in_frame = 0;
         if (socket->opcode >= CLOSE) {
             int result = end_control(socket, location);
+            socket->in_frame = result < 0; /* then the next call answers it */
             if (result != 1)
                 return result;
-        } else if (socket->is_final) {
+            continue;
+        }
+        socket->in_frame = 0;
+        if (socket->is_final) {
             int type = socket->type;
             socket->type = 0;
             if (make_room(socket, 0, location) != 0)
