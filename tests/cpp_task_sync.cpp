@@ -13,6 +13,78 @@ namespace {
 
 // ---- Locks ----
 
+// What aco_tasks_dump() says of a task with this name: where it waits.
+std::string place_of(const std::string &name)
+{
+    std::FILE *const file = std::tmpfile();
+    std::string all, place;
+    EXPECT_EQ(aco_tasks_dump(fileno(file)), 0);
+    std::rewind(file);
+    for (int c; (c = std::fgetc(file)) != EOF;)
+        all += static_cast<char>(c);
+    std::fclose(file);
+    const std::size_t at = all.find("(" + name + ") waits at ");
+    if (at != std::string::npos)
+        place = all.substr(at + name.size() + 12, all.find(" for ", at) - at - name.size() - 12);
+    return place;
+}
+
+// Promise: reports name the caller's file and line, also through the standard's locks.
+TEST(Locks, PlacesInReports)
+{
+    in_task([] {
+        aco::mutex mutex;
+        aco::shared_mutex rwlock;
+        aco::event event;
+        {
+            std::scoped_lock held(mutex, rwlock);
+            aco::task_group group;
+            const auto expect = [&](int line, auto wait) {
+                const std::string name = "waiter " + std::to_string(line);
+                group.spawn(wait, aco::options().named(name.c_str()));
+                aco::yield();
+                EXPECT_EQ(place_of(name), __FILE__ + (sizeof(void *) == 8 ? ":" + std::to_string(line) : ""));
+            };
+            expect(__LINE__, [&] { mutex.lock(), mutex.unlock(); });
+            expect(__LINE__, [&] { std::lock_guard<aco::mutex> lock(mutex); });
+            expect(__LINE__, [&] { std::scoped_lock lock(mutex); });
+            expect(__LINE__, [&] { std::unique_lock lock(mutex); });
+            expect(__LINE__, [&] { std::unique_lock lock(mutex, 10s); });
+            expect(__LINE__, [&] { std::unique_lock<aco::mutex>(mutex, std::defer_lock).lock(); });
+            expect(__LINE__, [&] { std::shared_lock lock(rwlock); });
+            expect(__LINE__, [&] { std::lock_guard lock(rwlock); });
+            expect(__LINE__, [&] { event.wait(); });
+            event.set();
+            mutex.unlock(), rwlock.unlock();
+            group.wait();
+            mutex.lock(), rwlock.lock();
+        }
+    });
+}
+
+// Promise: the standard's lock that can be moved does what the standard says.
+TEST(Locks, UniqueLock)
+{
+    in_task([] {
+        aco::mutex mutex;
+        std::unique_lock<aco::mutex> none, lock(mutex), taken(std::move(lock));
+        EXPECT_TRUE(!none && !lock && taken.owns_lock() && taken.mutex() == &mutex && !lock.mutex());
+        EXPECT_THROW(none.lock(), std::system_error);
+        EXPECT_THROW(none.unlock(), std::system_error);
+        EXPECT_THROW(taken.lock(), std::system_error);
+        swap(none, taken);
+        EXPECT_TRUE(none && !taken);
+        none.unlock();
+        EXPECT_TRUE(none.try_lock() && none.owns_lock());
+        lock = std::move(none);
+        EXPECT_TRUE(lock && !none.mutex());
+        EXPECT_EQ(lock.release(), &mutex);
+        EXPECT_FALSE(mutex.try_lock());
+        none = std::unique_lock<aco::mutex>(mutex, std::adopt_lock);
+        EXPECT_TRUE(none);
+    });
+}
+
 // Promise: the mutex with the standard's locks.
 TEST(Locks, Mutex)
 {

@@ -24,6 +24,7 @@ static unsigned unknown_flags;  /* of io_uring_setup(), on an old kernel */
 static int lacks_probe;
 static int enters;              /* calls that submit or wait */
 static int failing_enter, enter_error;         /* this one fails so */
+static int refused_enters;      /* so many more fail so */
 static int submitted;           /* operations for files, those for cancelling not counted */
 static int failing_operation, operation_error; /* this one fails so */
 static uint64_t failing_data;   /* its user data, while the kernel has it */
@@ -47,7 +48,7 @@ struct io_uring_probe *__wrap_io_uring_get_probe_ring(struct io_uring *ring)
 
 static int enter_fails(void)
 {
-    return ++enters == failing_enter;
+    return ++enters == failing_enter || (refused_enters > 0 && refused_enters--);
 }
 
 /* An operation that is to fail becomes one that does nothing. */
@@ -376,6 +377,21 @@ static int fail_enters(int error)
         CHECK_EQ(run_error, is_passing ? 0 : error);
         CHECK(!first_error && is_used);
     }
+}
+
+/* A kernel that lacks memory is asked again now and then, not all the time. */
+static void *asks_seldom(void *unused)
+{
+    static const int errors[] = {EAGAIN, EBUSY};
+    for (size_t i = 0; i < 2; i++) {
+        int64_t began = aco_now();
+        enter_error = errors[i];
+        refused_enters = 60;
+        uses_file(unused);
+        CHECK_EQ(refused_enters, 0);
+        CHECK(aco_now() - began >= 10 * ACO_MILLISECOND); /* 60 refusals: at most three a millisecond */
+    }
+    return unused;
 }
 
 static void every_failure(void)
@@ -730,7 +746,7 @@ static void *sleeps(void *unused)
 }
 
 /* aco_run() fails while operations are under way, and the thread ends. */
-static void *ends_early(void *unused)
+static void *ends_early(void *last_error)
 {
     static const aco_function_t fns[] = {reads_endlessly, opens_endlessly, sleeps};
     for (int i = 0; i < 3; i++)
@@ -742,18 +758,21 @@ static void *ends_early(void *unused)
         continue;
     CHECK_EQ(errno, EBADF);
     failing_enter = 0;
-    return unused;
+    enter_error = (int)(intptr_t)last_error;
+    refused_enters = enter_error ? 3 : 0;
+    return NULL;
 }
 
-/* A thread that ends lets the kernel write nowhere afterwards. */
-static void thread_ends(void)
+/* A thread that ends lets the kernel write nowhere afterwards, also if that cannot cancel all at once. */
+static void thread_ends(int error)
 {
     pthread_t thread;
     int before = count_descriptors();
     into_freed = malloc(8);
     CHECK_EQ(pipe2(endless, O_CLOEXEC), 0);
-    CHECK_EQ(pthread_create(&thread, NULL, ends_early, NULL), 0);
+    CHECK_EQ(pthread_create(&thread, NULL, ends_early, (void *)(intptr_t)error), 0);
     CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(refused_enters, 0);
     memset(into_freed, '?', 8);
     CHECK_EQ(write(endless[1], "late", 4), 4);
     usleep(2000);
@@ -875,14 +894,18 @@ int main(void)
     CHECK_EQ(setenv("ACO_FILES", "uring", 1), 0);
     by_ring();
     every_failure();
+    in_thread(asks_seldom);
     CHECK_EQ(setenv("ACO_POLLER", "uring", 1), 0);
     by_ring();
     every_failure();
+    in_thread(asks_seldom);
     CHECK_EQ(unsetenv("ACO_POLLER"), 0);
     CHECK_EQ(pthread_create(&thread, NULL, foreign_loop, NULL), 0);
     CHECK_EQ(pthread_join(thread, NULL), 0);
     full_queue();
-    thread_ends();
+    thread_ends(0);
+    thread_ends(EAGAIN);
+    thread_ends(EBUSY);
 #if !UNDER_TSAN
     in_thread(forking);
 #endif

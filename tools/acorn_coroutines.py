@@ -13,8 +13,8 @@ resuming outermost task_entry wait_object wait_location wait_kind""".split()
 PHASE, READY, SAVED, ENDED, MAIN, GONE, RESUMING, RESUMING_SAVED = 7, 1, 2, 3, 4, 5, 6, 7
 EXTRA, PRIVATE, FROM_NEW = 0x10, 0x20, 0x40
 LARGEST_PAGE = 65536
-# The library's own functions, which backtraces begin with and do not show.
-INTERNAL = ("aco_", "aco::")
+# The library's own functions, which backtraces begin with and do not show; "aco." begins names of hidden ones.
+INTERNAL = ("aco_", "aco.", "aco::")
 INTERNAL_STATIC = ("leave_chain", "leave_inner", "resume_apart", "resume_chained", "resume_common_chain",
                    "resume_general", "resume_rest")
 # What a task waits for: src/scheduler/wait.h, in that order.
@@ -22,7 +22,8 @@ WAITS = ("to be unparked", "to join {}", "for time to pass", "for mutex {}", "fo
          "for wait group {}", "to send to channel {}", "to receive from channel {}", "for several channels",
          "for a place in group {}", "for the members of group {}", "for mutex {}", "to read under lock {}",
          "to write under lock {}", "for once {}", "at barrier {}", "for event {}", "for readable fd {}",
-         "for writable fd {}")
+         "for writable fd {}", "for another thread or the system to answer", "for {}")
+WAIT_SHARED = len(WAITS) - 1 # its object is a text
 
 
 def is_internal(name):
@@ -70,6 +71,9 @@ class Memory:
         number = 0
         threads = [self.word_at(heap + self.heap_thread)
                    for heap in self.chain(self.word_at(self.heaps), self.heap_next)]
+        if 0 in threads: # no heap has none
+            self.lacks.append("control blocks")
+            threads = [thread for thread in threads if thread]
         running = {self.word_at(t + self.running): t for t in threads}
         resuming = {self.word_at(t + self.resuming): t for t in threads}
         for heap in self.chain(self.word_at(self.heaps), self.heap_next):
@@ -179,13 +183,21 @@ class Coroutine:
         """What the task waits for and where, of the aco__wait_t at this address."""
         m = self.memory
         kind, place = m.number_at(wait + m.wait_kind, 4), m.word_at(wait + m.wait_location)
-        object_at = hex(m.word_at(wait + m.wait_object))
-        text = WAITS[kind].format(object_at) if kind < len(WAITS) else "for something that this script does not know"
+        object_at = m.word_at(wait + m.wait_object)
+        what = self.constant(object_at, "something shared") if kind == WAIT_SHARED else hex(object_at)
+        text = WAITS[kind].format(what) if kind < len(WAITS) else "for something that this script does not know"
+        # C++ has the line in the upper bits: include/aco/detail/config.h.
+        line = place >> 48
+        at = self.constant(place & (1 << 48) - 1, "") if place else ""
+        at += f":{line}" if at and line else ""
+        return f"waits{at and ' at '}{at} {text}"
+
+    def constant(self, address, otherwise):
+        """A text of the program's constants, which a core file need not have; each debugger has its own exception."""
         try:
-            at = " at " + m.string_at(place, 200) if place else ""
-        except Exception: # a core file need not have the program's constants; each debugger has its own exception
-            at = ""
-        return f"waits{at} {text}"
+            return self.memory.string_at(address, 200)
+        except Exception:
+            return otherwise
 
     def has_frames(self):
         return self.state in ("suspended", "waiting", "resuming") and not self.lacks_stack

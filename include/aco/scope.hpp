@@ -19,7 +19,8 @@
 #include <chrono>
 #endif
 
-#define ACO__CALLER __builtin_FILE() /* as a default argument: the caller's file */
+/* As a default argument: the caller's file and line. */
+#define ACO__CALLER ::aco::detail::caller(__builtin_FILE(), __builtin_LINE())
 
 namespace aco {
 inline namespace ACO__CPP_KIND {
@@ -44,6 +45,19 @@ enum class status {
 };
 
 namespace detail {
+
+/* A location as it is passed to C calls. HWASan has tags in the addresses. */
+ACO__FORCE_INLINE_MEMBER const char *caller(const char *file, std::uintptr_t line)
+{
+#if defined(ACO__LINE_SHIFT) && !defined(__SANITIZE_HWADDRESS__)
+    const std::uintptr_t most = UINTPTR_MAX >> ACO__LINE_SHIFT;
+    return reinterpret_cast<const char *>(reinterpret_cast<std::uintptr_t>(file) |
+                                          (line <= most ? line << ACO__LINE_SHIFT : 0));
+#else
+    static_cast<void>(line);
+    return file;
+#endif
+}
 
 [[noreturn]] ACO__COLD inline void wait_failed()
 {

@@ -11,6 +11,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <shared_mutex>
 
 namespace aco {
 inline namespace ACO__CPP_KIND {
@@ -151,6 +152,158 @@ private:
     }
 };
 
+/* ---- The standard's locks ----
+ *
+ * The standard's own templates would name themselves as the caller of lock(). So for Acorn's mutexes they are
+ * specialised by these, which differ in one thing: what waits takes a location as its last argument. */
+
+template<class Mutex>
+class lock_guard {
+public:
+    using mutex_type = Mutex;
+    ACO__FORCE_INLINE_MEMBER explicit lock_guard(Mutex &mutex, const char *location = ACO__CALLER) : mutex_(mutex)
+    {
+        mutex.lock(location);
+    }
+    lock_guard(Mutex &mutex, std::adopt_lock_t) noexcept : mutex_(mutex) {}
+    lock_guard(std::adopt_lock_t, Mutex &mutex) noexcept : mutex_(mutex) {} /* std::scoped_lock's */
+    lock_guard(const lock_guard &) = delete;
+    lock_guard &operator=(const lock_guard &) = delete;
+    ~lock_guard() { mutex_.unlock(); }
+
+private:
+    Mutex &mutex_;
+};
+
+template<class Mutex>
+struct exclusively {
+    ACO__FORCE_INLINE_MEMBER static void lock(Mutex &mutex, const char *location) { mutex.lock(location); }
+    static bool try_lock(Mutex &mutex) { return mutex.try_lock(); }
+    template<class Limit>
+    static bool try_lock_for(Mutex &mutex, const Limit &limit, const char *location)
+    {
+        return mutex.try_lock_for(limit, location);
+    }
+    template<class When>
+    static bool try_lock_until(Mutex &mutex, const When &when, const char *location)
+    {
+        return mutex.try_lock_until(when, location);
+    }
+    static void unlock(Mutex &mutex) { mutex.unlock(); }
+};
+template<class Mutex>
+struct for_reading {
+    ACO__FORCE_INLINE_MEMBER static void lock(Mutex &mutex, const char *location) { mutex.lock_shared(location); }
+    static bool try_lock(Mutex &mutex) { return mutex.try_lock_shared(); }
+    template<class Limit>
+    static bool try_lock_for(Mutex &mutex, const Limit &limit, const char *location)
+    {
+        return mutex.try_lock_shared_for(limit, location);
+    }
+    template<class When>
+    static bool try_lock_until(Mutex &mutex, const When &when, const char *location)
+    {
+        return mutex.try_lock_shared_until(when, location);
+    }
+    static void unlock(Mutex &mutex) { mutex.unlock_shared(); }
+};
+
+/* std::unique_lock and std::shared_lock. */
+template<class Mutex, class How>
+class movable_lock {
+public:
+    using mutex_type = Mutex;
+    movable_lock() noexcept = default;
+    ACO__FORCE_INLINE_MEMBER explicit movable_lock(Mutex &mutex, const char *location = ACO__CALLER)
+        : mutex_(std::addressof(mutex))
+    {
+        How::lock(mutex, location);
+        owns_ = true;
+    }
+    movable_lock(Mutex &mutex, std::defer_lock_t) noexcept : mutex_(std::addressof(mutex)) {}
+    movable_lock(Mutex &mutex, std::try_to_lock_t) : mutex_(std::addressof(mutex)), owns_(How::try_lock(mutex)) {}
+    movable_lock(Mutex &mutex, std::adopt_lock_t) noexcept : mutex_(std::addressof(mutex)), owns_(true) {}
+    template<class Clock, class Duration>
+    movable_lock(Mutex &mutex, const std::chrono::time_point<Clock, Duration> &when,
+                 const char *location = ACO__CALLER)
+        : mutex_(std::addressof(mutex)), owns_(How::try_lock_until(mutex, when, location))
+    {
+    }
+    template<class Rep, class Period>
+    movable_lock(Mutex &mutex, const std::chrono::duration<Rep, Period> &limit, const char *location = ACO__CALLER)
+        : mutex_(std::addressof(mutex)), owns_(How::try_lock_for(mutex, limit, location))
+    {
+    }
+    movable_lock(movable_lock &&from) noexcept
+        : mutex_(std::exchange(from.mutex_, nullptr)), owns_(std::exchange(from.owns_, false))
+    {
+    }
+    movable_lock &operator=(movable_lock &&from) noexcept
+    {
+        movable_lock(std::move(from)).swap(*this);
+        return *this;
+    }
+    ~movable_lock()
+    {
+        if (owns_)
+            How::unlock(*mutex_);
+    }
+
+    ACO__FORCE_INLINE_MEMBER void lock(const char *location = ACO__CALLER)
+    {
+        check_free();
+        How::lock(*mutex_, location);
+        owns_ = true;
+    }
+    bool try_lock()
+    {
+        check_free();
+        return owns_ = How::try_lock(*mutex_);
+    }
+    template<class Rep, class Period>
+    bool try_lock_for(const std::chrono::duration<Rep, Period> &limit, const char *location = ACO__CALLER)
+    {
+        check_free();
+        return owns_ = How::try_lock_for(*mutex_, limit, location);
+    }
+    template<class Clock, class Duration>
+    bool try_lock_until(const std::chrono::time_point<Clock, Duration> &when, const char *location = ACO__CALLER)
+    {
+        check_free();
+        return owns_ = How::try_lock_until(*mutex_, when, location);
+    }
+    void unlock()
+    {
+        if (!owns_)
+            throw std::system_error(std::make_error_code(std::errc::operation_not_permitted));
+        How::unlock(*mutex_);
+        owns_ = false;
+    }
+    void swap(movable_lock &other) noexcept
+    {
+        std::swap(mutex_, other.mutex_);
+        std::swap(owns_, other.owns_);
+    }
+    Mutex *release() noexcept
+    {
+        owns_ = false;
+        return std::exchange(mutex_, nullptr);
+    }
+    Mutex *mutex() const noexcept { return mutex_; }
+    bool owns_lock() const noexcept { return owns_; }
+    explicit operator bool() const noexcept { return owns_; }
+
+private:
+    void check_free() const
+    {
+        if (!mutex_ || owns_)
+            throw std::system_error(std::make_error_code(mutex_ ? std::errc::resource_deadlock_would_occur
+                                                                : std::errc::operation_not_permitted));
+    }
+    Mutex *mutex_ = nullptr;
+    bool owns_ = false;
+};
+
 } // namespace detail
 
 /* For std::lock_guard, std::unique_lock, std::lock() and std::scoped_lock. lock() throws aco::error with EDEADLK if the
@@ -277,6 +430,31 @@ private:
     }
     aco_semaphore_t semaphore_;
 };
+
+} // namespace ACO__CPP_KIND
+} // namespace aco
+
+/* The standard's locks of a mutex are those of detail. */
+#define ACO__STD_LOCK(template_name, mutex, ...)                                                                       \
+    template<>                                                                                                         \
+    class std::template_name<mutex> : public __VA_ARGS__ {                                                             \
+        using base = __VA_ARGS__;                                                                                      \
+                                                                                                                       \
+    public:                                                                                                            \
+        using base::base;                                                                                              \
+    };
+#define ACO__STD_LOCKS(mutex)                                                                                          \
+    ACO__STD_LOCK(lock_guard, mutex, ::aco::detail::lock_guard<mutex>)                                                 \
+    ACO__STD_LOCK(scoped_lock, mutex, ::aco::detail::lock_guard<mutex>)                                                \
+    ACO__STD_LOCK(unique_lock, mutex, ::aco::detail::movable_lock<mutex, ::aco::detail::exclusively<mutex>>)
+#define ACO__STD_SHARED_LOCKS(mutex)                                                                                   \
+    ACO__STD_LOCKS(mutex)                                                                                              \
+    ACO__STD_LOCK(shared_lock, mutex, ::aco::detail::movable_lock<mutex, ::aco::detail::for_reading<mutex>>)
+ACO__STD_LOCKS(aco::mutex)
+ACO__STD_SHARED_LOCKS(aco::shared_mutex)
+
+namespace aco {
+inline namespace ACO__CPP_KIND {
 
 /* Something that has happened, or not. */
 class event {

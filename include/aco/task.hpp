@@ -39,7 +39,8 @@
  * So is a result that is larger than half a pointer or not trivially copyable. Nothing else takes memory besides the C
  * calls', except elements of channels that are not trivially relocatable, and exceptions.
  *
- * Reports of a deadlock name where a task waits: the file of the call. For the line too, pass ACO_PLACE as `location`.
+ * Reports name the file and the line of the call where a task waits; in 32-bit programs, the file. So do they for the
+ * standard's locks of one of Acorn's mutexes, which <aco/sync.hpp> therefore defines itself.
  *
  * Threads. Everything belongs to the thread that made it. Only scope::cancel() and task_group::cancel() may be called
  * by other threads, as aco_scope_cancel(). */

@@ -417,6 +417,17 @@ private:
     aco_shared_rwlock_t lock_ = {};
 };
 
+} // namespace shared
+} // namespace ACO__CPP_KIND
+} // namespace aco
+
+ACO__STD_LOCKS(aco::shared::mutex)
+ACO__STD_SHARED_LOCKS(aco::shared::shared_mutex)
+
+namespace aco {
+inline namespace ACO__CPP_KIND {
+namespace shared {
+
 /* A number of units, as std::counting_semaphore. */
 class semaphore : public detail::timed_semaphore<semaphore> {
 public:

@@ -40,6 +40,9 @@ ACO__HIDDEN ACO__COLD __attribute__((noreturn)) void aco__die_of_memory(const ch
 ACO__HIDDEN __attribute__((noinline)) void aco__lock(void);
 ACO__HIDDEN __attribute__((noinline)) void aco__unlock(void);
 
+/* A user's location as text: itself, or written to text[sz] where it has a line in its address (config.h). */
+ACO__HIDDEN const char *aco__location(const char *location, char *text, size_t sz);
+
 /* ---- slab.c: memory for control blocks and other small objects ---- */
 enum { ACO__SLAB_LARGEST = 16 << 10 };
 /* Allocates at least *sz bytes and stores the actual size in *sz. NULL and errno on failure. The alignment is 16 bytes;

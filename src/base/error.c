@@ -83,6 +83,21 @@ int aco__fail(int fatal, int error, const char *call, const void *co, const char
     return -1;
 }
 
+#ifndef ACO_CONFIG_LIBACO_ONLY
+const char *aco__location(const char *location, char *text, size_t sz)
+{
+#ifdef ACO__LINE_SHIFT
+    uintptr_t address = (uintptr_t)location, line = address >> ACO__LINE_SHIFT;
+    if (line) {
+        snprintf(text, sz, "%s:%u", (const char *)(address - (line << ACO__LINE_SHIFT)), (unsigned)line);
+        return text;
+    }
+#endif
+    (void)text, (void)sz;
+    return location;
+}
+#endif
+
 const char *aco_error_message(void)
 {
     return aco__self()->message;

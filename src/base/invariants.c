@@ -35,9 +35,10 @@ __attribute__((noinline)) void aco__no_switch_end(const char *place)
 
 static ACO__COLD __attribute__((noreturn)) void die(const char *call, const char *location, const char *place)
 {
-    char text[512];
+    char text[512], caller[256];
     snprintf(text, sizeof text, "%s may switch tasks (%s%s%s) in the no-switch section that begins at %s", call, place,
-             location ? ", called at " : "", location ? location : "", section.place);
+             location ? ", called at " : "", location ? aco__location(location, caller, sizeof caller) : "",
+             section.place);
     section.depth = 0; /* what prints may be what is wrong */
     aco__os_die(text);
 }

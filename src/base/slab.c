@@ -187,9 +187,24 @@ static void sweep(heap_t *heap)
 
 /* ---- Heaps ---- */
 
-static size_t mapping_size(void)
+/* A heap's mapping:
+ *
+ *   | guard page | signal stack | heap_t |
+ *
+ * The guard is a mapping of its own, because gdb's gcore leaves out what is behind a guard in the page tables. Where
+ * there are no signal stacks there are only the last. */
+static size_t below_heap(void)
 {
-    return ACO__SIGNAL_STACK + aco__round_up(sizeof(heap_t), aco__os_page_size());
+    return ACO__SIGNAL_STACK ? aco__os_page_size() + ACO__SIGNAL_STACK : 0;
+}
+
+static heap_t *heap_map(void)
+{
+    size_t page = aco__os_page_size();
+    char *map = aco__map(below_heap() + aco__round_up(sizeof(heap_t), page));
+    if (map && below_heap())
+        (void)aco__os_guard_mapping(map, page); /* handlers are not deep: a failure is no error */
+    return map ? (heap_t *)(void *)(map + below_heap()) : NULL;
 }
 
 #ifndef ACO_CONFIG_LIBACO_ONLY
@@ -229,7 +244,7 @@ static void heaps_end(void)
                 if (!slab->used)
                     aco__unmap(slab, SLAB);
             }
-        aco__unmap((char *)heap - ACO__SIGNAL_STACK, mapping_size());
+        aco__unmap(heap, aco__round_up(sizeof *heap, aco__os_page_size()));
     }
 }
 #endif
@@ -261,10 +276,9 @@ static heap_t *heap_of_thread(void)
         return self->heap;
     heap_t *heap = heap_adopt();
     if (!heap) {
-        char *map = aco__map(mapping_size());
-        if (!map)
+        heap = heap_map();
+        if (!heap)
             return NULL;
-        heap = (heap_t *)(void *)(map + ACO__SIGNAL_STACK);
         heap->next = __atomic_load_n(&aco__heaps, __ATOMIC_RELAXED);
         while (!__atomic_compare_exchange_n(&aco__heaps, &heap->next, heap, 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
             ;

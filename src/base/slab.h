@@ -46,7 +46,7 @@ struct aco__heap {
 };
 _Static_assert(offsetof(struct aco__heap, thread) == 0, "aco__begins_here() uses this offset");
 
-/* A heap's mapping begins with an alternate signal stack of this many bytes: address space only, until it is used. */
+/* An alternate signal stack of this many bytes lies below a heap: address space only, until it is used. */
 #if defined(_WIN32) || defined(ACO_CONFIG_LIBACO_ONLY)
 enum { ACO__SIGNAL_STACK = 0 };
 #else

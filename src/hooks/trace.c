@@ -252,12 +252,15 @@ static const char *name_of_wait(int fd, int writes, char name[WAIT_NAME])
 
 void aco__trace_waits(const aco_t *co, int fd, int writes, const char *location)
 {
-    char name[WAIT_NAME], place[ACO_NAME_SIZE] = "", json[NAME_IN_JSON];
-    const char *slash = location ? strrchr(location, '/') : NULL;
+    char name[WAIT_NAME], text[256], place[ACO_NAME_SIZE] = "", json[NAME_IN_JSON];
     if (!is_traced(co))
         return;
-    if (location)
+    if (location) {
+        const char *slash;
+        location = aco__location(location, text, sizeof text);
+        slash = strrchr(location, '/');
         snprintf(place, sizeof place, "%s", slash ? slash + 1 : location);
+    }
     event('b', name_of_wait(fd, writes, name),
           ",\"cat\":\"io\",\"id\":%" PRIu32 ",\"args\":{\"coroutine\":%" PRIu32 ",\"at\":\"%s\"}",
           aco__cold(co)->number, aco__cold(co)->number, in_json(place, json));

@@ -121,6 +121,12 @@ static int needs_kernel(const ring_t *ring)
            IO_URING_READ_ONCE(*ring->uring.sq.kflags) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW);
 }
 
+/* What a call for the ring has returned: it lacks memory, or the ends that it keeps must be reaped first. */
+static int cannot_take_more(int n)
+{
+    return n == -EAGAIN || n == -EBUSY;
+}
+
 /* Submits what is queued, and has the kernel tell what has ended. 1: all is submitted; 0: the kernel cannot take more
  * now; -1 and errno. */
 static int submit_ring(ring_t *ring)
@@ -133,7 +139,7 @@ static int submit_ring(ring_t *ring)
         if (n == 0)
             break;
     }
-    if (n < 0 && n != -EINTR && n != -EAGAIN && n != -EBUSY) {
+    if (n < 0 && n != -EINTR && !cannot_take_more(n)) {
         errno = -n;
         return -1;
     }
@@ -153,7 +159,7 @@ static int tells_of_wakes(const aco__io_t *io)
     return ring->watches_wake;
 }
 
-/* As submit_ring(), and waits. */
+/* As submit_ring(), and waits. 1; 0: the kernel cannot take more now; -1 and errno. */
 static int wait_in_ring(const aco__io_t *io, int64_t deadline)
 {
     ring_t *ring = io->ring;
@@ -167,8 +173,8 @@ static int wait_in_ring(const aco__io_t *io, int64_t deadline)
         limit.tv_nsec = left % SECOND_NS;
     }
     n = io_uring_submit_and_wait_timeout(&ring->uring, &event, 1, deadline < 0 ? NULL : &limit, NULL);
-    if (n >= 0 || n == -EINTR || n == -ETIME || n == -EAGAIN || n == -EBUSY)
-        return 0;
+    if (n >= 0 || n == -EINTR || n == -ETIME || cannot_take_more(n))
+        return !cannot_take_more(n);
     errno = -n;
     return -1;
 }
@@ -192,10 +198,12 @@ static int ring_turn(aco__io_t *io, int64_t *deadline)
         *deadline = 0;
     fill_queue(ring);
     if (*deadline != 0 && waits_only_here && !ring->queued.first && tells_of_wakes(io)) {
-        if (wait_in_ring(io, *deadline) != 0)
-            return -1;
-        reap_ring(io);
-        return 1;
+        int waited = wait_in_ring(io, *deadline);
+        unsigned ended = waited < 0 ? 0 : reap_ring(io);
+        if (waited)
+            return waited;
+        if (ended) /* it has not waited: epoll does, for a moment */
+            *deadline = 0;
     }
     do {
         submitted = submit_ring(ring);
@@ -229,7 +237,7 @@ static void ring_close(aco__io_t *io)
                 op->done(io, op, -ECANCELED);
             }
         }
-        while ((ring->queued.first || ring->submitted.first) && (n >= 0 || n == -EINTR)) {
+        while ((ring->queued.first || ring->submitted.first) && (n >= 0 || n == -EINTR || cannot_take_more(n))) {
             fill_queue(ring);
             n = io_uring_submit_and_wait(&ring->uring, 1);
             reap_ring(io);

@@ -269,9 +269,10 @@ static void describe_place(const wait_place_t *place, char text[TEXT])
 {
     static const char *const states[] = {"runs", "can run", "has not begun", "waits at "};
     int n = snprintf(text, TEXT, "%s", states[place->state]);
-    if (place->location)
-        snprintf(text + n, TEXT - (size_t)n, "%s", place->location);
-    else if (place->state == WAITS || place->state == CAN_RUN) {
+    if (place->location) {
+        char location[TEXT];
+        snprintf(text + n, TEXT - (size_t)n, "%s", aco__location(place->location, location, sizeof location));
+    } else if (place->state == WAITS || place->state == CAN_RUN) {
         n += snprintf(text + n, TEXT - (size_t)n, "%s", place->state == WAITS ? "" : " at ");
         aco__os_describe_code(place->address, text + n, TEXT - (size_t)n);
     }

@@ -269,6 +269,7 @@ ACO__COLD static int fail_end(const aco__thread_t *self, const char *call, const
 {
     const aco_t *task = aco__current(self);
     const aco_scope_t *inner;
+    char text[256];
     if (!task)
         return fail_no_task(self, call);
     inner = aco__innermost(task);
@@ -276,7 +277,8 @@ ACO__COLD static int fail_end(const aco__thread_t *self, const char *call, const
                      "is not inside the scope %p; its innermost %s is %p, begun at %s", (const void *)scope,
                      inner && inner->aco__flags & ACO__SCOPE_GROUP ? "scope is a group's and" : "scope",
                      (const void *)inner,
-                     inner && inner->aco__location ? inner->aco__location : "an unknown location");
+                     inner && inner->aco__location ? aco__location(inner->aco__location, text, sizeof text)
+                                                   : "an unknown location");
 }
 
 int aco__scope_check_end(const aco__thread_t *self, const char *call, const aco_scope_t *scope)

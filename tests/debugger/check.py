@@ -234,6 +234,12 @@ def check_gdb(directory):
     printed, _ = ask(["print *(aco_t *)co", "print *((aco_t *)co)->share_stack"], ["break resumes", "run"], program)
     expect("printer of aco_t", r"= coroutine 5 'runner', ready = {\s*is_end = ", printed)
     expect("printer of aco_share_stack_t", r"= private stack of 262144 bytes = {\s*ptr = ", printed)
+    if shutil.which("strip"):
+        bare = os.path.join(directory, "bare")
+        subprocess.run(["strip", "-g", "-o", bare, program], check=True)
+        _, answers = ask(["aco list"], ["break stop_here", "run"], bare)
+        expect("list: not the library's function", r"7 +0x\w+ +suspended +waits_inside.*8 +0x\w+ +resuming +has_inner, ",
+               answers["aco list"])
     core = dump_core(directory)
     if core:
         _, answers = ask(QUESTIONS, [], program, core)
@@ -241,6 +247,17 @@ def check_gdb(directory):
         expect("list: done", r"5 +0x\w+ +done +runner", answers["aco list"])
 
 
+def check_waits():
+    """The script knows each kind of wait."""
+    tree = os.path.dirname(os.path.dirname(os.path.dirname(script)))
+    sys.path.insert(0, os.path.join(tree, "tools"))
+    import acorn_coroutines
+    with open(os.path.join(tree, "src", "scheduler", "wait.h"), encoding="utf-8") as file:
+        kinds = re.findall(r"^    ACO__WAIT_\w+", file.read(), re.M)
+    expect("kinds of waits", f"^{len(kinds)}$", str(len(acorn_coroutines.WAITS)))
+
+
+check_waits()
 if not shutil.which(debugger):
     skip(f"{debugger} is not installed")
 with tempfile.TemporaryDirectory() as scratch:

@@ -234,23 +234,36 @@ class Filter:
         return group[real[-2] + 1:] if len(real) > 1 else group
 
 
-def is_internal(frame):
-    return frame.pc() != 0 and acorn_coroutines.is_internal(frame.name() or "")
+def library_source():
+    """The folder of the library's sources, where debug information tells it."""
+    symbol = gdb.lookup_static_symbol("aco__debug") or gdb.lookup_global_symbol("aco__debug")
+    name = symbol.symtab.fullname() if symbol and symbol.symtab else ""
+    return os.path.dirname(os.path.dirname(os.path.realpath(name))) + os.sep if name else None
 
 
-def place_of(co):
-    """The function, file and line where it is suspended; "" if that is unknown. The library's own frames do not
-    count."""
+def is_internal(frame, source=None):
+    if frame.pc() == 0:
+        return False
+    library, symtab = gdb.solib_name(frame.pc()), frame.find_sal().symtab
+    return (acorn_coroutines.is_internal(frame.name() or "") or
+            (library is not None and os.path.basename(library).startswith("libacorn")) or
+            (source is not None and symtab is not None and os.path.realpath(symtab.fullname()).startswith(source)))
+
+
+def place_of(co, source):
+    """The function where it is suspended, with file and line if they are known; "" if it is not. The library's own
+    frames do not count."""
     selected = gdb.selected_frame()
     borrowed.begin(co)
     try:
         frame = gdb.newest_frame()
-        while frame and ((frame.pc(), int(frame.read_register(registers()[1]))) == borrowed.at or is_internal(frame)):
+        while frame and ((frame.pc(), int(frame.read_register(registers()[1]))) == borrowed.at or
+                         is_internal(frame, source)):
             frame = frame.older()
-        sal = frame.find_sal() if frame else None
-        if not (frame and frame.name() and sal.symtab):
+        if not (frame and frame.name()):
             return ""
-        return f"{frame.name()} {os.path.basename(sal.symtab.filename)}:{sal.line}"
+        sal = frame.find_sal()
+        return frame.name() + (f" {os.path.basename(sal.symtab.filename)}:{sal.line}" if sal.symtab else "")
     except gdb.error:
         return ""
     finally:
@@ -276,7 +289,8 @@ def doing(co):
     if co.state == "running":
         thread = f"thread {co.on_thread}" if co.on_thread else ""
         return ", ".join(filter(None, (thread, f"began in {where(co.entry)}" if co.entry else "")))
-    return where(co.entry if co.state == "ready" and co.entry else co.pc)
+    place = where(co.entry if co.state == "ready" and co.entry else co.pc)
+    return f"began in {where(co.entry)}" if co.entry and acorn_coroutines.is_internal(place) else place
 
 
 class Aco(gdb.Command):
@@ -298,11 +312,11 @@ class List(gdb.Command):
     def invoke(self, arguments, from_tty):
         borrowed.end()
         there = memory()
-        found = there.coroutines_of(stack_pointers())
+        found, source = there.coroutines_of(stack_pointers()), library_source()
         print(f"{'N':>4}  {'address':<18} {'state':<11} {'name':<16} where")
         for co in found:
             state = co.state + ("+" if co.saved is not None else "")
-            place = place_of(co) if co.has_frames() and co.number <= MOST_LINES else ""
+            place = place_of(co, source) if co.has_frames() and co.number <= MOST_LINES else ""
             place = ", ".join(filter(None, (place or doing(co), co.wait)))
             print(f"{co.number:4}  {co.block:#018x} {state:<11} {co.name:<16} {place}".rstrip())
         print(f"{len(found)} coroutines")

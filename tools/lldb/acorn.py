@@ -74,7 +74,8 @@ def doing(target, co):
         return ""
     if co.state == "running":
         return f"thread {co.on_thread}" if co.on_thread else ""
-    return where(target, co.entry if co.state == "ready" and co.entry else co.pc)
+    place = where(target, co.entry if co.state == "ready" and co.entry else co.pc)
+    return f"began in {where(target, co.entry)}" if co.entry and acorn_coroutines.is_internal(place) else place
 
 
 class View(ScriptedProcess):

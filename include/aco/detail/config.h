@@ -41,6 +41,10 @@
 #define ACO__FORCE_INLINE static __inline__ __attribute__((always_inline, unused)) /* C89 knows no `inline` */
 #define aco_likely(x) (__builtin_expect(!!(x), 1))
 #define aco_unlikely(x) (__builtin_expect(!!(x), 0))
+/* C++ passes a location's line in the upper 16 bits of the address of its file's name, where those are 0. */
+#if defined(__LP64__) || defined(_WIN64)
+#define ACO__LINE_SHIFT 48
+#endif
 #define ACO__TEXT_(x) #x
 #define ACO__TEXT(x) ACO__TEXT_(x) /* what `x` expands to, as a string */
 
