@@ -97,6 +97,12 @@ ACO_API int aco_hook_end(void);
 /* Whether the calling task is hooked. */
 ACO_API int aco_hook_active(void);
 
+/* From now on all tasks of the process are hooked, those that run and those to come, on all threads: of a set
+ * (aco/threads.h), of a server (aco/http.h). A task is from its first call that has a hook on, unless that is made by
+ * an inner coroutine; it is as if the task had called aco_hook_begin() then. There is no end to it. Any caller and
+ * thread. 0, or -1 and errno: ENOTSUP (as above), EAGAIN (no key for values of tasks is left). */
+ACO_API int aco_hook_begin_all(void);
+
 /* What the hooks of the calling thread have done. */
 typedef struct aco_hook_stats_s {
     uint64_t waits;   /* calls that had to wait, and let other tasks run; for each part of a transfer */
