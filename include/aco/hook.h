@@ -60,8 +60,8 @@
  * Signals. A handler that runs on the thread while a hooked call waits ends the call with EINTR where it would end
  * libc's (signal(7)): poll(), select(), epoll_wait(), sleeps, and calls on a socket with a time limit always; other
  * calls if the handler was installed without SA_RESTART. It ends the calls of all tasks of the thread that wait then.
- * What was moved before is returned. Locks, names, files, system() and pclose() go on. The mask of ppoll(), pselect() and
- * epoll_pwait() is applied every 10 ms. A handler of SIGSEGV, SIGBUS, SIGFPE, SIGILL or SIGTRAP ends no call.
+ * What was moved before is returned. Locks, names, files, system() and pclose() go on. The mask of ppoll(), pselect()
+ * and epoll_pwait() is applied every 10 ms. A handler of SIGSEGV, SIGBUS, SIGFPE, SIGILL or SIGTRAP ends no call.
  *
  * Commands. When the caller's scope ends, a command of system() that runs goes on without the caller, and a thread of
  * the pool waits for the child; one that has not begun is not run. pclose() closes its stream in any case: if it fails
