@@ -76,7 +76,7 @@ static void until_asleep(void)
 {
     char path[64], text[256];
     snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)caller);
-    for (int found = 0, i = 0; found < 3 && i < 300; i++) {
+    for (int found = 0, i = 0; found < 3 && i < 30000; i++) {
         int fd = open(path, O_RDONLY | O_CLOEXEC);
         ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
         const char *end;
