@@ -46,6 +46,10 @@ foreach(standard 17 20 23)
       acorn_cpp_test(cpp_tls.${standard} cpp_tls.cpp ${standard} DEFINE ACO_DEBUG=0 LINK GTest::gtest_main
           acorn_tls_static OpenSSL::SSL)
     endif()
+    if(TARGET acorn_hook_static)
+      acorn_cpp_test(cpp_hook.${standard} cpp_hook.cpp ${standard} DEFINE ACO_DEBUG=0 LINK GTest::gtest_main
+          acorn_hook_static)
+    endif()
     if(TARGET acorn_http_static)
       set(tls_of_http)
       if(TARGET acorn_tls_static)

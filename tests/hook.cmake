@@ -1,6 +1,6 @@
 # Hooks on libc (src/hook), where acorn_hook is.
 set(hook_subjects hook_streams hook_sockets hook_files hook_tasks hook_errno hook_locks hook_switches
-                  hook_differential)
+                  hook_differential hook_all)
 if(TARGET acorn_tls)
   list(APPEND hook_subjects hook_tls)
 endif()

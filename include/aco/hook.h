@@ -33,6 +33,8 @@
  *   - close, dup2, dup3: they wake tasks that wait for the number
  *   - locks that another task of the same thread may hold (below): pthread_mutex_lock, …_trylock and …_timedlock,
  *     pthread_rwlock_rdlock and …_wrlock, sem_wait, sem_timedwait
+ *   - handlers of signals (below), for all code of the process: sigaction, signal, bsd_signal, ssignal, sysv_signal,
+ *     siginterrupt
  * and their names with 64, and those of _FORTIFY_SOURCE. Anything else blocks the thread, as without this library; the
  * watchdog (aco_watchdog()) names tasks that do. docs/hook.md lists what there is, and why it is not hooked.
  *
@@ -52,8 +54,14 @@
  * Errors are the system's, and errno is unchanged by success. In a scope that has ended (aco/scope.h) a call that would
  * wait fails with ETIMEDOUT or ECANCELED; what was moved before is returned. getaddrinfo() gives EAI_SYSTEM then.
  * sleep() returns the seconds that are left. A descriptor that is closed while the task waits for it: EBADF. Without
- * memory: ENOMEM. EINTR does not occur, and signals do not end waits: ppoll()'s and pselect()'s mask is applied every
- * 10 ms. fcntl() notices no deadlock (EDEADLK).
+ * memory: ENOMEM. fcntl() notices no deadlock (EDEADLK). Arguments that the system refuses are refused, also pointers
+ * to nowhere (EFAULT) where libc does not read them itself. docs/hook.md lists the differences.
+ *
+ * Signals. A handler that runs on the thread while a hooked call waits ends the call with EINTR where it would end
+ * libc's (signal(7)): poll(), select(), epoll_wait(), sleeps, and calls on a socket with a time limit always; other
+ * calls if the handler was installed without SA_RESTART. It ends the calls of all tasks of the thread that wait then.
+ * What was moved before is returned. Locks, names, files, system() and pclose() go on. The mask of ppoll(), pselect()
+ * and epoll_pwait() is applied every 10 ms. A handler of SIGSEGV, SIGBUS, SIGFPE, SIGILL or SIGTRAP ends no call.
  *
  * Commands. When the caller's scope ends, a command of system() that runs goes on without the caller, and a thread of
  * the pool waits for the child; one that has not begun is not run. pclose() closes its stream in any case: if it fails
@@ -67,7 +75,9 @@
  * the thread. If that is a pthread mutex or read-write lock, it works: the other task waits until it is free, and looks
  * every 0.05 to 10 ms. So it waits for any read-write lock and semaphore, but for a mutex of another thread the thread
  * blocks. Recursive and error-checking mutexes, and read-write locks that pthread_rwlock_wrlock() locked, belong to
- * the hooked task that locked them, not to its thread: only that task locks the mutex again, or gets EDEADLK. Any
+ * the task that locked them, not to its thread: only that task locks the mutex again, or gets EDEADLK. A task that is
+ * not hooked waits for mutexes and read-write locks in the same way while its thread has hooked tasks: it may share a
+ * std::mutex with them, and a call that locks may then let others run. Code outside of tasks blocks the thread. Any
  * other lock (a condition, a spin lock, a mutex of C11 or of a statically linked library) is a deadlock of the
  * thread. For this reason nothing is hooked that holds libc's own locks.
  *
@@ -76,7 +86,8 @@
  * Signal handlers that interrupt a hooked task are the task, for the hooks: they must not make calls that would wait. A
  * task may be hooked on a share stack.
  *
- * Threads. Hooks are for the tasks of any thread; each task begins them for itself. */
+ * Threads. Hooks are for the tasks of any thread; each task begins them for itself, or aco_hook_begin_all() for all. In
+ * C++ aco::hooks (aco/hook.hpp) begins them for a block. */
 #ifndef ACO_HOOK_H
 #define ACO_HOOK_H
 
@@ -96,6 +107,12 @@ ACO_API int aco_hook_end(void);
 
 /* Whether the calling task is hooked. */
 ACO_API int aco_hook_active(void);
+
+/* From now on all tasks of the process are hooked, those that run and those to come, on all threads: of a set
+ * (aco/threads.h), of a server (aco/http.h). A task is from its first call that has a hook on, unless that is made by
+ * an inner coroutine; it is as if the task had called aco_hook_begin() then. There is no end to it. Any caller and
+ * thread. 0, or -1 and errno: ENOTSUP (as above), EAGAIN (no key for values of tasks is left). */
+ACO_API int aco_hook_begin_all(void);
 
 /* What the hooks of the calling thread have done. */
 typedef struct aco_hook_stats_s {

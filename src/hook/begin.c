@@ -25,13 +25,13 @@ static int hooks_are_found(void)
     return __atomic_load_n(&are_found, __ATOMIC_RELAXED);
 }
 
-int aco_hook_begin(void)
+/* 0, or -1 and errno. */
+static int check_place(const char *call)
 {
     static const char *const here[] = {&aco__hooks_of_sockets,    &aco__hooks_of_files,     &aco__hooks_of_polls,
                                        &aco__hooks_of_time,       &aco__hooks_of_names,     &aco__hooks_of_locks,
                                        &aco__hooks_of_file_locks, &aco__hooks_of_processes, &aco__hooks_of_batches,
                                        &aco__hooks_of_signals};
-    static const char call[] = "aco_hook_begin";
     for (size_t i = 0; i < sizeof here / sizeof *here; i++)
         if (!*here[i] || !hooks_are_found())
             return aco__poller_fail(ENOTSUP, call,
@@ -42,9 +42,22 @@ int aco_hook_begin(void)
         return aco__poller_fail(ENOTSUP, call,
                                 "the program finds a sanitizer's functions before acorn_hook's: link the "
                                 "static library");
-    aco__hook_locks_begin();
-    aco__hook_signals_begin();
-    return aco__hook_task_begin(call);
+    return 0;
+}
+
+int aco_hook_begin(void)
+{
+    static const char call[] = "aco_hook_begin";
+    return check_place(call) == 0 ? aco__hook_task_begin(call) : -1;
+}
+
+int aco_hook_begin_all(void)
+{
+    static const char call[] = "aco_hook_begin_all";
+    if (check_place(call) != 0 || aco__hook_begin(call) != 0)
+        return -1;
+    __atomic_store_n(&aco__hook_everyone, 1, __ATOMIC_RELEASE);
+    return 0;
 }
 
 int aco_hook_end(void)

@@ -232,6 +232,10 @@ static int have_done(void *(*fn)(void *arg), int fd, const char *path, int flags
 static int open_at(int folder, const char *path, int flags, mode_t mode, const void *caller)
 {
     int fd = -1, action = HOOK_BLOCKS;
+    if (!path) { /* libc's declaration forbids it */
+        errno = EFAULT;
+        return -1;
+    }
     if (aco__hooked() && !aco__hook_is_sanitizers(caller) && !aco__hook_is_allocators(caller) &&
         aco__hook_text_size(path))
         action = have_done(open_file, folder, path, flags, mode, &fd, "libc's open()");

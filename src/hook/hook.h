@@ -136,11 +136,18 @@ typedef struct aco__hook_thread {
 } aco__hook_thread_t;
 ACO__HIDDEN_EXTERN __thread aco__hook_thread_t aco__hook_self __attribute__((tls_model("initial-exec")));
 
+ACO__HIDDEN_EXTERN unsigned aco__hook_everyone; /* 1: all tasks are hooked. Atomic */
+/* Whether the thread may have hooked tasks. */
+static inline int aco__hook_may_be_on(void)
+{
+    return aco_unlikely((aco__hook_self.tasks | __atomic_load_n(&aco__hook_everyone, __ATOMIC_RELAXED)) != 0);
+}
+
 ACO__HIDDEN ACO__COLD int aco__hook_is_on(const void *caller);
 /* Whether the calling task is hooked: in a hook's own function, as its caller counts. */
 static inline __attribute__((always_inline)) int aco__hooked(void)
 {
-    return aco_unlikely(aco__hook_self.tasks != 0) && aco__hook_is_on(__builtin_return_address(0));
+    return aco__hook_may_be_on() && aco__hook_is_on(__builtin_return_address(0));
 }
 /* Whether the caller is a task of a thread with hooked tasks, itself hooked or not. */
 ACO__HIDDEN ACO__COLD int aco__hook_is_beside(const void *caller);
@@ -149,6 +156,7 @@ static inline __attribute__((always_inline)) int aco__beside_hooked(void)
     return aco_unlikely(aco__hook_self.tasks != 0) && aco__hook_is_beside(__builtin_return_address(0));
 }
 /* 0, or -1 and errno. */
+ACO__HIDDEN int aco__hook_begin(const char *call); /* in the process */
 ACO__HIDDEN int aco__hook_task_begin(const char *call);
 ACO__HIDDEN int aco__hook_task_end(const char *call);
 /* Whether this is still the process in which tasks were hooked: no child of fork() or vfork(). */

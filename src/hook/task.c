@@ -11,6 +11,7 @@
 enum { CALLS_IN_A_ROW = 64, VAIN_ATTEMPTS = 8, FIRST_NAP_NS = 1000000, LONGEST_NAP_NS = 100000000 };
 
 __thread aco__hook_thread_t aco__hook_self __attribute__((tls_model("initial-exec")));
+unsigned aco__hook_everyone;
 
 static aco_key_t record_key;
 static int key_error;
@@ -61,6 +62,38 @@ static aco__hook_task_t *new_record(aco_t *task, const char *call)
     return NULL;
 }
 
+/* The thread will have hooked tasks. */
+static void prepare_thread(void)
+{
+    aco__hook_thread_t *self = &aco__hook_self;
+    if (self->process)
+        return;
+    self->thread = (pid_t)syscall(SYS_gettid);
+    self->process = getpid();
+    aco__hook_locks_begin();
+    aco__hook_signals_begin();
+}
+
+/* The first hooked call of a task, where all are hooked: whether this one is. Not in an inner coroutine, whose values
+ * are its own. */
+static int adopt(aco_t *task)
+{
+    aco__hook_task_t *record;
+    int error = errno;
+    if (!aco__hook_everyone || aco_get_co() != task)
+        return 0;
+    aco__hooks_hold();
+    prepare_thread();
+    record = aco__hook_is_own_process() ? new_record(task, "acorn_hook") : NULL;
+    aco__hooks_release();
+    errno = error;
+    if (!record)
+        return 0;
+    record->depth = 1;
+    aco__hook_self.tasks++;
+    return 1;
+}
+
 int aco__hook_is_on(const void *caller)
 {
     const aco_t *task;
@@ -72,8 +105,10 @@ int aco__hook_is_on(const void *caller)
         return 0;
     }
     task = aco_current_task();
-    record = task ? record_of(task) : NULL;
-    return record && record->depth != 0 && !aco__hooks_are_held();
+    if (!task || aco__hooks_are_held())
+        return 0;
+    record = record_of(task);
+    return record ? record->depth != 0 : adopt((aco_t *)(uintptr_t)task);
 }
 
 int aco__hook_is_beside(const void *caller)
@@ -81,23 +116,25 @@ int aco__hook_is_beside(const void *caller)
     return !aco__hook_is_allocators(caller) && !aco__hook_self.probe && aco_current_task() && !aco__hooks_are_held();
 }
 
-int aco__hook_task_begin(const char *call)
+int aco__hook_begin(const char *call)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_key);
+    return key_error ? aco__poller_fail(key_error, call, "no key for values of tasks") : 0;
+}
+
+int aco__hook_task_begin(const char *call)
+{
     aco__hook_thread_t *self = &aco__hook_self;
     aco_t *task = aco_current_task();
     aco__hook_task_t *record;
     if (!task || aco_get_co() != task)
         return aco__poller_fail(EPERM, call, "the caller is not a task");
-    if (!self->process) {
-        self->thread = (pid_t)syscall(SYS_gettid);
-        self->process = getpid();
-    }
+    prepare_thread();
     if (!aco__hook_is_own_process())
         return aco__poller_fail(EPERM, call, "in a child of fork()");
-    pthread_once(&once, make_key);
-    if (key_error)
-        return aco__poller_fail(key_error, call, "no key for values of tasks");
+    if (aco__hook_begin(call) != 0)
+        return -1;
     record = record_of(task);
     if (!record && !(record = new_record(task, call)))
         return -1;

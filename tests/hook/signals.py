@@ -77,7 +77,8 @@ def ends_by_sigterm(name, arguments, environment):
         return True
     with tempfile.TemporaryDirectory() as folder:
         port = free_port()
-        with subprocess.Popen([program, *arguments(folder, port)], env=environment, stdout=subprocess.DEVNULL) as server:
+        command = [program, *arguments(folder, port)]
+        with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as server:
             try:
                 is_up = await_server(server, port)
                 server.send_signal(signal.SIGTERM)

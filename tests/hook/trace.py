@@ -13,7 +13,8 @@ HARMLESS = set("""
     faccessat2 fchmod fchown fstat fstatfs ftruncate getcwd getdents64 getegid geteuid getgid getpeername getpgrp
     getpid getppid getrandom getrlimit getrusage getsockname getsockopt gettid getuid ioctl io_uring_register
     io_uring_setup kill listen lseek madvise mincore mkdir mknod mknodat mmap mprotect mremap munmap newfstatat pipe
-    pipe2 prctl prlimit64 process_madvise readlink rename rmdir rseq rt_sigaction rt_sigprocmask rt_sigreturn
+    pipe2 prctl prlimit64 process_madvise process_vm_readv process_vm_writev readlink rename
+    rmdir rseq rt_sigaction rt_sigprocmask rt_sigreturn
     sched_getaffinity sched_yield set_robust_list set_tid_address setitimer setsockopt shutdown sigaltstack statx
     sysinfo tgkill times umask uname unlink
     _llseek fstat64 fstatat64 ftruncate64 getegid32 geteuid32 getgid32 getuid32 fchown32 mmap2 set_thread_area
@@ -22,7 +23,8 @@ HARMLESS = set("""
 POLLER = re.compile(r'epoll_p?wait2?\(|io_uring_enter\(|clock_nanosleep(_time64)?\(CLOCK_MONOTONIC, TIMER_ABSTIME')
 # Calls that wait only if their arguments say so. FUTEX_WAIT with 2 waits for a mutex of the C library: the pool's,
 # which no thread holds while it waits for something else.
-TRIES = re.compile(r'futex(_time64)?\(.*(FUTEX_WAKE|FUTEX_WAIT_PRIVATE, 2, NULL)|fcntl(64)?\((?!.*SETLKW)|'
+TRIES = re.compile(r'futex(_time64)?\(.*(FUTEX_WAKE|FUTEX_CMP_REQUEUE_PRIVATE|FUTEX_WAIT_PRIVATE, 2, NULL)|'
+                   r'fcntl(64)?\((?!.*SETLKW)|'
                    r'flock\(.*LOCK_(NB|UN)|wait(4|id)\(.*WNOHANG|p(read|write)v2\(.*RWF_NOWAIT')
 POLLS = re.compile(r'(poll|ppoll(?:_time64)?)\(.*, (-?\d+|NULL|\{[^}]*\})(, NULL, \d+)?\) +=')
 SELECTS = re.compile(r'(p?select6?(_time64)?|_newselect)\(')

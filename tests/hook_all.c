@@ -1,0 +1,73 @@
+/* aco_hook_begin_all(): the tasks of all threads are hooked, without a call of theirs (aco/hook.h). In a program of its
+ * own, as there is no end to it. */
+#define _GNU_SOURCE
+#include "hook_tests.h"
+
+#include <pthread.h>
+#include <sys/socket.h>
+
+static void *reads(void *fd)
+{
+    char byte;
+    CHECK_EQ(read((int)(intptr_t)fd, &byte, 1), 1);
+    return NULL;
+}
+
+static void *writes(void *fd)
+{
+    CHECK_EQ(write((int)(intptr_t)fd, "x", 1), 1);
+    return NULL;
+}
+
+static void reads_at_end(void *fd)
+{
+    reads(fd);
+}
+
+static void *ends_with_a_read(void *pair)
+{
+    CHECK_EQ(write(((int *)pair)[1], "x", 1), 1);
+    aco_defer(reads_at_end, (void *)(intptr_t)((int *)pair)[0]);
+    return NULL;
+}
+
+/* It would hang if a read blocked the thread. */
+static void *waits(void *unused)
+{
+    int pair[2];
+    aco_t *reader;
+    CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    CHECK(aco_hook_active());
+    reader = beside(reads, (void *)(intptr_t)pair[0]);
+    join(beside(writes, (void *)(intptr_t)pair[1]));
+    join(reader);
+    join(beside(ends_with_a_read, pair));
+    CHECK_EQ(aco_hook_begin(), 0); /* these nest */
+    CHECK_EQ(aco_hook_end(), 0);
+    CHECK(aco_hook_active());
+    close_two(pair);
+    return unused;
+}
+
+static void *runs_tasks(void *unused)
+{
+    CHECK(aco_io_poll_fd() >= 0);
+    for (int i = 0; i < 3; i++)
+        run_task(waits, NULL);
+    return unused;
+}
+
+int main(void)
+{
+    pthread_t threads[2];
+    alarm(60);
+    CHECK_EQ(aco_hook_begin_all(), 0);
+    CHECK(!aco_hook_active()); /* no task */
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(pthread_create(&threads[i], NULL, runs_tasks, NULL), 0);
+    runs_tasks(NULL);
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(pthread_join(threads[i], NULL), 0);
+    CHECK(count_waits() > 0);
+    return check_result("hook_all");
+}
