@@ -800,7 +800,8 @@ static int plain_has_input(void *stream)
 
 static void *plain_open(int fd, const char *host, const aco_http_transport_t **transport, void *arg)
 {
-    static const aco_http_transport_t functions = {plain_read, plain_write, plain_close, NULL, NULL, plain_has_input};
+    static const aco_http_transport_t functions = {plain_read, plain_write,     plain_close, NULL,
+                                                   NULL,       plain_has_input, NULL};
     (void)arg;
     CHECK_TEXT("the host of a stream", host, "127.0.0.1");
     *transport = &functions;
