@@ -3,6 +3,7 @@
 #include "http_tests.h"
 
 #include <sys/stat.h>
+#include <time.h>
 
 /* ---- Replies ---- */
 
@@ -185,6 +186,35 @@ static void *names_statuses(void *arg)
     }
     stop(&stage);
     return NULL;
+}
+
+/* ---- The date ---- */
+
+static void replies_later(aco_http_request_t *request, void *second)
+{
+    time_t began = time(NULL);
+    while (time(NULL) == began) /* the request has begun in another second */
+        CHECK_EQ(aco_sleep(ACO_MILLISECOND), 0);
+    *(time_t *)second = time(NULL);
+    CHECK_EQ(aco_http_reply(request, 200, NULL, NULL, 0), 0);
+}
+
+/* It is the reply's, also if the text for the second in which the request began is there already. */
+static void *dates_replies(void *arg)
+{
+    time_t second = 0;
+    const aco_http_route_t routes[] = {
+        {"GET", "/", tells, "x"}, {"GET", "/later", replies_later, &second}, {NULL, NULL, NULL, NULL}};
+    stage_t stage = {0};
+    struct tm date = {0};
+    start(&stage, routes);
+    ask(&stage, GET(""));
+    ask(&stage, "GET /later HTTP/1.1\r\n" HOST "\r\n");
+    CHECK_TEXT("the status", statuses(), "200");
+    CHECK(strptime(strstr(got, "Date: ") + 6, "%a, %d %b %Y %T GMT", &date) != NULL);
+    CHECK(timegm(&date) >= second);
+    stop(&stage);
+    return arg;
 }
 
 /* ---- Pipelining, and a handler that waits ---- */
@@ -567,7 +597,7 @@ static void *has_files(void *arg)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {replies, names_statuses, pipelines, is_fair,
+    static const aco_function_t tests[] = {replies, names_statuses, dates_replies, pipelines, is_fair,
                                            take_turns, drains, has_files, pipelines_at_once};
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     return check_result("http_replies");

@@ -41,8 +41,9 @@ int aco_http_add_header(aco_http_request_t *request, const char *name, const cha
 }
 
 /* The text of the Date header, made once a second. */
-static const char *date_of(aco__http_server_t *server, int64_t now)
+static const char *date_of(aco__http_server_t *server)
 {
+    int64_t now = aco_now();
     if (aco_unlikely(now >= server->date_until)) {
         struct timespec wall;
         clock_gettime(CLOCK_REALTIME, &wall);
@@ -96,7 +97,7 @@ static int begin_reply(aco__http_exchange_t *x, int status, const char *type, in
         return -1;
     at = aco__http_put(at, line, line_n);
     at = HTTP_PUT(at, "Date: ");
-    at = aco__http_put(at, date_of(x->connection->server, x->is.began), HTTP_DATE);
+    at = aco__http_put(at, date_of(x->connection->server), HTTP_DATE);
     at = HTTP_PUT(at, "\r\n");
     if (type_n)
         at = HTTP_PUT(aco__http_put(HTTP_PUT(at, "Content-Type: "), type, type_n), "\r\n");
