@@ -634,6 +634,28 @@ static void *limits_times(void *arg)
     return NULL;
 }
 
+/* A connection that a browser opens before it needs it: the time for a head begins with its first byte. */
+static void *lets_clients_begin_late(void *arg)
+{
+    stage_t stage = {0};
+    aco_scope_t scope;
+    char byte;
+    int fd;
+    stage.server.head_time = ACO_MILLISECOND;
+    stage.server.idle_time = -1;
+    start(&stage, routes);
+    fd = dial(&stage);
+    aco_scope_begin(&scope, aco_after(50 * ACO_MILLISECOND));
+    FAILS_WITH((int)aco_io_read(fd, &byte, 1), ETIMEDOUT); /* it is still there */
+    aco_scope_end(&scope);
+    aco_io_write_all(fd, GET("Connection: close\r\n"), sizeof GET("Connection: close\r\n") - 1);
+    read_to_end(fd);
+    CHECK_TEXT("late", statuses(), "200");
+    aco_io_close(fd);
+    stop(&stage);
+    return arg;
+}
+
 static void notes_path(const aco_http_request_t *request, void *paths)
 {
     strcat(paths, request->path);
@@ -855,8 +877,8 @@ static void *limits_times_by_default(void *arg)
     connected = aco_now();
     ask(&stage, POST("Content-Length: 40\r\n", "0123456789012345678901234567890123456789"));
     CHECK_TEXT("by a transport", statuses(), "200");
-    /* The head, the body, the reply, and no further request. */
-    CHECK_TEXT("limits", limits, "open 10, read 10, read 60, write 30, read 60, ");
+    /* The request's first byte, the head, the body, the reply, and no further request. */
+    CHECK_TEXT("limits", limits, "open 10, read 60, read 10, read 60, write 30, read 60, ");
     stop(&stage);
     return NULL;
 }
@@ -865,7 +887,8 @@ int main(void)
 {
     static const aco_function_t tests[] = {refuses,        keeps_fields_apart, answers,
                                            passes_bodies,  continues,          limits_heads,
-                                           limits_options, limits_times,       limits_connections,
+                                           limits_options, limits_times,       lets_clients_begin_late,
+                                           limits_connections,
                                            limits_writing, uses_transports,    limits_times_by_default};
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     return check_result("http_requests");

@@ -161,7 +161,7 @@ typedef struct aco_http_server_s {
     int max_connections;    /* at once: 10000; more wait to be accepted */
     int64_t max_body;       /* bytes: 1 MiB */
     int64_t head_time;      /* ns, from the first byte of a request to the end of its headers: 10 s */
-    int64_t idle_time;      /* ns without a request: 60 s */
+    int64_t idle_time;      /* ns without a request, also before the first: 60 s */
     int64_t body_time;      /* ns for a body, from the first call that reads it: 60 s */
     int64_t write_time;     /* ns in which a client takes nothing of what is sent: 30 s */
     int64_t drain_time;     /* ns that requests have to end when the server is stopped: 10 s */

@@ -392,15 +392,13 @@ static int open_stream(aco__http_connection_t *c, const char *location)
 static void serve_connection(aco__http_connection_t *c, const char *location)
 {
     const aco_http_server_t *options = &c->server->options;
-    int64_t limit = options->head_time; /* for the first request */
     if (options->open && open_stream(c, location) != 0)
         return;
     do {
         if (c->link.in.begin != c->link.in.end)
             aco__io_spend("an HTTP connection", location); /* requests that have come at once */
-        else if (await_request(c, limit, location) != 0)
+        else if (await_request(c, options->idle_time, location) != 0)
             return;
-        limit = options->idle_time;
     } while (serve_request(c, location));
     if (c->link.out_n)
         (void)aco__http_send(&c->link, NULL, 0, 0, location);
