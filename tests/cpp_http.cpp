@@ -43,6 +43,11 @@ void add_routes(aco::http_server &server)
         throw no_exception();
     });
     server.route("GET", "/nul", [](aco::http_request &request) { request.add_header("X", std::string("a\0b", 3)); });
+    server.route("GET", "/flood", [](aco::http_request &request) {
+        request.begin(200, nullptr);
+        for (;;)
+            request.write(std::string(1 << 16, 'x'));
+    });
     server.route("GET", "/socket", [](aco::http_request &request) {
         aco::websocket socket(request);
         while (auto message = socket.receive())
@@ -121,12 +126,30 @@ void use_server(aco::http_client &client, const std::string &site)
     failures.clear();
 }
 
+// A client that leaves is no failure of a handler.
+template <class Connect> void leave(Connect &&connect, const std::uint64_t &left)
+{
+    const std::uint64_t before = left;
+    {
+        auto stream = connect();
+        stream.write_all("GET /flood HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        char byte;
+        stream.read(&byte, 1);
+    }
+    while (left == before)
+        aco::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_TRUE(failures.empty()) << failures[0];
+    failures.clear();
+}
+
 void serve_and_use(const aco_http_server_t &server_options, const aco_http_client_options_t *client_options,
                    const std::string &scheme)
 {
     bool was_cancelled = false;
+    std::uint64_t counts[ACO_HTTP_FAILURES] = {};
     aco::spawn([&] {
         aco::http_server server(server_options);
+        server.options().failures = counts;
         add_routes(server);
         aco::listener door("tcp4", "127.0.0.1", "0");
         const std::string address = door.local_address();
@@ -144,11 +167,15 @@ void serve_and_use(const aco_http_server_t &server_options, const aco_http_clien
                 aco::http_client client(client_options);
                 const std::string port = address.substr(address.rfind(':') + 1);
                 use_server(client, scheme + "localhost:" + port);
+                const auto use = [&](auto &&connect) {
+                    use_sockets(connect);
+                    leave(connect, counts[ACO_HTTP_LEFT]);
+                };
                 if (!client_options)
-                    use_sockets([&] { return aco::dial("tcp", "127.0.0.1", port.c_str()); });
+                    use([&] { return aco::dial("tcp", "127.0.0.1", port.c_str()); });
 #ifdef HTTP_WITH_TLS
                 else
-                    use_sockets([&] {
+                    use([&] {
                         auto *config = static_cast<aco_tls_config_t *>(client_options->open_arg);
                         return aco::tls(aco_tls_connect(aco_io_dial("tcp", "127.0.0.1", port.c_str(), nullptr),
                                                         "localhost", config));

@@ -4,6 +4,7 @@
 
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 
 /* ---- Replies ---- */
 
@@ -15,7 +16,7 @@ static void replies_wrongly(aco_http_request_t *request, void *arg)
     FAILS_WITH(aco_http_add_header(request, "A", "c\r\nB: d"), EINVAL);
     FAILS_WITH(aco_http_add_header(request, "A", "c\n"), EINVAL);
     FAILS_WITH(aco_http_add_header(request, "content-Length", "1"), EINVAL);
-    FAILS_WITH(aco_http_add_header(request, "Connection", "close"), EINVAL);
+    FAILS_WITH(aco_http_add_header(request, "Connection", "keep-alive"), EINVAL);
     FAILS_WITH(aco_http_write(request, "a", 1), EINVAL);
     FAILS_WITH(aco_http_begin(request, 199, NULL, 0), EINVAL);
     FAILS_WITH(aco_http_begin(request, 600, NULL, 0), EINVAL);
@@ -186,6 +187,35 @@ static void *names_statuses(void *arg)
     }
     stop(&stage);
     return NULL;
+}
+
+/* ---- The date ---- */
+
+static void replies_later(aco_http_request_t *request, void *second)
+{
+    time_t began = time(NULL);
+    while (time(NULL) == began) /* the request has begun in another second */
+        CHECK_EQ(aco_sleep(ACO_MILLISECOND), 0);
+    *(time_t *)second = time(NULL);
+    CHECK_EQ(aco_http_reply(request, 200, NULL, NULL, 0), 0);
+}
+
+/* It is the reply's, also if the text for the second in which the request began is there already. */
+static void *dates_replies(void *arg)
+{
+    time_t second = 0;
+    const aco_http_route_t routes[] = {
+        {"GET", "/", tells, "x"}, {"GET", "/later", replies_later, &second}, {NULL, NULL, NULL, NULL}};
+    stage_t stage = {0};
+    struct tm date = {0};
+    start(&stage, routes);
+    ask(&stage, GET(""));
+    ask(&stage, "GET /later HTTP/1.1\r\n" HOST "\r\n");
+    CHECK_TEXT("the status", statuses(), "200");
+    CHECK(strptime(strstr(got, "Date: ") + 6, "%a, %d %b %Y %T GMT", &date) != NULL);
+    CHECK(timegm(&date) >= second);
+    stop(&stage);
+    return arg;
 }
 
 /* ---- Pipelining, and a handler that waits ---- */
@@ -687,8 +717,8 @@ static void *has_conditions(void *arg)
 
 int main(void)
 {
-    static const aco_function_t tests[] = {replies, names_statuses, pipelines,      is_fair,          take_turns,
-                                           drains,  has_files,      has_conditions, pipelines_at_once};
+    static const aco_function_t tests[] = {replies,    names_statuses, dates_replies, pipelines,      is_fair,
+                                           take_turns, drains,         has_files,     has_conditions, pipelines_at_once};
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     return check_result("http_replies");
 }

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <aco/io_buffer.h>
 #include "http_tests.h"
+#include "capture.h"
 
 /* ---- What is refused ---- */
 
@@ -634,6 +635,28 @@ static void *limits_times(void *arg)
     return NULL;
 }
 
+/* A connection that a browser opens before it needs it: the time for a head begins with its first byte. */
+static void *lets_clients_begin_late(void *arg)
+{
+    stage_t stage = {0};
+    aco_scope_t scope;
+    char byte;
+    int fd;
+    stage.server.head_time = ACO_MILLISECOND;
+    stage.server.idle_time = -1;
+    start(&stage, routes);
+    fd = dial(&stage);
+    aco_scope_begin(&scope, aco_after(50 * ACO_MILLISECOND));
+    FAILS_WITH((int)aco_io_read(fd, &byte, 1), ETIMEDOUT); /* it is still there */
+    aco_scope_end(&scope);
+    aco_io_write_all(fd, GET("Connection: close\r\n"), sizeof GET("Connection: close\r\n") - 1);
+    read_to_end(fd);
+    CHECK_TEXT("late", statuses(), "200");
+    aco_io_close(fd);
+    stop(&stage);
+    return arg;
+}
+
 static void notes_path(const aco_http_request_t *request, void *paths)
 {
     strcat(paths, request->path);
@@ -701,6 +724,123 @@ static void *limits_writing(void *arg)
     return NULL;
 }
 
+/* ---- Connections that fail ---- */
+
+typedef struct told {
+    int n, kind, error, has_fd, has_request;
+    char message[128];
+} told_t;
+
+static void notes_failure(const aco_http_failure_t *failure, void *arg)
+{
+    told_t *told = arg;
+    aco_task_yield(); /* it may wait */
+    told->n++;
+    told->kind = failure->kind;
+    told->error = failure->error;
+    told->has_fd = failure->fd >= 0;
+    told->has_request = failure->request && strcmp(failure->request->path, "/") == 0;
+    snprintf(told->message, sizeof told->message, "%s", failure->message);
+}
+
+static void floods_until_error(aco_http_request_t *request, void *bytes)
+{
+    CHECK_EQ(aco_http_connection_error(request), 0);
+    CHECK_EQ(aco_http_begin(request, 200, NULL, -1), 0);
+    while (aco_http_write(request, bytes, 1 << 16) == 0)
+        ;
+    CHECK(aco_http_connection_error(request) == EPIPE || aco_http_connection_error(request) == ECONNRESET);
+}
+
+static void *refuses_all(int fd, const aco_http_transport_t **transport, void *arg)
+{
+    (void)arg;
+    (void)transport;
+    aco_io_close(fd);
+    CHECK(aco_io_close(-1) != 0); /* which has a message */
+    return NULL;
+}
+
+/* One client does this and leaves; the failure that is told. */
+static void fail_by(stage_t *stage, const char *bytes, told_t *told, int kind)
+{
+    uint64_t counts[ACO_HTTP_FAILURES] = {0};
+    int fd;
+    told->n = 0;
+    stage->server.failures = counts;
+    stage->server.failed_arg = told;
+    start(stage, stage->server.routes);
+    fd = dial(stage);
+    aco_io_write_all(fd, bytes, strlen(bytes));
+    aco_io_close(fd);
+    while (!told->n)
+        aco_sleep(ACO_MILLISECOND);
+    stop(stage);
+    for (int i = 0; i < ACO_HTTP_FAILURES; i++)
+        CHECK_EQ(counts[i], i == kind);
+    CHECK_EQ(told->n, 1);
+    CHECK_EQ(told->kind, kind);
+}
+
+static void *tells_of_failures(void *arg)
+{
+    static char bytes[1 << 16];
+    const aco_http_route_t flooding[] = {
+        {"GET", "/", floods_until_error, bytes}, {"POST", "/", echoes, NULL}, {NULL, NULL, NULL, NULL}};
+    stage_t stage = {0};
+    told_t told = {0};
+    uint64_t counts[ACO_HTTP_FAILURES] = {0};
+    int fd;
+    stage.server.routes = flooding;
+    stage.server.failed = notes_failure;
+    fail_by(&stage, "GET / HTT", &told, ACO_HTTP_LEFT);
+    CHECK(told.error == ECONNRESET && told.has_fd && !told.has_request);
+    fail_by(&stage, GET(""), &told, ACO_HTTP_LEFT);
+    CHECK(told.has_fd && told.has_request);
+    fail_by(&stage, "POST / HTTP/1.1\r\n" HOST "Content-Length: 9\r\n\r\nabc", &told, ACO_HTTP_LEFT);
+    CHECK(told.error == ECONNRESET && told.has_request);
+    stage.server.open = refuses_all;
+    fail_by(&stage, "x", &told, ACO_HTTP_HANDSHAKE);
+    CHECK(told.error == EBADF && !told.has_fd && !told.has_request);
+    CHECK_TEXT("the message", told.message, "aco_io_close: descriptor -1: Bad file descriptor");
+    stage.server.open = NULL;
+    /* A client that has got its reply and leaves is none. */
+    told.n = 0;
+    stage.server.failures = counts;
+    start(&stage, routes);
+    fd = dial(&stage);
+    aco_io_write_all(fd, GET(""), sizeof GET("") - 1);
+    CHECK(aco_io_read(fd, got, sizeof got) > 0);
+    aco_io_close(fd);
+    stop(&stage);
+    CHECK_EQ(told.n, 0);
+    CHECK_EQ(counts[ACO_HTTP_LEFT], 0);
+    return arg;
+}
+
+/* By default stderr has what is out of the ordinary. */
+static void *prints_failures(void *arg)
+{
+    uint64_t counts[ACO_HTTP_FAILURES] = {0};
+    stage_t stage = {0};
+    stage.server.failures = counts;
+    capture();
+    for (int i = 0; i < 2; i++) {
+        int fd;
+        stage.server.open = i ? refuses_all : NULL;
+        start(&stage, routes);
+        fd = dial(&stage);
+        aco_io_write_all(fd, "GET", 3);
+        aco_io_close(fd);
+        while (counts[i ? ACO_HTTP_HANDSHAKE : ACO_HTTP_LEFT] == 0)
+            aco_sleep(ACO_MILLISECOND);
+        stop(&stage);
+    }
+    CHECK_TEXT("stderr", release(),
+               "acorn: an HTTP connection failed: aco_io_close: descriptor -1: Bad file descriptor\n");
+    return arg;
+}
+
 /* ---- Another transport ---- */
 
 typedef struct mask {
@@ -742,10 +882,10 @@ static void *mask_open(int fd, const aco_http_transport_t **transport, void *arg
 {
     static const aco_http_transport_t functions = {mask_read, mask_write, mask_close, NULL, NULL, NULL, NULL};
     mask_t *mask = malloc(sizeof *mask);
-    char hello;
+    char hello[2];
     (void)arg;
     mask->fd = fd;
-    if (aco_io_read(fd, &hello, 1) != 1 || hello != '!') {
+    if (aco_io_read_exactly(fd, hello, 2) != 2 || memcmp(hello, "!!", 2) != 0) {
         aco_io_close(fd);
         free(mask);
         return NULL;
@@ -759,41 +899,44 @@ static void *uses_transports(void *arg)
 {
     static const char request[] = POST("Content-Length: 5000\r\n", "");
     stage_t stage = {0};
-    char text[sizeof request + 5000 + sizeof GET("")];
-    size_t n = 1;
+    char text[sizeof request + 5000 + sizeof GET("") + 1];
+    size_t n = 2;
     int fd;
     (void)arg;
     stage.server.open = mask_open;
     start(&stage, routes);
-    text[0] = '!';
+    memset(text, '!', n);
     memcpy(text + n, request, sizeof request - 1);
     n += sizeof request - 1;
     memset(text + n, 'x', 5000);
     n += 5000;
     memcpy(text + n, GET(""), sizeof GET("") - 1);
     n += sizeof GET("") - 1;
-    flip(text + 1, (ssize_t)n - 1);
+    flip(text + 2, (ssize_t)n - 2);
     talk(&stage, text, n, IN_ONE_PIECE);
     flip(got, (ssize_t)got_n);
     CHECK_TEXT("by a transport", statuses(), "200 200");
-    talk(&stage, "?", 1, IN_ONE_PIECE);
+    talk(&stage, "??", 2, IN_ONE_PIECE);
     CHECK_EQ(got_n, 0);
     stop(&stage);
     CHECK_EQ(masks, 0);
     /* A peer that does not even begin: the server ends without it, and it has a limit. */
     stage.server.drain_time = stage.server.head_time = -1;
+    stage.server.drain_idle_time = ACO_MILLISECOND;
     start(&stage, routes);
     fd = dial(&stage);
-    aco_sleep(ACO_MILLISECOND);
+    aco_task_yield();
     stop(&stage);
     aco_io_close(fd);
     stage.server.head_time = 10 * ACO_MILLISECOND;
     start(&stage, routes);
     fd = dial(&stage);
+    aco_io_write_all(fd, "!", 1); /* half of it */
     read_to_end(fd);
     CHECK_EQ(got_n, 0);
     aco_io_close(fd);
     stop(&stage);
+    CHECK_EQ(masks, 0);
     return NULL;
 }
 
@@ -855,8 +998,8 @@ static void *limits_times_by_default(void *arg)
     connected = aco_now();
     ask(&stage, POST("Content-Length: 40\r\n", "0123456789012345678901234567890123456789"));
     CHECK_TEXT("by a transport", statuses(), "200");
-    /* The head, the body, the reply, and no further request. */
-    CHECK_TEXT("limits", limits, "open 10, read 10, read 60, write 30, read 60, ");
+    /* The request's first byte, the head, the body, the reply, and no further request. */
+    CHECK_TEXT("limits", limits, "open 10, read 60, read 10, read 60, write 30, read 60, ");
     stop(&stage);
     return NULL;
 }
@@ -865,8 +1008,10 @@ int main(void)
 {
     static const aco_function_t tests[] = {refuses,        keeps_fields_apart, answers,
                                            passes_bodies,  continues,          limits_heads,
-                                           limits_options, limits_times,       limits_connections,
-                                           limits_writing, uses_transports,    limits_times_by_default};
+                                           limits_options, limits_times,       lets_clients_begin_late,
+                                           limits_connections,
+                                           limits_writing, tells_of_failures,  prints_failures,
+                                           uses_transports, limits_times_by_default};
     run_http_tests(tests, sizeof tests / sizeof tests[0]);
     return check_result("http_requests");
 }

@@ -2,10 +2,11 @@
  *   /hello, /4k, /1m   so many bytes of memory
  *   /files/NAME        ROOT/NAME
  * With CHAIN and KEY it speaks TLS. The variable THREADS has the number of its threads, and SHARED puts connections on
- * a share stack. */
+ * a share stack. With STOPS it ends at SIGTERM, for ../http_stop.py. */
 #include <aco/http.h>
 #include <aco/threads.h>
 #include <aco/tls.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,17 @@ static int listen_here(void)
     return aco_io_listen("tcp", "127.0.0.1", port, &options);
 }
 
+static void *serve_until_stopped(int listener, const aco_http_server_t *server)
+{
+    aco_stop_t stop;
+    int error;
+    aco_stop_begin(&stop, ACO_FOREVER);
+    aco_http_serve(listener, server);
+    error = errno;
+    aco_stop_end(&stop);
+    return error == ECANCELED ? NULL : ACO_ERROR;
+}
+
 static void *serve(void *listener)
 {
     static const aco_http_route_t routes[] = {{"GET", "/hello", hello, NULL},
@@ -52,6 +64,8 @@ static void *serve(void *listener)
         server.open = aco_tls_http_accept;
         server.open_arg = config;
     }
+    if (getenv("STOPS"))
+        return serve_until_stopped(is_first ? (int)(intptr_t)listener : listen_here(), &server);
     aco_http_serve(is_first ? (int)(intptr_t)listener : listen_here(), &server);
     return fprintf(stderr, "%s\n", aco_error_message()), ACO_ERROR;
 }
@@ -72,7 +86,10 @@ int main(int argc, char **argv)
         return fprintf(stderr, "%s\n", aco_error_message()), 1;
     snprintf(port, sizeof port, "%s", strrchr(address, ':') + 1);
     fprintf(stderr, "listening on %s\n", address);
-    if (threads > 1)
-        return aco_threads_run(threads, serve, (void *)(intptr_t)listener) != 0;
+    if (threads > 1 || getenv("STOPS")) {
+        aco_threads_options_t options = {.flags = getenv("STOPS") ? ACO_THREADS_INTERRUPTIBLE : 0,
+                                         .drain_ns = 20 * ACO_SECOND};
+        return aco_threads_run_with(threads, serve, (void *)(intptr_t)listener, &options) != 0;
+    }
     return aco_spawn(serve, (void *)(intptr_t)listener, NULL) && aco_run() == 0 ? 0 : 1;
 }

@@ -28,7 +28,12 @@
  * the calls for it return is valid until its handler returns.
  *
  * Threads. All calls for a server, request or client are made on one thread, that of their descriptors. A program that
- * uses several threads serves on each of them, with a listener of its own (ACO_IO_REUSEPORT). */
+ * uses several threads serves on each of them, with a listener of its own (ACO_IO_REUSEPORT).
+ *
+ * Tasks. A connection's handlers, `open`, `log` and `failed` are called in its task, on the thread and never on the
+ * stack of aco_http_serve()'s caller; the server's `task` has the stack's size. They are in no scope of that caller,
+ * but in one that ends with ECANCELED when drain_time is over, and `open` also in one for head_time. All of them may
+ * wait: only the connection does. */
 #ifndef ACO_HTTP_H
 #define ACO_HTTP_H
 
@@ -86,10 +91,10 @@ ACO_API char *aco_http_read_all_at(aco_http_request_t *request, size_t most, siz
 
 /* ---- Replies ----------------------------------------------------------------------------------------------------- */
 
-/* Adds a header to the reply, before it begins; several may have the same name. The server itself sends Date,
- * Content-Length, Transfer-Encoding and Connection: the last three fail with EINVAL. -1 and errno: EINVAL (also a name
- * or value that HTTP does not allow, such as one with a line end), EBUSY (the reply has begun), ENOMEM (also beyond 6
- * KiB of headers). */
+/* Adds a header to the reply, before it begins; several may have the same name. "Connection" with "close" ends the
+ * connection after the reply. The server itself sends Date, Content-Length, Transfer-Encoding and other values of
+ * Connection: the last three fail with EINVAL. -1 and errno: EINVAL (also a name or value that HTTP does not allow,
+ * such as one with a line end), EBUSY (the reply has begun), ENOMEM (also beyond 6 KiB of headers). */
 ACO_API int aco_http_add_header(aco_http_request_t *request, const char *name, const char *value);
 
 /* The whole reply, with `n` bytes as its body; `type`: its Content-Type, or NULL. A handler may call it once; after
@@ -119,6 +124,14 @@ ACO_API int aco_http_flush_at(aco_http_request_t *request, const char *location)
 ACO_API int aco_http_write_file_at(aco_http_request_t *request, int fd, int64_t offset, int64_t n,
                                    const char *location);
 #define aco_http_write_file(request, fd, offset, n) aco_http_write_file_at(request, fd, offset, n, ACO_PLACE)
+
+/* Whether the server has been stopped, and goes on for lame_time and drain_time only: 1 or 0. For what tells a load
+ * balancer to send no more: it replies 503 then. */
+ACO_API int aco_http_is_draining(const aco_http_request_t *request);
+
+/* The errno with which the request's connection has failed, so that no reply reaches the client: EPIPE, ECONNRESET and
+ * others. 0: it has not. */
+ACO_API int aco_http_connection_error(const aco_http_request_t *request);
 
 /* A reply that has begun cannot be completed: when the handler has returned, the connection is cut. So it is, without
  * this call, if the handler
@@ -167,34 +180,71 @@ typedef struct aco_http_transport_s {
     void (*abort)(void *stream); /* as `close`, but the peer must see a failure and no end; else `close` does for it */
 } aco_http_transport_t;
 
+/* Why a connection ended without a reply, or within one. */
+enum {
+    ACO_HTTP_LEFT,      /* the client went away. Ordinary */
+    ACO_HTTP_SLOW,      /* a limit of time was over, the server's or a handler's. Ordinary */
+    ACO_HTTP_HANDSHAKE, /* `open` has failed: by TLS the two do not agree */
+    ACO_HTTP_FAILED,    /* anything else: no memory, a request that was cancelled when drain_time was over */
+    ACO_HTTP_FAILURES   /* how many kinds there are */
+};
+
+/* Valid during the call. */
+typedef struct aco_http_failure_s {
+    int kind;
+    int error;                         /* the errno */
+    int fd;                            /* the connection's descriptor; -1: it is closed */
+    const char *message;               /* what aco_error_message() has of it, or strerror() */
+    const aco_http_request_t *request; /* that was under way; NULL: none */
+} aco_http_failure_t;
+
 /* A server. Zeros are the defaults. Limits: less than 0: none. */
 typedef struct aco_http_server_s {
     const aco_http_route_t *routes;
     int max_head;           /* bytes of the request line and the headers: 15 KiB; at most 1 MiB */
     int max_headers;        /* how many: 100; at most 1000 */
     int max_connections;    /* at once: 10000; more wait to be accepted */
+    int shares_listener;    /* 1: other processes have the listener, too, by socket activation or fork(): they take what
+                               waits when this server is stopped. 0: then the listener takes no connection any more */
     int64_t max_body;       /* bytes: 1 MiB */
     int64_t head_time;      /* ns, from the first byte of a request to the end of its headers: 10 s */
-    int64_t idle_time;      /* ns without a request: 60 s */
+    int64_t idle_time;      /* ns without a request, also before the first: 60 s */
     int64_t body_time;      /* ns for a body, from the first wait for it, by a handler or the server itself: 60 s */
     int64_t write_time;     /* ns in which a client takes nothing of what is sent: 30 s */
-    int64_t drain_time;     /* ns that requests have to end when the server is stopped: 10 s */
-    void (*log)(const aco_http_request_t *request, void *log_arg); /* called after each reply. NULL: none */
+    int64_t lame_time;      /* ns that the server goes on as before when it is stopped, but for aco_http_is_draining():
+                               none */
+    int64_t drain_time;     /* ns that requests have to end after that: 10 s */
+    int64_t drain_idle_time; /* ns of these in which a connection that is idle may still begin a request: 500 ms */
+    /* Called after each reply: the next one of the connection waits for it. NULL: none. */
+    void (*log)(const aco_http_request_t *request, void *log_arg);
     void *log_arg;
+    /* Called when a connection fails; for one that gets no task, in the task of aco_http_serve(). NULL: stderr gets a
+     * line for HANDSHAKE and FAILED, and nothing for the ordinary kinds. */
+    void (*failed)(const aco_http_failure_t *failure, void *failed_arg);
+    void *failed_arg;
+    uint64_t *failures;     /* ACO_HTTP_FAILURES counters, one for each kind, that are increased. Several servers may
+                               have the same ones, also on several threads: atomic, relaxed. NULL: none */
     /* Of the connections' tasks; NULL: the defaults. The least stack, 4 KiB, is enough for what the server does by
      * itself (8 KiB without optimisation); handlers need more for theirs, files, WebSockets and TLS. */
     const aco_options_t *task;
     /* Called in the connection's task, with head_time as its limit: makes the stream of a new connection (a TLS
-     * handshake) and stores its functions. NULL: it failed, and has closed the descriptor. If `open` itself is NULL,
-     * connections are plain. */
+     * handshake) and stores its functions. NULL, with errno and aco_error_message(): it failed, and has closed the
+     * descriptor. If `open` itself is NULL, connections are plain. */
     void *(*open)(int fd, const aco_http_transport_t **transport, void *open_arg);
     void *open_arg;
 } aco_http_server_t;
 
-/* Serves connections of `listener`, an aco_io_listen(), until a scope of the caller ends or accepting fails. Then it
- * closes the listener and idle connections, waits for requests under way, for drain_time at most, cancels those that
- * are left, and returns -1 with the errno of accepting: ECANCELED or ETIMEDOUT if a scope has ended. Also EINVAL,
- * ENOMEM, and that of aco_io_listen() for a listener less than 0. `server` must not change meanwhile. */
+/* Serves connections of `listener`, an aco_io_listen(), until a scope of the caller ends (the server is stopped) or
+ * accepting fails. A server that is stopped ends without losing a request that the system has received:
+ *   - For lame_time it goes on.
+ *   - It takes all connections that wait to be accepted, refuses those to which the system has not answered yet, and
+ *     closes the listener. With shares_listener it only closes it.
+ *   - Replies have "Connection: close", unless the client has sent further requests already. A connection without a
+ *     request is closed when drain_idle_time is over.
+ *   - What is left after drain_time is cancelled.
+ * No further end of a scope shortens that. Returns -1 and errno: ECANCELED, ETIMEDOUT (a scope has ended), those of
+ * accepting, EINVAL, ENOMEM, EPERM (the caller cannot wait: it is not a task), and that of aco_io_listen() for a
+ * listener less than 0. `server` must not change meanwhile. */
 ACO_API int aco_http_serve_at(int listener, const aco_http_server_t *server, const char *location);
 #define aco_http_serve(listener, server) aco_http_serve_at(listener, server, ACO_PLACE)
 

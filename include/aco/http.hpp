@@ -19,8 +19,9 @@
  *
  * The C headers say what all of this does. Failures are exceptions, as in <aco/io.hpp>: aco::error and aco::cancelled.
  *
- * An exception that leaves a handler is logged. The server answers 500; or what the failed read of the body calls for,
- * 413, 400 or 408. If the reply has begun, the connection ends without the rest. */
+ * An exception that leaves a handler is logged, but not an aco::error after the connection has failed: `failed` of the
+ * options is called for that. The server answers 500; or what the failed read of the body calls for, 413, 400 or 408. If
+ * the reply has begun, the connection ends without the rest. */
 #ifndef ACO_HTTP_HPP
 #define ACO_HTTP_HPP
 
@@ -115,6 +116,7 @@ public:
     {
         detail::io_check(aco_http_serve_file_at(request_, root, path, location), "aco::http_request::serve_file");
     }
+    bool is_draining() const noexcept { return aco_http_is_draining(request_) != 0; }
     aco_http_request_t *native_handle() const noexcept { return request_; }
 
 private:
@@ -230,6 +232,8 @@ private:
             e->f(request);
         } catch (const cancelled &) { /* of a scope that ended: the handler's own, or the server's */
             aco_http_abort(raw);
+        } catch (const error &left) {
+            aco_http_connection_error(raw) ? aco_http_abort(raw) : fail(request, *e->failed, &left);
         } catch (const std::exception &left) {
             fail(request, *e->failed, &left);
         } catch (...) {

@@ -10,6 +10,7 @@
 #include "aco/group.h"
 #include "aco/http.h"
 #include "aco/io_buffer.h"
+#include "aco/sync.h"
 
 #include "llhttp/renamed.h"
 
@@ -66,6 +67,7 @@ typedef struct aco__http_link {
     unsigned char may_switch; /* the message asks for another protocol */
     unsigned char is_persistent; /* the peer keeps the connection after this message */
     unsigned char is_broken; /* nothing can be read or written any more */
+    int error; /* that of writing which broke it; 0: none */
     unsigned char must_not_wait; /* for more of the body: EAGAIN */
     int body_error; /* why the body cannot be read any more: EFBIG, EBADMSG… */
     int read_error; /* with which the last read of the body failed; 0: it did not */
@@ -98,6 +100,8 @@ ACO__HIDDEN ssize_t aco__http_link_read(aco__http_link_t *link, void *p, size_t 
 ACO__HIDDEN int aco__http_link_shutdown(aco__http_link_t *link, const char *location);
 /* Waits for the first bytes of a message, without a buffer. How many there are; 0 at the end; -1 and errno. */
 ACO__HIDDEN ssize_t aco__http_await(aco__http_link_t *link, const char *location);
+/* Whether bytes are there that were not read, or the peer's end. Does not wait. */
+ACO__HIDDEN int aco__http_has_input(aco__http_link_t *link);
 /* Begins to parse the next message. */
 ACO__HIDDEN void aco__http_message_begin(aco__http_link_t *link, aco__http_head_t *head);
 /* Parses what has come of the head. 1: it is complete; 0: not yet; -1: it is wrong (head->refusal: the status). */
@@ -240,12 +244,18 @@ ACO__HIDDEN void aco__http_end_websocket(aco__http_exchange_t *x, const char *lo
 /* ---- server.c ---- */
 typedef struct aco__http_server {
     aco_http_server_t options; /* with the defaults filled in */
+    size_t sz;
     struct aco__http_connection *first;
     struct aco__http_connection *unflushed; /* their handlers run, and they have output of earlier replies */
     aco__http_exchange_t *spare;
     aco_group_t group;
     aco_t *keeper;
-    unsigned char is_ending;
+    aco_event_t group_has_begun;
+    int taken; /* a connection that was accepted and has no task yet; -1: none */
+    unsigned char is_draining; /* stopped: handlers are told */
+    unsigned char is_ending; /* replies end their connections */
+    unsigned char is_left; /* aco_http_serve() could not wait: the keeper frees this record */
+    int64_t idle_until; /* when it ends: connections without a request are closed */
     int64_t date_until; /* on the clock of aco_now() */
     char date[HTTP_DATE];
 } aco__http_server_t;
@@ -257,14 +267,32 @@ typedef struct aco__http_connection {
     struct aco__http_connection *next, **place; /* of the server's connections */
     struct aco__http_connection *next_unflushed, **place_unflushed; /* place: NULL: not there */
     aco_scope_t idle;
-    unsigned char is_idle; /* in that scope */
+    unsigned char is_idle; /* in that scope: what it does there (server.c); else 0 */
+    unsigned char is_reported; /* its failure */
     unsigned char in_handler;
+    int error; /* of reading a head; 0: none */
     size_t sz; /* of this record, as allocated; 0: it is on the stack */
 } aco__http_connection_t;
 
-static inline aco__http_exchange_t *aco__http_exchange_of(aco_http_request_t *request)
+static inline aco__http_exchange_t *aco__http_exchange_of(const aco_http_request_t *request)
 {
-    return (aco__http_exchange_t *)(void *)request;
+    return (aco__http_exchange_t *)(uintptr_t)request;
 }
+
+/* The errno with which the connection has failed in this request; 0: it has not. */
+static inline int aco__http_error_of(const aco__http_connection_t *c)
+{
+    return c->link.error ? c->link.error : c->link.body_error == ECONNRESET ? ECONNRESET : c->error;
+}
+
+/* ---- failure.c ---- */
+/* A connection has failed: counts and tells it. The caller sets what is known: the kind if it is a handshake, the
+ * errno, the descriptor and the request. */
+ACO__HIDDEN void aco__http_report(aco__http_server_t *server, aco_http_failure_t *failure);
+
+/* ---- backlog.c ---- */
+/* Has the listener take no new connections. Those that it has begun to take can still be accepted: until after the
+ * time that is returned, nanoseconds. */
+ACO__HIDDEN int64_t aco__http_close_door(int listener);
 
 #endif

@@ -9,6 +9,8 @@
 
 #include "aco/file.h"
 
+#include <poll.h>
+
 /* ---- What llhttp tells ---- */
 
 static aco__http_link_t *link_of(const llhttp_t *parser)
@@ -302,7 +304,8 @@ ssize_t aco__http_await(aco__http_link_t *link, const char *location)
     for (;; is_first = 0) {
         size_t sz = in->size;
         ssize_t n;
-        if (!is_first && await_input(link, location) != 0)
+        int is_over = !is_first && await_input(link, location) != 0, error = errno;
+        if (is_over && link->transport && !aco__http_has_input(link)) /* a last look; without one, below */
             return -1;
         if (!in->buffer && !(in->buffer = aco__poller_allocate(&sz, "aco_http_serve")))
             return -1;
@@ -311,9 +314,19 @@ ssize_t aco__http_await(aco__http_link_t *link, const char *location)
         n = aco__io_recv_now(link->fd, in->buffer, in->size);
         if (n > 0)
             in->end = (size_t)n;
-        if (n >= 0 || errno != EAGAIN)
+        if (n < 0 && is_over)
+            errno = error;
+        if (n >= 0 || errno != EAGAIN || is_over)
             return n;
     }
+}
+
+int aco__http_has_input(aco__http_link_t *link)
+{
+    struct pollfd look = {link->fd, POLLIN, 0};
+    if (link->transport && link->transport->has_input && link->transport->has_input(link->stream))
+        return 1;
+    return aco__io_poll(&look, 1, 0, "aco_http_serve", NULL) > 0;
 }
 
 void aco__http_message_begin(aco__http_link_t *link, aco__http_head_t *head)
@@ -630,8 +643,10 @@ int aco__http_send(aco__http_link_t *link, const void *p, size_t n, int is_more,
         }
         if (sent < 0 && !n && !link->transport && aco__http_is_passing())
             return keep_output(link, first);
-        if (sent < 0)
+        if (sent < 0) {
             link->is_broken = 1;
+            link->error = errno;
+        }
         while (sent > 0 && left > 0) {
             size_t part = (size_t)sent < first->iov_len ? (size_t)sent : first->iov_len;
             first->iov_base = (char *)first->iov_base + part;

@@ -16,10 +16,14 @@ int aco_http_add_header(aco_http_request_t *request, const char *name, const cha
     if (!value || !aco__http_is_token(name, name_n) || !aco__http_is_value(value, value_n))
         return aco__http_fail(EINVAL, call, "HTTP does not allow this name or value");
     if (aco__http_same(name, "content-length") || aco__http_same(name, "transfer-encoding") ||
-        aco__http_same(name, "connection"))
+        (aco__http_same(name, "connection") && !aco__http_same(value, "close")))
         return aco__http_fail(EINVAL, call, "the server sends this header itself");
     if (x->has_begun)
         return aco__http_fail(EBUSY, call, "the reply has begun");
+    if (aco__http_same(name, "connection")) {
+        x->will_close = 1; /* put_framing() sends it */
+        return 0;
+    }
     if (n > HTTP_MOST_FIELDS - x->fields_n)
         return aco__http_fail(ENOMEM, call, "the headers of a reply have 6 KiB");
     if (n > x->fields_room - x->fields_n) {
@@ -41,8 +45,9 @@ int aco_http_add_header(aco_http_request_t *request, const char *name, const cha
 }
 
 /* The text of the Date header, made once a second. */
-static const char *date_of(aco__http_server_t *server, int64_t now)
+static const char *date_of(aco__http_server_t *server)
 {
+    int64_t now = aco_now();
     if (aco_unlikely(now >= server->date_until)) {
         struct timespec wall;
         clock_gettime(CLOCK_REALTIME, &wall);
@@ -72,6 +77,15 @@ static char *put_framing(aco__http_exchange_t *x, char *at, int status, int64_t 
     return x->is.minor > 0 ? at : HTTP_PUT(at, "Connection: keep-alive\r\n");
 }
 
+/* Whether the connection ends because the server does. Requests behind this one that have come are still answered. */
+static int ends_with_server(const aco__http_exchange_t *x)
+{
+    aco__http_link_t *link = &x->connection->link;
+    if (!x->connection->server->is_ending)
+        return 0;
+    return !link->has_all || (link->in.end == link->at && !aco__http_has_input(link));
+}
+
 /* Puts the head of the reply into the output. 0, or -1 and errno. */
 static int begin_reply(aco__http_exchange_t *x, int status, const char *type, int64_t length, const char *call,
                        const char *location)
@@ -88,7 +102,7 @@ static int begin_reply(aco__http_exchange_t *x, int status, const char *type, in
         line = other;
         line_n = (size_t)snprintf(other, sizeof other, "HTTP/1.1 %d \r\n", status);
     }
-    if (!link->is_persistent || x->may_continue || x->connection->server->is_ending ||
+    if (!link->is_persistent || x->may_continue || ends_with_server(x) ||
         (!link->has_all && x->is.length > HTTP_DISCARDED && link->head->body == 0)) /* nobody is going to read that */
         x->will_close = 1;
     begins = at = aco__http_room(link, line_n + type_n + x->fields_n + 160, location);
@@ -96,7 +110,7 @@ static int begin_reply(aco__http_exchange_t *x, int status, const char *type, in
         return -1;
     at = aco__http_put(at, line, line_n);
     at = HTTP_PUT(at, "Date: ");
-    at = aco__http_put(at, date_of(x->connection->server, x->is.began), HTTP_DATE);
+    at = aco__http_put(at, date_of(x->connection->server), HTTP_DATE);
     at = HTTP_PUT(at, "\r\n");
     if (type_n)
         at = HTTP_PUT(aco__http_put(HTTP_PUT(at, "Content-Type: "), type, type_n), "\r\n");

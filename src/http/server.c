@@ -2,14 +2,20 @@
  *
  * The server's own task accepts. Another one, the keeper, has the group of the connections, which the end of a scope
  * around the server must not end at once: their requests get time to end. The keeper also sends the replies to
- * pipelined requests that wait for the reply of a handler that waits. */
+ * pipelined requests that wait for the reply of a handler that waits.
+ *
+ * The end: nothing that the system has received is dropped. What waits to be accepted is accepted (backlog.c), an idle
+ * connection is closed only after a last look, and a reply that ends a connection says so. Clients that use a
+ * connection all the time begin their next request within moments of a reply, which may have gone out before the
+ * server was stopped: therefore idle connections stay open for a while. */
 #define _GNU_SOURCE
 #include "http/http.h"
 
 #include <stdio.h>
 #include <sys/socket.h>
 
-enum { LINGER_BYTES = 1 << 20, LINGER_MS = 1000 };
+enum { LINGER_BYTES = 1 << 20, LINGER_MS = 1000, DRAIN_IDLE_MS = 500 };
+enum { AWAITS = 1, OPENS }; /* what an idle connection does: waits for a request; makes its stream */
 
 /* ---- Exchanges ---- */
 
@@ -182,11 +188,26 @@ static void list_unflushed(aco__http_connection_t *c)
     (void)aco_unpark(server->keeper);
 }
 
+static void free_server(aco__http_server_t *server)
+{
+    while (server->spare) {
+        aco__http_exchange_t *x = server->spare;
+        server->spare = x->next;
+        aco__poller_free(x, x->sz);
+    }
+    aco__poller_free(server, server->sz);
+}
+
 /* The keeper's turn comes when the handlers wait. */
 static void *keep(void *arg)
 {
     aco__http_server_t *server = arg;
+    if (server->is_left) {
+        free_server(server);
+        return NULL;
+    }
     aco_group_begin(&server->group, ACO_KEEP_GOING);
+    aco_event_set(&server->group_has_begun);
     server->group.limit = (size_t)server->options.max_connections;
     while (!server->is_ending) {
         (void)aco_park("an HTTP server");
@@ -202,6 +223,16 @@ static void *keep(void *arg)
 }
 
 /* ---- Connections ---- */
+
+/* Once, if there was an error. */
+static void report(aco__http_connection_t *c, int error, const aco_http_request_t *request)
+{
+    aco_http_failure_t failure = {ACO_HTTP_FAILED, error, c->link.fd, NULL, request};
+    if (!error || c->is_reported)
+        return;
+    c->is_reported = 1;
+    aco__http_report(c->server, &failure);
+}
 
 /* Reads a head. 0; a status with which to refuse it; -1: there is none. */
 static int read_head(aco__http_connection_t *c, const char *location)
@@ -219,6 +250,8 @@ static int read_head(aco__http_connection_t *c, const char *location)
                 parsed = aco__http_parse_head(link);
             else
                 status = n < 0 && scope.error == ETIMEDOUT && c->x->head.target ? 408 : -1;
+            if (status < 0)
+                c->error = n < 0 ? errno : ECONNRESET;
         }
         (void)aco_scope_end(&scope);
     }
@@ -291,6 +324,7 @@ static void handle(aco__http_connection_t *c, const char *location)
 static void log_exchange(aco__http_exchange_t *x)
 {
     const aco_http_server_t *options = &x->connection->server->options;
+    report(x->connection, aco__http_error_of(x->connection), &x->is);
     if (options->log)
         options->log(&x->is, options->log_arg);
     if (x->blocks)
@@ -348,12 +382,15 @@ static __attribute__((noinline)) int serve_request(aco__http_connection_t *c, co
     return !c->x->will_close;
 }
 
-/* While nothing is requested: for this time at most, and not when the server ends. 0, or -1. */
-static int begin_idle(aco__http_connection_t *c, int64_t limit, const char *location)
+/* While nothing is requested: for this time at most, or what is left of the server's time for that. 0, or -1. */
+static int begin_idle(aco__http_connection_t *c, int how, int64_t limit, const char *location)
 {
-    if (c->server->is_ending || aco_scope_begin_at(&c->idle, aco_after(limit), location) != 0)
+    int64_t until = aco_after(limit);
+    if (c->server->is_ending && c->server->idle_until < until)
+        until = c->server->idle_until;
+    if (aco_scope_begin_at(&c->idle, until, location) != 0)
         return -1;
-    c->is_idle = 1;
+    c->is_idle = (unsigned char)how;
     return 0;
 }
 
@@ -363,17 +400,19 @@ static void end_idle(aco__http_connection_t *c)
     (void)aco_scope_end(&c->idle);
 }
 
-/* Waits for a request without holding buffers. 0, or -1. */
-static int await_request(aco__http_connection_t *c, int64_t limit, const char *location)
+/* Waits for a request without holding buffers; again when the server ends, for another time. 0, or -1. */
+static int await_request(aco__http_connection_t *c, const char *location)
 {
     ssize_t n;
     if (c->link.out_n && aco__http_send(&c->link, NULL, 0, 0, location) != 0)
         return -1;
     give_exchange(c);
-    if (begin_idle(c, limit, location) != 0)
-        return -1;
-    n = aco__http_await(&c->link, location);
-    end_idle(c);
+    do {
+        if (begin_idle(c, AWAITS, c->server->options.idle_time, location) != 0)
+            return -1;
+        n = aco__http_await(&c->link, location);
+        end_idle(c);
+    } while (n < 0 && c->idle.error == ECANCELED);
     return n > 0 ? 0 : -1;
 }
 
@@ -381,33 +420,41 @@ static int await_request(aco__http_connection_t *c, int64_t limit, const char *l
 static int open_stream(aco__http_connection_t *c, const char *location)
 {
     const aco_http_server_t *options = &c->server->options;
-    if (begin_idle(c, options->head_time, location) != 0)
+    aco_http_failure_t failure = {ACO_HTTP_HANDSHAKE, 0, -1, NULL, NULL};
+    if (begin_idle(c, OPENS, options->head_time, location) != 0)
         return -1;
+    errno = 0;
     c->link.stream = options->open(c->link.fd, &c->link.transport, options->open_arg);
+    failure.error = c->idle.error ? ETIMEDOUT : errno;
     end_idle(c);
     if (c->link.stream)
         return 0;
     c->link.transport = NULL;
     c->link.fd = -1;
+    aco__http_report(c->server, &failure);
     return -1;
+}
+
+/* Whether the peer may still send although the connection ends: nobody has told it before the last reply. */
+static int may_send(const aco__http_connection_t *c)
+{
+    const aco__http_link_t *link = &c->link;
+    return link->in.end > link->in.begin || link->may_switch || (link->is_persistent && c->x && c->x->will_close);
 }
 
 static void serve_connection(aco__http_connection_t *c, const char *location)
 {
-    const aco_http_server_t *options = &c->server->options;
-    int64_t limit = options->head_time; /* for the first request */
-    if (options->open && open_stream(c, location) != 0)
+    if (c->server->options.open && open_stream(c, location) != 0)
         return;
     do {
         if (c->link.in.begin != c->link.in.end)
             aco__io_spend("an HTTP connection", location); /* requests that have come at once */
-        else if (await_request(c, limit, location) != 0)
+        else if (await_request(c, location) != 0)
             return;
-        limit = options->idle_time;
     } while (serve_request(c, location));
     if (c->link.out_n)
         (void)aco__http_send(&c->link, NULL, 0, 0, location);
-    if (c->link.in.end > c->link.in.begin || c->link.may_switch)
+    if (may_send(c))
         linger(c, location);
 }
 
@@ -463,6 +510,7 @@ static void run_connection(aco__http_connection_t *c, newcomer_t *newcomer, size
         return;
     }
     serve_connection(c, "an HTTP connection");
+    report(c, c->link.error ? c->link.error : c->error, NULL);
     (void)aco_defer_pop(1);
 }
 
@@ -489,22 +537,30 @@ static void *connection_on_share_stack(void *arg)
     return NULL;
 }
 
-/* A new connection gets its task. 0; or -1: it is closed. */
-static int add_connection(aco__http_server_t *server, int fd, const char *location)
+/* The connection that was taken last gets its task. 0; or -1: a scope has ended, and it has none yet. */
+static int add_connection(aco__http_server_t *server, const char *location)
 {
+    aco_http_failure_t failure = {ACO_HTTP_FAILED, 0, server->taken, NULL, NULL};
     const aco_options_t *task = server->options.task;
     aco_function_t run = task && task->stack ? connection_on_share_stack : connection;
     size_t sz = sizeof(newcomer_t);
     newcomer_t *newcomer = aco__poller_allocate(&sz, "aco_http_serve");
     if (newcomer) {
         newcomer->server = server;
-        newcomer->fd = fd;
+        newcomer->fd = server->taken;
+        server->taken = -1;
         if (aco_group_spawn_at(&server->group, run, newcomer, task, NULL, location))
             return 0;
+        server->taken = newcomer->fd;
         aco__poller_free(newcomer, sizeof *newcomer);
     }
-    (void)aco_io_close(fd);
-    return -1;
+    failure.error = errno;
+    if (aco_check_cancelled() != 0)
+        return -1;
+    aco__http_report(server, &failure);
+    (void)aco_io_close(server->taken);
+    server->taken = -1;
+    return 0;
 }
 
 /* ---- Serving ---- */
@@ -528,6 +584,9 @@ static int set_options(aco_http_server_t *options)
     set_time(&options->body_time, 60);
     set_time(&options->write_time, 30);
     set_time(&options->drain_time, 10);
+    if (!options->drain_idle_time)
+        options->drain_idle_time = DRAIN_IDLE_MS * ACO_MILLISECOND;
+    set_time(&options->drain_idle_time, 0);
     if (options->max_head < 64 || options->max_head > 1 << 20 || options->max_headers < 1 ||
         options->max_headers > 1000)
         return aco__http_fail(EINVAL, "aco_http_serve", "the limits of headers");
@@ -544,71 +603,152 @@ static int set_options(aco_http_server_t *options)
     return 0;
 }
 
-/* Lets requests end in their time, then cancels them. */
-static void drain(aco__http_server_t *server, const char *location)
+/* Until that fails, with errno. */
+static void accept_all(aco__http_server_t *server, int listener, const char *location)
+{
+    do {
+        if (server->taken < 0)
+            server->taken = aco_io_accept_at(listener, location);
+    } while (server->taken >= 0 && add_connection(server, location) == 0);
+}
+
+/* After the scope around the server has ended. */
+static void accept_until(aco__http_server_t *server, int listener, int64_t deadline, const char *location)
 {
     aco_scope_t shield;
-    server->is_ending = 1;
+    if (aco_shield_begin_at(&shield, deadline, location) != 0)
+        return;
+    accept_all(server, listener, location);
+    (void)aco_scope_end(&shield);
+}
+
+/* Accepts all that waits, unless it is left to others, and nothing can switch between the last failure to accept and
+ * the return. If there are too many connections, some must end first. */
+static void empty_backlog(aco__http_server_t *server, int listener, int64_t until, const char *location)
+{
+    int is_own = !server->options.shares_listener;
+    if (is_own)
+        accept_until(server, listener, aco_after(aco__http_close_door(listener)), location);
+    while (server->taken >= 0) {
+        accept_until(server, -1, until, location);
+        if (server->taken >= 0)
+            break;
+        if (is_own)
+            accept_until(server, listener, 0, location);
+    }
+    if (server->taken >= 0)
+        (void)aco_io_close(server->taken);
+}
+
+/* Ends this wait of all connections. */
+static void end_waits(aco__http_server_t *server, int how)
+{
     ACO__NO_SWITCH_BEGIN(); /* connections would leave the list */
     for (aco__http_connection_t *c = server->first; c; c = c->next)
-        if (c->is_idle)
+        if (c->is_idle == how)
             (void)aco_scope_cancel(&c->idle);
     ACO__NO_SWITCH_END();
+}
+
+/* Lets requests end in their time, and handshakes in that for idle connections; then cancels them. */
+static void drain(aco__http_server_t *server, int64_t until, const char *location)
+{
+    int64_t idle_until = server->idle_until < until ? server->idle_until : until;
+    aco_scope_t shield;
     (void)aco_unpark(server->keeper);
     (void)aco_shield_begin_at(&shield, ACO_FOREVER, location);
-    if (aco_join_until_at(server->keeper, NULL, aco_after(server->options.drain_time), location) != 0) {
-        (void)aco_scope_cancel(&server->group.scope);
-        (void)aco_join_at(server->keeper, NULL, location);
+    if (aco_join_until_at(server->keeper, NULL, idle_until, location) != 0) {
+        end_waits(server, OPENS);
+        if (aco_join_until_at(server->keeper, NULL, until, location) != 0) {
+            (void)aco_scope_cancel(&server->group.scope);
+            (void)aco_join_at(server->keeper, NULL, location);
+        }
     }
     (void)aco_scope_end(&shield);
 }
 
-static void accept_all(aco__http_server_t *server, int listener, const char *location)
+/* Accepts until the server is stopped, and ends it. The errno with which accepting ended. */
+static int serve(aco__http_server_t *server, int listener, const char *location)
 {
-    for (;;) {
-        int fd = aco_io_accept_at(listener, location);
-        if (fd < 0)
-            return;
-        if (add_connection(server, fd, location) != 0 && aco_check_cancelled() != 0)
-            return;
+    const aco_http_server_t *options = &server->options;
+    int64_t until;
+    int error, was_stopped;
+    accept_all(server, listener, location);
+    error = errno;
+    was_stopped = aco_check_cancelled() != 0;
+    server->is_draining = 1;
+    if (was_stopped && options->lame_time > 0)
+        accept_until(server, listener, aco_after(options->lame_time), location);
+    server->is_ending = 1;
+    until = aco_after(options->drain_time);
+    server->idle_until = aco_after(options->drain_idle_time);
+    end_waits(server, AWAITS);
+    if (was_stopped)
+        empty_backlog(server, listener, until, location);
+    (void)aco_io_close(listener);
+    drain(server, until, location);
+    return error;
+}
+
+/* Makes the keeper and waits until it has begun the group: a caller that cannot wait is noticed here. 0, or -1 and
+ * errno; then *server is NULL, if the keeper will free it. */
+static int begin_keeping(aco__http_server_t **begun, const char *location)
+{
+    aco__http_server_t *server = *begun;
+    aco_scope_t shield;
+    int failed;
+    if (!aco_current_task())
+        return aco__http_fail(EPERM, "aco_http_serve", "the caller is not a task");
+    server->keeper = aco_spawn(keep, server, NULL);
+    if (!server->keeper)
+        return -1;
+    failed = aco_shield_begin_at(&shield, ACO_FOREVER, location) != 0;
+    if (!failed) {
+        failed = aco_event_wait_at(&server->group_has_begun, location) != 0;
+        (void)aco_scope_end(&shield);
     }
+    if (!failed)
+        return 0;
+    server->is_left = 1; /* it has not run yet */
+    *begun = NULL;
+    (void)aco_detach(server->keeper);
+    return -1;
 }
 
 int aco_http_serve_at(int listener, const aco_http_server_t *options, const char *location)
 {
     static const char call[] = "aco_http_serve";
-    aco__http_server_t *server;
+    aco__http_server_t *server = NULL;
     size_t sz = sizeof *server;
     int error;
     if (listener < 0)
         return -1; /* with what aco_io_listen() left */
-    server = options ? aco__poller_allocate(&sz, call) : NULL;
-    if (!server) {
-        error = options ? errno : EINVAL;
-        (void)aco_io_close(listener);
-        errno = error;
-        return options ? -1 : aco__http_fail(EINVAL, call, "the pointer to the server is NULL");
+    if (!options)
+        (void)aco__http_fail(EINVAL, call, "the pointer to the server is NULL");
+    else if ((server = aco__poller_allocate(&sz, call)) != NULL) {
+        memset(server, 0, sizeof *server);
+        server->sz = sz;
+        server->options = *options;
+        server->taken = -1;
     }
-    memset(server, 0, sizeof *server);
-    server->options = *options;
-    if (set_options(&server->options) == 0)
-        server->keeper = aco_spawn(keep, server, NULL);
-    error = errno;
-    if (server->keeper) {
-        (void)aco_task_yield(); /* the keeper begins the group */
-        accept_all(server, listener, location);
+    if (server && set_options(&server->options) == 0 && begin_keeping(&server, location) == 0) {
+        error = serve(server, listener, location);
+    } else {
         error = errno;
         (void)aco_io_close(listener);
-        drain(server, location);
-        while (server->spare) {
-            aco__http_exchange_t *x = server->spare;
-            server->spare = x->next;
-            aco__poller_free(x, x->sz);
-        }
-    } else {
-        (void)aco_io_close(listener);
     }
-    aco__poller_free(server, sz);
+    if (server)
+        free_server(server);
     errno = error;
     return -1;
+}
+
+int aco_http_is_draining(const aco_http_request_t *request)
+{
+    return aco__http_exchange_of(request)->connection->server->is_draining;
+}
+
+int aco_http_connection_error(const aco_http_request_t *request)
+{
+    return aco__http_error_of(aco__http_exchange_of(request)->connection);
 }

@@ -290,6 +290,8 @@ static ssize_t more(aco_websocket_t *socket, char *direct, size_t n, const char 
             socket->is_pinged = 0;
             return got;
         }
+        if (!scope.error && aco_check_cancelled() == 0)
+            socket->link->error = got < 0 ? errno : ECONNRESET;
         if (got == 0)
             return fail(socket, 0, ECONNRESET, "the connection ended without a close", location);
         if (scope.error != ETIMEDOUT || aco_check_cancelled() != 0) {

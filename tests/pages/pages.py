@@ -31,7 +31,7 @@ LIMIT_S = 100
 # ---- pages ----
 
 Block = collections.namedtuple("Block", "language text line section how what after")
-FENCE = re.compile(r"(?:<!-- (?P<how>within|echoes at)\s(?P<what>(?:(?!-->).)*)-->\n+)?"
+FENCE = re.compile(r"(?:<!-- (?P<how>within|echoes at|serves at)\s(?P<what>(?:(?!-->).)*)-->\n+)?"
                    r"^(?P<indent> *)```(?P<language>[^\n]*)\n(?P<text>.*?)^ *```\n"
                    r"(?=(?P<after>\s*[^\n]+(?:\n[^\n]+)*)?)", re.M | re.S)
 
@@ -200,10 +200,41 @@ def is_echo(program, port):
             process.kill()
 
 
+def connected(process, port):
+    for _ in range(LIMIT_S * 10):
+        with contextlib.suppress(ConnectionRefusedError):
+            return socket.create_connection(("127.0.0.1", int(port)), LIMIT_S)
+        assert process.poll() is None, process.returncode
+        time.sleep(0.1)
+    raise TimeoutError(port)
+
+
+def replies(peer):
+    """The statuses of what comes up to the end of the stream."""
+    return re.findall(rb"HTTP/1\.1 (\d+)", b"".join(iter(lambda: peer.recv(4096), b"")))
+
+
+def serves_to_the_end(program, port):
+    """A server with a health check. Stopped, it goes on for a while, and loses no request."""
+    request = b"GET %s HTTP/1.1\r\nHost: a\r\n\r\n"
+    with subprocess.Popen([program]) as process:
+        try:
+            with connected(process, port) as kept, connected(process, port) as new:
+                kept.sendall(request % b"/" + request % b"/health")
+                while kept.recv(4096).count(b"HTTP/1.1 200") < 1:
+                    pass
+                process.send_signal(signal.SIGTERM)
+                new.sendall(request % b"/")
+                code = process.wait(LIMIT_S) if replies(new) == [b"200"] else None
+                return code == 0 and not [status for status in replies(kept) if status != b"200"]
+        finally:
+            process.kill()
+
+
 def check_block(page, block, source, command):
     where, text, port = f"{page}:{block.line}", block.text, None
     more = ["-std=c++20" if block.language == "cpp" else "-std=gnu11", "-fexceptions"]
-    if block.how == "echoes at":
+    if block.how in ("echoes at", "serves at"):
         port = free_port()
         text = text.replace(block.what.strip(), port)
     text = f'#line {block.line} "{page}"\n{text}'
@@ -214,7 +245,8 @@ def check_block(page, block, source, command):
         return
     program = build(source, text, command, *more)
     if port:
-        assert is_echo(program, port), f"{where}: no echo"
+        works, what = (is_echo, "echo") if block.how == "echoes at" else (serves_to_the_end, "graceful end")
+        assert works(program, port), f"{where}: no {what}"
         return
     got = run([program])
     prints = re.search(r"prints\s+`([^`]*)`", block.after)
@@ -230,7 +262,8 @@ def test_blocks(folder, command, root=ROOT):
                     ...
                     }
                     -->
-    `<!-- echoes at PORT -->` before a program: it is a server, which must send back what it gets."""
+    `<!-- echoes at PORT -->` before a program: it is a server, which must send back what it gets.
+    `<!-- serves at PORT -->`: it is one of HTTP that ends at SIGTERM, and then answers what it has got."""
     pages = sorted(f"docs/{name}" for name in os.listdir(f"{root}/docs") if name.endswith(".md"))
     todo = [(page, block, f"{folder}/{os.path.basename(page)[:-3]}-{n}.{block.language}")
             for page in ["README.md", *pages] if not re.match(r"docs/(tutorial-.*|cookbook)\.md$", page)

@@ -1,0 +1,3 @@
+module acorn/bench/http/stop
+
+go 1.19

@@ -1,0 +1,332 @@
+/* The end of an HTTP server (include/aco/http.h): what the system has received when the server is stopped is answered,
+ * on connections that were accepted and on those that were not, and the replies say that their connections end. */
+#define _GNU_SOURCE
+#include "http_tests.h"
+
+#include <arpa/inet.h>
+#include <sys/un.h>
+
+static aco_semaphore_t gate;
+static int at_gate;
+
+static void waits(aco_http_request_t *request, void *text)
+{
+    at_gate++;
+    aco_semaphore_acquire(&gate);
+    at_gate--;
+    tells(request, text);
+}
+
+static void tells_health(aco_http_request_t *request, void *arg)
+{
+    (void)arg;
+    CHECK_EQ(aco_http_reply(request, aco_http_is_draining(request) ? 503 : 200, NULL, NULL, 0), 0);
+}
+
+static void tells_last(aco_http_request_t *request, void *text)
+{
+    CHECK_EQ(aco_http_add_header(request, "connection", "Close"), 0);
+    tells(request, text);
+}
+
+static const aco_http_route_t routes[] = {{"GET", "/", tells, "hello"},
+                                          {"GET", "/wait", waits, "waited"},
+                                          {"GET", "/health", tells_health, NULL},
+                                          {"GET", "/last", tells_last, "last"},
+                                          {NULL, NULL, NULL, NULL}};
+
+#define ASK(path) "GET " path " HTTP/1.1\r\n" HOST "\r\n"
+
+/* The system connects and takes the request, and no task runs meanwhile. */
+static int knock(const stage_t *stage, const char *text)
+{
+    struct sockaddr_in address;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    memset(&address, 0, sizeof address);
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons((uint16_t)atoi(stage->port));
+    CHECK_EQ(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    CHECK_EQ(send(fd, text, strlen(text), 0), (ssize_t)strlen(text));
+    CHECK_EQ(aco_io_adopt(fd), 0);
+    return fd;
+}
+
+static void put(int fd, const char *text)
+{
+    CHECK_EQ(send(fd, text, strlen(text), 0), (ssize_t)strlen(text));
+}
+
+/* What comes up to the end of the stream, which must be no reset. */
+static void read_whole(int fd, const char *wanted)
+{
+    read_to_end(fd);
+    CHECK_TEXT("the statuses", statuses(), wanted);
+    CHECK_EQ(aco_io_read(fd, got + got_n, 1), 0);
+    CHECK_EQ(aco_io_close(fd), 0);
+}
+
+static void await_end(stage_t *stage)
+{
+    CHECK_EQ(aco_join(stage->task, NULL), 0);
+    CHECK_EQ(stage->error, ECANCELED);
+}
+
+/* Waits until the listener is closed. */
+static void await_closed(const stage_t *stage)
+{
+    while (fcntl(stage->listener, F_GETFD) >= 0)
+        CHECK_EQ(aco_sleep(ACO_MILLISECOND), 0);
+}
+
+/* ---- What is there when the server is stopped ---- */
+
+static void *answers_backlog(void *arg)
+{
+    enum { CLIENTS = 50 };
+    stage_t stage = {0};
+    int fds[CLIENTS];
+    start(&stage, routes);
+    for (int i = 0; i < CLIENTS; i++)
+        fds[i] = knock(&stage, ASK("/"));
+    aco_scope_cancel(&stage.scope);
+    for (int i = 0; i < CLIENTS; i++) {
+        read_whole(fds[i], "200");
+        CHECK_HAS("Connection: close");
+    }
+    await_end(&stage);
+    return arg;
+}
+
+/* Two servers on one port, each with a backlog of its own. */
+static void *answers_backlogs(void *arg)
+{
+    enum { CLIENTS = 50 };
+    aco_io_options_t reuse = {.flags = ACO_IO_REUSEPORT};
+    char address[ACO_IO_ADDRESS_SIZE];
+    stage_t stages[2];
+    int fds[CLIENTS];
+    memset(stages, 0, sizeof stages);
+    for (int i = 0; i < 2; i++) {
+        stages[i].server.routes = routes;
+        stages[i].listener = aco_io_listen("tcp4", "127.0.0.1", i ? stages[0].port : "0", &reuse);
+        CHECK_EQ(aco_io_local_address(stages[i].listener, address, sizeof address), 0);
+        snprintf(stages[i].port, sizeof stages[i].port, "%s", strchr(address, ':') + 1);
+    }
+    for (int i = 0; i < 2; i++)
+        stages[i].task = aco_spawn(serves, &stages[i], NULL);
+    aco_task_yield();
+    for (int i = 0; i < CLIENTS; i++)
+        fds[i] = knock(&stages[0], ASK("/"));
+    for (int i = 0; i < 2; i++)
+        aco_scope_cancel(&stages[i].scope);
+    for (int i = 0; i < CLIENTS; i++)
+        read_whole(fds[i], "200");
+    for (int i = 0; i < 2; i++)
+        await_end(&stages[i]);
+    return arg;
+}
+
+static void *answers_backlog_of_unix_socket(void *arg)
+{
+    enum { CLIENTS = 5 };
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    stage_t stage = {0};
+    int fds[CLIENTS];
+    snprintf(address.sun_path, sizeof address.sun_path, "/tmp/acorn-http-stop-%d", (int)getpid());
+    stage.server.routes = routes;
+    stage.listener = aco_io_listen("unix", address.sun_path, NULL, NULL);
+    CHECK(stage.listener >= 0);
+    stage.task = aco_spawn(serves, &stage, NULL);
+    aco_task_yield();
+    for (int i = 0; i < CLIENTS; i++) {
+        fds[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        CHECK_EQ(connect(fds[i], (struct sockaddr *)&address, sizeof address), 0);
+        CHECK_EQ(aco_io_adopt(fds[i]), 0);
+        put(fds[i], ASK("/"));
+    }
+    aco_scope_cancel(&stage.scope);
+    for (int i = 0; i < CLIENTS; i++)
+        read_whole(fds[i], "200");
+    await_end(&stage);
+    unlink(address.sun_path);
+    return arg;
+}
+
+/* Another process would have the listener, too. */
+static void *leaves_shared_backlog(void *arg)
+{
+    stage_t stage = {0};
+    int other, fd, connection;
+    stage.server.shares_listener = 1;
+    start(&stage, routes);
+    other = dup(stage.listener);
+    CHECK_EQ(aco_io_adopt(other), 0);
+    stop(&stage);
+    fd = knock(&stage, ASK("/"));
+    connection = aco_io_accept(other);
+    CHECK(connection >= 0);
+    aco_io_close(connection);
+    aco_io_close(other);
+    aco_io_close(fd);
+    return arg;
+}
+
+/* Some wait for their turn to be accepted until others have ended. */
+static void *answers_backlog_at_limit(void *arg)
+{
+    enum { CLIENTS = 8 };
+    stage_t stage = {0};
+    int fds[CLIENTS], first;
+    stage.server.max_connections = 1;
+    start(&stage, routes);
+    first = dial(&stage);
+    put(first, ASK("/wait"));
+    while (!at_gate)
+        aco_task_yield();
+    for (int i = 0; i < CLIENTS; i++)
+        fds[i] = knock(&stage, ASK("/"));
+    for (int i = 0; i < 10; i++) /* one more is accepted, and has no place */
+        aco_task_yield();
+    aco_scope_cancel(&stage.scope);
+    aco_task_yield();
+    aco_semaphore_release(&gate);
+    read_whole(first, "200");
+    for (int i = 0; i < CLIENTS; i++)
+        read_whole(fds[i], "200");
+    await_end(&stage);
+    return arg;
+}
+
+static void *answers_idle(void *arg)
+{
+    stage_t stage = {0};
+    int used, fresh, piped;
+    stage.server.drain_idle_time = 1; /* less than anything: these have come before */
+    start(&stage, routes);
+    used = dial(&stage);
+    fresh = dial(&stage);
+    piped = dial(&stage);
+    put(used, ASK("/"));
+    CHECK(aco_io_read(used, got, sizeof got) > 0);
+    put(used, ASK("/"));
+    put(fresh, ASK("/"));
+    put(piped, ASK("/") ASK("/none") ASK("/"));
+    aco_scope_cancel(&stage.scope);
+    read_whole(used, "200");
+    read_whole(fresh, "200");
+    read_whole(piped, "200 404 200");
+    {
+        const char *close = strstr(got, "Connection: close");
+        CHECK(close && !strstr(close + 1, "Connection: close")); /* the last reply's */
+        CHECK(close && !strstr(close, "HTTP/1.1"));
+    }
+    await_end(&stage);
+    return arg;
+}
+
+/* An idle connection has time to begin a request. */
+static void *waits_for_idle(void *arg)
+{
+    stage_t stage = {0};
+    int fd;
+    stage.server.drain_idle_time = stage.server.drain_time = -1;
+    start(&stage, routes);
+    fd = dial(&stage);
+    put(fd, ASK("/health"));
+    CHECK(aco_io_read(fd, got, sizeof got) > 0);
+    CHECK_TEXT("before", statuses(), "200");
+    aco_scope_cancel(&stage.scope);
+    await_closed(&stage);
+    put(fd, ASK("/health"));
+    read_whole(fd, "503");
+    CHECK_HAS("Connection: close");
+    await_end(&stage);
+    return arg;
+}
+
+/* For a while the server goes on: only a health check notices. */
+static void *is_lame_first(void *arg)
+{
+    stage_t stage = {0};
+    int fd, kept;
+    stage.server.lame_time = ACO_SECOND;
+    start(&stage, routes);
+    kept = dial(&stage);
+    aco_scope_cancel(&stage.scope);
+    aco_task_yield();
+    fd = knock(&stage, ASK("/health"));
+    CHECK(aco_io_read(fd, got, sizeof got) > 0);
+    CHECK_TEXT("the health", statuses(), "503");
+    put(kept, ASK("/"));
+    CHECK(aco_io_read(kept, got, sizeof got) > 0);
+    CHECK_TEXT("a request", statuses(), "200");
+    await_closed(&stage);
+    put(kept, ASK("/"));
+    read_whole(kept, "200");
+    CHECK_HAS("Connection: close");
+    read_to_end(fd);
+    aco_io_close(fd);
+    await_end(&stage);
+    return arg;
+}
+
+/* ---- A handler ends its connection ---- */
+
+static void *ends_connections(void *arg)
+{
+    stage_t stage = {0};
+    int fd;
+    start(&stage, routes);
+    fd = dial(&stage);
+    put(fd, ASK("/last"));
+    read_whole(fd, "200");
+    CHECK_HAS("\r\nConnection: close\r\n");
+    /* What the client sends meanwhile does not take the reply away. */
+    fd = dial(&stage);
+    put(fd, ASK("/") ASK("/last") ASK("/"));
+    aco_sleep(ACO_MILLISECOND);
+    put(fd, ASK("/"));
+    read_whole(fd, "200 200");
+    stop(&stage);
+    return arg;
+}
+
+/* ---- A caller that cannot wait ---- */
+
+static int serve_nothing(void)
+{
+    const aco_http_server_t server = {.routes = routes};
+    return aco_http_serve(aco_io_listen("tcp4", "127.0.0.1", "0", NULL), &server);
+}
+
+static void *serves_in_coroutine(void *arg)
+{
+    FAILS_WITH(serve_nothing(), EPERM);
+    return arg;
+}
+
+static void test_other_callers(void)
+{
+    aco_t *co = aco_new(serves_in_coroutine, NULL, NULL);
+    int before = count_descriptors();
+    aco_run_stats_t stats;
+    FAILS_WITH(serve_nothing(), EPERM);
+    aco_resume(co);
+    aco_destroy(co);
+    CHECK_EQ(aco_run_stats(&stats), 0);
+    CHECK_EQ(stats.tasks, 0); /* none was left behind */
+    CHECK_EQ(aco_run(), 0);
+    CHECK_EQ(count_descriptors(), before);
+}
+
+int main(void)
+{
+    static const aco_function_t tests[] = {answers_backlog,          answers_backlogs, answers_backlog_of_unix_socket,
+                                           leaves_shared_backlog,    answers_backlog_at_limit,
+                                           answers_idle,             waits_for_idle,   is_lame_first,
+                                           ends_connections};
+    run_http_tests(tests, sizeof tests / sizeof tests[0]);
+    test_other_callers();
+    return check_result("http_stop");
+}
