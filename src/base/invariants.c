@@ -3,6 +3,7 @@
 #include "base/invariants.h"
 
 #ifdef ACO__INVARIANTS
+#include "base/base.h"
 #include "os/os.h"
 
 #include <stdio.h>

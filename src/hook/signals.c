@@ -34,7 +34,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
     self->handlers[HOOK_NEVER_RESTARTS]++;
     if (!__atomic_load_n(&restart[number], __ATOMIC_RELAXED))
         self->handlers[HOOK_RESTARTS]++;
-    if (self->waiting && self->poller)
+    if (self->waiting && self->poller && aco__hook_is_own_process()) /* a child may have other files by these numbers */
         self->poller->wake(self->poller);
     handler(number, info, context);
 }
