@@ -106,6 +106,37 @@ static void sends_at_once(aco_http_request_t *request, void *unused)
     CHECK_EQ(aco_websocket_close(shared.socket, 1000, NULL), 0);
 }
 
+enum { BLOCKING_MESSAGE = 4 << 20 };
+static aco_event_t may_read = ACO_EVENT_INIT;
+
+static void *sends_blocking_message(void *socket)
+{
+    static char bytes[BLOCKING_MESSAGE];
+    CHECK_EQ(aco_websocket_send(socket, ACO_WEBSOCKET_BINARY, bytes, sizeof bytes), 0);
+    return NULL;
+}
+
+/* While another task sends to a client that does not read, a receive reads a ping, and is ended before it can answer.
+ * The next one answers. */
+static void answers_late(aco_http_request_t *request, void *unused)
+{
+    aco_websocket_t *socket = aco_websocket_accept(request, &options);
+    aco_group_t group;
+    aco_scope_t scope;
+    const char *data;
+    size_t n;
+    (void)unused;
+    aco_group_begin(&group, ACO_KEEP_GOING);
+    member(&group, sends_blocking_message, socket);
+    aco_task_yield();
+    aco_scope_begin(&scope, aco_after(20 * ACO_MILLISECOND));
+    FAILS_WITH(aco_websocket_receive(socket, &data, &n), ETIMEDOUT);
+    aco_scope_end(&scope);
+    aco_event_set(&may_read);
+    CHECK_EQ(aco_websocket_receive(socket, &data, &n), 0);
+    aco_group_end(&group);
+}
+
 static turns_t turns;
 
 /* To a client that takes all at once. Others have their turns all the same. */
@@ -491,6 +522,26 @@ static void *ends(void *unused)
     return unused;
 }
 
+static void *pings(void *unused)
+{
+    static const char end[] = "\x88\x80\0\0\0\0";
+    static unsigned char bytes[BLOCKING_MESSAGE + 4096];
+    int fd = dial();
+    ssize_t n, all = 0;
+    aco_event_reset(&may_read);
+    CHECK(aco_io_write_all(fd, "GET /answers-late", 17) > 0);
+    CHECK(aco_io_write_all(fd, handshake + strlen("GET /echo"), strlen(handshake) - strlen("GET /echo")) > 0);
+    CHECK(aco_io_write_all(fd, "\r\n\x89\x81\0\0\0\0x", 9) > 0);
+    CHECK_EQ(aco_event_wait(&may_read), 0);
+    CHECK(aco_io_write_all(fd, end, sizeof end - 1) > 0);
+    while ((n = aco_io_read(fd, bytes + all, sizeof bytes - (size_t)all)) > 0)
+        all += n;
+    CHECK_EQ(n, 0);
+    CHECK(all > BLOCKING_MESSAGE && memcmp(bytes + all - 5, "\x8a\1x\x88\0", 5) == 0); /* the pong, then the close */
+    CHECK_EQ(aco_io_close(fd), 0);
+    return unused;
+}
+
 /* A silent peer gets a ping, and later a close; one whose message does not end, a close. */
 static void *limits_times(void *unused)
 {
@@ -594,7 +645,7 @@ static void *serve(void *listener)
 {
     static const aco_http_route_t routes[] = {
         {NULL, "/any", echo, NULL},       {"GET", "/echo", echo, NULL},   {"GET", "/ask", ask, NULL},
-        {"GET", "/misuse", misuse, NULL}, {"GET", "/plain", plain, NULL}, {"GET", "/at-once", sends_at_once, NULL},
+        {"GET", "/misuse", misuse, NULL}, {"GET", "/answers-late", answers_late, NULL}, {"GET", "/plain", plain, NULL}, {"GET", "/at-once", sends_at_once, NULL},
         {"GET", "/in-a-row", sends_in_a_row, NULL},
 #ifdef COUNTS_MEMORY
         {"GET", "/starve", starve, NULL},
@@ -609,7 +660,7 @@ static void *run_all(void *unused)
 {
     static const aco_function_t tests[] = {
         shakes_hands, checks_origins, takes_empty_fields, takes_frames,     takes_more_frames, passes_sizes,
-        ends,         limits_times,   follows_requests,   lacks_room,       is_fair};
+        ends,         pings,          limits_times,       follows_requests, lacks_room,        is_fair};
     int listener = aco_io_listen("tcp4", "127.0.0.1", "0", NULL), little = 8192;
     aco_group_t group;
     CHECK_EQ(setsockopt(listener, SOL_SOCKET, SO_SNDBUF, &little, sizeof little), 0); /* so that sends wait */

@@ -3,7 +3,7 @@
 #include "base/invariants.h"
 
 #ifdef ACO__INVARIANTS
-#include "os/os.h"
+#include "base/base.h"
 
 #include <stdio.h>
 
