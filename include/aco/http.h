@@ -155,6 +155,8 @@ ACO_API int aco_http_serve_file_at(aco_http_request_t *request, const char *root
 
 /* ---- Servers ----------------------------------------------------------------------------------------------------- */
 
+/* Answers a request, in the task of its connection. It must return: the server's own frames, which end the connection,
+ * are below it, and aco_exit(), pthread_exit() or longjmp() would leave them out. */
 typedef void (*aco_http_handler_t)(aco_http_request_t *request, void *arg);
 
 /* Which requests a handler gets. The first route of the table that fits is taken. The path is compared segment by

@@ -4,7 +4,6 @@
 
 #ifdef ACO__INVARIANTS
 #include "base/base.h"
-#include "os/os.h"
 
 #include <stdio.h>
 
